@@ -1,11 +1,11 @@
-//! The fake model on its own, to point an agent at by hand.
+//! Runs the fake model alone, to point an agent at it by hand.
 //!
-//! `cargo run --example fake_model -- SCRIPT [PROFILE]` says where it listens, and when its stdin ends,
-//! what was asked of it.
+//! `cargo run --example fake_model -- SCRIPT [PROFILE]` prints the address and, when stdin ends, the requests
+//! that were received.
 #![expect(clippy::print_stdout, reason = "a command for a terminal")]
 
 use acp_conformance::{
-    model::{FakeModel, Rules, answers},
+    model::{FakeModel, FakeModelConfig, answers},
     profile::Profile,
 };
 use anyhow::{Context, Result};
@@ -17,20 +17,20 @@ fn main() -> Result<()> {
     let script = fs::read_to_string(&script).with_context(|| script.clone())?;
     let rules = match arguments.next() {
         Some(name) => Profile::find(&name)?.rules(),
-        None => Rules::default(),
+        None => FakeModelConfig::default(),
     };
     let runtime = tokio::runtime::Builder::new_current_thread()
         .enable_all()
         .build()?;
     runtime.block_on(async {
         let model = FakeModel::start(rules).await?;
-        model.says(None, answers(&script)?);
+        model.set_script(None, answers(&script)?);
         println!("{}", model.base());
         tokio::task::spawn_blocking(|| io::copy(&mut io::stdin(), &mut io::sink())).await??;
         for exchange in model.exchanges() {
-            let tools = exchange.asked.iter().flat_map(|asked| &asked.offered);
+            let tools = exchange.request.iter().flat_map(|asked| &asked.tools);
             let tools: Vec<&str> = tools.map(|tool| tool.name.as_str()).collect();
-            let last = exchange.asked.iter().find_map(|asked| asked.said.last());
+            let last = exchange.request.iter().find_map(|asked| asked.messages.last());
             let last: String = last.iter().flat_map(|said| said.text.chars().take(90)).collect();
             println!(
                 "{} {}: {:?}, {:?}, {:?}, calls {:?}, missing {:?}, offered {tools:?}, last said {last:?}",
@@ -38,9 +38,9 @@ fn main() -> Result<()> {
                 exchange.path,
                 exchange.role,
                 exchange.status,
-                exchange.fate,
-                exchange.calls,
-                exchange.missing,
+                exchange.state,
+                exchange.called_tools,
+                exchange.missing_tools,
             );
             if env::var_os("BODIES").is_some() {
                 println!("{}", exchange.body);

@@ -1,42 +1,43 @@
-//! Case: a text file of steps, and how it is read.
+//! Parses cases: text files with one step per line.
 //!
 #![doc = include_str!("../../../conformance/GRAMMAR.md")]
 
 mod cursor;
-mod slips;
+mod parse;
 mod step;
-mod word;
+mod validate;
 
 pub use step::{
-    Content, Elicitation, Expect, Guard, How, Line, Need, Permission, Pipe, Range, Start, Step,
-    Tool, Voice,
+    CaseLine, CaseStep, ChunkAuthor, CountRange, ElicitationAnswer, ExpectedResponse,
+    LineCondition, Need, OutputPipe, PermissionAnswer, PromptContent, ResponseMode, StartOptions,
+    ToolKind,
 };
 
 use crate::model;
 use std::path::Path;
 
-/// A case.
+/// Parsed case.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Case {
-    /// The name of its file, without `.case`.
+    /// File name without `.case`.
     pub name: String,
-    /// What it shows.
+    /// Purpose, taken from the first comment line.
     pub purpose: String,
-    /// What the agent must have for it to be played.
+    /// Needs that the agent must meet for the case to be played.
     pub needs: Vec<Need>,
-    /// Its steps.
-    pub lines: Vec<Line>,
+    /// Steps, in order.
+    pub lines: Vec<CaseLine>,
 }
 
-/// A line that is no step.
+/// Error in a case file.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{}: {reason}", place(.case, *.line))]
 pub struct CaseError {
-    /// The case.
+    /// Name or path of the case.
     pub case: String,
-    /// 1-based; 0 if it is about the file.
+    /// 1-based line number; 0 if the error is about the file.
     pub line: usize,
-    /// What is wrong.
+    /// Description of the problem.
     pub reason: String,
 }
 
@@ -48,10 +49,10 @@ fn place(case: &str, line: usize) -> String {
 }
 
 impl Case {
-    /// Read a case from its text.
+    /// Parses a case from its text.
     ///
     /// # Errors
-    /// Names the line that is no step.
+    /// If a line is not a valid step; the error names the line.
     pub fn parse(name: &str, text: &str) -> Result<Self, CaseError> {
         let error = |line: usize, reason: String| CaseError {
             case: name.to_owned(),
@@ -64,8 +65,8 @@ impl Case {
             needs: Vec::new(),
             lines: Vec::new(),
         };
-        let mut variables = slips::Variables::given();
-        // Some editors put a mark of its encoding before a text.
+        let mut variables = validate::KnownVariables::predefined();
+        // Some editors write a byte order mark.
         let text = text.strip_prefix('\u{feff}').unwrap_or(text);
         let mut lines = text.lines().enumerate();
         while let Some((index, line)) = lines.next() {
@@ -95,8 +96,8 @@ impl Case {
                 case.needs.push(need);
                 continue;
             }
-            let mut line = word::line(number, line).map_err(|reason| error(number, reason))?;
-            if let Step::Model { answers, .. } = &mut line.step {
+            let mut line = parse::line(number, line).map_err(|reason| error(number, reason))?;
+            if let CaseStep::Model { answers, .. } = &mut line.step {
                 let mut script = String::new();
                 loop {
                     let Some((_, text)) = lines.next() else {
@@ -123,10 +124,10 @@ impl Case {
         Ok(case)
     }
 
-    /// Read a case from its file.
+    /// Reads a case from its file.
     ///
     /// # Errors
-    /// The file cannot be read, or has a line that is no step.
+    /// If the file cannot be read, or a line is not a valid step.
     pub fn read(path: &Path) -> Result<Self, CaseError> {
         let name = path.file_stem().unwrap_or_default().to_string_lossy();
         let text = std::fs::read_to_string(path).map_err(|error| CaseError {
@@ -137,7 +138,7 @@ impl Case {
         Self::parse(&name, &text)
     }
 
-    /// The rules that its checks cite, each once, in order.
+    /// Returns the rules that the checks cite, each once, in order.
     #[must_use]
     pub fn rules(&self) -> Vec<&str> {
         let mut rules: Vec<&str> = Vec::new();

@@ -1,26 +1,26 @@
-//! Embedded: the cases that come along.
+//! Embeds the built-in cases.
 
 use crate::{Case, CaseError};
 
-/// Name and text of each.
+/// Name and text of each case.
 const CASES: &[(&str, &str)] = include!(concat!(env!("OUT_DIR"), "/cases.rs"));
 
-/// Their names.
+/// Returns the names of the built-in cases.
 pub fn names() -> impl Iterator<Item = &'static str> {
     CASES.iter().map(|(name, _)| *name)
 }
 
-/// The text of one of them.
+/// Returns the text of the built-in case of this name.
 #[must_use]
 pub fn text(name: &str) -> Option<&'static str> {
     let mut cases = CASES.iter();
     cases.find_map(|(known, text)| (*known == name).then_some(*text))
 }
 
-/// Read the cases that come along.
+/// Parses the built-in cases.
 ///
 /// # Errors
-/// One of them is broken, which a test rules out.
+/// If a case is malformed, which a test rules out.
 pub fn cases() -> Result<Vec<Case>, CaseError> {
     CASES
         .iter()
@@ -34,7 +34,7 @@ mod tests {
     use crate::requirements::Requirements;
 
     #[test]
-    fn every_case_is_read_and_cites_rules_that_there_are() {
+    fn every_case_is_parsed_and_cites_known_rules() {
         let requirements = Requirements::known().unwrap();
         let cases = cases().unwrap();
         assert!(!cases.is_empty());

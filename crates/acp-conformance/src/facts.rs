@@ -1,43 +1,43 @@
-//! Facts: what is known about an agent before the cases are played.
+//! Describes an agent as far as it is known before the cases are played.
 
 use crate::{
     Case,
-    case::{Need, Tool},
+    case::{Need, ToolKind},
 };
 use serde_json::Value;
 
-/// What an agent has.
+/// Properties of an agent.
 #[derive(Clone, Debug, Default, PartialEq)]
-pub struct Facts {
-    /// Its result of `initialize`.
+pub struct AgentFacts {
+    /// Result of `initialize`.
     pub initialize: Value,
-    /// Its result of `session/new`.
+    /// Result of `session/new`.
     pub session: Value,
-    /// It speaks the second version.
-    pub v2: bool,
-    /// It has a profile.
-    pub profile: bool,
-    /// It can be pointed at the fake model.
-    pub model: bool,
-    /// It can be started without a key for its model.
-    pub keyless: bool,
-    /// It has such tools.
-    pub tools: Vec<Tool>,
-    /// It was seen to ask the model without any tools, and never with some.
+    /// True if the agent speaks protocol version 2.
+    pub supports_v2: bool,
+    /// True if the agent has a profile.
+    pub has_profile: bool,
+    /// True if the agent can be pointed at the fake model.
+    pub has_model: bool,
+    /// True if the agent can be started without a model key.
+    pub can_start_keyless: bool,
+    /// Kinds of tools that the agent has.
+    pub tools: Vec<ToolKind>,
+    /// True if the agent sent model requests, and offered no tools in any of them.
     pub offers_no_tools: bool,
 }
 
-impl Facts {
-    /// Whether it has this.
+impl AgentFacts {
+    /// Returns true if the agent meets a need.
     #[must_use]
     pub fn has(&self, need: &Need) -> bool {
         match need {
-            Need::V2 => self.v2,
-            Need::Profile => self.profile,
-            Need::Model => self.model,
-            Need::Keyless => self.keyless,
+            Need::V2 => self.supports_v2,
+            Need::Profile => self.has_profile,
+            Need::Model => self.has_model,
+            Need::Keyless => self.can_start_keyless,
             Need::Tool(tool) => self.tools.contains(tool),
-            // That depends on the case.
+            // Captures belong to a case, not to the agent.
             Need::Captured(_) => false,
             Need::Path(path) => self.path(path).is_some_and(|found| match found {
                 Value::Null | Value::Bool(false) => false,
@@ -47,12 +47,12 @@ impl Facts {
         }
     }
 
-    /// What a case needs and the agent does not have. A case that is not about the second version is about the
-    /// first, which an agent that speaks the second need not speak.
+    /// Returns the first need of a case that the agent does not meet. Cases without `v2` need version 1,
+    /// which an agent that speaks version 2 may lack.
     #[must_use]
     pub fn missing(&self, case: &Case) -> Option<String> {
         let missing = case.needs.iter().find(|need| !self.has(need));
-        let speaks_first = !self.v2 || self.initialize["protocolVersion"] == 1;
+        let speaks_first = !self.supports_v2 || self.initialize["protocolVersion"] == 1;
         match missing {
             Some(need) => Some(need.to_string()),
             None if speaks_first || case.needs.contains(&Need::V2) => None,
@@ -76,15 +76,15 @@ mod tests {
     use serde_json::json;
 
     #[test]
-    fn who_speaks_only_the_second_version_is_not_asked_in_the_first() {
+    fn v2_only_agent_skips_v1_cases() {
         let case =
             |needs: &str| Case::parse("c", &format!("# x\n{needs}start\nexit any\n")).unwrap();
         let (first, second) = (case(""), case("needs v2\n"));
         let missing = |initialize: Value, v2| {
-            let facts = Facts {
+            let facts = AgentFacts {
                 initialize,
-                v2,
-                ..Facts::default()
+                supports_v2: v2,
+                ..AgentFacts::default()
             };
             (facts.missing(&first), facts.missing(&second))
         };
@@ -93,13 +93,13 @@ mod tests {
         assert_eq!(missing(spoken.clone(), true), (None, None));
         assert_eq!(missing(spoken, false), (None, text("v2")));
         assert_eq!(missing(Value::Null, true), (text("version 1"), None));
-        // Who answers nothing at all is asked all the same.
+        // An agent that answers nothing is still tested with version 1.
         assert_eq!(missing(Value::Null, false), (None, text("v2")));
     }
 
     #[test]
-    fn a_capability_is_true_or_an_object() {
-        let facts = Facts {
+    fn capability_is_true_or_an_object() {
+        let facts = AgentFacts {
             initialize: json!({
                 "authMethods": [],
                 "agentCapabilities": {
@@ -109,8 +109,8 @@ mod tests {
                 },
             }),
             session: json!({"modes": {"currentModeId": "a"}}),
-            tools: vec![Tool::Read],
-            ..Facts::default()
+            tools: vec![ToolKind::Read],
+            ..AgentFacts::default()
         };
         let has = |path: &str| facts.has(&Need::Path(path.to_owned()));
         let there = ["loadSession", "sessionCapabilities.list", "session.modes"];
@@ -127,8 +127,8 @@ mod tests {
         for path in missing {
             assert!(!has(path), "{path}");
         }
-        assert!(facts.has(&Need::Tool(Tool::Read)));
-        assert!(!facts.has(&Need::Tool(Tool::Shell)));
+        assert!(facts.has(&Need::Tool(ToolKind::Read)));
+        assert!(!facts.has(&Need::Tool(ToolKind::Shell)));
         assert!(!facts.has(&Need::Model));
     }
 }

@@ -1,23 +1,24 @@
-//! faults: named ways to be wrong, each a small function over the lines between a client and a right agent.
+//! Defines named faults, each a small function over the lines between a client and a conforming agent.
 //!
-//! `conformance/faults.toml` says of each what it does and which rules it breaks; the mutation table
-//! holds the suite to that. A fault sees every line of both directions in the order in which they
-//! pass, and may change it, drop it, hold it back or say more.
+//! `conformance/faults.toml` describes each fault and lists the rules it breaks; the mutation table holds the
+//! suite to that. A fault sees all lines of both directions in order, and may change, drop or hold back a
+//! line, or add lines.
 
 mod auth;
 mod cancel;
 mod config;
+mod connection_state;
 mod elicitation;
 mod extensions;
 mod files;
 mod framing;
 mod initialize;
+mod intercepted_line;
 mod json_rpc;
 mod list;
 mod load;
 mod mcp;
 mod messages;
-mod passing;
 mod permission;
 mod plan;
 mod process;
@@ -27,55 +28,54 @@ mod terminals;
 mod tools;
 mod v2;
 mod v2_sessions;
-mod wire;
 
-pub use passing::Deed;
-pub use process::Habit;
-pub use wire::Way;
+pub use connection_state::Direction;
+pub use intercepted_line::SideEffect;
+pub use process::ProcessFault;
 
-use passing::{Memory, Passing};
+use connection_state::{ConnectionState, MessageKind};
+use intercepted_line::{FaultMemory, InterceptedLine};
 use serde_json::Value;
-use wire::{Kind, Wire};
 
-/// A named way to be wrong.
+/// Named fault of an agent.
 #[derive(Debug)]
 pub struct Fault {
-    /// Its name, in `faults.toml` and on the command line.
+    /// Name in `faults.toml` and on the command line.
     pub name: &'static str,
-    breaks: Breaks,
+    kind: FaultKind,
 }
 
-/// What it is that goes wrong.
+/// Part of the agent that a fault affects.
 #[derive(Clone, Copy, Debug)]
-enum Breaks {
-    /// What passes.
-    Lines(fn(&mut Passing<'_>)),
-    /// How the process behaves.
-    Process(Habit),
+enum FaultKind {
+    /// Lines, handled one at a time.
+    Lines(fn(&mut InterceptedLine<'_>)),
+    /// Behaviour of the process.
+    Process(ProcessFault),
 }
 
 impl Fault {
-    const fn lines(name: &'static str, line: fn(&mut Passing<'_>)) -> Self {
-        let breaks = Breaks::Lines(line);
-        Self { name, breaks }
+    const fn lines(name: &'static str, handler: fn(&mut InterceptedLine<'_>)) -> Self {
+        let breaks = FaultKind::Lines(handler);
+        Self { name, kind: breaks }
     }
 
-    const fn process(name: &'static str, habit: Habit) -> Self {
-        let breaks = Breaks::Process(habit);
-        Self { name, breaks }
+    const fn process(name: &'static str, process_fault: ProcessFault) -> Self {
+        let breaks = FaultKind::Process(process_fault);
+        Self { name, kind: breaks }
     }
 
-    /// What is wrong with the process itself, if anything is.
+    /// Returns the fault of the process itself; `None` for faults of lines.
     #[must_use]
-    pub fn habit(&self) -> Option<Habit> {
-        match self.breaks {
-            Breaks::Lines(_) => None,
-            Breaks::Process(habit) => Some(habit),
+    pub fn process_fault(&self) -> Option<ProcessFault> {
+        match self.kind {
+            FaultKind::Lines(_) => None,
+            FaultKind::Process(habit) => Some(habit),
         }
     }
 }
 
-/// All faults, area by area.
+/// Returns all faults, grouped by area.
 pub fn all() -> impl Iterator<Item = &'static Fault> {
     [
         framing::FAULTS,
@@ -105,139 +105,143 @@ pub fn all() -> impl Iterator<Item = &'static Fault> {
     .flatten()
 }
 
-/// The fault of this name.
+/// Returns the fault of this name.
 #[must_use]
-pub fn named(name: &str) -> Option<&'static Fault> {
+pub fn find(name: &str) -> Option<&'static Fault> {
     all().find(|fault| fault.name == name)
 }
 
-/// One connection, broken by a fault or by none.
+/// State of one connection with at most one fault.
 #[derive(Debug, Default)]
-pub struct Breaker {
-    line: Option<fn(&mut Passing<'_>)>,
-    wire: Wire,
-    memory: Memory,
+pub struct FaultInjector {
+    handler: Option<fn(&mut InterceptedLine<'_>)>,
+    wire: ConnectionState,
+    memory: FaultMemory,
 }
 
-/// What comes of one line.
+/// Output for one line.
 #[derive(Debug, Default, PartialEq, Eq)]
-pub struct Outcome {
-    /// Whole lines with their ends, in order.
-    pub lines: Vec<(Way, Vec<u8>)>,
-    /// What else happens.
-    pub deed: Deed,
+pub struct LineOutcome {
+    /// Lines to write, with their line ends, in order.
+    pub lines: Vec<(Direction, Vec<u8>)>,
+    /// Further effect on the process.
+    pub side_effect: SideEffect,
 }
 
-impl Breaker {
-    /// A new connection; without a fault every line passes as it is.
+impl FaultInjector {
+    /// Creates the state of a new connection; without a fault every line passes unchanged.
     #[must_use]
     pub fn new(fault: Option<&Fault>) -> Self {
-        let line = fault.and_then(|fault| match fault.breaks {
-            Breaks::Lines(line) => Some(line),
-            Breaks::Process(_) => None,
+        let line = fault.and_then(|fault| match fault.kind {
+            FaultKind::Lines(line) => Some(line),
+            FaultKind::Process(_) => None,
         });
         Self {
-            line,
+            handler: line,
             ..Self::default()
         }
     }
 
-    /// One line, with its end unless the stream ended before it.
-    pub fn line(&mut self, way: Way, raw: &[u8]) -> Outcome {
-        let Some(line) = self.line else {
-            return Outcome::as_it_is(way, raw);
+    /// Processes one line, including its line end unless the stream ended without one.
+    pub fn process_line(&mut self, direction: Direction, raw: &[u8]) -> LineOutcome {
+        let Some(line) = self.handler else {
+            return LineOutcome::unchanged(direction, raw);
         };
-        self.pass(line, way, raw, parse(raw)).outcome()
+        self.apply_fault(line, direction, raw, parse_or_null(raw))
+            .into_outcome()
     }
 
-    /// Tells whether the fault changes a line that was parsed before.
-    pub(crate) fn changes(&mut self, way: Way, raw: &[u8], value: Value) -> bool {
-        let Some(line) = self.line else {
+    /// Returns true if the fault changes an already parsed line.
+    pub(crate) fn would_change(&mut self, direction: Direction, raw: &[u8], value: Value) -> bool {
+        let Some(line) = self.handler else {
             return false;
         };
-        let passing = self.pass(line, way, raw, value);
+        let passing = self.apply_fault(line, direction, raw, value);
         // Most lines pass untouched, and long ones are not copied for that.
-        !passing.is_untouched() && !passing.outcome().is_as_it_was(way, raw)
+        !passing.is_untouched() && !passing.into_outcome().is_unchanged(direction, raw)
     }
 
     /// Lets the fault handle a line.
-    fn pass<'a>(
+    fn apply_fault<'a>(
         &'a mut self,
-        line: fn(&mut Passing<'_>),
-        way: Way,
+        handler: fn(&mut InterceptedLine<'_>),
+        direction: Direction,
         raw: &'a [u8],
         value: Value,
-    ) -> Passing<'a> {
-        let kind = self.wire.note(way, &value);
-        let ours = matches!(&kind, Kind::Answer(open) if open.own);
-        let mut passing = Passing {
-            way,
+    ) -> InterceptedLine<'a> {
+        let kind = self.wire.observe(direction, &value);
+        let ours = matches!(&kind, MessageKind::Response(open) if open.injected);
+        let mut passing = InterceptedLine {
+            direction,
             raw,
             kind,
-            wire: &mut self.wire,
+            connection: &mut self.wire,
             memory: &mut self.memory,
-            value,
+            message: value,
             edited: false,
             swallowed: ours,
-            instead: None,
-            before: Vec::new(),
-            after: Vec::new(),
-            deed: Deed::None,
+            replacement: None,
+            lines_before: Vec::new(),
+            lines_after: Vec::new(),
+            side_effect: SideEffect::None,
         };
-        line(&mut passing);
+        handler(&mut passing);
         passing
     }
 }
 
-/// Null for what is no JSON.
-pub(crate) fn parse(raw: &[u8]) -> Value {
+/// Parses JSON; anything else is null.
+pub(crate) fn parse_or_null(raw: &[u8]) -> Value {
     serde_json::from_slice(raw).unwrap_or_default()
 }
 
-impl Outcome {
-    fn as_it_is(way: Way, raw: &[u8]) -> Self {
+impl LineOutcome {
+    fn unchanged(direction: Direction, raw: &[u8]) -> Self {
         Self {
-            lines: vec![(way, raw.to_vec())],
-            deed: Deed::None,
+            lines: vec![(direction, raw.to_vec())],
+            side_effect: SideEffect::None,
         }
     }
 
-    /// Is this what comes of a line without any fault?
-    fn is_as_it_was(&self, way: Way, raw: &[u8]) -> bool {
-        self.deed == Deed::None
+    /// Returns true if the line passes unchanged.
+    fn is_unchanged(&self, way: Direction, raw: &[u8]) -> bool {
+        self.side_effect == SideEffect::None
             && matches!(self.lines.as_slice(), [(to, line)] if *to == way && line == raw)
     }
 }
 
-impl Passing<'_> {
-    /// The fault has left the line alone and added nothing.
+impl InterceptedLine<'_> {
+    /// Returns true if the fault has neither changed the line nor added anything.
     fn is_untouched(&self) -> bool {
         !self.edited
             && !self.swallowed
-            && self.instead.is_none()
-            && self.before.is_empty()
-            && self.after.is_empty()
-            && self.deed == Deed::None
+            && self.replacement.is_none()
+            && self.lines_before.is_empty()
+            && self.lines_after.is_empty()
+            && self.side_effect == SideEffect::None
     }
 
-    fn outcome(self) -> Outcome {
+    fn into_outcome(self) -> LineOutcome {
         let mut lines = Vec::new();
-        lines.extend(self.before.iter().map(written));
+        lines.extend(self.lines_before.iter().map(encode_line));
         if !self.swallowed {
-            let bytes = match self.instead {
+            let bytes = match self.replacement {
                 Some(bytes) => bytes,
-                None if self.edited => written(&(self.way, self.value)).1,
+                None if self.edited => encode_line(&(self.direction, self.message)).1,
                 None => self.raw.to_vec(),
             };
-            lines.push((self.way, bytes));
+            lines.push((self.direction, bytes));
         }
-        lines.extend(self.after.iter().map(written));
-        let deed = self.deed;
-        Outcome { lines, deed }
+        lines.extend(self.lines_after.iter().map(encode_line));
+        let deed = self.side_effect;
+        LineOutcome {
+            lines,
+            side_effect: deed,
+        }
     }
 }
 
-fn written((way, message): &(Way, Value)) -> (Way, Vec<u8>) {
+fn encode_line((way, message): &(Direction, Value)) -> (Direction, Vec<u8>) {
     let mut bytes = message.to_string().into_bytes();
     bytes.push(b'\n');
     (*way, bytes)

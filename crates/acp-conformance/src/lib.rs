@@ -1,25 +1,23 @@
-//! acp-conformance: plays protocol cases, written as text files, against any agent command.
+//! Plays protocol cases, written as text files, against any ACP agent command.
 //!
-//! A case is what a person would type and what should come back. It knows nothing of any agent's
-//! code: this crate imports none of the others.
+//! A case lists the client's input and the expected output. The crate depends on no agent's code and on no
+//! other crate of the workspace.
 //!
 #![doc = include_str!("../README.md")]
 
-pub mod broken;
+pub mod broken_agent;
 pub mod case;
-mod deep;
+pub mod case_folder;
+mod deep_json;
 pub mod embedded;
 pub mod facts;
 pub mod faults;
-pub mod folder;
 pub mod mcp_server;
 pub mod model;
 pub mod mutations;
-pub mod near;
-mod official;
+mod official_schema;
 pub mod oracle;
 pub mod outcome;
-mod pace;
 pub mod pattern;
 mod peer;
 pub mod play;
@@ -30,12 +28,14 @@ pub mod report;
 pub mod requirements;
 pub mod scoreboard;
 pub mod scratch;
+pub mod suggestions;
 pub mod suite;
+mod suite_clock;
 pub mod verdict;
 
-pub use case::{Case, CaseError, Line, Need, Step};
-pub use facts::Facts;
-pub use outcome::{Check, Finding, Outcome, Ruling};
-pub use play::{Agent, Options, play};
+pub use case::{Case, CaseError, CaseLine, CaseStep, Need};
+pub use facts::AgentFacts;
+pub use outcome::{CaseOutcome, CheckResult, Finding, RuleCheck};
+pub use play::{AgentSpec, PlayOptions, play_case};
 pub use requirements::Requirements;
-pub use suite::{Played, play_all};
+pub use suite::{SuiteResult, play_suite};

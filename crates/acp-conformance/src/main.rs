@@ -1,4 +1,4 @@
-//! `acp-conformance`: tells whether an agent speaks the Agent Client Protocol.
+//! Command-line program `acp-conformance`: checks that an agent speaks the Agent Client Protocol.
 
 mod cli;
 
@@ -6,11 +6,11 @@ use acp_conformance::{mcp_server, report};
 use anyhow::Result;
 use clap::Parser;
 use cli::{
-    Arguments,
-    guard::{self, Guard},
+    CliCommand,
+    guard::{self, CleanupGuard},
+    rules::{ignore_broken_pipe, print_coverage, print_rules},
     run::run,
-    show::show,
-    table::{coverage, list, printed},
+    show::print_case_or_rule,
 };
 use std::{
     io::{self, Write},
@@ -18,47 +18,53 @@ use std::{
 };
 
 fn main() -> ExitCode {
-    let done = match Arguments::parse() {
-        Arguments::Run(arguments) => guarded(|| run(&arguments)),
-        Arguments::List(arguments) => always(list(&arguments, &mut io::stdout().lock())),
-        Arguments::Show(arguments) => always(show(&arguments, &mut io::stdout().lock())),
-        Arguments::Coverage(arguments) => always(coverage(&arguments, &mut io::stdout().lock())),
-        Arguments::Mutations(arguments) => guarded(|| {
-            let done = arguments.run(&mut io::stdout(), &say);
+    let done = match CliCommand::parse() {
+        CliCommand::Run(arguments) => run_guarded(|| run(&arguments)),
+        CliCommand::List(arguments) => {
+            succeed_unless_error(print_rules(&arguments, &mut io::stdout().lock()))
+        }
+        CliCommand::Show(arguments) => {
+            succeed_unless_error(print_case_or_rule(&arguments, &mut io::stdout().lock()))
+        }
+        CliCommand::Coverage(arguments) => {
+            succeed_unless_error(print_coverage(&arguments, &mut io::stdout().lock()))
+        }
+        CliCommand::Mutations(arguments) => run_guarded(|| {
+            let done = arguments.run(&mut io::stdout(), &print_stderr);
             done.map_err(anyhow::Error::msg)
         }),
-        Arguments::Scoreboard(arguments) => guarded(|| {
-            let done = arguments.run(&say);
-            always(done.map_err(anyhow::Error::msg))
+        CliCommand::Scoreboard(arguments) => run_guarded(|| {
+            let done = arguments.run(&print_stderr);
+            succeed_unless_error(done.map_err(anyhow::Error::msg))
         }),
-        Arguments::Guard { folder } => always(guard::wait(&folder)),
-        Arguments::McpServer { log, words } => {
+        CliCommand::Guard { folder } => succeed_unless_error(guard::wait_and_clean_up(&folder)),
+        CliCommand::McpServer { log, words } => {
             let served = mcp_server::serve(&log, &words, io::stdin().lock(), io::stdout().lock());
-            always(served.map_err(anyhow::Error::from))
+            succeed_unless_error(served.map_err(anyhow::Error::from))
         }
     };
     match done {
         Ok(true) => ExitCode::SUCCESS,
         Ok(false) => ExitCode::FAILURE,
         Err(error) => {
-            say(&format!("acp-conformance: {error:#}"));
+            print_stderr(&format!("acp-conformance: {error:#}"));
             ExitCode::from(2)
         }
     }
 }
 
-/// What starts agents: none of them, and none of their folders, outlives it.
-fn guarded(work: impl FnOnce() -> Result<bool>) -> Result<bool> {
-    let _guard = Guard::set_up()?;
+/// Runs work that starts agents; no agent and no case folder outlives this process.
+fn run_guarded(work: impl FnOnce() -> Result<bool>) -> Result<bool> {
+    let _guard = CleanupGuard::start()?;
     work()
 }
 
-/// What has no bad end but an error.
-fn always(result: Result<()>) -> Result<bool> {
-    printed(result).map(|()| true)
+/// Returns true unless `result` is an error other than a broken pipe.
+fn succeed_unless_error(result: Result<()>) -> Result<bool> {
+    ignore_broken_pipe(result).map(|()| true)
 }
 
-fn say(line: &str) {
-    // Who has closed stderr does not want to know.
-    let _ = writeln!(io::stderr(), "{}", report::lines(line));
+fn print_stderr(line: &str) {
+    // stderr may be closed.
+    let _ = writeln!(io::stderr(), "{}", report::sanitize_lines(line));
 }

@@ -1,9 +1,9 @@
-//! MCP server: what the cases hand to agents as a server of the client's. `acp-conformance mcp-server LOG`
-//! writes what it is started with and what it hears into LOG, so that a case can look there.
+//! MCP server that cases give to agents. `acp-conformance mcp-server LOG` writes its arguments, its
+//! `CONFORMANCE_` variables and its input to LOG, so that a case can check them.
 //!
-//! Its tools: `conformance_echo {text}` gives the text back; `conformance_ask {question}` puts a form to the
-//! user, if the agent lets servers ask, and gives back what came. The fake model's address has the same
-//! server, at `/mcp`, for who brings the right header; there it asks nobody.
+//! Tools: `conformance_echo {text}` returns the text; `conformance_ask {question}` sends a form elicitation
+//! and returns the answer. The fake model serves the same tools at `/mcp` to requests with the right header,
+//! but without elicitation.
 
 use serde_json::{Value, json};
 use std::{
@@ -12,18 +12,18 @@ use std::{
     path::Path,
 };
 
-/// The newest version of MCP that it knows; it takes any.
-const VERSION: &str = "2025-06-18";
-/// Its tools.
-const ECHO: &str = "conformance_echo";
-const ASK: &str = "conformance_ask";
-/// The id of its own request.
-const ASKED: &str = "conformance-asks";
+/// MCP version for clients that request none; any requested version is accepted.
+const PROTOCOL_VERSION: &str = "2025-06-18";
+/// Name of the tool that returns its text.
+const ECHO_TOOL: &str = "conformance_echo";
+const ASK_TOOL: &str = "conformance_ask";
+/// Id of the elicitation request.
+const ELICITATION_ID: &str = "conformance-asks";
 
-/// Serve a client over these streams until the input ends.
+/// Serves a client over these streams until the input ends.
 ///
 /// # Errors
-/// A stream or the log cannot be written or read.
+/// If a stream or the log cannot be read or written.
 pub fn serve(
     log: &Path,
     started_with: &[String],
@@ -31,43 +31,43 @@ pub fn serve(
     output: impl Write,
 ) -> io::Result<()> {
     let log = OpenOptions::new().create(true).append(true).open(log)?;
-    let mut server = Server {
+    let mut server = McpServer {
         log,
         output,
-        asking: None,
+        pending_call: None,
     };
-    server.note(&format!("arguments {}", json!(started_with)))?;
+    server.write_log(&format!("arguments {}", json!(started_with)))?;
     let mut variables: Vec<(String, String)> = std::env::vars().collect();
     variables.retain(|(name, _)| name.starts_with("CONFORMANCE_"));
     variables.sort();
     for (name, value) in variables {
-        server.note(&format!("variable {name}={value}"))?;
+        server.write_log(&format!("variable {name}={value}"))?;
     }
     for line in input.lines() {
         let line = line?;
-        server.note(&format!("heard {line}"))?;
+        server.write_log(&format!("heard {line}"))?;
         if let Ok(message) = serde_json::from_str(&line) {
-            server.on(&message)?;
+            server.handle_message(&message)?;
         }
     }
-    server.note("end")
+    server.write_log("end")
 }
 
-struct Server<W> {
+struct McpServer<W> {
     log: File,
     output: W,
-    /// The call that waits for the user's answer.
-    asking: Option<Value>,
+    /// Id of the call that waits for the user's answer.
+    pending_call: Option<Value>,
 }
 
-impl<W: Write> Server<W> {
-    fn on(&mut self, message: &Value) -> io::Result<()> {
+impl<W: Write> McpServer<W> {
+    fn handle_message(&mut self, message: &Value) -> io::Result<()> {
         if message.get("method").is_none() {
-            return self.answered(message);
+            return self.finish_call(message);
         }
         let params = &message["params"];
-        if message["method"] == "tools/call" && params["name"] == ASK {
-            self.asking = Some(message["id"].clone());
+        if message["method"] == "tools/call" && params["name"] == ASK_TOOL {
+            self.pending_call = Some(message["id"].clone());
             let schema = json!({
                 "type": "object",
                 "properties": {"colour": {"type": "string", "enum": ["red", "green"]}},
@@ -75,41 +75,41 @@ impl<W: Write> Server<W> {
             });
             let question = &params["arguments"]["question"];
             let params = json!({"message": question, "requestedSchema": schema});
-            return self.say(&json!({"jsonrpc": "2.0", "id": ASKED, "method": "elicitation/create", "params": params}));
+            return self.write_message(&json!({"jsonrpc": "2.0", "id": ELICITATION_ID, "method": "elicitation/create", "params": params}));
         }
-        match reply(message) {
-            Some(reply) => self.say(&reply),
+        match respond(message) {
+            Some(respond) => self.write_message(&respond),
             None => Ok(()),
         }
     }
 
-    /// The user's answer, or none.
-    fn answered(&mut self, message: &Value) -> io::Result<()> {
-        if message["id"] != ASKED {
+    /// Finishes the pending call if `message` is the response to the elicitation.
+    fn finish_call(&mut self, message: &Value) -> io::Result<()> {
+        if message["id"] != ELICITATION_ID {
             return Ok(());
         }
-        let Some(call) = self.asking.take() else {
+        let Some(call) = self.pending_call.take() else {
             return Ok(());
         };
         let came = match message.get("result") {
             Some(result) => format!("the user answers {result}"),
             None => "nobody answers".to_owned(),
         };
-        self.say(&json!({"jsonrpc": "2.0", "id": call, "result": content(&came)}))
+        self.write_message(&json!({"jsonrpc": "2.0", "id": call, "result": text_content(&came)}))
     }
 
-    fn say(&mut self, message: &Value) -> io::Result<()> {
+    fn write_message(&mut self, message: &Value) -> io::Result<()> {
         writeln!(self.output, "{message}")?;
         self.output.flush()
     }
 
-    fn note(&mut self, text: &str) -> io::Result<()> {
+    fn write_log(&mut self, text: &str) -> io::Result<()> {
         writeln!(self.log, "{text}")
     }
 }
 
-/// The answer to a request that needs no user; a notification has none.
-pub(crate) fn reply(message: &Value) -> Option<Value> {
+/// Returns the response to a request that needs no user; `None` for notifications.
+pub(crate) fn respond(message: &Value) -> Option<Value> {
     let (id, params) = (&message["id"], &message["params"]);
     let answer = |result: &Value| json!({"jsonrpc": "2.0", "id": id, "result": result});
     let error = |code: i64, why: &str| json!({"jsonrpc": "2.0", "id": id, "error": {"code": code, "message": why}});
@@ -118,7 +118,9 @@ pub(crate) fn reply(message: &Value) -> Option<Value> {
     }
     Some(match message["method"].as_str()? {
         "initialize" => {
-            let version = params["protocolVersion"].as_str().unwrap_or(VERSION);
+            let version = params["protocolVersion"]
+                .as_str()
+                .unwrap_or(PROTOCOL_VERSION);
             answer(&json!({
                 "protocolVersion": version,
                 "capabilities": {"tools": {}},
@@ -126,21 +128,21 @@ pub(crate) fn reply(message: &Value) -> Option<Value> {
             }))
         }
         "ping" => answer(&json!({})),
-        "tools/list" => answer(&json!({"tools": tools()})),
-        "tools/call" if params["name"] == ECHO => {
+        "tools/list" => answer(&json!({"tools": tools_json()})),
+        "tools/call" if params["name"] == ECHO_TOOL => {
             let text = params["arguments"]["text"].as_str().unwrap_or("");
-            answer(&content(&format!("the server says {text}")))
+            answer(&text_content(&format!("the server says {text}")))
         }
         "tools/call" => error(-32602, "no such tool"),
         _ => error(-32601, "no such method"),
     })
 }
 
-fn content(text: &str) -> Value {
+fn text_content(text: &str) -> Value {
     json!({"content": [{"type": "text", "text": text}]})
 }
 
-fn tools() -> Value {
+fn tools_json() -> Value {
     let tool = |name: &str, about: &str, argument: &str| {
         json!({
             "name": name,
@@ -154,8 +156,8 @@ fn tools() -> Value {
         })
     };
     json!([
-        tool(ECHO, "Gives a text back", "text"),
-        tool(ASK, "Asks the user for a colour", "question"),
+        tool(ECHO_TOOL, "Gives a text back", "text"),
+        tool(ASK_TOOL, "Asks the user for a colour", "question"),
     ])
 }
 
@@ -163,7 +165,7 @@ fn tools() -> Value {
 mod tests {
     use super::*;
 
-    fn session(heard: &[Value]) -> (Vec<Value>, String) {
+    fn run_session(heard: &[Value]) -> (Vec<Value>, String) {
         let folder = tempfile::tempdir().expect("a folder");
         let log = folder.path().join("log");
         let lines: Vec<String> = heard.iter().map(|line| format!("{line}\n")).collect();
@@ -178,8 +180,8 @@ mod tests {
     }
 
     #[test]
-    fn an_echo_comes_back_and_all_is_logged() {
-        let (said, log) = session(&[
+    fn echo_is_returned_and_logged() {
+        let (said, log) = run_session(&[
             json!({"id": 1, "method": "initialize", "params": {"protocolVersion": "2024-11-05"}}),
             json!({"method": "notifications/initialized"}),
             json!({"id": 2, "method": "tools/list"}),
@@ -205,19 +207,19 @@ mod tests {
     }
 
     #[test]
-    fn a_question_goes_out_and_its_answer_ends_the_call() {
+    fn elicitation_response_ends_the_call() {
         let ask = json!({"id": 1, "method": "tools/call", "params": {"name": "conformance_ask", "arguments": {"question": "which?"}}});
-        let answer = json!({"id": ASKED, "result": {"action": "decline"}});
-        let (said, _) = session(&[ask.clone(), answer.clone(), answer]);
+        let answer = json!({"id": ELICITATION_ID, "result": {"action": "decline"}});
+        let (said, _) = run_session(&[ask.clone(), answer.clone(), answer]);
         assert_eq!(said.len(), 2);
         assert_eq!(said[0]["method"], "elicitation/create");
         assert_eq!(said[0]["params"]["message"], "which?");
         assert_eq!(
             said[1],
-            json!({"jsonrpc": "2.0", "id": 1, "result": content("the user answers {\"action\":\"decline\"}")})
+            json!({"jsonrpc": "2.0", "id": 1, "result": text_content("the user answers {\"action\":\"decline\"}")})
         );
-        let refused = json!({"id": ASKED, "error": {"code": -32601, "message": "no"}});
-        let (said, _) = session(&[ask, refused]);
-        assert_eq!(said[1]["result"], content("nobody answers"));
+        let refused = json!({"id": ELICITATION_ID, "error": {"code": -32601, "message": "no"}});
+        let (said, _) = run_session(&[ask, refused]);
+        assert_eq!(said[1]["result"], text_content("nobody answers"));
     }
 }

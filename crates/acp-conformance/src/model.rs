@@ -1,31 +1,32 @@
-//! The fake model: an HTTP server on loopback that agents take for their provider, and that says what a
-//! case tells it to.
+//! Fake model: an HTTP server on loopback that replaces the agent's provider and plays the scripts of a case.
 //!
-//! It speaks Anthropic Messages, OpenAI Chat Completions, OpenAI Responses and Gemini, streaming or not;
-//! which one is told by the path. The same script gives the same bytes, whatever the clock says. Requests
-//! beside the conversation (titles, summaries, probes) get a fixed answer and take none of the script.
+//! The server speaks Anthropic Messages, OpenAI Chat Completions, OpenAI Responses and Gemini, streaming or
+//! not; the path selects the API. The same script always gives the same bytes. Requests outside the
+//! conversation (titles, summaries, probes) get a fixed response and do not advance the script.
 
 mod anthropic;
-mod asked;
 mod chat;
+mod encoder;
+mod exchange;
 mod gemini;
 mod http;
-mod instance;
-mod perform;
-mod record;
+mod playback;
+mod request;
 mod responses;
+mod schema_instance;
 mod script;
-mod spoken;
-mod stage;
-mod tools;
+mod state;
+mod tool_resolution;
 
-pub use asked::{Api, Asked, Offered, Said, Voice};
-pub use record::{Exchange, Fate, Role};
-pub use script::{Answer, Piece, ScriptError, Stop, Tool, Usage, answers};
-pub use stage::Rules;
-pub use tools::{Candidate, Candidates};
+pub use exchange::{Exchange, ExchangeRole, ExchangeState};
+pub use request::{Api, ConversationMessage, MessageRole, ModelRequest, OfferedTool};
+pub use script::{
+    FinishReason, ScriptAction, ScriptError, ScriptTool, ScriptedResponse, TokenUsage, answers,
+};
+pub use state::FakeModelConfig;
+pub use tool_resolution::{ToolCandidate, ToolCandidates};
 
-use stage::{Shared, Stage};
+use state::{FakeModelState, SharedState};
 use std::{collections::BTreeSet, io, sync::Arc};
 use tokio::{
     net::TcpListener,
@@ -33,62 +34,63 @@ use tokio::{
     task::{AbortHandle, spawn},
 };
 
-/// A running fake model. It ends when this goes.
+/// Running fake model; dropping it stops the server.
 #[derive(Debug)]
 pub struct FakeModel {
-    base: String,
-    stage: Shared,
+    base_url: String,
+    state: SharedState,
     server: AbortHandle,
 }
 
 impl FakeModel {
-    /// Listen on a free port of loopback. Runs as a task of the present runtime.
+    /// Starts the server on a free loopback port, as a task of the current runtime.
     ///
     /// # Errors
-    /// No port can be had.
-    pub async fn start(rules: Rules) -> io::Result<Self> {
+    /// If no port can be bound.
+    pub async fn start(config: FakeModelConfig) -> io::Result<Self> {
         let listener = TcpListener::bind(("127.0.0.1", 0)).await?;
         let base = format!("http://{}", listener.local_addr()?);
-        let stage = Arc::new(watch::Sender::new(Stage::new(rules)));
+        let stage = Arc::new(watch::Sender::new(FakeModelState::new(config)));
         let server = spawn(http::serve(listener, Arc::clone(&stage))).abort_handle();
         Ok(Self {
-            base,
-            stage,
+            base_url: base,
+            state: stage,
             server,
         })
     }
 
-    /// Where it listens: `http://127.0.0.1:PORT`, without a path.
+    /// Returns the base URL, `http://127.0.0.1:PORT`, without a path.
     #[must_use]
     pub fn base(&self) -> &str {
-        &self.base
+        &self.base_url
     }
 
-    /// The answers to come: for the conversation whose newest prompt holds `prompt`, or for all that no
-    /// other is for. What was set for the same before is forgotten.
-    pub fn says(&self, prompt: Option<&str>, answers: Vec<Answer>) {
-        self.stage.send_modify(|stage| stage.set(prompt, answers));
+    /// Sets the responses for conversations whose newest prompt contains `prompt`, or for all others if
+    /// `None`. Replaces the earlier script of the same `prompt`.
+    pub fn set_script(&self, prompt: Option<&str>, answers: Vec<ScriptedResponse>) {
+        self.state
+            .send_modify(|stage| stage.set_script(prompt, answers));
     }
 
-    /// A prompt goes out: the answers for those that hold this text begin anew.
+    /// Restarts the scripts whose prompt text satisfies `holds`, as a prompt is about to be sent.
     pub fn prompted(&self, holds: impl Fn(&str) -> bool) {
-        self.stage.send_modify(|stage| stage.prompted(holds));
+        self.state.send_modify(|stage| stage.restart_scripts(holds));
     }
 
-    /// What hangs goes on.
+    /// Resumes hanging responses.
     pub fn release(&self) {
-        self.stage.send_modify(|stage| stage.releases += 1);
+        self.state.send_modify(|stage| stage.release_count += 1);
     }
 
-    /// All that was asked so far.
+    /// Returns all requests so far.
     #[must_use]
     pub fn exchanges(&self) -> Vec<Exchange> {
-        self.stage.borrow().exchanges.clone()
+        self.state.borrow().exchanges.clone()
     }
 
-    /// Reads the requests so far without copying them: each holds the schemas of all tools.
+    /// Reads the requests so far without copying them, as each holds the schemas of all tools.
     pub(crate) fn read_exchanges<T>(&self, read: impl FnOnce(&[Exchange]) -> T) -> T {
-        read(&self.stage.borrow().exchanges)
+        read(&self.state.borrow().exchanges)
     }
 
     /// Counts the requests of the conversation so far.
@@ -97,40 +99,40 @@ impl FakeModel {
         self.read_exchanges(|exchanges| exchanges.iter().filter(is_main).count())
     }
 
-    /// The requests of the conversation so far.
+    /// Returns the requests of the conversation so far.
     #[must_use]
-    pub fn conversation(&self) -> Vec<Exchange> {
-        let stage = self.stage.borrow();
+    pub fn conversation_exchanges(&self) -> Vec<Exchange> {
+        let stage = self.state.borrow();
         let main = stage.exchanges.iter().filter(|exchange| exchange.is_main());
         main.cloned().collect()
     }
 
-    /// The tools of the script that the agent had nothing for whenever the model wanted to call them. One that it
-    /// has had once is not among them.
+    /// Returns the called script tools that have never matched an offered tool.
     #[must_use]
-    pub fn lacking(&self) -> BTreeSet<Tool> {
-        let stage = self.stage.borrow();
+    pub fn lacking(&self) -> BTreeSet<ScriptTool> {
+        let stage = self.state.borrow();
         let exchanges = &stage.exchanges;
-        let served: BTreeSet<&Tool> = exchanges.iter().flat_map(|one| &one.served).collect();
-        let missing = exchanges.iter().flat_map(|one| &one.missing);
+        let served: BTreeSet<&ScriptTool> =
+            exchanges.iter().flat_map(|one| &one.served_tools).collect();
+        let missing = exchanges.iter().flat_map(|one| &one.missing_tools);
         missing
             .filter(|tool| !served.contains(tool))
             .cloned()
             .collect()
     }
 
-    /// Answers of the script that nobody has asked for yet.
+    /// Returns the number of scripted responses that are still unused.
     #[must_use]
-    pub fn unsaid(&self) -> usize {
-        let stage = self.stage.borrow();
-        let left = |thread: &stage::Thread| thread.answers.len() - thread.next;
-        stage.threads.iter().map(left).sum()
+    pub fn unused_responses(&self) -> usize {
+        let state = self.state.borrow();
+        let left = |thread: &state::PromptScript| thread.responses.len() - thread.next_index;
+        state.scripts.iter().map(left).sum()
     }
 
-    /// Wait until what was asked is as wanted.
-    pub async fn until(&self, mut wanted: impl FnMut(&[Exchange]) -> bool) {
-        let mut stage = self.stage.subscribe();
-        // The sender is held here, so this ends only when it fits.
+    /// Waits until the requests so far satisfy `wanted`.
+    pub async fn wait_until(&self, mut wanted: impl FnMut(&[Exchange]) -> bool) {
+        let mut stage = self.state.subscribe();
+        // `self` holds the sender, so `wait_for` cannot fail.
         let _ = stage.wait_for(|stage| wanted(&stage.exchanges)).await;
     }
 }

@@ -1,85 +1,85 @@
-//! mutations: is the suite itself right? Each fault must break the rules that it is said to break, and no other.
+//! Tests the suite itself: each fault must break exactly the rules that `faults.toml` lists for it.
 //!
-//! The right agent is played first, through a proxy that breaks nothing and writes down what passes.
-//! What was written down is then shown to each fault: cases in which it would change nothing need not
-//! be played again. The others are, and the rules that fail are held against `faults.toml`.
+//! The suite first plays the conforming agent through a proxy that injects nothing and records all lines. The
+//! recordings are then replayed against each fault: cases in which the fault would change nothing are
+//! skipped. The others are played with the fault, and the rules that fail are compared with `faults.toml`.
 
 pub mod command;
 mod expected;
-mod play;
-mod show;
+mod render;
+mod runner;
 
-pub use expected::{Expected, ExpectedFault, Trap};
-pub use play::{Plan, mutations};
+pub use expected::{ExpectedFault, ExpectedFaults, Trap};
+pub use runner::{MutationPlan, run_mutations};
 
 use std::{
     collections::{BTreeMap, BTreeSet},
     time::Duration,
 };
 
-/// What came of all faults.
+/// Result of all faults.
 #[derive(Debug)]
-pub struct Table {
-    /// Cases that fail without any fault, each with the rules, or what else was wrong.
-    pub wrong_without_fault: Vec<String>,
-    /// One row a fault.
-    pub rows: Vec<Row>,
-    /// Rules that no fault breaks, and that nobody gave a reason for.
-    pub unbroken: Vec<String>,
-    /// How long it took.
+pub struct MutationTable {
+    /// Cases that fail without any fault, each with its broken rules or other problems.
+    pub baseline_failures: Vec<String>,
+    /// Rows, one per fault.
+    pub rows: Vec<MutationRow>,
+    /// Rules that no fault breaks and that `faults.toml` gives no reason for.
+    pub uncovered_rules: Vec<String>,
+    /// Duration of the whole run.
     pub took: Duration,
 }
 
-/// What came of one fault.
+/// Result of one fault.
 #[derive(Debug)]
-pub struct Row {
-    /// Its name.
+pub struct MutationRow {
+    /// Name of the fault.
     pub fault: String,
-    /// What it does.
-    pub does: String,
-    /// The rules that must fail.
+    /// Effect of the fault, in a sentence.
+    pub description: String,
+    /// Rules that must fail.
     pub breaks: BTreeSet<String>,
-    /// Those that may fail along with them.
-    pub may: BTreeSet<String>,
-    /// The rules that failed, or what else was wrong, each with the case it was first seen in, and why.
+    /// Rules that may fail along with them.
+    pub may_fail: BTreeSet<String>,
+    /// Rules that failed and other problems, each with the first case and the reason.
     pub failed: BTreeMap<String, String>,
-    /// How many cases it could change.
-    pub cases: usize,
+    /// Number of cases played with the fault.
+    pub case_count: usize,
     /// Complaint of the first try of a row that was played twice; `None` if the first try was right.
     pub first_complaint: Option<String>,
 }
 
-impl Row {
-    fn allows(&self, rule: &str) -> bool {
-        self.breaks.contains(rule) || self.may.contains(rule)
+impl MutationRow {
+    fn allows_failure(&self, rule: &str) -> bool {
+        self.breaks.contains(rule) || self.may_fail.contains(rule)
     }
 
-    /// Rules that should have failed.
-    pub fn missed(&self) -> impl Iterator<Item = &String> {
+    /// Returns the rules that should have failed but did not.
+    pub fn missed_rules(&self) -> impl Iterator<Item = &String> {
         let failed = |rule: &&String| self.failed.contains_key(*rule);
         self.breaks.iter().filter(move |rule| !failed(rule))
     }
 
-    /// Rules that should not have failed, each with the case, and why.
+    /// Returns the rules that should not have failed, each with the case and the reason.
     pub fn false_alarms(&self) -> impl Iterator<Item = (&String, &String)> {
         let failed = self.failed.iter();
-        failed.filter(|(rule, _)| !self.allows(rule))
+        failed.filter(|(rule, _)| !self.allows_failure(rule))
     }
 
-    /// Did just those rules fail, and at least one?
+    /// Returns true if exactly the expected rules failed, and at least one was expected.
     #[must_use]
     pub fn is_right(&self) -> bool {
-        let right = self.missed().next().is_none() && self.false_alarms().next().is_none();
+        let right = self.missed_rules().next().is_none() && self.false_alarms().next().is_none();
         right && !self.breaks.is_empty()
     }
 }
 
-impl Table {
-    /// No hole and no false alarm.
+impl MutationTable {
+    /// Returns true if the table has neither a gap nor a false alarm.
     #[must_use]
     pub fn is_right(&self) -> bool {
-        self.wrong_without_fault.is_empty()
-            && self.unbroken.is_empty()
-            && self.rows.iter().all(Row::is_right)
+        self.baseline_failures.is_empty()
+            && self.uncovered_rules.is_empty()
+            && self.rows.iter().all(MutationRow::is_right)
     }
 }

@@ -1,34 +1,34 @@
-//! Oracle: hears both directions of a connection and says what breaks a rule, whatever the case is about.
+//! Observes both directions of a connection and reports rule violations, whatever the case tests.
 //!
-//! It may only complain about what the protocol really forbids. What is merely unusual passes, and where the
-//! rules leave it open what an agent owes, nothing is owed.
+//! The oracle reports only what the protocol forbids. Unusual behaviour passes, and where the rules leave open
+//! what an agent must do, nothing is required.
 
-mod answers;
 mod capabilities;
 mod envelope;
 mod framing;
 mod messages;
-mod news;
-mod order;
-mod second;
-mod shapes;
+mod responses;
+mod schema_check;
+mod session_state;
 mod terminals;
-mod tools;
+mod tool_calls;
 mod unstable;
+mod update_order;
+mod v2;
 
-use answers::Answers;
-use capabilities::Capabilities;
-use framing::{Framing, Line};
-use news::News;
-use order::Order;
-use second::Second;
+use capabilities::CapabilityRules;
+use framing::{FramingRules, ParsedLine};
+use responses::ResponseRules;
 use serde_json::Value;
+use session_state::SessionStateRules;
 use std::collections::BTreeSet;
-use terminals::Terminals;
-use tools::Tools;
-use unstable::Unstable;
+use terminals::TerminalRules;
+use tool_calls::ToolCallRules;
+use unstable::UnstableRules;
+use update_order::UpdateOrderRules;
+use v2::V2Rules;
 
-/// The rules that are watched in every case.
+/// Rules checked in every case.
 pub const RULES: &[&str] = &[
     "AUTH-1",
     "AUTH-10",
@@ -125,68 +125,68 @@ pub const RULES: &[&str] = &[
     "V2-9",
 ];
 
-/// A rule that was broken.
+/// Violation of a rule.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Violation {
-    /// The rule.
+    /// Id of the rule.
     pub rule: &'static str,
-    /// What is wrong.
+    /// Explanation of the violation.
     pub why: String,
 }
 
-/// How an agent's output came to its end.
+/// Reason why an agent's output ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Ending {
-    /// Its stdin was closed, and it ended by itself.
+pub enum OutputEnding {
+    /// The agent ended by itself after its stdin was closed.
     Eof,
-    /// It was told to end, or was ended, or our end of its output was closed.
+    /// The agent was signalled or killed, or the runner closed its end of the output.
     Forced,
-    /// It ended although nobody wanted it to.
-    Unasked,
+    /// The agent ended without a request to do so.
+    Unexpected,
 }
 
-/// Hears one connection, from its first line to its last.
+/// Observer of one connection, from the first line to the last.
 #[derive(Debug, Default)]
 pub struct Oracle {
-    framing: Framing,
-    answers: Answers,
-    capabilities: Capabilities,
-    order: Order,
-    tools: Tools,
-    terminals: Terminals,
-    news: News,
-    second: Second,
-    unstable: Unstable,
-    found: Found,
-    /// The last line had the wrong shape.
-    is_bent: bool,
+    framing: FramingRules,
+    responses: ResponseRules,
+    capabilities: CapabilityRules,
+    update_order: UpdateOrderRules,
+    tool_calls: ToolCallRules,
+    terminals: TerminalRules,
+    session_state: SessionStateRules,
+    v2: V2Rules,
+    unstable: UnstableRules,
+    recorder: RuleRecorder,
+    /// True if the last line was malformed.
+    is_malformed: bool,
 }
 
-/// What the laws have found.
+/// Violations and observed rules of a connection.
 #[derive(Debug, Default)]
-struct Found {
+struct RuleRecorder {
     violations: Vec<Violation>,
-    /// The rules of which something was seen that could have broken them.
+    /// Rules that the observed messages could have broken.
     seen: BTreeSet<&'static str>,
-    /// The version that was agreed on.
+    /// Negotiated protocol version.
     version: u64,
 }
 
-impl Found {
-    /// Something was seen that could have broken this rule.
+impl RuleRecorder {
+    /// Records that the observed messages could have broken this rule.
     fn seen(&mut self, rule: &'static str) {
         debug_assert!(RULES.contains(&rule), "{rule} is not said to be watched");
         self.seen.insert(rule);
     }
 
-    /// It is broken.
+    /// Records a violation.
     fn broken(&mut self, rule: &'static str, why: impl Into<String>) {
         let why = why.into();
         self.seen(rule);
         self.violations.push(Violation { rule, why });
     }
 
-    /// It holds, or it is broken.
+    /// Records the rule as observed, or as broken if `holds` is false.
     fn holds(&mut self, rule: &'static str, holds: bool, why: impl FnOnce() -> String) {
         if holds {
             self.seen(rule);
@@ -196,55 +196,55 @@ impl Found {
     }
 }
 
-/// What a message is, by its members.
+/// Kind of a JSON-RPC message, derived from its members.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Sort {
+enum JsonRpcKind {
     Request,
     Notification,
     Response,
 }
 
-/// The version that is meant, even if it is wrongly said.
+/// Returns the intended protocol version, even if it is sent as a string.
 fn version(said: &Value) -> Option<u64> {
     said.as_u64().or_else(|| said.as_str()?.parse().ok())
 }
 
-fn sort(message: &Value) -> Option<Sort> {
+fn sort(message: &Value) -> Option<JsonRpcKind> {
     let has = |key: &str| message.get(key).is_some();
     match (message["method"].is_string(), has("id")) {
-        (true, true) => Some(Sort::Request),
-        (true, false) => Some(Sort::Notification),
-        (false, _) if has("result") || has("error") => Some(Sort::Response),
+        (true, true) => Some(JsonRpcKind::Request),
+        (true, false) => Some(JsonRpcKind::Notification),
+        (false, _) if has("result") || has("error") => Some(JsonRpcKind::Response),
         (false, _) => None,
     }
 }
 
 impl Oracle {
-    /// The client has written this line, without its end.
+    /// Observes a line written by the client, without its line end.
     pub fn sent(&mut self, line: &str) {
         let message = serde_json::from_str(line);
-        self.sent_message(&message.unwrap_or(Value::Null));
+        self.on_sent(&message.unwrap_or(Value::Null));
     }
 
-    /// The client has written a line that says this; `null` if it is no JSON, blank ones too: to call one an error is
-    /// against no rule of the answers.
-    pub(crate) fn sent_message(&mut self, message: &Value) {
-        self.framing.sent(message);
-        self.answers.sent(message);
-        self.capabilities.sent(message);
-        self.order.sent(message);
-        self.tools.sent(message);
-        self.terminals.sent(message);
-        self.news.sent(message);
-        self.second.sent(message);
-        self.unstable.sent(message);
+    /// Observes a parsed client line; `null` if the line is blank or not JSON. An error response to a blank
+    /// line breaks no rule.
+    pub(crate) fn on_sent(&mut self, message: &Value) {
+        self.framing.on_sent(message);
+        self.responses.on_sent(message);
+        self.capabilities.on_sent(message);
+        self.update_order.on_sent(message);
+        self.tool_calls.on_sent(message);
+        self.terminals.on_sent(message);
+        self.session_state.on_sent(message);
+        self.v2.sent(message);
+        self.unstable.on_sent(message);
     }
 
-    /// The agent has written this line, with its end if it has one. Says what is wrong with it.
+    /// Observes a line written by the agent, with its line end if present, and returns the violations.
     pub fn heard(&mut self, line: &[u8]) -> Vec<Violation> {
-        let found = &mut self.found;
-        self.is_bent = true;
-        let Line::Message(message) = self.framing.heard(line, found) else {
+        let found = &mut self.recorder;
+        self.is_malformed = true;
+        let ParsedLine::Message(message) = self.framing.on_received_line(line, found) else {
             return std::mem::take(&mut found.violations);
         };
         let before = found.violations.len();
@@ -253,12 +253,12 @@ impl Oracle {
         };
         let is_bent = found.violations.len() > before;
         let asked = match sort {
-            Sort::Response => self.answers.answer(&message, found),
-            Sort::Request => {
-                self.answers.ask(&message, found);
+            JsonRpcKind::Response => self.responses.match_response(&message, found),
+            JsonRpcKind::Request => {
+                self.responses.ask(&message, found);
                 None
             }
-            Sort::Notification => None,
+            JsonRpcKind::Notification => None,
         };
         let asked = asked.as_ref();
         if let Some(asked) = asked
@@ -267,44 +267,44 @@ impl Oracle {
         {
             found.version = version;
         }
-        let is_right = shapes::check(sort, &message, asked, found);
-        self.is_bent = is_bent || !is_right;
-        self.capabilities.heard(sort, &message, asked, found);
+        let is_right = schema_check::check(sort, &message, asked, found);
+        self.is_malformed = is_bent || !is_right;
+        self.capabilities.on_received(sort, &message, asked, found);
         let before = found.violations.len();
         if found.version == 2 {
-            self.second.heard(sort, &message, asked, found);
+            self.v2.heard(sort, &message, asked, found);
         } else {
-            self.unstable.heard(sort, &message, asked, found);
-            self.order.heard(sort, &message, asked, found);
-            self.tools.heard(sort, &message, asked, found);
-            self.terminals.heard(sort, &message, asked, found);
-            self.news.heard(sort, &message, asked, found);
+            self.unstable.on_received(sort, &message, asked, found);
+            self.update_order.on_received(sort, &message, asked, found);
+            self.tool_calls.on_received(sort, &message, asked, found);
+            self.terminals.on_received(sort, &message, asked, found);
+            self.session_state.on_received(sort, &message, asked, found);
         }
         if !is_right {
-            // What has the wrong shape is blamed once; it has happened all the same.
+            // A malformed message is reported once, but still updates the state.
             found.violations.truncate(before);
         }
-        std::mem::take(&mut self.found.violations)
+        std::mem::take(&mut self.recorder.violations)
     }
 
-    /// The last line had not the shape that it must have: some rule was blamed for that.
+    /// Returns true if the last line was malformed, which is reported under some rule.
     pub(crate) fn is_bent(&self) -> bool {
-        self.is_bent
+        self.is_malformed
     }
 
-    /// The agent's output has ended. Says what it still owed.
-    pub fn ended(&mut self, ending: Ending) -> Vec<Violation> {
-        self.answers.ended(ending, &mut self.found);
-        if ending == Ending::Eof {
-            self.terminals.ended(&mut self.found);
+    /// Observes the end of the agent's output and returns violations such as missing responses.
+    pub fn ended(&mut self, ending: OutputEnding) -> Vec<Violation> {
+        self.responses.on_output_end(ending, &mut self.recorder);
+        if ending == OutputEnding::Eof {
+            self.terminals.on_output_end(&mut self.recorder);
         }
-        std::mem::take(&mut self.found.violations)
+        std::mem::take(&mut self.recorder.violations)
     }
 
-    /// The rules of which something was seen that could have broken them.
+    /// Returns the rules that the observed messages could have broken.
     #[must_use]
     pub fn seen(&self) -> &BTreeSet<&'static str> {
-        &self.found.seen
+        &self.recorder.seen
     }
 }
 

@@ -1,136 +1,138 @@
-//! Outcome: what came of one case, check by check, with all that was said.
+//! Defines the outcome of one case: the result of each check, and the transcript.
 
 use std::time::Duration;
 
-/// What came of a case.
+/// Outcome of a case.
 #[derive(Clone, Debug, Default)]
-pub struct Outcome {
-    /// The name of the case.
+pub struct CaseOutcome {
+    /// Name of the case.
     pub case: String,
-    /// What it shows.
+    /// Purpose of the case, in a sentence.
     pub purpose: String,
-    /// What came of each rule that it cites or that was watched, in the order of its steps.
-    pub checks: Vec<Check>,
-    /// The step without a rule that failed and ended the case.
-    pub broken: Option<Finding>,
-    /// A fault of the case or of the runner itself: then nothing is said about the agent.
+    /// Result of each cited or watched rule, in the order of the steps.
+    pub checks: Vec<RuleCheck>,
+    /// Failed step that cites no rule and ended the case.
+    pub failed_step: Option<Finding>,
+    /// Error in the case or the runner; the outcome then says nothing about the agent.
     pub fault: Option<String>,
-    /// How the agent's process ended, if it did so though nobody had told it to.
-    pub died: Option<String>,
-    /// All that was said.
-    pub transcript: Vec<Entry>,
-    /// What the agent wrote to stderr: the beginning.
+    /// Exit status of the agent's process, if the process ended unexpectedly.
+    pub unexpected_exit: Option<String>,
+    /// Messages and events, in order.
+    pub transcript: Vec<TranscriptEntry>,
+    /// Beginning of the agent's stderr.
     pub stderr: String,
-    /// How long it took.
-    pub took: Duration,
+    /// Duration of the case.
+    pub elapsed: Duration,
 }
 
-/// What came of one rule in one place.
+/// Result of one check of a rule.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Check {
-    /// The rule.
+pub struct RuleCheck {
+    /// Id of the rule.
     pub rule: String,
-    /// The line of the case; 0 for what is always watched.
+    /// Line in the case; 0 for rules that are always watched.
     pub line: usize,
-    /// What came of it.
-    pub result: Ruling,
+    /// Result of the check.
+    pub result: CheckResult,
 }
 
-/// What can come of a check.
+/// Result of a check.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Ruling {
-    /// It held.
+pub enum CheckResult {
+    /// The rule held.
     Passed,
-    /// It did not.
+    /// The rule was broken.
     Failed(Finding),
-    /// This step before it failed.
+    /// This earlier step failed, so the check was not reached.
     NotReached(Finding),
-    /// The agent does not have what it is about.
+    /// The agent lacks this prerequisite of the rule.
     NotApplicable(String),
 }
 
-/// Begins the reason why a check was not reached; what was wrong with the step before it follows.
-pub const BEFORE: &str = "a step before its check failed: ";
+/// Prefix of the reason why a check was not reached; the failure of the earlier step follows.
+pub const NOT_REACHED_PREFIX: &str = "a step before its check failed: ";
 
-impl Ruling {
-    /// A check that was not reached, because of what was wrong with a step before it.
+impl CheckResult {
+    /// Returns the result of a check that was not reached because of an earlier failure.
     #[must_use]
     pub fn not_reached(before: &Finding) -> Self {
         Self::NotReached(Finding {
-            why: format!("{BEFORE}{}", before.why),
+            why: format!("{NOT_REACHED_PREFIX}{}", before.why),
             ..before.clone()
         })
     }
 }
 
-/// What was wrong.
+/// Failure of a step or check.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("line {line}: {why}")]
 pub struct Finding {
-    /// The line of the case.
+    /// Line in the case.
     pub line: usize,
-    /// The line as it stands.
+    /// Text of the line.
     pub step: String,
-    /// What was sent last, if anything.
+    /// Latest message sent, if any.
     pub sent: Option<String>,
-    /// What came, if it is one line.
-    pub came: Option<String>,
-    /// What is wrong with it.
+    /// Received line, if the failure concerns a single line.
+    pub received: Option<String>,
+    /// Explanation of the failure.
     pub why: String,
-    /// The entry of the transcript that it is about.
+    /// Index of the related transcript entry.
     pub entry: Option<usize>,
 }
 
-/// One thing that happened.
+/// Message or event in a transcript.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Entry {
-    /// Since the case began.
+pub struct TranscriptEntry {
+    /// Time since the case began.
     pub at: Duration,
-    /// What it is.
-    pub kind: Kind,
-    /// The line, or what happened, in words. Cut if it is very long.
+    /// Kind of the entry.
+    pub kind: EntryKind,
+    /// Line, or description of an event; cut if very long.
     pub text: String,
 }
 
-/// What an entry of a transcript is.
+/// Kind of a transcript entry.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Kind {
-    /// The case sent it.
+pub enum EntryKind {
+    /// Message sent by the case.
     Sent,
-    /// The client answered by itself.
-    Answered,
-    /// The agent said it.
-    Came,
-    /// Something happened to the process.
+    /// Automatic response of the client.
+    ClientReply,
+    /// Message received from the agent.
+    Received,
+    /// Event of the agent's process.
     Note,
 }
 
-impl Kind {
-    /// How a transcript marks it.
+impl EntryKind {
+    /// Returns the marker of this kind in a transcript.
     #[must_use]
-    pub const fn sign(self) -> &'static str {
+    pub const fn marker(self) -> &'static str {
         match self {
             Self::Sent => ">",
-            Self::Answered => "»",
-            Self::Came => "<",
+            Self::ClientReply => "»",
+            Self::Received => "<",
             Self::Note => "·",
         }
     }
 }
 
-impl Outcome {
-    /// Whether all that was checked held.
+impl CaseOutcome {
+    /// Returns true if no check or step failed and the case itself has no error.
     #[must_use]
     pub fn is_passed(&self) -> bool {
         let mut failed = self.findings();
-        self.fault.is_none() && self.broken.is_none() && failed.next().is_none()
+        self.fault.is_none() && self.failed_step.is_none() && failed.next().is_none()
     }
 
-    /// Each failed check.
+    /// Iterates over the failed checks: rule id and finding.
     pub fn findings(&self) -> impl Iterator<Item = (&str, &Finding)> {
         self.checks.iter().filter_map(|check| match &check.result {
-            Ruling::Failed(finding) => Some((check.rule.as_str(), finding)),
-            Ruling::Passed | Ruling::NotReached(_) | Ruling::NotApplicable(_) => None,
+            CheckResult::Failed(finding) => Some((check.rule.as_str(), finding)),
+            CheckResult::Passed | CheckResult::NotReached(_) | CheckResult::NotApplicable(_) => {
+                None
+            }
         })
     }
 }

@@ -1,6 +1,6 @@
-//! Pattern: JSON that a value must hold, with captures; and the filling in of what was captured.
+//! Matches JSON values against patterns with captures, and substitutes captured values.
 
-pub(crate) mod slips;
+pub(crate) mod validate;
 
 use regex::Regex;
 use serde_json::{Map, Value};
@@ -9,52 +9,55 @@ use std::{
     fmt::{self, Write as _},
 };
 
-/// Values captured so far, by name without the `$`.
+/// Captured values, by name without the `$`.
 pub type Captures = BTreeMap<String, Value>;
 
-/// Does `found` hold all that `pattern` says? On success the captures of the pattern are added.
+/// Checks that `found` contains everything in `pattern`, and adds the captures on success.
 ///
 /// # Errors
-/// The path to the first difference, and what is there.
+/// If a value differs; the error has the path of the first difference and the value there.
 pub fn fits(pattern: &Value, found: &Value, captures: &mut Captures) -> Result<(), String> {
-    let mut scope = Scope::new(captures);
-    compare(pattern, Some(found), &mut scope, "")?;
-    let new = scope.new;
+    let mut scope = CaptureScope::new(captures);
+    compare_value(pattern, Some(found), &mut scope, "")?;
+    let new = scope.added;
     captures.extend(new);
     Ok(())
 }
 
-/// Tells whether `found` holds all that `pattern` says, and captures nothing.
+/// Returns true if `found` matches `pattern`; captures nothing.
 pub(crate) fn would_fit(pattern: &Value, found: &Value, captures: &Captures) -> bool {
-    compare(pattern, Some(found), &mut Scope::new(captures), "").is_ok()
+    compare_value(pattern, Some(found), &mut CaptureScope::new(captures), "").is_ok()
 }
 
-/// Captures during a comparison. Those from before it are borrowed, because they may hold whole results.
+/// Captures during a comparison. Earlier captures are borrowed, because they may hold whole results.
 #[derive(Clone)]
-struct Scope<'a> {
-    before: &'a Captures,
-    new: Captures,
+struct CaptureScope<'a> {
+    existing: &'a Captures,
+    added: Captures,
 }
 
-impl<'a> Scope<'a> {
+impl<'a> CaptureScope<'a> {
     fn new(before: &'a Captures) -> Self {
         let new = Captures::new();
-        Self { before, new }
+        Self {
+            existing: before,
+            added: new,
+        }
     }
 
     fn get(&self, name: &str) -> Option<&Value> {
-        self.new.get(name).or_else(|| self.before.get(name))
+        self.added.get(name).or_else(|| self.existing.get(name))
     }
 }
 
-fn compare(
+fn compare_value(
     pattern: &Value,
     found: Option<&Value>,
-    captures: &mut Scope<'_>,
+    captures: &mut CaptureScope<'_>,
     path: &str,
 ) -> Result<(), String> {
     if let Some((word, argument)) = operator(pattern) {
-        return operate(word, argument, found, captures, path);
+        return apply_operator(word, argument, found, captures, path);
     }
     let Some(found) = found else {
         return Err(format!("{path} is missing"));
@@ -68,24 +71,24 @@ fn compare(
                 )),
                 Some(_) => Ok(()),
                 None => {
-                    captures.new.insert(name.to_owned(), found.clone());
+                    captures.added.insert(name.to_owned(), found.clone());
                     Ok(())
                 }
             },
             None => {
-                let text = Value::from(fill(text, |name| captures.get(name)));
+                let text = Value::from(fill_with(text, |name| captures.get(name)));
                 same(&text, found, path)
             }
         },
         (Value::Object(wanted), Value::Object(there)) => {
             for (key, value) in wanted {
-                compare(value, there.get(key), captures, &format!("{path}/{key}"))?;
+                compare_value(value, there.get(key), captures, &format!("{path}/{key}"))?;
             }
             Ok(())
         }
         (Value::Array(wanted), Value::Array(there)) if wanted.len() == there.len() => {
             for (index, (value, there)) in wanted.iter().zip(there).enumerate() {
-                compare(value, Some(there), captures, &format!("{path}/{index}"))?;
+                compare_value(value, Some(there), captures, &format!("{path}/{index}"))?;
             }
             Ok(())
         }
@@ -103,13 +106,13 @@ fn same(pattern: &Value, found: &Value, path: &str) -> Result<(), String> {
     ))
 }
 
-/// Renders a value as JSON, cut after as much as a person would read. A long value is not rendered to its
-/// end: this is done for every variant of a schema that does not fit.
+/// Renders a value as JSON, cut to a readable length. Rendering stops there, because this function runs for
+/// every schema variant that does not match.
 pub(crate) fn short(value: &Value) -> String {
     const LONGEST: usize = 400;
-    let mut start = Start {
+    let mut start = TruncatingWriter {
         text: String::new(),
-        left: LONGEST,
+        remaining: LONGEST,
     };
     if write!(start, "{value}").is_err() {
         start.text.push('…');
@@ -117,37 +120,37 @@ pub(crate) fn short(value: &Value) -> String {
     start.text
 }
 
-/// Takes the first `left` characters that are written; any more are an error.
-struct Start {
+/// Keeps the first `remaining` characters written and fails on any more.
+struct TruncatingWriter {
     text: String,
-    left: usize,
+    remaining: usize,
 }
 
-impl fmt::Write for Start {
+impl fmt::Write for TruncatingWriter {
     fn write_str(&mut self, text: &str) -> fmt::Result {
-        let end = text.char_indices().nth(self.left);
+        let end = text.char_indices().nth(self.remaining);
         let (fits, _) = text.split_at(end.map_or(text.len(), |(end, _)| end));
         self.text.push_str(fits);
         if end.is_some() {
             return Err(fmt::Error);
         }
-        self.left -= fits.chars().count();
+        self.remaining -= fits.chars().count();
         Ok(())
     }
 }
 
-/// `{"$any": 1}` is the operator `any` with the argument 1.
+/// Splits an operator object: `{"$any": 1}` is the operator `any` with the argument 1.
 fn operator(pattern: &Value) -> Option<(&str, &Value)> {
     let object = pattern.as_object().filter(|object| object.len() == 1)?;
     let (key, argument) = object.iter().next()?;
     key.strip_prefix('$').map(|word| (word, argument))
 }
 
-fn operate(
+fn apply_operator(
     word: &str,
     argument: &Value,
     found: Option<&Value>,
-    captures: &mut Scope<'_>,
+    captures: &mut CaptureScope<'_>,
     path: &str,
 ) -> Result<(), String> {
     match word {
@@ -159,7 +162,7 @@ fn operate(
         }
         "not" => {
             let mut unused = captures.clone();
-            return match compare(argument, found, &mut unused, path) {
+            return match compare_value(argument, found, &mut unused, path) {
                 Err(_) => Ok(()),
                 Ok(()) => Err(format!("{path} fits {argument}")),
             };
@@ -167,7 +170,7 @@ fn operate(
         "in" => {
             let one = list(argument)
                 .iter()
-                .any(|pattern| try_one(pattern, found, captures, path));
+                .any(|pattern| try_match(pattern, found, captures, path));
             let found = found.map_or("nothing".to_owned(), short);
             return if one {
                 Ok(())
@@ -177,7 +180,7 @@ fn operate(
         }
         "all" => {
             for pattern in list(argument) {
-                compare(pattern, found, captures, path)?;
+                compare_value(pattern, found, captures, path)?;
             }
             return Ok(());
         }
@@ -189,7 +192,7 @@ fn operate(
     let wrong = |what: &str| Err(format!("{path}: {} {what} {argument}", short(found)));
     match word {
         "any" => Ok(()),
-        "type" if argument.as_str().is_some_and(|name| is_type(name, found)) => Ok(()),
+        "type" if argument.as_str().is_some_and(|name| has_type(name, found)) => Ok(()),
         "type" => wrong("is no"),
         "match" => {
             let pattern = argument.as_str().unwrap_or_default();
@@ -204,7 +207,7 @@ fn operate(
             for pattern in list(argument) {
                 let one = items
                     .iter()
-                    .any(|item| try_one(pattern, Some(item), captures, path));
+                    .any(|item| try_match(pattern, Some(item), captures, path));
                 if !one {
                     return Err(format!("{path}: {} lacks {pattern}", short(found)));
                 }
@@ -214,9 +217,10 @@ fn operate(
         "each" => match found.as_array() {
             None => wrong("is no list of"),
             Some(items) => items.iter().enumerate().try_for_each(|(index, item)| {
-                // What differs from item to item can be named once for each.
+                // Captures are discarded after each item, so that a name may capture another value in the next
+                // one.
                 let mut each = captures.clone();
-                compare(argument, Some(item), &mut each, &format!("{path}/{index}"))
+                compare_value(argument, Some(item), &mut each, &format!("{path}/{index}"))
             }),
         },
         "unique" => {
@@ -248,9 +252,14 @@ fn operate(
     }
 }
 
-fn try_one(pattern: &Value, found: Option<&Value>, captures: &mut Scope<'_>, path: &str) -> bool {
+fn try_match(
+    pattern: &Value,
+    found: Option<&Value>,
+    captures: &mut CaptureScope<'_>,
+    path: &str,
+) -> bool {
     let mut taken = captures.clone();
-    let one = compare(pattern, found, &mut taken, path).is_ok();
+    let one = compare_value(pattern, found, &mut taken, path).is_ok();
     if one {
         *captures = taken;
     }
@@ -264,7 +273,7 @@ fn list(argument: &Value) -> &[Value] {
     }
 }
 
-fn is_type(name: &str, value: &Value) -> bool {
+fn has_type(name: &str, value: &Value) -> bool {
     match value {
         Value::Null => name == "null",
         Value::Bool(_) => name == "boolean",
@@ -275,14 +284,14 @@ fn is_type(name: &str, value: &Value) -> bool {
     }
 }
 
-/// The name in `$name`, if the text is just that.
+/// Returns the name if the text is exactly `$name`.
 fn name(text: &str) -> Option<&str> {
     let name = text.strip_prefix('$')?;
-    (leading_name(name) == name.len() && !name.is_empty()).then_some(name)
+    (leading_name_len(name) == name.len() && !name.is_empty()).then_some(name)
 }
 
-/// How much of this text is a name.
-fn leading_name(text: &str) -> usize {
+/// Returns the length of the name at the start of a text. Unit: bytes.
+fn leading_name_len(text: &str) -> usize {
     let is_name = |(index, letter): (usize, char)| {
         letter == '_' || letter.is_ascii_alphabetic() || (index > 0 && letter.is_ascii_digit())
     };
@@ -290,28 +299,28 @@ fn leading_name(text: &str) -> usize {
     end.map_or(text.len(), |(index, _)| index)
 }
 
-/// A value of which text is made: a string as it is, another as JSON.
-fn plain(value: &Value) -> String {
+/// Converts a value for use in a text: a string verbatim, other values as JSON.
+fn to_plain_text(value: &Value) -> String {
     match value {
         Value::String(text) => text.clone(),
         other => other.to_string(),
     }
 }
 
-/// Fill what was captured into a text. What was not stays as it is.
+/// Substitutes captures in a text; unknown names stay unchanged.
 #[must_use]
 pub fn fill_text(text: &str, captures: &Captures) -> String {
-    fill(text, |name| captures.get(name))
+    fill_with(text, |name| captures.get(name))
 }
 
-fn fill<'a>(text: &str, captured: impl Fn(&str) -> Option<&'a Value>) -> String {
+fn fill_with<'a>(text: &str, captured: impl Fn(&str) -> Option<&'a Value>) -> String {
     let mut filled = String::with_capacity(text.len());
     let mut rest = text;
     while let Some((before, after)) = rest.split_once('$') {
         filled.push_str(before);
-        let end = leading_name(after);
+        let end = leading_name_len(after);
         match captured(&after[..end]) {
-            Some(value) => filled.push_str(&plain(value)),
+            Some(value) => filled.push_str(&to_plain_text(value)),
             None => {
                 filled.push('$');
                 filled.push_str(&after[..end]);
@@ -323,7 +332,7 @@ fn fill<'a>(text: &str, captured: impl Fn(&str) -> Option<&'a Value>) -> String 
     filled
 }
 
-/// Fill what was captured into a value: `"$name"` becomes the value, `$name` in a longer string its text.
+/// Substitutes captures in a value: `"$name"` becomes the value, `$name` in a longer string its text.
 #[must_use]
 pub fn fill_value(value: &Value, captures: &Captures) -> Value {
     match value {
@@ -345,8 +354,8 @@ pub fn fill_value(value: &Value, captures: &Captures) -> Value {
     }
 }
 
-/// Fill what was captured into the text of a line: `"$name"` becomes the value as JSON, whatever its type;
-/// `$name` inside of a string its text, escaped; and elsewhere the value as JSON.
+/// Substitutes captures in the text of a line: `"$name"` becomes the value as JSON of any type, `$name` inside
+/// a string its escaped text, and elsewhere the value as JSON.
 #[must_use]
 pub fn fill_line(line: &str, captures: &Captures) -> String {
     let mut filled = String::with_capacity(line.len());
@@ -382,10 +391,10 @@ pub fn fill_line(line: &str, captures: &Captures) -> String {
                 &after[end..]
             }
             _ => {
-                let end = 1 + leading_name(&after[1..]);
+                let end = 1 + leading_name_len(&after[1..]);
                 match captures.get(&after[1..end]) {
                     Some(value) if inside => {
-                        let quoted = Value::from(plain(value)).to_string();
+                        let quoted = Value::from(to_plain_text(value)).to_string();
                         filled.push_str(&quoted[1..quoted.len() - 1]);
                     }
                     Some(value) => filled.push_str(&value.to_string()),
@@ -399,10 +408,10 @@ pub fn fill_line(line: &str, captures: &Captures) -> String {
     filled
 }
 
-/// The names that this text mentions.
+/// Iterates over the names that a text mentions.
 pub fn names(text: &str) -> impl Iterator<Item = &str> {
     text.split('$').skip(1).filter_map(|after| {
-        let end = leading_name(after);
+        let end = leading_name_len(after);
         (end > 0).then(|| &after[..end])
     })
 }

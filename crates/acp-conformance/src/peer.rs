@@ -1,4 +1,4 @@
-//! Peer: the client's side of a connection: the agent's process, and what answers its requests.
+//! Client side of a connection: the agent's process and the responses to its requests.
 
 pub(crate) mod client;
 pub(crate) mod process;

@@ -1,48 +1,48 @@
-//! Play: one case against one agent, in folders of its own.
+//! Plays one case against one agent, in temporary folders.
 
+mod case_run;
 mod checks;
 mod fixtures;
-mod log;
-mod models;
+mod model_steps;
 mod processes;
 mod requests;
-mod sending;
-mod stage;
+mod send;
+mod transcript;
 
 use crate::{
-    Case, Line, Need, Step,
-    case::Guard,
-    facts::Facts,
+    Case, CaseLine, CaseStep, Need,
+    case::LineCondition,
+    facts::AgentFacts,
     model::{Exchange, FakeModel},
-    outcome::{Check, Finding, Outcome, Ruling},
-    pace::Pace,
+    outcome::{CaseOutcome, CheckResult, Finding, RuleCheck},
     pattern::{self, Captures},
     profile::Profile,
+    suite_clock::SuiteClock,
 };
+use case_run::CaseRun;
 use serde_json::Value;
-use stage::Stage;
 use std::{path::PathBuf, time::Duration};
 
-/// How long an agent may take to leave, unless a case says otherwise.
-const LEAVING: Duration = Duration::from_secs(5);
+/// Default time limit for the agent to exit.
+const EXIT_PATIENCE: Duration = Duration::from_secs(5);
 
-/// How an agent is started.
+/// Agent under test and how it is started.
 #[derive(Clone, Debug, Default)]
-pub struct Agent {
-    /// Program and arguments; empty: those of the profile.
+pub struct AgentSpec {
+    /// Program and arguments; if empty, the command of the profile.
     pub command: Vec<String>,
-    /// How it is pointed at the fake model.
+    /// Profile that connects the agent to the fake model.
     pub profile: Option<Profile>,
-    /// Where it was installed, if its profile says how.
-    pub install: Option<PathBuf>,
-    /// Variables of the runner's environment that it is given too, by name.
-    pub pass: Vec<String>,
+    /// Folder of the installed agent, if its profile describes an installation.
+    pub install_folder: Option<PathBuf>,
+    /// Names of additional variables to pass from the runner's environment.
+    pub passed_variables: Vec<String>,
 }
 
-impl Agent {
-    /// The command with its program where the runner finds it: an agent is started in a folder of its own, where
-    /// `target/debug/agent` is not.
-    pub(crate) fn from_here(mut command: Vec<String>) -> Vec<String> {
+impl AgentSpec {
+    /// Makes a relative program path absolute, because agents start in another folder, without
+    /// `target/debug/agent`.
+    pub(crate) fn with_absolute_program(mut command: Vec<String>) -> Vec<String> {
         if let Some(program) = command.first_mut()
             && program.contains('/')
             && let Ok(path) = std::path::absolute(&*program)
@@ -53,266 +53,284 @@ impl Agent {
     }
 }
 
-/// How cases are played.
+/// Options for playing cases.
 #[derive(Clone, Debug)]
-pub struct Options {
-    /// How long a step waits for a line, or for the agent's end.
+pub struct PlayOptions {
+    /// Time that a step waits for a line or for the agent's exit.
     pub patience: Duration,
-    /// The pause in `quiet`.
-    pub grace: Duration,
-    /// How many cases are played at once.
+    /// Pause of the `quiet` step.
+    pub quiet_pause: Duration,
+    /// Number of cases played at once.
     pub jobs: usize,
-    /// Measure all bounds in real time, even on a busy machine: what is too late then should be tried again without.
+    /// Measures all time limits in real time, even on a busy machine; failures should then be retried without
+    /// this option.
     pub real_time: bool,
 }
 
-impl Options {
-    /// The clock of all bounds.
-    pub(crate) fn pace(&self) -> Pace {
+impl PlayOptions {
+    /// Returns the clock for all time limits.
+    pub(crate) fn pace(&self) -> SuiteClock {
         if self.real_time {
-            Pace::Real
+            SuiteClock::Real
         } else {
-            Pace::Fair
+            SuiteClock::Fair
         }
     }
 }
 
-impl Default for Options {
+impl Default for PlayOptions {
     fn default() -> Self {
         Self {
             patience: Duration::from_secs(20),
-            grace: Duration::from_millis(150),
-            // Cases wait more than they work.
+            quiet_pause: Duration::from_millis(150),
+            // Cases mostly wait.
             jobs: 2 * std::thread::available_parallelism().map_or(2, std::num::NonZero::get),
             real_time: false,
         }
     }
 }
 
-/// Why a step came to nothing.
+/// Failure of a step.
 #[derive(Debug)]
-pub(crate) enum Miss {
-    /// Something came, and was wrong: the case goes on.
-    Wrong {
-        /// What is wrong.
+pub(crate) enum StepError {
+    /// Something was received and did not match; the case continues.
+    Mismatch {
+        /// Explanation of the mismatch.
         why: String,
-        /// What came.
-        came: Option<String>,
-        /// Where it is in the transcript.
+        /// Received text.
+        received: Option<String>,
+        /// Index in the transcript.
         entry: Option<usize>,
     },
-    /// What came has not even the shape that it must have. The rule that says so is blamed, by what is always
-    /// watched, and no other: the case goes on.
-    Bent,
-    /// Nothing came, so the case ends.
-    Nothing(String),
+    /// The received message is malformed. Only the watched rule about its shape is reported; the case
+    /// continues.
+    Malformed,
+    /// Nothing was received, so the case ends.
+    NoLine(String),
     /// This variable was never captured.
-    Unset(String),
-    /// The case, or the runner, is at fault.
-    Fault(String),
+    UnsetVariable(String),
+    /// Error in the case or the runner.
+    CaseFault(String),
 }
 
-impl Miss {
+impl StepError {
     pub(crate) fn wrong(why: impl Into<String>) -> Self {
-        Self::Wrong {
+        Self::Mismatch {
             why: why.into(),
-            came: None,
+            received: None,
             entry: None,
         }
     }
 }
 
-/// Play a case.
-pub async fn play(case: &Case, agent: &Agent, options: &Options, facts: &Facts) -> Outcome {
-    play_and_keep(case, agent, options, facts).await.0
+/// Plays a case.
+pub async fn play_case(
+    case: &Case,
+    agent: &AgentSpec,
+    options: &PlayOptions,
+    facts: &AgentFacts,
+) -> CaseOutcome {
+    play_case_with_artifacts(case, agent, options, facts)
+        .await
+        .0
 }
 
-/// What is left of a case besides its outcome.
+/// Data collected from a case, in addition to its outcome.
 #[derive(Default)]
-pub(crate) struct Kept {
-    /// What was captured.
-    pub(crate) vars: Captures,
-    /// `initialize` got an answer, right or wrong.
-    pub(crate) is_answered: bool,
-    /// What it asked the model.
+pub(crate) struct CaseArtifacts {
+    /// Captured variables.
+    pub(crate) captures: Captures,
+    /// True if `initialize` was answered, rightly or wrongly.
+    pub(crate) has_initialize_response: bool,
+    /// Requests to the fake model.
     pub(crate) exchanges: Vec<Exchange>,
 }
 
-/// Play a case, and keep what was captured.
-pub(crate) async fn play_and_keep(
+/// Plays a case and returns the collected data, too.
+pub(crate) async fn play_case_with_artifacts(
     case: &Case,
-    agent: &Agent,
-    options: &Options,
-    facts: &Facts,
-) -> (Outcome, Kept) {
-    let mut outcome = Outcome {
+    agent: &AgentSpec,
+    options: &PlayOptions,
+    facts: &AgentFacts,
+) -> (CaseOutcome, CaseArtifacts) {
+    let mut outcome = CaseOutcome {
         case: case.name.clone(),
         purpose: case.purpose.clone(),
-        ..Outcome::default()
+        ..CaseOutcome::default()
     };
     if let Some(missing) = facts.missing(case) {
         for rule in case.rules() {
-            outcome.checks.push(Check {
+            outcome.checks.push(RuleCheck {
                 rule: rule.to_owned(),
                 line: 0,
-                result: Ruling::NotApplicable(missing.clone()),
+                result: CheckResult::NotApplicable(missing.clone()),
             });
         }
-        return (outcome, Kept::default());
+        return (outcome, CaseArtifacts::default());
     }
-    let mut stage = match Stage::new(agent, options, facts).await {
+    let mut stage = match CaseRun::new(agent, options, facts).await {
         Ok(stage) => stage,
         Err(error) => {
             outcome.fault = Some(error);
-            return (outcome, Kept::default());
+            return (outcome, CaseArtifacts::default());
         }
     };
-    steps(case, facts, &mut stage, &mut outcome).await;
+    play_steps(case, facts, &mut stage, &mut outcome).await;
     stage.clear().await;
     for (rule, finding) in std::mem::take(&mut stage.violations) {
-        stage.seen.remove(rule);
-        outcome.checks.push(Check {
+        stage.seen_rules.remove(rule);
+        outcome.checks.push(RuleCheck {
             rule: rule.to_owned(),
             line: 0,
-            result: Ruling::Failed(finding),
+            result: CheckResult::Failed(finding),
         });
     }
-    for rule in &stage.seen {
-        outcome.checks.push(Check {
+    for rule in &stage.seen_rules {
+        outcome.checks.push(RuleCheck {
             rule: (*rule).to_owned(),
             line: 0,
-            result: Ruling::Passed,
+            result: CheckResult::Passed,
         });
     }
     if outcome.fault.is_some() {
-        // Who knows what else it did to the agent.
+        // A faulty case may have affected the agent in any way.
         outcome.checks.clear();
     }
-    outcome.took = stage.begun.elapsed();
-    outcome.transcript = std::mem::take(&mut stage.log.entries);
-    outcome.stderr = stage.stderr();
-    outcome.died = stage.died.take();
-    let initialize = stage.asked.get("initialize");
+    outcome.elapsed = stage.started_at.elapsed();
+    outcome.transcript = std::mem::take(&mut stage.transcript.entries);
+    outcome.stderr = stage.stderr_text();
+    outcome.unexpected_exit = stage.unexpected_exit.take();
+    let initialize = stage.requests.get("initialize");
     let is_answer = |value: &Value| {
         let is_its = initialize.is_some_and(|asked| asked.id == value["id"]);
         is_its && value.get("method").is_none()
     };
-    let kept = Kept {
-        is_answered: stage.heard.iter().any(|heard| is_answer(&heard.value)),
-        vars: std::mem::take(&mut stage.vars),
+    let kept = CaseArtifacts {
+        has_initialize_response: stage.received.iter().any(|heard| is_answer(&heard.value)),
+        captures: std::mem::take(&mut stage.captures),
         exchanges: stage
-            .fake
+            .fake_model
             .as_ref()
             .map_or_else(Vec::new, FakeModel::exchanges),
     };
     (outcome, kept)
 }
 
-async fn steps(case: &Case, facts: &Facts, stage: &mut Stage<'_>, outcome: &mut Outcome) {
-    // The last step that failed, and the one that ended the case.
+async fn play_steps(
+    case: &Case,
+    facts: &AgentFacts,
+    run: &mut CaseRun<'_>,
+    outcome: &mut CaseOutcome,
+) {
+    // The latest failed step, and the failed step that ended the case.
     let mut failed: Option<Finding> = None;
     let mut ended: Option<Finding> = None;
-    // What the case is about, once the agent turns out to have no tool for it.
+    // Message about a tool that the case needs and the agent turned out to lack.
     let mut without: Option<String> = None;
     for line in &case.lines {
-        let mut rule = |result: &Ruling| {
+        let mut rule = |result: &CheckResult| {
             for rule in &line.rules {
-                outcome.checks.push(Check {
+                outcome.checks.push(RuleCheck {
                     rule: rule.clone(),
                     line: line.number,
                     result: result.clone(),
                 });
             }
         };
-        if let Some(missing) = without.clone().or_else(|| stage.held_back(line, facts)) {
-            rule(&Ruling::NotApplicable(missing));
+        if let Some(missing) = without.clone().or_else(|| run.skip_reason(line, facts)) {
+            rule(&CheckResult::NotApplicable(missing));
             continue;
         }
         if let Some(before) = &ended {
-            rule(&Ruling::not_reached(before));
+            rule(&CheckResult::not_reached(before));
             continue;
         }
-        stage.at = line.number;
-        let done = stage.step(line).await;
-        if stage.misses_more() {
-            stage.is_hurt = true;
-            without = case.needs.iter().find_map(|need| stage.unoffered(need));
-            if let Some(missing) = without.clone().or_else(|| stage.unoffered_for(line)) {
-                stage.log.note(&missing);
-                rule(&Ruling::NotApplicable(missing));
+        run.line_number = line.number;
+        let done = run.step(line).await;
+        if run.has_new_missing_tool() {
+            run.has_failed_step = true;
+            without = case.needs.iter().find_map(|need| run.missing_tool(need));
+            if let Some(missing) = without.clone().or_else(|| run.missing_tool_for_line(line)) {
+                run.transcript.push_note(&missing);
+                rule(&CheckResult::NotApplicable(missing));
                 continue;
             }
         }
-        let sent = stage.sent();
+        let sent = run.sent();
         let found = |why: &str| Finding {
             line: line.number,
             step: line.text.clone(),
             sent: sent.clone(),
-            came: None,
+            received: None,
             why: why.to_owned(),
             entry: None,
         };
         let (why, came, entry, goes_on) = match done {
             Ok(()) => {
-                rule(&Ruling::Passed);
+                rule(&CheckResult::Passed);
                 continue;
             }
-            Err(Miss::Bent) => {
-                stage.is_hurt = true;
+            Err(StepError::Malformed) => {
+                run.has_failed_step = true;
                 let note = format!("line {}: the answer has the wrong shape", line.number);
-                stage.log.note(note);
+                run.transcript.push_note(note);
                 let bent = found("the answer has the wrong shape: another rule is blamed for that");
-                rule(&Ruling::NotReached(bent.clone()));
+                rule(&CheckResult::NotReached(bent.clone()));
                 failed = Some(bent);
                 continue;
             }
-            Err(Miss::Unset(name)) if !line.rules.is_empty() || stage.is_hurt => {
-                stage
-                    .log
-                    .note(format!("line {}: ${name} is not there", line.number));
+            Err(StepError::UnsetVariable(name))
+                if !line.rules.is_empty() || run.has_failed_step =>
+            {
+                run.transcript
+                    .push_note(format!("line {}: ${name} is not there", line.number));
                 let since = failed.as_ref().map_or_else(String::new, |before| {
                     format!(", since line {} failed: {}", before.line, before.why)
                 });
                 let unset = found(&format!("${name} is not there{since}"));
-                rule(&Ruling::NotReached(unset));
+                rule(&CheckResult::NotReached(unset));
                 continue;
             }
-            Err(Miss::Unset(name)) => {
+            Err(StepError::UnsetVariable(name)) => {
                 outcome.fault = Some(format!("line {}: ${name} is not there", line.number));
                 ended = Some(found(&format!("${name} is not there")));
                 continue;
             }
-            Err(Miss::Fault(fault)) => {
+            Err(StepError::CaseFault(fault)) => {
                 outcome.fault = Some(format!("line {}: {fault}", line.number));
                 ended = Some(found(&fault));
                 continue;
             }
-            Err(Miss::Wrong { why, came, entry }) => (why, came, entry, true),
-            Err(Miss::Nothing(why)) => (why, None, None, false),
+            Err(StepError::Mismatch {
+                why,
+                received: came,
+                entry,
+            }) => (why, came, entry, true),
+            Err(StepError::NoLine(why)) => (why, None, None, false),
         };
-        stage.is_hurt = true;
+        run.has_failed_step = true;
         let finding = Finding {
-            came,
-            entry: entry.or_else(|| stage.log.entries.len().checked_sub(1)),
+            received: came,
+            entry: entry.or_else(|| run.transcript.entries.len().checked_sub(1)),
             ..found(&why)
         };
         failed = Some(finding.clone());
-        let usual = usual_rule(line, stage);
+        let usual = default_rule(line, run);
         if line.rules.is_empty() {
             match usual {
-                Some(usual) => outcome.checks.push(Check {
+                Some(usual) => outcome.checks.push(RuleCheck {
                     rule: usual.to_owned(),
                     line: line.number,
-                    result: Ruling::Failed(finding),
+                    result: CheckResult::Failed(finding),
                 }),
-                None => outcome.broken = Some(finding),
+                None => outcome.failed_step = Some(finding),
             }
-            // An agent that does not end, or ends wrongly, is out of the way all the same.
-            if !(goes_on && matches!(line.step, Step::Exit(_))) {
+            // An agent that fails to exit, or exits wrongly, does not affect later steps.
+            if !(goes_on && matches!(line.step, CaseStep::Exit(_))) {
                 ended.clone_from(&failed);
             }
         } else {
-            rule(&Ruling::Failed(finding));
+            rule(&CheckResult::Failed(finding));
             if !goes_on {
                 ended.clone_from(&failed);
             }
@@ -320,153 +338,174 @@ async fn steps(case: &Case, facts: &Facts, stage: &mut Stage<'_>, outcome: &mut 
     }
 }
 
-/// The rule that a step breaks which names none.
-fn usual_rule(line: &Line, stage: &Stage<'_>) -> Option<&'static str> {
+/// Returns the rule broken by a failed step that cites no rule.
+fn default_rule(line: &CaseLine, run: &CaseRun<'_>) -> Option<&'static str> {
     match &line.step {
-        Step::Initialize(_) => Some("INIT-1"),
-        Step::Session(..) => Some("SESS-1"),
-        Step::Load(..) => Some("LOAD-1"),
-        Step::Resume(..) => Some("RES-2"),
-        Step::Exit(_) => Some("TR-6"),
-        Step::Answered(name, _) if stage.is_prompt(name) => Some("PROMPT-4"),
-        Step::Answered(..) | Step::Call { .. } | Step::Probe | Step::Quiet => Some("RPC-12"),
+        CaseStep::Initialize(_) => Some("INIT-1"),
+        CaseStep::Session(..) => Some("SESS-1"),
+        CaseStep::Load(..) => Some("LOAD-1"),
+        CaseStep::Resume(..) => Some("RES-2"),
+        CaseStep::Exit(_) => Some("TR-6"),
+        CaseStep::Answered(name, _) if run.is_prompt(name) => Some("PROMPT-4"),
+        CaseStep::Answered(..) | CaseStep::Call { .. } | CaseStep::Probe | CaseStep::Quiet => {
+            Some("RPC-12")
+        }
         _ => None,
     }
 }
 
-impl Stage<'_> {
-    /// Do one step.
-    async fn step(&mut self, line: &Line) -> Result<(), Miss> {
+impl CaseRun<'_> {
+    /// Executes one step.
+    async fn step(&mut self, line: &CaseLine) -> Result<(), StepError> {
         for name in pattern::names(&line.text) {
-            if line.uses(name) && !self.vars.contains_key(name) {
-                return Err(Miss::Unset(name.to_owned()));
+            if line.requires_variable(name) && !self.captures.contains_key(name) {
+                return Err(StepError::UnsetVariable(name.to_owned()));
             }
         }
-        self.patience = line.within.unwrap_or(self.options.patience);
-        if matches!(line.step, Step::Exit(_)) && line.within.is_none() {
-            self.patience = self.patience.min(LEAVING);
+        self.patience = line.patience.unwrap_or(self.options.patience);
+        if matches!(line.step, CaseStep::Exit(_)) && line.patience.is_none() {
+            self.patience = self.patience.min(EXIT_PATIENCE);
         }
         self.deadline = self.pace().now() + self.patience;
-        self.looks_again = line.within.is_some();
+        self.retries_checks = line.patience.is_some();
         match &line.step {
-            Step::Version(version) => self.version = *version,
-            Step::Client(capabilities) => self.capabilities = capabilities.clone(),
-            Step::File(name, text) => self.file(name, text)?,
-            Step::Folder(name) => self.folder(name)?,
-            Step::Link(name, target) => self.link(name, target)?,
-            Step::Buffer(name, text) => self.buffer(name, text),
-            Step::Let(name, value) => self.set(name, pattern::fill_value(value, &self.vars)),
-            Step::Repeat(name, times, text) => self.set(name, text.repeat(*times).into()),
-            Step::Model { prompt, answers } => self.model(prompt.as_deref(), answers)?,
-            Step::GoOnTalking => self.fake()?.release(),
-            Step::Start(start) => self.start(start).await?,
-            Step::Restart(start) => self.restart(start).await?,
-            Step::Eof => self.eof()?,
-            Step::Exit(code) => self.exit(*code).await?,
-            Step::Gone(code) => self.gone(*code).await?,
-            Step::Term => self.term()?,
-            Step::Kill => self.kill().await?,
-            Step::StopReading(pipe) => self.stop_reading(*pipe)?,
-            Step::GoOnReading => self.go_on_reading()?,
-            Step::HangUp => self.hang_up().await?,
-            Step::OrphansNone => self.orphans().await?,
-            Step::Stderr(has, text) => self.check_stderr(*has, text)?,
-            Step::Send { text, broken, more } => self.send_line(text, *broken, *more).await?,
-            Step::Raw { bytes, more } => self.send_raw(bytes, *more).await?,
-            Step::Split(size) => self.split = Some(*size),
-            Step::Initialize(extra) => self.initialize(extra.as_ref()).await?,
-            Step::Login => self.log_in().await?,
-            Step::Session(name, extra) => self.session(name, extra.as_ref()).await?,
-            Step::Load(name, extra) => self.open("load", name, extra.as_ref()).await?,
-            Step::Resume(name, extra) => self.open("resume", name, extra.as_ref()).await?,
-            Step::Prompt {
+            CaseStep::Version(version) => self.version = *version,
+            CaseStep::Client(capabilities) => self.capabilities = capabilities.clone(),
+            CaseStep::File(name, text) => self.write_file(name, text)?,
+            CaseStep::Folder(name) => self.folder(name)?,
+            CaseStep::Link(name, target) => self.create_link(name, target)?,
+            CaseStep::Buffer(name, text) => self.set_buffer(name, text),
+            CaseStep::Let(name, value) => {
+                self.set_variable(name, pattern::fill_value(value, &self.captures))
+            }
+            CaseStep::Repeat(name, times, text) => {
+                self.set_variable(name, text.repeat(*times).into())
+            }
+            CaseStep::Model { prompt, answers } => self.set_script(prompt.as_deref(), answers)?,
+            CaseStep::ReleaseModel => self.fake()?.release(),
+            CaseStep::Start(start) => self.options(start).await?,
+            CaseStep::Restart(start) => self.restart_agent(start).await?,
+            CaseStep::Eof => self.eof()?,
+            CaseStep::Exit(code) => self.check_exit(*code).await?,
+            CaseStep::Gone(code) => self.check_gone(*code).await?,
+            CaseStep::Term => self.send_sigterm()?,
+            CaseStep::Kill => self.kill().await?,
+            CaseStep::StopReading(pipe) => self.stop_reading(*pipe)?,
+            CaseStep::ResumeReading => self.resume_reading()?,
+            CaseStep::HangUp => self.close_stdout().await?,
+            CaseStep::NoOrphans => self.check_no_orphans().await?,
+            CaseStep::Stderr(has, text) => self.check_stderr(*has, text)?,
+            CaseStep::Send { text, broken, more } => self.send_line(text, *broken, *more).await?,
+            CaseStep::Raw { bytes, more } => self.send_raw(bytes, *more).await?,
+            CaseStep::Split(size) => self.write_chunk_size = Some(*size),
+            CaseStep::Initialize(extra) => self.initialize(extra.as_ref()).await?,
+            CaseStep::Login => self.log_in().await?,
+            CaseStep::Session(name, extra) => self.session(name, extra.as_ref()).await?,
+            CaseStep::Load(name, extra) => self.open_session("load", name, extra.as_ref()).await?,
+            CaseStep::Resume(name, extra) => {
+                self.open_session("resume", name, extra.as_ref()).await?
+            }
+            CaseStep::Prompt {
                 content,
                 session,
                 name,
                 broken,
                 more,
-            } => self.prompt(content, session, name, *broken, *more).await?,
-            Step::Cancel(session) => self.cancel(session).await?,
-            Step::Call {
+            } => {
+                self.send_prompt(content, session, name, *broken, *more)
+                    .await?
+            }
+            CaseStep::Cancel(session) => self.send_cancel(session).await?,
+            CaseStep::Call {
                 method,
                 params,
                 name,
                 broken,
-                then,
+                expected: then,
             } => {
-                let params = pattern::fill_value(params, &self.vars);
+                let params = pattern::fill_value(params, &self.captures);
                 self.call(method, params, name, *broken, false).await?;
                 if let Some(expect) = then {
-                    self.answered(name, expect).await?;
+                    self.check_response(name, expect).await?;
                 }
             }
-            Step::Tell {
+            CaseStep::Tell {
                 method,
                 params,
                 broken,
-            } => self.tell(method, params, *broken).await?,
-            Step::Probe => self.probe().await?,
-            Step::Quiet => self.quiet().await?,
-            Step::Answered(name, expect) => self.answered(name, expect).await?,
-            Step::Next(pattern) => self.next_line(pattern).await?,
-            Step::Until(pattern) => self.until(pattern).await?,
-            Step::Mark => self.mark = self.read,
-            Step::No(pattern) => self.no(pattern)?,
-            Step::Some(pattern) => self.some(pattern)?,
-            Step::Maybe(pattern) => self.maybe(pattern),
-            Step::Count(range, pattern) => self.count(*range, pattern)?,
-            Step::Order(patterns) => self.order(patterns)?,
-            Step::Said {
-                voice,
+            } => self.send_notification(method, params, *broken).await?,
+            CaseStep::Probe => self.send_probe().await?,
+            CaseStep::Quiet => self.wait_until_quiet().await?,
+            CaseStep::Answered(name, expect) => self.check_response(name, expect).await?,
+            CaseStep::Next(pattern) => self.check_next_line(pattern).await?,
+            CaseStep::Until(pattern) => self.read_until(pattern).await?,
+            CaseStep::Mark => self.mark_index = self.read_count,
+            CaseStep::No(pattern) => self.check_none(pattern)?,
+            CaseStep::Some(pattern) => self.check_some(pattern)?,
+            CaseStep::Maybe(pattern) => self.capture_if_present(pattern),
+            CaseStep::Count(range, pattern) => self.check_count(*range, pattern)?,
+            CaseStep::Order(patterns) => self.check_order(patterns)?,
+            CaseStep::Said {
+                author: voice,
                 text,
                 session,
-                not,
+                is_negated: not,
             } => self.said(*voice, text, session, *not)?,
-            Step::Value(value, pattern) => self.value(value, pattern)?,
-            Step::Read(name, text) => self.again(|stage| stage.reads(name, text)).await?,
-            Step::Holds(name, text) => self.again(|stage| stage.holds(name, text)).await?,
-            Step::Same(name) => self.same(name)?,
-            Step::Absent(name) => self.again(|stage| stage.absent(name)).await?,
-            Step::Permission(permission) => self.permission(*permission).await?,
-            Step::Elicitation(way) => self.client.elicitation = way.clone(),
-            Step::Answer(method, how) => self.client.answer_so(method, how.clone()),
-            Step::Saw(has, text) => self.saw(*has, text)?,
-            Step::Asked(range) => self.again(|stage| stage.asked(*range)).await?,
-            Step::Dropped => self.again(Stage::dropped).await?,
+            CaseStep::Value(value, pattern) => self.value(value, pattern)?,
+            CaseStep::Read(name, text) => {
+                self.retry_check(|stage| stage.check_file_equals(name, text))
+                    .await?
+            }
+            CaseStep::Holds(name, text) => {
+                self.retry_check(|stage| stage.check_file_contains(name, text))
+                    .await?
+            }
+            CaseStep::Same(name) => self.check_file_unchanged(name)?,
+            CaseStep::Absent(name) => {
+                self.retry_check(|stage| stage.check_file_absent(name))
+                    .await?
+            }
+            CaseStep::Permission(permission) => self.permission(*permission).await?,
+            CaseStep::Elicitation(way) => self.client.elicitation = way.clone(),
+            CaseStep::Answer(method, how) => self.client.set_response_mode(method, how.clone()),
+            CaseStep::Saw(has, text) => self.check_model_saw(*has, text)?,
+            CaseStep::Asked(range) => self.retry_check(|stage| stage.asked(*range)).await?,
+            CaseStep::Dropped => self.retry_check(CaseRun::check_dropped).await?,
         }
         Ok(())
     }
 }
 
-impl Line {
-    /// Whether this variable must be there for the step. In patterns and texts it may be captured, or be no variable.
-    pub(crate) fn uses(&self, name: &str) -> bool {
+impl CaseLine {
+    /// Returns true if the step needs this variable. In patterns and texts the name may be captured or be no
+    /// variable.
+    pub(crate) fn requires_variable(&self, name: &str) -> bool {
         let in_json = |value: &Value| {
             let text = value.to_string();
             pattern::names(&text).any(|found| found == name)
         };
         match &self.step {
-            Step::Send { text, broken, .. } => {
+            CaseStep::Send { text, broken, .. } => {
                 !broken && pattern::names(text).any(|found| found == name)
             }
-            Step::Value(value, _) => in_json(value),
-            Step::Call { params, broken, .. } | Step::Tell { params, broken, .. } => {
+            CaseStep::Value(value, _) => in_json(value),
+            CaseStep::Call { params, broken, .. } | CaseStep::Tell { params, broken, .. } => {
                 !broken && in_json(params)
             }
-            Step::Session(_, extra)
-            | Step::Load(_, extra)
-            | Step::Resume(_, extra)
-            | Step::Initialize(extra) => extra.as_ref().is_some_and(in_json),
+            CaseStep::Session(_, extra)
+            | CaseStep::Load(_, extra)
+            | CaseStep::Resume(_, extra)
+            | CaseStep::Initialize(extra) => extra.as_ref().is_some_and(in_json),
             _ => false,
         }
     }
 }
 
-impl Stage<'_> {
-    /// What is missing, or too much, for a line.
-    fn held_back(&self, line: &Line, facts: &Facts) -> Option<String> {
+impl CaseRun<'_> {
+    /// Returns the reason to skip a line: a need that is missing, or one that must be absent.
+    fn skip_reason(&self, line: &CaseLine, facts: &AgentFacts) -> Option<String> {
         let has = |need: &Need| match need {
-            Need::Captured(name) => self.vars.contains_key(name),
+            Need::Captured(name) => self.captures.contains_key(name),
             Need::Path(_)
             | Need::V2
             | Need::Profile
@@ -474,20 +513,20 @@ impl Stage<'_> {
             | Need::Keyless
             | Need::Tool(_) => facts.has(need),
         };
-        line.guards.iter().find_map(|guard| match guard {
-            Guard::If(need) if !has(need) => Some(need.to_string()),
-            Guard::If(need) => self.unoffered(need),
-            Guard::Unless(need) => {
-                (has(need) && self.unoffered(need).is_none()).then(|| format!("no {need}"))
+        line.conditions.iter().find_map(|guard| match guard {
+            LineCondition::If(need) if !has(need) => Some(need.to_string()),
+            LineCondition::If(need) => self.missing_tool(need),
+            LineCondition::Unless(need) => {
+                (has(need) && self.missing_tool(need).is_none()).then(|| format!("no {need}"))
             }
         })
     }
 
-    /// What the agent turned out not to offer of what a line is for.
-    fn unoffered_for(&self, line: &Line) -> Option<String> {
-        line.guards.iter().find_map(|guard| match guard {
-            Guard::If(need) => self.unoffered(need),
-            Guard::Unless(_) => None,
+    /// Returns a message if the agent turned out to lack a tool that the line needs.
+    fn missing_tool_for_line(&self, line: &CaseLine) -> Option<String> {
+        line.conditions.iter().find_map(|guard| match guard {
+            LineCondition::If(need) => self.missing_tool(need),
+            LineCondition::Unless(_) => None,
         })
     }
 }
@@ -500,7 +539,7 @@ impl std::fmt::Display for Need {
             Self::Profile => f.write_str("profile"),
             Self::Model => f.write_str("model"),
             Self::Keyless => f.write_str("keyless"),
-            Self::Tool(tool) => write!(f, "tool that {}", tool.does()),
+            Self::Tool(tool) => write!(f, "tool that {}", tool.description()),
             Self::Captured(name) => write!(f, "${name}"),
         }
     }

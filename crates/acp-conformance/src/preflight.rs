@@ -1,38 +1,39 @@
-//! Preflight: asks an agent what it has, before the cases.
+//! Checks what an agent supports, before the cases run.
 
 use crate::{
-    Agent, Case, CaseError, Facts, Options, Outcome, Ruling,
-    case::Tool,
+    AgentFacts, AgentSpec, Case, CaseError, CaseOutcome, CheckResult, PlayOptions,
+    case::ToolKind,
     model::Exchange,
-    outcome::{Check, Kind},
-    play::{Kept, play_and_keep},
+    outcome::{EntryKind, RuleCheck},
+    play::{CaseArtifacts, play_case_with_artifacts},
     profile::Profile,
 };
 use serde_json::Value;
 use std::{fmt::Write, path::Path, time::Duration};
 
-/// What is asked. A failure is no verdict, the cases will find it too; unless there is no answer at all.
-const ASKED: &str = "\
+/// Preflight case. A failure is no verdict, because the cases find it too, unless the agent does not respond at
+/// all.
+const PROBE_CASE: &str = "\
 # The agent answers `initialize`.
 start
 initialize
 session
 ";
-/// And what an agent that has a model is asked: then it asks the model.
-const PROMPTED: &str = "\
+/// Further steps for an agent with a model: the prompt makes the agent ask the model.
+const PROMPT_STEPS: &str = "\
 model
   text \"Hello.\"
 end
 prompt \"Say hello to the preflight\"
 answered {\"stopReason\": \"$stopped\"}
 ";
-/// So much of a line is said again, and so many lines of stderr.
-const WIDTH: usize = 300;
-const LAST: usize = 10;
-/// Stands in the prompt.
-const MARKER: &str = "hello to the preflight";
-const END: &str = "exit any\n";
-const ASKED_V2: &str = "\
+/// Limits on quoted output: characters of a line, and lines of stderr.
+const MAX_LINE_CHARS: usize = 300;
+const MAX_STDERR_LINES: usize = 10;
+/// Text that identifies the prompt in model requests.
+const PROMPT_MARKER: &str = "hello to the preflight";
+const EXIT_STEP: &str = "exit any\n";
+const V2_PROBE_CASE: &str = "\
 # Whether the agent speaks the second version.
 start
 version 2
@@ -40,101 +41,109 @@ initialize
 exit any
 ";
 
-/// So long an agent is waited for that has said nothing already. Who answers only the second version is not slow.
-const SECOND: Duration = Duration::from_secs(5);
+/// Patience with version 2 after no response in version 1: agents that support only version 2 respond quickly.
+const V2_PATIENCE: Duration = Duration::from_secs(5);
 
-/// The first start of an agent is given so many times the patience: it may have to unpack or compile itself.
-const FIRST: u32 = 2;
+/// Factor on the patience for the first start of an agent, which may have to unpack or compile itself.
+const FIRST_START_FACTOR: u32 = 2;
 
-/// What an agent says before the cases.
-pub(crate) struct Preflight {
-    pub(crate) facts: Facts,
-    /// How long the agent took from a start to its first line.
-    pub(crate) start: Duration,
-    /// It answers in no version: then nothing can be asked of it.
-    pub(crate) mute: Option<Mute>,
+/// Result of the preflight.
+pub(crate) struct PreflightResult {
+    pub(crate) facts: AgentFacts,
+    /// Time from a start of the agent to its first line.
+    pub(crate) startup_time: Duration,
+    /// Agent that responds in neither version, so that no case that needs a response can be played.
+    pub(crate) unresponsive: Option<UnresponsiveAgent>,
 }
 
-/// An agent that does not answer `initialize`.
-pub(crate) struct Mute {
-    /// What came instead.
-    outcome: Outcome,
-    /// In words, over several lines.
-    pub(crate) why: String,
+/// Agent that does not answer `initialize`.
+pub(crate) struct UnresponsiveAgent {
+    /// Outcome of the preflight case.
+    outcome: CaseOutcome,
+    /// Description of the failure, in several lines.
+    pub(crate) description: String,
 }
 
-/// Ask an agent.
+/// Runs the preflight.
 ///
 /// # Errors
-/// The agent cannot be started.
-pub(crate) async fn preflight(agent: &Agent, options: &Options) -> Result<Preflight, String> {
+/// If the agent cannot be started, or the preflight case itself is faulty.
+pub(crate) async fn run_preflight(
+    agent: &AgentSpec,
+    options: &PlayOptions,
+) -> Result<PreflightResult, String> {
     let parse =
         |text: &str| Case::parse("preflight", text).map_err(|error: CaseError| error.to_string());
-    let nothing = Facts::default();
-    // How slow its start is is not known yet.
-    let options = &Options {
-        patience: options.patience * FIRST,
+    let nothing = AgentFacts::default();
+    // The agent's startup time is not known yet.
+    let options = &PlayOptions {
+        patience: options.patience * FIRST_START_FACTOR,
         ..options.clone()
     };
-    let prompted = with_model(agent).map_or("", |_| PROMPTED);
-    let asked = parse(&[ASKED, prompted, END].concat())?;
-    let (outcome, first) = play_and_keep(&asked, agent, options, &nothing).await;
+    let prompted = model_profile(agent).map_or("", |_| PROMPT_STEPS);
+    let asked = parse(&[PROBE_CASE, prompted, EXIT_STEP].concat())?;
+    let (outcome, first) = play_case_with_artifacts(&asked, agent, options, &nothing).await;
     if let Some(fault) = outcome.fault {
-        return Err(without_line(&fault).to_owned());
+        return Err(strip_line_number(&fault).to_owned());
     }
     let mut hurried = options.clone();
-    if !first.is_answered {
-        hurried.patience = hurried.patience.min(SECOND);
+    if !first.has_initialize_response {
+        hurried.patience = hurried.patience.min(V2_PATIENCE);
     }
-    let (again, second) = play_and_keep(&parse(ASKED_V2)?, agent, &hurried, &nothing).await;
-    let var = |name: &str| first.vars.get(name).cloned().unwrap_or_default();
-    let facts = Facts {
+    let (again, second) =
+        play_case_with_artifacts(&parse(V2_PROBE_CASE)?, agent, &hurried, &nothing).await;
+    let var = |name: &str| first.captures.get(name).cloned().unwrap_or_default();
+    let facts = AgentFacts {
         initialize: var("initialize"),
         session: var("session_result"),
-        v2: second.vars.get("initialize").is_some_and(speaks_second),
-        profile: agent.profile.is_some(),
-        model: with_model(agent).is_some(),
-        keyless: agent
+        supports_v2: second.captures.get("initialize").is_some_and(speaks_second),
+        has_profile: agent.profile.is_some(),
+        has_model: model_profile(agent).is_some(),
+        can_start_keyless: agent
             .profile
             .as_ref()
             .is_some_and(|profile| profile.keyless.is_some()),
         tools: tools(agent),
         offers_no_tools: offers_no_tools(&first),
     };
-    let start = first_line(&outcome).max(first_line(&again));
-    let is_mute = !first.is_answered && !second.is_answered;
+    let start = time_to_first_line(&outcome).max(time_to_first_line(&again));
+    let is_mute = !first.has_initialize_response && !second.has_initialize_response;
     let why = is_mute.then(|| why(agent, &outcome));
-    Ok(Preflight {
+    Ok(PreflightResult {
         facts,
-        start,
-        mute: why.map(|why| Mute { outcome, why }),
+        startup_time: start,
+        unresponsive: why.map(|why| UnresponsiveAgent {
+            outcome,
+            description: why,
+        }),
     })
 }
 
-/// When the first line came, counted from the start; zero if none did.
-fn first_line(outcome: &Outcome) -> Duration {
+/// Returns the time from the start to the first line; zero if no line was received.
+fn time_to_first_line(outcome: &CaseOutcome) -> Duration {
     let mut entries = outcome.transcript.iter();
-    let first = entries.find(|entry| entry.kind == Kind::Came);
+    let first = entries.find(|entry| entry.kind == EntryKind::Received);
     first.map_or(Duration::ZERO, |entry| entry.at)
 }
 
-/// The prompt was answered, and the model was asked for it, but never with tools.
-fn offers_no_tools(kept: &Kept) -> bool {
+/// Returns true if the prompt was answered and the model was asked for it, but never with tools.
+fn offers_no_tools(artifacts: &CaseArtifacts) -> bool {
     let asked = || {
-        kept.exchanges
+        artifacts
+            .exchanges
             .iter()
-            .filter_map(|one: &Exchange| one.asked.as_ref())
+            .filter_map(|one: &Exchange| one.request.as_ref())
     };
-    let of_prompt = |text: &str| text.contains(MARKER);
-    kept.vars.contains_key("stopped")
+    let of_prompt = |text: &str| text.contains(PROMPT_MARKER);
+    artifacts.captures.contains_key("stopped")
         && asked().any(|asked| asked.user_texts().any(of_prompt))
-        && asked().all(|asked| asked.offered.is_empty())
+        && asked().all(|asked| asked.tools.is_empty())
 }
 
-impl Mute {
-    /// What is known of the rules that these cases would have checked: what came instead of an answer breaks some,
-    /// and the others are out of reach.
-    pub(crate) fn outcome(self, cases: &[&Case]) -> Outcome {
+impl UnresponsiveAgent {
+    /// Returns an outcome for all rules of these cases: the failed `initialize` breaks some rules, and the
+    /// others are not reached.
+    pub(crate) fn outcome(self, cases: &[&Case]) -> CaseOutcome {
         let mut outcome = self.outcome;
         let Some(failed) = outcome
             .findings()
@@ -145,10 +154,10 @@ impl Mute {
         };
         for rule in cases.iter().flat_map(|case| case.rules()) {
             if outcome.checks.iter().all(|check| check.rule != rule) {
-                outcome.checks.push(Check {
+                outcome.checks.push(RuleCheck {
                     rule: rule.to_owned(),
                     line: failed.line,
-                    result: Ruling::not_reached(&failed),
+                    result: CheckResult::not_reached(&failed),
                 });
             }
         }
@@ -156,12 +165,12 @@ impl Mute {
     }
 }
 
-/// What is to be said of an agent that does not answer: what happened, how it was started, what it said.
-fn why(agent: &Agent, outcome: &Outcome) -> String {
+/// Describes an agent that does not respond: the failure, the command and the output.
+fn why(agent: &AgentSpec, outcome: &CaseOutcome) -> String {
     let failed = outcome.findings().next();
     let failed = failed.map_or("", |(_, finding)| finding.why.as_str());
     let mut text = format!("the agent does not answer `initialize`: {failed}");
-    // Writing to a string does not fail.
+    // Writing to a string cannot fail.
     let command = match &agent.profile {
         Some(profile) if agent.command.is_empty() => &profile.command,
         Some(_) | None => &agent.command,
@@ -177,49 +186,52 @@ fn why(agent: &Agent, outcome: &Outcome) -> String {
         );
     }
     let came = outcome.transcript.iter().rev();
-    let came = came.filter(|entry| entry.kind == Kind::Came);
-    if let Some(last) = came.map(|entry| first_of(&entry.text)).next() {
+    let came = came.filter(|entry| entry.kind == EntryKind::Received);
+    if let Some(last) = came.map(|entry| truncate_line(&entry.text)).next() {
         let _ = write!(text, "\n  the last that it said: {last}");
     }
     let lines: Vec<&str> = outcome.stderr.trim_end().lines().collect();
-    for (index, line) in lines[lines.len().saturating_sub(LAST)..].iter().enumerate() {
+    for (index, line) in lines[lines.len().saturating_sub(MAX_STDERR_LINES)..]
+        .iter()
+        .enumerate()
+    {
         let head = if index == 0 {
             "its last words on stderr:\n    "
         } else {
             "  "
         };
-        let _ = write!(text, "\n  {head}{}", first_of(line));
+        let _ = write!(text, "\n  {head}{}", truncate_line(line));
     }
     text
 }
 
-fn first_of(line: &str) -> String {
-    line.chars().take(WIDTH).collect()
+fn truncate_line(line: &str) -> String {
+    line.chars().take(MAX_LINE_CHARS).collect()
 }
 
-/// Whoever only repeats the number that it was sent does not speak that version. What else is wrong with it the cases
-/// will find.
+/// Returns true if the agent speaks version 2 and does not just repeat the requested number. The cases find
+/// other errors.
 fn speaks_second(initialize: &Value) -> bool {
     initialize["protocolVersion"] == 2 && initialize.get("info").is_some()
 }
 
-/// The profile, if it is one of an agent that has a model.
-fn with_model(agent: &Agent) -> Option<&Profile> {
+/// Returns the profile, if its agent has a model.
+fn model_profile(agent: &AgentSpec) -> Option<&Profile> {
     let profile = agent.profile.as_ref();
     profile.filter(|profile| profile.api.is_some())
 }
 
-/// A fault, without its line in a case that nobody can see.
-fn without_line(fault: &str) -> &str {
+/// Removes the line number, which refers to a case that users cannot see.
+fn strip_line_number(fault: &str) -> &str {
     let behind = fault.strip_prefix("line ");
     let behind = behind.and_then(|line| line.split_once(": "));
     behind.map_or(fault, |(_, why)| why)
 }
 
-fn tools(agent: &Agent) -> Vec<Tool> {
-    let Some(profile) = with_model(agent) else {
+fn tools(agent: &AgentSpec) -> Vec<ToolKind> {
+    let Some(profile) = model_profile(agent) else {
         return Vec::new();
     };
-    let can = |tool: &Tool| profile.can(tool.name());
-    Tool::ALL.into_iter().filter(can).collect()
+    let can = |tool: &ToolKind| profile.can(tool.name());
+    ToolKind::ALL.into_iter().filter(can).collect()
 }

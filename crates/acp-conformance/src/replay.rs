@@ -1,60 +1,72 @@
-//! Plays failed cases once more, alone and with more patience, to tell what is flaky from what fails.
+//! Replays failed cases, alone and with more patience, to tell flaky failures from real ones.
 
-use crate::{Agent, Case, Options, Outcome, Played, Ruling, play_all};
+use crate::{AgentSpec, Case, CaseOutcome, CheckResult, PlayOptions, SuiteResult, play_suite};
 
-/// A rule that failed in one play of a case and not in the last.
+/// Failure of a rule that did not recur in the last play of the case.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{rule}: {case}, {why}")]
-pub struct Flaky {
-    /// The rule.
+pub struct FlakyFailure {
+    /// Id of the rule.
     pub rule: String,
-    /// The case.
+    /// Name of the case.
     pub case: String,
-    /// What was wrong, with the line of the case.
+    /// Explanation of the failure, with the line of the case.
     pub why: String,
 }
 
-/// Plays what failed once more: a busy machine is not the agent's fault; and a third time if a rule fails then that held
-/// at first. The last play counts. Returns what failed in another play only. A run that stopped is left as it is.
+/// Replays failed cases, because a busy machine is not the agent's fault; a third play follows if a rule fails
+/// that held at first. The last play counts. Returns the failures that did not recur. A run that stopped early
+/// is left unchanged.
 ///
 /// # Errors
-/// The agent cannot be started any more, or no runtime can be made.
-pub fn replay(
-    played: &mut Played,
+/// If the agent can no longer be started, or the runtime cannot be created.
+pub fn replay_failures(
+    played: &mut SuiteResult,
     cases: &[Case],
-    agent: &Agent,
-    options: &Options,
-    over: &(dyn Fn(&Outcome) + Sync),
-) -> Result<Vec<Flaky>, String> {
+    agent: &AgentSpec,
+    options: &PlayOptions,
+    on_outcome: &(dyn Fn(&CaseOutcome) + Sync),
+) -> Result<Vec<FlakyFailure>, String> {
     let mut flaky = Vec::new();
-    if played.stopped.is_some() {
+    if played.stop_reason.is_some() {
         return Ok(flaky);
     }
-    let options = Options {
+    let options = PlayOptions {
         patience: played.patience * 2,
         jobs: 1,
         ..options.clone()
     };
     for (case, outcome) in cases.iter().zip(&mut played.outcomes) {
         for _ in 0..2 {
-            // A fault of the case itself is the same each time.
+            // An error in the case itself would recur.
             if outcome.is_passed() || outcome.fault.is_some() {
                 break;
             }
             let facts = Some(played.facts.clone());
-            let again = play_all(std::slice::from_ref(case), agent, &options, facts, over)?;
-            played.took += again.took;
+            let again = play_suite(
+                std::slice::from_ref(case),
+                agent,
+                &options,
+                facts,
+                on_outcome,
+            )?;
+            played.elapsed += again.elapsed;
             let Some(next) = again.outcomes.into_iter().next() else {
                 break;
             };
             let before = std::mem::replace(outcome, next);
-            let lost = before.findings().filter(|(rule, _)| !fails(outcome, rule));
-            flaky.extend(lost.map(|(rule, finding)| Flaky {
+            let lost = before
+                .findings()
+                .filter(|(rule, _)| !has_failed(outcome, rule));
+            flaky.extend(lost.map(|(rule, finding)| FlakyFailure {
                 rule: rule.to_owned(),
                 case: before.case.clone(),
                 why: finding.to_string(),
             }));
-            if !outcome.findings().any(|(rule, _)| held(&before, rule)) {
+            if !outcome
+                .findings()
+                .any(|(rule, _)| has_passed(&before, rule))
+            {
                 break;
             }
         }
@@ -62,13 +74,13 @@ pub fn replay(
     Ok(flaky)
 }
 
-fn fails(outcome: &Outcome, rule: &str) -> bool {
+fn has_failed(outcome: &CaseOutcome, rule: &str) -> bool {
     outcome.findings().any(|(failed, _)| failed == rule)
 }
 
-fn held(outcome: &Outcome, rule: &str) -> bool {
+fn has_passed(outcome: &CaseOutcome, rule: &str) -> bool {
     let mut checks = outcome.checks.iter().filter(|check| check.rule == rule);
-    !fails(outcome, rule) && checks.any(|check| check.result == Ruling::Passed)
+    !has_failed(outcome, rule) && checks.any(|check| check.result == CheckResult::Passed)
 }
 
 #[cfg(test)]

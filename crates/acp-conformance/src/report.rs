@@ -1,215 +1,214 @@
-//! Report: what came of a run, for people and for programs.
+//! Builds the report of a run, for people and for programs.
 
-mod deaths;
-mod ending;
+mod exit_summary;
 mod html;
 mod junit;
-mod letters;
 mod markdown;
-mod order;
 mod pretty;
+mod rule_groups;
+mod sanitize;
+mod unexpected_exits;
 
-pub(crate) use ending::TOLD_SLOWDOWN;
-pub use html::html;
-pub use junit::junit;
-pub use letters::{line, lines};
-pub use markdown::markdown;
-pub use pretty::{Colours, pretty};
+pub(crate) use exit_summary::REPORTED_SLOWDOWN;
+pub use html::render_html;
+pub use junit::render_junit;
+pub use markdown::render_markdown;
+pub use pretty::{Colours, render_pretty};
+pub use sanitize::{sanitize_line, sanitize_lines};
 
 use crate::{
-    Outcome, Played,
-    outcome::{Finding, Kind},
-    replay::Flaky,
+    CaseOutcome, SuiteResult,
+    outcome::{EntryKind, Finding},
+    replay::FlakyFailure,
     requirements::Level,
-    verdict::{Measure, Verdict, Verdicts},
+    verdict::{FailurePolicy, Verdict, Verdicts},
 };
 use schemars::JsonSchema;
 use serde::Serialize;
 
-/// What came of a run.
+/// Report of a run.
 #[derive(Clone, Debug, Serialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct Report {
-    /// The version of this suite.
+    /// Version of the suite.
     pub suite: String,
-    /// The set of rules.
+    /// Revision of the rules.
     pub revision: String,
-    /// The agent.
-    pub agent: Tested,
-    /// How long it took, in milliseconds.
+    /// Tested agent.
+    pub agent: TestedAgent,
+    /// Duration of the run, in milliseconds.
     pub took_ms: u64,
-    /// How many times longer than written the bounds of the cases were, on average, because other programs kept the
-    /// machine busy; 1 on a quiet machine.
+    /// Average factor by which time limits were extended because the machine was busy; 1 on a quiet machine.
     pub slowdown: f64,
-    /// What is only a warning counts too.
+    /// True if warnings count, too.
     pub strict: bool,
-    /// How many rules there are of each level and verdict.
-    pub counts: Vec<Count>,
-    /// The rules, in the order of the table.
+    /// Number of rules, by level and verdict.
+    pub counts: Vec<RuleCount>,
+    /// Rules, in the order of the table.
     pub rules: Vec<JudgedRule>,
-    /// The cases, in the order of their names.
+    /// Cases, in the order of their names.
     pub cases: Vec<PlayedCase>,
-    /// What failed in one play of a case and not in the last.
+    /// Failures that did not recur in the last play of their case.
     pub flaky: Vec<FlakyRule>,
-    /// Rules that were expected to be broken and are not.
+    /// Rules that were expected to be broken and passed.
     pub unexpected_passes: Vec<String>,
-    /// Rules that were expected to be broken and of which nothing was seen.
+    /// Rules that were expected to be broken and were not observed.
     pub unseen: Vec<String>,
 }
 
-/// A rule that failed in one play of a case and not in the last.
+/// Failure of a rule that did not recur in the last play of the case.
 #[derive(Clone, Debug, Serialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct FlakyRule {
-    /// The rule.
+    /// Id of the rule.
     pub rule: String,
-    /// The case.
+    /// Name of the case.
     pub case: String,
-    /// What was wrong, with the line of the case.
+    /// Explanation of the failure, with the line of the case.
     pub why: String,
-    /// It counts against the agent although it failed once only: what is dangerous does.
+    /// True if the failure counts although it did not recur, because the rule is dangerous.
     pub is_counted: bool,
 }
 
-/// The agent that was tested.
+/// Tested agent.
 #[derive(Clone, Debug, Serialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
-pub struct Tested {
-    /// The name it gives itself, else its command.
+pub struct TestedAgent {
+    /// Name that the agent reports, or else its command.
     pub name: String,
-    /// The version it gives itself.
+    /// Version that the agent reports.
     pub version: Option<String>,
-    /// Its command line; of a profile if none was given.
+    /// Command line; the profile's, if no other was given.
     pub command: String,
-    /// The profile, if there is one.
+    /// Name of the profile, if any.
     pub profile: Option<String>,
 }
 
-/// Rules of one level.
+/// Number of rules with one level and verdict.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
-pub struct Count {
-    /// The level.
+pub struct RuleCount {
+    /// Level of the rules.
     pub level: Level,
-    /// The verdict.
+    /// Verdict on the rules.
     pub verdict: Verdict,
-    /// How many of them.
+    /// Number of rules.
     pub rules: usize,
 }
 
-/// A rule with its verdict.
+/// Rule with its verdict.
 #[derive(Clone, Debug, Serialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct JudgedRule {
-    /// Its id.
+    /// Id of the rule.
     pub id: String,
-    /// How strongly it is asked for.
+    /// Requirement level.
     pub level: Level,
-    /// What it says.
+    /// Text of the rule.
     pub says: String,
-    /// Where it comes from.
+    /// Source of the rule.
     pub source: String,
-    /// The requirements of the official test kit that come down to it.
+    /// Requirements of the official test kit that correspond to the rule.
     pub kit: Vec<String>,
-    /// The verdict.
+    /// Verdict on the rule.
     pub verdict: Verdict,
-    /// The capability that is missing, or why nobody can see it.
+    /// Missing capability, or the reason why the rule cannot be observed.
     pub reason: Option<String>,
-    /// It was expected to be broken.
+    /// True if the rule was expected to be broken.
     pub is_expected: bool,
-    /// Its verdict counts against the agent: then the run fails.
+    /// True if the verdict counts against the agent and fails the run.
     pub is_counted: bool,
-    /// What was wrong; if it was not reached, the step before it that failed.
-    pub findings: Vec<Found>,
+    /// Failures; for a rule that was not reached, the failed earlier step.
+    pub findings: Vec<ReportFinding>,
 }
 
-/// What was wrong in one place.
+/// Failure at one place.
 #[derive(Clone, Debug, Serialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
-pub struct Found {
-    /// The case.
+pub struct ReportFinding {
+    /// Name of the case.
     pub case: String,
-    /// The line of the case, and as it stands.
+    /// Line in the case.
     pub line: usize,
-    /// The line as it stands.
+    /// Text of the line.
     pub step: String,
-    /// What was sent last.
+    /// Latest message sent.
     pub sent: Option<String>,
-    /// What came.
+    /// Received line.
     pub came: Option<String>,
-    /// Why it is wrong.
+    /// Explanation of the failure.
     pub why: String,
-    /// The entry of the transcript, counted from 0.
+    /// Index of the transcript entry, starting at 0.
     pub entry: Option<usize>,
 }
 
-/// A case that was played.
+/// Played case.
 #[derive(Clone, Debug, Serialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct PlayedCase {
-    /// Its name.
+    /// Name of the case.
     pub name: String,
-    /// What it shows.
+    /// Purpose of the case, in a sentence.
     pub purpose: String,
-    /// All that it checks held.
+    /// True if all checks passed.
     pub passed: bool,
-    /// How long it took, in milliseconds.
+    /// Duration of the case, in milliseconds.
     pub took_ms: u64,
-    /// What is wrong with the case itself: then it says nothing about the agent.
+    /// Error in the case itself; the case then says nothing about the agent.
     pub fault: Option<String>,
-    /// The step without a rule that failed and ended it.
-    pub broken: Option<Found>,
-    /// How the agent's process ended, if it did so though nobody had told it to.
+    /// Failed step that cites no rule and ended the case.
+    pub broken: Option<ReportFinding>,
+    /// Exit status of the agent's process, if the process ended unexpectedly.
     pub died: Option<String>,
-    /// All that was said, if it did not pass.
-    pub transcript: Vec<Said>,
-    /// The end of what the agent wrote to stderr, if it did not pass or the agent's process ended.
+    /// Transcript, if the case did not pass.
+    pub transcript: Vec<TranscriptLine>,
+    /// End of the agent's stderr, if the case did not pass or the agent ended unexpectedly.
     pub stderr: String,
 }
 
-/// One thing that happened.
+/// Message or event in a transcript.
 #[derive(Clone, Debug, Serialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
-pub struct Said {
-    /// Since the case began, in milliseconds.
+pub struct TranscriptLine {
+    /// Time since the case began, in milliseconds.
     pub at_ms: u64,
-    /// By whom.
-    pub by: By,
-    /// The line, or what happened.
+    /// Source of the entry.
+    pub by: TranscriptSource,
+    /// Line, or description of an event.
     pub text: String,
-    /// Something is wrong with it.
+    /// True if a failure concerns this entry.
     pub marked: bool,
 }
 
-/// Whose doing an entry of a transcript is.
+/// Source of a transcript entry.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
-pub enum By {
-    /// The case sent it.
+pub enum TranscriptSource {
+    /// Message sent by the case.
     Case,
-    /// The client answered by itself.
+    /// Automatic response of the client.
     Client,
-    /// The agent said it.
+    /// Message received from the agent.
     Agent,
-    /// It happened to the process.
+    /// Event of the agent's process.
     Process,
 }
 
-impl By {
-    /// How a transcript marks it.
+impl TranscriptSource {
+    /// Returns the marker of this source in a transcript.
     const fn sign(self) -> &'static str {
         match self {
-            Self::Case => Kind::Sent.sign(),
-            Self::Client => Kind::Answered.sign(),
-            Self::Agent => Kind::Came.sign(),
-            Self::Process => Kind::Note.sign(),
+            Self::Case => EntryKind::Sent.marker(),
+            Self::Client => EntryKind::ClientReply.marker(),
+            Self::Agent => EntryKind::Received.marker(),
+            Self::Process => EntryKind::Note.marker(),
         }
     }
 }
 
 impl FlakyRule {
-    /// `None` for a rule that is left out of the run.
-    fn new(flaky: &Flaky, measure: &Measure<'_>) -> Option<Self> {
+    /// Returns `None` for a rule that is not part of the run.
+    fn new(flaky: &FlakyFailure, measure: &FailurePolicy<'_>) -> Option<Self> {
         let rule = measure.requirements.rule(&flaky.rule)?;
         Some(Self {
             rule: flaky.rule.clone(),
@@ -220,26 +219,26 @@ impl FlakyRule {
     }
 }
 
-impl Tested {
-    /// Its name and version.
+impl TestedAgent {
+    /// Returns the name and version.
     fn title(&self) -> String {
         let version = self.version.iter().map(|version| format!(" {version}"));
         self.name.clone() + &version.collect::<String>()
     }
 }
 
-/// So much of stderr is shown. Unit: characters.
-const SHOWN_STDERR: usize = 4000;
+/// Length of the stderr excerpt. Unit: characters.
+const MAX_STDERR_CHARS: usize = 4000;
 
 impl Report {
-    /// Put together what came of a run.
+    /// Builds the report of a run.
     #[must_use]
     pub fn new(
-        agent: Tested,
-        measure: &Measure<'_>,
+        agent: TestedAgent,
+        measure: &FailurePolicy<'_>,
         verdicts: &Verdicts<'_>,
-        played: &Played,
-        flaky: &[Flaky],
+        played: &SuiteResult,
+        flaky: &[FlakyFailure],
     ) -> Self {
         let rules: Vec<JudgedRule> = verdicts
             .rules
@@ -257,7 +256,7 @@ impl Report {
                 findings: judged
                     .findings
                     .iter()
-                    .map(|(case, finding)| Found::new(case, finding))
+                    .map(|(case, finding)| ReportFinding::new(case, finding))
                     .collect(),
             })
             .collect();
@@ -267,10 +266,10 @@ impl Report {
             suite: env!("CARGO_PKG_VERSION").to_owned(),
             revision: measure.requirements.revision.clone(),
             agent,
-            took_ms: milliseconds(played.took),
+            took_ms: duration_ms(played.elapsed),
             slowdown: played.slowdown,
             strict: measure.strict,
-            counts: counts(&rules),
+            counts: count_rules(&rules),
             flaky: flaky
                 .iter()
                 .filter_map(|flaky| FlakyRule::new(flaky, measure))
@@ -282,8 +281,8 @@ impl Report {
         }
     }
 
-    /// What is to be said of the rules that were expected to be broken and of which nothing was seen.
-    fn unseen_remarks(&self) -> impl Iterator<Item = String> {
+    /// Returns warnings about rules that were expected to be broken and were not observed.
+    fn unseen_warnings(&self) -> impl Iterator<Item = String> {
         let rules = self
             .rules
             .iter()
@@ -299,22 +298,22 @@ impl Report {
         })
     }
 
-    /// How many rules of this level have this verdict.
+    /// Returns the number of rules with this level and verdict.
     #[must_use]
-    pub fn count(&self, level: Level, verdict: Verdict) -> usize {
-        let its = |count: &&Count| count.level == level && count.verdict == verdict;
+    pub fn rule_count(&self, level: Level, verdict: Verdict) -> usize {
+        let its = |count: &&RuleCount| count.level == level && count.verdict == verdict;
         self.counts.iter().find(its).map_or(0, |count| count.rules)
     }
 }
 
-fn counts(rules: &[JudgedRule]) -> Vec<Count> {
+fn count_rules(rules: &[JudgedRule]) -> Vec<RuleCount> {
     let mut counts = Vec::new();
     for level in Level::ALL {
         for verdict in Verdict::ALL {
             let is_its = |rule: &&JudgedRule| rule.level == level && rule.verdict == verdict;
             let rules = rules.iter().filter(is_its).count();
             if rules > 0 {
-                counts.push(Count {
+                counts.push(RuleCount {
                     level,
                     verdict,
                     rules,
@@ -325,14 +324,14 @@ fn counts(rules: &[JudgedRule]) -> Vec<Count> {
     counts
 }
 
-impl Found {
+impl ReportFinding {
     fn new(case: &str, finding: &Finding) -> Self {
         Self {
             case: case.to_owned(),
             line: finding.line,
             step: finding.step.clone(),
             sent: finding.sent.clone(),
-            came: finding.came.clone(),
+            came: finding.received.clone(),
             why: finding.why.clone(),
             entry: finding.entry,
         }
@@ -340,8 +339,8 @@ impl Found {
 }
 
 impl JudgedRule {
-    /// What is said behind the verdict of a rule that was known to be broken.
-    const fn as_expected(&self) -> &'static str {
+    /// Returns the suffix to show after the verdict on a rule that was expected to be broken.
+    const fn expected_suffix(&self) -> &'static str {
         if self.is_expected {
             ", as expected"
         } else {
@@ -351,41 +350,41 @@ impl JudgedRule {
 }
 
 impl PlayedCase {
-    fn new(outcome: &Outcome) -> Self {
+    fn new(outcome: &CaseOutcome) -> Self {
         let passed = outcome.is_passed();
         let marked: Vec<usize> = outcome
             .findings()
             .map(|(_, finding)| finding)
-            .chain(&outcome.broken)
+            .chain(&outcome.failed_step)
             .filter_map(|finding| finding.entry)
             .collect();
         let entries = outcome.transcript.iter().enumerate();
-        let said = entries.map(|(index, entry)| Said {
-            at_ms: milliseconds(entry.at),
+        let said = entries.map(|(index, entry)| TranscriptLine {
+            at_ms: duration_ms(entry.at),
             by: match entry.kind {
-                Kind::Sent => By::Case,
-                Kind::Answered => By::Client,
-                Kind::Came => By::Agent,
-                Kind::Note => By::Process,
+                EntryKind::Sent => TranscriptSource::Case,
+                EntryKind::ClientReply => TranscriptSource::Client,
+                EntryKind::Received => TranscriptSource::Agent,
+                EntryKind::Note => TranscriptSource::Process,
             },
             text: entry.text.clone(),
             marked: marked.contains(&index),
         });
         let stderr = outcome.stderr.trim_end();
-        let skip = stderr.chars().count().saturating_sub(SHOWN_STDERR);
+        let skip = stderr.chars().count().saturating_sub(MAX_STDERR_CHARS);
         Self {
             name: outcome.case.clone(),
             purpose: outcome.purpose.clone(),
             passed,
-            took_ms: milliseconds(outcome.took),
+            took_ms: duration_ms(outcome.elapsed),
             fault: outcome.fault.clone(),
-            died: outcome.died.clone(),
+            died: outcome.unexpected_exit.clone(),
             broken: outcome
-                .broken
+                .failed_step
                 .as_ref()
-                .map(|finding| Found::new(&outcome.case, finding)),
+                .map(|finding| ReportFinding::new(&outcome.case, finding)),
             transcript: if passed { Vec::new() } else { said.collect() },
-            stderr: if passed && outcome.died.is_none() {
+            stderr: if passed && outcome.unexpected_exit.is_none() {
                 String::new()
             } else {
                 stderr.chars().skip(skip).collect()
@@ -394,13 +393,13 @@ impl PlayedCase {
     }
 }
 
-fn milliseconds(duration: std::time::Duration) -> u64 {
+fn duration_ms(duration: std::time::Duration) -> u64 {
     u64::try_from(duration.as_millis()).unwrap_or(u64::MAX)
 }
 
-/// As JSON; the schema is `schemas/conformance-report.json`.
+/// Renders the report as JSON; the schema is `schemas/conformance-report.json`.
 #[must_use]
-pub fn json(report: &Report) -> String {
+pub fn render_json(report: &Report) -> String {
     let mut text = serde_json::to_string_pretty(report).unwrap_or_default();
     text.push('\n');
     text

@@ -1,70 +1,70 @@
-//! Requirements: the table of the rules, as `conformance/requirements.toml` has it.
+//! Reads the table of rules, `conformance/requirements.toml`.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use std::{collections::BTreeMap, fmt};
 
-/// The table that comes along.
-const TABLE: &str = include_str!("../../../conformance/requirements.toml");
+/// Built-in table.
+const BUILT_IN_TABLE: &str = include_str!("../../../conformance/requirements.toml");
 
 /// All rules, in the order of the table.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Requirements {
-    /// Names this set of rules.
+    /// Revision of the rules.
     pub revision: String,
-    /// The rules.
+    /// Rules, in the order of the table.
     pub rules: Vec<Rule>,
 }
 
-/// A rule.
+/// Rule that an agent must, should or may keep.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Rule {
-    /// Its id.
+    /// Id of the rule.
     pub id: String,
-    /// How strongly it is asked for.
+    /// Requirement level.
     pub level: Level,
-    /// What it says, in a sentence.
+    /// Text of the rule, in a sentence.
     pub says: String,
-    /// Where it comes from.
+    /// Source of the rule.
     pub source: String,
-    /// The requirements of the official test kit that come down to it.
+    /// Requirements of the official test kit that correspond to the rule.
     pub kit: Vec<String>,
-    /// Breaking it may cost the user files or trust: it fails a run whatever its level.
+    /// True if breaking the rule may cost the user files or trust, which fails a run at any level.
     pub danger: bool,
-    /// Why nobody can see from outside whether it is kept.
+    /// Reason why the rule cannot be observed from outside.
     pub untestable: Option<String>,
 }
 
-/// How strongly a rule is asked for.
+/// Requirement level of a rule.
 #[derive(
     Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, JsonSchema,
 )]
 pub enum Level {
-    /// The protocol's word.
+    /// Required by MUST in the specification.
     #[serde(rename = "MUST")]
     Must,
-    /// The protocol's word.
+    /// Forbidden by MUST NOT in the specification.
     #[serde(rename = "MUST NOT")]
     MustNot,
-    /// Stated as it is, without such a word.
+    /// Stated in the specification without a keyword.
     #[serde(rename = "fact")]
     Fact,
-    /// The protocol's word.
+    /// Recommended by SHOULD in the specification.
     #[serde(rename = "SHOULD")]
     Should,
-    /// The protocol's word.
+    /// Discouraged by SHOULD NOT in the specification.
     #[serde(rename = "SHOULD NOT")]
     ShouldNot,
     /// Not stated, but clients and the official SDKs insist on it.
     #[serde(rename = "interop")]
     Interop,
-    /// The protocol's word.
+    /// Permitted by MAY in the specification.
     #[serde(rename = "MAY")]
     May,
 }
 
 impl Level {
-    /// All of them, the strongest first.
+    /// All levels, the strongest first.
     pub const ALL: [Self; 7] = [
         Self::Must,
         Self::MustNot,
@@ -75,7 +75,7 @@ impl Level {
         Self::May,
     ];
 
-    /// As the table writes it.
+    /// Returns the name that the table uses.
     #[must_use]
     pub const fn name(self) -> &'static str {
         match self {
@@ -89,7 +89,7 @@ impl Level {
         }
     }
 
-    /// Read a name, in any case of letters, with `-` or `_` for a blank.
+    /// Parses a name, ignoring case, with `-` or `_` for a space.
     #[must_use]
     pub fn named(name: &str) -> Option<Self> {
         let name = name.replace(['-', '_'], " ");
@@ -105,14 +105,14 @@ impl fmt::Display for Level {
 }
 
 #[derive(Deserialize)]
-struct Table {
+struct RequirementsFile {
     revision: String,
-    rules: BTreeMap<String, Entry>,
+    rules: BTreeMap<String, RuleEntry>,
 }
 
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
-struct Entry {
+struct RuleEntry {
     level: Level,
     says: String,
     source: String,
@@ -124,21 +124,22 @@ struct Entry {
 }
 
 impl Requirements {
-    /// The table that comes along.
+    /// Returns the built-in table.
     ///
     /// # Errors
-    /// It is broken, which a test rules out.
+    /// If the table is invalid, which a test rules out.
     pub fn known() -> Result<Self, String> {
-        Self::parse(TABLE)
+        Self::parse(BUILT_IN_TABLE)
     }
 
-    /// Read a table.
+    /// Parses a table.
     ///
     /// # Errors
-    /// It is no such table.
+    /// If the text is not a valid table.
     pub fn parse(text: &str) -> Result<Self, String> {
-        let mut table: Table = toml::from_str(text).map_err(|error| error.to_string())?;
-        // A reader of the report meets them in the order in which they were written.
+        let mut table: RequirementsFile =
+            toml::from_str(text).map_err(|error| error.to_string())?;
+        // Keep the written order, for readers of the report.
         let ids = text.lines().filter_map(|line| {
             let id = line.trim().strip_prefix("[rules.")?.strip_suffix(']')?;
             Some(id.to_owned())
@@ -165,14 +166,14 @@ impl Requirements {
         }
     }
 
-    /// The rule that a person names, in any case of letters.
+    /// Returns the rule with this id, ignoring case.
     #[must_use]
     pub fn named(&self, name: &str) -> Option<&Rule> {
         let mut rules = self.rules.iter();
         rules.find(|rule| rule.id.eq_ignore_ascii_case(name))
     }
 
-    /// The rule of this id.
+    /// Returns the rule with exactly this id.
     #[must_use]
     pub fn rule(&self, id: &str) -> Option<&Rule> {
         self.rules.iter().find(|rule| rule.id == id)
@@ -184,7 +185,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_table_that_comes_along_is_read_in_its_order() {
+    fn built_in_table_keeps_its_order() {
         let known = Requirements::known().unwrap();
         assert_eq!(known.rules.len(), 224);
         assert!(include_str!("../README.md").contains("Each of 224 rules "));
@@ -200,17 +201,17 @@ mod tests {
     }
 
     #[test]
-    fn what_is_dangerous_is_marked_in_the_table() {
+    fn dangerous_rules_are_marked() {
         let known = Requirements::known().unwrap();
         let dangerous = known.rules.iter().filter(|rule| rule.danger);
         let dangerous: Vec<&str> = dangerous.map(|rule| rule.id.as_str()).collect();
         assert_eq!(dangerous, ["CLOSE-3", "PERM-1", "PERM-3"]);
-        // Two answers to one request count by its level.
+        // A second response to one request counts by its level.
         assert_eq!(known.rule("RPC-12").unwrap().level, Level::Must);
     }
 
     #[test]
-    fn a_table_has_rules_of_known_levels() {
+    fn unknown_level_is_rejected() {
         let rule = |level: &str| {
             format!(
                 "revision = \"r\"\n[rules.B-1]\nlevel = \"{level}\"\nsays = \"s\"\nsource = \"o\"\n"
@@ -226,7 +227,7 @@ mod tests {
     }
 
     #[test]
-    fn levels_are_named_as_people_type_them() {
+    fn level_names_ignore_case_and_separators() {
         assert_eq!(Level::named("must"), Some(Level::Must));
         assert_eq!(Level::named("Should-Not"), Some(Level::ShouldNot));
         assert_eq!(Level::named("must_not"), Some(Level::MustNot));

@@ -1,21 +1,20 @@
-//! Scoreboard: installs the agents that profiles know, plays the suite against each, and writes the page
-//! that compares them. What it found is kept beside each agent, so that one can be played again alone.
+//! Installs the agents of the profiles, plays the suite against each, and writes the page that compares them.
+//! Results are stored with each agent, so that one agent can be played again alone.
 
 mod install;
 mod page;
-mod places;
+mod path_redactor;
 mod standing;
 
-pub use places::Places;
-pub use standing::{Found, Standing, Why};
+pub use path_redactor::PathRedactor;
+pub use standing::{AgentStanding, FailureReason, RuleResult};
 
 use crate::{
-    Agent, Case, Options, Outcome, Played, folder,
-    near::unknown,
-    play_all,
+    AgentSpec, Case, CaseOutcome, PlayOptions, SuiteResult, case_folder, play_suite,
     profile::Profile,
-    replay::replay,
+    replay::replay_failures,
     requirements::{Requirements, Rule},
+    suggestions::unknown_name_message,
 };
 use clap::{Args, builder::RangedU64ValueParser};
 use serde::Deserialize;
@@ -26,85 +25,85 @@ use std::{
     time::Duration,
 };
 
-/// Install agents, play the suite against each, and write how they stand.
+/// Install agents, play the suite against each, and write the results.
 #[derive(Args, Debug)]
-pub struct Scoreboard {
-    /// The folder that agents are installed into, and where what was found is kept.
+pub struct ScoreboardArgs {
+    /// Folder for the installed agents and their stored results.
     #[arg(long)]
     scratch: PathBuf,
-    /// Only these profiles are installed and played; of the others the page says what is kept.
+    /// Install and play only these profiles; the page shows stored results for the others.
     #[arg(long, value_delimiter = ',')]
     only: Vec<String>,
-    /// An agent that is not installed from a registry: its profile, `=`, and its command line.
+    /// Agent that is not installed from a registry: its profile, `=`, and its command line.
     #[arg(long, value_name = "PROFILE=COMMAND")]
     own: Vec<String>,
-    /// Install and do not play.
+    /// Install without playing.
     #[arg(long)]
     install_only: bool,
-    /// The folder of the cases, if not those that come along are played.
+    /// Folder of the cases, instead of the built-in ones.
     #[arg(long)]
     cases: Option<PathBuf>,
-    /// The page that is written.
+    /// Page to write.
     #[arg(long, default_value = "conformance/RESULTS.md")]
     page: PathBuf,
-    /// Which failures were checked by hand, and how.
+    /// File that lists the failures checked by hand, and how.
     #[arg(long, default_value = "conformance/checked.toml")]
     checked: PathBuf,
-    /// The Python that agents from PyPI are installed with.
+    /// Python for installing agents from PyPI.
     #[arg(long, default_value = "python3")]
     python: PathBuf,
     /// Seconds to wait for a line.
     #[arg(long, default_value_t = 20, value_parser = clap::value_parser!(u64).range(1..))]
     patience: u64,
-    /// How many cases are played at once.
+    /// Number of cases played at once.
     #[arg(long, value_parser = RangedU64ValueParser::<usize>::new().range(1..))]
     jobs: Option<usize>,
-    /// Measure the bounds of the cases on the real clock. Without this, they are longer while the machine is busy, and
-    /// an agent that ends too late is not found.
+    /// Measure time limits of the cases on the real clock. Without this, they are longer while the machine is
+    /// busy, and an agent that ends too late is not found.
     #[arg(long)]
     real_time: bool,
 }
 
-/// What was checked by hand.
+/// Failures that were checked by hand.
 #[derive(Debug, Default, Deserialize)]
 #[serde(deny_unknown_fields)]
-struct Checked {
+struct ManualChecks {
     #[serde(default)]
-    checked: Vec<Check>,
+    checked: Vec<ManualCheck>,
 }
 
-/// Failures of an agent that were checked by hand: they are the agent's and not the suite's.
+/// Failures of an agent that were checked by hand: they are the agent's fault and not the suite's.
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
-struct Check {
+struct ManualCheck {
     agent: String,
     rules: Vec<String>,
     how: String,
 }
 
-impl Check {
-    fn is_about(&self, standing: &Standing, rule: &Rule) -> bool {
+impl ManualCheck {
+    fn is_about(&self, standing: &AgentStanding, rule: &Rule) -> bool {
         self.agent == standing.name && self.rules.contains(&rule.id)
     }
 }
 
-impl Scoreboard {
-    /// Install, play, write the page. `say` is told of what goes on.
+impl ScoreboardArgs {
+    /// Installs and plays the agents, and writes the page. `say` receives progress messages.
     ///
     /// # Errors
-    /// Something is missing, or cannot be installed, read or written.
+    /// If something is missing, or cannot be installed, read or written.
     pub fn run(&self, say: &(dyn Fn(&str) + Sync)) -> Result<(), String> {
         if let Some(name) = self
             .only
             .iter()
             .find(|name| !Profile::known().any(|it| it == *name))
         {
-            return Err(unknown(name, "profile", Profile::known()));
+            return Err(unknown_name_message(name, "profile", Profile::known()));
         }
         let requirements = Requirements::known()?;
-        let cases = folder::cases(self.cases.as_deref())?;
-        let own = self.own()?;
-        fs::create_dir_all(&self.scratch).map_err(|error| at(&self.scratch, &error))?;
+        let cases = case_folder::cases(self.cases.as_deref())?;
+        let own = self.parse_own_commands()?;
+        fs::create_dir_all(&self.scratch).map_err(|error| path_error(&self.scratch, &error))?;
         let mut standings = Vec::new();
         let mut missing = Vec::new();
         for name in Profile::known() {
@@ -117,11 +116,11 @@ impl Scoreboard {
             }
             let is_wanted = self.only.is_empty() || self.only.iter().any(|only| only == name);
             if is_wanted && (profile.install.is_some() || command.is_some()) {
-                self.agent(&profile, command, &folder, (&cases, &requirements), say)?;
+                self.update_standing(&profile, command, &folder, (&cases, &requirements), say)?;
             }
             if let Ok(text) = fs::read_to_string(&kept) {
-                let standing: Standing = serde_json::from_str(&text)
-                    .map_err(|error| format!("{}; play {name} again", at(&kept, &error)))?;
+                let standing: AgentStanding = serde_json::from_str(&text)
+                    .map_err(|error| format!("{}; play {name} again", path_error(&kept, &error)))?;
                 standings.push(standing);
             } else {
                 missing.push(name);
@@ -130,14 +129,14 @@ impl Scoreboard {
         if self.install_only {
             return Ok(());
         }
-        let checked = self.checked()?;
-        let page = page::page(&requirements, &standings, &missing, &checked, cases.len());
-        fs::write(&self.page, page).map_err(|error| at(&self.page, &error))?;
+        let checked = self.read_manual_checks()?;
+        let page = page::render_page(&requirements, &standings, &missing, &checked, cases.len());
+        fs::write(&self.page, page).map_err(|error| path_error(&self.page, &error))?;
         say(&format!("{} is written", self.page.display()));
         Ok(())
     }
 
-    fn agent(
+    fn update_standing(
         &self,
         profile: &Profile,
         command: Option<&Vec<String>>,
@@ -145,12 +144,14 @@ impl Scoreboard {
         (cases, requirements): (&[Case], &Requirements),
         say: &(dyn Fn(&str) + Sync),
     ) -> Result<(), String> {
-        fs::create_dir_all(folder).map_err(|error| at(folder, &error))?;
-        let folder = folder.canonicalize().map_err(|error| at(folder, &error))?;
+        fs::create_dir_all(folder).map_err(|error| path_error(folder, &error))?;
+        let folder = folder
+            .canonicalize()
+            .map_err(|error| path_error(folder, &error))?;
         let install = match (&profile.install, command) {
             (Some(install), None) => {
                 say(&format!("{}: installing", profile.name));
-                install::install(install, &folder, &self.python)?;
+                install::install_agent(install, &folder, &self.python)?;
                 Some(folder.clone())
             }
             (_, Some(_)) | (None, None) => None,
@@ -159,47 +160,49 @@ impl Scoreboard {
             return Ok(());
         }
         say(&format!("{}: playing {} cases", profile.name, cases.len()));
-        let agent = Agent {
+        let agent = AgentSpec {
             command: command.cloned().unwrap_or_default(),
             profile: Some(profile.clone()),
-            install,
-            ..Agent::default()
+            install_folder: install,
+            ..AgentSpec::default()
         };
-        let usual = Options::default();
-        let options = Options {
+        let usual = PlayOptions::default();
+        let options = PlayOptions {
             patience: Duration::from_secs(self.patience),
             jobs: self.jobs.unwrap_or(usual.jobs),
             real_time: self.real_time,
             ..usual
         };
-        let over = |outcome: &Outcome| {
+        let on_outcome = |outcome: &CaseOutcome| {
             let failed = outcome.findings().count();
-            let seconds = outcome.took.as_secs();
+            let seconds = outcome.elapsed.as_secs();
             say(&format!(
                 "{}, {}: {failed} checks failed, {seconds} s",
                 profile.name, outcome.case
             ));
         };
         let scratch = folder.parent().unwrap_or(&folder);
-        let places = Places::new(scratch).map_err(|error| at(scratch, &error))?;
-        let standing = match play_all(cases, &agent, &options, None, &over) {
-            Ok(Played {
-                stopped: Some(why), ..
-            }) => Standing::unable(profile, why),
+        let redactor = PathRedactor::new(scratch).map_err(|error| path_error(scratch, &error))?;
+        let standing = match play_suite(cases, &agent, &options, None, &on_outcome) {
+            Ok(SuiteResult {
+                stop_reason: Some(why),
+                ..
+            }) => AgentStanding::unplayable(profile, why),
             Ok(mut played) => {
-                let flaky = replay(&mut played, cases, &agent, &options, &over)?;
+                let flaky = replay_failures(&mut played, cases, &agent, &options, &on_outcome)?;
                 let once = flaky.iter().map(ToString::to_string);
                 let once: Vec<String> = once.collect();
-                Standing::of(profile, &played, &once, requirements, &places)
+                AgentStanding::from_run(profile, &played, &once, requirements, &redactor)
             }
-            Err(fault) => Standing::unable(profile, places.hidden(&fault)),
+            Err(fault) => AgentStanding::unplayable(profile, redactor.redact(&fault)),
         };
         let kept = folder.join("standing.json");
-        let text = serde_json::to_string_pretty(&standing).map_err(|error| at(&kept, &error))?;
-        fs::write(&kept, text).map_err(|error| at(&kept, &error))
+        let text =
+            serde_json::to_string_pretty(&standing).map_err(|error| path_error(&kept, &error))?;
+        fs::write(&kept, text).map_err(|error| path_error(&kept, &error))
     }
 
-    fn own(&self) -> Result<BTreeMap<String, Vec<String>>, String> {
+    fn parse_own_commands(&self) -> Result<BTreeMap<String, Vec<String>>, String> {
         let pairs = self.own.iter().map(|own| {
             let (name, command) = own
                 .split_once('=')
@@ -210,14 +213,14 @@ impl Scoreboard {
         pairs.collect()
     }
 
-    fn checked(&self) -> Result<Checked, String> {
+    fn read_manual_checks(&self) -> Result<ManualChecks, String> {
         match fs::read_to_string(&self.checked) {
-            Ok(text) => toml::from_str(&text).map_err(|error| at(&self.checked, &error)),
-            Err(_) => Ok(Checked::default()),
+            Ok(text) => toml::from_str(&text).map_err(|error| path_error(&self.checked, &error)),
+            Err(_) => Ok(ManualChecks::default()),
         }
     }
 }
 
-fn at(path: &Path, error: &dyn std::fmt::Display) -> String {
+fn path_error(path: &Path, error: &dyn std::fmt::Display) -> String {
     format!("{}: {error}", path.display())
 }

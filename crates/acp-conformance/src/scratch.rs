@@ -1,9 +1,9 @@
-//! Scratch: the folder in which one runner plays all its cases, and what becomes of it however the runner ends.
+//! Manages the folder in which one runner plays all its cases, and removes it however the runner ends.
 //!
-//! The runner holds a lock in it as long as it lives. Who starts later ends what a runner that is dead has left
-//! running, and removes its folder; a guard process does so at once. On a signal the runner does it itself.
+//! The runner holds a lock in the folder while it lives. A later runner kills the processes of a dead runner
+//! and removes its folder; a guard process does so at once. On a signal the runner cleans up itself.
 
-use crate::peer::process::{beginning, end, marked_below};
+use crate::peer::process::{kill_all, lock_spawning, marked_processes_below};
 use std::{
     fs::{self, File},
     io, mem,
@@ -13,52 +13,52 @@ use std::{
 };
 use tempfile::{Builder, TempDir};
 
-/// What the names of these folders begin with.
-pub(crate) const NAMES: &str = "acp-cases-";
-/// The file in each of them that its runner has locked.
-const LOCK: &str = "lock";
-/// A folder without a lock is one that is just being made, or is left of a runner that got no further.
-const MADE: Duration = Duration::from_hours(24);
-/// So often is looked for what a process started while it was being ended, and a folder removed that it wrote into.
-const ROUNDS: usize = 200;
+/// Prefix of the folder names.
+pub(crate) const FOLDER_PREFIX: &str = "acp-cases-";
+/// File in each folder that its runner has locked.
+const LOCK_FILE: &str = "lock";
+/// Age at which a folder without a lock counts as left behind, rather than as being created.
+const STALE_AGE: Duration = Duration::from_hours(24);
+/// Maximum number of rounds of killing processes, which may start others meanwhile, and removing their folder.
+const CLEANUP_ROUNDS: usize = 200;
 
-/// The one of this process, as long as somebody needs it.
-static PRESENT: Mutex<Weak<Scratch>> = Mutex::new(Weak::new());
+/// Folder of this process, while in use.
+static CURRENT: Mutex<Weak<ScratchFolder>> = Mutex::new(Weak::new());
 
-/// The folder of this process. It goes when nobody needs it any more.
+/// Folder of this process, removed when it is no longer in use.
 #[derive(Debug)]
-pub struct Scratch {
+pub struct ScratchFolder {
     _folder: TempDir,
     path: PathBuf,
-    /// Let go of when the process ends, in whatever way.
+    /// Lock that is released however the process ends.
     _lock: File,
 }
 
-impl Scratch {
-    /// The folder of this process; the first who asks has it made, and those of dead runners cleared.
+impl ScratchFolder {
+    /// Returns the folder of this process. The first call creates the folder and removes those of dead runners.
     ///
     /// # Errors
-    /// It cannot be made.
+    /// If the folder cannot be created.
     pub fn present() -> io::Result<Arc<Self>> {
-        let mut present = PRESENT.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut present = CURRENT.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some(scratch) = present.upgrade() {
             return Ok(scratch);
         }
         let within = std::env::temp_dir();
-        sweep(&within);
+        sweep_stale_folders(&within);
         let scratch = Arc::new(Self::new(&within)?);
         *present = Arc::downgrade(&scratch);
         Ok(scratch)
     }
 
     fn new(within: &Path) -> io::Result<Self> {
-        let folder = TempDir::with_prefix_in(NAMES, within)?;
+        let folder = TempDir::with_prefix_in(FOLDER_PREFIX, within)?;
         let path = folder.path().canonicalize()?;
-        // It gets its name when it is locked: nobody sees it otherwise.
+        // The file gets its name only when locked, so that no other runner sees it unlocked.
         let unnamed = path.join("new");
         let lock = File::create(&unnamed)?;
         lock.lock()?;
-        fs::rename(unnamed, path.join(LOCK))?;
+        fs::rename(unnamed, path.join(LOCK_FILE))?;
         Ok(Self {
             _folder: folder,
             path,
@@ -66,81 +66,85 @@ impl Scratch {
         })
     }
 
-    /// Where it is.
+    /// Returns the path.
     #[must_use]
     pub fn path(&self) -> &Path {
         &self.path
     }
 
-    /// A folder for one case in it.
+    /// Creates a folder for one case.
     pub(crate) fn case(&self) -> io::Result<TempDir> {
         Builder::new().prefix("").tempdir_in(&self.path)
     }
 }
 
-/// End all that this process has started for its cases, and remove its folder. From here on nothing is started
-/// any more, and no case comes to an end: the process must end now.
-pub fn close() {
-    mem::forget(beginning());
-    let present = PRESENT.lock().unwrap_or_else(PoisonError::into_inner);
+/// Kills all processes of the cases and removes the folder. Afterwards nothing can be started and no case can
+/// finish: the process must exit now.
+pub fn close_current() {
+    mem::forget(lock_spawning());
+    let present = CURRENT.lock().unwrap_or_else(PoisonError::into_inner);
     if let Some(scratch) = present.upgrade() {
-        clear(&scratch.path);
+        clean_up(&scratch.path);
     }
 }
 
-/// End all that runs in this folder, and remove it.
-pub fn clear(folder: &Path) {
-    for _ in 0..ROUNDS {
-        let left = marked_below(folder);
-        end(&left);
+/// Kills all processes of the cases in a folder and removes the folder.
+pub fn clean_up(folder: &Path) {
+    for _ in 0..CLEANUP_ROUNDS {
+        let left = marked_processes_below(folder);
+        kill_all(&left);
         if left.is_empty() && (fs::remove_dir_all(folder).is_ok() || !folder.exists()) {
             return;
         }
     }
 }
 
-/// Clear the folders that no runner holds.
-fn sweep(within: &Path) {
+/// Removes the folders that no runner holds.
+fn sweep_stale_folders(within: &Path) {
     let Ok(entries) = fs::read_dir(within) else {
         return;
     };
     for entry in entries.flatten() {
-        if !entry.file_name().to_string_lossy().starts_with(NAMES) {
+        if !entry
+            .file_name()
+            .to_string_lossy()
+            .starts_with(FOLDER_PREFIX)
+        {
             continue;
         }
-        // The path that its processes bear as their mark. Those of other users cannot be had.
+        // Processes are marked with the canonical path. Folders of other users are out of reach.
         let Ok(folder) = entry.path().canonicalize() else {
             continue;
         };
-        let is_left = match File::open(folder.join(LOCK)) {
+        let is_left = match File::open(folder.join(LOCK_FILE)) {
             Ok(lock) => lock.try_lock().is_ok(),
-            Err(error) => error.kind() == io::ErrorKind::NotFound && is_old(&folder),
+            Err(error) => error.kind() == io::ErrorKind::NotFound && is_stale(&folder),
         };
         if is_left {
-            clear(&folder);
+            clean_up(&folder);
         }
     }
 }
 
-fn is_old(folder: &Path) -> bool {
+fn is_stale(folder: &Path) -> bool {
     let modified = fs::metadata(folder).and_then(|data| data.modified());
-    modified.is_ok_and(|time| time.elapsed().is_ok_and(|age| age > MADE))
+    modified.is_ok_and(|time| time.elapsed().is_ok_and(|age| age > STALE_AGE))
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::peer::process::MARK;
+    use crate::peer::process::MARK_VARIABLE;
     use std::{
         os::unix::process::ExitStatusExt,
         process::{Child, Command},
         time::SystemTime,
     };
 
-    /// A process that belongs to a case in this folder.
-    fn running(folder: &Path) -> Child {
+    /// Starts a process that belongs to a case in this folder.
+    fn spawn_case_process(folder: &Path) -> Child {
         let mut command = Command::new("sleep");
-        let command = command.arg("1000").env(MARK, folder.join("case"));
+        let command = command.arg("1000").env(MARK_VARIABLE, folder.join("case"));
         command.spawn().expect("sleep")
     }
 
@@ -154,29 +158,32 @@ mod tests {
     }
 
     #[test]
-    fn what_a_dead_runner_left_is_cleared_and_what_a_live_one_has_is_not() {
+    fn only_folders_of_dead_runners_are_removed() {
         let within = tempfile::tempdir().unwrap();
         let within = within.path().canonicalize().unwrap();
-        let alive = Scratch::new(&within).unwrap();
+        let alive = ScratchFolder::new(&within).unwrap();
         fs::create_dir(alive.path().join("case")).unwrap();
         let dead = within.join("acp-cases-dead");
         fs::create_dir_all(dead.join("case/home")).unwrap();
-        fs::write(dead.join(LOCK), "").unwrap();
+        fs::write(dead.join(LOCK_FILE), "").unwrap();
         fs::create_dir(within.join("acp-cases-beginning")).unwrap();
         let long_begun = within.join("acp-cases-long-begun");
         fs::create_dir(&long_begun).unwrap();
-        let long_ago = SystemTime::now() - 2 * MADE;
+        let long_ago = SystemTime::now() - 2 * STALE_AGE;
         File::open(&long_begun)
             .unwrap()
             .set_modified(long_ago)
             .unwrap();
         fs::create_dir(within.join("others")).unwrap();
-        // Its name begins as that of the dead one.
+        // This name begins with the name of the dead runner's folder.
         let beside = within.join("acp-cases-dead-not");
-        let mut left = running(&dead);
-        let (mut in_use, mut other) = (running(alive.path()), running(&beside));
+        let mut left = spawn_case_process(&dead);
+        let (mut in_use, mut other) = (
+            spawn_case_process(alive.path()),
+            spawn_case_process(&beside),
+        );
 
-        sweep(&within);
+        sweep_stale_folders(&within);
 
         let alive_name = alive.path().file_name().unwrap().to_string_lossy();
         let mut expected = [&alive_name, "acp-cases-beginning", "others"];
@@ -192,9 +199,9 @@ mod tests {
     }
 
     #[test]
-    fn the_folder_goes_with_the_last_who_needs_it() {
+    fn folder_is_removed_with_its_last_user() {
         let within = tempfile::tempdir().unwrap();
-        let scratch = Scratch::new(within.path()).unwrap();
+        let scratch = ScratchFolder::new(within.path()).unwrap();
         let case = scratch.case().unwrap();
         assert_eq!(case.path().parent(), Some(scratch.path()));
         assert_eq!(names(within.path()).len(), 1);

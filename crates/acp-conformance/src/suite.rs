@@ -1,6 +1,9 @@
-//! Suite: many cases against one agent, several at once.
+//! Plays many cases against one agent, several at once.
 
-use crate::{Agent, Case, Facts, Options, Outcome, play::play, preflight::preflight};
+use crate::{
+    AgentFacts, AgentSpec, Case, CaseOutcome, PlayOptions, play::play_case,
+    preflight::run_preflight,
+};
 use std::{
     sync::{
         Mutex, PoisonError,
@@ -9,51 +12,52 @@ use std::{
     time::{Duration, Instant},
 };
 
-/// What came of a suite.
+/// Result of a suite.
 #[derive(Clone, Debug)]
-pub struct Played {
-    /// What the agent has.
-    pub facts: Facts,
-    /// What came of each case, in the order of the cases.
-    pub outcomes: Vec<Outcome>,
-    /// How long it took.
-    pub took: Duration,
-    /// How many times longer than written the bounds of the cases were, on average, because other programs kept the
-    /// machine busy; 1 on a quiet machine.
+pub struct SuiteResult {
+    /// Facts about the agent.
+    pub facts: AgentFacts,
+    /// Outcome of each case, in the order of the cases.
+    pub outcomes: Vec<CaseOutcome>,
+    /// Duration of the suite.
+    pub elapsed: Duration,
+    /// Average factor by which time limits were extended because the machine was busy; 1 on a quiet machine.
     pub slowdown: f64,
-    /// How long a step waited: longer than was asked for where the agent starts slowly.
+    /// Time that a step waited; longer than requested if the agent starts slowly.
     pub patience: Duration,
-    /// Why the run ended before the cases, in words over several lines: the agent does not answer `initialize`.
-    pub stopped: Option<String>,
+    /// Reason why the run ended before the cases, in several lines: the agent does not answer `initialize`.
+    pub stop_reason: Option<String>,
 }
 
-/// So many times as long as its first start an agent may take for each other one.
-const STARTS: u32 = 3;
+/// Factor on the duration of the first start that later starts may take.
+const START_PATIENCE_FACTOR: u32 = 3;
 
-/// Play cases against an agent, `options.jobs` at once. `facts`: what is known of the agent already, else it
-/// is asked first. If it does not answer then, only cases that do not begin so are played. `over` is told of each case
-/// that is over, in the order in which they end.
+/// Plays cases against an agent, `options.jobs` at once. `facts` are known facts about the agent; without them,
+/// a preflight asks the agent first. If the agent does not answer then, only cases that do not begin with
+/// `initialize` are played. `on_outcome` receives the outcomes in the order in which the cases end.
 ///
 /// # Errors
-/// The agent cannot be started, or no runtime can be made.
-pub fn play_all(
+/// If the agent cannot be started, or the runtime cannot be created.
+pub fn play_suite(
     cases: &[Case],
-    agent: &Agent,
-    options: &Options,
-    facts: Option<Facts>,
-    over: &(dyn Fn(&Outcome) + Sync),
-) -> Result<Played, String> {
+    agent: &AgentSpec,
+    options: &PlayOptions,
+    facts: Option<AgentFacts>,
+    on_outcome: &(dyn Fn(&CaseOutcome) + Sync),
+) -> Result<SuiteResult, String> {
     let begun = Instant::now();
     let begun_on_clock = options.pace().now();
     let (facts, mute, options) = match facts {
         Some(facts) => (facts, None, options.clone()),
         None => {
-            let preflight = runtime()?.block_on(preflight(agent, options))?;
-            let options = Options {
-                patience: options.patience.max(preflight.start * STARTS),
+            let preflight = runtime()?.block_on(run_preflight(agent, options))?;
+            let options = PlayOptions {
+                patience: options
+                    .patience
+                    .max(preflight.startup_time * START_PATIENCE_FACTOR),
                 ..options.clone()
             };
-            (preflight.facts, preflight.mute, options)
+            (preflight.facts, preflight.unresponsive, options)
         }
     };
     let options = &options;
@@ -66,7 +70,8 @@ pub fn play_all(
         .iter()
         .partition(|case| mute.is_some() && begins(case));
     let next = AtomicUsize::new(0);
-    let outcomes: Mutex<Vec<Option<Outcome>>> = Mutex::new(cases.iter().map(|_| None).collect());
+    let outcomes: Mutex<Vec<Option<CaseOutcome>>> =
+        Mutex::new(cases.iter().map(|_| None).collect());
     let work = || -> Result<(), String> {
         let runtime = runtime()?;
         loop {
@@ -74,8 +79,8 @@ pub fn play_all(
             let Some(case) = cases.get(index).copied() else {
                 return Ok(());
             };
-            let outcome = runtime.block_on(play(case, agent, options, &facts));
-            over(&outcome);
+            let outcome = runtime.block_on(play_case(case, agent, options, &facts));
+            on_outcome(&outcome);
             outcomes.lock().unwrap_or_else(PoisonError::into_inner)[index] = Some(outcome);
         }
     };
@@ -90,27 +95,27 @@ pub fn play_all(
     let outcomes = outcomes
         .into_inner()
         .unwrap_or_else(PoisonError::into_inner);
-    let mut outcomes: Vec<Outcome> = outcomes.into_iter().flatten().collect();
+    let mut outcomes: Vec<CaseOutcome> = outcomes.into_iter().flatten().collect();
     let mut stopped = None;
     if let Some(mute) = mute.filter(|_| !unreached.is_empty() || cases.is_empty()) {
-        stopped = Some(mute.why.clone());
+        stopped = Some(mute.description.clone());
         outcomes.push(mute.outcome(&unreached));
     }
     let took = begun.elapsed();
-    Ok(Played {
+    Ok(SuiteResult {
         facts,
         outcomes,
-        took,
+        elapsed: took,
         slowdown: slowdown(took, options.pace().now().saturating_sub(begun_on_clock)),
         patience: options.patience,
-        stopped,
+        stop_reason: stopped,
     })
 }
 
-/// Real time for each second of the clock that bounds are measured on.
+/// Returns the real time for each second of the clock that time limits are measured on.
 fn slowdown(took: Duration, on_clock: Duration) -> f64 {
     let slowdown = took.as_secs_f64() / on_clock.as_secs_f64();
-    // Neither clock ran in a run without anything to play.
+    // Both durations are zero if nothing was played.
     if slowdown.is_finite() { slowdown } else { 1.0 }
 }
 
@@ -126,7 +131,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn slowdown_is_real_time_by_the_clock_of_bounds() {
+    fn slowdown_is_real_time_per_suite_clock() {
         let seconds = Duration::from_secs;
         assert_eq!(slowdown(seconds(6), seconds(2)).to_string(), "3");
         assert_eq!(slowdown(Duration::ZERO, Duration::ZERO).to_string(), "1");

@@ -1,7 +1,7 @@
-//! Verdict: what the outcomes of all cases say about each rule.
+//! Judges each rule by the outcomes of all cases.
 
 use crate::{
-    Case, Outcome, Ruling,
+    Case, CaseOutcome, CheckResult,
     outcome::Finding,
     requirements::{Level, Requirements, Rule},
 };
@@ -9,32 +9,32 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeSet;
 
-/// What is known of a rule. Its own word decides how bad it is when it is broken.
+/// Verdict on a rule; the level of the rule decides how bad a violation is.
 #[derive(
     Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, JsonSchema,
 )]
 #[serde(rename_all = "snake_case")]
 pub enum Verdict {
-    /// It is broken, and is a MUST, a MUST NOT, a fact, or dangerous.
+    /// Broken MUST, MUST NOT, fact or dangerous rule.
     Fail,
-    /// It is broken, and is a SHOULD, a SHOULD NOT, or what clients insist on.
+    /// Broken SHOULD, SHOULD NOT or interop rule.
     Warn,
-    /// A step before its check failed.
+    /// Not checked, because an earlier step failed.
     NotReached,
-    /// It holds.
+    /// Kept.
     Pass,
-    /// It is not kept, and need not be.
+    /// MAY that is not kept.
     Noted,
-    /// The agent does not have what it is about.
+    /// Not applicable, because the agent lacks a prerequisite.
     NotApplicable,
-    /// No case that was played says anything about it.
+    /// Not checked by any played case.
     Unchecked,
-    /// Nobody can see it from outside.
+    /// Not observable from outside.
     Untestable,
 }
 
 impl Verdict {
-    /// All of them, the worst first.
+    /// All verdicts, the worst first.
     pub const ALL: [Self; 8] = [
         Self::Fail,
         Self::Warn,
@@ -46,7 +46,7 @@ impl Verdict {
         Self::Untestable,
     ];
 
-    /// In words.
+    /// Returns the name to show.
     #[must_use]
     pub const fn name(self) -> &'static str {
         match self {
@@ -61,25 +61,25 @@ impl Verdict {
         }
     }
 
-    /// The agent does not do what the rule asks for, or it could not be seen because of what it does.
+    /// Returns true if the rule is broken, or the agent's behaviour prevented its check.
     #[must_use]
     pub const fn is_bad(self) -> bool {
         matches!(self, Self::Fail | Self::Warn | Self::NotReached)
     }
 
-    /// What comes of this rule when it is broken: what is dangerous fails at any level.
+    /// Returns the verdict on this rule when broken; a dangerous rule fails at any level.
     #[must_use]
-    pub const fn of_broken(rule: &Rule) -> Self {
+    pub const fn for_broken(rule: &Rule) -> Self {
         if rule.danger {
             Self::Fail
         } else {
-            Self::of_level(rule.level)
+            Self::for_level(rule.level)
         }
     }
 
-    /// What comes of a rule of this level when it is broken.
+    /// Returns the verdict on a broken rule of this level.
     #[must_use]
-    pub const fn of_level(level: Level) -> Self {
+    pub const fn for_level(level: Level) -> Self {
         match level {
             Level::Must | Level::MustNot | Level::Fact => Self::Fail,
             Level::Should | Level::ShouldNot | Level::Interop => Self::Warn,
@@ -87,28 +87,28 @@ impl Verdict {
         }
     }
 
-    /// How much it weighs: what is not reached weighs as much as if it were broken.
+    /// Returns the verdict to weigh: a rule that was not reached weighs as much as a broken one.
     const fn weight(self, level: Level) -> Self {
         match self {
-            Self::NotReached => Self::of_level(level),
+            Self::NotReached => Self::for_level(level),
             weight => weight,
         }
     }
 }
 
-/// What counts against an agent in a run.
+/// Policy that decides which verdicts count against an agent.
 #[derive(Clone, Copy, Debug)]
-pub struct Measure<'a> {
-    /// The rules.
+pub struct FailurePolicy<'a> {
+    /// All rules.
     pub requirements: &'a Requirements,
-    /// Rules that are known to be broken: they never count.
+    /// Rules that are expected to be broken and never count.
     pub expected: &'a BTreeSet<String>,
-    /// What is only a warning counts too.
+    /// True if warnings count, too.
     pub strict: bool,
 }
 
-impl Measure<'_> {
-    /// Whether this verdict on a rule counts.
+impl FailurePolicy<'_> {
+    /// Returns true if this verdict on a rule counts.
     #[must_use]
     pub fn counts(&self, rule: &Rule, verdict: Verdict) -> bool {
         let counts = match verdict.weight(rule.level) {
@@ -124,18 +124,19 @@ impl Measure<'_> {
         counts && !self.expected.contains(&rule.id)
     }
 
-    /// What came of a case: a failure if something in it counts, a warning if something is wrong that does not.
+    /// Returns the verdict on a case: a failure if a check counts or the case ended early, a warning if another
+    /// check is bad.
     #[must_use]
-    pub fn of_case(&self, outcome: &Outcome) -> Verdict {
+    pub fn case_verdict(&self, outcome: &CaseOutcome) -> Verdict {
         let mut worst = Verdict::Pass;
         for check in &outcome.checks {
             let Some(rule) = self.requirements.rule(&check.rule) else {
                 continue;
             };
             let verdict = match check.result {
-                Ruling::Failed(_) => Verdict::of_broken(rule),
-                Ruling::NotReached(_) => Verdict::NotReached,
-                Ruling::Passed | Ruling::NotApplicable(_) => continue,
+                CheckResult::Failed(_) => Verdict::for_broken(rule),
+                CheckResult::NotReached(_) => Verdict::NotReached,
+                CheckResult::Passed | CheckResult::NotApplicable(_) => continue,
             };
             if self.counts(rule, verdict) {
                 return Verdict::Fail;
@@ -144,7 +145,7 @@ impl Measure<'_> {
                 worst = Verdict::Warn;
             }
         }
-        if outcome.broken.is_some() {
+        if outcome.failed_step.is_some() {
             Verdict::Fail
         } else {
             worst
@@ -152,41 +153,43 @@ impl Measure<'_> {
     }
 }
 
-/// A rule with its verdict.
+/// Rule with its verdict.
 #[derive(Clone, Debug)]
-pub struct Judged<'a> {
-    /// The rule.
+pub struct RuleVerdict<'a> {
+    /// Judged rule.
     pub rule: &'a Rule,
-    /// The verdict.
+    /// Verdict on the rule.
     pub verdict: Verdict,
-    /// Why it is not applicable or untestable.
+    /// Reason why the rule is not applicable or not observable.
     pub reason: Option<String>,
-    /// What was wrong, each with the case it was seen in; if it was not reached, the step before it that failed.
+    /// Failures with the names of their cases; for a rule that was not reached, the failed earlier step.
     pub findings: Vec<(&'a str, &'a Finding)>,
-    /// It was expected to be broken.
+    /// True if the rule was expected to be broken.
     pub is_expected: bool,
 }
 
-/// The verdicts of all rules.
+/// Verdicts on all rules.
 #[derive(Clone, Debug)]
 pub struct Verdicts<'a> {
-    /// In the order of the table.
-    pub rules: Vec<Judged<'a>>,
-    /// Rules that were expected to be broken and are not.
+    /// Rules with verdicts, in the order of the table.
+    pub rules: Vec<RuleVerdict<'a>>,
+    /// Rules that were expected to be broken and passed.
     pub unexpected_passes: Vec<String>,
-    /// Rules that were expected to be broken and of which nothing was seen.
+    /// Rules that were expected to be broken and were not observed.
     pub unseen: Vec<String>,
 }
 
-/// Judge all rules by what came of the cases.
+/// Judges all rules by the outcomes of the cases.
 #[must_use]
-pub fn judge<'a>(
+pub fn judge_rules<'a>(
     requirements: &'a Requirements,
-    outcomes: &'a [Outcome],
+    outcomes: &'a [CaseOutcome],
     expected: &BTreeSet<String>,
 ) -> Verdicts<'a> {
     let rules = requirements.rules.iter();
-    let rules: Vec<Judged<'a>> = rules.map(|rule| one(rule, outcomes, expected)).collect();
+    let rules: Vec<RuleVerdict<'a>> = rules
+        .map(|rule| judge_rule(rule, outcomes, expected))
+        .collect();
     let expected_but = |verdicts: &[Verdict]| {
         let stale = rules
             .iter()
@@ -204,7 +207,11 @@ pub fn judge<'a>(
     }
 }
 
-fn one<'a>(rule: &'a Rule, outcomes: &'a [Outcome], expected: &BTreeSet<String>) -> Judged<'a> {
+fn judge_rule<'a>(
+    rule: &'a Rule,
+    outcomes: &'a [CaseOutcome],
+    expected: &BTreeSet<String>,
+) -> RuleVerdict<'a> {
     let mut findings = Vec::new();
     let mut has_passed = false;
     let mut unreached = None;
@@ -212,21 +219,21 @@ fn one<'a>(rule: &'a Rule, outcomes: &'a [Outcome], expected: &BTreeSet<String>)
     for outcome in outcomes {
         for check in outcome.checks.iter().filter(|check| check.rule == rule.id) {
             match &check.result {
-                Ruling::Passed => has_passed = true,
-                Ruling::Failed(finding) => findings.push((outcome.case.as_str(), finding)),
-                Ruling::NotReached(before) => {
+                CheckResult::Passed => has_passed = true,
+                CheckResult::Failed(finding) => findings.push((outcome.case.as_str(), finding)),
+                CheckResult::NotReached(before) => {
                     unreached.get_or_insert((outcome.case.as_str(), before));
                 }
-                Ruling::NotApplicable(missing) => {
+                CheckResult::NotApplicable(missing) => {
                     reason.get_or_insert_with(|| missing.clone());
                 }
             }
         }
     }
     let (verdict, reason) = if !findings.is_empty() {
-        (Verdict::of_broken(rule), None)
+        (Verdict::for_broken(rule), None)
     } else if let Some(before) = unreached {
-        // Where it was first seen says enough.
+        // The first place is enough.
         findings.push(before);
         (Verdict::NotReached, None)
     } else if has_passed {
@@ -238,7 +245,7 @@ fn one<'a>(rule: &'a Rule, outcomes: &'a [Outcome], expected: &BTreeSet<String>)
     } else {
         (Verdict::Unchecked, None)
     };
-    Judged {
+    RuleVerdict {
         rule,
         verdict,
         reason,
@@ -247,11 +254,11 @@ fn one<'a>(rule: &'a Rule, outcomes: &'a [Outcome], expected: &BTreeSet<String>)
     }
 }
 
-/// The rules of an expected-failures file: one a line, with a comment behind it.
+/// Parses an expected-failures file: one rule id a line, followed by an optional comment.
 ///
 /// # Errors
-/// Names what is no rule of the table.
-pub fn expected_failures(
+/// If an entry is no rule of the table; the error names the entry.
+pub fn parse_expected_failures(
     text: &str,
     requirements: &Requirements,
 ) -> Result<BTreeSet<String>, String> {
@@ -269,8 +276,8 @@ pub fn expected_failures(
     Ok(expected)
 }
 
-/// The cases that check a rule.
-pub fn cases_of<'a>(rule: &'a str, cases: &'a [Case]) -> impl Iterator<Item = &'a str> {
+/// Iterates over the names of the cases that check a rule.
+pub fn cases_citing<'a>(rule: &'a str, cases: &'a [Case]) -> impl Iterator<Item = &'a str> {
     let cases = cases
         .iter()
         .filter(move |case| case.rules().contains(&rule));
@@ -280,7 +287,7 @@ pub fn cases_of<'a>(rule: &'a str, cases: &'a [Case]) -> impl Iterator<Item = &'
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::outcome::Check;
+    use crate::outcome::RuleCheck;
 
     fn requirements() -> Requirements {
         let rule = |id: &str, level: &str, more: &str| {
@@ -302,55 +309,55 @@ mod tests {
             line: 3,
             step: "< {}".to_owned(),
             sent: None,
-            came: None,
+            received: None,
             why: "wrong".to_owned(),
             entry: None,
         }
     }
 
-    fn outcome(checks: Vec<(&str, Ruling)>) -> Outcome {
-        let checks = checks.into_iter().map(|(rule, result)| Check {
+    fn outcome(checks: Vec<(&str, CheckResult)>) -> CaseOutcome {
+        let checks = checks.into_iter().map(|(rule, result)| RuleCheck {
             rule: rule.to_owned(),
             line: 1,
             result,
         });
-        Outcome {
+        CaseOutcome {
             case: "c".to_owned(),
             checks: checks.collect(),
-            ..Outcome::default()
+            ..CaseOutcome::default()
         }
     }
 
-    fn unreached() -> Ruling {
-        Ruling::NotReached(finding())
+    fn unreached() -> CheckResult {
+        CheckResult::NotReached(finding())
     }
 
-    fn verdict(rule: &str, rulings: Vec<Ruling>) -> Verdict {
+    fn verdict(rule: &str, rulings: Vec<CheckResult>) -> Verdict {
         let requirements = requirements();
-        let outcomes: Vec<Outcome> = rulings
+        let outcomes: Vec<CaseOutcome> = rulings
             .into_iter()
             .map(|ruling| outcome(vec![(rule, ruling)]))
             .collect();
-        let verdicts = judge(&requirements, &outcomes, &BTreeSet::new());
+        let verdicts = judge_rules(&requirements, &outcomes, &BTreeSet::new());
         let mut rules = verdicts.rules.iter();
         rules.find(|judged| judged.rule.id == rule).unwrap().verdict
     }
 
     #[test]
-    fn the_rules_word_decides_what_a_failure_is() {
-        let failed = || vec![Ruling::Passed, Ruling::Failed(finding())];
+    fn rule_level_decides_the_verdict() {
+        let failed = || vec![CheckResult::Passed, CheckResult::Failed(finding())];
         assert_eq!(verdict("A-1", failed()), Verdict::Fail);
         assert_eq!(verdict("A-2", failed()), Verdict::Warn);
         assert_eq!(verdict("A-3", failed()), Verdict::Noted);
         assert_eq!(verdict("A-4", failed()), Verdict::Fail);
-        // What is dangerous fails at any level.
+        // Dangerous rules fail at any level.
         assert_eq!(verdict("A-5", failed()), Verdict::Fail);
         assert_eq!(verdict("A-6", failed()), Verdict::Fail);
     }
 
     #[test]
-    fn what_is_not_seen_is_not_passed() {
-        let not_applicable = || Ruling::NotApplicable("loadSession".to_owned());
+    fn unseen_rule_is_not_passed() {
+        let not_applicable = || CheckResult::NotApplicable("loadSession".to_owned());
         assert_eq!(verdict("A-1", vec![]), Verdict::Unchecked);
         assert_eq!(verdict("A-4", vec![]), Verdict::Untestable);
         assert_eq!(
@@ -358,51 +365,51 @@ mod tests {
             Verdict::NotApplicable
         );
         assert_eq!(
-            verdict("A-1", vec![not_applicable(), Ruling::Passed]),
+            verdict("A-1", vec![not_applicable(), CheckResult::Passed]),
             Verdict::Pass
         );
         assert_eq!(
-            verdict("A-1", vec![Ruling::Passed, unreached()]),
+            verdict("A-1", vec![CheckResult::Passed, unreached()]),
             Verdict::NotReached
         );
     }
 
     #[test]
-    fn what_is_not_reached_has_the_step_that_failed_before() {
+    fn unreached_rule_has_the_failed_step() {
         let requirements = requirements();
         let outcomes = [
             outcome(vec![("A-1", unreached()), ("A-2", unreached())]),
             outcome(vec![
                 ("A-1", unreached()),
-                ("A-2", Ruling::Failed(finding())),
+                ("A-2", CheckResult::Failed(finding())),
             ]),
         ];
-        let rules = judge(&requirements, &outcomes, &BTreeSet::new()).rules;
+        let rules = judge_rules(&requirements, &outcomes, &BTreeSet::new()).rules;
         let (case, before) = rules[0].findings[0];
         assert_eq!((case, before.line, before.why.as_str()), ("c", 3, "wrong"));
-        // Once is enough, and what failed itself says more.
+        // One unreached check is enough, and a real failure says more.
         assert_eq!((rules[0].findings.len(), rules[1].findings.len()), (1, 1));
         assert_eq!(rules[1].verdict, Verdict::Warn);
     }
 
-    /// What a case comes to in which this was wrong.
-    fn case(checks: Vec<(&str, Ruling)>, broken: bool, strict: bool) -> Verdict {
+    /// Returns the verdict on a case with these results.
+    fn case(checks: Vec<(&str, CheckResult)>, broken: bool, strict: bool) -> Verdict {
         let (requirements, expected) = (requirements(), BTreeSet::from(["A-4".to_owned()]));
-        let measure = Measure {
+        let measure = FailurePolicy {
             requirements: &requirements,
             expected: &expected,
             strict,
         };
         let outcome = outcome(checks);
-        measure.of_case(&Outcome {
-            broken: broken.then(finding),
+        measure.case_verdict(&CaseOutcome {
+            failed_step: broken.then(finding),
             ..outcome
         })
     }
 
     #[test]
-    fn a_case_fails_only_if_something_in_it_counts() {
-        let failed = |rule| vec![(rule, Ruling::Failed(finding()))];
+    fn case_fails_only_on_counted_failures() {
+        let failed = |rule| vec![(rule, CheckResult::Failed(finding()))];
         let of = |rule| {
             (
                 case(failed(rule), false, false),
@@ -414,14 +421,14 @@ mod tests {
         assert_eq!(of("A-3"), (Verdict::Pass, Verdict::Pass));
         assert_eq!(of("A-5"), (Verdict::Fail, Verdict::Fail));
         assert_eq!(of("A-6"), (Verdict::Fail, Verdict::Fail));
-        // What was not reached was not seen to be dangerous.
+        // A check that was not reached has not shown anything dangerous.
         assert_eq!(
             case(vec![("A-6", unreached())], false, false),
             Verdict::Warn
         );
-        // It is known to be broken.
+        // The rule is expected to be broken.
         assert_eq!(of("A-4"), (Verdict::Warn, Verdict::Warn));
-        // It is left out of the run.
+        // The rule is not part of the run.
         assert_eq!(of("A-9"), (Verdict::Pass, Verdict::Pass));
         assert_eq!(
             case(vec![("A-1", unreached())], false, false),
@@ -435,38 +442,38 @@ mod tests {
         assert_eq!(case(warned_first, false, false), Verdict::Fail);
         assert_eq!(case(failed("A-2"), true, false), Verdict::Fail);
         assert_eq!(
-            case(vec![("A-1", Ruling::Passed)], false, false),
+            case(vec![("A-1", CheckResult::Passed)], false, false),
             Verdict::Pass
         );
     }
 
     #[test]
-    fn expected_failures_of_which_nothing_was_seen_are_told() {
+    fn unseen_expected_failures_are_listed() {
         let requirements = requirements();
-        let expected = expected_failures("A-1\na-2\nA-3\nA-4", &requirements).unwrap();
-        let missing = Ruling::NotApplicable("fork".to_owned());
+        let expected = parse_expected_failures("A-1\na-2\nA-3\nA-4", &requirements).unwrap();
+        let missing = CheckResult::NotApplicable("fork".to_owned());
         let outcomes = [outcome(vec![
-            ("A-1", Ruling::Failed(finding())),
+            ("A-1", CheckResult::Failed(finding())),
             ("A-2", missing),
         ])];
-        let verdicts = judge(&requirements, &outcomes, &expected);
+        let verdicts = judge_rules(&requirements, &outcomes, &expected);
         assert_eq!(verdicts.unseen, ["A-2", "A-3", "A-4"]);
         assert_eq!(verdicts.unexpected_passes, [""; 0]);
     }
 
     #[test]
-    fn expected_failures_that_pass_are_told() {
+    fn unexpected_passes_are_listed() {
         let requirements = requirements();
         let text = "# known\nA-1 # a bug of theirs\n\nA-2\n";
-        let expected = expected_failures(text, &requirements).unwrap();
+        let expected = parse_expected_failures(text, &requirements).unwrap();
         let outcomes = [outcome(vec![
-            ("A-1", Ruling::Failed(finding())),
-            ("A-2", Ruling::Passed),
+            ("A-1", CheckResult::Failed(finding())),
+            ("A-2", CheckResult::Passed),
         ])];
-        let verdicts = judge(&requirements, &outcomes, &expected);
+        let verdicts = judge_rules(&requirements, &outcomes, &expected);
         assert!(verdicts.rules[0].is_expected);
         assert_eq!(verdicts.unexpected_passes, ["A-2"]);
-        let wrong = expected_failures("A-1\nA-9", &requirements);
+        let wrong = parse_expected_failures("A-1\nA-9", &requirements);
         assert_eq!(wrong, Err("line 2: \"A-9\" is no rule".to_owned()));
     }
 }

@@ -1,4 +1,4 @@
-//! The command line: what it says of what it was given, and with which code it ends.
+//! Tests of the command line: messages and exit codes.
 
 use std::{
     fs,
@@ -6,8 +6,8 @@ use std::{
     process::{Command, Output},
 };
 
-/// Run it; code, stdout, stderr.
-fn ran(arguments: &[&str]) -> (Option<i32>, String, String) {
+/// Runs the command; returns the exit code, stdout and stderr.
+fn run_cli(arguments: &[&str]) -> (Option<i32>, String, String) {
     let mut command = Command::new(env!("CARGO_BIN_EXE_acp-conformance"));
     let Output {
         status,
@@ -18,10 +18,10 @@ fn ran(arguments: &[&str]) -> (Option<i32>, String, String) {
     (status.code(), text(stdout), text(stderr))
 }
 
-/// An agent that says nothing, and ends.
-const MUTE: &str = "true";
+/// Agent that ends without output.
+const MUTE_AGENT: &str = "true";
 
-/// A folder with this case of two rules, a SHOULD among them.
+/// Returns a folder with one case of two rules, one of them a SHOULD.
 fn folder() -> tempfile::TempDir {
     let folder = tempfile::tempdir().expect("a folder");
     let case = "# It begins and ends.\nstart\nexit 0 @ TR-6 RPC-9\n";
@@ -34,13 +34,13 @@ fn path(path: &Path) -> &str {
 }
 
 #[test]
-fn an_agent_that_does_not_start_is_named_and_no_line_of_a_case() {
-    let (code, stdout, stderr) = ran(&["run", "--agent", "/no/such"]);
+fn agent_that_does_not_start_is_reported() {
+    let (code, stdout, stderr) = run_cli(&["run", "--agent", "/no/such"]);
     let why = "acp-conformance: /no/such does not start: No such file or directory (os error 2)\n";
     assert_eq!((code, stdout.as_str(), stderr.as_str()), (Some(2), "", why));
 }
 
-/// An agent that leaves a case with status 1 the first time that it is played, and this case for a rule.
+/// Plays a case for this rule against an agent that exits with status 1 only the first time.
 fn flaky(rule: &str, more: &[&str]) -> (Option<i32>, String) {
     let folder = tempfile::tempdir().expect("a folder");
     let case = format!("# It ends.\nstart CASE=1\nexit 0 @ {rule}\n");
@@ -49,12 +49,12 @@ fn flaky(rule: &str, more: &[&str]) -> (Option<i32>, String) {
     let seen = folder.path().join("seen");
     let script = format!("test -z \"$CASE\" || ! mkdir '{}' 2>&-", path(&seen));
     let agent = ["--", "sh", "-c", &script];
-    let (code, stdout, _) = ran(&[&["run", path(&ends)], more, &agent].concat());
+    let (code, stdout, _) = run_cli(&[&["run", path(&ends)], more, &agent].concat());
     (code, stdout)
 }
 
 #[test]
-fn a_failure_that_does_not_come_again_is_flaky() {
+fn failure_that_does_not_recur_is_flaky() {
     let (code, stdout) = flaky("RPC-9", &[]);
     assert_eq!(code, Some(0), "{stdout}");
     assert!(
@@ -65,7 +65,7 @@ fn a_failure_that_does_not_come_again_is_flaky() {
 }
 
 #[test]
-fn a_flaky_failure_is_in_the_report() {
+fn flaky_failure_is_in_the_report() {
     let (_, stdout) = flaky("PERM-1", &["--format", "json"]);
     let report: serde_json::Value = serde_json::from_str(&stdout).expect("a report");
     let flaky = &report["flaky"][0];
@@ -76,7 +76,7 @@ fn a_flaky_failure_is_in_the_report() {
 }
 
 #[test]
-fn a_known_failure_that_is_flaky_is_no_unexpected_pass() {
+fn flaky_expected_failure_is_no_unexpected_pass() {
     let folder = tempfile::tempdir().expect("a folder");
     let known = folder.path().join("known");
     fs::write(&known, "RPC-9\n").expect("a list");
@@ -86,7 +86,7 @@ fn a_known_failure_that_is_flaky_is_no_unexpected_pass() {
 }
 
 #[test]
-fn a_dangerous_failure_counts_once_seen() {
+fn dangerous_failure_counts_even_if_flaky() {
     let (code, stdout) = flaky("PERM-1", &[]);
     assert_eq!(code, Some(1), "{stdout}");
     let ending = "exit 1: 1 dangerous failure that is flaky";
@@ -94,19 +94,19 @@ fn a_dangerous_failure_counts_once_seen() {
 }
 
 #[test]
-fn a_case_that_is_not_there_is_named_and_no_line_of_it() {
-    let (code, _, stderr) = ran(&["run", "--agent", MUTE, "/no/such.case"]);
+fn missing_case_file_is_reported() {
+    let (code, _, stderr) = run_cli(&["run", "--agent", MUTE_AGENT, "/no/such.case"]);
     let why = "acp-conformance: /no/such.case: No such file or directory (os error 2)\n";
     assert_eq!((code, stderr.as_str()), (Some(2), why));
 }
 
 #[test]
-fn a_report_that_cannot_be_written_is_told_before_an_agent_is_started() {
+fn unwritable_report_is_rejected_before_start() {
     let folder = folder();
     let seen = folder.path().join("seen");
     let agent = format!("touch {}", path(&seen));
     let report = "/no/such/report";
-    let (code, _, stderr) = ran(&["run", "--agent", &agent, "--output", report]);
+    let (code, _, stderr) = run_cli(&["run", "--agent", &agent, "--output", report]);
     assert_eq!(code, Some(2));
     let why = "acp-conformance: /no/such/report: No such file or directory (os error 2)\n";
     assert_eq!(stderr, why);
@@ -114,17 +114,17 @@ fn a_report_that_cannot_be_written_is_told_before_an_agent_is_started() {
 }
 
 #[test]
-fn a_report_takes_the_place_of_what_was_there() {
+fn report_replaces_existing_file() {
     let folder = folder();
     let report = folder.path().join("report");
     fs::write(&report, "x".repeat(1 << 16)).expect("a file");
     let output = ["--output", path(&report), "--format", "json"];
     let case = folder.path().join("ends.case");
     let broken = ["run", path(&case), "--agent", "/no/such"];
-    assert_eq!(ran(&[&broken[..], &output].concat()).0, Some(2));
+    assert_eq!(run_cli(&[&broken[..], &output].concat()).0, Some(2));
     assert_eq!(fs::metadata(&report).expect("a file").len(), 1 << 16);
-    let right = ["run", path(&case), "--agent", MUTE, "--only", "tr-6"];
-    let (code, stdout, _) = ran(&[&right[..], &output].concat());
+    let right = ["run", path(&case), "--agent", MUTE_AGENT, "--only", "tr-6"];
+    let (code, stdout, _) = run_cli(&[&right[..], &output].concat());
     assert_eq!((code, stdout.as_str()), (Some(0), ""));
     let text = fs::read_to_string(&report).expect("a report");
     let report: serde_json::Value = serde_json::from_str(&text).expect("JSON");
@@ -133,19 +133,19 @@ fn a_report_takes_the_place_of_what_was_there() {
 }
 
 #[test]
-fn a_report_that_is_not_written_leaves_no_file() {
+fn unwritten_report_leaves_no_file() {
     let folder = folder();
     let report = folder.path().join("report");
-    let (code, ..) = ran(&["run", "--agent", "/no/such", "--output", path(&report)]);
+    let (code, ..) = run_cli(&["run", "--agent", "/no/such", "--output", path(&report)]);
     assert_eq!((code, report.exists()), (Some(2), false));
     let case = folder.path().join("ends.case");
     let output = ["--output", path(&report), "--format", "json"];
-    let (code, ..) = ran(&[&["run", path(&case), "--agent", MUTE], &output[..]].concat());
+    let (code, ..) = run_cli(&[&["run", path(&case), "--agent", MUTE_AGENT], &output[..]].concat());
     assert_eq!((code, report.exists()), (Some(0), true));
 }
 
 #[test]
-fn a_case_at_fault_costs_no_other_its_verdict() {
+fn faulty_case_does_not_affect_other_cases() {
     let folder = folder();
     let wrong = "# It is wrong.\nstart\nmark @ RPC-12\nstart\n";
     fs::write(folder.path().join("wrong.case"), wrong).expect("a case");
@@ -153,11 +153,11 @@ fn a_case_at_fault_costs_no_other_its_verdict() {
         "run",
         path(folder.path()),
         "--agent",
-        MUTE,
+        MUTE_AGENT,
         "--format",
         "json",
     ];
-    let (code, stdout, stderr) = ran(&run);
+    let (code, stdout, stderr) = run_cli(&run);
     let fault = "the case wrong is at fault itself: line 4: an agent runs already";
     assert!(stderr.contains(fault), "{stderr}");
     assert_eq!(code, Some(2));
@@ -173,18 +173,18 @@ fn a_case_at_fault_costs_no_other_its_verdict() {
 }
 
 #[test]
-fn a_command_in_the_place_of_cases_is_told_where_it_goes() {
+fn command_in_place_of_cases_is_rejected() {
     let why = |said: &str, line: &str| {
         format!(
             "acp-conformance: {said} is no case; an agent's command goes behind `--`: acp-conformance run -- {line}\n"
         )
     };
-    let (code, _, stderr) = ran(&["run", "python3", "/x/agent.py"]);
+    let (code, _, stderr) = run_cli(&["run", "python3", "/x/agent.py"]);
     assert_eq!(
         (code, stderr),
         (Some(2), why("python3", "python3 /x/agent.py"))
     );
-    let (code, _, stderr) = ran(&["run", "--agent", "python3", "agent.py"]);
+    let (code, _, stderr) = run_cli(&["run", "--agent", "python3", "agent.py"]);
     assert_eq!(
         (code, stderr),
         (Some(2), why("agent.py", "python3 agent.py"))
@@ -192,21 +192,21 @@ fn a_command_in_the_place_of_cases_is_told_where_it_goes() {
 }
 
 #[test]
-fn what_makes_no_sense_is_refused_and_what_is_not_there_is_told() {
+fn invalid_and_missing_arguments_are_reported() {
     let folder = folder();
-    let run = ["run", path(folder.path()), "--agent", MUTE];
+    let run = ["run", path(folder.path()), "--agent", MUTE_AGENT];
     for option in ["--jobs", "--patience"] {
-        let (code, _, stderr) = ran(&[&run[..], &[option, "0"]].concat());
+        let (code, _, stderr) = run_cli(&[&run[..], &[option, "0"]].concat());
         assert!(stderr.contains("0 is not in 1.."), "{stderr}");
         assert_eq!(code, Some(2));
     }
-    let (code, _, stderr) = ran(&[&run[..], &["--pass", "NO_SUCH_VARIABLE,PATH"]].concat());
+    let (code, _, stderr) = run_cli(&[&run[..], &["--pass", "NO_SUCH_VARIABLE,PATH"]].concat());
     let why = "acp-conformance: warning: --pass NO_SUCH_VARIABLE: there is no such variable\n";
     assert_eq!((code, stderr.as_str()), (Some(0), why));
 }
 
 #[test]
-fn the_mutations_need_no_folder_of_cases() {
+fn mutations_need_no_case_folder() {
     let folder = tempfile::tempdir().expect("a folder");
     let mut command = Command::new(env!("CARGO_BIN_EXE_acp-conformance"));
     command.args(["mutations", "--agent", "false", "--only", "banner"]);
@@ -215,29 +215,29 @@ fn the_mutations_need_no_folder_of_cases() {
         .output()
         .expect("the runner");
     let stderr = String::from_utf8_lossy(&output.stderr);
-    // So far it comes: this agent cannot be broken.
+    // The command gets as far as the agent, which does not speak the protocol.
     let why = "acp-conformance: the agent does not answer `initialize`: ";
     assert!(stderr.starts_with(why), "{stderr}");
     assert_eq!(output.status.code(), Some(2));
 }
 
 #[test]
-fn what_is_expected_and_chosen_is_looked_up_in_the_whole_table() {
+fn expected_and_chosen_rules_use_the_whole_table() {
     let folder = folder();
     let expected = folder.path().join("expected");
-    // One that is chosen, and one that is not.
+    // One rule that is selected, and one that is not.
     fs::write(&expected, "RPC-12\nInit-3 # a bug of theirs\n").expect("a file");
     let cases = path(folder.path());
     let run = [
         "run",
         cases,
         "--agent",
-        MUTE,
+        MUTE_AGENT,
         "--expected-failures",
         path(&expected),
     ];
     let with = |more: &[&str]| {
-        let (code, _, stderr) = ran(&[&run[..], more].concat());
+        let (code, _, stderr) = run_cli(&[&run[..], more].concat());
         (code, stderr)
     };
     assert_eq!(with(&["--only", "TR-6"]), (Some(0), String::new()));
@@ -258,31 +258,36 @@ fn what_is_expected_and_chosen_is_looked_up_in_the_whole_table() {
 }
 
 #[test]
-fn an_expected_failure_of_which_nothing_was_seen_is_a_warning() {
+fn unseen_expected_failure_is_a_cli_warning() {
     let folder = folder();
     let expected = folder.path().join("expected");
     fs::write(&expected, "V2-1\n").expect("a file");
     let case = folder.path().join("ends.case");
-    let rest = ["--agent", MUTE, "--expected-failures", path(&expected)];
+    let rest = [
+        "--agent",
+        MUTE_AGENT,
+        "--expected-failures",
+        path(&expected),
+    ];
     let warning = "warning: V2-1 was expected to be broken, but is unchecked\n";
-    let (code, stdout, _) = ran(&[&["run", path(folder.path())], &rest[..]].concat());
+    let (code, stdout, _) = run_cli(&[&["run", path(folder.path())], &rest[..]].concat());
     assert_eq!(code, Some(0), "{stdout}");
     assert!(stdout.contains(warning), "{stdout}");
-    // The other cases may see something of it.
-    let (code, stdout, _) = ran(&[&["run", path(&case)], &rest[..]].concat());
+    // The other cases may observe the rule.
+    let (code, stdout, _) = run_cli(&[&["run", path(&case)], &rest[..]].concat());
     assert_eq!(code, Some(0));
     assert!(!stdout.contains("warning"), "{stdout}");
 }
 
 #[test]
-fn a_fault_or_a_profile_that_is_not_there_is_an_error() {
-    let mutations = |only: &str| ran(&["mutations", "--agent", "cat", "--only", only]);
+fn unknown_fault_or_profile_is_an_error() {
+    let mutations = |only: &str| run_cli(&["mutations", "--agent", "cat", "--only", only]);
     let (code, stdout, stderr) = mutations("banner,line_limit_64_kb");
     assert_eq!((code, stdout.as_str()), (Some(2), ""));
     let why = "acp-conformance: \"line_limit_64_kb\" is no fault; there is line_limit_64_kib";
     assert!(stderr.starts_with(why), "{stderr}");
     let scratch = tempfile::tempdir().expect("a folder");
-    let (code, _, stderr) = ran(&[
+    let (code, _, stderr) = run_cli(&[
         "scoreboard",
         "--scratch",
         path(scratch.path()),
@@ -295,29 +300,29 @@ fn a_fault_or_a_profile_that_is_not_there_is_an_error() {
 }
 
 /// Plays this case with more options.
-fn played(agent: &str, case: &str, more: &[&str]) -> (Option<i32>, String, String) {
+fn run_case(agent: &str, case: &str, more: &[&str]) -> (Option<i32>, String, String) {
     let folder = tempfile::tempdir().expect("a folder");
     let file = folder.path().join("odd.case");
     fs::write(&file, case).expect("a case");
-    ran(&[&["run", path(&file), "--agent", agent], more].concat())
+    run_cli(&[&["run", path(&file), "--agent", agent], more].concat())
 }
 
 #[test]
-fn a_case_fails_on_stderr_only_if_it_makes_the_run_fail() {
+fn progress_shows_fail_only_for_counted_failures() {
     let case = "# It warns.\nstart\nexit any\nvalue 1 2 @ RPC-9\n";
-    let (code, stdout, stderr) = played(MUTE, case, &[]);
+    let (code, stdout, stderr) = run_case(MUTE_AGENT, case, &[]);
     assert_eq!((code, stderr.as_str()), (Some(0), "warn odd\n"));
     let last = "exit 0: no rule that counts is broken; 1 would count with --strict\n";
     assert!(stdout.ends_with(last), "{stdout}");
-    let (code, stdout, stderr) = played(MUTE, case, &["--strict"]);
+    let (code, stdout, stderr) = run_case(MUTE_AGENT, case, &["--strict"]);
     assert_eq!((code, stderr.as_str()), (Some(1), "FAIL odd\n"));
     assert!(stdout.ends_with("exit 1: 1 rule broken\n"), "{stdout}");
 }
 
 #[test]
-fn a_case_at_fault_does_not_cost_the_report() {
+fn faulty_case_still_writes_the_report() {
     let fault = "the case odd is at fault itself: line 2: no agent has been started";
-    let (code, stdout, stderr) = played(MUTE, "# It is odd.\neof\n", &[]);
+    let (code, stdout, stderr) = run_case(MUTE_AGENT, "# It is odd.\neof\n", &[]);
     assert_eq!(code, Some(2));
     assert_eq!(stderr, format!("fault odd\nacp-conformance: {fault}\n"));
     assert!(stdout.contains(&format!("{fault}\n")), "{stdout}");
@@ -328,7 +333,7 @@ fn a_case_at_fault_does_not_cost_the_report() {
 }
 
 #[test]
-fn an_agent_that_names_itself_nothing_is_named_by_its_profile() {
+fn unnamed_agent_gets_its_profile_name() {
     let folder = folder();
     let case = folder.path().join("ends.case");
     let profile = folder.path().join("p.toml");
@@ -336,7 +341,7 @@ fn an_agent_that_names_itself_nothing_is_named_by_its_profile() {
     fs::write(&profile, text).expect("a profile");
     let agent = |more: &[&str]| {
         let run = ["run", path(&case), "--format", "json"];
-        let (_, stdout, _) = ran(&[&run[..], more].concat());
+        let (_, stdout, _) = run_cli(&[&run[..], more].concat());
         let report: serde_json::Value = serde_json::from_str(&stdout).expect("JSON");
         let text = |key: &str| report["agent"][key].as_str().map(str::to_owned);
         (
@@ -353,52 +358,52 @@ fn an_agent_that_names_itself_nothing_is_named_by_its_profile() {
 }
 
 #[test]
-fn a_case_is_shown_as_it_is_written() {
-    let (code, stdout, _) = ran(&["show", "framing"]);
+fn show_prints_the_case_file() {
+    let (code, stdout, _) = run_cli(&["show", "framing"]);
     let file = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../conformance/cases/framing.case");
     assert_eq!(code, Some(0));
     assert_eq!(stdout, fs::read_to_string(file).expect("a case"));
 }
 
 #[test]
-fn a_rule_is_shown_with_all_that_is_known_of_it() {
-    let (code, stdout, _) = ran(&["show", "auth-2"]);
+fn show_prints_a_rule_with_its_cases() {
+    let (code, stdout, _) = run_cli(&["show", "auth-2"]);
     let known = "AUTH-2 (MUST NOT): a terminal method is offered only to a client that takes it\n\
                  source: docs page Authentication; schema\n\
                  official test kit: ACP-AUTH-002\n\
                  checked by: (always watched), auth\n";
     assert_eq!((code, stdout.as_str()), (Some(0), known));
-    let (_, stdout, _) = ran(&["show", "TR-13"]);
+    let (_, stdout, _) = run_cli(&["show", "TR-13"]);
     let reason = "untestable: the suite speaks stdio; another transport is another suite\n";
     assert!(stdout.ends_with(reason), "{stdout}");
-    let (code, stdout, stderr) = ran(&["show", "framng"]);
+    let (code, stdout, stderr) = run_cli(&["show", "framng"]);
     let near = "acp-conformance: \"framng\" is no rule and no case; there is framing\n";
     assert_eq!((code, &*stdout, &*stderr), (Some(2), "", near));
 }
 
 #[test]
-fn a_case_that_cites_no_rule_is_told_which_is_meant() {
+fn unknown_rule_gets_a_suggestion() {
     let folder = tempfile::tempdir().expect("a folder");
     let case = folder.path().join("ends.case");
     fs::write(&case, "# It ends.\nstart\nexit 0 @ MCP-77\n").expect("a case");
-    let (code, _, stderr) = ran(&["run", path(&case), "--agent", MUTE]);
+    let (code, _, stderr) = run_cli(&["run", path(&case), "--agent", MUTE_AGENT]);
     let why = "acp-conformance: the case ends: \"MCP-77\" is no rule; there is MCP-7";
     assert_eq!(code, Some(2));
     assert!(stderr.starts_with(why), "{stderr}");
 }
 
 #[test]
-fn an_agent_that_ends_by_itself_is_told_of_with_its_last_words() {
+fn unexpected_exit_is_reported_with_stderr() {
     let answers = |rest: &str| format!("sh -c 'read line; echo \"{{}}\"; {rest}'");
     let asks = "# It asks.\nstart\n>! {\"id\": 1}\n<* {\"id\": 1} @ RPC-9\n";
     let told = "the agent's process ended by itself (exit status: 3) in 1 case (odd); its last words on stderr:\n    \
                 no more\n";
-    let (_, stdout, _) = played(&answers("echo no more >&2; exit 3"), asks, &[]);
+    let (_, stdout, _) = run_case(&answers("echo no more >&2; exit 3"), asks, &[]);
     assert!(stdout.starts_with(told), "{stdout}");
-    // At the end of the case it is still there, or it was told to end.
+    // At the end of the case the agent is still running, or was told to end.
     let begins = "# It begins.\nstart\n>! {\"id\": 1}\n< {}\nexit 3 @ RPC-9\n";
     let stays = "case \"$line\" in *initialize*) ;; *) read line ;; esac; exit 3";
-    let (_, stdout, _) = played(&answers(stays), begins, &[]);
+    let (_, stdout, _) = run_case(&answers(stays), begins, &[]);
     assert!(!stdout.contains("by itself"), "{stdout}");
     assert!(stdout.contains("1 pass"), "{stdout}");
 }

@@ -1,5 +1,5 @@
-//! The grammar in `schemas/conformance-case.lark` says the same as the reader of cases: it fits every line of
-//! every case, each of its steps is read, and what the reader refuses it does not fit.
+//! Tests that the grammar in `schemas/conformance-case.lark` agrees with the parser of cases: it matches every
+//! line of every case, the parser reads each of its steps, and it does not match lines that the parser rejects.
 
 use acp_conformance::Case;
 use regex::Regex;
@@ -7,7 +7,7 @@ use std::{collections::BTreeMap, fs, path::Path};
 
 const LARK: &str = include_str!("../../../schemas/conformance-case.lark");
 
-/// One example of each word, and of a rule that calls itself: what the reader is shown.
+/// One example of each word and of each recursive rule, as input for the parser.
 const EXAMPLES: &[(&str, &str)] = &[
     ("json", r#"{"a": [1, "b"]}"#),
     ("object", r#"{"a": 1}"#),
@@ -34,7 +34,7 @@ const EXAMPLES: &[(&str, &str)] = &[
     ("ELICITATION", "strange"),
 ];
 
-/// Each rule with its alternatives, each word with its regular expression.
+/// Returns each rule with its alternatives, and each word with its regular expression.
 fn rules() -> BTreeMap<&'static str, Vec<&'static str>> {
     let mut rules: BTreeMap<&str, Vec<&str>> = BTreeMap::new();
     let mut last = "";
@@ -59,7 +59,7 @@ fn rules() -> BTreeMap<&'static str, Vec<&'static str>> {
     rules
 }
 
-/// The parts between bars that stand outside quotes and brackets.
+/// Splits a text at the bars outside quotes and brackets.
 fn alternatives(text: &'static str) -> Vec<&'static str> {
     let mut parts = Vec::new();
     let (mut depth, mut quoted, mut begin) = (0, false, 0);
@@ -79,7 +79,7 @@ fn alternatives(text: &'static str) -> Vec<&'static str> {
     parts
 }
 
-/// The items of an alternative: `"literal"`, `name`, `( … )`, each with its `?`, `*` or `+`.
+/// Splits an alternative into items: `"literal"`, `name`, `( … )`, each with its `?`, `*` or `+`.
 fn items(text: &'static str) -> Vec<(&'static str, char)> {
     let mut items = Vec::new();
     let (mut depth, mut quoted, mut begin) = (0, false, None);
@@ -109,14 +109,17 @@ fn items(text: &'static str) -> Vec<(&'static str, char)> {
     items
 }
 
-/// What an alternative fits, as a regular expression; each item ends with the blanks behind it.
-fn expression(rules: &BTreeMap<&str, Vec<&'static str>>, alternative: &'static str) -> String {
+/// Returns the regular expression of an alternative; each item includes the blanks after it.
+fn alternative_regex(
+    rules: &BTreeMap<&str, Vec<&'static str>>,
+    alternative: &'static str,
+) -> String {
     let item = |(item, mark): (&'static str, char)| {
         let inner = if let Some(group) = item.strip_prefix('(') {
             let group = group.strip_suffix(')').expect("a closed bracket");
-            any(rules, &alternatives(group))
+            alternatives_regex(rules, &alternatives(group))
         } else if let Some(literal) = item.strip_prefix('"') {
-            // Written with a blank in front of it where it has one.
+            // Some literals in the grammar start with a blank.
             let literal = literal.strip_suffix('"').expect("a closed quote").trim();
             format!("{}(?: +|$)", regex::escape(literal))
         } else if item == "json" {
@@ -129,7 +132,7 @@ fn expression(rules: &BTreeMap<&str, Vec<&'static str>>, alternative: &'static s
             let known = rules.get(item).unwrap_or_else(|| panic!("what is {item}?"));
             match known[0].strip_prefix('/') {
                 Some(word) => format!("(?:{})(?: +|$)", word.strip_suffix('/').expect("/…/")),
-                None => any(rules, known),
+                None => alternatives_regex(rules, known),
             }
         };
         format!("(?:{inner}){mark}").trim_end().to_owned()
@@ -137,17 +140,24 @@ fn expression(rules: &BTreeMap<&str, Vec<&'static str>>, alternative: &'static s
     items(alternative).into_iter().map(item).collect()
 }
 
-fn any(rules: &BTreeMap<&str, Vec<&'static str>>, alternatives: &[&'static str]) -> String {
-    let each = alternatives.iter().map(|one| expression(rules, one));
+fn alternatives_regex(
+    rules: &BTreeMap<&str, Vec<&'static str>>,
+    alternatives: &[&'static str],
+) -> String {
+    let each = alternatives.iter().map(|one| alternative_regex(rules, one));
     each.collect::<Vec<_>>().join("|")
 }
 
-fn fits(rule: &str) -> Regex {
+fn rule_regex(rule: &str) -> Regex {
     let rules = rules();
-    Regex::new(&format!("^(?:{})$", any(&rules, &rules[rule]))).expect("an expression")
+    Regex::new(&format!(
+        "^(?:{})$",
+        alternatives_regex(&rules, &rules[rule])
+    ))
+    .expect("an expression")
 }
 
-/// The lines of a case that are steps, and those of its models.
+/// Returns the step lines of a case, and the lines of its model blocks.
 fn lines(text: &str) -> (Vec<&str>, Vec<&str>) {
     let (mut steps, mut said) = (Vec::new(), Vec::new());
     let mut is_model = false;
@@ -166,8 +176,12 @@ fn lines(text: &str) -> (Vec<&str>, Vec<&str>) {
 }
 
 #[test]
-fn every_line_of_every_case_fits() {
-    let (guarded, need, said) = (fits("guarded"), fits("need"), fits("said"));
+fn grammar_matches_every_case_line() {
+    let (guarded, need, said) = (
+        rule_regex("guarded"),
+        rule_regex("need"),
+        rule_regex("said"),
+    );
     let mut seen = 0;
     let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../conformance/cases");
     for file in fs::read_dir(folder).expect("the cases") {
@@ -184,8 +198,8 @@ fn every_line_of_every_case_fits() {
     assert!(seen > 1000, "{seen} lines");
 }
 
-/// One line for each way to go through an alternative: without and with each of its optional parts.
-fn examples(rules: &BTreeMap<&str, Vec<&'static str>>, rule: &str) -> Vec<String> {
+/// Returns one line for each way through an alternative: without and with each of its optional parts.
+fn example_lines(rules: &BTreeMap<&str, Vec<&'static str>>, rule: &str) -> Vec<String> {
     if let Some((_, example)) = EXAMPLES.iter().find(|(name, _)| *name == rule) {
         return vec![(*example).to_owned()];
     }
@@ -194,7 +208,7 @@ fn examples(rules: &BTreeMap<&str, Vec<&'static str>>, rule: &str) -> Vec<String
         for (item, mark) in items(alternative) {
             let texts = match item.strip_prefix('"') {
                 Some(literal) => vec![literal.trim_matches(['"', ' ']).to_owned()],
-                None => examples(rules, item),
+                None => example_lines(rules, item),
             };
             let with = |line: &String| {
                 let more = texts.iter().map(move |text| format!("{line} {text}"));
@@ -212,17 +226,17 @@ fn examples(rules: &BTreeMap<&str, Vec<&'static str>>, rule: &str) -> Vec<String
 }
 
 #[test]
-fn the_reader_takes_each_step_of_the_grammar() {
+fn parser_accepts_each_grammar_step() {
     let rules = rules();
     let set = ["session", "prompt", "name", "word", "a"].map(|name| format!("let {name} 1\n"));
     let set = set.concat();
-    let steps = examples(&rules, "step");
+    let steps = example_lines(&rules, "step");
     assert!(steps.len() > 100, "{} steps", steps.len());
     for step in steps {
         let case = Case::parse("x", &format!("# x\n{set}{step}"));
         assert!(case.is_ok(), "{step}: {case:?}");
     }
-    for said in examples(&rules, "said")
+    for said in example_lines(&rules, "said")
         .iter()
         .filter(|said| !said.starts_with('#'))
     {
@@ -235,15 +249,19 @@ fn the_reader_takes_each_step_of_the_grammar() {
         "within 5 mark",
         "if tool ask if v2 mark @ TR-1 V2-3",
     ] {
-        assert!(fits("guarded").is_match(line), "{line}");
+        assert!(rule_regex("guarded").is_match(line), "{line}");
         let case = Case::parse("x", &format!("# x\n{set}{line}"));
         assert!(case.is_ok(), "{line}");
     }
 }
 
 #[test]
-fn what_the_reader_refuses_does_not_fit() {
-    let (guarded, need, said) = (fits("guarded"), fits("need"), fits("said"));
+fn grammar_rejects_what_the_parser_rejects() {
+    let (guarded, need, said) = (
+        rule_regex("guarded"),
+        rule_regex("need"),
+        rule_regex("said"),
+    );
     for line in [
         "strat",
         "exit now",
@@ -295,7 +313,7 @@ fn what_the_reader_refuses_does_not_fit() {
 }
 
 #[test]
-fn the_examples_of_the_documents_are_cases() {
+fn documented_examples_are_cases() {
     let grammar = include_str!("../../../conformance/GRAMMAR.md");
     let tutorial = include_str!("../../../conformance/README.md");
     for (document, rules) in [

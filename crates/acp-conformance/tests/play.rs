@@ -1,63 +1,64 @@
-//! The player against agents that are a line of shell: it must catch what they do wrong.
+//! Plays cases against agents that are one line of shell, and checks that violations are found.
 
 use acp_conformance::{
-    Agent, Case, Check, Facts, Finding, Options, Outcome, Ruling, outcome::Kind, play_all,
+    AgentFacts, AgentSpec, Case, CaseOutcome, CheckResult, Finding, PlayOptions, RuleCheck,
+    outcome::EntryKind, play_suite,
 };
 use std::time::Duration;
 
-fn outcome(script: &str, case: &str) -> Outcome {
-    let agent = Agent {
+fn outcome(script: &str, case: &str) -> CaseOutcome {
+    let agent = AgentSpec {
         command: ["sh", "-c", script].map(str::to_owned).to_vec(),
-        ..Agent::default()
+        ..AgentSpec::default()
     };
-    let options = Options {
+    let options = PlayOptions {
         patience: Duration::from_secs(20),
-        grace: Duration::from_millis(1),
+        quiet_pause: Duration::from_millis(1),
         jobs: 1,
-        ..Options::default()
+        ..PlayOptions::default()
     };
     let case = Case::parse("test", &format!("# test\n{case}")).expect("a case");
-    let facts = Some(Facts::default());
-    let played = play_all(&[case], &agent, &options, facts, &|_| ()).expect("a runtime");
+    let facts = Some(AgentFacts::default());
+    let played = play_suite(&[case], &agent, &options, facts, &|_| ()).expect("a runtime");
     played.outcomes.into_iter().next().expect("an outcome")
 }
 
-/// What failed: rule, line, why. A step without a rule has none.
+/// Returns the failures: rule, line, explanation. The rule is empty for a step without one.
 fn failed(script: &str, case: &str) -> Vec<(String, usize, String)> {
     let outcome = outcome(script, case);
     assert_eq!(outcome.fault, None, "{:?}", outcome.transcript);
-    // Those of the steps: what is always watched has tests of its own.
+    // Only those of the steps: rules that are always watched have separate tests.
     let mut failed: Vec<_> = Vec::new();
     for check in outcome.checks.iter().filter(|check| check.line > 0) {
-        if let Ruling::Failed(finding) = &check.result {
+        if let CheckResult::Failed(finding) = &check.result {
             failed.push((check.rule.clone(), finding.line, finding.why.clone()));
         }
     }
-    let broken = outcome.broken.as_ref();
+    let broken = outcome.failed_step.as_ref();
     failed.extend(broken.map(|finding| (String::new(), finding.line, finding.why.clone())));
     failed
 }
 
-fn one(rule: &str, line: usize, why: &str) -> Vec<(String, usize, String)> {
+fn single_failure(rule: &str, line: usize, why: &str) -> Vec<(String, usize, String)> {
     vec![(rule.to_owned(), line, why.to_owned())]
 }
 
-/// Answers every line with itself, then ends with stdin.
-const ECHO: &str = "cat";
+/// Agent that echoes every line and ends with stdin.
+const ECHO_AGENT: &str = "cat";
 
 #[test]
-fn what_is_sent_and_what_comes_back_is_compared() {
+fn received_lines_are_compared() {
     let right = "start\n>! {\"id\": 1}\n< {\"id\": 1} @ A-1\nexit 0 @ A-2";
-    assert_eq!(failed(ECHO, right), []);
+    assert_eq!(failed(ECHO_AGENT, right), []);
     let wrong = "start\n>! {\"id\": 1}\n< {\"id\": 2} @ A-1\nexit 0 @ A-2";
     assert_eq!(
-        failed(ECHO, wrong),
-        one("A-1", 4, "/id: expected 2, found 1")
+        failed(ECHO_AGENT, wrong),
+        single_failure("A-1", 4, "/id: expected 2, found 1")
     );
 }
 
 #[test]
-fn a_null_result_of_load_fails_load_4_alone() {
+fn null_load_result_fails_load_4_only() {
     let script = r#"
         while read -r line; do
             id=${line#*\"id\":}; id=${id%%[,\}]*}
@@ -69,7 +70,7 @@ fn a_null_result_of_load_fails_load_4_alone() {
     let outcome = outcome(script, case);
     let failed: Vec<_> = outcome.findings().map(|(rule, _)| rule).collect();
     assert_eq!(failed, ["LOAD-4"]);
-    let is_unreached = |check: &Check| matches!(check.result, Ruling::NotReached(_));
+    let is_unreached = |check: &RuleCheck| matches!(check.result, CheckResult::NotReached(_));
     assert!(
         !outcome.checks.iter().any(is_unreached),
         "{:?}",
@@ -78,54 +79,54 @@ fn a_null_result_of_load_fails_load_4_alone() {
 }
 
 #[test]
-fn a_case_goes_on_after_a_wrong_line_and_ends_after_none() {
-    let rulings = |case: &str| -> Vec<(String, Ruling)> {
-        let outcome = outcome(ECHO, case);
+fn case_continues_after_mismatch_not_after_silence() {
+    let rulings = |case: &str| -> Vec<(String, CheckResult)> {
+        let outcome = outcome(ECHO_AGENT, case);
         let checks = outcome.checks.into_iter();
         checks
-            .filter(|check| check.line > 0 || matches!(check.result, Ruling::NotApplicable(_)))
-            .filter(|check| !matches!(check.result, Ruling::Failed(_)))
+            .filter(|check| check.line > 0 || matches!(check.result, CheckResult::NotApplicable(_)))
+            .filter(|check| !matches!(check.result, CheckResult::Failed(_)))
             .map(|check| (check.rule, check.result))
             .collect()
     };
     let wrong = "start\n>! {\"id\": 1}\n< {\"id\": 2} @ A-1\nexit 0 @ A-2 A-3";
-    let passed = |rule: &str| (rule.to_owned(), Ruling::Passed);
+    let passed = |rule: &str| (rule.to_owned(), CheckResult::Passed);
     assert_eq!(rulings(wrong), [passed("A-2"), passed("A-3")]);
     let none = "start\nwithin 1 < {} @ A-1\nexit 0 @ A-2\nif loadSession mark @ A-3";
-    let not_applicable = Ruling::NotApplicable("loadSession".to_owned());
+    let not_applicable = CheckResult::NotApplicable("loadSession".to_owned());
     let before = Finding {
         line: 3,
         step: "within 1 < {} @ A-1".to_owned(),
         sent: None,
-        came: None,
+        received: None,
         why: "a step before its check failed: nothing fitting came in 1 ms".to_owned(),
         entry: Some(0),
     };
     assert_eq!(
         rulings(none),
         [
-            ("A-2".to_owned(), Ruling::NotReached(before)),
+            ("A-2".to_owned(), CheckResult::NotReached(before)),
             ("A-3".to_owned(), not_applicable),
         ]
     );
     let unset =
         "start\n>! {\"id\": 1}\n< {\"no\": \"$x\"} @ A-1\ncall _y {\"x\": \"$x\"} -> {} @ A-2";
     let unset = rulings(unset);
-    let [(_, Ruling::NotReached(before))] = &unset[..] else {
+    let [(_, CheckResult::NotReached(before))] = &unset[..] else {
         panic!("{unset:?}");
     };
     let why = "$x is not there, since line 4 failed: /no is missing";
     assert_eq!((before.line, before.why.as_str()), (5, why));
     let needs = "needs loadSession\nstart\n< {} @ A-1";
-    let not_applicable = Ruling::NotApplicable("loadSession".to_owned());
+    let not_applicable = CheckResult::NotApplicable("loadSession".to_owned());
     assert_eq!(rulings(needs), [("A-1".to_owned(), not_applicable)]);
 }
 
 #[test]
-fn lines_since_the_mark_are_looked_at() {
+fn checks_see_lines_since_the_mark() {
     let sent = "start\n>!+ {\"a\": 1}\n>! {\"b\": 2}\n<* {\"b\": 2}\n";
     let right = format!("{sent}no {{\"c\": 3}}\nsome {{\"a\": 1}}\ncount 1.. {{}}\nmark\nno {{}}");
-    assert_eq!(failed(ECHO, &right), []);
+    assert_eq!(failed(ECHO_AGENT, &right), []);
     for (check, why) in [
         ("no {\"a\": 1}", "there should be no such line"),
         ("some {\"c\": 1}", "none of 2 lines fits {\"c\":1}"),
@@ -136,12 +137,16 @@ fn lines_since_the_mark_are_looked_at() {
         ),
     ] {
         let wrong = format!("{sent}{check} @ A-1");
-        assert_eq!(failed(ECHO, &wrong), one("A-1", 6, why), "{check}");
+        assert_eq!(
+            failed(ECHO_AGENT, &wrong),
+            single_failure("A-1", 6, why),
+            "{check}"
+        );
     }
 }
 
 #[test]
-fn answers_are_found_by_their_id() {
+fn responses_are_matched_by_id() {
     // The fake agent answers the second request first.
     let script = "read a; read b; echo '{\"jsonrpc\":\"2.0\",\"id\":102,\"result\":{\"x\":2}}'; echo '{\"jsonrpc\":\"2.0\",\"id\":101,\"error\":{\"code\":5,\"message\":\"no\"}}'; cat >/dev/null";
     let calls = "start\ncall a {} as a\ncall b {} as b\n";
@@ -150,20 +155,23 @@ fn answers_are_found_by_their_id() {
     let wrong = "answered {} for a @ A-1";
     assert_eq!(
         failed(script, &format!("{calls}{wrong}")),
-        one("A-1", 5, "it is no result, but an error")
+        single_failure("A-1", 5, "it is no result, but an error")
     );
     let talks = "while echo '{\"jsonrpc\":\"2.0\",\"method\":\"_x\"}'; do sleep 0.01; done";
     let patience = "start\nwithin 1000 <* {\"id\": 1} @ A-1";
     let why = "nothing fitting came in 1000 ms; the last line: /id is missing";
-    assert_eq!(failed(talks, patience), one("A-1", 3, why));
+    assert_eq!(failed(talks, patience), single_failure("A-1", 3, why));
     let usual = "start\nwithin 1 call a {} -> any\nmark @ A-2";
     let nothing = "nothing fitting came in 1 ms";
-    assert_eq!(failed("cat >/dev/null", usual), one("RPC-12", 3, nothing));
+    assert_eq!(
+        failed("cat >/dev/null", usual),
+        single_failure("RPC-12", 3, nothing)
+    );
 }
 
 #[test]
-fn an_answer_of_the_wrong_shape_is_blamed_for_that_and_nothing_else() {
-    // Its error has no message.
+fn malformed_response_breaks_only_its_shape_rule() {
+    // The error has no message.
     let script = r#"read a; echo '{"jsonrpc":"2.0","id":101,"error":{"code":5}}'; cat >/dev/null"#;
     let outcome = outcome(
         script,
@@ -172,30 +180,36 @@ fn an_answer_of_the_wrong_shape_is_blamed_for_that_and_nothing_else() {
     let of = |rule: &str| outcome.checks.iter().find(|check| check.rule == rule);
     let result = |rule: &str| of(rule).map(|check| check.result.clone());
     let bent = "the answer has the wrong shape: another rule is blamed for that";
-    let Some(Ruling::NotReached(before)) = result("A-1") else {
+    let Some(CheckResult::NotReached(before)) = result("A-1") else {
         panic!("{:?}", of("A-1"));
     };
     assert_eq!((before.line, before.why.as_str()), (4, bent));
-    assert_eq!(result("A-2"), Some(Ruling::Passed));
+    assert_eq!(result("A-2"), Some(CheckResult::Passed));
     assert!(
-        matches!(result("RPC-13"), Some(Ruling::Failed(_))),
+        matches!(result("RPC-13"), Some(CheckResult::Failed(_))),
         "{:?}",
         of("RPC-13")
     );
 }
 
 #[test]
-fn an_agent_that_ends_or_ends_wrongly_is_caught() {
+fn unexpected_exit_is_caught() {
     let ended = "the agent ended: exit status: 0";
-    assert_eq!(failed("exit 0", "start\n< {}"), one("", 3, ended));
+    assert_eq!(
+        failed("exit 0", "start\n< {}"),
+        single_failure("", 3, ended)
+    );
     let ended = "the agent ended: signal: 9 (SIGKILL)";
-    assert_eq!(failed("kill -9 $$", "start\n<* {}"), one("", 3, ended));
+    assert_eq!(
+        failed("kill -9 $$", "start\n<* {}"),
+        single_failure("", 3, ended)
+    );
     let closed = "the agent closed its output";
     let script = "exec >&-; sleep 1000";
-    assert_eq!(failed(script, "start\n< {}"), one("", 3, closed));
+    assert_eq!(failed(script, "start\n< {}"), single_failure("", 3, closed));
     let code = failed("exit 3", "start\nexit 0 @ A-1");
     let why = "the agent ended with exit status: 3";
-    assert_eq!(code, one("A-1", 3, why));
+    assert_eq!(code, single_failure("A-1", 3, why));
     assert_eq!(failed("exit 3", "start\nexit any\nstart\nexit 3"), []);
     let usual = failed(
         "sleep 1000",
@@ -208,32 +222,32 @@ fn an_agent_that_ends_or_ends_wrongly_is_caught() {
     assert_eq!(lines, [("TR-6", 3), ("A-1", 5)]);
     let stays = "start\nwithin 50 exit 0 @ A-1";
     let why = "the agent does not end";
-    assert_eq!(failed("sleep 1000", stays), one("A-1", 3, why));
+    assert_eq!(failed("sleep 1000", stays), single_failure("A-1", 3, why));
 }
 
 #[test]
-fn an_agent_is_named_from_where_the_runner_is() {
+fn relative_agent_path_starts_at_runner_folder() {
     let folder = tempfile::tempdir_in(".").expect("a folder");
     let name = folder.path().file_name().expect("a name").to_string_lossy();
     std::os::unix::fs::symlink("/bin/cat", folder.path().join("agent")).expect("a link");
-    let agent = Agent {
+    let agent = AgentSpec {
         command: vec![format!("{name}/agent")],
-        ..Agent::default()
+        ..AgentSpec::default()
     };
     let case = Case::parse(
         "test",
         "# test\nstart\n>! {\"a\": 1}\n< {\"a\": 1} @ A-1\nexit 0",
     )
     .expect("a case");
-    let facts = Some(Facts::default());
-    let played = play_all(&[case], &agent, &Options::default(), facts, &|_| ());
+    let facts = Some(AgentFacts::default());
+    let played = play_suite(&[case], &agent, &PlayOptions::default(), facts, &|_| ());
     let outcome = played.expect("a runtime").outcomes.remove(0);
-    assert_eq!((outcome.fault, outcome.broken), (None, None));
-    assert_eq!(outcome.checks[0].result, Ruling::Passed);
+    assert_eq!((outcome.fault, outcome.failed_step), (None, None));
+    assert_eq!(outcome.checks[0].result, CheckResult::Passed);
 }
 
 #[test]
-fn nothing_that_it_started_survives() {
+fn all_child_processes_are_killed() {
     let script = "sleep 1000 >&- & setsid sleep 1001 >&- & cat >/dev/null";
     let found = failed(script, "start\nexit 0\norphans none @ TR-6");
     let [(rule, 4, why)] = &found[..] else {
@@ -246,7 +260,7 @@ fn nothing_that_it_started_survives() {
 }
 
 #[test]
-fn what_is_left_behind_is_told_of_the_one_who_left_it() {
+fn orphans_are_reported_for_their_agent() {
     let left = |case: &str| {
         let script =
             "sleep 1000 >&- & test -e $HOME/again && kill $!; touch $HOME/again; cat >/dev/null";
@@ -259,7 +273,7 @@ fn what_is_left_behind_is_told_of_the_one_who_left_it() {
 }
 
 #[test]
-fn files_are_made_and_compared() {
+fn files_are_created_and_compared() {
     let script = "read line; cp \"$line\" \"$line.copy\"; echo '{}'; cat >/dev/null";
     let case = "file a one\\n\nstart\n>raw \"$CWD/a\\n\"\n< {}\nread a.copy one\\n\nsame a\nholds a on\nabsent b\nexit 0";
     assert_eq!(failed(script, case), []);
@@ -269,22 +283,26 @@ fn files_are_made_and_compared() {
         ("absent a", "a is there"),
     ] {
         let wrong = format!("file a one\\n\nstart\n>raw \"$CWD/a\\n\"\n< {{}}\n{check} @ A-1");
-        assert_eq!(failed(script, &wrong), one("A-1", 6, why), "{check}");
+        assert_eq!(
+            failed(script, &wrong),
+            single_failure("A-1", 6, why),
+            "{check}"
+        );
     }
     let spoils = "read line; echo more >> \"$line\"; echo '{}'; cat >/dev/null";
     let wrong = "file a one\\n\nstart\n>raw \"$CWD/a\\n\"\n< {}\nsame a @ A-1";
     let why = "a was changed and holds \"one\\nmore\\n\"";
-    assert_eq!(failed(spoils, wrong), one("A-1", 6, why));
+    assert_eq!(failed(spoils, wrong), single_failure("A-1", 6, why));
 }
 
 #[test]
-fn what_is_sent_is_sent_as_it_stands() {
+fn raw_bytes_are_sent_unchanged() {
     let case = "let x 7\nstart\n>raw+ \"{\\\"a\\\":\\x22\"\nsplit 2\n>raw \"\\u00e9$x\\\"}\\n\"\n< {\"a\": \"é7\"} @ A-1\nexit 0";
-    assert_eq!(failed(ECHO, case), []);
+    assert_eq!(failed(ECHO_AGENT, case), []);
 }
 
 #[test]
-fn faults_of_a_case_are_not_the_agents() {
+fn case_faults_are_not_agent_failures() {
     for (case, fault) in [
         ("start\n> {\"id\": 1}", "line 3: this is no JSON-RPC 2.0"),
         ("start\n> {\"id\":", "line 3: not JSON"),
@@ -295,13 +313,13 @@ fn faults_of_a_case_are_not_the_agents() {
         ),
         ("start\nstart", "line 3: an agent runs already"),
     ] {
-        let found = outcome(ECHO, case).fault.expect(case);
+        let found = outcome(ECHO_AGENT, case).fault.expect(case);
         assert!(found.starts_with(fault), "{found}");
     }
 }
 
 #[test]
-fn what_is_always_watched_is_part_of_the_outcome() {
+fn watched_rules_are_in_the_outcome() {
     let script = "echo starting; read a; echo '{\"jsonrpc\":\"2.0\",\"id\":101,\"result\":{}}'";
     let outcome = outcome(
         script,
@@ -309,7 +327,7 @@ fn what_is_always_watched_is_part_of_the_outcome() {
     );
     let watched: Vec<(&str, &str, Option<&str>)> = outcome
         .findings()
-        .map(|(rule, finding)| (rule, finding.why.as_str(), finding.came.as_deref()))
+        .map(|(rule, finding)| (rule, finding.why.as_str(), finding.received.as_deref()))
         .collect();
     assert_eq!(
         watched,
@@ -321,18 +339,18 @@ fn what_is_always_watched_is_part_of_the_outcome() {
     );
     let place = outcome.findings().nth(1);
     let place = place.map(|(_, finding)| (finding.line, finding.step.as_str()));
-    // Where the case was; its step has nothing to do with it.
+    // The case was at this line; the step is unrelated to the violation.
     assert_eq!(place, Some((3, "(always watched)")));
     let passed = |rule: &str| {
         let mut checks = outcome.checks.iter();
-        checks.any(|check| check.rule == rule && check.result == Ruling::Passed)
+        checks.any(|check| check.rule == rule && check.result == CheckResult::Passed)
     };
     assert!(passed("RPC-2") && passed("RPC-1") && !passed("TR-3"));
 }
 
 #[test]
-fn a_line_that_nobody_reads_is_told_and_the_next_one_is_read() {
-    // One of 65 MiB.
+fn overlong_line_is_reported_and_next_is_read() {
+    // A line of 65 MiB.
     let script = "head -c 68157440 /dev/zero | tr '\\0' x; echo; echo '{\"jsonrpc\":\"2.0\",\"method\":\"_x\"}'; cat";
     let outcome = outcome(script, "start\n<* {\"method\": \"_x\"} @ A-1\nexit 0 @ A-2");
     let found: Vec<(&str, &str)> = outcome
@@ -343,13 +361,13 @@ fn a_line_that_nobody_reads_is_told_and_the_next_one_is_read() {
     let came = outcome
         .findings()
         .next()
-        .and_then(|(_, found)| found.came.clone());
+        .and_then(|(_, found)| found.received.clone());
     assert_eq!(came, Some("x".repeat(2048) + "…"));
-    assert_eq!(outcome.broken, None);
+    assert_eq!(outcome.failed_step, None);
 }
 
 #[test]
-fn json_of_any_depth_is_read() {
+fn deeply_nested_json_is_received() {
     let script = "read a; printf '{\"jsonrpc\":\"2.0\",\"id\":101,\"result\":{\"x\":1,\"deep\":'; head -c 500000 /dev/zero | tr '\\0' '['; head -c 500000 /dev/zero | tr '\\0' ']'; echo '}}'; cat >/dev/null";
     let deep = outcome(
         script,
@@ -363,7 +381,7 @@ fn json_of_any_depth_is_read() {
 }
 
 #[test]
-fn what_a_case_sends_is_held_against_the_schema_too() {
+fn case_messages_are_checked_by_schema() {
     let fault = |case: &str| outcome("cat >/dev/null", case).fault;
     let wrong =
         fault("start\n> {\"jsonrpc\":\"2.0\",\"id\":1,\"method\":\"session/new\",\"params\":{}}");
@@ -375,9 +393,9 @@ fn what_a_case_sends_is_held_against_the_schema_too() {
 }
 
 #[test]
-fn all_that_was_said_is_kept() {
-    let outcome = outcome(ECHO, "start\n>! {\"a\": 1}\n< {}\nexit 0");
-    let said: Vec<(Kind, &str)> = outcome
+fn transcript_is_complete() {
+    let outcome = outcome(ECHO_AGENT, "start\n>! {\"a\": 1}\n< {}\nexit 0");
+    let said: Vec<(EntryKind, &str)> = outcome
         .transcript
         .iter()
         .map(|entry| (entry.kind, entry.text.as_str()))
@@ -385,30 +403,30 @@ fn all_that_was_said_is_kept() {
     assert_eq!(
         said,
         [
-            (Kind::Note, "started sh"),
-            (Kind::Sent, "{\"a\": 1}"),
-            (Kind::Came, "{\"a\": 1}"),
-            (Kind::Note, "stdin is closed"),
-            (Kind::Note, "the agent ended: exit status: 0"),
+            (EntryKind::Note, "started sh"),
+            (EntryKind::Sent, "{\"a\": 1}"),
+            (EntryKind::Received, "{\"a\": 1}"),
+            (EntryKind::Note, "stdin is closed"),
+            (EntryKind::Note, "the agent ended: exit status: 0"),
         ]
     );
 }
 
-/// All notes of a transcript.
-fn notes(outcome: &Outcome) -> Vec<&str> {
+/// Returns all notes of a transcript.
+fn notes(outcome: &CaseOutcome) -> Vec<&str> {
     let notes = outcome.transcript.iter();
-    let notes = notes.filter(|entry| entry.kind == Kind::Note);
+    let notes = notes.filter(|entry| entry.kind == EntryKind::Note);
     notes.map(|entry| entry.text.as_str()).collect()
 }
 
 #[test]
-fn how_an_agent_ended_that_nobody_told_to_is_in_the_transcript() {
+fn unexpected_exit_is_in_the_transcript() {
     let crashed = outcome("read a; exit 7", "start\ncall _x {} -> {} @ A-1");
     assert_eq!(
         notes(&crashed),
         ["started sh", "the agent ended: exit status: 7"]
     );
-    // Its child holds its stdout open, and it is gone before it can be heard that it is.
+    // A child holds stdout open, so the exit of the agent is found before the end of its output.
     let script = "sleep 1000 & echo '{}'; exit 7";
     let left = outcome(script, "start\n< {}\nwithin 300 < {} @ A-1");
     assert_eq!(
@@ -427,7 +445,7 @@ fn how_an_agent_ended_that_nobody_told_to_is_in_the_transcript() {
 }
 
 #[test]
-fn what_an_agent_went_at_is_what_it_had_not_answered() {
+fn exit_is_blamed_on_the_unanswered_request() {
     let answers = "answer() { read a; echo '{\"jsonrpc\":\"2.0\",\"id\":'$1',\"result\":{}}'; }";
     let sent = |script: &str, case: &str| -> Vec<String> {
         let outcome = outcome(&format!("{answers}; {script}"), case);
@@ -440,7 +458,7 @@ fn what_an_agent_went_at_is_what_it_had_not_answered() {
     let case = format!("start\ncall _x {{}} -> {{}}\n>! {odd}\nprobe @ A-1");
     let script = "answer 101; read odd; read probe; exit 3";
     assert_eq!(sent(script, &case), [odd, odd]);
-    // Of the probe nobody can say so if the agent has answered all that came before.
+    // If all earlier requests were answered, only the probe can be named.
     let case = format!("start\n>! {odd}\nprobe @ A-1");
     let probe = "_acp_conformance/probe";
     let probes = sent("answer 5; read probe; exit 3", &case);
@@ -449,12 +467,12 @@ fn what_an_agent_went_at_is_what_it_had_not_answered() {
 }
 
 #[test]
-fn what_no_terminal_shows_is_shown() {
+fn control_characters_are_escaped() {
     let outcome = outcome("cat >/dev/null", "start\n>raw \"{}\\r\\x1b\\n\"\nexit 0");
     let mut sent = outcome
         .transcript
         .iter()
-        .filter(|entry| entry.kind == Kind::Sent);
+        .filter(|entry| entry.kind == EntryKind::Sent);
     assert_eq!(
         sent.next().map(|entry| entry.text.as_str()),
         Some("{}\\r\\u{1b}\n")
@@ -462,15 +480,15 @@ fn what_no_terminal_shows_is_shown() {
 }
 
 #[test]
-fn an_answer_that_nearly_fits_is_named() {
+fn response_with_string_id_is_mentioned() {
     let script = r#"read a; echo '{"jsonrpc":"2.0","id":"101","result":{}}'; cat >/dev/null"#;
     let why = "nothing fitting came in 300 ms; an answer with the id \"101\" came, a string, and not the number 101";
     let case = "start\nwithin 300 call _x {} -> {} @ A-1";
-    assert_eq!(failed(script, case), one("A-1", 3, why));
+    assert_eq!(failed(script, case), single_failure("A-1", 3, why));
 }
 
 #[test]
-fn permission_is_given_by_the_kind_of_the_option() {
+fn permission_selects_option_by_kind() {
     let script = "echo '{\"id\":1,\"method\":\"session/request_permission\",\"params\":{\"options\":[{\"optionId\":\"n\",\"kind\":\"reject_once\"},{\"optionId\":\"y\",\"kind\":\"allow_once\"}]}}'; cat";
     for (way, outcome) in [
         (
@@ -494,7 +512,7 @@ fn permission_is_given_by_the_kind_of_the_option() {
 }
 
 #[test]
-fn the_client_serves_only_what_it_offered() {
+fn client_serves_only_offered_capabilities() {
     let read = "{\"jsonrpc\":\"2.0\",\"id\":9,\"method\":\"fs/read_text_file\",\"params\":{\"sessionId\":\"s\",\"path\":\"'$PWD'/a\",\"line\":2,\"limit\":1}}";
     let script = format!("read a; echo '{{\"id\":101,\"result\":{{}}}}'; echo '{read}'; cat");
     let case = |client: &str, answer: &str| {

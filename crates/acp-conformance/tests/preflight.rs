@@ -1,14 +1,16 @@
-//! What an agent is asked before the cases: one that does not answer is told of at once, and one that never offers
-//! the model a tool is known for that.
+//! Tests of the preflight: agents that do not respond are reported at once, and agents that never offer the
+//! model a tool are recognized.
 
 use acp_conformance::{
-    Agent, Case, Facts, Options, Ruling, outcome::Outcome, play_all, profile::Profile,
+    AgentFacts, AgentSpec, Case, CheckResult, PlayOptions, outcome::CaseOutcome, play_suite,
+    profile::Profile,
 };
 use serde_json::Value;
 use std::{fs, path::Path, process::Command, time::Duration};
 
-/// Run an agent that is this script in a file `agent.sh` here. Code, the report, stderr.
-fn ran(folder: &Path, script: &str, more: &[&str]) -> (Option<i32>, Value, String) {
+/// Runs an agent given as a script, in the file `agent.sh` in `folder`. Returns the exit code, the report and
+/// stderr.
+fn run_agent_script(folder: &Path, script: &str, more: &[&str]) -> (Option<i32>, Value, String) {
     fs::write(folder.join("agent.sh"), script).expect("a script");
     let mut runner = Command::new(env!("CARGO_BIN_EXE_acp-conformance"));
     runner.args(["run", "--format", "json"]).args(more);
@@ -24,8 +26,8 @@ fn folder() -> (tempfile::TempDir, String) {
     (folder, path.display().to_string())
 }
 
-/// The verdicts of these rules, and the names of the cases.
-fn known(report: &Value, rules: &[&str]) -> (Vec<String>, Vec<String>) {
+/// Returns the verdicts on these rules, and the names of the cases.
+fn verdicts_and_cases(report: &Value, rules: &[&str]) -> (Vec<String>, Vec<String>) {
     let list = |key: &str| report[key].as_array().expect("a list").clone();
     let text = |value: &Value| value.as_str().expect("a text").to_owned();
     let all = list("rules");
@@ -39,11 +41,12 @@ fn known(report: &Value, rules: &[&str]) -> (Vec<String>, Vec<String>) {
 }
 
 #[test]
-fn an_agent_that_ends_at_once_is_told_of_and_the_run_ends() {
+fn agent_that_exits_at_once_stops_the_run() {
     let (folder, path) = folder();
     let agent = ["--", "sh", "agent.sh", "/no/such"];
-    let (code, report, stderr) = ran(folder.path(), "exit 0", &agent);
-    // Started elsewhere, the shell does not find its file; what it says of that is its own.
+    let (code, report, stderr) = run_agent_script(folder.path(), "exit 0", &agent);
+    // The agent starts in another folder, so the shell does not find the file; its message differs between
+    // shells.
     let (head, words) = stderr
         .split_once("its last words on stderr:\n")
         .expect("words");
@@ -55,19 +58,19 @@ fn an_agent_that_ends_at_once_is_told_of_and_the_run_ends() {
     assert_eq!(head, expected);
     assert!(words.contains("agent.sh"), "{words}");
     assert_eq!(code, Some(1));
-    let found = known(&report, &["INIT-1", "TR-9", "SESS-1"]);
+    let found = verdicts_and_cases(&report, &["INIT-1", "TR-9", "SESS-1"]);
     let verdicts = ["fail", "not_reached", "not_reached"].map(str::to_owned);
     assert_eq!(found, (verdicts.to_vec(), vec!["preflight".to_owned()]));
 }
 
 #[test]
-fn what_came_instead_of_an_answer_is_told() {
+fn output_instead_of_response_is_reported() {
     let (folder, path) = folder();
-    // The first start is given twice the patience.
+    // The first start gets twice the patience.
     let script = "read a; echo 'cannot' >&2; echo '{\"jsonrpc\":\"2.0\",\"id\":\"101\",\"result\":{}}'; cat >/dev/null";
     let command = format!("sh {path}/agent.sh");
     let more = ["--patience", "1", "--agent", &command];
-    let (code, report, stderr) = ran(folder.path(), script, &more);
+    let (code, report, stderr) = run_agent_script(folder.path(), script, &more);
     let expected = format!(
         "acp-conformance: the agent does not answer `initialize`: nothing fitting came in 2000 ms; an answer with the \
         id \"101\" came, a string, and not the number 101\n  \
@@ -76,11 +79,11 @@ fn what_came_instead_of_an_answer_is_told() {
         its last words on stderr:\n    cannot\n"
     );
     assert_eq!((code, stderr), (Some(1), expected));
-    let found = known(&report, &["INIT-1", "RPC-2"]);
+    let found = verdicts_and_cases(&report, &["INIT-1", "RPC-2"]);
     let verdicts = ["fail", "fail"].map(str::to_owned);
     assert_eq!(found, (verdicts.to_vec(), vec!["preflight".to_owned()]));
-    // Whatever is asked for, nothing of it was seen.
-    let (code, ..) = ran(
+    // No selected rule was observed.
+    let (code, ..) = run_agent_script(
         folder.path(),
         script,
         &[&more[..], &["--only", "PROMPT-7"]].concat(),
@@ -89,7 +92,7 @@ fn what_came_instead_of_an_answer_is_told() {
 }
 
 #[test]
-fn who_refuses_or_answers_the_second_version_only_is_played() {
+fn refusing_or_v2_only_agent_is_played() {
     let (folder, path) = folder();
     let case =
         "# It begins.\nstart\ncall initialize {\"protocolVersion\": 1} -> any @ INIT-1\nexit 0\n";
@@ -103,16 +106,16 @@ fn who_refuses_or_answers_the_second_version_only_is_played() {
         );
         let command = format!("sh {path}/agent.sh");
         let more = ["--patience", "1", "--agent", &command, "begins.case"];
-        let (_, report, stderr) = ran(folder.path(), &script, &more);
+        let (_, report, stderr) = run_agent_script(folder.path(), &script, &more);
         assert!(!stderr.contains("does not answer"), "{stderr}");
-        let found = known(&report, &["INIT-1"]);
+        let found = verdicts_and_cases(&report, &["INIT-1"]);
         assert_eq!(found, (vec![verdict.to_owned()], vec!["begins".to_owned()]));
     }
 }
 
-/// The verdict of INIT-1 with two seconds of patience, and what is flaky, of an agent whose starts take these seconds:
-/// the two of the preflight, and all others.
-fn slow(first: f32, others: f32) -> (Vec<String>, Value) {
+/// Returns the verdict on INIT-1 with two seconds of patience, and the flaky failures, of an agent that takes
+/// `first` seconds for the two starts of the preflight and `others` seconds for all later ones.
+fn run_slow_agent(first: f32, others: f32) -> (Vec<String>, Value) {
     let (folder, path) = folder();
     let case =
         "# It begins.\nstart\ncall initialize {\"protocolVersion\": 1} -> any @ INIT-1\nexit 0\n";
@@ -123,29 +126,32 @@ fn slow(first: f32, others: f32) -> (Vec<String>, Value) {
     );
     let command = format!("sh {path}/agent.sh");
     let more = ["--patience", "2", "--agent", &command, "begins.case"];
-    let (_, report, stderr) = ran(folder.path(), &script, &more);
+    let (_, report, stderr) = run_agent_script(folder.path(), &script, &more);
     assert!(!stderr.contains("does not answer"), "{stderr}");
-    (known(&report, &["INIT-1"]).0, report["flaky"].clone())
+    (
+        verdicts_and_cases(&report, &["INIT-1"]).0,
+        report["flaky"].clone(),
+    )
 }
 
 #[test]
-fn a_slow_agent_is_waited_for_by_what_its_first_start_took() {
+fn patience_grows_with_the_first_start() {
     let none = Value::Array(Vec::new());
-    assert_eq!(slow(2.5, 2.5), (vec!["pass".to_owned()], none));
+    assert_eq!(run_slow_agent(2.5, 2.5), (vec!["pass".to_owned()], none));
 }
 
 #[test]
-fn patience_is_three_times_what_the_first_start_took() {
+fn patience_is_three_times_the_first_start() {
     let patience = |script: &str| {
-        let agent = Agent {
+        let agent = AgentSpec {
             command: ["sh", "-c", script].map(str::to_owned).to_vec(),
-            ..Agent::default()
+            ..AgentSpec::default()
         };
-        let options = Options {
+        let options = PlayOptions {
             patience: Duration::from_secs(2),
-            ..Options::default()
+            ..PlayOptions::default()
         };
-        let played = play_all(&[], &agent, &options, None, &|_| ());
+        let played = play_suite(&[], &agent, &options, None, &|_| ());
         played.expect("a runtime").patience
     };
     assert_eq!(patience("exit"), Duration::from_secs(2));
@@ -153,12 +159,12 @@ fn patience_is_three_times_what_the_first_start_took() {
 }
 
 #[test]
-fn an_agent_that_starts_slowly_only_later_fails_both_times() {
+fn agent_slow_only_later_fails_twice() {
     let none = Value::Array(Vec::new());
-    assert_eq!(slow(0.0, 1000.0), (vec!["fail".to_owned()], none));
+    assert_eq!(run_slow_agent(0.0, 1000.0), (vec!["fail".to_owned()], none));
 }
 
-/// Speaks just enough of the protocol, and asks the model at each prompt: `ask TOOLS TEXT`.
+/// Agent that speaks just enough of the protocol, and asks the model at each prompt: `ask TOOLS TEXT`.
 const AGENT: &str = r#"
 place=${MODEL#http://}
 ask() {
@@ -185,63 +191,78 @@ const TOOLS: &str =
 const TITLE: &str = "ask '' \"A title for: $text\"";
 const PLAIN: &str = "ask '' \"$text\"";
 
-/// A case of two prompts, of which the model hears.
-fn prompted(asks: &str, facts: Option<Facts>) -> Outcome {
+/// Plays a case of two prompts that are passed on to the model.
+fn play_prompts(asks: &str, facts: Option<AgentFacts>) -> CaseOutcome {
     let profile =
         "name = 'a'\nabout = 'b'\ncommand = []\napi = 'openai-chat'\nenvironment.MODEL = '{BASE}'";
-    let agent = Agent {
+    let agent = AgentSpec {
         command: ["bash", "-c", &AGENT.replace("ASKS", asks)]
             .map(str::to_owned)
             .to_vec(),
         profile: Some(Profile::parse("test", profile).expect("a profile")),
-        ..Agent::default()
+        ..AgentSpec::default()
     };
     let case = "# test\nneeds model\nmodel\n  text \"a\"\nend\nstart\ninitialize\nsession\n\
         prompt \"the first\"\nanswered {}\nsaw the first @ A-1\nprompt \"the second\" as other\n\
         answered {} for other\nasked 2 @ A-2\nexit 0";
     let case = Case::parse("test", case).expect("a case");
-    let played = play_all(&[case], &agent, &Options::default(), facts, &|_| ());
+    let played = play_suite(&[case], &agent, &PlayOptions::default(), facts, &|_| ());
     let played = played.expect("a runtime");
-    assert_eq!(played.stopped, None);
+    assert_eq!(played.stop_reason, None);
     played.outcomes.into_iter().next().expect("an outcome")
 }
 
-fn of(rule: &str, outcome: &Outcome) -> Option<String> {
+fn finding_for_rule(rule: &str, outcome: &CaseOutcome) -> Option<String> {
     let check = outcome.checks.iter().find(|check| check.rule == rule);
     match check.map(|check| &check.result) {
-        Some(Ruling::Failed(finding)) => Some(finding.why.clone()),
-        Some(Ruling::Passed) => None,
+        Some(CheckResult::Failed(finding)) => Some(finding.why.clone()),
+        Some(CheckResult::Passed) => None,
         other => panic!("{rule}: {other:?}, {:?}", outcome.fault),
     }
 }
 
 #[test]
-fn an_agent_that_never_offers_the_model_a_tool_is_asked_all_the_same() {
-    let outcome = prompted(PLAIN, None);
-    assert_eq!((of("A-1", &outcome), of("A-2", &outcome)), (None, None));
+fn agent_without_tools_is_still_judged() {
+    let outcome = play_prompts(PLAIN, None);
+    assert_eq!(
+        (
+            finding_for_rule("A-1", &outcome),
+            finding_for_rule("A-2", &outcome)
+        ),
+        (None, None)
+    );
 }
 
 #[test]
-fn a_title_is_no_part_of_the_conversation_of_an_agent_that_has_tools() {
+fn title_request_is_not_conversation() {
     for asks in [format!("{TITLE}; {TOOLS}"), format!("{TOOLS}; {TITLE}")] {
-        let outcome = prompted(&asks, None);
-        assert_eq!((of("A-1", &outcome), of("A-2", &outcome)), (None, None));
+        let outcome = play_prompts(&asks, None);
+        assert_eq!(
+            (
+                finding_for_rule("A-1", &outcome),
+                finding_for_rule("A-2", &outcome)
+            ),
+            (None, None)
+        );
     }
 }
 
 #[test]
-fn a_request_that_was_taken_for_a_title_is_told_of() {
-    let facts = Facts {
-        model: true,
-        ..Facts::default()
+fn request_mistaken_for_title_is_reported() {
+    let facts = AgentFacts {
+        has_model: true,
+        ..AgentFacts::default()
     };
-    let outcome = prompted(PLAIN, Some(facts));
+    let outcome = play_prompts(PLAIN, Some(facts));
     let hint = "a request came without tools and was taken for a side request (a title, a summary): set offers_tools = \
         false in the profile, under [requests], if the agent never offers tools";
     let not = format!("the model was not asked anything; {hint}");
     let times = format!("the model was asked 0 times, not 2; {hint}");
     assert_eq!(
-        (of("A-1", &outcome), of("A-2", &outcome)),
+        (
+            finding_for_rule("A-1", &outcome),
+            finding_for_rule("A-2", &outcome)
+        ),
         (Some(not), Some(times))
     );
 }

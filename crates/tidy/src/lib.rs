@@ -1,4 +1,4 @@
-//! tidy: what the tests about the repository itself read. The tests are in `tests/`.
+//! Reads the files of the repository, for the checks in `tests/`.
 
 use std::{
     fs,
@@ -6,7 +6,7 @@ use std::{
     process::Command,
 };
 
-/// The top of the repository.
+/// Returns the root of the repository.
 #[must_use]
 pub fn root() -> PathBuf {
     let here = Path::new(env!("CARGO_MANIFEST_DIR"));
@@ -15,19 +15,19 @@ pub fn root() -> PathBuf {
         .map_or_else(|| here.to_owned(), Path::to_owned)
 }
 
-/// A file that is part of the repository.
+/// A file of the repository.
 #[derive(Debug)]
 pub struct File {
-    /// Relative to the top.
+    /// Path relative to the root of the repository.
     pub path: String,
-    /// Its text; empty when it is not UTF-8.
+    /// Contents of the file; empty if not UTF-8.
     pub text: String,
 }
 
-/// Every file of the repository: tracked, or new and not ignored.
+/// Returns all files of the repository: tracked, or untracked and not ignored.
 ///
 /// # Panics
-/// When git cannot be asked.
+/// Panics if git fails.
 #[must_use]
 pub fn files() -> Vec<File> {
     let listed = Command::new("git")
@@ -50,7 +50,7 @@ pub fn files() -> Vec<File> {
     files
 }
 
-/// The hand-written Rust files.
+/// Returns the hand-written Rust files.
 #[must_use]
 pub fn rust_files() -> Vec<File> {
     let mut files = files();

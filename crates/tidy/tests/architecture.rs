@@ -1,4 +1,4 @@
-//! ARCHITECTURE.md and docs/security.md: every test that they name is there.
+//! Checks that every test named in ARCHITECTURE.md and docs/security.md exists.
 
 #[test]
 fn every_invariant_names_a_test_that_exists() {
@@ -8,7 +8,7 @@ fn every_invariant_names_a_test_that_exists() {
         .find(|file| file.path == "ARCHITECTURE.md")
         .expect("ARCHITECTURE.md");
     let mut named = 0;
-    // Rows of the invariants table: | what must hold | `crate` | `test`, `test` |
+    // Rows of the invariants table: | invariant | `crate` | `test`, `test` |
     for row in page
         .text
         .lines()
@@ -34,7 +34,7 @@ fn every_invariant_names_a_test_that_exists() {
     assert!(named >= 12, "only {named} tests are named");
 }
 
-/// Rows of docs/security.md end with the tests that show what the row promises: | … | … | `test`, `test` |
+/// Rows of docs/security.md end with the tests that prove the row: | … | … | `test`, `test` |
 #[test]
 fn every_promise_about_security_names_a_test_that_exists() {
     let files = tidy::files();

@@ -1,8 +1,8 @@
-//! Channels: every one has a bound, so that a slow reader slows whoever fills it.
+//! Checks that every channel is bounded, so that a slow receiver slows its senders.
 
 use std::path::Path;
 
-/// Tests may collect what they like.
+/// Returns true for test files, which may use unbounded channels.
 fn is_test(path: &str) -> bool {
     let name = Path::new(path).file_stem().unwrap_or_default();
     path.contains("/tests/") || name.to_string_lossy().ends_with("_tests")
@@ -10,12 +10,12 @@ fn is_test(path: &str) -> bool {
 
 // proves: D-15
 #[test]
-fn no_channel_is_without_a_bound() {
+fn every_channel_is_bounded() {
     let unbounded = [
         concat!("unbounded", "_channel"),
         concat!("unbounded", "()"),
         concat!("Unbounded", "Sender"),
-        // The standard library's channel has no bound unless it is a sync_channel.
+        // std's channel is unbounded unless it is a sync_channel.
         concat!("mpsc::channel", "()"),
     ];
     let mut read = 0;

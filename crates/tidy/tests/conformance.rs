@@ -1,4 +1,4 @@
-//! The suite's own table of rules: whole, and of one mind with the tables that turnery holds itself to.
+//! Checks that the suite's table of rules is complete and agrees with turnery's requirements.
 
 use std::{
     collections::{BTreeMap, BTreeSet},
@@ -12,7 +12,7 @@ fn table(path: &str) -> Table {
     text.parse().expect("the table is TOML")
 }
 
-/// The suite's rules.
+/// Returns the suite's rules.
 fn rules() -> Table {
     match table("conformance/requirements.toml").remove("rules") {
         Some(Value::Table(rules)) => rules,
@@ -24,7 +24,7 @@ fn text<'a>(entry: &'a Value, key: &str) -> Option<&'a str> {
     entry.get(key)?.as_str()
 }
 
-/// Whether the suite speaks of it: the rest of turnery's table is about traps and complaints.
+/// Returns true if the id is a protocol rule; the other groups of turnery's table are pitfalls and user complaints.
 fn is_rule(id: &str) -> bool {
     !id.starts_with("G-") && !id.starts_with("THEME-")
 }
@@ -47,7 +47,7 @@ fn every_rule_of_both_versions_is_in_the_table() {
 }
 
 #[test]
-fn the_suite_and_turnery_agree_on_rules_and_levels() {
+fn suite_and_turnery_agree_on_rules_and_levels() {
     let levels = |table: &Table| -> BTreeMap<String, String> {
         let levels = table.iter().filter(|(id, _)| is_rule(id));
         let levels =
@@ -61,7 +61,7 @@ fn the_suite_and_turnery_agree_on_rules_and_levels() {
 }
 
 #[test]
-fn every_requirement_of_the_official_kit_comes_down_to_the_same_rules() {
+fn kit_requirements_map_to_same_rules() {
     let mut ours: BTreeMap<String, BTreeSet<String>> = BTreeMap::new();
     for (id, rule) in &rules() {
         for kit in rule

@@ -1,11 +1,11 @@
-//! Size, shape and words of the files.
+//! Checks the size, shape and wording of the repository's files.
 
 use std::path::Path;
 
-/// No hand-written source file is longer. Unit: lines.
-const LONGEST: usize = 600;
-/// Half of all source files are shorter. Unit: lines.
-const MEDIAN: usize = 200;
+/// Maximum length of a hand-written source file. Unit: lines.
+const MAX_LINES: usize = 600;
+/// Maximum median length of source files. Unit: lines.
+const MAX_MEDIAN_LINES: usize = 200;
 
 #[test]
 fn no_source_file_is_too_long() {
@@ -13,7 +13,7 @@ fn no_source_file_is_too_long() {
     for file in tidy::rust_files() {
         let lines = file.text.lines().count();
         assert!(
-            lines <= LONGEST,
+            lines <= MAX_LINES,
             "{} has {lines} lines; split it by what it is about",
             file.path
         );
@@ -21,7 +21,10 @@ fn no_source_file_is_too_long() {
     }
     sizes.sort_unstable();
     let median = sizes[sizes.len() / 2];
-    assert!(median <= MEDIAN, "the median file has {median} lines");
+    assert!(
+        median <= MAX_MEDIAN_LINES,
+        "the median file has {median} lines"
+    );
 }
 
 #[test]
@@ -36,7 +39,7 @@ fn every_source_file_says_what_it_is_for() {
 }
 
 #[test]
-fn no_file_is_called_after_nothing() {
+fn no_file_has_a_generic_name() {
     for file in tidy::rust_files() {
         let stem = Path::new(&file.path)
             .file_stem()
@@ -74,7 +77,7 @@ fn no_test_is_ignored() {
 
 #[test]
 fn nothing_names_a_machine_or_a_registry() {
-    // In parts, so that this file does not name them itself.
+    // Split, so that this file does not contain the words itself.
     let words = [
         concat!("crates", ".io"),
         concat!("py", "pi.org"),
@@ -84,7 +87,7 @@ fn nothing_names_a_machine_or_a_registry() {
         concat!("/work", "/"),
     ];
     for file in tidy::files() {
-        // Lock files are written by tools and name the registry that they were made with.
+        // Lock files are generated and name the registry they were created from.
         if file.path.ends_with(".lock") || file.path.ends_with("package-lock.json") {
             continue;
         }

@@ -1,8 +1,8 @@
-//! Which crate may know which: the picture of ARCHITECTURE.md, held against the manifests.
+//! Checks the dependencies between crates against the layers in ARCHITECTURE.md.
 
 use std::{collections::BTreeSet, fs};
 
-/// Our crates, and those of ours that each may depend on.
+/// Workspace crates, and the workspace crates that each may depend on.
 const LAYERS: &[(&str, &[&str])] = &[
     ("turnery-engine", &[]),
     ("turnery-models", &["turnery-engine"]),
@@ -43,7 +43,7 @@ const LAYERS: &[(&str, &[&str])] = &[
     ("xtask", &[]),
 ];
 
-/// All that the engine may use: data, no runtime, no clock, no randomness, no IO.
+/// External crates that the engine may use: data types only, no runtime, clock, randomness or IO.
 const ENGINE: &[&str] = &["chrono", "schemars", "serde", "serde_json", "thiserror"];
 
 fn manifest(name: &str) -> toml::Table {
@@ -120,7 +120,7 @@ fn the_engine_has_no_runtime_clock_randomness_or_io() {
 
 #[test]
 fn the_engine_knows_no_wire_word() {
-    // Whole words of the protocol. `ACP-22` in a docstring is a requirement's id, not a wire word.
+    // Words of the protocol. `ACP-22` in a doc comment is a requirement id, not a wire name.
     const WIRE: &[&str] = &[
         "session/update",
         "session/prompt",

@@ -1,9 +1,9 @@
-//! What the registry of agents is given: `registry/turnery/`, held against its rules.
+//! Checks `registry/turnery/` against the rules of the agent registry.
 
 use serde_json::{Map, Value, json};
 use std::fs;
 
-/// Platforms that an archive may be for.
+/// Platforms that an archive may target.
 const TARGETS: [&str; 6] = [
     "darwin-aarch64",
     "darwin-x86_64",
@@ -13,19 +13,19 @@ const TARGETS: [&str; 6] = [
     "windows-x86_64",
 ];
 
-/// What an archive may end in; anything else is a bare program.
+/// Archive suffixes; any other file is a bare executable.
 const ARCHIVES: [&str; 5] = [".zip", ".tar.gz", ".tgz", ".tar.bz2", ".tbz2"];
 
-/// What a colour may be, so that the icon fits every theme.
+/// Colours that fit every theme.
 const COLOURS: [&str; 3] = ["currentColor", "none", "inherit"];
 
-fn file(name: &str) -> String {
+fn registry_file(name: &str) -> String {
     let path = tidy::root().join("registry/turnery").join(name);
     fs::read_to_string(path).expect("a file of the registry")
 }
 
-/// The first rule that an `agent.json` in the folder `folder` breaks.
-fn fault(agent: &Value, folder: &str, version: &str) -> Option<String> {
+/// Returns the first rule that an `agent.json` in `folder` breaks.
+fn first_broken_rule(agent: &Value, folder: &str, version: &str) -> Option<String> {
     let all = agent.as_object()?;
     let text = |name: &str| {
         all.get(name)
@@ -78,10 +78,10 @@ fn fault(agent: &Value, folder: &str, version: &str) -> Option<String> {
     binaries
         .into_iter()
         .flatten()
-        .find_map(|(target, binary)| binary_fault(target, binary, version))
+        .find_map(|(target, binary)| first_broken_binary_rule(target, binary, version))
 }
 
-fn binary_fault(target: &str, binary: &Value, version: &str) -> Option<String> {
+fn first_broken_binary_rule(target: &str, binary: &Value, version: &str) -> Option<String> {
     let known = ["archive", "cmd", "sha256", "args", "env"];
     let archive = binary["archive"].as_str().unwrap_or_default();
     let name = archive.rsplit('/').next().unwrap_or_default();
@@ -112,7 +112,7 @@ fn binary_fault(target: &str, binary: &Value, version: &str) -> Option<String> {
     }
 }
 
-/// The values of an attribute, wherever it stands.
+/// Returns all values of an attribute.
 fn values<'a>(svg: &'a str, name: &str) -> Vec<&'a str> {
     let begin = format!(" {name}=\"");
     svg.split(&begin as &str)
@@ -121,7 +121,7 @@ fn values<'a>(svg: &'a str, name: &str) -> Vec<&'a str> {
         .collect()
 }
 
-/// Whether an icon is a square of 16 in the colour of the text.
+/// Returns true if an icon is a 16×16 square in the text colour.
 fn is_icon(svg: &str) -> bool {
     let is_square = values(svg, "width") == ["16"]
         && values(svg, "height") == ["16"]
@@ -148,20 +148,20 @@ fn version() -> String {
 
 #[test]
 fn the_registry_takes_what_it_is_given() {
-    let agent: Value = serde_json::from_str(&file("agent.json")).expect("JSON");
-    assert_eq!(fault(&agent, "turnery", &version()), None);
+    let agent: Value = serde_json::from_str(&registry_file("agent.json")).expect("JSON");
+    assert_eq!(first_broken_rule(&agent, "turnery", &version()), None);
     for (target, binary) in agent["distribution"]["binary"]
         .as_object()
         .expect("binaries")
     {
         assert_eq!(binary["args"], json!(["acp"]), "{target} serves an editor");
     }
-    assert!(is_icon(&file("icon.svg")));
+    assert!(is_icon(&registry_file("icon.svg")));
 }
 
 #[test]
 fn what_the_registry_refuses_is_found_out_here() {
-    let agent: Value = serde_json::from_str(&file("agent.json")).expect("JSON");
+    let agent: Value = serde_json::from_str(&registry_file("agent.json")).expect("JSON");
     let binary = "/distribution/binary/linux-x86_64";
     let table = [
         ("/id", json!("Turnery")),
@@ -194,9 +194,12 @@ fn what_the_registry_refuses_is_found_out_here() {
     for (at, value) in table {
         let mut broken = agent.clone();
         *broken.pointer_mut(at).expect("there") = value.clone();
-        assert!(fault(&broken, "turnery", "0.1.0").is_some(), "{at} {value}");
+        assert!(
+            first_broken_rule(&broken, "turnery", "0.1.0").is_some(),
+            "{at} {value}"
+        );
     }
-    let icon = file("icon.svg");
+    let icon = registry_file("icon.svg");
     for (old, new) in [
         ("width=\"16\"", "width=\"24\""),
         ("0 0 16 16", "0 0 24 24"),

@@ -1,9 +1,8 @@
-//! Prompts many open sessions at once, and compares the time with what one session needs for as many
-//! prompts: `cargo run --release -p turnery-acp --example many_sessions [SESSIONS]`.
+//! Prompts many open sessions at once and compares the time with the same number of prompts to one session:
+//! `cargo run --release -p turnery-acp --example many_sessions [SESSIONS]`.
 //!
-//! The ideal is that a thousand sessions cost what a thousand prompts to one session cost: one thread does
-//! the work, and the model answers at once. Memory and descriptors are those of this process, which plays
-//! the client as well.
+//! Ideally a thousand sessions cost as much as a thousand prompts to one session: one thread does the work,
+//! and the model answers at once. Memory and descriptors are those of this process, which is also the client.
 
 use serde_json::{Value, json};
 use std::{
@@ -19,23 +18,23 @@ use std::{
 use tokio::net::unix::pipe::{Receiver, Sender};
 use turnery_acp::{Input, Output, ServeOptions, serve};
 use turnery_agent::{Agent, Settings};
-use turnery_models::Catalogue;
+use turnery_models::ModelRegistry;
 use turnery_store::SqliteStore;
 use turnery_tools::Toolbox;
 
-type Ran<T = ()> = Result<T, Box<dyn Error>>;
+type BenchResult<T = ()> = Result<T, Box<dyn Error>>;
 
-/// A prompt that is not answered by then never is.
-const HANGS: Duration = Duration::from_secs(120);
+/// Time after which a prompt counts as hung.
+const HANG_TIMEOUT: Duration = Duration::from_secs(120);
 
-fn main() -> Ran {
+fn main() -> BenchResult {
     let count = std::env::args().nth(1).map_or(Ok(1_000), |n| n.parse())?;
     // In the working directory, since a temporary folder may not be on a disk.
     let folder = tempfile::tempdir_in(".")?;
-    let mut client = Client::connect(folder.path().canonicalize()?)?;
-    let before = Footprint::now();
+    let mut client = BenchClient::connect(folder.path().canonicalize()?)?;
+    let before = ProcessUsage::now();
     let sessions = client.open(count)?;
-    let opened = Footprint::now();
+    let opened = ProcessUsage::now();
 
     // The same number of prompts to one session, one after the other.
     let began = Instant::now();
@@ -47,7 +46,7 @@ fn main() -> Ran {
     let began = Instant::now();
     client.prompt(&sessions)?;
     let took = began.elapsed();
-    let after = Footprint::now();
+    let after = ProcessUsage::now();
 
     let mut out = std::io::stdout().lock();
     writeln!(out, "{count} prompts to one session: {ideal:.0?}")?;
@@ -71,14 +70,14 @@ fn main() -> Ran {
 }
 
 /// Resources that this process uses; zero where `/proc` does not tell.
-struct Footprint {
+struct ProcessUsage {
     /// Resident. Unit: KiB.
     memory: u64,
     descriptors: usize,
     threads: usize,
 }
 
-impl Footprint {
+impl ProcessUsage {
     fn now() -> Self {
         let count = |folder| fs::read_dir(folder).map_or(0, Iterator::count);
         let status = fs::read_to_string("/proc/self/status").unwrap_or_default();
@@ -93,15 +92,15 @@ impl Footprint {
 }
 
 /// An editor with one connection.
-struct Client {
+struct BenchClient {
     input: PipeWriter,
     answers: mpsc::Receiver<Value>,
     folder: PathBuf,
     next_id: u64,
 }
 
-impl Client {
-    fn connect(folder: PathBuf) -> Ran<Self> {
+impl BenchClient {
+    fn connect(folder: PathBuf) -> BenchResult<Self> {
         let (theirs_in, input) = pipe()?;
         let (output, theirs_out) = pipe()?;
         let agent = Arc::new(agent(&folder)?);
@@ -132,12 +131,16 @@ impl Client {
             folder,
             next_id: 0,
         };
-        client.ask("initialize", [json!({"protocolVersion": 1})])?;
+        client.request("initialize", [json!({"protocolVersion": 1})])?;
         Ok(client)
     }
 
     /// Sends one request for each of `params`, then waits for all answers.
-    fn ask(&mut self, method: &str, params: impl IntoIterator<Item = Value>) -> Ran<Vec<Value>> {
+    fn request(
+        &mut self,
+        method: &str,
+        params: impl IntoIterator<Item = Value>,
+    ) -> BenchResult<Vec<Value>> {
         let first = self.next_id;
         let mut lines = String::new();
         for params in params {
@@ -149,7 +152,7 @@ impl Client {
         self.input.write_all(lines.as_bytes())?;
         let mut answers = Vec::new();
         for _ in first..self.next_id {
-            let answer = self.answers.recv_timeout(HANGS)?;
+            let answer = self.answers.recv_timeout(HANG_TIMEOUT)?;
             if answer["error"].is_object() {
                 return Err(format!("{method}: {answer}").into());
             }
@@ -158,20 +161,20 @@ impl Client {
         Ok(answers)
     }
 
-    fn open(&mut self, count: usize) -> Ran<Vec<String>> {
+    fn open(&mut self, count: usize) -> BenchResult<Vec<String>> {
         let new = json!({"cwd": self.folder, "mcpServers": []});
-        let made = self.ask("session/new", std::iter::repeat_n(new, count))?;
+        let made = self.request("session/new", std::iter::repeat_n(new, count))?;
         let id = |made: &Value| made["sessionId"].as_str().map(str::to_owned);
         let ids: Option<_> = made.iter().map(id).collect();
         ids.ok_or_else(|| "a session without an id".into())
     }
 
-    fn prompt(&mut self, sessions: &[String]) -> Ran {
+    fn prompt(&mut self, sessions: &[String]) -> BenchResult {
         let text = json!([{"type": "text", "text": "hi"}]);
         let prompts = sessions
             .iter()
             .map(|id| json!({"sessionId": id, "prompt": text}));
-        for answer in self.ask("session/prompt", prompts)? {
+        for answer in self.request("session/prompt", prompts)? {
             if answer["stopReason"] != "end_turn" {
                 return Err(format!("a prompt ended with {answer}").into());
             }
@@ -181,7 +184,7 @@ impl Client {
 }
 
 /// An agent whose model says a few words at once, with a store on the disk.
-fn agent(folder: &Path) -> Ran<Agent> {
+fn agent(folder: &Path) -> BenchResult<Agent> {
     let scenario = folder.join("scenario.json");
     let answers =
         json!({"repeat": true, "answers": [{"steps": [{"text": "a few words", "chunks": 3}]}]});
@@ -190,7 +193,7 @@ fn agent(folder: &Path) -> Ran<Agent> {
     let store = SqliteStore::open(folder.join("sessions.db"));
     Ok(Agent::new(
         Arc::new(store),
-        Arc::new(Catalogue::new(Vec::new())),
+        Arc::new(ModelRegistry::new(Vec::new())),
         Toolbox::coding(),
         Arc::new(Settings::new(model.parse()?, "You are a benchmark.")),
     ))

@@ -14,18 +14,18 @@ use std::{
 use tokio::net::unix::pipe::{Receiver, Sender};
 use turnery_acp::{Input, Output, ServeOptions, serve};
 use turnery_agent::{Agent, Settings};
-use turnery_models::Catalogue;
+use turnery_models::ModelRegistry;
 use turnery_store::{NewSession, SqliteStore, Store as _, now};
 use turnery_tools::Toolbox;
 
-type Outcome<T = ()> = Result<T, Box<dyn Error>>;
+type BenchResult<T = ()> = Result<T, Box<dyn Error>>;
 
 const ROUNDS: usize = 200;
 
-/// Folders that the sessions are spread over.
+/// Number of folders that the sessions are spread over.
 const FOLDERS: u64 = 50;
 
-fn main() -> Outcome {
+fn main() -> BenchResult {
     let count = std::env::args().nth(1).map_or(Ok(10_000), |n| n.parse())?;
     // In the working directory, since a temporary folder may not be on a disk.
     let folder = tempfile::tempdir_in(".")?;
@@ -35,7 +35,7 @@ fn main() -> Outcome {
         .build()?;
     runtime.block_on(fill(&root, count))?;
 
-    let mut client = Client::connect(&root)?;
+    let mut client = BenchClient::connect(&root)?;
     client.request("initialize", &json!({"protocolVersion": 1}))?;
     let cwd = root.join("0");
     let mut out = std::io::stdout().lock();
@@ -63,8 +63,8 @@ fn main() -> Outcome {
     Ok(())
 }
 
-/// Stores so many sessions, in an order of time that is not the order of their ids.
-async fn fill(root: &Path, count: u64) -> Outcome {
+/// Stores `count` sessions whose order by time differs from their order by id.
+async fn fill(root: &Path, count: u64) -> BenchResult {
     let store = SqliteStore::open(root.join("sessions.db"));
     for number in 0..count {
         let new = NewSession {
@@ -83,13 +83,13 @@ async fn fill(root: &Path, count: u64) -> Outcome {
 }
 
 /// A client with one connection.
-struct Client {
+struct BenchClient {
     input: PipeWriter,
     output: BufReader<PipeReader>,
 }
 
-impl Client {
-    fn connect(root: &Path) -> Outcome<Self> {
+impl BenchClient {
+    fn connect(root: &Path) -> BenchResult<Self> {
         let (agent_input, input) = pipe()?;
         let (output, agent_output) = pipe()?;
         let agent = agent(root.join("sessions.db"))?;
@@ -110,7 +110,7 @@ impl Client {
         })
     }
 
-    fn request(&mut self, method: &str, params: &Value) -> Outcome<Value> {
+    fn request(&mut self, method: &str, params: &Value) -> BenchResult<Value> {
         let request = json!({"jsonrpc": "2.0", "id": 1, "method": method, "params": params});
         self.input.write_all(format!("{request}\n").as_bytes())?;
         let mut line = String::new();
@@ -123,10 +123,10 @@ impl Client {
     }
 }
 
-fn agent(database: PathBuf) -> Outcome<Arc<Agent>> {
+fn agent(database: PathBuf) -> BenchResult<Arc<Agent>> {
     Ok(Arc::new(Agent::new(
         Arc::new(SqliteStore::open(database)),
-        Arc::new(Catalogue::new(Vec::new())),
+        Arc::new(ModelRegistry::new(Vec::new())),
         Toolbox::coding(),
         Arc::new(Settings::new("offline".parse()?, "You are a benchmark.")),
     )))

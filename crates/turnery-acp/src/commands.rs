@@ -1,9 +1,8 @@
-//! Commands: what a person types behind a slash. A table, one file per command.
+//! Slash commands: the command table, and how a prompt that contains a command is answered.
 //!
-//! A command arrives as an ordinary prompt and is answered like one (CMD-2). A word that is not in the
-//! table is nobody's command: the model gets it, since a person may write a path.
+//! A command arrives as an ordinary prompt and is answered like one (CMD-2). Unknown names are passed to the
+//! model, since the text may be a path.
 
-mod aside;
 mod branch;
 mod compact;
 mod cost;
@@ -12,104 +11,105 @@ mod help;
 mod mode;
 mod model;
 mod rerun;
-mod tries;
+mod transcript;
+mod try_models;
 
 use crate::{
     connection::{Connection, RequestScope},
-    fault::Fault,
-    serve::send,
-    stop,
-    update::{self, UpdateWriter, Voice},
+    rpc_error::RpcError,
+    serve::send_line,
+    stop_reason,
+    update_writer::{self, ChunkAuthor, UpdateWriter},
 };
 use agent_client_protocol_schema::v1::{
     AvailableCommand, AvailableCommandInput, AvailableCommandsUpdate, PromptResponse,
     SessionUpdate, StopReason, UnstructuredCommandInput,
 };
-pub(crate) use aside::{Aside, message_id};
 use futures_util::future::BoxFuture;
 use std::{borrow::Cow, sync::Arc};
-use turnery_agent::{PromptError, PromptResult, Session, SessionOptions, Ticket};
+pub(crate) use transcript::{CommandTranscript, new_message_id};
+use turnery_agent::{PromptError, PromptHandle, PromptResult, Session, SessionOptions};
 use turnery_engine::Content;
 use turnery_tools::{mcp::McpPrompt, visible_line};
 
-/// A command.
-pub(crate) struct Command {
+/// Slash command.
+pub(crate) struct SlashCommand {
     pub(crate) name: &'static str,
-    pub(crate) about: &'static str,
-    /// What may follow it.
+    pub(crate) description: &'static str,
+    /// Hint for the arguments.
     pub(crate) hint: Option<&'static str>,
-    /// It runs a loop of its own, so it is refused while another one runs.
+    /// True if the command runs a prompt of its own, so it is rejected while a prompt is running.
     pub(crate) needs_idle: bool,
-    run: fn(Typed) -> BoxFuture<'static, Result<Reply, Fault>>,
+    run: fn(CommandCall) -> BoxFuture<'static, Result<CommandOutcome, RpcError>>,
 }
 
-/// All of them, in the order in which they are offered. Names without slash or space (CMD-3).
-pub(crate) static TABLE: [Command; 9] = [
+/// All commands, in the order in which they are offered. Names contain no slash and no space (CMD-3).
+pub(crate) static COMMANDS: [SlashCommand; 9] = [
     help::COMMAND,
     model::COMMAND,
     mode::COMMAND,
     compact::COMMAND,
     branch::COMMAND,
     rerun::COMMAND,
-    tries::COMMAND,
+    try_models::COMMAND,
     cost::COMMAND,
     export::COMMAND,
 ];
 
-/// A command as it was typed.
-pub(crate) struct Typed {
-    /// What follows the name, without the spaces around it.
+/// Invocation of a command.
+pub(crate) struct CommandCall {
+    /// Text after the name, trimmed.
     pub(crate) args: String,
-    /// What came with it in the same prompt.
-    pub(crate) rest: Vec<Content>,
-    /// The whole prompt.
-    pub(crate) whole: Vec<Content>,
+    /// Other content of the same prompt.
+    pub(crate) attachments: Vec<Content>,
+    /// Content of the whole prompt.
+    pub(crate) prompt: Vec<Content>,
     pub(crate) session: Session,
     pub(crate) connection: Arc<Connection>,
     pub(crate) scope: RequestScope,
 }
 
-/// What a command comes to.
-pub(crate) enum Reply {
-    /// Markdown for the person.
-    Said(String),
-    /// A loop of its own. When it has ended, this may be said of it.
-    Runs(Ticket, fn(&PromptResult) -> Option<String>),
+/// Outcome of a command.
+pub(crate) enum CommandOutcome {
+    /// Markdown for the user.
+    Text(String),
+    /// Prompt started by the command, and a function that returns text to show after it has ended.
+    Prompt(PromptHandle, fn(&PromptResult) -> Option<String>),
 }
 
-/// The command that a text begins with, and what follows its name.
-pub(crate) fn split(text: &str) -> Option<(&'static Command, &str)> {
+/// Parses a command at the start of `text`; returns the command and its trimmed arguments.
+pub(crate) fn parse_command(text: &str) -> Option<(&'static SlashCommand, &str)> {
     let rest = text.strip_prefix('/')?;
     let (name, args) = rest.split_once(char::is_whitespace).unwrap_or((rest, ""));
-    let command = TABLE.iter().find(|command| command.name == name)?;
+    let command = COMMANDS.iter().find(|command| command.name == name)?;
     Some((command, args.trim()))
 }
 
-/// A command in a prompt.
-pub(crate) struct Found {
-    pub(crate) command: &'static Command,
+/// Command found in a prompt.
+pub(crate) struct CommandMatch {
+    pub(crate) command: &'static SlashCommand,
     pub(crate) args: String,
-    /// What came with it: all blocks but the command's own, and the texts before that one.
-    pub(crate) rest: Vec<Content>,
+    /// Blocks that came with the command. Excludes the command itself and the text blocks before it.
+    pub(crate) attachments: Vec<Content>,
 }
 
-/// The command that a prompt is, if it is one (CMD-2).
-pub(crate) fn find(input: &[Content], is_text: &[bool]) -> Option<Found> {
-    let ((command, args), rest) = among(input, is_text, split)?;
-    Some(Found {
+/// Finds the command in a prompt (CMD-2).
+pub(crate) fn find_command(input: &[Content], is_text: &[bool]) -> Option<CommandMatch> {
+    let ((command, args), rest) = find_in_blocks(input, is_text, parse_command)?;
+    Some(CommandMatch {
         command,
         args: args.to_owned(),
-        rest,
+        attachments: rest,
     })
 }
 
-/// What `split` finds at the beginning of a text block, and what came with it. `is_text` says which blocks
-/// are texts, as opposed to what was made of a file.
+/// Returns what `split` recognises at the start of a text block, and the blocks that came with it. `is_text`
+/// tells text blocks from text made of other blocks, such as files.
 ///
-/// The last such block counts. Mentions may stand before it and between texts, as editors split them. Of
-/// texts side by side only the last is looked at: one editor repeats what it sent before a cancel in
-/// front, and nobody typed that now.
-pub(crate) fn among<'i, T>(
+/// The last match counts. Resource blocks may stand before it and between texts, as editors split them. Of
+/// adjacent text blocks only the last is searched: one editor prepends the text of the previous, cancelled
+/// prompt.
+pub(crate) fn find_in_blocks<'i, T>(
     input: &'i [Content],
     is_text: &[bool],
     split: impl Fn(&'i str) -> Option<T>,
@@ -127,100 +127,107 @@ pub(crate) fn among<'i, T>(
     Some((found, rest.map(|at| input[at].clone()).collect()))
 }
 
-/// The prompt that is meant by one that may hold a command of the person's or the project's: text for a
-/// prompt, in the place of what was typed, and nothing more.
-pub(crate) fn fill(
+/// Replaces a custom command of the user or the project by its expanded text. Other prompts are returned
+/// unchanged.
+pub(crate) fn expand_custom_command(
     input: Vec<Content>,
     is_text: &[bool],
     options: &SessionOptions,
 ) -> Vec<Content> {
-    match among(&input, is_text, |text| options.filled(text)) {
+    match find_in_blocks(&input, is_text, |text| options.expand_command(text)) {
         Some((text, rest)) => [Content::text(text)].into_iter().chain(rest).collect(),
         None => input,
     }
 }
 
-impl Command {
-    /// Run it, as far as that can be done at once.
-    pub(crate) async fn run(&self, typed: Typed) -> Result<Reply, Fault> {
-        if self.needs_idle && typed.session.is_busy() {
-            return Err(Fault::internal(
+impl SlashCommand {
+    /// Runs the command, or starts its prompt.
+    pub(crate) async fn run(&self, call: CommandCall) -> Result<CommandOutcome, RpcError> {
+        if self.needs_idle && call.session.is_busy() {
+            return Err(RpcError::internal(
                 "session_busy",
                 "A prompt is running",
                 format!(
-                    "/{} works between prompts: wait, or cancel the prompt.",
+                    "/{} needs an idle session: wait for the prompt to end, or cancel it.",
                     self.name
                 ),
                 true,
             ));
         }
-        (self.run)(typed).await
+        (self.run)(call).await
     }
 
-    /// Run it, and answer the prompt that it came in.
-    pub(crate) async fn answer(&self, typed: Typed) -> Result<PromptResponse, Fault> {
-        let session = typed.session.clone();
-        let connection = Arc::clone(&typed.connection);
-        let aside = Aside::typed(&message_id(&session), typed.whole.clone());
-        let known = connection.abilities().prompt_usage;
-        let (text, answer) = match self.run(typed).await? {
-            Reply::Said(text) => (Some(text), end_turn()),
-            Reply::Runs(ticket, closing) => match ticket.result().await {
+    /// Runs the command and returns the response to the prompt it came in.
+    pub(crate) async fn run_as_prompt(
+        &self,
+        call: CommandCall,
+    ) -> Result<PromptResponse, RpcError> {
+        let session = call.session.clone();
+        let connection = Arc::clone(&call.connection);
+        let transcript = CommandTranscript::new(&new_message_id(&session), call.prompt.clone());
+        let known = connection.client_features().prompt_usage;
+        let (text, answer) = match self.run(call).await? {
+            CommandOutcome::Text(text) => (Some(text), end_turn_response()),
+            CommandOutcome::Prompt(ticket, closing) => match ticket.result().await {
                 Ok(result) => {
-                    let (text, answer) = (closing(&result), stop::to_wire(&result, known));
+                    let (text, answer) = (
+                        closing(&result),
+                        stop_reason::to_prompt_response(&result, known),
+                    );
                     match text.is_some() {
-                        // What is explained in words is no error as well.
-                        true => (text, answer.or_else(|_| end_turn())),
+                        // The text already explains the error.
+                        true => (text, answer.or_else(|_| end_turn_response())),
                         false => (text, answer),
                     }
                 }
                 Err(error @ (PromptError::Continue(_) | PromptError::Model(_))) => {
-                    (Some(format!("{error}.")), end_turn())
+                    (Some(format!("{error}.")), end_turn_response())
                 }
-                Err(error) => return Err(stop::not_stored(&error)),
+                Err(error) => return Err(stop_reason::prompt_error(&error)),
             },
         };
         if let Some(text) = text {
-            let id = message_id(&session);
-            aside.answered(&id, &text, &session).await;
+            let id = new_message_id(&session);
+            transcript.record_answer(&id, &text, &session).await;
             let mut writer = UpdateWriter::new(session.id().as_str());
-            writer.text(Voice::Agent, &id, &text);
-            send(connection.peer.out(), writer.lines).await;
+            writer.write_text(ChunkAuthor::Agent, &id, &text);
+            send_line(connection.peer.out(), writer.lines).await;
         }
         answer
     }
 }
 
-fn end_turn() -> Result<PromptResponse, Fault> {
+fn end_turn_response() -> Result<PromptResponse, RpcError> {
     Ok(PromptResponse::new(StopReason::EndTurn))
 }
 
-/// A command as it is offered. Its texts are made visible: projects and servers are others' work.
-pub(crate) struct Offered<'o> {
+/// Command as offered to the client. Hidden characters are made visible, since projects and MCP servers supply
+/// the texts.
+pub(crate) struct CommandInfo<'o> {
     pub(crate) name: &'o str,
-    pub(crate) about: Cow<'o, str>,
-    /// What may follow.
+    pub(crate) description: Cow<'o, str>,
+    /// Hint for the arguments.
     pub(crate) hint: Option<Cow<'o, str>>,
 }
 
-/// All commands. Of two with one name the first counts: ours, then those of the person and the project, then those of
-/// MCP servers.
-pub(crate) fn all<'o>(
+/// Returns all commands: built-in ones, those of the user and the project, then prompts of MCP servers. The
+/// first of several with the same name wins.
+pub(crate) fn list_commands<'o>(
     options: &'o SessionOptions,
-    of_servers: &'o [McpPrompt],
-) -> Vec<Offered<'o>> {
-    let ours = TABLE.iter().map(|it| (it.name, it.about, it.hint));
+    mcp_prompts: &'o [McpPrompt],
+) -> Vec<CommandInfo<'o>> {
+    let ours = COMMANDS.iter().map(|it| (it.name, it.description, it.hint));
     let texts = options.slashes.iter();
     let texts = texts.map(|it| (it.name.as_str(), it.about.as_str(), it.hint.as_deref()));
-    let of_servers = of_servers.iter();
+    let of_servers = mcp_prompts.iter();
     let of_servers =
         of_servers.map(|it| (it.command.as_str(), it.about.as_str(), it.hint.as_deref()));
-    let mut all: Vec<Offered<'_>> = Vec::new();
+    let mut all: Vec<CommandInfo<'_>> = Vec::new();
     for (name, about, hint) in ours.chain(texts).chain(of_servers) {
         if all.iter().all(|known| known.name != name) {
-            all.push(Offered {
+            all.push(CommandInfo {
                 name,
-                about: visible_line(about),
+                description: visible_line(about),
                 hint: hint.map(visible_line),
             });
         }
@@ -228,15 +235,16 @@ pub(crate) fn all<'o>(
     all
 }
 
-/// All commands, for the client to offer (CMD-1), those of MCP servers among them.
-pub(crate) fn offer(session: &Session, of_servers: &[McpPrompt]) -> Vec<u8> {
+/// Encodes the update that lists all commands, including prompts of MCP servers (CMD-1).
+pub(crate) fn encode_available_commands(session: &Session, mcp_prompts: &[McpPrompt]) -> Vec<u8> {
     let input = |hint: Cow<'_, str>| {
         AvailableCommandInput::Unstructured(UnstructuredCommandInput::new(hint))
     };
     let options = session.options();
-    let all = all(&options, of_servers).into_iter();
-    let all = all.map(|it| AvailableCommand::new(it.name, it.about).input(it.hint.map(input)));
+    let all = list_commands(&options, mcp_prompts).into_iter();
+    let all =
+        all.map(|it| AvailableCommand::new(it.name, it.description).input(it.hint.map(input)));
     let update = AvailableCommandsUpdate::new(all.collect());
     let id = session.id().as_str();
-    update::line(id, &SessionUpdate::AvailableCommandsUpdate(update))
+    update_writer::update_line(id, &SessionUpdate::AvailableCommandsUpdate(update))
 }

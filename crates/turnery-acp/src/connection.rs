@@ -1,16 +1,16 @@
-//! Connection: what is known of the client, and the sessions that are open on it.
+//! Holds the state of a connection: the client's capabilities and the open sessions.
 
 use crate::{
-    barrier::Barrier,
-    dialect::Dialect,
+    acp_version::AcpVersion,
     envelope::RequestId,
-    fault::Fault,
-    key_page::KeyPages,
-    login::{Login, LogsIn},
-    news::Takes,
+    key_page::KeyPageOpener,
+    login::{Login, LoginFeatures},
+    notices::OptionalUpdates,
     peer::Peer,
-    prompt_usage,
-    quirks::Quirks,
+    prompt_barrier::PromptBarrier,
+    quirks::ClientQuirks,
+    response_usage,
+    rpc_error::RpcError,
 };
 use agent_client_protocol_schema::v1::ClientCapabilities;
 use std::{
@@ -19,77 +19,79 @@ use std::{
 };
 use tokio_util::sync::CancellationToken;
 use turnery_agent::{Agent, OpenError, OpenRequest, Session};
-use turnery_models::MissingKey;
+use turnery_models::MissingKeyError;
 
-/// One connection. Shared by the handlers of its methods; no lock is held across an await.
+/// State of one connection, shared by the method handlers. No lock is held across an await.
 pub(crate) struct Connection {
     pub(crate) agent: Arc<Agent>,
     pub(crate) peer: Arc<Peer>,
-    pub(crate) barrier: Barrier,
+    pub(crate) barrier: PromptBarrier,
     login: Option<Login>,
-    state: Mutex<State>,
+    state: Mutex<ConnectionState>,
 }
 
 #[derive(Default)]
-struct State {
-    client: Option<Abilities>,
-    dialect: Dialect,
-    /// A request besides `initialize` has been taken: the dialect stays what it is (INIT-15).
-    settled: bool,
+struct ConnectionState {
+    client_features: Option<ClientFeatures>,
+    version: AcpVersion,
+    /// True once a request other than `initialize` was received: the version no longer changes (INIT-15).
+    is_version_fixed: bool,
     sessions: HashMap<String, Session>,
-    /// The client has logged out, and not in again.
+    /// True after a logout, until the client authenticates.
     logged_out: bool,
-    /// Where a session could not begin, for want of a key.
-    refused: Option<OpenRequest>,
+    /// Last request to open a session that failed for lack of a key.
+    refused_request: Option<OpenRequest>,
 }
 
-/// What the client can do. All that it did not say is no (INIT-7).
+/// Features the client declared. Undeclared features are off (INIT-7).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(crate) struct Abilities {
+pub(crate) struct ClientFeatures {
     pub(crate) read_files: bool,
     pub(crate) write_files: bool,
     pub(crate) terminals: bool,
-    /// It shows forms, and gives back what is filled in.
+    /// Shows forms and returns their values.
     pub(crate) forms: bool,
-    /// What it can do for a login.
-    pub(crate) logs_in: LogsIn,
-    /// It knows the usage in the answer to a prompt.
+    /// Login features.
+    pub(crate) login: LoginFeatures,
+    /// Supports usage in the response to a prompt.
     pub(crate) prompt_usage: bool,
-    /// Updates that only some clients take.
-    pub(crate) takes: Takes,
-    /// Where it is known to deviate from the protocol.
-    pub(crate) quirks: Quirks,
+    /// Optional updates the client accepts.
+    pub(crate) optional_updates: OptionalUpdates,
+    /// Known deviations from the protocol.
+    pub(crate) quirks: ClientQuirks,
 }
 
-impl From<ClientCapabilities> for Abilities {
-    fn from(said: ClientCapabilities) -> Self {
+impl From<ClientCapabilities> for ClientFeatures {
+    fn from(declared: ClientCapabilities) -> Self {
         Self {
-            read_files: said.fs.read_text_file,
-            write_files: said.fs.write_text_file,
-            terminals: said.terminal,
-            logs_in: LogsIn::from(&said),
-            prompt_usage: prompt_usage::is_known(said.meta.as_ref()),
-            forms: said.elicitation.is_some_and(|it| it.form.is_some()),
-            takes: said.session.map_or_else(Takes::default, |session| Takes {
-                notices: session.notices.is_some(),
-                compaction: session.compaction.is_some(),
-            }),
-            quirks: Quirks::default(),
+            read_files: declared.fs.read_text_file,
+            write_files: declared.fs.write_text_file,
+            terminals: declared.terminal,
+            login: LoginFeatures::from(&declared),
+            prompt_usage: response_usage::is_supported(declared.meta.as_ref()),
+            forms: declared.elicitation.is_some_and(|it| it.form.is_some()),
+            optional_updates: declared
+                .session
+                .map_or_else(OptionalUpdates::default, |session| OptionalUpdates {
+                    notices: session.notices.is_some(),
+                    compaction: session.compaction.is_some(),
+                }),
+            quirks: ClientQuirks::default(),
         }
     }
 }
 
-/// What a handler knows of the request that it answers.
+/// Context of a request for its handler.
 #[derive(Clone, Debug)]
 pub(crate) struct RequestScope {
-    /// Its id.
+    /// Id of the request.
     pub(crate) id: RequestId,
-    /// Fires when the client takes the request back.
+    /// Fires when the client cancels the request.
     pub(crate) cancel: CancellationToken,
-    /// Fires once the answer is in the write queue.
-    pub(crate) answered: CancellationToken,
-    /// Lines that enter the queue with the answer, right behind it.
-    pub(crate) after: Arc<OnceLock<Vec<u8>>>,
+    /// Fires once the response is in the write queue.
+    pub(crate) responded: CancellationToken,
+    /// Lines queued together with the response, right after it.
+    pub(crate) trailing_lines: Arc<OnceLock<Vec<u8>>>,
 }
 
 impl RequestScope {
@@ -97,14 +99,14 @@ impl RequestScope {
         Self {
             id,
             cancel: CancellationToken::new(),
-            answered: CancellationToken::new(),
-            after: Arc::default(),
+            responded: CancellationToken::new(),
+            trailing_lines: Arc::default(),
         }
     }
 }
 
 impl Connection {
-    pub(crate) fn new(agent: Arc<Agent>, peer: Arc<Peer>, barrier: Barrier) -> Self {
+    pub(crate) fn new(agent: Arc<Agent>, peer: Arc<Peer>, barrier: PromptBarrier) -> Self {
         Self {
             agent,
             peer,
@@ -114,132 +116,134 @@ impl Connection {
         }
     }
 
-    /// The same, where a person can log in.
+    /// Sets how the user logs in.
     pub(crate) fn with_login(self, login: Option<Login>) -> Self {
         Self { login, ..self }
     }
 
-    /// How a person logs in.
+    /// Returns how the user logs in, if the host offers a login.
     pub(crate) fn login(&self) -> Option<&Login> {
         self.login.as_ref()
     }
 
-    /// Where a person can be sent for a key: only by a client that said it does so (ELIC-1).
-    pub(crate) fn pages(&self) -> Option<KeyPages> {
-        let pages = self.login.as_ref()?.pages.as_ref()?;
-        self.abilities().logs_in.url.then(|| Arc::clone(pages))
+    /// Returns the key page opener if the client can open URLs (ELIC-1).
+    pub(crate) fn key_page_opener(&self) -> Option<KeyPageOpener> {
+        let pages = self.login.as_ref()?.key_page_opener.as_ref()?;
+        self.client_features().login.url.then(|| Arc::clone(pages))
     }
 
-    /// The key that the session would lack that begins next.
-    pub(crate) fn missing_key(&self) -> Option<MissingKey> {
-        match self.agent.ready(&self.likely_request()?) {
+    /// Returns the key that the next session would lack.
+    pub(crate) fn missing_key(&self) -> Option<MissingKeyError> {
+        match self.agent.check_model_key(&self.likely_open_request()?) {
             Err(OpenError::Key(missing)) => Some(missing),
             Ok(()) | Err(_) => None,
         }
     }
 
-    /// No session begins any more.
+    /// Refuses new sessions until the client authenticates.
     pub(crate) fn log_out(&self) {
-        self.state().logged_out = true;
+        self.lock_state().logged_out = true;
     }
 
-    /// The session that would begin next: one that was refused for want of a key, else one where this
-    /// process was started.
-    pub(crate) fn likely_request(&self) -> Option<OpenRequest> {
-        let refused = self.state().refused.clone();
+    /// Returns the request most likely to open the next session: the last one refused for lack of a key, else
+    /// one for the current directory.
+    pub(crate) fn likely_open_request(&self) -> Option<OpenRequest> {
+        let refused = self.lock_state().refused_request.clone();
         refused.or_else(|| std::env::current_dir().ok().map(OpenRequest::folder))
     }
 
-    /// Sessions may begin again, if there is the key that they need: where one was refused for want of
-    /// it, else where this process was started.
-    pub(crate) fn log_in(&self) -> Result<(), Fault> {
-        if let Some(request) = self.likely_request() {
-            self.agent.ready(&request)?;
+    /// Allows new sessions again if the key for [`Self::likely_open_request`] exists.
+    ///
+    /// # Errors
+    /// Reports the missing key.
+    pub(crate) fn log_in(&self) -> Result<(), RpcError> {
+        if let Some(request) = self.likely_open_request() {
+            self.agent.check_model_key(&request)?;
         }
-        let mut state = self.state();
+        let mut state = self.lock_state();
         state.logged_out = false;
-        state.refused = None;
+        state.refused_request = None;
         Ok(())
     }
 
-    /// Whether sessions may begin.
-    pub(crate) fn logged_in(&self) -> Result<(), Fault> {
-        match self.state().logged_out {
-            true => Err(Fault::login(
-                "You have logged out. Authenticate to go on with the keys that are there.",
+    /// Checks that the client has not logged out.
+    pub(crate) fn check_logged_in(&self) -> Result<(), RpcError> {
+        match self.lock_state().logged_out {
+            true => Err(RpcError::auth_required(
+                "You have logged out. Authenticate to continue with the existing keys.",
             )),
             false => Ok(()),
         }
     }
 
-    /// A session that could not be opened.
-    pub(crate) fn refused(&self, request: OpenRequest, error: OpenError) -> Fault {
+    /// Converts an error of opening a session; remembers the request if a key was missing.
+    pub(crate) fn record_open_error(&self, request: OpenRequest, error: OpenError) -> RpcError {
         if let OpenError::Key(_) = &error {
-            self.state().refused = Some(request);
+            self.lock_state().refused_request = Some(request);
         }
         error.into()
     }
 
-    fn state(&self) -> MutexGuard<'_, State> {
+    fn lock_state(&self) -> MutexGuard<'_, ConnectionState> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// The client has introduced itself. It may do so again (INIT-13).
-    pub(crate) fn initialize(&self, client: Abilities, dialect: Dialect) {
-        let mut state = self.state();
-        state.client = Some(client);
-        state.dialect = dialect;
+    /// Records the client's features and version. May be called again (INIT-13).
+    pub(crate) fn initialize(&self, client: ClientFeatures, version: AcpVersion) {
+        let mut state = self.lock_state();
+        state.client_features = Some(client);
+        state.version = version;
     }
 
-    /// The version that is spoken.
-    pub(crate) fn dialect(&self) -> Dialect {
-        self.state().dialect
+    /// Returns the negotiated version.
+    pub(crate) fn version(&self) -> AcpVersion {
+        self.lock_state().version
     }
 
-    /// Work begins in the version that is spoken.
-    pub(crate) fn settle(&self) {
-        self.state().settled = true;
+    /// Fixes the negotiated version for the rest of the connection.
+    pub(crate) fn fix_version(&self) {
+        self.lock_state().is_version_fixed = true;
     }
 
-    /// The version that is spoken for good, once it is.
-    pub(crate) fn settled(&self) -> Option<Dialect> {
-        let state = self.state();
-        state.settled.then_some(state.dialect)
+    /// Returns the version if it is fixed.
+    pub(crate) fn fixed_version(&self) -> Option<AcpVersion> {
+        let state = self.lock_state();
+        state.is_version_fixed.then_some(state.version)
     }
 
-    /// Whether the client has introduced itself (INIT-12).
+    /// Returns true if `initialize` has succeeded (INIT-12).
     pub(crate) fn is_initialized(&self) -> bool {
-        self.state().client.is_some()
+        self.lock_state().client_features.is_some()
     }
 
-    /// What the client can do.
-    pub(crate) fn abilities(&self) -> Abilities {
-        self.state().client.unwrap_or_default()
+    /// Returns the client's features.
+    pub(crate) fn client_features(&self) -> ClientFeatures {
+        self.lock_state().client_features.unwrap_or_default()
     }
 
-    /// The open session of that id (SESS-9).
-    pub(crate) fn session(&self, id: &str) -> Result<Session, Fault> {
-        self.state().sessions.get(id).cloned().ok_or_else(|| {
-            Fault::no_session(
+    /// Returns the open session with this id (SESS-9).
+    pub(crate) fn session(&self, id: &str) -> Result<Session, RpcError> {
+        self.lock_state().sessions.get(id).cloned().ok_or_else(|| {
+            RpcError::session_not_found(
                 id,
                 "The session is not open on this connection: load or resume it first.",
             )
         })
     }
 
-    /// Add an open session; gives back the one that was open under the same id.
-    pub(crate) fn add(&self, session: Session) -> Option<Session> {
+    /// Adds an open session; returns the one it replaces, if any.
+    pub(crate) fn insert_session(&self, session: Session) -> Option<Session> {
         let id = session.id().to_string();
-        self.state().sessions.insert(id, session)
+        self.lock_state().sessions.insert(id, session)
     }
 
-    /// Take an open session out.
-    pub(crate) fn remove(&self, id: &str) -> Option<Session> {
-        self.state().sessions.remove(id)
+    /// Removes an open session.
+    pub(crate) fn remove_session(&self, id: &str) -> Option<Session> {
+        self.lock_state().sessions.remove(id)
     }
 
-    /// All open sessions.
+    /// Returns all open sessions.
     pub(crate) fn sessions(&self) -> Vec<Session> {
-        self.state().sessions.values().cloned().collect()
+        self.lock_state().sessions.values().cloned().collect()
     }
 }

@@ -1,11 +1,12 @@
-//! Dispatch: from a request to the line that answers it. Each request gets exactly one (RPC-12).
+//! Routes a request to its handler and produces the response line. Each request gets exactly one (RPC-12).
 
 use crate::{
+    acp_version::AcpVersion,
     connection::{Connection, RequestScope},
-    dialect::Dialect,
-    envelope::{Request, RequestId},
-    fault::{CANCELLED, Fault, INTERNAL, INVALID_REQUEST, METHOD_NOT_FOUND},
-    methods, v2,
+    envelope::{IncomingRequest, RequestId},
+    methods,
+    rpc_error::{INTERNAL_ERROR, INVALID_REQUEST, METHOD_NOT_FOUND, REQUEST_CANCELLED, RpcError},
+    v2,
 };
 use futures_util::{FutureExt, future::BoxFuture};
 use jsonrpsee::{
@@ -15,83 +16,83 @@ use jsonrpsee::{
 use serde_json::value::RawValue;
 use std::{panic::AssertUnwindSafe, sync::Arc};
 
-/// How every answer of the method table begins: it is given the id 0, and the client's own id is
-/// put in its place byte for byte, because that table cannot hold all ids that ACP allows.
-const TABLE_HEAD: &str = r#"{"jsonrpc":"2.0","id":0"#;
+/// Prefix of every response of the method table. The table is called with id 0, which is then replaced by the
+/// client's id byte for byte, because the table cannot represent all ids that ACP allows.
+const RESPONSE_PREFIX: &str = r#"{"jsonrpc":"2.0","id":0"#;
 
-/// The methods of a connection.
-pub(crate) struct Dispatch {
+/// Method tables of a connection.
+pub(crate) struct Dispatcher {
     connection: Arc<Connection>,
     v1: Methods,
-    /// Only if it was switched on.
+    /// Methods of v2, if enabled.
     v2: Option<Methods>,
 }
 
-impl Dispatch {
-    /// `v2`: whether clients that ask for the second version of the protocol get it.
+impl Dispatcher {
+    /// Creates the method tables; `v2` enables the second version for clients that request it.
     pub(crate) fn new(connection: Arc<Connection>, v2: bool) -> Self {
         Self {
-            v1: methods::table(Arc::clone(&connection)),
-            v2: v2.then(|| v2::methods::table(Arc::clone(&connection))),
+            v1: methods::method_table(Arc::clone(&connection)),
+            v2: v2.then(|| v2::methods::method_table(Arc::clone(&connection))),
             connection,
         }
     }
 
-    /// The methods of the version that a request is of: the one that is spoken, or for `initialize` the
-    /// one that it chooses.
-    fn table(&self, request: &Request<'_>) -> Result<&Methods, Fault> {
+    /// Returns the method table for a request: that of the negotiated version, or for `initialize` that of the
+    /// version it selects.
+    fn methods_for(&self, request: &IncomingRequest<'_>) -> Result<&Methods, RpcError> {
         let Some(v2) = &self.v2 else {
             return Ok(&self.v1);
         };
-        let dialect = match request.method == methods::INITIALIZE {
-            true => v2::methods::initialize::negotiate(&self.connection, request.params)?,
+        let version = match request.method == methods::INITIALIZE {
+            true => v2::methods::initialize::negotiate_version(&self.connection, request.params)?,
             false => {
-                self.connection.settle();
-                self.connection.dialect()
+                self.connection.fix_version();
+                self.connection.version()
             }
         };
-        match dialect {
-            Dialect::V1 => Ok(&self.v1),
-            Dialect::V2 if request.id == RequestId::Null => Err(Fault::new(
+        match version {
+            AcpVersion::V1 => Ok(&self.v1),
+            AcpVersion::V2 if request.id == RequestId::Null => Err(RpcError::new(
                 INVALID_REQUEST,
                 "The request has no id",
                 "An id is an integer or a string.",
             )),
-            Dialect::V2 => Ok(v2),
+            AcpVersion::V2 => Ok(v2),
         }
     }
 
-    /// Call a method. The handler does nothing before its first poll.
-    pub(crate) fn call(
+    /// Calls a method. The handler does nothing before its first poll.
+    pub(crate) fn dispatch(
         &self,
-        request: &Request<'_>,
+        request: &IncomingRequest<'_>,
         scope: RequestScope,
     ) -> BoxFuture<'static, Vec<u8>> {
         let raw_id = request.raw_id.to_owned();
-        let refused = |fault: Fault| {
+        let refused = |fault: RpcError| {
             let line = error_line(request.raw_id, fault);
             async move { line }.boxed()
         };
         let method = request.method.as_str();
         if method != methods::INITIALIZE && !self.connection.is_initialized() {
-            return refused(Fault::new(
+            return refused(RpcError::new(
                 INVALID_REQUEST,
                 "The connection is not initialized",
                 "Send initialize first.",
             ));
         }
-        let table = match self.table(request) {
+        let table = match self.methods_for(request) {
             Ok(table) => table,
             Err(fault) => return refused(fault),
         };
         let Some(MethodCallback::Async(callback)) = table.method(method) else {
             return refused(
-                Fault::new(
+                RpcError::new(
                     METHOD_NOT_FOUND,
                     "There is no such method",
                     format!("{method:?} is not a method of this agent; see its capabilities."),
                 )
-                .with("method", method),
+                .with_data("method", method),
             );
         };
         let params = Params::new(request.params.map(RawValue::get)).into_owned();
@@ -104,54 +105,54 @@ impl Dispatch {
             usize::MAX,
             extensions,
         );
-        let can_be_dropped = methods::CAN_BE_DROPPED.contains(&method);
+        let can_be_dropped = methods::DROPPABLE_METHODS.contains(&method);
         async move {
             let answer = AssertUnwindSafe(handler).catch_unwind();
             let answer = tokio::select! {
                 biased;
                 answer = answer => answer,
                 () = scope.cancel.cancelled(), if can_be_dropped => {
-                    return error_line(&raw_id, withdrawn());
+                    return error_line(&raw_id, cancelled_error());
                 }
             };
             match answer {
-                Ok(answer) => answer_line(&raw_id, answer.as_json().get()),
-                Err(_) => error_line(&raw_id, broken()),
+                Ok(answer) => response_line(&raw_id, answer.as_json().get()),
+                Err(_) => error_line(&raw_id, panic_error()),
             }
         }
         .boxed()
     }
 }
 
-fn withdrawn() -> Fault {
-    Fault::new(
-        CANCELLED,
+fn cancelled_error() -> RpcError {
+    RpcError::new(
+        REQUEST_CANCELLED,
         "The request was cancelled",
-        "The client took the request back.",
+        "The client cancelled the request.",
     )
 }
 
-fn broken() -> Fault {
-    Fault::new(
-        INTERNAL,
-        "The agent broke while it answered",
+fn panic_error() -> RpcError {
+    RpcError::new(
+        INTERNAL_ERROR,
+        "The agent failed while handling the request",
         "Nothing else is affected; the cause is on stderr. Please report it.",
     )
-    .with("retryable", false)
+    .with_data("retryable", false)
 }
 
-/// The table's answer under the client's id (RPC-2).
-fn answer_line(raw_id: &str, answer: &str) -> Vec<u8> {
-    match answer.strip_prefix(TABLE_HEAD) {
+/// Returns the table's response with the client's id (RPC-2).
+fn response_line(raw_id: &str, answer: &str) -> Vec<u8> {
+    match answer.strip_prefix(RESPONSE_PREFIX) {
         Some(rest) => format!("{{\"jsonrpc\":\"2.0\",\"id\":{raw_id}{rest}\n").into_bytes(),
-        None => error_line(raw_id, broken()),
+        None => error_line(raw_id, panic_error()),
     }
 }
 
-/// An error as a line. `raw_id` is JSON.
-pub(crate) fn error_line(raw_id: &str, fault: Fault) -> Vec<u8> {
-    let error: ErrorObjectOwned = fault.into();
+/// Encodes an error response as a line. `raw_id` is JSON.
+pub(crate) fn error_line(raw_id: &str, error: RpcError) -> Vec<u8> {
+    let error: ErrorObjectOwned = error.into();
     let error = serde_json::to_string(&error)
-        .unwrap_or_else(|_| r#"{"code":-32603,"message":"The agent broke"}"#.to_owned());
+        .unwrap_or_else(|_| r#"{"code":-32603,"message":"The agent failed"}"#.to_owned());
     format!("{{\"jsonrpc\":\"2.0\",\"id\":{raw_id},\"error\":{error}}}\n").into_bytes()
 }

@@ -1,4 +1,4 @@
-//! Elicitation: puts a question of the model's to the person, as a form of one field (ELIC-1, ELIC-2).
+//! Asks the user a question of the model, as a form with one field (ELIC-1, ELIC-2).
 
 use crate::peer::{Peer, PeerError};
 use agent_client_protocol_schema::v1::{
@@ -10,72 +10,74 @@ use agent_client_protocol_schema::v1::{
 use serde::Deserialize;
 use serde_json::{Map, Value};
 use std::sync::Arc;
-use turnery_agent::{Question, Reply, Wanted};
+use turnery_agent::{AnswerKind, UserAnswer, UserQuestion};
 use turnery_tools::visible;
 
-/// The one field of the form.
-const FIELD: &str = "answer";
+/// Name of the form's only field.
+const ANSWER_FIELD: &str = "answer";
 
-/// Read by hand, so that an action nobody knows is told apart (ELIC-4).
+/// Response to `elicitation/create`. Not the schema's type, which rejects unknown actions (ELIC-4).
 #[derive(Deserialize)]
-pub(crate) struct Answered {
+pub(crate) struct ElicitationResponse {
     action: String,
     #[serde(default)]
     content: Option<Map<String, Value>>,
 }
 
-/// Ask, and wait as long as it takes. Dropping the future takes the question back.
-pub(crate) async fn ask(peer: &Arc<Peer>, question: Question) -> Reply {
-    let request = to_wire(question);
+/// Asks the question and waits without a time limit. Dropping the future cancels the request.
+pub(crate) async fn ask_question(peer: &Arc<Peer>, question: UserQuestion) -> UserAnswer {
+    let request = encode_question(question);
     let answer = peer
         .request(CLIENT_METHOD_NAMES.elicitation_create, &request)
         .await;
-    from_wire(answer)
+    parse_answer(answer)
 }
 
-fn to_wire(question: Question) -> CreateElicitationRequest {
+fn encode_question(question: UserQuestion) -> CreateElicitationRequest {
     let scope = ElicitationSessionScope::new(question.session_id.to_string())
         .tool_call_id(ToolCallId::new(question.call_id.to_string()));
     let field = match question.answer {
-        Wanted::One(choices) => {
+        AnswerKind::One(choices) => {
             ElicitationPropertySchema::String(StringPropertySchema::new().enum_values(choices))
         }
-        Wanted::Some(choices) => {
+        AnswerKind::Some(choices) => {
             ElicitationPropertySchema::Array(MultiSelectPropertySchema::new(choices))
         }
-        Wanted::Text => ElicitationPropertySchema::String(StringPropertySchema::new()),
-        Wanted::Number => ElicitationPropertySchema::Number(NumberPropertySchema::new()),
-        Wanted::Boolean => ElicitationPropertySchema::Boolean(BooleanPropertySchema::new()),
+        AnswerKind::Text => ElicitationPropertySchema::String(StringPropertySchema::new()),
+        AnswerKind::Number => ElicitationPropertySchema::Number(NumberPropertySchema::new()),
+        AnswerKind::Boolean => ElicitationPropertySchema::Boolean(BooleanPropertySchema::new()),
     };
-    let schema = ElicitationSchema::new().property(FIELD, field, true);
+    let schema = ElicitationSchema::new().property(ANSWER_FIELD, field, true);
     let form = ElicitationFormMode::new(ElicitationScope::Session(scope), schema);
     CreateElicitationRequest::new(ElicitationMode::Form(form), visible(&question.text))
 }
 
-/// Whether the person agrees to open what they were sent to (ELIC-4).
-pub(crate) fn is_accepted(answer: Result<Answered, PeerError>) -> bool {
+/// Returns true if the user agreed to open the page (ELIC-4).
+pub(crate) fn is_accepted(answer: Result<ElicitationResponse, PeerError>) -> bool {
     match answer {
         Ok(answered) => answered.action == "accept",
         Err(error) => {
-            tracing::debug!("nobody was sent to a page: {error}");
+            tracing::debug!("the client did not open the key page: {error}");
             false
         }
     }
 }
 
-/// Only an `accept` with the field in it is an answer.
-fn from_wire(answer: Result<Answered, PeerError>) -> Reply {
+/// Parses the response. Only an `accept` that contains the field is an answer.
+fn parse_answer(answer: Result<ElicitationResponse, PeerError>) -> UserAnswer {
     let answered = match answer {
         Ok(answered) => answered,
-        Err(error) if error.is_cancelled() => return Reply::Cancelled,
-        Err(error) => return Reply::NoAnswer(error.to_string()),
+        Err(error) if error.is_cancelled() => return UserAnswer::Cancelled,
+        Err(error) => return UserAnswer::NoAnswer(error.to_string()),
     };
-    let field = answered.content.and_then(|mut all| all.remove(FIELD));
+    let field = answered
+        .content
+        .and_then(|mut all| all.remove(ANSWER_FIELD));
     match (answered.action.as_str(), field) {
-        ("accept", Some(value)) => Reply::Given(value),
-        ("accept", None) => Reply::NoAnswer("the form came back empty".to_owned()),
-        ("decline", _) => Reply::Declined,
-        ("cancel", _) => Reply::Cancelled,
-        (other, _) => Reply::NoAnswer(format!("the client answered {other:?}")),
+        ("accept", Some(value)) => UserAnswer::Given(value),
+        ("accept", None) => UserAnswer::NoAnswer("the form was empty".to_owned()),
+        ("decline", _) => UserAnswer::Declined,
+        ("cancel", _) => UserAnswer::Cancelled,
+        (other, _) => UserAnswer::NoAnswer(format!("the client answered {other:?}")),
     }
 }

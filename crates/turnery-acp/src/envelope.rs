@@ -1,28 +1,28 @@
-//! Envelope: what a line of input is, before anybody looks at its parameters.
+//! Classifies a line of input as request, notification, response or malformed, without reading its parameters.
 
-use crate::fault::{INVALID_REQUEST, PARSE};
+use crate::rpc_error::{INVALID_REQUEST, PARSE_ERROR};
 use agent_client_protocol_schema::v1;
 use serde::{Deserialize, Deserializer, de::IgnoredAny};
 use serde_json::value::RawValue;
 
-/// A line, classified (RPC-1 to RPC-8).
+/// Classified line (RPC-1 to RPC-8).
 #[derive(Debug)]
 pub(crate) enum Envelope<'a> {
-    /// Wants exactly one answer.
-    Request(Request<'a>),
-    /// Wants none, ever (RPC-5).
+    /// Gets exactly one response.
+    Request(IncomingRequest<'a>),
+    /// Never gets a response (RPC-5).
     Notification {
         method: String,
         params: Option<&'a RawValue>,
     },
-    /// Answers one of our requests.
+    /// Response to one of the agent's requests.
     Response {
         id: RequestId,
-        reply: Result<&'a RawValue, &'a RawValue>,
+        result: Result<&'a RawValue, &'a RawValue>,
     },
-    /// Garbage in the shape of a response or of a notification: dropped without a word (RPC-5, RPC-7).
-    Dropped,
-    /// To be answered with an error. `id` is the text of the id, `null` when it cannot be known.
+    /// Malformed response or notification: dropped without a response (RPC-5, RPC-7).
+    Ignored,
+    /// Gets an error response. `id` is the text of the id, `null` if unknown.
     Malformed {
         id: &'a str,
         code: i32,
@@ -30,18 +30,18 @@ pub(crate) enum Envelope<'a> {
     },
 }
 
-/// A request.
+/// Incoming request.
 #[derive(Debug)]
-pub(crate) struct Request<'a> {
-    /// The id byte for byte as it came (RPC-2).
+pub(crate) struct IncomingRequest<'a> {
+    /// Id byte for byte as received (RPC-2).
     pub(crate) raw_id: &'a str,
-    /// The id for comparing.
+    /// Id for comparison.
     pub(crate) id: RequestId,
     pub(crate) method: String,
     pub(crate) params: Option<&'a RawValue>,
 }
 
-/// A request id: int64, string or null (RPC-3).
+/// Request id: int64, string or null (RPC-3).
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub(crate) enum RequestId {
     Null,
@@ -50,8 +50,8 @@ pub(crate) enum RequestId {
 }
 
 impl RequestId {
-    /// The id that this JSON text stands for.
-    pub(crate) fn of(raw: &str) -> Option<Self> {
+    /// Parses the JSON text of an id.
+    pub(crate) fn parse(raw: &str) -> Option<Self> {
         match raw.as_bytes().first()? {
             b'n' => Some(Self::Null),
             b'"' => serde_json::from_str(raw).ok().map(Self::Text),
@@ -70,9 +70,9 @@ impl From<&RequestId> for v1::RequestId {
     }
 }
 
-/// All members that any message has. `null` is told from absent.
+/// All members that any message has. Distinguishes `null` from absent.
 #[derive(Deserialize)]
-struct Members<'a> {
+struct MessageMembers<'a> {
     #[serde(borrow, default, deserialize_with = "present")]
     jsonrpc: Option<&'a RawValue>,
     #[serde(borrow, default, deserialize_with = "present")]
@@ -91,7 +91,7 @@ fn present<'de, D: Deserializer<'de>>(value: D) -> Result<Option<&'de RawValue>,
     <&RawValue>::deserialize(value).map(Some)
 }
 
-fn invalid<'a>(id: &'a str, details: &str) -> Envelope<'a> {
+fn invalid_request<'a>(id: &'a str, details: &str) -> Envelope<'a> {
     Envelope::Malformed {
         id,
         code: INVALID_REQUEST,
@@ -99,11 +99,11 @@ fn invalid<'a>(id: &'a str, details: &str) -> Envelope<'a> {
     }
 }
 
-/// Classify a line. It is not blank.
-pub(crate) fn classify(line: &[u8]) -> Envelope<'_> {
+/// Classifies a line. The line must not be blank.
+pub(crate) fn classify_line(line: &[u8]) -> Envelope<'_> {
     let unreadable = |details| Envelope::Malformed {
         id: "null",
-        code: PARSE,
+        code: PARSE_ERROR,
         details,
     };
     let text = match std::str::from_utf8(line) {
@@ -111,40 +111,39 @@ pub(crate) fn classify(line: &[u8]) -> Envelope<'_> {
         Err(error) => return unreadable(format!("The line is not UTF-8: {error}.")),
     };
     let parsed = if text.starts_with('{') {
-        serde_json::from_str::<Members<'_>>(text)
+        serde_json::from_str::<MessageMembers<'_>>(text)
     } else {
         return match serde_json::from_str::<IgnoredAny>(text) {
             Ok(_) if text.starts_with('[') => {
-                invalid("null", "ACP has no batches: send one message a line.")
+                invalid_request("null", "ACP has no batches: send one message per line.")
             }
-            Ok(_) => invalid("null", "A message is a JSON object."),
+            Ok(_) => invalid_request("null", "A message is a JSON object."),
             Err(error) => unreadable(format!("The line is not JSON: {error}.")),
         };
     };
     match parsed {
         Ok(members) => members.classify(),
         Err(error) => match serde_json::from_str::<IgnoredAny>(text) {
-            Ok(_) => invalid("null", &format!("The message is malformed: {error}.")),
+            Ok(_) => invalid_request("null", &format!("The message is malformed: {error}.")),
             Err(error) => unreadable(format!("The line is not JSON: {error}.")),
         },
     }
 }
 
-impl<'a> Members<'a> {
-    /// A `method` that is a string and no `id`: that is a notification, and whatever else is wrong with
-    /// it, it gets no answer. So says JSON-RPC (RPC-5), and an error without an id would be of no use to
-    /// anybody. What has an `id` too, or is none of the sorts of messages, gets its error (RPC-7); under
-    /// its id, if all that it lacks is its `jsonrpc`.
+impl<'a> MessageMembers<'a> {
+    /// Classifies the message by its members. A string `method` without `id` is a notification and never gets
+    /// a response, whatever else is wrong with it (RPC-5). Anything else that is malformed gets an error
+    /// (RPC-7), under its id if only its `jsonrpc` is missing.
     fn classify(self) -> Envelope<'a> {
-        let id = self.id.map(|raw| (raw.get(), RequestId::of(raw.get())));
+        let id = self.id.map(|raw| (raw.get(), RequestId::parse(raw.get())));
         let Some(method) = self.method else {
-            return self.response(id.and_then(|(_, id)| id));
+            return self.classify_response(id.and_then(|(_, id)| id));
         };
         let Ok(method) = serde_json::from_str::<String>(method.get()) else {
-            return invalid("null", "method must be a string.");
+            return invalid_request("null", "method must be a string.");
         };
         if self.result.is_some() || self.error.is_some() {
-            return invalid(
+            return invalid_request(
                 "null",
                 "A message has either a method, or a result or an error.",
             );
@@ -161,19 +160,19 @@ impl<'a> Members<'a> {
                     params: self.params,
                 };
             }
-            None => return Envelope::Dropped,
+            None => return Envelope::Ignored,
             Some((_, None)) => {
-                return invalid("null", "An id is a 64-bit integer, a string, or null.");
+                return invalid_request("null", "An id is a 64-bit integer, a string, or null.");
             }
             Some((raw, Some(id))) => (raw, id),
         };
         if !is_structured {
-            return invalid("null", "params must be an object.");
+            return invalid_request("null", "params must be an object.");
         }
         if !is_versioned {
-            return invalid(raw_id, "Every message has the member \"jsonrpc\":\"2.0\".");
+            return invalid_request(raw_id, "Every message has the member \"jsonrpc\":\"2.0\".");
         }
-        Envelope::Request(Request {
+        Envelope::Request(IncomingRequest {
             raw_id,
             id,
             method,
@@ -181,22 +180,22 @@ impl<'a> Members<'a> {
         })
     }
 
-    /// An `error` of `null` beside a result counts as absent: some clients write both.
-    fn response(self, id: Option<RequestId>) -> Envelope<'a> {
+    /// Classifies a response. An `error` of `null` beside a result counts as absent: some clients write both.
+    fn classify_response(self, id: Option<RequestId>) -> Envelope<'a> {
         let error = self.error.filter(|raw| raw.get() != "null");
         match (id, self.result, error) {
             (Some(id), Some(result), None) => Envelope::Response {
                 id,
-                reply: Ok(result),
+                result: Ok(result),
             },
             (Some(id), None, Some(error)) => Envelope::Response {
                 id,
-                reply: Err(error),
+                result: Err(error),
             },
             (_, None, None) if self.error.is_none() => {
-                invalid("null", "A message has a method, a result, or an error.")
+                invalid_request("null", "A message has a method, a result, or an error.")
             }
-            _ => Envelope::Dropped,
+            _ => Envelope::Ignored,
         }
     }
 }

@@ -1,10 +1,10 @@
-//! Key page: sends a person to a page of the host's to give a missing key (ELIC-6 to ELIC-8). The protocol
-//! sees where the page is, and whether it is done; never what is typed there.
+//! Sends the user to a page of the host to enter a missing key (ELIC-6 to ELIC-8). The protocol carries only
+//! the page's URL and its completion, never the key.
 
 use crate::{
     elicitation::is_accepted,
-    peer::{Peer, json_line},
-    serve::send,
+    peer::{Peer, encode_line},
+    serve::send_line,
 };
 use agent_client_protocol_schema::v1::{
     CLIENT_METHOD_NAMES, CompleteElicitationNotification, CreateElicitationRequest, ElicitationId,
@@ -13,14 +13,15 @@ use agent_client_protocol_schema::v1::{
 use futures_util::future::BoxFuture;
 use serde::Serialize;
 use std::{fmt, pin::pin, sync::Arc};
-use turnery_models::MissingKey;
+use turnery_models::MissingKeyError;
 
-/// A page that is open for one key.
+/// Page open for one key.
 pub struct KeyPage {
-    /// Where it is: an address that nobody can guess, and that holds no secret but that.
+    /// URL of the page: unguessable, and without any other secret.
     pub url: String,
-    /// True once the key is kept, false when nobody gave a good one in time. Dropping it closes the page.
-    pub given: BoxFuture<'static, bool>,
+    /// Resolves to true once the key is stored, false if no valid key was entered in time. Dropping the future
+    /// closes the page.
+    pub key_stored: BoxFuture<'static, bool>,
 }
 
 impl fmt::Debug for KeyPage {
@@ -29,23 +30,23 @@ impl fmt::Debug for KeyPage {
     }
 }
 
-/// Opens a page for the key of the provider of that name, or says why not.
-pub type KeyPages = Arc<dyn Fn(&str) -> Result<KeyPage, String> + Send + Sync>;
+/// Opens a page for the key of the named provider.
+pub type KeyPageOpener = Arc<dyn Fn(&str) -> Result<KeyPage, String> + Send + Sync>;
 
 #[derive(Serialize)]
-struct Notification {
+struct ElicitationComplete {
     jsonrpc: &'static str,
     method: &'static str,
     params: CompleteElicitationNotification,
 }
 
-/// Ask for the key, and wait until it is kept, or will not be: the person said no, the client went, or
-/// the page has closed. Dropping the future takes the question back, and closes the page.
-pub(crate) async fn ask(
+/// Asks for the key and waits until it is stored, the user declines, the client disconnects or the page
+/// closes. Dropping the future cancels the request and closes the page.
+pub(crate) async fn request_key(
     peer: &Arc<Peer>,
-    pages: &KeyPages,
+    pages: &KeyPageOpener,
     scope: impl Into<ElicitationScope>,
-    missing: &MissingKey,
+    missing: &MissingKeyError,
 ) {
     let page = match pages(&missing.provider) {
         Ok(page) => page,
@@ -56,35 +57,36 @@ pub(crate) async fn ask(
     };
     let id = ElicitationId::new(turnery_store::new_uuid().to_string());
     let mode = ElicitationUrlMode::new(scope, id.clone(), page.url);
-    let request = CreateElicitationRequest::new(ElicitationMode::Url(mode), message(missing));
-    let mut given = page.given;
-    let mut asked = pin!(peer.request(CLIENT_METHOD_NAMES.elicitation_create, &request));
-    // Whoever has the page open need not wait for the client to say so.
+    let request =
+        CreateElicitationRequest::new(ElicitationMode::Url(mode), elicitation_message(missing));
+    let mut given = page.key_stored;
+    let mut response = pin!(peer.request(CLIENT_METHOD_NAMES.elicitation_create, &request));
+    // The key may arrive before the client reports that the user accepted.
     let is_given = tokio::select! {
         biased;
         is_given = &mut given => is_given,
-        answer = &mut asked => is_accepted(answer) && tokio::select! {
+        answer = &mut response => is_accepted(answer) && tokio::select! {
             biased;
             is_given = &mut given => is_given,
-            () = peer.gone() => false,
+            () = peer.disconnected() => false,
         },
     };
     drop(given);
-    if is_given && let Ok(line) = json_line(&completed(id)) {
-        send(peer.out(), line).await;
+    if is_given && let Ok(line) = encode_line(&completion_notification(id)) {
+        send_line(peer.out(), line).await;
     }
 }
 
-fn message(missing: &MissingKey) -> String {
+fn elicitation_message(missing: &MissingKeyError) -> String {
     format!(
-        "There is no key for {}. Type it on a page of the machine that turnery runs on: it goes to the \
-         provider, is kept for you alone, and is shown to no model.",
+        "There is no key for {}. Enter it on a page of the machine that turnery runs on: it is sent to the \
+         provider, stored for you alone, and shown to no model.",
         missing.provider
     )
 }
 
-fn completed(id: ElicitationId) -> Notification {
-    Notification {
+fn completion_notification(id: ElicitationId) -> ElicitationComplete {
+    ElicitationComplete {
         jsonrpc: "2.0",
         method: CLIENT_METHOD_NAMES.elicitation_complete,
         params: CompleteElicitationNotification::new(id),

@@ -1,56 +1,56 @@
-//! ACP: JSON-RPC over stdio, and the translation between the wire and the agent. The only crate that knows both.
+//! Serves the Agent Client Protocol (ACP): JSON-RPC over stdio, translated to and from the agent.
 //!
-//! A line comes in: [`reader`] cuts it, [`envelope`] classifies it, [`dispatch`] finds its method in
-//! the table of [`methods`], and [`serve()`] polls the handler once before it looks at the next line.
-//! What goes out, answers, updates and questions alike, goes through the one queue of [`writer`].
+//! Incoming lines are split by [`reader`], classified by [`envelope`] and routed by [`dispatch`] through the
+//! method table in [`methods`]. [`serve()`] polls each handler once before it reads the next line. Everything
+//! outgoing (responses, updates and requests to the client) goes through the single queue of [`writer`].
 
-mod barrier;
-mod bounds;
-mod calls;
+mod acp_version;
 mod commands;
+mod config_options;
 mod connection;
-mod content;
-mod dialect;
 mod dispatch;
+mod editor_files;
 mod elicitation;
+mod encoder;
 mod envelope;
-mod fault;
-mod files;
 mod key_page;
+mod limits;
 mod login;
+mod mcp_servers;
 mod methods;
-mod news;
-mod options;
+mod notices;
 mod outbox;
+mod output_preview;
 mod peer;
 mod permission;
-mod preview;
+mod prompt_barrier;
+mod prompt_content;
 mod prompt_usage;
-mod quiet_time;
 mod quirks;
 mod reader;
+mod response_usage;
+mod rpc_error;
 mod serve;
-mod servers;
-mod shown;
-mod spent;
+mod session_cost;
+mod stall_timer;
 pub mod stdio;
-mod stop;
+mod stop_reason;
 mod terminals;
-mod till;
-mod translate;
-mod update;
+mod tool_call_view;
+mod tool_calls;
+mod update_writer;
 mod v2;
 #[cfg(feature = "witness")]
 pub mod witness;
 mod writer;
 
 pub use agent_client_protocol_schema::v1::StopReason;
-pub use bounds::LINE_LIMIT;
-pub use key_page::{KeyPage, KeyPages};
+pub use key_page::{KeyPage, KeyPageOpener};
+pub use limits::LINE_LIMIT;
 pub use login::Login;
 pub use serve::{ExitReason, ServeOptions, serve};
 pub use stdio::{Input, Output, Stdio};
-pub use stop::stop_reason;
+pub use stop_reason::stop_reason;
 
 #[cfg(test)]
 mod tests;

@@ -1,39 +1,39 @@
-//! Login: how a person gives the agent a key. The key itself never passes the protocol: it is typed in a
-//! terminal, or on a page that the host serves (AUTH-9, ELIC-3).
+//! Offers the ways to log in. Keys never pass through the protocol: they are entered in a terminal or on a
+//! page served by the host (AUTH-9, ELIC-3).
 
-use crate::key_page::KeyPages;
+use crate::key_page::KeyPageOpener;
 use agent_client_protocol_schema::v1::{
     AuthMethod, AuthMethodAgent, AuthMethodTerminal, ClientCapabilities, Meta,
 };
 use serde_json::json;
 use std::{collections::BTreeMap, fmt, path::PathBuf, sync::Arc};
 
-/// The login that needs nothing: editors and the registry want to see at least one (AUTH-3, AUTH-11).
-pub(crate) const NONE: &str = "none";
+/// Login method that needs nothing; editors and the registry expect at least one method (AUTH-3, AUTH-11).
+pub(crate) const NO_LOGIN_METHOD: &str = "none";
 
-/// The login in a terminal.
-pub(crate) const TERMINAL: &str = "login";
+/// Login method in a terminal.
+pub(crate) const TERMINAL_METHOD: &str = "login";
 
-/// The login on a page of the host's.
-pub(crate) const PAGE: &str = "page";
+/// Login method on a page of the host.
+pub(crate) const KEY_PAGE_METHOD: &str = "page";
 
-/// What clients with a dialect of their own say, and want to hear, of a login in a terminal (G-27).
-const DIALECT: &str = "terminal-auth";
+/// Key in `_meta` under which some clients declare, and expect, a login in a terminal (G-27).
+const TERMINAL_AUTH_KEY: &str = "terminal-auth";
 
-/// What the serving process knows of logging in.
+/// Login options of the host process.
 #[derive(Clone)]
 pub struct Login {
-    /// The program, for clients that want the whole command.
+    /// Program for clients that need the whole command.
     pub program: PathBuf,
-    /// The arguments of a flow that logs in and ends. They work behind those that the client started us
-    /// with, and instead of them.
+    /// Arguments of the login command, which logs in and exits. They work both appended to the arguments the
+    /// client started the agent with and in their place.
     pub args: Vec<String>,
-    /// What has to stand in its environment.
+    /// Environment variables of the login command.
     pub env: BTreeMap<String, String>,
-    /// Forgets all keys that such a flow has kept, or says why not.
-    pub forget: Arc<dyn Fn() -> Result<(), String> + Send + Sync>,
-    /// Opens a page on which a person can give a key, where the host has a way to.
-    pub pages: Option<KeyPages>,
+    /// Deletes all keys stored by a login; returns an error message on failure.
+    pub forget_keys: Arc<dyn Fn() -> Result<(), String> + Send + Sync>,
+    /// Opens a page for entering a key, if the host can serve one.
+    pub key_page_opener: Option<KeyPageOpener>,
 }
 
 impl fmt::Debug for Login {
@@ -45,67 +45,72 @@ impl fmt::Debug for Login {
     }
 }
 
-/// What a client can do for a login. All that it did not say is no.
+/// Login features the client declared. Undeclared features are off.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(crate) struct LogsIn {
-    /// It runs methods of the type `terminal` (AUTH-2).
+pub(crate) struct LoginFeatures {
+    /// Runs methods of type `terminal` (AUTH-2).
     pub(crate) terminal: bool,
-    /// It runs what stands in `_meta` of a method.
-    pub(crate) dialect: bool,
-    /// It shows a person an address to open (ELIC-1).
+    /// Runs the command in the `_meta` of a method.
+    pub(crate) terminal_meta: bool,
+    /// Shows the user a URL to open (ELIC-1).
     pub(crate) url: bool,
 }
 
-impl From<&ClientCapabilities> for LogsIn {
+impl From<&ClientCapabilities> for LoginFeatures {
     fn from(said: &ClientCapabilities) -> Self {
-        let dialect = said.meta.as_ref().and_then(|meta| meta.get(DIALECT));
+        let dialect = said
+            .meta
+            .as_ref()
+            .and_then(|meta| meta.get(TERMINAL_AUTH_KEY));
         Self {
             terminal: said.auth.terminal,
-            dialect: dialect.is_some_and(|value| value == true),
+            terminal_meta: dialect.is_some_and(|value| value == true),
             url: said.elicitation.as_ref().is_some_and(|it| it.url.is_some()),
         }
     }
 }
 
-/// What is offered to such a client.
-pub(crate) fn methods(login: Option<&Login>, client: LogsIn) -> Vec<AuthMethod> {
-    let none = AuthMethodAgent::new(NONE, "Keys that are there already").description(
+/// Returns the login methods for a client with these features.
+pub(crate) fn auth_methods(login: Option<&Login>, client: LoginFeatures) -> Vec<AuthMethod> {
+    let none = AuthMethodAgent::new(NO_LOGIN_METHOD, "Existing keys").description(
         "From the environment, the configuration or turnery login; without any the offline model answers"
             .to_owned(),
     );
     let mut methods = vec![AuthMethod::Agent(none)];
     let Some(login) = login else { return methods };
     let name = "Log in with a key";
-    let description = "Choose a provider and type its key, in a terminal".to_owned();
-    let meta = client.dialect.then(|| whole_command(login, name));
+    let description = "Choose a provider and enter its key in a terminal".to_owned();
+    let meta = client.terminal_meta.then(|| command_meta(login, name));
     if client.terminal {
-        let method = AuthMethodTerminal::new(TERMINAL, name)
+        let method = AuthMethodTerminal::new(TERMINAL_METHOD, name)
             .description(description)
             .args(login.args.clone())
             .env(login.env.clone().into_iter().collect())
             .meta(meta);
         methods.push(AuthMethod::Terminal(method));
     } else if meta.is_some() {
-        let method = AuthMethodAgent::new(TERMINAL, name)
+        let method = AuthMethodAgent::new(TERMINAL_METHOD, name)
             .description(description)
             .meta(meta);
         methods.push(AuthMethod::Agent(method));
     }
-    if client.url && login.pages.is_some() {
-        let method = AuthMethodAgent::new(PAGE, "Type the missing key in the browser").description(
-            "On a page of the machine that turnery runs on, which nobody else can open".to_owned(),
-        );
+    if client.url && login.key_page_opener.is_some() {
+        let method = AuthMethodAgent::new(KEY_PAGE_METHOD, "Enter the missing key in the browser")
+            .description(
+                "On a page served on the machine that turnery runs on; nobody else can open it"
+                    .to_owned(),
+            );
         methods.push(AuthMethod::Agent(method));
     }
     methods
 }
 
-fn whole_command(login: &Login, label: &str) -> Meta {
+fn command_meta(login: &Login, label: &str) -> Meta {
     let command = json!({
         "label": label,
         "command": login.program,
         "args": login.args,
         "env": login.env,
     });
-    Meta::from_iter([(DIALECT.to_owned(), command)])
+    Meta::from_iter([(TERMINAL_AUTH_KEY.to_owned(), command)])
 }

@@ -1,38 +1,38 @@
-//! Outbox: turns what happens in a session into `session/update` lines, in order, into the one write queue.
+//! Encodes the events of a session as `session/update` lines and sends them, in order, to the write queue.
 
 use crate::{
-    barrier::Barrier,
-    bounds::LARGE_BATCH,
-    dialect::Encoder,
-    update::UpdateWriter,
-    writer::{Out, Sender},
+    acp_version::Encoder,
+    limits::LARGE_BATCH_THRESHOLD,
+    prompt_barrier::PromptBarrier,
+    update_writer::UpdateWriter,
+    writer::{WriteItem, WriteSender},
 };
 use agent_client_protocol_schema::v1::{SessionInfoUpdate, SessionUpdate};
 use futures_util::future::BoxFuture;
 use std::task::{Context, Poll, ready};
 use tokio_util::sync::{CancellationToken, DropGuard, PollSender};
-use turnery_agent::{Item, Outbox};
+use turnery_agent::{Outbox, OutboxItem};
 use turnery_engine::{EventKind, SessionId, Timestamp};
 use turnery_tools::visible_line;
 
-/// The outbox of one session.
+/// Outbox of one session.
 pub(crate) struct WireOutbox {
-    queue: PollSender<Out>,
-    /// What must have happened before anything is let through: the request that opens the session
-    /// is answered (SESS-7), the prompt before this one is answered.
+    queue: PollSender<WriteItem>,
+    /// Condition for sending anything: the response to the request that opens the session is queued (SESS-7),
+    /// or the response to the previous prompt.
     gate: Option<BoxFuture<'static, ()>>,
-    barrier: Barrier,
+    barrier: PromptBarrier,
     writer: UpdateWriter,
     encoder: Encoder,
 }
 
 impl WireOutbox {
-    /// The outbox is shut until `gate` fires: the answer to the request that opens the session is
-    /// then in the queue. Without a gate it is open at once, for a replay (LOAD-1).
+    /// Creates an outbox that is closed until `gate` fires, which is when the response to the request that
+    /// opens the session is in the queue. Without a gate it is open at once, for a replay (LOAD-1).
     pub(crate) fn new(
         id: &SessionId,
-        queue: Sender,
-        barrier: Barrier,
+        queue: WriteSender,
+        barrier: PromptBarrier,
         encoder: Encoder,
         gate: Option<CancellationToken>,
     ) -> Self {
@@ -47,8 +47,8 @@ impl WireOutbox {
 }
 
 impl WireOutbox {
-    /// Shut until the guard is gone, whatever else is waited for.
-    fn wait_for_it(&mut self) -> DropGuard {
+    /// Closes the outbox until the returned guard is dropped, in addition to any current gate.
+    fn hold_until_written(&mut self) -> DropGuard {
         let written = CancellationToken::new();
         let before = self.gate.take();
         let wait = written.clone().cancelled_owned();
@@ -68,31 +68,31 @@ impl Outbox for WireOutbox {
             ready!(gate.as_mut().poll(cx));
             self.gate = None;
         }
-        // A closed queue takes everything and keeps nothing.
+        // A closed queue accepts and discards everything.
         self.queue.poll_reserve(cx).map(|_| ())
     }
 
     fn follows(&self) -> bool {
-        self.encoder.follows()
+        self.encoder.reports_prompt_end()
     }
 
-    fn push(&mut self, item: Item<'_>) {
-        if let Item::Live(event) = item
+    fn push(&mut self, item: OutboxItem<'_>) {
+        if let OutboxItem::Live(event) = item
             && matches!(event.kind, EventKind::LoopStart { .. })
         {
-            self.gate = Some(Box::pin(self.barrier.pass()));
+            self.gate = Some(Box::pin(self.barrier.wait_for_responses()));
         }
-        self.encoder.push(item, &mut self.writer);
+        self.encoder.encode(item, &mut self.writer);
         if !self.writer.lines.is_empty() {
             let lines = std::mem::take(&mut self.writer.lines);
-            let out = if lines.len() > LARGE_BATCH {
-                Out::Large(lines, self.wait_for_it())
+            let out = if lines.len() > LARGE_BATCH_THRESHOLD {
+                WriteItem::Large(lines, self.hold_until_written())
             } else {
-                Out::Lines(lines)
+                WriteItem::Lines(lines)
             };
             let _ = self.queue.send_item(out);
         } else {
-            // An update that writes nothing must not keep a place in the one queue of all sessions.
+            // An event without updates must not keep a permit of the queue that all sessions share.
             self.release_room();
         }
     }
@@ -102,16 +102,16 @@ impl Outbox for WireOutbox {
     }
 }
 
-/// The session has a new title, or was active.
-pub(crate) fn info(title: Option<&str>, updated_at: Timestamp) -> SessionUpdate {
-    let mut info = SessionInfoUpdate::new().updated_at(rfc3339(updated_at));
+/// Encodes a new title, or the time of the last activity.
+pub(crate) fn encode_session_info(title: Option<&str>, updated_at: Timestamp) -> SessionUpdate {
+    let mut info = SessionInfoUpdate::new().updated_at(format_rfc3339(updated_at));
     if let Some(title) = title {
         info = info.title(visible_line(title).into_owned());
     }
     SessionUpdate::SessionInfoUpdate(info)
 }
 
-/// A time as the wire wants it (LIST-6).
-pub(crate) fn rfc3339(at: Timestamp) -> String {
+/// Formats a time as RFC 3339 with milliseconds (LIST-6).
+pub(crate) fn format_rfc3339(at: Timestamp) -> String {
     at.to_rfc3339_opts(chrono::SecondsFormat::Millis, true)
 }

@@ -1,7 +1,8 @@
-//! Peer: our requests to the client. Own ids, one table of what is open, nothing that a reply can break.
+//! Sends requests to the client and matches its responses by id.
 
 use crate::{
-    bounds::ASKS_OPEN, envelope::RequestId, fault::CANCELLED, writer::Out, writer::Sender,
+    envelope::RequestId, limits::MAX_CLIENT_REQUESTS, rpc_error::REQUEST_CANCELLED,
+    writer::WriteItem, writer::WriteSender,
 };
 use serde::{Deserialize, Serialize, de::DeserializeOwned};
 use serde_json::{Value, value::RawValue};
@@ -12,69 +13,69 @@ use std::{
 use tokio::sync::oneshot;
 use tokio_util::sync::CancellationToken;
 
-/// How much of a client's `data.details` is repeated. Unit: bytes.
-const LONGEST_DETAILS: usize = 600;
+/// Length to which a client's `data.details` is cut. Unit: bytes.
+const DETAILS_LIMIT: usize = 600;
 
-/// The other end of the connection, as something that can be asked.
+/// The client as the receiver of the agent's requests.
 pub(crate) struct Peer {
-    out: Sender,
-    open: Mutex<Open>,
-    gone: CancellationToken,
+    out: WriteSender,
+    pending: Mutex<PendingRequests>,
+    disconnected: CancellationToken,
 }
 
 #[derive(Default)]
-struct Open {
-    /// The id of the next request (RPC-16).
-    next: i64,
-    waiting: HashMap<i64, oneshot::Sender<Reply>>,
+struct PendingRequests {
+    /// Id of the last request; ids are never reused (RPC-16).
+    last_id: i64,
+    reply_senders: HashMap<i64, oneshot::Sender<PeerResult>>,
     closed: bool,
 }
 
-impl Open {
+impl PendingRequests {
     fn next_id(&mut self) -> i64 {
-        self.next += 1;
-        self.next
+        self.last_id += 1;
+        self.last_id
     }
 }
 
-type Reply = Result<Box<RawValue>, PeerError>;
+type PeerResult = Result<Box<RawValue>, PeerError>;
 
-/// Why a request to the client came to nothing.
+/// Error of a request sent to the client.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub(crate) enum PeerError {
-    /// The client answered with an error (RPC-15: whatever its code).
+    /// Error response of the client, with any code (RPC-15).
     #[error("the client answered with error {code}: {message}")]
-    Refused {
-        /// Its code.
+    ErrorResponse {
+        /// Error code.
         code: i64,
-        /// Its text, with the `details` of its data.
+        /// Error message, including the `details` of its data.
         message: String,
     },
-    /// The client's answer is not what the protocol says.
-    #[error("the client's answer makes no sense: {0}")]
-    Nonsense(String),
-    /// Nobody is there any more.
-    #[error("the client is gone")]
-    Gone,
-    /// Too much is open already.
-    #[error("{ASKS_OPEN} requests wait for the client's answer already")]
-    Full,
+    /// Response that does not follow the protocol.
+    #[error("the client sent an invalid response: {0}")]
+    InvalidResponse(String),
+    /// The client has disconnected.
+    #[error("the client has disconnected")]
+    Disconnected,
+    /// Too many requests are pending.
+    #[error("{MAX_CLIENT_REQUESTS} requests to the client are already pending")]
+    TooManyRequests,
 }
 
 impl PeerError {
-    /// Whether the client does not know the method.
+    /// Returns true if the client does not know the method.
     pub(crate) fn is_unknown_method(&self) -> bool {
-        matches!(self, Self::Refused { code: -32601, .. })
+        matches!(self, Self::ErrorResponse { code: -32601, .. })
     }
 
-    /// Whether the client says that the request was cancelled (CANCEL-6).
+    /// Returns true if the client reports that the request was cancelled (CANCEL-6).
     pub(crate) fn is_cancelled(&self) -> bool {
-        matches!(self, Self::Refused { code, .. } if *code == i64::from(CANCELLED))
+        matches!(self, Self::ErrorResponse { code, .. } if *code == i64::from(REQUEST_CANCELLED))
     }
 }
 
 #[derive(Serialize)]
-struct Call<'a, P> {
+struct OutgoingRequest<'a, P> {
     jsonrpc: &'static str,
     id: i64,
     method: &'a str,
@@ -92,14 +93,15 @@ struct ErrorBody {
 }
 
 impl ErrorBody {
-    /// What there is for a person: many clients say no more than "Internal error" in `message`.
-    fn text(self) -> String {
+    /// Returns the message with the details, since many clients put no more than "Internal error" in
+    /// `message`.
+    fn into_message(self) -> String {
         let details = self.data.get("details").and_then(Value::as_str);
         match details.map(str::trim).unwrap_or_default() {
             "" => self.message,
             details if self.message.contains(details) => self.message,
             details => {
-                let end = details.floor_char_boundary(LONGEST_DETAILS);
+                let end = details.floor_char_boundary(DETAILS_LIMIT);
                 let cut = if end < details.len() { "\u{2026}" } else { "" };
                 format!("{}: {}{cut}", self.message, &details[..end])
             }
@@ -108,97 +110,102 @@ impl ErrorBody {
 }
 
 impl Peer {
-    pub(crate) fn new(out: Sender) -> Arc<Self> {
+    pub(crate) fn new(out: WriteSender) -> Arc<Self> {
         Arc::new(Self {
             out,
-            open: Mutex::default(),
-            gone: CancellationToken::new(),
+            pending: Mutex::default(),
+            disconnected: CancellationToken::new(),
         })
     }
 
-    /// Where lines for the client go.
-    pub(crate) fn out(&self) -> &Sender {
+    /// Returns the queue for lines to the client.
+    pub(crate) fn out(&self) -> &WriteSender {
         &self.out
     }
 
-    fn open(&self) -> MutexGuard<'_, Open> {
-        self.open.lock().unwrap_or_else(PoisonError::into_inner)
+    fn lock_pending(&self) -> MutexGuard<'_, PendingRequests> {
+        self.pending.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Ask, and wait for the answer as long as it takes. Dropping the future takes the question
-    /// back with `$/cancel_request` (CANCEL-7).
+    /// Sends a request and waits for its response without a time limit. Dropping the future cancels the
+    /// request with `$/cancel_request` (CANCEL-7).
     pub(crate) async fn request<P: Serialize + Sync, R: DeserializeOwned>(
         self: &Arc<Self>,
         method: &'static str,
         params: &P,
     ) -> Result<R, PeerError> {
-        let answer = self.call(method, params).await?;
-        serde_json::from_str(answer.get()).map_err(|error| PeerError::Nonsense(error.to_string()))
+        let answer = self.request_raw(method, params).await?;
+        serde_json::from_str(answer.get())
+            .map_err(|error| PeerError::InvalidResponse(error.to_string()))
     }
 
-    /// Ask for something whose answer says nothing: `{}`, `null`, anything (FS-3).
-    pub(crate) async fn command<P: Serialize + Sync>(
+    /// Sends a request and ignores the result, which may be `{}`, `null` or anything else (FS-3).
+    pub(crate) async fn request_unit<P: Serialize + Sync>(
         self: &Arc<Self>,
         method: &'static str,
         params: &P,
     ) -> Result<(), PeerError> {
-        self.call(method, params).await.map(drop)
+        self.request_raw(method, params).await.map(drop)
     }
 
-    /// Ask for something and wait for nothing, not even for the client to listen: for what has to be
-    /// said last. Its answer is one to an unknown question, and means nothing.
-    pub(crate) fn tell<P: Serialize>(&self, method: &'static str, params: &P) {
-        let id = self.open().next_id();
-        let call = Call {
+    /// Sends a request without waiting for a response or for room in the queue. For cleanup; the response is
+    /// ignored like one with an unknown id.
+    pub(crate) fn request_detached<P: Serialize>(&self, method: &'static str, params: &P) {
+        let id = self.lock_pending().next_id();
+        let call = OutgoingRequest {
             jsonrpc: "2.0",
             id,
             method,
             params,
         };
-        if let Ok(line) = json_line(&call) {
+        if let Ok(line) = encode_line(&call) {
             send_detached(&self.out, line);
         }
     }
 
-    async fn call<P: Serialize + Sync>(
+    async fn request_raw<P: Serialize + Sync>(
         self: &Arc<Self>,
         method: &'static str,
         params: &P,
-    ) -> Reply {
-        let room = self.out.reserve().await.map_err(|_| PeerError::Gone)?;
+    ) -> PeerResult {
+        let room = self
+            .out
+            .reserve()
+            .await
+            .map_err(|_| PeerError::Disconnected)?;
         let (sender, receiver) = oneshot::channel();
         let id = {
-            let mut open = self.open();
+            let mut open = self.lock_pending();
             if open.closed {
-                return Err(PeerError::Gone);
+                return Err(PeerError::Disconnected);
             }
-            if open.waiting.len() >= ASKS_OPEN {
-                return Err(PeerError::Full);
+            if open.reply_senders.len() >= MAX_CLIENT_REQUESTS {
+                return Err(PeerError::TooManyRequests);
             }
             let id = open.next_id();
-            open.waiting.insert(id, sender);
+            open.reply_senders.insert(id, sender);
             id
         };
-        let mut withdraw = Withdraw {
+        let mut cancel_on_drop = CancelOnDrop {
             peer: Arc::clone(self),
             id: Some(id),
         };
-        let line = json_line(&Call {
+        let line = encode_line(&OutgoingRequest {
             jsonrpc: "2.0",
             id,
             method,
             params,
         })?;
-        room.send(Out::Lines(line));
-        let reply = receiver.await.unwrap_or(Err(PeerError::Gone));
-        withdraw.id = None;
+        room.send(WriteItem::Lines(line));
+        let reply = receiver.await.unwrap_or(Err(PeerError::Disconnected));
+        cancel_on_drop.id = None;
         reply
     }
 
-    /// A reply has come. Unknown, late and repeated ones mean nothing (RPC-17).
-    pub(crate) fn answered(&self, id: &RequestId, reply: Result<&RawValue, &RawValue>) {
+    /// Passes a response to its request. Unknown, late and repeated ones are ignored (RPC-17).
+    pub(crate) fn handle_response(&self, id: &RequestId, reply: Result<&RawValue, &RawValue>) {
         let RequestId::Number(id) = id else { return };
-        let Some(waiting) = self.open().waiting.remove(id) else {
+        let Some(waiting) = self.lock_pending().reply_senders.remove(id) else {
             return;
         };
         let _ = waiting.send(match reply {
@@ -209,38 +216,38 @@ impl Peer {
                     message: error.get().to_owned(),
                     data: Value::Null,
                 });
-                Err(PeerError::Refused {
+                Err(PeerError::ErrorResponse {
                     code: body.code,
-                    message: body.text(),
+                    message: body.into_message(),
                 })
             }
         });
     }
 
-    /// No reply will ever come again: all who wait are told.
+    /// Fails all pending and future requests: no more responses can arrive.
     pub(crate) fn close(&self) {
-        let mut open = self.open();
+        let mut open = self.lock_pending();
         open.closed = true;
-        open.waiting.clear();
-        self.gone.cancel();
+        open.reply_senders.clear();
+        self.disconnected.cancel();
     }
 
-    /// Ready once nothing more will come from the client.
-    pub(crate) async fn gone(&self) {
-        self.gone.cancelled().await;
+    /// Waits until no more input can arrive from the client.
+    pub(crate) async fn disconnected(&self) {
+        self.disconnected.cancelled().await;
     }
 }
 
-/// Takes a request back that nobody waits for any more.
-struct Withdraw {
+/// Cancels a request when its future is dropped.
+struct CancelOnDrop {
     peer: Arc<Peer>,
     id: Option<i64>,
 }
 
-impl Drop for Withdraw {
+impl Drop for CancelOnDrop {
     fn drop(&mut self) {
         let Some(id) = self.id else { return };
-        if self.peer.open().waiting.remove(&id).is_none() {
+        if self.peer.lock_pending().reply_senders.remove(&id).is_none() {
             return;
         }
         let line = format!(
@@ -250,9 +257,10 @@ impl Drop for Withdraw {
     }
 }
 
-/// Send from where nothing can be awaited: at once if there is room, else as soon as there is.
-pub(crate) fn send_detached(out: &Sender, line: Vec<u8>) {
-    if let Err(tokio::sync::mpsc::error::TrySendError::Full(line)) = out.try_send(Out::Lines(line))
+/// Queues a line without waiting: at once if there is room, else from a spawned task.
+pub(crate) fn send_detached(out: &WriteSender, line: Vec<u8>) {
+    if let Err(tokio::sync::mpsc::error::TrySendError::Full(line)) =
+        out.try_send(WriteItem::Lines(line))
         && let Ok(runtime) = tokio::runtime::Handle::try_current()
     {
         let out = out.clone();
@@ -262,10 +270,10 @@ pub(crate) fn send_detached(out: &Sender, line: Vec<u8>) {
     }
 }
 
-/// A message as a line.
-pub(crate) fn json_line<T: Serialize>(message: &T) -> Result<Vec<u8>, PeerError> {
-    let mut line =
-        serde_json::to_vec(message).map_err(|error| PeerError::Nonsense(error.to_string()))?;
+/// Encodes a message as a line.
+pub(crate) fn encode_line<T: Serialize>(message: &T) -> Result<Vec<u8>, PeerError> {
+    let mut line = serde_json::to_vec(message)
+        .map_err(|error| PeerError::InvalidResponse(error.to_string()))?;
     line.push(b'\n');
     Ok(line)
 }

@@ -1,10 +1,10 @@
-//! Permission: asks the person at the client whether a call may run.
+//! Asks the user, through the client, whether a tool call may run.
 
 use crate::{
     elicitation,
-    key_page::{self, KeyPages},
+    key_page::{self, KeyPageOpener},
     peer::{Peer, PeerError},
-    shown,
+    tool_call_view,
 };
 use agent_client_protocol_schema::v1::{
     ElicitationSessionScope, PermissionOption, PermissionOptionKind, RequestPermissionRequest,
@@ -13,43 +13,46 @@ use agent_client_protocol_schema::v1::{
 use futures_util::future::BoxFuture;
 use serde::Deserialize;
 use std::sync::Arc;
-use turnery_agent::{Answer, Ask, AskOption, Client, OptionKind, Question};
+use turnery_agent::{
+    Client, PermissionAnswer, PermissionChoice, PermissionChoiceKind, PermissionRequest,
+    UserQuestion,
+};
 use turnery_engine::SessionId;
-use turnery_models::MissingKey;
+use turnery_models::MissingKeyError;
 use turnery_tools::visible_line;
 
-/// The person at the client.
-pub(crate) struct Person {
+/// Asks the user for permissions and answers through a v1 client.
+pub(crate) struct PermissionClientV1 {
     pub(crate) peer: Arc<Peer>,
-    /// Whether it shows forms (ELIC-1).
+    /// True if the client shows forms (ELIC-1).
     pub(crate) forms: bool,
-    /// Where to send it for a missing key, if it can be sent somewhere.
-    pub(crate) pages: Option<KeyPages>,
+    /// Opens a page for a missing key, if the client can open URLs.
+    pub(crate) key_page_opener: Option<KeyPageOpener>,
 }
 
-/// Read by hand, so that an outcome nobody knows is told apart and means no (PERM-3).
+/// Response to `session/request_permission`. Not the schema's type: an unknown outcome must mean no (PERM-3).
 #[derive(Deserialize)]
-pub(crate) struct Reply {
-    outcome: ReplyOutcome,
+pub(crate) struct PermissionResponse {
+    outcome: PermissionOutcome,
 }
 
 #[derive(Deserialize)]
 #[serde(rename_all = "camelCase")]
-struct ReplyOutcome {
+struct PermissionOutcome {
     outcome: String,
     #[serde(default)]
     option_id: Option<String>,
 }
 
-impl Client for Person {
-    fn ask(&self, ask: Ask) -> BoxFuture<'_, Answer> {
+impl Client for PermissionClientV1 {
+    fn ask(&self, ask: PermissionRequest) -> BoxFuture<'_, PermissionAnswer> {
         Box::pin(async move {
-            let question = to_wire(&ask);
+            let question = encode_request(&ask);
             let reply = self
                 .peer
                 .request("session/request_permission", &question)
                 .await;
-            from_wire(reply, &ask.options)
+            parse_response(reply, &ask.options)
         })
     }
 
@@ -57,38 +60,41 @@ impl Client for Person {
         self.forms
     }
 
-    fn question(&self, question: Question) -> BoxFuture<'_, turnery_agent::Reply> {
-        Box::pin(elicitation::ask(&self.peer, question))
+    fn question(&self, question: UserQuestion) -> BoxFuture<'_, turnery_agent::UserAnswer> {
+        Box::pin(elicitation::ask_question(&self.peer, question))
     }
 
-    fn wants_key(&self, session: SessionId, missing: MissingKey) -> BoxFuture<'_, ()> {
+    fn wants_key(&self, session: SessionId, missing: MissingKeyError) -> BoxFuture<'_, ()> {
         Box::pin(async move {
-            if let Some(pages) = &self.pages {
+            if let Some(pages) = &self.key_page_opener {
                 let scope = ElicitationSessionScope::new(session.to_string());
-                key_page::ask(&self.peer, pages, scope, &missing).await;
+                key_page::request_key(&self.peer, pages, scope, &missing).await;
             }
         })
     }
 }
 
-fn to_wire(ask: &Ask) -> RequestPermissionRequest {
+fn encode_request(ask: &PermissionRequest) -> RequestPermissionRequest {
     let fields = ToolCallUpdateFields::new()
-        .title(shown::title(&ask.detail.title, &ask.tool_name))
+        .title(tool_call_view::display_title(
+            &ask.detail.title,
+            &ask.tool_name,
+        ))
         .name(ask.tool_name.clone())
-        .kind(shown::kind(ask.detail.kind))
+        .kind(tool_call_view::encode_kind(ask.detail.kind))
         .status(ToolCallStatus::Pending)
-        .content(shown::artifacts(&ask.detail.artifacts))
-        .locations(shown::locations(&ask.detail.locations))
-        .raw_input(shown::raw(&ask.args));
+        .content(tool_call_view::encode_artifacts(&ask.detail.artifacts))
+        .locations(tool_call_view::encode_locations(&ask.detail.locations))
+        .raw_input(tool_call_view::raw_value(&ask.args));
     let options = ask
         .options
         .iter()
         .map(|option| {
             let kind = match option.kind {
-                OptionKind::AllowOnce => PermissionOptionKind::AllowOnce,
-                OptionKind::AllowAlways => PermissionOptionKind::AllowAlways,
-                OptionKind::RejectOnce => PermissionOptionKind::RejectOnce,
-                OptionKind::RejectAlways => PermissionOptionKind::RejectAlways,
+                PermissionChoiceKind::AllowOnce => PermissionOptionKind::AllowOnce,
+                PermissionChoiceKind::AllowAlways => PermissionOptionKind::AllowAlways,
+                PermissionChoiceKind::RejectOnce => PermissionOptionKind::RejectOnce,
+                PermissionChoiceKind::RejectAlways => PermissionOptionKind::RejectAlways,
             };
             PermissionOption::new(option.id.clone(), visible_line(&option.name), kind)
         })
@@ -100,23 +106,30 @@ fn to_wire(ask: &Ask) -> RequestPermissionRequest {
     )
 }
 
-/// Yes needs all of: `selected`, an id, and the id was offered (PERM-3). What the option means is
-/// the agent's to know.
-pub(crate) fn from_wire(reply: Result<Reply, PeerError>, offered: &[AskOption]) -> Answer {
+/// Parses the response. Allowing requires the outcome `selected` with the id of an offered option (PERM-3);
+/// the agent interprets the option.
+pub(crate) fn parse_response(
+    reply: Result<PermissionResponse, PeerError>,
+    offered: &[PermissionChoice],
+) -> PermissionAnswer {
     let outcome = match reply {
         Ok(reply) => reply.outcome,
-        Err(error) if error.is_cancelled() => return Answer::Cancelled,
+        Err(error) if error.is_cancelled() => return PermissionAnswer::Cancelled,
         Err(error) => {
-            return Answer::NoAnswer(format!("permission could not be asked for: {error}"));
+            return PermissionAnswer::NoAnswer(format!(
+                "permission could not be asked for: {error}"
+            ));
         }
     };
     match (outcome.outcome.as_str(), outcome.option_id) {
-        ("cancelled", _) => Answer::Cancelled,
-        ("selected", Some(id)) if offered.iter().any(|option| option.id == id) => Answer::Chose(id),
-        ("selected", id) => Answer::NoAnswer(format!(
+        ("cancelled", _) => PermissionAnswer::Cancelled,
+        ("selected", Some(id)) if offered.iter().any(|option| option.id == id) => {
+            PermissionAnswer::Chose(id)
+        }
+        ("selected", id) => PermissionAnswer::NoAnswer(format!(
             "the client chose {:?}, which was not offered",
             id.unwrap_or_default()
         )),
-        (other, _) => Answer::NoAnswer(format!("the client answered {other:?}")),
+        (other, _) => PermissionAnswer::NoAnswer(format!("the client answered {other:?}")),
     }
 }

@@ -1,28 +1,72 @@
-//! Prompt usage (unstable): the tokens of a prompt, in its answer. There is no capability for it, so it is
-//! for clients that say in `clientCapabilities._meta.turnery.promptUsage` that they know it; the others find
-//! the same in `_meta.turnery.totalUsage`, or in `usage` beside it where nothing else worked for the prompt.
+//! Counts the tokens of the running prompt and, separately, of its child sessions (I7).
 
-use agent_client_protocol_schema::v1::{Meta, PromptResponse, Usage};
-use serde_json::Value;
-use turnery_agent::PromptResult;
+use serde_json::{Value, json};
+use turnery_engine::{ChildUsage, PromptId, Usage};
 
-/// Whether a client says that it knows it.
-pub(crate) fn is_known(meta: Option<&Meta>) -> bool {
-    let ours = meta.and_then(|meta| meta.get("turnery"));
-    ours.and_then(|ours| ours.get("promptUsage")) == Some(&Value::Bool(true))
+/// Usage of the running prompt so far.
+#[derive(Debug, Default)]
+pub(crate) struct PromptUsage {
+    prompt_id: Option<PromptId>,
+    /// Usage of the prompt's finished loops, and of the running one.
+    finished_loops: Usage,
+    running_loop: Usage,
+    /// Latest usage by session, source and model (I6).
+    children: Vec<ChildUsage>,
 }
 
-/// The answer with its usage: everything that was spent on this prompt, not on the session (G-23). What nobody has counted is
-/// left out, and is not zero.
-pub(crate) fn with_usage(answer: PromptResponse, result: &PromptResult) -> PromptResponse {
-    let spent = result.usage_report().total();
-    if spent.total() == 0 {
-        return answer;
+impl PromptUsage {
+    /// Starts a loop. Loops of one prompt are counted together (I5).
+    pub(crate) fn begin_loop(&mut self, prompt_id: &PromptId) {
+        if self.prompt_id.as_ref() == Some(prompt_id) {
+            self.finished_loops += std::mem::take(&mut self.running_loop);
+        } else {
+            *self = Self {
+                prompt_id: Some(prompt_id.clone()),
+                ..Self::default()
+            };
+        }
     }
-    let some = |tokens: u64| (tokens > 0).then_some(tokens);
-    let usage = Usage::new(spent.total(), spent.input, spent.output)
-        .thought_tokens(some(spent.reasoning))
-        .cached_read_tokens(some(spent.cache_read))
-        .cached_write_tokens(some(spent.cache_write));
-    answer.usage(usage)
+
+    /// Records the cumulative usage of the running loop after a turn.
+    pub(crate) fn record_turn(&mut self, cumulative: Usage) {
+        self.running_loop = cumulative;
+    }
+
+    /// Records the usage of a child session.
+    pub(crate) fn record_child(&mut self, child: &ChildUsage) {
+        let same = |known: &&mut ChildUsage| {
+            known.session_id == child.session_id
+                && known.source == child.source
+                && known.model == child.model
+        };
+        match self.children.iter_mut().find(same) {
+            Some(known) => known.clone_from(child),
+            None => self.children.push(child.clone()),
+        }
+    }
+
+    /// Returns the usage for `_meta`. `None` without children, since the protocol's own fields then say it
+    /// all.
+    pub(crate) fn to_meta(&self) -> Option<Value> {
+        if self.children.is_empty() {
+            return None;
+        }
+        let mut own = self.finished_loops;
+        own += self.running_loop;
+        let mut total = own;
+        let mut children: Vec<(&str, &str, Usage)> = Vec::new();
+        for child in &self.children {
+            total += child.cumulative;
+            let row = (child.source.as_str(), child.model.as_str());
+            match children.iter_mut().find(|(s, m, _)| (*s, *m) == row) {
+                Some((_, _, sum)) => *sum += child.cumulative,
+                None => children.push((row.0, row.1, child.cumulative)),
+            }
+        }
+        let children: Vec<Value> = children
+            .into_iter()
+            .map(|(source, model, usage)| json!({"source": source, "model": model, "usage": usage}))
+            .collect();
+        Some(json!({"usage": own, "childrenUsage": children, "totalUsage": total}))
+    }
 }

@@ -1,23 +1,25 @@
-//! Deviations of known clients from the protocol, by the name and version that `initialize` gives.
+//! Known deviations of clients from the protocol, by the name and version given in `initialize`.
 
 use serde_json::Value;
 
-/// Deviations of one client. None for a client that is not known.
+/// Deviations of one client; none for an unknown client.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(crate) struct Quirks {
-    /// `terminal/create` joins `command` and `args` with blanks, without quotes, and gives that to a shell.
+pub(crate) struct ClientQuirks {
+    /// `terminal/create` joins `command` and `args` with blanks, unquoted, and passes the result to a shell.
     pub(crate) joins_terminal_args: bool,
 }
 
-impl Quirks {
-    /// The deviations of the client with this `clientInfo`.
-    pub(crate) fn of(client: &Value) -> Self {
+impl ClientQuirks {
+    /// Returns the deviations of the client with this `clientInfo`.
+    pub(crate) fn from_client_info(client: &Value) -> Self {
         let text = |key: &str| client.get(key).and_then(Value::as_str).unwrap_or_default();
         let joins_terminal_args = match text("name") {
-            // Every release up to 0.2, the newest that was read.
-            "vscode-acp-client" => release(text("version")).is_none_or(|release| release <= (0, 2)),
-            // Its arguments are quoted since December 2025. A whole line is right in later versions too.
-            "zed" => release(text("version")).is_some_and(|release| release < (0, 220)),
+            // Every release up to 0.2, the newest that was checked.
+            "vscode-acp-client" => {
+                parse_release(text("version")).is_none_or(|release| release <= (0, 2))
+            }
+            // Quotes arguments since December 2025. A whole command line works in later versions too.
+            "zed" => parse_release(text("version")).is_some_and(|release| release < (0, 220)),
             _ => false,
         };
         Self {
@@ -26,8 +28,8 @@ impl Quirks {
     }
 }
 
-/// The first two numbers of a version.
-fn release(version: &str) -> Option<(u32, u32)> {
+/// Parses the first two numbers of a version.
+fn parse_release(version: &str) -> Option<(u32, u32)> {
     let mut numbers = version.trim_start_matches('v').split('.');
     let mut next = || numbers.next()?.parse().ok();
     Some((next()?, next()?))
@@ -40,7 +42,7 @@ mod tests {
 
     #[test]
     fn only_known_clients_have_quirks() {
-        let joins = |client: Value| Quirks::of(&client).joins_terminal_args;
+        let joins = |client: Value| ClientQuirks::from_client_info(&client).joins_terminal_args;
         let client = |name: &str, version: &str| json!({"name": name, "version": version});
         assert!(joins(client("vscode-acp-client", "0.2.0")));
         assert!(joins(json!({"name": "vscode-acp-client"})));

@@ -1,11 +1,10 @@
-//! Reader: reads stdin in large blocks and hands on whole lines.
+//! Reads newline-delimited JSON-RPC from stdin in large blocks, with a limit on line length.
 //!
-//! A pipe is read by the runtime itself, without a thread to wake; a file, a socket or a terminal by a
-//! thread of its own. Either way the reader waits for nothing else, so it is never the reason that a
-//! cancel is not heard.
+//! A pipe is read asynchronously, without a thread to wake; a file, socket or terminal is read by a dedicated
+//! thread. The reader never waits for anything else, so it never delays a cancel.
 
 use crate::{
-    bounds::{LINE_LIMIT, READ_BLOCK, READ_QUEUE},
+    limits::{LINE_LIMIT, READ_BLOCK, READ_QUEUE},
     stdio::Input,
 };
 use memchr::{memchr, memchr_iter, memrchr};
@@ -17,24 +16,24 @@ use std::{
 use tokio::{io::AsyncReadExt, net::unix::pipe, sync::mpsc};
 use tokio_util::task::AbortOnDropHandle;
 
-/// What was read.
+/// Block of input.
 #[derive(Debug, PartialEq, Eq)]
-pub(crate) enum Block {
-    /// Whole lines. Only the last one of the input may lack its newline.
+pub(crate) enum InputBlock {
+    /// Whole lines. Only the last line of the input may lack its newline.
     Lines(Vec<u8>),
-    /// A line was longer than the limit; it was skipped.
-    TooLong,
+    /// A line longer than the limit was skipped.
+    LineTooLong,
 }
 
-/// The lines to come. Dropped, it reads no more.
-pub(crate) struct Reader {
-    /// What was read; closes when there is no more.
-    pub(crate) blocks: mpsc::Receiver<Block>,
+/// Handle of a running reader. Dropping it stops reading.
+pub(crate) struct LineReader {
+    /// Blocks of input; closed at the end of input.
+    pub(crate) blocks: mpsc::Receiver<InputBlock>,
     _task: Option<AbortOnDropHandle<()>>,
 }
 
-/// Read `input` to its end.
-pub(crate) fn spawn(input: Input) -> io::Result<Reader> {
+/// Starts reading `input` to its end.
+pub(crate) fn spawn(input: Input) -> io::Result<LineReader> {
     let (sender, blocks) = mpsc::channel(READ_QUEUE);
     let task = match input {
         Input::Pipe(pipe) => Some(AbortOnDropHandle::new(tokio::spawn(read_pipe(
@@ -44,25 +43,25 @@ pub(crate) fn spawn(input: Input) -> io::Result<Reader> {
             thread::Builder::new()
                 .name("acp-stdin".to_owned())
                 .spawn(move || {
-                    read_all(input, LINE_LIMIT, |block| {
+                    read_blocks(input, LINE_LIMIT, |block| {
                         sender.blocking_send(block).is_ok()
                     });
                 })?;
             None
         }
     };
-    Ok(Reader {
+    Ok(LineReader {
         blocks,
         _task: task,
     })
 }
 
-async fn read_pipe(mut pipe: pipe::Receiver, sender: mpsc::Sender<Block>) {
-    let mut cutter = Cutter::new(LINE_LIMIT);
+async fn read_pipe(mut pipe: pipe::Receiver, sender: mpsc::Sender<InputBlock>) {
+    let mut splitter = LineSplitter::new(LINE_LIMIT);
     loop {
-        let read = pipe.read_buf(cutter.space()).await;
-        let more = cutter.read(read);
-        while let Some(block) = cutter.next() {
+        let read = pipe.read_buf(splitter.spare_capacity()).await;
+        let more = splitter.accept_read(read);
+        while let Some(block) = splitter.next_block() {
             if sender.send(block).await.is_err() {
                 return;
             }
@@ -73,13 +72,17 @@ async fn read_pipe(mut pipe: pipe::Receiver, sender: mpsc::Sender<Block>) {
     }
 }
 
-/// Cut `input` into blocks of whole lines for `send`, until either has enough.
-pub(crate) fn read_all(mut input: impl Read, limit: usize, mut send: impl FnMut(Block) -> bool) {
-    let mut cutter = Cutter::new(limit);
+/// Splits `input` into blocks of whole lines, until the end of input or until `send` returns false.
+pub(crate) fn read_blocks(
+    mut input: impl Read,
+    limit: usize,
+    mut send: impl FnMut(InputBlock) -> bool,
+) {
+    let mut splitter = LineSplitter::new(limit);
     loop {
-        let read = input.read(cutter.room());
-        let more = cutter.read(read);
-        while let Some(block) = cutter.next() {
+        let read = input.read(splitter.spare_slice());
+        let more = splitter.accept_read(read);
+        while let Some(block) = splitter.next_block() {
             if !send(block) {
                 return;
             }
@@ -90,57 +93,58 @@ pub(crate) fn read_all(mut input: impl Read, limit: usize, mut send: impl FnMut(
     }
 }
 
-/// Cuts what was read into blocks of whole lines.
-struct Cutter {
+/// Splits input into blocks of whole lines.
+struct LineSplitter {
     limit: usize,
-    held: Vec<u8>,
-    /// How much of `held` was there before the last read.
-    start: usize,
+    buffer: Vec<u8>,
+    /// Length of `buffer` before the last read.
+    read_start: usize,
     skipping: bool,
-    ready: VecDeque<Block>,
+    ready: VecDeque<InputBlock>,
 }
 
-impl Cutter {
+impl LineSplitter {
     fn new(limit: usize) -> Self {
         Self {
             limit,
-            held: Vec::new(),
-            start: 0,
+            buffer: Vec::new(),
+            read_start: 0,
             skipping: false,
             ready: VecDeque::new(),
         }
     }
 
-    /// Makes space to which the next bytes are appended. Then say how many came, with `read`.
-    fn space(&mut self) -> &mut Vec<u8> {
-        self.start = self.held.len();
-        if self.held.capacity() - self.start < READ_BLOCK / 2 {
-            self.held.reserve(READ_BLOCK);
+    /// Reserves space and returns the buffer to append the next bytes to. Call [`Self::accept_read`]
+    /// afterwards.
+    fn spare_capacity(&mut self) -> &mut Vec<u8> {
+        self.read_start = self.buffer.len();
+        if self.buffer.capacity() - self.read_start < READ_BLOCK / 2 {
+            self.buffer.reserve(READ_BLOCK);
         }
-        &mut self.held
+        &mut self.buffer
     }
 
-    /// Makes space as bytes to overwrite, for a reader that needs them.
-    fn room(&mut self) -> &mut [u8] {
-        self.start = self.held.len();
-        self.held.resize(self.start + READ_BLOCK, 0);
-        &mut self.held[self.start..]
+    /// Returns space as initialised bytes to overwrite, for `std::io::Read`.
+    fn spare_slice(&mut self) -> &mut [u8] {
+        self.read_start = self.buffer.len();
+        self.buffer.resize(self.read_start + READ_BLOCK, 0);
+        &mut self.buffer[self.read_start..]
     }
 
-    fn took(&mut self, count: usize) {
-        self.held.truncate(self.start + count);
+    fn truncate_to_read(&mut self, count: usize) {
+        self.buffer.truncate(self.read_start + count);
     }
 
-    fn next(&mut self) -> Option<Block> {
+    fn next_block(&mut self) -> Option<InputBlock> {
         self.ready.pop_front()
     }
 
-    /// Take in what a read gave. False at the end of the input.
-    fn read(&mut self, read: io::Result<usize>) -> bool {
+    /// Processes the result of a read. Returns false at the end of input.
+    fn accept_read(&mut self, read: io::Result<usize>) -> bool {
         let count = match read {
             Ok(count) => count,
             Err(error) if error.kind() == io::ErrorKind::Interrupted => {
-                self.took(0);
+                self.truncate_to_read(0);
                 return true;
             }
             Err(error) => {
@@ -148,59 +152,59 @@ impl Cutter {
                 0
             }
         };
-        self.took(count);
+        self.truncate_to_read(count);
         if count == 0 {
-            if !self.skipping && !self.held.is_empty() {
+            if !self.skipping && !self.buffer.is_empty() {
                 self.ready
-                    .push_back(Block::Lines(std::mem::take(&mut self.held)));
+                    .push_back(InputBlock::Lines(std::mem::take(&mut self.buffer)));
             }
             return false;
         }
-        self.cut();
+        self.split_lines();
         true
     }
 
-    /// Takes the first `count` bytes. The space stays here unless they are an eighth of a block.
-    fn take(&mut self, count: usize) -> Vec<u8> {
+    /// Splits off the first `count` bytes. Small pieces are copied so that the buffer keeps its capacity.
+    fn split_off_front(&mut self, count: usize) -> Vec<u8> {
         if count < READ_BLOCK / 8 {
-            return self.held.drain(..count).collect();
+            return self.buffer.drain(..count).collect();
         }
-        let rest = self.held.split_off(count);
-        std::mem::replace(&mut self.held, rest)
+        let rest = self.buffer.split_off(count);
+        std::mem::replace(&mut self.buffer, rest)
     }
 
-    fn cut(&mut self) {
+    fn split_lines(&mut self) {
         if self.skipping {
-            match memchr(b'\n', &self.held) {
+            match memchr(b'\n', &self.buffer) {
                 Some(end) => {
-                    self.held.drain(..=end);
+                    self.buffer.drain(..=end);
                     self.skipping = false;
                 }
-                None => return self.held.clear(),
+                None => return self.buffer.clear(),
             }
         }
-        let mut fresh = self.start.min(self.held.len());
-        if let Some(end) = memchr(b'\n', &self.held[fresh..]).map(|end| fresh + end)
+        let mut fresh = self.read_start.min(self.buffer.len());
+        if let Some(end) = memchr(b'\n', &self.buffer[fresh..]).map(|end| fresh + end)
             && end > self.limit
         {
-            self.held.drain(..=end);
-            self.held.shrink_to(READ_BLOCK);
+            self.buffer.drain(..=end);
+            self.buffer.shrink_to(READ_BLOCK);
             fresh = 0;
-            self.ready.push_back(Block::TooLong);
+            self.ready.push_back(InputBlock::LineTooLong);
         }
-        if let Some(end) = memrchr(b'\n', &self.held[fresh..]) {
-            let lines = self.take(fresh + end + 1);
-            self.ready.push_back(Block::Lines(lines));
-        } else if self.held.len() > self.limit {
-            self.held = Vec::new();
+        if let Some(end) = memrchr(b'\n', &self.buffer[fresh..]) {
+            let lines = self.split_off_front(fresh + end + 1);
+            self.ready.push_back(InputBlock::Lines(lines));
+        } else if self.buffer.len() > self.limit {
+            self.buffer = Vec::new();
             self.skipping = true;
-            self.ready.push_back(Block::TooLong);
+            self.ready.push_back(InputBlock::LineTooLong);
         }
     }
 }
 
-/// The lines of a block that are not blank (TR-10).
-pub(crate) fn lines(block: &[u8]) -> impl Iterator<Item = &[u8]> {
+/// Returns the lines of a block that are not blank, trimmed (TR-10).
+pub(crate) fn non_blank_lines(block: &[u8]) -> impl Iterator<Item = &[u8]> {
     let mut start = 0;
     let ends = memchr_iter(b'\n', block).chain(iter::once(block.len()));
     let lines = ends.map(move |end| {

@@ -1,23 +1,26 @@
-//! Serve: one connection, from its first line to its last.
+//! Serves one connection from its first line to its last.
 //!
-//! One task reads lines in order. The handler of a request is polled once before the next line is
-//! looked at, so a cancel in the same write finds the prompt that it means (CANCEL-9). Handlers
-//! that are not done then go on beside each other, on the same task.
+//! One task reads lines in order. The handler of a request is polled once before the next line is read, so a
+//! cancel in the same write finds its prompt (CANCEL-9). Unfinished handlers then run concurrently on the same
+//! task.
 
 use crate::{
-    barrier::{Barrier, Waiting},
-    bounds::{ANSWERS_WAITING, LAST_WORDS, LINE_LIMIT, QUIET_AT_THE_END, REQUESTS_AT_WORK},
     connection::{Connection, RequestScope},
-    dispatch::{Dispatch, error_line},
-    envelope::{Envelope, Request, RequestId, classify},
-    fault::{CANCELLED, Fault, INTERNAL, INVALID_REQUEST},
+    dispatch::{Dispatcher, error_line},
+    envelope::{Envelope, IncomingRequest, RequestId, classify_line},
+    limits::{
+        FLUSH_STALL_LIMIT, LINE_LIMIT, MAX_CONCURRENT_REQUESTS, MAX_QUEUED_RESPONSES,
+        SHUTDOWN_STALL_LIMIT,
+    },
     login::Login,
     methods,
     peer::Peer,
-    quiet_time::{Progress, QuietTime},
-    reader::{self, Block},
+    prompt_barrier::{BarrierReceiver, PromptBarrier},
+    reader::{self, InputBlock},
+    rpc_error::{INTERNAL_ERROR, INVALID_REQUEST, REQUEST_CANCELLED, RpcError},
+    stall_timer::{ShutdownProgress, StallTimer},
     stdio::{Input, Output},
-    writer::{self, Out, Sender},
+    writer::{self, WriteItem, WriteSender},
 };
 use futures_util::{FutureExt, StreamExt, future::BoxFuture, stream::FuturesUnordered};
 use std::{
@@ -31,34 +34,38 @@ use tokio::{sync::mpsc, task::coop::unconstrained};
 use tokio_util::sync::{CancellationToken, DropGuard, PollSender};
 use turnery_agent::{Agent, Session};
 
-/// How a connection is served.
+/// Options of [`serve()`].
 #[derive(Clone, Debug, Default)]
 pub struct ServeOptions {
-    /// When the input ends, let prompts that were accepted come to their end instead of cancelling
-    /// them. For scripts that write prompts into a pipe.
+    /// Finish accepted prompts at the end of input instead of cancelling them. For scripts that write prompts
+    /// into a pipe.
     pub drain: bool,
-    /// Speak the draft of the protocol's second version with clients that ask for it. All others get the
-    /// first one, and that one is the same as without.
+    /// Offer the draft of the second protocol version to clients that request it. Other clients are served v1
+    /// exactly as without this option.
     pub v2: bool,
-    /// How a person logs in, if the process that serves offers it.
+    /// How the user logs in, if the host offers a login.
     pub login: Option<Login>,
-    /// Fire it to end the connection as the end of input does. For signals.
+    /// Ends the connection, like the end of input. For signal handlers.
     pub stop: CancellationToken,
 }
 
-/// Why a connection ended. All are ordinary.
+/// Reason a connection ended. No reason is an error.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ExitReason {
-    /// The client closed our input.
+    /// The client closed the agent's input.
     EndOfInput,
     /// `ServeOptions::stop` fired.
     Stopped,
-    /// The client closed our output.
+    /// The client closed the agent's output.
     OutputClosed,
 }
 
-/// Serve one client until its input ends, `options.stop` fires, or it stops listening. Needs a tokio
-/// runtime with time; fails only when a thread cannot be started.
+/// Serves one client until its input ends, `options.stop` fires, or the client stops reading.
+///
+/// Requires a tokio runtime with time enabled.
+///
+/// # Errors
+/// Fails only if a thread cannot be started.
 pub async fn serve(
     agent: Arc<Agent>,
     input: impl Into<Input>,
@@ -68,77 +75,77 @@ pub async fn serve(
     let mut reader = reader::spawn(input.into())?;
     let writer = writer::spawn(output.into())?;
     let peer = Peer::new(writer.sender.clone());
-    let (barrier, waiting) = Barrier::new();
+    let (barrier, waiting) = PromptBarrier::new();
     let connection = Connection::new(agent, peer, barrier).with_login(options.login.clone());
     let connection = Arc::new(connection);
-    let mut serving = Serving {
-        dispatch: Dispatch::new(Arc::clone(&connection), options.v2),
+    let mut serving = ServeLoop {
+        dispatch: Dispatcher::new(Arc::clone(&connection), options.v2),
         connection,
-        at_work: FuturesUnordered::new(),
-        answers: VecDeque::new(),
-        cancels: HashMap::new(),
+        in_flight: FuturesUnordered::new(),
+        responses: VecDeque::new(),
+        cancel_tokens: HashMap::new(),
         queue: PollSender::new(writer.sender.clone()),
-        waiting,
-        over: CancellationToken::new(),
+        barrier_waiters: waiting,
+        out_of_time: CancellationToken::new(),
         progress: writer.progress.clone(),
     };
     let reason = serving
-        .read(&mut reader.blocks, &options.stop, &writer.gone)
+        .read_lines(&mut reader.blocks, &options.stop, &writer.closed)
         .await;
     drop(reader);
-    let mut quiet = serving.end(reason, &options, &writer.gone).await;
+    let mut stall_timer = serving.shut_down(reason, &options, &writer.closed).await;
     drop(serving);
     let said_all = async {
-        let _ = writer.sender.send(Out::Stop).await;
-        let _ = writer.ended.await;
+        let _ = writer.sender.send(WriteItem::Stop).await;
+        let _ = writer.finished.await;
     };
     tokio::select! {
         biased;
         () = said_all => {}
-        () = quiet.exceeds(QUIET_AT_THE_END + LAST_WORDS) => tracing::debug!("the client no longer reads"),
+        () = stall_timer.stalled_for(SHUTDOWN_STALL_LIMIT + FLUSH_STALL_LIMIT) => tracing::debug!("the client no longer reads"),
     }
     Ok(reason)
 }
 
-/// A request that is answered, or to be.
-struct Answer {
+/// Response to a request, finished or in progress.
+struct PendingResponse {
     id: RequestId,
     line: Vec<u8>,
-    /// What follows it at once, if there is anything by then.
-    after: Arc<OnceLock<Vec<u8>>>,
-    /// Fires once the line is in the write queue, or will never be.
-    answered: DropGuard,
+    /// Lines to send right after the response.
+    trailing_lines: Arc<OnceLock<Vec<u8>>>,
+    /// Dropped once the line is in the write queue, or never will be.
+    responded: DropGuard,
 }
 
-struct Serving {
+struct ServeLoop {
     connection: Arc<Connection>,
-    dispatch: Dispatch,
-    at_work: FuturesUnordered<BoxFuture<'static, Answer>>,
-    /// Answers that wait for room in the queue, in the order in which they were ready.
-    answers: VecDeque<Answer>,
-    /// The tokens of the requests that are not answered yet.
-    cancels: HashMap<RequestId, CancellationToken>,
-    queue: PollSender<Out>,
-    /// Sessions that wait until no answer is ready any more.
-    waiting: Waiting,
-    /// Fires when there is no more time: what is at work then is answered with an error.
-    over: CancellationToken,
-    /// Steps towards the end: answers, ends of sessions; the writer counts what the client takes.
-    progress: Progress,
+    dispatch: Dispatcher,
+    in_flight: FuturesUnordered<BoxFuture<'static, PendingResponse>>,
+    /// Responses waiting for room in the queue, in completion order.
+    responses: VecDeque<PendingResponse>,
+    /// Cancellation tokens of the requests without a response.
+    cancel_tokens: HashMap<RequestId, CancellationToken>,
+    queue: PollSender<WriteItem>,
+    /// Sessions waiting until no response is ready.
+    barrier_waiters: BarrierReceiver,
+    /// Fires when the shutdown time is over: requests in progress then get an error response.
+    out_of_time: CancellationToken,
+    /// Counts responses and closed sessions; the writer counts what the client reads.
+    progress: ShutdownProgress,
 }
 
-impl Serving {
-    /// Read lines until there are no more.
-    async fn read(
+impl ServeLoop {
+    /// Reads and handles lines until the connection ends.
+    async fn read_lines(
         &mut self,
-        lines: &mut mpsc::Receiver<Block>,
+        lines: &mut mpsc::Receiver<InputBlock>,
         stop: &CancellationToken,
         gone: &CancellationToken,
     ) -> ExitReason {
         loop {
-            // No more is read while many answers wait for a client that does not read: that alone
-            // bounds what it can make us hold.
-            let reading = self.answers.len() < ANSWERS_WAITING;
+            // Stop reading while many responses wait for a client that does not read: this bounds the memory
+            // it can make the agent use.
+            let reading = self.responses.len() < MAX_QUEUED_RESPONSES;
             tokio::select! {
                 biased;
                 () = gone.cancelled() => return ExitReason::OutputClosed,
@@ -146,10 +153,10 @@ impl Serving {
                 () = self.step() => {}
                 block = lines.recv(), if reading => match block {
                     None => return ExitReason::EndOfInput,
-                    Some(Block::TooLong) => self.refuse("null", too_long()),
-                    Some(Block::Lines(block)) => {
-                        for line in reader::lines(&block) {
-                            self.line(line).await;
+                    Some(InputBlock::LineTooLong) => self.respond_error("null", line_too_long_error()),
+                    Some(InputBlock::Lines(block)) => {
+                        for line in reader::non_blank_lines(&block) {
+                            self.handle_line(line).await;
                         }
                     }
                 },
@@ -157,155 +164,157 @@ impl Serving {
         }
     }
 
-    /// One step, ready only when there is one: an answer enters the queue, a handler has finished, or,
-    /// when there is neither, a session may go on.
+    /// Waits for the next step: queues a response, collects a finished handler, or, with neither ready, lets a
+    /// session pass the barrier.
     async fn step(&mut self) {
         tokio::select! {
             biased;
-            _ = poll_fn(|cx| self.queue.poll_reserve(cx)), if !self.answers.is_empty() => {
-                if let Some(mut answer) = self.answers.pop_front() {
-                    if let Some(after) = answer.after.get() {
+            _ = poll_fn(|cx| self.queue.poll_reserve(cx)), if !self.responses.is_empty() => {
+                if let Some(mut answer) = self.responses.pop_front() {
+                    if let Some(after) = answer.trailing_lines.get() {
                         answer.line.extend_from_slice(after);
                     }
-                    let _ = self.queue.send_item(Out::Lines(answer.line));
-                    self.cancels.remove(&answer.id);
-                    drop(answer.answered);
+                    let _ = self.queue.send_item(WriteItem::Lines(answer.line));
+                    self.cancel_tokens.remove(&answer.id);
+                    drop(answer.responded);
                 }
             }
-            Some(answer) = self.at_work.next(), if !self.at_work.is_empty() => {
-                self.answers.push_back(answer);
-                if !self.over.is_cancelled() {
+            Some(answer) = self.in_flight.next(), if !self.in_flight.is_empty() => {
+                self.responses.push_back(answer);
+                if !self.out_of_time.is_cancelled() {
                     self.progress.advance();
                 }
             }
-            Some(pass) = self.waiting.recv(), if self.answers.is_empty() => {
+            Some(pass) = self.barrier_waiters.recv(), if self.responses.is_empty() => {
                 let _ = pass.send(());
             }
             else => std::future::pending().await,
         }
     }
 
-    async fn line(&mut self, line: &[u8]) {
-        match classify(line) {
-            Envelope::Request(request) => self.request(&request).await,
+    async fn handle_line(&mut self, line: &[u8]) {
+        match classify_line(line) {
+            Envelope::Request(request) => self.handle_request(&request).await,
             Envelope::Notification { method, params } => {
-                match methods::notified(&self.connection, &method, params) {
-                    methods::Notified::Done => {}
-                    methods::Notified::Withdraw(id) => {
-                        if let Some(token) = self.cancels.get(&id) {
+                match methods::handle_notification(&self.connection, &method, params) {
+                    methods::NotificationAction::Nothing => {}
+                    methods::NotificationAction::CancelRequest(id) => {
+                        if let Some(token) = self.cancel_tokens.get(&id) {
                             token.cancel();
                         }
                     }
                 }
             }
-            Envelope::Response { id, reply } => self.connection.peer.answered(&id, reply),
-            Envelope::Dropped => tracing::debug!("a message without sense was dropped"),
+            Envelope::Response { id, result: reply } => {
+                self.connection.peer.handle_response(&id, reply)
+            }
+            Envelope::Ignored => tracing::debug!("a malformed message was dropped"),
             Envelope::Malformed { id, code, details } => {
                 let message = match code {
                     INVALID_REQUEST => "The message is not a valid request",
                     _ => "The line cannot be read",
                 };
-                self.refuse(id, Fault::new(code, message, details));
+                self.respond_error(id, RpcError::new(code, message, details));
             }
         }
     }
 
-    async fn request(&mut self, request: &Request<'_>) {
-        if self.at_work.len() >= REQUESTS_AT_WORK {
-            self.refuse(request.raw_id, too_many());
+    async fn handle_request(&mut self, request: &IncomingRequest<'_>) {
+        if self.in_flight.len() >= MAX_CONCURRENT_REQUESTS {
+            self.respond_error(request.raw_id, too_many_requests_error());
             return;
         }
-        // A null id cannot be told from another one, so such a request cannot be taken back.
+        // Requests with a null id are indistinguishable, so they cannot be cancelled.
         let id = request.id.clone();
         let scope = RequestScope::new(id.clone());
         if id != RequestId::Null {
-            self.cancels
+            self.cancel_tokens
                 .entry(id.clone())
                 .or_insert_with(|| scope.cancel.clone());
         }
-        let answered = scope.answered.clone().drop_guard();
-        let after = Arc::clone(&scope.after);
-        let mut handler = self.dispatch.call(request, scope);
-        let answer = |line| Answer {
+        let answered = scope.responded.clone().drop_guard();
+        let after = Arc::clone(&scope.trailing_lines);
+        let mut handler = self.dispatch.dispatch(request, scope);
+        let answer = |line| PendingResponse {
             id,
             line,
-            after,
-            answered,
+            trailing_lines: after,
+            responded: answered,
         };
         match poll_once(&mut handler).await {
-            Some(line) => self.answers.push_back(answer(line)),
+            Some(line) => self.responses.push_back(answer(line)),
             None => {
-                let over = self.over.clone();
+                let over = self.out_of_time.clone();
                 let raw_id = request.raw_id.to_owned();
                 let line = async move {
                     tokio::select! {
                         biased;
                         line = handler => line,
-                        () = over.cancelled() => error_line(&raw_id, out_of_time()),
+                        () = over.cancelled() => error_line(&raw_id, out_of_time_error()),
                     }
                 };
-                self.at_work.push(line.map(answer).boxed());
+                self.in_flight.push(line.map(answer).boxed());
             }
         }
     }
 
-    fn refuse(&mut self, raw_id: &str, fault: Fault) {
-        self.answers.push_back(Answer {
+    fn respond_error(&mut self, raw_id: &str, fault: RpcError) {
+        self.responses.push_back(PendingResponse {
             id: RequestId::Null,
             line: error_line(raw_id, fault),
-            after: Arc::default(),
-            answered: CancellationToken::new().drop_guard(),
+            trailing_lines: Arc::default(),
+            responded: CancellationToken::new().drop_guard(),
         });
     }
 
-    /// The input has ended: cancel, or drain; answer what was asked; close the sessions. Bounded by
-    /// time in which nothing advances, but for a drain; gives the time that was counted (TR-6, TR-7).
-    async fn end(
+    /// Cancels or drains the running prompts, finishes the responses and closes the sessions. Bounded by time
+    /// without progress, except while draining; returns the timer with the time already counted (TR-6, TR-7).
+    async fn shut_down(
         &mut self,
         reason: ExitReason,
         options: &ServeOptions,
         gone: &CancellationToken,
-    ) -> QuietTime {
+    ) -> StallTimer {
         self.connection.peer.close();
         if options.drain && reason == ExitReason::EndOfInput {
             tokio::select! {
                 biased;
                 () = gone.cancelled() => {}
                 () = options.stop.cancelled() => {}
-                () = self.finish(false) => {}
+                () = self.finish_sessions(false) => {}
             }
         }
-        let mut quiet = QuietTime::start(self.progress.clone());
+        let mut stall_timer = StallTimer::start(self.progress.clone());
         for session in self.connection.sessions() {
             session.cancel_running_turns();
         }
         let in_time = tokio::select! {
             biased;
-            () = self.finish(true) => true,
-            () = quiet.exceeds(QUIET_AT_THE_END) => false,
+            () = self.finish_sessions(true) => true,
+            () = stall_timer.stalled_for(SHUTDOWN_STALL_LIMIT) => false,
         };
         if !in_time {
-            tracing::warn!("work did not end in time and is dropped");
-            self.over.cancel();
+            tracing::warn!("work did not finish in time and was dropped");
+            self.out_of_time.cancel();
             tokio::select! {
                 biased;
-                () = self.answer_all() => {}
-                () = quiet.exceeds(QUIET_AT_THE_END + LAST_WORDS) => {}
+                () = self.finish_responses() => {}
+                () = stall_timer.stalled_for(SHUTDOWN_STALL_LIMIT + FLUSH_STALL_LIMIT) => {}
             }
         }
-        quiet
+        stall_timer
     }
 
-    async fn answer_all(&mut self) {
-        while !(self.at_work.is_empty() && self.answers.is_empty()) {
+    async fn finish_responses(&mut self) {
+        while !(self.in_flight.is_empty() && self.responses.is_empty()) {
             self.step().await;
         }
     }
 
-    /// Answer all that was asked, and end all sessions, with their prompts cancelled or done. Also when
-    /// nobody listens any more: a session may wait at the barrier, which is served here.
-    async fn finish(&mut self, cancel: bool) {
-        self.answer_all().await;
+    /// Finishes all responses and ends all sessions, with their prompts cancelled or completed. Needed even
+    /// after the client disconnects, since sessions waiting at the barrier are released here.
+    async fn finish_sessions(&mut self, cancel: bool) {
+        self.finish_responses().await;
         let sessions = self.connection.sessions();
         let progress = self.progress.clone();
         let end = async |session: &Session| {
@@ -327,8 +336,8 @@ impl Serving {
     }
 }
 
-/// One poll, and no more. The runtime's budget of a task does not hold for it: without any left, the future would not
-/// run at all, and a prompt would be accepted only after what is read behind it, such as its cancel or the end of input.
+/// Polls a future once, outside the task's coop budget: with no budget left the future would not run, and a
+/// prompt would be accepted only after later input, such as its cancel or the end of input.
 async fn poll_once<T>(future: &mut BoxFuture<'_, T>) -> Option<T> {
     let mut future = pin!(unconstrained(future));
     poll_fn(|cx| {
@@ -340,35 +349,35 @@ async fn poll_once<T>(future: &mut BoxFuture<'_, T>) -> Option<T> {
     .await
 }
 
-fn out_of_time() -> Fault {
-    Fault::new(
-        CANCELLED,
-        "The agent ended before this was done",
-        "It waited as long as it could; what was stored by then is kept.",
+fn out_of_time_error() -> RpcError {
+    RpcError::new(
+        REQUEST_CANCELLED,
+        "The agent shut down before the request was done",
+        "It waited as long as it could; everything stored by then is kept.",
     )
 }
 
-fn too_long() -> Fault {
-    Fault::new(
+fn line_too_long_error() -> RpcError {
+    RpcError::new(
         INVALID_REQUEST,
         "The line is too long",
-        format!("A line may have {LINE_LIMIT} bytes; this one was skipped."),
+        format!("The limit is {LINE_LIMIT} bytes; the line was skipped."),
     )
-    .with("limit", LINE_LIMIT)
+    .with_data("limit", LINE_LIMIT)
 }
 
-fn too_many() -> Fault {
-    Fault::new(
-        INTERNAL,
-        "Too many requests are at work",
-        format!("{REQUESTS_AT_WORK} requests wait for their answers; wait for some of them."),
+fn too_many_requests_error() -> RpcError {
+    RpcError::new(
+        INTERNAL_ERROR,
+        "Too many requests are in progress",
+        format!("{MAX_CONCURRENT_REQUESTS} requests are waiting for their responses; wait for some of them to finish."),
     )
-    .with("retryable", true)
+    .with_data("retryable", true)
 }
 
-/// Where updates that no session sends go: after what is in the queue already.
-pub(crate) async fn send(queue: &Sender, line: Vec<u8>) {
-    let _ = queue.send(Out::Lines(line)).await;
+/// Queues a line that no session sends, after everything already queued.
+pub(crate) async fn send_line(queue: &WriteSender, line: Vec<u8>) {
+    let _ = queue.send(WriteItem::Lines(line)).await;
 }
 
 #[cfg(test)]
@@ -378,7 +387,7 @@ mod tests {
     use tokio::task::coop::{consume_budget, has_budget_remaining};
 
     #[tokio::test]
-    async fn a_handler_runs_at_once_without_budget() {
+    async fn handler_is_polled_at_once_without_budget() {
         while has_budget_remaining() {
             consume_budget().await;
         }

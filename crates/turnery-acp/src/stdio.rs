@@ -1,4 +1,4 @@
-//! Stdio: keeps the protocol's pipe to itself, so that no stray print ever reaches it (TR-3, TR-12).
+//! Reserves stdin and stdout for the protocol, so that stray prints cannot corrupt it (TR-3, TR-12).
 
 use rustix::{
     event::{PollFd, PollFlags, poll},
@@ -14,18 +14,18 @@ use std::{
 };
 use tokio::net::unix::pipe;
 
-/// The protocol's two ends.
+/// The original stdin and stdout.
 #[derive(Debug)]
 pub struct Stdio {
-    /// What was stdin.
+    /// Original stdin.
     pub input: File,
-    /// What was stdout.
+    /// Original stdout.
     pub output: File,
 }
 
 impl Stdio {
-    /// Take stdin and stdout away from everything else. From now on descriptor 0 reads nothing,
-    /// descriptor 1 is stderr, and child processes inherit neither pipe. Call it first in `main`.
+    /// Takes stdin and stdout away from everything else: descriptor 0 then reads nothing, descriptor 1 is
+    /// stderr, and child processes inherit neither pipe. Call this first in `main`.
     pub fn take() -> io::Result<Self> {
         let input = dup(rustix::stdio::stdin())?;
         let output = dup(rustix::stdio::stdout())?;
@@ -42,21 +42,21 @@ impl Stdio {
     }
 }
 
-/// Where the client's lines come from.
+/// Source of the client's lines.
 pub enum Input {
-    /// A pipe of which nobody else has this end: reading it never blocks.
+    /// Pipe whose reading end nobody else has; reads never block.
     Pipe(pipe::Receiver),
-    /// Anything else.
+    /// Any other reader; read by a thread.
     Other(Box<dyn Read + Send>),
 }
 
-/// Where the client reads.
+/// Destination of lines to the client.
 pub enum Output {
-    /// A pipe of which nobody else has this end: writing it never blocks.
+    /// Pipe whose writing end nobody else has; writes never block.
     Pipe(pipe::Sender),
-    /// A socket, a terminal or a file: that nobody reads it any more is noticed at once, too.
+    /// Socket, terminal or file; a hang-up is noticed at once here too.
     File(File),
-    /// Anything else.
+    /// Any other writer; written by a thread.
     Other(Box<dyn Write + Send>),
 }
 
@@ -85,17 +85,18 @@ impl<W: Write + Send + 'static> From<W> for Output {
 }
 
 impl Stdio {
-    /// The two ends, as fast as they can be. A pipe is opened anew, because not to block is a setting
-    /// of the open file, which other processes may share. Where that cannot be done, nor is it needed.
-    /// Needs a tokio runtime with IO.
+    /// Returns the input and output for [`crate::serve()`], asynchronous where possible.
+    ///
+    /// Pipes are reopened, because non-blocking mode belongs to the open file description, which other
+    /// processes may share. Other files are used as they are. Requires a tokio runtime with IO enabled.
     #[must_use]
-    pub fn ends(self) -> (Input, Output) {
-        let anew = |fd: i32| format!("/proc/self/fd/{fd}");
-        let input = match pipe::OpenOptions::new().open_receiver(anew(self.input.as_raw_fd())) {
+    pub fn into_input_output(self) -> (Input, Output) {
+        let fd_path = |fd: i32| format!("/proc/self/fd/{fd}");
+        let input = match pipe::OpenOptions::new().open_receiver(fd_path(self.input.as_raw_fd())) {
             Ok(pipe) => Input::Pipe(pipe),
             Err(_) => self.input.into(),
         };
-        let output = match pipe::OpenOptions::new().open_sender(anew(self.output.as_raw_fd())) {
+        let output = match pipe::OpenOptions::new().open_sender(fd_path(self.output.as_raw_fd())) {
             Ok(pipe) => Output::Pipe(pipe),
             Err(_) => Output::File(self.output),
         };
@@ -103,10 +104,10 @@ impl Stdio {
     }
 }
 
-/// Waits until nobody can read `output` any more, or `end` is closed at its other end. True if the former
-/// came first, false also if one of them is no open descriptor. Wakes for neither reads nor writes.
-pub(crate) fn is_closed_before(output: &impl AsFd, end: &impl AsFd) -> bool {
-    // Without being asked for, hang-ups and errors are always told.
+/// Waits until `output` hangs up or the other end of `end` is closed. Returns true in the first case; false in
+/// the second, or if a descriptor is not open. Ignores readable and writable events.
+pub(crate) fn wait_for_hangup(output: &impl AsFd, end: &impl AsFd) -> bool {
+    // Hang-ups and errors are reported even with an empty event mask.
     let mut ends = [
         PollFd::new(output, PollFlags::empty()),
         PollFd::new(end, PollFlags::empty()),

@@ -1,8 +1,8 @@
-//! Terminals: shell commands in terminals that the client lends and shows.
+//! Runs shell commands in terminals of the client.
 
 use crate::{
     peer::{Peer, PeerError},
-    quirks::Quirks,
+    quirks::ClientQuirks,
 };
 use agent_client_protocol_schema::v1::{
     CreateTerminalRequest, CreateTerminalResponse, EnvVariable,
@@ -21,57 +21,57 @@ use tokio_util::sync::CancellationToken;
 use turnery_engine::SessionId;
 use turnery_tools::{TerminalFault, TerminalRun, Terminals};
 
-/// The terminals of one session.
+/// Client terminals of one session.
 pub(crate) struct ClientTerminals {
     peer: Arc<Peer>,
     session_id: SessionId,
-    quirks: Quirks,
-    /// The client said that it has some, and then that it does not know how to make one.
-    absent: AtomicBool,
+    quirks: ClientQuirks,
+    /// True once the client, despite declaring terminals, did not know `terminal/create`.
+    is_unsupported: AtomicBool,
 }
 
-/// The parameters of all methods but `terminal/create`.
+/// Parameters of all methods except `terminal/create`.
 #[derive(Serialize)]
 #[serde(rename_all = "camelCase")]
-struct Which {
+struct TerminalParams {
     session_id: String,
     terminal_id: String,
 }
 
 #[derive(Deserialize)]
-struct Output {
+struct TerminalOutput {
     output: String,
     #[serde(default)]
     truncated: bool,
     #[serde(default, rename = "exitStatus")]
-    exit: Option<Exit>,
+    exit: Option<TerminalExit>,
 }
 
 #[derive(Default, Deserialize)]
 #[serde(rename_all = "camelCase")]
-struct Exit {
+struct TerminalExit {
     #[serde(default)]
     exit_code: Option<i64>,
     #[serde(default)]
     signal: Option<String>,
 }
 
-impl Exit {
-    fn says_something(&self) -> bool {
+impl TerminalExit {
+    fn is_known(&self) -> bool {
         self.exit_code.is_some() || self.signal.is_some()
     }
 }
 
-/// A terminal that was created. Dropping it releases it, whatever happened in between, the end of the
-/// connection included (TERM-2); the client kills what still runs in it.
-struct Lent {
+/// Terminal created by the client. Dropping it releases it on every path, including the end of the connection
+/// (TERM-2); the client kills whatever still runs in it.
+struct OpenTerminal {
     peer: Arc<Peer>,
-    which: Which,
+    which: TerminalParams,
 }
 
-impl Drop for Lent {
+impl Drop for OpenTerminal {
     fn drop(&mut self) {
-        self.peer.tell("terminal/release", &self.which);
+        self.peer.request_detached("terminal/release", &self.which);
     }
 }
 
@@ -86,70 +86,71 @@ impl Terminals for ClientTerminals {
         cancel: CancellationToken,
     ) -> BoxFuture<'a, Result<TerminalRun, TerminalFault>> {
         Box::pin(async move {
-            if self.absent.load(Ordering::Relaxed) {
+            if self.is_unsupported.load(Ordering::Relaxed) {
                 return Err(TerminalFault::Absent);
             }
             let created = tokio::select! {
                 biased;
-                () = cancel.cancelled() => return Err(not_opened("the client has not answered")),
+                () = cancel.cancelled() => return Err(not_opened_error("the client has not answered")),
                 created = self.create(command, cwd, environment, output_limit) => created,
             };
-            let lent = match created {
-                Ok(lent) => lent,
+            let terminal = match created {
+                Ok(terminal) => terminal,
                 Err(error) if error.is_unknown_method() => {
-                    self.absent.store(true, Ordering::Relaxed);
+                    self.is_unsupported.store(true, Ordering::Relaxed);
                     return Err(TerminalFault::Absent);
                 }
                 Err(error) => {
                     let why = format!("the client's terminal could not be opened: {error}");
-                    return Err(not_opened(why));
+                    return Err(not_opened_error(why));
                 }
             };
-            let _ = started.send(lent.which.terminal_id.clone()).await;
-            let ran = lent.follow(&cancel).await;
+            let _ = started.send(terminal.which.terminal_id.clone()).await;
+            let ran = terminal.wait_for_exit(&cancel).await;
             ran.map_err(|error| TerminalFault::Lost(error.to_string()))
         })
     }
 }
 
-/// The shell that commands are judged as, or `sh` where it is not installed.
-fn shell() -> &'static str {
+/// Returns `bash`, which the permission policy parses commands as, or `sh` if bash is not installed.
+fn shell_program() -> &'static str {
     let path = std::env::var_os("PATH").unwrap_or_default();
     let has_bash = std::env::split_paths(&path).any(|folder| folder.join("bash").is_file());
     if has_bash { "bash" } else { "sh" }
 }
 
-fn not_opened(why: impl Into<String>) -> TerminalFault {
+fn not_opened_error(why: impl Into<String>) -> TerminalFault {
     TerminalFault::NotOpened(why.into())
 }
 
 impl ClientTerminals {
-    pub(crate) fn new(peer: Arc<Peer>, session_id: SessionId, quirks: Quirks) -> Self {
+    pub(crate) fn new(peer: Arc<Peer>, session_id: SessionId, quirks: ClientQuirks) -> Self {
         Self {
             peer,
             session_id,
             quirks,
-            absent: AtomicBool::new(false),
+            is_unsupported: AtomicBool::new(false),
         }
     }
 
-    /// Asks for a shell that runs the line. A client that joins arguments without quotes gives the line to a
-    /// shell of its own, so it gets nothing but the line.
+    /// Requests a terminal with a shell that runs the command line. Clients that join arguments without quotes
+    /// pass the line to their own shell, so they get only the line.
     ///
-    /// A task of its own waits for the terminal: it is released even if it comes after the call was cancelled.
+    /// A spawned task waits for the response, so that a terminal created after the call was cancelled is still
+    /// released.
     async fn create(
         &self,
         command: &str,
         cwd: &Path,
         environment: &[(String, String)],
         limit: u64,
-    ) -> Result<Lent, PeerError> {
+    ) -> Result<OpenTerminal, PeerError> {
         let session_id = self.session_id.to_string();
         let request = match self.quirks.joins_terminal_args {
             true => CreateTerminalRequest::new(session_id, command),
             false => {
                 let args = vec!["-c".to_owned(), command.to_owned()];
-                CreateTerminalRequest::new(session_id, shell()).args(args)
+                CreateTerminalRequest::new(session_id, shell_program()).args(args)
             }
         };
         let variable = |(name, value): &(String, String)| EnvVariable::new(name, value);
@@ -163,40 +164,40 @@ impl ClientTerminals {
         tokio::spawn(async move {
             let reply: Result<CreateTerminalResponse, _> =
                 peer.request("terminal/create", &request).await;
-            let lent = reply.map(|reply| Lent {
-                which: Which {
+            let terminal = reply.map(|reply| OpenTerminal {
+                which: TerminalParams {
                     session_id,
                     terminal_id: reply.terminal_id.to_string(),
                 },
                 peer,
             });
-            let _ = sender.send(lent);
+            let _ = sender.send(terminal);
         });
-        receiver.await.unwrap_or(Err(PeerError::Gone))
+        receiver.await.unwrap_or(Err(PeerError::Disconnected))
     }
 }
 
-impl Lent {
-    /// Wait for the command's end, or end it; then get what it printed (TERM-4).
-    async fn follow(&self, cancel: &CancellationToken) -> Result<TerminalRun, PeerError> {
-        let mut waited = Exit::default();
+impl OpenTerminal {
+    /// Waits until the command exits, or kills it; then reads its output (TERM-4).
+    async fn wait_for_exit(&self, cancel: &CancellationToken) -> Result<TerminalRun, PeerError> {
+        let mut waited = TerminalExit::default();
         tokio::select! {
             biased;
-            () = cancel.cancelled() => self.peer.command("terminal/kill", &self.which).await?,
+            () = cancel.cancelled() => self.peer.request_unit("terminal/kill", &self.which).await?,
             exit = self.peer.request("terminal/wait_for_exit", &self.which) => waited = exit?,
         }
-        let output: Output = match self.peer.request("terminal/output", &self.which).await {
-            // How it ended counts, also without what it printed.
-            Err(error) if waited.says_something() => Output {
+        let output: TerminalOutput = match self.peer.request("terminal/output", &self.which).await {
+            // The exit status counts even without the output.
+            Err(error) if waited.is_known() => TerminalOutput {
                 output: format!("[the client does not say what the command printed: {error}]"),
                 truncated: false,
                 exit: None,
             },
             output => output?,
         };
-        // Each may know what the other does not: an exit status may be there and hold nothing.
+        // Either response may lack the exit status, or hold an empty one.
         let shown = output.exit.unwrap_or_default();
-        let known = [waited, shown].into_iter().find(Exit::says_something);
+        let known = [waited, shown].into_iter().find(TerminalExit::is_known);
         let exit = known.unwrap_or_default();
         Ok(TerminalRun {
             output: output.output,

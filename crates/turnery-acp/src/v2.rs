@@ -1,29 +1,29 @@
-//! v2: the draft of the protocol's second version, switched on by `turnery acp --acp-v2` for clients that
-//! ask for it.
+//! The draft of the second protocol version, enabled with `turnery acp --acp-v2` for clients that request it.
 //!
-//! A prompt is answered as soon as its message is part of the conversation; what comes of it is told by
-//! updates, of which `state_update` says when it is over. Rules `V2-n` are those of section D.3 of the
-//! protocol's digest.
+//! A prompt is answered as soon as its message is part of the conversation; updates report its result, and
+//! `state_update` its end. Rules `V2-n` are listed in `conformance/requirements.toml`.
 
-mod calls;
-mod command;
-mod content;
+mod call_terminal;
+mod commands;
+mod config_options;
 mod diff;
+mod encoder;
+mod mcp_servers;
 pub(crate) mod methods;
-mod news;
-mod options;
+mod notices;
 mod permission;
-mod servers;
-mod shown;
-mod state;
-mod stop;
-mod terminal;
-mod translate;
+mod prompt_content;
+mod session_state;
+mod stop_reason;
+mod tool_call_view;
+mod tool_calls;
 
-pub(crate) use news::{info, warning};
-pub(crate) use options::{changed as options_changed, offer};
-pub(crate) use permission::Person;
-pub(crate) use translate::Translator;
+pub(crate) use config_options::{
+    encode_available_commands, encode_options_update as options_changed,
+};
+pub(crate) use encoder::EncoderV2;
+pub(crate) use notices::{encode_session_info, encode_warning_line};
+pub(crate) use permission::PermissionClientV2;
 
 #[cfg(test)]
 mod tests;

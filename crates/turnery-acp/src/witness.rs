@@ -1,117 +1,121 @@
-//! Witness: hears both directions of a connection and says what breaks the protocol. For tests.
+//! Test support: observes both directions of a connection and reports protocol violations.
 //!
-//! It knows the official types, the JSON Schema that is made of them, and the rules of JSON-RPC; nothing of
-//! the code that it judges. Of the agent every line must be right. Of the client it knows what each line
-//! is, and so what the agent owes for it: one answer to each request, one error to each line that is none,
-//! and silence to all others.
+//! The witness knows the official types, their JSON Schema and the rules of JSON-RPC, but none of the code
+//! under test. Every line of the agent must be valid. Lines of the client are classified to know what the
+//! agent owes: one response per request, one error per malformed line, nothing for the rest.
 
-mod line;
+mod client_line;
 mod schema;
 mod v1;
 mod v2;
 
-use line::{Line, members};
-use schema::Shape;
+use client_line::{ClientLine, parse_members};
+use schema::TypeCheck;
 use serde_json::{Value, value::RawValue};
 use std::collections::HashMap;
 
-/// Hears one connection, from its first line to its last.
+/// Observer of one connection.
 #[derive(Debug, Default)]
 pub struct Witness {
-    /// The version that is spoken, by the last answer to `initialize`.
+    /// Protocol version, from the last response to `initialize`.
     version: u64,
-    /// What the client has written of a line that has no end yet.
-    begun: Vec<u8>,
-    /// Requests of the client that wait for their answer, by the text of their ids.
-    asked: HashMap<String, Owed>,
-    /// Errors without an id that are due.
-    faults: usize,
-    /// Requests of the agent that wait for the client's answer.
-    asks: HashMap<String, String>,
+    /// Bytes of a client line that has no newline yet.
+    partial_line: Vec<u8>,
+    /// Client requests without a response, by the JSON text of their ids.
+    open_requests: HashMap<String, OwedResponses>,
+    /// Number of error responses with a null id still owed.
+    owed_errors: usize,
+    /// Agent requests without a response: method by id.
+    agent_requests: HashMap<String, String>,
 }
 
-/// Requests of the client under one id.
+/// Client requests with the same id.
 #[derive(Debug, Default)]
-struct Owed {
-    requests: Vec<Asked>,
-    /// How many answers have come.
-    answers: usize,
+struct OwedResponses {
+    requests: Vec<ClientRequest>,
+    /// Number of responses so far.
+    responses: usize,
 }
 
-/// A request of the client.
+/// Request of the client.
 #[derive(Clone, Debug)]
-struct Asked {
+struct ClientRequest {
     method: String,
     params: Option<Box<RawValue>>,
-    /// It lacks its `jsonrpc`.
-    is_fault: bool,
+    /// True if `jsonrpc` is missing.
+    is_malformed: bool,
 }
 
 impl Witness {
-    /// The client has written these bytes.
-    pub fn sent(&mut self, bytes: &[u8]) {
+    /// Observes bytes written by the client.
+    pub fn client_wrote(&mut self, bytes: &[u8]) {
         let mut rest = bytes;
         while let Some(end) = rest.iter().position(|byte| *byte == b'\n') {
-            self.begun.extend_from_slice(&rest[..end]);
-            let line = std::mem::take(&mut self.begun);
-            self.line(&line);
+            self.partial_line.extend_from_slice(&rest[..end]);
+            let line = std::mem::take(&mut self.partial_line);
+            self.classify_client_line(&line);
             rest = &rest[end + 1..];
         }
-        self.begun.extend_from_slice(rest);
+        self.partial_line.extend_from_slice(rest);
     }
 
-    /// The client has closed its end: what it wrote last is a line too.
-    pub fn closed(&mut self) {
-        let line = std::mem::take(&mut self.begun);
-        self.line(&line);
+    /// Observes the end of input: an unterminated last line counts as a line.
+    pub fn client_closed(&mut self) {
+        let line = std::mem::take(&mut self.partial_line);
+        self.classify_client_line(&line);
     }
 
-    fn line(&mut self, line: &[u8]) {
-        match line::judge(line) {
-            Line::Silent => {}
-            Line::Fault => self.faults += 1,
-            Line::Reply { id } => {
-                self.asks.remove(&id);
+    fn classify_client_line(&mut self, line: &[u8]) {
+        match client_line::classify_client_line(line) {
+            ClientLine::NoResponse => {}
+            ClientLine::ErrorWithoutId => self.owed_errors += 1,
+            ClientLine::Response { id } => {
+                self.agent_requests.remove(&id);
             }
-            Line::Request {
+            ClientLine::Request {
                 id,
                 method,
                 params,
                 is_fault,
-            } => self.asked.entry(id).or_default().requests.push(Asked {
-                method,
-                params,
-                is_fault,
-            }),
+            } => self
+                .open_requests
+                .entry(id)
+                .or_default()
+                .requests
+                .push(ClientRequest {
+                    method,
+                    params,
+                    is_malformed: is_fault,
+                }),
         }
     }
 
-    /// The agent has written this line. Gives it back read.
+    /// Checks a line written by the agent and returns it parsed.
     ///
     /// # Errors
-    /// Says what is wrong with it.
-    pub fn heard(&mut self, line: &str) -> Result<Value, String> {
-        self.judge(line)
+    /// Describes the violation.
+    pub fn agent_wrote(&mut self, line: &str) -> Result<Value, String> {
+        self.check_agent_line(line)
             .map_err(|complaint| format!("{complaint}: {line}"))
     }
 
-    /// The agent has closed its end.
+    /// Checks that the agent owes nothing when it closes its output.
     ///
     /// # Errors
-    /// Names what it still owed.
-    pub fn ended(&self) -> Result<(), String> {
-        let owed: Vec<&String> = self.asked.keys().collect();
-        if owed.is_empty() && self.faults == 0 {
+    /// Lists the responses still owed.
+    pub fn agent_closed(&self) -> Result<(), String> {
+        let owed: Vec<&String> = self.open_requests.keys().collect();
+        if owed.is_empty() && self.owed_errors == 0 {
             return Ok(());
         }
         Err(format!(
             "requests without an answer: {owed:?}, malformed lines without one: {}",
-            self.faults
+            self.owed_errors
         ))
     }
 
-    fn judge(&mut self, line: &str) -> Result<Value, String> {
-        let members = members(line).ok_or("no JSON object")?;
+    fn check_agent_line(&mut self, line: &str) -> Result<Value, String> {
+        let members = parse_members(line).ok_or("no JSON object")?;
         let message: Value = serde_json::from_str(line).map_err(|error| error.to_string())?;
         let mut names: Vec<&str> = members.iter().map(|(name, _)| &**name).collect();
         names.sort_unstable();
@@ -121,67 +125,82 @@ impl Witness {
         let raw = |name| members.iter().find(|(found, _)| found == name);
         let id = raw("id").map(|(_, id)| id.get().to_owned());
         match (&*names, id) {
-            (["id", "jsonrpc", "method", "params"], Some(id)) => self.ask(&message, id)?,
-            (["jsonrpc", "method", "params"], None) => self.tell(&message)?,
-            (["id", "jsonrpc", "result"], Some(id)) => self.result(&message["result"], &id)?,
-            (["error", "id", "jsonrpc"], Some(id)) => self.error(&message["error"], &id)?,
+            (["id", "jsonrpc", "method", "params"], Some(id)) => {
+                self.check_request(&message, id)?
+            }
+            (["jsonrpc", "method", "params"], None) => self.check_notification(&message)?,
+            (["id", "jsonrpc", "result"], Some(id)) => {
+                self.check_result(&message["result"], &id)?
+            }
+            (["error", "id", "jsonrpc"], Some(id)) => self.check_error(&message["error"], &id)?,
             _ => return Err(format!("a message of no sort: {names:?}")),
         }
         Ok(message)
     }
 
-    fn table(&self) -> schema::Table {
+    fn method_table(&self) -> schema::MethodTable {
         match self.version {
             2 => v2::TABLE,
             _ => v1::TABLE,
         }
     }
 
-    fn check(shape: Option<Shape>, value: &Value) -> Result<(), String> {
+    fn check_type(shape: Option<TypeCheck>, value: &Value) -> Result<(), String> {
         match shape {
             Some(shape) => (shape.check)(value),
             None => Err("the client does not know this method".to_owned()),
         }
     }
 
-    /// Its request: the id is none that is in use (RPC-16).
-    fn ask(&mut self, message: &Value, id: String) -> Result<(), String> {
+    /// Checks a request of the agent; its id must not be in use (RPC-16).
+    fn check_request(&mut self, message: &Value, id: String) -> Result<(), String> {
         let method = message["method"].as_str().ok_or("method is no string")?;
-        Self::check((self.table().asks)(method), &message["params"])?;
-        match self.asks.insert(id, method.to_owned()) {
+        Self::check_type(
+            (self.method_table().agent_requests)(method),
+            &message["params"],
+        )?;
+        match self.agent_requests.insert(id, method.to_owned()) {
             None => Ok(()),
             Some(before) => Err(format!("the id is that of {before}, which is not answered")),
         }
     }
 
-    fn tell(&self, message: &Value) -> Result<(), String> {
+    fn check_notification(&self, message: &Value) -> Result<(), String> {
         let method = message["method"].as_str().ok_or("method is no string")?;
-        Self::check((self.table().tells)(method), &message["params"])
+        Self::check_type(
+            (self.method_table().agent_notifications)(method),
+            &message["params"],
+        )
     }
 
-    /// An answer has come: it was asked for, and not given yet (RPC-12). Of several requests under one id
-    /// nobody can tell which one it answers, so all are given.
-    fn answered(&mut self, id: &str) -> Result<Vec<Asked>, String> {
-        let owed = self.asked.get_mut(id).ok_or("nobody asked")?;
-        owed.answers += 1;
-        if owed.answers < owed.requests.len() {
+    /// Returns the requests that a response may belong to. Fails if no request is open under the id (RPC-12).
+    /// Requests with the same id cannot be told apart, so all of them are returned.
+    fn take_requests(&mut self, id: &str) -> Result<Vec<ClientRequest>, String> {
+        let owed = self
+            .open_requests
+            .get_mut(id)
+            .ok_or("no open request has this id")?;
+        owed.responses += 1;
+        if owed.responses < owed.requests.len() {
             return Ok(owed.requests.clone());
         }
-        let owed = self.asked.remove(id);
+        let owed = self.open_requests.remove(id);
         Ok(owed.map_or_else(Vec::new, |owed| owed.requests))
     }
 
-    fn result(&mut self, result: &Value, id: &str) -> Result<(), String> {
-        let requests = self.answered(id)?;
+    fn check_result(&mut self, result: &Value, id: &str) -> Result<(), String> {
+        let requests = self.take_requests(id)?;
         let version = result["protocolVersion"].as_u64();
         if let Some(version) = version
-            && requests.iter().any(|asked| asked.method == "initialize")
+            && requests
+                .iter()
+                .any(|request| request.method == "initialize")
         {
             self.version = version;
         }
         let mut verdict = Ok(());
-        for asked in &requests {
-            verdict = self.fits(asked, result);
+        for request in &requests {
+            verdict = self.check_fits(request, result);
             if verdict.is_ok() {
                 break;
             }
@@ -189,41 +208,47 @@ impl Witness {
         verdict
     }
 
-    /// Whether this is a result of that request.
-    fn fits(&self, asked: &Asked, result: &Value) -> Result<(), String> {
-        if asked.is_fault {
+    /// Checks that the result is valid for the request.
+    fn check_fits(&self, request: &ClientRequest, result: &Value) -> Result<(), String> {
+        if request.is_malformed {
             return Err("a result for a request without \"jsonrpc\"".to_owned());
         }
-        let (params, answer) = match (self.table().answers)(&asked.method) {
+        let (params, answer) = match (self.method_table().client_requests)(&request.method) {
             Some(shapes) => shapes,
-            None if asked.method.starts_with('_') => return Ok(()),
-            None => return Err(format!("a result for {}, which is unknown", asked.method)),
+            None if request.method.starts_with('_') => return Ok(()),
+            None => return Err(format!("a result for {}, which is unknown", request.method)),
         };
-        let said = asked.params.as_ref().map_or("{}", |params| params.get());
-        // What a later version says need not be readable (INIT-4).
-        let is_later = asked.method == "initialize";
-        if !is_later && !(params.reads)(if said == "null" { "{}" } else { said }) {
-            return Err(format!("a result for params that are none: {said}"));
+        let raw_params = request.params.as_ref().map_or("{}", |params| params.get());
+        // Parameters of a later version need not be readable (INIT-4).
+        let is_later = request.method == "initialize";
+        if !is_later
+            && !(params.is_readable)(if raw_params == "null" {
+                "{}"
+            } else {
+                raw_params
+            })
+        {
+            return Err(format!("a result for params that are none: {raw_params}"));
         }
         (answer.check)(result)
     }
 
-    fn error(&mut self, error: &Value, id: &str) -> Result<(), String> {
-        (self.table().error.check)(error)?;
+    fn check_error(&mut self, error: &Value, id: &str) -> Result<(), String> {
+        (self.method_table().error.check)(error)?;
         let code = error["code"].as_i64().ok_or("no code")?;
         let is_known = matches!(
             code,
             -32700 | -32603..=-32600 | -32800 | -32000 | -32002 | -32022
         );
-        // RPC-14: codes of our own would lie outside the reserved ranges.
+        // RPC-14: custom codes must lie outside the reserved ranges.
         let is_reserved = (-32768..=-32000).contains(&code) || (-32899..=-32800).contains(&code);
         if is_reserved && !is_known {
             return Err(format!("the code {code} is reserved for others"));
         }
-        if id == "null" && self.faults > 0 && matches!(code, -32700 | -32600) {
-            self.faults -= 1;
+        if id == "null" && self.owed_errors > 0 && matches!(code, -32700 | -32600) {
+            self.owed_errors -= 1;
             return Ok(());
         }
-        self.answered(id).map(drop)
+        self.take_requests(id).map(drop)
     }
 }

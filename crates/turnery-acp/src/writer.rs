@@ -1,12 +1,12 @@
-//! Writer: one bounded queue, one stdout. Whatever enters the queue first is on the wire first.
+//! Writes output lines from one bounded queue to stdout, in queue order.
 //!
-//! A pipe is written by the runtime itself, without a thread to wake; a file, a socket or a terminal by
-//! a thread of its own.
+//! A pipe is written asynchronously, without a thread to wake; a file, socket or terminal is written by a
+//! dedicated thread.
 
 use crate::{
-    bounds::{WRITE_BLOCK, WRITE_QUEUE},
-    quiet_time::Progress,
-    stdio::{Output, is_closed_before},
+    limits::{WRITE_BLOCK, WRITE_QUEUE},
+    stall_timer::ShutdownProgress,
+    stdio::{Output, wait_for_hangup},
 };
 use std::{
     fs::File,
@@ -22,34 +22,34 @@ use tokio::{
 };
 use tokio_util::sync::{CancellationToken, DropGuard};
 
-/// What the writer is given.
+/// Item of the write queue.
 #[derive(Debug)]
-pub(crate) enum Out {
+pub(crate) enum WriteItem {
     /// One or more whole lines, each with its newline.
     Lines(Vec<u8>),
-    /// The same, and many bytes of them: the guard goes once they are written, or never will be.
+    /// A large batch of lines; the guard is dropped once they are written, or never will be.
     Large(Vec<u8>, DropGuard),
-    /// Nothing more is to be written.
+    /// Ends the writer.
     Stop,
 }
 
-/// Where lines for stdout go. Waits for room when the client does not read.
-pub(crate) type Sender = mpsc::Sender<Out>;
+/// Sender of the write queue. Waits for room while the client does not read.
+pub(crate) type WriteSender = mpsc::Sender<WriteItem>;
 
-/// The ends of a running writer.
-pub(crate) struct Writer {
-    /// The queue.
-    pub(crate) sender: Sender,
-    /// Fires when stdout can no longer be written, also while nothing is to be written (TR-11).
-    pub(crate) gone: CancellationToken,
-    /// Counts what the client has taken.
-    pub(crate) progress: Progress,
-    /// Ready when the thread has ended.
-    pub(crate) ended: oneshot::Receiver<()>,
+/// Handle of a running writer.
+pub(crate) struct WriterHandle {
+    /// Write queue.
+    pub(crate) sender: WriteSender,
+    /// Fires when stdout can no longer be written, even while nothing is being written (TR-11).
+    pub(crate) closed: CancellationToken,
+    /// Counts what the client reads.
+    pub(crate) progress: ShutdownProgress,
+    /// Resolves when the writer has ended.
+    pub(crate) finished: oneshot::Receiver<()>,
 }
 
-/// Start writing to `output`.
-pub(crate) fn spawn(output: Output) -> io::Result<Writer> {
+/// Starts writing to `output`.
+pub(crate) fn spawn(output: Output) -> io::Result<WriterHandle> {
     let (sender, receiver) = mpsc::channel(WRITE_QUEUE);
     let (on_end, ended) = oneshot::channel();
     let gone = CancellationToken::new();
@@ -61,7 +61,7 @@ pub(crate) fn spawn(output: Output) -> io::Result<Writer> {
         drop(on_gone);
         let _ = on_end.send(());
     };
-    let progress = Progress::default();
+    let progress = ShutdownProgress::default();
     let taken = progress.clone();
     match output {
         Output::Pipe(pipe) => {
@@ -69,21 +69,21 @@ pub(crate) fn spawn(output: Output) -> io::Result<Writer> {
         }
         Output::File(file) => {
             let (is_written, written) = io::pipe()?;
-            watch_end(file.try_clone()?, is_written, gone.clone())?;
+            watch_hangup(file.try_clone()?, is_written, gone.clone())?;
             spawn_thread(move || {
-                end(write_all(file, receiver, &taken));
+                end(write_blocking(file, receiver, &taken));
                 drop(written);
             })?;
         }
         Output::Other(output) => {
-            spawn_thread(move || end(write_all(output, receiver, &taken)))?;
+            spawn_thread(move || end(write_blocking(output, receiver, &taken)))?;
         }
     }
-    Ok(Writer {
+    Ok(WriterHandle {
         sender,
-        gone,
+        closed: gone,
         progress,
-        ended,
+        finished: ended,
     })
 }
 
@@ -92,11 +92,11 @@ fn spawn_thread(write: impl FnOnce() + Send + 'static) -> io::Result<()> {
     named.spawn(write).map(drop)
 }
 
-/// Fires `gone` once nobody can read `output` any more. Ends when the other end of `is_written` is closed.
-fn watch_end(output: File, is_written: PipeReader, gone: CancellationToken) -> io::Result<()> {
+/// Fires `gone` once `output` hangs up. Ends when the other end of `is_written` is closed.
+fn watch_hangup(output: File, is_written: PipeReader, gone: CancellationToken) -> io::Result<()> {
     let named = thread::Builder::new().name("acp-stdout-end".to_owned());
     let watching = named.spawn(move || {
-        if is_closed_before(&output, &is_written) {
+        if wait_for_hangup(&output, &is_written) {
             gone.cancel();
         }
     });
@@ -105,19 +105,19 @@ fn watch_end(output: File, is_written: PipeReader, gone: CancellationToken) -> i
 
 async fn write_pipe(
     mut pipe: pipe::Sender,
-    mut queue: mpsc::Receiver<Out>,
-    taken: &Progress,
+    mut queue: mpsc::Receiver<WriteItem>,
+    taken: &ShutdownProgress,
 ) -> io::Result<()> {
-    let mut joined = Joined::new();
+    let mut joined = WriteBatch::new();
     loop {
         let first = tokio::select! {
             biased;
             first = queue.recv() => first,
-            closed = until_closed(&pipe) => return closed,
+            closed = wait_for_close(&pipe) => return closed,
         };
         let Some(first) = first else { return Ok(()) };
-        after_others().await;
-        joined.join(first, &mut queue);
+        yield_to_ready_tasks().await;
+        joined.fill(first, &mut queue);
         let mut rest = &joined.bytes[..];
         while !rest.is_empty() {
             let count = pipe.write(rest).await?;
@@ -131,10 +131,11 @@ async fn write_pipe(
     }
 }
 
-/// Lets the tasks that are ready run first, so that what many sessions have to say is written at once.
+/// Lets ready tasks run first, so that output of many sessions is written together.
 ///
-/// Not by `yield_now`: a task that yields waits for its own thread, and that may be stuck in a disk that hangs.
-async fn after_others() {
+/// Does not use `yield_now`: a yielding task stays on its own worker thread, which may be blocked by a slow
+/// disk.
+async fn yield_to_ready_tasks() {
     let mut has_waited = false;
     poll_fn(|cx| match std::mem::replace(&mut has_waited, true) {
         true => Poll::Ready(()),
@@ -146,22 +147,22 @@ async fn after_others() {
     .await;
 }
 
-/// Ready, with an error, once nobody can read from the pipe any more.
-async fn until_closed(pipe: &pipe::Sender) -> io::Result<()> {
-    // Asked for errors alone: that the pipe takes more bytes wakes nobody.
+/// Waits until the pipe's reader is closed, then returns an error.
+async fn wait_for_close(pipe: &pipe::Sender) -> io::Result<()> {
+    // Waiting only for errors: room in the pipe must not wake the task.
     pipe.ready(Interest::ERROR).await?;
     Err(io::ErrorKind::BrokenPipe.into())
 }
 
-/// Write what comes, and flush whenever nothing more waits (TR-8).
-fn write_all(
+/// Writes queued lines, and flushes whenever the queue is empty (TR-8).
+fn write_blocking(
     mut output: impl Write,
-    mut queue: mpsc::Receiver<Out>,
-    taken: &Progress,
+    mut queue: mpsc::Receiver<WriteItem>,
+    taken: &ShutdownProgress,
 ) -> io::Result<()> {
-    let mut joined = Joined::new();
+    let mut joined = WriteBatch::new();
     while let Some(first) = queue.blocking_recv() {
-        joined.join(first, &mut queue);
+        joined.fill(first, &mut queue);
         for part in joined.bytes.chunks(WRITE_BLOCK) {
             output.write_all(part)?;
             taken.advance();
@@ -175,35 +176,35 @@ fn write_all(
     Ok(())
 }
 
-/// What is written at once.
-struct Joined {
+/// Lines written together.
+struct WriteBatch {
     bytes: Vec<u8>,
-    /// Dropped once it is written.
-    written: Vec<DropGuard>,
-    /// Nothing is to be written after this.
+    /// Dropped once the batch is written.
+    written_guards: Vec<DropGuard>,
+    /// True if the writer ends after this batch.
     stop: bool,
 }
 
-impl Joined {
+impl WriteBatch {
     fn new() -> Self {
         Self {
             bytes: Vec::with_capacity(WRITE_BLOCK),
-            written: Vec::new(),
+            written_guards: Vec::new(),
             stop: false,
         }
     }
 
-    /// The first, and what else waits, up to a block.
-    fn join(&mut self, first: Out, queue: &mut mpsc::Receiver<Out>) {
+    /// Fills the batch with `first` and whatever else is queued, up to one block.
+    fn fill(&mut self, first: WriteItem, queue: &mut mpsc::Receiver<WriteItem>) {
         let mut next = Some(first);
         while let Some(out) = next.take() {
             match out {
-                Out::Lines(lines) => self.take(lines),
-                Out::Large(lines, written) => {
-                    self.take(lines);
-                    self.written.push(written);
+                WriteItem::Lines(lines) => self.append(lines),
+                WriteItem::Large(lines, written) => {
+                    self.append(lines);
+                    self.written_guards.push(written);
                 }
-                Out::Stop => self.stop = true,
+                WriteItem::Stop => self.stop = true,
             }
             if !self.stop && self.bytes.len() < WRITE_BLOCK {
                 next = queue.try_recv().ok();
@@ -211,8 +212,8 @@ impl Joined {
         }
     }
 
-    /// A large one is taken as it is, not copied.
-    fn take(&mut self, lines: Vec<u8>) {
+    /// Appends lines. A large batch is moved, not copied.
+    fn append(&mut self, lines: Vec<u8>) {
         if self.bytes.is_empty() && lines.len() >= WRITE_BLOCK {
             self.bytes = lines;
         } else {
@@ -221,7 +222,7 @@ impl Joined {
     }
 
     fn clear(&mut self) {
-        self.written.clear();
+        self.written_guards.clear();
         self.bytes.clear();
         self.bytes.shrink_to(WRITE_BLOCK);
     }
@@ -232,9 +233,9 @@ mod tests {
     use super::*;
     use tokio::{io::AsyncReadExt, runtime::Builder};
 
-    /// Each line would wake the client by itself, and a worker runs a task that was just woken before all others.
+    /// Regression: separate writes would wake the client once per line.
     #[test]
-    fn what_is_said_at_once_is_written_at_once() {
+    fn lines_sent_together_are_written_together() {
         let runtime = Builder::new_multi_thread()
             .worker_threads(1)
             .enable_all()
@@ -247,14 +248,16 @@ mod tests {
             tokio::spawn(async move {
                 for _ in 0..10 {
                     let sender = sender.clone();
-                    tokio::spawn(async move { sender.send(Out::Lines(b"{}\n".to_vec())).await });
+                    tokio::spawn(
+                        async move { sender.send(WriteItem::Lines(b"{}\n".to_vec())).await },
+                    );
                 }
             });
             let mut lines = [0; 30];
             client.read_exact(&mut lines).await.unwrap();
             assert_eq!(&lines, b"{}\n{}\n{}\n{}\n{}\n{}\n{}\n{}\n{}\n{}\n");
-            writer.sender.send(Out::Stop).await.unwrap();
-            writer.ended.await.unwrap();
+            writer.sender.send(WriteItem::Stop).await.unwrap();
+            writer.finished.await.unwrap();
             assert_eq!(writer.progress.count(), 1, "writes");
         });
     }

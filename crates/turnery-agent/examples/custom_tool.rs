@@ -1,21 +1,21 @@
-//! An agent in your own program, with a tool of your own: `cargo run -p turnery-agent --example custom_tool`.
+//! Embeds an agent with a custom tool in a program: `cargo run -p turnery-agent --example custom_tool`.
 
 use futures_util::future::BoxFuture;
 use serde_json::{Value, json};
 use std::{error::Error, io::Write as _, path::Path, sync::Arc};
-use turnery_agent::{Agent, OpenRequest, Ports, PromptOptions, Settings};
+use turnery_agent::{Agent, ClientPorts, OpenRequest, PromptOptions, Settings};
 use turnery_engine::{Content, Outcome, ToolEnvelope, ToolSpec, TurnFinish::AssistantMessage};
-use turnery_models::{Catalogue, Model as _, Scenario, Scripted};
+use turnery_models::{Model as _, ModelRegistry, Scenario, ScriptedModel};
 use turnery_store::MemoryStore;
 use turnery_tools::{Tool, ToolCx, Toolbox};
 
-/// What the model says: any model of the catalogue takes its place.
+/// Scripted model responses; any model of the registry can be used instead.
 const SCRIPT: &str = r#"{"answers": [
     {"steps": [{"tool_call": {"name": "seats", "args": {"tables": 3}}}]},
     {"when": {"last_tool_result_contains": "12 seats"}, "steps": [{"text": "Three tables seat twelve."}]}
 ]}"#;
 
-/// Says how many people find a seat.
+/// Returns how many people find a seat.
 struct Seats(ToolSpec);
 
 impl Tool for Seats {
@@ -31,14 +31,14 @@ impl Tool for Seats {
 async fn ask(prompt: &str) -> Result<String, Box<dyn Error>> {
     let schema = json!({"type": "object", "properties": {"tables": {"type": "integer"}}});
     let seats = Seats(ToolSpec::new("seats", "How many find a seat.", schema));
-    let model = Scripted::new(Scenario::parse(SCRIPT, Path::new("SCRIPT"))?);
+    let model = ScriptedModel::new(Scenario::parse(SCRIPT, Path::new("SCRIPT"))?);
     let settings = Settings::new(model.info().name.clone(), "You plan parties.");
-    let models = Catalogue::new(Vec::new()).with_model(Arc::new(model));
+    let models = ModelRegistry::new(Vec::new()).with_model(Arc::new(model));
     let tools = Toolbox::coding().and(seats);
     let store = Arc::new(MemoryStore::new());
     let agent = Agent::new(store, Arc::new(models), tools, Arc::new(settings));
     let here = OpenRequest::folder(std::env::current_dir()?);
-    let session = agent.create(here, |_| Ports::silent()).await?;
+    let session = agent.create(here, |_| ClientPorts::silent()).await?;
     let ticket = session.prompt(vec![Content::text(prompt)], PromptOptions::default())?;
     match ticket.result().await?.outcome {
         Outcome::Finished(AssistantMessage { text }) => Ok(text.to_string()),
@@ -53,7 +53,7 @@ async fn main() -> Result<(), Box<dyn Error>> {
 }
 
 #[tokio::test]
-async fn the_tool_is_called_and_the_model_sees_what_it_said() {
+async fn tool_result_reaches_the_model() {
     let answer = ask("How many?").await.expect("an answer");
     assert_eq!(answer, "Three tables seat twelve.");
 }

@@ -1,6 +1,6 @@
-//! Measures how much memory one large answer takes from the provider's stream to the commit, for each
-//! byte of it, and how long other tasks of the thread wait meanwhile. Linux only. Run with
-//! `cargo run --release -p turnery-agent --example large_answer`.
+//! Measures the memory that one large response takes from the provider's stream to the commit, per byte of
+//! the response, and how long other tasks of the thread wait meanwhile. Linux only. Run with `cargo run
+//! --release -p turnery-agent --example large_answer`.
 
 use std::{
     error::Error,
@@ -11,18 +11,18 @@ use std::{
     thread,
     time::{Duration, Instant},
 };
-use turnery_agent::{Agent, OpenRequest, Ports, PromptOptions, Settings};
+use turnery_agent::{Agent, ClientPorts, OpenRequest, PromptOptions, Settings};
 use turnery_engine::{Content, Outcome, TurnFinish::AssistantMessage};
-use turnery_models::{Api, Catalogue, ProviderConfig};
+use turnery_models::{Api, ModelRegistry, ProviderConfig};
 use turnery_store::SqliteStore;
 use turnery_tools::Toolbox;
 
-/// Just below the default limit on an answer.
-const SIZE: usize = 15 << 20;
-const FRAGMENT: usize = 4 * 1024;
+/// Just below the default response limit.
+const RESPONSE_BYTES: usize = 15 << 20;
+const FRAGMENT_BYTES: usize = 4 * 1024;
 
 fn main() -> Result<(), Box<dyn Error>> {
-    let text = "x".repeat(FRAGMENT);
+    let text = "x".repeat(FRAGMENT_BYTES);
     let delta = format!("data: {{\"choices\":[{{\"delta\":{{\"content\":\"{text}\"}}}}]}}\n\n");
     let stop =
         "data: {\"choices\":[{\"delta\":{},\"finish_reason\":\"stop\"}]}\n\ndata: [DONE]\n\n";
@@ -32,12 +32,12 @@ fn main() -> Result<(), Box<dyn Error>> {
         let (mut socket, _) = listener.accept()?;
         let _ = socket.read(&mut [0; 65536])?;
         socket.write_all(b"HTTP/1.1 200 OK\r\ncontent-type: text/event-stream\r\n\r\n")?;
-        for _ in 0..SIZE / FRAGMENT {
+        for _ in 0..RESPONSE_BYTES / FRAGMENT_BYTES {
             socket.write_all(delta.as_bytes())?;
         }
         socket.write_all(stop.as_bytes())
     });
-    let models = Catalogue::new(vec![ProviderConfig {
+    let models = ModelRegistry::new(vec![ProviderConfig {
         name: "local".to_owned(),
         api: Api::OpenAi,
         base_url,
@@ -60,8 +60,8 @@ fn main() -> Result<(), Box<dyn Error>> {
         .build()?;
     let here = OpenRequest::folder(folder.clone());
     let measured = runtime.block_on(async {
-        let session = agent.create(here, |_| Ports::silent()).await?;
-        let before = peak()?;
+        let session = agent.create(here, |_| ClientPorts::silent()).await?;
+        let before = peak_memory_kib()?;
         let watch = tokio::spawn(longest_wait());
         let prompt = vec![Content::text("hello")];
         let ticket = session.prompt(prompt, PromptOptions::default())?;
@@ -69,7 +69,7 @@ fn main() -> Result<(), Box<dyn Error>> {
         DONE.store(true, std::sync::atomic::Ordering::Relaxed);
         let longest = watch.await?;
         session.close().await;
-        Ok::<_, Box<dyn Error>>((outcome, peak()?.saturating_sub(before), longest))
+        Ok::<_, Box<dyn Error>>((outcome, peak_memory_kib()?.saturating_sub(before), longest))
     });
     fs::remove_dir_all(&folder)?;
     let (outcome, grown, longest) = measured?;
@@ -92,7 +92,7 @@ fn main() -> Result<(), Box<dyn Error>> {
 
 static DONE: std::sync::atomic::AtomicBool = std::sync::atomic::AtomicBool::new(false);
 
-/// Returns how long a sleep of a millisecond took at most.
+/// Returns the longest time that a sleep of one millisecond took.
 async fn longest_wait() -> Duration {
     let mut longest = Duration::ZERO;
     while !DONE.load(std::sync::atomic::Ordering::Relaxed) {
@@ -103,8 +103,8 @@ async fn longest_wait() -> Duration {
     longest
 }
 
-/// The largest resident size so far. Unit: KiB.
-fn peak() -> Result<u64, Box<dyn Error>> {
+/// Returns the peak resident set size. Unit: KiB.
+fn peak_memory_kib() -> Result<u64, Box<dyn Error>> {
     let status = fs::read_to_string("/proc/self/status")?;
     let line = status.lines().find(|line| line.starts_with("VmHWM:"));
     let number = line.and_then(|line| line.split_whitespace().nth(1));

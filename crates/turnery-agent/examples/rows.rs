@@ -1,4 +1,4 @@
-//! A screen of rows, drawn from the activities of a prompt: items with the same correlation id are the
+//! Renders a screen of rows from the activities of a prompt: items with the same correlation id update the
 //! same row, whatever comes between them. Run it with `cargo run -p turnery-agent --example rows`.
 
 use futures_util::future::BoxFuture;
@@ -9,14 +9,14 @@ use std::{
     sync::{Arc, Mutex, PoisonError},
 };
 use turnery_agent::{
-    ActivitySink, Agent, CorrelationId, OpenRequest, Ports, Settings, Silent, TurnActivity,
-    TurnEvent, TurnInput, render,
+    ActivitySink, Agent, ClientPorts, CorrelationId, OpenRequest, Settings, SilentClient,
+    TurnActivity, TurnEvent, TurnInput, render_value,
 };
-use turnery_models::{Catalogue, Model as _, Scenario, Scripted};
+use turnery_models::{Model as _, ModelRegistry, Scenario, ScriptedModel};
 use turnery_store::MemoryStore;
 use turnery_tools::Toolbox;
 
-/// What the model says: any model of the catalogue takes its place.
+/// Scripted model responses; any model of the registry can be used instead.
 const SCRIPT: &str = r#"{"answers": [
     {"steps": [
         {"thinking": ["I shall ", "look first."]},
@@ -27,38 +27,38 @@ const SCRIPT: &str = r#"{"answers": [
     {"steps": [{"text": "That is all there is."}], "usage": {"input": 12, "output": 5}}
 ]}"#;
 
-/// The rows of the screen, from the top.
+/// Rows of the screen, from the top.
 #[derive(Default)]
 struct Rows(Mutex<Vec<(CorrelationId, String)>>);
 
-/// What an activity does to its row.
-enum Stroke {
+/// Applies an activity to its row.
+enum RowChange {
     Append(String),
     Draw(String),
 }
 
 impl Rows {
-    fn on(&self, activity: &TurnActivity) {
+    fn apply(&self, activity: &TurnActivity) {
         let stroke = match &activity.event {
-            TurnEvent::AssistantProseDelta { text } => Stroke::Append(text.to_string()),
-            TurnEvent::ReasoningDelta { text } => Stroke::Append(text.to_string()),
+            TurnEvent::AssistantProseDelta { text } => RowChange::Append(text.to_string()),
+            TurnEvent::ReasoningDelta { text } => RowChange::Append(text.to_string()),
             TurnEvent::ToolCallStarted { name, args, .. } => {
-                Stroke::Draw(format!("… {name} {args}"))
+                RowChange::Draw(format!("… {name} {args}"))
             }
-            // Enough to draw the whole row, also for whoever came too late for its start.
+            // Enough to draw the whole row, also for a reader that missed the start.
             TurnEvent::ToolCallCompleted { name, output, .. } => {
                 let mark = if output.is_error { "✗" } else { "✓" };
                 let text = output.text();
-                Stroke::Draw(format!(
+                RowChange::Draw(format!(
                     "{mark} {name}: {}",
                     text.lines().next().unwrap_or("")
                 ))
             }
             TurnEvent::FinalValue { value } | TurnEvent::ToolValue { value, .. } => {
-                Stroke::Draw(render(value))
+                RowChange::Draw(render_value(value))
             }
-            TurnEvent::Error { text } => Stroke::Draw(format!("! {text}")),
-            // There may be more kinds one day.
+            TurnEvent::Error { text } => RowChange::Draw(format!("! {text}")),
+            // Future versions may add more kinds.
             _ => return,
         };
         let mut rows = self.0.lock().unwrap_or_else(PoisonError::into_inner);
@@ -70,8 +70,8 @@ impl Rows {
             rows.len() - 1
         });
         match stroke {
-            Stroke::Append(text) => rows[place].1.push_str(&text),
-            Stroke::Draw(text) => rows[place].1 = text,
+            RowChange::Append(text) => rows[place].1.push_str(&text),
+            RowChange::Draw(text) => rows[place].1 = text,
         }
     }
 
@@ -83,17 +83,17 @@ impl Rows {
 
 impl ActivitySink for Rows {
     fn emit(&self, activity: TurnActivity) -> BoxFuture<'_, ()> {
-        self.on(&activity);
+        self.apply(&activity);
         Box::pin(std::future::ready(()))
     }
 }
 
 async fn ask(folder: &Path, prompt: &str) -> Result<Vec<String>, Box<dyn Error>> {
-    let model = Scripted::new(Scenario::parse(SCRIPT, Path::new("SCRIPT"))?);
+    let model = ScriptedModel::new(Scenario::parse(SCRIPT, Path::new("SCRIPT"))?);
     let settings = Settings::new(model.info().name.clone(), "You look around.");
     let agent = Agent::new(
         Arc::new(MemoryStore::new()),
-        Arc::new(Catalogue::new(Vec::new()).with_model(Arc::new(model))),
+        Arc::new(ModelRegistry::new(Vec::new()).with_model(Arc::new(model))),
         Toolbox::coding(),
         Arc::new(settings),
     );
@@ -103,7 +103,7 @@ async fn ask(folder: &Path, prompt: &str) -> Result<Vec<String>, Box<dyn Error>>
         mcp: Vec::new(),
         instructions: None,
     };
-    let ports = Ports::local(Arc::new(Silent), Box::new(Silent));
+    let ports = ClientPorts::local(Arc::new(SilentClient), Box::new(SilentClient));
     let session = agent.create(here, |_| ports).await?;
     let rows = Arc::new(Rows::default());
     let turn = session.turn(TurnInput::text(prompt));
@@ -131,7 +131,7 @@ mod tests {
 
     // proves: LASH-46, LASH-55, LASH-72, LASH-76
     #[tokio::test]
-    async fn a_row_for_each_block_and_each_call() {
+    async fn each_block_and_call_has_its_row() {
         let folder = tempfile::tempdir().unwrap();
         std::fs::write(folder.path().join("a.txt"), "a").unwrap();
         let folder = folder.path().canonicalize().unwrap();
@@ -153,12 +153,12 @@ mod tests {
             at: "2026-11-21T08:00:00Z".parse().unwrap(),
             kind,
         };
-        rows.on(&Projection::default().on(&event).unwrap());
+        rows.apply(&Projection::default().project(&event).unwrap());
     }
 
     // proves: LASH-62
     #[test]
-    fn the_end_of_a_call_draws_its_row_without_the_start() {
+    fn call_end_alone_draws_its_row() {
         let rows = Rows::default();
         let call = EventKind::ToolExecutionEnd {
             call_id: "c".into(),
@@ -173,7 +173,7 @@ mod tests {
 
     // proves: LASH-67
     #[test]
-    fn a_kind_that_this_sink_does_not_know_draws_nothing() {
+    fn unknown_event_draws_nothing() {
         let rows = Rows::default();
         let entries = vec![PlanEntry {
             content: "look".to_owned(),

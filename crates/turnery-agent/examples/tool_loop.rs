@@ -1,21 +1,21 @@
-//! A loop of your own around a model and its tools, from the parts: call the model, normalise its
-//! answer, run the tools that it wants, put both into the history, and call it again. Run it with
-//! `cargo run -p turnery-agent --example tool_loop`.
+//! Implements a custom loop around a model and its tools: call the model, normalize its response, run the
+//! tools it requests, add both to the history, repeat. Run it with `cargo run -p turnery-agent --example
+//! tool_loop`.
 
 use serde_json::{Value, json};
 use std::{error::Error, io::Write as _, path::Path, sync::Arc};
 use turnery_agent::generate;
-use turnery_engine::{Content, Message, Named, Response, ToolFailure};
-use turnery_models::{Model, Scenario, Scripted};
+use turnery_engine::{Content, Message, Response, ResponseOverrides, ToolError};
+use turnery_models::{Model, Scenario, ScriptedModel};
 use turnery_tools::{Action, Options, Scope, Toolbox, Workspace, run_tools};
 
-/// What the model says: any model of a catalogue takes its place.
+/// Scripted model responses; any model of the registry can be used instead.
 const SCRIPT: &str = r#"{"answers": [
     {"steps": [{"tool_call": {"name": "multiply", "args": {"a": 6, "b": 7}}}]},
     {"when": {"last_tool_result_contains": "{\"product\":42}"}, "steps": [{"text": "It is 42."}]}
 ]}"#;
 
-/// How often the model may be called.
+/// Maximum number of model calls.
 const MAX_ITERATIONS: u32 = 5;
 
 fn multiply() -> Action {
@@ -24,8 +24,8 @@ fn multiply() -> Action {
         "Multiplies a by b.",
         async |args: Value, _| match (args["a"].as_i64(), args["b"].as_i64()) {
             (Some(a), Some(b)) => Ok(json!({"product": a * b})),
-            _ => Err(ToolFailure {
-                kind: turnery_engine::FailureKind::Validation,
+            _ => Err(ToolError {
+                kind: turnery_engine::ToolErrorKind::Validation,
                 message: "a and b must be whole numbers".to_owned(),
                 details: None,
             }),
@@ -44,15 +44,15 @@ async fn tool_loop(
     for _ in 0..MAX_ITERATIONS {
         // 1. Call the model.
         let answer = generate(model, &history, tools, &names).await?;
-        // 2. Normalise its answer. A provider's raw JSON would do as well.
-        let response = Response::from_response(answer, Named::default())?;
-        // 3. Does it want tools?
+        // 2. Normalize its response. A provider's raw JSON would do as well.
+        let response = Response::from_response(answer, ResponseOverrides::default())?;
+        // 3. Check whether it requests tools.
         if !response.needs_tools() {
             return Ok(response);
         }
         // 4. Run them.
         let executed = run_tools(&response, &scope, &Options::default()).await;
-        // 5. Put what it said, and what came of it, into the history.
+        // 5. Add the response and the results to the history.
         history.push(executed.assistant_message());
         history.extend(executed.tool_messages());
     }
@@ -72,7 +72,7 @@ fn question() -> Vec<Message> {
 
 #[tokio::main(flavor = "current_thread")]
 async fn main() -> Result<(), Box<dyn Error>> {
-    let model = Scripted::new(Scenario::parse(SCRIPT, Path::new("SCRIPT"))?);
+    let model = ScriptedModel::new(Scenario::parse(SCRIPT, Path::new("SCRIPT"))?);
     let answer = tool_loop(&model, question(), &multiply().into()).await?;
     writeln!(std::io::stdout(), "{}", answer.text())?;
     Ok(())
@@ -80,19 +80,21 @@ async fn main() -> Result<(), Box<dyn Error>> {
 
 // proves: JIDO-1, JIDO-17, JIDO-31, JIDO-32
 #[tokio::test]
-async fn the_model_is_called_until_it_has_a_final_answer() {
-    let model = Scripted::new(Scenario::parse(SCRIPT, Path::new("SCRIPT")).expect("a scenario"));
+async fn model_is_called_until_final_answer() {
+    let model =
+        ScriptedModel::new(Scenario::parse(SCRIPT, Path::new("SCRIPT")).expect("a scenario"));
     let answer = tool_loop(&model, question(), &multiply().into()).await;
     assert_eq!(answer.expect("an answer").text(), "It is 42.");
 }
 
 // proves: JIDO-33
 #[tokio::test]
-async fn a_model_that_never_stops_is_stopped() {
+async fn endless_model_stops_at_max_iterations() {
     let script = r#"{"repeat": true, "answers": [
         {"steps": [{"tool_call": {"name": "multiply", "args": {"a": 1, "b": 1}}}]}
     ]}"#;
-    let model = Scripted::new(Scenario::parse(script, Path::new("SCRIPT")).expect("a scenario"));
+    let model =
+        ScriptedModel::new(Scenario::parse(script, Path::new("SCRIPT")).expect("a scenario"));
     let error = tool_loop(&model, question(), &multiply().into())
         .await
         .expect_err("no answer");

@@ -1,31 +1,30 @@
-//! Activity: what an application is shown of a running prompt. A projection of the engine's events and
-//! never a second place where something happens (engine.md, section 6.2).
+//! Projects engine events into the activities that an application sees of a running prompt.
 
 use serde::{Serialize, Serializer, ser::SerializeStruct as _};
 use serde_json::Value;
 use std::{collections::HashMap, fmt, sync::Arc};
 use turnery_engine::{
-    Artifact, CallId, Content, Disposition, Event, EventKind, FailureKind, LoopId, MessageId,
-    PlanEntry, SessionId, StreamDelta, ToolEnvelope, Usage,
+    Artifact, CallId, Content, Disposition, Event, EventKind, LoopId, MessageId, PlanEntry,
+    SessionId, StreamDelta, ToolEnvelope, ToolErrorKind, Usage,
 };
 
-/// One item of the activity stream (LASH-50). Cheap to clone: what is long in it is shared.
+/// One item of the activity stream (LASH-50). Cheap to clone: large parts are shared.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct TurnActivity {
-    /// Its own identity: no two items of a session have the same (LASH-44).
+    /// Identity of this item, unique within the session (LASH-44).
     pub id: ActivityId,
-    /// Items with the same one belong to the same logical row (LASH-76).
+    /// Logical row that this item belongs to (LASH-76).
     pub correlation_id: CorrelationId,
     /// What happened.
     pub event: TurnEvent,
 }
 
-/// The identity of an item: its loop, and its event's place in it. Written `{loop_id}#{seq}`.
+/// Identity of an activity: its loop and the position of its event there. Displayed as `{loop_id}#{seq}`.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct ActivityId {
     /// The loop.
     pub loop_id: LoopId,
-    /// The event's place in the loop; a gap is an event that applications are not shown.
+    /// Position of the event in the loop; gaps are events that produce no activity.
     pub seq: u64,
 }
 
@@ -41,8 +40,8 @@ impl Serialize for ActivityId {
     }
 }
 
-/// Which logical row an item belongs to (R8): a call's id for all that the call does, one id for each
-/// block of prose or reasoning, one for the plan of a loop; the item's own id for all else.
+/// Identity of a logical row (R8): the call id for everything a call does, one id per block of text or
+/// reasoning, one for the plan of a loop; otherwise the activity's own id.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize)]
 #[serde(transparent)]
 pub struct CorrelationId(pub Arc<str>);
@@ -53,26 +52,25 @@ impl fmt::Display for CorrelationId {
     }
 }
 
-/// What an application is shown. The set may grow: a sink passes over what it does not know (LASH-67).
+/// Payload of an activity. The set may grow: sinks must ignore variants that they do not know (LASH-67).
 ///
-/// There is no item for a settled message: prose has been streamed, and the message as it was kept is
-/// read from the session (LASH-9, LASH-48, LASH-51, LASH-78). What is absent is left out, never null
-/// (LASH-73).
+/// Settled messages have no variant: text is streamed, and the final message is read from the session
+/// (LASH-9, LASH-48, LASH-51, LASH-78). Absent fields are omitted, never null (LASH-73).
 #[derive(Clone, Debug, PartialEq, Serialize)]
 #[serde(tag = "type", rename_all = "snake_case")]
 #[non_exhaustive]
 pub enum TurnEvent {
-    /// A fragment of the answer (LASH-56).
+    /// Fragment of the response text (LASH-56).
     AssistantProseDelta {
         /// The fragment.
         text: Arc<str>,
     },
-    /// A fragment of reasoning (LASH-57).
+    /// Fragment of reasoning (LASH-57).
     ReasoningDelta {
         /// The fragment.
         text: Arc<str>,
     },
-    /// A call's bracket opens: once per call, whatever becomes of it (LASH-58, R2).
+    /// A tool call starts. Emitted exactly once per call, whatever its result (LASH-58, R2).
     ToolCallStarted {
         /// The call.
         #[serde(skip_serializing_if = "Option::is_none")]
@@ -81,123 +79,129 @@ pub enum TurnEvent {
         name: Arc<str>,
         /// Its arguments.
         args: Arc<Value>,
-        /// The batch call that this one is part of (LASH-71).
+        /// Batch call that contains this call (LASH-71).
         #[serde(skip_serializing_if = "Option::is_none")]
         parent_call_id: Option<CallId>,
     },
-    /// A running call printed something.
+    /// A running call produced output.
     ToolCallOutput {
         /// The call.
         call_id: CallId,
-        /// The text since the last one.
+        /// Text since the previous output activity.
         text: Arc<str>,
     },
-    /// A running call says how far it is.
+    /// A running call reported progress.
     ToolCallProgress {
         /// The call.
         call_id: CallId,
-        /// The sentence.
+        /// Progress message.
         text: Arc<str>,
     },
-    /// A call's bracket closes. Enough to draw its row alone (LASH-59, LASH-62).
+    /// A tool call ends. Carries enough to render the row without earlier activities (LASH-59, LASH-62).
     ToolCallCompleted {
         /// The call.
         #[serde(skip_serializing_if = "Option::is_none")]
         call_id: Option<CallId>,
         /// The tool.
         name: Arc<str>,
-        /// What came of it.
+        /// Result of the call.
         output: Arc<ToolOutput>,
-        /// The batch call that this one was part of (LASH-71).
+        /// Batch call that contains this call (LASH-71).
         #[serde(skip_serializing_if = "Option::is_none")]
         parent_call_id: Option<CallId>,
-        /// The loop that it ran in a child session.
+        /// Loop that the call ran in a child session.
         #[serde(skip_serializing_if = "Option::is_none")]
         child_loop_id: Option<LoopId>,
     },
-    /// The model submitted the value that ends the loop (LASH-63, LASH-77).
+    /// The model submitted the final value of the loop (LASH-63, LASH-77).
     FinalValue {
-        /// The value; [`render`](turnery_engine::render) makes text of it (LASH-68).
+        /// The value; rendered as text by [`render_value`](turnery_engine::render_value) (LASH-68).
         value: Arc<Value>,
     },
     /// A tool declared a value final (LASH-64, LASH-77).
     ToolValue {
         /// The tool.
         tool_name: Arc<str>,
-        /// The value; [`render`](turnery_engine::render) makes text of it (LASH-68).
+        /// The value; rendered as text by [`render_value`](turnery_engine::render_value) (LASH-68).
         value: Arc<Value>,
     },
-    /// One per call of the model (LASH-65, LASH-100).
+    /// Token usage, once per model call (LASH-65, LASH-100).
     Usage {
-        /// Of this call; absent when the provider did not say.
-        #[serde(skip_serializing_if = "Option::is_none", serialize_with = "maybe")]
+        /// Usage of this call; absent if the provider did not report it.
+        #[serde(
+            skip_serializing_if = "Option::is_none",
+            serialize_with = "serialize_optional_usage"
+        )]
         usage: Option<Usage>,
-        /// Of the loop so far.
-        #[serde(serialize_with = "buckets")]
+        /// Usage of the loop so far.
+        #[serde(serialize_with = "serialize_usage")]
         cumulative: Usage,
     },
-    /// One per call of a model in a child session (LASH-66, LASH-101).
+    /// Token usage of a child session, once per model call (LASH-66, LASH-101).
     ChildUsage {
         /// The child session.
         session_id: SessionId,
-        /// For what: see [`usage::source`](crate::usage::source).
+        /// Purpose of the call: see [`usage::source`](crate::usage::source).
         source: Arc<str>,
         /// `provider/model`.
         model: Arc<str>,
-        /// The child's turn, from 0 over all its loops.
+        /// Turn of the child session, counted from 0 across its loops.
         iteration: u32,
-        /// Of that turn; absent when the provider did not say.
-        #[serde(skip_serializing_if = "Option::is_none", serialize_with = "maybe")]
+        /// Usage of that turn; absent if the provider did not report it.
+        #[serde(
+            skip_serializing_if = "Option::is_none",
+            serialize_with = "serialize_optional_usage"
+        )]
         usage: Option<Usage>,
-        /// Of the child session with this source and model so far.
-        #[serde(serialize_with = "buckets")]
+        /// Usage of the child session so far, for this source and model.
+        #[serde(serialize_with = "serialize_usage")]
         cumulative: Usage,
     },
-    /// The plan changed: all of it.
+    /// The plan changed. Carries the complete plan.
     PlanUpdated {
         /// All entries.
         entries: Arc<[PlanEntry]>,
     },
-    /// A call of the model failed before anything of it was shown, and is made again.
+    /// A model call failed before any of its output was shown, and will be retried.
     ModelRetried {
-        /// The attempt that failed, from 1.
+        /// Number of the failed attempt, from 1.
         attempt: u32,
-        /// Why, for a person.
+        /// Reason, for the user.
         reason: Arc<str>,
-        /// How long until the next one. Unit: milliseconds.
+        /// Delay before the next attempt. Unit: milliseconds.
         wait_ms: u64,
     },
-    /// The model has sent no content for a while; the call goes on.
+    /// The model has sent no content for a while; the call continues.
     ModelSilent {
         /// Length of the silence. Unit: milliseconds.
         silent_ms: u64,
-        /// True when the connection shows signs of life, such as pings.
+        /// True if the connection is alive, for example if pings arrive.
         is_connected: bool,
     },
-    /// Something that a person should know and that stops nothing by itself: input that was refused, a
-    /// hook or a sink that broke (LASH-84).
+    /// A problem to report to the user that does not end the prompt by itself: rejected input, a failed hook
+    /// or sink (LASH-84).
     Error {
-        /// The sentence.
+        /// Message.
         text: Arc<str>,
     },
 }
 
-/// What came of a call.
+/// Result of a tool call.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct ToolOutput {
     /// How the call ended.
     pub disposition: Disposition,
-    /// What the model was given: the result, or the failure's message.
+    /// Content sent to the model: the result, or the error message.
     pub content: Vec<Content>,
-    /// True when it failed, was refused, or was cut short.
+    /// True if the call failed, was rejected or was interrupted.
     pub is_error: bool,
-    /// The sort of failure.
+    /// Kind of error.
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub failure: Option<FailureKind>,
+    pub failure: Option<ToolErrorKind>,
     /// Structured result for hosts.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub value: Option<Value>,
-    /// What to show a person, for example a diff; empty means: show the content.
+    /// Artifacts for the user, for example a diff; if empty, show `content`.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub artifacts: Vec<Artifact>,
 }
@@ -218,7 +222,7 @@ impl ToolOutput {
         }
     }
 
-    /// The text of it, blocks joined by newlines.
+    /// Returns the text blocks of the content, joined by newlines.
     #[must_use]
     pub fn text(&self) -> String {
         let texts: Vec<&str> = self.content.iter().filter_map(Content::as_text).collect();
@@ -226,18 +230,18 @@ impl ToolOutput {
     }
 }
 
-/// Makes activities of events: a fold, so that the same events always give the same activities.
+/// Folds events into activities; deterministic, so equal events give equal activities.
 #[derive(Clone, Debug, Default)]
 pub struct Projection {
-    /// Arguments of calls that were announced and have not begun.
+    /// Arguments of calls that were announced and have not started.
     args: HashMap<CallId, Arc<Value>>,
-    /// The block that was written to last, so that its id is made once.
+    /// Block of the last delta, cached so that its id is built once.
     block: Option<(MessageId, u32, CorrelationId)>,
 }
 
 impl Projection {
-    /// What an application is shown of an event; nothing of most.
-    pub fn on(&mut self, event: &Event) -> Option<TurnActivity> {
+    /// Returns the activity for an event; `None` for most kinds.
+    pub fn project(&mut self, event: &Event) -> Option<TurnActivity> {
         let shown = self.shown(&event.kind)?;
         let id = ActivityId {
             loop_id: event.loop_id.clone(),
@@ -250,8 +254,8 @@ impl Projection {
         })
     }
 
-    /// Remember what later events need of one that nobody is shown.
-    pub(crate) fn pass_over(&mut self, event: &Event) {
+    /// Records the state that later events need, without producing an activity.
+    pub(crate) fn project_unobserved(&mut self, event: &Event) {
         match &event.kind {
             EventKind::ToolCallRequested { .. } | EventKind::ToolExecutionStart { .. } => {
                 self.shown(&event.kind);
@@ -329,7 +333,7 @@ impl Projection {
             },
             EventKind::ModelRetried {
                 attempt,
-                fault,
+                error: fault,
                 wait_ms,
             } => TurnEvent::ModelRetried {
                 attempt: *attempt,
@@ -373,23 +377,26 @@ impl Projection {
             {
                 return known.clone();
             }
-            let made = row(format!("{message_id}.{block}"));
+            let made = to_correlation_id(format!("{message_id}.{block}"));
             self.block = Some((message_id.clone(), block, made.clone()));
             return made;
         }
         match &event.kind {
-            EventKind::PlanUpdated { .. } => row(format!("{}.plan", event.loop_id)),
-            _ => row(event.correlation_id().unwrap_or_else(|| id.to_string())),
+            EventKind::PlanUpdated { .. } => to_correlation_id(format!("{}.plan", event.loop_id)),
+            _ => to_correlation_id(event.correlation_id().unwrap_or_else(|| id.to_string())),
         }
     }
 }
 
-fn row(id: String) -> CorrelationId {
+fn to_correlation_id(id: String) -> CorrelationId {
     CorrelationId(id.into())
 }
 
-/// The five buckets under the names that all surfaces for applications have (LASH-106 to 111).
-pub(crate) fn buckets<S: Serializer>(usage: &Usage, serializer: S) -> Result<S::Ok, S::Error> {
+/// Serializes the five token counts under the names shared by all application interfaces (LASH-106 to 111).
+pub(crate) fn serialize_usage<S: Serializer>(
+    usage: &Usage,
+    serializer: S,
+) -> Result<S::Ok, S::Error> {
     let mut fields = serializer.serialize_struct("Usage", 5)?;
     fields.serialize_field("input_tokens", &usage.input)?;
     fields.serialize_field("output_tokens", &usage.output)?;
@@ -400,12 +407,12 @@ pub(crate) fn buckets<S: Serializer>(usage: &Usage, serializer: S) -> Result<S::
 }
 
 #[expect(clippy::ref_option, reason = "serde gives a reference to the field")]
-pub(crate) fn maybe<S: Serializer>(
+pub(crate) fn serialize_optional_usage<S: Serializer>(
     usage: &Option<Usage>,
     serializer: S,
 ) -> Result<S::Ok, S::Error> {
     match usage {
-        Some(usage) => buckets(usage, serializer),
+        Some(usage) => serialize_usage(usage, serializer),
         None => serializer.serialize_none(),
     }
 }

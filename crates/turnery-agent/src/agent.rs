@@ -1,15 +1,19 @@
-//! Agent: opens sessions, lists them, deletes them.
+//! Creates, opens, lists, forks and deletes sessions.
 
 mod damage_notice;
 mod fork;
 mod replay;
 
 use crate::{
-    Bill, Ports, Projects, Session, SessionOptions, Settings, TraceSink, UsageReport, ask_user,
+    ClientPorts, CostReport, Projects, Session, SessionOptions, Settings, TraceSink, UsageReport,
+    ask_user,
     observe::observing,
-    session::{BackgroundWork, Budget, History, Known, MAILBOX, Task, Tools, offered},
-    sink::Tap,
-    trace_sink::Tracing,
+    session::{
+        BackgroundWork, Budget, COMMAND_QUEUE_CAPACITY, RememberedApprovals, SessionHistory,
+        SessionTask, SessionTools, selectable_models,
+    },
+    sink::SinkDriver,
+    trace_sink::ModelCallTracer,
 };
 use std::{
     collections::VecDeque,
@@ -17,8 +21,8 @@ use std::{
     sync::Arc,
 };
 use tokio::sync::{mpsc, watch};
-use turnery_engine::{LoopRecord, SessionId, compaction::text_tokens};
-use turnery_models::{Catalogue, Model, Thinking};
+use turnery_engine::{LoopRecord, SessionId, compaction::estimate_text_tokens};
+use turnery_models::{Model, ModelRegistry, Thinking};
 use turnery_store::{
     Damage, ListPage, ListQuery, NewSession, Owner, SessionInfo, SessionPatch, Store, StoreError,
 };
@@ -26,42 +30,42 @@ use turnery_tools::{
     McpServer, Mode, PathRefused, Policy, Servers, Toolbox, Workspace, mcp::Launch,
 };
 
-/// Opens sessions over one store, one catalogue of models and one toolbox.
+/// Creates and opens sessions on one store, model registry and toolbox.
 pub struct Agent {
     store: Arc<dyn Store>,
-    models: Arc<Catalogue>,
+    models: Arc<ModelRegistry>,
     toolbox: Toolbox,
     projects: Arc<dyn Projects>,
-    tracing: Tracing,
-    /// Variables that no MCP server inherits.
+    tracing: ModelCallTracer,
+    /// Environment variables hidden from MCP servers.
     hidden_env: Vec<String>,
 }
 
-/// Where a session works, and with which servers of its client.
+/// Folders, MCP servers and instructions with which a session is opened.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct OpenRequest {
-    /// Absolute, an existing folder.
+    /// Working directory: absolute, must exist.
     pub cwd: PathBuf,
-    /// Further roots, absolute, existing folders.
+    /// Additional roots: absolute, must exist.
     pub roots: Vec<PathBuf>,
-    /// MCP servers, to be connected for as long as the session is open (MCP-7). One of them hides one
-    /// of the same name in the settings.
+    /// MCP servers of the client, connected while the session is open (MCP-7). A server hides one of the same
+    /// name in the settings.
     pub mcp: Vec<McpServer>,
-    /// What the client has to say to the model beside the settings' own system prompt.
+    /// Instructions of the client, combined with the system prompt from the settings.
     pub instructions: Option<Instructions>,
 }
 
-/// A system prompt of the client's.
+/// System prompt supplied by the client.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Instructions {
-    /// Behind our own.
+    /// Appends the text to the default system prompt.
     Append(String),
-    /// In place of our own.
+    /// Replaces the default system prompt.
     Override(String),
 }
 
 impl Instructions {
-    fn beside(&self, own: &str) -> String {
+    fn apply_to(&self, own: &str) -> String {
         match self {
             Self::Append(text) => format!("{own}\n\n{text}"),
             Self::Override(text) => text.clone(),
@@ -70,7 +74,7 @@ impl Instructions {
 }
 
 impl OpenRequest {
-    /// In one folder.
+    /// Creates a request for one folder, without MCP servers or instructions.
     #[must_use]
     pub fn folder(cwd: PathBuf) -> Self {
         Self {
@@ -82,21 +86,21 @@ impl OpenRequest {
     }
 }
 
-/// Why a session could not be opened.
+/// Error of creating or opening a session.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum OpenError {
-    /// A folder is not absolute, does not exist, or may not be read.
+    /// A folder is not absolute, does not exist or cannot be read.
     #[error(transparent)]
     Path(#[from] PathRefused),
-    /// The session was made for another folder (G-24).
+    /// The session was created in another folder (G-24).
     #[error("session {session} belongs to {expected}; open it there")]
     OtherFolder {
         /// The session.
         session: SessionId,
-        /// Its folder.
+        /// Folder of the session.
         expected: PathBuf,
     },
-    /// The folder of the session leads elsewhere by now, by a link for instance.
+    /// The session's folder now resolves to another location, for example through a symlink.
     #[error(
         "session {session} belongs to {expected}, but {requested} leads to {found} now: put the folder back in its \
          place, or begin a new session"
@@ -104,11 +108,11 @@ pub enum OpenError {
     FolderLeadsElsewhere {
         /// The session.
         session: SessionId,
-        /// Its folder.
+        /// Folder of the session.
         expected: PathBuf,
-        /// The path by which it was to be opened.
+        /// Requested path.
         requested: PathBuf,
-        /// Where that path leads now.
+        /// Location that the path resolves to now.
         found: PathBuf,
     },
     /// The configuration cannot be read.
@@ -116,21 +120,21 @@ pub enum OpenError {
     Settings(#[from] crate::SettingsError),
     /// The configured model does not exist.
     #[error(transparent)]
-    Model(#[from] turnery_models::UnknownModel),
-    /// The model that is to be used needs a key, and there is none (AUTH-6).
+    Model(#[from] turnery_models::UnknownModelError),
+    /// The selected model needs an API key and none is configured (AUTH-6).
     #[error(transparent)]
-    Key(#[from] turnery_models::MissingKey),
-    /// The store says no.
+    Key(#[from] turnery_models::MissingKeyError),
+    /// The store failed.
     #[error(transparent)]
     Store(#[from] StoreError),
 }
 
 impl Agent {
-    /// An agent of these parts.
+    /// Creates an agent.
     #[must_use]
     pub fn new(
         store: Arc<dyn Store>,
-        models: Arc<Catalogue>,
+        models: Arc<ModelRegistry>,
         toolbox: Toolbox,
         projects: Arc<dyn Projects>,
     ) -> Self {
@@ -139,65 +143,65 @@ impl Agent {
             models,
             toolbox,
             projects,
-            tracing: Tracing::default(),
+            tracing: ModelCallTracer::default(),
             hidden_env: Vec::new(),
         }
     }
 
-    /// Let no MCP server inherit these environment variables; those of
-    /// [`HIDDEN_ENV`](turnery_tools::shell::HIDDEN_ENV) none ever does.
+    /// Hides these environment variables from MCP servers, in addition to
+    /// [`HIDDEN_ENV`](turnery_tools::shell::HIDDEN_ENV).
     #[must_use]
-    pub fn hiding(mut self, names: impl IntoIterator<Item = String>) -> Self {
+    pub fn with_hidden_env(mut self, names: impl IntoIterator<Item = String>) -> Self {
         self.hidden_env.extend(names);
         self
     }
 
-    /// Tell this sink of every call of a model, in all sessions opened from now on (LASH-99).
+    /// Reports every model call to `sink`, in all sessions opened from now on (LASH-99).
     #[must_use]
     pub fn with_trace(mut self, sink: Arc<dyn TraceSink>) -> Self {
-        self.tracing = Tracing::new(sink);
+        self.tracing = ModelCallTracer::new(sink);
         self
     }
 
-    /// The models within reach.
+    /// Returns the model registry.
     #[must_use]
-    pub fn models(&self) -> &Catalogue {
+    pub fn models(&self) -> &ModelRegistry {
         &self.models
     }
 
-    /// Whether a model that is offered where no project names another takes recordings.
+    /// Returns true if the default model, or any available model, accepts audio.
     #[must_use]
-    pub fn takes_audio(&self) -> bool {
+    pub fn supports_audio(&self) -> bool {
         let usual = self.projects.usual_model();
         let usual = usual
-            .filter(|name| self.models.ready(name).is_ok())
+            .filter(|name| self.models.require_key(name).is_ok())
             .and_then(|name| self.models.model(&name).ok());
         usual.is_some_and(|model| model.info().audio)
-            || self.models.list().iter().any(|info| info.audio)
+            || self.models.list_models().iter().any(|info| info.audio)
     }
 
-    /// The tools on offer.
+    /// Returns the toolbox.
     #[must_use]
     pub fn toolbox(&self) -> &Toolbox {
         &self.toolbox
     }
 
-    /// Make a session. It is on disk when this returns. Must be called inside a tokio runtime.
+    /// Creates a session and stores it before returning. Must be called inside a tokio runtime.
     pub async fn create(
         &self,
         request: OpenRequest,
-        ports: impl FnOnce(&SessionId) -> Ports + Send,
+        ports: impl FnOnce(&SessionId) -> ClientPorts + Send,
     ) -> Result<Session, OpenError> {
-        self.models.discover().await;
+        self.models.discover_servers().await;
         let (roots, settings) = self.settings(&request)?;
         let model = self.models.model(&settings.model)?;
-        self.models.ready(&settings.model)?;
+        self.models.require_key(&settings.model)?;
         let id = SessionId::from(turnery_store::new_uuid().to_string());
         let ports = ports(&id);
         let workspace = workspace(&request, &ports)?;
         let new = NewSession {
             id,
-            cwd: plain(&roots[0]),
+            cwd: normalize_path(&roots[0]),
             folder: Some(workspace.cwd().to_owned()),
             roots: roots[1..].to_vec(),
             model: settings.model.to_string(),
@@ -212,39 +216,40 @@ impl Agent {
         Ok(self.spawn(info, mode, &[], settings, model, given))
     }
 
-    /// Open a session that exists. With `replay`, its whole conversation goes to the outbox as
-    /// `Item::Replay` before this returns (LOAD-1, LOAD-2); without, nothing does (RES-1).
+    /// Opens a stored session. With `replay`, the whole conversation is pushed to the outbox as
+    /// [`OutboxItem::Replay`](crate::OutboxItem::Replay) before this returns (LOAD-1, LOAD-2); without,
+    /// nothing is pushed (RES-1).
     pub async fn open(
         &self,
         id: &SessionId,
         request: OpenRequest,
         replay: bool,
-        ports: impl FnOnce(&SessionId) -> Ports + Send,
+        ports: impl FnOnce(&SessionId) -> ClientPorts + Send,
     ) -> Result<Session, OpenError> {
-        self.models.discover().await;
-        let journal_damage = self.recover(id).await;
+        self.models.discover_servers().await;
+        let journal_damage = self.recover_journal(id).await;
         let info = self.store.info(id).await?;
         let (roots, mut settings) = self.settings(&request)?;
         if let Some(thinking) = info.thinking.as_deref() {
-            settings.thinking = known_level(thinking).unwrap_or(settings.thinking);
+            settings.thinking = parse_thinking(thinking).unwrap_or(settings.thinking);
         }
         let mut ports = ports(id);
         let workspace = workspace(&request, &ports)?;
         check_folder(&info, &request.cwd, workspace.cwd())?;
-        // A model may be gone since the session was last open: then the configured one takes over.
+        // A model that no longer exists is replaced by the configured one.
         let known = info.model.parse().and_then(|name| self.models.model(&name));
         let model = match known {
-            // Without a key it can be looked at, and another model chosen, if there is one to choose.
-            Ok(model) => match self.models.ready(&model.info().name) {
+            // Without a key the session can still be read, and another model selected if one is available.
+            Ok(model) => match self.models.require_key(&model.info().name) {
                 Ok(()) => model,
                 Err(missing) => self
                     .models
-                    .ready(&settings.model)
+                    .require_key(&settings.model)
                     .map_or(Err(missing), |()| Ok(model))?,
             },
             Err(gone) => {
                 tracing::warn!("{gone}; using {} instead", settings.model);
-                self.models.ready(&settings.model)?;
+                self.models.require_key(&settings.model)?;
                 self.models.model(&settings.model)?
             }
         };
@@ -252,7 +257,7 @@ impl Agent {
             .into_iter()
             .find(|mode| mode.as_str() == info.mode);
         let mode = known.unwrap_or_else(|| {
-            let mode = careful(settings.mode);
+            let mode = fallback_mode(settings.mode);
             tracing::warn!(
                 "session {id} is in the mode {:?}, which this version does not know; using {mode} \
                  instead until another is set",
@@ -270,14 +275,18 @@ impl Agent {
             self.store.patch(id, patch).await?
         };
         let history = match replay {
-            true => replay::show(&*self.store, id, journal_damage, &mut *ports.outbox).await?,
+            true => {
+                replay::replay_session(&*self.store, id, journal_damage, &mut *ports.outbox).await?
+            }
             false => {
                 let mut history = self.store.history(id).await?;
                 history.damage.extend(journal_damage);
                 history
             }
         };
-        if let Some(system) = damage_notice::tell_model(&settings.system, &history.damage) {
+        if let Some(system) =
+            damage_notice::system_prompt_with_warning(&settings.system, &history.damage)
+        {
             settings.system = system.into();
         }
         let servers = self.servers(request.mcp, &settings, &workspace);
@@ -285,9 +294,9 @@ impl Agent {
         Ok(self.spawn(info, mode, &history.loops, settings, model, given))
     }
 
-    /// Brings back what a process that is gone has left of a prompt; returns what could not be read of it. A
-    /// session whose store cannot be written is opened without.
-    async fn recover(&self, id: &SessionId) -> Vec<Damage> {
+    /// Recovers the journal that a dead process left behind and returns the damage found in it. A session
+    /// whose store is read-only opens without recovery.
+    async fn recover_journal(&self, id: &SessionId) -> Vec<Damage> {
         self.store.recover(id).await.unwrap_or_else(|error| {
             if !matches!(error, StoreError::NotFound(_)) {
                 tracing::warn!("the interrupted prompt of {id} is not shown: {error}");
@@ -296,8 +305,8 @@ impl Agent {
         })
     }
 
-    /// The servers of a session: those of its client, and those of its settings that these do not hide.
-    /// None of them is started yet.
+    /// Combines the client's MCP servers with those in the settings that they do not hide. Does not start
+    /// them.
     fn servers(
         &self,
         mut mcp: Vec<McpServer>,
@@ -314,13 +323,14 @@ impl Agent {
         (!mcp.is_empty()).then(|| Arc::new(Servers::new(&mcp, &launch)))
     }
 
-    /// Whether the model that a new session would begin with has the key that it needs.
-    pub fn ready(&self, request: &OpenRequest) -> Result<(), OpenError> {
+    /// Checks that the model of a new session has the key it needs.
+    pub fn check_model_key(&self, request: &OpenRequest) -> Result<(), OpenError> {
         let (_, settings) = self.settings(request)?;
-        Ok(self.models.ready(&settings.model)?)
+        Ok(self.models.require_key(&settings.model)?)
     }
 
-    /// Whether a key is there for that model: not for one that needs none. An error if there is no such model.
+    /// Returns true if the model of a new session has a key; false also for a model that needs none. Fails if
+    /// the model does not exist.
     pub fn has_key(&self, request: &OpenRequest) -> Result<bool, OpenError> {
         let (_, settings) = self.settings(request)?;
         self.models.model(&settings.model)?;
@@ -332,7 +342,7 @@ impl Agent {
         roots.extend(request.roots.iter().cloned());
         let mut settings = self.projects.settings(&roots)?;
         if let Some(instructions) = &request.instructions {
-            settings.system = instructions.beside(&settings.system).into();
+            settings.system = instructions.apply_to(&settings.system).into();
         }
         Ok((roots, settings))
     }
@@ -344,10 +354,10 @@ impl Agent {
         chain: &[Arc<LoopRecord>],
         settings: Settings,
         model: Arc<dyn Model>,
-        (ports, workspace, servers): (Ports, Workspace, Option<Arc<Servers>>),
+        (ports, workspace, servers): (ClientPorts, Workspace, Option<Arc<Servers>>),
     ) -> Session {
         let workspace = workspace.confined(settings.sandbox.clone());
-        spawn(Opening {
+        spawn(SessionParts {
             store: Arc::clone(&self.store),
             models: Arc::clone(&self.models),
             toolbox: self.toolbox.clone(),
@@ -355,7 +365,7 @@ impl Agent {
             workspace: Arc::new(workspace),
             ports,
             policy: Policy::new(mode, settings.allow.clone(), settings.deny.clone())
-                .guarding(settings.guarded.clone())
+                .with_guarded_paths(settings.guarded.clone())
                 .confined(settings.sandbox.is_active()),
             settings,
             model,
@@ -368,7 +378,8 @@ impl Agent {
         })
     }
 
-    /// The sessions of the store. A folder may be named in any way that leads to it (LIST-2).
+    /// Lists stored sessions. The folder of the query may be any path that resolves to the session's folder
+    /// (LIST-2).
     pub async fn list(&self, mut query: ListQuery) -> Result<ListPage, StoreError> {
         if let Some(cwd) = query.cwd {
             let found = tokio::task::spawn_blocking(move || folder(&cwd)).await;
@@ -378,20 +389,20 @@ impl Agent {
         self.store.list(query).await
     }
 
-    /// A session of the store, without its history.
+    /// Returns the metadata of a stored session.
     pub async fn info(&self, id: &SessionId) -> Result<SessionInfo, StoreError> {
         self.store.info(id).await
     }
 
-    /// What a session has cost so far, by what is stored of it; `None` where a price is not known. Unit: as in
-    /// [`Bill`].
-    pub async fn cost(&self, id: &SessionId) -> Result<Option<u64>, StoreError> {
+    /// Returns the stored cost of a session so far; `None` if the price of a model is unknown. Unit: see
+    /// [`CostReport`].
+    pub async fn total_cost(&self, id: &SessionId) -> Result<Option<u64>, StoreError> {
         let records = self.store.loops(id, 0).await?;
-        let report = UsageReport::of(records.iter().map(|record| &**record));
-        Ok(Bill::of(&report, |model| self.models.price_of(model)).total())
+        let report = UsageReport::from_records(records.iter().map(|record| &**record));
+        Ok(CostReport::new(&report, |model| self.models.recorded_price(model)).total_cost())
     }
 
-    /// Name a session that is not open here; one that is has [`Session::set_title`].
+    /// Sets the title of a session that is not open here. For an open one use [`Session::set_title`].
     pub async fn set_title(&self, id: &SessionId, title: &str) -> Result<(), StoreError> {
         let patch = SessionPatch {
             title: Some(Some(title.to_owned())),
@@ -400,7 +411,7 @@ impl Agent {
         self.store.patch(id, patch).await.map(|_| ())
     }
 
-    /// Put a session away, or take it back. Close it first if it is open.
+    /// Archives or unarchives a session. An open session must be closed first.
     pub async fn set_archived(&self, id: &SessionId, archived: bool) -> Result<(), StoreError> {
         let patch = SessionPatch {
             archived: Some(archived),
@@ -409,40 +420,40 @@ impl Agent {
         self.store.patch(id, patch).await.map(|_| ())
     }
 
-    /// Remove a session from the store. True if there was one. Close it first if it is open: a session
-    /// that is in use, here or in another process, is an error ([`StoreError::Busy`]).
+    /// Deletes a session from the store and returns true if it existed. An open session must be closed first:
+    /// deleting one that is in use, here or in another process, fails with [`StoreError::Busy`].
     pub async fn delete(&self, id: &SessionId) -> Result<bool, StoreError> {
         self.store.delete(id).await
     }
 }
 
-/// A session that is about to be served.
-pub(crate) struct Opening<'a> {
+/// Parts from which a session task is started.
+pub(crate) struct SessionParts<'a> {
     pub(crate) store: Arc<dyn Store>,
-    pub(crate) models: Arc<Catalogue>,
+    pub(crate) models: Arc<ModelRegistry>,
     pub(crate) toolbox: Toolbox,
-    /// Its MCP servers; a child uses its parent's.
+    /// MCP servers; `None` in a child session, which uses its parent's.
     pub(crate) servers: Option<Arc<Servers>>,
     pub(crate) workspace: Arc<Workspace>,
-    pub(crate) ports: Ports,
+    pub(crate) ports: ClientPorts,
     pub(crate) settings: Settings,
     pub(crate) model: Arc<dyn Model>,
     pub(crate) policy: Policy,
     pub(crate) info: SessionInfo,
-    /// What has been said in it.
+    /// Stored loops of the active branch.
     pub(crate) chain: &'a [Arc<LoopRecord>],
-    pub(crate) tracing: Tracing,
-    /// The session that the person knows, if it is another one.
-    pub(crate) known: Option<Known>,
-    /// How many sessions lie above it.
+    pub(crate) tracing: ModelCallTracer,
+    /// Approvals of the session that the user sees, if that is a parent session.
+    pub(crate) known: Option<RememberedApprovals>,
+    /// Nesting depth: number of parent sessions.
     pub(crate) depth: u8,
-    /// What its prompt draws on, if that is not its own.
+    /// Budget shared with the parent's prompt, in a child session.
     pub(crate) budget: Option<Budget>,
 }
 
-/// Serve a session from now on, in a task of its own.
-pub(crate) fn spawn(opening: Opening<'_>) -> Session {
-    let Opening {
+/// Spawns the task that serves a session.
+pub(crate) fn spawn(opening: SessionParts<'_>) -> Session {
+    let SessionParts {
         store,
         models,
         toolbox,
@@ -459,11 +470,11 @@ pub(crate) fn spawn(opening: Opening<'_>) -> Session {
         depth,
         budget,
     } = opening;
-    let toolbox = ask_user::offered(toolbox, &ports.client, &info.id);
+    let toolbox = ask_user::with_ask_user(toolbox, &ports.client, &info.id);
     let options = SessionOptions {
         mode: policy.mode,
         model: model.info().name.to_string(),
-        models: offered(&models, &*model, &settings.model),
+        models: selectable_models(&models, &*model, &settings.model),
         thinking: settings.thinking,
         sandbox: settings
             .sandbox
@@ -472,7 +483,7 @@ pub(crate) fn spawn(opening: Opening<'_>) -> Session {
         slashes: Arc::clone(&settings.slashes),
     };
     let (options, seen) = watch::channel(options);
-    let (sender, mailbox) = mpsc::channel(MAILBOX);
+    let (sender, mailbox) = mpsc::channel(COMMAND_QUEUE_CAPACITY);
     let (observing, observable) = observing();
     let session = Session::new(
         info.id.clone(),
@@ -482,24 +493,24 @@ pub(crate) fn spawn(opening: Opening<'_>) -> Session {
         seen,
         servers.clone(),
     );
-    let task = Task {
+    let task = SessionTask {
         overhead: overhead(&toolbox, &settings.system),
         store,
         models,
-        tools: Tools::new(toolbox.clone(), servers),
+        tools: SessionTools::new(toolbox.clone(), servers),
         toolbox,
         workspace,
         ports,
         settings,
         model,
         policy,
-        history: History::of(chain),
+        history: SessionHistory::of(chain),
         frame_id: chain.last().and_then(|last| last.frame_id.clone()),
         owner: Owner::this_process(),
         options,
         mailbox,
         tracing,
-        tap: Tap::default(),
+        tap: SinkDriver::default(),
         observing,
         inserting: None,
         waiting: VecDeque::new(),
@@ -509,7 +520,7 @@ pub(crate) fn spawn(opening: Opening<'_>) -> Session {
         setting: None,
         background: BackgroundWork::default(),
         closing: Vec::new(),
-        shown_as: known.unwrap_or_else(|| Known::of(&info)),
+        shown_as: known.unwrap_or_else(|| RememberedApprovals::from_info(&info)),
         depth,
         lent: budget,
         info,
@@ -518,15 +529,16 @@ pub(crate) fn spawn(opening: Opening<'_>) -> Session {
     session
 }
 
-/// The configured mode, but none that is freer than to ask: what an unknown one allows, nobody knows.
-fn careful(configured: Mode) -> Mode {
-    match configured.is_freer_than(Mode::Ask) {
+/// Returns the configured mode, but nothing more permissive than `Ask`: the meaning of the unknown mode
+/// cannot be assumed.
+fn fallback_mode(configured: Mode) -> Mode {
+    match configured.is_more_permissive_than(Mode::Ask) {
         true => Mode::Ask,
         false => configured,
     }
 }
 
-fn workspace(request: &OpenRequest, ports: &Ports) -> Result<Workspace, PathRefused> {
+fn workspace(request: &OpenRequest, ports: &ClientPorts) -> Result<Workspace, PathRefused> {
     Workspace::new(
         request.cwd.clone(),
         request.roots.clone(),
@@ -535,8 +547,8 @@ fn workspace(request: &OpenRequest, ports: &Ports) -> Result<Workspace, PathRefu
     )
 }
 
-/// Fails unless the folder that was asked for is the one that the session was made in, with links resolved: a command
-/// may have put a link in the place of a folder.
+/// Checks that the requested folder, with symlinks resolved, is the one that the session was created in: a
+/// command may have replaced the folder by a symlink.
 fn check_folder(info: &SessionInfo, requested: &Path, resolved: &Path) -> Result<(), OpenError> {
     if resolved == info.folder {
         return Ok(());
@@ -553,26 +565,26 @@ fn check_folder(info: &SessionInfo, requested: &Path, resolved: &Path) -> Result
     })
 }
 
-/// What of every request is no message. Unit: tokens.
+/// Returns the size of the fixed part of every request (system prompt, tool schemas). Unit: tokens.
 pub(crate) fn overhead(toolbox: &Toolbox, system: &str) -> u64 {
     let specs = toolbox.specs();
     let tools = specs.iter().map(|spec| {
-        let schema = text_tokens(&spec.schema.to_string());
-        text_tokens(&spec.name) + text_tokens(&spec.description) + schema
+        let schema = estimate_text_tokens(&spec.schema.to_string());
+        estimate_text_tokens(&spec.name) + estimate_text_tokens(&spec.description) + schema
     });
-    text_tokens(system) + tools.sum::<u64>()
+    estimate_text_tokens(system) + tools.sum::<u64>()
 }
 
-/// A path without what says nothing: a slash at its end, a dot.
-fn plain(path: &Path) -> PathBuf {
+/// Removes trailing slashes and `.` components.
+fn normalize_path(path: &Path) -> PathBuf {
     path.components().collect()
 }
 
-/// A folder with its links resolved. One that is gone is called as it is.
+/// Resolves symlinks; returns a path that does not exist normalized but unresolved.
 fn folder(path: &Path) -> PathBuf {
-    std::fs::canonicalize(path).unwrap_or_else(|_| plain(path))
+    std::fs::canonicalize(path).unwrap_or_else(|_| normalize_path(path))
 }
 
-fn known_level(word: &str) -> Option<Thinking> {
+fn parse_thinking(word: &str) -> Option<Thinking> {
     serde_json::from_value(word.into()).ok()
 }

@@ -1,5 +1,5 @@
-//! `ask_user`: the model puts a question to the person, if the client can show one. What comes back is held
-//! against what was asked (ELIC-5), and a secret is not asked for (ELIC-3).
+//! Implements the `ask_user` tool, which puts a question of the model to the user. Answers are validated
+//! against the question (ELIC-5); questions for secrets are rejected (ELIC-3).
 
 use crate::Client;
 use futures_util::future::BoxFuture;
@@ -8,23 +8,23 @@ use serde::Deserialize;
 use serde_json::Value;
 use std::{collections::HashSet, sync::Arc, time::Duration};
 use turnery_engine::{
-    CallDetail, CallId, FailureKind, SessionId, ToolEnvelope, ToolFailure, ToolSpec,
+    CallDetail, CallId, SessionId, ToolEnvelope, ToolError, ToolErrorKind, ToolSpec,
 };
 use turnery_tools::{Tool, ToolCx, Toolbox, Workspace, parse_args, spec_for};
 
-const NAME: &str = "ask_user";
+const TOOL_NAME: &str = "ask_user";
 
-/// A person takes as long as a person takes.
+/// No timeout: the user may take as long as needed.
 const TIMEOUT: Duration = Duration::MAX;
 
-/// How many choices there may be.
-const CHOICES: usize = 20;
+/// Maximum number of choices.
+const MAX_CHOICES: usize = 20;
 
-/// How long a question, a choice or an answer in words may be. Unit: bytes.
-const LONGEST: usize = 8 << 10;
+/// Maximum length of a question, a choice or a text answer. Unit: bytes.
+const MAX_TEXT_BYTES: usize = 8 << 10;
 
-/// What is asked for in words by somebody who is after a secret.
-const SECRETS: [&str; 9] = [
+/// Words that mark a text question as one for a secret.
+const SECRET_WORDS: [&str; 9] = [
     "password",
     "passphrase",
     "passcode",
@@ -36,81 +36,81 @@ const SECRETS: [&str; 9] = [
     "access token",
 ];
 
-/// A question to the person.
+/// Question to the user.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Question {
-    /// The session that the person knows.
+pub struct UserQuestion {
+    /// Session that the user sees.
     pub session_id: SessionId,
-    /// The call that asks.
+    /// Call that asks.
     pub call_id: CallId,
-    /// What is asked.
+    /// Text of the question.
     pub text: String,
-    /// What may be answered.
-    pub answer: Wanted,
+    /// Expected kind of answer.
+    pub answer: AnswerKind,
 }
 
-/// What may be answered to a question.
+/// Kind of answer that a question expects.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Wanted {
-    /// One of these: a string.
+pub enum AnswerKind {
+    /// One of these choices: a string.
     One(Vec<String>),
-    /// Any of these: a list of strings.
+    /// Any of these choices: a list of strings.
     Some(Vec<String>),
-    /// Words: a string.
+    /// Free text: a string.
     Text,
-    /// A number.
+    /// Number.
     Number,
     /// Yes or no: a boolean.
     Boolean,
 }
 
-/// What came of a question.
+/// Outcome of a question.
 #[derive(Clone, Debug, PartialEq)]
-pub enum Reply {
-    /// The person answered this.
+pub enum UserAnswer {
+    /// The user's answer.
     Given(Value),
-    /// The person would rather not.
+    /// The user declined to answer.
     Declined,
-    /// The person closed it without a word.
+    /// The user dismissed the question.
     Cancelled,
-    /// Nobody can be asked, or the answer made no sense. The text says why.
+    /// No usable answer. The text gives the reason.
     NoAnswer(String),
 }
 
 #[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
-struct Args {
+struct AskUserArgs {
     question: String,
     choices: Option<Vec<String>>,
     several: Option<bool>,
-    answer: Option<Form>,
+    answer: Option<AnswerForm>,
 }
 
 #[derive(Clone, Copy, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
-enum Form {
+enum AnswerForm {
     Text,
     Number,
     Boolean,
 }
 
-/// Asks the person at `client`.
-pub(crate) struct AskUser {
+/// Tool that asks the user through `client`.
+pub(crate) struct AskUserTool {
     spec: ToolSpec,
     client: Arc<dyn Client>,
     session_id: SessionId,
 }
 
-/// The same tools, and the one that asks, if the client takes questions.
-pub(crate) fn offered(
+/// Adds the tool to a toolbox if the client takes questions.
+pub(crate) fn with_ask_user(
     toolbox: Toolbox,
     client: &Arc<dyn Client>,
     session_id: &SessionId,
 ) -> Toolbox {
     match client.takes_questions() {
-        true => toolbox.and(AskUser {
-            spec: spec_for::<Args>(
-                NAME,
+        true => toolbox.and(AskUserTool {
+            spec: spec_for::<AskUserArgs>(
+                TOOL_NAME,
                 "Ask the user something that only they can decide, and wait for the answer. Give \
                  choices where you can (several: more than one may be picked), else say which form of \
                  answer you want. Never ask for a password, a key or another secret.",
@@ -122,15 +122,15 @@ pub(crate) fn offered(
     }
 }
 
-/// The same tools without it, for whoever works out of the person's sight.
-pub(crate) fn withheld(toolbox: &Toolbox, client: &dyn Client) -> Toolbox {
+/// Removes the tool from a toolbox, for work that the user does not see.
+pub(crate) fn without_ask_user(toolbox: &Toolbox, client: &dyn Client) -> Toolbox {
     match client.takes_questions() {
-        true => toolbox.clone().without(NAME),
+        true => toolbox.clone().without(TOOL_NAME),
         false => toolbox.clone(),
     }
 }
 
-impl Tool for AskUser {
+impl Tool for AskUserTool {
     fn spec(&self) -> &ToolSpec {
         &self.spec
     }
@@ -150,7 +150,7 @@ impl Tool for AskUser {
     fn run<'a>(&'a self, args: &'a Value, cx: &'a ToolCx) -> BoxFuture<'a, ToolEnvelope> {
         Box::pin(async move {
             match question(args) {
-                Ok((text, answer)) => self.ask(text, answer, cx).await,
+                Ok((text, answer)) => self.ask_question(text, answer, cx).await,
                 Err(failure) => ToolEnvelope::from(failure),
             }
         })
@@ -161,9 +161,9 @@ impl Tool for AskUser {
     }
 }
 
-impl AskUser {
-    async fn ask(&self, text: String, answer: Wanted, cx: &ToolCx) -> ToolEnvelope {
-        let asked = self.client.question(Question {
+impl AskUserTool {
+    async fn ask_question(&self, text: String, answer: AnswerKind, cx: &ToolCx) -> ToolEnvelope {
+        let asked = self.client.question(UserQuestion {
             session_id: self.session_id.clone(),
             call_id: cx.call_id.clone(),
             text,
@@ -172,53 +172,55 @@ impl AskUser {
         let reply = tokio::select! {
             biased;
             () = cx.cancel.cancelled() => {
-                return ToolEnvelope::failed(FailureKind::Cancelled, "the question was taken back");
+                return ToolEnvelope::failed(ToolErrorKind::Cancelled, "the question was taken back");
             }
             reply = asked => reply,
         };
         match reply {
-            Reply::Given(value) => match told(&value, &answer) {
-                Some(told) => ToolEnvelope::text(format!("The user answers: {told}")),
-                None => no_answer("what came back is no answer to this question"),
+            UserAnswer::Given(value) => match render_answer(&value, &answer) {
+                Some(render_answer) => {
+                    ToolEnvelope::text(format!("The user answers: {render_answer}"))
+                }
+                None => no_answer_error("what came back is no answer to this question"),
             },
-            Reply::Declined => ToolEnvelope::text(
+            UserAnswer::Declined => ToolEnvelope::text(
                 "The user declines to answer. Do not ask this again; go on without it, or say what \
                  you cannot do.",
             ),
-            Reply::Cancelled => ToolEnvelope::text(
+            UserAnswer::Cancelled => ToolEnvelope::text(
                 "The user closed the question without an answer: it is still open.",
             ),
-            Reply::NoAnswer(why) => no_answer(&why),
+            UserAnswer::NoAnswer(why) => no_answer_error(&why),
         }
     }
 }
 
-fn no_answer(why: &str) -> ToolEnvelope {
+fn no_answer_error(why: &str) -> ToolEnvelope {
     ToolEnvelope::failed(
-        FailureKind::ExecutionError,
+        ToolErrorKind::ExecutionError,
         format!("there is no answer: {why}. Ask in your reply instead, and end it."),
     )
 }
 
-/// The question that the model asks, if it is one that may be asked.
-fn question(args: &Value) -> Result<(String, Wanted), ToolFailure> {
-    let args: Args = parse_args(args)?;
-    let invalid = |message: &str| ToolFailure {
-        kind: FailureKind::Validation,
+/// Parses and validates the question.
+fn question(args: &Value) -> Result<(String, AnswerKind), ToolError> {
+    let args: AskUserArgs = parse_args(args)?;
+    let invalid = |message: &str| ToolError {
+        kind: ToolErrorKind::Validation,
         message: message.to_owned(),
         details: None,
     };
-    if args.question.trim().is_empty() || args.question.len() > LONGEST {
+    if args.question.trim().is_empty() || args.question.len() > MAX_TEXT_BYTES {
         return Err(invalid("question must hold a short question"));
     }
     let Some(choices) = args.choices else {
-        let wanted = match args.answer.unwrap_or(Form::Text) {
-            Form::Text => Wanted::Text,
-            Form::Number => Wanted::Number,
-            Form::Boolean => Wanted::Boolean,
+        let wanted = match args.answer.unwrap_or(AnswerForm::Text) {
+            AnswerForm::Text => AnswerKind::Text,
+            AnswerForm::Number => AnswerKind::Number,
+            AnswerForm::Boolean => AnswerKind::Boolean,
         };
         let asked = args.question.to_lowercase();
-        if wanted == Wanted::Text && SECRETS.iter().any(|word| asked.contains(word)) {
+        if wanted == AnswerKind::Text && SECRET_WORDS.iter().any(|word| asked.contains(word)) {
             return Err(invalid(
                 "a secret must not be asked for here: ask the user to put it into the environment or \
                  a file of theirs, and use it from there without reading it",
@@ -227,8 +229,8 @@ fn question(args: &Value) -> Result<(String, Wanted), ToolFailure> {
         return Ok((args.question, wanted));
     };
     let mut seen = HashSet::new();
-    let fits = |choice: &String| !choice.trim().is_empty() && choice.len() <= LONGEST;
-    if !(2..=CHOICES).contains(&choices.len())
+    let fits = |choice: &String| !choice.trim().is_empty() && choice.len() <= MAX_TEXT_BYTES;
+    if !(2..=MAX_CHOICES).contains(&choices.len())
         || !choices
             .iter()
             .all(|it| fits(it) && seen.insert(it.as_str()))
@@ -236,21 +238,21 @@ fn question(args: &Value) -> Result<(String, Wanted), ToolFailure> {
         return Err(invalid("choices must be 2 to 20 different short texts"));
     }
     let wanted = match args.several {
-        Some(true) => Wanted::Some(choices),
-        Some(false) | None => Wanted::One(choices),
+        Some(true) => AnswerKind::Some(choices),
+        Some(false) | None => AnswerKind::One(choices),
     };
     Ok((args.question, wanted))
 }
 
-/// An answer in words, if it is one to what was asked.
-fn told(value: &Value, wanted: &Wanted) -> Option<String> {
+/// Renders an answer as text; `None` if it does not fit the question.
+fn render_answer(value: &Value, wanted: &AnswerKind) -> Option<String> {
     match wanted {
-        Wanted::One(choices) => {
+        AnswerKind::One(choices) => {
             let choice = value.as_str()?;
             let is_offered = choices.iter().any(|it| it == choice);
             is_offered.then(|| choice.to_owned())
         }
-        Wanted::Some(choices) => {
+        AnswerKind::Some(choices) => {
             let chosen: Vec<&str> = value
                 .as_array()?
                 .iter()
@@ -262,12 +264,12 @@ fn told(value: &Value, wanted: &Wanted) -> Option<String> {
                 false => chosen.iter().all(is_offered).then(|| chosen.join(", ")),
             }
         }
-        Wanted::Text => value
+        AnswerKind::Text => value
             .as_str()
-            .filter(|text| text.len() <= LONGEST)
+            .filter(|text| text.len() <= MAX_TEXT_BYTES)
             .map(str::to_owned),
-        Wanted::Number => value.is_number().then(|| value.to_string()),
-        Wanted::Boolean => value.as_bool().map(|yes| match yes {
+        AnswerKind::Number => value.is_number().then(|| value.to_string()),
+        AnswerKind::Boolean => value.as_bool().map(|yes| match yes {
             true => "yes".to_owned(),
             false => "no".to_owned(),
         }),
@@ -285,34 +287,38 @@ mod tests {
 
     // proves: ELIC-5
     #[test]
-    fn an_answer_counts_only_if_it_was_asked_for() {
+    fn answer_must_match_asked_kind() {
         let table = [
-            (Wanted::One(choices()), json!("red"), Some("red")),
-            (Wanted::One(choices()), json!("green"), None),
-            (Wanted::One(choices()), json!(["red"]), None),
+            (AnswerKind::One(choices()), json!("red"), Some("red")),
+            (AnswerKind::One(choices()), json!("green"), None),
+            (AnswerKind::One(choices()), json!(["red"]), None),
             (
-                Wanted::Some(choices()),
+                AnswerKind::Some(choices()),
                 json!(["red", "blue"]),
                 Some("red, blue"),
             ),
-            (Wanted::Some(choices()), json!([]), Some("none of them")),
-            (Wanted::Some(choices()), json!(["red", "green"]), None),
-            (Wanted::Some(choices()), json!(["red", 7]), None),
-            (Wanted::Some(choices()), json!("red"), None),
-            (Wanted::Text, json!("so"), Some("so")),
-            (Wanted::Text, json!(7), None),
-            (Wanted::Text, json!("x".repeat(LONGEST + 1)), None),
-            (Wanted::Number, json!(-7), Some("-7")),
-            (Wanted::Number, json!(0.5), Some("0.5")),
-            (Wanted::Number, json!("7"), None),
-            (Wanted::Boolean, json!(true), Some("yes")),
-            (Wanted::Boolean, json!(false), Some("no")),
-            (Wanted::Boolean, json!("true"), None),
-            (Wanted::Boolean, json!(null), None),
+            (AnswerKind::Some(choices()), json!([]), Some("none of them")),
+            (AnswerKind::Some(choices()), json!(["red", "green"]), None),
+            (AnswerKind::Some(choices()), json!(["red", 7]), None),
+            (AnswerKind::Some(choices()), json!("red"), None),
+            (AnswerKind::Text, json!("so"), Some("so")),
+            (AnswerKind::Text, json!(7), None),
+            (
+                AnswerKind::Text,
+                json!("x".repeat(MAX_TEXT_BYTES + 1)),
+                None,
+            ),
+            (AnswerKind::Number, json!(-7), Some("-7")),
+            (AnswerKind::Number, json!(0.5), Some("0.5")),
+            (AnswerKind::Number, json!("7"), None),
+            (AnswerKind::Boolean, json!(true), Some("yes")),
+            (AnswerKind::Boolean, json!(false), Some("no")),
+            (AnswerKind::Boolean, json!("true"), None),
+            (AnswerKind::Boolean, json!(null), None),
         ];
         for (wanted, value, expected) in table {
             assert_eq!(
-                told(&value, &wanted).as_deref(),
+                render_answer(&value, &wanted).as_deref(),
                 expected,
                 "{wanted:?} {value}"
             );
@@ -321,7 +327,7 @@ mod tests {
 
     // proves: ELIC-3
     #[test]
-    fn a_secret_is_not_asked_for_in_words() {
+    fn question_for_secret_is_rejected() {
         for asked in [
             "What is your API key?",
             "Your password, please",
@@ -329,18 +335,18 @@ mod tests {
             "the PRIVATE KEY of the server",
         ] {
             let failure = question(&json!({"question": asked})).unwrap_err();
-            assert_eq!(failure.kind, FailureKind::Validation, "{asked}");
+            assert_eq!(failure.kind, ToolErrorKind::Validation, "{asked}");
         }
-        // About one may be asked what is none itself.
+        // A question about a secret is allowed if the answer cannot contain it.
         let about = json!({"question": "Is there a password?", "answer": "boolean"});
-        assert_eq!(question(&about).unwrap().1, Wanted::Boolean);
+        assert_eq!(question(&about).unwrap().1, AnswerKind::Boolean);
     }
 
     #[test]
-    fn what_is_no_question_is_refused() {
+    fn invalid_question_is_rejected() {
         for args in [
             json!({"question": " "}),
-            json!({"question": "x".repeat(LONGEST + 1)}),
+            json!({"question": "x".repeat(MAX_TEXT_BYTES + 1)}),
             json!({"question": "which?", "choices": []}),
             json!({"question": "which?", "choices": ["one"]}),
             json!({"question": "which?", "choices": ["one", "one"]}),
@@ -348,13 +354,13 @@ mod tests {
             json!({"question": "which?", "choices": vec!["x"; 21]}),
         ] {
             let failure = question(&args).unwrap_err();
-            assert_eq!(failure.kind, FailureKind::Validation, "{args}");
+            assert_eq!(failure.kind, ToolErrorKind::Validation, "{args}");
         }
         let several = json!({"question": "which?", "choices": ["red", "blue"], "several": true});
-        assert_eq!(question(&several).unwrap().1, Wanted::Some(choices()));
+        assert_eq!(question(&several).unwrap().1, AnswerKind::Some(choices()));
         let one = json!({"question": "which?", "choices": ["red", "blue"]});
-        assert_eq!(question(&one).unwrap().1, Wanted::One(choices()));
+        assert_eq!(question(&one).unwrap().1, AnswerKind::One(choices()));
         let text = json!({"question": "what?"});
-        assert_eq!(question(&text).unwrap().1, Wanted::Text);
+        assert_eq!(question(&text).unwrap().1, AnswerKind::Text);
     }
 }

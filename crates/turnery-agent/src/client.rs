@@ -1,6 +1,6 @@
-//! Client: whoever is at the other end of a session. Asks go to it, events are shown to it.
+//! Defines the interfaces to the client of a session: permission requests, questions and events.
 
-use crate::{PromptError, PromptResult, Question, Reply};
+use crate::{PromptError, PromptResult, UserAnswer, UserQuestion};
 use futures_util::future::BoxFuture;
 use std::{
     future::ready,
@@ -8,23 +8,23 @@ use std::{
     task::{Context, Poll},
 };
 use turnery_engine::{CallDetail, CallId, Event, SessionId, Timestamp};
-use turnery_models::MissingKey;
+use turnery_models::MissingKeyError;
 use turnery_tools::{Files, LocalFiles, Rule, Terminals};
 
-/// All that a session needs of its client.
-pub struct Ports {
-    /// Who answers asks.
+/// Interfaces that a session needs from its client.
+pub struct ClientPorts {
+    /// Answers permission requests and questions.
     pub client: Arc<dyn Client>,
-    /// Where events go.
+    /// Receives events.
     pub outbox: Box<dyn Outbox>,
-    /// How text files are reached: on disk, or through the editor.
+    /// Access to text files: on disk, or through the editor.
     pub files: Arc<dyn Files>,
-    /// Terminals that the client lends.
+    /// Terminals provided by the client.
     pub terminals: Option<Arc<dyn Terminals>>,
 }
 
-impl Ports {
-    /// Local files, and this client and outbox.
+impl ClientPorts {
+    /// Combines a client and an outbox with local files.
     #[must_use]
     pub fn local(client: Arc<dyn Client>, outbox: Box<dyn Outbox>) -> Self {
         Self {
@@ -35,40 +35,41 @@ impl Ports {
         }
     }
 
-    /// Local files, and nobody who answers or is shown anything.
+    /// Creates ports with local files and a [`SilentClient`].
     #[must_use]
     pub fn silent() -> Self {
-        Self::local(Arc::new(Silent), Box::new(Silent))
+        Self::local(Arc::new(SilentClient), Box::new(SilentClient))
     }
 }
 
-/// The person at the other end.
+/// Interactive side of a session: answers permission requests and questions.
 pub trait Client: Send + Sync + 'static {
-    /// May this call run? Waits as long as it takes. Dropping the future takes the question back.
-    fn ask(&self, ask: Ask) -> BoxFuture<'_, Answer>;
+    /// Asks whether a tool call may run. May wait indefinitely; dropping the future cancels the request.
+    fn ask(&self, ask: PermissionRequest) -> BoxFuture<'_, PermissionAnswer>;
 
-    /// Whether the person can be asked what the model wants to know. If not, the model is not offered
-    /// to ask.
+    /// Returns true if the client can show questions of the model. If not, the model is not offered the
+    /// `ask_user` tool.
     fn takes_questions(&self) -> bool {
         false
     }
 
-    /// A question of the model's. Waits as long as it takes. Dropping the future takes it back.
-    fn question(&self, _question: Question) -> BoxFuture<'_, Reply> {
-        Box::pin(async { Reply::NoAnswer("nobody is there to ask".to_owned()) })
+    /// Asks the user a question of the model. May wait indefinitely; dropping the future cancels the
+    /// question.
+    fn question(&self, _question: UserQuestion) -> BoxFuture<'_, UserAnswer> {
+        Box::pin(async { UserAnswer::NoAnswer("nobody is there to ask".to_owned()) })
     }
 
-    /// The next call of the model needs a key that is not there. The person may give it now, by a way
-    /// that neither this session nor its model sees; done when there is nothing more to wait for, and
-    /// the call finds out what came of it. Dropping the future takes the question back.
-    fn wants_key(&self, _session: SessionId, _missing: MissingKey) -> BoxFuture<'_, ()> {
+    /// Reports that the next model call needs a missing key. The client may let the user enter the key out of
+    /// band, invisible to session and model. Resolves when there is nothing more to wait for; the model call
+    /// then looks the key up itself. Dropping the future cancels the request.
+    fn wants_key(&self, _session: SessionId, _missing: MissingKeyError) -> BoxFuture<'_, ()> {
         Box::pin(ready(()))
     }
 }
 
-/// A question whether a call may run.
+/// Request for permission to run a tool call.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Ask {
+pub struct PermissionRequest {
     /// The session.
     pub session_id: SessionId,
     /// The call.
@@ -77,100 +78,101 @@ pub struct Ask {
     pub tool_name: String,
     /// The arguments as the model gave them.
     pub args: Arc<serde_json::Value>,
-    /// How to show it, with the diff where there is one.
+    /// Presentation of the call, with a diff if available.
     pub detail: CallDetail,
-    /// What may be answered: at most one of each kind, ids unique.
-    pub options: Vec<AskOption>,
-    /// The rule that "always allow" stands for; `None` when no rule can stand for the call.
+    /// Possible choices: at most one of each kind, with unique ids.
+    pub options: Vec<PermissionChoice>,
+    /// Rule that "always allow" adds; `None` if no rule can express the call.
     pub rule: Option<Rule>,
 }
 
-/// One possible answer.
+/// Choice offered by a permission request.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct AskOption {
-    /// Its id.
+pub struct PermissionChoice {
+    /// Id of the choice.
     pub id: String,
-    /// For the button, for example `Always allow "cargo test"`.
+    /// Button label, for example `Always allow "cargo test"`.
     pub name: String,
-    /// What it means.
-    pub kind: OptionKind,
+    /// Meaning of the choice.
+    pub kind: PermissionChoiceKind,
 }
 
-/// What an option means.
+/// Meaning of a permission choice.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum OptionKind {
-    /// This call.
+pub enum PermissionChoiceKind {
+    /// Allows this call.
     AllowOnce,
-    /// This call, and for the rest of the session all like it.
+    /// Allows this call and, for the rest of the session, all similar ones.
     AllowAlways,
-    /// Not this call; the turn goes on.
+    /// Rejects this call; the turn continues.
     RejectOnce,
-    /// Not this call, nor for the rest of the session any like it.
+    /// Rejects this call and, for the rest of the session, all similar ones.
     RejectAlways,
 }
 
-/// What the person answered.
+/// Answer to a permission request.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Answer {
-    /// Chose an option. An id that was not offered counts as no.
+pub enum PermissionAnswer {
+    /// Id of the chosen option. An unknown id rejects the call.
     Chose(String),
-    /// Cancelled the prompt instead.
+    /// The user cancelled the prompt.
     Cancelled,
-    /// Nobody can be asked, or the answer made no sense: not allowed. The text says why.
+    /// No usable answer: the call is rejected. The text gives the reason.
     NoAnswer(String),
 }
 
-/// Where the items of one session go, in order. A full outbox holds the session back.
+/// Ordered output of one session. A full outbox applies backpressure to the session.
 pub trait Outbox: Send + 'static {
-    /// Ready when one more item may be pushed. Also ready when nobody listens any more.
+    /// Resolves when one more item may be pushed, or when the receiver is gone.
     fn poll_room(&mut self, cx: &mut Context<'_>) -> Poll<()>;
 
-    /// Take one item. Only after `poll_room` was ready. The room is used up, whether or not the item is
-    /// one that this outbox shows.
-    fn push(&mut self, item: Item<'_>);
+    /// Pushes one item. Must follow a `poll_room` that was ready. Uses up the reserved slot even if this
+    /// outbox ignores the item.
+    fn push(&mut self, item: OutboxItem<'_>);
 
-    /// Gives back room that was waited for or promised and is not needed. Called when a session becomes
-    /// idle, so that an outbox which shares a queue with others holds no place in it meanwhile.
+    /// Releases a reserved slot that is not needed. Called when a session becomes idle, so that an outbox on
+    /// a shared queue does not hold a slot meanwhile.
     fn release_room(&mut self) {}
 
-    /// Whether it is given `Item::Ended` as well. Who waits for tickets needs no such thing.
+    /// Returns true if this outbox wants [`OutboxItem::Ended`]. Callers that await prompt handles do not need
+    /// it.
     fn follows(&self) -> bool {
         false
     }
 }
 
-/// What an outbox is given.
+/// Item pushed to an outbox.
 #[derive(Clone, Copy, Debug)]
-pub enum Item<'a> {
+pub enum OutboxItem<'a> {
     /// An event of a running loop.
     Live(&'a Event),
-    /// A stored event, shown again while a session is loaded. Those of `EventKind::PASSING` are left
-    /// out: the text of a message is in its `MessageEnd`.
+    /// A stored event, replayed while a session is loaded. Events in `EventKind::PASSING` are omitted: the
+    /// text of a message is in its `MessageEnd`.
     Replay(&'a Event),
-    /// The session has a new title, or was active.
+    /// The title or the time of last activity changed.
     Info {
-        /// Its title.
+        /// Title of the session.
         title: Option<&'a str>,
-        /// When it was last active.
+        /// Time of last activity.
         updated_at: Timestamp,
     },
-    /// A prompt has come to its end: nothing more of it follows. Only for an outbox that `follows`.
+    /// A prompt ended; no more of its items follow. Only for an outbox that `follows`.
     Ended(&'a Result<PromptResult, PromptError>),
 }
 
-/// A client that answers nothing and shows nothing: what the policy does not allow is denied.
+/// Client without a user: calls that the policy does not allow are rejected, and output is discarded.
 #[derive(Clone, Copy, Debug, Default)]
-pub struct Silent;
+pub struct SilentClient;
 
-impl Client for Silent {
-    fn ask(&self, _ask: Ask) -> BoxFuture<'_, Answer> {
-        Box::pin(async { Answer::NoAnswer("nobody is there to ask".to_owned()) })
+impl Client for SilentClient {
+    fn ask(&self, _ask: PermissionRequest) -> BoxFuture<'_, PermissionAnswer> {
+        Box::pin(async { PermissionAnswer::NoAnswer("nobody is there to ask".to_owned()) })
     }
 }
 
-impl Outbox for Silent {
+impl Outbox for SilentClient {
     fn poll_room(&mut self, _cx: &mut Context<'_>) -> Poll<()> {
         Poll::Ready(())
     }
-    fn push(&mut self, _item: Item<'_>) {}
+    fn push(&mut self, _item: OutboxItem<'_>) {}
 }

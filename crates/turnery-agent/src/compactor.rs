@@ -1,106 +1,104 @@
-//! Compactor: has the model sum up older messages, so that history fits its context window again.
+//! Summarizes older messages with the model, so that the history fits the context window.
 //!
-//! The call is made beside the loop: its tokens are in no turn's usage (I10), and history itself is
-//! not touched. Dropping the future ends the call.
+//! The summary call runs outside the loop: its tokens are in no turn's usage (I10), and the history itself is
+//! not changed. Dropping the future ends the call.
 
 #[cfg(test)]
 mod tests;
 mod transcript;
 
-use crate::trace_sink::Trace;
+use crate::trace_sink::ModelCallTrace;
 use futures_util::FutureExt;
 use std::{panic::AssertUnwindSafe, sync::Arc};
 use tokio::select;
 use turnery_engine::{
-    CompactionBlock, CompactionSettings, Content, ContextSize, ModelDelta, ModelFault, ModelStop,
+    CompactionBlock, CompactionSettings, Content, ContextSize, ModelDelta, ModelError, ModelStop,
     Response, SessionId, Usage,
-    compaction::{Plan, plan, text_tokens},
-    context::View,
+    compaction::{CompactionPlan, estimate_text_tokens, plan_compaction},
+    context::ContextView,
 };
-use turnery_models::{DeltaSender, Model, ModelInfo, ModelRequest, Thinking, Told};
+use turnery_models::{Model, ModelEvent, ModelEventSender, ModelInfo, ModelRequest, Thinking};
 
-/// What the model is told to do.
+/// System prompt of the summary call.
 const INSTRUCTIONS: &str = include_str!("compactor/instructions.md");
-/// The model that knows some sentences only: its summary would be a page of help.
-const OFFLINE: &str = "offline";
-/// Fragments of the summary that may wait.
-const DELTAS_WAITING: usize = 16;
-/// A summary that gets so many times longer than was asked for is not waited for.
-const PATIENCE: u64 = 4;
+/// API name of the rule-based offline model, which cannot summarize.
+const OFFLINE_API: &str = "offline";
+/// Capacity of the delta channel.
+const DELTA_QUEUE_CAPACITY: usize = 16;
+/// A summary is aborted once it is this many times longer than requested.
+const MAX_OVERRUN_FACTOR: u64 = 4;
 
-/// What is to be compacted.
+/// Request to compact the context of a session.
 #[derive(Clone, Debug)]
 pub struct Compaction {
     /// The session.
     pub session_id: SessionId,
-    /// What it shows the model.
-    pub view: View,
-    /// What the next request holds, as far as the loop knows.
+    /// Messages that the model sees.
+    pub view: ContextView,
+    /// Size of the next request, as counted by the loop.
     pub before: ContextSize,
-    /// What of every request is no message: the system prompt, the tools. Unit: tokens.
+    /// Fixed part of every request (system prompt, tool schemas). Unit: tokens.
     pub overhead: u64,
-    /// What to keep. Less is kept if more than two thirds of the request would still be there.
+    /// What to keep. Less is kept if the result would still be more than two thirds of the request.
     pub settings: CompactionSettings,
 }
 
-/// What came of it: an [`Input::Compacted`](turnery_engine::Input::Compacted) in the making.
+/// Result of a compaction, passed to the loop as [`Input::Compacted`](turnery_engine::Input::Compacted).
 #[derive(Clone, Debug)]
-pub struct Compacted {
-    /// The overlay, or why there is none.
-    pub block: Result<CompactionBlock, CompactionFault>,
-    /// What the next request holds now.
+pub struct CompactionOutput {
+    /// Summary block, or the error.
+    pub block: Result<CompactionBlock, CompactionError>,
+    /// Size of the next request after the compaction.
     pub after: ContextSize,
-    /// What the summary cost, if a call was made and the provider said so. Its source is
+    /// Usage of the summary call, if one was made and the provider reported it. Its source is
     /// [`COMPACTION`](turnery_engine::usage::source::COMPACTION).
     pub usage: Option<Usage>,
 }
 
-/// Why history was not compacted.
+/// Error of a compaction.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-pub enum CompactionFault {
-    /// All that there is stays.
-    #[error(
-        "there is nothing between the first and the latest turns that a summary could stand for"
-    )]
+pub enum CompactionError {
+    /// There is nothing to replace.
+    #[error("there is nothing between the first and the latest turns that a summary could replace")]
     NothingToSummarise,
-    /// The model is a set of rules.
+    /// The offline model cannot summarize.
     #[error("the offline model cannot make summaries; take another model")]
     Offline,
-    /// The model could not be called.
+    /// The model call failed.
     #[error("the model could not make a summary: {0}")]
-    Model(#[from] ModelFault),
-    /// The adapter broke.
-    #[error("the model adapter broke; this is a fault of turnery")]
+    Model(#[from] ModelError),
+    /// The model adapter panicked.
+    #[error("the model adapter panicked; this is a bug in turnery")]
     Broken,
-    /// It refused, or a content filter did.
+    /// The model or a content filter refused.
     #[error("the model refused to make a summary; take another model")]
     Refused,
-    /// It said nothing.
+    /// The summary is empty.
     #[error("the model's summary was empty; try again, or take another model")]
     Empty,
-    /// The summary is no shorter than what it stands for.
+    /// The summary is not shorter than the messages it replaces.
     #[error("the summary was no shorter than the messages; try again, or take another model")]
     TooLong,
 }
 
 impl Compaction {
-    /// Have `model` make the summary.
-    pub async fn run(self, model: Arc<dyn Model>) -> Compacted {
-        self.traced(model, Trace::default).await
+    /// Runs the compaction with `model`.
+    pub async fn run(self, model: Arc<dyn Model>) -> CompactionOutput {
+        self.run_traced(model, ModelCallTrace::default).await
     }
 
-    /// The same, and trace the call, if there is one.
-    pub(crate) async fn traced(
+    /// Like [`run`](Self::run), and traces the call, if one is made.
+    pub(crate) async fn run_traced(
         self,
         model: Arc<dyn Model>,
-        begin: impl FnOnce() -> Trace,
-    ) -> Compacted {
+        begin: impl FnOnce() -> ModelCallTrace,
+    ) -> CompactionOutput {
         let mut usage = None;
         let (block, after) = match self.block(&*model, begin, &mut usage).await {
             Ok((block, after)) => (Ok(block), after),
             Err(fault) => (Err(fault), self.before),
         };
-        Compacted {
+        CompactionOutput {
             block,
             after,
             usage,
@@ -110,30 +108,30 @@ impl Compaction {
     async fn block(
         &self,
         model: &dyn Model,
-        begin: impl FnOnce() -> Trace,
+        begin: impl FnOnce() -> ModelCallTrace,
         usage: &mut Option<Usage>,
-    ) -> Result<(CompactionBlock, ContextSize), CompactionFault> {
-        if model.info().api == OFFLINE {
-            return Err(CompactionFault::Offline);
+    ) -> Result<(CompactionBlock, ContextSize), CompactionError> {
+        if model.info().api == OFFLINE_API {
+            return Err(CompactionError::Offline);
         }
         let estimate = self.view.size().tokens.saturating_add(self.overhead);
         let room = (estimate / 3 * 2).saturating_sub(self.overhead);
-        let room = self.settings.room.min(room);
+        let room = self.settings.target_tokens.min(room);
         let settings = CompactionSettings {
-            room,
-            summary_tokens: self.settings.summary_tokens.min(room / 4),
+            target_tokens: room,
+            max_summary_tokens: self.settings.max_summary_tokens.min(room / 4),
             ..self.settings
         };
-        let plan = plan(self.view.messages(), self.view.block(), &settings)
-            .ok_or(CompactionFault::NothingToSummarise)?;
-        let room = transcript_room(model.info(), estimate);
+        let plan = plan_compaction(self.view.messages(), self.view.block(), &settings)
+            .ok_or(CompactionError::NothingToSummarise)?;
+        let room = transcript_budget(model.info(), estimate);
         let request = self.request(&plan, room);
-        let most = plan.summary_tokens().saturating_mul(PATIENCE);
+        let most = plan.max_summary_tokens().saturating_mul(MAX_OVERRUN_FACTOR);
         let response = answer(model, request, most, begin()).await?;
-        *usage = response.usage.map(Usage::consistent);
-        let summary = accepted(response, &plan)?;
-        let (block, mut after) = plan.block(&summary, turnery_store::now());
-        // What was counted for the request as it was, and what is only estimated for the one to come.
+        *usage = response.usage.map(Usage::normalized);
+        let summary = extract_summary(response, &plan)?;
+        let (block, mut after) = plan.into_block(&summary, turnery_store::now());
+        // Scales the estimate of the next request by the count of the current one.
         let counted = u128::from(self.before.tokens.max(1));
         let left = u128::from(after.tokens.saturating_add(self.overhead));
         let left = left * counted / u128::from(estimate.max(1));
@@ -141,20 +139,20 @@ impl Compaction {
         Ok((block, after))
     }
 
-    fn request(&self, plan: &Plan, room: u64) -> ModelRequest {
-        let words = plan.summary_tokens() * 3 / 4;
-        let conversation = transcript::of(plan, room);
+    fn request(&self, plan: &CompactionPlan, room: u64) -> ModelRequest {
+        let words = plan.max_summary_tokens() * 3 / 4;
+        let conversation = transcript::render_transcript(plan, room);
         let text = format!(
             "<conversation>\n{conversation}</conversation>\n\nSum up this conversation as you were \
              told, in at most {words} words."
         );
         let session_id = self.session_id.clone();
-        ModelRequest::question(session_id, INSTRUCTIONS, "summarise", text, Thinking::Off)
+        ModelRequest::single_question(session_id, INSTRUCTIONS, "summarise", text, Thinking::Off)
     }
 }
 
-/// How long the record of the conversation may be: the answer must fit beside it. Unit: tokens.
-fn transcript_room(info: &ModelInfo, estimate: u64) -> u64 {
+/// Returns the maximum size of the transcript, so that the summary fits beside it. Unit: tokens.
+fn transcript_budget(info: &ModelInfo, estimate: u64) -> u64 {
     let Some(window) = info.context_window.map(u64::from) else {
         return estimate;
     };
@@ -162,14 +160,14 @@ fn transcript_room(info: &ModelInfo, estimate: u64) -> u64 {
     (window - answer) * 9 / 10
 }
 
-/// The model's answer, unless it gets longer than `most` tokens.
+/// Returns the model's response; fails once it exceeds `most` tokens.
 async fn answer(
     model: &dyn Model,
     request: ModelRequest,
     most: u64,
-    mut trace: Trace,
-) -> Result<Response, CompactionFault> {
-    let (out, mut deltas) = DeltaSender::new(DELTAS_WAITING);
+    mut trace: ModelCallTrace,
+) -> Result<Response, CompactionError> {
+    let (out, mut deltas) = ModelEventSender::new(DELTA_QUEUE_CAPACITY);
     let call = AssertUnwindSafe(async move { model.call(request, out).await });
     let mut call = std::pin::pin!(call.catch_unwind());
     let mut said = 0;
@@ -177,18 +175,18 @@ async fn answer(
         select! {
             biased;
             Some(told) = deltas.recv() => match told {
-                Told::Delta(ModelDelta::Text { text, .. }) => {
-                    said += text_tokens(&text);
+                ModelEvent::Delta(ModelDelta::Text { text, .. }) => {
+                    said += estimate_text_tokens(&text);
                     if said > most {
-                        return Err(CompactionFault::TooLong);
+                        return Err(CompactionError::TooLong);
                     }
                 }
-                Told::Delta(ModelDelta::Thinking { .. } | ModelDelta::ToolCallArgs { .. }) => {}
-                Told::Retry(retry) => trace.failed(&retry),
-                Told::Silent(_) => {}
+                ModelEvent::Delta(ModelDelta::Thinking { .. } | ModelDelta::ToolCallArgs { .. }) => {}
+                ModelEvent::Retry(retry) => trace.attempt_failed(&retry),
+                ModelEvent::Silent(_) => {}
             },
             ended = &mut call => {
-                let ended = ended.map_err(|_| CompactionFault::Broken)?;
+                let ended = ended.map_err(|_| CompactionError::Broken)?;
                 trace.end(&ended);
                 return Ok(ended?);
             }
@@ -196,11 +194,11 @@ async fn answer(
     }
 }
 
-/// The text of the summary. One that the output limit cut short is better than none: what matters
-/// most stands first in it.
-fn accepted(response: Response, plan: &Plan) -> Result<String, CompactionFault> {
+/// Extracts the summary text. A summary cut short by the output limit is used: it starts with the most
+/// important points.
+fn extract_summary(response: Response, plan: &CompactionPlan) -> Result<String, CompactionError> {
     match response.stop {
-        ModelStop::Refusal => return Err(CompactionFault::Refused),
+        ModelStop::Refusal => return Err(CompactionError::Refused),
         ModelStop::EndTurn | ModelStop::ToolUse | ModelStop::Length => {}
     }
     let texts: Vec<&str> = response
@@ -209,11 +207,15 @@ fn accepted(response: Response, plan: &Plan) -> Result<String, CompactionFault> 
         .filter_map(Content::as_text)
         .collect();
     let text = texts.join("\n").trim().to_owned();
-    let replaced: ContextSize = plan.earlier().iter().chain(plan.replaced()).sum();
+    let replaced: ContextSize = plan
+        .previous_summary()
+        .iter()
+        .chain(plan.replaced_messages())
+        .sum();
     if text.is_empty() {
-        Err(CompactionFault::Empty)
-    } else if text_tokens(&text) >= replaced.tokens {
-        Err(CompactionFault::TooLong)
+        Err(CompactionError::Empty)
+    } else if estimate_text_tokens(&text) >= replaced.tokens {
+        Err(CompactionError::TooLong)
     } else {
         Ok(text)
     }

@@ -1,32 +1,32 @@
-//! Converse: a model with tools, without a session: nothing is stored, nobody is asked.
+//! Runs a model with tools without a session: nothing is stored and no permission is requested.
 //!
-//! [`ask`] is for a text, [`converse`] for an answer that may need tools. Whoever wants the loop in
-//! his own hands writes it from the parts that these are made of: [`generate`] calls the model,
-//! [`Response`] says whether tools are needed, [`run_tools`] runs them, and the response's messages
-//! go into the history (`examples/tool_loop.rs` is such a loop).
+//! [`generate_text`] returns a text; [`converse`] runs tools until the model has a final answer. To write the
+//! loop yourself, use the parts that these functions are made of: [`generate`] calls the model, [`Response`]
+//! says whether tools are needed, [`run_tools`] runs them, and the response's messages go into the history
+//! (see `examples/tool_loop.rs`).
 //!
-//! The neighbours (JIDO-79): [`turnery_tools::execute`](mod@turnery_tools::execute) for calling tools,
+//! Related modules (JIDO-79): [`turnery_tools::execute`](mod@turnery_tools::execute) for calling tools,
 //! [`turnery_engine::response`] and [`crate::session`] for what a history holds and how messages are
 //! projected into it, [`turnery_tools::observe`] for watching tools at work.
 
 use std::sync::Arc;
 use turnery_engine::{
-    AnswerLimits, LlmMessage, Message, MessageId, ModelFault, Response, SessionId, ToolSpec,
+    LlmMessage, Message, MessageId, ModelError, Response, ResponseLimits, SessionId, ToolSpec,
 };
-use turnery_models::{DeltaSender, Model, ModelRequest, Thinking};
+use turnery_models::{Model, ModelEventSender, ModelRequest, Thinking};
 use turnery_tools::{Options, Scope, Toolbox, run_tools};
 
-/// Tool round trips that a conversation may have unless somebody says otherwise.
+/// Default for [`ConverseOptions::max_iterations`].
 const MAX_ITERATIONS: u32 = 5;
 
-/// How a conversation runs.
+/// Options of a conversation.
 #[derive(Clone, Debug)]
 pub struct ConverseOptions {
-    /// How often the model is called at most (JIDO-33).
+    /// Maximum number of model calls (JIDO-33).
     pub max_iterations: u32,
-    /// For every call of a tool.
+    /// Options of every tool call.
     pub tools: Options,
-    /// How much the model is to think.
+    /// Thinking level.
     pub thinking: Thinking,
 }
 
@@ -40,47 +40,47 @@ impl Default for ConverseOptions {
     }
 }
 
-/// A conversation that came to its end.
+/// Result of a conversation.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Conversed {
-    /// The final answer (JIDO-35).
+pub struct ConverseOutput {
+    /// Final response (JIDO-35).
     pub response: Response,
-    /// The whole history, the final answer included: the next question may be added to it.
+    /// Complete history including the final response; the next question can be appended.
     pub messages: Vec<Message>,
-    /// How many tool round trips it took.
+    /// Number of tool round trips.
     pub iterations: u32,
 }
 
-/// Why a conversation has no final answer.
+/// Error of a conversation.
 #[derive(Clone, Debug, PartialEq, thiserror::Error)]
 pub enum ConverseError {
-    /// The model wants tools again and again.
+    /// The model still requested tools after the last allowed iteration.
     #[error(
         "max_iterations_reached: the model still wants tools after {max} round trips; allow more, \
          or ask for less"
     )]
     MaxIterationsReached {
-        /// How many it was allowed.
+        /// Allowed iterations.
         max: u32,
     },
-    /// The model could not be called.
+    /// The model call failed.
     #[error(transparent)]
-    Model(#[from] ModelFault),
-    /// A tool was offered that is not there.
+    Model(#[from] ModelError),
+    /// The name of an offered tool is not in the toolbox.
     #[error("there is no tool {name:?} to offer to the model; the tools are {known}")]
     UnknownTool {
-        /// Its name.
+        /// Requested name.
         name: String,
-        /// Those there are.
+        /// Known tools, comma-separated.
         known: String,
     },
-    /// The scope's token fired.
+    /// The scope's token was cancelled.
     #[error("the conversation was cancelled")]
     Cancelled,
 }
 
-/// Call a model once, with these messages and these of the tools (JIDO-1). System messages at the
-/// beginning are its instructions.
+/// Calls a model once with these messages and the named tools (JIDO-1). Leading system messages become its
+/// instructions.
 pub async fn generate(
     model: &dyn Model,
     messages: &[Message],
@@ -100,31 +100,31 @@ pub async fn generate(
             }
         }
     }
-    let history = History::of(messages.to_vec());
+    let history = ConverseHistory::from_messages(messages.to_vec());
     let request = history.request(offered.into(), Thinking::Default);
     Ok(call(model, request).await?)
 }
 
-/// Ask a model for a text (JIDO-78).
-pub async fn ask(model: &dyn Model, question: &str) -> Result<String, ConverseError> {
+/// Asks a model a question and returns the text of its response (JIDO-78).
+pub async fn generate_text(model: &dyn Model, question: &str) -> Result<String, ConverseError> {
     let messages = vec![Message::User {
         content: vec![turnery_engine::Content::text(question)],
     }];
-    let request = History::of(messages).request(Arc::new([]), Thinking::Default);
+    let request = ConverseHistory::from_messages(messages).request(Arc::new([]), Thinking::Default);
     Ok(call(model, request).await?.text())
 }
 
-/// Call a model, run the tools that it wants, and call it again, until it has a final answer
-/// (JIDO-78). The tools are those of the options or of the scope. Iterations count from 0, one for
-/// each tool round trip (JIDO-34).
+/// Calls a model, runs the tools it requests and calls it again until it has a final answer (JIDO-78). The
+/// tools are those of the options or of the scope. Iterations count from 0, one for each tool round trip
+/// (JIDO-34).
 pub async fn converse(
     model: &dyn Model,
     messages: Vec<Message>,
     scope: &Scope,
     options: &ConverseOptions,
-) -> Result<Conversed, ConverseError> {
+) -> Result<ConverseOutput, ConverseError> {
     let specs = scope.toolbox(&options.tools).specs();
-    let mut history = History::of(messages);
+    let mut history = ConverseHistory::from_messages(messages);
     let mut scope = scope.clone();
     let max = options.max_iterations;
     for iteration in 0..max {
@@ -136,7 +136,7 @@ pub async fn converse(
         };
         history.push(response.assistant_message());
         if !response.needs_tools() {
-            return Ok(Conversed {
+            return Ok(ConverseOutput {
                 response,
                 messages: history.into_messages(),
                 iterations: iteration,
@@ -151,23 +151,23 @@ pub async fn converse(
     Err(ConverseError::MaxIterationsReached { max })
 }
 
-async fn call(model: &dyn Model, request: ModelRequest) -> Result<Response, ModelFault> {
-    // Nobody watches the answer grow: a sender without a receiver never waits.
-    let (fragments, _) = DeltaSender::new(1);
+async fn call(model: &dyn Model, request: ModelRequest) -> Result<Response, ModelError> {
+    // The deltas have no reader: a sender without a receiver never waits.
+    let (fragments, _) = ModelEventSender::new(1);
     model.call(request, fragments).await.map(Response::settled)
 }
 
-/// The messages of a conversation, as a model is sent them.
-struct History {
+/// Messages of a conversation, in the form sent to a model.
+struct ConverseHistory {
     session_id: SessionId,
     system: Arc<str>,
     messages: Arc<Vec<Arc<LlmMessage>>>,
-    /// Those at the beginning that became instructions.
+    /// Leading system messages, sent as instructions.
     instructions: Vec<Message>,
 }
 
-impl History {
-    fn of(messages: Vec<Message>) -> Self {
+impl ConverseHistory {
+    fn from_messages(messages: Vec<Message>) -> Self {
         let mut history = Self {
             session_id: turnery_store::new_uuid().to_string().into(),
             system: Arc::from(""),
@@ -205,7 +205,7 @@ impl History {
             tools,
             thinking,
             temperature: None,
-            answer: AnswerLimits::default(),
+            answer: ResponseLimits::default(),
         }
     }
 

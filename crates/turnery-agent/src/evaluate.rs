@@ -1,19 +1,18 @@
-//! Evaluate: what a prompt is tried under when it is tried several times, and how the winner is found
-//! (LOOP-70, LOOP-75, UP-17).
+//! Defines the candidates of an evaluated prompt and how the winner is selected (LOOP-70, LOOP-75, UP-17).
 
 mod judge;
 
-pub(crate) use judge::{Case, answer_of};
+pub(crate) use judge::{JudgeInput, final_answer};
 
-use turnery_engine::group::Preference;
+use turnery_engine::parallel_group::SelectionRule;
 use turnery_models::{ModelName, Thinking};
 
-/// One configuration that a prompt is tried under.
+/// Configuration under which a prompt runs as a candidate.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Candidate {
     /// The model.
     pub model: ModelName,
-    /// How much it is to think; as the session says if none.
+    /// Thinking level; `None` uses the session's.
     pub thinking: Option<Thinking>,
 }
 
@@ -26,29 +25,29 @@ impl From<ModelName> for Candidate {
     }
 }
 
-/// How the winner is found, among the candidates that came to an end of their own. One that did so
-/// alone wins without further ado.
+/// Rule that selects the winner among the candidates that finished by themselves. A sole finisher wins.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub enum Pick {
-    /// The first, in the order in which they were given.
+pub enum SelectionStrategy {
+    /// The first candidate, in the given order.
     #[default]
     First,
-    /// The one that spent the fewest tokens.
+    /// The candidate with the fewest tokens.
     FewestTokens,
-    /// The one that spent the most.
+    /// The candidate with the most tokens.
     MostTokens,
-    /// The one that a model takes, who is shown the prompt, what was said before it, and the answers;
-    /// the session's own model if none. The first, if it fails or makes no choice.
+    /// The candidate chosen by a judge model, which sees the prompt, the conversation before it and the
+    /// answers; `None` uses the session's own model. Falls back to the first candidate if the judge fails or
+    /// makes no choice.
     Judge(Option<ModelName>),
 }
 
-impl Pick {
-    /// What decides when nobody is asked, or nobody answers.
-    pub(crate) fn preference(&self) -> Preference {
+impl SelectionStrategy {
+    /// Returns the rule that applies without a judge or when the judge fails.
+    pub(crate) fn selection_rule(&self) -> SelectionRule {
         match self {
-            Self::First | Self::Judge(_) => Preference::First,
-            Self::FewestTokens => Preference::FewestTokens,
-            Self::MostTokens => Preference::MostTokens,
+            Self::First | Self::Judge(_) => SelectionRule::First,
+            Self::FewestTokens => SelectionRule::FewestTokens,
+            Self::MostTokens => SelectionRule::MostTokens,
         }
     }
 }

@@ -1,12 +1,12 @@
-//! Faults: bugs that tests seed into the session task, to see that the tests find them.
+//! Defines bugs that tests seed into the session task, to check that the tests find them.
 //!
-//! `faulty!(Name)` is the constant `false` unless the crate is built with the feature `faults`, which
-//! only its own tests ask for.
+//! `faulty!(Name)` is the constant `false` unless the crate is built with the feature `faults`, which only
+//! its own tests enable.
 
 #[cfg(feature = "faults")]
 macro_rules! faulty {
     ($name:ident) => {
-        $crate::faults::is_seeded($crate::faults::Fault::$name)
+        $crate::faults::is_seeded($crate::faults::SeededFault::$name)
     };
 }
 
@@ -20,7 +20,7 @@ macro_rules! faulty {
 #[cfg(feature = "faults")]
 pub(crate) use seeding::is_seeded;
 #[cfg(feature = "faults")]
-pub use seeding::{Fault, seeded};
+pub use seeding::{SeededFault, with_seeded_fault};
 
 #[cfg(feature = "faults")]
 mod seeding {
@@ -28,65 +28,65 @@ mod seeding {
 
     /// One seeded bug.
     #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-    pub enum Fault {
-        /// The prompt is answered before its last events are shown.
+    pub enum SeededFault {
+        /// Returns the result of a prompt before its last events are shown.
         AnswerBeforeEvents,
-        /// A hook that breaks or hangs before something counts as a yes.
+        /// Treats a hook that panics or hangs before a step as approval.
         BrokenHookMeansYes,
-        /// A journal write that has not been made yet is dropped for the next one.
+        /// Drops a pending journal write in favour of the next one.
         DropJournalWrite,
-        /// A summary does not take the place of what it stands for.
+        /// Does not replace the summarized messages by the summary.
         ForgetSummary,
-        /// What the loop did not hear is lost.
+        /// Loses interjections that the loop did not deliver.
         ForgetUnheardWords,
-        /// The no of a hook before a loop is not heard.
+        /// Ignores a rejection by a `before_loop` hook.
         BeforeLoopIsDeaf,
-        /// A prompt ends with the loop that opened a frame.
+        /// Ends a prompt with the loop that opened a frame.
         StopAtFrameSwitch,
-        /// The next loop's number is the count of the loops before it.
+        /// Numbers the next loop by the count of the loops before it.
         CountLoops,
-        /// What was done is journalled after the next call has begun.
+        /// Journals events only after the next call has begun.
         JournalLate,
-        /// Calls run one after the other, also those that need not.
+        /// Runs parallel calls one at a time.
         OneCallAtATime,
-        /// A loop that is run again sees its first run.
+        /// Keeps the first run of a loop in the context of its rerun.
         RerunSeesItself,
-        /// A refused prompt stays in the context of the next one.
+        /// Keeps a rejected prompt in the context of the next one.
         KeepRefusedMessages,
-        /// An idle session keeps a place in the queue that it shares with others.
+        /// Keeps a slot of a shared queue while the session is idle.
         KeepRoomWhenIdle,
-        /// A prompt that was not stored stays in the context of the next one.
+        /// Keeps a prompt that was not stored in the context of the next one.
         KeepLostMessages,
-        /// Of the prompts that wait, the last one is taken.
+        /// Takes the last queued prompt first.
         LastPromptFirst,
-        /// A question is not taken back when the prompt is cancelled.
+        /// Leaves a question open when the prompt is cancelled.
         LeaveQuestionOpen,
-        /// A model goes on when the prompt is cancelled.
+        /// Leaves the model running when the prompt is cancelled.
         LeaveModelRunning,
-        /// The model is listened to, however far behind the client is.
+        /// Reads from the model however far behind the client is.
         ListenAlways,
-        /// What another handle did in the session is not read.
+        /// Does not read what another handle did in the session.
         NoCatchingUp,
     }
 
     thread_local! {
-        static SEEDED: Cell<Option<Fault>> = const { Cell::new(None) };
+        static SEEDED: Cell<Option<SeededFault>> = const { Cell::new(None) };
     }
 
-    /// Run `work` with a bug in every session task of this thread.
-    pub fn seeded<R>(fault: Fault, work: impl FnOnce() -> R) -> R {
-        struct Cure;
-        impl Drop for Cure {
+    /// Runs `work` with a bug in every session task of this thread.
+    pub fn with_seeded_fault<R>(fault: SeededFault, work: impl FnOnce() -> R) -> R {
+        struct ResetOnDrop;
+        impl Drop for ResetOnDrop {
             fn drop(&mut self) {
                 SEEDED.set(None);
             }
         }
         SEEDED.set(Some(fault));
-        let _cure = Cure;
+        let _cure = ResetOnDrop;
         work()
     }
 
-    pub(crate) fn is_seeded(fault: Fault) -> bool {
+    pub(crate) fn is_seeded(fault: SeededFault) -> bool {
         SEEDED.get() == Some(fault)
     }
 }

@@ -1,9 +1,9 @@
-//! Hooks: code of the host that looks into a prompt and may say no (engine.md, section 6.3). Without
-//! any, nothing is asked and nothing is paid (LOOP-59).
+//! Defines hooks: code of the host that inspects a prompt and may reject steps of it. Without hooks there is
+//! no overhead (LOOP-59).
 //!
-//! Several hooks are asked one after the other, in order. The first that says no has the last word;
-//! warnings add up, and so does what is injected. A hook that breaks or takes too long counts as a no
-//! where it was asked before something, and is only reported where it was told afterwards.
+//! Hooks run one after the other, in order. The first rejection wins; warnings and injected content
+//! accumulate. A hook that panics or times out counts as a rejection before a step, and is only reported
+//! after one.
 
 use futures_util::{FutureExt as _, future::BoxFuture};
 use std::{
@@ -15,13 +15,13 @@ use std::{
     time::Duration,
 };
 use turnery_engine::{
-    Content, Hook, HookSet, HookVerdict, LlmMessage, LoopId, LoopRecord, SessionId,
+    Content, HookRequest, HookSet, HookVerdict, LlmMessage, LoopId, LoopRecord, SessionId,
 };
 
-/// How long a hook may take, unless [`Settings::hook_time`](crate::Settings::hook_time) says otherwise.
+/// Default time limit of a hook; see [`Settings::hook_time`](crate::Settings::hook_time).
 pub const HOOK_TIME: Duration = Duration::from_secs(60);
 
-const EVERYTHING: HookSet = HookSet {
+const ALL_HOOKS: HookSet = HookSet {
     input: true,
     before_turn: true,
     after_turn: true,
@@ -32,28 +32,29 @@ const EVERYTHING: HookSet = HookSet {
     checkpoint: true,
 };
 
-/// One host's hooks. All of them are absent by default.
+/// Hooks of a host. All methods do nothing by default.
 ///
-/// Dropping a future that they return must be enough to stop what it does: that happens when the
-/// prompt is cancelled, and when it takes too long.
+/// Dropping a returned future must stop its work: that happens when the prompt is cancelled, and on a
+/// timeout.
 pub trait Hooks: Send + Sync + 'static {
-    /// For people, where one has to be told that a hook said no or broke.
+    /// Name of the hook in messages to the user.
     fn name(&self) -> &str {
         type_name::<Self>()
     }
 
-    /// Which questions [`ask`](Self::ask) is to be asked. Read when a prompt begins.
+    /// Returns the requests that [`ask`](Self::ask) handles. Read when a prompt begins.
     fn set(&self) -> HookSet {
         HookSet::default()
     }
 
-    /// One of those questions.
-    fn ask<'a>(&'a self, cx: &'a HookCx, hook: &'a Hook) -> BoxFuture<'a, HookVerdict> {
+    /// Handles a hook request.
+    fn ask<'a>(&'a self, cx: &'a HookCx, hook: &'a HookRequest) -> BoxFuture<'a, HookVerdict> {
         let _ = (cx, hook);
-        Box::pin(ready(HookVerdict::Go))
+        Box::pin(ready(HookVerdict::Continue))
     }
 
-    /// May a loop with this input begin? A no leaves neither event nor record behind (UP-9, D-10).
+    /// Decides whether a loop with this input may begin. A rejection leaves neither event nor record behind
+    /// (UP-9, D-10).
     fn before_loop<'a>(
         &'a self,
         cx: &'a HookCx,
@@ -63,7 +64,7 @@ pub trait Hooks: Send + Sync + 'static {
         Box::pin(ready(Ok(())))
     }
 
-    /// A loop is stored and its end has been shown: its new messages and its usage are in the record
+    /// Called after a loop is stored and its end has been shown; `record` holds its new messages and usage
     /// (LOOP-57). Nothing can be undone here.
     fn after_loop<'a>(&'a self, cx: &'a HookCx, record: &'a LoopRecord) -> BoxFuture<'a, ()> {
         let _ = (cx, record);
@@ -71,14 +72,14 @@ pub trait Hooks: Send + Sync + 'static {
     }
 }
 
-/// Where a hook is asked.
+/// Context of a hook call.
 #[derive(Clone, Debug)]
 pub struct HookCx {
     /// The session.
     pub session_id: SessionId,
     /// The loop.
     pub loop_id: LoopId,
-    /// What the model is going to see, in order (TURN-25). Shared: not to be kept past the answer.
+    /// Messages that the model is going to see, in order (TURN-25). Shared: do not keep them after the call.
     pub messages: Arc<Vec<Arc<LlmMessage>>>,
 }
 
@@ -88,15 +89,15 @@ impl fmt::Debug for dyn Hooks {
     }
 }
 
-/// What all hooks together say.
+/// Combined result of all hooks.
 #[derive(Debug, PartialEq)]
-pub(crate) struct Said {
+pub(crate) struct CombinedVerdict {
     pub(crate) verdict: HookVerdict,
-    /// Hooks that broke where that changes nothing.
+    /// Errors of hooks that do not affect the verdict.
     pub(crate) issues: Vec<String>,
 }
 
-/// The hooks of one prompt, in the order in which they are asked.
+/// Hooks of one prompt, in call order.
 #[derive(Clone, Debug)]
 pub(crate) struct HookList {
     hooks: Arc<[(HookSet, Arc<dyn Hooks>)]>,
@@ -104,15 +105,15 @@ pub(crate) struct HookList {
 }
 
 impl HookList {
-    /// These hooks, each with so much time to answer.
+    /// Creates a list of hooks, each with a time limit per call.
     pub(crate) fn new<'h>(
         hooks: impl IntoIterator<Item = &'h Arc<dyn Hooks>>,
         limit: Duration,
     ) -> Self {
-        // One that breaks even here may have wanted to say no: it is asked everything.
+        // A hook that panics even here may have wanted to reject something, so it is asked everything.
         let set = |hooks: &Arc<dyn Hooks>| {
             let set = catch_unwind(AssertUnwindSafe(|| hooks.set()));
-            (set.unwrap_or(EVERYTHING), Arc::clone(hooks))
+            (set.unwrap_or(ALL_HOOKS), Arc::clone(hooks))
         };
         Self {
             hooks: hooks.into_iter().map(set).collect(),
@@ -124,13 +125,13 @@ impl HookList {
         self.hooks.is_empty()
     }
 
-    /// All of them.
+    /// Returns all hooks.
     pub(crate) fn all(&self) -> Vec<Arc<dyn Hooks>> {
         let hooks = self.hooks.iter();
         hooks.map(|(_, hooks)| Arc::clone(hooks)).collect()
     }
 
-    /// All that somebody wants to be asked.
+    /// Returns the union of the hooks' sets.
     pub(crate) fn set(&self) -> HookSet {
         self.hooks
             .iter()
@@ -146,28 +147,31 @@ impl HookList {
             })
     }
 
-    /// Ask those that want to be asked.
-    pub(crate) async fn ask(self, cx: HookCx, hook: Hook) -> Said {
+    /// Asks the subscribed hooks.
+    pub(crate) async fn ask(self, cx: HookCx, hook: HookRequest) -> CombinedVerdict {
         let mut issues = Vec::new();
         let mut warnings: Vec<String> = Vec::new();
         let mut injected = Vec::new();
-        let asked = self.hooks.iter().filter(|(set, _)| wants(set, &hook));
+        let asked = self
+            .hooks
+            .iter()
+            .filter(|(set, _)| is_subscribed(set, &hook));
         for (_, hooks) in asked {
             let answer = async { hooks.ask(&cx, &hook).await };
-            match self.bounded(&**hooks, answer).await {
-                Ok(HookVerdict::Stop(reason)) if is_before(&hook) => {
-                    return Said {
+            match self.run_bounded(&**hooks, answer).await {
+                Ok(HookVerdict::Stop(reason)) if is_blocking(&hook) => {
+                    return CombinedVerdict {
                         verdict: HookVerdict::Stop(reason),
                         issues,
                     };
                 }
                 Ok(HookVerdict::Warn(text)) => warnings.push(text),
                 Ok(HookVerdict::Inject(mut content)) => injected.append(&mut content),
-                // It is over already: all that can be done is to tell a person.
+                // The step is already done: a rejection can only be reported.
                 Ok(HookVerdict::Stop(why)) => issues.push(why),
-                Ok(HookVerdict::Go) => {}
-                Err(broken) if is_before(&hook) && !faulty!(BrokenHookMeansYes) => {
-                    return Said {
+                Ok(HookVerdict::Continue) => {}
+                Err(broken) if is_blocking(&hook) && !faulty!(BrokenHookMeansYes) => {
+                    return CombinedVerdict {
                         verdict: HookVerdict::Stop(broken),
                         issues,
                     };
@@ -175,38 +179,38 @@ impl HookList {
                 Err(broken) => issues.push(broken),
             }
         }
-        // An answer carries one of the two, and only a checkpoint has a use for what is injected.
-        let verdict = if !injected.is_empty() && matches!(hook, Hook::Checkpoint) {
+        // A verdict carries one of the two, and only a checkpoint can use injected content.
+        let verdict = if !injected.is_empty() && matches!(hook, HookRequest::Checkpoint) {
             issues.append(&mut warnings);
             HookVerdict::Inject(injected)
         } else if !warnings.is_empty() {
             HookVerdict::Warn(warnings.join("; "))
         } else {
-            HookVerdict::Go
+            HookVerdict::Continue
         };
-        Said { verdict, issues }
+        CombinedVerdict { verdict, issues }
     }
 
-    /// May a loop begin?
+    /// Asks the hooks whether a loop may begin.
     pub(crate) async fn before_loop(self, cx: HookCx, input: Vec<Content>) -> Result<(), String> {
         for (_, hooks) in &*self.hooks {
             let asked = async { hooks.before_loop(&cx, &input).await };
-            self.bounded(&**hooks, asked).await??;
+            self.run_bounded(&**hooks, asked).await??;
         }
         Ok(())
     }
 
-    /// A loop is over. Returns what went wrong.
+    /// Reports the end of a loop to the hooks and returns their errors.
     pub(crate) async fn after_loop(self, cx: HookCx, record: Arc<LoopRecord>) -> Vec<String> {
         let mut issues = Vec::new();
         for (_, hooks) in &*self.hooks {
             let told = async { hooks.after_loop(&cx, &record).await };
-            issues.extend(self.bounded(&**hooks, told).await.err());
+            issues.extend(self.run_bounded(&**hooks, told).await.err());
         }
         issues
     }
 
-    async fn bounded<T>(
+    async fn run_bounded<T>(
         &self,
         hooks: &dyn Hooks,
         work: impl Future<Output = T>,
@@ -214,7 +218,7 @@ impl HookList {
         let work = AssertUnwindSafe(work).catch_unwind();
         match tokio::time::timeout(self.limit, work).await {
             Ok(Ok(answer)) => Ok(answer),
-            Ok(Err(_)) => Err(format!("the hook {} broke", name(hooks))),
+            Ok(Err(_)) => Err(format!("the hook {} panicked", name(hooks))),
             Err(_) => Err(format!(
                 "the hook {} did not answer within {:?}",
                 name(hooks),
@@ -228,31 +232,31 @@ fn name(hooks: &dyn Hooks) -> &str {
     catch_unwind(AssertUnwindSafe(|| hooks.name())).unwrap_or("without a name")
 }
 
-/// Whether something waits for the answer to say yes.
-fn is_before(hook: &Hook) -> bool {
+/// Returns true if a step waits for the verdict.
+fn is_blocking(hook: &HookRequest) -> bool {
     match hook {
-        Hook::Input { .. }
-        | Hook::BeforeTurn { .. }
-        | Hook::BeforeTool(_)
-        | Hook::BeforeCompaction(_)
-        | Hook::Checkpoint => true,
-        Hook::AfterTurn { .. }
-        | Hook::AfterTool { .. }
-        | Hook::AfterCompaction { .. }
-        | Hook::OnError { .. } => false,
+        HookRequest::Input { .. }
+        | HookRequest::BeforeTurn { .. }
+        | HookRequest::BeforeTool(_)
+        | HookRequest::BeforeCompaction(_)
+        | HookRequest::Checkpoint => true,
+        HookRequest::AfterTurn { .. }
+        | HookRequest::AfterTool { .. }
+        | HookRequest::AfterCompaction { .. }
+        | HookRequest::OnError { .. } => false,
     }
 }
 
-fn wants(set: &HookSet, hook: &Hook) -> bool {
+fn is_subscribed(set: &HookSet, hook: &HookRequest) -> bool {
     match hook {
-        Hook::Input { .. } => set.input,
-        Hook::BeforeTurn { .. } => set.before_turn,
-        Hook::AfterTurn { .. } => set.after_turn,
-        Hook::BeforeTool(_) => set.before_tool,
-        Hook::AfterTool { .. } => set.after_tool,
-        Hook::BeforeCompaction(_) | Hook::AfterCompaction { .. } => set.compaction,
-        Hook::OnError { .. } => set.on_error,
-        Hook::Checkpoint => set.checkpoint,
+        HookRequest::Input { .. } => set.input,
+        HookRequest::BeforeTurn { .. } => set.before_turn,
+        HookRequest::AfterTurn { .. } => set.after_turn,
+        HookRequest::BeforeTool(_) => set.before_tool,
+        HookRequest::AfterTool { .. } => set.after_tool,
+        HookRequest::BeforeCompaction(_) | HookRequest::AfterCompaction { .. } => set.compaction,
+        HookRequest::OnError { .. } => set.on_error,
+        HookRequest::Checkpoint => set.checkpoint,
     }
 }
 

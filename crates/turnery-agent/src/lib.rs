@@ -1,7 +1,7 @@
-//! Agent: drives a loop with a model, tools, a store and a client. The embedding API.
+//! Runs an agent's loop against a model, tools, a store and a client. This crate is the embedding API.
 //!
-//! One task owns each open session: its history, its loop, its lane and its queue of prompts.
-//! Everything else talks to it through a bounded mailbox.
+//! One task owns each open session: its history, its running loop, its lane in the store and its prompt
+//! queue. Handles talk to that task through a bounded mailbox.
 
 #[macro_use]
 pub mod faults;
@@ -9,18 +9,18 @@ pub mod faults;
 pub mod activity;
 pub mod agent;
 pub mod ask_user;
-pub mod bill;
 pub mod client;
 pub mod compactor;
 pub mod converse;
+pub mod cost_report;
+pub mod custom_command;
 pub mod evaluate;
 pub mod hooks;
 pub mod observe;
 pub mod session;
 pub mod settings;
 pub mod sink;
-pub mod slash;
-pub mod subagent;
+pub mod sub_agent;
 pub mod trace_sink;
 pub mod turn_builder;
 pub mod turn_stream;
@@ -28,28 +28,33 @@ pub mod usage_report;
 
 pub use activity::{ActivityId, CorrelationId, Projection, ToolOutput, TurnActivity, TurnEvent};
 pub use agent::{Agent, Instructions, OpenError, OpenRequest};
-pub use ask_user::{Question, Reply, Wanted};
-pub use bill::{Bill, money};
-pub use client::{Answer, Ask, AskOption, Client, Item, OptionKind, Outbox, Ports, Silent};
-pub use compactor::{Compacted, Compaction, CompactionFault};
-pub use converse::{ConverseError, ConverseOptions, Conversed, ask, converse, generate};
-pub use evaluate::{Candidate, Pick};
+pub use ask_user::{AnswerKind, UserAnswer, UserQuestion};
+pub use client::{
+    Client, ClientPorts, Outbox, OutboxItem, PermissionAnswer, PermissionChoice,
+    PermissionChoiceKind, PermissionRequest, SilentClient,
+};
+pub use compactor::{Compaction, CompactionError, CompactionOutput};
+pub use converse::{
+    ConverseError, ConverseOptions, ConverseOutput, converse, generate, generate_text,
+};
+pub use cost_report::{CostReport, millionths_to_units};
+pub use custom_command::CustomCommand;
+pub use evaluate::{Candidate, SelectionStrategy};
 pub use hooks::{HOOK_TIME, HookCx, Hooks};
-pub use observe::{Cursor, Observed, Observer};
+pub use observe::{ObservedEvent, Observer, ObserverCursor};
 pub use session::{
-    CANDIDATES, ContinueError, DeliveryReceipt, PROMPTS_WAITING, PromptError, PromptOptions,
-    PromptResult, SayError, Session, SessionOptions, SetError, StartError, Ticket, ToolExecution,
-    UnknownPrice, WORDS_WAITING, known_price,
+    CANDIDATES, ContinueError, DeliveryReceipt, InterjectError, PROMPTS_WAITING, PromptError,
+    PromptHandle, PromptOptions, PromptResult, Session, SessionOptions, SetOptionError, StartError,
+    ToolExecution, UnknownPriceError, WORDS_WAITING, known_price,
 };
 pub use settings::{Projects, Settings, SettingsError};
 pub use sink::{ActivitySink, ChannelSink};
-pub use slash::Slash;
-pub use subagent::SubAgents;
+pub use sub_agent::SubAgentTool;
 pub use tokio_util::sync::CancellationToken;
 pub use trace_sink::{ModelCall, TraceSink};
 pub use turn_builder::{
-    ImageBlob, InputFault, InputItem, PromptOutput, TurnBuilder, TurnError, TurnInput,
+    ImageBlob, InputError, InputItem, PromptOutput, TurnBuilder, TurnError, TurnInput,
 };
 pub use turn_stream::TurnStream;
-pub use turnery_engine::{render, usage};
+pub use turnery_engine::{render_value, usage};
 pub use usage_report::{UsageReport, UsageRow};

@@ -1,6 +1,5 @@
-//! Observing: a session's activities for readers who come and go, with cursors to take up again where
-//! they left (LASH-54, UP-32). Beside the stream of one prompt, and never in its way: a reader who is
-//! slow misses what is not kept any more, and is told so.
+//! Publishes a session's activities to observers that come and go and resume from cursors (LASH-54, UP-32).
+//! Observers never block a prompt: one that falls behind receives [`ObservedEvent::Gap`].
 
 use crate::{Projection, Session, TurnActivity};
 use serde::Serialize;
@@ -13,109 +12,109 @@ use tokio::sync::watch;
 use turnery_engine::{Event, EventKind, LoopId, LoopRecord, Outcome};
 use turnery_store::StoreError;
 
-/// How many items are kept for readers who come back.
-const KEPT: usize = 2048;
+/// Number of events buffered for observers that resume.
+const BUFFER_CAPACITY: usize = 2048;
 
-/// A place in what is observed of a session, to go on from. Holds for one opening of the session: used
-/// with another one, it leads to a gap.
+/// Position in the observed events, to resume from. Valid for one opening of the session; elsewhere it yields
+/// a gap.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize)]
 #[serde(transparent)]
-pub struct Cursor(String);
+pub struct ObserverCursor(String);
 
-impl From<String> for Cursor {
+impl From<String> for ObserverCursor {
     fn from(text: String) -> Self {
         Self(text)
     }
 }
 
-impl fmt::Display for Cursor {
+impl fmt::Display for ObserverCursor {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(&self.0)
     }
 }
 
-/// One thing that is observed. The set may grow.
+/// Observed event. The set may grow.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 #[serde(tag = "observed", rename_all = "snake_case")]
 #[non_exhaustive]
-pub enum Observed {
-    /// A prompt shows something.
+pub enum ObservedEvent {
+    /// Activity of a prompt.
     Activity(TurnActivity),
-    /// A loop is stored: from now on its messages are in the session's records.
+    /// A loop was stored: its messages are now in the session's records.
     Committed {
         /// The loop.
         loop_id: LoopId,
-        /// Why it ended; a frame switch tells the frame that is next.
+        /// Outcome of the loop; a frame switch names the next frame.
         outcome: Outcome,
     },
-    /// Something was missed. What is stored of it is in the session's records: read those, and pass over
-    /// what follows of loops that are among them.
+    /// Events were missed. Read the session's records for what is stored of them, and ignore later activities
+    /// of loops found there.
     Gap,
 }
 
-/// What is kept, and who waits for more.
-struct Kept {
-    /// Tells this opening of the session from others.
+/// Buffer of published events.
+struct EventBuffer {
+    /// Distinguishes this opening of the session from others.
     epoch: uuid::Uuid,
-    ring: Mutex<Ring>,
+    ring: Mutex<EventRing>,
 }
 
 #[derive(Default)]
-struct Ring {
-    /// Nothing is kept until somebody wants to know.
+struct EventRing {
+    /// False until the first observer arrives; nothing is buffered before.
     is_observed: bool,
-    items: VecDeque<Observed>,
-    /// The number of the first item that is kept.
+    items: VecDeque<ObservedEvent>,
+    /// Index of the first buffered event.
     first: u64,
 }
 
-impl Kept {
-    fn ring(&self) -> MutexGuard<'_, Ring> {
+impl EventBuffer {
+    fn ring(&self) -> MutexGuard<'_, EventRing> {
         self.ring.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
-impl Ring {
-    /// The number that the next item will have.
+impl EventRing {
+    /// Index of the next event.
     fn end(&self) -> u64 {
         self.first + self.items.len() as u64
     }
 }
 
 impl Session {
-    /// What is stored of the session: its loops, oldest first, with their messages. What a message came
-    /// to is read here; the stream only shows it in the making (LASH-78).
+    /// Returns the stored loops of the session with their messages, oldest first. Final messages are read
+    /// here; the stream only shows them as deltas (LASH-78).
     pub async fn records(&self) -> Result<Vec<Arc<LoopRecord>>, StoreError> {
         self.store().loops(self.id(), 0).await
     }
 }
 
-/// The end of the session task.
-pub(crate) struct Observing {
-    kept: Arc<Kept>,
+/// Sending half, owned by the session task.
+pub(crate) struct EventPublisher {
+    kept: Arc<EventBuffer>,
     more: watch::Sender<()>,
     projection: Projection,
 }
 
-/// The end of the session's handles.
+/// Receiving half, owned by the session's handles.
 #[derive(Clone)]
-pub(crate) struct Observable {
-    kept: Arc<Kept>,
+pub(crate) struct EventSource {
+    kept: Arc<EventBuffer>,
     more: watch::Receiver<()>,
 }
 
-/// Both ends.
-pub(crate) fn observing() -> (Observing, Observable) {
-    let kept = Arc::new(Kept {
+/// Creates both halves.
+pub(crate) fn observing() -> (EventPublisher, EventSource) {
+    let kept = Arc::new(EventBuffer {
         epoch: turnery_store::new_uuid(),
         ring: Mutex::default(),
     });
     let (sender, receiver) = watch::channel(());
-    let observable = Observable {
+    let observable = EventSource {
         kept: Arc::clone(&kept),
         more: receiver,
     };
-    let observing = Observing {
+    let observing = EventPublisher {
         kept,
         more: sender,
         projection: Projection::default(),
@@ -123,25 +122,25 @@ pub(crate) fn observing() -> (Observing, Observable) {
     (observing, observable)
 }
 
-impl Observing {
-    /// Something happened.
+impl EventPublisher {
+    /// Publishes an event.
     pub(crate) fn push(&mut self, event: &Event) {
         let mut ring = self.kept.ring();
         if !ring.is_observed {
-            self.projection.pass_over(event);
+            self.projection.project_unobserved(event);
             return;
         }
         let observed = match &event.kind {
-            EventKind::LoopEnd { outcome, .. } => Some(Observed::Committed {
+            EventKind::LoopEnd { outcome, .. } => Some(ObservedEvent::Committed {
                 loop_id: event.loop_id.clone(),
                 outcome: outcome.clone(),
             }),
-            _ => self.projection.on(event).map(Observed::Activity),
+            _ => self.projection.project(event).map(ObservedEvent::Activity),
         };
         let Some(observed) = observed else {
             return;
         };
-        if ring.items.len() == KEPT {
+        if ring.items.len() == BUFFER_CAPACITY {
             ring.items.pop_front();
             ring.first += 1;
         }
@@ -151,9 +150,9 @@ impl Observing {
     }
 }
 
-impl Observable {
-    /// Observe from now on, or from a place on.
-    pub(crate) fn observe(&self, after: Option<&Cursor>) -> Observer {
+impl EventSource {
+    /// Creates an observer that starts now or at a cursor.
+    pub(crate) fn observe(&self, after: Option<&ObserverCursor>) -> Observer {
         let mut ring = self.kept.ring();
         let end = ring.end();
         ring.is_observed = true;
@@ -168,7 +167,7 @@ impl Observable {
         }
     }
 
-    fn place(&self, cursor: &Cursor) -> Option<u64> {
+    fn place(&self, cursor: &ObserverCursor) -> Option<u64> {
         let (epoch, place) = cursor.0.split_once('.')?;
         (epoch == self.kept.epoch.simple().to_string())
             .then(|| place.parse().ok())
@@ -176,24 +175,24 @@ impl Observable {
     }
 }
 
-/// Reads what happens in a session.
+/// Reads the observed events of a session.
 pub struct Observer {
-    observable: Observable,
-    /// The number of the next item to read; none if that is not known, which is a gap.
+    observable: EventSource,
+    /// Index of the next event to read; `None` for an unknown cursor, which yields a gap.
     place: Option<u64>,
 }
 
 impl Observer {
-    /// Where to go on after what has been read so far.
+    /// Returns the cursor after the last event that was read.
     #[must_use]
-    pub fn cursor(&self) -> Cursor {
+    pub fn cursor(&self) -> ObserverCursor {
         let kept = &self.observable.kept;
         let place = self.place.unwrap_or_else(|| kept.ring().first);
-        Cursor(format!("{}.{place}", kept.epoch.simple()))
+        ObserverCursor(format!("{}.{place}", kept.epoch.simple()))
     }
 
-    /// The next thing; `None` once the session is closed. May be dropped and called again.
-    pub async fn next(&mut self) -> Option<Observed> {
+    /// Returns the next event; `None` after the session is closed. Cancel safe.
+    pub async fn next(&mut self) -> Option<ObservedEvent> {
         loop {
             self.observable.more.mark_unchanged();
             if let Some(observed) = self.kept() {
@@ -205,12 +204,12 @@ impl Observer {
         }
     }
 
-    /// The next thing, if it is there.
-    fn kept(&mut self) -> Option<Observed> {
+    /// Returns the next event if it is buffered.
+    fn kept(&mut self) -> Option<ObservedEvent> {
         let ring = self.observable.kept.ring();
         let Some(place) = self.place.filter(|place| *place >= ring.first) else {
             self.place = Some(ring.first);
-            return Some(Observed::Gap);
+            return Some(ObservedEvent::Gap);
         };
         let at = usize::try_from(place - ring.first).ok()?;
         let observed = ring.items.get(at)?.clone();

@@ -1,89 +1,89 @@
-//! Session: the handle of an open session. Cheap to clone; all clones reach the same task.
+//! Defines the handle of an open session.
 
+mod approvals;
 mod background;
 mod budget;
-mod committing;
-mod evaluating;
+mod command;
+mod commit_retry;
+mod effect_queue;
+mod evaluation;
+mod export;
 mod gate;
 mod history;
-mod kept;
-mod known;
-mod leaf;
-mod mail;
-mod most;
+mod loop_plan;
 mod options;
-mod plan;
-mod prompting;
+mod output_limit;
+mod prompt_guard;
+mod prompt_run;
 mod result;
 mod run;
-mod steps;
+mod running_call;
 mod task;
 mod tools;
-mod watch;
 
-pub use budget::{UnknownPrice, known_price};
+pub use budget::{UnknownPriceError, known_price};
 pub use options::{PromptOptions, SessionOptions};
 pub use result::{
-    ContinueError, DeliveryReceipt, PromptError, PromptResult, Ticket, ToolExecution,
+    ContinueError, DeliveryReceipt, PromptError, PromptHandle, PromptResult, ToolExecution,
 };
 
+pub(crate) use approvals::RememberedApprovals;
 pub(crate) use background::BackgroundWork;
 pub(crate) use budget::Budget;
-pub(crate) use history::History;
-pub(crate) use known::Known;
-pub(crate) use mail::{MAILBOX, Mail, Prompt, Set};
-pub(crate) use task::{Task, offered};
-pub(crate) use tools::Tools;
+pub(crate) use command::{COMMAND_QUEUE_CAPACITY, OptionChange, QueuedPrompt, SessionCommand};
+pub(crate) use history::SessionHistory;
+pub(crate) use task::{SessionTask, selectable_models};
+pub(crate) use tools::SessionTools;
 
-use crate::{CancellationToken, Cursor, Observer, observe::Observable, sink::Listener};
-use mail::{Place, Tries, When, Word, Work};
+use crate::{CancellationToken, Observer, ObserverCursor, observe::EventSource, sink::PromptSinks};
+use command::{Delivery, Interjection, PromptKind, QueueSlot, TryRequest};
 use std::sync::{
     Arc, Mutex, PoisonError,
     atomic::{AtomicUsize, Ordering},
 };
 use tokio::sync::{mpsc, oneshot, watch::Receiver};
 use turnery_engine::{Content, LoopId, SessionId};
-use turnery_models::{Thinking, UnknownModel};
+use turnery_models::{Thinking, UnknownModelError};
 use turnery_store::{Store, StoreError};
 use turnery_tools::{Mode, Servers};
 
-/// Prompts that may wait in one session.
+/// Maximum number of prompts queued in one session.
 pub const PROMPTS_WAITING: usize = 64;
-/// Steering messages and follow-ups that one prompt takes.
+/// Maximum number of pending steering messages and follow-ups in one session.
 pub const WORDS_WAITING: usize = 64;
 
-/// Candidates that one prompt is tried under, all at once (LOOP-70).
+/// Maximum number of candidates that one prompt runs concurrently (LOOP-70).
 pub const CANDIDATES: usize = 8;
 
-/// An open session.
+/// Handle of an open session. Cheap to clone; all clones reach the same session task.
 #[derive(Clone)]
 pub struct Session {
-    shared: Arc<Shared>,
+    shared: Arc<SessionShared>,
 }
 
-/// What all clones of a handle share.
-struct Shared {
+/// State shared by all clones of a handle.
+struct SessionShared {
     id: SessionId,
-    mailbox: mpsc::Sender<Mail>,
+    mailbox: mpsc::Sender<SessionCommand>,
     store: Arc<dyn Store>,
-    observable: Observable,
+    observable: EventSource,
     options: Receiver<SessionOptions>,
     servers: Option<Arc<Servers>>,
-    /// Fires for every prompt started so far; a new one takes its place at each cancel.
+    /// Cancels every prompt started so far; replaced by a new token at each cancel.
     all: Mutex<CancellationToken>,
-    /// Prompts started and not answered yet.
-    open: Counter,
-    /// What has been said to the running prompt.
-    words: Counter,
+    /// Number of prompts started and not finished.
+    open: SharedCounter,
+    /// Number of pending interjections.
+    words: SharedCounter,
 }
 
-/// A prompt that was not accepted.
+/// Error of starting a prompt.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum StartError {
-    /// More prompts are waiting than a session holds.
+    /// The prompt queue is full.
     #[error("this session already has {0} prompts waiting; wait for one to end, or cancel")]
     Full(usize),
-    /// More candidates than one prompt is tried under.
+    /// Too many candidates.
     #[error("{0} candidates are too many for one prompt; name at most {CANDIDATES}")]
     Candidates(usize),
     /// The session is closed.
@@ -91,30 +91,30 @@ pub enum StartError {
     Closed,
 }
 
-/// Something that could not be said to a running prompt.
+/// Error of steering a running prompt or adding a follow-up.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
-pub enum SayError {
+pub enum InterjectError {
     /// No prompt is running or waiting.
     #[error("no prompt is running in this session; start one")]
     Idle,
-    /// More has been said than a prompt takes.
-    #[error("the running prompt has been told {0} things already; wait for it to end")]
+    /// Too many interjections are pending.
+    #[error("the running prompt already has {0} messages pending; wait for it to end")]
     Full(usize),
-    /// There is nothing in it.
-    #[error("there is nothing in the message; say something")]
+    /// The content is empty.
+    #[error("the message is empty; add some content")]
     Empty,
     /// The session is closed.
     #[error("the session is closed; open it again")]
     Closed,
 }
 
-/// A setting that could not be changed.
+/// Error of changing a session option.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-pub enum SetError {
+pub enum SetOptionError {
     /// There is no such model.
     #[error(transparent)]
-    Model(#[from] UnknownModel),
-    /// The store says no.
+    Model(#[from] UnknownModelError),
+    /// The store failed.
     #[error(transparent)]
     Store(#[from] StoreError),
     /// The session is closed.
@@ -125,14 +125,14 @@ pub enum SetError {
 impl Session {
     pub(crate) fn new(
         id: SessionId,
-        mailbox: mpsc::Sender<Mail>,
+        mailbox: mpsc::Sender<SessionCommand>,
         store: Arc<dyn Store>,
-        observable: Observable,
+        observable: EventSource,
         options: Receiver<SessionOptions>,
         servers: Option<Arc<Servers>>,
     ) -> Self {
         Self {
-            shared: Arc::new(Shared {
+            shared: Arc::new(SessionShared {
                 id,
                 mailbox,
                 store,
@@ -140,123 +140,124 @@ impl Session {
                 options,
                 servers,
                 all: Mutex::new(CancellationToken::new()),
-                open: Counter::default(),
-                words: Counter::default(),
+                open: SharedCounter::default(),
+                words: SharedCounter::default(),
             }),
         }
     }
 
-    /// Its id.
+    /// Returns the session id.
     #[must_use]
     pub fn id(&self) -> &SessionId {
         &self.shared.id
     }
 
-    /// Queue a prompt; prompts run one after the other, in this order. Does not wait: calls made one
-    /// after the other are queued in that order. `cancel` is the prompt's own token.
+    /// Queues a prompt without waiting. Prompts run one at a time, in the order of these calls. `cancel`
+    /// cancels this prompt only.
     pub fn start(
         &self,
         input: Vec<Content>,
         cancel: CancellationToken,
-    ) -> Result<Ticket, StartError> {
+    ) -> Result<PromptHandle, StartError> {
         self.prompt(input, PromptOptions::cancelled_by(cancel))
     }
 
-    /// The same, with what is different for this one.
+    /// Like [`start`](Self::start), with options for this prompt.
     pub fn prompt(
         &self,
         input: Vec<Content>,
         options: PromptOptions,
-    ) -> Result<Ticket, StartError> {
-        self.queue(Work::Say(input), options)
+    ) -> Result<PromptHandle, StartError> {
+        self.queue(PromptKind::Say(input), options)
     }
 
-    /// Queue a prompt that an MCP server writes: `command` is one of its prompts, `typed` its arguments,
-    /// and `rest` is said besides. If nothing comes of it, the ticket says why.
-    pub fn prompt_of_server(
+    /// Queues a prompt whose content an MCP server generates from the MCP prompt `command` and the arguments
+    /// typed after it; the remaining content is appended. If the server fails, the handle returns
+    /// [`PromptError::Server`].
+    pub fn prompt_from_mcp(
         &self,
         command: String,
-        typed: String,
-        rest: Vec<Content>,
+        args: String,
+        extra_content: Vec<Content>,
         options: PromptOptions,
-    ) -> Result<Ticket, StartError> {
-        let work = Work::Server {
+    ) -> Result<PromptHandle, StartError> {
+        let work = PromptKind::Server {
             command,
-            typed,
-            rest,
+            args,
+            extra_content,
         };
         self.queue(work, options)
     }
 
-    /// Its MCP servers, if it has any.
+    /// Returns the session's MCP servers, if any are configured.
     #[must_use]
     pub fn servers(&self) -> Option<&Servers> {
         self.shared.servers.as_deref()
     }
 
-    /// The same, with somebody who listens to just this prompt.
+    /// Like [`prompt`](Self::prompt), with sinks for the activities of this prompt.
     pub(crate) fn listen(
         &self,
         input: Vec<Content>,
         options: PromptOptions,
-        listener: Listener,
-    ) -> Result<Ticket, StartError> {
-        self.queue_for(Work::Say(input), options, listener, None)
+        listener: PromptSinks,
+    ) -> Result<PromptHandle, StartError> {
+        self.enqueue_with(PromptKind::Say(input), options, listener, None)
     }
 
-    /// Queue a prompt that lets the model go on, with nothing new said to it (LOOP-18). Refused by its
-    /// ticket when the model has had the last word.
-    pub fn go_on(&self, options: PromptOptions) -> Result<Ticket, StartError> {
-        self.queue(Work::Continue, options)
+    /// Queues a prompt that continues the conversation without new input (LOOP-18). The handle returns
+    /// [`ContinueError::Answered`] if the last message is the model's.
+    pub fn continue_loop(&self, options: PromptOptions) -> Result<PromptHandle, StartError> {
+        self.queue(PromptKind::Continue, options)
     }
 
-    /// Queue a prompt that runs a loop again, `None` being the last one, whatever became of it: from
-    /// where that one began, with the same input (LOOP-19). The new loop takes its place: neither it nor
-    /// what followed it is in the context any more (UP-12).
+    /// Queues a prompt that reruns a loop, by default the last one, whatever its outcome: from the same
+    /// starting point with the same input (LOOP-19). The new loop replaces the old one and everything after
+    /// it in the context (UP-12).
     pub fn rerun(
         &self,
         which: Option<LoopId>,
         options: PromptOptions,
-    ) -> Result<Ticket, StartError> {
-        self.queue(Work::Rerun(which), options)
+    ) -> Result<PromptHandle, StartError> {
+        self.queue(PromptKind::Rerun(which), options)
     }
 
-    /// Queue a prompt that goes on from the end of an earlier loop with something else (LOOP-20). What
-    /// followed that loop before is not in the context any more (UP-12).
+    /// Queues a prompt that branches off at the end of an earlier loop with new input (LOOP-20). Loops after
+    /// that one leave the context (UP-12).
     pub fn branch(
         &self,
         from: LoopId,
         input: Vec<Content>,
         options: PromptOptions,
-    ) -> Result<Ticket, StartError> {
-        self.queue(Work::Branch(from, input), options)
+    ) -> Result<PromptHandle, StartError> {
+        self.queue(PromptKind::Branch(from, input), options)
     }
 
-    /// Queue a prompt that does nothing but summarise older messages (LOOP-21, UP-13).
-    pub fn compact(&self, options: PromptOptions) -> Result<Ticket, StartError> {
-        self.queue(Work::Compact, options)
+    /// Queues a prompt that only summarizes older messages (LOOP-21, UP-13).
+    pub fn compact(&self, options: PromptOptions) -> Result<PromptHandle, StartError> {
+        self.queue(PromptKind::Compact, options)
     }
 
-    fn queue(&self, work: Work, options: PromptOptions) -> Result<Ticket, StartError> {
-        self.queue_for(work, options, Listener::default(), None)
+    fn queue(&self, work: PromptKind, options: PromptOptions) -> Result<PromptHandle, StartError> {
+        self.enqueue_with(work, options, PromptSinks::default(), None)
     }
 
-    fn queue_for(
+    fn enqueue_with(
         &self,
-        work: Work,
+        work: PromptKind,
         options: PromptOptions,
-        listener: Listener,
-        tries: Option<Tries>,
-    ) -> Result<Ticket, StartError> {
+        listener: PromptSinks,
+        tries: Option<TryRequest>,
+    ) -> Result<PromptHandle, StartError> {
         let (open, cancel_all) = self.enter();
         if open.before >= PROMPTS_WAITING {
             return Err(StartError::Full(PROMPTS_WAITING));
         }
         let (reply, result) = oneshot::channel();
         let (insert, inserted) = oneshot::channel();
-        let place = Place::default();
+        let place = QueueSlot::default();
         let cancels = (options.cancel.clone(), cancel_all.clone());
-        let prompt = Prompt {
+        let prompt = QueuedPrompt {
             work,
             tries,
             options,
@@ -269,12 +270,12 @@ impl Session {
         };
         self.shared
             .mailbox
-            .try_send(Mail::Prompt(Box::new(prompt)))
+            .try_send(SessionCommand::Prompt(Box::new(prompt)))
             .map_err(|refused| match refused {
                 mpsc::error::TrySendError::Full(_) => StartError::Full(PROMPTS_WAITING),
                 mpsc::error::TrySendError::Closed(_) => StartError::Closed,
             })?;
-        Ok(Ticket {
+        Ok(PromptHandle {
             result,
             inserted,
             place,
@@ -283,9 +284,9 @@ impl Session {
         })
     }
 
-    /// Count a new prompt, and give it the token of all: under the lock under which they are cancelled and
-    /// counted.
-    fn enter(&self) -> (Open, CancellationToken) {
+    /// Counts a new prompt and returns the shared cancel token, under the lock that `cancel_running_turns`
+    /// takes.
+    fn enter(&self) -> (CounterGuard, CancellationToken) {
         let all = self.shared.all.lock();
         let all = all.unwrap_or_else(PoisonError::into_inner);
         (self.shared.open.open(), all.clone())
@@ -296,54 +297,60 @@ impl Session {
         all.unwrap_or_else(PoisonError::into_inner).clone()
     }
 
-    /// Tell the running prompt something, as soon as it can hear it: after the call at work, never in
-    /// mid-stream (UP-5). What it does not get to hear is not lost: it becomes the next prompt, before
-    /// those that wait, and is cancelled if this one was.
-    pub fn steer(&self, content: Vec<Content>) -> Result<(), SayError> {
-        self.say(When::Soon, content, None)
+    /// Sends a steering message to the running prompt. The model sees it after the current call, never in
+    /// mid-stream (UP-5). If the prompt ends first, the message becomes the next prompt, ahead of the queue,
+    /// and is cancelled if the running prompt was.
+    pub fn steer(&self, content: Vec<Content>) -> Result<(), InterjectError> {
+        self.interject(Delivery::Soon, content, None)
     }
 
-    /// Tell the running prompt something once it would end (UP-6). Like [`steer`](Self::steer) otherwise.
-    pub fn follow_up(&self, content: Vec<Content>) -> Result<(), SayError> {
-        self.say(When::AtTheEnd, content, None)
+    /// Sends a follow-up that is delivered when the running prompt would end (UP-6). Otherwise like
+    /// [`steer`](Self::steer).
+    pub fn follow_up(&self, content: Vec<Content>) -> Result<(), InterjectError> {
+        self.interject(Delivery::AtTheEnd, content, None)
     }
 
-    /// Like [`steer`](Self::steer), for who waits to know: what the prompt does not get to hear is not run.
-    pub fn try_steer(&self, content: Vec<Content>) -> Result<DeliveryReceipt, SayError> {
-        self.try_say(When::Soon, content)
+    /// Like [`steer`](Self::steer), but returns a receipt, and drops the message if the prompt ends before
+    /// delivery.
+    pub fn try_steer(&self, content: Vec<Content>) -> Result<DeliveryReceipt, InterjectError> {
+        self.try_interject(Delivery::Soon, content)
     }
 
-    /// Like [`follow_up`](Self::follow_up), for who waits to know, as with [`try_steer`](Self::try_steer).
-    pub fn try_follow_up(&self, content: Vec<Content>) -> Result<DeliveryReceipt, SayError> {
-        self.try_say(When::AtTheEnd, content)
+    /// Like [`follow_up`](Self::follow_up), but returns a receipt; see [`try_steer`](Self::try_steer).
+    pub fn try_follow_up(&self, content: Vec<Content>) -> Result<DeliveryReceipt, InterjectError> {
+        self.try_interject(Delivery::AtTheEnd, content)
     }
 
-    fn try_say(&self, when: When, content: Vec<Content>) -> Result<DeliveryReceipt, SayError> {
+    fn try_interject(
+        &self,
+        when: Delivery,
+        content: Vec<Content>,
+    ) -> Result<DeliveryReceipt, InterjectError> {
         let (reply, heard) = oneshot::channel();
-        self.say(when, content, Some(reply))?;
+        self.interject(when, content, Some(reply))?;
         Ok(DeliveryReceipt { heard })
     }
 
-    fn say(
+    fn interject(
         &self,
-        when: When,
+        when: Delivery,
         content: Vec<Content>,
         reply: Option<oneshot::Sender<()>>,
-    ) -> Result<(), SayError> {
+    ) -> Result<(), InterjectError> {
         if self.shared.open.count() == 0 {
             return Err(match self.shared.mailbox.is_closed() {
-                true => SayError::Closed,
-                false => SayError::Idle,
+                true => InterjectError::Closed,
+                false => InterjectError::Idle,
             });
         }
         if content.is_empty() {
-            return Err(SayError::Empty);
+            return Err(InterjectError::Empty);
         }
         let room = self.shared.words.open();
         if room.before >= WORDS_WAITING {
-            return Err(SayError::Full(WORDS_WAITING));
+            return Err(InterjectError::Full(WORDS_WAITING));
         }
-        let word = Word {
+        let word = Interjection {
             when,
             content,
             reply,
@@ -354,17 +361,17 @@ impl Session {
         };
         self.shared
             .mailbox
-            .try_send(Mail::Word(word))
+            .try_send(SessionCommand::Word(word))
             .map_err(|refused| match refused {
-                mpsc::error::TrySendError::Full(_) => SayError::Full(WORDS_WAITING),
-                mpsc::error::TrySendError::Closed(_) => SayError::Closed,
+                mpsc::error::TrySendError::Full(_) => InterjectError::Full(WORDS_WAITING),
+                mpsc::error::TrySendError::Closed(_) => InterjectError::Closed,
             })
     }
 
-    /// Cancel all prompts of this handle and its clones, running and waiting (LASH-93). Returns how
-    /// many there were. A prompt started later is not touched.
+    /// Cancels all running and queued prompts of this handle and its clones, and returns their number
+    /// (LASH-93). Prompts started later are unaffected.
     pub fn cancel_running_turns(&self) -> usize {
-        // Under one lock: a prompt that is counted is one that the token reaches.
+        // Under one lock, so that the token reaches exactly the prompts that are counted.
         let (fired, count) = {
             let mut all = self
                 .shared
@@ -377,10 +384,9 @@ impl Session {
         count
     }
 
-    /// Observe what happens in the session, in all its prompts: from now on, or from a place on where an
-    /// earlier reader was (LASH-54).
+    /// Observes all prompts of the session, from now on or from the cursor of an earlier observer (LASH-54).
     #[must_use]
-    pub fn observe(&self, after: Option<&Cursor>) -> Observer {
+    pub fn observe(&self, after: Option<&ObserverCursor>) -> Observer {
         self.shared.observable.observe(after)
     }
 
@@ -388,80 +394,91 @@ impl Session {
         &*self.shared.store
     }
 
-    /// How the session is set.
+    /// Returns the current options.
     #[must_use]
     pub fn options(&self) -> SessionOptions {
         self.shared.options.borrow().clone()
     }
 
-    /// Act more or less freely, from the next judged call on, even in mid-prompt.
-    pub async fn set_mode(&self, mode: Mode) -> Result<(), SetError> {
-        self.set(Set::Mode(mode)).await
+    /// Sets the permission mode, effective from the next permission check, even within a running prompt.
+    pub async fn set_mode(&self, mode: Mode) -> Result<(), SetOptionError> {
+        self.set(OptionChange::Mode(mode)).await
     }
 
-    /// Use another model from the next turn on.
-    pub async fn set_model(&self, name: &str) -> Result<(), SetError> {
-        self.set(Set::Model(name.parse()?)).await
+    /// Sets the model, effective from the next turn.
+    pub async fn set_model(&self, name: &str) -> Result<(), SetOptionError> {
+        self.set(OptionChange::Model(name.parse()?)).await
     }
 
-    /// Think more or less from the next turn on.
-    pub async fn set_thinking(&self, thinking: Thinking) -> Result<(), SetError> {
-        self.set(Set::Thinking(thinking)).await
+    /// Sets the thinking level, effective from the next turn.
+    pub async fn set_thinking(&self, thinking: Thinking) -> Result<(), SetOptionError> {
+        self.set(OptionChange::Thinking(thinking)).await
     }
 
-    /// Name the session, for good: no prompt gives it another title.
-    pub async fn set_title(&self, title: &str) -> Result<(), SetError> {
-        self.set(Set::Title(title.to_owned())).await
+    /// Sets the title; prompts no longer change it.
+    pub async fn set_title(&self, title: &str) -> Result<(), SetOptionError> {
+        self.set(OptionChange::Title(title.to_owned())).await
     }
 
-    async fn set(&self, what: Set) -> Result<(), SetError> {
+    async fn set(&self, change: OptionChange) -> Result<(), SetOptionError> {
         let (reply, result) = oneshot::channel();
-        let sent = self.shared.mailbox.send(Mail::Set { what, reply }).await;
-        sent.map_err(|_| SetError::Closed)?;
-        result.await.unwrap_or(Err(SetError::Closed))
+        let sent = self
+            .shared
+            .mailbox
+            .send(SessionCommand::Set { change, reply })
+            .await;
+        sent.map_err(|_| SetOptionError::Closed)?;
+        result.await.unwrap_or(Err(SetOptionError::Closed))
     }
 
-    /// Cancel what runs, wait until it has ended, and let the session go. Every ticket is answered.
+    /// Cancels all prompts, waits until they have ended and closes the session. Every prompt handle receives
+    /// its result.
     pub async fn close(&self) {
         self.cancel_running_turns();
         self.finish().await;
     }
 
-    /// Let every prompt that was started come to its end, and then let the session go.
+    /// Waits until every prompt started so far has ended, then closes the session.
     pub async fn finish(&self) {
         let (reply, done) = oneshot::channel();
-        if self.shared.mailbox.send(Mail::Close(reply)).await.is_ok() {
-            // Answered, or dropped with the task: gone either way.
+        if self
+            .shared
+            .mailbox
+            .send(SessionCommand::Close(reply))
+            .await
+            .is_ok()
+        {
+            // Answered, or dropped with the task: the session is closed either way.
             let _ = done.await;
         }
     }
 }
 
-/// Counts what is open: prompts, or words that wait.
+/// Counter of open prompts or pending interjections.
 #[derive(Clone, Default)]
-pub(crate) struct Counter(Arc<AtomicUsize>);
+pub(crate) struct SharedCounter(Arc<AtomicUsize>);
 
-impl Counter {
+impl SharedCounter {
     fn count(&self) -> usize {
         self.0.load(Ordering::Acquire)
     }
 
-    /// One more, for as long as it lives.
-    pub(crate) fn open(&self) -> Open {
-        Open {
+    /// Increments the counter until the guard is dropped.
+    pub(crate) fn open(&self) -> CounterGuard {
+        CounterGuard {
             before: self.0.fetch_add(1, Ordering::AcqRel),
             counter: self.clone(),
         }
     }
 }
 
-/// One of what is counted.
-pub(crate) struct Open {
-    counter: Counter,
+/// Guard that decrements the counter on drop.
+pub(crate) struct CounterGuard {
+    counter: SharedCounter,
     before: usize,
 }
 
-impl Drop for Open {
+impl Drop for CounterGuard {
     fn drop(&mut self) {
         self.counter.0.fetch_sub(1, Ordering::AcqRel);
     }

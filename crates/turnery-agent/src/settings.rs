@@ -1,69 +1,70 @@
-//! Settings: what holds for one session, read from the configuration of the user and of the project.
+//! Defines the settings of a session, read from the user's and the project's configuration.
 
-use crate::{HOOK_TIME, Hooks, Slash};
+use crate::{CustomCommand, HOOK_TIME, Hooks};
 use std::{num::NonZeroUsize, path::PathBuf, sync::Arc, time::Duration};
 use turnery_engine::{CompactionSettings, Limits, Price, QueueMode};
 use turnery_models::{ModelName, Thinking};
 use turnery_tools::{GuardedPaths, McpServer, Mode, Rule, SandboxSettings};
 
-/// What holds for one session.
+/// Settings of one session.
 #[derive(Clone, Debug)]
 pub struct Settings {
-    /// The model to begin with.
+    /// Initial model.
     pub model: ModelName,
-    /// How freely the agent may act at first.
+    /// Initial permission mode.
     pub mode: Mode,
-    /// How commands are confined.
+    /// Sandbox for commands.
     pub sandbox: SandboxSettings,
-    /// Rules that allow.
+    /// Allow rules.
     pub allow: Vec<Rule>,
-    /// Rules that deny; they win.
+    /// Deny rules; they take precedence.
     pub deny: Vec<Rule>,
-    /// Files, or folders with all that is in them, that no mode changes without asking: the host's own configuration.
+    /// Files and folders (with their contents) that no mode changes without asking: the host's own
+    /// configuration.
     pub guarded: GuardedPaths,
-    /// When a prompt stops by itself, over all that works for it: its frames, candidates and their judge,
-    /// summaries, sub-agents. Tokens and money are exceeded by no more than the answers that are under way
-    /// when the limit is reached. A limit of money refuses models without a known price.
+    /// Limits of a prompt, across its frames, candidates, judge, summaries and sub-agents. Tokens and cost
+    /// may be exceeded by the responses in flight when the limit is reached. A cost limit rejects models
+    /// without a known price.
     pub limits: Limits,
-    /// How much the model is to think.
+    /// Thinking level.
     pub thinking: Thinking,
-    /// Sampling temperature; none leaves it to the provider (LOOP-43).
+    /// Sampling temperature; `None` uses the provider's default (LOOP-43).
     pub temperature: Option<f32>,
-    /// The system prompt: who the agent is, then the AGENTS.md files of the roots.
+    /// System prompt, followed by the AGENTS.md files of the roots.
     pub system: Arc<str>,
-    /// At the limit of turns, one more without tools for an answer in prose, once in a prompt (C-4). The
-    /// prompt has reached its limit all the same.
+    /// Grants one extra turn without tools at the turn limit, for a final text answer, once per prompt (C-4).
+    /// The outcome still reports the limit.
     pub forced_reply: bool,
-    /// Summarise older messages once the model's context is this full. Unit: percent; 0 never does.
+    /// Context usage at which older messages are summarized. Unit: percent; 0 disables it.
     pub compact_at: u8,
-    /// What stays as it is then, and how long the summary may be (UP-11).
+    /// Which messages stay verbatim, and how long the summary may be (UP-11).
     pub compaction: CompactionSettings,
-    /// How many calls may run at once, of those that may run beside others.
+    /// Maximum number of concurrent tool calls, among those that may run in parallel.
     pub parallel_tools: NonZeroUsize,
-    /// How many steering messages are heard at once (UP-5).
+    /// How many steering messages are delivered at once (UP-5).
     pub steering: QueueMode,
-    /// How many follow-ups are heard at once (UP-5).
+    /// How many follow-ups are delivered at once (UP-5).
     pub follow_ups: QueueMode,
-    /// What tokens cost, unless the catalogue says so for the model: what a limit of money is counted with.
+    /// Token price for the cost limit, used if the model registry knows no price for the model.
     pub price: Option<Price>,
-    /// Keep the fragments of messages and of what calls print with each loop, for whoever wants to see
-    /// how they came (LOOP-81). They are not shown again when the session is loaded.
+    /// Stores the streaming deltas of messages and tool output with each loop (LOOP-81). They are not
+    /// replayed when the session is loaded.
     pub keep_streaming: bool,
     /// MCP servers of every session.
     pub mcp: Vec<McpServer>,
-    /// Asked in every prompt, in this order.
+    /// Hooks of every prompt, in call order.
     pub hooks: Vec<Arc<dyn Hooks>>,
-    /// How long each of them may take to answer.
+    /// Time limit of each hook call.
     pub hook_time: Duration,
-    /// Commands that are text for a prompt.
-    pub slashes: Arc<[Slash]>,
+    /// Slash commands that expand to prompt text.
+    pub slashes: Arc<[CustomCommand]>,
 }
 
 impl Settings {
-    /// The usual settings, for this model and this system prompt.
+    /// Creates default settings for a model and a system prompt.
     #[must_use]
     pub fn new(model: ModelName, system: impl Into<Arc<str>>) -> Self {
-        const FEW: NonZeroUsize = NonZeroUsize::MIN.saturating_add(3);
+        const DEFAULT_PARALLEL_TOOLS: NonZeroUsize = NonZeroUsize::MIN.saturating_add(3);
         Self {
             model,
             mode: Mode::default(),
@@ -78,7 +79,7 @@ impl Settings {
             forced_reply: true,
             compact_at: 85,
             compaction: CompactionSettings::default(),
-            parallel_tools: FEW,
+            parallel_tools: DEFAULT_PARALLEL_TOOLS,
             steering: QueueMode::default(),
             follow_ups: QueueMode::default(),
             price: None,
@@ -86,24 +87,25 @@ impl Settings {
             mcp: Vec::new(),
             hooks: Vec::new(),
             hook_time: HOOK_TIME,
-            slashes: Arc::new([Slash::init()]),
+            slashes: Arc::new([CustomCommand::init()]),
         }
     }
 }
 
-/// Reads the settings of a project. Called when a session is made or opened.
+/// Reads the settings of a project. Called when a session is created or opened.
 pub trait Projects: Send + Sync + 'static {
-    /// The settings for a session in `roots`, the working directory first. Reads files; must not block for long.
+    /// Returns the settings for a session in `roots`, the working directory first. Reads files; must not
+    /// block for long.
     fn settings(&self, roots: &[PathBuf]) -> Result<Settings, SettingsError>;
 
-    /// The model of a session where no project names another, if that is known without reading anything.
-    /// Asked before there is a session.
+    /// Returns the default model of a session, if it is known without reading files. Called before a session
+    /// exists.
     fn usual_model(&self) -> Option<ModelName> {
         None
     }
 }
 
-/// The same settings in every folder.
+/// Uses the same settings in every folder.
 impl Projects for Settings {
     fn settings(&self, _roots: &[PathBuf]) -> Result<Settings, SettingsError> {
         Ok(self.clone())
@@ -114,7 +116,7 @@ impl Projects for Settings {
     }
 }
 
-/// A configuration that cannot be read: file, line, and the nearest valid key.
+/// Error of reading the configuration: file, line and the nearest valid key.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{0}")]
 pub struct SettingsError(pub String);

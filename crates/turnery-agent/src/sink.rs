@@ -1,6 +1,8 @@
-//! Sink: where the activities of one prompt go, one after the other, each awaited before the next.
+//! Delivers the activities of one prompt to its sink, one at a time, each awaited before the next.
 
-use crate::{CancellationToken, Item, Outbox, Projection, TurnActivity, observe::Observing};
+use crate::{
+    CancellationToken, Outbox, OutboxItem, Projection, TurnActivity, observe::EventPublisher,
+};
 use futures_util::{FutureExt as _, future::BoxFuture};
 use std::{
     mem,
@@ -12,24 +14,24 @@ use tokio::{select, sync::mpsc, time::sleep};
 use turnery_engine::Event;
 use turnery_tools::grace;
 
-/// Takes the activities of a running prompt (LASH-55).
+/// Receives the activities of a running prompt (LASH-55).
 ///
-/// `emit` is awaited: nothing is shown, asked or begun before it has returned, so a slow sink slows the
-/// prompt, and a sink that wants to go its own way has its own queue (LASH-79 to 81). A sink that panics
-/// gets nothing more; the prompt goes on, and an error activity says so (LASH-83). After a cancel it is
-/// waited for a moment only; what it did not take is in the prompt's output.
+/// The prompt waits for each `emit`, so a slow sink slows the prompt; a sink that must not do so needs its
+/// own queue (LASH-79 to 81). A sink that panics receives nothing more; the prompt continues, and an error
+/// activity reports it (LASH-83). After a cancel the prompt waits for the sink only briefly; activities that
+/// it missed are in the prompt's output.
 pub trait ActivitySink: Send + Sync + 'static {
-    /// Take one.
+    /// Receives one activity.
     fn emit(&self, activity: TurnActivity) -> BoxFuture<'_, ()>;
 }
 
-/// A sink over a bounded channel: `emit` waits only while it is full, so its bound says how far the
-/// prompt may run ahead (LASH-82). Once nobody receives any more, activities are dropped.
+/// Sink that writes to a bounded channel: `emit` waits while it is full, so the capacity limits how far the
+/// prompt runs ahead (LASH-82). Activities are dropped once the receiver is gone.
 #[derive(Clone, Debug)]
 pub struct ChannelSink(mpsc::Sender<TurnActivity>);
 
 impl ChannelSink {
-    /// A sink, and where its activities come out. `room` is at least 1.
+    /// Creates a sink and its receiver. A capacity of 0 counts as 1.
     #[must_use]
     pub fn new(room: usize) -> (Self, mpsc::Receiver<TurnActivity>) {
         let (sender, receiver) = mpsc::channel(room.max(1));
@@ -45,18 +47,18 @@ impl ActivitySink for ChannelSink {
     }
 }
 
-/// Who listens to one prompt. By default nobody does, and nothing is made of its events.
+/// Sink and log of one prompt. By default both are absent, and no activities are built.
 #[derive(Default)]
-pub(crate) struct Listener {
+pub(crate) struct PromptSinks {
     sink: Option<Arc<dyn ActivitySink>>,
-    gathered: Option<Gathered>,
+    log: Option<ActivityLog>,
 }
 
-/// All activities of one prompt so far, whatever became of its sink (LASH-86).
+/// All activities of one prompt so far, even if its sink failed (LASH-86).
 #[derive(Clone, Default)]
-pub(crate) struct Gathered(Arc<Mutex<Vec<TurnActivity>>>);
+pub(crate) struct ActivityLog(Arc<Mutex<Vec<TurnActivity>>>);
 
-impl Gathered {
+impl ActivityLog {
     fn push(&self, activity: TurnActivity) {
         self.lock().push(activity);
     }
@@ -70,81 +72,80 @@ impl Gathered {
     }
 }
 
-impl Listener {
-    /// Gathers all activities, and gives each of them to the sink, if there is one.
-    pub(crate) fn new(sink: Option<Arc<dyn ActivitySink>>) -> (Self, Gathered) {
-        let gathered = Gathered::default();
-        let listener = Self {
+impl PromptSinks {
+    /// Creates sinks that log all activities and pass each to `sink`, if given.
+    pub(crate) fn new(sink: Option<Arc<dyn ActivitySink>>) -> (Self, ActivityLog) {
+        let log = ActivityLog::default();
+        let sinks = Self {
             sink,
-            gathered: Some(gathered.clone()),
+            log: Some(log.clone()),
         };
-        (listener, gathered)
+        (sinks, log)
     }
 }
 
-/// The end of a session task that a listener hears: lasts for all loops of one prompt.
+/// Drives the sink of one prompt from the session task, across all loops of the prompt.
 #[derive(Default)]
-pub(crate) struct Tap {
-    listener: Listener,
+pub(crate) struct SinkDriver {
+    sinks: PromptSinks,
     projection: Projection,
-    /// Either cancels the prompt.
+    /// Tokens of which either cancels the prompt.
     cancel: (CancellationToken, CancellationToken),
-    /// The sink at work, and why it is given nothing more.
+    /// Pending `emit`; yields the reason if the sink is to receive nothing more.
     emitting: Option<BoxFuture<'static, Option<&'static str>>>,
-    broken: Option<&'static str>,
+    failure: Option<&'static str>,
 }
 
-impl Tap {
-    /// For a prompt that either token cancels.
-    pub(crate) fn new(listener: Listener, cancel: (CancellationToken, CancellationToken)) -> Self {
+impl SinkDriver {
+    /// Creates a driver for a prompt that either token cancels.
+    pub(crate) fn new(sinks: PromptSinks, cancel: (CancellationToken, CancellationToken)) -> Self {
         Self {
-            listener,
+            sinks,
             cancel,
             ..Self::default()
         }
     }
 
-    /// Ready when the sink has taken what it was given.
+    /// Resolves when the sink has taken the last activity.
     fn poll_idle(&mut self, cx: &mut Context<'_>) -> Poll<()> {
         if let Some(emitting) = &mut self.emitting {
-            let Poll::Ready(broken) = emitting.as_mut().poll(cx) else {
+            let Poll::Ready(failure) = emitting.as_mut().poll(cx) else {
                 return Poll::Pending;
             };
             self.emitting = None;
-            if let Some(why) = broken {
+            if let Some(why) = failure {
                 tracing::warn!("{why}");
-                self.listener.sink = None;
-                self.broken = broken;
+                self.sinks.sink = None;
+                self.failure = failure;
             }
         }
         Poll::Ready(())
     }
 
-    /// Ready, once, with what to tell of a sink that broke.
-    pub(crate) fn poll_broken(&mut self, cx: &mut Context<'_>) -> Poll<String> {
+    /// Resolves once with the error of a sink that failed.
+    pub(crate) fn poll_failure(&mut self, cx: &mut Context<'_>) -> Poll<String> {
         let _ = self.poll_idle(cx);
-        self.poll_told()
+        self.poll_known_failure()
     }
 
-    /// The same of what is known already.
-    pub(crate) fn poll_told(&mut self) -> Poll<String> {
-        match self.broken.take() {
+    /// Like [`poll_failure`](Self::poll_failure), without polling the sink.
+    pub(crate) fn poll_known_failure(&mut self) -> Poll<String> {
+        match self.failure.take() {
             Some(why) => Poll::Ready(why.to_owned()),
             None => Poll::Pending,
         }
     }
 
-    /// Take an event: gather it first, then begin to give it to the sink (R6). Only after `poll_idle`
-    /// was ready.
+    /// Logs the activity of an event, then starts to emit it (R6). Must follow a `poll_idle` that was ready.
     fn push(&mut self, event: &Event) {
-        let Some(gathered) = &self.listener.gathered else {
+        let Some(log) = &self.sinks.log else {
             return;
         };
-        let Some(activity) = self.projection.on(event) else {
+        let Some(activity) = self.projection.project(event) else {
             return;
         };
-        gathered.push(activity.clone());
-        if let Some(sink) = &self.listener.sink {
+        log.push(activity.clone());
+        if let Some(sink) = &self.sinks.sink {
             let sink = Arc::clone(sink);
             let (one, all) = self.cancel.clone();
             let emit = AssertUnwindSafe(async move { sink.emit(activity).await }).catch_unwind();
@@ -158,43 +159,42 @@ impl Tap {
                 };
                 select! {
                     biased;
-                    ended = emit => ended.err().map(|_| BROKEN),
-                    () = given_up => Some(STUCK),
+                    ended = emit => ended.err().map(|_| SINK_PANICKED),
+                    () = given_up => Some(SINK_STUCK),
                 }
             }));
         }
     }
 }
 
-const STUCK: &str = "the sink of this prompt's activities did not come back after a cancel, and is given no more of them";
-const BROKEN: &str = "the sink of this prompt's activities panicked, and is given no more of them; the prompt goes on";
+const SINK_STUCK: &str = "the sink of this prompt's activities did not return after a cancel and receives no more of them";
+const SINK_PANICKED: &str = "the sink of this prompt's activities panicked and receives no more of them; the prompt continues";
 
-/// A session's outbox, the running prompt's tap, and whoever observes, as one: there is room when the
-/// first two have it.
-pub(crate) struct Shown<'a> {
+/// Combined output of a session: outbox, sink driver and observers. Only the first two apply backpressure.
+pub(crate) struct SessionOutput<'a> {
     pub(crate) outbox: &'a mut dyn Outbox,
-    pub(crate) tap: &'a mut Tap,
-    pub(crate) observing: &'a mut Observing,
+    pub(crate) tap: &'a mut SinkDriver,
+    pub(crate) observing: &'a mut EventPublisher,
 }
 
-impl Shown<'_> {
-    /// Ready when an item may be pushed.
-    pub(crate) fn poll_room(&mut self, cx: &mut Context<'_>) -> Poll<()> {
+impl SessionOutput<'_> {
+    /// Resolves when an item may be pushed.
+    pub(crate) fn poll_ready(&mut self, cx: &mut Context<'_>) -> Poll<()> {
         match self.tap.poll_idle(cx) {
             Poll::Ready(()) => self.outbox.poll_room(cx),
             Poll::Pending => Poll::Pending,
         }
     }
 
-    /// Ready when something else than showing may be done.
+    /// Resolves when the sink is idle, so that work other than output may be done.
     pub(crate) fn poll_idle(&mut self, cx: &mut Context<'_>) -> Poll<()> {
         self.tap.poll_idle(cx)
     }
 
-    /// Show an item.
-    pub(crate) fn push(&mut self, item: Item<'_>) {
+    /// Pushes an item to all outputs.
+    pub(crate) fn push(&mut self, item: OutboxItem<'_>) {
         self.outbox.push(item);
-        if let Item::Live(event) = item {
+        if let OutboxItem::Live(event) = item {
             self.tap.push(event);
             self.observing.push(event);
         }

@@ -1,4 +1,4 @@
-//! Trace sink: told of every call of a model, of every session, one record for each attempt (LASH-99).
+//! Reports every model call of every session to a trace sink, one record for each attempt (LASH-99).
 
 use serde::Serialize;
 use std::{
@@ -7,74 +7,74 @@ use std::{
     time::Duration,
 };
 use tokio::time::Instant;
-use turnery_engine::{LoopId, ModelFault, Response, SessionId, Timestamp, Usage};
-use turnery_models::{ModelName, Retry};
+use turnery_engine::{LoopId, ModelError, Response, SessionId, Timestamp, Usage};
+use turnery_models::{ModelName, RetryNotice};
 
-/// Is told of every call of a model: for bills, audits and analysis.
+/// Receives a record of every model call, for billing, audits and analysis.
 ///
-/// It is told while the session waits, so it must not block: whoever has much to do hands the record on.
-/// A sink that panics disturbs nobody.
+/// The session waits for `record`, so it must not block; expensive work belongs on a queue. A panic is logged
+/// and otherwise ignored.
 pub trait TraceSink: Send + Sync + 'static {
-    /// One attempt is over.
+    /// Records a finished attempt.
     fn record(&self, call: &ModelCall);
 }
 
-/// One attempt to call a model.
+/// One attempt of a model call.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct ModelCall {
-    /// The session that it was for.
+    /// Session that made the call.
     pub session_id: SessionId,
-    /// The loop that it was for.
+    /// Loop that made the call.
     pub loop_id: LoopId,
-    /// For what: see [`usage::source`](crate::usage::source).
+    /// Purpose: see [`usage::source`](crate::usage::source).
     pub source: &'static str,
-    /// `provider/model`: as the provider calls it if it answered, else as it was asked for.
+    /// `provider/model`: as named in the response, or as requested if there was none.
     pub model: String,
-    /// Which attempt of its call, from 1.
+    /// Number of the attempt within its call, from 1.
     pub attempt: u32,
-    /// When it began.
+    /// Start time.
     pub started_at: Timestamp,
-    /// How long it took, the wait before it not counted.
+    /// Duration, excluding the wait before the attempt.
     #[serde(rename = "duration_ms", serialize_with = "millis")]
     pub duration: Duration,
-    /// True if its answer was taken: these add up to what the session's records say (I12). False for
-    /// one that failed, and for one that was dropped because the prompt was cancelled or ran out of time.
+    /// True if the response was used: the usage of these attempts adds up to the session's records (I12).
+    /// False for an attempt that failed, or was dropped by a cancel or timeout.
     pub accepted: bool,
-    /// What it spent; absent when the provider did not say.
+    /// Token usage; absent if the provider did not report it.
     #[serde(
         skip_serializing_if = "Option::is_none",
-        serialize_with = "crate::activity::maybe"
+        serialize_with = "crate::activity::serialize_optional_usage"
     )]
     pub usage: Option<Usage>,
-    /// How it failed; absent when it was accepted or dropped.
+    /// Error; absent if the attempt was accepted or dropped.
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub fault: Option<ModelFault>,
+    pub fault: Option<ModelError>,
 }
 
 fn millis<S: serde::Serializer>(time: &Duration, serializer: S) -> Result<S::Ok, S::Error> {
     serializer.serialize_u64(u64::try_from(time.as_millis()).unwrap_or(u64::MAX))
 }
 
-/// Where records go, if anybody wants them.
+/// Destination of the records, if any.
 #[derive(Clone, Default)]
-pub(crate) struct Tracing(Option<Arc<dyn TraceSink>>);
+pub(crate) struct ModelCallTracer(Option<Arc<dyn TraceSink>>);
 
-/// What a call is for.
-pub(crate) struct Call<'a> {
+/// Context of a model call.
+pub(crate) struct ModelCallContext<'a> {
     pub(crate) session_id: SessionId,
     pub(crate) loop_id: LoopId,
     pub(crate) source: &'static str,
     pub(crate) model: &'a ModelName,
 }
 
-impl Tracing {
+impl ModelCallTracer {
     pub(crate) fn new(sink: Arc<dyn TraceSink>) -> Self {
         Self(Some(sink))
     }
 
-    /// A call begins.
-    pub(crate) fn begin(&self, call: Call<'_>) -> Trace {
-        let running = self.0.as_ref().map(|sink| Running {
+    /// Starts to trace a call.
+    pub(crate) fn begin(&self, call: ModelCallContext<'_>) -> ModelCallTrace {
+        let running = self.0.as_ref().map(|sink| OpenModelCall {
             sink: Arc::clone(sink),
             begun: Instant::now(),
             call: ModelCall {
@@ -90,37 +90,38 @@ impl Tracing {
                 fault: None,
             },
         });
-        Trace(running)
+        ModelCallTrace(running)
     }
 }
 
-/// A call at work. Dropped before its end, it is told of as dropped. The default one tells nobody.
+/// Trace of a running call. Dropped before its end, the call is recorded as dropped. The default traces
+/// nothing.
 #[derive(Default)]
-pub(crate) struct Trace(Option<Running>);
+pub(crate) struct ModelCallTrace(Option<OpenModelCall>);
 
-struct Running {
+struct OpenModelCall {
     sink: Arc<dyn TraceSink>,
     begun: Instant,
     call: ModelCall,
 }
 
-impl Trace {
-    /// An attempt failed, and another one follows.
-    pub(crate) fn failed(&mut self, retry: &Retry) {
+impl ModelCallTrace {
+    /// Records a failed attempt that is followed by another one.
+    pub(crate) fn attempt_failed(&mut self, retry: &RetryNotice) {
         let Some(running) = &mut self.0 else {
             return;
         };
         running.call.attempt = retry.attempt;
         running.call.fault = Some(retry.fault.clone());
-        running.tell();
+        running.report();
         running.call.attempt = retry.attempt.saturating_add(1);
         running.call.fault = None;
         running.begun = Instant::now() + retry.wait;
         running.call.started_at = turnery_store::now() + retry.wait;
     }
 
-    /// The call is over.
-    pub(crate) fn end(&mut self, end: &Result<Response, ModelFault>) {
+    /// Records the end of the call.
+    pub(crate) fn end(&mut self, end: &Result<Response, ModelError>) {
         let Some(mut running) = self.0.take() else {
             return;
         };
@@ -128,24 +129,24 @@ impl Trace {
             Ok(response) => {
                 running.call.accepted = true;
                 running.call.model = format!("{}/{}", response.provider, response.model);
-                running.call.usage = response.usage.map(Usage::consistent);
+                running.call.usage = response.usage.map(Usage::normalized);
             }
             Err(fault) => running.call.fault = Some(fault.clone()),
         }
-        running.tell();
+        running.report();
     }
 }
 
-impl Drop for Trace {
+impl Drop for ModelCallTrace {
     fn drop(&mut self) {
         if let Some(mut running) = self.0.take() {
-            running.tell();
+            running.report();
         }
     }
 }
 
-impl Running {
-    fn tell(&mut self) {
+impl OpenModelCall {
+    fn report(&mut self) {
         self.call.duration = self.begun.elapsed();
         let told = catch_unwind(AssertUnwindSafe(|| self.sink.record(&self.call)));
         if told.is_err() {

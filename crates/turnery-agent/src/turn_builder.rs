@@ -1,9 +1,9 @@
-//! Turn builder: one prompt of an application, and the three ways to follow it (LASH-53).
+//! Builds one prompt of an embedding application and runs it to its end, to a sink or as a stream (LASH-53).
 
 use crate::{
-    ActivitySink, CancellationToken, ChannelSink, HookCx, Hooks, PromptError, PromptOptions,
-    PromptResult, Session, StartError, Ticket, TurnActivity, TurnStream,
-    sink::{Gathered, Listener},
+    ActivitySink, CancellationToken, ChannelSink, HookCx, Hooks, PromptError, PromptHandle,
+    PromptOptions, PromptResult, Session, StartError, TurnActivity, TurnStream,
+    sink::{ActivityLog, PromptSinks},
 };
 use base64::{Engine as _, engine::general_purpose::STANDARD};
 use futures_util::future::BoxFuture;
@@ -15,70 +15,69 @@ use std::{
         atomic::{AtomicBool, Ordering},
     },
 };
-use turnery_engine::{Content, Hook, HookSet, HookVerdict, ImageData};
+use turnery_engine::{Content, HookRequest, HookSet, HookVerdict, ImageData};
 
-/// Activities that may wait between a prompt and whoever reads its stream.
-const STREAM_ROOM: usize = 64;
-/// The longest name of an image. Unit: bytes.
-const LONGEST_NAME: usize = 256;
+/// Activities buffered between a prompt and the reader of its stream.
+const STREAM_CAPACITY: usize = 64;
+/// Maximum length of an image name. Unit: bytes.
+const MAX_IMAGE_NAME_BYTES: usize = 256;
 
-/// What is said to the model: text, and images by name (LASH-37). Text is taken as it is: whoever wants
-/// `@path` to mean a file puts the file's text there (LASH-38, LASH-40).
+/// Input of a prompt: text, and images referenced by name (LASH-37). Text is passed on verbatim: an
+/// application that lets `@path` mean a file inserts the file's text itself (LASH-38, LASH-40).
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct TurnInput {
-    /// The pieces, in order.
+    /// Pieces of the input, in order.
     pub items: Vec<InputItem>,
-    /// The images that the pieces name (LASH-41).
+    /// Images referenced by the pieces (LASH-41).
     pub image_blobs: HashMap<String, ImageBlob>,
 }
 
-/// A piece of input.
+/// Piece of a [`TurnInput`].
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum InputItem {
     /// Text for the model (LASH-39).
     Text(String),
-    /// An image of [`TurnInput::image_blobs`], by its name there.
+    /// Name of an image in [`TurnInput::image_blobs`].
     ImageRef(String),
 }
 
-/// An image.
+/// Image data with its media type.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ImageBlob {
-    /// For example `image/png`.
+    /// Media type, for example `image/png`.
     pub mime_type: String,
-    /// The file's bytes.
+    /// Encoded image.
     pub bytes: Vec<u8>,
 }
 
-/// Input that cannot be brought into shape. A prompt with such input ends as `Stopped(InvalidInput)`
-/// (LASH-16).
+/// Error of invalid input. A prompt with such input ends as `Stopped(InvalidInput)` (LASH-16).
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-pub enum InputFault {
-    /// Nothing is in it.
+pub enum InputError {
+    /// The input contains neither text nor an image.
     #[error("the input is empty: give it some text or an image")]
     Empty,
-    /// A name that no image can have.
-    #[error(
-        "{0:?} is not a name of an image: take 1 to 256 letters, digits or signs, without spaces"
-    )]
+    /// The image name is malformed.
+    #[error("{0:?} is not a valid image name: use 1 to 256 characters without spaces")]
     MalformedRef(String),
-    /// There is no image of that name.
-    #[error("the input names the image {0:?} but does not bring it: put it into image_blobs")]
+    /// No image of that name was supplied.
+    #[error("the input refers to the image {0:?}, which is missing: add it to image_blobs")]
     MissingBlob(String),
-    /// It is there and is no image.
-    #[error("the image {name:?} is of type {mime_type:?} and {size} bytes long, which is no image")]
+    /// The data is empty or its media type is not an image type.
+    #[error(
+        "the image {name:?} is of type {mime_type:?} and {size} bytes long, which is not a valid image"
+    )]
     NotAnImage {
-        /// Its name.
+        /// Name of the image.
         name: String,
-        /// What it says it is.
+        /// Declared media type.
         mime_type: String,
-        /// Unit: bytes.
+        /// Size. Unit: bytes.
         size: usize,
     },
 }
 
 impl TurnInput {
-    /// This text.
+    /// Creates an input of one text.
     pub fn text(text: impl Into<String>) -> Self {
         Self {
             items: vec![InputItem::Text(text.into())],
@@ -86,7 +85,7 @@ impl TurnInput {
         }
     }
 
-    /// With one more image at its end.
+    /// Appends an image.
     #[must_use]
     pub fn image(mut self, name: impl Into<String>, blob: ImageBlob) -> Self {
         let name = name.into();
@@ -95,8 +94,8 @@ impl TurnInput {
         self
     }
 
-    /// What a message holds: pictures with their type (LASH-42).
-    pub fn content(self) -> Result<Vec<Content>, InputFault> {
+    /// Converts the input to message content, images with their media type (LASH-42).
+    pub fn content(self) -> Result<Vec<Content>, InputError> {
         let mut images: HashMap<String, ImageData> = HashMap::new();
         let mut content = Vec::with_capacity(self.items.len());
         for item in self.items {
@@ -108,29 +107,29 @@ impl TurnInput {
                         content.push(Content::Image(image.clone()));
                         continue;
                     }
-                    let image = picture(&name, &self.image_blobs)?;
+                    let image = encode_image(&name, &self.image_blobs)?;
                     images.insert(name, image.clone());
                     Content::Image(image)
                 }
             });
         }
         match content.is_empty() {
-            true => Err(InputFault::Empty),
+            true => Err(InputError::Empty),
             false => Ok(content),
         }
     }
 }
 
-fn picture(name: &str, blobs: &HashMap<String, ImageBlob>) -> Result<ImageData, InputFault> {
+fn encode_image(name: &str, blobs: &HashMap<String, ImageBlob>) -> Result<ImageData, InputError> {
     let is_odd = |c: char| c.is_whitespace() || c.is_control();
-    if name.is_empty() || name.len() > LONGEST_NAME || name.contains(is_odd) {
-        return Err(InputFault::MalformedRef(name.to_owned()));
+    if name.is_empty() || name.len() > MAX_IMAGE_NAME_BYTES || name.contains(is_odd) {
+        return Err(InputError::MalformedRef(name.to_owned()));
     }
     let blob = blobs
         .get(name)
-        .ok_or_else(|| InputFault::MissingBlob(name.to_owned()))?;
+        .ok_or_else(|| InputError::MissingBlob(name.to_owned()))?;
     if blob.bytes.is_empty() || !blob.mime_type.starts_with("image/") {
-        return Err(InputFault::NotAnImage {
+        return Err(InputError::NotAnImage {
             name: name.to_owned(),
             mime_type: blob.mime_type.clone(),
             size: blob.bytes.len(),
@@ -142,27 +141,27 @@ fn picture(name: &str, blobs: &HashMap<String, ImageBlob>) -> Result<ImageData, 
     })
 }
 
-/// What came of a prompt, with all that was shown of it on the way.
+/// Result of a prompt with its activities.
 #[derive(Clone, Debug, PartialEq)]
 pub struct PromptOutput {
-    /// What came of it.
+    /// Result of the prompt.
     pub result: PromptResult,
-    /// Its activities, in order: all of them, whatever became of the sink (LASH-86).
+    /// All activities in order, even if the sink failed (LASH-86).
     pub activities: Vec<TurnActivity>,
 }
 
-/// A prompt that has no outcome: nothing of it was stored (LASH-33 to 35).
+/// Error of a prompt that has no outcome: none of it was stored (LASH-33 to 35).
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum TurnError {
-    /// It was not accepted.
+    /// The prompt was not accepted.
     #[error(transparent)]
     Start(#[from] StartError),
-    /// It was not begun, or it was lost.
+    /// The prompt did not begin, or could not be stored.
     #[error(transparent)]
     Prompt(#[from] PromptError),
 }
 
-/// A prompt before it is started.
+/// Builder of a prompt.
 #[must_use = "a prompt is started by `run`, `stream_to` or `stream`"]
 pub struct TurnBuilder {
     session: Session,
@@ -171,7 +170,7 @@ pub struct TurnBuilder {
 }
 
 impl Session {
-    /// Prepare a prompt.
+    /// Prepares a prompt.
     pub fn turn(&self, input: TurnInput) -> TurnBuilder {
         TurnBuilder {
             session: self.clone(),
@@ -182,64 +181,66 @@ impl Session {
 }
 
 impl TurnBuilder {
-    /// With one more image at the end of the input.
+    /// Appends an image to the input.
     pub fn image(mut self, name: impl Into<String>, blob: ImageBlob) -> Self {
         self.input = self.input.image(name, blob);
         self
     }
 
-    /// With a token of the caller's: once it fires, the prompt is cancelled, running or waiting (LASH-91).
+    /// Sets a token that cancels the prompt, running or queued (LASH-91).
     pub fn cancel(mut self, token: CancellationToken) -> Self {
         self.options.cancel = token;
         self
     }
 
-    /// With options of its own, a token among them.
+    /// Sets the options, including the cancel token.
     pub fn options(mut self, options: PromptOptions) -> Self {
         self.options = options;
         self
     }
 
-    /// Run it to its end. Dropping the future does not cancel the prompt; its token does.
+    /// Runs the prompt to its end. Dropping the future does not cancel the prompt; its token does.
     pub async fn run(self) -> Result<PromptOutput, TurnError> {
-        self.start(None)?.output().await
+        self.start(None)?.wait_for_output().await
     }
 
-    /// Run it to its end, and give each activity to the sink on the way. Dropping the future does not
-    /// cancel the prompt; its token does.
+    /// Runs the prompt to its end and passes each activity to `sink`. Dropping the future does not cancel the
+    /// prompt; its token does.
     pub async fn stream_to(self, sink: Arc<dyn ActivitySink>) -> Result<PromptOutput, TurnError> {
-        self.start(Some(sink))?.output().await
+        self.start(Some(sink))?.wait_for_output().await
     }
 
-    /// Start it, and give its activities to whoever asks for them. A stream that is not read holds the
-    /// prompt back once 64 activities wait; one that is dropped does not, and cancels nothing.
+    /// Starts the prompt and returns its activities as a stream. An unread stream blocks the prompt once 64
+    /// activities are buffered; a dropped stream neither blocks nor cancels the prompt.
     pub fn stream(self) -> Result<TurnStream, TurnError> {
-        let (sink, activities) = ChannelSink::new(STREAM_ROOM);
+        let (sink, activities) = ChannelSink::new(STREAM_CAPACITY);
         let started = self.start(Some(Arc::new(sink)))?;
         Ok(TurnStream::new(activities, started))
     }
 
-    fn start(mut self, sink: Option<Arc<dyn ActivitySink>>) -> Result<Started, TurnError> {
-        let (listener, gathered) = Listener::new(sink);
+    fn start(mut self, sink: Option<Arc<dyn ActivitySink>>) -> Result<StartedPrompt, TurnError> {
+        let (listener, gathered) = PromptSinks::new(sink);
         let content = self.input.content().unwrap_or_else(|fault| {
-            self.options.hooks.insert(0, Arc::new(Refusal::of(&fault)));
+            self.options
+                .hooks
+                .insert(0, Arc::new(RejectInvalidInput::of(&fault)));
             vec![Content::text(String::new())]
         });
         let ticket = self.session.listen(content, self.options, listener)?;
-        Ok(Started { ticket, gathered })
+        Ok(StartedPrompt { ticket, gathered })
     }
 }
 
-/// The first of all input filters (C-7): what cannot be brought into shape is refused like all else that
-/// is refused, and no model is called.
-struct Refusal {
+/// Input hook that runs first and rejects input that could not be converted (C-7), so that no model is
+/// called.
+struct RejectInvalidInput {
     reason: String,
-    /// It refuses the prompt, and not what is said to it later.
+    /// Set after the first rejection: later interjections pass.
     is_said: AtomicBool,
 }
 
-impl Refusal {
-    fn of(fault: &InputFault) -> Self {
+impl RejectInvalidInput {
+    fn of(fault: &InputError) -> Self {
         Self {
             reason: fault.to_string(),
             is_said: AtomicBool::new(false),
@@ -247,7 +248,7 @@ impl Refusal {
     }
 }
 
-impl Hooks for Refusal {
+impl Hooks for RejectInvalidInput {
     fn name(&self) -> &str {
         "input"
     }
@@ -259,24 +260,24 @@ impl Hooks for Refusal {
         }
     }
 
-    fn ask<'a>(&'a self, _cx: &'a HookCx, _hook: &'a Hook) -> BoxFuture<'a, HookVerdict> {
+    fn ask<'a>(&'a self, _cx: &'a HookCx, _hook: &'a HookRequest) -> BoxFuture<'a, HookVerdict> {
         let verdict = match self.is_said.swap(true, Ordering::Relaxed) {
             false => HookVerdict::Stop(self.reason.clone()),
-            true => HookVerdict::Go,
+            true => HookVerdict::Continue,
         };
         Box::pin(ready(verdict))
     }
 }
 
-/// A prompt that has been started.
-pub(crate) struct Started {
-    ticket: Ticket,
-    gathered: Gathered,
+/// Started prompt with its activity log.
+pub(crate) struct StartedPrompt {
+    ticket: PromptHandle,
+    gathered: ActivityLog,
 }
 
-impl Started {
-    /// The end of the prompt.
-    pub(crate) async fn output(self) -> Result<PromptOutput, TurnError> {
+impl StartedPrompt {
+    /// Waits for the result of the prompt.
+    pub(crate) async fn wait_for_output(self) -> Result<PromptOutput, TurnError> {
         let result = self.ticket.result().await?;
         Ok(PromptOutput {
             result,

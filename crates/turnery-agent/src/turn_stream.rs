@@ -1,6 +1,6 @@
-//! Turn stream: the activities of one running prompt, for whoever asks for them (LASH-53, LASH-97).
+//! Streams the activities of one running prompt (LASH-53, LASH-97).
 
-use crate::{PromptOutput, TurnActivity, TurnError, turn_builder::Started};
+use crate::{PromptOutput, TurnActivity, TurnError, turn_builder::StartedPrompt};
 use futures_util::Stream;
 use std::{
     pin::Pin,
@@ -8,38 +8,32 @@ use std::{
 };
 use tokio::sync::mpsc;
 
-/// The activities of one running prompt, as they happen. It belongs to that prompt and cannot be taken
-/// up again by another reader (LASH-52); what is behind is in the output, and in the session's records.
+/// Activities of one running prompt, in real time. The stream cannot be resumed by another reader (LASH-52);
+/// past activities are in the output and in the session's records.
 ///
-/// Dropping it neither cancels the prompt nor loses anything of it.
+/// Dropping the stream neither cancels the prompt nor loses any of its activities.
 #[must_use = "a stream that is kept and not read holds its prompt back"]
 pub struct TurnStream {
     activities: mpsc::Receiver<TurnActivity>,
-    started: Started,
+    prompt: StartedPrompt,
 }
 
 impl TurnStream {
-    pub(crate) fn new(activities: mpsc::Receiver<TurnActivity>, started: Started) -> Self {
-        Self {
-            activities,
-            started,
-        }
+    pub(crate) fn new(activities: mpsc::Receiver<TurnActivity>, prompt: StartedPrompt) -> Self {
+        Self { activities, prompt }
     }
 
-    /// The next activity; `None` once the prompt has come to its end. May be dropped and called again.
+    /// Returns the next activity; `None` after the prompt has ended. Cancel safe.
     pub async fn next(&mut self) -> Option<TurnActivity> {
         self.activities.recv().await
     }
 
-    /// The end of the prompt. What has not been read by now is in the output's activities.
+    /// Waits for the end of the prompt. Activities not read from the stream are in the output.
     pub async fn finish(self) -> Result<PromptOutput, TurnError> {
-        let Self {
-            activities,
-            started,
-        } = self;
-        // From now on it holds nothing back.
+        let Self { activities, prompt } = self;
+        // A dropped receiver no longer blocks the prompt.
         drop(activities);
-        started.output().await
+        prompt.wait_for_output().await
     }
 }
 

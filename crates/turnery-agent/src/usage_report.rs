@@ -1,4 +1,4 @@
-//! Usage report: what a session has spent so far, for what and with which model (LASH-105, I8 to I11).
+//! Reports the token usage of a session by purpose and model (LASH-105, I8 to I11).
 
 use crate::Session;
 use serde::Serialize;
@@ -6,48 +6,48 @@ use std::collections::{BTreeMap, HashMap, HashSet};
 use turnery_engine::{LoopId, LoopRecord, Message, MessageId, SessionId, Usage, usage::source};
 use turnery_store::StoreError;
 
-/// The model of what no record names one for.
-const UNKNOWN: &str = "unknown";
+/// Model name for usage without a recorded model.
+const UNKNOWN_MODEL: &str = "unknown";
 
-/// What was spent for one purpose with one model.
+/// Token usage for one purpose and model.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct UsageRow {
-    /// For what: see [`usage::source`](crate::usage::source).
+    /// Purpose: see [`usage::source`](crate::usage::source).
     pub source: String,
     /// `provider/model`.
     pub model: String,
-    /// Tokens.
-    #[serde(flatten, serialize_with = "crate::activity::buckets")]
+    /// Token counts.
+    #[serde(flatten, serialize_with = "crate::activity::serialize_usage")]
     pub usage: Usage,
 }
 
-/// What a session has spent so far: one row for each purpose and model, sorted. Each token is in one row
-/// only, so the rows add up to the total, by purpose and by model alike (I8).
+/// Token usage of a session: one row for each purpose and model, sorted. Each token is in exactly one row, so
+/// both purposes and models add up to the total (I8).
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
 pub struct UsageReport {
     rows: Vec<UsageRow>,
 }
 
 impl UsageReport {
-    /// The report of these loops: all of a session's, branches that were not chosen and refused ones too
-    /// (I9). Loops that were copied with a session were paid for in their own, and are not counted again.
+    /// Creates the report of these loops: all loops of a session, including rejected ones and branches that
+    /// were not chosen (I9). Loops copied from another session are skipped: they are counted there.
     #[must_use]
-    pub fn of<'r>(records: impl IntoIterator<Item = &'r LoopRecord>) -> Self {
-        let mut ledger = Ledger::default();
+    pub fn from_records<'r>(records: impl IntoIterator<Item = &'r LoopRecord>) -> Self {
+        let mut ledger = UsageLedger::default();
         let here = |record: &&LoopRecord| record.copied_from.is_none();
         for record in records.into_iter().filter(here) {
             ledger.add(record);
         }
-        ledger.report()
+        ledger.into_report()
     }
 
-    /// The rows, sorted by purpose, then by model.
+    /// Returns the rows, sorted by purpose, then by model.
     #[must_use]
     pub fn rows(&self) -> &[UsageRow] {
         &self.rows
     }
 
-    /// All of it.
+    /// Returns the total usage.
     #[must_use]
     pub fn total(&self) -> Usage {
         self.rows.iter().fold(Usage::default(), |mut total, row| {
@@ -56,13 +56,13 @@ impl UsageReport {
         })
     }
 
-    /// By purpose.
+    /// Returns the usage by purpose.
     #[must_use]
     pub fn by_source(&self) -> BTreeMap<&str, Usage> {
         self.sums(|row| &row.source)
     }
 
-    /// By model.
+    /// Returns the usage by model.
     #[must_use]
     pub fn by_model(&self) -> BTreeMap<&str, Usage> {
         self.sums(|row| &row.model)
@@ -77,49 +77,53 @@ impl UsageReport {
     }
 }
 
-/// What child sessions of these loops spent (I6).
+/// Returns the usage of the child sessions of these loops (I6).
 pub(crate) fn children_usage<'r>(
     records: impl IntoIterator<Item = &'r LoopRecord>,
 ) -> Vec<UsageRow> {
-    let mut ledger = Ledger::default();
+    let mut ledger = UsageLedger::default();
     for record in records {
         ledger.children(record);
     }
-    ledger.report().rows
+    ledger.into_report().rows
 }
 
 impl Session {
-    /// What the session has spent so far, from what is stored of it: the loop that runs now is not in it
-    /// (LASH-105).
+    /// Returns the stored usage of the session; the running loop is not included (LASH-105).
     pub async fn usage_report(&self) -> Result<UsageReport, StoreError> {
         let records = self.records().await?;
-        Ok(UsageReport::of(records.iter().map(|record| &**record)))
+        Ok(UsageReport::from_records(
+            records.iter().map(|record| &**record),
+        ))
     }
 }
 
-/// Sums in the making.
+/// Accumulator of a [`UsageReport`].
 #[derive(Default)]
-struct Ledger<'r> {
+struct UsageLedger<'r> {
     rows: BTreeMap<(&'r str, String), Usage>,
-    /// The last figure of each child session, purpose and model (I6): it counts on over all loops.
+    /// Last cumulative usage of each child session, purpose and model (I6), across all loops.
     children: HashMap<(&'r SessionId, &'r str, &'r str), Usage>,
-    /// Parallel groups that have been counted: a judge is on the record of each branch (I10).
+    /// Parallel groups already counted: each branch's record carries the same judge (I10).
     judged: HashSet<&'r [LoopId]>,
 }
 
-impl<'r> Ledger<'r> {
+impl<'r> UsageLedger<'r> {
     fn add(&mut self, record: &'r LoopRecord) {
         self.turns(record);
         self.children(record);
         if let Some(spent) = record.compaction_usage {
-            self.spend(source::COMPACTION, asked_for(record), spent);
+            self.add_usage(source::COMPACTION, configured_model(record), spent);
         }
         if let Some(group) = &record.parallel_group
             && self.judged.insert(&group.all_loop_ids)
         {
-            self.spend(
+            self.add_usage(
                 source::EVALUATION,
-                group.judge.clone().unwrap_or_else(|| UNKNOWN.to_owned()),
+                group
+                    .judge
+                    .clone()
+                    .unwrap_or_else(|| UNKNOWN_MODEL.to_owned()),
                 group.evaluation_usage,
             );
         }
@@ -132,7 +136,7 @@ impl<'r> Ledger<'r> {
         }
     }
 
-    /// Each turn to the model that answered it: a session may change its model between two turns.
+    /// Attributes each turn to the model that answered it: a session may change its model between turns.
     fn turns(&mut self, record: &'r LoopRecord) {
         let answered: HashMap<&MessageId, String> = record
             .messages
@@ -150,26 +154,26 @@ impl<'r> Ledger<'r> {
                 continue;
             };
             let model = turn.output_message.as_ref().and_then(|id| answered.get(id));
-            let model = model.cloned().unwrap_or_else(|| asked_for(record));
+            let model = model.cloned().unwrap_or_else(|| configured_model(record));
             attributed += spent;
-            self.spend(source::TURN, model, spent);
+            self.add_usage(source::TURN, model, spent);
         }
-        // Records from before there were turns (LOOP-61).
-        let rest = less(record.usage, attributed);
+        // Usage of old records that store no turns (LOOP-61).
+        let rest = subtract_usage(record.usage, attributed);
         if rest != Usage::default() {
-            self.spend(source::TURN, asked_for(record), rest);
+            self.add_usage(source::TURN, configured_model(record), rest);
         }
     }
 
-    fn spend(&mut self, source: &'r str, model: String, spent: Usage) {
+    fn add_usage(&mut self, source: &'r str, model: String, spent: Usage) {
         if spent != Usage::default() {
             *self.rows.entry((source, model)).or_default() += spent;
         }
     }
 
-    fn report(mut self) -> UsageReport {
+    fn into_report(mut self) -> UsageReport {
         for ((_, source, model), spent) in std::mem::take(&mut self.children) {
-            self.spend(source, model.to_owned(), spent);
+            self.add_usage(source, model.to_owned(), spent);
         }
         let rows = self.rows.into_iter();
         UsageReport {
@@ -184,15 +188,15 @@ impl<'r> Ledger<'r> {
     }
 }
 
-/// The model that a loop was started with.
-fn asked_for(record: &LoopRecord) -> String {
+/// Returns the model that a loop was started with.
+fn configured_model(record: &LoopRecord) -> String {
     match &record.config {
         Some(config) => format!("{}/{}", config.provider, config.model),
-        None => UNKNOWN.to_owned(),
+        None => UNKNOWN_MODEL.to_owned(),
     }
 }
 
-fn less(all: Usage, part: Usage) -> Usage {
+fn subtract_usage(all: Usage, part: Usage) -> Usage {
     Usage {
         input: all.input.saturating_sub(part.input),
         output: all.output.saturating_sub(part.output),

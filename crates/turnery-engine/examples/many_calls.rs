@@ -3,8 +3,8 @@
 
 use std::{io::Write as _, sync::Arc, time::Instant};
 use turnery_engine::{
-    AnswerLimits, ConfigSnapshot, Content, Effect, Input, Limits, Loop, LoopSpec, ModelStop,
-    Response, Timestamp, ToolCall, Verdict,
+    ConfigSnapshot, Content, Effect, Input, Limits, Loop, LoopSpec, ModelStop, Response,
+    ResponseLimits, Timestamp, ToolCall, Verdict,
 };
 
 fn spec() -> LoopSpec {
@@ -24,13 +24,13 @@ fn spec() -> LoopSpec {
     let input = vec![Content::text("hello")];
     LoopSpec {
         limits: Limits {
-            answer: AnswerLimits {
+            response: ResponseLimits {
                 bytes: u64::MAX,
                 calls: u64::MAX,
             },
             ..Limits::default()
         },
-        ..LoopSpec::prompt("s".into(), "s.c.1".into(), "p".into(), config, input)
+        ..LoopSpec::for_prompt("s".into(), "s.c.1".into(), "p".into(), config, input)
     }
 }
 
@@ -61,13 +61,13 @@ fn main() -> std::io::Result<()> {
         let begun = Instant::now();
         let response = answer(count);
         let calls = Vec::new();
-        machine.on(now, Input::Answered { response, calls }, &mut out);
+        machine.handle_input(now, Input::ModelAnswered { response, calls }, &mut out);
         let call_id = "c0".into();
         let verdict = Verdict::Allow;
-        machine.on(now, Input::Verdict { call_id, verdict }, &mut out);
+        machine.handle_input(now, Input::Verdict { call_id, verdict }, &mut out);
         let answered = begun.elapsed();
-        machine.on(now, Input::Cancel, &mut out);
-        machine.on(now, Input::GraceOver, &mut out);
+        machine.handle_input(now, Input::Cancel, &mut out);
+        machine.handle_input(now, Input::GraceOver, &mut out);
         let cancelled = begun.elapsed() - answered;
         writeln!(
             std::io::stdout(),

@@ -1,35 +1,35 @@
-//! Tool calls: what the model asks for, how it is shown, and what comes back.
+//! Tool calls: definitions, requests, results, and how clients display them.
 
 use crate::{CallId, Content, LoopId};
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, value::RawValue};
 use std::{ops::Deref, path::PathBuf, sync::Arc};
 
-/// A tool as the model is told of it.
+/// Tool definition sent to the model.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct ToolSpec {
-    /// The name the model calls it by.
+    /// Name by which the model calls the tool.
     pub name: String,
-    /// What it does, for the model.
+    /// Description for the model.
     pub description: String,
-    /// JSON Schema of its arguments: an object schema.
-    pub schema: Schema,
+    /// JSON Schema of the arguments; must describe an object.
+    pub schema: ToolSchema,
 }
 
-/// A JSON Schema. Its text is kept beside it, since every model request has it in.
+/// JSON Schema with its serialized text, which every model request includes.
 #[derive(Clone, Debug)]
-pub struct Schema(Arc<(Value, Box<RawValue>)>);
+pub struct ToolSchema(Arc<(Value, Box<RawValue>)>);
 
-impl From<Value> for Schema {
+impl From<Value> for ToolSchema {
     fn from(schema: Value) -> Self {
-        // A value can always be written.
+        // Serializing a `Value` cannot fail.
         let text = serde_json::value::to_raw_value(&schema);
         let text = text.unwrap_or_else(|_| RawValue::NULL.to_owned());
         Self(Arc::new((schema, text)))
     }
 }
 
-impl Deref for Schema {
+impl Deref for ToolSchema {
     type Target = Value;
 
     fn deref(&self) -> &Value {
@@ -37,26 +37,26 @@ impl Deref for Schema {
     }
 }
 
-impl PartialEq for Schema {
+impl PartialEq for ToolSchema {
     fn eq(&self, other: &Self) -> bool {
         **self == **other
     }
 }
 
-impl Serialize for Schema {
+impl Serialize for ToolSchema {
     fn serialize<S: serde::Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         self.0.1.serialize(serializer)
     }
 }
 
-impl<'de> Deserialize<'de> for Schema {
+impl<'de> Deserialize<'de> for ToolSchema {
     fn deserialize<D: serde::Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
         Value::deserialize(deserializer).map(Self::from)
     }
 }
 
 impl ToolSpec {
-    /// A tool with this object schema.
+    /// Creates a tool definition from an object schema.
     pub fn new(name: impl Into<String>, description: impl Into<String>, schema: Value) -> Self {
         Self {
             name: name.into(),
@@ -66,35 +66,35 @@ impl ToolSpec {
     }
 }
 
-/// One request of the model to use a tool.
+/// Tool call requested by the model.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct ToolCall {
     /// Unique in the session.
     pub call_id: CallId,
-    /// The tool's name as the model wrote it.
+    /// Tool name as the model wrote it.
     pub name: String,
-    /// The arguments; a JSON string when what the model wrote was not JSON.
+    /// Arguments; a JSON string if the model's text was not valid JSON.
     pub args: Arc<Value>,
 }
 
-/// How a call is shown to a person.
+/// How clients display a call.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct CallDetail {
-    /// One line, for example `Read src/main.rs`.
+    /// One-line title, for example `Read src/main.rs`.
     pub title: String,
-    /// What sort of thing it does.
+    /// Kind of action.
     pub kind: CallKind,
-    /// Files it touches.
+    /// Files that the call touches.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub locations: Vec<Location>,
-    /// What can be shown beforehand or is known by now: a diff, a terminal, text. The whole list, each time.
+    /// Diffs, terminals and content known so far. Always the complete list.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub artifacts: Vec<Artifact>,
 }
 
-/// What sort of thing a call does.
+/// Kind of action that a call performs.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "snake_case")]
@@ -113,84 +113,84 @@ pub enum CallKind {
     Execute,
     /// Plans or reasons.
     Think,
-    /// Gets something from elsewhere.
+    /// Fetches remote data.
     Fetch,
     /// Anything else.
     #[default]
     Other,
 }
 
-/// A place in a file.
+/// File location.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Location {
-    /// Absolute.
+    /// Absolute path.
     pub path: PathBuf,
-    /// 1-based.
+    /// Line number, from 1.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub line: Option<u32>,
 }
 
-/// Something that a call has to show. Not tagged from within: content has a `type` of its own.
+/// Displayable output of a call. Externally tagged, because content has its own `type` field.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "snake_case")]
 pub enum Artifact {
     /// Text, an image or audio.
     Content(Content),
-    /// A change to one file: the texts before and after, whole or the part around the change.
+    /// Change to one file: the text before and after, either the whole file or the part around the change.
     Diff {
-        /// Absolute.
+        /// Absolute path.
         path: PathBuf,
-        /// `None` for a new file.
+        /// Text before the change; `None` for a new file.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         old: Option<String>,
-        /// The text afterwards.
+        /// Text after the change.
         new: String,
-        /// The line at which the two texts begin, from 1, if they are only a part of the file.
+        /// Line, from 1, at which both texts start if they cover only a part of the file.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         from_line: Option<u32>,
     },
-    /// A terminal that the client shows live.
+    /// Terminal that the client displays live.
     Terminal {
-        /// The client's id for it.
+        /// Terminal id assigned by the client.
         terminal_id: String,
     },
 }
 
-/// What came of a call.
+/// Result of a tool call.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct ToolEnvelope {
-    /// The result for the model, or the failure.
-    pub result: Result<Vec<Content>, ToolFailure>,
-    /// Structured result for hosts; absent when the content says all.
+    /// Content for the model, or the error.
+    pub result: Result<Vec<Content>, ToolError>,
+    /// Structured result for hosts; absent if `result` contains everything.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub value: Option<Value>,
-    /// What to show a person. The whole list; empty means: show the result.
+    /// Artifacts to display. Always the complete list; empty means that clients display `result`.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub artifacts: Vec<Artifact>,
-    /// Places it touched; empty means: as announced.
+    /// Locations that the call touched; empty means the announced ones.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub locations: Vec<Location>,
-    /// Side effects that the tool asks the host for (JIDO-76); none of the built-in tools has any.
+    /// Side effects that the tool requests from the host (JIDO-76). No built-in tool uses them.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub effects: Vec<Value>,
-    /// What the call decides about its loop; none lets the model go on (UP-21).
+    /// Decision of the tool about the loop; `None` lets the model continue (UP-21).
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub control: Option<Box<ToolControl>>,
-    /// The loop that it ran in a child session.
+    /// Loop that the call ran in a child session.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub child_loop_id: Option<LoopId>,
 }
 
 impl ToolEnvelope {
-    /// A success that says `text`.
+    /// Creates a successful result with one text block.
     pub fn text(text: impl Into<String>) -> Self {
         Self::ok(vec![Content::text(text)])
     }
 
-    /// A success.
+    /// Creates a successful result.
     #[must_use]
     pub fn ok(content: Vec<Content>) -> Self {
         Self {
@@ -204,10 +204,10 @@ impl ToolEnvelope {
         }
     }
 
-    /// A failure.
-    pub fn failed(kind: FailureKind, message: impl Into<String>) -> Self {
+    /// Creates a failed result.
+    pub fn failed(kind: ToolErrorKind, message: impl Into<String>) -> Self {
         Self {
-            result: Err(ToolFailure {
+            result: Err(ToolError {
                 kind,
                 message: message.into(),
                 details: None,
@@ -217,138 +217,138 @@ impl ToolEnvelope {
     }
 }
 
-/// What a tool decides about the loop that called it (UP-21). It takes effect once all calls of the
-/// turn have ended; the first in call order wins.
+/// Decision of a tool about the loop that called it (UP-21). Applied once all calls of the turn have ended;
+/// the first in call order wins.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "snake_case")]
 pub enum ToolControl {
-    /// The loop is finished, with this value of the tool (LASH-7).
+    /// Finishes the loop with a value of the tool (LASH-7).
     Finish(Value),
-    /// The loop is finished, with this value that the model submitted (LASH-6).
+    /// Finishes the loop with a value submitted by the model (LASH-6).
     Submit(Value),
-    /// The loop is stopped: this failure is not for the model to mend (LASH-22, C-5).
+    /// Stops the loop: the model cannot recover from the failure (LASH-22, C-5).
     Fail,
-    /// The loop is stopped, with an error that the model submitted (LASH-26).
+    /// Stops the loop with an error submitted by the model (LASH-26).
     SubmitError(Value),
-    /// The loop is stopped, with an error that the tool declared final (LASH-27).
+    /// Stops the loop with an error that the tool declared final (LASH-27).
     FailWith(Value),
-    /// The session goes on in a fresh frame with this task (LASH-12).
+    /// Continues the session in a new frame with a new task (LASH-12).
     SwitchFrame {
-        /// What the new frame is to do.
+        /// Task of the new frame.
         task: String,
     },
 }
 
-/// Why a call failed. The message is for the model and for people: what, where, what to do.
+/// Error of a tool call. The message is for both the model and the user: what failed, where, and what to do.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, thiserror::Error)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[error("{message}")]
-pub struct ToolFailure {
-    /// The sort of failure.
-    pub kind: FailureKind,
+pub struct ToolError {
+    /// Kind of error.
+    pub kind: ToolErrorKind,
     /// One or two sentences.
     pub message: String,
-    /// More, for hosts.
+    /// Additional data for hosts.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub details: Option<Value>,
 }
 
-/// The sort of a tool's failure (JIDO-65, JIDO-68, UP-23).
+/// Kind of a tool error (JIDO-65, JIDO-68, UP-23).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "snake_case")]
-pub enum FailureKind {
-    /// No such tool.
+pub enum ToolErrorKind {
+    /// The tool does not exist.
     NotFound,
-    /// It ran too long.
+    /// The tool exceeded its time limit.
     Timeout,
-    /// The arguments do not fit the schema, or make no sense.
+    /// The arguments do not match the schema or are invalid.
     Validation,
-    /// The person or the policy said no.
+    /// The user or the policy denied the call.
     Denied,
-    /// Not run, because something else came first.
+    /// The call was skipped because something else took precedence.
     Skipped,
-    /// Cut short by a cancel.
+    /// The call was cancelled.
     Cancelled,
-    /// The tool broke.
+    /// The tool itself failed unexpectedly.
     Exception,
-    /// The tool ran and reports that it could not do it.
+    /// The tool ran and reported an error.
     ExecutionError,
 }
 
-/// How an execution came to its end.
+/// How a tool call ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "snake_case")]
 pub enum Disposition {
-    /// It ran.
+    /// The tool ran.
     Executed,
-    /// No such tool.
+    /// The tool does not exist.
     NotFound,
-    /// The arguments were refused before it ran.
+    /// The arguments were rejected before the tool ran.
     Invalid,
-    /// Not permitted.
+    /// Permission was denied.
     Denied,
-    /// Skipped.
+    /// The call was skipped.
     Skipped,
-    /// Cancelled, before or while it ran.
+    /// The call was cancelled before or while it ran.
     Cancelled,
-    /// Ran too long.
+    /// The tool exceeded its time limit.
     TimedOut,
 }
 
-/// The answer to the question whether a call may run.
+/// Permission decision for a call.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "snake_case")]
 pub enum Verdict {
-    /// It may.
+    /// The call may run.
     Allow,
-    /// It may not; the model is told why.
+    /// The call may not run; the reason is sent to the model.
     Deny(String),
-    /// The person cancelled the whole prompt instead of answering.
+    /// The user cancelled the whole prompt instead of deciding.
     Cancelled,
 }
 
-/// One entry of the plan that the model keeps.
+/// Entry of the model's plan.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct PlanEntry {
-    /// What is to be done.
+    /// Description of the task.
     pub content: String,
-    /// How much it matters.
+    /// Priority.
     #[serde(default)]
     pub priority: PlanPriority,
-    /// How far it is.
+    /// Status.
     #[serde(default)]
     pub status: PlanStatus,
 }
 
-/// How much a plan entry matters.
+/// Priority of a plan entry.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "snake_case")]
 pub enum PlanPriority {
-    /// First.
+    /// High priority.
     High,
-    /// As usual.
+    /// Medium priority.
     #[default]
     Medium,
-    /// Last.
+    /// Low priority.
     Low,
 }
 
-/// How far a plan entry is.
+/// Status of a plan entry.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "snake_case")]
 pub enum PlanStatus {
-    /// Not begun.
+    /// Not started.
     #[default]
     Pending,
-    /// Being done.
+    /// In progress.
     InProgress,
-    /// Done.
+    /// Completed.
     Completed,
 }

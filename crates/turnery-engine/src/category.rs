@@ -1,48 +1,48 @@
-//! Category: what an outcome means to a host that does not care for its details, and what to do next.
+//! Classifies outcomes for hosts that ignore the details, and suggests how to proceed.
 
 use crate::{Outcome, StopClass, TurnStop};
 use serde::{Deserialize, Serialize};
 
-/// The sort of an outcome: enough to branch on (LASH-1, LASH-2).
+/// Category of an outcome, detailed enough to branch on (LASH-1, LASH-2).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub enum Category {
-    /// The loop came to its own end.
+pub enum OutcomeCategory {
+    /// The loop finished normally.
     Finished,
-    /// It goes on in a fresh frame of the same session.
+    /// The session continues in a new frame.
     FrameSwitch,
-    /// It ended before a terminal value.
+    /// The loop stopped before producing a terminal value.
     Stopped,
 }
 
-/// What a host can do after a stop (LASH-29 to 32).
+/// Suggested reaction of the host to a stop (LASH-29 to LASH-32).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum RetryHint {
-    /// Nothing is wrong: the next request is fine.
+    /// Nothing is wrong; send the next request.
     NextRequest,
-    /// Ask another model, or say less.
+    /// Use another model or a shorter context.
     OtherModel,
-    /// Change a limit, a tool or a hook first.
+    /// Change a limit, a tool or a hook before retrying.
     Configuration,
-    /// The same again is unlikely to help: something is broken.
+    /// Do not retry the same input: something is broken.
     NotTheSame,
-    /// The host knows best: the stop carries a value for it.
+    /// Inspect the value that the stop carries.
     Payload,
 }
 
 impl Outcome {
-    /// Its sort.
+    /// Returns the category of the outcome.
     #[must_use]
-    pub fn category(&self) -> Category {
+    pub fn category(&self) -> OutcomeCategory {
         match self {
-            Self::Finished(_) => Category::Finished,
-            Self::FrameSwitch { .. } => Category::FrameSwitch,
-            Self::Stopped(_) => Category::Stopped,
+            Self::Finished(_) => OutcomeCategory::Finished,
+            Self::FrameSwitch { .. } => OutcomeCategory::FrameSwitch,
+            Self::Stopped(_) => OutcomeCategory::Stopped,
         }
     }
 
-    /// What to do next; nothing has to be done unless it was stopped.
+    /// Returns how to proceed; `None` unless the loop was stopped.
     #[must_use]
     pub fn hint(&self) -> Option<RetryHint> {
         match self {
@@ -53,7 +53,7 @@ impl Outcome {
 }
 
 impl TurnStop {
-    /// What to do next: a host that offers the same input again does so unless this is
+    /// Returns how to proceed. Hosts may offer a retry with the same input unless this is
     /// [`RetryHint::NotTheSame`].
     #[must_use]
     pub fn hint(&self) -> RetryHint {
@@ -68,7 +68,7 @@ impl TurnStop {
 }
 
 impl RetryHint {
-    /// Whether the same input may do better the next time (LASH-32).
+    /// Returns true if retrying the same input may succeed (LASH-32).
     #[must_use]
     pub fn same_input_may_help(self) -> bool {
         match self {
@@ -86,7 +86,7 @@ mod tests {
 
     // proves: LASH-14, LASH-28, LASH-29, LASH-30, LASH-31, LASH-32
     #[test]
-    fn each_of_the_ten_stops_has_its_class_and_its_hint() {
+    fn every_stop_has_class_and_hint() {
         let value = json!({"why": "no"});
         let tool_name = "t".to_owned();
         let stops = [
@@ -118,22 +118,22 @@ mod tests {
             assert_eq!(json!(stop.hint()), hint, "{stop:?}");
             assert_eq!(stop.hint().same_input_may_help(), same, "{stop:?}");
             let outcome = Outcome::Stopped(stop);
-            assert_eq!(outcome.category(), Category::Stopped);
+            assert_eq!(outcome.category(), OutcomeCategory::Stopped);
             assert_eq!(json!(outcome.hint()), hint);
         }
     }
 
     // proves: LASH-1, LASH-2, LASH-36
     #[test]
-    fn the_category_is_enough_to_branch_on() {
+    fn outcome_category_and_hint() {
         let finished = Outcome::Finished(TurnFinish::AssistantMessage { text: "".into() });
-        assert_eq!(finished.category(), Category::Finished);
+        assert_eq!(finished.category(), OutcomeCategory::Finished);
         assert_eq!(finished.hint(), None);
         let switched = Outcome::FrameSwitch {
             frame_id: "f".to_owned(),
             task: "go on".to_owned(),
         };
-        assert_eq!(switched.category(), Category::FrameSwitch);
+        assert_eq!(switched.category(), OutcomeCategory::FrameSwitch);
         assert_eq!(switched.hint(), None);
     }
 }

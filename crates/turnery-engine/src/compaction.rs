@@ -1,44 +1,44 @@
-//! Compaction: what stands for older messages once history outgrows the context window. History itself never changes.
+//! Compaction: replaces older messages in the model's context with a summary. Stored history is unchanged.
 
+mod context_size;
 mod plan;
 mod shorten;
-mod size;
 
-pub use plan::{CompactionSettings, Plan, plan};
-pub use shorten::ends;
-pub use size::{ContextSize, content_tokens, text_tokens};
+pub use context_size::{ContextSize, estimate_content_tokens, estimate_text_tokens};
+pub use plan::{CompactionPlan, CompactionSettings, plan_compaction};
+pub use shorten::truncate_middle;
 
 use crate::{LlmMessage, MessageId, Timestamp};
 use serde::{Deserialize, Serialize};
 use std::sync::Arc;
 
-/// An overlay over all messages of the chain up to and including `through` (LOOP-46, UP-11): the context
-/// is `keep_first`, then `keep_compacted`, then `keep_recent`, then all that came after `through`.
-/// The newest block of a chain stands alone; older ones are inside its summary.
+/// Replacement for all messages of the chain up to and including `through` (LOOP-46, UP-11). The context
+/// consists of `keep_first`, `keep_compacted`, `keep_recent`, and all messages after `through`.
+/// Only the newest block of a chain applies; its summary includes older ones.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct CompactionBlock {
-    /// Messages from the beginning, as they are.
+    /// First messages of the conversation, kept unchanged.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub keep_first: Vec<MessageId>,
-    /// The summary of what lies between.
+    /// Summary of the messages in between.
     pub keep_compacted: Vec<Arc<LlmMessage>>,
-    /// The latest messages, in order, tool output perhaps shortened.
+    /// Latest messages, in order, possibly with shortened tool output.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    pub keep_recent: Vec<Kept>,
-    /// The last message that the block stands for.
+    pub keep_recent: Vec<RetainedMessage>,
+    /// Last message that the block replaces.
     pub through: MessageId,
-    /// When.
+    /// Creation time.
     pub created_at: Timestamp,
 }
 
-/// A message that a block keeps.
+/// Message kept by a block.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
-pub struct Kept {
-    /// Which.
+pub struct RetainedMessage {
+    /// Message id.
     pub message_id: MessageId,
-    /// Its shortened form, if it is not kept as it was.
+    /// Shortened form; `None` if the message is kept unchanged.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub shortened: Option<Arc<LlmMessage>>,
 }

@@ -1,7 +1,7 @@
-//! Context: which messages the next request holds. One way, for a session that goes on and for one that is loaded.
+//! Builds the list of messages for the next model request, identically for live and reloaded sessions.
 //!
-//! What must hold: the view of a reloaded session equals the live one, and no view parts a call from
-//! its results.
+//! Invariants: the view of a reloaded session equals the live view, and no view separates a call from its
+//! results.
 
 use crate::{
     CallId, CompactionBlock, ContextSize, ContinuationKind, LlmMessage, LoopId, LoopRecord,
@@ -12,44 +12,47 @@ use std::{
     sync::Arc,
 };
 
-/// The loops that lead to `tip`, oldest first (UP-12): branches that were not chosen, loops that were run
-/// again, refused and aborted ones are none of them.
+/// Returns the loops that lead to `tip`, oldest first (UP-12). Omits branches that were not selected, loops
+/// that were rerun, and rejected or aborted loops.
 #[must_use]
-pub fn chain(loops: &[Arc<LoopRecord>], tip: Option<&LoopId>) -> Vec<Arc<LoopRecord>> {
-    let by_id = by_id(loops);
+pub fn loop_chain(loops: &[Arc<LoopRecord>], tip: Option<&LoopId>) -> Vec<Arc<LoopRecord>> {
+    let by_id = index_by_id(loops);
     let mut chain = Vec::new();
     let mut next = tip;
-    // A damaged store may hold a circle of parents; a chain has no more links than there are loops.
+    // A damaged store may contain a cycle of parents; a chain is never longer than the list of loops.
     for _ in loops {
         let Some(record) = next.and_then(|id| by_id.get(id)) else {
             break;
         };
-        if record.stands() {
+        if record.is_in_conversation() {
             chain.push(Arc::clone(record));
         }
-        next = followed(&by_id, record);
+        next = parent_in_chain(&by_id, record);
     }
     chain.reverse();
     chain
 }
 
-/// The loop before this one in the conversation: its parent, or if it runs a loop again, what came
-/// before that (LOOP-86).
+/// Returns the preceding loop in the conversation: the parent, or for a rerun the loop before its original
+/// (LOOP-86).
 #[must_use]
-pub fn before<'l>(loops: &'l [Arc<LoopRecord>], record: &'l LoopRecord) -> Option<&'l LoopId> {
-    followed(&by_id(loops), record)
+pub fn previous_loop<'l>(
+    loops: &'l [Arc<LoopRecord>],
+    record: &'l LoopRecord,
+) -> Option<&'l LoopId> {
+    parent_in_chain(&index_by_id(loops), record)
 }
 
-type ById<'l> = HashMap<&'l LoopId, &'l Arc<LoopRecord>>;
+type LoopIndex<'l> = HashMap<&'l LoopId, &'l Arc<LoopRecord>>;
 
-fn by_id(loops: &[Arc<LoopRecord>]) -> ById<'_> {
+fn index_by_id(loops: &[Arc<LoopRecord>]) -> LoopIndex<'_> {
     loops
         .iter()
         .map(|record| (&record.loop_id, record))
         .collect()
 }
 
-fn followed<'l>(by_id: &ById<'l>, record: &'l LoopRecord) -> Option<&'l LoopId> {
+fn parent_in_chain<'l>(by_id: &LoopIndex<'l>, record: &'l LoopRecord) -> Option<&'l LoopId> {
     let mut record = record;
     for _ in 0..by_id.len() {
         if record.continuation_kind != ContinuationKind::Rerun {
@@ -60,32 +63,32 @@ fn followed<'l>(by_id: &ById<'l>, record: &'l LoopRecord) -> Option<&'l LoopId> 
     record.parent_loop_id.as_ref()
 }
 
-/// The messages that the model sees, shared and never copied: those of the current frame, the oldest
-/// of them perhaps behind a summary.
+/// Messages of the current frame as the model sees them, with the oldest possibly replaced by a summary.
+/// Shared, never copied.
 #[derive(Clone, Debug, Default)]
-pub struct View {
+pub struct ContextView {
     messages: Arc<Vec<Arc<LlmMessage>>>,
     size: ContextSize,
     block: Option<Arc<CompactionBlock>>,
-    mark: Mark,
+    rewind_point: RewindPoint,
 }
 
-/// Where a loop began, should it turn out to be none of the conversation.
+/// State at the start of the current loop, for [`ContextView::rewind`].
 #[derive(Clone, Debug, Default)]
-struct Mark {
+struct RewindPoint {
     length: usize,
     size: ContextSize,
     block: Option<Arc<CompactionBlock>>,
-    /// The messages, if a block has been laid over them since.
-    covered: Option<Arc<Vec<Arc<LlmMessage>>>>,
+    /// Messages before a block was applied, if one was.
+    messages_before_block: Option<Arc<Vec<Arc<LlmMessage>>>>,
 }
 
-impl View {
-    /// What is seen after these loops, which lead to the tip; those that were run again may be among
-    /// them. A frame begins with its first loop, whose input is its task: what was said before is not
-    /// seen in it (LASH-12, C-14).
+impl ContextView {
+    /// Builds the view after a chain of loops that ends at the tip; loops that were rerun may be included. A
+    /// frame starts with its first loop, whose input is its task: earlier messages are not visible (LASH-12,
+    /// C-14).
     #[must_use]
-    pub fn of(chain: &[Arc<LoopRecord>]) -> Self {
+    pub fn from_chain(chain: &[Arc<LoopRecord>]) -> Self {
         let frame = chain.last().and_then(|record| record.frame_id.as_ref());
         let outside = |record: &Arc<LoopRecord>| record.frame_id.as_ref() != frame;
         let first = chain.iter().rposition(outside).map_or(0, |at| at + 1);
@@ -102,74 +105,79 @@ impl View {
         let mut blocks = loops
             .rev()
             .filter_map(|record| record.compaction_block.as_ref());
-        // The newest that fits; if none does, the messages are still there (LOOP-48).
-        let _ = blocks.any(|block| view.lay(block));
-        view.mark();
+        // Use the newest valid block; without one the full messages are still there (LOOP-48).
+        let _ = blocks.any(|block| view.apply_block(block));
+        view.set_rewind_point();
         view
     }
 
-    /// The messages, shared.
+    /// Returns the shared messages.
     #[must_use]
     pub fn messages(&self) -> &Arc<Vec<Arc<LlmMessage>>> {
         &self.messages
     }
 
-    /// How much they are.
+    /// Returns the total size of the messages.
     #[must_use]
     pub fn size(&self) -> ContextSize {
         self.size
     }
 
-    /// The block that stands for the older ones.
+    /// Returns the block that replaces the older messages.
     #[must_use]
     pub fn block(&self) -> Option<&CompactionBlock> {
         self.block.as_deref()
     }
 
-    /// A message is settled. Copies nothing once nobody holds the messages of the last request.
+    /// Appends a complete message. Does not copy unless the messages of the last request are still shared.
     pub fn push(&mut self, message: Arc<LlmMessage>) {
-        self.size += ContextSize::of(&message.message);
+        self.size += ContextSize::of_message(&message.message);
         Arc::make_mut(&mut self.messages).push(message);
     }
 
-    /// Lay a block over the messages that it stands for (LOOP-47). Costs as much as there are
-    /// messages. False, and nothing is changed, if it does not fit: it names a message that is not
-    /// there, it has no summary, or it parts a call from its results.
-    pub fn lay(&mut self, block: &CompactionBlock) -> bool {
-        let Some(messages) = overlaid(&self.messages, block) else {
+    /// Applies a block to the messages that it replaces, in time linear in their number (LOOP-47). Returns
+    /// false and changes nothing if the block is invalid: it names a missing message, has no summary, or
+    /// separates a call from its results.
+    pub fn apply_block(&mut self, block: &CompactionBlock) -> bool {
+        let Some(messages) = overlay_block(&self.messages, block) else {
             return false;
         };
         self.size = messages.iter().sum();
         let covered = std::mem::replace(&mut self.messages, Arc::new(messages));
-        self.mark.covered.get_or_insert(covered);
+        self.rewind_point
+            .messages_before_block
+            .get_or_insert(covered);
         self.block = Some(Arc::new(block.clone()));
         true
     }
 
-    /// A loop begins here.
-    pub fn mark(&mut self) {
-        self.mark = Mark {
+    /// Marks the start of a loop.
+    pub fn set_rewind_point(&mut self) {
+        self.rewind_point = RewindPoint {
             length: self.messages.len(),
             size: self.size,
             block: self.block.clone(),
-            covered: None,
+            messages_before_block: None,
         };
     }
 
-    /// Forget all since the mark: the loop was refused or lost.
+    /// Drops all messages since the last rewind point, for a loop that was rejected or lost.
     pub fn rewind(&mut self) {
-        if let Some(covered) = self.mark.covered.take() {
+        if let Some(covered) = self.rewind_point.messages_before_block.take() {
             self.messages = covered;
         }
-        Arc::make_mut(&mut self.messages).truncate(self.mark.length);
-        self.size = self.mark.size;
-        self.block.clone_from(&self.mark.block);
+        Arc::make_mut(&mut self.messages).truncate(self.rewind_point.length);
+        self.size = self.rewind_point.size;
+        self.block.clone_from(&self.rewind_point.block);
     }
 }
 
-/// What a block makes of messages: those it keeps, with the summary between them, and then those
-/// that it does not stand for.
-fn overlaid(messages: &[Arc<LlmMessage>], block: &CompactionBlock) -> Option<Vec<Arc<LlmMessage>>> {
+/// Returns the messages with a block applied: those that the block keeps around its summary, then those after
+/// `through`.
+fn overlay_block(
+    messages: &[Arc<LlmMessage>],
+    block: &CompactionBlock,
+) -> Option<Vec<Arc<LlmMessage>>> {
     let is_last = |message: &Arc<LlmMessage>| message.message_id == block.through;
     let (covered, after) = messages.split_at(messages.iter().rposition(is_last)? + 1);
     if block.keep_compacted.is_empty() {
@@ -193,17 +201,21 @@ fn overlaid(messages: &[Arc<LlmMessage>], block: &CompactionBlock) -> Option<Vec
         seen.push(Arc::clone(message));
     }
     seen.extend(after.iter().cloned());
-    is_whole(&seen).then_some(seen)
+    has_all_results(&seen).then_some(seen)
 }
 
-/// Whether each call has its results, in call order, before anything else is said (D-16).
-pub(crate) fn is_whole(messages: &[Arc<LlmMessage>]) -> bool {
+/// Checks that each call is followed by its results, in call order, before any other message (D-16).
+pub(crate) fn has_all_results(messages: &[Arc<LlmMessage>]) -> bool {
     let mut due = VecDeque::new();
-    messages.iter().all(|message| take(&mut due, message)) && due.is_empty()
+    messages
+        .iter()
+        .all(|message| accept_next(&mut due, message))
+        && due.is_empty()
 }
 
-/// Take in the next message; `due` are the calls that wait for a result. False if it is not its turn.
-fn take<'a>(due: &mut VecDeque<&'a CallId>, message: &'a LlmMessage) -> bool {
+/// Processes the next message; `due` holds the calls that still need a result. Returns false if the message
+/// is out of order.
+fn accept_next<'a>(due: &mut VecDeque<&'a CallId>, message: &'a LlmMessage) -> bool {
     match &message.message {
         Message::ToolResult { call_id, .. } => due.pop_front() == Some(call_id),
         Message::System { .. } | Message::User { .. } | Message::Assistant { .. } => {

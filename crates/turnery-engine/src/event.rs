@@ -1,275 +1,278 @@
-//! Event: what has happened. One stream in one order; records, activities and the wire are projections of it.
+//! Events of a loop: a single ordered stream from which records, activities and client updates are derived.
 
 use crate::{
     CallDetail, CallId, ChildUsage, CompactionBlock, ConfigSnapshot, ContextSize, ContinuationKind,
-    Detail, Disposition, Frame, FrameId, LlmMessage, LoopId, MessageId, ModelFault, Outcome,
+    Disposition, Frame, FrameId, LlmMessage, LoopId, MessageId, ModelError, Outcome, OutcomeDetail,
     PlanEntry, PromptId, SessionId, Timestamp, ToolCall, ToolEnvelope, TurnTrigger, Usage, Verdict,
 };
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use std::sync::Arc;
 
-/// An event with its place in the stream (engine.md, section 6.2).
+/// Event with its position in the stream of a loop.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Event {
-    /// The session.
+    /// Session id.
     pub session_id: SessionId,
-    /// The loop.
+    /// Loop id.
     pub loop_id: LoopId,
-    /// Zero-based in the loop; taken before any filter, so a gap marks what was left out (LOOP-80).
+    /// Sequence number in the loop, from 0. Assigned before filtering, so a gap marks omitted events
+    /// (LOOP-80).
     pub seq: u64,
-    /// The turn, for what lies in one.
+    /// Turn index; `None` for events outside of turns.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub turn_index: Option<u32>,
-    /// When.
+    /// Time of the event.
     pub at: Timestamp,
-    /// What.
+    /// Kind of event, with its data.
     #[serde(flatten)]
     pub kind: EventKind,
 }
 
-/// What happened.
+/// Kind of an event.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(tag = "event", rename_all = "snake_case")]
 pub enum EventKind {
-    /// A prompt is about to be tried under several configurations. Each of the loops' streams begins
-    /// with this: until its own `LoopStart` it is pending (LOOP-50).
+    /// A prompt is about to run under several configurations. First event of each of the loops, which stay
+    /// pending until their `LoopStart` (LOOP-50).
     ParallelStart {
-        /// The agent that runs them.
+        /// Agent that runs the loops.
         agent_id: String,
-        /// All of them, in the order of their configurations (LOOP-72).
+        /// Ids of all loops, in the order of their configurations (LOOP-72).
         loop_ids: Vec<LoopId>,
     },
-    /// A loop began.
+    /// A loop started.
     LoopStart {
-        /// The agent that runs it.
+        /// Agent that runs the loop.
         agent_id: String,
-        /// The host request that it serves.
+        /// Host request that the loop serves.
         prompt_id: PromptId,
-        /// The loop before it.
+        /// Preceding loop.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         parent_loop_id: Option<LoopId>,
-        /// How it follows from that.
+        /// How the loop continues from its parent.
         continuation_kind: ContinuationKind,
-        /// The model's identity, without secrets.
+        /// Model configuration, without secrets.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         config: Option<Box<ConfigSnapshot>>,
-        /// Tells a rerun or a branch from others of the same parent: its time, RFC 3339 (UP-16).
+        /// Distinguishes a rerun or branch from its siblings: its start time in RFC 3339 (UP-16).
         #[serde(default, skip_serializing_if = "Option::is_none")]
         tag: Option<String>,
-        /// Whatever the caller wants to find again, unchanged (LOOP-28).
+        /// Caller-defined data, stored unchanged (LOOP-28).
         #[serde(default, skip_serializing_if = "Option::is_none")]
         metadata: Option<Value>,
-        /// The frame that it runs in; none is the session's first.
+        /// Frame of the loop; `None` is the first frame of the session.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         frame_id: Option<FrameId>,
-        /// That frame, if this loop is its first.
+        /// The frame itself, if this loop is the first in it.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         frame: Option<Box<Frame>>,
     },
-    /// The input was refused; no model was called.
+    /// The input was rejected; no model was called.
     InputRejected {
-        /// Why.
+        /// Reason.
         reason: String,
     },
-    /// A turn began.
+    /// A turn started.
     TurnStart {
-        /// What caused it.
+        /// Cause of the turn.
         trigger: TurnTrigger,
     },
-    /// History outgrew the context window and is being summarised (UP-10).
+    /// History exceeds the context window and is being summarised (UP-10).
     CompactionStarted {
-        /// What the next request would hold.
+        /// Size of the next request without compaction.
         before: ContextSize,
     },
-    /// The summary is there, or is not to be had; history itself is unchanged (LOOP-48).
+    /// Compaction ended, with or without a summary; history itself is unchanged (LOOP-48).
     CompactionEnded {
-        /// What stands for the older messages from now on; none if all stays as it was.
+        /// Replacement for the older messages; `None` if compaction failed.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         block: Option<CompactionBlock>,
-        /// What the next request holds now.
+        /// Size of the next request now.
         after: ContextSize,
-        /// Why there is no block.
+        /// Reason why there is no block.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         failure: Option<String>,
-        /// Of the call that made the summary, also of one that came to nothing: in no turn's usage (I10).
+        /// Usage of the summary call, even if it failed. Not part of any turn's usage (I10).
         #[serde(default, skip_serializing_if = "Option::is_none")]
         usage: Option<Usage>,
     },
-    /// A call of the model failed before anything of it was shown, and is tried again (UP-8, R9).
+    /// A model call failed before any output was shown and is retried (UP-8, R9).
     ModelRetried {
-        /// The attempt that failed, from 1.
+        /// Number of the failed attempt, from 1.
         attempt: u32,
-        /// How.
-        fault: ModelFault,
-        /// How long until the next one. Unit: milliseconds.
+        /// Error of the attempt.
+        #[serde(rename = "fault")]
+        error: ModelError,
+        /// Delay before the next attempt. Unit: milliseconds.
         wait_ms: u64,
     },
-    /// The model has sent no content for a while; the call goes on. Comes after the first half minute,
-    /// then each time the silence has doubled.
+    /// The model has sent no content for a while; the call continues. Sent after 30 seconds of silence, then
+    /// each time the silence has doubled.
     ModelSilent {
-        /// Length of the silence. Unit: milliseconds.
+        /// Duration of the silence. Unit: milliseconds.
         silent_ms: u64,
-        /// True when the connection shows signs of life (pings), false when nothing came at all.
+        /// True if the connection shows signs of life (pings), false if nothing was received.
         is_connected: bool,
     },
-    /// Something that a person should know and that changes nothing: a failed hook, a broken sink.
+    /// Notice for the user that does not affect the loop, for example a failed hook or sink.
     Issue {
-        /// The sentence.
+        /// Text of the notice.
         text: String,
     },
-    /// A message began.
+    /// A message started.
     MessageStart {
-        /// Its id.
+        /// Message id.
         message_id: MessageId,
     },
-    /// A live fragment of the assistant's message.
+    /// Live fragment of an assistant message.
     Delta {
-        /// The message that it belongs to.
+        /// Message that the fragment belongs to.
         message_id: MessageId,
-        /// The fragment.
+        /// Fragment.
         delta: StreamDelta,
     },
-    /// A message is settled.
+    /// A message is complete.
     MessageEnd {
-        /// The whole message, shared with history.
+        /// The complete message, shared with history.
         message: Arc<LlmMessage>,
     },
-    /// Exactly one per turn (I4).
+    /// Token usage of a turn; sent exactly once per turn (I4).
     UsageReported {
-        /// Of this turn; `None` when the provider did not say.
+        /// Usage of the turn; `None` if the provider did not report it.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         usage: Option<Usage>,
-        /// Of the loop so far.
+        /// Usage of the loop so far.
         cumulative: Usage,
     },
-    /// The model asked for a tool; all calls are announced before any runs (ACP-22).
+    /// The model requested a tool call. All calls of a response are announced before any runs (ACP-22).
     ToolCallRequested {
         /// The call.
         call: ToolCall,
-        /// How to show it.
+        /// How to display the call.
         detail: CallDetail,
     },
-    /// A person is being asked whether a call may run.
+    /// The user is being asked whether a call may run.
     PermissionRequested {
         /// The call.
         call_id: CallId,
-        /// How to show it, by now perhaps with a diff.
+        /// How to display the call, possibly including a diff.
         detail: CallDetail,
     },
-    /// The question is settled.
+    /// A permission request was resolved.
     PermissionResolved {
         /// The call.
         call_id: CallId,
-        /// How.
+        /// Decision.
         verdict: Verdict,
     },
-    /// A call's bracket opens (R2: once per call, whatever becomes of it).
+    /// A call starts. Sent once per call, even if the tool does not run (R2).
     ToolExecutionStart {
         /// The call.
         call_id: CallId,
-        /// The tool's name.
+        /// Tool name.
         tool_name: String,
-        /// True when it really runs; false when the bracket only says that it did not.
+        /// True if the tool actually runs; false if the start only pairs with an end event.
         runs: bool,
     },
-    /// The running call has something to show: the whole of it, each time.
+    /// A running call changed its display. Always the complete detail.
     ToolExecutionUpdate {
         /// The call.
         call_id: CallId,
-        /// How to show it now.
+        /// How to display the call now.
         detail: CallDetail,
     },
-    /// A running call appended text to what it shows.
+    /// A running call printed text.
     ToolExecutionOutput {
         /// The call.
         call_id: CallId,
-        /// The text since the last one.
+        /// Text printed since the previous output event.
         text: String,
     },
-    /// A running call says how far it is (TURN-46).
+    /// A running call reported its progress (TURN-46).
     ToolProgress {
         /// The call.
         call_id: CallId,
-        /// The sentence.
+        /// Progress text.
         text: String,
     },
-    /// A child session, at work for a running call, spent tokens (LASH-66).
+    /// A child session spent tokens on behalf of a running call (LASH-66).
     ChildUsageReported {
-        /// The call that it works for.
+        /// Call that the child session works for.
         call_id: CallId,
-        /// What it spent.
+        /// Tokens spent.
         child: ChildUsage,
     },
-    /// A call's bracket closes.
+    /// A call ended.
     ToolExecutionEnd {
         /// The call.
         call_id: CallId,
-        /// The tool's name (LASH-62: enough to draw the row alone).
+        /// Tool name; sufficient to render the call without earlier events (LASH-62).
         tool_name: String,
-        /// What came of it.
+        /// Result of the call.
         envelope: ToolEnvelope,
-        /// How it ended.
+        /// How the call ended.
         disposition: Disposition,
-        /// The loop that it ran in a child session (TURN-45).
+        /// Loop that the call ran in a child session (TURN-45).
         #[serde(default, skip_serializing_if = "Option::is_none")]
         child_loop_id: Option<LoopId>,
     },
-    /// The model submitted the value that ends the loop (LASH-63).
+    /// The model submitted the final value of the loop (LASH-63).
     FinalValue {
         /// The value.
         value: Value,
     },
     /// A tool declared a value final (LASH-64).
     ToolValue {
-        /// The tool.
+        /// Tool name.
         tool_name: String,
         /// The value.
         value: Value,
     },
-    /// The model changed its plan: the whole plan (PLAN-2).
+    /// The model changed its plan. Always the complete plan (PLAN-2).
     PlanUpdated {
         /// All entries.
         entries: Vec<PlanEntry>,
     },
-    /// A turn ended, with everything in it.
+    /// A turn and all of its calls ended.
     TurnEnd {
-        /// Its usage (I2).
+        /// Usage of the turn (I2).
         #[serde(default, skip_serializing_if = "Option::is_none")]
         usage: Option<Usage>,
-        /// The tool-result messages, in call order (TURN-49).
+        /// Ids of the tool result messages, in call order (TURN-49).
         tool_results: Vec<MessageId>,
     },
-    /// The loop ended. Published only after its commit (R4).
+    /// The loop ended. Published only after the commit (R4).
     LoopEnd {
-        /// Why.
+        /// Outcome of the loop.
         outcome: Outcome,
-        /// What is known beside it.
+        /// Additional details of the outcome.
         #[serde(default, skip_serializing_if = "Option::is_none")]
-        detail: Option<Detail>,
-        /// Of all its turns (I3).
+        detail: Option<OutcomeDetail>,
+        /// Usage of all turns (I3).
         usage: Usage,
-        /// The refusal, if its input was refused (LOOP-27).
+        /// Reason if the input was rejected (LOOP-27).
         #[serde(default, skip_serializing_if = "Option::is_none")]
         rejection: Option<String>,
     },
-    /// One of the loops of a group was chosen, and all of them are stored. Each of their streams ends
-    /// with this; it is published once, after all their ends (R4).
+    /// One loop of a parallel group was selected, and all loops are stored. Last event of each of their
+    /// streams; published once, after all their ends (R4).
     ParallelEnd {
-        /// The one that was chosen (LOOP-73).
+        /// Selected loop (LOOP-73).
         winner: LoopId,
-        /// What a judge spent; zero without one (LOOP-76).
+        /// Usage of the judge; zero without one (LOOP-76).
         evaluation_usage: Usage,
-        /// `provider/model` of the judge, if one was asked.
+        /// `provider/model` of the judge, if there was one.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         judge: Option<String>,
     },
 }
 
 impl Event {
-    /// Events of one logical row share this (R8): a call's id, or one id per content block of a message.
+    /// Returns an id shared by all events of one logical row (R8): a call id, or one id per content block of
+    /// a message.
     #[must_use]
     pub fn correlation_id(&self) -> Option<String> {
         match &self.kind {
@@ -308,16 +311,15 @@ impl Event {
 }
 
 impl EventKind {
-    /// True for what is shown while it happens and is known later without it: what a message was to
-    /// become, and what a call printed.
+    /// Returns true for live fragments (message deltas and tool output), which later events make redundant.
     #[must_use]
     pub fn is_streaming(&self) -> bool {
         matches!(self, Self::Delta { .. } | Self::ToolExecutionOutput { .. })
     }
 
-    /// The names of the streaming ones, and of those that mark a beginning or an end whose content
-    /// other events have: a conversation that is shown again goes without.
-    pub const PASSING: &[&str] = &[
+    /// Names of the kinds that a replayed conversation omits: streaming events, and start or end markers
+    /// whose content is in other events.
+    pub const TRANSIENT_KINDS: &[&str] = &[
         "delta",
         "tool_execution_output",
         "message_start",
@@ -329,9 +331,9 @@ impl EventKind {
         "turn_start",
     ];
 
-    /// True for those of [`Self::PASSING`].
+    /// Returns true for the kinds in [`Self::TRANSIENT_KINDS`].
     #[must_use]
-    pub fn is_passing(&self) -> bool {
+    pub fn is_transient(&self) -> bool {
         matches!(
             self,
             Self::Delta { .. }
@@ -347,11 +349,11 @@ impl EventKind {
     }
 }
 
-/// A live fragment (TURN-52 to 54).
+/// Live fragment of a model response (TURN-52 to TURN-54).
 pub type StreamDelta = crate::ModelDelta;
 
 impl StreamDelta {
-    /// The content block that it belongs to.
+    /// Returns the index of the content block that the fragment belongs to.
     #[must_use]
     pub fn block(&self) -> u32 {
         match self {

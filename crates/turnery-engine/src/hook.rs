@@ -1,8 +1,9 @@
-//! Hook: where others may look into a loop and say no (section 6.3). The engine asks; whoever drives it answers.
+//! Hook requests and verdicts: the points at which a host can inspect or veto the work of a loop. The engine
+//! emits requests; the host runs the hooks and feeds back their verdicts.
 
 use crate::{CallId, Content, ContextSize, ToolCall, ToolEnvelope, Usage};
 
-/// Which hooks are there. What is not there is not asked, and costs nothing (LOOP-59).
+/// Set of installed hooks. The engine emits no requests for absent hooks (LOOP-59).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct HookSet {
     /// Input filters.
@@ -17,70 +18,70 @@ pub struct HookSet {
     pub after_tool: bool,
     /// Around a compaction.
     pub compaction: bool,
-    /// When an answer ended in an error.
+    /// After a response that ended in an error.
     pub on_error: bool,
-    /// After work, before the loop ends.
+    /// Before the loop finishes.
     pub checkpoint: bool,
 }
 
-/// A question to a hook. Answered with [`Input::Hooked`](crate::Input::Hooked).
+/// Request to a hook, answered with [`Input::HookAnswered`](crate::Input::HookAnswered).
 #[derive(Clone, Debug, PartialEq)]
-pub enum Hook {
-    /// May this be said to the model? `text` is all text of the user's new messages (UP-7).
+pub enum HookRequest {
+    /// May these user messages be sent to the model? `text` is all text of the new messages (UP-7).
     Input {
-        /// The text.
+        /// Text of the messages.
         text: String,
     },
-    /// May the turn begin? (TURN-23 to 26)
+    /// May the turn start? (TURN-23 to TURN-26)
     BeforeTurn {
-        /// Its number.
+        /// Index of the turn.
         turn_index: u32,
     },
     /// The turn has ended (TURN-27, TURN-28).
     AfterTurn {
-        /// Its number.
+        /// Index of the turn.
         turn_index: u32,
-        /// Of the turn.
+        /// Usage of the turn.
         usage: Option<Usage>,
     },
-    /// May the call run? Permission has been given.
+    /// May the call run? Sent after permission was granted.
     BeforeTool(ToolCall),
     /// The call has ended.
     AfterTool {
-        /// The call.
+        /// Call id.
         call_id: CallId,
-        /// Its tool.
+        /// Tool name.
         tool_name: String,
-        /// What came of it.
+        /// Result of the call.
         envelope: Box<ToolEnvelope>,
     },
     /// May history be compacted?
     BeforeCompaction(ContextSize),
     /// History has been compacted.
     AfterCompaction {
-        /// Before.
+        /// Size before the compaction.
         before: ContextSize,
-        /// Now.
+        /// Size after the compaction.
         after: ContextSize,
     },
-    /// The answer ended in an error (LOOP-58, C-28).
+    /// The response ended in an error (LOOP-58, C-28).
     OnError {
-        /// What it says.
+        /// Error message.
         message: String,
     },
-    /// The model has said all. Is the work done?
+    /// The model has finished. Is the work done?
     Checkpoint,
 }
 
-/// What a hook says. What makes no sense for its hook is taken as `Go`.
+/// Verdict of a hook. A verdict that does not apply to the request counts as `Continue`.
 #[derive(Clone, Debug, PartialEq)]
 pub enum HookVerdict {
-    /// Go on.
-    Go,
-    /// Go on, and tell the model (input filters).
+    /// Continue.
+    Continue,
+    /// Continue, and append a warning for the model (input filters).
     Warn(String),
-    /// No, for this reason. A hook that failed says this too, if it was to be asked before something.
+    /// Stop, with a reason. Also the verdict of a failed hook if the hook could veto.
     Stop(String),
-    /// Not done yet: go on with this (checkpoint).
+    /// Continue with another turn and this input (checkpoint).
     Inject(Vec<Content>),
 }

@@ -1,4 +1,4 @@
-//! Identifiers. All are strings that no one takes apart, but for the loop id, whose form is a promise.
+//! Identifiers. All are opaque strings, except for the loop id, whose format is part of the API.
 
 use serde::{Deserialize, Deserializer, Serialize, de};
 use std::{fmt, sync::Arc};
@@ -12,7 +12,7 @@ macro_rules! id {
         pub struct $name(Arc<str>);
 
         impl $name {
-            /// The id as text.
+            /// Returns the id as text.
             #[must_use]
             pub fn as_str(&self) -> &str {
                 &self.0
@@ -33,7 +33,7 @@ macro_rules! id {
 
         impl<'de> Deserialize<'de> for $name {
             fn deserialize<D: Deserializer<'de>>(from: D) -> Result<Self, D::Error> {
-                from.deserialize_str(Shared).map(Self)
+                from.deserialize_str(ArcStrVisitor).map(Self)
             }
         }
 
@@ -52,34 +52,35 @@ macro_rules! id {
 }
 
 id!(
-    /// A session: the durable conversation. Free of dots, so that a loop id can be taken apart (D-13).
+    /// Id of a session, the stored conversation. Contains no dots, so that loop ids can be split (D-13).
     SessionId
 );
 id!(
-    /// One host request that drives one or more loops.
+    /// Id of one host request, which drives one or more loops.
     PromptId
 );
 id!(
-    /// One engine execution: `{session_id}.{config_segment}.{N}` (LOOP-10).
+    /// Id of one engine execution: `{session_id}.{config_segment}.{N}` (LOOP-10).
     LoopId
 );
 id!(
-    /// One request of the model to use a tool. Unique in the session.
+    /// Id of one tool call. Unique in the session.
     CallId
 );
 id!(
-    /// A frame: a lineage of context inside a session (LASH-12).
+    /// Id of a frame, a separate context inside a session (LASH-12).
     FrameId
 );
 id!(
-    /// One message, live and replayed alike.
+    /// Id of one message, the same live and in a replay.
     MessageId
 );
 
-/// Shares a text at once: a long session has many ids, and to own each first would take twice as long.
-struct Shared;
+/// Deserializes directly into an `Arc<str>`: long sessions have many ids, and a `String` first would take
+/// twice as long.
+struct ArcStrVisitor;
 
-impl de::Visitor<'_> for Shared {
+impl de::Visitor<'_> for ArcStrVisitor {
     type Value = Arc<str>;
 
     fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -92,14 +93,14 @@ impl de::Visitor<'_> for Shared {
 }
 
 impl LoopId {
-    /// Makes the id of a session's loop number `number`; `segment` names the model configuration and
-    /// has no dots (LOOP-10, LOOP-11).
+    /// Builds the id of a session's loop `number`; `segment` names the model configuration and has no dots
+    /// (LOOP-10, LOOP-11).
     #[must_use]
-    pub fn numbered(session: &SessionId, segment: &str, number: u64) -> Self {
+    pub fn from_parts(session: &SessionId, segment: &str, number: u64) -> Self {
         Self::from(format!("{session}.{segment}.{number}"))
     }
 
-    /// The loop's number, which is the last part of the id; `None` if that is not a number.
+    /// Returns the loop number, the last part of the id; `None` if that part is not a number.
     #[must_use]
     pub fn number(&self) -> Option<u64> {
         let (_, number) = self.0.rsplit_once('.')?;
@@ -107,20 +108,20 @@ impl LoopId {
         is_plain.then(|| number.parse().ok())?
     }
 
-    /// The session that the loop belongs to: everything before the first dot (LOOP-69, D-13).
+    /// Returns the id of the session: everything before the first dot (LOOP-69, D-13).
     #[must_use]
-    pub fn session(&self) -> SessionId {
+    pub fn session_id(&self) -> SessionId {
         let (session, _) = self.0.split_once('.').unwrap_or((&self.0, ""));
         SessionId::from(session)
     }
 }
 
-/// One accepted model call and the calls it asked for (TURN-6).
+/// Id of a turn: one accepted model call and the tool calls it requested (TURN-6).
 #[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct TurnId {
-    /// The loop that the turn lies in.
+    /// Loop that contains the turn.
     pub loop_id: LoopId,
-    /// Zero-based, without gaps (TURN-8).
+    /// Index of the turn in the loop, from 0 without gaps (TURN-8).
     pub turn_index: u32,
 }

@@ -1,18 +1,15 @@
-//! The turn engine: Session, Loop and Turn as pure state machines.
+//! Turn engine: runs an agent loop (model calls, tool calls, hooks, limits) as a pure state machine.
 //!
-//! This crate does no IO. It has no runtime, no clock, no randomness and no file
-//! system, and it knows no wire word. It is fed [`Input`]s and answers with
-//! [`Effect`]s; whoever drives it carries the effects out and feeds back what
-//! happened. Three words, three layers: an **effect** is to be done, an **event**
-//! has happened, a **record** is kept.
+//! This crate does no IO: no runtime, no clock, no randomness, no file system, no wire format. A host feeds
+//! [`Input`]s to a [`Loop`], carries out the [`Effect`]s that the loop returns, and feeds back their results.
+//! An **effect** is a request to the host, an **event** reports something that happened, and a **record** is
+//! the stored history of a loop.
 
-mod answer_text;
 pub mod call;
 pub mod category;
 pub mod compaction;
 pub mod context;
 pub mod event;
-pub mod group;
 pub mod hook;
 pub mod ids;
 pub mod machine;
@@ -20,43 +17,47 @@ pub mod message;
 #[cfg(any(test, feature = "oracle"))]
 pub mod oracle;
 pub mod outcome;
+pub mod parallel_group;
 pub mod record;
 pub mod recorder;
 pub mod response;
+mod response_text;
+mod session_title;
 #[cfg(test)]
 mod tests;
-mod title;
 pub mod usage;
 
-pub use answer_text::AnswerText;
 pub use call::{
-    Artifact, CallDetail, CallKind, Disposition, FailureKind, Location, PlanEntry, PlanPriority,
-    PlanStatus, Schema, ToolCall, ToolControl, ToolEnvelope, ToolFailure, ToolSpec, Verdict,
+    Artifact, CallDetail, CallKind, Disposition, Location, PlanEntry, PlanPriority, PlanStatus,
+    ToolCall, ToolControl, ToolEnvelope, ToolError, ToolErrorKind, ToolSchema, ToolSpec, Verdict,
 };
-pub use category::{Category, RetryHint};
-pub use compaction::{CompactionBlock, CompactionSettings, ContextSize, Kept};
+pub use category::{OutcomeCategory, RetryHint};
+pub use compaction::{CompactionBlock, CompactionSettings, ContextSize, RetainedMessage};
 pub use event::{Event, EventKind, StreamDelta};
-pub use hook::{Hook, HookSet, HookVerdict};
+pub use hook::{HookRequest, HookSet, HookVerdict};
 pub use ids::{CallId, FrameId, LoopId, MessageId, PromptId, SessionId, TurnId};
 pub use machine::{
-    Announced, CommitFault, Context, Effect, Finish, Input, Limits, Loop, LoopSpec, Price,
-    QueueMode, Spending,
+    CallAnnouncement, CommitError, ContextBudget, Effect, Input, Limits, Loop, LoopFinish,
+    LoopSpec, Price, QueueMode, Spending,
 };
 pub use message::{
     AudioData, AudioFormat, Content, ImageData, LlmMessage, Message, MessageStop, Role,
 };
-pub use outcome::{Detail, LimitKind, Outcome, StopClass, TurnFinish, TurnStop, render};
+pub use outcome::{
+    LimitKind, Outcome, OutcomeDetail, StopClass, TurnFinish, TurnStop, render_value,
+};
 pub use record::{
-    Attempt, ChildLoopRef, ChildUsage, ConfigSnapshot, ContinuationKind, Frame, LoopRecord,
-    LoopStatus, ParallelGroup, Turn, TurnTrigger,
+    ChildLoopRef, ChildUsage, ConfigSnapshot, ContinuationKind, FailedAttempt, Frame, LoopRecord,
+    LoopStatus, ParallelGroup, TurnRecord, TurnTrigger,
 };
-pub use recorder::{Recorder, interrupted, interrupted_loops};
+pub use recorder::{Recorder, recover_interrupted_loop, recover_interrupted_loops};
 pub use response::{
-    AnswerLimits, AnswerOverrun, AnswerSize, FaultKind, ModelDelta, ModelFault, ModelStop, Named,
-    Response, ResponseError, ResponseKind, Source, ToolResult, extract_from_content, extract_text,
-    tool_message,
+    ModelDelta, ModelError, ModelErrorKind, ModelStop, Response, ResponseError, ResponseKind,
+    ResponseLimitError, ResponseLimits, ResponseOverrides, ResponseSize, ResponseSource,
+    ToolResult, extract_from_content, extract_text, tool_message,
 };
+pub use response_text::ResponseText;
 pub use usage::Usage;
 
-/// A moment on the wall clock, UTC. The engine never reads a clock: every input brings its time.
+/// Wall-clock time in UTC. The engine never reads a clock; the host passes the time with every input.
 pub type Timestamp = chrono::DateTime<chrono::Utc>;

@@ -1,74 +1,74 @@
-//! Messages: what the model reads and writes, and what is kept as history.
+//! Messages of a conversation, as sent to models and stored in history.
 
 use crate::{CallId, MessageId, ToolCall, TurnId, Usage};
 use serde::{Deserialize, Serialize};
 use std::sync::Arc;
 
-/// A message with its identity. History is a list of shared ones, so a turn never copies it.
+/// Message with its id. History shares messages instead of copying them.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct LlmMessage {
-    /// Minted once, kept for ever: replay shows the same id.
+    /// Message id; replays show the same id.
     pub message_id: MessageId,
-    /// The turn it belongs to (TURN-7); absent for notices outside any turn (UP-2).
+    /// Turn of the message (TURN-7); absent for notices outside any turn (UP-2).
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub turn_id: Option<TurnId>,
-    /// What it says.
+    /// Role and content.
     pub message: Message,
 }
 
-/// One message of a conversation.
+/// Message of a conversation.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(tag = "role", rename_all = "snake_case")]
 pub enum Message {
-    /// From the engine: a limit notice, a correction. Reaches the model.
+    /// Message of the engine to the model, for example a limit notice.
     System {
         /// Plain text.
         text: String,
     },
-    /// From the person.
+    /// Message of the user.
     User {
         /// Text, images and audio, in order.
         content: Vec<Content>,
     },
-    /// From the model.
+    /// Response of the model.
     Assistant {
         /// Text, reasoning and tool calls, in order.
         content: Vec<Content>,
-        /// Why the model stopped.
+        /// Reason why the response ended.
         stop: MessageStop,
-        /// The model that answered.
+        /// Model that produced the response.
         model: String,
-        /// The provider that served it.
+        /// Provider that served the model.
         provider: String,
-        /// What it cost, if the provider said so.
+        /// Token usage, if the provider reported it.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         usage: Option<Usage>,
-        /// The failure, when `stop` is `Error`.
+        /// Error message, if `stop` is `Error`.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         error: Option<String>,
     },
-    /// What a tool gave back.
+    /// Result of a tool call.
     ToolResult {
-        /// The call that this answers.
+        /// Call that this is the result of.
         call_id: CallId,
-        /// The tool's name as the model called it.
+        /// Tool name as the model wrote it.
         tool_name: String,
         /// Text, images and audio for the model.
         content: Vec<Content>,
-        /// True when the tool failed, was refused, or was cut short.
+        /// True if the tool failed, was denied, or was cancelled.
         is_error: bool,
     },
 }
 
-/// Who a message is from, as models know it.
+/// Role of a message, as models know it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Role {
     /// The engine.
     System,
-    /// The person.
+    /// The user.
     User,
     /// The model.
     Assistant,
@@ -77,9 +77,10 @@ pub enum Role {
 }
 
 impl Message {
-    /// Text that the agent itself shows to the user: no model wrote it, and none is sent it.
+    /// Creates an assistant message for text that the agent itself displays to the user. It is not written by
+    /// a model and not sent to one.
     #[must_use]
-    pub fn of_agent(text: impl Into<String>) -> Self {
+    pub fn from_agent(text: impl Into<String>) -> Self {
         Self::Assistant {
             content: vec![Content::text(text)],
             stop: MessageStop::Stop,
@@ -90,7 +91,7 @@ impl Message {
         }
     }
 
-    /// Who it is from (JIDO-2).
+    /// Returns the role (JIDO-2).
     #[must_use]
     pub fn role(&self) -> Role {
         match self {
@@ -101,7 +102,7 @@ impl Message {
         }
     }
 
-    /// What it cost, if it is a model's and the provider said so.
+    /// Returns the usage of an assistant message, if the provider reported it.
     #[must_use]
     pub fn usage(&self) -> Option<Usage> {
         match self {
@@ -110,18 +111,18 @@ impl Message {
         }
     }
 
-    /// The text blocks, joined by newlines (C-19).
+    /// Returns the text blocks, joined by newlines (C-19).
     #[must_use]
     pub fn text(&self) -> String {
         match self {
             Self::System { text } => text.clone(),
             Self::User { content }
             | Self::Assistant { content, .. }
-            | Self::ToolResult { content, .. } => joined_text(content),
+            | Self::ToolResult { content, .. } => join_text(content),
         }
     }
 
-    /// The tool calls of an assistant message, in order (TURN-38).
+    /// Returns the tool calls of an assistant message, in order (TURN-38).
     pub fn calls(&self) -> impl Iterator<Item = &ToolCall> {
         let content: &[Content] = match self {
             Self::Assistant { content, .. } => content,
@@ -138,32 +139,32 @@ impl Message {
     }
 }
 
-/// The text blocks, joined by newlines (C-19).
-pub(crate) fn joined_text(content: &[Content]) -> String {
+/// Joins the text blocks with newlines (C-19).
+pub(crate) fn join_text(content: &[Content]) -> String {
     let texts: Vec<&str> = content.iter().filter_map(Content::as_text).collect();
     texts.join("\n")
 }
 
-/// Why one model message stopped.
+/// Reason why a model message ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "snake_case")]
 pub enum MessageStop {
-    /// The model had said all.
+    /// The model finished.
     Stop,
-    /// The output limit.
+    /// The output limit was reached.
     Length,
-    /// It wants tools.
+    /// The model requested tool calls.
     ToolUse,
     /// The provider failed.
     Error,
-    /// Cut short by a cancel.
+    /// The response was cancelled.
     Aborted,
-    /// A content filter or a refusal.
+    /// The model refused, or a content filter intervened.
     GuardRail,
 }
 
-/// One piece of a message.
+/// Content block of a message.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(tag = "type", rename_all = "snake_case")]
@@ -173,36 +174,36 @@ pub enum Content {
         /// The text.
         text: String,
     },
-    /// A picture.
+    /// Image.
     Image(ImageData),
-    /// A recording.
+    /// Audio.
     Audio(AudioData),
-    /// Reasoning, with the provider's proof of it, to be sent back byte for byte.
+    /// Reasoning with the provider's signature, returned to the provider byte for byte.
     Thinking {
         /// Readable reasoning; may be empty.
         text: String,
-        /// The provider's signature over it.
+        /// Signature of the provider over the reasoning.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         signature: Option<String>,
     },
-    /// A request to use a tool.
+    /// Tool call.
     ToolCall(ToolCall),
-    /// A block that only its provider understands, kept raw so that it can be sent back.
+    /// Provider-specific block, stored unparsed so that it can be sent back.
     Opaque {
-        /// The provider that made it.
+        /// Provider that produced the block.
         provider: String,
-        /// The block as it came.
+        /// Raw block.
         value: serde_json::Value,
     },
 }
 
 impl Content {
-    /// A text block.
+    /// Creates a text block.
     pub fn text(text: impl Into<String>) -> Self {
         Self::Text { text: text.into() }
     }
 
-    /// The text of a text block.
+    /// Returns the text of a text block.
     #[must_use]
     pub fn as_text(&self) -> Option<&str> {
         match self {
@@ -216,44 +217,45 @@ impl Content {
     }
 }
 
-/// A picture, held once and shared.
+/// Shared image data.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct ImageData {
-    /// For example `image/png`.
+    /// MIME type, for example `image/png` or `audio/wav`.
     pub mime_type: String,
-    /// The bytes in base64, as every model API takes them.
+    /// Base64-encoded bytes, as model APIs take them.
     pub base64: Arc<str>,
 }
 
 impl ImageData {
-    /// The types of pictures that model APIs take.
-    pub const TYPES: [&str; 4] = ["image/png", "image/jpeg", "image/gif", "image/webp"];
+    /// MIME types of images that model APIs accept.
+    pub const SUPPORTED_MIME_TYPES: [&str; 4] =
+        ["image/png", "image/jpeg", "image/gif", "image/webp"];
 }
 
-/// A recording, held once and shared.
+/// Shared audio data.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct AudioData {
-    /// For example `audio/wav`.
+    /// MIME type, for example `image/png` or `audio/wav`.
     pub mime_type: String,
-    /// The bytes in base64, as every model API takes them.
+    /// Base64-encoded bytes, as model APIs take them.
     pub base64: Arc<str>,
 }
 
-/// What a recording is written in; model APIs take these two.
+/// Audio format; model APIs accept these two.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum AudioFormat {
-    /// Waves as they are.
+    /// WAV.
     Wav,
-    /// MPEG layer III.
+    /// MP3.
     Mp3,
 }
 
 impl AudioFormat {
-    /// The format of that type; `None` for one that no model API takes.
+    /// Returns the format for a MIME type; `None` if model APIs do not accept it.
     #[must_use]
-    pub fn of(mime_type: &str) -> Option<Self> {
+    pub fn from_mime_type(mime_type: &str) -> Option<Self> {
         match mime_type {
             "audio/wav" | "audio/x-wav" | "audio/wave" | "audio/vnd.wave" => Some(Self::Wav),
             "audio/mpeg" | "audio/mp3" => Some(Self::Mp3),

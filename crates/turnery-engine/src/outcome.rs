@@ -1,30 +1,30 @@
-//! Outcome: why a loop ended. The wire's stop reasons are somebody else's words.
+//! Outcomes: why a loop ended. ACP stop reasons are derived from them elsewhere.
 
-use crate::{AnswerText, FaultKind, LoopId};
+use crate::{LoopId, ModelErrorKind, ResponseText};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use std::borrow::Cow;
 
-/// Why a loop ended (LASH-3).
+/// Reason why a loop ended (LASH-3).
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "snake_case")]
 pub enum Outcome {
-    /// It came to its own end.
+    /// The loop finished normally.
     Finished(TurnFinish),
-    /// It goes on in a fresh frame of the same session (LASH-12).
+    /// The session continues in a new frame (LASH-12).
     FrameSwitch {
-        /// The new frame: `{loop_id}.f`, of the loop that opens it.
+        /// Id of the new frame: `{loop_id}.f`, derived from the loop that opens it.
         frame_id: String,
-        /// What it is to do.
+        /// Task of the new frame.
         task: String,
     },
-    /// It ended before a terminal value.
+    /// The loop stopped before producing a terminal value.
     Stopped(TurnStop),
 }
 
 impl Outcome {
-    /// The terminal value, for ends that have one.
+    /// Returns the terminal value, for outcomes that have one.
     #[must_use]
     pub fn value(&self) -> Option<&Value> {
         match self {
@@ -52,9 +52,10 @@ impl Outcome {
     }
 }
 
-/// A terminal value as text: null is none, a string is itself, all else is indented JSON (LASH-68).
+/// Renders a terminal value as text: null is empty, a string is unquoted, everything else is indented JSON
+/// (LASH-68).
 #[must_use]
-pub fn render(value: &Value) -> String {
+pub fn render_value(value: &Value) -> String {
     match value {
         Value::Null => String::new(),
         Value::String(text) => text.clone(),
@@ -64,85 +65,85 @@ pub fn render(value: &Value) -> String {
     }
 }
 
-/// How a loop came to its own end.
+/// How a loop finished normally.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "snake_case")]
 pub enum TurnFinish {
-    /// The model's prose (LASH-4).
+    /// Text of the model (LASH-4).
     AssistantMessage {
-        /// The settled text.
+        /// Final text.
         #[cfg_attr(feature = "schema", schemars(with = "String"))]
-        text: AnswerText,
+        text: ResponseText,
     },
-    /// A value that the model submitted (LASH-6).
+    /// Value submitted by the model (LASH-6).
     FinalValue {
         /// The value.
         value: Value,
     },
-    /// A value that a tool declared final (LASH-7).
+    /// Value that a tool declared final (LASH-7).
     ToolValue {
-        /// The tool.
+        /// Tool name.
         tool_name: String,
         /// The value.
         value: Value,
     },
 }
 
-/// Why a loop was stopped: exactly ten ways (LASH-14).
+/// Reason why a loop stopped early; exactly ten (LASH-14).
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "snake_case")]
 pub enum TurnStop {
-    /// The token given to it fired (LASH-15).
+    /// The loop was cancelled (LASH-15).
     Cancelled,
-    /// The input was refused (LASH-16).
+    /// The input was rejected (LASH-16).
     InvalidInput,
-    /// The model hit its output limit in mid-message (LASH-17).
+    /// The model reached its output limit in mid-message (LASH-17).
     Incomplete,
-    /// The provider failed, refused, or the context overflowed (LASH-18 to 20).
+    /// The provider failed or refused, or the context overflowed (LASH-18 to LASH-20).
     ProviderError,
     /// A limit of the loop was reached (LASH-21).
     MaxTurns,
-    /// A tool's failure ended it (LASH-22).
+    /// A tool error ended the loop (LASH-22).
     ToolFailure,
-    /// A hook said no (LASH-23).
+    /// A hook vetoed the loop (LASH-23).
     PluginAbort,
-    /// The engine or its host broke (LASH-24).
+    /// The engine or its host failed (LASH-24).
     RuntimeError,
     /// The program submitted an error (LASH-26).
     SubmittedError {
-        /// Its payload.
+        /// Error value.
         value: Value,
     },
     /// A tool declared a final error (LASH-27).
     ToolError {
-        /// The tool.
+        /// Tool name.
         tool_name: String,
-        /// Its payload.
+        /// Error value.
         value: Value,
     },
 }
 
-/// What a stop means for whoever may try again (LASH-28).
+/// Class of a stop, for deciding on a retry (LASH-28).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "snake_case")]
 pub enum StopClass {
-    /// Host-driven: the next request is fine.
+    /// Caused by the host; send the next request.
     Host,
-    /// Provider: another model or a shorter context may help.
+    /// Caused by the provider; another model or a shorter context may help.
     Provider,
-    /// Runtime: change the configuration.
+    /// Caused by the runtime; change the configuration.
     Runtime,
-    /// Fatal: the identical input is unlikely to help (LASH-32).
+    /// Fatal; the same input is unlikely to succeed (LASH-32).
     Fatal,
-    /// A payload for the host.
+    /// Carries a value for the host.
     Rlm,
 }
 
 impl TurnStop {
-    /// The class of the stop.
+    /// Returns the class of the stop.
     #[must_use]
     pub fn class(&self) -> StopClass {
         match self {
@@ -154,11 +155,11 @@ impl TurnStop {
         }
     }
 
-    /// Why, for a person: what is known beside it, else what the stop itself says. A lower-case
-    /// fragment unless somebody else worded it.
+    /// Describes the stop for the user: the detail's message if there is one, else a generic text. Returns a
+    /// lower-case fragment, except for texts from providers, hooks and tools.
     #[must_use]
-    pub fn sentence<'a>(&self, detail: Option<&'a Detail>) -> Cow<'a, str> {
-        let ended = match detail.and_then(Detail::sentence) {
+    pub fn describe<'a>(&self, detail: Option<&'a OutcomeDetail>) -> Cow<'a, str> {
+        let ended = match detail.and_then(OutcomeDetail::message) {
             Some(known) => return known.into(),
             None => match self {
                 Self::Cancelled => return "cancelled".into(),
@@ -166,7 +167,7 @@ impl TurnStop {
                     return "the answer was cut off at the model's output limit".into();
                 }
                 Self::SubmittedError { value } | Self::ToolError { value, .. } => {
-                    return render(value).into();
+                    return render_value(value).into();
                 }
                 Self::InvalidInput => "invalid input",
                 Self::ProviderError => "provider error",
@@ -180,48 +181,48 @@ impl TurnStop {
     }
 }
 
-/// What is known beside the outcome, so that the ten stops stay ten (section 7).
+/// Additional details of an outcome, separate so that there are exactly ten stops (section 7).
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "snake_case")]
-pub enum Detail {
-    /// Which limit, and its text, for example `Max turns reached (50/50)`.
+pub enum OutcomeDetail {
+    /// A limit was reached, with its text, for example `Max turns reached (50/50)`.
     Limit {
-        /// The limit.
+        /// Limit.
         kind: LimitKind,
-        /// The sentence.
+        /// Message for the user.
         text: String,
     },
-    /// The provider's failure.
+    /// The provider failed.
     Provider {
-        /// The sort.
-        kind: FaultKind,
-        /// For a person.
+        /// Kind of error.
+        kind: ModelErrorKind,
+        /// Message for the user.
         message: String,
     },
-    /// The model refused or a content filter did.
+    /// The model refused, or a content filter intervened.
     Refusal,
-    /// An input filter's reason.
+    /// An input filter rejected the input.
     Rejection {
-        /// Its sentence.
+        /// Reason given by the filter.
         reason: String,
     },
-    /// What broke inside.
+    /// Internal failure.
     Runtime {
-        /// For a person.
+        /// Message for the user.
         message: String,
     },
-    /// The loop that goes on where this one stopped.
+    /// Another loop continues where this one stopped.
     Continued {
-        /// Its id.
+        /// Id of that loop.
         loop_id: LoopId,
     },
 }
 
-impl Detail {
-    /// What it says of the end, for a person; none if nothing.
+impl OutcomeDetail {
+    /// Returns the message for the user, if there is one.
     #[must_use]
-    pub fn sentence(&self) -> Option<&str> {
+    pub fn message(&self) -> Option<&str> {
         match self {
             Self::Limit { text, .. } => Some(text),
             Self::Provider { message, .. } | Self::Runtime { message } => Some(message),
@@ -232,19 +233,19 @@ impl Detail {
     }
 }
 
-/// The limits of a loop (UP-1).
+/// Kind of limit (UP-1).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "snake_case")]
 pub enum LimitKind {
     /// Number of turns.
     Turns,
-    /// Tokens, in and out.
+    /// Input and output tokens.
     Tokens,
     /// Wall-clock time.
     Duration,
     /// Money.
     Cost,
-    /// Size of one answer, or number of its calls.
+    /// Size of one response, or number of its calls.
     Answer,
 }

@@ -1,128 +1,129 @@
-//! Record: what is kept of a loop. Built by the recorder from events, and by nothing else.
+//! Stored records of loops, turns and parallel groups. Only the recorder builds them, from events.
 
 use crate::{
-    CallId, CompactionBlock, Detail, Event, FrameId, LlmMessage, LoopId, Message, MessageId,
-    ModelFault, Outcome, PromptId, SessionId, Timestamp, TurnId, Usage, title,
+    CallId, CompactionBlock, Event, FrameId, LlmMessage, LoopId, Message, MessageId, ModelError,
+    Outcome, OutcomeDetail, PromptId, SessionId, Timestamp, TurnId, Usage, session_title,
 };
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use std::sync::Arc;
 
-/// One engine execution: the commit unit (LOOP-1).
+/// Record of one engine execution, the unit of a commit (LOOP-1).
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct LoopRecord {
     /// `{session_id}.{config_segment}.{N}`.
     pub loop_id: LoopId,
-    /// The session that it belongs to.
+    /// Session of the loop.
     pub session_id: SessionId,
-    /// The agent that ran it (LOOP-14).
+    /// Agent that ran the loop (LOOP-14).
     pub agent_id: String,
-    /// The host request that it served.
+    /// Host request that the loop served.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub prompt_id: Option<PromptId>,
-    /// How its record ended.
+    /// Status of the loop.
     pub status: LoopStatus,
-    /// Why it ended; absent while it runs, and after a crash.
+    /// Outcome; absent while the loop runs and after a crash.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub outcome: Option<Outcome>,
-    /// What is known beside the outcome.
+    /// Additional details of the outcome.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub detail: Option<Detail>,
-    /// The loop of another session that this is a copy of; what it spent was spent there.
+    pub detail: Option<OutcomeDetail>,
+    /// Loop of another session that this record is a copy of. Its usage counts in that session only.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub copied_from: Option<LoopId>,
-    /// How it follows from its parent (LOOP-16).
+    /// How the loop continues from its parent (LOOP-16).
     pub continuation_kind: ContinuationKind,
-    /// The loop before it (LOOP-22).
+    /// Preceding loop (LOOP-22).
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub parent_loop_id: Option<LoopId>,
-    /// When it began.
+    /// Start time.
     pub started_at: Timestamp,
-    /// When it ended (LOOP-26).
+    /// End time (LOOP-26).
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub ended_at: Option<Timestamp>,
-    /// Why its input was refused (LOOP-27).
+    /// Reason if the input was rejected (LOOP-27).
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub rejection: Option<String>,
-    /// The model's identity (LOOP-29: never a secret).
+    /// Model configuration (LOOP-29: never a secret).
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub config: Option<ConfigSnapshot>,
-    /// Tells a rerun or a branch from others of the same parent (UP-16).
+    /// Distinguishes a rerun or branch from its siblings (UP-16).
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub tag: Option<String>,
-    /// What its caller wants to find again (LOOP-28).
+    /// Caller-defined data (LOOP-28).
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub metadata: Option<Value>,
-    /// The frame that it ran in; none is the session's first.
+    /// Frame of the loop; `None` is the first frame of the session.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub frame_id: Option<FrameId>,
-    /// That frame, if this loop is its first.
+    /// The frame itself, if this loop is the first in it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub frame: Option<Frame>,
-    /// Of all its turns (LOOP-45).
+    /// Usage of all turns (LOOP-45).
     pub usage: Usage,
-    /// Of child sessions: the latest of each session, source and model (C-17). Not part of `usage`.
+    /// Usage of child sessions: the latest total per session, source and model (C-17). Not part of `usage`.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub children_usage: Vec<ChildUsage>,
-    /// Loops that its tool calls ran in child sessions (LOOP-65).
+    /// Loops that the tool calls ran in child sessions (LOOP-65).
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub child_loop_refs: Vec<ChildLoopRef>,
-    /// The evaluation that it took part in (LOOP-71).
+    /// Parallel evaluation that the loop took part in (LOOP-71).
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub parallel_group: Option<ParallelGroup>,
-    /// What stands for the messages up to here in the context of later calls (LOOP-46).
+    /// Replacement for all messages up to this loop in the context of later model calls (LOOP-46).
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub compaction_block: Option<CompactionBlock>,
-    /// Of the calls that made summaries, where the provider said so. Not part of `usage` (I10).
+    /// Usage of summary calls, if the provider reported it. Not part of `usage` (I10).
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub compaction_usage: Option<Usage>,
-    /// Calls of the model that failed and were tried again.
+    /// Model calls that failed and were retried.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    pub attempts: Vec<Attempt>,
-    /// What a person should know of it, beside its outcome.
+    pub attempts: Vec<FailedAttempt>,
+    /// Notices for the user, apart from the outcome.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub issues: Vec<String>,
-    /// Its turns; empty in records from before turns existed (LOOP-61).
+    /// Turns; empty in records from before turns existed (LOOP-61).
     #[serde(default)]
-    pub turns: Vec<Turn>,
-    /// Every new message of the loop, in order: the authority for context and replay (LOOP-83).
+    pub turns: Vec<TurnRecord>,
+    /// All new messages of the loop, in order: the source for context and replay (LOOP-83).
     pub messages: Vec<Arc<LlmMessage>>,
-    /// Its events, as a rule without the streaming ones; gaps in `seq` mark those (LOOP-80, LOOP-81).
+    /// Events, by default without streaming ones, which leave gaps in `seq` (LOOP-80, LOOP-81).
     #[serde(default)]
     pub events: Vec<Event>,
-    /// False for loops that the next prompt does not see: refused, aborted before anything was said, or
-    /// tried and not chosen.
+    /// False for loops that the next prompt does not see: rejected, aborted before the first message, or run
+    /// as a candidate and not selected.
     pub on_chain: bool,
 }
 
 impl LoopRecord {
-    /// Whether a conversation that leads through it holds its messages: so it is on the chain, and so
-    /// it is with an answer that was not chosen, once somebody goes on from it after all (UP-17).
+    /// Returns true if a conversation through this loop includes its messages: the loop is on the chain, or
+    /// is a candidate that was not selected but that a later loop continues from (UP-17).
     #[must_use]
-    pub fn stands(&self) -> bool {
+    pub fn is_in_conversation(&self) -> bool {
         let group = self.parallel_group.as_ref();
         let is_loser = group.is_some_and(|group| !group.is_selected);
-        let stays = |outcome| crate::recorder::stays(outcome, self.detail.as_ref());
+        let stays = |outcome| crate::recorder::stays_in_conversation(outcome, self.detail.as_ref());
         self.on_chain
             || (is_loser
                 && self.status == LoopStatus::Completed
                 && self.outcome.as_ref().is_some_and(stays))
     }
 
-    /// A title for its session: the user's first line in its first prompt, shortened. `None` if there is none.
+    /// Returns a session title: the user's first line in the first prompt, shortened. `None` if there is
+    /// none.
     #[must_use]
     pub fn title(&self) -> Option<String> {
         let mut messages = self.messages.iter();
         messages.find_map(|message| match &message.message {
-            Message::User { content } => Some(title::of(content)),
+            Message::User { content } => Some(session_title::title_from_content(content)),
             Message::System { .. } | Message::Assistant { .. } | Message::ToolResult { .. } => None,
         })?
     }
 
-    /// The record of a loop that has just begun: running, empty, and off the chain.
+    /// Creates the record of a loop that has just started: running, empty, and off the chain.
     #[must_use]
-    pub fn begun(
+    pub fn new_running(
         session_id: SessionId,
         loop_id: LoopId,
         agent_id: String,
@@ -163,81 +164,81 @@ impl LoopRecord {
     }
 }
 
-/// One accepted model call and the tools it asked for (TURN-63).
+/// Record of a turn: one accepted model call and its tool calls (TURN-63).
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
-pub struct Turn {
-    /// Its id.
+pub struct TurnRecord {
+    /// Turn id.
     pub turn_id: TurnId,
-    /// What caused it (TURN-10).
+    /// Cause of the turn (TURN-10).
     pub triggered_by: TurnTrigger,
-    /// Of its accepted response; `None` when the provider did not say.
+    /// Usage of the accepted response; `None` if the provider did not report it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub usage: Option<Usage>,
-    /// Messages injected before the model was called. Ids into the loop's `messages` (C-13).
+    /// Ids, in the loop's `messages`, of those added before the model call (C-13).
     pub input_messages: Vec<MessageId>,
-    /// The model's answer.
+    /// Id of the assistant message.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub output_message: Option<MessageId>,
-    /// Tool results, in call order.
+    /// Ids of the tool results, in call order.
     pub tool_results: Vec<MessageId>,
-    /// When it began (TURN-13).
+    /// Start time (TURN-13).
     pub started_at: Timestamp,
-    /// When it ended, after its last tool (TURN-14).
+    /// End time, after the last tool (TURN-14).
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub ended_at: Option<Timestamp>,
 }
 
-/// What caused a turn (TURN-15).
+/// Cause of a turn (TURN-15).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "snake_case")]
 pub enum TurnTrigger {
-    /// A person's message.
+    /// Message of the user.
     User,
-    /// A parent agent.
+    /// Request of a parent agent.
     SubAgent,
-    /// A tool round trip, a steering message, or a continued loop.
+    /// Tool results, a steering message, or a continued loop.
     Continuation,
-    /// The first turn of a branch.
+    /// First turn of a branch.
     Branch,
 }
 
-/// How a record ended (LOOP-15).
+/// Status of a loop (LOOP-15).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "snake_case")]
 pub enum LoopStatus {
-    /// Announced by a parallel group, not begun.
+    /// Announced as part of a parallel group, not started.
     Pending,
     /// Running.
     Running,
-    /// Ended, whatever the outcome.
+    /// Ended with any outcome.
     Completed,
-    /// Its input was refused.
+    /// Ended because the input was rejected.
     Rejected,
-    /// Never ended: the process went away.
+    /// Never ended, because the process terminated.
     Aborted,
 }
 
-/// How a loop follows from the one before it (LOOP-16).
+/// How a loop continues from its parent (LOOP-16).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "snake_case")]
 pub enum ContinuationKind {
-    /// A new prompt.
+    /// New prompt.
     Initial,
-    /// Goes on without a new prompt.
+    /// Continuation without a new prompt.
     Default,
-    /// A retry.
+    /// Retry of the parent's prompt.
     Rerun,
-    /// A branch.
+    /// New branch.
     Branch,
-    /// A standalone compaction.
+    /// Standalone compaction.
     Compaction,
 }
 
-/// The model's identity at the time of the loop (LOOP-29 to 43). Holds no key and no closure.
+/// Model configuration of a loop (LOOP-29 to LOOP-43), without keys.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct ConfigSnapshot {
@@ -245,7 +246,7 @@ pub struct ConfigSnapshot {
     pub model: String,
     /// Provider name.
     pub provider: String,
-    /// Stable identity of the configuration; the middle part of the loop id.
+    /// Stable id of the configuration; the middle part of the loop id.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub config_id: Option<String>,
     /// Display name.
@@ -257,16 +258,16 @@ pub struct ConfigSnapshot {
     /// Base URL without credentials.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub base_url: Option<String>,
-    /// Whether the model reasons.
+    /// True if the model supports reasoning.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub reasoning: Option<bool>,
-    /// Unit: tokens.
+    /// Size of the context window. Unit: tokens.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub context_window: Option<u32>,
-    /// Output tokens per response.
+    /// Output limit per response. Unit: tokens.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub max_tokens: Option<u32>,
-    /// How much it is to think.
+    /// Thinking level.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub thinking_level: Option<String>,
     /// Sampling temperature.
@@ -274,81 +275,83 @@ pub struct ConfigSnapshot {
     pub temperature: Option<f32>,
 }
 
-/// A lineage of context inside a session: what came before it is not in the next request (LASH-12).
+/// Separate context inside a session: requests omit everything before its first loop (LASH-12).
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Frame {
-    /// Its id.
+    /// Frame id.
     pub frame_id: FrameId,
-    /// The frame before it; none is the session's first.
+    /// Preceding frame; `None` is the first frame of the session.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub parent_frame_id: Option<FrameId>,
-    /// The loop whose outcome opened it.
+    /// Loop whose outcome opened the frame.
     pub opened_by: LoopId,
-    /// What it is to do.
+    /// Task of the frame.
     pub task: String,
 }
 
-/// Tokens that a child session spent with one model (LASH-101, UP-19).
+/// Usage of a child session with one model (LASH-101, UP-19).
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct ChildUsage {
-    /// The child session.
+    /// Child session.
     pub session_id: SessionId,
-    /// For what: see [`usage::source`](crate::usage::source).
+    /// Purpose: see [`usage::source`](crate::usage::source).
     pub source: String,
     /// `provider/model`.
     pub model: String,
-    /// The child's turn that this is of, from 0 over all its loops.
+    /// Turn that `usage` belongs to, counted from 0 over all loops of the child session.
     pub iteration: u32,
-    /// Of that turn; `None` when the provider did not say.
+    /// Usage of that turn; `None` if the provider did not report it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub usage: Option<Usage>,
-    /// Of the child session with this source and model so far.
+    /// Usage of the child session so far, with this source and model.
     pub cumulative: Usage,
 }
 
-/// A link to a loop in another session that a tool call ran (LOOP-66 to 69).
+/// Link to a loop that a tool call ran in another session (LOOP-66 to LOOP-69).
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct ChildLoopRef {
-    /// The call.
+    /// Call id.
     pub tool_call_id: CallId,
-    /// Its tool.
+    /// Tool name.
     pub tool_name: String,
-    /// The loop.
+    /// Loop that the call ran.
     pub child_loop_id: LoopId,
-    /// The session, which is the loop id's first part.
+    /// Session of that loop, the first part of the loop id.
     pub child_session_id: SessionId,
 }
 
-/// One prompt under several configurations (LOOP-70 to 77). The same on all its loops but for `is_selected`.
+/// Parallel group: one prompt under several configurations (LOOP-70 to LOOP-77). Equal in all its records
+/// except for `is_selected`.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct ParallelGroup {
-    /// All loops, in the order of the configurations.
+    /// Ids of all loops, in the order of the configurations.
     pub all_loop_ids: Vec<LoopId>,
-    /// The winner.
+    /// Selected loop.
     pub selected_loop_id: LoopId,
-    /// The winner's place among the configurations, from 0.
+    /// Index of the selected configuration.
     pub selected_config_index: u32,
-    /// Of the judge model; zero without one.
+    /// Usage of the judge; zero without one.
     pub evaluation_usage: Usage,
     /// `provider/model` of the judge; absent without one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub judge: Option<String>,
-    /// True on the winner's record only.
+    /// True in the record of the selected loop only.
     pub is_selected: bool,
 }
 
-/// A call of the model that failed and was tried again, inside one turn (R9).
+/// Model call that failed and was retried in the same turn (R9).
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
-pub struct Attempt {
-    /// The turn.
+pub struct FailedAttempt {
+    /// Index of the turn.
     pub turn_index: u32,
-    /// Its number, from 1.
+    /// Number of the attempt, from 1.
     pub attempt: u32,
-    /// How it failed.
-    pub fault: ModelFault,
+    /// Error of the attempt.
+    #[serde(rename = "fault")]
+    pub error: ModelError,
 }

@@ -1,73 +1,78 @@
-//! Recorder: a pure fold over the event stream. Replaying a stored stream gives an equal record (TURN-5).
+//! Folds the event stream of a loop into its record. Replaying a stored stream produces an equal record
+//! (TURN-5).
 
 use crate::{
-    Attempt, ChildLoopRef, ChildUsage, ConfigSnapshot, Detail, Event, EventKind, LlmMessage,
-    LoopId, LoopRecord, LoopStatus, Message, Outcome, ParallelGroup, Turn, TurnId, TurnStop, Usage,
+    ChildLoopRef, ChildUsage, ConfigSnapshot, Event, EventKind, FailedAttempt, LlmMessage, LoopId,
+    LoopRecord, LoopStatus, Message, Outcome, OutcomeDetail, ParallelGroup, TurnId, TurnRecord,
+    TurnStop, Usage,
 };
 use std::sync::Arc;
 
-mod interrupted;
+mod recovery;
 
 #[cfg(test)]
-pub(crate) use interrupted::call_visits;
-pub use interrupted::{interrupted, interrupted_loops};
+pub(crate) use recovery::call_visits;
+pub use recovery::{recover_interrupted_loop, recover_interrupted_loops};
 
-/// Folds the events of one loop into its record.
+/// Builds the record of one loop from its events.
 #[derive(Clone, Debug, Default)]
 pub struct Recorder {
     record: Option<LoopRecord>,
-    /// Keep streaming events too (LOOP-81).
-    keeps_streaming: bool,
+    /// Also keep streaming events (LOOP-81).
+    keep_streaming: bool,
 }
 
 impl Recorder {
-    /// A recorder that has seen nothing.
+    /// Creates an empty recorder.
     #[must_use]
     pub fn new() -> Self {
         Self::default()
     }
 
-    /// One that keeps streaming events too (LOOP-81).
+    /// Creates a recorder that also keeps streaming events (LOOP-81).
     #[must_use]
-    pub fn keeping_streaming() -> Self {
+    pub fn with_streaming_events() -> Self {
         Self {
-            keeps_streaming: true,
+            keep_streaming: true,
             ..Self::default()
         }
     }
 
-    /// Take in one event. Unless they are kept, streaming fragments leave no trace but the gap in `seq`.
-    /// The first one must be `LoopStart`, or the `ParallelStart` of a group. Whatever follows `LoopEnd`
-    /// is left out (R5), but for the end of the group.
+    /// Adds one event. Streaming events only leave a gap in `seq` unless they are kept.
+    /// The first event must be `LoopStart`, or `ParallelStart` in a group. Events after `LoopEnd` are ignored
+    /// (R5), except for `ParallelEnd`.
     pub fn fold(&mut self, event: &Event) {
         let Some(record) = &mut self.record else {
-            self.record = open(event);
+            self.record = open_record(event);
             return;
         };
-        let is_left_out = event.kind.is_streaming() && !self.keeps_streaming;
-        if !is_left_out && event.loop_id == record.loop_id && fits(record.status, &event.kind) {
-            push(record, event);
+        let is_left_out = event.kind.is_streaming() && !self.keep_streaming;
+        if !is_left_out
+            && event.loop_id == record.loop_id
+            && accepts_event(record.status, &event.kind)
+        {
+            append_event(record, event);
         }
     }
 
-    /// The record so far; `None` before its first event. `Pending` from the announcement of its group to
-    /// its `LoopStart` (LOOP-50).
+    /// Returns the record so far; `None` before the first event. The status is `Pending` between
+    /// `ParallelStart` and `LoopStart` (LOOP-50).
     #[must_use]
     pub fn record(&self) -> Option<&LoopRecord> {
         self.record.as_ref()
     }
 
-    /// The record, for the commit.
+    /// Returns the record for the commit.
     #[must_use]
     pub fn into_record(self) -> Option<LoopRecord> {
         self.record
     }
 
-    /// The record of a loop whose process went away: `Aborted` unless its `LoopEnd` was seen
-    /// (LOOP-54). It has no outcome, and calls that never ended have no results; [`interrupted()`]
-    /// closes those first.
+    /// Returns the record of a loop whose process terminated: `Aborted` unless `LoopEnd` was seen (LOOP-54).
+    /// The record has no outcome, and unfinished calls have no results; [`recover_interrupted_loops`] closes
+    /// those first.
     #[must_use]
-    pub(crate) fn aborted(self) -> Option<LoopRecord> {
+    pub(crate) fn into_aborted(self) -> Option<LoopRecord> {
         self.record.map(|mut record| {
             if matches!(record.status, LoopStatus::Pending | LoopStatus::Running) {
                 record.status = LoopStatus::Aborted;
@@ -77,13 +82,13 @@ impl Recorder {
     }
 }
 
-/// Take in an event that fits.
-pub(crate) fn push(record: &mut LoopRecord, event: &Event) {
-    apply(record, event);
+/// Appends an event and applies it to the record.
+pub(crate) fn append_event(record: &mut LoopRecord, event: &Event) {
+    apply_event(record, event);
     record.events.push(event.clone());
 }
 
-fn fits(status: LoopStatus, kind: &EventKind) -> bool {
+fn accepts_event(status: LoopStatus, kind: &EventKind) -> bool {
     match status {
         LoopStatus::Pending => matches!(kind, EventKind::LoopStart { .. }),
         LoopStatus::Running => !matches!(
@@ -97,8 +102,8 @@ fn fits(status: LoopStatus, kind: &EventKind) -> bool {
     }
 }
 
-/// The record of a loop that was announced or has just begun. Off the chain until its end says otherwise.
-fn open(event: &Event) -> Option<LoopRecord> {
+/// Creates the record of a loop that was announced or has just started. Off the chain until its end.
+fn open_record(event: &Event) -> Option<LoopRecord> {
     let (EventKind::ParallelStart { agent_id, .. } | EventKind::LoopStart { agent_id, .. }) =
         &event.kind
     else {
@@ -106,18 +111,18 @@ fn open(event: &Event) -> Option<LoopRecord> {
     };
     let mut record = LoopRecord {
         status: LoopStatus::Pending,
-        ..LoopRecord::begun(
+        ..LoopRecord::new_running(
             event.session_id.clone(),
             event.loop_id.clone(),
             agent_id.clone(),
             event.at,
         )
     };
-    push(&mut record, event);
+    append_event(&mut record, event);
     Some(record)
 }
 
-fn begin(record: &mut LoopRecord, event: &Event) {
+fn apply_loop_start(record: &mut LoopRecord, event: &Event) {
     let EventKind::LoopStart {
         agent_id,
         prompt_id,
@@ -148,8 +153,13 @@ fn begin(record: &mut LoopRecord, event: &Event) {
     record.frame = frame.as_deref().cloned();
 }
 
-/// The loop's group has its winner (LOOP-73, LOOP-74, LOOP-77). Nobody but that one is on the chain.
-fn conclude(record: &mut LoopRecord, winner: &LoopId, usage: Usage, judge: Option<&String>) {
+/// Applies the selection of a winner (LOOP-73, LOOP-74, LOOP-77): only the winner is on the chain.
+fn apply_parallel_end(
+    record: &mut LoopRecord,
+    winner: &LoopId,
+    usage: Usage,
+    judge: Option<&String>,
+) {
     let first = record.events.first().map(|event| &event.kind);
     let Some(EventKind::ParallelStart { loop_ids: ids, .. }) = first else {
         return;
@@ -169,9 +179,9 @@ fn conclude(record: &mut LoopRecord, winner: &LoopId, usage: Usage, judge: Optio
     record.on_chain &= is_selected;
 }
 
-fn apply(record: &mut LoopRecord, event: &Event) {
+fn apply_event(record: &mut LoopRecord, event: &Event) {
     match &event.kind {
-        EventKind::TurnStart { trigger } => record.turns.push(Turn {
+        EventKind::TurnStart { trigger } => record.turns.push(TurnRecord {
             turn_id: TurnId {
                 loop_id: record.loop_id.clone(),
                 turn_index: event.turn_index.unwrap_or_default(),
@@ -184,7 +194,7 @@ fn apply(record: &mut LoopRecord, event: &Event) {
             started_at: event.at,
             ended_at: None,
         }),
-        EventKind::MessageEnd { message } => keep(record, message),
+        EventKind::MessageEnd { message } => add_message(record, message),
         EventKind::UsageReported { usage, cumulative } => {
             record.usage = *cumulative;
             if let Some(turn) = record.turns.last_mut() {
@@ -208,7 +218,8 @@ fn apply(record: &mut LoopRecord, event: &Event) {
             };
             record.outcome = Some(outcome.clone());
             record.detail.clone_from(detail);
-            record.on_chain = rejection.is_none() && stays(outcome, detail.as_ref());
+            record.on_chain =
+                rejection.is_none() && stays_in_conversation(outcome, detail.as_ref());
             record.usage = *usage;
             record.rejection.clone_from(rejection);
             record.ended_at = Some(event.at);
@@ -221,13 +232,19 @@ fn apply(record: &mut LoopRecord, event: &Event) {
                 *record.compaction_usage.get_or_insert_default() += *usage;
             }
         }
-        EventKind::ModelRetried { attempt, fault, .. } => record.attempts.push(Attempt {
+        EventKind::ModelRetried {
+            attempt,
+            error: fault,
+            ..
+        } => record.attempts.push(FailedAttempt {
             turn_index: event.turn_index.unwrap_or_default(),
             attempt: *attempt,
-            fault: fault.clone(),
+            error: fault.clone(),
         }),
         EventKind::Issue { text } => record.issues.push(text.clone()),
-        EventKind::ChildUsageReported { child, .. } => spend(&mut record.children_usage, child),
+        EventKind::ChildUsageReported { child, .. } => {
+            update_child_usage(&mut record.children_usage, child)
+        }
         EventKind::ToolExecutionEnd {
             call_id,
             tool_name,
@@ -236,15 +253,15 @@ fn apply(record: &mut LoopRecord, event: &Event) {
         } => record.child_loop_refs.push(ChildLoopRef {
             tool_call_id: call_id.clone(),
             tool_name: tool_name.clone(),
-            child_session_id: child_loop_id.session(),
+            child_session_id: child_loop_id.session_id(),
             child_loop_id: child_loop_id.clone(),
         }),
-        EventKind::LoopStart { .. } => begin(record, event),
+        EventKind::LoopStart { .. } => apply_loop_start(record, event),
         EventKind::ParallelEnd {
             winner,
             evaluation_usage,
             judge,
-        } => conclude(record, winner, *evaluation_usage, judge.as_ref()),
+        } => apply_parallel_end(record, winner, *evaluation_usage, judge.as_ref()),
         EventKind::ParallelStart { .. }
         | EventKind::CompactionStarted { .. }
         | EventKind::ModelSilent { .. }
@@ -265,8 +282,8 @@ fn apply(record: &mut LoopRecord, event: &Event) {
     }
 }
 
-/// The latest of each session, source and model (UP-19).
-fn spend(totals: &mut Vec<ChildUsage>, child: &ChildUsage) {
+/// Keeps the latest total per session, source and model (UP-19).
+fn update_child_usage(totals: &mut Vec<ChildUsage>, child: &ChildUsage) {
     let key = |it: &ChildUsage| (it.session_id.clone(), it.source.clone(), it.model.clone());
     match totals.iter_mut().find(|it| key(it) == key(child)) {
         Some(total) => total.clone_from(child),
@@ -274,11 +291,11 @@ fn spend(totals: &mut Vec<ChildUsage>, child: &ChildUsage) {
     }
 }
 
-/// Keep a message once; its turn only refers to it (C-13, D-4).
-fn keep(record: &mut LoopRecord, message: &Arc<LlmMessage>) {
+/// Stores a message once; its turn refers to it by id (C-13, D-4).
+fn add_message(record: &mut LoopRecord, message: &Arc<LlmMessage>) {
     record.messages.push(Arc::clone(message));
     if record.config.is_none() {
-        record.config = config_of(&message.message);
+        record.config = config_from_message(&message.message);
     }
     if message.turn_id.is_none() {
         return;
@@ -294,8 +311,8 @@ fn keep(record: &mut LoopRecord, message: &Arc<LlmMessage>) {
     }
 }
 
-/// What the first answer tells of the model, when nobody said (LOOP-31).
-fn config_of(message: &Message) -> Option<ConfigSnapshot> {
+/// Derives the model configuration from the first response if the host did not set one (LOOP-31).
+fn config_from_message(message: &Message) -> Option<ConfigSnapshot> {
     match message {
         Message::Assistant {
             model, provider, ..
@@ -316,13 +333,13 @@ fn config_of(message: &Message) -> Option<ConfigSnapshot> {
     }
 }
 
-/// Whether the next prompt sees a loop that ended so (section 7, UP-35).
-pub(crate) fn stays(outcome: &Outcome, detail: Option<&Detail>) -> bool {
+/// Returns true if the next prompt sees a loop with this outcome (section 7, UP-35).
+pub(crate) fn stays_in_conversation(outcome: &Outcome, detail: Option<&OutcomeDetail>) -> bool {
     match outcome {
         Outcome::Finished(_) | Outcome::FrameSwitch { .. } => true,
         Outcome::Stopped(stop) => match stop {
             TurnStop::InvalidInput | TurnStop::PluginAbort => false,
-            TurnStop::ProviderError => detail != Some(&Detail::Refusal),
+            TurnStop::ProviderError => detail != Some(&OutcomeDetail::Refusal),
             TurnStop::Cancelled
             | TurnStop::Incomplete
             | TurnStop::MaxTurns

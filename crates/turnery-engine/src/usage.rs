@@ -1,13 +1,13 @@
-//! Tokens spent. Unknown usage is `None` of an `Option<Usage>`, never zeros.
+//! Token usage. Unknown usage is `None`, never zero.
 
 use serde::{Deserialize, Serialize};
 use std::ops::AddAssign;
 
-/// Source labels of spent tokens (LASH-112, UP-19).
+/// Labels for the source of spent tokens (LASH-112, UP-19).
 pub mod source {
-    /// The session's own turns.
+    /// Turns of the session itself.
     pub const TURN: &str = "turn";
-    /// A sub-agent.
+    /// Sub-agent.
     pub const SUBAGENT: &str = "subagent";
     /// Summaries of history.
     pub const COMPACTION: &str = "compaction";
@@ -17,7 +17,7 @@ pub mod source {
     pub const CHILD: &str = "child";
 }
 
-/// Tokens of one model call, or a sum of such. Unit: tokens.
+/// Token usage of one or more model calls. Unit: tokens.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Usage {
@@ -37,7 +37,7 @@ pub struct Usage {
 }
 
 impl Usage {
-    /// Derived, never taken from the provider (identity I1).
+    /// Returns the total, always computed rather than taken from the provider (I1).
     #[must_use]
     pub fn total(&self) -> u64 {
         self.input
@@ -46,24 +46,24 @@ impl Usage {
             .saturating_add(self.cache_write)
     }
 
-    /// Input and output, without what went through a cache: what the token limit counts (UP-1).
+    /// Returns input and output without cached tokens: the part that the token limit counts (UP-1).
     #[must_use]
-    pub fn fresh(&self) -> u64 {
+    pub fn uncached(&self) -> u64 {
         self.input.saturating_add(self.output)
     }
 
-    /// The same, with reasoning as a part of the output, whatever the provider claims (I1).
+    /// Returns the usage with reasoning capped at the output, whatever the provider claims (I1).
     #[must_use]
-    pub fn consistent(self) -> Self {
+    pub fn normalized(self) -> Self {
         Self {
             reasoning: self.reasoning.min(self.output),
             ..self
         }
     }
 
-    /// Tokens that the model has read: what fills its context window.
+    /// Returns the tokens that fill the model's context window.
     #[must_use]
-    pub fn context(&self) -> u64 {
+    pub fn context_tokens(&self) -> u64 {
         self.total()
     }
 }

@@ -1,5 +1,6 @@
-//! Measures the processor time of the calling thread per streamed fragment: 50,000 events, each its
-//! own write to the socket (one read may still find several of them). Linux only. Run with `cargo run --release --example delta_cost`.
+//! Measures the CPU time per streamed delta on the calling thread: 50,000 events, each written to the socket
+//! separately (one read may still return several). Linux only. Run with `cargo run --release --example
+//! delta_cost`.
 
 use std::{
     fs,
@@ -8,9 +9,11 @@ use std::{
     sync::Arc,
     thread,
 };
-use turnery_models::{Api, Catalogue, DeltaSender, ModelRequest, ProviderConfig, Thinking};
+use turnery_models::{
+    Api, ModelEventSender, ModelRegistry, ModelRequest, ProviderConfig, Thinking,
+};
 
-const COUNT: usize = 50_000;
+const DELTA_COUNT: usize = 50_000;
 
 fn main() -> Result<(), Box<dyn std::error::Error>> {
     let delta = "data: {\"id\":\"c\",\"object\":\"chat.completion.chunk\",\"created\":1,\"model\":\"m1\",\"choices\":[{\"index\":0,\"delta\":{\"content\":\" word\"},\"finish_reason\":null}]}\n\n";
@@ -21,7 +24,7 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
         socket.set_nodelay(true)?;
         let _ = socket.read(&mut [0; 65536])?;
         socket.write_all(b"HTTP/1.1 200 OK\r\ncontent-type: text/event-stream\r\n\r\n")?;
-        for _ in 0..COUNT {
+        for _ in 0..DELTA_COUNT {
             socket.write_all(delta.as_bytes())?;
         }
         socket.write_all(b"data: [DONE]\n\n")
@@ -34,7 +37,7 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
         key_hint: String::new(),
         models: Vec::new(),
     };
-    let model = Catalogue::new(vec![provider]).model(&"local/m1".parse()?)?;
+    let model = ModelRegistry::new(vec![provider]).model(&"local/m1".parse()?)?;
     let request = ModelRequest {
         session_id: "s".into(),
         system: "".into(),
@@ -42,14 +45,14 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
         tools: Arc::new([]),
         thinking: Thinking::Default,
         temperature: None,
-        answer: turnery_engine::AnswerLimits::default(),
+        answer: turnery_engine::ResponseLimits::default(),
     };
     let runtime = tokio::runtime::Builder::new_current_thread()
         .enable_all()
         .build()?;
-    let before = on_processor()?;
+    let before = cpu_time()?;
     let (text, count) = runtime.block_on(async {
-        let (sender, mut receiver) = DeltaSender::new(64);
+        let (sender, mut receiver) = ModelEventSender::new(64);
         let count = async {
             let mut count = 0;
             while receiver.recv().await.is_some() {
@@ -61,19 +64,19 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
             futures_util::future::join(model.call(request, sender), count).await;
         response.map(|response| (response.content.len(), count))
     })?;
-    let spent = on_processor()? - before;
+    let spent = cpu_time()? - before;
     let _ = server.join();
     let mut out = std::io::stdout();
     writeln!(
         out,
         "{count} fragments, {text} block: {} ns each",
-        spent / COUNT as u64
+        spent / DELTA_COUNT as u64
     )?;
     Ok(())
 }
 
-/// Nanoseconds that this thread has run, kernel included.
-fn on_processor() -> Result<u64, Box<dyn std::error::Error>> {
+/// Returns the CPU time of this thread, including the kernel. Unit: nanoseconds.
+fn cpu_time() -> Result<u64, Box<dyn std::error::Error>> {
     let stat = fs::read_to_string("/proc/thread-self/schedstat")?;
     let first = stat.split_whitespace().next().ok_or("an empty schedstat")?;
     Ok(first.parse()?)

@@ -1,5 +1,5 @@
-//! Measures the memory that an answer of one gigabyte takes, and how long other tasks of the runtime
-//! wait meanwhile. Linux only. Run with `cargo run --release --example long_answer`.
+//! Measures the memory use of a one-gigabyte response, and how long other runtime tasks wait meanwhile. Linux
+//! only. Run with `cargo run --release --example long_answer`.
 
 use std::{
     error::Error,
@@ -9,13 +9,15 @@ use std::{
     thread,
     time::{Duration, Instant},
 };
-use turnery_models::{Api, Catalogue, DeltaSender, ModelRequest, ProviderConfig, Thinking};
+use turnery_models::{
+    Api, ModelEventSender, ModelRegistry, ModelRequest, ProviderConfig, Thinking,
+};
 
-const SIZE: usize = 1 << 30;
-const FRAGMENT: usize = 4 * 1024;
+const RESPONSE_BYTES: usize = 1 << 30;
+const FRAGMENT_BYTES: usize = 4 * 1024;
 
 fn main() -> Result<(), Box<dyn Error>> {
-    let text = "x".repeat(FRAGMENT);
+    let text = "x".repeat(FRAGMENT_BYTES);
     let delta = format!("data: {{\"choices\":[{{\"delta\":{{\"content\":\"{text}\"}}}}]}}\n\n");
     let listener = TcpListener::bind("127.0.0.1:0")?;
     let base_url = format!("http://{}/v1", listener.local_addr()?);
@@ -23,7 +25,7 @@ fn main() -> Result<(), Box<dyn Error>> {
         let (mut socket, _) = listener.accept()?;
         let _ = socket.read(&mut [0; 65536])?;
         socket.write_all(b"HTTP/1.1 200 OK\r\ncontent-type: text/event-stream\r\n\r\n")?;
-        for _ in 0..SIZE / FRAGMENT {
+        for _ in 0..RESPONSE_BYTES / FRAGMENT_BYTES {
             socket.write_all(delta.as_bytes())?;
         }
         socket.write_all(b"data: [DONE]\n\n")
@@ -36,14 +38,15 @@ fn main() -> Result<(), Box<dyn Error>> {
         key_hint: String::new(),
         models: Vec::new(),
     };
-    let model = Catalogue::new(vec![provider]).model(&"local/m1".parse()?)?;
-    let request = ModelRequest::question("s".into(), "", "m0", "hello".to_owned(), Thinking::Off);
-    let before = peak()?;
+    let model = ModelRegistry::new(vec![provider]).model(&"local/m1".parse()?)?;
+    let request =
+        ModelRequest::single_question("s".into(), "", "m0", "hello".to_owned(), Thinking::Off);
+    let before = peak_memory()?;
     let runtime = tokio::runtime::Builder::new_current_thread()
         .enable_all()
         .build()?;
     let (ended, shown, longest) = runtime.block_on(async {
-        let (sender, mut receiver) = DeltaSender::new(64);
+        let (sender, mut receiver) = ModelEventSender::new(64);
         let watch = tokio::spawn(async {
             let mut longest = Duration::ZERO;
             loop {
@@ -66,13 +69,13 @@ fn main() -> Result<(), Box<dyn Error>> {
         WATCHED.store(true, std::sync::atomic::Ordering::Relaxed);
         (ended, count, watch.await)
     });
-    // The client has hung up in the middle.
+    // The client has closed the connection early.
     let _ = server.join();
     let said = match ended {
         Ok(response) => format!("{} bytes", response.text().len()),
         Err(fault) => fault.to_string(),
     };
-    let grown = peak()?.saturating_sub(before) / 1024;
+    let grown = peak_memory()?.saturating_sub(before) / 1024;
     writeln!(
         std::io::stdout(),
         "{said}; {shown} fragments; memory grew by {grown} MiB; others waited {} ms at most",
@@ -83,8 +86,8 @@ fn main() -> Result<(), Box<dyn Error>> {
 
 static WATCHED: std::sync::atomic::AtomicBool = std::sync::atomic::AtomicBool::new(false);
 
-/// The largest resident size so far. Unit: KiB.
-fn peak() -> Result<u64, Box<dyn Error>> {
+/// Returns the peak resident size. Unit: KiB.
+fn peak_memory() -> Result<u64, Box<dyn Error>> {
     let status = fs::read_to_string("/proc/self/status")?;
     let line = status.lines().find(|line| line.starts_with("VmHWM:"));
     let number = line.and_then(|line| line.split_whitespace().nth(1));

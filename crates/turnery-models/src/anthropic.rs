@@ -1,21 +1,21 @@
-//! Anthropic Messages: <https://docs.anthropic.com/en/api/messages>, always as a stream.
+//! Implements the Anthropic Messages API, always streaming: <https://docs.anthropic.com/en/api/messages>.
 
 mod request;
 mod stream;
 
-use crate::{ModelInfo, ModelRequest, answer::CallIds, remote::Dialect};
+use crate::{ModelInfo, ModelRequest, remote_model::ApiDialect, response_accumulator::CallIds};
 
-/// The name of this API in records.
-pub(crate) const API: &str = "anthropic_messages";
+/// Name of this API in records.
+pub(crate) const API_NAME: &str = "anthropic_messages";
 
-/// Below the base URL, which has no `/v1`.
+/// Path below the base URL, which does not end in `/v1`.
 pub(crate) const PATH: &str = "/v1/messages";
 
-/// Speaks Anthropic Messages.
+/// Dialect of the Anthropic Messages API.
 pub(crate) struct Anthropic;
 
-impl Dialect for Anthropic {
-    type Reader = stream::Reader;
+impl ApiDialect for Anthropic {
+    type Reader = stream::AnthropicReader;
     const KEY: (&'static str, &'static str) = ("x-api-key", "");
     const HEADERS: &'static [(&'static str, &'static str)] = &[("anthropic-version", "2023-06-01")];
 
@@ -23,7 +23,7 @@ impl Dialect for Anthropic {
         request::body(info, request)
     }
 
-    fn reader(&self, info: &ModelInfo, ids: CallIds) -> stream::Reader {
-        stream::Reader::new(&info.name.provider, &info.name.model, ids)
+    fn reader(&self, info: &ModelInfo, ids: CallIds) -> stream::AnthropicReader {
+        stream::AnthropicReader::new(&info.name.provider, &info.name.model, ids)
     }
 }

@@ -1,60 +1,62 @@
-//! Attempt: reads one answer from a stream of bytes, within its bounds and without holding the thread.
+//! Reads one response from a byte stream, within its limits and without blocking other tasks.
 
 use crate::{
-    DeltaSender,
-    fault::{self, Said},
+    ModelEventSender,
+    errors::{self, ProviderError},
     http::Endpoint,
-    remote::{Broken, Reader, Step},
-    retry::Failure,
-    silence::{Silence, TooSilent},
-    sse::Decoder,
+    remote_model::{ResponseReader, StreamError, StreamStatus},
+    retry::AttemptError,
+    silence::{SilenceError, SilenceTimer},
+    sse::SseDecoder,
 };
 use bytes::Bytes;
 use std::{future::Future, panic};
-use turnery_engine::{AnswerLimits, ModelDelta, ModelFault, Response};
+use turnery_engine::{ModelDelta, ModelError, Response, ResponseLimits};
 
-/// How much of an answer is read before other tasks of the runtime get their turn. Unit: bytes.
+/// Bytes read before yielding to other tasks of the runtime. Unit: bytes.
 const AT_ONCE: usize = 64 * 1024;
 
-/// An answer longer than this is settled beside the runtime, since its arguments are parsed then.
-/// Unit: bytes.
-const SETTLED_HERE: u64 = 256 * 1024;
+/// Size above which a response is settled on a blocking thread, because its arguments are parsed then. Unit:
+/// bytes.
+const MAX_INLINE_PARSE_BYTES: u64 = 256 * 1024;
 
-/// The bytes of an answer, as they come.
-pub(crate) trait Source: Send {
-    /// The next bytes; `None` at the end of the answer.
-    fn next(&mut self) -> impl Future<Output = Result<Option<Bytes>, ModelFault>> + Send;
+/// Source of the bytes of a response.
+pub(crate) trait ByteSource: Send {
+    /// Returns the next bytes; `None` at the end of the response.
+    fn next(&mut self) -> impl Future<Output = Result<Option<Bytes>, ModelError>> + Send;
 }
 
-/// What reads one answer, and for whom.
+/// State of reading one response.
 pub(crate) struct Attempt<'a, R> {
     pub(crate) at: &'a Endpoint,
     pub(crate) reader: R,
-    pub(crate) limits: AnswerLimits,
-    pub(crate) out: &'a DeltaSender,
-    /// Becomes true with the first fragment.
+    pub(crate) limits: ResponseLimits,
+    pub(crate) out: &'a ModelEventSender,
+    /// Set to true with the first delta.
     pub(crate) sent: &'a mut bool,
 }
 
-impl<R: Reader> Attempt<'_, R> {
-    /// Reads the whole answer.
+impl<R: ResponseReader> Attempt<'_, R> {
+    /// Reads the whole response.
     pub(crate) async fn read(
         mut self,
-        source: &mut impl Source,
-        silence: &mut Silence<'_>,
-    ) -> Result<Response, Failure> {
-        let mut decoder = Decoder::default();
+        source: &mut impl ByteSource,
+        silence: &mut SilenceTimer<'_>,
+    ) -> Result<Response, AttemptError> {
+        let mut decoder = SseDecoder::default();
         let mut unread = 0;
         loop {
-            let next = silence.during(source.next()).await;
+            let next = silence.wait_for(source.next()).await;
             let chunk = next.map_err(|which| self.too_silent(silence, which))??;
             if let Some(bytes) = &chunk {
-                silence.hear();
+                silence.note_bytes();
                 unread += bytes.len();
                 decoder.push(bytes);
             }
-            let step = self.events(&mut decoder, chunk.is_none(), silence).await?;
-            if step == Step::Done || chunk.is_none() {
+            let step = self
+                .read_events(&mut decoder, chunk.is_none(), silence)
+                .await?;
+            if step == StreamStatus::Done || chunk.is_none() {
                 break;
             }
             if unread >= AT_ONCE {
@@ -62,38 +64,39 @@ impl<R: Reader> Attempt<'_, R> {
                 tokio::task::yield_now().await;
             }
         }
-        self.settle().await
+        self.finish().await
     }
 
-    /// Reads the events that are there.
-    async fn events(
+    /// Reads the buffered events.
+    async fn read_events(
         &mut self,
-        decoder: &mut Decoder,
+        decoder: &mut SseDecoder,
         is_last: bool,
-        silence: &mut Silence<'_>,
-    ) -> Result<Step, Failure> {
+        silence: &mut SilenceTimer<'_>,
+    ) -> Result<StreamStatus, AttemptError> {
         let mut deltas = Vec::new();
         let mut unread = 0;
         while let Some(data) = decoder.next(is_last) {
-            let data = data.map_err(|why| self.fails(Broken::Promise(why.to_string()), is_last))?;
-            // Some servers send an empty event to keep the connection open.
+            let data = data
+                .map_err(|why| self.stream_error(StreamError::Promise(why.to_string()), is_last))?;
+            // Some servers send empty events as keep-alives.
             if data.trim_ascii().is_empty() {
                 continue;
             }
             unread += data.len();
             let size = self.reader.size().bytes();
             let read = self.reader.on(data, &mut deltas);
-            // Signatures and blocks that only the provider reads are content without a delta.
+            // Signatures and opaque blocks are content without a delta.
             let has_content = !deltas.is_empty() || self.reader.size().bytes() > size;
             self.send(&mut deltas).await;
             if has_content {
-                silence.end();
+                silence.note_content();
             }
-            let step = read.map_err(|why| self.fails(why, is_last))?;
+            let step = read.map_err(|why| self.stream_error(why, is_last))?;
             if let Err(overrun) = self.reader.size().check(&self.limits) {
-                return Err(fault::too_long(overrun).into());
+                return Err(errors::answer_limit_exceeded(overrun).into());
             }
-            if step == Step::Done {
+            if step == StreamStatus::Done {
                 return Ok(step);
             }
             if unread >= AT_ONCE {
@@ -101,7 +104,7 @@ impl<R: Reader> Attempt<'_, R> {
                 tokio::task::yield_now().await;
             }
         }
-        Ok(Step::More)
+        Ok(StreamStatus::More)
     }
 
     async fn send(&mut self, deltas: &mut Vec<ModelDelta>) {
@@ -111,49 +114,55 @@ impl<R: Reader> Attempt<'_, R> {
         }
     }
 
-    async fn settle(self) -> Result<Response, Failure> {
+    async fn finish(self) -> Result<Response, AttemptError> {
         let Self { at, reader, .. } = self;
-        let ended = if reader.size().bytes() <= SETTLED_HERE {
+        let ended = if reader.size().bytes() <= MAX_INLINE_PARSE_BYTES {
             reader.end()
         } else {
             match tokio::task::spawn_blocking(move || reader.end()).await {
                 Ok(ended) => ended,
                 Err(error) => match error.try_into_panic() {
                     Ok(panic) => panic::resume_unwind(panic),
-                    Err(_) => Err(Broken::Unfinished("turnery is ending".to_owned())),
+                    Err(_) => Err(StreamError::Unfinished("turnery is ending".to_owned())),
                 },
             }
         };
-        ended.map_err(|why| broken(at, why).into())
+        ended.map_err(|why| model_error(at, why).into())
     }
 
-    /// Behind the last blank line lies an event that may be whole, or have broken off.
-    fn fails(&self, why: Broken, is_last: bool) -> ModelFault {
+    /// Converts an error; a malformed last event counts as truncated, because no blank line ends it.
+    fn stream_error(&self, why: StreamError, is_last: bool) -> ModelError {
         let why = match why {
-            Broken::Promise(why) if is_last => Broken::Unfinished(why),
-            why @ (Broken::Promise(_) | Broken::Unfinished(_) | Broken::Said(_)) => why,
+            StreamError::Promise(why) if is_last => StreamError::Unfinished(why),
+            why @ (StreamError::Promise(_) | StreamError::Unfinished(_) | StreamError::Said(_)) => {
+                why
+            }
         };
-        broken(self.at, why)
+        model_error(self.at, why)
     }
 
-    fn too_silent(&self, silence: &Silence<'_>, which: TooSilent) -> ModelFault {
+    fn too_silent(&self, silence: &SilenceTimer<'_>, which: SilenceError) -> ModelError {
         too_silent(self.at, silence, which)
     }
 }
 
-fn broken(at: &Endpoint, why: Broken) -> ModelFault {
+fn model_error(at: &Endpoint, why: StreamError) -> ModelError {
     match why {
-        Broken::Promise(why) => fault::broken_promise(at, &why),
-        Broken::Unfinished(why) => fault::unfinished(at, &why),
-        Broken::Said(said) => Said::fault(&said, at, None),
+        StreamError::Promise(why) => errors::protocol_violation(at, &why),
+        StreamError::Unfinished(why) => errors::unfinished(at, &why),
+        StreamError::Said(said) => ProviderError::fault(&said, at, None),
     }
 }
 
-/// The fault of a call that was silent for too long.
-pub(crate) fn too_silent(at: &Endpoint, silence: &Silence<'_>, which: TooSilent) -> ModelFault {
+/// Returns the error of a call that was silent for too long.
+pub(crate) fn too_silent(
+    at: &Endpoint,
+    silence: &SilenceTimer<'_>,
+    which: SilenceError,
+) -> ModelError {
     match which {
-        TooSilent::Idle => fault::silent(at, silence.limits().idle),
-        TooSilent::Content => fault::no_content(at, silence.limits().content),
+        SilenceError::Idle => errors::idle_timeout(at, silence.limits().idle),
+        SilenceError::Content => errors::content_timeout(at, silence.limits().content),
     }
 }
 

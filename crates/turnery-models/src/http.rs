@@ -1,16 +1,17 @@
-//! HTTP: one client per process, a POST that answers with events, and a reader that notices silence.
+//! HTTP transport: one client per process, POST requests with event-stream responses, and timeouts for silent
+//! ones.
 
 use crate::{
-    DeltaSender,
-    attempt::{Source, too_silent},
-    fault,
+    ModelEventSender,
+    attempt::{ByteSource, too_silent},
+    errors,
     provider::{
-        CallLimits, MissingKey, ProviderConfig, Providers, key_variable, url_hint,
-        without_credentials,
+        CallLimits, MissingKeyError, ProviderConfig, ProviderSource, key_variable,
+        strip_credentials, url_hint,
     },
     redact,
-    retry::Failure,
-    silence::{Silence, SilenceLimits},
+    retry::AttemptError,
+    silence::{SilenceLimits, SilenceTimer},
 };
 use reqwest::{
     Client, Method, RequestBuilder, Response, Url, header::HeaderValue, redirect::Policy,
@@ -24,39 +25,39 @@ use std::{
     time::Duration,
 };
 use tokio::time::timeout;
-use turnery_engine::{FaultKind, ModelFault};
+use turnery_engine::{ModelError, ModelErrorKind};
 
-/// How much of an answer that reports an error is read. Unit: bytes.
-pub(crate) const LONGEST_ERROR: usize = 64 * 1024;
+/// Largest part read of an error response. Unit: bytes.
+pub(crate) const MAX_ERROR_BYTES: usize = 64 * 1024;
 
-/// How much of a document is read. Unit: bytes.
-const LONGEST_DOCUMENT: usize = 4 << 20;
+/// Largest part read of a document. Unit: bytes.
+const MAX_DOCUMENT_BYTES: usize = 4 << 20;
 
-/// How long the text of an error or of a document is awaited.
-const LONGEST_TEXT: Duration = Duration::from_secs(20);
+/// Longest time spent reading the body of an error or a document.
+const BODY_TIMEOUT: Duration = Duration::from_secs(20);
 
-/// How long the rest of an answer is awaited, so that its connection can be used again.
-const DRAIN: Duration = Duration::from_secs(2);
+/// Longest time spent draining a finished response, so that its connection can be reused.
+const DRAIN_TIMEOUT: Duration = Duration::from_secs(2);
 
-/// Where the calls of one provider go.
+/// Destination of the calls to one provider.
 pub(crate) struct Endpoint {
     pub(crate) provider: String,
     pub(crate) model: String,
     url: Result<Url, String>,
-    /// The base URL, to show.
+    /// Base URL for display.
     pub(crate) shown: String,
     base_url: String,
-    /// As it was at first.
+    /// Key when the endpoint was created.
     key: Option<SecretString>,
-    /// Who knows the key as it is now.
-    live: Option<Arc<dyn Providers>>,
+    /// Source of the current key.
+    live: Option<Arc<dyn ProviderSource>>,
     key_hint: String,
     pub(crate) url_hint: String,
     silence: SilenceLimits,
 }
 
 impl Endpoint {
-    /// The endpoint of `model` at `path` below the provider's base URL. Touches nothing yet.
+    /// Creates the endpoint of `model` at `path` below the provider's base URL. Does not access the network.
     pub(crate) fn new(
         config: &ProviderConfig,
         model: &str,
@@ -73,7 +74,7 @@ impl Endpoint {
             provider: config.name.clone(),
             model: model.to_owned(),
             url: Url::parse(&format!("{base}{path}")).map_err(|error| error.to_string()),
-            shown: without_credentials(base),
+            shown: strip_credentials(base),
             base_url: config.base_url.clone(),
             key: config.key.clone(),
             live: None,
@@ -83,20 +84,20 @@ impl Endpoint {
         }
     }
 
-    /// The clocks of a new attempt. `out` receives the notices.
-    pub(crate) fn silence<'a>(&self, out: Option<&'a DeltaSender>) -> Silence<'a> {
-        Silence::new(self.silence, out)
+    /// Starts the timers of a new attempt. `out` receives the notices.
+    pub(crate) fn silence<'a>(&self, out: Option<&'a ModelEventSender>) -> SilenceTimer<'a> {
+        SilenceTimer::new(self.silence, out)
     }
 
-    /// The same; its key is looked up at each call.
-    pub(crate) fn live(self, providers: Arc<dyn Providers>) -> Self {
+    /// Returns the endpoint with its key looked up at each call.
+    pub(crate) fn live(self, providers: Arc<dyn ProviderSource>) -> Self {
         Self {
             live: Some(providers),
             ..self
         }
     }
 
-    /// The key as it is now. One for another address is not sent to this one.
+    /// Returns the current key. A key for another URL is never sent to this one.
     fn key(&self) -> Option<SecretString> {
         let providers = self.live.as_ref().map(|live| live.now());
         let here = |it: &&ProviderConfig| it.name == self.provider && it.base_url == self.base_url;
@@ -106,8 +107,8 @@ impl Endpoint {
         }
     }
 
-    /// What a person sets to give another key.
-    pub(crate) fn key_place(&self) -> String {
+    /// Tells the user where to change the key.
+    pub(crate) fn key_location(&self) -> String {
         if self.key_hint.is_empty() {
             key_variable(&self.provider)
         } else {
@@ -115,35 +116,35 @@ impl Endpoint {
         }
     }
 
-    /// `text` without the key, should a server have echoed it in whatever form.
+    /// Returns `text` without the key, in case a server echoed it in any encoding.
     pub(crate) fn without_key(&self, text: &str) -> String {
         let (first, now) = (self.key.as_ref(), self.key());
         let keys = [first, now.as_ref()].into_iter().flatten();
         keys.fold(text.to_owned(), |text, key| {
-            redact::without_key(&text, key.expose_secret())
+            redact::redact_key(&text, key.expose_secret())
         })
     }
 
-    /// The key as a header's value, after `prefix`; `None` when there is none and none is needed.
-    fn credential(&self, prefix: &str) -> Result<Option<HeaderValue>, ModelFault> {
+    /// Returns the key as a header value after `prefix`; `None` if there is none and none is needed.
+    fn key_header_value(&self, prefix: &str) -> Result<Option<HeaderValue>, ModelError> {
         let Some(key) = self.key() else {
             if self.key_hint.is_empty() {
                 return Ok(None);
             }
-            let missing = MissingKey {
+            let missing = MissingKeyError {
                 provider: self.provider.clone(),
                 hint: self.key_hint.clone(),
             };
-            return Err(fault::plain(FaultKind::Auth, missing.to_string()));
+            return Err(errors::from_kind(ModelErrorKind::Auth, missing.to_string()));
         };
         let mut value = HeaderValue::from_str(&format!("{prefix}{}", key.expose_secret()))
             .map_err(|_| {
-                fault::plain(
-                    FaultKind::Auth,
+                errors::from_kind(
+                    ModelErrorKind::Auth,
                     format!(
                         "The key for {} holds characters that no key has: check {}.",
                         self.provider,
-                        self.key_place()
+                        self.key_location()
                     ),
                 )
             })?;
@@ -151,9 +152,9 @@ impl Endpoint {
         Ok(Some(value))
     }
 
-    /// Whether nothing listens at an address of this machine: a server that is not running will not
-    /// be a few seconds later either, and whoever waits for it is told at once.
-    fn is_turned_away(&self, error: &reqwest::Error) -> bool {
+    /// Returns true if nothing listens at this loopback address: a server that is not running will not start
+    /// within seconds, so the error is reported without a retry.
+    fn is_refused_locally(&self, error: &reqwest::Error) -> bool {
         let host = self.url.as_ref().ok().and_then(Url::host_str).unwrap_or("");
         let address = host.trim_start_matches('[').trim_end_matches(']').parse();
         let is_here = host == "localhost" || address.is_ok_and(|at: IpAddr| at.is_loopback());
@@ -168,33 +169,36 @@ impl Endpoint {
         false
     }
 
-    /// A request with the key in the header `key_header`, after `key_prefix`.
+    /// Creates a request with the key in the header `key_header`, after `key_prefix`.
     fn request(
         &self,
         method: Method,
         (key_header, key_prefix): (&'static str, &'static str),
         headers: &[(&'static str, &'static str)],
-    ) -> Result<RequestBuilder, ModelFault> {
-        let url = self.url.clone().map_err(|why| fault::bad_url(self, &why))?;
-        let credential = self.credential(key_prefix)?;
+    ) -> Result<RequestBuilder, ModelError> {
+        let url = self
+            .url
+            .clone()
+            .map_err(|why| errors::invalid_url(self, &why))?;
+        let key_header_value = self.key_header_value(key_prefix)?;
         let mut request = client(url.scheme() == "https")
-            .map_err(|error| fault::no_client(self, &error))?
+            .map_err(|error| errors::client_setup_failed(self, &error))?
             .request(method, url);
         for (name, value) in headers {
             request = request.header(*name, *value);
         }
-        if let Some(value) = credential {
+        if let Some(value) = key_header_value {
             request = request.header(key_header, value);
         }
         Ok(request)
     }
 
-    /// Ask for a document, and read it.
+    /// Fetches a document.
     pub(crate) async fn get(
         &self,
         key: (&'static str, &'static str),
         headers: &[(&'static str, &'static str)],
-    ) -> Result<String, ModelFault> {
+    ) -> Result<String, ModelError> {
         let request = self.request(Method::GET, key, headers)?;
         let request = request.header("accept", "application/json");
         let mut silence = self.silence(None);
@@ -202,23 +206,23 @@ impl Endpoint {
         let mut answer = sent.map_err(|failure| failure.fault)?;
         let status = answer.response.status();
         let headers = answer.response.headers().clone();
-        let text = answer.text(LONGEST_DOCUMENT).await;
+        let text = answer.text(MAX_DOCUMENT_BYTES).await;
         match status.is_success() {
             true => Ok(text),
-            false => Err(fault::of_status(self, status.as_u16(), &headers, &text).fault),
+            false => Err(errors::from_status(self, status.as_u16(), &headers, &text).fault),
         }
     }
 
-    /// Send `body`, and wait until the provider begins to answer with events.
+    /// Sends `body`, and waits until the provider starts to respond with events.
     ///
-    /// The key goes into the header that `key` names, after what stands there.
+    /// `key` is the header for the key and the prefix of its value.
     pub(crate) async fn post(
         &self,
         body: bytes::Bytes,
         key: (&'static str, &'static str),
         headers: &[(&'static str, &'static str)],
-        silence: &mut Silence<'_>,
-    ) -> Result<Events, Failure> {
+        silence: &mut SilenceTimer<'_>,
+    ) -> Result<EventStream, AttemptError> {
         let request = self
             .request(Method::POST, key, headers)?
             .header("content-type", "application/json")
@@ -236,66 +240,66 @@ impl Endpoint {
             return Ok(events);
         }
         let headers = events.response.headers().clone();
-        let text = events.text(LONGEST_ERROR).await;
+        let text = events.text(MAX_ERROR_BYTES).await;
         Err(if status.is_success() {
-            let fault = fault::no_events(self, &text);
-            // Whoever answers with a page does so again, and may have made a whole answer for it.
-            let should_retry = (fault.kind == FaultKind::Protocol).then_some(false);
-            Failure {
+            let fault = errors::not_an_event_stream(self, &text);
+            // A server that returns an HTML page does so again, and may have charged for a response.
+            let should_retry = (fault.kind == ModelErrorKind::Protocol).then_some(false);
+            AttemptError {
                 fault,
                 should_retry,
             }
         } else {
-            fault::of_status(self, status.as_u16(), &headers, &text)
+            errors::from_status(self, status.as_u16(), &headers, &text)
         })
     }
 
-    /// Send a request, and wait until the provider begins to answer.
+    /// Sends a request, and waits until the provider starts to respond.
     async fn send(
         &self,
         request: RequestBuilder,
-        silence: &mut Silence<'_>,
-    ) -> Result<Events, Failure> {
-        match silence.during(request.send()).await {
+        silence: &mut SilenceTimer<'_>,
+    ) -> Result<EventStream, AttemptError> {
+        match silence.wait_for(request.send()).await {
             Ok(Ok(response)) => {
-                silence.hear();
+                silence.note_bytes();
                 let provider = self.provider.clone();
-                Ok(Events { provider, response })
+                Ok(EventStream { provider, response })
             }
-            Ok(Err(error)) => Err(Failure {
-                fault: fault::network(self, &error),
-                should_retry: self.is_turned_away(&error).then_some(false),
+            Ok(Err(error)) => Err(AttemptError {
+                fault: errors::connection_failed(self, &error),
+                should_retry: self.is_refused_locally(&error).then_some(false),
             }),
             Err(which) => Err(too_silent(self, silence, which).into()),
         }
     }
 }
 
-/// An answer that streams. Dropping it closes its connection at once.
-pub(crate) struct Events {
-    /// The provider's name.
+/// A streaming response. Dropping it closes its connection at once.
+pub(crate) struct EventStream {
+    /// Name of the provider.
     provider: String,
     response: Response,
 }
 
-impl Source for Events {
-    async fn next(&mut self) -> Result<Option<bytes::Bytes>, ModelFault> {
+impl ByteSource for EventStream {
+    async fn next(&mut self) -> Result<Option<bytes::Bytes>, ModelError> {
         let chunk = self.response.chunk().await;
-        chunk.map_err(|error| fault::broken_off(&self.provider, &error))
+        chunk.map_err(|error| errors::connection_lost(&self.provider, &error))
     }
 }
 
-impl Events {
-    /// All has been said: read what little is left beside the caller, so that the next call finds
-    /// the connection open.
-    pub(crate) fn finish(self) {
+impl EventStream {
+    /// Reads the rest of a finished response in the background, so that the next call can reuse the
+    /// connection.
+    pub(crate) fn drain(self) {
         let mut response = self.response;
-        tokio::spawn(timeout(DRAIN, async move {
+        tokio::spawn(timeout(DRAIN_TIMEOUT, async move {
             while let Ok(Some(_)) = response.chunk().await {}
         }));
     }
 
-    /// What is left of it, up to so many bytes and so much time: an error need not have an end.
+    /// Returns the remaining body, up to `most` bytes and a time limit: an error body may be endless.
     async fn text(&mut self, most: usize) -> String {
         let mut bytes = Vec::new();
         let read = async {
@@ -307,14 +311,14 @@ impl Events {
                 }
             }
         };
-        // What came by then is told.
-        let _ = timeout(LONGEST_TEXT, read).await;
+        // On a timeout, the part read so far is used.
+        let _ = timeout(BODY_TIMEOUT, read).await;
         String::from_utf8_lossy(&bytes).into_owned()
     }
 }
 
-/// The process's client for plain HTTP, or for HTTPS: the latter loads the system's certificates
-/// when it is built, which someone with a local model should not have to wait for.
+/// Returns the process-wide client for HTTP or HTTPS. The HTTPS client loads the system's certificates when it
+/// is built, which users of local models need not wait for.
 fn client(secure: bool) -> Result<&'static Client, reqwest::Error> {
     static PLAIN: OnceLock<Client> = OnceLock::new();
     static SECURE: OnceLock<Client> = OnceLock::new();
@@ -322,7 +326,7 @@ fn client(secure: bool) -> Result<&'static Client, reqwest::Error> {
     if let Some(client) = slot.get() {
         return Ok(client);
     }
-    // An error means that a provider is installed already, which serves as well.
+    // An error means that a provider is already installed, which works as well.
     let _ = rustls::crypto::ring::default_provider().install_default();
     let builder = Client::builder()
         .user_agent(concat!("turnery/", env!("CARGO_PKG_VERSION")))
@@ -340,12 +344,12 @@ fn client(secure: bool) -> Result<&'static Client, reqwest::Error> {
     Ok(slot.get_or_init(|| client))
 }
 
-/// The room that a request body gets at once. Unit: bytes. Most bodies fit, so that they need not move.
-const BODY: usize = 32 * 1024;
+/// Initial capacity of a request body, sufficient for most of them. Unit: bytes.
+const BODY_CAPACITY: usize = 32 * 1024;
 
-/// A request body as JSON.
+/// Serializes a request body as JSON.
 pub(crate) fn body(content: &impl serde::Serialize) -> serde_json::Result<Vec<u8>> {
-    let mut bytes = Vec::with_capacity(BODY);
+    let mut bytes = Vec::with_capacity(BODY_CAPACITY);
     serde_json::to_writer(&mut bytes, content)?;
     Ok(bytes)
 }

@@ -1,38 +1,41 @@
-//! Models: one file per model API, all behind one trait, and the ones that need no network.
+//! Model APIs behind one trait, and built-in models that need no network.
 
-pub mod catalogue;
 pub mod model;
+pub mod model_registry;
 pub mod offline;
 pub mod provider;
 pub mod retry;
 pub mod scripted;
 
-mod answer;
 mod anthropic;
 mod attempt;
-mod check;
-mod facts;
-mod fault;
+mod errors;
 mod history;
 mod http;
-mod known;
-#[cfg(test)]
-mod laws;
+mod json_str;
+mod key_check;
+mod model_catalogue;
+mod model_overrides;
 mod openai;
+#[cfg(test)]
+mod property_tests;
 mod redact;
-mod remote;
-mod served;
+mod remote_model;
+mod response_accumulator;
+mod served_models;
 mod silence;
 mod sse;
-mod text;
-mod tokens;
+mod token_count;
 
-pub use catalogue::{Catalogue, ModelName, UnknownModel};
-pub use check::check_key;
-pub use facts::ModelFacts;
-pub use model::{DeltaSender, Model, ModelInfo, ModelRequest, Retry, Silent, Thinking, Told};
-pub use offline::Offline;
-pub use provider::{Api, CallLimits, MissingKey, ProviderConfig, Providers};
+pub use key_check::check_key;
+pub use model::{
+    Model, ModelEvent, ModelEventSender, ModelInfo, ModelRequest, RetryNotice, SilenceNotice,
+    Thinking,
+};
+pub use model_overrides::ModelOverride;
+pub use model_registry::{ModelName, ModelRegistry, UnknownModelError};
+pub use offline::OfflineModel;
+pub use provider::{Api, CallLimits, MissingKeyError, ProviderConfig, ProviderSource};
 pub use retry::RetryPolicy;
-pub use scripted::{Scenario, ScenarioError, Scripted, scenario_schema};
-pub use served::served_models;
+pub use scripted::{Scenario, ScenarioError, ScriptedModel, scenario_schema};
+pub use served_models::served_models;

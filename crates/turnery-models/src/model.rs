@@ -1,64 +1,64 @@
-//! The trait that every model API is behind, and what goes in and out.
+//! Defines the `Model` trait, its requests and its events.
 
 use futures_util::future::BoxFuture;
 use serde::{Deserialize, Serialize};
 use std::{sync::Arc, time::Duration};
 use tokio::sync::mpsc;
 use turnery_engine::{
-    AnswerLimits, ConfigSnapshot, Content, LlmMessage, Message, MessageId, ModelDelta, ModelFault,
-    Response, SessionId, ToolSpec,
+    ConfigSnapshot, Content, LlmMessage, Message, MessageId, ModelDelta, ModelError, Response,
+    ResponseLimits, SessionId, ToolSpec,
 };
 
-/// A model that can be called. Dropping the future of a call drops its connection at once.
+/// A model that can be called. Dropping the future of a call closes its connection at once.
 pub trait Model: Send + Sync + 'static {
-    /// What it is.
+    /// Returns the facts about the model.
     fn info(&self) -> &ModelInfo;
 
-    /// Call it. Fragments go to `out` as they come, in order, and the settled answer is the result.
+    /// Calls the model. Sends deltas to `out` in order as they arrive, and returns the settled response.
     ///
-    /// The answer holds all that the fragments said. A stream that ends without the API's terminal
-    /// event is a fault, never an answer (C-31). Retries happen inside, and only while no fragment
-    /// has been sent (R9).
+    /// The response contains everything that was sent as deltas. A stream that ends without the API's terminal
+    /// event is an error, never a response (C-31). Retries happen inside the call, and only before the first
+    /// delta is sent (R9).
     fn call(
         &self,
         request: ModelRequest,
-        out: DeltaSender,
-    ) -> BoxFuture<'_, Result<Response, ModelFault>>;
+        out: ModelEventSender,
+    ) -> BoxFuture<'_, Result<Response, ModelError>>;
 }
 
-/// What a model is.
+/// Facts about a model.
 #[derive(Clone, Debug)]
 pub struct ModelInfo {
-    /// `provider/model`, as a person writes it.
+    /// Name as the user writes it: `provider/model`.
     pub name: ModelName,
-    /// For people.
+    /// Name for display.
     pub display_name: String,
-    /// How much it can take in. Unit: tokens; `None` when unknown.
+    /// Size of the context window. Unit: tokens; `None` if unknown.
     pub context_window: Option<u32>,
-    /// How much it may answer. Unit: tokens.
+    /// Largest response. Unit: tokens.
     pub max_output: u32,
-    /// Whether it takes pictures.
+    /// True if the model accepts images.
     pub images: bool,
-    /// Whether it takes recordings.
+    /// True if the model accepts audio.
     pub audio: bool,
-    /// Whether it reasons.
+    /// True if the model can reason.
     pub reasoning: bool,
-    /// `anthropic_messages`, `openai_chat_completions`, `offline`, `scripted`.
+    /// API of the model: `anthropic_messages`, `openai_chat_completions`, `offline` or `scripted`.
     pub api: &'static str,
-    /// Without credentials.
+    /// Base URL without credentials.
     pub base_url: Option<String>,
 }
 
-pub use crate::catalogue::ModelName;
+pub use crate::model_registry::ModelName;
 
 impl ModelInfo {
-    /// The identity that is kept with each loop. Holds no secret.
+    /// Returns the configuration that is stored with each loop. Contains no secret.
     #[must_use]
     pub fn snapshot(&self, thinking: Thinking, temperature: Option<f32>) -> ConfigSnapshot {
         ConfigSnapshot {
             model: self.name.model.clone(),
             provider: self.name.provider.clone(),
-            config_id: Some(self.name.segment()),
+            config_id: Some(self.name.loop_id_segment()),
             name: Some(self.display_name.clone()),
             api: Some(self.api.to_owned()),
             base_url: self.base_url.clone(),
@@ -71,32 +71,33 @@ impl ModelInfo {
     }
 }
 
-/// One call.
+/// Parameters of one call.
 #[derive(Clone, Debug)]
 pub struct ModelRequest {
-    /// The session: a stable key for the provider's cache.
+    /// Id of the session, which is a stable key for the provider's cache.
     pub session_id: SessionId,
     /// System prompt and instructions.
     pub system: Arc<str>,
-    /// The conversation. Shared with the session: drop it once it is serialised.
+    /// Conversation. Shared with the session: drop it once it is serialized.
     pub messages: Arc<Vec<Arc<LlmMessage>>>,
-    /// Tools on offer; empty for a reply that must be prose.
+    /// Available tools; empty if the response must be prose.
     pub tools: Arc<[ToolSpec]>,
-    /// How much it is to think.
+    /// Thinking level.
     pub thinking: Thinking,
-    /// Sampling temperature; none leaves it to the provider. Left out where a model that thinks takes none.
+    /// Sampling temperature; `None` leaves it to the provider. Omitted if the model accepts none while
+    /// thinking.
     pub temperature: Option<f32>,
-    /// How long the answer may be. A longer one is a fault ([`FaultKind::AnswerLimit`]) as soon as it
-    /// exceeds a bound, so that it never has to be held.
+    /// Limits of the response. A response is stopped with [`ModelErrorKind::AnswerLimit`] as soon as it
+    /// exceeds a limit, so memory use stays bounded.
     ///
-    /// [`FaultKind::AnswerLimit`]: turnery_engine::FaultKind::AnswerLimit
-    pub answer: AnswerLimits,
+    /// [`ModelErrorKind::AnswerLimit`]: turnery_engine::ModelErrorKind::AnswerLimit
+    pub answer: ResponseLimits,
 }
 
 impl ModelRequest {
-    /// One question without history and without tools, under these instructions.
+    /// Creates a request with one question and these instructions, without history or tools.
     #[must_use]
-    pub fn question(
+    pub fn single_question(
         session_id: SessionId,
         instructions: &str,
         message_id: &str,
@@ -117,32 +118,32 @@ impl ModelRequest {
             tools: Arc::new([]),
             thinking,
             temperature: None,
-            answer: AnswerLimits::default(),
+            answer: ResponseLimits::default(),
         }
     }
 }
 
-/// How much a model is to think before it answers.
+/// How much a model thinks before it responds.
 #[derive(
     Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema,
 )]
 #[serde(rename_all = "snake_case")]
 pub enum Thinking {
-    /// As the model does by itself.
+    /// The default of the model.
     #[default]
     Default,
-    /// Not at all.
+    /// No thinking.
     Off,
-    /// A little.
+    /// Little thinking.
     Low,
-    /// More.
+    /// Moderate thinking.
     Medium,
-    /// Much.
+    /// Much thinking.
     High,
 }
 
 impl Thinking {
-    /// The word for it in configuration and on the wire.
+    /// Returns the name used in configuration and on the wire.
     #[must_use]
     pub fn as_str(self) -> &'static str {
         match self {
@@ -155,62 +156,62 @@ impl Thinking {
     }
 }
 
-/// What a call tells before it ends.
+/// Event of a running call.
 #[derive(Clone, Debug, PartialEq)]
-pub enum Told {
-    /// A fragment of the answer.
+pub enum ModelEvent {
+    /// A delta of the response.
     Delta(ModelDelta),
-    /// An attempt failed before its first fragment, and is made again (R9).
-    Retry(Retry),
-    /// No content has come for a while; the call goes on.
-    Silent(Silent),
+    /// An attempt failed before its first delta and will be retried (R9).
+    Retry(RetryNotice),
+    /// No content has arrived for a while; the call continues.
+    Silent(SilenceNotice),
 }
 
-/// A call that brings no content.
+/// Notice about a call without new content.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Silent {
-    /// Since the last content, or since the attempt began.
+pub struct SilenceNotice {
+    /// Time since the last content, or since the start of the attempt.
     pub length: Duration,
-    /// Whether bytes came since the last notice, such as pings.
+    /// True if bytes, such as pings, arrived since the last notice.
     pub is_connected: bool,
 }
 
-/// A failed attempt that is made again, inside one call (UP-8).
+/// Notice about a failed attempt that is retried within the call (UP-8).
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Retry {
-    /// The attempt that failed, from 1.
+pub struct RetryNotice {
+    /// Number of the failed attempt, from 1.
     pub attempt: u32,
-    /// How.
-    pub fault: ModelFault,
-    /// How long until the next one.
+    /// Error of the attempt.
+    pub fault: ModelError,
+    /// Delay before the next attempt.
     pub wait: Duration,
 }
 
-/// Where fragments go: a bounded queue, so a slow client slows the provider's stream.
+/// Sender of model events. The queue is bounded, so a slow client slows down the provider's stream.
 #[derive(Clone, Debug)]
-pub struct DeltaSender(mpsc::Sender<Told>);
+pub struct ModelEventSender(mpsc::Sender<ModelEvent>);
 
-impl DeltaSender {
-    /// A queue of `room` fragments.
+impl ModelEventSender {
+    /// Creates a queue for `room` events.
     #[must_use]
-    pub fn new(room: usize) -> (Self, mpsc::Receiver<Told>) {
+    pub fn new(room: usize) -> (Self, mpsc::Receiver<ModelEvent>) {
         let (sender, receiver) = mpsc::channel(room);
         (Self(sender), receiver)
     }
 
-    /// Send one fragment; waits for room. Nobody listening any more is not an error: the caller is
-    /// about to be dropped.
+    /// Sends a delta, waiting for room. A dropped receiver is not an error: the call is about to be dropped
+    /// too.
     pub async fn send(&self, delta: ModelDelta) {
-        let _ = self.0.send(Told::Delta(delta)).await;
+        let _ = self.0.send(ModelEvent::Delta(delta)).await;
     }
 
-    /// Tells of a silence, unless the listener is busy: the silence is over for it anyway.
-    pub fn silent(&self, silent: Silent) {
-        let _ = self.0.try_send(Told::Silent(silent));
+    /// Reports a silence, unless the queue is full: the receiver is then still busy with earlier events.
+    pub fn silent(&self, silent: SilenceNotice) {
+        let _ = self.0.try_send(ModelEvent::Silent(silent));
     }
 
-    /// Tell of an attempt that failed, before waiting to make it again.
-    pub async fn retry(&self, retry: Retry) {
-        let _ = self.0.send(Told::Retry(retry)).await;
+    /// Reports a failed attempt before the delay of its retry.
+    pub async fn retry(&self, retry: RetryNotice) {
+        let _ = self.0.send(ModelEvent::Retry(retry)).await;
     }
 }

@@ -1,21 +1,21 @@
-//! `offline`: the model that needs no network and no key. Rules, not an AI: it recognises a fixed list
-//! of commands, calls the same tools as any model, and reports what the tools returned.
+//! `offline` is a built-in model without network or key. It is rule-based, not an AI: it recognizes a fixed
+//! list of commands, calls the same tools as any model, and reports their results.
 
 mod command;
 mod conversation;
 mod definition;
 mod edit;
 mod failures;
-mod find;
 mod run;
+mod search;
 
-use crate::{DeltaSender, Model, ModelInfo, ModelName, ModelRequest};
+use crate::{Model, ModelEventSender, ModelInfo, ModelName, ModelRequest};
 use conversation::{Conversation, Interrupt};
 use futures_util::future::BoxFuture;
-use turnery_engine::{CallId, Content, ModelDelta, ModelFault, ModelStop, Response, ToolCall};
+use turnery_engine::{CallId, Content, ModelDelta, ModelError, ModelStop, Response, ToolCall};
 
-/// Answer to every prompt that is not clearly one of the commands.
-const HELP: &str = r#"I work offline, without a model, and can do nothing but the commands below; to connect a model, run `turnery login` in a terminal or set ANTHROPIC_API_KEY, OPENAI_API_KEY or OPENAI_BASE_URL, and start again.
+/// Response to every prompt that is not clearly one of the commands.
+const HELP_TEXT: &str = r#"I work offline, without a model, and can do nothing but the commands below; to connect a model, run `turnery login` in a terminal or set ANTHROPIC_API_KEY, OPENAI_API_KEY or OPENAI_BASE_URL, and start again.
 
 - where is `Name` defined? / who uses `Name`?
 - search for "some text" in src / how many *.md files? / list the TODOs
@@ -25,14 +25,14 @@ const HELP: &str = r#"I work offline, without a model, and can do nothing but th
 - what changed?
 "#;
 
-/// The built-in model.
+/// The built-in offline model.
 #[derive(Clone, Debug)]
-pub struct Offline {
+pub struct OfflineModel {
     info: ModelInfo,
 }
 
-impl Offline {
-    /// It has nothing to set.
+impl OfflineModel {
+    /// Creates the model, which has no settings.
     #[must_use]
     pub fn new() -> Self {
         Self {
@@ -44,7 +44,7 @@ impl Offline {
                 display_name: "Offline (rules, no AI)".to_owned(),
                 context_window: None,
                 max_output: u32::MAX,
-                // Accepted as by the models that it stands in for; the answer says that it is not seen.
+                // Accepted like by other models; the response says that images are ignored.
                 images: true,
                 audio: false,
                 reasoning: false,
@@ -55,13 +55,13 @@ impl Offline {
     }
 }
 
-impl Default for Offline {
+impl Default for OfflineModel {
     fn default() -> Self {
         Self::new()
     }
 }
 
-impl Model for Offline {
+impl Model for OfflineModel {
     fn info(&self) -> &ModelInfo {
         &self.info
     }
@@ -69,8 +69,8 @@ impl Model for Offline {
     fn call(
         &self,
         request: ModelRequest,
-        out: DeltaSender,
-    ) -> BoxFuture<'_, Result<Response, ModelFault>> {
+        out: ModelEventSender,
+    ) -> BoxFuture<'_, Result<Response, ModelError>> {
         Box::pin(async move {
             let content = respond(&request);
             let (stop, delta) = match &content {
@@ -103,11 +103,11 @@ impl Model for Offline {
     }
 }
 
-/// The next tool call of the prompt's command, or its answer.
+/// Returns the next tool call of the prompt's command, or its response.
 fn respond(request: &ModelRequest) -> Content {
     let mut conversation = Conversation::new(request);
     let text = match command::carry_out(&mut conversation) {
-        None => HELP.to_owned(),
+        None => HELP_TEXT.to_owned(),
         Some(Ok(text) | Err(Interrupt::Stop(text))) => text,
         Some(Err(Interrupt::Call(name, args))) => {
             return Content::ToolCall(ToolCall {

@@ -1,44 +1,45 @@
-//! OpenAI Chat Completions, always as a stream: <https://platform.openai.com/docs/api-reference/chat>.
-//! Many servers copy it, each in its own way; what differs in requests is in `quirks`.
+//! Implements OpenAI Chat Completions, always streaming:
+//! <https://platform.openai.com/docs/api-reference/chat>. Differences between compatible servers are in
+//! `quirks`.
 
-mod calls;
 mod chunk;
 mod quirks;
 mod request;
 mod stream;
+mod tool_calls;
 
-use crate::{ModelInfo, ModelRequest, answer::CallIds, remote::Dialect};
+use crate::{ModelInfo, ModelRequest, remote_model::ApiDialect, response_accumulator::CallIds};
 use quirks::Quirks;
 
-/// The name of this API in records.
-pub(crate) const API: &str = "openai_chat_completions";
+/// Name of this API in records.
+pub(crate) const API_NAME: &str = "openai_chat_completions";
 
-/// Below the base URL, which ends in `/v1`.
+/// Path below the base URL, which ends in `/v1`.
 pub(crate) const PATH: &str = "/chat/completions";
 
-/// Speaks Chat Completions.
+/// Dialect of Chat Completions.
 pub(crate) struct OpenAi {
     quirks: Quirks,
 }
 
 impl OpenAi {
-    /// For the server at `base_url`.
+    /// Creates the dialect for the server at `base_url`.
     pub(crate) fn new(base_url: &str) -> Self {
         Self {
-            quirks: Quirks::of(base_url),
+            quirks: Quirks::for_base_url(base_url),
         }
     }
 
-    /// The same, where a person said how much may be answered.
+    /// Sends the output limit, because the user configured it.
     pub(crate) fn choosing_limit(self) -> Self {
         Self {
-            quirks: self.quirks.choosing_limit(),
+            quirks: self.quirks.with_user_limit(),
         }
     }
 }
 
-impl Dialect for OpenAi {
-    type Reader = stream::Reader;
+impl ApiDialect for OpenAi {
+    type Reader = stream::OpenAiReader;
     const KEY: (&'static str, &'static str) = ("authorization", "Bearer ");
     const HEADERS: &'static [(&'static str, &'static str)] = &[];
 
@@ -46,7 +47,7 @@ impl Dialect for OpenAi {
         request::body(info, &self.quirks, request)
     }
 
-    fn reader(&self, info: &ModelInfo, ids: CallIds) -> stream::Reader {
-        stream::Reader::new(&info.name.provider, &info.name.model, ids)
+    fn reader(&self, info: &ModelInfo, ids: CallIds) -> stream::OpenAiReader {
+        stream::OpenAiReader::new(&info.name.provider, &info.name.model, ids)
     }
 }

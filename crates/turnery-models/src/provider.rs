@@ -1,4 +1,4 @@
-//! Providers: where models are served, and the standard ones as the environment describes them.
+//! Describes model providers, and the standard ones configured by environment variables.
 
 use crate::RetryPolicy;
 use futures_util::future::{BoxFuture, ready};
@@ -6,59 +6,60 @@ use secrecy::SecretString;
 use serde::{Deserialize, Serialize};
 use std::{fmt, sync::Arc, time::Duration};
 
-/// The providers as they are now. Asked anew whenever one is needed, and at every call for its key, so
-/// that a key that was given meanwhile counts at once.
-pub trait Providers: Send + Sync + 'static {
-    /// All of them. Must not block for long.
+/// Source of the current providers. Queried on every use, and at every call for its key, so that a new key
+/// takes effect at once.
+pub trait ProviderSource: Send + Sync + 'static {
+    /// Returns all providers. Must not block for long.
     fn now(&self) -> Arc<[ProviderConfig]>;
 
-    /// Begins what [`now`](Self::now) waits for, since it will be asked soon. Must not block.
+    /// Starts the work that [`now`](Self::now) would wait for. Must not block.
     fn look_ahead(&self) {}
 
-    /// Finds out which servers of the user's own answer, and with which models, for [`offered`](Self::offered).
+    /// Finds out which local servers respond and which models they serve, for [`offered`](Self::offered).
     /// Takes a short and bounded time.
     fn discover(&self) -> BoxFuture<'_, ()> {
         Box::pin(ready(()))
     }
 
-    /// Those whose models are worth offering, as far as it is known by now. Must not block for long.
+    /// Returns the providers whose models should be offered, as far as known. Must not block for long.
     fn offered(&self) -> Arc<[ProviderConfig]> {
         self.now()
     }
 }
 
-/// The same ones for ever.
-impl Providers for Arc<[ProviderConfig]> {
+/// A fixed list of providers.
+impl ProviderSource for Arc<[ProviderConfig]> {
     fn now(&self) -> Arc<[ProviderConfig]> {
         Self::clone(self)
     }
 }
 
-/// A provider that needs a key and has none (AUTH-6).
+/// Error of a provider that needs a key but has none (AUTH-6).
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("There is no key for {provider}: set {hint}.")]
-pub struct MissingKey {
-    /// Its name.
+pub struct MissingKeyError {
+    /// Name of the provider.
     pub provider: String,
-    /// Where the key is looked for.
+    /// Where the key can be set.
     pub hint: String,
 }
 
-/// One provider, as configured.
+/// Configuration of one provider.
 #[derive(Clone)]
 pub struct ProviderConfig {
-    /// The part before the slash: `anthropic`, `openai`, `ollama`, ...
+    /// Part of a model name before the slash: `anthropic`, `openai`, `ollama`, ...
     pub name: String,
-    /// What it speaks.
+    /// API of the provider.
     pub api: Api,
-    /// For example `https://api.anthropic.com` (no `/v1`) or `http://127.0.0.1:11434/v1` (with it).
+    /// For example `https://api.anthropic.com` (without `/v1`) or `http://127.0.0.1:11434/v1` (with it).
     pub base_url: String,
-    /// From the environment or a 0600 file, never from a project. `None`: none needed, or none found.
+    /// Key from the environment or a file with mode 0600, never from a project. `None` if not needed or not
+    /// found.
     pub key: Option<SecretString>,
-    /// Where a key is looked for, for the error that says it is missing: `ANTHROPIC_API_KEY`.
-    /// Empty: none is needed.
+    /// Where a key can be set, for the error about a missing key: `ANTHROPIC_API_KEY`. Empty if no key is
+    /// needed.
     pub key_hint: String,
-    /// Models to offer, for lists; any other name is tried as well.
+    /// Models to list; any other name is accepted too.
     pub models: Vec<String>,
 }
 
@@ -67,7 +68,7 @@ impl fmt::Debug for ProviderConfig {
         f.debug_struct("ProviderConfig")
             .field("name", &self.name)
             .field("api", &self.api)
-            .field("base_url", &without_credentials(&self.base_url))
+            .field("base_url", &strip_credentials(&self.base_url))
             .field("has_key", &self.key.is_some())
             .field("key_hint", &self.key_hint)
             .field("models", &self.models)
@@ -75,32 +76,32 @@ impl fmt::Debug for ProviderConfig {
     }
 }
 
-/// The APIs that are spoken.
+/// Supported model APIs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum Api {
     /// Anthropic Messages.
     Anthropic,
-    /// OpenAI Chat Completions, and all servers that copy it.
+    /// OpenAI Chat Completions, also of compatible servers.
     #[serde(rename = "openai", alias = "open_ai")]
     OpenAi,
 }
 
-/// How long to wait for a provider, and how often to ask again.
+/// Timeouts and retries of calls.
 #[derive(Clone, Debug, PartialEq)]
 pub struct CallLimits {
-    /// Time without any byte after which a call is given up. A ping is a byte. Models that think
-    /// without a word are silent for minutes.
+    /// Time without any byte after which a call is cancelled. A ping counts as a byte. Models may think
+    /// silently for minutes.
     pub idle: Duration,
-    /// Like `idle`, for providers without keys: a server on a desk may load a model first.
+    /// Like `idle`, for providers without keys: a local server may have to load the model first.
     pub idle_local: Duration,
-    /// Time without content after which a call is given up, however many pings come. At least `idle`:
-    /// a shorter one counts as `idle`.
+    /// Time without content after which a call is cancelled, regardless of pings. At least `idle`: a shorter
+    /// time counts as `idle`.
     pub content: Duration,
-    /// Time without content after which the client is told of the silence, and again each time it has
-    /// doubled.
+    /// Time without content after which the client is notified; further notices follow each time the silence
+    /// has doubled.
     pub notice: Duration,
-    /// Retries of calls that failed before their first fragment.
+    /// Retries of calls that failed before their first delta.
     pub retry: RetryPolicy,
 }
 
@@ -116,8 +117,8 @@ impl Default for CallLimits {
     }
 }
 
-/// A provider that is known by name.
-struct Standard {
+/// A provider known by name.
+struct StandardProvider {
     name: &'static str,
     api: Api,
     base_url: &'static str,
@@ -127,8 +128,8 @@ struct Standard {
     models: &'static [&'static str],
 }
 
-const STANDARD: &[Standard] = &[
-    Standard {
+const STANDARD_PROVIDERS: &[StandardProvider] = &[
+    StandardProvider {
         name: "anthropic",
         api: Api::Anthropic,
         base_url: "https://api.anthropic.com",
@@ -142,7 +143,7 @@ const STANDARD: &[Standard] = &[
             "claude-haiku-4-5",
         ],
     },
-    Standard {
+    StandardProvider {
         name: "openai",
         api: Api::OpenAi,
         base_url: "https://api.openai.com/v1",
@@ -151,7 +152,7 @@ const STANDARD: &[Standard] = &[
         needs_key: true,
         models: &["gpt-5.1", "gpt-5", "gpt-5-mini", "gpt-4.1"],
     },
-    Standard {
+    StandardProvider {
         name: "openrouter",
         api: Api::OpenAi,
         base_url: "https://openrouter.ai/api/v1",
@@ -160,7 +161,7 @@ const STANDARD: &[Standard] = &[
         needs_key: true,
         models: &["openrouter/auto"],
     },
-    Standard {
+    StandardProvider {
         name: "mistral",
         api: Api::OpenAi,
         base_url: "https://api.mistral.ai/v1",
@@ -173,7 +174,7 @@ const STANDARD: &[Standard] = &[
             "mistral-large-latest",
         ],
     },
-    Standard {
+    StandardProvider {
         name: "deepseek",
         api: Api::OpenAi,
         base_url: "https://api.deepseek.com/v1",
@@ -182,7 +183,7 @@ const STANDARD: &[Standard] = &[
         needs_key: true,
         models: &["deepseek-chat", "deepseek-reasoner"],
     },
-    Standard {
+    StandardProvider {
         name: "ollama",
         api: Api::OpenAi,
         base_url: "http://127.0.0.1:11434/v1",
@@ -191,7 +192,7 @@ const STANDARD: &[Standard] = &[
         needs_key: false,
         models: &[],
     },
-    Standard {
+    StandardProvider {
         name: "lmstudio",
         api: Api::OpenAi,
         base_url: "http://127.0.0.1:1234/v1",
@@ -200,7 +201,7 @@ const STANDARD: &[Standard] = &[
         needs_key: false,
         models: &[],
     },
-    Standard {
+    StandardProvider {
         name: "llamacpp",
         api: Api::OpenAi,
         base_url: "http://127.0.0.1:8080/v1",
@@ -209,7 +210,7 @@ const STANDARD: &[Standard] = &[
         needs_key: false,
         models: &[],
     },
-    Standard {
+    StandardProvider {
         name: "vllm",
         api: Api::OpenAi,
         base_url: "http://127.0.0.1:8000/v1",
@@ -221,42 +222,42 @@ const STANDARD: &[Standard] = &[
 ];
 
 impl ProviderConfig {
-    /// Its address, to show: without a user name, a password or a query.
+    /// Returns the URL for display, without user name, password or query.
     #[must_use]
-    pub fn shown_url(&self) -> String {
-        without_credentials(&self.base_url)
+    pub fn display_url(&self) -> String {
+        strip_credentials(&self.base_url)
     }
 
-    /// What it lacks to be used now.
-    pub fn ready(&self) -> Result<(), MissingKey> {
+    /// Checks that the provider has the key that it needs.
+    pub fn require_key(&self) -> Result<(), MissingKeyError> {
         match self.key.is_some() || self.key_hint.is_empty() {
             true => Ok(()),
-            false => Err(MissingKey {
+            false => Err(MissingKeyError {
                 provider: self.name.clone(),
                 hint: self.key_hint.clone(),
             }),
         }
     }
 
-    /// All standard providers, as the environment behind `lookup` describes them.
+    /// Returns all standard providers, configured by the environment variables that `lookup` reads.
     #[must_use]
-    pub fn well_known(lookup: &dyn Fn(&str) -> Option<String>) -> Vec<Self> {
-        STANDARD
+    pub fn standard_from_env(lookup: &dyn Fn(&str) -> Option<String>) -> Vec<Self> {
+        STANDARD_PROVIDERS
             .iter()
-            .map(|standard| standard.configured(lookup))
+            .map(|standard| standard.to_config(lookup))
             .collect()
     }
 }
 
-impl Standard {
-    fn configured(&self, lookup: &dyn Fn(&str) -> Option<String>) -> ProviderConfig {
+impl StandardProvider {
+    fn to_config(&self, lookup: &dyn Fn(&str) -> Option<String>) -> ProviderConfig {
         let look = |name: &str| {
             lookup(name)
                 .map(|v| v.trim().to_owned())
                 .filter(|v| !v.is_empty())
         };
         let url = look(self.url_variable);
-        // Whoever points a hosted provider's name at a server of their own may well need no key.
+        // A custom server under the name of a hosted provider may need no key.
         let needs_key = self.needs_key && url.is_none();
         ProviderConfig {
             name: self.name.to_owned(),
@@ -277,23 +278,29 @@ impl Standard {
     }
 }
 
-/// What a person sets to change a provider's address.
+/// Tells the user how to change the URL of a provider.
 pub(crate) fn url_hint(provider: &str) -> String {
-    match STANDARD.iter().find(|standard| standard.name == provider) {
+    match STANDARD_PROVIDERS
+        .iter()
+        .find(|standard| standard.name == provider)
+    {
         Some(standard) => format!("set {}", standard.url_variable),
         None => format!("set base_url of the provider {provider} in the configuration"),
     }
 }
 
-/// What a person sets to give a provider a key, when its configuration does not say.
+/// Tells the user where to set a provider's key if its configuration does not say.
 pub(crate) fn key_variable(provider: &str) -> String {
-    match STANDARD.iter().find(|standard| standard.name == provider) {
+    match STANDARD_PROVIDERS
+        .iter()
+        .find(|standard| standard.name == provider)
+    {
         Some(standard) => standard.key_variable.to_owned(),
         None => format!("the key of the provider {provider} in the configuration"),
     }
 }
 
-/// `OLLAMA_HOST` is a host, a port, both, or a URL; and `0.0.0.0` is what the server listens on.
+/// Returns the URL for `OLLAMA_HOST`, which is a host, a port, both, or a URL; `0.0.0.0` is a listen address.
 fn ollama_url(host: &str) -> String {
     let (scheme, rest) = host.split_once("://").unwrap_or(("http", host));
     let (authority, path) = rest.split_once('/').unwrap_or((rest, ""));
@@ -316,12 +323,12 @@ fn ollama_url(host: &str) -> String {
     format!("{scheme}://{name}:{port}{slash}{path}/v1")
 }
 
-/// A URL to show: user names, passwords and queries may be secrets.
-pub(crate) fn without_credentials(url: &str) -> String {
+/// Removes user name, password and query from a URL, since they may be secrets.
+pub(crate) fn strip_credentials(url: &str) -> String {
     let Ok(mut parsed) = reqwest::Url::parse(url) else {
         return url.rsplit('@').next().unwrap_or(url).to_owned();
     };
-    // These fail for URLs that cannot have such parts, and then there is nothing to hide.
+    // These calls fail for URLs without such parts, where there is nothing to remove.
     let _ = parsed.set_username("");
     let _ = parsed.set_password(None);
     parsed.set_query(None);
@@ -339,14 +346,14 @@ mod tests {
                 .find(|(name, _)| *name == variable)
                 .map(|(_, value)| (*value).to_owned())
         };
-        let all = ProviderConfig::well_known(&lookup);
+        let all = ProviderConfig::standard_from_env(&lookup);
         all.into_iter()
             .find(|provider| provider.name == name)
             .unwrap()
     }
 
     #[test]
-    fn the_environment_gives_keys_and_addresses() {
+    fn environment_sets_keys_and_urls() {
         let bare = find("anthropic", &[]);
         assert_eq!(bare.base_url, "https://api.anthropic.com");
         assert_eq!(bare.key_hint, "ANTHROPIC_API_KEY");
@@ -370,7 +377,7 @@ mod tests {
     }
 
     #[test]
-    fn ollama_is_found_however_its_host_is_written() {
+    fn ollama_host_is_accepted_in_every_form() {
         for (host, url) in [
             ("127.0.0.1", "http://127.0.0.1:11434/v1"),
             ("0.0.0.0:9999", "http://127.0.0.1:9999/v1"),

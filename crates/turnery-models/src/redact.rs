@@ -1,53 +1,54 @@
-//! Takes a key out of what a provider says: as it is, in part, percent-encoded, escaped as in JSON or HTML, in
-//! base64 or hexadecimal, in other letters' case, and with blanks or characters within that do not show.
+//! Removes a key from a provider's text: verbatim, in part, percent-encoded, escaped as in JSON or HTML, in
+//! base64 or hexadecimal, in other case, and interspersed with blanks or invisible characters.
 
 use base64::{Engine as _, engine::general_purpose::STANDARD_NO_PAD};
 use std::collections::HashSet;
 
-/// What stands for a key.
+/// Replacement for a key.
 const MASK: &str = "[key]";
 
-/// A shorter part of a key stays: providers name keys by their first and last letters (`sk-proj-ABC***wxyz`), and
-/// what is left of a key then is out of reach of guesses. A longer part is not in a text by chance. Unit: bytes.
-const LONGEST_PART: usize = 12;
+/// Length from which a part of a key is masked. Providers identify keys by their first and last letters
+/// (`sk-proj-ABC***wxyz`), which leave the rest beyond guessing; a longer match is no coincidence. Unit:
+/// bytes.
+const MIN_MASKED_BYTES: usize = 12;
 
-/// Letters of base64 that are made of [`LONGEST_PART`] bytes alone, wherever these begin.
-const IN_BASE64: usize = 13;
+/// Number of base64 characters that are determined by [`MIN_MASKED_BYTES`] bytes alone, at any alignment.
+const MASKED_BASE64_LEN: usize = 13;
 
-/// So often an encoding within another one is undone.
-const MOST_PASSES: usize = 3;
+/// Number of nested encodings that are undone.
+const MAX_PASSES: usize = 3;
 
-/// No key is longer: what is longer is compared up to here. Unit: bytes.
-const LONGEST_KEY: usize = 4096;
+/// Length up to which a key is compared; real keys are shorter. Unit: bytes.
+const MAX_KEY_BYTES: usize = 4096;
 
-/// `text` with every trace of `key` masked. The work grows with the sum of both lengths.
-pub(crate) fn without_key(text: &str, key: &str) -> String {
+/// Returns `text` with every trace of `key` masked. Takes time linear in the sum of both lengths.
+pub(crate) fn redact_key(text: &str, key: &str) -> String {
     let key = key.as_bytes();
-    let key = &key[..key.len().min(LONGEST_KEY)];
+    let key = &key[..key.len().min(MAX_KEY_BYTES)];
     if key.is_empty() {
         return text.to_owned();
     }
     let traces = traces(key);
     let mut masked = vec![false; text.len()];
-    let mut units: Vec<Unit> = text
+    let mut units: Vec<DecodedChar> = text
         .char_indices()
-        .map(|(at, c)| Unit {
+        .map(|(at, c)| DecodedChar {
             c,
             from: at,
             to: at + c.len_utf8(),
         })
-        .filter(|unit| !does_not_show(unit.c))
+        .filter(|unit| !is_invisible(unit.c))
         .collect();
-    for _ in 0..=MOST_PASSES {
+    for _ in 0..=MAX_PASSES {
         for trace in &traces {
             trace.mask(&units, &mut masked);
         }
-        let decoded = decode(&units);
+        let decoded = decode_escapes(&units);
         if decoded.len() == units.len() {
             break;
         }
         units = decoded;
-        units.retain(|unit| !does_not_show(unit.c));
+        units.retain(|unit| !is_invisible(unit.c));
     }
     let mut out = String::with_capacity(text.len());
     let mut was_masked = false;
@@ -63,23 +64,23 @@ pub(crate) fn without_key(text: &str, key: &str) -> String {
     out
 }
 
-/// A character of a text, decoded, and the bytes it was read from.
+/// A decoded character of a text, with the bytes it was read from.
 #[derive(Clone, Copy)]
-struct Unit {
+struct DecodedChar {
     c: char,
     from: usize,
     to: usize,
 }
 
 /// All parts of a key in one encoding that are long enough to be masked.
-struct Trace {
+struct KeyEncoding {
     parts: HashSet<Vec<u8>>,
     length: usize,
-    /// Makes equal what stands for the same.
+    /// Maps equivalent bytes to the same byte.
     fold: fn(u8) -> u8,
 }
 
-impl Trace {
+impl KeyEncoding {
     fn new(key: &[u8], length: usize, fold: fn(u8) -> u8) -> Self {
         let key: Vec<u8> = key.iter().copied().map(fold).collect();
         Self {
@@ -89,10 +90,10 @@ impl Trace {
         }
     }
 
-    /// Marks the bytes that a part was read from, and what lies between them.
-    fn mask(&self, units: &[Unit], masked: &mut [bool]) {
-        // No key holds a zero byte: it stands for all other characters.
-        let byte = |unit: &Unit| u8::try_from(u32::from(unit.c)).map_or(0, self.fold);
+    /// Marks the bytes that a part was read from, and the bytes between them.
+    fn mask(&self, units: &[DecodedChar], masked: &mut [bool]) {
+        // No key contains a zero byte, so zero stands for all other characters.
+        let byte = |unit: &DecodedChar| u8::try_from(u32::from(unit.c)).map_or(0, self.fold);
         let bytes: Vec<u8> = units.iter().map(byte).collect();
         let runs = units.windows(self.length).zip(bytes.windows(self.length));
         for (run, _) in runs.filter(|(_, part)| self.parts.contains(*part)) {
@@ -105,27 +106,27 @@ impl Trace {
     }
 }
 
-/// The key in every encoding it is looked for.
-fn traces(key: &[u8]) -> Vec<Trace> {
-    if key.len() < LONGEST_PART {
-        // A word, for a server that checks none. Less strict, it would be found in ordinary text.
-        return vec![Trace::new(key, key.len(), |byte| byte)];
+/// Returns the key in every encoding that is searched.
+fn traces(key: &[u8]) -> Vec<KeyEncoding> {
+    if key.len() < MIN_MASKED_BYTES {
+        // A short word, for a server that checks no key. A looser comparison would match ordinary text.
+        return vec![KeyEncoding::new(key, key.len(), |byte| byte)];
     }
     let lower = |byte: u8| byte.to_ascii_lowercase();
     let mut all = vec![
-        Trace::new(key, LONGEST_PART, lower),
-        Trace::new(hex(key).as_bytes(), 2 * LONGEST_PART, lower),
+        KeyEncoding::new(key, MIN_MASKED_BYTES, lower),
+        KeyEncoding::new(encode_hex(key).as_bytes(), 2 * MIN_MASKED_BYTES, lower),
     ];
-    // What stands before the key in the encoded text shifts it by up to two bytes. The letters at its
-    // ends hold bits of its neighbours too.
+    // Bytes before the key in the encoded text shift it by up to two bytes, and the characters at its ends
+    // contain bits of its neighbours.
     for (shift, foreign) in [(0, 0), (1, 2), (2, 3)] {
         let mut shifted = vec![0; shift];
         shifted.extend_from_slice(key);
         let text = STANDARD_NO_PAD.encode(&shifted);
         let own = text.as_bytes().get(foreign..text.len() - 1);
-        all.push(Trace::new(
+        all.push(KeyEncoding::new(
             own.unwrap_or_default(),
-            IN_BASE64,
+            MASKED_BASE64_LEN,
             |byte| match byte {
                 b'-' => b'+',
                 b'_' => b'/',
@@ -136,13 +137,13 @@ fn traces(key: &[u8]) -> Vec<Trace> {
     all
 }
 
-fn hex(bytes: &[u8]) -> String {
+fn encode_hex(bytes: &[u8]) -> String {
     bytes.iter().map(|byte| format!("{byte:02x}")).collect()
 }
 
-/// Blanks, and all that the standard library does not take to be printable by itself: control and format
-/// characters, combining marks, variation selectors.
-fn does_not_show(c: char) -> bool {
+/// Returns true for blanks and for all characters that the standard library does not consider printable:
+/// control and format characters, combining marks, variation selectors.
+fn is_invisible(c: char) -> bool {
     c.is_whitespace()
         || c.is_control()
         || (!c.is_ascii() && c.escape_debug().len() > 1)
@@ -152,15 +153,15 @@ fn does_not_show(c: char) -> bool {
         )
 }
 
-/// The text with `%2d`, `\u002d`, `\u{2d}`, `\x2d`, `&#45;`, `&#x2d;` and `\/` undone once.
-fn decode(units: &[Unit]) -> Vec<Unit> {
+/// Decodes `%2d`, `\u002d`, `\u{2d}`, `\x2d`, `&#45;`, `&#x2d;` and `\/` once.
+fn decode_escapes(units: &[DecodedChar]) -> Vec<DecodedChar> {
     let mut out = Vec::with_capacity(units.len());
     let mut rest = units;
     while let [first, after @ ..] = rest {
-        rest = match escape(rest) {
+        rest = match parse_escape(rest) {
             Some((c, [.., last], left)) => {
                 let (from, to) = (first.from, last.to);
-                out.push(Unit { c, from, to });
+                out.push(DecodedChar { c, from, to });
                 left
             }
             Some(_) | None => {
@@ -172,12 +173,12 @@ fn decode(units: &[Unit]) -> Vec<Unit> {
     out
 }
 
-/// The character of the escape that `units` begin with, what it was read from, and what is left.
-fn escape(units: &[Unit]) -> Option<(char, &[Unit], &[Unit])> {
+/// Parses the escape at the start of `units`. Returns its character, its units, and the remaining units.
+fn parse_escape(units: &[DecodedChar]) -> Option<(char, &[DecodedChar], &[DecodedChar])> {
     if !matches!(units.first()?.c, '%' | '\\' | '&') {
         return None;
     }
-    // The longest is `\u{00002d}`.
+    // The longest escape is `\u{00002d}`.
     let head: String = units.iter().take(12).map(|unit| unit.c).collect();
     let (length, number) = if let Some(rest) = head.strip_prefix('%') {
         (3, u32::from_str_radix(rest.get(..2)?, 16).ok()?)
@@ -209,14 +210,14 @@ mod tests {
 
     const KEY: &str = "sk-proj-ABCDEFGH12345678-wxyz";
 
-    fn shown(text: &str) -> String {
-        without_key(text, KEY)
+    fn redacted(text: &str) -> String {
+        redact_key(text, KEY)
     }
 
     #[test]
     fn key_is_masked_in_whatever_form() {
-        // Encoded with other programs: percent-encoding of all bytes, base64 of the key and of
-        // "Bearer " and "x:" before it, hexadecimal.
+        // Encoded with other programs: percent-encoding of all bytes, base64 of the key alone and after
+        // "Bearer " and "x:", hexadecimal.
         for form in [
             KEY,
             "SK-PROJ-abcdefgh12345678-WXYZ",
@@ -231,7 +232,7 @@ mod tests {
             "sk&#x2d;proj&#x2D;ABCDEFGH12345678&#45;wxyz",
             "736b2d70726f6a2d414243444546474831323334353637382d7778797a",
         ] {
-            let text = shown(&format!("bad {form} end"));
+            let text = redacted(&format!("bad {form} end"));
             assert!(
                 text.starts_with("bad [key]") && text.ends_with(" end"),
                 "{form}: {text}"
@@ -241,12 +242,12 @@ mod tests {
                 "{form}: {text}"
             );
         }
-        assert_eq!(shown(&format!("bad {KEY}, {KEY}")), "bad [key], [key]");
+        assert_eq!(redacted(&format!("bad {KEY}, {KEY}")), "bad [key], [key]");
     }
 
     #[test]
     fn key_in_base64_is_masked_wherever_it_begins() {
-        // From `printf … | base64`.
+        // Made with `printf … | base64`.
         for (text, own) in [
             ("c2stcHJvai1BQkNERUZHSDEyMzQ1Njc4LXd4eXo=", "RUZHSDEyMzQ1"),
             (
@@ -255,7 +256,7 @@ mod tests {
             ),
             ("eDpzay1wcm9qLUFCQ0RFRkdIMTIzNDU2Nzgtd3h5eg==", "QUJDREVGR0"),
         ] {
-            let told = shown(text);
+            let told = redacted(text);
             assert!(told.contains(MASK), "{told}");
             let longest = told.split(MASK).map(str::len).max().unwrap_or_default();
             assert!(longest <= 12 && !told.contains(own), "{told}");
@@ -264,31 +265,31 @@ mod tests {
 
     #[test]
     fn parts_are_masked_from_twelve_characters_on() {
-        let told = shown("bad key sk-proj-ABCDEFGH12345678-**** in roj-ABCDEFGH12345678-wxyz");
+        let told = redacted("bad key sk-proj-ABCDEFGH12345678-**** in roj-ABCDEFGH12345678-wxyz");
         assert_eq!(told, "bad key [key]**** in [key]");
         let named = "Incorrect API key provided: sk-proj-ABC*****wxyz.";
-        assert_eq!(shown(named), named);
-        assert_eq!(shown("EFGH12345678"), "[key]");
-        assert_eq!(shown("EFGH1234567"), "EFGH1234567");
+        assert_eq!(redacted(named), named);
+        assert_eq!(redacted("EFGH12345678"), "[key]");
+        assert_eq!(redacted("EFGH1234567"), "EFGH1234567");
     }
 
     #[test]
     fn short_keys_are_masked_whole() {
-        assert_eq!(without_key("bad sk-test!", "sk-test"), "bad [key]!");
-        assert_eq!(without_key("bad sk-tes", "sk-test"), "bad sk-tes");
-        assert_eq!(without_key("anything", ""), "anything");
-        assert_eq!(without_key("a x b", "x"), "a [key] b");
-        assert_eq!(without_key("Ollama: no 78", "ollama"), "Ollama: no 78");
+        assert_eq!(redact_key("bad sk-test!", "sk-test"), "bad [key]!");
+        assert_eq!(redact_key("bad sk-tes", "sk-test"), "bad sk-tes");
+        assert_eq!(redact_key("anything", ""), "anything");
+        assert_eq!(redact_key("a x b", "x"), "a [key] b");
+        assert_eq!(redact_key("Ollama: no 78", "ollama"), "Ollama: no 78");
     }
 
     #[test]
-    fn other_text_stays_as_it_is() {
+    fn other_text_is_unchanged() {
         for text in [
             "50% of \\u00e4 &#x; %zz \\u{",
             "grüße 日本語\u{200b}\n x",
             "100%25",
         ] {
-            assert_eq!(shown(text), text);
+            assert_eq!(redacted(text), text);
         }
     }
 }

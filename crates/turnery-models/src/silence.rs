@@ -1,68 +1,68 @@
-//! Silence: two clocks for a call that brings nothing, and the notices to the client meanwhile.
+//! Detects silent calls with two timers, and notifies the client meanwhile.
 //!
-//! Any byte, a ping too, shows that the connection is alive and resets the clock of
-//! [`SilenceLimits::idle`]. Only content resets the clock of [`SilenceLimits::content`], so a provider
-//! that does nothing but ping is given up in the end.
+//! Any byte, even a ping, shows that the connection is alive and resets the timer of [`SilenceLimits::idle`].
+//! Only content resets the timer of [`SilenceLimits::content`], so a provider that only pings is eventually
+//! given up.
 
-use crate::{CallLimits, DeltaSender, Silent};
+use crate::{CallLimits, ModelEventSender, SilenceNotice};
 use std::{future::Future, pin::pin, time::Duration};
 use tokio::time::{Instant, timeout_at};
 
-/// No limit is longer: later moments cannot be represented on every clock.
-const FOREVER: Duration = Duration::from_secs(365 * 24 * 60 * 60);
+/// Upper bound of all limits: later instants cannot be represented on every clock.
+const MAX_LIMIT: Duration = Duration::from_secs(365 * 24 * 60 * 60);
 
-/// When a silent call is given up, and when the client is told of the silence.
+/// Limits after which a silent call is cancelled or reported.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct SilenceLimits {
-    /// Time without any byte.
+    /// Longest time without any byte.
     pub(crate) idle: Duration,
-    /// Time without content.
+    /// Longest time without content.
     pub(crate) content: Duration,
-    /// Time without content before the first notice; the next ones come each time it has doubled.
+    /// Time without content before the first notice; further notices follow each time it has doubled.
     notice: Duration,
 }
 
 impl SilenceLimits {
-    /// The limits for a server on this machine or desk, or for a hosted one.
+    /// Returns the limits for a local or a hosted server.
     pub(crate) fn new(limits: &CallLimits, is_local: bool) -> Self {
         let idle = match is_local {
             true => limits.idle_local,
             false => limits.idle,
         };
-        let idle = idle.min(FOREVER);
+        let idle = idle.min(MAX_LIMIT);
         Self {
             idle,
-            content: limits.content.min(FOREVER).max(idle),
-            // A notice at once, and again at once, would be a busy loop.
-            notice: limits.notice.clamp(Duration::from_millis(1), FOREVER),
+            content: limits.content.min(MAX_LIMIT).max(idle),
+            // A zero interval would cause a busy loop.
+            notice: limits.notice.clamp(Duration::from_millis(1), MAX_LIMIT),
         }
     }
 }
 
-/// The limit that a silent call exceeds.
+/// Limit that a silent call exceeds.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum TooSilent {
+pub(crate) enum SilenceError {
     /// [`SilenceLimits::idle`].
     Idle,
     /// [`SilenceLimits::content`].
     Content,
 }
 
-/// The clocks of one attempt of a call.
-pub(crate) struct Silence<'a> {
+/// Timers of one attempt.
+pub(crate) struct SilenceTimer<'a> {
     limits: SilenceLimits,
-    /// Receives the notices, if there is somebody to tell.
-    out: Option<&'a DeltaSender>,
+    /// Receives the notices, if any.
+    out: Option<&'a ModelEventSender>,
     content_at: Instant,
-    /// Bytes have come since the last notice or content.
+    /// True if bytes arrived since the last notice or content.
     is_connected: bool,
     /// Length of the silence at the next notice.
     next_notice: Duration,
 }
 
-impl<'a> Silence<'a> {
-    /// Starts the clocks.
-    pub(crate) fn new(limits: SilenceLimits, out: Option<&'a DeltaSender>) -> Self {
+impl<'a> SilenceTimer<'a> {
+    /// Starts the timers.
+    pub(crate) fn new(limits: SilenceLimits, out: Option<&'a ModelEventSender>) -> Self {
         Self {
             limits,
             out,
@@ -72,43 +72,43 @@ impl<'a> Silence<'a> {
         }
     }
 
-    /// The limits of the call.
+    /// Returns the limits of the call.
     pub(crate) fn limits(&self) -> SilenceLimits {
         self.limits
     }
 
-    /// Notes that bytes have come.
-    pub(crate) fn hear(&mut self) {
+    /// Records that bytes arrived.
+    pub(crate) fn note_bytes(&mut self) {
         self.is_connected = true;
     }
 
-    /// Notes that content has come and was passed on.
-    pub(crate) fn end(&mut self) {
+    /// Records that content arrived and was passed on.
+    pub(crate) fn note_content(&mut self) {
         self.content_at = Instant::now();
         self.is_connected = false;
         self.next_notice = self.limits.notice;
     }
 
-    /// Waits for the next bytes, and gives up when a limit is exceeded. The clock of `idle` starts here.
-    pub(crate) async fn during<T>(
+    /// Waits for the next bytes, and fails when a limit is exceeded. The `idle` timer starts here.
+    pub(crate) async fn wait_for<T>(
         &mut self,
         next: impl Future<Output = T>,
-    ) -> Result<T, TooSilent> {
+    ) -> Result<T, SilenceError> {
         let mut next = pin!(next);
         let idle_until = Instant::now() + self.limits.idle;
         let content_until = self.content_at + self.limits.content;
         loop {
-            // Looked at before `next`, which may be ready over and over and never bring content.
+            // Checked before `next`, which may always be ready without ever yielding content.
             let now = Instant::now();
             if now >= idle_until {
-                return Err(TooSilent::Idle);
+                return Err(SilenceError::Idle);
             }
             if now >= content_until {
-                return Err(TooSilent::Content);
+                return Err(SilenceError::Content);
             }
             let notice_at = self.content_at + self.next_notice;
             if now >= notice_at {
-                self.tell();
+                self.send_notice();
                 continue;
             }
             let until = idle_until.min(content_until).min(notice_at);
@@ -118,14 +118,14 @@ impl<'a> Silence<'a> {
         }
     }
 
-    fn tell(&mut self) {
+    fn send_notice(&mut self) {
         if let Some(out) = self.out {
-            out.silent(Silent {
+            out.silent(SilenceNotice {
                 length: self.content_at.elapsed(),
                 is_connected: self.is_connected,
             });
         }
         self.is_connected = false;
-        self.next_notice = self.next_notice.saturating_mul(2).min(FOREVER);
+        self.next_notice = self.next_notice.saturating_mul(2).min(MAX_LIMIT);
     }
 }

@@ -1,52 +1,52 @@
-//! Server-sent events: bytes in, the data of one event at a time out, borrowed from the buffer.
+//! Decodes server-sent events from bytes; yields the data of one event at a time, borrowed from the buffer.
 //!
-//! Only `data` matters to the model APIs: the name of an event is repeated inside it. What must hold:
-//! the result does not depend on how the bytes were cut, and no event takes more memory than the cap.
+//! The model APIs need only `data`: it repeats the name of the event. Guarantees: the result does not depend
+//! on how the bytes were split, and no event uses more memory than the limit.
 
 use std::{ops::Range, str};
 
-/// The longest event that is taken. Unit: bytes.
-pub(crate) const LONGEST_EVENT: usize = 16 * 1024 * 1024;
+/// Longest accepted event. Unit: bytes.
+pub(crate) const MAX_EVENT_BYTES: usize = 16 * 1024 * 1024;
 
-/// The byte-order mark that a stream may begin with.
-const MARK: &[u8] = b"\xEF\xBB\xBF";
+/// Byte-order mark at the start of a stream.
+const BYTE_ORDER_MARK: &[u8] = b"\xEF\xBB\xBF";
 
-/// Why a stream cannot be read any further.
+/// Error after which a stream cannot be decoded further.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
-pub(crate) enum Unreadable {
-    /// One event is longer than the cap.
-    #[error("one event is longer than {} MiB", LONGEST_EVENT / 1024 / 1024)]
+pub(crate) enum SseError {
+    /// An event exceeds [`MAX_EVENT_BYTES`].
+    #[error("one event is longer than {} MiB", MAX_EVENT_BYTES / 1024 / 1024)]
     TooLong,
-    /// Text that is not UTF-8.
+    /// An event is not UTF-8.
     #[error("an event is not UTF-8")]
     NotText,
-    /// The last line broke off.
+    /// The last line is incomplete.
     #[error("the last event broke off")]
     CutShort,
 }
 
-/// Takes a stream of events apart.
+/// Incremental decoder of a stream of events.
 #[derive(Debug, Default)]
-pub(crate) struct Decoder {
+pub(crate) struct SseDecoder {
     buffer: Vec<u8>,
-    /// Where the current event begins; what lies before it is done with.
+    /// Start of the current event; earlier bytes were consumed.
     event: usize,
-    /// Where the current line begins.
+    /// Start of the current line.
     line: usize,
-    /// How far line ends were looked for.
+    /// Position up to which line ends were searched.
     seen: usize,
-    /// The values of the current event's `data` lines.
+    /// Ranges of the `data` values of the current event.
     data: Vec<Range<usize>>,
-    /// The value of an event with several `data` lines.
+    /// Joined value of an event with several `data` lines.
     joined: Vec<u8>,
-    /// The last line ended with a carriage return: a line feed right after it belongs to it.
+    /// The last line ended with a carriage return; a directly following line feed belongs to it.
     after_return: bool,
-    /// The first line was read.
+    /// True once the first line was read.
     begun: bool,
 }
 
-impl Decoder {
-    /// Take in bytes as they came from the socket.
+impl SseDecoder {
+    /// Appends bytes from the socket.
     pub(crate) fn push(&mut self, bytes: &[u8]) {
         if self.event > 0 {
             self.buffer.drain(..self.event);
@@ -60,12 +60,12 @@ impl Decoder {
         self.buffer.extend_from_slice(bytes);
     }
 
-    /// The data of the next whole event, if it is there. `ended`: no more bytes will come, so that what
-    /// has no blank line after it counts as well.
-    pub(crate) fn next(&mut self, ended: bool) -> Option<Result<&str, Unreadable>> {
+    /// Returns the data of the next complete event, if available. `ended` means that no more bytes follow, so
+    /// an event without a final blank line counts as complete.
+    pub(crate) fn next(&mut self, ended: bool) -> Option<Result<&str, SseError>> {
         while let Some(line) = self.next_line() {
             if !line.is_empty() {
-                self.field(line);
+                self.read_field(line);
                 continue;
             }
             self.event = self.line;
@@ -76,26 +76,26 @@ impl Decoder {
         if ended {
             return self.rest();
         }
-        (self.buffer.len() - self.event > LONGEST_EVENT).then_some(Err(Unreadable::TooLong))
+        (self.buffer.len() - self.event > MAX_EVENT_BYTES).then_some(Err(SseError::TooLong))
     }
 
-    /// What is left at the end of the stream: some servers leave out the last blank line. An event
-    /// that broke off in the middle is for the caller to notice: its data is then no JSON.
-    fn rest(&mut self) -> Option<Result<&str, Unreadable>> {
+    /// Returns the remaining event at the end of the stream: some servers omit the last blank line. An event
+    /// truncated in the middle is detected by the caller, because its data is not valid JSON.
+    fn rest(&mut self) -> Option<Result<&str, SseError>> {
         let line = self.line..self.buffer.len();
         if !line.is_empty() {
             let before = self.data.len();
-            self.field(line);
+            self.read_field(line);
             self.line = self.buffer.len();
             self.seen = self.line;
             if self.data.len() == before {
-                return Some(Err(Unreadable::CutShort));
+                return Some(Err(SseError::CutShort));
             }
         }
         (!self.data.is_empty()).then(|| self.take())
     }
 
-    /// The next whole line, without its end.
+    /// Returns the next complete line, without its end.
     fn next_line(&mut self) -> Option<Range<usize>> {
         loop {
             let rest = &self.buffer[self.seen..];
@@ -117,16 +117,16 @@ impl Decoder {
             }
             if !self.begun {
                 self.begun = true;
-                if self.buffer[start..end].starts_with(MARK) {
-                    start += MARK.len();
+                if self.buffer[start..end].starts_with(BYTE_ORDER_MARK) {
+                    start += BYTE_ORDER_MARK.len();
                 }
             }
             return Some(start..end);
         }
     }
 
-    /// Read one line that is not empty.
-    fn field(&mut self, line: Range<usize>) {
+    /// Reads one non-empty line.
+    fn read_field(&mut self, line: Range<usize>) {
         let Some(rest) = self.buffer[line.clone()].strip_prefix(b"data") else {
             return;
         };
@@ -139,8 +139,8 @@ impl Decoder {
         self.data.push(line.start + skip..line.end);
     }
 
-    /// The data of the event whose lines were all read.
-    fn take(&mut self) -> Result<&str, Unreadable> {
+    /// Returns the data of the event whose lines were all read.
+    fn take(&mut self) -> Result<&str, SseError> {
         let bytes = if let [one] = self.data.as_slice() {
             &self.buffer[one.clone()]
         } else {
@@ -154,7 +154,7 @@ impl Decoder {
             &self.joined
         };
         self.data.clear();
-        str::from_utf8(bytes).map_err(|_| Unreadable::NotText)
+        str::from_utf8(bytes).map_err(|_| SseError::NotText)
     }
 }
 
@@ -163,8 +163,8 @@ mod tests {
     use super::*;
     use proptest::prelude::*;
 
-    fn events(pieces: &[&[u8]]) -> Vec<String> {
-        let mut decoder = Decoder::default();
+    fn decode_pieces(pieces: &[&[u8]]) -> Vec<String> {
+        let mut decoder = SseDecoder::default();
         let mut found = Vec::new();
         for piece in pieces {
             decoder.push(piece);
@@ -178,19 +178,19 @@ mod tests {
     const ODD: &str = "\u{feff}data: one\r\n\r\n: ping\n\nevent: x\ndata:two\ndata: and a ümlaut €\nid: 7\n\ndatabase: no\ndata\n\nretry: 3\n\ndata:  spaced\r\rdata: cut";
 
     #[test]
-    fn all_line_ends_marks_comments_and_several_data_lines() {
+    fn all_line_ends_and_fields_are_decoded() {
         assert_eq!(
-            events(&[ODD.as_bytes()]),
+            decode_pieces(&[ODD.as_bytes()]),
             ["one", "two\nand a ümlaut €", "", " spaced"]
         );
     }
 
     #[test]
-    fn a_cut_anywhere_changes_nothing() {
+    fn cut_at_any_byte_changes_nothing() {
         for cut in 0..ODD.len() {
             let (a, b) = ODD.as_bytes().split_at(cut);
             assert_eq!(
-                events(&[a, b]),
+                decode_pieces(&[a, b]),
                 ["one", "two\nand a ümlaut €", "", " spaced"],
                 "cut at {cut}"
             );
@@ -199,7 +199,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn so_do_many_cuts(sizes in prop::collection::vec(1usize..9, 200)) {
+        fn many_cuts_change_nothing(sizes in prop::collection::vec(1usize..9, 200)) {
             let mut rest = ODD.as_bytes();
             let mut pieces = Vec::new();
             for size in sizes {
@@ -207,13 +207,13 @@ mod tests {
                 pieces.push(piece);
                 rest = left;
             }
-            prop_assert_eq!(events(&pieces), ["one", "two\nand a ümlaut €", "", " spaced"]);
+            prop_assert_eq!(decode_pieces(&pieces), ["one", "two\nand a ümlaut €", "", " spaced"]);
         }
     }
 
     #[test]
-    fn the_rest_is_what_has_no_blank_line_after_it() {
-        let mut decoder = Decoder::default();
+    fn unterminated_last_event_is_returned_at_end() {
+        let mut decoder = SseDecoder::default();
         decoder.push(b"data: a\n\ndata: [DONE]");
         assert_eq!(decoder.next(false), Some(Ok("a")));
         assert_eq!(decoder.next(false), None);
@@ -222,25 +222,25 @@ mod tests {
 
         decoder.push(b"eve");
         assert_eq!(decoder.next(false), None);
-        assert_eq!(decoder.next(true), Some(Err(Unreadable::CutShort)));
+        assert_eq!(decoder.next(true), Some(Err(SseError::CutShort)));
     }
 
     #[test]
     fn an_endless_event_is_refused() {
-        let mut decoder = Decoder::default();
+        let mut decoder = SseDecoder::default();
         decoder.push(b"data: ");
         let mebibyte = vec![b'x'; 1024 * 1024];
         for _ in 0..16 {
             assert_eq!(decoder.next(false), None);
             decoder.push(&mebibyte);
         }
-        assert_eq!(decoder.next(false), Some(Err(Unreadable::TooLong)));
+        assert_eq!(decoder.next(false), Some(Err(SseError::TooLong)));
     }
 
     #[test]
     fn what_is_no_text_is_refused() {
-        let mut decoder = Decoder::default();
+        let mut decoder = SseDecoder::default();
         decoder.push(b"data: \xff\n\n");
-        assert_eq!(decoder.next(false), Some(Err(Unreadable::NotText)));
+        assert_eq!(decoder.next(false), Some(Err(SseError::NotText)));
     }
 }

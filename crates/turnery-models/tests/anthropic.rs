@@ -1,13 +1,16 @@
-//! Anthropic Messages over a real socket: what is read, what is refused, what is sent.
+//! Tests Anthropic Messages over a real socket: parsed responses, errors and requests.
 
 mod server;
 
 use serde_json::json;
-use server::{call, cut_at_every_byte, cut_at_random, events, hello, request, serve, text};
+use server::{
+    assert_same_when_cut_anywhere, assert_same_when_cut_randomly, call, event_response,
+    hello_request, request, serve, text,
+};
 use std::sync::Arc;
 use turnery_engine::{
-    Content, FaultKind, ImageData, Message, MessageStop, ModelDelta, ModelStop, Response, ToolCall,
-    Usage,
+    Content, ImageData, Message, MessageStop, ModelDelta, ModelErrorKind, ModelStop, Response,
+    ToolCall, Usage,
 };
 use turnery_models::{Api, Thinking};
 
@@ -117,7 +120,7 @@ fn deltas() -> Vec<ModelDelta> {
 // proves: TURN-52, TURN-53, TURN-54, TURN-55, LASH-107, LASH-108, LASH-109, LASH-110
 #[tokio::test]
 async fn a_cut_at_any_byte_changes_nothing() {
-    cut_at_every_byte(
+    assert_same_when_cut_anywhere(
         Api::Anthropic,
         "claude-sonnet-4-5",
         ANSWER,
@@ -129,7 +132,7 @@ async fn a_cut_at_any_byte_changes_nothing() {
 
 #[test]
 fn nor_do_many_cuts() {
-    cut_at_random(
+    assert_same_when_cut_randomly(
         Api::Anthropic,
         "claude-sonnet-4-5",
         ANSWER,
@@ -138,22 +141,22 @@ fn nor_do_many_cuts() {
     );
 }
 
-/// LASH-25, C-31: within the head the connection broke; behind it, the answer ended without its end.
+/// LASH-25, C-31: within the head the connection is lost; after it, the response lacks its terminal event.
 // proves: LASH-25, C-31
 #[tokio::test]
 async fn an_answer_that_breaks_off_anywhere_is_a_fault() {
-    // The last event says all once its closing brace is there.
-    let bytes = events(ANSWER.trim_end());
-    let head = events("").len();
+    // The last event is complete once its closing brace has arrived.
+    let bytes = event_response(ANSWER.trim_end());
+    let head = event_response("").len();
     let ends: Vec<usize> = (1..bytes.len()).collect();
     let server = serve(ends.iter().map(|end| bytes[..*end].to_vec()).collect()).await;
-    let model = server.model_with(Api::Anthropic, "claude-sonnet-4-5", 0);
+    let model = server.model_with_retries(Api::Anthropic, "claude-sonnet-4-5", 0);
     for end in ends {
-        let (response, _) = call(&*model, hello()).await;
+        let (response, _) = call(&*model, hello_request()).await;
         let kind = response.expect_err("a fault").kind;
         let expected = match end < head {
-            true => FaultKind::Network,
-            false => FaultKind::Unfinished,
+            true => ModelErrorKind::Network,
+            false => ModelErrorKind::Unfinished,
         };
         assert_eq!(kind, expected, "cut at {end}");
     }
@@ -161,19 +164,19 @@ async fn an_answer_that_breaks_off_anywhere_is_a_fault() {
 
 // proves: R9
 #[tokio::test]
-async fn an_error_in_mid_stream_ends_the_call_after_text_and_not_before() {
+async fn mid_stream_error_is_retried_only_before_text() {
     let error = "event: error\ndata: {\"type\":\"error\",\"error\":{\"type\":\"overloaded_error\",\"message\":\"Overloaded\"}}\n\n";
     let start = "data: {\"type\":\"content_block_start\",\"index\":0,\"content_block\":{\"type\":\"text\",\"text\":\"\"}}\n\ndata: {\"type\":\"content_block_delta\",\"index\":0,\"delta\":{\"type\":\"text_delta\",\"text\":\"Hi\"}}\n\n";
     let server = serve(vec![
-        events(error),
-        events(&format!("{start}{error}")),
-        events(ANSWER),
+        event_response(error),
+        event_response(&format!("{start}{error}")),
+        event_response(ANSWER),
     ])
     .await;
     let model = server.model(Api::Anthropic, "claude-sonnet-4-5");
-    let (response, streamed) = call(&*model, hello()).await;
+    let (response, streamed) = call(&*model, hello_request()).await;
     let fault = response.unwrap_err();
-    assert_eq!(fault.kind, FaultKind::Overloaded);
+    assert_eq!(fault.kind, ModelErrorKind::Overloaded);
     assert_eq!(
         fault.message,
         "acme is overloaded or broken (it said: Overloaded)."
@@ -189,7 +192,7 @@ async fn an_error_in_mid_stream_ends_the_call_after_text_and_not_before() {
 #[tokio::test]
 async fn stop_reasons() {
     let of = |reason: &str| {
-        events(&format!(
+        event_response(&format!(
             "data: {{\"type\":\"message_delta\",\"delta\":{{\"stop_reason\":\"{reason}\"}}}}\n\ndata: {{\"type\":\"message_stop\"}}\n\n"
         ))
     };
@@ -210,22 +213,22 @@ async fn stop_reasons() {
     .await;
     let model = server.model(Api::Anthropic, "claude-sonnet-4-5");
     for (word, stop) in cases {
-        let response = call(&*model, hello()).await.0.unwrap();
+        let response = call(&*model, hello_request()).await.0.unwrap();
         assert_eq!(
             (response.stop, response.raw_stop.as_deref()),
             (stop, Some(word))
         );
         assert_eq!(response.usage, None, "unknown is not zero");
     }
-    let fault = call(&*model, hello()).await.0.unwrap_err();
-    assert_eq!(fault.kind, FaultKind::ContextOverflow);
+    let fault = call(&*model, hello_request()).await.0.unwrap_err();
+    assert_eq!(fault.kind, ModelErrorKind::ContextOverflow);
 }
 
 /// TURN-49: results in call order; the signature goes back byte for byte.
 // proves: LASH-43
 #[tokio::test]
 async fn the_second_turn_sends_everything_back() {
-    let server = serve(vec![events(ANSWER)]).await;
+    let server = serve(vec![event_response(ANSWER)]).await;
     let model = server.model(Api::Anthropic, "claude-sonnet-4-5");
     let mut second = request(vec![
         Message::User {
@@ -293,14 +296,14 @@ async fn the_second_turn_sends_everything_back() {
 
 // proves: LOOP-43
 #[tokio::test]
-async fn a_temperature_goes_without_thinking_only() {
+async fn temperature_is_sent_only_without_thinking() {
     for (thinking, sent) in [
         (Thinking::Default, json!(0.25)),
         (Thinking::High, json!(null)),
     ] {
-        let server = serve(vec![events(ANSWER)]).await;
+        let server = serve(vec![event_response(ANSWER)]).await;
         let model = server.model(Api::Anthropic, "claude-sonnet-4-5");
-        let mut request = hello();
+        let mut request = hello_request();
         request.thinking = thinking;
         request.temperature = Some(0.25);
         call(&*model, request).await.0.unwrap();
@@ -308,9 +311,9 @@ async fn a_temperature_goes_without_thinking_only() {
     }
 }
 
-// A cache is kept by what begins a request: settings, and every message that was sent before.
+// A cache entry is keyed by the start of a request: settings, and all earlier messages.
 #[tokio::test]
-async fn a_turn_sends_what_the_turn_before_it_sent_and_more() {
+async fn turn_extends_the_previous_request() {
     let assistant = |content| Message::Assistant {
         content,
         stop: MessageStop::ToolUse,
@@ -342,17 +345,17 @@ async fn a_turn_sends_what_the_turn_before_it_sent_and_more() {
         result("a"),
         assistant(vec![read("c")]),
         result("c"),
-        // Cut short before a word was said.
+        // Truncated before any content.
         assistant(Vec::new()),
         Message::User {
             content: vec![Content::text("go on")],
         },
     ];
     let server = serve(vec![
-        events(ANSWER),
-        events(ANSWER),
-        events(ANSWER),
-        events(ANSWER),
+        event_response(ANSWER),
+        event_response(ANSWER),
+        event_response(ANSWER),
+        event_response(ANSWER),
     ])
     .await;
     let model = server.model(Api::Anthropic, "claude-opus-5");

@@ -1,9 +1,9 @@
-//! Recordings on their way to a model, over a real socket.
+//! Tests how audio is sent to models, over a real socket.
 
 mod server;
 
 use serde_json::{Value, json};
-use server::{call, events, request, serve};
+use server::{call, event_response, request, serve};
 use std::sync::Arc;
 use turnery_engine::{AudioData, Content, Message, MessageStop, ToolCall};
 use turnery_models::Api;
@@ -17,8 +17,8 @@ fn recording(mime_type: &str, base64: &str) -> Content {
     })
 }
 
-/// A prompt with two recordings, and a tool that answers with a third.
-fn talk() -> Vec<Message> {
+/// A prompt with two recordings, and a tool that returns a third.
+fn recorded_conversation() -> Vec<Message> {
     vec![
         Message::User {
             content: vec![
@@ -48,11 +48,11 @@ fn talk() -> Vec<Message> {
     ]
 }
 
-/// What goes out as messages, the system prompt and the call left out.
-async fn sent(api: Api, model: &str, messages: Vec<Message>) -> Vec<Value> {
-    let server = serve(vec![events(OPENAI)]).await;
-    let model = server.model_with(api, model, 0);
-    // What comes back does not matter here, and the other API would not understand it.
+/// Returns the sent messages, without the system prompt and the call.
+async fn sent_messages(api: Api, model: &str, messages: Vec<Message>) -> Vec<Value> {
+    let server = serve(vec![event_response(OPENAI)]).await;
+    let model = server.model_with_retries(api, model, 0);
+    // The response does not matter, and the other API could not parse it.
     let _ = call(&*model, request(messages)).await;
     let mut bodies = server.bodies();
     let mut messages = match bodies.remove(0)["messages"].take() {
@@ -64,10 +64,10 @@ async fn sent(api: Api, model: &str, messages: Vec<Message>) -> Vec<Value> {
 }
 
 #[tokio::test]
-async fn a_model_that_listens_is_sent_the_recording() {
+async fn audio_model_is_sent_the_recording() {
     let audio = |data: &str, format: &str| json!({"type": "input_audio", "input_audio": {"data": data, "format": format}});
     assert_eq!(
-        sent(Api::OpenAi, "gpt-audio", talk()).await,
+        sent_messages(Api::OpenAi, "gpt-audio", recorded_conversation()).await,
         [
             json!({"role": "user", "content": [
                 {"type": "text", "text": "listen"}, audio("UklGRg==", "wav"), audio("SUQz", "mp3")]}),
@@ -78,15 +78,15 @@ async fn a_model_that_listens_is_sent_the_recording() {
     );
 }
 
-/// The model of a session may be changed: a recording that the other API cannot take would make it refuse
-/// every later prompt.
+/// The model of a session may change: audio that the new API does not accept would make every later prompt
+/// fail.
 #[tokio::test]
-async fn a_model_that_does_not_is_told_what_it_misses() {
+async fn other_model_is_sent_a_placeholder() {
     let wav = "[a recording (audio/x-wav) is left out here: this model takes none]";
     let mp3 = "[a recording (audio/mpeg) is left out here: this model takes none]";
     let tool = "[a recording (audio/wav) is left out here: this model takes none]";
     assert_eq!(
-        sent(Api::OpenAi, "m1", talk()).await,
+        sent_messages(Api::OpenAi, "m1", recorded_conversation()).await,
         [
             json!({"role": "user", "content": format!("listen\n\n{wav}\n\n{mp3}")}),
             json!({"role": "tool", "tool_call_id": "c_a", "content": tool}),
@@ -94,7 +94,7 @@ async fn a_model_that_does_not_is_told_what_it_misses() {
     );
     let cached = json!({"type": "ephemeral"});
     assert_eq!(
-        sent(Api::Anthropic, "claude-opus-4-8", talk()).await,
+        sent_messages(Api::Anthropic, "claude-opus-4-8", recorded_conversation()).await,
         [
             json!({"role": "user", "content": [
                 {"type": "text", "text": "listen"},
@@ -109,13 +109,13 @@ async fn a_model_that_does_not_is_told_what_it_misses() {
     );
 }
 
-/// A document that was imported may hold anything.
+/// An imported document may contain anything.
 #[tokio::test]
-async fn a_recording_of_another_sort_is_left_out() {
+async fn unsupported_recording_is_replaced() {
     let content = vec![recording("audio/ogg", "T2dn")];
     let left_out = "[a recording (audio/ogg) is left out here: this model takes none]";
     assert_eq!(
-        sent(Api::OpenAi, "gpt-audio", vec![Message::User { content }]).await,
+        sent_messages(Api::OpenAi, "gpt-audio", vec![Message::User { content }]).await,
         [json!({"role": "user", "content": left_out})]
     );
 }

@@ -1,15 +1,15 @@
-//! Servers that never come to an end: answers of every kind are bounded in bytes and time.
+//! Tests servers whose responses never end: every kind of response is limited in bytes and time.
 
 mod server;
 
-use server::{call, events, hello, serve};
+use server::{call, event_response, hello_request, serve};
 use std::time::Duration;
 use tokio::{
     io::{AsyncReadExt, AsyncWriteExt},
     net::TcpListener,
 };
-use turnery_engine::{FaultKind, ModelFault, Usage};
-use turnery_models::{Api, CallLimits, Catalogue, ProviderConfig, check_key};
+use turnery_engine::{ModelError, ModelErrorKind, Usage};
+use turnery_models::{Api, CallLimits, ModelRegistry, ProviderConfig, check_key};
 
 fn provider(base_url: String) -> ProviderConfig {
     ProviderConfig {
@@ -22,9 +22,13 @@ fn provider(base_url: String) -> ProviderConfig {
     }
 }
 
-/// Answers one request with `first`, and then with `endless` until the client goes away. With `until`, that
-/// much time passes at once when the server has begun to answer.
-async fn fault_of_endless(first: &str, endless: &str, until: Option<Duration>) -> ModelFault {
+/// Answers one request with `first`, then with `endless` until the client disconnects. With `until`, virtual
+/// time advances by that much once the server has started to respond.
+async fn error_of_endless_response(
+    first: &str,
+    endless: &str,
+    until: Option<Duration>,
+) -> ModelError {
     let listener = TcpListener::bind("127.0.0.1:0").await.expect("it works");
     let base_url = format!("http://{}/v1", listener.local_addr().expect("it works"));
     let (first, endless) = (first.to_owned(), endless.repeat(64));
@@ -44,18 +48,18 @@ async fn fault_of_endless(first: &str, endless: &str, until: Option<Duration>) -
     });
     let provider = provider(base_url);
     let limits = CallLimits {
-        idle_local: HANG,
+        idle_local: HANG_TIMEOUT,
         retry: turnery_models::RetryPolicy {
             retries: 0,
             ..turnery_models::RetryPolicy::default()
         },
         ..CallLimits::default()
     };
-    let catalogue = Catalogue::new(vec![provider]).limits(limits);
+    let catalogue = ModelRegistry::new(vec![provider]).limits(limits);
     let model = catalogue
         .model(&"acme/m".parse().expect("it works"))
         .expect("it works");
-    let fault = call(&*model, hello()).await.0.expect_err("a fault");
+    let fault = call(&*model, hello_request()).await.0.expect_err("a fault");
     // The client has closed the connection: the server's next write fails.
     server.await.expect("it works");
     fault
@@ -64,13 +68,13 @@ async fn fault_of_endless(first: &str, endless: &str, until: Option<Duration>) -
 #[tokio::test]
 async fn endless_100_continue_ends_at_the_idle_limit() {
     let interim = "HTTP/1.1 100 Continue\r\n\r\n";
-    let fault = fault_of_endless("", interim, Some(HANG)).await;
-    assert_eq!(fault.kind, FaultKind::Timeout, "{fault}");
+    let fault = error_of_endless_response("", interim, Some(HANG_TIMEOUT)).await;
+    assert_eq!(fault.kind, ModelErrorKind::Timeout, "{fault}");
 }
 
-const HANG: Duration = Duration::from_secs(300);
+const HANG_TIMEOUT: Duration = Duration::from_secs(300);
 
-/// Nobody waits for a list of models as long as for an answer.
+/// The timeout of a list of models is shorter than that of a response.
 #[tokio::test]
 async fn silent_list_of_models_ends_after_twenty_seconds() {
     let listener = TcpListener::bind("127.0.0.1:0").await.expect("it works");
@@ -84,14 +88,14 @@ async fn silent_list_of_models_ends_after_twenty_seconds() {
     };
     let provider = provider(base_url);
     let (checked, _socket) = tokio::join!(check_key(&provider), silent);
-    assert_eq!(checked.expect_err("a fault").kind, FaultKind::Timeout);
+    assert_eq!(checked.expect_err("a fault").kind, ModelErrorKind::Timeout);
 }
 
 #[tokio::test]
 async fn an_endless_error_body_is_cut() {
     let head = "HTTP/1.1 500 Broken\r\ncontent-type: text/plain\r\n\r\n";
-    let fault = fault_of_endless(head, "no luck today ", None).await;
-    assert_eq!(fault.kind, FaultKind::Overloaded, "{fault}");
+    let fault = error_of_endless_response(head, "no luck today ", None).await;
+    assert_eq!(fault.kind, ModelErrorKind::Overloaded, "{fault}");
     assert!(fault.message.contains("it said: no luck today"), "{fault}");
     assert!(fault.message.len() < 1_000, "{fault}");
 }
@@ -99,28 +103,28 @@ async fn an_endless_error_body_is_cut() {
 #[tokio::test]
 async fn endless_headers_are_refused() {
     let head = "HTTP/1.1 200 OK\r\n";
-    let fault = fault_of_endless(head, "x-more: and more\r\n", None).await;
-    assert_eq!(fault.kind, FaultKind::Network, "{fault}");
+    let fault = error_of_endless_response(head, "x-more: and more\r\n", None).await;
+    assert_eq!(fault.kind, ModelErrorKind::Network, "{fault}");
 }
 
 #[tokio::test]
 async fn an_endless_header_line_is_refused() {
     let head = "HTTP/1.1 200 OK\r\nx-long: ";
-    let fault = fault_of_endless(head, "and on and on ", None).await;
-    assert_eq!(fault.kind, FaultKind::Network, "{fault}");
+    let fault = error_of_endless_response(head, "and on and on ", None).await;
+    assert_eq!(fault.kind, ModelErrorKind::Network, "{fault}");
 }
 
 #[tokio::test]
 async fn an_endless_event_is_refused() {
     let head = "HTTP/1.1 200 OK\r\ncontent-type: text/event-stream\r\n\r\ndata: {\"a\":\"";
-    let fault = fault_of_endless(head, &"x".repeat(1024), None).await;
-    assert_eq!(fault.kind, FaultKind::Protocol, "{fault}");
+    let fault = error_of_endless_response(head, &"x".repeat(1024), None).await;
+    assert_eq!(fault.kind, ModelErrorKind::Protocol, "{fault}");
 }
 
 async fn usage_of(api: Api, answer: String) -> Option<Usage> {
-    let server = serve(vec![events(&answer)]).await;
-    let model = server.model_with(api, "m1", 0);
-    let response = call(&*model, hello()).await.0.expect("it works");
+    let server = serve(vec![event_response(&answer)]).await;
+    let model = server.model_with_retries(api, "m1", 0);
+    let response = call(&*model, hello_request()).await.0.expect("it works");
     assert_eq!(response.text(), "Hi");
     response.usage
 }
@@ -133,10 +137,10 @@ fn tokens(input: u64, output: u64) -> Option<Usage> {
     })
 }
 
-/// What cannot be read is unknown, never zero, and never costs the answer.
+/// Unreadable usage is unknown, never zero, and does not fail the response.
 // proves: I2
 #[tokio::test]
-async fn an_unreadable_usage_is_unknown_and_keeps_the_answer() {
+async fn invalid_usage_is_unknown_and_response_is_kept() {
     for (usage, expected) in [
         (r#"{"prompt_tokens":7,"completion_tokens":5}"#, tokens(7, 5)),
         (

@@ -1,8 +1,8 @@
-//! Identity: what is kept of a model with each loop, and how it names the loop.
+//! Tests the model identity stored with each loop, and its segment of the loop id.
 
 use serde_json::json;
 use turnery_engine::Price;
-use turnery_models::{Api, Catalogue, ModelFacts, ModelName, ProviderConfig, Thinking};
+use turnery_models::{Api, ModelName, ModelOverride, ModelRegistry, ProviderConfig, Thinking};
 
 // proves: LOOP-29, LOOP-33, LOOP-34, LOOP-35, LOOP-37, LOOP-38, LOOP-42, LOOP-43
 #[test]
@@ -16,7 +16,9 @@ fn a_snapshot_has_the_address_and_no_secret() {
         models: Vec::new(),
     };
     let name: ModelName = "desk/qwen2.5:7b".parse().expect("a name");
-    let model = Catalogue::new(vec![provider]).model(&name).expect("there");
+    let model = ModelRegistry::new(vec![provider])
+        .model(&name)
+        .expect("there");
     let snapshot = model.info().snapshot(Thinking::Low, Some(0.25));
     let written = serde_json::to_value(snapshot).expect("written");
     for (field, value) in [
@@ -38,7 +40,7 @@ fn a_snapshot_has_the_address_and_no_secret() {
 
 // proves: LOOP-11, D-13
 #[test]
-fn no_name_of_a_model_breaks_a_loop_id_apart() {
+fn model_name_cannot_split_a_loop_id() {
     for (name, segment) in [
         ("offline", "offline"),
         ("openai/gpt-5.1", "openai-gpt-5-1"),
@@ -50,12 +52,12 @@ fn no_name_of_a_model_breaks_a_loop_id_apart() {
         ("desk/é.ü", "desk----"),
     ] {
         let name: ModelName = name.parse().expect(name);
-        assert_eq!(name.segment(), segment);
+        assert_eq!(name.loop_id_segment(), segment);
     }
 }
 
 #[test]
-fn what_a_person_says_of_a_model_counts_more_than_its_name() {
+fn override_wins_over_the_model_name() {
     let provider = ProviderConfig {
         name: "desk".to_owned(),
         api: Api::OpenAi,
@@ -69,22 +71,22 @@ fn what_a_person_says_of_a_model_counts_more_than_its_name() {
         input: 3_000_000,
         ..Price::default()
     };
-    let catalogue = Catalogue::new(vec![provider]).with_facts([
+    let catalogue = ModelRegistry::new(vec![provider]).with_overrides([
         (
             name("desk/gpt-4o"),
-            ModelFacts {
+            ModelOverride {
                 context_window: Some(32_000),
                 images: Some(false),
                 price: Some(price),
-                ..ModelFacts::default()
+                ..ModelOverride::default()
             },
         ),
         (
             name("desk/qwen"),
-            ModelFacts {
+            ModelOverride {
                 max_output: Some(4_000),
                 reasoning: Some(false),
-                ..ModelFacts::default()
+                ..ModelOverride::default()
             },
         ),
     ]);
@@ -94,7 +96,7 @@ fn what_a_person_says_of_a_model_counts_more_than_its_name() {
         (info.context_window, info.max_output, info.images),
         (Some(32_000), 16_384, false)
     );
-    assert_eq!(catalogue.list()[0].context_window, Some(32_000));
+    assert_eq!(catalogue.list_models()[0].context_window, Some(32_000));
     assert_eq!(catalogue.price(&name("desk/gpt-4o")), Some(price));
     let unknown = catalogue.model(&name("desk/qwen")).expect("there");
     let info = unknown.info();
@@ -105,9 +107,9 @@ fn what_a_person_says_of_a_model_counts_more_than_its_name() {
     assert_eq!(catalogue.price(&name("desk/qwen")), None);
 }
 
-/// Said of a model that its API has no way to send a recording to, it changes nothing.
+/// An audio override has no effect if the API cannot transmit audio.
 #[test]
-fn recordings_are_taken_where_a_person_says_so_and_the_api_can() {
+fn audio_override_needs_an_api_that_takes_audio() {
     let provider = |name: &str, api| ProviderConfig {
         name: name.to_owned(),
         api,
@@ -117,15 +119,15 @@ fn recordings_are_taken_where_a_person_says_so_and_the_api_can() {
         models: Vec::new(),
     };
     let name = |text: &str| text.parse::<ModelName>().expect("a name");
-    let facts = |audio| ModelFacts {
+    let facts = |audio| ModelOverride {
         audio: Some(audio),
-        ..ModelFacts::default()
+        ..ModelOverride::default()
     };
-    let catalogue = Catalogue::new(vec![
+    let catalogue = ModelRegistry::new(vec![
         provider("desk", Api::OpenAi),
         provider("far", Api::Anthropic),
     ])
-    .with_facts([
+    .with_overrides([
         (name("desk/voxtral"), facts(true)),
         (name("desk/gpt-audio-mini"), facts(false)),
         (name("far/voxtral"), facts(true)),

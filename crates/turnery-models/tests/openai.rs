@@ -1,20 +1,20 @@
-//! Chat Completions over a real socket, in the shapes of the servers that copy it.
+//! Tests Chat Completions over a real socket, in the variants of compatible servers.
 
 mod server;
 
 use serde_json::{Value, json};
 use server::{
-    call, chunked, cut_at_every_byte, cut_at_random, events, hello, request, serve,
-    serve_one_connection, text,
+    assert_same_when_cut_anywhere, assert_same_when_cut_randomly, call, chunked_response,
+    event_response, hello_request, request, serve, serve_one_connection, text,
 };
 use std::sync::Arc;
 use turnery_engine::{
-    Content, FaultKind, ImageData, Message, MessageStop, ModelDelta, ModelStop, Response, ToolCall,
-    Usage,
+    Content, ImageData, Message, MessageStop, ModelDelta, ModelErrorKind, ModelStop, Response,
+    ToolCall, Usage,
 };
 use turnery_models::{Api, Thinking};
 
-/// As OpenAI and DeepSeek stream it: reasoning, text, two calls by index, usage at the end.
+/// A stream of OpenAI or DeepSeek: reasoning, text, two calls by index, usage at the end.
 const ANSWER: &str = r#": OPENROUTER PROCESSING
 
 data: {"id":"c1","object":"chat.completion.chunk","model":"m1-0914","choices":[{"index":0,"delta":{"role":"assistant","content":null,"reasoning_content":"Hm"},"finish_reason":null}],"usage":null}
@@ -37,7 +37,7 @@ data: [DONE]
 
 "#;
 
-fn a_call(id: &str, name: &str, args: Value) -> Content {
+fn tool_call(id: &str, name: &str, args: Value) -> Content {
     Content::ToolCall(ToolCall {
         call_id: id.into(),
         name: name.to_owned(),
@@ -53,8 +53,8 @@ fn answer() -> Response {
                 signature: None,
             },
             Content::text("Let me \"see\" €"),
-            a_call("c_a", "read", json!({"path": "a"})),
-            a_call("c_b", "list", json!("{oops")),
+            tool_call("c_a", "read", json!({"path": "a"})),
+            tool_call("c_b", "list", json!("{oops")),
         ],
         stop: ModelStop::ToolUse,
         raw_stop: Some("tool_calls".to_owned()),
@@ -92,24 +92,28 @@ fn deltas() -> Vec<ModelDelta> {
 // proves: TURN-52, TURN-53, TURN-54, TURN-55, LASH-107, LASH-108, LASH-109, LASH-111
 #[tokio::test]
 async fn a_cut_at_any_byte_changes_nothing() {
-    cut_at_every_byte(Api::OpenAi, "m1", ANSWER, &answer(), &deltas()).await;
+    assert_same_when_cut_anywhere(Api::OpenAi, "m1", ANSWER, &answer(), &deltas()).await;
 }
 
 #[test]
 fn nor_do_many_cuts() {
-    cut_at_random(Api::OpenAi, "m1", ANSWER, &answer(), &deltas());
+    assert_same_when_cut_randomly(Api::OpenAi, "m1", ANSWER, &answer(), &deltas());
 }
 
 #[tokio::test]
-async fn calls_one_after_the_other_share_a_connection() {
-    let server =
-        serve_one_connection(vec![chunked(ANSWER), chunked(ANSWER), chunked(ANSWER)]).await;
+async fn consecutive_calls_share_a_connection() {
+    let server = serve_one_connection(vec![
+        chunked_response(ANSWER),
+        chunked_response(ANSWER),
+        chunked_response(ANSWER),
+    ])
+    .await;
     let model = server.model(Api::OpenAi, "m1");
     for count in 1..=3 {
-        let (response, _) = call(&*model, hello()).await;
+        let (response, _) = call(&*model, hello_request()).await;
         assert_eq!(response, Ok(answer()));
         assert_eq!(server.bodies().len(), count);
-        // The rest of the answer, which is here already, is read beside the caller.
+        // The rest of the response, which has already arrived, is drained in the background.
         for _ in 0..100 {
             tokio::task::yield_now().await;
         }
@@ -120,53 +124,66 @@ async fn calls_one_after_the_other_share_a_connection() {
 // proves: C-31
 #[tokio::test]
 async fn an_answer_that_breaks_off_anywhere_is_a_fault() {
-    let bytes = chunked(ANSWER);
-    // The blank line after [DONE], then "\r\n0\r\n\r\n" of the chunk: all was said before it.
+    let bytes = chunked_response(ANSWER);
+    // The blank line after [DONE] and the end of the chunk, "\r\n0\r\n\r\n": the response is complete before
+    // them.
     let done = bytes.len() - "\n\r\n0\r\n\r\n".len();
     let server = serve((1..=done).map(|end| bytes[..end].to_vec()).collect()).await;
-    let model = server.model_with(Api::OpenAi, "m1", 0);
+    let model = server.model_with_retries(Api::OpenAi, "m1", 0);
     for end in 1..=done {
-        let (response, _) = call(&*model, hello()).await;
+        let (response, _) = call(&*model, hello_request()).await;
         let kind = response.expect_err("a fault").kind;
-        assert_eq!(kind, FaultKind::Network, "cut at {end}: a chunk is open");
+        assert_eq!(
+            kind,
+            ModelErrorKind::Network,
+            "cut at {end}: a chunk is open"
+        );
     }
 }
 
-/// LASH-25, C-31: nothing is wrong with the connection, but nobody says that the answer is whole.
+/// LASH-25, C-31: the connection is fine, but the response has no terminal event.
 // proves: LASH-25, C-31
 #[tokio::test]
-async fn an_answer_that_ends_without_its_end_is_unfinished() {
+async fn response_without_terminal_event_is_unfinished() {
     let reason =
         ANSWER.find("data: {\"model\":\"m1-0914\",\"choices\":[{\"index\":0,\"delta\":{},");
     let reason = reason.expect("the finish_reason");
     let ends: Vec<usize> = (0..=reason).step_by(7).chain([reason]).collect();
     let bodies = ends
         .iter()
-        .map(|end| events(ANSWER.get(..*end).unwrap_or_default()));
+        .map(|end| event_response(ANSWER.get(..*end).unwrap_or_default()));
     let server = serve(bodies.collect()).await;
-    let model = server.model_with(Api::OpenAi, "m1", 0);
+    let model = server.model_with_retries(Api::OpenAi, "m1", 0);
     for end in ends {
-        let (response, _) = call(&*model, hello()).await;
+        let (response, _) = call(&*model, hello_request()).await;
         let kind = response.expect_err("a fault").kind;
-        assert_eq!(kind, FaultKind::Unfinished, "cut at {end}");
+        assert_eq!(kind, ModelErrorKind::Unfinished, "cut at {end}");
     }
 }
 
 #[tokio::test]
-async fn a_finish_reason_ends_an_answer_where_done_is_not_sent() {
+async fn finish_reason_ends_a_response_without_done() {
     let body =
         "data: {\"choices\":[{\"delta\":{\"content\":\"Hi\"},\"finish_reason\":\"length\"}]}\n\n";
-    let server = serve(vec![events(body), events(&format!("{body}data: {{\"usa"))]).await;
-    let model = server.model_with(Api::OpenAi, "m1", 0);
-    let response = call(&*model, hello()).await.0.unwrap();
+    let server = serve(vec![
+        event_response(body),
+        event_response(&format!("{body}data: {{\"usa")),
+    ])
+    .await;
+    let model = server.model_with_retries(Api::OpenAi, "m1", 0);
+    let response = call(&*model, hello_request()).await.0.unwrap();
     assert_eq!((response.stop, response.usage), (ModelStop::Length, None));
-    let fault = call(&*model, hello()).await.0.unwrap_err();
-    assert_eq!(fault.kind, FaultKind::Unfinished, "what follows broke off");
+    let fault = call(&*model, hello_request()).await.0.unwrap_err();
+    assert_eq!(
+        fault.kind,
+        ModelErrorKind::Unfinished,
+        "what follows broke off"
+    );
 }
 
-/// What each server sends, and the content it means.
+/// Streams of various servers, and the content that they represent.
 #[tokio::test]
-async fn shapes_of_servers() {
+async fn server_variants_are_read() {
     let thought = |text: &str| Content::Thinking {
         text: text.to_owned(),
         signature: None,
@@ -182,8 +199,8 @@ data: [DONE]
 
 "#,
             vec![
-                a_call("call_x", "read", json!({"p": 1})),
-                a_call("call_y", "read", json!({"p": 2})),
+                tool_call("call_x", "read", json!({"p": 1})),
+                tool_call("call_y", "read", json!({"p": 2})),
             ],
             ModelStop::ToolUse,
         ),
@@ -195,8 +212,8 @@ data: [DONE]
 
 "#,
             vec![
-                a_call("call_1", "a", json!({"p": 1})),
-                a_call("call_2", "b", json!({})),
+                tool_call("call_1", "a", json!({"p": 1})),
+                tool_call("call_2", "b", json!({})),
             ],
             ModelStop::ToolUse,
         ),
@@ -208,8 +225,8 @@ data: {"choices":[{"delta":{"tool_calls":[{"index":0,"id":"x","function":{"name"
 
 "#,
             vec![
-                a_call("x", "a", json!({})),
-                a_call("call_2", "b", json!({})),
+                tool_call("x", "a", json!({})),
+                tool_call("call_2", "b", json!({})),
             ],
             ModelStop::ToolUse,
         ),
@@ -257,51 +274,51 @@ data: [DONE]
             vec![
                 thought("think"),
                 Content::text("say"),
-                a_call("D681PevKs", "a", json!({})),
+                tool_call("D681PevKs", "a", json!({})),
             ],
             ModelStop::ToolUse,
         ),
         (
             "before tool calls: one function call",
             "data: {\"choices\":[{\"delta\":{\"function_call\":{\"name\":\"a\",\"arguments\":\"{\"}}}]}\n\ndata: {\"choices\":[{\"delta\":{\"function_call\":{\"arguments\":\"}\"}},\"finish_reason\":\"function_call\"}]}\n\ndata: [DONE]",
-            vec![a_call("call_1", "a", json!({}))],
+            vec![tool_call("call_1", "a", json!({}))],
             ModelStop::ToolUse,
         ),
     ];
-    let server = serve(cases.iter().map(|case| events(case.1)).collect()).await;
-    let model = server.model_with(Api::OpenAi, "m1", 0);
+    let server = serve(cases.iter().map(|case| event_response(case.1)).collect()).await;
+    let model = server.model_with_retries(Api::OpenAi, "m1", 0);
     for (what, _, content, stop) in cases {
-        let response = call(&*model, hello()).await.0.expect(what);
+        let response = call(&*model, hello_request()).await.0.expect(what);
         assert_eq!(response.content, content, "{what}");
         assert_eq!(response.stop, stop, "{what}");
     }
 }
 
 #[tokio::test]
-async fn an_error_inside_the_stream_is_a_fault() {
-    let server = serve(vec![events(
+async fn error_inside_the_stream_fails_the_call() {
+    let server = serve(vec![event_response(
         "data: {\"error\":{\"code\":400,\"message\":\"the request exceeds the available context size\"}}\n\n",
     )])
     .await;
     let model = server.model(Api::OpenAi, "m1");
-    let fault = call(&*model, hello()).await.0.unwrap_err();
+    let fault = call(&*model, hello_request()).await.0.unwrap_err();
     assert_eq!(
         (fault.kind, fault.status),
-        (FaultKind::ContextOverflow, Some(400))
+        (ModelErrorKind::ContextOverflow, Some(400))
     );
 }
 
 // proves: LOOP-43
 #[tokio::test]
-async fn a_temperature_goes_to_models_that_take_one() {
+async fn temperature_is_sent_to_models_that_take_one() {
     for (name, sent) in [
         ("m1", json!(0.25)),
         ("gpt-4o", json!(0.25)),
         ("gpt-5", json!(null)),
     ] {
-        let server = serve(vec![events(ANSWER)]).await;
+        let server = serve(vec![event_response(ANSWER)]).await;
         let model = server.model(Api::OpenAi, name);
-        let mut request = hello();
+        let mut request = hello_request();
         request.temperature = Some(0.25);
         call(&*model, request).await.0.unwrap();
         assert_eq!(server.bodies()[0]["temperature"], sent, "{name}");
@@ -311,7 +328,7 @@ async fn a_temperature_goes_to_models_that_take_one() {
 // proves: LASH-43
 #[tokio::test]
 async fn the_second_turn_sends_everything_back() {
-    let server = serve(vec![events(ANSWER)]).await;
+    let server = serve(vec![event_response(ANSWER)]).await;
     let model = server.model(Api::OpenAi, "m1");
     let mut second = request(vec![
         Message::User {

@@ -1,15 +1,15 @@
-//! The schema in `schemas/` is that of the types, and the examples fit it. `UPDATE_SCHEMAS=1` rewrites it.
+//! Checks that the schema in `schemas/` matches the types and the examples. `UPDATE_SCHEMAS=1` rewrites it.
 
 use std::{fs, path::PathBuf};
-use turnery_models::{Scripted, scenario_schema};
+use turnery_models::{ScriptedModel, scenario_schema};
 
-fn root() -> PathBuf {
+fn workspace_root() -> PathBuf {
     PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("../..")
 }
 
 #[test]
-fn the_committed_schema_is_that_of_the_types() {
-    let file = root().join("schemas/scenario.json");
+fn committed_schema_matches_the_types() {
+    let file = workspace_root().join("schemas/scenario.json");
     let schema = serde_json::to_string_pretty(&scenario_schema()).expect("JSON") + "\n";
     if std::env::var_os("UPDATE_SCHEMAS").is_some() {
         fs::write(&file, &schema).expect("a writable file");
@@ -22,11 +22,11 @@ fn the_committed_schema_is_that_of_the_types() {
 }
 
 #[test]
-fn the_examples_fit_the_schema_and_can_be_played() {
+fn examples_fit_the_schema_and_play() {
     let schema = serde_json::to_value(scenario_schema()).expect("JSON");
     let validator = jsonschema::validator_for(&schema).expect("a schema");
     let mut seen = 0;
-    for entry in fs::read_dir(root().join("examples/scenarios")).expect("a folder") {
+    for entry in fs::read_dir(workspace_root().join("examples/scenarios")).expect("a folder") {
         let path = entry.expect("an entry").path();
         let text = fs::read_to_string(&path).expect("text");
         let value = serde_json::from_str(&text).expect("JSON");
@@ -35,7 +35,7 @@ fn the_examples_fit_the_schema_and_can_be_played() {
             .map(|fault| format!("{}: {fault}", fault.instance_path()))
             .collect();
         assert_eq!(faults, Vec::<String>::new(), "{}", path.display());
-        Scripted::open(&path).expect("a scenario");
+        ScriptedModel::open(&path).expect("a scenario");
         seen += 1;
     }
     assert!(seen > 0, "no examples");

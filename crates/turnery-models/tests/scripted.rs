@@ -1,12 +1,14 @@
-//! The scripted model: what it plays, where it goes on, and what it says of a broken file.
+//! Tests the scripted model: played answers, its position, and errors of invalid files.
 
 use serde_json::{Value, json};
 use std::{path::Path, sync::Arc, time::Duration};
 use turnery_engine::{
-    CallId, Content, FaultKind, LlmMessage, Message, MessageStop, ModelDelta, ModelFault,
+    CallId, Content, LlmMessage, Message, MessageStop, ModelDelta, ModelError, ModelErrorKind,
     ModelStop, Response, SessionId, Usage,
 };
-use turnery_models::{DeltaSender, Model, ModelRequest, Scenario, Scripted, Thinking, Told};
+use turnery_models::{
+    Model, ModelEvent, ModelEventSender, ModelRequest, Scenario, ScriptedModel, Thinking,
+};
 
 fn scenario(value: &Value) -> Scenario {
     Scenario::parse(&value.to_string(), Path::new("s.json")).expect("a scenario")
@@ -53,24 +55,24 @@ fn request(messages: Vec<Message>) -> ModelRequest {
         tools: Arc::new([]),
         thinking: Thinking::Default,
         temperature: None,
-        answer: turnery_engine::AnswerLimits::default(),
+        answer: turnery_engine::ResponseLimits::default(),
     }
 }
 
 async fn call(
-    model: &Scripted,
+    model: &ScriptedModel,
     messages: Vec<Message>,
-) -> (Vec<ModelDelta>, Result<Response, ModelFault>) {
-    let (out, mut deltas) = DeltaSender::new(100);
+) -> (Vec<ModelDelta>, Result<Response, ModelError>) {
+    let (out, mut deltas) = ModelEventSender::new(100);
     let answer = model.call(request(messages), out).await;
     let mut seen = Vec::new();
-    while let Some(Told::Delta(delta)) = deltas.recv().await {
+    while let Some(ModelEvent::Delta(delta)) = deltas.recv().await {
         seen.push(delta);
     }
     (seen, answer)
 }
 
-async fn text(model: &Scripted, messages: Vec<Message>) -> String {
+async fn text(model: &ScriptedModel, messages: Vec<Message>) -> String {
     let (_, answer) = call(model, messages).await;
     match answer {
         Ok(response) => response
@@ -83,8 +85,8 @@ async fn text(model: &Scripted, messages: Vec<Message>) -> String {
 }
 
 #[tokio::test(start_paused = true)]
-async fn an_answer_is_streamed_and_settled() {
-    let model = Scripted::new(scenario(&json!({"answers": [{
+async fn answer_is_streamed_and_finished() {
+    let model = ScriptedModel::new(scenario(&json!({"answers": [{
         "steps": [
             {"thinking": "hm", "chunks": 2},
             {"text": ["Let me ", "", "look"]},
@@ -138,18 +140,18 @@ async fn an_answer_is_streamed_and_settled() {
 }
 
 #[tokio::test]
-async fn the_history_says_which_answer_is_next() {
+async fn history_selects_the_next_answer() {
     let value = json!({"answers": [{"steps": [{"text": "one"}]}, {"steps": [{"text": "two"}]}]});
-    let model = Scripted::new(scenario(&value));
+    let model = ScriptedModel::new(scenario(&value));
     let second = vec![user("a"), assistant("one"), user("b")];
-    // A fresh process, and a parallel session: both go by their own history.
+    // A new process and a parallel session each follow their own history.
     assert_eq!(text(&model, second.clone()).await, "two");
     assert_eq!(text(&model, vec![user("a")]).await, "one");
     assert_eq!(text(&model, second).await, "two");
     let after = vec![user("a"), assistant("one"), user("b"), assistant("two")];
     let (_, over) = call(&model, after).await;
     let over = over.expect_err("over");
-    assert_eq!(over.kind, FaultKind::BadRequest);
+    assert_eq!(over.kind, ModelErrorKind::BadRequest);
     assert!(over.message.contains("is over"), "{over}");
     assert!(over.message.contains("2 answers"), "{over}");
 }
@@ -158,7 +160,7 @@ async fn the_history_says_which_answer_is_next() {
 async fn calls_can_be_counted_instead_and_repeated() {
     let value = json!({"by_history": false, "repeat": true,
         "answers": [{"steps": [{"text": "one"}]}, {"steps": [{"text": "two"}]}]});
-    let model = Scripted::new(scenario(&value));
+    let model = ScriptedModel::new(scenario(&value));
     let mut said = Vec::new();
     for _ in 0..3 {
         said.push(text(&model, vec![user("a")]).await);
@@ -167,7 +169,7 @@ async fn calls_can_be_counted_instead_and_repeated() {
 }
 
 #[tokio::test]
-async fn conditions_come_first_and_do_not_use_up_the_order() {
+async fn conditional_answers_do_not_consume_the_order() {
     let value = json!({"answers": [
         {"steps": [{"text": "one"}]},
         {"when": {"last_user_contains": "edit"}, "steps": [{"text": "editing"}]},
@@ -175,7 +177,7 @@ async fn conditions_come_first_and_do_not_use_up_the_order() {
          "steps": [{"text": "edited"}]},
         {"steps": [{"text": "two"}]}
     ]});
-    let model = Scripted::new(scenario(&value));
+    let model = ScriptedModel::new(scenario(&value));
     let mut history = vec![user("please edit")];
     assert_eq!(text(&model, history.clone()).await, "editing");
     history.extend([assistant("editing"), result("all done")]);
@@ -189,39 +191,39 @@ async fn conditions_come_first_and_do_not_use_up_the_order() {
 #[tokio::test(start_paused = true)]
 async fn waiting_for_cancel_never_ends_by_itself() {
     let value = json!({"answers": [{"steps": [{"text": "hm"}, {"wait_for_cancel": true}]}]});
-    let model = Scripted::new(scenario(&value));
+    let model = ScriptedModel::new(scenario(&value));
     let waiting = call(&model, vec![user("a")]);
     let ended = tokio::time::timeout(Duration::from_secs(86_400), waiting).await;
     assert!(ended.is_err());
 }
 
 #[tokio::test]
-async fn each_end_is_told() {
+async fn each_end_is_reported() {
     for (end, stop) in [
         ("stop", ModelStop::EndTurn),
         ("length", ModelStop::Length),
         ("refusal", ModelStop::Refusal),
         ("tool_use", ModelStop::ToolUse),
     ] {
-        let model = Scripted::new(scenario(&json!({"answers": [{"end": end}]})));
+        let model = ScriptedModel::new(scenario(&json!({"answers": [{"end": end}]})));
         let (_, answer) = call(&model, vec![user("a")]).await;
         assert_eq!(answer.expect("an answer").stop, stop, "{end}");
     }
     let fault = json!({"error": {"kind": "rate_limit", "message": "slow down", "status": 429, "retry_after_ms": 1500}});
-    let model = Scripted::new(scenario(
+    let model = ScriptedModel::new(scenario(
         &json!({"answers": [{"steps": [{"text": "x"}], "end": fault}]}),
     ));
     let (deltas, answer) = call(&model, vec![user("a")]).await;
     assert_eq!(deltas.len(), 1);
     let fault = answer.expect_err("a fault");
-    assert_eq!(fault.kind, FaultKind::RateLimit);
+    assert_eq!(fault.kind, ModelErrorKind::RateLimit);
     assert_eq!(fault.message, "slow down");
     assert_eq!(fault.status, Some(429));
     assert_eq!(fault.retry_after, Some(Duration::from_millis(1500)));
 }
 
 #[test]
-fn a_broken_file_is_explained() {
+fn invalid_file_is_explained() {
     let cases = [
         (
             "{\n \"answers\": [\n  {\"step\": []}]}",
@@ -250,7 +252,7 @@ fn a_broken_file_is_explained() {
         let error = Scenario::parse(text, Path::new("s.json")).expect_err(text);
         assert!(error.to_string().contains(wanted), "{error}\n{wanted}");
     }
-    let missing = Scripted::open(Path::new("no-such-scenario.json")).expect_err("no file");
+    let missing = ScriptedModel::open(Path::new("no-such-scenario.json")).expect_err("no file");
     let wanted = "cannot read the scenario no-such-scenario.json: ";
     assert!(missing.to_string().starts_with(wanted), "{missing}");
 }

@@ -1,4 +1,4 @@
-//! Clock: where a store takes the time from. Only lanes need it; a test turns it by hand.
+//! Provides the time for leases; tests can replace the clock.
 
 use chrono::DateTime;
 use std::{
@@ -9,63 +9,63 @@ use std::{
 use turnery_engine::Timestamp;
 use uuid::{NoContext, Uuid};
 
-/// Tells the time.
+/// Source of the current time.
 #[derive(Clone)]
 pub struct Clock {
     wall: Arc<dyn Fn() -> Timestamp + Send + Sync>,
-    steady: Arc<dyn Fn() -> Duration + Send + Sync>,
+    monotonic: Arc<dyn Fn() -> Duration + Send + Sync>,
 }
 
 /// A point in time on both clocks.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Moment {
-    /// May be set, and differs between machines.
+pub(crate) struct ClockReading {
+    /// Wall-clock time, which may be set and differs between machines.
     pub(crate) wall: Timestamp,
-    /// Since the machine was started, the same for all of its processes.
-    pub(crate) steady: Duration,
+    /// Time since the machine booted, shared by all its processes.
+    pub(crate) monotonic: Duration,
 }
 
 impl Clock {
-    /// The clocks of this machine.
+    /// Returns the clocks of this machine.
     #[must_use]
     pub fn system() -> Self {
-        Self::with_steady(now, since_boot)
+        Self::with_monotonic(now, since_boot)
     }
 
-    /// Any other clock on the wall, which also counts as the steady one.
+    /// Creates a clock from a wall-clock function, which also serves as the monotonic clock.
     pub fn new(now: impl Fn() -> Timestamp + Send + Sync + 'static) -> Self {
         let wall: Arc<dyn Fn() -> Timestamp + Send + Sync> = Arc::new(now);
         let same = Arc::clone(&wall);
         Self {
             wall,
-            steady: Arc::new(move || {
+            monotonic: Arc::new(move || {
                 let since = same() - DateTime::UNIX_EPOCH;
                 since.to_std().unwrap_or_default()
             }),
         }
     }
 
-    /// A clock on the wall that may be set, and one that counts from the start of the machine.
-    pub fn with_steady(
+    /// Creates a clock from a wall-clock function and a monotonic function that counts from boot.
+    pub fn with_monotonic(
         wall: impl Fn() -> Timestamp + Send + Sync + 'static,
-        steady: impl Fn() -> Duration + Send + Sync + 'static,
+        monotonic: impl Fn() -> Duration + Send + Sync + 'static,
     ) -> Self {
         Self {
             wall: Arc::new(wall),
-            steady: Arc::new(steady),
+            monotonic: Arc::new(monotonic),
         }
     }
 
-    /// The time.
+    /// Returns the wall-clock time.
     #[must_use]
     pub fn now(&self) -> Timestamp {
         (self.wall)()
     }
 
-    pub(crate) fn moment(&self) -> Moment {
-        Moment {
+    pub(crate) fn reading(&self) -> ClockReading {
+        ClockReading {
             wall: self.now(),
-            steady: (self.steady)(),
+            monotonic: (self.monotonic)(),
         }
     }
 }
@@ -76,7 +76,7 @@ impl fmt::Debug for Clock {
     }
 }
 
-/// Stands still while the machine sleeps, so that a holder can renew its lane when it wakes up.
+/// Does not advance during sleep, so that a holder can renew its lane after waking up.
 #[cfg(unix)]
 fn since_boot() -> Duration {
     use rustix::time::{ClockId, clock_gettime};
@@ -85,7 +85,7 @@ fn since_boot() -> Duration {
     Duration::new(seconds.unwrap_or_default(), nanos.unwrap_or_default())
 }
 
-/// Counts from the first use: good enough within one process.
+/// Counts from the first use, which suffices within one process.
 #[cfg(not(unix))]
 fn since_boot() -> Duration {
     static START: std::sync::LazyLock<std::time::Instant> =
@@ -93,14 +93,14 @@ fn since_boot() -> Duration {
     START.elapsed()
 }
 
-/// The time now. Also of a clock that stands before 1970, where `chrono::Utc::now` panics.
+/// Returns the current time. Works for clocks set before 1970, where `chrono::Utc::now` panics.
 #[must_use]
 pub fn now() -> Timestamp {
     SystemTime::now().into()
 }
 
-/// A new id, which is greater than those made before. With a clock that stands before 1970, where
-/// `Uuid::now_v7` panics, it is unique but in no order.
+/// Returns a new id, greater than all earlier ones. With a clock set before 1970, where `Uuid::now_v7` panics,
+/// the id is unique but not ordered.
 #[must_use]
 pub fn new_uuid() -> Uuid {
     uuid_at(SystemTime::now())
@@ -123,13 +123,13 @@ mod tests {
 
     #[test]
     #[cfg(unix)]
-    fn steady_clock_never_goes_back() {
+    fn monotonic_clock_never_goes_back() {
         let (first, second) = (since_boot(), since_boot());
         assert!(Duration::ZERO < first && first <= second);
     }
 
     #[test]
-    fn clock_before_1970_tells_the_time() {
+    fn time_before_1970_is_read() {
         let before = SystemTime::UNIX_EPOCH - Duration::from_millis(1500);
         assert_eq!(Timestamp::from(before).timestamp_millis(), -1500);
     }

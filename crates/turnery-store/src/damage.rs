@@ -36,7 +36,7 @@ pub enum DamagedPart {
         /// Id of the loop that holds the reference.
         loop_id: LoopId,
     },
-    /// A note in the transcript (see [`Remark`](crate::Remark)).
+    /// A note in the transcript (see [`TranscriptNote`](crate::TranscriptNote)).
     Remark {
         /// Key of its row.
         remark: i64,
@@ -57,7 +57,7 @@ impl Damage {
         }
     }
 
-    pub(crate) fn of_database(reason: impl Into<String>) -> Self {
+    pub(crate) fn in_database(reason: impl Into<String>) -> Self {
         Self {
             session_id: None,
             part: DamagedPart::Database,
@@ -82,23 +82,23 @@ impl fmt::Display for Damage {
     }
 }
 
-/// The loops that the next prompt follows, as [`Store::history`](crate::Store::history) reads them.
+/// Loops that the next prompt follows, as returned by [`Store::history`](crate::Store::history).
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct History {
-    /// The loops that can be read, oldest first, without their events. The parent of each is the loop
-    /// before it that can be read.
+    /// Readable loops, oldest first, without their events. The parent of each is the nearest readable
+    /// ancestor.
     pub loops: Vec<Arc<LoopRecord>>,
-    /// What is missing from them or doubtful; empty if the session is undamaged.
+    /// Damage among these loops; empty if the session is undamaged.
     pub damage: Vec<Damage>,
 }
 
 /// Result of a repair.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
-pub struct Repair {
+pub struct RepairReport {
     /// Copy of the whole database from before the repair; `None` if nothing had to be changed.
     pub backup: Option<PathBuf>,
-    /// What was changed, one sentence each.
+    /// Changes made, one sentence each.
     pub changes: Vec<String>,
-    /// Damage that is still there.
+    /// Damage that remains.
     pub left: Vec<Damage>,
 }

@@ -1,65 +1,70 @@
-//! Export: a whole session as one JSON document, and a document as a session.
+//! Exports a session as one JSON document, and imports such documents.
 
-mod rename;
+mod rename_ids;
 
-use crate::{Commit, NewSession, Owner, Remark, SessionInfo, SessionPatch, Store, StoreError};
+use crate::{
+    Commit, NewSession, Owner, SessionInfo, SessionPatch, Store, StoreError, TranscriptNote,
+};
 use serde::{Deserialize, Serialize};
 use std::{collections::HashSet, fs, path::PathBuf, sync::Arc};
 use turnery_engine::{LoopId, LoopRecord, SessionId};
 
-/// The version of the form. It rises when an older turnery would misread a document; what it would only
-/// not know, it leaves out.
-pub const FORMAT: u32 = 1;
+/// Version of the document format. Rises when an older turnery would misread a document; fields that it does
+/// not know are ignored.
+pub const FORMAT_VERSION: u32 = 1;
 
-/// A session of turnery, with all that was said and done in it.
+/// A session of turnery with its full history.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
 #[cfg_attr(test, schemars(title = "Session of turnery"))]
-pub struct Document {
-    /// The version of this form; 1.
+pub struct SessionDocument {
+    /// Version of this format; 1.
     pub format: u32,
-    /// The session. Its `head_version` begins anew where it is imported.
+    /// Metadata of the session. Its `head_version` restarts on import.
     pub session: SessionInfo,
-    /// Its loops, in the order of their commits, so that parents come before their children.
+    /// Loops in commit order, so that parents come before their children.
     pub loops: Vec<Arc<LoopRecord>>,
-    /// What was said beside the conversation.
+    /// Notes in the transcript.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    pub remarks: Vec<Remark>,
+    pub remarks: Vec<TranscriptNote>,
 }
 
-/// Why a document cannot be imported.
+/// Error of an import.
 #[derive(Debug, thiserror::Error)]
 pub enum ImportError {
-    /// It is no JSON, or not of this form.
+    /// The text is not JSON, or not a session document.
     #[error("this is not an exported session")]
     Form(#[from] serde_json::Error),
-    /// It is of another version of the form.
+    /// The document has an unsupported format version.
     #[error(
-        "this session was exported in format {found}, and this turnery knows formats up to {FORMAT}; \
+        "this session was exported in format {found}, and this turnery knows formats up to {FORMAT_VERSION}; \
          update turnery"
     )]
     Format {
-        /// Its version.
+        /// Version of the document.
         found: u32,
     },
-    /// A session id bounds the first part of a loop id, and so has no dot and some text (D-13).
+    /// A session id is the first part of every loop id, so it must be non-empty and free of dots (D-13).
     #[error("{0:?} cannot be the id of a session: it must have some text and no dots")]
     Id(SessionId),
-    /// A loop does not fit the others.
+    /// A loop is inconsistent with the others.
     #[error("loop {loop_id} of this document {what}")]
     Loop {
-        /// Which.
+        /// Id of the loop.
         loop_id: LoopId,
-        /// What is wrong with it.
+        /// Predicate that describes the inconsistency.
         what: &'static str,
     },
-    /// The store says no.
+    /// The store rejected the session.
     #[error(transparent)]
     Store(#[from] StoreError),
 }
 
-/// The session as a document, with what a process that is gone has left of a prompt.
-pub async fn export(store: &dyn Store, id: &SessionId) -> Result<Document, StoreError> {
+/// Exports a session, including the journalled part of an interrupted prompt.
+pub async fn export_session(
+    store: &dyn Store,
+    id: &SessionId,
+) -> Result<SessionDocument, StoreError> {
     match store.recover(id).await {
         Ok(_) | Err(StoreError::NotFound(_)) => {}
         Err(error) => tracing::warn!("the interrupted prompt of {id} is left out: {error}"),
@@ -69,12 +74,12 @@ pub async fn export(store: &dyn Store, id: &SessionId) -> Result<Document, Store
         let loops = store.loops(id, 0).await?;
         let remarks = store.remarks(id).await?;
         let now = store.info(id).await?;
-        // Else somebody has been at work in it meanwhile, and the two would not fit.
+        // Otherwise the session changed meanwhile, and metadata and loops would not match.
         if now == session {
             session.tip_loop_id = tip(store, &session).await?;
             session.folder = PathBuf::new();
-            return Ok(Document {
-                format: FORMAT,
+            return Ok(SessionDocument {
+                format: FORMAT_VERSION,
                 session,
                 loops,
                 remarks,
@@ -84,7 +89,7 @@ pub async fn export(store: &dyn Store, id: &SessionId) -> Result<Document, Store
     }
 }
 
-/// The tip of a session; of a damaged one, the last loop of the conversation that can be read.
+/// Returns the tip of a session; for a damaged session, the last readable loop of the conversation.
 async fn tip(store: &dyn Store, session: &SessionInfo) -> Result<Option<LoopId>, StoreError> {
     let history = store.history(&session.id).await?;
     Ok(match history.damage.is_empty() {
@@ -93,37 +98,37 @@ async fn tip(store: &dyn Store, session: &SessionInfo) -> Result<Option<LoopId>,
     })
 }
 
-impl Document {
-    /// A document from its text.
+impl SessionDocument {
+    /// Parses a document.
     pub fn parse(text: &str) -> Result<Self, ImportError> {
         #[derive(Deserialize)]
         struct Version {
             format: u32,
         }
-        // A newer form may read differently from here on.
+        // A newer format may differ from here on, so the version is checked first.
         let Version { format } = serde_json::from_str(text)?;
-        if format == 0 || format > FORMAT {
+        if format == 0 || format > FORMAT_VERSION {
             return Err(ImportError::Format { found: format });
         }
         Ok(serde_json::from_str(text)?)
     }
 
-    /// The document under another id: all that names the session or one of its loops is changed, but not
-    /// what anybody has said. Its loops then say what they are copies of: they cost nothing again.
+    /// Returns the document under another session id. All references to the session and its loops change,
+    /// content does not. The loops are marked as copies, so their cost is not counted again.
     pub fn renamed(&self, id: &SessionId) -> Result<Self, ImportError> {
         check_id(id)?;
         let mut document = serde_json::to_value(self)?;
-        rename::rename(&mut document, self.session.id.as_str(), id.as_str());
+        rename_ids::rename_ids(&mut document, self.session.id.as_str(), id.as_str());
         let mut renamed: Self = serde_json::from_value(document)?;
         for (record, source) in renamed.loops.iter_mut().zip(&self.loops) {
-            // The first of all copies was spent for; what it was copied from says so.
+            // A copy of a copy refers to the original, where the cost was incurred.
             let first = source.copied_from.as_ref().unwrap_or(&source.loop_id);
             Arc::make_mut(record).copied_from = Some(first.clone());
         }
         Ok(renamed)
     }
 
-    fn check(&self) -> Result<(), ImportError> {
+    fn validate(&self) -> Result<(), ImportError> {
         check_id(&self.session.id)?;
         let all: HashSet<&LoopId> = self.loops.iter().map(|record| &record.loop_id).collect();
         let mut before = HashSet::new();
@@ -161,10 +166,13 @@ fn check_id(id: &SessionId) -> Result<(), ImportError> {
     }
 }
 
-/// Make the session of a document, under the id that it says. All its loops are there, or it is not.
-pub async fn import(store: &dyn Store, document: Document) -> Result<SessionInfo, ImportError> {
-    document.check()?;
-    let Document {
+/// Imports a document under its own session id, completely or not at all.
+pub async fn import_session(
+    store: &dyn Store,
+    document: SessionDocument,
+) -> Result<SessionInfo, ImportError> {
+    document.validate()?;
+    let SessionDocument {
         session,
         loops,
         remarks,
@@ -184,21 +192,21 @@ pub async fn import(store: &dyn Store, document: Document) -> Result<SessionInfo
         spawned_by: session.spawned_by.clone(),
     };
     store.create(made).await?;
-    match fill(store, session, loops, remarks).await {
+    match store_content(store, session, loops, remarks).await {
         Ok(info) => Ok(info),
         Err(error) => {
-            // Its lane may still be held, by this import.
+            // The import itself may still hold the lane.
             store.delete_in_use(&id).await?;
             Err(error.into())
         }
     }
 }
 
-async fn fill(
+async fn store_content(
     store: &dyn Store,
     session: SessionInfo,
     loops: Vec<Arc<LoopRecord>>,
-    remarks: Vec<Remark>,
+    remarks: Vec<TranscriptNote>,
 ) -> Result<SessionInfo, StoreError> {
     if !loops.is_empty() {
         let opened = store.claim(&session.id, &Owner::this_process()).await?;
@@ -234,7 +242,7 @@ mod tests {
     #[test]
     fn the_schema_file_is_up_to_date() {
         let file = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../schemas/session.json");
-        let schema = schemars::schema_for!(Document);
+        let schema = schemars::schema_for!(SessionDocument);
         let text = serde_json::to_string_pretty(&schema).unwrap() + "\n";
         if std::env::var_os("UPDATE_SCHEMAS").is_some() {
             fs::write(&file, &text).unwrap();

@@ -1,82 +1,81 @@
-//! Lease: until when the holder of a lane keeps it without renewing (UP-27).
+//! Decides how long the holder of a lane keeps it without renewing (UP-27).
 //!
-//! Processes of one machine share the clock that counts from its start, so the lease ends by that clock,
-//! whatever the clocks on their walls say. Only where the holder's machine is another one, or unknown,
-//! the clock on the wall decides, with a margin for clocks that differ.
+//! Processes of one machine share its monotonic clock, so wall-clock changes do not affect their leases. If
+//! the holder's machine is another one or unknown, the wall clock decides, with a margin for clock skew.
 //!
-//! A holder that runs on this machine keeps its lane for longer, by the time that a commit may wait for
-//! the lock of another program: it cannot renew meanwhile, and the model's answer has been paid for. A
-//! process that was stopped loses its lane after that.
+//! A holder on this machine keeps its lane longer, by [`COMMIT_TIMEOUT`](crate::COMMIT_TIMEOUT): it cannot
+//! renew while a commit waits for another program's lock, and the model's response has been paid for. A
+//! suspended process loses its lane after that.
 
 use crate::{
-    COMMIT_PATIENCE, LANE_TIME,
-    clock::Moment,
-    owner::{Life, field, life, lives_here, same_boot},
+    COMMIT_TIMEOUT, LEASE_DURATION,
+    clock::ClockReading,
+    owner::{ProcessState, field, is_alive_here, is_same_boot, process_state},
 };
 use std::time::Duration;
 use turnery_engine::Timestamp;
 
-/// How far the clocks of two machines may differ.
-const MARGIN: Duration = Duration::from_secs(60);
+/// Tolerated clock skew between two machines.
+const CLOCK_SKEW: Duration = Duration::from_secs(60);
 
 /// End of a lease that is taken or renewed now, on both clocks.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct LeaseEnd {
     pub(crate) wall: Timestamp,
-    /// Unit: milliseconds.
+    /// Monotonic time. Unit: milliseconds.
     pub(crate) steady: u64,
 }
 
 impl LeaseEnd {
-    pub(crate) fn after(now: Moment) -> Self {
-        let steady = (now.steady + LANE_TIME).as_millis();
+    pub(crate) fn after(now: ClockReading) -> Self {
+        let steady = (now.monotonic + LEASE_DURATION).as_millis();
         Self {
             wall: now
                 .wall
-                .checked_add_signed(delta(LANE_TIME))
+                .checked_add_signed(to_time_delta(LEASE_DURATION))
                 .unwrap_or(now.wall),
             steady: u64::try_from(steady).unwrap_or(u64::MAX),
         }
     }
 
-    /// The holder's process as it is stored, with the end of its lease.
-    pub(crate) fn stamp(self, process: &str) -> String {
+    /// Returns the stored form of the holder's process, including the end of the lease.
+    pub(crate) fn stamp_process(self, process: &str) -> String {
         format!("until={} {process}", self.steady)
     }
 }
 
-fn delta(time: Duration) -> chrono::TimeDelta {
+fn to_time_delta(time: Duration) -> chrono::TimeDelta {
     chrono::TimeDelta::from_std(time).unwrap_or_default()
 }
 
-/// Whether the holder of a lane still has it. `process` is the stored one, `ends_at` the end of its
-/// lease on its own clock.
-pub(crate) fn is_held(process: &str, ends_at: Timestamp, now: Moment) -> bool {
-    if life(process) == Life::Gone {
+/// Returns true if the lease has not expired. `process` is the stored description, `ends_at` the end of the
+/// lease on the holder's wall clock.
+pub(crate) fn is_held(process: &str, ends_at: Timestamp, now: ClockReading) -> bool {
+    if process_state(process) == ProcessState::Gone {
         return false;
     }
     let until = field(process, "until").and_then(|until| until.parse().ok());
-    let more = match lives_here(process) {
-        true => COMMIT_PATIENCE,
+    let more = match is_alive_here(process) {
+        true => COMMIT_TIMEOUT,
         false => Duration::ZERO,
     };
-    match (until, same_boot(process)) {
-        (Some(until), true) => now.steady < Duration::from_millis(until).saturating_add(more),
-        // Stored by an earlier version of turnery, on this machine.
+    match (until, is_same_boot(process)) {
+        (Some(until), true) => now.monotonic < Duration::from_millis(until).saturating_add(more),
+        // Stored by an earlier version of turnery on this machine.
         (None, true) => ends_at
-            .checked_add_signed(delta(more))
+            .checked_add_signed(to_time_delta(more))
             .is_none_or(|end| now.wall < end),
         (_, false) => now
             .wall
-            .checked_sub_signed(delta(MARGIN))
+            .checked_sub_signed(to_time_delta(CLOCK_SKEW))
             .is_none_or(|now| now < ends_at),
     }
 }
 
-/// Like [`is_held`], and also true for a holder that is alive here but whose lease has run out: callers
-/// that only read take nothing away from it, and deletion and repair would take everything.
-pub(crate) fn may_be_at_work(process: &str, ends_at: Timestamp, now: Moment) -> bool {
-    lives_here(process) || is_held(process, ends_at, now)
+/// Like [`is_held`], but also true for a local holder whose process runs after its lease expired: readers must
+/// not recover its journals, deletion and repair must not destroy its work.
+pub(crate) fn may_be_active(process: &str, ends_at: Timestamp, now: ClockReading) -> bool {
+    is_alive_here(process) || is_held(process, ends_at, now)
 }
 
 #[cfg(test)]
@@ -85,26 +84,26 @@ mod tests {
     use crate::Owner;
     use proptest::prelude::*;
 
-    /// Two processes of one machine, or of two, whose clocks differ by so many seconds.
+    /// Simulates two processes whose wall clocks differ by `skew` seconds, on one machine or two.
     fn is_held_after(process: &str, passed: u64, skew: i64) -> bool {
-        let begun = Moment {
+        let begun = ClockReading {
             wall: "2026-11-22T12:00:00Z".parse().unwrap(),
-            steady: Duration::from_secs(1000),
+            monotonic: Duration::from_secs(1000),
         };
         let end = LeaseEnd::after(begun);
         let passed = Duration::from_secs(passed);
-        let now = Moment {
+        let now = ClockReading {
             wall: begun.wall + passed + chrono::TimeDelta::seconds(skew),
-            steady: begun.steady + passed,
+            monotonic: begun.monotonic + passed,
         };
-        is_held(&end.stamp(process), end.wall, now)
+        is_held(&end.stamp_process(process), end.wall, now)
     }
 
     proptest! {
         /// UP-27.
         #[test]
         #[cfg(target_os = "linux")]
-        fn lease_on_this_machine_ends_by_its_own_clock(
+        fn local_lease_ends_by_the_monotonic_clock(
             passed in 0_u64..200,
             skew in -1_000_000_i64..1_000_000,
         ) {
@@ -115,7 +114,7 @@ mod tests {
         /// UP-27.
         #[test]
         #[cfg(target_os = "linux")]
-        fn lease_elsewhere_is_kept_by_clocks_a_minute_apart(
+        fn remote_lease_tolerates_a_minute_of_clock_skew(
             passed in 0_u64..1000,
             skew in -60_i64..=60,
         ) {
@@ -127,7 +126,7 @@ mod tests {
     }
 
     #[test]
-    fn holder_that_is_gone_has_nothing() {
+    fn lease_of_a_dead_process_is_not_held() {
         let mut child = std::process::Command::new("true").spawn().unwrap();
         let process = format!("pid={}", child.id());
         child.wait().unwrap();
@@ -136,11 +135,11 @@ mod tests {
 
     #[test]
     #[cfg(target_os = "linux")]
-    fn lease_of_an_earlier_version_ends_by_the_wall_clock() {
+    fn lease_of_an_older_version_ends_by_the_wall_clock() {
         let here = Owner::this_process().process;
-        let at = |seconds| Moment {
+        let at = |seconds| ClockReading {
             wall: chrono::DateTime::from_timestamp(seconds, 0).unwrap(),
-            steady: Duration::from_secs(7),
+            monotonic: Duration::from_secs(7),
         };
         assert!(is_held(&here, at(130).wall, at(189)));
         assert!(!is_held(&here, at(130).wall, at(190)));

@@ -1,36 +1,38 @@
-//! Store: sessions on disk. Lanes keep two writers apart, a commit is all or nothing.
+//! Stores sessions on disk. A lane allows one writer per session at a time; commits are atomic.
 
 pub mod clock;
-pub mod contract;
-mod cursor;
 pub mod damage;
 pub mod export;
 mod lease;
 pub mod lineage;
+mod list_cursor;
 pub mod memory;
 #[cfg(feature = "oracle")]
 pub mod oracle;
 pub mod owner;
-pub mod page;
 mod recovery;
+pub mod replay;
 pub mod sqlite;
+pub mod store;
 
 pub use clock::{Clock, new_uuid, now};
-pub use contract::{
-    Always, Archived, ClaimOutcome, Commit, Lane, ListPage, ListQuery, LoopBeginning, NewSession,
-    Opened, Owner, Remark, SessionInfo, SessionPatch, SpawnRef, Store, StoreError,
-};
-pub use damage::{Damage, DamagedPart, History, Repair};
-pub use export::{Document, ImportError};
+pub use damage::{Damage, DamagedPart, History, RepairReport};
+pub use export::{ImportError, SessionDocument};
 pub use memory::MemoryStore;
-pub use page::{PAGE_EVENTS, Page, Rest};
-pub use sqlite::{Inline, SqliteStore};
+pub use replay::{REPLAY_PAGE_EVENTS, ReplayCursor, ReplayPage};
+pub use sqlite::{InlineRuntime, SqliteStore};
+pub use store::{
+    ArchivedFilter, ClaimOutcome, ClaimedLane, Commit, Lane, ListPage, ListQuery, LoopBeginning,
+    NewSession, Owner, RememberedApproval, SessionInfo, SessionPatch, SpawnRef, Store, StoreError,
+    TranscriptNote,
+};
 
-/// How long a lane is held without being renewed. Renew well before.
-pub const LANE_TIME: std::time::Duration = std::time::Duration::from_secs(30);
+/// Period after which a lane expires unless it is renewed.
+pub const LEASE_DURATION: std::time::Duration = std::time::Duration::from_secs(30);
 
-/// How long a commit may wait for the lock of another program: the model has been paid for its content.
-pub(crate) const COMMIT_PATIENCE: std::time::Duration = std::time::Duration::from_secs(60);
+/// Longest time a commit waits for another program's lock. Generous, because the model's response has been
+/// paid for.
+pub(crate) const COMMIT_TIMEOUT: std::time::Duration = std::time::Duration::from_secs(60);
 
-/// Sessions in a page of [`Store::list`] when the query does not say.
+/// Number of sessions in a page of [`Store::list`] if the query sets no limit.
 pub const PAGE_SIZE: usize = 100;

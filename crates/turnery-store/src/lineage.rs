@@ -1,11 +1,11 @@
-//! Lineage: which loops of a session follow from which. Derived from the links to parents, never stored.
+//! Derives which loops of a session follow which from their parent links; never stored.
 
 use std::sync::Arc;
 use turnery_engine::{LoopId, LoopRecord};
 
-/// The loops that directly follow `parent` in its own session, in the order of `loops`: continuations,
-/// reruns and branches, never the loops of child sessions (LOOP-62 to 64).
-pub fn children_loop_ids<'a>(
+/// Returns the direct children of `parent` within its session, in the order of `loops`: continuations, reruns
+/// and branches, never the loops of child sessions (LOOP-62 to 64).
+pub fn child_loop_ids<'a>(
     parent: &'a LoopRecord,
     loops: &'a [Arc<LoopRecord>],
 ) -> impl Iterator<Item = &'a LoopId> {

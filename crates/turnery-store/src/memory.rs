@@ -1,14 +1,14 @@
-//! `MemoryStore`: the contract without a disk, for tests and for sessions that are to leave nothing behind.
+//! `MemoryStore` keeps sessions in memory, for tests and for sessions that must leave nothing on disk.
 
 use crate::{
-    Clock, Commit, Damage, History, Lane, ListPage, ListQuery, NewSession, Opened, Owner,
-    PAGE_EVENTS, PAGE_SIZE, Page, Remark, Repair, Rest, SessionInfo, SessionPatch, Store,
-    StoreError,
-    clock::Moment,
-    cursor::{Cursor, last_active, time_text},
-    lease::{LeaseEnd, is_held, may_be_at_work},
-    owner::describe,
-    recovery::{self, last_number},
+    ClaimedLane, Clock, Commit, Damage, History, Lane, ListPage, ListQuery, NewSession, Owner,
+    PAGE_SIZE, REPLAY_PAGE_EVENTS, RepairReport, ReplayCursor, ReplayPage, SessionInfo,
+    SessionPatch, Store, StoreError, TranscriptNote,
+    clock::ClockReading,
+    lease::{LeaseEnd, is_held, may_be_active},
+    list_cursor::{ListCursor, format_time, last_active_at},
+    owner::describe_holder,
+    recovery::{self, last_loop_number},
 };
 use futures_util::future::{BoxFuture, ready};
 use std::{
@@ -17,43 +17,43 @@ use std::{
 };
 use turnery_engine::{Event, EventKind, LoopId, LoopRecord, SessionId, Timestamp, context};
 
-/// Sessions that live as long as the store.
+/// Store whose sessions live as long as the value.
 #[derive(Debug)]
 pub struct MemoryStore {
-    sessions: Mutex<HashMap<SessionId, Held>>,
+    sessions: Mutex<HashMap<SessionId, MemorySession>>,
     clock: Clock,
 }
 
 #[derive(Debug)]
-struct Held {
+struct MemorySession {
     info: SessionInfo,
-    remarks: Vec<Remark>,
-    /// With the versions that their commits made.
+    remarks: Vec<TranscriptNote>,
+    /// Loops, each with the head version of its commit.
     loops: Vec<(u64, Arc<LoopRecord>)>,
     fence: u64,
-    /// The greatest number of a loop that left a journal and no record.
-    lost_number: u64,
-    holder: Option<Holder>,
+    /// Greatest number of a loop that left a journal but no record.
+    last_lost_number: u64,
+    holder: Option<MemoryHolder>,
     journal: Vec<(LoopId, Vec<Event>)>,
 }
 
 #[derive(Debug)]
-struct Holder {
+struct MemoryHolder {
     owner_id: String,
-    /// With the end of the lease.
+    /// Stored process description, including the end of the lease.
     process: String,
-    /// On the clock on the wall.
+    /// End of the lease on the wall clock.
     expires_at: Timestamp,
 }
 
 impl MemoryStore {
-    /// A store without sessions.
+    /// Creates an empty store.
     #[must_use]
     pub fn new() -> Self {
         Self::with_clock(Clock::system())
     }
 
-    /// A store that takes the time of its lanes from `clock`.
+    /// Creates a store that takes the time for leases from `clock`.
     #[must_use]
     pub fn with_clock(clock: Clock) -> Self {
         Self {
@@ -62,14 +62,14 @@ impl MemoryStore {
         }
     }
 
-    fn all<T>(&self, work: impl FnOnce(&mut HashMap<SessionId, Held>) -> T) -> T {
+    fn all<T>(&self, work: impl FnOnce(&mut HashMap<SessionId, MemorySession>) -> T) -> T {
         work(&mut self.sessions.lock().unwrap_or_else(PoisonError::into_inner))
     }
 
     fn with<T: Send + 'static>(
         &self,
         id: &SessionId,
-        work: impl FnOnce(&mut Held) -> Result<T, StoreError>,
+        work: impl FnOnce(&mut MemorySession) -> Result<T, StoreError>,
     ) -> BoxFuture<'static, Result<T, StoreError>> {
         Box::pin(ready(self.all(|sessions| {
             let held = sessions.get_mut(id);
@@ -84,55 +84,56 @@ impl Default for MemoryStore {
     }
 }
 
-impl Held {
-    fn holds(&self, lane: &Lane) -> bool {
+impl MemorySession {
+    fn is_lane_held(&self, lane: &Lane) -> bool {
         let holder = self.holder.as_ref();
         self.fence == lane.fence && holder.is_some_and(|holder| holder.owner_id == lane.owner_id)
     }
 
-    /// The holder of the lane, described for a person.
-    fn busy(&self, now: Moment) -> Option<String> {
+    /// Returns the holder of the lane, described for the user.
+    fn active_holder(&self, now: ClockReading) -> Option<String> {
         let holder = self.holder.as_ref()?;
-        may_be_at_work(&holder.process, holder.expires_at, now).then(|| describe(&holder.process))
+        may_be_active(&holder.process, holder.expires_at, now)
+            .then(|| describe_holder(&holder.process))
     }
 
-    fn claim(&mut self, owner: &Owner, now: Moment) -> Result<Opened, StoreError> {
+    fn claim(&mut self, owner: &Owner, now: ClockReading) -> Result<ClaimedLane, StoreError> {
         if let Some(holder) = &self.holder
             && holder.owner_id != owner.id
             && is_held(&holder.process, holder.expires_at, now)
         {
             return Err(StoreError::Busy {
                 session: self.info.id.clone(),
-                holder: describe(&holder.process),
+                holder: describe_holder(&holder.process),
             });
         }
         self.fence += 1;
         let end = LeaseEnd::after(now);
-        self.holder = Some(Holder {
+        self.holder = Some(MemoryHolder {
             owner_id: owner.id.clone(),
-            process: end.stamp(&owner.process),
+            process: end.stamp_process(&owner.process),
             expires_at: end.wall,
         });
-        self.settle_journal();
+        self.recover_journal();
         let numbers = self.loops.iter().filter_map(|(_, it)| it.loop_id.number());
-        Ok(Opened {
+        Ok(ClaimedLane {
             lane: Lane {
                 session_id: self.info.id.clone(),
                 owner_id: owner.id.clone(),
                 fence: self.fence,
             },
             info: self.info.clone(),
-            last_number: numbers.max().unwrap_or_default().max(self.lost_number),
+            last_number: numbers.max().unwrap_or_default().max(self.last_lost_number),
         })
     }
 
-    /// What is journalled becomes loops.
-    fn settle_journal(&mut self) {
+    /// Turns journals into loops.
+    fn recover_journal(&mut self) {
         let mut journal = std::mem::take(&mut self.journal);
         journal.sort_by_key(|(_, events)| events.iter().map(|event| event.at).min());
         let journals: Vec<_> = journal.into_iter().map(|(_, events)| events).collect();
-        let (records, lost_number) = recovery::recover(&journals);
-        self.lost_number = self.lost_number.max(lost_number);
+        let (records, last_lost_number) = recovery::recover_loops(&journals);
+        self.last_lost_number = self.last_lost_number.max(last_lost_number);
         for record in records {
             if record.on_chain && self.info.title.is_none() {
                 self.info.title = record.title();
@@ -141,21 +142,21 @@ impl Held {
         }
     }
 
-    fn recover(&mut self, now: Moment) {
+    fn recover(&mut self, now: ClockReading) {
         let is_held = self
             .holder
             .as_ref()
-            .is_some_and(|holder| may_be_at_work(&holder.process, holder.expires_at, now));
+            .is_some_and(|holder| may_be_active(&holder.process, holder.expires_at, now));
         if is_held || self.journal.is_empty() {
             return;
         }
         self.fence += 1;
         self.holder = None;
-        self.settle_journal();
+        self.recover_journal();
     }
 
     fn release(&mut self, lane: &Lane) {
-        if self.holds(lane) {
+        if self.is_lane_held(lane) {
             self.holder = None;
         }
     }
@@ -163,7 +164,7 @@ impl Held {
     fn append(&mut self, lane: &Lane, loop_id: &LoopId, mut events: Vec<Event>) {
         let stored = self.stored(loop_id).is_some();
         events.retain(|event| !matches!(event.kind, EventKind::Delta { .. }));
-        if !self.holds(lane) || stored || events.is_empty() {
+        if !self.is_lane_held(lane) || stored || events.is_empty() {
             return;
         }
         if events.first().is_some_and(|event| event.seq == 0) {
@@ -192,7 +193,7 @@ impl Held {
         let version = match version {
             Some(version) if again => version,
             Some(_) | None => {
-                if !self.holds(&lane) {
+                if !self.is_lane_held(&lane) {
                     return Err(StoreError::LaneLost(lane.session_id));
                 }
                 if let Some((_, known)) = earlier.into_iter().flatten().next() {
@@ -201,7 +202,7 @@ impl Held {
                 let settled = |id: &LoopId| records.iter().any(|record| record.loop_id == *id);
                 self.journal.retain(|(id, _)| !settled(id));
                 if self.info.head_version != commit.expected_head {
-                    self.lost_number = self.lost_number.max(last_number(&records));
+                    self.last_lost_number = self.last_lost_number.max(last_loop_number(&records));
                     return Err(StoreError::HeadConflict {
                         expected: commit.expected_head,
                         actual: self.info.head_version,
@@ -219,7 +220,8 @@ impl Held {
         Ok(version)
     }
 
-    /// The next version (S3), with the tip moved if the one at that place is on the chain.
+    /// Stores records under the next version (S3), and moves the tip to the record at `tip` if that is on the
+    /// chain.
     fn store(&mut self, records: Vec<Arc<LoopRecord>>, tip: Option<usize>) -> u64 {
         let info = &mut self.info;
         info.head_version += 1;
@@ -228,13 +230,13 @@ impl Held {
             info.tip_loop_id = Some(tip.loop_id.clone());
         }
         for record in records {
-            info.updated_at = info.updated_at.max(last_active(&record));
+            info.updated_at = info.updated_at.max(last_active_at(&record));
             self.loops.push((info.head_version, record));
         }
         info.head_version
     }
 
-    /// A parent is committed before its children, so that one way back meets the whole chain.
+    /// Parents are committed before their children, so one backward pass collects the whole chain.
     fn history(&self) -> Vec<Arc<LoopRecord>> {
         let mut next = self.info.tip_loop_id.as_ref();
         let mut chain = Vec::new();
@@ -243,7 +245,7 @@ impl Held {
                 continue;
             }
             next = record.parent_loop_id.as_ref();
-            if record.stands() {
+            if record.is_in_conversation() {
                 chain.push(without_events(record));
             }
         }
@@ -251,44 +253,48 @@ impl Held {
         chain
     }
 
-    fn shown(&self, rest: Option<Rest>) -> Result<Page, StoreError> {
-        let Left { mut loops, mut at } = match rest {
+    fn shown(&self, rest: Option<ReplayCursor>) -> Result<ReplayPage, StoreError> {
+        let MemoryReplay {
+            mut loops,
+            mut next_event,
+        } = match rest {
             Some(rest) => rest.left()?,
             None => {
                 let loops = self.loops.iter().map(|(_, record)| Arc::clone(record));
                 let loops: Vec<_> = loops.collect();
-                Left {
-                    loops: context::chain(&loops, self.info.tip_loop_id.as_ref()).into(),
-                    at: 0,
+                MemoryReplay {
+                    loops: context::loop_chain(&loops, self.info.tip_loop_id.as_ref()).into(),
+                    next_event: 0,
                 }
             }
         };
-        let mut page = Page::default();
+        let mut page = ReplayPage::default();
         while let Some(record) = loops.front()
-            && page.events.len() < PAGE_EVENTS
+            && page.events.len() < REPLAY_PAGE_EVENTS
         {
-            match record.events.get(at) {
+            match record.events.get(next_event) {
                 Some(event) => {
                     page.events
-                        .extend((!event.kind.is_passing()).then(|| event.clone()));
-                    at += 1;
+                        .extend((!event.kind.is_transient()).then(|| event.clone()));
+                    next_event += 1;
                 }
                 None => {
                     page.loops.push(without_events(record));
                     loops.pop_front();
-                    at = 0;
+                    next_event = 0;
                 }
             }
         }
-        page.rest = (!loops.is_empty()).then(|| Rest::new(Left { loops, at }));
+        page.rest =
+            (!loops.is_empty()).then(|| ReplayCursor::new(MemoryReplay { loops, next_event }));
         Ok(page)
     }
 }
 
-/// What is left to be shown: loops, and of the first of them the events from this place on.
-struct Left {
+/// Remaining part of a replay: loops, and the index of the next event of the first one.
+struct MemoryReplay {
     loops: VecDeque<Arc<LoopRecord>>,
-    at: usize,
+    next_event: usize,
 }
 
 fn without_events(record: &LoopRecord) -> Arc<LoopRecord> {
@@ -322,12 +328,12 @@ impl Store for MemoryStore {
             if sessions.contains_key(&new.id) {
                 return Err(StoreError::Exists(new.id));
             }
-            let held = Held {
+            let held = MemorySession {
                 info: info.clone(),
                 remarks: Vec::new(),
                 loops: Vec::new(),
                 fence: 0,
-                lost_number: 0,
+                last_lost_number: 0,
                 holder: None,
                 journal: Vec::new(),
             };
@@ -341,14 +347,14 @@ impl Store for MemoryStore {
     }
 
     fn list(&self, query: ListQuery) -> BoxFuture<'_, Result<ListPage, StoreError>> {
-        let start = query.cursor.as_deref().map(Cursor::decode).transpose();
+        let start = query.cursor.as_deref().map(ListCursor::decode).transpose();
         Box::pin(ready(start.map(|start| {
             self.all(|sessions| page(sessions, &query, start.as_ref()))
         })))
     }
 
     fn delete(&self, id: &SessionId) -> BoxFuture<'_, Result<bool, StoreError>> {
-        let now = self.clock.moment();
+        let now = self.clock.reading();
         Box::pin(ready(self.all(
             |sessions| match holders(sessions, id, now).into_iter().next() {
                 Some((session, holder)) => Err(StoreError::Busy { session, holder }),
@@ -361,7 +367,7 @@ impl Store for MemoryStore {
         &self,
         id: &SessionId,
     ) -> BoxFuture<'_, Result<Option<Vec<String>>, StoreError>> {
-        let now = self.clock.moment();
+        let now = self.clock.reading();
         Box::pin(ready(Ok(self.all(|sessions| {
             let holders = holders(sessions, id, now).into_iter();
             let holders = holders.map(|(_, holder)| holder).collect();
@@ -389,17 +395,25 @@ impl Store for MemoryStore {
         })
     }
 
-    fn shown(&self, id: &SessionId, rest: Option<Rest>) -> BoxFuture<'_, Result<Page, StoreError>> {
+    fn shown(
+        &self,
+        id: &SessionId,
+        rest: Option<ReplayCursor>,
+    ) -> BoxFuture<'_, Result<ReplayPage, StoreError>> {
         self.with(id, |held| held.shown(rest))
     }
 
-    fn claim(&self, id: &SessionId, owner: &Owner) -> BoxFuture<'_, Result<Opened, StoreError>> {
-        let now = self.clock.moment();
+    fn claim(
+        &self,
+        id: &SessionId,
+        owner: &Owner,
+    ) -> BoxFuture<'_, Result<ClaimedLane, StoreError>> {
+        let now = self.clock.reading();
         self.with(id, |held| held.claim(owner, now))
     }
 
     fn recover(&self, id: &SessionId) -> BoxFuture<'_, Result<Vec<Damage>, StoreError>> {
-        let now = self.clock.moment();
+        let now = self.clock.reading();
         self.with(id, |held| {
             held.recover(now);
             Ok(Vec::new())
@@ -407,14 +421,16 @@ impl Store for MemoryStore {
     }
 
     fn renew(&self, lane: &Lane) -> BoxFuture<'_, Result<(), StoreError>> {
-        let end = LeaseEnd::after(self.clock.moment());
+        let end = LeaseEnd::after(self.clock.reading());
         let lost = || StoreError::LaneLost(lane.session_id.clone());
         let renewed = self.all(|sessions| {
             let held = sessions.get_mut(&lane.session_id);
-            let held = held.filter(|held| held.holds(lane)).ok_or_else(lost)?;
+            let held = held
+                .filter(|held| held.is_lane_held(lane))
+                .ok_or_else(lost)?;
             if let Some(holder) = &mut held.holder {
                 let process = holder.process.split_once(' ');
-                holder.process = end.stamp(process.map_or("", |(_, process)| process));
+                holder.process = end.stamp_process(process.map_or("", |(_, process)| process));
                 holder.expires_at = end.wall;
             }
             Ok(())
@@ -469,14 +485,18 @@ impl Store for MemoryStore {
         })
     }
 
-    fn remark(&self, id: &SessionId, said: Vec<Remark>) -> BoxFuture<'_, Result<(), StoreError>> {
+    fn remark(
+        &self,
+        id: &SessionId,
+        said: Vec<TranscriptNote>,
+    ) -> BoxFuture<'_, Result<(), StoreError>> {
         self.with(id, |held| {
             held.remarks.extend(said);
             Ok(())
         })
     }
 
-    fn remarks(&self, id: &SessionId) -> BoxFuture<'_, Result<Vec<Remark>, StoreError>> {
+    fn remarks(&self, id: &SessionId) -> BoxFuture<'_, Result<Vec<TranscriptNote>, StoreError>> {
         self.with(id, |held| Ok(held.remarks.clone()))
     }
 
@@ -488,23 +508,23 @@ impl Store for MemoryStore {
         }
     }
 
-    fn repair(&self, id: &SessionId) -> BoxFuture<'_, Result<Repair, StoreError>> {
-        let now = self.clock.moment();
-        self.with(id, |held| match held.busy(now) {
+    fn repair(&self, id: &SessionId) -> BoxFuture<'_, Result<RepairReport, StoreError>> {
+        let now = self.clock.reading();
+        self.with(id, |held| match held.active_holder(now) {
             Some(holder) => Err(StoreError::Busy {
                 session: held.info.id.clone(),
                 holder,
             }),
-            None => Ok(Repair::default()),
+            None => Ok(RepairReport::default()),
         })
     }
 }
 
-/// The held sessions among one and its descendants, with their holders.
+/// Returns the sessions in use among a session and its descendants, with their holders.
 fn holders(
-    sessions: &HashMap<SessionId, Held>,
+    sessions: &HashMap<SessionId, MemorySession>,
     id: &SessionId,
-    now: Moment,
+    now: ClockReading,
 ) -> Vec<(SessionId, String)> {
     let mut family = vec![id];
     let mut next = 0;
@@ -517,14 +537,14 @@ fn holders(
             }
         }
     }
-    let held = |id: &SessionId| Some((id.clone(), sessions.get(id)?.busy(now)?));
+    let held = |id: &SessionId| Some((id.clone(), sessions.get(id)?.active_holder(now)?));
     family.into_iter().filter_map(held).collect()
 }
 
-/// Parents first, so that a circle of them has an end.
-fn remove(sessions: &mut HashMap<SessionId, Held>, id: &SessionId) -> bool {
+/// Removes the parent first, so that a cycle of parents terminates.
+fn remove(sessions: &mut HashMap<SessionId, MemorySession>, id: &SessionId) -> bool {
     let removed = sessions.remove(id).is_some();
-    let of = |held: &Held| {
+    let of = |held: &MemorySession| {
         held.info
             .spawned_by
             .as_ref()
@@ -539,15 +559,15 @@ fn remove(sessions: &mut HashMap<SessionId, Held>, id: &SessionId) -> bool {
 }
 
 fn page(
-    sessions: &HashMap<SessionId, Held>,
+    sessions: &HashMap<SessionId, MemorySession>,
     query: &ListQuery,
-    start: Option<&Cursor>,
+    start: Option<&ListCursor>,
 ) -> ListPage {
     let limit = match query.limit {
         0 => PAGE_SIZE,
         limit => limit,
     };
-    let here = |held: &&Held| {
+    let here = |held: &&MemorySession| {
         query
             .cwd
             .as_ref()
@@ -556,13 +576,13 @@ fn page(
     let infos = sessions.values().filter(here).map(|held| &held.info);
     let mut found: Vec<(String, &SessionInfo)> = infos
         .filter(|info| query.spawned || info.spawned_by.is_none())
-        .filter(|info| query.archived.has(info.archived))
-        .map(|info| (time_text(info.updated_at), info))
-        .filter(|(at, info)| {
-            start.is_none_or(|start| (at, &info.id) < (&start.updated_at, &start.id))
+        .filter(|info| query.archived.matches(info.archived))
+        .map(|info| (format_time(info.updated_at), info))
+        .filter(|(next_event, info)| {
+            start.is_none_or(|start| (next_event, &info.id) < (&start.updated_at, &start.id))
         })
         .collect();
-    found.sort_by(|(at, a), (bt, b)| (bt, &b.id).cmp(&(at, &a.id)));
+    found.sort_by(|(next_event, a), (bt, b)| (bt, &b.id).cmp(&(next_event, &a.id)));
     let more = found.len() > limit;
     let sessions: Vec<SessionInfo> = found
         .into_iter()
@@ -571,7 +591,7 @@ fn page(
         .collect();
     let last = sessions.last().filter(|_| more);
     ListPage {
-        next_cursor: last.map(|last| Cursor::after(last.updated_at, last.id.clone()).encode()),
+        next_cursor: last.map(|last| ListCursor::after(last.updated_at, last.id.clone()).encode()),
         sessions,
     }
 }

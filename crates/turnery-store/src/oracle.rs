@@ -1,6 +1,6 @@
-//! Oracle: what a test leaves behind in a store keeps the grammar, whatever the test was about.
+//! Checks the loop grammar of everything that a test leaves in a store.
 
-use crate::{Archived, ListQuery, Store, StoreError};
+use crate::{ArchivedFilter, ListQuery, Store, StoreError};
 use std::{
     fmt,
     sync::{Arc, Mutex, PoisonError},
@@ -8,67 +8,67 @@ use std::{
 };
 use turnery_engine::{
     Event,
-    oracle::{Watch, check_record},
+    oracle::{LoopOracles, check_record},
 };
 
-/// What the test may read in one go; no test makes that many sessions.
-const ALL: usize = 10_000;
+/// Sessions read in one page; more than any test creates.
+const MAX_SESSIONS: usize = 10_000;
 
-/// Held by the world of a test: watches what is shown, and in the end fails the test if that, or
-/// anything in the store, breaks the grammar of section 6.2.
-pub struct Guard {
+/// Checks shown events during a test, and in the end the contents of the store; fails the test if either
+/// breaks the grammar of loop events.
+pub struct OracleGuard {
     store: Arc<dyn Store>,
-    watch: Arc<Mutex<Watch>>,
+    watch: Arc<Mutex<LoopOracles>>,
 }
 
-/// Where the guard is shown events. Clones show to the same guard.
+/// Receives the events shown to a client. Clones feed the same guard.
 #[derive(Clone, Debug)]
-pub struct Eye(Arc<Mutex<Watch>>);
+pub struct EventObserver(Arc<Mutex<LoopOracles>>);
 
-impl Eye {
-    /// An event is shown to a client.
+impl EventObserver {
+    /// Checks an event shown to a client.
     pub fn see(&self, event: &Event) {
         self.0
             .lock()
             .unwrap_or_else(PoisonError::into_inner)
-            .see(event);
+            .observe(event);
     }
 }
 
-impl Guard {
-    /// A guard over this store.
+impl OracleGuard {
+    /// Creates a guard for this store.
     #[must_use]
-    pub fn over(store: Arc<dyn Store>) -> Self {
+    pub fn new(store: Arc<dyn Store>) -> Self {
         Self {
             store,
             watch: Arc::default(),
         }
     }
 
-    /// Where to show it events.
+    /// Returns an observer that feeds this guard.
     #[must_use]
-    pub fn eye(&self) -> Eye {
-        Eye(Arc::clone(&self.watch))
+    pub fn observer(&self) -> EventObserver {
+        EventObserver(Arc::clone(&self.watch))
     }
 
     fn verdict(&self) -> Result<(), String> {
         let watch = self.watch.lock().unwrap_or_else(PoisonError::into_inner);
-        watch.verdict()?;
+        watch.result()?;
         thread::scope(|scope| {
             let checked = scope.spawn(|| {
                 tokio::runtime::Builder::new_current_thread()
                     .build()
                     .map_err(|error| error.to_string())?
-                    .block_on(check(&*self.store))
+                    .block_on(check_store(&*self.store))
             });
             checked.join().map_err(|_| "the check broke".to_owned())?
         })
     }
 }
 
-impl Drop for Guard {
+impl Drop for OracleGuard {
     fn drop(&mut self) {
-        // A test that fails already says enough.
+        // The test already fails.
         if thread::panicking() {
             return;
         }
@@ -78,19 +78,19 @@ impl Drop for Guard {
     }
 }
 
-impl fmt::Debug for Guard {
+impl fmt::Debug for OracleGuard {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Guard").finish_non_exhaustive()
     }
 }
 
-/// Check every loop of every session in a store, those of child sessions too.
-async fn check(store: &dyn Store) -> Result<(), String> {
+/// Checks every loop of every session in a store, including child sessions.
+async fn check_store(store: &dyn Store) -> Result<(), String> {
     let fault = |error: StoreError| format!("the store cannot be read: {error}");
     let all = ListQuery {
         spawned: true,
-        archived: Archived::Include,
-        limit: ALL,
+        archived: ArchivedFilter::Include,
+        limit: MAX_SESSIONS,
         ..ListQuery::default()
     };
     for session in store.list(all).await.map_err(fault)?.sessions {

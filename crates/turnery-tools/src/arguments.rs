@@ -1,12 +1,12 @@
-//! Arguments: the schema that a tool's argument type gives, and values of that type from JSON.
+//! Derives a tool's schema from its argument type, and parses arguments into that type.
 
 use schemars::{JsonSchema, generate::SchemaSettings};
 use serde::Deserialize;
 use serde_json::Value;
-use turnery_engine::{FailureKind, ToolFailure, ToolSpec};
+use turnery_engine::{ToolError, ToolErrorKind, ToolSpec};
 
-/// What the model is told of a tool whose arguments are an `A`: everything in one schema, and
-/// nothing in it that a model has no use for, since it is sent with every request.
+/// Returns the specification of a tool with arguments of type `A`. The schema is self-contained and omits
+/// everything of no use to a model, since it is sent with every request.
 #[must_use]
 pub fn spec_for<A: JsonSchema>(name: &str, description: &str) -> ToolSpec {
     let settings = SchemaSettings::draft2020_12().with(|settings| {
@@ -17,7 +17,7 @@ pub fn spec_for<A: JsonSchema>(name: &str, description: &str) -> ToolSpec {
         .into_generator()
         .into_root_schema_for::<A>()
         .to_value();
-    slim(&mut schema);
+    slim_schema(&mut schema);
     ToolSpec {
         name: name.to_owned(),
         description: description.to_owned(),
@@ -25,21 +25,21 @@ pub fn spec_for<A: JsonSchema>(name: &str, description: &str) -> ToolSpec {
     }
 }
 
-/// Normalised arguments as an `A`, which may borrow long texts from them.
-pub fn parse_args<'a, A: Deserialize<'a>>(args: &'a Value) -> Result<A, ToolFailure> {
+/// Parses normalised arguments as an `A`, which may borrow long texts from them.
+pub fn parse_args<'a, A: Deserialize<'a>>(args: &'a Value) -> Result<A, ToolError> {
     A::deserialize(args).map_err(|error| invalid(format!("the arguments do not fit: {error}")))
 }
 
-/// Arguments that make no sense: the sentence is for the model.
-pub(crate) fn invalid(message: impl Into<String>) -> ToolFailure {
-    ToolFailure {
-        kind: FailureKind::Validation,
+/// Returns the error for invalid arguments; `message` is for the model.
+pub(crate) fn invalid(message: impl Into<String>) -> ToolError {
+    ToolError {
+        kind: ToolErrorKind::Validation,
         message: message.into(),
         details: None,
     }
 }
 
-fn slim(schema: &mut Value) {
+fn slim_schema(schema: &mut Value) {
     let Value::Object(object) = schema else {
         return;
     };
@@ -52,7 +52,7 @@ fn slim(schema: &mut Value) {
     {
         object.remove("properties");
     }
-    // An optional argument may be left out; that it may also be null need not be said.
+    // An optional argument may be omitted; that it may also be null need not be stated.
     if let Some(Value::Array(types)) = object.get_mut("type") {
         types.retain(|name| name != "null");
         if let [only] = types.as_mut_slice() {
@@ -72,11 +72,11 @@ fn slim(schema: &mut Value) {
         values.retain(|value| !value.is_null());
     }
     if let Some(Value::Object(properties)) = object.get_mut("properties") {
-        properties.values_mut().for_each(slim);
+        properties.values_mut().for_each(slim_schema);
     }
     for inner in ["items", "additionalProperties"] {
         if let Some(inner) = object.get_mut(inner) {
-            slim(inner);
+            slim_schema(inner);
         }
     }
 }

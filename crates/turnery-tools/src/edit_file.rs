@@ -1,11 +1,11 @@
-//! `edit_file`: replaces a piece of text in a file, and nothing else in it.
+//! `edit_file`: replaces a piece of text in a file and nothing else in it.
 
 use crate::{
-    Access, FileError, Prepared, Tool, ToolCx, Workspace,
+    Access, FileError, PreparedCall, Tool, ToolCx, Workspace,
     arguments::{invalid, parse_args, spec_for},
-    change,
-    line_ends::Unified,
-    near::no_such_file,
+    change_preview,
+    line_endings::Unified,
+    suggestions::no_such_file,
     text::{first_difference, hunks},
     tool::end,
     walk::off_thread,
@@ -16,19 +16,19 @@ use serde::Deserialize;
 use serde_json::Value;
 use std::path::PathBuf;
 use turnery_engine::{
-    Artifact, CallDetail, CallKind, Content, FailureKind, Location, ToolEnvelope, ToolFailure,
+    Artifact, CallDetail, CallKind, Content, Location, ToolEnvelope, ToolError, ToolErrorKind,
     ToolSpec,
 };
 
 mod indent;
 mod matching;
-mod nearest;
+mod nearest_text;
 
-use matching::{COUNTED, Mismatch, Replacement, apply, replacements};
+use matching::{COUNTED, MatchError, Replacement, apply, replacements};
 
 #[derive(Clone, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
-struct Args {
+struct EditFileArgs {
     path: String,
     /// Must stand in the file exactly once
     old_text: String,
@@ -44,11 +44,11 @@ pub struct EditFile {
 }
 
 impl EditFile {
-    /// The tool.
+    /// Creates the tool.
     #[must_use]
     pub fn new() -> Self {
         Self {
-            spec: spec_for::<Args>(
+            spec: spec_for::<EditFileArgs>(
                 "edit_file",
                 "Replace old_text by new_text in a file. Copy old_text exactly, without line \
                  numbers, with enough lines around it to be unique.",
@@ -73,7 +73,7 @@ impl Tool for EditFile {
     }
 
     fn describe(&self, args: &Value, workspace: &Workspace) -> CallDetail {
-        parse_args::<Args>(args)
+        parse_args::<EditFileArgs>(args)
             .map(|args| detail(workspace.absolute(&args.path), workspace))
             .unwrap_or_default()
     }
@@ -82,14 +82,14 @@ impl Tool for EditFile {
         &'a self,
         args: &'a Value,
         cx: &'a ToolCx,
-    ) -> BoxFuture<'a, Result<Prepared, ToolFailure>> {
+    ) -> BoxFuture<'a, Result<PreparedCall, ToolError>> {
         Box::pin(async move {
-            let args: Args = parse_args(args)?;
-            let edit = Edit::plan(&args, cx).await?;
+            let args: EditFileArgs = parse_args(args)?;
+            let edit = PlannedEdit::plan(&args, cx).await?;
             let mut detail = detail(edit.path.clone(), &cx.workspace);
             detail.locations = vec![edit.location()];
             detail.artifacts = vec![edit.artifact()];
-            Ok(Prepared {
+            Ok(PreparedCall {
                 access: Access::Edit(cx.workspace.names(edit.path, &args.path)),
                 detail,
             })
@@ -110,12 +110,12 @@ fn detail(path: PathBuf, workspace: &Workspace) -> CallDetail {
     }
 }
 
-/// Works on what the file holds now, which may be more than what was shown: the text to replace is
-/// looked for again.
-async fn run(args: &Value, cx: &ToolCx) -> Result<ToolEnvelope, ToolFailure> {
-    let args: Args = parse_args(args)?;
+/// Edits the current text of the file, which may differ from what was shown, so `old_text` is searched for
+/// again.
+async fn run(args: &Value, cx: &ToolCx) -> Result<ToolEnvelope, ToolError> {
+    let args: EditFileArgs = parse_args(args)?;
     let workspace = &cx.workspace;
-    let edit = Edit::plan(&args, cx).await?;
+    let edit = PlannedEdit::plan(&args, cx).await?;
     let (edit, changes) = off_thread(&cx.cancel, move |_| {
         let changes = hunks(&edit.old, &edit.new);
         Ok((edit, changes))
@@ -139,15 +139,15 @@ async fn run(args: &Value, cx: &ToolCx) -> Result<ToolEnvelope, ToolFailure> {
 }
 
 /// A change to one file.
-struct Edit {
+struct PlannedEdit {
     path: PathBuf,
     old: String,
     new: String,
     places: usize,
 }
 
-impl Edit {
-    async fn plan(args: &Args, cx: &ToolCx) -> Result<Self, ToolFailure> {
+impl PlannedEdit {
+    async fn plan(args: &EditFileArgs, cx: &ToolCx) -> Result<Self, ToolError> {
         if args.old_text.is_empty() {
             return Err(invalid(
                 "old_text is empty: give the text to replace, or use write_file for a new file",
@@ -163,7 +163,7 @@ impl Edit {
             Ok(text) => text,
             Err(FileError::NotFound(_)) => return Err(no_such_file(&path, workspace)),
             Err(FileError::NotText(_)) => {
-                return Err(unedited(format!("{shown} is not a text file")));
+                return Err(edit_failure(format!("{shown} is not a text file")));
             }
             Err(error @ FileError::Other(_)) => return Err(error.into()),
         };
@@ -175,7 +175,7 @@ impl Edit {
         })
         .await?;
         if new == old {
-            return Err(unedited(format!("{shown} would stay as it is")));
+            return Err(edit_failure(format!("{shown} would not change")));
         }
         Ok(Self {
             path,
@@ -193,23 +193,25 @@ impl Edit {
     }
 
     fn artifact(&self) -> Artifact {
-        change::shown(&self.path, Some(&self.old), &self.new)
+        change_preview::shown(&self.path, Some(&self.old), &self.new)
     }
 }
 
-/// The whole text afterwards, and in how many places it changed.
-fn edited(text: &str, args: &Args, shown: &str) -> Result<(String, usize), ToolFailure> {
+/// Returns the edited text and the number of places that changed.
+fn edited(text: &str, args: &EditFileArgs, shown: &str) -> Result<(String, usize), ToolError> {
     let unified = Unified::new(text);
     let old = args.old_text.replace("\r\n", "\n");
     let new = args.new_text.replace("\r\n", "\n");
     let all = args.replace_all.unwrap_or(false);
     let found =
         replacements(&unified.text, &old, &new, all).map_err(|mismatch| match mismatch {
-            Mismatch::NotFound => unedited(format!(
+            MatchError::NotFound => edit_failure(format!(
                 "old_text is not in {shown}. {}",
-                nearest::hint(&unified.text, &old)
+                nearest_text::hint(&unified.text, &old)
             )),
-            Mismatch::Ambiguous { places, lines } => unedited(ambiguous(places, &lines, shown)),
+            MatchError::Ambiguous { places, lines } => {
+                edit_failure(ambiguous_message(places, &lines, shown))
+            }
         })?;
     let in_file: Vec<Replacement> = found
         .into_iter()
@@ -221,7 +223,7 @@ fn edited(text: &str, args: &Args, shown: &str) -> Result<(String, usize), ToolF
     Ok((apply(text, &in_file), in_file.len()))
 }
 
-fn ambiguous(places: usize, lines: &[usize], shown: &str) -> String {
+fn ambiguous_message(places: usize, lines: &[usize], shown: &str) -> String {
     let mut named: Vec<String> = lines.iter().map(usize::to_string).collect();
     if places > named.len() {
         named.push("more".to_owned());
@@ -231,15 +233,15 @@ fn ambiguous(places: usize, lines: &[usize], shown: &str) -> String {
         places => places.to_string(),
     };
     format!(
-        "old_text stands in {shown} {places} times, on lines {}: add lines around it to say which, \
+        "old_text occurs in {shown} {places} times, on lines {}: add lines around it to say which, \
          or set replace_all",
         named.join(", ")
     )
 }
 
-fn unedited(message: String) -> ToolFailure {
-    ToolFailure {
-        kind: FailureKind::ExecutionError,
+fn edit_failure(message: String) -> ToolError {
+    ToolError {
+        kind: ToolErrorKind::ExecutionError,
         message,
         details: None,
     }

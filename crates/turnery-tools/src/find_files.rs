@@ -1,9 +1,9 @@
-//! `find_files`: files whose path fits a glob.
+//! `find_files`: finds files whose path matches a glob.
 
 use crate::{
-    Access, Prepared, Tool, ToolCx, Workspace,
+    Access, PreparedCall, Tool, ToolCx, Workspace,
     arguments::{parse_args, spec_for},
-    near::no_such_file,
+    suggestions::no_such_file,
     tool::end,
     walk::{Glob, Veil, cancelled, off_thread, walk},
 };
@@ -16,22 +16,22 @@ use std::{
     path::{Path, PathBuf},
 };
 use tokio_util::sync::CancellationToken;
-use turnery_engine::{CallDetail, CallKind, Location, ToolEnvelope, ToolFailure, ToolSpec};
+use turnery_engine::{CallDetail, CallKind, Location, ToolEnvelope, ToolError, ToolSpec};
 
-const MOST_FILES: usize = 200;
+const MAX_FILES: usize = 200;
 
 #[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
-struct Args {
+struct FindFilesArgs {
     /// Glob, such as *.rs or src/**/*.{ts,tsx}
     pattern: String,
     /// Folder to look in
     path: Option<String>,
 }
 
-impl Args {
-    /// The folder and the glob in it. Models write absolute globs too: the part of it that is a
-    /// plain path is the folder.
+impl FindFilesArgs {
+    /// Returns the folder and the glob within it. Models also write absolute globs; the leading part without
+    /// wildcards is the folder.
     fn split(&self) -> (String, String) {
         let folder = self.path.clone().unwrap_or_else(|| ".".to_owned());
         if !self.pattern.starts_with('/') {
@@ -58,11 +58,11 @@ pub struct FindFiles {
 }
 
 impl FindFiles {
-    /// The tool.
+    /// Creates the tool.
     #[must_use]
     pub fn new() -> Self {
         Self {
-            spec: spec_for::<Args>(
+            spec: spec_for::<FindFilesArgs>(
                 "find_files",
                 "List files whose path matches a glob. A glob without / matches names in any \
                  folder. What git ignores is left out.",
@@ -91,7 +91,7 @@ impl Tool for FindFiles {
     }
 
     fn describe(&self, args: &Value, workspace: &Workspace) -> CallDetail {
-        parse_args::<Args>(args)
+        parse_args::<FindFilesArgs>(args)
             .map(|args| detail(&args, workspace.absolute(&args.split().0), workspace))
             .unwrap_or_default()
     }
@@ -100,13 +100,13 @@ impl Tool for FindFiles {
         &'a self,
         args: &'a Value,
         cx: &'a ToolCx,
-    ) -> BoxFuture<'a, Result<Prepared, ToolFailure>> {
+    ) -> BoxFuture<'a, Result<PreparedCall, ToolError>> {
         Box::pin(async move {
-            let args: Args = parse_args(args)?;
+            let args: FindFilesArgs = parse_args(args)?;
             let (folder, pattern) = args.split();
             let path = cx.workspace.resolve(&folder)?;
             Glob::new(&pattern)?;
-            Ok(Prepared {
+            Ok(PreparedCall {
                 detail: detail(&args, path.clone(), &cx.workspace),
                 access: Access::Read(cx.workspace.names(path, &folder)),
             })
@@ -118,7 +118,7 @@ impl Tool for FindFiles {
     }
 }
 
-fn detail(args: &Args, path: PathBuf, workspace: &Workspace) -> CallDetail {
+fn detail(args: &FindFilesArgs, path: PathBuf, workspace: &Workspace) -> CallDetail {
     let place = match path == workspace.cwd() {
         true => String::new(),
         false => format!(" in {}", workspace.display(&path)),
@@ -131,8 +131,8 @@ fn detail(args: &Args, path: PathBuf, workspace: &Workspace) -> CallDetail {
     }
 }
 
-async fn run(args: &Value, cx: &ToolCx) -> Result<ToolEnvelope, ToolFailure> {
-    let args: Args = parse_args(args)?;
+async fn run(args: &Value, cx: &ToolCx) -> Result<ToolEnvelope, ToolError> {
+    let args: FindFilesArgs = parse_args(args)?;
     let (folder, pattern) = args.split();
     let start = cx.resolve(&folder)?;
     let glob = Glob::new(&pattern)?;
@@ -154,7 +154,7 @@ fn found(
     workspace: &Workspace,
     veil: &Veil,
     cancel: &CancellationToken,
-) -> Result<String, ToolFailure> {
+) -> Result<String, ToolError> {
     let mut listed = String::new();
     let mut count = 0;
     for entry in walk(start, glob.hidden, None, veil) {
@@ -168,17 +168,17 @@ fn found(
             continue;
         }
         count += 1;
-        if count <= MOST_FILES {
+        if count <= MAX_FILES {
             // Writing to a string cannot fail.
             let _ = writeln!(listed, "{}", workspace.display(entry.path()));
         }
     }
     if count == 0 {
         listed += "[no file matches]";
-    } else if count > MOST_FILES {
+    } else if count > MAX_FILES {
         let _ = write!(
             listed,
-            "[the first {MOST_FILES} of {count}; narrow the pattern or the path]"
+            "[the first {MAX_FILES} of {count}; narrow the pattern or the path]"
         );
     }
     veil.tell(&mut listed);

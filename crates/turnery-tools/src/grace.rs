@@ -1,13 +1,13 @@
-//! Grace: how long what was told to stop may take, in one place because each must fit into the next.
-//! Whoever waits for a call waits for [`CALL`]; a client that leaves waits a little longer for all.
+//! Grace periods of commands and calls that must stop, in one place because each must fit into the next.
+//! Callers wait for [`CALL`]; a client that disconnects waits slightly longer for everything.
 
 use std::time::Duration;
 
-/// A command, from the request to end (SIGTERM) until it is killed with its group.
+/// Grace period of a command, from SIGTERM until its process group is killed.
 pub const COMMAND: Duration = Duration::from_secs(1);
 
-/// A call, until it is dropped, which kills at once what is left of it: a command's grace, and time
-/// to collect what it printed.
+/// Grace period of a call until its future is dropped, which kills what is left of it at once: a command's
+/// grace period and time to collect its output.
 pub const CALL: Duration = Duration::from_millis(1250);
 
 const _: () = assert!(COMMAND.as_millis() < CALL.as_millis());

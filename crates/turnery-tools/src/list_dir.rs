@@ -1,9 +1,9 @@
-//! `list_dir`: a folder as an indented tree.
+//! `list_dir`: shows a folder as an indented tree.
 
 use crate::{
-    Access, Prepared, Tool, ToolCx, Workspace,
+    Access, PreparedCall, Tool, ToolCx, Workspace,
     arguments::{parse_args, spec_for},
-    near::no_such_file,
+    suggestions::no_such_file,
     text::size,
     tool::end,
     walk::{Veil, cancelled, off_thread, walk},
@@ -19,11 +19,11 @@ use std::{
 };
 use tokio_util::sync::CancellationToken;
 use turnery_engine::{
-    CallDetail, CallKind, FailureKind, Location, ToolEnvelope, ToolFailure, ToolSpec,
+    CallDetail, CallKind, Location, ToolEnvelope, ToolError, ToolErrorKind, ToolSpec,
 };
 
-const USUAL_DEPTH: u32 = 2;
-const MOST_ENTRIES: usize = 500;
+const DEFAULT_DEPTH: u32 = 2;
+const MAX_ENTRIES: usize = 500;
 
 #[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
@@ -41,7 +41,7 @@ pub struct ListDir {
 }
 
 impl ListDir {
-    /// The tool.
+    /// Creates the tool.
     #[must_use]
     pub fn new() -> Self {
         Self {
@@ -74,7 +74,7 @@ impl Tool for ListDir {
 
     fn describe(&self, args: &Value, workspace: &Workspace) -> CallDetail {
         parse_args::<Args>(args)
-            .map(|args| detail(workspace.absolute(folder(&args)), workspace))
+            .map(|args| detail(workspace.absolute(requested_path(&args)), workspace))
             .unwrap_or_default()
     }
 
@@ -82,13 +82,13 @@ impl Tool for ListDir {
         &'a self,
         args: &'a Value,
         cx: &'a ToolCx,
-    ) -> BoxFuture<'a, Result<Prepared, ToolFailure>> {
+    ) -> BoxFuture<'a, Result<PreparedCall, ToolError>> {
         Box::pin(async move {
             let args: Args = parse_args(args)?;
-            let path = cx.workspace.resolve(folder(&args))?;
-            Ok(Prepared {
+            let path = cx.workspace.resolve(requested_path(&args))?;
+            Ok(PreparedCall {
                 detail: detail(path.clone(), &cx.workspace),
-                access: Access::Read(cx.workspace.names(path, folder(&args))),
+                access: Access::Read(cx.workspace.names(path, requested_path(&args))),
             })
         })
     }
@@ -98,7 +98,7 @@ impl Tool for ListDir {
     }
 }
 
-fn folder(args: &Args) -> &str {
+fn requested_path(args: &Args) -> &str {
     args.path.as_deref().unwrap_or(".")
 }
 
@@ -111,17 +111,17 @@ fn detail(path: PathBuf, workspace: &Workspace) -> CallDetail {
     }
 }
 
-async fn run(args: &Value, cx: &ToolCx) -> Result<ToolEnvelope, ToolFailure> {
+async fn run(args: &Value, cx: &ToolCx) -> Result<ToolEnvelope, ToolError> {
     let args: Args = parse_args(args)?;
-    let path = cx.resolve(folder(&args))?;
-    let depth = args.depth.unwrap_or(USUAL_DEPTH).max(1) as usize;
+    let path = cx.resolve(requested_path(&args))?;
+    let depth = args.depth.unwrap_or(DEFAULT_DEPTH).max(1) as usize;
     let workspace = cx.workspace.clone();
     let veil = Veil::new(cx);
     let tree = off_thread(&cx.cancel, move |cancel| {
         match fs::symlink_metadata(&path) {
             Ok(data) if data.is_dir() => tree(&path, depth, &veil, cancel),
-            Ok(_) => Err(ToolFailure {
-                kind: FailureKind::ExecutionError,
+            Ok(_) => Err(ToolError {
+                kind: ToolErrorKind::ExecutionError,
                 message: format!(
                     "{} is not a folder: use read_file",
                     workspace.display(&path)
@@ -140,19 +140,19 @@ fn tree(
     depth: usize,
     veil: &Veil,
     cancel: &CancellationToken,
-) -> Result<String, ToolFailure> {
+) -> Result<String, ToolError> {
     let mut tree = String::new();
     let mut shown = 0;
     for entry in walk(start, true, Some(depth), veil) {
         if cancel.is_cancelled() {
             return Err(cancelled());
         }
-        // A folder that may not be read is shown without what is in it.
+        // A folder that may not be read is shown without its entries.
         let Ok(entry) = entry else { continue };
         let Some(level) = entry.depth().checked_sub(1) else {
             continue;
         };
-        if shown == MOST_ENTRIES {
+        if shown == MAX_ENTRIES {
             tree += "[cut here: list a folder further down, or use find_files]\n";
             break;
         }

@@ -1,9 +1,9 @@
-//! `read_file`: text with line numbers, or a picture.
+//! `read_file`: reads text with line numbers, or an image.
 
 use crate::{
-    Access, FileError, Prepared, Tool, ToolCx, Workspace,
+    Access, FileError, PreparedCall, Tool, ToolCx, Workspace,
     arguments::{invalid, parse_args, spec_for},
-    near::no_such_file,
+    suggestions::no_such_file,
     text::{cut, size},
     tool::end,
     walk::off_thread,
@@ -20,15 +20,15 @@ use std::{
     path::{Path, PathBuf},
 };
 use turnery_engine::{
-    CallDetail, CallKind, Content, FailureKind, ImageData, Location, ToolEnvelope, ToolFailure,
+    CallDetail, CallKind, Content, ImageData, Location, ToolEnvelope, ToolError, ToolErrorKind,
     ToolSpec,
 };
 
-const MOST_LINES: usize = 2_000;
-const MOST_BYTES: usize = 50 * 1024;
-const LONGEST_LINE: usize = 2_000;
-/// What model APIs take.
-const LARGEST_IMAGE: u64 = 5 * 1024 * 1024;
+const MAX_LINES: usize = 2_000;
+const MAX_BYTES: usize = 50 * 1024;
+const MAX_LINE_LEN: usize = 2_000;
+/// Limit of model APIs.
+const MAX_IMAGE_BYTES: u64 = 5 * 1024 * 1024;
 
 #[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
@@ -47,7 +47,7 @@ pub struct ReadFile {
 }
 
 impl ReadFile {
-    /// The tool.
+    /// Creates the tool.
     #[must_use]
     pub fn new() -> Self {
         Self {
@@ -89,7 +89,7 @@ impl Tool for ReadFile {
         &'a self,
         args: &'a Value,
         cx: &'a ToolCx,
-    ) -> BoxFuture<'a, Result<Prepared, ToolFailure>> {
+    ) -> BoxFuture<'a, Result<PreparedCall, ToolError>> {
         Box::pin(async move {
             let args: Args = parse_args(args)?;
             let path = cx.workspace.resolve(&args.path)?;
@@ -100,7 +100,7 @@ impl Tool for ReadFile {
                     "start_line {start} is after end_line {last}"
                 )));
             }
-            Ok(Prepared {
+            Ok(PreparedCall {
                 detail: detail(&args, path.clone(), &cx.workspace),
                 access: Access::Read(cx.workspace.names(path, &args.path)),
             })
@@ -129,19 +129,19 @@ fn detail(args: &Args, path: PathBuf, workspace: &Workspace) -> CallDetail {
     }
 }
 
-async fn run(args: &Value, cx: &ToolCx) -> Result<ToolEnvelope, ToolFailure> {
+async fn run(args: &Value, cx: &ToolCx) -> Result<ToolEnvelope, ToolError> {
     let args: Args = parse_args(args)?;
     let workspace = &cx.workspace;
     let path = cx.resolve(&args.path)?;
     let shown = workspace.display(&path);
     let looked_at = path.clone();
-    let probed = off_thread(&cx.cancel, move |_| Ok(probe(&looked_at))).await?;
+    let probed = off_thread(&cx.cancel, move |_| Ok(probe_file(&looked_at))).await?;
     match probed {
         Probe::Folder => {
-            return Err(unread(format!("{shown} is a folder: use list_dir")));
+            return Err(read_failure(format!("{shown} is a folder: use list_dir")));
         }
         Probe::LargeImage(bytes) => {
-            return Err(unread(format!(
+            return Err(read_failure(format!(
                 "{shown} is an image of {}, more than the 5 MiB that can be shown",
                 size(bytes)
             )));
@@ -157,22 +157,22 @@ async fn run(args: &Value, cx: &ToolCx) -> Result<ToolEnvelope, ToolFailure> {
                 Content::Image(image),
             ]));
         }
-        // Something that is not on disk may still be open in the editor.
+        // A file that is not on disk may still be open in the editor.
         Probe::Other => {}
     }
     let text = match workspace.files().read(&path).await {
         Ok(text) => text,
         Err(FileError::NotFound(_)) => return Err(no_such_file(&path, workspace)),
         Err(FileError::NotText(_)) => {
-            return Err(unread(format!("{shown} is not a text file")));
+            return Err(read_failure(format!("{shown} is not a text file")));
         }
         Err(error @ FileError::Other(_)) => return Err(error.into()),
     };
     page(&text, &args, &shown).map(ToolEnvelope::text)
 }
 
-/// The lines asked for, as many as fit, and how to read on.
-fn page(text: &str, args: &Args, shown: &str) -> Result<String, ToolFailure> {
+/// Returns the requested lines, as many as fit, and how to continue.
+fn page(text: &str, args: &Args, shown: &str) -> Result<String, ToolError> {
     if text.is_empty() {
         return Ok(format!("[{shown} is empty]"));
     }
@@ -186,12 +186,12 @@ fn page(text: &str, args: &Args, shown: &str) -> Result<String, ToolFailure> {
         if number > last {
             return Ok(page);
         }
-        if number - start == MOST_LINES || page.len() >= MOST_BYTES {
+        if number - start == MAX_LINES || page.len() >= MAX_BYTES {
             next = number;
             break;
         }
         // Writing to a string cannot fail.
-        let _ = writeln!(page, "{number}\t{}", cut(line, LONGEST_LINE));
+        let _ = writeln!(page, "{number}\t{}", cut(line, MAX_LINE_LEN));
         next = number + 1;
     }
     let total = text.lines().count();
@@ -217,8 +217,8 @@ enum Probe {
     Other,
 }
 
-fn probe(path: &Path) -> Probe {
-    // A folder is not a secret: it was resolved inside the roots a moment ago.
+fn probe_file(path: &Path) -> Probe {
+    // The path was just resolved inside the roots, so naming the folder reveals nothing.
     if path.is_dir() {
         return Probe::Folder;
     }
@@ -233,13 +233,13 @@ fn probe(path: &Path) -> Probe {
         return Probe::Other;
     };
     let length = file.metadata().map_or(0, |data| data.len());
-    if length > LARGEST_IMAGE {
+    if length > MAX_IMAGE_BYTES {
         return Probe::LargeImage(length);
     }
     let mut bytes = Vec::new();
     let read = file
         .rewind()
-        .and_then(|()| file.take(LARGEST_IMAGE).read_to_end(&mut bytes));
+        .and_then(|()| file.take(MAX_IMAGE_BYTES).read_to_end(&mut bytes));
     match read {
         Ok(_) => Probe::Image(mime_type, bytes),
         Err(_) => Probe::Other,
@@ -256,9 +256,9 @@ fn image_type(head: &[u8]) -> Option<&'static str> {
     }
 }
 
-fn unread(message: String) -> ToolFailure {
-    ToolFailure {
-        kind: FailureKind::ExecutionError,
+fn read_failure(message: String) -> ToolError {
+    ToolError {
+        kind: ToolErrorKind::ExecutionError,
         message,
         details: None,
     }

@@ -1,12 +1,12 @@
-//! Confines commands with what the operating system offers: landlock and seccomp on Linux,
-//! `sandbox-exec` on macOS.
+//! Confines commands with the operating system's sandbox: landlock and seccomp on Linux, `sandbox-exec` on
+//! macOS.
 //!
-//! A [`Confinement`] says what a command may touch. On Linux it is applied to a thread of the process that
-//! starts the command (its supervisor), which the command inherits and cannot take off again. Nothing is
-//! confined by halves: where a confinement cannot be applied, the command does not start.
+//! A [`Confinement`] describes what a command may access. On Linux it is applied to a thread of the process
+//! that starts the command (its supervisor); the command inherits it and cannot remove it. There is no
+//! partial confinement: if it cannot be applied in full, the command does not start.
 
+mod known_paths;
 mod links;
-mod places;
 #[cfg(any(target_os = "macos", test))]
 mod seatbelt;
 mod settings;
@@ -14,23 +14,23 @@ mod settings;
 #[cfg(target_os = "linux")]
 mod capabilities;
 #[cfg(target_os = "linux")]
-mod closed;
-#[cfg(target_os = "linux")]
-mod files;
+mod landlock_rules;
 #[cfg(target_os = "linux")]
 mod linked_keys;
 #[cfg(target_os = "linux")]
-mod repositories;
+mod repository_folders;
 #[cfg(target_os = "linux")]
-mod syscalls;
+mod seccomp;
 #[cfg(all(test, target_os = "linux"))]
 mod tests;
+#[cfg(target_os = "linux")]
+mod unreadable_folders;
 
 #[cfg(target_os = "macos")]
 pub(crate) use seatbelt::profile;
 pub use settings::{SandboxMode, SandboxSettings, Surroundings};
 
-/// What confines programs on macOS.
+/// Program that confines commands on macOS.
 #[cfg(not(target_os = "linux"))]
 pub(crate) const SANDBOX_EXEC: &str = "/usr/bin/sandbox-exec";
 
@@ -40,95 +40,98 @@ use std::{
     sync::OnceLock,
 };
 
-/// What a command may touch.
+/// Files and network that a command may access.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Confinement {
-    /// Whether the command may write: to the roots, temporary folders and caches. If not, it also reads
-    /// no files but those of the roots, the system and toolchains.
+    /// The command may write to the roots, temporary folders and caches. If false, it also reads only the
+    /// files of the roots, the system and toolchains.
     pub writes: bool,
-    /// Whether it may open internet sockets.
+    /// The command may open internet sockets.
     pub network: bool,
     /// The session's roots. Absolute, links resolved.
     pub roots: Vec<PathBuf>,
-    /// Work trees of the repositories that held the roots when the session began. Git's folders of no others are opened,
-    /// whatever commands move away since.
+    /// Work trees of the repositories that contained the roots when the session began. Git folders of other
+    /// work trees are not opened, whatever commands move later.
     pub work_trees: Vec<PathBuf>,
-    /// The person's home folder.
+    /// The user's home folder.
     pub home: Option<PathBuf>,
     /// Folders for temporary files.
     pub temporary: Vec<PathBuf>,
-    /// Folder for the temporary files of this command alone. It writes there even if it writes nowhere else.
+    /// Folder for the temporary files of this command alone, writable even if nothing else is.
     pub scratch: Option<PathBuf>,
-    /// Further folders of programs, from the environment (`JAVA_HOME` and the like).
+    /// Additional folders of programs, from the environment (`JAVA_HOME` and similar).
     pub toolchains: Vec<PathBuf>,
-    /// Further files and folders of caches, from the environment (`registry` in `CARGO_HOME`).
+    /// Additional files and folders of caches, from the environment (`registry` in `CARGO_HOME`).
     pub caches: Vec<PathBuf>,
-    /// Further files and folders that no command reads or writes, such as turnery's own.
+    /// Additional files and folders that no command reads or writes, such as turnery's own.
     pub private: Vec<PathBuf>,
 }
 
-/// What the running system offers for confining commands.
+/// Support of the running system for confining commands.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct SandboxSupport {
-    /// Version of landlock's interface; `None` without landlock. On macOS always `None`.
+    /// Version of landlock; `None` without landlock and on macOS.
     pub landlock: Option<u32>,
-    /// Whether system calls can be filtered. On macOS: whether `sandbox-exec` is there.
+    /// System calls can be filtered. On macOS: `sandbox-exec` exists.
     pub filter: bool,
 }
 
 impl Confinement {
-    /// The files and folders that commands of the session write to, those that only read aside. They exist, and
-    /// are without links. None is found through a link in another: a command may have put it there.
+    /// Returns the files and folders that the session's commands can write to, unless they are read-only.
+    /// They exist and contain no links. None is found through a link in another, since a command may have put
+    /// the link there.
     fn writable(&self) -> Vec<PathBuf> {
         let places = self.places();
-        let anywhere = self.and_roots(wherever_links_lead(&places));
-        self.and_roots(
+        let anywhere = self.with_roots(canonical_paths(&places));
+        self.with_roots(
             places
                 .iter()
                 .filter_map(|path| links::follow(path, &anywhere)),
         )
     }
 
-    /// The same, wherever links lead: all places in which a command may have put a link, and perhaps more.
-    pub(crate) fn writable_anywhere(&self) -> Vec<PathBuf> {
-        self.and_roots(wherever_links_lead(&self.places()))
+    /// Like [`writable`](Self::writable), but follows all links: every place where a command may have put a
+    /// link, and possibly more.
+    pub(crate) fn writable_through_links(&self) -> Vec<PathBuf> {
+        self.with_roots(canonical_paths(&self.places()))
     }
 
-    fn and_roots(&self, places: impl Iterator<Item = PathBuf>) -> Vec<PathBuf> {
+    fn with_roots(&self, places: impl Iterator<Item = PathBuf>) -> Vec<PathBuf> {
         self.roots.iter().cloned().chain(places).collect()
     }
 
-    /// Folders for temporary files and caches, as they are named, which exist.
+    /// Returns the existing folders for temporary files and caches, links not resolved.
     fn places(&self) -> Vec<PathBuf> {
         let home = self.home.iter();
-        let caches = home.flat_map(|home| places::CACHES.iter().map(|it| home.join(it)));
+        let caches = home.flat_map(|home| known_paths::CACHES.iter().map(|it| home.join(it)));
         let temporary = self.temporary.iter().cloned();
         let all = temporary.chain(caches).chain(self.caches.iter().cloned());
-        // Most do not, and one question is less than one for each folder on the way.
+        // Most do not exist, and this check is cheaper than one for each folder on the way.
         all.filter(|path| path.exists()).collect()
     }
 
-    /// Whether a command needs a [`scratch`](Self::scratch) folder: it may write to no folder for temporary files.
+    /// Returns true if a command needs a [`scratch`](Self::scratch) folder, because it may write to no other
+    /// folder for temporary files.
     #[must_use]
     pub fn needs_scratch(&self) -> bool {
         let usual = std::env::temp_dir();
         !self.writes
             || !self.temporary.contains(&usual)
-            || links::follow(&usual, &self.writable_anywhere()).is_none()
+            || links::follow(&usual, &self.writable_through_links()).is_none()
     }
 
-    /// Folder to make the [`scratch`](Self::scratch) folder in: `usual`, or the system's if a command may have
-    /// put a link there.
+    /// Returns the folder in which to create the [`scratch`](Self::scratch) folder: `usual`, or the system's
+    /// if a command may have put a link there.
     #[must_use]
     pub(crate) fn scratch_parent(&self, usual: &Path) -> Option<PathBuf> {
-        let anywhere = self.writable_anywhere();
-        let mut folders = [usual, Path::new(places::TEMPORARY)].into_iter();
+        let anywhere = self.writable_through_links();
+        let mut folders = [usual, Path::new(known_paths::TEMPORARY_FOLDER)].into_iter();
         folders.find_map(|folder| links::follow(folder, &anywhere))
     }
 }
 
 impl SandboxSupport {
-    /// Asks the kernel, once for this process.
+    /// Queries the kernel, once per process.
     #[must_use]
     pub fn detect() -> Self {
         static FOUND: OnceLock<SandboxSupport> = OnceLock::new();
@@ -138,8 +141,8 @@ impl SandboxSupport {
     #[cfg(target_os = "linux")]
     fn probe() -> Self {
         Self {
-            landlock: files::landlock_version(),
-            filter: syscalls::is_supported(),
+            landlock: landlock_rules::landlock_version(),
+            filter: seccomp::is_supported(),
         }
     }
 
@@ -151,13 +154,13 @@ impl SandboxSupport {
         }
     }
 
-    /// Whether commands can be confined at all.
+    /// Returns true if commands can be confined at all.
     #[must_use]
     pub fn is_usable(self) -> bool {
         self.filter && (cfg!(target_os = "macos") || self.landlock.is_some())
     }
 
-    /// What a confinement does not hold back here though it would on a newer kernel, in words for people.
+    /// Returns, for display, what this system's kernel cannot restrict although a newer one could.
     #[must_use]
     pub fn missing(self) -> Vec<&'static str> {
         let mut missing = Vec::new();
@@ -179,7 +182,7 @@ impl SandboxSupport {
         missing
     }
 
-    /// One sentence for people: what confines commands here, or that nothing does.
+    /// Describes in one sentence what confines commands on this system, or that nothing does.
     #[must_use]
     pub fn describe(self) -> String {
         if !self.is_usable() {
@@ -203,22 +206,22 @@ impl SandboxSupport {
     }
 }
 
-fn wherever_links_lead(places: &[PathBuf]) -> impl Iterator<Item = PathBuf> {
+fn canonical_paths(places: &[PathBuf]) -> impl Iterator<Item = PathBuf> {
     places.iter().filter_map(|path| path.canonicalize().ok())
 }
 
-/// A folder where no confined command writes: neither a temporary one nor in the source tree.
+/// Creates a folder that no confined command can write: neither temporary nor in the source tree.
 #[cfg(test)]
 pub(crate) fn folder_beside_tests() -> tempfile::TempDir {
     let tests = std::env::current_exe().expect("a test runs");
     tempfile::tempdir_in(tests.parent().expect("it lies in a folder")).expect("a folder")
 }
 
-/// Runs `start` on a thread that is confined, so that the processes which it starts are.
+/// Runs `start` on a confined thread, so that the processes it starts are confined.
 ///
 /// # Errors
 ///
-/// Those of `start`, and any failure to apply the confinement; then `start` was not called.
+/// Fails if `start` does or if the confinement cannot be applied; in that case `start` was not called.
 #[cfg(target_os = "linux")]
 pub(crate) fn start_confined<T: Send>(
     confinement: &Confinement,
@@ -235,25 +238,25 @@ pub(crate) fn start_confined<T: Send>(
     })
 }
 
-/// Lets the calling thread, and the processes which it starts from here on, signal nothing but each other. Needs version
-/// 6 of landlock.
+/// Restricts the calling thread, and the processes it starts afterwards, to signalling each other. Needs
+/// version 6 of landlock.
 ///
 /// # Errors
 ///
-/// Any failure of the kernel to do so.
+/// Fails if the kernel cannot do so.
 #[cfg(target_os = "linux")]
 pub(crate) fn confine_signals() -> std::io::Result<()> {
-    files::restrict_signals()
+    landlock_rules::restrict_signals()
 }
 
-/// Confines the calling thread, and the processes which it starts from here on.
+/// Confines the calling thread and the processes it starts afterwards.
 ///
 /// # Errors
 ///
-/// Any failure to apply the confinement; then the thread may be confined in part.
+/// Fails if the confinement cannot be applied in full; the thread may then be confined in part.
 #[cfg(target_os = "linux")]
 pub(crate) fn confine_thread(confinement: &Confinement) -> std::io::Result<()> {
     capabilities::restrict()?;
-    let landlock = files::restrict(confinement)?;
-    syscalls::restrict(confinement, landlock)
+    let landlock = landlock_rules::restrict(confinement)?;
+    seccomp::restrict(confinement, landlock)
 }

@@ -1,9 +1,9 @@
-//! `search`: lines that match a regular expression.
+//! `search`: finds lines that match a regular expression.
 
 use crate::{
-    Access, Prepared, Tool, ToolCx, Workspace,
+    Access, PreparedCall, Tool, ToolCx, Workspace,
     arguments::{invalid, parse_args, spec_for},
-    near::no_such_file,
+    suggestions::no_such_file,
     tool::end,
     walk::{Glob, Veil, cancelled, off_thread, walk},
     workspace::disk,
@@ -22,20 +22,20 @@ use std::{
     path::{Path, PathBuf},
 };
 use tokio_util::sync::CancellationToken;
-use turnery_engine::{CallDetail, CallKind, Location, ToolEnvelope, ToolFailure, ToolSpec};
+use turnery_engine::{CallDetail, CallKind, Location, ToolEnvelope, ToolError, ToolSpec};
 
-mod hits;
+mod results;
 
-use hits::{Hits, InFile};
+use results::{Hits, InFile};
 
-const USUAL_HITS: u32 = 100;
-const MOST_HITS: u32 = 1_000;
-const MOST_CONTEXT: u32 = 10;
-/// A file with a longer line than this is skipped.
-const LONGEST_LINE: usize = 16 * 1024 * 1024;
+const DEFAULT_RESULTS: u32 = 100;
+const MAX_RESULTS: u32 = 1_000;
+const MAX_CONTEXT: u32 = 10;
+/// A file with a longer line is skipped. Unit: bytes.
+const MAX_LINE_BYTES: usize = 16 * 1024 * 1024;
 
-/// A longer pattern is cut in the title of a call; the whole of it is in the arguments. Unit: characters.
-const TITLE_PATTERN: usize = 60;
+/// A longer pattern is cut in the title of a call; the arguments contain it in full. Unit: characters.
+const MAX_TITLE_PATTERN: usize = 60;
 
 #[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
@@ -62,7 +62,7 @@ pub struct Search {
 }
 
 impl Search {
-    /// The tool.
+    /// Creates the tool.
     #[must_use]
     pub fn new() -> Self {
         Self {
@@ -104,13 +104,13 @@ impl Tool for Search {
         &'a self,
         args: &'a Value,
         cx: &'a ToolCx,
-    ) -> BoxFuture<'a, Result<Prepared, ToolFailure>> {
+    ) -> BoxFuture<'a, Result<PreparedCall, ToolError>> {
         Box::pin(async move {
             let args: Args = parse_args(args)?;
             let path = cx.workspace.resolve(place(&args))?;
             matcher(&args)?;
             args.glob.as_deref().map(Glob::new).transpose()?;
-            Ok(Prepared {
+            Ok(PreparedCall {
                 detail: detail(&args, path.clone(), &cx.workspace),
                 access: Access::Read(cx.workspace.names(path, place(&args))),
             })
@@ -131,7 +131,7 @@ fn detail(args: &Args, path: PathBuf, workspace: &Workspace) -> CallDetail {
         true => String::new(),
         false => format!(" in {}", workspace.display(&path)),
     };
-    let mut pattern: String = args.pattern.chars().take(TITLE_PATTERN).collect();
+    let mut pattern: String = args.pattern.chars().take(MAX_TITLE_PATTERN).collect();
     if pattern.len() < args.pattern.len() {
         pattern.push('…');
     }
@@ -143,7 +143,7 @@ fn detail(args: &Args, path: PathBuf, workspace: &Workspace) -> CallDetail {
     }
 }
 
-fn matcher(args: &Args) -> Result<RegexMatcher, ToolFailure> {
+fn matcher(args: &Args) -> Result<RegexMatcher, ToolError> {
     if args.pattern.is_empty() {
         return Err(invalid("pattern is empty"));
     }
@@ -151,7 +151,7 @@ fn matcher(args: &Args) -> Result<RegexMatcher, ToolFailure> {
         .case_insensitive(args.ignore_case.unwrap_or(false))
         .fixed_strings(args.literal.unwrap_or(false))
         .crlf(true)
-        // Without it, `$` is the end of the file alone.
+        // Without multi-line mode, `$` matches only the end of the file.
         .multi_line(true)
         .build(&args.pattern)
         .map_err(|error| {
@@ -162,14 +162,17 @@ fn matcher(args: &Args) -> Result<RegexMatcher, ToolFailure> {
         })
 }
 
-async fn run(args: &Value, cx: &ToolCx) -> Result<ToolEnvelope, ToolFailure> {
+async fn run(args: &Value, cx: &ToolCx) -> Result<ToolEnvelope, ToolError> {
     let args: Args = parse_args(args)?;
     let start = cx.resolve(place(&args))?;
     let plan = Plan {
         matcher: matcher(&args)?,
         glob: args.glob.as_deref().map(Glob::new).transpose()?,
-        context: args.context.unwrap_or(0).min(MOST_CONTEXT) as usize,
-        most: args.max_results.unwrap_or(USUAL_HITS).clamp(1, MOST_HITS) as usize,
+        context: args.context.unwrap_or(0).min(MAX_CONTEXT) as usize,
+        most: args
+            .max_results
+            .unwrap_or(DEFAULT_RESULTS)
+            .clamp(1, MAX_RESULTS) as usize,
     };
     let workspace = cx.workspace.clone();
     let veil = Veil::new(cx);
@@ -177,7 +180,7 @@ async fn run(args: &Value, cx: &ToolCx) -> Result<ToolEnvelope, ToolFailure> {
         if !start.exists() {
             return Err(no_such_file(&start, &workspace));
         }
-        plan.carry_out(&start, &workspace, &veil, cancel)
+        plan.search_below(&start, &workspace, &veil, cancel)
     })
     .await?;
     Ok(ToolEnvelope::text(hits))
@@ -191,20 +194,20 @@ struct Plan {
 }
 
 impl Plan {
-    fn carry_out(
+    fn search_below(
         &self,
         start: &Path,
         workspace: &Workspace,
         veil: &Veil,
         cancel: &CancellationToken,
-    ) -> Result<String, ToolFailure> {
+    ) -> Result<String, ToolError> {
         let mut searcher = SearcherBuilder::new()
             .binary_detection(BinaryDetection::quit(0))
             .line_number(true)
             .line_terminator(LineTerminator::crlf())
             .before_context(self.context)
             .after_context(self.context)
-            .heap_limit(Some(LONGEST_LINE))
+            .heap_limit(Some(MAX_LINE_BYTES))
             .build();
         let mut hits = Hits::new(self.most);
         let mut unread = 0;
@@ -219,12 +222,12 @@ impl Plan {
             }
             let path = entry.path();
             let below = path.strip_prefix(start).unwrap_or(path);
-            // A file that was named is searched whatever the glob says.
+            // A file that was named directly is searched regardless of the glob.
             if entry.depth() > 0 && self.glob.as_ref().is_some_and(|glob| !glob.matches(below)) {
                 continue;
             }
             let shown = workspace.display(path);
-            if !self.one_file(&mut searcher, path, &shown, &mut hits, cancel) {
+            if !self.search_file(&mut searcher, path, &shown, &mut hits, cancel) {
                 unread += 1;
             }
             if hits.full() {
@@ -243,8 +246,8 @@ impl Plan {
         Ok(text)
     }
 
-    /// False when the file could not be read.
-    fn one_file(
+    /// Searches one file. Returns false if the file could not be read.
+    fn search_file(
         &self,
         searcher: &mut Searcher,
         path: &Path,
@@ -261,18 +264,18 @@ impl Plan {
             hits,
             cancel,
         };
-        let file = Heedful { file, cancel };
+        let file = CancellableFile { file, cancel };
         searcher.search_reader(&self.matcher, file, sink).is_ok()
     }
 }
 
-/// A file that reads no further once the call is cancelled, however large it is.
-struct Heedful<'a> {
+/// A reader that stops once the call is cancelled, however large the file is.
+struct CancellableFile<'a> {
     file: File,
     cancel: &'a CancellationToken,
 }
 
-impl Read for Heedful<'_> {
+impl Read for CancellableFile<'_> {
     fn read(&mut self, bytes: &mut [u8]) -> io::Result<usize> {
         match self.cancel.is_cancelled() {
             true => Err(io::Error::other("cancelled")),
@@ -286,7 +289,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn long_pattern_is_cut_in_the_title_alone() {
+    fn long_pattern_is_truncated_in_title_only() {
         let folder = tempfile::tempdir().unwrap();
         let workspace = Workspace::local(folder.path().canonicalize().unwrap()).unwrap();
         let title = |pattern: &str| {

@@ -1,12 +1,12 @@
-//! Text for models and people: bounded lines, sizes, and what changed between two texts.
+//! Formats text for models and users: bounded lines, sizes, and diffs.
 
 use similar::{ChangeTag, TextDiff};
 use std::{borrow::Cow, fmt::Write as _, time::Duration};
 
-/// What a model is shown of a change.
-const MOST_DIFF: usize = 4 * 1024;
+/// Maximum size of a diff shown to the model. Unit: bytes.
+const MAX_DIFF_BYTES: usize = 4 * 1024;
 
-/// The line, cut when it is longer than `most` bytes, with a word on how much is missing.
+/// Cuts a line that is longer than `most` bytes and states how much is missing.
 pub(crate) fn cut(line: &str, most: usize) -> Cow<'_, str> {
     if line.len() <= most {
         return Cow::Borrowed(line);
@@ -15,7 +15,7 @@ pub(crate) fn cut(line: &str, most: usize) -> Cow<'_, str> {
     Cow::Owned(format!("{kept} [{} more bytes]", line.len() - kept.len()))
 }
 
-/// `17 B`, `1.2 KiB`, `3.4 MiB`.
+/// Formats a size: `17 B`, `1.2 KiB`, `3.4 MiB`.
 pub(crate) fn size(bytes: u64) -> String {
     let tenths = |unit: u64| {
         let tenths = bytes.saturating_mul(10) / unit;
@@ -28,7 +28,7 @@ pub(crate) fn size(bytes: u64) -> String {
     }
 }
 
-/// The first line, from 1, in which two texts differ.
+/// Returns the number, from 1, of the first line in which two texts differ.
 pub(crate) fn first_difference(old: &str, new: &str) -> u32 {
     let same = old
         .bytes()
@@ -38,29 +38,29 @@ pub(crate) fn first_difference(old: &str, new: &str) -> u32 {
     u32::try_from(lines).unwrap_or(u32::MAX).saturating_add(1)
 }
 
-/// Time for a diff; when it is over, the rest is shown as replaced.
-const DIFF_TIME: Duration = Duration::from_secs(1);
+/// Time limit of a diff; after that the remaining text is shown as replaced.
+const DIFF_TIMEOUT: Duration = Duration::from_secs(1);
 
-/// One place of a unified diff.
+/// One hunk of a unified diff.
 #[derive(Debug, PartialEq, Eq)]
 pub struct Hunk<'a> {
     /// `@@ -1,3 +1,3 @@`.
     pub header: String,
-    /// What happens to each line, and the line with the `\n` at its end, which the last one of a text may lack.
+    /// Change of each line, and the line with its `\n`, which the last line of a text may lack.
     pub lines: Vec<(ChangeTag, &'a str)>,
 }
 
-/// What follows a line without `\n` at its end, as Git says it.
+/// Marker after a line without `\n`, as in Git.
 pub const NO_NEWLINE: &str = "\\ No newline at end of file\n";
 
-/// A change as a unified diff with `context` lines around each place, in bounded time. Lines end in `\n`, as for Git: a
-/// `\r` is part of its line.
+/// Returns a change as a unified diff with `context` lines around each hunk, in bounded time. Lines end in
+/// `\n`, as in Git: a `\r` is part of its line.
 #[must_use]
 pub fn unified_diff<'a>(old: &'a str, new: &'a str, context: usize) -> Vec<Hunk<'a>> {
     let old: Vec<&str> = old.split_inclusive('\n').collect();
     let new: Vec<&str> = new.split_inclusive('\n').collect();
     let diff = TextDiff::configure()
-        .timeout(DIFF_TIME)
+        .timeout(DIFF_TIMEOUT)
         .diff_slices(&old, &new);
     let line = |tag, old_index: Option<usize>, new_index: Option<usize>| {
         let of_old = old_index.and_then(|index| old.get(index));
@@ -93,14 +93,14 @@ impl std::fmt::Display for Hunk<'_> {
     }
 }
 
-/// The hunks of a unified diff, cut when there is much.
+/// Returns the hunks of a unified diff, cut if they are too long.
 pub(crate) fn hunks(old: &str, new: &str) -> String {
     let mut shown = String::new();
     for hunk in unified_diff(old, new, 2) {
         // Writing to a string cannot fail.
         let _ = write!(shown, "{hunk}");
-        if shown.len() > MOST_DIFF {
-            shown.truncate(shown.floor_char_boundary(MOST_DIFF));
+        if shown.len() > MAX_DIFF_BYTES {
+            shown.truncate(shown.floor_char_boundary(MAX_DIFF_BYTES));
             shown += "\n[more changes not shown]";
             break;
         }

@@ -1,4 +1,4 @@
-//! The trait that every tool is behind.
+//! Defines the `Tool` trait, what a call accesses, and the context of a running tool.
 
 use crate::{Hidden, LineLimits, Origin, TraceContext, Workspace, walk::cancelled};
 use futures_util::future::BoxFuture;
@@ -7,25 +7,25 @@ use std::{any::Any, future::ready, path::PathBuf, sync::Arc, time::Duration};
 use tokio::sync::mpsc;
 use tokio_util::sync::CancellationToken;
 use turnery_engine::{
-    CallDetail, CallId, CallKind, ChildUsage, PlanEntry, ToolEnvelope, ToolFailure, ToolSpec,
+    CallDetail, CallId, CallKind, ChildUsage, PlanEntry, ToolEnvelope, ToolError, ToolSpec,
 };
 
-/// How long a call may take unless its tool or its caller says otherwise (JIDO-70).
+/// Default time limit of a call (JIDO-70).
 pub(crate) const TIMEOUT: Duration = Duration::from_secs(30);
 
 /// A tool that the model may call.
 ///
-/// Arguments have been normalised against the schema before any method sees them.
+/// Arguments have been normalised against the schema before any method receives them.
 pub trait Tool: Send + Sync + 'static {
-    /// What the model is told.
+    /// Returns the name, description and schema that the model receives.
     fn spec(&self) -> &ToolSpec;
 
-    /// The kind of a call whose arguments say nothing, since they do not fit.
+    /// Returns the kind shown for a call whose arguments do not fit the schema.
     fn kind(&self) -> CallKind {
         CallKind::Other
     }
 
-    /// How to show a call, from its arguments alone: no IO. Paths are absolute.
+    /// Returns how to show a call, from its arguments alone, without IO. Paths are absolute.
     fn describe(&self, _args: &Value, _workspace: &Workspace) -> CallDetail {
         CallDetail {
             title: self.spec().name.clone(),
@@ -34,49 +34,50 @@ pub trait Tool: Send + Sync + 'static {
         }
     }
 
-    /// Whether a call may run beside others that may: it changes nothing that they could see (C-6).
+    /// Returns true if a call may run in parallel with others: it changes nothing that they could observe
+    /// (C-6).
     fn parallel(&self, _args: &Value) -> bool {
         false
     }
 
-    /// What the call is going to touch, and how to show it, by now perhaps with a diff. May read,
-    /// changes nothing. A failure here ends the call without asking anybody. Unless a tool says
-    /// otherwise it touches nothing outside the conversation, and nobody is asked.
+    /// Returns what the call will access and how to show it, for example with a diff. May read but changes
+    /// nothing. An error ends the call before the user is asked. By default a tool accesses nothing outside
+    /// the conversation and needs no permission.
     fn prepare<'a>(
         &'a self,
         args: &'a Value,
         cx: &'a ToolCx,
-    ) -> BoxFuture<'a, Result<Prepared, ToolFailure>> {
-        let prepared = Prepared {
+    ) -> BoxFuture<'a, Result<PreparedCall, ToolError>> {
+        let prepared = PreparedCall {
             access: Access::Nothing,
             detail: self.describe(args, &cx.workspace),
         };
         Box::pin(ready(Ok(prepared)))
     }
 
-    /// Do it. Called only after permission. Dropping the future, or `cx.cancel`, stops it and
-    /// everything that it started.
+    /// Runs the call. Called only after permission was given. Dropping the future or firing `cx.cancel` stops
+    /// the call and everything it started.
     fn run<'a>(&'a self, args: &'a Value, cx: &'a ToolCx) -> BoxFuture<'a, ToolEnvelope>;
 
-    /// How long `run` may take with these arguments (JIDO-70: 30 s unless the tool says otherwise).
+    /// Returns the time limit of `run` for these arguments (JIDO-70: 30 s by default).
     fn timeout(&self, _args: &Value) -> Duration {
         TIMEOUT
     }
 }
 
-/// A call, ready to be judged.
+/// A call that is ready for the policy's decision.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Prepared {
-    /// What it is going to touch.
+pub struct PreparedCall {
+    /// Files, commands or servers that the call will access.
     pub access: Access,
-    /// How to show it.
+    /// Display of the call.
     pub detail: CallDetail,
 }
 
-/// What a call is going to touch: the subject of permission.
+/// Access that a call needs; the policy decides on it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Access {
-    /// Nothing outside the conversation.
+    /// Accesses nothing outside the conversation.
     Nothing,
     /// Reads these files or folders. Absolute, links resolved, inside the roots.
     Read(Vec<PathBuf>),
@@ -86,60 +87,60 @@ pub enum Access {
     Run {
         /// The whole command line.
         command: String,
-        /// Where.
+        /// Working directory of the command.
         cwd: PathBuf,
     },
-    /// Runs a shell command that nothing confines, though others are confined: always asked about.
+    /// Runs a shell command outside the sandbox although one is in use; the user is always asked.
     RunOutside {
         /// The whole command line.
         command: String,
-        /// Where.
+        /// Working directory of the command.
         cwd: PathBuf,
     },
-    /// Asks a server of somebody else's to do something: nobody here knows what that touches.
+    /// Calls a tool of an external MCP server, whose effects are unknown.
     Server {
-        /// What stands for all tools of the server in a rule, for example `mcp__github`.
+        /// Rule pattern that covers all tools of the server, for example `mcp__github`.
         all: String,
-        /// The server says that this changes nothing.
-        reads_only: bool,
-        /// The server says that this may destroy.
-        destroys: bool,
+        /// The server declares the tool read-only.
+        is_read_only: bool,
+        /// The server declares the tool destructive.
+        is_destructive: bool,
     },
 }
 
-/// What a running tool has at hand.
+/// Context of a running tool.
 #[derive(Clone, Debug)]
 pub struct ToolCx {
-    /// The call.
+    /// Id of the call.
     pub call_id: CallId,
-    /// In whose name it runs.
+    /// Run, agent and session that the call belongs to.
     pub origin: Origin,
-    /// Files and folders that it may touch.
+    /// Files and folders that the tool may access.
     pub workspace: Arc<Workspace>,
-    /// What rules keep from it even there.
+    /// Files that rules hide from the tool, even inside the workspace.
     pub hidden: Hidden,
-    /// Limits of the command line that it runs, from the judgement that allowed it.
+    /// Limits on the command line that is run, from the policy decision that allowed it.
     pub line_limits: LineLimits,
-    /// Where it reports. Bounded: a slow client slows the tool.
+    /// Receives progress reports. Bounded: a slow client slows the tool down.
     pub progress: mpsc::Sender<Progress>,
-    /// Fires when the call is to stop.
+    /// Fires when the call must stop.
     pub cancel: CancellationToken,
-    /// Where the prompt stands in its client's traces.
+    /// Trace context of the prompt.
     pub trace: TraceContext,
-    /// What a session lends to tools that its own crate brings along.
+    /// Session handle for tools that are defined in the session's crate.
     pub host: Option<Arc<dyn Any + Send + Sync>>,
 }
 
 impl ToolCx {
-    /// Where a path leads that is to be read or changed now: inside the roots, and not hidden.
-    pub(crate) fn resolve(&self, path: &str) -> Result<PathBuf, ToolFailure> {
+    /// Resolves a path for reading or writing. Fails if it is outside the roots or hidden.
+    pub(crate) fn resolve(&self, path: &str) -> Result<PathBuf, ToolError> {
         let path = self.workspace.resolve(path)?;
         self.hidden.check(&path, self.workspace.roots())?;
         Ok(path)
     }
 
-    /// To be asked right before a change: after a cancel nothing is changed any more.
-    pub(crate) fn may_change(&self) -> Result<(), ToolFailure> {
+    /// Fails once the call is cancelled. Must be called right before every change.
+    pub(crate) fn may_change(&self) -> Result<(), ToolError> {
         match self.cancel.is_cancelled() {
             true => Err(cancelled()),
             false => Ok(()),
@@ -147,22 +148,22 @@ impl ToolCx {
     }
 }
 
-/// What a running tool reports.
+/// Progress report of a running tool.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Progress {
-    /// Show this now: the whole of it.
+    /// Replaces what is shown of the call.
     Shows(CallDetail),
-    /// Text printed since the last one.
+    /// Output printed since the last report.
     Printed(String),
-    /// The plan, whole.
+    /// The complete plan.
     Planned(Vec<PlanEntry>),
-    /// How far it is: one sentence (TURN-46).
+    /// Status message of one sentence (TURN-46).
     Says(String),
-    /// What a child session at work for it has spent (LASH-66).
+    /// Usage of a child session that works for this call (LASH-66).
     Spent(ChildUsage),
 }
 
-/// A run that may have failed, as what comes of the call.
-pub(crate) fn end(ran: Result<ToolEnvelope, ToolFailure>) -> ToolEnvelope {
+/// Converts the result of a run into an envelope.
+pub(crate) fn end(ran: Result<ToolEnvelope, ToolError>) -> ToolEnvelope {
     ran.unwrap_or_else(ToolEnvelope::from)
 }

@@ -1,12 +1,12 @@
-//! Toolbox: the table of tools, looked up by name, with arguments normalised before a tool sees them.
+//! Looks tools up by name and normalises their arguments before they run.
 
 use crate::{
-    EffectPolicies, EffectPolicy, Observe, Prepared, Shell, Tool, ToolCx, Workspace,
+    EffectPolicies, EffectPolicy, Observe, PreparedCall, Shell, Tool, ToolCx, Workspace,
     edit_file::EditFile,
     execute::{self, bounded, failure, limit_of},
     find_files::FindFiles,
     list_dir::ListDir,
-    normalise,
+    normalise_args,
     read_file::ReadFile,
     search::Search,
     update_plan::UpdatePlan,
@@ -21,10 +21,10 @@ use std::{
     time::Duration,
 };
 use turnery_engine::{
-    Announced, CallDetail, FailureKind, ToolCall, ToolEnvelope, ToolFailure, ToolSpec,
+    CallAnnouncement, CallDetail, ToolCall, ToolEnvelope, ToolError, ToolErrorKind, ToolSpec,
 };
 
-/// The tools on offer, who watches them at work, and which of their effects are kept.
+/// A set of tools, with the telemetry they report to and the policy for their effects.
 #[derive(Clone)]
 pub struct Toolbox {
     tools: Arc<[Arc<dyn Tool>]>,
@@ -39,7 +39,7 @@ impl fmt::Debug for Toolbox {
     }
 }
 
-/// A box of one tool (JIDO-20).
+/// Creates a toolbox with one tool (JIDO-20).
 impl<T: Tool> From<T> for Toolbox {
     fn from(tool: T) -> Self {
         Self::new(vec![Arc::new(tool)])
@@ -47,7 +47,7 @@ impl<T: Tool> From<T> for Toolbox {
 }
 
 impl Toolbox {
-    /// A box of these tools. Later ones of the same name are left out.
+    /// Creates a toolbox. If several tools have the same name, only the first is kept.
     #[must_use]
     pub fn new(tools: Vec<Arc<dyn Tool>>) -> Self {
         let empty = Self {
@@ -59,7 +59,7 @@ impl Toolbox {
         empty.with(tools)
     }
 
-    /// A box of these tools instead, watched and narrowed like this one.
+    /// Replaces the tools, keeping telemetry and effect policies.
     #[must_use]
     pub fn with(self, mut tools: Vec<Arc<dyn Tool>>) -> Self {
         let mut names = HashSet::new();
@@ -71,13 +71,13 @@ impl Toolbox {
         }
     }
 
-    /// The same tools, watched by the subscribers of `observe` (JIDO-55).
+    /// Reports calls to the subscribers of this telemetry handle (JIDO-55).
     #[must_use]
     pub fn observed(self, observe: Observe) -> Self {
         Self { observe, ..self }
     }
 
-    /// The same tools; of their effects only those are kept that this policy keeps too.
+    /// Adds an effect policy; effects are kept only if all policies allow them.
     #[must_use]
     pub fn narrowed(self, policy: EffectPolicy) -> Self {
         Self {
@@ -86,13 +86,13 @@ impl Toolbox {
         }
     }
 
-    /// The tools of a coding agent.
+    /// Creates a toolbox with the tools of a coding agent.
     #[must_use]
     pub fn coding() -> Self {
         Self::coding_with(Shell::default())
     }
 
-    /// The same, with a shell of the host's making.
+    /// Creates a toolbox with the tools of a coding agent, with `shell` as the shell tool.
     #[must_use]
     pub fn coding_with(shell: Shell) -> Self {
         Self::new(vec![
@@ -107,7 +107,7 @@ impl Toolbox {
         ])
     }
 
-    /// The same box with one tool more. It takes the place of one of the same name.
+    /// Adds a tool, replacing any tool of the same name.
     #[must_use]
     pub fn and(self, tool: impl Tool) -> Self {
         let mut tools = self.tools.to_vec();
@@ -122,15 +122,15 @@ impl Toolbox {
         self.with(tools)
     }
 
-    /// The same box with these tools besides; of one name with another, the later is left out.
+    /// Adds tools; a tool whose name is taken is ignored.
     #[must_use]
-    pub fn and_all(self, more: Vec<Arc<dyn Tool>>) -> Self {
+    pub fn with_extra_tools(self, more: Vec<Arc<dyn Tool>>) -> Self {
         let mut tools = self.tools.to_vec();
         tools.extend(more);
         self.with(tools)
     }
 
-    /// The same box without the tool of that name.
+    /// Removes the tool called `name`.
     #[must_use]
     pub fn without(self, name: &str) -> Self {
         let mut tools = self.tools.to_vec();
@@ -138,7 +138,7 @@ impl Toolbox {
         self.with(tools)
     }
 
-    /// Where to subscribe to what the tools do.
+    /// Returns the telemetry handle to subscribe to.
     #[must_use]
     pub fn observe(&self) -> &Observe {
         &self.observe
@@ -148,37 +148,37 @@ impl Toolbox {
         &self.effects
     }
 
-    /// The names that the tools are called by, in table order (JIDO-67).
+    /// Returns the names of the tools, in table order (JIDO-67).
     pub fn names(&self) -> impl Iterator<Item = &str> {
         self.specs.iter().map(|spec| spec.name.as_str())
     }
 
-    /// What the model is told, in table order.
+    /// Returns the tool specifications that the model receives, in table order.
     #[must_use]
     pub fn specs(&self) -> Arc<[ToolSpec]> {
         Arc::clone(&self.specs)
     }
 
-    /// How to show a call: no IO. One with bad arguments gets its tool's name and kind, one of an unknown tool
-    /// its name.
+    /// Returns how to show a call, without IO. A call with invalid arguments shows its tool's name and kind,
+    /// a call of an unknown tool shows the name only.
     #[must_use]
     pub fn describe(&self, call: &ToolCall, workspace: &Workspace) -> CallDetail {
         self.announce(call, workspace).detail
     }
 
-    /// The same, and whether it may run beside others: not if nobody knows what it does.
+    /// Returns how to show a call and whether it may run in parallel. Calls of unknown tools never do.
     #[must_use]
-    pub fn announce(&self, call: &ToolCall, workspace: &Workspace) -> Announced {
+    pub fn announce(&self, call: &ToolCall, workspace: &Workspace) -> CallAnnouncement {
         let announced = self.look_up(call).ok().and_then(|(tool, args)| {
-            let announce = || Announced {
+            let announce = || CallAnnouncement {
                 detail: tool.describe(&args, workspace),
-                parallel: tool.parallel(&args),
+                is_parallel: tool.parallel(&args),
             };
             catch_unwind(AssertUnwindSafe(announce)).ok()
         });
-        let mut announced = announced.unwrap_or_else(|| Announced {
+        let mut announced = announced.unwrap_or_else(|| CallAnnouncement {
             detail: CallDetail::default(),
-            parallel: false,
+            is_parallel: false,
         });
         if announced.detail.title.is_empty() {
             let kind = || self.get(&call.name).map(|tool| tool.kind());
@@ -192,25 +192,26 @@ impl Toolbox {
         announced
     }
 
-    /// Look up, normalise, and find out what the call is going to touch. Unknown tool:
-    /// `NotFound` with the names there are; bad arguments: `Validation`, naming the field.
-    pub async fn prepare(&self, call: &ToolCall, cx: &ToolCx) -> Result<Prepared, ToolFailure> {
+    /// Looks up the tool, normalises the arguments, and determines what the call will access. An unknown tool
+    /// is `NotFound` and lists the tools there are; invalid arguments are `Validation` and name the field.
+    pub async fn prepare(&self, call: &ToolCall, cx: &ToolCx) -> Result<PreparedCall, ToolError> {
         let prepared = self.prepared(call, cx).await;
         if let Err(failure) = &prepared {
-            // The call is over, though it never ran.
+            // The call ends here without having run, so it is reported here.
             execute::never_ran(self, call, cx, failure);
         }
         prepared
     }
 
-    /// Run the call, bounded by the tool's timeout (JIDO-68, JIDO-69). Does not ask for permission.
-    /// This is the seam of [`execute`](mod@crate::execute): it is observed, and effects pass the policies.
+    /// Runs the call within the tool's time limit (JIDO-68, JIDO-69), without asking for permission. Like
+    /// every function of [`execute`](mod@crate::execute), reports to telemetry and applies the effect
+    /// policies.
     pub async fn run(&self, call: &ToolCall, cx: &ToolCx) -> ToolEnvelope {
-        self.run_within(call, cx, None).await
+        self.run_with_timeout(call, cx, None).await
     }
 
-    /// Run the call, bounded by `limit` in place of the tool's own timeout, if there is one (JIDO-28).
-    pub async fn run_within(
+    /// Runs the call within `limit`, or within the tool's own time limit if `limit` is `None` (JIDO-28).
+    pub async fn run_with_timeout(
         &self,
         call: &ToolCall,
         cx: &ToolCx,
@@ -219,35 +220,35 @@ impl Toolbox {
         execute::run(self, call, cx, limit).await
     }
 
-    /// Turn what a model wrote into arguments that fit the schema: a JSON string becomes its value,
-    /// `"6"` becomes 6 where a number is wanted, an absent optional stays absent (JIDO-39, JIDO-40).
-    pub fn normalise(spec: &ToolSpec, args: &Value) -> Result<Value, ToolFailure> {
-        normalise::normalise(spec, args)
+    /// Converts arguments written by a model to fit the schema: a JSON string becomes its value, `"6"`
+    /// becomes 6 where a number is expected, an absent optional stays absent (JIDO-39, JIDO-40).
+    pub fn normalise(spec: &ToolSpec, args: &Value) -> Result<Value, ToolError> {
+        normalise_args::normalise(spec, args)
     }
 
-    /// The tool of that name.
+    /// Returns the tool called `name`.
     #[must_use]
     pub fn get(&self, name: &str) -> Option<&Arc<dyn Tool>> {
         self.tools.iter().find(|tool| tool.spec().name == name)
     }
 
-    async fn prepared(&self, call: &ToolCall, cx: &ToolCx) -> Result<Prepared, ToolFailure> {
+    async fn prepared(&self, call: &ToolCall, cx: &ToolCx) -> Result<PreparedCall, ToolError> {
         let (tool, args) = self.look_up(call)?;
         let limit = limit_of(tool, &args)?;
         let work = async { tool.prepare(&args, cx).await };
         bounded(&call.name, cx, limit, work).await?
     }
 
-    /// The tool that a call names, and its arguments as that tool's schema wants them (JIDO-66).
-    pub(crate) fn look_up(&self, call: &ToolCall) -> Result<(&dyn Tool, Value), ToolFailure> {
+    /// Returns the tool that a call names, and the arguments normalised to its schema (JIDO-66).
+    pub(crate) fn look_up(&self, call: &ToolCall) -> Result<(&dyn Tool, Value), ToolError> {
         if call.name.is_empty() {
             let message = "the call names no tool".to_owned();
-            return Err(failure(FailureKind::Validation, message));
+            return Err(failure(ToolErrorKind::Validation, message));
         }
         let tool = self.get(&call.name).ok_or_else(|| {
             let names: Vec<&str> = self.names().collect();
             failure(
-                FailureKind::NotFound,
+                ToolErrorKind::NotFound,
                 format!(
                     "there is no tool {:?}; the tools are {}",
                     call.name,

@@ -1,4 +1,4 @@
-//! `update_plan`: the model's list of what is to be done, for people to see.
+//! `update_plan`: shows the user the model's list of tasks.
 
 use crate::{
     Progress, Tool, ToolCx, Workspace,
@@ -10,7 +10,7 @@ use schemars::JsonSchema;
 use serde::Deserialize;
 use serde_json::Value;
 use turnery_engine::{
-    CallDetail, CallKind, PlanEntry, PlanPriority, PlanStatus, ToolEnvelope, ToolFailure, ToolSpec,
+    CallDetail, CallKind, PlanEntry, PlanPriority, PlanStatus, ToolEnvelope, ToolError, ToolSpec,
 };
 
 #[derive(Deserialize, JsonSchema)]
@@ -23,13 +23,13 @@ struct Args {
 #[serde(deny_unknown_fields)]
 struct Entry {
     content: String,
-    priority: Option<Priority>,
-    status: Option<Status>,
+    priority: Option<PlanPriorityArg>,
+    status: Option<PlanStatusArg>,
 }
 
 #[derive(Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
-enum Priority {
+enum PlanPriorityArg {
     High,
     Medium,
     Low,
@@ -37,7 +37,7 @@ enum Priority {
 
 #[derive(Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
-enum Status {
+enum PlanStatusArg {
     Pending,
     InProgress,
     Completed,
@@ -50,10 +50,10 @@ pub struct UpdatePlan {
 }
 
 impl UpdatePlan {
-    /// The name it is called by.
+    /// Name of the tool.
     pub const NAME: &'static str = "update_plan";
 
-    /// The tool.
+    /// Creates the tool.
     #[must_use]
     pub fn new() -> Self {
         Self {
@@ -94,36 +94,40 @@ impl Tool for UpdatePlan {
     }
 }
 
-async fn run(args: &Value, cx: &ToolCx) -> Result<ToolEnvelope, ToolFailure> {
+async fn run(args: &Value, cx: &ToolCx) -> Result<ToolEnvelope, ToolError> {
     let args: Args = parse_args(args)?;
-    let entries: Vec<PlanEntry> = args.entries.into_iter().map(Entry::into_plan).collect();
+    let entries: Vec<PlanEntry> = args
+        .entries
+        .into_iter()
+        .map(Entry::into_plan_entry)
+        .collect();
     let done = entries
         .iter()
         .filter(|entry| entry.status == PlanStatus::Completed)
         .count();
     let told = format!("Plan updated: {done} of {} done", entries.len());
-    // Nobody listening is no reason to fail.
+    // The call succeeds even if progress is not displayed.
     let _ = cx.progress.send(Progress::Planned(entries)).await;
     Ok(ToolEnvelope::text(told))
 }
 
 impl Entry {
-    fn into_plan(self) -> PlanEntry {
+    fn into_plan_entry(self) -> PlanEntry {
         PlanEntry {
             content: self.content,
             priority: self
                 .priority
                 .map_or_else(PlanPriority::default, |word| match word {
-                    Priority::High => PlanPriority::High,
-                    Priority::Medium => PlanPriority::Medium,
-                    Priority::Low => PlanPriority::Low,
+                    PlanPriorityArg::High => PlanPriority::High,
+                    PlanPriorityArg::Medium => PlanPriority::Medium,
+                    PlanPriorityArg::Low => PlanPriority::Low,
                 }),
             status: self
                 .status
                 .map_or_else(PlanStatus::default, |word| match word {
-                    Status::Pending => PlanStatus::Pending,
-                    Status::InProgress => PlanStatus::InProgress,
-                    Status::Completed => PlanStatus::Completed,
+                    PlanStatusArg::Pending => PlanStatus::Pending,
+                    PlanStatusArg::InProgress => PlanStatus::InProgress,
+                    PlanStatusArg::Completed => PlanStatus::Completed,
                 }),
         }
     }

@@ -1,4 +1,4 @@
-//! Walking folders: what git ignores is left out, links are not followed, names are in order.
+//! Walks folders: skips what git ignores, follows no links, and sorts names.
 
 use crate::{Hidden, ToolCx, arguments::invalid};
 use globset::{GlobBuilder, GlobMatcher};
@@ -11,57 +11,57 @@ use std::{
     },
 };
 use tokio_util::sync::CancellationToken;
-use turnery_engine::{FailureKind, ToolFailure};
+use turnery_engine::{ToolError, ToolErrorKind};
 
-mod ignored;
+mod ignore_files;
 
-use ignored::Ignored;
+use ignore_files::Ignored;
 
-/// What a walk may not show, and whether it met any of it.
+/// Hides files from a walk and records whether it met any.
 #[derive(Clone)]
 pub(crate) struct Veil {
     hidden: Hidden,
     roots: Arc<[PathBuf]>,
-    met: Arc<AtomicBool>,
+    has_hidden_any: Arc<AtomicBool>,
 }
 
 impl Veil {
-    /// For the walks of one call.
+    /// Creates the filter for the walks of one call.
     pub(crate) fn new(cx: &ToolCx) -> Self {
         Self {
             hidden: cx.hidden.clone(),
             roots: cx.workspace.roots().into(),
-            met: Arc::default(),
+            has_hidden_any: Arc::default(),
         }
     }
 
     fn covers(&self, path: &Path) -> bool {
         let covers = self.hidden.hides(path, &self.roots);
         if covers {
-            self.met.store(true, Ordering::Relaxed);
+            self.has_hidden_any.store(true, Ordering::Relaxed);
         }
         covers
     }
 
-    /// Tell the model when something was left out.
+    /// Notes for the model that something was omitted.
     pub(crate) fn tell(&self, text: &mut String) {
-        if self.met.load(Ordering::Relaxed) {
+        if self.has_hidden_any.load(Ordering::Relaxed) {
             if !text.ends_with('\n') {
                 text.push('\n');
             }
-            text.push_str("[what rules keep from being read is left out]");
+            text.push_str("[files that rules deny to read are left out]");
         }
     }
 }
 
-/// All below `start`, which itself is never left out, in the order of their names. Nothing that the
-/// veil covers is among it.
+/// Walks everything below `start`, which itself is never skipped, in the order of names. Hidden files are
+/// skipped.
 pub(crate) fn walk(start: &Path, hidden: bool, depth: Option<usize>, veil: &Veil) -> ignore::Walk {
     let (ignored, veil) = (Ignored::new(start, hidden), veil.clone());
     let shows = move |entry: &DirEntry| {
         entry.depth() == 0
             || (entry.file_name() != ".git"
-                && !ignored.leaves_out(entry)
+                && !ignored.is_ignored(entry)
                 && !veil.covers(entry.path()))
     };
     WalkBuilder::new(start)
@@ -72,12 +72,12 @@ pub(crate) fn walk(start: &Path, hidden: bool, depth: Option<usize>, veil: &Veil
         .build()
 }
 
-/// Work that waits for the disk, on a thread where that harms nobody. It is told through its token
-/// when nobody waits for it any more, and has to look.
+/// Runs blocking work on another thread. If the caller stops waiting, the token fires, and the work must
+/// check for that.
 pub(crate) async fn off_thread<T: Send + 'static>(
     cancel: &CancellationToken,
-    work: impl FnOnce(&CancellationToken) -> Result<T, ToolFailure> + Send + 'static,
-) -> Result<T, ToolFailure> {
+    work: impl FnOnce(&CancellationToken) -> Result<T, ToolError> + Send + 'static,
+) -> Result<T, ToolError> {
     let token = cancel.child_token();
     let _stop = token.clone().drop_guard();
     match tokio::task::spawn_blocking(move || work(&token)).await {
@@ -89,27 +89,27 @@ pub(crate) async fn off_thread<T: Send + 'static>(
     }
 }
 
-/// What work says that has seen its token fire.
-pub(crate) fn cancelled() -> ToolFailure {
-    ToolFailure {
-        kind: FailureKind::Cancelled,
+/// Returns the error of work that was cancelled.
+pub(crate) fn cancelled() -> ToolError {
+    ToolError {
+        kind: ToolErrorKind::Cancelled,
         message: "cancelled".to_owned(),
         details: None,
     }
 }
 
-/// A glob as models write them: `*.rs` means in any folder, `src/*.rs` in that one.
+/// A glob as models write it: `*.rs` matches in any folder, `src/*.rs` only in that folder.
 pub(crate) struct Glob {
     matcher: GlobMatcher,
-    anywhere: bool,
-    excludes: bool,
-    /// Whether it names hidden files, so that they are to be looked at.
+    matches_name_only: bool,
+    is_negated: bool,
+    /// The glob names hidden files, so they are included.
     pub(crate) hidden: bool,
 }
 
 impl Glob {
-    pub(crate) fn new(text: &str) -> Result<Self, ToolFailure> {
-        let (excludes, pattern) = match text.strip_prefix('!') {
+    pub(crate) fn new(text: &str) -> Result<Self, ToolError> {
+        let (is_negated, pattern) = match text.strip_prefix('!') {
             Some(pattern) => (true, pattern),
             None => (false, text),
         };
@@ -125,20 +125,20 @@ impl Glob {
             .compile_matcher();
         Ok(Self {
             matcher,
-            anywhere: !whole.contains('/'),
-            excludes,
-            hidden: !excludes && (whole.starts_with('.') || whole.contains("/.")),
+            matches_name_only: !whole.contains('/'),
+            is_negated,
+            hidden: !is_negated && (whole.starts_with('.') || whole.contains("/.")),
         })
     }
 
-    /// `path` is relative to the folder that the walk started in.
+    /// Returns true if `path`, relative to the start of the walk, matches.
     pub(crate) fn matches(&self, path: &Path) -> bool {
-        let matched = if self.anywhere {
+        let matched = if self.matches_name_only {
             path.file_name()
                 .is_some_and(|name| self.matcher.is_match(name))
         } else {
             self.matcher.is_match(path)
         };
-        matched != self.excludes
+        matched != self.is_negated
     }
 }

@@ -1,4 +1,4 @@
-//! Workspace: the roots that a session may touch, and how files and terminals are reached.
+//! The roots that a session may access, and the files and terminals in them.
 
 use crate::{SandboxSettings, Surroundings};
 use futures_util::future::BoxFuture;
@@ -8,17 +8,17 @@ use std::{
     path::{Path, PathBuf},
     sync::{Arc, OnceLock},
 };
-use turnery_engine::{FailureKind, ToolFailure};
+use turnery_engine::{ToolError, ToolErrorKind};
 
+mod approved_state;
 pub(crate) mod disk;
 mod encoding;
 mod local_files;
-mod promises;
 mod resolve;
 mod terminals;
 
+pub(crate) use approved_state::{Promise, Promises};
 pub use local_files::LocalFiles;
-pub(crate) use promises::{Promise, Promises};
 #[cfg(test)]
 pub(crate) use resolve::beyond_lookup;
 pub(crate) use resolve::{clean, may_lead};
@@ -34,10 +34,10 @@ pub struct Workspace {
     promises: Arc<Promises>,
     sandbox: SandboxSettings,
     surroundings: Surroundings,
-    /// As `PATH` names them.
+    /// Value of `PATH`.
     search_path: OsString,
-    /// Folders of `PATH` whose programs are the project's: relative ones, and those in a root. Looked up when a
-    /// command is judged: most sessions begin without one.
+    /// Folders of `PATH` whose programs belong to the project: relative ones, and those in a root. Determined
+    /// when the first command is judged, because most sessions begin without one.
     program_folders: Arc<OnceLock<Vec<PathBuf>>>,
 }
 
@@ -51,8 +51,8 @@ impl fmt::Debug for Workspace {
 }
 
 impl Workspace {
-    /// A workspace of `cwd` and further roots. All must be absolute folders that can be read
-    /// (DIR-1, DIR-3); links are resolved here once.
+    /// Creates a workspace of `cwd` and further roots. All must be absolute, readable folders (DIR-1, DIR-3).
+    /// Links are resolved once, here.
     pub fn new(
         cwd: PathBuf,
         more_roots: Vec<PathBuf>,
@@ -80,7 +80,7 @@ impl Workspace {
         })
     }
 
-    /// The same workspace, whose commands are looked for in these folders, as `PATH` names them.
+    /// Sets the folders in which commands are looked up, in the format of `PATH`.
     #[cfg(test)]
     pub(crate) fn with_search_path(self, path: &std::ffi::OsStr) -> Self {
         Self {
@@ -92,19 +92,19 @@ impl Workspace {
 
     fn find_program_folders(&self) -> Vec<PathBuf> {
         let folders = std::env::split_paths(&self.search_path);
-        let is_of_project = |folder: &PathBuf| self.may_be_of_project(folder);
+        let is_of_project = |folder: &PathBuf| self.may_be_in_project(folder);
         folders.filter(is_of_project).collect()
     }
 
-    /// Whether a folder that a variable names lies in a root, or may: it is relative.
-    pub(crate) fn may_be_of_project(&self, folder: &Path) -> bool {
+    /// Returns true if a folder named by a variable is or may be in a root; a relative one may be.
+    pub(crate) fn may_be_in_project(&self, folder: &Path) -> bool {
         let is_in_root = |folder: &Path| self.roots.iter().any(|root| folder.starts_with(root));
         !folder.is_absolute() || is_in_root(folder) || may_lead(folder, &is_in_root)
     }
 
-    /// Whether the project may bring a program of this name, looked for from `base`: the name then says nothing of
-    /// what runs. A `*` at its end stands for anything.
-    pub(crate) fn brings_program(&self, name: &str, base: &Path) -> bool {
+    /// Returns true if a program called `name`, looked up from `base`, may be provided by the project, so
+    /// that the name does not tell which program runs. A trailing `*` stands for any text.
+    pub(crate) fn may_provide_program(&self, name: &str, base: &Path) -> bool {
         let folders = self
             .program_folders
             .get_or_init(|| self.find_program_folders());
@@ -125,7 +125,7 @@ impl Workspace {
         }
     }
 
-    /// Whether a program that a shell may find by this name is a link into a root.
+    /// Returns true if a program that a shell may find by this name is a link into a root.
     fn is_linked_program(&self, name: &str) -> bool {
         let places = std::env::split_paths(&self.search_path).map(|folder| folder.join(name));
         let mut links = places.filter(|place| place.symlink_metadata().is_ok());
@@ -133,12 +133,12 @@ impl Workspace {
         links.any(|place| may_lead(&place, &is_in_root))
     }
 
-    /// On the local disk alone.
+    /// Creates a workspace with one root on the local disk.
     pub fn local(cwd: PathBuf) -> Result<Self, PathRefused> {
         Self::new(cwd, Vec::new(), Arc::new(LocalFiles), None)
     }
 
-    /// Confines the commands of this workspace like this. Looks around the roots for repositories.
+    /// Sets how the commands of this workspace are confined. Searches the roots for repositories.
     #[must_use]
     pub fn confined(self, sandbox: SandboxSettings) -> Self {
         Self {
@@ -148,38 +148,37 @@ impl Workspace {
         }
     }
 
-    /// Repositories and keys around the roots before the session's first command.
+    /// Returns the repository folders and keys around the roots, as found before the session's first command.
     pub(crate) fn surroundings(&self) -> &Surroundings {
         &self.surroundings
     }
 
-    /// How commands are confined.
+    /// Returns how commands are confined.
     #[must_use]
     pub fn sandbox(&self) -> &SandboxSettings {
         &self.sandbox
     }
 
-    /// The working directory: the base of relative paths.
+    /// Returns the working directory, the base of relative paths.
     #[must_use]
     pub fn cwd(&self) -> &Path {
         &self.cwd
     }
 
-    /// All roots, the working directory first.
+    /// Returns all roots, the working directory first.
     #[must_use]
     pub fn roots(&self) -> &[PathBuf] {
         &self.roots
     }
 
-    /// Whether it can be said where the path leads, inside the roots or not.
-    pub(crate) fn can_follow(&self, path: &Path) -> bool {
+    /// Returns true if the path can be resolved, inside the roots or not.
+    pub(crate) fn can_resolve(&self, path: &Path) -> bool {
         let path = path.to_str();
         path.is_some_and(|path| resolve::follow(&self.cwd, path).is_ok())
     }
 
-    /// Where a path leads, with links resolved; the part that does not exist yet is kept. Relative
-    /// paths start at the working directory only (DIR-4). Refused when that is outside all roots
-    /// (DIR-5).
+    /// Resolves the links of a path; a part that does not exist yet is kept. Relative paths start at the
+    /// working directory only (DIR-4). Fails if the result is outside all roots (DIR-5).
     pub fn resolve(&self, path: &str) -> Result<PathBuf, PathRefused> {
         let resolved = resolve::follow(&self.cwd, path)?;
         if self.roots.iter().any(|root| resolved.starts_with(root)) {
@@ -199,9 +198,9 @@ impl Workspace {
         })
     }
 
-    /// All names of a path, inside the roots or not: as it is written, and those of [`names`](Self::names) where it can be said
-    /// where it leads.
-    pub(crate) fn all_names(&self, path: &Path) -> Vec<PathBuf> {
+    /// Returns all names of a path, inside the roots or not: the path as written and, if it can be resolved,
+    /// its names without links.
+    pub(crate) fn all_path_aliases(&self, path: &Path) -> Vec<PathBuf> {
         let text = path.to_str();
         match text.and_then(|text| resolve::follow(&self.cwd, text).ok()) {
             Some(resolved) => self.names(resolved, path),
@@ -209,28 +208,28 @@ impl Workspace {
         }
     }
 
-    /// A file by its name without links, and if it was called by another, by that and by each between the two: rules may
-    /// be about any of them.
+    /// Returns the resolved name of a file and, if it was called by another name, that name and every one
+    /// between the two. Rules may apply to any of them.
     pub(crate) fn names(&self, resolved: PathBuf, called: impl AsRef<Path>) -> Vec<PathBuf> {
         let mut name = self.absolute(called);
         let mut names = vec![resolved];
         while !names.contains(&name) {
             names.push(name.clone());
-            if let Some(next) = resolve::follow_first(&name) {
+            if let Some(next) = resolve::resolve_first_link(&name) {
                 name = next;
             }
         }
         names
     }
 
-    /// The path made absolute by its text alone, without looking at the disk: for showing a call
-    /// before anything is known of it, never for touching a file.
+    /// Makes a path absolute by its text alone, without looking at the disk. For showing a call before it is
+    /// prepared, never for accessing a file.
     #[must_use]
     pub fn absolute(&self, path: impl AsRef<Path>) -> PathBuf {
         clean(&self.cwd.join(path))
     }
 
-    /// A path as a person would write it: relative to the working directory where it can be.
+    /// Returns a path for display: relative to the working directory where possible.
     #[must_use]
     pub fn display(&self, path: &Path) -> String {
         match path.strip_prefix(&self.cwd) {
@@ -240,71 +239,71 @@ impl Workspace {
         }
     }
 
-    /// The files, perhaps through the editor.
+    /// Returns access to the files, possibly through the editor.
     #[must_use]
     pub fn files(&self) -> &dyn Files {
         &*self.files
     }
 
-    /// The client's terminals, if it lends any.
+    /// Returns the client's terminals, if it has any.
     #[must_use]
     pub fn terminals(&self) -> Option<&dyn Terminals> {
         self.terminals.as_deref()
     }
 
-    /// What was shown of files before permission was asked.
+    /// Returns the state of files as shown to the user before permission was asked.
     pub(crate) fn promises(&self) -> &Promises {
         &self.promises
     }
 }
 
-/// A path that may not be touched: what, why, and where it may be instead.
+/// Error for a path that may not be accessed.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{path} {reason}")]
 pub struct PathRefused {
-    /// As it was written.
+    /// The path as given.
     pub path: String,
     /// `is outside the folders of this session (...)`.
     pub reason: String,
 }
 
-impl From<PathRefused> for ToolFailure {
+impl From<PathRefused> for ToolError {
     fn from(refused: PathRefused) -> Self {
         Self {
-            kind: FailureKind::Validation,
+            kind: ToolErrorKind::Validation,
             message: refused.to_string(),
             details: None,
         }
     }
 }
 
-/// How text files are read and written: on disk, or through an editor whose unsaved text wins.
-/// Paths are resolved and confined already.
+/// Reads and writes text files, on disk or through an editor whose unsaved text takes precedence. Paths are
+/// already resolved and confined.
 pub trait Files: Send + Sync {
-    /// The whole text.
+    /// Returns the whole text of a file.
     fn read<'a>(&'a self, path: &'a Path) -> BoxFuture<'a, Result<String, FileError>>;
-    /// Replace or create the file, making its folders.
+    /// Replaces or creates a file, creating its folders.
     fn write<'a>(&'a self, path: &'a Path, text: &'a str) -> BoxFuture<'a, Result<(), FileError>>;
 }
 
-/// Why a file could not be read or written.
+/// Error of reading or writing a file.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum FileError {
-    /// There is no such file.
+    /// The file does not exist.
     #[error("no such file: {0}")]
     NotFound(PathBuf),
-    /// It is not text. Images go another way.
+    /// The file is not text. Images are read separately.
     #[error("not a text file: {0}")]
     NotText(PathBuf),
-    /// Anything else, with the path in it.
+    /// Any other error; the message contains the path.
     #[error("{0}")]
     Other(String),
 }
 
-impl From<FileError> for ToolFailure {
+impl From<FileError> for ToolError {
     fn from(error: FileError) -> Self {
         Self {
-            kind: FailureKind::ExecutionError,
+            kind: ToolErrorKind::ExecutionError,
             message: error.to_string(),
             details: None,
         }

@@ -1,10 +1,10 @@
-//! `write_file`: a whole file, new or replaced.
+//! `write_file`: creates or replaces a whole file.
 
 use crate::{
-    Access, FileError, Prepared, Tool, ToolCx, Workspace,
+    Access, FileError, PreparedCall, Tool, ToolCx, Workspace,
     arguments::{parse_args, spec_for},
-    change,
-    line_ends::Unified,
+    change_preview,
+    line_endings::Unified,
     text::first_difference,
     tool::end,
     workspace::Promise,
@@ -15,7 +15,7 @@ use serde::Deserialize;
 use serde_json::Value;
 use std::{borrow::Cow, path::PathBuf};
 use turnery_engine::{
-    Artifact, CallDetail, CallKind, Content, FailureKind, Location, ToolEnvelope, ToolFailure,
+    Artifact, CallDetail, CallKind, Content, Location, ToolEnvelope, ToolError, ToolErrorKind,
     ToolSpec,
 };
 
@@ -33,7 +33,7 @@ pub struct WriteFile {
 }
 
 impl WriteFile {
-    /// The tool.
+    /// Creates the tool.
     #[must_use]
     pub fn new() -> Self {
         Self {
@@ -71,16 +71,18 @@ impl Tool for WriteFile {
         &'a self,
         args: &'a Value,
         cx: &'a ToolCx,
-    ) -> BoxFuture<'a, Result<Prepared, ToolFailure>> {
+    ) -> BoxFuture<'a, Result<PreparedCall, ToolError>> {
         Box::pin(async move {
             let args: Args = parse_args(args)?;
             let called = args.path;
             let change = Change::plan(args, cx).await?;
-            cx.workspace.promises().give(&cx.call_id, change.promise());
+            cx.workspace
+                .promises()
+                .give(&cx.call_id, change.file_state());
             let mut detail = detail(change.path.clone(), &cx.workspace);
             detail.locations = vec![change.location()];
             detail.artifacts = vec![change.artifact()];
-            Ok(Prepared {
+            Ok(PreparedCall {
                 access: Access::Edit(cx.workspace.names(change.path, called)),
                 detail,
             })
@@ -101,11 +103,15 @@ fn detail(path: PathBuf, workspace: &Workspace) -> CallDetail {
     }
 }
 
-async fn run(args: &Value, cx: &ToolCx) -> Result<ToolEnvelope, ToolFailure> {
+async fn run(args: &Value, cx: &ToolCx) -> Result<ToolEnvelope, ToolError> {
     let change = Change::plan(parse_args(args)?, cx).await?;
     let shown = cx.workspace.display(&change.path);
-    if !cx.workspace.promises().keep(&cx.call_id, change.promise()) {
-        return Err(unwritten(format!(
+    if !cx
+        .workspace
+        .promises()
+        .keep(&cx.call_id, change.file_state())
+    {
+        return Err(write_failure(format!(
             "{shown} has changed since this was shown for permission, so it was not replaced: \
              read it and try again"
         )));
@@ -130,30 +136,30 @@ async fn run(args: &Value, cx: &ToolCx) -> Result<ToolEnvelope, ToolFailure> {
     })
 }
 
-/// A file and what becomes of it.
+/// A planned change to a file.
 struct Change<'a> {
     path: PathBuf,
     old: Option<String>,
-    /// Borrowed from the arguments, unless line ends change.
+    /// Borrowed from the arguments, unless line endings change.
     new: Cow<'a, str>,
 }
 
 impl<'a> Change<'a> {
-    async fn plan(args: Args<'a>, cx: &ToolCx) -> Result<Self, ToolFailure> {
+    async fn plan(args: Args<'a>, cx: &ToolCx) -> Result<Self, ToolError> {
         let workspace = &cx.workspace;
         let path = cx.resolve(args.path)?;
         let old = match workspace.files().read(&path).await {
             Ok(text) => Some(text),
             Err(FileError::NotFound(_)) => None,
             Err(FileError::NotText(_)) => {
-                return Err(unwritten(format!(
-                    "{} is not a text file, so it is not replaced: remove it first if that is meant",
+                return Err(write_failure(format!(
+                    "{} is not a text file, so it is not replaced: remove it first if you mean to replace it",
                     workspace.display(&path)
                 )));
             }
             Err(error @ FileError::Other(_)) => return Err(error.into()),
         };
-        // A model that rewrites a file with Windows line ends does not mean to change every line.
+        // A model that rewrites a file with Windows line endings does not mean to change every line.
         let new = match &old {
             Some(old) if !args.content.contains('\r') => Unified::new(old).adopt(args.content),
             Some(_) | None => Cow::Borrowed(args.content),
@@ -161,7 +167,7 @@ impl<'a> Change<'a> {
         Ok(Self { path, old, new })
     }
 
-    fn promise(&self) -> Promise {
+    fn file_state(&self) -> Promise {
         Promise::of(self.old.as_deref())
     }
 
@@ -176,13 +182,13 @@ impl<'a> Change<'a> {
     }
 
     fn artifact(&self) -> Artifact {
-        change::shown(&self.path, self.old.as_deref(), &self.new)
+        change_preview::shown(&self.path, self.old.as_deref(), &self.new)
     }
 }
 
-fn unwritten(message: String) -> ToolFailure {
-    ToolFailure {
-        kind: FailureKind::ExecutionError,
+fn write_failure(message: String) -> ToolError {
+    ToolError {
+        kind: ToolErrorKind::ExecutionError,
         message,
         details: None,
     }

@@ -1,10 +1,10 @@
-//! Kills the agent with SIGKILL again and again, and counts the processes that outlive it:
-//! `cargo build -p turnery && cargo run -p turnery --example kills [KILLS]`.
+//! Kills the agent with SIGKILL repeatedly, and counts the processes that outlive it: `cargo build -p turnery
+//! && cargo run -p turnery --example kills [KILLS]`.
 //!
-//! Each agent runs a command and an MCP server, and both start processes in every way there is: in the
-//! background, in sessions of their own, after a double fork, with an empty environment. A third of the
-//! agents is killed once all of them run, a third while the command starts, a third while the server does.
-//! A process is left if its working directory is still the agent's project. Fails if any is.
+//! Each agent runs a command and an MCP server that start processes in every possible way: in the background,
+//! in new sessions, after a double fork, with an empty environment. A third of the agents is killed once all
+//! processes run, a third while the command starts, a third while the server starts. A process counts as left
+//! behind if its working directory is still the agent's project. Fails if any process is left behind.
 
 use rustix::{
     event::{PollFd, PollFlags, Timespec, poll},
@@ -28,14 +28,14 @@ type Outcome<T = ()> = Result<T, Box<dyn Error>>;
 const KILLS: u64 = 1000;
 /// Shell commands that leave processes behind.
 const FUGITIVES: &str = include_str!("../tests/cli/fugitives.sh");
-/// An MCP server that ignores every polite end.
+/// An MCP server that ignores the end of input and signals.
 const SERVER: &str = include_str!("../tests/cli/stubborn_server.sh");
-/// Processes of a command and a server that say that they run.
+/// Number of processes of the command and the server that report their start.
 const PROCESS_COUNT: usize = 14;
-/// Only processes that are left behind take this long.
-const BOUND: Duration = Duration::from_secs(30);
-/// Agents that are killed early are killed within this time. Unit: milliseconds.
-const EARLY: u64 = 200;
+/// Timeout; exceeded only by processes that are left behind.
+const TIMEOUT: Duration = Duration::from_secs(30);
+/// Upper bound of the delay of an early kill. Unit: milliseconds.
+const EARLY_KILL_MS: u64 = 200;
 
 /// When an agent is killed.
 enum Moment {
@@ -45,8 +45,8 @@ enum Moment {
 }
 
 impl Moment {
-    fn of_round(round: u64) -> Self {
-        let delay = Duration::from_millis(round * 37 % EARLY);
+    fn for_round(round: u64) -> Self {
+        let delay = Duration::from_millis(round * 37 % EARLY_KILL_MS);
         match round % 3 {
             0 => Self::AllRun,
             1 => Self::AfterPrompt(delay),
@@ -67,7 +67,7 @@ fn main() -> Outcome<ExitCode> {
     let mut times = Vec::new();
     let mut orphans = 0;
     for round in 0..kills {
-        let (time, left) = kill_once(&turnery, &Moment::of_round(round))?;
+        let (time, left) = kill_once(&turnery, &Moment::for_round(round))?;
         for process in &left {
             writeln!(out, "left by kill {round}: {process}")?;
         }
@@ -88,7 +88,7 @@ fn main() -> Outcome<ExitCode> {
     })
 }
 
-/// Time from the kill of an agent until all that it had started was gone, and what was left after [`BOUND`].
+/// Returns the time from an agent's kill to the end of all its processes, and those left after [`TIMEOUT`].
 fn kill_once(turnery: &Path, moment: &Moment) -> Outcome<(Duration, Vec<String>)> {
     let home = TempDir::new()?;
     let project = home.path().canonicalize()?.join("project");
@@ -98,7 +98,7 @@ fn kill_once(turnery: &Path, moment: &Moment) -> Outcome<(Duration, Vec<String>)
     let holder = File::options().read(true).write(true).open(&lifeline)?;
     let mut reader = File::open(&lifeline)?;
     let mut agent = Agent::start(turnery, home.path(), &project)?;
-    agent.reach(moment)?;
+    agent.run_until(moment)?;
     if matches!(moment, Moment::AllRun) {
         let since = Instant::now();
         let mut running = 0;
@@ -115,7 +115,7 @@ fn kill_once(turnery: &Path, moment: &Moment) -> Outcome<(Duration, Vec<String>)
     agent.child.wait()?;
     while read(&mut reader, since)?.is_some_and(|count| count > 0) {}
     let mut left = processes_in(&project);
-    while !left.is_empty() && since.elapsed() < BOUND {
+    while !left.is_empty() && since.elapsed() < TIMEOUT {
         thread::sleep(Duration::from_millis(1));
         left = processes_in(&project);
     }
@@ -126,16 +126,16 @@ fn kill_once(turnery: &Path, moment: &Moment) -> Outcome<(Duration, Vec<String>)
         let command = String::from_utf8_lossy(&command).replace('\0', " ");
         named.push(format!("{pid} {command}"));
         if let Some(pid) = Pid::from_raw(pid) {
-            // An error means that it has ended by now.
+            // An error means that the process has already ended.
             let _ = kill_process(pid, Signal::KILL);
         }
     }
     Ok((time, named))
 }
 
-/// Reads what is there, 0 bytes at the end; `None` if nothing comes in time.
+/// Reads available bytes; returns 0 at the end of the pipe and `None` after the timeout.
 fn read(reader: &mut File, since: Instant) -> Outcome<Option<usize>> {
-    let rest = BOUND.saturating_sub(since.elapsed());
+    let rest = TIMEOUT.saturating_sub(since.elapsed());
     let rest = Timespec::try_from(rest)?;
     let mut ready = [PollFd::new(reader, PollFlags::IN)];
     if poll(&mut ready, Some(&rest))? == 0 {
@@ -144,7 +144,7 @@ fn read(reader: &mut File, since: Instant) -> Outcome<Option<usize>> {
     Ok(Some(reader.read(&mut [0; 64])?))
 }
 
-/// Processes whose working directory is below this folder.
+/// Returns the ids of processes whose working directory is in `folder`.
 fn processes_in(folder: &Path) -> Vec<i32> {
     let Ok(processes) = fs::read_dir("/proc") else {
         return Vec::new();
@@ -196,7 +196,7 @@ impl Agent {
         })
     }
 
-    fn reach(&mut self, moment: &Moment) -> Outcome {
+    fn run_until(&mut self, moment: &Moment) -> Outcome {
         self.send(0, "initialize", &json!({"protocolVersion": 1}))?;
         self.receive(0)?;
         let server = json!({"name": "s", "command": "/bin/sh", "args": [self.server], "env": []});
@@ -222,7 +222,7 @@ impl Agent {
         Ok(())
     }
 
-    /// The answer to this request; what comes before is skipped.
+    /// Returns the response to request `id`; skips all messages before it.
     fn receive(&mut self, id: u64) -> Outcome<Value> {
         loop {
             let mut line = String::new();

@@ -1,34 +1,34 @@
-//! `turnery acp`: an editor on stdin and stdout.
+//! `turnery acp`: serves an editor on stdin and stdout.
 
 use crate::{
+    app::Parts,
     args::{AcpArgs, Global},
     config::environment,
-    login::page,
+    login::key_page,
     logs,
-    parts::Parts,
     runtime::FailoverRuntime,
     watchdog::Watchdog,
 };
 use std::{process::ExitCode, sync::Arc, time::Duration};
-use turnery_acp::{KeyPages, Login, ServeOptions, Stdio, serve as serve_client};
+use turnery_acp::{KeyPageOpener, Login, ServeOptions, Stdio, serve as serve_client};
 use turnery_agent::CancellationToken;
-use turnery_models::Providers as _;
+use turnery_models::ProviderSource as _;
 use turnery_store::Store;
 
-/// How long a thread that still runs may take to end once the connection has (TR-6: 2 s in all).
-const RUNTIME_SHUTDOWN: Duration = Duration::from_millis(100);
+/// Time for threads that still run after the connection has ended (TR-6: 2 s in all).
+const RUNTIME_SHUTDOWN_TIMEOUT: Duration = Duration::from_millis(100);
 
-/// How long all of that may take from the end of input or a signal on, while nothing advances.
-const LEAVE: Duration = Duration::from_millis(1800);
+/// Limit for the whole shutdown, from the end of input or the signal, while nothing advances.
+const SHUTDOWN_TIMEOUT: Duration = Duration::from_millis(1800);
 
-/// How long the store of sessions may take to close, however late it is.
-const DISK: Duration = Duration::from_millis(100);
+/// Minimum time granted to the session store for closing, even when the shutdown is late.
+const MIN_STORE_CLOSE_TIMEOUT: Duration = Duration::from_millis(100);
 
-/// Serve until the editor leaves, or a signal says so.
+/// Serves until the end of input or a signal.
 pub(crate) fn serve(global: &Global, args: AcpArgs) -> anyhow::Result<ExitCode> {
-    // First of all: from here on nothing else can write to the editor's pipe (TR-3).
+    // Must come first: from here on nothing else can write to the editor's pipe (TR-3).
     let stdio = Stdio::take()?;
-    logs::never_wait();
+    logs::write_in_background();
     let stop = CancellationToken::new();
     let runtime = FailoverRuntime::new()?;
     let watchdog = {
@@ -37,22 +37,22 @@ pub(crate) fn serve(global: &Global, args: AcpArgs) -> anyhow::Result<ExitCode> 
         Watchdog::start(Some(input.into()), args.drain, move || stop.cancel())?
     };
     let parts = Parts::read(global, args.choice.into());
-    // Read meanwhile: the first answer says how a person logs in.
+    // Loaded in the background: the `initialize` response lists the login methods.
     parts.reach.look_ahead();
     let login = login(&parts);
     let reach = Arc::clone(&parts.reach);
     let store: Arc<dyn Store> = Arc::new(parts.store()?.inline(runtime.inline()));
-    let agent = Arc::new(parts.agent_over(Arc::clone(&store)));
+    let agent = Arc::new(parts.into_agent(Arc::clone(&store)));
     let served = runtime.runtime.block_on(async {
-        tokio::spawn(watchdog.clone().answer());
-        // The first session offers what is found.
+        tokio::spawn(watchdog.clone().run_heartbeat());
+        // The first session offers the models that are found.
         tokio::spawn(async move {
             reach.discover().await;
-            if let Some(silent) = reach.served().silent(&reach.now()) {
+            if let Some(silent) = reach.served().silent_server(&reach.now()) {
                 tracing::warn!(
                     "{} at {} does not answer with a list of models: until it does, sessions begin with another model",
                     silent.name,
-                    silent.shown_url()
+                    silent.display_url()
                 );
             }
         });
@@ -62,18 +62,23 @@ pub(crate) fn serve(global: &Global, args: AcpArgs) -> anyhow::Result<ExitCode> 
             drain: args.drain,
             login,
         };
-        let (input, output) = stdio.ends();
-        // A task of its own, so that the runtime's threads do all the work.
+        let (input, output) = stdio.into_input_output();
+        // A separate task, so that the runtime's threads do all the work.
         tokio::spawn(serve_client(agent, input, output, options)).await
     });
     watchdog.beat();
-    runtime.end(RUNTIME_SHUTDOWN);
+    runtime.end(RUNTIME_SHUTDOWN_TIMEOUT);
     watchdog.beat();
-    // A drain has taken as long as the prompts took.
+    // A drain takes as long as its prompts; that time does not count.
     let since = watchdog.leaving_since().filter(|_| !args.drain);
     let spent = since.map_or(Duration::ZERO, |since| since.elapsed());
-    // Let the store put away what it holds, while there is time. A disk that hangs does not keep us.
-    if !watchdog.drop_within(store, LEAVE.saturating_sub(spent).max(DISK)) {
+    // Let the store flush while there is time. A hanging disk must not delay the exit.
+    if !watchdog.drop_within(
+        store,
+        SHUTDOWN_TIMEOUT
+            .saturating_sub(spent)
+            .max(MIN_STORE_CLOSE_TIMEOUT),
+    ) {
         tracing::warn!("the store of sessions takes too long to close");
     }
     watchdog.beat();
@@ -81,14 +86,14 @@ pub(crate) fn serve(global: &Global, args: AcpArgs) -> anyhow::Result<ExitCode> 
     Ok(ExitCode::SUCCESS)
 }
 
-/// How a person logs in, if this program can be found to be started for that.
+/// Returns the login methods, or `None` if the path of this executable is unknown.
 fn login(parts: &Parts) -> Option<Login> {
     let reach = Arc::clone(&parts.reach);
-    let pages = parts.places.keys().ok().map(|keys| -> KeyPages {
+    let pages = parts.places.keys().ok().map(|keys| -> KeyPageOpener {
         let reach = Arc::clone(&parts.reach);
-        Arc::new(move |provider| page::open(&reach, &keys, provider))
+        Arc::new(move |provider| key_page::open(&reach, &keys, provider))
     });
-    let home = environment::process("TURNERY_HOME").and_then(|home| {
+    let home = environment::process_variable("TURNERY_HOME").and_then(|home| {
         let home = std::path::absolute(home).ok()?;
         Some(home.to_str()?.to_owned())
     });
@@ -99,7 +104,7 @@ fn login(parts: &Parts) -> Option<Login> {
             .map(|home| ("TURNERY_HOME".to_owned(), home))
             .into_iter()
             .collect(),
-        forget: Arc::new(move || reach.forget()),
-        pages,
+        forget_keys: Arc::new(move || reach.forget_keys()),
+        key_page_opener: pages,
     })
 }

@@ -1,9 +1,9 @@
-//! Args: the command line.
+//! Defines the command line.
 
 use crate::{
     config::{self, Choice},
     login::{LoginArgs, LogoutArgs},
-    run::tries::TryArgs,
+    run::try_models::TryArgs,
 };
 use clap::{
     Args as Group, Parser, Subcommand, ValueEnum,
@@ -13,10 +13,10 @@ use std::path::PathBuf;
 use turnery_models::{ModelName, Thinking};
 use turnery_tools::{Mode, Rule, SandboxMode};
 
-/// A prompt to begin with, which the offline model answers too.
+/// Prompt for a first try; the offline model can answer it.
 pub(crate) const FIRST_PROMPT: &str = "what changed?";
 
-/// For somebody who typed `turnery` and nothing else.
+/// Returns the introduction that a bare `turnery` prints.
 pub(crate) fn welcome() -> String {
     format!(
         "\
@@ -48,31 +48,31 @@ TURNERY_LOCAL_SERVERS=off looks for no model server on this machine.";
 #[derive(Debug, Parser)]
 #[command(name = "turnery", version, after_help = EXAMPLES, subcommand_value_name = "COMMAND")]
 pub(crate) struct Args {
-    /// What to do; without one, an editor is expected on stdin.
+    /// Command to run; without one, turnery serves an editor on stdin.
     #[command(subcommand)]
     pub(crate) command: Option<Command>,
-    /// The same as `turnery acp`.
+    /// Same as `turnery acp`.
     #[arg(long, hide = true)]
     pub(crate) acp: bool,
     /// Read this configuration file instead of your config.toml.
     #[arg(long, global = true, value_name = "FILE")]
     config: Option<PathBuf>,
-    /// Write more to stderr about what happens; twice for everything.
+    /// Log more to stderr; give it twice to log everything.
     #[arg(short, long, global = true, action = clap::ArgAction::Count)]
     pub(crate) verbose: u8,
     #[command(flatten)]
     pub(crate) choice: Choices,
 }
 
-/// What holds for every command.
+/// Options of every command.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Global {
-    /// The configuration file to read.
+    /// Configuration file to read.
     pub(crate) config: Option<PathBuf>,
 }
 
 impl Args {
-    /// Reads the command line. Ends the process if it makes no sense, or asks for help.
+    /// Parses the command line. Exits with a message if it is invalid or asks for help.
     pub(crate) fn read() -> Self {
         Self::try_parse().unwrap_or_else(|error| with_quotes(error).exit())
     }
@@ -84,7 +84,7 @@ impl Args {
     }
 }
 
-/// Of a word too many, the error says how to write a prompt of several words.
+/// Adds a tip to the error for an unexpected word: prompts of several words need quotes.
 fn with_quotes(mut error: clap::Error) -> clap::Error {
     let is_word = matches!(
         error.get(ContextKind::InvalidArg),
@@ -101,75 +101,75 @@ fn with_quotes(mut error: clap::Error) -> clap::Error {
     error
 }
 
-/// What can be done.
+/// Subcommands of `turnery`.
 #[derive(Debug, Subcommand)]
 pub(crate) enum Command {
     /// Serve an editor: Agent Client Protocol on stdin and stdout.
     Acp(AcpArgs),
-    /// Carry out one prompt and print the answer.
+    /// Run one prompt and print the answer.
     Run(Box<RunArgs>),
-    /// Look at stored sessions, go on with one, or delete them.
+    /// Show, continue or delete stored sessions.
     Sessions(SessionsArgs),
     /// Show which models can be used now, and what the others need.
     Models(ModelsArgs),
-    /// Give turnery the key of a provider, and check it.
+    /// Store the key of a provider, and check it.
     Login(LoginArgs),
-    /// Forget the key of a provider, or all keys.
+    /// Delete the stored key of a provider, or all keys.
     Logout(LogoutArgs),
-    /// Show the MCP servers of your configuration, and whether they work.
+    /// List the configured MCP servers, and check that they work.
     Mcp(McpArgs),
-    /// Use a tool directly, without a model.
+    /// Call a tool directly, without a model.
     Tool(ToolArgs),
-    /// Print a script that completes turnery's commands in your shell.
+    /// Print a completion script for your shell.
     Completions(CompletionsArgs),
     /// Print the JSON Schema of config.toml.
     #[command(hide = true)]
     Schema,
 }
 
-/// Settings that `acp` and `run` have in common.
+/// Options shared by `acp` and `run`.
 #[derive(Clone, Debug, Default, Group)]
 pub(crate) struct Choices {
     /// The model to use, for example anthropic/claude-sonnet-4-5 or offline.
-    #[arg(long, value_name = "PROVIDER/MODEL", value_parser = config::choice::model)]
+    #[arg(long, value_name = "PROVIDER/MODEL", value_parser = config::layer::model)]
     model: Option<ModelName>,
     /// How freely to act: ask, edit, plan or auto.
-    #[arg(long, value_name = "MODE", value_parser = config::choice::mode)]
+    #[arg(long, value_name = "MODE", value_parser = config::layer::mode)]
     mode: Option<Mode>,
-    /// How far to confine commands: off, workspace or read-only. Set, it also holds for editors' terminals.
-    #[arg(long, value_name = "MODE", value_parser = config::choice::sandbox)]
+    /// How to sandbox commands: off, workspace or read-only. If set, also applies to editors' terminals.
+    #[arg(long, value_name = "MODE", value_parser = config::layer::sandbox)]
     sandbox: Option<SandboxMode>,
-    /// How much the model is to think: default, off, low, medium or high.
-    #[arg(long, value_name = "LEVEL", value_parser = config::choice::thinking)]
+    /// How much the model thinks: default, off, low, medium or high.
+    #[arg(long, value_name = "LEVEL", value_parser = config::layer::thinking)]
     thinking: Option<Thinking>,
     /// Allow what matches this rule without asking, for example 'shell(cargo test:*)'. Repeatable.
-    #[arg(long, value_name = "RULE", value_parser = config::rules::rule)]
+    #[arg(long, value_name = "RULE", value_parser = config::rules::parse_rule)]
     allow: Vec<Rule>,
     /// Never allow what matches this rule, for example 'edit(secrets/**)'. Repeatable; wins over --allow.
-    #[arg(long, value_name = "RULE", value_parser = config::rules::rule)]
+    #[arg(long, value_name = "RULE", value_parser = config::rules::parse_rule)]
     deny: Vec<Rule>,
-    /// Stop a prompt after so many turns with the model, those of sub-agents, of tried models and of
-    /// their judge among them. Unless forced_reply is off, one answer without tools comes on top.
-    #[arg(long, value_name = "N", value_parser = config::choice::count::<u32>, allow_negative_numbers = true)]
+    /// Stop a prompt after N turns with the model, including those of sub-agents, tried models and their judge.
+    /// Unless forced_reply is off, one final answer without tools follows.
+    #[arg(long, value_name = "N", value_parser = config::layer::count::<u32>, allow_negative_numbers = true)]
     max_turns: Option<u32>,
-    /// Stop a prompt once it has taken so many tokens, in and out, over all models that work for it. Answers
-    /// under way are not cut off: the sum may exceed this by those.
-    #[arg(long, value_name = "N", value_parser = config::choice::count::<u64>, allow_negative_numbers = true)]
+    /// Stop a prompt once it has used N tokens, input and output, over all models that work for it. Responses in
+    /// progress are not cut off and may exceed the limit.
+    #[arg(long, value_name = "N", value_parser = config::layer::count::<u64>, allow_negative_numbers = true)]
     max_tokens: Option<u64>,
-    /// Stop a prompt after so many seconds. Waiting for your answer to a question does not count.
-    #[arg(long, value_name = "N", value_parser = config::choice::count::<u64>, allow_negative_numbers = true)]
+    /// Stop a prompt after N seconds. Time spent waiting for your answers does not count.
+    #[arg(long, value_name = "N", value_parser = config::layer::count::<u64>, allow_negative_numbers = true)]
     max_seconds: Option<u64>,
-    /// Stop a prompt once it has cost so many US dollars, over all models that work for it. Their prices must
-    /// be in config.toml. Answers under way are not cut off: the sum may exceed this by those.
-    #[arg(long, value_name = "MONEY", value_parser = config::choice::cost, allow_negative_numbers = true)]
+    /// Stop a prompt once it has cost this many US dollars, over all models that work for it. Their prices must
+    /// be in config.toml. Responses in progress are not cut off and may exceed the limit.
+    #[arg(long, value_name = "MONEY", value_parser = config::layer::cost, allow_negative_numbers = true)]
     max_cost: Option<u64>,
-    /// Run none of the hooks of config.toml.
+    /// Do not run the hooks of config.toml.
     #[arg(long)]
     no_hooks: bool,
 }
 
 impl Choices {
-    /// These, and where they say nothing those that stood before the command.
+    /// Merges these options with `before`, those given before the subcommand; these take precedence.
     pub(crate) fn or(mut self, before: Self) -> Self {
         self.allow.extend(before.allow);
         self.deny.extend(before.deny);
@@ -218,7 +218,7 @@ Examples:
   turnery acp --model anthropic/claude-sonnet-4-5 --mode edit
   turnery acp --drain < requests.jsonl > answers.jsonl")]
 pub(crate) struct AcpArgs {
-    /// When the input ends, let the prompts that were accepted come to their end instead of cancelling them.
+    /// When the input ends, finish accepted prompts instead of cancelling them.
     #[arg(long)]
     pub(crate) drain: bool,
     /// Experimental: speak the draft of ACP version 2 with editors that ask for it. All others get version 1.
@@ -226,22 +226,22 @@ pub(crate) struct AcpArgs {
     pub(crate) acp_v2: bool,
     #[command(flatten)]
     pub(crate) choice: Choices,
-    /// What an editor puts behind its own arguments to log in at a terminal (AUTH-9).
+    /// Subcommand that an editor appends to its arguments to log in at a terminal (AUTH-9).
     #[command(subcommand)]
     pub(crate) instead: Option<Instead>,
 }
 
-/// What is done instead of serving an editor.
+/// Commands that run instead of serving an editor.
 #[derive(Debug, Subcommand)]
 pub(crate) enum Instead {
-    /// The same as `turnery login`.
+    /// Same as `turnery login`.
     #[command(hide = true)]
     Login(LoginArgs),
 }
 
 impl AcpArgs {
-    /// The command without flags of its own.
-    pub(crate) fn with(choice: Choices) -> Self {
+    /// Returns the arguments of `acp` without its own flags.
+    pub(crate) fn from_flags(choice: Choices) -> Self {
         Self {
             drain: false,
             acp_v2: false,
@@ -259,7 +259,7 @@ asked: what the mode and the rules do not allow is then denied, and stderr says 
 allow it. A stdin that is open but silent for 3 seconds is left out when there is no terminal, and \
 waited for when there is one or when stdin is the prompt. Ctrl-C asks the agent to stop, a second one forces it.
 
-Exit codes: 0 done, 1 error, 2 usage, 3 refused by the model or a hook, 4 a limit was reached, 75 told to leave while it was stuck, 130 cancelled.
+Exit codes: 0 done, 1 error, 2 usage, 3 refused by the model or a hook, 4 a limit was reached, 75 stuck during shutdown, 130 cancelled.
 
 Examples:
   turnery run \"explain src/main.rs in five lines\"
@@ -270,22 +270,22 @@ Examples:
   turnery run --image screen.png \"what is wrong with this page?\"
   turnery run --format json \"how many tests are there?\" | jq -r .text")]
 pub(crate) struct RunArgs {
-    /// What you want. Text piped to stdin is added after it; without it, or as `-`, stdin is the prompt.
+    /// The prompt. Text piped to stdin is appended; without this argument, or with `-`, stdin is the whole prompt.
     #[arg(value_name = "PROMPT")]
     pub(crate) prompt: Option<String>,
     /// Work in this folder instead of the current one.
     #[arg(long, value_name = "FOLDER")]
     pub(crate) cwd: Option<PathBuf>,
-    /// Go on with this session.
+    /// Continue this session.
     #[arg(long, value_name = "ID", conflicts_with = "continue_newest")]
     pub(crate) session: Option<String>,
-    /// Go on with the newest session of this folder.
+    /// Continue the newest session of this folder.
     #[arg(long = "continue")]
     pub(crate) continue_newest: bool,
-    /// Show the model this picture (PNG, JPEG, GIF or WebP). Repeatable.
+    /// Send this image to the model (PNG, JPEG, GIF or WebP). Repeatable.
     #[arg(long, value_name = "FILE")]
     pub(crate) image: Vec<PathBuf>,
-    /// Let the model hear this recording (WAV or MP3). Repeatable.
+    /// Send this recording to the model (WAV or MP3). Repeatable.
     #[arg(long, value_name = "FILE")]
     pub(crate) audio: Vec<PathBuf>,
     #[command(flatten)]
@@ -294,17 +294,17 @@ pub(crate) struct RunArgs {
     pub(crate) how: How,
 }
 
-/// How a prompt is carried out and shown.
+/// Options for running a prompt and printing its output.
 #[derive(Clone, Debug, Default, Group)]
 pub(crate) struct How {
-    /// How to print: text for people, one JSON object at the end, or one JSON object a line as it goes.
+    /// Output format.
     #[arg(long, value_enum, default_value_t)]
     pub(crate) format: Format,
     #[command(flatten)]
     pub(crate) choice: Choices,
 }
 
-/// How `run` prints.
+/// Output format of `run`.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]
 pub(crate) enum Format {
     /// The model's text.
@@ -312,7 +312,7 @@ pub(crate) enum Format {
     Text,
     /// One JSON object at the end.
     Json,
-    /// One JSON object a line: every event, then the result.
+    /// One JSON object per line: every event, then the result.
     StreamJson,
 }
 
@@ -332,7 +332,7 @@ pub(crate) struct SessionsArgs {
     pub(crate) what: Sessions,
 }
 
-/// What can be done with sessions.
+/// Subcommands of `turnery sessions`.
 #[derive(Debug, Subcommand)]
 pub(crate) enum Sessions {
     #[command(flatten)]
@@ -341,17 +341,17 @@ pub(crate) enum Sessions {
     Again(Again),
 }
 
-/// What can be done with a session that has run already, on the same engine as `run`.
+/// Subcommands that call a model in a stored session.
 #[derive(Debug, Subcommand)]
 pub(crate) enum Again {
-    /// Let the model go on where it stopped, with nothing new said to it.
+    /// Let the model continue where it stopped, without a new prompt.
     Continue {
         /// The session.
         id: String,
         #[command(flatten)]
         how: Box<How>,
     },
-    /// Run a loop again with the same prompt; it takes the place of the old one and of what came after.
+    /// Run a loop again with the same prompt. Replaces the loop and everything after it.
     Rerun {
         /// The session.
         id: String,
@@ -361,14 +361,15 @@ pub(crate) enum Again {
         #[command(flatten)]
         how: Box<How>,
     },
-    /// Go on from the end of an earlier loop with another prompt; what came after it is left aside.
+    /// Continue from an earlier loop with another prompt. Later loops are set aside.
     Branch {
         /// The session.
         id: String,
         /// The loop, by its number in `sessions show` or its id.
         #[arg(value_name = "LOOP")]
         from: String,
-        /// What you want. Text piped to stdin is added after it; without it, or as `-`, stdin is the prompt.
+        /// The prompt. Text piped to stdin is appended; without this argument, or with `-`, stdin is the whole
+        /// prompt.
         #[arg(value_name = "PROMPT")]
         prompt: Option<String>,
         #[command(flatten)]
@@ -383,50 +384,50 @@ pub(crate) enum Again {
     },
 }
 
-/// What can be done with sessions as they are kept.
+/// Subcommands that need no model.
 #[derive(Debug, Subcommand)]
 pub(crate) enum Kept {
     /// List the sessions of this folder, the newest first.
     List {
-        /// Those of all folders, and those that were archived.
+        /// Include sessions of all folders, and archived ones.
         #[arg(long)]
         all: bool,
-        /// As a JSON array.
+        /// Print a JSON array.
         #[arg(long)]
         json: bool,
     },
-    /// Print the loops of a session, and what was said and done in it.
+    /// Print the loops and messages of a session.
     Show {
         /// The session.
         id: String,
-        /// As a JSON array of its records.
+        /// Print its records as a JSON array.
         #[arg(long)]
         json: bool,
     },
-    /// Write a whole session to a file, for keeping or for another machine.
+    /// Export a session to a file, for backup or for another machine.
     Export {
         /// The session.
         id: String,
-        /// The file, which must not be there yet; standard output unless given.
+        /// The file, which must not exist yet; standard output unless given.
         file: Option<PathBuf>,
     },
-    /// Make a session from an exported file.
+    /// Import a session from an exported file.
     Import {
         /// The file; `-` for standard input.
         file: PathBuf,
-        /// Under a new id, and so beside the session that it was made from.
+        /// Use a new id, so that the original session is kept.
         #[arg(long)]
         new: bool,
     },
-    /// Print what a session has spent, for what and with which model.
+    /// Print the tokens that a session has used, by purpose and model.
     Usage {
         /// The session.
         id: String,
-        /// As JSON.
+        /// Print JSON.
         #[arg(long)]
         json: bool,
     },
-    /// Delete sessions for good, with the sessions of their sub-agents.
+    /// Delete sessions permanently, including the sessions of their sub-agents.
     #[command(after_help = "\
 A session in which a prompt is running is not deleted: stop the prompt first, or use --force.
 
@@ -442,7 +443,7 @@ Exit codes: 0 all were deleted, 1 one of them was not.")]
         #[arg(long)]
         force: bool,
     },
-    /// Look for damage in stored sessions. Changes nothing.
+    /// Check stored sessions for damage. Changes nothing.
     #[command(after_help = "\
 Checks the checksum of every loop, note and journal entry, and the chain of loops that leads to the last \
 one. Without an ID it also checks the pages and indexes of the database, and rows of no session.
@@ -451,14 +452,14 @@ Exit codes: 0 no damage, 1 damage was found or the sessions cannot be read.")]
     Check {
         /// The session; all sessions unless given.
         id: Option<String>,
-        /// As a JSON array with one object for each problem.
+        /// Print a JSON array with one object per problem.
         #[arg(long)]
         json: bool,
-        /// Mend what is damaged, as `repair` does.
+        /// Repair the damage, as `repair` does.
         #[arg(long)]
         repair: bool,
     },
-    /// Mend damaged sessions. Deletes nothing, and makes a copy of the database first.
+    /// Repair damaged sessions. Deletes nothing, and copies the database first.
     #[command(after_help = "\
 A loop that cannot be read is set aside: it stays in the database, and the conversation goes on without \
 it. A loop that has lost its predecessor follows the last whole loop before it. What is overwritten is \
@@ -470,7 +471,7 @@ Exit codes: 0 no damage is left, 1 some is, or nothing could be done.")]
         /// The sessions.
         #[arg(required = true)]
         id: Vec<String>,
-        /// As a JSON array with one object for each session.
+        /// Print a JSON array with one object per session.
         #[arg(long)]
         json: bool,
     },
@@ -479,7 +480,7 @@ Exit codes: 0 no damage is left, 1 some is, or nothing could be done.")]
 /// `turnery models`.
 #[derive(Debug, Group)]
 pub(crate) struct ModelsArgs {
-    /// As a JSON array.
+    /// Print a JSON array.
     #[arg(long)]
     pub(crate) json: bool,
 }
@@ -491,12 +492,12 @@ pub(crate) struct McpArgs {
     pub(crate) what: Mcp,
 }
 
-/// What can be done with MCP servers.
+/// Subcommands of `turnery mcp`.
 #[derive(Debug, Subcommand)]
 pub(crate) enum Mcp {
-    /// Start each server of config.toml, list its tools, and end it again.
+    /// Start each server of config.toml, list its tools, and stop it.
     List {
-        /// As a JSON array.
+        /// Print a JSON array.
         #[arg(long)]
         json: bool,
     },
@@ -516,26 +517,26 @@ pub(crate) struct ToolArgs {
     pub(crate) what: Tool,
 }
 
-/// What can be done with tools.
+/// Subcommands of `turnery tool`.
 #[derive(Debug, Subcommand)]
 pub(crate) enum Tool {
     /// List the tools.
     List {
-        /// As a JSON array, with the schema of the arguments.
+        /// Print a JSON array, including the schemas of the arguments.
         #[arg(long)]
         json: bool,
     },
-    /// Call a tool and print what it gives back.
+    /// Call a tool and print its result.
     Call {
-        /// Its name.
+        /// Name of the tool.
         name: String,
-        /// Its arguments as a JSON object; `-` reads them from stdin.
+        /// Arguments as a JSON object; `-` reads them from stdin.
         #[arg(value_name = "JSON")]
         args: String,
         /// Work in this folder instead of the current one.
         #[arg(long, value_name = "FOLDER")]
         cwd: Option<PathBuf>,
-        /// Print all that came of it as JSON.
+        /// Print the whole result as JSON.
         #[arg(long)]
         json: bool,
     },

@@ -1,11 +1,11 @@
-//! `turnery completions`: scripts for shells.
+//! `turnery completions`: prints completion scripts for shells.
 
 use crate::args::Args;
 use clap::CommandFactory as _;
 use std::{io::Write as _, process::ExitCode};
 
-/// Print the script for a shell.
-pub(crate) fn write(shell: clap_complete::Shell) -> anyhow::Result<ExitCode> {
+/// Prints the completion script for `shell`.
+pub(crate) fn print_script(shell: clap_complete::Shell) -> anyhow::Result<ExitCode> {
     let mut script = Vec::new();
     clap_complete::generate(shell, &mut Args::command(), "turnery", &mut script);
     std::io::stdout().lock().write_all(&script)?;

@@ -1,9 +1,8 @@
-//! Hooks: commands of the user's configuration that look into a prompt and may say no.
+//! Runs the user's hook commands, which observe a prompt and may stop it.
 //!
-//! A command is told of the moment in one JSON object on stdin and answers with one on stdout; see
-//! [`wire`] and `schemas/hooks.json`. Nothing on stdout means go. One that fails, hangs or talks
-//! nonsense has said no where it was asked before something, and is reported where it was told
-//! afterwards.
+//! A command reads one JSON object on stdin and answers with one on stdout; see [`wire`] and `schemas/hooks.json`.
+//! Empty stdout means go. A command that fails, times out or prints invalid output stops what it was asked about
+//! beforehand; a failure afterwards is only reported.
 
 mod process;
 pub(crate) mod wire;
@@ -16,14 +15,14 @@ use std::{
     time::Duration,
 };
 use turnery_agent::{HOOK_TIME, HookCx, Hooks};
-use turnery_engine::{Content, Hook, HookSet, HookVerdict, LoopRecord};
+use turnery_engine::{Content, HookRequest, HookSet, HookVerdict, LoopRecord};
 use turnery_tools::{SandboxSettings, leave_out_written};
 use wire::{Answer, Asked, Moment, Word};
 
-/// What a command may take longer than its own time, until it is killed and buried.
-const BURIAL: Duration = Duration::from_secs(5);
+/// Time beyond a command's own timeout in which it is killed and reaped.
+const KILL_GRACE: Duration = Duration::from_secs(5);
 
-/// One command, for the sessions of one folder.
+/// A hook command for the sessions of one folder.
 #[derive(Debug)]
 struct Command {
     entry: HookEntry,
@@ -33,8 +32,8 @@ struct Command {
     sandbox: SandboxSettings,
 }
 
-/// The commands of `entries`, in order, for sessions in `roots`, whose commands are confined like this. They run in the
-/// first root.
+/// Returns the hooks of `entries`, in order, for sessions in `roots`. The commands run in the first root with this
+/// sandbox.
 pub(crate) fn all(
     entries: &[HookEntry],
     roots: &[PathBuf],
@@ -53,14 +52,14 @@ pub(crate) fn all(
     entries.iter().map(command).collect()
 }
 
-/// How long the agent is to wait for the slowest of them. Each is held to its own time here.
+/// Returns how long the agent must wait for the slowest hook. Each command is held to its own timeout here.
 pub(crate) fn time(entries: &[HookEntry]) -> Duration {
-    let slowest = entries.iter().map(|entry| entry.timeout + BURIAL).max();
+    let slowest = entries.iter().map(|entry| entry.timeout + KILL_GRACE).max();
     slowest.unwrap_or(HOOK_TIME)
 }
 
 impl Command {
-    /// Run it. The error says which one failed, and how.
+    /// Runs the command. The error names the command and the failure.
     async fn ask(&self, cx: &HookCx, moment: Moment<'_>) -> Result<Answer, String> {
         let asked = Asked {
             session_id: &cx.session_id,
@@ -78,16 +77,16 @@ impl Command {
             Err(error) => Err(error.to_string()),
         };
         ended
-            .and_then(|ended| wire::answer(&ended))
+            .and_then(|ended| wire::parse_response(&ended))
             .map_err(|why| format!("the hook {} failed: {why}", self.name))
     }
 
-    /// Whether it wants to be told of calls of this tool.
-    fn is_for(&self, tool: &str) -> bool {
+    /// Returns true if the hook applies to calls of this tool.
+    fn matches_tool(&self, tool: &str) -> bool {
         self.entry.tools.is_empty() || self.entry.tools.iter().any(|name| name == tool)
     }
 
-    /// What it says no with: its own words, or its name.
+    /// Returns the reason for a stop: the command's text, or its name.
     fn reason(&self, text: Option<String>) -> String {
         text.unwrap_or_else(|| format!("the hook {} said no", self.name))
     }
@@ -112,15 +111,15 @@ impl Hooks for Command {
         }
     }
 
-    fn ask<'a>(&'a self, cx: &'a HookCx, hook: &'a Hook) -> BoxFuture<'a, HookVerdict> {
+    fn ask<'a>(&'a self, cx: &'a HookCx, hook: &'a HookRequest) -> BoxFuture<'a, HookVerdict> {
         Box::pin(async move {
             let (on, moment) = wire::moment(hook, &cx.messages);
-            if on != self.entry.on || !moment.tool().is_none_or(|tool| self.is_for(tool)) {
-                return HookVerdict::Go;
+            if on != self.entry.on || !moment.tool().is_none_or(|tool| self.matches_tool(tool)) {
+                return HookVerdict::Continue;
             }
             match Command::ask(self, cx, moment).await {
                 Ok(answer) => match answer.verdict {
-                    Word::Go => HookVerdict::Go,
+                    Word::Go => HookVerdict::Continue,
                     Word::Warn => HookVerdict::Warn(self.reason(answer.text)),
                     Word::Stop => HookVerdict::Stop(self.reason(answer.text)),
                     Word::Inject => {
@@ -155,7 +154,7 @@ impl Hooks for Command {
             if self.entry.on != HookPoint::AfterLoop {
                 return;
             }
-            match Command::ask(self, cx, wire::after_loop(record)).await {
+            match Command::ask(self, cx, wire::after_loop_event(record)).await {
                 Ok(answer) => match (answer.verdict, answer.text) {
                     (Word::Warn | Word::Stop, text) => tracing::warn!("{}", self.reason(text)),
                     (Word::Go | Word::Inject, _) => {}

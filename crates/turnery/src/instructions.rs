@@ -1,6 +1,6 @@
-//! Instructions: the system prompt. Who the agent is, where it works, then the AGENTS.md files.
+//! Builds the system prompt: role, working directory, then the AGENTS.md files.
 //!
-//! It holds nothing that changes from prompt to prompt, such as the date: providers cache it.
+//! The prompt contains nothing that changes between prompts, such as the date, since providers cache it.
 
 use rustix::fs::OFlags;
 use std::{
@@ -12,12 +12,12 @@ use std::{
     sync::Arc,
 };
 
-/// At most so much of one AGENTS.md is read. Unit: bytes.
+/// Largest part of an AGENTS.md file that is read. Unit: bytes.
 pub(crate) const LONGEST: usize = 64 << 10;
 
-const NAME: &str = "AGENTS.md";
+const FILE_NAME: &str = "AGENTS.md";
 
-/// The system prompt for a session in `roots`, the working directory first.
+/// Returns the system prompt for a session in `roots`, of which the working directory is the first.
 pub(crate) fn system(roots: &[PathBuf]) -> Arc<str> {
     let mut text = include_str!("instructions.md").to_owned();
     let cwd = roots.first().map_or(Path::new("."), PathBuf::as_path);
@@ -30,12 +30,12 @@ pub(crate) fn system(roots: &[PathBuf]) -> Arc<str> {
     for root in roots.iter().skip(1) {
         let _ = writeln!(text, "Further folder: {}", root.display());
     }
-    // The last root first: what comes later wins, and earlier roots win over later ones (DIR-6).
+    // In reverse: later instructions take precedence, and earlier roots do over later ones (DIR-6).
     let mut seen = Vec::new();
     for root in roots.iter().rev() {
         for file in files(root) {
             if !seen.contains(&file) {
-                append(&mut text, &file);
+                append_file(&mut text, &file);
                 seen.push(file);
             }
         }
@@ -43,42 +43,43 @@ pub(crate) fn system(roots: &[PathBuf]) -> Arc<str> {
     text.into()
 }
 
-/// The AGENTS.md files for a root: from the top of its repository down to the root, so that the nearest comes last.
+/// Returns the AGENTS.md files for a root, from the top of its repository down to the root.
 fn files(root: &Path) -> Vec<PathBuf> {
-    let is_top =
-        |folder: &&Path| folder.join(".git").exists() && (*folder == root || !is_shared(folder));
+    let is_top = |folder: &&Path| {
+        folder.join(".git").exists() && (*folder == root || !is_shared_folder(folder))
+    };
     let top = root.ancestors().find(is_top).unwrap_or(root);
     let mut files: Vec<PathBuf> = root
         .ancestors()
         .take_while(|folder| folder.starts_with(top))
-        .filter_map(|folder| inside(&folder.join(NAME), top))
+        .filter_map(|folder| resolve_inside(&folder.join(FILE_NAME), top))
         .collect();
     files.reverse();
     files
 }
 
-/// Whether others put files there too, or any command does: a folder for temporary files.
-fn is_shared(folder: &Path) -> bool {
+/// Returns true if other users can create files in the folder, as in one for temporary files.
+fn is_shared_folder(folder: &Path) -> bool {
     let is_open = |found: fs::Metadata| found.mode() & 0o002 != 0;
     folder == std::env::temp_dir() || folder.metadata().is_ok_and(is_open)
 }
 
-/// Where the file really lies, if it is a file and inside `top`. A link out of the project is not
-/// followed: what it points to would be sent to the model's provider.
-pub(crate) fn inside(file: &Path, top: &Path) -> Option<PathBuf> {
+/// Returns the resolved path of `file`, if it is a file inside `top`. Links that lead out of the project are not
+/// followed, since the file's contents are sent to the model's provider.
+pub(crate) fn resolve_inside(file: &Path, top: &Path) -> Option<PathBuf> {
     let file = file.canonicalize().ok()?;
     if !file.starts_with(top.canonicalize().ok()?) {
         tracing::warn!("{} leads out of its project; left out", file.display());
         return None;
     }
-    // A link may lead to a key in a home folder that is a repository.
+    // In a home folder that is a repository, a link may lead to a key.
     let is_text = file
         .extension()
         .is_some_and(|end| end.eq_ignore_ascii_case("md"));
     (is_text && file.is_file()).then_some(file)
 }
 
-/// Opens a file whose links were followed before: one that is there by now is not, and a pipe is not waited for.
+/// Opens a file with a resolved path. Fails if it has become a link since, and does not block on a pipe.
 pub(crate) fn open(file: &Path) -> io::Result<File> {
     let flags = OFlags::NOFOLLOW | OFlags::NONBLOCK;
     let mut options = File::options();
@@ -86,7 +87,7 @@ pub(crate) fn open(file: &Path) -> io::Result<File> {
     options.open(file)
 }
 
-fn append(text: &mut String, file: &Path) {
+fn append_file(text: &mut String, file: &Path) {
     let mut bytes = Vec::new();
     let read = open(file).and_then(|file| file.take(LONGEST as u64 + 1).read_to_end(&mut bytes));
     if let Err(error) = read {
@@ -118,20 +119,20 @@ fn append(text: &mut String, file: &Path) {
 mod tests {
     use super::*;
 
-    fn place(system: &str, text: &str) -> usize {
+    fn position_of(system: &str, text: &str) -> usize {
         system
             .find(text)
             .unwrap_or_else(|| panic!("{text:?} is missing"))
     }
 
     #[test]
-    fn the_agents_own_part_is_short() {
+    fn built_in_prompt_is_short() {
         assert!(include_str!("instructions.md").len() < 2048);
     }
 
     // proves: DIR-6
     #[test]
-    fn the_nearest_agents_file_comes_last_and_nothing_above_the_repository_counts() {
+    fn nearest_agents_file_comes_last_within_repository() {
         let home = tempfile::tempdir().unwrap();
         let repository = home.path().join("repository");
         let inner = repository.join("crates/inner");
@@ -145,16 +146,16 @@ mod tests {
         fs::write(other.join("AGENTS.md"), "of the other root").unwrap();
 
         let system = system(&[inner, other.clone(), other]);
-        let first = place(&system, "of the other root");
-        let second = place(&system, "of the repository");
-        let third = place(&system, "of the inner crate");
+        let first = position_of(&system, "of the other root");
+        let second = position_of(&system, "of the repository");
+        let third = position_of(&system, "of the inner crate");
         assert!(first < second && second < third, "{system}");
         assert!(!system.contains("above the repository"));
         assert_eq!(system.matches("of the other root").count(), 1);
     }
 
     #[test]
-    fn without_a_repository_only_the_root_itself_counts() {
+    fn without_repository_only_root_is_read() {
         let home = tempfile::tempdir().unwrap();
         let inner = home.path().join("inner");
         fs::create_dir_all(&inner).unwrap();
@@ -165,7 +166,7 @@ mod tests {
     }
 
     #[test]
-    fn a_long_file_is_cut_with_a_note() {
+    fn long_file_is_cut_with_note() {
         let root = tempfile::tempdir().unwrap();
         let text = format!("x{}", "é".repeat(LONGEST));
         fs::write(root.path().join("AGENTS.md"), text).unwrap();
@@ -177,7 +178,7 @@ mod tests {
 
     #[cfg(unix)]
     #[test]
-    fn a_link_out_of_the_project_is_not_followed() {
+    fn link_out_of_project_is_not_followed() {
         let home = tempfile::tempdir().unwrap();
         let root = home.path().join("project");
         fs::create_dir_all(&root).unwrap();
@@ -187,7 +188,7 @@ mod tests {
     }
 
     #[test]
-    fn a_link_to_what_is_no_text_is_left_out() {
+    fn link_to_non_markdown_file_is_skipped() {
         let home = tempfile::tempdir().unwrap();
         let notes = home.path().join("notes");
         for folder in [".git", ".ssh", "notes"] {
@@ -195,7 +196,7 @@ mod tests {
         }
         fs::write(home.path().join(".ssh/id"), "the key").unwrap();
         fs::write(notes.join("CLAUDE.md"), "the text").unwrap();
-        let link = notes.join(NAME);
+        let link = notes.join(FILE_NAME);
         std::os::unix::fs::symlink("../.ssh/id", &link).unwrap();
         assert!(!system(std::slice::from_ref(&notes)).contains("the key"));
         fs::remove_file(&link).unwrap();
@@ -204,25 +205,25 @@ mod tests {
     }
 
     #[test]
-    fn a_link_that_came_meanwhile_is_not_followed() {
+    fn link_created_after_check_is_not_followed() {
         let home = tempfile::tempdir().unwrap();
-        let file = home.path().join(NAME);
+        let file = home.path().join(FILE_NAME);
         fs::write(home.path().join("id"), "the key").unwrap();
         std::os::unix::fs::symlink("id", &file).unwrap();
         let mut text = String::new();
-        append(&mut text, &file);
+        append_file(&mut text, &file);
         assert_eq!(text, "");
     }
 
-    /// Anybody may put a repository and instructions there.
+    /// Other users may place a repository with instructions there.
     #[test]
-    fn a_folder_that_everybody_writes_is_the_top_of_no_other() {
+    fn world_writable_folder_is_no_repository_root() {
         let shared = tempfile::tempdir().unwrap();
         let inner = shared.path().join("inner");
         for folder in [&shared.path().join(".git"), &inner] {
             fs::create_dir(folder).unwrap();
         }
-        fs::write(shared.path().join(NAME), "planted").unwrap();
+        fs::write(shared.path().join(FILE_NAME), "planted").unwrap();
         let own = system(std::slice::from_ref(&inner));
         assert!(own.contains("planted"));
         let open = std::os::unix::fs::PermissionsExt::from_mode(0o1777);

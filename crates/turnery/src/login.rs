@@ -1,17 +1,17 @@
-//! `turnery login` and `turnery logout`: the key of a provider, typed unseen or piped in, checked and kept.
+//! `turnery login` and `turnery logout`: read, check, store and delete provider keys.
 
-mod choice;
-pub(crate) mod page;
-mod typed;
+pub(crate) mod key_page;
+mod provider_choice;
+mod terminal_user;
 
 use crate::{
+    app::Parts,
     args::Global,
     config::{
         Choice, Reach,
-        keys::{Kept, Keys, KeysError},
+        key_file::{Kept, Keys, KeysError},
     },
-    logs::say,
-    parts::Parts,
+    logs::print_message,
     run::exit,
     runtime::runtime,
 };
@@ -22,15 +22,15 @@ use std::{
     io::{self, Read as _},
     process::ExitCode,
 };
-use turnery_engine::FaultKind;
+use terminal_user::Person;
+use turnery_engine::ModelErrorKind;
 use turnery_models::{Api, ProviderConfig, check_key};
-use typed::Person;
 
-/// How often a person may type a key that is refused.
+/// Number of attempts to type a valid key.
 const TRIES: u32 = 3;
 
-/// A key longer than this is none. Unit: bytes.
-const LONGEST_KEY: u64 = 16 << 10;
+/// Longest key that is accepted. Unit: bytes.
+const MAX_KEY_BYTES: u64 = 16 << 10;
 
 /// `turnery login`.
 #[derive(Debug, Group)]
@@ -50,13 +50,13 @@ pub(crate) struct LoginArgs {
     /// Read the key from stdin, for scripts.
     #[arg(long)]
     with_key: bool,
-    /// Where the provider is, if not at its usual address.
-    #[arg(long, value_name = "URL", value_parser = choice::address)]
+    /// Base URL of the provider, if not the default one.
+    #[arg(long, value_name = "URL", value_parser = provider_choice::address)]
     base_url: Option<String>,
-    /// What a server of your own speaks: openai or anthropic.
-    #[arg(long, value_name = "API", value_parser = choice::api)]
+    /// API of a server of your own: openai or anthropic.
+    #[arg(long, value_name = "API", value_parser = provider_choice::api)]
     api: Option<Api>,
-    /// Keep the key without asking the provider whether it is good.
+    /// Store the key without checking it.
     #[arg(long)]
     no_check: bool,
 }
@@ -64,12 +64,12 @@ pub(crate) struct LoginArgs {
 /// `turnery logout`.
 #[derive(Debug, Group)]
 pub(crate) struct LogoutArgs {
-    /// The provider; all of them unless given.
+    /// The provider; all providers unless given.
     #[arg(value_name = "PROVIDER")]
     provider: Option<String>,
 }
 
-/// Carry out `turnery login`. Only a key that was kept is a success (AUTH-9).
+/// Runs `turnery login`. Succeeds only if a key was stored (AUTH-9).
 pub(crate) fn login(global: &Global, args: LoginArgs) -> anyhow::Result<ExitCode> {
     let parts = Parts::read(global, Choice::default());
     let keys = parts.places.keys()?;
@@ -78,22 +78,24 @@ pub(crate) fn login(global: &Global, args: LoginArgs) -> anyhow::Result<ExitCode
         false => Person::at_terminal(),
     };
     match given(&parts, &args, person.as_mut()) {
-        Ok((provider, models)) => keep(&parts, &keys, provider, models).map(|()| ExitCode::SUCCESS),
-        Err(error) if typed::is_cancel(&error) => {
-            say("nothing was kept");
+        Ok((provider, models)) => {
+            save_and_report(&parts, &keys, provider, models).map(|()| ExitCode::SUCCESS)
+        }
+        Err(error) if terminal_user::is_cancel(&error) => {
+            print_message("nothing was kept");
             Ok(ExitCode::from(exit::CANCELLED))
         }
         Err(error) => Err(error),
     }
 }
 
-/// The provider with its key, checked unless that was not wanted, and the models that it tells.
+/// Returns the provider with its key, checked unless disabled, and the models that it reports.
 fn given(
     parts: &Parts,
     args: &LoginArgs,
     mut person: Option<&mut Person>,
 ) -> anyhow::Result<(ProviderConfig, Vec<String>)> {
-    let mut provider = choice::provider(args, &parts.reach, person.as_deref_mut())?;
+    let mut provider = provider_choice::provider(args, &parts.reach, person.as_deref_mut())?;
     let mut tries = 1;
     loop {
         provider.key = key(&provider, args, person.as_deref_mut())?;
@@ -104,12 +106,12 @@ fn given(
             Ok(models) => return Ok((provider, models)),
             Err(fault) => fault,
         };
-        let is_refused = fault.kind == FaultKind::Auth;
+        let is_refused = fault.kind == ModelErrorKind::Auth;
         match person.as_deref_mut() {
-            Some(_) if is_refused && tries < TRIES => say(&fault.message),
+            Some(_) if is_refused && tries < TRIES => print_message(&fault.message),
             Some(person) if !is_refused => {
-                say(&fault.message);
-                match person.says_yes("Keep it unchecked all the same?")? {
+                print_message(&fault.message);
+                match person.confirm("Keep it unchecked all the same?")? {
                     true => return Ok((provider, Vec::new())),
                     false => bail!("nothing was kept"),
                 }
@@ -124,7 +126,7 @@ fn given(
     }
 }
 
-/// The key: typed unseen, or all of stdin. None for a server that needs none.
+/// Reads the key with echo off, or all of stdin. Returns `None` for a server that needs no key.
 fn key(
     provider: &ProviderConfig,
     args: &LoginArgs,
@@ -139,12 +141,12 @@ fn key(
             } else {
                 ""
             };
-            person.types_unseen(&format!("Key for {name} (not shown{or}): "))?
+            person.ask_hidden_line(&format!("Key for {name} (not shown{or}): "))?
         }
         None if args.with_key => {
             let mut text = String::new();
             io::stdin()
-                .take(LONGEST_KEY)
+                .take(MAX_KEY_BYTES)
                 .read_to_string(&mut text)
                 .context("could not read a key from stdin")?;
             SecretString::from(text)
@@ -157,7 +159,7 @@ fn key(
     sound(name, needs_none, &typed)
 }
 
-/// What was typed, if it can be a key. Says nothing of it if not.
+/// Checks that the input can be a key. The error does not quote it.
 fn sound(
     name: &str,
     needs_none: bool,
@@ -173,8 +175,8 @@ fn sound(
     }
 }
 
-/// Keep it, and say so.
-fn keep(
+/// Stores the key and reports it.
+fn save_and_report(
     parts: &Parts,
     keys: &Keys,
     provider: ProviderConfig,
@@ -183,7 +185,7 @@ fn keep(
     let name = provider.name.clone();
     let configured = parts.reach.configured().iter().find(|it| it.name == name);
     if let Err(error) = keys.read() {
-        say(&format!("{error}; this is mended now"));
+        print_message(&format!("{error}; this is mended now"));
     }
     let model = configured.map_or(&models, |it| &it.models).first().cloned();
     let what = match &provider.key {
@@ -191,23 +193,23 @@ fn keep(
         None => format!("the address of {name}, which needs no key,"),
     };
     store(&parts.reach, keys, provider, models)?;
-    say(&format!(
+    print_message(&format!(
         "{what} is kept in {}, for you alone to read",
         keys.path().display()
     ));
     if configured.is_some_and(|it| it.key.is_some()) {
-        say(&format!(
+        print_message(&format!(
             "the environment or the configuration has a key for {name} too, and that one wins"
         ));
     }
     let model = model.unwrap_or_else(|| "MODEL".to_owned());
-    say(&format!(
+    print_message(&format!(
         "use it with --model {name}/{model}; `turnery models` lists more"
     ));
     Ok(())
 }
 
-/// Keep the key of a provider, with where it goes.
+/// Stores the key of a provider together with its address.
 fn store(
     reach: &Reach,
     keys: &Keys,
@@ -216,7 +218,7 @@ fn store(
 ) -> Result<(), KeysError> {
     let mut known = reach.configured().iter();
     let is_configured = known.any(|it| it.name == provider.name);
-    let mut all = keys.read_to_mend()?;
+    let mut all = keys.read_ignoring_mode()?;
     all.insert(
         provider.name,
         Kept {
@@ -229,29 +231,29 @@ fn store(
     keys.write(&all)
 }
 
-/// Carry out `turnery logout`.
+/// Runs `turnery logout`.
 pub(crate) fn logout(global: &Global, args: &LogoutArgs) -> anyhow::Result<ExitCode> {
     let parts = Parts::read(global, Choice::default());
     let keys = parts.places.keys()?;
-    let mut all = keys.read_to_mend()?;
+    let mut all = keys.read_ignoring_mode()?;
     let names: Vec<String> = match &args.provider {
         Some(name) => all.remove(name).map(|_| name.clone()).into_iter().collect(),
         None => std::mem::take(&mut all).into_keys().collect(),
     };
     match names.is_empty() {
         true => match &args.provider {
-            Some(name) => say(&format!("no key for {name:?} was kept")),
-            None => say("no key was kept"),
+            Some(name) => print_message(&format!("no key for {name:?} was kept")),
+            None => print_message("no key was kept"),
         },
         false => {
             keys.write(&all)?;
-            say(&format!("the key for {} is forgotten", names.join(", ")));
+            print_message(&format!("the key for {} is forgotten", names.join(", ")));
         }
     }
     for provider in parts.reach.configured() {
         let is_meant = args.provider.as_ref().is_none_or(|it| *it == provider.name);
         if is_meant && provider.key.is_some() {
-            say(&format!(
+            print_message(&format!(
                 "{} still has the key that stands in the environment or the configuration",
                 provider.name
             ));

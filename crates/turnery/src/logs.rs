@@ -1,4 +1,4 @@
-//! Logs: everything for people that is not the answer. To stderr, never to stdout (TR-3, TR-4).
+//! Writes logs and messages to stderr, never to stdout (TR-3, TR-4).
 
 mod backlog;
 
@@ -18,68 +18,68 @@ use tracing_subscriber::{
 };
 use turnery_tools::visible;
 
-/// How long the end of the process waits for somebody to read what was said last.
-const LAST_WORDS: Duration = Duration::from_millis(100);
+/// Time that the end of the process waits for the last lines to be written.
+const FLUSH_TIMEOUT: Duration = Duration::from_millis(100);
 
-/// Set once nothing may wait for stderr any more.
+/// Set once writes to stderr must not block.
 static BACKLOG: OnceLock<Arc<Backlog>> = OnceLock::new();
 
-/// Write logs to stderr: warnings, and more with `-v`, `TURNERY_LOG` or `RUST_LOG`. Keep what this gives
-/// to the end of the process.
+/// Starts logging to stderr: warnings, and more with `-v`, `TURNERY_LOG` or `RUST_LOG`. The guard must be kept
+/// until the end of the process.
 #[must_use]
-pub(crate) fn start(verbose: u8) -> LastWords {
+pub(crate) fn start(verbose: u8) -> FlushGuard {
     let wish = ["TURNERY_LOG", "RUST_LOG"]
         .iter()
-        .find_map(|name| crate::config::environment::process(name));
+        .find_map(|name| crate::config::environment::process_variable(name));
     let format = fmt()
         .with_writer(|| Stderr)
-        .with_ansi(colour())
+        .with_ansi(is_colour_enabled())
         .without_time();
-    // A filter with targets costs its own start-up time: only for those who asked for one.
+    // A filter with targets slows the start-up, so it is built only on request.
     match (wish, verbose) {
-        (Some(wish), 0) => listen(format.with_env_filter(EnvFilter::new(wish)).finish()),
-        (_, 0) => listen(
+        (Some(wish), 0) => init_subscriber(format.with_env_filter(EnvFilter::new(wish)).finish()),
+        (_, 0) => init_subscriber(
             format
                 .with_target(false)
                 .with_max_level(LevelFilter::WARN)
                 .finish(),
         ),
-        (_, 1) => listen(
+        (_, 1) => init_subscriber(
             format
                 .with_env_filter(EnvFilter::new("warn,turnery=debug"))
                 .finish(),
         ),
-        (_, _) => listen(format.with_max_level(LevelFilter::TRACE).finish()),
+        (_, _) => init_subscriber(format.with_max_level(LevelFilter::TRACE).finish()),
     }
-    LastWords
+    FlushGuard
 }
 
-/// Nothing of the MCP library is logged, whatever was wished for: its errors have URLs in them and its
-/// traces whole messages, and both may hold secrets (MCP-5). What matters of it we say ourselves.
-fn listen(subscriber: impl Subscriber + Send + Sync + 'static) {
+/// Installs the subscriber without the MCP library's events, whatever the filter: its errors contain URLs and its
+/// traces whole messages, both of which may hold secrets (MCP-5). turnery logs what matters itself.
+fn init_subscriber(subscriber: impl Subscriber + Send + Sync + 'static) {
     let silenced = filter_fn(|event| !event.target().starts_with("rmcp"));
     subscriber.with(silenced).init();
 }
 
-/// From now on nobody waits for stderr to be read. For a process that somebody else's program started,
-/// which may never read it; a person's shell does.
-pub(crate) fn never_wait() {
+/// Makes all further writes to stderr non-blocking. For processes started by a client, which may never read stderr;
+/// a shell does.
+pub(crate) fn write_in_background() {
     let _ = BACKLOG.set(Backlog::new(io::stderr()));
 }
 
-/// Dropped at the end of the process, also when it panics: what was said last is written.
+/// Flushes the last lines when dropped, even after a panic.
 #[derive(Debug)]
-pub(crate) struct LastWords;
+pub(crate) struct FlushGuard;
 
-impl Drop for LastWords {
+impl Drop for FlushGuard {
     fn drop(&mut self) {
         if let Some(backlog) = BACKLOG.get() {
-            backlog.flush(LAST_WORDS);
+            backlog.flush(FLUSH_TIMEOUT);
         }
     }
 }
 
-/// Takes whole lines, each in one write.
+/// Writer of whole lines, each in one write.
 struct Stderr;
 
 impl Write for Stderr {
@@ -96,27 +96,27 @@ impl Write for Stderr {
     }
 }
 
-/// Whether stderr takes colour.
-pub(crate) fn colour() -> bool {
+/// Returns true if stderr is a terminal and colour is not disabled.
+pub(crate) fn is_colour_enabled() -> bool {
     std::env::var_os("NO_COLOR").is_none_or(|value| value.is_empty()) && io::stderr().is_terminal()
 }
 
-/// Say something on stderr, with nothing hidden in it: it may quote a provider or a server. A stderr that is gone
-/// is nothing to fail over.
-pub(crate) fn say(text: &str) {
+/// Prints a message to stderr with control characters made visible, since it may quote a provider or a server.
+/// Errors of writing are ignored.
+pub(crate) fn print_message(text: &str) {
     let text = visible(text);
     let _ = Stderr.write_all(format!("turnery: {text}\n").as_bytes());
 }
 
-/// Say on stderr what went wrong.
-pub(crate) fn complain(error: &anyhow::Error) {
-    say(&format!("{error:#}"));
+/// Prints an error to stderr.
+pub(crate) fn report_error(error: &anyhow::Error) {
+    print_message(&format!("{error:#}"));
 }
 
-/// A panic is a bug of ours: say so on stderr, in one line that can be pasted.
-pub(crate) fn report_panics() {
+/// Installs a hook that reports a panic on stderr in one line that can be pasted into a bug report.
+pub(crate) fn install_panic_hook() {
     std::panic::set_hook(Box::new(|panic| {
-        say(&format!(
+        print_message(&format!(
             "this is a bug in turnery {}, please report it: {panic}",
             env!("CARGO_PKG_VERSION")
         ));

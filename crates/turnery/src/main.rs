@@ -1,8 +1,8 @@
-//! The `turnery` binary: reads the command line, and hands over to the command.
+//! Entry point of the `turnery` binary: parses the command line and runs the command.
 
 mod acp;
+mod app;
 mod args;
-mod commands;
 mod completions;
 mod config;
 mod hooks;
@@ -11,12 +11,12 @@ mod login;
 mod logs;
 mod mcp;
 mod models;
-mod parts;
-mod projects;
 mod run;
 mod runtime;
 mod sessions;
-mod show;
+mod settings_resolver;
+mod slash_commands;
+mod terminal_text;
 mod tool;
 mod watchdog;
 
@@ -31,11 +31,11 @@ use std::{
 };
 
 fn main() -> ExitCode {
-    // First of all: a process that supervises a command does nothing else.
+    // Must come first: in a supervisor process this call never returns.
     turnery_tools::processes::init();
-    // Keys stand in its environment and its memory.
+    // The environment and the memory of this process contain API keys.
     turnery_tools::processes::forbid_inspection();
-    logs::report_panics();
+    logs::install_panic_hook();
     let args = Args::read();
     let _last_words = logs::start(args.verbose);
     let global = args.global();
@@ -64,19 +64,19 @@ fn main() -> ExitCode {
         Some(Command::Models(models)) => models::run(&global, &models),
         Some(Command::Mcp(mcp)) => mcp::run(&global, &mcp.what),
         Some(Command::Tool(tool)) => tool::run(tool.what),
-        Some(Command::Completions(completions)) => completions::write(completions.shell),
+        Some(Command::Completions(completions)) => completions::print_script(completions.shell),
         Some(Command::Schema) => config::schema::write(),
         None if args.acp || !std::io::stdin().is_terminal() => {
-            acp::serve(&global, AcpArgs::with(flags))
+            acp::serve(&global, AcpArgs::from_flags(flags))
         }
         None => welcome(),
     };
     done.unwrap_or_else(|error| {
-        // Who stops reading, as `head` does, has what they want.
+        // A reader that closes the pipe early, such as `head`, is not an error.
         if is_broken_pipe(&error) {
             return ExitCode::from(run::exit::BROKEN_PIPE);
         }
-        logs::complain(&error);
+        logs::report_error(&error);
         ExitCode::from(run::exit::ERROR)
     })
 }
@@ -88,7 +88,7 @@ fn is_broken_pipe(error: &anyhow::Error) -> bool {
     })
 }
 
-/// What somebody sees who just types `turnery`.
+/// Prints a short introduction for a bare `turnery` at a terminal.
 fn welcome() -> anyhow::Result<ExitCode> {
     let mut out = std::io::stdout().lock();
     writeln!(out, "{}", args::welcome())?;

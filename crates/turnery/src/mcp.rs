@@ -1,9 +1,9 @@
-//! `turnery mcp`: which MCP servers your configuration names, and whether they work.
+//! `turnery mcp`: lists the configured MCP servers and checks that they work.
 
 use crate::{
+    app::{Parts, folder},
     args::{Global, Mcp},
     config::Choice,
-    parts::{Parts, folder},
     runtime::runtime,
 };
 use serde_json::{Value, json};
@@ -18,7 +18,7 @@ use turnery_tools::{
     visible, visible_line,
 };
 
-/// Carry out `turnery mcp`. Fails if one of the servers does not work.
+/// Runs `turnery mcp`. Fails if one of the servers does not work.
 pub(crate) fn run(global: &Global, what: &Mcp) -> anyhow::Result<ExitCode> {
     let Mcp::List { json } = what;
     let parts = Parts::read(global, Choice::default());
@@ -43,9 +43,9 @@ pub(crate) fn run(global: &Global, what: &Mcp) -> anyhow::Result<ExitCode> {
         true => writeln!(
             out,
             "{:#}",
-            Value::from(all.iter().map(row).collect::<Vec<_>>())
+            Value::from(all.iter().map(status_json).collect::<Vec<_>>())
         )?,
-        false => print(&all, &mut out)?,
+        false => write_status(&all, &mut out)?,
     }
     let works = all.iter().all(|server| server.trouble.is_none());
     Ok(if works {
@@ -55,7 +55,7 @@ pub(crate) fn run(global: &Global, what: &Mcp) -> anyhow::Result<ExitCode> {
     })
 }
 
-fn row(server: &ServerStatus) -> Value {
+fn status_json(server: &ServerStatus) -> Value {
     json!({
         "name": server.name,
         "connected": server.trouble.is_none(),
@@ -65,7 +65,7 @@ fn row(server: &ServerStatus) -> Value {
     })
 }
 
-fn print(all: &[ServerStatus], out: &mut impl Write) -> io::Result<()> {
+fn write_status(all: &[ServerStatus], out: &mut impl Write) -> io::Result<()> {
     if all.is_empty() {
         return writeln!(
             out,

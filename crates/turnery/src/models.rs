@@ -1,9 +1,9 @@
-//! `turnery models`: which models can be used now, and what the others need.
+//! `turnery models`: lists the usable models and what the others need.
 
 use crate::{
+    app::{Parts, folder},
     args::{Global, ModelsArgs},
     config::Choice,
-    parts::{Parts, folder},
     runtime::runtime,
 };
 use serde::Serialize;
@@ -11,7 +11,7 @@ use std::{
     io::{self, Write},
     process::ExitCode,
 };
-use turnery_models::{MissingKey, ProviderConfig, Providers as _};
+use turnery_models::{MissingKeyError, ProviderConfig, ProviderSource as _};
 use turnery_tools::visible_line;
 
 /// One row of the list.
@@ -19,16 +19,16 @@ use turnery_tools::visible_line;
 struct Row {
     /// `provider/model`.
     name: String,
-    /// Whether it can be used now.
+    /// True if the model can be used now.
     ready: bool,
-    /// Whether it is used when nothing else is said.
+    /// True for the default model.
     default: bool,
-    /// What is missing.
+    /// What the user must do to use the model.
     #[serde(skip_serializing_if = "Option::is_none")]
     needs: Option<String>,
 }
 
-/// Carry out `turnery models`.
+/// Runs `turnery models`.
 pub(crate) fn run(global: &Global, args: &ModelsArgs) -> anyhow::Result<ExitCode> {
     let parts = Parts::read(global, Choice::default());
     let runtime = runtime()?;
@@ -48,12 +48,12 @@ pub(crate) fn run(global: &Global, args: &ModelsArgs) -> anyhow::Result<ExitCode
             serde_json::to_writer_pretty(&mut out, &rows)?;
             writeln!(out)?;
         }
-        false => print(&rows, &mut out)?,
+        false => write_rows(&rows, &mut out)?,
     }
     Ok(ExitCode::SUCCESS)
 }
 
-/// A model of a provider; `provider/...` stands for those of one that lists none.
+/// Returns `provider/model`, or `provider/...` for a provider that lists no models.
 fn row_name(provider: &ProviderConfig, model: Option<&String>) -> String {
     format!("{}/{}", provider.name, model.map_or("...", String::as_str))
 }
@@ -63,11 +63,12 @@ fn rows(
     default: String,
     is_silent: impl Fn(&ProviderConfig) -> bool,
 ) -> Vec<Row> {
-    let lacks = |provider: &ProviderConfig| match provider.ready() {
+    let lacks = |provider: &ProviderConfig| match provider.require_key() {
         Err(missing) => Some(needs(missing)),
-        Ok(()) if is_silent(provider) => {
-            Some(format!("a server with models at {}", provider.shown_url()))
-        }
+        Ok(()) if is_silent(provider) => Some(format!(
+            "a server with models at {}",
+            provider.display_url()
+        )),
         Ok(()) => None,
     };
     let row = |name: String, needs: Option<String>| Row {
@@ -91,7 +92,7 @@ fn rows(
     }
     rows.push(row("offline".to_owned(), None));
     if !rows.iter().any(|row| row.default) {
-        // Chosen by name, though no list holds it.
+        // The chosen model need not be in any list.
         let needs = all
             .iter()
             .find(|provider| default.starts_with(&format!("{}/", provider.name)))
@@ -102,13 +103,13 @@ fn rows(
     rows
 }
 
-/// What is to be done for a key.
-fn needs(missing: MissingKey) -> String {
-    let MissingKey { provider, hint } = missing;
+/// Returns the text that says how to provide the missing key.
+fn needs(missing: MissingKeyError) -> String {
+    let MissingKeyError { provider, hint } = missing;
     format!("{hint}, or turnery login {provider}")
 }
 
-fn print(rows: &[Row], out: &mut impl Write) -> io::Result<()> {
+fn write_rows(rows: &[Row], out: &mut impl Write) -> io::Result<()> {
     let width = rows.iter().map(|row| row.name.len()).max().unwrap_or(0);
     for row in rows {
         let mark = if row.default { '*' } else { ' ' };
@@ -141,14 +142,14 @@ mod tests {
     }
 
     #[test]
-    fn those_that_can_be_used_come_first_and_the_others_say_what_they_need() {
+    fn usable_models_come_first_and_others_state_needs() {
         let all = [
             provider("openai", "OPENAI_API_KEY", &["gpt-5"]),
             provider("ollama", "", &[]),
         ];
         let rows = rows(&all, "ollama/qwen3".to_owned(), |_| false);
         let mut out = Vec::new();
-        print(&rows, &mut out).unwrap();
+        write_rows(&rows, &mut out).unwrap();
         assert!(
             String::from_utf8(out).unwrap().starts_with(
                 "* ollama/qwen3\n  ollama/...\n  offline\n  openai/gpt-5  needs OPENAI_API_KEY, or turnery login openai\n"

@@ -1,33 +1,33 @@
-//! `turnery run`: one prompt, the same engine as in an editor, for people and scripts. And what
-//! `turnery sessions` does with loops that have run: continue, rerun, branch, compact.
+//! `turnery run`: runs one prompt on the same engine as in an editor. Also runs the commands of `turnery
+//! sessions` that call a model: continue, rerun, branch, compact.
 //!
-//! `--format json` prints one object at the end, `--format stream-json` one object a line: every
-//! event as `{"type": "event", ...}` with the fields of [`turnery_engine::Event`], then the object
-//! that `json` prints: `{"type": "result", ...}`, see [`result::RunResult`] and `schemas/run.json`.
+//! `--format json` prints one object at the end. `--format stream-json` prints one object per line: each event
+//! as `{"type": "event", ...}` with the fields of [`turnery_engine::Event`], then the object that `json`
+//! prints, `{"type": "result", ...}`; see [`result::RunResult`] and `schemas/run.json`.
 
-mod ask;
 pub(crate) mod exit;
 mod job;
+mod output_thread;
+mod permission_prompt;
 mod progress;
-mod prompt;
+mod prompt_input;
 mod result;
-mod screen;
-mod text;
-pub(crate) mod tries;
+mod text_writer;
+pub(crate) mod try_models;
 
-pub(crate) use job::number;
+pub(crate) use job::loop_number;
 
 use crate::{
+    app::{Parts, folder},
     args::{Again, Choices, FIRST_PROMPT, Format, Global, How, RunArgs},
     config::Choice,
     logs,
-    parts::{Parts, folder},
     runtime::runtime,
     watchdog::{self, Watchdog},
 };
 use anyhow::{Context as _, anyhow};
 use job::{Job, Place, Work};
-use prompt::SilentStdin;
+use prompt_input::SilentStdin;
 use result::RunResult;
 use std::{
     io::{self, IsTerminal as _},
@@ -40,17 +40,17 @@ use tokio::{
     signal::unix::{Signal, SignalKind, signal},
     sync::oneshot,
 };
-use turnery_agent::{CancellationToken, Ports, PromptError, PromptResult, Session, Settings};
+use turnery_agent::{CancellationToken, ClientPorts, PromptError, PromptResult, Session, Settings};
 use turnery_engine::Content;
 use turnery_store::Store;
 
-/// How long what still runs may take to end once the process is to leave.
-const RUNTIME_SHUTDOWN: Duration = Duration::from_secs(1);
+/// Time for tasks that still run once the process is to exit.
+const RUNTIME_SHUTDOWN_TIMEOUT: Duration = Duration::from_secs(1);
 
-/// How long the store of sessions may take to close.
-const CLOSE_STORE: Duration = Duration::from_secs(5);
+/// Time for the session store to close.
+const STORE_CLOSE_TIMEOUT: Duration = Duration::from_secs(5);
 
-/// Carry out `turnery run`.
+/// Runs `turnery run`.
 pub(crate) fn run(global: &Global, args: RunArgs) -> ExitCode {
     let RunArgs {
         prompt,
@@ -67,9 +67,9 @@ pub(crate) fn run(global: &Global, args: RunArgs) -> ExitCode {
         (None, true) => Place::Newest(cwd),
         (None, false) => Place::New(cwd),
     };
-    carry_out(global, how.format, || {
-        tries.check()?;
-        let content = prepare(prompt.as_deref(), &image, &audio)?;
+    execute_job(global, how.format, || {
+        tries.check_count()?;
+        let content = read_prompt(prompt.as_deref(), &image, &audio)?;
         let work = match tries.is_empty() {
             true => Work::Say(content),
             false => Work::Try(tries, content),
@@ -78,7 +78,7 @@ pub(crate) fn run(global: &Global, args: RunArgs) -> ExitCode {
     })
 }
 
-/// Carry out what `turnery sessions` does with loops that have run. `flags` stood before the command.
+/// Runs the `turnery sessions` commands that call a model. `flags` are those before the command.
 pub(crate) fn again(global: &Global, again: Again, flags: Choices) -> ExitCode {
     let (Again::Continue { how, .. }
     | Again::Rerun { how, .. }
@@ -88,7 +88,7 @@ pub(crate) fn again(global: &Global, again: Again, flags: Choices) -> ExitCode {
         format: how.format,
         choice: how.choice.clone().or(flags),
     };
-    carry_out(global, how.format, || {
+    execute_job(global, how.format, || {
         let (id, work) = match again {
             Again::Continue { id, .. } => (id, Work::GoOn),
             Again::Rerun { id, which, .. } => (id, Work::Rerun(which)),
@@ -96,7 +96,7 @@ pub(crate) fn again(global: &Global, again: Again, flags: Choices) -> ExitCode {
             Again::Branch {
                 id, from, prompt, ..
             } => {
-                let content = prepare(prompt.as_deref(), &[], &[])?;
+                let content = read_prompt(prompt.as_deref(), &[], &[])?;
                 (id, Work::Branch(from, content))
             }
         };
@@ -105,31 +105,33 @@ pub(crate) fn again(global: &Global, again: Again, flags: Choices) -> ExitCode {
     })
 }
 
-fn carry_out(
+fn execute_job(
     global: &Global,
     format: Format,
     job: impl FnOnce() -> anyhow::Result<Job>,
 ) -> ExitCode {
     let began = Instant::now();
     let mut result = match job() {
-        Ok(job) => in_runtime(global, job).unwrap_or_else(|error| {
+        Ok(job) => run_in_runtime(global, job).unwrap_or_else(|error| {
             let mut result = RunResult::failed(&error);
             if is_broken_pipe(&error) {
-                // `turnery run ... | head` has what it wanted.
+                // A reader that closes the pipe early, as in `turnery run ... | head`, is not an error.
                 result.error = None;
             }
             result
         }),
-        // What is wrong here is wrong with the command line.
-        Err(error) => RunResult::misused(&error),
+        // Errors at this point are errors of the command line.
+        Err(error) => RunResult::from_usage_error(&error),
     };
     result.duration_ms = u64::try_from(began.elapsed().as_millis()).unwrap_or(u64::MAX);
     if let Some(error) = &result.error {
-        logs::complain(&anyhow!("{error}"));
+        logs::report_error(&anyhow!("{error}"));
     }
     let written = match format {
         Format::Text => Ok(()),
-        Format::Json | Format::StreamJson => screen::line(&mut io::stdout().lock(), &result),
+        Format::Json | Format::StreamJson => {
+            output_thread::write_json_line(&mut io::stdout().lock(), &result)
+        }
     };
     match written {
         Ok(()) => ExitCode::from(result.exit_code),
@@ -145,8 +147,8 @@ fn is_broken_pipe(error: &anyhow::Error) -> bool {
     })
 }
 
-/// The prompt: the argument, what is piped in, pictures and recordings.
-fn prepare(
+/// Returns the prompt: the argument, piped stdin, images and recordings.
+fn read_prompt(
     prompt: Option<&str>,
     images: &[PathBuf],
     audio: &[PathBuf],
@@ -167,9 +169,9 @@ fn prepare(
             (Some(_), true) => SilentStdin::Tell,
             (Some(_), false) => SilentStdin::GoOn,
         };
-        prompt::piped(stdin, silence, logs::say)?
+        prompt_input::piped(stdin, silence, logs::print_message)?
     };
-    let content = prompt::content(prompt::text(argument, &piped), images, audio)?;
+    let content = prompt_input::content(prompt_input::text(argument, &piped), images, audio)?;
     anyhow::ensure!(
         !content.is_empty(),
         "there is no prompt; write it as an argument or pipe it in: turnery run {FIRST_PROMPT:?}"
@@ -177,46 +179,49 @@ fn prepare(
     Ok(content)
 }
 
-fn in_runtime(global: &Global, job: Job) -> anyhow::Result<RunResult> {
+fn run_in_runtime(global: &Global, job: Job) -> anyhow::Result<RunResult> {
     let runtime = runtime()?;
-    // Signals are heard by the runtime as well; this is for one that hears nothing.
+    // The runtime handles signals as well; the watchdog is for a runtime that is stuck.
     let watchdog = Watchdog::start(None, false, || {})?;
     let parts = Parts::read(global, Choice::from(job.how.choice.clone()));
     let store: Arc<dyn Store> = Arc::new(parts.store()?);
     let result = runtime.block_on(async {
-        tokio::spawn(watchdog.clone().answer());
-        converse(parts, Arc::clone(&store), job).await
+        tokio::spawn(watchdog.clone().run_heartbeat());
+        run_job(parts, Arc::clone(&store), job).await
     });
     watchdog.beat();
-    // Drops what still runs, and with it the processes that it started.
-    runtime.shutdown_timeout(RUNTIME_SHUTDOWN);
-    if !watchdog.drop_within(store, CLOSE_STORE) {
+    // Drops running tasks, and with them the processes that they started.
+    runtime.shutdown_timeout(RUNTIME_SHUTDOWN_TIMEOUT);
+    if !watchdog.drop_within(store, STORE_CLOSE_TIMEOUT) {
         tracing::warn!("the store of sessions takes too long to close");
     }
     watchdog.stand_down();
     result
 }
 
-async fn converse(parts: Parts, store: Arc<dyn Store>, job: Job) -> anyhow::Result<RunResult> {
+async fn run_job(parts: Parts, store: Arc<dyn Store>, job: Job) -> anyhow::Result<RunResult> {
     let Job { work, place, how } = job;
-    let mut signals = Signals::listen()?;
+    let mut signals = TerminationSignals::listen()?;
     let flags = Choice::from(how.choice);
     let begins_with = match &place {
-        // A session that could never say anything is not made.
+        // Check the settings first, so that no unusable session is created.
         Place::New(cwd) => Some(parts.usable_settings(folder(cwd.clone())?).await?),
         Place::Newest(_) | Place::Here(..) | Place::There(_) => None,
     };
-    let agent = parts.agent_over(Arc::clone(&store));
+    let agent = parts.into_agent(Arc::clone(&store));
     if let Some(Settings { model, limits, .. }) = &begins_with {
-        job::check(&agent, model, work.content())?;
+        job::check_media_support(&agent, model, work.content())?;
         job::check_prices(&agent, limits, work.models(model))?;
     }
     let cancel = CancellationToken::new();
-    let (outbox, notices, seen) = screen::start(how.format, cancel.clone())?;
-    let ports = Ports::local(Arc::new(ask::Asker::new(notices)), Box::new(outbox));
+    let (outbox, notices, seen) = output_thread::start(how.format, cancel.clone())?;
+    let ports = ClientPorts::local(
+        Arc::new(permission_prompt::PermissionPrompter::new(notices)),
+        Box::new(outbox),
+    );
     let session = job::open(&agent, &*store, &place, ports, &flags).await?;
     let name = session.options().model.parse()?;
-    job::check(&agent, &name, work.content())?;
+    job::check_media_support(&agent, &name, work.content())?;
     let ticket = work.start(&session, &*store, cancel.clone()).await?;
 
     let mut ended = std::pin::pin!(end(&session, ticket.result(), seen));
@@ -224,14 +229,14 @@ async fn converse(parts: Parts, store: Arc<dyn Store>, job: Job) -> anyhow::Resu
         ended = &mut ended => ended?,
         () = signals.next() => {
             cancel.cancel();
-            logs::say("stopping; press Ctrl-C again to force it");
+            logs::print_message("stopping; press Ctrl-C again to force it");
             tokio::select! {
                 ended = &mut ended => ended?,
-                () = signals.next() => return Ok(RunResult::forced(&session)),
+                () = signals.next() => return Ok(RunResult::from_forced_cancel(&session)),
             }
         }
     };
-    let price = |model: &str| agent.models().price_of(model);
+    let price = |model: &str| agent.models().recorded_price(model);
     let model = session.options().model;
     Ok(RunResult::of(
         session.id().clone(),
@@ -242,30 +247,30 @@ async fn converse(parts: Parts, store: Arc<dyn Store>, job: Job) -> anyhow::Resu
     ))
 }
 
-/// The end of the prompt, with everything written.
+/// Waits for the end of the prompt and until all output is written.
 async fn end(
     session: &Session,
     result: impl Future<Output = Result<PromptResult, PromptError>>,
-    seen: oneshot::Receiver<io::Result<screen::Seen>>,
-) -> anyhow::Result<(PromptResult, screen::Seen)> {
+    seen: oneshot::Receiver<io::Result<output_thread::Seen>>,
+) -> anyhow::Result<(PromptResult, output_thread::Seen)> {
     let result = result.await;
     session.close().await;
     let seen = seen
         .await
-        .context("writing the answer broke off")?
+        .context("the output thread has failed")?
         .context("cannot write the answer")?;
     Ok((result?, seen))
 }
 
-/// Ctrl-C, a terminal that closes, and what a service manager sends.
-struct Signals {
-    /// `None` if `nohup` started this process.
+/// Signals that cancel the prompt: SIGINT, SIGHUP and SIGTERM.
+struct TerminationSignals {
+    /// SIGHUP; `None` if `nohup` started this process.
     hangup: Option<Signal>,
     interrupt: Signal,
     terminate: Signal,
 }
 
-impl Signals {
+impl TerminationSignals {
     fn listen() -> io::Result<Self> {
         Ok(Self {
             hangup: match watchdog::ignores_hangup() {
@@ -279,14 +284,14 @@ impl Signals {
 
     async fn next(&mut self) {
         tokio::select! {
-            Some(_) = next_of(&mut self.hangup) => {}
+            Some(_) = recv_optional(&mut self.hangup) => {}
             _ = self.interrupt.recv() => {}
             _ = self.terminate.recv() => {}
         }
     }
 }
 
-async fn next_of(signal: &mut Option<Signal>) -> Option<()> {
+async fn recv_optional(signal: &mut Option<Signal>) -> Option<()> {
     match signal {
         Some(signal) => signal.recv().await,
         None => None,

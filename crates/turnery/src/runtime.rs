@@ -1,30 +1,30 @@
-//! Runtimes: of one thread, and of one thread with another on standby.
+//! Tokio runtimes: single-threaded, and single-threaded with a standby thread for failover.
 
 use std::{
     sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError},
     time::Duration,
 };
 use tokio::runtime::{Builder, Handle, Runtime};
-use turnery_store::Inline;
+use turnery_store::InlineRuntime;
 
 /// Name of the threads that run the agent.
 pub(crate) const AGENT: &str = "agent";
 
-/// What a thread of its own has; worker threads get less unless told.
-const STACK: usize = 8 << 20;
+/// Stack of each worker thread, as large as that of a main thread. Unit: bytes.
+const STACK_SIZE: usize = 8 << 20;
 
-/// The thread on standby sleeps again once nothing has been stuck for so long.
-const CALM: Duration = Duration::from_secs(1);
+/// The standby thread goes back to sleep after this time without a stuck worker.
+const CALM_PERIOD: Duration = Duration::from_secs(1);
 
-/// A runtime on this thread alone.
+/// Returns a runtime that uses the current thread only.
 pub(crate) fn runtime() -> anyhow::Result<Runtime> {
     Ok(Builder::new_current_thread().enable_all().build()?)
 }
 
-/// A runtime of one thread that works, and one on standby that sleeps until the first is stuck.
+/// A runtime with one working thread, and a standby thread that sleeps until the first is stuck.
 ///
-/// One thread is fastest as long as nothing hangs, since no task changes threads. When it is stuck in a disk
-/// that hangs, the other runs all other tasks.
+/// One thread is fastest while nothing hangs, since no task changes threads. When that thread is stuck on a
+/// hanging disk, the standby thread runs all other tasks.
 pub(crate) struct FailoverRuntime {
     pub(crate) runtime: Runtime,
     standby: Standby,
@@ -32,14 +32,14 @@ pub(crate) struct FailoverRuntime {
 
 impl FailoverRuntime {
     pub(crate) fn new() -> anyhow::Result<Self> {
-        Self::with_calm(CALM)
+        Self::with_calm(CALM_PERIOD)
     }
 
     fn with_calm(calm: Duration) -> anyhow::Result<Self> {
         let runtime = Builder::new_multi_thread()
             .worker_threads(2)
             .thread_name(AGENT)
-            .thread_stack_size(STACK)
+            .thread_stack_size(STACK_SIZE)
             .enable_all()
             .build()?;
         let standby = Standby::default();
@@ -47,28 +47,29 @@ impl FailoverRuntime {
         Ok(Self { runtime, standby })
     }
 
-    /// For a store whose short jobs this runtime is to do.
-    pub(crate) fn inline(&self) -> Inline {
+    /// Returns the handle for a store that runs its short jobs inline on this runtime.
+    pub(crate) fn inline(&self) -> InlineRuntime {
         let runtime = self.runtime.handle().clone();
         let standby = self.standby.clone();
-        Inline {
+        InlineRuntime {
             runtime: runtime.clone(),
             on_stall: Arc::new(move || {
                 standby.wake();
-                // If it is awake still, it may wait for tasks alone, and the stuck thread waited for timers and files.
+                // The standby thread may be awake and waiting for tasks only, while the stuck thread polled
+                // timers and IO.
                 wait_for_events(&runtime);
             }),
         }
     }
 
-    /// Ends the runtime. Threads that are stuck are left behind after `patience`.
+    /// Shuts the runtime down. Threads that are still stuck after `patience` are abandoned.
     pub(crate) fn end(self, patience: Duration) {
         self.standby.end();
         self.runtime.shutdown_timeout(patience);
     }
 }
 
-/// Keeps one of the runtime's threads asleep, out of reach of tasks, until the other is stuck.
+/// Keeps one of the runtime's threads asleep, so that it takes no tasks, until the other is stuck.
 #[derive(Clone, Default)]
 struct Standby(Arc<Shared>);
 
@@ -82,26 +83,26 @@ struct Shared {
 struct State {
     is_woken: bool,
     has_ended: bool,
-    /// How often the thread has gone to sleep.
+    /// Number of times that the thread has gone to sleep.
     #[cfg(test)]
     sleeps: u32,
 }
 
 impl Standby {
-    /// A task that takes up one thread. Whatever lies in that thread's queue is taken by the other.
+    /// Task that occupies one thread. The other thread takes over whatever is in its queue.
     async fn run(self, calm: Duration) {
         while !self.sleep() {
-            // Awake: this thread does what the other cannot.
+            // While awake, this thread runs the tasks that the stuck thread cannot.
             while std::mem::take(&mut self.state().is_woken) {
                 tokio::time::sleep(calm).await;
             }
         }
     }
 
-    /// Blocks the thread until it is woken. True if it is to stay awake for good.
+    /// Blocks the thread until it is woken. Returns true if the runtime is shutting down.
     fn sleep(&self) -> bool {
-        // If it was this thread that waited for timers and files, the other has to take that over. Of two tasks the
-        // second stays with this thread; for the first the other is woken.
+        // If this thread polled timers and IO, the other has to take over. The first of the two tasks wakes the
+        // other thread; the second stays with this one.
         for _ in 0..2 {
             wait_for_events(&Handle::current());
         }
@@ -129,10 +130,10 @@ impl Standby {
     }
 }
 
-/// Has an idle thread of the runtime wait for timers and files, if none does.
+/// Makes an idle thread of the runtime poll timers and IO, if no thread does.
 ///
-/// Only one idle thread does, the others wait for a task. If that one is stuck, another takes its place once it has
-/// been given a task.
+/// Only one idle thread polls them; the others wait for tasks. If the polling thread is stuck, another takes over
+/// once it has been given a task.
 fn wait_for_events(runtime: &Handle) {
     runtime.spawn(async {});
 }
@@ -142,10 +143,10 @@ mod tests {
     use super::*;
     use std::{sync::mpsc, thread, time::Instant};
 
-    /// Only a hang takes so long.
+    /// Exceeded only if something hangs.
     const PATIENCE: Duration = Duration::from_secs(60);
 
-    /// A task that is stuck until another task of the runtime sends something.
+    /// Spawns a task that blocks until another task of the runtime sends a value.
     fn stuck_task(runtime: &FailoverRuntime) -> mpsc::Receiver<bool> {
         let (send, sent) = mpsc::sync_channel(1);
         let (begin, begun) = mpsc::sync_channel(1);
@@ -159,7 +160,7 @@ mod tests {
         ended
     }
 
-    /// Waits until the standby has gone to sleep so often.
+    /// Waits until the standby thread has gone to sleep `sleeps` times.
     fn wait_for_sleep(runtime: &FailoverRuntime, sleeps: u32) {
         let until = Instant::now() + PATIENCE;
         while runtime.standby.state().sleeps < sleeps {
@@ -168,7 +169,7 @@ mod tests {
         }
     }
 
-    /// Waits for a timer without a task, for which a worker would be woken.
+    /// Starts a timer outside any task, since a new task would wake a worker.
     fn timer(runtime: &FailoverRuntime) -> mpsc::Receiver<()> {
         let (send, fired) = mpsc::sync_channel(1);
         let handle = runtime.runtime.handle().clone();
@@ -180,7 +181,7 @@ mod tests {
     }
 
     #[test]
-    fn standby_takes_over_when_it_is_woken_and_sleeps_again() {
+    fn standby_takes_over_when_woken_and_sleeps_again() {
         let runtime = FailoverRuntime::new().unwrap();
         for sleeps in 1..=2 {
             wait_for_sleep(&runtime, sleeps);
@@ -191,7 +192,7 @@ mod tests {
         runtime.end(PATIENCE);
     }
 
-    /// After an idle time the thread that goes to sleep is the one that waited for timers.
+    /// After an idle period, the thread that goes to sleep is the one that polled timers.
     #[test]
     fn timers_fire_while_the_standby_sleeps() {
         let runtime = FailoverRuntime::with_calm(Duration::from_millis(1)).unwrap();
@@ -199,7 +200,7 @@ mod tests {
             wait_for_sleep(&runtime, sleeps);
             let fired = timer(&runtime).recv_timeout(PATIENCE);
             if fired.is_err() {
-                // Else the runtime could not be dropped.
+                // Otherwise the runtime could not be dropped.
                 runtime.standby.end();
             }
             assert_eq!(fired, Ok(()), "round {sleeps}");
@@ -208,9 +209,9 @@ mod tests {
         runtime.end(PATIENCE);
     }
 
-    /// The thread that waited for timers is the one that gets stuck when one of them fires.
+    /// The thread that polls timers is the one that gets stuck when a timer fires.
     #[test]
-    fn timers_fire_when_a_thread_is_stuck_while_the_standby_is_awake() {
+    fn timers_fire_with_stuck_thread_and_awake_standby() {
         let runtime = FailoverRuntime::with_calm(2 * PATIENCE).unwrap();
         wait_for_sleep(&runtime, 1);
         (runtime.inline().on_stall)();

@@ -1,17 +1,17 @@
-//! `turnery sessions`: what was said and done, kept in the store.
+//! `turnery sessions`: lists, shows, exports, repairs and deletes stored sessions.
 
 mod damage;
+mod loop_table;
 mod transfer;
-mod tree;
 mod usage;
 
 use crate::{
+    app::{Parts, folder},
     args::{Global, Kept},
     config::Choice,
-    parts::{Parts, folder},
-    run::{exit, number},
+    run::{exit, loop_number},
     runtime::runtime,
-    show::{line, plain, when},
+    terminal_text::{format_timestamp, line, replace_control_chars},
 };
 use std::{
     collections::HashSet,
@@ -20,15 +20,15 @@ use std::{
     sync::Arc,
 };
 use turnery_engine::{Content, LoopId, LoopRecord, Message, SessionId};
-use turnery_store::{Archived, ListQuery, SessionInfo, Store, StoreError};
+use turnery_store::{ArchivedFilter, ListQuery, SessionInfo, Store, StoreError};
 use turnery_tools::visible_line;
 
 /// Longest title in a list. Unit: characters.
-const TITLE: usize = 60;
-/// Longest line of a tool's result in a transcript. Unit: characters.
-const RESULT: usize = 120;
+const TITLE_WIDTH: usize = 60;
+/// Longest tool result line in a transcript. Unit: characters.
+const RESULT_WIDTH: usize = 120;
 
-/// Carry out what `turnery sessions` does without a model.
+/// Runs the `turnery sessions` commands that need no model.
 pub(crate) fn run(global: &Global, what: Kept) -> anyhow::Result<ExitCode> {
     let parts = Parts::read(global, Choice::default());
     let store = parts.store()?;
@@ -43,7 +43,7 @@ pub(crate) fn run(global: &Global, what: Kept) -> anyhow::Result<ExitCode> {
             }
             Kept::Import { file, new } => transfer::import(&store, &file, new, &mut out).await,
             Kept::Usage { id, json } => {
-                let price = |model: &str| parts.price(model);
+                let price = |model: &str| parts.price_of(model);
                 usage::usage(&store, &SessionId::from(id), price, json, &mut out).await
             }
             Kept::Delete { id, force } => delete(&store, id, force, &mut out).await,
@@ -72,8 +72,8 @@ async fn list(
     let mut query = ListQuery {
         cwd,
         archived: match all {
-            true => Archived::Include,
-            false => Archived::Exclude,
+            true => ArchivedFilter::Include,
+            false => ArchivedFilter::Exclude,
         },
         ..ListQuery::default()
     };
@@ -117,8 +117,8 @@ fn row(session: &SessionInfo, all: bool, out: &mut impl Write) -> io::Result<()>
         out,
         "{}  {}  {}",
         session.id,
-        when(session.updated_at),
-        line(title, TITLE)
+        format_timestamp(session.updated_at),
+        line(title, TITLE_WIDTH)
     )?;
     match all {
         true => writeln!(
@@ -140,7 +140,7 @@ async fn show(
     let info = store.info(id).await?;
     let loops = store.loops(id, 0).await?;
     let history = store.history(id).await?;
-    damage::tell(store, id).await?;
+    damage::warn_of_damage(store, id).await?;
     if json {
         serde_json::to_writer_pretty(&mut *out, &loops)?;
         writeln!(out)?;
@@ -152,20 +152,20 @@ async fn show(
         visible_line(info.title.as_deref().unwrap_or("(no title)")),
         info.model,
         visible_line(&info.cwd.display().to_string()),
-        when(info.created_at)
+        format_timestamp(info.created_at)
     )?;
-    // Of a damaged session, the last loop that can be read.
+    // In a damaged session, the last readable loop.
     let tip = match history.damage.is_empty() {
         true => info.tip_loop_id.as_ref(),
         false => history.loops.last().map(|last| &last.loop_id),
     };
-    tree::write(&loops, tip, out)?;
-    transcript(&loops, &tree::seen(&loops, tip), out)?;
+    loop_table::write_loop_table(&loops, tip, out)?;
+    write_transcript(&loops, &loop_table::seen(&loops, tip), out)?;
     Ok(ExitCode::SUCCESS)
 }
 
-/// Brings back what a killed process has left of a prompt. A store that cannot be written is read
-/// without.
+/// Recovers the prompt that a killed process left unfinished. If the store cannot be written, the session is shown
+/// without it.
 async fn recover(store: &dyn Store, id: &SessionId) {
     let told = match store.recover(id).await {
         Ok(damage) => damage.iter().map(ToString::to_string).collect(),
@@ -173,7 +173,7 @@ async fn recover(store: &dyn Store, id: &SessionId) {
         Err(error) => vec![error.to_string()],
     };
     for why in told {
-        // Nobody has to read it.
+        // A closed stderr is no error.
         let _ = writeln!(
             io::stderr(),
             "turnery: part of an interrupted prompt of {id} cannot be read: {why}"
@@ -181,15 +181,15 @@ async fn recover(store: &dyn Store, id: &SessionId) {
     }
 }
 
-/// What was said, in order, for reading.
-fn transcript(
+/// Writes the messages in order, as readable text.
+fn write_transcript(
     loops: &[Arc<LoopRecord>],
     seen: &HashSet<LoopId>,
     out: &mut impl Write,
 ) -> io::Result<()> {
     for record in loops {
         if !seen.contains(&record.loop_id) {
-            let number = number(&record.loop_id);
+            let number = loop_number(&record.loop_id);
             writeln!(
                 out,
                 "\n· loop {number}, which the model does not see any more"
@@ -199,37 +199,39 @@ fn transcript(
             match &message.message {
                 Message::User { content } => {
                     writeln!(out)?;
-                    said("> ", content, out)?;
+                    write_content("> ", content, out)?;
                 }
                 Message::Assistant { content, error, .. } => {
-                    said("", content, out)?;
+                    write_content("", content, out)?;
                     if let Some(error) = error {
-                        writeln!(out, "✗ {}", line(error, RESULT))?;
+                        writeln!(out, "✗ {}", line(error, RESULT_WIDTH))?;
                     }
                 }
-                Message::System { text } => writeln!(out, "· {}", plain(text.trim_end()))?,
+                Message::System { text } => {
+                    writeln!(out, "· {}", replace_control_chars(text.trim_end()))?
+                }
                 Message::ToolResult {
                     content, is_error, ..
                 } => {
                     let mark = if *is_error { "✗" } else { "✓" };
                     let text = content.iter().find_map(Content::as_text).unwrap_or("");
-                    writeln!(out, "  {mark} {}", line(text, RESULT))?;
+                    writeln!(out, "  {mark} {}", line(text, RESULT_WIDTH))?;
                 }
             }
         }
         if let Some(rejection) = &record.rejection {
-            writeln!(out, "✗ {}", plain(rejection))?;
+            writeln!(out, "✗ {}", replace_control_chars(rejection))?;
         }
     }
     Ok(())
 }
 
-fn said(mark: &str, content: &[Content], out: &mut impl Write) -> io::Result<()> {
+fn write_content(mark: &str, content: &[Content], out: &mut impl Write) -> io::Result<()> {
     for item in content {
         match item {
             Content::Text { text } => {
                 for line in text.trim_end().lines() {
-                    writeln!(out, "{mark}{}", plain(line))?;
+                    writeln!(out, "{mark}{}", replace_control_chars(line))?;
                 }
             }
             Content::Image(image) => writeln!(out, "{mark}(a picture, {})", image.mime_type)?,
@@ -239,7 +241,7 @@ fn said(mark: &str, content: &[Content], out: &mut impl Write) -> io::Result<()>
                     out,
                     "• {} {}",
                     visible_line(&call.name),
-                    line(&call.args.to_string(), RESULT)
+                    line(&call.args.to_string(), RESULT_WIDTH)
                 )?;
             }
             Content::Thinking { .. } | Content::Opaque { .. } => {}
@@ -257,7 +259,7 @@ async fn delete(
     let mut is_done = true;
     let mut is_any_deleted = false;
     for id in ids {
-        match delete_one(store, &SessionId::from(id.as_str()), force).await {
+        match delete_session(store, &SessionId::from(id.as_str()), force).await {
             Ok(Some(holders)) => {
                 is_any_deleted = true;
                 writeln!(out, "deleted {id}")?;
@@ -269,7 +271,7 @@ async fn delete(
                 is_done = false;
                 writeln!(io::stderr(), "turnery: there is no session {id}")?;
             }
-            // The others are deleted all the same.
+            // Go on with the other sessions.
             Err(error @ StoreError::Busy { .. }) => {
                 is_done = false;
                 writeln!(
@@ -293,15 +295,15 @@ async fn delete(
                 io::stderr(),
                 "turnery: {} was made by a repair and still has what was stored then, also of \
                  sessions deleted since; delete it if you do not need it",
-                plain(&copy.display().to_string())
+                replace_control_chars(&copy.display().to_string())
             )?;
         }
     }
     Ok(ExitCode::from(if is_done { 0 } else { exit::ERROR }))
 }
 
-/// The holders from whom the session was taken; `None` if there is no such session.
-async fn delete_one(
+/// Deletes a session. Returns the holders whose lease was broken, or `None` if there is no such session.
+async fn delete_session(
     store: &dyn Store,
     id: &SessionId,
     force: bool,
@@ -318,7 +320,7 @@ mod tests {
     use turnery_engine::{ImageData, ToolCall};
 
     #[test]
-    fn a_transcript_line_for_everything_that_was_said() {
+    fn transcript_has_line_for_each_content_item() {
         let mut out = Vec::new();
         let content = [
             Content::text("first\nsecond\n"),
@@ -332,7 +334,7 @@ mod tests {
                 args: Arc::new(serde_json::json!({"path": "a"})),
             }),
         ];
-        said("> ", &content, &mut out).unwrap();
+        write_content("> ", &content, &mut out).unwrap();
         assert_eq!(
             String::from_utf8(out).unwrap(),
             "> first\n> second\n> (a picture, image/png)\n• read {\"path\":\"a\"}\n"

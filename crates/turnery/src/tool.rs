@@ -1,6 +1,8 @@
-//! `turnery tool`: the tools without a model. Whoever types the call wants it, so nothing is asked.
+//! `turnery tool`: calls tools directly, without a model and without permission checks.
 
-use crate::{args::Tool, parts::folder, run::exit, runtime::runtime, show::plain};
+use crate::{
+    app::folder, args::Tool, run::exit, runtime::runtime, terminal_text::replace_control_chars,
+};
 use anyhow::Context as _;
 use serde_json::Value;
 use std::{
@@ -14,23 +16,23 @@ use turnery_agent::CancellationToken;
 use turnery_engine::{Content, ToolCall, ToolEnvelope};
 use turnery_tools::{Hidden, Origin, SandboxSupport, ToolCx, Toolbox, Workspace};
 
-/// Arguments longer than this are refused. Unit: bytes.
-const LONGEST: u64 = 16 << 20;
+/// Longest tool arguments; longer ones are refused. Unit: bytes.
+const MAX_ARGUMENT_BYTES: u64 = 16 << 20;
 
-/// Carry out `turnery tool`.
+/// Runs `turnery tool`.
 pub(crate) fn run(what: Tool) -> anyhow::Result<ExitCode> {
     match what {
-        Tool::List { json } => list(json),
+        Tool::List { json } => list_tools(json),
         Tool::Call {
             name,
             args,
             cwd,
             json,
         } => {
-            let args = match arguments(&args) {
+            let args = match parse_arguments(&args) {
                 Ok(args) => args,
                 Err(error) => {
-                    crate::logs::complain(&error);
+                    crate::logs::report_error(&error);
                     return Ok(ExitCode::from(exit::USAGE));
                 }
             };
@@ -38,14 +40,14 @@ pub(crate) fn run(what: Tool) -> anyhow::Result<ExitCode> {
             let done = runtime.block_on(call(name, args, cwd));
             runtime.shutdown_timeout(std::time::Duration::from_secs(1));
             match done? {
-                Some(envelope) => print(&envelope, json),
+                Some(envelope) => write_result(&envelope, json),
                 None => Ok(ExitCode::from(exit::CANCELLED)),
             }
         }
     }
 }
 
-fn list(json: bool) -> anyhow::Result<ExitCode> {
+fn list_tools(json: bool) -> anyhow::Result<ExitCode> {
     let specs = Toolbox::coding().specs();
     let mut out = io::stdout().lock();
     if json {
@@ -67,13 +69,13 @@ fn list(json: bool) -> anyhow::Result<ExitCode> {
     Ok(ExitCode::SUCCESS)
 }
 
-fn arguments(text: &str) -> anyhow::Result<Value> {
+fn parse_arguments(text: &str) -> anyhow::Result<Value> {
     let mut piped = String::new();
     let text = match text {
         "-" => {
             io::stdin()
                 .lock()
-                .take(LONGEST)
+                .take(MAX_ARGUMENT_BYTES)
                 .read_to_string(&mut piped)
                 .context("cannot read the arguments from stdin")?;
             &piped
@@ -84,7 +86,7 @@ fn arguments(text: &str) -> anyhow::Result<Value> {
         .context("the arguments are no JSON; write them like '{\"path\": \"Cargo.toml\"}'")
 }
 
-/// Make the call; `None` if Ctrl-C came first.
+/// Calls the tool; returns `None` if Ctrl-C came first.
 async fn call(
     name: String,
     args: Value,
@@ -109,7 +111,7 @@ async fn call(
         args: Arc::new(args),
     };
     let toolbox = Toolbox::coding();
-    // The same look at the arguments that a call of a model's gets, but no policy.
+    // Arguments are validated as in a model's call, but no policy applies.
     if let Err(failure) = toolbox.prepare(&call, &cx).await {
         return Ok(Some(failure.into()));
     }
@@ -117,7 +119,7 @@ async fn call(
     loop {
         tokio::select! {
             envelope = &mut run => return Ok(Some(envelope)),
-            // What it prints on the way is in its result as well.
+            // Output streamed during the call is part of the result as well.
             _ = reports.recv() => {}
             interrupted = tokio::signal::ctrl_c() => {
                 interrupted?;
@@ -128,7 +130,7 @@ async fn call(
     }
 }
 
-fn print(envelope: &ToolEnvelope, json: bool) -> anyhow::Result<ExitCode> {
+fn write_result(envelope: &ToolEnvelope, json: bool) -> anyhow::Result<ExitCode> {
     let mut out = io::stdout().lock();
     let terminal = out.is_terminal();
     let code = ExitCode::from(match envelope.result {
@@ -145,7 +147,7 @@ fn print(envelope: &ToolEnvelope, json: bool) -> anyhow::Result<ExitCode> {
             for item in content {
                 match item {
                     Content::Text { text } if terminal => {
-                        writeln!(out, "{}", plain(text.trim_end()))?
+                        writeln!(out, "{}", replace_control_chars(text.trim_end()))?
                     }
                     Content::Text { text } => writeln!(out, "{}", text.trim_end_matches('\n'))?,
                     Content::Image(image) => writeln!(out, "(a picture, {})", image.mime_type)?,
@@ -154,7 +156,11 @@ fn print(envelope: &ToolEnvelope, json: bool) -> anyhow::Result<ExitCode> {
                 }
             }
         }
-        Err(failure) => writeln!(io::stderr(), "turnery: {}", plain(&failure.message))?,
+        Err(failure) => writeln!(
+            io::stderr(),
+            "turnery: {}",
+            replace_control_chars(&failure.message)
+        )?,
     }
     Ok(code)
 }

@@ -1,9 +1,9 @@
-//! Ends the process when its runtime does not hear that it is to leave.
+//! Ends the process when its runtime is stuck during shutdown.
 //!
-//! Whatever the agent is stuck in (a write to a disk that hangs, an input that some parser never finishes),
-//! the end of input and signals must still end the process and all that it started. A thread of its own
-//! hears both, without waking for ordinary input. From then on it asks the runtime for a sign of life every
-//! few milliseconds, until the process is gone.
+//! Whatever the agent is stuck in (a write to a hanging disk, an input that a parser never finishes), the end
+//! of input and signals must still end the process and everything that it started. A dedicated thread listens
+//! for both, without waking for ordinary input. Once one has arrived, the thread requests a heartbeat from the
+//! runtime every few milliseconds until the process has ended.
 
 mod life_signs;
 
@@ -31,32 +31,31 @@ use std::{
 };
 use tokio::sync::Notify;
 
-/// How often the runtime is asked for a sign of life, once it is to leave.
+/// Interval of heartbeat requests during shutdown.
 const STEP: Duration = Duration::from_millis(50);
 
-/// How long the end of a process that is stuck may take, before it is killed.
-const EXIT: Duration = Duration::from_millis(200);
+/// Time that a stuck process gets for cleaning up before it kills itself.
+const EXIT_TIMEOUT: Duration = Duration::from_millis(200);
 
-/// Watches the runtime. Dropping it changes nothing: the thread watches until the process ends.
+/// Watches the runtime. Dropping the handle changes nothing: the thread watches until the process ends.
 #[derive(Clone, Debug)]
 pub(crate) struct Watchdog(Arc<Shared>);
 
 #[derive(Debug, Default)]
 struct Shared {
-    /// Wakes the task that gives signs of life.
-    asked: Notify,
+    /// Wakes the heartbeat task.
+    sign_requested: Notify,
     signs: AtomicU64,
-    /// When the process was first told to leave.
+    /// Time of the first request to shut down.
     leaving: Mutex<Option<Instant>>,
-    /// Only the result is left to be written, which may take as long as whoever reads it does.
+    /// True once only the result remains to be written, which may take as long as its reader does.
     is_over: AtomicBool,
 }
 
 impl Watchdog {
-    /// Starts to watch. `input` is where the client's lines come from, if its end is to end the process: at
-    /// once, or with `drain` when the prompts that were accepted have ended.
-    /// `on_signal` is called for each SIGTERM, SIGINT and SIGHUP, on the watching thread; not for a SIGHUP
-    /// that `nohup` has set to be ignored.
+    /// Starts the watchdog thread. `input` is the client's pipe, if its end ends the process: at once, or with
+    /// `drain` when the accepted prompts have ended. `on_signal` is called on the watchdog thread for each
+    /// SIGTERM, SIGINT and SIGHUP, except for a SIGHUP that `nohup` ignores.
     pub(crate) fn start(
         input: Option<OwnedFd>,
         drain: bool,
@@ -79,21 +78,21 @@ impl Watchdog {
         Ok(watchdog)
     }
 
-    /// Gives signs of life for as long as it is polled: a task of the runtime.
-    pub(crate) async fn answer(self) {
+    /// Sends heartbeats while polled; runs as a task of the runtime.
+    pub(crate) async fn run_heartbeat(self) {
         loop {
             self.beat();
-            self.0.asked.notified().await;
+            self.0.sign_requested.notified().await;
         }
     }
 
-    /// Gives one sign of life: between the steps by which a process ends, each of which has its own bound.
+    /// Sends one heartbeat; for use between the steps of the shutdown, each of which has its own timeout.
     pub(crate) fn beat(&self) {
         self.0.signs.fetch_add(1, Ordering::Relaxed);
     }
 
-    /// Drops `value` on a thread of its own, and gives signs of life until that is done. False if it takes
-    /// longer than `patience`: the thread goes on alone then.
+    /// Drops `value` on a separate thread, and sends heartbeats until that is done. Returns false if the drop takes
+    /// longer than `patience`; the thread then continues in the background.
     pub(crate) fn drop_within(&self, value: impl Send + 'static, patience: Duration) -> bool {
         let (done, is_done) = mpsc::sync_channel(1);
         let dropping = thread::Builder::new().spawn(move || {
@@ -115,12 +114,12 @@ impl Watchdog {
         }
     }
 
-    /// Ends the watch: from here on only another signal ends the process, and that at once.
+    /// Stops the watch: from now on only another signal ends the process, immediately.
     pub(crate) fn stand_down(&self) {
         self.0.is_over.store(true, Ordering::Relaxed);
     }
 
-    /// When the end of input or a signal first said that the process is to leave.
+    /// Returns the time of the first end of input or signal.
     pub(crate) fn leaving_since(&self) -> Option<Instant> {
         *self
             .0
@@ -130,12 +129,12 @@ impl Watchdog {
     }
 }
 
-/// What has happened to the watched descriptors.
+/// Events on the watched descriptors.
 #[derive(Default)]
-struct Happened {
+struct WatchEvents {
     signal: bool,
     end_of_input: bool,
-    /// The input is no open descriptor.
+    /// True if the input is not an open descriptor.
     no_input: bool,
 }
 
@@ -150,14 +149,15 @@ fn watch(
     let mut has_failed = false;
     loop {
         let patience = life_signs.as_ref().map(|_| STEP);
-        let happened = wait(&mut signals, input.as_ref(), patience).unwrap_or_else(|error| {
-            // Without this thread nothing ends a process that is stuck, so it tries again.
-            if !std::mem::replace(&mut has_failed, true) {
-                tracing::error!(%error, "failed to wait for signals");
-            }
-            thread::sleep(STEP);
-            Happened::default()
-        });
+        let happened =
+            wait_for_events(&mut signals, input.as_ref(), patience).unwrap_or_else(|error| {
+                // Only this thread can end a stuck process, so it must not give up.
+                if !std::mem::replace(&mut has_failed, true) {
+                    tracing::error!(%error, "failed to wait for signals");
+                }
+                thread::sleep(STEP);
+                WatchEvents::default()
+            });
         if happened.end_of_input || happened.no_input {
             input = None;
         }
@@ -182,14 +182,14 @@ fn watch(
             waited_for_processor: waited_for_processor(),
         };
         match &mut life_signs {
-            None if happened.signal => life_signs = Some(LifeSigns::since(sign, Urgency::Signal)),
+            None if happened.signal => life_signs = Some(LifeSigns::new(sign, Urgency::Signal)),
             None if happened.end_of_input => {
-                life_signs = Some(LifeSigns::since(sign, at_end_of_input));
+                life_signs = Some(LifeSigns::new(sign, at_end_of_input));
             }
             None => {}
             Some(life_signs) => {
                 if happened.signal {
-                    life_signs.hurry();
+                    life_signs.escalate();
                 }
                 if life_signs.step(STEP, sign) {
                     end_process();
@@ -197,18 +197,18 @@ fn watch(
             }
         }
         if life_signs.is_some() {
-            shared.asked.notify_one();
+            shared.sign_requested.notify_one();
         }
     }
 }
 
 /// Waits for a signal, the end of the input, or `patience`.
-fn wait(
+fn wait_for_events(
     signals: &mut UnixStream,
     input: Option<&OwnedFd>,
     patience: Option<Duration>,
-) -> io::Result<Happened> {
-    // A hang-up is always told; that there is something to read is not asked for.
+) -> io::Result<WatchEvents> {
+    // poll always reports a hang-up; readability is not requested.
     #[cfg(target_os = "linux")]
     let ended = PollFlags::RDHUP;
     #[cfg(not(target_os = "linux"))]
@@ -226,24 +226,24 @@ fn wait(
     let told = |place: usize| ends.get(place).map_or(PollFlags::empty(), PollFd::revents);
     let (signal, input) = (told(0), told(1));
     drop(ends);
-    let happened = Happened {
+    let happened = WatchEvents {
         signal: !signal.is_empty(),
         end_of_input: is_hang_up(input),
         no_input: input.contains(PollFlags::NVAL),
     };
     if happened.signal {
-        // One byte for each signal. Two that came together count as one.
+        // One byte per signal; several at once count as one.
         let _ = signals.read(&mut [0; 64])?;
     }
     Ok(happened)
 }
 
-/// Whether the other end is gone. A descriptor that is not open has no other end.
+/// Returns true if the other end is closed. A descriptor that is not open has no other end.
 fn is_hang_up(told: PollFlags) -> bool {
     !told.is_empty() && !told.contains(PollFlags::NVAL)
 }
 
-/// Returns whether the parent has set SIGHUP to be ignored, as `nohup` does. Listening would undo that.
+/// Returns true if the parent has set SIGHUP to be ignored, as `nohup` does. A handler would undo that.
 pub(crate) fn ignores_hangup() -> bool {
     let status = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
     let mask = status.lines().find_map(|line| line.strip_prefix("SigIgn:"));
@@ -252,7 +252,7 @@ pub(crate) fn ignores_hangup() -> bool {
         .is_some_and(|mask| mask & 1 != 0)
 }
 
-/// How long the threads of the agent were ready to run and had no processor, in all; zero where nobody can tell.
+/// Returns the total time that the agent's threads were runnable without a processor; zero if unknown.
 fn waited_for_processor() -> Duration {
     let threads = std::fs::read_dir("/proc/self/task").into_iter().flatten();
     let waited = threads.filter_map(|thread| {
@@ -268,19 +268,19 @@ fn waited_for_processor() -> Duration {
     Duration::from_nanos(waited.sum())
 }
 
-/// The agent is stuck: end all that it started, say so, and leave.
+/// Kills everything that the stuck agent has started, reports it, and exits.
 fn end_process() -> ! {
-    // Whatever of this gets stuck as well, the process is gone soon.
+    // Kills the process even if the cleanup gets stuck as well.
     let _ = thread::Builder::new().spawn(|| {
-        thread::sleep(EXIT);
+        thread::sleep(EXIT_TIMEOUT);
         let _ = kill_process(getpid(), Signal::KILL);
     });
     turnery_tools::processes::end_all();
-    logs::say(
-        "it was told to leave and its main thread did not answer, so it was ended; what was not stored \
-         by then is lost (a disk that hangs?)",
+    logs::print_message(
+        "shutdown was requested, but its main thread did not answer, so the process was ended; anything not \
+         stored by then is lost (a hanging disk?)",
     );
-    drop(logs::LastWords);
+    drop(logs::FlushGuard);
     std::process::exit(i32::from(exit::STUCK));
 }
 

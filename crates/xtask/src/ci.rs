@@ -1,4 +1,4 @@
-//! Runs the steps of `cargo xtask ci` in order. The first step that fails twice ends the run.
+//! Runs the steps of `cargo xtask ci` in order, and stops at the first step that fails twice.
 
 mod busy_loops;
 mod options;
@@ -15,16 +15,16 @@ use busy_loops::BusyLoops;
 use options::Options;
 use report::{RunReport, Stopwatch};
 
-/// One step of `cargo xtask ci`.
+/// A step of `cargo xtask ci`.
 pub(crate) struct Step {
     /// Name on the command line.
     pub(crate) name: &'static str,
-    /// What it checks.
+    /// Description for the usage text.
     pub(crate) what: &'static str,
     run: fn(&mut Retries) -> Result<()>,
 }
 
-/// All steps, cheap ones first. Steps that only read the code are not tried twice: they would fail the same way.
+/// All steps, cheap ones first. Steps that only read the code are not retried: they would fail the same way.
 pub(crate) const STEPS: &[Step] = &[
     Step {
         name: "fmt",
@@ -43,7 +43,7 @@ pub(crate) const STEPS: &[Step] = &[
     },
     Step {
         name: "doc",
-        what: "the documentation builds, all links lead somewhere",
+        what: "the documentation builds without broken links",
         run: |_| steps::doc(),
     },
     Step {
@@ -53,12 +53,12 @@ pub(crate) const STEPS: &[Step] = &[
     },
     Step {
         name: "cases",
-        what: "the protocol cases play as they are written",
+        what: "the protocol cases pass",
         run: steps::cases,
     },
     Step {
         name: "mutations",
-        what: "each fault of the broken agent makes just those rules fail that it breaks",
+        what: "each fault of the broken agent fails exactly the rules that it breaks",
         run: steps::mutations,
     },
     Step {
@@ -68,7 +68,7 @@ pub(crate) const STEPS: &[Step] = &[
     },
     Step {
         name: "readme",
-        what: "the README's first command does its job with an empty home, and compiles with no other features",
+        what: "the README's first command works with an empty home, and its package compiles with its own features only",
         run: steps::readme,
     },
 ];
@@ -76,7 +76,7 @@ pub(crate) const STEPS: &[Step] = &[
 /// Runs `cargo xtask ci` with these arguments.
 ///
 /// # Errors
-/// A step failed twice, or the arguments are wrong.
+/// Fails if a step fails twice or the arguments are invalid.
 pub(crate) fn run(args: &[String]) -> Result<()> {
     let options = Options::parse(args)?;
     let _busy = BusyLoops::start(options.beside)?;
@@ -91,7 +91,7 @@ pub(crate) fn run(args: &[String]) -> Result<()> {
     }
 }
 
-/// Runs the named steps, or all if none is named, until one fails.
+/// Runs the steps named in `wanted`, or all if empty, until one fails.
 fn run_steps(wanted: &[String]) -> RunReport {
     let mut report = RunReport::default();
     let named = |step: &&Step| wanted.iter().any(|name| name == step.name);
@@ -109,7 +109,7 @@ fn run_steps(wanted: &[String]) -> RunReport {
     report
 }
 
-/// Fails if one of these is not the name of a step.
+/// Checks that each of `names` is the name of a step.
 fn check_names(names: &[String]) -> Result<()> {
     match names
         .iter()

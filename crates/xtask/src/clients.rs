@@ -1,9 +1,9 @@
-//! clients: the official clients and the reference MCP servers, installed and run against the binary. The
-//! Rust client needs no installing: it is among the tests of the crate `turnery`.
+//! Installs the official clients and the reference MCP servers and runs them against the binary. The Rust
+//! client needs no installation: it is part of the tests of the crate `turnery`.
 
 use crate::{
     ci::Retries,
-    steps::{root, succeed, target},
+    steps::{root, run_checked, target_folder},
     test_step,
 };
 use anyhow::{Context, Result, bail};
@@ -13,15 +13,17 @@ use std::{
     process::{Command, Stdio},
 };
 
-/// The whole session, by each client, and one in which real MCP servers are used.
+/// Runs the whole-session test with each client, and a session with real MCP servers.
 pub(crate) fn run(retries: &mut Retries) -> Result<()> {
     test_step::build()?;
-    let binary = target().join("debug/turnery");
-    require("npm", "nodejs npm", || found("npm"))?;
-    retries.run("TypeScript client", || node("clients/typescript", &binary))?;
+    let binary = target_folder().join("debug/turnery");
+    ensure_installed("npm", "nodejs npm", || is_installed("npm"))?;
+    retries.run("TypeScript client", || {
+        run_node_tests("clients/typescript", &binary)
+    })?;
     retries.run("Python client", || python(&binary))?;
-    // It uses what the TypeScript client brings.
-    retries.run("MCP servers", || node("mcp", &binary))
+    // These tests use packages of the TypeScript client.
+    retries.run("MCP servers", || run_node_tests("mcp", &binary))
 }
 
 /// Folder of the published schemas, which come with the TypeScript client; `None` without npm.
@@ -29,7 +31,7 @@ pub(crate) fn run(retries: &mut Retries) -> Result<()> {
 /// # Errors
 /// npm could not install the client.
 pub(crate) fn published_schemas() -> Result<Option<PathBuf>> {
-    if !found("npm") {
+    if !is_installed("npm") {
         return Ok(None);
     }
     let client = root().join("conformance/clients/typescript");
@@ -39,11 +41,11 @@ pub(crate) fn published_schemas() -> Result<Option<PathBuf>> {
     ))
 }
 
-/// Runs the tests of a folder with what its lock file names.
-fn node(folder: &str, binary: &Path) -> Result<()> {
+/// Runs the tests of a folder with the packages of its lock file.
+fn run_node_tests(folder: &str, binary: &Path) -> Result<()> {
     let folder = root().join("conformance").join(folder);
     install(&folder)?;
-    succeed(
+    run_checked(
         Command::new("node")
             .args(["--test", "--test-reporter=spec"])
             .current_dir(&folder)
@@ -51,41 +53,41 @@ fn node(folder: &str, binary: &Path) -> Result<()> {
     )
 }
 
-/// Installs what a folder's lock file names.
+/// Installs the packages of a folder's lock file.
 fn install(folder: &Path) -> Result<()> {
     let installed = folder.join("node_modules/.installed");
-    once(&installed, &folder.join("package-lock.json"), || {
+    install_once(&installed, &folder.join("package-lock.json"), || {
         let mut npm = Command::new("npm");
         npm.args(["ci", "--no-audit", "--no-fund", "--ignore-scripts"])
             .arg("--loglevel=error")
             .current_dir(folder);
-        succeed(&mut npm).context("npm could not install what package-lock.json names")
+        run_checked(&mut npm).context("npm could not install what package-lock.json names")
     })
 }
 
 fn python(binary: &Path) -> Result<()> {
     let folder = root().join("conformance/clients/python");
     let packages = "python3 (3.10 or newer) and python3-venv";
-    require(packages, "python3 python3-venv", || {
-        says_yes("import ensurepip, sys, venv; sys.exit(sys.version_info < (3, 10))")
+    ensure_installed(packages, "python3 python3-venv", || {
+        python_succeeds("import ensurepip, sys, venv; sys.exit(sys.version_info < (3, 10))")
     })?;
-    let home = target().join("python-client");
+    let home = target_folder().join("python-client");
     let python = home.join("bin/python");
     let installed = home.join("installed");
     if !python.is_file() {
-        // The Python that it was made with is gone, and it with it.
+        // The Python of this environment was removed, so it must be created again.
         let _ = fs::remove_file(&installed);
     }
-    once(&installed, &folder.join("requirements.txt"), || {
+    install_once(&installed, &folder.join("requirements.txt"), || {
         let mut venv = Command::new("python3");
-        succeed(venv.args(["-m", "venv", "--clear"]).arg(&home))?;
+        run_checked(venv.args(["-m", "venv", "--clear"]).arg(&home))?;
         let mut pip = Command::new(&python);
         pip.args(["-m", "pip", "install", "--quiet", "--require-hashes"])
             .args(["--only-binary=:all:", "--requirement", "requirements.txt"])
             .current_dir(&folder);
-        succeed(&mut pip).context("pip could not install the Python client")
+        run_checked(&mut pip).context("pip could not install the Python client")
     })?;
-    succeed(
+    run_checked(
         Command::new(python)
             .args(["-B", "-m", "unittest", "--verbose"])
             .current_dir(&folder)
@@ -93,8 +95,8 @@ fn python(binary: &Path) -> Result<()> {
     )
 }
 
-/// Install what the file `lock` names, unless that was done before: then `installed` is a copy of it.
-fn once(installed: &Path, lock: &Path, install: impl FnOnce() -> Result<()>) -> Result<()> {
+/// Installs the packages of the file `lock`, unless `installed` is a copy of it from an earlier installation.
+fn install_once(installed: &Path, lock: &Path, install: impl FnOnce() -> Result<()>) -> Result<()> {
     let wanted = fs::read(lock).with_context(|| lock.display().to_string())?;
     if fs::read(installed).is_ok_and(|have| have == wanted) {
         return Ok(());
@@ -103,12 +105,12 @@ fn once(installed: &Path, lock: &Path, install: impl FnOnce() -> Result<()>) -> 
     fs::write(installed, wanted).with_context(|| installed.display().to_string())
 }
 
-/// Make sure that something is there; install it from Debian's packages where that is allowed.
-fn require(what: &str, packages: &str, there: impl Fn() -> bool) -> Result<()> {
+/// Checks that a program is installed; installs it from Debian packages where that is allowed.
+fn ensure_installed(what: &str, packages: &str, there: impl Fn() -> bool) -> Result<()> {
     if there() {
         return Ok(());
     }
-    if found("apt-get") {
+    if is_installed("apt-get") {
         let install = format!("apt-get update && apt-get install --yes {packages}");
         let installed = Command::new("sh")
             .args(["-c", &install])
@@ -122,13 +124,13 @@ fn require(what: &str, packages: &str, there: impl Fn() -> bool) -> Result<()> {
     bail!("{what} is missing and could not be installed: install {packages}, then run this again")
 }
 
-fn found(program: &str) -> bool {
+fn is_installed(program: &str) -> bool {
     let path = env::var_os("PATH").unwrap_or_default();
     env::split_paths(&path).any(|folder| folder.join(program).is_file())
 }
 
-/// Whether this program of Python ends well.
-fn says_yes(program: &str) -> bool {
+/// Returns true if this Python program succeeds.
+fn python_succeeds(program: &str) -> bool {
     let status = Command::new("python3")
         .args(["-c", program])
         .stdin(Stdio::null())

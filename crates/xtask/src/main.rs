@@ -19,14 +19,14 @@ use std::{env, process::ExitCode};
 const USAGE: &str = "\
 usage: cargo xtask COMMAND
 
-  ci [STEP ...]   run all checks, or only these steps; what fails is run once more, alone
-     --times N    run all of it N times and print a table
-     --beside N   with N busy loops beside it
-  schemas         write the files in schemas/ anew from the Rust types
+  ci [STEP ...]   run all checks, or only these steps; retry each failure once, alone
+     --times N    run the steps N times and print a table
+     --beside N   run N busy loops at the same time
+  schemas         regenerate the files in schemas/ from the Rust types
   steps           list the steps of ci
-  trace           which test proves which requirement; fails when one has no test
-  trace --missing those that have none
-  trace ID ...    only these";
+  trace           list the tests that prove each requirement; fails if one has none
+  trace --missing list the requirements without a test
+  trace ID ...    show these requirements";
 
 fn main() -> ExitCode {
     match run() {
@@ -55,7 +55,7 @@ fn run() -> Result<()> {
             println!("{USAGE}");
             Ok(())
         }
-        Some(other) => bail!("there is no command {other:?}\n{USAGE}"),
-        None => bail!("say what to do\n{USAGE}"),
+        Some(other) => bail!("unknown command {other:?}\n{USAGE}"),
+        None => bail!("missing command\n{USAGE}"),
     }
 }

@@ -1,4 +1,4 @@
-//! steps: what each step of `cargo xtask ci` does.
+//! Implements the steps of `cargo xtask ci`.
 
 use crate::{
     ci::Retries,
@@ -12,13 +12,13 @@ use std::{
     process::{Command, Stdio},
 };
 
-/// The top of the repository.
+/// Returns the root of the repository.
 pub(crate) fn root() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("../..")
 }
 
-/// Cargo without the variables that `cargo run` sets: build scripts that track them would run again, and all that
-/// depends on them would be built again.
+/// Returns a cargo command without the variables that `cargo run` sets: build scripts that track them would run
+/// again, and everything that depends on those would be rebuilt.
 pub(crate) fn cargo() -> Command {
     let mut command = Command::new(env::var_os("CARGO").unwrap_or_else(|| "cargo".into()));
     command.current_dir(root());
@@ -31,7 +31,7 @@ pub(crate) fn cargo() -> Command {
     command
 }
 
-pub(crate) fn succeed(command: &mut Command) -> Result<()> {
+pub(crate) fn run_checked(command: &mut Command) -> Result<()> {
     let status = command
         .stdin(Stdio::null())
         .status()
@@ -41,11 +41,11 @@ pub(crate) fn succeed(command: &mut Command) -> Result<()> {
 }
 
 pub(crate) fn fmt() -> Result<()> {
-    succeed(cargo().args(["fmt", "--all", "--check"]))
+    run_checked(cargo().args(["fmt", "--all", "--check"]))
 }
 
 pub(crate) fn clippy() -> Result<()> {
-    succeed(cargo().args([
+    run_checked(cargo().args([
         "clippy",
         "--workspace",
         "--all-targets",
@@ -57,7 +57,7 @@ pub(crate) fn clippy() -> Result<()> {
 }
 
 pub(crate) fn doc() -> Result<()> {
-    succeed(
+    run_checked(
         cargo()
             .args([
                 "doc",
@@ -66,7 +66,7 @@ pub(crate) fn doc() -> Result<()> {
                 "--document-private-items",
                 "--locked",
             ])
-            // Module pages link to private items: they are for the reader of the code.
+            // Module docs link to private items, since they are for readers of the code.
             .env(
                 "RUSTDOCFLAGS",
                 "--deny warnings --allow rustdoc::private-intra-doc-links",
@@ -74,36 +74,36 @@ pub(crate) fn doc() -> Result<()> {
     )
 }
 
-/// Write `schemas/` anew: the tests that compare them write instead when told to.
+/// Regenerates `schemas/`, by running the schema tests in write mode.
 pub(crate) fn write_schemas() -> Result<()> {
-    succeed(
+    run_checked(
         cargo()
             .args(["test", "--workspace", "--locked", "schema"])
             .env("UPDATE_SCHEMAS", "1"),
     )
 }
 
-/// Builds the suite and what it is played against; where they lie.
-fn built() -> Result<PathBuf> {
+/// Builds the conformance suite and its agents; returns the folder of the binaries.
+fn build_binaries() -> Result<PathBuf> {
     test_step::build()?;
-    Ok(target().join("debug"))
+    Ok(target_folder().join("debug"))
 }
 
-/// The protocol cases, against the binary and the suite's own model, in both versions of the protocol.
+/// Runs the protocol cases in both protocol versions, against the binary and the suite's own model.
 pub(crate) fn cases(retries: &mut Retries) -> Result<()> {
-    let built = built()?;
+    let build_binaries = build_binaries()?;
     for (version, option) in [("version 1", None), ("version 2", Some("--acp-v2"))] {
         retries.run(version, || {
-            let mut command = Command::new(built.join("acp-conformance"));
+            let mut command = Command::new(build_binaries.join("acp-conformance"));
             command
                 .args(["run", "conformance/cases", "--profile", "turnery"])
                 .args(["--strict", "--"])
-                .arg(built.join("turnery"))
+                .arg(build_binaries.join("turnery"))
                 .args(["acp", "--model", "openai/fake-model"])
                 .args(option)
                 .current_dir(root());
             let printed = tee(command)?;
-            let broken = words_behind("fail  ", &printed.lines);
+            let broken = first_words_after("fail  ", &printed.lines);
             ensure!(printed.status.success(), "broken rules: {broken:?}");
             Ok(())
         })?;
@@ -111,19 +111,19 @@ pub(crate) fn cases(retries: &mut Retries) -> Result<()> {
     Ok(())
 }
 
-/// The suite of cases against every fault of the broken agent, with a `turnery` that is right behind it.
-/// The table itself lies in `target/mutations.md` then; the faults are named as they are tried.
+/// Runs the cases against every fault of the broken agent, which wraps a correct `turnery`. Writes the table to
+/// `mutations.md` in the target folder, and prints each fault as it is tried.
 pub(crate) fn mutations(retries: &mut Retries) -> Result<()> {
-    let built = built()?;
-    let agent = built.join("turnery").display().to_string();
+    let build_binaries = build_binaries()?;
+    let agent = build_binaries.join("turnery").display().to_string();
     let agent = format!("{agent} acp --acp-v2 --model openai/fake-model");
-    let page = target().join("mutations.md");
-    // The faults that came out wrong; the second time only these.
+    let page = target_folder().join("mutations.md");
+    // Faults with an unexpected result; the retry runs only these.
     let mut wrong: Vec<String> = Vec::new();
     let mut flaky: Vec<String> = Vec::new();
     retries.run("table", || {
         let table = fs::File::create(&page).with_context(|| page.display().to_string())?;
-        let mut command = Command::new(built.join("acp-conformance"));
+        let mut command = Command::new(build_binaries.join("acp-conformance"));
         command
             .args(["mutations", "--profile", "turnery", "--agent", &agent])
             .current_dir(root());
@@ -131,7 +131,7 @@ pub(crate) fn mutations(retries: &mut Retries) -> Result<()> {
             command.arg("--only").arg(wrong.join(","));
         }
         let printed = tee_stderr(command, Some(table))?;
-        wrong = words_behind("WRONG ", &printed.lines);
+        wrong = first_words_after("WRONG ", &printed.lines);
         let lines = printed.lines.iter();
         flaky.extend(lines.filter(|line| line.contains(" (flaky, ")).cloned());
         let page = page.display();
@@ -145,34 +145,35 @@ pub(crate) fn mutations(retries: &mut Retries) -> Result<()> {
     Ok(())
 }
 
-/// The first word behind this, of each line that begins so.
-fn words_behind(begin: &str, lines: &[String]) -> Vec<String> {
+/// Returns the first word after `begin` of each line that starts with it.
+fn first_words_after(begin: &str, lines: &[String]) -> Vec<String> {
     let behind = lines.iter().filter_map(|line| line.strip_prefix(begin));
     let words = behind.filter_map(|rest| rest.split([' ', ':']).next());
     words.map(str::to_owned).collect()
 }
 
-/// How the README's first command starts: cargo builds the default package, and hands over what follows.
+/// Start of the README's first command: cargo builds the default package and passes on the arguments.
 const RUN_RELEASE: &str = "cargo run --release -- ";
 
-/// The README's first command, as it stands there, in an empty home.
+/// Runs the README's first command in an empty home folder.
 ///
-/// It runs in the binary of the other steps, since building another takes most of the time of a whole run. That binary
-/// has the features that any package asks for; that it compiles with its own alone is checked apart.
+/// The command runs the binary of the other steps, since another build would take most of the time of a whole
+/// run. That binary has the features that any package enables; that it compiles with its own features is
+/// checked separately.
 pub(crate) fn readme(retries: &mut Retries) -> Result<()> {
     let readme = fs::read_to_string(root().join("README.md")).context("README.md")?;
     let mut lines = readme.lines().map(str::trim);
     let arguments = lines
         .find_map(|line| line.strip_prefix(RUN_RELEASE))
         .with_context(|| format!("README.md has no line that starts with `{RUN_RELEASE}`"))?;
-    succeed(cargo().args(["check", "--locked"]))?;
-    let turnery = built()?.join("turnery");
+    run_checked(cargo().args(["check", "--locked"]))?;
+    let turnery = build_binaries()?.join("turnery");
     retries.run("the command", || try_readme(&turnery, arguments))
 }
 
-/// Has a shell read the arguments, as they stand in the README.
+/// Runs turnery in a shell, with the arguments from the README.
 fn try_readme(turnery: &Path, arguments: &str) -> Result<()> {
-    let home = target().join("empty-home");
+    let home = target_folder().join("empty-home");
     let _ = fs::remove_dir_all(&home);
     fs::create_dir_all(&home)?;
     let output = Command::new("sh")
@@ -193,7 +194,7 @@ fn try_readme(turnery: &Path, arguments: &str) -> Result<()> {
         output.status,
         String::from_utf8_lossy(&output.stderr)
     );
-    // The command asks where something is; the answer must name the file and come from tools.
+    // The prompt asks where something is defined; the answer must come from tools and name the file.
     for expected in ["crates/turnery-engine/src/", "struct Loop"] {
         ensure!(
             said.contains(expected),
@@ -203,8 +204,8 @@ fn try_readme(turnery: &Path, arguments: &str) -> Result<()> {
     Ok(())
 }
 
-/// Where cargo puts what it builds.
-pub(crate) fn target() -> PathBuf {
+/// Returns cargo's target folder.
+pub(crate) fn target_folder() -> PathBuf {
     match env::var_os("CARGO_TARGET_DIR") {
         Some(folder) => root().join(folder),
         None => root().join("target"),

@@ -1,4 +1,4 @@
-//! Runs a command, shows what it prints, and keeps it.
+//! Runs a command, and both prints and captures its output.
 
 use anyhow::{Context, Result};
 use std::{
@@ -11,30 +11,30 @@ use std::{
     time::Duration,
 };
 
-/// What a command printed, and how it ended.
+/// Output and exit status of a command.
 pub(crate) struct Printed {
     pub(crate) status: ExitStatus,
-    /// Its stdout and its stderr, in the order of printing.
+    /// Lines of stdout and stderr, in the order of printing.
     pub(crate) lines: Vec<String>,
 }
 
-/// Lines that were shown and are not kept yet.
-const WAITING: usize = 1024;
-/// How long to read on after the end: a process that the command left behind may hold the pipe open.
-const REST: Duration = Duration::from_secs(5);
+/// Capacity of the queue of printed lines.
+const QUEUED_LINES: usize = 1024;
+/// Time to read on after the exit: a process that the command left behind may hold the pipe open.
+const DRAIN_TIMEOUT: Duration = Duration::from_secs(5);
 
-/// Runs a command to its end, showing its lines as they come.
+/// Runs a command to its end and prints its lines as they come.
 ///
 /// # Errors
-/// It cannot be started.
+/// Fails if the command cannot be started.
 pub(crate) fn tee(command: Command) -> Result<Printed> {
     tee_stderr(command, None)
 }
 
-/// Like [`tee`], but its stdout goes to a file, if there is one.
+/// Like [`tee`], but redirects stdout to `file`, if given.
 ///
 /// # Errors
-/// It cannot be started.
+/// Fails if the command cannot be started.
 pub(crate) fn tee_stderr(mut command: Command, file: Option<File>) -> Result<Printed> {
     let program = command.get_program().to_owned();
     let (reader, writer) = io::pipe().context("a pipe")?;
@@ -49,10 +49,10 @@ pub(crate) fn tee_stderr(mut command: Command, file: Option<File>) -> Result<Pri
         })
         .stderr(writer)
         .spawn();
-    // It holds the pipe, too.
+    // The command holds the pipe open, too.
     drop(command);
     let mut child = child.with_context(|| format!("could not start {program:?}"))?;
-    let (sender, received) = mpsc::sync_channel(WAITING);
+    let (sender, received) = mpsc::sync_channel(QUEUED_LINES);
     let reading = thread::spawn(move || {
         let mut reader = BufReader::new(reader);
         let mut line = Vec::new();
@@ -76,11 +76,11 @@ pub(crate) fn tee_stderr(mut command: Command, file: Option<File>) -> Result<Pri
             Err(mpsc::RecvTimeoutError::Disconnected) => break child.wait()?,
         }
     };
-    while let Ok(line) = received.recv_timeout(REST) {
+    while let Ok(line) = received.recv_timeout(DRAIN_TIMEOUT) {
         lines.push(line);
     }
     if reading.is_finished() {
-        // It does nothing that could panic.
+        // The reading thread cannot panic.
         let _ = reading.join();
     }
     Ok(Printed { status, lines })

@@ -1,4 +1,4 @@
-//! Runs all tests, and those that fail once more, alone.
+//! Runs all tests, and retries those that fail, each alone.
 
 use crate::{
     ci::Retries,
@@ -9,18 +9,18 @@ use crate::{
 use anyhow::{Context, Result, ensure};
 use std::collections::BTreeSet;
 
-/// Builds with the options that every step shares, so that nothing is compiled twice: with other packages named, cargo
-/// would choose other features.
-const ALL: [&str; 3] = ["test", "--workspace", "--locked"];
+/// Arguments that every step shares, so that nothing is compiled twice: with other packages selected, cargo
+/// would enable other features.
+const TEST_ARGS: [&str; 3] = ["test", "--workspace", "--locked"];
 
-/// Builds all targets of the workspace, as the tests need them.
+/// Builds all test targets of the workspace.
 pub(crate) fn build() -> Result<()> {
-    crate::steps::succeed(cargo().args(ALL).arg("--no-run"))
+    crate::steps::run_checked(cargo().args(TEST_ARGS).arg("--no-run"))
 }
 
-/// Runs all tests. With npm, each line that they write is held against the published schemas too.
+/// Runs all tests. If npm is installed, the tests also validate each protocol line against the published schemas.
 pub(crate) fn run(retries: &mut Retries) -> Result<()> {
-    // Whether they can be had at all is for the step `clients` to say.
+    // A failed download is reported by the step `clients`.
     let schemas = clients::published_schemas().unwrap_or_else(|error| {
         println!("== {error:#}");
         None
@@ -30,7 +30,7 @@ pub(crate) fn run(retries: &mut Retries) -> Result<()> {
     }
     let command = || {
         let mut command = cargo();
-        command.args(ALL).arg("--no-fail-fast");
+        command.args(TEST_ARGS).arg("--no-fail-fast");
         command.envs(schemas.iter().map(|folder| ("ACP_SCHEMA", folder)));
         command
     };
@@ -51,13 +51,12 @@ pub(crate) fn run(retries: &mut Retries) -> Result<()> {
         again.arg("--exact").args(&failed.tests);
     }
     let again = tee(again)?;
-    passed_again(&failed, &again)
-        .with_context(|| format!("failed twice, of {}", failed.names()))?;
+    check_rerun(&failed, &again).with_context(|| format!("failed twice, of {}", failed.names()))?;
     retries.record(failed.names());
     Ok(())
 }
 
-fn passed_again(failed: &Failed, again: &Printed) -> Result<()> {
+fn check_rerun(failed: &Failed, again: &Printed) -> Result<()> {
     ensure!(
         again.status.success(),
         "{} ({})",
@@ -65,7 +64,7 @@ fn passed_again(failed: &Failed, again: &Printed) -> Result<()> {
         again.status
     );
     for name in &failed.tests {
-        // What a child writes may stand between this and the `ok`; the exit status vouches for that.
+        // Output of a child process may separate this from the `ok`; the exit status confirms success.
         let passed = format!("test {name} ... ");
         let found = again.lines.iter().any(|line| line.contains(&passed));
         ensure!(found, "{name} was not run again");
@@ -73,11 +72,11 @@ fn passed_again(failed: &Failed, again: &Printed) -> Result<()> {
     Ok(())
 }
 
-/// What a run of `cargo test` says of failures.
+/// Failures of a run of `cargo test`.
 #[derive(Debug, Default, PartialEq, Eq)]
 struct Failed {
     tests: BTreeSet<String>,
-    /// A test program broke off, so that it is not known which of its tests are well.
+    /// True if a test program crashed, so that the results of its other tests are unknown.
     has_crashed: bool,
     does_not_compile: bool,
 }
@@ -104,7 +103,7 @@ impl Failed {
     }
 
     fn names(&self) -> String {
-        let crashed = self.has_crashed.then_some("a test program that broke off");
+        let crashed = self.has_crashed.then_some("a test program that crashed");
         let names = self.tests.iter().map(String::as_str).chain(crashed);
         names.collect::<Vec<_>>().join(", ")
     }
@@ -134,7 +133,7 @@ error: 2 targets failed:";
     }
 
     #[test]
-    fn a_crash_leaves_nothing_out() {
+    fn crash_reruns_all_tests() {
         let crash = "\
 test a::bad ... FAILED
   process didn't exit successfully: `target/debug/deps/b-1` (signal: 6, SIGABRT)";
@@ -149,7 +148,7 @@ test a::bad ... FAILED
     }
 
     #[test]
-    fn a_test_that_was_not_run_again_has_not_passed() {
+    fn test_missing_from_rerun_has_not_passed() {
         let failed = read("test a::bad ... FAILED");
         let status = std::process::Command::new("true").status().unwrap();
         let printed = |text: &str| Printed {
@@ -157,8 +156,8 @@ test a::bad ... FAILED
             lines: vec![text.to_owned()],
         };
         let right = printed("test a::bad ... ok");
-        assert!(passed_again(&failed, &right).is_ok());
-        let wrong = passed_again(&failed, &printed("running 0 tests"));
+        assert!(check_rerun(&failed, &right).is_ok());
+        let wrong = check_rerun(&failed, &printed("running 0 tests"));
         assert_eq!(wrong.unwrap_err().to_string(), "a::bad was not run again");
     }
 }

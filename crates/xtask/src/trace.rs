@@ -1,5 +1,5 @@
-//! trace: which test proves which requirement. The ids are in `docs/requirements.toml` and
-//! `docs/requirements-acp.toml`; tests name what they prove in comments (see [`marks`]).
+//! Reports which test proves which requirement. Ids are defined in `docs/requirements.toml` and
+//! `docs/requirements-acp.toml`; tests name them in comments (see [`marks`]).
 
 mod kit;
 mod marks;
@@ -21,20 +21,20 @@ use std::{
 };
 use table::{GROUPS, Id, Requirement, Table};
 
-/// The files of the table.
-const FILES: [&str; 2] = ["docs/requirements.toml", "docs/requirements-acp.toml"];
+/// Files that define requirements.
+const REQUIREMENT_FILES: [&str; 2] = ["docs/requirements.toml", "docs/requirements-acp.toml"];
 
-/// The official test kit's own requirements.
-const KIT: &str = "docs/acp-kit.toml";
+/// File with the requirements of the official test kit.
+const KIT_FILE: &str = "docs/acp-kit.toml";
 
-/// The table with the tests that prove each id.
+/// Requirements with the tests that prove them.
 struct Trace {
     table: Table,
     kit: Kit,
     proofs: BTreeMap<Id, Vec<Proof>>,
 }
 
-/// How an id stands.
+/// Status of a requirement.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Standing {
     Proved,
@@ -43,12 +43,12 @@ enum Standing {
     Later,
 }
 
-/// `cargo xtask trace`, `cargo xtask trace --missing`, `cargo xtask trace ID ...`.
+/// Runs `cargo xtask trace`, `cargo xtask trace --missing` or `cargo xtask trace ID ...`.
 pub(crate) fn run(wanted: &[String]) -> Result<()> {
     let trace = read()?;
     let only_missing = wanted == ["--missing"];
     if wanted.is_empty() || only_missing {
-        let missing: Vec<&Id> = trace.standing(Standing::Missing).collect();
+        let missing: Vec<&Id> = trace.ids_with_status(Standing::Missing).collect();
         for id in trace.table.keys() {
             if !only_missing || missing.contains(&id) {
                 print!("{}", trace.show(id));
@@ -66,7 +66,7 @@ pub(crate) fn run(wanted: &[String]) -> Result<()> {
             "proved by now, so take their `later` away: {}",
             stale.join(", ")
         );
-        let open = trace.kit_open();
+        let open = trace.unproved_kit_requirements();
         ensure!(
             open.is_empty(),
             "of the official kit not proved: {}",
@@ -76,7 +76,7 @@ pub(crate) fn run(wanted: &[String]) -> Result<()> {
     }
     for text in wanted {
         if trace.kit.contains_key(text) {
-            print!("{}", trace.show_asked(text));
+            print!("{}", trace.render_kit_requirement(text));
             continue;
         }
         let known = Id::parse(text).filter(|id| trace.table.contains_key(id));
@@ -86,10 +86,10 @@ pub(crate) fn run(wanted: &[String]) -> Result<()> {
     Ok(())
 }
 
-/// Read the table and all marks; what is wrong with them is one error that lists everything.
+/// Reads the table and all marks. Reports all their errors at once.
 fn read() -> Result<Trace> {
     let mut table = Table::new();
-    for file in FILES {
+    for file in REQUIREMENT_FILES {
         let text = fs::read_to_string(root().join(file)).context(file)?;
         let read = table::parse(&text).with_context(|| format!("failed to read {file}"))?;
         for (id, requirement) in read {
@@ -97,42 +97,44 @@ fn read() -> Result<Trace> {
             table.insert(id, requirement);
         }
     }
-    let text = fs::read_to_string(root().join(KIT)).context(KIT)?;
-    let kit = kit::parse(&text, &table).with_context(|| format!("failed to read {KIT}"))?;
+    let text = fs::read_to_string(root().join(KIT_FILE)).context(KIT_FILE)?;
+    let kit = kit::parse(&text, &table).with_context(|| format!("failed to read {KIT_FILE}"))?;
     let mut proofs = Vec::new();
     let mut faults = Vec::new();
     let mut modules = Modules::default();
-    for path in tracked()? {
-        let Some(read) = marks::reader(&path) else {
+    for path in repository_files()? {
+        let Some(read) = marks::mark_reader(&path) else {
             continue;
         };
-        // A file that was deleted and not yet committed as such.
+        // git still lists a file whose deletion is not committed.
         let Ok(text) = fs::read_to_string(root().join(&path)) else {
             continue;
         };
-        modules.read(&path, &text);
+        modules.add_file(&path, &text);
         let (found, wrong) = read(&path, &text);
         proofs.extend(found);
         faults.extend(wrong);
     }
-    let never_run = proofs.iter().filter(|proof| !modules.reach(&proof.file));
-    faults.extend(never_run.map(|proof| proof.fault("nothing runs this file".to_owned())));
+    let never_run = proofs
+        .iter()
+        .filter(|proof| !modules.is_compiled(&proof.file));
+    faults.extend(never_run.map(|proof| proof.error("nothing runs this file".to_owned())));
     join(table, kit, proofs, faults)
 }
 
-/// Lay the marks beside the table.
+/// Joins the marks with the table.
 fn join(table: Table, kit: Kit, found: Vec<Proof>, mut faults: Vec<Fault>) -> Result<Trace> {
     let mut proofs: BTreeMap<Id, Vec<Proof>> = BTreeMap::new();
     for proof in found {
         match table.get(&proof.id) {
             Some(Requirement {
                 waived: Some(_), ..
-            }) => faults.push(proof.fault(format!(
+            }) => faults.push(proof.error(format!(
                 "{} is waived and proved here: take the waiver away",
                 proof.id
             ))),
             Some(_) => proofs.entry(proof.id).or_default().push(proof),
-            None => faults.push(proof.fault(format!("there is no requirement {}", proof.id))),
+            None => faults.push(proof.error(format!("there is no requirement {}", proof.id))),
         }
     }
     if faults.is_empty() {
@@ -142,8 +144,8 @@ fn join(table: Table, kit: Kit, found: Vec<Proof>, mut faults: Vec<Fault>) -> Re
     bail!("marks that are wrong:\n{}", lines.join("\n"))
 }
 
-/// The files of the repository: tracked, or new and not ignored.
-fn tracked() -> Result<Vec<String>> {
+/// Returns the files of the repository: tracked, or untracked and not ignored.
+fn repository_files() -> Result<Vec<String>> {
     let listed = Command::new("git")
         .args(["ls-files", "--cached", "--others", "--exclude-standard"])
         .current_dir(root())
@@ -174,13 +176,13 @@ impl Trace {
         }
     }
 
-    fn standing(&self, wanted: Standing) -> impl Iterator<Item = &Id> {
+    fn ids_with_status(&self, wanted: Standing) -> impl Iterator<Item = &Id> {
         self.table
             .keys()
             .filter(move |id| self.stands(id) == wanted)
     }
 
-    /// One id: what it says, and its tests or why there is none.
+    /// Renders a requirement with its tests, or the reason why it has none.
     fn show(&self, id: &Id) -> String {
         let requirement = &self.table[id];
         let mut text = match &requirement.level {
@@ -200,8 +202,8 @@ impl Trace {
         text
     }
 
-    /// One requirement of the kit: what it asks, and the rules that it comes down to.
-    fn show_asked(&self, id: &str) -> String {
+    /// Renders a requirement of the kit with its rules.
+    fn render_kit_requirement(&self, id: &str) -> String {
         let asked = &self.kit[id];
         let tier = format!("{:?}", asked.tier).to_lowercase();
         let mut text = format!("{id} ({tier}): {}\n", asked.asks);
@@ -209,8 +211,8 @@ impl Trace {
         text
     }
 
-    /// The requirements of the kit of which some rule is not proved.
-    fn kit_open(&self) -> Vec<&str> {
+    /// Returns the requirements of the kit with an unproved rule.
+    fn unproved_kit_requirements(&self) -> Vec<&str> {
         let proved = |rule| self.stands(rule) == Standing::Proved;
         let open = self
             .kit
@@ -219,16 +221,16 @@ impl Trace {
         open.map(|(id, _)| id.as_str()).collect()
     }
 
-    /// What is said to come later and is there.
+    /// Returns the ids that are marked as later but are already proved.
     fn stale(&self) -> Vec<String> {
-        let proved = self.standing(Standing::Proved);
+        let proved = self.ids_with_status(Standing::Proved);
         proved
             .filter(|id| self.table[id].later.is_some())
             .map(ToString::to_string)
             .collect()
     }
 
-    /// Numbers for each group.
+    /// Renders the counts of each group.
     fn summary(&self) -> String {
         let mut text = String::from("\ngroup    ids  proved  missing  waived  later\n");
         let mut line = |name: &str, ids: &[&Id]| {
@@ -252,7 +254,7 @@ impl Trace {
             line(group, &ids);
         }
         line("all", &self.table.keys().collect::<Vec<_>>());
-        let (all, left) = (self.kit.len(), self.kit_open().len());
+        let (all, left) = (self.kit.len(), self.unproved_kit_requirements().len());
         let _ = writeln!(text, "\nkit   {all:7} {:7}", all - left);
         text
     }

@@ -1,4 +1,5 @@
-//! `acp-broken-agent`: a right agent made wrong in one named way, to test test suites with.
+//! Command-line program `acp-broken-agent`: injects one named fault into a conforming agent, to test test
+//! suites.
 #![expect(
     clippy::print_stdout,
     clippy::print_stderr,
@@ -6,38 +7,38 @@
 )]
 
 use acp_conformance::{
-    broken::{Broken, become_bound, run},
+    broken_agent::{BrokenAgent, exec_bound_agent, run_broken_agent},
     faults,
 };
 use clap::Parser;
 use std::{path::PathBuf, process::ExitCode};
 
-/// Starts a right agent and breaks what passes, in one named way.
+/// Runs a conforming agent behind a proxy that injects one named fault.
 #[derive(Parser)]
 #[command(
     version,
     after_help = "Example:\n  acp-broken-agent --fault late_update -- turnery acp"
 )]
-struct Arguments {
-    /// What is to be wrong; without it nothing is.
+struct BrokenAgentArgs {
+    /// Fault to inject; without this, every line passes unchanged.
     #[arg(long, env = "ACP_BROKEN_FAULT")]
     fault: Option<String>,
     /// Print the names of all faults.
     #[arg(long)]
     list: bool,
-    /// Write all lines into a file of this folder.
+    /// Record all lines in a new file of this folder.
     #[arg(long)]
     record: Option<PathBuf>,
-    /// Become the agent, and end with the process that started this one.
+    /// Replace this process with the agent, which is killed when the parent process ends.
     #[arg(long, hide = true)]
     bound: bool,
-    /// The right agent's command line.
+    /// Command line of the conforming agent.
     #[arg(last = true, required_unless_present = "list")]
     agent: Vec<String>,
 }
 
 fn main() -> ExitCode {
-    let arguments = Arguments::parse();
+    let arguments = BrokenAgentArgs::parse();
     if arguments.list {
         for fault in faults::all() {
             println!("{}", fault.name);
@@ -45,24 +46,26 @@ fn main() -> ExitCode {
         return ExitCode::SUCCESS;
     }
     if arguments.bound {
-        return failed(&become_bound(&arguments.agent));
+        return exit_with_error(&exec_bound_agent(&arguments.agent));
     }
     let fault = match arguments.fault.as_deref() {
         None | Some("") => None,
-        Some(name) => match faults::named(name) {
+        Some(name) => match faults::find(name) {
             Some(fault) => Some(fault),
-            None => return failed(&format!("there is no fault {name:?}; --list names them")),
+            None => {
+                return exit_with_error(&format!("there is no fault {name:?}; --list names them"));
+            }
         },
     };
-    let broken = Broken {
+    let broken = BrokenAgent {
         fault,
-        record: arguments.record,
+        recording_dir: arguments.record,
         command: arguments.agent,
     };
-    run(&broken).unwrap_or_else(|error| failed(&error))
+    run_broken_agent(&broken).unwrap_or_else(|error| exit_with_error(&error))
 }
 
-fn failed(error: &dyn std::fmt::Display) -> ExitCode {
+fn exit_with_error(error: &dyn std::fmt::Display) -> ExitCode {
     eprintln!("acp-broken-agent: {error}");
     ExitCode::from(2)
 }

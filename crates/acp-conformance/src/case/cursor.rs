@@ -1,13 +1,13 @@
-//! Cursor: reads a line of a case from left to right.
+//! Reads a line of a case from left to right.
 
 use serde_json::Value;
 
-/// The rest of a line.
-pub(super) struct Cursor<'a> {
+/// Unread rest of a line.
+pub(super) struct LineCursor<'a> {
     rest: &'a str,
 }
 
-impl<'a> Cursor<'a> {
+impl<'a> LineCursor<'a> {
     pub(super) fn new(line: &'a str) -> Self {
         Self { rest: line.trim() }
     }
@@ -16,24 +16,24 @@ impl<'a> Cursor<'a> {
         self.rest.is_empty()
     }
 
-    /// The next word, without taking it.
+    /// Returns the next word without consuming it; empty at the end.
     pub(super) fn peek(&self) -> &'a str {
         self.rest.split_whitespace().next().unwrap_or("")
     }
 
-    /// The next word.
+    /// Consumes the next word.
     pub(super) fn word(&mut self) -> Option<&'a str> {
         let word = self.peek();
         self.rest = self.rest[word.len()..].trim_start();
         (!word.is_empty()).then_some(word)
     }
 
-    /// The next word, which there must be.
-    pub(super) fn need(&mut self, what: &str) -> Result<&'a str, String> {
+    /// Consumes the next word; `what` names it in the error if it is missing.
+    pub(super) fn expect_word(&mut self, what: &str) -> Result<&'a str, String> {
         self.word().ok_or_else(|| format!("{what} is missing"))
     }
 
-    /// Take this word if it is the next one.
+    /// Consumes the next word if it equals `word`.
     pub(super) fn take(&mut self, word: &str) -> bool {
         let found = self.peek() == word;
         if found {
@@ -42,8 +42,8 @@ impl<'a> Cursor<'a> {
         found
     }
 
-    /// A JSON value.
-    pub(super) fn json(&mut self) -> Result<Value, String> {
+    /// Parses a JSON value.
+    pub(super) fn parse_json(&mut self) -> Result<Value, String> {
         let mut values = serde_json::Deserializer::from_str(self.rest).into_iter::<Value>();
         match values.next() {
             Some(Ok(value)) => {
@@ -56,28 +56,28 @@ impl<'a> Cursor<'a> {
         }
     }
 
-    /// JSON up to the end, if there is any.
-    pub(super) fn more_json(&mut self) -> Result<Option<Value>, String> {
+    /// Parses a JSON value, or returns `None` at the end of the line.
+    pub(super) fn parse_optional_json(&mut self) -> Result<Option<Value>, String> {
         if self.is_empty() {
             return Ok(None);
         }
-        self.json().map(Some)
+        self.parse_json().map(Some)
     }
 
-    /// A JSON string.
+    /// Parses a JSON string.
     pub(super) fn quoted(&mut self) -> Result<String, String> {
-        match self.json()? {
+        match self.parse_json()? {
             Value::String(text) => Ok(text),
             other => Err(format!("{other} is no string")),
         }
     }
 
-    /// All that is left, as it stands.
+    /// Consumes the rest of the line verbatim.
     pub(super) fn rest(&mut self) -> &'a str {
         std::mem::take(&mut self.rest)
     }
 
-    /// All that is left: a JSON string, or text in which `\n`, `\t` and `\\` stand for what they are.
+    /// Consumes the rest of the line: a JSON string, or text with the escapes `\n`, `\t` and `\\`.
     pub(super) fn text(&mut self) -> Result<String, String> {
         if self.rest.starts_with('"') {
             return self.quoted();
@@ -98,7 +98,7 @@ impl<'a> Cursor<'a> {
         Ok(text)
     }
 
-    /// Nothing may be left.
+    /// Checks that the line is fully consumed.
     pub(super) fn end(&self) -> Result<(), String> {
         if self.rest.is_empty() {
             Ok(())
@@ -111,7 +111,7 @@ impl<'a> Cursor<'a> {
     }
 }
 
-/// The bytes of a quoted text with the escapes of JSON and `\xHH`.
+/// Decodes a quoted text with JSON escapes and `\xHH` to bytes.
 pub(super) fn bytes(quoted: &str) -> Result<Vec<u8>, String> {
     let inner = quoted
         .strip_prefix('"')
@@ -123,12 +123,12 @@ pub(super) fn bytes(quoted: &str) -> Result<Vec<u8>, String> {
         let letter = if letter == '\\' {
             match letters.next() {
                 Some('x') => {
-                    let byte = number(&mut letters, 2)?;
+                    let byte = parse_hex(&mut letters, 2)?;
                     bytes.push(u8::try_from(byte).map_err(|error| error.to_string())?);
                     continue;
                 }
                 Some('u') => {
-                    let code = number(&mut letters, 4)?;
+                    let code = parse_hex(&mut letters, 4)?;
                     char::from_u32(code).ok_or_else(|| format!("\\u{code:04x} is half a letter"))?
                 }
                 Some('n') => '\n',
@@ -145,7 +145,7 @@ pub(super) fn bytes(quoted: &str) -> Result<Vec<u8>, String> {
     Ok(bytes)
 }
 
-fn number(letters: &mut std::str::Chars<'_>, digits: usize) -> Result<u32, String> {
+fn parse_hex(letters: &mut std::str::Chars<'_>, digits: usize) -> Result<u32, String> {
     let text: String = letters.by_ref().take(digits).collect();
     u32::from_str_radix(&text, 16).map_err(|_| format!("{text:?} is no hexadecimal number"))
 }

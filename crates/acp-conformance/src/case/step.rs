@@ -1,55 +1,55 @@
-//! Step: what a line of a case can be.
+//! Defines the steps of a case.
 
-use crate::model::{self, Answer};
+use crate::model::{self, ScriptedResponse};
 use serde_json::Value;
 use std::time::Duration;
 
-/// One line of a case.
+/// Line of a case.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Line {
-    /// 1-based.
+pub struct CaseLine {
+    /// 1-based line number.
     pub number: usize,
-    /// As it stands in the file.
+    /// Text as in the file.
     pub text: String,
-    /// When it is done at all.
-    pub guards: Vec<Guard>,
-    /// Its patience, if it has its own.
-    pub within: Option<Duration>,
-    /// What it does.
-    pub step: Step,
-    /// The rules that it checks.
+    /// Conditions under which the step is performed.
+    pub conditions: Vec<LineCondition>,
+    /// Time limit set by `within`.
+    pub patience: Option<Duration>,
+    /// Step to perform.
+    pub step: CaseStep,
+    /// Ids of the rules that the line checks.
     pub rules: Vec<String>,
 }
 
-/// Something that an agent, or what is known about it, may lack.
+/// Property of the agent or its profile that a case or a line depends on.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Need {
-    /// A path into the agent's capabilities, or from `initialize.` or `session.` on into those results.
+    /// Path into the agent's capabilities, or into a result if it starts with `initialize.` or `session.`.
     Path(String),
-    /// It speaks the second version.
+    /// Support for protocol version 2.
     V2,
-    /// There is a profile: a prompt goes to no model but the fake one.
+    /// Presence of a profile, so that prompts reach no model but the fake one.
     Profile,
-    /// It can be pointed at the fake model.
+    /// Profile that points the agent at the fake model.
     Model,
-    /// It can be started without a key for its model.
+    /// Profile that can start the agent without a model key.
     Keyless,
-    /// It has such a tool.
-    Tool(Tool),
-    /// This was captured; only before a step.
+    /// Tool of this kind.
+    Tool(ToolKind),
+    /// Captured variable; only valid as a condition of a line.
     Captured(String),
 }
 
-/// A tool by what it does.
+/// Kind of tool, by its effect.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Tool {
+pub enum ToolKind {
     /// Reads a file.
     Read,
     /// Writes a file.
     Write,
     /// Runs a command.
     Shell,
-    /// One of an MCP server.
+    /// Belongs to an MCP server.
     Mcp,
     /// Shows a plan.
     Plan,
@@ -57,8 +57,8 @@ pub enum Tool {
     Ask,
 }
 
-impl Tool {
-    /// All of them.
+impl ToolKind {
+    /// All kinds.
     pub(crate) const ALL: [Self; 6] = [
         Self::Read,
         Self::Write,
@@ -68,7 +68,7 @@ impl Tool {
         Self::Ask,
     ];
 
-    /// What a case calls it.
+    /// Returns the name used in cases.
     pub(crate) const fn name(self) -> &'static str {
         match self {
             Self::Read => "read",
@@ -80,8 +80,8 @@ impl Tool {
         }
     }
 
-    /// What it does, in words.
-    pub(crate) const fn does(self) -> &'static str {
+    /// Returns the effect as a verb phrase, for messages.
+    pub(crate) const fn description(self) -> &'static str {
         match self {
             Self::Read => "reads files",
             Self::Write => "writes files",
@@ -92,255 +92,255 @@ impl Tool {
         }
     }
 
-    /// Whether a script means it by this. `mcp` never: a server that the agent was told of and has not got is
-    /// the agent's fault, and not something that it need not have.
-    pub(crate) fn is_meant_by(self, tool: &model::Tool) -> bool {
-        let edits = self == Self::Write && *tool == model::Tool::Edit;
+    /// Returns true if a script's tool is of this kind. Never true for `mcp`: an agent that does not offer
+    /// the tools of a server it was given is at fault, and does not merely lack a tool.
+    pub(crate) fn covers(self, tool: &model::ScriptTool) -> bool {
+        let edits = self == Self::Write && *tool == model::ScriptTool::Edit;
         edits || tool.to_string() == self.name()
     }
 }
 
-/// Whether a line is done.
+/// Condition of a line.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Guard {
-    /// Only with this.
+pub enum LineCondition {
+    /// Perform the step only if the need is met.
     If(Need),
-    /// Only without it.
+    /// Perform the step only if the need is not met.
     Unless(Need),
 }
 
-/// What a line does.
+/// Step of a case.
 #[derive(Clone, Debug, PartialEq)]
-pub enum Step {
-    /// The macros speak this version from here on.
+pub enum CaseStep {
+    /// Sets the protocol version of the following macros.
     Version(u16),
-    /// The client's capabilities.
+    /// Sets the client's capabilities.
     Client(Value),
-    /// A file: name, text.
+    /// Creates a file: name, text.
     File(String, String),
-    /// A folder.
+    /// Creates a folder.
     Folder(String),
-    /// A symbolic link: name, target.
+    /// Creates a symbolic link: name, target.
     Link(String, String),
-    /// Unsaved text in the editor: name, text.
+    /// Sets the unsaved text of an open file: name, text.
     Buffer(String, String),
-    /// A variable.
+    /// Sets a variable.
     Let(String, Value),
-    /// A variable that holds a text many times: name, times, text.
+    /// Sets a variable to a repeated text: name, count, text.
     Repeat(String, usize, String),
-    /// What the fake model says.
+    /// Sets a script of the fake model.
     Model {
-        /// Only to requests whose prompt holds this.
+        /// Text that identifies the prompts this script is for; `None` for all others.
         prompt: Option<String>,
-        /// One for each request.
-        answers: Vec<Answer>,
+        /// Responses, one per request.
+        answers: Vec<ScriptedResponse>,
     },
-    /// An answer of the model that hangs goes on.
-    GoOnTalking,
+    /// Resumes a hanging response of the model.
+    ReleaseModel,
 
-    /// Start the agent.
-    Start(Start),
-    /// End it and start it again.
-    Restart(Start),
-    /// Close its stdin.
+    /// Starts the agent.
+    Start(StartOptions),
+    /// Stops the agent and starts it again.
+    Restart(StartOptions),
+    /// Closes the agent's stdin.
     Eof,
-    /// It ends, with this code if one is named.
+    /// Closes stdin and checks that the agent exits, with this code if given.
     Exit(Option<i32>),
-    /// It ends by itself, its stdin still open, with this code if one is named.
+    /// Checks that the agent exits with stdin still open, with this code if given.
     Gone(Option<i32>),
-    /// SIGTERM.
+    /// Sends SIGTERM.
     Term,
-    /// SIGKILL.
+    /// Sends SIGKILL and waits for the exit.
     Kill,
-    /// Do not read this.
-    StopReading(Pipe),
-    /// Read its stdout again.
-    GoOnReading,
-    /// Close our end of its stdout.
+    /// Stops reading a pipe.
+    StopReading(OutputPipe),
+    /// Resumes reading stdout.
+    ResumeReading,
+    /// Closes the reading end of the agent's stdout.
     HangUp,
-    /// Nothing that it started is alive.
-    OrphansNone,
-    /// Its stderr has, or lacks, this text.
+    /// Checks that no process started by the agent is alive.
+    NoOrphans,
+    /// Checks that stderr contains (true) or lacks (false) this text.
     Stderr(bool, String),
 
-    /// A line.
+    /// Sends a line.
     Send {
-        /// The line.
+        /// Line to send.
         text: String,
-        /// It may be broken.
+        /// True if the line may be malformed.
         broken: bool,
-        /// In one write with the next.
+        /// True to send it in one write with the next.
         more: bool,
     },
-    /// Bytes.
+    /// Sends bytes.
     Raw {
-        /// The bytes; `$NAME` in them is filled in.
+        /// Bytes to send, with `$NAME` substituted.
         bytes: Vec<u8>,
-        /// In one write with the next.
+        /// True to send them in one write with the next.
         more: bool,
     },
-    /// The next write goes out in pieces of this many bytes.
+    /// Splits the next write into pieces of this size. Unit: bytes.
     Split(usize),
 
-    /// `initialize` and its answer.
+    /// Sends `initialize` and waits for the response.
     Initialize(Option<Value>),
-    /// `authenticate`, if the profile says so and it has not been done.
+    /// Sends `authenticate`, if the profile requires a login that has not been done yet.
     Login,
-    /// `session/new` and its answer.
+    /// Sends `session/new` and waits for the response.
     Session(String, Option<Value>),
-    /// `session/load` and its answer.
+    /// Sends `session/load` and waits for the response.
     Load(String, Option<Value>),
-    /// `session/resume` and its answer.
+    /// Sends `session/resume` and waits for the response.
     Resume(String, Option<Value>),
-    /// `session/prompt`.
+    /// Sends `session/prompt`.
     Prompt {
-        /// What is said.
-        content: Content,
-        /// The variable that holds the session.
+        /// Prompt content.
+        content: PromptContent,
+        /// Variable that holds the session id.
         session: String,
-        /// The name of the request.
+        /// Variable that holds the request id.
         name: String,
-        /// It may be wrong.
+        /// True if the params may be invalid.
         broken: bool,
-        /// In one write with the next.
+        /// True to send it in one write with the next.
         more: bool,
     },
-    /// `session/cancel` of this session.
+    /// Sends `session/cancel` for the session of this variable.
     Cancel(String),
-    /// A request.
+    /// Sends a request.
     Call {
-        /// The method.
+        /// Method name.
         method: String,
-        /// Its params; `null`: none.
+        /// Params; `null` sends none.
         params: Value,
-        /// The name of the request.
+        /// Variable that holds the request id.
         name: String,
-        /// It may be wrong.
+        /// True if the params may be invalid.
         broken: bool,
-        /// The answer, if it is waited for.
-        then: Option<Expect>,
+        /// Expected response, if the step waits for one.
+        expected: Option<ExpectedResponse>,
     },
-    /// A notification.
+    /// Sends a notification.
     Tell {
-        /// The method.
+        /// Method name.
         method: String,
-        /// Its params; `null`: none.
+        /// Params; `null` sends none.
         params: Value,
-        /// It may be wrong.
+        /// True if the params may be invalid.
         broken: bool,
     },
-    /// An unknown request and its answer.
+    /// Sends a request of an unknown method and waits for the response.
     Probe,
-    /// Two probes with a pause between them.
+    /// Sends two probes with a pause in between.
     Quiet,
 
-    /// The answer to a request.
-    Answered(String, Expect),
-    /// The next line.
+    /// Checks the response to a request.
+    Answered(String, ExpectedResponse),
+    /// Checks the next line.
     Next(Value),
-    /// The next line that fits.
+    /// Waits for the next line that matches.
     Until(Value),
-    /// Look from here on.
+    /// Marks the first line that the following checks look at.
     Mark,
-    /// None of the lines fits.
+    /// Checks that no line since the mark matches.
     No(Value),
-    /// One of them fits.
+    /// Checks that a line since the mark matches.
     Some(Value),
-    /// One of them may fit.
+    /// Captures from a line since the mark, if one matches.
     Maybe(Value),
-    /// So many of them fit.
-    Count(Range, Value),
-    /// There are such lines, in this order.
+    /// Checks how many lines since the mark match.
+    Count(CountRange, Value),
+    /// Checks that lines since the mark match in this order.
     Order(Vec<Value>),
-    /// What was said holds this text, or does not.
+    /// Checks the message text since the mark.
     Said {
-        /// Whose words.
-        voice: Voice,
-        /// The text.
+        /// Author of the messages.
+        author: ChunkAuthor,
+        /// Text to look for.
         text: String,
-        /// The variable that holds the session.
+        /// Variable that holds the session id.
         session: String,
-        /// Or must not hold it.
-        not: bool,
+        /// True if the text must be missing.
+        is_negated: bool,
     },
-    /// A value fits.
+    /// Checks that a value matches a pattern.
     Value(Value, Value),
-    /// The file holds just this.
+    /// Checks that a file has exactly this text.
     Read(String, String),
-    /// The file holds this somewhere.
+    /// Checks that a file contains this text.
     Holds(String, String),
-    /// The file is what it was made.
+    /// Checks that a file has the text it was created with.
     Same(String),
-    /// There is no such file.
+    /// Checks that a file does not exist.
     Absent(String),
 
-    /// How permission is given.
-    Permission(Permission),
-    /// How elicitations are answered.
-    Elicitation(Elicitation),
-    /// How requests of a method are answered.
-    Answer(String, How),
+    /// Sets how permission requests are answered.
+    Permission(PermissionAnswer),
+    /// Sets how elicitations are answered.
+    Elicitation(ElicitationAnswer),
+    /// Sets how requests of a method are answered.
+    Answer(String, ResponseMode),
 
-    /// The last request to the model holds this text, or does not.
+    /// Checks that the last model request contains (true) or lacks (false) this text.
     Saw(bool, String),
-    /// So many requests were made to the model.
-    Asked(Range),
-    /// The agent let go of an answer of the model that had not ended.
+    /// Checks the number of model requests.
+    Asked(CountRange),
+    /// Checks that the agent has closed the stream of an unfinished model response.
     Dropped,
 }
 
-/// How the agent is started.
+/// Options for starting the agent.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Start {
-    /// Without a key for its model.
+pub struct StartOptions {
+    /// True to start without a model key.
     pub is_keyless: bool,
-    /// The folder it is started in, else its home.
+    /// Working directory; `None` is the agent's home.
     pub folder: Option<String>,
-    /// More variables.
+    /// Additional environment variables.
     pub variables: Vec<(String, String)>,
 }
 
-/// A pipe out of the agent.
+/// Output pipe of the agent.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Pipe {
-    /// Its messages.
+pub enum OutputPipe {
+    /// Protocol messages.
     Stdout,
-    /// Its logs.
+    /// Logs.
     Stderr,
 }
 
-/// What a prompt says.
+/// Content of a prompt.
 #[derive(Clone, Debug, PartialEq)]
-pub enum Content {
-    /// One block of text.
+pub enum PromptContent {
+    /// One text block.
     Text(String),
-    /// Blocks as they are.
+    /// Content blocks, sent verbatim.
     Blocks(Value),
 }
 
-/// What an answer must be.
+/// Expected response to a request.
 #[derive(Clone, Debug, PartialEq)]
-pub enum Expect {
-    /// A result that fits.
+pub enum ExpectedResponse {
+    /// Result that matches.
     Result(Value),
-    /// An error that fits.
+    /// Error that matches.
     Error(Value),
-    /// One of both.
+    /// Any result or error.
     Any,
 }
 
-/// From, and up to and with.
+/// Inclusive range of a count.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Range {
-    /// At least.
-    pub from: usize,
-    /// At most.
-    pub to: Option<usize>,
+pub struct CountRange {
+    /// Lower bound.
+    pub min: usize,
+    /// Upper bound; `None` is unbounded.
+    pub max: Option<usize>,
 }
 
-/// Whose words.
+/// Author of message chunks.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Voice {
+pub enum ChunkAuthor {
     /// `agent_message_chunk`.
     Agent,
     /// `agent_thought_chunk`.
@@ -349,59 +349,59 @@ pub enum Voice {
     User,
 }
 
-/// How permission is given.
+/// Answer to permission requests.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Permission {
-    /// The option of this kind.
+pub enum PermissionAnswer {
+    /// Option of kind `allow_once`.
     AllowOnce,
-    /// The option of this kind.
+    /// Option of kind `allow_always`.
     AllowAlways,
-    /// The option of this kind.
+    /// Option of kind `reject_once`.
     RejectOnce,
-    /// The option of this kind.
+    /// Option of kind `reject_always`.
     RejectAlways,
-    /// The outcome `cancelled`.
+    /// Outcome `cancelled`.
     Cancelled,
-    /// An option that was not offered.
+    /// Option that was not offered.
     Unknown,
-    /// An outcome that does not exist.
+    /// Outcome that does not exist.
     Strange,
-    /// An error.
+    /// Error response.
     Error,
-    /// Not until this changes.
+    /// No answer until the setting changes.
     Never,
-    /// The case does it.
+    /// Answer sent by the case.
     ByHand,
 }
 
-/// How elicitations are answered.
+/// Answer to elicitations.
 #[derive(Clone, Debug, PartialEq)]
-pub enum Elicitation {
-    /// With this content.
+pub enum ElicitationAnswer {
+    /// Acceptance with this content.
     Accept(Value),
-    /// With this value in each field of the form.
+    /// Acceptance with this value in each field of the form.
     AcceptEach(Value),
-    /// The user says no.
+    /// Action `decline`.
     Decline,
-    /// The user goes away.
+    /// Action `cancel`.
     Cancel,
-    /// An action that does not exist.
+    /// Action that does not exist.
     Strange,
-    /// An error.
+    /// Error response.
     Error,
-    /// The case does it.
+    /// Answer sent by the case.
     ByHand,
 }
 
-/// How requests of a method are answered.
+/// Way of answering the requests of a method.
 #[derive(Clone, Debug, PartialEq)]
-pub enum How {
-    /// As the client does it.
+pub enum ResponseMode {
+    /// The client's own answer.
     ByItself,
-    /// The case does it.
+    /// Answer sent by the case.
     ByHand,
-    /// With an error of this code.
+    /// Error with this code.
     Error(i64),
-    /// With this result.
+    /// This result.
     With(Value),
 }

@@ -1,10 +1,10 @@
-//! Lines of cases, each as it is read, and each kind that is not.
+//! Tests which lines are parsed, and which are rejected.
 
 use super::*;
 use serde_json::{Value, json};
 use std::time::Duration;
 
-fn one(line: &str) -> Line {
+fn parse_line_of_case(line: &str) -> CaseLine {
     let set = ["session", "b", "prompt", "second", "ask"].map(|name| format!("let {name} 1\n"));
     let text = format!("# x\n{}{line}", set.concat());
     let mut case = Case::parse("x", &text).expect("a case");
@@ -12,8 +12,8 @@ fn one(line: &str) -> Line {
     case.lines.remove(5)
 }
 
-fn step(line: &str) -> Step {
-    one(line).step
+fn step(line: &str) -> CaseStep {
+    parse_line_of_case(line).step
 }
 
 fn text(text: &str) -> String {
@@ -21,7 +21,7 @@ fn text(text: &str) -> String {
 }
 
 #[test]
-fn a_case_is_read_line_by_line() {
+fn case_is_parsed_line_by_line() {
     let case = Case::parse(
         "greet",
         "# shows it\n# proves: X-1\n\nneeds loadSession\nfile a.txt one\\ntwo\nmodel\n  text \"a\"\n\n  # b\n  ---\nend\nstart\nexit 3 @ TR-6 TR-7\n",
@@ -29,25 +29,25 @@ fn a_case_is_read_line_by_line() {
     let case = case.unwrap();
     assert_eq!((&*case.name, &*case.purpose), ("greet", "shows it"));
     assert_eq!(case.needs, [Need::Path(text("loadSession"))]);
-    let steps: Vec<(usize, &Step)> = case
+    let steps: Vec<(usize, &CaseStep)> = case
         .lines
         .iter()
         .map(|line| (line.number, &line.step))
         .collect();
-    let answers = vec![model::Answer::text("a")];
+    let answers = vec![model::ScriptedResponse::text("a")];
     assert_eq!(
         steps,
         [
-            (5, &Step::File(text("a.txt"), text("one\ntwo"))),
+            (5, &CaseStep::File(text("a.txt"), text("one\ntwo"))),
             (
                 6,
-                &Step::Model {
+                &CaseStep::Model {
                     prompt: None,
                     answers
                 }
             ),
-            (12, &Step::Start(Start::default())),
-            (13, &Step::Exit(Some(3))),
+            (12, &CaseStep::Start(StartOptions::default())),
+            (13, &CaseStep::Exit(Some(3))),
         ]
     );
     assert_eq!(case.lines[3].text, "exit 3 @ TR-6 TR-7");
@@ -55,7 +55,7 @@ fn a_case_is_read_line_by_line() {
 }
 
 #[test]
-fn a_line_that_is_no_step_is_named() {
+fn invalid_line_is_reported() {
     for (lines, line) in [
         ("start", 1),
         ("", 1),
@@ -78,26 +78,31 @@ fn a_line_that_is_no_step_is_named() {
 }
 
 #[test]
-fn what_stands_around_a_step() {
-    let line = one("unless session.modes within 250 no {\"a\": \" @ B-1 c\"} @ MODE-1 V2-12");
-    assert_eq!(
-        line.guards,
-        [Guard::Unless(Need::Path(text("session.modes")))]
+fn conditions_patience_and_rules_are_parsed() {
+    let line = parse_line_of_case(
+        "unless session.modes within 250 no {\"a\": \" @ B-1 c\"} @ MODE-1 V2-12",
     );
-    assert_eq!(line.within, Some(Duration::from_millis(250)));
-    assert_eq!(line.step, Step::No(json!({"a": " @ B-1 c"})));
+    assert_eq!(
+        line.conditions,
+        [LineCondition::Unless(Need::Path(text("session.modes")))]
+    );
+    assert_eq!(line.patience, Some(Duration::from_millis(250)));
+    assert_eq!(line.step, CaseStep::No(json!({"a": " @ B-1 c"})));
     assert_eq!(line.rules, ["MODE-1", "V2-12"]);
-    let line = one("if tool shell if $ask probe");
+    let line = parse_line_of_case("if tool shell if $ask probe");
     let asked = Need::Captured(text("ask"));
     assert_eq!(
-        line.guards,
-        [Guard::If(Need::Tool(Tool::Shell)), Guard::If(asked)]
+        line.conditions,
+        [
+            LineCondition::If(Need::Tool(ToolKind::Shell)),
+            LineCondition::If(asked)
+        ]
     );
     assert_eq!(line.rules, Vec::<String>::new());
 }
 
 #[test]
-fn rules_that_are_written_otherwise_are_told() {
+fn misspelled_rules_are_reported() {
     for (line, why) in [
         (
             "exit 0 @ tr-1 RPC-2",
@@ -125,22 +130,22 @@ fn rules_that_are_written_otherwise_are_told() {
         let error = Case::parse("x", &format!("# x\n{line}")).unwrap_err();
         assert_eq!((error.line, error.reason.as_str()), (2, why), "{line}");
     }
-    let tabs = one("exit 0\t@\tTR-6\tTR-7");
-    assert_eq!(tabs.step, Step::Exit(Some(0)));
+    let tabs = parse_line_of_case("exit 0\t@\tTR-6\tTR-7");
+    assert_eq!(tabs.step, CaseStep::Exit(Some(0)));
     assert_eq!(tabs.rules, ["TR-6", "TR-7"]);
     let address = step("saw me@home-1 or @ home");
-    assert_eq!(address, Step::Saw(true, text("me@home-1 or @ home")));
+    assert_eq!(address, CaseStep::Saw(true, text("me@home-1 or @ home")));
 }
 
 #[test]
-fn the_mark_of_an_encoding_is_skipped() {
+fn byte_order_mark_is_skipped() {
     let case = Case::parse("x", "\u{feff}# shows it\nmark").unwrap();
     assert_eq!((&*case.purpose, case.lines.len()), ("shows it", 1));
 }
 
 #[test]
-fn what_is_sent() {
-    let send = |text: &str, broken, more| Step::Send {
+fn send_steps_are_parsed() {
+    let send = |text: &str, broken, more| CaseStep::Send {
         text: text.to_owned(),
         broken,
         more,
@@ -151,7 +156,7 @@ fn what_is_sent() {
     assert_eq!(step(">!+ []"), send("[]", true, true));
     assert_eq!(
         step(r#">raw "a\xff\n\u00e9\"""#),
-        Step::Raw {
+        CaseStep::Raw {
             bytes: vec![b'a', 0xff, b'\n', 0xc3, 0xa9, b'"'],
             more: false,
         }
@@ -159,18 +164,18 @@ fn what_is_sent() {
 }
 
 #[test]
-fn requests_and_their_answers() {
+fn request_and_response_steps_are_parsed() {
     assert_eq!(
         step("session other {\"cwd\": \".\"}"),
-        Step::Session(text("other"), Some(json!({"cwd": "."})))
+        CaseStep::Session(text("other"), Some(json!({"cwd": "."})))
     );
-    assert_eq!(step("session"), Step::Session(text("session"), None));
-    assert_eq!(step("login"), Step::Login);
-    assert_eq!(step("cancel b"), Step::Cancel(text("b")));
+    assert_eq!(step("session"), CaseStep::Session(text("session"), None));
+    assert_eq!(step("login"), CaseStep::Login);
+    assert_eq!(step("cancel b"), CaseStep::Cancel(text("b")));
     assert_eq!(
         step("prompt+ \"hi in b\" in b as second"),
-        Step::Prompt {
-            content: Content::Text(text("hi in b")),
+        CaseStep::Prompt {
+            content: PromptContent::Text(text("hi in b")),
             session: text("b"),
             name: text("second"),
             broken: false,
@@ -179,74 +184,83 @@ fn requests_and_their_answers() {
     );
     assert_eq!(
         step("call! session/list null as x"),
-        Step::Call {
+        CaseStep::Call {
             method: text("session/list"),
             params: Value::Null,
             name: text("x"),
             broken: true,
-            then: None,
+            expected: None,
         }
     );
     assert_eq!(
         step("call nope/nope {} -> error {\"code\": -32601}"),
-        Step::Call {
+        CaseStep::Call {
             method: text("nope/nope"),
             params: json!({}),
             name: text("call"),
             broken: false,
-            then: Some(Expect::Error(json!({"code": -32601}))),
+            expected: Some(ExpectedResponse::Error(json!({"code": -32601}))),
         }
     );
     assert_eq!(
         step("answered {\"stopReason\": \"end_turn\"} for second"),
-        Step::Answered(
+        CaseStep::Answered(
             text("second"),
-            Expect::Result(json!({"stopReason": "end_turn"}))
+            ExpectedResponse::Result(json!({"stopReason": "end_turn"}))
         )
     );
-    assert_eq!(step("ended"), Step::Answered(text("prompt"), Expect::Any));
+    assert_eq!(
+        step("ended"),
+        CaseStep::Answered(text("prompt"), ExpectedResponse::Any)
+    );
 }
 
 #[test]
-fn checks_the_process_and_the_client() {
-    let range = |from, to| Range { from, to };
-    assert_eq!(step("count 2.. 5"), Step::Count(range(2, None), json!(5)));
-    assert_eq!(step("maybe 5"), Step::Maybe(json!(5)));
-    assert_eq!(step("gone any"), Step::Gone(None));
-    assert_eq!(step("asked ..3"), Step::Asked(range(0, Some(3))));
+fn check_process_and_client_steps_are_parsed() {
+    let range = |from, to| CountRange { min: from, max: to };
+    assert_eq!(
+        step("count 2.. 5"),
+        CaseStep::Count(range(2, None), json!(5))
+    );
+    assert_eq!(step("maybe 5"), CaseStep::Maybe(json!(5)));
+    assert_eq!(step("gone any"), CaseStep::Gone(None));
+    assert_eq!(step("asked ..3"), CaseStep::Asked(range(0, Some(3))));
     assert_eq!(
         step("unsaid thought \"x\" in b"),
-        Step::Said {
-            voice: Voice::Thought,
+        CaseStep::Said {
+            author: ChunkAuthor::Thought,
             text: text("x"),
             session: text("b"),
-            not: true,
+            is_negated: true,
         }
     );
     assert_eq!(
         step("start in $CWD A=1 B="),
-        Step::Start(Start {
+        CaseStep::Start(StartOptions {
             is_keyless: false,
             folder: Some(text("$CWD")),
             variables: vec![(text("A"), text("1")), (text("B"), text(""))],
         })
     );
-    assert_eq!(step("stop reading stderr"), Step::StopReading(Pipe::Stderr));
+    assert_eq!(
+        step("stop reading stderr"),
+        CaseStep::StopReading(OutputPipe::Stderr)
+    );
     assert_eq!(
         step("permission by hand"),
-        Step::Permission(Permission::ByHand)
+        CaseStep::Permission(PermissionAnswer::ByHand)
     );
     assert_eq!(
         step("answer fs/read_text_file error -32002"),
-        Step::Answer(text("fs/read_text_file"), How::Error(-32002))
+        CaseStep::Answer(text("fs/read_text_file"), ResponseMode::Error(-32002))
     );
     assert_eq!(
         step("elicitation accept {\"a\": 1}"),
-        Step::Elicitation(Elicitation::Accept(json!({"a": 1})))
+        CaseStep::Elicitation(ElicitationAnswer::Accept(json!({"a": 1})))
     );
     assert_eq!(
         step("elicitation accept each \"a\""),
-        Step::Elicitation(Elicitation::AcceptEach(json!("a")))
+        CaseStep::Elicitation(ElicitationAnswer::AcceptEach(json!("a")))
     );
-    assert_eq!(step("saw \"a b\""), Step::Saw(true, text("a b")));
+    assert_eq!(step("saw \"a b\""), CaseStep::Saw(true, text("a b")));
 }

@@ -1,9 +1,9 @@
-//! Guard: however the runner ends, nothing of it stays behind.
+//! Cleans up agents and case folders however the runner ends.
 //!
-//! On a signal it ends its agents, removes its folder, and ends with the code that shells give for this signal. When it
-//! is killed it can do nothing: a second process, whose stdin closes then, does it instead.
+//! On a signal, the runner ends its agents, removes its folder, and exits with the code that shells use for
+//! this signal. If the runner is killed, its child process `guard` sees stdin close and cleans up instead.
 
-use acp_conformance::scratch::{self, Scratch};
+use acp_conformance::scratch::{self, ScratchFolder};
 use anyhow::{Context, Result};
 use std::{
     io::{self, IsTerminal, Write},
@@ -18,25 +18,25 @@ use tokio::{
     signal::unix::{SignalKind, signal},
 };
 
-/// As long as this is there, somebody looks after what the runner starts.
-pub(crate) struct Guard {
+/// Guard process that cleans up after the runner; dropping it waits for the cleanup.
+pub(crate) struct CleanupGuard {
     process: Child,
-    _scratch: Arc<Scratch>,
+    _scratch: Arc<ScratchFolder>,
 }
 
-impl Guard {
-    pub(crate) fn set_up() -> Result<Self> {
-        let scratch = Scratch::present().context("no folder for the cases")?;
-        end_on_signals().context("signals")?;
+impl CleanupGuard {
+    pub(crate) fn start() -> Result<Self> {
+        let scratch = ScratchFolder::present().context("cannot create the folder for the cases")?;
+        exit_on_signals().context("cannot handle signals")?;
         let process = Command::new(std::env::current_exe()?)
             .arg("guard")
             .arg(scratch.path())
             .stdin(Stdio::piped())
             .stdout(Stdio::null())
-            // What the terminal sends to all of the runner's group is not for it.
+            // Terminal signals to the runner's process group must not reach the guard.
             .process_group(0)
             .spawn()
-            .context("no process that looks after the runner")?;
+            .context("cannot start the cleanup process")?;
         Ok(Self {
             process,
             _scratch: scratch,
@@ -44,21 +44,21 @@ impl Guard {
     }
 }
 
-impl Drop for Guard {
+impl Drop for CleanupGuard {
     fn drop(&mut self) {
-        // Closes its stdin first. It clears up, and that was all.
+        // `wait` closes the guard's stdin first.
         let _ = self.process.wait();
     }
 }
 
-/// Be the second process: wait for the end of the first, and clear up.
-pub(crate) fn wait(folder: &Path) -> Result<()> {
+/// Runs the guard process: waits for the runner to end, and cleans up.
+pub(crate) fn wait_and_clean_up(folder: &Path) -> Result<()> {
     io::copy(&mut io::stdin().lock(), &mut io::sink())?;
-    scratch::clear(folder);
+    scratch::clean_up(folder);
     Ok(())
 }
 
-fn end_on_signals() -> io::Result<()> {
+fn exit_on_signals() -> io::Result<()> {
     let runtime = Builder::new_current_thread().enable_io().build()?;
     let within = runtime.enter();
     let mut hangup = signal(SignalKind::hangup())?;
@@ -73,8 +73,8 @@ fn end_on_signals() -> io::Result<()> {
                 _ = terminate.recv() => (SignalKind::terminate(), "SIGTERM"),
             }
         });
-        scratch::close();
-        // Who has closed stderr does not want to know.
+        scratch::close_current();
+        // stderr may be closed.
         let mut stderr = io::stderr();
         let end = if stderr.is_terminal() { "\n" } else { "" };
         let _ = writeln!(

@@ -1,9 +1,9 @@
-//! Progress: which cases are over, on stderr; and what a terminal can show.
+//! Reports finished cases on stderr, and detects what a terminal can display.
 
 use acp_conformance::{
-    Outcome,
+    CaseOutcome,
     report::Colours,
-    verdict::{Measure, Verdict},
+    verdict::{FailurePolicy, Verdict},
 };
 use std::{
     env,
@@ -12,11 +12,11 @@ use std::{
     sync::atomic::{AtomicUsize, Ordering},
 };
 
-/// Cases that are played.
+/// Progress of a run.
 pub(crate) struct Progress {
-    all: usize,
-    ended: AtomicUsize,
-    /// One line is written over and over.
+    total: usize,
+    finished: AtomicUsize,
+    /// True if a single line is overwritten.
     is_live: bool,
 }
 
@@ -24,18 +24,18 @@ impl Progress {
     pub(crate) fn new(all: usize) -> Self {
         let term = env::var_os("TERM");
         Self {
-            all,
-            ended: AtomicUsize::new(0),
-            is_live: obeys(io::stderr().is_terminal(), term.as_deref()),
+            total: all,
+            finished: AtomicUsize::new(0),
+            is_live: can_move_cursor(io::stderr().is_terminal(), term.as_deref()),
         }
     }
 
-    /// A case is over. Where no line can be written over, only those are told of in which something is wrong.
-    pub(crate) fn tell(&self, outcome: &Outcome, measure: &Measure<'_>) {
-        let number = self.ended.fetch_add(1, Ordering::Relaxed) + 1;
-        let (all, case) = (self.all, &outcome.case);
-        let word = word(outcome, measure);
-        // A progress that cannot be shown is no reason to end.
+    /// Reports a finished case. Without a terminal, only cases with problems are reported.
+    pub(crate) fn report_case(&self, outcome: &CaseOutcome, measure: &FailurePolicy<'_>) {
+        let number = self.finished.fetch_add(1, Ordering::Relaxed) + 1;
+        let (all, case) = (self.total, &outcome.case);
+        let word = verdict_word(outcome, measure);
+        // Failing to show progress must not end the run.
         let _ = match (self.is_live, word) {
             (true, _) => write!(
                 io::stderr(),
@@ -54,12 +54,12 @@ impl Progress {
     }
 }
 
-/// What is wrong in a case, in a word.
-fn word(outcome: &Outcome, measure: &Measure<'_>) -> Option<&'static str> {
+/// Returns a word for the problem of a case.
+fn verdict_word(outcome: &CaseOutcome, measure: &FailurePolicy<'_>) -> Option<&'static str> {
     if outcome.fault.is_some() {
         return Some("fault");
     }
-    match measure.of_case(outcome) {
+    match measure.case_verdict(outcome) {
         Verdict::Fail => Some("FAIL"),
         Verdict::Warn => Some("warn"),
         Verdict::NotReached
@@ -71,23 +71,23 @@ fn word(outcome: &Outcome, measure: &Measure<'_>) -> Option<&'static str> {
     }
 }
 
-/// Whether colours can be shown there, and are wanted.
-pub(crate) fn colours(place: &impl IsTerminal) -> Colours {
+/// Returns `Colours::On` if `output` can show colours and `NO_COLOR` is unset.
+pub(crate) fn detect_colours(output: &impl IsTerminal) -> Colours {
     let (term, no_color) = (env::var_os("TERM"), env::var_os("NO_COLOR"));
-    chosen(place.is_terminal(), term.as_deref(), no_color.as_deref())
+    choose_colours(output.is_terminal(), term.as_deref(), no_color.as_deref())
 }
 
-fn chosen(is_terminal: bool, term: Option<&OsStr>, no_color: Option<&OsStr>) -> Colours {
+fn choose_colours(is_terminal: bool, term: Option<&OsStr>, no_color: Option<&OsStr>) -> Colours {
     let is_unwanted = no_color.is_some_and(|value| !value.is_empty());
-    if obeys(is_terminal, term) && !is_unwanted {
+    if can_move_cursor(is_terminal, term) && !is_unwanted {
         Colours::On
     } else {
         Colours::Off
     }
 }
 
-/// A terminal that moves its cursor when it is told to.
-fn obeys(is_terminal: bool, term: Option<&OsStr>) -> bool {
+/// Returns true for a terminal that supports cursor movement.
+fn can_move_cursor(is_terminal: bool, term: Option<&OsStr>) -> bool {
     is_terminal && term != Some(OsStr::new("dumb"))
 }
 
@@ -96,9 +96,9 @@ mod tests {
     use super::*;
 
     #[test]
-    fn only_a_terminal_that_can_is_sent_colours_and_none_to_who_wants_none() {
+    fn colours_need_a_capable_terminal_and_no_no_color() {
         let colours = |is_terminal, term: &'static str, no_color: Option<&'static str>| {
-            chosen(
+            choose_colours(
                 is_terminal,
                 Some(OsStr::new(term)),
                 no_color.map(OsStr::new),
@@ -109,9 +109,9 @@ mod tests {
         assert_eq!(colours(true, "xterm", Some("1")), Colours::Off);
         assert_eq!(colours(true, "dumb", None), Colours::Off);
         assert_eq!(colours(false, "xterm", None), Colours::Off);
-        assert_eq!(chosen(true, None, None), Colours::On);
-        assert!(obeys(true, Some(OsStr::new("xterm"))));
-        assert!(!obeys(true, Some(OsStr::new("dumb"))));
-        assert!(!obeys(false, Some(OsStr::new("xterm"))));
+        assert_eq!(choose_colours(true, None, None), Colours::On);
+        assert!(can_move_cursor(true, Some(OsStr::new("xterm"))));
+        assert!(!can_move_cursor(true, Some(OsStr::new("dumb"))));
+        assert!(!can_move_cursor(false, Some(OsStr::new("xterm"))));
     }
 }

@@ -1,20 +1,18 @@
-//! `run`: cases against an agent, and the report.
+//! Runs `run`: plays cases against an agent and writes the report.
 
 use super::{
-    cases,
-    progress::{Progress, colours},
-    requirements,
-    table::level,
+    load_cases, load_requirements,
+    progress::{Progress, detect_colours},
+    rules::parse_level,
 };
 use acp_conformance::{
-    Agent, Case, Options, Outcome, Played, Requirements,
-    near::unknown,
-    play_all,
+    AgentSpec, Case, CaseOutcome, PlayOptions, Requirements, SuiteResult, play_suite,
     profile::Profile,
-    replay::replay,
-    report::{self, Colours, Report, Tested},
+    replay::replay_failures,
+    report::{self, Colours, Report, TestedAgent},
     requirements::Level,
-    verdict::{Measure, expected_failures, judge},
+    suggestions::unknown_name_message,
+    verdict::{FailurePolicy, judge_rules, parse_expected_failures},
 };
 use anyhow::{Context, Result, bail};
 use clap::{Args, ValueEnum, builder::RangedU64ValueParser};
@@ -26,137 +24,145 @@ use std::{
     time::Duration,
 };
 
-/// `run`.
+/// Arguments of `run`.
 #[derive(Args)]
-pub(crate) struct Run {
-    /// Cases: files, or folders of `.case` files; else those that come along.
+pub(crate) struct RunArgs {
+    /// Case files, or folders of `.case` files, instead of the built-in cases.
     cases: Vec<PathBuf>,
-    /// The agent's command line, as a shell would read it.
+    /// Command line of the agent, split into words as by a shell.
     #[arg(long, conflicts_with = "command")]
     agent: Option<String>,
-    /// How the agent is pointed at the fake model: a name, or a file. Its command is used if none is given.
+    /// Profile that points the agent at the fake model: a name or a file. Its command is used if no other is
+    /// given.
     #[arg(long)]
     profile: Option<String>,
-    /// Only these: rules, with the cases that check them, or cases.
+    /// Only these rules, with the cases that check them, or only these cases.
     #[arg(long, value_delimiter = ',')]
     only: Vec<String>,
     /// Only rules of these levels: must, must-not, fact, should, should-not, interop, may.
-    #[arg(long, value_delimiter = ',', value_parser = level)]
+    #[arg(long, value_delimiter = ',', value_parser = parse_level)]
     level: Vec<Level>,
-    /// A file of rules that are known to be broken, one a line.
+    /// File of rules that are known to fail, one per line.
     #[arg(long)]
     expected_failures: Option<PathBuf>,
-    /// Broken SHOULDs, and what clients insist on, count as well.
+    /// Broken SHOULD and interop rules fail the run as well.
     #[arg(long)]
     strict: bool,
-    /// What the report is written as.
-    #[arg(long, value_enum, default_value_t = Format::Pretty)]
-    format: Format,
-    /// Where the report goes, instead of stdout.
+    /// Format of the report.
+    #[arg(long, value_enum, default_value_t = ReportFormat::Pretty)]
+    format: ReportFormat,
+    /// File for the report, instead of stdout.
     #[arg(long, short)]
     output: Option<PathBuf>,
-    /// How many cases are played at once; else one for each core.
+    /// Number of cases played at once, instead of one per core.
     #[arg(long, value_parser = RangedU64ValueParser::<usize>::new().range(1..))]
     jobs: Option<usize>,
-    /// Seconds to wait for a line of the agent: twice as long at its first start, and longer if that is slow.
+    /// Seconds to wait for a line from the agent; twice as long at the first start, and longer if that start
+    /// is slow.
     #[arg(long, default_value_t = 20, value_parser = clap::value_parser!(u64).range(1..))]
     patience: u64,
-    /// Measure the bounds of the cases on the real clock. Without this, they are longer while the machine is busy.
+    /// Measure time limits of cases on the real clock. Without this, they are longer while the machine is
+    /// busy.
     #[arg(long)]
     real_time: bool,
-    /// Milliseconds to wait for what should not come.
+    /// Milliseconds to wait for messages that must not come.
     #[arg(long, default_value_t = 150)]
     grace: u64,
-    /// Environment variables that the agent gets too; of ours it has only PATH, the language and the time zone.
+    /// Environment variables to pass to the agent, besides PATH, the language and the time zone.
     #[arg(long, value_delimiter = ',')]
     pass: Vec<String>,
-    /// Where the agent of the profile was installed.
+    /// Folder in which the agent of the profile is installed.
     #[arg(long)]
     install: Option<PathBuf>,
-    /// The agent's command line.
+    /// Command line of the agent.
     #[arg(last = true)]
     command: Vec<String>,
 }
 
 #[derive(Clone, Copy, ValueEnum)]
-enum Format {
+enum ReportFormat {
     /// Text for a terminal.
     Pretty,
-    /// For programs; see schemas/conformance-report.json.
+    /// JSON for programs; see schemas/conformance-report.json.
     Json,
-    /// For build servers.
+    /// JUnit XML for build servers.
     Junit,
-    /// For a page of a repository.
+    /// Markdown for a page of a repository.
     Markdown,
-    /// One page that needs nothing else.
+    /// Single self-contained HTML page.
     Html,
 }
 
-/// Whether the agent keeps the rules.
-pub(crate) fn run(run: &Run) -> Result<bool> {
-    let mut requirements = requirements()?;
-    no_command(run)?;
-    let all = cases(&run.cases, &requirements)?;
-    let expected = expected(run, &requirements)?;
-    let is_part = is_part(run, &requirements);
-    let cases = chosen(all, &mut requirements, run)?;
-    let agent = agent(run)?;
-    // Whether it can be written is known before the cases are played.
-    let output = run.output.as_deref().map(opened).transpose()?;
-    let usual = Options::default();
-    let options = Options {
-        patience: Duration::from_secs(run.patience),
-        grace: Duration::from_millis(run.grace),
-        jobs: run.jobs.unwrap_or(usual.jobs),
-        real_time: run.real_time,
+/// Plays the cases and writes the report; returns true if the agent keeps the rules.
+pub(crate) fn run(args: &RunArgs) -> Result<bool> {
+    let mut requirements = load_requirements()?;
+    reject_command_as_cases(args)?;
+    let all = load_cases(&args.cases, &requirements)?;
+    let expected = read_expected_failures(args, &requirements)?;
+    let is_partial = is_partial_run(args, &requirements);
+    let cases = select_cases(all, &mut requirements, args)?;
+    let agent = resolve_agent(args)?;
+    // An unwritable output file is reported before the cases are played.
+    let output = args.output.as_deref().map(open_output).transpose()?;
+    let usual = PlayOptions::default();
+    let options = PlayOptions {
+        patience: Duration::from_secs(args.patience),
+        quiet_pause: Duration::from_millis(args.grace),
+        jobs: args.jobs.unwrap_or(usual.jobs),
+        real_time: args.real_time,
     };
-    let measure = Measure {
+    let measure = FailurePolicy {
         requirements: &requirements,
         expected: &expected,
-        strict: run.strict,
+        strict: args.strict,
     };
     let progress = Progress::new(cases.len());
-    let over = |outcome: &Outcome| progress.tell(outcome, &measure);
-    let mut played = play_all(&cases, &agent, &options, None, &over).map_err(anyhow::Error::msg)?;
-    let flaky =
-        replay(&mut played, &cases, &agent, &options, &|_| ()).map_err(anyhow::Error::msg)?;
+    let on_outcome = |outcome: &CaseOutcome| progress.report_case(outcome, &measure);
+    let mut played =
+        play_suite(&cases, &agent, &options, None, &on_outcome).map_err(anyhow::Error::msg)?;
+    let flaky = replay_failures(&mut played, &cases, &agent, &options, &|_| ())
+        .map_err(anyhow::Error::msg)?;
     progress.clear();
-    let mut verdicts = judge(&requirements, &played.outcomes, &expected);
-    // What was seen broken in one play is no reason to take it off the list.
+    let mut verdicts = judge_rules(&requirements, &played.outcomes, &expected);
+    // A flaky rule stays on the list of expected failures.
     let is_flaky = |id: &String| flaky.iter().any(|flaky| flaky.rule == *id);
     verdicts.unexpected_passes.retain(|id| !is_flaky(id));
-    if is_part {
-        // The other cases may have seen something of them.
+    if is_partial {
+        // Cases outside this run may check these rules.
         verdicts.unseen.clear();
     }
-    let tested = tested(run, &agent, &played);
+    let tested = describe_tested_agent(args, &agent, &played);
     let report = Report::new(tested, &measure, &verdicts, &played, &flaky);
-    write(run.format, output, &report)?;
-    if let Some(why) = &played.stopped {
-        say(why);
+    write_report(args.format, output, &report)?;
+    if let Some(why) = &played.stop_reason {
+        print_stderr(why);
         return Ok(false);
     }
-    // The others are told of all the same.
-    if let Some((case, fault)) = report.faults().next() {
+    // The report is written even if a case itself is faulty.
+    if let Some((case, fault)) = report.faulty_cases().next() {
         bail!("the case {case} is at fault itself: {fault}");
     }
-    Ok(report.is_kept())
+    Ok(report.is_conformant())
 }
 
-fn say(text: &str) {
-    // Who has closed stderr does not want to know.
-    let _ = writeln!(io::stderr(), "acp-conformance: {}", report::lines(text));
+fn print_stderr(text: &str) {
+    // stderr may be closed.
+    let _ = writeln!(
+        io::stderr(),
+        "acp-conformance: {}",
+        report::sanitize_lines(text)
+    );
 }
 
-/// Who forgets what comes before an agent's command, or the quotes around it, names its words as cases.
-fn no_command(run: &Run) -> Result<()> {
+/// Detects an agent's command that was given without `--` or quotes, and so parsed as cases.
+fn reject_command_as_cases(args: &RunArgs) -> Result<()> {
     let is_case =
         |path: &PathBuf| path.is_dir() || path.extension().is_some_and(|end| end == "case");
-    let Some(first) = run.cases.iter().find(|path| !is_case(path)) else {
+    let Some(first) = args.cases.iter().find(|path| !is_case(path)) else {
         return Ok(());
     };
-    let words = run.cases.iter().map(|path| path.display().to_string());
-    let words: Vec<String> = run.agent.iter().cloned().chain(words).collect();
+    let words = args.cases.iter().map(|path| path.display().to_string());
+    let words: Vec<String> = args.agent.iter().cloned().chain(words).collect();
     bail!(
         "{} is no case; an agent's command goes behind `--`: acp-conformance run -- {}",
         first.display(),
@@ -164,31 +170,39 @@ fn no_command(run: &Run) -> Result<()> {
     )
 }
 
-/// Whether single cases are named: then there are others.
-fn is_part(run: &Run, requirements: &Requirements) -> bool {
-    let mut only = run.only.iter();
+/// Returns true if only some cases of the suite are played.
+fn is_partial_run(args: &RunArgs, requirements: &Requirements) -> bool {
+    let mut only = args.only.iter();
     only.any(|name| requirements.named(name).is_none())
-        || run.cases.iter().any(|path| !path.is_dir())
+        || args.cases.iter().any(|path| !path.is_dir())
 }
 
-/// The cases that `--only` and `--level` choose, and of the rules those that are left.
-fn chosen(cases: Vec<Case>, requirements: &mut Requirements, run: &Run) -> Result<Vec<Case>> {
+/// Returns the cases that `--only` and `--level` select, and drops the rules that they exclude.
+fn select_cases(
+    cases: Vec<Case>,
+    requirements: &mut Requirements,
+    args: &RunArgs,
+) -> Result<Vec<Case>> {
     let mut rules = Vec::new();
-    for name in &run.only {
+    for name in &args.only {
         if let Some(rule) = requirements.named(name) {
             rules.push(rule.id.clone());
         } else if cases.iter().all(|case| case.name != *name) {
             let ids = requirements.rules.iter().map(|rule| rule.id.as_str());
             let names = cases.iter().map(|case| case.name.as_str());
-            bail!(unknown(name, "rule and no case", ids.chain(names)));
+            bail!(unknown_name_message(
+                name,
+                "rule and no case",
+                ids.chain(names)
+            ));
         }
     }
-    let names_cases = run.only.len() > rules.len();
+    let names_cases = args.only.len() > rules.len();
     if !rules.is_empty() && !names_cases {
         requirements.rules.retain(|rule| rules.contains(&rule.id));
     }
-    if !run.level.is_empty() {
-        let levels = &run.level;
+    if !args.level.is_empty() {
+        let levels = &args.level;
         requirements
             .rules
             .retain(|rule| levels.contains(&rule.level));
@@ -196,7 +210,7 @@ fn chosen(cases: Vec<Case>, requirements: &mut Requirements, run: &Run) -> Resul
     if requirements.rules.is_empty() {
         bail!("--only and --level leave no rule");
     }
-    if run.only.is_empty() {
+    if args.only.is_empty() {
         return Ok(cases);
     }
     rules.retain(|id| requirements.rule(id).is_some());
@@ -210,70 +224,70 @@ fn chosen(cases: Vec<Case>, requirements: &mut Requirements, run: &Run) -> Resul
             .iter()
             .any(|case| case.rules().contains(&rule.as_str()))
     };
-    // What is always watched is seen in every case.
+    // Rules that no case cites are watched in every case.
     let takes_all = rules.iter().any(is_watched);
-    let is_chosen = |case: &Case| takes_all || run.only.contains(&case.name) || cited(case);
+    let is_chosen = |case: &Case| takes_all || args.only.contains(&case.name) || cited(case);
     Ok(cases.into_iter().filter(is_chosen).collect())
 }
 
-fn expected(run: &Run, requirements: &Requirements) -> Result<BTreeSet<String>> {
-    let Some(path) = &run.expected_failures else {
+fn read_expected_failures(args: &RunArgs, requirements: &Requirements) -> Result<BTreeSet<String>> {
+    let Some(path) = &args.expected_failures else {
         return Ok(BTreeSet::new());
     };
     let text = fs::read_to_string(path).with_context(|| path.display().to_string())?;
-    expected_failures(&text, requirements)
+    parse_expected_failures(&text, requirements)
         .map_err(anyhow::Error::msg)
         .with_context(|| path.display().to_string())
 }
 
-fn agent(run: &Run) -> Result<Agent> {
-    let profile = run.profile.as_deref().map(Profile::find).transpose()?;
-    let command = match &run.agent {
-        Some(line) => words(line)?,
-        None => run.command.clone(),
+fn resolve_agent(args: &RunArgs) -> Result<AgentSpec> {
+    let profile = args.profile.as_deref().map(Profile::find).transpose()?;
+    let command = match &args.agent {
+        Some(line) => split_command_line(line)?,
+        None => args.command.clone(),
     };
     if command.is_empty() && profile.is_none() {
         bail!("say which agent: --agent \"COMMAND\", --profile NAME, or -- COMMAND");
     }
-    for name in run
+    for name in args
         .pass
         .iter()
         .filter(|name| std::env::var_os(name).is_none())
     {
-        say(&format!(
+        print_stderr(&format!(
             "warning: --pass {name}: there is no such variable"
         ));
     }
-    Ok(Agent {
+    Ok(AgentSpec {
         command,
         profile,
-        install: run.install.clone(),
-        pass: run.pass.clone(),
+        install_folder: args.install.clone(),
+        passed_variables: args.pass.clone(),
     })
 }
 
-/// The agent as it names itself, else as its profile does, else by its command.
-fn tested(run: &Run, agent: &Agent, played: &Played) -> Tested {
+/// Describes the agent by its own name, or else by its profile or command.
+fn describe_tested_agent(args: &RunArgs, agent: &AgentSpec, played: &SuiteResult) -> TestedAgent {
     let info = &played.facts.initialize["agentInfo"];
     let info = |key: &str| info[key].as_str().filter(|text| !text.trim().is_empty());
     let profile = agent.profile.as_ref();
-    let command = match (&run.agent, profile) {
+    let command = match (&args.agent, profile) {
         (Some(line), _) => line.clone(),
-        (None, Some(profile)) if run.command.is_empty() => profile.command.join(" "),
-        (None, _) => run.command.join(" "),
+        (None, Some(profile)) if args.command.is_empty() => profile.command.join(" "),
+        (None, _) => args.command.join(" "),
     };
     let name = info("title").or_else(|| info("name"));
     let name = name.or_else(|| profile.map(|profile| profile.name.as_str()));
-    Tested {
+    TestedAgent {
         name: name.unwrap_or(&command).to_owned(),
         version: info("version").map(str::to_owned),
         command,
-        profile: run.profile.clone(),
+        profile: args.profile.clone(),
     }
 }
 
-/// A file to be written later: until then it is as it was, or is not there.
-fn opened(path: &Path) -> Result<(Option<File>, &Path)> {
+/// Checks that a file can be written, without changing or creating it.
+fn open_output(path: &Path) -> Result<(Option<File>, &Path)> {
     let mut options = OpenOptions::new();
     let is_new = !path.exists();
     let file = options.write(true).create(true).truncate(false).open(path);
@@ -284,14 +298,20 @@ fn opened(path: &Path) -> Result<(Option<File>, &Path)> {
     Ok(((!is_new).then_some(file), path))
 }
 
-fn write(format: Format, output: Option<(Option<File>, &Path)>, report: &Report) -> Result<()> {
+fn write_report(
+    format: ReportFormat,
+    output: Option<(Option<File>, &Path)>,
+    report: &Report,
+) -> Result<()> {
     let text = match format {
-        Format::Pretty if output.is_none() => report::pretty(report, colours(&io::stdout())),
-        Format::Pretty => report::pretty(report, Colours::Off),
-        Format::Json => report::json(report),
-        Format::Junit => report::junit(report),
-        Format::Markdown => report::markdown(report),
-        Format::Html => report::html(report),
+        ReportFormat::Pretty if output.is_none() => {
+            report::render_pretty(report, detect_colours(&io::stdout()))
+        }
+        ReportFormat::Pretty => report::render_pretty(report, Colours::Off),
+        ReportFormat::Json => report::render_json(report),
+        ReportFormat::Junit => report::render_junit(report),
+        ReportFormat::Markdown => report::render_markdown(report),
+        ReportFormat::Html => report::render_html(report),
     };
     match output {
         Some((file, path)) => {
@@ -306,15 +326,15 @@ fn write(format: Format, output: Option<(Option<File>, &Path)>, report: &Report)
 }
 
 fn overwrite(mut file: File, text: &[u8]) -> io::Result<()> {
-    // Pipes and devices have no length.
+    // Pipes and devices cannot be truncated.
     if file.metadata()?.is_file() {
         file.set_len(0)?;
     }
     file.write_all(text)
 }
 
-/// The words of a command line: blanks part them, but not in quotes or behind a backslash.
-fn words(line: &str) -> Result<Vec<String>> {
+/// Splits a command line into words at blanks that are neither quoted nor escaped by a backslash.
+fn split_command_line(line: &str) -> Result<Vec<String>> {
     let mut words = Vec::new();
     let mut word: Option<String> = None;
     let mut quote = None;
@@ -346,15 +366,15 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_command_line_is_read_as_a_shell_would() {
-        let read = |line: &str| words(line).unwrap();
+    fn command_line_is_split_like_a_shell() {
+        let read = |line: &str| split_command_line(line).unwrap();
         assert_eq!(read("  my-agent  --acp "), ["my-agent", "--acp"]);
         assert_eq!(
             read(r#"a "b c" 'd "e' f\ g "" x"y"z"#),
             ["a", "b c", "d \"e", "f g", "", "xyz"]
         );
         assert_eq!(read(r#""a\"b" 'c\d'"#), ["a\"b", "c\\d"]);
-        assert!(words("a 'b").is_err());
-        assert!(words("a \\").is_err());
+        assert!(split_command_line("a 'b").is_err());
+        assert!(split_command_line("a \\").is_err());
     }
 }

@@ -1,6 +1,6 @@
-//! Faults of logins: what is offered, and when one is asked for.
+//! Faults of logins: the methods offered, and when a login is required.
 
-use super::{Fault, passing::Passing};
+use super::{Fault, intercepted_line::InterceptedLine};
 use serde_json::{Value, json};
 
 pub(super) const FAULTS: &[Fault] = &[
@@ -17,39 +17,45 @@ pub(super) const FAULTS: &[Fault] = &[
 
 const METHODS: &str = "/result/authMethods";
 
-fn push(m: &mut Passing<'_>, method: Value) {
+fn push_auth_method(m: &mut InterceptedLine<'_>, method: Value) {
     if !m.has(METHODS) {
         m.set(METHODS, json!([]));
     }
-    if let Some(methods) = m.edit().pointer_mut(METHODS).and_then(Value::as_array_mut) {
+    if let Some(methods) = m
+        .message_mut()
+        .pointer_mut(METHODS)
+        .and_then(Value::as_array_mut)
+    {
         methods.push(method);
     }
 }
 
-fn login_without_name(m: &mut Passing<'_>) {
-    if m.grants("initialize") {
-        m.unset("/result/authMethods/0/name");
+fn login_without_name(m: &mut InterceptedLine<'_>) {
+    if m.is_agent_result("initialize") {
+        m.remove("/result/authMethods/0/name");
     }
 }
 
-fn terminal_login_unasked(m: &mut Passing<'_>) {
-    let asked = m.asked()["clientCapabilities"]["auth"]["terminal"] == true;
-    if m.grants("initialize") && !asked {
-        push(
+fn terminal_login_unasked(m: &mut InterceptedLine<'_>) {
+    let asked = m.request_params()["clientCapabilities"]["auth"]["terminal"] == true;
+    if m.is_agent_result("initialize") && !asked {
+        push_auth_method(
             m,
             json!({"type": "terminal", "id": "terminal", "name": "In a terminal", "args": ["login"]}),
         );
     }
 }
 
-fn no_login_offered(m: &mut Passing<'_>) {
-    if m.grants("initialize") {
+fn no_login_offered(m: &mut InterceptedLine<'_>) {
+    if m.is_agent_result("initialize") {
         m.set(METHODS, json!([]));
     }
 }
 
-fn terminal_login_only(m: &mut Passing<'_>) {
-    if m.grants("initialize") && m.asked()["clientCapabilities"]["auth"]["terminal"] == true {
+fn terminal_login_only(m: &mut InterceptedLine<'_>) {
+    if m.is_agent_result("initialize")
+        && m.request_params()["clientCapabilities"]["auth"]["terminal"] == true
+    {
         m.set(
             METHODS,
             json!([{"type": "terminal", "id": "terminal", "name": "In a terminal", "args": ["login"]}]),
@@ -57,9 +63,11 @@ fn terminal_login_only(m: &mut Passing<'_>) {
     }
 }
 
-fn terminal_login_numbers(m: &mut Passing<'_>) {
-    if m.grants("initialize") && m.asked()["clientCapabilities"]["auth"]["terminal"] == true {
-        push(
+fn terminal_login_numbers(m: &mut InterceptedLine<'_>) {
+    if m.is_agent_result("initialize")
+        && m.request_params()["clientCapabilities"]["auth"]["terminal"] == true
+    {
+        push_auth_method(
             m,
             json!({"type": "terminal", "id": "numbers", "name": "In a terminal", "args": [1],
                 "env": {"A": 2}}),
@@ -67,28 +75,28 @@ fn terminal_login_numbers(m: &mut Passing<'_>) {
     }
 }
 
-fn login_does_not_help(m: &mut Passing<'_>) {
-    if m.grants("authenticate") {
-        m.keep("logged in", true);
-    } else if m.client_says("session/new") && m.note("logged in") == true {
-        m.refuse(-32000, "Authentication required");
+fn login_does_not_help(m: &mut InterceptedLine<'_>) {
+    if m.is_agent_result("authenticate") {
+        m.remember("logged in", true);
+    } else if m.is_client_call("session/new") && m.recall("logged in") == true {
+        m.respond_error(-32000, "Authentication required");
     }
 }
 
-fn unknown_login_taken(m: &mut Passing<'_>) {
-    if m.answers("authenticate") && m.fails_with(-32602) {
+fn unknown_login_taken(m: &mut InterceptedLine<'_>) {
+    if m.is_agent_response("authenticate") && m.is_agent_error(-32602) {
         m.turn_into_result(json!({}));
     }
 }
 
-fn unknown_login_internal_error(m: &mut Passing<'_>) {
-    if m.answers("authenticate") && m.fails_with(-32602) {
+fn unknown_login_internal_error(m: &mut InterceptedLine<'_>) {
+    if m.is_agent_response("authenticate") && m.is_agent_error(-32602) {
         m.set("/error/code", -32603);
     }
 }
 
-fn login_needed_internal_error(m: &mut Passing<'_>) {
-    if m.fails_with(-32000) {
+fn login_needed_internal_error(m: &mut InterceptedLine<'_>) {
+    if m.is_agent_error(-32000) {
         m.set("/error/code", -32603);
     }
 }

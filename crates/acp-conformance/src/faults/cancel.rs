@@ -1,6 +1,6 @@
-//! Faults of cancelling: what is stopped, and what is said of it.
+//! Faults of cancelling: the work stopped, and the responses.
 
-use super::{Deed, Fault, Way, passing::Passing};
+use super::{Direction, Fault, SideEffect, intercepted_line::InterceptedLine};
 use serde_json::{Value, json};
 
 pub(super) const FAULTS: &[Fault] = &[
@@ -23,151 +23,154 @@ pub(super) const FAULTS: &[Fault] = &[
 
 const CANCEL: &str = "session/cancel";
 
-fn cancel_of(session: &str) -> Value {
+fn cancel_notification(session: &str) -> Value {
     json!({"jsonrpc": "2.0", "method": CANCEL, "params": {"sessionId": session}})
 }
 
-/// A prompt of version 1 was answered with `cancelled`.
-fn was_cancelled(m: &Passing<'_>) -> bool {
-    m.answers("session/prompt") && m.text("/result/stopReason") == "cancelled"
+/// Returns true for a version 1 prompt response with `cancelled`.
+fn is_cancelled_prompt(m: &InterceptedLine<'_>) -> bool {
+    m.is_agent_response("session/prompt") && m.get_str("/result/stopReason") == "cancelled"
 }
 
-fn cancel_answered(m: &mut Passing<'_>) {
-    if m.client_says(CANCEL) && m.wire.prompt_in(&m.session()).is_some() {
-        m.tell(json!({"jsonrpc": "2.0", "id": null, "result": {}}));
+fn cancel_answered(m: &mut InterceptedLine<'_>) {
+    if m.is_client_call(CANCEL) && m.connection.running_prompt(&m.session_id()).is_some() {
+        m.send_to_client(json!({"jsonrpc": "2.0", "id": null, "result": {}}));
     }
 }
 
-fn cancel_slow(m: &mut Passing<'_>) {
-    if m.client_says(CANCEL) && m.wire.prompt_in(&m.session()).is_some() {
-        m.deed = Deed::Sleep;
+fn cancel_slow(m: &mut InterceptedLine<'_>) {
+    if m.is_client_call(CANCEL) && m.connection.running_prompt(&m.session_id()).is_some() {
+        m.side_effect = SideEffect::Sleep;
     }
 }
 
-fn cancel_lost(m: &mut Passing<'_>) {
-    if m.client_says(CANCEL) && m.wire.version == 1 {
+fn cancel_lost(m: &mut InterceptedLine<'_>) {
+    if m.is_client_call(CANCEL) && m.connection.protocol_version == 1 {
         m.swallow();
     }
 }
 
-fn cancelled_as_end_turn(m: &mut Passing<'_>) {
-    if was_cancelled(m) {
+fn cancelled_as_end_turn(m: &mut InterceptedLine<'_>) {
+    if is_cancelled_prompt(m) {
         m.set("/result/stopReason", "end_turn");
     }
 }
 
-fn cancelled_as_error(m: &mut Passing<'_>) {
-    if was_cancelled(m) {
+fn cancelled_as_error(m: &mut InterceptedLine<'_>) {
+    if is_cancelled_prompt(m) {
         m.turn_into_error(-32603, "This operation was aborted");
     }
 }
 
-fn update_after_cancelled(m: &mut Passing<'_>) {
-    if was_cancelled(m) {
-        let session = m.session();
+fn update_after_cancelled(m: &mut InterceptedLine<'_>) {
+    if is_cancelled_prompt(m) {
+        let session = m.session_id();
         let content = json!({"type": "text", "text": "one more thing"});
-        m.tell_update(
+        m.send_update(
             &session,
             json!({"sessionUpdate": "agent_message_chunk", "content": content}),
         );
     }
 }
 
-/// The turn hangs when an open question is answered with -32800.
-fn cancelled_reply_hangs(m: &mut Passing<'_>) {
-    if m.replies("session/request_permission") && m.get("/error/code") == -32800 {
-        let session = m.session();
-        m.keep(&session, true);
-    } else if m.answers("session/prompt") && m.note(&m.session()) == true {
+/// Hangs the turn when an open permission request is answered with -32800.
+fn cancelled_reply_hangs(m: &mut InterceptedLine<'_>) {
+    if m.is_client_response("session/request_permission") && m.get("/error/code") == -32800 {
+        let session = m.session_id();
+        m.remember(&session, true);
+    } else if m.is_agent_response("session/prompt") && m.recall(&m.session_id()) == true {
         m.swallow();
     }
 }
 
-fn question_not_withdrawn(m: &mut Passing<'_>) {
-    if m.agent_says("$/cancel_request") {
+fn question_not_withdrawn(m: &mut InterceptedLine<'_>) {
+    if m.is_agent_call("$/cancel_request") {
         m.swallow();
     }
 }
 
-/// A cancel while nothing runs hits the next prompt.
-fn idle_cancel_poisons(m: &mut Passing<'_>) {
-    let session = m.session();
-    if m.client_says(CANCEL) && m.wire.prompt_in(&session).is_none() {
-        m.keep(&session, true);
-    } else if m.client_says("session/prompt") && m.note(&session) == true {
-        m.keep(&session, false);
-        m.tell_agent(cancel_of(&session));
+/// Applies a cancel of an idle session to the next prompt.
+fn idle_cancel_poisons(m: &mut InterceptedLine<'_>) {
+    let session = m.session_id();
+    if m.is_client_call(CANCEL) && m.connection.running_prompt(&session).is_none() {
+        m.remember(&session, true);
+    } else if m.is_client_call("session/prompt") && m.recall(&session) == true {
+        m.remember(&session, false);
+        m.send_to_agent(cancel_notification(&session));
     }
 }
 
-/// The second cancel of a prompt hits the next one, whether the first has ended it by then or not.
-fn second_cancel_poisons(m: &mut Passing<'_>) {
-    let session = m.session();
-    if m.client_says(CANCEL) {
-        m.count(&session);
-    } else if m.client_says("session/prompt") {
-        if m.note(&session).as_u64().unwrap_or_default() > 1 {
-            m.tell_agent(cancel_of(&session));
+/// Applies the second cancel of a prompt to the next prompt, even if the first cancel has not ended the
+/// prompt yet.
+fn second_cancel_poisons(m: &mut InterceptedLine<'_>) {
+    let session = m.session_id();
+    if m.is_client_call(CANCEL) {
+        m.increment(&session);
+    } else if m.is_client_call("session/prompt") {
+        if m.recall(&session).as_u64().unwrap_or_default() > 1 {
+            m.send_to_agent(cancel_notification(&session));
         }
-        m.keep(&session, 0);
+        m.remember(&session, 0);
     }
 }
 
-/// A cancel that the agent reads before it has said anything about the prompt is lost, but for the first.
-fn cancel_with_prompt_lost(m: &mut Passing<'_>) {
-    if m.client_says("session/prompt") {
-        m.keep("silent", true);
-    } else if m.way == Way::ToClient {
-        m.keep("silent", false);
-    } else if m.client_says(CANCEL) && m.count("cancels") > 1 && m.note("silent") == true {
+/// Drops all cancels but the first that arrive before the agent's first message about the prompt.
+fn cancel_with_prompt_lost(m: &mut InterceptedLine<'_>) {
+    if m.is_client_call("session/prompt") {
+        m.remember("silent", true);
+    } else if m.direction == Direction::ToClient {
+        m.remember("silent", false);
+    } else if m.is_client_call(CANCEL) && m.increment("cancels") > 1 && m.recall("silent") == true {
         m.swallow();
     }
 }
 
-fn cancelled_call_left_open(m: &mut Passing<'_>) {
-    let session = m.session();
-    if m.client_says(CANCEL) {
-        m.keep(&session, true);
-    } else if m.client_says("session/prompt") {
-        m.keep(&session, false);
-    } else if m.update() == "tool_call_update"
-        && m.note(&session) == true
-        && m.text("/params/update/status") == "failed"
+fn cancelled_call_left_open(m: &mut InterceptedLine<'_>) {
+    let session = m.session_id();
+    if m.is_client_call(CANCEL) {
+        m.remember(&session, true);
+    } else if m.is_client_call("session/prompt") {
+        m.remember(&session, false);
+    } else if m.update_kind() == "tool_call_update"
+        && m.recall(&session) == true
+        && m.get_str("/params/update/status") == "failed"
     {
         m.swallow();
     }
 }
 
-/// A turn that ended by itself is called cancelled.
-fn finished_as_cancelled(m: &mut Passing<'_>) {
-    if m.grants("session/prompt") && m.text("/result/stopReason") == "end_turn" {
+/// Reports a turn that ended by itself as cancelled.
+fn finished_as_cancelled(m: &mut InterceptedLine<'_>) {
+    if m.is_agent_result("session/prompt") && m.get_str("/result/stopReason") == "end_turn" {
         m.set("/result/stopReason", "cancelled");
     }
 }
 
-fn cancel_request_unanswered(m: &mut Passing<'_>) {
-    if m.client_says("$/cancel_request") {
+fn cancel_request_unanswered(m: &mut InterceptedLine<'_>) {
+    if m.is_client_call("$/cancel_request") {
         let id = m.get("/params/requestId").to_string();
-        m.keep(&id, true);
-    } else if m.way == Way::ToClient && m.answers("session/prompt") {
+        m.remember(&id, true);
+    } else if m.direction == Direction::ToClient && m.is_agent_response("session/prompt") {
         let id = m.get("/id").to_string();
-        if m.note(&id) == true {
+        if m.recall(&id) == true {
             m.swallow();
         }
     }
 }
 
-/// `$/cancel_request` for an id that nobody used stops whatever runs.
-fn foreign_cancel_request_hits(m: &mut Passing<'_>) {
+/// Cancels the running prompt on a `$/cancel_request` for an unknown id.
+fn foreign_cancel_request_hits(m: &mut InterceptedLine<'_>) {
     let id = m.get("/params/requestId").clone();
-    if m.client_says("$/cancel_request")
-        && m.wire.open(Way::ToAgent).all(|open| open.id != id)
-        && let Some(open) = m.wire.any_prompt()
+    if m.is_client_call("$/cancel_request")
+        && m.connection
+            .pending_requests(Direction::ToAgent)
+            .all(|open| open.id != id)
+        && let Some(open) = m.connection.any_running_prompt()
     {
         let session = open.params["sessionId"]
             .as_str()
             .unwrap_or_default()
             .to_owned();
-        m.tell_agent(cancel_of(&session));
+        m.send_to_agent(cancel_notification(&session));
     }
 }

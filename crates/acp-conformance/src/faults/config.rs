@@ -1,6 +1,6 @@
 //! Faults of modes, options and commands.
 
-use super::{Fault, passing::Passing};
+use super::{Fault, intercepted_line::InterceptedLine};
 use serde_json::{Value, json};
 
 pub(super) const FAULTS: &[Fault] = &[
@@ -30,48 +30,51 @@ pub(super) const FAULTS: &[Fault] = &[
 const SET_MODE: &str = "session/set_mode";
 const SET_OPTION: &str = "session/set_config_option";
 
-fn busy(m: &Passing<'_>) -> bool {
-    m.wire.prompt_in(&m.session()).is_some()
+fn has_running_prompt(m: &InterceptedLine<'_>) -> bool {
+    m.connection.running_prompt(&m.session_id()).is_some()
 }
 
-fn unknown_mode_taken(m: &mut Passing<'_>) {
-    if m.answers(SET_MODE) && m.fails_with(-32602) && m.asked()["modeId"].is_string() {
+fn unknown_mode_taken(m: &mut InterceptedLine<'_>) {
+    if m.is_agent_response(SET_MODE)
+        && m.is_agent_error(-32602)
+        && m.request_params()["modeId"].is_string()
+    {
         m.turn_into_result(json!({}));
     }
 }
 
-fn mode_refused_in_turn(m: &mut Passing<'_>) {
-    if m.client_says(SET_MODE) && busy(m) {
-        m.refuse(-32603, "a prompt runs");
+fn mode_refused_in_turn(m: &mut InterceptedLine<'_>) {
+    if m.is_client_call(SET_MODE) && has_running_prompt(m) {
+        m.respond_error(-32603, "a prompt runs");
     }
 }
 
-fn set_mode_answers_null(m: &mut Passing<'_>) {
-    if m.grants(SET_MODE) {
+fn set_mode_answers_null(m: &mut InterceptedLine<'_>) {
+    if m.is_agent_result(SET_MODE) {
         m.set("/result", Value::Null);
     }
 }
 
-/// As an example on the page about modes has it.
-fn mode_id_key(m: &mut Passing<'_>) {
-    if m.update() == "current_mode_update"
-        && let Some(id) = m.unset("/params/update/currentModeId")
+/// Uses the key `modeId`, as an example in the specification of modes does.
+fn mode_id_key(m: &mut InterceptedLine<'_>) {
+    if m.update_kind() == "current_mode_update"
+        && let Some(id) = m.remove("/params/update/currentModeId")
     {
         m.set("/params/update/modeId", id);
     }
 }
 
-fn mode_change_silent(m: &mut Passing<'_>) {
-    if m.update() == "current_mode_update" {
+fn mode_change_silent(m: &mut InterceptedLine<'_>) {
+    if m.update_kind() == "current_mode_update" {
         m.swallow();
     }
 }
 
-/// Where the options are, if they are in this message.
-fn options_pointer(m: &Passing<'_>) -> Option<&'static str> {
-    if m.wire.version != 1 {
+/// Returns the JSON pointer to the options in this message.
+fn options_pointer(m: &InterceptedLine<'_>) -> Option<&'static str> {
+    if m.connection.protocol_version != 1 {
         None
-    } else if m.update() == "config_option_update" {
+    } else if m.update_kind() == "config_option_update" {
         Some("/params/update/configOptions")
     } else if m.get("/result/configOptions").is_array() {
         Some("/result/configOptions")
@@ -80,7 +83,7 @@ fn options_pointer(m: &Passing<'_>) -> Option<&'static str> {
     }
 }
 
-fn change_options(m: &mut Passing<'_>, change: impl FnOnce(&mut Vec<Value>)) {
+fn edit_options(m: &mut InterceptedLine<'_>, change: impl FnOnce(&mut Vec<Value>)) {
     if let Some(pointer) = options_pointer(m)
         && let Some(options) = m.get(pointer).as_array()
     {
@@ -90,20 +93,20 @@ fn change_options(m: &mut Passing<'_>, change: impl FnOnce(&mut Vec<Value>)) {
     }
 }
 
-fn mode_without_option(m: &mut Passing<'_>) {
-    change_options(m, |options| options.retain(|o| o["category"] != "mode"));
+fn mode_without_option(m: &mut InterceptedLine<'_>) {
+    edit_options(m, |options| options.retain(|o| o["category"] != "mode"));
 }
 
-/// After a `set_mode` the option still tells the first mode.
-fn mode_option_stale(m: &mut Passing<'_>) {
-    if m.grants("session/new") {
+/// Keeps the first mode as the option's value after `session/set_mode`.
+fn mode_option_stale(m: &mut InterceptedLine<'_>) {
+    if m.is_agent_result("session/new") {
         let first = m.get("/result/modes/currentModeId").clone();
-        m.keep("first", first);
-    } else if m.grants(SET_MODE) {
-        m.keep("set", true);
-    } else if m.note("set") == true {
-        let first = m.note("first");
-        change_options(m, |options| {
+        m.remember("first", first);
+    } else if m.is_agent_result(SET_MODE) {
+        m.remember("set", true);
+    } else if m.recall("set") == true {
+        let first = m.recall("first");
+        edit_options(m, |options| {
             for option in options.iter_mut().filter(|o| o["category"] == "mode") {
                 option["currentValue"] = first.clone();
             }
@@ -111,23 +114,23 @@ fn mode_option_stale(m: &mut Passing<'_>) {
     }
 }
 
-fn option_without_value(m: &mut Passing<'_>) {
-    if m.grants("session/new") {
-        m.unset("/result/configOptions/0/currentValue");
+fn option_without_value(m: &mut InterceptedLine<'_>) {
+    if m.is_agent_result("session/new") {
+        m.remove("/result/configOptions/0/currentValue");
     }
 }
 
-fn set_option_answers_one(m: &mut Passing<'_>) {
-    if m.grants(SET_OPTION) {
-        let id = m.asked()["configId"].clone();
-        change_options(m, |options| options.retain(|option| option["id"] == id));
+fn set_option_answers_one(m: &mut InterceptedLine<'_>) {
+    if m.is_agent_result(SET_OPTION) {
+        let id = m.request_params()["configId"].clone();
+        edit_options(m, |options| options.retain(|option| option["id"] == id));
     }
 }
 
-fn boolean_option_unasked(m: &mut Passing<'_>) {
-    let asked = m.wire.client["session"]["configOptions"]["boolean"].is_object();
-    if m.grants("session/new") && !asked {
-        change_options(m, |options| {
+fn boolean_option_unasked(m: &mut InterceptedLine<'_>) {
+    let asked = m.connection.client_capabilities["session"]["configOptions"]["boolean"].is_object();
+    if m.is_agent_result("session/new") && !asked {
+        edit_options(m, |options| {
             options.push(
                 json!({"id": "loud", "name": "Loud", "type": "boolean", "currentValue": false}),
             );
@@ -135,69 +138,71 @@ fn boolean_option_unasked(m: &mut Passing<'_>) {
     }
 }
 
-/// The options as they were last told, for an answer that the agent did not give.
-fn note_options(m: &mut Passing<'_>) {
+/// Remembers the options of this message, for later made-up responses.
+fn remember_options(m: &mut InterceptedLine<'_>) {
     if let Some(pointer) = options_pointer(m) {
         let options = m.get(pointer).clone();
-        m.keep("options", options);
+        m.remember("options", options);
     }
 }
 
-fn unknown_value_taken(m: &mut Passing<'_>) {
-    note_options(m);
+fn unknown_value_taken(m: &mut InterceptedLine<'_>) {
+    remember_options(m);
     let known = ["mode", "model"];
-    let right = known.contains(&m.asked()["configId"].as_str().unwrap_or_default());
-    if m.answers(SET_OPTION) && m.fails_with(-32602) && right {
-        let options = m.note("options");
+    let right = known.contains(&m.request_params()["configId"].as_str().unwrap_or_default());
+    if m.is_agent_response(SET_OPTION) && m.is_agent_error(-32602) && right {
+        let options = m.recall("options");
         m.turn_into_result(json!({"configOptions": options}));
     }
 }
 
-fn unknown_option_taken(m: &mut Passing<'_>) {
-    note_options(m);
-    let id = m.asked()["configId"].clone();
-    let options = m.note("options");
+fn unknown_option_taken(m: &mut InterceptedLine<'_>) {
+    remember_options(m);
+    let id = m.request_params()["configId"].clone();
+    let options = m.recall("options");
     let listed = options.as_array().map(Vec::as_slice).unwrap_or_default();
     let known = listed.iter().any(|option| option["id"] == id);
-    if m.answers(SET_OPTION) && m.fails_with(-32602) && id.is_string() && !known {
+    if m.is_agent_response(SET_OPTION) && m.is_agent_error(-32602) && id.is_string() && !known {
         m.turn_into_result(json!({"configOptions": options}));
     }
 }
 
-fn untyped_value_refused(m: &mut Passing<'_>) {
-    let kind = m.text("/params/type");
+fn untyped_value_refused(m: &mut InterceptedLine<'_>) {
+    let kind = m.get_str("/params/type");
     let strange = !kind.is_empty() && kind != "boolean" && kind != "select" && kind != "id";
-    if m.client_says(SET_OPTION) && m.get("/params/value").is_string() && strange {
-        m.refuse(-32602, "unknown type");
+    if m.is_client_call(SET_OPTION) && m.get("/params/value").is_string() && strange {
+        m.respond_error(-32602, "unknown type");
     }
 }
 
-fn own_category_without_underscore(m: &mut Passing<'_>) {
-    change_options(m, |options| {
+fn own_category_without_underscore(m: &mut InterceptedLine<'_>) {
+    edit_options(m, |options| {
         if let Some(last) = options.last_mut() {
             last["category"] = json!("speed");
         }
     });
 }
 
-fn option_refused_in_turn(m: &mut Passing<'_>) {
-    if m.client_says(SET_OPTION) && busy(m) {
-        m.refuse(-32603, "a prompt runs");
+fn option_refused_in_turn(m: &mut InterceptedLine<'_>) {
+    if m.is_client_call(SET_OPTION) && has_running_prompt(m) {
+        m.respond_error(-32603, "a prompt runs");
     }
 }
 
-/// A prompt that begins with a slash is never answered.
-fn command_hangs(m: &mut Passing<'_>) {
-    if m.client_says("session/prompt") && m.text("/params/prompt/0/text").starts_with('/') {
+/// Never answers a prompt that begins with a slash.
+fn command_hangs(m: &mut InterceptedLine<'_>) {
+    if m.is_client_call("session/prompt") && m.get_str("/params/prompt/0/text").starts_with('/') {
         m.swallow();
     }
 }
 
 const COMMANDS: &str = "/params/update/availableCommands";
 
-fn command_with_slash(m: &mut Passing<'_>) {
-    let name = m.text("/params/update/availableCommands/0/name").to_owned();
-    if m.update() == "available_commands_update" && !name.is_empty() {
+fn command_with_slash(m: &mut InterceptedLine<'_>) {
+    let name = m
+        .get_str("/params/update/availableCommands/0/name")
+        .to_owned();
+    if m.update_kind() == "available_commands_update" && !name.is_empty() {
         m.set(
             "/params/update/availableCommands/0/name",
             format!("/{name}"),
@@ -205,8 +210,8 @@ fn command_with_slash(m: &mut Passing<'_>) {
     }
 }
 
-fn command_twice(m: &mut Passing<'_>) {
-    if m.update() == "available_commands_update"
+fn command_twice(m: &mut InterceptedLine<'_>) {
+    if m.update_kind() == "available_commands_update"
         && let Some(commands) = m.get(COMMANDS).as_array()
         && let Some(first) = commands.first()
     {

@@ -1,6 +1,6 @@
-//! Faults of questions to the user. Where the agent has none of its own, the fault asks at a prompt.
+//! Faults of elicitations. Some faults send their own at a prompt, as the agent may have none.
 
-use super::{Fault, passing::Passing, wire::Way};
+use super::{Fault, connection_state::Direction, intercepted_line::InterceptedLine};
 use serde_json::{Value, json};
 
 pub(super) const FAULTS: &[Fault] = &[
@@ -18,86 +18,89 @@ pub(super) const FAULTS: &[Fault] = &[
 
 const CREATE: &str = "elicitation/create";
 
-fn prompt_begins(m: &Passing<'_>) -> bool {
-    m.client_says("session/prompt")
-        && m.wire.version == 1
-        && m.wire.sessions.contains(&m.session())
+fn is_prompt_start(m: &InterceptedLine<'_>) -> bool {
+    m.is_client_call("session/prompt")
+        && m.connection.protocol_version == 1
+        && m.connection.open_sessions.contains(&m.session_id())
         && m.get("/params/prompt/0").is_object()
 }
 
-fn takes(m: &Passing<'_>, mode: &str) -> bool {
-    m.wire.client["elicitation"][mode].is_object()
+fn client_supports(m: &InterceptedLine<'_>, mode: &str) -> bool {
+    m.connection.client_capabilities["elicitation"][mode].is_object()
 }
 
-fn form(session: &str, field: &str) -> Value {
+fn form_request(session: &str, field: &str) -> Value {
     json!({"mode": "form", "sessionId": session, "message": format!("Please say your {field}"),
         "requestedSchema": {"type": "object", "properties": {field: {"type": "string", "title": field}}}})
 }
 
-fn link(session: &str, url: &str) -> Value {
+fn url_request(session: &str, url: &str) -> Value {
     json!({"mode": "url", "sessionId": session, "message": "Please look", "elicitationId": "e1",
         "url": url})
 }
 
-fn form_unasked(m: &mut Passing<'_>) {
-    if prompt_begins(m) && !takes(m, "form") {
-        let session = m.session();
-        m.ask_client(CREATE, form(&session, "colour"));
+fn form_unasked(m: &mut InterceptedLine<'_>) {
+    if is_prompt_start(m) && !client_supports(m, "form") {
+        let session = m.session_id();
+        m.send_request_to_client(CREATE, form_request(&session, "colour"));
     }
 }
 
-fn url_unasked(m: &mut Passing<'_>) {
-    if prompt_begins(m) && takes(m, "form") && !takes(m, "url") {
-        let session = m.session();
-        m.ask_client(CREATE, link(&session, "https://example.com/"));
+fn url_unasked(m: &mut InterceptedLine<'_>) {
+    if is_prompt_start(m) && client_supports(m, "form") && !client_supports(m, "url") {
+        let session = m.session_id();
+        m.send_request_to_client(CREATE, url_request(&session, "https://example.com/"));
     }
 }
 
-fn question_without_mode(m: &mut Passing<'_>) {
-    if prompt_begins(m) && takes(m, "form") {
-        let session = m.session();
-        let mut question = form(&session, "colour");
+fn question_without_mode(m: &mut InterceptedLine<'_>) {
+    if is_prompt_start(m) && client_supports(m, "form") {
+        let session = m.session_id();
+        let mut question = form_request(&session, "colour");
         if let Some(question) = question.as_object_mut() {
             question.remove("mode");
         }
-        m.ask_client(CREATE, question);
+        m.send_request_to_client(CREATE, question);
     }
 }
 
-fn question_with_two_scopes(m: &mut Passing<'_>) {
-    if prompt_begins(m) && takes(m, "form") {
-        let session = m.session();
-        let mut question = form(&session, "colour");
+fn question_with_two_scopes(m: &mut InterceptedLine<'_>) {
+    if is_prompt_start(m) && client_supports(m, "form") {
+        let session = m.session_id();
+        let mut question = form_request(&session, "colour");
         question["requestId"] = m.get("/id").clone();
-        m.ask_client(CREATE, question);
+        m.send_request_to_client(CREATE, question);
     }
 }
 
-/// A question that is declined or closed is waited for still.
-fn declined_hangs(m: &mut Passing<'_>) {
-    if m.replies(CREATE) && matches!(m.text("/result/action"), "decline" | "cancel") {
+/// Keeps waiting for an elicitation that was declined or cancelled.
+fn declined_hangs(m: &mut InterceptedLine<'_>) {
+    if m.is_client_response(CREATE) && matches!(m.get_str("/result/action"), "decline" | "cancel") {
         m.swallow();
     }
 }
 
-/// A link takes the id of one that is open still.
-fn link_id_twice(m: &mut Passing<'_>) {
-    if m.agent_says(CREATE) && m.text("/params/mode") == "url" {
+/// Reuses the id of an open elicitation for a URL elicitation.
+fn link_id_twice(m: &mut InterceptedLine<'_>) {
+    if m.is_agent_call(CREATE) && m.get_str("/params/mode") == "url" {
         let asking = m.get("/id").clone();
-        let id = m.wire.open(Way::ToClient).find_map(|open| {
-            let is_other = open.method == CREATE && open.id != asking;
-            let id = open.params["elicitationId"].as_str().filter(|_| is_other);
-            id.map(str::to_owned)
-        });
+        let id = m
+            .connection
+            .pending_requests(Direction::ToClient)
+            .find_map(|open| {
+                let is_other = open.method == CREATE && open.id != asking;
+                let id = open.params["elicitationId"].as_str().filter(|_| is_other);
+                id.map(str::to_owned)
+            });
         if let Some(id) = id {
             m.set("/params/elicitationId", id);
         }
     }
 }
 
-fn unknown_elicitation_completed(m: &mut Passing<'_>) {
-    if prompt_begins(m) && takes(m, "url") {
-        m.tell_before(json!({"jsonrpc": "2.0", "method": "elicitation/complete",
+fn unknown_elicitation_completed(m: &mut InterceptedLine<'_>) {
+    if is_prompt_start(m) && client_supports(m, "url") {
+        m.send_to_client_before(json!({"jsonrpc": "2.0", "method": "elicitation/complete",
             "params": {"elicitationId": "nobody-asked-this"}}));
     }
 }

@@ -1,6 +1,6 @@
-//! Faults of the client's files: when they are asked for, and how.
+//! Faults of requests for the client's files.
 
-use super::{Fault, passing::Passing};
+use super::{Fault, intercepted_line::InterceptedLine};
 use serde_json::json;
 
 pub(super) const FAULTS: &[Fault] = &[
@@ -11,59 +11,60 @@ pub(super) const FAULTS: &[Fault] = &[
     Fault::lines("file_error_sinks_turn", file_error_sinks_turn),
 ];
 
-/// A prompt that the agent will take.
-fn prompt_begins(m: &Passing<'_>) -> bool {
-    m.client_says("session/prompt")
-        && m.wire.version == 1
-        && m.wire.sessions.contains(&m.session())
+/// Returns true for a prompt that the agent will accept.
+fn is_prompt_start(m: &InterceptedLine<'_>) -> bool {
+    m.is_client_call("session/prompt")
+        && m.connection.protocol_version == 1
+        && m.connection.open_sessions.contains(&m.session_id())
         && m.get("/params/prompt/0").is_object()
 }
 
-fn read_unasked(m: &mut Passing<'_>) {
-    if prompt_begins(m) && m.wire.client["fs"]["readTextFile"] != true {
-        let session = m.session();
-        m.ask_client(
+fn read_unasked(m: &mut InterceptedLine<'_>) {
+    if is_prompt_start(m) && m.connection.client_capabilities["fs"]["readTextFile"] != true {
+        let session = m.session_id();
+        m.send_request_to_client(
             "fs/read_text_file",
             json!({"sessionId": session, "path": "/etc/hostname"}),
         );
     }
 }
 
-fn write_unasked(m: &mut Passing<'_>) {
-    let fs = &m.wire.client["fs"];
-    if prompt_begins(m) && fs["readTextFile"] == true && fs["writeTextFile"] != true {
-        let session = m.session();
-        m.ask_client(
+fn write_unasked(m: &mut InterceptedLine<'_>) {
+    let fs = &m.connection.client_capabilities["fs"];
+    if is_prompt_start(m) && fs["readTextFile"] == true && fs["writeTextFile"] != true {
+        let session = m.session_id();
+        m.send_request_to_client(
             "fs/write_text_file",
             json!({"sessionId": session, "path": "/tmp/unasked", "content": ""}),
         );
     }
 }
 
-fn file_path_relative(m: &mut Passing<'_>) {
-    if m.agent_says("fs/read_text_file") || m.agent_says("fs/write_text_file") {
-        let path = m.text("/params/path").trim_start_matches('/').to_owned();
+fn file_path_relative(m: &mut InterceptedLine<'_>) {
+    if m.is_agent_call("fs/read_text_file") || m.is_agent_call("fs/write_text_file") {
+        let path = m.get_str("/params/path").trim_start_matches('/').to_owned();
         m.set("/params/path", path);
     }
 }
 
-fn file_line_zero(m: &mut Passing<'_>) {
-    if m.agent_says("fs/read_text_file") {
+fn file_line_zero(m: &mut InterceptedLine<'_>) {
+    if m.is_agent_call("fs/read_text_file") {
         m.set("/params/line", 0);
     }
 }
 
-fn sink(m: &mut Passing<'_>, bad: bool) {
-    if bad {
-        m.keep("sunk", true);
-    } else if m.grants("session/prompt") && m.note("sunk") == true {
-        m.keep("sunk", false);
+fn fail_turn_after_error(m: &mut InterceptedLine<'_>, is_error: bool) {
+    if is_error {
+        m.remember("sunk", true);
+    } else if m.is_agent_result("session/prompt") && m.recall("sunk") == true {
+        m.remember("sunk", false);
         m.turn_into_error(-32603, "the client could not do something with a file");
     }
 }
 
-fn file_error_sinks_turn(m: &mut Passing<'_>) {
-    let reply = m.replies("fs/read_text_file") || m.replies("fs/write_text_file");
+fn file_error_sinks_turn(m: &mut InterceptedLine<'_>) {
+    let reply =
+        m.is_client_response("fs/read_text_file") || m.is_client_response("fs/write_text_file");
     let bad = reply && m.has("/error");
-    sink(m, bad);
+    fail_turn_after_error(m, bad);
 }

@@ -1,6 +1,6 @@
-//! Faults of lines and bytes: how a message becomes a line, and a line a message.
+//! Faults of framing: the encoding and decoding of messages as lines.
 
-use super::{Deed, Fault, Way, passing::Passing};
+use super::{Direction, Fault, SideEffect, intercepted_line::InterceptedLine};
 
 pub(super) const FAULTS: &[Fault] = &[
     Fault::lines("latin_1_out", latin_1_out),
@@ -19,120 +19,120 @@ pub(super) const FAULTS: &[Fault] = &[
     Fault::lines("last_line_lost", last_line_lost),
 ];
 
-/// 64 KiB: what a reader with a fixed buffer takes.
-const LIMIT: usize = 65_536;
+/// Line limit of a reader with a fixed buffer. Unit: bytes.
+const LINE_LIMIT: usize = 65_536;
 
-fn latin_1_out(m: &mut Passing<'_>) {
-    if m.agent_says("session/update") && !m.raw.is_ascii() {
+fn latin_1_out(m: &mut InterceptedLine<'_>) {
+    if m.is_agent_call("session/update") && !m.raw.is_ascii() {
         let text = String::from_utf8_lossy(m.raw);
         let bytes: Vec<u8> = text
             .chars()
             .map(|c| u8::try_from(c).unwrap_or(0xBF))
             .collect();
-        m.write(bytes);
+        m.replace_bytes(bytes);
     }
 }
 
-fn utf8_lost_in(m: &mut Passing<'_>) {
-    if m.way == Way::ToAgent && !m.raw.is_ascii() {
+fn utf8_lost_in(m: &mut InterceptedLine<'_>) {
+    if m.direction == Direction::ToAgent && !m.raw.is_ascii() {
         let text = String::from_utf8_lossy(m.raw);
         let lost = text.replace(|c: char| !c.is_ascii(), "\u{FFFD}");
-        m.write(lost);
+        m.replace_bytes(lost);
     }
 }
 
-/// One more message than there was, so that none is lost.
-const HELLO: &str = r#"{"jsonrpc":"2.0","method":"_broken/hello"}"#;
+/// Additional message, so that no message of the agent is lost.
+const EXTRA_MESSAGE: &str = r#"{"jsonrpc":"2.0","method":"_broken/hello"}"#;
 
-fn after_list(m: &mut Passing<'_>, line: &str) {
-    if m.grants("session/list") {
+fn append_after_list(m: &mut InterceptedLine<'_>, line: &str) {
+    if m.is_agent_result("session/list") {
         let mut bytes = m.raw.to_vec();
         bytes.extend_from_slice(line.as_bytes());
-        m.write(bytes);
+        m.replace_bytes(bytes);
     }
 }
 
-fn pretty_printed(m: &mut Passing<'_>) {
-    let pretty = HELLO.replace(',', ",\n  ");
-    after_list(m, &format!("{pretty}\n"));
+fn pretty_printed(m: &mut InterceptedLine<'_>) {
+    let pretty = EXTRA_MESSAGE.replace(',', ",\n  ");
+    append_after_list(m, &format!("{pretty}\n"));
 }
 
-fn two_messages_one_line(m: &mut Passing<'_>) {
-    after_list(m, &format!("{HELLO} {HELLO}\n"));
+fn two_messages_one_line(m: &mut InterceptedLine<'_>) {
+    append_after_list(m, &format!("{EXTRA_MESSAGE} {EXTRA_MESSAGE}\n"));
 }
 
-fn log_after_list(m: &mut Passing<'_>) {
-    after_list(m, "[info] sessions listed\n");
+fn log_after_list(m: &mut InterceptedLine<'_>) {
+    append_after_list(m, "[info] sessions listed\n");
 }
 
-fn tool_prints_to_stdout(m: &mut Passing<'_>) {
-    if m.update() == "tool_call" && m.text("/params/update/kind") == "execute" {
+fn tool_prints_to_stdout(m: &mut InterceptedLine<'_>) {
+    if m.update_kind() == "tool_call" && m.get_str("/params/update/kind") == "execute" {
         let mut bytes = m.raw.to_vec();
         bytes.extend_from_slice(b"{\"jsonrpc\":\"2.0\",\"method\":\"conformance/noise\"}\n");
-        m.write(bytes);
+        m.replace_bytes(bytes);
     }
 }
 
-/// The tool's process takes the first request that is no business of a session.
-fn tool_reads_stdin(m: &mut Passing<'_>) {
-    if m.update() == "tool_call" && m.text("/params/update/kind") == "execute" {
-        m.keep("reads", true);
-    } else if m.way == Way::ToAgent
-        && m.note("reads") == true
+/// Lets the tool's process consume the first request that is not about a session.
+fn tool_reads_stdin(m: &mut InterceptedLine<'_>) {
+    if m.update_kind() == "tool_call" && m.get_str("/params/update/kind") == "execute" {
+        m.remember("reads", true);
+    } else if m.direction == Direction::ToAgent
+        && m.recall("reads") == true
         && m.has("/id")
         && m.has("/method")
-        && !m.text("/method").starts_with("session/")
+        && !m.get_str("/method").starts_with("session/")
     {
-        m.keep("reads", false);
+        m.remember("reads", false);
         m.swallow();
     }
 }
 
-fn text_at_the_end_only(m: &mut Passing<'_>) {
-    if m.update() == "agent_message_chunk" && m.wire.any_prompt().is_some() {
+fn text_at_the_end_only(m: &mut InterceptedLine<'_>) {
+    if m.update_kind() == "agent_message_chunk" && m.connection.any_running_prompt().is_some() {
         m.hold();
-    } else if m.way == Way::ToClient {
+    } else if m.direction == Direction::ToClient {
         m.release_before();
     }
 }
 
-fn line_limit_64_kib(m: &mut Passing<'_>) {
-    if m.way == Way::ToAgent && m.raw.len() > LIMIT {
+fn line_limit_64_kib(m: &mut InterceptedLine<'_>) {
+    if m.direction == Direction::ToAgent && m.raw.len() > LINE_LIMIT {
         m.swallow();
     }
 }
 
-fn long_line_kills(m: &mut Passing<'_>) {
-    if m.way == Way::ToAgent && m.raw.len() > LIMIT {
+fn long_line_kills(m: &mut InterceptedLine<'_>) {
+    if m.direction == Direction::ToAgent && m.raw.len() > LINE_LIMIT {
         m.swallow();
-        m.deed = Deed::Die;
+        m.side_effect = SideEffect::Die;
     }
 }
 
-/// Forty MiB of padding in one line.
-fn needlessly_long_line(m: &mut Passing<'_>) {
-    if m.grants("session/list") {
+/// Pads a line with 40 MiB of blanks.
+fn needlessly_long_line(m: &mut InterceptedLine<'_>) {
+    if m.is_agent_result("session/list") {
         let mut bytes = m.raw.trim_ascii_end().to_vec();
         bytes.resize(bytes.len() + 40 * 1024 * 1024, b' ');
         bytes.push(b'\n');
-        m.write(bytes);
+        m.replace_bytes(bytes);
     }
 }
 
-fn blank_line_refused(m: &mut Passing<'_>) {
-    if m.way == Way::ToAgent && m.raw.trim_ascii().is_empty() {
-        m.refuse(-32700, "this line is empty");
+fn blank_line_refused(m: &mut InterceptedLine<'_>) {
+    if m.direction == Direction::ToAgent && m.raw.trim_ascii().is_empty() {
+        m.respond_error(-32700, "this line is empty");
     }
 }
 
-fn carriage_return_dropped(m: &mut Passing<'_>) {
-    if m.way == Way::ToAgent && m.raw.ends_with(b"\r\n") {
+fn carriage_return_dropped(m: &mut InterceptedLine<'_>) {
+    if m.direction == Direction::ToAgent && m.raw.ends_with(b"\r\n") {
         m.swallow();
     }
 }
 
-fn last_line_lost(m: &mut Passing<'_>) {
-    if m.way == Way::ToAgent && !m.raw.ends_with(b"\n") {
+fn last_line_lost(m: &mut InterceptedLine<'_>) {
+    if m.direction == Direction::ToAgent && !m.raw.ends_with(b"\n") {
         m.swallow();
     }
 }

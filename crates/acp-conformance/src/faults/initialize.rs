@@ -1,8 +1,8 @@
-//! Faults of the first exchange: versions, capabilities, and what comes before them.
+//! Faults of `initialize`: versions, capabilities, and messages before it.
 
 use super::{
-    Fault, Way,
-    passing::{Passing, at},
+    Direction, Fault,
+    intercepted_line::{InterceptedLine, value_at},
 };
 use serde_json::{Value, json};
 
@@ -35,76 +35,76 @@ pub(super) const FAULTS: &[Fault] = &[
     Fault::lines("v2_update_in_v1", v2_update_in_v1),
 ];
 
-fn version(m: &Passing<'_>) -> Value {
+fn requested_version(m: &InterceptedLine<'_>) -> Value {
     m.get("/params/protocolVersion").clone()
 }
 
-fn version_as_string(m: &mut Passing<'_>) {
-    if m.grants("initialize") {
+fn version_as_string(m: &mut InterceptedLine<'_>) {
+    if m.is_agent_result("initialize") {
         let version = m.get("/result/protocolVersion").to_string();
         m.set("/result/protocolVersion", version);
     }
 }
 
-fn capabilities_as_list(m: &mut Passing<'_>) {
-    if m.grants("initialize") && m.has("/result/agentCapabilities/mcpCapabilities") {
+fn capabilities_as_list(m: &mut InterceptedLine<'_>) {
+    if m.is_agent_result("initialize") && m.has("/result/agentCapabilities/mcpCapabilities") {
         m.set("/result/agentCapabilities/mcpCapabilities", json!(["http"]));
     }
 }
 
-fn version_0_answered(m: &mut Passing<'_>) {
-    if m.grants("initialize") && m.asked()["protocolVersion"] == 1 {
+fn version_0_answered(m: &mut InterceptedLine<'_>) {
+    if m.is_agent_result("initialize") && m.request_params()["protocolVersion"] == 1 {
         m.set("/result/protocolVersion", 0);
     }
 }
 
-fn other_version_refused(m: &mut Passing<'_>) {
-    if m.client_says("initialize")
-        && version(m)
+fn other_version_refused(m: &mut InterceptedLine<'_>) {
+    if m.is_client_call("initialize")
+        && requested_version(m)
             .as_u64()
             .is_some_and(|v| !(1..=2).contains(&v) && v <= 65535)
     {
-        m.refuse(-32602, "this agent speaks version 1");
+        m.respond_error(-32602, "this agent speaks version 1");
     }
 }
 
-fn other_version_echoed(m: &mut Passing<'_>) {
-    if m.grants("initialize")
-        && let Some(asked) = m.asked()["protocolVersion"].as_u64()
+fn other_version_echoed(m: &mut InterceptedLine<'_>) {
+    if m.is_agent_result("initialize")
+        && let Some(asked) = m.request_params()["protocolVersion"].as_u64()
         && asked != 2
     {
         m.set("/result/protocolVersion", asked);
     }
 }
 
-fn v2_shape_refused(m: &mut Passing<'_>) {
+fn v2_shape_refused(m: &mut InterceptedLine<'_>) {
     let shaped = m.has("/params/info") || m.has("/params/capabilities");
-    if m.client_says("initialize") && shaped {
-        m.refuse(-32602, "unknown fields");
+    if m.is_client_call("initialize") && shaped {
+        m.respond_error(-32602, "unknown fields");
     }
 }
 
-fn bad_version_guessed(m: &mut Passing<'_>) {
-    if m.client_says("initialize") && version(m).as_u64().is_none_or(|v| v > 65535) {
+fn bad_version_guessed(m: &mut InterceptedLine<'_>) {
+    if m.is_client_call("initialize") && requested_version(m).as_u64().is_none_or(|v| v > 65535) {
         m.set("/params/protocolVersion", 1);
     }
 }
 
-fn no_agent_info(m: &mut Passing<'_>) {
-    if m.grants("initialize") {
-        m.unset("/result/agentInfo");
+fn no_agent_info(m: &mut InterceptedLine<'_>) {
+    if m.is_agent_result("initialize") {
+        m.remove("/result/agentInfo");
     }
 }
 
-fn agent_info_without_version(m: &mut Passing<'_>) {
-    if m.grants("initialize") {
-        m.unset("/result/agentInfo/version");
+fn agent_info_without_version(m: &mut InterceptedLine<'_>) {
+    if m.is_agent_result("initialize") {
+        m.remove("/result/agentInfo/version");
     }
 }
 
-/// Whatever the client says, the agent believes that it can do files and terminals.
-fn capabilities_assumed(m: &mut Passing<'_>) {
-    if m.client_says("initialize") && m.get("/params").is_object() {
+/// Assumes that the client supports files and terminals, whatever its capabilities.
+fn capabilities_assumed(m: &mut InterceptedLine<'_>) {
+    if m.is_client_call("initialize") && m.get("/params").is_object() {
         if !m.get("/params/clientCapabilities").is_object() {
             m.set("/params/clientCapabilities", json!({}));
         }
@@ -116,24 +116,24 @@ fn capabilities_assumed(m: &mut Passing<'_>) {
     }
 }
 
-/// A client that can read files but not write them gets no turn.
-fn needs_all_capabilities(m: &mut Passing<'_>) {
-    let fs = at(&m.wire.client, "/fs");
+/// Refuses sessions of a client that can read files but not write them.
+fn needs_all_capabilities(m: &mut InterceptedLine<'_>) {
+    let fs = value_at(&m.connection.client_capabilities, "/fs");
     let half = fs["readTextFile"] == true && fs["writeTextFile"] != true;
-    if m.client_says("session/new") && half {
-        m.refuse(-32603, "cannot work with this client");
+    if m.is_client_call("session/new") && half {
+        m.respond_error(-32603, "cannot work with this client");
     }
 }
 
-/// Is some capability of the client's not of its type?
-fn is_odd(m: &Passing<'_>) -> bool {
+/// Returns true if a client capability has the wrong type.
+fn has_mistyped_capability(m: &InterceptedLine<'_>) -> bool {
     let capabilities = m.get("/params/clientCapabilities");
     let flag = |pointer: &str| {
-        let value = at(capabilities, pointer);
+        let value = value_at(capabilities, pointer);
         value.is_null() || value.is_boolean()
     };
     let object = |pointer: &str| {
-        let value = at(capabilities, pointer);
+        let value = value_at(capabilities, pointer);
         value.is_null() || value.is_object()
     };
     let right = object("")
@@ -147,63 +147,69 @@ fn is_odd(m: &Passing<'_>) -> bool {
     !right
 }
 
-fn wrong_capability_type_refused(m: &mut Passing<'_>) {
-    if m.client_says("initialize") && is_odd(m) {
-        m.refuse(-32602, "a capability has the wrong type");
+fn wrong_capability_type_refused(m: &mut InterceptedLine<'_>) {
+    if m.is_client_call("initialize") && has_mistyped_capability(m) {
+        m.respond_error(-32602, "a capability has the wrong type");
     }
 }
 
-fn session_new_missing(m: &mut Passing<'_>) {
-    if m.client_says("session/new") && m.wire.version > 0 {
-        m.refuse(-32601, "no such method: session/new");
+fn session_new_missing(m: &mut InterceptedLine<'_>) {
+    if m.is_client_call("session/new") && m.connection.protocol_version > 0 {
+        m.respond_error(-32601, "no such method: session/new");
     }
 }
 
-fn marker_as_boolean(m: &mut Passing<'_>) {
-    if m.grants("initialize") && m.has("/result/agentCapabilities/sessionCapabilities/close") {
+fn marker_as_boolean(m: &mut InterceptedLine<'_>) {
+    if m.is_agent_result("initialize")
+        && m.has("/result/agentCapabilities/sessionCapabilities/close")
+    {
         m.set("/result/agentCapabilities/sessionCapabilities/close", true);
     }
 }
 
-/// It says that it can list sessions, and has no such method.
-fn advertises_what_fails(m: &mut Passing<'_>) {
-    if m.client_says("session/list") && m.wire.version > 0 {
-        m.refuse(-32601, "no such method: session/list");
+/// Answers `session/list` with "no such method" although it is advertised.
+fn advertises_what_fails(m: &mut InterceptedLine<'_>) {
+    if m.is_client_call("session/list") && m.connection.protocol_version > 0 {
+        m.respond_error(-32601, "no such method: session/list");
     }
 }
 
-fn served_before_initialize(m: &mut Passing<'_>) {
-    if m.client_says("session/list") && m.wire.version == 0 {
+fn served_before_initialize(m: &mut InterceptedLine<'_>) {
+    if m.is_client_call("session/list") && m.connection.protocol_version == 0 {
         m.respond(json!({"sessions": []}));
-    } else if m.client_says("session/new") && m.wire.version == 0 {
+    } else if m.is_client_call("session/new") && m.connection.protocol_version == 0 {
         m.respond(json!({"sessionId": "early"}));
-    } else if m.client_says("session/prompt") && m.wire.version == 0 {
+    } else if m.is_client_call("session/prompt") && m.connection.protocol_version == 0 {
         m.respond(json!({"stopReason": "end_turn"}));
     }
 }
 
-fn too_early_internal_error(m: &mut Passing<'_>) {
-    if m.way == Way::ToClient && m.wire.version == 0 && m.fails_with(-32600) && m.has("/id") {
+fn too_early_internal_error(m: &mut InterceptedLine<'_>) {
+    if m.direction == Direction::ToClient
+        && m.connection.protocol_version == 0
+        && m.is_agent_error(-32600)
+        && m.has("/id")
+    {
         m.set("/error/code", -32603);
     }
 }
 
-fn second_initialize_refused(m: &mut Passing<'_>) {
-    if m.client_says("initialize") && m.wire.version > 0 {
-        m.refuse(-32600, "already initialized");
+fn second_initialize_refused(m: &mut InterceptedLine<'_>) {
+    if m.is_client_call("initialize") && m.connection.protocol_version > 0 {
+        m.respond_error(-32600, "already initialized");
     }
 }
 
-fn news_before_initialize_answer(m: &mut Passing<'_>) {
-    if m.answers("initialize") && m.count("answers") == 1 {
-        m.tell_before(json!({"jsonrpc": "2.0", "method": "_broken/hello", "params": {}}));
+fn news_before_initialize_answer(m: &mut InterceptedLine<'_>) {
+    if m.is_agent_response("initialize") && m.increment("answers") == 1 {
+        m.send_to_client_before(json!({"jsonrpc": "2.0", "method": "_broken/hello", "params": {}}));
     }
 }
 
-fn v2_update_in_v1(m: &mut Passing<'_>) {
-    if m.grants("session/prompt") && m.wire.version == 1 {
-        let session = m.session();
-        m.tell_before(super::passing::made_up_update(
+fn v2_update_in_v1(m: &mut InterceptedLine<'_>) {
+    if m.is_agent_result("session/prompt") && m.connection.protocol_version == 1 {
+        let session = m.session_id();
+        m.send_to_client_before(super::intercepted_line::injected_update(
             &session,
             json!({"sessionUpdate": "state_update", "state": "idle"}),
         ));

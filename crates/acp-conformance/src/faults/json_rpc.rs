@@ -1,9 +1,9 @@
-//! Faults of JSON-RPC: ids, envelopes, errors, and who answers what.
+//! Faults of JSON-RPC: ids, envelopes, errors and responses.
 
 use super::{
-    Deed, Fault, Way,
-    passing::{Passing, at},
-    wire::Kind,
+    Direction, Fault, SideEffect,
+    connection_state::MessageKind,
+    intercepted_line::{InterceptedLine, value_at},
 };
 use serde_json::{Value, json};
 
@@ -50,15 +50,15 @@ pub(super) const FAULTS: &[Fault] = &[
     Fault::lines("login_code_for_failures", login_code_for_failures),
 ];
 
-fn no_jsonrpc(m: &mut Passing<'_>) {
-    if m.update() == "tool_call" {
-        m.unset("/jsonrpc");
+fn no_jsonrpc(m: &mut InterceptedLine<'_>) {
+    if m.update_kind() == "tool_call" {
+        m.remove("/jsonrpc");
     }
 }
 
-/// Above 2^53 an id loses its last digits, as in a language that has only doubles.
-fn big_id_rounded(m: &mut Passing<'_>) {
-    if m.way == Way::ToClient
+/// Rounds ids above 2^53, as languages that have only doubles do.
+fn big_id_rounded(m: &mut InterceptedLine<'_>) {
+    if m.direction == Direction::ToClient
         && let Some(id) = m.get("/id").as_i64()
         && id.unsigned_abs() > 1 << 53
     {
@@ -71,17 +71,17 @@ fn big_id_rounded(m: &mut Passing<'_>) {
     }
 }
 
-fn string_id_as_number(m: &mut Passing<'_>) {
-    if m.way == Way::ToClient
-        && m.kind != Kind::Call
-        && let Ok(number) = m.text("/id").parse::<i64>()
+fn string_id_as_number(m: &mut InterceptedLine<'_>) {
+    if m.direction == Direction::ToClient
+        && m.kind != MessageKind::Call
+        && let Ok(number) = m.get_str("/id").parse::<i64>()
     {
         m.set("/id", number);
     }
 }
 
-fn negative_id_as_string(m: &mut Passing<'_>) {
-    if m.way == Way::ToClient
+fn negative_id_as_string(m: &mut InterceptedLine<'_>) {
+    if m.direction == Direction::ToClient
         && let Some(id) = m.get("/id").as_i64()
         && id < 0
     {
@@ -89,83 +89,84 @@ fn negative_id_as_string(m: &mut Passing<'_>) {
     }
 }
 
-fn fractional_id_served(m: &mut Passing<'_>) {
-    if m.way == Way::ToAgent && m.kind == Kind::Call && m.get("/id").is_f64() {
+fn fractional_id_served(m: &mut InterceptedLine<'_>) {
+    if m.direction == Direction::ToAgent && m.kind == MessageKind::Call && m.get("/id").is_f64() {
         m.respond(json!({}));
     }
 }
 
-fn is_empty_result(m: &Passing<'_>) -> bool {
-    m.answers("authenticate") && m.get("/result").as_object().is_some_and(|o| o.is_empty())
+fn is_empty_result(m: &InterceptedLine<'_>) -> bool {
+    m.is_agent_response("authenticate")
+        && m.get("/result").as_object().is_some_and(|o| o.is_empty())
 }
 
-fn empty_result_null(m: &mut Passing<'_>) {
+fn empty_result_null(m: &mut InterceptedLine<'_>) {
     if is_empty_result(m) {
         m.set("/result", Value::Null);
     }
 }
 
-fn no_result_key(m: &mut Passing<'_>) {
+fn no_result_key(m: &mut InterceptedLine<'_>) {
     if is_empty_result(m) {
-        m.unset("/result");
+        m.remove("/result");
     }
 }
 
-fn result_and_error(m: &mut Passing<'_>) {
-    if m.grants("session/list") {
+fn result_and_error(m: &mut InterceptedLine<'_>) {
+    if m.is_agent_result("session/list") {
         m.set("/error", json!({"code": 0, "message": "no error"}));
     }
 }
 
-fn bad_cancel_answered(m: &mut Passing<'_>) {
-    if m.client_says("session/cancel") && !m.get("/params/sessionId").is_string() {
-        m.tell(json!({"jsonrpc": "2.0", "id": null,
+fn bad_cancel_answered(m: &mut InterceptedLine<'_>) {
+    if m.is_client_call("session/cancel") && !m.get("/params/sessionId").is_string() {
+        m.send_to_client(json!({"jsonrpc": "2.0", "id": null,
             "error": {"code": -32602, "message": "sessionId is missing"}}));
     }
 }
 
-/// An answer to what could not be read at all.
-fn is_unreadable(m: &Passing<'_>, code: i64) -> bool {
-    m.fails_with(code) && m.value.get("id") == Some(&Value::Null)
+/// Returns true for an error with this code and a null id.
+fn is_null_id_error(m: &InterceptedLine<'_>, code: i64) -> bool {
+    m.is_agent_error(code) && m.message.get("id") == Some(&Value::Null)
 }
 
-fn parse_error_silent(m: &mut Passing<'_>) {
-    if is_unreadable(m, -32700) {
+fn parse_error_silent(m: &mut InterceptedLine<'_>) {
+    if is_null_id_error(m, -32700) {
         m.swallow();
     }
 }
 
-fn parse_error_fatal(m: &mut Passing<'_>) {
-    if is_unreadable(m, -32700) {
-        m.deed = Deed::Die;
+fn parse_error_fatal(m: &mut InterceptedLine<'_>) {
+    if is_null_id_error(m, -32700) {
+        m.side_effect = SideEffect::Die;
     }
 }
 
-/// Why a line will be answered without an id; empty if it will not.
-fn unreadable(m: &Passing<'_>) -> &'static str {
+/// Returns the reason why a line will be answered with a null id; empty if it will not.
+fn null_id_error_reason(m: &InterceptedLine<'_>) -> &'static str {
     let params = m.get("/params");
-    let answer = m.value.get("result").is_some() || m.value.get("error").is_some();
-    if m.value.is_array() {
+    let answer = m.message.get("result").is_some() || m.message.get("error").is_some();
+    if m.message.is_array() {
         "batch"
-    } else if m.value.is_null() || answer && !m.has("/method") {
+    } else if m.message.is_null() || answer && !m.has("/method") {
         ""
     } else if m.has("/method") && m.get("/id").is_number() && !m.get("/id").is_i64() {
         "id"
-    } else if m.kind != Kind::Call || answer || !(params.is_null() || params.is_object()) {
+    } else if m.kind != MessageKind::Call || answer || !(params.is_null() || params.is_object()) {
         "envelope"
     } else {
         ""
     }
 }
 
-/// Swallows the answers to lines that are wrong in this way: they come in the order of the lines.
-fn silent_about(m: &mut Passing<'_>, wrong: &str) {
-    if m.way == Way::ToAgent {
-        let why = unreadable(m);
+/// Drops the errors about lines that are wrong in this way; errors come in the order of the lines.
+fn swallow_errors_about(m: &mut InterceptedLine<'_>, wrong: &str) {
+    if m.direction == Direction::ToAgent {
+        let why = null_id_error_reason(m);
         if !why.is_empty() {
             m.memory.held.push(json!(why));
         }
-    } else if is_unreadable(m, -32600)
+    } else if is_null_id_error(m, -32600)
         && !m.memory.held.is_empty()
         && m.memory.held.remove(0) == wrong
     {
@@ -173,134 +174,142 @@ fn silent_about(m: &mut Passing<'_>, wrong: &str) {
     }
 }
 
-fn bad_envelope_silent(m: &mut Passing<'_>) {
-    silent_about(m, "envelope");
+fn bad_envelope_silent(m: &mut InterceptedLine<'_>) {
+    swallow_errors_about(m, "envelope");
 }
 
-fn batch_silent(m: &mut Passing<'_>) {
-    silent_about(m, "batch");
+fn batch_silent(m: &mut InterceptedLine<'_>) {
+    swallow_errors_about(m, "batch");
 }
 
-fn batch_served(m: &mut Passing<'_>) {
-    if m.way == Way::ToAgent
-        && let Some(parts) = m.value.as_array().cloned()
+fn batch_served(m: &mut InterceptedLine<'_>) {
+    if m.direction == Direction::ToAgent
+        && let Some(parts) = m.message.as_array().cloned()
         && !parts.is_empty()
     {
         m.swallow();
         for part in parts {
-            m.tell_agent(part);
+            m.send_to_agent(part);
         }
     }
 }
 
-fn unknown_method_internal_error(m: &mut Passing<'_>) {
-    if m.fails_with(-32601) {
+fn unknown_method_internal_error(m: &mut InterceptedLine<'_>) {
+    if m.is_agent_error(-32601) {
         m.set("/error/code", -32603);
     }
 }
 
-fn unknown_method_unanswered(m: &mut Passing<'_>) {
-    if m.fails_with(-32601) {
+fn unknown_method_unanswered(m: &mut InterceptedLine<'_>) {
+    if m.is_agent_error(-32601) {
         m.swallow();
     }
 }
 
-fn missing_params_internal_error(m: &mut Passing<'_>) {
-    let without = m.asked().is_null() || *m.asked() == json!({});
-    if m.fails_with(-32602) && without && !m.answers("authenticate") {
+fn missing_params_internal_error(m: &mut InterceptedLine<'_>) {
+    let without = m.request_params().is_null() || *m.request_params() == json!({});
+    if m.is_agent_error(-32602) && without && !m.is_agent_response("authenticate") {
         m.set("/error/code", -32603);
     }
 }
 
-fn absent_params_refused(m: &mut Passing<'_>) {
-    if m.client_says("session/list") && !m.has("/params") {
-        m.refuse(-32602, "params are missing");
+fn absent_params_refused(m: &mut InterceptedLine<'_>) {
+    if m.is_client_call("session/list") && !m.has("/params") {
+        m.respond_error(-32602, "params are missing");
     }
 }
 
-fn list_answered_twice(m: &mut Passing<'_>) {
-    if m.answers("session/list") {
-        let again = m.value.clone();
-        m.tell(again);
+fn list_answered_twice(m: &mut InterceptedLine<'_>) {
+    if m.is_agent_response("session/list") {
+        let again = m.message.clone();
+        m.send_to_client(again);
     }
 }
 
-fn error_code_as_string(m: &mut Passing<'_>) {
-    if m.fails_with(-32601) {
+fn error_code_as_string(m: &mut InterceptedLine<'_>) {
+    if m.is_agent_error(-32601) {
         m.set("/error/code", "-32601");
     }
 }
 
-fn error_without_message(m: &mut Passing<'_>) {
-    if m.fails_with(-32601) {
-        m.unset("/error/message");
+fn error_without_message(m: &mut InterceptedLine<'_>) {
+    if m.is_agent_error(-32601) {
+        m.remove("/error/message");
     }
 }
 
-/// -32010 is in the range that the specification keeps for itself.
-fn own_code_in_reserved_range(m: &mut Passing<'_>) {
-    if m.answers("session/prompt") && m.fails_with(-32603) {
+/// Uses -32010, which is in the range reserved by JSON-RPC.
+fn own_code_in_reserved_range(m: &mut InterceptedLine<'_>) {
+    if m.is_agent_response("session/prompt") && m.is_agent_error(-32603) {
         m.set("/error/code", -32010);
     }
 }
 
-fn client_error_hangs(m: &mut Passing<'_>) {
-    if m.way == Way::ToAgent && matches!(m.kind, Kind::Answer(_)) && m.has("/error") {
+fn client_error_hangs(m: &mut InterceptedLine<'_>) {
+    if m.direction == Direction::ToAgent
+        && matches!(m.kind, MessageKind::Response(_))
+        && m.has("/error")
+    {
         m.swallow();
     }
 }
 
-/// All its requests have the same id. What the client answers goes to the one that waits longest.
-fn request_id_reused(m: &mut Passing<'_>) {
-    if m.way == Way::ToClient && m.kind == Kind::Call && m.has("/id") {
+/// Gives all requests of the agent the same id, and routes each response to the oldest open request.
+fn request_id_reused(m: &mut InterceptedLine<'_>) {
+    if m.direction == Direction::ToClient && m.kind == MessageKind::Call && m.has("/id") {
         let id = m.get("/id").clone();
         m.memory.held.push(id);
         m.set("/id", "same");
-    } else if m.way == Way::ToAgent && m.text("/id") == "same" && !m.memory.held.is_empty() {
+    } else if m.direction == Direction::ToAgent
+        && m.get_str("/id") == "same"
+        && !m.memory.held.is_empty()
+    {
         let id = m.memory.held.remove(0);
         m.set("/id", id);
     }
 }
 
-/// A request of the client's is lost when the agent has one of the same id open.
-fn ids_confused(m: &mut Passing<'_>) {
+/// Drops a client request whose id equals that of an open agent request.
+fn ids_confused(m: &mut InterceptedLine<'_>) {
     let id = m.get("/id").clone();
-    if m.way == Way::ToAgent
-        && m.kind == Kind::Call
-        && m.wire.open(Way::ToClient).any(|own| own.id == id)
+    if m.direction == Direction::ToAgent
+        && m.kind == MessageKind::Call
+        && m.connection
+            .pending_requests(Direction::ToClient)
+            .any(|own| own.id == id)
     {
         m.swallow();
     }
 }
 
-fn stray_answer_refused(m: &mut Passing<'_>) {
-    let answer = m.value.get("result").is_some() || m.value.get("error").is_some();
-    let stray = answer && m.value.get("id").is_some() && m.kind == Kind::Other;
-    if m.way == Way::ToAgent && stray && m.wire.version > 0 {
+fn stray_answer_refused(m: &mut InterceptedLine<'_>) {
+    let answer = m.message.get("result").is_some() || m.message.get("error").is_some();
+    let stray = answer && m.message.get("id").is_some() && m.kind == MessageKind::Other;
+    if m.direction == Direction::ToAgent && stray && m.connection.protocol_version > 0 {
         let id = m.get("/id").clone();
-        m.tell(json!({"jsonrpc": "2.0", "id": id,
+        m.send_to_client(json!({"jsonrpc": "2.0", "id": id,
             "error": {"code": -32600, "message": "nobody asked this"}}));
     }
 }
 
-/// While a prompt runs, requests wait.
-fn busy_is_deaf(m: &mut Passing<'_>) {
-    if m.answers("session/prompt") {
+/// Holds requests back while a prompt runs.
+fn busy_is_deaf(m: &mut InterceptedLine<'_>) {
+    if m.is_agent_response("session/prompt") {
         let held = std::mem::take(&mut m.memory.held);
         for message in held {
-            m.tell_agent(message);
+            m.send_to_agent(message);
         }
-    } else if m.way == Way::ToAgent
-        && m.kind == Kind::Call
+    } else if m.direction == Direction::ToAgent
+        && m.kind == MessageKind::Call
         && m.has("/id")
-        && !m.client_says("session/prompt")
-        && m.wire.any_prompt().is_some()
+        && !m.is_client_call("session/prompt")
+        && m.connection.any_running_prompt().is_some()
     {
         m.hold();
     }
 }
 
-fn unknown_field_refused(m: &mut Passing<'_>) {
+fn unknown_field_refused(m: &mut InterceptedLine<'_>) {
     const KNOWN: [&str; 6] = [
         "cwd",
         "mcpServers",
@@ -309,42 +318,42 @@ fn unknown_field_refused(m: &mut Passing<'_>) {
         "prompt",
         "_meta",
     ];
-    if (m.client_says("session/new") || m.client_says("session/prompt"))
+    if (m.is_client_call("session/new") || m.is_client_call("session/prompt"))
         && let Some(params) = m.get("/params").as_object()
         && let Some(key) = params.keys().find(|key| !KNOWN.contains(&key.as_str()))
     {
         let message = format!("unknown field {key}");
-        m.refuse(-32602, &message);
+        m.respond_error(-32602, &message);
     }
 }
 
-fn is_unknown_notification(m: &Passing<'_>) -> bool {
+fn is_unknown_notification(m: &InterceptedLine<'_>) -> bool {
     let known = ["session/cancel", "$/cancel_request", "session/update"];
-    m.way == Way::ToAgent
-        && m.kind == Kind::Call
-        && m.value.get("id").is_none()
-        && m.value.get("jsonrpc").is_some()
-        && !known.contains(&m.text("/method"))
+    m.direction == Direction::ToAgent
+        && m.kind == MessageKind::Call
+        && m.message.get("id").is_none()
+        && m.message.get("jsonrpc").is_some()
+        && !known.contains(&m.get_str("/method"))
 }
 
-fn unknown_notification_answered(m: &mut Passing<'_>) {
+fn unknown_notification_answered(m: &mut InterceptedLine<'_>) {
     if is_unknown_notification(m) {
-        let method = m.text("/method").to_owned();
-        m.tell(json!({"jsonrpc": "2.0", "id": null,
+        let method = m.get_str("/method").to_owned();
+        m.send_to_client(json!({"jsonrpc": "2.0", "id": null,
             "error": {"code": -32601, "message": format!("no such method: {method}")}}));
     }
 }
 
-fn snake_case_key(m: &mut Passing<'_>) {
+fn snake_case_key(m: &mut InterceptedLine<'_>) {
     if m.is_tool_update()
-        && let Some(input) = m.unset("/params/update/rawInput")
+        && let Some(input) = m.remove("/params/update/rawInput")
     {
         m.set("/params/update/raw_input", input);
     }
 }
 
-fn login_code_for_failures(m: &mut Passing<'_>) {
-    if m.answers("session/prompt") && *at(&m.value, "/error/code") == -32603 {
+fn login_code_for_failures(m: &mut InterceptedLine<'_>) {
+    if m.is_agent_response("session/prompt") && *value_at(&m.message, "/error/code") == -32603 {
         m.set("/error/code", -32000);
     }
 }

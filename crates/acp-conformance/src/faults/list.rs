@@ -1,8 +1,8 @@
-//! Faults of the list of sessions, and of closing and deleting them.
+//! Faults of listing, closing and deleting sessions.
 
 use super::{
     Fault,
-    passing::{Passing, made_up_update},
+    intercepted_line::{InterceptedLine, injected_update},
 };
 use serde_json::{Value, json};
 
@@ -22,105 +22,109 @@ pub(super) const FAULTS: &[Fault] = &[
 
 const SESSIONS: &str = "/result/sessions";
 
-fn empty_list_without_key(m: &mut Passing<'_>) {
-    if m.grants("session/list") && m.get(SESSIONS).as_array().is_some_and(Vec::is_empty) {
-        m.unset(SESSIONS);
+fn empty_list_without_key(m: &mut InterceptedLine<'_>) {
+    if m.is_agent_result("session/list") && m.get(SESSIONS).as_array().is_some_and(Vec::is_empty) {
+        m.remove(SESSIONS);
     }
 }
 
-fn list_of_all_folders(m: &mut Passing<'_>) {
-    if m.client_says("session/list") {
-        m.unset("/params/cwd");
+fn list_of_all_folders(m: &mut InterceptedLine<'_>) {
+    if m.is_client_call("session/list") {
+        m.remove("/params/cwd");
     }
 }
 
-/// A cursor that this connection never gave out is left out.
-fn bad_cursor_ignored(m: &mut Passing<'_>) {
-    if m.grants("session/list") && m.has("/result/nextCursor") {
-        let cursor = m.text("/result/nextCursor").to_owned();
-        m.keep(&cursor, true);
-    } else if m.client_says("session/list") && m.has("/params/cursor") {
-        let known = m.note(m.text("/params/cursor")) == true;
+/// Removes a cursor that was not issued on this connection.
+fn bad_cursor_ignored(m: &mut InterceptedLine<'_>) {
+    if m.is_agent_result("session/list") && m.has("/result/nextCursor") {
+        let cursor = m.get_str("/result/nextCursor").to_owned();
+        m.remember(&cursor, true);
+    } else if m.is_client_call("session/list") && m.has("/params/cursor") {
+        let known = m.recall(m.get_str("/params/cursor")) == true;
         if !known {
-            m.unset("/params/cursor");
+            m.remove("/params/cursor");
         }
     }
 }
 
-fn each_session(m: &mut Passing<'_>, change: impl Fn(&mut Value)) {
-    if m.grants("session/list")
-        && let Some(sessions) = m.edit().pointer_mut(SESSIONS).and_then(Value::as_array_mut)
+fn edit_sessions(m: &mut InterceptedLine<'_>, change: impl Fn(&mut Value)) {
+    if m.is_agent_result("session/list")
+        && let Some(sessions) = m
+            .message_mut()
+            .pointer_mut(SESSIONS)
+            .and_then(Value::as_array_mut)
     {
         sessions.iter_mut().for_each(change);
     }
 }
 
-fn list_touches_sessions(m: &mut Passing<'_>) {
-    if m.grants("session/list") {
-        let second = m.count("lists") % 60;
-        each_session(m, |session| {
+fn list_touches_sessions(m: &mut InterceptedLine<'_>) {
+    if m.is_agent_result("session/list") {
+        let second = m.increment("lists") % 60;
+        edit_sessions(m, |session| {
             session["updatedAt"] = json!(format!("2099-01-01T00:00:{second:02}Z"));
         });
     }
 }
 
-fn time_as_seconds(m: &mut Passing<'_>) {
-    each_session(m, |session| {
+fn time_as_seconds(m: &mut InterceptedLine<'_>) {
+    edit_sessions(m, |session| {
         if session["updatedAt"].is_string() {
             session["updatedAt"] = json!("1795282800");
         }
     });
 }
 
-/// Closing is answered at once; the session goes on working, and is closed only when it is done.
-fn close_lets_turn_run(m: &mut Passing<'_>) {
-    let session = m.session();
-    if m.client_says("session/close") && m.wire.prompt_in(&session).is_some() {
+/// Answers a close at once, but closes the session only when its turn has ended.
+fn close_lets_turn_run(m: &mut InterceptedLine<'_>) {
+    let session = m.session_id();
+    if m.is_client_call("session/close") && m.connection.running_prompt(&session).is_some() {
         m.respond(json!({}));
-        m.keep("close", session);
-    } else if m.answers("session/prompt") && m.note("close") == json!(session) {
-        m.ask_agent("session/close", json!({"sessionId": session}));
+        m.remember("close", session);
+    } else if m.is_agent_response("session/prompt") && m.recall("close") == json!(session) {
+        m.send_request_to_agent("session/close", json!({"sessionId": session}));
     }
 }
 
-fn close_keeps_session(m: &mut Passing<'_>) {
-    let session = m.session();
-    let open = m.wire.sessions.contains(&session) && m.wire.version == 1;
-    if m.client_says("session/close") && open && m.wire.prompt_in(&session).is_none() {
+fn close_keeps_session(m: &mut InterceptedLine<'_>) {
+    let session = m.session_id();
+    let open = m.connection.open_sessions.contains(&session) && m.connection.protocol_version == 1;
+    if m.is_client_call("session/close") && open && m.connection.running_prompt(&session).is_none()
+    {
         m.respond(json!({}));
     }
 }
 
-fn update_after_close(m: &mut Passing<'_>) {
-    if m.grants("session/close") && m.wire.version == 1 {
-        let session = m.session();
-        m.tell(made_up_update(
+fn update_after_close(m: &mut InterceptedLine<'_>) {
+    if m.is_agent_result("session/close") && m.connection.protocol_version == 1 {
+        let session = m.session_id();
+        m.send_to_client(injected_update(
             &session,
             json!({"sessionUpdate": "session_info_update", "title": "Closed"}),
         ));
     }
 }
 
-fn delete_does_nothing(m: &mut Passing<'_>) {
-    let session = m.session();
-    if m.client_says("session/delete") && m.note(&session).is_null() {
+fn delete_does_nothing(m: &mut InterceptedLine<'_>) {
+    let session = m.session_id();
+    if m.is_client_call("session/delete") && m.recall(&session).is_null() {
         m.respond(json!({}));
     }
 }
 
-fn second_delete_fails(m: &mut Passing<'_>) {
-    let session = m.session();
-    if m.grants("session/delete") {
-        if m.note(&session) == true {
+fn second_delete_fails(m: &mut InterceptedLine<'_>) {
+    let session = m.session_id();
+    if m.is_agent_result("session/delete") {
+        if m.recall(&session) == true {
             m.turn_into_error(-32002, "no such session");
             m.set("/error/data", json!({"sessionId": session}));
         }
-        m.keep(&session, true);
+        m.remember(&session, true);
     }
 }
 
-fn delete_of_active_hangs(m: &mut Passing<'_>) {
-    if m.client_says("session/delete") && m.wire.sessions.contains(&m.session()) {
+fn delete_of_active_hangs(m: &mut InterceptedLine<'_>) {
+    if m.is_client_call("session/delete") && m.connection.open_sessions.contains(&m.session_id()) {
         m.swallow();
     }
 }

@@ -1,8 +1,8 @@
-//! Faults of coming back: what is replayed, when, and what the session still knows.
+//! Faults of loading and resuming sessions: the replay, its order, and the restored context.
 
 use super::{
-    Fault, Way,
-    passing::{Passing, made_up_update},
+    Direction, Fault,
+    intercepted_line::{InterceptedLine, injected_update},
 };
 use serde_json::{Value, json};
 
@@ -20,7 +20,7 @@ pub(super) const FAULTS: &[Fault] = &[
     Fault::lines("resumed_without_context", resumed_without_context),
 ];
 
-const HISTORY: [&str; 5] = [
+const HISTORY_UPDATES: [&str; 5] = [
     "user_message_chunk",
     "agent_message_chunk",
     "agent_thought_chunk",
@@ -28,87 +28,93 @@ const HISTORY: [&str; 5] = [
     "tool_call_update",
 ];
 
-fn is_open(m: &Passing<'_>, method: &str) -> bool {
-    let session = m.session();
-    m.wire
-        .open(Way::ToAgent)
+fn has_pending_request(m: &InterceptedLine<'_>, method: &str) -> bool {
+    let session = m.session_id();
+    m.connection
+        .pending_requests(Direction::ToAgent)
         .any(|open| open.method == method && open.params["sessionId"] == session)
 }
 
-/// An update of what was said before.
-fn is_replay(m: &Passing<'_>) -> bool {
-    HISTORY.contains(&m.update()) && m.wire.version == 1 && is_open(m, "session/load")
+/// Returns true for an update that replays the history.
+fn is_replay(m: &InterceptedLine<'_>) -> bool {
+    HISTORY_UPDATES.contains(&m.update_kind())
+        && m.connection.protocol_version == 1
+        && has_pending_request(m, "session/load")
 }
 
-fn replay_missing(m: &mut Passing<'_>) {
+fn replay_missing(m: &mut InterceptedLine<'_>) {
     if is_replay(m) {
         m.swallow();
     }
 }
 
-/// All after the agent's first text is lost.
-fn replay_half(m: &mut Passing<'_>) {
-    if m.grants("session/load") {
-        m.keep("said", false);
+/// Drops the replay after the agent's first text.
+fn replay_half(m: &mut InterceptedLine<'_>) {
+    if m.is_agent_result("session/load") {
+        m.remember("said", false);
     } else if is_replay(m) {
-        if m.note("said") == true {
+        if m.recall("said") == true {
             m.swallow();
-        } else if m.update() == "agent_message_chunk" {
-            m.keep("said", true);
+        } else if m.update_kind() == "agent_message_chunk" {
+            m.remember("said", true);
         }
     }
 }
 
-fn replay_without_user(m: &mut Passing<'_>) {
-    if is_replay(m) && m.update() == "user_message_chunk" {
+fn replay_without_user(m: &mut InterceptedLine<'_>) {
+    if is_replay(m) && m.update_kind() == "user_message_chunk" {
         m.swallow();
     }
 }
 
-fn replay_after_answer(m: &mut Passing<'_>) {
+fn replay_after_answer(m: &mut InterceptedLine<'_>) {
     if is_replay(m) {
         m.hold();
-    } else if m.answers("session/load") {
+    } else if m.is_agent_response("session/load") {
         m.release();
     }
 }
 
-/// After `method` the session is a new one behind its old name.
-fn forget_after(m: &mut Passing<'_>, method: &str) {
-    if m.grants(method) {
-        let asked = m.asked().clone();
-        m.keep("old", asked["sessionId"].clone());
-        m.keep("new", Value::Null);
-        m.ask_agent(
+/// Replaces the session by a new one with the old id after `method`.
+fn lose_context_after(m: &mut InterceptedLine<'_>, method: &str) {
+    if m.is_agent_result(method) {
+        let asked = m.request_params().clone();
+        m.remember("old", asked["sessionId"].clone());
+        m.remember("new", Value::Null);
+        m.send_request_to_agent(
             "session/new",
             json!({"cwd": asked["cwd"], "mcpServers": asked["mcpServers"]}),
         );
-    } else if m.answers_ours("session/new") {
+    } else if m.is_response_to_injected("session/new") {
         let new = m.get("/result/sessionId").clone();
-        m.keep("new", new);
+        m.remember("new", new);
         for message in std::mem::take(&mut m.memory.held) {
-            m.tell_agent(renamed(message, &m.note("old"), &m.note("new")));
+            m.send_to_agent(replace_session_id(
+                message,
+                &m.recall("old"),
+                &m.recall("new"),
+            ));
         }
-    } else if m.way == Way::ToAgent && !m.note("old").is_null() {
-        if m.get("/params/sessionId") != &m.note("old") {
+    } else if m.direction == Direction::ToAgent && !m.recall("old").is_null() {
+        if m.get("/params/sessionId") != &m.recall("old") {
             return;
         }
-        if m.note("new").is_null() {
+        if m.recall("new").is_null() {
             m.hold();
         } else {
-            let new = m.note("new");
+            let new = m.recall("new");
             m.set("/params/sessionId", new);
         }
-    } else if m.way == Way::ToClient
-        && !m.note("new").is_null()
-        && m.get("/params/sessionId") == &m.note("new")
+    } else if m.direction == Direction::ToClient
+        && !m.recall("new").is_null()
+        && m.get("/params/sessionId") == &m.recall("new")
     {
-        let old = m.note("old");
+        let old = m.recall("old");
         m.set("/params/sessionId", old);
     }
 }
 
-fn renamed(mut message: Value, from: &Value, to: &Value) -> Value {
+fn replace_session_id(mut message: Value, from: &Value, to: &Value) -> Value {
     if let Some(session) = message.pointer_mut("/params/sessionId")
         && session == from
     {
@@ -117,47 +123,47 @@ fn renamed(mut message: Value, from: &Value, to: &Value) -> Value {
     message
 }
 
-fn loaded_without_context(m: &mut Passing<'_>) {
-    forget_after(m, "session/load");
+fn loaded_without_context(m: &mut InterceptedLine<'_>) {
+    lose_context_after(m, "session/load");
 }
 
-fn resumed_without_context(m: &mut Passing<'_>) {
-    forget_after(m, "session/resume");
+fn resumed_without_context(m: &mut InterceptedLine<'_>) {
+    lose_context_after(m, "session/resume");
 }
 
-fn load_answers_null(m: &mut Passing<'_>) {
-    if m.grants("session/load") {
+fn load_answers_null(m: &mut InterceptedLine<'_>) {
+    if m.is_agent_result("session/load") {
         m.set("/result", Value::Null);
     }
 }
 
-fn replay_same_message_id(m: &mut Passing<'_>) {
+fn replay_same_message_id(m: &mut InterceptedLine<'_>) {
     if is_replay(m) && m.has("/params/update/messageId") {
         m.set("/params/update/messageId", "same");
     }
 }
 
-fn notice_replayed(m: &mut Passing<'_>) {
-    if m.grants("session/load") {
-        let session = m.session();
-        m.tell_before(made_up_update(
+fn notice_replayed(m: &mut InterceptedLine<'_>) {
+    if m.is_agent_result("session/load") {
+        let session = m.session_id();
+        m.send_to_client_before(injected_update(
             &session,
             json!({"sessionUpdate": "notice", "severity": "info", "title": "From before"}),
         ));
     }
 }
 
-fn replayed_call_runs(m: &mut Passing<'_>) {
-    if is_replay(m) && matches!(m.text("/params/update/status"), "completed" | "failed") {
+fn replayed_call_runs(m: &mut InterceptedLine<'_>) {
+    if is_replay(m) && matches!(m.get_str("/params/update/status"), "completed" | "failed") {
         m.set("/params/update/status", "in_progress");
     }
 }
 
-fn resume_replays(m: &mut Passing<'_>) {
-    if m.grants("session/resume") && m.wire.version == 1 {
-        let session = m.session();
+fn resume_replays(m: &mut InterceptedLine<'_>) {
+    if m.is_agent_result("session/resume") && m.connection.protocol_version == 1 {
+        let session = m.session_id();
         let content = json!({"type": "text", "text": "what was said before"});
-        m.tell_before(made_up_update(
+        m.send_to_client_before(injected_update(
             &session,
             json!({"sessionUpdate": "user_message_chunk", "content": content}),
         ));

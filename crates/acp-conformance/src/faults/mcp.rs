@@ -1,6 +1,6 @@
-//! Faults of MCP servers: which are started, and with what.
+//! Faults of MCP servers: the servers connected, and their arguments and variables.
 
-use super::{Fault, passing::Passing};
+use super::{Fault, intercepted_line::InterceptedLine};
 use serde_json::{Value, json};
 
 pub(super) const FAULTS: &[Fault] = &[
@@ -16,68 +16,70 @@ pub(super) const FAULTS: &[Fault] = &[
 
 const SERVERS: &str = "/params/mcpServers";
 
-fn opens(m: &Passing<'_>) -> bool {
-    m.client_says("session/new") || m.client_says("session/load") || m.client_says("session/resume")
+fn is_session_opening(m: &InterceptedLine<'_>) -> bool {
+    m.is_client_call("session/new")
+        || m.is_client_call("session/load")
+        || m.is_client_call("session/resume")
 }
 
-fn servers(m: &Passing<'_>) -> Vec<Value> {
+fn mcp_servers(m: &InterceptedLine<'_>) -> Vec<Value> {
     m.get(SERVERS).as_array().cloned().unwrap_or_default()
 }
 
-fn keep_servers(m: &mut Passing<'_>, right: impl Fn(&Value) -> bool) {
-    let all = servers(m);
+fn retain_servers(m: &mut InterceptedLine<'_>, right: impl Fn(&Value) -> bool) {
+    let all = mcp_servers(m);
     let kept: Vec<_> = all.iter().filter(|server| right(server)).cloned().collect();
-    if opens(m) && kept.len() < all.len() {
+    if is_session_opening(m) && kept.len() < all.len() {
         m.set(SERVERS, kept);
     }
 }
 
-/// A server over stdio with all that it needs; the others are left for the agent to judge.
-fn is_stdio(server: &Value) -> bool {
+/// Returns true for a complete stdio server; other servers are left to the agent.
+fn is_valid_stdio_server(server: &Value) -> bool {
     server["command"].is_string() && server["args"].is_array() && server["env"].is_array()
 }
 
-fn mcp_ignored(m: &mut Passing<'_>) {
-    keep_servers(m, |server| !is_stdio(server));
+fn mcp_ignored(m: &mut InterceptedLine<'_>) {
+    retain_servers(m, |server| !is_valid_stdio_server(server));
 }
 
-fn mcp_http_ignored(m: &mut Passing<'_>) {
-    let advertised = m.wire.agent["mcpCapabilities"]["http"] == true;
-    keep_servers(m, |server| !(advertised && server["type"] == "http"));
+fn mcp_http_ignored(m: &mut InterceptedLine<'_>) {
+    let advertised = m.connection.agent_capabilities["mcpCapabilities"]["http"] == true;
+    retain_servers(m, |server| !(advertised && server["type"] == "http"));
 }
 
-fn mcp_first_only(m: &mut Passing<'_>) {
-    let all = servers(m);
-    if opens(m) && all.len() > 1 && all.iter().all(is_stdio) {
+fn mcp_first_only(m: &mut InterceptedLine<'_>) {
+    let all = mcp_servers(m);
+    if is_session_opening(m) && all.len() > 1 && all.iter().all(is_valid_stdio_server) {
         m.set(SERVERS, &all[..1]);
     }
 }
 
-fn mcp_unadvertised_dropped(m: &mut Passing<'_>) {
-    let can = m.wire.agent["mcpCapabilities"].clone();
-    keep_servers(m, |server| match server["type"].as_str() {
+fn mcp_unadvertised_dropped(m: &mut InterceptedLine<'_>) {
+    let can = m.connection.agent_capabilities["mcpCapabilities"].clone();
+    retain_servers(m, |server| match server["type"].as_str() {
         Some(kind @ ("http" | "sse")) => can[kind] == true,
         _ => true,
     });
 }
 
-fn each_server(m: &mut Passing<'_>, change: impl Fn(&mut Value)) {
-    if opens(m) && servers(m).iter().any(is_stdio) {
-        let mut all = servers(m);
+fn edit_stdio_servers(m: &mut InterceptedLine<'_>, change: impl Fn(&mut Value)) {
+    if is_session_opening(m) && mcp_servers(m).iter().any(is_valid_stdio_server) {
+        let mut all = mcp_servers(m);
         all.iter_mut()
-            .filter(|server| is_stdio(server))
+            .filter(|server| is_valid_stdio_server(server))
             .for_each(change);
         m.set(SERVERS, all);
     }
 }
 
-fn mcp_env_lost(m: &mut Passing<'_>) {
-    each_server(m, |server| server["env"] = json!([]));
+fn mcp_env_lost(m: &mut InterceptedLine<'_>) {
+    edit_stdio_servers(m, |server| server["env"] = json!([]));
 }
 
-/// Arguments are cut at blanks, as by a shell.
-fn mcp_args_split(m: &mut Passing<'_>) {
-    each_server(m, |server| {
+/// Splits arguments at blanks, as a shell does.
+fn mcp_args_split(m: &mut InterceptedLine<'_>) {
+    edit_stdio_servers(m, |server| {
         let args = server["args"].as_array().cloned().unwrap_or_default();
         let split = args.iter().filter_map(Value::as_str);
         let split = split.flat_map(str::split_whitespace);
@@ -85,18 +87,20 @@ fn mcp_args_split(m: &mut Passing<'_>) {
     });
 }
 
-fn mcp_failure_sinks_session(m: &mut Passing<'_>) {
-    let dead = servers(m).iter().any(|server| {
+fn mcp_failure_sinks_session(m: &mut InterceptedLine<'_>) {
+    let dead = mcp_servers(m).iter().any(|server| {
         let command = server["command"].as_str().unwrap_or_default();
-        is_stdio(server) && command.starts_with('/') && !std::path::Path::new(command).exists()
+        is_valid_stdio_server(server)
+            && command.starts_with('/')
+            && !std::path::Path::new(command).exists()
     });
-    if opens(m) && dead {
-        m.refuse(-32603, "an MCP server did not start");
+    if is_session_opening(m) && dead {
+        m.respond_error(-32603, "an MCP server did not start");
     }
 }
 
-fn mcp_not_reconnected(m: &mut Passing<'_>) {
-    if !m.client_says("session/new") {
-        keep_servers(m, |server| !is_stdio(server));
+fn mcp_not_reconnected(m: &mut InterceptedLine<'_>) {
+    if !m.is_client_call("session/new") {
+        retain_servers(m, |server| !is_valid_stdio_server(server));
     }
 }

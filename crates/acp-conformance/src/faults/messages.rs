@@ -1,8 +1,8 @@
-//! Faults of updates: messages, usage, titles, notices, compactions.
+//! Faults of updates: messages, usage, titles, notices and compactions.
 
 use super::{
     Fault,
-    passing::{Passing, made_up_update},
+    intercepted_line::{InterceptedLine, injected_update},
 };
 use serde_json::{Value, json};
 
@@ -19,106 +19,108 @@ pub(super) const FAULTS: &[Fault] = &[
     Fault::lines("compaction_ends_twice", compaction_ends_twice),
 ];
 
-fn tell_before(m: &mut Passing<'_>, update: Value) {
-    let session = m.session();
-    m.tell_before(made_up_update(&session, update));
+fn send_update_before(m: &mut InterceptedLine<'_>, update: Value) {
+    let session = m.session_id();
+    m.send_to_client_before(injected_update(&session, update));
 }
 
-/// The turn of a v1 session ends well.
-fn turn_ends(m: &Passing<'_>) -> bool {
-    m.grants("session/prompt") && m.wire.version == 1 && m.has("/result/stopReason")
+/// Returns true for the result of a version 1 prompt.
+fn is_turn_end(m: &InterceptedLine<'_>) -> bool {
+    m.is_agent_result("session/prompt")
+        && m.connection.protocol_version == 1
+        && m.has("/result/stopReason")
 }
 
-fn two_blocks_in_a_chunk(m: &mut Passing<'_>) {
-    if m.update() == "agent_message_chunk" {
+fn two_blocks_in_a_chunk(m: &mut InterceptedLine<'_>) {
+    if m.update_kind() == "agent_message_chunk" {
         let block = m.get("/params/update/content").clone();
         m.set("/params/update/content", json!([block, block]));
     }
 }
 
-fn user_echo(m: &mut Passing<'_>) {
-    if m.client_says("session/prompt")
-        && m.wire.version == 1
-        && m.wire.sessions.contains(&m.session())
+fn user_echo(m: &mut InterceptedLine<'_>) {
+    if m.is_client_call("session/prompt")
+        && m.connection.protocol_version == 1
+        && m.connection.open_sessions.contains(&m.session_id())
         && m.get("/params/prompt/0/text").is_string()
     {
-        let session = m.session();
+        let session = m.session_id();
         let content = m.get("/params/prompt/0").clone();
-        m.tell_update(
+        m.send_update(
             &session,
             json!({"sessionUpdate": "user_message_chunk", "content": content}),
         );
     }
 }
 
-fn idle_chatter(m: &mut Passing<'_>) {
-    let session = m.session();
-    if m.grants("session/set_mode") && m.wire.prompt_in(&session).is_none() {
+fn idle_chatter(m: &mut InterceptedLine<'_>) {
+    let session = m.session_id();
+    if m.is_agent_result("session/set_mode") && m.connection.running_prompt(&session).is_none() {
         let content = json!({"type": "text", "text": "By the way, I am in another mode now."});
-        m.tell_update(
+        m.send_update(
             &session,
             json!({"sessionUpdate": "agent_message_chunk", "content": content}),
         );
     }
 }
 
-fn unknown_update(m: &mut Passing<'_>) {
-    if turn_ends(m) {
-        tell_before(m, json!({"sessionUpdate": "mood_update", "mood": "good"}));
+fn unknown_update(m: &mut InterceptedLine<'_>) {
+    if is_turn_end(m) {
+        send_update_before(m, json!({"sessionUpdate": "mood_update", "mood": "good"}));
     }
 }
 
-fn update_for_nobody(m: &mut Passing<'_>) {
-    if turn_ends(m) {
-        m.tell_before(made_up_update(
+fn update_for_nobody(m: &mut InterceptedLine<'_>) {
+    if is_turn_end(m) {
+        m.send_to_client_before(injected_update(
             "nobody-has-this-one",
             json!({"sessionUpdate": "session_info_update", "title": "Whose?"}),
         ));
     }
 }
 
-fn used_null(m: &mut Passing<'_>) {
-    if turn_ends(m) {
-        tell_before(
+fn used_null(m: &mut InterceptedLine<'_>) {
+    if is_turn_end(m) {
+        send_update_before(
             m,
             json!({"sessionUpdate": "usage_update", "used": null, "size": 1000}),
         );
     }
 }
 
-fn title_as_number(m: &mut Passing<'_>) {
-    if turn_ends(m) {
-        tell_before(
+fn title_as_number(m: &mut InterceptedLine<'_>) {
+    if is_turn_end(m) {
+        send_update_before(
             m,
             json!({"sessionUpdate": "session_info_update", "title": 7}),
         );
     }
 }
 
-fn notice_unasked(m: &mut Passing<'_>) {
-    if turn_ends(m) && !m.wire.client["session"]["notices"].is_object() {
-        tell_before(
+fn notice_unasked(m: &mut InterceptedLine<'_>) {
+    if is_turn_end(m) && !m.connection.client_capabilities["session"]["notices"].is_object() {
+        send_update_before(
             m,
             json!({"sessionUpdate": "notice", "severity": "info", "title": "News"}),
         );
     }
 }
 
-fn compaction(status: &str) -> Value {
+fn compaction_update(status: &str) -> Value {
     json!({"sessionUpdate": "compaction_update", "compactionId": "c1", "status": status})
 }
 
-fn compaction_unasked(m: &mut Passing<'_>) {
-    if turn_ends(m) && !m.wire.client["session"]["compaction"].is_object() {
-        tell_before(m, compaction("in_progress"));
-        tell_before(m, compaction("completed"));
+fn compaction_unasked(m: &mut InterceptedLine<'_>) {
+    if is_turn_end(m) && !m.connection.client_capabilities["session"]["compaction"].is_object() {
+        send_update_before(m, compaction_update("in_progress"));
+        send_update_before(m, compaction_update("completed"));
     }
 }
 
-fn compaction_ends_twice(m: &mut Passing<'_>) {
-    if turn_ends(m) {
-        tell_before(m, compaction("in_progress"));
-        tell_before(m, compaction("completed"));
-        tell_before(m, compaction("failed"));
+fn compaction_ends_twice(m: &mut InterceptedLine<'_>) {
+    if is_turn_end(m) {
+        send_update_before(m, compaction_update("in_progress"));
+        send_update_before(m, compaction_update("completed"));
+        send_update_before(m, compaction_update("failed"));
     }
 }

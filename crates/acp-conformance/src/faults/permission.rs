@@ -1,6 +1,6 @@
-//! Faults of permission: who is asked, when, and what an answer is taken for.
+//! Faults of permission requests: their options, their time, and the handling of answers.
 
-use super::{Fault, passing::Passing};
+use super::{Fault, intercepted_line::InterceptedLine};
 use serde_json::{Value, json};
 
 pub(super) const FAULTS: &[Fault] = &[
@@ -18,20 +18,23 @@ pub(super) const FAULTS: &[Fault] = &[
     Fault::lines("allow_always_forgotten", allow_always_forgotten),
 ];
 
-const ASK: &str = "session/request_permission";
+const REQUEST_PERMISSION: &str = "session/request_permission";
 
-/// The id of the offered option of this kind.
-fn option(options: &Value, kind: &str) -> Value {
+/// Returns the id of the first option of this kind, or null.
+fn option_id_of_kind(options: &Value, kind: &str) -> Value {
     let options = options.as_array().map(Vec::as_slice).unwrap_or_default();
     let fits = options.iter().find(|option| option["kind"] == kind);
     fits.map(|option| option["optionId"].clone())
         .unwrap_or_default()
 }
 
-/// Which kind of option the client chose; empty if it chose none that was offered.
-fn chosen(m: &Passing<'_>) -> String {
+/// Returns the kind of the chosen option; empty if no offered option was chosen.
+fn chosen_kind(m: &InterceptedLine<'_>) -> String {
     let id = m.get("/result/outcome/optionId");
-    let options = m.asked()["options"].as_array().cloned().unwrap_or_default();
+    let options = m.request_params()["options"]
+        .as_array()
+        .cloned()
+        .unwrap_or_default();
     let kind = options
         .into_iter()
         .find(|option| option["optionId"] == *id)
@@ -42,33 +45,34 @@ fn chosen(m: &Passing<'_>) -> String {
         .to_owned()
 }
 
-fn selected(id: &Value) -> Value {
+fn selected_outcome(id: &Value) -> Value {
     json!({"outcome": {"outcome": "selected", "optionId": id}})
 }
 
-/// It asks when all is done: how far it gets before the answer does not depend on who is quicker.
-fn runs_before_answer(m: &mut Passing<'_>) {
-    let is_over = m.answers("session/prompt")
-        || m.update() == "state_update" && m.text("/params/update/state") == "idle";
-    if m.agent_says(ASK) {
-        let allow = option(m.get("/params/options"), "allow_once");
+/// Sends the permission request only at the end of the turn, so that the call has always run before the
+/// answer.
+fn runs_before_answer(m: &mut InterceptedLine<'_>) {
+    let is_over = m.is_agent_response("session/prompt")
+        || m.update_kind() == "state_update" && m.get_str("/params/update/state") == "idle";
+    if m.is_agent_call(REQUEST_PERMISSION) {
+        let allow = option_id_of_kind(m.get("/params/options"), "allow_once");
         let id = m.get("/id").clone();
-        m.tell_agent(json!({"jsonrpc": "2.0", "id": id, "result": selected(&allow)}));
+        m.send_to_agent(json!({"jsonrpc": "2.0", "id": id, "result": selected_outcome(&allow)}));
         m.hold();
-    } else if m.replies(ASK) {
+    } else if m.is_client_response(REQUEST_PERMISSION) {
         m.swallow();
     } else if is_over {
         m.release_before();
     }
 }
 
-fn options_with_one_id(m: &mut Passing<'_>) {
-    if m.agent_says(ASK)
+fn options_with_one_id(m: &mut InterceptedLine<'_>) {
+    if m.is_agent_call(REQUEST_PERMISSION)
         && let Some(options) = m.get("/params/options").as_array()
         && let Some(first) = options.first()
     {
         let mut options = options.clone();
-        // One more, so that every answer still means what it says.
+        // Keep the original options, so that every answer keeps its meaning.
         let mut twin = first.clone();
         twin["name"] = json!("The same again");
         options.push(twin);
@@ -76,65 +80,67 @@ fn options_with_one_id(m: &mut Passing<'_>) {
     }
 }
 
-fn no_options(m: &mut Passing<'_>) {
-    if m.agent_says(ASK) {
+fn no_options(m: &mut InterceptedLine<'_>) {
+    if m.is_agent_call(REQUEST_PERMISSION) {
         m.set("/params/options", json!([]));
     }
 }
 
-fn question_without_call(m: &mut Passing<'_>) {
-    if m.agent_says(ASK) {
-        m.unset("/params/toolCall/toolCallId");
+fn question_without_call(m: &mut InterceptedLine<'_>) {
+    if m.is_agent_call(REQUEST_PERMISSION) {
+        m.remove("/params/toolCall/toolCallId");
     }
 }
 
-fn allow(m: &mut Passing<'_>) {
-    let allow = option(&m.asked()["options"], "allow_once");
-    m.turn_into_result(selected(&allow));
+fn replace_with_allow(m: &mut InterceptedLine<'_>) {
+    let allow = option_id_of_kind(&m.request_params()["options"], "allow_once");
+    m.turn_into_result(selected_outcome(&allow));
 }
 
-fn reject_allows(m: &mut Passing<'_>) {
-    if m.replies(ASK) && chosen(m) == "reject_once" {
-        allow(m);
+fn reject_allows(m: &mut InterceptedLine<'_>) {
+    if m.is_client_response(REQUEST_PERMISSION) && chosen_kind(m) == "reject_once" {
+        replace_with_allow(m);
     }
 }
 
-fn cancelled_allows(m: &mut Passing<'_>) {
-    if m.replies(ASK) && m.text("/result/outcome/outcome") == "cancelled" {
-        allow(m);
+fn cancelled_allows(m: &mut InterceptedLine<'_>) {
+    if m.is_client_response(REQUEST_PERMISSION)
+        && m.get_str("/result/outcome/outcome") == "cancelled"
+    {
+        replace_with_allow(m);
     }
 }
 
-fn unknown_option_allows(m: &mut Passing<'_>) {
-    let selected = m.text("/result/outcome/outcome") == "selected";
-    if m.replies(ASK) && selected && chosen(m).is_empty() {
-        allow(m);
+fn unknown_option_allows(m: &mut InterceptedLine<'_>) {
+    let selected = m.get_str("/result/outcome/outcome") == "selected";
+    if m.is_client_response(REQUEST_PERMISSION) && selected && chosen_kind(m).is_empty() {
+        replace_with_allow(m);
     }
 }
 
-fn unknown_outcome_allows(m: &mut Passing<'_>) {
-    let known = ["selected", "cancelled"].contains(&m.text("/result/outcome/outcome"));
-    if m.replies(ASK) && m.value.get("result").is_some() && !known {
-        allow(m);
+fn unknown_outcome_allows(m: &mut InterceptedLine<'_>) {
+    let known = ["selected", "cancelled"].contains(&m.get_str("/result/outcome/outcome"));
+    if m.is_client_response(REQUEST_PERMISSION) && m.message.get("result").is_some() && !known {
+        replace_with_allow(m);
     }
 }
 
-fn error_allows(m: &mut Passing<'_>) {
-    if m.replies(ASK) && m.has("/error") {
-        allow(m);
+fn error_allows(m: &mut InterceptedLine<'_>) {
+    if m.is_client_response(REQUEST_PERMISSION) && m.has("/error") {
+        replace_with_allow(m);
     }
 }
 
-fn reject_ends_turn(m: &mut Passing<'_>) {
-    if m.replies(ASK) && chosen(m) == "reject_once" {
-        let session = m.session();
-        m.tell_agent(json!({"jsonrpc": "2.0", "method": "session/cancel",
+fn reject_ends_turn(m: &mut InterceptedLine<'_>) {
+    if m.is_client_response(REQUEST_PERMISSION) && chosen_kind(m) == "reject_once" {
+        let session = m.session_id();
+        m.send_to_agent(json!({"jsonrpc": "2.0", "method": "session/cancel",
             "params": {"sessionId": session}}));
     }
 }
 
-fn no_reject_offered(m: &mut Passing<'_>) {
-    if m.agent_says(ASK)
+fn no_reject_offered(m: &mut InterceptedLine<'_>) {
+    if m.is_agent_call(REQUEST_PERMISSION)
         && let Some(options) = m.get("/params/options").as_array()
     {
         let plain = options
@@ -145,8 +151,8 @@ fn no_reject_offered(m: &mut Passing<'_>) {
     }
 }
 
-fn allow_always_forgotten(m: &mut Passing<'_>) {
-    if m.replies(ASK) && chosen(m) == "allow_always" {
-        allow(m);
+fn allow_always_forgotten(m: &mut InterceptedLine<'_>) {
+    if m.is_client_response(REQUEST_PERMISSION) && chosen_kind(m) == "allow_always" {
+        replace_with_allow(m);
     }
 }

@@ -1,35 +1,35 @@
-//! Faults of the process: how it begins, ends, and what it leaves behind.
+//! Faults of the process: its start, its exit, and leftover children.
 
 use super::Fault;
 
 pub(super) const FAULTS: &[Fault] = &[
-    Fault::process("banner", Habit::Banner),
-    Fault::process("farewell_on_stdout", Habit::Farewell),
-    Fault::process("stays_after_eof", Habit::StaysAfterEof),
-    Fault::process("end_kills_at_once", Habit::DiesAtEof),
-    Fault::process("exit_status_1", Habit::ExitsWithOne),
-    Fault::process("deaf_to_sigterm", Habit::DeafToTerm),
-    Fault::process("child_left_behind", Habit::LeavesChild),
-    Fault::process("outlives_its_stdout", Habit::OutlivesStdout),
+    Fault::process("banner", ProcessFault::Banner),
+    Fault::process("farewell_on_stdout", ProcessFault::Farewell),
+    Fault::process("stays_after_eof", ProcessFault::StaysAfterEof),
+    Fault::process("end_kills_at_once", ProcessFault::DiesAtEof),
+    Fault::process("exit_status_1", ProcessFault::ExitsWithOne),
+    Fault::process("deaf_to_sigterm", ProcessFault::IgnoresSigterm),
+    Fault::process("child_left_behind", ProcessFault::LeavesChild),
+    Fault::process("outlives_its_stdout", ProcessFault::OutlivesStdout),
 ];
 
-/// How the process is wrong, whatever is said.
+/// Fault of the process, independent of the messages.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Habit {
-    /// A line that is no message comes first.
+pub enum ProcessFault {
+    /// Prints a line that is not a message at the start.
     Banner,
-    /// A line that is no message comes last.
+    /// Prints a line that is not a message at the end.
     Farewell,
-    /// The end of its stdin does not end it.
+    /// Does not exit when stdin is closed.
     StaysAfterEof,
-    /// The end of its stdin ends it before it has answered.
+    /// Exits when stdin is closed, without answering open requests.
     DiesAtEof,
-    /// It leaves with status 1.
+    /// Exits with status 1.
     ExitsWithOne,
-    /// SIGTERM does nothing.
-    DeafToTerm,
-    /// A child of its own stays behind.
+    /// Ignores SIGTERM.
+    IgnoresSigterm,
+    /// Leaves a child process behind.
     LeavesChild,
-    /// It goes on when nobody reads its stdout any more.
+    /// Does not exit when stdout is closed.
     OutlivesStdout,
 }

@@ -1,8 +1,8 @@
-//! Faults of the prompt turn: what is taken, how it ends, and in which order.
+//! Faults of the prompt turn: accepted content, stop reasons, and order.
 
 use super::{
-    Deed, Fault, Way,
-    passing::{Passing, at},
+    Direction, Fault, SideEffect,
+    intercepted_line::{InterceptedLine, value_at},
 };
 use serde_json::{Value, json};
 
@@ -27,30 +27,33 @@ pub(super) const FAULTS: &[Fault] = &[
 
 const PROMPT: &str = "/params/prompt";
 
-fn blocks(m: &Passing<'_>) -> Vec<Value> {
+fn prompt_blocks(m: &InterceptedLine<'_>) -> Vec<Value> {
     m.get(PROMPT).as_array().cloned().unwrap_or_default()
 }
 
-fn has_block(m: &Passing<'_>, kind: &str) -> bool {
-    m.client_says("session/prompt") && blocks(m).iter().any(|block| block["type"] == kind)
+fn has_block(m: &InterceptedLine<'_>, kind: &str) -> bool {
+    m.is_client_call("session/prompt") && prompt_blocks(m).iter().any(|block| block["type"] == kind)
 }
 
-fn link_refused(m: &mut Passing<'_>) {
+fn link_refused(m: &mut InterceptedLine<'_>) {
     if has_block(m, "resource_link") {
-        m.refuse(-32602, "links are not supported");
+        m.respond_error(-32602, "links are not supported");
     }
 }
 
-fn unadvertised_content_dropped(m: &mut Passing<'_>) {
-    let can = m.wire.agent["promptCapabilities"].clone();
+fn unadvertised_content_dropped(m: &mut InterceptedLine<'_>) {
+    let can = m.connection.agent_capabilities["promptCapabilities"].clone();
     let taken = |block: &Value| match block["type"].as_str() {
         Some(kind @ ("image" | "audio")) => can[kind] == true,
         Some("resource") => can["embeddedContext"] == true,
         _ => true,
     };
-    let all = blocks(m);
+    let all = prompt_blocks(m);
     let kept: Vec<_> = all.iter().filter(|block| taken(block)).cloned().collect();
-    if m.client_says("session/prompt") && m.wire.version == 1 && kept.len() < all.len() {
+    if m.is_client_call("session/prompt")
+        && m.connection.protocol_version == 1
+        && kept.len() < all.len()
+    {
         let kept = if kept.is_empty() {
             vec![json!({"type": "text", "text": "nothing"})]
         } else {
@@ -60,92 +63,95 @@ fn unadvertised_content_dropped(m: &mut Passing<'_>) {
     }
 }
 
-fn no_stop_reason(m: &mut Passing<'_>) {
-    if m.grants("session/prompt") {
-        m.unset("/result/stopReason");
+fn no_stop_reason(m: &mut InterceptedLine<'_>) {
+    if m.is_agent_result("session/prompt") {
+        m.remove("/result/stopReason");
     }
 }
 
-/// The word that version 1 does not have.
-fn stop_reason_error(m: &mut Passing<'_>) {
-    if m.answers("session/prompt") && m.fails_with(-32603) {
+/// Uses the stop reason `error`, which version 1 does not have.
+fn stop_reason_error(m: &mut InterceptedLine<'_>) {
+    if m.is_agent_response("session/prompt") && m.is_agent_error(-32603) {
         m.turn_into_result(json!({"stopReason": "error"}));
     }
 }
 
-fn prompt_unanswered_on_failure(m: &mut Passing<'_>) {
-    if m.answers("session/prompt") && m.fails_with(-32603) {
+fn prompt_unanswered_on_failure(m: &mut InterceptedLine<'_>) {
+    if m.is_agent_response("session/prompt") && m.is_agent_error(-32603) {
         m.swallow();
     }
 }
 
-fn prompt_answered_twice(m: &mut Passing<'_>) {
-    if m.grants("session/prompt") {
-        let again = m.value.clone();
-        m.tell(again);
+fn prompt_answered_twice(m: &mut InterceptedLine<'_>) {
+    if m.is_agent_result("session/prompt") {
+        let again = m.message.clone();
+        m.send_to_client(again);
     }
 }
 
-fn failure_is_end_turn(m: &mut Passing<'_>) {
-    if m.answers("session/prompt") && m.fails_with(-32603) {
+fn failure_is_end_turn(m: &mut InterceptedLine<'_>) {
+    if m.is_agent_response("session/prompt") && m.is_agent_error(-32603) {
         m.turn_into_result(json!({"stopReason": "end_turn"}));
     }
 }
 
-fn model_failure_kills(m: &mut Passing<'_>) {
-    if m.answers("session/prompt") && m.fails_with(-32603) {
+fn model_failure_kills(m: &mut InterceptedLine<'_>) {
+    if m.is_agent_response("session/prompt") && m.is_agent_error(-32603) {
         m.swallow();
-        m.deed = Deed::Die;
+        m.side_effect = SideEffect::Die;
     }
 }
 
-fn always_end_turn(m: &mut Passing<'_>) {
-    let reason = m.text("/result/stopReason");
-    if m.answers("session/prompt") && !reason.is_empty() && reason != "cancelled" {
+fn always_end_turn(m: &mut InterceptedLine<'_>) {
+    let reason = m.get_str("/result/stopReason");
+    if m.is_agent_response("session/prompt") && !reason.is_empty() && reason != "cancelled" {
         m.set("/result/stopReason", "end_turn");
     }
 }
 
-/// The last piece of text of a turn that ended well comes after its answer.
-fn late_update(m: &mut Passing<'_>) {
-    if m.update() == "agent_message_chunk" && m.wire.any_prompt().is_some() {
+/// Sends the last text chunk of a turn after the prompt response, unless it was cancelled.
+fn late_update(m: &mut InterceptedLine<'_>) {
+    if m.update_kind() == "agent_message_chunk" && m.connection.any_running_prompt().is_some() {
         m.release_before();
         m.hold();
-    } else if m.grants("session/prompt") && m.text("/result/stopReason") != "cancelled" {
+    } else if m.is_agent_result("session/prompt") && m.get_str("/result/stopReason") != "cancelled"
+    {
         m.release();
-    } else if m.way == Way::ToClient {
+    } else if m.direction == Direction::ToClient {
         m.release_before();
     }
 }
 
-/// Each prompt after the first goes to a new session behind the old name.
-fn amnesia(m: &mut Passing<'_>) {
-    if m.client_says("session/new") {
+/// Sends each prompt after the first to a new session, presented under the old id.
+fn amnesia(m: &mut InterceptedLine<'_>) {
+    if m.is_client_call("session/new") {
         let params = m.get("/params").clone();
-        m.keep("params", params);
-    } else if m.client_says("session/prompt") && m.wire.sessions.contains(&m.session()) {
-        let session = m.session();
-        if m.count(&format!("prompts of {session}")) > 1
-            && m.wire
-                .any_prompt()
-                .is_none_or(|open| open.id == m.value["id"])
+        m.remember("params", params);
+    } else if m.is_client_call("session/prompt")
+        && m.connection.open_sessions.contains(&m.session_id())
+    {
+        let session = m.session_id();
+        if m.increment(&format!("prompts of {session}")) > 1
+            && m.connection
+                .any_running_prompt()
+                .is_none_or(|open| open.id == m.message["id"])
         {
-            m.keep("old", session);
-            m.keep("new", Value::Null);
-            m.ask_agent("session/new", m.note("params"));
+            m.remember("old", session);
+            m.remember("new", Value::Null);
+            m.send_request_to_agent("session/new", m.recall("params"));
             m.hold();
         }
-    } else if m.answers_ours("session/new") {
+    } else if m.is_response_to_injected("session/new") {
         let new = m.get("/result/sessionId").clone();
-        m.keep("new", new.clone());
+        m.remember("new", new.clone());
         for mut message in std::mem::take(&mut m.memory.held) {
             message["params"]["sessionId"] = new.clone();
-            m.tell_agent(message);
+            m.send_to_agent(message);
         }
-    } else if !m.note("old").is_null() {
-        let (from, to) = match m.way {
-            Way::ToAgent => (m.note("old"), m.note("new")),
-            Way::ToClient => (m.note("new"), m.note("old")),
+    } else if !m.recall("old").is_null() {
+        let (from, to) = match m.direction {
+            Direction::ToAgent => (m.recall("old"), m.recall("new")),
+            Direction::ToClient => (m.recall("new"), m.recall("old")),
         };
         if !from.is_null() && !to.is_null() && m.get("/params/sessionId") == &from {
             m.set("/params/sessionId", to);
@@ -153,20 +159,20 @@ fn amnesia(m: &mut Passing<'_>) {
     }
 }
 
-/// What was refused is put before the next prompt.
-fn refused_prompt_comes_back(m: &mut Passing<'_>) {
-    if m.grants("session/prompt") && m.text("/result/stopReason") == "refusal" {
-        let refused = m.asked()["prompt"].clone();
-        m.keep("refused", refused);
-    } else if m.client_says("session/prompt")
-        && let Some(mut blocks_before) = m.note("refused").as_array().cloned()
+/// Prepends a refused prompt to each following prompt.
+fn refused_prompt_comes_back(m: &mut InterceptedLine<'_>) {
+    if m.is_agent_result("session/prompt") && m.get_str("/result/stopReason") == "refusal" {
+        let refused = m.request_params()["prompt"].clone();
+        m.remember("refused", refused);
+    } else if m.is_client_call("session/prompt")
+        && let Some(mut blocks_before) = m.recall("refused").as_array().cloned()
     {
-        blocks_before.extend(blocks(m));
+        blocks_before.extend(prompt_blocks(m));
         m.set(PROMPT, blocks_before);
     }
 }
 
-fn is_right_block(block: &Value) -> bool {
+fn is_valid_block(block: &Value) -> bool {
     let text = |key: &str| block[key].is_string();
     match block["type"].as_str() {
         Some("text") => text("text"),
@@ -177,16 +183,16 @@ fn is_right_block(block: &Value) -> bool {
     }
 }
 
-fn bad_block_skipped(m: &mut Passing<'_>) {
-    let all = blocks(m);
-    let kept: Vec<_> = all.iter().filter(|b| is_right_block(b)).cloned().collect();
-    if m.client_says("session/prompt") && kept.len() < all.len() {
+fn bad_block_skipped(m: &mut InterceptedLine<'_>) {
+    let all = prompt_blocks(m);
+    let kept: Vec<_> = all.iter().filter(|b| is_valid_block(b)).cloned().collect();
+    if m.is_client_call("session/prompt") && kept.len() < all.len() {
         m.set(PROMPT, kept);
     }
 }
 
-fn prompt_as_text_taken(m: &mut Passing<'_>) {
-    if m.client_says("session/prompt")
+fn prompt_as_text_taken(m: &mut InterceptedLine<'_>) {
+    if m.is_client_call("session/prompt")
         && let Some(text) = m.get(PROMPT).as_str()
     {
         let text = text.to_owned();
@@ -194,27 +200,31 @@ fn prompt_as_text_taken(m: &mut Passing<'_>) {
     }
 }
 
-/// Another prompt runs in the session of this one.
-fn is_busy(m: &Passing<'_>) -> bool {
-    let session = m.session();
-    m.client_says("session/prompt")
-        && m.wire.version == 1
-        && m.wire.open(Way::ToAgent).any(|open| {
-            open.method == "session/prompt"
-                && open.params["sessionId"] == session
-                && open.id != m.value["id"]
-        })
+/// Returns true for a prompt to a session in which another prompt runs.
+fn has_other_prompt(m: &InterceptedLine<'_>) -> bool {
+    let session = m.session_id();
+    m.is_client_call("session/prompt")
+        && m.connection.protocol_version == 1
+        && m.connection
+            .pending_requests(Direction::ToAgent)
+            .any(|open| {
+                open.method == "session/prompt"
+                    && open.params["sessionId"] == session
+                    && open.id != m.message["id"]
+            })
 }
 
-fn second_prompt_swallowed(m: &mut Passing<'_>) {
-    if is_busy(m) {
+fn second_prompt_swallowed(m: &mut InterceptedLine<'_>) {
+    if has_other_prompt(m) {
         m.swallow();
     }
 }
 
-fn empty_prompt_hangs(m: &mut Passing<'_>) {
-    let empty = at(&m.value, PROMPT).as_array().is_some_and(Vec::is_empty);
-    if m.client_says("session/prompt") && empty {
+fn empty_prompt_hangs(m: &mut InterceptedLine<'_>) {
+    let empty = value_at(&m.message, PROMPT)
+        .as_array()
+        .is_some_and(Vec::is_empty);
+    if m.is_client_call("session/prompt") && empty {
         m.swallow();
     }
 }

@@ -1,6 +1,6 @@
-//! Faults of sessions: their ids, folders, roots, and who hears of them.
+//! Faults of sessions: ids, folders, roots and routing.
 
-use super::{Fault, Way, passing::Passing};
+use super::{Direction, Fault, intercepted_line::InterceptedLine};
 use serde_json::{Value, json};
 
 pub(super) const FAULTS: &[Fault] = &[
@@ -28,67 +28,70 @@ pub(super) const FAULTS: &[Fault] = &[
     Fault::lines("roots_ignored", roots_ignored),
 ];
 
-const OPENING: [&str; 3] = ["session/new", "session/load", "session/resume"];
+const OPENING_METHODS: [&str; 3] = ["session/new", "session/load", "session/resume"];
 
-fn opens(m: &Passing<'_>) -> bool {
-    m.wire.version > 0 && OPENING.iter().any(|method| m.client_says(method))
+fn is_session_opening(m: &InterceptedLine<'_>) -> bool {
+    m.connection.protocol_version > 0
+        && OPENING_METHODS
+            .iter()
+            .any(|method| m.is_client_call(method))
 }
 
-/// The third session and all after it have the id of the second.
-fn session_id_twice(m: &mut Passing<'_>) {
-    if m.grants("session/new") {
-        let id = m.text("/result/sessionId").to_owned();
-        match m.count("sessions") {
+/// Gives the id of the second session to all later ones.
+fn session_id_twice(m: &mut InterceptedLine<'_>) {
+    if m.is_agent_result("session/new") {
+        let id = m.get_str("/result/sessionId").to_owned();
+        match m.increment("sessions") {
             1 => {}
-            2 => m.keep("second", id),
+            2 => m.remember("second", id),
             _ => {
-                let second = m.note("second");
+                let second = m.recall("second");
                 m.set("/result/sessionId", second);
             }
         }
     }
 }
 
-fn is_relative(value: &Value) -> bool {
+fn is_relative_path(value: &Value) -> bool {
     value.as_str().is_some_and(|path| !path.starts_with('/'))
 }
 
-fn relative_cwd_taken(m: &mut Passing<'_>) {
-    if opens(m) && is_relative(m.get("/params/cwd")) {
+fn relative_cwd_taken(m: &mut InterceptedLine<'_>) {
+    if is_session_opening(m) && is_relative_path(m.get("/params/cwd")) {
         m.set("/params/cwd", "/tmp");
     }
 }
 
-fn missing_cwd_guessed(m: &mut Passing<'_>) {
-    if m.client_says("session/new") && m.get("/params").is_object() && !m.has("/params/cwd") {
+fn missing_cwd_guessed(m: &mut InterceptedLine<'_>) {
+    if m.is_client_call("session/new") && m.get("/params").is_object() && !m.has("/params/cwd") {
         m.set("/params/cwd", "/tmp");
     }
 }
 
-fn cwd_of_the_first_session(m: &mut Passing<'_>) {
-    if m.grants("session/new") && m.note("cwd").is_null() {
-        let cwd = m.asked()["cwd"].clone();
-        m.keep("cwd", cwd);
-    } else if m.client_says("session/new")
-        && m.note("cwd").is_string()
+fn cwd_of_the_first_session(m: &mut InterceptedLine<'_>) {
+    if m.is_agent_result("session/new") && m.recall("cwd").is_null() {
+        let cwd = m.request_params()["cwd"].clone();
+        m.remember("cwd", cwd);
+    } else if m.is_client_call("session/new")
+        && m.recall("cwd").is_string()
         && m.get("/params/cwd").is_string()
     {
-        let first = m.note("cwd");
-        if !is_relative(m.get("/params/cwd")) {
+        let first = m.recall("cwd");
+        if !is_relative_path(m.get("/params/cwd")) {
             m.set("/params/cwd", first);
         }
     }
 }
 
-fn mcp_servers_key_optional(m: &mut Passing<'_>) {
-    let load = m.client_says("session/new") || m.client_says("session/load");
+fn mcp_servers_key_optional(m: &mut InterceptedLine<'_>) {
+    let load = m.is_client_call("session/new") || m.is_client_call("session/load");
     if load && m.get("/params").is_object() && m.get("/params").get("mcpServers").is_none() {
         m.set("/params/mcpServers", json!([]));
     }
 }
 
-/// A server with a transport has an url; one without has a command, args and env.
-fn is_right_server(server: &Value) -> bool {
+/// Returns true for a complete MCP server: a URL for `http` and `sse`, else a command, args and env.
+fn is_valid_server(server: &Value) -> bool {
     let named = server["name"].is_string();
     let listed = |key: &str| server[key].is_null() || server[key].is_array();
     match server["type"].as_str() {
@@ -104,13 +107,13 @@ fn is_right_server(server: &Value) -> bool {
     }
 }
 
-fn bad_mcp_server_skipped(m: &mut Passing<'_>) {
-    if opens(m)
+fn bad_mcp_server_skipped(m: &mut InterceptedLine<'_>) {
+    if is_session_opening(m)
         && let Some(servers) = m.get("/params/mcpServers").as_array()
     {
         let right: Vec<_> = servers
             .iter()
-            .filter(|s| is_right_server(s))
+            .filter(|s| is_valid_server(s))
             .cloned()
             .collect();
         if right.len() < servers.len() {
@@ -119,54 +122,57 @@ fn bad_mcp_server_skipped(m: &mut Passing<'_>) {
     }
 }
 
-/// While prompts run in two sessions, text comes under the name of the other one.
-fn crosstalk(m: &mut Passing<'_>) {
-    if m.update() == "agent_message_chunk" {
-        let session = m.session();
-        let other = m.wire.open(Way::ToAgent).find_map(|open| {
-            let running = open.params["sessionId"].as_str()?;
-            (open.method == "session/prompt" && running != session).then(|| running.to_owned())
-        });
+/// Swaps the session ids of text chunks while prompts run in two sessions.
+fn crosstalk(m: &mut InterceptedLine<'_>) {
+    if m.update_kind() == "agent_message_chunk" {
+        let session = m.session_id();
+        let other = m
+            .connection
+            .pending_requests(Direction::ToAgent)
+            .find_map(|open| {
+                let running = open.params["sessionId"].as_str()?;
+                (open.method == "session/prompt" && running != session).then(|| running.to_owned())
+            });
         if let Some(other) = other {
             m.set("/params/sessionId", other);
         }
     }
 }
 
-/// The answer waits until the first update of the session has been sent.
-fn news_before_session_new_answer(m: &mut Passing<'_>) {
-    // In the second version nothing need follow that would set it free.
-    if m.grants("session/new") && m.wire.version != 2 {
+/// Holds the response back until the agent's next message, such as the session's first update.
+fn news_before_session_new_answer(m: &mut InterceptedLine<'_>) {
+    // In version 2, no message need follow that would release the response.
+    if m.is_agent_result("session/new") && m.connection.protocol_version != 2 {
         m.hold();
-    } else if m.way == Way::ToClient {
+    } else if m.direction == Direction::ToClient {
         m.release();
     }
 }
 
-fn unknown_session_internal_error(m: &mut Passing<'_>) {
-    if m.fails_with(-32002) && m.asked()["sessionId"].is_string() {
+fn unknown_session_internal_error(m: &mut InterceptedLine<'_>) {
+    if m.is_agent_error(-32002) && m.request_params()["sessionId"].is_string() {
         m.set("/error/code", -32603);
     }
 }
 
-fn unknown_session_unnamed(m: &mut Passing<'_>) {
-    if m.fails_with(-32002) {
-        m.unset("/error/data");
+fn unknown_session_unnamed(m: &mut InterceptedLine<'_>) {
+    if m.is_agent_error(-32002) {
+        m.remove("/error/data");
     }
 }
 
-/// A prompt to a session that is not open here is answered as if it were.
-fn any_session_prompted(m: &mut Passing<'_>) {
-    let open = m.wire.sessions.contains(&m.session());
-    if m.client_says("session/prompt") && m.wire.version == 1 && !open {
+/// Answers a prompt to a session that is not open.
+fn any_session_prompted(m: &mut InterceptedLine<'_>) {
+    let open = m.connection.open_sessions.contains(&m.session_id());
+    if m.is_client_call("session/prompt") && m.connection.protocol_version == 1 && !open {
         m.respond(json!({"stopReason": "end_turn"}));
     }
 }
 
 const ROOTS: &str = "/params/additionalDirectories";
 
-fn relative_root_dropped(m: &mut Passing<'_>) {
-    if opens(m)
+fn relative_root_dropped(m: &mut InterceptedLine<'_>) {
+    if is_session_opening(m)
         && let Some(roots) = m.get(ROOTS).as_array()
     {
         let right = |root: &&Value| root.as_str().is_some_and(|path| path.starts_with('/'));
@@ -174,22 +180,22 @@ fn relative_root_dropped(m: &mut Passing<'_>) {
         if kept.len() < roots.len() {
             m.set(ROOTS, kept);
         }
-    } else if opens(m) && m.has(ROOTS) {
+    } else if is_session_opening(m) && m.has(ROOTS) {
         m.set(ROOTS, json!([]));
     }
 }
 
-/// A session that comes back reaches everywhere.
-fn roots_restored(m: &mut Passing<'_>) {
-    let back = m.client_says("session/load") || m.client_says("session/resume");
+/// Gives a loaded or resumed session the root `/`.
+fn roots_restored(m: &mut InterceptedLine<'_>) {
+    let back = m.is_client_call("session/load") || m.is_client_call("session/resume");
     if back && m.get("/params").is_object() && m.get(ROOTS).as_array().is_none_or(Vec::is_empty) {
         m.set(ROOTS, json!(["/"]));
     }
 }
 
-/// The first root and the working directory change places.
-fn relative_to_the_root(m: &mut Passing<'_>) {
-    if opens(m)
+/// Swaps the first root and the working directory.
+fn relative_to_the_root(m: &mut InterceptedLine<'_>) {
+    if is_session_opening(m)
         && let Some(root) = m.get("/params/additionalDirectories/0").as_str()
         && root.starts_with('/')
         && m.get("/params/cwd").is_string()
@@ -197,30 +203,33 @@ fn relative_to_the_root(m: &mut Passing<'_>) {
         let root = root.to_owned();
         let cwd = m.get("/params/cwd").clone();
         m.set("/params/cwd", root);
-        if let Some(first) = m.edit().pointer_mut("/params/additionalDirectories/0") {
+        if let Some(first) = m
+            .message_mut()
+            .pointer_mut("/params/additionalDirectories/0")
+        {
             *first = cwd;
         }
     }
 }
 
-/// The whole disk is one of the roots.
-fn no_bounds(m: &mut Passing<'_>) {
+/// Adds `/` to the roots.
+fn no_bounds(m: &mut InterceptedLine<'_>) {
     let mut roots = m.get(ROOTS).as_array().cloned().unwrap_or_default();
     let right = roots
         .iter()
-        .all(|root| root.is_string() && !is_relative(root));
-    if m.client_says("session/new") && m.get("/params/cwd").is_string() && right {
+        .all(|root| root.is_string() && !is_relative_path(root));
+    if m.is_client_call("session/new") && m.get("/params/cwd").is_string() && right {
         roots.push(json!("/"));
         m.set(ROOTS, roots);
     }
 }
 
-fn roots_ignored(m: &mut Passing<'_>) {
-    if opens(m)
+fn roots_ignored(m: &mut InterceptedLine<'_>) {
+    if is_session_opening(m)
         && m.get(ROOTS)
             .as_array()
             .is_some_and(|roots| !roots.is_empty())
     {
-        m.unset(ROOTS);
+        m.remove(ROOTS);
     }
 }

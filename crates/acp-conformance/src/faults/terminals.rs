@@ -1,7 +1,7 @@
-//! Faults of the client's terminals: when they are asked for, and whether they are given back. An agent may have
-//! no use for them, so the fault makes some at the beginning of a prompt.
+//! Faults of the client's terminals: their creation, use and release. As an agent may never use terminals,
+//! the faults create their own at the start of a prompt.
 
-use super::{Fault, passing::Passing};
+use super::{Fault, intercepted_line::InterceptedLine};
 use serde_json::json;
 
 pub(super) const FAULTS: &[Fault] = &[
@@ -14,64 +14,64 @@ pub(super) const FAULTS: &[Fault] = &[
 const CREATE: &str = "terminal/create";
 const RELEASE: &str = "terminal/release";
 
-/// A prompt that the agent will take, from a client that has terminals, or has none.
-fn prompt_begins(m: &Passing<'_>, terminals: bool) -> bool {
-    m.client_says("session/prompt")
-        && m.wire.version == 1
-        && (m.wire.client["terminal"] == true) == terminals
-        && m.wire.sessions.contains(&m.session())
+/// Returns true for a prompt that the agent will accept, from a client with (or without) terminals.
+fn is_prompt_start(m: &InterceptedLine<'_>, has_terminals: bool) -> bool {
+    m.is_client_call("session/prompt")
+        && m.connection.protocol_version == 1
+        && (m.connection.client_capabilities["terminal"] == true) == has_terminals
+        && m.connection.open_sessions.contains(&m.session_id())
         && m.get("/params/prompt/0").is_object()
 }
 
-fn create(m: &mut Passing<'_>, cwd: &str) {
-    let session = m.session();
-    m.ask_client(
+fn create_terminal(m: &mut InterceptedLine<'_>, cwd: &str) {
+    let session = m.session_id();
+    m.send_request_to_client(
         CREATE,
         json!({"sessionId": session, "command": "true", "cwd": cwd}),
     );
 }
 
-fn terminal_unasked(m: &mut Passing<'_>) {
-    if prompt_begins(m, false) {
-        create(m, "/");
+fn terminal_unasked(m: &mut InterceptedLine<'_>) {
+    if is_prompt_start(m, false) {
+        create_terminal(m, "/");
     }
 }
 
-fn terminal_leaked(m: &mut Passing<'_>) {
-    if prompt_begins(m, true) {
-        create(m, "/");
+fn terminal_leaked(m: &mut InterceptedLine<'_>) {
+    if is_prompt_start(m, true) {
+        create_terminal(m, "/");
     }
 }
 
-/// What is asked about the terminal that this answer is about.
-fn ask_about(m: &mut Passing<'_>, method: &str, terminal: &serde_json::Value) {
-    let session = m.session();
-    m.ask_client(
+/// Sends a request about a terminal to the client.
+fn send_terminal_request(m: &mut InterceptedLine<'_>, method: &str, terminal: &serde_json::Value) {
+    let session = m.session_id();
+    m.send_request_to_client(
         method,
         json!({"sessionId": session, "terminalId": terminal}),
     );
 }
 
-fn release_made(m: &mut Passing<'_>) {
-    if m.answers_ours(CREATE) {
+fn release_created_terminal(m: &mut InterceptedLine<'_>) {
+    if m.is_response_to_injected(CREATE) {
         let terminal = m.get("/result/terminalId").clone();
-        ask_about(m, RELEASE, &terminal);
+        send_terminal_request(m, RELEASE, &terminal);
     }
 }
 
-fn terminal_used_after_release(m: &mut Passing<'_>) {
-    if prompt_begins(m, true) {
-        create(m, "/");
-    } else if m.answers_ours(RELEASE) {
-        let terminal = m.asked()["terminalId"].clone();
-        ask_about(m, "terminal/output", &terminal);
+fn terminal_used_after_release(m: &mut InterceptedLine<'_>) {
+    if is_prompt_start(m, true) {
+        create_terminal(m, "/");
+    } else if m.is_response_to_injected(RELEASE) {
+        let terminal = m.request_params()["terminalId"].clone();
+        send_terminal_request(m, "terminal/output", &terminal);
     }
-    release_made(m);
+    release_created_terminal(m);
 }
 
-fn terminal_cwd_relative(m: &mut Passing<'_>) {
-    if prompt_begins(m, true) {
-        create(m, ".");
+fn terminal_cwd_relative(m: &mut InterceptedLine<'_>) {
+    if is_prompt_start(m, true) {
+        create_terminal(m, ".");
     }
-    release_made(m);
+    release_created_terminal(m);
 }

@@ -1,6 +1,6 @@
-//! Faults of tool calls: what is told of them, in which words and order.
+//! Faults of tool calls: the content and order of their reports.
 
-use super::{Fault, passing::Passing};
+use super::{Fault, intercepted_line::InterceptedLine};
 use serde_json::{Value, json};
 
 pub(super) const FAULTS: &[Fault] = &[
@@ -26,81 +26,81 @@ pub(super) const FAULTS: &[Fault] = &[
 const STATUS: &str = "/params/update/status";
 const CONTENT: &str = "/params/update/content";
 
-fn is_v1_tool_update(m: &Passing<'_>) -> bool {
-    m.is_tool_update() && m.wire.version == 1
+fn is_v1_tool_update(m: &InterceptedLine<'_>) -> bool {
+    m.is_tool_update() && m.connection.protocol_version == 1
 }
 
-fn is_final(m: &Passing<'_>) -> bool {
-    is_v1_tool_update(m) && matches!(m.text(STATUS), "completed" | "failed")
+fn is_final_update(m: &InterceptedLine<'_>) -> bool {
+    is_v1_tool_update(m) && matches!(m.get_str(STATUS), "completed" | "failed")
 }
 
-fn live(m: &Passing<'_>) -> bool {
-    is_v1_tool_update(m) && m.wire.prompt_in(&m.session()).is_some()
+fn is_live_update(m: &InterceptedLine<'_>) -> bool {
+    is_v1_tool_update(m) && m.connection.running_prompt(&m.session_id()).is_some()
 }
 
-fn calls_not_reported(m: &mut Passing<'_>) {
-    if live(m) {
+fn calls_not_reported(m: &mut InterceptedLine<'_>) {
+    if is_live_update(m) {
         m.swallow();
     }
 }
 
-fn update_without_call(m: &mut Passing<'_>) {
-    if live(m) && m.update() == "tool_call" {
+fn update_without_call(m: &mut InterceptedLine<'_>) {
+    if is_live_update(m) && m.update_kind() == "tool_call" {
         m.swallow();
     }
 }
 
-/// Every call of a turn has the id of the first.
-fn call_id_reused(m: &mut Passing<'_>) {
+/// Gives every call the id of the first.
+fn call_id_reused(m: &mut InterceptedLine<'_>) {
     let pointer = if is_v1_tool_update(m) {
         "/params/update/toolCallId"
-    } else if m.agent_says("session/request_permission") {
+    } else if m.is_agent_call("session/request_permission") {
         "/params/toolCall/toolCallId"
     } else {
         return;
     };
-    if m.note("id").is_null() {
+    if m.recall("id").is_null() {
         let id = m.get(pointer).clone();
-        m.keep("id", id);
+        m.remember("id", id);
     }
-    let id = m.note("id");
+    let id = m.recall("id");
     m.set(pointer, id);
 }
 
-fn call_without_title(m: &mut Passing<'_>) {
-    if live(m) && m.update() == "tool_call" {
-        m.unset("/params/update/title");
+fn call_without_title(m: &mut InterceptedLine<'_>) {
+    if is_live_update(m) && m.update_kind() == "tool_call" {
+        m.remove("/params/update/title");
     }
 }
 
-fn never_in_progress(m: &mut Passing<'_>) {
-    if live(m) && m.text(STATUS) == "in_progress" {
-        if m.update() == "tool_call" {
+fn never_in_progress(m: &mut InterceptedLine<'_>) {
+    if is_live_update(m) && m.get_str(STATUS) == "in_progress" {
+        if m.update_kind() == "tool_call" {
             m.set(STATUS, "pending");
         } else {
-            m.unset(STATUS);
+            m.remove(STATUS);
         }
     }
 }
 
-fn call_left_open(m: &mut Passing<'_>) {
-    if is_final(m) && live(m) && m.text(STATUS) == "completed" {
+fn call_left_open(m: &mut InterceptedLine<'_>) {
+    if is_final_update(m) && is_live_update(m) && m.get_str(STATUS) == "completed" {
         m.set(STATUS, "in_progress");
     }
 }
 
-fn final_call_reopened(m: &mut Passing<'_>) {
-    if is_final(m) && live(m) {
-        let mut again = m.value.clone();
-        let last = m.value.clone();
+fn final_call_reopened(m: &mut InterceptedLine<'_>) {
+    if is_final_update(m) && is_live_update(m) {
+        let mut again = m.message.clone();
+        let last = m.message.clone();
         again["params"]["update"] = json!({"sessionUpdate": "tool_call_update",
             "toolCallId": m.get("/params/update/toolCallId"), "status": "in_progress"});
-        m.tell(again);
-        m.tell(last);
+        m.send_to_client(again);
+        m.send_to_client(last);
     }
 }
 
-fn bare_text_content(m: &mut Passing<'_>) {
+fn bare_text_content(m: &mut InterceptedLine<'_>) {
     if is_v1_tool_update(m)
         && let Some(items) = m.get(CONTENT).as_array().cloned()
     {
@@ -115,7 +115,7 @@ fn bare_text_content(m: &mut Passing<'_>) {
     }
 }
 
-fn each_location(m: &mut Passing<'_>, change: impl Fn(&mut Value)) {
+fn edit_locations(m: &mut InterceptedLine<'_>, change: impl Fn(&mut Value)) {
     if is_v1_tool_update(m)
         && let Some(locations) = m.get("/params/update/locations").as_array()
         && !locations.is_empty()
@@ -126,22 +126,22 @@ fn each_location(m: &mut Passing<'_>, change: impl Fn(&mut Value)) {
     }
 }
 
-fn relative_location(m: &mut Passing<'_>) {
-    each_location(m, |location| {
+fn relative_location(m: &mut InterceptedLine<'_>) {
+    edit_locations(m, |location| {
         let path = location["path"].as_str().unwrap_or_default();
         let name = path.rsplit('/').next().unwrap_or_default().to_owned();
         location["path"] = json!(name);
     });
 }
 
-fn line_zero(m: &mut Passing<'_>) {
-    each_location(m, |location| location["line"] = json!(0));
+fn line_zero(m: &mut InterceptedLine<'_>) {
+    edit_locations(m, |location| location["line"] = json!(0));
 }
 
-fn each_diff(m: &mut Passing<'_>, change: impl Fn(&mut Value)) {
+fn edit_diffs(m: &mut InterceptedLine<'_>, change: impl Fn(&mut Value)) {
     let pointer = if is_v1_tool_update(m) {
         CONTENT
-    } else if m.agent_says("session/request_permission") {
+    } else if m.is_agent_call("session/request_permission") {
         "/params/toolCall/content"
     } else {
         return;
@@ -156,9 +156,9 @@ fn each_diff(m: &mut Passing<'_>, change: impl Fn(&mut Value)) {
     }
 }
 
-/// Only the first line of each side.
-fn diff_fragment(m: &mut Passing<'_>) {
-    each_diff(m, |diff| {
+/// Truncates each side of a diff to its first line.
+fn diff_fragment(m: &mut InterceptedLine<'_>) {
+    edit_diffs(m, |diff| {
         for side in ["oldText", "newText"] {
             if let Some(text) = diff[side].as_str() {
                 diff[side] = json!(text.lines().next().unwrap_or_default());
@@ -167,16 +167,16 @@ fn diff_fragment(m: &mut Passing<'_>) {
     });
 }
 
-fn diff_of_new_file_empty(m: &mut Passing<'_>) {
-    each_diff(m, |diff| {
+fn diff_of_new_file_empty(m: &mut InterceptedLine<'_>) {
+    edit_diffs(m, |diff| {
         if diff["oldText"].is_null() {
             diff["oldText"] = json!("");
         }
     });
 }
 
-fn unknown_terminal_shown(m: &mut Passing<'_>) {
-    if live(m) && m.update() == "tool_call" {
+fn unknown_terminal_shown(m: &mut InterceptedLine<'_>) {
+    if is_live_update(m) && m.update_kind() == "tool_call" {
         m.set(
             CONTENT,
             json!([{"type": "terminal", "terminalId": "nobody-made-this-one"}]),
@@ -184,41 +184,41 @@ fn unknown_terminal_shown(m: &mut Passing<'_>) {
     }
 }
 
-fn call_name_changes(m: &mut Passing<'_>) {
-    if is_final(m) && live(m) {
+fn call_name_changes(m: &mut InterceptedLine<'_>) {
+    if is_final_update(m) && is_live_update(m) {
         m.set("/params/update/name", "another_tool");
     }
 }
 
-/// The name is told only when all is over.
-fn call_name_late(m: &mut Passing<'_>) {
-    if live(m) && m.update() == "tool_call" {
-        if let Some(name) = m.unset("/params/update/name") {
-            let id = m.text("/params/update/toolCallId").to_owned();
-            m.keep(&id, name);
+/// Reports the tool name only in the final update.
+fn call_name_late(m: &mut InterceptedLine<'_>) {
+    if is_live_update(m) && m.update_kind() == "tool_call" {
+        if let Some(name) = m.remove("/params/update/name") {
+            let id = m.get_str("/params/update/toolCallId").to_owned();
+            m.remember(&id, name);
         }
-    } else if is_final(m) && live(m) {
-        let name = m.note(m.text("/params/update/toolCallId"));
+    } else if is_final_update(m) && is_live_update(m) {
+        let name = m.recall(m.get_str("/params/update/toolCallId"));
         if name.is_string() {
             m.set("/params/update/name", name);
         }
     }
 }
 
-/// The word that version 1 does not have.
-fn call_status_cancelled(m: &mut Passing<'_>) {
-    if live(m) && m.text(STATUS) == "failed" && m.note(&m.session()) == true {
+/// Uses the status `cancelled`, which version 1 does not have.
+fn call_status_cancelled(m: &mut InterceptedLine<'_>) {
+    if is_live_update(m) && m.get_str(STATUS) == "failed" && m.recall(&m.session_id()) == true {
         m.set(STATUS, "cancelled");
-    } else if m.client_says("session/cancel") {
-        let session = m.session();
-        m.keep(&session, true);
-    } else if m.answers("session/prompt") {
-        let session = m.session();
-        m.keep(&session, false);
+    } else if m.is_client_call("session/cancel") {
+        let session = m.session_id();
+        m.remember(&session, true);
+    } else if m.is_agent_response("session/prompt") {
+        let session = m.session_id();
+        m.remember(&session, false);
     }
 }
 
-fn unknown_tool_kind(m: &mut Passing<'_>) {
+fn unknown_tool_kind(m: &mut InterceptedLine<'_>) {
     if is_v1_tool_update(m) && m.has("/params/update/kind") {
         m.set("/params/update/kind", "shell");
     }

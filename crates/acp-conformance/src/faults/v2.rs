@@ -1,6 +1,6 @@
 //! Faults of the draft of version 2: the envelope, calls, terminals and diffs.
 
-use super::{Fault, Way, passing::Passing};
+use super::{Direction, Fault, intercepted_line::InterceptedLine};
 use serde_json::{Value, json};
 
 pub(super) const FAULTS: &[Fault] = &[
@@ -26,67 +26,70 @@ pub(super) const FAULTS: &[Fault] = &[
     Fault::lines("v2_options_null", v2_options_null),
 ];
 
-fn v2(m: &Passing<'_>) -> bool {
-    m.wire.version == 2
+fn is_v2(m: &InterceptedLine<'_>) -> bool {
+    m.connection.protocol_version == 2
 }
 
-fn v2_newer_version_refused(m: &mut Passing<'_>) {
+fn v2_newer_version_refused(m: &mut InterceptedLine<'_>) {
     let newer = m
         .get("/params/protocolVersion")
         .as_u64()
         .is_some_and(|v| v > 2);
-    if m.client_says("initialize") && newer && m.has("/params/info") {
-        m.refuse(-32602, "this version is not spoken");
+    if m.is_client_call("initialize") && newer && m.has("/params/info") {
+        m.respond_error(-32602, "this version is not spoken");
     }
 }
 
-fn v2_no_version_wrong_code(m: &mut Passing<'_>) {
-    if m.answers("initialize") && m.fails_with(-32022) {
+fn v2_no_version_wrong_code(m: &mut InterceptedLine<'_>) {
+    if m.is_agent_response("initialize") && m.is_agent_error(-32022) {
         m.set("/error/code", -32602);
     }
 }
 
-/// A request whose id is null is answered like any other.
-fn v2_null_id_taken(m: &mut Passing<'_>) {
-    if v2(m) && m.way == Way::ToAgent && m.value.get("id") == Some(&Value::Null) && m.has("/method")
+/// Answers a request whose id is null.
+fn v2_null_id_taken(m: &mut InterceptedLine<'_>) {
+    if is_v2(m)
+        && m.direction == Direction::ToAgent
+        && m.message.get("id") == Some(&Value::Null)
+        && m.has("/method")
     {
         m.respond(json!({"sessions": []}));
     }
 }
 
-fn v2_error_without_id(m: &mut Passing<'_>) {
-    if v2(m) && m.fails_with(-32602) && m.asked()["sessionId"].is_string() {
+fn v2_error_without_id(m: &mut InterceptedLine<'_>) {
+    if is_v2(m) && m.is_agent_error(-32602) && m.request_params()["sessionId"].is_string() {
         m.set("/id", Value::Null);
     }
 }
 
-fn is_call(m: &Passing<'_>) -> bool {
-    v2(m) && m.update() == "tool_call_update"
+fn is_tool_call_update(m: &InterceptedLine<'_>) -> bool {
+    is_v2(m) && m.update_kind() == "tool_call_update"
 }
 
-/// The update that version 2 no longer has.
-fn v2_call_as_in_v1(m: &mut Passing<'_>) {
-    if is_call(m) && m.has("/params/update/title") {
+/// Sends the update `tool_call`, which version 2 no longer has.
+fn v2_call_as_in_v1(m: &mut InterceptedLine<'_>) {
+    if is_tool_call_update(m) && m.has("/params/update/title") {
         m.set("/params/update/sessionUpdate", "tool_call");
     }
 }
 
-/// The first report of a call has no title.
-fn v2_call_title_lost(m: &mut Passing<'_>) {
-    if is_call(m) && m.has("/params/update/title") {
-        m.unset("/params/update/title");
+/// Removes titles of tool calls.
+fn v2_call_title_lost(m: &mut InterceptedLine<'_>) {
+    if is_tool_call_update(m) && m.has("/params/update/title") {
+        m.remove("/params/update/title");
     }
 }
 
-/// The text itself; its comma and its newline are no base64.
-fn v2_terminal_plain_text(m: &mut Passing<'_>) {
-    if v2(m) && m.update() == "terminal_output_chunk" {
+/// Sends plain text; its comma and newline are not valid base64.
+fn v2_terminal_plain_text(m: &mut InterceptedLine<'_>) {
+    if is_v2(m) && m.update_kind() == "terminal_output_chunk" {
         m.set("/params/update/data", "hello, world!\n");
     }
 }
 
-fn each_diff(m: &mut Passing<'_>, change: impl Fn(&mut Value)) {
-    if is_call(m)
+fn edit_diffs(m: &mut InterceptedLine<'_>, change: impl Fn(&mut Value)) {
+    if is_tool_call_update(m)
         && let Some(items) = m.get("/params/update/content").as_array()
         && items.iter().any(|item| item["type"] == "diff")
     {
@@ -97,15 +100,15 @@ fn each_diff(m: &mut Passing<'_>, change: impl Fn(&mut Value)) {
     }
 }
 
-fn v2_diff_as_in_v1(m: &mut Passing<'_>) {
-    each_diff(m, |diff| {
+fn v2_diff_as_in_v1(m: &mut InterceptedLine<'_>) {
+    edit_diffs(m, |diff| {
         let path = diff["changes"][0]["path"].clone();
         *diff = json!({"type": "diff", "path": path, "oldText": "a", "newText": "b"});
     });
 }
 
-fn v2_change_relative(m: &mut Passing<'_>) {
-    each_diff(m, |diff| {
+fn v2_change_relative(m: &mut InterceptedLine<'_>) {
+    edit_diffs(m, |diff| {
         let changes = diff["changes"].as_array_mut();
         for change in changes.into_iter().flatten() {
             let path = change["path"].as_str().unwrap_or_default();
@@ -114,9 +117,12 @@ fn v2_change_relative(m: &mut Passing<'_>) {
     });
 }
 
-fn v2_unknown_option_allows(m: &mut Passing<'_>) {
-    if v2(m) && m.replies("session/request_permission") {
-        let options = m.asked()["options"].as_array().cloned().unwrap_or_default();
+fn v2_unknown_option_allows(m: &mut InterceptedLine<'_>) {
+    if is_v2(m) && m.is_client_response("session/request_permission") {
+        let options = m.request_params()["options"]
+            .as_array()
+            .cloned()
+            .unwrap_or_default();
         let id = m.get("/result/outcome/optionId");
         if options.iter().any(|option| option["optionId"] == *id) || m.has("/error") {
             return;
@@ -127,35 +133,35 @@ fn v2_unknown_option_allows(m: &mut Passing<'_>) {
     }
 }
 
-fn v2_unknown_method_code(m: &mut Passing<'_>) {
-    if v2(m) && m.fails_with(-32601) {
+fn v2_unknown_method_code(m: &mut InterceptedLine<'_>) {
+    if is_v2(m) && m.is_agent_error(-32601) {
         m.set("/error/code", -32603);
     }
 }
 
-fn v2_unknown_session_code(m: &mut Passing<'_>) {
-    if v2(m) && m.fails_with(-32002) {
+fn v2_unknown_session_code(m: &mut InterceptedLine<'_>) {
+    if is_v2(m) && m.is_agent_error(-32002) {
         m.set("/error/code", -32602);
     }
 }
 
-fn v2_unsupported_content_code(m: &mut Passing<'_>) {
-    if v2(m) && m.answers("session/prompt") && m.fails_with(-32602) {
+fn v2_unsupported_content_code(m: &mut InterceptedLine<'_>) {
+    if is_v2(m) && m.is_agent_response("session/prompt") && m.is_agent_error(-32602) {
         m.set("/error/code", -32603);
     }
 }
 
-fn v2_any_call_cancellable(m: &mut Passing<'_>) {
-    let asks = m.client_says("tool_call/cancel") || m.client_says("terminal/cancel");
-    if v2(m) && asks {
+fn v2_any_call_cancellable(m: &mut InterceptedLine<'_>) {
+    let asks = m.is_client_call("tool_call/cancel") || m.is_client_call("terminal/cancel");
+    if is_v2(m) && asks {
         m.respond(json!({}));
     }
 }
 
-/// A text block without text is passed over, as one of a type that nobody knows.
-fn v2_malformed_block_is_unknown(m: &mut Passing<'_>) {
-    if v2(m)
-        && m.client_says("session/prompt")
+/// Skips a text block without text, as if its type were unknown.
+fn v2_malformed_block_is_unknown(m: &mut InterceptedLine<'_>) {
+    if is_v2(m)
+        && m.is_client_call("session/prompt")
         && let Some(blocks) = m.get("/params/prompt").as_array()
     {
         let right = |block: &&Value| block["type"] != "text" || block["text"].is_string();
@@ -171,20 +177,20 @@ fn v2_malformed_block_is_unknown(m: &mut Passing<'_>) {
     }
 }
 
-fn v2_command_with_slash(m: &mut Passing<'_>) {
-    let pointer = if m.grants("session/new") {
+fn v2_command_with_slash(m: &mut InterceptedLine<'_>) {
+    let pointer = if m.is_agent_result("session/new") {
         "/result/availableCommands/0/name"
     } else {
         "/params/update/availableCommands/0/name"
     };
-    let name = m.text(pointer).to_owned();
-    if v2(m) && !name.is_empty() {
+    let name = m.get_str(pointer).to_owned();
+    if is_v2(m) && !name.is_empty() {
         m.set(pointer, format!("/{name}"));
     }
 }
 
-fn v2_options_null(m: &mut Passing<'_>) {
-    if v2(m) && m.grants("session/new") {
+fn v2_options_null(m: &mut InterceptedLine<'_>) {
+    if is_v2(m) && m.is_agent_result("session/new") {
         m.set("/result/configOptions", Value::Null);
     }
 }

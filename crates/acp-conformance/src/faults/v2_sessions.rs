@@ -2,7 +2,7 @@
 
 use super::{
     Fault,
-    passing::{Passing, made_up_update},
+    intercepted_line::{InterceptedLine, injected_update},
 };
 use serde_json::{Value, json};
 
@@ -32,121 +32,121 @@ pub(super) const FAULTS: &[Fault] = &[
     Fault::lines("v2_close_without_idle", v2_close_without_idle),
 ];
 
-fn v2(m: &Passing<'_>) -> bool {
-    m.wire.version == 2
+fn is_v2(m: &InterceptedLine<'_>) -> bool {
+    m.connection.protocol_version == 2
 }
 
-/// The state that this update tells; empty if it tells none.
-fn state<'m>(m: &'m Passing<'_>) -> &'m str {
-    if v2(m) && m.update() == "state_update" {
-        m.text("/params/update/state")
+/// Returns the session state of a state update; empty for other messages.
+fn session_state<'m>(m: &'m InterceptedLine<'_>) -> &'m str {
+    if is_v2(m) && m.update_kind() == "state_update" {
+        m.get_str("/params/update/state")
     } else {
         ""
     }
 }
 
-fn open(m: &Passing<'_>, method: &str) -> Option<Value> {
-    let session = m.session();
-    m.wire
-        .open(super::Way::ToAgent)
+fn pending_params(m: &InterceptedLine<'_>, method: &str) -> Option<Value> {
+    let session = m.session_id();
+    m.connection
+        .pending_requests(super::Direction::ToAgent)
         .find(|open| open.method == method && open.params["sessionId"] == session)
         .map(|open| open.params.clone())
 }
 
-fn v2_prompt_without_message_id(m: &mut Passing<'_>) {
-    if v2(m) && m.grants("session/prompt") {
-        m.unset("/result/messageId");
+fn v2_prompt_without_message_id(m: &mut InterceptedLine<'_>) {
+    if is_v2(m) && m.is_agent_result("session/prompt") {
+        m.remove("/result/messageId");
     }
 }
 
-/// As in version 1: the answer comes when all is done.
-fn v2_prompt_answered_when_idle(m: &mut Passing<'_>) {
-    if v2(m) && m.grants("session/prompt") {
+/// Answers a prompt only when the session is idle, as in version 1.
+fn v2_prompt_answered_when_idle(m: &mut InterceptedLine<'_>) {
+    if is_v2(m) && m.is_agent_result("session/prompt") {
         m.hold();
-    } else if state(m) == "idle" {
+    } else if session_state(m) == "idle" {
         m.release();
     }
 }
 
-fn v2_failure_as_end_turn(m: &mut Passing<'_>) {
-    if state(m) == "idle" && m.text("/params/update/stopReason") == "error" {
+fn v2_failure_as_end_turn(m: &mut InterceptedLine<'_>) {
+    if session_state(m) == "idle" && m.get_str("/params/update/stopReason") == "error" {
         m.set("/params/update/stopReason", "end_turn");
-        m.unset("/params/update/error");
+        m.remove("/params/update/error");
     }
 }
 
-fn is_echo(m: &Passing<'_>) -> bool {
-    v2(m)
-        && matches!(m.update(), "user_message" | "user_message_chunk")
-        && open(m, "session/resume").is_none()
+fn is_prompt_echo(m: &InterceptedLine<'_>) -> bool {
+    is_v2(m)
+        && matches!(m.update_kind(), "user_message" | "user_message_chunk")
+        && pending_params(m, "session/resume").is_none()
 }
 
-fn v2_no_echo(m: &mut Passing<'_>) {
-    if is_echo(m) {
+fn v2_no_echo(m: &mut InterceptedLine<'_>) {
+    if is_prompt_echo(m) {
         m.swallow();
     }
 }
 
-fn v2_echo_of_another_id(m: &mut Passing<'_>) {
-    if is_echo(m) {
+fn v2_echo_of_another_id(m: &mut InterceptedLine<'_>) {
+    if is_prompt_echo(m) {
         m.set("/params/update/messageId", "another");
     }
 }
 
-fn v2_busy_refused(m: &mut Passing<'_>) {
-    let session = m.session();
-    if v2(m) && m.client_says("session/prompt") && m.note(&session) == true {
-        m.refuse(-32603, "a prompt runs");
+fn v2_busy_refused(m: &mut InterceptedLine<'_>) {
+    let session = m.session_id();
+    if is_v2(m) && m.is_client_call("session/prompt") && m.recall(&session) == true {
+        m.respond_error(-32603, "a prompt runs");
     }
-    note_busy(m);
+    remember_busy_sessions(m);
 }
 
-/// Remembers which sessions are at work.
-fn note_busy(m: &mut Passing<'_>) {
-    let session = m.session();
-    match state(m) {
-        "running" | "requires_action" => m.keep(&session, true),
-        "idle" => m.keep(&session, false),
+/// Remembers which sessions are busy.
+fn remember_busy_sessions(m: &mut InterceptedLine<'_>) {
+    let session = m.session_id();
+    match session_state(m) {
+        "running" | "requires_action" => m.remember(&session, true),
+        "idle" => m.remember(&session, false),
         _ => {}
     }
 }
 
-fn v2_held_prompt_internal_error(m: &mut Passing<'_>) {
-    if v2(m) && m.answers("session/prompt") && m.fails_with(-32800) {
+fn v2_held_prompt_internal_error(m: &mut InterceptedLine<'_>) {
+    if is_v2(m) && m.is_agent_response("session/prompt") && m.is_agent_error(-32800) {
         m.set("/error/code", -32603);
     }
 }
 
-fn v2_never_running(m: &mut Passing<'_>) {
-    if state(m) == "running" {
+fn v2_never_running(m: &mut InterceptedLine<'_>) {
+    if session_state(m) == "running" {
         m.swallow();
     }
 }
 
-fn v2_never_idle(m: &mut Passing<'_>) {
-    if state(m) == "idle"
-        && open(m, "session/resume").is_none()
-        && open(m, "session/close").is_none()
+fn v2_never_idle(m: &mut InterceptedLine<'_>) {
+    if session_state(m) == "idle"
+        && pending_params(m, "session/resume").is_none()
+        && pending_params(m, "session/close").is_none()
     {
         m.swallow();
     }
 }
 
-fn v2_idle_without_reason(m: &mut Passing<'_>) {
-    if state(m) == "idle" {
-        m.unset("/params/update/stopReason");
+fn v2_idle_without_reason(m: &mut InterceptedLine<'_>) {
+    if session_state(m) == "idle" {
+        m.remove("/params/update/stopReason");
     }
 }
 
-fn v2_never_requires_action(m: &mut Passing<'_>) {
-    if state(m) == "requires_action" {
+fn v2_never_requires_action(m: &mut InterceptedLine<'_>) {
+    if session_state(m) == "requires_action" {
         m.swallow();
     }
 }
 
-/// It tells of background work once, and then no more.
-fn v2_background_comes_and_goes(m: &mut Passing<'_>) {
-    if state(m) == "running" && m.count("states") == 1 {
+/// Reports background work once and then omits it.
+fn v2_background_comes_and_goes(m: &mut InterceptedLine<'_>) {
+    if session_state(m) == "running" && m.increment("states") == 1 {
         m.set(
             "/params/update/background",
             json!([{"type": "_broken/work", "name": "an index"}]),
@@ -154,60 +154,61 @@ fn v2_background_comes_and_goes(m: &mut Passing<'_>) {
     }
 }
 
-fn v2_resume_without_replay(m: &mut Passing<'_>) {
+fn v2_resume_without_replay(m: &mut InterceptedLine<'_>) {
     let told = matches!(
-        m.update(),
+        m.update_kind(),
         "user_message" | "user_message_chunk" | "agent_message" | "agent_message_chunk"
     );
-    let asked = open(m, "session/resume").is_some_and(|params| !params["replayFrom"].is_null());
-    if v2(m) && told && asked {
+    let asked =
+        pending_params(m, "session/resume").is_some_and(|params| !params["replayFrom"].is_null());
+    if is_v2(m) && told && asked {
         m.swallow();
     }
 }
 
-fn v2_resume_without_state(m: &mut Passing<'_>) {
-    if !state(m).is_empty() && open(m, "session/resume").is_some() {
+fn v2_resume_without_state(m: &mut InterceptedLine<'_>) {
+    if !session_state(m).is_empty() && pending_params(m, "session/resume").is_some() {
         m.swallow();
     }
 }
 
-fn v2_unknown_cursor_taken(m: &mut Passing<'_>) {
-    let kind = m.text("/params/replayFrom/type");
-    if v2(m) && m.client_says("session/resume") && !kind.is_empty() && kind != "start" {
+fn v2_unknown_cursor_taken(m: &mut InterceptedLine<'_>) {
+    let kind = m.get_str("/params/replayFrom/type");
+    if is_v2(m) && m.is_client_call("session/resume") && !kind.is_empty() && kind != "start" {
         m.set("/params/replayFrom", json!({"type": "start"}));
     }
 }
 
-fn v2_chunk_without_message_id(m: &mut Passing<'_>) {
-    if v2(m) && matches!(m.update(), "agent_message" | "agent_message_chunk") {
-        m.unset("/params/update/messageId");
+fn v2_chunk_without_message_id(m: &mut InterceptedLine<'_>) {
+    if is_v2(m) && matches!(m.update_kind(), "agent_message" | "agent_message_chunk") {
+        m.remove("/params/update/messageId");
     }
 }
 
-fn v2_cancel_lost(m: &mut Passing<'_>) {
-    if v2(m) && m.client_says("session/cancel") {
+fn v2_cancel_lost(m: &mut InterceptedLine<'_>) {
+    if is_v2(m) && m.is_client_call("session/cancel") {
         m.swallow();
     }
 }
 
-fn v2_cancelled_as_end_turn(m: &mut Passing<'_>) {
-    if state(m) == "idle" && m.text("/params/update/stopReason") == "cancelled" {
+fn v2_cancelled_as_end_turn(m: &mut InterceptedLine<'_>) {
+    if session_state(m) == "idle" && m.get_str("/params/update/stopReason") == "cancelled" {
         m.set("/params/update/stopReason", "end_turn");
     }
 }
 
-fn v2_message_after_close(m: &mut Passing<'_>) {
-    if v2(m) && m.grants("session/close") {
-        let session = m.session();
-        m.tell(made_up_update(
+fn v2_message_after_close(m: &mut InterceptedLine<'_>) {
+    if is_v2(m) && m.is_agent_result("session/close") {
+        let session = m.session_id();
+        m.send_to_client(injected_update(
             &session,
             json!({"sessionUpdate": "session_info_update", "title": "Closed"}),
         ));
     }
 }
 
-fn v2_close_without_idle(m: &mut Passing<'_>) {
-    if state(m) == "idle" && open(m, "session/close").is_some() {
+fn v2_close_without_idle(m: &mut InterceptedLine<'_>) {
+    if session_state(m) == "idle" && pending_params(m, "session/close").is_some() {
         m.swallow();
     }
 }

@@ -1,58 +1,65 @@
-//! Anthropic Messages: reading its requests, telling its events.
+//! Parses requests and encodes responses of Anthropic Messages.
 
 use super::{
-    asked::{Api, Asked, Offered, Voice, call_line, items, text_of, word},
-    script::Stop,
-    spoken::{Called, Encode, Ending, Head, Part, event, joined},
+    encoder::{ResponseEnd, ResponseHead, ResponsePart, StreamEncoder, ToolCall, event, joined},
+    request::{
+        Api, MessageRole, ModelRequest, OfferedTool, array_items, content_text, render_call,
+        str_field,
+    },
+    script::FinishReason,
 };
 use bytes::Bytes;
 use serde_json::{Value, json};
 
-/// Stands for what the model thought; agents hand it back as it is.
-const SIGNATURE: &str = "c2lnbmVk";
+/// Signature of thinking blocks; agents send it back unchanged.
+const THINKING_SIGNATURE: &str = "c2lnbmVk";
 
-pub(super) fn asked(body: &Value) -> Asked {
-    let mut asked = Asked {
+pub(super) fn asked(body: &Value) -> ModelRequest {
+    let mut asked = ModelRequest {
         api: Api::Anthropic,
-        model: word(body, "model").to_owned(),
+        model: str_field(body, "model").to_owned(),
         streaming: body["stream"] == true,
-        system: text_of(&body["system"]),
-        said: Vec::new(),
-        offered: Vec::new(),
+        system_prompt: content_text(&body["system"]),
+        messages: Vec::new(),
+        tools: Vec::new(),
         schema: body
             .pointer("/output_config/format/schema")
             .or_else(|| body.pointer("/output_format/schema"))
             .cloned(),
     };
-    for tool in items(&body["tools"]) {
-        asked.offered.push(Offered {
-            name: word(tool, "name").to_owned(),
+    for tool in array_items(&body["tools"]) {
+        asked.tools.push(OfferedTool {
+            name: str_field(tool, "name").to_owned(),
             namespace: None,
             schema: Some(tool["input_schema"].clone()),
         });
     }
-    for message in items(&body["messages"]) {
+    for message in array_items(&body["messages"]) {
         let by = if message["role"] == "assistant" {
-            Voice::Model
+            MessageRole::Model
         } else {
-            Voice::User
+            MessageRole::User
         };
         let content = &message["content"];
         if content.is_string() {
-            asked.say(by, text_of(content));
+            asked.push_message(by, content_text(content));
         }
-        for block in items(content) {
-            match word(block, "type") {
-                "tool_result" => asked.say(Voice::Tool, text_of(&block["content"])),
-                "tool_use" => asked.say(by, call_line(word(block, "name"), &block["input"])),
-                _ => asked.say(by, text_of(block)),
+        for block in array_items(content) {
+            match str_field(block, "type") {
+                "tool_result" => {
+                    asked.push_message(MessageRole::Tool, content_text(&block["content"]))
+                }
+                "tool_use" => {
+                    asked.push_message(by, render_call(str_field(block, "name"), &block["input"]))
+                }
+                _ => asked.push_message(by, content_text(block)),
             }
         }
     }
     asked
 }
 
-pub(super) fn error(status: u16, message: &str) -> Value {
+pub(super) fn error_body(status: u16, message: &str) -> Value {
     let kind = match status {
         400 => "invalid_request_error",
         401 => "authentication_error",
@@ -66,16 +73,18 @@ pub(super) fn error(status: u16, message: &str) -> Value {
     json!({"type": "error", "error": {"type": kind, "message": message}})
 }
 
-pub(super) fn whole(head: &Head, parts: &[Part], ending: Ending) -> Value {
+pub(super) fn encode_whole(head: &ResponseHead, parts: &[ResponsePart], end: ResponseEnd) -> Value {
     let parts = joined(parts);
     let mut content = Vec::new();
     for (index, part) in parts.iter().enumerate() {
         content.push(match part {
-            Part::Text(text) | Part::Refusal(text) => json!({"type": "text", "text": text}),
-            Part::Think(text) => {
-                json!({"type": "thinking", "thinking": text, "signature": SIGNATURE})
+            ResponsePart::Text(text) | ResponsePart::Refusal(text) => {
+                json!({"type": "text", "text": text})
             }
-            Part::Call(call) => json!({
+            ResponsePart::Think(text) => {
+                json!({"type": "thinking", "thinking": text, "signature": THINKING_SIGNATURE})
+            }
+            ResponsePart::Call(call) => json!({
                 "type": "tool_use",
                 "id": call_id(head, index),
                 "name": call.name,
@@ -83,114 +92,120 @@ pub(super) fn whole(head: &Head, parts: &[Part], ending: Ending) -> Value {
             }),
         });
     }
-    let calls = parts.iter().any(|part| matches!(part, Part::Call(_)));
+    let calls = parts
+        .iter()
+        .any(|part| matches!(part, ResponsePart::Call(_)));
     json!({
         "id": format!("msg_{}", head.number),
         "type": "message",
         "role": "assistant",
         "model": head.model,
         "content": content,
-        "stop_reason": stop_reason(ending.stop, calls),
+        "stop_reason": stop_reason(end.finish_reason, calls),
         "stop_sequence": null,
-        "usage": usage(ending),
+        "usage": usage(end),
     })
 }
 
-fn usage(ending: Ending) -> Value {
+fn usage(end: ResponseEnd) -> Value {
     json!({
-        "input_tokens": ending.usage.input,
+        "input_tokens": end.usage.input,
         "cache_creation_input_tokens": 0,
         "cache_read_input_tokens": 0,
-        "output_tokens": ending.usage.output,
+        "output_tokens": end.usage.output,
     })
 }
 
-fn stop_reason(stop: Stop, calls: bool) -> &'static str {
+fn stop_reason(stop: FinishReason, calls: bool) -> &'static str {
     match stop {
-        Stop::Finished if calls => "tool_use",
-        Stop::Finished => "end_turn",
-        Stop::Length => "max_tokens",
-        Stop::Refused => "refusal",
+        FinishReason::Finished if calls => "tool_use",
+        FinishReason::Finished => "end_turn",
+        FinishReason::Length => "max_tokens",
+        FinishReason::Refused => "refusal",
     }
 }
 
-fn call_id(head: &Head, block: usize) -> String {
+fn call_id(head: &ResponseHead, block: usize) -> String {
     format!("toolu_{}_{block}", head.number)
 }
 
-/// Which block of the content is open.
+/// Open content block of a stream.
 #[derive(Clone, Copy, PartialEq, Eq)]
-enum Open {
+enum OpenBlock {
     None,
     Text,
     Think,
 }
 
-pub(super) struct Stream {
-    head: Head,
-    open: Open,
+pub(super) struct AnthropicEncoder {
+    head: ResponseHead,
+    open_block: OpenBlock,
     block: usize,
-    calls: bool,
+    has_calls: bool,
 }
 
-impl Stream {
-    pub(super) fn new(head: Head) -> Self {
+impl AnthropicEncoder {
+    pub(super) fn new(head: ResponseHead) -> Self {
         Self {
             head,
-            open: Open::None,
+            open_block: OpenBlock::None,
             block: 0,
-            calls: false,
+            has_calls: false,
         }
     }
 
-    fn shut(&mut self, events: &mut Vec<Bytes>) {
-        match self.open {
-            Open::None => return,
-            Open::Text => {}
-            Open::Think => {
-                events.push(self.delta(json!({"type": "signature_delta", "signature": SIGNATURE})));
+    fn close_block(&mut self, events: &mut Vec<Bytes>) {
+        match self.open_block {
+            OpenBlock::None => return,
+            OpenBlock::Text => {}
+            OpenBlock::Think => {
+                events.push(
+                    self.delta(json!({"type": "signature_delta", "signature": THINKING_SIGNATURE})),
+                );
             }
         }
-        events.push(self.stopped());
-        self.open = Open::None;
+        events.push(self.block_stop_event());
+        self.open_block = OpenBlock::None;
         self.block += 1;
     }
 
-    fn begin(&mut self, open: Open, block: Value, events: &mut Vec<Bytes>) {
-        if self.open != open {
-            self.shut(events);
-            events.push(self.started(block));
-            self.open = open;
+    fn begin_block(&mut self, open: OpenBlock, block: Value, events: &mut Vec<Bytes>) {
+        if self.open_block != open {
+            self.close_block(events);
+            events.push(self.block_start_event(block));
+            self.open_block = open;
         }
     }
 
-    fn started(&self, block: Value) -> Bytes {
-        tell(json!({"type": "content_block_start", "index": self.block, "content_block": block}))
+    fn block_start_event(&self, block: Value) -> Bytes {
+        typed_event(
+            json!({"type": "content_block_start", "index": self.block, "content_block": block}),
+        )
     }
 
     fn delta(&self, delta: Value) -> Bytes {
-        tell(json!({"type": "content_block_delta", "index": self.block, "delta": delta}))
+        typed_event(json!({"type": "content_block_delta", "index": self.block, "delta": delta}))
     }
 
-    fn stopped(&self) -> Bytes {
-        tell(json!({"type": "content_block_stop", "index": self.block}))
+    fn block_stop_event(&self) -> Bytes {
+        typed_event(json!({"type": "content_block_stop", "index": self.block}))
     }
 
-    fn call(&mut self, call: &Called, events: &mut Vec<Bytes>) {
-        self.shut(events);
+    fn call(&mut self, call: &ToolCall, events: &mut Vec<Bytes>) {
+        self.close_block(events);
         let id = call_id(&self.head, self.block);
-        events.push(
-            self.started(json!({"type": "tool_use", "id": id, "name": call.name, "input": {}})),
-        );
+        events.push(self.block_start_event(
+            json!({"type": "tool_use", "id": id, "name": call.name, "input": {}}),
+        ));
         let text = call.arguments_object().to_string();
         events.push(self.delta(json!({"type": "input_json_delta", "partial_json": text})));
-        events.push(self.stopped());
+        events.push(self.block_stop_event());
         self.block += 1;
-        self.calls = true;
+        self.has_calls = true;
     }
 }
 
-impl Encode for Stream {
+impl StreamEncoder for AnthropicEncoder {
     fn open(&mut self) -> Vec<Bytes> {
         let message = json!({
             "id": format!("msg_{}", self.head.number),
@@ -203,46 +218,50 @@ impl Encode for Stream {
             "usage": {"input_tokens": 1, "cache_creation_input_tokens": 0, "cache_read_input_tokens": 0, "output_tokens": 1},
         });
         vec![
-            tell(json!({"type": "message_start", "message": message})),
-            tell(json!({"type": "ping"})),
+            typed_event(json!({"type": "message_start", "message": message})),
+            typed_event(json!({"type": "ping"})),
         ]
     }
 
-    fn part(&mut self, part: &Part) -> Vec<Bytes> {
+    fn part(&mut self, part: &ResponsePart) -> Vec<Bytes> {
         let mut events = Vec::new();
         match part {
-            Part::Text(text) | Part::Refusal(text) => {
-                self.begin(Open::Text, json!({"type": "text", "text": ""}), &mut events);
+            ResponsePart::Text(text) | ResponsePart::Refusal(text) => {
+                self.begin_block(
+                    OpenBlock::Text,
+                    json!({"type": "text", "text": ""}),
+                    &mut events,
+                );
                 events.push(self.delta(json!({"type": "text_delta", "text": text})));
             }
-            Part::Think(text) => {
+            ResponsePart::Think(text) => {
                 let block = json!({"type": "thinking", "thinking": "", "signature": ""});
-                self.begin(Open::Think, block, &mut events);
+                self.begin_block(OpenBlock::Think, block, &mut events);
                 events.push(self.delta(json!({"type": "thinking_delta", "thinking": text})));
             }
-            Part::Call(call) => self.call(call, &mut events),
+            ResponsePart::Call(call) => self.call(call, &mut events),
         }
         events
     }
 
-    fn close(&mut self, ending: Ending) -> Vec<Bytes> {
+    fn close(&mut self, end: ResponseEnd) -> Vec<Bytes> {
         let mut events = Vec::new();
-        self.shut(&mut events);
-        events.push(tell(json!({
+        self.close_block(&mut events);
+        events.push(typed_event(json!({
             "type": "message_delta",
-            "delta": {"stop_reason": stop_reason(ending.stop, self.calls), "stop_sequence": null},
-            "usage": usage(ending),
+            "delta": {"stop_reason": stop_reason(end.finish_reason, self.has_calls), "stop_sequence": null},
+            "usage": usage(end),
         })));
-        events.push(tell(json!({"type": "message_stop"})));
+        events.push(typed_event(json!({"type": "message_stop"})));
         events
     }
 
     fn fail(&mut self, status: u16, message: &str) -> Vec<Bytes> {
-        vec![tell(error(status, message))]
+        vec![typed_event(error_body(status, message))]
     }
 }
 
-/// Each event bears its type as its name, too.
-fn tell(data: Value) -> Bytes {
+/// Encodes an event whose name is its type.
+fn typed_event(data: Value) -> Bytes {
     event(data["type"].as_str(), &data)
 }

@@ -1,58 +1,61 @@
-//! OpenAI Chat Completions: reading its requests, telling its events.
+//! Parses requests and encodes responses of OpenAI Chat Completions.
 
 use super::{
-    asked::{Api, Asked, Offered, Voice, call_line, items, text_of, word},
-    script::Stop,
-    spoken::{Called, Encode, Ending, Head, Part, event, joined},
+    encoder::{ResponseEnd, ResponseHead, ResponsePart, StreamEncoder, ToolCall, event, joined},
+    request::{
+        Api, MessageRole, ModelRequest, OfferedTool, array_items, content_text, render_call,
+        str_field,
+    },
+    script::FinishReason,
 };
 use bytes::Bytes;
 use serde_json::{Map, Value, json};
 
-/// When every answer was made: a fixed moment, so that runs are the same.
-pub(super) const CREATED: u64 = 1_700_000_000;
+/// Creation time of every response, fixed so that runs are reproducible. Unit: seconds since the Unix epoch.
+pub(super) const CREATED_AT: u64 = 1_700_000_000;
 
-pub(super) fn asked(body: &Value) -> Asked {
-    let mut asked = Asked {
+pub(super) fn asked(body: &Value) -> ModelRequest {
+    let mut asked = ModelRequest {
         api: Api::Chat,
-        model: word(body, "model").to_owned(),
+        model: str_field(body, "model").to_owned(),
         streaming: body["stream"] == true,
-        system: String::new(),
-        said: Vec::new(),
-        offered: Vec::new(),
+        system_prompt: String::new(),
+        messages: Vec::new(),
+        tools: Vec::new(),
         schema: body.pointer("/response_format/json_schema/schema").cloned(),
     };
-    for tool in items(&body["tools"]) {
+    for tool in array_items(&body["tools"]) {
         let function = tool.get("function").unwrap_or(tool);
-        asked.offered.push(Offered {
-            name: word(function, "name").to_owned(),
+        asked.tools.push(OfferedTool {
+            name: str_field(function, "name").to_owned(),
             namespace: None,
             schema: Some(function["parameters"].clone()),
         });
     }
     let mut system = Vec::new();
-    for message in items(&body["messages"]) {
-        let text = text_of(&message["content"]);
-        match word(message, "role") {
+    for message in array_items(&body["messages"]) {
+        let text = content_text(&message["content"]);
+        match str_field(message, "role") {
             "system" | "developer" => system.push(text),
-            "tool" | "function" => asked.say(Voice::Tool, text),
+            "tool" | "function" => asked.push_message(MessageRole::Tool, text),
             "assistant" => {
                 if !text.is_empty() {
-                    asked.say(Voice::Model, text);
+                    asked.push_message(MessageRole::Model, text);
                 }
-                for call in items(&message["tool_calls"]) {
+                for call in array_items(&message["tool_calls"]) {
                     let function = &call["function"];
-                    let line = call_line(word(function, "name"), &function["arguments"]);
-                    asked.say(Voice::Model, line);
+                    let line = render_call(str_field(function, "name"), &function["arguments"]);
+                    asked.push_message(MessageRole::Model, line);
                 }
             }
-            _ => asked.say(Voice::User, text),
+            _ => asked.push_message(MessageRole::User, text),
         }
     }
-    asked.system = system.join("\n");
+    asked.system_prompt = system.join("\n");
     asked
 }
 
-pub(super) fn error(status: u16, message: &str) -> Value {
+pub(super) fn error_body(status: u16, message: &str) -> Value {
     let kind = match status {
         400 | 404 | 413 => "invalid_request_error",
         401 | 403 => "authentication_error",
@@ -62,57 +65,57 @@ pub(super) fn error(status: u16, message: &str) -> Value {
     json!({"error": {"message": message, "type": kind, "param": null, "code": null}})
 }
 
-pub(super) fn whole(head: &Head, parts: &[Part], ending: Ending) -> Value {
+pub(super) fn encode_whole(head: &ResponseHead, parts: &[ResponsePart], end: ResponseEnd) -> Value {
     let mut message = Map::new();
     message.insert("role".to_owned(), "assistant".into());
     message.insert("content".to_owned(), Value::Null);
     let mut calls = Vec::new();
     for part in joined(parts) {
         match part {
-            Part::Text(text) => append(&mut message, "content", text),
-            Part::Think(text) => append(&mut message, "reasoning_content", text),
-            Part::Refusal(text) => append(&mut message, "refusal", text),
-            Part::Call(call) => calls.push(tool_call(head, calls.len(), &call)),
+            ResponsePart::Text(text) => append_text(&mut message, "content", text),
+            ResponsePart::Think(text) => append_text(&mut message, "reasoning_content", text),
+            ResponsePart::Refusal(text) => append_text(&mut message, "refusal", text),
+            ResponsePart::Call(call) => calls.push(tool_call_json(head, calls.len(), &call)),
         }
     }
-    let finish = finish_reason(ending.stop, !calls.is_empty());
+    let finish = finish_reason(end.finish_reason, !calls.is_empty());
     if !calls.is_empty() {
         message.insert("tool_calls".to_owned(), calls.into());
     }
     json!({
         "id": format!("chatcmpl-{}", head.number),
         "object": "chat.completion",
-        "created": CREATED,
+        "created": CREATED_AT,
         "model": head.model,
         "choices": [{"index": 0, "message": message, "finish_reason": finish}],
-        "usage": usage(ending),
+        "usage": usage(end),
     })
 }
 
-fn append(message: &mut Map<String, Value>, field: &str, text: String) {
+fn append_text(message: &mut Map<String, Value>, field: &str, text: String) {
     let before = message.get(field).and_then(Value::as_str).unwrap_or("");
     let text = format!("{before}{text}");
     message.insert(field.to_owned(), text.into());
 }
 
-fn usage(ending: Ending) -> Value {
+fn usage(end: ResponseEnd) -> Value {
     json!({
-        "prompt_tokens": ending.usage.input,
-        "completion_tokens": ending.usage.output,
-        "total_tokens": ending.usage.input + ending.usage.output,
+        "prompt_tokens": end.usage.input,
+        "completion_tokens": end.usage.output,
+        "total_tokens": end.usage.input + end.usage.output,
     })
 }
 
-fn finish_reason(stop: Stop, calls: bool) -> &'static str {
+fn finish_reason(stop: FinishReason, calls: bool) -> &'static str {
     match stop {
-        Stop::Finished if calls => "tool_calls",
-        Stop::Finished => "stop",
-        Stop::Length => "length",
-        Stop::Refused => "content_filter",
+        FinishReason::Finished if calls => "tool_calls",
+        FinishReason::Finished => "stop",
+        FinishReason::Length => "length",
+        FinishReason::Refused => "content_filter",
     }
 }
 
-fn tool_call(head: &Head, index: usize, call: &Called) -> Value {
+fn tool_call_json(head: &ResponseHead, index: usize, call: &ToolCall) -> Value {
     json!({
         "id": format!("call_{}_{index}", head.number),
         "type": "function",
@@ -120,21 +123,24 @@ fn tool_call(head: &Head, index: usize, call: &Called) -> Value {
     })
 }
 
-pub(super) struct Stream {
-    head: Head,
-    calls: usize,
+pub(super) struct ChatEncoder {
+    head: ResponseHead,
+    call_count: usize,
 }
 
-impl Stream {
-    pub(super) fn new(head: Head) -> Self {
-        Self { head, calls: 0 }
+impl ChatEncoder {
+    pub(super) fn new(head: ResponseHead) -> Self {
+        Self {
+            head,
+            call_count: 0,
+        }
     }
 
     fn chunk(&self, choices: Value, usage: Option<Value>) -> Bytes {
         let mut chunk = json!({
             "id": format!("chatcmpl-{}", self.head.number),
             "object": "chat.completion.chunk",
-            "created": CREATED,
+            "created": CREATED_AT,
             "model": self.head.model,
             "choices": choices,
         });
@@ -150,21 +156,21 @@ impl Stream {
     }
 }
 
-impl Encode for Stream {
+impl StreamEncoder for ChatEncoder {
     fn open(&mut self) -> Vec<Bytes> {
         vec![self.delta(json!({"role": "assistant", "content": ""}), None)]
     }
 
-    fn part(&mut self, part: &Part) -> Vec<Bytes> {
+    fn part(&mut self, part: &ResponsePart) -> Vec<Bytes> {
         match part {
-            Part::Text(text) => vec![self.delta(json!({"content": text}), None)],
-            Part::Think(text) => vec![self.delta(json!({"reasoning_content": text}), None)],
-            Part::Refusal(text) => vec![self.delta(json!({"refusal": text}), None)],
-            Part::Call(call) => {
-                let index = self.calls;
-                self.calls += 1;
-                // As the API does it: who is called comes first, with what comes after.
-                let mut begun = tool_call(&self.head, index, call);
+            ResponsePart::Text(text) => vec![self.delta(json!({"content": text}), None)],
+            ResponsePart::Think(text) => vec![self.delta(json!({"reasoning_content": text}), None)],
+            ResponsePart::Refusal(text) => vec![self.delta(json!({"refusal": text}), None)],
+            ResponsePart::Call(call) => {
+                let index = self.call_count;
+                self.call_count += 1;
+                // Like the API, send the tool name first and the arguments in a second chunk.
+                let mut begun = tool_call_json(&self.head, index, call);
                 begun["index"] = index.into();
                 begun["function"]["arguments"] = "".into();
                 let arguments =
@@ -177,16 +183,16 @@ impl Encode for Stream {
         }
     }
 
-    fn close(&mut self, ending: Ending) -> Vec<Bytes> {
-        let finish = finish_reason(ending.stop, self.calls > 0);
+    fn close(&mut self, end: ResponseEnd) -> Vec<Bytes> {
+        let finish = finish_reason(end.finish_reason, self.call_count > 0);
         vec![
             self.delta(json!({}), Some(finish)),
-            self.chunk(json!([]), Some(usage(ending))),
+            self.chunk(json!([]), Some(usage(end))),
             Bytes::from_static(b"data: [DONE]\n\n"),
         ]
     }
 
     fn fail(&mut self, status: u16, message: &str) -> Vec<Bytes> {
-        vec![event(None, &error(status, message))]
+        vec![event(None, &error_body(status, message))]
     }
 }

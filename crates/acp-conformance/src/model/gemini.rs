@@ -1,61 +1,64 @@
-//! Gemini `generateContent`: reading its requests, telling its events.
+//! Parses requests and encodes responses of Gemini `generateContent`.
 
 use super::{
-    asked::{Api, Asked, Offered, Voice, call_line, items, text_of, word},
-    script::Stop,
-    spoken::{Encode, Ending, Head, Part, event, joined},
+    encoder::{ResponseEnd, ResponseHead, ResponsePart, StreamEncoder, event, joined},
+    request::{
+        Api, MessageRole, ModelRequest, OfferedTool, array_items, content_text, render_call,
+        str_field,
+    },
+    script::FinishReason,
 };
 use bytes::Bytes;
 use serde_json::{Value, json};
 
-pub(super) fn asked(path: &str, body: &Value) -> Asked {
+pub(super) fn asked(path: &str, body: &Value) -> ModelRequest {
     let (before, method) = path.rsplit_once(':').unwrap_or((path, ""));
     let model = before.rsplit('/').next().unwrap_or_default();
     let wanted = &body["generationConfig"];
-    let mut asked = Asked {
+    let mut asked = ModelRequest {
         api: Api::Gemini,
         model: model.to_owned(),
         streaming: method == "streamGenerateContent",
-        system: text_of(&body["systemInstruction"]["parts"]),
-        said: Vec::new(),
-        offered: Vec::new(),
+        system_prompt: content_text(&body["systemInstruction"]["parts"]),
+        messages: Vec::new(),
+        tools: Vec::new(),
         schema: wanted
             .get("responseJsonSchema")
             .or_else(|| wanted.get("responseSchema"))
             .cloned(),
     };
-    for tool in items(&body["tools"]) {
-        for function in items(&tool["functionDeclarations"]) {
+    for tool in array_items(&body["tools"]) {
+        for function in array_items(&tool["functionDeclarations"]) {
             let schema = function
                 .get("parametersJsonSchema")
                 .unwrap_or(&function["parameters"]);
-            asked.offered.push(Offered {
-                name: word(function, "name").to_owned(),
+            asked.tools.push(OfferedTool {
+                name: str_field(function, "name").to_owned(),
                 namespace: None,
                 schema: Some(schema.clone()),
             });
         }
     }
-    for content in items(&body["contents"]) {
+    for content in array_items(&body["contents"]) {
         let by = if content["role"] == "model" {
-            Voice::Model
+            MessageRole::Model
         } else {
-            Voice::User
+            MessageRole::User
         };
-        for part in items(&content["parts"]) {
+        for part in array_items(&content["parts"]) {
             if let Some(call) = part.get("functionCall") {
-                asked.say(by, call_line(word(call, "name"), &call["args"]));
+                asked.push_message(by, render_call(str_field(call, "name"), &call["args"]));
             } else if let Some(result) = part.get("functionResponse") {
-                asked.say(Voice::Tool, result["response"].to_string());
+                asked.push_message(MessageRole::Tool, result["response"].to_string());
             } else {
-                asked.say(by, text_of(part));
+                asked.push_message(by, content_text(part));
             }
         }
     }
     asked
 }
 
-pub(super) fn error(status: u16, message: &str) -> Value {
+pub(super) fn error_body(status: u16, message: &str) -> Value {
     let word = match status {
         400 => "INVALID_ARGUMENT",
         401 => "UNAUTHENTICATED",
@@ -68,32 +71,32 @@ pub(super) fn error(status: u16, message: &str) -> Value {
     json!({"error": {"code": status, "message": message, "status": word}})
 }
 
-pub(super) fn whole(head: &Head, parts: &[Part], ending: Ending) -> Value {
-    let parts: Vec<Value> = joined(parts).iter().map(part_of).collect();
-    chunk(head, &parts, Some(ending))
+pub(super) fn encode_whole(head: &ResponseHead, parts: &[ResponsePart], end: ResponseEnd) -> Value {
+    let parts: Vec<Value> = joined(parts).iter().map(part_json).collect();
+    chunk(head, &parts, Some(end))
 }
 
-fn part_of(part: &Part) -> Value {
+fn part_json(part: &ResponsePart) -> Value {
     match part {
-        Part::Text(text) | Part::Refusal(text) => json!({"text": text}),
-        Part::Think(text) => json!({"text": text, "thought": true}),
-        Part::Call(call) => {
+        ResponsePart::Text(text) | ResponsePart::Refusal(text) => json!({"text": text}),
+        ResponsePart::Think(text) => json!({"text": text, "thought": true}),
+        ResponsePart::Call(call) => {
             json!({"functionCall": {"name": call.name, "args": call.arguments_object()}})
         }
     }
 }
 
-fn chunk(head: &Head, parts: &[Value], ending: Option<Ending>) -> Value {
+fn chunk(head: &ResponseHead, parts: &[Value], end: Option<ResponseEnd>) -> Value {
     let mut chunk = json!({
         "candidates": [{"content": {"parts": parts, "role": "model"}, "index": 0}],
         "modelVersion": head.model,
         "responseId": format!("resp_{}", head.number),
     });
-    if let Some(ending) = ending {
-        chunk["candidates"][0]["finishReason"] = match ending.stop {
-            Stop::Finished => "STOP",
-            Stop::Length => "MAX_TOKENS",
-            Stop::Refused => "SAFETY",
+    if let Some(ending) = end {
+        chunk["candidates"][0]["finishReason"] = match ending.finish_reason {
+            FinishReason::Finished => "STOP",
+            FinishReason::Length => "MAX_TOKENS",
+            FinishReason::Refused => "SAFETY",
         }
         .into();
         chunk["usageMetadata"] = json!({
@@ -105,31 +108,31 @@ fn chunk(head: &Head, parts: &[Value], ending: Option<Ending>) -> Value {
     chunk
 }
 
-pub(super) struct Stream {
-    head: Head,
+pub(super) struct GeminiEncoder {
+    head: ResponseHead,
 }
 
-impl Stream {
-    pub(super) fn new(head: Head) -> Self {
+impl GeminiEncoder {
+    pub(super) fn new(head: ResponseHead) -> Self {
         Self { head }
     }
 }
 
-impl Encode for Stream {
+impl StreamEncoder for GeminiEncoder {
     fn open(&mut self) -> Vec<Bytes> {
         Vec::new()
     }
 
-    fn part(&mut self, part: &Part) -> Vec<Bytes> {
-        vec![event(None, &chunk(&self.head, &[part_of(part)], None))]
+    fn part(&mut self, part: &ResponsePart) -> Vec<Bytes> {
+        vec![event(None, &chunk(&self.head, &[part_json(part)], None))]
     }
 
-    fn close(&mut self, ending: Ending) -> Vec<Bytes> {
-        let last = chunk(&self.head, &[json!({"text": ""})], Some(ending));
+    fn close(&mut self, end: ResponseEnd) -> Vec<Bytes> {
+        let last = chunk(&self.head, &[json!({"text": ""})], Some(end));
         vec![event(None, &last)]
     }
 
     fn fail(&mut self, status: u16, message: &str) -> Vec<Bytes> {
-        vec![event(None, &error(status, message))]
+        vec![event(None, &error_body(status, message))]
     }
 }

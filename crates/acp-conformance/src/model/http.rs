@@ -1,12 +1,12 @@
-//! The HTTP side of the fake model: connections, paths and bodies.
+//! Serves the fake model over HTTP.
 
 use super::{
-    asked::Api,
-    perform::{CutOff, Opening, Performance},
-    record::{Exchange, Fate, Role},
-    script::Answer,
-    spoken::{asked, error_body},
-    stage::{Shared, Ticket},
+    encoder::{asked, encode_error_body},
+    exchange::{Exchange, ExchangeRole, ExchangeState},
+    playback::{ConnectionCutError, ResponsePlayback, ResponseStart},
+    request::Api,
+    script::ScriptedResponse,
+    state::{ExchangeGuard, SharedState},
 };
 use crate::mcp_server;
 use bytes::Bytes;
@@ -25,24 +25,24 @@ use tokio::{
     task::JoinSet,
 };
 
-/// The longest request that is read.
-const LONGEST: usize = 64 << 20;
-/// The header that the MCP server wants, as the case says it to the agent.
-const SERVER_KEY: (&str, &str) = ("x-conformance", "hush = 4711");
-/// Tokens of any prompt, when they are counted.
-const COUNTED: u64 = 1200;
+/// Limit on the size of a request body. Unit: bytes.
+const MAX_BODY_BYTES: usize = 64 << 20;
+/// Header that the MCP endpoint requires; cases pass it to the agent.
+const MCP_KEY_HEADER: (&str, &str) = ("x-conformance", "hush = 4711");
+/// Result of every request that counts tokens.
+const COUNTED_TOKENS: u64 = 1200;
 
-type Body = UnsyncBoxBody<Bytes, CutOff>;
+type ResponseBody = UnsyncBoxBody<Bytes, ConnectionCutError>;
 
-/// Serve until the task is ended; its connections end with it.
-pub(super) async fn serve(listener: TcpListener, stage: Shared) {
+/// Serves until the task is aborted, which also closes the connections.
+pub(super) async fn serve(listener: TcpListener, state: SharedState) {
     let mut connections = JoinSet::new();
     loop {
         tokio::select! {
             accepted = listener.accept() => {
-                // Without a descriptor left, the next connection may find one.
+                // If no file descriptor is left, the next accept may succeed.
                 if let Ok((stream, _)) = accepted {
-                    connections.spawn(connection(stream, Shared::clone(&stage)));
+                    connections.spawn(connection(stream, SharedState::clone(&state)));
                 }
             }
             Some(_) = connections.join_next() => {}
@@ -50,34 +50,34 @@ pub(super) async fn serve(listener: TcpListener, stage: Shared) {
     }
 }
 
-async fn connection(stream: TcpStream, stage: Shared) {
-    // Each event is to go out at once.
+async fn connection(stream: TcpStream, state: SharedState) {
+    // Send each event at once.
     let _ = stream.set_nodelay(true);
-    let service = service_fn(|request| answer(Shared::clone(&stage), request));
-    // How a connection ended is seen in the fate of its requests.
+    let service = service_fn(|request| answer(SharedState::clone(&state), request));
+    // The state of each exchange tells how the connection ended.
     let _ = http1::Builder::new()
         .serve_connection(TokioIo::new(stream), service)
         .await;
 }
 
-/// What a path is for.
+/// Endpoint of a request.
 enum Route {
     Model(Api),
-    Count(&'static str),
-    Models,
-    Server,
-    Nothing,
+    CountTokens(&'static str),
+    ListModels,
+    Mcp,
+    NotFound,
 }
 
-fn route(method: &Method, path: &str) -> Route {
+fn parse_route(method: &Method, path: &str) -> Route {
     let path = path.trim_end_matches('/');
     let ends = |end: &str| path.ends_with(end);
     if *method == Method::GET && ends("/models") {
-        Route::Models
+        Route::ListModels
     } else if *method != Method::POST {
-        Route::Nothing
+        Route::NotFound
     } else if path == "/mcp" {
-        Route::Server
+        Route::Mcp
     } else if ends("/chat/completions") {
         Route::Model(Api::Chat)
     } else if ends("/responses") {
@@ -87,30 +87,33 @@ fn route(method: &Method, path: &str) -> Route {
     } else if ends(":generateContent") || ends(":streamGenerateContent") {
         Route::Model(Api::Gemini)
     } else if ends("/messages/count_tokens") {
-        Route::Count("input_tokens")
+        Route::CountTokens("input_tokens")
     } else if ends(":countTokens") {
-        Route::Count("totalTokens")
+        Route::CountTokens("totalTokens")
     } else {
-        Route::Nothing
+        Route::NotFound
     }
 }
 
-async fn answer(stage: Shared, request: Request<Incoming>) -> Result<Response<Body>, CutOff> {
+async fn answer(
+    state: SharedState,
+    request: Request<Incoming>,
+) -> Result<Response<ResponseBody>, ConnectionCutError> {
     let (head, body) = request.into_parts();
     let target = head
         .uri
         .path_and_query()
         .map_or("/", |target| target.as_str());
     let exchange = Exchange::new(head.method.to_string(), target.to_owned(), &head.headers);
-    let ticket = Ticket::new(&stage, exchange);
+    let ticket = ExchangeGuard::new(&state, exchange);
     let path = head.uri.path();
-    let route = route(&head.method, path);
-    let body = match Limited::new(body, LONGEST).collect().await {
+    let parse_route = parse_route(&head.method, path);
+    let body = match Limited::new(body, MAX_BODY_BYTES).collect().await {
         Ok(body) => body.to_bytes(),
         Err(error) => {
-            ticket.note(|exchange| exchange.role = Role::Broken(error.to_string()));
-            let broken = error_body(Api::Chat, 400, "the body does not come through");
-            return Ok(settled(ticket, 400, &broken));
+            ticket.note(|exchange| exchange.role = ExchangeRole::Unreadable(error.to_string()));
+            let broken = encode_error_body(Api::Chat, 400, "cannot read the request body");
+            return Ok(fixed_response(ticket, 400, &broken));
         }
     };
     let read = serde_json::from_slice::<Value>(&body);
@@ -120,39 +123,43 @@ async fn answer(stage: Shared, request: Request<Incoming>) -> Result<Response<Bo
     };
     ticket.note(|exchange| exchange.body = shown);
     if head.headers.contains_key(UPGRADE) {
-        let sorry = error_body(Api::Chat, 426, "there is no other protocol here");
-        return Ok(settled(ticket, 426, &sorry));
+        let sorry = encode_error_body(Api::Chat, 426, "protocol upgrades are not supported");
+        return Ok(fixed_response(ticket, 426, &sorry));
     }
-    let api = match route {
+    let api = match parse_route {
         Route::Model(api) => api,
-        Route::Count(field) => {
-            ticket.note(|exchange| exchange.role = Role::Service);
-            return Ok(settled(ticket, 200, &json!({ field: COUNTED })));
+        Route::CountTokens(field) => {
+            ticket.note(|exchange| exchange.role = ExchangeRole::Service);
+            return Ok(fixed_response(
+                ticket,
+                200,
+                &json!({ field: COUNTED_TOKENS }),
+            ));
         }
-        Route::Models => {
-            ticket.note(|exchange| exchange.role = Role::Service);
-            let models = models(&stage.borrow().rules.models);
-            return Ok(settled(ticket, 200, &models));
+        Route::ListModels => {
+            ticket.note(|exchange| exchange.role = ExchangeRole::Service);
+            let models = models(&state.borrow().config.models);
+            return Ok(fixed_response(ticket, 200, &models));
         }
-        Route::Server => {
-            ticket.note(|exchange| exchange.role = Role::Service);
-            let key = head.headers.get(SERVER_KEY.0);
-            if key.is_none_or(|key| key.as_bytes() != SERVER_KEY.1.as_bytes()) {
-                return Ok(settled(
+        Route::Mcp => {
+            ticket.note(|exchange| exchange.role = ExchangeRole::Service);
+            let key = head.headers.get(MCP_KEY_HEADER.0);
+            if key.is_none_or(|key| key.as_bytes() != MCP_KEY_HEADER.1.as_bytes()) {
+                return Ok(fixed_response(
                     ticket,
                     401,
-                    &json!({"error": "the header is not right"}),
+                    &json!({"error": "missing or wrong header x-conformance"}),
                 ));
             }
-            let reply = read.ok().as_ref().and_then(mcp_server::reply);
+            let reply = read.ok().as_ref().and_then(mcp_server::respond);
             return Ok(match reply {
-                Some(reply) => settled(ticket, 200, &reply),
-                None => settled(ticket, 202, &Value::Null),
+                Some(reply) => fixed_response(ticket, 200, &reply),
+                None => fixed_response(ticket, 202, &Value::Null),
             });
         }
-        Route::Nothing => {
-            let nothing = error_body(Api::Chat, 404, &format!("nothing is at {path}"));
-            return Ok(settled(ticket, 404, &nothing));
+        Route::NotFound => {
+            let nothing = encode_error_body(Api::Chat, 404, &format!("no endpoint at {path}"));
+            return Ok(fixed_response(ticket, 404, &nothing));
         }
     };
     let body = match read {
@@ -160,38 +167,38 @@ async fn answer(stage: Shared, request: Request<Incoming>) -> Result<Response<Bo
         Ok(_) | Err(_) => {
             let encoding = head.headers.get(CONTENT_ENCODING);
             let reason = format!("no JSON object (content-encoding: {encoding:?})");
-            let broken = error_body(api, 400, &reason);
-            ticket.note(|exchange| exchange.role = Role::Broken(reason));
-            return Ok(settled(ticket, 400, &broken));
+            let broken = encode_error_body(api, 400, &reason);
+            ticket.note(|exchange| exchange.role = ExchangeRole::Unreadable(reason));
+            return Ok(fixed_response(ticket, 400, &broken));
         }
     };
     let asked = asked(api, path, &body);
-    // Gemini streams as one JSON array unless asked for events.
+    // Gemini streams as one JSON array unless events are requested.
     let events = api != Api::Gemini || target.contains("alt=sse");
-    let mut due = (Role::Beyond, Answer::default());
-    let mut tools = super::Candidates::default();
-    stage.send_modify(|stage| {
-        due = stage.take(&asked);
-        tools.clone_from(&stage.rules.tools);
+    let mut due = (ExchangeRole::AfterScript, ScriptedResponse::default());
+    let mut tools = super::ToolCandidates::default();
+    state.send_modify(|stage| {
+        due = stage.next_response(&asked);
+        tools.clone_from(&stage.config.tools);
     });
     let (role, answer) = due;
     ticket.note(|exchange| {
         exchange.role = role;
-        exchange.asked = Some(asked.clone());
+        exchange.request = Some(asked.clone());
     });
-    let performance = Performance::new(answer, &asked, &tools, &stage, ticket);
+    let performance = ResponsePlayback::new(answer, &asked, &tools, &state, ticket);
     match performance.open().await? {
-        Opening::Error(status, message) => {
+        ResponseStart::Error(status, message) => {
             let status = StatusCode::from_u16(status).unwrap_or(StatusCode::BAD_GATEWAY);
-            let body = error_body(api, status.as_u16(), &message);
+            let body = encode_error_body(api, status.as_u16(), &message);
             Ok(json_response(status, &body))
         }
-        Opening::Answer(performance) if asked.streaming && events => {
+        ResponseStart::Response(performance) if asked.streaming && events => {
             let body = StreamBody::new(performance.stream()).boxed_unsync();
             Ok(response(StatusCode::OK, "text/event-stream", body))
         }
-        Opening::Answer(performance) => {
-            let whole = performance.whole().await?;
+        ResponseStart::Response(performance) => {
+            let whole = performance.into_json().await?;
             let body = if asked.streaming {
                 json!([whole])
             } else {
@@ -202,7 +209,7 @@ async fn answer(stage: Shared, request: Request<Incoming>) -> Result<Response<Bo
     }
 }
 
-/// Lists models in a way that all the APIs read.
+/// Returns a list of models that the clients of all APIs can read.
 fn models(names: &[String]) -> Value {
     let models: Vec<Value> = names
         .iter()
@@ -232,21 +239,21 @@ fn models(names: &[String]) -> Value {
     })
 }
 
-/// An answer that no script is needed for.
-fn settled(mut ticket: Ticket, status: u16, body: &Value) -> Response<Body> {
+/// Returns a response that does not come from a script.
+fn fixed_response(mut ticket: ExchangeGuard, status: u16, body: &Value) -> Response<ResponseBody> {
     ticket.note(|exchange| exchange.status = Some(status));
-    ticket.settle(Fate::Answered);
+    ticket.settle(ExchangeState::Answered);
     let status = StatusCode::from_u16(status).unwrap_or(StatusCode::BAD_GATEWAY);
     json_response(status, body)
 }
 
-fn json_response(status: StatusCode, body: &Value) -> Response<Body> {
+fn json_response(status: StatusCode, body: &Value) -> Response<ResponseBody> {
     let body = Full::new(Bytes::from(body.to_string()));
     let body = body.map_err(|never| match never {}).boxed_unsync();
     response(status, "application/json", body)
 }
 
-fn response(status: StatusCode, kind: &'static str, body: Body) -> Response<Body> {
+fn response(status: StatusCode, kind: &'static str, body: ResponseBody) -> Response<ResponseBody> {
     let mut response = Response::new(body);
     *response.status_mut() = status;
     let kind = hyper::header::HeaderValue::from_static(kind);

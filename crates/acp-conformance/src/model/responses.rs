@@ -1,74 +1,83 @@
-//! OpenAI Responses: reading its requests, telling its events.
+//! Parses requests and encodes responses of OpenAI Responses.
 
 use super::{
-    asked::{Api, Asked, Offered, Voice, call_line, items, text_of, word},
-    chat::CREATED,
-    script::Stop,
-    spoken::{Arguments, Called, Encode, Ending, Head, Part, event, joined},
+    chat::CREATED_AT,
+    encoder::{
+        ResponseEnd, ResponseHead, ResponsePart, StreamEncoder, ToolArguments, ToolCall, event,
+        joined,
+    },
+    request::{
+        Api, MessageRole, ModelRequest, OfferedTool, array_items, content_text, render_call,
+        str_field,
+    },
+    script::FinishReason,
 };
 use bytes::Bytes;
 use serde_json::{Value, json};
 
-pub(super) fn asked(body: &Value) -> Asked {
-    let mut asked = Asked {
+pub(super) fn asked(body: &Value) -> ModelRequest {
+    let mut asked = ModelRequest {
         api: Api::Responses,
-        model: word(body, "model").to_owned(),
+        model: str_field(body, "model").to_owned(),
         streaming: body["stream"] == true,
-        system: String::new(),
-        said: Vec::new(),
-        offered: Vec::new(),
+        system_prompt: String::new(),
+        messages: Vec::new(),
+        tools: Vec::new(),
         schema: body.pointer("/text/format/schema").cloned(),
     };
-    offer(&body["tools"], None, &mut asked.offered);
-    let mut system = vec![text_of(&body["instructions"])];
+    collect_tools(&body["tools"], None, &mut asked.tools);
+    let mut system = vec![content_text(&body["instructions"])];
     if body["input"].is_string() {
-        asked.say(Voice::User, text_of(&body["input"]));
+        asked.push_message(MessageRole::User, content_text(&body["input"]));
     }
-    for item in items(&body["input"]) {
+    for item in array_items(&body["input"]) {
         let kind = item["type"].as_str().unwrap_or("message");
         match kind {
             "message" => {
-                let text = text_of(&item["content"]);
-                match word(item, "role") {
+                let text = content_text(&item["content"]);
+                match str_field(item, "role") {
                     "system" | "developer" => system.push(text),
-                    "assistant" => asked.say(Voice::Model, text),
-                    _ => asked.say(Voice::User, text),
+                    "assistant" => asked.push_message(MessageRole::Model, text),
+                    _ => asked.push_message(MessageRole::User, text),
                 }
             }
             "function_call" => {
-                asked.say(
-                    Voice::Model,
-                    call_line(word(item, "name"), &item["arguments"]),
+                asked.push_message(
+                    MessageRole::Model,
+                    render_call(str_field(item, "name"), &item["arguments"]),
                 );
             }
             "custom_tool_call" => {
-                asked.say(Voice::Model, call_line(word(item, "name"), &item["input"]));
+                asked.push_message(
+                    MessageRole::Model,
+                    render_call(str_field(item, "name"), &item["input"]),
+                );
             }
-            "reasoning" => asked.say(Voice::Model, text_of(&item["summary"])),
+            "reasoning" => asked.push_message(MessageRole::Model, content_text(&item["summary"])),
             _ if kind.ends_with("_output") => {
-                asked.say(Voice::Tool, text_of(&item["output"]));
+                asked.push_message(MessageRole::Tool, content_text(&item["output"]));
             }
-            other => asked.say(Voice::Model, other.to_owned()),
+            other => asked.push_message(MessageRole::Model, other.to_owned()),
         }
     }
-    asked.system = system.join("\n");
+    asked.system_prompt = system.join("\n");
     asked
 }
 
-fn offer(tools: &Value, namespace: Option<&str>, offered: &mut Vec<Offered>) {
-    for tool in items(tools) {
-        let name = word(tool, "name");
-        let schema = match word(tool, "type") {
+fn collect_tools(tools: &Value, namespace: Option<&str>, offered: &mut Vec<OfferedTool>) {
+    for tool in array_items(tools) {
+        let name = str_field(tool, "name");
+        let schema = match str_field(tool, "type") {
             "namespace" => {
-                offer(&tool["tools"], Some(name), offered);
+                collect_tools(&tool["tools"], Some(name), offered);
                 continue;
             }
             "function" => Some(tool["parameters"].clone()),
             "custom" => None,
-            // What the provider runs itself is no tool of the agent.
+            // Tools that the provider runs are not tools of the agent.
             _ => continue,
         };
-        offered.push(Offered {
+        offered.push(OfferedTool {
             name: name.to_owned(),
             namespace: namespace.map(str::to_owned),
             schema,
@@ -76,36 +85,36 @@ fn offer(tools: &Value, namespace: Option<&str>, offered: &mut Vec<Offered>) {
     }
 }
 
-pub(super) fn whole(head: &Head, parts: &[Part], ending: Ending) -> Value {
+pub(super) fn encode_whole(head: &ResponseHead, parts: &[ResponsePart], end: ResponseEnd) -> Value {
     let parts = joined(parts);
     let items = parts.iter().enumerate();
     let output = items.map(|(index, part)| item(head, index, part)).collect();
-    ended(head, output, ending)
+    final_response_json(head, output, end)
 }
 
-/// An item of the output, when it is done.
-fn item(head: &Head, index: usize, part: &Part) -> Value {
+/// Returns a completed output item.
+fn item(head: &ResponseHead, index: usize, part: &ResponsePart) -> Value {
     match part {
-        Part::Text(_) | Part::Refusal(_) => json!({
+        ResponsePart::Text(_) | ResponsePart::Refusal(_) => json!({
             "id": format!("msg_{}_{index}", head.number),
             "type": "message",
             "role": "assistant",
             "status": "completed",
-            "content": [content(part)],
+            "content": [content_part(part)],
         }),
-        Part::Think(text) => json!({
+        ResponsePart::Think(text) => json!({
             "id": format!("rs_{}_{index}", head.number),
             "type": "reasoning",
             "summary": [{"type": "summary_text", "text": text}],
         }),
-        Part::Call(call) => call_item(head, index, call),
+        ResponsePart::Call(call) => call_item(head, index, call),
     }
 }
 
-fn call_item(head: &Head, index: usize, call: &Called) -> Value {
+fn call_item(head: &ResponseHead, index: usize, call: &ToolCall) -> Value {
     let call_id = format!("call_{}_{index}", head.number);
     let mut item = match &call.arguments {
-        Arguments::Fields(_) => json!({
+        ToolArguments::Object(_) => json!({
             "id": format!("fc_{}_{index}", head.number),
             "type": "function_call",
             "status": "completed",
@@ -113,7 +122,7 @@ fn call_item(head: &Head, index: usize, call: &Called) -> Value {
             "name": call.name,
             "arguments": call.arguments_text(),
         }),
-        Arguments::Free(text) => json!({
+        ToolArguments::Text(text) => json!({
             "id": format!("ctc_{}_{index}", head.number),
             "type": "custom_tool_call",
             "status": "completed",
@@ -128,21 +137,21 @@ fn call_item(head: &Head, index: usize, call: &Called) -> Value {
     item
 }
 
-fn content(part: &Part) -> Value {
+fn content_part(part: &ResponsePart) -> Value {
     match part {
-        Part::Refusal(text) => json!({"type": "refusal", "refusal": text}),
-        Part::Text(text) | Part::Think(text) => {
+        ResponsePart::Refusal(text) => json!({"type": "refusal", "refusal": text}),
+        ResponsePart::Text(text) | ResponsePart::Think(text) => {
             json!({"type": "output_text", "text": text, "annotations": []})
         }
-        Part::Call(_) => Value::Null,
+        ResponsePart::Call(_) => Value::Null,
     }
 }
 
-fn response(head: &Head, status: &str, output: Vec<Value>) -> Value {
+fn response(head: &ResponseHead, status: &str, output: Vec<Value>) -> Value {
     json!({
         "id": format!("resp_{}", head.number),
         "object": "response",
-        "created_at": CREATED,
+        "created_at": CREATED_AT,
         "status": status,
         "model": head.model,
         "output": output,
@@ -155,13 +164,13 @@ fn response(head: &Head, status: &str, output: Vec<Value>) -> Value {
     })
 }
 
-fn ended(head: &Head, output: Vec<Value>, ending: Ending) -> Value {
-    let reason = match ending.stop {
-        Stop::Finished => None,
-        // A refusal with words is a part of the content; without any, the filter stepped in.
-        Stop::Refused if says_refusal(&output) => None,
-        Stop::Refused => Some("content_filter"),
-        Stop::Length => Some("max_output_tokens"),
+fn final_response_json(head: &ResponseHead, output: Vec<Value>, end: ResponseEnd) -> Value {
+    let reason = match end.finish_reason {
+        FinishReason::Finished => None,
+        // A refusal with text is part of the content; without text, the content filter stopped the response.
+        FinishReason::Refused if has_refusal(&output) => None,
+        FinishReason::Refused => Some("content_filter"),
+        FinishReason::Length => Some("max_output_tokens"),
     };
     let status = if reason.is_some() {
         "incomplete"
@@ -173,93 +182,99 @@ fn ended(head: &Head, output: Vec<Value>, ending: Ending) -> Value {
         response["incomplete_details"] = json!({"reason": reason});
     }
     response["usage"] = json!({
-        "input_tokens": ending.usage.input,
+        "input_tokens": end.usage.input,
         "input_tokens_details": {"cached_tokens": 0},
-        "output_tokens": ending.usage.output,
+        "output_tokens": end.usage.output,
         "output_tokens_details": {"reasoning_tokens": 0},
-        "total_tokens": ending.usage.input + ending.usage.output,
+        "total_tokens": end.usage.input + end.usage.output,
     });
     response
 }
 
-fn says_refusal(output: &[Value]) -> bool {
+fn has_refusal(output: &[Value]) -> bool {
     output.iter().any(|item| {
         item.pointer("/content/0/type")
             .is_some_and(|kind| kind == "refusal")
     })
 }
 
-pub(super) struct Stream {
-    head: Head,
+pub(super) struct ResponsesEncoder {
+    head: ResponseHead,
     sequence: u64,
-    /// The item that deltas go to: all of it so far.
-    open: Option<Part>,
+    /// Open item that deltas are appended to, as accumulated so far.
+    open_part: Option<ResponsePart>,
     output: Vec<Value>,
 }
 
-impl Stream {
-    pub(super) fn new(head: Head) -> Self {
+impl ResponsesEncoder {
+    pub(super) fn new(head: ResponseHead) -> Self {
         Self {
             head,
             sequence: 0,
-            open: None,
+            open_part: None,
             output: Vec::new(),
         }
     }
 
-    fn tell(&mut self, kind: &str, mut data: Value) -> Bytes {
+    fn numbered_event(&mut self, kind: &str, mut data: Value) -> Bytes {
         data["type"] = kind.into();
         data["sequence_number"] = self.sequence.into();
         self.sequence += 1;
         event(Some(kind), &data)
     }
 
-    fn within(&self, mut data: Value, id: &Value) -> Value {
+    fn with_item_position(&self, mut data: Value, id: &Value) -> Value {
         data["item_id"] = id.clone();
         data["output_index"] = self.output.len().into();
         data
     }
 
-    /// The item of the open part ends.
-    fn shut(&mut self, events: &mut Vec<Bytes>) {
-        let Some(part) = self.open.take() else { return };
+    /// Closes the open item.
+    fn close_item(&mut self, events: &mut Vec<Bytes>) {
+        let Some(part) = self.open_part.take() else {
+            return;
+        };
         let index = self.output.len();
         let item = item(&self.head, index, &part);
         let id = item["id"].clone();
         match &part {
-            Part::Think(text) => {
-                let done = self.within(json!({"summary_index": 0, "text": text}), &id);
-                events.push(self.tell("response.reasoning_summary_text.done", done));
+            ResponsePart::Think(text) => {
+                let done = self.with_item_position(json!({"summary_index": 0, "text": text}), &id);
+                events.push(self.numbered_event("response.reasoning_summary_text.done", done));
                 let part = json!({"type": "summary_text", "text": text});
-                let done = self.within(json!({"summary_index": 0, "part": part}), &id);
-                events.push(self.tell("response.reasoning_summary_part.done", done));
+                let done = self.with_item_position(json!({"summary_index": 0, "part": part}), &id);
+                events.push(self.numbered_event("response.reasoning_summary_part.done", done));
             }
-            Part::Text(text) => {
-                let done = self.within(json!({"content_index": 0, "text": text}), &id);
-                events.push(self.tell("response.output_text.done", done));
+            ResponsePart::Text(text) => {
+                let done = self.with_item_position(json!({"content_index": 0, "text": text}), &id);
+                events.push(self.numbered_event("response.output_text.done", done));
             }
-            Part::Refusal(text) => {
-                let done = self.within(json!({"content_index": 0, "refusal": text}), &id);
-                events.push(self.tell("response.refusal.done", done));
+            ResponsePart::Refusal(text) => {
+                let done =
+                    self.with_item_position(json!({"content_index": 0, "refusal": text}), &id);
+                events.push(self.numbered_event("response.refusal.done", done));
             }
-            Part::Call(_) => {}
+            ResponsePart::Call(_) => {}
         }
-        if matches!(part, Part::Text(_) | Part::Refusal(_)) {
-            let done = self.within(json!({"content_index": 0, "part": content(&part)}), &id);
-            events.push(self.tell("response.content_part.done", done));
+        if matches!(part, ResponsePart::Text(_) | ResponsePart::Refusal(_)) {
+            let done = self.with_item_position(
+                json!({"content_index": 0, "part": content_part(&part)}),
+                &id,
+            );
+            events.push(self.numbered_event("response.content_part.done", done));
         }
         let done = json!({"output_index": index, "item": item});
-        events.push(self.tell("response.output_item.done", done));
+        events.push(self.numbered_event("response.output_item.done", done));
         self.output.push(item);
     }
 
-    /// An item begins, empty.
-    fn begin(&mut self, part: Part, events: &mut Vec<Bytes>) {
-        self.shut(events);
+    /// Begins an item with an empty part.
+    fn begin_item(&mut self, part: ResponsePart, events: &mut Vec<Bytes>) {
+        self.close_item(events);
         let index = self.output.len();
         let mut item = item(&self.head, index, &part);
         let id = item["id"].clone();
-        let field = if matches!(part, Part::Think(_)) {
+        let field = if matches!(part, ResponsePart::Think(_)) {
             "summary"
         } else {
             "content"
@@ -269,74 +284,80 @@ impl Stream {
             item["status"] = "in_progress".into();
         }
         let added = json!({"output_index": index, "item": item});
-        events.push(self.tell("response.output_item.added", added));
+        events.push(self.numbered_event("response.output_item.added", added));
         if field == "summary" {
             let part = json!({"type": "summary_text", "text": ""});
-            let added = self.within(json!({"summary_index": 0, "part": part}), &id);
-            events.push(self.tell("response.reasoning_summary_part.added", added));
+            let added = self.with_item_position(json!({"summary_index": 0, "part": part}), &id);
+            events.push(self.numbered_event("response.reasoning_summary_part.added", added));
         } else {
-            let added = self.within(json!({"content_index": 0, "part": content(&part)}), &id);
-            events.push(self.tell("response.content_part.added", added));
+            let added = self.with_item_position(
+                json!({"content_index": 0, "part": content_part(&part)}),
+                &id,
+            );
+            events.push(self.numbered_event("response.content_part.added", added));
         }
-        self.open = Some(part);
+        self.open_part = Some(part);
     }
 
     fn delta(&mut self, kind: &str, at: &str, text: &str, events: &mut Vec<Bytes>) {
-        if let Some(Part::Text(all) | Part::Think(all) | Part::Refusal(all)) = &mut self.open {
+        if let Some(
+            ResponsePart::Text(all) | ResponsePart::Think(all) | ResponsePart::Refusal(all),
+        ) = &mut self.open_part
+        {
             all.push_str(text);
         }
         let index = self.output.len();
         let id = self
-            .open
+            .open_part
             .as_ref()
             .map(|part| item(&self.head, index, part)["id"].clone());
-        let mut data = self.within(json!({"delta": text}), &id.unwrap_or_default());
+        let mut data = self.with_item_position(json!({"delta": text}), &id.unwrap_or_default());
         data[at] = 0.into();
-        events.push(self.tell(kind, data));
+        events.push(self.numbered_event(kind, data));
     }
 
-    fn call(&mut self, call: &Called, events: &mut Vec<Bytes>) {
-        self.shut(events);
+    fn call(&mut self, call: &ToolCall, events: &mut Vec<Bytes>) {
+        self.close_item(events);
         let index = self.output.len();
         let item = call_item(&self.head, index, call);
         let id = item["id"].clone();
         let text = call.arguments_text();
         let (field, kind) = match call.arguments {
-            Arguments::Fields(_) => ("arguments", "response.function_call_arguments"),
-            Arguments::Free(_) => ("input", "response.custom_tool_call_input"),
+            ToolArguments::Object(_) => ("arguments", "response.function_call_arguments"),
+            ToolArguments::Text(_) => ("input", "response.custom_tool_call_input"),
         };
         let mut begun = item.clone();
         begun[field] = "".into();
         begun["status"] = "in_progress".into();
         let added = json!({"output_index": index, "item": begun});
-        events.push(self.tell("response.output_item.added", added));
-        let delta = self.within(json!({"delta": text}), &id);
-        events.push(self.tell(&format!("{kind}.delta"), delta));
-        let mut done = self.within(json!({}), &id);
+        events.push(self.numbered_event("response.output_item.added", added));
+        let delta = self.with_item_position(json!({"delta": text}), &id);
+        events.push(self.numbered_event(&format!("{kind}.delta"), delta));
+        let mut done = self.with_item_position(json!({}), &id);
         done[field] = text.into();
-        events.push(self.tell(&format!("{kind}.done"), done));
+        events.push(self.numbered_event(&format!("{kind}.done"), done));
         let done = json!({"output_index": index, "item": item});
-        events.push(self.tell("response.output_item.done", done));
+        events.push(self.numbered_event("response.output_item.done", done));
         self.output.push(item);
     }
 }
 
-impl Encode for Stream {
+impl StreamEncoder for ResponsesEncoder {
     fn open(&mut self) -> Vec<Bytes> {
         let begun = json!({"response": response(&self.head, "in_progress", Vec::new())});
         vec![
-            self.tell("response.created", begun.clone()),
-            self.tell("response.in_progress", begun),
+            self.numbered_event("response.created", begun.clone()),
+            self.numbered_event("response.in_progress", begun),
         ]
     }
 
-    fn part(&mut self, part: &Part) -> Vec<Bytes> {
+    fn part(&mut self, part: &ResponsePart) -> Vec<Bytes> {
         let mut events = Vec::new();
         let empty = String::new;
         match part {
-            Part::Text(text) => {
-                if !matches!(self.open, Some(Part::Text(_))) {
-                    self.begin(Part::Text(empty()), &mut events);
+            ResponsePart::Text(text) => {
+                if !matches!(self.open_part, Some(ResponsePart::Text(_))) {
+                    self.begin_item(ResponsePart::Text(empty()), &mut events);
                 }
                 self.delta(
                     "response.output_text.delta",
@@ -345,35 +366,35 @@ impl Encode for Stream {
                     &mut events,
                 );
             }
-            Part::Think(text) => {
-                if !matches!(self.open, Some(Part::Think(_))) {
-                    self.begin(Part::Think(empty()), &mut events);
+            ResponsePart::Think(text) => {
+                if !matches!(self.open_part, Some(ResponsePart::Think(_))) {
+                    self.begin_item(ResponsePart::Think(empty()), &mut events);
                 }
                 let kind = "response.reasoning_summary_text.delta";
                 self.delta(kind, "summary_index", text, &mut events);
             }
-            Part::Refusal(text) => {
-                if !matches!(self.open, Some(Part::Refusal(_))) {
-                    self.begin(Part::Refusal(empty()), &mut events);
+            ResponsePart::Refusal(text) => {
+                if !matches!(self.open_part, Some(ResponsePart::Refusal(_))) {
+                    self.begin_item(ResponsePart::Refusal(empty()), &mut events);
                 }
                 self.delta("response.refusal.delta", "content_index", text, &mut events);
             }
-            Part::Call(call) => self.call(call, &mut events),
+            ResponsePart::Call(call) => self.call(call, &mut events),
         }
         events
     }
 
-    fn close(&mut self, ending: Ending) -> Vec<Bytes> {
+    fn close(&mut self, end: ResponseEnd) -> Vec<Bytes> {
         let mut events = Vec::new();
-        self.shut(&mut events);
+        self.close_item(&mut events);
         let output = std::mem::take(&mut self.output);
-        let response = ended(&self.head, output, ending);
+        let response = final_response_json(&self.head, output, end);
         let kind = if response["status"] == "incomplete" {
             "response.incomplete"
         } else {
             "response.completed"
         };
-        events.push(self.tell(kind, json!({ "response": response })));
+        events.push(self.numbered_event(kind, json!({ "response": response })));
         events
     }
 
@@ -385,6 +406,6 @@ impl Encode for Stream {
         };
         let mut failed = response(&self.head, "failed", Vec::new());
         failed["error"] = json!({"code": code, "message": message});
-        vec![self.tell("response.failed", json!({ "response": failed }))]
+        vec![self.numbered_event("response.failed", json!({ "response": failed }))]
     }
 }

@@ -1,4 +1,4 @@
-//! Script: what the fake model answers, written as text.
+//! Parses scripts: the fake model's responses, written as text.
 //!
 //! ```text
 //! think "Let me look."
@@ -11,80 +11,80 @@
 //! hang
 //! ```
 //!
-//! One answer for each request of the conversation, in their order, with `---` between two. Whoever asks once
-//! more gets the last again, unless it calls a tool: that would never end. A script for prompts with a certain
-//! text begins anew with each of them. The words:
+//! A script has one response for each request of the conversation, in order, separated by `---`. Further
+//! requests get the last response again, unless it calls a tool, which would never end. A script for prompts
+//! with a certain text restarts with each such prompt. The words:
 //!
-//! | word | what the model does |
+//! | word | effect |
 //! |---|---|
 //! | `text "…" [times N]` | one delta of text for each time |
-//! | `think "…" [times N]` | the same with reasoning |
-//! | `call TOOL {…}` | calls a tool: `read {"path"}`, `write {"path", "text"}` and, over a file that is there, `"old"`, `edit {"path", "old", "new"}` of a file that was read, `shell {"command"}`, `mcp:NAME {…}` for one of an MCP server, `tool:NAME {…}` for the very name, offered or not; any other name is one that the profile knows, such as `plan` or `ask`, or that of a tool on offer |
-//! | `slow MS` | waits so long before each delta and call from here on |
-//! | `hang` | says nothing more until released, or until the agent lets go of the connection |
-//! | `cut` | closes the connection in the middle of the answer |
-//! | `error STATUS ["…"]` | an HTTP error; after deltas, an error within the stream |
-//! | `refuse ["…"]` | ends the answer as a refusal |
-//! | `length` | ends the answer as cut off at the limit of tokens |
-//! | `usage IN OUT` | how many tokens it says were spent |
+//! | `think "…" [times N]` | one delta of reasoning for each time |
+//! | `call TOOL {…}` | calls a tool: `read {"path"}`, `write {"path", "text"}` and, over a file that is there, `"old"`, `edit {"path", "old", "new"}` of a file that was read, `shell {"command"}`, `mcp:NAME {…}` for a tool of an MCP server, `tool:NAME {…}` for exactly this name, offered or not; any other name is one that the profile knows, such as `plan` or `ask`, or that of an offered tool |
+//! | `slow MS` | waits this long before each following delta and call; unit: milliseconds |
+//! | `hang` | sends nothing until released, or until the agent closes the connection |
+//! | `cut` | closes the connection in the middle of the response |
+//! | `error STATUS ["…"]` | returns an HTTP error; after deltas, an error within the stream |
+//! | `refuse ["…"]` | ends the response as a refusal |
+//! | `length` | ends the response as cut off at the token limit |
+//! | `usage IN OUT` | reports this token usage |
 
 use serde_json::Value;
 use std::{fmt, time::Duration};
 
-/// One answer of the model.
+/// Response of the model.
 #[derive(Clone, Debug, Default, PartialEq)]
-pub struct Answer {
-    /// What it does, in order.
-    pub pieces: Vec<Piece>,
-    /// How it ends.
-    pub stop: Stop,
-    /// The tokens it says were spent.
-    pub usage: Usage,
+pub struct ScriptedResponse {
+    /// Actions, in order.
+    pub actions: Vec<ScriptAction>,
+    /// Finish reason.
+    pub finish_reason: FinishReason,
+    /// Reported token usage.
+    pub usage: TokenUsage,
 }
 
-/// One thing that the model does.
+/// Action of the model.
 #[derive(Clone, Debug, PartialEq)]
-pub enum Piece {
-    /// A delta of text.
+pub enum ScriptAction {
+    /// Sends a delta of text.
     Text(String),
-    /// A delta of reasoning.
+    /// Sends a delta of reasoning.
     Think(String),
-    /// A delta of a refusal.
+    /// Sends a delta of a refusal.
     Refusal(String),
-    /// A call of a tool.
-    Call(Tool, Value),
-    /// From here on this long before each delta and call.
+    /// Calls a tool: tool and arguments.
+    Call(ScriptTool, Value),
+    /// Sets the pause before each following delta and call.
     Slow(Duration),
-    /// Silence, until released.
+    /// Waits until released.
     Hang,
-    /// The end of the connection.
+    /// Closes the connection.
     Cut,
-    /// An error: status and message.
+    /// Fails with an error: status and message.
     Error(u16, String),
 }
 
-/// How an answer ends.
+/// Finish reason of a response.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum Stop {
-    /// Said all, or waits for its calls.
+pub enum FinishReason {
+    /// Complete, or waiting for tool results.
     #[default]
     Finished,
-    /// Cut off at the limit of tokens.
+    /// Cut off at the token limit.
     Length,
     /// Refused.
     Refused,
 }
 
-/// Tokens spent.
+/// Token usage.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Usage {
-    /// Read.
+pub struct TokenUsage {
+    /// Input tokens.
     pub input: u64,
-    /// Written.
+    /// Output tokens.
     pub output: u64,
 }
 
-impl Default for Usage {
+impl Default for TokenUsage {
     fn default() -> Self {
         Self {
             input: 1200,
@@ -93,26 +93,26 @@ impl Default for Usage {
     }
 }
 
-/// A tool as a case names it, whatever the agent calls its own.
+/// Tool by its name in cases, independent of the agent's tool names.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub enum Tool {
+pub enum ScriptTool {
     /// Reads a file.
     Read,
     /// Writes a file.
     Write,
-    /// Changes a text in a file that is there.
+    /// Replaces a text in an existing file.
     Edit,
     /// Runs a command.
     Shell,
-    /// One of an MCP server, by the server's name for it.
+    /// Belongs to an MCP server, named as by the server.
     Mcp(String),
-    /// By its very name, whether it was offered or not.
+    /// Has exactly this name, offered or not.
     Named(String),
-    /// Any other that a profile has candidates for; else by its very name, if it is on offer.
+    /// Has candidates in the profile under this name, or else is offered under this name.
     Other(String),
 }
 
-impl From<&str> for Tool {
+impl From<&str> for ScriptTool {
     fn from(word: &str) -> Self {
         match word.split_once(':') {
             Some(("mcp", name)) if !name.is_empty() => Self::Mcp(name.to_owned()),
@@ -128,7 +128,7 @@ impl From<&str> for Tool {
     }
 }
 
-impl fmt::Display for Tool {
+impl fmt::Display for ScriptTool {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Read => f.write_str("read"),
@@ -142,26 +142,26 @@ impl fmt::Display for Tool {
     }
 }
 
-/// A line that says nothing a model could do.
+/// Error in a script.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("line {line} of the script: {reason}")]
 pub struct ScriptError {
-    /// 1-based, within the script.
+    /// 1-based line number within the script.
     pub line: usize,
-    /// What is wrong.
+    /// Description of the problem.
     pub reason: String,
 }
 
-/// Read the answers of a script.
+/// Parses the responses of a script.
 ///
 /// # Errors
-/// Names the first line that cannot be read.
-pub fn answers(script: &str) -> Result<Vec<Answer>, ScriptError> {
-    let mut answers = vec![Answer::default()];
+/// If a line cannot be parsed; the error names the line.
+pub fn answers(script: &str) -> Result<Vec<ScriptedResponse>, ScriptError> {
+    let mut answers = vec![ScriptedResponse::default()];
     for (index, line) in script.lines().enumerate() {
         let line = line.trim();
         if line == "---" {
-            answers.push(Answer::default());
+            answers.push(ScriptedResponse::default());
         } else if let Some(answer) = answers.last_mut()
             && !line.is_empty()
             && !line.starts_with('#')
@@ -172,49 +172,54 @@ pub fn answers(script: &str) -> Result<Vec<Answer>, ScriptError> {
             })?;
         }
     }
-    // A last `---` closes an answer and begins none.
-    if answers.last() == Some(&Answer::default()) {
+    // A trailing `---` does not begin a response.
+    if answers.last() == Some(&ScriptedResponse::default()) {
         answers.pop();
     }
     Ok(answers)
 }
 
-impl Answer {
-    /// An answer of one text.
+impl ScriptedResponse {
+    /// Creates a response that consists of one text.
     #[must_use]
     pub fn text(text: &str) -> Self {
         Self {
-            pieces: vec![Piece::Text(text.to_owned())],
+            actions: vec![ScriptAction::Text(text.to_owned())],
             ..Self::default()
         }
     }
 
-    /// The same answer with another text for each text in it, such as one with captures filled in.
+    /// Returns the response with `fill` applied to each text, such as to substitute captures.
     #[must_use]
     pub fn filled(&self, fill: &dyn Fn(&str) -> String) -> Self {
         let mut answer = self.clone();
-        for piece in &mut answer.pieces {
+        for piece in &mut answer.actions {
             match piece {
-                Piece::Text(text) | Piece::Think(text) | Piece::Refusal(text) => *text = fill(text),
-                Piece::Call(_, arguments) => fill_value(arguments, fill),
-                Piece::Slow(_) | Piece::Hang | Piece::Cut | Piece::Error(..) => {}
+                ScriptAction::Text(text)
+                | ScriptAction::Think(text)
+                | ScriptAction::Refusal(text) => *text = fill(text),
+                ScriptAction::Call(_, arguments) => fill_json(arguments, fill),
+                ScriptAction::Slow(_)
+                | ScriptAction::Hang
+                | ScriptAction::Cut
+                | ScriptAction::Error(..) => {}
             }
         }
         answer
     }
 
-    /// It calls a tool.
-    pub(super) fn calls(&self) -> bool {
-        let mut pieces = self.pieces.iter();
-        pieces.any(|piece| matches!(piece, Piece::Call(..)))
+    /// Returns true if the response calls a tool.
+    pub(super) fn has_tool_call(&self) -> bool {
+        let mut pieces = self.actions.iter();
+        pieces.any(|piece| matches!(piece, ScriptAction::Call(..)))
     }
 
     fn read(&mut self, line: &str) -> Result<(), String> {
         let (word, rest) = line.split_once(char::is_whitespace).unwrap_or((line, ""));
         let rest = rest.trim();
         match word {
-            "text" => self.deltas(rest, Piece::Text)?,
-            "think" => self.deltas(rest, Piece::Think)?,
+            "text" => self.parse_deltas(rest, ScriptAction::Text)?,
+            "think" => self.parse_deltas(rest, ScriptAction::Think)?,
             "call" => {
                 let (tool, arguments) =
                     rest.split_once(char::is_whitespace).unwrap_or((rest, "{}"));
@@ -223,27 +228,30 @@ impl Answer {
                 if !arguments.is_object() {
                     return Err("the arguments of a call are an object".to_owned());
                 }
-                self.pieces.push(Piece::Call(tool.into(), arguments));
+                self.actions
+                    .push(ScriptAction::Call(tool.into(), arguments));
             }
             "slow" => {
-                let pause = number(rest, "milliseconds")?;
-                self.pieces.push(Piece::Slow(Duration::from_millis(pause)));
+                let pause = parse_number(rest, "milliseconds")?;
+                self.actions
+                    .push(ScriptAction::Slow(Duration::from_millis(pause)));
             }
-            "hang" => self.pieces.push(Piece::Hang),
-            "cut" => self.pieces.push(Piece::Cut),
+            "hang" => self.actions.push(ScriptAction::Hang),
+            "cut" => self.actions.push(ScriptAction::Cut),
             "error" => self.error(rest)?,
             "refuse" => {
                 if !rest.is_empty() {
-                    self.pieces.push(Piece::Refusal(alone(rest)?));
+                    self.actions
+                        .push(ScriptAction::Refusal(parse_single_string(rest)?));
                 }
-                self.stop = Stop::Refused;
+                self.finish_reason = FinishReason::Refused;
             }
-            "length" => self.stop = Stop::Length,
+            "length" => self.finish_reason = FinishReason::Length,
             "usage" => {
                 let (input, output) = rest.split_once(' ').ok_or("say `usage IN OUT`")?;
-                self.usage = Usage {
-                    input: number(input, "tokens")?,
-                    output: number(output.trim(), "tokens")?,
+                self.usage = TokenUsage {
+                    input: parse_number(input, "tokens")?,
+                    output: parse_number(output.trim(), "tokens")?,
                 };
             }
             other => {
@@ -255,52 +263,54 @@ impl Answer {
         Ok(())
     }
 
-    fn deltas(&mut self, rest: &str, piece: fn(String) -> Piece) -> Result<(), String> {
-        let (text, rest) = quoted(rest)?;
+    fn parse_deltas(
+        &mut self,
+        rest: &str,
+        piece: fn(String) -> ScriptAction,
+    ) -> Result<(), String> {
+        let (text, rest) = parse_string(rest)?;
         let times = match rest.split_once(' ') {
-            Some(("times", count)) => number(count.trim(), "times")?,
+            Some(("times", count)) => parse_number(count.trim(), "times")?,
             None if rest.is_empty() => 1,
             _ => return Err(format!("behind the text may stand `times N`, not {rest:?}")),
         };
-        self.pieces.extend((0..times).map(|_| piece(text.clone())));
+        self.actions.extend((0..times).map(|_| piece(text.clone())));
         Ok(())
     }
 
     fn error(&mut self, rest: &str) -> Result<(), String> {
         let (status, rest) = rest.split_once(' ').unwrap_or((rest, ""));
-        let status = number(status, "an HTTP status")?;
+        let status = parse_number(status, "an HTTP status")?;
         let status = u16::try_from(status)
             .ok()
             .filter(|status| (400..600).contains(status))
             .ok_or_else(|| format!("{status} is no HTTP error"))?;
         let message = match rest.trim() {
             "" => format!("scripted error {status}"),
-            text => alone(text)?,
+            text => parse_single_string(text)?,
         };
-        self.pieces.push(Piece::Error(status, message));
+        self.actions.push(ScriptAction::Error(status, message));
         Ok(())
     }
 }
 
-fn fill_value(value: &mut Value, fill: &dyn Fn(&str) -> String) {
+fn fill_json(value: &mut Value, fill: &dyn Fn(&str) -> String) {
     match value {
         Value::String(text) => *text = fill(text),
-        Value::Array(items) => items.iter_mut().for_each(|item| fill_value(item, fill)),
-        Value::Object(fields) => fields
-            .values_mut()
-            .for_each(|field| fill_value(field, fill)),
+        Value::Array(items) => items.iter_mut().for_each(|item| fill_json(item, fill)),
+        Value::Object(fields) => fields.values_mut().for_each(|field| fill_json(field, fill)),
         Value::Null | Value::Bool(_) | Value::Number(_) => {}
     }
 }
 
-fn number(word: &str, what: &str) -> Result<u64, String> {
+fn parse_number(word: &str, what: &str) -> Result<u64, String> {
     word.parse()
         .map_err(|_| format!("{word:?} is no number of {what}"))
 }
 
-/// A JSON string with nothing behind it.
-fn alone(rest: &str) -> Result<String, String> {
-    match quoted(rest)? {
+/// Parses a JSON string that ends the line.
+fn parse_single_string(rest: &str) -> Result<String, String> {
+    match parse_string(rest)? {
         (text, "") => Ok(text),
         (_, more) => Err(format!(
             "nothing may stand behind the text, such as {more:?}"
@@ -308,8 +318,8 @@ fn alone(rest: &str) -> Result<String, String> {
     }
 }
 
-/// A JSON string, and what stands behind it.
-fn quoted(rest: &str) -> Result<(String, &str), String> {
+/// Parses a JSON string, and returns it with the rest of the line.
+fn parse_string(rest: &str) -> Result<(String, &str), String> {
     let mut strings = serde_json::Deserializer::from_str(rest).into_iter::<String>();
     match strings.next() {
         Some(Ok(text)) => Ok((text, rest[strings.byte_offset()..].trim())),
@@ -323,7 +333,7 @@ mod tests {
     use serde_json::json;
 
     #[test]
-    fn a_script_is_read_answer_by_answer() {
+    fn script_is_parsed_response_by_response() {
         let script = answers(
             "# first\nthink \"hm\"\ntext \"a \\\"b\\\" \" times 2\ncall write {\"path\": \"$CWD/x\"}\nusage 7 8\n---\n\nslow 20\nhang\n---\nrefuse \"no\"\n---\ntext \"a\"\nlength\n---\nerror 529\n---\n",
         )
@@ -331,36 +341,39 @@ mod tests {
         assert_eq!(script.len(), 5);
         assert_eq!(
             script[0],
-            Answer {
-                pieces: vec![
-                    Piece::Think("hm".to_owned()),
-                    Piece::Text("a \"b\" ".to_owned()),
-                    Piece::Text("a \"b\" ".to_owned()),
-                    Piece::Call(Tool::Write, json!({"path": "$CWD/x"})),
+            ScriptedResponse {
+                actions: vec![
+                    ScriptAction::Think("hm".to_owned()),
+                    ScriptAction::Text("a \"b\" ".to_owned()),
+                    ScriptAction::Text("a \"b\" ".to_owned()),
+                    ScriptAction::Call(ScriptTool::Write, json!({"path": "$CWD/x"})),
                 ],
-                stop: Stop::Finished,
-                usage: Usage {
+                finish_reason: FinishReason::Finished,
+                usage: TokenUsage {
                     input: 7,
                     output: 8
                 },
             }
         );
         assert_eq!(
-            script[1].pieces,
-            [Piece::Slow(Duration::from_millis(20)), Piece::Hang]
+            script[1].actions,
+            [
+                ScriptAction::Slow(Duration::from_millis(20)),
+                ScriptAction::Hang
+            ]
         );
-        assert_eq!(script[2].pieces, [Piece::Refusal("no".to_owned())]);
-        assert_eq!(script[2].stop, Stop::Refused);
-        assert_eq!(script[3].stop, Stop::Length);
+        assert_eq!(script[2].actions, [ScriptAction::Refusal("no".to_owned())]);
+        assert_eq!(script[2].finish_reason, FinishReason::Refused);
+        assert_eq!(script[3].finish_reason, FinishReason::Length);
         assert_eq!(
-            script[4].pieces,
-            [Piece::Error(529, "scripted error 529".to_owned())]
+            script[4].actions,
+            [ScriptAction::Error(529, "scripted error 529".to_owned())]
         );
         assert_eq!(answers("\n# nothing\n").unwrap(), []);
     }
 
     #[test]
-    fn a_line_that_is_nothing_is_named() {
+    fn unknown_line_is_reported() {
         for (script, line) in [
             ("tetx \"a\"", 1),
             ("text a", 1),
@@ -378,20 +391,20 @@ mod tests {
     }
 
     #[test]
-    fn captures_are_filled_into_texts_and_arguments() {
+    fn captures_fill_texts_and_arguments() {
         let script = answers("text \"at $CWD\"\ncall mcp:echo {\"a\": [\"$CWD\", 1]}").unwrap();
         let filled = script[0].filled(&|text| text.replace("$CWD", "/p"));
         assert_eq!(
-            filled.pieces,
+            filled.actions,
             [
-                Piece::Text("at /p".to_owned()),
-                Piece::Call(Tool::Mcp("echo".to_owned()), json!({"a": ["/p", 1]})),
+                ScriptAction::Text("at /p".to_owned()),
+                ScriptAction::Call(ScriptTool::Mcp("echo".to_owned()), json!({"a": ["/p", 1]})),
             ]
         );
     }
 
     #[test]
-    fn tools_are_written_as_they_are_read() {
+    fn tool_names_round_trip() {
         for word in [
             "read",
             "write",
@@ -401,10 +414,19 @@ mod tests {
             "tool:bash",
             "plan",
         ] {
-            assert_eq!(Tool::from(word).to_string(), word);
+            assert_eq!(ScriptTool::from(word).to_string(), word);
         }
-        assert_eq!(Tool::from("mcp:echo"), Tool::Mcp("echo".to_owned()));
-        assert_eq!(Tool::from("tool:bash"), Tool::Named("bash".to_owned()));
-        assert_eq!(Tool::from("plan"), Tool::Other("plan".to_owned()));
+        assert_eq!(
+            ScriptTool::from("mcp:echo"),
+            ScriptTool::Mcp("echo".to_owned())
+        );
+        assert_eq!(
+            ScriptTool::from("tool:bash"),
+            ScriptTool::Named("bash".to_owned())
+        );
+        assert_eq!(
+            ScriptTool::from("plan"),
+            ScriptTool::Other("plan".to_owned())
+        );
     }
 }

@@ -1,7 +1,10 @@
-//! command: `acp-conformance mutations`.
+//! Runs `acp-conformance mutations`.
 
-use super::{Expected, Plan, Row, Table, mutations};
-use crate::{Agent, Options, faults, folder, near::unknown, profile::Profile};
+use super::{ExpectedFaults, MutationPlan, MutationRow, MutationTable, run_mutations};
+use crate::{
+    AgentSpec, PlayOptions, case_folder, faults, profile::Profile,
+    suggestions::unknown_name_message,
+};
 use clap::{Args, ValueEnum, builder::RangedU64ValueParser};
 use serde::Deserialize;
 use std::{
@@ -11,63 +14,65 @@ use std::{
     time::Duration,
 };
 
-/// Break the agent in every way there is, and see whether the suite finds just that.
+/// Inject each known fault into an agent and check that exactly the expected rules fail.
 #[derive(Args, Debug)]
-pub struct Mutations {
-    /// The right agent's command line, as a shell would read it; else that of the profile.
+pub struct MutationsArgs {
+    /// Command line of the conforming agent, split at blanks, instead of that of the profile.
     #[arg(long)]
     agent: Option<String>,
-    /// How the agent is pointed at the fake model: a name, or a file.
+    /// Profile that points the agent at the fake model: a name or a file.
     #[arg(long, required_unless_present = "agent")]
     profile: Option<String>,
     /// Only these faults.
     #[arg(long, value_delimiter = ',')]
     only: Vec<String>,
-    /// Only a few cases a fault: quick, and blind to most false alarms.
+    /// Only a few cases per fault: quick, and blind to most false alarms.
     #[arg(long)]
     near: bool,
-    /// How many cases are played at once.
+    /// Number of cases played at once.
     #[arg(long, value_parser = RangedU64ValueParser::<usize>::new().range(1..))]
     jobs: Option<usize>,
-    /// The folder of the cases, if not those that come along are played.
+    /// Folder of the cases, instead of the built-in ones.
     #[arg(long)]
     cases: Option<PathBuf>,
-    /// Seconds to wait for a line of the right agent.
+    /// Seconds to wait for a line from the conforming agent.
     #[arg(long, default_value_t = 10, value_parser = clap::value_parser!(u64).range(1..))]
     patience: u64,
-    /// Milliseconds to wait for a line of a broken one; what comes out wrong is tried again with more.
+    /// Milliseconds to wait for a line from a broken agent; unexpected results are tried again with
+    /// `--patience`.
     #[arg(long, default_value_t = 2000, value_parser = clap::value_parser!(u64).range(1..))]
     hurry: u64,
-    /// What is printed.
-    #[arg(long, value_enum, default_value_t = Format::Markdown)]
-    format: Format,
+    /// Format of the table.
+    #[arg(long, value_enum, default_value_t = MutationFormat::Markdown)]
+    format: MutationFormat,
 }
 
 #[derive(Clone, Copy, Debug, ValueEnum)]
-enum Format {
-    /// A page for people.
+enum MutationFormat {
+    /// Markdown page for people.
     Markdown,
-    /// For programs.
+    /// JSON for programs.
     Json,
 }
 
-/// The table of the rules, as far as it matters here.
+/// Fields of `requirements.toml` that the mutation table needs.
 #[derive(Deserialize)]
-struct Rules {
-    rules: BTreeMap<String, Rule>,
+struct MutationRuleTable {
+    rules: BTreeMap<String, MutationRule>,
 }
 
 #[derive(Deserialize)]
-struct Rule {
+struct MutationRule {
     level: String,
     untestable: Option<String>,
 }
 
-const RULES: &str = include_str!("../../../../conformance/requirements.toml");
+const REQUIREMENTS_TOML: &str = include_str!("../../../../conformance/requirements.toml");
 
-/// The rules that some fault must break: all that can be broken, and that can be seen from outside.
-fn breakable() -> Result<BTreeSet<String>, String> {
-    let table: Rules = toml::from_str(RULES).map_err(|e| format!("requirements.toml: {e}"))?;
+/// Returns the rules that some fault must break: all testable rules except those of level MAY.
+fn breakable_rules() -> Result<BTreeSet<String>, String> {
+    let table: MutationRuleTable =
+        toml::from_str(REQUIREMENTS_TOML).map_err(|e| format!("requirements.toml: {e}"))?;
     let breakable = table
         .rules
         .into_iter()
@@ -75,60 +80,66 @@ fn breakable() -> Result<BTreeSet<String>, String> {
     Ok(breakable.map(|(id, _)| id).collect())
 }
 
-impl Mutations {
-    /// Play, print the table, and say whether it has neither hole nor false alarm.
+impl MutationsArgs {
+    /// Plays the faults, prints the table, and returns true if it has neither a gap nor a false alarm.
     ///
     /// # Errors
-    /// Something is missing or cannot be started.
+    /// If the options name something unknown, or the agent or the proxy cannot be started.
     pub fn run(
         &self,
         out: &mut dyn Write,
         progress: &(dyn Fn(&str) + Sync),
     ) -> Result<bool, String> {
         for name in &self.only {
-            if faults::named(name).is_none() {
+            if faults::find(name).is_none() {
                 let known = faults::all().map(|fault| fault.name);
-                return Err(unknown(name, "fault", known));
+                return Err(unknown_name_message(name, "fault", known));
             }
         }
         let profile = self.profile.as_deref().map(Profile::find).transpose();
         let words = self.agent.as_deref().unwrap_or_default().split_whitespace();
-        let agent = Agent {
-            command: Agent::from_here(words.map(str::to_owned).collect()),
+        let agent = AgentSpec {
+            command: AgentSpec::with_absolute_program(words.map(str::to_owned).collect()),
             profile: profile.map_err(|error| error.to_string())?,
-            ..Agent::default()
+            ..AgentSpec::default()
         };
-        let usual = Options::default();
-        let options = Options {
+        let usual = PlayOptions::default();
+        let options = PlayOptions {
             patience: Duration::from_secs(self.patience),
-            // Most of the time goes by in waiting for what a fault has taken away.
+            // Most of the time is spent waiting for messages that a fault has dropped.
             jobs: self.jobs.unwrap_or(4 * usual.jobs),
             ..usual
         };
-        let plan = Plan {
-            cases: &folder::cases(self.cases.as_deref())?,
+        let plan = MutationPlan {
+            cases: &case_folder::cases(self.cases.as_deref())?,
             agent: &agent,
-            proxy: &proxy()?,
+            proxy: &find_proxy()?,
             options: &options,
-            patience: Duration::from_millis(self.hurry),
-            near: self.near,
+            fault_patience: Duration::from_millis(self.hurry),
+            nearest_cases_only: self.near,
             only: &self.only,
         };
-        let over = |row: &Row| progress(&line(row));
-        let table = mutations(&plan, &Expected::read()?, &breakable()?, &over)?;
-        self.print(&table, out).map_err(|error| error.to_string())?;
+        let on_row = |row: &MutationRow| progress(&progress_line(row));
+        let table = run_mutations(
+            &plan,
+            &ExpectedFaults::read()?,
+            &breakable_rules()?,
+            &on_row,
+        )?;
+        self.print_table(&table, out)
+            .map_err(|error| error.to_string())?;
         Ok(table.is_right())
     }
 
-    fn print(&self, table: &Table, out: &mut dyn Write) -> io::Result<()> {
+    fn print_table(&self, table: &MutationTable, out: &mut dyn Write) -> io::Result<()> {
         match self.format {
-            Format::Markdown => out.write_all(table.markdown().as_bytes()),
-            Format::Json => writeln!(out, "{:#}", table.json()),
+            MutationFormat::Markdown => out.write_all(table.to_markdown().as_bytes()),
+            MutationFormat::Json => writeln!(out, "{:#}", table.to_json()),
         }
     }
 }
 
-fn line(row: &Row) -> String {
+fn progress_line(row: &MutationRow) -> String {
     if row.is_right() {
         let first = row.first_complaint.iter();
         let first = first.map(|first| format!(" (flaky, first: {first})"));
@@ -138,15 +149,15 @@ fn line(row: &Row) -> String {
     }
 }
 
-/// The broken agent lies beside this program.
-fn proxy() -> Result<PathBuf, String> {
+/// Returns the path of `acp-broken-agent`, which must be in the same folder as this program.
+fn find_proxy() -> Result<PathBuf, String> {
     let here = std::env::current_exe().map_err(|error| error.to_string())?;
     let proxy = here.with_file_name("acp-broken-agent");
     if proxy.is_file() {
         Ok(proxy)
     } else {
         Err(format!(
-            "{} is not there; build it beside acp-conformance",
+            "{} does not exist; build it into the folder of acp-conformance",
             proxy.display()
         ))
     }
@@ -158,10 +169,10 @@ mod tests {
     use crate::mutations::Trap;
 
     #[test]
-    fn every_fault_breaks_rules_that_there_are_and_every_rule_is_broken_or_has_a_reason() {
-        let table: Rules = toml::from_str(RULES).unwrap();
-        let expected = Expected::read().unwrap();
-        let broken = expected.broken();
+    fn faults_toml_names_known_rules_and_covers_all() {
+        let table: MutationRuleTable = toml::from_str(REQUIREMENTS_TOML).unwrap();
+        let expected = ExpectedFaults::read().unwrap();
+        let broken = expected.broken_rules();
         for rule in broken
             .iter()
             .copied()
@@ -196,7 +207,11 @@ mod tests {
         }
         let hole =
             |rule: &String| !broken.contains(rule.as_str()) && !expected.without.contains_key(rule);
-        let holes: Vec<_> = breakable().unwrap().into_iter().filter(hole).collect();
+        let holes: Vec<_> = breakable_rules()
+            .unwrap()
+            .into_iter()
+            .filter(hole)
+            .collect();
         assert_eq!(holes, Vec::<String>::new());
     }
 }

@@ -1,54 +1,55 @@
-//! expected: `conformance/faults.toml`, the table of what each fault does and breaks.
+//! Reads `conformance/faults.toml`, which lists the effect of each fault and the rules it breaks.
 
 use crate::faults;
 use serde::Deserialize;
 use std::collections::{BTreeMap, BTreeSet};
 
-/// The table that comes along.
-const TEXT: &str = include_str!("../../../../conformance/faults.toml");
+/// Embedded text of the table.
+const FAULTS_TOML: &str = include_str!("../../../../conformance/faults.toml");
 
-/// The table.
+/// Contents of `faults.toml`.
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct Expected {
-    /// Each fault, by name.
+pub struct ExpectedFaults {
+    /// Faults by name.
     pub faults: BTreeMap<String, ExpectedFault>,
     /// Rules that no fault breaks, each with the reason.
     pub without: BTreeMap<String, String>,
-    /// What real agents do wrong, by a name of its own.
+    /// Mistakes of real agents, by name.
     pub traps: BTreeMap<String, Trap>,
 }
 
-/// Whether a fault does what real agents do wrong.
+/// Mistake of real agents, and the faults that reproduce it.
 #[derive(Clone, Debug, Deserialize)]
 #[serde(untagged)]
 pub enum Trap {
-    /// These do.
+    /// Names of the faults that reproduce the mistake.
     Faults(Vec<String>),
-    /// None does, for this reason.
+    /// Reason why no fault reproduces the mistake.
     Reason(String),
 }
 
-/// What is expected of one fault.
+/// Expected result of one fault.
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct ExpectedFault {
-    /// What it does, in a sentence.
+    /// Effect of the fault, in a sentence.
     pub does: String,
-    /// These rules it breaks: they fail.
+    /// Rules that must fail.
     pub breaks: BTreeSet<String>,
-    /// These fail along with them, in cases that need what it breaks for something else.
+    /// Rules that may fail along with them, in cases that depend on the broken behaviour.
     #[serde(default)]
     pub also: BTreeSet<String>,
 }
 
-impl Expected {
-    /// Read the table that comes along.
+impl ExpectedFaults {
+    /// Reads the embedded table.
     ///
     /// # Errors
-    /// It is no TOML of this shape, or it does not name just the faults that there are.
+    /// If the TOML is malformed, or does not list exactly the existing faults.
     pub fn read() -> Result<Self, String> {
-        let table: Self = toml::from_str(TEXT).map_err(|error| format!("faults.toml: {error}"))?;
+        let table: Self =
+            toml::from_str(FAULTS_TOML).map_err(|error| format!("faults.toml: {error}"))?;
         let there: BTreeSet<_> = faults::all().map(|fault| fault.name).collect();
         let named: BTreeSet<_> = table.faults.keys().map(String::as_str).collect();
         if let Some(name) = there.difference(&named).next() {
@@ -62,9 +63,9 @@ impl Expected {
         Ok(table)
     }
 
-    /// The rules that some fault breaks.
+    /// Returns the rules that some fault breaks.
     #[must_use]
-    pub fn broken(&self) -> BTreeSet<&str> {
+    pub fn broken_rules(&self) -> BTreeSet<&str> {
         let rules = self.faults.values().flat_map(|fault| &fault.breaks);
         rules.map(String::as_str).collect()
     }

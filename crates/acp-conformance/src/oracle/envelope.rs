@@ -1,31 +1,31 @@
-//! Envelope: JSON-RPC 2.0 around every message (RPC-1, RPC-4, RPC-13, RPC-14).
+//! Checks the JSON-RPC 2.0 envelope of every message (RPC-1, RPC-4, RPC-13, RPC-14).
 
-use super::{Found, Sort, sort};
+use super::{JsonRpcKind, RuleRecorder, sort};
 use serde_json::Value;
 
-/// Codes of the reserved ranges that mean something, in either version.
-const KNOWN: [i64; 9] = [
+/// Defined error codes of the reserved ranges, in either protocol version.
+const RESERVED_CODES: [i64; 9] = [
     -32700, -32600, -32601, -32602, -32603, -32800, -32000, -32002, -32022,
 ];
 
-/// What the message is, if it is one.
-pub(super) fn check(message: &Value, found: &mut Found) -> Option<Sort> {
-    found.holds("RPC-1", message["jsonrpc"] == "2.0", || {
+/// Checks the envelope and returns the kind of the message, if it has one.
+pub(super) fn check(message: &Value, recorder: &mut RuleRecorder) -> Option<JsonRpcKind> {
+    recorder.holds("RPC-1", message["jsonrpc"] == "2.0", || {
         "it has no \"jsonrpc\": \"2.0\"".to_owned()
     });
     let has = |key: &str| message.get(key).is_some();
     let Some(sort) = sort(message) else {
         if has("id") && !has("method") {
-            found.broken("RPC-4", "it has neither a result nor an error");
+            recorder.broken("RPC-4", "it has neither a result nor an error");
         } else {
-            found.broken("TR-3", "it is no request, no notification and no response");
+            recorder.broken("TR-3", "it is no request, no notification and no response");
         }
         return None;
     };
     match sort {
-        Sort::Request | Sort::Notification => {
+        JsonRpcKind::Request | JsonRpcKind::Notification => {
             if has("result") || has("error") {
-                found.broken("RPC-4", "it is a request and a response in one");
+                recorder.broken("RPC-4", "it is a request and a response in one");
                 return None;
             }
             let is_structured = match message.get("params") {
@@ -33,33 +33,35 @@ pub(super) fn check(message: &Value, found: &mut Found) -> Option<Sort> {
                 Some(Value::Bool(_) | Value::Number(_) | Value::String(_)) => false,
             };
             if !is_structured {
-                found.broken("TR-3", "params are neither an object nor an array");
+                recorder.broken("TR-3", "params are neither an object nor an array");
             }
         }
-        Sort::Response => {
+        JsonRpcKind::Response => {
             if !has("id") {
-                found.broken("TR-3", "a response has an id, null if there is none");
+                recorder.broken("TR-3", "a response has an id, null if there is none");
             }
             let both = has("result") && has("error");
-            found.holds("RPC-4", !both, || "it has a result and an error".to_owned());
+            recorder.holds("RPC-4", !both, || "it has a result and an error".to_owned());
             if let Some(error) = message.get("error") {
-                check_error(error, found);
+                check_error(error, recorder);
             }
         }
     }
     Some(sort)
 }
 
-fn check_error(error: &Value, found: &mut Found) {
+fn check_error(error: &Value, recorder: &mut RuleRecorder) {
     let code = error["code"].as_i64();
     let is_right = code.is_some() && error["message"].is_string();
-    found.holds("RPC-13", is_right, || {
+    recorder.holds("RPC-13", is_right, || {
         "an error has a whole number as code and a text as message".to_owned()
     });
     if let Some(code) = code {
         let is_reserved = (-32768..=-32000).contains(&code) || (-32899..=-32800).contains(&code);
-        found.holds("RPC-14", !is_reserved || KNOWN.contains(&code), || {
-            format!("the code {code} is in a reserved range and means nothing")
-        });
+        recorder.holds(
+            "RPC-14",
+            !is_reserved || RESERVED_CODES.contains(&code),
+            || format!("the code {code} is in a reserved range and means nothing"),
+        );
     }
 }

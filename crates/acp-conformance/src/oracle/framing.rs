@@ -1,37 +1,41 @@
-//! Framing: a line of UTF-8 is one message, and there is nothing but messages (TR-1, TR-2, TR-3).
+//! Checks that every line is one UTF-8 message and nothing else is written (TR-1, TR-2, TR-3).
 
-use super::Found;
-use crate::deep;
+use super::RuleRecorder;
+use crate::deep_json;
 use serde_json::Value;
 
-/// The official TypeScript client reads no longer line. Unit: bytes.
-const LONGEST: usize = 32 << 20;
-/// No message is looked for in more lines than these.
-const MOST_LINES: usize = 2000;
+/// Longest line that the official TypeScript client reads. Unit: bytes.
+const MAX_LINE_BYTES: usize = 32 << 20;
+/// Number of lines searched for the rest of a split message.
+const MAX_SPLIT_LINES: usize = 2000;
 
 #[derive(Debug, Default)]
-pub(super) struct Framing {
-    /// The client has sent a batch: an array may come back.
-    batches: bool,
-    /// Lines that may be the beginning of a message that was cut into several.
-    begun: Vec<String>,
+pub(super) struct FramingRules {
+    /// True if the client sent a batch, so that an array may come back.
+    has_sent_batch: bool,
+    /// Lines that may be the beginning of a message split over several lines.
+    partial_lines: Vec<String>,
 }
 
-/// What a line is.
-pub(super) enum Line {
-    /// An object.
+/// Parsed line of output.
+pub(super) enum ParsedLine {
+    /// JSON object.
     Message(Value),
-    Nothing,
+    NoMessage,
 }
 
-impl Framing {
-    pub(super) fn sent(&mut self, message: &Value) {
-        self.batches |= message.is_array();
+impl FramingRules {
+    pub(super) fn on_sent(&mut self, message: &Value) {
+        self.has_sent_batch |= message.is_array();
     }
 
-    pub(super) fn heard(&mut self, line: &[u8], found: &mut Found) -> Line {
-        if line.len() > LONGEST {
-            found.broken("TR-9", format!("it has {} bytes", line.len()));
+    pub(super) fn on_received_line(
+        &mut self,
+        line: &[u8],
+        recorder: &mut RuleRecorder,
+    ) -> ParsedLine {
+        if line.len() > MAX_LINE_BYTES {
+            recorder.broken("TR-9", format!("it has {} bytes", line.len()));
         }
         let (line, has_end) = match line.strip_suffix(b"\n") {
             Some(line) => (line, true),
@@ -39,57 +43,57 @@ impl Framing {
         };
         let text = match std::str::from_utf8(line) {
             Ok(text) => {
-                found.seen("TR-1");
+                recorder.seen("TR-1");
                 text
             }
             Err(error) => {
-                found.broken("TR-1", format!("it is no UTF-8: {error}"));
-                return Line::Nothing;
+                recorder.broken("TR-1", format!("it is no UTF-8: {error}"));
+                return ParsedLine::NoMessage;
             }
         };
-        found.holds("TR-2", has_end, || "the last line has no end".to_owned());
-        let error = match deep::read(text.as_bytes()) {
+        recorder.holds("TR-2", has_end, || "the last line has no end".to_owned());
+        let error = match deep_json::parse_json(text.as_bytes()) {
             Ok(value @ Value::Object(_)) => {
-                self.begun.clear();
-                found.seen("TR-3");
-                return Line::Message(value);
+                self.partial_lines.clear();
+                recorder.seen("TR-3");
+                return ParsedLine::Message(value);
             }
-            Ok(Value::Array(_)) if self.batches => return Line::Nothing,
+            Ok(Value::Array(_)) if self.has_sent_batch => return ParsedLine::NoMessage,
             Ok(_) => {
-                found.broken("TR-3", "it is JSON, but no message");
-                return Line::Nothing;
+                recorder.broken("TR-3", "it is JSON, but no message");
+                return ParsedLine::NoMessage;
             }
             Err(error) => error,
         };
-        if !self.begun.is_empty() {
-            return self.go_on(text);
+        if !self.partial_lines.is_empty() {
+            return self.continue_split_message(text);
         }
         let trimmed = text.trim();
         if error.is_eof() && trimmed.starts_with('{') {
-            found.broken("TR-2", "a message is cut into several lines");
-            self.begun.push(text.to_owned());
+            recorder.broken("TR-2", "a message is cut into several lines");
+            self.partial_lines.push(text.to_owned());
         } else if trimmed.starts_with("{\"") && trimmed.contains("}{") {
-            found.broken("TR-2", "several messages are in one line");
+            recorder.broken("TR-2", "several messages are in one line");
         } else {
-            found.broken("TR-3", "it is no message");
+            recorder.broken("TR-3", "it is no message");
         }
-        Line::Nothing
+        ParsedLine::NoMessage
     }
 
-    /// One more line of a message that was cut: that was said already.
-    fn go_on(&mut self, text: &str) -> Line {
-        self.begun.push(text.to_owned());
-        let whole = self.begun.join("\n");
-        match deep::read(whole.as_bytes()) {
+    /// Adds a line of a split message; the violation has already been reported.
+    fn continue_split_message(&mut self, text: &str) -> ParsedLine {
+        self.partial_lines.push(text.to_owned());
+        let whole = self.partial_lines.join("\n");
+        match deep_json::parse_json(whole.as_bytes()) {
             Ok(value) => {
-                self.begun.clear();
-                Line::Message(value)
+                self.partial_lines.clear();
+                ParsedLine::Message(value)
             }
             Err(error) => {
-                if !error.is_eof() || self.begun.len() > MOST_LINES {
-                    self.begun.clear();
+                if !error.is_eof() || self.partial_lines.len() > MAX_SPLIT_LINES {
+                    self.partial_lines.clear();
                 }
-                Line::Nothing
+                ParsedLine::NoMessage
             }
         }
     }

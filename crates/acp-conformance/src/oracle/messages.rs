@@ -1,35 +1,35 @@
-//! Messages: what several laws read of one.
+//! Parses message parts that several rules use.
 
 use serde_json::Value;
 
-/// A `session/update`: its session, its kind and what it says.
-pub(super) struct Update<'a> {
-    pub(super) session: &'a str,
+/// Session, kind and body of a `session/update` notification.
+pub(super) struct SessionUpdate<'a> {
+    pub(super) session_id: &'a str,
     pub(super) kind: &'a str,
     pub(super) body: &'a Value,
 }
 
-/// What a message updates.
-pub(super) fn update(message: &Value) -> Option<Update<'_>> {
+/// Parses a `session/update` notification.
+pub(super) fn parse_update(message: &Value) -> Option<SessionUpdate<'_>> {
     if message["method"] != "session/update" {
         return None;
     }
     let params = &message["params"];
     let body = &params["update"];
-    Some(Update {
-        session: params["sessionId"].as_str()?,
+    Some(SessionUpdate {
+        session_id: params["sessionId"].as_str()?,
         kind: body["sessionUpdate"].as_str()?,
         body,
     })
 }
 
-/// The session that a message names.
+/// Returns the session id of the parameters, or an empty string.
 pub(super) fn session(params: &Value) -> &str {
     params["sessionId"].as_str().unwrap_or_default()
 }
 
-/// Part of what is said and done in a turn, and not news about the session.
-pub(super) fn is_of_a_turn(kind: &str) -> bool {
+/// Returns true for updates that belong to a turn rather than to the session.
+pub(super) fn is_turn_update(kind: &str) -> bool {
     matches!(
         kind,
         "user_message_chunk"

@@ -1,51 +1,58 @@
-//! Terminals and files of the client: used by their ids and paths, and released (TERM-2, TERM-3, TOOL-9, FS-2).
-//! The first version only.
+//! Checks client terminals and files in version 1: known ids, absolute paths and release (TERM-2, TERM-3,
+//! TOOL-9, FS-2).
 
 use super::{
-    Found, Sort,
-    answers::Asked,
-    messages::{session, update},
-    tools::is_absolute,
+    JsonRpcKind, RuleRecorder,
+    messages::{parse_update, session},
+    responses::ClientRequest,
+    tool_calls::is_absolute,
 };
 use serde_json::Value;
 use std::collections::BTreeMap;
 
 #[derive(Debug, Default)]
-pub(super) struct Terminals {
-    /// Requests to make one, by id: the session.
-    making: Vec<(Value, String)>,
-    /// By id: what became of it.
-    made: BTreeMap<String, Made>,
-    /// Prompts without an answer, by session.
-    running: BTreeMap<String, usize>,
-    loading: Vec<String>,
+pub(super) struct TerminalRules {
+    /// Pending `terminal/create` requests: request id and session.
+    pending_creates: Vec<(Value, String)>,
+    /// State of each terminal, by id.
+    terminals: BTreeMap<String, TerminalState>,
+    /// Number of running prompts, by session.
+    running_prompts: BTreeMap<String, usize>,
+    loading_sessions: Vec<String>,
 }
 
 #[derive(Debug)]
-struct Made {
+struct TerminalState {
     session: String,
     is_released: bool,
 }
 
-impl Terminals {
-    pub(super) fn sent(&mut self, message: &Value) {
+impl TerminalRules {
+    pub(super) fn on_sent(&mut self, message: &Value) {
         let params = &message["params"];
         match message["method"].as_str() {
             Some("session/prompt") if message.get("id").is_some() => {
-                *self.running.entry(session(params).to_owned()).or_default() += 1;
+                *self
+                    .running_prompts
+                    .entry(session(params).to_owned())
+                    .or_default() += 1;
             }
-            Some("session/load") => self.loading.push(session(params).to_owned()),
+            Some("session/load") => self.loading_sessions.push(session(params).to_owned()),
             Some(_) => {}
             None => {
-                let made = self.making.iter().position(|(id, _)| *id == message["id"]);
-                let Some((_, session)) = made.map(|index| self.making.swap_remove(index)) else {
+                let made = self
+                    .pending_creates
+                    .iter()
+                    .position(|(id, _)| *id == message["id"]);
+                let Some((_, session)) = made.map(|index| self.pending_creates.swap_remove(index))
+                else {
                     return;
                 };
                 if let Some(id) = message["result"]["terminalId"].as_str() {
                     let is_released = false;
-                    self.made.insert(
+                    self.terminals.insert(
                         id.to_owned(),
-                        Made {
+                        TerminalState {
                             session,
                             is_released,
                         },
@@ -55,92 +62,96 @@ impl Terminals {
         }
     }
 
-    pub(super) fn heard(
+    pub(super) fn on_received(
         &mut self,
-        sort: Sort,
+        kind: JsonRpcKind,
         message: &Value,
-        asked: Option<&Asked>,
-        found: &mut Found,
+        request: Option<&ClientRequest>,
+        recorder: &mut RuleRecorder,
     ) {
         let params = &message["params"];
-        match (sort, message["method"].as_str()) {
-            (Sort::Request, Some("terminal/create")) => {
+        match (kind, message["method"].as_str()) {
+            (JsonRpcKind::Request, Some("terminal/create")) => {
                 let session = session(params).to_owned();
-                self.making.push((message["id"].clone(), session));
+                self.pending_creates.push((message["id"].clone(), session));
                 if let Some(cwd) = params["cwd"].as_str() {
-                    found.holds("TERM-3", is_absolute(cwd), || {
+                    recorder.holds("TERM-3", is_absolute(cwd), || {
                         format!("{cwd:?} is not absolute")
                     });
                 }
             }
-            (Sort::Request, Some(method)) if method.starts_with("terminal/") => {
-                self.used(method, params, found);
+            (JsonRpcKind::Request, Some(method)) if method.starts_with("terminal/") => {
+                self.on_use(method, params, recorder);
             }
-            (Sort::Request, Some("fs/read_text_file" | "fs/write_text_file")) => {
+            (JsonRpcKind::Request, Some("fs/read_text_file" | "fs/write_text_file")) => {
                 let path = params["path"].as_str().unwrap_or_default();
-                found.holds("FS-2", is_absolute(path), || {
+                recorder.holds("FS-2", is_absolute(path), || {
                     format!("{path:?} is not absolute")
                 });
                 let line = params["line"].as_u64();
-                found.holds("FS-2", line != Some(0), || "lines count from 1".to_owned());
+                recorder.holds("FS-2", line != Some(0), || "lines count from 1".to_owned());
             }
-            (Sort::Notification, _) => self.shown(message, found),
-            (Sort::Response, _) => {
-                let Some(asked) = asked else { return };
+            (JsonRpcKind::Notification, _) => self.check_shown_terminals(message, recorder),
+            (JsonRpcKind::Response, _) => {
+                let Some(asked) = request else { return };
                 let session = session(&asked.params);
                 match asked.method.as_str() {
                     "session/prompt" => {
-                        let running = self.running.entry(session.to_owned()).or_default();
+                        let running = self.running_prompts.entry(session.to_owned()).or_default();
                         *running = running.saturating_sub(1);
                     }
-                    "session/load" => self.loading.retain(|loading| loading != session),
+                    "session/load" => self.loading_sessions.retain(|loading| loading != session),
                     _ => {}
                 }
             }
-            (Sort::Request, _) => {}
+            (JsonRpcKind::Request, _) => {}
         }
     }
 
-    fn used(&mut self, method: &str, params: &Value, found: &mut Found) {
+    fn on_use(&mut self, method: &str, params: &Value, recorder: &mut RuleRecorder) {
         let id = params["terminalId"].as_str().unwrap_or_default();
-        let Some(made) = self.made.get_mut(id) else {
-            return found.broken("TERM-3", format!("there is no terminal {id:?}"));
+        let Some(made) = self.terminals.get_mut(id) else {
+            return recorder.broken("TERM-3", format!("there is no terminal {id:?}"));
         };
-        found.holds("TERM-3", !made.is_released, || {
+        recorder.holds("TERM-3", !made.is_released, || {
             format!("the terminal {id:?} was released")
         });
         made.is_released |= method == "terminal/release";
     }
 
-    fn shown(&self, message: &Value, found: &mut Found) {
-        let Some(update) = update(message) else {
+    fn check_shown_terminals(&self, message: &Value, recorder: &mut RuleRecorder) {
+        let Some(update) = parse_update(message) else {
             return;
         };
-        // What is replayed may show what is long gone.
-        if self.loading.iter().any(|loading| loading == update.session) {
+        // A replay may show terminals that no longer exist.
+        if self
+            .loading_sessions
+            .iter()
+            .any(|loading| loading == update.session_id)
+        {
             return;
         }
         let content = update.body["content"].as_array().into_iter().flatten();
         for item in content.filter(|item| item["type"] == "terminal") {
             let id = item["terminalId"].as_str().unwrap_or_default();
-            match self.made.get(id) {
-                // It may show it once more after that.
-                Some(_) => found.seen("TOOL-9"),
-                None => found.broken("TOOL-9", format!("there is no terminal {id:?}")),
+            match self.terminals.get(id) {
+                // Released terminals may still be shown.
+                Some(_) => recorder.seen("TOOL-9"),
+                None => recorder.broken("TOOL-9", format!("there is no terminal {id:?}")),
             }
         }
     }
 
-    /// The connection is over: of turns that have ended all are released.
-    pub(super) fn ended(&self, found: &mut Found) {
-        for (id, made) in &self.made {
+    /// Checks at the end of the connection that finished turns released their terminals.
+    pub(super) fn on_output_end(&self, recorder: &mut RuleRecorder) {
+        for (id, made) in &self.terminals {
             if self
-                .running
+                .running_prompts
                 .get(&made.session)
                 .is_none_or(|running| *running == 0)
             {
                 let why = || format!("the terminal {id:?} was not released");
-                found.holds("TERM-2", made.is_released, why);
+                recorder.holds("TERM-2", made.is_released, why);
             }
         }
     }

@@ -1,12 +1,12 @@
-//! Each law with right lines, over which it is silent, and with wrong ones, of which it names the rule.
+//! Tests of each rule: valid lines are accepted, and invalid lines break the named rule.
 
 use super::*;
 use serde_json::json;
 
-mod each;
-mod lives;
-mod second;
+mod every_rule;
+mod lifecycles;
 mod unstable;
+mod v2;
 
 const INITIALIZED: &[&str] = &[
     r#"> {"jsonrpc":"2.0","id":0,"method":"initialize","params":{"protocolVersion":1,"clientCapabilities":{}}}"#,
@@ -17,23 +17,27 @@ const SESSION: &[&str] = &[
     r#"< {"jsonrpc":"2.0","id":1,"result":{"sessionId":"s"}}"#,
 ];
 const PROMPT: &str = r#"> {"jsonrpc":"2.0","id":2,"method":"session/prompt","params":{"sessionId":"s","prompt":[{"type":"text","text":"hi"}]}}"#;
-const END: &str = r#"< {"jsonrpc":"2.0","id":2,"result":{"stopReason":"end_turn"}}"#;
+const END_TURN: &str = r#"< {"jsonrpc":"2.0","id":2,"result":{"stopReason":"end_turn"}}"#;
 const CANCELLED: &str = r#"< {"jsonrpc":"2.0","id":2,"result":{"stopReason":"cancelled"}}"#;
-const TEXT: &str =
+const TEXT_CHUNK: &str =
     r#"{"sessionUpdate":"agent_message_chunk","content":{"type":"text","text":"a"}}"#;
 
 fn update(update: &str) -> String {
-    update_of("s", update)
+    session_update_line("s", update)
 }
 
-fn update_of(session: &str, update: &str) -> String {
+fn session_update_line(session: &str, update: &str) -> String {
     format!(
         r#"< {{"jsonrpc":"2.0","method":"session/update","params":{{"sessionId":"{session}","update":{update}}}}}"#
     )
 }
 
-/// The rules that are broken by lines, sent (`>`) and heard (`<`), after `before`.
-fn broken_after(before: &[&[&str]], lines: &[&str], ending: Option<Ending>) -> Vec<&'static str> {
+/// Returns the rules broken by lines, sent (`>`) and received (`<`), after `before`.
+fn violations_after(
+    before: &[&[&str]],
+    lines: &[&str],
+    ending: Option<OutputEnding>,
+) -> Vec<&'static str> {
     let mut oracle = Oracle::default();
     let mut rules = Vec::new();
     let lines = before.iter().copied().flatten().chain(lines);
@@ -56,7 +60,7 @@ fn broken_after(before: &[&[&str]], lines: &[&str], ending: Option<Ending>) -> V
 }
 
 fn broken(lines: &[&str]) -> Vec<&'static str> {
-    broken_after(&[INITIALIZED, SESSION], lines, None)
+    violations_after(&[INITIALIZED, SESSION], lines, None)
 }
 
 fn nothing() -> Vec<&'static str> {
@@ -64,13 +68,13 @@ fn nothing() -> Vec<&'static str> {
 }
 
 #[test]
-fn a_whole_turn_breaks_nothing() {
+fn whole_turn_breaks_no_rule() {
     let lines = [
         &*update(
             r#"{"sessionUpdate":"available_commands_update","availableCommands":[{"name":"init","description":"d"}]}"#,
         ),
         PROMPT,
-        &*update(TEXT),
+        &*update(TEXT_CHUNK),
         &*update(
             r#"{"sessionUpdate":"tool_call","toolCallId":"t","title":"x","kind":"read","locations":[{"path":"/a","line":1}]}"#,
         ),
@@ -80,12 +84,12 @@ fn a_whole_turn_breaks_nothing() {
         &*update(
             r#"{"sessionUpdate":"tool_call_update","toolCallId":"t","status":"completed","content":[{"type":"content","content":{"type":"text","text":"x"}}]}"#,
         ),
-        END,
+        END_TURN,
         &*update(
             r#"{"sessionUpdate":"session_info_update","title":"A title","updatedAt":"2026-11-21T18:00:00Z"}"#,
         ),
     ];
-    let all = broken_after(&[INITIALIZED, SESSION], &lines, Some(Ending::Eof));
+    let all = violations_after(&[INITIALIZED, SESSION], &lines, Some(OutputEnding::Eof));
     assert_eq!(all, nothing());
 }
 
@@ -114,7 +118,7 @@ fn framing() {
 }
 
 #[test]
-fn a_message_in_several_lines_is_blamed_once_and_read() {
+fn split_message_is_reported_once_and_parsed() {
     let lines = [
         "< {",
         "<   \"jsonrpc\": \"2.0\",",
@@ -125,7 +129,7 @@ fn a_message_in_several_lines_is_blamed_once_and_read() {
 }
 
 #[test]
-fn a_batch_may_be_answered_with_one() {
+fn batch_may_be_answered_with_a_batch() {
     let batch = r#"> [{"jsonrpc":"2.0","id":7,"method":"a"}]"#;
     let error = r#"{"jsonrpc":"2.0","id":7,"error":{"code":-32601,"message":"x"}}"#;
     assert_eq!(broken(&[batch, &format!("< [{error}]")]), nothing());
@@ -134,7 +138,7 @@ fn a_batch_may_be_answered_with_one() {
 }
 
 #[test]
-fn envelopes() {
+fn envelope_errors_are_reported() {
     for (line, rules) in [
         (r#"< {"id":3,"result":{}}"#, vec!["RPC-1"]),
         (r#"< {"jsonrpc":"1.0","method":"_x"}"#, vec!["RPC-1"]),
@@ -244,56 +248,61 @@ fn answers() {
         let lines: Vec<&str> = lines.iter().map(String::as_str).collect();
         assert_eq!(broken(&lines), rules, "{lines:?}");
     }
-    assert_eq!(broken(&[PROMPT, END, END]), ["PROMPT-4"]);
+    assert_eq!(broken(&[PROMPT, END_TURN, END_TURN]), ["PROMPT-4"]);
 }
 
 #[test]
-fn what_is_owed_at_the_end() {
+fn missing_responses_are_reported_at_end() {
     let ask = r#"> {"jsonrpc":"2.0","id":3,"method":"_x"}"#;
     let odd = r#"> {"id":3,"method":"_x"}"#;
-    let ended = |line, ending| broken_after(&[INITIALIZED, SESSION], &[line], Some(ending));
-    assert_eq!(ended(ask, Ending::Eof), ["TR-7"]);
-    assert_eq!(ended(ask, Ending::Unasked), ["RPC-12"]);
-    assert_eq!(ended(ask, Ending::Forced), nothing());
-    assert_eq!(ended(PROMPT, Ending::Unasked), ["PROMPT-4"]);
-    assert_eq!(ended(odd, Ending::Eof), nothing());
+    let ended = |line, ending| violations_after(&[INITIALIZED, SESSION], &[line], Some(ending));
+    assert_eq!(ended(ask, OutputEnding::Eof), ["TR-7"]);
+    assert_eq!(ended(ask, OutputEnding::Unexpected), ["RPC-12"]);
+    assert_eq!(ended(ask, OutputEnding::Forced), nothing());
+    assert_eq!(ended(PROMPT, OutputEnding::Unexpected), ["PROMPT-4"]);
+    assert_eq!(ended(odd, OutputEnding::Eof), nothing());
 }
 
 #[test]
-fn an_end_after_a_line_that_is_no_message_owes_nothing() {
+fn end_after_malformed_line_owes_no_response() {
     let ask = |id| format!(r#"> {{"jsonrpc":"2.0","id":{id},"method":"_x"}}"#);
     let answer = |id| format!(r#"< {{"jsonrpc":"2.0","id":{id},"result":{{}}}}"#);
     let refusal = r#"< {"jsonrpc":"2.0","id":null,"error":{"code":-32600,"message":"x"}}"#;
-    let ended =
-        |lines: &[&str]| broken_after(&[INITIALIZED, SESSION], lines, Some(Ending::Unasked));
+    let ended = |lines: &[&str]| {
+        violations_after(
+            &[INITIALIZED, SESSION],
+            lines,
+            Some(OutputEnding::Unexpected),
+        )
+    };
     for fault in ["> [1]", "> {\"x\":", "> \u{fffd}"] {
         assert_eq!(ended(&[fault, &ask(3)]), nothing(), "{fault}");
         assert_eq!(ended(&[&ask(3), fault, &answer(3), &ask(4)]), nothing());
         assert_eq!(ended(&[fault, refusal, &ask(3)]), nothing());
-        // The process survived that line: another request ended it.
+        // The process survived the malformed line: another request ended it.
         let later = [fault, &ask(3), &answer(3), &ask(4)];
         assert_eq!(ended(&later), ["RPC-12"], "{fault}");
     }
 }
 
 #[test]
-fn requests_of_the_agent_have_ids_of_their_own() {
+fn agent_request_ids_are_unique() {
     let ask = r#"< {"jsonrpc":"2.0","id":1,"method":"_x"}"#;
     let answer = r#"> {"jsonrpc":"2.0","id":1,"result":{}}"#;
     assert_eq!(broken(&[ask, ask]), ["RPC-16"]);
     assert_eq!(broken(&[ask, answer, ask]), nothing());
-    // The client's ids are others.
+    // The client's requests have a separate id space.
     let own = r#"> {"jsonrpc":"2.0","id":1,"method":"_x"}"#;
     assert_eq!(broken(&[own, ask]), nothing());
 }
 
 #[test]
-fn what_has_a_wrong_shape_has_happened_all_the_same() {
+fn malformed_message_still_updates_state() {
     let new =
         r#"> {"jsonrpc":"2.0","id":5,"method":"session/new","params":{"cwd":"/","mcpServers":[]}}"#;
     let odd = r#"< {"jsonrpc":"2.0","id":5,"result":{"sessionId":"t","modes":{}}}"#;
     let more = r#"< {"jsonrpc":"2.0","id":5,"result":{"sessionId":"t","extra":1}}"#;
-    let commands = update_of(
+    let commands = session_update_line(
         "t",
         r#"{"sessionUpdate":"available_commands_update","availableCommands":[]}"#,
     );
@@ -302,7 +311,7 @@ fn what_has_a_wrong_shape_has_happened_all_the_same() {
 }
 
 #[test]
-fn shapes_are_blamed_on_their_rule() {
+fn schema_errors_map_to_their_rules() {
     for (body, rule) in [
         (r#"{"sessionUpdate":"nonsense"}"#, "UPD-1"),
         (
@@ -453,18 +462,18 @@ fn capabilities() {
     assert_eq!(broken(&[&wrong, INITIALIZED[1], &notice]), ["NOTE-1"]);
     let terminal = r#"< {"jsonrpc":"2.0","id":0,"result":{"protocolVersion":1,"authMethods":[{"type":"terminal","id":"t","name":"T"}]}}"#;
     let all = [&*offer(json!({})), terminal];
-    assert_eq!(broken_after(&[], &all, None), ["AUTH-2"]);
+    assert_eq!(violations_after(&[], &all, None), ["AUTH-2"]);
     let all = [&*offer(json!({"auth": {"terminal": true}})), terminal];
-    assert_eq!(broken_after(&[], &all, None), nothing());
+    assert_eq!(violations_after(&[], &all, None), nothing());
 }
 
 #[test]
 fn order() {
-    let text = update(TEXT);
+    let text = update(TEXT_CHUNK);
     let title = update(r#"{"sessionUpdate":"session_info_update","title":"t"}"#);
     let echo =
         update(r#"{"sessionUpdate":"user_message_chunk","content":{"type":"text","text":"hi"}}"#);
-    let other = update_of("x", TEXT);
+    let other = session_update_line("x", TEXT_CHUNK);
     let load = r#"> {"jsonrpc":"2.0","id":5,"method":"session/load","params":{"sessionId":"s","cwd":"/","mcpServers":[]}}"#;
     let resume = r#"> {"jsonrpc":"2.0","id":5,"method":"session/resume","params":{"sessionId":"s","cwd":"/"}}"#;
     let close = r#"> {"jsonrpc":"2.0","id":5,"method":"session/close","params":{"sessionId":"s"}}"#;
@@ -473,11 +482,11 @@ fn order() {
     let done = r#"< {"jsonrpc":"2.0","id":5,"result":{}}"#;
     let second = r#"> {"jsonrpc":"2.0","id":6,"method":"session/prompt","params":{"sessionId":"s","prompt":[{"type":"text","text":"more"}]}}"#;
     for (lines, rules) in [
-        (vec![PROMPT, &*text, END], vec![]),
-        (vec![PROMPT, END, &*text], vec!["PROMPT-7"]),
+        (vec![PROMPT, &*text, END_TURN], vec![]),
+        (vec![PROMPT, END_TURN, &*text], vec!["PROMPT-7"]),
         (vec![PROMPT, CANCELLED, &*text], vec!["CANCEL-5"]),
-        (vec![PROMPT, END, &*title], vec![]),
-        (vec![PROMPT, second, END, &*text], vec![]),
+        (vec![PROMPT, END_TURN, &*title], vec![]),
+        (vec![PROMPT, second, END_TURN, &*text], vec![]),
         (vec![&*text], vec!["MSG-4"]),
         (vec![PROMPT, &*echo], vec!["MSG-3"]),
         (vec![&*other], vec!["UPD-1"]),
@@ -497,7 +506,7 @@ fn order() {
 }
 
 #[test]
-fn what_was_seen_is_told() {
+fn seen_rules_are_listed() {
     let mut oracle = Oracle::default();
     oracle.heard(b"{\"jsonrpc\":\"2.0\",\"method\":\"_x\"}\n");
     let seen: Vec<&str> = oracle.seen().iter().copied().collect();

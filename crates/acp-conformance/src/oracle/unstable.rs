@@ -1,105 +1,141 @@
-//! Unstable: what is not in the stable part of version 1 is used only with a peer that has agreed on it (UPD-1,
-//! EXT-1, EXT-3).
+//! Checks that unstable parts of version 1 are used only with a peer that agreed to them (UPD-1, EXT-1, EXT-3).
 //!
-//! The official schema says what is unstable, and each such part says which capability allows it. What no
-//! capability is about cannot be agreed on, and passes. Version 2 is a draft as a whole: nothing is asked there.
+//! The official schema marks unstable parts, and a table maps each to the capability that allows it. Parts
+//! without such a capability cannot be negotiated, and pass. Version 2 is a draft as a whole and is not checked
+//! here.
 
-use super::{Found, Sort, answers::Asked};
-use crate::official::{Part, Side, official};
+use super::{JsonRpcKind, RuleRecorder, responses::ClientRequest};
+use crate::official_schema::{MethodPart, Side, official};
 use serde_json::Value;
 
-/// Which capability allows a part, below `clientCapabilities` or `agentCapabilities`.
+/// Capability that allows a part, below `clientCapabilities` or `agentCapabilities`.
 #[derive(Clone, Copy, Debug)]
-enum Offer {
+enum RequiredCapability {
     Client(&'static str),
     Agent(&'static str),
-    /// There is none.
-    Open,
+    /// No capability covers the part.
+    Unrestricted,
 }
 
-/// The unstable parts of what agents say; beside them those of the capabilities, which are the offers themselves.
-const PARTS: &[(&str, Offer)] = &[
-    ("AuthStatusUpdateNotification", Offer::Agent("/auth/status")),
-    ("IdleStateUpdate.usage", Offer::Client("/subagents")),
-    ("MessageMcpRequest", Offer::Agent("/mcpCapabilities/acp")),
-    ("PromptResponse.usage", Offer::Open),
+/// Unstable parts of agent messages, except the capabilities themselves.
+const UNSTABLE_PARTS: &[(&str, RequiredCapability)] = &[
+    (
+        "AuthStatusUpdateNotification",
+        RequiredCapability::Agent("/auth/status"),
+    ),
+    (
+        "IdleStateUpdate.usage",
+        RequiredCapability::Client("/subagents"),
+    ),
+    (
+        "MessageMcpRequest",
+        RequiredCapability::Agent("/mcpCapabilities/acp"),
+    ),
+    ("PromptResponse.usage", RequiredCapability::Unrestricted),
     (
         "SessionInfo.archived",
-        Offer::Agent("/sessionCapabilities/archive"),
+        RequiredCapability::Agent("/sessionCapabilities/archive"),
     ),
-    ("SessionUpdate.plan_removed", Offer::Client("/plan")),
-    ("SessionUpdate.plan_update", Offer::Client("/plan")),
-    ("SessionUpdate.session_message", Offer::Client("/subagents")),
+    (
+        "SessionUpdate.plan_removed",
+        RequiredCapability::Client("/plan"),
+    ),
+    (
+        "SessionUpdate.plan_update",
+        RequiredCapability::Client("/plan"),
+    ),
+    (
+        "SessionUpdate.session_message",
+        RequiredCapability::Client("/subagents"),
+    ),
     (
         "SessionUpdate.session_message_chunk",
-        Offer::Client("/subagents"),
+        RequiredCapability::Client("/subagents"),
     ),
-    ("SessionUpdate.subagent_update", Offer::Client("/subagents")),
+    (
+        "SessionUpdate.subagent_update",
+        RequiredCapability::Client("/subagents"),
+    ),
 ];
 
 #[derive(Debug, Default)]
-pub(super) struct Unstable {
-    client: Value,
-    agent: Value,
+pub(super) struct UnstableRules {
+    client_capabilities: Value,
+    agent_capabilities: Value,
 }
 
-impl Unstable {
-    pub(super) fn sent(&mut self, message: &Value) {
+impl UnstableRules {
+    pub(super) fn on_sent(&mut self, message: &Value) {
         if message["method"] == "initialize" {
-            self.client = message["params"]["clientCapabilities"].clone();
+            self.client_capabilities = message["params"]["clientCapabilities"].clone();
         }
     }
 
-    pub(super) fn heard(
+    pub(super) fn on_received(
         &mut self,
-        sort: Sort,
+        kind: JsonRpcKind,
         message: &Value,
-        asked: Option<&Asked>,
-        found: &mut Found,
+        request: Option<&ClientRequest>,
+        recorder: &mut RuleRecorder,
     ) {
         let result = &message["result"];
-        if asked.is_some_and(|asked| asked.method == "initialize") {
-            self.agent = result["agentCapabilities"].clone();
+        if request.is_some_and(|asked| asked.method == "initialize") {
+            self.agent_capabilities = result["agentCapabilities"].clone();
         }
         let method = message["method"].as_str().unwrap_or_default();
-        let (side, method, part, value) = match (sort, asked) {
-            (Sort::Request, _) => (Side::Client, method, Part::Request, &message["params"]),
-            (Sort::Notification, _) => {
-                (Side::Client, method, Part::Notification, &message["params"])
-            }
-            (Sort::Response, Some(asked)) => {
-                (Side::Agent, asked.method.as_str(), Part::Response, result)
-            }
-            (Sort::Response, None) => return,
+        let (side, method, part, value) = match (kind, request) {
+            (JsonRpcKind::Request, _) => (
+                Side::Client,
+                method,
+                MethodPart::Request,
+                &message["params"],
+            ),
+            (JsonRpcKind::Notification, _) => (
+                Side::Client,
+                method,
+                MethodPart::Notification,
+                &message["params"],
+            ),
+            (JsonRpcKind::Response, Some(asked)) => (
+                Side::Agent,
+                asked.method.as_str(),
+                MethodPart::Response,
+                result,
+            ),
+            (JsonRpcKind::Response, None) => return,
         };
         let official = official(1);
         let Some(name) = official.name(side, method, part) else {
             return;
         };
         if side == Side::Client && official.is_unstable(name) {
-            self.check(name, "EXT-3", found);
+            self.check_part(name, "EXT-3", recorder);
         }
         for part in official.unstable(name, value) {
             let is_update = part.starts_with("SessionUpdate.");
-            self.check(part, if is_update { "UPD-1" } else { "EXT-1" }, found);
+            self.check_part(part, if is_update { "UPD-1" } else { "EXT-1" }, recorder);
         }
     }
 
-    fn check(&self, part: &str, rule: &'static str, found: &mut Found) {
-        let offer = PARTS.iter().find(|(name, _)| *name == part);
+    fn check_part(&self, part: &str, rule: &'static str, recorder: &mut RuleRecorder) {
+        let offer = UNSTABLE_PARTS.iter().find(|(name, _)| *name == part);
         let (offered, what) = match offer {
-            Some((_, Offer::Client(path))) => (self.client.pointer(path), path),
-            Some((_, Offer::Agent(path))) => (self.agent.pointer(path), path),
-            Some((_, Offer::Open)) | None => return,
+            Some((_, RequiredCapability::Client(path))) => {
+                (self.client_capabilities.pointer(path), path)
+            }
+            Some((_, RequiredCapability::Agent(path))) => {
+                (self.agent_capabilities.pointer(path), path)
+            }
+            Some((_, RequiredCapability::Unrestricted)) | None => return,
         };
         let is_offered = offered.is_some_and(|offer| !offer.is_null() && *offer != false);
-        found.holds(rule, is_offered, || {
+        recorder.holds(rule, is_offered, || {
             format!("{part} is unstable, and nobody has offered {what}")
         });
     }
 }
 
 #[cfg(test)]
-pub(super) fn parts() -> std::collections::BTreeSet<&'static str> {
-    PARTS.iter().map(|(name, _)| *name).collect()
+pub(super) fn known_parts() -> std::collections::BTreeSet<&'static str> {
+    UNSTABLE_PARTS.iter().map(|(name, _)| *name).collect()
 }

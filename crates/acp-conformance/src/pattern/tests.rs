@@ -1,13 +1,13 @@
-//! Patterns that fit and that do not, and what is filled in.
+//! Tests of pattern matching and substitution.
 
 use super::*;
 use serde_json::json;
 
-fn check(pattern: Value, found: Value) -> Result<(), String> {
+fn match_once(pattern: Value, found: Value) -> Result<(), String> {
     fits(&pattern, &found, &mut Captures::new())
 }
 
-fn captured(pairs: &[(&str, Value)]) -> Captures {
+fn captures_of(pairs: &[(&str, Value)]) -> Captures {
     let pairs = pairs
         .iter()
         .map(|(name, value)| ((*name).to_owned(), value.clone()));
@@ -15,19 +15,19 @@ fn captured(pairs: &[(&str, Value)]) -> Captures {
 }
 
 #[test]
-fn a_line_may_hold_more_than_the_pattern() {
+fn extra_members_are_allowed() {
     let pattern = json!({"a": {"b": 1}});
     let found = json!({"a": {"b": 1, "c": 2}, "d": 3});
-    assert_eq!(check(pattern.clone(), found), Ok(()));
-    let wrong = check(pattern.clone(), json!({"a": {"b": 2}}));
+    assert_eq!(match_once(pattern.clone(), found), Ok(()));
+    let wrong = match_once(pattern.clone(), json!({"a": {"b": 2}}));
     assert_eq!(wrong, Err("/a/b: expected 1, found 2".to_owned()));
-    let missing = check(pattern, json!({"a": {}}));
+    let missing = match_once(pattern, json!({"a": {}}));
     assert_eq!(missing, Err("/a/b is missing".to_owned()));
-    assert!(check(json!([1]), json!([1, 2])).is_err());
+    assert!(match_once(json!([1]), json!([1, 2])).is_err());
 }
 
 #[test]
-fn a_capture_is_the_same_each_time() {
+fn repeated_capture_must_be_equal() {
     let mut captures = Captures::new();
     let pattern = json!({"id": "$id"});
     fits(&pattern, &json!({"id": "x\"y"}), &mut captures).unwrap();
@@ -40,7 +40,7 @@ fn a_capture_is_the_same_each_time() {
 }
 
 #[test]
-fn a_pattern_that_does_not_fit_captures_nothing() {
+fn mismatch_captures_nothing() {
     let mut captures = Captures::new();
     let pattern = json!({"a": "$a", "b": 1});
     assert!(fits(&pattern, &json!({"a": 5, "b": 2}), &mut captures).is_err());
@@ -48,7 +48,7 @@ fn a_pattern_that_does_not_fit_captures_nothing() {
 }
 
 #[test]
-fn every_operator_fits_and_does_not() {
+fn each_operator_matches_and_rejects() {
     for (pattern, right, wrong) in [
         (json!({"a": {"$any": 1}}), json!({"a": null}), json!({})),
         (
@@ -87,30 +87,30 @@ fn every_operator_fits_and_does_not() {
         (json!({"$length": 0}), json!({}), json!(0)),
     ] {
         assert_eq!(
-            check(pattern.clone(), right.clone()),
+            match_once(pattern.clone(), right.clone()),
             Ok(()),
             "{pattern} {right}"
         );
         assert!(
-            check(pattern.clone(), wrong.clone()).is_err(),
+            match_once(pattern.clone(), wrong.clone()).is_err(),
             "{pattern} {wrong}"
         );
     }
-    assert!(check(json!({"$nonsense": 1}), json!(1)).is_err());
+    assert!(match_once(json!({"$nonsense": 1}), json!(1)).is_err());
 }
 
 #[test]
-fn what_a_list_has_is_captured() {
+fn has_operator_captures() {
     let mut captures = Captures::new();
     let pattern = json!({"$has": [{"kind": "b", "id": "$b"}]});
     let found = json!([{"kind": "a", "id": 1}, {"kind": "b", "id": 2}]);
     fits(&pattern, &found, &mut captures).unwrap();
-    assert_eq!(captures, captured(&[("b", json!(2))]));
+    assert_eq!(captures, captures_of(&[("b", json!(2))]));
 }
 
 #[test]
-fn names_inside_of_a_longer_string_are_filled_in() {
-    let mut captures = captured(&[("CWD", json!("/x"))]);
+fn names_in_longer_strings_are_filled() {
+    let mut captures = captures_of(&[("CWD", json!("/x"))]);
     let pattern = json!({"path": "$CWD/a"});
     assert_eq!(
         fits(&pattern, &json!({"path": "/x/a"}), &mut captures),
@@ -121,8 +121,8 @@ fn names_inside_of_a_longer_string_are_filled_in() {
 }
 
 #[test]
-fn values_keep_their_type_when_they_are_filled_in() {
-    let captures = captured(&[("id", json!(7)), ("i", json!("no")), ("s", json!("x\"y"))]);
+fn filled_values_keep_their_type() {
+    let captures = captures_of(&[("id", json!(7)), ("i", json!("no")), ("s", json!("x\"y"))]);
     let line = r#"{"id":"$id","a":$id,"b":"<$id> $s $5 $unknown","c":"\"$s\"","d":"$s"}"#;
     assert_eq!(
         fill_line(line, &captures),
@@ -137,7 +137,7 @@ fn values_keep_their_type_when_they_are_filled_in() {
 }
 
 #[test]
-fn what_must_differ_is_compared_item_by_item() {
+fn unique_operator_compares_items() {
     let unique = json!({"$unique": "id"});
     let mut captures = Captures::new();
     let differ = json!([{"id": 1}, {"id": "1"}, {}, {}]);

@@ -1,7 +1,7 @@
-//! Client: answers what the agent asks, as far as the case does not do it itself.
+//! Answers requests of the agent that the case does not answer itself.
 
-use super::terminals::Terminals;
-use crate::case::{Elicitation, How, Permission};
+use super::terminals::ClientTerminals;
+use crate::case::{ElicitationAnswer, PermissionAnswer, ResponseMode};
 use serde_json::{Value, json};
 use std::{
     collections::BTreeMap,
@@ -9,21 +9,21 @@ use std::{
     path::{Path, PathBuf},
 };
 
-/// What the client is and has open.
+/// Simulated client: settings and open resources.
 pub(crate) struct Client {
-    /// As `initialize` told them.
+    /// Capabilities sent in `initialize`.
     capabilities: Value,
-    permission: Permission,
-    /// Requests for permission without an answer.
-    open: Vec<Ask>,
-    pub(crate) elicitation: Elicitation,
-    ways: BTreeMap<String, How>,
-    /// Files that are open in the editor, with text that is not saved.
+    permission: PermissionAnswer,
+    /// Unanswered permission requests.
+    open_permissions: Vec<PermissionRequest>,
+    pub(crate) elicitation: ElicitationAnswer,
+    response_modes: BTreeMap<String, ResponseMode>,
+    /// Files open in the editor, with unsaved text.
     pub(crate) buffers: BTreeMap<PathBuf, String>,
-    pub(crate) terminals: Terminals,
+    pub(crate) terminals: ClientTerminals,
 }
 
-struct Ask {
+struct PermissionRequest {
     id: Value,
     params: Value,
 }
@@ -32,12 +32,12 @@ impl Default for Client {
     fn default() -> Self {
         Self {
             capabilities: Value::Null,
-            permission: Permission::AllowOnce,
-            open: Vec::new(),
-            elicitation: Elicitation::Cancel,
-            ways: BTreeMap::new(),
+            permission: PermissionAnswer::AllowOnce,
+            open_permissions: Vec::new(),
+            elicitation: ElicitationAnswer::Cancel,
+            response_modes: BTreeMap::new(),
             buffers: BTreeMap::new(),
-            terminals: Terminals::default(),
+            terminals: ClientTerminals::default(),
         }
     }
 }
@@ -46,13 +46,13 @@ fn result(id: &Value, result: Value) -> Value {
     json!({"jsonrpc": "2.0", "id": id, "result": result})
 }
 
-fn error(id: &Value, code: i64, message: &str) -> Value {
+fn error_response(id: &Value, code: i64, message: &str) -> Value {
     json!({"jsonrpc": "2.0", "id": id, "error": {"code": code, "message": message}})
 }
 
 impl Client {
-    /// The case has sent this.
-    pub(crate) fn said(&mut self, message: &Value) {
+    /// Observes a message sent by the case.
+    pub(crate) fn observe_sent(&mut self, message: &Value) {
         if message["method"] == "initialize" {
             let params = &message["params"];
             self.capabilities = params["clientCapabilities"].clone();
@@ -60,72 +60,78 @@ impl Client {
                 self.capabilities = params["capabilities"].clone();
             }
         }
-        // A case that answers by hand: then nothing is open any more.
+        // The case answers by hand, so the request is no longer open.
         if message.get("method").is_none() {
-            self.open.retain(|ask| ask.id != message["id"]);
+            self.open_permissions.retain(|ask| ask.id != message["id"]);
         }
     }
 
-    /// From here on requests of this method are answered so.
-    pub(crate) fn answer_so(&mut self, method: &str, how: How) {
-        self.ways.insert(method.to_owned(), how);
+    /// Sets how requests of this method are answered from now on.
+    pub(crate) fn set_response_mode(&mut self, method: &str, mode: ResponseMode) {
+        self.response_modes.insert(method.to_owned(), mode);
     }
 
-    /// The agent has said this: what is answered at once.
-    pub(crate) fn asked(&mut self, message: &Value) -> Vec<Value> {
+    /// Handles an agent message and returns the immediate responses.
+    pub(crate) fn handle_message(&mut self, message: &Value) -> Vec<Value> {
         let (Some(method), Some(id)) = (message["method"].as_str(), message.get("id")) else {
             return Vec::new();
         };
         let params = &message["params"];
-        match self.ways.get(method) {
-            None | Some(How::ByItself) => {}
-            Some(How::ByHand) => return Vec::new(),
-            Some(How::Error(code)) => return vec![error(id, *code, "The case wants this error")],
-            Some(How::With(value)) => return vec![result(id, value.clone())],
+        match self.response_modes.get(method) {
+            None | Some(ResponseMode::ByItself) => {}
+            Some(ResponseMode::ByHand) => return Vec::new(),
+            Some(ResponseMode::Error(code)) => {
+                return vec![error_response(id, *code, "The case wants this error")];
+            }
+            Some(ResponseMode::With(value)) => return vec![result(id, value.clone())],
         }
         let reply = match method {
             "session/request_permission" => return self.ask(id, params),
-            "fs/read_text_file" if self.offers("/fs/readTextFile") => self.read(id, params),
-            "fs/write_text_file" if self.offers("/fs/writeTextFile") => self.write(id, params),
-            _ if method.starts_with("terminal/") && self.offers("/terminal") => {
+            "fs/read_text_file" if self.has_capability("/fs/readTextFile") => self.read(id, params),
+            "fs/write_text_file" if self.has_capability("/fs/writeTextFile") => {
+                self.write(id, params)
+            }
+            _ if method.starts_with("terminal/") && self.has_capability("/terminal") => {
                 match self.terminals.answer(method, id, params) {
                     Ok(Some(answer)) => result(id, answer),
                     Ok(None) => return Vec::new(),
-                    Err((code, message)) => error(id, code, &message),
+                    Err((code, message)) => error_response(id, code, &message),
                 }
             }
-            "elicitation/create" if self.elicits(params) => match self.elicit(id, params) {
-                Some(reply) => reply,
-                None => return Vec::new(),
-            },
-            _ => error(id, -32601, "Method not found"),
+            "elicitation/create" if self.can_elicit(params) => {
+                match self.handle_elicitation(id, params) {
+                    Some(reply) => reply,
+                    None => return Vec::new(),
+                }
+            }
+            _ => error_response(id, -32601, "Method not found"),
         };
         vec![reply]
     }
 
-    /// An answer that takes its time.
-    pub(crate) async fn later(&mut self) -> Value {
-        self.terminals.later().await
+    /// Waits for the next delayed response.
+    pub(crate) async fn next_delayed_response(&mut self) -> Value {
+        self.terminals.next_delayed_response().await
     }
 
-    /// Nothing that the client has started lives on.
+    /// Ends everything that the client has started.
     pub(crate) fn clear(&mut self) {
-        self.open.clear();
+        self.open_permissions.clear();
         self.terminals.clear();
     }
 
-    fn offers(&self, pointer: &str) -> bool {
+    fn has_capability(&self, pointer: &str) -> bool {
         self.capabilities.pointer(pointer) == Some(&Value::Bool(true))
     }
 
-    fn elicits(&self, params: &Value) -> bool {
+    fn can_elicit(&self, params: &Value) -> bool {
         let mode = params["mode"].as_str().unwrap_or_default();
         self.capabilities["elicitation"][mode].is_object()
     }
 
     fn read(&self, id: &Value, params: &Value) -> Value {
         let Some(path) = params["path"].as_str().map(Path::new) else {
-            return error(id, -32602, "path is missing");
+            return error_response(id, -32602, "path is missing");
         };
         let text = match self.buffers.get(path) {
             Some(text) => text.clone(),
@@ -150,16 +156,16 @@ impl Client {
 
     fn write(&mut self, id: &Value, params: &Value) -> Value {
         let (Some(path), Some(text)) = (params["path"].as_str(), params["content"].as_str()) else {
-            return error(id, -32602, "path or content is missing");
+            return error_response(id, -32602, "path or content is missing");
         };
         let path = Path::new(path);
-        // Else it would land where the runner happens to be.
+        // A relative path would refer to the runner's own working directory.
         if !path.is_absolute() {
-            return error(id, -32602, "path is relative");
+            return error_response(id, -32602, "path is relative");
         }
         let written = path.parent().map_or(Ok(()), fs::create_dir_all);
         if let Err(fault) = written.and_then(|()| fs::write(path, text)) {
-            return error(id, -32603, &fault.to_string());
+            return error_response(id, -32603, &fault.to_string());
         }
         if let Some(buffer) = self.buffers.get_mut(path) {
             text.clone_into(buffer);
@@ -167,76 +173,83 @@ impl Client {
         result(id, json!({}))
     }
 
-    fn elicit(&self, id: &Value, params: &Value) -> Option<Value> {
+    fn handle_elicitation(&self, id: &Value, params: &Value) -> Option<Value> {
         let accept = |content: Value| result(id, json!({"action": "accept", "content": content}));
         Some(match &self.elicitation {
-            Elicitation::Accept(content) => accept(content.clone()),
-            Elicitation::AcceptEach(value) => {
+            ElicitationAnswer::Accept(content) => accept(content.clone()),
+            ElicitationAnswer::AcceptEach(value) => {
                 let fields = params["requestedSchema"]["properties"].as_object();
                 let names = fields.into_iter().flat_map(|fields| fields.keys());
                 accept(names.map(|name| (name.clone(), value.clone())).collect())
             }
-            Elicitation::Decline => result(id, json!({"action": "decline"})),
-            Elicitation::Cancel => result(id, json!({"action": "cancel"})),
-            Elicitation::Strange => result(id, json!({"action": "_shrug"})),
-            Elicitation::Error => error(id, -32603, "The user could not be asked"),
-            Elicitation::ByHand => return None,
+            ElicitationAnswer::Decline => result(id, json!({"action": "decline"})),
+            ElicitationAnswer::Cancel => result(id, json!({"action": "cancel"})),
+            ElicitationAnswer::Strange => result(id, json!({"action": "_shrug"})),
+            ElicitationAnswer::Error => error_response(id, -32603, "The user could not be asked"),
+            ElicitationAnswer::ByHand => return None,
         })
     }
 
     fn ask(&mut self, id: &Value, params: &Value) -> Vec<Value> {
-        self.open.push(Ask {
+        self.open_permissions.push(PermissionRequest {
             id: id.clone(),
             params: params.clone(),
         });
-        self.answer_open()
+        self.answer_open_permissions()
     }
 
-    /// From here on permission is given so: what is answered at once.
-    pub(crate) fn permit(&mut self, permission: Permission) -> Vec<Value> {
+    /// Sets the permission policy and returns the responses to open requests.
+    pub(crate) fn permit(&mut self, permission: PermissionAnswer) -> Vec<Value> {
         self.permission = permission;
-        self.answer_open()
+        self.answer_open_permissions()
     }
 
-    fn answer_open(&mut self) -> Vec<Value> {
-        if matches!(self.permission, Permission::Never | Permission::ByHand) {
+    fn answer_open_permissions(&mut self) -> Vec<Value> {
+        if matches!(
+            self.permission,
+            PermissionAnswer::Never | PermissionAnswer::ByHand
+        ) {
             return Vec::new();
         }
-        let open = std::mem::take(&mut self.open);
+        let open = std::mem::take(&mut self.open_permissions);
         open.iter()
             .map(|ask| permit(self.permission, ask))
             .collect()
     }
 
-    /// The case cancels what goes on in this session: so the client must answer what is open.
+    /// Returns responses to the open permission requests of a session that the case cancels.
     pub(crate) fn cancelled(&mut self, session: &Value) -> Vec<Value> {
-        if self.permission == Permission::ByHand {
+        if self.permission == PermissionAnswer::ByHand {
             return Vec::new();
         }
-        let is_its = |ask: &mut Ask| ask.params["sessionId"] == *session;
-        let open = self.open.extract_if(.., is_its);
-        open.map(|ask| permit(Permission::Cancelled, &ask))
+        let is_its = |ask: &mut PermissionRequest| ask.params["sessionId"] == *session;
+        let open = self.open_permissions.extract_if(.., is_its);
+        open.map(|ask| permit(PermissionAnswer::Cancelled, &ask))
             .collect()
     }
 }
 
-fn permit(permission: Permission, ask: &Ask) -> Value {
+fn permit(permission: PermissionAnswer, ask: &PermissionRequest) -> Value {
     let cancelled = || result(&ask.id, json!({"outcome": {"outcome": "cancelled"}}));
     let selected = |option: &Value| {
         let outcome = json!({"outcome": "selected", "optionId": option});
         result(&ask.id, json!({"outcome": outcome}))
     };
     let kinds = match permission {
-        Permission::AllowOnce => ["allow_once", "allow_always"],
-        Permission::AllowAlways => ["allow_always", "allow_once"],
-        Permission::RejectOnce => ["reject_once", "reject_always"],
-        Permission::RejectAlways => ["reject_always", "reject_once"],
-        Permission::Unknown => return selected(&json!("no-such-option")),
-        Permission::Strange => {
+        PermissionAnswer::AllowOnce => ["allow_once", "allow_always"],
+        PermissionAnswer::AllowAlways => ["allow_always", "allow_once"],
+        PermissionAnswer::RejectOnce => ["reject_once", "reject_always"],
+        PermissionAnswer::RejectAlways => ["reject_always", "reject_once"],
+        PermissionAnswer::Unknown => return selected(&json!("no-such-option")),
+        PermissionAnswer::Strange => {
             return result(&ask.id, json!({"outcome": {"outcome": "_shrug"}}));
         }
-        Permission::Error => return error(&ask.id, -32603, "The user could not be asked"),
-        Permission::Cancelled | Permission::Never | Permission::ByHand => return cancelled(),
+        PermissionAnswer::Error => {
+            return error_response(&ask.id, -32603, "The user could not be asked");
+        }
+        PermissionAnswer::Cancelled | PermissionAnswer::Never | PermissionAnswer::ByHand => {
+            return cancelled();
+        }
     };
     let options = ask.params["options"].as_array();
     let of_kind = |kind: &str| options?.iter().find(|option| option["kind"] == kind);
@@ -249,72 +262,72 @@ fn permit(permission: Permission, ask: &Ask) -> Value {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::official::{Part, Side, official};
+    use crate::official_schema::{MethodPart, Side, official};
 
-    /// What the client answers to a request, having offered all there is.
+    /// Returns the responses of a client that offers all capabilities.
     fn answers(client: &mut Client, method: &str, params: Value) -> Vec<Value> {
         let offered = json!({"fs": {"readTextFile": true, "writeTextFile": true}, "elicitation": {"form": {}}});
         let params_of_initialize = json!({"protocolVersion": 1, "clientCapabilities": offered});
-        client.said(&json!({"method": "initialize", "params": params_of_initialize}));
-        client.asked(&json!({"id": 1, "method": method, "params": params}))
+        client.observe_sent(&json!({"method": "initialize", "params": params_of_initialize}));
+        client.handle_message(&json!({"id": 1, "method": method, "params": params}))
     }
 
-    fn right(method: &str, answers: &[Value]) {
+    fn assert_valid_response(method: &str, answers: &[Value]) {
         let [answer] = answers else {
             panic!("{answers:?}");
         };
-        let name = official(1).name(Side::Client, method, Part::Response);
+        let name = official(1).name(Side::Client, method, MethodPart::Response);
         let faults = official(1).faults(name.unwrap(), &answer["result"]);
         assert_eq!(faults, [], "{answer}");
     }
 
     #[test]
-    fn its_answers_are_what_the_schema_says() {
+    fn client_responses_match_the_schema() {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("new/a");
         let file = |text: &str| json!({"sessionId": "s", "path": path, "content": text});
         let mut client = Client::default();
         let written = answers(&mut client, "fs/write_text_file", file("x"));
-        right("fs/write_text_file", &written);
+        assert_valid_response("fs/write_text_file", &written);
         let read = answers(&mut client, "fs/read_text_file", file(""));
-        right("fs/read_text_file", &read);
+        assert_valid_response("fs/read_text_file", &read);
         assert_eq!(read[0]["result"]["content"], "x");
         let options = json!([{"optionId": "y", "name": "Y", "kind": "allow_always"}]);
         let ask = json!({"sessionId": "s", "toolCall": {"toolCallId": "t"}, "options": options});
         for permission in [
-            Permission::AllowOnce,
-            Permission::RejectOnce,
-            Permission::Cancelled,
-            Permission::Unknown,
+            PermissionAnswer::AllowOnce,
+            PermissionAnswer::RejectOnce,
+            PermissionAnswer::Cancelled,
+            PermissionAnswer::Unknown,
         ] {
             client.permit(permission);
             let answers = answers(&mut client, "session/request_permission", ask.clone());
-            right("session/request_permission", &answers);
+            assert_valid_response("session/request_permission", &answers);
         }
         let form = json!({"sessionId": "s", "mode": "form", "message": "m", "requestedSchema": {"type": "object", "properties": {"a": {"type": "string"}, "b": {"type": "string"}}}});
         for way in [
-            Elicitation::Accept(json!({"a": 1})),
-            Elicitation::Decline,
-            Elicitation::Cancel,
+            ElicitationAnswer::Accept(json!({"a": 1})),
+            ElicitationAnswer::Decline,
+            ElicitationAnswer::Cancel,
         ] {
             client.elicitation = way;
             let answers = answers(&mut client, "elicitation/create", form.clone());
-            right("elicitation/create", &answers);
+            assert_valid_response("elicitation/create", &answers);
         }
-        client.elicitation = Elicitation::AcceptEach(json!("x"));
+        client.elicitation = ElicitationAnswer::AcceptEach(json!("x"));
         let answers = answers(&mut client, "elicitation/create", form);
-        right("elicitation/create", &answers);
+        assert_valid_response("elicitation/create", &answers);
         assert_eq!(answers[0]["result"]["content"], json!({"a": "x", "b": "x"}));
     }
 
     #[test]
-    fn what_is_cancelled_is_answered_so_in_its_session_alone() {
+    fn cancel_answers_permissions_of_its_session_only() {
         let mut client = Client::default();
-        client.permit(Permission::Never);
+        client.permit(PermissionAnswer::Never);
         for (id, session) in [(1, "a"), (2, "b")] {
             let params = json!({"sessionId": session, "options": []});
             let ask = json!({"id": id, "method": "session/request_permission", "params": params});
-            assert_eq!(client.asked(&ask), Vec::<Value>::new());
+            assert_eq!(client.handle_message(&ask), Vec::<Value>::new());
         }
         let cancelled = json!({"outcome": {"outcome": "cancelled"}});
         assert_eq!(

@@ -1,6 +1,6 @@
-//! Process: an agent in a process group of its own, with its pipes.
+//! Runs an agent in a separate process group, connected by pipes.
 
-use super::queue::{Entry, Exit, Spoken, queue};
+use super::queue::{LineReceiver, LineSender, OutputLine, line_queue};
 use rustix::process::{Pid, Signal, kill_process, kill_process_group};
 use std::{
     io,
@@ -16,157 +16,157 @@ use tokio::{
     task::JoinHandle,
 };
 
-/// Lines that wait to be looked at, and writes that wait to go out.
-const WAITING: usize = 1024;
-/// So much of what nobody has looked at is kept; then the agent has to wait. Unit: bytes.
-const WAITING_BYTES: u32 = 64 << 20;
-/// No longer line is read. Clients read 32 MiB; of a line that is a little too long it is still known what it says.
-/// Unit: bytes.
-pub(crate) const LONGEST_LINE: usize = 64 << 20;
-/// So much of a line that is longer is kept. Unit: bytes.
-const KEPT_OF_LINE: usize = 1 << 11;
-/// So much of stderr is kept. Unit: bytes.
-const KEPT_STDERR: usize = 1 << 20;
-/// Names one case in the environment of all that belongs to it.
-pub(crate) const MARK: &str = "ACP_CONFORMANCE_CASE";
+/// Capacity of the queues of received lines and of pending writes.
+const MAX_QUEUED_LINES: usize = 1024;
+/// Size of the queue of received lines; the agent has to wait when the queue is full. Unit: bytes.
+const MAX_QUEUED_BYTES: u32 = 64 << 20;
+/// Longest line that is read. Clients read 32 MiB; a line slightly above that limit can still be parsed. Unit:
+/// bytes.
+pub(crate) const MAX_LINE_BYTES: usize = 64 << 20;
+/// Part of a longer line that is kept. Unit: bytes.
+const LONG_LINE_PREFIX_BYTES: usize = 1 << 11;
+/// Part of stderr that is kept. Unit: bytes.
+const MAX_STDERR_BYTES: usize = 1 << 20;
+/// Environment variable that marks all processes of one case.
+pub(crate) const MARK_VARIABLE: &str = "ACP_CONFORMANCE_CASE";
 
-/// Held while a child begins: until it is what it shall be, it has a copy of each pipe of ours. Held for ever once
-/// this process is to end.
-static BEGINNING: Mutex<()> = Mutex::new(());
+/// Held while a child starts, because until `exec` the child holds copies of the runner's pipes. Never released
+/// once the runner is to exit.
+static SPAWN_LOCK: Mutex<()> = Mutex::new(());
 
-pub(crate) fn beginning() -> MutexGuard<'static, ()> {
-    BEGINNING.lock().unwrap_or_else(PoisonError::into_inner)
+pub(crate) fn lock_spawning() -> MutexGuard<'static, ()> {
+    SPAWN_LOCK.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// Start a child.
-pub(crate) fn begin(command: &mut Command) -> io::Result<Child> {
-    let _alone = beginning();
+/// Spawns a child under the spawn lock.
+pub(crate) fn spawn_child(command: &mut Command) -> io::Result<Child> {
+    let _alone = lock_spawning();
     command.spawn()
 }
 
-/// An agent that runs, or has ended.
-pub(crate) struct Process {
+/// Running or finished agent.
+pub(crate) struct AgentProcess {
     child: Child,
     group: Option<Pid>,
     stdin: Option<mpsc::Sender<Vec<u8>>>,
-    writer: Option<JoinHandle<()>>,
-    spoken: Exit,
-    reader: Option<JoinHandle<()>>,
-    reading: watch::Sender<bool>,
-    logger: Option<JoinHandle<()>>,
+    stdin_writer: Option<JoinHandle<()>>,
+    lines: LineReceiver,
+    stdout_reader: Option<JoinHandle<()>>,
+    is_reading: watch::Sender<bool>,
+    stderr_reader: Option<JoinHandle<()>>,
 }
 
-/// What an agent wrote to stderr.
-pub(crate) type Logs = Arc<Mutex<Vec<u8>>>;
+/// Collected stderr of an agent.
+pub(crate) type StderrLog = Arc<Mutex<Vec<u8>>>;
 
-impl Process {
-    /// Start it. `logs`: where its stderr goes; without it nobody reads it.
-    pub(crate) fn start(mut command: Command, logs: Option<Logs>) -> io::Result<Self> {
+impl AgentProcess {
+    /// Starts an agent. `logs` collects stderr; without it, stderr is not read.
+    pub(crate) fn start(mut command: Command, logs: Option<StderrLog>) -> io::Result<Self> {
         command
             .stdin(Stdio::piped())
             .stdout(Stdio::piped())
             .stderr(Stdio::piped())
             .process_group(0)
             .kill_on_drop(true);
-        let mut child = begin(&mut command)?;
+        let mut child = spawn_child(&mut command)?;
         let pipes = (child.stdin.take(), child.stdout.take());
         let (Some(stdin), Some(stdout)) = pipes else {
             return Err(io::Error::other("no pipes"));
         };
-        // What nobody reads stays open: to write there may block, but is no error.
+        // Unread stderr stays open: writes may block, but do not fail.
         let stderr = logs.and_then(|logs| Some((child.stderr.take()?, logs)));
-        let logger = stderr.map(|(stderr, logs)| tokio::spawn(keep(stderr, logs)));
-        let (sender, writes) = mpsc::channel(WAITING);
-        let writer = tokio::spawn(write(stdin, writes));
-        let (found, spoken) = queue(WAITING, WAITING_BYTES);
+        let logger = stderr.map(|(stderr, logs)| tokio::spawn(read_stderr(stderr, logs)));
+        let (sender, writes) = mpsc::channel(MAX_QUEUED_LINES);
+        let writer = tokio::spawn(write_stdin(stdin, writes));
+        let (found, spoken) = line_queue(MAX_QUEUED_LINES, MAX_QUEUED_BYTES);
         let (reading, go_on) = watch::channel(true);
         Ok(Self {
             group: child.id().and_then(|id| Pid::from_raw(id.cast_signed())),
             child,
             stdin: Some(sender),
-            writer: Some(writer),
-            spoken,
-            reader: Some(tokio::spawn(read(stdout, found, go_on))),
-            reading,
-            logger,
+            stdin_writer: Some(writer),
+            lines: spoken,
+            stdout_reader: Some(tokio::spawn(read(stdout, found, go_on))),
+            is_reading: reading,
+            stderr_reader: logger,
         })
     }
 
-    /// The next line; `None` when its stdout is closed.
-    pub(crate) async fn line(&mut self) -> Option<Spoken> {
-        self.spoken.take().await
+    /// Returns the next line; `None` once stdout is closed.
+    pub(crate) async fn line(&mut self) -> Option<OutputLine> {
+        self.lines.take().await
     }
 
-    /// Write this, after all before it. `None` when its stdin is closed.
+    /// Returns the queue of writes to stdin; `None` once stdin is closed.
     pub(crate) fn writes(&self) -> Option<mpsc::Sender<Vec<u8>>> {
         self.stdin.clone()
     }
 
-    /// Close its stdin once all has gone out.
+    /// Closes stdin after all pending writes.
     pub(crate) fn close_stdin(&mut self) {
         self.stdin = None;
     }
 
-    pub(crate) fn is_open(&self) -> bool {
+    pub(crate) fn is_stdin_open(&self) -> bool {
         self.stdin.is_some()
     }
 
-    /// Read its stdout, or do not.
+    /// Resumes or pauses reading stdout.
     pub(crate) fn read(&self, reading: bool) {
-        // Its stdout may be closed already: then there is nothing to read.
-        let _ = self.reading.send(reading);
+        // Fails if stdout is already closed: then there is nothing to read.
+        let _ = self.is_reading.send(reading);
     }
 
-    /// Close our end of its stdout: once this is over, whatever it writes is refused.
-    pub(crate) async fn hang_up(&mut self) {
-        if let Some(reader) = self.reader.take() {
+    /// Closes the runner's end of stdout; afterwards the agent's writes fail.
+    pub(crate) async fn close_stdout(&mut self) {
+        if let Some(reader) = self.stdout_reader.take() {
             reader.abort();
-            // It says that it was aborted.
+            // The result only says that the task was aborted.
             let _ = reader.await;
         }
-        // Children that are just beginning have a copy.
-        drop(beginning());
+        // Wait for children that are starting: they hold a copy of the pipe.
+        drop(lock_spawning());
     }
 
     pub(crate) async fn ended(&mut self) -> io::Result<ExitStatus> {
         self.child.wait().await
     }
 
-    /// What is over once all that it, and whoever else has its stderr, wrote there has been read.
+    /// Takes the task that ends once everything written to stderr has been read.
     pub(crate) fn logger(&mut self) -> Option<JoinHandle<()>> {
-        self.logger.take()
+        self.stderr_reader.take()
     }
 
     pub(crate) fn has_ended(&mut self) -> bool {
         matches!(self.child.try_wait(), Ok(Some(_)))
     }
 
-    /// Its own, while it runs.
+    /// Returns the process id while the process runs.
     pub(crate) fn id(&self) -> Option<Pid> {
         self.group.filter(|_| self.child.id().is_some())
     }
 
-    /// SIGTERM to itself alone.
+    /// Sends SIGTERM to the process, without its children.
     pub(crate) fn terminate(&self) {
         if let Some(pid) = self.id() {
-            // It may have ended just now.
+            // The process may have just ended.
             let _ = kill_process(pid, Signal::TERM);
         }
     }
 
-    /// SIGKILL to itself alone.
+    /// Sends SIGKILL to the process, without its children.
     pub(crate) fn kill(&mut self) {
         let _ = self.child.start_kill();
     }
 }
 
-impl Drop for Process {
+impl Drop for AgentProcess {
     fn drop(&mut self) {
-        // Its children too, even those that outlived it.
+        // This includes children that outlived the process.
         if let Some(group) = self.group {
             let _ = kill_process_group(group, Signal::KILL);
         }
-        for task in [self.writer.take(), self.reader.take()]
+        for task in [self.stdin_writer.take(), self.stdout_reader.take()]
             .into_iter()
             .flatten()
         {
@@ -175,7 +175,7 @@ impl Drop for Process {
     }
 }
 
-async fn write(mut stdin: ChildStdin, mut writes: mpsc::Receiver<Vec<u8>>) {
+async fn write_stdin(mut stdin: ChildStdin, mut writes: mpsc::Receiver<Vec<u8>>) {
     while let Some(bytes) = writes.recv().await {
         let written = async {
             stdin.write_all(&bytes).await?;
@@ -187,7 +187,7 @@ async fn write(mut stdin: ChildStdin, mut writes: mpsc::Receiver<Vec<u8>>) {
     }
 }
 
-async fn read(stdout: ChildStdout, found: Entry, mut reading: watch::Receiver<bool>) {
+async fn read(stdout: ChildStdout, lines: LineSender, mut reading: watch::Receiver<bool>) {
     let mut is_rest = false;
     let mut stdout = BufReader::with_capacity(1 << 16, stdout);
     loop {
@@ -196,44 +196,44 @@ async fn read(stdout: ChildStdout, found: Entry, mut reading: watch::Receiver<bo
         }
         let mut line = Vec::new();
         let length = (&mut stdout)
-            .take(LONGEST_LINE as u64)
+            .take(MAX_LINE_BYTES as u64)
             .read_until(b'\n', &mut line)
             .await;
         if !matches!(length, Ok(1..)) {
             return;
         }
-        let is_cut = line.len() == LONGEST_LINE && !line.ends_with(b"\n");
-        // What follows the beginning of a line that is too long is not kept.
+        let is_cut = line.len() == MAX_LINE_BYTES && !line.ends_with(b"\n");
+        // Discard the rest of a line that is too long.
         if std::mem::replace(&mut is_rest, is_cut) {
             continue;
         }
         let spoken = if is_cut {
-            Spoken::TooLong(line[..KEPT_OF_LINE].to_vec())
+            OutputLine::TooLong(line[..LONG_LINE_PREFIX_BYTES].to_vec())
         } else {
-            Spoken::Line(line)
+            OutputLine::Line(line)
         };
-        if !found.put(spoken).await {
+        if !lines.put(spoken).await {
             return;
         }
     }
 }
 
-async fn keep(mut stderr: impl AsyncRead + Unpin, logs: Logs) {
+async fn read_stderr(mut stderr: impl AsyncRead + Unpin, logs: StderrLog) {
     let mut bytes = [0; 4096];
     while let Ok(length @ 1..) = stderr.read(&mut bytes).await {
         let mut logs = logs.lock().unwrap_or_else(PoisonError::into_inner);
-        let room = KEPT_STDERR.saturating_sub(logs.len());
+        let room = MAX_STDERR_BYTES.saturating_sub(logs.len());
         logs.extend_from_slice(&bytes[..length.min(room)]);
     }
 }
 
-/// The processes that carry this mark in their environment: all that a case has started, wherever it fled to.
-pub(crate) fn marked(mark: &str) -> Vec<Pid> {
+/// Returns the processes with this mark in their environment: all that a case started, in any group or session.
+pub(crate) fn marked_processes(mark: &str) -> Vec<Pid> {
     processes(|found| found == mark.as_bytes())
 }
 
-/// Those of all cases in this folder.
-pub(crate) fn marked_below(folder: &Path) -> Vec<Pid> {
+/// Returns the marked processes of all cases in this folder.
+pub(crate) fn marked_processes_below(folder: &Path) -> Vec<Pid> {
     let folder = folder.as_os_str().as_bytes();
     processes(|found| {
         let case = found.strip_prefix(folder);
@@ -254,13 +254,13 @@ fn processes(is_wanted: impl Fn(&[u8]) -> bool) -> Vec<Pid> {
         let Some(environment) = environment(&process.path()) else {
             continue;
         };
-        // Most have no mark, and are looked through quickly, even by a build that is not optimized.
-        if !String::from_utf8_lossy(&environment).contains(MARK) {
+        // Most processes have no mark; this check is fast even in an unoptimized build.
+        if !String::from_utf8_lossy(&environment).contains(MARK_VARIABLE) {
             continue;
         }
         let mut variables = environment.split(|byte| *byte == 0);
         let is_ours = variables.any(|variable| {
-            let value = variable.strip_prefix(MARK.as_bytes());
+            let value = variable.strip_prefix(MARK_VARIABLE.as_bytes());
             let value = value.and_then(|value| value.strip_prefix(b"="));
             value.is_some_and(&is_wanted)
         });
@@ -271,8 +271,8 @@ fn processes(is_wanted: impl Fn(&[u8]) -> bool) -> Vec<Pid> {
     found
 }
 
-/// Reads the environment of a process; `None` if it is gone or belongs to somebody else. A process in the middle of
-/// `exec` seems to have none for a moment: it is read again.
+/// Reads the environment of a process; `None` if the process is gone or belongs to another user. A process in
+/// the middle of `exec` briefly has no environment, so the function reads again.
 fn environment(process: &Path) -> Option<Vec<u8>> {
     loop {
         let environment = std::fs::read(process.join("environ")).ok()?;
@@ -286,22 +286,22 @@ fn environment(process: &Path) -> Option<Vec<u8>> {
     }
 }
 
-/// Tells from the text of `/proc/PID/stat` whether a process has memory but no environment yet.
+/// Returns true if `/proc/PID/stat` shows a process with memory but no environment yet.
 fn is_in_exec(stat: &str) -> bool {
-    /// Fields behind the name, as proc(5) has them: `state`, `vsize` and `env_end`.
+    /// Fields after the name, as in proc(5): `state`, `vsize` and `env_end`.
     const FIELDS: [usize; 3] = [0, 20, 48];
     let fields = stat.rsplit_once(')').map_or("", |(_, fields)| fields);
     let fields: Vec<&str> = fields.split_whitespace().collect();
     let [state, memory, environment] = FIELDS.map(|index| fields.get(index).copied());
     let is_alive = !matches!(state, None | Some("Z" | "X" | "x"));
-    // A kernel thread has no memory of its own.
+    // Kernel threads have no memory.
     is_alive && memory.is_some_and(|size| size != "0") && environment == Some("0")
 }
 
-/// End all of them.
-pub(crate) fn end(processes: &[Pid]) {
+/// Kills all given processes.
+pub(crate) fn kill_all(processes: &[Pid]) {
     for pid in processes {
-        // It may have ended just now.
+        // The process may have just ended.
         let _ = kill_process(*pid, Signal::KILL);
     }
 }
@@ -310,7 +310,7 @@ pub(crate) fn end(processes: &[Pid]) {
 mod tests {
     use super::is_in_exec;
 
-    /// A line of `/proc/PID/stat` of a process with this state, memory and end of its environment.
+    /// Returns a `/proc/PID/stat` line with this state, memory size and end of the environment.
     fn stat(state: &str, memory: u64, environment: u64) -> String {
         let zeros = |count: usize| " 0".repeat(count);
         let head = format!("42 (a) b) {state}{}", zeros(19));
@@ -318,7 +318,7 @@ mod tests {
     }
 
     #[test]
-    fn only_a_process_in_exec_is_read_again() {
+    fn only_process_in_exec_is_read_again() {
         assert!(is_in_exec(&stat("R", 4096, 0)));
         assert!(!is_in_exec(&stat("R", 4096, 7)), "an empty environment");
         assert!(!is_in_exec(&stat("S", 0, 0)), "a kernel thread");

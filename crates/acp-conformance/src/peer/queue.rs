@@ -1,62 +1,62 @@
-//! Queue: what an agent has said and nobody has looked at, bounded in lines and in bytes.
+//! Queue of unread agent output, bounded in lines and in bytes.
 
 use std::sync::Arc;
 use tokio::sync::{OwnedSemaphorePermit, Semaphore, mpsc};
 
-/// What an agent said.
+/// Line of agent output.
 #[derive(Debug, PartialEq, Eq)]
-pub(crate) enum Spoken {
-    /// A line with its end, if it has one.
+pub(crate) enum OutputLine {
+    /// Line with its line end, if present.
     Line(Vec<u8>),
-    /// The beginning of a line that is longer than anybody reads.
+    /// Beginning of a line that exceeds the limit.
     TooLong(Vec<u8>),
 }
 
-/// The end that things are put in at.
-pub(crate) struct Entry {
-    room: Arc<Semaphore>,
-    bytes: u32,
-    sender: mpsc::Sender<(Spoken, OwnedSemaphorePermit)>,
+/// Sending half of the queue.
+pub(crate) struct LineSender {
+    free_bytes: Arc<Semaphore>,
+    capacity: u32,
+    sender: mpsc::Sender<(OutputLine, OwnedSemaphorePermit)>,
 }
 
-/// The end that they come out at.
-pub(crate) struct Exit(mpsc::Receiver<(Spoken, OwnedSemaphorePermit)>);
+/// Receiving half of the queue.
+pub(crate) struct LineReceiver(mpsc::Receiver<(OutputLine, OwnedSemaphorePermit)>);
 
-/// No more than so many wait, and of so many bytes unless it is one alone.
-pub(crate) fn queue(many: usize, bytes: u32) -> (Entry, Exit) {
-    let (sender, receiver) = mpsc::channel(many);
+/// Creates a queue with limits on lines and bytes; a single line may exceed the byte limit.
+pub(crate) fn line_queue(max_lines: usize, bytes: u32) -> (LineSender, LineReceiver) {
+    let (sender, receiver) = mpsc::channel(max_lines);
     let room = Arc::new(Semaphore::new(bytes as usize));
-    let entry = Entry {
-        room,
-        bytes,
+    let entry = LineSender {
+        free_bytes: room,
+        capacity: bytes,
         sender,
     };
-    (entry, Exit(receiver))
+    (entry, LineReceiver(receiver))
 }
 
-impl Entry {
-    /// Put one in, as soon as there is room. `false`: nobody takes it any more.
-    pub(crate) async fn put(&self, spoken: Spoken) -> bool {
-        let (Spoken::Line(bytes) | Spoken::TooLong(bytes)) = &spoken;
+impl LineSender {
+    /// Waits for space and adds a line. Returns false if the receiver is gone.
+    pub(crate) async fn put(&self, line: OutputLine) -> bool {
+        let (OutputLine::Line(bytes) | OutputLine::TooLong(bytes)) = &line;
         let length = u32::try_from(bytes.len()).unwrap_or(u32::MAX);
-        let room = Arc::clone(&self.room);
-        let Ok(held) = room.acquire_many_owned(length.min(self.bytes)).await else {
+        let room = Arc::clone(&self.free_bytes);
+        let Ok(held) = room.acquire_many_owned(length.min(self.capacity)).await else {
             return false;
         };
-        self.sender.send((spoken, held)).await.is_ok()
+        self.sender.send((line, held)).await.is_ok()
     }
 }
 
-impl Exit {
-    /// The next one; `None` once there will be no more.
-    pub(crate) async fn take(&mut self) -> Option<Spoken> {
+impl LineReceiver {
+    /// Returns the next line; `None` once the sender is gone and the queue is empty.
+    pub(crate) async fn take(&mut self) -> Option<OutputLine> {
         self.0.recv().await.map(|(spoken, _)| spoken)
     }
 }
 
-impl Drop for Exit {
+impl Drop for LineReceiver {
     fn drop(&mut self) {
-        // Who waits for room need not wait any more.
+        // Wake senders that wait for space.
         self.0.close();
         while self.0.try_recv().is_ok() {}
     }
@@ -67,13 +67,13 @@ mod tests {
     use super::*;
     use futures_util::FutureExt;
 
-    fn line(length: usize) -> Spoken {
-        Spoken::Line(vec![b'x'; length])
+    fn line(length: usize) -> OutputLine {
+        OutputLine::Line(vec![b'x'; length])
     }
 
     #[tokio::test]
-    async fn no_more_bytes_wait_than_there_is_room_for() {
-        let (entry, mut exit) = queue(10, 100);
+    async fn queue_is_bounded_in_bytes() {
+        let (entry, mut exit) = line_queue(10, 100);
         assert!(entry.put(line(60)).await);
         assert!(entry.put(line(40)).await);
         let mut third = Box::pin(entry.put(line(1)));
@@ -85,8 +85,8 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn what_is_longer_than_all_the_room_waits_alone() {
-        let (entry, mut exit) = queue(10, 100);
+    async fn overlong_line_waits_alone() {
+        let (entry, mut exit) = line_queue(10, 100);
         assert!(entry.put(line(500)).await);
         let mut second = Box::pin(entry.put(line(1)));
         assert_eq!(second.as_mut().now_or_never(), None);
@@ -95,8 +95,8 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn nobody_waits_for_room_when_nobody_listens() {
-        let (entry, exit) = queue(10, 100);
+    async fn send_fails_when_receiver_is_dropped() {
+        let (entry, exit) = line_queue(10, 100);
         assert!(entry.put(line(100)).await);
         let mut second = Box::pin(entry.put(line(1)));
         assert_eq!(second.as_mut().now_or_never(), None);

@@ -1,7 +1,7 @@
-//! Terminals of the client: real processes, whose output the agent reads, waits for, ends and gives back.
+//! Terminals of the client: real processes that the agent can read, await, kill and release.
 
-use super::process::{MARK, begin};
-use crate::pace::Pace;
+use super::process::{MARK_VARIABLE, spawn_child};
+use crate::suite_clock::SuiteClock;
 use rustix::process::{Pid, Signal, kill_process_group};
 use serde_json::{Value, json};
 use std::{
@@ -18,73 +18,73 @@ use tokio::{
     sync::{mpsc, watch},
 };
 
-/// How long the output of a process that has ended is read on.
-const REST: Duration = Duration::from_millis(100);
-/// Answers that wait to be sent.
-const WAITING: usize = 64;
-/// So much is kept of an output that has no limit of its own. Unit: bytes.
-const KEPT: usize = 16 << 20;
+/// Time for reading the remaining output after a process has ended.
+const OUTPUT_GRACE: Duration = Duration::from_millis(100);
+/// Capacity of the queue of delayed responses.
+const MAX_PENDING_RESPONSES: usize = 64;
+/// Output limit for terminals without their own limit. Unit: bytes.
+const MAX_OUTPUT_BYTES: usize = 16 << 20;
 
-/// Where the processes of a case run.
+/// Environment in which the processes of a case run.
 #[derive(Clone, Debug, Default)]
-pub(crate) struct Place {
+pub(crate) struct ProcessContext {
     pub(crate) home: PathBuf,
     pub(crate) cwd: PathBuf,
-    /// Names all processes of the case.
+    /// Mark of all processes of the case.
     pub(crate) mark: String,
 }
 
 /// All terminals of a client.
-pub(crate) struct Terminals {
-    pub(crate) place: Place,
-    open: BTreeMap<String, Terminal>,
-    made: usize,
-    ended: mpsc::Sender<Value>,
-    answers: mpsc::Receiver<Value>,
+pub(crate) struct ClientTerminals {
+    pub(crate) context: ProcessContext,
+    terminals: BTreeMap<String, Terminal>,
+    created_count: usize,
+    response_sender: mpsc::Sender<Value>,
+    responses: mpsc::Receiver<Value>,
 }
 
 struct Terminal {
     group: Option<Pid>,
-    output: Arc<Mutex<Output>>,
+    output: Arc<Mutex<TerminalOutput>>,
     exit: watch::Receiver<Option<Value>>,
 }
 
 #[derive(Default)]
-struct Output {
+struct TerminalOutput {
     bytes: Vec<u8>,
     limit: usize,
     is_truncated: bool,
 }
 
-/// Why a request cannot be served: code and message.
-pub(crate) type Refusal = (i64, String);
+/// Error of a request that cannot be served: code and message.
+pub(crate) type RequestError = (i64, String);
 
-impl Default for Terminals {
+impl Default for ClientTerminals {
     fn default() -> Self {
-        let (ended, answers) = mpsc::channel(WAITING);
+        let (ended, answers) = mpsc::channel(MAX_PENDING_RESPONSES);
         Self {
-            place: Place::default(),
-            open: BTreeMap::new(),
-            made: 0,
-            ended,
-            answers,
+            context: ProcessContext::default(),
+            terminals: BTreeMap::new(),
+            created_count: 0,
+            response_sender: ended,
+            responses: answers,
         }
     }
 }
 
-impl Terminals {
-    /// Answer a request; `None`: when its process has ended.
+impl ClientTerminals {
+    /// Answers a request; `None` if the response follows when the process ends.
     pub(crate) fn answer(
         &mut self,
         method: &str,
         id: &Value,
         params: &Value,
-    ) -> Result<Option<Value>, Refusal> {
+    ) -> Result<Option<Value>, RequestError> {
         if method == "terminal/create" {
             return self.create(params).map(Some);
         }
         let name = params["terminalId"].as_str().unwrap_or_default();
-        let Some(terminal) = self.open.get(name) else {
+        let Some(terminal) = self.terminals.get(name) else {
             return Err((-32602, format!("there is no terminal {name:?}")));
         };
         Ok(Some(match method {
@@ -94,7 +94,7 @@ impl Terminals {
                 json!({})
             }
             "terminal/release" => {
-                self.open.remove(name);
+                self.terminals.remove(name);
                 json!({})
             }
             "terminal/wait_for_exit" => {
@@ -105,25 +105,25 @@ impl Terminals {
         }))
     }
 
-    /// The next answer of a request that had to wait.
-    pub(crate) async fn later(&mut self) -> Value {
-        match self.answers.recv().await {
+    /// Waits for the next delayed response.
+    pub(crate) async fn next_delayed_response(&mut self) -> Value {
+        match self.responses.recv().await {
             Some(answer) => answer,
-            // The sender lives as long as this.
+            // The sender lives as long as `self`.
             None => std::future::pending().await,
         }
     }
 
-    /// End all of them.
+    /// Ends all terminals.
     pub(crate) fn clear(&mut self) {
-        self.open.clear();
+        self.terminals.clear();
     }
 
-    fn create(&mut self, params: &Value) -> Result<Value, Refusal> {
+    fn create(&mut self, params: &Value) -> Result<Value, RequestError> {
         let command = params["command"].as_str().unwrap_or_default();
         let arguments = params["args"].as_array().into_iter().flatten();
         let arguments: Vec<&str> = arguments.filter_map(Value::as_str).collect();
-        // As editors do: a line without arguments is a line of shell.
+        // Like editors, run a command without arguments as a shell line.
         let mut process = if arguments.is_empty() {
             let mut shell = Command::new("sh");
             shell.args(["-c", command]);
@@ -137,9 +137,9 @@ impl Terminals {
         process
             .env_clear()
             .env("PATH", std::env::var_os("PATH").unwrap_or_default())
-            .env("HOME", &self.place.home)
-            .env(MARK, &self.place.mark)
-            .current_dir(cwd.as_ref().unwrap_or(&self.place.cwd))
+            .env("HOME", &self.context.home)
+            .env(MARK_VARIABLE, &self.context.mark)
+            .current_dir(cwd.as_ref().unwrap_or(&self.context.cwd))
             .stdin(Stdio::null())
             .stdout(Stdio::piped())
             .stderr(Stdio::piped())
@@ -152,38 +152,38 @@ impl Terminals {
                 process.env(name, value);
             }
         }
-        let mut child = begin(&mut process)
+        let mut child = spawn_child(&mut process)
             .map_err(|error| (-32603, format!("{command} does not start: {error}")))?;
         let limit = params["outputByteLimit"].as_u64();
         let limit = limit.and_then(|limit| usize::try_from(limit).ok());
-        let output = Arc::new(Mutex::new(Output {
-            limit: limit.unwrap_or(KEPT).min(KEPT),
-            ..Output::default()
+        let output = Arc::new(Mutex::new(TerminalOutput {
+            limit: limit.unwrap_or(MAX_OUTPUT_BYTES).min(MAX_OUTPUT_BYTES),
+            ..TerminalOutput::default()
         }));
         let pipes = (child.stdout.take(), child.stderr.take());
         let group = child.id().and_then(|id| Pid::from_raw(id.cast_signed()));
         let (exit, exited) = watch::channel(None);
-        tokio::spawn(run(child, pipes, Arc::clone(&output), exit));
-        self.made += 1;
-        let name = format!("terminal-{}", self.made);
+        tokio::spawn(run_to_end(child, pipes, Arc::clone(&output), exit));
+        self.created_count += 1;
+        let name = format!("terminal-{}", self.created_count);
         let terminal = Terminal {
             group,
             output,
             exit: exited,
         };
-        self.open.insert(name.clone(), terminal);
+        self.terminals.insert(name.clone(), terminal);
         Ok(json!({"terminalId": name}))
     }
 
     fn wait(&self, id: Value, mut exit: watch::Receiver<Option<Value>>) {
-        let ended = self.ended.clone();
+        let ended = self.response_sender.clone();
         tokio::spawn(async move {
             let exit = match exit.wait_for(Option::is_some).await {
                 Ok(exit) => exit.clone().unwrap_or_default(),
                 Err(_) => json!({}),
             };
             let answer = json!({"jsonrpc": "2.0", "id": id, "result": exit});
-            // Nobody waits any more once the case is over.
+            // The receiver is gone once the case is over.
             let _ = ended.send(answer).await;
         });
     }
@@ -205,7 +205,7 @@ impl Terminal {
     fn kill(&self) {
         let runs = self.exit.borrow().is_none();
         if let Some(group) = self.group.filter(|_| runs) {
-            // It may have ended just now.
+            // The process may have just ended.
             let _ = kill_process_group(group, Signal::KILL);
         }
     }
@@ -217,15 +217,18 @@ impl Drop for Terminal {
     }
 }
 
-/// Read a process to its end.
-async fn run<O: AsyncRead + Unpin, E: AsyncRead + Unpin>(
+/// Reads the output of a process until the process ends.
+async fn run_to_end<O: AsyncRead + Unpin, E: AsyncRead + Unpin>(
     mut child: Child,
     (stdout, stderr): (Option<O>, Option<E>),
-    output: Arc<Mutex<Output>>,
+    output: Arc<Mutex<TerminalOutput>>,
     exit: watch::Sender<Option<Value>>,
 ) {
     let reads = async {
-        tokio::join!(keep(stdout, &output), keep(stderr, &output));
+        tokio::join!(
+            collect_output(stdout, &output),
+            collect_output(stderr, &output)
+        );
     };
     tokio::pin!(reads);
     let mut has_read = false;
@@ -233,18 +236,18 @@ async fn run<O: AsyncRead + Unpin, E: AsyncRead + Unpin>(
         () = &mut reads => { has_read = true; child.wait().await }
         status = child.wait() => status,
     };
-    // What it wrote before its end is in the pipes by now; a child that it left behind is not waited for.
+    // Output written before the end is in the pipes by now; children left behind are not awaited.
     if !has_read {
         tokio::select! {
             biased;
             () = &mut reads => {}
-            _ = Pace::Fair.timeout(REST, std::future::pending::<()>()) => {}
+            _ = SuiteClock::Fair.timeout(OUTPUT_GRACE, std::future::pending::<()>()) => {}
         }
     }
-    exit.send_replace(Some(told(status.ok())));
+    exit.send_replace(Some(exit_status_json(status.ok())));
 }
 
-async fn keep(pipe: Option<impl AsyncRead + Unpin>, output: &Mutex<Output>) {
+async fn collect_output(pipe: Option<impl AsyncRead + Unpin>, output: &Mutex<TerminalOutput>) {
     let Some(mut pipe) = pipe else { return };
     let mut bytes = [0; 8192];
     while let Ok(length @ 1..) = pipe.read(&mut bytes).await {
@@ -253,8 +256,8 @@ async fn keep(pipe: Option<impl AsyncRead + Unpin>, output: &Mutex<Output>) {
     }
 }
 
-impl Output {
-    /// The end is kept, from the beginning of a character on.
+impl TerminalOutput {
+    /// Appends output and drops its beginning if it is too long, up to a character boundary.
     fn add(&mut self, bytes: &[u8]) {
         self.bytes.extend_from_slice(bytes);
         let mut excess = self.bytes.len().saturating_sub(self.limit);
@@ -270,7 +273,7 @@ impl Output {
     }
 }
 
-fn told(status: Option<ExitStatus>) -> Value {
+fn exit_status_json(status: Option<ExitStatus>) -> Value {
     let code = status.and_then(|status| status.code());
     let signal = status.and_then(|status| status.signal());
     let signal = signal.map(|signal| match signal {
@@ -286,10 +289,10 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_end_of_an_output_is_kept_from_a_whole_character_on() {
-        let mut output = Output {
+    fn truncated_output_starts_at_a_character() {
+        let mut output = TerminalOutput {
             limit: 4,
-            ..Output::default()
+            ..TerminalOutput::default()
         };
         output.add(b"abcd");
         assert!(!output.is_truncated);
@@ -303,9 +306,9 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn a_command_runs_to_its_end_and_its_output_can_be_read() {
-        let mut terminals = Terminals::default();
-        terminals.place.cwd = std::env::temp_dir();
+    async fn output_is_readable_after_exit() {
+        let mut terminals = ClientTerminals::default();
+        terminals.context.cwd = std::env::temp_dir();
         let id = json!(7);
         let params = json!({"command": "sh", "args": ["-c", "echo $A; echo b >&2; exit 3"],
             "env": [{"name": "A", "value": "a"}]});
@@ -316,7 +319,7 @@ mod tests {
         assert_eq!(wait, Ok(None));
         let exit = json!({"exitCode": 3, "signal": null});
         let answer = json!({"jsonrpc": "2.0", "id": 7, "result": exit});
-        assert_eq!(terminals.later().await, answer);
+        assert_eq!(terminals.next_delayed_response().await, answer);
         let output = terminals.answer("terminal/output", &id, &params).unwrap();
         let mut output = output.unwrap();
         let text = output["output"].take();
@@ -333,9 +336,9 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn a_command_is_killed_and_says_so() {
-        let mut terminals = Terminals::default();
-        terminals.place.cwd = std::env::temp_dir();
+    async fn killed_command_reports_its_signal() {
+        let mut terminals = ClientTerminals::default();
+        terminals.context.cwd = std::env::temp_dir();
         let id = json!(1);
         let params = json!({"command": "sleep 1000"});
         terminals.answer("terminal/create", &id, &params).unwrap();
@@ -345,6 +348,6 @@ mod tests {
             .unwrap();
         terminals.answer("terminal/kill", &id, &params).unwrap();
         let exit = json!({"exitCode": null, "signal": "SIGKILL"});
-        assert_eq!(terminals.later().await["result"], exit);
+        assert_eq!(terminals.next_delayed_response().await["result"], exit);
     }
 }

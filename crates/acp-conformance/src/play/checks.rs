@@ -1,115 +1,122 @@
-//! Checks: what came, against patterns.
+//! Steps that match received lines against patterns.
 
 use super::{
-    Miss,
-    stage::{Heard, Silence, Stage},
+    StepError,
+    case_run::{CaseRun, ReceiveError, ReceivedLine},
 };
 use crate::{
-    case::{Range, Voice},
+    case::{ChunkAuthor, CountRange},
     pattern::{fill_text, fill_value, fits, short, would_fit},
 };
 use serde_json::Value;
 
-impl Stage<'_> {
-    pub(super) async fn next_line(&mut self, pattern: &Value) -> Result<(), Miss> {
-        let index = match self.next().await {
+impl CaseRun<'_> {
+    pub(super) async fn check_next_line(&mut self, pattern: &Value) -> Result<(), StepError> {
+        let index = match self.next_unread().await {
             Ok(index) => index,
-            Err(silence) => return Err(self.silence(&silence)),
+            Err(silence) => return Err(self.error(&silence)),
         };
-        let fits = fits(pattern, &self.heard[index].value, &mut self.vars);
-        fits.map_err(|why| self.wrong(why, index))
+        let fits = fits(pattern, &self.received[index].value, &mut self.captures);
+        fits.map_err(|why| self.mismatch_at(why, index))
     }
 
-    pub(super) async fn until(&mut self, pattern: &Value) -> Result<(), Miss> {
+    pub(super) async fn read_until(&mut self, pattern: &Value) -> Result<(), StepError> {
         let mut nearest = String::new();
         loop {
-            match self.next().await {
-                Ok(index) => match fits(pattern, &self.heard[index].value, &mut self.vars) {
+            match self.next_unread().await {
+                Ok(index) => match fits(pattern, &self.received[index].value, &mut self.captures) {
                     Ok(()) => return Ok(()),
                     Err(why) => nearest = format!("; the last line: {why}"),
                 },
                 Err(silence) => {
-                    return Err(match (self.silence(&silence), silence) {
-                        (Miss::Nothing(why), Silence::Patience) => Miss::Nothing(why + &nearest),
-                        (miss, Silence::Patience | Silence::Ended | Silence::NotStarted) => miss,
+                    return Err(match (self.error(&silence), silence) {
+                        (StepError::NoLine(why), ReceiveError::Timeout) => {
+                            StepError::NoLine(why + &nearest)
+                        }
+                        (
+                            miss,
+                            ReceiveError::Timeout | ReceiveError::Closed | ReceiveError::NotStarted,
+                        ) => miss,
                     });
                 }
             }
         }
     }
 
-    /// The lines from the mark up to what has been read.
-    fn lines(&self) -> &[Heard] {
-        &self.heard[self.mark.min(self.read)..self.read]
+    /// Returns the lines from the mark to the last line read.
+    fn lines(&self) -> &[ReceivedLine] {
+        &self.received[self.mark_index.min(self.read_count)..self.read_count]
     }
 
-    /// Those of them that fit, by their number.
+    /// Returns the indices of the lines that match.
     fn fitting(&self, pattern: &Value) -> Vec<usize> {
-        let fit = |heard: &Heard| would_fit(pattern, &heard.value, &self.vars);
+        let fit = |heard: &ReceivedLine| would_fit(pattern, &heard.value, &self.captures);
         let lines = self.lines().iter().enumerate();
         let fitting = lines.filter(|(_, heard)| fit(heard));
-        fitting.map(|(index, _)| self.mark + index).collect()
+        fitting.map(|(index, _)| self.mark_index + index).collect()
     }
 
-    pub(super) fn no(&self, pattern: &Value) -> Result<(), Miss> {
+    pub(super) fn check_none(&self, pattern: &Value) -> Result<(), StepError> {
         match self.fitting(pattern).first() {
             None => Ok(()),
-            Some(index) => Err(self.wrong("there should be no such line".to_owned(), *index)),
+            Some(index) => Err(self.mismatch_at("there should be no such line".to_owned(), *index)),
         }
     }
 
-    pub(super) fn some(&mut self, pattern: &Value) -> Result<(), Miss> {
+    pub(super) fn check_some(&mut self, pattern: &Value) -> Result<(), StepError> {
         let Some(index) = self.fitting(pattern).first().copied() else {
             let lines = self.lines().len();
-            return Err(Miss::wrong(format!("none of {lines} lines fits {pattern}")));
+            return Err(StepError::wrong(format!(
+                "none of {lines} lines fits {pattern}"
+            )));
         };
-        fits(pattern, &self.heard[index].value, &mut self.vars).map_err(Miss::wrong)
+        fits(pattern, &self.received[index].value, &mut self.captures).map_err(StepError::wrong)
     }
 
-    pub(super) fn maybe(&mut self, pattern: &Value) {
+    pub(super) fn capture_if_present(&mut self, pattern: &Value) {
         if let Some(index) = self.fitting(pattern).first().copied() {
-            let fits = fits(pattern, &self.heard[index].value, &mut self.vars);
+            let fits = fits(pattern, &self.received[index].value, &mut self.captures);
             debug_assert!(fits.is_ok(), "it fitted");
         }
     }
 
-    pub(super) fn count(&self, range: Range, pattern: &Value) -> Result<(), Miss> {
+    pub(super) fn check_count(&self, range: CountRange, pattern: &Value) -> Result<(), StepError> {
         let fitting = self.fitting(pattern);
         if range.holds(fitting.len()) {
             return Ok(());
         }
         let why = format!("{} lines fit, not {range}", fitting.len());
         match fitting.last() {
-            Some(index) => Err(self.wrong(why, *index)),
-            None => Err(Miss::wrong(why)),
+            Some(index) => Err(self.mismatch_at(why, *index)),
+            None => Err(StepError::wrong(why)),
         }
     }
 
-    pub(super) fn order(&mut self, patterns: &[Value]) -> Result<(), Miss> {
-        let mut captures = self.vars.clone();
+    pub(super) fn check_order(&mut self, patterns: &[Value]) -> Result<(), StepError> {
+        let mut captures = self.captures.clone();
         let mut lines = self.lines().iter();
         for pattern in patterns {
             if !lines.any(|heard| fits(pattern, &heard.value, &mut captures).is_ok()) {
                 let why = format!("behind those before it no line fits {pattern}");
-                return Err(Miss::wrong(why));
+                return Err(StepError::wrong(why));
             }
         }
-        self.vars = captures;
+        self.captures = captures;
         Ok(())
     }
 
     pub(super) fn said(
         &self,
-        voice: Voice,
+        voice: ChunkAuthor,
         text: &str,
         session: &str,
         not: bool,
-    ) -> Result<(), Miss> {
+    ) -> Result<(), StepError> {
         let session = self.var(session)?;
         let chunk = match voice {
-            Voice::Agent => "agent_message_chunk",
-            Voice::Thought => "agent_thought_chunk",
-            Voice::User => "user_message_chunk",
+            ChunkAuthor::Agent => "agent_message_chunk",
+            ChunkAuthor::Thought => "agent_thought_chunk",
+            ChunkAuthor::User => "user_message_chunk",
         };
         let said: String = self
             .lines()
@@ -119,32 +126,32 @@ impl Stage<'_> {
             .filter(|update| update["sessionUpdate"] == chunk)
             .filter_map(|update| update["content"]["text"].as_str())
             .collect();
-        if said.contains(&fill_text(text, &self.vars)) != not {
+        if said.contains(&fill_text(text, &self.captures)) != not {
             return Ok(());
         }
         let said = short(&said.into());
         let why = if not { "it was said" } else { "what was said" };
-        Err(Miss::wrong(format!("{why}: {said}")))
+        Err(StepError::wrong(format!("{why}: {said}")))
     }
 
-    pub(super) fn value(&mut self, value: &Value, pattern: &Value) -> Result<(), Miss> {
-        let value = fill_value(value, &self.vars);
-        fits(pattern, &value, &mut self.vars).map_err(Miss::wrong)
+    pub(super) fn value(&mut self, value: &Value, pattern: &Value) -> Result<(), StepError> {
+        let value = fill_value(value, &self.captures);
+        fits(pattern, &value, &mut self.captures).map_err(StepError::wrong)
     }
 }
 
-impl Range {
+impl CountRange {
     pub(super) fn holds(self, number: usize) -> bool {
-        number >= self.from && self.to.is_none_or(|to| number <= to)
+        number >= self.min && self.max.is_none_or(|to| number <= to)
     }
 }
 
-impl std::fmt::Display for Range {
+impl std::fmt::Display for CountRange {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        match self.to {
-            Some(to) if to == self.from => write!(f, "{to}"),
-            Some(to) => write!(f, "{}..{to}", self.from),
-            None => write!(f, "{}..", self.from),
+        match self.max {
+            Some(to) if to == self.min => write!(f, "{to}"),
+            Some(to) => write!(f, "{}..{to}", self.min),
+            None => write!(f, "{}..", self.min),
         }
     }
 }

@@ -1,18 +1,18 @@
-//! Requests: the macros that send one, and their answers.
+//! Steps that send requests and check the responses.
 
 use super::{
-    Miss,
-    log::PROBE,
-    stage::{Asked, Silence, Stage},
+    StepError,
+    case_run::{CaseRun, ReceiveError, SentRequest},
+    transcript::PROBE_METHOD,
 };
 use crate::{
-    case::{Content, Expect, Permission},
+    case::{ExpectedResponse, PermissionAnswer, PromptContent},
     pattern::{fill_text, fill_value, fits},
 };
 use serde_json::{Value, json};
 
-/// Lay `extra` over `params`; a `null` takes a key out.
-fn merge(params: &mut Value, extra: Option<Value>) {
+/// Merges `extra` into `params`; a `null` removes the key.
+fn merge_params(params: &mut Value, extra: Option<Value>) {
     let (Some(params), Some(Value::Object(extra))) = (params.as_object_mut(), extra) else {
         return;
     };
@@ -25,8 +25,8 @@ fn merge(params: &mut Value, extra: Option<Value>) {
     }
 }
 
-impl Stage<'_> {
-    /// Send a request and remember it by this name.
+impl CaseRun<'_> {
+    /// Sends a request and stores it under a name.
     pub(super) async fn call(
         &mut self,
         method: &str,
@@ -34,67 +34,70 @@ impl Stage<'_> {
         name: &str,
         broken: bool,
         more: bool,
-    ) -> Result<(), Miss> {
+    ) -> Result<(), StepError> {
         self.next_id += 1;
         let id = Value::from(self.next_id);
         let mut message = json!({"jsonrpc": "2.0", "id": id, "method": method});
         if !params.is_null() {
             message["params"] = params;
         }
-        self.set(name, id.clone());
-        let asked = Asked {
+        self.set_variable(name, id.clone());
+        let asked = SentRequest {
             id,
             method: method.to_owned(),
-            from: self.heard.len(),
+            received_before: self.received.len(),
         };
-        self.asked.insert(name.to_owned(), asked);
+        self.requests.insert(name.to_owned(), asked);
         self.send_message(&message, broken, more).await
     }
 
-    pub(super) async fn tell(
+    pub(super) async fn send_notification(
         &mut self,
         method: &str,
         params: &Value,
         broken: bool,
-    ) -> Result<(), Miss> {
+    ) -> Result<(), StepError> {
         let mut message = json!({"jsonrpc": "2.0", "method": method});
         if !params.is_null() {
-            message["params"] = fill_value(params, &self.vars);
+            message["params"] = fill_value(params, &self.captures);
         }
         self.send_message(&message, broken, false).await
     }
 
-    /// Wait for the answer to this request: its place among the lines.
-    async fn answer_to(&mut self, name: &str) -> Result<usize, Miss> {
-        let Some(asked) = self.asked.get(name) else {
-            return Err(Miss::Unset(name.to_owned()));
+    /// Waits for the response to a request and returns its line index.
+    async fn wait_for_response(&mut self, name: &str) -> Result<usize, StepError> {
+        let Some(asked) = self.requests.get(name) else {
+            return Err(StepError::UnsetVariable(name.to_owned()));
         };
-        let (id, from) = (asked.id.clone(), asked.from);
+        let (id, from) = (asked.id.clone(), asked.received_before);
         let is_answer = |value: &Value| value.get("method").is_none() && value["id"] == id;
-        let read = self.heard[..self.read].iter().enumerate().skip(from);
+        let read = self.received[..self.read_count]
+            .iter()
+            .enumerate()
+            .skip(from);
         let mut found = read.filter(|(_, heard)| is_answer(&heard.value));
         if let Some((index, _)) = found.next() {
             return Ok(index);
         }
         loop {
-            match self.next().await {
-                Ok(index) if is_answer(&self.heard[index].value) => return Ok(index),
+            match self.next_unread().await {
+                Ok(index) if is_answer(&self.received[index].value) => return Ok(index),
                 Ok(_) => {}
-                Err(silence) => return Err(self.silence_for(&silence, &id, from)),
+                Err(silence) => return Err(self.missing_response_error(&silence, &id, from)),
             }
         }
     }
 
-    /// What is missing is the answer to this request; one that is nearly that may have come.
-    fn silence_for(&self, silence: &Silence, id: &Value, from: usize) -> Miss {
+    /// Returns the error of a missing response, with a hint if one came with the id as a string.
+    fn missing_response_error(&self, error: &ReceiveError, id: &Value, from: usize) -> StepError {
         let number = id.to_string();
         let is_near = |value: &&Value| {
             let found = value["id"].as_str();
             value.get("method").is_none() && found == Some(&number)
         };
-        let mut heard = self.heard[from..].iter().map(|heard| &heard.value);
-        match (self.silence(silence), heard.find(is_near)) {
-            (Miss::Nothing(why), Some(near)) => Miss::Nothing(format!(
+        let mut heard = self.received[from..].iter().map(|heard| &heard.value);
+        match (self.error(error), heard.find(is_near)) {
+            (StepError::NoLine(why), Some(near)) => StepError::NoLine(format!(
                 "{why}; an answer with the id {} came, a string, and not the number {id}",
                 near["id"]
             )),
@@ -102,58 +105,62 @@ impl Stage<'_> {
         }
     }
 
-    /// The answer to a request is what is expected.
-    pub(super) async fn answered(&mut self, name: &str, expect: &Expect) -> Result<(), Miss> {
-        let index = self.answer_to(name).await?;
-        let heard = &self.heard[index];
+    /// Checks the response to a request.
+    pub(super) async fn check_response(
+        &mut self,
+        name: &str,
+        expect: &ExpectedResponse,
+    ) -> Result<(), StepError> {
+        let index = self.wait_for_response(name).await?;
+        let heard = &self.received[index];
         let (wanted, other, named, pattern) = match expect {
-            Expect::Any => return Ok(()),
-            Expect::Result(pattern) => ("result", "error", "an error", pattern),
-            Expect::Error(pattern) => ("error", "result", "a result", pattern),
+            ExpectedResponse::Any => return Ok(()),
+            ExpectedResponse::Result(pattern) => ("result", "error", "an error", pattern),
+            ExpectedResponse::Error(pattern) => ("error", "result", "a result", pattern),
         };
         let result = match heard.value.get(wanted) {
-            // The rule of its shape says that it is null; for the rest it is an empty result.
-            Some(found) if heard.is_bent && found.is_null() => {
-                fits(pattern, &json!({}), &mut self.vars)
+            // The rule about the shape reports the null; other rules take null for an empty result.
+            Some(found) if heard.is_malformed && found.is_null() => {
+                fits(pattern, &json!({}), &mut self.captures)
             }
-            Some(found) => fits(pattern, found, &mut self.vars),
+            Some(found) => fits(pattern, found, &mut self.captures),
             None if heard.value.get(other).is_some() => {
                 Err(format!("it is no {wanted}, but {named}"))
             }
             None => Err(format!("it has no {wanted}")),
         };
         result.map_err(|why| {
-            if self.heard[index].is_bent {
-                Miss::Bent
+            if self.received[index].is_malformed {
+                StepError::Malformed
             } else {
-                self.wrong(why, index)
+                self.mismatch_at(why, index)
             }
         })
     }
 
-    /// A miss about this line.
-    pub(super) fn wrong(&self, why: String, index: usize) -> Miss {
-        let heard = &self.heard[index];
-        Miss::Wrong {
+    /// Returns a mismatch at a received line.
+    pub(super) fn mismatch_at(&self, why: String, index: usize) -> StepError {
+        let heard = &self.received[index];
+        StepError::Mismatch {
             why,
-            came: Some(heard.text.clone()),
+            received: Some(heard.text.clone()),
             entry: Some(heard.entry),
         }
     }
 
-    /// The result of the request that was just sent; an error is wrong.
-    async fn result_of(&mut self, name: &str) -> Result<Value, Miss> {
-        let index = self.answer_to(name).await?;
-        let value = &self.heard[index].value;
+    /// Waits for the result of a request; an error response is a mismatch.
+    async fn wait_for_result(&mut self, name: &str) -> Result<Value, StepError> {
+        let index = self.wait_for_response(name).await?;
+        let value = &self.received[index].value;
         match value.get("result") {
             Some(result) if value.get("error").is_none() => Ok(result.clone()),
-            _ => Err(self.wrong("it is no result".to_owned(), index)),
+            _ => Err(self.mismatch_at("it is no result".to_owned(), index)),
         }
     }
 
-    pub(super) async fn initialize(&mut self, extra: Option<&Value>) -> Result<(), Miss> {
+    pub(super) async fn initialize(&mut self, extra: Option<&Value>) -> Result<(), StepError> {
         let info = json!({"name": "acp-conformance", "version": env!("CARGO_PKG_VERSION")});
-        let capabilities = fill_value(&self.capabilities, &self.vars);
+        let capabilities = fill_value(&self.capabilities, &self.captures);
         let mut params = json!({"protocolVersion": self.version});
         let (info_key, capabilities_key) = match self.version {
             2 => ("info", "capabilities"),
@@ -161,19 +168,19 @@ impl Stage<'_> {
         };
         params[info_key] = info;
         params[capabilities_key] = capabilities;
-        merge(
+        merge_params(
             &mut params,
-            extra.map(|extra| fill_value(extra, &self.vars)),
+            extra.map(|extra| fill_value(extra, &self.captures)),
         );
         self.call("initialize", params, "initialize", false, false)
             .await?;
-        let result = self.result_of("initialize").await?;
-        self.set("initialize", result);
+        let result = self.wait_for_result("initialize").await?;
+        self.set_variable("initialize", result);
         Ok(())
     }
 
-    /// Log in, if the profile says that this agent wants it before it makes a session.
-    pub(super) async fn log_in(&mut self) -> Result<(), Miss> {
+    /// Logs in, if the profile requires a login before a session is created.
+    pub(super) async fn log_in(&mut self) -> Result<(), StepError> {
         let method = self
             .agent
             .profile
@@ -183,9 +190,9 @@ impl Stage<'_> {
             return Ok(());
         };
         self.is_logged_in = true;
-        // The second version may need no login where the first offers one.
+        // Version 2 may need no login where version 1 offers one.
         let offered = self
-            .vars
+            .captures
             .get("initialize")
             .map(|result| &result["authMethods"]);
         let mut offered = offered.and_then(Value::as_array).into_iter().flatten();
@@ -198,73 +205,77 @@ impl Stage<'_> {
         };
         let params = json!({"methodId": method});
         self.call(request, params, "_login", false, false).await?;
-        self.result_of("_login").await.map(drop)
+        self.wait_for_result("_login").await.map(drop)
     }
 
-    pub(super) async fn session(&mut self, name: &str, extra: Option<&Value>) -> Result<(), Miss> {
+    pub(super) async fn session(
+        &mut self,
+        name: &str,
+        extra: Option<&Value>,
+    ) -> Result<(), StepError> {
         self.log_in().await?;
-        let mut params = json!({"cwd": self.vars["CWD"], "mcpServers": []});
-        merge(
+        let mut params = json!({"cwd": self.captures["CWD"], "mcpServers": []});
+        merge_params(
             &mut params,
-            extra.map(|extra| fill_value(extra, &self.vars)),
+            extra.map(|extra| fill_value(extra, &self.captures)),
         );
         let asked = format!("{name}_new");
         self.call("session/new", params, &asked, false, false)
             .await?;
-        let result = self.result_of(&asked).await?;
+        let result = self.wait_for_result(&asked).await?;
         match result.get("sessionId") {
-            Some(Value::String(id)) => self.set(name, id.clone().into()),
+            Some(Value::String(id)) => self.set_variable(name, id.clone().into()),
             _ => {
-                let index = self.answer_to(&asked).await?;
-                return Err(self.wrong("it has no sessionId".to_owned(), index));
+                let index = self.wait_for_response(&asked).await?;
+                return Err(self.mismatch_at("it has no sessionId".to_owned(), index));
             }
         }
-        self.set(&format!("{name}_result"), result);
+        self.set_variable(&format!("{name}_result"), result);
         Ok(())
     }
 
-    /// `session/load` or `session/resume`.
-    pub(super) async fn open(
+    /// Sends `session/load` or `session/resume`.
+    pub(super) async fn open_session(
         &mut self,
         how: &str,
         name: &str,
         extra: Option<&Value>,
-    ) -> Result<(), Miss> {
+    ) -> Result<(), StepError> {
         let id = self.var(name)?;
         self.log_in().await?;
-        let mut params = json!({"sessionId": id, "cwd": self.vars["CWD"], "mcpServers": []});
-        merge(
+        let mut params = json!({"sessionId": id, "cwd": self.captures["CWD"], "mcpServers": []});
+        merge_params(
             &mut params,
-            extra.map(|extra| fill_value(extra, &self.vars)),
+            extra.map(|extra| fill_value(extra, &self.captures)),
         );
         self.call(&format!("session/{how}"), params, how, false, false)
             .await?;
-        let result = self.result_of(how).await?;
-        self.set(how, result);
+        let result = self.wait_for_result(how).await?;
+        self.set_variable(how, result);
         Ok(())
     }
 
-    pub(super) async fn prompt(
+    pub(super) async fn send_prompt(
         &mut self,
-        content: &Content,
+        content: &PromptContent,
         session: &str,
         name: &str,
         broken: bool,
         more: bool,
-    ) -> Result<(), Miss> {
+    ) -> Result<(), StepError> {
         let id = self.var(session)?;
         let blocks = match content {
-            Content::Text(text) => {
-                json!([{"type": "text", "text": fill_text(text, &self.vars)}])
+            PromptContent::Text(text) => {
+                json!([{"type": "text", "text": fill_text(text, &self.captures)}])
             }
-            Content::Blocks(blocks) => fill_value(blocks, &self.vars),
+            PromptContent::Blocks(blocks) => fill_value(blocks, &self.captures),
         };
         let params = json!({"sessionId": id, "prompt": blocks});
         self.call("session/prompt", params, name, broken, more)
             .await
     }
 
-    pub(super) async fn cancel(&mut self, session: &str) -> Result<(), Miss> {
+    pub(super) async fn send_cancel(&mut self, session: &str) -> Result<(), StepError> {
         let id = self.var(session)?;
         let message =
             json!({"jsonrpc": "2.0", "method": "session/cancel", "params": {"sessionId": id}});
@@ -275,29 +286,33 @@ impl Stage<'_> {
         Ok(())
     }
 
-    pub(super) async fn permission(&mut self, permission: Permission) -> Result<(), Miss> {
+    pub(super) async fn permission(
+        &mut self,
+        permission: PermissionAnswer,
+    ) -> Result<(), StepError> {
         for reply in self.client.permit(permission) {
             self.reply(&reply).await;
         }
         Ok(())
     }
 
-    pub(super) async fn probe(&mut self) -> Result<(), Miss> {
+    pub(super) async fn send_probe(&mut self) -> Result<(), StepError> {
         let params = json!({});
-        self.call(PROBE, params, "_probe", false, false).await?;
-        self.answer_to("_probe").await.map(drop)
+        self.call(PROBE_METHOD, params, "_probe", false, false)
+            .await?;
+        self.wait_for_response("_probe").await.map(drop)
     }
 
-    pub(super) async fn quiet(&mut self) -> Result<(), Miss> {
-        self.probe().await?;
-        let deadline = self.pace().now() + self.options.grace;
-        while self.hear(deadline).await.is_ok() {}
-        self.probe().await
+    pub(super) async fn wait_until_quiet(&mut self) -> Result<(), StepError> {
+        self.send_probe().await?;
+        let deadline = self.pace().now() + self.options.quiet_pause;
+        while self.receive(deadline).await.is_ok() {}
+        self.send_probe().await
     }
 
-    /// A variable that must be there.
-    pub(super) fn var(&self, name: &str) -> Result<Value, Miss> {
-        let value = self.vars.get(name).cloned();
-        value.ok_or_else(|| Miss::Unset(name.to_owned()))
+    /// Returns a variable, which must have been captured.
+    pub(super) fn var(&self, name: &str) -> Result<Value, StepError> {
+        let value = self.captures.get(name).cloned();
+        value.ok_or_else(|| StepError::UnsetVariable(name.to_owned()))
     }
 }

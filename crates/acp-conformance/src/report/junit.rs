@@ -1,127 +1,133 @@
-//! JUnit: a report for build servers. Each rule is a test, which fails if it makes the run fail.
+//! Renders a report for build servers: each rule is a JUnit test, which fails if the rule fails the run.
 
-use super::{Found, JudgedRule, Report, html::escape};
+use super::{JudgedRule, Report, ReportFinding, html::escape_markup};
 use crate::verdict::Verdict;
 use std::fmt::{self, Write};
 
-/// A report as JUnit XML.
+/// Renders a report as JUnit XML.
 #[must_use]
-pub fn junit(report: &Report) -> String {
+pub fn render_junit(report: &Report) -> String {
     let mut text = String::new();
-    // Writing to a string does not fail.
-    let _ = write(&mut text, report);
+    // Writing to a string cannot fail.
+    let _ = write_suite(&mut text, report);
     text
 }
 
-/// What a rule is as a test.
-enum Test {
+/// Test result of a rule.
+enum TestResult {
     Passed,
-    /// Something is wrong that does not count.
-    Remarked,
+    /// The rule is broken, but does not count.
+    PassedWithRemark,
     Failed,
-    /// It was expected to be broken.
-    Stale,
+    /// The rule was expected to be broken and passed.
+    UnexpectedPass,
     Skipped,
 }
 
-fn test(report: &Report, rule: &JudgedRule) -> Test {
+fn test_result(report: &Report, rule: &JudgedRule) -> TestResult {
     if report.unexpected_passes.contains(&rule.id) {
-        return Test::Stale;
+        return TestResult::UnexpectedPass;
     }
     match rule.verdict {
-        Verdict::Fail | Verdict::Warn | Verdict::NotReached if rule.is_counted => Test::Failed,
-        Verdict::Fail | Verdict::Warn | Verdict::NotReached => Test::Remarked,
-        Verdict::Pass | Verdict::Noted => Test::Passed,
-        Verdict::NotApplicable | Verdict::Unchecked | Verdict::Untestable => Test::Skipped,
+        Verdict::Fail | Verdict::Warn | Verdict::NotReached if rule.is_counted => {
+            TestResult::Failed
+        }
+        Verdict::Fail | Verdict::Warn | Verdict::NotReached => TestResult::PassedWithRemark,
+        Verdict::Pass | Verdict::Noted => TestResult::Passed,
+        Verdict::NotApplicable | Verdict::Unchecked | Verdict::Untestable => TestResult::Skipped,
     }
 }
 
-fn write(text: &mut String, report: &Report) -> fmt::Result {
-    let tests = report.rules.iter().map(|rule| test(report, rule));
+fn write_suite(text: &mut String, report: &Report) -> fmt::Result {
+    let tests = report.rules.iter().map(|rule| test_result(report, rule));
     let (mut failures, mut skipped) = (0, 0);
     for test in tests {
         match test {
-            Test::Failed | Test::Stale => failures += 1,
-            Test::Skipped => skipped += 1,
-            Test::Passed | Test::Remarked => {}
+            TestResult::Failed | TestResult::UnexpectedPass => failures += 1,
+            TestResult::Skipped => skipped += 1,
+            TestResult::Passed | TestResult::PassedWithRemark => {}
         }
     }
-    let errors = report.ended_early().count() + report.faults().count();
+    let errors = report.early_end_findings().count() + report.faulty_cases().count();
     writeln!(text, "<?xml version=\"1.0\" encoding=\"UTF-8\"?>")?;
     writeln!(
         text,
         "<testsuite name=\"{}\" tests=\"{}\" failures=\"{failures}\" errors=\"{errors}\" skipped=\"{skipped}\" time=\"{}\">",
-        escape(&format!("acp-conformance {}", report.agent.name)),
+        escape_markup(&format!("acp-conformance {}", report.agent.name)),
         report.rules.len() + errors,
         std::time::Duration::from_millis(report.took_ms).as_secs_f64(),
     )?;
     for rule in &report.rules {
-        write_rule(text, rule, &test(report, rule))?;
+        write_rule(text, rule, &test_result(report, rule))?;
     }
-    for found in report.ended_early() {
-        let name = escape(&format!("{}, line {}", found.case, found.line));
-        let why = escape(&found.why);
+    for found in report.early_end_findings() {
+        let name = escape_markup(&format!("{}, line {}", found.case, found.line));
+        let why = escape_markup(&found.why);
         writeln!(
             text,
             "  <testcase classname=\"case\" name=\"{name}\"><error message=\"{why}\">"
         )?;
-        writeln!(text, "{}</error></testcase>", escape(&place(found)))?;
+        writeln!(
+            text,
+            "{}</error></testcase>",
+            escape_markup(&format_finding(found))
+        )?;
     }
-    for (case, fault) in report.faults() {
-        let (case, fault) = (escape(case), escape(fault));
+    for (case, fault) in report.faulty_cases() {
+        let (case, fault) = (escape_markup(case), escape_markup(fault));
         writeln!(
             text,
             "  <testcase classname=\"case\" name=\"{case}\"><error message=\"{fault}\"/></testcase>"
         )?;
     }
-    let deaths = report.deaths();
+    let deaths = report.unexpected_exits();
     if !deaths.is_empty() {
         writeln!(text, "  <system-err>")?;
         for death in deaths {
-            writeln!(text, "{}", escape(&death.says()))?;
-            writeln!(text, "{}", escape(&death.words.join("\n")))?;
+            writeln!(text, "{}", escape_markup(&death.message()))?;
+            writeln!(text, "{}", escape_markup(&death.last_lines.join("\n")))?;
         }
         writeln!(text, "  </system-err>")?;
     }
     writeln!(text, "</testsuite>")
 }
 
-fn write_rule(text: &mut String, rule: &JudgedRule, test: &Test) -> fmt::Result {
-    let name = escape(&format!("{} {}", rule.id, rule.says));
+fn write_rule(text: &mut String, rule: &JudgedRule, test: &TestResult) -> fmt::Result {
+    let name = escape_markup(&format!("{} {}", rule.id, rule.says));
     let level = rule.level;
     write!(text, "  <testcase classname=\"{level}\" name=\"{name}\"")?;
     let verdict = rule.verdict.name();
     let reason = rule.reason.as_deref().unwrap_or(verdict);
-    let places = || rule.findings.iter().map(place).collect::<String>();
+    let places = || rule.findings.iter().map(format_finding).collect::<String>();
     match test {
-        Test::Passed => writeln!(text, "/>"),
-        Test::Skipped => {
-            let reason = escape(reason);
+        TestResult::Passed => writeln!(text, "/>"),
+        TestResult::Skipped => {
+            let reason = escape_markup(reason);
             writeln!(text, "><skipped message=\"{reason}\"/></testcase>")
         }
-        Test::Stale => writeln!(
+        TestResult::UnexpectedPass => writeln!(
             text,
             "><failure type=\"unexpected pass\" message=\"it was expected to be broken, and is not\"/></testcase>"
         ),
-        Test::Remarked => {
-            let expected = rule.as_expected();
-            let remark = escape(&format!("{verdict}{expected}\n{}", places()));
+        TestResult::PassedWithRemark => {
+            let expected = rule.expected_suffix();
+            let remark = escape_markup(&format!("{verdict}{expected}\n{}", places()));
             writeln!(text, "><system-out>{remark}</system-out></testcase>")
         }
-        Test::Failed => {
+        TestResult::Failed => {
             let why = rule.findings.first().map_or(reason, |found| &found.why);
-            let why = escape(why);
+            let why = escape_markup(why);
             writeln!(text, "><failure type=\"{verdict}\" message=\"{why}\">")?;
-            writeln!(text, "{}</failure></testcase>", escape(&places()))
+            writeln!(text, "{}</failure></testcase>", escape_markup(&places()))
         }
     }
 }
 
-/// A finding with its step, and what was said.
-fn place(found: &Found) -> String {
-    let mut text = format!("{}, line {}: {}\n", found.case, found.line, found.why);
-    text += &format!("  {}\n", found.step);
-    for (sign, said) in [(">", &found.sent), ("<", &found.came)] {
+/// Formats a finding with its step and messages.
+fn format_finding(finding: &ReportFinding) -> String {
+    let mut text = format!("{}, line {}: {}\n", finding.case, finding.line, finding.why);
+    text += &format!("  {}\n", finding.step);
+    for (sign, said) in [(">", &finding.sent), ("<", &finding.came)] {
         if let Some(said) = said {
             text += &format!("  {sign} {said}\n");
         }

@@ -1,44 +1,44 @@
-//! Markdown: a report for a page of a repository.
+//! Renders a report for a page of a repository.
 
 use super::{
     Report,
-    ending::counted,
-    letters::line,
-    order::{Group, Shown},
+    exit_summary::format_count,
+    rule_groups::{GroupFinding, RuleGroup},
+    sanitize::sanitize_line,
 };
 use crate::{requirements::Level, verdict::Verdict};
 use std::fmt::{self, Write};
 
-/// A report as Markdown.
+/// Renders a report as Markdown.
 #[must_use]
-pub fn markdown(report: &Report) -> String {
+pub fn render_markdown(report: &Report) -> String {
     let mut text = String::new();
-    // Writing to a string does not fail.
-    let _ = write(&mut text, report);
+    // Writing to a string cannot fail.
+    let _ = write_document(&mut text, report);
     text
 }
 
-fn write(text: &mut String, report: &Report) -> fmt::Result {
+fn write_document(text: &mut String, report: &Report) -> fmt::Result {
     let agent = &report.agent;
-    writeln!(text, "# {}\n", plain(&agent.title()))?;
+    writeln!(text, "# {}\n", escape_markdown(&agent.title()))?;
     writeln!(
         text,
         "{}, rules of {}, `{}`.\n",
-        counted(report.cases.len(), ["case", "cases"]),
+        format_count(report.cases.len(), ["case", "cases"]),
         report.revision,
-        line(&agent.command).replace('`', "'")
+        sanitize_line(&agent.command).replace('`', "'")
     )?;
-    writeln!(text, "{}.\n", plain(&report.ending()))?;
-    if let Some(slowdown) = report.told_slowdown() {
-        writeln!(text, "Note: {}.\n", plain(&slowdown))?;
+    writeln!(text, "{}.\n", escape_markdown(&report.exit_summary()))?;
+    if let Some(slowdown) = report.slowdown_note() {
+        writeln!(text, "Note: {}.\n", escape_markdown(&slowdown))?;
     }
-    if let Some(hint) = report.hint() {
-        writeln!(text, "{}.\n", plain(&hint))?;
+    if let Some(hint) = report.profile_hint() {
+        writeln!(text, "{}.\n", escape_markdown(&hint))?;
     }
-    for death in report.deaths() {
-        writeln!(text, "{}\n", plain(&death.says()))?;
-        for words in &death.words {
-            // So much before a line makes it code.
+    for death in report.unexpected_exits() {
+        writeln!(text, "{}\n", escape_markdown(&death.message()))?;
+        for words in &death.last_lines {
+            // Four spaces start a code block.
             writeln!(text, "    {words}")?;
         }
         writeln!(text)?;
@@ -53,13 +53,13 @@ fn write(text: &mut String, report: &Report) -> fmt::Result {
     for level in Level::ALL {
         let counts = used
             .iter()
-            .map(|verdict| report.count(level, *verdict).to_string());
+            .map(|verdict| report.rule_count(level, *verdict).to_string());
         let counts: Vec<String> = counts.collect();
         if counts.iter().any(|count| count != "0") {
             writeln!(text, "| {level} | {} |", counts.join(" | "))?;
         }
     }
-    let groups = report.groups();
+    let groups = report.rule_groups();
     if !groups.is_empty() {
         writeln!(
             text,
@@ -70,33 +70,33 @@ fn write(text: &mut String, report: &Report) -> fmt::Result {
     for group in groups {
         write_group(text, &group)?;
     }
-    for found in report.ended_early() {
-        let why = plain(&found.why);
+    for found in report.early_end_findings() {
+        let why = escape_markdown(&found.why);
         writeln!(
             text,
             "\nThe case {} ended early in line {}: {why}",
-            plain(&found.case),
+            escape_markdown(&found.case),
             found.line
         )?;
     }
-    for (case, fault) in report.faults() {
-        let (case, fault) = (plain(case), plain(fault));
+    for (case, fault) in report.faulty_cases() {
+        let (case, fault) = (escape_markdown(case), escape_markdown(fault));
         writeln!(text, "\nThe case {case} is at fault itself: {fault}")?;
     }
     for id in &report.unexpected_passes {
         writeln!(text, "\n{id} was expected to be broken, and is not.")?;
     }
-    for remark in report.flaky_remarks().chain(report.unseen_remarks()) {
-        writeln!(text, "\n{}", plain(&remark))?;
+    for remark in report.flaky_remarks().chain(report.unseen_warnings()) {
+        writeln!(text, "\n{}", escape_markdown(&remark))?;
     }
     Ok(())
 }
 
-/// A row for each rule, the finding in the first of them.
-fn write_group(text: &mut String, group: &Group<'_>) -> fmt::Result {
+/// Writes a row for each rule, with the finding in the first row.
+fn write_group(text: &mut String, group: &RuleGroup<'_>) -> fmt::Result {
     let mut what = match group.findings.first() {
-        Some(Shown::Here(found, _)) => format!("{} (case {})", found.why, found.case),
-        Some(Shown::Before(_, rule)) => format!("as {rule}"),
+        Some(GroupFinding::First(found, _)) => format!("{} (case {})", found.why, found.case),
+        Some(GroupFinding::Repeated(_, rule)) => format!("as {rule}"),
         None => String::new(),
     };
     for rule in &group.rules {
@@ -106,19 +106,19 @@ fn write_group(text: &mut String, group: &Group<'_>) -> fmt::Result {
             rule.id,
             rule.level,
             rule.verdict.name(),
-            rule.as_expected(),
-            plain(&rule.says),
-            plain(&what)
+            rule.expected_suffix(),
+            escape_markdown(&rule.says),
+            escape_markdown(&what)
         )?;
         what = format!("as {}", group.rules[0].id);
     }
     Ok(())
 }
 
-/// Text that is no markup.
-fn plain(text: &str) -> String {
+/// Escapes Markdown markup.
+fn escape_markdown(text: &str) -> String {
     let mut plain = String::with_capacity(text.len());
-    for letter in line(text).chars() {
+    for letter in sanitize_line(text).chars() {
         match letter {
             '|' | '<' | '>' | '*' | '_' | '`' | '[' | ']' | '\\' | '#' | '&' | '!' => {
                 plain.push('\\');

@@ -1,23 +1,27 @@
-//! Pretty: a report for a terminal.
+//! Renders a report for a terminal.
 
-use super::{Found, JudgedRule, Report, ending::counted, letters::line, order::Shown};
+use super::{
+    JudgedRule, Report, ReportFinding, exit_summary::format_count, rule_groups::GroupFinding,
+    sanitize::sanitize_line,
+};
 use crate::{requirements::Level, verdict::Verdict};
 use std::fmt::{self, Write};
 
-/// More rules that one thing kept from being reached are named only.
-const FEW: usize = 3;
+/// Maximum number of rules that are listed in full if one failure kept them from being reached; more are only
+/// named.
+const MAX_LISTED_UNREACHED: usize = 3;
 
-/// Whether a text is coloured.
+/// Use of colours in a text.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Colours {
-    /// For a terminal that shows them.
+    /// Colours, for a terminal that shows them.
     On,
-    /// For all else.
+    /// No colours.
     Off,
 }
 
 impl Colours {
-    /// A text in the colour of a verdict.
+    /// Paints a text in the colour of a verdict.
     fn paint(self, verdict: Verdict, text: &str) -> String {
         let code = match verdict {
             Verdict::Fail => "1;31",
@@ -35,24 +39,25 @@ impl Colours {
     }
 }
 
-/// A report as text: what is wrong first, by its weight, then the counts, and last what made the exit code.
+/// Renders a report as text: failures by weight, then the counts, and the reasons for the exit code.
 #[must_use]
-pub fn pretty(report: &Report, colours: Colours) -> String {
+pub fn render_pretty(report: &Report, colours: Colours) -> String {
     let mut text = String::new();
-    // Writing to a string does not fail.
-    let _ = write(&mut text, report, colours);
+    // Writing to a string cannot fail.
+    let _ = write_report(&mut text, report, colours);
     text
 }
 
-fn write(text: &mut String, report: &Report, colours: Colours) -> fmt::Result {
-    for death in report.deaths() {
-        writeln!(text, "{}", colours.paint(Verdict::Fail, &death.says()))?;
-        for words in &death.words {
+fn write_report(text: &mut String, report: &Report, colours: Colours) -> fmt::Result {
+    for death in report.unexpected_exits() {
+        writeln!(text, "{}", colours.paint(Verdict::Fail, &death.message()))?;
+        for words in &death.last_lines {
             writeln!(text, "    {words}")?;
         }
     }
-    for group in report.groups() {
-        if group.rules.len() > FEW && group.rules[0].verdict == Verdict::NotReached {
+    for group in report.rule_groups() {
+        if group.rules.len() > MAX_LISTED_UNREACHED && group.rules[0].verdict == Verdict::NotReached
+        {
             write_unreached(text, &group.rules, colours)?;
         } else {
             for rule in &group.rules {
@@ -61,46 +66,46 @@ fn write(text: &mut String, report: &Report, colours: Colours) -> fmt::Result {
         }
         for shown in &group.findings {
             match shown {
-                Shown::Here(found, others) => write_found(text, found, others)?,
-                Shown::Before(found, rule) => {
-                    let case = line(&found.case);
+                GroupFinding::First(found, others) => write_finding(text, found, others)?,
+                GroupFinding::Repeated(found, rule) => {
+                    let case = sanitize_line(&found.case);
                     writeln!(text, "    {case}, line {}: as under {rule}", found.line)?;
                 }
             }
         }
     }
-    for found in report.ended_early() {
+    for found in report.early_end_findings() {
         writeln!(
             text,
             "{}",
             colours.paint(Verdict::Fail, "a case ended early")
         )?;
-        write_found(text, found, &[])?;
+        write_finding(text, found, &[])?;
     }
-    for (case, fault) in report.faults() {
-        let (case, fault) = (line(case), line(fault));
+    for (case, fault) in report.faulty_cases() {
+        let (case, fault) = (sanitize_line(case), sanitize_line(fault));
         writeln!(text, "the case {case} is at fault itself: {fault}")?;
     }
     for id in &report.unexpected_passes {
         writeln!(text, "{id} was expected to be broken, and is not")?;
     }
     for remark in report.flaky_remarks() {
-        writeln!(text, "{}", line(&remark))?;
+        writeln!(text, "{}", sanitize_line(&remark))?;
     }
-    for remark in report.unseen_remarks() {
-        writeln!(text, "{}", line(&remark))?;
+    for remark in report.unseen_warnings() {
+        writeln!(text, "{}", sanitize_line(&remark))?;
     }
     writeln!(
         text,
         "\n{}: {} in {:.1} s, rules of {}",
-        line(&report.agent.title()),
-        counted(report.cases.len(), ["case", "cases"]),
+        sanitize_line(&report.agent.title()),
+        format_count(report.cases.len(), ["case", "cases"]),
         std::time::Duration::from_millis(report.took_ms).as_secs_f64(),
         report.revision
     )?;
     for level in Level::ALL {
         let counts = Verdict::ALL.into_iter().filter_map(|verdict| {
-            let count = report.count(level, verdict);
+            let count = report.rule_count(level, verdict);
             (count > 0).then(|| colours.paint(verdict, &format!("{count} {}", verdict.name())))
         });
         let counts: Vec<String> = counts.collect();
@@ -108,27 +113,27 @@ fn write(text: &mut String, report: &Report, colours: Colours) -> fmt::Result {
             writeln!(text, "{:>10}  {}", level.name(), counts.join(", "))?;
         }
     }
-    if let Some(reasons) = report.not_applicable() {
-        writeln!(text, "{}", line(&reasons))?;
+    if let Some(reasons) = report.not_applicable_summary() {
+        writeln!(text, "{}", sanitize_line(&reasons))?;
     }
-    if let Some(slowdown) = report.told_slowdown() {
+    if let Some(slowdown) = report.slowdown_note() {
         writeln!(text, "note: {slowdown}")?;
     }
-    if let Some(hint) = report.hint() {
+    if let Some(hint) = report.profile_hint() {
         writeln!(text, "hint: {hint}")?;
     }
-    let is_good = report.is_kept() && report.faults().next().is_none();
+    let is_good = report.is_conformant() && report.faulty_cases().next().is_none();
     let verdict = if is_good {
         Verdict::Pass
     } else {
         Verdict::Fail
     };
-    writeln!(text, "{}", colours.paint(verdict, &report.ending()))
+    writeln!(text, "{}", colours.paint(verdict, &report.exit_summary()))
 }
 
 fn write_rule(text: &mut String, rule: &JudgedRule, colours: Colours) -> fmt::Result {
-    let expected = rule.as_expected();
-    // The first of its sources says whose word it is.
+    let expected = rule.expected_suffix();
+    // The first source is the most authoritative.
     let source = rule.source.split([';', ',']).next().unwrap_or_default();
     writeln!(
         text,
@@ -146,7 +151,7 @@ fn write_unreached(text: &mut String, rules: &[&JudgedRule], colours: Colours) -
     writeln!(text, "{word}  {} rules: {}", ids.len(), ids.join(", "))
 }
 
-fn write_found(text: &mut String, found: &Found, others: &[&str]) -> fmt::Result {
+fn write_finding(text: &mut String, finding: &ReportFinding, others: &[&str]) -> fmt::Result {
     let others = if others.is_empty() {
         String::new()
     } else {
@@ -155,24 +160,24 @@ fn write_found(text: &mut String, found: &Found, others: &[&str]) -> fmt::Result
     writeln!(
         text,
         "    {}, line {}: {}{others}",
-        line(&found.case),
-        found.line,
-        line(&found.why)
+        sanitize_line(&finding.case),
+        finding.line,
+        sanitize_line(&finding.why)
     )?;
-    writeln!(text, "      {}", line(&found.step))?;
-    for (sign, said) in [(">", &found.sent), ("<", &found.came)] {
+    writeln!(text, "      {}", sanitize_line(&finding.step))?;
+    for (sign, said) in [(">", &finding.sent), ("<", &finding.came)] {
         if let Some(said) = said {
-            writeln!(text, "      {sign} {}", cut(said))?;
+            writeln!(text, "      {sign} {}", truncate_line(said))?;
         }
     }
     Ok(())
 }
 
-/// So much of a line as fits on a few lines of a terminal.
-fn cut(said: &str) -> String {
+/// Shortens a line to a few lines of a terminal.
+fn truncate_line(said: &str) -> String {
     const LONGEST: usize = 300;
     match said.char_indices().nth(LONGEST) {
-        Some((end, _)) => line(&said[..end]) + "…",
-        None => line(said),
+        Some((end, _)) => sanitize_line(&said[..end]) + "…",
+        None => sanitize_line(said),
     }
 }

@@ -1,15 +1,15 @@
-//! Reports of a run made by hand, read again.
+//! Tests of rendered reports.
 
-mod build_servers;
-mod deaths;
-mod ending;
-mod order;
+mod exit_summary;
+mod junit;
+mod rule_groups;
+mod unexpected_exits;
 
 use super::*;
 use crate::{
-    Facts, Requirements, Ruling,
-    outcome::{Check, Entry},
-    verdict::judge,
+    AgentFacts, CheckResult, Requirements,
+    outcome::{RuleCheck, TranscriptEntry},
+    verdict::judge_rules,
 };
 use std::{collections::BTreeSet, fs, path::PathBuf, time::Duration};
 
@@ -39,71 +39,71 @@ fn finding() -> Finding {
         line: 7,
         step: "answered {\"a\": 1} @ A-1".to_owned(),
         sent: Some("{\"id\":1}".to_owned()),
-        came: Some("{\"text\":\"<script>alert('x')</script>\"}".to_owned()),
+        received: Some("{\"text\":\"<script>alert('x')</script>\"}".to_owned()),
         why: "/a is missing & \"gone\"".to_owned(),
         entry: Some(1),
     }
 }
 
-fn report_of(expected: &[&str], broken: bool) -> Report {
-    report_with(Ruling::Passed, expected, broken, false)
+fn report_expecting(expected: &[&str], broken: bool) -> Report {
+    report_with(CheckResult::Passed, expected, broken, false)
 }
 
-/// The last rule has this ruling.
-fn report_with(last: Ruling, expected: &[&str], broken: bool, strict: bool) -> Report {
-    let check = |rule: &str, result| Check {
+/// Returns a report in which the last rule has this result.
+fn report_with(last: CheckResult, expected: &[&str], broken: bool, strict: bool) -> Report {
+    let check = |rule: &str, result| RuleCheck {
         rule: rule.to_owned(),
         line: 7,
         result,
     };
-    let entry = |kind, text: &str| Entry {
+    let entry = |kind, text: &str| TranscriptEntry {
         at: Duration::from_millis(5),
         kind,
         text: text.to_owned(),
     };
-    let outcome = Outcome {
+    let outcome = CaseOutcome {
         case: "some-case".to_owned(),
         purpose: "It shows <something>.".to_owned(),
         checks: vec![
-            check("A-1", Ruling::Failed(finding())),
-            check("A-2", Ruling::Failed(finding())),
-            check("A-3", Ruling::NotApplicable("fork".to_owned())),
+            check("A-1", CheckResult::Failed(finding())),
+            check("A-2", CheckResult::Failed(finding())),
+            check("A-3", CheckResult::NotApplicable("fork".to_owned())),
             check("A-4", last),
         ],
-        broken: broken.then(finding),
+        failed_step: broken.then(finding),
         fault: None,
-        died: None,
+        unexpected_exit: None,
         transcript: vec![
-            entry(Kind::Sent, "{\"id\":1}"),
-            entry(Kind::Came, "{\"text\":\"<script>\"}"),
+            entry(EntryKind::Sent, "{\"id\":1}"),
+            entry(EntryKind::Received, "{\"text\":\"<script>\"}"),
         ],
         stderr: "a <log>\u{7}\n".to_owned(),
-        took: Duration::from_millis(12),
+        elapsed: Duration::from_millis(12),
     };
-    report_on(RULES, outcome, expected, strict)
+    report_of_case(RULES, outcome, expected, strict)
 }
 
-/// A report on one case.
-fn report_on(rules: &str, outcome: Outcome, expected: &[&str], strict: bool) -> Report {
+/// Returns a report on one case.
+fn report_of_case(rules: &str, outcome: CaseOutcome, expected: &[&str], strict: bool) -> Report {
     let requirements = Requirements::parse(rules).expect("a table");
     let expected: BTreeSet<String> = expected.iter().map(|id| (*id).to_owned()).collect();
     let outcomes = [outcome];
-    let verdicts = judge(&requirements, &outcomes, &expected);
-    let played = Played {
-        stopped: None,
-        facts: Facts::default(),
+    let verdicts = judge_rules(&requirements, &outcomes, &expected);
+    let played = SuiteResult {
+        stop_reason: None,
+        facts: AgentFacts::default(),
         outcomes: outcomes.to_vec(),
-        took: Duration::from_millis(1500),
+        elapsed: Duration::from_millis(1500),
         slowdown: 1.0,
         patience: Duration::from_secs(20),
     };
-    let agent = Tested {
+    let agent = TestedAgent {
         name: "An <agent>".to_owned(),
         version: Some("1.0".to_owned()),
         command: "agent --acp".to_owned(),
         profile: None,
     };
-    let measure = Measure {
+    let measure = FailurePolicy {
         requirements: &requirements,
         expected: &expected,
         strict,
@@ -111,47 +111,47 @@ fn report_on(rules: &str, outcome: Outcome, expected: &[&str], strict: bool) -> 
     Report::new(agent, &measure, &verdicts, &played, &[])
 }
 
-/// A table of rules of these levels, each of which says what it is called.
-fn table(rules: &[(&str, &str)]) -> String {
+/// Returns a table of rules with these ids and levels.
+fn rule_table(rules: &[(&str, &str)]) -> String {
     let rules = rules.iter().map(|(id, level)| {
         format!("[rules.{id}]\nlevel = \"{level}\"\nsays = \"says {id}\"\nsource = \"docs\"\n")
     });
     format!("revision = \"r1\"\n{}", rules.collect::<String>())
 }
 
-/// A case of these checks.
-fn case(checks: Vec<(&str, Ruling)>) -> Outcome {
-    let checks = checks.into_iter().map(|(rule, result)| Check {
+/// Returns the outcome of a case with these checks.
+fn outcome_with_checks(checks: Vec<(&str, CheckResult)>) -> CaseOutcome {
+    let checks = checks.into_iter().map(|(rule, result)| RuleCheck {
         rule: rule.to_owned(),
         line: 7,
         result,
     });
-    Outcome {
+    CaseOutcome {
         case: "some-case".to_owned(),
         purpose: "It shows something.".to_owned(),
         checks: checks.collect(),
-        ..Outcome::default()
+        ..CaseOutcome::default()
     }
 }
 
-/// A text without colours.
-fn plain(report: &Report) -> String {
-    pretty(report, Colours::Off)
+/// Renders a report without colours.
+fn render_plain(report: &Report) -> String {
+    render_pretty(report, Colours::Off)
 }
 
 #[test]
 fn rules_are_counted_by_level_and_verdict() {
-    let report = report_of(&[], false);
-    assert_eq!(report.count(Level::Must, Verdict::Fail), 1);
-    assert_eq!(report.count(Level::Should, Verdict::Warn), 1);
-    assert_eq!(report.count(Level::Fact, Verdict::NotApplicable), 1);
-    assert_eq!(report.count(Level::MustNot, Verdict::Pass), 1);
+    let report = report_expecting(&[], false);
+    assert_eq!(report.rule_count(Level::Must, Verdict::Fail), 1);
+    assert_eq!(report.rule_count(Level::Should, Verdict::Warn), 1);
+    assert_eq!(report.rule_count(Level::Fact, Verdict::NotApplicable), 1);
+    assert_eq!(report.rule_count(Level::MustNot, Verdict::Pass), 1);
     assert_eq!(report.counts.len(), 4);
 }
 
 #[test]
-fn a_terminal_shows_what_is_wrong_and_how_much() {
-    let text = plain(&report_of(&["A-2", "A-4"], true));
+fn pretty_report_shows_failures_and_counts() {
+    let text = render_plain(&report_expecting(&["A-2", "A-4"], true));
     for line in [
         "fail  A-1 (MUST, docs): it <answers>\n",
         "warn  A-2 (SHOULD, docs), as expected: it is | quick\n",
@@ -167,8 +167,8 @@ fn a_terminal_shows_what_is_wrong_and_how_much() {
 }
 
 #[test]
-fn a_page_is_whole_and_nothing_in_it_is_markup_of_the_agent() {
-    let page = html(&report_of(&[], true));
+fn html_is_self_contained_and_agent_text_is_escaped() {
+    let page = render_html(&report_expecting(&[], true));
     assert!(page.starts_with("<!DOCTYPE html>\n"));
     for part in [
         "<title>An &lt;agent&gt; 1.0: ACP conformance</title>",
@@ -187,9 +187,9 @@ fn a_page_is_whole_and_nothing_in_it_is_markup_of_the_agent() {
     }
 }
 
-/// A report on an agent that would rather write its own.
-fn wild() -> Report {
-    let mut report = report_of(&["A-3"], true);
+/// Returns a report on an agent that tries to inject markup.
+fn hostile_report() -> Report {
+    let mut report = report_expecting(&["A-3"], true);
     let wild = "\u{1b}]0;x\u{7}\u{202e}\u{ffff}\nMUST 9 pass";
     report.agent.name = wild.to_owned();
     report.agent.version = Some(wild.to_owned());
@@ -212,13 +212,13 @@ fn wild() -> Report {
 }
 
 #[test]
-fn what_an_agent_says_does_nothing_in_a_report() {
-    let report = wild();
+fn agent_control_characters_are_replaced() {
+    let report = hostile_report();
     for text in [
-        plain(&report),
-        markdown(&report),
-        html(&report),
-        junit(&report),
+        render_plain(&report),
+        render_markdown(&report),
+        render_html(&report),
+        render_junit(&report),
     ] {
         assert!(text.contains('\u{fffd}'), "{text}");
         let wild = |letter: char| {
@@ -227,45 +227,61 @@ fn what_an_agent_says_does_nothing_in_a_report() {
         };
         assert!(!text.contains(wild), "{text:?}");
     }
-    for text in [plain(&report), markdown(&report)] {
+    for text in [render_plain(&report), render_markdown(&report)] {
         let mut lines = text.lines();
         assert!(!lines.any(|line| line.starts_with("MUST 9")), "{text}");
     }
 }
 
 #[test]
-fn a_rule_that_was_not_reached_comes_with_the_step_before_it() {
+fn unreached_rule_shows_the_failed_step() {
     let before = Finding {
         line: 5,
         step: "load $session".to_owned(),
         why: "a step before its check failed: nothing came".to_owned(),
         ..finding()
     };
-    let report = report_with(Ruling::NotReached(before), &[], false, false);
+    let report = report_with(CheckResult::NotReached(before), &[], false, false);
     let lines = "not reached  A-4 (MUST NOT, docs): it holds\n    some-case, line 5: a step before its check failed: nothing came\n      load $session\n";
-    assert!(plain(&report).contains(lines), "{}", plain(&report));
+    assert!(
+        render_plain(&report).contains(lines),
+        "{}",
+        render_plain(&report)
+    );
     let row = "| A-4 | MUST NOT | not reached | it holds | a step before its check failed: nothing came (case some-case) |\n";
-    assert!(markdown(&report).contains(row), "{}", markdown(&report));
+    assert!(
+        render_markdown(&report).contains(row),
+        "{}",
+        render_markdown(&report)
+    );
     let why = "<p class=\"why\">a step before its check failed: nothing came <small><a href=\"#case-some-case\">some-case</a>, line 5</small></p>\n<dl>\n<dt>step</dt><dd><code>load $session</code></dd>";
-    assert!(html(&report).contains(why), "{}", html(&report));
+    assert!(
+        render_html(&report).contains(why),
+        "{}",
+        render_html(&report)
+    );
     let failure =
         "<failure type=\"not reached\" message=\"a step before its check failed: nothing came\">";
-    assert!(junit(&report).contains(failure), "{}", junit(&report));
+    assert!(
+        render_junit(&report).contains(failure),
+        "{}",
+        render_junit(&report)
+    );
 }
 
 #[test]
-fn an_expected_failure_of_which_nothing_was_seen_is_a_warning() {
-    let report = report_of(&["A-1", "A-3"], false);
+fn unseen_expected_failure_is_a_warning() {
+    let report = report_expecting(&["A-1", "A-3"], false);
     let remark = "warning: A-3 was expected to be broken, but is not applicable: fork";
-    assert!(report.is_kept());
-    assert!(plain(&report).contains(&format!("{remark}\n")));
-    assert!(markdown(&report).contains(&format!("\n{remark}\n")));
-    assert!(html(&report).contains(&format!("<p class=\"warn\">{remark}</p>")));
+    assert!(report.is_conformant());
+    assert!(render_plain(&report).contains(&format!("{remark}\n")));
+    assert!(render_markdown(&report).contains(&format!("\n{remark}\n")));
+    assert!(render_html(&report).contains(&format!("<p class=\"warn\">{remark}</p>")));
 }
 
 #[test]
-fn markdown_has_counts_and_what_is_wrong() {
-    let text = markdown(&report_of(&[], false));
+fn markdown_has_counts_and_failures() {
+    let text = render_markdown(&report_expecting(&[], false));
     for line in [
         "# An \\<agent\\> 1.0\n",
         "| level | fail | warn | pass | not applicable |\n|---|---:|---:|---:|---:|\n",
@@ -279,20 +295,21 @@ fn markdown_has_counts_and_what_is_wrong() {
 }
 
 #[test]
-fn the_json_is_what_its_schema_says() {
+fn json_matches_its_schema() {
     let schema = schemars::schema_for!(Report).to_value();
-    let report = serde_json::to_value(report_of(&[], true)).unwrap();
+    let report = serde_json::to_value(report_expecting(&[], true)).unwrap();
     assert!(jsonschema::is_valid(&schema, &report), "{report}");
     assert_eq!(report["rules"][0]["verdict"], "fail");
     assert_eq!(report["rules"][3]["kit"], serde_json::json!(["ACP-X-001"]));
     assert_eq!(report["cases"][0]["transcript"][1]["marked"], true);
     assert_eq!(report["cases"][0]["transcript"][1]["by"], "agent");
-    let again: serde_json::Value = serde_json::from_str(&json(&report_of(&[], true))).unwrap();
+    let again: serde_json::Value =
+        serde_json::from_str(&render_json(&report_expecting(&[], true))).unwrap();
     assert_eq!(again, report);
 }
 
 #[test]
-fn the_schema_file_is_up_to_date() {
+fn schema_file_is_up_to_date() {
     let root = PathBuf::from(concat!(env!("CARGO_MANIFEST_DIR"), "/../.."));
     let file = root.join("schemas/conformance-report.json");
     let schema = schemars::schema_for!(Report).to_value();

@@ -1,9 +1,9 @@
-//! The page of the scoreboard: agents side by side, the examples of the SDKs apart from them, what many of them
-//! break, and then each by itself, in words.
+//! Renders the page of the scoreboard: agents side by side, SDK examples apart from them, common failures, and
+//! then each agent in detail.
 
 mod section;
 
-use super::{Checked, Standing};
+use super::{AgentStanding, ManualChecks};
 use crate::{
     report,
     requirements::{Level, Requirements, Rule},
@@ -11,7 +11,7 @@ use crate::{
 };
 use std::fmt::Write;
 
-/// The columns: a heading, and the levels that count in it.
+/// Columns: a heading and the levels that it counts.
 const COLUMNS: [(&str, &[Level]); 5] = [
     ("MUST", &[Level::Must, Level::MustNot]),
     ("fact", &[Level::Fact]),
@@ -20,8 +20,8 @@ const COLUMNS: [(&str, &[Level]); 5] = [
     ("MAY", &[Level::May]),
 ];
 
-/// What is broken: only MAY is free not to be kept.
-const BROKEN: [Verdict; 2] = [Verdict::Fail, Verdict::Warn];
+/// Verdicts that count as broken; a MAY need not be kept.
+const BROKEN_VERDICTS: [Verdict; 2] = [Verdict::Fail, Verdict::Warn];
 
 const HOW_TO_READ: &str = "\
 Each cell says how many rules were kept, of those that could be judged. A rule counts once for an agent, however many
@@ -38,37 +38,37 @@ from the same repository as this suite.
 - What stands behind *By hand* was seen again without the suite, on a plain pipe.
 ";
 
-const EXAMPLES: &str = "\
+const EXAMPLES_NOTE: &str = "\
 Agents are begun by copying these, so it is good to know what comes along. They have no model, and most of what the
 protocol says of tools, files and terminals cannot be asked of them. They are no match for the agents above, nor for
 each other.
 ";
 
 /// Renders the page. `missing`: names of known agents without a result.
-pub(super) fn page(
+pub(super) fn render_page(
     requirements: &Requirements,
-    standings: &[Standing],
+    standings: &[AgentStanding],
     missing: &[&str],
-    checked: &Checked,
+    checked: &ManualChecks,
     cases: usize,
 ) -> String {
     let mut page = String::new();
-    // Writing into a String cannot fail.
-    let _ = write(&mut page, requirements, standings, missing, checked, cases);
+    // Writing to a string cannot fail.
+    let _ = write_page(&mut page, requirements, standings, missing, checked, cases);
     page
 }
 
-fn write(
+fn write_page(
     page: &mut String,
     requirements: &Requirements,
-    standings: &[Standing],
+    standings: &[AgentStanding],
     missing: &[&str],
-    checked: &Checked,
+    checked: &ManualChecks,
     cases: usize,
 ) -> std::fmt::Result {
-    let is_example = |standing: &&Standing| standing.is_example;
+    let is_example = |standing: &&AgentStanding| standing.is_example;
     let (examples, mut agents): (Vec<_>, Vec<_>) = standings.iter().partition(is_example);
-    agents.sort_by_key(|agent| order(requirements, agent));
+    agents.sort_by_key(|agent| sort_key(requirements, agent));
     writeln!(page, "# How agents keep the protocol\n")?;
     writeln!(
         page,
@@ -85,36 +85,36 @@ fn write(
         writeln!(page, "Not played, so not on this page: {names}.\n")?;
     }
     writeln!(page, "## Agents\n")?;
-    table(page, requirements, &agents)?;
+    write_agent_table(page, requirements, &agents)?;
     writeln!(page, "\n{HOW_TO_READ}")?;
-    stumbles(page, requirements, &agents)?;
+    write_common_failures(page, requirements, &agents)?;
     if !examples.is_empty() {
-        writeln!(page, "## Examples of the official SDKs\n\n{EXAMPLES}")?;
-        table(page, requirements, &examples)?;
+        writeln!(page, "## Examples of the official SDKs\n\n{EXAMPLES_NOTE}")?;
+        write_agent_table(page, requirements, &examples)?;
         writeln!(page)?;
     }
     writeln!(page, "## One by one")?;
     for standing in agents.into_iter().chain(examples) {
-        section::section(page, requirements, standing, checked)?;
+        section::write_section(page, requirements, standing, checked)?;
     }
     Ok(())
 }
 
-/// Who breaks least of what must be kept comes first, then of the facts, and so on; those that could not be played
-/// come last.
-fn order(requirements: &Requirements, standing: &Standing) -> (bool, Vec<usize>, String) {
+/// Returns the sort key: agents that break the fewest MUST rules come first, then the fewest facts, and so on;
+/// agents that could not be played come last.
+fn sort_key(requirements: &Requirements, standing: &AgentStanding) -> (bool, Vec<usize>, String) {
     let broken = COLUMNS.map(|(_, levels)| {
-        let (passed, judged) = passed(requirements, standing, levels);
+        let (passed, judged) = kept_and_judged(requirements, standing, levels);
         judged - passed
     });
     let name = standing.name.clone();
     (standing.rules.is_empty(), broken.to_vec(), name)
 }
 
-fn table(
+fn write_agent_table(
     page: &mut String,
     requirements: &Requirements,
-    standings: &[&Standing],
+    standings: &[&AgentStanding],
 ) -> std::fmt::Result {
     write!(page, "| | version |")?;
     for (heading, _) in COLUMNS {
@@ -123,7 +123,7 @@ fn table(
     writeln!(page, " not applicable | not reached |")?;
     writeln!(page, "|---|---|{}", "--:|".repeat(2 + COLUMNS.len()))?;
     for standing in standings {
-        let version = cell(standing.version().unwrap_or("?"));
+        let version = escape_cell(standing.version().unwrap_or("?"));
         write!(page, "| [{0}](#{0})", standing.name)?;
         match &standing.revision {
             _ if standing.rules.is_empty() => {}
@@ -132,7 +132,7 @@ fn table(
         }
         write!(page, " | {version} |")?;
         for (_, levels) in COLUMNS {
-            match passed(requirements, standing, levels) {
+            match kept_and_judged(requirements, standing, levels) {
                 (_, 0) => write!(page, " – |")?,
                 (passed, judged) => write!(page, " {passed} of {judged} |")?,
             }
@@ -147,16 +147,16 @@ fn table(
     Ok(())
 }
 
-/// The rules that many agents break, those that most break first.
-fn stumbles(
+/// Writes the rules that many agents break, the most frequent first.
+fn write_common_failures(
     page: &mut String,
     requirements: &Requirements,
-    agents: &[&Standing],
+    agents: &[&AgentStanding],
 ) -> std::fmt::Result {
     let many = agents.len().div_ceil(2).max(2);
     let rules = requirements.rules.iter();
     let mut broken: Vec<(&Rule, Vec<&str>)> = rules
-        .map(|rule| (rule, breakers(rule, agents)))
+        .map(|rule| (rule, agents_breaking(rule, agents)))
         .filter(|(_, breakers)| breakers.len() >= many)
         .collect();
     if broken.is_empty() {
@@ -169,34 +169,45 @@ fn stumbles(
     for (rule, agents) in broken {
         let (id, level) = (&rule.id, rule.level.name());
         let names = agents.join(", ");
-        writeln!(page, "| {id}, {level} | {} | {names} |", cell(&rule.says))?;
+        writeln!(
+            page,
+            "| {id}, {level} | {} | {names} |",
+            escape_cell(&rule.says)
+        )?;
     }
     writeln!(page)
 }
 
-fn breakers<'a>(rule: &Rule, agents: &[&'a Standing]) -> Vec<&'a str> {
-    let breaks = |agent: &&&Standing| {
+fn agents_breaking<'a>(rule: &Rule, agents: &[&'a AgentStanding]) -> Vec<&'a str> {
+    let breaks = |agent: &&&AgentStanding| {
         let found = agent.rules.get(&rule.id);
-        found.is_some_and(|found| BROKEN.contains(&found.verdict))
+        found.is_some_and(|found| BROKEN_VERDICTS.contains(&found.verdict))
     };
     let breakers = agents.iter().filter(breaks);
     breakers.map(|agent| agent.name.as_str()).collect()
 }
 
-/// How many rules of these levels were kept, and how many could be judged.
-fn passed(requirements: &Requirements, standing: &Standing, levels: &[Level]) -> (usize, usize) {
+/// Returns how many rules of these levels were kept, and how many could be judged.
+fn kept_and_judged(
+    requirements: &Requirements,
+    standing: &AgentStanding,
+    levels: &[Level],
+) -> (usize, usize) {
     let rules = requirements.rules.iter();
     let rules = rules.filter(|rule| levels.contains(&rule.level));
     let found = rules.filter_map(|rule| standing.rules.get(&rule.id));
     let verdicts: Vec<Verdict> = found.map(|found| found.verdict).collect();
     let of = |wanted: &[Verdict]| verdicts.iter().filter(|one| wanted.contains(one)).count();
     let passed = of(&[Verdict::Pass]);
-    (passed, passed + of(&BROKEN) + of(&[Verdict::Noted]))
+    (
+        passed,
+        passed + of(&BROKEN_VERDICTS) + of(&[Verdict::Noted]),
+    )
 }
 
-/// Text within a table.
-fn cell(text: &str) -> String {
-    report::line(text).replace('|', "\\|")
+/// Escapes text for a table cell.
+fn escape_cell(text: &str) -> String {
+    report::sanitize_line(text).replace('|', "\\|")
 }
 
 #[cfg(test)]

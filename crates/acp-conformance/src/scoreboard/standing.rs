@@ -1,12 +1,12 @@
-//! Standing: what the suite found about one agent, rule by rule, as it is kept in a file.
+//! Stores the results of the suite for one agent, rule by rule.
 
-use super::places::Places;
+use super::path_redactor::PathRedactor;
 use crate::{
-    Played,
+    SuiteResult,
     outcome::Finding,
     profile::Profile,
     requirements::Requirements,
-    verdict::{Verdict, judge},
+    verdict::{Verdict, judge_rules},
 };
 use serde::{Deserialize, Serialize};
 use std::{
@@ -14,83 +14,84 @@ use std::{
     time::Duration,
 };
 
-/// So much of a text is kept. Unit: characters.
-const KEPT: usize = 400;
+/// Length of a stored text. Unit: characters.
+const MAX_TEXT_CHARS: usize = 400;
 
-/// How an agent stands.
+/// Results of the suite for one agent.
 #[derive(Clone, Debug, Deserialize, PartialEq, Serialize)]
-pub struct Standing {
-    /// The name of its profile.
+pub struct AgentStanding {
+    /// Name of the profile.
     pub name: String,
-    /// What it is.
+    /// Description of the agent.
     pub about: String,
-    /// It is an example of an SDK.
+    /// True for an SDK example.
     #[serde(default)]
     pub is_example: bool,
-    /// Revision of the rules that it was played with, if it was recorded.
+    /// Revision of the rules, if recorded.
     #[serde(default)]
     pub revision: Option<String>,
-    /// The packages and versions that were installed.
+    /// Installed packages, with versions.
     pub packages: Vec<String>,
-    /// The name and version it says it is; empty if it says neither.
+    /// Name and version that the agent reports; empty if it reports neither.
     pub says: String,
-    /// What is odd about it.
+    /// Known peculiarities.
     pub peculiarities: Vec<String>,
-    /// What came of each rule.
-    pub rules: BTreeMap<String, Found>,
-    /// Cases that ended early, at a step that is no check; and faults of the suite itself.
+    /// Result of each rule, by id.
+    pub rules: BTreeMap<String, RuleResult>,
+    /// Cases that ended early at a step without a rule, and errors of the suite itself.
     pub broken: Vec<String>,
-    /// What failed in one play and not in the last.
+    /// Failures that did not recur in the last play.
     pub once: Vec<String>,
-    /// How long it took.
+    /// Duration of the run.
     pub took: Duration,
-    /// Real seconds for each second of the bounds in the first play of all cases, if it was recorded.
+    /// Average factor by which time limits were extended in the first play of all cases, if recorded.
     #[serde(default)]
     pub slowdown: Option<f64>,
 }
 
-/// What came of a rule.
+/// Result of a rule.
 #[derive(Clone, Debug, Deserialize, PartialEq, Serialize)]
-pub struct Found {
-    /// In a word.
+pub struct RuleResult {
+    /// Verdict on the rule.
     pub verdict: Verdict,
-    /// Why, and where: of the first case that found it.
-    pub why: Option<Why>,
+    /// Reason, from the first case that found it.
+    pub why: Option<FailureReason>,
 }
 
-/// Why a rule is not kept.
+/// Reason why a rule is broken.
 #[derive(Clone, Debug, Default, Deserialize, PartialEq, Serialize)]
-pub struct Why {
-    /// The case.
+pub struct FailureReason {
+    /// Name of the case.
     pub case: String,
-    /// Its line.
+    /// Line in the case.
     pub line: usize,
-    /// What was wrong.
+    /// Explanation of the failure.
     pub text: String,
-    /// The step.
+    /// Text of the step.
     pub step: String,
-    /// What came, if it is one line.
+    /// Received line, if the failure concerns a single line.
     pub came: Option<String>,
 }
 
-impl Standing {
-    /// How an agent stands after a suite. `once`: what failed in one play only. Nothing tells where it was played.
+impl AgentStanding {
+    /// Builds the results of an agent after a suite. `flaky` lists failures that did not recur. Paths of this
+    /// machine are removed.
     #[must_use]
-    pub fn of(
+    pub fn from_run(
         profile: &Profile,
-        played: &Played,
-        once: &[String],
+        played: &SuiteResult,
+        flaky: &[String],
         requirements: &Requirements,
-        places: &Places,
+        redactor: &PathRedactor,
     ) -> Self {
-        let short = |text: &str| short(&places.hidden(text));
+        let short = |text: &str| truncate(&redactor.redact(text));
         let mut standing = Self::new(profile);
-        standing.once = once.iter().map(|text| short(text)).collect();
+        standing.once = flaky.iter().map(|text| short(text)).collect();
         let info = &played.facts.initialize["agentInfo"];
         let words = ["name", "version"].map(|field| info[field].as_str());
         standing.says = words.into_iter().flatten().collect::<Vec<_>>().join(" ");
         standing.revision = Some(requirements.revision.clone());
-        standing.took = played.took;
+        standing.took = played.elapsed;
         standing.slowdown = Some(played.slowdown);
         for outcome in &played.outcomes {
             if let Some(fault) = &outcome.fault {
@@ -98,30 +99,31 @@ impl Standing {
                     .broken
                     .push(format!("{}: {}", outcome.case, short(fault)));
             }
-            if let Some(finding) = &outcome.broken {
+            if let Some(finding) = &outcome.failed_step {
                 let text = format!("{}, {}", outcome.case, short(&finding.to_string()));
                 standing.broken.push(text);
             }
         }
-        for judged in judge(requirements, &played.outcomes, &BTreeSet::new()).rules {
+        for judged in judge_rules(requirements, &played.outcomes, &BTreeSet::new()).rules {
             let finding = judged.findings.first();
-            let why = finding.map(|(case, finding)| Why::of(case, finding, &short));
+            let why =
+                finding.map(|(case, finding)| FailureReason::from_finding(case, finding, &short));
             let verdict = judged.verdict;
-            let found = Found { verdict, why };
+            let found = RuleResult { verdict, why };
             standing.rules.insert(judged.rule.id.clone(), found);
         }
         standing
     }
 
-    /// An agent that could not be played at all.
+    /// Builds the results of an agent that could not be played at all.
     #[must_use]
-    pub fn unable(profile: &Profile, fault: String) -> Self {
+    pub fn unplayable(profile: &Profile, fault: String) -> Self {
         let mut standing = Self::new(profile);
         standing.broken.push(fault);
         standing
     }
 
-    /// Its version: what was installed, else what it says.
+    /// Returns the installed version, or else the reported one.
     #[must_use]
     pub fn version(&self) -> Option<&str> {
         let installed = self.packages.first();
@@ -152,20 +154,20 @@ impl Standing {
     }
 }
 
-impl Why {
-    fn of(case: &str, finding: &Finding, short: &dyn Fn(&str) -> String) -> Self {
+impl FailureReason {
+    fn from_finding(case: &str, finding: &Finding, short: &dyn Fn(&str) -> String) -> Self {
         Self {
             case: case.to_owned(),
             line: finding.line,
             text: short(&finding.why),
             step: short(&finding.step),
-            came: finding.came.as_deref().map(short),
+            came: finding.received.as_deref().map(short),
         }
     }
 }
 
-fn short(text: &str) -> String {
-    let mut short: String = text.chars().take(KEPT).collect();
+fn truncate(text: &str) -> String {
+    let mut short: String = text.chars().take(MAX_TEXT_CHARS).collect();
     if short.len() < text.len() {
         short.push('…');
     }
@@ -175,7 +177,7 @@ fn short(text: &str) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::{Check, Facts, Outcome, Ruling};
+    use crate::{AgentFacts, CaseOutcome, CheckResult, RuleCheck};
     use std::path::Path;
 
     const PROFILE: &str = r#"
@@ -190,48 +192,48 @@ mod tests {
     "#;
 
     #[test]
-    fn a_standing_says_what_came_of_each_rule_and_is_read_as_it_was_written() {
+    fn standing_has_each_rule_and_round_trips() {
         let profile = Profile::parse("x", PROFILE).unwrap();
         let finding = |line| Finding {
             line,
             step: "exit any".to_owned(),
             sent: None,
-            came: Some("{}".to_owned()),
-            why: "w".repeat(KEPT + 1),
+            received: Some("{}".to_owned()),
+            why: "w".repeat(MAX_TEXT_CHARS + 1),
             entry: None,
         };
-        let check = |rule: &str, result| Check {
+        let check = |rule: &str, result| RuleCheck {
             rule: rule.to_owned(),
             line: 3,
             result,
         };
-        let outcome = Outcome {
+        let outcome = CaseOutcome {
             case: "leaving".to_owned(),
             purpose: "p".to_owned(),
             checks: vec![
-                check("TR-1", Ruling::Passed),
-                check("TR-2", Ruling::Failed(finding(3))),
-                check("TR-2", Ruling::Failed(finding(9))),
+                check("TR-1", CheckResult::Passed),
+                check("TR-2", CheckResult::Failed(finding(3))),
+                check("TR-2", CheckResult::Failed(finding(9))),
             ],
-            broken: Some(finding(11)),
-            ..Outcome::default()
+            failed_step: Some(finding(11)),
+            ..CaseOutcome::default()
         };
         let initialize = serde_json::json!({"agentInfo": {"name": "X", "version": "2"}});
-        let played = Played {
-            stopped: None,
-            facts: Facts {
+        let played = SuiteResult {
+            stop_reason: None,
+            facts: AgentFacts {
                 initialize,
-                ..Facts::default()
+                ..AgentFacts::default()
             },
             outcomes: vec![outcome],
-            took: Duration::from_secs(4),
+            elapsed: Duration::from_secs(4),
             slowdown: 2.5,
             patience: Duration::from_secs(20),
         };
         let requirements = Requirements::known().unwrap();
         let once = ["TR-1: leaving in /installed/x".to_owned()];
-        let places = Places::new(Path::new("/installed")).unwrap();
-        let standing = Standing::of(&profile, &played, &once, &requirements, &places);
+        let places = PathRedactor::new(Path::new("/installed")).unwrap();
+        let standing = AgentStanding::from_run(&profile, &played, &once, &requirements, &places);
         assert_eq!(standing.says, "X 2");
         assert_eq!(standing.packages, ["x@1"]);
         assert_eq!(standing.version(), Some("1"));
@@ -242,21 +244,24 @@ mod tests {
         assert_eq!(standing.rules["TR-2"].verdict, Verdict::Fail);
         let why = standing.rules["TR-2"].why.clone().unwrap();
         assert_eq!((why.case.as_str(), why.line), ("leaving", 3));
-        assert_eq!(why.text.chars().count(), KEPT + 1);
+        assert_eq!(why.text.chars().count(), MAX_TEXT_CHARS + 1);
         assert!(why.text.ends_with("w…"));
         assert!(standing.broken[0].starts_with("leaving, line 11: w"));
         let text = serde_json::to_string(&standing).unwrap();
-        assert_eq!(serde_json::from_str::<Standing>(&text).unwrap(), standing);
+        assert_eq!(
+            serde_json::from_str::<AgentStanding>(&text).unwrap(),
+            standing
+        );
     }
 
     #[test]
-    fn an_agent_that_cannot_be_played_stands_there_all_the_same() {
+    fn unplayable_agent_has_a_standing() {
         let profile = Profile::parse("x", PROFILE).unwrap();
-        let standing = Standing::unable(&profile, "it does not start".to_owned());
+        let standing = AgentStanding::unplayable(&profile, "it does not start".to_owned());
         assert_eq!(standing.broken, ["it does not start"]);
         assert!(standing.rules.is_empty());
         let of = |packages: &[&str], says: &str| {
-            let standing = Standing {
+            let standing = AgentStanding {
                 packages: packages.iter().map(|&package| package.to_owned()).collect(),
                 says: says.to_owned(),
                 ..standing.clone()

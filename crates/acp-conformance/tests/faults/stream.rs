@@ -1,42 +1,42 @@
-//! stream: reads the hand-written streams and plays them through a fault.
+//! Parses hand-written streams and plays them through a fault.
 
-use acp_conformance::faults::{self, Breaker, Deed, Fault, Way};
+use acp_conformance::faults::{self, Direction, Fault, FaultInjector, SideEffect};
 use serde_json::{Value, json};
 use std::collections::BTreeMap;
 
-/// What a fault is shown, and what must come of it.
-pub(crate) struct Stream {
+/// Input for a fault, and its expected output.
+pub(crate) struct FaultStream {
     pub(crate) fault: String,
-    place: String,
-    bare: bool,
+    location: String,
+    is_bare: bool,
     client: Value,
     agent: Value,
     version: u64,
-    entries: Vec<Entry>,
+    entries: Vec<StreamEntry>,
 }
 
-struct Entry {
+struct StreamEntry {
     line: usize,
-    way: Way,
-    said: Vec<u8>,
-    /// `None`: it passes as it is.
-    comes: Option<Vec<Heard>>,
-    deed: Deed,
+    direction: Direction,
+    input: Vec<u8>,
+    /// `None` if the line passes unchanged.
+    expected: Option<Vec<ExpectedOutput>>,
+    deed: SideEffect,
 }
 
-enum Heard {
-    Message(Way, Value),
-    Bytes(Way, Vec<u8>),
+enum ExpectedOutput {
+    Message(Direction, Value),
+    Bytes(Direction, Vec<u8>),
 }
 
-/// All streams of a file.
-pub(crate) fn streams(place: &str, text: &str) -> Vec<Stream> {
+/// Parses all streams of a file.
+pub(crate) fn parse_streams(place: &str, text: &str) -> Vec<FaultStream> {
     let mut names: BTreeMap<String, String> = include_str!("names.txt")
         .lines()
         .filter_map(|line| line.split_once(' '))
         .map(|(name, message)| (name.to_owned(), message.to_owned()))
         .collect();
-    let mut found: Vec<Stream> = Vec::new();
+    let mut found: Vec<FaultStream> = Vec::new();
     for (index, line) in text.lines().enumerate() {
         let line = line.trim();
         let (word, rest) = line.split_once(' ').unwrap_or((line, ""));
@@ -52,10 +52,10 @@ pub(crate) fn streams(place: &str, text: &str) -> Vec<Stream> {
         }
         if word == "fault" {
             let (name, bare) = rest.split_once(' ').unwrap_or((rest, ""));
-            found.push(Stream {
+            found.push(FaultStream {
                 fault: name.to_owned(),
-                place,
-                bare: bare == "bare",
+                location: place,
+                is_bare: bare == "bare",
                 client: json!({}),
                 agent: json!({}),
                 version: 1,
@@ -64,13 +64,13 @@ pub(crate) fn streams(place: &str, text: &str) -> Vec<Stream> {
             continue;
         }
         let stream = found.last_mut().expect("a file begins with `fault`");
-        stream.take(&place, index + 1, word, &named(rest, &names));
+        stream.take(&place, index + 1, word, &expand_name(rest, &names));
     }
     found
 }
 
-/// A name, or an update, or the message itself.
-fn named(rest: &str, names: &BTreeMap<String, String>) -> String {
+/// Expands a name or an update; other text is the message itself.
+fn expand_name(rest: &str, names: &BTreeMap<String, String>) -> String {
     let text = names.get(rest).map_or(rest, String::as_str);
     match text.strip_prefix("up ") {
         Some(update) => format!(
@@ -80,19 +80,19 @@ fn named(rest: &str, names: &BTreeMap<String, String>) -> String {
     }
 }
 
-fn parsed(place: &str, text: &str) -> Value {
+fn parse_value(place: &str, text: &str) -> Value {
     serde_json::from_str(text).unwrap_or_else(|error| panic!("{place}: {error}: {text}"))
 }
 
 fn bytes(place: &str, text: &str) -> Vec<u8> {
     let text: String = serde_json::from_str(text).unwrap_or_else(|e| panic!("{place}: {e}"));
-    // So that bytes which are no text can be written too.
+    // Characters stand for bytes, so that invalid UTF-8 can be written.
     text.chars()
         .map(|c| u8::try_from(c).expect("a byte"))
         .collect()
 }
 
-/// What nobody wants to type each time.
+/// Adds `jsonrpc`, which the streams omit.
 fn with_jsonrpc(mut message: Value) -> Value {
     if let Some(message) = message.as_object_mut() {
         message.entry("jsonrpc").or_insert_with(|| json!("2.0"));
@@ -100,57 +100,59 @@ fn with_jsonrpc(mut message: Value) -> Value {
     message
 }
 
-impl Stream {
+impl FaultStream {
     fn take(&mut self, place: &str, line: usize, word: &str, rest: &str) {
         let way = match word {
-            "c>" | "c>raw" | ">a" | ">araw" => Way::ToAgent,
-            _ => Way::ToClient,
+            "c>" | "c>raw" | ">a" | ">araw" => Direction::ToAgent,
+            _ => Direction::ToClient,
         };
         match word {
-            "client" => self.client = parsed(place, rest),
-            "agent" => self.agent = parsed(place, rest),
+            "client" => self.client = parse_value(place, rest),
+            "agent" => self.agent = parse_value(place, rest),
             "version" => self.version = rest.parse().expect("a version"),
             "c>" | "a>" => {
-                let message = with_jsonrpc(parsed(place, rest));
-                self.say(line, way, format!("{message}\n").into_bytes());
+                let message = with_jsonrpc(parse_value(place, rest));
+                self.push_entry(line, way, format!("{message}\n").into_bytes());
             }
-            "c>raw" | "a>raw" => self.say(line, way, bytes(place, rest)),
-            ">a" | ">c" => self.hear(Heard::Message(way, parsed(place, rest))),
-            ">araw" | ">craw" => self.hear(Heard::Bytes(way, bytes(place, rest))),
-            "nothing" => self.last().comes = Some(Vec::new()),
-            "dies" => self.last().deed = Deed::Die,
-            "sleeps" => self.last().deed = Deed::Sleep,
+            "c>raw" | "a>raw" => self.push_entry(line, way, bytes(place, rest)),
+            ">a" | ">c" => {
+                self.push_expected(ExpectedOutput::Message(way, parse_value(place, rest)))
+            }
+            ">araw" | ">craw" => self.push_expected(ExpectedOutput::Bytes(way, bytes(place, rest))),
+            "nothing" => self.last().expected = Some(Vec::new()),
+            "dies" => self.last().deed = SideEffect::Die,
+            "sleeps" => self.last().deed = SideEffect::Sleep,
             other => panic!("{place}: {other:?} is no word of a stream"),
         }
     }
 
-    fn say(&mut self, line: usize, way: Way, said: Vec<u8>) {
-        self.entries.push(Entry {
+    fn push_entry(&mut self, line: usize, way: Direction, said: Vec<u8>) {
+        self.entries.push(StreamEntry {
             line,
-            way,
-            said,
-            comes: None,
-            deed: Deed::None,
+            direction: way,
+            input: said,
+            expected: None,
+            deed: SideEffect::None,
         });
     }
 
-    fn last(&mut self) -> &mut Entry {
+    fn last(&mut self) -> &mut StreamEntry {
         self.entries.last_mut().expect("a line before")
     }
 
-    fn hear(&mut self, heard: Heard) {
-        self.last().comes.get_or_insert_default().push(heard);
+    fn push_expected(&mut self, heard: ExpectedOutput) {
+        self.last().expected.get_or_insert_default().push(heard);
     }
 
-    /// Does anything come out other than it went in?
-    pub(crate) fn expects_a_change(&self) -> bool {
+    /// Returns true if any output differs from its input.
+    pub(crate) fn expects_change(&self) -> bool {
         self.entries
             .iter()
-            .any(|entry| entry.comes.is_some() || entry.deed != Deed::None)
+            .any(|entry| entry.expected.is_some() || entry.deed != SideEffect::None)
     }
 
-    fn opening(&self) -> Vec<(Way, Value)> {
-        if self.bare {
+    fn opening_messages(&self) -> Vec<(Direction, Value)> {
+        if self.is_bare {
             return Vec::new();
         }
         let capabilities = if self.version == 2 {
@@ -162,32 +164,32 @@ impl Stream {
         params[capabilities] = self.client.clone();
         vec![
             (
-                Way::ToAgent,
+                Direction::ToAgent,
                 json!({"id": "i", "method": "initialize", "params": params}),
             ),
             (
-                Way::ToClient,
+                Direction::ToClient,
                 json!({"id": "i", "result": {"protocolVersion": self.version, "agentCapabilities": self.agent}}),
             ),
             (
-                Way::ToAgent,
+                Direction::ToAgent,
                 json!({"id": "n", "method": "session/new", "params": {"cwd": "/w", "mcpServers": []}}),
             ),
             (
-                Way::ToClient,
+                Direction::ToClient,
                 json!({"id": "n", "result": {"sessionId": "s1"}}),
             ),
         ]
     }
 
-    /// Through its fault.
+    /// Plays the stream through its fault.
     pub(crate) fn play(&self) -> Result<(), String> {
-        let fault = faults::named(&self.fault)
-            .ok_or_else(|| format!("{}: there is no fault {}", self.place, self.fault))?;
-        let mut breaker = self.opened(Some(fault));
+        let fault = faults::find(&self.fault)
+            .ok_or_else(|| format!("{}: there is no fault {}", self.location, self.fault))?;
+        let mut breaker = self.opened_injector(Some(fault));
         for entry in &self.entries {
-            let outcome = breaker.line(entry.way, &entry.said);
-            let right = entry.fits(&outcome.lines) && outcome.deed == entry.deed;
+            let outcome = breaker.process_line(entry.direction, &entry.input);
+            let right = entry.matches_lines(&outcome.lines) && outcome.side_effect == entry.deed;
             if !right {
                 let came: Vec<_> = outcome
                     .lines
@@ -196,62 +198,64 @@ impl Stream {
                     .collect();
                 return Err(format!(
                     "{} ({}), line {}: came\n{}{:?}",
-                    self.place,
+                    self.location,
                     self.fault,
                     entry.line,
                     came.concat(),
-                    outcome.deed
+                    outcome.side_effect
                 ));
             }
         }
         Ok(())
     }
 
-    /// Through no fault.
+    /// Plays the stream without a fault.
     pub(crate) fn play_without_fault(&self) -> Result<(), String> {
-        let mut breaker = self.opened(None);
+        let mut breaker = self.opened_injector(None);
         for entry in &self.entries {
-            let outcome = breaker.line(entry.way, &entry.said);
-            if outcome.lines != [(entry.way, entry.said.clone())] || outcome.deed != Deed::None {
+            let outcome = breaker.process_line(entry.direction, &entry.input);
+            if outcome.lines != [(entry.direction, entry.input.clone())]
+                || outcome.side_effect != SideEffect::None
+            {
                 return Err(format!("line {}: {outcome:?}", entry.line));
             }
         }
         Ok(())
     }
 
-    fn opened(&self, fault: Option<&Fault>) -> Breaker {
-        let mut breaker = Breaker::new(fault);
-        for (way, message) in self.opening() {
+    fn opened_injector(&self, fault: Option<&Fault>) -> FaultInjector {
+        let mut breaker = FaultInjector::new(fault);
+        for (way, message) in self.opening_messages() {
             let line = format!("{}\n", with_jsonrpc(message));
-            breaker.line(way, line.as_bytes());
+            breaker.process_line(way, line.as_bytes());
         }
         breaker
     }
 }
 
-impl Entry {
-    fn fits(&self, lines: &[(Way, Vec<u8>)]) -> bool {
-        let Some(comes) = &self.comes else {
-            return lines == [(self.way, self.said.clone())];
+impl StreamEntry {
+    fn matches_lines(&self, lines: &[(Direction, Vec<u8>)]) -> bool {
+        let Some(comes) = &self.expected else {
+            return lines == [(self.direction, self.input.clone())];
         };
         comes.len() == lines.len()
             && comes
                 .iter()
                 .zip(lines)
                 .all(|(heard, (way, line))| match heard {
-                    Heard::Bytes(to, bytes) => to == way && bytes == line,
-                    Heard::Message(to, message) => {
+                    ExpectedOutput::Bytes(to, bytes) => to == way && bytes == line,
+                    ExpectedOutput::Message(to, message) => {
                         let found: Value = serde_json::from_slice(line).unwrap_or_default();
                         // `"jsonrpc": null` stands for a message that lacks it.
                         let wanted = with_jsonrpc(message.clone());
                         let bare = wanted["jsonrpc"].is_null() && found.get("jsonrpc").is_none();
-                        to == way && (found == wanted || bare && without(&wanted) == found)
+                        to == way && (found == wanted || bare && without_jsonrpc(&wanted) == found)
                     }
                 })
     }
 }
 
-fn without(message: &Value) -> Value {
+fn without_jsonrpc(message: &Value) -> Value {
     let mut message = message.clone();
     if let Some(message) = message.as_object_mut() {
         message.remove("jsonrpc");

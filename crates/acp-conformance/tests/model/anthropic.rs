@@ -1,7 +1,7 @@
-//! Anthropic Messages, by the events that its documentation shows.
+//! Tests of Anthropic Messages, against the events in its documentation.
 
 use crate::wire::{model, post};
-use acp_conformance::model::{Api, Fate, Role, Said, Voice};
+use acp_conformance::model::{Api, ConversationMessage, ExchangeRole, ExchangeState, MessageRole};
 use serde_json::{Value, json};
 
 fn request(stream: bool) -> Value {
@@ -18,11 +18,11 @@ fn request(stream: bool) -> Value {
 }
 
 #[tokio::test]
-async fn thinking_text_and_a_call_are_blocks_of_one_message() {
+async fn thinking_text_and_call_are_blocks() {
     let model = model("think \"a\"\nthink \"b\"\ntext \"one \"\ntext \"two\"\ncall read {\"path\": \"/a\"}\nusage 11 7").await;
     let events = post(&model, "/v1/messages?beta=true", &request(true))
         .await
-        .named();
+        .named_events();
     let usage = json!({"input_tokens": 11, "cache_creation_input_tokens": 0, "cache_read_input_tokens": 0, "output_tokens": 7});
     assert_eq!(events[0]["type"], "message_start");
     let message = &events[0]["message"];
@@ -54,7 +54,7 @@ async fn thinking_text_and_a_call_are_blocks_of_one_message() {
 }
 
 #[tokio::test]
-async fn unstreamed_it_is_one_message() {
+async fn unstreamed_response_is_one_message() {
     let model = model("think \"a\"\ntext \"one \"\ntext \"two\"\ncall read {\"path\": \"/a\"}\n---\ntext \"x\"\nlength\n---\nrefuse").await;
     let message = post(&model, "/v1/messages", &request(false)).await.json();
     assert_eq!(
@@ -85,7 +85,9 @@ async fn errors_come_as_a_status_or_within_the_stream() {
         error.json(),
         json!({"type": "error", "error": {"type": "overloaded_error", "message": "busy"}})
     );
-    let events = post(&model, "/v1/messages", &request(true)).await.named();
+    let events = post(&model, "/v1/messages", &request(true))
+        .await
+        .named_events();
     assert_eq!(
         events.last(),
         Some(
@@ -98,26 +100,26 @@ async fn errors_come_as_a_status_or_within_the_stream() {
 async fn the_request_is_recorded_as_it_was_meant() {
     let model = model("text \"x\"").await;
     post(&model, "/v1/messages", &request(true)).await;
-    let exchange = model.conversation().remove(0);
+    let exchange = model.conversation_exchanges().remove(0);
     assert_eq!(
-        (exchange.role, exchange.fate),
-        (Role::Main(0), Fate::Answered)
+        (exchange.role, exchange.state),
+        (ExchangeRole::Main(0), ExchangeState::Answered)
     );
-    let asked = exchange.asked.unwrap();
+    let asked = exchange.request.unwrap();
     assert_eq!((asked.api, asked.streaming), (Api::Anthropic, true));
-    assert_eq!(asked.system, "Be terse.\nBe kind.");
-    let said = |by, text: &str| Said {
-        by,
+    assert_eq!(asked.system_prompt, "Be terse.\nBe kind.");
+    let said = |by, text: &str| ConversationMessage {
+        role: by,
         text: text.to_owned(),
     };
     assert_eq!(
-        asked.said,
+        asked.messages,
         [
-            said(Voice::User, "Look"),
-            said(Voice::Model, "I do."),
-            said(Voice::Model, "Read {\"file_path\":\"/b\"}"),
-            said(Voice::Tool, "bee"),
-            said(Voice::User, "and go on"),
+            said(MessageRole::User, "Look"),
+            said(MessageRole::Model, "I do."),
+            said(MessageRole::Model, "Read {\"file_path\":\"/b\"}"),
+            said(MessageRole::Tool, "bee"),
+            said(MessageRole::User, "and go on"),
         ]
     );
     assert_eq!(exchange.body, request(true));

@@ -1,7 +1,7 @@
-//! OpenAI Chat Completions, by the chunks that its documentation shows.
+//! Tests of OpenAI Chat Completions, against the chunks in its documentation.
 
 use crate::wire::{model, post};
-use acp_conformance::model::{Api, Said, Voice};
+use acp_conformance::model::{Api, ConversationMessage, MessageRole};
 use serde_json::{Value, json};
 
 const PATH: &str = "/v1/chat/completions";
@@ -20,7 +20,7 @@ fn request(stream: bool) -> Value {
     })
 }
 
-fn chunk(delta: Value, finish: Value) -> Value {
+fn chunk_json(delta: Value, finish: Value) -> Value {
     json!({
         "id": "chatcmpl-0", "object": "chat.completion.chunk", "created": 1_700_000_000, "model": "m",
         "choices": [{"index": 0, "delta": delta, "finish_reason": finish}],
@@ -28,12 +28,12 @@ fn chunk(delta: Value, finish: Value) -> Value {
 }
 
 #[tokio::test]
-async fn reasoning_text_and_calls_are_deltas_of_one_choice() {
+async fn reasoning_text_and_calls_are_deltas() {
     let model = model("think \"a\"\ntext \"one\"\ncall write {\"path\": \"/a\", \"text\": \"t\"}\ncall tool:gone {}\nusage 11 7").await;
-    let chunks = post(&model, PATH, &request(true)).await.unnamed();
+    let chunks = post(&model, PATH, &request(true)).await.unnamed_events();
     let null = Value::Null;
-    let call = |call: Value| chunk(json!({"tool_calls": [call]}), Value::Null);
-    // The order of two arguments is not ours to say.
+    let call = |call: Value| chunk_json(json!({"tool_calls": [call]}), Value::Null);
+    // The order of the two arguments is unspecified.
     let arguments =
         chunks[4]["choices"][0]["delta"]["tool_calls"][0]["function"]["arguments"].clone();
     let read: Value = serde_json::from_str(arguments.as_str().unwrap()).unwrap();
@@ -41,9 +41,9 @@ async fn reasoning_text_and_calls_are_deltas_of_one_choice() {
     assert_eq!(
         chunks,
         [
-            chunk(json!({"role": "assistant", "content": ""}), null.clone()),
-            chunk(json!({"reasoning_content": "a"}), null.clone()),
-            chunk(json!({"content": "one"}), null),
+            chunk_json(json!({"role": "assistant", "content": ""}), null.clone()),
+            chunk_json(json!({"reasoning_content": "a"}), null.clone()),
+            chunk_json(json!({"content": "one"}), null),
             call(
                 json!({"index": 0, "id": "call_0_0", "type": "function", "function": {"name": "write", "arguments": ""}})
             ),
@@ -52,7 +52,7 @@ async fn reasoning_text_and_calls_are_deltas_of_one_choice() {
                 json!({"index": 1, "id": "call_0_1", "type": "function", "function": {"name": "gone", "arguments": ""}})
             ),
             call(json!({"index": 1, "function": {"arguments": "{}"}})),
-            chunk(json!({}), json!("tool_calls")),
+            chunk_json(json!({}), json!("tool_calls")),
             json!({
                 "id": "chatcmpl-0", "object": "chat.completion.chunk", "created": 1_700_000_000, "model": "m", "choices": [],
                 "usage": {"prompt_tokens": 11, "completion_tokens": 7, "total_tokens": 18},
@@ -63,7 +63,7 @@ async fn reasoning_text_and_calls_are_deltas_of_one_choice() {
 }
 
 #[tokio::test]
-async fn unstreamed_it_is_one_completion() {
+async fn unstreamed_response_is_one_completion() {
     let model = model("think \"a\"\ntext \"one \"\ntext \"two\"\ncall tool:gone {\"a\": 1}\n---\ntext \"x\"\nlength\n---\nrefuse \"no\"").await;
     let completion = post(&model, PATH, &request(false)).await.json();
     assert_eq!(completion["object"], "chat.completion");
@@ -95,7 +95,7 @@ async fn errors_come_as_a_status_or_within_the_stream() {
     let error = post(&model, PATH, &request(true)).await;
     assert_eq!(error.status, 429);
     assert_eq!(error.json()["error"]["type"], "rate_limit_exceeded");
-    let chunks = post(&model, PATH, &request(true)).await.unnamed();
+    let chunks = post(&model, PATH, &request(true)).await.unnamed_events();
     assert_eq!(
         chunks.last(),
         Some(
@@ -108,18 +108,21 @@ async fn errors_come_as_a_status_or_within_the_stream() {
 async fn the_request_is_recorded_as_it_was_meant() {
     let model = model("text \"x\"").await;
     post(&model, PATH, &request(true)).await;
-    let asked = model.conversation().remove(0).asked.unwrap();
-    assert_eq!((asked.api, asked.system.as_str()), (Api::Chat, "Be terse."));
-    let said = |by, text: &str| Said {
-        by,
+    let asked = model.conversation_exchanges().remove(0).request.unwrap();
+    assert_eq!(
+        (asked.api, asked.system_prompt.as_str()),
+        (Api::Chat, "Be terse.")
+    );
+    let said = |by, text: &str| ConversationMessage {
+        role: by,
         text: text.to_owned(),
     };
     assert_eq!(
-        asked.said,
+        asked.messages,
         [
-            said(Voice::User, "Write\nit"),
-            said(Voice::Model, "write {}"),
-            said(Voice::Tool, "done"),
+            said(MessageRole::User, "Write\nit"),
+            said(MessageRole::Model, "write {}"),
+            said(MessageRole::Tool, "done"),
         ]
     );
 }

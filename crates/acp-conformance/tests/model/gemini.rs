@@ -1,11 +1,11 @@
-//! Gemini, by the chunks that its documentation shows.
+//! Tests of Gemini, against the chunks in its documentation.
 
 use crate::wire::{model, post};
-use acp_conformance::model::{Api, Said, Voice};
+use acp_conformance::model::{Api, ConversationMessage, MessageRole};
 use serde_json::{Value, json};
 
-const STREAM: &str = "/v1beta/models/gemini-x:streamGenerateContent?alt=sse";
-const WHOLE: &str = "/v1beta/models/gemini-x:generateContent";
+const STREAM_PATH: &str = "/v1beta/models/gemini-x:streamGenerateContent?alt=sse";
+const WHOLE_PATH: &str = "/v1beta/models/gemini-x:generateContent";
 
 fn request() -> Value {
     json!({
@@ -22,7 +22,7 @@ fn request() -> Value {
     })
 }
 
-fn chunk(part: Value) -> Value {
+fn chunk_json(part: Value) -> Value {
     json!({
         "candidates": [{"content": {"parts": [part], "role": "model"}, "index": 0}],
         "modelVersion": "gemini-x", "responseId": "resp_0",
@@ -32,18 +32,20 @@ fn chunk(part: Value) -> Value {
 #[tokio::test]
 async fn thoughts_text_and_calls_are_parts() {
     let model = model("think \"a\"\ntext \"one\"\ncall read {\"path\": \"/a\"}\ncall shell {\"command\": \"ls\"}\nusage 11 7").await;
-    let chunks = post(&model, STREAM, &request()).await.unnamed();
-    let mut last = chunk(json!({"text": ""}));
+    let chunks = post(&model, STREAM_PATH, &request()).await.unnamed_events();
+    let mut last = chunk_json(json!({"text": ""}));
     last["candidates"][0]["finishReason"] = json!("STOP");
     last["usageMetadata"] =
         json!({"promptTokenCount": 11, "candidatesTokenCount": 7, "totalTokenCount": 18});
     assert_eq!(
         chunks,
         [
-            chunk(json!({"text": "a", "thought": true})),
-            chunk(json!({"text": "one"})),
-            chunk(json!({"functionCall": {"name": "read_file", "args": {"absolute_path": "/a"}}})),
-            chunk(
+            chunk_json(json!({"text": "a", "thought": true})),
+            chunk_json(json!({"text": "one"})),
+            chunk_json(
+                json!({"functionCall": {"name": "read_file", "args": {"absolute_path": "/a"}}})
+            ),
+            chunk_json(
                 json!({"functionCall": {"name": "run_shell_command", "args": {"command": "ls"}}})
             ),
             last,
@@ -52,13 +54,13 @@ async fn thoughts_text_and_calls_are_parts() {
 }
 
 #[tokio::test]
-async fn unstreamed_it_is_one_chunk_and_without_events_an_array() {
+async fn unstreamed_response_is_one_chunk_or_an_array() {
     let model = model("text \"one \"\ntext \"two\"\nlength\n---\nrefuse\n---\ntext \"x\"").await;
-    let whole = post(&model, WHOLE, &request()).await.json();
+    let whole = post(&model, WHOLE_PATH, &request()).await.json();
     let candidate = &whole["candidates"][0];
     assert_eq!(candidate["content"]["parts"], json!([{"text": "one two"}]));
     assert_eq!(candidate["finishReason"], "MAX_TOKENS");
-    let whole = post(&model, WHOLE, &request()).await.json();
+    let whole = post(&model, WHOLE_PATH, &request()).await.json();
     assert_eq!(whole["candidates"][0]["finishReason"], "SAFETY");
     let path = "/v1beta/models/gemini-x:streamGenerateContent";
     let array = post(&model, path, &request()).await.json();
@@ -72,13 +74,13 @@ async fn unstreamed_it_is_one_chunk_and_without_events_an_array() {
 #[tokio::test]
 async fn errors_come_as_a_status_or_within_the_stream() {
     let model = model("error 503\n---\ntext \"x\"\nerror 429 \"slow down\"").await;
-    let error = post(&model, STREAM, &request()).await;
+    let error = post(&model, STREAM_PATH, &request()).await;
     assert_eq!(error.status, 503);
     assert_eq!(
         error.json(),
         json!({"error": {"code": 503, "message": "scripted error 503", "status": "UNAVAILABLE"}})
     );
-    let chunks = post(&model, STREAM, &request()).await.unnamed();
+    let chunks = post(&model, STREAM_PATH, &request()).await.unnamed_events();
     assert_eq!(
         chunks.last(),
         Some(
@@ -90,23 +92,23 @@ async fn errors_come_as_a_status_or_within_the_stream() {
 #[tokio::test]
 async fn the_request_is_recorded_as_it_was_meant() {
     let model = model("text \"x\"").await;
-    post(&model, STREAM, &request()).await;
-    let asked = model.conversation().remove(0).asked.unwrap();
+    post(&model, STREAM_PATH, &request()).await;
+    let asked = model.conversation_exchanges().remove(0).request.unwrap();
     assert_eq!((asked.api, asked.streaming), (Api::Gemini, true));
     assert_eq!(
-        (asked.model.as_str(), asked.system.as_str()),
+        (asked.model.as_str(), asked.system_prompt.as_str()),
         ("gemini-x", "Be terse.")
     );
-    let said = |by, text: &str| Said {
-        by,
+    let said = |by, text: &str| ConversationMessage {
+        role: by,
         text: text.to_owned(),
     };
     assert_eq!(
-        asked.said,
+        asked.messages,
         [
-            said(Voice::User, "Look"),
-            said(Voice::Model, "read_file {\"absolute_path\":\"/b\"}"),
-            said(Voice::Tool, "{\"output\":\"bee\"}"),
+            said(MessageRole::User, "Look"),
+            said(MessageRole::Model, "read_file {\"absolute_path\":\"/b\"}"),
+            said(MessageRole::Tool, "{\"output\":\"bee\"}"),
         ]
     );
 }

@@ -1,4 +1,4 @@
-//! The fake model as an agent sees it: over a socket, each API read back by hand.
+//! Tests of the fake model as an agent sees it: over a socket, with a hand-written reader for each API.
 
 mod anthropic;
 mod chat;

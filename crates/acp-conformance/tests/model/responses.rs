@@ -1,7 +1,7 @@
-//! OpenAI Responses, by the events that its documentation shows.
+//! Tests of OpenAI Responses, against the events in its documentation.
 
 use crate::wire::{model, post};
-use acp_conformance::model::{Api, Said, Voice};
+use acp_conformance::model::{Api, ConversationMessage, MessageRole};
 use serde_json::{Value, json};
 
 const PATH: &str = "/v1/responses";
@@ -24,8 +24,8 @@ fn request(stream: bool) -> Value {
     })
 }
 
-/// Without what every event has: its place in the sequence, which must be right.
-fn unnumbered(events: Vec<Value>) -> Vec<Value> {
+/// Checks and removes the sequence number of each event.
+fn without_sequence_numbers(events: Vec<Value>) -> Vec<Value> {
     let numbered = events.into_iter().enumerate();
     numbered
         .map(|(index, mut event)| {
@@ -39,7 +39,7 @@ fn unnumbered(events: Vec<Value>) -> Vec<Value> {
 #[tokio::test]
 async fn reasoning_and_text_are_items_with_parts() {
     let model = model("think \"a\"\nthink \"b\"\ntext \"one \"\ntext \"two\"\nusage 11 7").await;
-    let events = unnumbered(post(&model, PATH, &request(true)).await.named());
+    let events = without_sequence_numbers(post(&model, PATH, &request(true)).await.named_events());
     assert_eq!(events[0]["type"], "response.created");
     assert_eq!(events[0]["response"]["id"], "resp_0");
     assert_eq!(events[0]["response"]["status"], "in_progress");
@@ -80,12 +80,12 @@ async fn reasoning_and_text_are_items_with_parts() {
 }
 
 #[tokio::test]
-async fn calls_of_all_sorts_are_items() {
+async fn calls_of_each_kind_are_items() {
     let model = model(
         "call shell {\"command\": \"ls\"}\ncall patch {\"input\": \"*** P\"}\ncall mcp:echo {}",
     )
     .await;
-    let events = unnumbered(post(&model, PATH, &request(true)).await.named());
+    let events = without_sequence_numbers(post(&model, PATH, &request(true)).await.named_events());
     let shell = |arguments, status| json!({"id": "fc_0_0", "type": "function_call", "call_id": "call_0_0", "name": "shell", "arguments": arguments, "status": status});
     let patch = |input, status| json!({"id": "ctc_0_1", "type": "custom_tool_call", "call_id": "call_0_1", "name": "patch", "input": input, "status": status});
     let arguments = "{\"command\":\"ls\"}";
@@ -107,24 +107,24 @@ async fn calls_of_all_sorts_are_items() {
         (&echo["name"], &echo["namespace"]),
         (&json!("echo"), &json!("mcp__kit"))
     );
-    let exchange = model.conversation().remove(0);
-    assert_eq!(exchange.calls, ["shell", "patch", "echo"]);
+    let exchange = model.conversation_exchanges().remove(0);
+    assert_eq!(exchange.called_tools, ["shell", "patch", "echo"]);
 }
 
 #[tokio::test]
-async fn an_answer_may_be_cut_off_refused_or_fail() {
+async fn response_can_be_cut_off_refused_or_failed() {
     let model = model(
         "text \"x\"\nlength\n---\nrefuse \"no\"\n---\nrefuse\n---\ntext \"x\"\nerror 500 \"broke\"",
     )
     .await;
-    let last = |events: Vec<Value>| unnumbered(events).pop().expect("an event");
-    let event = last(post(&model, PATH, &request(true)).await.named());
+    let last = |events: Vec<Value>| without_sequence_numbers(events).pop().expect("an event");
+    let event = last(post(&model, PATH, &request(true)).await.named_events());
     assert_eq!(event["type"], "response.incomplete");
     assert_eq!(
         event["response"]["incomplete_details"],
         json!({"reason": "max_output_tokens"})
     );
-    let events = unnumbered(post(&model, PATH, &request(true)).await.named());
+    let events = without_sequence_numbers(post(&model, PATH, &request(true)).await.named_events());
     assert_eq!(
         events[4],
         json!({"type": "response.refusal.delta", "item_id": "msg_1_0", "output_index": 0, "content_index": 0, "delta": "no"})
@@ -135,12 +135,12 @@ async fn an_answer_may_be_cut_off_refused_or_fail() {
         response["output"][0]["content"],
         json!([{"type": "refusal", "refusal": "no"}])
     );
-    let event = last(post(&model, PATH, &request(true)).await.named());
+    let event = last(post(&model, PATH, &request(true)).await.named_events());
     assert_eq!(
         event["response"]["incomplete_details"],
         json!({"reason": "content_filter"})
     );
-    let event = last(post(&model, PATH, &request(true)).await.named());
+    let event = last(post(&model, PATH, &request(true)).await.named_events());
     assert_eq!(event["type"], "response.failed");
     assert_eq!(
         event["response"]["error"],
@@ -149,7 +149,7 @@ async fn an_answer_may_be_cut_off_refused_or_fail() {
 }
 
 #[tokio::test]
-async fn unstreamed_it_is_one_response() {
+async fn unstreamed_response_is_one_object() {
     let model = model("text \"one \"\ntext \"two\"\ncall shell {\"command\": \"ls\"}").await;
     let response = post(&model, PATH, &request(false)).await.json();
     assert_eq!(
@@ -169,28 +169,24 @@ async fn unstreamed_it_is_one_response() {
 async fn the_request_is_recorded_as_it_was_meant() {
     let model = model("text \"x\"").await;
     post(&model, PATH, &request(true)).await;
-    let asked = model.conversation().remove(0).asked.unwrap();
+    let asked = model.conversation_exchanges().remove(0).request.unwrap();
     assert_eq!(
-        (asked.api, asked.system.as_str()),
+        (asked.api, asked.system_prompt.as_str()),
         (Api::Responses, "Be terse.\nBe kind.")
     );
-    let said = |by, text: &str| Said {
-        by,
+    let said = |by, text: &str| ConversationMessage {
+        role: by,
         text: text.to_owned(),
     };
     assert_eq!(
-        asked.said,
+        asked.messages,
         [
-            said(Voice::User, "Go"),
-            said(Voice::Model, "shell {}"),
-            said(Voice::Tool, "done"),
+            said(MessageRole::User, "Go"),
+            said(MessageRole::Model, "shell {}"),
+            said(MessageRole::Tool, "done"),
         ]
     );
-    // What the provider runs itself is not on offer.
-    let names: Vec<&str> = asked
-        .offered
-        .iter()
-        .map(|tool| tool.name.as_str())
-        .collect();
+    // Tools that the provider runs itself are not offered.
+    let names: Vec<&str> = asked.tools.iter().map(|tool| tool.name.as_str()).collect();
     assert_eq!(names, ["shell", "patch", "echo"]);
 }

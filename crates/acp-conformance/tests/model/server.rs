@@ -1,13 +1,15 @@
-//! The server itself: whose turn it is, who let go, and what is not there.
+//! Tests of the server: order of responses, dropped connections and unknown paths.
 
-use crate::wire::{ask, get, model, post, read, script_of};
-use acp_conformance::model::{Candidates, FakeModel, Fate, Role, Rules, Tool};
+use crate::wire::{get, model, parse_responses, post, read_response, send_request};
+use acp_conformance::model::{
+    ExchangeRole, ExchangeState, FakeModel, FakeModelConfig, ScriptTool, ToolCandidates,
+};
 use serde_json::{Value, json};
 use tokio::io::AsyncReadExt;
 
-const CHAT: &str = "/v1/chat/completions";
+const CHAT_PATH: &str = "/v1/chat/completions";
 
-fn chat(stream: bool, prompt: &str) -> Value {
+fn chat_request(stream: bool, prompt: &str) -> Value {
     json!({
         "model": "m", "stream": stream,
         "tools": [{"type": "function", "function": {"name": "t", "parameters": {"type": "object"}}}],
@@ -15,247 +17,319 @@ fn chat(stream: bool, prompt: &str) -> Value {
     })
 }
 
-async fn said(model: &FakeModel, prompt: &str) -> Value {
-    let completion = post(model, CHAT, &chat(false, prompt)).await.json();
+async fn response_text(model: &FakeModel, prompt: &str) -> Value {
+    let completion = post(model, CHAT_PATH, &chat_request(false, prompt))
+        .await
+        .json();
     completion["choices"][0]["message"]["content"].clone()
 }
 
 #[tokio::test]
-async fn answers_come_in_order_and_the_last_one_again() {
+async fn responses_come_in_order_and_last_repeats() {
     let model = model("text \"first\"\n---\ntext \"second\"").await;
-    assert_eq!(model.unsaid(), 2);
-    assert_eq!(said(&model, "a").await, "first");
-    assert_eq!(said(&model, "b").await, "second");
-    assert_eq!(said(&model, "c").await, "second");
-    let roles: Vec<Role> = model
-        .conversation()
+    assert_eq!(model.unused_responses(), 2);
+    assert_eq!(response_text(&model, "a").await, "first");
+    assert_eq!(response_text(&model, "b").await, "second");
+    assert_eq!(response_text(&model, "c").await, "second");
+    let roles: Vec<ExchangeRole> = model
+        .conversation_exchanges()
         .into_iter()
         .map(|one| one.role)
         .collect();
-    assert_eq!(roles, [Role::Main(0), Role::Main(1), Role::Beyond]);
-    assert_eq!(model.unsaid(), 0);
+    assert_eq!(
+        roles,
+        [
+            ExchangeRole::Main(0),
+            ExchangeRole::Main(1),
+            ExchangeRole::AfterScript
+        ]
+    );
+    assert_eq!(model.unused_responses(), 0);
 }
 
 #[tokio::test]
-async fn two_runs_of_one_script_are_the_same_to_the_byte() {
+async fn same_script_gives_the_same_bytes() {
     let script = "think \"a\"\ntext \"b\" times 3\ncall t {\"x\": 1}\n---\ntext \"c\"\nlength";
     let (one, other) = (model(script).await, model(script).await);
     for path in [
-        CHAT,
+        CHAT_PATH,
         "/v1/responses",
         "/v1/messages",
         "/v1beta/models/g:streamGenerateContent?alt=sse",
     ] {
-        let mine = post(&one, path, &chat(true, "go")).await.body;
-        assert_eq!(mine, post(&other, path, &chat(true, "go")).await.body);
+        let mine = post(&one, path, &chat_request(true, "go")).await.body;
+        assert_eq!(
+            mine,
+            post(&other, path, &chat_request(true, "go")).await.body
+        );
         assert!(mine.len() > 100, "{path}: {mine}");
     }
 }
 
 #[tokio::test]
-async fn a_call_is_not_made_again() {
+async fn tool_call_is_not_repeated() {
     let model = model("call tool:nothing {}").await;
-    assert_eq!(said(&model, "a").await, Value::Null);
-    assert_eq!(said(&model, "b").await, "The script is at its end.");
+    assert_eq!(response_text(&model, "a").await, Value::Null);
+    assert_eq!(
+        response_text(&model, "b").await,
+        "The script is at its end."
+    );
 }
 
 #[tokio::test]
-async fn an_error_at_the_end_is_the_answer_to_all_that_follows() {
+async fn final_error_repeats() {
     let model = model("error 500").await;
     for _ in 0..3 {
-        assert_eq!(post(&model, CHAT, &chat(true, "a")).await.status, 500);
+        assert_eq!(
+            post(&model, CHAT_PATH, &chat_request(true, "a"))
+                .await
+                .status,
+            500
+        );
     }
 }
 
 #[tokio::test]
-async fn each_prompt_may_have_a_script_of_its_own() {
+async fn each_prompt_can_have_its_own_script() {
     let model = model("text \"any\"\n---\ntext \"any again\"").await;
-    model.says(Some("alpha"), script_of("text \"A1\"\n---\ntext \"A2\""));
-    model.says(Some("beta"), script_of("text \"B1\""));
-    assert_eq!(said(&model, "do beta").await, "B1");
-    assert_eq!(said(&model, "do alpha").await, "A1");
-    assert_eq!(said(&model, "neither").await, "any");
-    assert_eq!(said(&model, "do alpha").await, "A2");
-    // Of several prompts in one conversation the newest counts.
-    let mut both = chat(false, "do alpha");
+    model.set_script(
+        Some("alpha"),
+        parse_responses("text \"A1\"\n---\ntext \"A2\""),
+    );
+    model.set_script(Some("beta"), parse_responses("text \"B1\""));
+    assert_eq!(response_text(&model, "do beta").await, "B1");
+    assert_eq!(response_text(&model, "do alpha").await, "A1");
+    assert_eq!(response_text(&model, "neither").await, "any");
+    assert_eq!(response_text(&model, "do alpha").await, "A2");
+    // Of several prompts in one conversation, the newest counts.
+    let mut both = chat_request(false, "do alpha");
     let messages = both["messages"].as_array_mut().unwrap();
     messages.push(json!({"role": "assistant", "content": "A1"}));
     messages.push(json!({"role": "user", "content": "now beta"}));
-    model.says(Some("beta"), script_of("text \"B2\""));
-    let completion = post(&model, CHAT, &both).await.json();
+    model.set_script(Some("beta"), parse_responses("text \"B2\""));
+    let completion = post(&model, CHAT_PATH, &both).await.json();
     assert_eq!(completion["choices"][0]["message"]["content"], "B2");
-    // Even in one message.
-    assert_eq!(said(&model, "do beta\n\nnow alpha").await, "A2");
-    assert_eq!(said(&model, "do alpha\n\nnow beta").await, "B2");
+    // This applies within one message, too.
+    assert_eq!(response_text(&model, "do beta\n\nnow alpha").await, "A2");
+    assert_eq!(response_text(&model, "do alpha\n\nnow beta").await, "B2");
 }
 
 #[tokio::test]
-async fn a_script_for_a_prompt_begins_anew_with_each() {
+async fn prompt_script_restarts_with_each_prompt() {
     let model = model("text \"any 1\"\n---\ntext \"any 2\"").await;
-    model.says(Some("alpha"), script_of("text \"A1\"\n---\ntext \"A2\""));
-    model.says(Some("beta"), script_of("text \"B1\"\n---\ntext \"B2\""));
-    assert_eq!(said(&model, "alpha").await, "A1");
-    assert_eq!(said(&model, "beta").await, "B1");
-    assert_eq!(said(&model, "none").await, "any 1");
+    model.set_script(
+        Some("alpha"),
+        parse_responses("text \"A1\"\n---\ntext \"A2\""),
+    );
+    model.set_script(
+        Some("beta"),
+        parse_responses("text \"B1\"\n---\ntext \"B2\""),
+    );
+    assert_eq!(response_text(&model, "alpha").await, "A1");
+    assert_eq!(response_text(&model, "beta").await, "B1");
+    assert_eq!(response_text(&model, "none").await, "any 1");
     model.prompted(|text| "alpha and none".contains(text));
-    assert_eq!(said(&model, "alpha").await, "A1");
-    assert_eq!(said(&model, "beta").await, "B2");
-    assert_eq!(said(&model, "none").await, "any 2");
+    assert_eq!(response_text(&model, "alpha").await, "A1");
+    assert_eq!(response_text(&model, "beta").await, "B2");
+    assert_eq!(response_text(&model, "none").await, "any 2");
 }
 
 #[tokio::test]
-async fn what_is_beside_the_conversation_takes_none_of_the_script() {
-    let rules = Rules {
-        side: vec!["[SUGGEST]".to_owned()],
-        ..Rules::default()
+async fn side_requests_do_not_consume_the_script() {
+    let rules = FakeModelConfig {
+        side_markers: vec!["[SUGGEST]".to_owned()],
+        ..FakeModelConfig::default()
     };
     let model = FakeModel::start(rules).await.unwrap();
-    model.says(None, script_of("text \"main\""));
-    let mut title = chat(false, "Give it a title");
+    model.set_script(None, parse_responses("text \"main\""));
+    let mut title = chat_request(false, "Give it a title");
     title.as_object_mut().unwrap().remove("tools");
-    let completion = post(&model, CHAT, &title).await.json();
+    let completion = post(&model, CHAT_PATH, &title).await.json();
     assert_eq!(
         completion["choices"][0]["message"]["content"],
         "Conformance"
     );
-    assert_eq!(said(&model, "[SUGGEST] what next").await, "Conformance");
+    assert_eq!(
+        response_text(&model, "[SUGGEST] what next").await,
+        "Conformance"
+    );
     title["response_format"] = json!({"type": "json_schema", "json_schema": {"schema":
         {"type": "object", "properties": {"title": {"type": "string"}}, "required": ["title"]}}});
-    let completion = post(&model, CHAT, &title).await.json();
+    let completion = post(&model, CHAT_PATH, &title).await.json();
     assert_eq!(
         completion["choices"][0]["message"]["content"],
         "{\"title\":\"conformance\"}"
     );
-    assert_eq!(said(&model, "go").await, "main");
-    let roles: Vec<Role> = model.exchanges().into_iter().map(|one| one.role).collect();
-    assert_eq!(roles, [Role::Side, Role::Side, Role::Side, Role::Main(0)]);
+    assert_eq!(response_text(&model, "go").await, "main");
+    let roles: Vec<ExchangeRole> = model.exchanges().into_iter().map(|one| one.role).collect();
+    assert_eq!(
+        roles,
+        [
+            ExchangeRole::Side,
+            ExchangeRole::Side,
+            ExchangeRole::Side,
+            ExchangeRole::Main(0)
+        ]
+    );
 }
 
 #[tokio::test]
-async fn an_agent_without_tools_can_hold_a_conversation() {
-    let rules = Rules {
+async fn agent_without_tools_can_converse() {
+    let rules = FakeModelConfig {
         offers_tools: false,
-        ..Rules::default()
+        ..FakeModelConfig::default()
     };
     let model = FakeModel::start(rules).await.unwrap();
-    model.says(None, script_of("text \"main\""));
-    let mut bare = chat(false, "go");
+    model.set_script(None, parse_responses("text \"main\""));
+    let mut bare = chat_request(false, "go");
     bare.as_object_mut().unwrap().remove("tools");
-    let completion = post(&model, CHAT, &bare).await.json();
+    let completion = post(&model, CHAT_PATH, &bare).await.json();
     assert_eq!(completion["choices"][0]["message"]["content"], "main");
 }
 
 #[tokio::test]
-async fn a_dropped_connection_is_noticed_before_and_within_an_answer() {
+async fn dropped_connection_is_noticed() {
     let model = model("hang\n---\ntext \"begun\"\nhang").await;
-    let silent = ask(&model, "POST", CHAT, &chat(true, "a").to_string()).await;
+    let silent = send_request(
+        &model,
+        "POST",
+        CHAT_PATH,
+        &chat_request(true, "a").to_string(),
+    )
+    .await;
     model
-        .until(|all| all.len() == 1 && all[0].role == Role::Main(0))
+        .wait_until(|all| all.len() == 1 && all[0].role == ExchangeRole::Main(0))
         .await;
-    assert_eq!(model.exchanges()[0].fate, Fate::Open);
+    assert_eq!(model.exchanges()[0].state, ExchangeState::Open);
     drop(silent);
-    model.until(|all| all[0].fate == Fate::Dropped).await;
+    model
+        .wait_until(|all| all[0].state == ExchangeState::Dropped)
+        .await;
 
-    let mut begun = ask(&model, "POST", CHAT, &chat(true, "b").to_string()).await;
+    let mut begun = send_request(
+        &model,
+        "POST",
+        CHAT_PATH,
+        &chat_request(true, "b").to_string(),
+    )
+    .await;
     let mut heard = String::new();
     while !heard.contains("begun") {
         let mut bytes = [0; 4096];
         let count = begun.read(&mut bytes).await.unwrap();
         heard.push_str(std::str::from_utf8(&bytes[..count]).unwrap());
     }
-    assert_eq!(model.exchanges()[1].fate, Fate::Open);
+    assert_eq!(model.exchanges()[1].state, ExchangeState::Open);
     drop(begun);
-    model.until(|all| all[1].fate == Fate::Dropped).await;
+    model
+        .wait_until(|all| all[1].state == ExchangeState::Dropped)
+        .await;
     assert_eq!(model.exchanges()[1].status, Some(200));
 }
 
 #[tokio::test]
-async fn what_hangs_goes_on_when_released() {
+async fn hanging_response_continues_on_release() {
     let model = model("text \"a\"\nhang\ntext \"b\"").await;
-    let stream = ask(&model, "POST", CHAT, &chat(true, "go").to_string()).await;
-    let reading = tokio::spawn(read(stream));
+    let stream = send_request(
+        &model,
+        "POST",
+        CHAT_PATH,
+        &chat_request(true, "go").to_string(),
+    )
+    .await;
+    let reading = tokio::spawn(read_response(stream));
     model
-        .until(|all| all.len() == 1 && all[0].status == Some(200))
+        .wait_until(|all| all.len() == 1 && all[0].status == Some(200))
         .await;
-    // It may not hang yet; released again and again, it ends all the same.
-    while model.exchanges()[0].fate == Fate::Open {
+    // The request may not be waiting yet; repeated releases end it anyway.
+    while model.exchanges()[0].state == ExchangeState::Open {
         model.release();
         tokio::task::yield_now().await;
     }
     let answer = reading.await.unwrap();
-    assert!(answer.whole && answer.body.contains("\"content\":\"b\""));
-    assert_eq!(model.exchanges()[0].fate, Fate::Answered);
+    assert!(answer.is_complete && answer.body.contains("\"content\":\"b\""));
+    assert_eq!(model.exchanges()[0].state, ExchangeState::Answered);
 }
 
 #[tokio::test]
-async fn a_cut_ends_the_connection_within_the_answer() {
+async fn cut_closes_connection_within_the_response() {
     let model = model("text \"a\"\ncut\n---\ncut").await;
-    let answer = post(&model, CHAT, &chat(true, "go")).await;
-    assert!(answer.body.contains("\"content\":\"a\"") && !answer.whole);
-    assert_eq!(post(&model, CHAT, &chat(true, "go")).await.status, 0);
-    let fates: Vec<Fate> = model.exchanges().into_iter().map(|one| one.fate).collect();
-    assert_eq!(fates, [Fate::Cut, Fate::Cut]);
+    let answer = post(&model, CHAT_PATH, &chat_request(true, "go")).await;
+    assert!(answer.body.contains("\"content\":\"a\"") && !answer.is_complete);
+    assert_eq!(
+        post(&model, CHAT_PATH, &chat_request(true, "go"))
+            .await
+            .status,
+        0
+    );
+    let fates: Vec<ExchangeState> = model.exchanges().into_iter().map(|one| one.state).collect();
+    assert_eq!(fates, [ExchangeState::Cut, ExchangeState::Cut]);
 }
 
 #[tokio::test]
-async fn a_slow_answer_is_whole_all_the_same() {
+async fn slow_response_is_complete() {
     let model = model("slow 1\ntext \"a\" times 20").await;
-    let answer = post(&model, CHAT, &chat(true, "go")).await;
+    let answer = post(&model, CHAT_PATH, &chat_request(true, "go")).await;
     assert_eq!(answer.body.matches("\"content\":\"a\"").count(), 20);
-    assert_eq!(model.exchanges()[0].fate, Fate::Answered);
+    assert_eq!(model.exchanges()[0].state, ExchangeState::Answered);
 }
 
 #[tokio::test]
-async fn a_tool_that_is_not_on_offer_is_said_and_recorded() {
+async fn missing_tool_is_reported_and_recorded() {
     let model = model("call shell {\"command\": \"ls\"}").await;
-    assert_eq!(said(&model, "go").await, "No tool on offer does shell.");
-    assert_eq!(model.exchanges()[0].missing, [Tool::Shell]);
+    assert_eq!(
+        response_text(&model, "go").await,
+        "No tool on offer does shell."
+    );
+    assert_eq!(model.exchanges()[0].missing_tools, [ScriptTool::Shell]);
 }
 
 #[tokio::test]
-async fn candidates_of_a_profile_go_before_the_search() {
-    let tools: Candidates =
+async fn profile_candidates_precede_the_search() {
+    let tools: ToolCandidates =
         toml::from_str(r#"shell = [{ tool = "t", args = { x = "{command}" } }]"#).unwrap();
-    let model = FakeModel::start(Rules {
+    let model = FakeModel::start(FakeModelConfig {
         tools,
-        ..Rules::default()
+        ..FakeModelConfig::default()
     })
     .await
     .unwrap();
-    model.says(None, script_of("call shell {\"command\": \"ls\"}"));
-    let completion = post(&model, CHAT, &chat(false, "go")).await.json();
+    model.set_script(None, parse_responses("call shell {\"command\": \"ls\"}"));
+    let completion = post(&model, CHAT_PATH, &chat_request(false, "go"))
+        .await
+        .json();
     let call = &completion["choices"][0]["message"]["tool_calls"][0]["function"];
     assert_eq!(*call, json!({"name": "t", "arguments": "{\"x\":\"ls\"}"}));
 }
 
 #[tokio::test]
-async fn an_unknown_path_is_answered_with_404_and_recorded() {
+async fn unknown_path_gets_404_and_is_recorded() {
     let model = model("text \"a\"").await;
     let nothing = post(&model, "/v1/nothing?a=b&key=s3cret", &json!({"x": 1})).await;
     assert_eq!(nothing.status, 404);
     assert_eq!(get(&model, "/").await.status, 404);
     let all = model.exchanges();
     assert_eq!(
-        (&all[0].role, all[0].status, all[0].fate),
-        (&Role::Unknown, Some(404), Fate::Answered)
+        (&all[0].role, all[0].status, all[0].state),
+        (&ExchangeRole::Unknown, Some(404), ExchangeState::Answered)
     );
     assert_eq!(
         (all[0].path.as_str(), &all[0].body),
         ("/v1/nothing?a=b", &json!({"x": 1}))
     );
     assert!(!format!("{all:?}").contains("s3cret"));
-    assert_eq!(model.unsaid(), 1);
+    assert_eq!(model.unused_responses(), 1);
 }
 
 #[tokio::test]
-async fn what_cannot_be_read_is_answered_with_400_and_takes_no_answer() {
+async fn unreadable_request_gets_400() {
     let model = model("text \"a\"").await;
-    let broken = read(ask(&model, "POST", CHAT, "{nonsense").await).await;
+    let broken = read_response(send_request(&model, "POST", CHAT_PATH, "{nonsense").await).await;
     assert_eq!(broken.status, 400);
     let exchange = model.exchanges().remove(0);
-    assert!(matches!(exchange.role, Role::Broken(_)));
+    assert!(matches!(exchange.role, ExchangeRole::Unreadable(_)));
     assert_eq!(exchange.body, json!("{nonsense"));
-    assert_eq!(model.unsaid(), 1);
+    assert_eq!(model.unused_responses(), 1);
 }
 
 #[tokio::test]
@@ -276,16 +350,22 @@ async fn models_are_listed_and_tokens_counted() {
         model
             .exchanges()
             .iter()
-            .all(|one| one.role == Role::Service)
+            .all(|one| one.role == ExchangeRole::Service)
     );
-    assert_eq!(model.unsaid(), 1);
+    assert_eq!(model.unused_responses(), 1);
 }
 
 #[tokio::test]
-async fn with_the_model_go_its_connections() {
+async fn dropping_the_model_closes_connections() {
     let model = model("hang").await;
-    let stream = ask(&model, "POST", CHAT, &chat(true, "a").to_string()).await;
-    model.until(|all| !all.is_empty()).await;
+    let stream = send_request(
+        &model,
+        "POST",
+        CHAT_PATH,
+        &chat_request(true, "a").to_string(),
+    )
+    .await;
+    model.wait_until(|all| !all.is_empty()).await;
     drop(model);
-    assert_eq!(read(stream).await.status, 0);
+    assert_eq!(read_response(stream).await.status, 0);
 }

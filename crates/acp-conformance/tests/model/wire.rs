@@ -1,25 +1,32 @@
-//! A client of HTTP/1.1 that knows no more than these tests need.
+//! HTTP/1.1 client for these tests, and no more than that.
 
-use acp_conformance::model::{Answer, FakeModel, Rules, answers};
+use acp_conformance::model::{FakeModel, FakeModelConfig, ScriptedResponse, answers};
 use serde_json::Value;
 use tokio::{
     io::{AsyncReadExt, AsyncWriteExt},
     net::TcpStream,
 };
 
-/// A fake model with this script.
+/// Starts a fake model with this script.
 pub(crate) async fn model(script: &str) -> FakeModel {
-    let model = FakeModel::start(Rules::default()).await.expect("a port");
-    model.says(None, script_of(script));
+    let model = FakeModel::start(FakeModelConfig::default())
+        .await
+        .expect("a port");
+    model.set_script(None, parse_responses(script));
     model
 }
 
-pub(crate) fn script_of(script: &str) -> Vec<Answer> {
+pub(crate) fn parse_responses(script: &str) -> Vec<ScriptedResponse> {
     answers(script).expect("a script")
 }
 
-/// A connection on which a request has been written.
-pub(crate) async fn ask(model: &FakeModel, method: &str, path: &str, body: &str) -> TcpStream {
+/// Returns a connection on which a request has been written.
+pub(crate) async fn send_request(
+    model: &FakeModel,
+    method: &str,
+    path: &str,
+    body: &str,
+) -> TcpStream {
     let address = model.base().strip_prefix("http://").expect("http");
     let mut stream = TcpStream::connect(address).await.expect("it listens");
     let length = body.len();
@@ -30,45 +37,45 @@ pub(crate) async fn ask(model: &FakeModel, method: &str, path: &str, body: &str)
     stream
 }
 
-/// What came back.
-pub(crate) struct Answered {
+/// HTTP response.
+pub(crate) struct HttpResponse {
     pub(crate) status: u16,
     pub(crate) head: String,
     pub(crate) body: String,
-    /// The transfer came to its proper end.
-    pub(crate) whole: bool,
+    /// True if the transfer ended properly.
+    pub(crate) is_complete: bool,
 }
 
-pub(crate) async fn post(model: &FakeModel, path: &str, body: &Value) -> Answered {
-    read(ask(model, "POST", path, &body.to_string()).await).await
+pub(crate) async fn post(model: &FakeModel, path: &str, body: &Value) -> HttpResponse {
+    read_response(send_request(model, "POST", path, &body.to_string()).await).await
 }
 
-pub(crate) async fn get(model: &FakeModel, path: &str) -> Answered {
-    read(ask(model, "GET", path, "").await).await
+pub(crate) async fn get(model: &FakeModel, path: &str) -> HttpResponse {
+    read_response(send_request(model, "GET", path, "").await).await
 }
 
-pub(crate) async fn read(mut stream: TcpStream) -> Answered {
+pub(crate) async fn read_response(mut stream: TcpStream) -> HttpResponse {
     let mut bytes = Vec::new();
-    // A connection that is cut may end in a reset; what came before counts.
+    // A dropped connection may end in a reset; the bytes before it count.
     let _ = stream.read_to_end(&mut bytes).await;
     let text = String::from_utf8(bytes).expect("UTF-8");
     let (head, rest) = text.split_once("\r\n\r\n").unwrap_or((&text, ""));
     let status = head.get(9..12).and_then(|digits| digits.parse().ok());
     let head = head.to_lowercase();
     let (body, whole) = if head.contains("transfer-encoding: chunked") {
-        unchunked(rest)
+        decode_chunked(rest)
     } else {
         (rest.to_owned(), true)
     };
-    Answered {
+    HttpResponse {
         status: status.unwrap_or(0),
         head,
         body,
-        whole,
+        is_complete: whole,
     }
 }
 
-fn unchunked(mut rest: &str) -> (String, bool) {
+fn decode_chunked(mut rest: &str) -> (String, bool) {
     let mut body = String::new();
     while let Some((length, after)) = rest.split_once("\r\n") {
         let length = usize::from_str_radix(length, 16).expect("a length");
@@ -84,12 +91,12 @@ fn unchunked(mut rest: &str) -> (String, bool) {
     (body, false)
 }
 
-impl Answered {
+impl HttpResponse {
     pub(crate) fn json(&self) -> Value {
         serde_json::from_str(&self.body).expect("JSON")
     }
 
-    /// The events: name and data. Each must be framed just so.
+    /// Returns the events as name and data, and checks their exact framing.
     pub(crate) fn events(&self) -> Vec<(Option<String>, Value)> {
         assert!(self.head.contains("content-type: text/event-stream"));
         let body = self.body.strip_suffix("\n\n").expect("the last event ends");
@@ -105,8 +112,8 @@ impl Answered {
         events.collect()
     }
 
-    /// The data of events that have no name.
-    pub(crate) fn unnamed(&self) -> Vec<Value> {
+    /// Returns the data of events without a name.
+    pub(crate) fn unnamed_events(&self) -> Vec<Value> {
         let events = self.events().into_iter();
         events
             .map(|(name, data)| {
@@ -116,8 +123,8 @@ impl Answered {
             .collect()
     }
 
-    /// The data of events whose names are their types.
-    pub(crate) fn named(&self) -> Vec<Value> {
+    /// Returns the data of events whose name is their type.
+    pub(crate) fn named_events(&self) -> Vec<Value> {
         let events = self.events().into_iter();
         events
             .map(|(name, data)| {

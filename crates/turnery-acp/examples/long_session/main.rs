@@ -1,73 +1,73 @@
-//! What a turn costs early and late in a long session, and how long a client waits until that is open
-//! again: `cargo run --release -p turnery-acp --example long_session`.
+//! Measures the cost of a turn early and late in a long session, and how long a client waits until the session
+//! is open again: `cargo run --release -p turnery-acp --example long_session`.
 //!
-//! The model answers at once and does not read the history, so what is left is the engine's own work:
-//! the loop, the record, the journal and the commit, with the real store on a disk.
+//! The model answers at once and ignores the history, so the cost is the engine's own: the loop, the record,
+//! the journal and the commit, with the real store on a disk.
 
-mod clockwork;
-mod meter;
-mod wire;
+mod client;
+mod model;
+mod resource_usage;
 
-use clockwork::{Clockwork, agent};
-use meter::Used;
+use client::OpenTiming;
+use model::{CountingModel, agent};
+use resource_usage::ResourceUsage;
 use std::{error::Error, io::Write as _, sync::Arc, time::Duration};
-use turnery_agent::{CancellationToken, OpenRequest, Ports, Silent};
+use turnery_agent::{CancellationToken, ClientPorts, OpenRequest, SilentClient};
 use turnery_engine::{Content, Outcome, TurnFinish};
 use turnery_store::SqliteStore;
-use wire::Opening;
 
-type Ran<T = ()> = Result<T, Box<dyn Error>>;
+type BenchResult<T = ()> = Result<T, Box<dyn Error>>;
 
-/// How much more a late turn may cost than an early one.
-const MOST: f64 = 1.5;
+/// Maximum ratio of the cost of a late turn to an early one.
+const MAX_RATIO: f64 = 1.5;
 
-/// How long a client may wait until the session is open.
-const LONGEST: Duration = Duration::from_millis(300);
+/// Maximum time until the session is open.
+const MAX_OPEN_TIME: Duration = Duration::from_millis(300);
 
-/// How often a session is measured, if it costs too much each time.
-const TRIES: u32 = 3;
+/// Number of measurements of a session before a violation counts.
+const MAX_ATTEMPTS: u32 = 3;
 
-/// A session to be measured.
+/// Session to measure.
 #[derive(Clone, Copy)]
-struct Session {
+struct SessionShape {
     turns: u32,
-    /// Turns of each prompt.
-    each: u32,
-    /// How many turns are measured together, around the first measured one and at the end. Many where
-    /// a prompt is long: its journal is written in large pieces now and then.
-    width: u32,
+    /// Number of turns per prompt.
+    turns_per_prompt: u32,
+    /// Number of turns measured together, starting at the first measured turn and at the end. Large if prompts
+    /// are long: their journal is written in large pieces now and then.
+    window: u32,
 }
 
-impl Session {
-    /// The calls of the model at which the two measurements begin and end.
+impl SessionShape {
+    /// Returns the model calls at which the two measurements begin and end.
     fn marks(&self) -> [u32; 4] {
-        // Where a prompt begins, if there are several: nothing of it waits to be written.
-        let last = match self.each <= self.width {
-            true => self.each,
+        // At the start of a prompt, if there are several: nothing is waiting to be written then.
+        let last = match self.turns_per_prompt <= self.window {
+            true => self.turns_per_prompt,
             false => 1,
         };
-        let (width, end) = (self.width, self.turns - last);
+        let (width, end) = (self.window, self.turns - last);
         [width / 2, width / 2 + width, end - width, end]
     }
 }
 
-/// What the session cost early and late, and how long a client waits for it afterwards.
-async fn measure(measured: Session) -> Ran<([Used; 2], [Opening; 2])> {
+/// Measures the cost of early and late turns, and how long a client waits for the session afterwards.
+async fn measure(measured: SessionShape) -> BenchResult<([ResourceUsage; 2], [OpenTiming; 2])> {
     // In the working directory, since a temporary folder may not be on a disk.
     let folder = tempfile::tempdir_in(".")?;
     let store = || Arc::new(SqliteStore::open(folder.path().join("sessions.db")));
     let written = store();
-    let model = Arc::new(Clockwork::new(measured, Arc::clone(&written)));
+    let model = Arc::new(CountingModel::new(measured, Arc::clone(&written)));
     let here = OpenRequest {
         cwd: folder.path().canonicalize()?,
         roots: Vec::new(),
         mcp: Vec::new(),
         instructions: None,
     };
-    let ports = || Ports::local(Arc::new(Silent), Box::new(Silent));
+    let ports = || ClientPorts::local(Arc::new(SilentClient), Box::new(SilentClient));
     let own = agent(written, Arc::clone(&model));
     let session = own.create(here.clone(), |_| ports()).await?;
-    for _ in 0..measured.turns / measured.each {
+    for _ in 0..measured.turns / measured.turns_per_prompt {
         let prompt = vec![Content::text("What is there to see?")];
         let ticket = session.start(prompt, CancellationToken::new())?;
         match ticket.result().await?.outcome {
@@ -79,19 +79,19 @@ async fn measure(measured: Session) -> Ran<([Used; 2], [Opening; 2])> {
     session.close().await;
     drop(own);
     let again = || agent(store(), Arc::clone(&model));
-    let openings = wire::open(again, &id, &here.cwd)?;
+    let openings = client::open(again, &id, &here.cwd)?;
     Ok((model.windows()?, openings))
 }
 
-/// What a turn costs.
-struct Row {
+/// Row of the cost table.
+struct CostRow {
     name: &'static str,
     early: f64,
     late: f64,
 }
 
-impl Row {
-    /// How many times more a late one costs; 1 if there is nothing to compare.
+impl CostRow {
+    /// Returns the ratio of late to early cost; 1 if there is nothing to compare.
     fn ratio(&self) -> f64 {
         match self.early > 0.0 {
             true => self.late / self.early,
@@ -100,14 +100,14 @@ impl Row {
     }
 }
 
-fn rows([early, late]: [Used; 2], width: u32) -> [Row; 4] {
+fn rows([early, late]: [ResourceUsage; 2], width: u32) -> [CostRow; 4] {
     #[expect(clippy::cast_precision_loss, reason = "figures for people")]
-    let row = |name, of: fn(Used) -> u64| Row {
+    let row = |name, of: fn(ResourceUsage) -> u64| CostRow {
         name,
         early: of(early) as f64 / f64::from(width),
         late: of(late) as f64 / f64::from(width),
     };
-    let micros = |used: Used| u64::try_from(used.cpu.as_micros()).unwrap_or(u64::MAX);
+    let micros = |used: ResourceUsage| u64::try_from(used.cpu.as_micros()).unwrap_or(u64::MAX);
     [
         row("processor, µs", micros),
         row("allocations", |used| used.allocations),
@@ -116,33 +116,43 @@ fn rows([early, late]: [Used; 2], width: u32) -> [Row; 4] {
     ]
 }
 
-/// Short prompts, long ones, and one that never ends.
-fn sessions(turns: u32, wide: u32) -> [Session; 4] {
-    [(1, 100), (2, 100), (50, 100), (turns, wide)].map(|(each, width)| Session {
+/// Sessions with short prompts, long ones, and one that never ends.
+fn sessions(turns: u32, wide: u32) -> [SessionShape; 4] {
+    [(1, 100), (2, 100), (50, 100), (turns, wide)].map(|(each, width)| SessionShape {
         turns,
-        each,
-        width,
+        turns_per_prompt: each,
+        window: width,
     })
 }
 
-/// What is not as it should be: a late turn that costs too much, a client that waits too long.
-fn faults(rows: &[Row], openings: &[Opening]) -> Vec<String> {
-    let dear = rows.iter().filter(|row| row.ratio() > MOST);
+/// Returns the violated limits: turns that cost too much, and clients that wait too long.
+fn violations(rows: &[CostRow], openings: &[OpenTiming]) -> Vec<String> {
+    let dear = rows.iter().filter(|row| row.ratio() > MAX_RATIO);
     let dear = dear.map(|row| {
         let ratio = row.ratio();
-        format!("{}: {ratio:.2} times as much, at most {MOST}", row.name)
+        format!(
+            "{}: {ratio:.2} times as much, at most {MAX_RATIO}",
+            row.name
+        )
     });
-    let slow = openings.iter().filter(|opening| opening.took > LONGEST);
-    let slow = slow
-        .map(|Opening { method, took, .. }| format!("{method}: {took:.0?}, at most {LONGEST:.0?}"));
+    let slow = openings
+        .iter()
+        .filter(|opening| opening.took > MAX_OPEN_TIME);
+    let slow = slow.map(|OpenTiming { method, took, .. }| {
+        format!("{method}: {took:.0?}, at most {MAX_OPEN_TIME:.0?}")
+    });
     dear.chain(slow).collect()
 }
 
-fn print(session: Session, rows: &[Row], openings: &[Opening]) -> Ran {
+fn print(session: SessionShape, rows: &[CostRow], openings: &[OpenTiming]) -> BenchResult {
     let mut out = std::io::stdout();
-    let Session { turns, each, width } = session;
+    let SessionShape {
+        turns,
+        turns_per_prompt: each,
+        window: width,
+    } = session;
     writeln!(out, "{turns} turns, {each} in a prompt")?;
-    for Opening {
+    for OpenTiming {
         method,
         took,
         updates,
@@ -155,7 +165,7 @@ fn print(session: Session, rows: &[Row], openings: &[Opening]) -> Ran {
         )?;
     }
     for row in rows {
-        let Row { name, early, late } = row;
+        let CostRow { name, early, late } = row;
         let ratio = row.ratio();
         writeln!(
             out,
@@ -166,17 +176,17 @@ fn print(session: Session, rows: &[Row], openings: &[Opening]) -> Ran {
 }
 
 #[tokio::main(flavor = "current_thread")]
-async fn main() -> Ran {
+async fn main() -> BenchResult {
     let mut faulty = Vec::new();
     for session in sessions(10_000, 1_000) {
-        // What else the machine does can only add to time: what is over each time is really so.
-        for tried in 1..=TRIES {
+        // Other load only adds time: only what exceeds the limit every time is a violation.
+        for tried in 1..=MAX_ATTEMPTS {
             let (windows, openings) = measure(session).await?;
-            let rows = rows(windows, session.width);
+            let rows = rows(windows, session.window);
             print(session, &rows, &openings)?;
-            match faults(&rows, &openings) {
+            match violations(&rows, &openings) {
                 faults if faults.is_empty() => break,
-                faults if tried == TRIES => faulty.extend(faults),
+                faults if tried == MAX_ATTEMPTS => faulty.extend(faults),
                 _ => {}
             }
         }
@@ -187,34 +197,39 @@ async fn main() -> Ran {
     }
 }
 
-/// Without the time of the processor, which depends on what else the machine does.
+/// Ignores CPU time, which depends on other load.
 #[tokio::test]
-async fn a_late_turn_costs_what_an_early_one_does() {
+async fn late_turn_costs_no_more_than_early_one() {
     for session in sessions(1_000, 250) {
         let (windows, _) = measure(session).await.expect("it runs");
-        let rows = rows(windows, session.width);
-        assert_eq!(faults(&rows[1..], &[]), [""; 0], "{} each", session.each);
+        let rows = rows(windows, session.window);
+        assert_eq!(
+            violations(&rows[1..], &[]),
+            [""; 0],
+            "{} each",
+            session.turns_per_prompt
+        );
     }
 }
 
 #[test]
-fn what_grows_or_lasts_is_found_out() {
-    let used = |of: u64| Used {
+fn growing_cost_and_slow_open_are_detected() {
+    let used = |of: u64| ResourceUsage {
         cpu: Duration::from_micros(of),
         allocations: of,
         allocated: of,
         written: of,
     };
-    let opening = |took| Opening {
+    let opening = |took| OpenTiming {
         method: "session/load",
         took: Duration::from_millis(took),
         updates: 0,
         bytes: 0,
     };
     let steady = rows([used(1000), used(1500)], 100);
-    assert_eq!(faults(&steady, &[opening(300)]), [""; 0]);
+    assert_eq!(violations(&steady, &[opening(300)]), [""; 0]);
     let grown = rows([used(1000), used(1510)], 100);
-    let names = faults(&grown, &[opening(301)]);
+    let names = violations(&grown, &[opening(301)]);
     let names = names.iter().map(|fault| fault.split(':').next());
     let expected = [
         "processor, µs",

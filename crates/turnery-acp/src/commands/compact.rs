@@ -1,27 +1,27 @@
 //! `/compact`: summarises older messages now, before the context is full (LOOP-21).
 
-use super::{Command, Reply, Typed};
-use crate::{fault::Fault, methods::refused};
+use super::{CommandCall, CommandOutcome, SlashCommand};
+use crate::{methods::start_error, rpc_error::RpcError};
 use turnery_agent::{PromptOptions, PromptResult};
 use turnery_engine::EventKind;
 
-pub(super) const COMMAND: Command = Command {
+pub(super) const COMMAND: SlashCommand = SlashCommand {
     name: "compact",
-    about: "Summarise older messages",
+    description: "Summarise older messages",
     hint: None,
     needs_idle: true,
-    run: |typed| Box::pin(run(typed)),
+    run: |call| Box::pin(run(call)),
 };
 
-async fn run(typed: Typed) -> Result<Reply, Fault> {
-    let options = PromptOptions::cancelled_by(typed.scope.cancel);
-    match typed.session.compact(options) {
-        Ok(ticket) => Ok(Reply::Runs(ticket, closing)),
-        Err(error) => Err(refused(&typed.session, error)),
+async fn run(call: CommandCall) -> Result<CommandOutcome, RpcError> {
+    let options = PromptOptions::cancelled_by(call.scope.cancel);
+    match call.session.compact(options) {
+        Ok(ticket) => Ok(CommandOutcome::Prompt(ticket, describe_result)),
+        Err(error) => Err(start_error(&call.session, error)),
     }
 }
 
-fn closing(result: &PromptResult) -> Option<String> {
+fn describe_result(result: &PromptResult) -> Option<String> {
     let events = result.loops.iter().flat_map(|record| &record.events);
     let ended = events.rev().find_map(|event| {
         if let EventKind::CompactionEnded { block, failure, .. } = &event.kind {

@@ -1,41 +1,43 @@
-//! `/cost`: the tokens that the session has spent, for what and with which model (LASH-105), and what they
-//! cost, where somebody said what a model's tokens cost.
+//! `/cost`: shows the tokens the session has used, by purpose and model (LASH-105), and their cost for models
+//! with a configured price.
 
-use super::{Command, Reply, Typed};
-use crate::fault::Fault;
+use super::{CommandCall, CommandOutcome, SlashCommand};
+use crate::rpc_error::RpcError;
 use std::fmt::Write as _;
-use turnery_agent::{Bill, money};
+use turnery_agent::{CostReport, millionths_to_units};
 use turnery_engine::Usage;
 
-pub(super) const COMMAND: Command = Command {
+pub(super) const COMMAND: SlashCommand = SlashCommand {
     name: "cost",
-    about: "Show the tokens spent, by purpose and model",
+    description: "Show the tokens spent, by purpose and model",
     hint: None,
     needs_idle: false,
-    run: |typed| Box::pin(run(typed)),
+    run: |call| Box::pin(run(call)),
 };
 
-async fn run(typed: Typed) -> Result<Reply, Fault> {
-    let report = typed.session.usage_report().await;
-    let report = report.map_err(|error| Fault::store(&error))?;
+async fn run(call: CommandCall) -> Result<CommandOutcome, RpcError> {
+    let report = call.session.usage_report().await;
+    let report = report.map_err(|error| RpcError::from_store(&error))?;
     if report.rows().is_empty() {
-        return Ok(Reply::Said("No tokens have been spent yet.".to_owned()));
+        return Ok(CommandOutcome::Text(
+            "No tokens have been spent yet.".to_owned(),
+        ));
     }
-    let models = typed.connection.agent.models();
-    let bill = Bill::of(&report, |model| models.price_of(model));
-    Ok(Reply::Said(table(&bill)))
+    let models = call.connection.agent.models();
+    let bill = CostReport::new(&report, |model| models.recorded_price(model));
+    Ok(CommandOutcome::Text(render_table(&bill)))
 }
 
-fn table(bill: &Bill) -> String {
+fn render_table(bill: &CostReport) -> String {
     let mut text = "| For | Model | In | Cache read | Cache write | Out |".to_owned();
-    // Who has said no price asks for tokens only.
+    // Without prices only tokens are shown.
     let priced = bill.is_priced();
     text.push_str(if priced { " Cost |\n" } else { "\n" });
     text.push_str("|---|---|--:|--:|--:|--:|");
     text.push_str(if priced { "--:|\n" } else { "\n" });
     for (row, cost) in bill.rows() {
         let model = format!("`{}`", row.model);
-        line(
+        write_row(
             &mut text,
             &row.source,
             &model,
@@ -43,19 +45,25 @@ fn table(bill: &Bill) -> String {
             priced.then_some(*cost),
         );
     }
-    let total = priced.then_some(bill.total());
-    line(&mut text, "**all**", "", bill.usage(), total);
+    let total = priced.then_some(bill.total_cost());
+    write_row(&mut text, "**all**", "", bill.usage(), total);
     text
 }
 
-fn line(text: &mut String, source: &str, model: &str, usage: Usage, cost: Option<Option<u64>>) {
+fn write_row(
+    text: &mut String,
+    source: &str,
+    model: &str,
+    usage: Usage,
+    cost: Option<Option<u64>>,
+) {
     let _ = write!(
         text,
         "| {source} | {model} | {} | {} | {} | {} |",
         usage.input, usage.cache_read, usage.cache_write, usage.output
     );
     let _ = match cost {
-        Some(Some(cost)) => writeln!(text, " {:.6} |", money(cost)),
+        Some(Some(cost)) => writeln!(text, " {:.6} |", millionths_to_units(cost)),
         Some(None) => writeln!(text, " unknown |"),
         None => writeln!(text),
     };
@@ -67,7 +75,7 @@ mod tests {
     use turnery_agent::UsageReport;
     use turnery_engine::{ConfigSnapshot, LoopRecord, Price};
 
-    fn spent(number: u32, model: &str, input: u64) -> LoopRecord {
+    fn loop_record(number: u32, model: &str, input: u64) -> LoopRecord {
         let id = format!("s1.cfg.{number}");
         let at = chrono::DateTime::UNIX_EPOCH;
         let config = serde_json::json!({"provider": "openai", "model": model});
@@ -78,42 +86,42 @@ mod tests {
                 ..Usage::default()
             },
             config: Some(config),
-            ..LoopRecord::begun("s1".into(), id.into(), "turnery".to_owned(), at)
+            ..LoopRecord::new_running("s1".into(), id.into(), "turnery".to_owned(), at)
         }
     }
 
-    fn lines(price: impl Fn(&str) -> Option<Price>) -> Vec<String> {
-        let records = [spent(1, "a", 1_000_000), spent(2, "b", 500_000)];
-        let report = UsageReport::of(&records);
-        let table = table(&Bill::of(&report, price));
+    fn table_rows(price: impl Fn(&str) -> Option<Price>) -> Vec<String> {
+        let records = [loop_record(1, "a", 1_000_000), loop_record(2, "b", 500_000)];
+        let report = UsageReport::from_records(&records);
+        let table = render_table(&CostReport::new(&report, price));
         table.lines().skip(2).map(str::to_owned).collect()
     }
 
-    fn three() -> Option<Price> {
+    fn input_price() -> Option<Price> {
         Some(Price {
             input: 3_000_000,
             ..Price::default()
         })
     }
 
-    /// Who has said no price is told of tokens; a sum without what is unknown would pass for all.
+    /// Without prices only tokens are shown; a sum that lacks unknown costs would pass for the total.
     #[test]
-    fn money_is_told_where_it_is_known() {
+    fn cost_column_appears_only_with_prices() {
         let tokens = [
             "| turn | `openai/a` | 1000000 | 0 | 0 | 0 |",
             "| turn | `openai/b` | 500000 | 0 | 0 | 0 |",
             "| **all** |  | 1500000 | 0 | 0 | 0 |",
         ];
-        assert_eq!(lines(|_| None), tokens);
+        assert_eq!(table_rows(|_| None), tokens);
         let with = |costs: [&str; 3]| {
             let rows = tokens.iter().zip(costs);
             rows.map(|(row, cost)| format!("{row} {cost} |"))
                 .collect::<Vec<_>>()
         };
-        let one = lines(|model| three().filter(|_| model == "openai/a"));
+        let one = table_rows(|model| input_price().filter(|_| model == "openai/a"));
         assert_eq!(one, with(["3.000000", "unknown", "unknown"]));
         assert_eq!(
-            lines(|_| three()),
+            table_rows(|_| input_price()),
             with(["3.000000", "1.500000", "4.500000"])
         );
     }

@@ -1,47 +1,47 @@
-//! `/export [PATH]`: writes all that is stored of the session to a file, as `turnery sessions export`
-//! does. An existing file is left alone.
+//! `/export [PATH]`: writes everything stored of the session to a file, like `turnery sessions export`. Never
+//! overwrites an existing file.
 
-use super::{Command, Reply, Typed};
-use crate::fault::Fault;
+use super::{CommandCall, CommandOutcome, SlashCommand};
+use crate::rpc_error::RpcError;
 use std::{
     fs::OpenOptions,
     io::{self, BufWriter, Write as _},
     os::unix::fs::OpenOptionsExt as _,
     path::Path,
 };
-use turnery_store::Document;
+use turnery_store::SessionDocument;
 
-pub(super) const COMMAND: Command = Command {
+pub(super) const COMMAND: SlashCommand = SlashCommand {
     name: "export",
-    about: "Write the session to a file",
+    description: "Write the session to a file",
     hint: Some("[PATH]"),
     needs_idle: false,
-    run: |typed| Box::pin(run(typed)),
+    run: |call| Box::pin(run(call)),
 };
 
-async fn run(typed: Typed) -> Result<Reply, Fault> {
-    let document = typed.session.export().await;
-    let document = document.map_err(|error| Fault::store(&error))?;
+async fn run(call: CommandCall) -> Result<CommandOutcome, RpcError> {
+    let document = call.session.export().await;
+    let document = document.map_err(|error| RpcError::from_store(&error))?;
     let session = &document.session;
-    let path = match typed.args.is_empty() {
+    let path = match call.args.is_empty() {
         true => session.cwd.join(format!("turnery-{}.json", session.id)),
-        false => session.cwd.join(&typed.args),
+        false => session.cwd.join(&call.args),
     };
     let to = path.clone();
-    let written = tokio::task::spawn_blocking(move || write(&to, &document)).await;
+    let written = tokio::task::spawn_blocking(move || write_document(&to, &document)).await;
     let path = path.display();
-    Ok(Reply::Said(match written {
-        Ok(Ok(())) => format!("The session is in `{path}`."),
+    Ok(CommandOutcome::Text(match written {
+        Ok(Ok(())) => format!("The session was written to `{path}`."),
         Ok(Err(error)) if error.kind() == io::ErrorKind::AlreadyExists => {
-            format!("`{path}` exists already, and is left as it is: name another file.")
+            format!("`{path}` already exists and was not changed: name another file.")
         }
         Ok(Err(error)) => format!("`{path}` cannot be written: {error}."),
         Err(error) => format!("`{path}` was not written: {error}."),
     }))
 }
 
-/// The owner's alone, as the store is: it holds all that was said.
-fn write(path: &Path, document: &Document) -> io::Result<()> {
+/// Writes the document to a new file that only the owner can read: like the store, it holds the conversation.
+fn write_document(path: &Path, document: &SessionDocument) -> io::Result<()> {
     let mut options = OpenOptions::new();
     let file = options
         .write(true)

@@ -1,26 +1,26 @@
-//! `/help`: all commands, each on a line.
+//! `/help`: lists all commands.
 
-use super::{Command, Reply, all};
+use super::{CommandOutcome, SlashCommand, list_commands};
 use turnery_agent::SessionOptions;
 use turnery_tools::mcp::McpPrompt;
 
-pub(super) const COMMAND: Command = Command {
+pub(super) const COMMAND: SlashCommand = SlashCommand {
     name: "help",
-    about: "Show the commands",
+    description: "Show the commands",
     hint: None,
     needs_idle: false,
-    run: |typed| {
-        let session = typed.session;
+    run: |call| {
+        let session = call.session;
         let prompts = session.servers().map(|servers| servers.prompts());
-        let text = text(&session.options(), &prompts.unwrap_or_default());
-        Box::pin(async { Ok(Reply::Said(text)) })
+        let text = render_help(&session.options(), &prompts.unwrap_or_default());
+        Box::pin(async { Ok(CommandOutcome::Text(text)) })
     },
 };
 
-fn text(options: &SessionOptions, of_servers: &[McpPrompt]) -> String {
-    let lines = all(options, of_servers).into_iter().map(|it| {
+fn render_help(options: &SessionOptions, of_servers: &[McpPrompt]) -> String {
+    let lines = list_commands(options, of_servers).into_iter().map(|it| {
         let hint = it.hint.map(|hint| format!(" {hint}")).unwrap_or_default();
-        format!("- `/{}{hint}`: {}\n", it.name, it.about)
+        format!("- `/{}{hint}`: {}\n", it.name, it.description)
     });
     lines.collect()
 }

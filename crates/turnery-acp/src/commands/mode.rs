@@ -1,37 +1,40 @@
-//! `/mode [NAME]`: how freely the agent acts; or change it.
+//! `/mode [NAME]`: shows how freely the agent acts, or changes it.
 
-use super::{Command, Reply, Typed};
-use crate::{fault::Fault, serve::send};
+use super::{CommandCall, CommandOutcome, SlashCommand};
+use crate::{rpc_error::RpcError, serve::send_line};
 use turnery_tools::Mode;
 
-pub(super) const COMMAND: Command = Command {
+pub(super) const COMMAND: SlashCommand = SlashCommand {
     name: "mode",
-    about: "Show the modes, or choose one",
+    description: "Show the modes, or choose one",
     hint: Some("[NAME]"),
     needs_idle: false,
-    run: |typed| Box::pin(run(typed)),
+    run: |call| Box::pin(run(call)),
 };
 
-async fn run(typed: Typed) -> Result<Reply, Fault> {
-    let session = &typed.session;
+async fn run(call: CommandCall) -> Result<CommandOutcome, RpcError> {
+    let session = &call.session;
     let chosen = Mode::ALL
         .into_iter()
-        .find(|mode| mode.as_str() == typed.args);
+        .find(|mode| mode.as_str() == call.args);
     let Some(mode) = chosen else {
-        let known = rows(session.options().mode);
-        return Ok(Reply::Said(match typed.args.is_empty() {
+        let known = render_modes(session.options().mode);
+        return Ok(CommandOutcome::Text(match call.args.is_empty() {
             true => known,
-            false => format!("There is no mode {:?}. There are:\n\n{known}", typed.args),
+            false => format!("There is no mode {:?}. There are:\n\n{known}", call.args),
         }));
     };
     session.set_mode(mode).await?;
-    let lines = typed.connection.dialect().mode_changed(session);
-    send(typed.connection.peer.out(), lines).await;
+    let lines = call.connection.version().encode_mode_change(session);
+    send_line(call.connection.peer.out(), lines).await;
     let about = mode.description();
-    Ok(Reply::Said(format!("Mode `{}`. {about}.", mode.as_str())))
+    Ok(CommandOutcome::Text(format!(
+        "Mode `{}`. {about}.",
+        mode.as_str()
+    )))
 }
 
-fn rows(now: Mode) -> String {
+fn render_modes(now: Mode) -> String {
     let rows = Mode::ALL.into_iter().map(|mode| {
         let mark = if mode == now { " (in use)" } else { "" };
         format!("- `{}`: {}{mark}\n", mode.as_str(), mode.description())

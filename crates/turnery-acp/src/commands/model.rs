@@ -1,20 +1,20 @@
-//! `/model [NAME]`: which model answers, and which others there are; or choose another.
+//! `/model [NAME]`: shows the current model and the others, or selects another.
 
-use super::{Command, Reply, Typed};
-use crate::{fault::Fault, serve::send};
-use turnery_agent::SetError;
+use super::{CommandCall, CommandOutcome, SlashCommand};
+use crate::{rpc_error::RpcError, serve::send_line};
+use turnery_agent::SetOptionError;
 
-pub(super) const COMMAND: Command = Command {
+pub(super) const COMMAND: SlashCommand = SlashCommand {
     name: "model",
-    about: "Show the models, or choose one",
+    description: "Show the models, or choose one",
     hint: Some("[NAME]"),
     needs_idle: false,
-    run: |typed| Box::pin(run(typed)),
+    run: |call| Box::pin(run(call)),
 };
 
-async fn run(typed: Typed) -> Result<Reply, Fault> {
-    if typed.args.is_empty() {
-        let now = typed.session.options();
+async fn run(call: CommandCall) -> Result<CommandOutcome, RpcError> {
+    if call.args.is_empty() {
+        let now = call.session.options();
         let rows = now.models.iter().map(|model| {
             let mark = if model.name.to_string() == now.model {
                 " (in use)"
@@ -23,15 +23,17 @@ async fn run(typed: Typed) -> Result<Reply, Fault> {
             };
             format!("- `{}`: {}{mark}\n", model.name, model.display_name)
         });
-        return Ok(Reply::Said(rows.collect()));
+        return Ok(CommandOutcome::Text(rows.collect()));
     }
-    match typed.session.set_model(&typed.args).await {
+    match call.session.set_model(&call.args).await {
         Ok(()) => {}
-        Err(SetError::Model(error)) => return Ok(Reply::Said(format!("{error}."))),
-        Err(error @ (SetError::Store(_) | SetError::Closed)) => return Err(error.into()),
+        Err(SetOptionError::Model(error)) => return Ok(CommandOutcome::Text(format!("{error}."))),
+        Err(error @ (SetOptionError::Store(_) | SetOptionError::Closed)) => {
+            return Err(error.into());
+        }
     }
-    let line = typed.connection.dialect().model_changed(&typed.session);
-    send(typed.connection.peer.out(), line).await;
-    let model = typed.session.options().model;
-    Ok(Reply::Said(format!("`{model}` answers from now on.")))
+    let line = call.connection.version().encode_model_change(&call.session);
+    send_line(call.connection.peer.out(), line).await;
+    let model = call.session.options().model;
+    Ok(CommandOutcome::Text(format!("Now using `{model}`.")))
 }

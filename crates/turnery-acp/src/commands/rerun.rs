@@ -1,21 +1,21 @@
-//! `/rerun`: the last prompt again, from where it began (LOOP-19).
+//! `/rerun`: runs the last prompt again from where it began (LOOP-19).
 
-use super::{Command, Reply, Typed};
-use crate::{fault::Fault, methods::refused};
+use super::{CommandCall, CommandOutcome, SlashCommand};
+use crate::{methods::start_error, rpc_error::RpcError};
 use turnery_agent::PromptOptions;
 
-pub(super) const COMMAND: Command = Command {
+pub(super) const COMMAND: SlashCommand = SlashCommand {
     name: "rerun",
-    about: "Run the last prompt again",
+    description: "Run the last prompt again",
     hint: None,
     needs_idle: true,
-    run: |typed| Box::pin(run(typed)),
+    run: |call| Box::pin(run(call)),
 };
 
-async fn run(typed: Typed) -> Result<Reply, Fault> {
-    let options = PromptOptions::cancelled_by(typed.scope.cancel);
-    match typed.session.rerun(None, options) {
-        Ok(ticket) => Ok(Reply::Runs(ticket, |_| None)),
-        Err(error) => Err(refused(&typed.session, error)),
+async fn run(call: CommandCall) -> Result<CommandOutcome, RpcError> {
+    let options = PromptOptions::cancelled_by(call.scope.cancel);
+    match call.session.rerun(None, options) {
+        Ok(ticket) => Ok(CommandOutcome::Prompt(ticket, |_| None)),
+        Err(error) => Err(start_error(&call.session, error)),
     }
 }

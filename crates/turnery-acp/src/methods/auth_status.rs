@@ -1,31 +1,34 @@
-//! `auth/status` (unstable, behind `auth.status`): whether a session could begin now. Changes nothing, and never
-//! asks for a login itself.
+//! `auth/status` (unstable, behind `auth.status`): reports whether a session could begin now. Changes nothing
+//! and never starts a login.
 
-use super::Call;
-use crate::fault::{Fault, parse};
+use super::MethodCall;
+use crate::rpc_error::{RpcError, parse_params};
 use agent_client_protocol_schema::v1::{AuthState, AuthStatusRequest, AuthStatusResponse};
 use turnery_agent::OpenError;
 
-pub(super) async fn answer(call: Call) -> Result<AuthStatusResponse, Fault> {
-    let _: AuthStatusRequest = parse(&call.params)?;
-    Ok(AuthStatusResponse::new(state(&call)))
+pub(super) async fn handle(call: MethodCall) -> Result<AuthStatusResponse, RpcError> {
+    let _: AuthStatusRequest = parse_params(&call.params)?;
+    Ok(AuthStatusResponse::new(auth_state(&call)))
 }
 
-fn state(call: &Call) -> AuthState {
+fn auth_state(call: &MethodCall) -> AuthState {
     let connection = &call.connection;
-    if connection.logged_in().is_err() {
+    if connection.check_logged_in().is_err() {
         return AuthState::Unauthenticated;
     }
-    let Some(request) = connection.likely_request() else {
+    let Some(request) = connection.likely_open_request() else {
         return AuthState::Unknown;
     };
     let agent = &connection.agent;
-    match agent.ready(&request).and_then(|()| agent.has_key(&request)) {
+    match agent
+        .check_model_key(&request)
+        .and_then(|()| agent.has_key(&request))
+    {
         Ok(true) => AuthState::Authenticated,
         Ok(false) => AuthState::NotRequired,
         Err(OpenError::Key(_)) => AuthState::Unauthenticated,
         Err(error) => {
-            tracing::debug!("whether a login is needed is not known: {error}");
+            tracing::debug!("cannot tell whether a login is needed: {error}");
             AuthState::Unknown
         }
     }

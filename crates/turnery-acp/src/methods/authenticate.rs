@@ -1,31 +1,33 @@
-//! `authenticate`: says whether the keys that are there suffice (AUTH-4, AUTH-5). A key that was typed in a
-//! terminal meanwhile is found here; for one that is missing the person is sent to a page, if that was asked for.
+//! `authenticate`: checks that the required keys exist (AUTH-4, AUTH-5). Finds keys entered in a terminal in
+//! the meantime; the page method sends the user to a page for a missing one.
 
-use super::Call;
+use super::MethodCall;
 use crate::{
-    fault::{Fault, parse},
     key_page,
-    login::{NONE, PAGE, TERMINAL},
+    login::{KEY_PAGE_METHOD, NO_LOGIN_METHOD, TERMINAL_METHOD},
+    rpc_error::{RpcError, parse_params},
 };
 use agent_client_protocol_schema::v1::{
     AuthenticateRequest, AuthenticateResponse, ElicitationRequestScope,
 };
 
-pub(super) async fn answer(call: Call) -> Result<AuthenticateResponse, Fault> {
-    let request: AuthenticateRequest = parse(&call.params)?;
-    let client = call.connection.abilities().logs_in;
+pub(super) async fn handle(call: MethodCall) -> Result<AuthenticateResponse, RpcError> {
+    let request: AuthenticateRequest = parse_params(&call.params)?;
+    let client = call.connection.client_features().login;
     match &*request.method_id.0 {
-        NONE => {}
-        TERMINAL if client.terminal => {
-            return Err(Fault::params(format!(
-                "{TERMINAL:?} happens in a terminal of the client's, not here."
+        NO_LOGIN_METHOD => {}
+        TERMINAL_METHOD if client.terminal => {
+            return Err(RpcError::invalid_params(format!(
+                "{TERMINAL_METHOD:?} is run by the client in a terminal, not through authenticate."
             )));
         }
-        TERMINAL if client.dialect && call.connection.login().is_some() => {}
-        PAGE if call.connection.pages().is_some() => missing_key(&call).await,
+        TERMINAL_METHOD if client.terminal_meta && call.connection.login().is_some() => {}
+        KEY_PAGE_METHOD if call.connection.key_page_opener().is_some() => {
+            request_missing_key(&call).await
+        }
         other => {
-            return Err(Fault::params(format!(
-                "{other:?} is no login of this agent; see authMethods."
+            return Err(RpcError::invalid_params(format!(
+                "{other:?} is not a login method of this agent; see authMethods."
             )));
         }
     }
@@ -33,11 +35,11 @@ pub(super) async fn answer(call: Call) -> Result<AuthenticateResponse, Fault> {
     Ok(AuthenticateResponse::new())
 }
 
-/// Lets the person give the key that is missing, if one is.
-async fn missing_key(call: &Call) {
+/// Asks the user for the missing key, if there is one.
+async fn request_missing_key(call: &MethodCall) {
     let connection = &call.connection;
-    if let (Some(pages), Some(missing)) = (connection.pages(), connection.missing_key()) {
+    if let (Some(pages), Some(missing)) = (connection.key_page_opener(), connection.missing_key()) {
         let scope = ElicitationRequestScope::new(&call.scope.id);
-        key_page::ask(&connection.peer, &pages, scope, &missing).await;
+        key_page::request_key(&connection.peer, &pages, scope, &missing).await;
     }
 }

@@ -1,4 +1,4 @@
-//! `session/cancel` and `$/cancel_request`: the two ways to take something back.
+//! `session/cancel` and `$/cancel_request`: the two ways to cancel.
 
 use crate::{connection::Connection, envelope::RequestId};
 use serde::{Deserialize, de::DeserializeOwned};
@@ -6,23 +6,23 @@ use serde_json::value::RawValue;
 
 #[derive(Deserialize)]
 #[serde(rename_all = "camelCase")]
-struct Session {
+struct SessionCancelParams {
     session_id: String,
 }
 
 #[derive(Deserialize)]
 #[serde(rename_all = "camelCase")]
-struct Request {
+struct CancelRequestParams {
     request_id: Box<RawValue>,
 }
 
-fn parse<T: DeserializeOwned>(params: Option<&RawValue>) -> Option<T> {
+fn parse_notification<T: DeserializeOwned>(params: Option<&RawValue>) -> Option<T> {
     serde_json::from_str(params?.get()).ok()
 }
 
-/// Cancel all prompts of a session, running and waiting. Idle or unknown: nothing happens (CANCEL-8).
-pub(super) fn session(connection: &Connection, params: Option<&RawValue>) {
-    if let Some(named) = parse::<Session>(params)
+/// Cancels all prompts of a session, running and queued. Ignores idle and unknown sessions (CANCEL-8).
+pub(super) fn handle_session_cancel(connection: &Connection, params: Option<&RawValue>) {
+    if let Some(named) = parse_notification::<SessionCancelParams>(params)
         && let Ok(session) = connection.session(&named.session_id)
     {
         let count = session.cancel_running_turns();
@@ -30,7 +30,11 @@ pub(super) fn session(connection: &Connection, params: Option<&RawValue>) {
     }
 }
 
-/// The id of the request that is taken back (REQC-4).
-pub(super) fn request(params: Option<&RawValue>) -> Option<RequestId> {
-    RequestId::of(parse::<Request>(params)?.request_id.get())
+/// Parses the id of the request to cancel (REQC-4).
+pub(super) fn parse_cancel_request(params: Option<&RawValue>) -> Option<RequestId> {
+    RequestId::parse(
+        parse_notification::<CancelRequestParams>(params)?
+            .request_id
+            .get(),
+    )
 }

@@ -1,16 +1,16 @@
-//! `initialize`: versions and capabilities. Touches no disk and no network (INIT-14).
+//! `initialize`: negotiates version and capabilities. Touches no disk and no network (INIT-14).
 
 use super::{
-    Call,
-    session_say::{FOLLOW_UP, STEER},
+    MethodCall,
+    session_interject::{FOLLOW_UP, STEER},
 };
 use crate::{
-    connection::Abilities,
-    dialect::Dialect,
-    fault::{Fault, parse},
+    acp_version::AcpVersion,
+    connection::ClientFeatures,
     login,
-    news::meta,
-    quirks::Quirks,
+    notices::turnery_meta,
+    quirks::ClientQuirks,
+    rpc_error::{RpcError, parse_params},
 };
 use agent_client_protocol_schema::{
     ProtocolVersion,
@@ -30,37 +30,41 @@ use serde_json::{Value, json};
 
 #[derive(Deserialize)]
 #[serde(rename_all = "camelCase")]
-struct Request {
-    /// Within 0..=65535, else refused (INIT-5).
+struct InitializeParams {
+    /// Requested version; values outside 0..=65535 are rejected (INIT-5).
     protocol_version: u16,
-    /// Read leniently: what does not parse is not supported (INIT-9).
+    /// Client capabilities, read leniently: unparsable ones count as unsupported (INIT-9).
     #[serde(default)]
     client_capabilities: Value,
-    /// Read leniently too.
+    /// Client name and version, read leniently.
     #[serde(default)]
     client_info: Value,
 }
 
-/// Any version is answered with the one that is spoken (INIT-2, INIT-3). May come again (INIT-13).
-pub(super) async fn answer(call: Call) -> Result<InitializeResponse, Fault> {
-    let request: Request = parse(&call.params)?;
-    let said: ClientCapabilities =
+/// Responds with the supported version, whatever was requested (INIT-2, INIT-3). May be called again
+/// (INIT-13).
+pub(super) async fn handle(call: MethodCall) -> Result<InitializeResponse, RpcError> {
+    let request: InitializeParams = parse_params(&call.params)?;
+    let declared: ClientCapabilities =
         serde_json::from_value(request.client_capabilities).unwrap_or_default();
-    let abilities = Abilities {
-        quirks: Quirks::of(&request.client_info),
-        ..Abilities::from(said)
+    let abilities = ClientFeatures {
+        quirks: ClientQuirks::from_client_info(&request.client_info),
+        ..ClientFeatures::from(declared)
     };
     tracing::debug!(version = request.protocol_version, ?abilities, "initialize");
-    call.connection.initialize(abilities, Dialect::V1);
+    call.connection.initialize(abilities, AcpVersion::V1);
     let agent = Implementation::new("turnery", env!("CARGO_PKG_VERSION"));
     Ok(InitializeResponse::new(ProtocolVersion::V1)
         .agent_info(agent.title("turnery".to_owned()))
-        .agent_capabilities(capabilities(call.connection.agent.takes_audio()))
-        .auth_methods(login::methods(call.connection.login(), abilities.logs_in)))
+        .agent_capabilities(agent_capabilities(call.connection.agent.supports_audio()))
+        .auth_methods(login::auth_methods(
+            call.connection.login(),
+            abilities.login,
+        )))
 }
 
-/// Only what works (INIT-11).
-fn capabilities(audio: bool) -> AgentCapabilities {
+/// Returns only capabilities that work (INIT-11).
+fn agent_capabilities(audio: bool) -> AgentCapabilities {
     let override_too = SessionSystemPromptModeCapabilities::new()
         .override_(SessionSystemPromptOverrideCapabilities::new());
     let sessions = SessionCapabilities::new()
@@ -88,5 +92,5 @@ fn capabilities(audio: bool) -> AgentCapabilities {
                 .logout(LogoutCapabilities::new())
                 .status(AuthStatusCapabilities::new()),
         )
-        .meta(meta(json!({"steer": STEER, "followUp": FOLLOW_UP})))
+        .meta(turnery_meta(json!({"steer": STEER, "followUp": FOLLOW_UP})))
 }

@@ -1,16 +1,16 @@
-//! `logout`: forgets the keys that were typed in, and lets no session begin until somebody authenticates
-//! again (AUTH-7). Sessions that are open stay so, and fail where they would need a key (AUTH-8).
+//! `logout`: deletes the keys that were entered and refuses new sessions until the client authenticates again
+//! (AUTH-7). Open sessions stay open and fail when they need a key (AUTH-8).
 
-use super::Call;
-use crate::fault::{Fault, parse};
+use super::MethodCall;
+use crate::rpc_error::{RpcError, parse_params};
 use agent_client_protocol_schema::v1::{LogoutRequest, LogoutResponse};
 
-pub(super) async fn answer(call: Call) -> Result<LogoutResponse, Fault> {
-    let _: LogoutRequest = parse(&call.params)?;
+pub(super) async fn handle(call: MethodCall) -> Result<LogoutResponse, RpcError> {
+    let _: LogoutRequest = parse_params(&call.params)?;
     if let Some(login) = call.connection.login() {
-        (login.forget)().map_err(|why| {
+        (login.forget_keys)().map_err(|why| {
             let details = format!("{why}. Delete that file by hand.");
-            Fault::internal("keys", "The keys could not be forgotten", details, false)
+            RpcError::internal("keys", "The keys could not be deleted", details, false)
         })?;
     }
     call.connection.log_out();

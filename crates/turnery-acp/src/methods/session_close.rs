@@ -1,11 +1,11 @@
-//! `session/close`: cancels what runs and lets the session go (CLOSE-1). One that is not open is closed already.
+//! `session/close`: cancels what runs and closes the session (CLOSE-1). Succeeds if the session is not open.
 
-use super::{Call, setup};
-use crate::fault::{Fault, parse};
+use super::{MethodCall, session_setup};
+use crate::rpc_error::{RpcError, parse_params};
 use agent_client_protocol_schema::v1::{CloseSessionRequest, CloseSessionResponse};
 
-pub(crate) async fn answer(call: Call) -> Result<CloseSessionResponse, Fault> {
-    let request: CloseSessionRequest = parse(&call.params)?;
-    setup::close_if_open(&call.connection, &request.session_id.0).await;
+pub(crate) async fn handle(call: MethodCall) -> Result<CloseSessionResponse, RpcError> {
+    let request: CloseSessionRequest = parse_params(&call.params)?;
+    session_setup::close_if_open(&call.connection, &request.session_id.0).await;
     Ok(CloseSessionResponse::new())
 }

@@ -1,25 +1,25 @@
-//! `session/fork` (unstable, behind `sessionCapabilities.fork`): a new session that begins with the
-//! stored history of another one, open or not. Nothing of it is shown: the client has it.
+//! `session/fork` (unstable, behind `sessionCapabilities.fork`): creates a session with a copy of the stored
+//! history of another, open or not. The history is not replayed: the client already has it.
 
-use super::{Call, setup::Setup};
+use super::{MethodCall, session_setup::SessionSetup};
 use crate::{
-    fault::{Fault, parse},
-    options,
+    config_options,
+    rpc_error::{RpcError, parse_params},
 };
 use agent_client_protocol_schema::v1::{ForkSessionRequest, ForkSessionResponse};
 
-pub(super) async fn answer(call: Call) -> Result<ForkSessionResponse, Fault> {
-    let request: ForkSessionRequest = parse(&call.params)?;
-    let setup = Setup::check(
+pub(super) async fn handle(call: MethodCall) -> Result<ForkSessionResponse, RpcError> {
+    let request: ForkSessionRequest = parse_params(&call.params)?;
+    let setup = SessionSetup::from_params(
         request.cwd,
         request.additional_directories,
         &request.mcp_servers,
     )?
-    .telling(request.system_prompt)?;
+    .with_system_prompt(request.system_prompt)?;
     let session = setup.fork(&call, &request.session_id.0).await?;
     let options = session.options();
     Ok(ForkSessionResponse::new(session.id().to_string())
-        .modes(options::modes(&options))
-        .config_options(options::config(&options))
-        .meta(options::meta(&options)))
+        .modes(config_options::encode_modes(&options))
+        .config_options(config_options::encode_config_options(&options))
+        .meta(config_options::session_meta(&options)))
 }

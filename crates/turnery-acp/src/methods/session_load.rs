@@ -1,24 +1,25 @@
-//! `session/load`: opens a stored session and shows its whole conversation before the answer (LOAD-1, LOAD-2).
+//! `session/load`: opens a stored session and replays its whole conversation before the response (LOAD-1,
+//! LOAD-2).
 
-use super::{Call, setup::Setup};
+use super::{MethodCall, session_setup::SessionSetup};
 use crate::{
-    fault::{Fault, parse},
-    options,
+    config_options,
+    rpc_error::{RpcError, parse_params},
 };
 use agent_client_protocol_schema::v1::{LoadSessionRequest, LoadSessionResponse};
 
-pub(super) async fn answer(call: Call) -> Result<LoadSessionResponse, Fault> {
-    let request: LoadSessionRequest = parse(&call.params)?;
-    let setup = Setup::check(
+pub(super) async fn handle(call: MethodCall) -> Result<LoadSessionResponse, RpcError> {
+    let request: LoadSessionRequest = parse_params(&call.params)?;
+    let setup = SessionSetup::from_params(
         request.cwd,
         request.additional_directories,
         &request.mcp_servers,
     )?
-    .telling(request.system_prompt)?;
+    .with_system_prompt(request.system_prompt)?;
     let session = setup.open(&call, &request.session_id.0, true).await?;
     let options = session.options();
     Ok(LoadSessionResponse::new()
-        .modes(options::modes(&options))
-        .config_options(options::config(&options))
-        .meta(options::meta(&options)))
+        .modes(config_options::encode_modes(&options))
+        .config_options(config_options::encode_config_options(&options))
+        .meta(config_options::session_meta(&options)))
 }

@@ -1,24 +1,24 @@
-//! `session/new`: makes a session. It is stored before the answer, so another process can resume it.
+//! `session/new`: creates a session and stores it before the response, so that another process can resume it.
 
-use super::{Call, setup::Setup};
+use super::{MethodCall, session_setup::SessionSetup};
 use crate::{
-    fault::{Fault, parse},
-    options,
+    config_options,
+    rpc_error::{RpcError, parse_params},
 };
 use agent_client_protocol_schema::v1::{NewSessionRequest, NewSessionResponse};
 
-pub(super) async fn answer(call: Call) -> Result<NewSessionResponse, Fault> {
-    let request: NewSessionRequest = parse(&call.params)?;
-    let setup = Setup::check(
+pub(super) async fn handle(call: MethodCall) -> Result<NewSessionResponse, RpcError> {
+    let request: NewSessionRequest = parse_params(&call.params)?;
+    let setup = SessionSetup::from_params(
         request.cwd,
         request.additional_directories,
         &request.mcp_servers,
     )?
-    .telling(request.system_prompt)?;
+    .with_system_prompt(request.system_prompt)?;
     let session = setup.create(&call).await?;
     let options = session.options();
     Ok(NewSessionResponse::new(session.id().to_string())
-        .modes(options::modes(&options))
-        .config_options(options::config(&options))
-        .meta(options::meta(&options)))
+        .modes(config_options::encode_modes(&options))
+        .config_options(config_options::encode_config_options(&options))
+        .meta(config_options::session_meta(&options)))
 }

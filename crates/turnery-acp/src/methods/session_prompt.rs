@@ -1,54 +1,60 @@
-//! `session/prompt`: runs a prompt to its end. All up to the queueing happens at the first poll, so a
-//! cancel on the next line finds it (CANCEL-9).
+//! `session/prompt`: runs a prompt to its end. Queues it at the first poll, so that a cancel on the next line
+//! finds it (CANCEL-9).
 
-use super::{Call, refused, takes};
+use super::{MethodCall, check_media_support, start_error};
 use crate::{
-    commands::{self, Typed},
-    content,
-    fault::{Fault, parse},
-    servers, stop,
+    commands::{self, CommandCall},
+    mcp_servers, prompt_content,
+    rpc_error::{RpcError, parse_params},
+    stop_reason,
 };
 use agent_client_protocol_schema::v1::{ContentBlock, PromptRequest, PromptResponse};
 use turnery_agent::PromptOptions;
 use turnery_tools::TraceContext;
 
-pub(super) async fn answer(call: Call) -> Result<PromptResponse, Fault> {
-    let request: PromptRequest = parse(&call.params)?;
+pub(super) async fn handle(call: MethodCall) -> Result<PromptResponse, RpcError> {
+    let request: PromptRequest = parse_params(&call.params)?;
     let session = call.connection.session(&request.session_id.0)?;
     let is_text = request.prompt.iter();
     let is_text: Vec<bool> = is_text
         .map(|it| matches!(it, ContentBlock::Text(_)))
         .collect();
-    let input = content::from_wire(request.prompt)?;
-    let trace = request.meta.as_ref().map(TraceContext::of_meta);
+    let input = prompt_content::parse_prompt(request.prompt)?;
+    let trace = request.meta.as_ref().map(TraceContext::from_meta);
     let options = PromptOptions {
         trace: trace.unwrap_or_default(),
         ..PromptOptions::cancelled_by(call.scope.cancel.clone())
     };
-    if let Some(found) = commands::find(&input, &is_text) {
-        let typed = Typed {
+    if let Some(found) = commands::find_command(&input, &is_text) {
+        let command_call = CommandCall {
             args: found.args,
-            rest: found.rest,
-            whole: input,
+            attachments: found.attachments,
+            prompt: input,
             session,
             connection: call.connection,
             scope: call.scope,
         };
-        return Box::pin(found.command.answer(typed)).await;
+        return Box::pin(found.command.run_as_prompt(command_call)).await;
     }
-    if let Some(found) = servers::command(&input, &is_text, &session) {
-        let ticket = session.prompt_of_server(found.command, found.typed, found.rest, options);
-        let ticket = ticket.map_err(|error| refused(&session, error))?;
-        return Box::pin(servers::answer(ticket, input, &session, &call.connection)).await;
+    if let Some(found) = mcp_servers::find_mcp_prompt(&input, &is_text, &session) {
+        let ticket = session.prompt_from_mcp(found.command, found.args, found.attachments, options);
+        let ticket = ticket.map_err(|error| start_error(&session, error))?;
+        return Box::pin(mcp_servers::run_mcp_prompt(
+            ticket,
+            input,
+            &session,
+            &call.connection,
+        ))
+        .await;
     }
-    takes(&session, &input)?;
-    let input = commands::fill(input, &is_text, &session.options());
-    let known = call.connection.abilities().prompt_usage;
+    check_media_support(&session, &input)?;
+    let input = commands::expand_custom_command(input, &is_text, &session.options());
+    let known = call.connection.client_features().prompt_usage;
     let ticket = session
         .prompt(input, options)
-        .map_err(|error| refused(&session, error))?;
+        .map_err(|error| start_error(&session, error))?;
     match ticket.result().await {
-        Ok(result) => stop::to_wire(&result, known),
-        Err(fault) => Err(stop::not_stored(&fault)),
+        Ok(result) => stop_reason::to_prompt_response(&result, known),
+        Err(fault) => Err(stop_reason::prompt_error(&fault)),
     }
 }

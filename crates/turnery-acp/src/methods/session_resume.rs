@@ -1,24 +1,24 @@
-//! `session/resume`: opens a stored session and shows nothing of it (RES-1, RES-2).
+//! `session/resume`: opens a stored session without replaying it (RES-1, RES-2).
 
-use super::{Call, setup::Setup};
+use super::{MethodCall, session_setup::SessionSetup};
 use crate::{
-    fault::{Fault, parse},
-    options,
+    config_options,
+    rpc_error::{RpcError, parse_params},
 };
 use agent_client_protocol_schema::v1::{ResumeSessionRequest, ResumeSessionResponse};
 
-pub(super) async fn answer(call: Call) -> Result<ResumeSessionResponse, Fault> {
-    let request: ResumeSessionRequest = parse(&call.params)?;
-    let setup = Setup::check(
+pub(super) async fn handle(call: MethodCall) -> Result<ResumeSessionResponse, RpcError> {
+    let request: ResumeSessionRequest = parse_params(&call.params)?;
+    let setup = SessionSetup::from_params(
         request.cwd,
         request.additional_directories,
         &request.mcp_servers,
     )?
-    .telling(request.system_prompt)?;
+    .with_system_prompt(request.system_prompt)?;
     let session = setup.open(&call, &request.session_id.0, false).await?;
     let options = session.options();
     Ok(ResumeSessionResponse::new()
-        .modes(options::modes(&options))
-        .config_options(options::config(&options))
-        .meta(options::meta(&options)))
+        .modes(config_options::encode_modes(&options))
+        .config_options(config_options::encode_config_options(&options))
+        .meta(config_options::session_meta(&options)))
 }

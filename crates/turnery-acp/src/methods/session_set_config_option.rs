@@ -1,40 +1,46 @@
-//! `session/set_config_option`: mode, model or thinking, at any time (CFG-7).
+//! `session/set_config_option`: sets mode, model or thinking level, at any time (CFG-7).
 
-use super::Call;
+use super::MethodCall;
 use crate::{
-    fault::{Fault, parse},
-    options::{self, MODE, MODEL, THINKING},
-    serve::send,
-    update,
+    config_options::{self, MODE, MODEL, THINKING},
+    rpc_error::{RpcError, parse_params},
+    serve::send_line,
+    update_writer,
 };
 use agent_client_protocol_schema::v1::{
     SetSessionConfigOptionRequest, SetSessionConfigOptionResponse,
 };
 
-pub(super) async fn answer(call: Call) -> Result<SetSessionConfigOptionResponse, Fault> {
-    let request: SetSessionConfigOptionRequest = parse(&call.params)?;
+pub(super) async fn handle(call: MethodCall) -> Result<SetSessionConfigOptionResponse, RpcError> {
+    let request: SetSessionConfigOptionRequest = parse_params(&call.params)?;
     let session = call.connection.session(&request.session_id.0)?;
     let Some(value) = request.value.as_value_id() else {
-        return Err(Fault::params(
-            "value must be a string: no option is a switch.",
+        return Err(RpcError::invalid_params(
+            "value must be a string: no option is boolean.",
         ));
     };
     match &*request.config_id.0 {
         MODE => {
-            session.set_mode(options::mode(&value.0)?).await?;
-            let update = options::mode_update(&session);
-            let line = update::line(session.id().as_str(), &update);
-            send(call.connection.peer.out(), line).await;
+            session
+                .set_mode(config_options::parse_mode(&value.0)?)
+                .await?;
+            let update = config_options::encode_mode_update(&session);
+            let line = update_writer::update_line(session.id().as_str(), &update);
+            send_line(call.connection.peer.out(), line).await;
         }
         MODEL => session.set_model(&value.0).await?,
-        THINKING => session.set_thinking(options::thinking(&value.0)?).await?,
+        THINKING => {
+            session
+                .set_thinking(config_options::parse_thinking(&value.0)?)
+                .await?
+        }
         unknown => {
-            return Err(Fault::params(format!(
-                "{unknown:?} is no option of this session: choose {MODE}, {MODEL} or {THINKING}."
+            return Err(RpcError::invalid_params(format!(
+                "{unknown:?} is not an option of this session: choose {MODE}, {MODEL} or {THINKING}."
             )));
         }
     }
-    Ok(SetSessionConfigOptionResponse::new(options::config(
-        &session.options(),
-    )))
+    Ok(SetSessionConfigOptionResponse::new(
+        config_options::encode_config_options(&session.options()),
+    ))
 }

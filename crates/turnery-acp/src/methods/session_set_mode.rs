@@ -1,20 +1,22 @@
-//! `session/set_mode`: how freely the agent acts, at any time (MODE-2).
+//! `session/set_mode`: sets how freely the agent acts, at any time (MODE-2).
 
-use super::Call;
+use super::MethodCall;
 use crate::{
-    fault::{Fault, parse},
-    options,
-    serve::send,
-    update,
+    config_options,
+    rpc_error::{RpcError, parse_params},
+    serve::send_line,
+    update_writer,
 };
 use agent_client_protocol_schema::v1::{SetSessionModeRequest, SetSessionModeResponse};
 
-pub(super) async fn answer(call: Call) -> Result<SetSessionModeResponse, Fault> {
-    let request: SetSessionModeRequest = parse(&call.params)?;
+pub(super) async fn handle(call: MethodCall) -> Result<SetSessionModeResponse, RpcError> {
+    let request: SetSessionModeRequest = parse_params(&call.params)?;
     let session = call.connection.session(&request.session_id.0)?;
-    session.set_mode(options::mode(&request.mode_id.0)?).await?;
-    let update = options::config_update(&session);
-    let line = update::line(session.id().as_str(), &update);
-    send(call.connection.peer.out(), line).await;
+    session
+        .set_mode(config_options::parse_mode(&request.mode_id.0)?)
+        .await?;
+    let update = config_options::encode_config_update(&session);
+    let line = update_writer::update_line(session.id().as_str(), &update);
+    send_line(call.connection.peer.out(), line).await;
     Ok(SetSessionModeResponse::new())
 }

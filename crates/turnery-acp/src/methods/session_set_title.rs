@@ -1,35 +1,35 @@
-//! `session/set_title` (unstable, behind `sessionCapabilities.title`): names a session, open or not. The name
-//! stays: no prompt gives it another one.
+//! `session/set_title` (unstable, behind `sessionCapabilities.title`): sets the title of a session, open or
+//! not. Prompts do not replace it.
 
-use super::Call;
-use crate::fault::{Fault, parse};
+use super::MethodCall;
+use crate::rpc_error::{RpcError, parse_params};
 use agent_client_protocol_schema::v1::{SetSessionTitleRequest, SetSessionTitleResponse};
 use turnery_engine::SessionId;
 
-/// What is longer is cut off. Unit: characters.
-const LONGEST: usize = 200;
+/// Length to which titles are cut. Unit: characters.
+const TITLE_LIMIT: usize = 200;
 
-pub(super) async fn answer(call: Call) -> Result<SetSessionTitleResponse, Fault> {
-    let request: SetSessionTitleRequest = parse(&call.params)?;
-    let title = normal(&request.title);
+pub(super) async fn handle(call: MethodCall) -> Result<SetSessionTitleResponse, RpcError> {
+    let request: SetSessionTitleRequest = parse_params(&call.params)?;
+    let title = normalize_title(&request.title);
     if title.is_empty() {
-        return Err(Fault::params("title: it is empty; name the session."));
+        return Err(RpcError::invalid_params("title: must not be empty."));
     }
     let id = SessionId::from(&*request.session_id.0);
     match call.connection.session(id.as_str()) {
         Ok(session) => session.set_title(&title).await?,
         Err(_) => {
             let kept = call.connection.agent.set_title(&id, &title).await;
-            kept.map_err(|error| Fault::store(&error))?;
+            kept.map_err(|error| RpcError::from_store(&error))?;
         }
     }
     Ok(SetSessionTitleResponse::new(title))
 }
 
-/// One line, without blanks around it.
-fn normal(title: &str) -> String {
+/// Joins a title to one trimmed line.
+fn normalize_title(title: &str) -> String {
     let gap = |char: char| char.is_whitespace() || char.is_control();
     let words: Vec<&str> = title.split(gap).filter(|word| !word.is_empty()).collect();
-    let line: String = words.join(" ").chars().take(LONGEST).collect();
+    let line: String = words.join(" ").chars().take(TITLE_LIMIT).collect();
     line.trim_end().to_owned()
 }

@@ -1,23 +1,23 @@
-//! Which texts are commands.
+//! Tests which texts are commands.
 
-use crate::commands::{TABLE, find, split};
+use crate::commands::{COMMANDS, find_command, parse_command};
 use proptest::prelude::*;
 use turnery_engine::Content;
 
-/// By hand.
+/// Names, written by hand.
 const NAMES: [&str; 9] = [
     "help", "model", "mode", "compact", "branch", "rerun", "try", "cost", "export",
 ];
 
-fn parsed(text: &str) -> Option<(&'static str, &str)> {
-    split(text).map(|(command, args)| (command.name, args))
+fn parse(text: &str) -> Option<(&'static str, &str)> {
+    parse_command(text).map(|(command, args)| (command.name, args))
 }
 
 /// CMD-3: no slash, no space, each once.
 // proves: CMD-3
 #[test]
-fn the_names_are_names() {
-    let names: Vec<&str> = TABLE.iter().map(|command| command.name).collect();
+fn command_names_are_lowercase_and_unique() {
+    let names: Vec<&str> = COMMANDS.iter().map(|command| command.name).collect();
     assert_eq!(names, NAMES);
     for name in names {
         assert!(name.chars().all(|c| c.is_ascii_lowercase()), "{name}");
@@ -25,7 +25,7 @@ fn the_names_are_names() {
 }
 
 #[test]
-fn a_command_is_a_slash_and_a_name_and_what_follows() {
+fn command_is_slash_name_and_args() {
     for (text, expected) in [
         ("/help", Some(("help", ""))),
         ("/mode", Some(("mode", ""))),
@@ -43,15 +43,15 @@ fn a_command_is_a_slash_and_a_name_and_what_follows() {
         ("/", None),
         ("", None),
     ] {
-        assert_eq!(parsed(text), expected, "{text:?}");
+        assert_eq!(parse(text), expected, "{text:?}");
     }
 }
 
-/// What is typed may come with mentions and files, before it and after; what an editor repeats of an
-/// earlier prompt in front is no part of it. Here a text in brackets is a mention.
+/// Resource links and files may surround a command; the text of a previous prompt that an editor prepends is
+/// no part of it. Here a text in brackets is a resource link.
 // proves: CMD-2
 #[test]
-fn a_command_is_found_among_other_blocks() {
+fn command_is_found_between_other_blocks() {
     type Case = (
         &'static [&'static str],
         Option<(&'static str, &'static str, &'static [&'static str])>,
@@ -74,8 +74,8 @@ fn a_command_is_found_among_other_blocks() {
     for (blocks, expected) in table {
         let is_text: Vec<bool> = blocks.iter().map(|text| !text.starts_with('[')).collect();
         let input: Vec<Content> = blocks.iter().copied().map(Content::text).collect();
-        let found = find(&input, &is_text);
-        let found = found.map(|it| (it.command.name, it.args, it.rest));
+        let found = find_command(&input, &is_text);
+        let found = found.map(|it| (it.command.name, it.args, it.attachments));
         let expected = expected.map(|(name, args, rest)| {
             let rest = rest.iter().copied().map(Content::text);
             (name, args.to_owned(), rest.collect::<Vec<_>>())
@@ -85,25 +85,25 @@ fn a_command_is_found_among_other_blocks() {
 }
 
 proptest! {
-    /// Whatever is typed after a name comes back, and nothing around it.
+    /// The arguments are returned unchanged, except for surrounding blanks.
     #[test]
-    fn what_follows_a_name_is_kept(
+    fn command_args_are_trimmed_and_kept(
         name in prop::sample::select(NAMES.to_vec()),
         before in "[ \t\n\u{3000}]{1,3}",
         args in "(\\S(.|\n)*\\S|\\S|)",
         after in "[ \t\r\n]{0,3}",
     ) {
         let text = format!("/{name}{before}{args}{after}");
-        prop_assert_eq!(parsed(&text), Some((name, args.as_str())));
+        prop_assert_eq!(parse(&text), Some((name, args.as_str())));
     }
 
-    /// A text is a command only if a name stands right behind its slash, and nothing else does.
+    /// A text is a command only if a known name directly follows its slash.
     #[test]
-    fn any_text_is_a_command_or_is_not(text in "/?(help|mode|model|compact|branch|rerun|try|cost|export|[a-z/]{0,6})(.|\n){0,20}") {
+    fn only_slash_and_known_name_is_a_command(text in "/?(help|mode|model|compact|branch|rerun|try|cost|export|[a-z/]{0,6})(.|\n){0,20}") {
         let is = NAMES.iter().any(|name| {
             let rest = text.strip_prefix('/').and_then(|rest| rest.strip_prefix(name));
             rest.is_some_and(|rest| rest.is_empty() || rest.starts_with(char::is_whitespace))
         });
-        prop_assert_eq!(parsed(&text).is_some(), is, "{:?}", text);
+        prop_assert_eq!(parse(&text).is_some(), is, "{:?}", text);
     }
 }

@@ -1,23 +1,23 @@
-//! What each line is (RPC-1 to RPC-8), by a table.
+//! Tests the classification of lines (RPC-1 to RPC-8) with a table.
 
-use crate::envelope::{Envelope, RequestId, classify};
+use crate::envelope::{Envelope, RequestId, classify_line};
 use proptest::prelude::*;
 
 /// `request METHOD ID`, `notification METHOD`, `result ID`, `error ID`, `dropped`, or `CODE ID`.
 fn summary(line: &str) -> String {
-    match classify(line.as_bytes()) {
+    match classify_line(line.as_bytes()) {
         Envelope::Request(request) => format!("request {} {}", request.method, request.raw_id),
         Envelope::Notification { method, .. } => format!("notification {method}"),
-        Envelope::Response { reply: Ok(_), id } => format!("result {id:?}"),
-        Envelope::Response { reply: Err(_), id } => format!("error {id:?}"),
-        Envelope::Dropped => "dropped".to_owned(),
+        Envelope::Response { result: Ok(_), id } => format!("result {id:?}"),
+        Envelope::Response { result: Err(_), id } => format!("error {id:?}"),
+        Envelope::Ignored => "dropped".to_owned(),
         Envelope::Malformed { id, code, .. } => format!("{code} {id}"),
     }
 }
 
 // proves: RPC-1, RPC-2, RPC-3, RPC-6, RPC-7, RPC-8
 #[test]
-fn lines_are_told_apart() {
+fn lines_are_classified() {
     let table = [
         // RPC-2: ids byte for byte.
         (r#"{"jsonrpc":"2.0","id":0,"method":"a"}"#, "request a 0"),
@@ -46,7 +46,7 @@ fn lines_are_told_apart() {
             r#"{"jsonrpc":"2.0","id":-9223372036854775808,"method":"a"}"#,
             "request a -9223372036854775808",
         ),
-        // RPC-3: ids that are none.
+        // RPC-3: invalid ids.
         (r#"{"jsonrpc":"2.0","id":1.5,"method":"a"}"#, "-32600 null"),
         (
             r#"{"jsonrpc":"2.0","id":9223372036854775808,"method":"a"}"#,
@@ -58,7 +58,7 @@ fn lines_are_told_apart() {
         (r#"{"a":"#, "-32700 null"),
         ("nonsense", "-32700 null"),
         ("[1", "-32700 null"),
-        // RPC-7: JSON that is no message.
+        // RPC-7: JSON that is not a message.
         ("{}", "-32600 null"),
         ("1", "-32600 null"),
         ("\"a\"", "-32600 null"),
@@ -97,18 +97,18 @@ fn lines_are_told_apart() {
             r#"{"jsonrpc":"2.0","method":"$/x","params":null}"#,
             "notification $/x",
         ),
-        // RPC-5 before RPC-7: what would be a notification, and is malformed.
+        // RPC-5 before RPC-7: malformed notifications.
         (r#"{"jsonrpc":"2.0","method":"a","params":7}"#, "dropped"),
         (r#"{"jsonrpc":"2.0","method":"a","params":"b"}"#, "dropped"),
         (r#"{"method":"a"}"#, "dropped"),
         (r#"{"jsonrpc":"1.0","method":"a","params":{}}"#, "dropped"),
-        // What has no method that is one is no notification.
+        // Without a string `method` it is not a notification.
         (r#"{"jsonrpc":"2.0","method":1,"params":7}"#, "-32600 null"),
         (
             r#"{"jsonrpc":"2.0","method":"a","result":{}}"#,
             "-32600 null",
         ),
-        // Replies, and what looks like one.
+        // Responses, and lines that resemble one.
         (
             r#"{"jsonrpc":"2.0","id":4,"result":null}"#,
             "result Number(4)",
@@ -139,10 +139,10 @@ fn lines_are_told_apart() {
 
 // proves: TR-1
 #[test]
-fn bytes_that_are_not_utf8_are_a_parse_error() {
+fn invalid_utf8_is_a_parse_error() {
     let line = b"{\"jsonrpc\":\"2.0\",\"id\":1,\"method\":\"\xff\"}";
     assert!(matches!(
-        classify(line),
+        classify_line(line),
         Envelope::Malformed {
             id: "null",
             code: -32700,
@@ -153,21 +153,21 @@ fn bytes_that_are_not_utf8_are_a_parse_error() {
 
 #[test]
 fn ids_are_compared_by_value() {
-    assert_eq!(RequestId::of(r#""\u0041""#), RequestId::of(r#""A""#));
-    assert_ne!(RequestId::of("1"), RequestId::of("\"1\""));
-    assert_eq!(RequestId::of("1e3"), None);
+    assert_eq!(RequestId::parse(r#""\u0041""#), RequestId::parse(r#""A""#));
+    assert_ne!(RequestId::parse("1"), RequestId::parse("\"1\""));
+    assert_eq!(RequestId::parse("1e3"), None);
 }
 
 proptest! {
-    /// No line whatever panics, and every request keeps the text of its id (RPC-2).
+    /// No line panics, and every request keeps the text of its id (RPC-2).
     #[test]
-    fn any_line_is_something(line in prop::collection::vec(any::<u8>(), 0..200)) {
-        let _ = classify(&line);
+    fn classify_never_panics(line in prop::collection::vec(any::<u8>(), 0..200)) {
+        let _ = classify_line(&line);
     }
 
     // proves: RPC-2, RPC-23
     #[test]
-    fn any_int64_id_is_kept(id in any::<i64>()) {
+    fn every_int64_id_is_preserved(id in any::<i64>()) {
         let line = format!(r#"{{"jsonrpc":"2.0","id":{id},"method":"m"}}"#);
         prop_assert_eq!(summary(&line), format!("request m {id}"));
     }

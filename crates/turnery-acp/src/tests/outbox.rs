@@ -1,12 +1,12 @@
-//! The outbox of a session: when it is open, and how much it takes.
+//! Tests when the outbox of a session is open, and how much it accepts.
 
-use super::parts::{NONE, event};
+use super::support::{NO_OPTIONAL_UPDATES, event};
 use crate::{
-    barrier::Barrier,
-    dialect::{Dialect, Encoder},
+    acp_version::{AcpVersion, Encoder},
     outbox::WireOutbox,
-    till::Till,
-    writer::Sender,
+    prompt_barrier::PromptBarrier,
+    session_cost::SessionCost,
+    writer::WriteSender,
 };
 use proptest::prelude::*;
 use std::{
@@ -15,13 +15,17 @@ use std::{
 };
 use tokio::sync::mpsc;
 use tokio_util::sync::CancellationToken;
-use turnery_agent::{Item, Outbox};
+use turnery_agent::{Outbox, OutboxItem};
 use turnery_engine::{
     ContinuationKind, Event, EventKind, MessageId, PromptId, SessionId, StreamDelta, TurnTrigger,
 };
 
-fn outbox(out: Sender, barrier: &Barrier, gate: Option<CancellationToken>) -> WireOutbox {
-    let encoder = Encoder::new(Dialect::V1, NONE, Till::default());
+fn outbox(
+    out: WriteSender,
+    barrier: &PromptBarrier,
+    gate: Option<CancellationToken>,
+) -> WireOutbox {
+    let encoder = Encoder::new(AcpVersion::V1, NO_OPTIONAL_UPDATES, SessionCost::default());
     WireOutbox::new(&SessionId::from("s1"), out, barrier.clone(), encoder, gate)
 }
 
@@ -63,79 +67,79 @@ fn start() -> Event {
 /// SESS-7, by construction.
 // proves: SESS-7, G-5
 #[tokio::test]
-async fn nothing_goes_out_before_the_session_is_answered() {
+async fn outbox_is_closed_until_session_response() {
     let (out, _lines) = mpsc::channel(4);
     let answered = CancellationToken::new();
-    let mut outbox = outbox(out, &Barrier::new().0, Some(answered.clone()));
+    let mut outbox = outbox(out, &PromptBarrier::new().0, Some(answered.clone()));
     assert!(!is_open(&mut outbox));
     answered.cancel();
     assert!(is_open(&mut outbox));
 }
 
-/// A prompt says nothing before the answer to the one before it is in the queue.
+/// A prompt sends nothing before the response to the previous one is in the queue.
 #[tokio::test]
-async fn a_new_loop_waits_for_the_barrier() {
+async fn new_loop_waits_for_barrier() {
     let (out, _lines) = mpsc::channel(4);
-    let (barrier, mut waiting) = Barrier::new();
+    let (barrier, mut waiting) = PromptBarrier::new();
     let mut outbox = outbox(out, &barrier, None);
     assert!(is_open(&mut outbox));
-    outbox.push(Item::Live(&start()));
+    outbox.push(OutboxItem::Live(&start()));
     assert!(!is_open(&mut outbox));
     let pass = waiting.recv().await.unwrap();
     assert!(!is_open(&mut outbox));
     pass.send(()).unwrap();
     assert!(is_open(&mut outbox));
-    // A connection that has ended holds nobody up.
-    outbox.push(Item::Live(&start()));
+    // A connection that has ended blocks nobody.
+    outbox.push(OutboxItem::Live(&start()));
     drop(waiting);
     assert!(is_open(&mut outbox));
 }
 
-/// A client that does not read holds the session back; one that is gone does not.
+/// A client that does not read blocks the session; one that has disconnected does not.
 // proves: D-15
 #[tokio::test]
-async fn a_full_queue_shuts_the_outbox_and_a_closed_one_opens_it() {
+async fn full_queue_blocks_and_closed_queue_opens() {
     let (out, mut lines) = mpsc::channel(3);
-    let mut outbox = outbox(out, &Barrier::new().0, None);
+    let mut outbox = outbox(out, &PromptBarrier::new().0, None);
     let mut taken = 0;
     while is_open(&mut outbox) {
-        outbox.push(Item::Live(&delta("x")));
+        outbox.push(OutboxItem::Live(&delta("x")));
         taken += 1;
     }
     assert_eq!(taken, 3);
     lines.recv().await.unwrap();
     assert!(is_open(&mut outbox));
-    outbox.push(Item::Live(&delta("x")));
+    outbox.push(OutboxItem::Live(&delta("x")));
     assert!(!is_open(&mut outbox));
     drop(lines);
     for _ in 0..10 {
         poll_fn(|cx| outbox.poll_room(cx)).await;
-        outbox.push(Item::Live(&delta("x")));
+        outbox.push(OutboxItem::Live(&delta("x")));
     }
 }
 
-/// The queue is bounded in bytes too: one large batch of a session waits in it, not 256.
+/// The queue is bounded in bytes too: at most one large batch per session waits in it.
 #[tokio::test]
-async fn a_large_batch_is_written_before_the_next_is_taken() {
+async fn large_batch_is_written_before_next_item() {
     let (out, mut lines) = mpsc::channel(256);
-    let mut outbox = outbox(out, &Barrier::new().0, None);
+    let mut outbox = outbox(out, &PromptBarrier::new().0, None);
     assert!(is_open(&mut outbox));
-    outbox.push(Item::Live(&delta(&"x".repeat(100_000))));
+    outbox.push(OutboxItem::Live(&delta(&"x".repeat(100_000))));
     assert!(!is_open(&mut outbox));
     let large = lines.recv().await.unwrap();
     assert!(!is_open(&mut outbox));
     drop(large);
     assert!(is_open(&mut outbox));
-    outbox.push(Item::Live(&delta("x")));
+    outbox.push(OutboxItem::Live(&delta("x")));
     assert!(is_open(&mut outbox));
-    outbox.push(Item::Live(&delta(&"x".repeat(100_000))));
+    outbox.push(OutboxItem::Live(&delta(&"x".repeat(100_000))));
     drop(lines);
     assert!(is_open(&mut outbox), "nobody will ever read it");
 }
 
 /// Step of a session that uses an outbox.
 #[derive(Clone, Copy, Debug)]
-enum Act {
+enum Step {
     /// The session asks for room, and shows this if there is some.
     Show(usize),
     /// The session asks for room, and has nothing to show after all.
@@ -144,25 +148,25 @@ enum Act {
     Read,
 }
 
-fn acts() -> impl Strategy<Value = Vec<(usize, Act)>> {
+fn steps() -> impl Strategy<Value = Vec<(usize, Step)>> {
     let act = prop_oneof![
-        4 => (0..4usize).prop_map(Act::Show),
-        1 => Just(Act::GiveUp),
-        2 => Just(Act::Read),
+        4 => (0..4usize).prop_map(Step::Show),
+        1 => Just(Step::GiveUp),
+        2 => Just(Step::Read),
     ];
     prop::collection::vec((0..3usize, act), 0..60)
 }
 
 proptest! {
-    /// The law of the shared queue: however many sessions use it, and whatever they show, its places
-    /// are all free again once each is idle and the client has read what was written.
+    /// However many sessions share the queue and whatever they show, all permits are free again once every
+    /// session is idle and the client has read all output.
     // proves: D-15
     #[test]
-    fn reserved_places_return_when_all_is_quiet(acts in acts(), places in 1..4usize) {
+    fn reserved_permits_return_when_idle(acts in steps(), places in 1..4usize) {
         let (out, mut lines) = mpsc::channel(places);
-        let barrier = Barrier::new().0;
+        let barrier = PromptBarrier::new().0;
         let mut outboxes: Vec<_> = (0..3).map(|_| outbox(out.clone(), &barrier, None)).collect();
-        // The first two write lines, the others write none.
+        // The first two events write lines, the others none.
         let events = [
             delta("x"),
             event(0, EventKind::PlanUpdated { entries: Vec::new() }),
@@ -171,16 +175,16 @@ proptest! {
         ];
         for (who, act) in acts {
             match act {
-                Act::Show(which) => {
+                Step::Show(which) => {
                     if is_open(&mut outboxes[who]) {
-                        outboxes[who].push(Item::Live(&events[which]));
+                        outboxes[who].push(OutboxItem::Live(&events[which]));
                     }
                 }
-                Act::GiveUp => {
+                Step::GiveUp => {
                     let _ = is_open(&mut outboxes[who]);
                     outboxes[who].release_room();
                 }
-                Act::Read => {
+                Step::Read => {
                     let _ = lines.try_recv();
                 }
             }
@@ -193,11 +197,11 @@ proptest! {
     }
 }
 
-/// 256 sessions that were prompted once took all places of the queue, for ever.
+/// Regression: 256 sessions with one prompt each used up all permits of the queue.
 #[test]
-fn silent_events_keep_no_place() {
+fn events_without_updates_hold_no_permit() {
     let (out, _lines) = mpsc::channel(2);
-    let mut outbox = outbox(out.clone(), &Barrier::new().0, None);
+    let mut outbox = outbox(out.clone(), &PromptBarrier::new().0, None);
     for kind in [
         EventKind::TurnStart {
             trigger: TurnTrigger::User,
@@ -209,7 +213,7 @@ fn silent_events_keep_no_place() {
     ] {
         let silent = event(0, kind);
         assert!(is_open(&mut outbox));
-        outbox.push(Item::Live(&silent));
+        outbox.push(OutboxItem::Live(&silent));
         assert_eq!(out.capacity(), 2, "{silent:?}");
     }
 }

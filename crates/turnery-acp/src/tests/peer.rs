@@ -1,6 +1,6 @@
-//! Questions to the client, and all that may come back (RPC-15 to RPC-17, CANCEL-7).
+//! Tests requests to the client and all possible responses (RPC-15 to RPC-17, CANCEL-7).
 
-use super::parts::FakeClient;
+use super::support::FakeClient;
 use crate::{envelope::RequestId, peer::PeerError};
 use serde_json::{Value, json, value::RawValue};
 use std::sync::Arc;
@@ -11,44 +11,44 @@ fn raw(text: &str) -> Box<RawValue> {
 
 // proves: RPC-17
 #[tokio::test]
-async fn an_answer_finds_its_question_whatever_comes_before_it() {
+async fn responses_match_requests_by_id() {
     let mut client = FakeClient::new();
     let peer = Arc::clone(&client.peer);
     let first = tokio::spawn({
         let peer = Arc::clone(&peer);
         async move { peer.request::<_, Value>("a", &json!({})).await }
     });
-    let asked = client.expect("a").await;
+    let asked = client.expect_method("a").await;
     let second = tokio::spawn(async move { peer.request::<_, Value>("b", &json!({})).await });
-    let asked_too = client.expect("b").await;
+    let asked_too = client.expect_method("b").await;
     assert_ne!(asked["id"], asked_too["id"]);
-    // Unknown ids, ids of another type, no id: nothing happens.
+    // Unknown ids, ids of another type, no id: ignored.
     let junk = raw("{}");
     for id in [
         RequestId::Number(999),
         RequestId::Text("1".to_owned()),
         RequestId::Null,
     ] {
-        client.peer.answered(&id, Ok(&junk));
+        client.peer.handle_response(&id, Ok(&junk));
     }
-    client.answer(&asked_too, json!("two"));
-    client.answer(&asked, json!("one"));
-    // Again: too late.
-    client.answer(&asked, json!("three"));
+    client.respond(&asked_too, json!("two"));
+    client.respond(&asked, json!("one"));
+    // A second response is ignored.
+    client.respond(&asked, json!("three"));
     assert_eq!(first.await.unwrap(), Ok(json!("one")));
     assert_eq!(second.await.unwrap(), Ok(json!("two")));
 }
 
 // proves: RPC-15
 #[tokio::test]
-async fn errors_of_any_code_are_failures() {
+async fn any_error_code_fails_the_request() {
     let mut client = FakeClient::new();
     for code in [12345, -32601, -32002, -32800] {
         let peer = Arc::clone(&client.peer);
-        let asking = tokio::spawn(async move { peer.command("a", &json!({})).await });
-        let asked = client.expect("a").await;
-        client.refuse(&asked, code);
-        let expected = PeerError::Refused {
+        let asking = tokio::spawn(async move { peer.request_unit("a", &json!({})).await });
+        let asked = client.expect_method("a").await;
+        client.respond_error(&asked, code);
+        let expected = PeerError::ErrorResponse {
             code,
             message: "no".to_owned(),
         };
@@ -57,7 +57,7 @@ async fn errors_of_any_code_are_failures() {
 }
 
 #[tokio::test]
-async fn details_of_a_client_error_are_kept() {
+async fn details_of_client_error_are_kept() {
     let mut client = FakeClient::new();
     let long = "x".repeat(5000);
     let bodies = [
@@ -80,11 +80,13 @@ async fn details_of_a_client_error_are_kept() {
     ];
     for (body, message) in bodies {
         let peer = Arc::clone(&client.peer);
-        let asking = tokio::spawn(async move { peer.command("a", &json!({})).await });
-        let asked = client.expect("a").await;
+        let asking = tokio::spawn(async move { peer.request_unit("a", &json!({})).await });
+        let asked = client.expect_method("a").await;
         let id = RequestId::Number(asked["id"].as_i64().unwrap());
-        client.peer.answered(&id, Err(&raw(&body.to_string())));
-        let expected = PeerError::Refused {
+        client
+            .peer
+            .handle_response(&id, Err(&raw(&body.to_string())));
+        let expected = PeerError::ErrorResponse {
             code: -32603,
             message,
         };
@@ -94,31 +96,31 @@ async fn details_of_a_client_error_are_kept() {
 
 // proves: CANCEL-7
 #[tokio::test]
-async fn a_dropped_question_is_taken_back_once() {
+async fn dropped_request_is_cancelled_once() {
     let mut client = FakeClient::new();
     let peer = Arc::clone(&client.peer);
-    let asking = tokio::spawn(async move { peer.command("a", &json!({})).await });
-    let asked = client.expect("a").await;
+    let asking = tokio::spawn(async move { peer.request_unit("a", &json!({})).await });
+    let asked = client.expect_method("a").await;
     asking.abort();
-    let back = client.expect("$/cancel_request").await;
+    let back = client.expect_method("$/cancel_request").await;
     assert_eq!(back["params"], json!({"requestId": asked["id"]}));
     assert!(back.get("id").is_none());
-    // The answer comes all the same: nothing happens, and nothing more is sent.
-    client.answer(&asked, json!({}));
+    // A late response is ignored, and nothing more is sent.
+    client.respond(&asked, json!({}));
     assert!(client.lines.try_recv().is_err());
 }
 
 #[tokio::test]
-async fn a_question_without_answer_ends_with_the_connection() {
+async fn pending_request_fails_when_connection_ends() {
     let mut client = FakeClient::new();
     let peer = Arc::clone(&client.peer);
-    let asking = tokio::spawn(async move { peer.command("a", &json!({})).await });
-    client.expect("a").await;
+    let asking = tokio::spawn(async move { peer.request_unit("a", &json!({})).await });
+    client.expect_method("a").await;
     client.peer.close();
-    assert_eq!(asking.await.unwrap(), Err(PeerError::Gone));
+    assert_eq!(asking.await.unwrap(), Err(PeerError::Disconnected));
     assert_eq!(
-        client.peer.command("b", &json!({})).await,
-        Err(PeerError::Gone)
+        client.peer.request_unit("b", &json!({})).await,
+        Err(PeerError::Disconnected)
     );
     assert!(client.lines.try_recv().is_err());
 }

@@ -1,20 +1,22 @@
-//! Permission: what is asked, and which answers allow (PERM-1 to PERM-5).
+//! Tests permission requests, and which responses allow (PERM-1 to PERM-5).
 
-use super::parts::FakeClient;
-use crate::permission::Person;
+use super::support::FakeClient;
+use crate::permission::PermissionClientV1;
 use agent_client_protocol_schema::v1::RequestPermissionRequest;
 use serde_json::{Value, json};
 use std::sync::Arc;
-use turnery_agent::{Answer, Ask, AskOption, Client, OptionKind};
+use turnery_agent::{
+    Client, PermissionAnswer, PermissionChoice, PermissionChoiceKind, PermissionRequest,
+};
 use turnery_engine::{Artifact, CallDetail, CallId, CallKind, Content, Location, SessionId};
 
-fn ask() -> Ask {
-    let option = |id: &str, kind| AskOption {
+fn ask() -> PermissionRequest {
+    let option = |id: &str, kind| PermissionChoice {
         id: id.to_owned(),
         name: id.to_uppercase(),
         kind,
     };
-    Ask {
+    PermissionRequest {
         session_id: SessionId::from("s1"),
         call_id: CallId::from("c1"),
         tool_name: "edit_file".to_owned(),
@@ -38,40 +40,40 @@ fn ask() -> Ask {
         },
         rule: None,
         options: vec![
-            option("yes", OptionKind::AllowOnce),
-            option("always", OptionKind::AllowAlways),
-            option("no", OptionKind::RejectOnce),
-            option("never", OptionKind::RejectAlways),
+            option("yes", PermissionChoiceKind::AllowOnce),
+            option("always", PermissionChoiceKind::AllowAlways),
+            option("no", PermissionChoiceKind::RejectOnce),
+            option("never", PermissionChoiceKind::RejectAlways),
         ],
     }
 }
 
-async fn answer_to(reply: impl FnOnce(&FakeClient, &Value)) -> (Value, Answer) {
+async fn answer_for(reply: impl FnOnce(&FakeClient, &Value)) -> (Value, PermissionAnswer) {
     let mut client = FakeClient::new();
-    let person = Person {
+    let person = PermissionClientV1 {
         peer: Arc::clone(&client.peer),
         forms: false,
-        pages: None,
+        key_page_opener: None,
     };
     let asking = tokio::spawn(async move { person.ask(ask()).await });
-    let asked = client.expect("session/request_permission").await;
+    let asked = client.expect_method("session/request_permission").await;
     reply(&client, &asked);
     (asked, asking.await.unwrap())
 }
 
 #[tokio::test]
-async fn nothing_in_a_question_is_hidden() {
+async fn hidden_characters_in_request_are_visible() {
     let mut client = FakeClient::new();
-    let person = Person {
+    let person = PermissionClientV1 {
         peer: Arc::clone(&client.peer),
         forms: false,
-        pages: None,
+        key_page_opener: None,
     };
     let mut question = ask();
     question.detail.title = "rm \u{202e}x".to_owned();
     question.options[1].name = "Always allow shell(rm \u{200b}x)".to_owned();
     let _asking = tokio::spawn(async move { person.ask(question).await });
-    let asked = client.expect("session/request_permission").await;
+    let asked = client.expect_method("session/request_permission").await;
     assert_eq!(asked["params"]["toolCall"]["title"], "rm ⟨U+202E⟩x");
     let name = &asked["params"]["options"][1]["name"];
     assert_eq!(name, "Always allow shell(rm ⟨U+200B⟩x)");
@@ -79,8 +81,8 @@ async fn nothing_in_a_question_is_hidden() {
 
 // proves: ACP-31, UP-38, PERM-2, TOOL-8
 #[tokio::test]
-async fn the_question_shows_the_diff_first() {
-    let (asked, _) = answer_to(|client, asked| client.refuse(asked, -1)).await;
+async fn permission_request_shows_diff_first() {
+    let (asked, _) = answer_for(|client, asked| client.respond_error(asked, -1)).await;
     let params = &asked["params"];
     let typed: RequestPermissionRequest = serde_json::from_value(params.clone()).unwrap();
     assert_eq!(&serde_json::to_value(typed).unwrap(), params);
@@ -111,7 +113,7 @@ async fn the_question_shows_the_diff_first() {
 
 // proves: PERM-3, G-12
 #[tokio::test]
-async fn only_an_option_that_was_offered_is_a_choice() {
+async fn only_offered_option_is_accepted() {
     let chosen = [
         (
             json!({"outcome": {"outcome": "selected", "optionId": "yes"}}),
@@ -123,8 +125,8 @@ async fn only_an_option_that_was_offered_is_a_choice() {
         ),
     ];
     for (reply, id) in chosen {
-        let (_, answer) = answer_to(|client, asked| client.answer(asked, reply)).await;
-        assert_eq!(answer, Answer::Chose(id.to_owned()));
+        let (_, answer) = answer_for(|client, asked| client.respond(asked, reply)).await;
+        assert_eq!(answer, PermissionAnswer::Chose(id.to_owned()));
     }
     let senseless = [
         json!({"outcome": {"outcome": "selected", "optionId": "other"}}),
@@ -138,24 +140,30 @@ async fn only_an_option_that_was_offered_is_a_choice() {
     ];
     for reply in senseless {
         let text = reply.to_string();
-        let (_, answer) = answer_to(|client, asked| client.answer(asked, reply)).await;
-        assert!(matches!(answer, Answer::NoAnswer(_)), "{text}: {answer:?}");
+        let (_, answer) = answer_for(|client, asked| client.respond(asked, reply)).await;
+        assert!(
+            matches!(answer, PermissionAnswer::NoAnswer(_)),
+            "{text}: {answer:?}"
+        );
     }
 }
 
 // proves: ACP-50, PERM-3, PERM-4, RPC-15, CANCEL-6, G-12
 #[tokio::test]
-async fn cancelled_is_told_from_no() {
+async fn cancelled_differs_from_no_answer() {
     let reply = json!({"outcome": {"outcome": "cancelled"}});
-    let (_, answer) = answer_to(|client, asked| client.answer(asked, reply)).await;
-    assert_eq!(answer, Answer::Cancelled);
-    // CANCEL-6: the other form of the same.
-    let (_, answer) = answer_to(|client, asked| client.refuse(asked, -32800)).await;
-    assert_eq!(answer, Answer::Cancelled);
+    let (_, answer) = answer_for(|client, asked| client.respond(asked, reply)).await;
+    assert_eq!(answer, PermissionAnswer::Cancelled);
+    // CANCEL-6: cancellation as an error response.
+    let (_, answer) = answer_for(|client, asked| client.respond_error(asked, -32800)).await;
+    assert_eq!(answer, PermissionAnswer::Cancelled);
     for code in [-32601, -32603, 12345] {
-        let (_, answer) = answer_to(|client, asked| client.refuse(asked, code)).await;
-        assert!(matches!(answer, Answer::NoAnswer(_)), "{code}: {answer:?}");
+        let (_, answer) = answer_for(|client, asked| client.respond_error(asked, code)).await;
+        assert!(
+            matches!(answer, PermissionAnswer::NoAnswer(_)),
+            "{code}: {answer:?}"
+        );
     }
-    let (_, answer) = answer_to(|client, _| client.peer.close()).await;
-    assert!(matches!(answer, Answer::NoAnswer(_)));
+    let (_, answer) = answer_for(|client, _| client.peer.close()).await;
+    assert!(matches!(answer, PermissionAnswer::NoAnswer(_)));
 }

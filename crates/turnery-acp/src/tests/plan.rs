@@ -1,14 +1,14 @@
-//! The plan on the wire: what the model leaves out is filled in (ACP-14 to ACP-19).
+//! Tests plan updates: defaults replace what the model omits (ACP-14 to ACP-19).
 
-use super::parts::{event, live, replayed};
+use super::support::{encode_live, encode_replayed, event};
 use serde_json::json;
 use std::sync::Arc;
 use turnery_engine::{
     CallDetail, CallId, Disposition, EventKind, PlanEntry, ToolCall, ToolEnvelope,
 };
 
-/// The events of a call that makes a plan.
-pub(crate) fn planning() -> Vec<EventKind> {
+/// Returns the events of a call that sets a plan.
+pub(crate) fn plan_call_events() -> Vec<EventKind> {
     let call_id = CallId::from("c1");
     let tool_name = || "update_plan".to_owned();
     vec![
@@ -40,32 +40,35 @@ pub(crate) fn planning() -> Vec<EventKind> {
 
 // proves: PLAN-1
 #[test]
-fn a_plan_is_no_tool_call() {
-    let events: Vec<_> = planning().into_iter().map(|kind| event(0, kind)).collect();
+fn plan_is_not_sent_as_tool_call() {
+    let events: Vec<_> = plan_call_events()
+        .into_iter()
+        .map(|kind| event(0, kind))
+        .collect();
     let entry = json!({"content": "read", "priority": "medium", "status": "pending"});
     let plan = json!({"sessionUpdate": "plan", "entries": [entry]});
-    for told in [live(&events), replayed(&events)] {
+    for told in [encode_live(&events), encode_replayed(&events)] {
         assert_eq!(json!(told), json!([plan]));
     }
 }
 
 #[test]
-fn nothing_in_a_plan_is_hidden() {
+fn hidden_characters_in_plan_are_visible() {
     let entries = json!([{"content": "read\u{1b}[2J\u{202e} a\rb"}]);
     let entries = serde_json::from_value(entries).unwrap();
     let expected = "read⟨U+001B⟩[2J⟨U+202E⟩ a⟨U+000D⟩b";
-    let told = json!(live(&[event(0, EventKind::PlanUpdated { entries })]));
+    let told = json!(encode_live(&[event(0, EventKind::PlanUpdated { entries })]));
     assert_eq!(told[0]["entries"][0]["content"], expected);
 }
 
 // proves: ACP-15, ACP-16, ACP-17, ACP-18, ACP-19
 #[test]
-fn an_entry_is_pending_and_of_medium_priority_at_first() {
+fn plan_entry_defaults_to_pending_and_medium() {
     let entries: Vec<PlanEntry> = serde_json::from_value(
         json!([{"content": "read"}, {"content": "write", "status": "in_progress"}]),
     )
     .unwrap();
-    let updates = live(&[event(0, EventKind::PlanUpdated { entries })]);
+    let updates = encode_live(&[event(0, EventKind::PlanUpdated { entries })]);
     let expected = json!({"sessionUpdate": "plan", "entries": [
         {"content": "read", "priority": "medium", "status": "pending"},
         {"content": "write", "priority": "medium", "status": "in_progress"},

@@ -1,20 +1,20 @@
-//! Cutting input into lines: any split of the bytes gives the same lines (TR-9, TR-10).
+//! Tests that any split of the input bytes yields the same lines (TR-9, TR-10).
 
-use crate::reader::{Block, lines, read_all};
+use crate::reader::{InputBlock, non_blank_lines, read_blocks};
 use proptest::prelude::*;
 use std::io::{self, Read};
 
-/// Gives its bytes in pieces of these sizes, over and over.
-struct Pieces<'a> {
+/// Reader that returns its bytes in chunks of these sizes, cyclically.
+struct ChunkedReader<'a> {
     bytes: &'a [u8],
     sizes: Vec<usize>,
-    turn: usize,
+    next_size: usize,
 }
 
-impl Read for Pieces<'_> {
+impl Read for ChunkedReader<'_> {
     fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
-        let size = self.sizes[self.turn % self.sizes.len()];
-        self.turn += 1;
+        let size = self.sizes[self.next_size % self.sizes.len()];
+        self.next_size += 1;
         let count = size.min(self.bytes.len()).min(buffer.len());
         let (now, later) = self.bytes.split_at(count);
         buffer[..count].copy_from_slice(now);
@@ -23,57 +23,61 @@ impl Read for Pieces<'_> {
     }
 }
 
-/// The lines that come out; `None` stands for one that was too long.
-fn read(bytes: &[u8], sizes: &[usize], limit: usize) -> Vec<Option<String>> {
-    let input = Pieces {
+/// Returns the lines; `None` stands for a line that was too long.
+fn read_lines(bytes: &[u8], sizes: &[usize], limit: usize) -> Vec<Option<String>> {
+    let input = ChunkedReader {
         bytes,
         sizes: sizes.to_vec(),
-        turn: 0,
+        next_size: 0,
     };
     let mut out = Vec::new();
-    read_all(input, limit, |block| {
+    read_blocks(input, limit, |block| {
         match block {
-            Block::TooLong => out.push(None),
-            Block::Lines(block) => out
-                .extend(lines(&block).map(|line| Some(String::from_utf8(line.to_vec()).unwrap()))),
+            InputBlock::LineTooLong => out.push(None),
+            InputBlock::Lines(block) => out.extend(
+                non_blank_lines(&block).map(|line| Some(String::from_utf8(line.to_vec()).unwrap())),
+            ),
         }
         true
     });
     out
 }
 
-fn some(lines: &[&str]) -> Vec<Option<String>> {
+fn lines_of(lines: &[&str]) -> Vec<Option<String>> {
     lines.iter().map(|line| Some((*line).to_owned())).collect()
 }
 
 // proves: TR-10
 #[test]
-fn blank_lines_and_carriage_returns_are_nothing_and_the_last_line_needs_no_newline() {
+fn blank_lines_are_skipped_and_last_newline_optional() {
     assert_eq!(
-        read(b"\n\r\na\r\n\n  \nb\nc", &[3], 100),
-        some(&["a", "b", "c"])
+        read_lines(b"\n\r\na\r\n\n  \nb\nc", &[3], 100),
+        lines_of(&["a", "b", "c"])
     );
-    assert_eq!(read(b"", &[3], 100), some(&[]));
+    assert_eq!(read_lines(b"", &[3], 100), lines_of(&[]));
 }
 
 #[test]
-fn a_line_over_the_limit_is_skipped_to_its_newline() {
+fn line_over_limit_is_skipped() {
     let expected = vec![Some("ok".to_owned()), None, Some("after".to_owned())];
-    assert_eq!(read(b"ok\n0123456789x\nafter\n", &[4], 10), expected);
-    // At the limit it still goes through.
-    assert_eq!(read(b"0123456789\n", &[4], 10), some(&["0123456789"]));
-    // The end of input in the middle of one: it was reported once.
-    assert_eq!(read(b"0123456789012345", &[4], 10), vec![None]);
+    assert_eq!(read_lines(b"ok\n0123456789x\nafter\n", &[4], 10), expected);
+    // A line at the limit is accepted.
+    assert_eq!(
+        read_lines(b"0123456789\n", &[4], 10),
+        lines_of(&["0123456789"])
+    );
+    // The end of input within a long line: reported once.
+    assert_eq!(read_lines(b"0123456789012345", &[4], 10), vec![None]);
 }
 
 proptest! {
     #[test]
-    fn the_split_does_not_matter(
+    fn lines_do_not_depend_on_chunk_sizes(
         texts in prop::collection::vec("[a-zé☃]{1,12}", 0..12),
         sizes in prop::collection::vec(1usize..9, 1..5),
     ) {
         let joined = texts.join("\n");
         let expected: Vec<_> = texts.into_iter().map(Some).collect();
-        prop_assert_eq!(read(joined.as_bytes(), &sizes, 1000), expected);
+        prop_assert_eq!(read_lines(joined.as_bytes(), &sizes, 1000), expected);
     }
 }

@@ -1,33 +1,34 @@
-//! Diff: a change to a file, as a list of what changed and as a patch in Git's form (V2-14).
+//! Encodes a file change as a list of changes and as a Git patch (V2-14).
 
 use agent_client_protocol_schema::v2::{Diff, DiffChange, DiffFileType, DiffPatch};
 use std::{fmt::Write as _, path::Path};
 
-/// Texts longer than this together get no patch: it could be as long. Unit: bytes.
+/// Combined length of the texts above which the patch is omitted, since it could be as long. Unit: bytes.
 pub(super) const PATCH_LIMIT: usize = 128 << 10;
-/// Lines around a change.
-const CONTEXT: usize = 3;
+/// Number of context lines around a change.
+const CONTEXT_LINES: usize = 3;
 
-/// The change of one file; one without a text from before is new. Of a part of one there is no patch: it
-/// would name the wrong lines.
-pub(super) fn to_wire(path: &Path, old: Option<&str>, new: &str, is_part: bool) -> Diff {
+/// Encodes the change of one file; without `old`, the file is new. A partial text gets no patch, since the
+/// line numbers would be wrong.
+pub(super) fn encode_diff(path: &Path, old: Option<&str>, new: &str, is_part: bool) -> Diff {
     let change = match old {
         Some(_) => DiffChange::modify(path),
         None => DiffChange::add(path),
     };
     let size = old.map_or(0, str::len) + new.len();
-    let patch = (size <= PATCH_LIMIT && !is_part).then(|| DiffPatch::new(patch(path, old, new)));
+    let patch =
+        (size <= PATCH_LIMIT && !is_part).then(|| DiffPatch::new(git_patch(path, old, new)));
     Diff::new(vec![change.file_type(DiffFileType::Text)]).with_patch(patch)
 }
 
-/// One `diff --git` section. Paths are absolute and have no prefix.
-fn patch(path: &Path, old: Option<&str>, new: &str) -> String {
-    let name = quoted(path);
+/// Returns one `diff --git` section. Paths are absolute and have no prefix.
+fn git_patch(path: &Path, old: Option<&str>, new: &str) -> String {
+    let name = git_quote_path(path);
     let mut text = format!("diff --git {name} {name}\n");
     if old.is_none() {
         text.push_str("new file mode 100644\n");
     }
-    let hunks = turnery_tools::unified_diff(old.unwrap_or_default(), new, CONTEXT);
+    let hunks = turnery_tools::unified_diff(old.unwrap_or_default(), new, CONTEXT_LINES);
     if !hunks.is_empty() {
         let before = if old.is_some() { &name } else { "/dev/null" };
         let _ = write!(text, "--- {before}\n+++ {name}\n");
@@ -38,8 +39,8 @@ fn patch(path: &Path, old: Option<&str>, new: &str) -> String {
     text
 }
 
-/// A path as Git writes it: in quotes, with escapes, if there is anything unusual in it.
-fn quoted(path: &Path) -> String {
+/// Formats a path as Git does: quoted and escaped if it contains unusual characters.
+fn git_quote_path(path: &Path) -> String {
     use std::os::unix::ffi::OsStrExt as _;
     let bytes = path.as_os_str().as_bytes();
     let usual = |byte: &u8| matches!(byte, b' '..=b'~') && !matches!(byte, b'"' | b'\\');

@@ -1,4 +1,4 @@
-//! Methods: the table of what a v2 client may ask. What v1 has and v2 has not is not in it (V2-18).
+//! The table of requests a v2 client may send. Methods that v2 removed are not in it (V2-18).
 
 pub(crate) mod initialize;
 mod session_list;
@@ -9,27 +9,27 @@ mod session_set_config_option;
 
 use crate::{
     connection::Connection,
-    methods::{add, session_close, session_delete},
+    methods::{register, session_close, session_delete},
 };
 use agent_client_protocol_schema::v2::AGENT_METHOD_NAMES;
 use jsonrpsee::{Methods, RpcModule};
 use std::sync::Arc;
 
-/// All requests.
-pub(crate) fn table(connection: Arc<Connection>) -> Methods {
+/// Builds the method table with all requests.
+pub(crate) fn method_table(connection: Arc<Connection>) -> Methods {
     let names = AGENT_METHOD_NAMES;
     let mut table = RpcModule::from_arc(connection);
-    add(&mut table, names.initialize, initialize::answer);
-    add(&mut table, names.session_new, session_new::answer);
-    add(&mut table, names.session_resume, session_resume::answer);
-    add(&mut table, names.session_list, session_list::answer);
-    add(&mut table, names.session_close, session_close::answer);
-    add(&mut table, names.session_delete, session_delete::answer);
-    add(&mut table, names.session_prompt, session_prompt::answer);
-    add(
+    register(&mut table, names.initialize, initialize::handle);
+    register(&mut table, names.session_new, session_new::handle);
+    register(&mut table, names.session_resume, session_resume::handle);
+    register(&mut table, names.session_list, session_list::handle);
+    register(&mut table, names.session_close, session_close::handle);
+    register(&mut table, names.session_delete, session_delete::handle);
+    register(&mut table, names.session_prompt, session_prompt::handle);
+    register(
         &mut table,
         names.session_set_config_option,
-        session_set_config_option::answer,
+        session_set_config_option::handle,
     );
     table.into()
 }

@@ -1,11 +1,11 @@
-//! Permission: asks the person whether a call may run, in v2's words. What an answer means is the same in
-//! both versions: only an option that was offered, and means yes, is one (V2-17).
+//! Asks the user, through a v2 client, whether a tool call may run. Answers are interpreted as in v1: only an
+//! offered option that allows counts as allowing (V2-17).
 
-use super::shown;
+use super::tool_call_view;
 use crate::{
     peer::Peer,
-    permission::from_wire,
-    shown::{raw, title},
+    permission::parse_response,
+    tool_call_view::{display_title, raw_value},
 };
 use agent_client_protocol_schema::v2::{
     PermissionOption, PermissionOptionKind, RequestPermissionRequest, RequestPermissionSubject,
@@ -13,48 +13,52 @@ use agent_client_protocol_schema::v2::{
 };
 use futures_util::future::BoxFuture;
 use std::sync::Arc;
-use turnery_agent::{Answer, Ask, Client, OptionKind};
+use turnery_agent::{Client, PermissionAnswer, PermissionChoiceKind, PermissionRequest};
 use turnery_engine::CallKind;
 use turnery_tools::visible_line;
 
-/// The person at a v2 client.
-pub(crate) struct Person(pub(crate) Arc<Peer>);
+/// Asks the user for permissions through a v2 client.
+pub(crate) struct PermissionClientV2(pub(crate) Arc<Peer>);
 
-impl Client for Person {
-    fn ask(&self, ask: Ask) -> BoxFuture<'_, Answer> {
+impl Client for PermissionClientV2 {
+    fn ask(&self, ask: PermissionRequest) -> BoxFuture<'_, PermissionAnswer> {
         Box::pin(async move {
-            let question = to_wire(&ask);
+            let question = encode_request(&ask);
             let reply = self
                 .0
                 .request("session/request_permission", &question)
                 .await;
-            from_wire(reply, &ask.options)
+            parse_response(reply, &ask.options)
         })
     }
 }
 
-/// A question of its own, about a call that was announced before.
-fn to_wire(ask: &Ask) -> RequestPermissionRequest {
+/// Encodes a permission request for a call that was announced before.
+fn encode_request(ask: &PermissionRequest) -> RequestPermissionRequest {
     let options = ask
         .options
         .iter()
         .map(|option| {
             let kind = match option.kind {
-                OptionKind::AllowOnce => PermissionOptionKind::AllowOnce,
-                OptionKind::AllowAlways => PermissionOptionKind::AllowAlways,
-                OptionKind::RejectOnce => PermissionOptionKind::RejectOnce,
-                OptionKind::RejectAlways => PermissionOptionKind::RejectAlways,
+                PermissionChoiceKind::AllowOnce => PermissionOptionKind::AllowOnce,
+                PermissionChoiceKind::AllowAlways => PermissionOptionKind::AllowAlways,
+                PermissionChoiceKind::RejectOnce => PermissionOptionKind::RejectOnce,
+                PermissionChoiceKind::RejectAlways => PermissionOptionKind::RejectAlways,
             };
             PermissionOption::new(option.id.as_str(), visible_line(&option.name), kind)
         })
         .collect();
-    let call = title(&ask.detail.title, &ask.tool_name);
-    RequestPermissionRequest::new(ask.session_id.as_str(), question(ask.detail.kind), options)
-        .description(call)
-        .subject(RequestPermissionSubject::from(subject(ask)))
+    let call = display_title(&ask.detail.title, &ask.tool_name);
+    RequestPermissionRequest::new(
+        ask.session_id.as_str(),
+        question_title(ask.detail.kind),
+        options,
+    )
+    .description(call)
+    .subject(RequestPermissionSubject::from(encode_subject(ask)))
 }
 
-fn question(kind: CallKind) -> &'static str {
+fn question_title(kind: CallKind) -> &'static str {
     match kind {
         CallKind::Read | CallKind::Search => "Allow to read this?",
         CallKind::Edit => "Allow this change?",
@@ -66,18 +70,18 @@ fn question(kind: CallKind) -> &'static str {
     }
 }
 
-/// The call as it stands: the client takes it as an update.
-fn subject(ask: &Ask) -> ToolCallUpdate {
+/// Encodes the current state of the call, which the client applies as an update.
+fn encode_subject(ask: &PermissionRequest) -> ToolCallUpdate {
     let mut call = ToolCallUpdate::new(ask.call_id.as_str())
         .name(ask.tool_name.clone())
-        .kind(shown::kind(ask.detail.kind))
+        .kind(tool_call_view::encode_kind(ask.detail.kind))
         .status(ToolCallStatus::Pending)
-        .content(shown::artifacts(&ask.detail.artifacts))
-        .locations(shown::locations(&ask.detail.locations));
+        .content(tool_call_view::encode_artifacts(&ask.detail.artifacts))
+        .locations(tool_call_view::encode_locations(&ask.detail.locations));
     if !ask.detail.title.is_empty() {
-        call = call.title(title(&ask.detail.title, &ask.tool_name));
+        call = call.title(display_title(&ask.detail.title, &ask.tool_name));
     }
-    match raw(&ask.args) {
+    match raw_value(&ask.args) {
         Some(args) => call.raw_input(args),
         None => call,
     }

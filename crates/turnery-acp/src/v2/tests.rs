@@ -1,15 +1,15 @@
-//! Tests of the parts of v2 that need no connection.
+//! Unit tests of v2 that need no connection.
 
-mod calls;
 mod diff;
+mod encoder;
 #[path = "../../tests/wire/harness/fold_v2.rs"]
 mod fold;
-mod laws;
-mod state;
-mod translate;
+mod properties;
+mod session_state;
+mod tool_calls;
 
-use super::Translator;
-use crate::{tests::parts::event, update::UpdateWriter};
+use super::EncoderV2;
+use crate::{tests::support::event, update_writer::UpdateWriter};
 use agent_client_protocol_schema::v2::UpdateSessionNotification;
 use jsonschema::Validator;
 use serde_json::Value;
@@ -21,8 +21,8 @@ static SCHEMA: LazyLock<Validator> = LazyLock::new(|| {
     jsonschema::validator_for(schema.as_value()).unwrap()
 });
 
-/// The updates in these lines. Each is valid by the official schema and knows nothing beside it.
-fn updates(lines: &[u8]) -> Vec<Value> {
+/// Parses the updates in these lines. Each must be valid by the official schema, without unknown members.
+fn parse_updates(lines: &[u8]) -> Vec<Value> {
     let text = std::str::from_utf8(lines).unwrap();
     text.lines()
         .map(|line| {
@@ -38,24 +38,24 @@ fn updates(lines: &[u8]) -> Vec<Value> {
         .collect()
 }
 
-fn translate(
+fn encode(
     kinds: Vec<EventKind>,
-    show: fn(&mut Translator, &Event, &mut UpdateWriter),
+    show: fn(&mut EncoderV2, &Event, &mut UpdateWriter),
 ) -> Vec<Value> {
-    let mut translator = Translator::default();
+    let mut translator = EncoderV2::default();
     let mut writer = UpdateWriter::new("s1");
     for kind in kinds {
         show(&mut translator, &event(0, kind), &mut writer);
     }
-    updates(&writer.lines)
+    parse_updates(&writer.lines)
 }
 
-/// What is said of events that happen now.
-fn live(kinds: Vec<EventKind>) -> Vec<Value> {
-    translate(kinds, Translator::live)
+/// Encodes events live.
+fn encode_live(kinds: Vec<EventKind>) -> Vec<Value> {
+    encode(kinds, EncoderV2::encode_live)
 }
 
-/// What is said of events of an earlier time.
-fn replayed(kinds: Vec<EventKind>) -> Vec<Value> {
-    translate(kinds, Translator::replay)
+/// Encodes events as a replay.
+fn encode_replayed(kinds: Vec<EventKind>) -> Vec<Value> {
+    encode(kinds, EncoderV2::encode_replay)
 }

@@ -1,8 +1,7 @@
-//! Schema: whether a value is what an official type says, by the JSON Schema and by reading it.
+//! Validates values against the official types, by JSON Schema and by deserialising them.
 //!
-//! The schema is made from the types of the official crate, which the published files are made from too.
-//! To hold lines against those files as well, name their folder in `ACP_SCHEMA`: it is `schema` of the npm
-//! package `@agentclientprotocol/sdk`.
+//! The schema is generated from the types of the official crate, like the published files. To validate against
+//! those files too, set `ACP_SCHEMA` to their folder: `schema` of the npm package `@agentclientprotocol/sdk`.
 
 use jsonschema::Validator;
 use schemars::JsonSchema;
@@ -13,44 +12,44 @@ use std::{
     sync::{LazyLock, Mutex, PoisonError},
 };
 
-/// A type of the protocol.
+/// Checks for one type of the protocol.
 #[derive(Clone, Copy)]
-pub(super) struct Shape {
-    /// Whether a value that was written is one, and nothing more than it knows.
+pub(super) struct TypeCheck {
+    /// Checks that a value written by the agent is valid and has no unknown members.
     pub(super) check: fn(&Value) -> Result<(), String>,
-    /// Whether a text can be read as one, with all the leniency that the protocol asks for.
-    pub(super) reads: fn(&str) -> bool,
+    /// Returns true if a text can be read as the type, with the leniency the protocol asks for.
+    pub(super) is_readable: fn(&str) -> bool,
 }
 
-/// What a version of the protocol knows.
+/// Methods of a protocol version.
 #[derive(Clone, Copy)]
-pub(super) struct Table {
-    /// What the agent may ask.
-    pub(super) asks: fn(&str) -> Option<Shape>,
-    /// What it may say.
-    pub(super) tells: fn(&str) -> Option<Shape>,
-    /// What the client may ask, and what the answer to it is.
-    pub(super) answers: fn(&str) -> Option<(Shape, Shape)>,
-    pub(super) error: Shape,
+pub(super) struct MethodTable {
+    /// Requests of the agent.
+    pub(super) agent_requests: fn(&str) -> Option<TypeCheck>,
+    /// Notifications of the agent.
+    pub(super) agent_notifications: fn(&str) -> Option<TypeCheck>,
+    /// Requests of the client, as types of parameters and result.
+    pub(super) client_requests: fn(&str) -> Option<(TypeCheck, TypeCheck)>,
+    pub(super) error: TypeCheck,
 }
 
-/// A type of the first version.
-pub(super) const fn v1<T: JsonSchema + Serialize + DeserializeOwned>() -> Shape {
-    Shape {
+/// Checks for a v1 type.
+pub(super) const fn check_v1<T: JsonSchema + Serialize + DeserializeOwned>() -> TypeCheck {
+    TypeCheck {
         check: check::<T, 1>,
-        reads: reads::<T>,
+        is_readable: is_readable::<T>,
     }
 }
 
-/// A type of the second version.
-pub(super) const fn v2<T: JsonSchema + Serialize + DeserializeOwned>() -> Shape {
-    Shape {
+/// Checks for a v2 type.
+pub(super) const fn check_v2<T: JsonSchema + Serialize + DeserializeOwned>() -> TypeCheck {
+    TypeCheck {
         check: check::<T, 2>,
-        reads: reads::<T>,
+        is_readable: is_readable::<T>,
     }
 }
 
-fn reads<T: DeserializeOwned>(text: &str) -> bool {
+fn is_readable<T: DeserializeOwned>(text: &str) -> bool {
     serde_json::from_str::<T>(text).is_ok()
 }
 
@@ -66,7 +65,7 @@ fn check<T: JsonSchema + Serialize + DeserializeOwned, const VERSION: u8>(
             return Err(faults.join(", "));
         }
     }
-    // What is read must write the same: nothing unknown, nothing misspelt, nothing lost.
+    // A round trip must preserve the value: no unknown, misspelt or lost members.
     let typed = serde_json::from_value::<T>(value.clone()).map_err(|error| error.to_string())?;
     let again = serde_json::to_value(typed).map_err(|error| error.to_string())?;
     if &again != value {
@@ -75,8 +74,8 @@ fn check<T: JsonSchema + Serialize + DeserializeOwned, const VERSION: u8>(
     Ok(())
 }
 
-/// The published schemas, if they are at hand: by version, the stable one and the unstable one.
-static PUBLISHED: LazyLock<Result<HashMap<u8, Vec<Value>>, String>> = LazyLock::new(|| {
+/// Published schemas by version, stable and unstable, if `ACP_SCHEMA` is set.
+static PUBLISHED_SCHEMAS: LazyLock<Result<HashMap<u8, Vec<Value>>, String>> = LazyLock::new(|| {
     let Some(folder) = std::env::var_os("ACP_SCHEMA") else {
         return Ok(HashMap::new());
     };
@@ -97,18 +96,19 @@ static PUBLISHED: LazyLock<Result<HashMap<u8, Vec<Value>>, String>> = LazyLock::
 
 type Validators = &'static [Validator];
 
-/// Each is made once: that costs more than a thousand uses.
+/// Returns the validators of a type, cached: building one costs more than a thousand uses.
 fn validators<T: JsonSchema>(version: u8) -> Result<Validators, String> {
-    static MADE: LazyLock<Mutex<HashMap<(u8, String), Validators>>> = LazyLock::new(Mutex::default);
+    static CACHE: LazyLock<Mutex<HashMap<(u8, String), Validators>>> =
+        LazyLock::new(Mutex::default);
     let name = T::schema_name().into_owned();
-    let mut made = MADE.lock().unwrap_or_else(PoisonError::into_inner);
+    let mut made = CACHE.lock().unwrap_or_else(PoisonError::into_inner);
     if let Some(validators) = made.get(&(version, name.clone())) {
         return Ok(validators);
     }
-    let published = PUBLISHED.as_ref().map_err(Clone::clone)?;
+    let published = PUBLISHED_SCHEMAS.as_ref().map_err(Clone::clone)?;
     let mut schemas = vec![schemars::schema_for!(T).to_value()];
     for all in published.get(&version).into_iter().flatten() {
-        // The stable schema does not have all that the unstable one has.
+        // The stable schema lacks some types of the unstable one.
         if all["$defs"].get(&name).is_some() {
             schemas.push(json!({"$ref": format!("#/$defs/{name}"), "$defs": all["$defs"]}));
         }

@@ -1,6 +1,6 @@
-//! v1: what the first version of the protocol knows.
+//! Methods of the first protocol version.
 
-use super::schema::{Shape, Table, v1};
+use super::schema::{MethodTable, TypeCheck, check_v1};
 use agent_client_protocol_schema::v1::{
     ArchiveSessionRequest, ArchiveSessionResponse, AuthStatusRequest, AuthStatusResponse,
     AuthenticateRequest, AuthenticateResponse, CancelRequestNotification, CloseSessionRequest,
@@ -17,71 +17,104 @@ use agent_client_protocol_schema::v1::{
     WaitForTerminalExitRequest, WriteTextFileRequest,
 };
 
-pub(super) const TABLE: Table = Table {
-    asks,
-    tells,
-    answers,
-    error: v1::<Error>(),
+pub(super) const TABLE: MethodTable = MethodTable {
+    agent_requests,
+    agent_notifications,
+    client_requests,
+    error: check_v1::<Error>(),
 };
 
-fn asks(method: &str) -> Option<Shape> {
+fn agent_requests(method: &str) -> Option<TypeCheck> {
     Some(match method {
-        "session/request_permission" => v1::<RequestPermissionRequest>(),
-        "fs/read_text_file" => v1::<ReadTextFileRequest>(),
-        "fs/write_text_file" => v1::<WriteTextFileRequest>(),
-        "terminal/create" => v1::<CreateTerminalRequest>(),
-        "terminal/output" => v1::<TerminalOutputRequest>(),
-        "terminal/wait_for_exit" => v1::<WaitForTerminalExitRequest>(),
-        "terminal/kill" => v1::<KillTerminalRequest>(),
-        "terminal/release" => v1::<ReleaseTerminalRequest>(),
-        "elicitation/create" => v1::<CreateElicitationRequest>(),
+        "session/request_permission" => check_v1::<RequestPermissionRequest>(),
+        "fs/read_text_file" => check_v1::<ReadTextFileRequest>(),
+        "fs/write_text_file" => check_v1::<WriteTextFileRequest>(),
+        "terminal/create" => check_v1::<CreateTerminalRequest>(),
+        "terminal/output" => check_v1::<TerminalOutputRequest>(),
+        "terminal/wait_for_exit" => check_v1::<WaitForTerminalExitRequest>(),
+        "terminal/kill" => check_v1::<KillTerminalRequest>(),
+        "terminal/release" => check_v1::<ReleaseTerminalRequest>(),
+        "elicitation/create" => check_v1::<CreateElicitationRequest>(),
         _ => return None,
     })
 }
 
-fn tells(method: &str) -> Option<Shape> {
+fn agent_notifications(method: &str) -> Option<TypeCheck> {
     Some(match method {
-        "session/update" => v1::<SessionNotification>(),
-        "elicitation/complete" => v1::<CompleteElicitationNotification>(),
-        "$/cancel_request" => v1::<CancelRequestNotification>(),
+        "session/update" => check_v1::<SessionNotification>(),
+        "elicitation/complete" => check_v1::<CompleteElicitationNotification>(),
+        "$/cancel_request" => check_v1::<CancelRequestNotification>(),
         _ => return None,
     })
 }
 
-fn answers(method: &str) -> Option<(Shape, Shape)> {
+fn client_requests(method: &str) -> Option<(TypeCheck, TypeCheck)> {
     Some(match method {
-        "initialize" => (v1::<InitializeRequest>(), v1::<InitializeResponse>()),
-        "authenticate" => (v1::<AuthenticateRequest>(), v1::<AuthenticateResponse>()),
-        "logout" => (v1::<LogoutRequest>(), v1::<LogoutResponse>()),
-        "session/new" => (v1::<NewSessionRequest>(), v1::<NewSessionResponse>()),
-        "session/load" => (v1::<LoadSessionRequest>(), v1::<LoadSessionResponse>()),
-        "session/resume" => (v1::<ResumeSessionRequest>(), v1::<ResumeSessionResponse>()),
-        "session/fork" => (v1::<ForkSessionRequest>(), v1::<ForkSessionResponse>()),
-        "session/list" => (v1::<ListSessionsRequest>(), v1::<ListSessionsResponse>()),
-        "session/close" => (v1::<CloseSessionRequest>(), v1::<CloseSessionResponse>()),
-        "session/delete" => (v1::<DeleteSessionRequest>(), v1::<DeleteSessionResponse>()),
-        "session/set_title" => (
-            v1::<SetSessionTitleRequest>(),
-            v1::<SetSessionTitleResponse>(),
+        "initialize" => (
+            check_v1::<InitializeRequest>(),
+            check_v1::<InitializeResponse>(),
         ),
-        "auth/status" => (v1::<AuthStatusRequest>(), v1::<AuthStatusResponse>()),
+        "authenticate" => (
+            check_v1::<AuthenticateRequest>(),
+            check_v1::<AuthenticateResponse>(),
+        ),
+        "logout" => (check_v1::<LogoutRequest>(), check_v1::<LogoutResponse>()),
+        "session/new" => (
+            check_v1::<NewSessionRequest>(),
+            check_v1::<NewSessionResponse>(),
+        ),
+        "session/load" => (
+            check_v1::<LoadSessionRequest>(),
+            check_v1::<LoadSessionResponse>(),
+        ),
+        "session/resume" => (
+            check_v1::<ResumeSessionRequest>(),
+            check_v1::<ResumeSessionResponse>(),
+        ),
+        "session/fork" => (
+            check_v1::<ForkSessionRequest>(),
+            check_v1::<ForkSessionResponse>(),
+        ),
+        "session/list" => (
+            check_v1::<ListSessionsRequest>(),
+            check_v1::<ListSessionsResponse>(),
+        ),
+        "session/close" => (
+            check_v1::<CloseSessionRequest>(),
+            check_v1::<CloseSessionResponse>(),
+        ),
+        "session/delete" => (
+            check_v1::<DeleteSessionRequest>(),
+            check_v1::<DeleteSessionResponse>(),
+        ),
+        "session/set_title" => (
+            check_v1::<SetSessionTitleRequest>(),
+            check_v1::<SetSessionTitleResponse>(),
+        ),
+        "auth/status" => (
+            check_v1::<AuthStatusRequest>(),
+            check_v1::<AuthStatusResponse>(),
+        ),
         "session/archive" => (
-            v1::<ArchiveSessionRequest>(),
-            v1::<ArchiveSessionResponse>(),
+            check_v1::<ArchiveSessionRequest>(),
+            check_v1::<ArchiveSessionResponse>(),
         ),
         "session/unarchive" => (
-            v1::<UnarchiveSessionRequest>(),
-            v1::<UnarchiveSessionResponse>(),
+            check_v1::<UnarchiveSessionRequest>(),
+            check_v1::<UnarchiveSessionResponse>(),
         ),
-        "session/status" => (v1::<SessionStatusRequest>(), v1::<SessionStatusResponse>()),
-        "session/prompt" => (v1::<PromptRequest>(), v1::<PromptResponse>()),
+        "session/status" => (
+            check_v1::<SessionStatusRequest>(),
+            check_v1::<SessionStatusResponse>(),
+        ),
+        "session/prompt" => (check_v1::<PromptRequest>(), check_v1::<PromptResponse>()),
         "session/set_mode" => (
-            v1::<SetSessionModeRequest>(),
-            v1::<SetSessionModeResponse>(),
+            check_v1::<SetSessionModeRequest>(),
+            check_v1::<SetSessionModeResponse>(),
         ),
         "session/set_config_option" => (
-            v1::<SetSessionConfigOptionRequest>(),
-            v1::<SetSessionConfigOptionResponse>(),
+            check_v1::<SetSessionConfigOptionRequest>(),
+            check_v1::<SetSessionConfigOptionResponse>(),
         ),
         _ => return None,
     })

@@ -1,6 +1,6 @@
-//! v2: what the draft of the second version of the protocol knows.
+//! Methods of the draft of the second protocol version.
 
-use super::schema::{Shape, Table, v2};
+use super::schema::{MethodTable, TypeCheck, check_v2};
 use agent_client_protocol_schema::v2::{
     CancelRequestNotification, CloseSessionRequest, CloseSessionResponse,
     CompleteElicitationNotification, CreateElicitationRequest, DeleteSessionRequest,
@@ -10,42 +10,60 @@ use agent_client_protocol_schema::v2::{
     SetSessionConfigOptionRequest, SetSessionConfigOptionResponse, UpdateSessionNotification,
 };
 
-pub(super) const TABLE: Table = Table {
-    asks,
-    tells,
-    answers,
-    error: v2::<Error>(),
+pub(super) const TABLE: MethodTable = MethodTable {
+    agent_requests,
+    agent_notifications,
+    client_requests,
+    error: check_v2::<Error>(),
 };
 
-fn asks(method: &str) -> Option<Shape> {
+fn agent_requests(method: &str) -> Option<TypeCheck> {
     Some(match method {
-        "session/request_permission" => v2::<RequestPermissionRequest>(),
-        "elicitation/create" => v2::<CreateElicitationRequest>(),
+        "session/request_permission" => check_v2::<RequestPermissionRequest>(),
+        "elicitation/create" => check_v2::<CreateElicitationRequest>(),
         _ => return None,
     })
 }
 
-fn tells(method: &str) -> Option<Shape> {
+fn agent_notifications(method: &str) -> Option<TypeCheck> {
     Some(match method {
-        "session/update" => v2::<UpdateSessionNotification>(),
-        "elicitation/complete" => v2::<CompleteElicitationNotification>(),
-        "$/cancel_request" => v2::<CancelRequestNotification>(),
+        "session/update" => check_v2::<UpdateSessionNotification>(),
+        "elicitation/complete" => check_v2::<CompleteElicitationNotification>(),
+        "$/cancel_request" => check_v2::<CancelRequestNotification>(),
         _ => return None,
     })
 }
 
-fn answers(method: &str) -> Option<(Shape, Shape)> {
+fn client_requests(method: &str) -> Option<(TypeCheck, TypeCheck)> {
     Some(match method {
-        "initialize" => (v2::<InitializeRequest>(), v2::<InitializeResponse>()),
-        "session/new" => (v2::<NewSessionRequest>(), v2::<NewSessionResponse>()),
-        "session/resume" => (v2::<ResumeSessionRequest>(), v2::<ResumeSessionResponse>()),
-        "session/list" => (v2::<ListSessionsRequest>(), v2::<ListSessionsResponse>()),
-        "session/close" => (v2::<CloseSessionRequest>(), v2::<CloseSessionResponse>()),
-        "session/delete" => (v2::<DeleteSessionRequest>(), v2::<DeleteSessionResponse>()),
-        "session/prompt" => (v2::<PromptRequest>(), v2::<PromptResponse>()),
+        "initialize" => (
+            check_v2::<InitializeRequest>(),
+            check_v2::<InitializeResponse>(),
+        ),
+        "session/new" => (
+            check_v2::<NewSessionRequest>(),
+            check_v2::<NewSessionResponse>(),
+        ),
+        "session/resume" => (
+            check_v2::<ResumeSessionRequest>(),
+            check_v2::<ResumeSessionResponse>(),
+        ),
+        "session/list" => (
+            check_v2::<ListSessionsRequest>(),
+            check_v2::<ListSessionsResponse>(),
+        ),
+        "session/close" => (
+            check_v2::<CloseSessionRequest>(),
+            check_v2::<CloseSessionResponse>(),
+        ),
+        "session/delete" => (
+            check_v2::<DeleteSessionRequest>(),
+            check_v2::<DeleteSessionResponse>(),
+        ),
+        "session/prompt" => (check_v2::<PromptRequest>(), check_v2::<PromptResponse>()),
         "session/set_config_option" => (
-            v2::<SetSessionConfigOptionRequest>(),
-            v2::<SetSessionConfigOptionResponse>(),
+            check_v2::<SetSessionConfigOptionRequest>(),
+            check_v2::<SetSessionConfigOptionResponse>(),
         ),
         _ => return None,
     })

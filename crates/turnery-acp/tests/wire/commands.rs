@@ -1,11 +1,11 @@
-//! What a person types behind a slash (CMD-1 to CMD-3).
+//! Slash commands (CMD-1 to CMD-3).
 
-use crate::harness::{Client, World, error_of, prompt, result_of};
+use crate::harness::{TestClient, TestEnv, error_of, prompt_params, result_of};
 use serde_json::{Value, json};
 use std::collections::HashSet;
 use turnery_acp::ServeOptions;
 
-/// Names and hints, by hand.
+/// Names and hints, written by hand.
 const OFFERED: [(&str, Option<&str>); 10] = [
     ("help", None),
     ("model", Some("[NAME]")),
@@ -22,11 +22,11 @@ const OFFERED: [(&str, Option<&str>); 10] = [
     ("init", Some("[WHAT TO MIND]")),
 ];
 
-/// Types a line; gives what was said to it, after which the prompt has ended.
-fn typed(client: &mut Client, id: &str, text: &str) -> String {
-    let answer = client.call("session/prompt", prompt(id, text));
+/// Prompts with a command; returns its answer after the prompt has ended.
+fn run_command(client: &mut TestClient, id: &str, text: &str) -> String {
+    let answer = client.request("session/prompt", prompt_params(id, text));
     assert_eq!(result_of(&answer)["stopReason"], "end_turn", "{text}");
-    let said = client.updates();
+    let said = client.take_updates();
     let said = said
         .iter()
         .filter(|update| update["sessionUpdate"] == "agent_message_chunk");
@@ -50,20 +50,20 @@ fn check_offer(offer: &Value, id: &str) {
     assert_eq!(all, OFFERED);
 }
 
-/// CMD-1, CMD-3: after each way to have a session.
+/// CMD-1, CMD-3: after each way to open a session.
 // proves: CMD-1
 #[test]
 fn commands_are_offered_with_every_session() {
-    let world = World::silent();
+    let world = TestEnv::without_answers();
     let (mut client, id) = world.session();
     let at = json!({"sessionId": id, "cwd": world.cwd(), "mcpServers": []});
     for method in ["session/load", "session/resume"] {
-        result_of(&client.call(method, at.clone()));
+        result_of(&client.request(method, at.clone()));
     }
-    let forked = client.call("session/fork", at);
+    let forked = client.request("session/fork", at);
     let forked = result_of(&forked)["sessionId"].as_str().expect("an id");
-    result_of(&client.call("session/list", json!({})));
-    let offers = client.offers();
+    result_of(&client.request("session/list", json!({})));
+    let offers = client.take_command_offers();
     assert_eq!(offers.len(), 4);
     for offer in &offers[..3] {
         check_offer(offer, &id);
@@ -71,44 +71,44 @@ fn commands_are_offered_with_every_session() {
     check_offer(&offers[3], forked);
 }
 
-/// SESS-7, G-5: never before the answer that names the session.
+/// SESS-7, G-5: never before the response that names the session.
 // proves: SESS-7, G-5
 #[test]
-fn commands_are_offered_after_the_answer() {
-    let world = World::silent();
+fn commands_are_offered_after_response() {
+    let world = TestEnv::without_answers();
     for _ in 0..50 {
-        let mut client = Client::connect(world.agent(), ServeOptions::default());
-        client.ask(
+        let mut client = TestClient::connect(world.agent(), ServeOptions::default());
+        client.send_request(
             "initialize",
             json!({"protocolVersion": 1, "clientCapabilities": {}}),
         );
-        client.ask("session/new", world.new_session());
-        let lines = client.raw_lines();
+        client.send_request("session/new", world.new_session_params());
+        let lines = client.close_and_read_lines();
         let place = |needle: &str| lines.iter().position(|line| line.contains(needle));
         let answered = place("\"configOptions\"").expect("an answer");
         assert_eq!(place("available_commands_update"), Some(answered + 1));
     }
 }
 
-/// LOAD-2: the answer to a load or a resume is the last line of it, with all that is offered before it.
+/// LOAD-2: the response to a load or a resume is its last line, after the commands.
 // proves: LOAD-2, CMD-1
 #[test]
-fn nothing_follows_the_answer_that_opens_a_known_session() {
-    let world = World::new(json!([{"steps": [{"text": "first"}]}]));
+fn load_and_resume_responses_come_last() {
+    let world = TestEnv::new(json!([{"steps": [{"text": "first"}]}]));
     let (mut client, id) = world.session();
-    assert_eq!(typed(&mut client, &id, "hi"), "first");
-    client.leave();
+    assert_eq!(run_command(&mut client, &id, "hi"), "first");
+    client.close_and_join();
     let server = json!({"name": "s", "command": "/bin/true", "args": [], "env": []});
     let at = json!({"sessionId": id, "cwd": world.cwd(), "mcpServers": [server]});
     for method in ["session/load", "session/resume"] {
-        let mut client = Client::connect(world.agent(), ServeOptions::default());
-        client.ask(
+        let mut client = TestClient::connect(world.agent(), ServeOptions::default());
+        client.send_request(
             "initialize",
             json!({"protocolVersion": 1, "clientCapabilities": {}}),
         );
-        client.ask(method, at.clone());
-        client.ask("session/list", json!({}));
-        let lines = client.raw_lines();
+        client.send_request(method, at.clone());
+        client.send_request("session/list", json!({}));
+        let lines = client.close_and_read_lines();
         let places = |needle: &str| -> Vec<usize> {
             let all = lines.iter().enumerate();
             let found = all.filter(|(_, line)| line.contains(needle));
@@ -120,64 +120,64 @@ fn nothing_follows_the_answer_that_opens_a_known_session() {
         let updates = places("session/update");
         assert!(offered[0] < answered[0], "{lines:?}");
         assert!(updates.iter().all(|at| *at < answered[0]), "{lines:?}");
-        // What was said comes before what is offered.
+        // The conversation comes before the commands.
         let said = places("agent_message_chunk");
         assert!(said.iter().all(|at| *at < offered[0]), "{lines:?}");
     }
 }
 
-/// CMD-2: a mention in front is no reason to overlook a command.
+/// CMD-2: a command after a resource link is found.
 // proves: CMD-2
 #[test]
-fn a_command_may_come_with_a_mention() {
-    let world = World::new(json!([{"steps": [{"text": "first"}]}]));
+fn command_is_found_beside_mention() {
+    let world = TestEnv::new(json!([{"steps": [{"text": "first"}]}]));
     let (mut client, id) = world.session();
     let link = json!({"type": "resource_link", "name": "a.txt", "uri": "file:///w/a.txt"});
     let text = json!({"type": "text", "text": "/help"});
     let asked = json!({"sessionId": id, "prompt": [link, text]});
-    result_of(&client.call("session/prompt", asked));
-    let said = client.updates();
+    result_of(&client.request("session/prompt", asked));
+    let said = client.take_updates();
     let said = said[0]["content"]["text"].as_str().expect("text");
     assert!(said.contains("`/compact`"), "{said}");
 }
 
-/// CMD-2: answered like a prompt, and no model is called: its first answer is still to come.
+/// CMD-2: answered like a prompt without calling a model: its first answer is still unused.
 #[test]
 fn help_needs_no_model() {
-    let world = World::new(json!([{"steps": [{"text": "first"}]}]));
+    let world = TestEnv::new(json!([{"steps": [{"text": "first"}]}]));
     let (mut client, id) = world.session();
     for text in ["/help", "/help  ", "/help me\nplease"] {
-        let said = typed(&mut client, &id, text);
+        let said = run_command(&mut client, &id, text);
         for (name, _) in OFFERED {
             assert!(said.contains(&format!("`/{name}")), "{said}");
         }
     }
-    assert_eq!(typed(&mut client, &id, "hi"), "first");
+    assert_eq!(run_command(&mut client, &id, "hi"), "first");
 }
 
-/// Each answer is a message of its own, also after a restart.
+/// Each answer has its own message id, also after a restart.
 // proves: MSG-2
 #[test]
-fn answers_of_commands_are_different_messages() {
-    let world = World::silent();
+fn command_answers_have_distinct_message_ids() {
+    let world = TestEnv::without_answers();
     let (mut client, id) = world.session();
     let mut ids = HashSet::new();
     for _ in 0..2 {
         for _ in 0..2 {
-            result_of(&client.call("session/prompt", prompt(&id, "/help")));
-            ids.insert(client.updates()[0]["messageId"].to_string());
+            result_of(&client.request("session/prompt", prompt_params(&id, "/help")));
+            ids.insert(client.take_updates()[0]["messageId"].to_string());
         }
-        client.leave();
+        client.close_and_join();
         client = world.client(json!({}));
         let at = json!({"sessionId": id, "cwd": world.cwd(), "mcpServers": []});
-        result_of(&client.call("session/resume", at));
+        result_of(&client.request("session/resume", at));
     }
     assert_eq!(ids.len(), 4);
 }
 
-/// A person may write a path, or a word of their own.
+/// The text may be a path or any other word.
 #[test]
-fn what_is_no_command_goes_to_the_model() {
+fn unknown_command_goes_to_the_model() {
     for text in [
         "/usr/bin/env",
         "/helpless",
@@ -188,25 +188,25 @@ fn what_is_no_command_goes_to_the_model() {
         "/help/me",
         "see /help",
     ] {
-        let world = World::new(json!([{"steps": [{"text": "first"}]}]));
+        let world = TestEnv::new(json!([{"steps": [{"text": "first"}]}]));
         let (mut client, id) = world.session();
-        assert_eq!(typed(&mut client, &id, text), "first", "{text:?}");
+        assert_eq!(run_command(&mut client, &id, text), "first", "{text:?}");
     }
 }
 
 /// MODE-3, MODE-4.
 // proves: MODE-3, MODE-4, G-1
 #[test]
-fn the_mode_is_shown_and_changed() {
-    let world = World::silent();
+fn mode_command_shows_and_changes_mode() {
+    let world = TestEnv::without_answers();
     let (mut client, id) = world.session();
-    let said = typed(&mut client, &id, "/mode");
+    let said = run_command(&mut client, &id, "/mode");
     assert!(said.contains("- `ask`: "), "{said}");
     assert_eq!(said.matches("(in use)").count(), 1, "{said}");
 
-    let answer = client.call("session/prompt", prompt(&id, "/mode plan"));
+    let answer = client.request("session/prompt", prompt_params(&id, "/mode plan"));
     assert_eq!(result_of(&answer)["stopReason"], "end_turn");
-    let updates = client.updates();
+    let updates = client.take_updates();
     assert_eq!(updates[0]["sessionUpdate"], "current_mode_update");
     assert_eq!(updates[0]["currentModeId"], "plan");
     assert_eq!(updates[1]["sessionUpdate"], "config_option_update");
@@ -218,51 +218,51 @@ fn the_mode_is_shown_and_changed() {
             .contains("`plan`")
     );
 
-    let said = typed(&mut client, &id, "/mode fast");
+    let said = run_command(&mut client, &id, "/mode fast");
     assert!(said.contains("no mode \"fast\""), "{said}");
     assert!(said.contains("- `plan`: "), "{said}");
 }
 
 // proves: LOOP-4, THEME-13
 #[test]
-fn the_model_is_shown_and_changed() {
-    let world = World::new(json!([{"steps": [{"text": "first"}]}]));
+fn model_command_shows_and_changes_model() {
+    let world = TestEnv::new(json!([{"steps": [{"text": "first"}]}]));
     let (mut client, id) = world.session();
-    let said = typed(&mut client, &id, "/model");
+    let said = run_command(&mut client, &id, "/model");
     assert!(said.contains("- `scripted/"), "{said}");
     assert!(said.contains("- `offline`"), "{said}");
     assert_eq!(said.matches("(in use)").count(), 1, "{said}");
 
-    let said = typed(&mut client, &id, "/model nobody/nothing");
+    let said = run_command(&mut client, &id, "/model nobody/nothing");
     assert!(said.contains("nobody/nothing"), "{said}");
-    assert_eq!(typed(&mut client, &id, "hi"), "first");
+    assert_eq!(run_command(&mut client, &id, "hi"), "first");
 
-    let answer = client.call("session/prompt", prompt(&id, "/model offline"));
+    let answer = client.request("session/prompt", prompt_params(&id, "/model offline"));
     assert_eq!(result_of(&answer)["stopReason"], "end_turn");
-    let updates = client.updates();
+    let updates = client.take_updates();
     assert_eq!(updates[0]["sessionUpdate"], "config_option_update");
     assert_eq!(updates[0]["configOptions"][1]["currentValue"], "offline");
-    let said = typed(&mut client, &id, "/model");
+    let said = run_command(&mut client, &id, "/model");
     assert!(said.contains("- `offline`: "), "{said}");
 }
 
 // proves: LASH-105, LASH-106
 #[test]
-fn the_cost_is_by_purpose_and_model() {
+fn cost_command_lists_purpose_and_model() {
     let usage = json!({"input": 1000, "output": 20, "cache_read": 300, "cache_write": 4});
     let answers = json!([
         {"steps": [{"text": "one"}], "usage": usage},
         {"steps": [{"text": "two"}], "usage": usage},
     ]);
-    let world = World::new(answers);
+    let world = TestEnv::new(answers);
     let (mut client, id) = world.session();
     assert_eq!(
-        typed(&mut client, &id, "/cost"),
+        run_command(&mut client, &id, "/cost"),
         "No tokens have been spent yet."
     );
-    typed(&mut client, &id, "1");
-    typed(&mut client, &id, "2");
-    let said = typed(&mut client, &id, "/cost");
+    run_command(&mut client, &id, "1");
+    run_command(&mut client, &id, "2");
+    let said = run_command(&mut client, &id, "/cost");
     let rows: Vec<&str> = said.lines().collect();
     assert_eq!(rows.len(), 4, "{said}");
     assert!(rows[2].starts_with("| turn | `scripted"), "{said}");
@@ -273,9 +273,9 @@ fn the_cost_is_by_purpose_and_model() {
 /// SESS-8: a command needs an open session like any prompt.
 // proves: SESS-8
 #[test]
-fn a_command_to_no_session_is_refused() {
-    let world = World::silent();
+fn command_without_session_is_rejected() {
+    let world = TestEnv::without_answers();
     let (mut client, _id) = world.session();
-    let answer = client.call("session/prompt", prompt("bogus", "/help"));
+    let answer = client.request("session/prompt", prompt_params("bogus", "/help"));
     assert_eq!(error_of(&answer), -32002);
 }

@@ -1,12 +1,11 @@
-//! Elicitation: questions of the model's to the person, to clients that show forms and to those that do not
-//! (ELIC-1 to ELIC-8).
+//! Questions of the model to the user, for clients with and without forms (ELIC-1 to ELIC-8).
 
-use crate::harness::{World, prompt, result_of};
+use crate::harness::{TestEnv, prompt_params, result_of};
 use serde_json::{Value, json};
 
-/// A world in which the model asks this, and then is done.
-fn asking(args: Value) -> World {
-    World::new(json!([
+/// Environment whose model asks this question and then ends.
+fn env_asking(args: Value) -> TestEnv {
+    TestEnv::new(json!([
         {"steps": [{"tool_call": {"name": "ask_user", "args": args}}]},
         {"steps": [{"text": "done"}]},
     ]))
@@ -16,8 +15,8 @@ fn forms() -> Value {
     json!({"elicitation": {"form": {}}})
 }
 
-/// The last state of the call, and what the model is told.
-fn outcome(updates: &[Value]) -> (String, String) {
+/// Returns the final content of the call and what the model received.
+fn tool_outcome(updates: &[Value]) -> (String, String) {
     let mut calls = updates.iter().rev().filter(|it| it["content"].is_array());
     let last = calls.next().expect("a call with content");
     let text = |value: &Value| value.as_str().expect("a text").to_owned();
@@ -27,10 +26,10 @@ fn outcome(updates: &[Value]) -> (String, String) {
     )
 }
 
-/// One field, one scope, the mode said in so many words; and the answer, in words for the model.
+/// One field, one scope, an explicit mode; and the answer as text for the model.
 // proves: ELIC-2, ELIC-4, THEME-15
 #[test]
-fn each_form_of_answer_is_asked_for_and_understood() {
+fn every_answer_type_round_trips() {
     let table = [
         (
             json!({"question": "Which?", "choices": ["red", "blue"]}),
@@ -64,11 +63,11 @@ fn each_form_of_answer_is_asked_for_and_understood() {
         ),
     ];
     for (args, field, given, expected) in table {
-        let world = asking(args.clone());
+        let world = env_asking(args.clone());
         let (mut client, id) = world.session_with(forms());
-        let asked = client.ask("session/prompt", prompt(&id, "hi"));
-        let question = client.asked("elicitation/create");
-        let shown = client.updates();
+        let asked = client.send_request("session/prompt", prompt_params(&id, "hi"));
+        let question = client.wait_for_request("elicitation/create");
+        let shown = client.take_updates();
         let expected_params = json!({
             "mode": "form",
             "sessionId": id,
@@ -82,17 +81,21 @@ fn each_form_of_answer_is_asked_for_and_understood() {
         });
         assert_eq!(question["params"], expected_params);
         let answer = json!({"action": "accept", "content": {"answer": given}});
-        client.reply(&question, answer);
-        assert_eq!(result_of(&client.answer(&asked))["stopReason"], "end_turn");
-        let told = outcome(&client.updates());
+        client.respond(&question, answer);
+        assert_eq!(
+            result_of(&client.wait_for_response(&asked))["stopReason"],
+            "end_turn"
+        );
+        let told = tool_outcome(&client.take_updates());
         assert_eq!(told, ("completed".to_owned(), expected.to_owned()));
     }
 }
 
-/// No is not later, and neither is yes; what makes no sense is no answer; the prompt goes on in each case.
+/// Decline, cancel and accept are distinguished; malformed responses are no answer; the prompt continues in
+/// each case.
 // proves: ELIC-4, ELIC-5
 #[test]
-fn whatever_comes_back_is_told_apart() {
+fn every_client_reply_is_distinguished() {
     let declined = (
         "completed",
         "The user declines to answer. Do not ask this again; go on without it, or say what you cannot do.",
@@ -123,57 +126,60 @@ fn whatever_comes_back_is_told_apart() {
         ),
         (
             json!({"action": "accept", "content": {"other": "red"}}),
-            none("the form came back empty"),
+            none("the form was empty"),
         ),
         (
             json!({"action": "accept", "content": null}),
-            none("the form came back empty"),
+            none("the form was empty"),
         ),
-        (
-            json!({"action": "accept"}),
-            none("the form came back empty"),
-        ),
+        (json!({"action": "accept"}), none("the form was empty")),
         (
             json!({"action": "_later", "content": {"answer": "red"}}),
             none("the client answered \"_later\""),
         ),
     ];
     for (reply, (status, text)) in table {
-        let world = asking(json!({"question": "Which?", "choices": ["red", "blue"]}));
+        let world = env_asking(json!({"question": "Which?", "choices": ["red", "blue"]}));
         let (mut client, id) = world.session_with(forms());
-        let asked = client.ask("session/prompt", prompt(&id, "hi"));
-        let question = client.asked("elicitation/create");
-        client.reply(&question, reply.clone());
-        assert_eq!(result_of(&client.answer(&asked))["stopReason"], "end_turn");
-        let told = outcome(&client.updates());
+        let asked = client.send_request("session/prompt", prompt_params(&id, "hi"));
+        let question = client.wait_for_request("elicitation/create");
+        client.respond(&question, reply.clone());
+        assert_eq!(
+            result_of(&client.wait_for_response(&asked))["stopReason"],
+            "end_turn"
+        );
+        let told = tool_outcome(&client.take_updates());
         assert_eq!(told, (status.to_owned(), text), "{reply}");
     }
 }
 
-/// Some clients say that they show forms, and do not know the method all the same.
+/// Some clients declare forms without knowing the method.
 // proves: ELIC-4
 #[test]
-fn an_error_is_no_answer_and_no_end() {
+fn client_error_is_no_answer_and_prompt_goes_on() {
     for (code, status) in [
         (-32601, "failed"),
         (-32603, "failed"),
         (-32800, "completed"),
     ] {
-        let world = asking(json!({"question": "What name?"}));
+        let world = env_asking(json!({"question": "What name?"}));
         let (mut client, id) = world.session_with(forms());
-        let asked = client.ask("session/prompt", prompt(&id, "hi"));
-        let question = client.asked("elicitation/create");
+        let asked = client.send_request("session/prompt", prompt_params(&id, "hi"));
+        let question = client.wait_for_request("elicitation/create");
         let error = json!({"code": code, "message": "no"});
         client.send(&json!({"jsonrpc": "2.0", "id": question["id"], "error": error}));
-        assert_eq!(result_of(&client.answer(&asked))["stopReason"], "end_turn");
-        assert_eq!(outcome(&client.updates()).0, status, "{code}");
+        assert_eq!(
+            result_of(&client.wait_for_response(&asked))["stopReason"],
+            "end_turn"
+        );
+        assert_eq!(tool_outcome(&client.take_updates()).0, status, "{code}");
     }
 }
 
-/// Without the very object `form` nobody is asked, and the model is told that there is no such tool.
+/// Without the object `form` no question is sent, and the model learns that there is no such tool.
 // proves: ELIC-1, INIT-7
 #[test]
-fn nobody_is_asked_who_shows_no_forms() {
+fn client_without_forms_is_not_asked() {
     for abilities in [
         json!({}),
         json!({"elicitation": null}),
@@ -183,25 +189,25 @@ fn nobody_is_asked_who_shows_no_forms() {
         json!({"elicitation": {"form": true}}),
         json!({"elicitation": {"url": {}}}),
     ] {
-        let world = asking(json!({"question": "What name?"}));
+        let world = env_asking(json!({"question": "What name?"}));
         let (mut client, id) = world.session_with(abilities.clone());
-        // The oracle fails for a question that was not offered to be shown.
-        let answer = client.call("session/prompt", prompt(&id, "hi"));
+        // The oracle fails on a question the client did not declare support for.
+        let answer = client.request("session/prompt", prompt_params(&id, "hi"));
         assert_eq!(result_of(&answer)["stopReason"], "end_turn");
-        let (status, text) = outcome(&client.updates());
+        let (status, text) = tool_outcome(&client.take_updates());
         assert_eq!(status, "failed", "{abilities}");
         assert!(text.contains("ask_user"), "{text}");
     }
 }
 
-/// A model that wants a secret is told to leave it, and no form is shown, nor an address.
+/// A model that asks for a secret gets an error; neither a form nor a URL is shown.
 // proves: ELIC-3, ELIC-6, ELIC-7
 #[test]
-fn no_secret_passes_a_form() {
-    let world = asking(json!({"question": "What is your API key?"}));
+fn question_for_secret_fails_without_a_form() {
+    let world = env_asking(json!({"question": "What is your API key?"}));
     let (mut client, id) = world.session_with(json!({"elicitation": {"form": {}, "url": {}}}));
-    result_of(&client.call("session/prompt", prompt(&id, "hi")));
-    let seen = client.seen();
+    result_of(&client.request("session/prompt", prompt_params(&id, "hi")));
+    let seen = client.take_buffered();
     let is_asked = |it: &Value| {
         it["method"]
             .as_str()
@@ -212,7 +218,7 @@ fn no_secret_passes_a_form() {
         .iter()
         .map(|message| message["params"]["update"].clone())
         .collect();
-    let (status, text) = outcome(&updates);
+    let (status, text) = tool_outcome(&updates);
     assert_eq!(status, "failed");
     assert!(
         text.contains("a secret must not be asked for here"),
@@ -222,23 +228,26 @@ fn no_secret_passes_a_form() {
 
 // proves: CANCEL-3, CANCEL-7
 #[test]
-fn a_cancel_takes_a_question_back() {
-    let world = asking(json!({"question": "What name?"}));
+fn cancel_withdraws_the_question() {
+    let world = env_asking(json!({"question": "What name?"}));
     let (mut client, id) = world.session_with(forms());
-    let asked = client.ask("session/prompt", prompt(&id, "hi"));
-    let question = client.asked("elicitation/create");
-    client.tell("session/cancel", json!({"sessionId": id}));
-    assert_eq!(result_of(&client.answer(&asked))["stopReason"], "cancelled");
-    let seen = client.seen();
+    let asked = client.send_request("session/prompt", prompt_params(&id, "hi"));
+    let question = client.wait_for_request("elicitation/create");
+    client.send_notification("session/cancel", json!({"sessionId": id}));
+    assert_eq!(
+        result_of(&client.wait_for_response(&asked))["stopReason"],
+        "cancelled"
+    );
+    let seen = client.take_buffered();
     let mut taken = seen.iter().filter(|it| it["method"] == "$/cancel_request");
     let back = taken.next().expect("taken back");
     assert_eq!(back["params"]["requestId"], question["id"]);
-    // A late answer changes nothing.
-    client.reply(
+    // A late response changes nothing.
+    client.respond(
         &question,
         json!({"action": "accept", "content": {"answer": "x"}}),
     );
-    let answer = client.call("session/list", json!({}));
+    let answer = client.request("session/list", json!({}));
     assert_eq!(
         result_of(&answer)["sessions"].as_array().map(Vec::len),
         Some(1)

@@ -1,9 +1,9 @@
-//! Sessions side by side: each in its own folder, and each with its own words (SESS-3, SESS-5).
+//! Concurrent sessions: each has its own folder and its own updates (SESS-3, SESS-5).
 
-use crate::harness::{Client, World, prompt, result_of};
+use crate::harness::{TestClient, TestEnv, prompt_params, result_of};
 use serde_json::{Value, json};
 
-/// What the session's model and tools have said.
+/// Returns the texts of the session's model and tools.
 fn texts(seen: &[Value], session: &str) -> Vec<String> {
     seen.iter()
         .filter(|message| message["params"]["sessionId"] == session)
@@ -15,63 +15,64 @@ fn texts(seen: &[Value], session: &str) -> Vec<String> {
         .collect()
 }
 
-/// All that is said until both are answered, in whatever order.
-fn both(client: &mut Client, asked: &[Value; 2]) -> Vec<Value> {
+/// Prompts both sessions and returns all messages until both responses, in any order.
+fn prompt_both(client: &mut TestClient, asked: &[Value; 2]) -> Vec<Value> {
     for _ in asked {
-        let answer = client.wait(|message| asked.contains(&message["id"]));
+        let answer = client.wait_for(|message| asked.contains(&message["id"]));
         assert_eq!(result_of(&answer)["stopReason"], "end_turn");
     }
-    client.seen()
+    client.take_buffered()
 }
 
-/// Wherever the process was started: in neither folder.
+/// The process was started in neither folder.
 // proves: SESS-3
 #[test]
-fn each_session_works_in_its_own_folder() {
-    let world = World::new(json!([
+fn sessions_use_their_own_cwd() {
+    let world = TestEnv::new(json!([
         {"when": {"last_tool_result_contains": "first"}, "steps": [{"text": "one"}]},
         {"when": {"last_tool_result_contains": "second"}, "steps": [{"text": "two"}]},
         {"when": {"last_user_contains": "look"}, "steps": [{"tool_call": {"name": "look", "args": {}}}]},
     ]));
-    let second = world.outside().join("second");
+    let second = world.root().join("second");
     std::fs::create_dir(&second).expect("a folder");
     std::fs::write(world.file("a.txt"), "first").expect("a file");
     std::fs::write(second.join("a.txt"), "second").expect("a file");
     let (mut client, id) = world.session();
-    let made = client.call("session/new", json!({"cwd": second, "mcpServers": []}));
+    let made = client.request("session/new", json!({"cwd": second, "mcpServers": []}));
     let other = result_of(&made)["sessionId"]
         .as_str()
         .expect("an id")
         .to_owned();
-    let asked = [&id, &other].map(|id| client.ask("session/prompt", prompt(id, "look")));
-    let seen = both(&mut client, &asked);
+    let asked =
+        [&id, &other].map(|id| client.send_request("session/prompt", prompt_params(id, "look")));
+    let seen = prompt_both(&mut client, &asked);
     assert_eq!(texts(&seen, &id), ["first", "one"]);
     assert_eq!(texts(&seen, &other), ["second", "two"]);
-    assert_eq!(world.ran.all(), ["look", "look"]);
+    assert_eq!(world.run_log.all(), ["look", "look"]);
 }
 
-/// Two prompts that talk at the same time: nothing of one is told of the other.
+/// Two prompts stream at the same time: no update of one names the other session.
 // proves: SESS-5
 #[test]
-fn sessions_that_talk_at_once_are_told_apart() {
+fn concurrent_updates_name_their_session() {
     let slow = |word: &str| {
         let steps: Vec<Value> = (0..10)
             .flat_map(|_| [json!({"text": word}), json!({"delay_ms": 1})])
             .collect();
         json!({"when": {"last_user_contains": word}, "steps": steps})
     };
-    let world = World::new(json!([slow("left"), slow("right")]));
+    let world = TestEnv::new(json!([slow("left"), slow("right")]));
     let (mut client, left) = world.session();
-    let made = client.call("session/new", world.new_session());
+    let made = client.request("session/new", world.new_session_params());
     let right = result_of(&made)["sessionId"]
         .as_str()
         .expect("an id")
         .to_owned();
     let asked = [
-        client.ask("session/prompt", prompt(&left, "left")),
-        client.ask("session/prompt", prompt(&right, "right")),
+        client.send_request("session/prompt", prompt_params(&left, "left")),
+        client.send_request("session/prompt", prompt_params(&right, "right")),
     ];
-    let seen = both(&mut client, &asked);
+    let seen = prompt_both(&mut client, &asked);
     let of = |session: &str| texts(&seen, session).concat();
     assert_eq!(of(&left), "left".repeat(10));
     assert_eq!(of(&right), "right".repeat(10));
@@ -83,11 +84,11 @@ fn sessions_that_talk_at_once_are_told_apart() {
     assert!(changes > 1, "they did not talk at once: {sessions:?}");
 }
 
-/// No path has a NUL in it, and what is wrong with a request is told as such.
+/// A path cannot contain NUL; the error says so.
 // proves: RPC-10
 #[test]
 fn nul_in_a_path_is_invalid_params() {
-    let world = World::silent();
+    let world = TestEnv::without_answers();
     let (mut client, id) = world.session();
     let nul = format!("{}\0", world.cwd().display());
     let server = json!({"name": "s", "command": "/bin/\0", "args": [], "env": []});
@@ -108,34 +109,34 @@ fn nul_in_a_path_is_invalid_params() {
         ("session/resume", json!({"sessionId": id, "cwd": nul})),
         ("session/list", json!({"cwd": nul})),
     ] {
-        let answer = client.call(method, params);
+        let answer = client.request(method, params);
         assert_eq!(answer["error"]["code"], -32602, "{method}: {answer}");
         let details = &answer["error"]["data"]["details"];
         assert!(details.to_string().contains("NUL"), "{method}: {answer}");
     }
 }
 
-/// A command that may write beside the folder can put a link in its place. What is open stays open.
+/// A command that may write to the parent folder can replace the folder by a link. Open sessions stay open.
 #[test]
-fn session_whose_folder_is_a_link_by_now_is_refused() {
-    let world = World::new(json!([
+fn session_whose_cwd_became_a_link_is_rejected() {
+    let world = TestEnv::new(json!([
         {"when": {"last_user_contains": "hi"}, "steps": [{"text": "still here"}]},
     ]));
     let (mut client, id) = world.session();
     let cwd = world.cwd();
-    let elsewhere = world.outside().join("elsewhere");
+    let elsewhere = world.root().join("elsewhere");
     std::fs::create_dir(&elsewhere).expect("a folder");
-    std::fs::rename(&cwd, world.outside().join("moved")).expect("it is there");
+    std::fs::rename(&cwd, world.root().join("moved")).expect("it is there");
     std::os::unix::fs::symlink(&elsewhere, &cwd).expect("a link");
     let request = json!({"sessionId": id, "cwd": cwd, "mcpServers": []});
     for method in ["session/load", "session/resume", "session/fork"] {
-        let answer = client.call(method, request.clone());
+        let answer = client.request(method, request.clone());
         assert_eq!(answer["error"]["code"], -32602, "{method}: {answer}");
         let message = answer["error"]["message"].as_str().expect("a text");
         for folder in [&cwd, &elsewhere] {
             assert!(message.contains(&folder.display().to_string()), "{answer}");
         }
     }
-    let said = client.call("session/prompt", prompt(&id, "hi"));
+    let said = client.request("session/prompt", prompt_params(&id, "hi"));
     assert_eq!(result_of(&said)["stopReason"], "end_turn");
 }

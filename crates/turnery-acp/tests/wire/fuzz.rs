@@ -1,16 +1,15 @@
-//! Fuzz: bytes of all sorts into a whole connection. Whatever comes in, nothing panics, nothing hangs (time is
-//! virtual), every line that comes out is a valid message, and each request is answered exactly once.
+//! Fuzzes a whole connection with arbitrary bytes. Nothing may panic or hang (time is virtual), every output
+//! line must be a valid message, and each request must be answered exactly once.
 //!
-//! `cargo test` replays the corpus, and a few hundred inputs that are made from it the same way each time.
-//! To look for more, for ten minutes:
-//! `TURNERY_FUZZ_SECONDS=600 cargo test -p turnery-acp --test wire fuzz -- --nocapture`.
-//! What it finds belongs into the corpus, under a name that says what it was.
+//! `cargo test` replays the corpus and a few hundred inputs derived from it deterministically. To fuzz for ten
+//! minutes: `TURNERY_FUZZ_SECONDS=600 cargo test -p turnery-acp --test wire fuzz -- --nocapture`. Add findings
+//! to the corpus, under a name that describes them.
 
-mod input;
-mod play;
+mod mutation;
+mod runner;
 
-use input::{Dice, mutated};
-use play::{Played, play};
+use mutation::{FuzzRng, mutate};
+use runner::{FuzzOutcome, run_input};
 use std::{
     collections::HashSet,
     fs,
@@ -20,10 +19,10 @@ use std::{
     time::{Duration, Instant},
 };
 
-/// No input takes longer, on whatever machine. This is real time: time of the connection costs nothing.
-const BOUND: Duration = Duration::from_secs(60);
+/// Maximum real time per input, on any machine. The connection's time is virtual and costs nothing.
+const INPUT_TIMEOUT: Duration = Duration::from_secs(60);
 
-/// The inputs that are kept, by name.
+/// Returns the inputs of the corpus, by name.
 fn corpus() -> Vec<(String, Vec<u8>)> {
     let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/wire/fuzz/corpus");
     let entries = fs::read_dir(folder).expect("the corpus");
@@ -38,13 +37,13 @@ fn corpus() -> Vec<(String, Vec<u8>)> {
     inputs
 }
 
-/// Play inputs one after the other. `next` is given what came of the last one.
-fn run(mut next: impl FnMut(Option<Played>) -> Option<(u64, Vec<u8>)>) {
+/// Runs inputs one after the other. `next` receives the outcome of the previous one.
+fn run(mut next: impl FnMut(Option<FuzzOutcome>) -> Option<(u64, Vec<u8>)>) {
     let (give, inputs) = mpsc::sync_channel::<(u64, Vec<u8>)>(1);
     let (done, played) = mpsc::sync_channel(1);
     let player = thread::spawn(move || {
         for (seed, input) in inputs {
-            if done.send(play(seed, &input)).is_err() {
+            if done.send(run_input(seed, &input)).is_err() {
                 return;
             }
         }
@@ -53,7 +52,7 @@ fn run(mut next: impl FnMut(Option<Played>) -> Option<(u64, Vec<u8>)>) {
     while let Some((seed, input)) = next(last.take()) {
         give.send((seed, input.clone())).expect("it plays");
         let shown = || String::from_utf8_lossy(&input).into_owned();
-        match played.recv_timeout(BOUND) {
+        match played.recv_timeout(INPUT_TIMEOUT) {
             Ok(Ok(played)) => last = Some(played),
             Ok(Err(complaint)) => panic!("{complaint}\nseed {seed}, input:\n{}", shown()),
             Err(_) => panic!("it hangs\nseed {seed}, input:\n{}", shown()),
@@ -65,12 +64,12 @@ fn run(mut next: impl FnMut(Option<Played>) -> Option<(u64, Vec<u8>)>) {
 
 // proves: RPC-3, RPC-6, RPC-7, RPC-8, RPC-12
 #[test]
-fn every_input_that_is_kept_is_answered() {
+fn corpus_inputs_are_answered() {
     let mut inputs = corpus().into_iter();
     assert!(inputs.len() > 8, "the corpus is there");
     let mut answers = 0;
     run(|last| {
-        answers += last.map_or(0, |played: Played| played.lines);
+        answers += last.map_or(0, |played: FuzzOutcome| played.lines);
         inputs.next().map(|(_, input)| (1, input))
     });
     assert!(answers > 50, "the corpus says something: {answers}");
@@ -78,18 +77,18 @@ fn every_input_that_is_kept_is_answered() {
 
 // proves: RPC-12, TR-3
 #[test]
-fn inputs_that_nobody_has_thought_of() {
+fn mutated_inputs_are_answered() {
     let seconds = std::env::var("TURNERY_FUZZ_SECONDS").ok();
     let seconds = seconds.map(|text| text.parse::<u64>().expect("a number"));
     let begun = Instant::now();
     let mut pool: Vec<Vec<u8>> = corpus().into_iter().map(|(_, input)| input).collect();
     let mut known = HashSet::new();
-    let mut dice = Dice::new(seconds.map_or(7, |_| u64::from(std::process::id())));
+    let mut dice = FuzzRng::new(seconds.map_or(7, |_| u64::from(std::process::id())));
     let mut count = 0u64;
     let mut current = Vec::new();
     run(|last| {
-        // What made the agent say something new is worth trying more of.
-        if last.is_some_and(|played| played.said.into_iter().any(|said| known.insert(said))) {
+        // Inputs that produced a new kind of line are worth mutating further.
+        if last.is_some_and(|played| played.line_kinds.into_iter().any(|said| known.insert(said))) {
             pool.push(std::mem::take(&mut current));
         }
         count += 1;
@@ -101,7 +100,7 @@ fn inputs_that_nobody_has_thought_of() {
             eprintln!("{count} inputs, {} sorts of lines", known.len());
         }
         goes_on.then(|| {
-            current = mutated(&pool, &mut dice);
+            current = mutate(&pool, &mut dice);
             (dice.next(), current.clone())
         })
     });

@@ -1,30 +1,30 @@
-//! A page for a missing key (ELIC-1 to ELIC-8): who is sent there and when, and each way in which that ends.
+//! The page for a missing key (ELIC-1 to ELIC-8): when the user is sent there, and each way it ends.
 
 use crate::{
-    harness::{Client, World, error_of, prompt, result_of},
-    login::{Keys, assert_login_is_wanted, connect, login},
+    harness::{TestClient, TestEnv, error_of, prompt_params, result_of},
+    login::{FakeKeys, assert_login_is_wanted, connect, login},
 };
 use serde_json::{Value, json};
 use std::sync::{Arc, Mutex};
 use tokio::sync::oneshot;
 use turnery_acp::{KeyPage, Login};
 
-/// The pages that were opened: whoever sends there has used the page; one that is closed hears nothing.
+/// Opened pages. Sending means that the page was used; a receiver that was dropped means that it was closed.
 #[derive(Clone, Default)]
-struct Pages(Arc<Mutex<Vec<oneshot::Sender<bool>>>>);
+struct FakeKeyPages(Arc<Mutex<Vec<oneshot::Sender<bool>>>>);
 
-impl Pages {
+impl FakeKeyPages {
     fn login(&self) -> Login {
         let pages = self.clone();
         Login {
-            pages: Some(Arc::new(move |provider| {
+            key_page_opener: Some(Arc::new(move |provider| {
                 assert_eq!(provider, "acme");
                 let (used, given) = oneshot::channel();
                 let mut all = pages.0.lock().expect("no panic");
                 all.push(used);
                 Ok(KeyPage {
                     url: format!("http://127.0.0.1:9/page-{}", all.len()),
-                    given: Box::pin(async move { given.await.unwrap_or(false) }),
+                    key_stored: Box::pin(async move { given.await.unwrap_or(false) }),
                 })
             })),
             ..login().0
@@ -35,8 +35,8 @@ impl Pages {
         self.0.lock().expect("no panic").len()
     }
 
-    /// The last page: a key came, or none will.
-    fn used(&self, is_kept: bool) {
+    /// Finishes the last page, with a key or without.
+    fn finish_last(&self, is_kept: bool) {
         let last = self.0.lock().expect("no panic").pop();
         let used = last.expect("a page").send(is_kept);
         used.expect("it is open");
@@ -48,32 +48,36 @@ impl Pages {
     }
 }
 
-fn urls() -> Value {
+fn url_capability() -> Value {
     json!({"elicitation": {"url": {}}})
 }
 
-/// A client like that, with a session whose key is gone.
-fn without_key(abilities: Value) -> (Client, String, Pages, Keys, World) {
-    let (world, keys, pages) = (World::silent(), Keys::none(), Pages::default());
+/// Connects a client with these capabilities and creates a session whose key is then removed.
+fn session_without_key(abilities: Value) -> (TestClient, String, FakeKeyPages, FakeKeys, TestEnv) {
+    let (world, keys, pages) = (
+        TestEnv::without_answers(),
+        FakeKeys::none(),
+        FakeKeyPages::default(),
+    );
     keys.set(Some("sk-1"));
     let mut client = connect(keys.agent(), Some(pages.login()), abilities);
-    let made = client.call("session/new", world.new_session());
+    let made = client.request("session/new", world.new_session_params());
     let id = result_of(&made)["sessionId"].as_str().expect("an id");
     keys.set(None);
     (client, id.to_owned(), pages, keys, world)
 }
 
-fn completed(client: &mut Client) -> Vec<Value> {
-    let seen = client.seen().into_iter();
+fn completions(client: &mut TestClient) -> Vec<Value> {
+    let seen = client.take_buffered().into_iter();
     seen.filter(|it| it["method"] == "elicitation/complete")
         .map(|it| it["params"].clone())
         .collect()
 }
 
-/// The oracle fails for a mode that was not offered; and no page is opened that nobody is told of.
+/// The oracle fails on an undeclared mode; no page is opened without telling the client.
 // proves: ELIC-1, INIT-7
 #[test]
-fn nobody_is_sent_to_a_page_who_did_not_say_so() {
+fn client_without_url_support_gets_no_page() {
     for abilities in [
         json!({}),
         json!({"elicitation": null}),
@@ -83,56 +87,56 @@ fn nobody_is_sent_to_a_page_who_did_not_say_so() {
         json!({"elicitation": {"url": null}}),
         json!({"elicitation": {"url": true}}),
     ] {
-        let (mut client, id, pages, _keys, _world) = without_key(abilities.clone());
-        assert_login_is_wanted(&client.call("session/prompt", prompt(&id, "hi")));
+        let (mut client, id, pages, _keys, _world) = session_without_key(abilities.clone());
+        assert_login_is_wanted(&client.request("session/prompt", prompt_params(&id, "hi")));
         let page = json!({"methodId": "page"});
-        assert_eq!(error_of(&client.call("authenticate", page)), -32602);
+        assert_eq!(error_of(&client.request("authenticate", page)), -32602);
         let told = client.initialize(abilities.clone());
         assert!(!told.to_string().contains("\"page\""), "{told}");
         assert_eq!(pages.opened(), 0, "{abilities}");
     }
-    let (mut client, _id, _pages, _keys, _world) = without_key(urls());
-    let told = client.initialize(urls());
+    let (mut client, _id, _pages, _keys, _world) = session_without_key(url_capability());
+    let told = client.initialize(url_capability());
     let methods = result_of(&told)["authMethods"].as_array();
     assert_eq!(methods.expect("methods")[1]["id"], "page");
 }
 
-/// Only what needs the key sends anybody anywhere.
+/// Only requests that need the key open a page.
 // proves: ELIC-1, ELIC-2, ELIC-3, ELIC-6, ELIC-7
 #[test]
-fn a_prompt_sends_to_a_page_and_goes_on_with_the_key() {
-    let (mut client, id, pages, keys, world) = without_key(urls());
-    assert_login_is_wanted(&client.call("session/new", world.new_session()));
-    result_of(&client.call("session/list", json!({})));
-    assert_login_is_wanted(&client.call("authenticate", json!({"methodId": "none"})));
+fn prompt_opens_key_page_and_continues() {
+    let (mut client, id, pages, keys, world) = session_without_key(url_capability());
+    assert_login_is_wanted(&client.request("session/new", world.new_session_params()));
+    result_of(&client.request("session/list", json!({})));
+    assert_login_is_wanted(&client.request("authenticate", json!({"methodId": "none"})));
     assert_eq!(pages.opened(), 0);
 
     let mut ids = Vec::new();
     for n in 0..2 {
         keys.set(None);
-        let asked = client.ask("session/prompt", prompt(&id, "hi"));
-        let question = client.asked("elicitation/create");
+        let asked = client.send_request("session/prompt", prompt_params(&id, "hi"));
+        let question = client.wait_for_request("elicitation/create");
         let elicitation = question["params"]["elicitationId"].clone();
         let expected = json!({
             "mode": "url",
             "sessionId": id,
             "elicitationId": elicitation,
             "url": "http://127.0.0.1:9/page-1",
-            "message": "There is no key for acme. Type it on a page of the machine that turnery runs \
-                on: it goes to the provider, is kept for you alone, and is shown to no model.",
+            "message": "There is no key for acme. Enter it on a page of the machine that turnery runs \
+                on: it is sent to the provider, stored for you alone, and shown to no model.",
         });
         assert_eq!(question["params"], expected);
         if n == 0 {
-            client.reply(&question, json!({"action": "accept"}));
-            // By its answer to this one it has read that.
-            result_of(&client.call("session/list", json!({})));
+            client.respond(&question, json!({"action": "accept"}));
+            // After this response, the agent has read the message before it.
+            result_of(&client.request("session/list", json!({})));
         }
         keys.set(Some("sk-secret"));
-        pages.used(true);
-        let answer = client.answer(&asked);
-        // There is no such server; but it was called.
+        pages.finish_last(true);
+        let answer = client.wait_for_response(&asked);
+        // The server does not exist, but it was called.
         assert_eq!(error_of(&answer), -32603, "{answer}");
-        let seen = client.seen();
+        let seen = client.take_buffered();
         assert!(!format!("{seen:?}{answer}").contains("sk-secret"));
         let told = seen
             .iter()
@@ -144,10 +148,10 @@ fn a_prompt_sends_to_a_page_and_goes_on_with_the_key() {
     assert_ne!(ids[0], ids[1]);
 }
 
-/// Anything but yes, and a page on which nobody gave a key: as if there were no pages.
+/// Any response but accept, and a page left without a key: as if there were no pages.
 // proves: ELIC-4, ELIC-6
 #[test]
-fn without_a_yes_or_a_key_a_login_is_wanted_as_ever() {
+fn declined_or_unused_page_requires_login() {
     let result = |action: &str| json!({"result": {"action": action}});
     for reply in [
         result("decline"),
@@ -157,42 +161,45 @@ fn without_a_yes_or_a_key_a_login_is_wanted_as_ever() {
         json!({"error": {"code": -32601, "message": "no"}}),
         json!({"error": {"code": -32800, "message": "no"}}),
     ] {
-        let (mut client, id, pages, _keys, _world) = without_key(urls());
-        let asked = client.ask("session/prompt", prompt(&id, "hi"));
-        let question = client.asked("elicitation/create");
+        let (mut client, id, pages, _keys, _world) = session_without_key(url_capability());
+        let asked = client.send_request("session/prompt", prompt_params(&id, "hi"));
+        let question = client.wait_for_request("elicitation/create");
         let mut answer = json!({"jsonrpc": "2.0", "id": question["id"]});
         let members = answer.as_object_mut().expect("an object");
         members.extend(reply.as_object().expect("an object").clone());
         client.send(&answer);
-        assert_login_is_wanted(&client.answer(&asked));
+        assert_login_is_wanted(&client.wait_for_response(&asked));
         assert!(pages.is_closed(), "{reply}");
-        assert_eq!(completed(&mut client), [Value::Null; 0]);
+        assert_eq!(completions(&mut client), [Value::Null; 0]);
     }
-    let (mut client, id, pages, _keys, _world) = without_key(urls());
-    let asked = client.ask("session/prompt", prompt(&id, "hi"));
-    let question = client.asked("elicitation/create");
-    client.reply(&question, json!({"action": "accept"}));
-    result_of(&client.call("session/list", json!({})));
-    pages.used(false);
-    assert_login_is_wanted(&client.answer(&asked));
-    assert_eq!(completed(&mut client), [Value::Null; 0]);
+    let (mut client, id, pages, _keys, _world) = session_without_key(url_capability());
+    let asked = client.send_request("session/prompt", prompt_params(&id, "hi"));
+    let question = client.wait_for_request("elicitation/create");
+    client.respond(&question, json!({"action": "accept"}));
+    result_of(&client.request("session/list", json!({})));
+    pages.finish_last(false);
+    assert_login_is_wanted(&client.wait_for_response(&asked));
+    assert_eq!(completions(&mut client), [Value::Null; 0]);
 }
 
-/// Before the person has said anything, and while they are at the page.
+/// Before the user has answered, and while they are at the page.
 // proves: CANCEL-3, CANCEL-7, ELIC-8
 #[test]
 fn a_cancel_closes_the_page() {
     for is_open in [false, true] {
-        let (mut client, id, pages, _keys, _world) = without_key(urls());
-        let asked = client.ask("session/prompt", prompt(&id, "hi"));
-        let question = client.asked("elicitation/create");
+        let (mut client, id, pages, _keys, _world) = session_without_key(url_capability());
+        let asked = client.send_request("session/prompt", prompt_params(&id, "hi"));
+        let question = client.wait_for_request("elicitation/create");
         if is_open {
-            client.reply(&question, json!({"action": "accept"}));
+            client.respond(&question, json!({"action": "accept"}));
         }
-        client.tell("session/cancel", json!({"sessionId": id}));
-        assert_eq!(result_of(&client.answer(&asked))["stopReason"], "cancelled");
+        client.send_notification("session/cancel", json!({"sessionId": id}));
+        assert_eq!(
+            result_of(&client.wait_for_response(&asked))["stopReason"],
+            "cancelled"
+        );
         assert!(pages.is_closed());
-        let seen = client.seen();
+        let seen = client.take_buffered();
         let back = seen.iter().filter(|it| it["method"] == "$/cancel_request");
         assert_eq!(back.count(), usize::from(!is_open), "{seen:?}");
     }
@@ -200,52 +207,52 @@ fn a_cancel_closes_the_page() {
 
 // proves: ELIC-8, TR-6
 #[test]
-fn a_page_is_closed_with_its_connection() {
-    let (mut client, id, pages, _keys, _world) = without_key(urls());
-    client.ask("session/prompt", prompt(&id, "hi"));
-    let question = client.asked("elicitation/create");
-    client.reply(&question, json!({"action": "accept"}));
-    client.ask("authenticate", json!({"methodId": "page"}));
-    client.asked("elicitation/create");
-    client.leave();
+fn page_closes_with_the_connection() {
+    let (mut client, id, pages, _keys, _world) = session_without_key(url_capability());
+    client.send_request("session/prompt", prompt_params(&id, "hi"));
+    let question = client.wait_for_request("elicitation/create");
+    client.respond(&question, json!({"action": "accept"}));
+    client.send_request("authenticate", json!({"methodId": "page"}));
+    client.wait_for_request("elicitation/create");
+    client.close_and_join();
     assert_eq!(pages.opened(), 2);
     for page in pages.0.lock().expect("no panic").iter() {
         assert!(page.is_closed());
     }
 }
 
-/// It belongs to that request, and goes when it is taken back.
+/// The page belongs to the request, and closes when that is cancelled.
 // proves: AUTH-4, ELIC-2, ELIC-6
 #[test]
-fn a_login_sends_to_a_page_for_the_key_that_is_missing() {
-    let (mut client, _, pages, keys, _world) = without_key(urls());
+fn authenticate_opens_page_for_missing_key() {
+    let (mut client, _, pages, keys, _world) = session_without_key(url_capability());
     let page = json!({"methodId": "page"});
-    let asked = client.ask("authenticate", page.clone());
-    let question = client.asked("elicitation/create");
+    let asked = client.send_request("authenticate", page.clone());
+    let question = client.wait_for_request("elicitation/create");
     assert_eq!(question["params"]["mode"], "url");
     assert_eq!(question["params"]["requestId"], asked);
     assert_eq!(question["params"]["sessionId"], Value::Null);
-    client.reply(&question, json!({"action": "decline"}));
-    assert_login_is_wanted(&client.answer(&asked));
+    client.respond(&question, json!({"action": "decline"}));
+    assert_login_is_wanted(&client.wait_for_response(&asked));
 
-    let asked = client.ask("authenticate", page.clone());
-    client.asked("elicitation/create");
-    client.tell("$/cancel_request", json!({"requestId": asked}));
-    assert_eq!(error_of(&client.answer(&asked)), -32800);
+    let asked = client.send_request("authenticate", page.clone());
+    client.wait_for_request("elicitation/create");
+    client.send_notification("$/cancel_request", json!({"requestId": asked}));
+    assert_eq!(error_of(&client.wait_for_response(&asked)), -32800);
     assert!(pages.is_closed());
 
-    let asked = client.ask("authenticate", page.clone());
-    let question = client.asked("elicitation/create");
-    client.reply(&question, json!({"action": "accept"}));
-    result_of(&client.call("session/list", json!({})));
+    let asked = client.send_request("authenticate", page.clone());
+    let question = client.wait_for_request("elicitation/create");
+    client.respond(&question, json!({"action": "accept"}));
+    result_of(&client.request("session/list", json!({})));
     keys.set(Some("sk-secret"));
-    pages.used(true);
-    assert_eq!(result_of(&client.answer(&asked)), &json!({}));
-    let told = completed(&mut client);
+    pages.finish_last(true);
+    assert_eq!(result_of(&client.wait_for_response(&asked)), &json!({}));
+    let told = completions(&mut client);
     assert_eq!(
         told[0]["elicitationId"],
         question["params"]["elicitationId"]
     );
     // Where nothing is missing there is nothing to ask for.
-    assert_eq!(result_of(&client.call("authenticate", page)), &json!({}));
+    assert_eq!(result_of(&client.request("authenticate", page)), &json!({}));
 }

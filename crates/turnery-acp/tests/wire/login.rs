@@ -1,6 +1,6 @@
-//! Logging in and out (AUTH-1 to AUTH-11): which ways are offered to whom, and what is refused without a key.
+//! Login and logout (AUTH-1 to AUTH-11): offered methods, and what is refused without a key.
 
-use crate::harness::{Client, World, error_of, prompt, result_of};
+use crate::harness::{TestClient, TestEnv, error_of, prompt_params, result_of};
 use secrecy::SecretString;
 use serde_json::{Value, json};
 use std::{
@@ -13,11 +13,11 @@ use std::{
 };
 use turnery_acp::{Login, ServeOptions};
 use turnery_agent::{Agent, Projects, Settings, SettingsError};
-use turnery_models::{Api, Catalogue, ModelName, ProviderConfig, Providers};
+use turnery_models::{Api, ModelName, ModelRegistry, ProviderConfig, ProviderSource};
 use turnery_store::MemoryStore;
 use turnery_tools::Toolbox;
 
-/// The way in that an agent offers, and how often it was asked to forget.
+/// Returns login options and the number of times keys were deleted.
 pub(crate) fn login() -> (Login, Arc<AtomicUsize>) {
     let forgotten = Arc::new(AtomicUsize::new(0));
     let count = Arc::clone(&forgotten);
@@ -25,30 +25,30 @@ pub(crate) fn login() -> (Login, Arc<AtomicUsize>) {
         program: PathBuf::from("/bin/turnery"),
         args: vec!["login".to_owned()],
         env: BTreeMap::from([("TURNERY_HOME".to_owned(), "/srv/t".to_owned())]),
-        forget: Arc::new(move || {
+        forget_keys: Arc::new(move || {
             count.fetch_add(1, Ordering::Relaxed);
             Ok(())
         }),
-        pages: None,
+        key_page_opener: None,
     };
     (login, forgotten)
 }
 
-pub(crate) fn connect(agent: Arc<Agent>, login: Option<Login>, abilities: Value) -> Client {
+pub(crate) fn connect(agent: Arc<Agent>, login: Option<Login>, abilities: Value) -> TestClient {
     let options = ServeOptions {
         login,
         ..ServeOptions::default()
     };
-    let mut client = Client::connect(agent, options);
+    let mut client = TestClient::connect(agent, options);
     client.initialize(abilities);
     client
 }
 
-/// A provider at `acme` that needs a key, and a model of it that everybody begins with.
+/// A provider `acme` that needs a key, and its model, the default of every session.
 #[derive(Clone)]
-pub(crate) struct Keys(Arc<Mutex<Option<&'static str>>>);
+pub(crate) struct FakeKeys(Arc<Mutex<Option<&'static str>>>);
 
-impl Keys {
+impl FakeKeys {
     pub(crate) fn none() -> Self {
         Self(Arc::default())
     }
@@ -60,14 +60,14 @@ impl Keys {
     pub(crate) fn agent(&self) -> Arc<Agent> {
         Arc::new(Agent::new(
             Arc::new(MemoryStore::new()),
-            Arc::new(Catalogue::over(Arc::new(self.clone()))),
+            Arc::new(ModelRegistry::from_source(Arc::new(self.clone()))),
             Toolbox::coding(),
             Arc::new(self.clone()),
         ))
     }
 }
 
-impl Providers for Keys {
+impl ProviderSource for FakeKeys {
     fn now(&self) -> Arc<[ProviderConfig]> {
         let key = *self.0.lock().expect("no panic");
         let acme = ProviderConfig {
@@ -82,14 +82,14 @@ impl Providers for Keys {
     }
 }
 
-impl Projects for Keys {
+impl Projects for FakeKeys {
     fn settings(&self, _: &[PathBuf]) -> Result<Settings, SettingsError> {
         let model: ModelName = "acme/m".parse().expect("a name");
         Ok(Settings::new(model, "You are a test."))
     }
 }
 
-/// `-32000`, with what to set and what to run; never the key.
+/// Asserts the error `-32000` with instructions but without the key.
 pub(crate) fn assert_login_is_wanted(answer: &Value) {
     assert_eq!(error_of(answer), -32000, "{answer}");
     let message = answer["error"]["message"].as_str().expect("a message");
@@ -104,24 +104,24 @@ pub(crate) fn assert_login_is_wanted(answer: &Value) {
     }
 }
 
-/// The ids and the types of what is offered.
-fn offered(login: Option<Login>, abilities: Value) -> Vec<Value> {
-    let world = World::silent();
+/// Returns the ids and types of the offered methods.
+fn offered_methods(login: Option<Login>, abilities: Value) -> Vec<Value> {
+    let world = TestEnv::without_answers();
     let options = ServeOptions {
         login,
         ..ServeOptions::default()
     };
-    let mut client = Client::connect(world.agent(), options);
+    let mut client = TestClient::connect(world.agent(), options);
     let answer = client.initialize(abilities);
     let methods = result_of(&answer)["authMethods"].as_array();
     methods.expect("methods").clone()
 }
 
-/// Those with a `type` only for a client that said it runs them; one without always; the other dialect
-/// only where it is spoken.
+/// Methods with a `type` only for clients that declare it; the one without always; the `_meta` variant only
+/// for clients that declare that.
 // proves: AUTH-1, AUTH-2, AUTH-3, AUTH-10, AUTH-11, G-27, G-28, INIT-9
 #[test]
-fn a_terminal_is_offered_to_those_who_have_one() {
+fn terminal_login_is_offered_to_capable_clients() {
     let dialect = json!({"terminal-auth": true});
     let table = [
         (json!({}), None, false),
@@ -140,7 +140,7 @@ fn a_terminal_is_offered_to_those_who_have_one() {
         ),
     ];
     for (abilities, second, with_meta) in table {
-        let methods = offered(Some(login().0), abilities.clone());
+        let methods = offered_methods(Some(login().0), abilities.clone());
         assert_eq!(methods[0]["id"], "none", "{abilities}");
         assert!(methods[0].get("type").is_none(), "{abilities}");
         for method in &methods {
@@ -166,17 +166,17 @@ fn a_terminal_is_offered_to_those_who_have_one() {
         let meta = &methods[1]["_meta"]["terminal-auth"];
         assert_eq!(*meta, if with_meta { expected } else { Value::Null });
     }
-    let nobody = offered(None, json!({"auth": {"terminal": true}, "_meta": dialect}));
+    let nobody = offered_methods(None, json!({"auth": {"terminal": true}, "_meta": dialect}));
     assert_eq!(nobody.len(), 1, "a host without a way in offers none");
 }
 
 // proves: AUTH-5
 #[test]
-fn a_login_that_is_not_ours_to_do_is_refused() {
-    let world = World::silent();
+fn foreign_auth_method_is_rejected() {
+    let world = TestEnv::without_answers();
     let authenticate = |abilities: &Value, id: &str| {
         let mut client = connect(world.agent(), Some(login().0), abilities.clone());
-        client.call("authenticate", json!({"methodId": id}))
+        client.request("authenticate", json!({"methodId": id}))
     };
     let terminal = json!({"auth": {"terminal": true}});
     let dialect = json!({"_meta": {"terminal-auth": true}});
@@ -200,26 +200,26 @@ fn a_login_that_is_not_ours_to_do_is_refused() {
     }
 }
 
-/// Whatever needs the key is refused for want of it, with a reason; once it is there, all is well, with
-/// `authenticate` and without.
+/// Everything that needs the key is refused with a reason; once the key exists, it works with and without
+/// `authenticate`.
 // proves: AUTH-4, AUTH-6, G-11
 #[test]
-fn without_a_key_nothing_begins_and_with_one_all_does() {
-    let world = World::silent();
-    let keys = Keys::none();
+fn sessions_require_a_key() {
+    let world = TestEnv::without_answers();
+    let keys = FakeKeys::none();
     let mut client = connect(keys.agent(), Some(login().0), json!({}));
-    assert_login_is_wanted(&client.call("session/new", world.new_session()));
+    assert_login_is_wanted(&client.request("session/new", world.new_session_params()));
     let authenticate = json!({"methodId": "none"});
-    assert_login_is_wanted(&client.call("authenticate", authenticate.clone()));
+    assert_login_is_wanted(&client.request("authenticate", authenticate.clone()));
 
     keys.set(Some("sk-1"));
-    let answer = client.call("authenticate", authenticate);
+    let answer = client.request("authenticate", authenticate);
     assert_eq!(result_of(&answer), &json!({}));
-    let made = client.call("session/new", world.new_session());
+    let made = client.request("session/new", world.new_session_params());
     let id = result_of(&made)["sessionId"].as_str().expect("an id");
 
     keys.set(None);
-    assert_login_is_wanted(&client.call("session/prompt", prompt(id, "hi")));
+    assert_login_is_wanted(&client.request("session/prompt", prompt_params(id, "hi")));
     let open = json!({"sessionId": id, "cwd": world.cwd(), "mcpServers": []});
     for method in [
         "session/new",
@@ -227,10 +227,10 @@ fn without_a_key_nothing_begins_and_with_one_all_does() {
         "session/resume",
         "session/fork",
     ] {
-        assert_login_is_wanted(&client.call(method, open.clone()));
+        assert_login_is_wanted(&client.request(method, open.clone()));
     }
     assert_eq!(
-        result_of(&client.call("session/list", json!({})))["sessions"]
+        result_of(&client.request("session/list", json!({})))["sessions"]
             .as_array()
             .map(Vec::len),
         Some(1),
@@ -239,32 +239,32 @@ fn without_a_key_nothing_begins_and_with_one_all_does() {
 
     keys.set(Some("sk-2"));
     for method in ["session/new", "session/load", "session/resume"] {
-        result_of(&client.call(method, open.clone()));
+        result_of(&client.request(method, open.clone()));
     }
 }
 
-/// Also where the editor has not asked for anything yet.
+/// Even before the client has requested a session.
 // proves: AUTH-4
 #[test]
-fn authenticate_says_no_before_anything_was_refused() {
-    let keys = Keys::none();
+fn authenticate_fails_before_any_session_attempt() {
+    let keys = FakeKeys::none();
     let mut client = connect(keys.agent(), None, json!({}));
     let authenticate = json!({"methodId": "none"});
-    assert_login_is_wanted(&client.call("authenticate", authenticate.clone()));
+    assert_login_is_wanted(&client.request("authenticate", authenticate.clone()));
     keys.set(Some("sk-1"));
-    result_of(&client.call("authenticate", authenticate));
+    result_of(&client.request("authenticate", authenticate));
 }
 
-/// After it nothing begins until somebody authenticates; what is open goes on.
+/// After a logout no session begins until the client authenticates; open sessions continue.
 // proves: AUTH-7, AUTH-8
 #[test]
-fn logout_forgets_and_lets_nothing_begin() {
-    let world = World::new(json!([{"steps": [{"text": "still here"}]}]));
+fn logout_forgets_keys_and_blocks_sessions() {
+    let world = TestEnv::new(json!([{"steps": [{"text": "still here"}]}]));
     let (login, forgotten) = login();
     let mut client = connect(world.agent(), Some(login), json!({}));
-    let made = client.call("session/new", world.new_session());
+    let made = client.request("session/new", world.new_session_params());
     let id = result_of(&made)["sessionId"].as_str().expect("an id");
-    assert_eq!(result_of(&client.call("logout", json!({}))), &json!({}));
+    assert_eq!(result_of(&client.request("logout", json!({}))), &json!({}));
     assert_eq!(forgotten.load(Ordering::Relaxed), 1);
     let open = json!({"sessionId": id, "cwd": world.cwd(), "mcpServers": []});
     for method in [
@@ -273,51 +273,51 @@ fn logout_forgets_and_lets_nothing_begin() {
         "session/resume",
         "session/fork",
     ] {
-        let answer = client.call(method, open.clone());
+        let answer = client.request(method, open.clone());
         assert_eq!(error_of(&answer), -32000, "{method}");
     }
-    let answer = client.call("session/prompt", prompt(id, "hi"));
+    let answer = client.request("session/prompt", prompt_params(id, "hi"));
     assert_eq!(result_of(&answer)["stopReason"], "end_turn");
-    result_of(&client.call("authenticate", json!({"methodId": "none"})));
-    result_of(&client.call("session/new", world.new_session()));
+    result_of(&client.request("authenticate", json!({"methodId": "none"})));
+    result_of(&client.request("session/new", world.new_session_params()));
 }
 
 #[test]
-fn keys_that_cannot_be_forgotten_are_told_of() {
-    let world = World::silent();
+fn failed_key_removal_is_reported() {
+    let world = TestEnv::without_answers();
     let login = Login {
-        forget: Arc::new(|| Err("keys.json: no space".to_owned())),
+        forget_keys: Arc::new(|| Err("keys.json: no space".to_owned())),
         ..login().0
     };
     let mut client = connect(world.agent(), Some(login), json!({}));
-    let answer = client.call("logout", Value::Null);
+    let answer = client.request("logout", Value::Null);
     assert_eq!(error_of(&answer), -32603);
     let details = &answer["error"]["data"]["details"];
     assert_eq!(details, "keys.json: no space. Delete that file by hand.");
-    result_of(&client.call("session/new", world.new_session()));
+    result_of(&client.request("session/new", world.new_session_params()));
 }
 
-/// It is said without a question of ours, before and after a login, and nothing changes by it (unstable).
+/// Reported before and after a login, without side effects (unstable).
 #[test]
-fn a_client_may_ask_whether_a_login_is_needed() {
-    let state = |client: &mut Client| {
-        let answer = client.call("auth/status", json!({}));
+fn auth_status_reports_need_for_login() {
+    let state = |client: &mut TestClient| {
+        let answer = client.request("auth/status", json!({}));
         result_of(&answer)["state"].clone()
     };
-    let keys = Keys::none();
+    let keys = FakeKeys::none();
     let mut client = connect(keys.agent(), Some(login().0), json!({}));
     assert_eq!(state(&mut client), "unauthenticated");
     assert_eq!(state(&mut client), "unauthenticated");
     keys.set(Some("secret"));
     assert_eq!(state(&mut client), "authenticated");
-    result_of(&client.call("logout", json!({})));
+    result_of(&client.request("logout", json!({})));
     assert_eq!(state(&mut client), "unauthenticated");
-    result_of(&client.call("authenticate", json!({"methodId": "none"})));
+    result_of(&client.request("authenticate", json!({"methodId": "none"})));
     assert_eq!(state(&mut client), "authenticated");
-    let world = World::silent();
+    let world = TestEnv::without_answers();
     assert_eq!(state(&mut world.client(json!({}))), "not_required");
-    // Nobody can say what a model needs that there is not.
+    // The requirements of an unknown model are unknown.
     let settings = Settings::new("nope/x".parse().expect("a name"), "You are a test.");
-    let agent = world.agent_of(Arc::new(settings));
+    let agent = world.agent_with_projects(Arc::new(settings));
     assert_eq!(state(&mut connect(agent, None, json!({}))), "unknown");
 }

@@ -1,6 +1,6 @@
-//! Many open sessions on one connection: none of them takes anything from the others while it is idle.
+//! Many open sessions on one connection: an idle session must not hold shared resources.
 
-use crate::harness::{World, prompt};
+use crate::harness::{TestEnv, prompt_params};
 use serde_json::{Value, json};
 use std::{
     collections::HashMap,
@@ -11,24 +11,24 @@ use std::{
 };
 use turnery_acp::{ExitReason, ServeOptions, serve};
 
-/// Open sessions. The write queue has 256 places.
+/// Number of open sessions. The write queue has 256 places.
 const SESSIONS: usize = 5_000;
-/// Prompts at work at once. A connection takes 4,096 requests.
+/// Number of concurrent prompts. A connection accepts 4,096 requests.
 const AT_ONCE: usize = 1_000;
-/// Only an agent that hangs lets a client wait this long.
-const HANGS: Duration = Duration::from_secs(120);
+/// Time after which the agent counts as hung.
+const HANG_TIMEOUT: Duration = Duration::from_secs(120);
 
-/// A client without the harness's judges, which are too thorough for this many lines.
+/// Client without witness and oracle, which are too slow for this many lines.
 struct PlainClient {
     input: PipeWriter,
-    /// Every answer. Updates are read and dropped.
+    /// All responses. Updates are read and dropped.
     answers: mpsc::Receiver<Value>,
     served: JoinHandle<ExitReason>,
     next_id: u64,
 }
 
 impl PlainClient {
-    fn connect(world: &World) -> Self {
+    fn connect(world: &TestEnv) -> Self {
         let agent = world.agent();
         let (agent_input, input) = pipe().expect("a pipe");
         let (output, agent_output) = pipe().expect("a pipe");
@@ -71,11 +71,11 @@ impl PlainClient {
         id
     }
 
-    /// The answers to these requests.
+    /// Waits for the responses to these requests.
     fn answers(&mut self, ids: Vec<u64>) -> Vec<Value> {
         let mut answers = HashMap::new();
         while answers.len() < ids.len() {
-            let answer = match self.answers.recv_timeout(HANGS) {
+            let answer = match self.answers.recv_timeout(HANG_TIMEOUT) {
                 Ok(answer) => answer,
                 Err(error) => panic!("{error} after {} of {} answers", answers.len(), ids.len()),
             };
@@ -90,10 +90,10 @@ impl PlainClient {
         self.answers(vec![id]).remove(0)
     }
 
-    /// A prompt to each of these sessions, `AT_ONCE` of them at work together.
+    /// Prompts each of these sessions, `AT_ONCE` at a time.
     fn prompt_all(&mut self, sessions: &[String]) {
         for some in sessions.chunks(AT_ONCE) {
-            let ask = |id: &String| self.ask("session/prompt", &prompt(id, "hi"));
+            let ask = |id: &String| self.ask("session/prompt", &prompt_params(id, "hi"));
             let asked = some.iter().map(ask).collect();
             for answer in self.answers(asked) {
                 assert_eq!(answer["result"]["stopReason"], "end_turn", "{answer}");
@@ -102,12 +102,12 @@ impl PlainClient {
     }
 }
 
-/// An idle session that had been prompted once kept a place in the write queue: 255 worked, at 256 no
-/// answer ever left again.
+/// Regression: an idle session that had been prompted once kept a place in the write queue; with 256 such
+/// sessions no response was sent any more.
 // proves: D-15
 #[test]
 fn five_thousand_prompted_sessions_are_answered() {
-    let world = World::new(json!([
+    let world = TestEnv::new(json!([
         {"steps": [{"text": "one"}]},
         {"steps": [{"text": "two"}, {"wait_for_cancel": true}]},
     ]));
@@ -116,7 +116,7 @@ fn five_thousand_prompted_sessions_are_answered() {
     let mut sessions = Vec::new();
     for _ in 0..SESSIONS / AT_ONCE {
         let asked = (0..AT_ONCE)
-            .map(|_| client.ask("session/new", &world.new_session()))
+            .map(|_| client.ask("session/new", &world.new_session_params()))
             .collect();
         for made in client.answers(asked) {
             let id = made["result"]["sessionId"].as_str().expect("an id");
@@ -127,9 +127,9 @@ fn five_thousand_prompted_sessions_are_answered() {
 
     let listed = client.call("session/list", &json!({}));
     assert!(listed["result"]["sessions"].is_array(), "{listed}");
-    // Prompts and cancels are heard as ever.
+    // Prompts and cancels still work.
     let last = sessions.last().expect("a session");
-    let asked = client.ask("session/prompt", &prompt(last, "hi"));
+    let asked = client.ask("session/prompt", &prompt_params(last, "hi"));
     let cancel =
         json!({"jsonrpc": "2.0", "method": "session/cancel", "params": {"sessionId": last}});
     writeln!(client.input, "{cancel}").expect("the agent reads");

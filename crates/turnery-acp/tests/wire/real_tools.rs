@@ -1,6 +1,6 @@
-//! The tools that people really get, over the wire: where they work, what they change, what is asked.
+//! The shipped tools over the wire: where they work, what they change, and which permissions they request.
 
-use crate::harness::{Client, World, prompt, result_of};
+use crate::harness::{TestClient, TestEnv, prompt_params, result_of};
 use serde_json::{Value, json};
 use std::collections::BTreeSet;
 use turnery_acp::ServeOptions;
@@ -10,18 +10,18 @@ fn call(name: &str, args: Value) -> Value {
     json!({"tool_call": {"name": name, "args": args}})
 }
 
-fn session(world: &World) -> (Client, String) {
+fn session(world: &TestEnv) -> (TestClient, String) {
     let agent = world.agent_with_tools(Toolbox::coding());
-    let mut client = Client::connect(agent, ServeOptions::default());
+    let mut client = TestClient::connect(agent, ServeOptions::default());
     client.initialize(json!({}));
-    let made = client.call("session/new", world.new_session());
+    let made = client.request("session/new", world.new_session_params());
     let id = result_of(&made)["sessionId"].as_str().expect("an id");
     let id = id.to_owned();
     (client, id)
 }
 
-/// One call of every tool, with relative paths.
-fn one_of_each() -> World {
+/// Creates an environment with one call of every tool, with relative paths.
+fn env_using_every_tool() -> TestEnv {
     let calls = [
         call("read_file", json!({"path": "a.txt", "start_line": 2})),
         call("list_dir", json!({})),
@@ -37,13 +37,13 @@ fn one_of_each() -> World {
     ];
     let mut answers: Vec<Value> = calls.map(|call| json!({"steps": [call]})).into();
     answers.push(json!({"steps": [{"text": "done"}]}));
-    let world = World::new(json!(answers));
+    let world = TestEnv::new(json!(answers));
     std::fs::write(world.file("a.txt"), "one\ntwo\nthree\n").expect("a file");
     world
 }
 
-/// The last that was said of each of these, by name of the tool.
-fn places(updates: &[Value], what: &str) -> Vec<(String, Value)> {
+/// Returns the last value of this field for each call, by tool name.
+fn locations_of(updates: &[Value], what: &str) -> Vec<(String, Value)> {
     let calls = updates
         .iter()
         .filter(|it| it["sessionUpdate"] == "tool_call");
@@ -58,24 +58,24 @@ fn places(updates: &[Value], what: &str) -> Vec<(String, Value)> {
         .collect()
 }
 
-fn of<'a>(all: &'a [(String, Value)], name: &str) -> &'a Value {
+fn find_entry<'a>(all: &'a [(String, Value)], name: &str) -> &'a Value {
     &all.iter().find(|one| one.0 == name).expect("called").1
 }
 
-/// TOOL-7 for every tool there is; the oracle looks at each path and line, and here is what they must be.
+/// TOOL-7 for every tool. The oracle checks the form of each path and line; this test checks the values.
 // proves: TOOL-7, TOOL-8, THEME-9
 #[test]
-fn paths_are_absolute_and_lines_count_from_one_now_and_when_loaded() {
-    let world = one_of_each();
+fn paths_are_absolute_and_lines_one_based() {
+    let world = env_using_every_tool();
     let (mut client, id) = session(&world);
     let auto = json!({"sessionId": id, "modeId": "auto"});
-    result_of(&client.call("session/set_mode", auto));
-    let answer = client.call("session/prompt", prompt(&id, "go"));
+    result_of(&client.request("session/set_mode", auto));
+    let answer = client.request("session/prompt", prompt_params(&id, "go"));
     assert_eq!(result_of(&answer)["stopReason"], "end_turn");
-    let live = client.updates();
+    let live = client.take_updates();
     let load = json!({"sessionId": id, "cwd": world.cwd(), "mcpServers": []});
-    result_of(&client.call("session/load", load));
-    let again = client.updates();
+    result_of(&client.request("session/load", load));
+    let again = client.take_updates();
 
     let box_of_all = Toolbox::coding();
     let all = box_of_all.names().filter(|name| *name != "update_plan");
@@ -83,51 +83,56 @@ fn paths_are_absolute_and_lines_count_from_one_now_and_when_loaded() {
     let cwd = world.cwd().canonicalize().expect("a folder");
     let at = |name: &str| json!(cwd.join(name));
     for updates in [live, again] {
-        let locations = places(&updates, "locations");
+        let locations = locations_of(&updates, "locations");
         let called: BTreeSet<&str> = locations.iter().map(|one| one.0.as_str()).collect();
         assert_eq!(called, all, "a tool is missing here");
         let plans = updates.iter().filter(|it| it["sessionUpdate"] == "plan");
         assert_eq!(plans.count(), 1);
         let read = json!([{"path": at("a.txt"), "line": 2}]);
-        assert_eq!(of(&locations, "read_file"), &read);
+        assert_eq!(find_entry(&locations, "read_file"), &read);
         let edited = json!([{"path": at("a.txt"), "line": 2}]);
-        assert_eq!(of(&locations, "edit_file"), &edited);
-        assert_eq!(of(&locations, "write_file")[0]["path"], at("new/b.txt"));
-        // A folder is no place for an editor to go to.
-        assert_eq!(of(&locations, "shell"), &json!(null));
+        assert_eq!(find_entry(&locations, "edit_file"), &edited);
+        assert_eq!(
+            find_entry(&locations, "write_file")[0]["path"],
+            at("new/b.txt")
+        );
+        // An editor cannot open a folder.
+        assert_eq!(find_entry(&locations, "shell"), &json!(null));
         for name in ["list_dir", "find_files", "search"] {
-            let path = of(&locations, name)[0]["path"].as_str().expect("a place");
+            let path = find_entry(&locations, name)[0]["path"]
+                .as_str()
+                .expect("a place");
             assert_eq!(
                 path.trim_end_matches('/'),
                 at("").as_str().expect("a path").trim_end_matches('/'),
                 "{name}"
             );
         }
-        let content = places(&updates, "content");
+        let content = locations_of(&updates, "content");
         let diff = json!({"type": "diff", "path": at("a.txt"),
             "oldText": "one\ntwo\nthree\n", "newText": "one\n2\nthree\n"});
-        assert_eq!(of(&content, "edit_file")[0], diff);
+        assert_eq!(find_entry(&content, "edit_file")[0], diff);
         let new = json!({"type": "diff", "path": at("new/b.txt"), "newText": "b\n"});
-        assert_eq!(of(&content, "write_file")[0], new);
+        assert_eq!(find_entry(&content, "write_file")[0], new);
         assert!(
-            of(&content, "shell")
+            find_entry(&content, "shell")
                 .to_string()
                 .contains("one\\n2\\nthree")
         );
     }
 }
 
-/// Blanks push nothing out of view, and hidden characters are spelled out, in all that the question holds.
+/// Blanks cannot push text out of view, and hidden characters are made visible, everywhere in the request.
 #[test]
-fn a_question_shows_the_end_of_a_padded_command() {
+fn permission_shows_end_of_padded_command() {
     let command = format!("make test{}; touch\u{202e} M", " ".repeat(4050));
-    let world = World::new(json!([
+    let world = TestEnv::new(json!([
         {"steps": [call("shell", json!({"command": command}))]},
         {"steps": [{"text": "done"}]},
     ]));
     let (mut client, id) = session(&world);
-    let asked = client.ask("session/prompt", prompt(&id, "go"));
-    let question = client.asked("session/request_permission");
+    let asked = client.send_request("session/prompt", prompt_params(&id, "go"));
+    let question = client.wait_for_request("session/request_permission");
     let shown = &question["params"]["toolCall"];
     let told = "make test ⟨4050 blanks⟩ ; touch⟨U+202E⟩ M";
     assert_eq!(shown["title"], told);
@@ -135,22 +140,22 @@ fn a_question_shows_the_end_of_a_padded_command() {
     assert_eq!(text, Some(&*format!("```sh\n{told}\n```")));
     assert_eq!(shown["rawInput"]["command"], command);
     let no = json!({"outcome": {"outcome": "selected", "optionId": "reject_once"}});
-    client.reply(&question, no);
-    client.answer(&asked);
+    client.respond(&question, no);
+    client.wait_for_response(&asked);
 }
 
-/// A person who is asked sees the command itself, and what "always" would mean.
+/// The user sees the command itself, and what "always" would allow.
 // proves: THEME-7
 #[test]
-fn a_question_shows_the_command() {
+fn permission_shows_the_command() {
     let command = "printf hello > made.txt";
-    let world = World::new(json!([
+    let world = TestEnv::new(json!([
         {"steps": [call("shell", json!({"command": command}))]},
         {"steps": [{"text": "done"}]},
     ]));
     let (mut client, id) = session(&world);
-    let asked = client.ask("session/prompt", prompt(&id, "go"));
-    let question = client.asked("session/request_permission");
+    let asked = client.send_request("session/prompt", prompt_params(&id, "go"));
+    let question = client.wait_for_request("session/request_permission");
     let shown = &question["params"]["toolCall"];
     assert_eq!(shown["kind"], "execute");
     let title = shown["title"].as_str().expect("a title");
@@ -158,8 +163,11 @@ fn a_question_shows_the_command() {
     assert_eq!(shown["rawInput"]["command"], command);
     assert!(!world.file("made.txt").exists(), "not before a yes");
     let yes = json!({"outcome": {"outcome": "selected", "optionId": "allow_once"}});
-    client.reply(&question, yes);
-    assert_eq!(result_of(&client.answer(&asked))["stopReason"], "end_turn");
+    client.respond(&question, yes);
+    assert_eq!(
+        result_of(&client.wait_for_response(&asked))["stopReason"],
+        "end_turn"
+    );
     let made = std::fs::read_to_string(world.file("made.txt")).expect("made");
     assert_eq!(made, "hello");
 }

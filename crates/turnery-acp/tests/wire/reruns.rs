@@ -1,14 +1,14 @@
-//! Going back: `/rerun`, `/branch`, and `/compact` and `/export` beside them.
+//! `/rerun`, `/branch`, `/compact` and `/export`.
 
-use crate::harness::{Client, World, error_of, prompt, result_of};
+use crate::harness::{TestClient, TestEnv, error_of, prompt_params, result_of};
 use serde_json::{Value, json};
 use std::os::unix::fs::PermissionsExt as _;
 
-/// Sends a prompt that ends well; gives the text of the model and the kinds of loops that were told of.
-fn said(client: &mut Client, id: &str, text: &str) -> (String, Vec<Value>) {
-    let answer = client.call("session/prompt", prompt(id, text));
+/// Runs a prompt to its end; returns the model's text and the reported kinds of loops.
+fn run_prompt(client: &mut TestClient, id: &str, text: &str) -> (String, Vec<Value>) {
+    let answer = client.request("session/prompt", prompt_params(id, text));
     assert_eq!(result_of(&answer)["stopReason"], "end_turn", "{text}");
-    let updates = client.updates();
+    let updates = client.take_updates();
     let text = updates
         .iter()
         .filter(|update| update["sessionUpdate"] == "agent_message_chunk")
@@ -22,21 +22,21 @@ fn said(client: &mut Client, id: &str, text: &str) -> (String, Vec<Value>) {
     (text, kinds)
 }
 
-/// The texts that a session shows when it is loaded.
-fn loaded(client: &mut Client, world: &World, id: &str) -> Vec<String> {
-    client.seen();
+/// Returns the texts that a load replays.
+fn load_texts(client: &mut TestClient, world: &TestEnv, id: &str) -> Vec<String> {
+    client.take_buffered();
     let at = json!({"sessionId": id, "cwd": world.cwd(), "mcpServers": []});
-    result_of(&client.call("session/load", at));
+    result_of(&client.request("session/load", at));
     client
-        .updates()
+        .take_updates()
         .iter()
         .filter_map(|update| update["content"]["text"].as_str())
         .map(str::to_owned)
         .collect()
 }
 
-fn echo() -> World {
-    World::new(json!([
+fn echo_env() -> TestEnv {
+    TestEnv::new(json!([
         {"when": {"last_user_contains": "one"}, "steps": [{"text": "1"}]},
         {"when": {"last_user_contains": "two"}, "steps": [{"text": "2"}]},
         {"when": {"last_user_contains": "three"}, "steps": [{"text": "3"}]},
@@ -45,69 +45,69 @@ fn echo() -> World {
 
 // proves: LOOP-19, LOOP-86, UP-12
 #[test]
-fn the_last_prompt_runs_again_and_takes_its_place() {
-    let world = echo();
+fn rerun_replaces_the_last_prompt() {
+    let world = echo_env();
     let (mut client, id) = world.session();
-    let nothing = said(&mut client, &id, "/rerun").0;
+    let nothing = run_prompt(&mut client, &id, "/rerun").0;
     assert!(nothing.contains("nothing has run"), "{nothing}");
-    said(&mut client, &id, "one");
-    said(&mut client, &id, "two");
-    let again = said(&mut client, &id, "/rerun");
+    run_prompt(&mut client, &id, "one");
+    run_prompt(&mut client, &id, "two");
+    let again = run_prompt(&mut client, &id, "/rerun");
     assert_eq!(again, ("2".to_owned(), vec![json!("rerun")]));
-    let shown = loaded(&mut client, &world, &id);
+    let shown = load_texts(&mut client, &world, &id);
     assert_eq!(shown, ["/rerun", &nothing, "one", "1", "two", "2"]);
 }
 
 // proves: LOOP-20, LOOP-87
 #[test]
-fn a_branch_goes_on_from_an_earlier_point() {
-    let world = echo();
+fn branch_continues_from_earlier_point() {
+    let world = echo_env();
     let (mut client, id) = world.session();
-    let none = said(&mut client, &id, "/branch").0;
+    let none = run_prompt(&mut client, &id, "/branch").0;
     assert!(none.contains("nothing to go back to"), "{none}");
-    said(&mut client, &id, "one");
-    said(&mut client, &id, "two");
-    let points = said(&mut client, &id, "/branch").0;
+    run_prompt(&mut client, &id, "one");
+    run_prompt(&mut client, &id, "two");
+    let points = run_prompt(&mut client, &id, "/branch").0;
     let point = points
         .lines()
         .find(|line| line.ends_with(": one"))
         .and_then(|line| line.split('`').nth(1))
         .unwrap_or_else(|| panic!("{points}"))
         .to_owned();
-    let branched = said(&mut client, &id, &format!("/branch {point} three"));
+    let branched = run_prompt(&mut client, &id, &format!("/branch {point} three"));
     assert_eq!(branched, ("3".to_owned(), vec![json!("branch")]));
-    let shown = loaded(&mut client, &world, &id);
+    let shown = load_texts(&mut client, &world, &id);
     let expected = [
         "/branch", &none, "one", "1", "/branch", &points, "three", "3",
     ];
     assert_eq!(shown, expected);
 
-    let unknown = said(&mut client, &id, "/branch nowhere three").0;
+    let unknown = run_prompt(&mut client, &id, "/branch nowhere three").0;
     assert!(unknown.contains("no loop"), "{unknown}");
-    let empty = said(&mut client, &id, &format!("/branch {point}")).0;
-    assert!(empty.contains("Say what to do"), "{empty}");
+    let empty = run_prompt(&mut client, &id, &format!("/branch {point}")).0;
+    assert!(empty.contains("Add a prompt"), "{empty}");
 }
 
-/// What there is nothing of cannot be summarised; no model is asked (its only answer is to "one").
+/// There is nothing to summarise, and no model is called (its only answer is for "one").
 #[test]
 fn a_short_conversation_is_not_compacted() {
-    let world = echo();
+    let world = echo_env();
     let (mut client, id) = world.session();
-    let empty = said(&mut client, &id, "/compact").0;
+    let empty = run_prompt(&mut client, &id, "/compact").0;
     assert!(empty.contains("conversation is empty"), "{empty}");
-    said(&mut client, &id, "one");
-    let (text, kinds) = said(&mut client, &id, "/compact");
+    run_prompt(&mut client, &id, "one");
+    let (text, kinds) = run_prompt(&mut client, &id, "/compact");
     assert!(text.starts_with("Nothing was summarised"), "{text}");
     assert_eq!(kinds, [json!("compaction")]);
-    assert_eq!(said(&mut client, &id, "two").0, "2");
+    assert_eq!(run_prompt(&mut client, &id, "two").0, "2");
 }
 
-/// A pass of its own, told of as one, and paid for beside the turns.
+/// A compaction is reported as such, and its usage is separate from the turns.
 // proves: LOOP-21, UP-13, I10, COMP-2
 #[test]
 fn a_long_conversation_is_compacted() {
     let tokens = json!({"input": 500, "output": 5});
-    let world = World::new(json!([
+    let world = TestEnv::new(json!([
         {
             "when": {"last_user_contains": "Sum up this conversation"},
             "steps": [{"text": "They talked."}],
@@ -117,11 +117,11 @@ fn a_long_conversation_is_compacted() {
     ]));
     let (mut client, id) = world.session_with(json!({"session": {"compaction": {}}}));
     for _ in 0..16 {
-        said(&mut client, &id, &format!("talk {}", "more ".repeat(50)));
+        run_prompt(&mut client, &id, &format!("talk {}", "more ".repeat(50)));
     }
-    let answer = client.call("session/prompt", prompt(&id, "/compact"));
+    let answer = client.request("session/prompt", prompt_params(&id, "/compact"));
     assert_eq!(result_of(&answer)["stopReason"], "end_turn");
-    let updates = client.updates();
+    let updates = client.take_updates();
     let passes: Vec<&Value> = updates
         .iter()
         .filter(|update| update["sessionUpdate"] == "compaction_update")
@@ -135,67 +135,70 @@ fn a_long_conversation_is_compacted() {
     let last = updates.last().expect("an update");
     assert_eq!(last["content"]["text"], "Older messages were summarised.");
 
-    let cost = said(&mut client, &id, "/cost").0;
+    let cost = run_prompt(&mut client, &id, "/cost").0;
     let row = cost.lines().find(|line| line.starts_with("| compaction |"));
     assert!(
         row.expect("a row").ends_with("| 500 | 0 | 0 | 5 |"),
         "{cost}"
     );
-    assert_eq!(said(&mut client, &id, "talk").0, "words ".repeat(50));
+    assert_eq!(run_prompt(&mut client, &id, "talk").0, "words ".repeat(50));
 }
 
-/// They work between prompts, and say so.
+/// These commands are rejected while a prompt runs, with a reason.
 #[test]
-fn a_running_prompt_is_not_branched_rerun_or_compacted() {
-    let world = World::new(json!([{"steps": [{"text": "w"}, {"wait_for_cancel": true}]}]));
+fn branch_rerun_and_compact_need_an_idle_session() {
+    let world = TestEnv::new(json!([{"steps": [{"text": "w"}, {"wait_for_cancel": true}]}]));
     let (mut client, id) = world.session();
-    let asked = client.ask("session/prompt", prompt(&id, "hi"));
-    client.wait(|message| message["params"]["update"]["content"]["text"] == "w");
+    let asked = client.send_request("session/prompt", prompt_params(&id, "hi"));
+    client.wait_for(|message| message["params"]["update"]["content"]["text"] == "w");
     for command in ["/rerun", "/branch", "/compact"] {
-        let answer = client.call("session/prompt", prompt(&id, command));
+        let answer = client.request("session/prompt", prompt_params(&id, command));
         assert_eq!(error_of(&answer), -32603, "{command}");
         assert_eq!(answer["error"]["data"]["kind"], "session_busy");
         assert_eq!(answer["error"]["data"]["retryable"], true);
     }
-    // What changes nothing is answered meanwhile.
+    // Commands that need no idle session still work.
     for command in ["/help", "/cost", "/model", "/mode"] {
-        let answer = client.call("session/prompt", prompt(&id, command));
+        let answer = client.request("session/prompt", prompt_params(&id, command));
         assert_eq!(result_of(&answer)["stopReason"], "end_turn", "{command}");
     }
-    client.tell("session/cancel", json!({"sessionId": id}));
-    assert_eq!(result_of(&client.answer(&asked))["stopReason"], "cancelled");
+    client.send_notification("session/cancel", json!({"sessionId": id}));
+    assert_eq!(
+        result_of(&client.wait_for_response(&asked))["stopReason"],
+        "cancelled"
+    );
 }
 
-/// CANCEL-9: what a command runs is cancelled like a prompt, in the same write too.
+/// CANCEL-9: a command's prompt is cancelled like any prompt, in the same write too.
 // proves: ACP-46, CANCEL-9
 #[test]
-fn a_command_in_the_same_write_as_its_cancel_is_cancelled() {
-    let world = World::new(json!([
+fn command_cancelled_in_same_write_is_cancelled() {
+    let world = TestEnv::new(json!([
         {"when": {"last_user_contains": "one"}, "steps": [{"text": "1"}]},
         {"when": {"last_user_contains": "hang"}, "steps": [{"text": "w"}, {"wait_for_cancel": true}]},
     ]));
     let (mut client, id) = world.session();
-    said(&mut client, &id, "one");
-    let points = said(&mut client, &id, "/branch").0;
+    run_prompt(&mut client, &id, "one");
+    let points = run_prompt(&mut client, &id, "/branch").0;
     let point = points.split('`').nth(1).expect("a point");
     for n in 0..20 {
-        let typed = prompt(&id, &format!("/branch {point} hang"));
+        let typed = prompt_params(&id, &format!("/branch {point} hang"));
         let request = json!({"jsonrpc": "2.0", "id": format!("b{n}"), "method": "session/prompt", "params": typed});
         let cancel =
             json!({"jsonrpc": "2.0", "method": "session/cancel", "params": {"sessionId": id}});
-        client.note(&request);
-        client.raw(format!("{request}\n{cancel}\n"));
-        let answer = client.answer(&request["id"]);
+        client.observe_sent(&request);
+        client.write_raw(format!("{request}\n{cancel}\n"));
+        let answer = client.wait_for_response(&request["id"]);
         assert_eq!(result_of(&answer)["stopReason"], "cancelled", "{n}");
     }
 }
 
-/// The prompt's answer names its loops, so that a program can go back to them.
+/// The response names the loops, so that programs can go back to them.
 #[test]
 fn an_answer_names_its_loops() {
-    let world = echo();
+    let world = echo_env();
     let (mut client, id) = world.session();
-    let answer = client.call("session/prompt", prompt(&id, "one"));
+    let answer = client.request("session/prompt", prompt_params(&id, "one"));
     let loops = &result_of(&answer)["_meta"]["turnery"]["loopIds"];
     let loops = loops.as_array().expect("a list");
     assert_eq!(loops.len(), 1);
@@ -204,14 +207,14 @@ fn an_answer_names_its_loops() {
     assert!(first.ends_with(".1"), "{first}");
 }
 
-/// The same document as `turnery sessions export` makes; never over another file.
+/// Exports the same document as `turnery sessions export`, and never overwrites a file.
 #[test]
-fn a_session_is_written_to_a_file() {
-    let world = echo();
+fn export_writes_session_to_file() {
+    let world = echo_env();
     let (mut client, id) = world.session();
-    said(&mut client, &id, "one");
-    said(&mut client, &id, "two");
-    let told = said(&mut client, &id, "/export").0;
+    run_prompt(&mut client, &id, "one");
+    run_prompt(&mut client, &id, "two");
+    let told = run_prompt(&mut client, &id, "/export").0;
     let path = world.file(&format!("turnery-{id}.json"));
     assert!(told.contains(&path.display().to_string()), "{told}");
     let text = std::fs::read_to_string(&path).expect("a file");
@@ -225,17 +228,17 @@ fn a_session_is_written_to_a_file() {
     let mode = std::fs::metadata(&path).expect("a file").permissions();
     assert_eq!(mode.mode() & 0o777, 0o600);
 
-    let again = said(&mut client, &id, "/export").0;
-    assert!(again.contains("exists already"), "{again}");
+    let again = run_prompt(&mut client, &id, "/export").0;
+    assert!(again.contains("already exists"), "{again}");
     assert_eq!(std::fs::read_to_string(&path).expect("a file"), text);
-    said(&mut client, &id, "/export out.json");
+    run_prompt(&mut client, &id, "/export out.json");
     let other = std::fs::read_to_string(world.file("out.json")).expect("a file");
     let mut other: Value = serde_json::from_str(&other).expect("JSON");
-    // Two commands have been typed and answered since.
+    // Two commands have been run since.
     let remarks = other["remarks"].take();
     assert_eq!(remarks.as_array().map(Vec::len), Some(4));
     other.as_object_mut().expect("an object").remove("remarks");
     assert_eq!(other, document);
-    let nowhere = said(&mut client, &id, "/export missing/out.json").0;
+    let nowhere = run_prompt(&mut client, &id, "/export missing/out.json").0;
     assert!(nowhere.contains("cannot be written"), "{nowhere}");
 }

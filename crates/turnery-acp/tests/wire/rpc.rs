@@ -1,6 +1,6 @@
 //! Transport and JSON-RPC (TR-1 to TR-11, RPC-1 to RPC-22), over real pipes.
 
-use crate::harness::{Client, World, error_of, result_of};
+use crate::harness::{TestClient, TestEnv, error_of, result_of};
 use serde_json::{Value, json};
 use std::{path::PathBuf, sync::Arc};
 use turnery_acp::ServeOptions;
@@ -9,21 +9,21 @@ use turnery_agent::{Projects, Settings, SettingsError};
 const INITIALIZE: &str =
     r#"{"jsonrpc":"2.0","id":1,"method":"initialize","params":{"protocolVersion":1}}"#;
 
-/// The client's next answer has this code and this id.
-fn expect_error(client: &mut Client, code: i64, id: &Value) {
-    let answer = client.next().expect("an answer");
+/// Expects an error response with this code and id.
+fn expect_error(client: &mut TestClient, code: i64, id: &Value) {
+    let answer = client.next_message().expect("an answer");
     assert_eq!((error_of(&answer), &answer["id"]), (code, id), "{answer}");
 }
 
-fn probe(client: &mut Client) {
+fn probe(client: &mut TestClient) {
     let answer = client.initialize(json!({}));
     assert_eq!(result_of(&answer)["protocolVersion"], 1);
 }
 
-/// RPC-2: byte for byte, which JSON values cannot show.
+/// RPC-2: compared byte for byte, since JSON values would hide differences.
 // proves: RPC-1, RPC-2, RPC-4
 #[test]
-fn ids_come_back_as_they_were() {
+fn request_ids_are_echoed_unchanged() {
     let ids = [
         "0",
         "-1",
@@ -38,13 +38,13 @@ fn ids_come_back_as_they_were() {
     ];
     for id in ids {
         for (method, expected) in [("initialize", "result"), ("nope", "error")] {
-            let world = World::silent();
+            let world = TestEnv::without_answers();
             let mut client = world.connect();
-            client.raw(format!("{INITIALIZE}\n"));
-            client.raw(format!(
+            client.write_raw(format!("{INITIALIZE}\n"));
+            client.write_raw(format!(
                 "{{\"method\":\"{method}\",\"params\":{{\"protocolVersion\":1}},\"id\":{id},\"jsonrpc\":\"2.0\"}}\n"
             ));
-            let lines = client.raw_lines();
+            let lines = client.close_and_read_lines();
             let head = format!("{{\"jsonrpc\":\"2.0\",\"id\":{id},\"{expected}\":{{");
             assert!(lines[1].starts_with(&head), "{}", lines[1]);
             assert_eq!(lines.len(), 2);
@@ -52,10 +52,10 @@ fn ids_come_back_as_they_were() {
     }
 }
 
-/// RPC-3, RPC-6, RPC-7, RPC-8: one error each, and the connection lives.
+/// RPC-3, RPC-6, RPC-7, RPC-8: one error each, and the connection continues.
 // proves: UP-39, RPC-3, RPC-6, RPC-7, RPC-8, RPC-13, G-25
 #[test]
-fn malformed_lines_are_answered_once_and_nothing_breaks() {
+fn malformed_lines_get_one_error_each() {
     let table: [(&[u8], i64); 11] = [
         (b"{\"a\":", -32700),
         (b"nonsense", -32700),
@@ -81,22 +81,22 @@ fn malformed_lines_are_answered_once_and_nothing_breaks() {
             -32600,
         ),
     ];
-    let world = World::silent();
+    let world = TestEnv::without_answers();
     let mut client = world.connect();
     for (line, code) in table {
-        client.raw(line);
-        client.raw("\n");
+        client.write_raw(line);
+        client.write_raw("\n");
         expect_error(&mut client, code, &Value::Null);
     }
     probe(&mut client);
-    assert_eq!(client.leave().1, [] as [Value; 0]);
+    assert_eq!(client.close_and_join().1, [] as [Value; 0]);
 }
 
-/// RPC-5, RPC-17, RPC-20, CANCEL-1, CANCEL-8, REQC-4: silence.
+/// RPC-5, RPC-17, RPC-20, CANCEL-1, CANCEL-8, REQC-4: no response.
 // proves: ACP-47, RPC-5, RPC-7, RPC-17, RPC-20, CANCEL-1, CANCEL-8, REQC-4, EXT-4
 #[test]
-fn what_wants_no_answer_gets_none() {
-    let world = World::silent();
+fn notifications_get_no_response() {
+    let world = TestEnv::without_answers();
     let mut client = world.client(json!({}));
     for line in [
         r#"{"jsonrpc":"2.0","method":"session/cancel"}"#,
@@ -112,26 +112,26 @@ fn what_wants_no_answer_gets_none() {
         r#"{"jsonrpc":"2.0","id":null,"error":{"code":-32602,"message":"x"}}"#,
         r#"{"jsonrpc":"2.0","id":"a","result":{},"error":{"code":1,"message":"x"}}"#,
     ] {
-        client.raw(line);
-        client.raw("\n");
+        client.write_raw(line);
+        client.write_raw("\n");
     }
     probe(&mut client);
-    assert_eq!(client.leave().1, [] as [Value; 0]);
+    assert_eq!(client.close_and_join().1, [] as [Value; 0]);
 }
 
 /// TR-10, TR-1.
 // proves: TR-1, TR-10
 #[test]
-fn line_ends_of_all_sorts_and_bytes_in_pieces() {
-    let world = World::silent();
+fn line_endings_and_partial_writes_are_accepted() {
+    let world = TestEnv::without_answers();
     let mut client = world.connect();
-    client.raw(format!("\n\r\n  \n{INITIALIZE}\r\n\n"));
+    client.write_raw(format!("\n\r\n  \n{INITIALIZE}\r\n\n"));
     let unicode = r#"{"jsonrpc":"2.0","id":"é☃𝄞","method":"nope"}"#;
     for byte in unicode.as_bytes() {
-        client.raw([*byte]);
+        client.write_raw([*byte]);
     }
-    client.close();
-    let lines = client.raw_lines();
+    client.close_input();
+    let lines = client.close_and_read_lines();
     assert_eq!(lines.len(), 2, "{lines:?}");
     assert!(lines[0].contains("\"id\":1,\"result\""), "{}", lines[0]);
     assert!(
@@ -141,22 +141,22 @@ fn line_ends_of_all_sorts_and_bytes_in_pieces() {
     );
 }
 
-/// TR-9: a line of 33 MiB is read, one of more than 64 MiB is refused by name, and both leave the
-/// connection usable.
+/// TR-9: a line of 33 MiB is read, one of more than 64 MiB is rejected with a specific error, and the
+/// connection stays usable.
 // proves: TR-9, G-14
 #[test]
-fn lines_may_be_large_but_not_endless() {
-    let world = World::silent();
+fn line_over_limit_is_rejected() {
+    let world = TestEnv::without_answers();
     let mut client = world.client(json!({}));
     let junk = "x".repeat(33 << 20);
     let params = json!({"protocolVersion": 1, "_meta": {"junk": junk}});
     assert_eq!(
-        result_of(&client.call("initialize", params))["protocolVersion"],
+        result_of(&client.request("initialize", params))["protocolVersion"],
         1
     );
-    client.raw("y".repeat(65 << 20));
-    client.raw("\n");
-    let refused = client.next().expect("an answer");
+    client.write_raw("y".repeat(65 << 20));
+    client.write_raw("\n");
+    let refused = client.next_message().expect("an answer");
     assert_eq!((error_of(&refused), &refused["id"]), (-32600, &Value::Null));
     assert_eq!(refused["error"]["data"]["limit"], 64 << 20);
     probe(&mut client);
@@ -165,8 +165,8 @@ fn lines_may_be_large_but_not_endless() {
 /// RPC-9, EXT-4.
 // proves: UP-39, RPC-9, EXT-4, G-26
 #[test]
-fn methods_that_are_not_there() {
-    let world = World::silent();
+fn unknown_methods_are_rejected() {
+    let world = TestEnv::without_answers();
     let mut client = world.client(json!({}));
     for method in [
         "nope/nope",
@@ -176,16 +176,16 @@ fn methods_that_are_not_there() {
         "providers/list",
         "",
     ] {
-        let answer = client.call(method, json!({}));
+        let answer = client.request(method, json!({}));
         assert_eq!(error_of(&answer), -32601, "{method}");
     }
 }
 
-/// INIT-12: by a request of every sort, and then it works.
+/// INIT-12: every request before `initialize` is rejected; afterwards it works.
 // proves: ACP-2, INIT-12
 #[test]
 fn initialize_comes_first() {
-    let world = World::silent();
+    let world = TestEnv::without_answers();
     let mut client = world.connect();
     for method in [
         "session/new",
@@ -194,7 +194,7 @@ fn initialize_comes_first() {
         "session/prompt",
         "nope",
     ] {
-        let answer = client.call(method, json!({}));
+        let answer = client.request(method, json!({}));
         assert_eq!(error_of(&answer), -32600, "{method}");
     }
     probe(&mut client);
@@ -203,8 +203,8 @@ fn initialize_comes_first() {
 /// INIT-1 to INIT-6, INIT-9, INIT-13.
 // proves: INIT-1, INIT-2, INIT-3, INIT-5, INIT-9, INIT-13, G-13
 #[test]
-fn initialize_negotiates() {
-    let world = World::silent();
+fn initialize_negotiates_version() {
+    let world = TestEnv::without_answers();
     let mut client = world.connect();
     for params in [
         json!({"protocolVersion": 1}),
@@ -218,7 +218,7 @@ fn initialize_negotiates() {
         json!({"protocolVersion": 1, "clientCapabilities":
             {"fs": "yes", "terminal": "no", "session": {"notices": true}, "unknown": {}}}),
     ] {
-        let answer = client.call("initialize", params.clone());
+        let answer = client.request("initialize", params.clone());
         assert_eq!(result_of(&answer)["protocolVersion"], 1, "{params}");
     }
     for params in [
@@ -231,7 +231,7 @@ fn initialize_negotiates() {
         json!({"protocolVersion": null}),
         json!([1]),
     ] {
-        let answer = client.call("initialize", params.clone());
+        let answer = client.request("initialize", params.clone());
         assert_eq!(error_of(&answer), -32602, "{params}");
     }
 }
@@ -239,8 +239,8 @@ fn initialize_negotiates() {
 /// INIT-6, INIT-11, AUTH-1, AUTH-3, AUTH-11.
 // proves: INIT-6, INIT-11, RPC-21, EXT-1, EXT-5
 #[test]
-fn only_what_works_is_advertised() {
-    let world = World::silent();
+fn advertised_capabilities_are_exact() {
+    let world = TestEnv::without_answers();
     let mut client = world.connect();
     let answer = client.initialize(json!({}));
     let expected = json!({
@@ -261,7 +261,7 @@ fn only_what_works_is_advertised() {
         },
         "authMethods": [{
             "id": "none",
-            "name": "Keys that are there already",
+            "name": "Existing keys",
             "description": "From the environment, the configuration or turnery login; without any the offline model answers",
         }],
         "agentInfo": {"name": "turnery", "title": "turnery", "version": env!("CARGO_PKG_VERSION")},
@@ -271,42 +271,45 @@ fn only_what_works_is_advertised() {
 
 /// AUTH-4, AUTH-5.
 #[test]
-fn the_login_that_needs_nothing() {
-    let world = World::silent();
+fn default_login_needs_no_key() {
+    let world = TestEnv::without_answers();
     let mut client = world.client(json!({}));
     assert_eq!(
-        result_of(&client.call("authenticate", json!({"methodId": "none"}))),
+        result_of(&client.request("authenticate", json!({"methodId": "none"}))),
         &json!({})
     );
     assert_eq!(
-        error_of(&client.call("authenticate", json!({"methodId": "other"}))),
+        error_of(&client.request("authenticate", json!({"methodId": "other"}))),
         -32602
     );
-    assert_eq!(error_of(&client.call("authenticate", json!({}))), -32602);
+    assert_eq!(error_of(&client.request("authenticate", json!({}))), -32602);
 }
 
-/// RPC-12: whatever breaks inside, each request is answered once, and the next ones as well.
+/// RPC-12: after a panic in a handler each request is still answered once.
 // proves: RPC-12, RPC-13
 #[test]
-fn what_breaks_inside_is_an_answer() {
-    struct Broken;
-    impl Projects for Broken {
+fn panic_in_handler_is_an_error_response() {
+    struct PanickingProjects;
+    impl Projects for PanickingProjects {
         fn settings(&self, roots: &[PathBuf]) -> Result<Settings, SettingsError> {
             assert!(!roots[0].ends_with("work"), "a fault of ours");
             Err(SettingsError("turnery.toml:3: no such key".to_owned()))
         }
     }
-    let world = World::silent();
-    let mut client = Client::connect(world.agent_of(Arc::new(Broken)), ServeOptions::default());
+    let world = TestEnv::without_answers();
+    let mut client = TestClient::connect(
+        world.agent_with_projects(Arc::new(PanickingProjects)),
+        ServeOptions::default(),
+    );
     client.initialize(json!({}));
-    let answer = client.call("session/new", world.new_session());
+    let answer = client.request("session/new", world.new_session_params());
     assert_eq!(error_of(&answer), -32603);
-    let params = json!({"cwd": world.outside(), "mcpServers": []});
-    let answer = client.call("session/new", params);
+    let params = json!({"cwd": world.root(), "mcpServers": []});
+    let answer = client.request("session/new", params);
     assert_eq!(error_of(&answer), -32603);
     assert_eq!(answer["error"]["data"]["kind"], "settings");
     let details = &answer["error"]["data"]["details"];
     assert_eq!(details, "turnery.toml:3: no such key");
     probe(&mut client);
-    assert_eq!(client.leave().1, [] as [Value; 0]);
+    assert_eq!(client.close_and_join().1, [] as [Value; 0]);
 }

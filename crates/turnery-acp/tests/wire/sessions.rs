@@ -1,24 +1,24 @@
-//! Making, finding, opening and ending sessions (SESS, DIR, LOAD, RES, LIST, CLOSE, DEL, MODE, CFG, MCP).
+//! Creating, listing, opening and closing sessions (SESS, DIR, LOAD, RES, LIST, CLOSE, DEL, MODE, CFG, MCP).
 
-use crate::harness::{Client, World, error_of, prompt, result_of};
+use crate::harness::{TestClient, TestEnv, error_of, prompt_params, result_of};
 use serde_json::{Value, json};
 use std::collections::HashSet;
 use turnery_acp::ServeOptions;
 
-fn said() -> Value {
+fn text_answer() -> Value {
     json!([{"steps": [{"thinking": "hm"}, {"text": ["Hel", "lo"]}]}])
 }
 
 /// SESS-1, SESS-6.
 // proves: SESS-1
 #[test]
-fn sessions_have_ids_of_their_own() {
-    let world = World::silent();
+fn session_ids_are_unique() {
+    let world = TestEnv::without_answers();
     let mut ids = HashSet::new();
     for _ in 0..4 {
         let mut client = world.client(json!({}));
         for _ in 0..25 {
-            let made = client.call("session/new", world.new_session());
+            let made = client.request("session/new", world.new_session_params());
             ids.insert(
                 result_of(&made)["sessionId"]
                     .as_str()
@@ -30,11 +30,11 @@ fn sessions_have_ids_of_their_own() {
     assert_eq!(ids.len(), 100);
 }
 
-/// SESS-2, SESS-4, DIR-1, MCP-4, MCP-5, RPC-10, RPC-19: refused, and no session is made.
+/// SESS-2, SESS-4, DIR-1, MCP-4, MCP-5, RPC-10, RPC-19: rejected, and no session is created.
 // proves: SESS-2, SESS-4, SESS-10, DIR-1, DIR-3, RPC-19
 #[test]
-fn parameters_that_do_not_fit_make_no_session() {
-    let world = World::silent();
+fn invalid_params_create_no_session() {
+    let world = TestEnv::without_answers();
     let mut client = world.client(json!({}));
     let cwd = world.cwd();
     let stdio = json!({"name": "a", "command": "/bin/a", "args": [], "env": []});
@@ -44,7 +44,7 @@ fn parameters_that_do_not_fit_make_no_session() {
         json!({"cwd": "", "mcpServers": []}),
         json!({"cwd": null, "mcpServers": []}),
         json!({"cwd": 7, "mcpServers": []}),
-        json!({"cwd": world.outside().join("missing"), "mcpServers": []}),
+        json!({"cwd": world.root().join("missing"), "mcpServers": []}),
         json!({"cwd": cwd}),
         json!({"cwd": cwd, "mcpServers": "none"}),
         json!({"cwd": cwd, "mcpServers": [{"name": "a"}]}),
@@ -55,55 +55,55 @@ fn parameters_that_do_not_fit_make_no_session() {
         json!({"cwd": cwd, "mcpServers": [], "additionalDirectories": ["rel"]}),
         json!({"cwd": cwd, "mcpServers": [], "additionalDirectories": [""]}),
         json!({"cwd": cwd, "mcpServers": [], "additionalDirectories": [7]}),
-        json!({"cwd": cwd, "mcpServers": [], "additionalDirectories": [world.outside().join("missing")]}),
+        json!({"cwd": cwd, "mcpServers": [], "additionalDirectories": [world.root().join("missing")]}),
         json!([cwd]),
     ] {
-        let answer = client.call("session/new", params.clone());
+        let answer = client.request("session/new", params.clone());
         assert_eq!(error_of(&answer), -32602, "{params}");
     }
-    let list = client.call("session/list", json!({}));
+    let list = client.request("session/list", json!({}));
     assert_eq!(result_of(&list)["sessions"], json!([]));
 }
 
-/// RPC-19, SESS-4: what may be odd.
+/// RPC-19, SESS-4: unusual but valid parameters.
 // proves: SESS-10, RPC-19
 #[test]
-fn parameters_that_are_merely_odd_are_taken() {
-    let world = World::silent();
+fn unusual_params_are_accepted() {
+    let world = TestEnv::without_answers();
     let mut client = world.client(json!({}));
     for params in [
         json!({"cwd": world.cwd(), "mcpServers": null}),
         json!({"cwd": world.cwd(), "mcpServers": [], "unknown": 1, "_meta": 42}),
         json!({"cwd": world.cwd(), "mcpServers": [], "additionalDirectories": null}),
     ] {
-        result_of(&client.call("session/new", params));
+        result_of(&client.request("session/new", params));
     }
 }
 
-/// After the answer (SESS-7), and as a notice only to who takes them (NOTE-1).
+/// After the response (SESS-7), and as a notice only to clients that support notices (NOTE-1).
 // proves: MCP-6
 #[test]
-fn an_mcp_server_that_fails_is_told_of() {
-    let world = World::silent();
+fn failing_mcp_server_is_reported() {
+    let world = TestEnv::without_answers();
     let server = json!({"name": "db", "command": "/bin/no-such-db", "args": [], "env": []});
     let params = json!({"cwd": world.cwd(), "mcpServers": [server]});
     let mut client = world.client(json!({"session": {"notices": {}}}));
-    let made = client.call("session/new", params.clone());
-    assert_eq!(client.seen(), [] as [Value; 0]);
-    let notice = client.next().expect("a notice");
+    let made = client.request("session/new", params.clone());
+    assert_eq!(client.take_buffered(), [] as [Value; 0]);
+    let notice = client.next_message().expect("a notice");
     assert_eq!(notice["params"]["sessionId"], result_of(&made)["sessionId"]);
     assert_eq!(notice["params"]["update"]["sessionUpdate"], "notice");
     assert_eq!(notice["params"]["update"]["title"], "MCP server db");
     assert_eq!(
         notice["params"]["update"]["description"],
         "It does not work: cannot start: program not found. Its tools fail or are missing; \
-         everything else goes on."
+         everything else still works."
     );
 
-    // A client that takes no notices gets none.
+    // A client that does not support notices gets none.
     let mut client = world.client(json!({}));
-    result_of(&client.call("session/new", params));
-    let told = client.next().expect("it is told");
+    result_of(&client.request("session/new", params));
+    let told = client.next_message().expect("it is told");
     let update = &told["params"]["update"];
     assert_eq!(update["sessionUpdate"], "session_info_update");
     assert_eq!(update["_meta"]["turnery"]["notice"]["severity"], "warning");
@@ -112,13 +112,13 @@ fn an_mcp_server_that_fails_is_told_of() {
 /// SESS-8, SESS-9, CLOSE-2, DEL-2.
 // proves: ACP-3, RPC-4, SESS-8, SESS-9, CLOSE-2, DEL-2, G-2, G-20
 #[test]
-fn sessions_that_are_not_open() {
-    let world = World::silent();
+fn methods_on_unopened_sessions_fail() {
+    let world = TestEnv::without_answers();
     let (_first, stored) = world.session();
     let mut client = world.client(json!({}));
     for id in ["bogus", stored.as_str()] {
         for (method, params) in [
-            ("session/prompt", prompt(id, "hi")),
+            ("session/prompt", prompt_params(id, "hi")),
             (
                 "session/set_mode",
                 json!({"sessionId": id, "modeId": "ask"}),
@@ -128,43 +128,43 @@ fn sessions_that_are_not_open() {
                 json!({"sessionId": id, "configId": "mode", "value": "ask"}),
             ),
         ] {
-            let answer = client.call(method, params);
+            let answer = client.request(method, params);
             assert_eq!(error_of(&answer), -32002, "{method}");
             assert_eq!(answer["error"]["data"]["sessionId"], id);
         }
     }
     let params = json!({"sessionId": "bogus", "cwd": world.cwd(), "mcpServers": []});
     for method in ["session/load", "session/resume"] {
-        let answer = client.call(method, params.clone());
+        let answer = client.request(method, params.clone());
         assert_eq!(error_of(&answer), -32002, "{method}");
         assert_eq!(answer["error"]["data"]["sessionId"], "bogus");
     }
     for method in ["session/close", "session/delete"] {
-        let answer = client.call(method, json!({"sessionId": "bogus"}));
+        let answer = client.request(method, json!({"sessionId": "bogus"}));
         assert_eq!(result_of(&answer), &json!({}), "{method}");
     }
 }
 
-/// LOAD-1 to LOAD-5, RES-1, RES-2: in a new process, all of it before the answer, or nothing.
+/// LOAD-1 to LOAD-5, RES-1, RES-2: in a new process, a complete replay before the response, or none.
 // proves: UP-37, LOAD-5, RES-1, G-7, THEME-2, THEME-3
 #[test]
-fn a_session_is_loaded_with_all_that_was_said_or_resumed_in_silence() {
-    let world = World::new(json!([
+fn load_replays_and_resume_is_silent() {
+    let world = TestEnv::new(json!([
         {"steps": [{"thinking": "hm"}, {"text": ["Hel", "lo"]}]},
         {"steps": [{"text": "again"}]},
         {"steps": [{"text": "more"}]},
     ]));
     let (mut client, id) = world.session();
-    let answer = client.call("session/prompt", prompt(&id, "hi"));
+    let answer = client.request("session/prompt", prompt_params(&id, "hi"));
     assert_eq!(result_of(&answer)["stopReason"], "end_turn");
-    let live = client.updates();
-    client.leave();
+    let live = client.take_updates();
+    client.close_and_join();
 
     let params = json!({"sessionId": id, "cwd": world.cwd(), "mcpServers": []});
     let mut client = world.client(json!({}));
-    result_of(&client.call("session/load", params.clone()));
+    result_of(&client.request("session/load", params.clone()));
     let chunk = |kind: &str, id: &Value, text: &str| json!({"sessionUpdate": kind, "content": {"type": "text", "text": text}, "messageId": id});
-    let replay = client.updates();
+    let replay = client.take_updates();
     let message_id = &live[0]["messageId"];
     let expected = [
         chunk("user_message_chunk", &replay[0]["messageId"], "hi"),
@@ -172,28 +172,28 @@ fn a_session_is_loaded_with_all_that_was_said_or_resumed_in_silence() {
         chunk("agent_message_chunk", message_id, "Hello"),
     ];
     assert_eq!(replay, expected);
-    let answer = client.call("session/prompt", prompt(&id, "go on"));
+    let answer = client.request("session/prompt", prompt_params(&id, "go on"));
     assert_eq!(result_of(&answer)["stopReason"], "end_turn");
-    assert_eq!(client.updates()[0]["content"]["text"], "again");
-    client.leave();
+    assert_eq!(client.take_updates()[0]["content"]["text"], "again");
+    client.close_and_join();
 
     let mut client = world.client(json!({}));
-    let answer = client.call("session/resume", params);
-    assert_eq!(client.seen(), [] as [Value; 0]);
+    let answer = client.request("session/resume", params);
+    assert_eq!(client.take_buffered(), [] as [Value; 0]);
     assert_eq!(result_of(&answer)["modes"]["currentModeId"], "ask");
-    result_of(&client.call("session/prompt", prompt(&id, "go on")));
-    assert_eq!(client.updates()[0]["content"]["text"], "more");
+    result_of(&client.request("session/prompt", prompt_params(&id, "go on")));
+    assert_eq!(client.take_updates()[0]["content"]["text"], "more");
 }
 
 // proves: G-24
 #[test]
-fn a_session_is_opened_where_it_was_made() {
-    let world = World::silent();
+fn session_opens_only_in_its_cwd() {
+    let world = TestEnv::without_answers();
     let (_client, id) = world.session();
     let mut client = world.client(json!({}));
-    let params = json!({"sessionId": id, "cwd": world.outside(), "mcpServers": []});
+    let params = json!({"sessionId": id, "cwd": world.root(), "mcpServers": []});
     for method in ["session/load", "session/resume"] {
-        assert_eq!(error_of(&client.call(method, params.clone())), -32602);
+        assert_eq!(error_of(&client.request(method, params.clone())), -32602);
     }
 }
 
@@ -201,19 +201,19 @@ fn a_session_is_opened_where_it_was_made() {
 // proves: LIST-1, LIST-5, DEL-1, DEL-2
 #[test]
 fn sessions_are_listed_until_they_are_deleted() {
-    let world = World::new(said());
+    let world = TestEnv::new(text_answer());
     let (mut client, id) = world.session();
-    let params = json!({"cwd": world.outside(), "mcpServers": [],
+    let params = json!({"cwd": world.root(), "mcpServers": [],
         "additionalDirectories": [world.cwd()]});
-    let other = client.call("session/new", params);
+    let other = client.request("session/new", params);
     let other = result_of(&other)["sessionId"]
         .as_str()
         .expect("an id")
         .to_owned();
-    result_of(&client.call("session/prompt", prompt(&id, "First line\nsecond")));
+    result_of(&client.request("session/prompt", prompt_params(&id, "First line\nsecond")));
 
     for params in [json!({}), Value::Null] {
-        let list = client.call("session/list", params);
+        let list = client.request("session/list", params);
         let listed: HashSet<&str> = result_of(&list)["sessions"]
             .as_array()
             .expect("a list")
@@ -222,7 +222,7 @@ fn sessions_are_listed_until_they_are_deleted() {
             .collect();
         assert_eq!(listed, HashSet::from([id.as_str(), other.as_str()]));
     }
-    let list = client.call("session/list", json!({"cwd": world.cwd()}));
+    let list = client.request("session/list", json!({"cwd": world.cwd()}));
     let [session] = &result_of(&list)["sessions"].as_array().expect("a list")[..] else {
         panic!("{list}");
     };
@@ -230,40 +230,40 @@ fn sessions_are_listed_until_they_are_deleted() {
     assert_eq!(session["title"], "First line");
     let at = session["updatedAt"].as_str().expect("a time");
     assert!(chrono::DateTime::parse_from_rfc3339(at).is_ok(), "{at}");
-    let list = client.call("session/list", json!({"cwd": world.outside()}));
+    let list = client.request("session/list", json!({"cwd": world.root()}));
     assert_eq!(
         result_of(&list)["sessions"][0]["additionalDirectories"],
         json!([world.cwd()])
     );
-    let list = client.call("session/list", json!({"cwd": "/nowhere"}));
+    let list = client.request("session/list", json!({"cwd": "/nowhere"}));
     assert_eq!(result_of(&list)["sessions"], json!([]));
     assert_eq!(
-        error_of(&client.call("session/list", json!({"cursor": "garbage"}))),
+        error_of(&client.request("session/list", json!({"cursor": "garbage"}))),
         -32602
     );
     assert_eq!(
-        error_of(&client.call("session/list", json!({"cwd": "rel"}))),
+        error_of(&client.request("session/list", json!({"cwd": "rel"}))),
         -32602
     );
 
     for _ in 0..2 {
-        let answer = client.call("session/delete", json!({"sessionId": id}));
+        let answer = client.request("session/delete", json!({"sessionId": id}));
         assert_eq!(result_of(&answer), &json!({}));
     }
-    let list = client.call("session/list", json!({"cwd": world.cwd()}));
+    let list = client.request("session/list", json!({"cwd": world.cwd()}));
     assert_eq!(result_of(&list)["sessions"], json!([]));
     assert_eq!(
-        error_of(&client.call("session/prompt", prompt(&id, "hi"))),
+        error_of(&client.request("session/prompt", prompt_params(&id, "hi"))),
         -32002
     );
 }
 
-/// The model of the configuration is in no list, yet whoever chose another one finds the way back.
+/// The configured model is in no list, but can be selected again after choosing another.
 #[test]
 fn the_configured_model_is_always_offered() {
-    let world = World::silent();
+    let world = TestEnv::without_answers();
     let (mut client, id) = world.session();
-    let options = client.call(
+    let options = client.request(
         "session/set_config_option",
         json!({"sessionId": id, "configId": "model", "value": "offline"}),
     );
@@ -273,23 +273,23 @@ fn the_configured_model_is_always_offered() {
         let values = model["options"].as_array().expect("a list").iter();
         Vec::from_iter(values.map(|value| value["value"].clone()))
     };
-    let scripted = format!("scripted/{}/scenario.json", world.outside().display());
+    let scripted = format!("scripted/{}/scenario.json", world.root().display());
     let offered = [json!(scripted), json!("offline")];
     assert_eq!(models(result_of(&options)), offered);
     drop(client);
     let mut client = world.client(json!({}));
     let at = json!({"sessionId": id, "cwd": world.cwd(), "mcpServers": []});
-    let loaded = client.call("session/load", at);
+    let loaded = client.request("session/load", at);
     assert_eq!(models(result_of(&loaded)), offered);
 }
 
 /// MODE-1 to MODE-4, CFG-1 to CFG-7.
 // proves: SESS-6, MODE-1, MODE-3, MODE-4, CFG-1, CFG-2, CFG-4, CFG-5, G-1, G-26
 #[test]
-fn modes_and_options_say_the_same() {
-    let world = World::silent();
+fn modes_and_config_options_agree() {
+    let world = TestEnv::without_answers();
     let mut client = world.client(json!({}));
-    let made = client.call("session/new", world.new_session());
+    let made = client.request("session/new", world.new_session_params());
     let made = result_of(&made);
     let id = &made["sessionId"];
     let ids: Vec<&Value> = made["modes"]["availableModes"]
@@ -322,26 +322,26 @@ fn modes_and_options_say_the_same() {
         assert!(values.contains(&&option["currentValue"]), "{option}");
     }
 
-    let answer = client.call(
+    let answer = client.request(
         "session/set_mode",
         json!({"sessionId": id, "modeId": "plan"}),
     );
     assert_eq!(result_of(&answer), &json!({}));
-    let updates = client.updates();
+    let updates = client.take_updates();
     assert_eq!(updates.len(), 1, "{updates:?}");
     assert_eq!(updates[0]["sessionUpdate"], "config_option_update");
     assert_eq!(updates[0]["configOptions"][0]["currentValue"], "plan");
 
     let set = |name: &str, value: &str| json!({"sessionId": id, "configId": name, "value": value});
-    let answer = client.call("session/set_config_option", set("mode", "edit"));
+    let answer = client.request("session/set_config_option", set("mode", "edit"));
     assert_eq!(
         result_of(&answer)["configOptions"][0]["currentValue"],
         "edit"
     );
     let expected = json!({"sessionUpdate": "current_mode_update", "currentModeId": "edit"});
-    assert_eq!(client.updates(), [expected]);
+    assert_eq!(client.take_updates(), [expected]);
 
-    let answer = client.call("session/set_config_option", set("thinking", "high"));
+    let answer = client.request("session/set_config_option", set("thinking", "high"));
     let options = &result_of(&answer)["configOptions"];
     assert_eq!(options.as_array().map(Vec::len), Some(3));
     assert_eq!(options[2]["currentValue"], "high");
@@ -360,10 +360,10 @@ fn modes_and_options_say_the_same() {
             json!({"sessionId": id, "configId": "mode", "type": "boolean", "value": true}),
         ),
     ] {
-        let answer = client.call(method, params.clone());
+        let answer = client.request(method, params.clone());
         assert_eq!(error_of(&answer), -32602, "{params}");
     }
-    let answer = client.call("session/set_config_option", set("thinking", "low"));
+    let answer = client.request("session/set_config_option", set("thinking", "low"));
     let options = &result_of(&answer)["configOptions"];
     assert_eq!(
         (&options[0]["currentValue"], &options[2]["currentValue"]),
@@ -371,65 +371,72 @@ fn modes_and_options_say_the_same() {
     );
 }
 
-/// REQC-2, REQC-3: a load that is taken back half-way is answered with -32800, shows nothing more, and
-/// can be asked for again.
+/// REQC-2, REQC-3: a load that is cancelled half-way is answered with -32800, sends nothing more and can be
+/// repeated.
 // proves: REQC-2, REQC-3
 #[test]
-fn a_load_can_be_taken_back() {
+fn load_is_cancelled_by_request_id() {
     let world =
-        World::new(json!([{"when": {"last_user_contains": "x"}, "steps": [{"text": "y"}]}]));
+        TestEnv::new(json!([{"when": {"last_user_contains": "x"}, "steps": [{"text": "y"}]}]));
     let (mut client, id) = world.session();
-    // The first fills the pipe; that many more fill the queue behind it.
+    // The first message fills the pipe; the others fill the queue behind it.
     let long = "x".repeat(200_000);
     for text in std::iter::once(&*long).chain(std::iter::repeat_n("x", 200)) {
-        result_of(&client.call("session/prompt", prompt(&id, text)));
-        client.seen();
+        result_of(&client.request("session/prompt", prompt_params(&id, text)));
+        client.take_buffered();
     }
-    client.leave();
+    client.close_and_join();
 
     let load = json!({"sessionId": id, "cwd": world.cwd(), "mcpServers": []});
-    let mut client = Client::connect_deaf(world.agent(), ServeOptions::default());
+    let mut client = TestClient::connect_without_reading(world.agent(), ServeOptions::default());
     let lines = [
         json!({"jsonrpc": "2.0", "id": "i", "method": "initialize", "params": {"protocolVersion": 1}}),
         json!({"jsonrpc": "2.0", "id": "l", "method": "session/load", "params": load}),
         json!({"jsonrpc": "2.0", "method": "$/cancel_request", "params": {"requestId": "l"}}),
     ];
     for line in &lines {
-        client.note(line);
+        client.observe_sent(line);
     }
-    client.raw(lines.map(|line| format!("{line}\n")).concat());
-    client.listen();
-    assert_eq!(error_of(&client.answer(&json!("l"))), -32800);
-    let shown = client.updates().len();
+    client.write_raw(lines.map(|line| format!("{line}\n")).concat());
+    client.start_reading();
+    assert_eq!(error_of(&client.wait_for_response(&json!("l"))), -32800);
+    let shown = client.take_updates().len();
     assert!(shown < 402, "{shown}");
-    let unopened = client.call("session/prompt", prompt(&id, "x"));
+    let unopened = client.request("session/prompt", prompt_params(&id, "x"));
     assert_eq!(error_of(&unopened), -32002);
-    assert_eq!(client.updates(), [] as [Value; 0]);
-    result_of(&client.call("session/load", load));
-    assert_eq!(client.updates().len(), 402);
+    assert_eq!(client.take_updates(), [] as [Value; 0]);
+    result_of(&client.request("session/load", load));
+    assert_eq!(client.take_updates().len(), 402);
 }
 
-/// Opening an open session again ends its prompt, unless the request is refused.
+/// Loading an open session ends its prompt, unless the request is rejected.
 // proves: THEME-3
 #[test]
-fn a_refused_load_leaves_an_open_session_alone() {
-    let world = World::new(json!([
+fn rejected_load_keeps_open_session() {
+    let world = TestEnv::new(json!([
         {"steps": [{"text": "wait"}, {"wait_for_cancel": true}]},
         {"steps": [{"text": "done"}]},
     ]));
     let (mut client, id) = world.session();
-    let asked = client.ask("session/prompt", prompt(&id, "hi"));
-    client.wait(|message| message["method"] == "session/update");
-    let elsewhere = json!({"sessionId": id, "cwd": world.outside(), "mcpServers": []});
-    assert_eq!(error_of(&client.call("session/load", elsewhere)), -32602);
+    let asked = client.send_request("session/prompt", prompt_params(&id, "hi"));
+    client.wait_for(|message| message["method"] == "session/update");
+    let elsewhere = json!({"sessionId": id, "cwd": world.root(), "mcpServers": []});
+    assert_eq!(error_of(&client.request("session/load", elsewhere)), -32602);
     let still = json!({"sessionId": id, "modeId": "plan"});
-    result_of(&client.call("session/set_mode", still));
-    assert_eq!(client.seen().len(), 1, "the options, and no answer");
+    result_of(&client.request("session/set_mode", still));
+    assert_eq!(
+        client.take_buffered().len(),
+        1,
+        "the options, and no answer"
+    );
 
     let again = json!({"sessionId": id, "cwd": world.cwd(), "mcpServers": []});
-    let loading = client.ask("session/load", again);
-    assert_eq!(result_of(&client.answer(&asked))["stopReason"], "cancelled");
-    result_of(&client.answer(&loading));
-    let answer = client.call("session/prompt", prompt(&id, "hi"));
+    let loading = client.send_request("session/load", again);
+    assert_eq!(
+        result_of(&client.wait_for_response(&asked))["stopReason"],
+        "cancelled"
+    );
+    result_of(&client.wait_for_response(&loading));
+    let answer = client.request("session/prompt", prompt_params(&id, "hi"));
     assert_eq!(result_of(&answer)["stopReason"], "end_turn");
 }

@@ -1,9 +1,9 @@
-//! Tools over the wire: permission, the editor's files and terminals, and never what was not offered.
+//! Tools over the wire: permissions, files and terminals of the client, and only declared methods.
 
-use crate::harness::{World, prompt, result_of};
+use crate::harness::{TestEnv, prompt_params, result_of};
 use serde_json::{Value, json};
 
-fn calls(tool: &str) -> Value {
+fn answers_calling(tool: &str) -> Value {
     json!([
         {"steps": [{"tool_call": {"name": tool, "args": {}}}]},
         {"steps": [{"text": "done"}]},
@@ -18,10 +18,11 @@ fn statuses(updates: &[Value]) -> Vec<&str> {
         .collect()
 }
 
-/// PERM-1, PERM-3, PERM-4, PERM-5, PERM-7, PERM-8: what each reply does to the file, the call and the prompt.
+/// PERM-1, PERM-3, PERM-4, PERM-5, PERM-7, PERM-8: effect of each response on the file, the call and the
+/// prompt.
 // proves: ACP-22, ACP-23, ACP-31, ACP-32, ACP-33, ACP-34, ACP-37, ACP-50, R2, UP-38, PERM-1, PERM-3, PERM-4, PERM-7, PERM-8, TOOL-3, G-12
 #[test]
-fn nothing_runs_before_a_yes() {
+fn call_waits_for_permission() {
     let selected = |id: &str| json!({"outcome": {"outcome": "selected", "optionId": id}});
     let table = [
         (selected("allow_once"), true, "end_turn"),
@@ -42,22 +43,22 @@ fn nothing_runs_before_a_yes() {
         ),
     ];
     for (reply, runs, reason) in table {
-        let world = World::new(calls("change"));
+        let world = TestEnv::new(answers_calling("change"));
         let (mut client, id) = world.session();
-        let asked = client.ask("session/prompt", prompt(&id, "hi"));
-        let question = client.asked("session/request_permission");
-        assert_eq!(world.ran.all(), [] as [String; 0]);
-        let before = client.updates();
+        let asked = client.send_request("session/prompt", prompt_params(&id, "hi"));
+        let question = client.wait_for_request("session/request_permission");
+        assert_eq!(world.run_log.all(), [] as [String; 0]);
+        let before = client.take_updates();
         assert_eq!(before[0]["sessionUpdate"], "tool_call", "{before:?}");
         let call = &question["params"]["toolCall"];
         assert_eq!(call["toolCallId"], before[0]["toolCallId"]);
         assert_eq!(call["content"][0]["type"], "diff");
         assert_eq!(call["content"][0]["path"], json!(world.file("a.txt")));
-        client.reply(&question, reply.clone());
-        let answer = client.answer(&asked);
+        client.respond(&question, reply.clone());
+        let answer = client.wait_for_response(&asked);
         assert_eq!(result_of(&answer)["stopReason"], reason, "{reply}");
-        assert_eq!(world.ran.all().len(), usize::from(runs), "{reply}");
-        let after = client.updates();
+        assert_eq!(world.run_log.all().len(), usize::from(runs), "{reply}");
+        let after = client.take_updates();
         let expected: &[&str] = if runs {
             &["in_progress", "completed"]
         } else {
@@ -67,45 +68,48 @@ fn nothing_runs_before_a_yes() {
     }
 }
 
-/// Of two answers to one question the first counts. The second one is none, to the next question neither.
+/// Only the first response to a request counts. The second does not answer the next request either.
 // proves: PERM-3, RPC-17
 #[test]
-fn a_second_answer_to_a_question_is_none() {
+fn second_permission_response_is_ignored() {
     let selected = |id: &str| json!({"outcome": {"outcome": "selected", "optionId": id}});
     let call = json!({"tool_call": {"name": "change", "args": {}}});
     for (first, second, ran) in [
         ("reject_once", "allow_always", 0),
         ("allow_once", "reject_always", 2),
     ] {
-        let world = World::new(json!([
+        let world = TestEnv::new(json!([
             {"steps": [call, call]},
             {"steps": [{"text": "done"}]},
         ]));
         let (mut client, id) = world.session();
-        let asked = client.ask("session/prompt", prompt(&id, "hi"));
+        let asked = client.send_request("session/prompt", prompt_params(&id, "hi"));
         for _ in 0..2 {
-            let question = client.asked("session/request_permission");
-            client.reply(&question, selected(first));
-            client.reply_anything(&question, selected(second));
+            let question = client.wait_for_request("session/request_permission");
+            client.respond(&question, selected(first));
+            client.respond_unchecked(&question, selected(second));
         }
-        assert_eq!(result_of(&client.answer(&asked))["stopReason"], "end_turn");
-        assert_eq!(world.ran.all().len(), ran, "{first} {second}");
+        assert_eq!(
+            result_of(&client.wait_for_response(&asked))["stopReason"],
+            "end_turn"
+        );
+        assert_eq!(world.run_log.all().len(), ran, "{first} {second}");
     }
 }
 
-/// CANCEL-3, CANCEL-7, CANCEL-10: a cancel while the person is asked.
+/// CANCEL-3, CANCEL-7, CANCEL-10: a cancel while permission is pending.
 // proves: ACP-46, ACP-50, ACP-51, ACP-52, ACP-54, ACP-56, C-24, CANCEL-3, CANCEL-7, CANCEL-10
 #[test]
-fn a_cancel_takes_the_question_back() {
-    let world = World::new(calls("change"));
+fn cancel_withdraws_the_permission_request() {
+    let world = TestEnv::new(answers_calling("change"));
     let (mut client, id) = world.session();
-    let asked = client.ask("session/prompt", prompt(&id, "hi"));
-    let question = client.asked("session/request_permission");
-    client.seen();
-    client.tell("session/cancel", json!({"sessionId": id}));
-    let answer = client.answer(&asked);
+    let asked = client.send_request("session/prompt", prompt_params(&id, "hi"));
+    let question = client.wait_for_request("session/request_permission");
+    client.take_buffered();
+    client.send_notification("session/cancel", json!({"sessionId": id}));
+    let answer = client.wait_for_response(&asked);
     assert_eq!(result_of(&answer)["stopReason"], "cancelled");
-    let seen = client.seen();
+    let seen = client.take_buffered();
     let back = seen
         .iter()
         .find(|message| message["method"] == "$/cancel_request");
@@ -118,52 +122,55 @@ fn a_cancel_takes_the_question_back() {
             .any(|m| m["params"]["update"]["status"] == "failed"),
         "{seen:?}"
     );
-    // A late answer, as clients give it, changes nothing.
-    client.reply(&question, json!({"outcome": {"outcome": "cancelled"}}));
-    assert_eq!(world.ran.all(), [] as [String; 0]);
+    // A late response, as clients send it, changes nothing.
+    client.respond(&question, json!({"outcome": {"outcome": "cancelled"}}));
+    assert_eq!(world.run_log.all(), [] as [String; 0]);
 }
 
 /// CANCEL-3: a cancel while a tool runs.
 // proves: ACP-46, ACP-51, ACP-52, ACP-53, ACP-54, ACP-56, CANCEL-2, CANCEL-3, CANCEL-10
 #[test]
-fn a_cancel_ends_a_tool() {
-    let world = World::new(calls("hang"));
+fn cancel_stops_running_tool() {
+    let world = TestEnv::new(answers_calling("hang"));
     let (mut client, id) = world.session();
-    let asked = client.ask("session/prompt", prompt(&id, "hi"));
-    client.wait(|message| message["params"]["update"]["status"] == "in_progress");
-    client.tell("session/cancel", json!({"sessionId": id}));
-    let answer = client.answer(&asked);
+    let asked = client.send_request("session/prompt", prompt_params(&id, "hi"));
+    client.wait_for(|message| message["params"]["update"]["status"] == "in_progress");
+    client.send_notification("session/cancel", json!({"sessionId": id}));
+    let answer = client.wait_for_response(&asked);
     assert_eq!(result_of(&answer)["stopReason"], "cancelled");
-    assert_eq!(statuses(&client.updates()).last(), Some(&"failed"));
+    assert_eq!(statuses(&client.take_updates()).last(), Some(&"failed"));
 }
 
 /// PERM-6.
 #[test]
-fn always_is_remembered() {
-    let world = World::new(json!([
+fn allow_always_is_remembered() {
+    let world = TestEnv::new(json!([
         {"steps": [{"tool_call": {"name": "change", "args": {}}}]},
         {"steps": [{"tool_call": {"name": "change", "args": {}}}]},
         {"steps": [{"text": "done"}]},
     ]));
     let (mut client, id) = world.session();
-    let asked = client.ask("session/prompt", prompt(&id, "hi"));
-    let question = client.asked("session/request_permission");
-    client.reply(
+    let asked = client.send_request("session/prompt", prompt_params(&id, "hi"));
+    let question = client.wait_for_request("session/request_permission");
+    client.respond(
         &question,
         json!({"outcome": {"outcome": "selected", "optionId": "allow_always"}}),
     );
-    assert_eq!(result_of(&client.answer(&asked))["stopReason"], "end_turn");
-    assert_eq!(world.ran.all(), ["change", "change"]);
+    assert_eq!(
+        result_of(&client.wait_for_response(&asked))["stopReason"],
+        "end_turn"
+    );
+    assert_eq!(world.run_log.all(), ["change", "change"]);
 }
 
-/// INIT-7, INIT-8, FS-1, TERM-1, NOTE-1: every combination of abilities works, and nothing is
-/// called that was not offered.
+/// INIT-7, INIT-8, FS-1, TERM-1, NOTE-1: every combination of capabilities works, and undeclared methods are
+/// never called.
 // proves: ACP-36, FS-1, TERM-1
 #[test]
-fn only_what_the_client_offers_is_used() {
+fn only_declared_client_methods_are_called() {
     for bits in 0..8 {
         let [read, write, terminal] = [1, 2, 4].map(|bit| bits & bit != 0);
-        let world = World::new(json!([
+        let world = TestEnv::new(json!([
             {"steps": [{"tool_call": {"name": "change", "args": {}}}]},
             {"steps": [{"tool_call": {"name": "look", "args": {}}}]},
             {"steps": [{"tool_call": {"name": "shell", "args": {}}}]},
@@ -173,14 +180,14 @@ fn only_what_the_client_offers_is_used() {
             "fs": {"readTextFile": read, "writeTextFile": write},
             "terminal": terminal,
         }));
-        result_of(&client.call(
+        result_of(&client.request(
             "session/set_mode",
             json!({"sessionId": id, "modeId": "auto"}),
         ));
-        let asked = client.ask("session/prompt", prompt(&id, "hi"));
+        let asked = client.send_request("session/prompt", prompt_params(&id, "hi"));
         let mut called = Vec::new();
         loop {
-            let message = client.wait(|m| m.get("id").is_some());
+            let message = client.wait_for(|m| m.get("id").is_some());
             let Some(method) = message["method"].as_str() else {
                 assert_eq!(message["id"], asked);
                 assert_eq!(result_of(&message)["stopReason"], "end_turn");
@@ -194,7 +201,7 @@ fn only_what_the_client_offers_is_used() {
                 "terminal/output" => json!({"output": "", "truncated": false}),
                 _ => Value::Null,
             };
-            client.reply(&message, result);
+            client.respond(&message, result);
         }
         let mut expected = Vec::new();
         if write {
@@ -216,21 +223,21 @@ fn only_what_the_client_offers_is_used() {
     }
 }
 
-/// LOAD-1, LOAD-7: calls come again, finished.
+/// LOAD-1, LOAD-7: calls are replayed as finished.
 // proves: ACP-34, ACP-37, LOAD-7
 #[test]
-fn a_loaded_session_shows_its_calls() {
-    let world = World::new(calls("print"));
+fn load_replays_tool_calls() {
+    let world = TestEnv::new(answers_calling("print"));
     let (mut client, id) = world.session();
-    result_of(&client.call("session/prompt", prompt(&id, "hi")));
-    let live = client.updates();
+    result_of(&client.request("session/prompt", prompt_params(&id, "hi")));
+    let live = client.take_updates();
     assert_eq!(statuses(&live)[..2], ["pending", "in_progress"]);
     assert_eq!(statuses(&live).last(), Some(&"completed"));
-    client.leave();
+    client.close_and_join();
     let mut client = world.client(json!({}));
     let params = json!({"sessionId": id, "cwd": world.cwd(), "mcpServers": []});
-    result_of(&client.call("session/load", params));
-    let replay = client.updates();
+    result_of(&client.request("session/load", params));
+    let replay = client.take_updates();
     let kinds: Vec<&str> = replay
         .iter()
         .filter_map(|u| u["sessionUpdate"].as_str())

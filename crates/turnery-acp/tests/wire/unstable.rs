@@ -1,17 +1,17 @@
-//! Unstable parts of the first version: each with a client that knows it and one that does not, and what is
-//! said held against the unstable schema.
+//! Unstable parts of v1: each with a client that declares it and one that does not, validated against the
+//! unstable schema.
 
 mod archive;
+mod prompt_usage;
 mod status;
-mod system;
+mod system_prompt;
 mod titles;
-mod usage;
 
 use schemars::JsonSchema;
 use serde_json::Value;
 
-/// Valid by the schema of the official types, with all that is unstable in it.
-fn valid<T: JsonSchema>(value: &Value) {
+/// Asserts that the value is valid by the schema of the official types, including unstable members.
+fn assert_valid<T: JsonSchema>(value: &Value) {
     let schema = schemars::schema_for!(T).to_value();
     let validator = jsonschema::validator_for(&schema).expect("a schema");
     let faults: Vec<String> = validator

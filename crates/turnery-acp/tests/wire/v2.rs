@@ -1,18 +1,19 @@
-//! v2: the draft of the second version, over a real connection. Every line is checked by its schema.
+//! The draft of the second protocol version over a real connection. Every line is validated against its
+//! schema.
 
-mod abilities;
-mod calls;
-mod cancelling;
+mod cancellation;
+mod capabilities;
 mod commands;
-mod negotiating;
-mod prompting;
-mod replaying;
+mod invalid_traffic;
+mod negotiation;
+mod prompts;
+mod replay;
 mod sessions;
-mod wrong;
+mod tool_calls;
 
 use serde_json::Value;
 
-/// What the updates say of the session's state, in order; an idle one with its reason.
+/// Returns the reported states in order; idle ones with their stop reason.
 fn states(updates: &[Value]) -> Vec<String> {
     updates
         .iter()
@@ -28,12 +29,12 @@ fn states(updates: &[Value]) -> Vec<String> {
         .collect()
 }
 
-/// Whether a message says that the session is idle.
+/// Returns true if a message reports the idle state.
 fn is_idle(message: &Value) -> bool {
     message["params"]["update"]["state"] == "idle"
 }
 
-/// The updates of one kind.
+/// Returns the updates of one kind.
 fn of_kind<'a>(updates: &'a [Value], kind: &str) -> Vec<&'a Value> {
     let fits = |update: &&Value| update["sessionUpdate"] == kind;
     updates.iter().filter(fits).collect()

@@ -1,4 +1,4 @@
-//! The witness itself: it takes what is right, and names what is not.
+//! Tests the witness: valid lines pass, and violations are reported.
 
 use serde_json::json;
 use turnery_acp::witness::Witness;
@@ -7,57 +7,59 @@ const INITIALIZE: &str =
     r#"{"jsonrpc":"2.0","id":1,"method":"initialize","params":{"protocolVersion":1}}"#;
 const HELLO: &str = r#"{"jsonrpc":"2.0","id":1,"result":{"protocolVersion":1,"agentCapabilities":{},"authMethods":[]}}"#;
 
-/// A connection on which this was sent, after the introduction.
-fn after(sent: &str) -> Witness {
+/// Returns a witness after `initialize` and this client input.
+fn initialized_witness(sent: &str) -> Witness {
     let mut witness = Witness::default();
-    witness.sent(format!("{INITIALIZE}\n{sent}\n").as_bytes());
+    witness.client_wrote(format!("{INITIALIZE}\n{sent}\n").as_bytes());
     let hello = r#"{"jsonrpc":"2.0","id":1,"result":{"protocolVersion":1}}"#;
-    let _ = witness.heard(hello);
+    let _ = witness.agent_wrote(hello);
     witness
 }
 
 #[test]
-fn what_is_owed_is_known() {
+fn unanswered_requests_are_reported() {
     let request = |id: &str| format!(r#"{{"jsonrpc":"2.0","id":{id},"method":"nope"}}"#);
     let answer = |id: &str| {
         format!(r#"{{"jsonrpc":"2.0","id":{id},"error":{{"code":-32601,"message":"?"}}}}"#)
     };
     for id in ["7", "\"a\"", "null", "-9223372036854775808"] {
-        let mut witness = after(&request(id));
-        assert!(witness.ended().is_err(), "{id}");
-        witness.heard(&answer(id)).expect("right");
-        witness.ended().expect("all is answered");
-        let twice = witness.heard(&answer(id)).expect_err("twice");
-        assert!(twice.starts_with("nobody asked"), "{twice}");
+        let mut witness = initialized_witness(&request(id));
+        assert!(witness.agent_closed().is_err(), "{id}");
+        witness.agent_wrote(&answer(id)).expect("right");
+        witness.agent_closed().expect("all is answered");
+        let twice = witness.agent_wrote(&answer(id)).expect_err("twice");
+        assert!(twice.starts_with("no open request has this id"), "{twice}");
     }
     let fault = r#"{"jsonrpc":"2.0","id":null,"error":{"code":-32600,"message":"?"}}"#;
     for line in ["nonsense", "{}", "[]", "7", r#"{"id":1.5,"method":"a"}"#] {
-        let mut witness = after(line);
-        assert!(witness.ended().is_err(), "{line}");
-        witness.heard(fault).expect("right");
-        witness.ended().expect("all is answered");
+        let mut witness = initialized_witness(line);
+        assert!(witness.agent_closed().is_err(), "{line}");
+        witness.agent_wrote(fault).expect("right");
+        witness.agent_closed().expect("all is answered");
     }
     for line in ["", "  ", r#"{"method":"a"}"#, r#"{"id":1,"result":1}"#] {
-        let mut witness = after(line);
-        witness.ended().expect("nothing is owed");
-        assert!(witness.heard(fault).is_err(), "{line}");
+        let mut witness = initialized_witness(line);
+        witness.agent_closed().expect("nothing is owed");
+        assert!(witness.agent_wrote(fault).is_err(), "{line}");
     }
 }
 
 #[test]
-fn a_line_may_come_in_pieces_and_without_an_end() {
+fn partial_and_unterminated_lines_are_read() {
     let mut witness = Witness::default();
     for byte in INITIALIZE.bytes() {
-        witness.sent(&[byte]);
+        witness.client_wrote(&[byte]);
     }
-    witness.ended().expect("not a line yet");
-    witness.closed();
-    assert!(witness.ended().is_err());
-    witness.heard(HELLO).expect_err("an empty list is left out");
+    witness.agent_closed().expect("not a line yet");
+    witness.client_closed();
+    assert!(witness.agent_closed().is_err());
+    witness
+        .agent_wrote(HELLO)
+        .expect_err("an empty list is left out");
 }
 
 #[test]
-fn what_is_wrong_is_named() {
+fn invalid_agent_lines_are_reported() {
     let text = json!({"type": "text", "text": "x"});
     let update = |update: serde_json::Value| {
         json!({"jsonrpc": "2.0", "method": "session/update",
@@ -78,7 +80,7 @@ fn what_is_wrong_is_named() {
         ),
         (
             r#"{"jsonrpc":"2.0","id":3,"result":{}}"#.to_owned(),
-            "nobody asked",
+            "no open request has this id",
         ),
         (
             r#"{"jsonrpc":"2.0","id":2,"result":{}}"#.to_owned(),
@@ -118,16 +120,16 @@ fn what_is_wrong_is_named() {
         ),
     ];
     for (line, complaint) in table {
-        let mut witness = after(
+        let mut witness = initialized_witness(
             r#"{"jsonrpc":"2.0","id":2,"method":"session/new","params":{"cwd":"/","mcpServers":[]}}"#,
         );
-        let said = witness.heard(&line).expect_err(&line);
+        let said = witness.agent_wrote(&line).expect_err(&line);
         assert!(said.contains(complaint), "{said}");
     }
 }
 
 #[test]
-fn params_that_are_none_have_no_result() {
+fn result_for_invalid_params_is_rejected() {
     let made = r#"{"jsonrpc":"2.0","id":2,"result":{"sessionId":"s"}}"#;
     for params in [
         "{}",
@@ -135,22 +137,22 @@ fn params_that_are_none_have_no_result() {
         r#"{"cwd":"/"}"#,
         r#"{"cwd":7,"mcpServers":[]}"#,
     ] {
-        let mut witness = after(&format!(
+        let mut witness = initialized_witness(&format!(
             r#"{{"jsonrpc":"2.0","id":2,"method":"session/new","params":{params}}}"#
         ));
-        let said = witness.heard(made).expect_err(params);
+        let said = witness.agent_wrote(made).expect_err(params);
         assert!(said.contains("a result for params that are none"), "{said}");
     }
 }
 
 // proves: RPC-16
 #[test]
-fn an_id_of_the_agent_is_used_once_at_a_time() {
-    let mut witness = after("");
+fn agent_id_in_use_is_rejected() {
+    let mut witness = initialized_witness("");
     let ask = r#"{"jsonrpc":"2.0","id":5,"method":"terminal/kill","params":{"sessionId":"s","terminalId":"t"}}"#;
-    witness.heard(ask).expect("right");
-    let twice = witness.heard(ask).expect_err("twice");
+    witness.agent_wrote(ask).expect("right");
+    let twice = witness.agent_wrote(ask).expect_err("twice");
     assert!(twice.contains("the id is that of terminal/kill"), "{twice}");
-    witness.sent(b"{\"jsonrpc\":\"2.0\",\"id\":5,\"result\":{}}\n");
-    witness.heard(ask).expect("free again");
+    witness.client_wrote(b"{\"jsonrpc\":\"2.0\",\"id\":5,\"result\":{}}\n");
+    witness.agent_wrote(ask).expect("free again");
 }

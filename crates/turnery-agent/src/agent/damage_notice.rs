@@ -4,18 +4,18 @@ use std::fmt::Write;
 use turnery_engine::{LlmMessage, Message, SessionId};
 use turnery_store::{Damage, DamagedPart};
 
-/// Problems that are listed one by one; more are counted.
-const LISTED: usize = 20;
+/// Maximum number of problems listed; the rest is counted.
+const MAX_LISTED: usize = 20;
 
-/// Message at the end of a replay. No model sees it.
+/// Builds the message at the end of a replay. Not part of the model's context.
 pub(super) fn message(id: &SessionId, damage: &[Damage]) -> LlmMessage {
     let mut text =
         "⚠ Part of this session is damaged. What can be read is shown above.\n".to_owned();
-    for problem in damage.iter().take(LISTED) {
+    for problem in damage.iter().take(MAX_LISTED) {
         let _ = write!(text, "\n- {problem}");
     }
-    if damage.len() > LISTED {
-        let _ = write!(text, "\n- and {} more", damage.len() - LISTED);
+    if damage.len() > MAX_LISTED {
+        let _ = write!(text, "\n- and {} more", damage.len() - MAX_LISTED);
     }
     let _ = write!(
         text,
@@ -25,13 +25,13 @@ pub(super) fn message(id: &SessionId, damage: &[Damage]) -> LlmMessage {
     LlmMessage {
         message_id: format!("{id}.damage").into(),
         turn_id: None,
-        message: Message::of_agent(text),
+        message: Message::from_agent(text),
     }
 }
 
-/// The system prompt with a warning about what the history may lack; `None` if nothing that a model sees
-/// is damaged.
-pub(super) fn tell_model(system: &str, damage: &[Damage]) -> Option<String> {
+/// Adds a warning about damaged history to the system prompt; `None` if nothing that the model sees is
+/// damaged.
+pub(super) fn system_prompt_with_warning(system: &str, damage: &[Damage]) -> Option<String> {
     let is_note = |it: &&Damage| matches!(it.part, DamagedPart::Remark { .. });
     let count = damage.len() - damage.iter().filter(is_note).count();
     if count == 0 {

@@ -1,20 +1,20 @@
-//! Fork: a new session with a copy of what is stored of another one. The two then go their own ways.
+//! Forks a session: copies its stored contents into a new, independent session.
 
 use super::{Agent, OpenError, OpenRequest};
-use crate::{Ports, Session};
+use crate::{ClientPorts, Session};
 use turnery_engine::SessionId;
 use turnery_store::{ImportError, StoreError, export};
 
 impl Agent {
-    /// Copy a session into a new one and open that. It holds all that was committed when this was
-    /// called; a prompt that runs in the source meanwhile is not part of it. The loops of the copy have
-    /// ids of their own, and messages and frames are named after them; calls and prompts keep theirs. What
-    /// was copied is in no usage report of the copy: it was spent once, in the source.
+    /// Copies a session into a new one and opens the copy. It holds everything committed before this call; a
+    /// running prompt is not included. Loops of the copy have new ids, and so have their messages and frames;
+    /// calls and prompts keep theirs. Usage reports of the copy exclude the copied loops, which are counted
+    /// in the source.
     pub async fn fork(
         &self,
         id: &SessionId,
         request: OpenRequest,
-        ports: impl FnOnce(&SessionId) -> Ports + Send,
+        ports: impl FnOnce(&SessionId) -> ClientPorts + Send,
     ) -> Result<Session, OpenError> {
         let copy = self.copy(id).await?;
         match self.open(&copy, request, false, ports).await {
@@ -47,25 +47,25 @@ impl Agent {
         }
     }
 
-    /// All loops are copied, those off the chain too: others may follow from them.
+    /// Copies all loops, including those off the active branch: others may follow from them.
     async fn copy(&self, id: &SessionId) -> Result<SessionId, StoreError> {
-        let source = export::export(&*self.store, id).await?;
+        let source = export::export_session(&*self.store, id).await?;
         let copy = SessionId::from(turnery_store::new_uuid().to_string());
-        let mut document = source.renamed(&copy).map_err(store_error)?;
-        // Not where its path leads by now.
+        let mut document = source.renamed(&copy).map_err(into_store_error)?;
+        // Keep the recorded folder instead of resolving the path again.
         document.session.folder = self.store.info(id).await?.folder;
         let now = turnery_store::now();
         document.session.created_at = now;
         document.session.updated_at = now;
-        // A person makes the copy, whoever made the source.
+        // The user makes the copy, even if the source is a child session.
         document.session.spawned_by = None;
-        let made = export::import(&*self.store, document).await;
-        made.map_err(store_error).map(|info| info.id)
+        let made = export::import_session(&*self.store, document).await;
+        made.map_err(into_store_error).map(|info| info.id)
     }
 }
 
-/// What was just exported can be imported, unless the store says no or holds nonsense.
-fn store_error(error: ImportError) -> StoreError {
+/// Importing a fresh export fails only if the store does.
+fn into_store_error(error: ImportError) -> StoreError {
     match error {
         ImportError::Store(error) => error,
         ImportError::Form(_)

@@ -1,26 +1,26 @@
-//! Replay: shows a client what is stored of a session (LOAD-1).
+//! Replays a stored session to a client (LOAD-1).
 
 use super::damage_notice;
-use crate::{Item, Outbox};
+use crate::{Outbox, OutboxItem};
 use std::{collections::VecDeque, future::poll_fn, sync::Arc};
 use turnery_engine::{
-    CallDetail, Content, Disposition, Event, EventKind, FailureKind, LlmMessage, LoopId,
-    LoopRecord, LoopStatus, Message, MessageStop, SessionId, ToolEnvelope,
+    CallDetail, Content, Disposition, Event, EventKind, LlmMessage, LoopId, LoopRecord, LoopStatus,
+    Message, MessageStop, SessionId, ToolEnvelope, ToolErrorKind,
 };
-use turnery_store::{Damage, History, Remark, Store, StoreError};
+use turnery_store::{Damage, History, Store, StoreError, TranscriptNote};
 
-/// Show a stored conversation, in order, as fast as the client takes it; and what was said beside it, at
-/// the time when it was. The store reads one page of it while another is shown; the events of no more than
-/// these two are held. Damage that is known already is told with what is found.
-pub(super) async fn show(
+/// Replays a stored conversation in order, with transcript notes at their recorded times, as fast as the
+/// client accepts it. The store reads the next page while one is shown, so at most two pages are in memory.
+/// `known` damage is reported with the damage found.
+pub(super) async fn replay_session(
     store: &dyn Store,
     id: &SessionId,
     known: Vec<Damage>,
     outbox: &mut dyn Outbox,
 ) -> Result<History, StoreError> {
     let remarks = store.remarks(id).await?.into_iter();
-    let mut screen = Screen {
-        remarks: remarks.map(|it| event_of(id, it)).collect(),
+    let mut screen = Replayer {
+        remarks: remarks.map(|it| note_event(id, it)).collect(),
         outbox,
         last: None,
     };
@@ -49,59 +49,59 @@ pub(super) async fn show(
         };
     }
     while let Some(remark) = screen.remarks.pop_front() {
-        screen.put(&remark).await;
+        screen.push_event(&remark).await;
     }
     if !history.damage.is_empty() {
-        // A message that is stored nowhere.
-        let notice = Remark {
+        // This message is not stored.
+        let notice = TranscriptNote {
             at: turnery_store::now(),
             message: damage_notice::message(id, &history.damage),
         };
-        screen.put(&event_of(id, notice)).await;
+        screen.push_event(&note_event(id, notice)).await;
     }
     Ok(history)
 }
 
-struct Screen<'a> {
+struct Replayer<'a> {
     outbox: &'a mut dyn Outbox,
-    /// Those that are still to come.
+    /// Transcript notes not shown yet.
     remarks: VecDeque<Event>,
-    /// The loop that was shown last.
+    /// Loop shown last.
     last: Option<LoopId>,
 }
 
-impl Screen<'_> {
+impl Replayer<'_> {
     async fn event(&mut self, event: &Event) {
         while let Some(remark) = self.remarks.pop_front_if(|remark| remark.at < event.at) {
-            self.put(&remark).await;
+            self.push_event(&remark).await;
         }
-        self.put(event).await;
+        self.push_event(event).await;
         if self.last.as_ref() != Some(&event.loop_id) {
             self.last = Some(event.loop_id.clone());
         }
     }
 
-    /// A loop is at its end. One that nothing was shown of was stored before there were events; what is
-    /// known of it then are its messages (LOOP-83).
+    /// Ends a loop. A loop without events was stored by an old version; its events are reconstructed from its
+    /// messages (LOOP-83).
     async fn end(&mut self, record: &LoopRecord) {
         if self.last.as_ref() != Some(&record.loop_id) {
-            for event in told(record) {
+            for event in synthesize_events(record) {
                 self.event(&event).await;
             }
         }
-        if let Some(event) = interruption(record) {
-            self.put(&event).await;
+        if let Some(event) = interruption_event(record) {
+            self.push_event(&event).await;
         }
     }
 
-    async fn put(&mut self, event: &Event) {
+    async fn push_event(&mut self, event: &Event) {
         poll_fn(|cx| self.outbox.poll_room(cx)).await;
-        self.outbox.push(Item::Replay(event));
+        self.outbox.push(OutboxItem::Replay(event));
     }
 }
 
-/// A remark as what it is for a client: a settled message. It is of no loop.
-fn event_of(id: &SessionId, remark: Remark) -> Event {
+/// Converts a transcript note to a settled message that belongs to no loop.
+fn note_event(id: &SessionId, remark: TranscriptNote) -> Event {
     Event {
         session_id: id.clone(),
         loop_id: LoopId::from(format!("{id}.command")),
@@ -114,9 +114,9 @@ fn event_of(id: &SessionId, remark: Remark) -> Event {
     }
 }
 
-/// The notice at the end of an interrupted loop, as a message of the agent: clients are not shown those
-/// of the engine.
-fn interruption(record: &LoopRecord) -> Option<Event> {
+/// Converts the notice at the end of an interrupted loop to an agent message, since clients do not see system
+/// messages.
+fn interruption_event(record: &LoopRecord) -> Option<Event> {
     let last = record.messages.last()?;
     let (LoopStatus::Aborted, Message::System { text }) = (record.status, &last.message) else {
         return None;
@@ -146,10 +146,10 @@ fn interruption(record: &LoopRecord) -> Option<Event> {
     })
 }
 
-/// What must have happened in a loop for its messages to be what they are.
-fn told(record: &LoopRecord) -> Vec<Event> {
+/// Reconstructs the events of a loop from its messages.
+fn synthesize_events(record: &LoopRecord) -> Vec<Event> {
     let messages = record.messages.iter();
-    let kinds = messages.flat_map(of);
+    let kinds = messages.flat_map(message_events);
     let events = kinds.zip(0..).map(|(kind, seq)| Event {
         session_id: record.session_id.clone(),
         loop_id: record.loop_id.clone(),
@@ -161,7 +161,7 @@ fn told(record: &LoopRecord) -> Vec<Event> {
     events.collect()
 }
 
-fn of(message: &Arc<LlmMessage>) -> Vec<EventKind> {
+fn message_events(message: &Arc<LlmMessage>) -> Vec<EventKind> {
     let mut kinds = vec![EventKind::MessageEnd {
         message: Arc::clone(message),
     }];
@@ -182,7 +182,7 @@ fn of(message: &Arc<LlmMessage>) -> Vec<EventKind> {
     } = &message.message
     {
         let envelope = match is_error {
-            true => ToolEnvelope::failed(FailureKind::ExecutionError, message.message.text()),
+            true => ToolEnvelope::failed(ToolErrorKind::ExecutionError, message.message.text()),
             false => ToolEnvelope::ok(content.clone()),
         };
         kinds.push(EventKind::ToolExecutionEnd {

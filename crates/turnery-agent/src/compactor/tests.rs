@@ -1,15 +1,15 @@
-//! Tests of the compactor: what the model is asked, and what is made of what it says.
+//! Tests of the compactor: its requests to the model and its use of the responses.
 
 use super::*;
 use futures_util::future::BoxFuture;
 use serde_json::json;
 use std::{path::Path, sync::Mutex};
-use turnery_engine::{CallId, FaultKind, LlmMessage, Message, MessageStop, ToolCall, TurnId};
-use turnery_models::{ModelName, Offline, Scenario, Scripted};
+use turnery_engine::{CallId, LlmMessage, Message, MessageStop, ModelErrorKind, ToolCall, TurnId};
+use turnery_models::{ModelName, OfflineModel, Scenario, ScriptedModel};
 
-/// A prompt, then `turns` turns that read a file each, and a question.
-fn view(turns: u32, output: &str) -> View {
-    let mut view = View::default();
+/// A prompt, `turns` turns that read one file each, and a question.
+fn view(turns: u32, output: &str) -> ContextView {
+    let mut view = ContextView::default();
     let mut n = 0;
     let mut say = |turn, message| {
         view.push(Arc::new(LlmMessage {
@@ -58,7 +58,7 @@ fn view(turns: u32, output: &str) -> View {
     view
 }
 
-fn compaction(view: View) -> Compaction {
+fn compaction(view: ContextView) -> Compaction {
     Compaction {
         session_id: "s".into(),
         before: view.size(),
@@ -68,16 +68,16 @@ fn compaction(view: View) -> Compaction {
     }
 }
 
-/// What the model does.
+/// Behavior of the test model.
 enum Says {
     Answer(Vec<Content>, ModelStop),
-    Fault(FaultKind),
+    Fault(ModelErrorKind),
     Panic,
-    /// Words for ever.
+    /// Streams text without end.
     Endless,
 }
 
-/// A model that keeps what it is asked.
+/// Model that records its requests.
 struct Asked {
     info: ModelInfo,
     says: Says,
@@ -94,10 +94,10 @@ const COST: Usage = Usage {
 
 impl Asked {
     fn new(says: Says) -> Arc<Self> {
-        Self::within(None, says)
+        Self::with_window(None, says)
     }
 
-    fn within(context_window: Option<u32>, says: Says) -> Arc<Self> {
+    fn with_window(context_window: Option<u32>, says: Says) -> Arc<Self> {
         Arc::new(Self {
             info: ModelInfo {
                 name: ModelName {
@@ -122,7 +122,7 @@ impl Asked {
         Self::new(Says::Answer(vec![Content::text(text)], ModelStop::EndTurn))
     }
 
-    /// What it was asked, the only time.
+    /// Returns the text of the only request.
     fn asked(&self) -> String {
         let requests = self.requests.lock().unwrap();
         let [request] = &requests[..] else {
@@ -140,8 +140,8 @@ impl Model for Asked {
     fn call(
         &self,
         request: ModelRequest,
-        out: DeltaSender,
-    ) -> BoxFuture<'_, Result<Response, ModelFault>> {
+        out: ModelEventSender,
+    ) -> BoxFuture<'_, Result<Response, ModelError>> {
         self.requests.lock().unwrap().push(request);
         Box::pin(async move {
             match &self.says {
@@ -154,7 +154,7 @@ impl Model for Asked {
                     model: "m".to_owned(),
                     provider: "p".to_owned(),
                 }),
-                Says::Fault(kind) => Err(ModelFault {
+                Says::Fault(kind) => Err(ModelError {
                     kind: *kind,
                     message: "no".to_owned(),
                     status: None,
@@ -172,14 +172,14 @@ impl Model for Asked {
 
 // proves: UP-11, UP-14, I10
 #[tokio::test]
-async fn the_models_words_become_the_summary() {
+async fn model_answer_becomes_summary() {
     let scenario = r#"{"answers": [{"steps": [{"text": "GOAL: read it all"}],
         "usage": {"input": 70, "output": 8}}]}"#;
     let scenario = Scenario::parse(scenario, Path::new("x")).unwrap();
     let view = view(20, &"fn main() {}\n".repeat(20));
     let before = view.size();
     let compacted = compaction(view.clone())
-        .run(Arc::new(Scripted::new(scenario)))
+        .run(Arc::new(ScriptedModel::new(scenario)))
         .await;
     let cost = Usage {
         input: 70,
@@ -191,13 +191,13 @@ async fn the_models_words_become_the_summary() {
     let summary = block.keep_compacted[0].message.text();
     assert!(summary.contains("\nGOAL: read it all\n"), "{summary}");
     let mut live = view;
-    assert!(live.lay(&block));
+    assert!(live.apply_block(&block));
     assert_eq!(live.size(), compacted.after);
     assert!(compacted.after.tokens < before.tokens / 2);
 }
 
 #[tokio::test]
-async fn the_model_reads_a_record_and_is_offered_no_tools() {
+async fn summary_request_has_transcript_and_no_tools() {
     let model = Asked::text("a summary");
     let compacted = compaction(view(40, "some output")).run(model.clone()).await;
     assert!(compacted.block.is_ok(), "{:?}", compacted.block);
@@ -220,36 +220,39 @@ async fn the_model_reads_a_record_and_is_offered_no_tools() {
 }
 
 #[tokio::test]
-async fn an_earlier_summary_is_part_of_what_is_summed_up() {
+async fn earlier_summary_is_summarised_again() {
     let output = "x ".repeat(200);
     let mut view = view(60, &output);
     let first = compaction(view.clone())
         .run(Asked::text("what was first"))
         .await;
-    assert!(view.lay(&first.block.unwrap()));
+    assert!(view.apply_block(&first.block.unwrap()));
     let model = Asked::text("what was then");
     let second = compaction(view.clone()).run(model.clone()).await;
     let asked = model.asked();
     assert!(asked.starts_with("<conversation>\n<earlier>\n[Not a message of the user"));
     assert!(asked.contains("what was first"), "{asked}");
-    assert!(view.lay(&second.block.unwrap()));
+    assert!(view.apply_block(&second.block.unwrap()));
     let shown: Vec<String> = view.messages().iter().map(|m| m.message.text()).collect();
     assert!(!shown.iter().any(|text| text.contains("what was first")));
     assert!(shown.iter().any(|text| text.contains("what was then")));
 }
 
 #[tokio::test]
-async fn the_record_fits_the_models_window() {
+async fn transcript_fits_context_window() {
     let output = "a line of some length that says nothing at all\n".repeat(300);
     let small = "and a summary";
     for (window, lines) in [(None, 100), (Some(22_000), 40), (Some(3_500), 5)] {
         let says = Says::Answer(vec![Content::text(small)], ModelStop::EndTurn);
-        let model = Asked::within(window, says);
+        let model = Asked::with_window(window, says);
         let compacted = compaction(view(40, &output)).run(model.clone()).await;
         assert!(compacted.block.is_ok());
         let asked = model.asked();
         if let Some(window) = window {
-            assert!(text_tokens(&asked) + 100 < u64::from(window), "{window}");
+            assert!(
+                estimate_text_tokens(&asked) + 100 < u64::from(window),
+                "{window}"
+            );
         }
         let tool = asked.split("<tool>").nth(1).unwrap();
         let shown = tool.split("</tool>").next().unwrap().trim().lines();
@@ -258,27 +261,31 @@ async fn the_record_fits_the_models_window() {
 }
 
 #[tokio::test]
-async fn what_does_not_fit_at_all_is_left_out_from_the_beginning() {
+async fn oldest_messages_are_omitted_first() {
     let says = Says::Answer(vec![Content::text("short")], ModelStop::EndTurn);
-    let model = Asked::within(Some(1_000), says);
+    let model = Asked::with_window(Some(1_000), says);
     let compacted = compaction(view(60, "output")).run(model.clone()).await;
     assert!(compacted.block.is_ok());
     let asked = model.asked();
     assert!(asked.starts_with("<conversation>\n[… what was said before this is left out …]\n"));
-    assert!(text_tokens(&asked) < 900 + 50, "{}", text_tokens(&asked));
+    assert!(
+        estimate_text_tokens(&asked) < 900 + 50,
+        "{}",
+        estimate_text_tokens(&asked)
+    );
 }
 
 // proves: I10
 #[tokio::test]
-async fn a_summary_that_is_none_is_a_failure_with_a_name() {
+async fn unusable_summary_is_a_typed_error() {
     let answer = |text: &str, stop| Says::Answer(vec![Content::text(text)], stop);
     let call = Content::ToolCall(ToolCall {
         call_id: "c".into(),
         name: "x".to_owned(),
         args: Arc::new(json!({})),
     });
-    let fault = ModelFault {
-        kind: FaultKind::Overloaded,
+    let fault = ModelError {
+        kind: ModelErrorKind::Overloaded,
         message: "no".to_owned(),
         status: None,
         retry_after: None,
@@ -287,29 +294,29 @@ async fn a_summary_that_is_none_is_a_failure_with_a_name() {
     let cases = [
         (
             answer(" \n", ModelStop::EndTurn),
-            CompactionFault::Empty,
+            CompactionError::Empty,
             true,
         ),
         (
             Says::Answer(vec![call], ModelStop::ToolUse),
-            CompactionFault::Empty,
+            CompactionError::Empty,
             true,
         ),
         (
             answer(&long, ModelStop::EndTurn),
-            CompactionFault::TooLong,
+            CompactionError::TooLong,
             true,
         ),
         (
             answer("no", ModelStop::Refusal),
-            CompactionFault::Refused,
+            CompactionError::Refused,
             true,
         ),
-        (Says::Endless, CompactionFault::TooLong, false),
-        (Says::Panic, CompactionFault::Broken, false),
+        (Says::Endless, CompactionError::TooLong, false),
+        (Says::Panic, CompactionError::Broken, false),
         (
-            Says::Fault(FaultKind::Overloaded),
-            CompactionFault::Model(fault),
+            Says::Fault(ModelErrorKind::Overloaded),
+            CompactionError::Model(fault),
             false,
         ),
     ];
@@ -328,16 +335,16 @@ async fn a_summary_that_is_none_is_a_failure_with_a_name() {
 }
 
 #[tokio::test]
-async fn nothing_to_sum_up_costs_nothing() {
+async fn empty_plan_makes_no_model_call() {
     let model = Asked::text("a summary");
     let compacted = compaction(view(0, "")).run(model.clone()).await;
-    assert_eq!(compacted.block, Err(CompactionFault::NothingToSummarise));
+    assert_eq!(compacted.block, Err(CompactionError::NothingToSummarise));
     assert_eq!(compacted.usage, None);
     assert!(model.requests.lock().unwrap().is_empty());
 }
 
 #[tokio::test]
-async fn a_summary_cut_short_is_better_than_none() {
+async fn summary_cut_at_output_limit_is_kept() {
     let says = Says::Answer(vec![Content::text("GOAL: half a")], ModelStop::Length);
     let compacted = compaction(view(40, "some output"))
         .run(Asked::new(says))
@@ -345,9 +352,9 @@ async fn a_summary_cut_short_is_better_than_none() {
     assert!(compacted.block.is_ok());
 }
 
-/// The loop counts by what the provider said, the plan by an estimate: what is left is in the loop's count.
+/// The loop uses the provider's count, the plan an estimate: the remaining size is in the loop's count.
 #[tokio::test]
-async fn what_is_left_is_told_in_the_providers_count() {
+async fn remaining_size_is_scaled_to_provider_count() {
     let view = view(20, &"x ".repeat(200));
     let whole = view.size();
     let counted = Compaction {
@@ -360,7 +367,7 @@ async fn what_is_left_is_told_in_the_providers_count() {
     };
     let compacted = counted.run(Asked::text("a summary")).await;
     let mut live = view;
-    assert!(live.lay(&compacted.block.unwrap()));
+    assert!(live.apply_block(&compacted.block.unwrap()));
     let expected = ContextSize {
         tokens: 3 * (live.size().tokens + 1_000),
         ..live.size()
@@ -368,11 +375,11 @@ async fn what_is_left_is_told_in_the_providers_count() {
     assert_eq!(compacted.after, expected);
 }
 
-/// Its rules know no such sentence: what it says would be no summary.
+/// The offline model's rules cannot produce a summary.
 #[tokio::test]
-async fn the_offline_model_is_not_asked() {
+async fn offline_model_is_not_called() {
     let compacted = compaction(view(40, "some output"))
-        .run(Arc::new(Offline::new()))
+        .run(Arc::new(OfflineModel::new()))
         .await;
-    assert_eq!(compacted.block, Err(CompactionFault::Offline));
+    assert_eq!(compacted.block, Err(CompactionError::Offline));
 }

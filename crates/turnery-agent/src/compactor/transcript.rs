@@ -1,39 +1,43 @@
-//! Transcript: messages as a record to be read, not as a conversation to be gone on with.
+//! Renders messages as a transcript to be summarized, not as a conversation to be continued.
 //!
-//! Plain text, since many servers take no calls of tools in a request that offers no tools.
+//! The transcript is plain text, since many servers reject tool calls in a request without tools.
 
 use std::fmt::Write;
 use turnery_engine::{
     Content, LlmMessage, Message,
-    compaction::{Plan, ends, text_tokens},
+    compaction::{CompactionPlan, estimate_text_tokens, truncate_middle},
 };
 
-/// How many lines of a tool's output are shown: as many as there is room for.
+/// Lines shown of each tool output: the first value that fits.
 const OUTPUT_LINES: [usize; 4] = [100, 40, 15, 5];
-/// What people and models say is shown so many times longer.
-const SAID: usize = 4;
-/// Stands where messages were left out.
+/// Factor by which user and model messages may be longer.
+const PROSE_FACTOR: usize = 4;
+/// Marker for omitted messages.
 const OMITTED: &str = "[… what was said before this is left out …]\n";
 
-/// The record of what a plan replaces, in about `room` tokens. An earlier summary is always in it; of
-/// the rest, the latest part.
-pub(super) fn of(plan: &Plan, room: u64) -> String {
+/// Renders the messages that a plan replaces, in about `room` tokens. Always contains an earlier summary;
+/// drops the oldest messages first.
+pub(super) fn render_transcript(plan: &CompactionPlan, room: u64) -> String {
     let mut record = String::new();
-    for summary in plan.earlier() {
+    for summary in plan.previous_summary() {
         let _ = writeln!(record, "<earlier>\n{}\n</earlier>", summary.message.text());
     }
-    let room = room.saturating_sub(text_tokens(&record));
+    let room = room.saturating_sub(estimate_text_tokens(&record));
     let mut entries = Vec::new();
     for lines in OUTPUT_LINES {
-        entries = plan.replaced().iter().map(|it| entry(it, lines)).collect();
-        if size(&entries) <= room {
+        entries = plan
+            .replaced_messages()
+            .iter()
+            .map(|it| entry(it, lines))
+            .collect();
+        if total_tokens(&entries) <= room {
             break;
         }
     }
-    let mut left = size(&entries);
+    let mut left = total_tokens(&entries);
     let mut first = 0;
     while left > room && first < entries.len() {
-        left -= text_tokens(&entries[first]);
+        left -= estimate_text_tokens(&entries[first]);
         first += 1;
     }
     if first > 0 {
@@ -43,21 +47,28 @@ pub(super) fn of(plan: &Plan, room: u64) -> String {
     record
 }
 
-fn size(entries: &[String]) -> u64 {
-    entries.iter().map(|entry| text_tokens(entry)).sum()
+fn total_tokens(entries: &[String]) -> u64 {
+    entries
+        .iter()
+        .map(|entry| estimate_text_tokens(entry))
+        .sum()
 }
 
 fn entry(message: &LlmMessage, lines: usize) -> String {
     match &message.message {
-        Message::System { text } => told("notice", &ends(text, lines * SAID)),
-        Message::User { content } => told("person", &said(content, lines * SAID)),
+        Message::System { text } => {
+            wrap_in_tag("notice", &truncate_middle(text, lines * PROSE_FACTOR))
+        }
+        Message::User { content } => {
+            wrap_in_tag("person", &render_content(content, lines * PROSE_FACTOR))
+        }
         Message::Assistant { content, .. } => {
-            let mut text = said(content, lines * SAID);
+            let mut text = render_content(content, lines * PROSE_FACTOR);
             for call in message.message.calls() {
-                let args = ends(&call.args.to_string(), lines);
+                let args = truncate_middle(&call.args.to_string(), lines);
                 let _ = write!(text, "\n[calls {} with {args}]", call.name);
             }
-            told("agent", text.trim_start())
+            wrap_in_tag("agent", text.trim_start())
         }
         Message::ToolResult {
             tool_name,
@@ -65,23 +76,23 @@ fn entry(message: &LlmMessage, lines: usize) -> String {
             is_error,
             ..
         } => {
-            let text = said(content, lines);
+            let text = render_content(content, lines);
             let how = if *is_error { "failed" } else { "answered" };
-            told("tool", &format!("[{tool_name} {how}]\n{text}"))
+            wrap_in_tag("tool", &format!("[{tool_name} {how}]\n{text}"))
         }
     }
 }
 
-fn told(who: &str, text: &str) -> String {
+fn wrap_in_tag(who: &str, text: &str) -> String {
     format!("<{who}>\n{text}\n</{who}>\n")
 }
 
-/// Text, and a mark for each picture and recording. Reasoning is left out: what came of it was said.
-fn said(content: &[Content], lines: usize) -> String {
+/// Renders text, with a placeholder for each image and recording. Reasoning is omitted.
+fn render_content(content: &[Content], lines: usize) -> String {
     let mut text = String::new();
     for item in content {
         let part = match item {
-            Content::Text { text } => ends(text, lines),
+            Content::Text { text } => truncate_middle(text, lines),
             Content::Image(_) => "[a picture]".to_owned(),
             Content::Audio(_) => "[a recording]".to_owned(),
             Content::Thinking { .. } | Content::ToolCall(_) | Content::Opaque { .. } => continue,

@@ -1,25 +1,25 @@
-//! Judge: a model that chooses between answers. Its call is no loop: it is traced under its own purpose
-//! and is in no turn's usage (I10).
+//! Builds the request to a judge model. The call is no loop: it is traced under its own purpose and is in no
+//! turn's usage (I10).
 
 use std::{fmt::Write as _, sync::Arc};
-use turnery_engine::{Content, LlmMessage, LoopRecord, Message, Outcome, SessionId, render};
+use turnery_engine::{Content, LlmMessage, LoopRecord, Message, Outcome, SessionId, render_value};
 use turnery_models::{ModelRequest, Thinking};
 
-/// What the judge is told to do.
+/// System prompt of the judge.
 const INSTRUCTIONS: &str = include_str!("instructions.md");
-/// How much is shown of what was said before; the latest is. Unit: characters.
-const EARLIER: usize = 16_000;
+/// Maximum length of the conversation shown, from its end. Unit: characters.
+const MAX_EARLIER_CHARS: usize = 16_000;
 
-/// What a judge is shown, and nothing else: no tool call, no model's name (UP-17).
-pub(crate) struct Case<'a> {
+/// Input of a judge. Excludes tool calls and model names (UP-17).
+pub(crate) struct JudgeInput<'a> {
     pub(crate) session_id: SessionId,
     pub(crate) earlier: &'a [Arc<LlmMessage>],
     pub(crate) input: &'a [Content],
     pub(crate) answers: Vec<String>,
 }
 
-impl Case<'_> {
-    pub(crate) fn request(&self) -> ModelRequest {
+impl JudgeInput<'_> {
+    pub(crate) fn to_request(&self) -> ModelRequest {
         let mut text = String::new();
         let earlier = earlier(self.earlier);
         if !earlier.is_empty() {
@@ -36,14 +36,14 @@ impl Case<'_> {
         let count = self.answers.len();
         let _ = write!(text, "\nWhich answer is best? Reply with 1 to {count}.");
         let session_id = self.session_id.clone();
-        ModelRequest::question(session_id, INSTRUCTIONS, "judge", text, Thinking::Default)
+        ModelRequest::single_question(session_id, INSTRUCTIONS, "judge", text, Thinking::Default)
     }
 }
 
-/// The text of the conversation, as much of its end as there is room for.
+/// Renders the end of the conversation, up to the limit.
 fn earlier(messages: &[Arc<LlmMessage>]) -> String {
     let mut lines = Vec::new();
-    let mut room = EARLIER;
+    let mut room = MAX_EARLIER_CHARS;
     for message in messages.iter().rev() {
         let who = match &message.message {
             Message::User { .. } => "user",
@@ -64,10 +64,10 @@ fn earlier(messages: &[Arc<LlmMessage>]) -> String {
     lines.concat()
 }
 
-/// The final answer of a loop: its value, if it ended with one, else the model's last words.
-pub(crate) fn answer_of(record: &LoopRecord) -> String {
+/// Returns the final answer of a loop: its final value, or else the text of the last model message.
+pub(crate) fn final_answer(record: &LoopRecord) -> String {
     if let Some(value) = record.outcome.as_ref().and_then(Outcome::value) {
-        return render(value);
+        return render_value(value);
     }
     let answers = record.messages.iter().rev();
     let mut answers = answers.filter_map(|message| match &message.message {

@@ -1,13 +1,13 @@
-//! Hooks: how several compose, and what becomes of those that break or hang.
+//! Tests of the composition of hooks, and of hooks that panic or hang.
 
 use super::*;
 use std::{future::pending, sync::Mutex};
 use turnery_engine::ContextSize;
 
-/// Says one thing, and keeps what it was asked.
+/// Hook with a fixed verdict that records its requests.
 struct Puppet {
     says: fn() -> HookVerdict,
-    asked: Mutex<Vec<Hook>>,
+    asked: Mutex<Vec<HookRequest>>,
 }
 
 impl Puppet {
@@ -39,16 +39,16 @@ impl Hooks for Puppet {
         }
     }
 
-    fn ask<'a>(&'a self, _: &'a HookCx, hook: &'a Hook) -> BoxFuture<'a, HookVerdict> {
+    fn ask<'a>(&'a self, _: &'a HookCx, hook: &'a HookRequest) -> BoxFuture<'a, HookVerdict> {
         self.asked.lock().unwrap().push(hook.clone());
         Box::pin(ready((self.says)()))
     }
 }
 
-/// Hangs, whatever it is asked.
-struct Hanging;
+/// Hook that hangs on every request.
+struct HangingHooks;
 
-impl Hooks for Hanging {
+impl Hooks for HangingHooks {
     fn name(&self) -> &str {
         "hanging"
     }
@@ -61,7 +61,7 @@ impl Hooks for Hanging {
         }
     }
 
-    fn ask<'a>(&'a self, _: &'a HookCx, _: &'a Hook) -> BoxFuture<'a, HookVerdict> {
+    fn ask<'a>(&'a self, _: &'a HookCx, _: &'a HookRequest) -> BoxFuture<'a, HookVerdict> {
         Box::pin(pending())
     }
 
@@ -78,11 +78,11 @@ impl Hooks for Hanging {
     }
 }
 
-fn list(hooks: &[Arc<dyn Hooks>]) -> HookList {
+fn hook_list(hooks: &[Arc<dyn Hooks>]) -> HookList {
     HookList::new(hooks, HOOK_TIME)
 }
 
-fn cx() -> HookCx {
+fn hook_cx() -> HookCx {
     HookCx {
         session_id: SessionId::from("s"),
         loop_id: LoopId::from("s.m.1"),
@@ -90,50 +90,50 @@ fn cx() -> HookCx {
     }
 }
 
-async fn ask(hooks: &[Arc<dyn Hooks>], hook: Hook) -> Said {
-    list(hooks).ask(cx(), hook).await
+async fn ask(hooks: &[Arc<dyn Hooks>], hook: HookRequest) -> CombinedVerdict {
+    hook_list(hooks).ask(hook_cx(), hook).await
 }
 
-fn input() -> Hook {
-    Hook::Input {
+fn input() -> HookRequest {
+    HookRequest::Input {
         text: "hi".to_owned(),
     }
 }
 
-fn said(verdict: HookVerdict) -> Said {
-    Said {
+fn combined(verdict: HookVerdict) -> CombinedVerdict {
+    CombinedVerdict {
         verdict,
         issues: Vec::new(),
     }
 }
 
 #[tokio::test]
-async fn the_first_no_wins_and_the_others_are_not_asked() {
+async fn first_stop_wins_and_ends_the_list() {
     let yes = Puppet::new(|| HookVerdict::Warn("careful".to_owned()));
     let no = Puppet::new(|| HookVerdict::Stop("first".to_owned()));
     let late = Puppet::new(|| HookVerdict::Stop("second".to_owned()));
     let all: [Arc<dyn Hooks>; 3] = [yes.clone(), no, late.clone()];
     assert_eq!(
         ask(&all, input()).await,
-        said(HookVerdict::Stop("first".to_owned()))
+        combined(HookVerdict::Stop("first".to_owned()))
     );
     assert_eq!((yes.asked(), late.asked()), (1, 0));
 }
 
 // proves: UP-7
 #[tokio::test]
-async fn warnings_add_up_and_so_does_what_is_injected() {
+async fn warnings_and_injections_accumulate() {
     let one = Puppet::new(|| HookVerdict::Warn("one".to_owned()));
     let two = Puppet::new(|| HookVerdict::Warn("two".to_owned()));
     assert_eq!(
         ask(&[one, two], input()).await,
-        said(HookVerdict::Warn("one; two".to_owned()))
+        combined(HookVerdict::Warn("one; two".to_owned()))
     );
     let one = Puppet::new(|| HookVerdict::Inject(vec![Content::text("a")]));
     let two = Puppet::new(|| HookVerdict::Inject(vec![Content::text("b")]));
     assert_eq!(
-        ask(&[one, two], Hook::Checkpoint).await,
-        said(HookVerdict::Inject(vec![
+        ask(&[one, two], HookRequest::Checkpoint).await,
+        combined(HookVerdict::Inject(vec![
             Content::text("a"),
             Content::text("b")
         ]))
@@ -141,94 +141,99 @@ async fn warnings_add_up_and_so_does_what_is_injected() {
 }
 
 #[tokio::test]
-async fn work_injected_at_a_checkpoint_is_not_lost_to_another_hooks_warning() {
+async fn injection_survives_warning_of_other_hook() {
     let careful = Puppet::new(|| HookVerdict::Warn("careful".to_owned()));
     let more = Puppet::new(|| HookVerdict::Inject(vec![Content::text("more")]));
     let all: [Arc<dyn Hooks>; 2] = [careful, more];
     assert_eq!(
-        ask(&all, Hook::Checkpoint).await,
-        Said {
+        ask(&all, HookRequest::Checkpoint).await,
+        CombinedVerdict {
             verdict: HookVerdict::Inject(vec![Content::text("more")]),
             issues: vec!["careful".to_owned()],
         }
     );
-    // Nothing can be injected into a prompt: there the warning is what counts.
+    // An input hook cannot inject content, so the warning is the verdict.
     assert_eq!(
         ask(&all, input()).await,
-        said(HookVerdict::Warn("careful".to_owned()))
+        combined(HookVerdict::Warn("careful".to_owned()))
     );
 }
 
 // proves: LOOP-59
 #[tokio::test]
-async fn nobody_is_asked_what_he_does_not_want_to_be_asked() {
+async fn unsubscribed_hook_is_not_asked() {
     let puppet = Puppet::new(|| HookVerdict::Stop("no".to_owned()));
-    let error = Hook::OnError {
+    let error = HookRequest::OnError {
         message: "x".to_owned(),
     };
     let all: [Arc<dyn Hooks>; 1] = [puppet.clone()];
-    assert_eq!(ask(&all, error).await, said(HookVerdict::Go));
+    assert_eq!(ask(&all, error).await, combined(HookVerdict::Continue));
     assert_eq!(puppet.asked(), 0);
-    assert!(!list(&all).set().on_error);
-    assert!(list(&all).set().checkpoint);
-    assert_eq!(list(&[]).set(), HookSet::default());
+    assert!(!hook_list(&all).set().on_error);
+    assert!(hook_list(&all).set().checkpoint);
+    assert_eq!(hook_list(&[]).set(), HookSet::default());
 }
 
 #[tokio::test]
-async fn a_no_that_comes_after_the_fact_changes_nothing_but_is_told() {
+async fn stop_after_the_fact_is_only_an_issue() {
     let puppet = Puppet::new(|| HookVerdict::Stop("no".to_owned()));
-    let after = Hook::AfterCompaction {
+    let after = HookRequest::AfterCompaction {
         before: ContextSize::default(),
         after: ContextSize::default(),
     };
     let told = ask(&[puppet], after).await;
     assert_eq!(
         (told.verdict, told.issues),
-        (HookVerdict::Go, vec!["no".to_owned()])
+        (HookVerdict::Continue, vec!["no".to_owned()])
     );
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_hook_that_hangs_is_a_no_before_and_a_notice_after() {
-    let hanging: [Arc<dyn Hooks>; 1] = [Arc::new(Hanging)];
+async fn hanging_hook_stops_before_and_reports_after() {
+    let hanging: [Arc<dyn Hooks>; 1] = [Arc::new(HangingHooks)];
     let text = "the hook hanging did not answer within 60s".to_owned();
     assert_eq!(
-        ask(&hanging, Hook::BeforeTurn { turn_index: 0 }).await,
-        said(HookVerdict::Stop(text.clone()))
+        ask(&hanging, HookRequest::BeforeTurn { turn_index: 0 }).await,
+        combined(HookVerdict::Stop(text.clone()))
     );
-    let after = Hook::AfterTurn {
+    let after = HookRequest::AfterTurn {
         turn_index: 0,
         usage: None,
     };
     let told = ask(&hanging, after).await;
     assert_eq!(
         (told.verdict, told.issues),
-        (HookVerdict::Go, vec![text.clone()])
+        (HookVerdict::Continue, vec![text.clone()])
     );
-    let began = list(&hanging).before_loop(cx(), Vec::new()).await;
+    let began = hook_list(&hanging).before_loop(hook_cx(), Vec::new()).await;
     assert_eq!(began, Err(text.clone()));
-    let record = LoopRecord::begun(
+    let record = LoopRecord::new_running(
         SessionId::from("s"),
         LoopId::from("s.m.1"),
         "turnery".to_owned(),
         turnery_store::now(),
     );
-    let ended = list(&hanging).after_loop(cx(), Arc::new(record)).await;
+    let ended = hook_list(&hanging)
+        .after_loop(hook_cx(), Arc::new(record))
+        .await;
     assert_eq!(ended, [text]);
 }
 
 #[tokio::test]
-async fn a_hook_that_breaks_is_a_no_before_and_a_notice_after() {
+async fn panicking_hook_stops_before_and_reports_after() {
     let broken: [Arc<dyn Hooks>; 1] = [Puppet::new(|| panic!("puppet"))];
-    let text = "the hook puppet broke".to_owned();
+    let text = "the hook puppet panicked".to_owned();
     assert_eq!(
-        ask(&broken, Hook::Checkpoint).await,
-        said(HookVerdict::Stop(text.clone()))
+        ask(&broken, HookRequest::Checkpoint).await,
+        combined(HookVerdict::Stop(text.clone()))
     );
-    let after = Hook::AfterTurn {
+    let after = HookRequest::AfterTurn {
         turn_index: 0,
         usage: None,
     };
     let told = ask(&broken, after).await;
-    assert_eq!((told.verdict, told.issues), (HookVerdict::Go, vec![text]));
+    assert_eq!(
+        (told.verdict, told.issues),
+        (HookVerdict::Continue, vec![text])
+    );
 }

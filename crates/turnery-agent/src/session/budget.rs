@@ -1,120 +1,118 @@
-//! Shares the limits of a prompt between all that works for it: the loops of its frames, its candidates,
-//! their judge, and child sessions, however deep.
+//! Shares the limits of a prompt among its frames, candidates, judge and child sessions at any depth.
 //!
-//! The account holds what all of them have spent. A loop takes its turn from the account in the same step
-//! in which it begins the turn, so turns are exact. What an answer costs is known only at its end: tokens and
-//! money are exceeded by no more than the answers that are under way when the limit is reached, one for each
-//! loop that works beside others.
+//! The account holds their total spending. A loop reserves a turn and begins it in one step, so turn limits
+//! are exact. The cost of a response is known only at its end: tokens and money may be exceeded by the
+//! responses in flight when the limit is reached, one for each concurrent loop.
 
-use super::Task;
+use super::SessionTask;
 use std::{
     sync::{Arc, Mutex, MutexGuard, PoisonError},
     time::Duration,
 };
 use turnery_engine::{
-    Detail, Effect, Input, Limits, Loop, LoopSpec, Price, Spending, Timestamp, Usage,
+    Effect, Input, Limits, Loop, LoopSpec, OutcomeDetail, Price, Spending, Timestamp, Usage,
 };
-use turnery_models::{Catalogue, Model, ModelName};
+use turnery_models::{Model, ModelName, ModelRegistry};
 
-/// A model without a known price, in a prompt with a limit of money.
+/// Error of a model without a known price in a prompt with a cost limit.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error(
     "no price is known for {model}, so the cost limit cannot be enforced: say what a million of its \
      tokens cost in config.toml ([models.\"{model}\"] price = {{ input = 3.0, output = 15.0 }}), \
      choose another model, or leave out the limit (--max-cost, limits.cost)"
 )]
-pub struct UnknownPrice {
+pub struct UnknownPriceError {
     /// The model.
     pub model: ModelName,
 }
 
-/// The price of a model's tokens, as a limit of money needs it. The offline model costs nothing.
-pub fn known_price(models: &Catalogue, name: &ModelName) -> Result<Price, UnknownPrice> {
+/// Returns the price of a model's tokens for a cost limit. The offline model is free.
+pub fn known_price(models: &ModelRegistry, name: &ModelName) -> Result<Price, UnknownPriceError> {
     let price = match name.provider.as_str() {
         "offline" => Some(Price::default()),
         _ => models.price(name),
     };
     let model = name.clone();
-    price.ok_or(UnknownPrice { model })
+    price.ok_or(UnknownPriceError { model })
 }
 
-/// What a prompt may spend, as one part of it sees it. Clones share the account.
+/// Budget of a prompt, as seen by one part of it. Clones share the account.
 #[derive(Clone, Debug)]
 pub(crate) struct Budget {
     pub(crate) limits: Limits,
-    /// Number of turns that this part may take at most; none for no limit of its own.
-    own_turns: Option<u32>,
-    /// Time that the prompt had used up when this part began.
+    /// Maximum number of turns of this part; `None` for no limit of its own.
+    turn_limit: Option<u32>,
+    /// Time used by the prompt when this part began.
     elapsed: Duration,
-    /// Spending of the whole prompt, but for the time.
+    /// Spending of the whole prompt, except time.
     account: Arc<Mutex<Spending>>,
 }
 
 impl Budget {
-    /// The budget of a prompt that has spent nothing.
+    /// Creates the budget of a new prompt.
     pub(crate) fn new(limits: Limits) -> Self {
         Self {
             limits,
-            own_turns: None,
+            turn_limit: None,
             elapsed: Duration::ZERO,
             account: Arc::default(),
         }
     }
 
-    /// The budget of a child session that begins now and takes at most `turns`.
+    /// Returns the budget of a child session that begins now and takes at most `turns`.
     pub(crate) fn for_child(&self, turns: u32, elapsed: Duration) -> Self {
         Self {
-            own_turns: Some(turns),
+            turn_limit: Some(turns),
             elapsed,
             ..self.clone()
         }
     }
 
-    /// Time that is left to this part.
+    /// Returns the time left.
     pub(crate) fn time_left(&self) -> Duration {
         self.limits.duration.saturating_sub(self.elapsed)
     }
 
-    /// Moves the prompt's clock.
+    /// Advances the prompt's clock.
     pub(crate) fn add_time(&mut self, time: Duration) {
         self.elapsed = self.elapsed.saturating_add(time);
     }
 
-    /// Takes note of a loop of this part that is over, and of the prompt's clock then.
+    /// Records the end of a loop of this part, and the prompt's clock at that time.
     pub(crate) fn end_loop(&mut self, elapsed: Duration, turns: usize) {
         self.elapsed = elapsed;
         let turns = u32::try_from(turns).unwrap_or(u32::MAX);
-        self.own_turns = self.own_turns.map(|most| most.saturating_sub(turns));
+        self.turn_limit = self.turn_limit.map(|most| most.saturating_sub(turns));
     }
 
-    /// Number of turns that the whole prompt has begun.
+    /// Returns the number of turns that the whole prompt has begun.
     pub(crate) fn turns(&self) -> u32 {
         self.account().turns
     }
 
-    /// The limit that is reached, if one is.
-    pub(crate) fn reached(&self) -> Option<Detail> {
-        self.limits.reached(&self.spending(&self.account()))
+    /// Returns the limit that is reached, if any.
+    pub(crate) fn reached(&self) -> Option<OutcomeDetail> {
+        self.limits.reached_limit(&self.spending(&self.account()))
     }
 
-    /// The limit of tokens or money that more was spent than, if there is one.
-    pub(crate) fn passed(&self) -> Option<Detail> {
-        self.limits.passed(&self.account())
+    /// Returns the token or cost limit that is exceeded, if any.
+    pub(crate) fn passed(&self) -> Option<OutcomeDetail> {
+        self.limits.exceeded_limit(&self.account())
     }
 
-    /// The limit of time, for a clock that has run out.
-    pub(crate) fn time_up(&self) -> Detail {
+    /// Returns the time limit, for a deadline that has passed.
+    pub(crate) fn time_up(&self) -> OutcomeDetail {
         let spending = Spending {
             time: self.limits.duration,
             ..Spending::default()
         };
-        self.limits.time_up(&spending)
+        self.limits.duration_limit(&spending)
     }
 
-    /// Takes a turn for a question beside the loops.
-    pub(crate) fn take_turn(&self) -> Result<(), Detail> {
+    /// Takes a turn for a model call outside the loops.
+    pub(crate) fn take_turn(&self) -> Result<(), OutcomeDetail> {
         let mut account = self.account();
-        match self.limits.reached(&self.spending(&account)) {
+        match self.limits.reached_limit(&self.spending(&account)) {
             Some(limit) => Err(limit),
             None => {
                 account.turns = account.turns.saturating_add(1);
@@ -123,17 +121,17 @@ impl Budget {
         }
     }
 
-    /// Adds the answer to such a question.
+    /// Adds the usage of a model call outside the loops.
     pub(crate) fn add_answer(&self, usage: &Usage, price: Option<Price>) {
-        self.account().add_answer(usage, price);
+        self.account().add_usage(usage, price);
     }
 
-    /// Completes what a loop of this part starts with.
-    pub(crate) fn specify(&self, spec: LoopSpec) -> LoopSpec {
+    /// Sets the limits and spending in the spec of a loop.
+    pub(crate) fn apply_to_spec(&self, spec: LoopSpec) -> LoopSpec {
         LoopSpec {
             limits: self.limits,
-            own_turns: self.own_turns,
-            elsewhere: self.spending(&self.account()),
+            loop_turn_limit: self.turn_limit,
+            other_spending: self.spending(&self.account()),
             ..spec
         }
     }
@@ -142,16 +140,16 @@ impl Budget {
     pub(crate) fn start(&self, spec: LoopSpec, now: Timestamp, out: &mut Vec<Effect>) -> Loop {
         let mut account = self.account();
         let spec = LoopSpec {
-            elsewhere: self.spending(&account),
+            other_spending: self.spending(&account),
             ..spec
         };
         let machine = Loop::start(spec, now, out);
-        *account = charged(*account, machine.spending());
+        *account = add_spending(*account, machine.spending());
         machine
     }
 
-    /// Feeds a loop, which knows then what the others have spent. Nobody else spends meanwhile.
-    pub(crate) fn feed(
+    /// Feeds an input to a loop and tells it the spending of all others, which is locked meanwhile.
+    pub(crate) fn feed_loop(
         &self,
         machine: &mut Loop,
         now: Timestamp,
@@ -160,13 +158,13 @@ impl Budget {
     ) {
         let mut account = self.account();
         let others = account.minus(machine.spending());
-        machine.on(now, Input::OtherSpending(self.spending(&others)), out);
-        machine.on(now, input, out);
-        // A turn that a hook refused is given back.
-        *account = charged(others, machine.spending());
+        machine.handle_input(now, Input::OtherSpending(self.spending(&others)), out);
+        machine.handle_input(now, input, out);
+        // A turn that a hook rejected is given back.
+        *account = add_spending(others, machine.spending());
     }
 
-    /// Spending with the time of this part.
+    /// Returns the spending with the time of this part.
     fn spending(&self, account: &Spending) -> Spending {
         Spending {
             time: self.elapsed,
@@ -175,36 +173,36 @@ impl Budget {
     }
 
     fn account(&self) -> MutexGuard<'_, Spending> {
-        // Numbers are whole whoever panicked.
+        // The numbers are consistent even after a panic.
         self.account.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
-impl Task {
-    /// The price of a model's tokens, if it is known.
+impl SessionTask {
+    /// Returns the price of a model's tokens, if known.
     pub(super) fn price(&self, model: &dyn Model) -> Option<Price> {
         let known = known_price(&self.models, &model.info().name);
         known.ok().or(self.settings.price)
     }
 
-    /// The same; an error where money is limited and the price is not known.
-    pub(super) fn price_within(
+    /// Like [`price`](Self::price), but fails if the cost is limited and the price is unknown.
+    pub(super) fn price_for_limits(
         &self,
         limits: &Limits,
         model: &dyn Model,
-    ) -> Result<Option<Price>, UnknownPrice> {
+    ) -> Result<Option<Price>, UnknownPriceError> {
         match self.price(model) {
             None if limits.cost.is_some() => {
                 let model = model.info().name.clone();
-                Err(UnknownPrice { model })
+                Err(UnknownPriceError { model })
             }
             price => Ok(price),
         }
     }
 }
 
-/// The account with what was spent now. Time passes for all at once, so it is no part of it.
-fn charged(account: Spending, spent: Spending) -> Spending {
+/// Adds spending to the account. Time passes for all parts at once, so it is not part of the account.
+fn add_spending(account: Spending, spent: Spending) -> Spending {
     Spending {
         time: Duration::ZERO,
         ..account.plus(spent)
@@ -216,11 +214,11 @@ mod tests {
     use super::*;
     use std::{sync::Barrier, thread};
     use turnery_engine::{
-        Announced, CallId, Content, ModelStop, Response, ToolCall, ToolEnvelope, Verdict,
+        CallAnnouncement, CallId, Content, ModelStop, Response, ToolCall, ToolEnvelope, Verdict,
     };
-    use turnery_models::{Offline, Thinking};
+    use turnery_models::{OfflineModel, Thinking};
 
-    fn a_call() -> [Input; 3] {
+    fn tool_call_inputs() -> [Input; 3] {
         let call_id = CallId::from("c");
         let call = ToolCall {
             call_id: call_id.clone(),
@@ -237,22 +235,22 @@ mod tests {
             tool_results: Vec::new(),
         };
         [
-            Input::Answered {
+            Input::ModelAnswered {
                 response,
-                calls: vec![Announced::default()],
+                calls: vec![CallAnnouncement::default()],
             },
             Input::Verdict {
                 call_id: call_id.clone(),
                 verdict: Verdict::Allow,
             },
-            Input::Ended {
+            Input::ToolEnded {
                 call_id,
                 envelope: ToolEnvelope::text("x"),
             },
         ]
     }
 
-    /// Threads race for the last turns: none is taken twice.
+    /// Threads race for the last turns; no turn is taken twice.
     // proves: UP-1
     #[test]
     fn each_turn_is_taken_once() {
@@ -263,15 +261,15 @@ mod tests {
             });
             let start = Barrier::new(8);
             let race = || {
-                let config = Offline::new().info().snapshot(Thinking::Default, None);
+                let config = OfflineModel::new().info().snapshot(Thinking::Default, None);
                 let input = vec![Content::text("go")];
                 let ids = ("s".into(), "s.m.1".into(), "p".into());
-                let spec = LoopSpec::prompt(ids.0, ids.1, ids.2, config, input);
+                let spec = LoopSpec::for_prompt(ids.0, ids.1, ids.2, config, input);
                 let (now, mut out) = (Timestamp::default(), Vec::new());
                 start.wait();
-                let mut machine = budget.start(budget.specify(spec), now, &mut out);
-                for input in [a_call(), a_call()].concat() {
-                    budget.feed(&mut machine, now, input, &mut out);
+                let mut machine = budget.start(budget.apply_to_spec(spec), now, &mut out);
+                for input in [tool_call_inputs(), tool_call_inputs()].concat() {
+                    budget.feed_loop(&mut machine, now, input, &mut out);
                 }
                 let calls = |effect: &&Effect| matches!(effect, Effect::CallModel { .. });
                 out.iter().filter(calls).count()

@@ -1,7 +1,8 @@
-//! Gate: may this call run? Prepared by its tool, judged by the policy, and where that says so, asked about.
+//! Decides whether a call may run: its tool prepares it, the policy judges it, and the user is asked if
+//! necessary.
 
-use super::known::{Always, Known};
-use crate::{Answer, Ask, AskOption, Client, OptionKind};
+use super::approvals::{ApprovalRule, RememberedApprovals};
+use crate::{Client, PermissionAnswer, PermissionChoice, PermissionChoiceKind, PermissionRequest};
 use futures_util::{FutureExt as _, future::BoxFuture};
 use std::{
     panic::AssertUnwindSafe,
@@ -10,69 +11,69 @@ use std::{
     time::Duration,
 };
 use tokio::{task::spawn_blocking, time::timeout};
-use turnery_engine::{CallDetail, CallId, SessionId, ToolCall, ToolFailure, Verdict};
+use turnery_engine::{CallDetail, CallId, SessionId, ToolCall, ToolError, Verdict};
 use turnery_store::Store;
 use turnery_tools::{
-    Access, Judgement, LineLimits, Policy, Prepared, Rule, ToolCx, Toolbox, Workspace,
+    Access, Judgement, LineLimits, Policy, PreparedCall, Rule, ToolCx, Toolbox, Workspace,
 };
 
-/// Longest time that judging a command may take: the disk that is looked at for it may hang.
-const JUDGING: Duration = Duration::from_secs(5);
+/// Time limit for judging a command: the disk inspected for it may hang.
+const JUDGE_TIMEOUT: Duration = Duration::from_secs(5);
 
-/// A call that waits for its verdict.
-pub(crate) struct Gate {
+/// Pending verdict of a call.
+pub(crate) struct CallGate {
     call_id: CallId,
-    found: BoxFuture<'static, Found>,
+    found: BoxFuture<'static, GateResult>,
 }
 
-/// A question, and what "always" would mean.
-pub(crate) struct Question {
-    pub(crate) ask: Ask,
+/// Permission request with the rule that "always" would add.
+pub(crate) struct PendingPermission {
+    pub(crate) ask: PermissionRequest,
     pub(crate) always: Option<Rule>,
 }
 
-impl Question {
-    fn chosen(&self, id: &str) -> Option<&AskOption> {
+impl PendingPermission {
+    fn chosen(&self, id: &str) -> Option<&PermissionChoice> {
         self.ask.options.iter().find(|option| option.id == id)
     }
 
-    /// What an answer says for good.
-    fn always(&self, answer: &Answer) -> Option<Always> {
-        let Answer::Chose(id) = answer else {
+    /// Returns the approval to remember from an answer.
+    fn always(&self, answer: &PermissionAnswer) -> Option<ApprovalRule> {
+        let PermissionAnswer::Chose(id) = answer else {
             return None;
         };
         let rule = self.always.clone()?;
         match self.chosen(id)?.kind {
-            OptionKind::AllowAlways => Some(Always::Allow(rule)),
-            OptionKind::RejectAlways => Some(Always::Reject(rule)),
-            OptionKind::AllowOnce | OptionKind::RejectOnce => None,
+            PermissionChoiceKind::AllowAlways => Some(ApprovalRule::Allow(rule)),
+            PermissionChoiceKind::RejectAlways => Some(ApprovalRule::Reject(rule)),
+            PermissionChoiceKind::AllowOnce | PermissionChoiceKind::RejectOnce => None,
         }
     }
 }
 
-/// A prepared call, and what a policy says of it.
+/// Prepared call with the judgement of a policy.
 pub(crate) struct JudgedCall {
     pub(crate) call: ToolCall,
-    pub(crate) prepared: Prepared,
-    /// The policy by which it was judged.
+    pub(crate) prepared: PreparedCall,
+    /// Policy that judged the call.
     pub(crate) policy: Policy,
     pub(crate) judgement: Judgement,
-    /// Limits that an allowed command line runs within.
+    /// Limits within which an allowed command line runs.
     pub(crate) limits: LineLimits,
 }
 
-/// What a gate has found out.
-pub(crate) enum Found {
-    /// What the call touches, or why it cannot be run at all.
-    Prepared(ToolCall, Result<Prepared, ToolFailure>),
-    /// What a policy says of the call.
+/// Result of a step of the gate.
+pub(crate) enum GateResult {
+    /// The call was prepared, or cannot run at all.
+    Prepared(ToolCall, Result<PreparedCall, ToolError>),
+    /// The policy has judged the call.
     Judged(Box<JudgedCall>),
-    /// What the person said.
-    Answered(Box<Question>, Answer),
+    /// The user has answered.
+    Answered(Box<PendingPermission>, PermissionAnswer),
 }
 
-impl Gate {
-    /// Begin with what the call touches, once there is the toolbox for it.
+impl CallGate {
+    /// Starts to prepare a call, once its toolbox is available.
     pub(crate) fn prepare(
         call: ToolCall,
         toolbox: impl Future<Output = Toolbox> + Send + 'static,
@@ -82,16 +83,16 @@ impl Gate {
             call_id: call.call_id.clone(),
             found: Box::pin(async move {
                 let prepared = toolbox.await.prepare(&call, &cx).await;
-                Found::Prepared(call, prepared)
+                GateResult::Prepared(call, prepared)
             }),
         }
     }
 
-    /// Judge a prepared call. Commands are judged on another thread, since they are parsed and the disk is looked
-    /// at for them.
+    /// Judges a prepared call. Commands are judged on another thread, since that involves parsing and disk
+    /// access.
     pub(crate) fn judge(
         call: ToolCall,
-        prepared: Prepared,
+        prepared: PreparedCall,
         policy: Policy,
         workspace: Arc<Workspace>,
     ) -> Self {
@@ -105,15 +106,23 @@ impl Gate {
                         let judging = spawn_blocking(move || {
                             policy.judge_with_limits(&name, &access, &workspace)
                         });
-                        timeout(JUDGING, judging).await.ok().and_then(Result::ok)
+                        timeout(JUDGE_TIMEOUT, judging)
+                            .await
+                            .ok()
+                            .and_then(Result::ok)
                     }
                     Access::Nothing | Access::Read(_) | Access::Edit(_) | Access::Server { .. } => {
                         Some(policy.judge_with_limits(&call.name, &prepared.access, &workspace))
                     }
                 };
-                let unjudged = || (policy.unjudged(&call.name), LineLimits::default());
+                let unjudged = || {
+                    (
+                        policy.judgement_on_timeout(&call.name),
+                        LineLimits::default(),
+                    )
+                };
                 let (judgement, limits) = judged.unwrap_or_else(unjudged);
-                Found::Judged(Box::new(JudgedCall {
+                GateResult::Judged(Box::new(JudgedCall {
                     call,
                     prepared,
                     policy,
@@ -124,11 +133,11 @@ impl Gate {
         }
     }
 
-    /// Ask the person. What they say for good is remembered (PERM-6).
+    /// Asks the user. An "always" answer is remembered (PERM-6).
     pub(crate) fn ask(
-        question: Box<Question>,
+        question: Box<PendingPermission>,
         client: Arc<dyn Client>,
-        known: Known,
+        known: RememberedApprovals,
         store: Arc<dyn Store>,
     ) -> Self {
         Self {
@@ -137,12 +146,12 @@ impl Gate {
                 let asked = async { client.ask(question.ask.clone()).await };
                 let answered = AssertUnwindSafe(asked).catch_unwind().await;
                 let answer = answered.unwrap_or_else(|_| {
-                    Answer::NoAnswer("the client broke when it was asked".to_owned())
+                    PermissionAnswer::NoAnswer("the client panicked when it was asked".to_owned())
                 });
                 if let Some(always) = question.always(&answer) {
                     known.remember(always, &*store).await;
                 }
-                Found::Answered(question, answer)
+                GateResult::Answered(question, answer)
             }),
         }
     }
@@ -151,36 +160,41 @@ impl Gate {
         &self.call_id
     }
 
-    pub(crate) fn poll(&mut self, cx: &mut Context<'_>) -> Poll<Found> {
+    pub(crate) fn poll(&mut self, cx: &mut Context<'_>) -> Poll<GateResult> {
         self.found.as_mut().poll(cx)
     }
 }
 
-/// What the policy makes of a prepared call.
-pub(crate) enum Judged {
+/// Decision on a prepared call.
+pub(crate) enum GateDecision {
     Settled(Verdict),
-    Ask(Box<Question>),
+    Ask(Box<PendingPermission>),
 }
 
-/// What follows from a judgement.
-pub(crate) fn follow(
+/// Converts a judgement to a decision.
+pub(crate) fn decide(
     judgement: Judgement,
     session_id: &SessionId,
     call: &ToolCall,
     detail: CallDetail,
-) -> Judged {
+) -> GateDecision {
     match judgement {
-        Judgement::Allow => Judged::Settled(Verdict::Allow),
-        Judgement::Deny(reason) => Judged::Settled(Verdict::Deny(reason)),
-        Judgement::Ask { always } => Judged::Ask(Box::new(Question {
+        Judgement::Allow => GateDecision::Settled(Verdict::Allow),
+        Judgement::Deny(reason) => GateDecision::Settled(Verdict::Deny(reason)),
+        Judgement::Ask { always } => GateDecision::Ask(Box::new(PendingPermission {
             ask: ask(session_id, call, detail, always.as_ref()),
             always,
         })),
     }
 }
 
-fn ask(session_id: &SessionId, call: &ToolCall, detail: CallDetail, always: Option<&Rule>) -> Ask {
-    let option = |id: &str, name: String, kind| AskOption {
+fn ask(
+    session_id: &SessionId,
+    call: &ToolCall,
+    detail: CallDetail,
+    always: Option<&Rule>,
+) -> PermissionRequest {
+    let option = |id: &str, name: String, kind| PermissionChoice {
         id: id.to_owned(),
         name,
         kind,
@@ -188,28 +202,28 @@ fn ask(session_id: &SessionId, call: &ToolCall, detail: CallDetail, always: Opti
     let mut options = vec![option(
         "allow_once",
         "Allow".to_owned(),
-        OptionKind::AllowOnce,
+        PermissionChoiceKind::AllowOnce,
     )];
     if let Some(rule) = always {
         options.push(option(
             "allow_always",
             format!("Always allow {rule} in this session"),
-            OptionKind::AllowAlways,
+            PermissionChoiceKind::AllowAlways,
         ));
     }
     options.push(option(
         "reject_once",
         "Reject".to_owned(),
-        OptionKind::RejectOnce,
+        PermissionChoiceKind::RejectOnce,
     ));
     if let Some(rule) = always {
         options.push(option(
             "reject_always",
             format!("Always reject {rule} in this session"),
-            OptionKind::RejectAlways,
+            PermissionChoiceKind::RejectAlways,
         ));
     }
-    Ask {
+    PermissionRequest {
         session_id: session_id.clone(),
         call_id: call.call_id.clone(),
         tool_name: call.name.clone(),
@@ -220,12 +234,12 @@ fn ask(session_id: &SessionId, call: &ToolCall, detail: CallDetail, always: Opti
     }
 }
 
-/// What an answer means. Only an option that was offered and means allow allows (PERM-3).
-pub(crate) fn settle(question: &Question, answer: Answer) -> Verdict {
+/// Converts an answer to a verdict. Only an offered option that allows counts as approval (PERM-3).
+pub(crate) fn verdict_of_answer(question: &PendingPermission, answer: PermissionAnswer) -> Verdict {
     let id = match answer {
-        Answer::Chose(id) => id,
-        Answer::Cancelled => return Verdict::Cancelled,
-        Answer::NoAnswer(why) => {
+        PermissionAnswer::Chose(id) => id,
+        PermissionAnswer::Cancelled => return Verdict::Cancelled,
+        PermissionAnswer::NoAnswer(why) => {
             return Verdict::Deny(format!("the call was not allowed: {why}"));
         }
     };
@@ -235,9 +249,9 @@ pub(crate) fn settle(question: &Question, answer: Answer) -> Verdict {
         ));
     };
     match chosen.kind {
-        OptionKind::AllowOnce | OptionKind::AllowAlways => Verdict::Allow,
-        OptionKind::RejectOnce => Verdict::Deny("the user rejected this call".to_owned()),
-        OptionKind::RejectAlways => {
+        PermissionChoiceKind::AllowOnce | PermissionChoiceKind::AllowAlways => Verdict::Allow,
+        PermissionChoiceKind::RejectOnce => Verdict::Deny("the user rejected this call".to_owned()),
+        PermissionChoiceKind::RejectAlways => {
             Verdict::Deny("the user rejected this call and all like it".to_owned())
         }
     }

@@ -1,43 +1,43 @@
-//! History: the messages that the next model call sees, and the ids that its calls may not have.
+//! Tracks the messages that the next model call sees, and the call ids already in use.
 
 use std::{collections::HashSet, sync::Arc};
-use turnery_engine::{CallId, Content, LlmMessage, LoopRecord, Response, context::View};
+use turnery_engine::{CallId, Content, LlmMessage, LoopRecord, Response, context::ContextView};
 
-/// What is seen of a session, and all calls that were ever made in it.
+/// Visible messages of a session, and the ids of all its calls.
 #[derive(Clone, Default)]
-pub(crate) struct History {
-    /// What is seen. Blocks are laid and frames are entered here.
-    pub(crate) view: View,
+pub(crate) struct SessionHistory {
+    /// Messages that the model sees, with summaries and frames applied.
+    pub(crate) view: ContextView,
     calls: HashSet<CallId>,
 }
 
-impl History {
-    /// What is seen after these loops.
+impl SessionHistory {
+    /// Creates the history after these loops.
     pub(crate) fn of(chain: &[Arc<LoopRecord>]) -> Self {
         let messages = chain.iter().flat_map(|record| &record.messages);
         let calls = messages.flat_map(|message| message.message.calls());
         Self {
-            view: View::of(chain),
+            view: ContextView::from_chain(chain),
             calls: calls.map(|call| call.call_id.clone()).collect(),
         }
     }
 
-    /// The calls of another view of the same session were made in it too.
-    pub(crate) fn remember(&mut self, other: &Self) {
+    /// Adds the call ids of another view of the same session.
+    pub(crate) fn remember_calls(&mut self, other: &Self) {
         self.calls.extend(other.calls.iter().cloned());
     }
 
-    /// A loop begins here.
+    /// Marks the start of a loop.
     pub(crate) fn mark(&mut self) {
-        self.view.mark();
+        self.view.set_rewind_point();
     }
 
-    /// Forget all since the mark: the loop was refused or lost.
+    /// Removes everything since the mark: the loop was rejected or lost.
     pub(crate) fn rewind(&mut self) {
         self.view.rewind();
     }
 
-    /// A message is settled. Copies nothing once the model has let go of the last request.
+    /// Appends a message. Copies nothing if the model has dropped its last request.
     pub(crate) fn push(&mut self, message: Arc<LlmMessage>) {
         for call in message.message.calls() {
             self.calls.insert(call.call_id.clone());
@@ -45,16 +45,16 @@ impl History {
         self.view.push(message);
     }
 
-    /// All messages, shared.
+    /// Returns all messages, shared.
     pub(crate) fn messages(&self) -> Arc<Vec<Arc<LlmMessage>>> {
         Arc::clone(self.view.messages())
     }
 
-    /// Some servers number their calls anew in every answer, but a call's id is unique in the
-    /// session (TOOL-2): one that was there before gets a suffix.
+    /// Makes call ids unique in the session (TOOL-2) by adding suffixes: some servers restart their numbering
+    /// in every response.
     pub(crate) fn distinguish_calls(&self, response: &mut Response) {
         let mut taken: HashSet<CallId> = HashSet::new();
-        // Never tried twice, so the work grows with the number of calls, not with its square.
+        // No number is tried twice, so the work is linear in the number of calls.
         let mut n = self.calls.len();
         for item in &mut response.content {
             let Content::ToolCall(call) = item else {
@@ -63,7 +63,7 @@ impl History {
             let given = call.call_id.clone();
             while self.calls.contains(&call.call_id) || taken.contains(&call.call_id) {
                 n += 1;
-                attempt();
+                count_attempt();
                 call.call_id = CallId::from(format!("{given}_{n}"));
             }
             taken.insert(call.call_id.clone());
@@ -76,8 +76,8 @@ thread_local! {
     static ATTEMPTS: std::cell::Cell<u64> = const { std::cell::Cell::new(0) };
 }
 
-/// Counts an id that is tried, for the test that bounds their number.
-fn attempt() {
+/// Counts an attempted id, for the test that bounds their number.
+fn count_attempt() {
     #[cfg(test)]
     ATTEMPTS.with(|attempts| attempts.set(attempts.get() + 1));
 }
@@ -87,8 +87,8 @@ mod tests {
     use super::*;
     use turnery_engine::{ModelStop, ToolCall};
 
-    /// Ids tried when an answer gives `count` calls the same id.
-    fn attempts_of(count: usize) -> u64 {
+    /// Returns the attempts when a response gives `count` calls the same id.
+    fn attempts_for(count: usize) -> u64 {
         let call = |_| {
             Content::ToolCall(ToolCall {
                 call_id: "c".into(),
@@ -106,7 +106,7 @@ mod tests {
             tool_results: Vec::new(),
         };
         let before = ATTEMPTS.with(std::cell::Cell::get);
-        History::default().distinguish_calls(&mut response);
+        SessionHistory::default().distinguish_calls(&mut response);
         let ids: HashSet<&CallId> = response.calls().map(|call| &call.call_id).collect();
         assert_eq!(ids.len(), count);
         ATTEMPTS.with(std::cell::Cell::get) - before
@@ -114,7 +114,7 @@ mod tests {
 
     #[test]
     fn distinguishing_many_calls_is_linear() {
-        let (few, many) = (attempts_of(500), attempts_of(5_000));
+        let (few, many) = (attempts_for(500), attempts_for(5_000));
         assert!(many <= few * 11, "{few} attempts became {many}");
     }
 }

@@ -1,34 +1,33 @@
-//! Options: how a session is set, and what may be different for one prompt.
+//! Defines session options and per-prompt overrides.
 
-use crate::{CancellationToken, Hooks, Slash};
+use crate::{CancellationToken, CustomCommand, Hooks};
 use serde_json::Value;
 use std::sync::Arc;
 use turnery_engine::{Limits, LoopId};
 use turnery_models::{ModelInfo, ModelName, Thinking};
 use turnery_tools::{Mode, TraceContext};
 
-/// How the session is set, and what it may be set to.
+/// Current options of a session, and the models to choose from.
 #[derive(Clone, Debug)]
 pub struct SessionOptions {
-    /// How freely the agent acts.
+    /// Permission mode.
     pub mode: Mode,
-    /// `provider/model` in use.
+    /// Current `provider/model`.
     pub model: String,
-    /// Models to offer; the one in use is among them.
+    /// Selectable models, including the current one.
     pub models: Vec<ModelInfo>,
-    /// How much the model is to think.
+    /// Thinking level.
     pub thinking: Thinking,
-    /// How commands are confined, or that they are not: one sentence for people.
+    /// One sentence for the user on how commands are sandboxed, or that they are not.
     pub sandbox: Arc<str>,
-    /// Commands that are text for a prompt.
-    pub slashes: Arc<[Slash]>,
+    /// Slash commands that expand to prompt text.
+    pub slashes: Arc<[CustomCommand]>,
 }
 
 impl SessionOptions {
-    /// What is to be said to the model for a text that begins with one of those commands; `None` if it
-    /// begins with none.
+    /// Expands a text that begins with a slash command; `None` if it does not.
     #[must_use]
-    pub fn filled(&self, text: &str) -> Option<String> {
+    pub fn expand_command(&self, text: &str) -> Option<String> {
         let rest = text.strip_prefix('/')?;
         let (name, args) = rest.split_once(char::is_whitespace).unwrap_or((rest, ""));
         let slash = self.slashes.iter().find(|slash| slash.name == name)?;
@@ -36,32 +35,32 @@ impl SessionOptions {
     }
 }
 
-/// What is different for one prompt. By default nothing is: then the session's settings hold.
+/// Options of one prompt. Defaults to the session's settings.
 #[derive(Clone, Debug, Default)]
 pub struct PromptOptions {
     /// Cancels this prompt (LASH-91).
     pub cancel: CancellationToken,
-    /// Whatever the caller wants to find again, kept with each of its loops (LOOP-28).
+    /// Arbitrary value of the caller, stored with each loop (LOOP-28).
     pub metadata: Option<Value>,
-    /// The model to use.
+    /// Model to use instead of the session's.
     pub model: Option<ModelName>,
-    /// When it stops by itself.
+    /// Limits of the prompt.
     pub limits: Option<Limits>,
-    /// Whether the prompt gets one turn more at its limit of turns, for an answer in prose (C-4).
+    /// Grants one extra turn at the turn limit, for a final text answer (C-4).
     pub forced_reply: Option<bool>,
-    /// Asked after those of the session.
+    /// Hooks that run after the session's.
     pub hooks: Vec<Arc<dyn Hooks>>,
-    /// The loop of another session whose tool call makes this prompt, if one does (LOOP-24).
+    /// Loop of the parent session whose tool call starts this prompt, if any (LOOP-24).
     pub spawned_by: Option<LoopId>,
-    /// Whether a cancel that comes before the prompt has begun leaves nothing of it behind
-    /// ([`PromptError::Withdrawn`](crate::PromptError::Withdrawn)), not even a loop that says so.
+    /// If true, a cancel before the prompt begins leaves nothing behind
+    /// ([`PromptError::Withdrawn`](crate::PromptError::Withdrawn)), not even a cancelled loop.
     pub withdrawable: bool,
-    /// Where the prompt stands in its client's traces; goes to servers that its calls ask (EXT-6).
+    /// Trace context of the client, passed on to the servers that tool calls contact (EXT-6).
     pub trace: TraceContext,
 }
 
 impl PromptOptions {
-    /// Nothing but a token that cancels the prompt.
+    /// Creates options with a cancel token.
     #[must_use]
     pub fn cancelled_by(cancel: CancellationToken) -> Self {
         Self {

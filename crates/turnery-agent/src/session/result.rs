@@ -1,54 +1,53 @@
-//! Result: what came of a prompt, and how to wait for it.
+//! Defines the result of a prompt and the handles to wait for it.
 
-use super::{SayError, UnknownPrice, mail::Place};
+use super::{InterjectError, UnknownPriceError, command::QueueSlot};
 use crate::{CancellationToken, UsageReport, UsageRow, usage_report::children_usage};
 use std::{collections::HashMap, sync::Arc};
 use tokio::sync::oneshot;
 use turnery_engine::{
-    CallId, CommitFault, Detail, Disposition, EventKind, LlmMessage, LoopId, LoopRecord, MessageId,
-    Outcome, Timestamp, ToolCall, ToolEnvelope, Usage,
+    CallId, CommitError, Disposition, EventKind, LlmMessage, LoopId, LoopRecord, MessageId,
+    Outcome, OutcomeDetail, Timestamp, ToolCall, ToolEnvelope, Usage,
 };
-use turnery_models::UnknownModel;
+use turnery_models::UnknownModelError;
 
-/// What came of a prompt.
+/// Result of a prompt.
 #[derive(Clone, Debug, PartialEq)]
 pub struct PromptResult {
-    /// Why it ended.
+    /// Why the prompt ended.
     pub outcome: Outcome,
-    /// What is known beside it.
-    pub detail: Option<Detail>,
-    /// Of all turns of its loops (I5). Child sessions are not part of it (C-17).
+    /// Details of the outcome.
+    pub detail: Option<OutcomeDetail>,
+    /// Usage of all turns of its loops (I5), excluding child sessions (C-17).
     pub usage: Usage,
-    /// Turns as the prompt's limits count them: with those of candidates, the judge and child sessions, without the
-    /// last reply beyond the limit of turns (C-4). In a child session: those of the whole prompt so far.
+    /// Turns as counted by the limits, including those of candidates, judge and child sessions, excluding the
+    /// forced reply beyond the turn limit (C-4). In a child session: those of the whole prompt so far.
     pub turns: u32,
-    /// Its loops, in order, as they were stored: one, and one more for each frame (LASH-13). None if a
-    /// hook did not let it begin.
+    /// Its loops in order, as stored: one, plus one per frame (LASH-13). Empty if a hook rejected the prompt.
     pub loops: Vec<Arc<LoopRecord>>,
-    /// False if the prompt was cancelled and its store does not answer: the last of the loops is stored in
-    /// the background, or lost. The session's next prompt waits for that.
+    /// False if the prompt was cancelled and the store does not respond: the last loop is being stored in the
+    /// background, or is lost. The session's next prompt waits for that.
     pub is_stored: bool,
 }
 
-/// One call of a tool, from what was asked for to what came of it.
+/// Tool call with its result.
 #[derive(Clone, Debug, PartialEq)]
 pub struct ToolExecution {
-    /// What the model asked for.
+    /// Call as requested by the model.
     pub call: ToolCall,
-    /// What came of it.
+    /// Result of the call.
     pub envelope: ToolEnvelope,
-    /// How it ended.
+    /// How the call ended.
     pub disposition: Disposition,
-    /// From its start to its end.
+    /// Time from start to end. Unit: milliseconds.
     pub duration_ms: u64,
-    /// The loop that it ran in a child session.
+    /// Loop that the call ran in a child session.
     pub child_loop_id: Option<LoopId>,
 }
 
 impl PromptResult {
-    /// A result without loops.
+    /// Creates a result without loops.
     #[must_use]
-    pub fn new(outcome: Outcome, detail: Option<Detail>) -> Self {
+    pub fn new(outcome: Outcome, detail: Option<OutcomeDetail>) -> Self {
         Self {
             outcome,
             detail,
@@ -59,23 +58,23 @@ impl PromptResult {
         }
     }
 
-    /// The ids of its loops, in order.
+    /// Iterates over the ids of its loops, in order.
     pub fn loop_ids(&self) -> impl Iterator<Item = &LoopId> {
         self.loops.iter().map(|record| &record.loop_id)
     }
 
-    /// All its new messages, in order.
+    /// Iterates over all its new messages, in order.
     pub fn messages(&self) -> impl Iterator<Item = &Arc<LlmMessage>> {
         self.loops.iter().flat_map(|record| &record.messages)
     }
 
-    /// What a person should know of it beside its outcome.
+    /// Iterates over problems to show to the user in addition to the outcome.
     pub fn issues(&self) -> impl Iterator<Item = &str> {
         let issues = self.loops.iter().flat_map(|record| &record.issues);
         issues.map(String::as_str)
     }
 
-    /// The tool calls of its turns, in call order.
+    /// Returns the tool calls of its turns, in call order.
     #[must_use]
     pub fn executions(&self) -> Vec<ToolExecution> {
         let mut places: HashMap<&CallId, usize> = HashMap::new();
@@ -140,21 +139,21 @@ impl PromptResult {
         calls.into_iter().filter_map(|(.., done)| done).collect()
     }
 
-    /// What its child sessions spent: the last figure of each session, added up by purpose and model,
-    /// sorted (LASH-103, I6).
+    /// Returns the usage of its child sessions: the last cumulative figure of each session, summed by purpose
+    /// and model, sorted (LASH-103, I6).
     #[must_use]
     pub fn children_usage(&self) -> Vec<UsageRow> {
         children_usage(self.loops.iter().map(|record| &**record))
     }
 
-    /// Everything that was spent on it, by purpose and model: its turns, child sessions, candidates, the judge and
+    /// Returns all usage of the prompt by purpose and model: turns, child sessions, candidates, judge and
     /// summaries.
     #[must_use]
     pub fn usage_report(&self) -> UsageReport {
-        UsageReport::of(self.loops.iter().map(|record| &**record))
+        UsageReport::from_records(self.loops.iter().map(|record| &**record))
     }
 
-    /// With its child sessions (I7).
+    /// Returns the usage including child sessions (I7).
     #[must_use]
     pub fn total_usage(&self) -> Usage {
         self.children_usage()
@@ -166,81 +165,81 @@ impl PromptResult {
     }
 }
 
-/// A prompt that has no result: an error of the host, never an outcome (S8, LASH-33).
+/// Error of a prompt that has no result: a failure of the host, never an outcome (S8, LASH-33).
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum PromptError {
-    /// Another process or handle is at work in the session; it did not begin.
+    /// Another process or handle is running a prompt in the session; this prompt did not begin.
     #[error("the session is busy: {holder} is at work in it; try again when it is done")]
     Busy {
-        /// Who.
+        /// Description of the lane's owner.
         holder: String,
     },
-    /// Its last loop could not be stored, and left nothing behind.
+    /// The last loop could not be stored and left no trace.
     #[error(transparent)]
-    Lost(#[from] CommitFault),
-    /// There is no such model; it did not begin.
+    Lost(#[from] CommitError),
+    /// The model does not exist; the prompt did not begin.
     #[error(transparent)]
-    Model(#[from] UnknownModel),
-    /// Money is limited, and it is not known what a model costs; it did not begin.
+    Model(#[from] UnknownModelError),
+    /// The cost is limited and a model's price is unknown; the prompt did not begin.
     #[error(transparent)]
-    Price(#[from] UnknownPrice),
-    /// The session cannot be continued like that; it did not begin.
+    Price(#[from] UnknownPriceError),
+    /// The session cannot be continued as requested; the prompt did not begin.
     #[error(transparent)]
     Continue(#[from] ContinueError),
-    /// It was taken back; it did not begin.
-    #[error("the prompt was taken back before it began")]
+    /// The prompt was withdrawn before it began.
+    #[error("the prompt was withdrawn before it began")]
     Withdrawn,
-    /// An MCP server was to write it, and did not; it did not begin.
+    /// The MCP server that should have generated the prompt failed; the prompt did not begin.
     #[error("the prompt could not be written: {0}")]
     Server(String),
 }
 
-/// Why a session cannot be continued as asked (UP-15).
+/// Error of continuing, rerunning or branching a session (UP-15).
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum ContinueError {
-    /// The loop is not one of this session.
+    /// The session has no such loop.
     #[error("this session has no loop {0}; take one of its own")]
     NoSuchLoop(LoopId),
-    /// Nothing has run yet.
+    /// The session has no loop to rerun.
     #[error("nothing has run in this session yet; prompt it first")]
     NothingToRerun,
-    /// The model would be given nothing.
+    /// The context is empty.
     #[error("the conversation is empty, so there is nothing to go on from; prompt it first")]
     ContextEmpty,
-    /// The model has had the last word.
+    /// The last message is the model's.
     #[error("the model has already answered; say something new, or rerun the loop")]
     Answered,
 }
 
-/// Tells whether something said to a running prompt reached its model.
+/// Reports whether an interjection reached the model.
 pub struct DeliveryReceipt {
     pub(super) heard: oneshot::Receiver<()>,
 }
 
 impl DeliveryReceipt {
-    /// Waits until the model gets to hear it, or a filter has dropped it; [`SayError::Idle`] if the prompt
-    /// ended before. Then it is gone, and nothing is run.
-    pub async fn result(self) -> Result<(), SayError> {
-        self.heard.await.map_err(|_| SayError::Idle)
+    /// Waits until the interjection is delivered to the model or dropped by a filter. Returns
+    /// [`InterjectError::Idle`] if the prompt ends first; the interjection is then discarded.
+    pub async fn result(self) -> Result<(), InterjectError> {
+        self.heard.await.map_err(|_| InterjectError::Idle)
     }
 }
 
-/// A prompt that was accepted. Awaiting it gives the result, after every event of the prompt has
-/// been pushed and the commit has succeeded. Dropping it does not cancel the prompt.
-pub struct Ticket {
+/// Handle of an accepted prompt. Its result arrives after all events of the prompt have been pushed and the
+/// commit has succeeded. Dropping the handle does not cancel the prompt.
+pub struct PromptHandle {
     pub(super) result: oneshot::Receiver<Result<PromptResult, PromptError>>,
     pub(super) inserted: oneshot::Receiver<MessageId>,
-    pub(super) place: Place,
-    /// What cancels it: its own token, and that of all prompts started when it was.
+    pub(super) place: QueueSlot,
+    /// Tokens that cancel the prompt: its own, and the shared one of all prompts.
     pub(super) cancels: (CancellationToken, CancellationToken),
-    /// It was taken back, and its place in the queue is empty.
+    /// True if the prompt was withdrawn and its queue slot is empty.
     pub(super) withdrawn: bool,
 }
 
-impl Ticket {
-    /// The message that the prompt became, once that is part of the conversation; long before the
-    /// prompt's end. `None` if it became none, and never will: the result says why. A cancel that comes
-    /// before the prompt has begun takes it back at once, whatever runs before it.
+impl PromptHandle {
+    /// Waits until the prompt's message is part of the conversation and returns its id, long before the
+    /// prompt ends; `None` if there will be no message, in which case the result gives the reason. A cancel
+    /// before the prompt begins withdraws it at once.
     pub async fn inserted(&mut self) -> Option<MessageId> {
         let (own, all) = &self.cancels;
         tokio::select! {
@@ -256,13 +255,13 @@ impl Ticket {
         }
     }
 
-    /// The end of the prompt.
+    /// Waits for the result of the prompt.
     pub async fn result(self) -> Result<PromptResult, PromptError> {
         if self.withdrawn {
             return Err(PromptError::Withdrawn);
         }
         self.result.await.unwrap_or_else(|_| {
-            Err(PromptError::Lost(CommitFault::Store(
+            Err(PromptError::Lost(CommitError::Store(
                 "the session ended unexpectedly; open it again".to_owned(),
             )))
         })

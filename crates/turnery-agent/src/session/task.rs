@@ -1,15 +1,16 @@
-//! The session task: the one owner of a session's state. Prompts run one after the other.
+//! Runs the session task, the sole owner of a session's state. Prompts run one at a time.
 
 use super::{
-    BackgroundWork, Budget, History, Mail, Prompt, PromptError, PromptOptions, PromptResult,
-    SessionOptions, Set, SetError, known::Known, mail::Word, run::beginning::PendingBeginning,
-    tools::Tools, watch::Watch,
+    BackgroundWork, Budget, OptionChange, PromptError, PromptOptions, PromptResult, QueuedPrompt,
+    SessionCommand, SessionHistory, SessionOptions, SetOptionError, approvals::RememberedApprovals,
+    command::Interjection, prompt_guard::PromptGuard, run::beginning::PendingBeginning,
+    tools::SessionTools,
 };
 use crate::{
-    Item, Ports, Settings,
-    observe::Observing,
-    sink::{Shown, Tap},
-    trace_sink::Tracing,
+    ClientPorts, OutboxItem, Settings,
+    observe::EventPublisher,
+    sink::{SessionOutput, SinkDriver},
+    trace_sink::ModelCallTracer,
 };
 use futures_util::future::BoxFuture;
 use std::{
@@ -19,72 +20,74 @@ use std::{
     task::{Context, Poll, ready},
 };
 use tokio::sync::{mpsc, oneshot, watch};
-use turnery_engine::{CommitFault, FrameId, LoopRecord, MessageId};
-use turnery_models::{Catalogue, Model, ModelInfo, ModelName, Thinking};
-use turnery_store::{LoopBeginning, Opened, Owner, SessionInfo, SessionPatch, Store, StoreError};
+use turnery_engine::{CommitError, FrameId, LoopRecord, MessageId};
+use turnery_models::{Model, ModelInfo, ModelName, ModelRegistry, Thinking};
+use turnery_store::{
+    ClaimedLane, LoopBeginning, Owner, SessionInfo, SessionPatch, Store, StoreError,
+};
 use turnery_tools::{Mode, Policy, Toolbox, Workspace};
 
-/// The state of one open session.
-pub(crate) struct Task {
+/// State of one open session.
+pub(crate) struct SessionTask {
     pub(crate) store: Arc<dyn Store>,
-    pub(crate) models: Arc<Catalogue>,
-    /// What can be called now.
+    pub(crate) models: Arc<ModelRegistry>,
+    /// Tools that can be called now.
     pub(crate) toolbox: Toolbox,
-    /// Where that is made anew when servers change.
-    pub(crate) tools: Tools,
+    /// Rebuilds the toolbox when servers change.
+    pub(crate) tools: SessionTools,
     pub(crate) workspace: Arc<Workspace>,
-    pub(crate) ports: Ports,
+    pub(crate) ports: ClientPorts,
     pub(crate) settings: Settings,
     pub(crate) model: Arc<dyn Model>,
     pub(crate) policy: Policy,
     pub(crate) info: SessionInfo,
-    pub(crate) history: History,
-    /// The frame that it stands in; none is the first.
+    pub(crate) history: SessionHistory,
+    /// Current frame; `None` is the first.
     pub(crate) frame_id: Option<FrameId>,
-    /// What of every request is no message: the system prompt, the tools. Unit: tokens.
+    /// Fixed part of every request (system prompt, tool schemas). Unit: tokens.
     pub(crate) overhead: u64,
     pub(crate) owner: Owner,
-    /// The session that the person knows: its own, or the one that its parents belong to.
-    pub(crate) shown_as: Known,
-    /// How many sessions lie above it.
+    /// Approvals of the session that the user sees: its own, or its topmost parent's.
+    pub(crate) shown_as: RememberedApprovals,
+    /// Number of parent sessions.
     pub(crate) depth: u8,
-    /// What a child session's prompt draws on.
+    /// Budget of a child session, shared with its parent's prompt.
     pub(crate) lent: Option<Budget>,
     pub(crate) options: watch::Sender<SessionOptions>,
-    pub(crate) mailbox: mpsc::Receiver<Mail>,
-    /// Who is told of each call of a model.
-    pub(crate) tracing: Tracing,
-    /// Who listens to the running prompt.
-    pub(crate) tap: Tap,
-    /// Whoever observes the session.
-    pub(crate) observing: Observing,
-    /// Who wants to know which message the running prompt became.
+    pub(crate) mailbox: mpsc::Receiver<SessionCommand>,
+    /// Traces model calls.
+    pub(crate) tracing: ModelCallTracer,
+    /// Sinks of the running prompt.
+    pub(crate) tap: SinkDriver,
+    /// Publishes events to observers of the session.
+    pub(crate) observing: EventPublisher,
+    /// Receives the message id once the running prompt is inserted into history.
     pub(crate) inserting: Option<oneshot::Sender<MessageId>>,
-    /// Prompts that arrived while one ran.
-    pub(crate) waiting: VecDeque<Prompt>,
-    /// What has been said to the running prompt and is not heard yet.
-    pub(crate) words: VecDeque<Word>,
-    /// The number of the last loop that was shown but not stored; never reused (LOOP-10).
+    /// Queued prompts.
+    pub(crate) waiting: VecDeque<QueuedPrompt>,
+    /// Pending interjections of the running prompt.
+    pub(crate) words: VecDeque<Interjection>,
+    /// Number of the last loop that was shown but not stored; never reused (LOOP-10).
     pub(crate) lost: u64,
-    /// Whether a commit that failed is tried again; a candidate's is that of its group.
+    /// If true, failed commits are retried; a candidate leaves that to its group.
     pub(crate) retries: bool,
-    /// The setting that is being stored.
-    pub(crate) setting: Option<Setting>,
+    /// Option change that is being stored.
+    pub(crate) setting: Option<PendingOption>,
     /// Commits and releases of earlier prompts that the store has not finished.
     pub(crate) background: BackgroundWork,
-    /// Set once the session is to end: who wants to know.
+    /// Callers that wait for the session to close; empty while it stays open.
     pub(crate) closing: Vec<oneshot::Sender<()>>,
 }
 
-impl Task {
-    /// Serve the mailbox until the session is closed, or every handle is gone and all prompts are done.
+impl SessionTask {
+    /// Serves the mailbox until the session is closed, or every handle is dropped and all prompts are done.
     pub(crate) async fn serve(mut self) {
-        // Whoever only looked whether the session can be opened has let go of it by now.
+        // Callers that only probed whether the session opens have dropped their handle by now.
         if !self.mailbox.is_closed() {
             self.tools.start();
         }
         loop {
-            // Said while the last prompt was on its way out.
+            // Interjections that arrived while the last prompt was ending.
             for word in std::mem::take(&mut self.words) {
                 let prompt = word.into_prompt(PromptOptions::default());
                 self.waiting.extend(prompt);
@@ -104,16 +107,16 @@ impl Task {
             if !faulty!(KeepRoomWhenIdle) {
                 self.ports.outbox.release_room();
             }
-            match self.next_mail().await {
+            match self.next_command().await {
                 Some(mail) => self.mail(mail),
                 None => break,
             }
         }
-        // Whatever still comes in is refused by the closed mailbox; prompts that made it in before
-        // are dropped here, which answers their tickets.
+        // Later commands are rejected by the closed mailbox; queued prompts are dropped here, which resolves
+        // their handles.
         self.mailbox.close();
         while let Ok(mail) = self.mailbox.try_recv() {
-            if let Mail::Close(reply) = mail {
+            if let SessionCommand::Close(reply) = mail {
                 self.closing.push(reply);
             }
         }
@@ -128,20 +131,20 @@ impl Task {
         }
     }
 
-    /// Take in one piece of mail, between prompts or in the middle of one.
-    pub(crate) fn mail(&mut self, mail: Mail) {
+    /// Handles one command, between prompts or during one.
+    pub(crate) fn mail(&mut self, mail: SessionCommand) {
         match mail {
-            Mail::Prompt(prompt) => self.waiting.push_back(*prompt),
-            Mail::Word(word) => self.words.push_back(word),
-            Mail::Set { what, reply } => self.set(what, reply),
-            Mail::Close(reply) => self.closing.push(reply),
+            SessionCommand::Prompt(prompt) => self.waiting.push_back(*prompt),
+            SessionCommand::Word(word) => self.words.push_back(word),
+            SessionCommand::Set { change, reply } => self.set(change, reply),
+            SessionCommand::Close(reply) => self.closing.push(reply),
         }
     }
 
-    /// Begins to change a setting: stored first, so that one which could not be stored is not in force. What
-    /// the store says of the session besides is left alone: another handle may have been at work in it,
-    /// and only a claim may learn of that.
-    fn set(&mut self, what: Set, reply: oneshot::Sender<Result<(), SetError>>) {
+    /// Starts to change an option: stored first, so that a change that cannot be stored does not take effect.
+    /// Other session data in the store is not read: another handle may have changed it, and only a claim may
+    /// pick that up.
+    fn set(&mut self, what: OptionChange, reply: oneshot::Sender<Result<(), SetOptionError>>) {
         let change = match self.change(what) {
             Ok(change) => change,
             Err(error) => {
@@ -151,59 +154,61 @@ impl Task {
         };
         let mut patch = SessionPatch::default();
         match &change {
-            Change::Mode(mode) => patch.mode = Some(mode.as_str().to_owned()),
-            Change::Model(model) => patch.model = Some(model.info().name.to_string()),
-            Change::Title(title) => patch.title = Some(Some(title.clone())),
-            Change::Thinking(thinking) => patch.thinking = Some(thinking.as_str().to_owned()),
+            ResolvedOption::Mode(mode) => patch.mode = Some(mode.as_str().to_owned()),
+            ResolvedOption::Model(model) => patch.model = Some(model.info().name.to_string()),
+            ResolvedOption::Title(title) => patch.title = Some(Some(title.clone())),
+            ResolvedOption::Thinking(thinking) => {
+                patch.thinking = Some(thinking.as_str().to_owned())
+            }
         }
         let (store, id) = (Arc::clone(&self.store), self.info.id.clone());
-        self.setting = Some(Setting {
+        self.setting = Some(PendingOption {
             change,
             stored: Box::pin(async move { store.patch(&id, patch).await.map(drop) }),
             reply,
         });
     }
 
-    fn change(&self, what: Set) -> Result<Change, SetError> {
+    fn change(&self, what: OptionChange) -> Result<ResolvedOption, SetOptionError> {
         Ok(match what {
-            Set::Mode(mode) => Change::Mode(mode),
-            Set::Model(name) => Change::Model(self.models.model(&name)?),
-            Set::Title(title) => Change::Title(title),
-            Set::Thinking(thinking) => Change::Thinking(thinking),
+            OptionChange::Mode(mode) => ResolvedOption::Mode(mode),
+            OptionChange::Model(name) => ResolvedOption::Model(self.models.model(&name)?),
+            OptionChange::Title(title) => ResolvedOption::Title(title),
+            OptionChange::Thinking(thinking) => ResolvedOption::Thinking(thinking),
         })
     }
 
-    /// Ready when no setting is being stored.
-    fn poll_setting(&mut self, cx: &mut Context<'_>) -> Poll<()> {
+    /// Resolves when no option is being stored.
+    fn poll_option_change(&mut self, cx: &mut Context<'_>) -> Poll<()> {
         if let Some(setting) = &mut self.setting {
             let stored = ready!(setting.stored.as_mut().poll(cx));
-            if let Some(Setting { change, reply, .. }) = self.setting.take() {
+            if let Some(PendingOption { change, reply, .. }) = self.setting.take() {
                 if stored.is_ok() {
-                    self.apply(change);
+                    self.apply_option(change);
                 }
-                let _ = reply.send(stored.map_err(SetError::from));
+                let _ = reply.send(stored.map_err(SetOptionError::from));
             }
         }
         Poll::Ready(())
     }
 
-    /// Puts a stored setting in force.
-    fn apply(&mut self, change: Change) {
+    /// Applies a stored option.
+    fn apply_option(&mut self, change: ResolvedOption) {
         match change {
-            Change::Mode(mode) => {
+            ResolvedOption::Mode(mode) => {
                 self.policy.mode = mode;
                 self.options.send_modify(|options| options.mode = mode);
             }
-            Change::Model(model) => {
+            ResolvedOption::Model(model) => {
                 self.model = model;
-                let models = offered(&self.models, &*self.model, &self.settings.model);
+                let models = selectable_models(&self.models, &*self.model, &self.settings.model);
                 self.options.send_modify(|options| {
                     options.model = self.model.info().name.to_string();
                     options.models = models;
                 });
             }
-            Change::Title(title) => self.info.title = Some(title),
-            Change::Thinking(thinking) => {
+            ResolvedOption::Title(title) => self.info.title = Some(title),
+            ResolvedOption::Thinking(thinking) => {
                 self.settings.thinking = thinking;
                 self.options
                     .send_modify(|options| options.thinking = thinking);
@@ -211,32 +216,32 @@ impl Task {
         }
     }
 
-    /// The next mail, in mid-prompt; none while a setting is being stored, since mail is taken in in its
-    /// order. Never the end of it: then nobody has anything more to say.
-    pub(crate) fn poll_mail(&mut self, cx: &mut Context<'_>) -> Poll<Option<Mail>> {
-        ready!(self.poll_setting(cx));
+    /// Polls the next command during a prompt; pending while an option is being stored, since commands are
+    /// handled in order. Never resolves to `None`: a closed mailbox stays pending.
+    pub(crate) fn poll_command(&mut self, cx: &mut Context<'_>) -> Poll<Option<SessionCommand>> {
+        ready!(self.poll_option_change(cx));
         match self.mailbox.is_closed() {
             true => Poll::Pending,
             false => self.mailbox.poll_recv(cx),
         }
     }
 
-    /// The next mail between prompts; `None` once every handle is gone.
-    async fn next_mail(&mut self) -> Option<Mail> {
+    /// Waits for the next command between prompts; `None` once every handle is dropped.
+    async fn next_command(&mut self) -> Option<SessionCommand> {
         poll_fn(|cx| {
-            ready!(self.poll_setting(cx));
+            ready!(self.poll_option_change(cx));
             self.mailbox.poll_recv(cx)
         })
         .await
     }
 
-    /// Show that a prompt is over, to an outbox that wants to know. Settings are changed meanwhile: a
-    /// slow client is nobody else's trouble.
-    pub(crate) async fn show_end(&mut self, end: &PromptEnd) {
+    /// Pushes the end of a prompt to an outbox that wants it. Option changes are still served, so that a slow
+    /// client does not block them.
+    pub(crate) async fn show_prompt_end(&mut self, end: &PromptEnd) {
         if !self.ports.outbox.follows() {
             return;
         }
-        while let Some(mail) = poll_fn(|cx| match self.poll_mail(cx) {
+        while let Some(mail) = poll_fn(|cx| match self.poll_command(cx) {
             Poll::Ready(Some(mail)) => Poll::Ready(Some(mail)),
             Poll::Ready(None) | Poll::Pending => self.ports.outbox.poll_room(cx).map(|()| None),
         })
@@ -244,12 +249,12 @@ impl Task {
         {
             self.mail(mail);
         }
-        self.ports.outbox.push(Item::Ended(end));
+        self.ports.outbox.push(OutboxItem::Ended(end));
     }
 
-    /// Tells the client if the prompt waits for an earlier one that is still being stored.
+    /// Notifies the client if the prompt waits for an earlier one that is still being stored.
     pub(crate) fn poll_background_notice(&mut self, cx: &mut Context<'_>) {
-        let mut shown = Shown {
+        let mut shown = SessionOutput {
             outbox: &mut *self.ports.outbox,
             tap: &mut self.tap,
             observing: &mut self.observing,
@@ -257,15 +262,15 @@ impl Task {
         self.background.poll_notice(cx, &mut shown);
     }
 
-    /// Takes the lane once the store is done with earlier prompts, and catches up if somebody else has been
-    /// at work in the session. `None` if the prompt was cancelled and the store does not answer.
+    /// Claims the lane once the store has finished earlier prompts, and reloads the history if another owner
+    /// has changed the session. `None` if the prompt was cancelled and the store does not respond.
     pub(crate) async fn claim(
         &mut self,
-        watch: &mut Watch,
+        watch: &mut PromptGuard,
         beginning: Option<Arc<LoopBeginning>>,
-    ) -> Result<Option<Opened>, PromptError> {
+    ) -> Result<Option<ClaimedLane>, PromptError> {
         let earlier = self.background.take();
-        let claim = Claim {
+        let claim = LaneClaim {
             store: Arc::clone(&self.store),
             owner: self.owner.clone(),
             known: self.info.clone(),
@@ -276,7 +281,7 @@ impl Task {
             earlier.await;
             claim.make().await
         });
-        let Claimed {
+        let ClaimResult {
             opened,
             chain,
             pending,
@@ -284,7 +289,7 @@ impl Task {
             Ok(claimed) => claimed?,
             Err(claim) => {
                 self.background.start(async move {
-                    if let Ok(Claimed {
+                    if let Ok(ClaimResult {
                         opened, pending, ..
                     }) = claim.await
                     {
@@ -296,55 +301,55 @@ impl Task {
             }
         };
         if let Some(chain) = chain {
-            self.history = History::of(&chain);
+            self.history = SessionHistory::of(&chain);
             self.frame_id = chain.last().and_then(|last| last.frame_id.clone());
         }
-        // Only now: whoever could not catch up has to try again at the next prompt.
+        // Only after the history was reloaded: if that failed, the next prompt must try again.
         self.info = opened.info.clone();
-        watch.hold(opened.lane.clone());
+        watch.hold_lane(opened.lane.clone());
         watch.beginning = pending;
         Ok(Some(opened))
     }
 }
 
-/// A setting that is in force once it is stored.
-pub(crate) struct Setting {
-    change: Change,
+/// Option change that takes effect once it is stored.
+pub(crate) struct PendingOption {
+    change: ResolvedOption,
     stored: BoxFuture<'static, Result<(), StoreError>>,
-    reply: oneshot::Sender<Result<(), SetError>>,
+    reply: oneshot::Sender<Result<(), SetOptionError>>,
 }
 
-/// A setting's new value.
-enum Change {
+/// New value of an option, resolved.
+enum ResolvedOption {
     Mode(Mode),
     Model(Arc<dyn Model>),
     Title(String),
     Thinking(Thinking),
 }
 
-/// A claim that is about to be made.
-struct Claim {
+/// Claim of a session's lane.
+struct LaneClaim {
     store: Arc<dyn Store>,
     owner: Owner,
-    /// The session as the last claim found it.
+    /// Session as of the last claim.
     known: SessionInfo,
-    /// First events of the prompt's loop, if they are known.
+    /// First events of the prompt's loop, if they can be predicted.
     beginning: Option<Arc<LoopBeginning>>,
 }
 
 /// Result of a claim.
-struct Claimed {
-    opened: Opened,
-    /// The history, if the known one is out of date.
+struct ClaimResult {
+    opened: ClaimedLane,
+    /// History, if the known one is out of date.
     chain: Option<Vec<Arc<LoopRecord>>>,
     /// First events of the prompt's loop, if they were journalled.
     pending: Option<PendingBeginning>,
 }
 
-impl Claim {
-    /// Claims the session, and reads its history if it is not the one that is known.
-    async fn make(self) -> Result<Claimed, PromptError> {
-        let lost = |error: StoreError| PromptError::Lost(CommitFault::Store(error.to_string()));
+impl LaneClaim {
+    /// Claims the session, and reads its history if the known one is out of date.
+    async fn make(self) -> Result<ClaimResult, PromptError> {
+        let lost = |error: StoreError| PromptError::Lost(CommitError::Store(error.to_string()));
         let (id, owner) = (&self.known.id, &self.owner);
         let claimed = match self.beginning {
             Some(beginning) => PendingBeginning::claim(&self.store, id, owner, beginning).await,
@@ -360,14 +365,14 @@ impl Claim {
         let stale = opened.info.head_version != self.known.head_version
             || opened.info.tip_loop_id != self.known.tip_loop_id;
         if !stale || faulty!(NoCatchingUp) {
-            return Ok(Claimed {
+            return Ok(ClaimResult {
                 opened,
                 chain: None,
                 pending,
             });
         }
         match self.store.history(&opened.info.id).await {
-            Ok(history) => Ok(Claimed {
+            Ok(history) => Ok(ClaimResult {
                 opened,
                 chain: Some(history.loops),
                 pending,
@@ -381,15 +386,15 @@ impl Claim {
     }
 }
 
-/// The models to offer: those within reach, the configured one, and the one in use.
-pub(crate) fn offered(
-    models: &Catalogue,
+/// Returns the selectable models: those with a key, the configured one and the current one.
+pub(crate) fn selectable_models(
+    models: &ModelRegistry,
     current: &dyn Model,
     configured: &ModelName,
 ) -> Vec<ModelInfo> {
-    let mut list = models.list();
-    // Whoever chose another one must find the way back.
-    let home = models.ready(configured).ok();
+    let mut list = models.list_models();
+    // The user must be able to switch back to the configured model.
+    let home = models.require_key(configured).ok();
     let home = home.and_then(|()| models.model(configured).ok());
     for model in [home.as_deref(), Some(current)].into_iter().flatten() {
         if list.iter().all(|info| info.name != model.info().name) {
@@ -399,5 +404,5 @@ pub(crate) fn offered(
     list
 }
 
-/// What a prompt came to, or why it left nothing behind.
+/// Result of a prompt, or the error of one that left nothing behind.
 pub(crate) type PromptEnd = Result<PromptResult, PromptError>;

@@ -1,8 +1,8 @@
-//! Evidence: all that a session's life leaves behind that tells of tokens, from whoever told it.
+//! Collects all evidence of token usage that a session leaves behind, from every source.
 
 use crate::{
+    fixture::World,
     toy::{Answered, Toy},
-    world::World,
 };
 use std::{collections::BTreeMap, sync::Arc};
 use turnery_agent::{ModelCall, PromptResult, TurnActivity, UsageReport, UsageRow, usage::source};
@@ -12,7 +12,7 @@ use turnery_store::ListQuery;
 /// Purpose and model.
 pub(crate) type Row = (String, String);
 
-/// What a report says, each of its figures by itself.
+/// Figures of a usage report.
 #[derive(Clone, Debug)]
 pub(crate) struct Told {
     pub(crate) rows: Vec<UsageRow>,
@@ -21,15 +21,15 @@ pub(crate) struct Told {
     pub(crate) by_model: BTreeMap<String, Usage>,
 }
 
-/// What came of a prompt.
+/// Result of a prompt.
 #[derive(Clone, Debug)]
-pub(crate) struct Prompted {
+pub(crate) struct PromptFigures {
     pub(crate) result: PromptResult,
     pub(crate) children: Vec<UsageRow>,
     pub(crate) total: Usage,
 }
 
-/// A session as it is stored.
+/// Stored session.
 #[derive(Clone, Debug)]
 pub(crate) struct Stored {
     pub(crate) spawned_by: Option<SessionId>,
@@ -39,21 +39,21 @@ pub(crate) struct Stored {
 
 #[derive(Clone, Debug)]
 pub(crate) struct Evidence {
-    /// The session that the person knows.
+    /// Session that the user sees.
     pub(crate) root: SessionId,
-    /// That one and its sub-agents'.
+    /// The root session and its sub-agents' sessions.
     pub(crate) sessions: BTreeMap<SessionId, Stored>,
-    pub(crate) prompts: Vec<Prompted>,
+    pub(crate) prompts: Vec<PromptFigures>,
     /// All activities of the root.
     pub(crate) shown: Vec<TurnActivity>,
-    /// Of the root, one after another.
+    /// Reports of the root, in order.
     pub(crate) reports: Vec<Told>,
-    /// What the trace sink was told.
+    /// Records of the trace sink.
     pub(crate) calls: Vec<ModelCall>,
-    /// What the models themselves say: nothing of it comes from the code under test.
+    /// Usage claimed by the test models themselves, independent of the code under test.
     pub(crate) answered: Vec<Answered>,
     pub(crate) failed: usize,
-    /// What children that are not in the store say.
+    /// Usage of child sessions that are not in the store.
     pub(crate) hired: Usage,
 }
 
@@ -72,7 +72,7 @@ impl From<&UsageReport> for Told {
     }
 }
 
-impl From<PromptResult> for Prompted {
+impl From<PromptResult> for PromptFigures {
     fn from(result: PromptResult) -> Self {
         Self {
             children: result.children_usage(),
@@ -92,7 +92,7 @@ pub(crate) fn sum(parts: impl IntoIterator<Item = Usage>) -> Usage {
     })
 }
 
-/// Sums without those that are nothing.
+/// Returns the nonzero sums by key.
 pub(crate) fn sums<K: Ord>(parts: impl IntoIterator<Item = (K, Usage)>) -> BTreeMap<K, Usage> {
     let mut sums: BTreeMap<K, Usage> = BTreeMap::new();
     for (key, usage) in parts {
@@ -111,16 +111,16 @@ pub(crate) fn key(row: &UsageRow) -> Row {
     (row.source.clone(), row.model.clone())
 }
 
-/// How what an answer claims is to be understood: reasoning is part of the output.
-pub(crate) fn understood(claimed: Usage) -> Usage {
+/// Normalizes claimed usage: reasoning is part of the output.
+pub(crate) fn normalised_usage(claimed: Usage) -> Usage {
     Usage {
         reasoning: claimed.reasoning.min(claimed.output),
         ..claimed
     }
 }
 
-/// What a loop's stream says of tokens, turn by turn: of the turn, and of the loop so far.
-pub(crate) fn usages(record: &LoopRecord) -> Vec<(Option<u32>, Option<Usage>, Usage)> {
+/// Returns the usage events of a loop: turn, usage of the turn, and cumulative usage.
+pub(crate) fn reported_usages(record: &LoopRecord) -> Vec<(Option<u32>, Option<Usage>, Usage)> {
     let told = record.events.iter();
     told.filter_map(|event| match &event.kind {
         EventKind::UsageReported { usage, cumulative } => {
@@ -132,11 +132,11 @@ pub(crate) fn usages(record: &LoopRecord) -> Vec<(Option<u32>, Option<Usage>, Us
 }
 
 impl Evidence {
-    /// All that is known once the session is closed and nothing is at work any more.
+    /// Collects everything once the session is closed and idle.
     pub(crate) async fn gather(
         world: &World,
         root: SessionId,
-        prompts: Vec<Prompted>,
+        prompts: Vec<PromptFigures>,
         shown: Vec<TurnActivity>,
         reports: Vec<Told>,
     ) -> Self {
@@ -150,7 +150,9 @@ impl Evidence {
             let records = world.store.loops(&info.id, 0).await.unwrap();
             let stored = Stored {
                 spawned_by: info.spawned_by.map(|call| call.session_id),
-                report: Told::from(&UsageReport::of(records.iter().map(|record| &**record))),
+                report: Told::from(&UsageReport::from_records(
+                    records.iter().map(|record| &**record),
+                )),
                 records: records.into_iter().map(Arc::unwrap_or_clone).collect(),
             };
             sessions.insert(info.id, stored);
@@ -164,14 +166,14 @@ impl Evidence {
             prompts,
             shown,
             reports,
-            calls: world.calls(),
+            calls: world.traced_calls(),
             answered: toys.into_iter().flat_map(answered).collect(),
             failed: toys.into_iter().map(failed).sum(),
             hired: *world.hired.lock().unwrap(),
         }
     }
 
-    /// Every loop of every session.
+    /// Iterates over the loops of all sessions.
     pub(crate) fn records(&self) -> impl Iterator<Item = &LoopRecord> {
         self.sessions.values().flat_map(|stored| &stored.records)
     }
@@ -184,37 +186,37 @@ impl Evidence {
         self.sessions.get_mut(&self.root).unwrap()
     }
 
-    /// What the models say they have spent in a session for a purpose.
-    pub(crate) fn spent<'a>(
+    /// Returns the usage claimed by the models in a session for a purpose.
+    pub(crate) fn responses_for<'a>(
         &'a self,
         session: &'a SessionId,
         purpose: &'a str,
     ) -> impl Iterator<Item = Usage> {
         let answered = self.answered.iter();
         let those = answered.filter(move |it| it.session_id == *session && it.source == purpose);
-        those.filter_map(|it| it.usage.map(understood))
+        those.filter_map(|it| it.usage.map(normalised_usage))
     }
 
-    /// Whether a session is another one, or was made for it, or for one that was.
-    fn is_below(&self, session: &SessionId, other: &SessionId) -> bool {
+    /// Returns true if `session` is `other` or one of its descendants.
+    fn is_descendant(&self, session: &SessionId, other: &SessionId) -> bool {
         session == other
             || self.sessions[session]
                 .spawned_by
                 .as_ref()
-                .is_some_and(|parent| self.is_below(parent, other))
+                .is_some_and(|parent| self.is_descendant(parent, other))
     }
 
-    /// The ledger of a session, as the models would write it.
-    pub(crate) fn ledger(&self, session: &SessionId) -> BTreeMap<Row, Usage> {
+    /// Returns the usage of a session as claimed by the models.
+    pub(crate) fn expected_usage(&self, session: &SessionId) -> BTreeMap<Row, Usage> {
         let answered = self.answered.iter();
-        let below = answered.filter(|it| self.is_below(&it.session_id, session));
+        let below = answered.filter(|it| self.is_descendant(&it.session_id, session));
         sums(below.filter_map(|it| {
             let purpose = match it.source == source::TURN && it.session_id != *session {
                 true => source::SUBAGENT,
                 false => it.source,
             };
             let row = (purpose.to_owned(), it.model.clone());
-            it.usage.map(|usage| (row, understood(usage)))
+            it.usage.map(|usage| (row, normalised_usage(usage)))
         }))
     }
 }

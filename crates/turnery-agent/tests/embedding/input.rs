@@ -1,11 +1,11 @@
-//! What can be said, and what becomes of input that cannot be brought into shape.
+//! Tests of prompt input and of its conversion errors.
 
 use crate::{
+    fixture::{World, run_hello},
     toy::Act,
-    world::{World, hello},
 };
-use turnery_agent::{ImageBlob, InputFault, InputItem, TurnEvent, TurnInput};
-use turnery_engine::{Content, Detail, ImageData, LoopStatus, Outcome, TurnStop, Usage};
+use turnery_agent::{ImageBlob, InputError, InputItem, TurnEvent, TurnInput};
+use turnery_engine::{Content, ImageData, LoopStatus, Outcome, OutcomeDetail, TurnStop, Usage};
 
 fn png() -> ImageBlob {
     ImageBlob {
@@ -14,7 +14,7 @@ fn png() -> ImageBlob {
     }
 }
 
-fn picture() -> Content {
+fn image_content() -> Content {
     Content::Image(ImageData {
         mime_type: "image/png".to_owned(),
         base64: "iVBORw0K".into(),
@@ -23,23 +23,26 @@ fn picture() -> Content {
 
 // proves: LASH-37, LASH-38, LASH-39, LASH-40, LASH-41
 #[test]
-fn text_and_images_in_order_and_text_as_it_is() {
+fn input_items_keep_order_and_text() {
     let input = TurnInput::text("what is in @/etc/passwd and here:")
         .image("shot-1", png())
         .image("shot-2", png());
     let content = input.content().unwrap();
     let text = Content::text("what is in @/etc/passwd and here:");
-    assert_eq!(content, [text, picture(), picture()]);
-    // The same picture twice, and one that nobody asks for.
+    assert_eq!(content, [text, image_content(), image_content()]);
+    // One image twice, and one that is not referenced.
     let mut input = TurnInput::default().image("a", png());
     input.items.push(InputItem::Text("and again".to_owned()));
     input.items.push(InputItem::ImageRef("a".to_owned()));
     input.image_blobs.insert("b".to_owned(), png());
     let content = input.content().unwrap();
-    assert_eq!(content, [picture(), Content::text("and again"), picture()]);
+    assert_eq!(
+        content,
+        [image_content(), Content::text("and again"), image_content()]
+    );
 }
 
-fn fault(items: Vec<InputItem>) -> InputFault {
+fn input_error(items: Vec<InputItem>) -> InputError {
     let mut input = TurnInput {
         items,
         ..TurnInput::default()
@@ -60,30 +63,30 @@ fn fault(items: Vec<InputItem>) -> InputFault {
 
 // proves: LASH-16, LASH-41
 #[test]
-fn what_is_wrong_with_an_image_is_told() {
-    let image = |name: &str| fault(vec![InputItem::ImageRef(name.to_owned())]).to_string();
+fn invalid_image_is_a_typed_error() {
+    let image = |name: &str| input_error(vec![InputItem::ImageRef(name.to_owned())]).to_string();
     assert_eq!(
         image("there"),
-        "the input names the image \"there\" but does not bring it: put it into image_blobs"
+        "the input refers to the image \"there\", which is missing: add it to image_blobs"
     );
     for malformed in ["", "two words", "line\nbreak", &"x".repeat(257)] {
-        assert!(image(malformed).contains("is not a name of an image"));
+        assert!(image(malformed).contains("is not a valid image name"));
     }
     assert_eq!(
         image("text"),
-        "the image \"text\" is of type \"text/plain\" and 5 bytes long, which is no image"
+        "the image \"text\" is of type \"text/plain\" and 5 bytes long, which is not a valid image"
     );
     assert!(image("nothing").contains("0 bytes long"));
-    assert_eq!(fault(Vec::new()), InputFault::Empty);
+    assert_eq!(input_error(Vec::new()), InputError::Empty);
     assert_eq!(
-        fault(vec![InputItem::Text(String::new())]),
-        InputFault::Empty
+        input_error(vec![InputItem::Text(String::new())]),
+        InputError::Empty
     );
 }
 
 // proves: LASH-37, LASH-43
 #[tokio::test(start_paused = true)]
-async fn the_model_is_given_the_picture_itself() {
+async fn image_bytes_reach_the_model() {
     let world = World::new(vec![vec![Act::Say("a cat")]]);
     let turn = world.session().await.turn(TurnInput::text("who is this?"));
     turn.image("cat", png()).run().await.unwrap();
@@ -91,12 +94,12 @@ async fn the_model_is_given_the_picture_itself() {
     let turnery_engine::Message::User { content } = &requests[0].messages[0].message else {
         unreachable!("the first message is the user's")
     };
-    assert_eq!(*content, [Content::text("who is this?"), picture()]);
+    assert_eq!(*content, [Content::text("who is this?"), image_content()]);
 }
 
 // proves: LASH-16, C-7, I13
 #[tokio::test(start_paused = true)]
-async fn input_that_cannot_be_brought_into_shape_is_an_outcome() {
+async fn invalid_input_ends_as_invalid_input_outcome() {
     let world = World::new(vec![vec![Act::Say("fine")]]);
     let session = world.session().await;
     let mut input = TurnInput::text("who is this?");
@@ -104,8 +107,8 @@ async fn input_that_cannot_be_brought_into_shape_is_an_outcome() {
     let output = session.turn(input).run().await.unwrap();
     let outcome = Outcome::Stopped(TurnStop::InvalidInput);
     assert_eq!(output.result.outcome, outcome);
-    let reason = "the input names the image \"cat\" but does not bring it: put it into image_blobs"
-        .to_owned();
+    let reason =
+        "the input refers to the image \"cat\", which is missing: add it to image_blobs".to_owned();
     let text = reason.as_str().into();
     let shown: Vec<_> = output.activities.into_iter().map(|it| it.event).collect();
     assert_eq!(shown, [TurnEvent::Error { text }]);
@@ -113,13 +116,13 @@ async fn input_that_cannot_be_brought_into_shape_is_an_outcome() {
     assert_eq!(records.len(), 1);
     assert_eq!(records[0].status, LoopStatus::Rejected);
     assert_eq!(records[0].rejection, Some(reason.clone()));
-    assert_eq!(records[0].detail, Some(Detail::Rejection { reason }));
+    assert_eq!(records[0].detail, Some(OutcomeDetail::Rejection { reason }));
     assert_eq!(records[0].usage, Usage::default());
     assert!(records[0].messages.is_empty());
     assert!(!records[0].on_chain);
-    assert!(world.calls().is_empty());
+    assert!(world.traced_calls().is_empty());
     // Nothing of it is in the next prompt.
-    hello(&session).await;
+    run_hello(&session).await;
     let requests = world.toy.requests.lock().unwrap();
     assert_eq!(requests[0].messages.len(), 1);
     assert_eq!(requests[0].messages[0].message.text(), "hello");

@@ -1,24 +1,24 @@
-//! The embedding surface: activities, sinks, streams, input, cancels, usage; all through the public API.
+//! Tests of the embedding API: activities, sinks, streams, input, cancellation and usage.
 #![expect(clippy::unwrap_used, reason = "a test that cannot go on may panic")]
 
-mod cancels;
-mod children;
-mod conflicts;
+mod activity_json;
+mod blocking_store;
+mod busy_session;
+mod cancel;
+mod child_usage;
 mod documents;
 mod evidence;
-mod falsehoods;
-mod held;
-mod histories;
+mod fixture;
 mod input;
-mod laws;
-mod lives;
-mod observing;
-mod old;
+mod law_mutations;
+mod legacy_sessions;
+mod observers;
 mod results;
-mod shapes;
+mod session_runs;
 mod sinks;
 mod streams;
 mod toy;
 mod traces;
 mod usage;
-mod world;
+mod usage_histories;
+mod usage_laws;

@@ -1,25 +1,25 @@
-//! How a prompt ends, and that a value which ends it is the one that was shown.
+//! Tests of prompt outcomes: a final value is the one that was shown.
 
 use crate::{
-    toy::{Act, spent},
-    world::{World, hello, words},
+    fixture::{World, describe_all, run_hello},
+    toy::{Act, usage_of},
 };
 use serde_json::json;
-use turnery_agent::{TurnEvent, render};
-use turnery_engine::{Category, Outcome, TurnFinish, TurnStop};
+use turnery_agent::{TurnEvent, render_value};
+use turnery_engine::{Outcome, OutcomeCategory, TurnFinish, TurnStop};
 
-/// What a prompt comes to whose model calls this tool, and what was shown of it.
-async fn ending(tool: &'static str) -> (Outcome, Vec<TurnEvent>) {
+/// Runs a prompt whose model calls this tool; returns the outcome and the activities.
+async fn run_with_tool(tool: &'static str) -> (Outcome, Vec<TurnEvent>) {
     let world = World::new(vec![vec![Act::Call("c", tool)], vec![Act::Say("over")]]);
-    let output = hello(&world.session().await).await;
+    let output = run_hello(&world.session().await).await;
     let shown = output.activities.into_iter().map(|it| it.event);
     (output.result.outcome, shown.collect())
 }
 
 // proves: LASH-7, LASH-11, LASH-47, LASH-64, LASH-77
 #[tokio::test(start_paused = true)]
-async fn a_tools_value_ends_the_prompt_and_was_shown() {
-    let (outcome, shown) = ending("rate").await;
+async fn tool_value_ends_prompt_and_is_shown() {
+    let (outcome, shown) = run_with_tool("rate").await;
     let Some(TurnEvent::ToolValue { tool_name, value }) = shown.last() else {
         panic!("{shown:#?}")
     };
@@ -31,13 +31,13 @@ async fn a_tools_value_ends_the_prompt_and_was_shown() {
         })
     );
     assert_eq!((&**tool_name, &**value), ("rate", &json!({"rating": 3})));
-    assert_eq!(render(value), "{\n  \"rating\": 3\n}");
+    assert_eq!(render_value(value), "{\n  \"rating\": 3\n}");
 }
 
 // proves: LASH-6, LASH-47, LASH-63, LASH-77
 #[tokio::test(start_paused = true)]
-async fn a_submitted_value_ends_the_prompt_and_was_shown() {
-    let (outcome, shown) = ending("submit").await;
+async fn submitted_value_ends_prompt_and_is_shown() {
+    let (outcome, shown) = run_with_tool("submit").await;
     let Some(TurnEvent::FinalValue { value }) = shown.last() else {
         panic!("{shown:#?}")
     };
@@ -48,15 +48,15 @@ async fn a_submitted_value_ends_the_prompt_and_was_shown() {
 
 // proves: LASH-4, LASH-27, LASH-48, LASH-77
 #[tokio::test(start_paused = true)]
-async fn other_ends_show_no_value() {
+async fn other_outcomes_show_no_value() {
     let is_value = |event: &TurnEvent| {
         matches!(
             event,
             TurnEvent::FinalValue { .. } | TurnEvent::ToolValue { .. }
         )
     };
-    let (outcome, shown) = ending("give_up").await;
-    assert_eq!(outcome.category(), Category::Stopped);
+    let (outcome, shown) = run_with_tool("give_up").await;
+    assert_eq!(outcome.category(), OutcomeCategory::Stopped);
     assert_eq!(
         outcome,
         Outcome::Stopped(TurnStop::ToolError {
@@ -65,7 +65,7 @@ async fn other_ends_show_no_value() {
         })
     );
     assert!(!shown.iter().any(is_value));
-    let (outcome, shown) = ending("look").await;
+    let (outcome, shown) = run_with_tool("look").await;
     let text = "over".into();
     assert_eq!(
         outcome,
@@ -76,15 +76,15 @@ async fn other_ends_show_no_value() {
 
 // proves: LASH-12, LASH-13, I5
 #[tokio::test(start_paused = true)]
-async fn a_prompt_goes_on_over_frames_and_sums_its_loops() {
+async fn result_sums_loops_of_all_frames() {
     let world = World::new(vec![
-        vec![Act::Spend(spent(1)), Act::Call("c", "switch")],
-        vec![Act::Spend(spent(2)), Act::Say("done")],
+        vec![Act::Spend(usage_of(1)), Act::Call("c", "switch")],
+        vec![Act::Spend(usage_of(2)), Act::Say("done")],
     ]);
     let session = world.session().await;
-    let output = hello(&session).await;
+    let output = run_hello(&session).await;
     assert_eq!(
-        words(&output.activities),
+        describe_all(&output.activities),
         [
             "usage",
             "start switch",
@@ -102,8 +102,8 @@ async fn a_prompt_goes_on_over_frames_and_sums_its_loops() {
             _ => None,
         })
         .collect();
-    assert_eq!(sums, [spent(1), spent(2)]);
-    assert_eq!(output.result.usage, spent(3));
+    assert_eq!(sums, [usage_of(1), usage_of(2)]);
+    assert_eq!(output.result.usage, usage_of(3));
     assert_eq!(output.result.loop_ids().count(), 2);
     let text = "done".into();
     assert_eq!(
@@ -111,15 +111,15 @@ async fn a_prompt_goes_on_over_frames_and_sums_its_loops() {
         Outcome::Finished(TurnFinish::AssistantMessage { text })
     );
     let report = session.usage_report().await.unwrap();
-    assert_eq!(report.total(), spent(3));
+    assert_eq!(report.total(), usage_of(3));
 }
 
 // proves: UP-31
 #[tokio::test(start_paused = true)]
-async fn a_prompt_that_opens_frame_after_frame_is_stopped() {
+async fn frame_limit_stops_the_prompt() {
     let world = World::new(vec![vec![Act::Call("c", "switch")]; 30]);
     let session = world.session().await;
-    let output = hello(&session).await;
+    let output = run_hello(&session).await;
     let outcome = Outcome::Stopped(TurnStop::RuntimeError);
     assert_eq!(output.result.outcome, outcome);
     // The first frame and sixteen more.
@@ -129,18 +129,18 @@ async fn a_prompt_that_opens_frame_after_frame_is_stopped() {
 
 // proves: LASH-18, LASH-36
 #[tokio::test(start_paused = true)]
-async fn a_provider_that_fails_is_an_outcome_and_the_session_goes_on() {
+async fn provider_error_is_an_outcome() {
     let world = World::new(vec![
         vec![Act::Say("half"), Act::Fail],
         vec![Act::Say("whole")],
     ]);
     let session = world.session().await;
-    let output = hello(&session).await;
+    let output = run_hello(&session).await;
     assert_eq!(
         output.result.outcome,
         Outcome::Stopped(TurnStop::ProviderError)
     );
-    assert_eq!(words(&output.activities), ["say half", "usage"]);
-    let output = hello(&session).await;
-    assert_eq!(output.result.outcome.category(), Category::Finished);
+    assert_eq!(describe_all(&output.activities), ["say half", "usage"]);
+    let output = run_hello(&session).await;
+    assert_eq!(output.result.outcome.category(), OutcomeCategory::Finished);
 }

@@ -1,8 +1,8 @@
-//! A sink is awaited, one activity at a time; what it does to itself is its own affair.
+//! Tests that a sink is awaited for each activity and that its failures stay its own.
 
 use crate::{
+    fixture::{RecordingSink, World, describe_all, run_hello},
     toy::Act,
-    world::{Memory, World, hello, words},
 };
 use futures_util::future::BoxFuture;
 use std::{
@@ -17,21 +17,21 @@ fn finished(text: &str) -> Outcome {
     Outcome::Finished(TurnFinish::AssistantMessage { text: text.into() })
 }
 
-/// Takes an activity only when it is let.
+/// Sink that takes an activity only with a permit.
 struct Gate {
-    leave: Semaphore,
-    begun: Mutex<Vec<TurnActivity>>,
-    at_once: Mutex<usize>,
-    most_at_once: Mutex<usize>,
+    permits: Semaphore,
+    received: Mutex<Vec<TurnActivity>>,
+    active: Mutex<usize>,
+    max_active: Mutex<usize>,
 }
 
 impl Gate {
     fn closed() -> Arc<Self> {
         Arc::new(Self {
-            leave: Semaphore::new(0),
-            begun: Mutex::default(),
-            at_once: Mutex::default(),
-            most_at_once: Mutex::default(),
+            permits: Semaphore::new(0),
+            received: Mutex::default(),
+            active: Mutex::default(),
+            max_active: Mutex::default(),
         })
     }
 }
@@ -39,30 +39,30 @@ impl Gate {
 impl ActivitySink for Gate {
     fn emit(&self, activity: TurnActivity) -> BoxFuture<'_, ()> {
         Box::pin(async move {
-            self.begun.lock().unwrap().push(activity);
+            self.received.lock().unwrap().push(activity);
             let now = {
-                let mut now = self.at_once.lock().unwrap();
+                let mut now = self.active.lock().unwrap();
                 *now += 1;
                 *now
             };
             {
-                let mut most = self.most_at_once.lock().unwrap();
+                let mut most = self.max_active.lock().unwrap();
                 *most = now.max(*most);
             }
-            self.leave.acquire().await.unwrap().forget();
-            *self.at_once.lock().unwrap() -= 1;
+            self.permits.acquire().await.unwrap().forget();
+            *self.active.lock().unwrap() -= 1;
         })
     }
 }
 
-/// Everybody has done what can be done: time only passes when nothing else is left to do.
-async fn settle() {
+/// Runs until all tasks are idle: time only passes when nothing else is left to do.
+async fn run_until_idle() {
     tokio::time::sleep(Duration::from_millis(1)).await;
 }
 
 // proves: LASH-79, LASH-80, LASH-81, R6, D-15, LASH-55
 #[tokio::test(start_paused = true)]
-async fn a_slow_sink_slows_the_prompt_and_is_given_one_activity_at_a_time() {
+async fn slow_sink_gets_one_activity_at_a_time() {
     let mut turn: Vec<Act> = std::iter::repeat_n(Act::Say("x"), 500).collect();
     turn.push(Act::Call("c", "look"));
     let world = World::new(vec![turn, vec![Act::Say("done")]]);
@@ -72,30 +72,33 @@ async fn a_slow_sink_slows_the_prompt_and_is_given_one_activity_at_a_time() {
         .turn(TurnInput::text("hello"))
         .stream_to(gate.clone());
     let prompt = tokio::spawn(prompt);
-    settle().await;
-    assert_eq!(gate.begun.lock().unwrap().len(), 1);
+    run_until_idle().await;
+    assert_eq!(gate.received.lock().unwrap().len(), 1);
     // The model is held back: what was sent lies in bounded queues.
     let held = *world.toy.sent.lock().unwrap();
     assert!(held < 100, "{held}");
-    gate.leave.add_permits(1);
-    settle().await;
-    assert_eq!(gate.begun.lock().unwrap().len(), 2);
+    gate.permits.add_permits(1);
+    run_until_idle().await;
+    assert_eq!(gate.received.lock().unwrap().len(), 2);
     // All of the answer and its usage: the tool's row is being drawn, so the tool does not run yet.
-    gate.leave.add_permits(500);
-    settle().await;
-    assert_eq!(words(&gate.begun.lock().unwrap()[501..]), ["start look"]);
+    gate.permits.add_permits(500);
+    run_until_idle().await;
+    assert_eq!(
+        describe_all(&gate.received.lock().unwrap()[501..]),
+        ["start look"]
+    );
     assert!(world.ran.lock().unwrap().is_empty());
     assert!(!prompt.is_finished());
-    gate.leave.add_permits(1000);
+    gate.permits.add_permits(1000);
     let output = prompt.await.unwrap().unwrap();
-    assert_eq!(*gate.most_at_once.lock().unwrap(), 1);
-    assert_eq!(*gate.begun.lock().unwrap(), output.activities);
+    assert_eq!(*gate.max_active.lock().unwrap(), 1);
+    assert_eq!(*gate.received.lock().unwrap(), output.activities);
     assert_eq!(output.result.outcome, finished("done"));
 }
 
 // proves: LASH-79, LASH-85, LASH-90, C-10
 #[tokio::test(start_paused = true)]
-async fn a_cancel_is_heard_and_stored_while_a_sink_still_thinks() {
+async fn cancel_is_stored_while_sink_is_busy() {
     let world = World::new(vec![vec![Act::Say("one"), Act::Hang]]);
     let session = world.session().await;
     let gate = Gate::closed();
@@ -103,38 +106,41 @@ async fn a_cancel_is_heard_and_stored_while_a_sink_still_thinks() {
         .turn(TurnInput::text("hello"))
         .stream_to(gate.clone());
     let prompt = tokio::spawn(prompt);
-    settle().await;
+    run_until_idle().await;
     assert_eq!(session.cancel_running_turns(), 1);
-    settle().await;
+    run_until_idle().await;
     assert_eq!(*world.toy.alive.lock().unwrap(), 0);
     assert_eq!(world.records(&session).await.len(), 1);
-    // Only the answer waits: nothing is shown after it.
+    // Only the result is pending: nothing is shown after it.
     assert!(!prompt.is_finished());
-    gate.leave.add_permits(2);
+    gate.permits.add_permits(2);
     let output = prompt.await.unwrap().unwrap();
     assert_eq!(output.result.outcome, Outcome::Stopped(TurnStop::Cancelled));
-    assert_eq!(words(&gate.begun.lock().unwrap()), ["say one", "usage"]);
+    assert_eq!(
+        describe_all(&gate.received.lock().unwrap()),
+        ["say one", "usage"]
+    );
 }
 
 // proves: LASH-53, LASH-79
 #[tokio::test(start_paused = true)]
-async fn what_is_said_reaches_the_sink_before_anything_else_happens() {
+async fn activity_reaches_sink_before_next_effect() {
     let world = World::new(vec![vec![Act::Say("one"), Act::Hang]]);
     let session = world.session().await;
-    let sink = Arc::new(Memory::default());
+    let sink = Arc::new(RecordingSink::default());
     let prompt = session
         .turn(TurnInput::text("hello"))
         .stream_to(sink.clone());
     let prompt = tokio::spawn(prompt);
-    settle().await;
-    assert_eq!(words(&sink.seen.lock().unwrap()), ["say one"]);
+    run_until_idle().await;
+    assert_eq!(describe_all(&sink.seen.lock().unwrap()), ["say one"]);
     session.cancel_running_turns();
     prompt.await.unwrap().unwrap();
 }
 
 // proves: LASH-82
 #[tokio::test(start_paused = true)]
-async fn a_sink_over_a_channel_waits_only_while_that_is_full() {
+async fn channel_sink_waits_only_while_full() {
     let turn = std::iter::repeat_n(Act::Say("x"), 10).collect();
     let world = World::new(vec![turn]);
     let session = world.session().await;
@@ -143,7 +149,7 @@ async fn a_sink_over_a_channel_waits_only_while_that_is_full() {
         .turn(TurnInput::text("hello"))
         .stream_to(Arc::new(sink));
     let prompt = tokio::spawn(prompt);
-    settle().await;
+    run_until_idle().await;
     assert!(!prompt.is_finished());
     assert_eq!(activities.len(), 4);
     let mut taken = Vec::new();
@@ -158,7 +164,7 @@ async fn a_sink_over_a_channel_waits_only_while_that_is_full() {
 
 // proves: LASH-82, LASH-86
 #[tokio::test(start_paused = true)]
-async fn a_channel_that_nobody_reads_any_more_holds_nothing_back_and_loses_nothing() {
+async fn closed_channel_sink_blocks_and_loses_nothing() {
     let turn = std::iter::repeat_n(Act::Say("x"), 100).collect();
     let world = World::new(vec![turn]);
     let session = world.session().await;
@@ -170,13 +176,13 @@ async fn a_channel_that_nobody_reads_any_more_holds_nothing_back_and_loses_nothi
     assert_eq!(prompt.await.unwrap().activities.len(), 101);
 }
 
-async fn broken(breaks_at: usize, at_once: bool) {
+async fn check_panicking_sink(breaks_at: usize, at_once: bool) {
     let script = vec![
         vec![Act::Say("one"), Act::Call("c", "look")],
         vec![Act::Say("two"), Act::Pause(Duration::from_secs(1))],
     ];
     let whole = World::new(script.clone());
-    let expected = words(&hello(&whole.session().await).await.activities);
+    let expected = describe_all(&run_hello(&whole.session().await).await.activities);
     assert_eq!(
         expected,
         [
@@ -190,26 +196,26 @@ async fn broken(breaks_at: usize, at_once: bool) {
     );
     let world = World::new(script);
     let session = world.session().await;
-    let sink = Arc::new(Memory {
+    let sink = Arc::new(RecordingSink {
         breaks_at: Some(breaks_at),
         at_once,
-        ..Memory::default()
+        ..RecordingSink::default()
     });
     let prompt = session
         .turn(TurnInput::text("hello"))
         .stream_to(sink.clone());
     let output = prompt.await.unwrap();
     assert_eq!(output.result.outcome, finished("two"));
-    // The sink gets nothing more; the list of activities has all of it, and says what happened.
+    // The sink receives nothing more; the activity log is complete and reports the failure.
     assert_eq!(sink.seen.lock().unwrap().len(), breaks_at + 1);
-    let told = words(&output.activities);
+    let told = describe_all(&output.activities);
     let without: Vec<_> = told.iter().filter(|word| *word != "error").collect();
     assert_eq!(without, expected.iter().collect::<Vec<_>>());
     let errors = output.activities.iter().filter(
         |activity| matches!(&activity.event, TurnEvent::Error { text } if text.contains("sink")),
     );
     assert_eq!(errors.count(), 1);
-    // What is stored is what would have been stored, and says it too.
+    // The record is complete and reports the failure, too.
     let records = world.records(&session).await;
     assert_eq!(records[0].issues.len(), 1);
     let texts = |record: &turnery_engine::LoopRecord| -> Vec<String> {
@@ -218,45 +224,45 @@ async fn broken(breaks_at: usize, at_once: bool) {
     };
     assert_eq!(texts(&records[0]), ["hello", "one", "done", "two"]);
     // The session goes on.
-    hello(&session).await;
+    run_hello(&session).await;
 }
 
 // proves: LASH-83, LASH-84, LASH-85, LASH-86, R6
 #[tokio::test(start_paused = true)]
-async fn a_sink_that_breaks_anywhere_breaks_nothing_else() {
+async fn sink_panic_does_not_affect_the_prompt() {
     for breaks_at in 0..5 {
-        broken(breaks_at, false).await;
-        broken(breaks_at, true).await;
+        check_panicking_sink(breaks_at, false).await;
+        check_panicking_sink(breaks_at, true).await;
     }
 }
 
 // proves: LASH-83, LASH-85
 #[tokio::test(start_paused = true)]
-async fn a_sink_that_breaks_after_the_outcome_is_sealed_changes_nothing() {
+async fn sink_panic_after_outcome_changes_nothing() {
     let world = World::new(vec![vec![Act::Say("one")]]);
     let session = world.session().await;
-    let sink = Arc::new(Memory {
+    let sink = Arc::new(RecordingSink {
         breaks_at: Some(1),
-        ..Memory::default()
+        ..RecordingSink::default()
     });
     let prompt = session
         .turn(TurnInput::text("hello"))
         .stream_to(sink.clone());
     let output = prompt.await.unwrap();
     assert_eq!(output.result.outcome, finished("one"));
-    assert_eq!(words(&output.activities), ["say one", "usage"]);
+    assert_eq!(describe_all(&output.activities), ["say one", "usage"]);
     assert_eq!(world.records(&session).await.len(), 1);
 }
 
 // proves: LASH-85
 #[tokio::test(start_paused = true)]
-async fn the_record_holds_the_same_with_and_without_a_sink() {
+async fn record_is_the_same_with_and_without_sink() {
     let script = vec![
         vec![Act::Think("hm"), Act::Say("one"), Act::Call("c", "fail")],
         vec![Act::Say("two")],
     ];
     let mut kept = Vec::new();
-    for sink in [None, Some(Arc::new(Memory::default()))] {
+    for sink in [None, Some(Arc::new(RecordingSink::default()))] {
         let world = World::new(script.clone());
         let session = world.session().await;
         let turn = session.turn(TurnInput::text("hello"));
@@ -272,7 +278,7 @@ async fn the_record_holds_the_same_with_and_without_a_sink() {
         });
         let texts: Vec<_> = record.messages.iter().map(|it| it.message.text()).collect();
         kept.push((
-            words(&output.unwrap().activities),
+            describe_all(&output.unwrap().activities),
             kinds,
             ends.collect::<Vec<_>>(),
             texts,

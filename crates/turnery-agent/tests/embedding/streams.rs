@@ -1,8 +1,8 @@
-//! The three ways to follow a prompt: run it, give it a sink, or pull its stream.
+//! Tests of the three ways to follow a prompt: running it, passing a sink, and reading its stream.
 
 use crate::{
+    fixture::{RecordingSink, World, describe_all, run_hello},
     toy::Act,
-    world::{Memory, World, hello, words},
 };
 use futures_util::StreamExt;
 use std::{sync::Arc, time::Duration};
@@ -28,27 +28,27 @@ const SHOWN: [&str; 7] = [
 
 // proves: LASH-53, LASH-97
 #[tokio::test(start_paused = true)]
-async fn all_three_ways_show_the_same_and_end_the_same() {
+async fn run_sink_and_stream_give_the_same_output() {
     let mut ends = Vec::new();
 
     let world = World::new(script());
-    let output = hello(&world.session().await).await;
-    assert_eq!(words(&output.activities), SHOWN);
+    let output = run_hello(&world.session().await).await;
+    assert_eq!(describe_all(&output.activities), SHOWN);
     ends.push(output.result.outcome);
 
     let world = World::new(script());
-    let sink = Arc::new(Memory::default());
+    let sink = Arc::new(RecordingSink::default());
     let turn = world.session().await.turn(TurnInput::text("hello"));
     let output = turn.stream_to(sink.clone()).await.unwrap();
-    assert_eq!(words(&sink.seen.lock().unwrap()), SHOWN);
-    assert_eq!(words(&output.activities), SHOWN);
+    assert_eq!(describe_all(&sink.seen.lock().unwrap()), SHOWN);
+    assert_eq!(describe_all(&output.activities), SHOWN);
     ends.push(output.result.outcome);
 
     let world = World::new(script());
     let turn = world.session().await.turn(TurnInput::text("hello"));
     let mut stream = turn.stream().unwrap();
     let pulled: Vec<_> = StreamExt::by_ref(&mut stream).collect().await;
-    assert_eq!(words(&pulled), SHOWN);
+    assert_eq!(describe_all(&pulled), SHOWN);
     let output = stream.finish().await.unwrap();
     assert_eq!(output.activities, pulled);
     ends.push(output.result.outcome);
@@ -60,10 +60,10 @@ async fn all_three_ways_show_the_same_and_end_the_same() {
 
 // proves: LASH-78, LASH-8
 #[tokio::test(start_paused = true)]
-async fn the_settled_message_is_in_the_record_once() {
+async fn final_message_is_recorded_once() {
     let world = World::new(vec![vec![Act::Say("Hel"), Act::Say("lo")]]);
     let session = world.session().await;
-    hello(&session).await;
+    run_hello(&session).await;
     let records = world.records(&session).await;
     let texts: Vec<_> = records[0]
         .messages
@@ -73,20 +73,20 @@ async fn the_settled_message_is_in_the_record_once() {
     assert_eq!(texts, ["hello", "Hel\nlo"]);
 }
 
-async fn first(stream: &mut TurnStream) -> String {
+async fn first_activity(stream: &mut TurnStream) -> String {
     let activity = stream.next().await.unwrap();
-    words(&[activity]).remove(0)
+    describe_all(&[activity]).remove(0)
 }
 
 // proves: LASH-86, LASH-97
 #[tokio::test(start_paused = true)]
-async fn a_stream_may_be_finished_in_the_middle_and_nothing_is_lost() {
+async fn finishing_a_stream_early_loses_nothing() {
     let mut turn: Vec<Act> = std::iter::repeat_n(Act::Say("x"), 500).collect();
     turn.push(Act::Call("c", "look"));
     let world = World::new(vec![turn, vec![Act::Say("done")]]);
     let turn = world.session().await.turn(TurnInput::text("hello"));
     let mut stream = turn.stream().unwrap();
-    assert_eq!(first(&mut stream).await, "say x");
+    assert_eq!(first_activity(&mut stream).await, "say x");
     // Nobody reads: the prompt waits.
     tokio::time::sleep(Duration::from_secs(1)).await;
     assert!(world.ran.lock().unwrap().is_empty());
@@ -97,16 +97,16 @@ async fn a_stream_may_be_finished_in_the_middle_and_nothing_is_lost() {
 
 // proves: LASH-86
 #[tokio::test(start_paused = true)]
-async fn a_dropped_stream_cancels_nothing() {
+async fn dropped_stream_does_not_cancel() {
     let mut turn: Vec<Act> = std::iter::repeat_n(Act::Say("x"), 500).collect();
     turn.push(Act::Call("c", "look"));
     let world = World::new(vec![turn, vec![Act::Say("done")], vec![Act::Say("next")]]);
     let session = world.session().await;
     let mut stream = session.turn(TurnInput::text("one")).stream().unwrap();
-    assert_eq!(first(&mut stream).await, "say x");
+    assert_eq!(first_activity(&mut stream).await, "say x");
     drop(stream);
     // The next prompt runs after it.
-    hello(&session).await;
+    run_hello(&session).await;
     let records = world.records(&session).await;
     assert_eq!(records.len(), 2);
     let text = "done".into();

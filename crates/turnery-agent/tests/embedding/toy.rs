@@ -1,4 +1,4 @@
-//! The toys of these tests: a model and tools that do what they are told.
+//! Scripted model and tools for these tests.
 
 use futures_util::future::BoxFuture;
 use serde_json::{Value, json};
@@ -9,23 +9,23 @@ use std::{
 };
 use tokio::sync::Notify;
 use turnery_engine::{
-    CallDetail, CallId, ChildUsage, Content, FailureKind, FaultKind, ModelDelta, ModelFault,
-    ModelStop, Response, SessionId, ToolCall, ToolControl, ToolEnvelope, ToolFailure, ToolSpec,
+    CallDetail, CallId, ChildUsage, Content, ModelDelta, ModelError, ModelErrorKind, ModelStop,
+    Response, SessionId, ToolCall, ToolControl, ToolEnvelope, ToolError, ToolErrorKind, ToolSpec,
     Usage, usage::source,
 };
-use turnery_models::{DeltaSender, Model, ModelInfo, ModelName, ModelRequest, Retry};
-use turnery_tools::{Access, Prepared, Progress, Tool, ToolCx, Workspace};
+use turnery_models::{Model, ModelEventSender, ModelInfo, ModelName, ModelRequest, RetryNotice};
+use turnery_tools::{Access, PreparedCall, Progress, Tool, ToolCx, Workspace};
 
-/// One thing that the toy model does in a call.
+/// One step of the toy model.
 #[derive(Clone, Debug)]
 pub(crate) enum Act {
     Say(&'static str),
     Think(&'static str),
-    /// An id and a tool.
+    /// Call id and tool name.
     Call(&'static str, &'static str),
-    /// What the answer claims to have cost.
+    /// Usage claimed by the response.
     Spend(Usage),
-    /// An attempt fails and is made again a second later.
+    /// A failed attempt that is retried a second later.
     Retry(u32),
     Wait(Arc<Notify>),
     Pause(Duration),
@@ -34,22 +34,22 @@ pub(crate) enum Act {
     Refuse,
 }
 
-/// A model that acts as it is told.
+/// Scripted model.
 pub(crate) struct Toy {
     info: ModelInfo,
     script: Mutex<VecDeque<Vec<Act>>>,
     pub(crate) requests: Mutex<Vec<ModelRequest>>,
     /// Fragments sent so far.
     pub(crate) sent: Arc<Mutex<usize>>,
-    /// Calls that are under way now.
+    /// Calls in progress.
     pub(crate) alive: Arc<Mutex<usize>>,
-    /// Its answers so far.
+    /// Responses so far.
     pub(crate) answered: Mutex<Vec<Answered>>,
-    /// Attempts so far that came to nothing.
+    /// Failed attempts so far.
     pub(crate) failed: Arc<Mutex<usize>>,
 }
 
-/// An answer, and what it claimed to have cost.
+/// Response with the usage it claimed.
 #[derive(Clone, Debug)]
 pub(crate) struct Answered {
     pub(crate) session_id: SessionId,
@@ -58,7 +58,7 @@ pub(crate) struct Answered {
     pub(crate) usage: Option<Usage>,
 }
 
-/// Counts as one for as long as it lives, and as failed unless it ends with an answer.
+/// Guard that counts a call in progress, and as failed unless it ends with a response.
 struct Alive {
     alive: Arc<Mutex<usize>>,
     failed: Arc<Mutex<usize>>,
@@ -66,7 +66,7 @@ struct Alive {
 }
 
 impl Alive {
-    fn answers(mut self) {
+    fn succeed(mut self) {
         self.has_answered = true;
     }
 }
@@ -78,8 +78,8 @@ impl Drop for Alive {
     }
 }
 
-/// What a request is for, as whoever answers it can tell.
-fn purpose(request: &ModelRequest) -> &'static str {
+/// Returns the purpose of a request, as the model can tell it.
+fn request_source(request: &ModelRequest) -> &'static str {
     let is_of = |mark: &str| request.messages[0].message.text().contains(mark);
     if request.system.starts_with("be good") {
         source::TURN
@@ -91,17 +91,17 @@ fn purpose(request: &ModelRequest) -> &'static str {
     }
 }
 
-pub(crate) fn fault() -> ModelFault {
-    ModelFault {
-        kind: FaultKind::Overloaded,
+pub(crate) fn fault() -> ModelError {
+    ModelError {
+        kind: ModelErrorKind::Overloaded,
         message: "too much to do".to_owned(),
         status: Some(529),
         retry_after: None,
     }
 }
 
-/// So much of each bucket.
-pub(crate) fn spent(n: u64) -> Usage {
+/// Usage with `n` in each bucket.
+pub(crate) fn usage_of(n: u64) -> Usage {
     Usage {
         input: n,
         output: 10 * n,
@@ -145,13 +145,13 @@ impl Toy {
         })
     }
 
-    async fn act(&self, acts: Vec<Act>, out: DeltaSender) -> Result<Response, ModelFault> {
+    async fn perform(&self, acts: Vec<Act>, out: ModelEventSender) -> Result<Response, ModelError> {
         let mut content = Vec::new();
         let mut stop = ModelStop::EndTurn;
         let mut usage = None;
-        for act in acts {
+        for perform in acts {
             let block = u32::try_from(content.len()).unwrap();
-            match act {
+            match perform {
                 Act::Say(text) => {
                     content.push(Content::text(text));
                     let text = text.to_owned();
@@ -178,10 +178,10 @@ impl Toy {
                         args: Arc::new(args),
                     }));
                 }
-                Act::Spend(spent) => usage = Some(spent),
+                Act::Spend(usage_of) => usage = Some(usage_of),
                 Act::Retry(attempt) => {
                     let wait = Duration::from_secs(1);
-                    out.retry(Retry {
+                    out.retry(RetryNotice {
                         attempt,
                         fault: fault(),
                         wait,
@@ -217,10 +217,10 @@ impl Model for Toy {
     fn call(
         &self,
         request: ModelRequest,
-        out: DeltaSender,
-    ) -> BoxFuture<'_, Result<Response, ModelFault>> {
+        out: ModelEventSender,
+    ) -> BoxFuture<'_, Result<Response, ModelError>> {
         let acts = self.script.lock().unwrap().pop_front().unwrap_or_default();
-        let answered = (request.session_id.clone(), purpose(&request));
+        let answered = (request.session_id.clone(), request_source(&request));
         self.requests.lock().unwrap().push(request);
         *self.alive.lock().unwrap() += 1;
         let alive = Alive {
@@ -229,9 +229,9 @@ impl Model for Toy {
             has_answered: false,
         };
         Box::pin(async move {
-            let end = self.act(acts, out).await;
+            let end = self.perform(acts, out).await;
             if let Ok(response) = &end {
-                alive.answers();
+                alive.succeed();
                 self.answered.lock().unwrap().push(Answered {
                     session_id: answered.0,
                     source: answered.1,
@@ -244,18 +244,18 @@ impl Model for Toy {
     }
 }
 
-/// A tool that does one thing, after its name.
+/// Tool whose behavior follows from its name.
 pub(crate) struct ToyTool {
     spec: ToolSpec,
     ran: Arc<Mutex<Vec<String>>>,
-    /// What all children that were hired have spent.
-    hired: Arc<Mutex<Usage>>,
+    /// Usage of all external children.
+    external_usage: Arc<Mutex<Usage>>,
 }
 
 impl ToyTool {
     pub(crate) fn all(
         ran: &Arc<Mutex<Vec<String>>>,
-        hired: &Arc<Mutex<Usage>>,
+        external_usage: &Arc<Mutex<Usage>>,
     ) -> Vec<Arc<dyn Tool>> {
         let make = |name: &str| -> Arc<dyn Tool> {
             Arc::new(Self {
@@ -265,7 +265,7 @@ impl ToyTool {
                     schema: json!({"type": "object"}).into(),
                 },
                 ran: Arc::clone(ran),
-                hired: Arc::clone(hired),
+                external_usage: Arc::clone(external_usage),
             })
         };
         [
@@ -276,26 +276,30 @@ impl ToyTool {
     }
 }
 
-/// A child session of two turns, one that nobody else has.
-async fn hire(number: usize, hired: &Mutex<Usage>, cx: &ToolCx) -> ToolEnvelope {
+/// Reports the usage of a child session of two turns that exists nowhere else.
+async fn run_external_child(
+    number: usize,
+    external_usage: &Mutex<Usage>,
+    cx: &ToolCx,
+) -> ToolEnvelope {
     for (iteration, n, sum) in [(0, 3, 3), (1, 4, 7)] {
         let child = ChildUsage {
             session_id: format!("kid-{number}").into(),
             source: source::SUBAGENT.to_owned(),
             model: "toy/kid".to_owned(),
             iteration,
-            usage: Some(spent(n)),
-            cumulative: spent(sum),
+            usage: Some(usage_of(n)),
+            cumulative: usage_of(sum),
         };
         if cx.progress.send(Progress::Spent(child)).await.is_ok() {
-            *hired.lock().unwrap() += spent(n);
+            *external_usage.lock().unwrap() += usage_of(n);
         }
         tokio::time::sleep(Duration::from_millis(10)).await;
     }
     ToolEnvelope::text("hired")
 }
 
-fn deciding(control: ToolControl) -> ToolEnvelope {
+fn control_envelope(control: ToolControl) -> ToolEnvelope {
     ToolEnvelope {
         control: Some(Box::new(control)),
         ..ToolEnvelope::text("decided")
@@ -315,9 +319,9 @@ impl Tool for ToyTool {
         &'a self,
         _args: &'a Value,
         _cx: &'a ToolCx,
-    ) -> BoxFuture<'a, Result<Prepared, ToolFailure>> {
+    ) -> BoxFuture<'a, Result<PreparedCall, ToolError>> {
         Box::pin(async move {
-            Ok(Prepared {
+            Ok(PreparedCall {
                 access: Access::Nothing,
                 detail: CallDetail::default(),
             })
@@ -332,18 +336,18 @@ impl Tool for ToyTool {
         };
         Box::pin(async move {
             match &*self.spec.name {
-                "fail" => ToolEnvelope::failed(FailureKind::ExecutionError, "it broke"),
+                "fail" => ToolEnvelope::failed(ToolErrorKind::ExecutionError, "it broke"),
                 "hang" => {
                     cx.cancel.cancelled().await;
                     ToolEnvelope::text("stopped when asked to")
                 }
-                "rate" => deciding(ToolControl::Finish(json!({"rating": 3}))),
-                "submit" => deciding(ToolControl::Submit(json!(["a", "b"]))),
-                "hire" => hire(number, &self.hired, cx).await,
-                "switch" => deciding(ToolControl::SwitchFrame {
+                "rate" => control_envelope(ToolControl::Finish(json!({"rating": 3}))),
+                "submit" => control_envelope(ToolControl::Submit(json!(["a", "b"]))),
+                "hire" => run_external_child(number, &self.external_usage, cx).await,
+                "switch" => control_envelope(ToolControl::SwitchFrame {
                     task: "do the rest".to_owned(),
                 }),
-                "give_up" => deciding(ToolControl::FailWith(json!("no way"))),
+                "give_up" => control_envelope(ToolControl::FailWith(json!("no way"))),
                 _ => ToolEnvelope::text("done"),
             }
         })

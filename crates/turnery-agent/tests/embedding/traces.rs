@@ -1,17 +1,17 @@
-//! The finest channel: one record for each attempt to call a model, whatever became of it.
+//! Tests of the trace sink: one record for each attempt of a model call, whatever its result.
 
 use crate::{
-    toy::{Act, fault, spent},
-    world::{World, hello, words},
+    fixture::{World, describe_all, run_hello},
+    toy::{Act, fault, usage_of},
 };
 use serde_json::json;
 use std::{sync::Arc, time::Duration};
 use turnery_agent::{ModelCall, PromptOptions, TraceSink, TurnInput, usage::source};
-use turnery_engine::FaultKind;
+use turnery_engine::ModelErrorKind;
 
 // proves: LASH-99, LASH-112, I12, R9
 #[tokio::test(start_paused = true)]
-async fn every_attempt_is_told_and_so_is_how_it_ended() {
+async fn every_attempt_is_traced_with_its_end() {
     let second = Duration::from_secs(1);
     let world = World::new(vec![
         vec![
@@ -20,15 +20,15 @@ async fn every_attempt_is_told_and_so_is_how_it_ended() {
             Act::Retry(2),
             Act::Pause(second * 5),
             Act::Say("hi"),
-            Act::Spend(spent(1)),
+            Act::Spend(usage_of(1)),
             Act::Call("c", "look"),
         ],
         vec![Act::Retry(1), Act::Fail],
     ]);
     let session = world.session().await;
-    let output = hello(&session).await;
+    let output = run_hello(&session).await;
     assert_eq!(
-        words(&output.activities),
+        describe_all(&output.activities),
         [
             "retry 1",
             "retry 2",
@@ -40,7 +40,7 @@ async fn every_attempt_is_told_and_so_is_how_it_ended() {
             "usage",
         ]
     );
-    let calls = world.calls();
+    let calls = world.traced_calls();
     let told: Vec<_> = calls
         .iter()
         .map(|call| {
@@ -48,7 +48,7 @@ async fn every_attempt_is_told_and_so_is_how_it_ended() {
             (call.attempt, call.accepted, kind, call.duration.as_secs())
         })
         .collect();
-    let busy = Some(FaultKind::Overloaded);
+    let busy = Some(ModelErrorKind::Overloaded);
     assert_eq!(
         told,
         [
@@ -65,7 +65,7 @@ async fn every_attempt_is_told_and_so_is_how_it_ended() {
         assert_eq!(call.loop_id, records[0].loop_id);
         assert_eq!(call.source, source::TURN);
         assert_eq!(call.model, "toy/one");
-        assert_eq!(call.usage, call.accepted.then(|| spent(1)));
+        assert_eq!(call.usage, call.accepted.then(|| usage_of(1)));
     }
     // What was tried again is kept with the loop, too.
     let attempts: Vec<_> = records[0]
@@ -78,18 +78,18 @@ async fn every_attempt_is_told_and_so_is_how_it_ended() {
 
 // proves: LASH-99, LASH-106
 #[tokio::test(start_paused = true)]
-async fn calls_of_all_sessions_are_told_and_a_dropped_one_is_not_accepted() {
+async fn dropped_call_is_traced_as_not_accepted() {
     let world = World::new(vec![
-        vec![Act::Say("a"), Act::Spend(spent(2))],
+        vec![Act::Say("a"), Act::Spend(usage_of(2))],
         vec![Act::Say("b"), Act::Hang],
     ]);
     let (first, second) = (world.session().await, world.session().await);
-    hello(&first).await;
+    run_hello(&first).await;
     let mut stream = second.turn(TurnInput::text("hello")).stream().unwrap();
     stream.next().await.unwrap();
     second.cancel_running_turns();
     stream.finish().await.unwrap();
-    let calls = world.calls();
+    let calls = world.traced_calls();
     let ids: Vec<_> = calls.iter().map(|call| &call.session_id).collect();
     assert_eq!(ids, [first.id(), second.id()]);
     assert!(calls[0].accepted);
@@ -134,28 +134,35 @@ impl TraceSink for Broken {
 
 // proves: LASH-99
 #[tokio::test(start_paused = true)]
-async fn a_trace_sink_that_breaks_disturbs_nobody() {
+async fn trace_sink_panic_does_not_affect_the_prompt() {
     let mut world = World::new(vec![
         vec![Act::Retry(1), Act::Say("a")],
         vec![Act::Say("b")],
     ]);
     world.agent = world.agent.with_trace(Arc::new(Broken));
     let session = world.session().await;
-    let output = hello(&session).await;
-    assert_eq!(words(&output.activities), ["retry 1", "say a", "usage"]);
-    let output = hello(&session).await;
-    assert_eq!(words(&output.activities), ["say b", "usage"]);
+    let output = run_hello(&session).await;
+    assert_eq!(
+        describe_all(&output.activities),
+        ["retry 1", "say a", "usage"]
+    );
+    let output = run_hello(&session).await;
+    assert_eq!(describe_all(&output.activities), ["say b", "usage"]);
 }
 
 // proves: LASH-99, I12
 #[tokio::test(start_paused = true)]
-async fn a_summary_that_needs_no_call_is_not_told_as_one() {
+async fn compaction_without_call_is_not_traced() {
     let world = World::new(vec![vec![Act::Say("hi")]]);
     let session = world.session().await;
-    hello(&session).await;
+    run_hello(&session).await;
     let ticket = session.compact(PromptOptions::default()).unwrap();
     let result = ticket.result().await.unwrap();
     assert_eq!(result.loops[0].compaction_block, None);
-    let told: Vec<_> = world.calls().iter().map(|call| call.source).collect();
+    let told: Vec<_> = world
+        .traced_calls()
+        .iter()
+        .map(|call| call.source)
+        .collect();
     assert_eq!(told, [source::TURN]);
 }

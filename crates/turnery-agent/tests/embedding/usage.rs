@@ -1,23 +1,23 @@
-//! The coarsest channel: what a session has spent, for what and with which model.
+//! Tests of the usage report of a session.
 
 use crate::{
-    toy::{Act, spent},
-    world::{World, hello},
+    fixture::{World, run_hello},
+    toy::{Act, usage_of},
 };
 use serde_json::json;
 use std::sync::Arc;
 use turnery_agent::{PromptResult, UsageReport, usage::source};
 use turnery_engine::{
     ChildUsage, ConfigSnapshot, LlmMessage, LoopId, LoopRecord, Message, MessageStop, Outcome,
-    ParallelGroup, Turn, TurnFinish, TurnId, TurnTrigger, Usage,
+    ParallelGroup, TurnFinish, TurnId, TurnRecord, TurnTrigger, Usage,
 };
 use turnery_store::MemoryStore;
 
-/// A loop of so many turns, each answered by a model for so much.
+/// Record of a loop with these turns: model and usage of each.
 pub(crate) fn record(n: u32, turns: &[(&str, Option<Usage>)]) -> LoopRecord {
     let loop_id = LoopId::from(format!("s.m.{n}"));
     let at = "2026-11-21T08:00:00Z".parse().unwrap();
-    let mut record = LoopRecord::begun("s".into(), loop_id.clone(), "agent".to_owned(), at);
+    let mut record = LoopRecord::new_running("s".into(), loop_id.clone(), "agent".to_owned(), at);
     record.config = Some(ConfigSnapshot {
         model: "asked-for".to_owned(),
         provider: "toy".to_owned(),
@@ -45,7 +45,7 @@ pub(crate) fn record(n: u32, turns: &[(&str, Option<Usage>)]) -> LoopRecord {
                 error: None,
             },
         }));
-        record.turns.push(Turn {
+        record.turns.push(TurnRecord {
             turn_id: TurnId {
                 loop_id: loop_id.clone(),
                 turn_index,
@@ -63,7 +63,12 @@ pub(crate) fn record(n: u32, turns: &[(&str, Option<Usage>)]) -> LoopRecord {
     record
 }
 
-pub(crate) fn child(session: &str, source: &str, model: &str, cumulative: Usage) -> ChildUsage {
+pub(crate) fn child_usage(
+    session: &str,
+    source: &str,
+    model: &str,
+    cumulative: Usage,
+) -> ChildUsage {
     ChildUsage {
         session_id: session.into(),
         source: source.to_owned(),
@@ -100,80 +105,90 @@ fn rows(report: &UsageReport) -> Vec<(&str, &str, Usage)> {
 
 // proves: LASH-105, LASH-106, LASH-112, I8, I9, I10, I11, D-14
 #[test]
-fn each_token_is_in_one_row() {
-    let mut first = record(1, &[("one", Some(spent(1))), ("two", Some(spent(2)))]);
+fn each_token_is_counted_in_one_row() {
+    let mut first = record(1, &[("one", Some(usage_of(1))), ("two", Some(usage_of(2)))]);
     first.children_usage = vec![
-        child("kid", source::SUBAGENT, "toy/one", spent(10)),
-        child("kid", source::SUBAGENT, "toy/two", spent(20)),
-        child("judge", source::CHILD, "toy/one", spent(30)),
+        child_usage("kid", source::SUBAGENT, "toy/one", usage_of(10)),
+        child_usage("kid", source::SUBAGENT, "toy/two", usage_of(20)),
+        child_usage("judge", source::CHILD, "toy/one", usage_of(30)),
     ];
-    first.compaction_usage = Some(spent(40));
-    // Refused, and off the chain: paid for all the same.
-    let mut second = record(2, &[("one", None), ("one", Some(spent(4)))]);
+    first.compaction_usage = Some(usage_of(40));
+    // A rejected loop, off the active branch, still counts.
+    let mut second = record(2, &[("one", None), ("one", Some(usage_of(4)))]);
     second.on_chain = false;
     // The child session went on: this is its new sum, not more of the old one.
-    second.children_usage = vec![child("kid", source::SUBAGENT, "toy/one", spent(15))];
+    second.children_usage = vec![child_usage(
+        "kid",
+        source::SUBAGENT,
+        "toy/one",
+        usage_of(15),
+    )];
     let mut branches = vec![
-        record(3, &[("one", Some(spent(5)))]),
-        record(4, &[("two", Some(spent(6)))]),
+        record(3, &[("one", Some(usage_of(5)))]),
+        record(4, &[("two", Some(usage_of(6)))]),
     ];
-    for (branch, group) in branches.iter_mut().zip(group(&[3, 4], 4, spent(100))) {
+    for (branch, group) in branches.iter_mut().zip(group(&[3, 4], 4, usage_of(100))) {
         branch.parallel_group = Some(group);
     }
     let records = [vec![first, second], branches].concat();
-    let report = UsageReport::of(&records);
+    let report = UsageReport::from_records(&records);
     assert_eq!(
         rows(&report),
         [
-            ("child", "toy/one", spent(30)),
-            ("compaction", "toy/asked-for", spent(40)),
-            ("evaluation", "unknown", spent(100)),
-            ("subagent", "toy/one", spent(15)),
-            ("subagent", "toy/two", spent(20)),
-            ("turn", "toy/one", spent(1 + 4 + 5)),
-            ("turn", "toy/two", spent(2 + 6)),
+            ("child", "toy/one", usage_of(30)),
+            ("compaction", "toy/asked-for", usage_of(40)),
+            ("evaluation", "unknown", usage_of(100)),
+            ("subagent", "toy/one", usage_of(15)),
+            ("subagent", "toy/two", usage_of(20)),
+            ("turn", "toy/one", usage_of(1 + 4 + 5)),
+            ("turn", "toy/two", usage_of(2 + 6)),
         ]
     );
-    assert_eq!(report.total(), spent(223));
+    assert_eq!(report.total(), usage_of(223));
     let sources: Vec<_> = report.by_source().into_iter().collect();
     assert_eq!(
         sources,
         [
-            ("child", spent(30)),
-            ("compaction", spent(40)),
-            ("evaluation", spent(100)),
-            ("subagent", spent(35)),
-            ("turn", spent(18)),
+            ("child", usage_of(30)),
+            ("compaction", usage_of(40)),
+            ("evaluation", usage_of(100)),
+            ("subagent", usage_of(35)),
+            ("turn", usage_of(18)),
         ]
     );
     let models: Vec<_> = report.by_model().into_iter().collect();
     assert_eq!(
         models,
         [
-            ("toy/asked-for", spent(40)),
-            ("toy/one", spent(55)),
-            ("toy/two", spent(28)),
-            ("unknown", spent(100)),
+            ("toy/asked-for", usage_of(40)),
+            ("toy/one", usage_of(55)),
+            ("toy/two", usage_of(28)),
+            ("unknown", usage_of(100)),
         ]
     );
 }
 
 // proves: LASH-102, LASH-103, LASH-104, I6, I7
 #[test]
-fn a_prompt_tells_its_own_usage_and_that_of_its_children_beside_it() {
-    let mut first = record(1, &[("one", Some(spent(1)))]);
+fn result_separates_own_and_child_usage() {
+    let mut first = record(1, &[("one", Some(usage_of(1)))]);
     first.children_usage = vec![
-        child("kid", source::SUBAGENT, "toy/two", spent(5)),
-        child("other", source::SUBAGENT, "toy/two", spent(7)),
-        child("kid", source::SUBAGENT, "toy/one", spent(10)),
+        child_usage("kid", source::SUBAGENT, "toy/two", usage_of(5)),
+        child_usage("other", source::SUBAGENT, "toy/two", usage_of(7)),
+        child_usage("kid", source::SUBAGENT, "toy/one", usage_of(10)),
     ];
     // The next frame of the same prompt: the child has gone on, and its sum with it.
-    let mut second = record(2, &[("one", Some(spent(2)))]);
-    second.children_usage = vec![child("kid", source::SUBAGENT, "toy/one", spent(14))];
+    let mut second = record(2, &[("one", Some(usage_of(2)))]);
+    second.children_usage = vec![child_usage(
+        "kid",
+        source::SUBAGENT,
+        "toy/one",
+        usage_of(14),
+    )];
     let text = "done".into();
     let outcome = Outcome::Finished(TurnFinish::AssistantMessage { text });
     let result = PromptResult {
-        usage: spent(3),
+        usage: usage_of(3),
         loops: vec![Arc::new(first), Arc::new(second)],
         ..PromptResult::new(outcome, None)
     };
@@ -185,29 +200,29 @@ fn a_prompt_tells_its_own_usage_and_that_of_its_children_beside_it() {
     assert_eq!(
         children,
         [
-            ("subagent", "toy/one", spent(14)),
-            ("subagent", "toy/two", spent(12)),
+            ("subagent", "toy/one", usage_of(14)),
+            ("subagent", "toy/two", usage_of(12)),
         ]
     );
-    assert_eq!(result.total_usage(), spent(3 + 14 + 12));
+    assert_eq!(result.total_usage(), usage_of(3 + 14 + 12));
 }
 
 // proves: LOOP-61
 #[test]
-fn a_loop_from_before_there_were_turns_counts_for_the_model_it_asked_for() {
+fn loop_without_turns_counts_for_its_configured_model() {
     let mut old = record(1, &[]);
-    old.usage = spent(3);
-    let report = UsageReport::of([&old]);
-    assert_eq!(rows(&report), [("turn", "toy/asked-for", spent(3))]);
+    old.usage = usage_of(3);
+    let report = UsageReport::from_records([&old]);
+    assert_eq!(rows(&report), [("turn", "toy/asked-for", usage_of(3))]);
     old.config = None;
-    let report = UsageReport::of([&old]);
-    assert_eq!(rows(&report), [("turn", "unknown", spent(3))]);
+    let report = UsageReport::from_records([&old]);
+    assert_eq!(rows(&report), [("turn", "unknown", usage_of(3))]);
 }
 
 // proves: LASH-106, LASH-107, LASH-108, LASH-109, LASH-110, LASH-111, C-16
 #[test]
-fn the_report_has_the_names_of_all_surfaces() {
-    let report = UsageReport::of([&record(1, &[("one", Some(spent(1)))])]);
+fn report_json_uses_the_public_field_names() {
+    let report = UsageReport::from_records([&record(1, &[("one", Some(usage_of(1)))])]);
     assert_eq!(
         json!(report),
         json!({"rows": [{
@@ -224,29 +239,36 @@ fn the_report_has_the_names_of_all_surfaces() {
 
 // proves: LASH-105, I9
 #[tokio::test(start_paused = true)]
-async fn a_session_reports_all_its_loops_by_the_models_that_answered() {
+async fn session_report_groups_by_answering_model() {
     let world = World::over(
         Arc::new(MemoryStore::new()),
         vec![
-            vec![Act::Say("a"), Act::Spend(spent(1)), Act::Call("c", "look")],
-            vec![Act::Say("b"), Act::Spend(spent(2))],
-            vec![Act::Spend(spent(3)), Act::Refuse],
+            vec![
+                Act::Say("a"),
+                Act::Spend(usage_of(1)),
+                Act::Call("c", "look"),
+            ],
+            vec![Act::Say("b"), Act::Spend(usage_of(2))],
+            vec![Act::Spend(usage_of(3)), Act::Refuse],
         ],
-        vec![vec![Act::Say("c"), Act::Spend(spent(4))]],
+        vec![vec![Act::Say("c"), Act::Spend(usage_of(4))]],
     );
     let session = world.session().await;
     assert_eq!(
         session.usage_report().await.unwrap(),
         UsageReport::default()
     );
-    hello(&session).await;
-    hello(&session).await;
+    run_hello(&session).await;
+    run_hello(&session).await;
     session.set_model("toy/two").await.unwrap();
-    hello(&session).await;
+    run_hello(&session).await;
     let report = session.usage_report().await.unwrap();
     assert_eq!(
         rows(&report),
-        [("turn", "toy/one", spent(6)), ("turn", "toy/two", spent(4))]
+        [
+            ("turn", "toy/one", usage_of(6)),
+            ("turn", "toy/two", usage_of(4))
+        ]
     );
     // Another session has spent nothing.
     let other = world.session().await;
@@ -255,7 +277,7 @@ async fn a_session_reports_all_its_loops_by_the_models_that_answered() {
         Usage::default()
     );
     assert_eq!(
-        world.again(&session).await.usage_report().await.unwrap(),
+        world.reopen(&session).await.usage_report().await.unwrap(),
         report
     );
 }

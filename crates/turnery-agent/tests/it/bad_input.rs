@@ -1,8 +1,8 @@
-//! Bad input from every side: each has a typed error or a bounded effect, and the session goes on.
+//! Tests of bad input from every side: each has a typed error or a bounded effect, and the session continues.
 
 use crate::{
     failing_store::FailingStore,
-    world::{Act, ROOM, Seen, World, drain, live, say},
+    fixture::{Act, LARGE_CAPACITY, Seen, World, drain, live_events, start_text},
 };
 use futures_util::future::BoxFuture;
 use serde_json::{Value, json};
@@ -13,34 +13,35 @@ use std::{
 };
 use tokio::time::Instant;
 use turnery_agent::{
-    ActivitySink, Answer, Ask, Client, ContinueError, HookCx, Hooks, OpenError, Ports, PromptError,
-    PromptOptions, Session, TurnActivity, TurnInput,
+    ActivitySink, Client, ClientPorts, ContinueError, HookCx, Hooks, OpenError, PermissionAnswer,
+    PermissionRequest, PromptError, PromptOptions, Session, TurnActivity, TurnInput,
 };
 use turnery_engine::{
-    CallDetail, CommitFault, Content, EventKind, Hook, HookSet, HookVerdict, LoopId, Outcome,
-    PlanEntry, PlanPriority, PlanStatus, ToolEnvelope, ToolFailure, ToolSpec, TurnFinish, TurnStop,
+    CallDetail, CommitError, Content, EventKind, HookRequest, HookSet, HookVerdict, LoopId,
+    Outcome, PlanEntry, PlanPriority, PlanStatus, ToolEnvelope, ToolError, ToolSpec, TurnFinish,
+    TurnStop,
 };
 use turnery_store::{
     ImportError, MemoryStore, StoreError,
-    export::{Document, export, import},
+    export::{SessionDocument, export_session, import_session},
 };
-use turnery_tools::{Access, LocalFiles, Prepared, Progress, Tool, ToolCx, Workspace};
+use turnery_tools::{Access, LocalFiles, PreparedCall, Progress, Tool, ToolCx, Workspace};
 
 fn finished(text: &str) -> Outcome {
     Outcome::Finished(TurnFinish::AssistantMessage { text: text.into() })
 }
 
-/// The next prompt works: the session has come to no harm.
-async fn goes_on(world: &World, session: &Session) {
-    world.puppet.say_next(&[Act::Say("all is well")]);
-    let result = say(session, "how are you?").result().await.unwrap();
+/// Checks that the next prompt works.
+async fn assert_session_works(world: &World, session: &Session) {
+    world.puppet.answer_next(&[Act::Say("all is well")]);
+    let result = start_text(session, "how are you?").result().await.unwrap();
     assert_eq!(result.outcome, finished("all is well"));
 }
 
-/// Never answers what it is asked.
-struct Mute(HookSet);
+/// Hooks that never answer.
+struct NeverAnsweringHooks(HookSet);
 
-impl Hooks for Mute {
+impl Hooks for NeverAnsweringHooks {
     fn name(&self) -> &str {
         "mute"
     }
@@ -49,7 +50,7 @@ impl Hooks for Mute {
         self.0
     }
 
-    fn ask<'a>(&'a self, _: &'a HookCx, _: &'a Hook) -> BoxFuture<'a, HookVerdict> {
+    fn ask<'a>(&'a self, _: &'a HookCx, _: &'a HookRequest) -> BoxFuture<'a, HookVerdict> {
         Box::pin(pending())
     }
 
@@ -63,7 +64,7 @@ impl Hooks for Mute {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_hook_that_hangs_anywhere_is_waited_for_only_so_long() {
+async fn hanging_hook_times_out_everywhere() {
     let none = HookSet::default();
     let stopped = Outcome::Stopped(TurnStop::PluginAbort);
     let cases = [
@@ -104,9 +105,9 @@ async fn a_hook_that_hangs_anywhere_is_waited_for_only_so_long() {
     ];
     for (set, outcome, ran) in cases {
         let world = World::new(&[&[Act::Call("c", "look")], &[Act::Say("done")]]);
-        let (session, _seen) = world.session(ROOM).await;
+        let (session, _seen) = world.session(LARGE_CAPACITY).await;
         let options = PromptOptions {
-            hooks: vec![Arc::new(Mute(set))],
+            hooks: vec![Arc::new(NeverAnsweringHooks(set))],
             ..PromptOptions::default()
         };
         let begun = Instant::now();
@@ -119,58 +120,58 @@ async fn a_hook_that_hangs_anywhere_is_waited_for_only_so_long() {
             assert_eq!(*world.ran.lock().unwrap(), ["look"]);
             assert!(result.issues().all(|it| it.contains("mute did not answer")));
         }
-        goes_on(&world, &session).await;
+        assert_session_works(&world, &session).await;
     }
 }
 
-/// Cannot even say what it wants to be asked, but says no to everything.
-struct Confused;
+/// Hooks whose `set` panics and that reject everything.
+struct PanickingHookSet;
 
-impl Hooks for Confused {
+impl Hooks for PanickingHookSet {
     fn set(&self) -> HookSet {
         panic!("what do I want?")
     }
 
-    fn ask<'a>(&'a self, _: &'a HookCx, hook: &'a Hook) -> BoxFuture<'a, HookVerdict> {
+    fn ask<'a>(&'a self, _: &'a HookCx, hook: &'a HookRequest) -> BoxFuture<'a, HookVerdict> {
         let verdict = match hook {
-            Hook::BeforeTool(_) => HookVerdict::Stop("no tools".to_owned()),
-            _ => HookVerdict::Go,
+            HookRequest::BeforeTool(_) => HookVerdict::Stop("no tools".to_owned()),
+            _ => HookVerdict::Continue,
         };
         Box::pin(std::future::ready(verdict))
     }
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_hook_that_breaks_when_asked_what_it_wants_is_asked_everything() {
+async fn hook_with_panicking_set_is_asked_everything() {
     let world = World::new(&[&[Act::Call("c", "look")], &[Act::Say("well")]]);
-    let (session, _seen) = world.session(ROOM).await;
+    let (session, _seen) = world.session(LARGE_CAPACITY).await;
     let options = PromptOptions {
-        hooks: vec![Arc::new(Confused)],
+        hooks: vec![Arc::new(PanickingHookSet)],
         ..PromptOptions::default()
     };
     let ticket = session.prompt(vec![Content::text("hi")], options).unwrap();
     ticket.result().await.unwrap();
     assert!(world.ran.lock().unwrap().is_empty());
     assert_eq!(world.puppet.request(1)[2], "no tools");
-    goes_on(&world, &session).await;
+    assert_session_works(&world, &session).await;
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_tool_that_panics_is_a_failed_call() {
+async fn panicking_tool_is_a_failed_call() {
     let world = World::new(&[&[Act::Call("p", "panic")], &[Act::Say("never mind")]]);
-    let (session, _seen) = world.session(ROOM).await;
-    let result = say(&session, "break").result().await.unwrap();
+    let (session, _seen) = world.session(LARGE_CAPACITY).await;
+    let result = start_text(&session, "break").result().await.unwrap();
     assert_eq!(result.outcome, finished("never mind"));
     assert!(result.executions()[0].envelope.result.is_err());
-    goes_on(&world, &session).await;
+    assert_session_works(&world, &session).await;
 }
 
 const MIB: usize = 1024 * 1024;
 
-/// Prints a gigabyte while it runs, or answers with a lot at once.
-struct Flood(ToolSpec);
+/// Tool that prints a gigabyte while running, or returns a large result.
+struct FloodTool(ToolSpec);
 
-impl Tool for Flood {
+impl Tool for FloodTool {
     fn spec(&self) -> &ToolSpec {
         &self.0
     }
@@ -183,8 +184,8 @@ impl Tool for Flood {
         &'a self,
         _: &'a Value,
         _: &'a ToolCx,
-    ) -> BoxFuture<'a, Result<Prepared, ToolFailure>> {
-        let prepared = Prepared {
+    ) -> BoxFuture<'a, Result<PreparedCall, ToolError>> {
+        let prepared = PreparedCall {
             access: Access::Nothing,
             detail: CallDetail::default(),
         };
@@ -220,9 +221,9 @@ impl Tool for Flood {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_tool_that_gives_a_gigabyte_is_cut_and_said_to_be() {
+async fn gigabyte_of_tool_output_is_truncated() {
     let spec = ToolSpec::new("flood", "", json!({"type": "object", "properties": {}}));
-    let world = World::made(
+    let world = World::build(
         Arc::new(MemoryStore::new()),
         &[&[Act::Call("f", "flood")], &[Act::Say("so much")]],
         &[],
@@ -230,12 +231,12 @@ async fn a_tool_that_gives_a_gigabyte_is_cut_and_said_to_be() {
             settings.keep_streaming = true;
             settings.compact_at = 0;
         },
-        |tools| tools.and(Flood(spec)),
+        |tools| tools.and(FloodTool(spec)),
     );
-    let (session, mut seen) = world.session(ROOM).await;
-    let result = say(&session, "print").result().await.unwrap();
+    let (session, mut seen) = world.session(LARGE_CAPACITY).await;
+    let result = start_text(&session, "print").result().await.unwrap();
     assert_eq!(result.outcome, finished("so much"));
-    let printed: Vec<String> = live(&drain(&mut seen))
+    let printed: Vec<String> = live_events(&drain(&mut seen))
         .into_iter()
         .filter_map(|event| match event.kind {
             EventKind::ToolExecutionOutput { text, .. } => Some(text),
@@ -245,7 +246,7 @@ async fn a_tool_that_gives_a_gigabyte_is_cut_and_said_to_be() {
     let shown: usize = printed.iter().map(String::len).sum();
     assert!((4 * MIB..=4 * MIB + 200).contains(&shown), "{shown}");
     assert!(printed.last().unwrap().contains("the rest is left out"));
-    // What the model is told, and the record, events with fragments and all.
+    // The model's message and the record, including events with fragments.
     let told = &world.puppet.request(1)[2];
     assert!(told.starts_with("first"));
     assert!(told.contains("bytes are left out"));
@@ -254,10 +255,10 @@ async fn a_tool_that_gives_a_gigabyte_is_cut_and_said_to_be() {
     assert!(told.len() <= MIB / 4 + 200, "{}", told.len());
     let record = serde_json::to_string(&*result.loops[0]).unwrap();
     assert!(record.len() < 7 * MIB, "{}", record.len());
-    goes_on(&world, &session).await;
+    assert_session_works(&world, &session).await;
 }
 
-/// Takes one activity, and never comes back from it.
+/// Sink that takes one activity and never returns.
 #[derive(Default)]
 struct Stuck(Mutex<usize>);
 
@@ -269,9 +270,9 @@ impl ActivitySink for Stuck {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_sink_that_never_comes_back_is_left_behind_after_a_cancel() {
+async fn stuck_sink_is_abandoned_after_cancel() {
     let world = World::new(&[&[Act::Say("one"), Act::Say("two"), Act::Hang]]);
-    let (session, _seen) = world.session(ROOM).await;
+    let (session, _seen) = world.session(LARGE_CAPACITY).await;
     let sink = Arc::new(Stuck::default());
     let turn = session.turn(TurnInput::text("hello"));
     let prompt = tokio::spawn(turn.stream_to(sink.clone()));
@@ -285,42 +286,42 @@ async fn a_sink_that_never_comes_back_is_left_behind_after_a_cancel() {
     assert_eq!(*sink.0.lock().unwrap(), 1);
     // Nothing is lost: the output has what the sink did not take.
     assert!(output.activities.len() > 1);
-    goes_on(&world, &session).await;
+    assert_session_works(&world, &session).await;
 }
 
 #[tokio::test(start_paused = true)]
-async fn half_a_json_from_a_provider_is_a_failed_call() {
+async fn truncated_call_arguments_fail_the_call() {
     let world = World::new(&[&[Act::Half("h", "look")], &[Act::Say("sorry")]]);
-    let (session, _seen) = world.session(ROOM).await;
-    let result = say(&session, "look").result().await.unwrap();
+    let (session, _seen) = world.session(LARGE_CAPACITY).await;
+    let result = start_text(&session, "look").result().await.unwrap();
     assert_eq!(result.outcome, finished("sorry"));
     assert!(world.ran.lock().unwrap().is_empty());
     assert!(result.executions()[0].envelope.result.is_err());
-    goes_on(&world, &session).await;
+    assert_session_works(&world, &session).await;
 }
 
 #[tokio::test(start_paused = true)]
-async fn an_answer_that_breaks_off_ends_the_prompt_only() {
+async fn truncated_response_ends_only_the_prompt() {
     let world = World::new(&[&[Act::Say("so f"), Act::Half("h", "look"), Act::Fail]]);
-    let (session, _seen) = world.session(ROOM).await;
-    let result = say(&session, "look").result().await.unwrap();
+    let (session, _seen) = world.session(LARGE_CAPACITY).await;
+    let result = start_text(&session, "look").result().await.unwrap();
     assert_eq!(result.outcome, Outcome::Stopped(TurnStop::ProviderError));
     assert!(world.ran.lock().unwrap().is_empty());
-    goes_on(&world, &session).await;
+    assert_session_works(&world, &session).await;
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_record_that_cannot_be_read_is_an_error_and_no_more() {
+async fn unreadable_record_is_an_error() {
     let store = FailingStore::new();
     let world = World::over(store.clone(), &[&[Act::Say("hello")]]);
-    let (session, _seen) = world.session(ROOM).await;
-    say(&session, "hi").result().await.unwrap();
+    let (session, _seen) = world.session(LARGE_CAPACITY).await;
+    start_text(&session, "hi").result().await.unwrap();
     // As the store says of a database or a record of a newer version.
     let broken = StoreError::Broken("the disk is full".to_owned());
     store.loops.store(true, Ordering::SeqCst);
     let person = world.person.clone();
-    let (tray, _shown) = world.tray(ROOM);
-    let ports = Ports {
+    let (tray, _shown) = world.tray(LARGE_CAPACITY);
+    let ports = ClientPorts {
         client: person,
         outbox: tray,
         files: Arc::new(LocalFiles),
@@ -333,36 +334,36 @@ async fn a_record_that_cannot_be_read_is_an_error_and_no_more() {
     assert_eq!(opened.err(), Some(OpenError::Store(broken.clone())));
     store.loops.store(true, Ordering::SeqCst);
     let ticket = session.rerun(None, PromptOptions::default()).unwrap();
-    let lost = CommitFault::Store(broken.to_string());
+    let lost = CommitError::Store(broken.to_string());
     assert_eq!(ticket.result().await, Err(PromptError::Lost(lost)));
-    goes_on(&world, &session).await;
+    assert_session_works(&world, &session).await;
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_document_of_a_newer_version_is_refused_and_touches_nothing() {
+async fn newer_document_version_is_rejected() {
     let world = World::new(&[&[Act::Say("hello")]]);
-    let (session, _seen) = world.session(ROOM).await;
-    say(&session, "hi").result().await.unwrap();
-    let document = export(&*world.store, session.id()).await.unwrap();
+    let (session, _seen) = world.session(LARGE_CAPACITY).await;
+    start_text(&session, "hi").result().await.unwrap();
+    let document = export_session(&*world.store, session.id()).await.unwrap();
     let mut newer = serde_json::to_value(&document).unwrap();
     newer["format"] = json!(2);
-    let refused = Document::parse(&newer.to_string());
+    let refused = SessionDocument::parse(&newer.to_string());
     assert!(matches!(refused, Err(ImportError::Format { found: 2 })));
     // The same form with an event that nobody knows yet.
     let mut unknown = serde_json::to_value(&document).unwrap();
     unknown["loops"][0]["events"][0]["event"] = json!("teleported");
-    let refused = Document::parse(&unknown.to_string());
+    let refused = SessionDocument::parse(&unknown.to_string());
     assert!(matches!(refused, Err(ImportError::Form(_))), "{refused:?}");
-    // And what is there already is not written over.
-    assert!(import(&*world.store, document).await.is_err());
-    goes_on(&world, &session).await;
+    // An existing session is not overwritten.
+    assert!(import_session(&*world.store, document).await.is_err());
+    assert_session_works(&world, &session).await;
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_branch_from_a_loop_that_does_not_exist_is_refused() {
+async fn branch_from_unknown_loop_is_rejected() {
     let world = World::new(&[&[Act::Say("hello")]]);
-    let (session, mut seen) = world.session(ROOM).await;
-    say(&session, "hi").result().await.unwrap();
+    let (session, mut seen) = world.session(LARGE_CAPACITY).await;
+    start_text(&session, "hi").result().await.unwrap();
     drain(&mut seen);
     for stray in ["", "other.puppet-one.1", "\u{0}\u{fffd}"] {
         let stray = LoopId::from(stray);
@@ -374,37 +375,39 @@ async fn a_branch_from_a_loop_that_does_not_exist_is_refused() {
     assert!(drain(&mut seen).is_empty());
     let head = world.store.info(session.id()).await.unwrap().head_version;
     assert_eq!(head, 1);
-    goes_on(&world, &session).await;
+    assert_session_works(&world, &session).await;
 }
 
-/// Breaks when it is asked, at once or a little later.
-struct Fragile {
-    at_once: bool,
+/// Client that panics when asked, at once or a little later.
+struct PanickingClient {
+    panics_before_future: bool,
 }
 
-impl Client for Fragile {
-    fn ask(&self, _: Ask) -> BoxFuture<'_, Answer> {
-        assert!(!self.at_once, "fragile at once");
+impl Client for PanickingClient {
+    fn ask(&self, _: PermissionRequest) -> BoxFuture<'_, PermissionAnswer> {
+        assert!(!self.panics_before_future, "fragile at once");
         Box::pin(async { panic!("fragile") })
     }
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_client_that_breaks_when_it_is_asked_is_a_no() {
-    for at_once in [false, true] {
+async fn client_panic_denies_the_call() {
+    for panics_before_future in [false, true] {
         let world = World::new(&[&[Act::Call("r", "ring")], &[Act::Say("pity")]]);
-        let (tray, _shown): (_, tokio::sync::mpsc::Receiver<Seen>) = world.tray(ROOM);
-        let ports = Ports {
-            client: Arc::new(Fragile { at_once }),
+        let (tray, _shown): (_, tokio::sync::mpsc::Receiver<Seen>) = world.tray(LARGE_CAPACITY);
+        let ports = ClientPorts {
+            client: Arc::new(PanickingClient {
+                panics_before_future,
+            }),
             outbox: tray,
             files: Arc::new(LocalFiles),
             terminals: None,
         };
         let session = world.agent.create(world.request(), |_| ports).await;
         let session = session.unwrap();
-        let result = say(&session, "ring").result().await.unwrap();
+        let result = start_text(&session, "ring").result().await.unwrap();
         assert_eq!(result.outcome, finished("pity"));
         assert!(world.ran.lock().unwrap().is_empty());
-        goes_on(&world, &session).await;
+        assert_session_works(&world, &session).await;
     }
 }

@@ -1,4 +1,4 @@
-//! A store that fails when it is told to.
+//! Store that fails on demand.
 
 use futures_util::future::BoxFuture;
 use std::{
@@ -10,15 +10,15 @@ use std::{
 };
 use turnery_engine::{Event, LoopId, LoopRecord, SessionId};
 use turnery_store::{
-    ClaimOutcome, Commit, Damage, History, Lane, ListPage, ListQuery, LoopBeginning, MemoryStore,
-    NewSession, Opened, Owner, Page, Remark, Repair, Rest, SessionInfo, SessionPatch, Store,
-    StoreError,
+    ClaimOutcome, ClaimedLane, Commit, Damage, History, Lane, ListPage, ListQuery, LoopBeginning,
+    MemoryStore, NewSession, Owner, RepairReport, ReplayCursor, ReplayPage, SessionInfo,
+    SessionPatch, Store, StoreError, TranscriptNote,
 };
 
-/// More commits than anybody tries.
-pub(crate) const FOR_GOOD: u64 = u64::MAX;
+/// More commits than any test makes.
+pub(crate) const ALWAYS: u64 = u64::MAX;
 
-/// The switches `patch` and `loops` make the next such call fail, and are off again then.
+/// The switches `patch` and `loops` make the next such call fail and then reset.
 pub(crate) struct FailingStore {
     inner: Arc<dyn Store>,
     /// How many of the next commits fail.
@@ -27,19 +27,19 @@ pub(crate) struct FailingStore {
     pub(crate) failed: AtomicU64,
     pub(crate) patch: AtomicBool,
     pub(crate) loops: AtomicBool,
-    /// While it is on, nothing reaches the journal.
+    /// While set, nothing reaches the journal.
     pub(crate) append: AtomicBool,
-    /// How many of the next journal writes that are waited for fail.
+    /// Number of the next awaited journal writes that fail.
     pub(crate) journal: AtomicU64,
     /// How long each commit takes. Unit: seconds.
     pub(crate) commit_takes: AtomicU64,
     /// How long each claim and patch takes. Unit: seconds.
     pub(crate) writes_take: AtomicU64,
-    /// How long each journal write takes that is waited for. Unit: seconds.
+    /// Duration of each awaited journal write. Unit: seconds.
     pub(crate) journal_takes: AtomicU64,
     /// Lanes renewed so far.
     pub(crate) renewed: AtomicU64,
-    /// Writes of events so far, but for those of a claim.
+    /// Event writes so far, except those of a claim.
     pub(crate) journal_writes: AtomicU64,
     /// Claims so far that brought the first events of a loop.
     pub(crate) beginnings: AtomicU64,
@@ -75,7 +75,7 @@ impl FailingStore {
     }
 }
 
-/// Does a write after the time that it takes.
+/// Delays a write by its duration.
 fn write<'s, T: 's>(takes: &AtomicU64, write: BoxFuture<'s, T>) -> BoxFuture<'s, T> {
     let takes = Duration::from_secs(takes.load(Ordering::SeqCst));
     Box::pin(async move {
@@ -84,7 +84,7 @@ fn write<'s, T: 's>(takes: &AtomicU64, write: BoxFuture<'s, T>) -> BoxFuture<'s,
     })
 }
 
-fn fails<T: Send + 'static>(
+fn fail_if_set<T: Send + 'static>(
     switch: &AtomicBool,
 ) -> Option<BoxFuture<'static, Result<T, StoreError>>> {
     switch
@@ -96,8 +96,8 @@ fn disk_full() -> StoreError {
     StoreError::Broken("the disk is full".to_owned())
 }
 
-/// Counts down to zero. False if it is there already.
-fn take_one(count: &AtomicU64) -> bool {
+/// Counts down to zero; false if the count is zero already.
+fn take_failure(count: &AtomicU64) -> bool {
     let one_less = |left: u64| left.checked_sub(1);
     let order = Ordering::SeqCst;
     count.fetch_update(order, order, one_less).is_ok()
@@ -131,7 +131,7 @@ impl Store for FailingStore {
         self.inner.check(id)
     }
 
-    fn repair(&self, id: &SessionId) -> BoxFuture<'_, Result<Repair, StoreError>> {
+    fn repair(&self, id: &SessionId) -> BoxFuture<'_, Result<RepairReport, StoreError>> {
         self.inner.repair(id)
     }
 
@@ -140,18 +140,26 @@ impl Store for FailingStore {
         id: &SessionId,
         after: u64,
     ) -> BoxFuture<'_, Result<Vec<Arc<LoopRecord>>, StoreError>> {
-        fails(&self.loops).unwrap_or_else(|| self.inner.loops(id, after))
+        fail_if_set(&self.loops).unwrap_or_else(|| self.inner.loops(id, after))
     }
 
     fn history(&self, id: &SessionId) -> BoxFuture<'_, Result<History, StoreError>> {
-        fails(&self.loops).unwrap_or_else(|| self.inner.history(id))
+        fail_if_set(&self.loops).unwrap_or_else(|| self.inner.history(id))
     }
 
-    fn shown(&self, id: &SessionId, rest: Option<Rest>) -> BoxFuture<'_, Result<Page, StoreError>> {
-        fails(&self.loops).unwrap_or_else(|| self.inner.shown(id, rest))
+    fn shown(
+        &self,
+        id: &SessionId,
+        rest: Option<ReplayCursor>,
+    ) -> BoxFuture<'_, Result<ReplayPage, StoreError>> {
+        fail_if_set(&self.loops).unwrap_or_else(|| self.inner.shown(id, rest))
     }
 
-    fn claim(&self, id: &SessionId, owner: &Owner) -> BoxFuture<'_, Result<Opened, StoreError>> {
+    fn claim(
+        &self,
+        id: &SessionId,
+        owner: &Owner,
+    ) -> BoxFuture<'_, Result<ClaimedLane, StoreError>> {
         let (id, owner) = (id.clone(), owner.clone());
         write(
             &self.writes_take,
@@ -212,7 +220,7 @@ impl Store for FailingStore {
         events: Vec<Event>,
     ) -> BoxFuture<'_, Result<(), StoreError>> {
         self.journal_writes.fetch_add(1, Ordering::SeqCst);
-        if take_one(&self.journal) {
+        if take_failure(&self.journal) {
             return Box::pin(std::future::ready(Err(disk_full())));
         }
         match self.append.load(Ordering::SeqCst) {
@@ -225,7 +233,7 @@ impl Store for FailingStore {
     }
 
     fn commit(&self, commit: Commit) -> BoxFuture<'_, Result<u64, StoreError>> {
-        if take_one(&self.commit) {
+        if take_failure(&self.commit) {
             self.failed.fetch_add(1, Ordering::SeqCst);
             return Box::pin(std::future::ready(Err(disk_full())));
         }
@@ -241,14 +249,19 @@ impl Store for FailingStore {
         id: &SessionId,
         patch: SessionPatch,
     ) -> BoxFuture<'_, Result<SessionInfo, StoreError>> {
-        fails(&self.patch).unwrap_or_else(|| write(&self.writes_take, self.inner.patch(id, patch)))
+        fail_if_set(&self.patch)
+            .unwrap_or_else(|| write(&self.writes_take, self.inner.patch(id, patch)))
     }
 
-    fn remark(&self, id: &SessionId, said: Vec<Remark>) -> BoxFuture<'_, Result<(), StoreError>> {
+    fn remark(
+        &self,
+        id: &SessionId,
+        said: Vec<TranscriptNote>,
+    ) -> BoxFuture<'_, Result<(), StoreError>> {
         self.inner.remark(id, said)
     }
 
-    fn remarks(&self, id: &SessionId) -> BoxFuture<'_, Result<Vec<Remark>, StoreError>> {
+    fn remarks(&self, id: &SessionId) -> BoxFuture<'_, Result<Vec<TranscriptNote>, StoreError>> {
         self.inner.remarks(id)
     }
 }

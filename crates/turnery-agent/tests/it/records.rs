@@ -1,6 +1,6 @@
-//! Records: what a prompt leaves in the store, and what the next call sees of it.
+//! Tests of the record of a prompt and of the messages of the next call.
 
-use crate::world::{Act, ROOM, World, say};
+use crate::fixture::{Act, LARGE_CAPACITY, World, start_text};
 use serde_json::{Value, json};
 use std::sync::Arc;
 use turnery_agent::Session;
@@ -17,16 +17,16 @@ async fn records(world: &World, session: &Session) -> Vec<Arc<LoopRecord>> {
 
 // proves: LOOP-1, LOOP-2, LOOP-10, LOOP-11, LOOP-12, LOOP-13, LOOP-14, LOOP-35, LOOP-52, D-13
 #[tokio::test(start_paused = true)]
-async fn each_prompt_is_one_record_under_an_id_that_can_be_taken_apart() {
+async fn each_prompt_is_one_record_with_structured_id() {
     let world = World::new(&[
         &[Act::Say("1"), Act::Call("l", "look")],
         &[Act::Say("2")],
         &[Act::Say("3")],
         &[Act::Say("4")],
     ]);
-    let (session, _seen) = world.session(ROOM).await;
+    let (session, _seen) = world.session(LARGE_CAPACITY).await;
     for text in ["one", "two", "three"] {
-        say(&session, text).result().await.unwrap();
+        start_text(&session, text).result().await.unwrap();
     }
     let id = session.id().as_str();
     assert!(!id.contains('.'), "{id}");
@@ -48,18 +48,18 @@ async fn each_prompt_is_one_record_under_an_id_that_can_be_taken_apart() {
 
 // proves: LOOP-17, LOOP-22, LOOP-23, LOOP-84, LOOP-7
 #[tokio::test(start_paused = true)]
-async fn the_first_loop_has_no_parent_and_the_next_has_the_one_before_it() {
+async fn loop_parent_is_the_previous_loop() {
     let world = World::new(&[&[Act::Say("1")], &[Act::Say("2")]]);
-    let (session, _seen) = world.session(ROOM).await;
-    say(&session, "one").result().await.unwrap();
-    say(&session, "two").result().await.unwrap();
+    let (session, _seen) = world.session(LARGE_CAPACITY).await;
+    start_text(&session, "one").result().await.unwrap();
+    start_text(&session, "two").result().await.unwrap();
     let records = records(&world, &session).await;
     assert_eq!(records[0].parent_loop_id, None);
     assert_eq!(records[0].continuation_kind, ContinuationKind::Initial);
     assert_eq!(records[1].parent_loop_id, Some(records[0].loop_id.clone()));
 }
 
-/// A model out of a file, whose answers cost something.
+/// Creates a scripted model whose responses have usage.
 fn scripted(world: &World, answers: Value) -> String {
     let path = world.folder.path().join("scenario.json");
     std::fs::write(&path, json!({"answers": answers}).to_string()).unwrap();
@@ -68,16 +68,16 @@ fn scripted(world: &World, answers: Value) -> String {
 
 // proves: LOOP-4, LOOP-33, LOOP-34, LOOP-36, LOOP-37, LOOP-39, LOOP-40, LOOP-41, LOOP-42, LOOP-92
 #[tokio::test(start_paused = true)]
-async fn each_loop_tells_with_which_model_it_ran() {
+async fn record_names_its_model() {
     let world = World::new(&[&[Act::Say("1")], &[Act::Say("2")]]);
-    let (session, _seen) = world.session(ROOM).await;
-    say(&session, "one").result().await.unwrap();
+    let (session, _seen) = world.session(LARGE_CAPACITY).await;
+    start_text(&session, "one").result().await.unwrap();
     session.set_thinking(Thinking::High).await.unwrap();
-    say(&session, "two").result().await.unwrap();
+    start_text(&session, "two").result().await.unwrap();
     let word = json!({"steps": [{"text": "3"}]});
     let other = scripted(&world, json!([word, word, word]));
     session.set_model(&other).await.unwrap();
-    say(&session, "three").result().await.unwrap();
+    start_text(&session, "three").result().await.unwrap();
     let records = records(&world, &session).await;
     let configs: Vec<_> = records
         .iter()
@@ -102,9 +102,9 @@ async fn each_loop_tells_with_which_model_it_ran() {
 
 // proves: LOOP-5, LOOP-45, I3
 #[tokio::test(start_paused = true)]
-async fn a_result_and_its_record_agree_on_what_was_spent() {
+async fn result_and_record_agree_on_usage() {
     let world = World::new(&[]);
-    let (session, _seen) = world.session(ROOM).await;
+    let (session, _seen) = world.session(LARGE_CAPACITY).await;
     let model = scripted(
         &world,
         json!([
@@ -114,7 +114,7 @@ async fn a_result_and_its_record_agree_on_what_was_spent() {
         ]),
     );
     session.set_model(&model).await.unwrap();
-    let result = say(&session, "go").result().await.unwrap();
+    let result = start_text(&session, "go").result().await.unwrap();
     let spent = Usage {
         input: 120,
         output: 15,
@@ -135,13 +135,13 @@ async fn a_result_and_its_record_agree_on_what_was_spent() {
 
 // proves: TURN-37, TURN-47, TURN-48, LOOP-83
 #[tokio::test(start_paused = true)]
-async fn the_next_call_sees_the_messages_that_the_record_keeps() {
+async fn next_call_sees_recorded_messages() {
     let world = World::new(&[
         &[Act::Say("let me"), Act::Call("l", "look")],
         &[Act::Say("done")],
     ]);
-    let (session, _seen) = world.session(ROOM).await;
-    say(&session, "go").result().await.unwrap();
+    let (session, _seen) = world.session(LARGE_CAPACITY).await;
+    start_text(&session, "go").result().await.unwrap();
     let record = &records(&world, &session).await[0];
     let requests = world.puppet.requests.lock().unwrap();
     // The prompt, the answer with its call, and the result; then the last answer.
@@ -158,10 +158,10 @@ async fn the_next_call_sees_the_messages_that_the_record_keeps() {
 
 // proves: TURN-64, TURN-65, LOOP-61, LOOP-83
 #[tokio::test(start_paused = true)]
-async fn a_session_without_turns_is_gone_on_with() {
+async fn session_without_turns_can_be_continued() {
     let world = World::new(&[&[Act::Say("hello")]]);
-    let (session, _seen) = world.session(ROOM).await;
-    say(&session, "hi").result().await.unwrap();
+    let (session, _seen) = world.session(LARGE_CAPACITY).await;
+    start_text(&session, "hi").result().await.unwrap();
     let mut old = LoopRecord::clone(&records(&world, &session).await[0]);
     old.turns.clear();
 
@@ -189,16 +189,16 @@ async fn a_session_without_turns_is_gone_on_with() {
     };
     world.store.commit(commit).await.unwrap();
     let (session, _seen) = world.open(&id, false).await;
-    say(&session, "go on").result().await.unwrap();
+    start_text(&session, "go on").result().await.unwrap();
     assert_eq!(world.puppet.request(0), ["hi", "hello", "go on"]);
     assert_eq!(records(&world, &session).await[0].turns, []);
 }
 
 // proves: LASH-38, LASH-39
 #[tokio::test(start_paused = true)]
-async fn text_is_said_in_one_way_or_the_other() {
+async fn text_is_streamed_or_settled() {
     let world = World::new(&[&[Act::Say("1")]]);
-    let (session, _seen) = world.session(ROOM).await;
+    let (session, _seen) = world.session(LARGE_CAPACITY).await;
     let input = vec![
         Content::text("see @src/main.rs"),
         Content::Text {
@@ -208,13 +208,13 @@ async fn text_is_said_in_one_way_or_the_other() {
     let cancel = turnery_agent::CancellationToken::new();
     let ticket = session.start(input, cancel).unwrap();
     ticket.result().await.unwrap();
-    // As it is: what looks like a path is the host's business.
+    // Sent verbatim: resolving paths is up to the host.
     assert_eq!(world.puppet.request(0), ["see @src/main.rs\nand ~/x"]);
 }
 
 // proves: LASH-36
 #[tokio::test(start_paused = true)]
-async fn an_outcome_can_be_matched_without_a_rest() {
+async fn outcome_match_is_exhaustive() {
     fn next_step(outcome: &Outcome) -> &'static str {
         match outcome {
             Outcome::Finished(
@@ -236,10 +236,10 @@ async fn an_outcome_can_be_matched_without_a_rest() {
         }
     }
     let world = World::new(&[&[Act::Say("1")], &[Act::Fail], &[Act::Hang]]);
-    let (session, _seen) = world.session(ROOM).await;
+    let (session, _seen) = world.session(LARGE_CAPACITY).await;
     let mut steps = Vec::new();
     for text in ["one", "two", "three"] {
-        let ticket = say(&session, text);
+        let ticket = start_text(&session, text);
         if text == "three" {
             session.cancel_running_turns();
         }

@@ -1,6 +1,6 @@
-//! Sessions whose outboxes share one queue: a session that is idle keeps no place in it.
+//! Tests that an idle session holds no slot in a queue that outboxes share.
 
-use crate::evaluating::{cancelled_by, three, world};
+use crate::evaluation::{cancelled_by, three_models, world};
 use std::{
     sync::{
         Arc,
@@ -8,21 +8,21 @@ use std::{
     },
     task::{Context, Poll},
 };
-use turnery_agent::{CancellationToken, Item, Outbox, Pick, Ports};
+use turnery_agent::{CancellationToken, ClientPorts, Outbox, OutboxItem, SelectionStrategy};
 
-/// A queue without room: remembers whether somebody stands in line for it.
+/// Full queue that records whether a session waits for a slot.
 #[derive(Clone, Default)]
-struct FullQueue {
+struct FullOutbox {
     waiting: Arc<AtomicBool>,
 }
 
-impl Outbox for FullQueue {
+impl Outbox for FullOutbox {
     fn poll_room(&mut self, _cx: &mut Context<'_>) -> Poll<()> {
         self.waiting.store(true, Ordering::SeqCst);
         Poll::Pending
     }
 
-    fn push(&mut self, _item: Item<'_>) {
+    fn push(&mut self, _item: OutboxItem<'_>) {
         panic!("there is no room");
     }
 
@@ -31,20 +31,25 @@ impl Outbox for FullQueue {
     }
 }
 
-/// Candidates that were cancelled are not shown to a client that does not read: the session must then
-/// leave the line, or it is given a place later and keeps it.
+/// Cancelled candidates are not shown to a client that does not read: the session must stop waiting for a
+/// slot, or it would later receive one and keep it.
 #[tokio::test(start_paused = true)]
-pub(crate) async fn idle_session_leaves_the_line_for_the_queue() {
-    let world = world(&three());
-    let queue = FullQueue::default();
-    let ports = Ports::local(world.person.clone(), Box::new(queue.clone()));
+pub(crate) async fn idle_session_releases_its_slot() {
+    let world = world(&three_models());
+    let queue = FullOutbox::default();
+    let ports = ClientPorts::local(world.person.clone(), Box::new(queue.clone()));
     let session = world
         .agent
         .create(world.request(), |_| ports)
         .await
         .unwrap();
     let cancel = CancellationToken::new();
-    let prompt = cancelled_by(&session, &["a", "b"], Pick::First, cancel.clone());
+    let prompt = cancelled_by(
+        &session,
+        &["a", "b"],
+        SelectionStrategy::First,
+        cancel.clone(),
+    );
     let prompt = async {
         let _ = prompt.await;
     };
@@ -55,7 +60,7 @@ pub(crate) async fn idle_session_leaves_the_line_for_the_queue() {
         cancel.cancel();
     };
     tokio::join!(prompt, client_waits);
-    // Settings are changed by an idle session, so it is idle once that is done.
+    // An idle session handles option changes, so it is idle once this returns.
     session.set_title("idle").await.unwrap();
     assert!(!queue.waiting.load(Ordering::SeqCst));
 }

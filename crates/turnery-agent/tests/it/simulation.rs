@@ -1,8 +1,7 @@
-//! A simulation of the session task under random worlds: what the model says, what the tools do, who
-//! answers, who says something meanwhile, what hooks say, how full the context may get, how fast the
-//! client reads, when somebody cancels. Time is virtual, the seed is proptest's.
+//! Simulates the session task in random worlds: model output, tool behavior, answers, interjections, hooks,
+//! context size, client speed and cancels. Time is virtual, the seed is proptest's.
 
-use crate::world::{Act, World, drain, live};
+use crate::fixture::{Act, World, drain, live_events};
 use futures_util::future::BoxFuture;
 use proptest::{prelude::*, test_runner::TestRunner};
 use std::{
@@ -12,13 +11,13 @@ use std::{
     time::Duration,
 };
 use turnery_agent::{
-    Answer, CancellationToken, HookCx, Hooks, PromptOptions, PromptResult, Session,
+    CancellationToken, HookCx, Hooks, PermissionAnswer, PromptOptions, PromptResult, Session,
 };
 use turnery_engine::{
-    Content, Event, EventKind, Hook, HookSet, HookVerdict, LoopRecord, LoopStatus, Message,
+    Content, Event, EventKind, HookRequest, HookSet, HookVerdict, LoopRecord, LoopStatus, Message,
     Outcome, TurnStop,
-    context::{View, chain},
-    interrupted, oracle,
+    context::{ContextView, loop_chain},
+    oracle, recover_interrupted_loop,
 };
 
 /// One prompt of a simulated session.
@@ -26,24 +25,24 @@ use turnery_engine::{
 struct Planned {
     turns: Vec<Vec<u8>>,
     cancel_after: Option<u64>,
-    /// When something is said to it; a follow-up if the number is odd. Unit: milliseconds.
-    words: Vec<u64>,
+    /// Times of interjections; a follow-up if odd. Unit: milliseconds.
+    interjections: Vec<u64>,
 }
 
 /// The world around the prompts.
 #[derive(Clone, Debug)]
-struct Around {
+struct SimulatedEnv {
     answers: Vec<u8>,
-    /// What the hooks say, in order; `None` without hooks.
+    /// Verdicts of the hooks in order; `None` without hooks.
     hooks: Option<Vec<u8>>,
-    /// How full the context may get. Unit: percent.
+    /// Context usage at which it is compacted. Unit: percent.
     compact_at: u8,
-    /// How many items the client takes before it has to be read, and how long it reads at one.
-    room: usize,
-    pace: u64,
+    /// Number of items that the client takes before it must be read, and how long it reads one.
+    capacity: usize,
+    read_delay: u64,
 }
 
-fn act(what: u8) -> Act {
+fn model_act(what: u8) -> Act {
     match what % 14 {
         0..=3 => Act::Say("word"),
         4 => Act::Call("c", "look"),
@@ -58,28 +57,30 @@ fn act(what: u8) -> Act {
     }
 }
 
-fn answer(what: u8) -> Answer {
+fn permission_answer(what: u8) -> PermissionAnswer {
     match what % 4 {
-        0 => Answer::Chose("allow_once".to_owned()),
-        1 => Answer::Chose("reject_always".to_owned()),
-        2 => Answer::NoAnswer("no".to_owned()),
-        _ => Answer::Cancelled,
+        0 => PermissionAnswer::Chose("allow_once".to_owned()),
+        1 => PermissionAnswer::Chose("reject_always".to_owned()),
+        2 => PermissionAnswer::NoAnswer("no".to_owned()),
+        _ => PermissionAnswer::Cancelled,
     }
 }
 
-fn planned() -> impl Strategy<Value = Planned> {
+fn any_prompt() -> impl Strategy<Value = Planned> {
     let turn = prop::collection::vec(any::<u8>(), 0..6);
     let turns = prop::collection::vec(turn, 1..4);
-    let words = prop::collection::vec(0..30u64, 0..3);
+    let interjections = prop::collection::vec(0..30u64, 0..3);
     // Half of the prompts are cancelled at once or soon; all others in the end, since a tool may hang.
-    (turns, prop::option::of(0..40u64), words).prop_map(|(turns, cancel_after, words)| Planned {
-        turns,
-        cancel_after,
-        words,
-    })
+    (turns, prop::option::of(0..40u64), interjections).prop_map(
+        |(turns, cancel_after, interjections)| Planned {
+            turns,
+            cancel_after,
+            interjections,
+        },
+    )
 }
 
-fn around() -> impl Strategy<Value = Around> {
+fn around() -> impl Strategy<Value = SimulatedEnv> {
     (
         prop::collection::vec(any::<u8>(), 0..6),
         prop::option::of(prop::collection::vec(any::<u8>(), 0..12)),
@@ -87,19 +88,21 @@ fn around() -> impl Strategy<Value = Around> {
         1..12usize,
         0..5u64,
     )
-        .prop_map(|(answers, hooks, compact_at, room, pace)| Around {
-            answers,
-            hooks,
-            compact_at,
-            room,
-            pace,
-        })
+        .prop_map(
+            |(answers, hooks, compact_at, capacity, read_delay)| SimulatedEnv {
+                answers,
+                hooks,
+                compact_at,
+                capacity,
+                read_delay,
+            },
+        )
 }
 
-/// Hooks that are asked everything, and say what they are told to; then yes.
-struct Whims(Mutex<VecDeque<u8>>);
+/// Hooks for every request, with random verdicts first and then approval.
+struct RandomHooks(Mutex<VecDeque<u8>>);
 
-impl Hooks for Whims {
+impl Hooks for RandomHooks {
     fn set(&self) -> HookSet {
         HookSet {
             input: true,
@@ -113,33 +116,33 @@ impl Hooks for Whims {
         }
     }
 
-    fn ask<'a>(&'a self, _: &'a HookCx, hook: &'a Hook) -> BoxFuture<'a, HookVerdict> {
+    fn ask<'a>(&'a self, _: &'a HookCx, hook: &'a HookRequest) -> BoxFuture<'a, HookVerdict> {
         let what = self.0.lock().unwrap().pop_front().unwrap_or_default();
         Box::pin(async move {
             match what % 16 {
                 8 | 9 => HookVerdict::Warn("careful".to_owned()),
                 10 => HookVerdict::Stop("no".to_owned()),
-                // Once: else the work would never be done.
-                11 if *hook == Hook::Checkpoint => {
+                // Only once, or the prompt would never end.
+                11 if *hook == HookRequest::Checkpoint => {
                     HookVerdict::Inject(vec![Content::text("and the rest?")])
                 }
                 12 => panic!("whim"),
                 13 => pending().await,
                 14 => {
                     tokio::time::sleep(Duration::from_millis(9)).await;
-                    HookVerdict::Go
+                    HookVerdict::Continue
                 }
-                _ => ready(HookVerdict::Go).await,
+                _ => ready(HookVerdict::Continue).await,
             }
         })
     }
 }
 
-/// A session is never found in the middle of something, and no prompt takes longer than this.
-const LONGEST: Duration = Duration::from_secs(300);
+/// Maximum duration of any prompt.
+const MAX_PROMPT_TIME: Duration = Duration::from_secs(300);
 
-/// Say something to whatever runs then. What was accepted is kept in `said`.
-fn speak(session: &Session, number: usize, at: u64, said: &Arc<Mutex<Vec<String>>>) {
+/// Interjects into the prompt that runs then. Accepted interjections are added to `said`.
+fn interject_later(session: &Session, number: usize, at: u64, said: &Arc<Mutex<Vec<String>>>) {
     let (session, said) = (session.clone(), Arc::clone(said));
     tokio::spawn(async move {
         tokio::time::sleep(Duration::from_millis(at)).await;
@@ -155,29 +158,34 @@ fn speak(session: &Session, number: usize, at: u64, said: &Arc<Mutex<Vec<String>
     });
 }
 
-async fn simulate(prompts: &[Planned], around: &Around) -> Result<(), String> {
+async fn simulate(prompts: &[Planned], around: &SimulatedEnv) -> Result<(), String> {
     let script: Vec<Vec<Act>> = prompts
         .iter()
         .flat_map(|prompt| &prompt.turns)
-        .map(|turn| turn.iter().copied().map(act).collect())
+        .map(|turn| turn.iter().copied().map(model_act).collect())
         .collect();
     let script: Vec<&[Act]> = script.iter().map(Vec::as_slice).collect();
-    let answers: Vec<Answer> = around.answers.iter().copied().map(answer).collect();
+    let answers: Vec<PermissionAnswer> = around
+        .answers
+        .iter()
+        .copied()
+        .map(permission_answer)
+        .collect();
     let world = World::set(&script, |settings| {
         settings.compact_at = around.compact_at;
         if let Some(whims) = &around.hooks {
-            let whims = Whims(Mutex::new(whims.iter().copied().collect()));
+            let whims = RandomHooks(Mutex::new(whims.iter().copied().collect()));
             settings.hooks.push(Arc::new(whims));
         }
     })
-    .answering(&answers);
-    let (session, mut seen) = world.session(around.room).await;
+    .with_answers(&answers);
+    let (session, mut seen) = world.session(around.capacity).await;
 
-    let pace = Duration::from_millis(around.pace);
+    let read_delay = Duration::from_millis(around.read_delay);
     let reader = tokio::spawn(async move {
         let mut shown = Vec::new();
         while let Some(item) = seen.recv().await {
-            tokio::time::sleep(pace).await;
+            tokio::time::sleep(read_delay).await;
             shown.push(item);
             shown.extend(drain(&mut seen));
         }
@@ -196,14 +204,14 @@ async fn simulate(prompts: &[Planned], around: &Around) -> Result<(), String> {
             tokio::time::sleep(after).await;
             cancel.cancel();
         });
-        for at in &prompt.words {
+        for at in &prompt.interjections {
             spoken += 1;
-            speak(&session, spoken, *at, &said);
+            interject_later(&session, spoken, *at, &said);
         }
     }
     let mut results = Vec::new();
     for ticket in tickets {
-        let result = tokio::time::timeout(LONGEST, ticket.result()).await;
+        let result = tokio::time::timeout(MAX_PROMPT_TIME, ticket.result()).await;
         let result = result.map_err(|_| "a prompt never ended".to_owned())?;
         results.push(result.map_err(|error| error.to_string())?);
     }
@@ -216,32 +224,32 @@ async fn simulate(prompts: &[Planned], around: &Around) -> Result<(), String> {
     let shown = reader.await.map_err(|error| error.to_string())?;
     let loops = world.store.loops(&id, 0).await;
     let loops = loops.map_err(|error| error.to_string())?;
-    let events = live(&shown);
+    let events = live_events(&shown);
     for record in &loops {
         agrees(record, &events)?;
     }
     for result in &results {
-        adds_up(result, &loops)?;
+        check_result(result, &loops)?;
     }
     let said = said.lock().unwrap().clone();
-    each_is_heard_once(&said, &loops)?;
+    check_interjections(&said, &loops)?;
 
     let tip = world.store.info(&id).await.map_err(|it| it.to_string())?;
-    let view = View::of(&chain(&loops, tip.tip_loop_id.as_ref()));
+    let view = ContextView::from_chain(&loop_chain(&loops, tip.tip_loop_id.as_ref()));
     oracle::check_history(view.messages())
 }
 
-/// What was shown of a loop is what was stored of it, and both keep the rules.
+/// Checks that the events shown of a loop agree with its record, and that both follow the rules.
 fn agrees(record: &LoopRecord, events: &[Event]) -> Result<(), String> {
     let shown = events
         .iter()
         .filter(|event| event.loop_id == record.loop_id);
     let shown: Vec<Event> = shown.cloned().collect();
-    oracle::check(&shown)?;
+    oracle::check_live(&shown)?;
     oracle::check_stored(&record.events)?;
     // A crash may come anywhere.
     for until in 1..record.events.len() {
-        let cut = interrupted(&record.events[..until]);
+        let cut = recover_interrupted_loop(&record.events[..until]);
         oracle::check_record(&cut.ok_or("no record of an interrupted loop")?)?;
     }
     let kept = shown.into_iter().filter(|event| {
@@ -257,8 +265,8 @@ fn agrees(record: &LoopRecord, events: &[Event]) -> Result<(), String> {
     Ok(())
 }
 
-/// What a prompt was told to have come to is what is stored of its loops.
-fn adds_up(result: &PromptResult, loops: &[Arc<LoopRecord>]) -> Result<(), String> {
+/// Checks that the result of a prompt agrees with the record of its loops.
+fn check_result(result: &PromptResult, loops: &[Arc<LoopRecord>]) -> Result<(), String> {
     let Some(last) = result.loops.last() else {
         return Err("a prompt without a loop".to_owned());
     };
@@ -289,8 +297,9 @@ fn adds_up(result: &PromptResult, loops: &[Arc<LoopRecord>]) -> Result<(), Strin
     Ok(())
 }
 
-/// No word is lost, and none is said twice: it is in one loop, or an input filter said no to it.
-fn each_is_heard_once(said: &[String], loops: &[Arc<LoopRecord>]) -> Result<(), String> {
+/// Checks that no interjection is lost or duplicated: each is in one loop, or was rejected by an input
+/// filter.
+fn check_interjections(said: &[String], loops: &[Arc<LoopRecord>]) -> Result<(), String> {
     let messages = loops.iter().flat_map(|record| &record.messages);
     let heard: Vec<&str> = messages
         .filter_map(|message| match &message.message {
@@ -318,13 +327,13 @@ fn each_is_heard_once(said: &[String], loops: &[Arc<LoopRecord>]) -> Result<(), 
 
 // proves: LOOP-82, R1, R2, R5, D-16, UP-30, LASH-13
 #[test]
-pub(crate) fn every_random_world_ends_with_what_was_shown_stored_and_told_in_agreement() {
+pub(crate) fn random_runs_agree_on_shown_and_stored() {
     let config = ProptestConfig {
         cases: 300,
         failure_persistence: None,
         ..ProptestConfig::default()
     };
-    let worlds = (prop::collection::vec(planned(), 1..4), around());
+    let worlds = (prop::collection::vec(any_prompt(), 1..4), around());
     let ended = TestRunner::new(config).run(&worlds, |(prompts, around)| {
         let runtime = tokio::runtime::Builder::new_current_thread()
             .enable_time()

@@ -1,30 +1,30 @@
-//! A client that does not read: the model waits, memory stays bounded, a cancel is heard all the same.
+//! Tests of a client that does not read: the model waits, memory stays bounded, and a cancel still works.
 
-use crate::world::{Act, World, drain, live, say};
+use crate::fixture::{Act, World, drain, live_events, start_text};
 use tokio::time::Duration;
 use turnery_engine::{EventKind, Outcome, TurnStop};
 
-/// Fragments that a stalled session may have taken from the model at most: the model's queue, the
-/// steps that may wait, the room of the client, and one in each hand.
-const BOUND: usize = 64 + 8 + ROOM + 4;
+/// Maximum number of deltas that a stalled session takes from the model: the model's queue, the queued
+/// effects, the client's capacity, and one in each stage.
+const MAX_FRAGMENTS_TAKEN: usize = 64 + 8 + SMALL_CAPACITY + 4;
 
 /// Items that the client takes before it has to be read: enough for all that comes before the answer.
-const ROOM: usize = 16;
+const SMALL_CAPACITY: usize = 16;
 
 // proves: LASH-85, D-15, C-10, C-9
 #[tokio::test(start_paused = true)]
-pub(crate) async fn a_client_that_does_not_read_holds_the_model_back() {
+pub(crate) async fn unread_outbox_applies_backpressure() {
     let many: Vec<Act> = (0..10_000).map(|_| Act::Say("x")).collect();
     let world = World::new(&[&many]);
-    let (session, mut seen) = world.session(ROOM).await;
-    let ticket = say(&session, "talk");
+    let (session, mut seen) = world.session(SMALL_CAPACITY).await;
+    let ticket = start_text(&session, "talk");
     tokio::time::sleep(Duration::from_secs(60)).await;
     assert_eq!(
         *world.puppet.alive.lock().unwrap(),
         1,
         "the model has to wait"
     );
-    // Cancelled while stuck: the model is let go at once, though nothing has been read.
+    // A cancel drops the model at once, though the client has read nothing.
     session.cancel_running_turns();
     tokio::time::sleep(Duration::from_millis(1)).await;
     assert_eq!(*world.puppet.alive.lock().unwrap(), 0);
@@ -44,13 +44,13 @@ pub(crate) async fn a_client_that_does_not_read_holds_the_model_back() {
     };
     shown.extend(drain(&mut seen));
     assert_eq!(result.outcome, Outcome::Stopped(TurnStop::Cancelled));
-    let events = live(&shown);
+    let events = live_events(&shown);
     let deltas = events
         .iter()
         .filter(|e| matches!(e.kind, EventKind::Delta { .. }))
         .count();
     assert!(
-        deltas <= BOUND,
+        deltas <= MAX_FRAGMENTS_TAKEN,
         "{deltas} fragments were taken from the model"
     );
     assert!(matches!(
@@ -61,11 +61,11 @@ pub(crate) async fn a_client_that_does_not_read_holds_the_model_back() {
 
 // proves: LOOP-79
 #[tokio::test(start_paused = true)]
-async fn a_slow_client_loses_nothing() {
+async fn slow_client_loses_nothing() {
     let many: Vec<Act> = (0..500).map(|_| Act::Say("x")).collect();
     let world = World::new(&[&many]);
     let (session, mut seen) = world.session(1).await;
-    let ticket = say(&session, "talk");
+    let ticket = start_text(&session, "talk");
     let reader = tokio::spawn(async move {
         let mut shown = Vec::new();
         while let Some(item) = seen.recv().await {
@@ -76,7 +76,7 @@ async fn a_slow_client_loses_nothing() {
     });
     ticket.result().await.unwrap();
     drop(session);
-    let events = live(&reader.await.unwrap());
+    let events = live_events(&reader.await.unwrap());
     let deltas = events
         .iter()
         .filter(|e| matches!(e.kind, EventKind::Delta { .. }))
@@ -86,14 +86,14 @@ async fn a_slow_client_loses_nothing() {
     assert_eq!(seqs, (0..seqs.len() as u64).collect::<Vec<_>>());
 }
 
-/// A question that nobody needs answered any more does not stay open until the client reads again.
+/// A cancelled permission request does not stay open until the client reads again.
 #[tokio::test(start_paused = true)]
-pub(crate) async fn a_question_is_taken_back_though_nobody_reads() {
+pub(crate) async fn permission_request_is_cancelled_without_reader() {
     let world = World::new(&[&[Act::Call("r", "ring")]]);
     // Nine items lead up to the question: start of loop, turn and prompt, end of prompt, start and
     // end of the answer, usage, call, question.
     let (session, mut seen) = world.session(9).await;
-    let ticket = say(&session, "ring");
+    let ticket = start_text(&session, "ring");
     world.person.called.notified().await;
     session.cancel_running_turns();
     tokio::time::sleep(Duration::from_millis(1)).await;

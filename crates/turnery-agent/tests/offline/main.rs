@@ -1,11 +1,11 @@
-//! The offline model with the real tools: a list of questions with their right answers, and a repository
-//! that is too large for any tool to show whole.
+//! Tests of the offline model with the real tools: a list of questions with expected answers, and a
+//! repository too large for any tool to show completely.
 
 use std::{fmt::Write as _, fs, path::Path, process::Command, sync::Arc};
 use tempfile::TempDir;
-use turnery_agent::{Agent, OpenRequest, Ports, PromptOptions, Settings};
+use turnery_agent::{Agent, ClientPorts, OpenRequest, PromptOptions, Settings};
 use turnery_engine::{Content, Outcome, TurnFinish::AssistantMessage};
-use turnery_models::Catalogue;
+use turnery_models::ModelRegistry;
 use turnery_store::MemoryStore;
 use turnery_tools::{Mode, Toolbox};
 
@@ -47,7 +47,7 @@ const FILES: [(&str, &str); 11] = [
     ("notes.txt", "nothing yet\n"),
 ];
 
-/// A repository with one commit, one change and one untracked file.
+/// Creates a repository with one commit, one change and one untracked file.
 fn repository() -> TempDir {
     let folder = TempDir::new().expect("a folder");
     for (path, text) in FILES {
@@ -70,14 +70,16 @@ fn repository() -> TempDir {
     folder
 }
 
-/// The answer to a prompt.
-async fn ask(folder: &Path, prompt: &str) -> String {
+/// Returns the answer to a prompt.
+async fn run_prompt(folder: &Path, prompt: &str) -> String {
     let mut settings = Settings::new("offline".parse().expect("a model"), "");
     settings.mode = Mode::Auto;
-    let models = Arc::new(Catalogue::new(Vec::new()));
+    let models = Arc::new(ModelRegistry::new(Vec::new()));
     let store = Arc::new(MemoryStore::new());
     let agent = Agent::new(store, models, Toolbox::coding(), Arc::new(settings));
-    let opened = agent.create(OpenRequest::folder(folder.to_owned()), |_| Ports::silent());
+    let opened = agent.create(OpenRequest::folder(folder.to_owned()), |_| {
+        ClientPorts::silent()
+    });
     let session = opened.await.expect("a session");
     let options = PromptOptions::default();
     let ticket = session.prompt(vec![Content::text(prompt)], options);
@@ -122,7 +124,7 @@ fn problems(answer: &str, folder: &Path, lines: &[&str]) -> String {
 }
 
 #[tokio::test]
-async fn the_listed_questions_are_answered_rightly() {
+async fn listed_questions_are_answered() {
     let shared = repository();
     let (mut asked, mut wrong) = (0, String::new());
     let blocks = include_str!("questions.txt").split("\n\n");
@@ -134,7 +136,7 @@ async fn the_listed_questions_are_answered_rightly() {
         };
         let folder = own.as_ref().unwrap_or(&shared).path();
         let prompt = prompt.trim().replace("\\n", "\n");
-        let answer = ask(folder, &prompt).await;
+        let answer = run_prompt(folder, &prompt).await;
         let problems = problems(&answer, folder, &lines[1..]);
         if !problems.is_empty() {
             let _ = writeln!(wrong, "\n{}\n{problems}in the answer:\n{answer}", lines[0]);
@@ -147,7 +149,7 @@ async fn the_listed_questions_are_answered_rightly() {
 
 /// 100 folders with 500 files each. A search shows 1000 lines at most.
 #[tokio::test]
-async fn numbers_are_true_on_50_000_files() {
+async fn counts_are_correct_for_50_000_files() {
     let folder = TempDir::new().expect("a folder");
     for at in 0..50_000 {
         let path = folder.path().join(format!("d{:02}", at / 500));
@@ -185,7 +187,7 @@ async fn numbers_are_true_on_50_000_files() {
             "Replaced `rare_name` with `pin` in 5 places in 5 files",
         ),
     ] {
-        let answer = ask(folder.path(), prompt).await;
+        let answer = run_prompt(folder.path(), prompt).await;
         assert!(answer.contains(expected), "{prompt}: {answer}");
     }
 }

@@ -1,30 +1,29 @@
-//! Plan: what of a conversation stays as it is, what is summarised, and what is shortened.
+//! Plans a compaction: which messages are kept, summarised or shortened.
 
 use super::{
-    CompactionBlock, ContextSize, Kept,
-    shorten::{Extent, shortened},
+    CompactionBlock, ContextSize, RetainedMessage,
+    shorten::{OutputLimit, shorten_tool_result},
 };
 use crate::{Content, LlmMessage, Message, MessageId, Timestamp};
 use std::{collections::HashSet, ops::Range, sync::Arc};
 
-/// How little of a tool's output may be left at last. Unit: lines.
-const FEWEST_LINES: usize = 5;
+/// Minimum of tool output kept at the tightest level. Unit: lines.
+const MIN_OUTPUT_LINES: usize = 5;
 
-/// What compaction keeps (UP-11). A block stands for the whole chain of loops, so there is no number
-/// of earlier loops to be set.
+/// Settings of a compaction (UP-11). A block covers the whole chain of loops, so there is no setting for a
+/// number of earlier loops.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct CompactionSettings {
-    /// Turns from the beginning that stay as they are.
+    /// Number of first turns kept unchanged.
     pub first_turns: usize,
-    /// Latest turns that stay, with long tool output shortened. The very last one always does.
+    /// Number of latest turns kept, with long tool output shortened. The last turn is always kept.
     pub recent_turns: usize,
-    /// How long the summary may be. Unit: tokens.
-    pub summary_tokens: u64,
-    /// How much of a tool's output stays in the latest turns. Unit: lines.
-    pub output_lines: usize,
-    /// What all messages together should take afterwards: less is kept as long as they take more.
-    /// Unit: tokens.
-    pub room: u64,
+    /// Maximum length of the summary. Unit: tokens.
+    pub max_summary_tokens: u64,
+    /// Maximum of tool output kept in the latest turns. Unit: lines.
+    pub max_output_lines: usize,
+    /// Target size of all messages; less is kept while they exceed it. Unit: tokens.
+    pub target_tokens: u64,
 }
 
 impl Default for CompactionSettings {
@@ -32,56 +31,56 @@ impl Default for CompactionSettings {
         Self {
             first_turns: 2,
             recent_turns: 10,
-            summary_tokens: 2_000,
-            output_lines: 50,
-            room: u64::MAX,
+            max_summary_tokens: 2_000,
+            max_output_lines: 50,
+            target_tokens: u64::MAX,
         }
     }
 }
 
-/// What of a conversation stays, and what gives way to a summary.
+/// Plan of which messages are kept and which are summarised.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Plan {
+pub struct CompactionPlan {
     first: Vec<MessageId>,
-    earlier: Vec<Arc<LlmMessage>>,
-    replaced: Vec<Arc<LlmMessage>>,
-    recent: Vec<Kept>,
+    previous_summary: Vec<Arc<LlmMessage>>,
+    replaced_messages: Vec<Arc<LlmMessage>>,
+    recent: Vec<RetainedMessage>,
     through: MessageId,
-    kept: ContextSize,
-    /// How long the summary may be: as the settings say, and so that there is less than before.
-    summary_tokens: u64,
+    retained_size: ContextSize,
+    /// Maximum length of the summary: limited by the settings, and to less than the replaced messages.
+    max_summary_tokens: u64,
 }
 
-impl Plan {
-    /// The summary of an earlier compaction, which is to go into the new one.
+impl CompactionPlan {
+    /// Returns the summary of the previous compaction, to be included in the new one.
     #[must_use]
-    pub fn earlier(&self) -> &[Arc<LlmMessage>] {
-        &self.earlier
+    pub fn previous_summary(&self) -> &[Arc<LlmMessage>] {
+        &self.previous_summary
     }
 
-    /// The messages to be summarised, in order, each call with its results.
+    /// Returns the messages to be summarised, in order, each call with its results.
     #[must_use]
-    pub fn replaced(&self) -> &[Arc<LlmMessage>] {
-        &self.replaced
+    pub fn replaced_messages(&self) -> &[Arc<LlmMessage>] {
+        &self.replaced_messages
     }
 
-    /// How long the summary may be: as the settings say, and never as long as what it stands for.
-    /// Unit: tokens.
+    /// Returns the maximum length of the summary: limited by the settings, and to less than the replaced
+    /// messages. Unit: tokens.
     #[must_use]
-    pub fn summary_tokens(&self) -> u64 {
-        self.summary_tokens
+    pub fn max_summary_tokens(&self) -> u64 {
+        self.max_summary_tokens
     }
 
-    /// The overlay with this summary, and how much the next request holds then.
+    /// Builds the block with this summary, and the size of the next request.
     #[must_use]
-    pub fn block(self, summary: &str, at: Timestamp) -> (CompactionBlock, ContextSize) {
+    pub fn into_block(self, summary: &str, at: Timestamp) -> (CompactionBlock, ContextSize) {
         let summary = Arc::new(LlmMessage {
             message_id: MessageId::from(format!("{}.summary", self.through)),
             turn_id: None,
-            message: told(summary),
+            message: summary_message(summary),
         });
-        let mut after = self.kept;
-        after += ContextSize::of(&summary.message);
+        let mut after = self.retained_size;
+        after += ContextSize::of_message(&summary.message);
         let block = CompactionBlock {
             keep_first: self.first,
             keep_compacted: vec![summary],
@@ -93,8 +92,8 @@ impl Plan {
     }
 }
 
-/// The summary as the model is told of it: in the user's place, so it must say what it is.
-fn told(summary: &str) -> Message {
+/// Builds the summary message; a user message, so it must state that it is a summary.
+fn summary_message(summary: &str) -> Message {
     let text = format!(
         "[Not a message of the user: the conversation grew too long, and this summary of it stands \
          for its middle part. Long outputs of tools that follow may be shortened. Go on as before.]\n\
@@ -106,31 +105,33 @@ fn told(summary: &str) -> Message {
     }
 }
 
-/// Plan the compaction of these messages. `before` is the block that they are seen through. `None` if
-/// there is nothing between the first and the latest turns that a summary could stand for.
+/// Plans the compaction of these messages. `before` is the block already applied to them. `None` if there is
+/// nothing to summarise between the first and the latest turns.
 #[must_use]
-pub fn plan(
+pub fn plan_compaction(
     messages: &[Arc<LlmMessage>],
     before: Option<&CompactionBlock>,
     settings: &CompactionSettings,
-) -> Option<Plan> {
-    let draft = Draft::new(messages, before);
+) -> Option<CompactionPlan> {
+    let draft = MessageLayout::new(messages, before);
     let now = draft.size(&(0..messages.len()));
-    let frame = ContextSize::of(&told("")).tokens;
+    let frame = ContextSize::of_message(&summary_message("")).tokens;
     let mut least = None;
-    for step in steps(settings) {
+    for step in retention_levels(settings) {
         let mut after = now.tokens;
-        if let Some(cut) = draft.cut(&step) {
+        if let Some(cut) = draft.replaced_range(&step) {
             let whole = draft.size(&cut).tokens;
-            let summary = settings.summary_tokens.min(whole.saturating_sub(frame + 1));
-            let recent = draft.recent(cut.end, &step);
-            let kept = draft.kept(&cut, &recent);
+            let summary = settings
+                .max_summary_tokens
+                .min(whole.saturating_sub(frame + 1));
+            let recent = draft.retain_recent(cut.end, &step);
+            let kept = draft.retained_size(&cut, &recent);
             if summary > 0 {
                 after = kept.tokens.saturating_add(frame + summary);
                 least = Some((cut, recent, kept, summary));
             }
         }
-        if after <= settings.room {
+        if after <= settings.target_tokens {
             break;
         }
     }
@@ -139,45 +140,45 @@ pub fn plan(
         .iter()
         .cloned()
         .partition(|message| draft.is_summary(message));
-    Some(Plan {
+    Some(CompactionPlan {
         first: messages[..cut.start]
             .iter()
             .map(|message| message.message_id.clone())
             .collect(),
-        earlier,
-        replaced,
+        previous_summary: earlier,
+        replaced_messages: replaced,
         recent,
         through: messages.last()?.message_id.clone(),
-        kept,
-        summary_tokens,
+        retained_size: kept,
+        max_summary_tokens: summary_tokens,
     })
 }
 
-/// How much to keep.
-struct Step {
+/// Amount of content to keep.
+struct RetentionLevel {
     first: usize,
     recent: usize,
-    outputs: Extent,
-    /// Also shorten what the model has not seen yet.
-    newest_too: bool,
+    output_limit: OutputLimit,
+    /// Also shorten results that the model has not seen yet.
+    include_unseen: bool,
 }
 
-/// From what the settings say to as little as can be.
-fn steps(settings: &CompactionSettings) -> Vec<Step> {
+/// Returns the levels to try, from the settings down to the minimum.
+fn retention_levels(settings: &CompactionSettings) -> Vec<RetentionLevel> {
     let mut steps = Vec::new();
     let mut add = |first, recent, lines, newest_too| {
-        let media = lines >= settings.output_lines;
-        let outputs = Extent { lines, media };
-        steps.push(Step {
+        let media = lines >= settings.max_output_lines;
+        let outputs = OutputLimit { lines, media };
+        steps.push(RetentionLevel {
             first,
             recent,
-            outputs,
-            newest_too,
+            output_limit: outputs,
+            include_unseen: newest_too,
         });
     };
-    let fewer = |lines: usize| (lines / 2).max(FEWEST_LINES.min(lines));
+    let fewer = |lines: usize| (lines / 2).max(MIN_OUTPUT_LINES.min(lines));
     let mut recent = settings.recent_turns.max(1);
-    let mut lines = settings.output_lines;
+    let mut lines = settings.max_output_lines;
     add(settings.first_turns, recent, lines, false);
     while recent > 1 {
         (recent, lines) = (recent / 2, fewer(lines));
@@ -186,43 +187,45 @@ fn steps(settings: &CompactionSettings) -> Vec<Step> {
     for first in (0..settings.first_turns).rev() {
         add(first, 1, lines, false);
     }
-    lines = settings.output_lines;
+    lines = settings.max_output_lines;
     add(0, 1, lines, true);
-    while lines > FEWEST_LINES {
+    while lines > MIN_OUTPUT_LINES {
         lines = fewer(lines);
         add(0, 1, lines, true);
     }
     steps
 }
 
-/// The messages, taken apart.
-struct Draft<'a> {
+/// Messages split into turns.
+struct MessageLayout<'a> {
     messages: &'a [Arc<LlmMessage>],
     sizes: Vec<ContextSize>,
-    /// Where each turn begins, and the end.
-    starts: Vec<usize>,
+    /// Start index of each turn, followed by the end.
+    turn_starts: Vec<usize>,
     summaries: HashSet<&'a MessageId>,
-    shortened: HashSet<&'a MessageId>,
+    shortened_ids: HashSet<&'a MessageId>,
 }
 
-impl<'a> Draft<'a> {
-    fn new(messages: &'a [Arc<LlmMessage>], before: Option<&'a CompactionBlock>) -> Self {
-        let summaries = before.iter().flat_map(|block| &block.keep_compacted);
-        let kept = before.iter().flat_map(|block| &block.keep_recent);
+impl<'a> MessageLayout<'a> {
+    fn new(messages: &'a [Arc<LlmMessage>], previous_block: Option<&'a CompactionBlock>) -> Self {
+        let summaries = previous_block
+            .iter()
+            .flat_map(|block| &block.keep_compacted);
+        let kept = previous_block.iter().flat_map(|block| &block.keep_recent);
         let mut draft = Self {
             messages,
             sizes: messages
                 .iter()
-                .map(|message| ContextSize::of(&message.message))
+                .map(|message| ContextSize::of_message(&message.message))
                 .collect(),
-            starts: Vec::new(),
+            turn_starts: Vec::new(),
             summaries: summaries.map(|message| &message.message_id).collect(),
-            shortened: kept
+            shortened_ids: kept
                 .filter(|kept| kept.shortened.is_some())
                 .map(|kept| &kept.message_id)
                 .collect(),
         };
-        draft.starts = draft.starts();
+        draft.turn_starts = draft.find_turn_starts();
         draft
     }
 
@@ -230,9 +233,9 @@ impl<'a> Draft<'a> {
         self.summaries.contains(&message.message_id)
     }
 
-    /// A turn is what was put to the model, its answer, and the results of its calls; so none begins
-    /// with a result. Records from before turns had ids have turns too.
-    fn starts(&self) -> Vec<usize> {
+    /// Finds the start of each turn: its inputs, the response and the results of its calls. No turn starts
+    /// with a result. Works without turn ids, for records from before turns existed.
+    fn find_turn_starts(&self) -> Vec<usize> {
         let mut starts = vec![0];
         let mut answered = false;
         for (at, pair) in self.messages.windows(2).enumerate() {
@@ -246,38 +249,40 @@ impl<'a> Draft<'a> {
         starts
     }
 
-    /// What gives way if this much is kept; `None` if nothing new would.
-    fn cut(&self, step: &Step) -> Option<Range<usize>> {
-        let turns = self.starts.len() - 1;
-        // What stays from the beginning stays as it is, so it ends where that is no longer there.
+    /// Returns the range to summarise at this level; `None` if it contains nothing new.
+    fn replaced_range(&self, step: &RetentionLevel) -> Option<Range<usize>> {
+        let turns = self.turn_starts.len() - 1;
+        // The first messages are kept unchanged, so they end where a message was already shortened or
+        // summarised.
         let altered = |message: &Arc<LlmMessage>| {
-            self.is_summary(message) || self.shortened.contains(&message.message_id)
+            self.is_summary(message) || self.shortened_ids.contains(&message.message_id)
         };
         let verbatim = self.messages.iter().position(altered);
         let verbatim = verbatim.unwrap_or(self.messages.len());
         let first = (0..=step.first.min(turns))
             .rev()
-            .find(|turn| self.starts[*turn] <= verbatim)?;
-        let from = self.starts[first];
+            .find(|turn| self.turn_starts[*turn] <= verbatim)?;
+        let from = self.turn_starts[first];
         let summary = self.messages.iter().rposition(|m| self.is_summary(m));
-        let to = self.starts[turns.saturating_sub(step.recent)].max(summary.map_or(0, |at| at + 1));
+        let to =
+            self.turn_starts[turns.saturating_sub(step.recent)].max(summary.map_or(0, |at| at + 1));
         let cut = from..to.max(from);
         let is_new = |message: &Arc<LlmMessage>| !self.is_summary(message);
         self.messages[cut.clone()].iter().any(is_new).then_some(cut)
     }
 
-    /// The messages from here on, as they are kept.
-    fn recent(&self, from: usize, step: &Step) -> Vec<Kept> {
+    /// Returns the messages from `from` on, in the form in which they are kept.
+    fn retain_recent(&self, from: usize, step: &RetentionLevel) -> Vec<RetainedMessage> {
         let is_answer = |m: &Arc<LlmMessage>| matches!(m.message, Message::Assistant { .. });
         let seen = self.messages.iter().rposition(is_answer);
         let keep = |(at, message): (usize, &Arc<LlmMessage>)| {
-            let is_unseen = Some(at) > seen && !step.newest_too;
-            let was_shortened = self.shortened.contains(&message.message_id);
+            let is_unseen = Some(at) > seen && !step.include_unseen;
+            let was_shortened = self.shortened_ids.contains(&message.message_id);
             let shortened = (!is_unseen)
-                .then(|| shortened(message, step.outputs))
+                .then(|| shorten_tool_result(message, step.output_limit))
                 .flatten()
                 .or_else(|| was_shortened.then(|| Arc::clone(message)));
-            Kept {
+            RetainedMessage {
                 message_id: message.message_id.clone(),
                 shortened,
             }
@@ -292,11 +297,11 @@ impl<'a> Draft<'a> {
         size
     }
 
-    fn kept(&self, cut: &Range<usize>, recent: &[Kept]) -> ContextSize {
+    fn retained_size(&self, cut: &Range<usize>, recent: &[RetainedMessage]) -> ContextSize {
         let mut size = self.size(&(0..cut.start));
         for (whole, kept) in self.sizes[cut.end..].iter().zip(recent) {
             size += match &kept.shortened {
-                Some(shortened) => ContextSize::of(&shortened.message),
+                Some(shortened) => ContextSize::of_message(&shortened.message),
                 None => *whole,
             };
         }

@@ -1,29 +1,32 @@
-//! Shorten: the output of a tool, cut down to its beginning and its end.
+//! Shortens tool output to its beginning and end.
 
-use crate::{Content, LlmMessage, Message, message::joined_text};
+use crate::{Content, LlmMessage, Message, message::join_text};
 use std::sync::Arc;
 
-/// Stands where lines were left out.
-const NOTE: &str =
+/// Note in place of omitted lines.
+const OMITTED_LINES_NOTE: &str =
     "[… left out here to make room; use the tool again if what is missing matters …]";
-/// Stands where a picture was left out.
-const NO_IMAGE: &str = "[a picture was left out here to make room]";
-/// Stands where a recording was left out.
-const NO_AUDIO: &str = "[a recording was left out here to make room]";
-/// No kept line is longer. Unit: bytes.
-const LINE: usize = 1_000;
+/// Note in place of an omitted image.
+const OMITTED_IMAGE_NOTE: &str = "[a picture was left out here to make room]";
+/// Note in place of an omitted audio block.
+const OMITTED_AUDIO_NOTE: &str = "[a recording was left out here to make room]";
+/// Maximum length of a kept line. Unit: bytes.
+const MAX_LINE_BYTES: usize = 1_000;
 
-/// How much of a tool's output stays.
+/// Limit of tool output to keep.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct Extent {
-    /// Lines, the note among them.
+pub(super) struct OutputLimit {
+    /// Number of lines, including the note.
     pub(super) lines: usize,
-    /// Whether pictures and recordings stay.
+    /// True if images and audio are kept.
     pub(super) media: bool,
 }
 
-/// The shortened form of a tool's result; `None` for one that is short enough, and for other messages.
-pub(super) fn shortened(message: &LlmMessage, extent: Extent) -> Option<Arc<LlmMessage>> {
+/// Returns the shortened form of a tool result; `None` for short results and other messages.
+pub(super) fn shorten_tool_result(
+    message: &LlmMessage,
+    extent: OutputLimit,
+) -> Option<Arc<LlmMessage>> {
     let Message::ToolResult {
         call_id,
         tool_name,
@@ -39,22 +42,23 @@ pub(super) fn shortened(message: &LlmMessage, extent: Extent) -> Option<Arc<LlmM
         message: Message::ToolResult {
             call_id: call_id.clone(),
             tool_name: tool_name.clone(),
-            content: content_within(content, extent)?,
+            content: shorten_content(content, extent)?,
             is_error: *is_error,
         },
     }))
 }
 
-fn content_within(content: &[Content], extent: Extent) -> Option<Vec<Content>> {
+fn shorten_content(content: &[Content], extent: OutputLimit) -> Option<Vec<Content>> {
     let is_image = |item: &&Content| matches!(item, Content::Image(_));
     let is_audio = |item: &&Content| matches!(item, Content::Audio(_));
     let media = content
         .iter()
         .filter(|item| is_image(item) || is_audio(item));
     let too_many = !extent.media && media.clone().next().is_some();
-    let text = joined_text(content);
-    let short = (!fits(&text, extent.lines)).then(|| ends(&text, extent.lines));
-    // Of short lines, those left out may be less than the note that says so.
+    let text = join_text(content);
+    let short =
+        (!is_within_lines(&text, extent.lines)).then(|| truncate_middle(&text, extent.lines));
+    // Omitted short lines may be smaller than the note that replaces them.
     let short = short.filter(|short| short.len() < text.len());
     if short.is_none() && !too_many {
         return None;
@@ -66,30 +70,30 @@ fn content_within(content: &[Content], extent: Extent) -> Option<Vec<Content>> {
     if too_many {
         let has_image = media.clone().any(|item| is_image(&item));
         let has_audio = media.clone().any(|item| is_audio(&item));
-        kept.extend(has_image.then(|| Content::text(NO_IMAGE)));
-        kept.extend(has_audio.then(|| Content::text(NO_AUDIO)));
+        kept.extend(has_image.then(|| Content::text(OMITTED_IMAGE_NOTE)));
+        kept.extend(has_audio.then(|| Content::text(OMITTED_AUDIO_NOTE)));
     } else {
         kept.extend(media.cloned());
     }
     Some(kept)
 }
 
-fn fits(text: &str, lines: usize) -> bool {
-    text.lines().nth(lines).is_none() && text.lines().all(|line| line.len() <= LINE)
+fn is_within_lines(text: &str, lines: usize) -> bool {
+    text.lines().nth(lines).is_none() && text.lines().all(|line| line.len() <= MAX_LINE_BYTES)
 }
 
-/// The first and the last lines of a text, `lines` in all with the note between them, each of them cut
-/// if it is endless.
+/// Returns the first and last lines of a text, `lines` in total including the note between them. Overlong
+/// lines are truncated.
 #[must_use]
-pub fn ends(text: &str, lines: usize) -> String {
+pub fn truncate_middle(text: &str, lines: usize) -> String {
     let all: Vec<&str> = text.lines().collect();
     let mut kept = String::new();
     let mut keep = |line: &str| {
         if !kept.is_empty() {
             kept.push('\n');
         }
-        let short = &line[..line.floor_char_boundary(LINE - "…".len())];
-        match line.len() <= LINE {
+        let short = &line[..line.floor_char_boundary(MAX_LINE_BYTES - "…".len())];
+        match line.len() <= MAX_LINE_BYTES {
             true => kept.push_str(line),
             false => kept.extend([short, "…"]),
         }
@@ -101,7 +105,7 @@ pub fn ends(text: &str, lines: usize) -> String {
     let tail = lines.saturating_sub(1) / 2;
     let head = lines.saturating_sub(1) - tail;
     all[..head].iter().for_each(|line| keep(line));
-    keep(NOTE);
+    keep(OMITTED_LINES_NOTE);
     all[all.len() - tail..].iter().for_each(|line| keep(line));
     kept
 }

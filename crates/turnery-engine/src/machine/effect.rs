@@ -1,80 +1,82 @@
-//! Effect: all that a loop can ask of the world, and how it can be over.
+//! Effects that a loop requests from its host, and how a loop finishes.
 
-use crate::{CallId, Content, ContextSize, Detail, Event, Hook, Outcome, ToolCall, Usage};
+use crate::{
+    CallId, Content, ContextSize, Event, HookRequest, Outcome, OutcomeDetail, ToolCall, Usage,
+};
 
-/// What a loop asks of the world. To be carried out in order: a later one only after an `Emit` or
-/// `Publish` before it has been handed to the outbox.
+/// Effect requested by a loop. Hosts carry effects out in order: an effect may start only after each
+/// preceding `Emit` or `Publish` was handed to the outbox.
 #[derive(Clone, Debug)]
 pub enum Effect {
-    /// Fold the event into the record, then show it to the client.
+    /// Add the event to the record, then send it to the client.
     Emit(Event),
-    /// Show an event that is folded already (the `LoopEnd` of a commit that succeeded).
+    /// Send an event that is already in the record (the `LoopEnd` of a successful commit).
     Publish(Event),
-    /// Call the model with history and, if `tools`, with tools.
+    /// Call the model with history and, if `tools` is true, with tools.
     CallModel {
-        /// The turn that it is for.
+        /// Index of the turn.
         turn_index: u32,
-        /// False for a reply that must be prose.
+        /// False if the reply must be text.
         tools: bool,
     },
-    /// Drop the model's stream; do not wait for it.
+    /// Drop the model's stream without waiting for it.
     StopModel,
-    /// Ask a hook: answer with `Hooked`. One at a time.
-    Hook(Hook),
-    /// Take the question back from the hook.
-    StopHook,
-    /// Summarise history: answer with `Compacted`.
+    /// Run a hook; answered with `HookAnswered`. At most one at a time.
+    RunHook(HookRequest),
+    /// Cancel the running hook.
+    CancelHook,
+    /// Summarise history; answered with `Compacted`.
     Compact(ContextSize),
-    /// Drop the summary in the making; do not wait for it.
+    /// Drop the running summary without waiting for it.
     StopCompaction,
-    /// Find out whether the call may run: answer with `Verdict`, `Ended`, and perhaps `Asking` first.
+    /// Decide whether the call may run; answered with `Verdict` or `ToolEnded`, possibly after
+    /// `PermissionRequested`.
     Gate(ToolCall),
-    /// Take the question back from the person.
-    Withdraw(CallId),
-    /// Run the call: answer with `Ended`.
-    Run(ToolCall),
-    /// Ask a running call to stop.
+    /// Cancel the permission request.
+    CancelGate(CallId),
+    /// Run the call; answered with `ToolEnded`.
+    RunTool(ToolCall),
+    /// Request a running call to stop.
     StopTool(CallId),
-    /// Kill a running call and all that it started.
+    /// Kill a running call and all its processes.
     AbortTool(CallId),
-    /// Feed `GraceOver` after the grace period.
+    /// Send `GraceOver` after the grace period.
     StartGrace,
-    /// Somebody's words (`Steer`, `FollowUp`) that this loop will not say to the model: run them as the
-    /// next prompt. Given when the outcome is sealed, before `Commit` or `Finish`; for words that come
-    /// later at once, even after `Finish`.
-    Unheard(Vec<Content>),
-    /// Fold this `LoopEnd` and store the record: answer with `Committed` or `CommitFailed`.
+    /// Take back a user message (`Steer`, `FollowUp`) that this loop will not deliver, and run it as the next
+    /// prompt. Emitted before `Commit` or `Finish`, and for later messages at once, even after `Finish`.
+    ReturnUndelivered(Vec<Content>),
+    /// Add this `LoopEnd` to the record and store it; answered with `Committed` or `CommitFailed`.
     Commit(Event),
-    /// The loop is over. Nothing follows but `Unheard`.
-    Finish(Finish),
+    /// The loop is over. Only `ReturnUndelivered` may follow.
+    Finish(LoopFinish),
 }
 
-/// How a loop is over.
+/// How a loop finished.
 #[derive(Clone, Debug, PartialEq)]
-pub enum Finish {
-    /// Committed, with its outcome.
-    Done {
-        /// Why it ended.
+pub enum LoopFinish {
+    /// The record was committed.
+    Committed {
+        /// Outcome of the loop.
         outcome: Outcome,
-        /// What is known beside it.
-        detail: Option<Detail>,
-        /// Of all its turns.
+        /// Additional details of the outcome.
+        detail: Option<OutcomeDetail>,
+        /// Usage of all turns.
         usage: Usage,
     },
-    /// Not committed: an error of the host, never an outcome (LASH-33, LASH-34).
-    Lost(CommitFault),
+    /// The record was not committed: an error of the host, not an outcome (LASH-33, LASH-34).
+    CommitFailed(CommitError),
 }
 
-/// Why a loop could not be stored.
+/// Reason why a loop could not be stored.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-pub enum CommitFault {
-    /// Another process or handle holds the session.
+pub enum CommitError {
+    /// Another process or handle owns the session.
     #[error("another process has taken over this session; nothing of this prompt was stored")]
     LaneLost,
-    /// The session has changed underneath.
-    #[error("the session was changed by somebody else; nothing of this prompt was stored")]
+    /// The session was changed concurrently.
+    #[error("the session was changed concurrently; nothing of this prompt was stored")]
     HeadConflict,
-    /// The store is broken or full.
+    /// The store failed or is full.
     #[error("the session could not be stored: {0}")]
     Store(String),
 }

@@ -1,13 +1,13 @@
-//! Halt: how a loop is stopped from outside, in two tiers: ask, then force (section 6.5).
+//! Stops a loop from outside in two tiers: first request, then force (section 6.5).
 
-use super::batch::{Batch, Phase};
-use super::closing::Closing;
-use super::opening::{Next, Opening};
-use super::{Draft, Effect, Loop, Stage};
-use crate::{CommitFault, FailureKind, MessageStop, Outcome, ToolEnvelope, TurnStop, Verdict};
+use super::call_batch::{CallBatch, CallPhase};
+use super::call_end::CallEnd;
+use super::pending_turn::{NextStep, PendingTurn};
+use super::{Effect, Loop, ResponseDraft, Stage};
+use crate::{CommitError, MessageStop, Outcome, ToolEnvelope, ToolErrorKind, TurnStop, Verdict};
 use std::mem;
 
-/// Why a loop is stopped from outside. A later one outranks an earlier one, never the reverse.
+/// Reason why a loop is stopped from outside, in ascending order of precedence.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) enum Halt {
     TimeUp,
@@ -24,15 +24,18 @@ impl Halt {
         }
     }
 
-    /// What the model is told of a call that this cut short.
-    pub(super) fn envelope(self, ran: bool) -> ToolEnvelope {
+    /// Returns the result, for the model, of a call cut short by this halt.
+    pub(super) fn cancelled_envelope(self, ran: bool) -> ToolEnvelope {
         let cause = self.cause();
         let when = if ran {
             "while this call ran; part of its work may be done"
         } else {
             "before this call ran"
         };
-        ToolEnvelope::failed(FailureKind::Cancelled, format!("cancelled: {cause} {when}"))
+        ToolEnvelope::failed(
+            ToolErrorKind::Cancelled,
+            format!("cancelled: {cause} {when}"),
+        )
     }
 
     pub(super) fn is_time_up(self) -> bool {
@@ -44,138 +47,151 @@ impl Halt {
 }
 
 impl Loop {
-    /// The first tier: nothing new starts, what runs is asked to stop. Once the outcome is sealed,
-    /// this changes nothing; whether the record was stored is then the store's to say.
+    /// First tier: starts nothing new and requests running work to stop. No effect once the outcome is
+    /// sealed; the store then reports whether the record was stored.
     pub(super) fn halt(&mut self, why: Halt) {
         let outranked = self.halt >= Some(why) && !faulty!(self, LastHaltWins);
         if outranked || self.is_sealed() {
             return;
         }
         self.halt = Some(why);
-        self.killed |= why == Halt::LaneLost;
-        match mem::replace(&mut self.stage, Stage::Over) {
-            Stage::Asking(question) => {
-                self.stop_hook();
-                self.unasked(*question);
+        self.is_grace_over |= why == Halt::LaneLost;
+        match mem::replace(&mut self.stage, Stage::Finished) {
+            Stage::AwaitingHook(question) => {
+                self.cancel_hook();
+                self.resume_without_hook(*question);
             }
             Stage::Compacting(_) => {
                 self.stop_compaction(why.cause().to_owned());
-                self.cut_short();
+                self.abandon_model_call();
             }
-            Stage::Modelling(draft) => {
+            Stage::AwaitingModel(draft) => {
                 if !faulty!(self, ForgetStopModel) {
-                    self.give(Effect::StopModel);
+                    self.push_effect(Effect::StopModel);
                 }
-                self.cut_off(draft);
+                self.end_cut_off_turn(draft);
             }
-            Stage::Calling(batch) => self.stop_calls(batch, why),
-            sealed @ (Stage::Committing(_) | Stage::Over) => self.stage = sealed,
+            Stage::RunningCalls(batch) => self.stop_calls(batch, why),
+            sealed @ (Stage::Committing(_) | Stage::Finished) => self.stage = sealed,
         }
     }
 
-    /// What runs is asked to stop, what does not yet run never will.
-    fn stop_calls(&mut self, mut batch: Batch, why: Halt) {
-        if batch.hook.take().is_some() {
-            self.stop_hook();
+    /// Requests running calls to stop and cancels all others.
+    fn stop_calls(&mut self, mut batch: CallBatch, why: Halt) {
+        if batch.hook_call.take().is_some() {
+            self.cancel_hook();
         }
         if let Some(at) = batch.undecided() {
-            if !matches!(batch.phase(at), Phase::Cleared) && !faulty!(self, ForgetWithdraw) {
-                self.give(Effect::Withdraw(batch.call(at).call_id.clone()));
+            if !matches!(batch.phase(at), CallPhase::Permitted) && !faulty!(self, ForgetCancelGate)
+            {
+                self.push_effect(Effect::CancelGate(batch.call(at).call_id.clone()));
             }
-            self.resolve(&batch, at, Verdict::Cancelled);
-            self.close_call(&mut batch, at, Closing::unrun(why.envelope(false)));
+            self.resolve_permission(&batch, at, Verdict::Cancelled);
+            self.end_call(
+                &mut batch,
+                at,
+                CallEnd::not_executed(why.cancelled_envelope(false)),
+            );
         }
-        if !self.grace {
+        if !self.grace_started {
             for at in batch.running() {
-                self.give(Effect::StopTool(batch.call(at).call_id.clone()));
+                self.push_effect(Effect::StopTool(batch.call(at).call_id.clone()));
             }
         }
-        if self.killed {
+        if self.is_grace_over {
             return self.kill_calls(batch, why);
         }
         if batch.running().next().is_some() {
             self.start_grace();
         }
-        self.advance(batch);
+        self.advance_calls(batch);
     }
 
-    /// The second tier: what still runs is killed, and closed at once.
-    pub(super) fn grace_over(&mut self) {
+    /// Second tier: kills running calls and ends them at once.
+    pub(super) fn handle_grace_over(&mut self) {
         let Some(halt) = self.halt else {
             return;
         };
         if self.is_sealed() || faulty!(self, IgnoreGraceOver) {
             return;
         }
-        self.killed = true;
-        match mem::replace(&mut self.stage, Stage::Over) {
-            Stage::Asking(question) => {
-                self.stop_hook();
-                self.unasked(*question);
+        self.is_grace_over = true;
+        match mem::replace(&mut self.stage, Stage::Finished) {
+            Stage::AwaitingHook(question) => {
+                self.cancel_hook();
+                self.resume_without_hook(*question);
             }
-            Stage::Calling(mut batch) => {
-                if batch.hook.take().is_some() {
-                    self.stop_hook();
+            Stage::RunningCalls(mut batch) => {
+                if batch.hook_call.take().is_some() {
+                    self.cancel_hook();
                 }
                 self.kill_calls(batch, halt);
             }
             other @ (Stage::Compacting(_)
-            | Stage::Modelling(_)
+            | Stage::AwaitingModel(_)
             | Stage::Committing(_)
-            | Stage::Over) => self.stage = other,
+            | Stage::Finished) => self.stage = other,
         }
     }
 
-    fn kill_calls(&mut self, mut batch: Batch, halt: Halt) {
+    fn kill_calls(&mut self, mut batch: CallBatch, halt: Halt) {
         let running: Vec<usize> = batch.running().collect();
         for at in running {
             if !faulty!(self, ForgetAbort) {
-                self.give(Effect::AbortTool(batch.call(at).call_id.clone()));
+                self.push_effect(Effect::AbortTool(batch.call(at).call_id.clone()));
             }
-            if faulty!(self, NoEndOnAbort) {
-                batch.set_phase(at, Phase::Told);
+            if faulty!(self, OmitEndOnAbort) {
+                batch.set_phase(at, CallPhase::Delivered);
             } else {
-                self.close_call(&mut batch, at, Closing::ran(halt.envelope(true)));
+                self.end_call(
+                    &mut batch,
+                    at,
+                    CallEnd::executed(halt.cancelled_envelope(true)),
+                );
             }
         }
-        self.advance(batch);
+        self.advance_calls(batch);
     }
 
     pub(super) fn start_grace(&mut self) {
-        if !self.grace && !self.killed {
-            self.grace = true;
-            self.give(Effect::StartGrace);
+        if !self.grace_started && !self.is_grace_over {
+            self.grace_started = true;
+            self.push_effect(Effect::StartGrace);
         }
     }
 
-    fn stop_hook(&mut self) {
-        if !faulty!(self, ForgetStopHook) {
-            self.give(Effect::StopHook);
+    fn cancel_hook(&mut self) {
+        if !faulty!(self, ForgetCancelHook) {
+            self.push_effect(Effect::CancelHook);
         }
     }
 
-    /// There will be no answer, or no more of it: what was shown stays.
-    fn cut_off(&mut self, draft: Draft) {
+    /// Ends a turn whose response was cut off; output already shown is kept.
+    fn end_cut_off_turn(&mut self, draft: ResponseDraft) {
         self.settle_draft(draft, MessageStop::Aborted, None);
-        if faulty!(self, TellErrorOfCancel) {
+        if faulty!(self, ReportErrorOnCancel) {
             let message = String::new();
-            self.give(Effect::Hook(crate::Hook::OnError { message }));
-            self.give(Effect::StopHook);
+            self.push_effect(Effect::RunHook(crate::HookRequest::OnError { message }));
+            self.push_effect(Effect::CancelHook);
         }
-        self.close_turn(None, Vec::new(), Next::Turn(Opening::continuation(None)));
+        self.finish_turn(
+            None,
+            Vec::new(),
+            NextStep::Turn(PendingTurn::continuation(None)),
+        );
     }
 
-    /// Room was being made for an answer that will not be asked for.
-    pub(super) fn cut_short(&mut self) {
-        if self.mint.turn_index.is_some() {
-            self.cut_off(Draft::default());
+    /// Ends a turn whose model call will not be made.
+    pub(super) fn abandon_model_call(&mut self) {
+        if self.emitter.turn_index.is_some() {
+            self.end_cut_off_turn(ResponseDraft::default());
         } else {
-            self.go_on_halted();
+            self.continue_halted();
         }
     }
 
-    /// The end of a loop that was halted. All its brackets are closed by now.
-    pub(super) fn conclude(&mut self, halt: Halt) {
+    /// Ends a halted loop, after all its calls have ended.
+    pub(super) fn end_halted_loop(&mut self, halt: Halt) {
         match halt {
             Halt::Cancelled if faulty!(self, CancelReportsEndTurn) => {
                 let text = "".into();
@@ -185,9 +201,9 @@ impl Loop {
             Halt::LaneLost if faulty!(self, CommitAfterLaneLost) => {
                 self.commit(Outcome::Stopped(TurnStop::Cancelled), None);
             }
-            Halt::TimeUp => self.stop_at_time(),
+            Halt::TimeUp => self.stop_at_time_limit(),
             Halt::Cancelled => self.commit(Outcome::Stopped(TurnStop::Cancelled), None),
-            Halt::LaneLost => self.lose(CommitFault::LaneLost),
+            Halt::LaneLost => self.finish_uncommitted(CommitError::LaneLost),
         }
     }
 }

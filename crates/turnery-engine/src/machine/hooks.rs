@@ -1,155 +1,168 @@
-//! Hooks: others are asked, one at a time, and the loop waits for their answer (section 6.3).
+//! Runs hooks one at a time and applies their verdicts (section 6.3).
 //!
-//! What comes before something may say no; what comes after it is only told, and its answer is no more
-//! than the sign to go on. Once halted, nobody is asked for leave any more, and those that are told
-//! have the grace to be done; so a turn that began always gets its `AfterTurn` (R1).
+//! Hooks that run before an action can veto it; verdicts of hooks that run after an action are ignored. After
+//! a halt no more hooks run before actions, and those after actions may use the grace period, so that every
+//! started turn gets its `AfterTurn` (R1).
 
-use super::compacting::Reason;
-use super::opening::{Hearing, Next, Opening};
+use super::compaction::CompactionReason;
+use super::pending_turn::{InputFiltering, NextStep, PendingTurn};
 use super::{Effect, Loop, Stage};
-use crate::{AnswerText, Content, Detail, Hook, HookVerdict, MessageId, Outcome, TurnStop, Usage};
+use crate::{
+    Content, HookRequest, HookVerdict, MessageId, Outcome, OutcomeDetail, ResponseText, TurnStop,
+    Usage,
+};
 use std::mem;
 
-/// A question under way, with what is to be done with the answer. Those about calls are in their batch.
+/// Pending hook with the state to continue from. Tool hooks are part of the call batch.
 #[derive(Clone, Debug)]
-pub(super) enum Question {
-    /// May the prompt be said?
+pub(super) enum PendingHook {
+    /// Input filter of the prompt.
     Prompt(Vec<Content>),
-    /// May this steering or follow-up be said?
-    Words(Vec<Content>, Hearing),
-    BeforeTurn(Opening),
-    AfterTurn(Next),
-    /// The loop has failed; its turn, if there is one, is still open.
-    OnError(Failed),
-    BeforeCompaction(Reason),
-    AfterCompaction(Reason),
-    /// The model has said this: is the work done?
-    Checkpoint(AnswerText),
+    /// Input filter of a steering or follow-up message.
+    Queued(Vec<Content>, InputFiltering),
+    BeforeTurn(PendingTurn),
+    AfterTurn(NextStep),
+    /// Error hook of a failed loop; its turn, if there is one, is still open.
+    OnError(LoopFailure),
+    BeforeCompaction(CompactionReason),
+    AfterCompaction(CompactionReason),
+    /// Checkpoint after this text of the model.
+    Checkpoint(ResponseText),
 }
 
-/// How a loop ends that failed.
+/// End of a failed loop.
 #[derive(Clone, Debug)]
-pub(super) struct Failed {
+pub(super) struct LoopFailure {
     pub(super) usage: Option<Usage>,
-    /// What the model was told of the calls of its turn.
+    /// Results of the turn's calls.
     pub(super) tool_results: Vec<MessageId>,
     pub(super) outcome: Outcome,
-    pub(super) detail: Detail,
+    pub(super) detail: OutcomeDetail,
 }
 
 impl Loop {
-    /// Whether a hook is told of something.
-    pub(super) fn asks_after(&self, wanted: bool) -> bool {
-        wanted && !self.killed
+    /// Returns true if a hook after an action should run.
+    pub(super) fn should_notify_hook(&self, wanted: bool) -> bool {
+        wanted && !self.is_grace_over
     }
 
-    pub(super) fn ask(&mut self, hook: Hook, question: Question) {
-        self.give(Effect::Hook(hook));
-        self.stage = Stage::Asking(Box::new(question));
+    pub(super) fn ask_hook(&mut self, hook: HookRequest, question: PendingHook) {
+        self.push_effect(Effect::RunHook(hook));
+        self.stage = Stage::AwaitingHook(Box::new(question));
         if self.halt.is_some() {
             self.start_grace();
         }
     }
 
-    /// A hook's answer.
-    pub(super) fn hooked(&mut self, verdict: HookVerdict) {
-        match mem::replace(&mut self.stage, Stage::Over) {
-            Stage::Asking(question) => self.answer(*question, verdict),
-            Stage::Calling(batch) => self.hooked_call(batch, verdict),
+    /// Handles the verdict of a hook.
+    pub(super) fn handle_hook_verdict(&mut self, verdict: HookVerdict) {
+        match mem::replace(&mut self.stage, Stage::Finished) {
+            Stage::AwaitingHook(question) => self.resume_after_hook(*question, verdict),
+            Stage::RunningCalls(batch) => self.handle_call_hook_verdict(batch, verdict),
             other => self.stage = other,
         }
     }
 
-    fn answer(&mut self, question: Question, verdict: HookVerdict) {
+    fn resume_after_hook(&mut self, question: PendingHook, verdict: HookVerdict) {
         match (question, verdict) {
-            (Question::Prompt(prompt), verdict) => self.prompt_judged(prompt, verdict),
-            (Question::Words(words, hearing), verdict) => {
-                self.words_judged(words, verdict, hearing);
+            (PendingHook::Prompt(prompt), verdict) => self.handle_prompt_verdict(prompt, verdict),
+            (PendingHook::Queued(content, filtering), verdict) => {
+                self.handle_queued_verdict(content, verdict, filtering);
             }
-            (Question::BeforeTurn(opening), HookVerdict::Stop(reason)) => {
-                self.abandon(opening);
-                self.plugin_abort(reason);
-            }
-            (
-                Question::BeforeTurn(opening),
-                HookVerdict::Go | HookVerdict::Warn(_) | HookVerdict::Inject(_),
-            ) => self.begin_turn(opening),
-            (Question::AfterTurn(next), _) => self.go_on(next),
-            (Question::OnError(failed), _) => self.failed(failed),
-            (Question::BeforeCompaction(Reason::Standalone), HookVerdict::Stop(why)) => {
-                self.plugin_abort(why);
-            }
-            (Question::BeforeCompaction(reason), HookVerdict::Stop(why)) => {
-                self.not_compacted(reason, why);
+            (PendingHook::BeforeTurn(turn), HookVerdict::Stop(reason)) => {
+                self.abandon_turn(turn);
+                self.abort_by_hook(reason);
             }
             (
-                Question::BeforeCompaction(reason),
-                HookVerdict::Go | HookVerdict::Warn(_) | HookVerdict::Inject(_),
+                PendingHook::BeforeTurn(turn),
+                HookVerdict::Continue | HookVerdict::Warn(_) | HookVerdict::Inject(_),
+            ) => self.begin_turn(turn),
+            (PendingHook::AfterTurn(next), _) => self.continue_with(next),
+            (PendingHook::OnError(failed), _) => self.end_failed_loop(failed),
+            (
+                PendingHook::BeforeCompaction(CompactionReason::Standalone),
+                HookVerdict::Stop(why),
+            ) => {
+                self.abort_by_hook(why);
+            }
+            (PendingHook::BeforeCompaction(reason), HookVerdict::Stop(why)) => {
+                self.resume_without_compaction(reason, why);
+            }
+            (
+                PendingHook::BeforeCompaction(reason),
+                HookVerdict::Continue | HookVerdict::Warn(_) | HookVerdict::Inject(_),
             ) => self.start_compaction(reason),
-            (Question::AfterCompaction(reason), _) => self.compaction_done(reason),
-            (Question::Checkpoint(_), HookVerdict::Stop(reason)) => self.plugin_abort(reason),
-            (Question::Checkpoint(_), HookVerdict::Inject(content)) if !content.is_empty() => {
-                self.go_on(Next::Turn(Opening::continuation(Some(content.into()))));
+            (PendingHook::AfterCompaction(reason), _) => self.resume_after_compaction(reason),
+            (PendingHook::Checkpoint(_), HookVerdict::Stop(reason)) => self.abort_by_hook(reason),
+            (PendingHook::Checkpoint(_), HookVerdict::Inject(content)) if !content.is_empty() => {
+                self.continue_with(NextStep::Turn(PendingTurn::continuation(Some(
+                    content.into(),
+                ))));
             }
             (
-                Question::Checkpoint(text),
-                HookVerdict::Go | HookVerdict::Warn(_) | HookVerdict::Inject(_),
-            ) => self.go_on(Next::Rest {
+                PendingHook::Checkpoint(text),
+                HookVerdict::Continue | HookVerdict::Warn(_) | HookVerdict::Inject(_),
+            ) => self.continue_with(NextStep::ModelDone {
                 text,
-                checked: true,
+                checkpoint_passed: true,
             }),
         }
     }
 
-    /// A hook said no to the loop itself (C-26).
-    fn plugin_abort(&mut self, reason: String) {
+    /// Stops the loop after a veto (C-26).
+    fn abort_by_hook(&mut self, reason: String) {
         let outcome = Outcome::Stopped(TurnStop::PluginAbort);
-        self.commit(outcome, Some(Detail::Runtime { message: reason }));
+        self.commit(outcome, Some(OutcomeDetail::Runtime { message: reason }));
     }
 
-    /// Tell whoever wants to know that the loop failed, then end (C-28).
-    pub(super) fn fail(&mut self, failed: Failed, message: String) {
-        if faulty!(self, TellErrorTwice) {
+    /// Runs the error hook, if there is one, then ends the failed loop (C-28).
+    pub(super) fn fail_loop(&mut self, failed: LoopFailure, message: String) {
+        if faulty!(self, ReportErrorTwice) {
             let message = message.clone();
-            self.give(Effect::Hook(Hook::OnError { message }));
-            self.give(Effect::StopHook);
+            self.push_effect(Effect::RunHook(HookRequest::OnError { message }));
+            self.push_effect(Effect::CancelHook);
         }
-        if self.asks_after(self.spec.hooks.on_error) && !faulty!(self, ForgetOnError) {
-            self.ask(Hook::OnError { message }, Question::OnError(failed));
+        if self.should_notify_hook(self.spec.hooks.on_error) && !faulty!(self, ForgetOnError) {
+            self.ask_hook(
+                HookRequest::OnError { message },
+                PendingHook::OnError(failed),
+            );
         } else {
-            self.failed(failed);
+            self.end_failed_loop(failed);
         }
     }
 
-    fn failed(&mut self, failed: Failed) {
-        let next = Next::End(failed.outcome, Some(failed.detail));
-        if self.mint.turn_index.is_some() {
-            self.close_turn(failed.usage, failed.tool_results, next);
+    fn end_failed_loop(&mut self, failed: LoopFailure) {
+        let next = NextStep::EndLoop(failed.outcome, Some(failed.detail));
+        if self.emitter.turn_index.is_some() {
+            self.finish_turn(failed.usage, failed.tool_results, next);
         } else {
-            self.go_on(next);
+            self.continue_with(next);
         }
     }
 
-    /// Go on without an answer: the loop is halted.
-    pub(super) fn unasked(&mut self, question: Question) {
+    /// Continues a halted loop without the verdict of the pending hook.
+    pub(super) fn resume_without_hook(&mut self, question: PendingHook) {
         match question {
-            Question::Prompt(_) | Question::Checkpoint(_) => self.go_on_halted(),
-            Question::Words(words, hearing) => {
-                self.abandon_hearing(words, hearing);
-                self.go_on_halted();
+            PendingHook::Prompt(_) | PendingHook::Checkpoint(_) => self.continue_halted(),
+            PendingHook::Queued(content, filtering) => {
+                self.abandon_filtering(content, filtering);
+                self.continue_halted();
             }
-            Question::BeforeTurn(opening) => {
-                self.abandon(opening);
-                self.go_on_halted();
+            PendingHook::BeforeTurn(turn) => {
+                self.abandon_turn(turn);
+                self.continue_halted();
             }
-            Question::AfterTurn(next) => self.go_on(next),
-            Question::OnError(failed) => self.failed(failed),
-            Question::BeforeCompaction(_) | Question::AfterCompaction(_) => self.cut_short(),
+            PendingHook::AfterTurn(next) => self.continue_with(next),
+            PendingHook::OnError(failed) => self.end_failed_loop(failed),
+            PendingHook::BeforeCompaction(_) | PendingHook::AfterCompaction(_) => {
+                self.abandon_model_call()
+            }
         }
     }
 
-    /// Nothing is under way any more.
-    pub(super) fn go_on_halted(&mut self) {
-        self.go_on(Next::Turn(Opening::continuation(None)));
+    /// Ends a halted loop in which nothing is pending.
+    pub(super) fn continue_halted(&mut self) {
+        self.continue_with(NextStep::Turn(PendingTurn::continuation(None)));
     }
 }

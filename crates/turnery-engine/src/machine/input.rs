@@ -1,139 +1,139 @@
-//! Input: all that the world can tell a loop.
+//! Inputs of a loop: reports of its host.
 
-use super::CommitFault;
+use super::CommitError;
 use crate::{
     CallDetail, CallId, ChildUsage, CompactionBlock, Content, ContextSize, HookVerdict, ModelDelta,
-    ModelFault, PlanEntry, Price, Response, Spending, ToolEnvelope, Usage, Verdict,
+    ModelError, PlanEntry, Price, Response, Spending, ToolEnvelope, Usage, Verdict,
 };
 
-/// What the world tells a loop.
+/// Input of a loop.
 #[derive(Clone, Debug)]
 pub enum Input {
-    /// A live fragment of the model's answer.
-    Delta(ModelDelta),
-    /// The model's whole answer. `calls` says what is known of each of its calls, in call order.
-    Answered {
-        /// The answer.
+    /// Live fragment of the model's response.
+    ModelDelta(ModelDelta),
+    /// Complete response of the model.
+    ModelAnswered {
+        /// Response.
         response: Response,
-        /// One for each call.
-        calls: Vec<Announced>,
+        /// Announcement of each call of the response, in call order.
+        calls: Vec<CallAnnouncement>,
     },
-    /// An attempt to call the model failed and is made again.
-    Retried {
-        /// The attempt that failed, from 1.
+    /// A model call failed and is retried.
+    ModelRetried {
+        /// Number of the failed attempt, from 1.
         attempt: u32,
-        /// How.
-        fault: ModelFault,
-        /// How long until the next one. Unit: milliseconds.
+        /// Error of the attempt.
+        error: ModelError,
+        /// Delay before the next attempt. Unit: milliseconds.
         wait_ms: u64,
     },
     /// The model has sent no content for a while.
-    Silent {
-        /// For how long. Unit: milliseconds.
+    ModelSilent {
+        /// Duration of the silence. Unit: milliseconds.
         silent_ms: u64,
-        /// Whether the connection shows signs of life, such as pings.
+        /// True if the connection shows signs of life, such as pings.
         is_connected: bool,
     },
-    /// Somebody wants to say something while the loop runs: heard after the call at work (UP-5).
+    /// User message to be delivered while the loop runs, after the current call (UP-5).
     Steer(Vec<Content>),
-    /// Somebody wants to say something once the loop would end (UP-6).
+    /// User message to be delivered once the loop would finish (UP-6).
     FollowUp(Vec<Content>),
-    /// A hook's answer to the last [`Effect::Hook`](super::Effect::Hook).
-    Hooked(HookVerdict),
-    /// The answer to [`Effect::Compact`](super::Effect::Compact).
+    /// Verdict of the last [`Effect::RunHook`](super::Effect::RunHook).
+    HookAnswered(HookVerdict),
+    /// Result of [`Effect::Compact`](super::Effect::Compact).
     Compacted {
-        /// The overlay, or why there is none.
+        /// Compaction block, or the reason for the failure.
         block: Result<CompactionBlock, String>,
-        /// What the next request holds now.
+        /// Size of the next request.
         after: ContextSize,
-        /// Of the call that made the summary, if one was made and the provider said so (I10).
+        /// Usage of the summary call, if the provider reported it (I10).
         usage: Option<Usage>,
     },
-    /// A running call says how far it is.
-    Progressed {
+    /// A running call reported its progress.
+    ToolProgress {
         /// The call.
         call_id: CallId,
-        /// The sentence.
+        /// Progress text.
         text: String,
     },
-    /// A child session at work for a running call spent tokens.
-    ChildSpent {
+    /// A child session spent tokens on behalf of a running call.
+    ChildUsageReported {
         /// The call.
         call_id: CallId,
-        /// What it spent.
+        /// Tokens spent.
         child: ChildUsage,
     },
-    /// What the rest of the prompt has spent by now: all of it but the loop itself and the child sessions
-    /// that it was told of.
+    /// Current spending of the rest of the prompt: everything except this loop and the child sessions
+    /// reported to it.
     OtherSpending(Spending),
-    /// What the tokens of the model cost that is called from now on; `None` if that is not known.
-    Price(Option<Price>),
-    /// Something that a person should know and that changes nothing.
-    Noticed(String),
-    /// The model call failed for good (retries are over).
-    ModelFailed(ModelFault),
-    /// A person is being asked about a call.
-    Asking {
+    /// Price of the model used from now on; `None` if unknown.
+    PriceChanged(Option<Price>),
+    /// Notice for the user that does not affect the loop.
+    Issue(String),
+    /// The model call failed, after all retries.
+    ModelFailed(ModelError),
+    /// The user is being asked whether a call may run.
+    PermissionRequested {
         /// The call.
         call_id: CallId,
-        /// How to show it.
+        /// How to display the call.
         detail: CallDetail,
     },
-    /// Whether a call may run.
+    /// Permission decision for a call.
     Verdict {
         /// The call.
         call_id: CallId,
-        /// The answer.
+        /// Decision.
         verdict: Verdict,
     },
-    /// A running call shows something new: the whole of it.
-    Shows {
+    /// A running call changed its display. Always the complete detail.
+    ToolUpdate {
         /// The call.
         call_id: CallId,
-        /// How to show it now.
+        /// How to display the call now.
         detail: CallDetail,
     },
     /// A running call printed text.
-    Printed {
+    ToolOutput {
         /// The call.
         call_id: CallId,
-        /// The text since the last one.
+        /// Text printed since the previous output.
         text: String,
     },
     /// A running call changed the plan.
-    Planned {
+    PlanUpdated {
         /// The call.
         call_id: CallId,
-        /// The whole plan.
+        /// Complete plan.
         entries: Vec<PlanEntry>,
     },
-    /// A call ended; also one that failed before it could run (unknown tool, bad arguments).
-    Ended {
+    /// A call ended, or failed before it could run (unknown tool, invalid arguments).
+    ToolEnded {
         /// The call.
         call_id: CallId,
-        /// What came of it.
+        /// Result of the call.
         envelope: ToolEnvelope,
     },
-    /// The prompt's token fired.
+    /// The prompt was cancelled.
     Cancel,
-    /// The grace after a cancel is over: whatever still runs is to be killed.
+    /// The grace period after a cancel is over: whatever still runs is killed.
     GraceOver,
     /// [`Limits::duration`](super::Limits::duration) has passed.
     TimeUp,
     /// The commit succeeded.
     Committed,
-    /// The commit failed: nothing was stored (LASH-35).
-    CommitFailed(CommitFault),
-    /// Somebody else holds the session now: nothing more may be stored. While a commit is under way
-    /// this changes nothing: the store knows whether it was stored, and answers.
+    /// The commit failed; nothing was stored (LASH-35).
+    CommitFailed(CommitError),
+    /// Another process owns the session, so nothing more may be stored. No effect during a commit: the store
+    /// reports whether the record was stored.
     LaneLost,
 }
 
-/// What is known of a call before it runs.
+/// Properties of a call before it runs.
 #[derive(Clone, Debug, Default, PartialEq)]
-pub struct Announced {
-    /// How to show it.
+pub struct CallAnnouncement {
+    /// How to display the call.
     pub detail: CallDetail,
-    /// It may run beside others that may (C-6): it changes nothing that they could see.
-    pub parallel: bool,
+    /// True if the call may run alongside other such calls (C-6): its changes are not visible to them.
+    pub is_parallel: bool,
 }

@@ -1,141 +1,145 @@
-//! Limits: when a loop stops by itself, and what it says then (UP-1, UP-2, C-4).
+//! Enforces the limits of a prompt (UP-1, UP-2, C-4).
 //!
-//! The limits are those of the prompt. A loop counts its own turns, answers and summaries, and those of
-//! child sessions that it is told of; the host tells it what the rest of the prompt has spent.
+//! A loop counts its own turns, responses and summaries, and the child sessions reported to it; the host
+//! reports the spending of the rest of the prompt.
 
 use super::Loop;
-use super::opening::{Next, Opening};
-use super::spec::turns_reached;
-use crate::{Detail, LimitKind, Message, Outcome, Spending, TurnFinish, TurnStop, Usage};
+use super::pending_turn::{NextStep, PendingTurn};
+use super::spec::turn_limit_detail;
+use crate::{LimitKind, Message, Outcome, OutcomeDetail, Spending, TurnFinish, TurnStop, Usage};
 use std::time::Duration;
 
 impl Loop {
-    /// The limit that forbids another turn, if any (TURN-68).
-    pub(super) fn limit_reached(&self) -> Option<Detail> {
-        match self.spec.own_turns {
-            Some(most) if self.own.turns >= most => Some(turns_reached(self.own.turns, most)),
-            Some(_) | None => self.spec.limits.reached(&self.spending_of_prompt()),
+    /// Returns the limit that prevents another turn, if any (TURN-68).
+    pub(super) fn reached_limit(&self) -> Option<OutcomeDetail> {
+        match self.spec.loop_turn_limit {
+            Some(most) if self.own_spending.turns >= most => {
+                Some(turn_limit_detail(self.own_spending.turns, most))
+            }
+            Some(_) | None => self.spec.limits.reached_limit(&self.prompt_spending()),
         }
     }
 
-    /// Whether a call of the model is beyond the limits, however many turns are left.
-    pub(super) fn is_spent(&self) -> bool {
-        let spending = self.spending_of_prompt();
-        let reached = self.spec.limits.reached_besides_turns(&spending);
+    /// Returns true if a limit other than the number of turns prevents a model call.
+    pub(super) fn is_budget_spent(&self) -> bool {
+        let spending = self.prompt_spending();
+        let reached = self.spec.limits.reached_limit_except_turns(&spending);
         reached.is_some()
     }
 
-    /// Say so in a message outside any turn (TURN-69, D-12), and stop (TURN-70), but for one last
-    /// reply where the host wants one.
-    pub(super) fn stop_at_limit(&mut self, limit: Detail, opening: Opening) {
-        if let Some(limit) = self.last_reply.take() {
-            // It has been said; the reply to it was halted before it began.
+    /// Emits a limit notice outside any turn (TURN-69, D-12) and stops (TURN-70), unless the host allows a
+    /// last reply.
+    pub(super) fn stop_at_limit(&mut self, limit: OutcomeDetail, turn: PendingTurn) {
+        if let Some(limit) = self.last_reply_limit.take() {
+            // The notice was emitted; the last reply was halted before it began.
             return self.commit(Outcome::Stopped(TurnStop::MaxTurns), Some(limit));
         }
-        self.say_limit(&limit);
-        if self.may_reply(&limit) {
-            if self.spec.own_turns.is_none() {
-                self.own.last_reply = true;
+        self.emit_limit_notice(&limit);
+        if self.can_give_last_reply(&limit) {
+            if self.spec.loop_turn_limit.is_none() {
+                self.own_spending.last_reply_used = true;
             } else {
-                self.own.turns += 1;
+                self.own_spending.turns += 1;
             }
-            self.last_reply = Some(limit);
-            return self.ask_before_turn(opening);
+            self.last_reply_limit = Some(limit);
+            return self.ask_before_turn_hook(turn);
         }
         self.commit(Outcome::Stopped(TurnStop::MaxTurns), Some(limit));
     }
 
-    /// Whether the model may reply once more. A loop with a limit of turns of its own does so in an
-    /// ordinary turn of its prompt; else there is one reply for the whole prompt, beyond its turns.
-    fn may_reply(&self, limit: &Detail) -> bool {
+    /// Returns true if the model may give a last reply. For a loop with its own turn limit that is an
+    /// ordinary turn of the prompt; otherwise there is one reply per prompt, beyond its turn limit.
+    fn can_give_last_reply(&self, limit: &OutcomeDetail) -> bool {
         let by_turns = matches!(
             limit,
-            Detail::Limit {
+            OutcomeDetail::Limit {
                 kind: LimitKind::Turns,
                 ..
             }
         );
-        let has_room = match self.spec.own_turns {
+        let has_room = match self.spec.loop_turn_limit {
             Some(_) => {
-                let reached = self.spec.limits.reached(&self.spending_of_prompt());
+                let reached = self.spec.limits.reached_limit(&self.prompt_spending());
                 reached.is_none()
             }
-            None => !self.elsewhere.last_reply && !self.is_spent(),
+            None => !self.other_spending.last_reply_used && !self.is_budget_spent(),
         };
         by_turns && self.spec.forced_reply && has_room
     }
 
-    /// The time is up, says the host's clock.
-    pub(super) fn stop_at_time(&mut self) {
-        let limit = self.spec.limits.time_up(&self.spending_of_prompt());
-        self.stop_at_limit(limit, Opening::continuation(None));
+    /// Stops the loop at its time limit, as reported by the host.
+    pub(super) fn stop_at_time_limit(&mut self) {
+        let limit = self.spec.limits.duration_limit(&self.prompt_spending());
+        self.stop_at_limit(limit, PendingTurn::continuation(None));
     }
 
-    /// Stop because an answer exceeds its bound: say so in a message outside any turn (TURN-69).
-    pub(super) fn stop_at_answer_limit(&mut self, text: String) {
+    /// Stops the loop because a response is too large, with a limit notice outside any turn (TURN-69).
+    pub(super) fn stop_at_response_limit(&mut self, text: String) {
         let kind = LimitKind::Answer;
-        let limit = Detail::Limit { kind, text };
-        self.say_limit(&limit);
+        let limit = OutcomeDetail::Limit { kind, text };
+        self.emit_limit_notice(&limit);
         self.commit(Outcome::Stopped(TurnStop::MaxTurns), Some(limit));
     }
 
-    fn say_limit(&mut self, limit: &Detail) {
-        let text = limit.sentence().unwrap_or_default();
-        self.say(Message::System {
+    fn emit_limit_notice(&mut self, limit: &OutcomeDetail) {
+        let text = limit.message().unwrap_or_default();
+        self.emit_message(Message::System {
             text: format!("[Agent stopped: {text}]"),
         });
     }
 
-    /// The limit that the last answer passed, if the loop came to its end with it all the same: it is reported,
-    /// and changes nothing else (C-4).
-    pub(super) fn limit_passed_by(&self, outcome: &Outcome) -> Option<Detail> {
+    /// Returns the limit exceeded by the last response of a finished loop; reported without changing the
+    /// outcome (C-4).
+    pub(super) fn exceeded_limit(&self, outcome: &Outcome) -> Option<OutcomeDetail> {
         match outcome {
-            Outcome::Finished(_) => self.spec.limits.passed(&self.spending_of_prompt()),
+            Outcome::Finished(_) => self.spec.limits.exceeded_limit(&self.prompt_spending()),
             Outcome::FrameSwitch { .. } | Outcome::Stopped(_) => None,
         }
     }
 
-    /// After the last reply there is nothing more: prose is a finish, all else is the limit (C-4). The
-    /// limit is reported with either.
-    pub(super) fn after_last_reply(&mut self, next: Next) -> Next {
-        let Some(limit) = self.last_reply.take() else {
+    /// Returns the end after a last reply: text finishes the loop, anything else stops it at the limit (C-4).
+    /// Both report the limit.
+    pub(super) fn after_last_reply(&mut self, next: NextStep) -> NextStep {
+        let Some(limit) = self.last_reply_limit.take() else {
             return next;
         };
         let outcome = match next {
-            Next::Rest { text, .. } if !text.is_empty() => {
+            NextStep::ModelDone { text, .. } if !text.is_empty() => {
                 Outcome::Finished(TurnFinish::AssistantMessage { text })
             }
-            Next::Rest { .. } | Next::Turn(_) | Next::Overrun(_) | Next::End(..) => {
-                Outcome::Stopped(TurnStop::MaxTurns)
-            }
+            NextStep::ModelDone { .. }
+            | NextStep::Turn(_)
+            | NextStep::ResponseTooLarge(_)
+            | NextStep::EndLoop(..) => Outcome::Stopped(TurnStop::MaxTurns),
         };
-        Next::End(outcome, Some(limit))
+        NextStep::EndLoop(outcome, Some(limit))
     }
 
-    /// What the loop and its child sessions have spent, as far as it has been told.
+    /// Returns the reported spending of the loop and its child sessions.
     #[must_use]
     pub fn spending(&self) -> Spending {
         let mut spending = Spending {
             time: self.elapsed(),
-            ..self.own
+            ..self.own_spending
         };
         let mut children = Usage::default();
-        for child in &self.children {
+        for child in &self.children_usage {
             children += child.cumulative;
         }
-        spending.add_answer(&children, self.spec.price);
+        spending.add_usage(&children, self.spec.price);
         spending
     }
 
-    /// The same with the rest of its prompt: what is compared with the limits.
+    /// Returns the spending of the whole prompt, which is compared with the limits.
     #[must_use]
-    pub fn spending_of_prompt(&self) -> Spending {
-        self.spending().plus(self.elsewhere)
+    pub fn prompt_spending(&self) -> Spending {
+        self.spending().plus(self.other_spending)
     }
 
-    /// Without the time that a person took to answer. Zero when the wall clock was set back.
+    /// Returns the running time without the time spent waiting for the user. Zero if the wall clock was set
+    /// back.
     fn elapsed(&self) -> Duration {
-        (self.mint.now - self.counts_from)
+        (self.emitter.now - self.time_base)
             .to_std()
             .unwrap_or_default()
     }

@@ -1,73 +1,74 @@
-//! Spec: what a loop is started with.
+//! Parameters of a loop: its spec, limits, spending and prices.
 
 use crate::{
-    AnswerLimits, ConfigSnapshot, Content, ContextSize, ContinuationKind, Detail, Frame, FrameId,
-    HookSet, LimitKind, LoopId, PromptId, SessionId, TurnTrigger, Usage,
+    ConfigSnapshot, Content, ContextSize, ContinuationKind, Frame, FrameId, HookSet, LimitKind,
+    LoopId, OutcomeDetail, PromptId, ResponseLimits, SessionId, TurnTrigger, Usage,
 };
 use serde_json::Value;
 use std::time::Duration;
 
-/// What a loop is to do, and within which limits.
+/// Parameters of a loop.
 #[derive(Clone, Debug)]
 pub struct LoopSpec {
-    /// The session that it belongs to.
+    /// Session of the loop.
     pub session_id: SessionId,
-    /// Its own id.
+    /// Loop id.
     pub loop_id: LoopId,
-    /// The agent that runs it.
+    /// Agent that runs the loop.
     pub agent_id: String,
-    /// The host request that it serves.
+    /// Host request that the loop serves.
     pub prompt_id: PromptId,
-    /// The loop before it.
+    /// Preceding loop.
     pub parent_loop_id: Option<LoopId>,
-    /// How it follows from that.
+    /// How the loop continues from its parent.
     pub continuation_kind: ContinuationKind,
-    /// What causes its first turn.
+    /// Cause of the first turn of an initial loop.
     pub trigger: TurnTrigger,
-    /// The model's identity.
+    /// Model configuration.
     pub config: ConfigSnapshot,
-    /// The prompt: content of the user message; empty for a continuation without one.
+    /// Content of the user message; empty for a continuation without a prompt.
     pub input: Vec<Content>,
-    /// When to stop: limits of the whole prompt, which the loop shares with all that works for it.
+    /// Limits of the whole prompt, shared with everything that works on it.
     pub limits: Limits,
-    /// What the rest of the prompt has spent so far. What it spends from now on comes with
+    /// Spending of the rest of the prompt so far. Updated with
     /// [`Input::OtherSpending`](super::Input::OtherSpending).
-    pub elsewhere: Spending,
-    /// Number of turns of this loop alone, whatever the prompt has left; none for no such limit.
-    pub own_turns: Option<u32>,
-    /// Tells a rerun or a branch from others of the same parent (UP-16).
+    pub other_spending: Spending,
+    /// Turn limit of this loop alone; `None` for no limit other than the prompt's.
+    pub loop_turn_limit: Option<u32>,
+    /// Distinguishes a rerun or branch from its siblings (UP-16).
     pub tag: Option<String>,
-    /// Whatever the caller wants to find again (LOOP-28).
+    /// Caller-defined data (LOOP-28).
     pub metadata: Option<Value>,
-    /// The frame that it runs in; none is the session's first.
+    /// Frame of the loop; `None` is the first frame of the session.
     pub frame_id: Option<FrameId>,
-    /// That frame, if this loop is its first.
+    /// The frame itself, if this loop is the first in it.
     pub frame: Option<Frame>,
-    /// The loops that are tried beside each other, this one among them; none if it runs alone (LOOP-70).
-    pub group: Vec<LoopId>,
-    /// Whether a tool may open another frame (UP-31); else asking for one is an error.
-    pub may_switch: bool,
-    /// Who wants to be asked.
+    /// All loops of the parallel group, including this one; empty if the loop runs alone (LOOP-70).
+    pub parallel_group: Vec<LoopId>,
+    /// True if a tool may open a new frame (UP-31); otherwise such a request is an error.
+    pub can_switch_frame: bool,
+    /// Installed hooks.
     pub hooks: HookSet,
-    /// At the limit of turns, one more without tools for an answer in prose (C-4).
+    /// True if the model gets one more reply without tools at the turn limit (C-4).
     pub forced_reply: bool,
-    /// How many steering messages are heard at once.
+    /// Delivery of queued steering messages.
     pub steering: QueueMode,
-    /// How many follow-ups are heard at once.
+    /// Delivery of queued follow-up messages.
     pub follow_ups: QueueMode,
-    /// How many calls may run at the same time, of those announced as parallel (C-6); 1 is one after the other.
-    pub parallel: usize,
-    /// How full the context is, and when to compact it.
-    pub context: Context,
-    /// What tokens cost, where a limit of money is set. Another model comes with
-    /// [`Input::Price`](super::Input::Price).
+    /// Maximum number of calls announced as parallel that run at the same time (C-6); 1 runs them in
+    /// sequence.
+    pub max_parallel_calls: usize,
+    /// Size of the context, and when to compact it.
+    pub context: ContextBudget,
+    /// Price of tokens, if there is a cost limit. Changed with
+    /// [`Input::PriceChanged`](super::Input::PriceChanged).
     pub price: Option<Price>,
 }
 
 impl LoopSpec {
-    /// A new prompt with nothing special about it.
+    /// Creates the spec of a new prompt with default settings.
     #[must_use]
-    pub fn prompt(
+    pub fn for_prompt(
         session_id: SessionId,
         loop_id: LoopId,
         prompt_id: PromptId,
@@ -77,7 +78,7 @@ impl LoopSpec {
         Self {
             session_id,
             loop_id,
-            agent_id: crate::group::AGENT.to_owned(),
+            agent_id: crate::parallel_group::DEFAULT_AGENT_ID.to_owned(),
             prompt_id,
             parent_loop_id: None,
             continuation_kind: ContinuationKind::Initial,
@@ -85,47 +86,47 @@ impl LoopSpec {
             config,
             input,
             limits: Limits::default(),
-            elsewhere: Spending::default(),
-            own_turns: None,
+            other_spending: Spending::default(),
+            loop_turn_limit: None,
             tag: None,
             metadata: None,
             frame_id: None,
             frame: None,
-            group: Vec::new(),
-            may_switch: true,
+            parallel_group: Vec::new(),
+            can_switch_frame: true,
             hooks: HookSet::default(),
             forced_reply: false,
             steering: QueueMode::default(),
             follow_ups: QueueMode::default(),
-            parallel: 8,
-            context: Context::default(),
+            max_parallel_calls: 8,
+            context: ContextBudget::default(),
             price: None,
         }
     }
 }
 
-/// How many waiting messages a loop takes at once (UP-5).
+/// Number of queued messages that a loop takes at once (UP-5).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum QueueMode {
-    /// One.
+    /// One message.
     #[default]
     OneAtATime,
-    /// All.
+    /// All messages.
     All,
 }
 
-/// How full the model's context is.
+/// Size of the model's context, and when to compact it.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Context {
-    /// What the first request holds, its input included.
+pub struct ContextBudget {
+    /// Size of the first request, including its input.
     pub size: ContextSize,
-    /// What the model takes at most; none is not known, and then nothing is compacted by itself.
+    /// Context window of the model. Unit: tokens. `None` if unknown, which disables automatic compaction.
     pub window: Option<u64>,
-    /// Compact once the context is this full. Unit: percent of the window; 0 never does.
+    /// Compaction threshold. Unit: percent of the window; 0 disables compaction.
     pub compact_at: u8,
 }
 
-/// What a million tokens cost. Unit: millionths of whatever money the limit is in.
+/// Price per million tokens. Unit: millionths of the currency of the limit.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Price {
     /// Uncached input.
@@ -138,19 +139,20 @@ pub struct Price {
     pub cache_write: u64,
 }
 
-/// When a prompt stops by itself (UP-1). All but `answer` are compared with `>=`, before each turn.
+/// Limits of a prompt (UP-1). All except `response` are compared with `>=`, before each turn.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Limits {
-    /// Number of ordinary turns; the last reply comes on top (C-4).
+    /// Number of ordinary turns, not counting the last reply (C-4).
     pub turns: u32,
-    /// Tokens, in and out, but for those read from a cache or written to one ([`Usage::fresh`](crate::Usage::fresh)).
+    /// Input and output tokens without cached ones (see [`Usage::uncached`](crate::Usage::uncached)).
     pub tokens: u64,
-    /// Wall-clock time. The host also feeds [`Input::TimeUp`](super::Input::TimeUp) when it passes in mid-turn.
+    /// Wall-clock time. The host sends [`Input::TimeUp`](super::Input::TimeUp) if the limit is reached during
+    /// a turn.
     pub duration: Duration,
-    /// Money, as far as the price is known: the host refuses models without one. Unit: millionths.
+    /// Cost; hosts with this limit reject models without a known price. Unit: millionths.
     pub cost: Option<u64>,
-    /// Size of one answer. Compared with `>` while it streams.
-    pub answer: AnswerLimits,
+    /// Size of one response. Compared with `>` while the response streams.
+    pub response: ResponseLimits,
 }
 
 impl Default for Limits {
@@ -160,35 +162,35 @@ impl Default for Limits {
             tokens: 1_000_000,
             duration: Duration::from_secs(600),
             cost: None,
-            answer: AnswerLimits::default(),
+            response: ResponseLimits::default(),
         }
     }
 }
 
-/// What counts against [`Limits`].
+/// Spending that counts against [`Limits`].
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Spending {
-    /// Number of ordinary turns that were begun.
+    /// Number of ordinary turns started.
     pub turns: u32,
     /// Tokens, as [`Limits::tokens`] counts them.
     pub tokens: u64,
-    /// Wall-clock time, without the time that a person took to answer.
+    /// Wall-clock time without the time spent waiting for the user.
     pub time: Duration,
-    /// Money, as far as the price is known. Unit: millionths.
+    /// Cost, as far as prices are known. Unit: millionths.
     pub cost: u64,
-    /// Whether the one last reply of the prompt has been asked for (C-4).
-    pub last_reply: bool,
+    /// True if the last reply of the prompt was requested (C-4).
+    pub last_reply_used: bool,
 }
 
 impl Spending {
-    /// Adds an answer of the model.
-    pub fn add_answer(&mut self, usage: &Usage, price: Option<Price>) {
-        self.tokens = self.tokens.saturating_add(usage.fresh());
-        let cost = price.map_or(0, |price| price.of(usage));
+    /// Adds the usage of a model call.
+    pub fn add_usage(&mut self, usage: &Usage, price: Option<Price>) {
+        self.tokens = self.tokens.saturating_add(usage.uncached());
+        let cost = price.map_or(0, |price| price.cost_of(usage));
         self.cost = self.cost.saturating_add(cost);
     }
 
-    /// Both together.
+    /// Returns the sum.
     #[must_use]
     pub fn plus(self, other: Self) -> Self {
         Self {
@@ -196,11 +198,11 @@ impl Spending {
             tokens: self.tokens.saturating_add(other.tokens),
             time: self.time.saturating_add(other.time),
             cost: self.cost.saturating_add(other.cost),
-            last_reply: self.last_reply || other.last_reply,
+            last_reply_used: self.last_reply_used || other.last_reply_used,
         }
     }
 
-    /// What this has beyond `part`.
+    /// Returns the difference to `part`.
     #[must_use]
     pub fn minus(self, part: Self) -> Self {
         Self {
@@ -208,79 +210,83 @@ impl Spending {
             tokens: self.tokens.saturating_sub(part.tokens),
             time: self.time.saturating_sub(part.time),
             cost: self.cost.saturating_sub(part.cost),
-            last_reply: self.last_reply && !part.last_reply,
+            last_reply_used: self.last_reply_used && !part.last_reply_used,
         }
     }
 }
 
 impl Limits {
-    /// The limit that forbids anything more, and its sentence.
+    /// Returns the limit that prevents further work, with its message.
     #[must_use]
-    pub fn reached(&self, spending: &Spending) -> Option<Detail> {
+    pub fn reached_limit(&self, spending: &Spending) -> Option<OutcomeDetail> {
         if spending.turns >= self.turns {
-            return Some(turns_reached(spending.turns, self.turns));
+            return Some(turn_limit_detail(spending.turns, self.turns));
         }
-        self.reached_besides_turns(spending)
+        self.reached_limit_except_turns(spending)
     }
 
-    /// The same, whatever the number of turns.
+    /// Like `reached_limit`, but ignores the turn limit.
     #[must_use]
-    pub fn reached_besides_turns(&self, spending: &Spending) -> Option<Detail> {
+    pub fn reached_limit_except_turns(&self, spending: &Spending) -> Option<OutcomeDetail> {
         if spending.tokens >= self.tokens {
-            Some(tokens_reached(spending.tokens, self.tokens))
+            Some(token_limit_detail(spending.tokens, self.tokens))
         } else if spending.time >= self.duration {
-            Some(self.time_up(spending))
+            Some(self.duration_limit(spending))
         } else {
             let most = self.cost.filter(|most| spending.cost >= *most);
-            most.map(|most| cost_reached(spending.cost, most))
+            most.map(|most| cost_limit_detail(spending.cost, most))
         }
     }
 
-    /// The limit of tokens or money that more was spent than, and its sentence.
+    /// Returns the token or cost limit that was exceeded, with its message.
     #[must_use]
-    pub fn passed(&self, spending: &Spending) -> Option<Detail> {
+    pub fn exceeded_limit(&self, spending: &Spending) -> Option<OutcomeDetail> {
         if spending.tokens > self.tokens {
-            return Some(tokens_reached(spending.tokens, self.tokens));
+            return Some(token_limit_detail(spending.tokens, self.tokens));
         }
         let most = self.cost.filter(|most| spending.cost > *most);
-        most.map(|most| cost_reached(spending.cost, most))
+        most.map(|most| cost_limit_detail(spending.cost, most))
     }
 
-    /// The limit of time, for a clock that says so.
+    /// Returns the time limit with its message, whether or not it is reached.
     #[must_use]
-    pub fn time_up(&self, spending: &Spending) -> Detail {
+    pub fn duration_limit(&self, spending: &Spending) -> OutcomeDetail {
         let (time, most) = (spending.time.as_secs(), self.duration.as_secs());
-        Detail::Limit {
+        OutcomeDetail::Limit {
             kind: LimitKind::Duration,
             text: format!("Max duration reached ({time}s/{most}s)"),
         }
     }
 }
 
-/// The limit of turns.
-pub(super) fn turns_reached(turns: u32, most: u32) -> Detail {
-    Detail::Limit {
+/// Returns the turn limit with its message.
+pub(super) fn turn_limit_detail(turns: u32, most: u32) -> OutcomeDetail {
+    OutcomeDetail::Limit {
         kind: LimitKind::Turns,
         text: format!("Max turns reached ({turns}/{most})"),
     }
 }
 
-fn tokens_reached(tokens: u64, most: u64) -> Detail {
-    Detail::Limit {
+fn token_limit_detail(tokens: u64, most: u64) -> OutcomeDetail {
+    OutcomeDetail::Limit {
         kind: LimitKind::Tokens,
         text: format!("Max tokens reached ({tokens}/{most})"),
     }
 }
 
-fn cost_reached(cost: u64, most: u64) -> Detail {
-    Detail::Limit {
+fn cost_limit_detail(cost: u64, most: u64) -> OutcomeDetail {
+    OutcomeDetail::Limit {
         kind: LimitKind::Cost,
-        text: format!("Max cost reached ({}/{})", money(cost), money(most)),
+        text: format!(
+            "Max cost reached ({}/{})",
+            format_millionths(cost),
+            format_millionths(most)
+        ),
     }
 }
 
-/// Millionths as a number with two decimals, or with all of them below one.
-fn money(millionths: u64) -> String {
+/// Formats millionths with two decimals, or with all of them if below one.
+fn format_millionths(millionths: u64) -> String {
     let (whole, part) = (millionths / 1_000_000, millionths % 1_000_000);
     let cents = part / 10_000;
     match (whole, part % 10_000) {
@@ -290,9 +296,9 @@ fn money(millionths: u64) -> String {
 }
 
 impl Price {
-    /// What this much costs, in millionths, rounded up.
+    /// Returns the cost of `usage`, rounded up. Unit: millionths.
     #[must_use]
-    pub fn of(&self, usage: &Usage) -> u64 {
+    pub fn cost_of(&self, usage: &Usage) -> u64 {
         let parts = [
             (self.input, usage.input),
             (self.output, usage.output),

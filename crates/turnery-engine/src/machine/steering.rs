@@ -1,34 +1,35 @@
-//! Steering: what people want to say while a loop runs, and what becomes of it (UP-5, UP-6).
+//! Queues user messages that arrive while a loop runs (UP-5, UP-6).
 //!
-//! Steering is heard at the next turn, and makes the loop skip the calls that have not begun; follow-ups
-//! are heard once the loop would finish. What is not heard is given back (`Unheard`), never dropped.
+//! Steering messages are delivered in the next turn and skip the calls that have not started; follow-up
+//! messages are delivered once the loop would finish. Undelivered messages are returned
+//! (`ReturnUndelivered`), never dropped.
 
 use super::{Effect, Loop, QueueMode};
 use crate::Content;
 use std::{collections::VecDeque, mem};
 
-/// What waits to be heard.
+/// User messages waiting for delivery.
 #[derive(Clone, Debug, Default)]
-pub(super) struct Queues {
+pub(super) struct InputQueues {
     steering: VecDeque<Vec<Content>>,
     follow_ups: VecDeque<Vec<Content>>,
 }
 
-impl Queues {
-    pub(super) fn is_steered(&self) -> bool {
+impl InputQueues {
+    pub(super) fn has_steering(&self) -> bool {
         !self.steering.is_empty()
     }
 
     pub(super) fn take_steering(&mut self, mode: QueueMode) -> VecDeque<Vec<Content>> {
-        take(&mut self.steering, mode)
+        take_queued(&mut self.steering, mode)
     }
 
     pub(super) fn take_follow_ups(&mut self, mode: QueueMode) -> VecDeque<Vec<Content>> {
-        take(&mut self.follow_ups, mode)
+        take_queued(&mut self.follow_ups, mode)
     }
 }
 
-fn take(queue: &mut VecDeque<Vec<Content>>, mode: QueueMode) -> VecDeque<Vec<Content>> {
+fn take_queued(queue: &mut VecDeque<Vec<Content>>, mode: QueueMode) -> VecDeque<Vec<Content>> {
     match mode {
         QueueMode::OneAtATime => queue.pop_front().into_iter().collect(),
         QueueMode::All => mem::take(queue),
@@ -36,41 +37,41 @@ fn take(queue: &mut VecDeque<Vec<Content>>, mode: QueueMode) -> VecDeque<Vec<Con
 }
 
 impl Loop {
-    pub(super) fn steer(&mut self, words: Vec<Content>) {
-        if words.is_empty() {
+    pub(super) fn queue_steering(&mut self, content: Vec<Content>) {
+        if content.is_empty() {
             return;
         }
         if self.is_sealed() {
-            return self.unheard(words);
+            return self.return_undelivered(content);
         }
-        self.queues.steering.push_back(words);
+        self.input_queues.steering.push_back(content);
     }
 
-    pub(super) fn follow_up(&mut self, words: Vec<Content>) {
-        if words.is_empty() {
+    pub(super) fn queue_follow_up(&mut self, content: Vec<Content>) {
+        if content.is_empty() {
             return;
         }
         if self.is_sealed() {
-            return self.unheard(words);
+            return self.return_undelivered(content);
         }
-        self.queues.follow_ups.push_back(words);
+        self.input_queues.follow_ups.push_back(content);
     }
 
-    /// The only way out of the loop: whatever comes now is too late. What nobody heard is given back.
+    /// Closes the loop to further input and returns all undelivered messages. Every loop ends here.
     pub(super) fn seal(&mut self) {
-        let Queues {
+        let InputQueues {
             steering,
             follow_ups,
-        } = mem::take(&mut self.queues);
-        if faulty!(self, ForgetUnheard) {
+        } = mem::take(&mut self.input_queues);
+        if faulty!(self, ForgetUndelivered) {
             return;
         }
-        for words in steering.into_iter().chain(follow_ups) {
-            self.unheard(words);
+        for content in steering.into_iter().chain(follow_ups) {
+            self.return_undelivered(content);
         }
     }
 
-    pub(super) fn unheard(&mut self, words: Vec<Content>) {
-        self.give(Effect::Unheard(words));
+    pub(super) fn return_undelivered(&mut self, content: Vec<Content>) {
+        self.push_effect(Effect::ReturnUndelivered(content));
     }
 }

@@ -1,198 +1,205 @@
-//! Turn: one call of the model and what came of it.
+//! Runs a turn: emits its inputs, calls the model, and handles the response.
 
-use super::hooks::{Failed, Question};
-use super::opening::{Next, Opening};
-use super::{Announced, Batch, Draft, Effect, Loop, Stage};
+use super::hooks::{LoopFailure, PendingHook};
+use super::pending_turn::{NextStep, PendingTurn};
+use super::{CallAnnouncement, CallBatch, Effect, Loop, ResponseDraft, Stage};
 use crate::{
-    AnswerOverrun, AnswerSize, AnswerText, Detail, EventKind, FaultKind, Hook, LlmMessage, Message,
-    MessageId, MessageStop, ModelDelta, ModelFault, ModelStop, Outcome, Response, TurnStop, Usage,
+    EventKind, HookRequest, LlmMessage, Message, MessageId, MessageStop, ModelDelta, ModelError,
+    ModelErrorKind, ModelStop, Outcome, OutcomeDetail, Response, ResponseLimitError, ResponseSize,
+    ResponseText, TurnStop, Usage,
 };
 use std::{mem, sync::Arc};
 
-const EMPTY_ANSWER: &str =
+const EMPTY_RESPONSE: &str =
     "the model gave an empty answer; send the prompt again, or choose another model";
 
-const LAST_REPLY: &str =
+const LAST_REPLY_NOTICE: &str =
     "No tool can be used any more. Reply now in prose, from what you know so far.";
 
 impl Loop {
-    /// All that could forbid it has been asked: begin.
-    pub(super) fn begin_turn(&mut self, opening: Opening) {
-        self.mint.turn_index = Some(self.turns);
-        self.turns += 1;
-        self.attempts = 0;
+    /// Starts a turn, after all checks and hooks have passed.
+    pub(super) fn begin_turn(&mut self, turn: PendingTurn) {
+        self.emitter.turn_index = Some(self.turn_count);
+        self.turn_count += 1;
+        self.failed_attempts = 0;
         self.gauge.begin_turn();
-        self.mint.emit(EventKind::TurnStart {
-            trigger: opening.trigger,
+        self.emitter.emit(EventKind::TurnStart {
+            trigger: turn.trigger,
         });
-        if self.last_reply.is_some() {
-            let text = LAST_REPLY.to_owned();
-            self.say(Message::System { text });
+        if self.last_reply_limit.is_some() {
+            let text = LAST_REPLY_NOTICE.to_owned();
+            self.emit_message(Message::System { text });
         }
-        let is_first = self.turns == 1;
+        let is_first = self.turn_count == 1;
         let counted = self.gauge.clone();
-        if let Some(words) = opening.given {
-            let content = words.into_content();
-            self.say(Message::User { content });
+        if let Some(message) = turn.prompt {
+            let content = message.into_content();
+            self.emit_message(Message::User { content });
         }
         if is_first {
-            // The host has counted the prompt already.
+            // The host has already counted the prompt.
             self.gauge = counted;
         }
-        for words in opening.heard {
-            let content = words.into_content();
-            self.say(Message::User { content });
+        for message in turn.queued {
+            let content = message.into_content();
+            self.emit_message(Message::User { content });
         }
-        self.make_room();
+        self.compact_if_full();
     }
 
     pub(super) fn call_model(&mut self) {
-        if self.is_spent() {
-            // A summary or a hook stood between the limits' word on the turn and its call.
-            return self.cut_short();
+        if self.is_budget_spent() {
+            // A summary or a hook since the limit check may have used up the budget.
+            return self.abandon_model_call();
         }
-        if let Some(turn_index) = self.mint.turn_index {
-            let tools = self.last_reply.is_none();
-            self.give(Effect::CallModel { turn_index, tools });
-            self.stage = Stage::Modelling(Draft::default());
+        if let Some(turn_index) = self.emitter.turn_index {
+            let tools = self.last_reply_limit.is_none();
+            self.push_effect(Effect::CallModel { turn_index, tools });
+            self.stage = Stage::AwaitingModel(ResponseDraft::default());
         }
     }
 
-    /// Show a fragment at once (D-1). The message begins with the first.
-    pub(super) fn delta(&mut self, delta: ModelDelta) {
-        let Stage::Modelling(draft) = &mut self.stage else {
+    /// Emits a fragment at once (D-1). The first one starts the message.
+    pub(super) fn handle_delta(&mut self, delta: ModelDelta) {
+        let Stage::AwaitingModel(draft) = &mut self.stage else {
             return;
         };
         draft.add(&delta);
         let message_id = draft
             .message_id
-            .get_or_insert_with(|| self.mint.open_message())
+            .get_or_insert_with(|| self.emitter.start_message())
             .clone();
         let size = draft.size();
-        self.mint.emit(EventKind::Delta { message_id, delta });
-        if let Err(overrun) = self.within_limits(size) {
-            self.overrun(overrun);
+        self.emitter.emit(EventKind::Delta { message_id, delta });
+        if let Err(overrun) = self.check_response_size(size) {
+            self.stop_oversized_response(overrun);
         }
     }
 
-    fn within_limits(&self, size: AnswerSize) -> Result<(), AnswerOverrun> {
-        if faulty!(self, IgnoreAnswerLimit) {
+    fn check_response_size(&self, size: ResponseSize) -> Result<(), ResponseLimitError> {
+        if faulty!(self, IgnoreResponseLimit) {
             return Ok(());
         }
-        size.check(&self.spec.limits.answer)
+        size.check(&self.spec.limits.response)
     }
 
-    /// The streaming answer exceeds a bound: it is stopped, and what came of it is kept (UP-1).
-    fn overrun(&mut self, overrun: AnswerOverrun) {
+    /// Stops a streaming response that exceeds a limit; output already shown is kept (UP-1).
+    fn stop_oversized_response(&mut self, overrun: ResponseLimitError) {
         let Some(draft) = self.take_draft() else {
             return;
         };
-        self.give(Effect::StopModel);
-        self.end_overrun(draft, overrun.to_string());
+        self.push_effect(Effect::StopModel);
+        self.end_oversized_response(draft, overrun.to_string());
     }
 
-    /// No call of it is run, for none is known to be whole.
-    fn end_overrun(&mut self, draft: Draft, text: String) {
-        let kept = match faulty!(self, DropCutAnswer) {
+    /// Ends the turn of an oversized response. Its calls do not run, because they may be incomplete.
+    fn end_oversized_response(&mut self, draft: ResponseDraft, text: String) {
+        let kept = match faulty!(self, DropCutOffResponse) {
             true => draft.without_content(),
             false => draft,
         };
         self.settle_draft(kept, MessageStop::Length, None);
-        self.close_turn(None, Vec::new(), Next::Overrun(text));
+        self.finish_turn(None, Vec::new(), NextStep::ResponseTooLarge(text));
     }
 
-    /// Say that the model is silent. This changes nothing.
-    pub(super) fn silent(&mut self, silent_ms: u64, is_connected: bool) {
+    /// Reports that the model is silent.
+    pub(super) fn handle_silence(&mut self, silent_ms: u64, is_connected: bool) {
         match &self.stage {
-            Stage::Modelling(_) => self.mint.emit(EventKind::ModelSilent {
+            Stage::AwaitingModel(_) => self.emitter.emit(EventKind::ModelSilent {
                 silent_ms,
                 is_connected,
             }),
-            Stage::Asking(_)
+            Stage::AwaitingHook(_)
             | Stage::Compacting(_)
-            | Stage::Calling(_)
+            | Stage::RunningCalls(_)
             | Stage::Committing(_)
-            | Stage::Over => {}
+            | Stage::Finished => {}
         }
     }
 
-    /// Say that an attempt failed; nothing of it was shown (R9).
-    pub(super) fn retried(&mut self, attempt: u32, fault: ModelFault, wait_ms: u64) {
+    /// Reports a failed attempt, of which nothing was shown (R9).
+    pub(super) fn handle_retry(&mut self, attempt: u32, error: ModelError, wait_ms: u64) {
         match &self.stage {
-            Stage::Modelling(Draft {
+            Stage::AwaitingModel(ResponseDraft {
                 message_id: None, ..
             }) => {
-                self.attempts = attempt;
-                self.mint.emit(EventKind::ModelRetried {
+                self.failed_attempts = attempt;
+                self.emitter.emit(EventKind::ModelRetried {
                     attempt,
-                    fault,
+                    error,
                     wait_ms,
                 });
             }
-            Stage::Modelling(_)
-            | Stage::Asking(_)
+            Stage::AwaitingModel(_)
+            | Stage::AwaitingHook(_)
             | Stage::Compacting(_)
-            | Stage::Calling(_)
+            | Stage::RunningCalls(_)
             | Stage::Committing(_)
-            | Stage::Over => {}
+            | Stage::Finished => {}
         }
     }
 
-    /// The settled answer replaces the draft.
-    pub(super) fn answered(&mut self, mut response: Response, announced: Vec<Announced>) {
-        // What was streamed of a long answer is freed before the answer itself is shared out.
-        let Some(Draft { message_id, .. }) = self.take_draft() else {
+    /// Handles the complete response, which replaces the draft.
+    pub(super) fn handle_response(
+        &mut self,
+        mut response: Response,
+        announced: Vec<CallAnnouncement>,
+    ) {
+        // Free the draft of a long response before the response itself is shared.
+        let Some(ResponseDraft { message_id, .. }) = self.take_draft() else {
             return;
         };
-        let overrun = self.within_limits(AnswerSize::of(&response)).err();
-        if overrun.is_some() && !faulty!(self, RunCutCalls) {
-            // Settling drops the calls: they will have no results.
+        let overrun = self
+            .check_response_size(ResponseSize::of_response(&response))
+            .err();
+        if overrun.is_some() && !faulty!(self, RunCallsOfOversizedResponse) {
+            // `settled` then drops the calls, which will have no results.
             response.stop = ModelStop::Length;
         }
-        if !faulty!(self, KeepBrokenCalls) {
+        if !faulty!(self, KeepIncompleteCalls) {
             response = response.settled();
         }
         let usage = response.usage;
         let next = match response.stop {
             ModelStop::Length => match overrun {
-                Some(overrun) => Next::Overrun(overrun.to_string()),
-                None => Next::End(Outcome::Stopped(TurnStop::Incomplete), None),
+                Some(overrun) => NextStep::ResponseTooLarge(overrun.to_string()),
+                None => NextStep::EndLoop(Outcome::Stopped(TurnStop::Incomplete), None),
             },
             ModelStop::Refusal => {
                 let outcome = Outcome::Stopped(TurnStop::ProviderError);
-                Next::End(outcome, Some(Detail::Refusal))
+                NextStep::EndLoop(outcome, Some(OutcomeDetail::Refusal))
             }
             ModelStop::EndTurn | ModelStop::ToolUse if response.needs_tools() => {
                 let calls = response.calls().cloned().collect();
-                self.settle(message_id, response.into_assistant_message());
-                return self.start_calls(Batch::new(calls, usage, &announced), announced);
+                self.settle_response(message_id, response.into_assistant_message());
+                return self.start_calls(CallBatch::new(calls, usage, &announced), announced);
             }
             ModelStop::EndTurn | ModelStop::ToolUse => {
-                // After a tool round trip, silence is an answer (UP-34).
-                if response.says_nothing() && !self.after_result {
-                    return self.empty_answer(message_id, response);
+                // After tool results, an empty response is valid (UP-34).
+                if response.is_text_empty() && !self.is_after_result {
+                    return self.fail_empty_response(message_id, response);
                 }
-                let message = self.settle(message_id, response.into_assistant_message());
-                let next = Next::Rest {
-                    text: AnswerText::of(message),
-                    checked: false,
+                let message = self.settle_response(message_id, response.into_assistant_message());
+                let next = NextStep::ModelDone {
+                    text: ResponseText::from_message(message),
+                    checkpoint_passed: false,
                 };
-                return self.close_turn(usage, Vec::new(), next);
+                return self.finish_turn(usage, Vec::new(), next);
             }
         };
-        self.settle(message_id, response.into_assistant_message());
-        self.close_turn(usage, Vec::new(), next);
+        self.settle_response(message_id, response.into_assistant_message());
+        self.finish_turn(usage, Vec::new(), next);
     }
 
-    /// An answer that says nothing is the provider's failure.
-    fn empty_answer(&mut self, message_id: Option<MessageId>, response: Response) {
-        let failed = Failed {
+    /// Fails the loop because of an empty response, as a provider error.
+    fn fail_empty_response(&mut self, message_id: Option<MessageId>, response: Response) {
+        let failed = LoopFailure {
             usage: response.usage,
             tool_results: Vec::new(),
             outcome: Outcome::Stopped(TurnStop::ProviderError),
-            detail: Detail::Provider {
-                kind: FaultKind::Protocol,
-                message: EMPTY_ANSWER.to_owned(),
+            detail: OutcomeDetail::Provider {
+                kind: ModelErrorKind::Protocol,
+                message: EMPTY_RESPONSE.to_owned(),
             },
         };
         let message = Message::Assistant {
@@ -201,62 +208,69 @@ impl Loop {
             model: response.model,
             provider: response.provider,
             usage: response.usage,
-            error: Some(EMPTY_ANSWER.to_owned()),
+            error: Some(EMPTY_RESPONSE.to_owned()),
         };
-        self.settle(message_id, message);
-        self.fail(failed, EMPTY_ANSWER.to_owned());
+        self.settle_response(message_id, message);
+        self.fail_loop(failed, EMPTY_RESPONSE.to_owned());
     }
 
-    /// A model call failed for good.
-    pub(super) fn model_failed(&mut self, fault: ModelFault) {
+    /// Handles a model call that failed after all retries.
+    pub(super) fn handle_model_error(&mut self, error: ModelError) {
         let Some(draft) = self.take_draft() else {
             return;
         };
-        if fault.kind == FaultKind::ContextOverflow && draft.message_id.is_none() {
-            return self.overflowed(fault);
+        if error.kind == ModelErrorKind::ContextOverflow && draft.message_id.is_none() {
+            return self.handle_overflow(error);
         }
-        if fault.kind == FaultKind::AnswerLimit {
-            return self.end_overrun(draft, fault.message);
+        if error.kind == ModelErrorKind::AnswerLimit {
+            return self.end_oversized_response(draft, error.message);
         }
-        self.draft_failed(draft, fault);
+        self.fail_draft(draft, error);
     }
 
-    /// The same when nothing of the answer was shown.
-    pub(super) fn answer_failed(&mut self, fault: ModelFault) {
-        self.draft_failed(Draft::default(), fault);
+    /// Fails the loop when nothing of the response was shown.
+    pub(super) fn fail_without_draft(&mut self, error: ModelError) {
+        self.fail_draft(ResponseDraft::default(), error);
     }
 
-    /// What the client has seen stays; the loop stops. An answer of which nobody says that it is whole
-    /// is not the provider's failure, but one of ours (LASH-25, C-31).
-    fn draft_failed(&mut self, draft: Draft, fault: ModelFault) {
-        self.settle_draft(draft, MessageStop::Error, Some(fault.message.clone()));
-        let message = fault.message.clone();
-        let (stop, detail) = match fault.kind {
-            FaultKind::Unfinished => (TurnStop::RuntimeError, Detail::Runtime { message }),
-            kind @ (FaultKind::Network
-            | FaultKind::Protocol
-            | FaultKind::RateLimit
-            | FaultKind::Overloaded
-            | FaultKind::Auth
-            | FaultKind::ContextOverflow
-            | FaultKind::BadRequest
-            | FaultKind::Timeout
-            | FaultKind::AnswerLimit) => {
-                let detail = Detail::Provider { kind, message };
+    /// Fails the loop and keeps the output already shown. A response without an end marker counts as an
+    /// engine error, not a provider error (LASH-25, C-31).
+    fn fail_draft(&mut self, draft: ResponseDraft, error: ModelError) {
+        self.settle_draft(draft, MessageStop::Error, Some(error.message.clone()));
+        let message = error.message.clone();
+        let (stop, detail) = match error.kind {
+            ModelErrorKind::Unfinished => {
+                (TurnStop::RuntimeError, OutcomeDetail::Runtime { message })
+            }
+            kind @ (ModelErrorKind::Network
+            | ModelErrorKind::Protocol
+            | ModelErrorKind::RateLimit
+            | ModelErrorKind::Overloaded
+            | ModelErrorKind::Auth
+            | ModelErrorKind::ContextOverflow
+            | ModelErrorKind::BadRequest
+            | ModelErrorKind::Timeout
+            | ModelErrorKind::AnswerLimit) => {
+                let detail = OutcomeDetail::Provider { kind, message };
                 (TurnStop::ProviderError, detail)
             }
         };
-        let failed = Failed {
+        let failed = LoopFailure {
             usage: None,
             tool_results: Vec::new(),
             outcome: Outcome::Stopped(stop),
             detail,
         };
-        self.fail(failed, fault.message);
+        self.fail_loop(failed, error.message);
     }
 
-    /// Settle an answer that broke off: no call of it was whole.
-    pub(super) fn settle_draft(&mut self, draft: Draft, stop: MessageStop, error: Option<String>) {
+    /// Ends the message of a response that broke off, without its unfinished calls.
+    pub(super) fn settle_draft(
+        &mut self,
+        draft: ResponseDraft,
+        stop: MessageStop,
+        error: Option<String>,
+    ) {
         let message_id = draft.message_id.clone();
         let message = Message::Assistant {
             content: draft.into_content(),
@@ -266,19 +280,23 @@ impl Loop {
             usage: None,
             error,
         };
-        self.settle(message_id, message);
+        self.settle_response(message_id, message);
     }
 
-    /// `MessageEnd` and the turn's only `UsageReported` (I4).
-    fn settle(&mut self, message_id: Option<MessageId>, message: Message) -> Arc<LlmMessage> {
-        let message_id = message_id.unwrap_or_else(|| self.mint.open_message());
+    /// Emits `MessageEnd` and the turn's only `UsageReported` (I4).
+    fn settle_response(
+        &mut self,
+        message_id: Option<MessageId>,
+        message: Message,
+    ) -> Arc<LlmMessage> {
+        let message_id = message_id.unwrap_or_else(|| self.emitter.start_message());
         let usage = message.usage();
         self.gauge.add(&message);
-        let message = self.mint.settle(message_id, message);
+        let message = self.emitter.end_message(message_id, message);
         if let Some(usage) = usage {
             self.usage += usage;
-            self.own.add_answer(&usage, self.spec.price);
-            self.gauge.measured(&usage);
+            self.own_spending.add_usage(&usage, self.spec.price);
+            self.gauge.set_measured(&usage);
         }
         let kind = EventKind::UsageReported {
             usage: if faulty!(self, UsageZeroForUnknown) {
@@ -288,44 +306,44 @@ impl Loop {
             },
             cumulative: self.usage,
         };
-        self.mint.emit(kind);
+        self.emitter.emit(kind);
         message
     }
 
-    /// A message that is whole from the start.
-    pub(super) fn say(&mut self, message: Message) -> MessageId {
-        self.after_result = matches!(message, Message::ToolResult { .. });
+    /// Emits a complete message.
+    pub(super) fn emit_message(&mut self, message: Message) -> MessageId {
+        self.is_after_result = matches!(message, Message::ToolResult { .. });
         self.gauge.add(&message);
-        let message_id = self.mint.open_message();
-        self.mint.settle(message_id.clone(), message);
+        let message_id = self.emitter.start_message();
+        self.emitter.end_message(message_id.clone(), message);
         message_id
     }
 
-    /// The only place where a turn ends.
-    pub(super) fn close_turn(
+    /// Ends the turn; no other function does.
+    pub(super) fn finish_turn(
         &mut self,
         usage: Option<Usage>,
         tool_results: Vec<MessageId>,
-        next: Next,
+        next: NextStep,
     ) {
-        self.mint.emit(EventKind::TurnEnd {
+        self.emitter.emit(EventKind::TurnEnd {
             usage,
             tool_results,
         });
-        let turn_index = self.mint.turn_index.take().unwrap_or_default();
+        let turn_index = self.emitter.turn_index.take().unwrap_or_default();
         let next = self.after_last_reply(next);
-        if self.asks_after(self.spec.hooks.after_turn) {
-            let hook = Hook::AfterTurn { turn_index, usage };
-            self.ask(hook, Question::AfterTurn(next));
+        if self.should_notify_hook(self.spec.hooks.after_turn) {
+            let hook = HookRequest::AfterTurn { turn_index, usage };
+            self.ask_hook(hook, PendingHook::AfterTurn(next));
         } else {
-            self.go_on(next);
+            self.continue_with(next);
         }
     }
 
-    /// The draft, if the model is answering. The caller sets the next stage.
-    pub(super) fn take_draft(&mut self) -> Option<Draft> {
-        match mem::replace(&mut self.stage, Stage::Over) {
-            Stage::Modelling(draft) => Some(draft),
+    /// Takes the draft if a model call is running. The caller sets the next stage.
+    pub(super) fn take_draft(&mut self) -> Option<ResponseDraft> {
+        match mem::replace(&mut self.stage, Stage::Finished) {
+            Stage::AwaitingModel(draft) => Some(draft),
             other => {
                 self.stage = other;
                 None

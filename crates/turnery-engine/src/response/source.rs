@@ -1,58 +1,58 @@
-//! Source: what a response can be built from, and why it sometimes cannot.
+//! Sources from which a response can be built, and the errors of doing so.
 
-use super::{Response, maps};
+use super::{Response, json};
 use crate::{Content, Message, MessageStop, ModelStop};
 use serde_json::Value;
 
-/// What a response is built from (JIDO-4).
+/// Source of a response (JIDO-4).
 #[derive(Clone, Debug, PartialEq)]
-pub enum Source {
-    /// One that is there already: it stays as it is (JIDO-5).
+pub enum ResponseSource {
+    /// Existing response, used unchanged (JIDO-5).
     Response(Response),
-    /// An assistant's message of the history.
+    /// Assistant message from history.
     Message(Message),
-    /// A vendor's answer (OpenAI chat completions or responses, Anthropic messages, Gemini
-    /// generateContent), or a map that was stored.
+    /// Response of a vendor (OpenAI chat completions or responses, Anthropic messages, Gemini
+    /// generateContent), or a stored map.
     Map(Value),
 }
 
-impl From<Response> for Source {
+impl From<Response> for ResponseSource {
     fn from(response: Response) -> Self {
         Self::Response(response)
     }
 }
 
-impl From<Message> for Source {
+impl From<Message> for ResponseSource {
     fn from(message: Message) -> Self {
         Self::Message(message)
     }
 }
 
-impl From<Value> for Source {
+impl From<Value> for ResponseSource {
     fn from(map: Value) -> Self {
         Self::Map(map)
     }
 }
 
-/// Names to be given to a response instead of those that it came with.
+/// Model and provider names that replace those in the source.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Named {
-    /// The model (JIDO-7).
+pub struct ResponseOverrides {
+    /// Model (JIDO-7).
     pub model: Option<String>,
-    /// The provider. A vendor's map does not say who served it: without this it is `unknown`.
+    /// Provider. Responses of vendors do not name it; without an override it is `unknown`.
     pub provider: Option<String>,
 }
 
-impl Named {
-    /// As the answer of this model.
-    pub fn model(model: impl Into<String>) -> Self {
+impl ResponseOverrides {
+    /// Overrides the model only.
+    pub fn with_model(model: impl Into<String>) -> Self {
         Self {
             model: Some(model.into()),
             provider: None,
         }
     }
 
-    fn name(self, mut response: Response) -> Response {
+    fn apply_to(self, mut response: Response) -> Response {
         if let Some(model) = self.model {
             response.model = model;
         }
@@ -64,26 +64,33 @@ impl Named {
 }
 
 impl Response {
-    /// Build a response from whatever there is (JIDO-4). Missing text is empty text (JIDO-72), no
-    /// calls make a final answer (JIDO-71), and what cannot be understood is an error.
-    pub fn from_response(source: impl Into<Source>, named: Named) -> Result<Self, ResponseError> {
+    /// Builds a response from any source (JIDO-4). Missing text is empty (JIDO-72), and a response without
+    /// calls is a final answer (JIDO-71). Fails if the source cannot be parsed.
+    pub fn from_response(
+        source: impl Into<ResponseSource>,
+        overrides: ResponseOverrides,
+    ) -> Result<Self, ResponseError> {
         let response = match source.into() {
-            Source::Response(response) => response,
-            Source::Message(message) => of_message(message)?,
-            Source::Map(map) => maps::read(&map, named.provider.as_deref())?,
+            ResponseSource::Response(response) => response,
+            ResponseSource::Message(message) => response_from_message(message)?,
+            ResponseSource::Map(map) => json::parse_response(&map, overrides.provider.as_deref())?,
         };
-        Ok(named.name(response))
+        Ok(overrides.apply_to(response))
     }
 
-    /// Build a response from a map that says what it is: `type`, `text`, `thinking_content`,
-    /// `tool_calls`, `usage`, `model`, `tool_results`, each of which may be missing; or from a
-    /// response as it was stored (JIDO-15).
-    pub fn from_result_map(map: &Value, named: Named) -> Result<Self, ResponseError> {
-        maps::classified(map, named.provider.as_deref()).map(|response| named.name(response))
+    /// Builds a response from a result map with the fields `type`, `text`, `thinking_content`, `tool_calls`,
+    /// `usage`, `model` and `tool_results`, each of which may be missing, or from a stored response
+    /// (JIDO-15).
+    pub fn from_result_map(
+        map: &Value,
+        overrides: ResponseOverrides,
+    ) -> Result<Self, ResponseError> {
+        json::classified(map, overrides.provider.as_deref())
+            .map(|response| overrides.apply_to(response))
     }
 }
 
-fn of_message(message: Message) -> Result<Response, ResponseError> {
+fn response_from_message(message: Message) -> Result<Response, ResponseError> {
     let Message::Assistant {
         content,
         stop,
@@ -93,13 +100,13 @@ fn of_message(message: Message) -> Result<Response, ResponseError> {
         error,
     } = message
     else {
-        return Err(ResponseError::NotAnAnswer);
+        return Err(ResponseError::NotAssistantMessage);
     };
     let has_calls = content
         .iter()
         .any(|item| matches!(item, Content::ToolCall(_)));
     let stop = match (stop, error) {
-        (MessageStop::Stop | MessageStop::ToolUse, None) => super::stop_of(has_calls),
+        (MessageStop::Stop | MessageStop::ToolUse, None) => super::stop_for_calls(has_calls),
         (MessageStop::Length, None) => ModelStop::Length,
         (MessageStop::GuardRail, None) => ModelStop::Refusal,
         (MessageStop::Error | MessageStop::Aborted, _) | (_, Some(_)) => {
@@ -117,38 +124,39 @@ fn of_message(message: Message) -> Result<Response, ResponseError> {
     })
 }
 
-/// Why there is no response in what was given.
+/// Error of building a response.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum ResponseError {
-    /// Something else than a JSON object.
+    /// The source is not a JSON object.
     #[error("the answer is {found}, not an object; give the whole of what the provider sent")]
     NotAnObject {
-        /// What it is instead.
+        /// JSON type of the source.
         found: &'static str,
     },
-    /// An object of no shape that is known.
+    /// The object has no known shape.
     #[error(
         "the answer has no choices, output, candidates, message, content or type, so it is of no known shape"
     )]
     UnknownShape,
-    /// A part of it is not what its shape promises.
+    /// A part of the source is malformed.
     #[error("{at} of the answer is {found}, not {wanted}")]
     Malformed {
-        /// Where.
+        /// Path of the part.
         at: String,
-        /// What belongs there.
+        /// Expected value.
         wanted: &'static str,
-        /// What is there.
+        /// Actual value.
         found: &'static str,
     },
-    /// The provider reports a failure. What it says is not repeated: it may hold a part of a key.
+    /// The source is an error response of the provider. Its message is omitted, because it may contain part
+    /// of a key.
     #[error("the provider sent an error in place of an answer")]
-    Failed,
-    /// A message that no model wrote.
-    #[error("only a message of the assistant is an answer")]
-    NotAnAnswer,
-    /// A message that broke off.
-    #[error("the message broke off, so it is no answer; call the model again")]
+    ProviderError,
+    /// The message is not an assistant message.
+    #[error("only an assistant message can become a response")]
+    NotAssistantMessage,
+    /// The message is incomplete.
+    #[error("the message is incomplete and cannot become a response; call the model again")]
     Unfinished,
 }
 
@@ -157,13 +165,13 @@ impl ResponseError {
         Self::Malformed {
             at: at.into(),
             wanted,
-            found: kind_of(found),
+            found: describe_json_type(found),
         }
     }
 }
 
-/// What a value is, in words.
-pub(super) fn kind_of(value: &Value) -> &'static str {
+/// Describes the JSON type of a value.
+pub(super) fn describe_json_type(value: &Value) -> &'static str {
     match value {
         Value::Null => "missing",
         Value::Bool(_) => "true or false",

@@ -1,18 +1,24 @@
-//! Hooks: who is asked when, and what a no comes to (section 6.3).
+//! Tests of hooks: their order, and the effect of vetoes (section 6.3).
 
-use super::fixture::{prompt, spec};
-use super::script::{Script, allow, calls, ended, failed, follow_up, go, no, prose, steer, text};
+use super::fixtures::{prompt_spec, spec_with_limits};
+use super::harness::{
+    LoopHarness, allow, calls_answer, follow_up, hook_continue, hook_stop, model_failed, steer,
+    text_answer, text_delta, tool_ended,
+};
 use crate::{
-    Content, Detail, FaultKind, Finish, HookSet, HookVerdict, Input, Limits, LoopSpec, LoopStatus,
-    Outcome, ToolEnvelope, TurnStop, Usage,
+    Content, HookSet, HookVerdict, Input, Limits, LoopFinish, LoopSpec, LoopStatus, ModelErrorKind,
+    Outcome, OutcomeDetail, ToolEnvelope, TurnStop, Usage,
 };
 
-fn with(hooks: HookSet) -> LoopSpec {
-    LoopSpec { hooks, ..prompt() }
+fn spec_with_hooks(hooks: HookSet) -> LoopSpec {
+    LoopSpec {
+        hooks,
+        ..prompt_spec()
+    }
 }
 
-fn all() -> LoopSpec {
-    with(HookSet {
+fn spec_with_all_hooks() -> LoopSpec {
+    spec_with_hooks(HookSet {
         input: true,
         before_turn: true,
         after_turn: true,
@@ -24,14 +30,30 @@ fn all() -> LoopSpec {
     })
 }
 
-/// Every hook of a prompt with one call, in its place; nobody else is asked (LOOP-59).
+/// Every hook of a prompt with one call, in order; absent hooks are not asked (LOOP-59).
 // proves: TURN-23, TURN-24, TURN-25, TURN-27, TURN-28, TURN-57, C-27
 #[test]
-fn hooks_have_their_places() {
-    let mut script = Script::start(all());
-    script.feed_all([go(), go(), calls(&["a"]), allow("a"), go()]);
-    script.feed_all([ended("a", ToolEnvelope::text("x")), go(), go(), go()]);
-    script.feed_all([prose("done"), go(), go(), Input::Committed]);
+fn hooks_are_asked_in_order() {
+    let mut script = LoopHarness::start(spec_with_all_hooks());
+    script.feed_all([
+        hook_continue(),
+        hook_continue(),
+        calls_answer(&["a"]),
+        allow("a"),
+        hook_continue(),
+    ]);
+    script.feed_all([
+        tool_ended("a", ToolEnvelope::text("x")),
+        hook_continue(),
+        hook_continue(),
+        hook_continue(),
+    ]);
+    script.feed_all([
+        text_answer("done"),
+        hook_continue(),
+        hook_continue(),
+        Input::Committed,
+    ]);
     let expected = [
         "loop begins",
         "> hook input hello",
@@ -70,26 +92,31 @@ fn hooks_have_their_places() {
     assert_eq!(script.lines(), expected);
 }
 
-/// A stage that waits for a hook hears nothing else.
+/// While waiting for a hook, the loop ignores other inputs.
 #[test]
-fn nothing_goes_on_while_a_hook_is_asked() {
-    let mut script = Script::start(all());
+fn loop_waits_for_hook() {
+    let mut script = LoopHarness::start(spec_with_all_hooks());
     script.lines();
-    script.feed_all([prose("x"), text(0, "y"), allow("a"), Input::Committed]);
+    script.feed_all([
+        text_answer("x"),
+        text_delta(0, "y"),
+        allow("a"),
+        Input::Committed,
+    ]);
     assert!(script.lines().is_empty(), "R5");
-    script.feed(go());
+    script.feed(hook_continue());
     assert_eq!(script.lines(), ["> hook before turn 0"]);
 }
 
-/// C-7, row 6a: a refused prompt leaves no turn, no message and no cost, and is off the chain.
+/// C-7, row 6a: a rejected prompt leaves no turn, no message and no usage, and is off the chain.
 // proves: UP-7, LOOP-27, LOOP-53, LASH-16, C-7, I13
 #[test]
-fn a_refused_prompt_is_rejected() {
-    let mut script = Script::start(with(HookSet {
+fn refused_prompt_is_rejected() {
+    let mut script = LoopHarness::start(spec_with_hooks(HookSet {
         input: true,
         ..HookSet::default()
     }));
-    script.feed_all([no("not here"), Input::Committed]);
+    script.feed_all([hook_stop("not here"), Input::Committed]);
     let expected = [
         "loop begins",
         "> hook input hello",
@@ -99,9 +126,9 @@ fn a_refused_prompt_is_rejected() {
         "> done",
     ];
     assert_eq!(script.lines(), expected);
-    let finish = Finish::Done {
+    let finish = LoopFinish::Committed {
         outcome: Outcome::Stopped(TurnStop::InvalidInput),
-        detail: Some(Detail::Rejection {
+        detail: Some(OutcomeDetail::Rejection {
             reason: "not here".to_owned(),
         }),
         usage: Usage::default(),
@@ -114,17 +141,22 @@ fn a_refused_prompt_is_rejected() {
     assert_eq!((record.usage, record.on_chain), (Usage::default(), false));
 }
 
-/// A refused steering or follow-up is dropped; the loop is not rejected.
+/// A rejected steering or follow-up message is dropped; the loop continues.
 // proves: UP-7, C-7, D-7
 #[test]
-fn a_refused_steering_drops_only_itself() {
-    let mut script = Script::start(with(HookSet {
+fn refused_steering_drops_only_itself() {
+    let mut script = LoopHarness::start(spec_with_hooks(HookSet {
         input: true,
         ..HookSet::default()
     }));
-    script.feed_all([go(), steer("be rude"), follow_up("be rude too")]);
+    script.feed_all([hook_continue(), steer("be rude"), follow_up("be rude too")]);
     script.lines();
-    script.feed_all([prose("done"), no("rude"), no("too rude"), Input::Committed]);
+    script.feed_all([
+        text_answer("done"),
+        hook_stop("rude"),
+        hook_stop("too rude"),
+        Input::Committed,
+    ]);
     let lines = script.lines();
     let expected = [
         "turn ends []",
@@ -143,19 +175,19 @@ fn a_refused_steering_drops_only_itself() {
     assert!(record.on_chain);
 }
 
-/// A warning is said to the model at the end of the person's own words.
+/// A warning is appended to the user's message.
 // proves: UP-7
 #[test]
-fn a_warning_is_appended_to_the_message() {
-    let mut script = Script::start(with(HookSet {
+fn warning_is_appended_to_message() {
+    let mut script = LoopHarness::start(spec_with_hooks(HookSet {
         input: true,
         ..HookSet::default()
     }));
-    let warn = |text: &str| Input::Hooked(HookVerdict::Warn(text.to_owned()));
+    let warn = |text: &str| Input::HookAnswered(HookVerdict::Warn(text.to_owned()));
     script.feed_all([
         warn("no names"),
         steer("and you?"),
-        prose("hi"),
+        text_answer("hi"),
         warn("brief"),
     ]);
     let messages = script.messages();
@@ -163,17 +195,17 @@ fn a_warning_is_appended_to_the_message() {
     assert_eq!(messages[2].message.text(), "and you?\n[Warning: brief]");
 }
 
-/// A vetoed turn leaves no event; the loop ends, or it would ask for ever (C-26). Row 11: off the chain.
+/// A vetoed turn leaves no event; the loop ends, or it would ask forever (C-26). Row 11: off the chain.
 // proves: TURN-26, LASH-23, C-26
 #[test]
-fn a_vetoed_turn_leaves_no_trace() {
-    let mut script = Script::start(with(HookSet {
+fn vetoed_turn_leaves_no_trace() {
+    let mut script = LoopHarness::start(spec_with_hooks(HookSet {
         before_turn: true,
         after_turn: true,
         ..HookSet::default()
     }));
     script.feed(steer("wait"));
-    script.feed_all([no("not now"), Input::Committed]);
+    script.feed_all([hook_stop("not now"), Input::Committed]);
     let expected = [
         "loop begins",
         "> hook before turn 0",
@@ -187,10 +219,10 @@ fn a_vetoed_turn_leaves_no_trace() {
     assert_eq!((record.turns.len(), record.on_chain), (0, false));
 }
 
-/// TURN-68: limits come before the hook.
+/// TURN-68: limits are checked before the hook is asked.
 // proves: TURN-68
 #[test]
-fn no_hook_is_asked_about_a_turn_that_cannot_run() {
+fn hook_is_not_asked_if_turn_cannot_run() {
     let limits = Limits {
         turns: 0,
         ..Limits::default()
@@ -199,9 +231,9 @@ fn no_hook_is_asked_about_a_turn_that_cannot_run() {
         before_turn: true,
         ..HookSet::default()
     };
-    let mut script = Script::start(LoopSpec {
+    let mut script = LoopHarness::start(LoopSpec {
         hooks,
-        ..spec(limits)
+        ..spec_with_limits(limits)
     });
     let lines = script.lines();
     assert!(!lines.iter().any(|line| line.starts_with("> hook")));
@@ -211,10 +243,10 @@ fn no_hook_is_asked_about_a_turn_that_cannot_run() {
     );
 }
 
-/// Time that runs out while the hook is asked about the last reply is no second limit.
+/// Reaching the time limit while the hook is asked about the last reply is not reported as a second limit.
 // proves: UP-2
 #[test]
-fn a_limit_is_told_once() {
+fn limit_is_reported_once() {
     let limits = Limits {
         turns: 0,
         ..Limits::default()
@@ -223,10 +255,10 @@ fn a_limit_is_told_once() {
         before_turn: true,
         ..HookSet::default()
     };
-    let mut script = Script::start(LoopSpec {
+    let mut script = LoopHarness::start(LoopSpec {
         hooks,
         forced_reply: true,
-        ..spec(limits)
+        ..spec_with_limits(limits)
     });
     assert_eq!(script.lines().last().unwrap(), "> hook before turn 0");
     script.feed(Input::TimeUp);
@@ -234,18 +266,18 @@ fn a_limit_is_told_once() {
     assert_eq!(script.lines(), expected);
 }
 
-/// A vetoed call has its bracket and its result, and the next one is asked about.
+/// A vetoed call gets its start, end and result, and the next call is asked about.
 // proves: D-9
 #[test]
-fn a_vetoed_call_is_skipped() {
-    let mut script = Script::start(with(HookSet {
+fn vetoed_call_is_skipped() {
+    let mut script = LoopHarness::start(spec_with_hooks(HookSet {
         before_tool: true,
         after_tool: true,
         ..HookSet::default()
     }));
-    script.feed_all([calls(&["a", "b"]), allow("a")]);
+    script.feed_all([calls_answer(&["a", "b"]), allow("a")]);
     script.lines();
-    script.feed_all([no("frozen"), allow("b"), go()]);
+    script.feed_all([hook_stop("frozen"), allow("b"), hook_continue()]);
     let expected = [
         "a begins, runs false",
         "a ends Skipped",
@@ -262,15 +294,19 @@ fn a_vetoed_call_is_skipped() {
 /// Once per loop, inside the turn; a tool's failure is not an error of the loop.
 // proves: LOOP-58, C-28
 #[test]
-fn a_failed_answer_is_told_of() {
-    let mut script = Script::start(with(HookSet {
+fn model_error_is_reported_to_hook() {
+    let mut script = LoopHarness::start(spec_with_hooks(HookSet {
         on_error: true,
         ..HookSet::default()
     }));
-    let broken = ToolEnvelope::failed(crate::FailureKind::Exception, "no");
-    script.feed_all([calls(&["a"]), allow("a"), ended("a", broken)]);
+    let broken = ToolEnvelope::failed(crate::ToolErrorKind::Exception, "no");
+    script.feed_all([calls_answer(&["a"]), allow("a"), tool_ended("a", broken)]);
     assert!(!script.lines().iter().any(|line| line.starts_with("> hook")));
-    script.feed_all([failed(FaultKind::Network), go(), Input::Committed]);
+    script.feed_all([
+        model_failed(ModelErrorKind::Network),
+        hook_continue(),
+        Input::Committed,
+    ]);
     let expected = [
         "s.cfg.1.m3 begins",
         "s.cfg.1.m3 assistant Error: ",
@@ -282,21 +318,21 @@ fn a_failed_answer_is_told_of() {
     assert_eq!(script.lines()[..6], expected);
 }
 
-/// What a checkpoint wants done is the next turn's input; its no refuses the loop.
+/// Input injected by a checkpoint starts the next turn; a veto stops the loop.
 // proves: LASH-23
 #[test]
-fn a_checkpoint_may_send_the_loop_on() {
+fn checkpoint_can_continue_loop() {
     let checkpoint = || {
-        with(HookSet {
+        spec_with_hooks(HookSet {
             checkpoint: true,
             ..HookSet::default()
         })
     };
-    let inject = || Input::Hooked(HookVerdict::Inject(vec![Content::text("run the tests")]));
-    let mut script = Script::start(checkpoint());
-    script.feed(prose("done"));
+    let inject = || Input::HookAnswered(HookVerdict::Inject(vec![Content::text("run the tests")]));
+    let mut script = LoopHarness::start(checkpoint());
+    script.feed(text_answer("done"));
     script.lines();
-    script.feed_all([inject(), prose("they pass"), go()]);
+    script.feed_all([inject(), text_answer("they pass"), hook_continue()]);
     let expected = [
         "turn begins Continuation",
         "s.cfg.1.m2 begins",
@@ -310,8 +346,8 @@ fn a_checkpoint_may_send_the_loop_on() {
         "> commit loop ends Finished(AssistantMessage { text: \"they pass\" })",
     ];
     assert_eq!(script.lines(), expected);
-    let mut script = Script::start(checkpoint());
-    script.feed_all([prose("done"), no("unsigned"), Input::Committed]);
+    let mut script = LoopHarness::start(checkpoint());
+    script.feed_all([text_answer("done"), hook_stop("unsigned"), Input::Committed]);
     assert_eq!(
         script.lines().last_chunk::<3>().unwrap()[0],
         "> commit loop ends Stopped(PluginAbort)"
@@ -319,44 +355,72 @@ fn a_checkpoint_may_send_the_loop_on() {
     assert!(!script.recorder.into_record().unwrap().on_chain);
 }
 
-/// A cancel takes the question back, whatever it is, and the loop is cancelled.
+/// A cancel cancels any pending hook, and the loop is cancelled.
 // proves: LASH-15, R1
 #[test]
-fn a_cancel_takes_the_question_back() {
-    let answered = || vec![go(), go(), calls(&["a"]), allow("a")];
-    let done = || ended("a", ToolEnvelope::text("x"));
+fn cancel_cancels_hook() {
+    let answered = || {
+        vec![
+            hook_continue(),
+            hook_continue(),
+            calls_answer(&["a"]),
+            allow("a"),
+        ]
+    };
+    let done = || tool_ended("a", ToolEnvelope::text("x"));
     let cases = [
         (vec![], "input hello"),
-        (vec![go()], "before turn 0"),
+        (vec![hook_continue()], "before turn 0"),
         (answered(), "before tool a"),
-        ([answered(), vec![go(), done()]].concat(), "after tool a"),
-        (vec![go(), go(), prose("x")], "after turn 0, Some(7)"),
-        (vec![go(), go(), prose("x"), go()], "checkpoint"),
-        (vec![go(), go(), failed(FaultKind::Auth)], "error it broke"),
+        (
+            [answered(), vec![hook_continue(), done()]].concat(),
+            "after tool a",
+        ),
+        (
+            vec![hook_continue(), hook_continue(), text_answer("x")],
+            "after turn 0, Some(7)",
+        ),
+        (
+            vec![
+                hook_continue(),
+                hook_continue(),
+                text_answer("x"),
+                hook_continue(),
+            ],
+            "checkpoint",
+        ),
+        (
+            vec![
+                hook_continue(),
+                hook_continue(),
+                model_failed(ModelErrorKind::Auth),
+            ],
+            "error it broke",
+        ),
     ];
     for (before, hook) in cases {
-        let mut script = Script::start(all());
+        let mut script = LoopHarness::start(spec_with_all_hooks());
         script.feed_all(before);
         assert_eq!(script.lines().last().unwrap(), &format!("> hook {hook}"));
         script.feed(Input::Cancel);
         assert_eq!(script.lines()[0], "> stop hook", "{hook}");
-        script.feed_all([go(), Input::Committed]);
+        script.feed_all([hook_continue(), Input::Committed]);
         let lines = script.lines();
         let end = "publish loop ends Stopped(Cancelled)".to_owned();
         assert!(lines.contains(&end), "{hook}: {lines:?}");
     }
 }
 
-/// A turn that began is told of also when it was cancelled, as long as the grace lasts.
+/// After-turn hooks also run for cancelled turns, within the grace period.
 // proves: R1
 #[test]
-fn a_cancelled_turn_is_told_of() {
-    let mut script = Script::start(with(HookSet {
+fn cancelled_turn_runs_after_turn_hook() {
+    let mut script = LoopHarness::start(spec_with_hooks(HookSet {
         after_turn: true,
         ..HookSet::default()
     }));
     script.lines();
-    script.feed_all([Input::Cancel, Input::GraceOver, go()]);
+    script.feed_all([Input::Cancel, Input::GraceOver, hook_continue()]);
     let expected = [
         "> stop model",
         "s.cfg.1.m1 begins",

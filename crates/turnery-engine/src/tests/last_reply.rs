@@ -1,17 +1,19 @@
-//! The last reply: what comes after the limit of turns, where the host wants an answer all the same.
+//! Tests of the last reply after the turn limit.
 
-use super::fixture::spec;
-use super::script::{Script, allow, answer, calls, ended, failed, prose};
+use super::fixtures::spec_with_limits;
+use super::harness::{
+    LoopHarness, allow, calls_answer, model_answered, model_failed, text_answer, tool_ended,
+};
 use crate::{
-    Detail, Effect, FaultKind, Finish, Input, LimitKind, Limits, Loop, LoopSpec, Message,
-    ModelStop, Outcome, Timestamp, ToolEnvelope, TurnFinish, TurnStop,
+    Effect, Input, LimitKind, Limits, Loop, LoopFinish, LoopSpec, Message, ModelErrorKind,
+    ModelStop, Outcome, OutcomeDetail, Timestamp, ToolEnvelope, TurnFinish, TurnStop,
 };
 use std::time::Duration;
 
-fn wanted(limits: Limits) -> LoopSpec {
+fn spec_with_last_reply(limits: Limits) -> LoopSpec {
     LoopSpec {
         forced_reply: true,
-        ..spec(limits)
+        ..spec_with_limits(limits)
     }
 }
 
@@ -22,28 +24,28 @@ fn one_turn() -> Limits {
     }
 }
 
-/// One ordinary turn with a call, and then these.
+/// Returns the inputs of one ordinary turn with a call, followed by `last`.
 fn after_a_turn(last: Vec<Input>) -> Vec<Input> {
-    let mut inputs = vec![calls(&["a"]), allow("a")];
-    inputs.push(ended("a", ToolEnvelope::text("x")));
+    let mut inputs = vec![calls_answer(&["a"]), allow("a")];
+    inputs.push(tool_ended("a", ToolEnvelope::text("x")));
     inputs.extend(last);
     inputs
 }
 
-fn end_of(spec: LoopSpec, inputs: Vec<Input>) -> (Script, Outcome, Option<Detail>) {
-    let mut script = Script::start(spec);
+fn end_of(spec: LoopSpec, inputs: Vec<Input>) -> (LoopHarness, Outcome, Option<OutcomeDetail>) {
+    let mut script = LoopHarness::start(spec);
     script.feed_all(inputs).feed(Input::Committed);
     script.lines();
     match script.finish.clone() {
-        Some(Finish::Done {
+        Some(LoopFinish::Committed {
             outcome, detail, ..
         }) => (script, outcome, detail),
         other => panic!("not done: {other:?}"),
     }
 }
 
-fn reached() -> Option<Detail> {
-    Some(Detail::Limit {
+fn turn_limit_detail() -> Option<OutcomeDetail> {
+    Some(OutcomeDetail::Limit {
         kind: LimitKind::Turns,
         text: "Max turns reached (1/1)".to_owned(),
     })
@@ -51,11 +53,14 @@ fn reached() -> Option<Detail> {
 
 // proves: TURN-69, C-4, UP-3
 #[test]
-fn prose_in_the_last_reply_is_a_finish_with_its_limit() {
-    let (script, outcome, detail) = end_of(wanted(one_turn()), after_a_turn(vec![prose("so far")]));
+fn text_in_last_reply_finishes_with_limit_detail() {
+    let (script, outcome, detail) = end_of(
+        spec_with_last_reply(one_turn()),
+        after_a_turn(vec![text_answer("so far")]),
+    );
     let text = "so far".into();
     let finished = Outcome::Finished(TurnFinish::AssistantMessage { text });
-    assert_eq!((outcome, detail), (finished, reached()));
+    assert_eq!((outcome, detail), (finished, turn_limit_detail()));
     let record = script.recorder.into_record().unwrap();
     assert_eq!(record.turns.len(), 2, "the last one comes on top");
     let texts: Vec<(String, bool)> = record
@@ -83,12 +88,12 @@ fn prose_in_the_last_reply_is_a_finish_with_its_limit() {
 
 // proves: C-4, UP-3
 #[test]
-fn the_last_reply_has_no_tools() {
+fn last_reply_has_no_tools() {
     let mut out = Vec::new();
     let now = Timestamp::default();
-    let mut machine = Loop::start(wanted(one_turn()), now, &mut out);
+    let mut machine = Loop::start(spec_with_last_reply(one_turn()), now, &mut out);
     for input in after_a_turn(Vec::new()) {
-        machine.on(now, input, &mut out);
+        machine.handle_input(now, input, &mut out);
     }
     let asked: Vec<(u32, bool)> = out
         .iter()
@@ -102,18 +107,19 @@ fn the_last_reply_has_no_tools() {
 
 // proves: LASH-21, C-4
 #[test]
-fn anything_but_prose_in_the_last_reply_is_the_limit() {
+fn last_reply_without_text_stops_at_limit() {
     let lasts = [
-        calls(&["b"]),
-        answer(Vec::new(), ModelStop::EndTurn, None),
-        answer(Vec::new(), ModelStop::Length, None),
-        failed(FaultKind::Network),
+        calls_answer(&["b"]),
+        model_answered(Vec::new(), ModelStop::EndTurn, None),
+        model_answered(Vec::new(), ModelStop::Length, None),
+        model_failed(ModelErrorKind::Network),
     ];
     for last in lasts {
         let what = format!("{last:?}");
-        let (script, outcome, detail) = end_of(wanted(one_turn()), after_a_turn(vec![last]));
+        let (script, outcome, detail) =
+            end_of(spec_with_last_reply(one_turn()), after_a_turn(vec![last]));
         assert_eq!(outcome, Outcome::Stopped(TurnStop::MaxTurns), "{what}");
-        assert_eq!(detail, reached(), "{what}");
+        assert_eq!(detail, turn_limit_detail(), "{what}");
         let record = script.recorder.into_record().unwrap();
         assert_eq!(record.turns.len(), 2, "{what}");
         crate::oracle::check_history(&record.messages).unwrap();
@@ -122,7 +128,7 @@ fn anything_but_prose_in_the_last_reply_is_the_limit() {
 
 // proves: LASH-21, C-4, TURN-70
 #[test]
-fn there_is_none_unless_wanted_and_none_for_other_limits() {
+fn last_reply_only_if_enabled_and_at_turn_limit() {
     let tokens = Limits {
         tokens: 13,
         ..Limits::default()
@@ -132,14 +138,14 @@ fn there_is_none_unless_wanted_and_none_for_other_limits() {
         ..Limits::default()
     };
     for (spec, kind) in [
-        (spec(one_turn()), LimitKind::Turns),
-        (wanted(tokens), LimitKind::Tokens),
-        (wanted(duration), LimitKind::Duration),
+        (spec_with_limits(one_turn()), LimitKind::Turns),
+        (spec_with_last_reply(tokens), LimitKind::Tokens),
+        (spec_with_last_reply(duration), LimitKind::Duration),
     ] {
         let (script, outcome, detail) = end_of(spec, after_a_turn(Vec::new()));
         assert_eq!(outcome, Outcome::Stopped(TurnStop::MaxTurns));
         assert!(
-            matches!(detail, Some(Detail::Limit { kind: of, .. }) if of == kind),
+            matches!(detail, Some(OutcomeDetail::Limit { kind: of, .. }) if of == kind),
             "{detail:?}"
         );
         assert_eq!(script.recorder.into_record().unwrap().turns.len(), 1);

@@ -1,10 +1,10 @@
-//! The work that an answer with very many calls causes grows with their number, not with its square.
+//! Tests that the work for a response with many calls is linear in their number.
 
-use super::fixture::spec;
+use super::fixtures::spec_with_limits;
 use crate::{
-    Announced, AnswerLimits, Content, Effect, EventKind, Finish, Input, Limits, Loop, ModelStop,
-    Outcome, Response, Timestamp, ToolCall, ToolEnvelope, TurnStop, Verdict, interrupted,
-    machine::batch_visits, recorder::call_visits,
+    CallAnnouncement, Content, Effect, EventKind, Input, Limits, Loop, LoopFinish, ModelStop,
+    Outcome, Response, ResponseLimits, Timestamp, ToolCall, ToolEnvelope, TurnStop, Verdict,
+    machine::batch_visits, recorder::call_visits, recover_interrupted_loop,
 };
 use std::sync::Arc;
 
@@ -25,37 +25,41 @@ fn many(count: usize) -> Input {
         provider: "p".to_owned(),
         tool_results: Vec::new(),
     };
-    let parallel = Announced {
-        parallel: true,
-        ..Announced::default()
+    let parallel = CallAnnouncement {
+        is_parallel: true,
+        ..CallAnnouncement::default()
     };
     let calls = vec![parallel; count];
-    Input::Answered { response, calls }
+    Input::ModelAnswered { response, calls }
 }
 
 fn start() -> Loop {
     let limits = Limits {
-        answer: AnswerLimits {
+        response: ResponseLimits {
             bytes: u64::MAX,
             calls: u64::MAX,
         },
         ..Limits::default()
     };
-    Loop::start(spec(limits), Timestamp::default(), &mut Vec::new())
+    Loop::start(
+        spec_with_limits(limits),
+        Timestamp::default(),
+        &mut Vec::new(),
+    )
 }
 
-/// Feeds inputs, and gives the number of looks at calls and what came of it.
+/// Feeds inputs; returns the number of call accesses and the effects.
 fn feed(machine: &mut Loop, inputs: Vec<Input>) -> (u64, Vec<Effect>) {
     let before = batch_visits();
     let mut out = Vec::new();
     for input in inputs {
-        machine.on(Timestamp::default(), input, &mut out);
+        machine.handle_input(Timestamp::default(), input, &mut out);
     }
     (batch_visits() - before, out)
 }
 
 fn ended(at: usize) -> Input {
-    Input::Ended {
+    Input::ToolEnded {
         call_id: format!("c{at}").into(),
         envelope: ToolEnvelope::text("x"),
     }
@@ -68,7 +72,7 @@ fn allow(at: usize) -> Input {
     }
 }
 
-/// Looks at calls when a prompt is cancelled while the first of `count` calls runs.
+/// Returns the call accesses when a prompt is cancelled while the first of `count` calls runs.
 fn visits_of_cancel(count: usize) -> u64 {
     let mut machine = start();
     let inputs = vec![
@@ -86,7 +90,7 @@ fn visits_of_cancel(count: usize) -> u64 {
     assert_eq!(out.iter().filter(closed).count(), count);
     assert!(matches!(
         out.last(),
-        Some(Effect::Finish(Finish::Done {
+        Some(Effect::Finish(LoopFinish::Committed {
             outcome: Outcome::Stopped(TurnStop::Cancelled),
             ..
         }))
@@ -94,7 +98,7 @@ fn visits_of_cancel(count: usize) -> u64 {
     visits
 }
 
-/// Looks at calls when all of `count` calls run to their end.
+/// Returns the call accesses when all of `count` calls run to their end.
 fn visits_of_running(count: usize) -> u64 {
     let mut machine = start();
     let mut inputs = vec![many(count)];
@@ -117,17 +121,17 @@ fn running_many_calls_is_linear() {
     assert!(many <= few * 11, "{few} looks became {many}");
 }
 
-/// Looks at calls when the journal of a turn with `count` calls is closed, half of which have run.
+/// Returns the call accesses when the journal of a turn with `count` calls is closed, half of which have run.
 fn visits_of_closing(count: usize) -> u64 {
     let mut out = Vec::new();
     let limits = Limits {
-        answer: AnswerLimits {
+        response: ResponseLimits {
             bytes: u64::MAX,
             calls: u64::MAX,
         },
         ..Limits::default()
     };
-    let mut machine = Loop::start(spec(limits), Timestamp::default(), &mut out);
+    let mut machine = Loop::start(spec_with_limits(limits), Timestamp::default(), &mut out);
     let mut inputs = vec![many(count)];
     for at in 0..count / 2 {
         inputs.extend([allow(at), ended(at)]);
@@ -141,7 +145,7 @@ fn visits_of_closing(count: usize) -> u64 {
         })
         .collect();
     let before = call_visits();
-    let record = interrupted(&journal).expect("the journal begins with a loop");
+    let record = recover_interrupted_loop(&journal).expect("the journal begins with a loop");
     let results = &record
         .turns
         .last()

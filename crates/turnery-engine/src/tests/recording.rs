@@ -1,16 +1,19 @@
-//! Recording: what the recorder keeps, and how stored records read.
+//! Tests of the recorder, and of deserializing stored records.
 
-use super::fixture::prompt;
-use super::script::{Script, allow, calls, ended, prose, text};
+use super::fixtures::prompt_spec;
+use super::harness::{LoopHarness, allow, calls_answer, text_answer, text_delta, tool_ended};
 use crate::{
-    ChildLoopRef, Detail, Event, EventKind, Input, LoopId, LoopRecord, LoopStatus, Outcome,
-    Recorder, Timestamp, ToolEnvelope, TurnStop, Usage, interrupted, oracle,
+    ChildLoopRef, Event, EventKind, Input, LoopId, LoopRecord, LoopStatus, Outcome, OutcomeDetail,
+    Recorder, Timestamp, ToolEnvelope, TurnStop, Usage, oracle, recover_interrupted_loop,
 };
 
-fn two_turns() -> Script {
-    let mut script = Script::start(prompt());
-    script.feed_all([text(0, "x"), calls(&["a"]), allow("a")]);
-    script.feed_all([ended("a", ToolEnvelope::text("r")), prose("done")]);
+fn two_turns() -> LoopHarness {
+    let mut script = LoopHarness::start(prompt_spec());
+    script.feed_all([text_delta(0, "x"), calls_answer(&["a"]), allow("a")]);
+    script.feed_all([
+        tool_ended("a", ToolEnvelope::text("r")),
+        text_answer("done"),
+    ]);
     script.feed(Input::Committed);
     script
 }
@@ -27,7 +30,7 @@ fn fold<'a>(events: impl IntoIterator<Item = &'a Event>) -> Recorder {
 // proves: TURN-1, TURN-3, TURN-13, TURN-14, TURN-30, TURN-63, LOOP-3, LOOP-5, LOOP-25, LOOP-26
 // proves: LOOP-45, LOOP-83, LASH-8, D-4, C-13
 #[test]
-fn a_record_has_its_turns_and_its_messages_once() {
+fn record_has_turns_and_messages_once() {
     let record = two_turns().recorder.into_record().unwrap();
     let ids: Vec<&str> = record
         .messages
@@ -60,10 +63,10 @@ fn a_record_has_its_turns_and_its_messages_once() {
     assert!(record.on_chain);
 }
 
-/// LOOP-80, D-5, D-8: fragments leave gaps, all else is kept.
+/// LOOP-80, D-5, D-8: fragments leave gaps, everything else is kept.
 // proves: LOOP-78, LOOP-79, LOOP-80, D-5
 #[test]
-fn fragments_leave_a_gap() {
+fn streaming_events_leave_seq_gap() {
     let record = two_turns().recorder.into_record().unwrap();
     let seqs: Vec<u64> = record.events.iter().map(|event| event.seq).collect();
     assert_eq!(seqs[..6], [0, 1, 2, 3, 4, 6]);
@@ -74,42 +77,46 @@ fn fragments_leave_a_gap() {
 /// LOOP-54, C-3, S5: without its `LoopEnd` a loop is aborted and off the chain; with it, it is not.
 // proves: LOOP-26, LOOP-52, LOOP-54, C-3
 #[test]
-fn a_flushed_record_is_aborted() {
+fn record_without_loop_end_is_aborted() {
     let script = two_turns();
-    let whole = script.recorder.clone().aborted().unwrap();
+    let whole = script.recorder.clone().into_aborted().unwrap();
     assert_eq!(whole.status, LoopStatus::Completed);
     let running = script
-        .shown
+        .published_events
         .iter()
         .position(|event| matches!(event.kind, EventKind::ToolExecutionStart { .. }));
-    let cut = fold(&script.shown[..=running.unwrap()]).aborted().unwrap();
+    let cut = fold(&script.published_events[..=running.unwrap()])
+        .into_aborted()
+        .unwrap();
     assert_eq!(cut.status, LoopStatus::Aborted);
     assert_eq!(
         (cut.outcome, cut.ended_at, cut.on_chain),
         (None, None, false)
     );
     assert_eq!(cut.turns[0].tool_results, []);
-    assert_eq!(Recorder::new().aborted(), None);
+    assert_eq!(Recorder::new().into_aborted(), None);
 }
 
 /// LOOP-27, LOOP-53, C-7, row 6a and row 11: off the chain.
 // proves: LOOP-27, LOOP-53, UP-35
 #[test]
-fn refused_loops_are_off_the_chain() {
+fn refused_loop_is_off_chain() {
     let script = two_turns();
     let cases = [
         (TurnStop::InvalidInput, Some("no"), LoopStatus::Rejected),
         (TurnStop::PluginAbort, None, LoopStatus::Completed),
     ];
     for (stop, reason, status) in cases {
-        let mut end = script.shown.last().unwrap().clone();
+        let mut end = script.published_events.last().unwrap().clone();
         end.kind = EventKind::LoopEnd {
             outcome: Outcome::Stopped(stop),
             detail: None,
             usage: Usage::default(),
             rejection: reason.map(str::to_owned),
         };
-        let record = fold([&script.shown[0], &end]).into_record().unwrap();
+        let record = fold([&script.published_events[0], &end])
+            .into_record()
+            .unwrap();
         assert_eq!((record.status, record.on_chain), (status, false));
         assert_eq!(record.rejection.as_deref(), reason);
     }
@@ -125,7 +132,7 @@ fn interrupted_loop_stays_off_chain_if_refused() {
         (stopped(TurnStop::PluginAbort), None, None, false),
         (
             stopped(TurnStop::ProviderError),
-            Some(Detail::Refusal),
+            Some(OutcomeDetail::Refusal),
             None,
             false,
         ),
@@ -142,7 +149,7 @@ fn interrupted_loop_stays_off_chain_if_refused() {
             usage: Usage::default(),
             rejection,
         };
-        let record = interrupted(&events).unwrap();
+        let record = recover_interrupted_loop(&events).unwrap();
         let found = (record.status, record.on_chain, record.outcome);
         assert_eq!(found, (LoopStatus::Aborted, stays, None), "{name}");
     }
@@ -151,22 +158,29 @@ fn interrupted_loop_stays_off_chain_if_refused() {
 /// A call that ran a loop elsewhere is linked to it, by its end and in the record; others are not.
 // proves: TURN-45, LOOP-65, LOOP-66, LOOP-67, LOOP-68, LOOP-69
 #[test]
-fn a_sub_agents_loop_is_linked() {
-    let mut script = Script::start(prompt());
+fn child_loop_is_linked() {
+    let mut script = LoopHarness::start(prompt_spec());
     let child = ToolEnvelope {
         child_loop_id: Some("s-sub-1.other.cfg.7".into()),
         ..ToolEnvelope::text("r")
     };
-    script.feed_all([calls(&["a", "b"]), allow("a"), ended("a", child)]);
-    script.feed_all([allow("b"), ended("b", ToolEnvelope::text("r"))]);
-    let named = script.shown.iter().filter_map(|event| match &event.kind {
-        EventKind::ToolExecutionEnd {
-            call_id,
-            child_loop_id,
-            ..
-        } => Some((call_id.as_str(), child_loop_id.as_ref().map(LoopId::as_str))),
-        _ => None,
-    });
+    script.feed_all([
+        calls_answer(&["a", "b"]),
+        allow("a"),
+        tool_ended("a", child),
+    ]);
+    script.feed_all([allow("b"), tool_ended("b", ToolEnvelope::text("r"))]);
+    let named = script
+        .published_events
+        .iter()
+        .filter_map(|event| match &event.kind {
+            EventKind::ToolExecutionEnd {
+                call_id,
+                child_loop_id,
+                ..
+            } => Some((call_id.as_str(), child_loop_id.as_ref().map(LoopId::as_str))),
+            _ => None,
+        });
     let named: Vec<_> = named.collect();
     assert_eq!(named, [("a", Some("s-sub-1.other.cfg.7")), ("b", None)]);
     let record = script.recorder.into_record().unwrap();
@@ -179,11 +193,11 @@ fn a_sub_agents_loop_is_linked() {
     assert_eq!(record.child_loop_refs, [link]);
 }
 
-/// LOOP-31, LOOP-32: who answered tells the model when the host did not.
+/// LOOP-31, LOOP-32: without a host configuration, the first response names the model.
 // proves: LOOP-31, LOOP-32
 #[test]
-fn config_falls_back_to_the_first_answer() {
-    let mut events = two_turns().shown;
+fn config_falls_back_to_first_response() {
+    let mut events = two_turns().published_events;
     if let EventKind::LoopStart { config, .. } = &mut events[0].kind {
         *config = None;
     }
@@ -193,11 +207,11 @@ fn config_falls_back_to_the_first_answer() {
     assert_eq!(config.provider, "real-provider");
 }
 
-/// R5, LOOP-49, LOOP-82: nothing enters a record after its end, nor before its beginning, nor from elsewhere.
+/// R5, LOOP-49, LOOP-82: a record ignores events after its end, before its start, and of other loops.
 // proves: LOOP-49, LOOP-82, R5
 #[test]
-fn a_record_is_sealed() {
-    let events = two_turns().shown;
+fn record_ignores_events_after_loop_end() {
+    let events = two_turns().published_events;
     let whole = fold(&events).into_record();
     let mut stranger = events[3].clone();
     stranger.loop_id = "s.cfg.2".into();
@@ -206,10 +220,10 @@ fn a_record_is_sealed() {
     assert_eq!(fold(noisy).into_record(), whole);
 }
 
-/// TURN-65, LOOP-61: a record from before turns existed, with a field that nobody knows.
+/// TURN-65, LOOP-61: a record from before turns existed, with an unknown field.
 // proves: TURN-65, LOOP-61
 #[test]
-fn an_old_record_reads() {
+fn old_record_deserializes() {
     let old = serde_json::json!({
         "loop_id": "s.cfg.1", "session_id": "s", "agent_id": "a", "status": "completed",
         "continuation_kind": "initial", "started_at": "2026-01-02T03:04:05Z",

@@ -1,39 +1,43 @@
-//! Limits that a loop shares with the rest of its prompt: frames, candidates, a judge, child sessions.
+//! Tests of limits shared with the rest of the prompt: frames, candidates, a judge, child sessions.
 
-use super::fixture::spec;
-use super::script::{Script, allow, answer, call, calls, ended, follow_up, go, prose};
+use super::fixtures::spec_with_limits;
+use super::harness::{
+    LoopHarness, allow, calls_answer, follow_up, hook_continue, model_answered, text_answer,
+    tool_call, tool_ended,
+};
 use crate::{
-    Context, ContextSize, Detail, Effect, Finish, HookSet, Input, LimitKind, Limits, LoopSpec,
-    ModelStop, Outcome, Price, Spending, Timestamp, ToolEnvelope, TurnFinish, TurnStop, Usage,
+    ContextBudget, ContextSize, Effect, HookSet, Input, LimitKind, Limits, LoopFinish, LoopSpec,
+    ModelStop, Outcome, OutcomeDetail, Price, Spending, Timestamp, ToolEnvelope, TurnFinish,
+    TurnStop, Usage,
 };
 use std::time::Duration;
 
-/// A turn with one call, which takes 11 tokens.
+/// Returns the inputs of a turn with one call, which takes 11 tokens.
 fn a_turn() -> [Input; 3] {
     [
-        answer(vec![call("a")], ModelStop::ToolUse, Some((10, 1))),
+        model_answered(vec![tool_call("a")], ModelStop::ToolUse, Some((10, 1))),
         allow("a"),
-        ended("a", ToolEnvelope::text("x")),
+        tool_ended("a", ToolEnvelope::text("x")),
     ]
 }
 
-fn end_of(mut script: Script) -> (Outcome, Option<Detail>) {
+fn end_of(mut script: LoopHarness) -> (Outcome, Option<OutcomeDetail>) {
     script.feed(Input::Committed);
     match script.finish.clone() {
-        Some(Finish::Done {
+        Some(LoopFinish::Committed {
             outcome, detail, ..
         }) => (outcome, detail),
         other => panic!("not done: {other:?}"),
     }
 }
 
-fn limit(kind: LimitKind, text: &str) -> Option<Detail> {
+fn limit(kind: LimitKind, text: &str) -> Option<OutcomeDetail> {
     let text = text.to_owned();
-    Some(Detail::Limit { kind, text })
+    Some(OutcomeDetail::Limit { kind, text })
 }
 
-/// Ten cents for each token.
-fn dear() -> Option<Price> {
+/// Returns a price of ten cents per token.
+fn high_price() -> Option<Price> {
     Some(Price {
         input: 100_000_000_000,
         output: 100_000_000_000,
@@ -41,8 +45,8 @@ fn dear() -> Option<Price> {
     })
 }
 
-/// Numbers of the model's calls so far.
-fn model_calls(script: &mut Script) -> usize {
+/// Returns the number of model calls so far.
+fn model_calls(script: &mut LoopHarness) -> usize {
     let lines = script.lines();
     lines
         .iter()
@@ -52,7 +56,7 @@ fn model_calls(script: &mut Script) -> usize {
 
 // proves: UP-1, C-4, TURN-68
 #[test]
-fn spending_of_others_counts_before_each_turn() {
+fn other_spending_counts_before_each_turn() {
     let cases = [
         (
             Limits {
@@ -104,19 +108,19 @@ fn spending_of_others_counts_before_each_turn() {
         ),
     ];
     for (limits, others, kind, text) in cases {
-        // Told at the start, and told in the middle of the turn.
+        // Reported at the start, and during the turn.
         for at_start in [true, false] {
-            let mut script = Script::start(LoopSpec {
-                price: dear(),
-                elsewhere: if at_start {
+            let mut script = LoopHarness::start(LoopSpec {
+                price: high_price(),
+                other_spending: if at_start {
                     others
                 } else {
                     Spending::default()
                 },
-                ..spec(limits)
+                ..spec_with_limits(limits)
             });
             if !at_start {
-                // The world's clock has gone on by a second with this input.
+                // The harness advances the clock by a second with this input.
                 let time = others.time.saturating_sub(Duration::from_secs(1));
                 script.feed(Input::OtherSpending(Spending { time, ..others }));
             }
@@ -127,10 +131,10 @@ fn spending_of_others_counts_before_each_turn() {
     }
 }
 
-/// The answer stands, and that it cost more than was allowed is said.
+/// The response is kept, and the exceeded limit is reported.
 // proves: C-4, UP-1
 #[test]
-fn limit_that_the_last_answer_passes_is_reported() {
+fn limit_exceeded_by_last_response_is_reported() {
     let tokens = |tokens| Limits {
         tokens,
         ..Limits::default()
@@ -139,7 +143,7 @@ fn limit_that_the_last_answer_passes_is_reported() {
         cost: Some(cost),
         ..Limits::default()
     };
-    // An answer of seven tokens; 100 of the millionths for each, a thousand of them were spent before.
+    // A response of seven tokens at 100 millionths each; a thousand millionths were spent before.
     let cases = [
         (
             tokens(1),
@@ -161,29 +165,29 @@ fn limit_that_the_last_answer_passes_is_reported() {
         (cost(1_700), None),
     ];
     for (limits, expected) in cases {
-        let mut script = Script::start(LoopSpec {
+        let mut script = LoopHarness::start(LoopSpec {
             price: Some(Price {
                 input: 100_000_000,
                 output: 100_000_000,
                 ..Price::default()
             }),
-            elsewhere: Spending {
+            other_spending: Spending {
                 cost: 1_000,
                 ..Spending::default()
             },
-            ..spec(limits)
+            ..spec_with_limits(limits)
         });
-        script.feed(prose("done"));
+        script.feed(text_answer("done"));
         let text = "done".into();
         let finished = Outcome::Finished(TurnFinish::AssistantMessage { text });
         assert_eq!(end_of(script), (finished, expected), "{limits:?}");
     }
 }
 
-/// A frame, or a candidate, that finds nothing left is not run, and says why.
+/// A frame or candidate without remaining budget does not run, and reports the limit.
 // proves: UP-1, C-4, TURN-69
 #[test]
-fn loop_without_anything_left_calls_no_model() {
+fn loop_without_budget_calls_no_model() {
     let limits = Limits {
         tokens: 50,
         ..Limits::default()
@@ -192,10 +196,10 @@ fn loop_without_anything_left_calls_no_model() {
         tokens: 50,
         ..Spending::default()
     };
-    let mut script = Script::start(LoopSpec {
-        elsewhere,
+    let mut script = LoopHarness::start(LoopSpec {
+        other_spending: elsewhere,
         forced_reply: true,
-        ..spec(limits)
+        ..spec_with_limits(limits)
     });
     assert_eq!(model_calls(&mut script), 0);
     let expected = limit(LimitKind::Tokens, "Max tokens reached (50/50)");
@@ -208,20 +212,20 @@ fn loop_without_anything_left_calls_no_model() {
 /// The prompt is part of the reply's request, also where it is the loop's only one.
 // proves: C-4, UP-3
 #[test]
-fn last_reply_is_given_once_in_a_prompt() {
+fn last_reply_is_given_once_per_prompt() {
     let limits = Limits {
         turns: 3,
         ..Limits::default()
     };
     for (others, replies) in [(false, true), (true, false)] {
-        let mut script = Script::start(LoopSpec {
-            elsewhere: Spending {
+        let mut script = LoopHarness::start(LoopSpec {
+            other_spending: Spending {
                 turns: 3,
-                last_reply: others,
+                last_reply_used: others,
                 ..Spending::default()
             },
             forced_reply: true,
-            ..spec(limits)
+            ..spec_with_limits(limits)
         });
         let detail = limit(LimitKind::Turns, "Max turns reached (3/3)");
         if replies {
@@ -230,9 +234,9 @@ fn last_reply_is_given_once_in_a_prompt() {
                 .iter()
                 .any(|it| it.message.text() == "hello");
             assert!(told, "the model hears the prompt");
-            assert!(script.machine.spending().last_reply);
+            assert!(script.machine.spending().last_reply_used);
             assert_eq!(script.machine.spending().turns, 0, "it comes on top");
-            script.feed(prose("so far"));
+            script.feed(text_answer("so far"));
             let text = "so far".into();
             let finished = Outcome::Finished(TurnFinish::AssistantMessage { text });
             assert_eq!(end_of(script), (finished, detail));
@@ -245,19 +249,19 @@ fn last_reply_is_given_once_in_a_prompt() {
     }
 }
 
-/// A sub-agent's own number of turns: its last reply is an ordinary turn of the prompt.
+/// A sub-agent's own turn limit: its last reply is an ordinary turn of the prompt.
 // proves: C-4, UP-3
 #[test]
-fn own_turns_end_a_loop_before_its_prompt() {
+fn loop_turn_limit_ends_loop_before_prompt_limit() {
     for (elsewhere, replies, turns) in [(0, true, 2), (8, true, 2), (9, false, 1)] {
-        let mut script = Script::start(LoopSpec {
-            elsewhere: Spending {
+        let mut script = LoopHarness::start(LoopSpec {
+            other_spending: Spending {
                 turns: elsewhere,
                 ..Spending::default()
             },
-            own_turns: Some(1),
+            loop_turn_limit: Some(1),
             forced_reply: true,
-            ..spec(Limits {
+            ..spec_with_limits(Limits {
                 turns: 10,
                 ..Limits::default()
             })
@@ -266,7 +270,7 @@ fn own_turns_end_a_loop_before_its_prompt() {
         assert_eq!(script.machine.spending().turns, turns, "{elsewhere}");
         let detail = limit(LimitKind::Turns, "Max turns reached (1/1)");
         if replies {
-            script.feed(prose("so far"));
+            script.feed(text_answer("so far"));
             let (outcome, told) = end_of(script);
             assert!(matches!(outcome, Outcome::Finished(_)), "{outcome:?}");
             assert_eq!(told, detail);
@@ -279,26 +283,26 @@ fn own_turns_end_a_loop_before_its_prompt() {
     }
 }
 
-/// What a person has still to say is given back; the answer is whole.
+/// Queued user messages are returned; the response is complete.
 // proves: C-4, UP-6
 #[test]
-fn limit_reached_while_a_filter_is_asked_ends_no_finished_answer() {
-    let mut script = Script::start(LoopSpec {
+fn limit_reached_during_filter_keeps_finished_outcome() {
+    let mut script = LoopHarness::start(LoopSpec {
         hooks: HookSet {
             input: true,
             ..HookSet::default()
         },
-        ..spec(Limits {
+        ..spec_with_limits(Limits {
             turns: 2,
             ..Limits::default()
         })
     });
-    script.feed_all([go(), follow_up("more"), prose("done")]);
+    script.feed_all([hook_continue(), follow_up("more"), text_answer("done")]);
     let others = Spending {
         turns: 1,
         ..Spending::default()
     };
-    script.feed_all([Input::OtherSpending(others), go()]);
+    script.feed_all([Input::OtherSpending(others), hook_continue()]);
     assert!(script.lines().iter().any(|line| line.contains("unheard")));
     let text = "done".into();
     let finished = Outcome::Finished(TurnFinish::AssistantMessage { text });
@@ -307,8 +311,8 @@ fn limit_reached_while_a_filter_is_asked_ends_no_finished_answer() {
 
 // proves: UP-1, I10
 #[test]
-fn summary_counts_and_no_call_follows_one_that_took_the_rest() {
-    let full = Context {
+fn summary_that_spends_budget_prevents_model_call() {
+    let full = ContextBudget {
         size: ContextSize {
             tokens: 950,
             messages: 9,
@@ -325,9 +329,9 @@ fn summary_counts_and_no_call_follows_one_that_took_the_rest() {
         }),
     };
     let start = || {
-        Script::start(LoopSpec {
+        LoopHarness::start(LoopSpec {
             context: full,
-            ..spec(Limits {
+            ..spec_with_limits(Limits {
                 tokens: 100,
                 ..Limits::default()
             })
@@ -337,7 +341,7 @@ fn summary_counts_and_no_call_follows_one_that_took_the_rest() {
     script.feed(summary(99));
     assert_eq!(script.machine.spending().tokens, 99);
     assert_eq!(script.machine.usage(), Usage::default(), "I10");
-    script.feed(prose("done"));
+    script.feed(text_answer("done"));
     assert!(matches!(end_of(script).0, Outcome::Finished(_)));
     let mut script = start();
     script.feed(summary(100));
@@ -349,40 +353,44 @@ fn summary_counts_and_no_call_follows_one_that_took_the_rest() {
     );
 }
 
-/// Another model may be chosen while the loop runs.
+/// The model may change while the loop runs.
 // proves: UP-1
 #[test]
-fn each_answer_costs_what_its_model_costs() {
-    let mut script = Script::start(LoopSpec {
-        price: dear(),
-        ..spec(Limits::default())
+fn responses_are_charged_at_their_models_price() {
+    let mut script = LoopHarness::start(LoopSpec {
+        price: high_price(),
+        ..spec_with_limits(Limits::default())
     });
     script.feed_all(a_turn());
     assert_eq!(script.machine.spending().cost, 1_100_000);
-    let half = dear().map(|price| Price {
+    let half = high_price().map(|price| Price {
         input: price.input / 2,
         output: price.output / 2,
         ..price
     });
-    script.feed(Input::Price(half));
-    script.feed(answer(vec![call("b")], ModelStop::ToolUse, Some((10, 1))));
+    script.feed(Input::PriceChanged(half));
+    script.feed(model_answered(
+        vec![tool_call("b")],
+        ModelStop::ToolUse,
+        Some((10, 1)),
+    ));
     assert_eq!(script.machine.spending().cost, 1_650_000);
 }
 
-/// A call has begun once its turn has: nothing of it is taken back.
+/// A model call starts with its turn and is not stopped by other spending.
 #[test]
-fn spending_of_others_stops_no_call_under_way() {
+fn other_spending_does_not_stop_running_call() {
     let mut out = Vec::new();
     let now = Timestamp::default();
-    let mut machine = crate::Loop::start(spec(Limits::default()), now, &mut out);
+    let mut machine = crate::Loop::start(spec_with_limits(Limits::default()), now, &mut out);
     out.clear();
     let others = Spending {
         tokens: u64::MAX,
         ..Spending::default()
     };
-    machine.on(now, Input::OtherSpending(others), &mut out);
+    machine.handle_input(now, Input::OtherSpending(others), &mut out);
     assert!(out.is_empty(), "{out:?}");
-    machine.on(now, calls(&["a"]), &mut out);
+    machine.handle_input(now, calls_answer(&["a"]), &mut out);
     assert!(
         out.iter().any(|it| matches!(it, Effect::Gate(_))),
         "{out:?}"

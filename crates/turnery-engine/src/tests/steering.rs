@@ -1,24 +1,35 @@
-//! Steering: what people say while a loop runs is heard at the next turn, and nothing of it is lost.
+//! Tests of user messages that arrive while a loop runs: delivered in the next turn, and never lost.
 
-use super::fixture::{prompt, spec};
-use super::script::{Script, allow, calls, ended, failed, follow_up, go, prose, steer, text};
-use crate::{FaultKind, HookSet, Input, Limits, LoopSpec, QueueMode, ToolEnvelope};
+use super::fixtures::{prompt_spec, spec_with_limits};
+use super::harness::{
+    LoopHarness, allow, calls_answer, follow_up, hook_continue, model_failed, steer, text_answer,
+    text_delta, tool_ended,
+};
+use crate::{HookSet, Input, Limits, LoopSpec, ModelErrorKind, QueueMode, ToolEnvelope};
 
-/// What is said after `before`, on the inputs of `then`.
+/// Returns the lines produced by the inputs `then`, after `before`.
 fn after(spec: LoopSpec, before: Vec<Input>, then: Vec<Input>) -> Vec<String> {
-    let mut script = Script::start(spec);
+    let mut script = LoopHarness::start(spec);
     script.feed_all(before);
     script.lines();
     script.feed_all(then);
     script.lines()
 }
 
-/// UP-5: the calls that have not begun are skipped, each with its bracket and its result.
+/// UP-5: calls that have not started are skipped, each with start, end and result.
 // proves: UP-5, TURN-19, TURN-31, TURN-34, LOOP-91, R2
 #[test]
-fn steering_skips_the_calls_that_have_not_begun() {
-    let before = vec![calls(&["a", "b", "c"]), allow("a"), steer("stop that")];
-    let lines = after(prompt(), before, vec![ended("a", ToolEnvelope::text("x"))]);
+fn steering_skips_calls_not_started() {
+    let before = vec![
+        calls_answer(&["a", "b", "c"]),
+        allow("a"),
+        steer("stop that"),
+    ];
+    let lines = after(
+        prompt_spec(),
+        before,
+        vec![tool_ended("a", ToolEnvelope::text("x"))],
+    );
     let why = "skipped: a new message of the user came first; read it, then call again if need be";
     let expected = [
         "a ends Executed".to_owned(),
@@ -41,36 +52,39 @@ fn steering_skips_the_calls_that_have_not_begun() {
     assert_eq!(lines, expected);
 }
 
-/// A call that is being decided has begun: it is not skipped. Nor is anything heard in mid-answer.
+/// A call with a pending permission has started and is not skipped. Nothing is delivered during a response.
 // proves: UP-5
 #[test]
-fn steering_waits_for_what_has_begun() {
-    let mut script = Script::start(prompt());
+fn steering_waits_for_running_calls() {
+    let mut script = LoopHarness::start(prompt_spec());
     script.lines();
-    script.feed_all([text(0, "x"), steer("one"), text(0, "y")]);
+    script.feed_all([text_delta(0, "x"), steer("one"), text_delta(0, "y")]);
     assert_eq!(script.lines(), ["s.cfg.1.m1 begins", "delta 0", "delta 0"]);
-    script.feed(calls(&["a"]));
+    script.feed(calls_answer(&["a"]));
     let skipped = script.lines();
     assert!(
         skipped.contains(&"a ends Skipped".to_owned()),
         "{skipped:?}"
     );
-    script.feed_all([calls(&["b"]), steer("two")]);
+    script.feed_all([calls_answer(&["b"]), steer("two")]);
     script.lines();
     script.feed(allow("b"));
     assert_eq!(script.lines(), ["b begins, runs true", "> run b"]);
 }
 
-/// What is said while the filters still hear the prompt is heard with it, in the first turn.
+/// Messages that arrive while the filter checks the prompt are delivered with it, in the first turn.
 // proves: UP-5
 #[test]
-fn steering_is_heard_at_the_start() {
+fn steering_is_delivered_in_first_turn() {
     let hooks = HookSet {
         input: true,
         ..HookSet::default()
     };
-    let spec = LoopSpec { hooks, ..prompt() };
-    let then = vec![go(), go()];
+    let spec = LoopSpec {
+        hooks,
+        ..prompt_spec()
+    };
+    let then = vec![hook_continue(), hook_continue()];
     let lines = after(spec, vec![steer("in French")], then);
     let expected = [
         "> hook input in French",
@@ -84,12 +98,16 @@ fn steering_is_heard_at_the_start() {
     assert_eq!(lines, expected);
 }
 
-/// TURN-67: steering goes on where the answer had ended the loop, before any follow-up.
+/// TURN-67: steering continues a loop that would have finished, before any follow-up.
 // proves: TURN-67, UP-6, LOOP-90, TURN-32
 #[test]
-fn what_waits_is_heard_when_the_loop_would_finish() {
+fn queued_input_is_delivered_before_finish() {
     let waiting = vec![follow_up("then that"), steer("first this")];
-    let lines = after(prompt(), waiting, vec![prose("a"), prose("b"), prose("c")]);
+    let lines = after(
+        prompt_spec(),
+        waiting,
+        vec![text_answer("a"), text_answer("b"), text_answer("c")],
+    );
     let heard: Vec<&String> = lines.iter().filter(|line| line.contains("user")).collect();
     assert_eq!(
         heard,
@@ -104,15 +122,21 @@ fn what_waits_is_heard_when_the_loop_would_finish() {
 /// UP-5: one at a time, or all at once.
 // proves: UP-5
 #[test]
-fn queues_give_one_or_all() {
+fn queue_mode_takes_one_or_all() {
     let heard = |mode| {
         let spec = LoopSpec {
             steering: mode,
             follow_ups: mode,
-            ..prompt()
+            ..prompt_spec()
         };
         let waiting = vec![steer("1"), steer("2"), follow_up("3"), follow_up("4")];
-        let answers = vec![prose("a"), prose("b"), prose("c"), prose("d"), prose("e")];
+        let answers = vec![
+            text_answer("a"),
+            text_answer("b"),
+            text_answer("c"),
+            text_answer("d"),
+            text_answer("e"),
+        ];
         let lines = after(spec, waiting, answers);
         let turns = lines.split(|line| line == "turn begins Continuation");
         let user = |line: &&String| line.contains("user");
@@ -123,23 +147,29 @@ fn queues_give_one_or_all() {
     assert_eq!(heard(QueueMode::All), [2, 2]);
 }
 
-/// After a failure, a limit or a cancel nobody is heard any more: the words are given back.
+/// After a failure, a limit or a cancel, queued messages are returned.
 // proves: C-4
 #[test]
-fn what_was_not_heard_is_given_back() {
+fn undelivered_input_is_returned() {
     let limits = Limits {
         turns: 1,
         ..Limits::default()
     };
     let ends = [
-        (failed(FaultKind::Network), "Stopped(ProviderError)"),
+        (
+            model_failed(ModelErrorKind::Network),
+            "Stopped(ProviderError)",
+        ),
         (Input::Cancel, "Stopped(Cancelled)"),
-        (calls(&["a"]), "Stopped(MaxTurns)"),
-        (prose("x"), "Finished(AssistantMessage { text: \"x\" })"),
+        (calls_answer(&["a"]), "Stopped(MaxTurns)"),
+        (
+            text_answer("x"),
+            "Finished(AssistantMessage { text: \"x\" })",
+        ),
     ];
     for (end, outcome) in ends {
         let waiting = vec![follow_up("later"), steer("now")];
-        let lines = after(spec(limits), waiting, vec![end]);
+        let lines = after(spec_with_limits(limits), waiting, vec![end]);
         let expected = [
             "> unheard now".to_owned(),
             "> unheard later".to_owned(),
@@ -149,11 +179,11 @@ fn what_was_not_heard_is_given_back() {
     }
 }
 
-/// Once sealed, or lost, or over, the words come back at once.
+/// Once the loop is sealed, lost or over, messages are returned at once.
 #[test]
-fn what_comes_too_late_is_given_back() {
-    let mut script = Script::start(prompt());
-    script.feed(prose("done"));
+fn late_input_is_returned() {
+    let mut script = LoopHarness::start(prompt_spec());
+    script.feed(text_answer("done"));
     script.lines();
     script.feed(steer("one"));
     assert_eq!(script.lines(), ["> unheard one"]);
@@ -161,7 +191,7 @@ fn what_comes_too_late_is_given_back() {
     script.lines();
     script.feed_all([steer("two"), follow_up("three")]);
     assert_eq!(script.lines(), ["> unheard two", "> unheard three"]);
-    let lines = after(prompt(), vec![steer("x")], vec![Input::LaneLost]);
+    let lines = after(prompt_spec(), vec![steer("x")], vec![Input::LaneLost]);
     let expected = ["> unheard x", "> lost LaneLost"];
     assert_eq!(lines[lines.len() - 2..], expected);
 }

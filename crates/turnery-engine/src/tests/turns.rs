@@ -1,31 +1,34 @@
-//! Turns: the order of events in a prompt that uses tools.
+//! Tests of the order of events in a prompt with tools.
 
-use super::fixture::prompt;
-use super::script::{Script, allow, asking, calls, ended, prose, text, verdict};
+use super::fixtures::prompt_spec;
+use super::harness::{
+    LoopHarness, allow, calls_answer, permission_requested, text_answer, text_delta, tool_ended,
+    verdict,
+};
 use crate::{
-    CallDetail, FailureKind, Input, PlanEntry, PlanPriority, PlanStatus, ToolEnvelope, Verdict,
+    CallDetail, Input, PlanEntry, PlanPriority, PlanStatus, ToolEnvelope, ToolErrorKind, Verdict,
 };
 
 /// TURN-2, 8, 16, 18, 29, 33 to 35, 39 to 43, 47, 49, 56, 57, 59, 67; ACP-22; ACP-32; JIDO-47; C-25; R2.
 // proves: TURN-16, TURN-18, TURN-29, TURN-33, TURN-35, TURN-39, TURN-41, TURN-43, TURN-46, TURN-47
 // proves: TURN-49, TURN-50, TURN-56, TURN-57, TURN-59, ACP-22, ACP-32, R1, R2, C-25
 #[test]
-fn a_prompt_with_tools_keeps_the_order() {
-    let mut script = Script::start(prompt());
+fn prompt_with_tools_emits_events_in_order() {
+    let mut script = LoopHarness::start(prompt_spec());
     script.feed_all([
-        text(0, "let me "),
-        calls(&["a", "b", "c"]),
-        asking("a"),
+        text_delta(0, "let me "),
+        calls_answer(&["a", "b", "c"]),
+        permission_requested("a"),
         allow("a"),
-        Input::Printed {
+        Input::ToolOutput {
             call_id: "a".into(),
             text: "out".to_owned(),
         },
-        Input::Shows {
+        Input::ToolUpdate {
             call_id: "a".into(),
             detail: CallDetail::default(),
         },
-        Input::Planned {
+        Input::PlanUpdated {
             call_id: "a".into(),
             entries: vec![PlanEntry {
                 content: "one".to_owned(),
@@ -33,13 +36,13 @@ fn a_prompt_with_tools_keeps_the_order() {
                 status: PlanStatus::Pending,
             }],
         },
-        ended("a", ToolEnvelope::text("42")),
+        tool_ended("a", ToolEnvelope::text("42")),
         verdict("b", Verdict::Deny("not allowed here".to_owned())),
-        ended(
+        tool_ended(
             "c",
-            ToolEnvelope::failed(FailureKind::NotFound, "no such tool"),
+            ToolEnvelope::failed(ToolErrorKind::NotFound, "no such tool"),
         ),
-        prose("done"),
+        text_answer("done"),
         Input::Committed,
     ]);
     let expected = [
@@ -90,17 +93,17 @@ fn a_prompt_with_tools_keeps_the_order() {
     assert_eq!(script.lines(), expected);
 }
 
-/// TURN-7, TURN-34, D-2: prompt, answer and results all say which turn they belong to.
+/// TURN-7, TURN-34, D-2: prompt, response and results name their turn.
 // proves: TURN-7, TURN-34, TURN-47, D-2
 #[test]
-fn every_message_of_a_turn_carries_its_id() {
-    let mut script = Script::start(prompt());
+fn messages_carry_turn_id() {
+    let mut script = LoopHarness::start(prompt_spec());
     script.feed_all([
-        calls(&["a"]),
+        calls_answer(&["a"]),
         allow("a"),
-        ended("a", ToolEnvelope::text("x")),
+        tool_ended("a", ToolEnvelope::text("x")),
     ]);
-    script.feed_all([prose("y"), Input::Committed]);
+    script.feed_all([text_answer("y"), Input::Committed]);
     let turns: Vec<Option<u32>> = script
         .messages()
         .iter()
@@ -112,37 +115,40 @@ fn every_message_of_a_turn_carries_its_id() {
 /// D-1, TURN-51: each fragment is shown at once, and takes its own number.
 // proves: TURN-51, LOOP-79, D-1
 #[test]
-fn fragments_are_shown_as_they_come() {
-    let mut script = Script::start(prompt());
-    script.feed(text(0, "it "));
+fn deltas_are_emitted_at_once() {
+    let mut script = LoopHarness::start(prompt_spec());
+    script.feed(text_delta(0, "it "));
     assert_eq!(script.lines().last().unwrap(), "delta 0");
     for (seq, fragment) in [(6, "a"), (7, "b"), (8, "c")] {
-        script.feed(text(0, fragment));
+        script.feed(text_delta(0, fragment));
         assert_eq!(script.lines(), ["delta 0"]);
-        assert_eq!(script.shown.last().map(|event| event.seq), Some(seq));
+        assert_eq!(
+            script.published_events.last().map(|event| event.seq),
+            Some(seq)
+        );
     }
 }
 
-/// How a call ended is told from its failure and from whether it ran.
+/// The disposition follows from the error and from whether the tool ran.
 // proves: R2, C-5
 #[test]
-fn dispositions() {
+fn disposition_of_each_call_end() {
     let cases = [
-        (false, FailureKind::NotFound, "a ends NotFound"),
-        (false, FailureKind::Validation, "a ends Invalid"),
-        (false, FailureKind::Denied, "a ends Denied"),
-        (false, FailureKind::Skipped, "a ends Skipped"),
-        (true, FailureKind::Timeout, "a ends TimedOut"),
-        (true, FailureKind::Exception, "a ends Executed"),
-        (true, FailureKind::ExecutionError, "a ends Executed"),
+        (false, ToolErrorKind::NotFound, "a ends NotFound"),
+        (false, ToolErrorKind::Validation, "a ends Invalid"),
+        (false, ToolErrorKind::Denied, "a ends Denied"),
+        (false, ToolErrorKind::Skipped, "a ends Skipped"),
+        (true, ToolErrorKind::Timeout, "a ends TimedOut"),
+        (true, ToolErrorKind::Exception, "a ends Executed"),
+        (true, ToolErrorKind::ExecutionError, "a ends Executed"),
     ];
     for (runs, kind, line) in cases {
-        let mut script = Script::start(prompt());
-        script.feed(calls(&["a"]));
+        let mut script = LoopHarness::start(prompt_spec());
+        script.feed(calls_answer(&["a"]));
         if runs {
             script.feed(allow("a"));
         }
-        script.feed(ended("a", ToolEnvelope::failed(kind, "why")));
+        script.feed(tool_ended("a", ToolEnvelope::failed(kind, "why")));
         let lines = script.lines();
         assert!(lines.contains(&line.to_owned()), "{kind:?}: {lines:?}");
         let result = "s.cfg.1.m2 result a error true: why".to_owned();

@@ -1,13 +1,13 @@
 //! What a response is built from, and what it then is.
 
-use super::{built, call, chat, refused};
+use super::{build, build_error, call, chat};
 use serde_json::json;
 use turnery_engine::{
-    Content, Message, MessageStop, ModelStop, Named, Response, ResponseError, ResponseKind,
-    ToolEnvelope, ToolResult, Usage,
+    Content, Message, MessageStop, ModelStop, Response, ResponseError, ResponseKind,
+    ResponseOverrides, ToolEnvelope, ToolResult, Usage,
 };
 
-fn typed() -> Response {
+fn sample_response() -> Response {
     Response {
         content: vec![
             Content::text("Let me see."),
@@ -28,7 +28,7 @@ fn typed() -> Response {
 
 // proves: JIDO-4, JIDO-5
 #[test]
-fn a_response_stays_what_it_is() {
+fn response_source_is_unchanged() {
     let results = vec![ToolResult::new(
         "call_abc".into(),
         "multiply".to_owned(),
@@ -36,24 +36,24 @@ fn a_response_stays_what_it_is() {
     )];
     let odd = Response {
         stop: ModelStop::EndTurn,
-        ..typed().with_tool_results(results)
+        ..sample_response().with_tool_results(results)
     };
-    for response in [typed(), odd] {
-        let again = Response::from_response(response.clone(), Named::default());
+    for response in [sample_response(), odd] {
+        let again = Response::from_response(response.clone(), ResponseOverrides::default());
         assert_eq!(again, Ok(response));
     }
 }
 
 // proves: JIDO-4
 #[test]
-fn a_message_of_the_history_is_a_response_again() {
+fn history_message_becomes_response() {
     let Response {
         content,
         model,
         provider,
         usage,
         ..
-    } = typed();
+    } = sample_response();
     let message = Message::Assistant {
         content,
         stop: MessageStop::ToolUse,
@@ -64,22 +64,22 @@ fn a_message_of_the_history_is_a_response_again() {
     };
     let expected = Response {
         raw_stop: None,
-        ..typed()
+        ..sample_response()
     };
     assert_eq!(
-        Response::from_response(message, Named::default()),
+        Response::from_response(message, ResponseOverrides::default()),
         Ok(expected)
     );
 }
 
 #[test]
-fn only_a_whole_message_of_the_assistant_is_an_answer() {
+fn only_complete_assistant_message_is_accepted() {
     let user = Message::User {
         content: vec![Content::text("hello")],
     };
     assert_eq!(
-        Response::from_response(user, Named::default()),
-        Err(ResponseError::NotAnAnswer)
+        Response::from_response(user, ResponseOverrides::default()),
+        Err(ResponseError::NotAssistantMessage)
     );
     let cut = Message::Assistant {
         content: vec![Content::text("hel")],
@@ -90,29 +90,32 @@ fn only_a_whole_message_of_the_assistant_is_an_answer() {
         error: None,
     };
     assert_eq!(
-        Response::from_response(cut, Named::default()),
+        Response::from_response(cut, ResponseOverrides::default()),
         Err(ResponseError::Unfinished)
     );
 }
 
 // proves: JIDO-5, JIDO-7
 #[test]
-fn the_model_may_be_overridden() {
-    let named = Response::from_response(typed(), Named::model("my-custom-tag"));
+fn model_can_be_overridden() {
+    let named = Response::from_response(
+        sample_response(),
+        ResponseOverrides::with_model("my-custom-tag"),
+    );
     let expected = Response {
         model: "my-custom-tag".to_owned(),
-        ..typed()
+        ..sample_response()
     };
     assert_eq!(named, Ok(expected));
     let map = chat(&json!({"content": "hi"}));
-    let named = Response::from_response(map, Named::model("my-custom-tag"));
+    let named = Response::from_response(map, ResponseOverrides::with_model("my-custom-tag"));
     assert_eq!(named.map(|it| it.model), Ok("my-custom-tag".to_owned()));
 }
 
 // proves: JIDO-8, JIDO-11, JIDO-12, JIDO-13
 #[test]
-fn a_raw_map_has_every_field_filled_in() {
-    let response = built(chat(&json!({
+fn raw_map_fills_every_field() {
+    let response = build(chat(&json!({
         "content": "Let me see.",
         "reasoning_content": "6 times 7",
         "tool_calls": [{
@@ -138,7 +141,7 @@ fn a_raw_map_has_every_field_filled_in() {
 
 // proves: JIDO-9, JIDO-71, JIDO-72
 #[test]
-fn without_calls_it_is_the_final_answer_and_without_content_the_text_is_empty() {
+fn no_calls_is_final_answer_and_no_content_is_empty_text() {
     for message in [
         json!({"content": null}),
         json!({}),
@@ -149,7 +152,7 @@ fn without_calls_it_is_the_final_answer_and_without_content_the_text_is_empty() 
         for word in ["stop", "tool_calls"] {
             let mut map = chat(&message);
             map["choices"][0]["finish_reason"] = json!(word);
-            let response = built(map);
+            let response = build(map);
             assert_eq!(response.kind(), ResponseKind::FinalAnswer, "{message}");
             assert_eq!(response.text(), "", "{message}");
         }
@@ -158,17 +161,17 @@ fn without_calls_it_is_the_final_answer_and_without_content_the_text_is_empty() 
 
 // proves: JIDO-10
 #[test]
-fn no_thinking_is_none() {
-    let response = built(chat(&json!({"content": "42"})));
+fn missing_thinking_is_none() {
+    let response = build(chat(&json!({"content": "42"})));
     assert_eq!(response.thinking(), None);
 }
 
 // proves: JIDO-16
 #[test]
-fn tools_are_needed_if_it_says_so_or_has_calls() {
+fn needs_tools_by_stop_or_calls() {
     let says = Response {
         content: vec![Content::text("I will call.")],
-        ..typed()
+        ..sample_response()
     };
     assert_eq!(
         (says.kind(), says.needs_tools()),
@@ -176,7 +179,7 @@ fn tools_are_needed_if_it_says_so_or_has_calls() {
     );
     let has = Response {
         stop: ModelStop::EndTurn,
-        ..typed()
+        ..sample_response()
     };
     assert_eq!(
         (has.kind(), has.needs_tools()),
@@ -185,28 +188,32 @@ fn tools_are_needed_if_it_says_so_or_has_calls() {
     let neither = Response {
         content: vec![Content::text("42")],
         stop: ModelStop::EndTurn,
-        ..typed()
+        ..sample_response()
     };
     assert!(!neither.needs_tools());
 }
 
 // proves: D-16
 #[test]
-fn a_settled_answer_has_no_call_that_may_be_cut_short() {
+fn settled_response_drops_cut_off_calls() {
     for stop in [ModelStop::Length, ModelStop::Refusal] {
-        let cut = Response { stop, ..typed() }.settled();
+        let cut = Response {
+            stop,
+            ..sample_response()
+        }
+        .settled();
         assert_eq!(cut.content, [Content::text("Let me see.")]);
         assert_eq!(cut.stop, stop);
     }
     let whole = Response {
         stop: ModelStop::EndTurn,
-        ..typed()
+        ..sample_response()
     };
-    assert_eq!(whole.settled(), typed());
+    assert_eq!(whole.settled(), sample_response());
 }
 
 #[test]
-fn a_stored_response_from_before_results_loads() {
+fn stored_response_without_results_loads() {
     let stored = r#"{
         "content": [{"type": "text", "text": "42"}],
         "stop": "end_turn", "model": "m-1", "provider": "acme"
@@ -217,7 +224,7 @@ fn a_stored_response_from_before_results_loads() {
 }
 
 #[test]
-fn what_is_no_answer_is_refused_in_words() {
+fn invalid_answer_is_explained() {
     for (map, words) in [
         (
             json!("42"),
@@ -269,13 +276,13 @@ fn what_is_no_answer_is_refused_in_words() {
             "tool_results[0] of the answer is an object, not the result of a call",
         ),
     ] {
-        assert_eq!(refused(map).to_string(), words);
+        assert_eq!(build_error(map).to_string(), words);
     }
 }
 
 #[test]
-fn calls_get_an_id_when_theirs_is_missing_or_taken_and_keep_broken_arguments_as_text() {
-    let response = built(chat(&json!({"tool_calls": [
+fn missing_call_ids_are_assigned_and_bad_args_kept() {
+    let response = build(chat(&json!({"tool_calls": [
         {"id": "a", "function": {"name": "x", "arguments": ""}},
         {"id": "a", "function": {"name": "x", "arguments": "{oops"}},
         {"function": {"name": "x"}},

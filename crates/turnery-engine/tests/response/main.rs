@@ -1,15 +1,15 @@
 //! Responses: built from every source, classified, and projected.
 
 mod building;
-mod classified;
-mod laws;
-mod projecting;
+mod projection;
+mod properties;
+mod result_map;
 mod text;
 mod vendors;
 
 use serde_json::{Value, json};
 use std::sync::Arc;
-use turnery_engine::{Content, Named, Response, ResponseError, ToolCall};
+use turnery_engine::{Content, Response, ResponseError, ResponseOverrides, ToolCall};
 
 /// A call with an object of arguments.
 fn call(id: &str, name: &str, args: Value) -> Content {
@@ -37,10 +37,10 @@ fn chat(message: &Value) -> Value {
     })
 }
 
-fn built(map: Value) -> Response {
-    Response::from_response(map, Named::default()).expect("a response")
+fn build(map: Value) -> Response {
+    Response::from_response(map, ResponseOverrides::default()).expect("a response")
 }
 
-fn refused(map: Value) -> ResponseError {
-    Response::from_response(map, Named::default()).expect_err("no response")
+fn build_error(map: Value) -> ResponseError {
+    Response::from_response(map, ResponseOverrides::default()).expect_err("no response")
 }

@@ -1,17 +1,17 @@
 //! Text out of every shape of answer.
 
 use serde_json::{Value, json};
-use turnery_engine::{Named, Response, extract_from_content, extract_text};
+use turnery_engine::{Response, ResponseOverrides, extract_from_content, extract_text};
 
 // proves: JIDO-49
 #[test]
-fn text_is_its_own_text() {
+fn string_is_its_own_text() {
     assert_eq!(extract_text(&json!("hello")), "hello");
 }
 
 // proves: JIDO-50
 #[test]
-fn the_message_of_an_answer() {
+fn text_of_message() {
     assert_eq!(
         extract_text(&json!({"message": {"content": "hello"}})),
         "hello"
@@ -20,7 +20,7 @@ fn the_message_of_an_answer() {
 
 // proves: JIDO-51
 #[test]
-fn the_first_choice_of_an_answer() {
+fn text_of_first_choice() {
     let answer = json!({"choices": [
         {"message": {"content": "hello"}}, {"message": {"content": "no"}}
     ]});
@@ -29,7 +29,7 @@ fn the_first_choice_of_an_answer() {
 
 // proves: JIDO-52
 #[test]
-fn nothing_has_no_text() {
+fn null_has_no_text() {
     assert_eq!(extract_text(&Value::Null), "");
 }
 
@@ -54,7 +54,7 @@ fn blocks_are_joined_by_newlines() {
 
 // proves: JIDO-48
 #[test]
-fn every_shape_of_an_answer_gives_its_text() {
+fn every_response_shape_gives_its_text() {
     for (answer, text) in [
         (
             json!({"message": {"content": [{"type": "text", "text": "a"}]}}),
@@ -95,9 +95,10 @@ fn every_shape_of_an_answer_gives_its_text() {
 
 // proves: JIDO-9, JIDO-54, C-19
 #[test]
-fn a_responses_text_is_that_of_its_blocks() {
+fn response_text_is_its_blocks_text() {
     let answer = json!({"content": [
         {"type": "text", "text": "part 1"}, {"type": "text", "text": "part 2"}]});
-    let response = Response::from_response(answer, Named::default()).expect("a response");
+    let response =
+        Response::from_response(answer, ResponseOverrides::default()).expect("a response");
     assert_eq!(response.text(), "part 1\npart 2");
 }

@@ -1,14 +1,14 @@
 //! One answer of each vendor, as its documentation shows them.
 
-use super::{built, call, thinking};
+use super::{build, call, thinking};
 use serde_json::{Value, json};
-use turnery_engine::{Content, ModelStop, Named, Response, Usage};
+use turnery_engine::{Content, ModelStop, Response, ResponseOverrides, Usage};
 
 // proves: JIDO-3, JIDO-4
 #[test]
 fn anthropic_messages() {
     let redacted = json!({"type": "redacted_thinking", "data": "x9"});
-    let response = built(json!({
+    let response = build(json!({
         "id": "msg_1", "type": "message", "role": "assistant", "model": "claude-x",
         "content": [
             {"type": "thinking", "thinking": "Hm", "signature": "EqQB"},
@@ -54,7 +54,7 @@ fn anthropic_messages() {
 // proves: JIDO-4
 #[test]
 fn openai_chat_completions() {
-    let response = built(json!({
+    let response = build(json!({
         "id": "chatcmpl-1", "object": "chat.completion", "model": "gpt-x",
         "choices": [{
             "index": 0,
@@ -96,7 +96,7 @@ fn openai_chat_completions() {
 fn openai_responses() {
     let hidden =
         json!({"type": "reasoning", "id": "rs_2", "summary": [], "encrypted_content": "q"});
-    let response = built(json!({
+    let response = build(json!({
         "id": "resp_1", "object": "response", "status": "completed", "model": "gpt-x", "error": null,
         "output": [
             {"type": "reasoning", "id": "rs_1", "summary": [{"type": "summary_text", "text": "Hm"}]},
@@ -154,7 +154,7 @@ fn gemini_generate_content() {
         },
         "modelVersion": "gemini-x"
     });
-    let named = Named {
+    let named = ResponseOverrides {
         model: None,
         provider: Some("google".to_owned()),
     };
@@ -184,7 +184,7 @@ fn gemini_generate_content() {
 }
 
 #[test]
-fn why_it_stopped_is_one_of_four() {
+fn stop_reasons_map_to_four_stops() {
     let anthropic = |word: &str| json!({"content": "x", "stop_reason": word});
     let chat =
         |word: &str| json!({"choices": [{"message": {"content": "x"}, "finish_reason": word}]});
@@ -211,36 +211,36 @@ fn why_it_stopped_is_one_of_four() {
         ),
     ];
     for (map, stop) in cases {
-        assert_eq!(built(map.clone()).stop, stop, "{map}");
+        assert_eq!(build(map.clone()).stop, stop, "{map}");
     }
 }
 
 #[test]
-fn a_refusal_in_words_is_text_and_a_refusal() {
+fn refusal_text_is_text_and_refusal() {
     let chat = json!({"choices": [{"message": {"content": null, "refusal": "I cannot."},
                                    "finish_reason": "stop"}]});
     let responses = json!({"status": "completed", "output": [
         {"type": "message", "content": [{"type": "refusal", "refusal": "I cannot."}]}]});
     for map in [chat, responses] {
-        let response = built(map);
+        let response = build(map);
         assert_eq!(response.text(), "I cannot.");
         assert_eq!(response.stop, ModelStop::Refusal);
     }
 }
 
 #[test]
-fn usage_that_nobody_reports_is_unknown_and_nonsense_does_not_break_it() {
-    assert_eq!(built(json!({"content": "x"})).usage, None);
-    assert_eq!(built(json!({"content": "x", "usage": "many"})).usage, None);
+fn missing_usage_is_none_and_bad_usage_is_ignored() {
+    assert_eq!(build(json!({"content": "x"})).usage, None);
+    assert_eq!(build(json!({"content": "x", "usage": "many"})).usage, None);
     let odd = json!({"content": "x", "usage": {"prompt_tokens": 3, "completion_tokens": -1,
                      "prompt_tokens_details": {"cached_tokens": 9}}});
     assert_eq!(
-        built(odd).usage,
+        build(odd).usage,
         None,
         "a negative count is unknown, not zero"
     );
     let written = json!({"content": "x", "usage": {"prompt_tokens": 3.0, "completion_tokens": "4",
                          "prompt_tokens_details": null}});
-    let usage = built(written).usage.expect("usage");
+    let usage = build(written).usage.expect("usage");
     assert_eq!((usage.input, usage.output), (3, 4));
 }

@@ -1,31 +1,31 @@
-//! The request of the Messages API, written straight from the shared history.
+//! Writes requests of the Messages API directly from the shared history.
 
 use crate::{
     ModelInfo, ModelRequest, Thinking,
-    answer::object,
-    history::{Answer, Said, Turn, turns, unheard},
-    http, known,
+    history::{CallResult, HistoryItem, InputContent, audio_placeholder, turns},
+    http, model_catalogue,
+    response_accumulator::args_as_object,
 };
 use serde::Serialize;
 use serde_json::Value;
 use std::borrow::Cow;
-use turnery_engine::{Content, Schema};
+use turnery_engine::{Content, ToolSchema};
 
-/// The least that the API takes as a budget. Unit: tokens.
-const LEAST_BUDGET: u32 = 1024;
+/// Smallest thinking budget that the API accepts. Unit: tokens.
+const MIN_THINKING_BUDGET: u32 = 1024;
 
 #[derive(Serialize)]
-struct Body<'a> {
+struct MessagesRequest<'a> {
     model: &'a str,
     max_tokens: u32,
     stream: bool,
     #[serde(skip_serializing_if = "Vec::is_empty")]
-    system: Vec<Block<'a>>,
-    messages: Vec<WireMessage<'a>>,
+    system: Vec<ContentBlock<'a>>,
+    messages: Vec<MessageParam<'a>>,
     #[serde(skip_serializing_if = "Vec::is_empty")]
-    tools: Vec<WireTool<'a>>,
+    tools: Vec<ToolParam<'a>>,
     #[serde(skip_serializing_if = "Option::is_none")]
-    thinking: Option<WireThinking>,
+    thinking: Option<ThinkingParam>,
     #[serde(skip_serializing_if = "Option::is_none")]
     output_config: Option<OutputConfig>,
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -33,21 +33,21 @@ struct Body<'a> {
 }
 
 #[derive(Serialize)]
-struct WireMessage<'a> {
+struct MessageParam<'a> {
     role: &'static str,
-    content: Vec<Block<'a>>,
+    content: Vec<ContentBlock<'a>>,
 }
 
 #[derive(Serialize)]
-struct WireTool<'a> {
+struct ToolParam<'a> {
     name: &'a str,
     description: &'a str,
-    input_schema: &'a Schema,
+    input_schema: &'a ToolSchema,
 }
 
 #[derive(Serialize)]
 #[serde(tag = "type", rename_all = "snake_case")]
-enum WireThinking {
+enum ThinkingParam {
     Enabled { budget_tokens: u32 },
     Adaptive { display: &'static str },
     Disabled,
@@ -60,7 +60,7 @@ struct OutputConfig {
 
 #[derive(Serialize)]
 #[serde(untagged)]
-enum Block<'a> {
+enum ContentBlock<'a> {
     Known(KnownBlock<'a>),
     Raw(&'a Value),
 }
@@ -74,7 +74,7 @@ enum KnownBlock<'a> {
         cache_control: Option<CacheControl>,
     },
     Image {
-        source: Source<'a>,
+        source: ImageSource<'a>,
         #[serde(skip_serializing_if = "Option::is_none")]
         cache_control: Option<CacheControl>,
     },
@@ -90,7 +90,7 @@ enum KnownBlock<'a> {
     ToolResult {
         tool_use_id: Cow<'a, str>,
         #[serde(skip_serializing_if = "Vec::is_empty")]
-        content: Vec<Block<'a>>,
+        content: Vec<ContentBlock<'a>>,
         #[serde(skip_serializing_if = "std::ops::Not::not")]
         is_error: bool,
         #[serde(skip_serializing_if = "Option::is_none")]
@@ -100,7 +100,7 @@ enum KnownBlock<'a> {
 
 #[derive(Serialize)]
 #[serde(tag = "type", rename_all = "snake_case")]
-enum Source<'a> {
+enum ImageSource<'a> {
     Base64 { media_type: &'a str, data: &'a str },
 }
 
@@ -112,21 +112,21 @@ enum CacheControl {
 
 pub(super) fn body(info: &ModelInfo, request: &ModelRequest) -> serde_json::Result<Vec<u8>> {
     let mut messages = messages(info, request);
-    mark_for_cache(&mut messages);
+    mark_cache_breakpoints(&mut messages);
     let (thinking, output_config) = match thinking(info, request.thinking) {
-        (Some(WireThinking::Enabled { .. }), _) if goes_on_without_thinking(&messages) => {
+        (Some(ThinkingParam::Enabled { .. }), _) if continues_without_thinking(&messages) => {
             (None, None)
         }
         asked => asked,
     };
     let mut system = Vec::new();
     if !request.system.trim().is_empty() {
-        system.push(Block::Known(KnownBlock::Text {
+        system.push(ContentBlock::Known(KnownBlock::Text {
             text: Cow::Borrowed(&request.system),
             cache_control: Some(CacheControl::Ephemeral),
         }));
     }
-    http::body(&Body {
+    http::body(&MessagesRequest {
         model: &info.name.model,
         max_tokens: info.max_output,
         stream: true,
@@ -135,26 +135,28 @@ pub(super) fn body(info: &ModelInfo, request: &ModelRequest) -> serde_json::Resu
         tools: request
             .tools
             .iter()
-            .map(|tool| WireTool {
+            .map(|tool| ToolParam {
                 name: &tool.name,
                 description: &tool.description,
                 input_schema: &tool.schema,
             })
             .collect(),
-        // Thinking and a temperature exclude each other.
+        // The API rejects a temperature together with thinking.
         temperature: request.temperature.filter(|_| thinking.is_none()),
         thinking,
         output_config,
     })
 }
 
-fn messages<'a>(info: &ModelInfo, request: &'a ModelRequest) -> Vec<WireMessage<'a>> {
-    let mut messages: Vec<WireMessage<'a>> = Vec::new();
+fn messages<'a>(info: &ModelInfo, request: &'a ModelRequest) -> Vec<MessageParam<'a>> {
+    let mut messages: Vec<MessageParam<'a>> = Vec::new();
     for turn in turns(&request.messages, info) {
         let (role, content) = match turn {
-            Turn::User(said) => ("user", said.into_iter().map(block).collect()),
-            Turn::Assistant(content) => ("assistant", assistant(&content)),
-            Turn::Results(answers) => ("user", answers.into_iter().map(result).collect()),
+            HistoryItem::User(said) => ("user", said.into_iter().map(block).collect()),
+            HistoryItem::Assistant(content) => ("assistant", assistant_blocks(&content)),
+            HistoryItem::Results(answers) => {
+                ("user", answers.into_iter().map(tool_result_block).collect())
+            }
         };
         push(&mut messages, role, content);
     }
@@ -162,12 +164,12 @@ fn messages<'a>(info: &ModelInfo, request: &'a ModelRequest) -> Vec<WireMessage<
         .first()
         .is_some_and(|first| first.role == "assistant")
     {
-        let text = block(Said::Text(Cow::Borrowed(
+        let text = block(InputContent::Text(Cow::Borrowed(
             "(The conversation before this is left out.)",
         )));
         messages.insert(
             0,
-            WireMessage {
+            MessageParam {
                 role: "user",
                 content: vec![text],
             },
@@ -176,84 +178,89 @@ fn messages<'a>(info: &ModelInfo, request: &'a ModelRequest) -> Vec<WireMessage<
     messages
 }
 
-/// The API wants the roles to alternate.
-fn push<'a>(messages: &mut Vec<WireMessage<'a>>, role: &'static str, mut content: Vec<Block<'a>>) {
+/// Appends a message, merging it with the previous one if both have the same role, because the API requires
+/// alternating roles.
+fn push<'a>(
+    messages: &mut Vec<MessageParam<'a>>,
+    role: &'static str,
+    mut content: Vec<ContentBlock<'a>>,
+) {
     if content.is_empty() {
         return;
     }
     match messages.last_mut().filter(|last| last.role == role) {
         Some(last) => last.content.append(&mut content),
-        None => messages.push(WireMessage { role, content }),
+        None => messages.push(MessageParam { role, content }),
     }
 }
 
-fn assistant<'a>(content: &[&'a Content]) -> Vec<Block<'a>> {
-    let mut blocks: Vec<Block<'a>> = content
+fn assistant_blocks<'a>(content: &[&'a Content]) -> Vec<ContentBlock<'a>> {
+    let mut blocks: Vec<ContentBlock<'a>> = content
         .iter()
         .filter_map(|item| assistant_block(item))
         .collect();
-    // The API refuses a message that ends in reasoning: an answer that was cut short there.
-    while blocks.last().is_some_and(is_thinking) {
+    // The API rejects a message that ends in reasoning, which a truncated response does.
+    while blocks.last().is_some_and(is_thinking_block) {
         blocks.pop();
     }
     blocks
 }
 
-fn assistant_block(item: &Content) -> Option<Block<'_>> {
+fn assistant_block(item: &Content) -> Option<ContentBlock<'_>> {
     Some(match item {
-        Content::Text { text } => block(Said::Text(Cow::Borrowed(text))),
-        // Without its signature the API refuses it: the answer was cut short within.
-        Content::Thinking { text, signature } => Block::Known(KnownBlock::Thinking {
+        Content::Text { text } => block(InputContent::Text(Cow::Borrowed(text))),
+        // The API rejects reasoning without its signature, which a truncated response lacks.
+        Content::Thinking { text, signature } => ContentBlock::Known(KnownBlock::Thinking {
             thinking: text,
             signature: signature.as_deref()?,
         }),
-        Content::ToolCall(call) => Block::Known(KnownBlock::ToolUse {
-            id: wire_id(call.call_id.as_str()),
+        Content::ToolCall(call) => ContentBlock::Known(KnownBlock::ToolUse {
+            id: sanitize_call_id(call.call_id.as_str()),
             name: &call.name,
-            input: object(&call.args),
+            input: args_as_object(&call.args),
         }),
-        Content::Opaque { value, .. } => Block::Raw(value),
+        Content::Opaque { value, .. } => ContentBlock::Raw(value),
         Content::Image(_) | Content::Audio(_) => return None,
     })
 }
 
-fn is_thinking(block: &Block<'_>) -> bool {
+fn is_thinking_block(block: &ContentBlock<'_>) -> bool {
     match block {
-        Block::Known(KnownBlock::Thinking { .. }) => true,
-        Block::Known(_) => false,
-        Block::Raw(value) => value["type"] == "redacted_thinking",
+        ContentBlock::Known(KnownBlock::Thinking { .. }) => true,
+        ContentBlock::Known(_) => false,
+        ContentBlock::Raw(value) => value["type"] == "redacted_thinking",
     }
 }
 
-fn block(said: Said<'_>) -> Block<'_> {
-    Block::Known(match said {
-        Said::Text(text) => KnownBlock::Text {
+fn block(said: InputContent<'_>) -> ContentBlock<'_> {
+    ContentBlock::Known(match said {
+        InputContent::Text(text) => KnownBlock::Text {
             text,
             cache_control: None,
         },
-        Said::Image(image) => KnownBlock::Image {
-            source: Source::Base64 {
+        InputContent::Image(image) => KnownBlock::Image {
+            source: ImageSource::Base64 {
                 media_type: &image.mime_type,
                 data: &image.base64,
             },
             cache_control: None,
         },
-        // The API has no block for it.
-        Said::Audio(_, audio) => return block(unheard(audio)),
+        // The API has no block for audio.
+        InputContent::Audio(_, audio) => return block(audio_placeholder(audio)),
     })
 }
 
-fn result(answer: Answer<'_>) -> Block<'_> {
-    Block::Known(KnownBlock::ToolResult {
-        tool_use_id: wire_id(answer.call_id.as_str()),
+fn tool_result_block(answer: CallResult<'_>) -> ContentBlock<'_> {
+    ContentBlock::Known(KnownBlock::ToolResult {
+        tool_use_id: sanitize_call_id(answer.call_id.as_str()),
         content: answer.said.into_iter().map(block).collect(),
         is_error: answer.is_error,
         cache_control: None,
     })
 }
 
-/// Ids of other providers may hold characters that this API refuses.
-fn wire_id(id: &str) -> Cow<'_, str> {
+/// Replaces characters in ids of other providers that this API rejects.
+fn sanitize_call_id(id: &str) -> Cow<'_, str> {
     let fits = |c: char| c.is_ascii_alphanumeric() || c == '_' || c == '-';
     if id.chars().all(fits) {
         return Cow::Borrowed(id);
@@ -261,14 +268,15 @@ fn wire_id(id: &str) -> Cow<'_, str> {
     Cow::Owned(id.chars().map(|c| if fits(c) { c } else { '_' }).collect())
 }
 
-/// Cache up to the end, and up to the message before: the latter is what the last call wrote.
-fn mark_for_cache(messages: &mut [WireMessage<'_>]) {
+/// Marks the end of the conversation for caching, and the message before, up to which the last call wrote the
+/// cache.
+fn mark_cache_breakpoints(messages: &mut [MessageParam<'_>]) {
     let of_user = messages
         .iter_mut()
         .rev()
         .filter(|message| message.role == "user");
     for message in of_user.take(2) {
-        if let Some(Block::Known(
+        if let Some(ContentBlock::Known(
             KnownBlock::Text { cache_control, .. }
             | KnownBlock::Image { cache_control, .. }
             | KnownBlock::ToolResult { cache_control, .. },
@@ -279,27 +287,27 @@ fn mark_for_cache(messages: &mut [WireMessage<'_>]) {
     }
 }
 
-/// In the middle of a round of tools the API takes no new budget for thinking if the round began
-/// without: the model was changed in between, say. One that decides by itself when it thinks may
-/// begin a round without, and to ask otherwise in the next call would throw the cache away.
-fn goes_on_without_thinking(messages: &[WireMessage<'_>]) -> bool {
+/// Returns true within a round of tool calls that started without thinking, for example with another model:
+/// the API then rejects a thinking budget. Models with adaptive thinking may start a round without thinking,
+/// and changing the parameter would invalidate the cache.
+fn continues_without_thinking(messages: &[MessageParam<'_>]) -> bool {
     let [.., before, last] = messages else {
         return false;
     };
     let has_results = last
         .content
         .iter()
-        .any(|block| matches!(block, Block::Known(KnownBlock::ToolResult { .. })));
-    has_results && !before.content.first().is_some_and(is_thinking)
+        .any(|block| matches!(block, ContentBlock::Known(KnownBlock::ToolResult { .. })));
+    has_results && !before.content.first().is_some_and(is_thinking_block)
 }
 
-fn thinking(info: &ModelInfo, level: Thinking) -> (Option<WireThinking>, Option<OutputConfig>) {
+fn thinking(info: &ModelInfo, level: Thinking) -> (Option<ThinkingParam>, Option<OutputConfig>) {
     let model = &info.name.model;
     let (budget, effort) = match level {
         Thinking::Default => return (None, None),
-        // A Claude does not think unless asked to, and the newest refuse the word.
-        Thinking::Off if known::is_claude(model) => return (None, None),
-        Thinking::Off => return (Some(WireThinking::Disabled), None),
+        // Claude does not think unless asked to, and the newest models reject an explicit `disabled`.
+        Thinking::Off if model_catalogue::is_claude(model) => return (None, None),
+        Thinking::Off => return (Some(ThinkingParam::Disabled), None),
         Thinking::Low => (2048, "low"),
         Thinking::Medium => (8192, "medium"),
         Thinking::High => (24_576, "high"),
@@ -307,14 +315,17 @@ fn thinking(info: &ModelInfo, level: Thinking) -> (Option<WireThinking>, Option<
     if !info.reasoning {
         return (None, None);
     }
-    if known::thinks_adaptively(model) {
-        let thinking = WireThinking::Adaptive {
+    if model_catalogue::has_adaptive_thinking(model) {
+        let thinking = ThinkingParam::Adaptive {
             display: "summarized",
         };
         return (Some(thinking), Some(OutputConfig { effort }));
     }
-    // At least half of the room is for the answer, and the budget must lie below the whole of it.
+    // At least half of the output is left for the response, and the budget must be below the limit.
     let budget_tokens = budget.min(info.max_output / 2);
-    let enabled = WireThinking::Enabled { budget_tokens };
-    ((budget_tokens >= LEAST_BUDGET).then_some(enabled), None)
+    let enabled = ThinkingParam::Enabled { budget_tokens };
+    (
+        (budget_tokens >= MIN_THINKING_BUDGET).then_some(enabled),
+        None,
+    )
 }

@@ -1,103 +1,103 @@
-//! The answer of the Messages API: events of content blocks, which come one after the other.
+//! Reads responses of the Messages API: events of consecutive content blocks.
 
 use crate::{
-    answer::{CallIds, Part, Parts},
-    fault::Said,
-    remote::{self, Broken, Step},
-    text::Text,
-    tokens::{Tokens, Unreadable},
+    errors::ProviderError,
+    json_str::JsonStr,
+    remote_model::{self, StreamError, StreamStatus},
+    response_accumulator::{CallIds, ResponseAccumulator, ResponseBlock},
+    token_count::{TokenCount, TokenCountError},
 };
 use serde::Deserialize;
 use serde_json::{Value, value::RawValue};
-use turnery_engine::{AnswerSize, ModelDelta, ModelStop, Response, Usage};
+use turnery_engine::{ModelDelta, ModelStop, Response, ResponseSize, Usage};
 
-/// Any event: one flat shape, borrowed, so that a fragment is read without a detour.
+/// Any event, as one flat borrowed struct that is deserialized in one pass.
 #[derive(Deserialize)]
-struct Event<'a> {
+struct StreamEvent<'a> {
     #[serde(rename = "type", borrow)]
-    kind: Text<'a>,
+    kind: JsonStr<'a>,
     #[serde(default)]
     index: u32,
     #[serde(default, borrow)]
-    delta: Option<Delta<'a>>,
+    delta: Option<EventDelta<'a>>,
     #[serde(default, borrow)]
     content_block: Option<&'a RawValue>,
     #[serde(default, borrow)]
-    message: Option<Start<'a>>,
+    message: Option<MessageStart<'a>>,
     #[serde(default, borrow)]
     usage: Option<&'a RawValue>,
 }
 
 #[derive(Deserialize)]
-struct Delta<'a> {
+struct EventDelta<'a> {
     #[serde(default, borrow)]
-    text: Option<Text<'a>>,
+    text: Option<JsonStr<'a>>,
     #[serde(default, borrow)]
-    thinking: Option<Text<'a>>,
+    thinking: Option<JsonStr<'a>>,
     #[serde(default, borrow)]
-    signature: Option<Text<'a>>,
+    signature: Option<JsonStr<'a>>,
     #[serde(default, borrow)]
-    partial_json: Option<Text<'a>>,
+    partial_json: Option<JsonStr<'a>>,
     #[serde(default, borrow)]
-    stop_reason: Option<Text<'a>>,
+    stop_reason: Option<JsonStr<'a>>,
 }
 
 #[derive(Deserialize)]
-struct Start<'a> {
+struct MessageStart<'a> {
     #[serde(default, borrow)]
-    model: Option<Text<'a>>,
+    model: Option<JsonStr<'a>>,
     #[serde(default, borrow)]
     usage: Option<&'a RawValue>,
 }
 
-/// How a content block begins.
+/// Start of a content block.
 #[derive(Deserialize)]
-struct Block<'a> {
+struct ContentBlockStart<'a> {
     #[serde(rename = "type", borrow)]
-    kind: Text<'a>,
+    kind: JsonStr<'a>,
     #[serde(default, borrow)]
-    text: Option<Text<'a>>,
+    text: Option<JsonStr<'a>>,
     #[serde(default, borrow)]
-    thinking: Option<Text<'a>>,
+    thinking: Option<JsonStr<'a>>,
     #[serde(default, borrow)]
-    signature: Option<Text<'a>>,
+    signature: Option<JsonStr<'a>>,
     #[serde(default, borrow)]
-    id: Option<Text<'a>>,
+    id: Option<JsonStr<'a>>,
     #[serde(default, borrow)]
-    name: Option<Text<'a>>,
+    name: Option<JsonStr<'a>>,
     #[serde(default, borrow)]
     input: Option<&'a RawValue>,
 }
 
-/// Later counts replace earlier ones: they are running totals.
+/// Token counts. Later counts replace earlier ones, because they are running totals.
 #[derive(Default, Deserialize)]
-struct WireUsage {
-    input_tokens: Option<Tokens>,
-    output_tokens: Option<Tokens>,
-    cache_read_input_tokens: Option<Tokens>,
-    cache_creation_input_tokens: Option<Tokens>,
+struct AnthropicUsage {
+    input_tokens: Option<TokenCount>,
+    output_tokens: Option<TokenCount>,
+    cache_read_input_tokens: Option<TokenCount>,
+    cache_creation_input_tokens: Option<TokenCount>,
 }
 
-/// The usage reports so far.
+/// Usage reports so far.
 #[derive(Default)]
-enum Reports {
+enum UsageReports {
     #[default]
     None,
-    Known(WireUsage),
-    /// One of them is no usage report.
+    Known(AnthropicUsage),
+    /// A report was malformed.
     Unreadable,
 }
 
-impl Reports {
+impl UsageReports {
     fn add(&mut self, raw: &RawValue) {
-        let report = match serde_json::from_str::<Option<WireUsage>>(raw.get()) {
+        let report = match serde_json::from_str::<Option<AnthropicUsage>>(raw.get()) {
             Ok(Some(report)) => report,
             Ok(None) => return,
             Err(_) => return *self = Self::Unreadable,
         };
         *self = match std::mem::take(self) {
             Self::None => Self::Known(report),
-            Self::Known(before) => Self::Known(WireUsage {
+            Self::Known(before) => Self::Known(AnthropicUsage {
                 input_tokens: report.input_tokens.or(before.input_tokens),
                 output_tokens: report.output_tokens.or(before.output_tokens),
                 cache_read_input_tokens: report
@@ -111,7 +111,7 @@ impl Reports {
         };
     }
 
-    /// The usage; `None` when there was no report or not all of it can be read.
+    /// Returns the usage; `None` if there was no report or a report was unreadable.
     fn usage(&self) -> Option<Usage> {
         match self {
             Self::None | Self::Unreadable => None,
@@ -120,55 +120,55 @@ impl Reports {
     }
 }
 
-impl WireUsage {
-    fn usage(&self) -> Result<Usage, Unreadable> {
+impl AnthropicUsage {
+    fn usage(&self) -> Result<Usage, TokenCountError> {
         Ok(Usage {
-            input: Tokens::or_zero(self.input_tokens)?,
-            output: Tokens::or_zero(self.output_tokens)?,
+            input: TokenCount::value_or_zero(self.input_tokens)?,
+            output: TokenCount::value_or_zero(self.output_tokens)?,
             reasoning: 0,
-            cache_read: Tokens::or_zero(self.cache_read_input_tokens)?,
-            cache_write: Tokens::or_zero(self.cache_creation_input_tokens)?,
+            cache_read: TokenCount::value_or_zero(self.cache_read_input_tokens)?,
+            cache_write: TokenCount::value_or_zero(self.cache_creation_input_tokens)?,
         })
     }
 }
 
 /// The block that is growing.
-enum Open {
+enum OpenBlock {
     Text,
     Thinking,
     Call {
         at: usize,
-        /// The whole arguments, for servers that send no fragments of them.
+        /// Complete arguments, for servers that send no argument deltas.
         input: Option<String>,
     },
-    /// A block of a kind that is not known, with the fragments of its input.
+    /// A block of unknown type, with the fragments of its input.
     Opaque {
         at: usize,
         input: String,
     },
 }
 
-/// Reads one answer.
-pub(crate) struct Reader {
+/// Reader of one response.
+pub(crate) struct AnthropicReader {
     provider: String,
     model: String,
     ids: CallIds,
-    parts: Parts,
-    open: Option<(u32, Open)>,
-    usage: Reports,
+    response: ResponseAccumulator,
+    open: Option<(u32, OpenBlock)>,
+    usage: UsageReports,
     raw_stop: Option<String>,
     is_over: bool,
 }
 
-impl Reader {
+impl AnthropicReader {
     pub(super) fn new(provider: &str, model: &str, ids: CallIds) -> Self {
         Self {
             provider: provider.to_owned(),
             model: model.to_owned(),
             ids,
-            parts: Parts::default(),
+            response: ResponseAccumulator::default(),
             open: None,
-            usage: Reports::None,
+            usage: UsageReports::None,
             raw_stop: None,
             is_over: false,
         }
@@ -179,41 +179,43 @@ impl Reader {
         index: u32,
         raw: &RawValue,
         out: &mut Vec<ModelDelta>,
-    ) -> Result<(), Broken> {
+    ) -> Result<(), StreamError> {
         self.stop(out);
-        let block: Block<'_> = serde_json::from_str(raw.get())?;
+        let block: ContentBlockStart<'_> = serde_json::from_str(raw.get())?;
         let open = match &*block.kind {
             "text" => {
-                self.open = Some((index, Open::Text));
-                self.parts.seal();
-                self.parts.text(block.text.as_deref().unwrap_or(""), out);
+                self.open = Some((index, OpenBlock::Text));
+                self.response.seal_text();
+                self.response
+                    .append_text(block.text.as_deref().unwrap_or(""), out);
                 return Ok(());
             }
             "thinking" => {
-                self.parts.open(Part::Thinking {
+                self.response.push_block(ResponseBlock::Thinking {
                     text: String::new(),
                     signature: None,
                 });
-                self.parts
-                    .thinking(block.thinking.as_deref().unwrap_or(""), out);
-                self.sign(block.signature.as_deref().unwrap_or(""));
-                Open::Thinking
+                self.response
+                    .append_thinking(block.thinking.as_deref().unwrap_or(""), out);
+                self.append_signature(block.signature.as_deref().unwrap_or(""));
+                OpenBlock::Thinking
             }
             "tool_use" => {
-                let at = self.parts.open(Part::Call {
+                let at = self.response.push_block(ResponseBlock::Call {
                     id: self.ids.take(block.id.as_deref().unwrap_or("")),
                     name: block.name.as_deref().unwrap_or("").to_owned(),
                     args: String::new(),
                 });
                 let input = block.input.map(|input| input.get().to_owned());
-                self.parts.count(input.as_ref().map_or(0, String::len));
-                Open::Call { at, input }
+                self.response
+                    .count_bytes(input.as_ref().map_or(0, String::len));
+                OpenBlock::Call { at, input }
             }
             _ => {
                 let value: Value = serde_json::from_str(raw.get())?;
-                self.parts.count(size_of_value(&value));
-                let at = self.parts.open(Part::Opaque(value));
-                Open::Opaque {
+                self.response.count_bytes(value_bytes(&value));
+                let at = self.response.push_block(ResponseBlock::Opaque(value));
+                OpenBlock::Opaque {
                     at,
                     input: String::new(),
                 }
@@ -223,46 +225,48 @@ impl Reader {
         Ok(())
     }
 
-    fn grow(
+    fn extend_block(
         &mut self,
         index: u32,
-        delta: &Delta<'_>,
+        delta: &EventDelta<'_>,
         out: &mut Vec<ModelDelta>,
-    ) -> Result<(), Broken> {
+    ) -> Result<(), StreamError> {
         let Some((_, open)) = self.open.as_mut().filter(|(open, _)| *open == index) else {
-            return Err(Broken::Promise(format!(
+            return Err(StreamError::Promise(format!(
                 "a fragment of block {index}, which is not open"
             )));
         };
         match open {
-            Open::Text => self.parts.text(delta.text.as_deref().unwrap_or(""), out),
-            Open::Thinking => {
-                self.parts
-                    .thinking(delta.thinking.as_deref().unwrap_or(""), out);
-                self.sign(delta.signature.as_deref().unwrap_or(""));
+            OpenBlock::Text => self
+                .response
+                .append_text(delta.text.as_deref().unwrap_or(""), out),
+            OpenBlock::Thinking => {
+                self.response
+                    .append_thinking(delta.thinking.as_deref().unwrap_or(""), out);
+                self.append_signature(delta.signature.as_deref().unwrap_or(""));
             }
-            Open::Call { at, .. } => {
+            OpenBlock::Call { at, .. } => {
                 let at = *at;
-                self.parts
+                self.response
                     .args(at, delta.partial_json.as_deref().unwrap_or(""), out);
             }
-            Open::Opaque { input, .. } => {
+            OpenBlock::Opaque { input, .. } => {
                 let fragment = delta.partial_json.as_deref().unwrap_or("");
-                self.parts.count(fragment.len());
+                self.response.count_bytes(fragment.len());
                 input.push_str(fragment);
             }
         }
         Ok(())
     }
 
-    /// The provider's proof of the reasoning so far.
-    fn sign(&mut self, piece: &str) {
+    /// Appends to the signature of the current reasoning block.
+    fn append_signature(&mut self, piece: &str) {
         if piece.is_empty() {
             return;
         }
-        if let Some(Part::Thinking { signature, .. }) = self.parts.last() {
+        if let Some(ResponseBlock::Thinking { signature, .. }) = self.response.last_block_mut() {
             signature.get_or_insert_default().push_str(piece);
-            self.parts.count(piece.len());
+            self.response.count_bytes(piece.len());
         }
     }
 
@@ -270,59 +274,64 @@ impl Reader {
         match self.open.take() {
             Some((
                 _,
-                Open::Call {
+                OpenBlock::Call {
                     at,
                     input: Some(input),
                 },
             )) => {
-                let is_bare =
-                    matches!(self.parts.get(at), Some(Part::Call { args, .. }) if args.is_empty());
+                let is_bare = matches!(self.response.block_mut(at), Some(ResponseBlock::Call { args, .. }) if args.is_empty());
                 if is_bare && input != "{}" {
-                    self.parts.args(at, &input, out);
+                    self.response.args(at, &input, out);
                 }
             }
-            Some((_, Open::Opaque { at, input })) if !input.is_empty() => {
+            Some((_, OpenBlock::Opaque { at, input })) if !input.is_empty() => {
                 let Ok(value) = serde_json::from_str::<Value>(&input) else {
                     return;
                 };
-                // Its text is counted already.
-                let more = size_of_value(&value).saturating_sub(input.len());
-                self.parts.count(more);
-                if let Some(Part::Opaque(block)) = self.parts.get(at) {
+                // The fragments are already counted.
+                let more = value_bytes(&value).saturating_sub(input.len());
+                self.response.count_bytes(more);
+                if let Some(ResponseBlock::Opaque(block)) = self.response.block_mut(at) {
                     block["input"] = value;
                 }
             }
-            Some((_, Open::Text | Open::Thinking | Open::Call { .. } | Open::Opaque { .. }))
+            Some((
+                _,
+                OpenBlock::Text
+                | OpenBlock::Thinking
+                | OpenBlock::Call { .. }
+                | OpenBlock::Opaque { .. },
+            ))
             | None => {}
         }
     }
 }
 
-/// The memory that a JSON value takes. Unit: bytes.
-fn size_of_value(value: &Value) -> usize {
+/// Returns the memory that a JSON value takes. Unit: bytes.
+fn value_bytes(value: &Value) -> usize {
     let content = match value {
         Value::Null | Value::Bool(_) | Value::Number(_) => 0,
         Value::String(text) => text.len(),
-        Value::Array(items) => items.iter().map(size_of_value).sum(),
+        Value::Array(items) => items.iter().map(value_bytes).sum(),
         Value::Object(members) => {
-            let size = |(name, value): (&String, &Value)| name.len() + size_of_value(value);
+            let size = |(name, value): (&String, &Value)| name.len() + value_bytes(value);
             members.iter().map(size).sum()
         }
     };
     size_of::<Value>() + content
 }
 
-impl remote::Reader for Reader {
-    fn size(&self) -> AnswerSize {
-        self.parts.size()
+impl remote_model::ResponseReader for AnthropicReader {
+    fn size(&self) -> ResponseSize {
+        self.response.size()
     }
 
-    fn on(&mut self, data: &str, out: &mut Vec<ModelDelta>) -> Result<Step, Broken> {
-        let event: Event<'_> = serde_json::from_str(data)?;
+    fn on(&mut self, data: &str, out: &mut Vec<ModelDelta>) -> Result<StreamStatus, StreamError> {
+        let event: StreamEvent<'_> = serde_json::from_str(data)?;
         match &*event.kind {
             "content_block_delta" => {
                 if let Some(delta) = &event.delta {
-                    self.grow(event.index, delta, out)?;
+                    self.extend_block(event.index, delta, out)?;
                 }
             }
             "content_block_start" => {
@@ -351,32 +360,40 @@ impl remote::Reader for Reader {
             }
             "message_stop" => {
                 self.is_over = true;
-                return Ok(Step::Done);
+                return Ok(StreamStatus::Done);
             }
-            "error" => return Err(Broken::Said(Said::within(data).unwrap_or_default())),
-            // Pings, and what later versions add: the API asks to ignore what is not known.
+            "error" => {
+                return Err(StreamError::Said(
+                    ProviderError::within(data).unwrap_or_default(),
+                ));
+            }
+            // Pings and unknown events, which the API asks clients to ignore.
             _ => {}
         }
-        Ok(Step::More)
+        Ok(StreamStatus::More)
     }
 
-    fn end(self) -> Result<Response, Broken> {
+    fn end(self) -> Result<Response, StreamError> {
         if !self.is_over {
-            return Err(Broken::Unfinished("there is no message_stop".to_owned()));
+            return Err(StreamError::Unfinished(
+                "there is no message_stop".to_owned(),
+            ));
         }
         let Some(raw_stop) = self.raw_stop else {
-            return Err(Broken::Promise("it does not say why it stopped".to_owned()));
+            return Err(StreamError::Promise(
+                "it does not say why it stopped".to_owned(),
+            ));
         };
-        let stop = ModelStop::of_word(&raw_stop);
-        if raw_stop == "model_context_window_exceeded" && self.parts.is_empty() {
-            return Err(Broken::Said(Said {
+        let stop = ModelStop::from_vendor_reason(&raw_stop);
+        if raw_stop == "model_context_window_exceeded" && self.response.is_empty() {
+            return Err(StreamError::Said(ProviderError {
                 code: "context_length_exceeded".to_owned(),
                 message: raw_stop,
                 status: None,
             }));
         }
         Ok(Response {
-            content: self.parts.settle(&self.provider),
+            content: self.response.settle(&self.provider),
             stop,
             raw_stop: Some(raw_stop),
             usage: self.usage.usage(),
@@ -390,12 +407,12 @@ impl remote::Reader for Reader {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::remote::Reader as _;
+    use crate::remote_model::ResponseReader as _;
     use serde_json::json;
 
-    /// What the blocks of a stream count, one of which has this content.
+    /// Returns the counted bytes of a stream with this block.
     fn counted(block: &Value, fragments: &[&str]) -> u64 {
-        let mut reader = Reader::new("p", "m", CallIds::default());
+        let mut reader = AnthropicReader::new("p", "m", CallIds::default());
         let start = json!({"type": "content_block_start", "index": 0, "content_block": block});
         let deltas = fragments.iter().map(|fragment| {
             let delta = json!({"type": "input_json_delta", "partial_json": fragment});

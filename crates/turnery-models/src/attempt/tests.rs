@@ -1,16 +1,17 @@
-//! Answers without end, and calls that fall silent, in virtual time and without a socket.
+//! Tests endless responses and silent calls, in virtual time and without a socket.
 
 use super::*;
 use crate::{
-    CallLimits, ModelInfo, ProviderConfig, Silent, Told, answer::CallIds, anthropic::Anthropic,
-    catalogue::Catalogue, openai::OpenAi, remote::Dialect, silence::SilenceLimits,
+    CallLimits, ModelEvent, ModelInfo, ProviderConfig, SilenceNotice, anthropic::Anthropic,
+    model_registry::ModelRegistry, openai::OpenAi, remote_model::ApiDialect,
+    response_accumulator::CallIds, silence::SilenceLimits,
 };
 use std::{collections::VecDeque, time::Duration};
 use tokio::{
     sync::mpsc::Receiver,
     time::{Instant, advance, sleep},
 };
-use turnery_engine::FaultKind;
+use turnery_engine::ModelErrorKind;
 
 const PING: &str = ": ping\n\n";
 const DONE: &str =
@@ -24,22 +25,22 @@ fn text(text: &str) -> String {
     format!("data: {{\"choices\":[{{\"delta\":{{\"content\":\"{text}\"}}}}]}}\n\n")
 }
 
-/// Bytes that come after a while each; then for ever the last ones, or nothing any more.
-struct Server {
-    script: VecDeque<(Duration, String)>,
+/// Byte source with delayed chunks; then repeats the last chunk forever, or stays silent.
+struct ScriptedSource {
+    chunks: VecDeque<(Duration, String)>,
     is_endless: bool,
-    sent: usize,
+    sent_bytes: usize,
 }
 
-impl Server {
-    fn new(script: impl IntoIterator<Item = (u64, String)>) -> Self {
-        let script = script.into_iter();
+impl ScriptedSource {
+    fn new(chunks: impl IntoIterator<Item = (u64, String)>) -> Self {
+        let chunks = chunks.into_iter();
         Self {
-            script: script
+            chunks: chunks
                 .map(|(after, bytes)| (seconds(after), bytes))
                 .collect(),
             is_endless: false,
-            sent: 0,
+            sent_bytes: 0,
         }
     }
 
@@ -51,11 +52,11 @@ impl Server {
     }
 }
 
-impl Source for Server {
-    async fn next(&mut self) -> Result<Option<Bytes>, ModelFault> {
-        let next = match self.script.len() {
-            1 if self.is_endless => self.script.front().cloned(),
-            _ => self.script.pop_front(),
+impl ByteSource for ScriptedSource {
+    async fn next(&mut self) -> Result<Option<Bytes>, ModelError> {
+        let next = match self.chunks.len() {
+            1 if self.is_endless => self.chunks.front().cloned(),
+            _ => self.chunks.pop_front(),
         };
         let Some((after, bytes)) = next else {
             return std::future::pending().await;
@@ -63,16 +64,16 @@ impl Source for Server {
         if !after.is_zero() {
             sleep(after).await;
         }
-        self.sent += bytes.len();
+        self.sent_bytes += bytes.len();
         Ok(Some(bytes.into()))
     }
 }
 
-/// Pings that never have to be waited for, however much time passes.
-struct Flood;
+/// Byte source whose pings are always ready, however much time passes.
+struct PingFlood;
 
-impl Source for Flood {
-    async fn next(&mut self) -> Result<Option<Bytes>, ModelFault> {
+impl ByteSource for PingFlood {
+    async fn next(&mut self) -> Result<Option<Bytes>, ModelError> {
         advance(seconds(1)).await;
         Ok(Some(Bytes::from_static(PING.as_bytes())))
     }
@@ -97,7 +98,7 @@ fn endpoint() -> (Endpoint, ModelInfo) {
         models: Vec::new(),
     };
     let at = Endpoint::new(&provider, "m", "/chat/completions", &limits());
-    let model = Catalogue::new(vec![provider]).model(&"acme/m".parse().unwrap());
+    let model = ModelRegistry::new(vec![provider]).model(&"acme/m".parse().unwrap());
     (at, model.unwrap().info().clone())
 }
 
@@ -105,7 +106,7 @@ fn openai() -> OpenAi {
     OpenAi::new("http://acme.test/v1")
 }
 
-async fn drain(mut told: Receiver<Told>) -> Vec<Told> {
+async fn collect_events(mut told: Receiver<ModelEvent>) -> Vec<ModelEvent> {
     let mut all = Vec::new();
     while let Some(next) = told.recv().await {
         all.push(next);
@@ -113,39 +114,39 @@ async fn drain(mut told: Receiver<Told>) -> Vec<Told> {
     all
 }
 
-/// Reads an answer; gives how it ended and what was told.
+/// Reads a response; returns the result and the events sent.
 async fn read(
-    dialect: impl Dialect,
-    bounds: AnswerLimits,
-    source: &mut impl Source,
-) -> (Result<Response, ModelFault>, Vec<Told>) {
+    dialect: impl ApiDialect,
+    bounds: ResponseLimits,
+    source: &mut impl ByteSource,
+) -> (Result<Response, ModelError>, Vec<ModelEvent>) {
     let (at, info) = endpoint();
-    let (out, told) = DeltaSender::new(64);
+    let (out, told) = ModelEventSender::new(64);
     let reading = async {
-        let mut sent = false;
-        let mut silence = Silence::new(SilenceLimits::new(&limits(), false), Some(&out));
+        let mut sent_bytes = false;
+        let mut silence = SilenceTimer::new(SilenceLimits::new(&limits(), false), Some(&out));
         let attempt = Attempt {
             at: &at,
             reader: dialect.reader(&info, CallIds::default()),
             limits: bounds,
             out: &out,
-            sent: &mut sent,
+            sent: &mut sent_bytes,
         };
         let ended = attempt.read(source, &mut silence).await;
         drop(out);
         ended.map_err(|failure| failure.fault)
     };
-    futures_util::future::join(reading, drain(told)).await
+    futures_util::future::join(reading, collect_events(told)).await
 }
 
-/// The notices: length in seconds, and whether the connection is alive.
-fn notices(told: &[Told]) -> Vec<(u64, bool)> {
-    let notice = |told: &Told| match told {
-        Told::Silent(Silent {
+/// Returns the notices: length in seconds, and whether the connection is alive.
+fn notices(told: &[ModelEvent]) -> Vec<(u64, bool)> {
+    let notice = |told: &ModelEvent| match told {
+        ModelEvent::Silent(SilenceNotice {
             length,
             is_connected,
         }) => Some((length.as_secs(), *is_connected)),
-        Told::Delta(_) | Told::Retry(_) => None,
+        ModelEvent::Delta(_) | ModelEvent::Retry(_) => None,
     };
     told.iter().filter_map(notice).collect()
 }
@@ -153,10 +154,10 @@ fn notices(told: &[Told]) -> Vec<(u64, bool)> {
 #[tokio::test(start_paused = true)]
 async fn pings_alone_end_at_the_content_limit() {
     let begun = Instant::now();
-    let mut pings = Server::endless(9, PING);
-    let (ended, told) = read(openai(), AnswerLimits::default(), &mut pings).await;
+    let mut pings = ScriptedSource::endless(9, PING);
+    let (ended, told) = read(openai(), ResponseLimits::default(), &mut pings).await;
     let fault = ended.unwrap_err();
-    assert_eq!(fault.kind, FaultKind::Timeout);
+    assert_eq!(fault.kind, ModelErrorKind::Timeout);
     assert_eq!(
         fault.message,
         "acme at http://acme.test/v1 kept the connection open for 100 seconds and sent nothing of an answer: try again, choose another model, or raise limits.content_seconds in the configuration."
@@ -167,18 +168,18 @@ async fn pings_alone_end_at_the_content_limit() {
 
 #[tokio::test(start_paused = true)]
 async fn pings_that_are_always_ready_end_at_the_content_limit() {
-    let (ended, told) = read(openai(), AnswerLimits::default(), &mut Flood).await;
-    assert_eq!(ended.unwrap_err().kind, FaultKind::Timeout);
+    let (ended, told) = read(openai(), ResponseLimits::default(), &mut PingFlood).await;
+    assert_eq!(ended.unwrap_err().kind, ModelErrorKind::Timeout);
     assert_eq!(notices(&told), [(20, true), (40, true), (80, true)]);
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_dead_connection_ends_at_the_idle_limit() {
+async fn dead_connection_ends_at_the_idle_limit() {
     let begun = Instant::now();
-    let mut dead = Server::new([(0, text("Hi"))]);
-    let (ended, told) = read(openai(), AnswerLimits::default(), &mut dead).await;
+    let mut dead = ScriptedSource::new([(0, text("Hi"))]);
+    let (ended, told) = read(openai(), ResponseLimits::default(), &mut dead).await;
     let fault = ended.unwrap_err();
-    assert_eq!(fault.kind, FaultKind::Timeout);
+    assert_eq!(fault.kind, ModelErrorKind::Timeout);
     assert!(
         fault
             .message
@@ -190,50 +191,60 @@ async fn a_dead_connection_ends_at_the_idle_limit() {
     assert_eq!(notices(&told), [(20, false)]);
 }
 
-/// A model that thinks for minutes between words is not given up.
+/// A model that thinks for minutes between words is not cancelled.
 #[tokio::test(start_paused = true)]
 async fn slow_content_between_pings_resets_the_clocks() {
-    let mut script = Vec::new();
+    let mut chunks = Vec::new();
     for _ in 0..10 {
-        script.extend([(25, PING), (25, PING), (25, PING)].map(|(at, ping)| (at, ping.to_owned())));
-        script.push((20, text("word ")));
+        chunks.extend([(25, PING), (25, PING), (25, PING)].map(|(at, ping)| (at, ping.to_owned())));
+        chunks.push((20, text("word ")));
     }
-    script.push((0, DONE.to_owned()));
-    let (ended, told) = read(openai(), AnswerLimits::default(), &mut Server::new(script)).await;
+    chunks.push((0, DONE.to_owned()));
+    let (ended, told) = read(
+        openai(),
+        ResponseLimits::default(),
+        &mut ScriptedSource::new(chunks),
+    )
+    .await;
     assert_eq!(ended.unwrap().text(), "word ".repeat(10));
     let each = [(20, false), (40, true), (80, true)];
     assert_eq!(notices(&told), each.repeat(10));
 }
 
 #[tokio::test(start_paused = true)]
-async fn an_empty_event_is_no_content_and_no_fault() {
-    let script = [
+async fn empty_event_is_ignored() {
+    let chunks = [
         (1, "data:\n\ndata: \n\n".to_owned()),
         (1, text("Hi")),
         (0, DONE.to_owned()),
     ];
-    let (ended, _) = read(openai(), AnswerLimits::default(), &mut Server::new(script)).await;
+    let (ended, _) = read(
+        openai(),
+        ResponseLimits::default(),
+        &mut ScriptedSource::new(chunks),
+    )
+    .await;
     assert_eq!(ended.unwrap().text(), "Hi");
 }
 
-const SMALL: AnswerLimits = AnswerLimits {
+const SMALL_LIMITS: ResponseLimits = ResponseLimits {
     bytes: 1 << 20,
     calls: 50,
 };
 
-/// Reads an endless answer; gives the sentence of the limit and how much the server sent.
-async fn overrun(dialect: impl Dialect, first: &str, endless: &str) -> (String, usize) {
-    let mut server = Server::endless(0, endless);
-    server.script.push_front((Duration::ZERO, first.to_owned()));
-    let (ended, _) = read(dialect, SMALL, &mut server).await;
+/// Reads an endless response; returns the limit's message and how much the server sent.
+async fn read_until_limit(dialect: impl ApiDialect, first: &str, endless: &str) -> (String, usize) {
+    let mut server = ScriptedSource::endless(0, endless);
+    server.chunks.push_front((Duration::ZERO, first.to_owned()));
+    let (ended, _) = read(dialect, SMALL_LIMITS, &mut server).await;
     let fault = ended.unwrap_err();
-    assert_eq!(fault.kind, FaultKind::AnswerLimit);
-    (fault.message, server.sent)
+    assert_eq!(fault.kind, ModelErrorKind::AnswerLimit);
+    (fault.message, server.sent_bytes)
 }
 
 // proves: UP-1
 #[tokio::test(start_paused = true)]
-async fn an_endless_answer_is_stopped_whatever_it_is_made_of() {
+async fn endless_response_of_any_block_kind_is_stopped() {
     let size = "Max answer size reached (1048576 bytes)";
     let kib = "x".repeat(1024);
     let thinking =
@@ -242,9 +253,9 @@ async fn an_endless_answer_is_stopped_whatever_it_is_made_of() {
         "data: {{\"choices\":[{{\"delta\":{{\"tool_calls\":[{{\"index\":0,\"function\":{{\"arguments\":\"{kib}\"}}}}]}}}}]}}\n\n"
     );
     for endless in [text(&kib), thinking, arguments] {
-        let (limit, sent) = overrun(openai(), "", &endless).await;
+        let (limit, sent_bytes) = read_until_limit(openai(), "", &endless).await;
         assert_eq!(limit, size);
-        assert!(sent <= 1_300_000, "{sent} of {endless}");
+        assert!(sent_bytes <= 1_300_000, "{sent_bytes} of {endless}");
     }
     let delta = |delta: &str| {
         format!("data: {{\"type\":\"content_block_delta\",\"index\":0,\"delta\":{{{delta}}}}}\n\n")
@@ -269,9 +280,9 @@ async fn an_endless_answer_is_stopped_whatever_it_is_made_of() {
         (String::new(), start("\"thinking\"")),
     ];
     for (first, endless) in cases {
-        let (limit, sent) = overrun(Anthropic, &first, &endless).await;
+        let (limit, sent_bytes) = read_until_limit(Anthropic, &first, &endless).await;
         assert_eq!(limit, size, "{endless}");
-        assert!(sent <= 1_300_000, "{sent} of {endless}");
+        assert!(sent_bytes <= 1_300_000, "{sent_bytes} of {endless}");
     }
 }
 
@@ -283,25 +294,25 @@ async fn endless_calls_are_stopped_with_and_without_arguments() {
         let call = format!(
             "data: {{\"choices\":[{{\"delta\":{{\"tool_calls\":[{{\"function\":{{\"name\":\"read\",\"arguments\":\"{arguments}\"}}}}]}}}}]}}\n\n"
         );
-        let (told, sent) = overrun(openai(), "", &call).await;
-        assert_eq!((told.as_str(), sent), (limit, 51 * call.len()));
+        let (told, sent_bytes) = read_until_limit(openai(), "", &call).await;
+        assert_eq!((told.as_str(), sent_bytes), (limit, 51 * call.len()));
     }
     let block = "data: {\"type\":\"content_block_start\",\"index\":0,\"content_block\":{\"type\":\"tool_use\",\"name\":\"read\"}}\n\n";
-    let (told, sent) = overrun(Anthropic, "", block).await;
-    assert_eq!((told.as_str(), sent), (limit, 51 * block.len()));
+    let (told, sent_bytes) = read_until_limit(Anthropic, "", block).await;
+    assert_eq!((told.as_str(), sent_bytes), (limit, 51 * block.len()));
 }
 
-/// An answer that need not be waited for lets other tasks have their turn all the same.
+/// A response that is always ready still yields to other tasks.
 #[tokio::test(start_paused = true)]
-async fn a_long_answer_does_not_hold_the_thread() {
-    // One fragment a chunk, so that the queue to the client never is what gives others their turn.
+async fn long_response_yields_to_other_tasks() {
+    // One delta per chunk, so that the bounded queue is not what yields to other tasks.
     let chunk = text(&"x".repeat(AT_ONCE));
-    let mut script = vec![(0, chunk); 40];
-    script.push((0, DONE.to_owned()));
-    let mut server = Server::new(script);
+    let mut chunks = vec![(0, chunk); 40];
+    chunks.push((0, DONE.to_owned()));
+    let mut server = ScriptedSource::new(chunks);
     let turns = std::cell::Cell::new(0);
     let reading = async {
-        let (ended, _) = read(openai(), AnswerLimits::default(), &mut server).await;
+        let (ended, _) = read(openai(), ResponseLimits::default(), &mut server).await;
         assert_eq!(ended.unwrap().text().len(), 40 * AT_ONCE);
     };
     let other = async {
@@ -317,7 +328,7 @@ async fn a_long_answer_does_not_hold_the_thread() {
     assert!(turns.get() >= 40, "{} turns", turns.get());
 }
 
-/// The name with every fragment and no id: each fragment may begin a call, if the one before is whole.
+/// Every delta has the name and no id, so each may start a call if the previous one is complete.
 #[tokio::test(start_paused = true)]
 async fn arguments_under_a_repeated_name_are_read_once() {
     let call = |arguments: &str| {
@@ -326,11 +337,16 @@ async fn arguments_under_a_repeated_name_are_read_once() {
             serde_json::Value::from(arguments)
         )
     };
-    // Read again at each fragment, these would be 2 GB.
-    let mut script = vec![(0, call("{\"a\":\""))];
-    script.extend(vec![(0, call("}}}}}}}}}}").repeat(100)); 200]);
-    script.extend([(0, call("\"}")), (0, call("{}")), (0, DONE.to_owned())]);
-    let (ended, _) = read(openai(), AnswerLimits::default(), &mut Server::new(script)).await;
+    // Re-reading the text at each delta would take 2 GB.
+    let mut chunks = vec![(0, call("{\"a\":\""))];
+    chunks.extend(vec![(0, call("}}}}}}}}}}").repeat(100)); 200]);
+    chunks.extend([(0, call("\"}")), (0, call("{}")), (0, DONE.to_owned())]);
+    let (ended, _) = read(
+        openai(),
+        ResponseLimits::default(),
+        &mut ScriptedSource::new(chunks),
+    )
+    .await;
     let response = ended.unwrap();
     let lengths: Vec<usize> = response
         .calls()

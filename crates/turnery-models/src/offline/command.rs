@@ -1,18 +1,18 @@
-//! Recognises the command in a prompt, by the patterns of `commands.txt`. There, a line with `=` names
-//! a part of patterns, and one with `:` is the pattern of a command, for the whole first line of a
-//! prompt. The first pattern counts that matches and whose operands make sense.
+//! Recognizes the command in a prompt by the patterns of `commands.txt`. There, a line with `=` names a
+//! sub-pattern, and a line with `:` is the pattern of a command for the whole first line of a prompt. The
+//! first matching pattern with valid operands wins.
 
 use super::{
-    conversation::{Answer, Conversation, pattern},
-    edit, find, run,
+    conversation::{CommandResult, Conversation, pattern},
+    edit, run, search,
 };
 use regex::{Captures, Regex};
 use std::sync::LazyLock;
 
-/// A longer first line is no command. Unit: bytes.
-const LONGEST: usize = 2048;
+/// Length above which a first line is no command. Unit: bytes.
+const MAX_LINE_BYTES: usize = 2048;
 
-/// The operands of a command, and what follows the first line of the prompt.
+/// Operands of a command, and the rest of the prompt after its first line.
 struct Operands<'a>(Captures<'a>, &'a str);
 
 impl Operands<'_> {
@@ -20,7 +20,7 @@ impl Operands<'_> {
         Some(self.0.name(name)?.as_str())
     }
 
-    /// An operand without its quotes.
+    /// Returns an operand without its quotes.
     fn get(&self, name: &str) -> Option<&str> {
         let word = self.raw(name)?;
         let quote = word.chars().next().filter(|it| "`\"'".contains(*it));
@@ -28,37 +28,37 @@ impl Operands<'_> {
         Some(inner.unwrap_or(word))
     }
 
-    /// The path, or the working directory; `None` if the word in its place names none.
+    /// Returns the path, or the working directory; `None` if the operand is not a path.
     fn path(&self) -> Option<&str> {
-        Some(self.get("path").unwrap_or(".")).filter(|path| !stands_for_another(path))
+        Some(self.get("path").unwrap_or(".")).filter(|path| !is_placeholder_word(path))
     }
 
-    /// Carries out a command; `None` if the operands are none of its own.
-    fn carry_out(&self, command: &str, cx: &mut Conversation) -> Option<Answer> {
+    /// Runs a command; `None` if its operands are invalid.
+    fn carry_out(&self, command: &str, cx: &mut Conversation) -> Option<CommandResult> {
         Some(match command {
-            "lookup" => find::lookup(self.name()?, cx),
-            "search" => find::search(self.text()?, self.path()?, cx),
-            "todos" => find::todos(self.path()?, cx),
-            "files" => find::files(self.glob()?, self.path()?, cx),
-            "outline" => find::outline(self.path()?, cx),
+            "lookup" => search::lookup(self.name()?, cx),
+            "search" => search::search(self.text()?, self.path()?, cx),
+            "todos" => search::todos(self.path()?, cx),
+            "files" => search::files(self.glob()?, self.path()?, cx),
+            "outline" => search::outline(self.path()?, cx),
             "show" => {
                 let is_path = |it: &&str| is_file_name(it) || it.contains('/');
                 let path = self.path().filter(is_path)?;
                 let line = |name| self.raw(name)?.parse().ok();
                 let first = line("first");
-                find::show(path, first.unwrap_or(1), line("last").or(first), cx)
+                search::show(path, first.unwrap_or(1), line("last").or(first), cx)
             }
-            "replace" => edit::replace(self.old()?, self.new_text()?, self.file()?, cx),
+            "replace" => edit::replace(self.old_text()?, self.new_text()?, self.file()?, cx),
             "apply" if pattern!(r"(?m)^@@ -").is_match(self.1) => edit::apply(self.1, cx),
-            "run" => run::run(self.get("text")?, cx),
-            "tests" => run::tests(cx),
-            "sort" if !self.1.trim().is_empty() => Ok(run::sort(self.1)),
-            "changes" => run::changes(cx),
+            "run" => run::run_command(self.get("text")?, cx),
+            "tests" => run::run_tests(cx),
+            "sort" if !self.1.trim().is_empty() => Ok(run::sort_failures(self.1)),
+            "changes" => run::summarize_changes(cx),
             _ => return None,
         })
     }
 
-    /// A name of code: in backticks, or one that is no English word, or said to be one.
+    /// Returns a code identifier: in backticks, or not an English word, or called an identifier in the prompt.
     fn name(&self) -> Option<&str> {
         let (raw, name) = (self.raw("name")?, self.get("name")?);
         let is_code = pattern!(r"[_:(!$#\p{Lu}]").is_match(name) || name.len() < raw.len();
@@ -69,15 +69,15 @@ impl Operands<'_> {
         let is_file = is_file_name(name) && !is_defined;
         let name = name.trim_end_matches("()").trim_end_matches('!');
         let form = pattern!(r"^[\w$]{1,80}(?:(?:::|\.|#)[\w$]{1,80})*$");
-        (is_meant && !is_file && form.is_match(name) && !stands_for_another(name)).then_some(name)
+        (is_meant && !is_file && form.is_match(name) && !is_placeholder_word(name)).then_some(name)
     }
 
     fn text(&self) -> Option<&str> {
-        self.get("text").filter(|text| !stands_for_another(text))
+        self.get("text").filter(|text| !is_placeholder_word(text))
     }
 
-    /// A text to replace: in quotes, or a word that stands for no character.
-    fn old(&self) -> Option<&str> {
+    /// Returns the text to replace: in quotes, or a word that does not name a character.
+    fn old_text(&self) -> Option<&str> {
         self.literal("text")
     }
 
@@ -88,11 +88,11 @@ impl Operands<'_> {
     fn literal(&self, name: &str) -> Option<&str> {
         let (raw, text) = (self.raw(name)?, self.get(name)?);
         let is_word = pattern!(r"(?i)^(?:tabs?|spaces?|blanks?|commas?|newlines?|quotes?|semicolons?|nothing|yours?|mine|another|one|two)$").is_match(raw);
-        let is_meant = raw.len() > text.len() || !(is_word || stands_for_another(raw));
+        let is_meant = raw.len() > text.len() || !(is_word || is_placeholder_word(raw));
         is_meant.then_some(text)
     }
 
-    /// Where to replace: a file that is named as one if the text is not in quotes.
+    /// Returns where to replace; must look like a file if the text is not in quotes.
     fn file(&self) -> Option<&str> {
         let is_path = |it: &&str| is_file_name(it) || it.contains('/');
         match self.get("file") {
@@ -109,18 +109,18 @@ impl Operands<'_> {
     }
 }
 
-/// Words that name nothing themselves, or nothing that a search for the word would find.
-fn stands_for_another(word: &str) -> bool {
+/// Returns true for words that stand for something else, or that are useless to search for.
+fn is_placeholder_word(word: &str) -> bool {
     pattern!(r"(?i)^(?:it|this|that|these|those|them|they|he|she|you|we|here|there|everything|anything|something|all|what|who|which|how|why|the|a|an|bugs?|errors?|problems?)$").is_match(word)
 }
 
-/// A name with a known ending, or one of the names that files without an ending have.
+/// Returns true for names with a known extension, and for common names without one.
 fn is_file_name(word: &str) -> bool {
     pattern!(r"(?i)^[^\s*?]*\.(?:rs|toml|md|txt|py|pyi|[mc]?jsx?|tsx?|jsonc?|ya?ml|go|mod|sum|c|h|cc|cpp|hpp|java|kt|rb|php|cs|swift|sh|sql|html?|s?css|lock|proto|xml|csv|log|vue|svelte|zig|lua|hs|scala|exs?|ini|cfg|\w*ignore)$|^(?:\S*/)?(?:README|LICENSE|Makefile|Dockerfile)$").is_match(word)
 }
 
-/// The names and patterns of the commands.
-fn compile() -> Vec<(&'static str, Regex)> {
+/// Compiles the patterns of the commands.
+fn compile_patterns() -> Vec<(&'static str, Regex)> {
     let (mut parts, mut commands) = (Vec::new(), Vec::new());
     for line in include_str!("commands.txt").lines() {
         if let Some(part) = line.split_once(" = ") {
@@ -135,14 +135,15 @@ fn compile() -> Vec<(&'static str, Regex)> {
     commands
 }
 
-/// Carries out the command of the prompt; `None` unless it is clearly one.
-pub(super) fn carry_out(cx: &mut Conversation) -> Option<Answer> {
-    static COMMANDS: LazyLock<Vec<(&str, Regex)>> = LazyLock::new(compile);
+/// Runs the command of the prompt; `None` unless there clearly is one.
+pub(super) fn carry_out(cx: &mut Conversation) -> Option<CommandResult> {
+    static COMMANDS: LazyLock<Vec<(&str, Regex)>> = LazyLock::new(compile_patterns);
     let prompt = cx.prompt.trim().to_owned();
     let (first, rest) = prompt.split_once('\n').unwrap_or((&prompt, ""));
-    // What an editor adds is no part of the sentence; all else is, except for what it may be about.
+    // Context added by an editor is ignored; other text makes the prompt no command, unless the command takes
+    // it as input.
     let is_whole = pattern!(r"^(?:\s*$|\[.*\]\(|/.*\n```)").is_match(rest);
-    if first.len() > LONGEST {
+    if first.len() > MAX_LINE_BYTES {
         return None;
     }
     let polite = pattern!(

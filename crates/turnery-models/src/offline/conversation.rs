@@ -1,14 +1,14 @@
-//! Runs a command as one straight function over several calls of the model. The function starts again
-//! at every call; tool calls that the history answers return at once, and the first one that it does
-//! not answer interrupts the function and becomes the model's response. No state is kept in between.
-//! Also reads results of searches, and formats answers.
+//! Runs a command as one sequential function across several model calls. The function restarts at every call;
+//! tool calls with results in the history return at once, and the first one without a result interrupts the
+//! function and becomes the model's response. No state is kept in between. Also parses search results and
+//! formats responses.
 
 use crate::ModelRequest;
 use serde_json::{Value, json};
 use std::{collections::BTreeSet, vec::IntoIter};
 use turnery_engine::{Content, Message};
 
-/// A constant regular expression, compiled once.
+/// Regular expression from a constant, compiled once.
 macro_rules! pattern {
     ($text:expr) => {{
         static PATTERN: std::sync::LazyLock<regex::Regex> =
@@ -18,21 +18,21 @@ macro_rules! pattern {
 }
 pub(super) use pattern;
 
-/// Builds and tests take long. Unit: milliseconds.
-const COMMAND_TIMEOUT: u64 = 600_000;
+/// Timeout of shell commands, long enough for builds and tests. Unit: milliseconds.
+const COMMAND_TIMEOUT_MS: u64 = 600_000;
 
-/// Why a command does not go on now.
+/// Reason why a command is interrupted.
 pub(super) enum Interrupt {
     /// This tool must be called first.
     Call(&'static str, Value),
-    /// The command ends early with this answer.
+    /// The command ends early with this response.
     Stop(String),
 }
 
-/// What a command says in the end.
-pub(super) type Answer = Result<String, Interrupt>;
+/// Response of a command, or its interruption.
+pub(super) type CommandResult = Result<String, Interrupt>;
 
-/// The messages since the user's last one, as a command sees them.
+/// Messages since the user's last one.
 pub(super) struct Conversation {
     pub(super) prompt: String,
     pub(super) has_image: bool,
@@ -64,7 +64,7 @@ impl Conversation {
         }
     }
 
-    /// Calls a tool; the error of the inner result is the tool's own.
+    /// Calls a tool; the inner error is that of the tool.
     pub(super) fn call(
         &mut self,
         tool: &'static str,
@@ -73,24 +73,24 @@ impl Conversation {
         match self.results.next() {
             Some(result) => Ok(result),
             None if self.tools.iter().any(|it| it == tool) => Err(Interrupt::Call(tool, args)),
-            None => stop(format!("This session has no tool `{tool}`, which I need.")),
+            None => stop_with(format!("This session has no tool `{tool}`, which I need.")),
         }
     }
 
-    /// Like [`call`](Self::call); an error ends the command with the tool's words.
-    pub(super) fn must(&mut self, tool: &'static str, args: Value) -> Answer {
+    /// Like [`call`](Self::call), but a tool error ends the command with its message.
+    pub(super) fn call_or_stop(&mut self, tool: &'static str, args: Value) -> CommandResult {
         match self.call(tool, args)? {
             Ok(text) => Ok(text),
-            Err(error) => stop(format!("I stopped: {}", error.trim())),
+            Err(error) => stop_with(format!("I stopped: {}", error.trim())),
         }
     }
 
-    /// Runs a shell command to its end: what it printed, and its exit code. One that does not run to
-    /// its end ends this command too.
-    pub(super) fn shell(&mut self, command: &str) -> Result<(String, i64), Interrupt> {
-        let args = json!({"command": command, "timeout_ms": COMMAND_TIMEOUT});
+    /// Runs a shell command; returns its output and exit code. A command that does not complete ends the
+    /// offline command too.
+    pub(super) fn run_shell(&mut self, command: &str) -> Result<(String, i64), Interrupt> {
+        let args = json!({"command": command, "timeout_ms": COMMAND_TIMEOUT_MS});
         let (Ok(text) | Err(text)) = self.call("shell", args)?;
-        // Remarks may follow the line that says how the command ended.
+        // Notices may follow the line with the exit status.
         let end =
             pattern!(r"(?m)^(?:exit code: (-?\d+)|killed by|timed out|cancelled|ended without)");
         if let Some(parts) = end.captures_iter(&text).last()
@@ -101,31 +101,31 @@ impl Conversation {
             return Ok((format!("{printed}{}", remarks.trim_start()), code));
         }
         let end = last_lines(&text, 20);
-        stop(format!("`{command}` did not run to its end: {end}"))
+        stop_with(format!("`{command}` did not run to its end: {end}"))
     }
 }
 
-pub(super) fn stop<T>(text: String) -> Result<T, Interrupt> {
+pub(super) fn stop_with<T>(text: String) -> Result<T, Interrupt> {
     Err(Interrupt::Stop(text))
 }
 
-/// A line that a search found.
+/// A line found by a search.
 #[derive(PartialEq)]
-pub(super) struct Hit {
+pub(super) struct SearchHit {
     pub(super) path: String,
     pub(super) text: String,
-    /// All of it: `path:line: text`.
+    /// Full text: `path:line: text`.
     whole: String,
 }
 
 /// Result of a search.
-pub(super) struct Hits {
-    pub(super) hits: Vec<Hit>,
-    /// Remarks of the tool, such as that there are more. With any, a count is a lower bound.
+pub(super) struct SearchHits {
+    pub(super) hits: Vec<SearchHit>,
+    /// Notices of the tool, for example that there are more hits. With any notice, counts are lower bounds.
     notices: String,
 }
 
-impl Hits {
+impl SearchHits {
     pub(super) fn parse(found: &str) -> Self {
         let (mut hits, mut notices) = (Vec::new(), String::new());
         for line in found.lines().filter(|line| *line != "[no match]") {
@@ -133,7 +133,7 @@ impl Hits {
             match pattern!(r"^(.+?):\d+: ?(.*)$").captures(line) {
                 Some(parts) => {
                     let [path, text] = [1, 2].map(|at| parts[at].to_owned());
-                    hits.push(Hit { path, text, whole });
+                    hits.push(SearchHit { path, text, whole });
                 }
                 None => notices += &format!("The search says: {line}\n"),
             }
@@ -145,8 +145,8 @@ impl Hits {
         self.notices.is_empty()
     }
 
-    /// Nothing was found, and nothing can have been missed.
-    pub(super) fn is_none(&self) -> bool {
+    /// Returns true if nothing was found and the search was complete.
+    pub(super) fn has_no_match(&self) -> bool {
         self.hits.is_empty() && self.is_complete()
     }
 
@@ -154,7 +154,7 @@ impl Hits {
         self.hits.iter().map(|hit| hit.path.as_str()).collect()
     }
 
-    /// `3 lines in 2 files`, or `at least 1000 lines in at least 20 files`.
+    /// Formats the count: `3 lines in 2 files`, or `at least 1000 lines in at least 20 files`.
     pub(super) fn count(&self) -> String {
         let least = if self.is_complete() { "" } else { "at least " };
         let (lines, files) = (self.hits.len(), self.files().len());
@@ -162,20 +162,20 @@ impl Hits {
         format!("{least}{lines} in {least}{files}")
     }
 
-    /// The first `most` hits, then the notices.
+    /// Formats the first `most` hits and the notices.
     pub(super) fn list(&self, most: usize) -> String {
         list(self.hits.iter().map(|hit| hit.whole.clone()), most) + &self.notices
     }
 }
 
-/// `1 file`, `3 files`.
+/// Formats a count: `1 file`, `3 files`.
 pub(super) fn count(number: usize, thing: &str) -> String {
     let plural = if number == 1 { "" } else { "s" };
     format!("{number} {thing}{plural}")
 }
 
-/// A code block whose fence is longer than any in `text`; nothing for no text.
-pub(super) fn fenced(text: &str) -> String {
+/// Formats a code block whose fence is longer than any in `text`; empty for an empty text.
+pub(super) fn code_block(text: &str) -> String {
     if text.trim().is_empty() {
         return String::new();
     }
@@ -184,7 +184,7 @@ pub(super) fn fenced(text: &str) -> String {
     format!("{fence}\n{}\n{fence}\n", text.trim_end())
 }
 
-/// At most `most` items as a list, with a line for the others.
+/// Formats at most `most` items as a list, with a line for the omitted ones.
 pub(super) fn list(items: impl ExactSizeIterator<Item = String>, most: usize) -> String {
     let left = items.len().saturating_sub(most);
     let mut text: String = items.take(most).map(|it| format!("- {it}\n")).collect();
@@ -194,7 +194,7 @@ pub(super) fn list(items: impl ExactSizeIterator<Item = String>, most: usize) ->
     text
 }
 
-/// The last lines of a text.
+/// Returns the last lines of a text.
 pub(super) fn last_lines(text: &str, most: usize) -> String {
     let lines: Vec<&str> = text.trim().lines().collect();
     lines[lines.len().saturating_sub(most)..].join("\n")

@@ -1,22 +1,22 @@
-//! Recognises lines that define a name in common languages, by their form.
+//! Recognizes lines that define an identifier in common languages, by their syntax.
 
 use super::conversation::pattern;
 use regex::Regex;
 
 const MODIFIERS: &str = r#"(?:(?:pub(?:\([^)]*\))?|export|default|async|unsafe|extern|"[^"]*"|const|static|public|private|protected|internal|abstract|final|sealed|override|virtual|open|data|inline|declare|readonly|partial|suspend|local|constexpr)\s+)*"#;
 
-/// Any name.
-pub(super) const ANY: &str = r"[A-Za-z_$][\w$]*";
+/// Pattern of any identifier.
+pub(super) const ANY_NAME: &str = r"[A-Za-z_$][\w$]*";
 
-/// What may stand behind a name.
+/// Pattern of what may follow an identifier.
 const END: &str = r"(?:[^\w$]|$)";
 
-/// Forms of a definition of one name, by keyword, as a value, in C, as a method, by assignment. Which
-/// of them hold depends on the language of the file.
-pub(super) struct Definition([Regex; 5]);
+/// Patterns of definitions of one identifier: by keyword, as a value, in C, as a method, by assignment. The
+/// language of the file decides which of them apply.
+pub(super) struct DefinitionMatcher([Regex; 5]);
 
-/// `name` is a pattern.
-fn forms(name: &str) -> [String; 5] {
+/// Returns the patterns for an identifier, given as a pattern itself.
+fn definition_patterns(name: &str) -> [String; 5] {
     [
         format!(
             r"^\s*{MODIFIERS}(?:(?:fn|def|func|function|fun|sub)\*?\s+(?:\([^)]*\)\s*|self\.)?{name}{END}|(?:struct|enum|trait|class|interface|union|protocol|record|object)\s+{name}\s*(?:[{{<(\[:=;]|$|(?:extends|implements|where|final|is)\b)|(?:mod|module|namespace)\s+{name}\s*(?:[{{:]|$)|macro_rules!\s*{name}{END})|^\s*#\s*define\s+{name}{END}"
@@ -32,18 +32,19 @@ fn forms(name: &str) -> [String; 5] {
     ]
 }
 
-/// A pattern for the search tool that matches all lines that [`Definition::matches`] accepts, and more.
+/// Returns a pattern for the search tool that matches a superset of the lines that
+/// [`DefinitionMatcher::matches`] accepts.
 pub(super) fn search_pattern(name: &str) -> String {
-    forms(name).join("|")
+    definition_patterns(name).join("|")
 }
 
-impl Definition {
-    /// `name` is a pattern.
+impl DefinitionMatcher {
+    /// Creates a matcher for an identifier, given as a pattern.
     pub(super) fn of(name: &str) -> Self {
-        Self(forms(name).map(|form| Regex::new(&form).expect("a valid pattern")))
+        Self(definition_patterns(name).map(|form| Regex::new(&form).expect("a valid pattern")))
     }
 
-    /// Whether a line of this file defines the name.
+    /// Returns true if a line of this file defines the identifier.
     pub(super) fn matches(&self, path: &str, line: &str) -> bool {
         let [keyword, value, c, method, assignment] =
             self.0.each_ref().map(|form| form.is_match(line));

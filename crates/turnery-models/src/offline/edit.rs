@@ -1,30 +1,30 @@
-//! Changes files: replaces a text, applies a unified diff. What cannot be done whole is not begun.
+//! Edits files: replaces text, applies unified diffs. Edits that cannot be completed are not started.
 
 use super::{
-    conversation::{Answer, Conversation, count, fenced, list, pattern, stop},
-    find::{self, SCOPE},
+    conversation::{CommandResult, Conversation, code_block, count, list, pattern, stop_with},
+    search::{self, SEARCH_SCOPE},
 };
 use serde_json::{Value, json};
 use std::{iter::Peekable, str::Lines};
 
-/// Files in which a text is replaced, each by one tool call.
+/// Maximum number of files in which text is replaced, each by one tool call.
 const MAX_FILES: usize = 50;
-/// Hunks of a diff; each is a tool call, and a new file is two.
+/// Maximum number of hunks of a diff; each is a tool call, and a new file takes two.
 const MAX_HUNKS: usize = 30;
 
-/// Replaces a text in all files that have it.
-pub(super) fn replace(old: &str, new: &str, path: &str, cx: &mut Conversation) -> Answer {
-    let found = find::hits(json!({"pattern": old, "literal": true}), path, cx)?;
-    if found.is_none() {
-        return stop(format!(
-            "Nothing was changed: no matches for `{old}`. {SCOPE}"
+/// Replaces a text in all files that contain it.
+pub(super) fn replace(old: &str, new: &str, path: &str, cx: &mut Conversation) -> CommandResult {
+    let found = search::hits(json!({"pattern": old, "literal": true}), path, cx)?;
+    if found.has_no_match() {
+        return stop_with(format!(
+            "Nothing was changed: no matches for `{old}`. {SEARCH_SCOPE}"
         ));
     }
     let files: Vec<String> = found.files().into_iter().map(str::to_owned).collect();
     if files.len() > MAX_FILES || !found.is_complete() {
         let (count, list) = (found.count(), found.list(0));
         let limit = format!("I change all places or none, in at most {MAX_FILES} files");
-        return stop(format!(
+        return stop_with(format!(
             "Nothing was changed: `{old}` is on {count}, and {limit}.\n{list}"
         ));
     }
@@ -35,7 +35,7 @@ pub(super) fn replace(old: &str, new: &str, path: &str, cx: &mut Conversation) -
             Ok(edited) => edited,
             Err(error) => {
                 let changed = list(files[..done].iter().cloned(), MAX_FILES);
-                return stop(format!(
+                return stop_with(format!(
                     "Stopped at {file}: {error}\nChanged before: {done}\n{changed}"
                 ));
             }
@@ -46,11 +46,11 @@ pub(super) fn replace(old: &str, new: &str, path: &str, cx: &mut Conversation) -
         diff += &format!("--- {file}\n+++ {file}\n{}\n", hunks.trim_end());
     }
     let (places, files) = (count(places, "place"), count(files.len(), "file"));
-    let diff = fenced(&diff);
+    let diff = code_block(&diff);
     let note =
         "This replaced text, inside longer words too; whether the code still works is not checked.";
     Ok(format!(
-        "Replaced `{old}` with `{new}` in {places} in {files}.\n{diff}{note} {SCOPE}"
+        "Replaced `{old}` with `{new}` in {places} in {files}.\n{diff}{note} {SEARCH_SCOPE}"
     ))
 }
 
@@ -62,19 +62,19 @@ struct Hunk {
 }
 
 /// Applies a unified diff, hunk by hunk.
-pub(super) fn apply(diff: &str, cx: &mut Conversation) -> Answer {
+pub(super) fn apply(diff: &str, cx: &mut Conversation) -> CommandResult {
     let hunks = match parse(diff) {
         Ok(hunks) => hunks,
-        Err(why) => return stop(format!("Nothing was changed: {why}. Try `git apply`.")),
+        Err(why) => return stop_with(format!("Nothing was changed: {why}. Try `git apply`.")),
     };
     let all = count(hunks.len(), "hunk");
     for (done, Hunk { path, tool, args }) in hunks.iter().enumerate() {
         let stopped = format!("Applied {done} of {all}, then stopped at {path}:");
         if *tool == "write_file" && cx.call("read_file", json!({ "path": path }))?.is_ok() {
-            return stop(format!("{stopped} the file to be made is there already."));
+            return stop_with(format!("{stopped} the file to be made is there already."));
         }
         if let Err(error) = cx.call(tool, args.clone())? {
-            return stop(format!("{stopped} {error}"));
+            return stop_with(format!("{stopped} {error}"));
         }
     }
     let paths = hunks.into_iter().map(|hunk| hunk.path);
@@ -95,7 +95,7 @@ fn parse(diff: &str) -> Result<Vec<Hunk>, String> {
         } else if let Some(parts) = range {
             let size = |at| parts.get(at).map_or(Some(1), |it| it.as_str().parse().ok());
             let texts = size(1).zip(size(2));
-            let texts = texts.and_then(|(old, new)| texts_of(&mut lines, old, new));
+            let texts = texts.and_then(|(old, new)| read_hunk_texts(&mut lines, old, new));
             let (before, after) = texts.ok_or(format!("the hunk `{line}` is not whole"))?;
             hunks.push(hunk(old, new, &before, &after)?);
         } else if other.is_match(line) {
@@ -108,12 +108,16 @@ fn parse(diff: &str) -> Result<Vec<Hunk>, String> {
     }
 }
 
-/// The old and the new text of a hunk, each line with its line feed.
-fn texts_of(lines: &mut Peekable<Lines<'_>>, old: usize, new: usize) -> Option<(String, String)> {
+/// Returns the old and the new text of a hunk, each line with its line feed.
+fn read_hunk_texts(
+    lines: &mut Peekable<Lines<'_>>,
+    old: usize,
+    new: usize,
+) -> Option<(String, String)> {
     let (mut left, mut before, mut after) = ([old, new], String::new(), String::new());
     while left != [0, 0] {
         let line = lines.next()?;
-        // Editors strip the blank from an empty line of context.
+        // Editors strip the blank from an empty context line.
         let (mark, text) = line.split_at_checked(1).unwrap_or((" ", ""));
         for (side, text_of_side, own) in [(0, &mut before, "-"), (1, &mut after, "+")] {
             if mark == " " || mark == own {
@@ -147,7 +151,7 @@ fn hunk(old: &str, new: &str, before: &str, after: &str) -> Result<Hunk, String>
     if before.is_empty() {
         return Err(format!("a hunk of {new} has no context"));
     }
-    // Without its last line feed a text also fits at the end of a file.
+    // Without its last line feed a text also matches at the end of a file.
     let cut = before.len() - usize::from(!after.is_empty());
     let after = after.strip_suffix('\n').unwrap_or(after);
     let args = json!({"path": new, "old_text": &before[..cut], "new_text": after});

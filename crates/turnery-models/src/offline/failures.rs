@@ -1,21 +1,21 @@
-//! Failures in the output of cargo, pytest, Go, Node and compilers.
+//! Finds failures in the output of cargo, pytest, Go, Node and compilers.
 
 use super::conversation::pattern;
 
-/// Lines that begin a failure.
+/// First lines of a failure.
 const HEAD: &str = r"(?x) ^----\ \S+\ stdout\ ----$ | ^error(?:\[\w+\])?:\  | ^(?:FAILED|ERROR)\ \S+\.py
     | ^\s*---\ FAIL:\  | ^\s*(?:not\ ok\ \d+|✖|●|✕|×)\ | ^[^\s:]+\.\w+(?::\d+|\(\d+,\d+\)):";
-/// Lines below that say where or why.
+/// Following lines with location or reason.
 const DETAIL: &str = r"^\s*-->|^\s+\S+\.go:\d+: |^\s*(?:location|error): ";
-/// Lines that are no failure, or sum failures up.
+/// Lines that are not failures, or that summarize failures.
 const OTHER: &str = r"^(?:warning|note)\b|^\S+: (?:warning|note)\b|^error: (?:could not compile|aborting|(?:doc)?test failed|\d+ target)|failing tests:$";
-/// Lines in which runners count.
+/// Lines in which test runners report counts.
 const COUNT: &str = r"^test result: |^(?:=+ )?(?:\d+ \w+, )*\d+ (?:passed|failed|errors?)\b.* in [\d.]+|^Tests:\s+\d|^(?:#|ℹ) (?:pass|fail|skipped) \d";
-/// Lines below the first one that are looked at.
+/// Number of lines inspected after the first one of a failure.
 const MAX_LINES: usize = 10;
 
-/// The failures, and the lines in which the runners count.
-pub(super) fn parse(output: &str) -> (Vec<String>, String) {
+/// Returns the failures, and the lines with counts.
+pub(super) fn parse_failures(output: &str) -> (Vec<String>, String) {
     let (mut failures, mut counts, mut left) = (Vec::<String>::new(), String::new(), 0);
     for line in output.lines() {
         let (is_count, is_other) = (

@@ -1,8 +1,8 @@
-//! One chunk of a Chat Completions stream, borrowed, in all the shapes that servers give it.
+//! Deserializes one chunk of a Chat Completions stream, borrowed, in all variants that servers send.
 
 use crate::{
-    text::Text,
-    tokens::{Tokens, Unreadable},
+    json_str::JsonStr,
+    token_count::{TokenCount, TokenCountError},
 };
 use serde::Deserialize;
 use serde_json::value::RawValue;
@@ -11,7 +11,7 @@ use turnery_engine::Usage;
 #[derive(Deserialize)]
 pub(super) struct Chunk<'a> {
     #[serde(default, borrow)]
-    pub(super) model: Option<Text<'a>>,
+    pub(super) model: Option<JsonStr<'a>>,
     #[serde(default, borrow)]
     pub(super) choices: Option<Vec<Choice<'a>>>,
     #[serde(default, borrow)]
@@ -23,55 +23,55 @@ pub(super) struct Chunk<'a> {
 #[derive(Deserialize)]
 pub(super) struct Choice<'a> {
     #[serde(default, borrow)]
-    pub(super) delta: Option<Delta<'a>>,
+    pub(super) delta: Option<ChoiceDelta<'a>>,
     #[serde(default, borrow)]
-    pub(super) finish_reason: Option<Text<'a>>,
+    pub(super) finish_reason: Option<JsonStr<'a>>,
 }
 
 #[derive(Deserialize)]
-pub(super) struct Delta<'a> {
+pub(super) struct ChoiceDelta<'a> {
     /// A string, or Mistral's list of parts.
     #[serde(default, borrow)]
     pub(super) content: Option<&'a RawValue>,
     /// DeepSeek, vLLM, llama.cpp, LM Studio.
     #[serde(default, borrow)]
-    pub(super) reasoning_content: Option<Text<'a>>,
+    pub(super) reasoning_content: Option<JsonStr<'a>>,
     /// OpenRouter, Ollama, newer vLLM.
     #[serde(default, borrow)]
-    pub(super) reasoning: Option<Text<'a>>,
+    pub(super) reasoning: Option<JsonStr<'a>>,
     #[serde(default, borrow)]
-    pub(super) refusal: Option<Text<'a>>,
+    pub(super) refusal: Option<JsonStr<'a>>,
     #[serde(default, borrow)]
-    pub(super) tool_calls: Option<Vec<CallDelta<'a>>>,
-    /// What tool calls were before there could be several.
+    pub(super) tool_calls: Option<Vec<ToolCallDelta<'a>>>,
+    /// Predecessor of `tool_calls`, for a single call.
     #[serde(default, borrow)]
-    pub(super) function_call: Option<Function<'a>>,
+    pub(super) function_call: Option<FunctionDelta<'a>>,
 }
 
 #[derive(Deserialize)]
-pub(super) struct CallDelta<'a> {
+pub(super) struct ToolCallDelta<'a> {
     #[serde(default)]
     pub(super) index: Option<u32>,
     #[serde(default, borrow)]
-    pub(super) id: Option<Text<'a>>,
+    pub(super) id: Option<JsonStr<'a>>,
     #[serde(default, borrow)]
-    pub(super) function: Option<Function<'a>>,
+    pub(super) function: Option<FunctionDelta<'a>>,
 }
 
 #[derive(Default, Deserialize)]
-pub(super) struct Function<'a> {
+pub(super) struct FunctionDelta<'a> {
     #[serde(default, borrow)]
-    pub(super) name: Option<Text<'a>>,
-    /// A string of JSON, or from some servers the object itself.
+    pub(super) name: Option<JsonStr<'a>>,
+    /// A string of JSON; some servers send the object itself.
     #[serde(default, borrow)]
     pub(super) arguments: Option<&'a RawValue>,
 }
 
-/// One part of a content that is a list.
+/// Part of content given as a list.
 #[derive(Deserialize)]
-pub(super) struct Part<'a> {
+pub(super) struct ContentPart<'a> {
     #[serde(default, borrow)]
-    pub(super) text: Option<Text<'a>>,
+    pub(super) text: Option<JsonStr<'a>>,
     #[serde(default, borrow)]
     pub(super) thinking: Option<Vec<TextPart<'a>>>,
 }
@@ -79,35 +79,35 @@ pub(super) struct Part<'a> {
 #[derive(Deserialize)]
 pub(super) struct TextPart<'a> {
     #[serde(default, borrow)]
-    pub(super) text: Option<Text<'a>>,
+    pub(super) text: Option<JsonStr<'a>>,
 }
 
 #[derive(Deserialize)]
-pub(super) struct WireUsage {
-    prompt_tokens: Option<Tokens>,
-    completion_tokens: Option<Tokens>,
-    total_tokens: Option<Tokens>,
+pub(super) struct OpenAiUsage {
+    prompt_tokens: Option<TokenCount>,
+    completion_tokens: Option<TokenCount>,
+    total_tokens: Option<TokenCount>,
     prompt_tokens_details: Option<PromptDetails>,
     completion_tokens_details: Option<CompletionDetails>,
     /// DeepSeek.
-    prompt_cache_hit_tokens: Option<Tokens>,
+    prompt_cache_hit_tokens: Option<TokenCount>,
 }
 
 #[derive(Default, Deserialize)]
 struct PromptDetails {
-    cached_tokens: Option<Tokens>,
+    cached_tokens: Option<TokenCount>,
     /// OpenRouter.
-    cache_write_tokens: Option<Tokens>,
+    cache_write_tokens: Option<TokenCount>,
 }
 
 #[derive(Deserialize)]
 struct CompletionDetails {
-    reasoning_tokens: Option<Tokens>,
+    reasoning_tokens: Option<TokenCount>,
 }
 
-impl WireUsage {
-    /// The usage of a report; `None` when it says nothing or not all of it can be read.
-    pub(super) fn read(raw: &RawValue) -> Option<Usage> {
+impl OpenAiUsage {
+    /// Parses a usage report; `None` if it is empty or partly unreadable.
+    pub(super) fn parse(raw: &RawValue) -> Option<Usage> {
         let report: Self = serde_json::from_str(raw.get()).ok()?;
         if report.prompt_tokens.is_none() && report.completion_tokens.is_none() {
             return None;
@@ -115,20 +115,23 @@ impl WireUsage {
         report.usage().ok()
     }
 
-    /// In our buckets: what came from the cache is not input, and reasoning is part of the output.
-    fn usage(&self) -> Result<Usage, Unreadable> {
-        let prompt = Tokens::or_zero(self.prompt_tokens)?;
+    /// Converts to turnery's counts: input excludes cached tokens, and output includes reasoning.
+    fn usage(&self) -> Result<Usage, TokenCountError> {
+        let prompt = TokenCount::value_or_zero(self.prompt_tokens)?;
         let details = self.prompt_tokens_details.as_ref();
         let cached = details.and_then(|details| details.cached_tokens);
-        let cache_read = Tokens::or_zero(cached.or(self.prompt_cache_hit_tokens))?.min(prompt);
+        let cache_read =
+            TokenCount::value_or_zero(cached.or(self.prompt_cache_hit_tokens))?.min(prompt);
         let written = details.and_then(|details| details.cache_write_tokens);
-        let cache_write = Tokens::or_zero(written)?.min(prompt - cache_read);
-        let completion = Tokens::or_zero(self.completion_tokens)?;
+        let cache_write = TokenCount::value_or_zero(written)?.min(prompt - cache_read);
+        let completion = TokenCount::value_or_zero(self.completion_tokens)?;
         let reasoning = self.completion_tokens_details.as_ref();
-        let reasoning = Tokens::or_zero(reasoning.and_then(|details| details.reasoning_tokens))?;
-        // Some count reasoning beside the completion; their own total tells.
+        let reasoning =
+            TokenCount::value_or_zero(reasoning.and_then(|details| details.reasoning_tokens))?;
+        // Some servers count reasoning separately from the completion; their total reveals this.
         let beside = prompt.saturating_add(completion).saturating_add(reasoning);
-        let is_beside = reasoning > completion || self.total_tokens == Some(Tokens::Known(beside));
+        let is_beside =
+            reasoning > completion || self.total_tokens == Some(TokenCount::Known(beside));
         Ok(Usage {
             input: prompt - cache_read - cache_write,
             output: if is_beside {

@@ -1,47 +1,49 @@
-//! Quirks: what the servers that speak Chat Completions want differently in a request.
+//! Describes the differences between servers that implement Chat Completions.
 //!
-//! They go by the host, not by the provider's name: `OPENAI_BASE_URL` often leads to another server.
+//! Selected by host, not by provider name: `OPENAI_BASE_URL` often points to another server.
 
-/// Which field limits the answer.
+/// Field that limits the response.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum LimitField {
     /// `max_completion_tokens`.
     Completion,
     /// `max_tokens`.
-    Plain,
-    /// Neither: the server's own limit is the best that is known. Some refuse a request whose limit and
-    /// prompt together exceed the window; others reserve credit for all of it.
-    Unsaid,
+    MaxTokens,
+    /// Neither field: the server applies its own limit. Some servers reject requests whose limit and prompt
+    /// together exceed the context window; others reserve credit for the whole limit.
+    Omitted,
 }
 
-/// What one server wants.
+/// Quirks of one server.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Quirks {
     pub(super) limit: LimitField,
-    /// A person said how much the model may answer: that is passed on whatever the model is.
+    /// True if the user configured the output limit, which is then sent to every model.
     pub(super) limit_is_chosen: bool,
-    /// Usage is asked for with `stream_options`; else it comes unasked, and asking is refused.
+    /// True if usage must be requested with `stream_options`; other servers always send it, and reject the
+    /// option.
     pub(super) asks_usage: bool,
-    /// The field in which reasoning is sent back during a round of tools.
+    /// Field for sending reasoning back within a round of tool calls.
     pub(super) reasoning_field: Option<ReasoningField>,
-    /// `prompt_cache_key` is understood.
+    /// True if `prompt_cache_key` is supported.
     pub(super) cache_key: bool,
-    /// An id is nine letters and digits, and a user may not speak right after a tool.
+    /// True if ids must be nine letters and digits, and a user message must not directly follow a tool
+    /// message.
     pub(super) is_mistral: bool,
 }
 
-/// Where reasoning goes in a message.
+/// Field for reasoning in a message.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum ReasoningField {
     /// `reasoning_content`.
     Content,
     /// `reasoning`.
-    Plain,
+    Reasoning,
 }
 
-/// A server that is not known: the common ground.
-const COMMON: Quirks = Quirks {
-    limit: LimitField::Unsaid,
+/// Common ground, for unknown servers.
+const DEFAULT_QUIRKS: Quirks = Quirks {
+    limit: LimitField::Omitted,
     limit_is_chosen: false,
     asks_usage: true,
     reasoning_field: Some(ReasoningField::Content),
@@ -50,20 +52,20 @@ const COMMON: Quirks = Quirks {
 };
 
 impl Quirks {
-    /// The same, with a limit of the answer that a person chose.
-    pub(super) fn choosing_limit(self) -> Self {
+    /// Returns the quirks with an output limit configured by the user.
+    pub(super) fn with_user_limit(self) -> Self {
         Self {
             limit: match self.limit {
-                LimitField::Unsaid => LimitField::Plain,
-                named @ (LimitField::Completion | LimitField::Plain) => named,
+                LimitField::Omitted => LimitField::MaxTokens,
+                named @ (LimitField::Completion | LimitField::MaxTokens) => named,
             },
             limit_is_chosen: true,
             ..self
         }
     }
 
-    /// Those of the server at `base_url`.
-    pub(super) fn of(base_url: &str) -> Self {
+    /// Returns the quirks of the server at `base_url`.
+    pub(super) fn for_base_url(base_url: &str) -> Self {
         let url = reqwest::Url::parse(base_url).ok();
         let host = url.as_ref().and_then(reqwest::Url::host_str).unwrap_or("");
         let is_at = |domain: &str| {
@@ -75,28 +77,28 @@ impl Quirks {
                 limit: LimitField::Completion,
                 reasoning_field: None,
                 cache_key: true,
-                ..COMMON
+                ..DEFAULT_QUIRKS
             }
         } else if is_at("mistral.ai") {
             Self {
-                limit: LimitField::Plain,
+                limit: LimitField::MaxTokens,
                 asks_usage: false,
                 reasoning_field: None,
                 is_mistral: true,
-                ..COMMON
+                ..DEFAULT_QUIRKS
             }
         } else if is_at("deepseek.com") {
             Self {
-                limit: LimitField::Plain,
-                ..COMMON
+                limit: LimitField::MaxTokens,
+                ..DEFAULT_QUIRKS
             }
         } else if is_at("openrouter.ai") {
             Self {
-                reasoning_field: Some(ReasoningField::Plain),
-                ..COMMON
+                reasoning_field: Some(ReasoningField::Reasoning),
+                ..DEFAULT_QUIRKS
             }
         } else {
-            COMMON
+            DEFAULT_QUIRKS
         }
     }
 }
@@ -106,12 +108,12 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_limit_that_a_person_chose_is_said_to_every_server() {
+    fn user_limit_is_sent_to_every_server() {
         for (url, field) in [
-            ("http://127.0.0.1:8080/v1", LimitField::Plain),
+            ("http://127.0.0.1:8080/v1", LimitField::MaxTokens),
             ("https://api.openai.com/v1", LimitField::Completion),
         ] {
-            let quirks = Quirks::of(url).choosing_limit();
+            let quirks = Quirks::for_base_url(url).with_user_limit();
             assert_eq!(
                 (quirks.limit, quirks.limit_is_chosen),
                 (field, true),
@@ -121,17 +123,23 @@ mod tests {
     }
 
     #[test]
-    fn the_host_decides() {
-        assert_eq!(Quirks::of("http://127.0.0.1:11434/v1"), COMMON);
-        assert_eq!(Quirks::of("https://notopenai.com/v1"), COMMON);
+    fn quirks_depend_on_the_host() {
         assert_eq!(
-            Quirks::of("https://api.openai.com/v1").limit,
+            Quirks::for_base_url("http://127.0.0.1:11434/v1"),
+            DEFAULT_QUIRKS
+        );
+        assert_eq!(
+            Quirks::for_base_url("https://notopenai.com/v1"),
+            DEFAULT_QUIRKS
+        );
+        assert_eq!(
+            Quirks::for_base_url("https://api.openai.com/v1").limit,
             LimitField::Completion
         );
         assert_eq!(
-            Quirks::of("https://api.deepseek.com/v1").limit,
-            LimitField::Plain
+            Quirks::for_base_url("https://api.deepseek.com/v1").limit,
+            LimitField::MaxTokens
         );
-        assert!(!Quirks::of("https://api.mistral.ai/v1").asks_usage);
+        assert!(!Quirks::for_base_url("https://api.mistral.ai/v1").asks_usage);
     }
 }

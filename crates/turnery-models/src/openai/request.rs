@@ -1,28 +1,28 @@
-//! The request of Chat Completions, written straight from the shared history.
+//! Writes requests of Chat Completions directly from the shared history.
 
 use super::quirks::{LimitField, Quirks, ReasoningField};
 use crate::{
     ModelInfo, ModelRequest, Thinking,
-    answer::object,
-    history::{Answer, Said, Turn, turns},
-    http, known,
+    history::{CallResult, HistoryItem, InputContent, turns},
+    http, model_catalogue,
+    response_accumulator::args_as_object,
 };
 use serde::Serialize;
 use std::{
     borrow::Cow,
     hash::{DefaultHasher, Hash, Hasher},
 };
-use turnery_engine::{AudioData, AudioFormat, CallId, Content, ImageData, Schema, ToolCall};
+use turnery_engine::{AudioData, AudioFormat, CallId, Content, ImageData, ToolCall, ToolSchema};
 
 #[derive(Serialize)]
-struct Body<'a> {
+struct ChatRequest<'a> {
     model: &'a str,
-    messages: Vec<WireMessage<'a>>,
+    messages: Vec<ChatMessage<'a>>,
     stream: bool,
     #[serde(skip_serializing_if = "Option::is_none")]
     stream_options: Option<StreamOptions>,
     #[serde(skip_serializing_if = "Vec::is_empty")]
-    tools: Vec<WireTool<'a>>,
+    tools: Vec<ChatTool<'a>>,
     #[serde(skip_serializing_if = "Option::is_none")]
     max_completion_tokens: Option<u32>,
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -42,17 +42,17 @@ struct StreamOptions {
 
 #[derive(Serialize)]
 #[serde(tag = "role", rename_all = "snake_case")]
-enum WireMessage<'a> {
+enum ChatMessage<'a> {
     System {
         content: &'a str,
     },
     User {
-        content: WireContent<'a>,
+        content: ChatContent<'a>,
     },
     Assistant {
         content: Option<Cow<'a, str>>,
         #[serde(skip_serializing_if = "Vec::is_empty")]
-        tool_calls: Vec<WireCall<'a>>,
+        tool_calls: Vec<ChatToolCall<'a>>,
         #[serde(skip_serializing_if = "Option::is_none")]
         reasoning_content: Option<Cow<'a, str>>,
         #[serde(skip_serializing_if = "Option::is_none")]
@@ -64,17 +64,17 @@ enum WireMessage<'a> {
     },
 }
 
-/// Text alone goes as a string: not every server takes parts.
+/// Message content. Text alone is sent as a string: not every server accepts parts.
 #[derive(Serialize)]
 #[serde(untagged)]
-enum WireContent<'a> {
+enum ChatContent<'a> {
     Text(Cow<'a, str>),
-    Parts(Vec<WirePart<'a>>),
+    Parts(Vec<ChatContentPart<'a>>),
 }
 
 #[derive(Serialize)]
 #[serde(tag = "type", rename_all = "snake_case")]
-enum WirePart<'a> {
+enum ChatContentPart<'a> {
     Text { text: Cow<'a, str> },
     ImageUrl { image_url: ImageUrl },
     InputAudio { input_audio: InputAudio<'a> },
@@ -92,20 +92,20 @@ struct InputAudio<'a> {
 }
 
 #[derive(Serialize)]
-struct WireCall<'a> {
+struct ChatToolCall<'a> {
     id: Cow<'a, str>,
     r#type: &'static str,
-    function: WireFunction<'a>,
+    function: ChatFunctionCall<'a>,
 }
 
 #[derive(Serialize)]
-struct WireFunction<'a> {
+struct ChatFunctionCall<'a> {
     name: &'a str,
     arguments: String,
 }
 
 #[derive(Serialize)]
-struct WireTool<'a> {
+struct ChatTool<'a> {
     r#type: &'static str,
     function: ToolFunction<'a>,
 }
@@ -114,7 +114,7 @@ struct WireTool<'a> {
 struct ToolFunction<'a> {
     name: &'a str,
     description: &'a str,
-    parameters: &'a Schema,
+    parameters: &'a ToolSchema,
 }
 
 pub(super) fn body(
@@ -123,10 +123,11 @@ pub(super) fn body(
     request: &ModelRequest,
 ) -> serde_json::Result<Vec<u8>> {
     let limit = |field| {
-        let is_told = quirks.limit_is_chosen || known::look_up(&info.name.model).is_some();
+        let is_told =
+            quirks.limit_is_chosen || model_catalogue::look_up(&info.name.model).is_some();
         (quirks.limit == field && is_told).then_some(info.max_output)
     };
-    http::body(&Body {
+    http::body(&ChatRequest {
         model: &info.name.model,
         messages: messages(info, quirks, request),
         stream: true,
@@ -136,7 +137,7 @@ pub(super) fn body(
         tools: request
             .tools
             .iter()
-            .map(|tool| WireTool {
+            .map(|tool| ChatTool {
                 r#type: "function",
                 function: ToolFunction {
                     name: &tool.name,
@@ -146,17 +147,17 @@ pub(super) fn body(
             })
             .collect(),
         max_completion_tokens: limit(LimitField::Completion),
-        max_tokens: limit(LimitField::Plain),
-        // A model that is known to reason takes none but its own.
-        temperature: request
-            .temperature
-            .filter(|_| known::look_up(&info.name.model).is_none_or(|known| !known.reasoning)),
+        max_tokens: limit(LimitField::MaxTokens),
+        // Known reasoning models accept only their default temperature.
+        temperature: request.temperature.filter(|_| {
+            model_catalogue::look_up(&info.name.model).is_none_or(|known| !known.reasoning)
+        }),
         reasoning_effort: effort(info, request.thinking),
         prompt_cache_key: quirks.cache_key.then(|| request.session_id.as_str()),
     })
 }
 
-/// A model that is known not to reason refuses to be asked.
+/// Returns the reasoning effort. Models known not to reason reject the parameter.
 fn effort(info: &ModelInfo, level: Thinking) -> Option<&'static str> {
     let model = info.name.model.as_str();
     if !info.reasoning {
@@ -164,8 +165,10 @@ fn effort(info: &ModelInfo, level: Thinking) -> Option<&'static str> {
     }
     match level {
         Thinking::Default => None,
-        // The least that these families know.
-        Thinking::Off if model.starts_with('o') && known::look_up(model).is_some() => Some("low"),
+        // The smallest effort of these families.
+        Thinking::Off if model.starts_with('o') && model_catalogue::look_up(model).is_some() => {
+            Some("low")
+        }
         Thinking::Off if model.starts_with("gpt-5") && !model.starts_with("gpt-5.") => {
             Some("minimal")
         }
@@ -180,37 +183,37 @@ fn messages<'a>(
     info: &ModelInfo,
     quirks: &Quirks,
     request: &'a ModelRequest,
-) -> Vec<WireMessage<'a>> {
+) -> Vec<ChatMessage<'a>> {
     let turns = turns(&request.messages, info);
-    // Reasoning is wanted back within a round of tools, and refused or wasted outside it.
+    // Servers expect reasoning within a round of tool calls, and reject or ignore it elsewhere.
     let round = turns
         .iter()
-        .rposition(|turn| matches!(turn, Turn::User(_)))
+        .rposition(|turn| matches!(turn, HistoryItem::User(_)))
         .unwrap_or(0);
     let mut messages = Vec::with_capacity(turns.len() + 1);
     if !request.system.trim().is_empty() {
-        messages.push(WireMessage::System {
+        messages.push(ChatMessage::System {
             content: &request.system,
         });
     }
     let mut media = Vec::new();
     for (at, turn) in turns.into_iter().enumerate() {
-        if !matches!(turn, Turn::User(_)) && !media.is_empty() {
+        if !matches!(turn, HistoryItem::User(_)) && !media.is_empty() {
             push_user(&mut messages, quirks, std::mem::take(&mut media));
         }
         match turn {
-            Turn::User(said) if media.is_empty() => push_user(&mut messages, quirks, said),
-            Turn::User(said) => {
+            HistoryItem::User(said) if media.is_empty() => push_user(&mut messages, quirks, said),
+            HistoryItem::User(said) => {
                 media.extend(said);
                 push_user(&mut messages, quirks, std::mem::take(&mut media));
             }
-            Turn::Assistant(content) => {
+            HistoryItem::Assistant(content) => {
                 let field = quirks.reasoning_field.filter(|_| at > round);
-                messages.extend(assistant(&content, quirks, field));
+                messages.extend(assistant_message(&content, quirks, field));
             }
-            Turn::Results(answers) => {
+            HistoryItem::Results(answers) => {
                 for answer in answers {
-                    messages.push(result(answer, quirks, &mut media));
+                    messages.push(tool_message(answer, quirks, &mut media));
                 }
             }
         }
@@ -221,52 +224,56 @@ fn messages<'a>(
     messages
 }
 
-fn push_user<'a>(messages: &mut Vec<WireMessage<'a>>, quirks: &Quirks, said: Vec<Said<'a>>) {
-    if quirks.is_mistral && matches!(messages.last(), Some(WireMessage::Tool { .. })) {
-        messages.push(WireMessage::Assistant {
+fn push_user<'a>(
+    messages: &mut Vec<ChatMessage<'a>>,
+    quirks: &Quirks,
+    said: Vec<InputContent<'a>>,
+) {
+    if quirks.is_mistral && matches!(messages.last(), Some(ChatMessage::Tool { .. })) {
+        messages.push(ChatMessage::Assistant {
             content: Some(Cow::Borrowed("I have the results.")),
             tool_calls: Vec::new(),
             reasoning_content: None,
             reasoning: None,
         });
     }
-    messages.push(WireMessage::User {
+    messages.push(ChatMessage::User {
         content: content(said),
     });
 }
 
-fn content(said: Vec<Said<'_>>) -> WireContent<'_> {
+fn content(said: Vec<InputContent<'_>>) -> ChatContent<'_> {
     if !said.iter().all(is_text) {
         let part = |piece| match piece {
-            Said::Text(text) => WirePart::Text { text },
-            Said::Image(image) => WirePart::ImageUrl {
+            InputContent::Text(text) => ChatContentPart::Text { text },
+            InputContent::Image(image) => ChatContentPart::ImageUrl {
                 image_url: ImageUrl {
                     url: data_url(image),
                 },
             },
-            Said::Audio(format, audio) => WirePart::InputAudio {
+            InputContent::Audio(format, audio) => ChatContentPart::InputAudio {
                 input_audio: input_audio(format, audio),
             },
         };
-        return WireContent::Parts(said.into_iter().map(part).collect());
+        return ChatContent::Parts(said.into_iter().map(part).collect());
     }
-    WireContent::Text(joined(said))
+    ChatContent::Text(join_texts(said))
 }
 
-fn is_text(piece: &Said<'_>) -> bool {
+fn is_text(piece: &InputContent<'_>) -> bool {
     match piece {
-        Said::Text(_) => true,
-        Said::Image(_) | Said::Audio(..) => false,
+        InputContent::Text(_) => true,
+        InputContent::Image(_) | InputContent::Audio(..) => false,
     }
 }
 
-/// The texts, with an empty line in between.
-fn joined(said: Vec<Said<'_>>) -> Cow<'_, str> {
+/// Joins texts with blank lines.
+fn join_texts(said: Vec<InputContent<'_>>) -> Cow<'_, str> {
     let mut all = None;
     for piece in said {
         match piece {
-            Said::Text(text) => append(&mut all, text),
-            Said::Image(_) | Said::Audio(..) => {}
+            InputContent::Text(text) => append_paragraph(&mut all, text),
+            InputContent::Image(_) | InputContent::Audio(..) => {}
         }
     }
     all.unwrap_or_default()
@@ -286,21 +293,23 @@ fn input_audio(format: AudioFormat, audio: &AudioData) -> InputAudio<'_> {
     }
 }
 
-fn assistant<'a>(
+fn assistant_message<'a>(
     content: &[&'a Content],
     quirks: &Quirks,
     field: Option<ReasoningField>,
-) -> Option<WireMessage<'a>> {
+) -> Option<ChatMessage<'a>> {
     let mut text = None;
     let mut reasoning = None;
     let mut tool_calls = Vec::new();
     for item in content {
         match item {
-            Content::Text { text: piece } => append(&mut text, Cow::Borrowed(piece.as_str())),
-            Content::Thinking { text: piece, .. } => {
-                append(&mut reasoning, Cow::Borrowed(piece.as_str()))
+            Content::Text { text: piece } => {
+                append_paragraph(&mut text, Cow::Borrowed(piece.as_str()))
             }
-            Content::ToolCall(call) => tool_calls.push(wire_call(call, quirks)),
+            Content::Thinking { text: piece, .. } => {
+                append_paragraph(&mut reasoning, Cow::Borrowed(piece.as_str()))
+            }
+            Content::ToolCall(call) => tool_calls.push(chat_tool_call(call, quirks)),
             Content::Image(_) | Content::Audio(_) | Content::Opaque { .. } => {}
         }
     }
@@ -310,10 +319,10 @@ fn assistant<'a>(
     let reasoning = reasoning.filter(|_| !tool_calls.is_empty());
     let (reasoning_content, reasoning) = match field {
         Some(ReasoningField::Content) => (reasoning, None),
-        Some(ReasoningField::Plain) => (None, reasoning),
+        Some(ReasoningField::Reasoning) => (None, reasoning),
         None => (None, None),
     };
-    Some(WireMessage::Assistant {
+    Some(ChatMessage::Assistant {
         content: text,
         tool_calls,
         reasoning_content,
@@ -321,8 +330,8 @@ fn assistant<'a>(
     })
 }
 
-/// Copies nothing if there is only one piece.
-fn append<'a>(all: &mut Option<Cow<'a, str>>, piece: Cow<'a, str>) {
+/// Appends a paragraph; a single piece is not copied.
+fn append_paragraph<'a>(all: &mut Option<Cow<'a, str>>, piece: Cow<'a, str>) {
     match all {
         Some(so_far) if !so_far.is_empty() => {
             let so_far = so_far.to_mut();
@@ -333,27 +342,32 @@ fn append<'a>(all: &mut Option<Cow<'a, str>>, piece: Cow<'a, str>) {
     }
 }
 
-fn wire_call<'a>(call: &'a ToolCall, quirks: &Quirks) -> WireCall<'a> {
-    WireCall {
-        id: wire_id(&call.call_id, quirks),
+fn chat_tool_call<'a>(call: &'a ToolCall, quirks: &Quirks) -> ChatToolCall<'a> {
+    ChatToolCall {
+        id: sanitize_call_id(&call.call_id, quirks),
         r#type: "function",
-        function: WireFunction {
+        function: ChatFunctionCall {
             name: &call.name,
-            arguments: object(&call.args).to_string(),
+            arguments: args_as_object(&call.args).to_string(),
         },
     }
 }
 
-/// A tool's message is text; its pictures and recordings wait for the user message after the results.
-fn result<'a>(answer: Answer<'a>, quirks: &Quirks, media: &mut Vec<Said<'a>>) -> WireMessage<'a> {
-    let id = wire_id(answer.call_id, quirks);
+/// Creates a tool message, which is text only; images and recordings are collected for the user message that
+/// follows.
+fn tool_message<'a>(
+    answer: CallResult<'a>,
+    quirks: &Quirks,
+    media: &mut Vec<InputContent<'a>>,
+) -> ChatMessage<'a> {
+    let id = sanitize_call_id(answer.call_id, quirks);
     let (texts, others): (Vec<_>, Vec<_>) = answer.said.into_iter().partition(is_text);
-    let is_audio = |piece: &Said<'_>| matches!(piece, Said::Audio(..));
+    let is_audio = |piece: &InputContent<'_>| matches!(piece, InputContent::Audio(..));
     let (one, all) = match others.iter().any(is_audio) {
         true => ("recording", "Recordings"),
         false => ("picture", "Pictures"),
     };
-    let mut content = joined(texts);
+    let mut content = join_texts(texts);
     if content.is_empty() {
         content = match others.is_empty() {
             true => Cow::Borrowed("(no output)"),
@@ -361,16 +375,18 @@ fn result<'a>(answer: Answer<'a>, quirks: &Quirks, media: &mut Vec<Said<'a>>) ->
         };
     }
     if !others.is_empty() {
-        media.push(Said::Text(Cow::Owned(format!("{all} that {id} gave:"))));
+        media.push(InputContent::Text(Cow::Owned(format!(
+            "{all} that {id} gave:"
+        ))));
         media.extend(others);
     }
-    WireMessage::Tool {
+    ChatMessage::Tool {
         tool_call_id: id,
         content,
     }
 }
 
-fn wire_id<'a>(id: &'a CallId, quirks: &Quirks) -> Cow<'a, str> {
+fn sanitize_call_id<'a>(id: &'a CallId, quirks: &Quirks) -> Cow<'a, str> {
     let id = id.as_str();
     let fits = id.len() == 9 && id.bytes().all(|byte| byte.is_ascii_alphanumeric());
     if !quirks.is_mistral || fits {

@@ -1,37 +1,37 @@
-//! The answer of Chat Completions: chunks, then perhaps `[DONE]`.
+//! Reads responses of Chat Completions: chunks, optionally followed by `[DONE]`.
 
 use super::{
-    calls::Calls,
-    chunk::{CallDelta, Chunk, Delta, Part, WireUsage},
+    chunk::{ChoiceDelta, Chunk, ContentPart, OpenAiUsage, ToolCallDelta},
+    tool_calls::ToolCallAssembler,
 };
 use crate::{
-    answer::{CallIds, Parts},
-    fault::Said,
-    remote::{self, Broken, Step},
-    text::Text,
+    errors::ProviderError,
+    json_str::JsonStr,
+    remote_model::{self, StreamError, StreamStatus},
+    response_accumulator::{CallIds, ResponseAccumulator},
 };
 use serde_json::value::RawValue;
-use turnery_engine::{AnswerSize, ModelDelta, ModelStop, Response, Usage};
+use turnery_engine::{ModelDelta, ModelStop, Response, ResponseSize, Usage};
 
-/// Reads one answer.
-pub(crate) struct Reader {
+/// Reader of one response.
+pub(crate) struct OpenAiReader {
     provider: String,
     model: String,
-    calls: Calls,
-    parts: Parts,
+    calls: ToolCallAssembler,
+    response: ResponseAccumulator,
     usage: Option<Usage>,
     raw_stop: Option<String>,
     has_refused: bool,
     is_done: bool,
 }
 
-impl Reader {
+impl OpenAiReader {
     pub(super) fn new(provider: &str, model: &str, ids: CallIds) -> Self {
         Self {
             provider: provider.to_owned(),
             model: model.to_owned(),
-            calls: Calls::new(ids),
-            parts: Parts::default(),
+            calls: ToolCallAssembler::new(ids),
+            response: ResponseAccumulator::default(),
             usage: None,
             raw_stop: None,
             has_refused: false,
@@ -39,67 +39,74 @@ impl Reader {
         }
     }
 
-    fn delta(&mut self, delta: Delta<'_>, out: &mut Vec<ModelDelta>) -> Result<(), Broken> {
-        // Some servers send the same reasoning under both names.
+    fn delta(
+        &mut self,
+        delta: ChoiceDelta<'_>,
+        out: &mut Vec<ModelDelta>,
+    ) -> Result<(), StreamError> {
+        // Some servers send the same reasoning in both fields.
         let reasoning = delta
             .reasoning_content
             .filter(|text| !text.is_empty())
             .or(delta.reasoning);
         if let Some(text) = reasoning {
-            self.parts.thinking(&text, out);
+            self.response.append_thinking(&text, out);
         }
         if let Some(raw) = delta.content {
             self.content(raw, out)?;
         }
         if let Some(text) = delta.refusal {
             self.has_refused |= !text.is_empty();
-            self.parts.text(&text, out);
+            self.response.append_text(&text, out);
         }
         for call in delta.tool_calls.iter().flatten() {
-            self.calls.on(call, &mut self.parts, out)?;
+            self.calls.push_delta(call, &mut self.response, out)?;
         }
         if let Some(function) = delta.function_call {
-            let call = CallDelta {
+            let call = ToolCallDelta {
                 index: Some(0),
                 id: None,
                 function: Some(function),
             };
-            self.calls.on(&call, &mut self.parts, out)?;
+            self.calls.push_delta(&call, &mut self.response, out)?;
         }
         Ok(())
     }
 
-    fn content(&mut self, raw: &RawValue, out: &mut Vec<ModelDelta>) -> Result<(), Broken> {
+    fn content(&mut self, raw: &RawValue, out: &mut Vec<ModelDelta>) -> Result<(), StreamError> {
         if raw.get().starts_with('[') {
-            let parts: Vec<Part<'_>> = serde_json::from_str(raw.get())?;
+            let parts: Vec<ContentPart<'_>> = serde_json::from_str(raw.get())?;
             for part in parts {
                 for thought in part.thinking.iter().flatten() {
-                    self.parts
-                        .thinking(thought.text.as_deref().unwrap_or(""), out);
+                    self.response
+                        .append_thinking(thought.text.as_deref().unwrap_or(""), out);
                 }
-                self.parts.text(part.text.as_deref().unwrap_or(""), out);
+                self.response
+                    .append_text(part.text.as_deref().unwrap_or(""), out);
             }
             return Ok(());
         }
-        let text: Text<'_> = serde_json::from_str(raw.get())?;
-        self.parts.text(&text, out);
+        let text: JsonStr<'_> = serde_json::from_str(raw.get())?;
+        self.response.append_text(&text, out);
         Ok(())
     }
 }
 
-impl remote::Reader for Reader {
-    fn size(&self) -> AnswerSize {
-        self.parts.size()
+impl remote_model::ResponseReader for OpenAiReader {
+    fn size(&self) -> ResponseSize {
+        self.response.size()
     }
 
-    fn on(&mut self, data: &str, out: &mut Vec<ModelDelta>) -> Result<Step, Broken> {
+    fn on(&mut self, data: &str, out: &mut Vec<ModelDelta>) -> Result<StreamStatus, StreamError> {
         if data.trim() == "[DONE]" {
             self.is_done = true;
-            return Ok(Step::Done);
+            return Ok(StreamStatus::Done);
         }
         let chunk: Chunk<'_> = serde_json::from_str(data)?;
         if chunk.error.is_some() {
-            return Err(Broken::Said(Said::within(data).unwrap_or_default()));
+            return Err(StreamError::Said(
+                ProviderError::within(data).unwrap_or_default(),
+            ));
         }
         if let Some(model) = chunk.model.filter(|model| !model.is_empty())
             && *model != *self.model
@@ -107,9 +114,9 @@ impl remote::Reader for Reader {
             self.model = model.into_owned();
         }
         if let Some(usage) = chunk.usage {
-            self.usage = WireUsage::read(usage);
+            self.usage = OpenAiUsage::parse(usage);
         }
-        // One answer was asked for: the first choice is the only one.
+        // Only one choice was requested.
         if let Some(choice) = chunk.choices.into_iter().flatten().next() {
             if let Some(delta) = choice.delta {
                 self.delta(delta, out)?;
@@ -118,25 +125,25 @@ impl remote::Reader for Reader {
                 self.raw_stop = Some(reason.into_owned());
             }
         }
-        Ok(Step::More)
+        Ok(StreamStatus::More)
     }
 
-    fn end(self) -> Result<Response, Broken> {
+    fn end(self) -> Result<Response, StreamError> {
         if !self.is_done && self.raw_stop.is_none() {
-            return Err(Broken::Unfinished(
+            return Err(StreamError::Unfinished(
                 "there is neither [DONE] nor a finish_reason".to_owned(),
             ));
         }
         let word = self.raw_stop.as_deref();
         if let Some(word @ ("error" | "insufficient_system_resource")) = word {
-            return Err(Broken::Said(Said {
+            return Err(StreamError::Said(ProviderError {
                 message: format!("finish_reason {word}"),
-                ..Said::default()
+                ..ProviderError::default()
             }));
         }
-        let stop = ModelStop::of_answer(word, !self.calls.is_empty(), self.has_refused);
+        let stop = ModelStop::from_response(word, !self.calls.is_empty(), self.has_refused);
         Ok(Response {
-            content: self.parts.settle(&self.provider),
+            content: self.response.settle(&self.provider),
             stop,
             raw_stop: self.raw_stop,
             usage: self.usage,

@@ -1,38 +1,38 @@
-//! Errors of a scenario file: which file, which line, and what was meant.
+//! Errors of scenario files, with file, line and suggestion.
 
 use super::Scenario;
 use std::path::{Path, PathBuf};
 
-/// Why a scenario cannot be played.
+/// Error of loading a scenario.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum ScenarioError {
     /// The file cannot be read.
     #[error("cannot read the scenario {}: {reason}", path.display())]
     Unreadable {
-        /// The file.
+        /// Path of the file.
         path: PathBuf,
-        /// What the system says.
+        /// Error of the operating system.
         reason: String,
     },
-    /// The text is no scenario.
+    /// The text is not a valid scenario.
     #[error("{}:{line}:{column}: {reason}", path.display())]
     Invalid {
-        /// The file.
+        /// Path of the file.
         path: PathBuf,
-        /// 1-based.
+        /// Line, from 1.
         line: usize,
-        /// 1-based.
+        /// Column, from 1.
         column: usize,
-        /// What is wrong and what was probably meant.
+        /// What is wrong, and a suggestion.
         reason: String,
     },
 }
 
 impl Scenario {
-    /// Read a scenario from a file.
+    /// Reads a scenario from a file.
     ///
     /// # Errors
-    /// Names the file, the line and, for a mistyped key, the nearest valid one.
+    /// The error names the file, the line and, for a mistyped key, the nearest valid one.
     pub fn read(path: &Path) -> Result<Self, ScenarioError> {
         let text = std::fs::read_to_string(path).map_err(|error| ScenarioError::Unreadable {
             path: path.to_owned(),
@@ -41,10 +41,10 @@ impl Scenario {
         Self::parse(&text, path)
     }
 
-    /// Read a scenario from its text; `path` is for the error alone.
+    /// Parses a scenario; `path` is only used in errors.
     ///
     /// # Errors
-    /// As [`Scenario::read`].
+    /// See [`Scenario::read`].
     pub fn parse(text: &str, path: &Path) -> Result<Self, ScenarioError> {
         serde_json::from_str(text).map_err(|error| ScenarioError::Invalid {
             path: path.to_owned(),
@@ -55,7 +55,7 @@ impl Scenario {
     }
 }
 
-/// The reason without its position, and the nearest valid word when one was mistyped.
+/// Returns the reason without its position, with a suggestion for a mistyped word.
 fn explain(error: &serde_json::Error) -> String {
     let text = error.to_string();
     let position = format!(" at line {} column {}", error.line(), error.column());

@@ -1,38 +1,38 @@
-//! Play: one answer's steps become deltas and a settled response.
+//! Plays the steps of one answer as deltas and a settled response.
 
-use super::scenario::{Answer, End, Step, split};
-use crate::{DeltaSender, ModelName};
+use super::scenario::{AnswerEnd, AnswerStep, ScriptedAnswer, split_evenly};
+use crate::{ModelEventSender, ModelName};
 use std::{sync::Arc, time::Duration};
-use turnery_engine::{CallId, Content, ModelDelta, ModelFault, ModelStop, Response, ToolCall};
+use turnery_engine::{CallId, Content, ModelDelta, ModelError, ModelStop, Response, ToolCall};
 
-/// Play one answer. `said` is the number of answers in the history: call ids that the scenario does
-/// not give are made from it, so they differ within a session.
-pub(super) async fn play(
-    answer: &Answer,
+/// Plays one answer. `said` is the number of answers in the history, from which missing call ids are made
+/// unique within a session.
+pub(super) async fn play_answer(
+    answer: &ScriptedAnswer,
     said: usize,
     name: &ModelName,
-    out: &DeltaSender,
-) -> Result<Response, ModelFault> {
+    out: &ModelEventSender,
+) -> Result<Response, ModelError> {
     let mut content = Vec::new();
     for step in &answer.steps {
         match step {
-            Step::Text(pieces) => {
+            AnswerStep::Text(pieces) => {
                 for piece in pieces.iter().filter(|piece| !piece.is_empty()) {
                     let block = add_text(&mut content, piece);
                     let text = piece.clone();
                     out.send(ModelDelta::Text { block, text }).await;
                 }
             }
-            Step::Thinking(pieces) => {
+            AnswerStep::Thinking(pieces) => {
                 for piece in pieces.iter().filter(|piece| !piece.is_empty()) {
                     let block = add_thinking(&mut content, piece);
                     let text = piece.clone();
                     out.send(ModelDelta::Thinking { block, text }).await;
                 }
             }
-            Step::ToolCall(tool, chunks) => {
-                let block = number(content.len());
-                for fragment in split(&tool.args.to_string(), *chunks) {
+            AnswerStep::ToolCall(tool, chunks) => {
+                let block = block_number(content.len());
+                for fragment in split_evenly(&tool.args.to_string(), *chunks) {
                     let name = tool.name.clone();
                     out.send(ModelDelta::ToolCallArgs {
                         block,
@@ -50,13 +50,13 @@ pub(super) async fn play(
                     args: Arc::new(tool.args.clone()),
                 }));
             }
-            Step::Delay(milliseconds) => {
+            AnswerStep::Delay(milliseconds) => {
                 tokio::time::sleep(Duration::from_millis(*milliseconds)).await;
             }
-            Step::WaitForCancel => std::future::pending().await,
+            AnswerStep::WaitForCancel => std::future::pending().await,
         }
     }
-    let (stop, raw_stop) = settle(answer, &content)?;
+    let (stop, raw_stop) = finish(answer, &content)?;
     Ok(Response {
         content,
         stop,
@@ -68,14 +68,14 @@ pub(super) async fn play(
     })
 }
 
-/// Pieces of text that follow each other are one block, whatever pauses lie between.
+/// Appends to the last text block, so that consecutive pieces form one block regardless of delays in between.
 fn add_text(content: &mut Vec<Content>, piece: &str) -> u32 {
     if let Some(Content::Text { text }) = content.last_mut() {
         text.push_str(piece);
     } else {
         content.push(Content::text(piece));
     }
-    number(content.len() - 1)
+    block_number(content.len() - 1)
 }
 
 fn add_thinking(content: &mut Vec<Content>, piece: &str) -> u32 {
@@ -87,24 +87,27 @@ fn add_thinking(content: &mut Vec<Content>, piece: &str) -> u32 {
             signature: None,
         });
     }
-    number(content.len() - 1)
+    block_number(content.len() - 1)
 }
 
-fn number(at: usize) -> u32 {
+fn block_number(at: usize) -> u32 {
     u32::try_from(at).unwrap_or(u32::MAX)
 }
 
-fn settle(answer: &Answer, content: &[Content]) -> Result<(ModelStop, &'static str), ModelFault> {
+fn finish(
+    answer: &ScriptedAnswer,
+    content: &[Content],
+) -> Result<(ModelStop, &'static str), ModelError> {
     let calls = content
         .iter()
         .any(|item| matches!(item, Content::ToolCall(_)));
     match &answer.end {
         None if calls => Ok((ModelStop::ToolUse, "tool_use")),
-        None | Some(End::Stop) => Ok((ModelStop::EndTurn, "stop")),
-        Some(End::ToolUse) => Ok((ModelStop::ToolUse, "tool_use")),
-        Some(End::Length) => Ok((ModelStop::Length, "length")),
-        Some(End::Refusal) => Ok((ModelStop::Refusal, "refusal")),
-        Some(End::Error(fault)) => Err(ModelFault {
+        None | Some(AnswerEnd::Stop) => Ok((ModelStop::EndTurn, "stop")),
+        Some(AnswerEnd::ToolUse) => Ok((ModelStop::ToolUse, "tool_use")),
+        Some(AnswerEnd::Length) => Ok((ModelStop::Length, "length")),
+        Some(AnswerEnd::Refusal) => Ok((ModelStop::Refusal, "refusal")),
+        Some(AnswerEnd::Error(fault)) => Err(ModelError {
             kind: fault.kind.into(),
             message: fault
                 .message

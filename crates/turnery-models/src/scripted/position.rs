@@ -1,20 +1,20 @@
-//! Position: which answer comes next, read off the history so that it survives a restart.
+//! Finds the next answer of a scenario from the history, so that the position survives a restart.
 
-use super::scenario::{Answer, Scenario, When};
+use super::scenario::{AnswerCondition, Scenario, ScriptedAnswer};
 use std::sync::atomic::{AtomicUsize, Ordering};
 use turnery_engine::Message;
 
-/// Where a scenario stands.
+/// Position in a scenario.
 #[derive(Debug)]
-pub(super) enum Position {
-    /// Counted from the history of each request: sessions do not disturb one another, and a
-    /// session that is loaded in another process goes on with its next answer.
+pub(super) enum ScenarioPosition {
+    /// Counted from the history of each request: sessions are independent, and a session loaded in another
+    /// process continues with its next answer.
     History,
     /// Counted over all calls of this process.
     Calls(AtomicUsize),
 }
 
-impl Position {
+impl ScenarioPosition {
     pub(super) fn new(scenario: &Scenario) -> Self {
         if scenario.by_history {
             Self::History
@@ -23,49 +23,52 @@ impl Position {
         }
     }
 
-    /// The answer to this history: the first whose `when` fits, or else the next in order.
-    pub(super) fn choose<'a>(
+    /// Returns the answer to this history: the first whose `when` matches, else the next in order.
+    pub(super) fn next_answer<'a>(
         &self,
         scenario: &'a Scenario,
         messages: &[&Message],
-    ) -> Option<&'a Answer> {
-        if let Some(answer) = matched(scenario, messages) {
+    ) -> Option<&'a ScriptedAnswer> {
+        if let Some(answer) = find_matching_answer(scenario, messages) {
             return Some(answer);
         }
         let at = match self {
-            Self::History => played_in_order(scenario, messages),
+            Self::History => count_ordered_answers(scenario, messages),
             Self::Calls(count) => count.fetch_add(1, Ordering::Relaxed),
         };
-        let count = scenario.in_order().count();
+        let count = scenario.ordered_answers().count();
         let at = if scenario.repeat && count > 0 {
             at % count
         } else {
             at
         };
-        scenario.in_order().nth(at)
+        scenario.ordered_answers().nth(at)
     }
 }
 
-/// How many answers of the history were taken in order: those for which no `when` fitted then.
-fn played_in_order(scenario: &Scenario, messages: &[&Message]) -> usize {
+/// Counts the answers of the history that were taken in order, because no `when` matched then.
+fn count_ordered_answers(scenario: &Scenario, messages: &[&Message]) -> usize {
     messages
         .iter()
         .enumerate()
         .filter(|(_, message)| matches!(message, Message::Assistant { .. }))
-        .filter(|(at, _)| matched(scenario, &messages[..*at]).is_none())
+        .filter(|(at, _)| find_matching_answer(scenario, &messages[..*at]).is_none())
         .count()
 }
 
-fn matched<'a>(scenario: &'a Scenario, messages: &[&Message]) -> Option<&'a Answer> {
+fn find_matching_answer<'a>(
+    scenario: &'a Scenario,
+    messages: &[&Message],
+) -> Option<&'a ScriptedAnswer> {
     scenario.answers.iter().find(|answer| {
         answer
             .when
             .as_ref()
-            .is_some_and(|when| fits(when, messages))
+            .is_some_and(|when| condition_holds(when, messages))
     })
 }
 
-fn fits(when: &When, messages: &[&Message]) -> bool {
+fn condition_holds(when: &AnswerCondition, messages: &[&Message]) -> bool {
     let last = messages
         .iter()
         .rev()

@@ -1,9 +1,9 @@
-//! Scenario: the file that `scripted:FILE` plays. The texts here are also those of its JSON Schema.
+//! Scenario file played by `scripted:FILE`. The doc comments are the descriptions in its JSON Schema.
 
 use schemars::JsonSchema;
 use serde::Deserialize;
 use serde_json::Value;
-use turnery_engine::{FaultKind, Usage};
+use turnery_engine::{ModelErrorKind, Usage};
 
 /// A list of answers that a scripted model gives, one per call of the model.
 #[derive(Clone, Debug, PartialEq, Deserialize, JsonSchema)]
@@ -13,25 +13,25 @@ pub struct Scenario {
     /// Where editors find the schema of this file. Not used otherwise.
     #[serde(default, rename = "$schema")]
     pub schema: Option<String>,
-    /// A short name, shown to people.
+    /// A short name for display.
     #[serde(default)]
     pub name: Option<String>,
     /// What the scenario is for.
     #[serde(default)]
     pub description: Option<String>,
-    /// Begin again after the last answer. Otherwise a call after the last answer fails and says so.
+    /// Start again after the last answer. Otherwise a call after the last answer fails with an error.
     #[serde(default)]
     pub repeat: bool,
     /// Find the next answer by counting the answers in the conversation. Parallel sessions are then
-    /// independent, and a session that is loaded later goes on where it was. When false, calls are
-    /// counted for the whole process.
+    /// independent, and a session that is loaded later continues where it was. When false, calls are counted
+    /// for the whole process.
     #[serde(default = "yes")]
     pub by_history: bool,
-    /// The model says that it takes recordings.
+    /// The model reports that it accepts audio.
     #[serde(default)]
     pub audio: bool,
     /// The answers. Those with `when` are tried first at every call; the others are given in order.
-    pub answers: Vec<Answer>,
+    pub answers: Vec<ScriptedAnswer>,
 }
 
 fn yes() -> bool {
@@ -39,8 +39,8 @@ fn yes() -> bool {
 }
 
 impl Scenario {
-    /// The answers that are given in order.
-    pub(super) fn in_order(&self) -> impl Iterator<Item = &Answer> {
+    /// Returns the answers that are given in order.
+    pub(super) fn ordered_answers(&self) -> impl Iterator<Item = &ScriptedAnswer> {
         self.answers.iter().filter(|answer| answer.when.is_none())
     }
 }
@@ -48,27 +48,27 @@ impl Scenario {
 /// One answer of the model: steps, played in order, and how it ends.
 #[derive(Clone, Debug, Default, PartialEq, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
-pub struct Answer {
+pub struct ScriptedAnswer {
     /// Give this answer whenever the condition holds, instead of in order.
     #[serde(default)]
-    pub when: Option<When>,
+    pub when: Option<AnswerCondition>,
     /// What happens, in order.
     #[serde(default)]
-    pub steps: Vec<Step>,
+    pub steps: Vec<AnswerStep>,
     /// How it ends. When absent: `tool_use` after a tool call, `stop` otherwise.
     #[serde(default)]
-    pub end: Option<End>,
+    pub end: Option<AnswerEnd>,
     /// The tokens that the answer claims to have cost. When absent they are unknown.
     #[serde(default)]
-    pub usage: Option<Tokens>,
+    pub usage: Option<ScriptedUsage>,
 }
 
-/// When an answer fits. All conditions that are given must hold.
+/// When an answer matches. All given conditions must hold.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
-pub struct When {
-    /// The last message of the user contains this text. Alone, it fits the first answer to that
-    /// message only, not the ones after tool results.
+pub struct AnswerCondition {
+    /// The last message of the user contains this text. Alone, it matches the first answer to that message
+    /// only, not the ones after tool results.
     #[serde(default)]
     pub last_user_contains: Option<String>,
     /// The conversation ends in a tool result that contains this text.
@@ -80,16 +80,16 @@ pub struct When {
 /// and `wait_for_cancel`.
 #[derive(Clone, Debug, PartialEq, Deserialize, JsonSchema)]
 #[serde(try_from = "StepFields")]
-pub enum Step {
+pub enum AnswerStep {
     /// Prose, in fragments.
     Text(Vec<String>),
     /// Reasoning, in fragments.
     Thinking(Vec<String>),
-    /// A request to use a tool; its arguments come in so many fragments.
+    /// A tool call; its arguments arrive in this many fragments.
     ToolCall(ToolUse, usize),
-    /// Silence. Unit: milliseconds.
+    /// Delay. Unit: milliseconds.
     Delay(u64),
-    /// Silence for ever: until the call is cancelled.
+    /// Delay until the call is cancelled.
     WaitForCancel,
 }
 
@@ -107,10 +107,10 @@ pub enum Step {
 struct StepFields {
     /// Prose: a string, or a list of strings that arrive one by one.
     #[serde(default)]
-    text: Option<Words>,
+    text: Option<ScriptedText>,
     /// Reasoning: a string, or a list of strings that arrive one by one.
     #[serde(default)]
-    thinking: Option<Words>,
+    thinking: Option<ScriptedText>,
     /// A request to use a tool.
     #[serde(default)]
     tool_call: Option<ToolUse>,
@@ -129,7 +129,7 @@ struct StepFields {
 /// A text, whole or in the pieces in which it arrives.
 #[derive(Clone, Debug, PartialEq, Eq, Deserialize, JsonSchema)]
 #[serde(untagged, expecting = "expected a string or a list of strings")]
-pub enum Words {
+pub enum ScriptedText {
     /// The whole text.
     Whole(String),
     /// The pieces, in order.
@@ -153,43 +153,43 @@ pub struct ToolUse {
 /// How an answer ends.
 #[derive(Clone, Debug, PartialEq, Eq, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
-pub enum End {
-    /// All is said.
+pub enum AnswerEnd {
+    /// The response is complete.
     Stop,
     /// The model waits for its tools.
     ToolUse,
-    /// The output limit cut it short.
+    /// The output limit truncated the response.
     Length,
     /// The model refuses.
     Refusal,
     /// The call fails after the steps.
-    Error(Fault),
+    Error(ScriptedError),
 }
 
 /// How a call of the model fails.
 #[derive(Clone, Debug, PartialEq, Eq, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
-pub struct Fault {
-    /// The sort of failure.
-    pub kind: FaultWord,
-    /// What a person reads.
+pub struct ScriptedError {
+    /// Kind of failure.
+    pub kind: ScriptedErrorKind,
+    /// Message shown to the user.
     #[serde(default)]
     pub message: Option<String>,
     /// The HTTP status.
     #[serde(default)]
     pub status: Option<u16>,
-    /// How long the provider asks to wait. Unit: milliseconds.
+    /// Delay that the provider requests. Unit: milliseconds.
     #[serde(default)]
     pub retry_after_ms: Option<u64>,
 }
 
-/// The sort of a failure.
+/// Kind of a failure.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
-pub enum FaultWord {
-    /// No connection, or it broke off.
+pub enum ScriptedErrorKind {
+    /// No connection, or the connection was lost.
     Network,
-    /// The stream was not what the API promises.
+    /// The stream violates the API.
     Protocol,
     /// The stream ended without saying that the answer was over.
     Unfinished,
@@ -201,17 +201,17 @@ pub enum FaultWord {
     Auth,
     /// The conversation is too long for the model.
     ContextOverflow,
-    /// The provider refuses the request as it is.
+    /// The provider rejects the request.
     BadRequest,
-    /// The provider fell silent.
+    /// The provider stopped sending.
     Timeout,
 }
 
-/// Tokens that an answer claims to have cost.
+/// Token usage that an answer reports.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
-pub struct Tokens {
-    /// Input that came from no cache.
+pub struct ScriptedUsage {
+    /// Input that was not cached.
     #[serde(default)]
     pub input: u64,
     /// All output, reasoning included.
@@ -228,7 +228,7 @@ pub struct Tokens {
     pub cache_write: u64,
 }
 
-impl TryFrom<StepFields> for Step {
+impl TryFrom<StepFields> for AnswerStep {
     type Error = String;
 
     fn try_from(fields: StepFields) -> Result<Self, String> {
@@ -237,11 +237,15 @@ impl TryFrom<StepFields> for Step {
             return Err("`chunks` must be 1 or more".to_owned());
         }
         let mut steps = Vec::new();
-        steps.extend(fields.text.map(|words| Self::Text(words.pieces(chunks))));
+        steps.extend(
+            fields
+                .text
+                .map(|words| Self::Text(words.into_pieces(chunks))),
+        );
         steps.extend(
             fields
                 .thinking
-                .map(|words| Self::Thinking(words.pieces(chunks))),
+                .map(|words| Self::Thinking(words.into_pieces(chunks))),
         );
         steps.extend(fields.tool_call.map(|call| Self::ToolCall(call, chunks)));
         steps.extend(fields.delay_ms.map(Self::Delay));
@@ -260,17 +264,17 @@ impl TryFrom<StepFields> for Step {
     }
 }
 
-impl Words {
-    fn pieces(self, chunks: usize) -> Vec<String> {
+impl ScriptedText {
+    fn into_pieces(self, chunks: usize) -> Vec<String> {
         match self {
-            Self::Whole(text) => split(&text, chunks),
-            Self::Pieces(pieces) => pieces,
+            Self::Whole(text) => split_evenly(&text, chunks),
+            Self::Pieces(into_pieces) => into_pieces,
         }
     }
 }
 
-/// At most `count` pieces of about equal length in characters, none empty.
-pub(super) fn split(text: &str, count: usize) -> Vec<String> {
+/// Splits a text into at most `count` non-empty pieces of about equal length in characters.
+pub(super) fn split_evenly(text: &str, count: usize) -> Vec<String> {
     let letters: Vec<char> = text.chars().collect();
     let size = letters.len().div_ceil(count.max(1)).max(1);
     letters
@@ -279,24 +283,24 @@ pub(super) fn split(text: &str, count: usize) -> Vec<String> {
         .collect()
 }
 
-impl From<FaultWord> for FaultKind {
-    fn from(word: FaultWord) -> Self {
+impl From<ScriptedErrorKind> for ModelErrorKind {
+    fn from(word: ScriptedErrorKind) -> Self {
         match word {
-            FaultWord::Network => Self::Network,
-            FaultWord::Protocol => Self::Protocol,
-            FaultWord::Unfinished => Self::Unfinished,
-            FaultWord::RateLimit => Self::RateLimit,
-            FaultWord::Overloaded => Self::Overloaded,
-            FaultWord::Auth => Self::Auth,
-            FaultWord::ContextOverflow => Self::ContextOverflow,
-            FaultWord::BadRequest => Self::BadRequest,
-            FaultWord::Timeout => Self::Timeout,
+            ScriptedErrorKind::Network => Self::Network,
+            ScriptedErrorKind::Protocol => Self::Protocol,
+            ScriptedErrorKind::Unfinished => Self::Unfinished,
+            ScriptedErrorKind::RateLimit => Self::RateLimit,
+            ScriptedErrorKind::Overloaded => Self::Overloaded,
+            ScriptedErrorKind::Auth => Self::Auth,
+            ScriptedErrorKind::ContextOverflow => Self::ContextOverflow,
+            ScriptedErrorKind::BadRequest => Self::BadRequest,
+            ScriptedErrorKind::Timeout => Self::Timeout,
         }
     }
 }
 
-impl From<Tokens> for Usage {
-    fn from(tokens: Tokens) -> Self {
+impl From<ScriptedUsage> for Usage {
+    fn from(tokens: ScriptedUsage) -> Self {
         Self {
             input: tokens.input,
             output: tokens.output,

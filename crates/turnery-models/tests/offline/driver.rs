@@ -1,11 +1,11 @@
-//! Driver: a conversation with the offline model in which a closure stands for the tools.
+//! Runs conversations with the offline model in which a closure acts as the tools.
 
 use serde_json::{Value, json};
 use std::sync::Arc;
 use turnery_engine::{
     Content, LlmMessage, Message, MessageStop, ModelDelta, ModelStop, SessionId, ToolSpec,
 };
-use turnery_models::{DeltaSender, Model, ModelRequest, Offline, Thinking, Told};
+use turnery_models::{Model, ModelEvent, ModelEventSender, ModelRequest, OfflineModel, Thinking};
 
 const TOOLS: [&str; 7] = [
     "read_file",
@@ -17,45 +17,45 @@ const TOOLS: [&str; 7] = [
     "shell",
 ];
 
-/// More calls of the model than any prompt may take.
-const MOST: usize = 70;
+/// Limit of model calls, above that of any prompt.
+const MAX_CALLS: usize = 70;
 
-/// What came of a prompt.
-pub(crate) struct Played {
+/// Result of a prompt.
+pub(crate) struct Transcript {
     /// All prose, in order.
     pub(crate) text: String,
     /// The calls, in order.
     pub(crate) calls: Vec<(String, Value)>,
 }
 
-impl Played {
+impl Transcript {
     pub(crate) fn names(&self) -> Vec<&str> {
         self.calls.iter().map(|(name, _)| name.as_str()).collect()
     }
 
     #[track_caller]
-    pub(crate) fn says(&self, parts: &[&str]) {
+    pub(crate) fn assert_says(&self, parts: &[&str]) {
         for part in parts {
             assert!(self.text.contains(part), "no {part:?} in:\n{}", self.text);
         }
     }
 }
 
-/// Plays a prompt to its end. `Ok` is a result, `Err` a failure.
+/// Runs a prompt to its end. The closure returns `Ok` for a result, `Err` for a failure.
 pub(crate) fn play(
     prompt: &str,
     tools: impl FnMut(&str, &Value) -> Result<String, String>,
-) -> Played {
+) -> Transcript {
     play_content(vec![Content::text(prompt)], &TOOLS, tools)
 }
 
-/// As [`play`], with more than a text for a prompt, and with these tools on offer.
+/// Like [`play`], for any prompt content and with these tools available.
 pub(crate) fn play_content(
     prompt: Vec<Content>,
     names: &[&str],
     mut tools: impl FnMut(&str, &Value) -> Result<String, String>,
-) -> Played {
-    let model = Offline::new();
+) -> Transcript {
+    let model = OfflineModel::new();
     let specs: Arc<[ToolSpec]> = names
         .iter()
         .map(|name| ToolSpec {
@@ -65,11 +65,11 @@ pub(crate) fn play_content(
         })
         .collect();
     let mut history = vec![Message::User { content: prompt }];
-    let mut played = Played {
+    let mut played = Transcript {
         text: String::new(),
         calls: Vec::new(),
     };
-    for _ in 0..MOST {
+    for _ in 0..MAX_CALLS {
         let (content, stop) = call(&model, &history, &specs);
         let message = Message::Assistant {
             content,
@@ -105,7 +105,7 @@ pub(crate) fn play_content(
 }
 
 fn call(
-    model: &Offline,
+    model: &OfflineModel,
     history: &[Message],
     specs: &Arc<[ToolSpec]>,
 ) -> (Vec<Content>, ModelStop) {
@@ -123,16 +123,16 @@ fn call(
         tools: Arc::clone(specs),
         thinking: Thinking::Default,
         temperature: None,
-        answer: turnery_engine::AnswerLimits::default(),
+        answer: turnery_engine::ResponseLimits::default(),
     };
     let runtime = tokio::runtime::Builder::new_current_thread()
         .build()
         .expect("a runtime");
     runtime.block_on(async {
-        let (out, mut deltas) = DeltaSender::new(8);
+        let (out, mut deltas) = ModelEventSender::new(8);
         let listen = async {
             let mut text = String::new();
-            while let Some(Told::Delta(delta)) = deltas.recv().await {
+            while let Some(ModelEvent::Delta(delta)) = deltas.recv().await {
                 if let ModelDelta::Text { text: piece, .. } = delta {
                     assert!(!piece.is_empty());
                     text.push_str(&piece);

@@ -1,7 +1,7 @@
-//! The offline model, driven with tool results written by hand. What it says on a real repository is
-//! tested in `turnery-agent`, with the real tools.
+//! Tests the offline model with handwritten tool results. Its answers on a real repository are tested in
+//! `turnery-agent`, with the real tools.
 
 mod driver;
-mod laws;
 mod outputs;
 mod phrasings;
+mod property_tests;

@@ -1,10 +1,10 @@
-//! What runners, compilers and git print; results that were cut, refused or failed; pictures.
+//! Tests outputs of test runners, compilers and git; truncated, rejected and failed results; images.
 
-use crate::driver::{Played, play, play_content};
+use crate::driver::{Transcript, play, play_content};
 use turnery_engine::{Content, ImageData};
 
 /// Runs the tests in a folder with this one file.
-fn tests(manifest: &str, printed: &str, code: i32) -> Played {
+fn play_tests(manifest: &str, printed: &str, code: i32) -> Transcript {
     play("run the tests", |tool, _| match tool {
         "list_dir" => Ok(format!("{manifest}  12 B\nsrc/\n")),
         _ => Err(format!("{printed}\nexit code: {code}")),
@@ -14,7 +14,7 @@ fn tests(manifest: &str, printed: &str, code: i32) -> Played {
 const CUT: &str = "[9 bytes left out here. To see it, narrow the command: grep for what matters, or print a part with head, tail or sed -n]";
 
 #[test]
-fn tests_are_run_as_the_manifest_says() {
+fn manifest_selects_the_test_command() {
     for (listing, command) in [
         (
             "Cargo.toml  1 B\nMakefile  1 B\n",
@@ -30,12 +30,12 @@ fn tests_are_run_as_the_manifest_says() {
             _ => Ok("fine\nexit code: 0".to_owned()),
         });
         assert_eq!(played.calls[1].1["command"], command, "{listing}");
-        played.says(&[&format!("`{command}` succeeded (exit code 0).")]);
+        played.assert_says(&[&format!("`{command}` succeeded (exit code 0).")]);
     }
     for listing in ["notes.txt  1 B\n", "Cargo.toml  1 B\npackage.json  1 B\n"] {
         let played = play("run the tests", |_, _| Ok(listing.to_owned()));
         assert_eq!(played.names(), ["list_dir"]);
-        played.says(&["is not clear"]);
+        played.assert_says(&["is not clear"]);
     }
 }
 
@@ -63,14 +63,14 @@ failures:
 
 test result: FAILED. 3 passed; 2 failed; 0 ignored; 0 measured; 0 filtered out
 error: test failed, to rerun pass `--lib`";
-    tests("Cargo.toml", printed, 101).says(&[
+    play_tests("Cargo.toml", printed, 101).assert_says(&[
         "failed (exit code 101).\n```\ntest result: FAILED. 3 passed; 2 failed;",
         "I recognise 2 failures:\n- ---- a::one stdout ----\n  thread 'a::one' (12) panicked at src/a.rs:14:9:\n  assertion `left == right` failed\n    left: 1\n   right: 2\n- ---- a::two stdout ----\n  Error: \"no file\"",
     ]);
 }
 
 #[test]
-fn compile_errors_are_sorted_and_warnings_are_none() {
+fn compile_errors_are_listed_without_warnings() {
     let printed = "warning: unused variable: `x`
  --> src/b.rs:3:9
   |
@@ -78,9 +78,10 @@ error[E0308]: mismatched types
   --> src/a.rs:10:5
    |
 error: could not compile `a` (lib) due to 1 previous error; 1 warning emitted";
-    let played = tests("Cargo.toml", printed, 101);
-    played
-        .says(&["I recognise 1 failure:\n- error[E0308]: mismatched types\n    --> src/a.rs:10:5"]);
+    let played = play_tests("Cargo.toml", printed, 101);
+    played.assert_says(&[
+        "I recognise 1 failure:\n- error[E0308]: mismatched types\n    --> src/a.rs:10:5",
+    ]);
     assert!(!played.text.contains("src/b.rs"), "{}", played.text);
 }
 
@@ -112,23 +113,23 @@ fn other_runners_are_read() {
             "- src/x.c:12:5: error: expected ';'",
         ),
     ] {
-        tests(manifest, printed, 1).says(&[counts, "I recognise 1 failure:", failure]);
+        play_tests(manifest, printed, 1).assert_says(&[counts, "I recognise 1 failure:", failure]);
     }
 }
 
 #[test]
-fn output_without_its_middle_is_said_to_lack_it() {
+fn truncated_output_is_reported() {
     let printed = format!("test result: ok. 1 passed; 0 failed; 0 ignored\n{CUT}\nmore");
-    tests("Cargo.toml", &printed, 101).says(&["The middle of its output is missing"]);
+    play_tests("Cargo.toml", &printed, 101).assert_says(&["The middle of its output is missing"]);
 }
 
-/// The command's own last line is no exit code.
+/// The last line of the command's own output is not an exit code.
 #[test]
 fn a_command_that_was_stopped_has_no_exit_code() {
     let played = play("run `make it`", |_, _| {
         Err("exit code: 0\nmore\ntimed out after 600 s: it was stopped".to_owned())
     });
-    played.says(&["`make it` did not run to its end:", "timed out after 600 s"]);
+    played.assert_says(&["`make it` did not run to its end:", "timed out after 600 s"]);
 }
 
 #[test]
@@ -136,14 +137,14 @@ fn remarks_behind_the_exit_code_are_kept() {
     let played = play("run `make it`", |_, _| {
         Err("one\nexit code: 2\nthe network is off for commands".to_owned())
     });
-    played.says(&[
+    played.assert_says(&[
         "`make it` failed (exit code 2).",
         "one\nthe network is off for commands",
     ]);
 }
 
 #[test]
-fn counts_of_changes_are_whole_although_lists_are_cut() {
+fn change_counts_cover_truncated_lists() {
     let played = play("what changed?", |_, args| {
         let command = args["command"].as_str().expect("a command");
         Ok(match command.starts_with("git status") {
@@ -153,14 +154,14 @@ fn counts_of_changes_are_whole_although_lists_are_cut() {
             ),
         })
     });
-    played.says(&[
+    played.assert_says(&[
         "900 files changed, 43 insertions(+), 3 deletions(-)",
         "untracked files or folders: at least 2.",
     ]);
 }
 
 #[test]
-fn a_repository_without_change_commit_or_git_says_so() {
+fn clean_empty_and_missing_repository_is_reported() {
     for (status, diff, expected) in [
         (
             "## main\nexit code: 0",
@@ -187,23 +188,23 @@ fn a_repository_without_change_commit_or_git_says_so() {
             }
             .to_owned())
         });
-        played.says(&[expected]);
+        played.assert_says(&[expected]);
     }
 }
 
 #[test]
-fn a_notice_of_the_search_makes_a_count_a_lower_bound() {
+fn search_notice_makes_the_count_a_lower_bound() {
     for notice in [
         "[the first 1 matches; narrow the pattern, path or glob]",
         "[2 files could not be read]",
-        "[what rules keep from being read is left out]",
+        "[files that rules deny to read are left out]",
     ] {
         let found = format!("a.rs:1: needle\n{notice}");
         let played = play("search for needle", |_, _| Ok(found.clone()));
-        played.says(&["on at least 1 line in at least 1 file", notice]);
+        played.assert_says(&["on at least 1 line in at least 1 file", notice]);
         let played = play("replace `needle` with `pin`", |_, _| Ok(found.clone()));
         assert_eq!(played.names(), ["search"]);
-        played.says(&["Nothing was changed", notice]);
+        played.assert_says(&["Nothing was changed", notice]);
     }
 }
 
@@ -219,23 +220,23 @@ fn a_denied_edit_stops_the_rest() {
         }
     });
     assert_eq!(played.names(), ["search", "edit_file", "edit_file"]);
-    played.says(&[
+    played.assert_says(&[
         "Stopped at b.rs: the user rejected this call",
         "Changed before: 1\n- a.rs",
     ]);
 }
 
 #[test]
-fn a_denied_command_is_told() {
+fn denied_command_is_reported() {
     let played = play("run `make it`", |_, _| {
         Err("the user rejected this call".to_owned())
     });
-    played.says(&["`make it` did not run to its end: the user rejected this call"]);
+    played.assert_says(&["`make it` did not run to its end: the user rejected this call"]);
 }
 
-/// The answer offers nothing that it would not do.
+/// The help lists only commands that work.
 #[test]
-fn each_command_of_the_help_is_one() {
+fn every_command_in_the_help_works() {
     let help = play("help", |tool, _| panic!("{tool}"));
     let lines = help.text.lines().filter_map(|line| line.strip_prefix("- "));
     let prompts: Vec<&str> = lines.flat_map(|line| line.split(" / ")).collect();
@@ -252,22 +253,22 @@ fn each_command_of_the_help_is_one() {
     }
 }
 
-/// It is what an editor talks to that has set nothing up, and the agent says that it takes pictures.
+/// Editors talk to this model before anything is configured, and the agent advertises image support.
 #[test]
-fn a_picture_is_taken_and_said_not_to_be_seen() {
+fn image_is_accepted_and_reported_as_unseen() {
     let image = ImageData {
         mime_type: "image/png".to_owned(),
         base64: "iVBORw0KGgo=".into(),
     };
     let prompt = vec![Content::text("hello"), Content::Image(image)];
     let played = play_content(prompt, &[], |tool, _| panic!("{tool}"));
-    played.says(&["I cannot see pictures", "I work offline, without a model"]);
+    played.assert_says(&["I cannot see pictures", "I work offline, without a model"]);
     let words = play("hello", |tool, _| panic!("{tool}"));
     assert!(!words.text.contains("pictures"), "{}", words.text);
 }
 
 #[test]
-fn a_tool_that_is_not_on_offer_is_not_called() {
+fn unavailable_tool_is_not_called() {
     let prompt = vec![Content::text("list the TODOs")];
     let played = play_content(prompt, &["read_file"], |tool, _| panic!("{tool}"));
     assert_eq!(
@@ -276,10 +277,10 @@ fn a_tool_that_is_not_on_offer_is_not_called() {
     );
 }
 
-/// Nothing is looked up in what somebody pasted without a word; that it is long is no reason to hang.
+/// Pasted text without an instruction triggers no search, and a long line must not hang.
 #[test]
-fn an_endless_sentence_is_none() {
+fn endless_line_is_no_command() {
     let endless = format!("where is `Name` defined? {}", "and so on ".repeat(400_000));
     let played = play(&endless, |tool, _| panic!("{tool}"));
-    played.says(&["I work offline, without a model"]);
+    played.assert_says(&["I work offline, without a model"]);
 }

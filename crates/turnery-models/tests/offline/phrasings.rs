@@ -1,9 +1,9 @@
-//! Everyday phrasings of the commands: the verbs and orders of words that a person would try next after one of the
-//! help's own examples. An answer begins with what was understood.
+//! Tests everyday phrasings of the commands: verbs and word orders that users would try after the examples of
+//! the help. A response starts with the interpretation.
 
 use crate::driver::play;
 
-/// A prompt, and how its answer begins.
+/// A prompt, and the start of its response.
 const PHRASINGS: [(&str, &str); 70] = [
     ("where is Loop defined?", "Definitions of `Loop`"),
     ("where is parse defined?", "Definitions of `parse`"),
@@ -124,9 +124,9 @@ fn everyday_phrasings_are_understood() {
     assert!(wrong.is_empty(), "{wrong:#?}");
 }
 
-/// Words whose meaning depends on what the person has in mind.
+/// Words whose meaning depends on what the user has in mind.
 #[test]
-fn guesses_are_not_made() {
+fn ambiguous_prompts_get_the_help() {
     for prompt in [
         "find bugs",
         "find the problem",
@@ -156,7 +156,7 @@ fn guesses_are_not_made() {
     }
 }
 
-/// A range is shown as it was asked for, and one that is cut is said to be.
+/// A range is shown as requested, and truncation is reported.
 #[test]
 fn shown_lines_are_named() {
     let mut asked = Vec::new();

@@ -14,36 +14,36 @@ use tokio::{
     sync::Notify,
 };
 use turnery_engine::{
-    AnswerLimits, LlmMessage, Message, MessageId, ModelDelta, ModelFault, Response, ToolSpec,
+    LlmMessage, Message, MessageId, ModelDelta, ModelError, Response, ResponseLimits, ToolSpec,
 };
 use turnery_models::{
-    Api, CallLimits, Catalogue, DeltaSender, Model, ModelName, ModelRequest, ProviderConfig,
-    RetryPolicy, Thinking, Told,
+    Api, CallLimits, Model, ModelEvent, ModelEventSender, ModelName, ModelRegistry, ModelRequest,
+    ProviderConfig, RetryPolicy, Thinking,
 };
 
-/// What one connection is answered: these writes, then the end of the connection, or its being held.
+/// Reply on one connection: these writes, then the connection is closed or held open.
 pub(crate) struct Reply {
     pub(crate) writes: Vec<Vec<u8>>,
     pub(crate) is_held: bool,
 }
 
 /// A running server.
-pub(crate) struct Server {
+pub(crate) struct ModelServer {
     pub(crate) base: String,
-    /// The headers and the body of each request.
+    /// Headers and body of each request.
     pub(crate) requests: Arc<Mutex<Vec<(String, Value)>>>,
-    /// Told when the client closes a held connection.
+    /// Notified when the client closes a held connection.
     pub(crate) closed: Arc<Notify>,
 }
 
-/// A stream of events, ended by the end of the connection.
-pub(crate) fn events(body: &str) -> Vec<u8> {
+/// Returns an event stream that ends with the connection.
+pub(crate) fn event_response(body: &str) -> Vec<u8> {
     format!("HTTP/1.1 200 OK\r\ncontent-type: text/event-stream\r\nconnection: close\r\n\r\n{body}")
         .into_bytes()
 }
 
-/// The same in one chunk, whose end the protocol tells.
-pub(crate) fn chunked(body: &str) -> Vec<u8> {
+/// Returns the same stream as one chunk, so that the end is part of the protocol.
+pub(crate) fn chunked_response(body: &str) -> Vec<u8> {
     format!(
         "HTTP/1.1 200 OK\r\ncontent-type: text/event-stream\r\ntransfer-encoding: chunked\r\n\r\n{:x}\r\n{body}\r\n0\r\n\r\n",
         body.len()
@@ -51,8 +51,8 @@ pub(crate) fn chunked(body: &str) -> Vec<u8> {
     .into_bytes()
 }
 
-/// An error.
-pub(crate) fn status(line: &str, headers: &str, body: &str) -> Vec<u8> {
+/// Returns an error response.
+pub(crate) fn error_response(line: &str, headers: &str, body: &str) -> Vec<u8> {
     format!(
         "HTTP/1.1 {line}\r\ncontent-type: application/json\r\nconnection: close\r\n{headers}content-length: {}\r\n\r\n{body}",
         body.len()
@@ -61,19 +61,19 @@ pub(crate) fn status(line: &str, headers: &str, body: &str) -> Vec<u8> {
 }
 
 /// Plays `replies`, one per connection, each in one write.
-pub(crate) async fn serve(replies: Vec<Vec<u8>>) -> Server {
+pub(crate) async fn serve(replies: Vec<Vec<u8>>) -> ModelServer {
     let whole = |bytes| Reply {
         writes: vec![bytes],
         is_held: false,
     };
-    serve_writes(replies.into_iter().map(whole).collect()).await
+    serve_replies(replies.into_iter().map(whole).collect()).await
 }
 
 /// Plays `replies`, one per connection.
-pub(crate) async fn serve_writes(replies: Vec<Reply>) -> Server {
+pub(crate) async fn serve_replies(replies: Vec<Reply>) -> ModelServer {
     let listener = TcpListener::bind("127.0.0.1:0").await.expect("a port");
     let port = listener.local_addr().expect("an address").port();
-    let server = Server {
+    let server = ModelServer {
         base: format!("http://127.0.0.1:{port}"),
         requests: Arc::default(),
         closed: Arc::default(),
@@ -101,10 +101,10 @@ pub(crate) async fn serve_writes(replies: Vec<Reply>) -> Server {
 }
 
 /// Plays `replies`, all on the first connection; there is no second.
-pub(crate) async fn serve_one_connection(replies: Vec<Vec<u8>>) -> Server {
+pub(crate) async fn serve_one_connection(replies: Vec<Vec<u8>>) -> ModelServer {
     let listener = TcpListener::bind("127.0.0.1:0").await.expect("a port");
     let port = listener.local_addr().expect("an address").port();
-    let server = Server {
+    let server = ModelServer {
         base: format!("http://127.0.0.1:{port}"),
         requests: Arc::default(),
         closed: Arc::default(),
@@ -144,19 +144,19 @@ async fn read_request(socket: &mut TcpStream) -> (String, Value) {
     }
 }
 
-impl Server {
-    /// A model of this server. Only a hang is silent for long enough; `sk-test` is the key.
+impl ModelServer {
+    /// Returns a model of this server with the key `sk-test`. Only a hang exceeds its idle limit.
     pub(crate) fn model(&self, api: Api, model: &str) -> Arc<dyn Model> {
-        self.model_with(api, model, 3)
+        self.model_with_retries(api, model, 3)
     }
 
-    pub(crate) fn model_with(&self, api: Api, model: &str, retries: u32) -> Arc<dyn Model> {
-        // So long that only a hang meets it.
-        self.model_within(api, model, retries, Duration::from_secs(120))
+    pub(crate) fn model_with_retries(&self, api: Api, model: &str, retries: u32) -> Arc<dyn Model> {
+        // Long enough that only a hang exceeds it.
+        self.model_with_idle_limit(api, model, retries, Duration::from_secs(120))
     }
 
-    /// A model of this server that is given up after `idle` without a byte.
-    pub(crate) fn model_within(
+    /// Returns a model of this server with this idle limit.
+    pub(crate) fn model_with_idle_limit(
         &self,
         api: Api,
         model: &str,
@@ -188,7 +188,7 @@ impl Server {
             provider: "acme".to_owned(),
             model: model.to_owned(),
         };
-        let catalogue = Catalogue::new(vec![provider]).limits(limits);
+        let catalogue = ModelRegistry::new(vec![provider]).limits(limits);
         catalogue.model(&name).expect("a model")
     }
 
@@ -198,28 +198,28 @@ impl Server {
     }
 }
 
-/// Call, and gather what came.
+/// Calls the model and collects its deltas.
 pub(crate) async fn call(
     model: &dyn Model,
     request: ModelRequest,
-) -> (Result<Response, ModelFault>, Vec<ModelDelta>) {
-    let (response, told) = listen(model, request).await;
+) -> (Result<Response, ModelError>, Vec<ModelDelta>) {
+    let (response, told) = call_for_events(model, request).await;
     let deltas = told
         .into_iter()
         .filter_map(|told| match told {
-            Told::Delta(delta) => Some(delta),
-            Told::Retry(_) | Told::Silent(_) => None,
+            ModelEvent::Delta(delta) => Some(delta),
+            ModelEvent::Retry(_) | ModelEvent::Silent(_) => None,
         })
         .collect();
     (response, deltas)
 }
 
-/// Call, and gather all that was told.
-pub(crate) async fn listen(
+/// Calls the model and collects all events.
+pub(crate) async fn call_for_events(
     model: &dyn Model,
     request: ModelRequest,
-) -> (Result<Response, ModelFault>, Vec<Told>) {
-    let (sender, mut receiver) = DeltaSender::new(1000);
+) -> (Result<Response, ModelError>, Vec<ModelEvent>) {
+    let (sender, mut receiver) = ModelEventSender::new(1000);
     let response = model.call(request, sender).await;
     let mut told = Vec::new();
     while let Some(next) = receiver.recv().await {
@@ -228,32 +228,32 @@ pub(crate) async fn listen(
     (response, told)
 }
 
-/// An answer is the same wherever the network cuts it in two.
-pub(crate) async fn cut_at_every_byte(
+/// Checks that a response does not depend on where the network splits it in two.
+pub(crate) async fn assert_same_when_cut_anywhere(
     api: Api,
     model: &str,
     answer: &str,
     expected: &Response,
     deltas: &[ModelDelta],
 ) {
-    let bytes = chunked(answer);
+    let bytes = chunked_response(answer);
     let replies = (1..bytes.len())
         .map(|cut| Reply {
             writes: vec![bytes[..cut].to_vec(), bytes[cut..].to_vec()],
             is_held: false,
         })
         .collect();
-    let server = serve_writes(replies).await;
+    let server = serve_replies(replies).await;
     let model = server.model(api, model);
     for cut in 1..bytes.len() {
-        let (response, streamed) = call(&*model, hello()).await;
+        let (response, streamed) = call(&*model, hello_request()).await;
         assert_eq!(response.as_ref(), Ok(expected), "cut at {cut}");
         assert_eq!(streamed, deltas, "cut at {cut}");
     }
 }
 
-/// And in however many pieces it comes.
-pub(crate) fn cut_at_random(
+/// Checks that a response does not depend on the number of pieces.
+pub(crate) fn assert_same_when_cut_randomly(
     api: Api,
     model: &str,
     answer: &str,
@@ -267,7 +267,7 @@ pub(crate) fn cut_at_random(
     let sizes = prop::collection::vec(1usize..400, 30);
     let mut runner = TestRunner::new(ProptestConfig::with_cases(40));
     let outcome = runner.run(&sizes, |sizes| {
-        let mut rest = events(answer);
+        let mut rest = event_response(answer);
         let mut writes = Vec::new();
         for size in sizes {
             let left = rest.split_off(size.min(rest.len()));
@@ -276,9 +276,9 @@ pub(crate) fn cut_at_random(
         writes.push(rest);
         let is_held = false;
         runtime.block_on(async {
-            let server = serve_writes(vec![Reply { writes, is_held }]).await;
+            let server = serve_replies(vec![Reply { writes, is_held }]).await;
             let model = server.model(api, model);
-            let (response, streamed) = call(&*model, hello()).await;
+            let (response, streamed) = call(&*model, hello_request()).await;
             prop_assert_eq!(response.as_ref(), Ok(expected));
             prop_assert_eq!(streamed, deltas);
             Ok(())
@@ -306,17 +306,17 @@ pub(crate) fn request(messages: Vec<Message>) -> ModelRequest {
         }]),
         thinking: Thinking::Default,
         temperature: None,
-        answer: AnswerLimits::default(),
+        answer: ResponseLimits::default(),
     }
 }
 
-pub(crate) fn hello() -> ModelRequest {
+pub(crate) fn hello_request() -> ModelRequest {
     request(vec![Message::User {
         content: vec![turnery_engine::Content::text("hello")],
     }])
 }
 
-/// Fragments joined per block: where one ends and the next begins may depend on nothing but events.
+/// Deltas joined per block: their boundaries may depend only on the events.
 pub(crate) fn text(block: u32, text: &str) -> ModelDelta {
     ModelDelta::Text {
         block,

@@ -1,65 +1,65 @@
-//! Check: looks for damage and changes nothing.
+//! Checks sessions for damage, without changing anything.
 
 use super::{
-    checksum::Verdict,
-    fault::Fault,
-    journal, lanes, loops, remarks,
-    sessions::{self, Complaint},
-    survey::{AllKeys, Survey},
+    checksum::ChecksumVerdict,
+    job_error::JobError,
+    journal, lanes, loops, notes,
+    sessions::{self, UnreadableColumn},
+    survey::{LoopKeys, Survey},
 };
 use crate::{Damage, DamagedPart, StoreError};
 use rusqlite::Connection;
 use std::collections::HashSet;
 use turnery_engine::SessionId;
 
-/// Complaints of SQLite about its pages and indexes; more are counted as one.
-const COMPLAINTS: &str = "PRAGMA integrity_check(20)";
+/// SQLite's check of pages and indexes; reports at most 20 problems.
+const INTEGRITY_CHECK: &str = "PRAGMA integrity_check(20)";
 
-pub(super) fn check(db: &mut Connection, id: Option<&SessionId>) -> Result<Vec<Damage>, Fault> {
-    // One snapshot: else a commit in between would look like damage.
+pub(super) fn check(db: &mut Connection, id: Option<&SessionId>) -> Result<Vec<Damage>, JobError> {
+    // One snapshot: a concurrent commit would look like damage.
     let db = db.transaction()?;
     if let Some(id) = id {
-        return session(&db, id);
+        return check_session(&db, id);
     }
-    let mut damage = database(&db)?;
-    // `None` if the pass does not reach the end of the table: then each session is looked for by itself.
-    let keys = loops::undamaged(AllKeys::read(&db))?;
-    for id in &all(&db)? {
+    let mut damage = check_database(&db)?;
+    // `None` if the pass does not reach the end of the table: each session is then searched separately.
+    let keys = loops::none_if_damaged(LoopKeys::read(&db))?;
+    for id in &session_ids(&db)? {
         let keys = keys.as_ref().map(|keys| keys.of(id));
-        damage.append(&mut session_of(&db, id, keys)?);
+        damage.append(&mut check_session_loops(&db, id, keys)?);
     }
     Ok(damage)
 }
 
-/// Also those whose id is not text: they are found by what can be read of it, or not at all.
-fn all(db: &Connection) -> Result<Vec<SessionId>, Fault> {
+/// Returns all session ids, including those that are not text, as far as they are readable.
+fn session_ids(db: &Connection) -> Result<Vec<SessionId>, JobError> {
     let mut select =
         db.prepare("SELECT CAST(session_id AS TEXT) FROM sessions ORDER BY session_id")?;
     let mut rows = select.query([])?;
     let mut ids = Vec::new();
     loop {
-        match rows.next().map_err(Fault::from) {
+        match rows.next().map_err(JobError::from) {
             Ok(Some(row)) => ids.extend(row.get::<_, String>(0).map(SessionId::from)),
             Ok(None) => return Ok(ids),
-            // The rest of the table is out of reach; the complaints about the database say so.
+            // The rest of the table is unreadable, which the damage of the database reports.
             Err(fault) if fault.is_damage() => return Ok(ids),
             Err(fault) => return Err(fault),
         }
     }
 }
 
-/// Damage of the file as a whole: its pages and indexes, and rows that belong to no session.
-pub(super) fn database(db: &Connection) -> Result<Vec<Damage>, Fault> {
+/// Returns the damage of the file as a whole: pages, indexes, and rows of sessions that do not exist.
+pub(super) fn check_database(db: &Connection) -> Result<Vec<Damage>, JobError> {
     let mut damage = Vec::new();
-    match texts(db, COMPLAINTS) {
+    match texts(db, INTEGRITY_CHECK) {
         Ok(complaints) => {
             let complaints = complaints.into_iter().filter(|text| text != "ok");
             damage
-                .extend(complaints.map(|text| Damage::of_database(format!("is damaged: {text}"))));
+                .extend(complaints.map(|text| Damage::in_database(format!("is damaged: {text}"))));
         }
         Err(fault) if fault.is_damage() => {
-            let reason = format!("is damaged: {}", fault.in_words());
-            damage.push(Damage::of_database(reason));
+            let reason = format!("is damaged: {}", fault.message());
+            damage.push(Damage::in_database(reason));
         }
         Err(fault) => return Err(fault),
     }
@@ -71,9 +71,9 @@ pub(super) fn database(db: &Connection) -> Result<Vec<Damage>, Fault> {
         match texts(db, &sql) {
             Ok(orphans) => damage.extend(orphans.into_iter().map(|orphan| {
                 let reason = format!("has rows in {table} of a session that is gone: {orphan}");
-                Damage::of_database(reason)
+                Damage::in_database(reason)
             })),
-            // Told already, by the complaints above.
+            // Already reported above.
             Err(fault) if fault.is_damage() => {}
             Err(fault) => return Err(fault),
         }
@@ -81,7 +81,7 @@ pub(super) fn database(db: &Connection) -> Result<Vec<Damage>, Fault> {
     Ok(damage)
 }
 
-fn texts(db: &Connection, sql: &str) -> Result<Vec<String>, Fault> {
+fn texts(db: &Connection, sql: &str) -> Result<Vec<String>, JobError> {
     let mut select = db.prepare(sql)?;
     let texts = select.query_map([], |row| {
         let bytes = row.get_ref(0)?.as_bytes().unwrap_or_default().to_vec();
@@ -90,44 +90,49 @@ fn texts(db: &Connection, sql: &str) -> Result<Vec<String>, Fault> {
     Ok(texts.collect::<Result<_, _>>()?)
 }
 
-/// Damage of one session.
-pub(super) fn session(db: &Connection, id: &SessionId) -> Result<Vec<Damage>, Fault> {
-    session_of(db, id, None)
+/// Returns the damage of one session.
+pub(super) fn check_session(db: &Connection, id: &SessionId) -> Result<Vec<Damage>, JobError> {
+    check_session_loops(db, id, None)
 }
 
-/// Damage of a session whose loops have these keys; `None` looks for them.
-fn session_of(db: &Connection, id: &SessionId, keys: Option<&[i64]>) -> Result<Vec<Damage>, Fault> {
+/// Returns the damage of a session whose loops have these keys; `None` looks them up.
+fn check_session_loops(
+    db: &Connection,
+    id: &SessionId,
+    keys: Option<&[i64]>,
+) -> Result<Vec<Damage>, JobError> {
     let of = |part, reason: String| Damage::new(id, part, reason);
     let mut damage = Vec::new();
     let found = (|| {
-        let complaints = columns(db, id)?
-            .into_iter()
-            .map(|Complaint { column, reason }| {
-                of(
-                    DamagedPart::Session,
-                    format!("has {column} that cannot be read: {reason}"),
-                )
-            });
+        let complaints =
+            unreadable_columns(db, id)?
+                .into_iter()
+                .map(|UnreadableColumn { column, reason }| {
+                    of(
+                        DamagedPart::Session,
+                        format!("has {column} that cannot be read: {reason}"),
+                    )
+                });
         damage.extend(complaints);
         let survey = match keys {
-            Some(keys) => Survey::of_rows(db, id, keys)?,
+            Some(keys) => Survey::of_loops(db, id, keys)?,
             None => Survey::of(db, id)?,
         };
-        let counts = Counts::of(db, id, &survey)?;
+        let counts = VersionCounts::of(db, id, &survey)?;
         damage.extend(
             counts
                 .complaints()
                 .map(|reason| of(DamagedPart::Session, reason)),
         );
         damage.extend(survey.damage);
-        damage.append(&mut remarks::check(db, id)?);
+        damage.append(&mut notes::check(db, id)?);
         damage.append(&mut journal::check(db, id)?);
         Ok(())
     })();
     match found {
-        Err(fault @ Fault::Told(StoreError::NotFound(_))) => Err(fault),
+        Err(fault @ JobError::Told(StoreError::NotFound(_))) => Err(fault),
         Err(fault) if fault.is_damage() => {
-            let reason = format!("cannot be read to its end: {}", fault.in_words());
+            let reason = format!("cannot be read to its end: {}", fault.message());
             damage.push(of(DamagedPart::Session, reason));
             Ok(damage)
         }
@@ -135,8 +140,11 @@ fn session_of(db: &Connection, id: &SessionId, keys: Option<&[i64]>) -> Result<V
     }
 }
 
-/// The columns of the session's own row that cannot be read.
-pub(super) fn columns(db: &Connection, id: &SessionId) -> Result<Vec<Complaint>, Fault> {
+/// Returns the unreadable columns of the session's row.
+pub(super) fn unreadable_columns(
+    db: &Connection,
+    id: &SessionId,
+) -> Result<Vec<UnreadableColumn>, JobError> {
     let mut select = db.prepare_cached(&format!(
         "SELECT {} FROM sessions WHERE session_id = ?1",
         sessions::COLUMNS
@@ -145,27 +153,27 @@ pub(super) fn columns(db: &Connection, id: &SessionId) -> Result<Vec<Complaint>,
     match rows.next()? {
         Some(row) => {
             let mut complaints = sessions::read(row).1;
-            complaints.append(&mut lanes::complaints(db, id)?);
+            complaints.append(&mut lanes::unreadable_lane_columns(db, id)?);
             Ok(complaints)
         }
         None => Err(StoreError::NotFound(id.clone()).into()),
     }
 }
 
-/// What the row of a session says of its loops, and what its loops say.
-pub(super) struct Counts {
-    head: u64,
+/// Versions and counts according to the session's row, compared with its loops.
+pub(super) struct VersionCounts {
+    head_version: u64,
     count: u64,
-    /// The greatest version of a loop.
+    /// Greatest version of a loop.
     pub(super) newest: u64,
     pub(super) stored: u64,
-    /// Versions without a loop that no repair has taken notice of.
+    /// Versions without a loop that no repair has recorded.
     pub(super) lost: Vec<u64>,
 }
 
-impl Counts {
-    pub(super) fn of(db: &Connection, id: &SessionId, survey: &Survey) -> Result<Self, Fault> {
-        let (head, count): (u64, u64) = db.query_row(
+impl VersionCounts {
+    pub(super) fn of(db: &Connection, id: &SessionId, survey: &Survey) -> Result<Self, JobError> {
+        let (head_version, count): (u64, u64) = db.query_row(
             "SELECT head_version, loop_count FROM sessions WHERE session_id = ?1",
             (id.as_str(),),
             |row| {
@@ -179,7 +187,7 @@ impl Counts {
         let trusted = survey
             .rows
             .iter()
-            .filter(|row| row.verdict != Verdict::Differs);
+            .filter(|row| row.verdict != ChecksumVerdict::Differs);
         let newest = trusted
             .filter_map(|row| row.version)
             .max()
@@ -189,13 +197,13 @@ impl Counts {
         )?;
         let told = select.query_map((id.as_str(),), |row| row.get::<_, u64>(0))?;
         known.extend(told.filter_map(Result::ok));
-        // A damaged head is no reason to look for billions of them.
-        let end = newest.max(head.min(newest + 64));
+        // Limited, so that a damaged head does not produce billions of entries.
+        let end = newest.max(head_version.min(newest + 64));
         let lost = (1..=end)
             .filter(|version| !known.contains(version))
             .take(64);
         Ok(Self {
-            head,
+            head_version,
             count,
             newest,
             stored: survey.rows.len() as u64,
@@ -204,19 +212,19 @@ impl Counts {
     }
 
     pub(super) fn is_head_wrong(&self) -> bool {
-        self.head < self.newest
+        self.head_version < self.newest
     }
 
-    /// More may be counted: a number that was given out is not used again.
+    /// Returns true if the count is too small. A greater count is valid: numbers are never reused.
     pub(super) fn is_count_wrong(&self) -> bool {
         self.count < self.stored
     }
 
     fn complaints(&self) -> impl Iterator<Item = String> {
-        let head = self.is_head_wrong().then(|| {
+        let head_version = self.is_head_wrong().then(|| {
             format!(
                 "says that it is at version {}, and has a loop of version {}",
-                self.head, self.newest
+                self.head_version, self.newest
             )
         });
         let count = self
@@ -229,7 +237,7 @@ impl Counts {
                 versions.join(", ")
             )
         });
-        [head, count, lost].into_iter().flatten()
+        [head_version, count, lost].into_iter().flatten()
     }
 }
 
@@ -242,8 +250,8 @@ mod tests {
         atomic::{AtomicU64, Ordering},
     };
 
-    /// Instructions of SQLite that a check of all sessions takes, of which each has a loop.
-    fn steps_of_a_check(session_count: usize) -> u64 {
+    /// Counts the SQLite instructions of a check of all sessions with one loop each.
+    fn count_check_steps(session_count: usize) -> u64 {
         let folder = tempfile::tempdir().unwrap();
         let (mut db, ids) = open_with_sessions(&folder.path().join("sessions.db"), session_count);
         for id in &ids {
@@ -263,9 +271,9 @@ mod tests {
     #[test]
     fn check_steps_grow_with_sessions_only() {
         let (few, many, more) = (
-            steps_of_a_check(20),
-            steps_of_a_check(100),
-            steps_of_a_check(180),
+            count_check_steps(20),
+            count_check_steps(100),
+            count_check_steps(180),
         );
         let (first, second) = (many - few, more - many);
         assert!(second < first + first / 10, "{first} steps, then {second}");

@@ -1,24 +1,24 @@
 //! Checksums of rows: computed when a row is written, compared when it is read.
 //!
-//! A CRC-32 finds every change of a single bit and every burst of up to 32 bits, and misses one in four
-//! billion of the others. Rows from before there were checksums have none.
+//! A CRC-32 detects every single-bit change and every burst of up to 32 bits, and misses one in four billion
+//! other changes. Rows written before checksums were introduced have none.
 
-use super::fault::Fault;
+use super::job_error::JobError;
 use rusqlite::{Row, types::ValueRef};
 
-/// CRC-32 over the columns of a row. Each column goes in with its type and length, so that moving bytes
-/// from one column to the next changes the sum.
+/// CRC-32 over the columns of a row. Each column is hashed with its type and length, so that moving bytes
+/// between columns changes the sum.
 #[derive(Default)]
 pub(super) struct Checksum(crc32fast::Hasher);
 
 /// Result of comparing a row with its checksum.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Verdict {
-    /// The row is what was written.
+pub(super) enum ChecksumVerdict {
+    /// The row is unchanged.
     Matches,
-    /// The row, or its checksum, has been changed by something else than this store.
+    /// The row or its checksum was changed by something other than this store.
     Differs,
-    /// The row was written before there were checksums.
+    /// The row was written before checksums were introduced.
     Unknown,
 }
 
@@ -53,7 +53,7 @@ impl Checksum {
         self,
         row: &Row<'_>,
         columns: impl IntoIterator<Item = usize>,
-    ) -> Result<Self, Fault> {
+    ) -> Result<Self, JobError> {
         columns
             .into_iter()
             .try_fold(self, |sum, column| Ok(sum.value(row.get_ref(column)?)))
@@ -64,12 +64,12 @@ impl Checksum {
     }
 
     /// Compares with the stored checksum in a column of the same row.
-    pub(super) fn verify(self, stored: ValueRef<'_>) -> Verdict {
+    pub(super) fn verify(self, stored: ValueRef<'_>) -> ChecksumVerdict {
         match stored {
-            ValueRef::Null => Verdict::Unknown,
-            ValueRef::Integer(stored) if stored == self.finish() => Verdict::Matches,
+            ValueRef::Null => ChecksumVerdict::Unknown,
+            ValueRef::Integer(stored) if stored == self.finish() => ChecksumVerdict::Matches,
             ValueRef::Integer(_) | ValueRef::Real(_) | ValueRef::Text(_) | ValueRef::Blob(_) => {
-                Verdict::Differs
+                ChecksumVerdict::Differs
             }
         }
     }

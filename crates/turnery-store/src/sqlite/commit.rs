@@ -1,35 +1,35 @@
-//! Commit: loops and all that belongs to them, or nothing (S1 to S4, S6).
+//! Commits loops atomically with everything that belongs to them (S1 to S4, S6).
 
 use super::{
     db::{Db, write},
-    fault::Fault,
+    job_error::JobError,
     journal::{self, no_beginning},
     lanes::{self, no_holder},
-    loops::maybe,
-    rows::Row,
+    loop_row::LoopRow,
+    loops::optional_text_column,
     sessions,
 };
 use crate::{
     Commit, Lane, StoreError,
-    cursor::{last_active, time_text},
-    recovery::last_number,
+    list_cursor::{format_time, last_active_at},
+    recovery::last_loop_number,
 };
 use rusqlite::{Connection, params};
 use std::sync::Arc;
 use turnery_engine::{LoopId, LoopRecord, SessionId};
 
-/// How the session stands, whether the lane is the caller's, and the loop if it is there already.
-const CHECK: &str = "SELECT head_version, owner_id IS ?3 AND fence = ?4, version, parent_loop_id, \
+/// Reads the state of the session, whether the caller holds the lane, and the loop if it is already stored.
+const SELECT_STATE: &str = "SELECT head_version, owner_id IS ?3 AND fence = ?4, version, parent_loop_id, \
      on_chain, continuation_kind, status, started_at, ended_at, record, messages, log \
      FROM sessions \
      LEFT JOIN loops ON loops.session_id = sessions.session_id AND loops.loop_id = ?2 \
      WHERE sessions.session_id = ?1";
 
-const LOOP: &str = "INSERT INTO loops (session_id, version, loop_id, parent_loop_id, on_chain, \
+const INSERT_LOOP: &str = "INSERT INTO loops (session_id, version, loop_id, parent_loop_id, on_chain, \
      continuation_kind, status, started_at, ended_at, record, messages, log, checksum) \
      VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13)";
 
-/// Advances a session, and sets these columns too.
+/// Statement that advances a session, and sets these columns too.
 macro_rules! advance_and {
     ($set:expr) => {
         concat!(
@@ -45,15 +45,15 @@ macro_rules! advance_and {
 const ADVANCE: &str = advance_and!(no_beginning!());
 const ADVANCE_AND_RELEASE: &str = advance_and!(concat!(no_beginning!(), ", ", no_holder!()));
 
-pub(super) fn commit(db: &mut Db, commit: &Commit) -> Result<u64, Fault> {
+pub(super) fn commit(db: &mut Db, commit: &Commit) -> Result<u64, JobError> {
     let Commit { lane, records, .. } = commit;
     let clean = db.clean.get(&lane.session_id) == Some(&lane.fence);
-    // Before the transaction if they are small: nobody else can write during it.
-    let small = records.iter().map(|record| Row::small(record));
-    let small: Vec<Option<Row>> = small.collect::<Result<_, Fault>>()?;
+    // Encoded before the transaction if small, since a transaction blocks all other writers.
+    let small = records.iter().map(|record| LoopRow::encode_inline(record));
+    let small: Vec<Option<LoopRow>> = small.collect::<Result<_, JobError>>()?;
     let stored = write(&db.sql, |work| {
         if small.iter().any(Option::is_none) {
-            // Texts can only be stored for a session that is there.
+            // Texts can only be stored for an existing session.
             sessions::get(work, &lane.session_id)?;
         }
         let rows = small
@@ -61,15 +61,15 @@ pub(super) fn commit(db: &mut Db, commit: &Commit) -> Result<u64, Fault> {
             .zip(records)
             .map(|(row, record)| match row {
                 Some(row) => Ok(row),
-                None => Row::large(work, record),
+                None => LoopRow::encode_with_stored_texts(work, record),
             });
-        let rows: Vec<Row> = rows.collect::<Result<_, Fault>>()?;
-        advance_by(work, commit, &rows, clean)
+        let rows: Vec<LoopRow> = rows.collect::<Result<_, JobError>>()?;
+        commit_rows(work, commit, &rows, clean)
     })??;
     if stored.is_new
         && let Some(numbers) = db.numbers.get_mut(&lane.session_id)
     {
-        numbers.add(&commit.records);
+        numbers.add_loops(&commit.records);
     }
     if commit.release {
         db.clean.remove(&lane.session_id);
@@ -79,34 +79,33 @@ pub(super) fn commit(db: &mut Db, commit: &Commit) -> Result<u64, Fault> {
 
 /// Result of a commit.
 struct CommitOutcome {
-    /// Head version that the commit made.
+    /// Head version after the commit.
     version: u64,
-    /// False if an earlier try had stored the loops already.
+    /// False if an earlier attempt had already stored the loops.
     is_new: bool,
 }
 
-/// Stores the loops. The inner error is an answer for which something has been written all the
-/// same.
-fn advance_by(
+/// Stores the loops. The inner error is returned after a partial write that must be kept.
+fn commit_rows(
     work: &Connection,
     commit: &Commit,
-    rows: &[Row],
+    rows: &[LoopRow],
     clean: bool,
-) -> Result<Result<CommitOutcome, StoreError>, Fault> {
+) -> Result<Result<CommitOutcome, StoreError>, JobError> {
     let Commit { lane, records, .. } = commit;
     let checks = records
         .iter()
         .zip(rows)
         .map(|(record, row)| check_loop(work, lane, record, row));
-    let checks = checks.collect::<Result<Vec<LoopCheck>, Fault>>()?;
+    let checks = checks.collect::<Result<Vec<LoopCheck>, JobError>>()?;
     let [first, ..] = &checks[..] else {
-        return Err(Fault::Row("a commit without a loop".to_owned()));
+        return Err(JobError::Row("a commit without a loop".to_owned()));
     };
-    // The answer to the first try got lost (S2).
+    // The response to the first attempt was lost (S2).
     if let Some(version) = first.version
         && checks
             .iter()
-            .all(|check| check.same && check.version == first.version)
+            .all(|check| check.is_same_content && check.version == first.version)
     {
         if commit.release {
             lanes::release(work, lane)?;
@@ -116,7 +115,7 @@ fn advance_by(
             is_new: false,
         }));
     }
-    if !first.holds {
+    if !first.is_lane_held {
         return Err(StoreError::LaneLost(lane.session_id.clone()).into());
     }
     let there = checks.iter().position(|check| check.version.is_some());
@@ -124,7 +123,7 @@ fn advance_by(
         let loop_id = records[place].loop_id.clone();
         return Err(StoreError::CommitMismatch(loop_id).into());
     }
-    // Whatever comes of it, what the loops have journalled is settled (C-12).
+    // The loops' journals are settled, whatever the outcome (C-12).
     if !clean {
         for record in records {
             journal::drop_rows(work, &lane.session_id, &record.loop_id)?;
@@ -132,7 +131,7 @@ fn advance_by(
     }
     if first.head_version != commit.expected_head {
         journal::drop_beginning(work, &lane.session_id)?;
-        lanes::note_lost(work, &lane.session_id, last_number(records))?;
+        lanes::note_lost_number(work, &lane.session_id, last_loop_number(records))?;
         return Ok(Err(StoreError::HeadConflict {
             expected: commit.expected_head,
             actual: first.head_version,
@@ -140,10 +139,10 @@ fn advance_by(
     }
     let version = first.head_version + 1;
     for (record, row) in records.iter().zip(rows) {
-        insert(work, version, record, row)?;
+        insert_loop(work, version, record, row)?;
     }
     let tip = records.get(commit.tip).filter(|record| record.on_chain);
-    let step = Step {
+    let step = SessionAdvance {
         version,
         records,
         tip: tip.map(|record| &record.loop_id),
@@ -153,7 +152,7 @@ fn advance_by(
         true => ADVANCE_AND_RELEASE,
         false => ADVANCE,
     };
-    advance(work, update, &lane.session_id, &step)?;
+    advance_session(work, update, &lane.session_id, &step)?;
     Ok(Ok(CommitOutcome {
         version,
         is_new: true,
@@ -163,39 +162,37 @@ fn advance_by(
 /// State of the session and of one loop before its commit.
 struct LoopCheck {
     head_version: u64,
-    /// The lane is still the caller's. A late holder that nobody has replaced keeps its right.
-    holds: bool,
-    /// That the loop was committed with.
+    /// True if the caller holds the lane. A holder whose lease expired keeps it until another owner claims it.
+    is_lane_held: bool,
+    /// Version under which the loop is already stored.
     version: Option<u64>,
-    /// And with the same content.
-    same: bool,
+    /// True if the stored loop has the same content.
+    is_same_content: bool,
 }
 
 fn check_loop(
     db: &Connection,
     lane: &Lane,
     record: &LoopRecord,
-    row: &Row,
-) -> Result<LoopCheck, Fault> {
-    let mut select = db.prepare_cached(CHECK)?;
+    row: &LoopRow,
+) -> Result<LoopCheck, JobError> {
+    let mut select = db.prepare_cached(SELECT_STATE)?;
     let (session, loop_id) = (lane.session_id.as_str(), record.loop_id.as_str());
     let mut rows = select.query(params![session, loop_id, lane.owner_id, lane.fence])?;
     let found = rows.next()?;
     let found = found.ok_or_else(|| StoreError::NotFound(lane.session_id.clone()))?;
     let version: Option<u64> = found.get(2)?;
-    let same = version.is_some()
-        && maybe(found, 3)? == record.parent_loop_id.as_ref().map(LoopId::as_str)
+    let is_same_content = version.is_some()
+        && optional_text_column(found, 3)? == record.parent_loop_id.as_ref().map(LoopId::as_str)
         && found.get::<_, bool>(4)? == record.on_chain
-        && row
-            .columns()
-            .into_iter()
-            .zip(5..)
-            .all(|(part, column)| maybe(found, column).is_ok_and(|stored| stored == part));
+        && row.columns().into_iter().zip(5..).all(|(part, column)| {
+            optional_text_column(found, column).is_ok_and(|stored| stored == part)
+        });
     Ok(LoopCheck {
         head_version: found.get(0)?,
-        holds: found.get(1)?,
+        is_lane_held: found.get(1)?,
         version,
-        same,
+        is_same_content,
     })
 }
 
@@ -203,15 +200,20 @@ pub(super) fn is_stored(
     db: &Connection,
     session: &SessionId,
     loop_id: &LoopId,
-) -> Result<bool, Fault> {
+) -> Result<bool, JobError> {
     let mut select =
         db.prepare_cached("SELECT 1 FROM loops WHERE session_id = ?1 AND loop_id = ?2")?;
     Ok(select.exists((session.as_str(), loop_id.as_str()))?)
 }
 
-/// Write a loop as part of this version.
-fn insert(db: &Connection, version: u64, record: &LoopRecord, row: &Row) -> Result<(), Fault> {
-    let mut put = db.prepare_cached(LOOP)?;
+/// Inserts a loop as part of this version.
+fn insert_loop(
+    db: &Connection,
+    version: u64,
+    record: &LoopRecord,
+    row: &LoopRow,
+) -> Result<(), JobError> {
+    let mut put = db.prepare_cached(INSERT_LOOP)?;
     put.raw_bind_parameter(1, record.session_id.as_str())?;
     put.raw_bind_parameter(2, version)?;
     put.raw_bind_parameter(3, record.loop_id.as_str())?;
@@ -226,43 +228,56 @@ fn insert(db: &Connection, version: u64, record: &LoopRecord, row: &Row) -> Resu
     Ok(())
 }
 
-/// What a commit changes of its session.
-struct Step<'a> {
+/// Changes of a commit to its session.
+struct SessionAdvance<'a> {
     version: u64,
     records: &'a [Arc<LoopRecord>],
     tip: Option<&'a LoopId>,
     title: Option<&'a str>,
 }
 
-fn advance(db: &Connection, sql: &str, id: &SessionId, step: &Step<'_>) -> Result<(), Fault> {
-    let last = step.records.iter().map(|record| last_active(record)).max();
+fn advance_session(
+    db: &Connection,
+    sql: &str,
+    id: &SessionId,
+    step: &SessionAdvance<'_>,
+) -> Result<(), JobError> {
+    let last = step
+        .records
+        .iter()
+        .map(|record| last_active_at(record))
+        .max();
     let mut update = db.prepare_cached(sql)?;
     update.execute(params![
         id.as_str(),
         step.version,
         step.records.len(),
-        last.map(time_text),
+        last.map(format_time),
         step.tip.map(LoopId::as_str),
         step.title
     ])?;
     Ok(())
 }
 
-/// A loop that its process left behind, as the next version of its session (S5).
-pub(super) fn recover(db: &Connection, version: u64, record: LoopRecord) -> Result<(), Fault> {
-    Row::check(&record)?;
-    let row = match Row::small(&record)? {
+/// Stores a recovered loop as the next version of its session (S5).
+pub(super) fn store_recovered(
+    db: &Connection,
+    version: u64,
+    record: LoopRecord,
+) -> Result<(), JobError> {
+    LoopRow::validate(&record)?;
+    let row = match LoopRow::encode_inline(&record)? {
         Some(row) => row,
-        None => Row::large(db, &record)?,
+        None => LoopRow::encode_with_stored_texts(db, &record)?,
     };
-    insert(db, version, &record, &row)?;
+    insert_loop(db, version, &record, &row)?;
     let title = record.on_chain.then(|| record.title()).flatten();
     let records = [Arc::new(record)];
-    let step = Step {
+    let step = SessionAdvance {
         version,
         records: &records,
         tip: records[0].on_chain.then_some(&records[0].loop_id),
         title: title.as_deref(),
     };
-    advance(db, ADVANCE, &records[0].session_id, &step)
+    advance_session(db, ADVANCE, &records[0].session_id, &step)
 }

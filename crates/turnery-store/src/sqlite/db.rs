@@ -1,32 +1,32 @@
-//! Db: a connection, and what it knows of the journal.
+//! Wraps a connection with its cached state.
 
 use super::{
-    fault::Fault,
-    flush::Log,
-    identity::OpenFiles,
-    journal::{self, Append},
-    lanes::Numbers,
+    cleanup::Cleanup,
+    flush::WriteAheadLog,
+    job_error::JobError,
+    journal::{self, JournalAppend},
+    lanes::LoopNumbers,
     open::open,
-    tidy::Tidy,
-    worker::CutJournals,
+    open_files::OpenFiles,
+    worker::TruncatedJournals,
 };
 use crate::StoreError;
 use rusqlite::Connection;
 use std::{collections::HashMap, path::Path, sync::Arc, time::Duration};
 use turnery_engine::SessionId;
 
-/// A connection.
+/// A connection with its cached state.
 pub(super) struct Db {
     pub(super) sql: Connection,
-    /// Sessions without rows in the table `journal` for as long as a lane of this fence is held: it was emptied when
-    /// the lane was claimed here, and nothing has been journalled here since.
+    /// Sessions whose `journal` has no rows while a lane with this fence is held: it was emptied by a claim on
+    /// this connection, and nothing was journalled here since.
     pub(super) clean: HashMap<SessionId, u64>,
-    /// The numbers of the loops of sessions that were claimed here.
-    pub(super) numbers: HashMap<SessionId, Numbers>,
-    /// Something has been done since the last checkpoint.
+    /// Loop numbers of sessions claimed on this connection.
+    pub(super) numbers: HashMap<SessionId, LoopNumbers>,
+    /// True after a write since the last checkpoint.
     pub(super) dirty: bool,
-    pub(super) log: Arc<Log>,
-    pub(super) tidy: Tidy,
+    pub(super) log: Arc<WriteAheadLog>,
+    pub(super) tidy: Cleanup,
     files: OpenFiles,
 }
 
@@ -39,19 +39,19 @@ impl Db {
             clean: HashMap::new(),
             numbers: HashMap::new(),
             dirty: false,
-            log: Arc::new(Log::of(path)),
-            tidy: Tidy::default(),
+            log: Arc::new(WriteAheadLog::of(path)),
+            tidy: Cleanup::default(),
         })
     }
 
-    /// Writes events to the journal and removes them from `appends`. They stay there for the next time if
-    /// the disk is full or another process keeps the database locked for longer than `patience`. Logs
-    /// the error that it returns.
-    pub(super) fn journal(
+    /// Writes events to the journal and removes them from `appends`. If the disk is full or the database stays
+    /// locked for longer than `patience`, they remain there for the next attempt. Logs the error that it
+    /// returns.
+    pub(super) fn write_journal(
         &mut self,
         path: &Path,
-        appends: &mut Vec<Append>,
-        cut: &CutJournals,
+        appends: &mut Vec<JournalAppend>,
+        cut: &TruncatedJournals,
         patience: Duration,
     ) -> Result<(), StoreError> {
         if appends.is_empty() {
@@ -60,13 +60,13 @@ impl Db {
         let written = self
             .wait_for_locks(patience)
             .and_then(|()| self.files.check())
-            .and_then(|()| journal::write(self, appends));
+            .and_then(|()| journal::write_appends(self, appends));
         let Err(fault) = written else {
             appends.clear();
             return Ok(());
         };
-        let may_pass = fault.may_pass();
-        let error = fault.at(path);
+        let may_pass = fault.is_transient();
+        let error = fault.into_store_error(path);
         if may_pass {
             tracing::warn!(%error, "failed to journal; trying again later");
         } else {
@@ -77,13 +77,13 @@ impl Db {
         Err(error)
     }
 
-    /// Makes statements wait at most so long for another process that writes.
-    pub(super) fn wait_for_locks(&self, patience: Duration) -> Result<(), Fault> {
+    /// Sets the longest time that statements wait for another writing process.
+    pub(super) fn wait_for_locks(&self, patience: Duration) -> Result<(), JobError> {
         Ok(self.sql.busy_timeout(patience)?)
     }
 
-    /// Fails if the database is not where it was opened.
-    pub(super) fn check_files(&mut self) -> Result<(), Fault> {
+    /// Fails if the database was moved, removed or replaced since it was opened.
+    pub(super) fn check_files(&mut self) -> Result<(), JobError> {
         self.files.check()
     }
 
@@ -98,22 +98,22 @@ impl Db {
     }
 }
 
-/// Write: nobody else does until it is done, and nothing is written if it fails.
+/// Runs a write transaction: other writers wait, and an error rolls everything back.
 pub(super) fn write<T>(
     sql: &Connection,
-    work: impl FnOnce(&Connection) -> Result<T, Fault>,
-) -> Result<T, Fault> {
-    let undo = Undo(sql);
+    work: impl FnOnce(&Connection) -> Result<T, JobError>,
+) -> Result<T, JobError> {
+    let undo = RollbackOnDrop(sql);
     sql.prepare_cached("BEGIN IMMEDIATE")?.execute([])?;
     let done = work(undo.0)?;
     sql.prepare_cached("COMMIT")?.execute([])?;
     Ok(done)
 }
 
-/// What rusqlite's transaction does too, but that it has each of its statements parsed anew.
-struct Undo<'a>(&'a Connection);
+/// Like rusqlite's transaction, but without re-parsing its statements each time.
+struct RollbackOnDrop<'a>(&'a Connection);
 
-impl Drop for Undo<'_> {
+impl Drop for RollbackOnDrop<'_> {
     fn drop(&mut self) {
         if !self.0.is_autocommit()
             && let Err(error) = self.0.execute_batch("ROLLBACK")

@@ -1,8 +1,8 @@
-//! Answers jobs whose time is up, while the thread that should do them is stuck in the disk.
+//! Answers jobs whose deadline has passed while the thread that runs them is stuck in I/O.
 //!
-//! A thread of its own on the real clock: the caller's runtime may have none, or a paused one.
+//! Uses its own thread and the real clock: the caller's runtime may have no timer, or a paused one.
 
-use super::fault::Fault;
+use super::job_error::JobError;
 use crate::StoreError;
 use std::{
     path::{Path, PathBuf},
@@ -12,40 +12,39 @@ use std::{
 };
 use tokio::sync::oneshot;
 
-/// How often deadlines are looked at while jobs are under way.
+/// Interval at which deadlines are checked while jobs are under way.
 const TICK: Duration = Duration::from_millis(50);
 
-/// How many more times they are looked at after the last job. Waking the thread for each job would cost a
-/// session in use more than the looking does.
-const TICKS_AFTER: u32 = 100;
+/// Number of further checks after the last job. Waking the thread for each job would cost more than these
+/// checks.
+const IDLE_TICKS: u32 = 100;
 
-/// A job that takes longer is taken to hang.
-const STALL: Duration = Duration::from_millis(50);
+/// Duration after which a job counts as stalled.
+const STALL_THRESHOLD: Duration = Duration::from_millis(50);
 
-/// How much longer than its patience a job may take. A wait for a lock ends before, with an error that
-/// says so.
+/// Time allowed beyond the timeout of a job. A wait for a lock ends earlier, with its own error.
 const GRACE: Duration = Duration::from_secs(1);
 
-/// Receiver of a job's answer, until the answer is given or its time is up.
-pub(super) struct Ticket<T> {
-    begun: Instant,
-    patience: Duration,
+/// Sender of a job's answer, usable until the answer is given or the deadline passes.
+pub(super) struct JobReply<T> {
+    started_at: Instant,
+    timeout: Duration,
     answer: Mutex<Option<oneshot::Sender<Result<T, StoreError>>>>,
 }
 
-impl<T> Ticket<T> {
+impl<T> JobReply<T> {
     pub(super) fn new(
-        patience: Duration,
+        timeout: Duration,
         answer: oneshot::Sender<Result<T, StoreError>>,
     ) -> Arc<Self> {
         Arc::new(Self {
-            begun: Instant::now(),
-            patience,
+            started_at: Instant::now(),
+            timeout,
             answer: Mutex::new(Some(answer)),
         })
     }
 
-    /// Gives the answer, unless the time was up before.
+    /// Sends the answer, unless the deadline has passed.
     pub(super) fn answer(&self, result: Result<T, StoreError>) {
         if let Some(answer) = self.lock().take() {
             let _ = answer.send(result);
@@ -57,60 +56,60 @@ impl<T> Ticket<T> {
     }
 }
 
-/// Deadline of a job, whatever it answers.
+/// Deadline of a job with any type of answer.
 pub(super) trait Deadline: Send + Sync {
-    /// True once the job has been answered.
+    /// Returns true once the job has been answered.
     fn is_answered(&self) -> bool;
 
-    /// Time left to wait for a lock.
+    /// Returns the time left to wait for a lock.
     fn time_left(&self) -> Duration;
 
-    /// True if it takes so long that others have to go on without it.
+    /// Returns true if the job takes so long that others must go on without it.
     fn is_stalled(&self) -> bool;
 
-    /// Answers with an error if the time is up.
+    /// Answers with an error if the deadline has passed.
     fn expire(&self, path: &Path);
 }
 
-impl<T: Send> Deadline for Ticket<T> {
+impl<T: Send> Deadline for JobReply<T> {
     fn is_answered(&self) -> bool {
         self.lock().is_none()
     }
 
     fn time_left(&self) -> Duration {
-        self.patience.saturating_sub(self.begun.elapsed())
+        self.timeout.saturating_sub(self.started_at.elapsed())
     }
 
     fn is_stalled(&self) -> bool {
-        self.begun.elapsed() > STALL
+        self.started_at.elapsed() > STALL_THRESHOLD
     }
 
     fn expire(&self, path: &Path) {
-        if self.begun.elapsed() > self.patience + GRACE {
-            self.answer(Err(Fault::Stuck(self.patience).at(path)));
+        if self.started_at.elapsed() > self.timeout + GRACE {
+            self.answer(Err(JobError::Stuck(self.timeout).into_store_error(path)));
         }
     }
 }
 
 /// Deadlines of the jobs under way.
-pub(super) struct Deadlines {
+pub(super) struct DeadlineWatcher {
     path: PathBuf,
-    /// Called at each look while a job hangs.
+    /// Called at each check while a job is stalled.
     on_stall: Box<dyn Fn() + Send + Sync>,
-    state: Mutex<State>,
-    more: Condvar,
+    state: Mutex<DeadlineState>,
+    changed: Condvar,
 }
 
 #[derive(Default)]
-struct State {
-    /// Held by the jobs alone: one that is dropped, as by a panic, is answered by that.
+struct DeadlineState {
+    /// Weak: a job dropped by a panic is answered by being dropped.
     tickets: Vec<Weak<dyn Deadline>>,
-    /// The thread looks again by itself.
-    ticking: bool,
-    closed: bool,
+    /// True while the thread checks periodically.
+    is_ticking: bool,
+    is_closed: bool,
 }
 
-impl Deadlines {
+impl DeadlineWatcher {
     /// Starts the thread.
     pub(super) fn start(
         path: PathBuf,
@@ -120,7 +119,7 @@ impl Deadlines {
             path,
             on_stall,
             state: Mutex::default(),
-            more: Condvar::new(),
+            changed: Condvar::new(),
         });
         let theirs = Arc::clone(&deadlines);
         thread::Builder::new()
@@ -133,32 +132,32 @@ impl Deadlines {
     pub(super) fn add(&self, ticket: &Arc<dyn Deadline>) {
         let mut state = self.lock();
         state.tickets.push(Arc::downgrade(ticket));
-        if !std::mem::replace(&mut state.ticking, true) {
+        if !std::mem::replace(&mut state.is_ticking, true) {
             drop(state);
-            self.more.notify_one();
+            self.changed.notify_one();
         }
     }
 
     /// Ends the thread.
     pub(super) fn close(&self) {
-        self.lock().closed = true;
-        self.more.notify_one();
+        self.lock().is_closed = true;
+        self.changed.notify_one();
     }
 
     fn run(&self) {
         let mut state = self.lock();
         let mut ticks_left: u32 = 0;
-        while !state.closed {
+        while !state.is_closed {
             ticks_left = match state.tickets.is_empty() {
                 true => ticks_left.saturating_sub(1),
-                false => TICKS_AFTER,
+                false => IDLE_TICKS,
             };
-            state.ticking = ticks_left > 0;
-            state = if state.ticking {
-                let waited = self.more.wait_timeout(state, TICK);
+            state.is_ticking = ticks_left > 0;
+            state = if state.is_ticking {
+                let waited = self.changed.wait_timeout(state, TICK);
                 waited.unwrap_or_else(PoisonError::into_inner).0
             } else {
-                let waited = self.more.wait(state);
+                let waited = self.changed.wait(state);
                 waited.unwrap_or_else(PoisonError::into_inner)
             };
             let mut is_stalled = false;
@@ -177,7 +176,7 @@ impl Deadlines {
         }
     }
 
-    fn lock(&self) -> MutexGuard<'_, State> {
+    fn lock(&self) -> MutexGuard<'_, DeadlineState> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }

@@ -1,9 +1,9 @@
-//! Flush: which jobs are flushed to the disk, and the log that holds what they committed.
+//! Flushes the write-ahead log to disk after the jobs that require it.
 //!
-//! SQLite could wait for the disk itself. But to be told so before each commit, and not to after it,
-//! takes it longer than the commit, and it would keep whoever commits waiting.
+//! SQLite could flush by itself. But switching its `synchronous` mode before each commit takes longer than the
+//! commit, and callers would wait for the disk.
 
-use super::{fault::Fault, identity::log_of};
+use super::{job_error::JobError, open_files::wal_path};
 use rusqlite::Connection;
 use std::{
     fs::File,
@@ -15,42 +15,41 @@ use std::{
     },
 };
 
-/// When the disk is told to keep what a job has committed. Once the job is answered, other processes
-/// see it and it survives the end of this one, in both cases.
+/// Time at which a commit is flushed to disk. In both cases other processes see the commit, and it survives
+/// the end of this process, once the job is answered.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Flush {
-    /// With the next job that is flushed, or when the log is copied back.
+    /// With the next flushed job, or at the next checkpoint.
     Later,
-    /// At once: as soon as the disk can, it survives a power cut too.
+    /// Immediately: as soon as the disk allows, the commit survives a power cut too.
     Now,
 }
 
-/// The database's log, where a commit is once SQLite has made it. It can be flushed while the connection is
-/// in use.
-pub(super) struct Log {
+/// Write-ahead log of the database, which holds new commits. It can be flushed while the connection is in use.
+pub(super) struct WriteAheadLog {
     database: PathBuf,
     path: PathBuf,
-    /// Opened to be flushed. Nobody removes it while there is a connection.
+    /// Handle used for flushing. The log is not removed while a connection exists.
     file: OnceLock<File>,
-    /// Something has been committed since the last flush that is to be flushed.
-    owed: AtomicBool,
-    /// The last flush failed, so a power cut may undo what was committed.
-    failed: AtomicBool,
+    /// A commit since the last flush must be flushed.
+    is_pending: AtomicBool,
+    /// The last flush failed, so a power cut may undo commits.
+    has_failed: AtomicBool,
     #[cfg(test)]
     flushes: std::sync::atomic::AtomicUsize,
-    /// The disk fails while this is set.
+    /// Simulates a failing disk.
     #[cfg(test)]
     disk_fails: AtomicBool,
 }
 
-impl Log {
+impl WriteAheadLog {
     pub(super) fn of(database: &Path) -> Self {
         Self {
             database: database.to_owned(),
-            path: log_of(database),
+            path: wal_path(database),
             file: OnceLock::new(),
-            owed: AtomicBool::new(false),
-            failed: AtomicBool::new(false),
+            is_pending: AtomicBool::new(false),
+            has_failed: AtomicBool::new(false),
             #[cfg(test)]
             flushes: std::sync::atomic::AtomicUsize::new(0),
             #[cfg(test)]
@@ -58,52 +57,52 @@ impl Log {
         }
     }
 
-    /// Before a job: whether the disk keeps what it is given. After a flush that failed, a later one
-    /// may succeed although the system has dropped what was written. So everything is first copied
-    /// from the log into the database and flushed there.
-    pub(super) fn ready(&self, flush: Flush, sql: &Connection) -> Result<(), Fault> {
+    /// Checks before a job that the disk accepts flushes. After a failed flush a later one may succeed
+    /// although the system has dropped the written data, so the log is first checkpointed into the database
+    /// and flushed there.
+    pub(super) fn prepare(&self, flush: Flush, sql: &Connection) -> Result<(), JobError> {
         match flush {
-            Flush::Now if self.failed.load(Ordering::Acquire) => {
+            Flush::Now if self.has_failed.load(Ordering::Acquire) => {
                 self.copy_back(sql)?;
                 tracing::info!("{} is kept again", self.database.display());
-                self.failed.store(false, Ordering::Release);
+                self.has_failed.store(false, Ordering::Release);
                 Ok(())
             }
             Flush::Now | Flush::Later => Ok(()),
         }
     }
 
-    fn copy_back(&self, sql: &Connection) -> Result<(), Fault> {
+    fn copy_back(&self, sql: &Connection) -> Result<(), JobError> {
         #[cfg(test)]
         if self.disk_fails.load(Ordering::Relaxed) {
-            return Err(Fault::Disk(no_space()));
+            return Err(JobError::Disk(no_space()));
         }
         let is_busy: bool =
             sql.query_row("PRAGMA wal_checkpoint(TRUNCATE)", [], |row| row.get(0))?;
         if is_busy {
             let error = "another program is reading an earlier state of it";
-            return Err(Fault::Disk(io::Error::other(error)));
+            return Err(JobError::Disk(io::Error::other(error)));
         }
         Ok(())
     }
 
-    /// After a job that is to be flushed.
-    pub(super) fn owe(&self) {
-        self.owed.store(true, Ordering::Release);
+    /// Requests a flush after a job that needs one.
+    pub(super) fn request_flush(&self) {
+        self.is_pending.store(true, Ordering::Release);
     }
 
-    pub(super) fn is_owed(&self) -> bool {
-        self.owed.load(Ordering::Acquire)
+    pub(super) fn is_flush_pending(&self) -> bool {
+        self.is_pending.load(Ordering::Acquire)
     }
 
-    /// Flush what is owed: once for all jobs that were done since the last time.
-    pub(super) fn pay(&self) {
-        if !self.owed.swap(false, Ordering::AcqRel) {
+    /// Flushes once for all jobs since the last flush.
+    pub(super) fn flush_pending(&self) {
+        if !self.is_pending.swap(false, Ordering::AcqRel) {
             return;
         }
         if let Err(error) = self.flush() {
-            tracing::error!("{}", Fault::Disk(error).at(&self.database));
-            self.failed.store(true, Ordering::Release);
+            tracing::error!("{}", JobError::Disk(error).into_store_error(&self.database));
+            self.has_failed.store(true, Ordering::Release);
         }
     }
 
@@ -131,7 +130,7 @@ fn no_space() -> io::Error {
 #[cfg(test)]
 mod tests {
     use super::{
-        super::worker::{Settles, Worker},
+        super::worker::{SettledLoops, Worker},
         *,
     };
     use crate::StoreError;
@@ -140,23 +139,23 @@ mod tests {
         Worker::new(folder.path().join("sessions.db"), "writer")
     }
 
-    /// All that is owed is flushed after this: the thread flushes between two rounds.
-    async fn came_round(worker: &Worker) {
-        let nothing = worker.call(Flush::Later, Settles::new(), |db| {
+    /// Returns once all pending commits are flushed: the thread flushes between two rounds.
+    async fn wait_for_round(worker: &Worker) {
+        let nothing = worker.call(Flush::Later, SettledLoops::new(), |db| {
             Ok(db.sql.execute_batch("BEGIN IMMEDIATE; COMMIT")?)
         });
         nothing.await.unwrap();
     }
 
     async fn flushes(worker: &Worker) -> usize {
-        let asked = worker.call(Flush::Later, Settles::new(), |db| {
+        let asked = worker.call(Flush::Later, SettledLoops::new(), |db| {
             Ok(db.log.flushes.load(Ordering::Relaxed))
         });
         asked.await.unwrap()
     }
 
     async fn set_disk_fails(worker: &Worker, fails: bool) {
-        let set = worker.call(Flush::Later, Settles::new(), move |db| {
+        let set = worker.call(Flush::Later, SettledLoops::new(), move |db| {
             db.log.disk_fails.store(fails, Ordering::Relaxed);
             Ok(())
         });
@@ -164,29 +163,29 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn what_is_to_be_flushed_is_and_nothing_else() {
+    async fn only_jobs_with_flush_now_are_flushed() {
         let folder = tempfile::tempdir().unwrap();
         let worker = worker(&folder);
-        came_round(&worker).await;
+        wait_for_round(&worker).await;
         assert_eq!(flushes(&worker).await, 0);
         for done in 1..10 {
-            let queued = worker.call(Flush::Now, Settles::new(), |_| Ok(()));
+            let queued = worker.call(Flush::Now, SettledLoops::new(), |_| Ok(()));
             queued.await.unwrap();
-            came_round(&worker).await;
+            wait_for_round(&worker).await;
             assert_eq!(flushes(&worker).await, done);
         }
     }
 
     #[tokio::test]
-    async fn nothing_is_promised_once_the_disk_has_failed() {
+    async fn jobs_fail_after_a_failed_flush() {
         let folder = tempfile::tempdir().unwrap();
         let worker = worker(&folder);
         set_disk_fails(&worker, true).await;
-        let lost = worker.call(Flush::Now, Settles::new(), |_| Ok(()));
+        let lost = worker.call(Flush::Now, SettledLoops::new(), |_| Ok(()));
         assert_eq!(lost.await, Ok(()), "nobody waits for the disk");
-        came_round(&worker).await;
+        wait_for_round(&worker).await;
         for _ in 0..2 {
-            let job = worker.call(Flush::Now, Settles::new(), |_| Ok(()));
+            let job = worker.call(Flush::Now, SettledLoops::new(), |_| Ok(()));
             let StoreError::Broken(text) = job.await.unwrap_err() else {
                 panic!("another error");
             };
@@ -195,25 +194,25 @@ mod tests {
                 "{text}"
             );
         }
-        came_round(&worker).await;
+        wait_for_round(&worker).await;
     }
 
     #[tokio::test]
-    async fn disk_with_room_again_is_trusted_once_the_log_is_copied() {
+    async fn flushing_resumes_once_the_wal_is_copied_back() {
         let folder = tempfile::tempdir().unwrap();
         let worker = worker(&folder);
         set_disk_fails(&worker, true).await;
-        let make = worker.call(Flush::Now, Settles::new(), |db| {
+        let make = worker.call(Flush::Now, SettledLoops::new(), |db| {
             Ok(db.sql.execute_batch("CREATE TABLE kept (n)")?)
         });
         make.await.unwrap();
-        came_round(&worker).await;
-        let refused = worker.call(Flush::Now, Settles::new(), |_| Ok(()));
+        wait_for_round(&worker).await;
+        let refused = worker.call(Flush::Now, SettledLoops::new(), |_| Ok(()));
         assert!(refused.await.is_err());
         set_disk_fails(&worker, false).await;
         let log = folder.path().join("sessions.db-wal");
         assert!(std::fs::metadata(&log).unwrap().len() > 0);
-        let accepted = worker.call(Flush::Now, Settles::new(), |_| Ok(()));
+        let accepted = worker.call(Flush::Now, SettledLoops::new(), |_| Ok(()));
         assert_eq!(accepted.await, Ok(()));
         assert_eq!(std::fs::metadata(&log).unwrap().len(), 0);
     }

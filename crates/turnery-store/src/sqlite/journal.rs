@@ -1,28 +1,27 @@
-//! Journal: the events of loops that are not committed yet. Evidence, not history.
+//! Journals the events of uncommitted loops, for recovery after a crash.
 
 use super::{
-    checksum::{Checksum, Verdict},
+    checksum::{Checksum, ChecksumVerdict},
     commit,
     db::{Db, write as in_one},
-    fault::Fault,
-    lanes,
-    loops::{text, undamaged_or},
-    texts,
+    job_error::JobError,
+    lanes, long_texts,
+    loops::{reason_if_damaged, text},
 };
-use crate::{Damage, DamagedPart, Lane, LoopBeginning, Owner, cursor::time_text};
+use crate::{Damage, DamagedPart, Lane, LoopBeginning, Owner, list_cursor::format_time};
 use rusqlite::{Connection, Row, params, types::Value};
 use serde::{Deserialize, Serialize};
 use turnery_engine::{Event, EventKind, LoopId, SessionId, Timestamp};
 
 /// Events to be journalled.
-pub(super) struct Append {
+pub(super) struct JournalAppend {
     lane: Lane,
     loop_id: LoopId,
     events: Vec<Event>,
 }
 
-impl Append {
-    /// `None` if nothing of it would be kept: fragments of the model's text leave no trace.
+impl JournalAppend {
+    /// Returns `None` if no event would be stored: deltas of the model's text are not journalled.
     pub(super) fn new(lane: &Lane, loop_id: &LoopId, mut events: Vec<Event>) -> Option<Self> {
         events.retain(|event| !matches!(event.kind, EventKind::Delta { .. }));
         (!events.is_empty()).then(|| Self {
@@ -41,15 +40,15 @@ impl Append {
     }
 
     /// True if these are the first events of the loop.
-    pub(super) fn begins(&self) -> bool {
+    pub(super) fn starts_loop(&self) -> bool {
         self.events.first().is_some_and(|event| event.seq == 0)
     }
 
-    pub(super) fn is_in(&self, session: &SessionId) -> bool {
+    pub(super) fn is_in_session(&self, session: &SessionId) -> bool {
         self.lane.session_id == *session
     }
 
-    pub(super) fn is_of(&self, lane: &Lane, loop_id: &LoopId) -> bool {
+    pub(super) fn is_for(&self, lane: &Lane, loop_id: &LoopId) -> bool {
         self.lane == *lane && self.loop_id == *loop_id
     }
 }
@@ -57,12 +56,12 @@ impl Append {
 /// A loop, and events of it.
 type LoopEvents = (LoopId, Vec<Event>);
 
-/// Events of a loop, or the reason why they cannot be read.
+/// Events of a loop, or the reason why they are unreadable.
 type ReadEvents = Result<LoopEvents, String>;
 
-/// All in one transaction. What comes from somebody who lost the lane is dropped: the claim of the next holder
-/// has made a loop of the journal as it was (C-12). What comes after the commit is dropped too.
-pub(super) fn write(db: &mut Db, appends: &[Append]) -> Result<(), Fault> {
+/// Writes all appends in one transaction. Drops events of owners that lost the lane, since the next claim has
+/// turned the journal into a loop (C-12), and events that arrive after their loop's commit.
+pub(super) fn write_appends(db: &mut Db, appends: &[JournalAppend]) -> Result<(), JobError> {
     for append in appends {
         db.clean.remove(&append.lane.session_id);
     }
@@ -70,11 +69,11 @@ pub(super) fn write(db: &mut Db, appends: &[Append]) -> Result<(), Fault> {
         for append in appends {
             let (session, loop_id) = (&append.lane.session_id, &append.loop_id);
             let late = commit::is_stored(work, session, loop_id)?;
-            if late || !lanes::holds(work, &append.lane)? {
+            if late || !lanes::is_lane_held(work, &append.lane)? {
                 continue;
             }
-            if append.begins() {
-                // A loop whose journal is written again from its beginning.
+            if append.starts_loop() {
+                // A loop whose journal is written again from its first event.
                 drop_loop(work, session, loop_id)?;
             }
             insert(work, session, loop_id, &append.events)?;
@@ -89,12 +88,12 @@ fn insert(
     session: &SessionId,
     loop_id: &LoopId,
     events: &[Event],
-) -> Result<(), Fault> {
+) -> Result<(), JobError> {
     let Some(first) = events.first() else {
         return Ok(());
     };
     let body = encode(db, session, events)?;
-    let at = time_text(first.at);
+    let at = format_time(first.at);
     let checksum = Checksum::default()
         .text(session.as_str())
         .text(loop_id.as_str())
@@ -118,7 +117,7 @@ fn insert(
     Ok(())
 }
 
-/// Condition on a row of `sessions`: it has a beginning, or what damage has left of one.
+/// Condition on a row of `sessions`: it has a beginning, or damaged remains of one.
 macro_rules! has_beginning {
     () => {
         "coalesce(begun_loop_id, begun_events) IS NOT NULL"
@@ -133,39 +132,40 @@ macro_rules! no_beginning {
 }
 pub(super) use no_beginning;
 
-/// The first events of a loop, as its session's row has them: the oldest in its journal.
-pub(super) struct Beginning {
+/// First events of a loop, stored in the row of its session; they precede its rows in the journal.
+pub(super) struct StoredBeginning {
     pub(super) loop_id: LoopId,
-    /// Fence of the claim that wrote them.
+    /// Fence of the claim that wrote the events.
     pub(super) fence: u64,
     pub(super) body: String,
     pub(super) checksum: i64,
 }
 
-/// A session's beginning as it was read.
+/// Beginning of a loop as read from its session.
 struct FoundBeginning {
     /// Id of the loop, or [`UNREADABLE`].
     loop_id: LoopId,
     events: ReadEvents,
-    /// The fence of the session is greater than that of the claim that wrote the beginning.
+    /// True if the session's fence is greater than that of the claim that wrote the beginning.
     has_older_fence: bool,
 }
 
 impl FoundBeginning {
-    /// Returns true if a process of version 5 or before has claimed the session since. It did not see the beginning,
-    /// and may have used the loop's number for another loop. Where the beginning itself is damaged, that comes first.
+    /// Returns true if a process of version 5 or earlier has claimed the session since. It ignored the
+    /// beginning, and may have used the loop's number for another loop. False for a damaged beginning, which
+    /// is reported as damage.
     fn is_stale(&self) -> bool {
         self.has_older_fence && self.events.is_ok()
     }
 }
 
-impl Beginning {
+impl StoredBeginning {
     pub(super) fn encode(
         db: &Connection,
         session: &SessionId,
         fence: u64,
         beginning: &LoopBeginning,
-    ) -> Result<Self, Fault> {
+    ) -> Result<Self, JobError> {
         let loop_id = beginning.loop_id.clone();
         let body = encode(db, session, &beginning.events)?;
         let integer = i64::try_from(fence).unwrap_or(i64::MAX);
@@ -183,8 +183,8 @@ impl Beginning {
         session.text(loop_id).integer(fence).text(body)
     }
 
-    /// `None` if the session has no beginning.
-    fn read(db: &Connection, session: &SessionId) -> Result<Option<FoundBeginning>, Fault> {
+    /// Returns `None` if the session has no beginning.
+    fn read(db: &Connection, session: &SessionId) -> Result<Option<FoundBeginning>, JobError> {
         let mut select = db.prepare_cached(concat!(
             "SELECT begun_loop_id, begun_fence, begun_events, begun_checksum, \
              coalesce(begun_fence < fence, 0) FROM sessions WHERE session_id = ?1 AND ",
@@ -196,22 +196,22 @@ impl Beginning {
         };
         Ok(Some(FoundBeginning {
             loop_id: LoopId::from(text(row, 0).unwrap_or(UNREADABLE)),
-            events: undamaged_or(Self::parse(db, session, row))?,
+            events: reason_if_damaged(Self::parse(db, session, row))?,
             has_older_fence: row.get(4)?,
         }))
     }
 
-    fn parse(db: &Connection, session: &SessionId, row: &Row<'_>) -> Result<LoopEvents, Fault> {
+    fn parse(db: &Connection, session: &SessionId, row: &Row<'_>) -> Result<LoopEvents, JobError> {
         let (loop_id, fence, body) = (text(row, 0)?, row.get(1)?, text(row, 2)?);
         let sum = Self::checksum(session, loop_id, fence, body);
-        if sum.verify(row.get_ref(3)?) != Verdict::Matches {
-            return Err(Fault::Row("its checksum does not match".to_owned()));
+        if sum.verify(row.get_ref(3)?) != ChecksumVerdict::Matches {
+            return Err(JobError::Row("its checksum does not match".to_owned()));
         }
         parse(db, session, loop_id, body)
     }
 }
 
-/// An event as it is written: without the ids, which its row has.
+/// Event as stored, without the ids that its row has.
 #[derive(Serialize)]
 struct EventBodyRef<'a> {
     seq: u64,
@@ -232,24 +232,24 @@ struct EventBody {
     kind: EventKind,
 }
 
-fn encode(db: &Connection, session: &SessionId, events: &[Event]) -> Result<String, Fault> {
+fn encode(db: &Connection, session: &SessionId, events: &[Event]) -> Result<String, JobError> {
     let written = events.iter().map(|event| EventBodyRef {
         seq: event.seq,
         turn_index: event.turn_index,
         at: event.at,
         kind: &event.kind,
     });
-    texts::encode(db, session, &written.collect::<Vec<_>>())
+    long_texts::encode(db, session, &written.collect::<Vec<_>>())
 }
 
-/// Parses the events of a row. Earlier versions wrote one in each, or its ids too.
+/// Parses the events of a row. Earlier versions stored one event per row, or its ids too.
 fn parse(
     db: &Connection,
     session: &SessionId,
     loop_id: &str,
     body: &str,
-) -> Result<LoopEvents, Fault> {
-    let body = texts::expand(db, session, body)?;
+) -> Result<LoopEvents, JobError> {
+    let body = long_texts::expand_references(db, session, body)?;
     let bodies: Vec<EventBody> = match body.starts_with('[') {
         true => serde_json::from_str(&body)?,
         false => vec![serde_json::from_str(&body)?],
@@ -267,13 +267,13 @@ fn parse(
     Ok((loop_id, events))
 }
 
-/// Drops the journal of a loop while the lane of its session is `owner`'s.
-pub(super) fn forget(
+/// Drops the journal of a loop if `owner` holds the lane of its session.
+pub(super) fn discard_loop(
     db: &Connection,
     session: &SessionId,
     owner: &Owner,
     loop_id: &LoopId,
-) -> Result<(), Fault> {
+) -> Result<(), JobError> {
     in_one(db, |work| {
         let mut select =
             work.prepare_cached("SELECT 1 FROM sessions WHERE session_id = ?1 AND owner_id = ?2")?;
@@ -284,28 +284,29 @@ pub(super) fn forget(
     })
 }
 
-/// Condition on a row of `sessions` whose id is the first parameter: something of it is journalled.
-pub(super) const IS_THERE: &str = concat!(
+/// Condition on a row of `sessions` whose id is the first parameter: the session has journalled events.
+pub(super) const HAS_JOURNAL: &str = concat!(
     has_beginning!(),
     " OR EXISTS (SELECT 1 FROM journal WHERE journal.session_id = ?1)"
 );
 
-/// Returns true if a session has anything journalled.
-pub(super) fn is_there(db: &Connection, session: &SessionId) -> Result<bool, Fault> {
+/// Returns true if a session has journalled events.
+pub(super) fn has_journal(db: &Connection, session: &SessionId) -> Result<bool, JobError> {
     let mut select = db.prepare_cached(&format!(
-        "SELECT 1 FROM sessions WHERE session_id = ?1 AND ({IS_THERE})"
+        "SELECT 1 FROM sessions WHERE session_id = ?1 AND ({HAS_JOURNAL})"
     ))?;
     Ok(select.exists((session.as_str(),))?)
 }
 
-/// The columns of journalled events, in the order in which they go into its checksum.
-const EVENTS: &str = "SELECT loop_id, seq, at, body, checksum FROM journal WHERE session_id = ?1";
+/// Columns of journalled events, in the order of their checksum.
+const SELECT_EVENTS: &str =
+    "SELECT loop_id, seq, at, body, checksum FROM journal WHERE session_id = ?1";
 
-/// Empty the journal of a session: the events of each loop, the oldest loop first.
-pub(super) fn take(db: &Connection, session: &SessionId) -> Result<Vec<Vec<Event>>, Fault> {
+/// Empties the journal of a session. Returns the events of each loop, oldest loop first.
+pub(super) fn take_all(db: &Connection, session: &SessionId) -> Result<Vec<Vec<Event>>, JobError> {
     let mut loops: Vec<(LoopId, Vec<Event>)> = Vec::new();
     let mut has_lost = false;
-    let beginning = match Beginning::read(db, session)? {
+    let beginning = match StoredBeginning::read(db, session)? {
         Some(found) if found.is_stale() => {
             let loop_id = found.loop_id;
             tracing::warn!(%session, %loop_id, "an earlier version has claimed the session since this loop began");
@@ -319,7 +320,7 @@ pub(super) fn take(db: &Connection, session: &SessionId) -> Result<Vec<Vec<Event
             Some((_, events)) => events.extend(read),
             None => loops.push((loop_id, read)),
         },
-        // Evidence that does not read is worth no more than none; the session must still open.
+        // Unreadable journals are dropped, so that the session can still be opened.
         Err(error) => {
             tracing::warn!(%session, error, "failed to read the journal");
             has_lost = true;
@@ -329,15 +330,15 @@ pub(super) fn take(db: &Connection, session: &SessionId) -> Result<Vec<Vec<Event
         add(found.events);
     }
     let mut select = db.prepare_cached(&format!(
-        "{EVENTS} ORDER BY min(at) OVER (PARTITION BY loop_id), loop_id, seq"
+        "{SELECT_EVENTS} ORDER BY min(at) OVER (PARTITION BY loop_id), loop_id, seq"
     ))?;
     let mut rows = select.query((session.as_str(),))?;
     while let Some(row) = rows.next()? {
-        add(undamaged_or(read(db, session, row))?);
+        add(reason_if_damaged(read(db, session, row))?);
     }
     drop(rows);
     if has_lost {
-        keep(db, session)?;
+        back_up(db, session)?;
         note_lost(db, session)?;
     }
     let mut delete = db.prepare_cached("DELETE FROM journal WHERE session_id = ?1")?;
@@ -346,17 +347,17 @@ pub(super) fn take(db: &Connection, session: &SessionId) -> Result<Vec<Vec<Event
     Ok(loops.into_iter().map(|(_, events)| events).collect())
 }
 
-/// The events of a row that is what was written.
-fn read(db: &Connection, session: &SessionId, row: &Row<'_>) -> Result<LoopEvents, Fault> {
+/// Returns the events of a row, after comparing its checksum.
+fn read(db: &Connection, session: &SessionId, row: &Row<'_>) -> Result<LoopEvents, JobError> {
     let sum = Checksum::default().text(session.as_str());
-    if sum.columns(row, 0..4)?.verify(row.get_ref(4)?) == Verdict::Differs {
-        return Err(Fault::Row("its checksum does not match".to_owned()));
+    if sum.columns(row, 0..4)?.verify(row.get_ref(4)?) == ChecksumVerdict::Differs {
+        return Err(JobError::Row("its checksum does not match".to_owned()));
     }
     parse(db, session, text(row, 0)?, text(row, 3)?)
 }
 
-/// Copies the journal of a session to where repairs keep what they remove.
-fn keep(db: &Connection, session: &SessionId) -> Result<(), Fault> {
+/// Copies the journal of a session to `repairs`.
+fn back_up(db: &Connection, session: &SessionId) -> Result<(), JobError> {
     db.execute(
         "INSERT INTO repairs (session_id, at, place, field, before) \
          SELECT session_id, updated_at, 'journal', coalesce(begun_loop_id, '') || ' 0', begun_events \
@@ -369,8 +370,8 @@ fn keep(db: &Connection, session: &SessionId) -> Result<(), Fault> {
     Ok(())
 }
 
-/// Keeps the numbers of the loops in the journal of a session before damaged rows of it are removed.
-fn note_lost(db: &Connection, session: &SessionId) -> Result<(), Fault> {
+/// Records the loop numbers in the journal of a session before damaged rows are removed.
+fn note_lost(db: &Connection, session: &SessionId) -> Result<(), JobError> {
     let mut select = db.prepare_cached(
         "SELECT loop_id FROM journal WHERE session_id = ?1 \
          UNION ALL SELECT begun_loop_id FROM sessions WHERE session_id = ?1",
@@ -381,11 +382,11 @@ fn note_lost(db: &Connection, session: &SessionId) -> Result<(), Fault> {
         let number = text(row, 0).ok().and_then(|id| LoopId::from(id).number());
         last = last.max(number.unwrap_or_default());
     }
-    lanes::note_lost(db, session, last)
+    lanes::note_lost_number(db, session, last)
 }
 
-/// What is wrong with the journal of a session: one entry for each loop.
-pub(super) fn check(db: &Connection, session: &SessionId) -> Result<Vec<Damage>, Fault> {
+/// Returns the damage in the journal of a session: one entry per loop.
+pub(super) fn check(db: &Connection, session: &SessionId) -> Result<Vec<Damage>, JobError> {
     let mut damage: Vec<Damage> = Vec::new();
     let mut add = |loop_id: &str, reason: String| {
         let part = DamagedPart::Journal {
@@ -396,15 +397,15 @@ pub(super) fn check(db: &Connection, session: &SessionId) -> Result<Vec<Damage>,
             damage.push(Damage::new(session, part, reason));
         }
     };
-    if let Some(found) = Beginning::read(db, session)?
+    if let Some(found) = StoredBeginning::read(db, session)?
         && let Err(reason) = found.events
     {
         add(found.loop_id.as_str(), reason);
     }
-    let mut select = db.prepare_cached(EVENTS)?;
+    let mut select = db.prepare_cached(SELECT_EVENTS)?;
     let mut rows = select.query((session.as_str(),))?;
     while let Some(row) = rows.next()? {
-        if let Err(reason) = undamaged_or(read(db, session, row))? {
+        if let Err(reason) = reason_if_damaged(read(db, session, row))? {
             add(text(row, 0).unwrap_or(UNREADABLE), reason);
         }
     }
@@ -413,27 +414,26 @@ pub(super) fn check(db: &Connection, session: &SessionId) -> Result<Vec<Damage>,
 
 const UNREADABLE: &str = "(unreadable)";
 
-/// Removes the rows that cannot be read, and keeps a copy of them. Returns how many there were; a beginning is
-/// one too.
-pub(super) fn repair(db: &Connection, session: &SessionId) -> Result<usize, Fault> {
+/// Removes unreadable rows and keeps a copy of them. Returns their number, which includes a beginning.
+pub(super) fn repair(db: &Connection, session: &SessionId) -> Result<usize, JobError> {
     if check(db, session)?.is_empty() {
         return Ok(0);
     }
-    keep(db, session)?;
+    back_up(db, session)?;
     note_lost(db, session)?;
     let mut count = 0;
-    if Beginning::read(db, session)?.is_some_and(|found| found.events.is_err()) {
+    if StoredBeginning::read(db, session)?.is_some_and(|found| found.events.is_err()) {
         drop_beginning(db, session)?;
         count += 1;
     }
-    let mut select = db.prepare_cached(EVENTS)?;
+    let mut select = db.prepare_cached(SELECT_EVENTS)?;
     let mut delete = db.prepare_cached(
         "DELETE FROM journal WHERE session_id = ?1 AND loop_id = ?2 AND seq = ?3",
     )?;
     let mut rows = select.query((session.as_str(),))?;
     let mut damaged = Vec::new();
     while let Some(row) = rows.next()? {
-        if undamaged_or(read(db, session, row))?.is_err() {
+        if reason_if_damaged(read(db, session, row))?.is_err() {
             damaged.push((row.get::<_, Value>(0)?, row.get::<_, Value>(1)?));
         }
     }
@@ -444,7 +444,7 @@ pub(super) fn repair(db: &Connection, session: &SessionId) -> Result<usize, Faul
 }
 
 /// Drops the journal of a loop.
-fn drop_loop(db: &Connection, session: &SessionId, loop_id: &LoopId) -> Result<(), Fault> {
+fn drop_loop(db: &Connection, session: &SessionId, loop_id: &LoopId) -> Result<(), JobError> {
     let mut update = db.prepare_cached(concat!(
         "UPDATE sessions SET ",
         no_beginning!(),
@@ -454,20 +454,20 @@ fn drop_loop(db: &Connection, session: &SessionId, loop_id: &LoopId) -> Result<(
     drop_rows(db, session, loop_id)
 }
 
-/// Drops the journal of a loop, but for its beginning.
+/// Drops the journal of a loop except its beginning.
 pub(super) fn drop_rows(
     db: &Connection,
     session: &SessionId,
     loop_id: &LoopId,
-) -> Result<(), Fault> {
+) -> Result<(), JobError> {
     let mut delete =
         db.prepare_cached("DELETE FROM journal WHERE session_id = ?1 AND loop_id = ?2")?;
     delete.execute((session.as_str(), loop_id.as_str()))?;
     Ok(())
 }
 
-/// Drops the beginning that a session has, of any loop.
-pub(super) fn drop_beginning(db: &Connection, session: &SessionId) -> Result<(), Fault> {
+/// Drops the beginning of any loop in a session.
+pub(super) fn drop_beginning(db: &Connection, session: &SessionId) -> Result<(), JobError> {
     let mut update = db.prepare_cached(concat!(
         "UPDATE sessions SET ",
         no_beginning!(),

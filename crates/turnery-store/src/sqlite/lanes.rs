@@ -1,19 +1,19 @@
-//! Lanes: who may commit to a session, and for how long (UP-27).
+//! Manages lanes: who may commit to a session, and for how long (UP-27).
 
 use super::{
     commit,
     db::{Db, write},
-    fault::Fault,
+    job_error::JobError,
     journal,
     loops::{text, time},
-    sessions::{self, Complaint},
+    sessions::{self, UnreadableColumn},
 };
 use crate::{
-    ClaimOutcome, Damage, Lane, LoopBeginning, Opened, Owner, SessionInfo, StoreError,
-    clock::Moment,
-    cursor::time_text,
-    lease::{LeaseEnd, is_held, may_be_at_work},
-    owner::describe,
+    ClaimOutcome, ClaimedLane, Damage, Lane, LoopBeginning, Owner, SessionInfo, StoreError,
+    clock::ClockReading,
+    lease::{LeaseEnd, is_held, may_be_active},
+    list_cursor::format_time,
+    owner::describe_holder,
     recovery,
 };
 use rusqlite::{CachedStatement, Connection, Row, params, types::ValueRef};
@@ -28,24 +28,24 @@ macro_rules! no_holder {
 }
 pub(super) use no_holder;
 
-/// Claims, and journals a loop's first events if it is the one that the session expects next.
+/// Claims the lane, and journals the first events of a loop if its number is the next one of the session.
 pub(super) fn claim(
     db: &mut Db,
     id: &SessionId,
     owner: &Owner,
     beginning: Option<&LoopBeginning>,
-    now: Moment,
-) -> Result<ClaimOutcome, Fault> {
+    now: ClockReading,
+) -> Result<ClaimOutcome, JobError> {
     let known = db.numbers.remove(id);
     let (found, fence, numbers, is_journalled) = write(&db.sql, |work| {
-        let (found, numbers) = find(work, id, owner, now, known)?;
+        let (found, numbers) = find_claimable(work, id, owner, now, known)?;
         let fence = found.fence + 1;
         let next = found.next_number(&numbers);
         let fits = |it: &&LoopBeginning| {
             it.expected_head == found.info.head_version && it.loop_id.number() == next
         };
         let beginning = beginning.filter(fits);
-        let beginning = beginning.map(|it| journal::Beginning::encode(work, id, fence, it));
+        let beginning = beginning.map(|it| journal::StoredBeginning::encode(work, id, fence, it));
         let beginning = beginning.transpose()?;
         take(work, id, owner, now, fence, beginning.as_ref())?;
         Ok((found, fence, numbers, beginning.is_some()))
@@ -53,7 +53,7 @@ pub(super) fn claim(
     db.clean.insert(id.clone(), fence);
     db.numbers.insert(id.clone(), numbers);
     Ok(ClaimOutcome {
-        opened: Opened {
+        opened: ClaimedLane {
             lane: Lane {
                 session_id: id.clone(),
                 owner_id: owner.id.clone(),
@@ -66,20 +66,23 @@ pub(super) fn claim(
     })
 }
 
-/// Turns what a dead holder journalled into loops; nobody holds the lane then. Returns what could not be
-/// read of it.
-pub(super) fn recover(db: &mut Db, id: &SessionId, now: Moment) -> Result<Vec<Damage>, Fault> {
+/// Turns the journal of a dead holder into loops and leaves the lane free. Returns the damage in the journal.
+pub(super) fn recover(
+    db: &mut Db,
+    id: &SessionId,
+    now: ClockReading,
+) -> Result<Vec<Damage>, JobError> {
     write(&db.sql, |work| {
-        let found = look(work, id)?;
+        let found = read_lane_row(work, id)?;
         let is_held = found
             .held
             .as_ref()
-            .is_some_and(|held| held.may_be_at_work(now));
-        if is_held || !found.journalled {
+            .is_some_and(|held| held.may_be_active(now));
+        if is_held || !found.has_journal {
             return Ok(Vec::new());
         }
         let damage = journal::check(work, id)?;
-        settle_journal(work, &found.info)?;
+        recover_journal(work, &found.info)?;
         let mut free = work.prepare_cached(concat!(
             "UPDATE sessions SET fence = ?2, ",
             no_holder!(),
@@ -90,23 +93,27 @@ pub(super) fn recover(db: &mut Db, id: &SessionId, now: Moment) -> Result<Vec<Da
     })
 }
 
-/// What is journalled becomes loops.
-fn settle_journal(work: &Connection, info: &SessionInfo) -> Result<(), Fault> {
+/// Turns the journal into loops.
+fn recover_journal(work: &Connection, info: &SessionInfo) -> Result<(), JobError> {
     let mut version = info.head_version;
-    let (records, lost_number) = recovery::recover(&journal::take(work, &info.id)?);
-    note_lost(work, &info.id, lost_number)?;
+    let (records, lost_number) = recovery::recover_loops(&journal::take_all(work, &info.id)?);
+    note_lost_number(work, &info.id, lost_number)?;
     for record in records {
         if !commit::is_stored(work, &info.id, &record.loop_id)? {
             version += 1;
-            commit::recover(work, version, record)?;
+            commit::store_recovered(work, version, record)?;
         }
     }
     Ok(())
 }
 
-/// Keeps the number of a loop that was shown and is neither stored nor journalled any more: it is never
-/// used again (LOOP-10).
-pub(super) fn note_lost(db: &Connection, id: &SessionId, number: u64) -> Result<(), Fault> {
+/// Records the number of a loop that was shown but is neither stored nor journalled any more, so that it is
+/// never reused (LOOP-10).
+pub(super) fn note_lost_number(
+    db: &Connection,
+    id: &SessionId,
+    number: u64,
+) -> Result<(), JobError> {
     if number > 0 {
         let mut update = db.prepare_cached(
             "UPDATE sessions SET lost_number = ?2 WHERE session_id = ?1 AND lost_number < ?2",
@@ -119,29 +126,29 @@ pub(super) fn note_lost(db: &Connection, id: &SessionId, number: u64) -> Result<
     Ok(())
 }
 
-/// A session that nobody else holds, with what was left behind in it.
-fn find(
+/// Reads a session that no other owner holds, including its journal.
+fn find_claimable(
     work: &Connection,
     id: &SessionId,
     owner: &Owner,
-    now: Moment,
-    known: Option<Numbers>,
-) -> Result<(Found, Numbers), Fault> {
-    let mut found = look(work, id)?;
-    if let Some(held) = found.held.take().filter(|held| held.stops(owner, now)) {
+    now: ClockReading,
+    known: Option<LoopNumbers>,
+) -> Result<(LaneRow, LoopNumbers), JobError> {
+    let mut found = read_lane_row(work, id)?;
+    if let Some(held) = found.held.take().filter(|held| held.blocks(owner, now)) {
         return Err(StoreError::Busy {
             session: id.clone(),
-            holder: describe(&held.process),
+            holder: describe_holder(&held.process),
         }
         .into());
     }
-    if found.journalled {
-        settle_journal(work, &found.info)?;
-        found = look(work, id)?;
+    if found.has_journal {
+        recover_journal(work, &found.info)?;
+        found = read_lane_row(work, id)?;
     }
-    let numbers = match known.filter(|known| known.are_of(&found)) {
+    let numbers = match known.filter(|known| known.is_current(&found)) {
         Some(known) => known,
-        None => Numbers::read(work, &found)?,
+        None => LoopNumbers::read(work, &found)?,
     };
     Ok((found, numbers))
 }
@@ -151,10 +158,10 @@ fn take(
     work: &Connection,
     id: &SessionId,
     owner: &Owner,
-    now: Moment,
+    now: ClockReading,
     fence: u64,
-    beginning: Option<&journal::Beginning>,
-) -> Result<(), Fault> {
+    beginning: Option<&journal::StoredBeginning>,
+) -> Result<(), JobError> {
     let mut take = work.prepare_cached(
         "UPDATE sessions SET fence = ?2, owner_id = ?3, process = ?4, expires_at = ?5, \
          begun_loop_id = ?6, begun_fence = ?7, begun_checksum = ?8, begun_events = ?9 \
@@ -165,8 +172,8 @@ fn take(
         id.as_str(),
         fence,
         owner.id,
-        end.stamp(&owner.process),
-        time_text(end.wall),
+        end.stamp_process(&owner.process),
+        format_time(end.wall),
         beginning.map(|it| it.loop_id.as_str()),
         beginning.map(|it| it.fence),
         beginning.map(|it| it.checksum),
@@ -175,29 +182,29 @@ fn take(
     Ok(())
 }
 
-/// Numbers of a session's loops. They may have gaps, so that counting the loops does not tell the last
-/// one; kept from claim to claim, because a long session must not be read at each.
+/// Loop numbers of a session. Numbers may have gaps, so the last one cannot be derived from the count; cached
+/// between claims, to avoid reading a long session at each.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Numbers {
-    /// Tells a session from an earlier one of the same id.
+pub(super) struct LoopNumbers {
+    /// Distinguishes a session from an earlier one with the same id.
     created_at: Timestamp,
-    /// The session's count of loops when these were read. It rises with each commit, whoever makes it.
-    /// `None` if it cannot be read.
+    /// Loop count of the session when the numbers were read, which rises with each commit of any process.
+    /// `None` if unreadable.
     count: Option<i64>,
     /// Greatest number of a stored loop.
     last: u64,
 }
 
-impl Numbers {
-    /// Whether no loop has been stored in this session since the numbers were read.
-    fn are_of(&self, found: &Found) -> bool {
+impl LoopNumbers {
+    /// Returns true if no loop was stored in the session since the numbers were read.
+    fn is_current(&self, found: &LaneRow) -> bool {
         self.count.is_some()
             && self.count == found.loop_count
             && self.created_at == found.info.created_at
     }
 
     /// Reads the ids of all loops from their index. An id that is not text has no number.
-    fn read(db: &Connection, found: &Found) -> Result<Self, Fault> {
+    fn read(db: &Connection, found: &LaneRow) -> Result<Self, JobError> {
         let mut last = 0;
         let mut select = db.prepare_cached("SELECT loop_id FROM loops WHERE session_id = ?1")?;
         let mut rows = select.query((found.info.id.as_str(),))?;
@@ -213,159 +220,162 @@ impl Numbers {
     }
 
     /// Adds loops that a commit has stored.
-    pub(super) fn add(&mut self, records: &[Arc<LoopRecord>]) {
+    pub(super) fn add_loops(&mut self, records: &[Arc<LoopRecord>]) {
         let added = i64::try_from(records.len()).ok();
         self.count = self
             .count
             .zip(added)
             .and_then(|(count, added)| count.checked_add(added));
-        self.last = self.last.max(recovery::last_number(records));
+        self.last = self.last.max(recovery::last_loop_number(records));
     }
 }
 
-/// A session as a claim finds it.
-struct Found {
+/// Row of a session with its lane.
+struct LaneRow {
     info: SessionInfo,
-    /// `None` if it cannot be read.
+    /// Number of loops; `None` if unreadable.
     loop_count: Option<i64>,
-    /// The greatest number of a loop that was shown and not stored; 0 if it cannot be read.
+    /// Greatest number of a loop that was shown but not stored; 0 if unreadable.
     lost_number: u64,
     fence: u64,
-    held: Option<Held>,
-    journalled: bool,
+    held: Option<LaneHolder>,
+    has_journal: bool,
 }
 
-impl Found {
-    /// Greatest number of a loop that was ever stored or shown.
-    fn last_number(&self, numbers: &Numbers) -> u64 {
+impl LaneRow {
+    /// Returns the greatest number of a loop that was ever stored or shown.
+    fn last_number(&self, numbers: &LoopNumbers) -> u64 {
         numbers.last.max(self.lost_number)
     }
 
-    /// Number of the next loop, if there can be one.
-    fn next_number(&self, numbers: &Numbers) -> Option<u64> {
+    /// Returns the number of the next loop; `None` on overflow.
+    fn next_number(&self, numbers: &LoopNumbers) -> Option<u64> {
         self.last_number(numbers).checked_add(1)
     }
 }
 
-struct Held {
+struct LaneHolder {
     owner_id: String,
     process: String,
     expires_at: Timestamp,
 }
 
-impl Held {
-    fn may_be_at_work(&self, now: Moment) -> bool {
-        may_be_at_work(&self.process, self.expires_at, now)
+impl LaneHolder {
+    fn may_be_active(&self, now: ClockReading) -> bool {
+        may_be_active(&self.process, self.expires_at, now)
     }
 
-    /// A holder does not stand in its own way; a dead one stands in nobody's.
-    fn stops(&self, owner: &Owner, now: Moment) -> bool {
+    /// Returns true if a live holder other than `owner` has the lane.
+    fn blocks(&self, owner: &Owner, now: ClockReading) -> bool {
         self.owner_id != owner.id && is_held(&self.process, self.expires_at, now)
     }
 }
 
-/// Places in [`select_lane`], behind the columns of the session.
-const LOOP_COUNT: usize = sessions::WIDTH;
-const FENCE: usize = sessions::WIDTH + 1;
-const OWNER: usize = sessions::WIDTH + 2;
-const PROCESS: usize = sessions::WIDTH + 3;
-const EXPIRES_AT: usize = sessions::WIDTH + 4;
-const LOST_NUMBER: usize = sessions::WIDTH + 5;
-const JOURNALLED: usize = sessions::WIDTH + 6;
+/// Index of the loop count in [`select_lane`], after the columns of the session.
+const LOOP_COUNT_COLUMN: usize = sessions::COLUMN_COUNT;
+const FENCE_COLUMN: usize = sessions::COLUMN_COUNT + 1;
+const OWNER_COLUMN: usize = sessions::COLUMN_COUNT + 2;
+const PROCESS_COLUMN: usize = sessions::COLUMN_COUNT + 3;
+const EXPIRES_AT_COLUMN: usize = sessions::COLUMN_COUNT + 4;
+const LOST_NUMBER_COLUMN: usize = sessions::COLUMN_COUNT + 5;
+const HAS_JOURNAL_COLUMN: usize = sessions::COLUMN_COUNT + 6;
 
-/// A session's row with its lane, and whether anything of it is in the journal.
+/// Selects a session's row with its lane, and whether it has journalled events.
 fn select_lane(db: &Connection) -> rusqlite::Result<CachedStatement<'_>> {
     db.prepare_cached(&format!(
         "SELECT {}, loop_count, fence, owner_id, process, expires_at, lost_number, \
          {} FROM sessions WHERE session_id = ?1",
         sessions::COLUMNS,
-        journal::IS_THERE
+        journal::HAS_JOURNAL
     ))
 }
 
-fn look(db: &Connection, id: &SessionId) -> Result<Found, Fault> {
+fn read_lane_row(db: &Connection, id: &SessionId) -> Result<LaneRow, JobError> {
     let mut select = select_lane(db)?;
     let mut rows = select.query((id.as_str(),))?;
     let row = rows.next()?;
     let row = row.ok_or_else(|| StoreError::NotFound(id.clone()))?;
-    Ok(Found {
+    Ok(LaneRow {
         info: sessions::session(row),
-        loop_count: row.get(LOOP_COUNT).ok(),
-        lost_number: row.get(LOST_NUMBER).unwrap_or_default(),
+        loop_count: row.get(LOOP_COUNT_COLUMN).ok(),
+        lost_number: row.get(LOST_NUMBER_COLUMN).unwrap_or_default(),
         fence: fence(row).unwrap_or_default(),
         held: held(row)?,
-        journalled: row.get(JOURNALLED)?,
+        has_journal: row.get(HAS_JOURNAL_COLUMN)?,
     })
 }
 
-/// The fence, if there can be a greater one.
-fn fence(row: &Row<'_>) -> Result<u64, Fault> {
-    let fence: i64 = row.get(FENCE)?;
+/// Returns the fence, if it can still rise.
+fn fence(row: &Row<'_>) -> Result<u64, JobError> {
+    let fence: i64 = row.get(FENCE_COLUMN)?;
     match u64::try_from(fence) {
         Ok(known) if fence < i64::MAX => Ok(known),
-        Ok(_) | Err(_) => Err(Fault::Row(format!("{fence} is out of range"))),
+        Ok(_) | Err(_) => Err(JobError::Row(format!("{fence} is out of range"))),
     }
 }
 
-/// The holder. Where its process or the end of its lease cannot be read, it does not stand in the way:
-/// nobody could ever claim the session otherwise.
-fn held(row: &Row<'_>) -> Result<Option<Held>, Fault> {
-    if row.get_ref(OWNER)? == ValueRef::Null {
+/// Returns the holder; `None` if its process or the end of its lease is unreadable, since the session could
+/// otherwise never be claimed.
+fn held(row: &Row<'_>) -> Result<Option<LaneHolder>, JobError> {
+    if row.get_ref(OWNER_COLUMN)? == ValueRef::Null {
         return Ok(None);
     }
     let text = |column| text(row, column).unwrap_or_default();
-    Ok(Some(Held {
-        owner_id: text(OWNER).to_owned(),
-        process: text(PROCESS).to_owned(),
-        expires_at: time(text(EXPIRES_AT)).unwrap_or_default(),
+    Ok(Some(LaneHolder {
+        owner_id: text(OWNER_COLUMN).to_owned(),
+        process: text(PROCESS_COLUMN).to_owned(),
+        expires_at: time(text(EXPIRES_AT_COLUMN)).unwrap_or_default(),
     }))
 }
 
-/// Columns of the lane, and the count of loops, as far as they cannot be read.
-pub(super) fn complaints(db: &Connection, id: &SessionId) -> Result<Vec<Complaint>, Fault> {
+/// Returns the unreadable columns of the lane and of the loop count.
+pub(super) fn unreadable_lane_columns(
+    db: &Connection,
+    id: &SessionId,
+) -> Result<Vec<UnreadableColumn>, JobError> {
     let mut select = select_lane(db)?;
     let mut rows = select.query((id.as_str(),))?;
     let row = rows.next()?;
     let row = row.ok_or_else(|| StoreError::NotFound(id.clone()))?;
-    let is_held = row.get_ref(OWNER)? != ValueRef::Null;
-    let holder = |read: Result<(), Fault>| if is_held { read } else { Ok(()) };
+    let is_held = row.get_ref(OWNER_COLUMN)? != ValueRef::Null;
+    let holder = |read: Result<(), JobError>| if is_held { read } else { Ok(()) };
     let columns = [
         (
             "loop_count",
-            row.get(LOOP_COUNT)
-                .map_err(Fault::from)
-                .and_then(not_negative),
+            row.get(LOOP_COUNT_COLUMN)
+                .map_err(JobError::from)
+                .and_then(require_non_negative),
         ),
         (
             "lost_number",
-            row.get(LOST_NUMBER)
-                .map_err(Fault::from)
-                .and_then(not_negative),
+            row.get(LOST_NUMBER_COLUMN)
+                .map_err(JobError::from)
+                .and_then(require_non_negative),
         ),
         ("fence", fence(row).map(drop)),
-        ("owner_id", holder(text(row, OWNER).map(drop))),
-        ("process", holder(text(row, PROCESS).map(drop))),
+        ("owner_id", holder(text(row, OWNER_COLUMN).map(drop))),
+        ("process", holder(text(row, PROCESS_COLUMN).map(drop))),
         (
             "expires_at",
-            holder(text(row, EXPIRES_AT).and_then(time).map(drop)),
+            holder(text(row, EXPIRES_AT_COLUMN).and_then(time).map(drop)),
         ),
     ];
     let unread = columns.into_iter().filter_map(|(column, read)| {
-        let reason = read.err()?.in_words();
-        Some(Complaint { column, reason })
+        let reason = read.err()?.message();
+        Some(UnreadableColumn { column, reason })
     });
     Ok(unread.collect())
 }
 
-fn not_negative(count: i64) -> Result<(), Fault> {
+fn require_non_negative(count: i64) -> Result<(), JobError> {
     match count {
         0.. => Ok(()),
-        _ => Err(Fault::Row(format!("{count} is out of range"))),
+        _ => Err(JobError::Row(format!("{count} is out of range"))),
     }
 }
 
-/// Takes the lane from a holder whose columns cannot be read.
-pub(super) fn free(db: &Connection, id: &SessionId) -> Result<(), Fault> {
+/// Removes a holder whose columns are unreadable.
+pub(super) fn free(db: &Connection, id: &SessionId) -> Result<(), JobError> {
     let mut update = db.prepare_cached(concat!(
         "UPDATE sessions SET ",
         no_holder!(),
@@ -375,29 +385,32 @@ pub(super) fn free(db: &Connection, id: &SessionId) -> Result<(), Fault> {
     Ok(())
 }
 
-/// Sessions among these whose lane is held, with the holder described for a person.
+/// Returns the sessions among these whose lane is held, with the holder described for the user.
 pub(super) fn holders(
     db: &Connection,
     sessions: &[SessionId],
-    now: Moment,
-) -> Result<Vec<(SessionId, String)>, Fault> {
+    now: ClockReading,
+) -> Result<Vec<(SessionId, String)>, JobError> {
     let mut holders = Vec::new();
     for id in sessions {
-        let held = look(db, id)?.held.filter(|held| held.may_be_at_work(now));
-        holders.extend(held.map(|held| (id.clone(), describe(&held.process))));
+        let held = read_lane_row(db, id)?
+            .held
+            .filter(|held| held.may_be_active(now));
+        holders.extend(held.map(|held| (id.clone(), describe_holder(&held.process))));
     }
     Ok(holders)
 }
 
-/// Whether the lane is still the caller's. A late holder that nobody has replaced keeps its right.
-pub(super) fn holds(db: &Connection, lane: &Lane) -> Result<bool, Fault> {
+/// Returns true if the caller holds the lane. A holder whose lease expired keeps it until another owner claims
+/// it.
+pub(super) fn is_lane_held(db: &Connection, lane: &Lane) -> Result<bool, JobError> {
     let mut select = db.prepare_cached(
         "SELECT 1 FROM sessions WHERE session_id = ?1 AND owner_id = ?2 AND fence = ?3",
     )?;
     Ok(select.exists(params![lane.session_id.as_str(), lane.owner_id, lane.fence])?)
 }
 
-pub(super) fn renew(db: &mut Connection, lane: &Lane, now: Moment) -> Result<(), Fault> {
+pub(super) fn renew(db: &mut Connection, lane: &Lane, now: ClockReading) -> Result<(), JobError> {
     let mut update = db.prepare_cached(
         "UPDATE sessions SET expires_at = ?4, \
          process = 'until=' || ?5 || substr(process, instr(process, ' ')) \
@@ -408,7 +421,7 @@ pub(super) fn renew(db: &mut Connection, lane: &Lane, now: Moment) -> Result<(),
         lane.session_id.as_str(),
         lane.owner_id,
         lane.fence,
-        time_text(end.wall),
+        format_time(end.wall),
         end.steady
     ])?;
     if held == 0 {
@@ -417,8 +430,8 @@ pub(super) fn renew(db: &mut Connection, lane: &Lane, now: Moment) -> Result<(),
     Ok(())
 }
 
-/// The fence stays, so that the next holder gets a higher one.
-pub(super) fn release(db: &Connection, lane: &Lane) -> Result<(), Fault> {
+/// Releases the lane. The fence stays, so that the next holder gets a higher one.
+pub(super) fn release(db: &Connection, lane: &Lane) -> Result<(), JobError> {
     let mut update = db.prepare_cached(concat!(
         "UPDATE sessions SET ",
         no_holder!(),
@@ -457,11 +470,11 @@ pub(super) mod tests {
     }
 
     pub(in super::super) fn claim_and_commit(db: &mut Db, id: &SessionId, number: u64) -> u64 {
-        let now = Clock::system().moment();
+        let now = Clock::system().reading();
         let claimed = claim(db, id, &Owner::this_process(), None, now).unwrap();
         let opened = claimed.opened;
         let loop_id = LoopId::from(format!("{id}.cfg.{number}"));
-        let record = LoopRecord::begun(id.clone(), loop_id, "turnery".into(), now.wall);
+        let record = LoopRecord::new_running(id.clone(), loop_id, "turnery".into(), now.wall);
         let commit = Commit {
             lane: opened.lane,
             expected_head: opened.info.head_version,
@@ -474,9 +487,8 @@ pub(super) mod tests {
         opened.last_number
     }
 
-    /// Instructions of SQLite that the last claim takes after some rounds in which each session stores
-    /// a loop.
-    fn steps_of_a_claim(session_count: usize, rounds: u64) -> u64 {
+    /// Counts the SQLite instructions of the last claim, after rounds in which each session stores a loop.
+    fn count_claim_steps(session_count: usize, rounds: u64) -> u64 {
         let folder = tempfile::tempdir().unwrap();
         let (mut db, ids) = open_with_sessions(&folder.path().join("sessions.db"), session_count);
         for number in 1..=rounds {
@@ -491,7 +503,7 @@ pub(super) mod tests {
             false
         };
         db.sql.progress_handler(1, Some(count)).unwrap();
-        let now = Clock::system().moment();
+        let now = Clock::system().reading();
         let claimed = claim(&mut db, &ids[0], &Owner::this_process(), None, now).unwrap();
         let opened = claimed.opened;
         assert_eq!(opened.last_number, rounds);
@@ -500,10 +512,10 @@ pub(super) mod tests {
 
     #[test]
     fn claim_steps_do_not_grow_with_other_sessions() {
-        let few = steps_of_a_claim(2, 3);
+        let few = count_claim_steps(2, 3);
         assert!(few > 0);
-        assert_eq!(steps_of_a_claim(40, 3), few);
-        assert_eq!(steps_of_a_claim(2, 40), few);
+        assert_eq!(count_claim_steps(40, 3), few);
+        assert_eq!(count_claim_steps(2, 40), few);
     }
 
     #[test]

@@ -1,11 +1,12 @@
-//! Loops: the rows of a session, read back as the records that were committed.
+//! Reads the rows of a session back as loop records.
 
 use super::{
-    checksum::{Checksum, Verdict},
-    fault::Fault,
-    log, sessions,
+    checksum::{Checksum, ChecksumVerdict},
+    event_log,
+    job_error::JobError,
+    long_texts::expand_references,
+    sessions,
     survey::{Survey, logged_parent},
-    texts::expand,
 };
 use crate::History;
 use chrono::DateTime;
@@ -13,29 +14,29 @@ use rusqlite::{Connection, Row, types::ValueRef};
 use std::{collections::HashSet, sync::Arc};
 use turnery_engine::{LoopId, LoopRecord, SessionId, Timestamp};
 
-const KEYS: &str = "SELECT loop FROM loops WHERE session_id = ?1";
+const SELECT_KEYS: &str = "SELECT loop FROM loops WHERE session_id = ?1";
 
-/// The columns of a loop, in the order in which they go into its checksum.
-pub(super) const LOOP: &str = "SELECT version, loop_id, parent_loop_id, continuation_kind, status, on_chain, \
+/// Columns of a loop, in the order of its checksum.
+pub(super) const SELECT_LOOP: &str = "SELECT version, loop_id, parent_loop_id, continuation_kind, status, on_chain, \
      started_at, ended_at, record, messages, log, checksum, set_aside FROM loops WHERE loop = ?1";
 
-/// Places of these columns in [`LOOP`].
-pub(super) const PARENT: usize = 2;
-pub(super) const ON_CHAIN: usize = 5;
-pub(super) const LOG: usize = 10;
-pub(super) const CHECKSUM: usize = 11;
-pub(super) const SET_ASIDE: usize = 12;
+/// Index of the parent in [`SELECT_LOOP`].
+pub(super) const PARENT_COLUMN: usize = 2;
+pub(super) const ON_CHAIN_COLUMN: usize = 5;
+pub(super) const LOG_COLUMN: usize = 10;
+pub(super) const CHECKSUM_COLUMN: usize = 11;
+pub(super) const SET_ASIDE_COLUMN: usize = 12;
 
-/// All loops committed after head version `after` that can be read, oldest first.
+/// Returns the readable loops committed after head version `after`, oldest first.
 pub(super) fn read(
     db: &mut Connection,
     id: &SessionId,
     after: u64,
-) -> Result<Vec<Arc<LoopRecord>>, Fault> {
-    // One snapshot: readers see whole versions only (S3).
+) -> Result<Vec<Arc<LoopRecord>>, JobError> {
+    // One snapshot: readers see only whole versions (S3).
     let db = db.transaction()?;
     sessions::get(&db, id)?;
-    if let Some(found) = undamaged(read_all(&db, id, after))?.flatten() {
+    if let Some(found) = none_if_damaged(read_all(&db, id, after))?.flatten() {
         return Ok(found);
     }
     let survey = Survey::of(&db, id)?;
@@ -43,13 +44,13 @@ pub(super) fn read(
     Ok(survey.loops(after))
 }
 
-/// The loops, or `None` as soon as one is damaged or follows a loop that is not there.
+/// Returns the loops, or `None` as soon as one is damaged or its parent is missing.
 fn read_all(
     db: &Connection,
     id: &SessionId,
     after: u64,
-) -> Result<Option<Vec<Arc<LoopRecord>>>, Fault> {
-    let mut select = db.prepare_cached(LOOP)?;
+) -> Result<Option<Vec<Arc<LoopRecord>>>, JobError> {
+    let mut select = db.prepare_cached(SELECT_LOOP)?;
     let mut found = Vec::new();
     let mut known = HashSet::new();
     let mut whole = String::new();
@@ -59,10 +60,10 @@ fn read_all(
         if is_set_aside(row)? {
             continue;
         }
-        if is_doubtful(row, id)? {
+        if is_suspect(row, id)? {
             return Ok(None);
         }
-        let parent = maybe(row, PARENT)?;
+        let parent = optional_text_column(row, PARENT_COLUMN)?;
         if parent.is_some_and(|parent| {
             !(known.contains(parent) || (known.is_empty() && is_foreign(id, parent)))
         }) {
@@ -70,19 +71,19 @@ fn read_all(
         }
         known.insert(text(row, 1)?.to_owned());
         if row.get::<_, u64>(0)? > after {
-            found.push(Arc::new(with_events(db, row, id, &mut whole)?));
+            found.push(Arc::new(read_record_with_events(db, row, id, &mut whole)?));
         }
     }
     Ok(Some(found))
 }
 
-/// The loops on the chain that leads to the tip, oldest first, without their events.
-pub(super) fn history(db: &mut Connection, id: &SessionId) -> Result<History, Fault> {
+/// Returns the loops on the chain to the tip, oldest first, without their events.
+pub(super) fn history(db: &mut Connection, id: &SessionId) -> Result<History, JobError> {
     let db = db.transaction()?;
     let mut whole = String::new();
-    let chain = way_back(&db, id, |_, row| {
+    let chain = collect_chain(&db, id, |_, row| {
         let record = record(&db, row, id, &mut whole)?;
-        Ok(record.stands().then(|| Arc::new(record)))
+        Ok(record.is_in_conversation().then(|| Arc::new(record)))
     })?;
     if let Some(loops) = chain {
         return Ok(History {
@@ -92,45 +93,47 @@ pub(super) fn history(db: &mut Connection, id: &SessionId) -> Result<History, Fa
     }
     let survey = Survey::of(&db, id)?;
     survey.warn();
-    Ok(survey.history())
+    Ok(survey.into_history())
 }
 
-/// The keys of the same loops, without those that were run again. `None` if the chain is damaged.
-pub(super) fn chain(db: &Connection, id: &SessionId) -> Result<Option<Vec<i64>>, Fault> {
+/// Returns the keys of the loops in [`history`], without loops that were rerun. `None` if the chain is
+/// damaged.
+pub(super) fn chain(db: &Connection, id: &SessionId) -> Result<Option<Vec<i64>>, JobError> {
     let mut whole = String::new();
     let mut is_run_again = false;
-    way_back(db, id, |key, row| {
+    collect_chain(db, id, |key, row| {
         let stays = !std::mem::replace(&mut is_run_again, text(row, 3)? == "rerun");
-        let stands = stays && (row.get(ON_CHAIN)? || record(db, row, id, &mut whole)?.stands());
+        let stands = stays
+            && (row.get(ON_CHAIN_COLUMN)? || record(db, row, id, &mut whole)?.is_in_conversation());
         Ok(stands.then_some(key))
     })
 }
 
-/// What `take` makes of the loops on the way from the tip back to the first, oldest first. `None` as
-/// soon as one is damaged, or if the way does not reach the beginning.
-fn way_back<T>(
+/// Collects the results of `take` for the loops from the tip back to the first, oldest first. `None` as soon
+/// as one is damaged, or if the chain does not reach the first loop.
+fn collect_chain<T>(
     db: &Connection,
     id: &SessionId,
-    take: impl FnMut(i64, &Row<'_>) -> Result<Option<T>, Fault>,
-) -> Result<Option<Vec<T>>, Fault> {
+    take: impl FnMut(i64, &Row<'_>) -> Result<Option<T>, JobError>,
+) -> Result<Option<Vec<T>>, JobError> {
     let tip = sessions::get(db, id)?.tip_loop_id;
-    Ok(undamaged(walk(db, id, tip, take))?.flatten())
+    Ok(none_if_damaged(walk_back(db, id, tip, take))?.flatten())
 }
 
-fn walk<T>(
+fn walk_back<T>(
     db: &Connection,
     id: &SessionId,
     tip: Option<LoopId>,
-    mut take: impl FnMut(i64, &Row<'_>) -> Result<Option<T>, Fault>,
-) -> Result<Option<Vec<T>>, Fault> {
+    mut take: impl FnMut(i64, &Row<'_>) -> Result<Option<T>, JobError>,
+) -> Result<Option<Vec<T>>, JobError> {
     let mut next = tip;
-    let mut select = db.prepare_cached(LOOP)?;
+    let mut select = db.prepare_cached(SELECT_LOOP)?;
     let mut taken = Vec::new();
-    // The newest version with a loop on the chain, until the tip is met: it must be the tip's.
+    // Newest version with a loop on the chain, until the tip is met; it must be that of the tip.
     let mut newest = next.is_none().then_some(0);
     let mut met_tip = false;
     let mut keys = keys(db, id)?.into_iter().rev();
-    // A parent is committed before its children, so that one way back meets the whole chain.
+    // Parents are committed before their children, so one backward pass collects the whole chain.
     for key in keys.by_ref() {
         if met_tip && next.is_none() {
             return Ok(Some(reversed(taken)));
@@ -141,20 +144,20 @@ fn walk<T>(
             row.get_ref(1)
                 .is_ok_and(|id| id.as_bytes().ok() != Some(wanted.as_str().as_bytes()))
         }) {
-            if !met_tip && row.get(ON_CHAIN)? && !is_set_aside(row)? {
+            if !met_tip && row.get(ON_CHAIN_COLUMN)? && !is_set_aside(row)? {
                 newest = newest.max(Some(row.get::<_, u64>(0)?));
             }
             continue;
         }
         let version = Some(row.get::<_, u64>(0)?);
         let is_behind = !std::mem::replace(&mut met_tip, true) && newest > version;
-        if is_behind || is_set_aside(row)? || is_doubtful(row, id)? {
+        if is_behind || is_set_aside(row)? || is_suspect(row, id)? {
             return Ok(None);
         }
         taken.extend(take(key, row)?);
-        next = maybe(row, PARENT)?.map(LoopId::from);
+        next = optional_text_column(row, PARENT_COLUMN)?.map(LoopId::from);
     }
-    // Without a tip no loop is on the chain. The first loop of a child session follows its parent's.
+    // Without a tip no loop is on the chain. The first loop of a child session follows a loop of its parent.
     let is_whole = match &next {
         None => met_tip || newest == Some(0),
         Some(wanted) => met_tip && is_foreign(id, wanted.as_str()),
@@ -167,8 +170,8 @@ fn reversed<T>(mut taken: Vec<T>) -> Vec<T> {
     taken
 }
 
-/// `None` in place of an error that says that a row is damaged.
-pub(super) fn undamaged<T>(read: Result<T, Fault>) -> Result<Option<T>, Fault> {
+/// Returns `None` in place of an error that reports a damaged row.
+pub(super) fn none_if_damaged<T>(read: Result<T, JobError>) -> Result<Option<T>, JobError> {
     match read {
         Ok(read) => Ok(Some(read)),
         Err(fault) if fault.is_damage() => Ok(None),
@@ -176,139 +179,147 @@ pub(super) fn undamaged<T>(read: Result<T, Fault>) -> Result<Option<T>, Fault> {
     }
 }
 
-/// In place of an error that says that a row is damaged, its reason.
-pub(super) fn undamaged_or<T>(read: Result<T, Fault>) -> Result<Result<T, String>, Fault> {
+/// Returns the reason in place of an error that reports a damaged row.
+pub(super) fn reason_if_damaged<T>(
+    read: Result<T, JobError>,
+) -> Result<Result<T, String>, JobError> {
     match read {
         Ok(read) => Ok(Ok(read)),
-        Err(fault) if fault.is_damage() => Ok(Err(fault.in_words())),
+        Err(fault) if fault.is_damage() => Ok(Err(fault.message())),
         Err(fault) => Err(fault),
     }
 }
 
-/// Whether the id cannot be that of a loop of this session.
+/// Returns true if the id cannot belong to a loop of this session.
 pub(super) fn is_foreign(id: &SessionId, loop_id: &str) -> bool {
     let own = loop_id.strip_prefix(id.as_str());
     !own.is_some_and(|rest| rest.starts_with('.'))
 }
 
-pub(super) fn is_set_aside(row: &Row<'_>) -> Result<bool, Fault> {
-    Ok(!matches!(row.get_ref(SET_ASIDE)?, ValueRef::Null))
+pub(super) fn is_set_aside(row: &Row<'_>) -> Result<bool, JobError> {
+    Ok(!matches!(row.get_ref(SET_ASIDE_COLUMN)?, ValueRef::Null))
 }
 
 /// Compares a row with its checksum.
-pub(super) fn verify(row: &Row<'_>, id: &SessionId) -> Result<Verdict, Fault> {
-    let stored = row.get_ref(CHECKSUM)?;
+pub(super) fn verify(row: &Row<'_>, id: &SessionId) -> Result<ChecksumVerdict, JobError> {
+    let stored = row.get_ref(CHECKSUM_COLUMN)?;
     if stored == ValueRef::Null {
-        return Ok(Verdict::Unknown);
+        return Ok(ChecksumVerdict::Unknown);
     }
     let sum = Checksum::default().text(id.as_str());
-    Ok(sum.columns(row, 0..=LOG)?.verify(stored))
+    Ok(sum.columns(row, 0..=LOG_COLUMN)?.verify(stored))
 }
 
-/// Whether a row is not what was written. One without a checksum is doubtful if its first event names
-/// another parent.
-fn is_doubtful(row: &Row<'_>, id: &SessionId) -> Result<bool, Fault> {
+/// Returns true if a row differs from its checksum, or has none and its first event names another parent.
+fn is_suspect(row: &Row<'_>, id: &SessionId) -> Result<bool, JobError> {
     Ok(match verify(row, id)? {
-        Verdict::Matches => false,
-        Verdict::Differs => true,
-        Verdict::Unknown => {
-            let logged = logged_parent(text(row, LOG)?);
-            let parent = maybe(row, PARENT)?;
+        ChecksumVerdict::Matches => false,
+        ChecksumVerdict::Differs => true,
+        ChecksumVerdict::Unknown => {
+            let logged = logged_parent(text(row, LOG_COLUMN)?);
+            let parent = optional_text_column(row, PARENT_COLUMN)?;
             logged.is_some_and(|logged| logged.as_ref().map(LoopId::as_str) != parent)
         }
     })
 }
 
-/// In the order of commits. Sorted here, since with their rows the rows would be copied.
-fn keys(db: &Connection, id: &SessionId) -> Result<Vec<i64>, Fault> {
-    let mut select = db.prepare_cached(KEYS)?;
+/// Returns keys in commit order. Sorted here, because SQLite's sort would copy the rows.
+fn keys(db: &Connection, id: &SessionId) -> Result<Vec<i64>, JobError> {
+    let mut select = db.prepare_cached(SELECT_KEYS)?;
     let keys = select.query_map((id.as_str(),), |row| row.get(0))?;
     let mut keys = keys.collect::<Result<Vec<i64>, _>>()?;
     keys.sort_unstable();
     Ok(keys)
 }
 
-fn with_events(
+fn read_record_with_events(
     db: &Connection,
     row: &Row<'_>,
     id: &SessionId,
     whole: &mut String,
-) -> Result<LoopRecord, Fault> {
+) -> Result<LoopRecord, JobError> {
     let mut record = record(db, row, id, whole)?;
-    let (log, mut at) = (expand(db, id, text(row, LOG)?)?, 0);
+    let (log, mut at) = (expand_references(db, id, text(row, LOG_COLUMN)?)?, 0);
     let mut events = Vec::new();
-    while let Some(event) = log::next(&log, &mut at, &record, &[])? {
+    while let Some(event) = event_log::next(&log, &mut at, &record, &[])? {
         events.push(event);
     }
     record.events = events;
     Ok(record)
 }
 
-/// The record without its events. Its columns are put together to one text, which `whole` holds.
+/// Returns the record without its events. `whole` is a reusable buffer in which the columns are joined.
 pub(super) fn record(
     db: &Connection,
     row: &Row<'_>,
     session: &SessionId,
     whole: &mut String,
-) -> Result<LoopRecord, Fault> {
+) -> Result<LoopRecord, JobError> {
     whole.clear();
     whole.push('{');
-    quoted(whole, "session_id", session.as_str())?;
-    quoted(whole, "loop_id", text(row, 1)?)?;
-    if let Some(parent) = maybe(row, PARENT)? {
-        quoted(whole, "parent_loop_id", parent)?;
+    push_string_field(whole, "session_id", session.as_str())?;
+    push_string_field(whole, "loop_id", text(row, 1)?)?;
+    if let Some(parent) = optional_text_column(row, PARENT_COLUMN)? {
+        push_string_field(whole, "parent_loop_id", parent)?;
     }
     word(whole, "continuation_kind", text(row, 3)?)?;
     word(whole, "status", text(row, 4)?)?;
-    bare(
+    push_raw_field(
         whole,
         "on_chain",
-        if row.get(ON_CHAIN)? { "true" } else { "false" },
+        if row.get(ON_CHAIN_COLUMN)? {
+            "true"
+        } else {
+            "false"
+        },
     );
-    quoted(whole, "started_at", text(row, 6)?)?;
-    if let Some(ended_at) = maybe(row, 7)? {
-        quoted(whole, "ended_at", ended_at)?;
+    push_string_field(whole, "started_at", text(row, 6)?)?;
+    if let Some(ended_at) = optional_text_column(row, 7)? {
+        push_string_field(whole, "ended_at", ended_at)?;
     }
-    bare(whole, "messages", "[]");
-    let rest = expand(db, session, text(row, 8)?)?;
+    push_raw_field(whole, "messages", "[]");
+    let rest = expand_references(db, session, text(row, 8)?)?;
     let rest = rest.strip_prefix('{').unwrap_or_default();
     if rest == "}" {
         whole.pop();
     }
     whole.push_str(rest);
     let mut record: LoopRecord = serde_json::from_str(whole)?;
-    // The greater part; it is not put together with the others.
-    record.messages = serde_json::from_str(&expand(db, session, text(row, 9)?)?)?;
+    // Parsed separately, because messages are the largest part.
+    record.messages = serde_json::from_str(&expand_references(db, session, text(row, 9)?)?)?;
     Ok(record)
 }
 
-/// A field of a JSON object that has more fields to come.
-fn bare(whole: &mut String, name: &str, json: &str) {
+/// Appends a field of a JSON object that has more fields to follow.
+fn push_raw_field(whole: &mut String, name: &str, json: &str) {
     for part in ["\"", name, "\":", json, ","] {
         whole.push_str(part);
     }
 }
 
-fn quoted(whole: &mut String, name: &str, text: &str) -> Result<(), Fault> {
-    bare(whole, name, &serde_json::to_string(text)?);
+fn push_string_field(whole: &mut String, name: &str, text: &str) -> Result<(), JobError> {
+    push_raw_field(whole, name, &serde_json::to_string(text)?);
     Ok(())
 }
 
-/// Read back what `rows` wrote of an enum.
-fn word(whole: &mut String, name: &str, word: &str) -> Result<(), Fault> {
+/// Appends an enum stored by `loop_row`.
+fn word(whole: &mut String, name: &str, word: &str) -> Result<(), JobError> {
     if word.starts_with('{') {
-        bare(whole, name, word);
+        push_raw_field(whole, name, word);
         return Ok(());
     }
-    quoted(whole, name, word)
+    push_string_field(whole, name, word)
 }
 
-pub(super) fn text<'a>(row: &'a Row<'_>, column: usize) -> Result<&'a str, Fault> {
+pub(super) fn text<'a>(row: &'a Row<'_>, column: usize) -> Result<&'a str, JobError> {
     let value = row.get_ref(column)?.as_str();
-    value.map_err(|error| Fault::Row(format!("column {column} is not text: {error}")))
+    value.map_err(|error| JobError::Row(format!("column {column} is not text: {error}")))
 }
 
-pub(super) fn maybe<'a>(row: &'a Row<'_>, column: usize) -> Result<Option<&'a str>, Fault> {
+pub(super) fn optional_text_column<'a>(
+    row: &'a Row<'_>,
+    column: usize,
+) -> Result<Option<&'a str>, JobError> {
     match row.get_ref(column)? {
         ValueRef::Null => Ok(None),
         ValueRef::Integer(_) | ValueRef::Real(_) | ValueRef::Text(_) | ValueRef::Blob(_) => {
@@ -317,8 +328,8 @@ pub(super) fn maybe<'a>(row: &'a Row<'_>, column: usize) -> Result<Option<&'a st
     }
 }
 
-pub(super) fn time(text: &str) -> Result<Timestamp, Fault> {
+pub(super) fn time(text: &str) -> Result<Timestamp, JobError> {
     DateTime::parse_from_rfc3339(text)
         .map(|time| time.to_utc())
-        .map_err(|error| Fault::Row(format!("{text:?} is not a time: {error}")))
+        .map_err(|error| JobError::Row(format!("{text:?} is not a time: {error}")))
 }

@@ -1,54 +1,54 @@
-//! Open: the file, its rights, its shape and its version.
+//! Opens the database file: permissions, settings, schema and migrations.
 
 use super::{
-    fault::{Fault, PATIENCE},
-    identity::OpenFiles,
+    job_error::{JOB_TIMEOUT, JobError},
+    open_files::OpenFiles,
 };
 use crate::StoreError;
 use rusqlite::{Connection, OpenFlags, TransactionBehavior, config::DbConfig};
 use std::{fs, io, path::Path, time::Instant};
 
-/// Tells our files from other SQLite databases: `turn` in ASCII.
+/// SQLite application id of turnery's databases: `turn` in ASCII.
 const APPLICATION_ID: i64 = 0x7475_726e;
 
-/// The tables, and their version. Version 1 was never released.
+/// Schema of the current version. Version 1 was never released.
 const SCHEMA: &str = include_str!("schema.sql");
-const VERSION: i64 = 6;
+const SCHEMA_VERSION: i64 = 6;
 
-/// Steps from each earlier version to the next.
-const STEPS: [(i64, &str); 4] = [
+/// Migrations from each earlier version to the next.
+const MIGRATIONS: [(i64, &str); 4] = [
     (2, include_str!("from_2.sql")),
     (3, include_str!("from_3.sql")),
     (4, include_str!("from_4.sql")),
     (5, include_str!("from_5.sql")),
 ];
 
-/// So large that most loops fit in one: a commit then writes few of them. Unit: bytes.
-const PAGE: u32 = 8192;
+/// Page size, large enough for most loops, so that a commit writes few pages. Unit: bytes.
+const PAGE_BYTES: u32 = 8192;
 
-/// Pages in the log before a commit copies them back itself, which takes it ten times as long; an idle
-/// writer does it sooner.
-const LOG_PAGES: u32 = 500;
+/// Pages in the log before a commit checkpoints it itself, which makes the commit ten times slower; an idle
+/// writer checkpoints earlier.
+const WAL_CHECKPOINT_PAGES: u32 = 500;
 
-/// Open the database, and make it if need be.
+/// Opens the database, and creates it if it does not exist.
 pub(super) fn open(path: &Path) -> Result<(Connection, OpenFiles), StoreError> {
-    make_file(path).map_err(|error| cannot_make(path, &error))?;
-    let files = OpenFiles::before_open(path).map_err(|error| cannot_make(path, &error));
+    create_file(path).map_err(|error| create_error(path, &error))?;
+    let files = OpenFiles::before_open(path).map_err(|error| create_error(path, &error));
     let (mut files, db) = (files?, connect(path));
     let db = db.and_then(|db| files.check().map(|()| db));
-    Ok((db.map_err(|fault| fault.at(path))?, files))
+    Ok((db.map_err(|fault| fault.into_store_error(path))?, files))
 }
 
-fn cannot_make(path: &Path, error: &io::Error) -> StoreError {
+fn create_error(path: &Path, error: &io::Error) -> StoreError {
     StoreError::Broken(format!(
         "sessions cannot be stored in {}: {error}; choose a file in a folder of yours",
         path.display()
     ))
 }
 
-/// A new file is its owner's alone from the start. An existing one is not even opened here: closing
-/// it again would drop the locks that SQLite holds on it in this process.
-fn make_file(path: &Path) -> io::Result<()> {
+/// Creates a new file with access for its owner only. Does not open an existing file: closing it would drop
+/// the locks that SQLite holds on it in this process.
+fn create_file(path: &Path) -> io::Result<()> {
     if fs::metadata(path).is_ok() {
         return Ok(());
     }
@@ -73,40 +73,40 @@ fn make_file(path: &Path) -> io::Result<()> {
     }
 }
 
-fn connect(path: &Path) -> Result<Connection, Fault> {
+fn connect(path: &Path) -> Result<Connection, JobError> {
     let flags = OpenFlags::SQLITE_OPEN_READ_WRITE | OpenFlags::SQLITE_OPEN_NO_MUTEX;
     let mut db = Connection::open_with_flags(path, flags)?;
-    db.busy_timeout(PATIENCE)?;
+    db.busy_timeout(JOB_TIMEOUT)?;
     db.set_prepared_statement_cache_capacity(64);
-    // Else a statement may be made anew whenever its parameters change.
+    // Without this, a statement may be re-prepared whenever its parameters change.
     db.set_db_config(DbConfig::SQLITE_DBCONFIG_ENABLE_QPSG, true)?;
-    if version(&db)? != VERSION {
-        db.pragma_update(None, "page_size", PAGE)?;
-        // Holds for a new database only.
+    if schema_version(&db)? != SCHEMA_VERSION {
+        db.pragma_update(None, "page_size", PAGE_BYTES)?;
+        // Affects only new databases.
         db.pragma_update(None, "auto_vacuum", "INCREMENTAL")?;
-        make(&mut db)?;
+        create_or_migrate(&mut db)?;
     }
-    let mode = switch_to_log(&db)?;
+    let mode = switch_to_wal(&db)?;
     if mode != "wal" {
-        return Err(Fault::Row(format!(
+        return Err(JobError::Row(format!(
             "write-ahead logging does not work here (it is in mode {mode}); choose a file on a local disk"
         )));
     }
     db.pragma_update(None, "foreign_keys", true)?;
-    db.pragma_update(None, "wal_autocheckpoint", LOG_PAGES)?;
-    // Text that was deleted is overwritten, not only forgotten.
+    db.pragma_update(None, "wal_autocheckpoint", WAL_CHECKPOINT_PAGES)?;
+    // Overwrites deleted text instead of only unlinking it.
     db.pragma_update(None, "secure_delete", true)?;
-    // The log is flushed by whoever promises that; SQLite flushes what it copies back from it.
+    // The log is flushed by `WriteAheadLog`; SQLite flushes what it checkpoints.
     db.pragma_update(None, "synchronous", "NORMAL")?;
     Ok(db)
 }
 
-/// The switch does not wait for another process that is making it too; a lock does.
-fn switch_to_log(db: &Connection) -> Result<String, Fault> {
-    let deadline = Instant::now() + PATIENCE;
+/// The switch does not wait for another process that is switching; a lock does.
+fn switch_to_wal(db: &Connection) -> Result<String, JobError> {
+    let deadline = Instant::now() + JOB_TIMEOUT;
     loop {
         let mode = db.pragma_update_and_check(None, "journal_mode", "wal", |row| row.get(0));
-        match mode.map_err(Fault::from) {
+        match mode.map_err(JobError::from) {
             Err(fault) if fault.is_busy() && Instant::now() < deadline => {
                 let waited = db.execute_batch("BEGIN IMMEDIATE; COMMIT");
                 if let Err(error) = waited {
@@ -118,45 +118,45 @@ fn switch_to_log(db: &Connection) -> Result<String, Fault> {
     }
 }
 
-fn version(db: &Connection) -> Result<i64, Fault> {
+fn schema_version(db: &Connection) -> Result<i64, JobError> {
     Ok(db.pragma_query_value(None, "user_version", |row| row.get(0))?)
 }
 
-fn make(db: &mut Connection) -> Result<(), Fault> {
-    // Whoever comes second waits here, and finds the work done.
+fn create_or_migrate(db: &mut Connection) -> Result<(), JobError> {
+    // A second process waits here and finds the migration done.
     let work = db.transaction_with_behavior(TransactionBehavior::Immediate)?;
-    let found = version(&work)?;
+    let found = schema_version(&work)?;
     let owner: i64 = work.pragma_query_value(None, "application_id", |row| row.get(0))?;
     let tables: i64 = work.query_row("SELECT count(*) FROM sqlite_schema", [], |row| row.get(0))?;
     if owner != APPLICATION_ID && (tables > 0 || owner != 0) {
-        return Err(Fault::Row(
+        return Err(JobError::Row(
             "this is a database of another program; choose another file".to_owned(),
         ));
     }
     match found {
-        // Somebody else was quicker.
-        VERSION => return Ok(()),
+        // Another process was faster.
+        SCHEMA_VERSION => return Ok(()),
         0 => work.execute_batch(SCHEMA)?,
-        2..VERSION => {
-            for (_, step) in STEPS.iter().filter(|(from, _)| *from >= found) {
+        2..SCHEMA_VERSION => {
+            for (_, step) in MIGRATIONS.iter().filter(|(from, _)| *from >= found) {
                 work.execute_batch(step)?;
             }
         }
-        older if (1..VERSION).contains(&older) => {
-            return Err(Fault::Row(format!(
+        older if (1..SCHEMA_VERSION).contains(&older) => {
+            return Err(JobError::Row(format!(
                 "this was written by a turnery from before its first release (version {older} of \
-                 the database, this one knows {VERSION}); move it elsewhere, or choose another file"
+                 the database, this one knows {SCHEMA_VERSION}); move it elsewhere, or choose another file"
             )));
         }
         newer => {
-            return Err(Fault::Row(format!(
+            return Err(JobError::Row(format!(
                 "this was written by a newer turnery (version {newer} of the database, this one \
-                 knows {VERSION}); update turnery, or choose another file"
+                 knows {SCHEMA_VERSION}); update turnery, or choose another file"
             )));
         }
     }
     work.pragma_update(None, "application_id", APPLICATION_ID)?;
-    work.pragma_update(None, "user_version", VERSION)?;
+    work.pragma_update(None, "user_version", SCHEMA_VERSION)?;
     work.commit()?;
     Ok(())
 }

@@ -1,7 +1,7 @@
-//! Bounded queue to a thread that takes jobs in batches. Pushing never waits.
+//! Passes jobs in batches to a thread through a bounded queue. Pushing never waits.
 //!
-//! The caller that pushes may also take the batch and do it in place of the thread. To keep the order of jobs,
-//! either takes a batch only once the other has done the last one.
+//! The caller that pushes a job may also take the batch and run it in place of the thread. To keep jobs in
+//! order, either takes a batch only after the other has finished the last one.
 
 use std::{
     collections::VecDeque,
@@ -9,48 +9,48 @@ use std::{
     time::{Duration, Instant},
 };
 
-/// Jobs that may wait. A store that is stuck refuses further ones at once.
+/// Maximum number of waiting jobs. A stuck store refuses further jobs at once.
 pub(super) const CAPACITY: usize = 16_384;
 
-/// Longest time that a job may stay which is not urgent.
+/// Longest time that a job with [`Urgency::Later`] stays in the queue.
 const LINGER: Duration = Duration::from_millis(20);
 
-/// When a job is to be taken.
+/// Time at which a job is taken.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Urgency {
-    /// At once: somebody awaits its answer.
+    /// Immediately: a caller awaits the answer.
     Now,
-    /// After [`LINGER`] at the latest, so that a whole turn's journal is written at once, or not at all
-    /// when its commit comes first.
+    /// After [`LINGER`] at the latest, so that the journal of a whole turn is written in one step, or not at
+    /// all if its commit arrives first.
     Later,
-    /// By whoever pushed it, who calls [`Queue::take`] next, or [`Queue::wake`] if it cannot.
+    /// By the pushing caller, which then calls [`JobQueue::take`], or [`JobQueue::wake`] if it cannot.
     Here,
 }
 
-pub(super) struct Queue<T> {
-    state: Mutex<State<T>>,
+pub(super) struct JobQueue<T> {
+    state: Mutex<QueueState<T>>,
     filled: Condvar,
 }
 
-struct State<T> {
+struct QueueState<T> {
     jobs: VecDeque<T>,
-    /// The thread is to come round, even if there is no job.
-    urgent: bool,
-    closed: bool,
+    /// The thread must wake up, even without a job.
+    is_urgent: bool,
+    is_closed: bool,
 }
 
-/// Why a job was not queued.
+/// Reason why a job was not queued.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum PushError {
-    /// [`CAPACITY`] jobs are waiting already.
+    /// [`CAPACITY`] jobs are already waiting.
     Full,
-    /// The thread has ended or is about to.
+    /// The thread has ended or is about to end.
     Closed,
 }
 
-/// Next thing for the thread to do.
-pub(super) enum Next {
-    /// There may be jobs to be taken.
+/// Next event for the thread.
+pub(super) enum QueueEvent {
+    /// Jobs may be available.
     Jobs,
     /// No job arrived in the given time.
     Idle,
@@ -58,13 +58,13 @@ pub(super) enum Next {
     Closed,
 }
 
-impl<T> Queue<T> {
+impl<T> JobQueue<T> {
     pub(super) fn new() -> Self {
         Self {
-            state: Mutex::new(State {
+            state: Mutex::new(QueueState {
                 jobs: VecDeque::new(),
-                urgent: false,
-                closed: false,
+                is_urgent: false,
+                is_closed: false,
             }),
             filled: Condvar::new(),
         }
@@ -72,17 +72,17 @@ impl<T> Queue<T> {
 
     pub(super) fn push(&self, job: T, urgency: Urgency) -> Result<(), PushError> {
         let mut state = self.lock();
-        if state.closed {
+        if state.is_closed {
             return Err(PushError::Closed);
         }
         if state.jobs.len() >= CAPACITY {
             return Err(PushError::Full);
         }
         state.jobs.push_back(job);
-        let urgent = urgency == Urgency::Now || state.jobs.len() >= CAPACITY / 32;
+        let is_urgent = urgency == Urgency::Now || state.jobs.len() >= CAPACITY / 32;
         let is_first = state.jobs.len() == 1 && urgency == Urgency::Later;
-        let wake = is_first || (!state.urgent && urgent);
-        state.urgent |= urgent;
+        let wake = is_first || (!state.is_urgent && is_urgent);
+        state.is_urgent |= is_urgent;
         drop(state);
         if wake {
             self.filled.notify_one();
@@ -90,9 +90,9 @@ impl<T> Queue<T> {
         Ok(())
     }
 
-    /// Has the thread come round: for the jobs that there are, or to see what was done in its place.
+    /// Wakes the thread, to run queued jobs or to follow up on jobs run in its place.
     pub(super) fn wake(&self) {
-        self.lock().urgent = true;
+        self.lock().is_urgent = true;
         self.filled.notify_one();
     }
 
@@ -101,59 +101,59 @@ impl<T> Queue<T> {
         std::mem::take(&mut self.lock().jobs)
     }
 
-    /// True if the thread has something better to do than housekeeping.
+    /// Returns true if jobs take precedence over housekeeping.
     pub(super) fn has_jobs(&self) -> bool {
         let state = self.lock();
-        state.closed || !state.jobs.is_empty()
+        state.is_closed || !state.jobs.is_empty()
     }
 
-    /// Waits until jobs are to be taken, at most for `idle` if given.
-    pub(super) fn next(&self, idle: Option<Duration>) -> Next {
+    /// Waits until jobs are available, for at most `idle` if given.
+    pub(super) fn next(&self, idle: Option<Duration>) -> QueueEvent {
         let mut state = self.lock();
         let deadline = idle.map(|idle| Instant::now() + idle);
-        while state.jobs.is_empty() && !state.urgent {
-            if state.closed {
-                return Next::Closed;
+        while state.jobs.is_empty() && !state.is_urgent {
+            if state.is_closed {
+                return QueueEvent::Closed;
             }
             let in_time;
             (state, in_time) = self.wait(state, deadline);
             if !in_time {
-                return Next::Idle;
+                return QueueEvent::Idle;
             }
         }
         let deadline = Instant::now() + LINGER;
         let mut in_time = true;
-        while in_time && !state.urgent && !state.closed {
+        while in_time && !state.is_urgent && !state.is_closed {
             (state, in_time) = self.wait(state, Some(deadline));
         }
-        state.urgent = false;
-        Next::Jobs
+        state.is_urgent = false;
+        QueueEvent::Jobs
     }
 
-    /// Refuses further jobs; those that are queued are still handed out.
+    /// Refuses further jobs; queued jobs are still handed out.
     pub(super) fn close(&self) {
-        self.lock().closed = true;
+        self.lock().is_closed = true;
         self.filled.notify_all();
     }
 
-    /// Refuses further jobs and drops those that are queued.
+    /// Refuses further jobs and drops the queued ones.
     pub(super) fn abandon(&self) {
         self.close();
         let jobs = std::mem::take(&mut self.lock().jobs);
-        // Dropped without the lock: a job's answer may wake somebody.
+        // Dropped without the lock: answering a job may wake a task.
         drop(jobs);
     }
 
-    fn lock(&self) -> MutexGuard<'_, State<T>> {
+    fn lock(&self) -> MutexGuard<'_, QueueState<T>> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// The flag is false once the deadline has passed.
+    /// Returns false in the flag once the deadline has passed.
     fn wait<'a>(
         &self,
-        state: MutexGuard<'a, State<T>>,
+        state: MutexGuard<'a, QueueState<T>>,
         deadline: Option<Instant>,
-    ) -> (MutexGuard<'a, State<T>>, bool) {
+    ) -> (MutexGuard<'a, QueueState<T>>, bool) {
         let Some(deadline) = deadline else {
             let state = self.filled.wait(state);
             return (state.unwrap_or_else(PoisonError::into_inner), true);

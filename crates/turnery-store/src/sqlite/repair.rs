@@ -1,18 +1,17 @@
-//! Repair: mends what is damaged in a session. Nothing is deleted: the whole database is copied first, a
-//! loop that cannot be read stays in its row, marked, and what is overwritten is kept in `repairs`.
+//! Repairs damaged sessions. Nothing is deleted: the whole database is copied first, unreadable loops stay in
+//! their rows, marked as set aside, and overwritten values are kept in `repairs`.
 
 use super::{
-    check::{self, Counts},
-    checksum::{Checksum, Verdict},
+    check::{self, VersionCounts},
+    checksum::{Checksum, ChecksumVerdict},
     db::write,
-    fault::Fault,
-    journal, lanes,
-    loops::{CHECKSUM, LOG, LOOP},
-    remarks, sessions,
-    survey::{Culprit, Survey, Surveyed},
-    texts,
+    job_error::JobError,
+    journal, lanes, long_texts,
+    loops::{CHECKSUM_COLUMN, LOG_COLUMN, SELECT_LOOP},
+    notes, sessions,
+    survey::{DamagedColumn, Survey, SurveyedLoop},
 };
-use crate::{Repair, StoreError, clock::Moment, cursor::time_text};
+use crate::{RepairReport, StoreError, clock::ClockReading, list_cursor::format_time};
 use rusqlite::{
     Connection, Row,
     backup::{Backup, StepResult},
@@ -25,11 +24,15 @@ use std::{
 };
 use turnery_engine::{LoopId, SessionId, Timestamp};
 
-pub(super) fn repair(db: &mut Connection, id: &SessionId, now: Moment) -> Result<Repair, Fault> {
+pub(super) fn repair(
+    db: &mut Connection,
+    id: &SessionId,
+    now: ClockReading,
+) -> Result<RepairReport, JobError> {
     sessions::get(db, id)?;
-    let is_index_damaged = !check::database(db)?.is_empty();
-    if check::session(db, id)?.is_empty() && !is_index_damaged {
-        return Ok(Repair::default());
+    let is_index_damaged = !check::check_database(db)?.is_empty();
+    if check::check_session(db, id)?.is_empty() && !is_index_damaged {
+        return Ok(RepairReport::default());
     }
     let holders = lanes::holders(db, std::slice::from_ref(id), now)?;
     if let Some((session, holder)) = holders.into_iter().next() {
@@ -37,32 +40,32 @@ pub(super) fn repair(db: &mut Connection, id: &SessionId, now: Moment) -> Result
     }
     let backup = back_up(db, now.wall)?;
     let changes = write(db, |db| {
-        // It may have been claimed meanwhile.
+        // The session may have been claimed meanwhile.
         if let Some((session, holder)) = lanes::holders(db, std::slice::from_ref(id), now)?
             .into_iter()
             .next()
         {
             return Err(StoreError::Busy { session, holder }.into());
         }
-        let mut work = Work {
+        let mut work = SessionRepair {
             db,
             id,
-            at: time_text(now.wall),
+            at: format_time(now.wall),
             changes: Vec::new(),
         };
         if is_index_damaged {
-            work.indexes()?;
+            work.rebuild_indexes()?;
         }
         work.columns()?;
-        work.loops()?;
-        work.changes.extend(remarks::repair(db, id)?);
+        work.repair_loops()?;
+        work.changes.extend(notes::repair(db, id)?);
         match journal::repair(db, id)? {
             0 => {}
             count => work.changes.push(format!(
                 "rows of the journal that cannot be read and are set aside: {count}"
             )),
         }
-        match texts::repair(db, id, &work.at)? {
+        match long_texts::move_damaged(db, id, &work.at)? {
             0 => {}
             count => work.changes.push(format!(
                 "{count} long texts that differ from what was written are set aside"
@@ -73,29 +76,29 @@ pub(super) fn repair(db: &mut Connection, id: &SessionId, now: Moment) -> Result
         }
         Ok(work.changes)
     })?;
-    let mut left = check::database(db)?;
-    left.append(&mut check::session(db, id)?);
-    Ok(Repair {
+    let mut left = check::check_database(db)?;
+    left.append(&mut check::check_session(db, id)?);
+    Ok(RepairReport {
         backup: Some(backup),
         changes,
         left,
     })
 }
 
-/// What the name of a copy has behind that of the database; the time of the repair follows.
-const COPY: &str = ".backup-";
+/// Infix of the name of a copy, between the name of the database and the time of the repair.
+const BACKUP_INFIX: &str = ".backup-";
 
-/// The copies beside the database, oldest first.
+/// Returns the copies beside the database, oldest first.
 pub(super) fn copies(db: &Connection) -> io::Result<Vec<PathBuf>> {
     let path = Path::new(db.path().unwrap_or_default());
     let (Some(folder), Some(name)) = (path.parent(), path.file_name()) else {
         return Ok(Vec::new());
     };
-    let start = format!("{}{COPY}", name.to_string_lossy());
+    let start = format!("{}{BACKUP_INFIX}", name.to_string_lossy());
     let mut copies = Vec::new();
     for file in fs::read_dir(folder)? {
         let file = file?;
-        // Each ends with its time, and not like a log that SQLite keeps for it.
+        // A copy ends with its time, unlike the log that SQLite keeps for it.
         let name = file.file_name();
         let name = name.to_string_lossy();
         if name.starts_with(&start) && name.ends_with('Z') {
@@ -106,12 +109,12 @@ pub(super) fn copies(db: &Connection) -> io::Result<Vec<PathBuf>> {
     Ok(copies)
 }
 
-/// Copies the database page by page, damage and all, to a new file beside it.
-fn back_up(db: &Connection, now: Timestamp) -> Result<PathBuf, Fault> {
+/// Copies the database page by page, including damage, to a new file beside it.
+fn back_up(db: &Connection, now: Timestamp) -> Result<PathBuf, JobError> {
     let path = db.path().unwrap_or_default();
-    let name = format!("{path}{COPY}{}", now.format("%Y%m%dT%H%M%S%.3fZ"));
+    let name = format!("{path}{BACKUP_INFIX}{}", now.format("%Y%m%dT%H%M%S%.3fZ"));
     let path = PathBuf::from(name);
-    create(&path)?;
+    create_private_file(&path)?;
     let copied = copy_to(db, &path);
     if copied.is_err()
         && let Err(error) = fs::remove_file(&path)
@@ -122,8 +125,8 @@ fn back_up(db: &Connection, now: Timestamp) -> Result<PathBuf, Fault> {
     copied.map(|()| path)
 }
 
-/// Copies in one step: between several, each write of another process would begin the copy again.
-fn copy_to(db: &Connection, path: &Path) -> Result<(), Fault> {
+/// Copies in one step: with several steps, each write of another process would restart the copy.
+fn copy_to(db: &Connection, path: &Path) -> Result<(), JobError> {
     const ALL_PAGES: i32 = -1;
     let mut copy = Connection::open(path)?;
     let end = Backup::new(db, &mut copy)?.step(ALL_PAGES)?;
@@ -134,12 +137,12 @@ fn copy_to(db: &Connection, path: &Path) -> Result<(), Fault> {
             let busy = rusqlite::ffi::Error::new(rusqlite::ffi::SQLITE_BUSY);
             Err(rusqlite::Error::SqliteFailure(busy, None).into())
         }
-        other => Err(Fault::Row(format!("the copy ended with {other:?}"))),
+        other => Err(JobError::Row(format!("the copy ended with {other:?}"))),
     }
 }
 
-/// The owner's alone, as the database is.
-fn create(path: &Path) -> io::Result<fs::File> {
+/// Creates a file with access for its owner only, like the database.
+fn create_private_file(path: &Path) -> io::Result<fs::File> {
     let mut options = fs::OpenOptions::new();
     options.write(true).create_new(true);
     #[cfg(unix)]
@@ -147,8 +150,8 @@ fn create(path: &Path) -> io::Result<fs::File> {
     options.open(path)
 }
 
-/// A value as it is; text that is not UTF-8 as its bytes.
-fn raw(row: &Row<'_>, column: usize) -> rusqlite::Result<Value> {
+/// Reads a value unchanged; text that is not UTF-8 as a blob.
+fn raw_value(row: &Row<'_>, column: usize) -> rusqlite::Result<Value> {
     Ok(match row.get_ref(column)? {
         ValueRef::Null => Value::Null,
         ValueRef::Integer(number) => Value::Integer(number),
@@ -161,13 +164,16 @@ fn raw(row: &Row<'_>, column: usize) -> rusqlite::Result<Value> {
     })
 }
 
-/// Version of a damaged row whose own is out of order among those of its neighbours.
-fn right_version(rows: &[Surveyed], place: usize) -> Option<u64> {
+/// Returns the corrected version of a damaged row whose version is out of order among its neighbours.
+fn corrected_version(rows: &[SurveyedLoop], place: usize) -> Option<u64> {
     let row = &rows[place];
-    if row.verdict != Verdict::Differs || row.record.is_none() {
+    if row.verdict != ChecksumVerdict::Differs || row.record.is_none() {
         return None;
     }
-    let trusted = |row: &Surveyed| row.version.filter(|_| row.verdict != Verdict::Differs);
+    let trusted = |row: &SurveyedLoop| {
+        row.version
+            .filter(|_| row.verdict != ChecksumVerdict::Differs)
+    };
     let before = rows[..place].iter().rev().find_map(trusted).unwrap_or(0);
     let after = rows[place + 1..].iter().find_map(trusted);
     let after = after.unwrap_or(u64::MAX);
@@ -177,16 +183,16 @@ fn right_version(rows: &[Surveyed], place: usize) -> Option<u64> {
     (!is_in_order).then_some((before + 1).min(after))
 }
 
-struct Work<'a> {
+struct SessionRepair<'a> {
     db: &'a Connection,
     id: &'a SessionId,
     at: String,
     changes: Vec<String>,
 }
 
-impl Work<'_> {
-    /// Keeps what a column holds before it is overwritten.
-    fn keep(&self, place: &str, field: &str, before: &Value) -> Result<(), Fault> {
+impl SessionRepair<'_> {
+    /// Stores the value of a column in `repairs` before it is overwritten.
+    fn keep_previous(&self, place: &str, field: &str, before: &Value) -> Result<(), JobError> {
         let mut insert = self.db.prepare_cached(
             "INSERT INTO repairs (session_id, at, place, field, before) VALUES (?1, ?2, ?3, ?4, ?5)",
         )?;
@@ -194,12 +200,12 @@ impl Work<'_> {
         Ok(())
     }
 
-    /// Damage of an index is mended by making it again from its table.
-    fn indexes(&mut self) -> Result<(), Fault> {
-        match self.db.execute_batch("REINDEX").map_err(Fault::from) {
+    /// Rebuilds the indexes from their tables.
+    fn rebuild_indexes(&mut self) -> Result<(), JobError> {
+        match self.db.execute_batch("REINDEX").map_err(JobError::from) {
             Ok(()) => self.changes.push("the indexes are made again".to_owned()),
             Err(fault) if fault.is_damage() => {
-                let reason = fault.in_words();
+                let reason = fault.message();
                 self.changes
                     .push(format!("the indexes cannot be made again: {reason}"));
             }
@@ -208,15 +214,15 @@ impl Work<'_> {
         Ok(())
     }
 
-    /// Writes what the columns of the session's row are read as.
-    fn columns(&mut self) -> Result<(), Fault> {
+    /// Overwrites unreadable columns of the session's row with the values that readers substitute.
+    fn columns(&mut self) -> Result<(), JobError> {
         let info = sessions::get(self.db, self.id)?;
-        for complaint in check::columns(self.db, self.id)? {
+        for complaint in check::unreadable_columns(self.db, self.id)? {
             let column = complaint.column;
             let value = match column {
                 "roots" | "always" => Value::Text("[]".to_owned()),
-                "created_at" => Value::Text(time_text(info.created_at)),
-                "updated_at" => Value::Text(time_text(info.updated_at)),
+                "created_at" => Value::Text(format_time(info.created_at)),
+                "updated_at" => Value::Text(format_time(info.updated_at)),
                 "cwd" | "folder" | "model" | "mode" => Value::Text(String::new()),
                 "head_version" | "archived" | "loop_count" | "fence" | "lost_number" => {
                     Value::Integer(0)
@@ -228,9 +234,9 @@ impl Work<'_> {
             let before = self.db.query_row(
                 &format!("SELECT {column} FROM sessions WHERE session_id = ?1"),
                 (self.id.as_str(),),
-                |row| raw(row, 0),
+                |row| raw_value(row, 0),
             )?;
-            self.keep("session", column, &before)?;
+            self.keep_previous("session", column, &before)?;
             self.db.execute(
                 &format!("UPDATE sessions SET {column} = ?2 WHERE session_id = ?1"),
                 (self.id.as_str(), value),
@@ -245,17 +251,17 @@ impl Work<'_> {
         Ok(())
     }
 
-    fn loops(&mut self) -> Result<(), Fault> {
+    fn repair_loops(&mut self) -> Result<(), JobError> {
         let survey = Survey::of(self.db, self.id)?;
-        let counts = Counts::of(self.db, self.id, &survey)?;
-        // What comes before a loop that only a later version can read is for that version to say.
+        let counts = VersionCounts::of(self.db, self.id, &survey)?;
+        // References before a loop that only a newer version can read are left for that version to repair.
         let has_newer = survey.rows.iter().any(|row| row.is_newer);
-        let is_left = |row: &Surveyed| has_newer && row.is_retied && row.record.is_some();
+        let is_left = |row: &SurveyedLoop| has_newer && row.is_retied && row.record.is_some();
         for (place, row) in survey.rows.iter().enumerate() {
             if row.is_set_aside || is_left(row) {
                 continue;
             }
-            if let Some(version) = right_version(&survey.rows, place) {
+            if let Some(version) = corrected_version(&survey.rows, place) {
                 self.set(row, "version", Some(&version.to_string()))?;
             }
             match &row.record {
@@ -284,7 +290,7 @@ impl Work<'_> {
                             row.loop_id
                         ));
                     }
-                    self.settle(row, record.on_chain)?;
+                    self.update_checksum(row, record.on_chain)?;
                 }
             }
         }
@@ -303,8 +309,8 @@ impl Work<'_> {
         self.counts(&counts)
     }
 
-    /// Writes which loop the next prompt follows.
-    fn tip(&mut self, survey: &Survey) -> Result<(), Fault> {
+    /// Corrects the reference to the loop that the next prompt follows.
+    fn tip(&mut self, survey: &Survey) -> Result<(), JobError> {
         let tip = survey
             .readable_tip()
             .map(|tip| survey.rows[tip].loop_id.clone());
@@ -313,7 +319,7 @@ impl Work<'_> {
             let before = info
                 .tip_loop_id
                 .map_or(Value::Null, |tip| Value::Text(tip.to_string()));
-            self.keep("session", "tip_loop_id", &before)?;
+            self.keep_previous("session", "tip_loop_id", &before)?;
             self.db.execute(
                 "UPDATE sessions SET tip_loop_id = ?2 WHERE session_id = ?1",
                 (self.id.as_str(), tip.as_ref().map(LoopId::as_str)),
@@ -326,7 +332,7 @@ impl Work<'_> {
         Ok(())
     }
 
-    fn set_aside(&mut self, row: &Surveyed, survey: &Survey) -> Result<(), Fault> {
+    fn set_aside(&mut self, row: &SurveyedLoop, survey: &Survey) -> Result<(), JobError> {
         let of = |damage: &&crate::Damage| matches!(&damage.part, crate::DamagedPart::Loop { loop_id } if *loop_id == row.loop_id);
         let damage = survey.damage.iter().find(of);
         let reason = damage.map_or("cannot be read", |damage| &damage.reason);
@@ -339,16 +345,16 @@ impl Work<'_> {
         Ok(())
     }
 
-    fn set(&self, row: &Surveyed, column: &str, value: Option<&str>) -> Result<(), Fault> {
+    fn set(&self, row: &SurveyedLoop, column: &str, value: Option<&str>) -> Result<(), JobError> {
         let before = self.db.query_row(
             &format!("SELECT {column} FROM loops WHERE loop = ?1"),
             (row.key,),
-            |row| raw(row, 0),
+            |row| raw_value(row, 0),
         )?;
         if before == value.map_or(Value::Null, |value| Value::Text(value.to_owned())) {
             return Ok(());
         }
-        self.keep(row.loop_id.as_str(), column, &before)?;
+        self.keep_previous(row.loop_id.as_str(), column, &before)?;
         self.db.execute(
             &format!("UPDATE loops SET {column} = ?2 WHERE loop = ?1"),
             (row.key, value),
@@ -356,9 +362,9 @@ impl Work<'_> {
         Ok(())
     }
 
-    /// Gives a loop that can be read the checksum of what it is now.
-    fn settle(&mut self, row: &Surveyed, on_chain: bool) -> Result<(), Fault> {
-        if row.verdict != Verdict::Differs && !row.is_retied {
+    /// Sets the checksum of a readable loop to that of its current content.
+    fn update_checksum(&mut self, row: &SurveyedLoop, on_chain: bool) -> Result<(), JobError> {
+        if row.verdict != ChecksumVerdict::Differs && !row.is_retied {
             return Ok(());
         }
         let mut update = self
@@ -366,33 +372,33 @@ impl Work<'_> {
             .prepare_cached("UPDATE loops SET on_chain = ?2 WHERE loop = ?1")?;
         update.execute((row.key, on_chain))?;
         drop(update);
-        if row.culprit == Some(Culprit::OnChain) {
+        if row.culprit == Some(DamagedColumn::OnChain) {
             self.changes.push(format!(
                 "loop {} is marked rightly as part of the conversation or not",
                 row.loop_id
             ));
         }
         let (now, before) = {
-            let mut select = self.db.prepare_cached(LOOP)?;
+            let mut select = self.db.prepare_cached(SELECT_LOOP)?;
             select.query_row((row.key,), |found| {
                 let sum = Checksum::default().text(self.id.as_str());
-                let sum = sum.columns(found, 0..=LOG).map(Checksum::finish);
-                Ok((sum, raw(found, CHECKSUM)?))
+                let sum = sum.columns(found, 0..=LOG_COLUMN).map(Checksum::finish);
+                Ok((sum, raw_value(found, CHECKSUM_COLUMN)?))
             })?
         };
         let now = Value::Integer(now?);
-        // A loop without a checksum stays without one, unless what it follows has been put right: that
-        // would be doubted again.
+        // A loop without a checksum stays without one, unless its parent was corrected: the correction would
+        // be reported as damage again.
         if before == now || (before == Value::Null && !row.is_retied) {
             return Ok(());
         }
-        if row.verdict == Verdict::Differs && row.culprit.is_none() && !row.is_log_broken {
+        if row.verdict == ChecksumVerdict::Differs && row.culprit.is_none() && !row.is_log_broken {
             self.changes.push(format!(
                 "loop {} is kept as it reads; its checksum did not match",
                 row.loop_id
             ));
         }
-        self.keep(row.loop_id.as_str(), "checksum", &before)?;
+        self.keep_previous(row.loop_id.as_str(), "checksum", &before)?;
         self.db.execute(
             "UPDATE loops SET checksum = ?2 WHERE loop = ?1",
             (row.key, now),
@@ -400,24 +406,23 @@ impl Work<'_> {
         Ok(())
     }
 
-    /// Makes a version that has no loop, so that whoever has the session open reads it again at the next
-    /// claim.
-    fn raise_head(&self) -> Result<(), Fault> {
+    /// Adds a version without a loop, so that clients with the session open reload it at the next claim.
+    fn raise_head(&self) -> Result<(), JobError> {
         let head = self.db.query_row(
             "UPDATE sessions SET head_version = min(head_version, 9223372036854775806) + 1 \
              WHERE session_id = ?1 RETURNING head_version",
             (self.id.as_str(),),
             |row| row.get(0),
         )?;
-        self.keep_version(head)
+        self.note_lost_version(head)
     }
 
-    /// Notes that no loop is stored for a version.
-    fn keep_version(&self, version: i64) -> Result<(), Fault> {
-        self.keep("version", "version", &Value::Integer(version))
+    /// Records that no loop is stored for a version.
+    fn note_lost_version(&self, version: i64) -> Result<(), JobError> {
+        self.keep_previous("version", "version", &Value::Integer(version))
     }
 
-    fn counts(&mut self, counts: &Counts) -> Result<(), Fault> {
+    fn counts(&mut self, counts: &VersionCounts) -> Result<(), JobError> {
         if counts.is_head_wrong() || counts.is_count_wrong() {
             self.db.execute(
                 "UPDATE sessions SET head_version = max(head_version, ?2), \
@@ -429,7 +434,7 @@ impl Work<'_> {
         }
         for version in &counts.lost {
             let version = i64::try_from(*version).unwrap_or(i64::MAX);
-            self.keep_version(version)?;
+            self.note_lost_version(version)?;
         }
         if !counts.lost.is_empty() {
             self.changes.push(format!(
@@ -447,10 +452,10 @@ mod tests {
     use crate::sqlite::db::Db;
 
     #[test]
-    fn backup_that_fails_leaves_no_file() {
+    fn failed_backup_leaves_no_file() {
         let folder = tempfile::tempdir().unwrap();
         let db = Db::open(&folder.path().join("sessions.db")).unwrap().sql;
-        // What is being written cannot be copied.
+        // A database with an open write transaction cannot be copied.
         db.execute_batch("BEGIN IMMEDIATE; DELETE FROM sessions")
             .unwrap();
         let failed = back_up(&db, Timestamp::UNIX_EPOCH).unwrap_err();

@@ -1,15 +1,16 @@
-//! Sessions: make, find, list, change and remove them.
+//! Creates, finds, lists, changes and deletes sessions.
 
 use super::{
     db::write,
-    fault::Fault,
+    job_error::JobError,
     lanes,
-    loops::{maybe, text, time},
+    loops::{optional_text_column, text, time},
 };
 use crate::{
-    Archived, ListPage, ListQuery, NewSession, PAGE_SIZE, SessionInfo, SessionPatch, StoreError,
-    clock::Moment,
-    cursor::{Cursor, time_text},
+    ArchivedFilter, ListPage, ListQuery, NewSession, PAGE_SIZE, SessionInfo, SessionPatch,
+    StoreError,
+    clock::ClockReading,
+    list_cursor::{ListCursor, format_time},
 };
 use rusqlite::{Connection, Row, TransactionBehavior, params, types::ValueRef};
 use serde::de::DeserializeOwned;
@@ -19,14 +20,14 @@ use turnery_engine::SessionId;
 pub(super) const COLUMNS: &str = "session_id, cwd, roots, title, model, mode, created_at, updated_at, head_version, tip_loop_id, \
      spawned_by, thinking, always, archived, folder";
 
-/// How many columns that are.
-pub(super) const WIDTH: usize = 15;
+/// Number of columns in [`COLUMNS`].
+pub(super) const COLUMN_COUNT: usize = 15;
 
-/// Place of this column in [`COLUMNS`].
-const UPDATED_AT: usize = 7;
+/// Index of `updated_at` in [`COLUMNS`].
+const UPDATED_AT_COLUMN: usize = 7;
 
-pub(super) fn create(db: &mut Connection, new: NewSession) -> Result<SessionInfo, Fault> {
-    let at = time_text(new.at);
+pub(super) fn create(db: &mut Connection, new: NewSession) -> Result<SessionInfo, JobError> {
+    let at = format_time(new.at);
     let folder = new.folder.unwrap_or_else(|| new.cwd.clone());
     let spawned_by = new.spawned_by.as_ref().map(serde_json::to_string);
     let spawned_by = spawned_by.transpose()?;
@@ -66,11 +67,11 @@ pub(super) fn create(db: &mut Connection, new: NewSession) -> Result<SessionInfo
     })
 }
 
-pub(super) fn info(db: &mut Connection, id: &SessionId) -> Result<SessionInfo, Fault> {
+pub(super) fn info(db: &mut Connection, id: &SessionId) -> Result<SessionInfo, JobError> {
     get(db, id)
 }
 
-pub(super) fn get(db: &Connection, id: &SessionId) -> Result<SessionInfo, Fault> {
+pub(super) fn get(db: &Connection, id: &SessionId) -> Result<SessionInfo, JobError> {
     let mut select = db.prepare_cached(&format!(
         "SELECT {COLUMNS} FROM sessions WHERE session_id = ?1"
     ))?;
@@ -81,23 +82,23 @@ pub(super) fn get(db: &Connection, id: &SessionId) -> Result<SessionInfo, Fault>
     }
 }
 
-/// The one last active first; of two at once, the one with the greater id first.
-pub(super) fn list(db: &mut Connection, query: &ListQuery) -> Result<ListPage, Fault> {
+/// Lists sessions by last activity, newest first; ties are ordered by descending id.
+pub(super) fn list(db: &mut Connection, query: &ListQuery) -> Result<ListPage, JobError> {
     let limit = match query.limit {
         0 => PAGE_SIZE,
         limit => limit,
     };
     let start = match &query.cursor {
-        Some(cursor) => Some(Cursor::decode(cursor)?),
+        Some(cursor) => Some(ListCursor::decode(cursor)?),
         None => None,
     };
-    // A text above all times begins at the top.
+    // A text greater than every time starts at the top.
     let (before, below) = match &start {
         Some(start) => (start.updated_at.as_str(), start.id.as_str()),
         None => ("~", ""),
     };
     let here = match &query.cwd {
-        // No session is stored for a folder whose name is not text.
+        // No session is stored for a folder whose name is not UTF-8.
         Some(cwd) => match cwd.to_str() {
             Some(cwd) => Some(cwd),
             None => return Ok(ListPage::default()),
@@ -111,12 +112,12 @@ pub(super) fn list(db: &mut Connection, query: &ListQuery) -> Result<ListPage, F
     let (mut last, mut next_cursor) = (None, None);
     while let Some(row) = rows.next()? {
         if sessions.len() == limit {
-            next_cursor = last.map(|last: Cursor| last.encode());
+            next_cursor = last.map(|last: ListCursor| last.encode());
             break;
         }
         let session = session(row);
-        last = Some(Cursor {
-            updated_at: position(row)?,
+        last = Some(ListCursor {
+            updated_at: cursor_time(row)?,
             id: session.id.clone(),
         });
         sessions.push(session);
@@ -127,8 +128,8 @@ pub(super) fn list(db: &mut Connection, query: &ListQuery) -> Result<ListPage, F
     })
 }
 
-/// The statement of one page of the list. Its parameters: the position before which the page begins
-/// (time and id), the number of rows, the folder or NULL.
+/// Returns the statement of one list page. Parameters: the position after which the page starts (time and id),
+/// the number of rows, the folder or NULL.
 fn list_sql(query: &ListQuery) -> String {
     let folder = match query.cwd {
         Some(_) => "folder = ?4",
@@ -139,12 +140,12 @@ fn list_sql(query: &ListQuery) -> String {
         false => "spawned_by IS NULL",
     };
     let archived = match query.archived {
-        Archived::Exclude => "NOT archived",
-        Archived::Include => "TRUE",
-        Archived::Only => "archived",
+        ArchivedFilter::Exclude => "NOT archived",
+        ArchivedFilter::Include => "TRUE",
+        ArchivedFilter::Only => "archived",
     };
-    // The ids first: the index has all that the inner statement needs, so that only the rows of the page
-    // are read whole.
+    // Selects ids first: the index covers the inner statement, so only the rows of the page are read
+    // completely.
     format!(
         "WITH page AS MATERIALIZED (SELECT session_id FROM sessions \
              WHERE (updated_at, session_id) < (?1, ?2) AND {folder} AND {spawned} AND {archived} \
@@ -154,38 +155,38 @@ fn list_sql(query: &ListQuery) -> String {
     )
 }
 
-/// A session, its child sessions, theirs, and so on.
-const FAMILY: &str = "WITH RECURSIVE family (id) AS (VALUES (?1) UNION SELECT session_id FROM sessions \
+/// Common table expression of a session and all its descendants.
+const WITH_FAMILY: &str = "WITH RECURSIVE family (id) AS (VALUES (?1) UNION SELECT session_id FROM sessions \
      JOIN family ON json_valid(spawned_by) AND spawned_by ->> 'session_id' = family.id)";
 
-pub(super) fn delete(db: &Connection, id: &SessionId, now: Moment) -> Result<bool, Fault> {
+pub(super) fn delete(db: &Connection, id: &SessionId, now: ClockReading) -> Result<bool, JobError> {
     write(db, |db| match holders(db, id, now)?.into_iter().next() {
         Some((session, holder)) => Err(StoreError::Busy { session, holder }.into()),
-        None => remove(db, id),
+        None => remove_family(db, id),
     })
 }
 
-/// The holders from whom a lane was taken; `None` if there was no such session.
-pub(super) fn delete_in_use(
+/// Returns the holders of the revoked lanes; `None` if there was no such session.
+pub(super) fn force_delete(
     db: &Connection,
     id: &SessionId,
-    now: Moment,
-) -> Result<Option<Vec<String>>, Fault> {
+    now: ClockReading,
+) -> Result<Option<Vec<String>>, JobError> {
     write(db, |db| {
         let holders = holders(db, id, now)?.into_iter();
         let holders = holders.map(|(_, holder)| holder).collect();
-        Ok(remove(db, id)?.then_some(holders))
+        Ok(remove_family(db, id)?.then_some(holders))
     })
 }
 
-/// The sessions of a family whose lane is held, with their holders.
+/// Returns the sessions of a family whose lane is held, with their holders.
 fn holders(
     db: &Connection,
     id: &SessionId,
-    now: Moment,
-) -> Result<Vec<(SessionId, String)>, Fault> {
+    now: ClockReading,
+) -> Result<Vec<(SessionId, String)>, JobError> {
     let mut select = db.prepare_cached(&format!(
-        "{FAMILY} SELECT session_id FROM sessions WHERE session_id IN family AND owner_id IS NOT NULL"
+        "{WITH_FAMILY} SELECT session_id FROM sessions WHERE session_id IN family AND owner_id IS NOT NULL"
     ))?;
     let mut rows = select.query((id.as_str(),))?;
     let mut held = Vec::new();
@@ -195,10 +196,10 @@ fn holders(
     lanes::holders(db, &held, now)
 }
 
-/// What belongs to a session goes with it: each table says so itself. Its children go by name.
-fn remove(db: &Connection, id: &SessionId) -> Result<bool, Fault> {
+/// Deletes a session and its descendants; dependent tables delete by foreign key.
+fn remove_family(db: &Connection, id: &SessionId) -> Result<bool, JobError> {
     let mut delete = db.prepare_cached(&format!(
-        "{FAMILY} DELETE FROM sessions WHERE session_id IN family RETURNING session_id"
+        "{WITH_FAMILY} DELETE FROM sessions WHERE session_id IN family RETURNING session_id"
     ))?;
     let mut gone = delete.query((id.as_str(),))?;
     let mut found = false;
@@ -212,7 +213,7 @@ pub(super) fn patch(
     db: &mut Connection,
     id: &SessionId,
     patch: SessionPatch,
-) -> Result<SessionInfo, Fault> {
+) -> Result<SessionInfo, JobError> {
     let db = db.transaction_with_behavior(TransactionBehavior::Immediate)?;
     let mut info = get(&db, id)?;
     let mut update = db.prepare_cached(
@@ -225,7 +226,7 @@ pub(super) fn patch(
     patch.apply(&mut info);
     let roots = named.roots.map(|_| serde_json::to_string(&info.roots));
     let always = named.always.map(|_| serde_json::to_string(&info.always));
-    // What the patch does not name is not written: it may hold more than could be read.
+    // Columns that the patch does not name are not written: their stored values may be unreadable but intact.
     update.execute(params![
         id.as_str(),
         named.title.is_some(),
@@ -233,7 +234,7 @@ pub(super) fn patch(
         named.model,
         named.mode,
         roots.transpose()?,
-        named.updated_at.map(time_text),
+        named.updated_at.map(format_time),
         named.thinking,
         always.transpose()?,
         named.archived
@@ -244,7 +245,7 @@ pub(super) fn patch(
 }
 
 impl SessionPatch {
-    /// Change what it names.
+    /// Applies the changes to `info`.
     pub(crate) fn apply(self, info: &mut SessionInfo) {
         if let Some(title) = self.title {
             info.title = title;
@@ -275,24 +276,24 @@ impl SessionPatch {
     }
 }
 
-/// Reads [`COLUMNS`]. What cannot be read is empty, and logged.
+/// Reads [`COLUMNS`]. Unreadable columns become empty and are logged.
 pub(super) fn session(row: &Row<'_>) -> SessionInfo {
     let (info, damage) = read(row);
-    for Complaint { column, reason } in damage {
+    for UnreadableColumn { column, reason } in damage {
         tracing::warn!(session = %info.id, column, reason, "failed to read a column of a session");
     }
     info
 }
 
-/// A column of a session that cannot be read.
-pub(super) struct Complaint {
+/// Unreadable column of a session.
+pub(super) struct UnreadableColumn {
     pub(super) column: &'static str,
     pub(super) reason: String,
 }
 
-/// Reads [`COLUMNS`], and tells which of them cannot be read.
-pub(super) fn read(row: &Row<'_>) -> (SessionInfo, Vec<Complaint>) {
-    let mut columns = Columns {
+/// Reads [`COLUMNS`], and returns the unreadable ones.
+pub(super) fn read(row: &Row<'_>) -> (SessionInfo, Vec<UnreadableColumn>) {
+    let mut columns = ColumnReader {
         row,
         complaints: Vec::new(),
     };
@@ -301,7 +302,7 @@ pub(super) fn read(row: &Row<'_>) -> (SessionInfo, Vec<Complaint>) {
     let updated_at = columns.get(7, "updated_at", |column| time(text(row, column)?));
     let either = updated_at.or(created_at).unwrap_or_default();
     let cwd = columns.text(1, "cwd").unwrap_or_default();
-    // A repair empties the folder if it cannot be read.
+    // A repair empties an unreadable folder.
     let folder = columns.text(14, "folder").filter(|it| !it.is_empty());
     let info = SessionInfo {
         id: id.into(),
@@ -319,7 +320,9 @@ pub(super) fn read(row: &Row<'_>) -> (SessionInfo, Vec<Complaint>) {
         tip_loop_id: columns.optional(9, "tip_loop_id").map(Into::into),
         spawned_by: columns
             .get(10, "spawned_by", |column| {
-                Ok(maybe(row, column)?.map(serde_json::from_str).transpose()?)
+                Ok(optional_text_column(row, column)?
+                    .map(serde_json::from_str)
+                    .transpose()?)
             })
             .flatten(),
         thinking: columns.optional(11, "thinking"),
@@ -331,25 +334,25 @@ pub(super) fn read(row: &Row<'_>) -> (SessionInfo, Vec<Complaint>) {
     (info, columns.complaints)
 }
 
-/// Reads columns one by one, and keeps what went wrong.
-struct Columns<'r, 's> {
+/// Reads columns one by one and collects errors.
+struct ColumnReader<'r, 's> {
     row: &'r Row<'s>,
-    complaints: Vec<Complaint>,
+    complaints: Vec<UnreadableColumn>,
 }
 
-impl Columns<'_, '_> {
+impl ColumnReader<'_, '_> {
     fn get<T>(
         &mut self,
         column: usize,
         name: &'static str,
-        read: impl FnOnce(usize) -> Result<T, Fault>,
+        read: impl FnOnce(usize) -> Result<T, JobError>,
     ) -> Option<T> {
         match read(column) {
             Ok(value) => Some(value),
             Err(fault) => {
-                self.complaints.push(Complaint {
+                self.complaints.push(UnreadableColumn {
                     column: name,
-                    reason: fault.in_words(),
+                    reason: fault.message(),
                 });
                 None
             }
@@ -364,7 +367,7 @@ impl Columns<'_, '_> {
     fn optional(&mut self, column: usize, name: &'static str) -> Option<String> {
         let row = self.row;
         let read = self.get(column, name, |column| {
-            Ok(maybe(row, column)?.map(ToOwned::to_owned))
+            Ok(optional_text_column(row, column)?.map(ToOwned::to_owned))
         });
         read.flatten()
     }
@@ -377,10 +380,10 @@ impl Columns<'_, '_> {
     }
 }
 
-/// The longest beginning of an updated_at that is text: where the next page begins, in the order of the
-/// list, whether or not it is a time.
-fn position(row: &Row<'_>) -> Result<String, Fault> {
-    let bytes = match row.get_ref(UPDATED_AT)? {
+/// Returns the longest valid UTF-8 prefix of `updated_at`: the position of the next page in list order, even
+/// if it is not a time.
+fn cursor_time(row: &Row<'_>) -> Result<String, JobError> {
+    let bytes = match row.get_ref(UPDATED_AT_COLUMN)? {
         ValueRef::Text(bytes) => bytes,
         ValueRef::Null | ValueRef::Integer(_) | ValueRef::Real(_) | ValueRef::Blob(_) => &[],
     };
@@ -388,9 +391,9 @@ fn position(row: &Row<'_>) -> Result<String, Fault> {
     Ok(String::from_utf8_lossy(&bytes[..end]).into_owned())
 }
 
-fn path_text(path: &Path) -> Result<&str, Fault> {
+fn path_text(path: &Path) -> Result<&str, JobError> {
     path.to_str()
-        .ok_or_else(|| Fault::Row(format!("the folder name {path:?} is not UTF-8")))
+        .ok_or_else(|| JobError::Row(format!("the folder name {path:?} is not UTF-8")))
 }
 
 #[cfg(test)]

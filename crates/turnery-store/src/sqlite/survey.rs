@@ -1,13 +1,16 @@
-//! Survey: all loops of a session, read one by one, so that a damaged one hides no other. Taken when the
-//! quick way through the session has met damage, and by checks and repairs.
+//! Reads all loops of a session one by one, so that a damaged loop hides no other. Used when the fast path
+//! meets damage, and by checks and repairs.
 
 use super::{
-    checksum::{Checksum, Verdict},
-    fault::Fault,
-    log,
-    loops::{self, CHECKSUM, LOG, LOOP, ON_CHAIN, PARENT, is_foreign, text},
+    checksum::{Checksum, ChecksumVerdict},
+    event_log,
+    job_error::JobError,
+    long_texts::expand_references,
+    loops::{
+        self, CHECKSUM_COLUMN, LOG_COLUMN, ON_CHAIN_COLUMN, PARENT_COLUMN, SELECT_LOOP, is_foreign,
+        text,
+    },
     sessions,
-    texts::expand,
 };
 use crate::{Damage, DamagedPart, History};
 use rusqlite::{Connection, Row, types::ValueRef};
@@ -15,33 +18,33 @@ use serde::Deserialize;
 use std::{collections::HashMap, sync::Arc};
 use turnery_engine::{ContinuationKind, LoopId, LoopRecord, SessionId, context};
 
-/// The index may be damaged too: it is not used.
-const KEYS: &str = "SELECT loop FROM loops NOT INDEXED WHERE session_id = ?1 ORDER BY loop";
+/// The index may be damaged, so it is not used.
+const SELECT_KEYS: &str = "SELECT loop FROM loops NOT INDEXED WHERE session_id = ?1 ORDER BY loop";
 
-/// The same for all sessions.
-const ALL_KEYS: &str = "SELECT session_id, loop FROM loops NOT INDEXED ORDER BY loop";
+/// Like [`SELECT_KEYS`], for all sessions.
+const SELECT_ALL_KEYS: &str = "SELECT session_id, loop FROM loops NOT INDEXED ORDER BY loop";
 
-/// The columns that come before the long ones, for a row whose end cannot be reached.
-const HEAD: &str = "SELECT version, loop_id, parent_loop_id FROM loops WHERE loop = ?1";
+/// Columns before the long ones, for a row whose end is unreadable.
+const SELECT_HEAD: &str = "SELECT version, loop_id, parent_loop_id FROM loops WHERE loop = ?1";
 
-/// All loops of a session as far as they can be read, and what is wrong with them.
+/// All loops of a session as far as they are readable, with the damage found.
 pub(super) struct Survey {
-    pub(super) rows: Vec<Surveyed>,
-    /// The loop that the next prompt follows; it may itself be unreadable.
+    pub(super) rows: Vec<SurveyedLoop>,
+    /// Index of the loop that the next prompt follows; the loop may be unreadable.
     pub(super) tip: Option<usize>,
     pub(super) damage: Vec<Damage>,
 }
 
-/// Keys of the loops of all sessions, found in one pass over the table.
-pub(super) struct AllKeys(HashMap<SessionId, Vec<i64>>);
+/// Loop keys of all sessions, found in one pass over the table.
+pub(super) struct LoopKeys(HashMap<SessionId, Vec<i64>>);
 
-impl AllKeys {
-    pub(super) fn read(db: &Connection) -> Result<Self, Fault> {
+impl LoopKeys {
+    pub(super) fn read(db: &Connection) -> Result<Self, JobError> {
         let mut keys: HashMap<SessionId, Vec<i64>> = HashMap::new();
-        let mut select = db.prepare_cached(ALL_KEYS)?;
+        let mut select = db.prepare_cached(SELECT_ALL_KEYS)?;
         let mut rows = select.query(())?;
         while let Some(row) = rows.next()? {
-            // What is not text is of no session.
+            // A session id that is not text matches no session.
             if let Ok(id) = text(row, 0) {
                 keys.entry(id.into()).or_default().push(row.get(1)?);
             }
@@ -54,57 +57,60 @@ impl AllKeys {
     }
 }
 
-/// One row.
-pub(super) struct Surveyed {
+/// One row of the table `loops`.
+pub(super) struct SurveyedLoop {
     pub(super) key: i64,
     pub(super) version: Option<u64>,
     pub(super) loop_id: LoopId,
-    /// Parent as the row has it.
+    /// Parent according to the row.
     pub(super) parent: Option<LoopId>,
-    /// Parent as the first event of the loop has it; `None` without such an event.
+    /// Parent according to the first event of the loop; `None` without such an event.
     logged_parent: Option<Option<LoopId>>,
-    pub(super) verdict: Verdict,
-    /// Column that made the checksum differ, if putting it right makes the checksum match.
-    pub(super) culprit: Option<Culprit>,
+    pub(super) verdict: ChecksumVerdict,
+    /// Column that caused the checksum mismatch, if correcting it makes the checksum match.
+    pub(super) culprit: Option<DamagedColumn>,
     pub(super) is_set_aside: bool,
-    /// Its events cannot be read; all that was said is in its messages.
+    /// True if the events are unreadable; the messages still hold the full conversation.
     pub(super) is_log_broken: bool,
-    /// Nothing but its content was found wrong: a newer version may be able to read it.
+    /// True if only the content is invalid: a newer version may be able to read it.
     pub(super) is_newer: bool,
-    /// With its events, and with the parent that it is taken to have. `None` if it cannot be read or
-    /// has been set aside.
+    /// Record with its events and its corrected parent. `None` if the row is unreadable or has been set aside.
     pub(super) record: Option<LoopRecord>,
-    /// The loop before it.
+    /// Index of the previous loop.
     before: Option<usize>,
-    /// The reference to the loop before it is wrong.
+    /// True if the reference to the previous loop is wrong.
     pub(super) is_retied: bool,
 }
 
-/// A column whose right value is known.
+/// Column whose correct value is known.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Culprit {
+pub(super) enum DamagedColumn {
     Parent,
     OnChain,
 }
 
-/// What a loop is shown with in place of what its row says.
+/// Values that replace those of a damaged row in a replay.
 #[derive(Clone, Debug)]
-pub(super) struct Tie {
+pub(super) struct ChainLink {
     pub(super) parent: Option<LoopId>,
     pub(super) kind: ContinuationKind,
     pub(super) on_chain: bool,
 }
 
 impl Survey {
-    pub(super) fn of(db: &Connection, id: &SessionId) -> Result<Self, Fault> {
-        let mut select = db.prepare_cached(KEYS)?;
+    pub(super) fn of(db: &Connection, id: &SessionId) -> Result<Self, JobError> {
+        let mut select = db.prepare_cached(SELECT_KEYS)?;
         let keys = select.query_map((id.as_str(),), |row| row.get(0))?;
         let keys: Vec<i64> = keys.collect::<Result<_, _>>()?;
-        Self::of_rows(db, id, &keys)
+        Self::of_loops(db, id, &keys)
     }
 
     /// Surveys a session whose loops have these keys.
-    pub(super) fn of_rows(db: &Connection, id: &SessionId, keys: &[i64]) -> Result<Self, Fault> {
+    pub(super) fn of_loops(
+        db: &Connection,
+        id: &SessionId,
+        keys: &[i64],
+    ) -> Result<Self, JobError> {
         let tip = sessions::get(db, id)?.tip_loop_id;
         let mut survey = Self {
             rows: Vec::new(),
@@ -136,7 +142,7 @@ impl Survey {
         }
     }
 
-    /// The loops committed after head version `after`.
+    /// Returns the loops committed after head version `after`.
     pub(super) fn loops(self, after: u64) -> Vec<Arc<LoopRecord>> {
         let rows = self.rows.into_iter();
         rows.filter(|row| row.version.is_none_or(|version| version > after))
@@ -144,7 +150,7 @@ impl Survey {
             .collect()
     }
 
-    pub(super) fn history(mut self) -> History {
+    pub(super) fn into_history(mut self) -> History {
         let loops = self.chain().into_iter().filter_map(|place| {
             let mut record = self.rows[place].record.take()?;
             record.events = Vec::new();
@@ -157,20 +163,20 @@ impl Survey {
         }
     }
 
-    /// The loops to be shown again: those of the history without those that were run again.
-    pub(super) fn shown(&self) -> Vec<(i64, Tie)> {
+    /// Returns the loops to replay: those of the history without loops that were rerun.
+    pub(super) fn replay_loops(&self) -> Vec<(i64, ChainLink)> {
         let records: Vec<Arc<LoopRecord>> = self
             .rows
             .iter()
             .filter_map(|row| row.record.clone().map(Arc::new))
             .collect();
         let tip = self.readable_tip().map(|place| &self.rows[place].loop_id);
-        let chain = context::chain(&records, tip);
+        let chain = context::loop_chain(&records, tip);
         let of = |record: &Arc<LoopRecord>| {
             let row = self.rows.iter().find(|row| row.loop_id == record.loop_id)?;
             Some((
                 row.key,
-                Tie {
+                ChainLink {
                     parent: record.parent_loop_id.clone(),
                     kind: record.continuation_kind,
                     on_chain: record.on_chain,
@@ -180,16 +186,16 @@ impl Survey {
         chain.iter().filter_map(of).collect()
     }
 
-    /// The tip, or the loop nearest before it that can be read.
+    /// Returns the tip, or the nearest readable loop before it.
     pub(super) fn readable_tip(&self) -> Option<usize> {
         let tip = self.tip?;
         match self.rows[tip].record {
             Some(_) => Some(tip),
-            None => self.readable_before(tip),
+            None => self.readable_previous(tip),
         }
     }
 
-    /// Places of the loops on the chain, oldest first.
+    /// Returns the indexes of the loops on the chain, oldest first.
     fn chain(&self) -> Vec<usize> {
         let mut chain = Vec::new();
         let mut next = self.readable_tip();
@@ -197,7 +203,7 @@ impl Survey {
             if self.stands(place) {
                 chain.push(place);
             }
-            next = self.readable_before(place);
+            next = self.readable_previous(place);
         }
         chain.reverse();
         chain
@@ -205,11 +211,11 @@ impl Survey {
 
     fn stands(&self, place: usize) -> bool {
         let record = self.rows[place].record.as_ref();
-        record.is_some_and(LoopRecord::stands)
+        record.is_some_and(LoopRecord::is_in_conversation)
     }
 
-    /// The nearest loop before this one that can be read. What comes before has a smaller place.
-    fn readable_before(&self, place: usize) -> Option<usize> {
+    /// Returns the nearest readable loop before this one. Its index is always smaller.
+    fn readable_previous(&self, place: usize) -> Option<usize> {
         let mut next = self.rows[place].before;
         while let Some(place) = next
             && self.rows[place].record.is_none()
@@ -219,11 +225,11 @@ impl Survey {
         next
     }
 
-    /// Finds the loop before each loop, and gives each record the parent that can be read.
+    /// Finds the previous loop of each loop, and gives each record its nearest readable ancestor as parent.
     fn link(&mut self, id: &SessionId) {
         let mut by_id: HashMap<LoopId, usize> = HashMap::new();
         for place in 0..self.rows.len() {
-            let (before, complaint) = self.find_before(id, place, &by_id);
+            let (before, complaint) = self.find_previous(id, place, &by_id);
             let row = &mut self.rows[place];
             row.before = before;
             row.is_retied = complaint.is_some();
@@ -237,13 +243,13 @@ impl Survey {
                 self.damage.push(Damage::new(id, part, reason));
             }
             by_id.entry(loop_id).or_insert(place);
-            self.tie(place);
+            self.relink(place);
         }
     }
 
-    fn tie(&mut self, place: usize) {
+    fn relink(&mut self, place: usize) {
         let before = self.rows[place].before;
-        let readable = self.readable_before(place);
+        let readable = self.readable_previous(place);
         let parent = readable.map(|place| self.rows[place].loop_id.clone());
         let row = &mut self.rows[place];
         let Some(record) = &mut row.record else {
@@ -255,14 +261,14 @@ impl Survey {
         }
         row.is_retied = true;
         record.parent_loop_id = parent;
-        // It would take the place of the loop that it follows now.
+        // As a rerun it would replace the loop that it now follows.
         if record.continuation_kind == ContinuationKind::Rerun {
             record.continuation_kind = ContinuationKind::Initial;
         }
     }
 
-    /// The loop before the one at this place, and what is wrong with the reference to it.
-    fn find_before(
+    /// Returns the previous loop of the one at `place`, and the damage of the reference to it.
+    fn find_previous(
         &self,
         id: &SessionId,
         place: usize,
@@ -272,24 +278,27 @@ impl Survey {
         let logged = row.logged_parent.as_ref();
         let known = |parent: &LoopId| by_id.get(parent).copied();
         let logged_before = logged.and_then(Option::as_ref).and_then(known);
-        if row.culprit == Some(Culprit::Parent) {
-            return (logged_before, Some(self.names(row, logged_before)));
+        if row.culprit == Some(DamagedColumn::Parent) {
+            return (
+                logged_before,
+                Some(self.parent_complaint(row, logged_before)),
+            );
         }
         if let Some(before) = row.parent.as_ref().and_then(known) {
-            // Without a checksum the first event of the loop is the second witness.
-            let other =
-                logged_before.filter(|logged| row.verdict == Verdict::Unknown && *logged != before);
+            // Without a checksum, the first event of the loop confirms the parent.
+            let other = logged_before
+                .filter(|logged| row.verdict == ChecksumVerdict::Unknown && *logged != before);
             return match other {
-                Some(logged) => (Some(logged), Some(self.names(row, Some(logged)))),
+                Some(logged) => (Some(logged), Some(self.parent_complaint(row, Some(logged)))),
                 None => (Some(before), None),
             };
         }
         let is_beginning = match &row.parent {
-            None => row.verdict == Verdict::Matches || !matches!(logged, Some(Some(_))),
+            None => row.verdict == ChecksumVerdict::Matches || !matches!(logged, Some(Some(_))),
             // The first loop of a child session follows a loop of its parent.
             Some(parent) => {
                 is_foreign(id, parent.as_str())
-                    && row.verdict != Verdict::Differs
+                    && row.verdict != ChecksumVerdict::Differs
                     && logged_before.is_none()
                     && !(0..place).any(|earlier| self.stands(earlier))
             }
@@ -308,10 +317,10 @@ impl Survey {
                 .find(|other| self.stands(*other))
         };
         let before = logged_before.or_else(newest);
-        (before, Some(self.names(row, before)))
+        (before, Some(self.parent_complaint(row, before)))
     }
 
-    fn names(&self, row: &Surveyed, before: Option<usize>) -> String {
+    fn parent_complaint(&self, row: &SurveyedLoop, before: Option<usize>) -> String {
         let instead = match before {
             Some(before) => format!("loop {} is taken for it", self.rows[before].loop_id),
             None => "what came before it is lost".to_owned(),
@@ -326,7 +335,7 @@ impl Survey {
     }
 
     fn find_tip(&mut self, id: &SessionId, tip: Option<LoopId>) {
-        let on_chain = |row: &Surveyed| {
+        let on_chain = |row: &SurveyedLoop| {
             let record = row.record.as_ref();
             record.is_some_and(|record| record.on_chain)
         };
@@ -359,66 +368,70 @@ impl Survey {
     }
 }
 
-/// A row, and what is wrong with its content.
-fn read(db: &Connection, id: &SessionId, key: i64) -> Result<(Surveyed, Option<String>), Fault> {
-    let mut select = db.prepare_cached(LOOP)?;
+/// Reads a row, and describes the damage of its content.
+fn read(
+    db: &Connection,
+    id: &SessionId,
+    key: i64,
+) -> Result<(SurveyedLoop, Option<String>), JobError> {
+    let mut select = db.prepare_cached(SELECT_LOOP)?;
     let mut rows = select.query((key,))?;
     let read = match rows.next() {
-        Ok(Some(row)) => whole(db, id, key, row),
-        Ok(None) => Err(Fault::Row("it is not where its index says".to_owned())),
+        Ok(Some(row)) => read_whole(db, id, key, row),
+        Ok(None) => Err(JobError::Row("it is not where its index says".to_owned())),
         Err(error) => Err(error.into()),
     };
     match read {
         Err(fault) if fault.is_damage() => {
-            let reason = format!("cannot be read: {}", fault.in_words());
-            Ok((head(db, key)?, Some(reason)))
+            let reason = format!("cannot be read: {}", fault.message());
+            Ok((read_head(db, key)?, Some(reason)))
         }
         read => read,
     }
 }
 
-/// The beginning of a row whose end cannot be read.
-fn head(db: &Connection, key: i64) -> Result<Surveyed, Fault> {
-    let mut select = db.prepare_cached(HEAD)?;
+/// Reads the first columns of a row whose end is unreadable.
+fn read_head(db: &Connection, key: i64) -> Result<SurveyedLoop, JobError> {
+    let mut select = db.prepare_cached(SELECT_HEAD)?;
     let mut rows = select.query((key,))?;
-    let row = match rows.next().map_err(Fault::from) {
+    let row = match rows.next().map_err(JobError::from) {
         Ok(row) => row,
         Err(fault) if fault.is_damage() => None,
         Err(fault) => return Err(fault),
     };
     let value = |column| row.and_then(|row| row.get_ref(column).ok());
-    Ok(Surveyed {
+    Ok(SurveyedLoop {
         version: value(0).and_then(|value| u64::try_from(value.as_i64().ok()?).ok()),
         loop_id: value(1)
-            .and_then(lossy)
+            .and_then(lossy_text)
             .unwrap_or_else(|| format!("in row {key}"))
             .into(),
-        parent: value(2).and_then(lossy).map(LoopId::from),
-        ..Surveyed::unread(key)
+        parent: value(2).and_then(lossy_text).map(LoopId::from),
+        ..SurveyedLoop::unreadable(key)
     })
 }
 
-/// A row that can be read to its end, and what is wrong with its content.
-fn whole(
+/// Reads a complete row, and describes the damage of its content.
+fn read_whole(
     db: &Connection,
     id: &SessionId,
     key: i64,
     row: &Row<'_>,
-) -> Result<(Surveyed, Option<String>), Fault> {
+) -> Result<(SurveyedLoop, Option<String>), JobError> {
     let verdict = loops::verify(row, id)?;
     let value = |column| row.get_ref(column).ok();
-    let log = text(row, LOG).ok();
-    let mut surveyed = Surveyed {
+    let log = text(row, LOG_COLUMN).ok();
+    let mut surveyed = SurveyedLoop {
         version: row.get(0).ok(),
         loop_id: value(1)
-            .and_then(lossy)
+            .and_then(lossy_text)
             .unwrap_or_else(|| format!("in row {key}"))
             .into(),
-        parent: value(PARENT).and_then(lossy).map(LoopId::from),
+        parent: value(PARENT_COLUMN).and_then(lossy_text).map(LoopId::from),
         logged_parent: log.and_then(logged_parent),
         verdict,
         is_set_aside: loops::is_set_aside(row)?,
-        ..Surveyed::unread(key)
+        ..SurveyedLoop::unreadable(key)
     };
     if surveyed.is_set_aside {
         return Ok((surveyed, None));
@@ -426,18 +439,19 @@ fn whole(
     let mut record = match loops::record(db, row, id, &mut String::new()) {
         Ok(record) => record,
         Err(fault) if fault.is_damage() => {
-            // A text of it may be lost, though the row is what was written.
-            surveyed.is_newer = verdict == Verdict::Matches && matches!(fault, Fault::Json(_));
-            let reason = fault.in_words();
+            // A long text may be lost although the row is intact.
+            surveyed.is_newer =
+                verdict == ChecksumVerdict::Matches && matches!(fault, JobError::Json(_));
+            let reason = fault.message();
             return Ok((surveyed, Some(format!("cannot be read: {reason}"))));
         }
         Err(fault) => return Err(fault),
     };
-    let log = log.map(|log| loops::undamaged_or(expand(db, id, log)));
+    let log = log.map(|log| loops::reason_if_damaged(expand_references(db, id, log)));
     let (events, failure, is_lost) = match log.transpose()? {
         Some(Ok(log)) => {
-            let (events, failure) = log::all(&log, &record);
-            (events, failure, verdict != Verdict::Matches)
+            let (events, failure) = event_log::read_all(&log, &record);
+            (events, failure, verdict != ChecksumVerdict::Matches)
         }
         Some(Err(reason)) => (Vec::new(), Some(reason), true),
         None => (Vec::new(), Some("they are not text".to_owned()), true),
@@ -445,46 +459,48 @@ fn whole(
     record.events = events;
     surveyed.is_log_broken = failure.is_some() && is_lost;
     let mut complaint = failure.map(|failure| format!("has events that cannot be read: {failure}"));
-    if verdict == Verdict::Differs {
+    if verdict == ChecksumVerdict::Differs {
         surveyed.culprit = culprit(id, row, surveyed.logged_parent.as_ref())?;
         complaint = complaint.or_else(|| match surveyed.culprit {
-            // Told with the reference itself.
-            Some(Culprit::Parent) => None,
-            Some(Culprit::OnChain) => {
+            // Reported with the reference itself.
+            Some(DamagedColumn::Parent) => None,
+            Some(DamagedColumn::OnChain) => {
                 Some("is marked wrongly as part of the conversation or not".to_owned())
             }
             None => Some("differs from what was written: its checksum does not match".to_owned()),
         });
     }
-    if surveyed.culprit == Some(Culprit::OnChain) {
+    if surveyed.culprit == Some(DamagedColumn::OnChain) {
         record.on_chain = !record.on_chain;
     }
     surveyed.record = Some(record);
     Ok((surveyed, complaint))
 }
 
-/// The column which, put right, makes the checksum match.
+/// Returns the column whose correction makes the checksum match.
 fn culprit(
     id: &SessionId,
     row: &Row<'_>,
     logged: Option<&Option<LoopId>>,
-) -> Result<Option<Culprit>, Fault> {
-    let stored = row.get_ref(CHECKSUM)?;
-    let on_chain: bool = row.get(ON_CHAIN)?;
-    let matches = |culprit: Culprit| {
+) -> Result<Option<DamagedColumn>, JobError> {
+    let stored = row.get_ref(CHECKSUM_COLUMN)?;
+    let on_chain: bool = row.get(ON_CHAIN_COLUMN)?;
+    let matches = |culprit: DamagedColumn| {
         let start = Ok(Checksum::default().text(id.as_str()));
-        let sum = (0..=LOG).fold(start, |sum: Result<Checksum, Fault>, column| {
+        let sum = (0..=LOG_COLUMN).fold(start, |sum: Result<Checksum, JobError>, column| {
             Ok(match (culprit, column, logged) {
-                (Culprit::Parent, PARENT, Some(parent)) => {
+                (DamagedColumn::Parent, PARENT_COLUMN, Some(parent)) => {
                     sum?.optional(parent.as_ref().map(LoopId::as_str))
                 }
-                (Culprit::OnChain, ON_CHAIN, _) => sum?.integer(i64::from(!on_chain)),
-                (Culprit::Parent | Culprit::OnChain, _, _) => sum?.value(row.get_ref(column)?),
+                (DamagedColumn::OnChain, ON_CHAIN_COLUMN, _) => sum?.integer(i64::from(!on_chain)),
+                (DamagedColumn::Parent | DamagedColumn::OnChain, _, _) => {
+                    sum?.value(row.get_ref(column)?)
+                }
             })
         });
-        Ok::<bool, Fault>(sum?.verify(stored) == Verdict::Matches)
+        Ok::<bool, JobError>(sum?.verify(stored) == ChecksumVerdict::Matches)
     };
-    for culprit in [Culprit::Parent, Culprit::OnChain] {
+    for culprit in [DamagedColumn::Parent, DamagedColumn::OnChain] {
         if matches(culprit)? {
             return Ok(Some(culprit));
         }
@@ -492,25 +508,25 @@ fn culprit(
     Ok(None)
 }
 
-/// Parent of a loop by the event that began it.
+/// Returns the parent of a loop according to its start event.
 pub(super) fn logged_parent(log: &str) -> Option<Option<LoopId>> {
     #[derive(Deserialize)]
-    struct Entry {
-        start: Option<Kind>,
-        body: Option<Kind>,
+    struct StartEntry {
+        start: Option<StartKind>,
+        body: Option<StartKind>,
     }
     #[derive(Deserialize)]
-    struct Kind {
+    struct StartKind {
         event: String,
         parent_loop_id: Option<LoopId>,
     }
     let entries = log.strip_prefix('[')?;
     let mut at = 0;
-    // The announcement of a group may come before it.
+    // The announcement of a group may precede the start event.
     for _ in 0..2 {
         let rest = entries.get(at..)?;
         let rest = rest.strip_prefix(',').unwrap_or(rest);
-        let mut entry = serde_json::Deserializer::from_str(rest).into_iter::<Entry>();
+        let mut entry = serde_json::Deserializer::from_str(rest).into_iter::<StartEntry>();
         let kind = entry.next()?.ok()?;
         at = entries.len() - rest.len() + entry.byte_offset();
         if let Some(kind) = kind
@@ -524,8 +540,8 @@ pub(super) fn logged_parent(log: &str) -> Option<Option<LoopId>> {
     None
 }
 
-/// Text of a value, with marks in place of what is not UTF-8. `None` for NULL.
-fn lossy(value: ValueRef<'_>) -> Option<String> {
+/// Returns the text of a value with replacement characters for invalid UTF-8; `None` for NULL.
+fn lossy_text(value: ValueRef<'_>) -> Option<String> {
     match value {
         ValueRef::Null => None,
         ValueRef::Integer(number) => Some(number.to_string()),
@@ -536,15 +552,15 @@ fn lossy(value: ValueRef<'_>) -> Option<String> {
     }
 }
 
-impl Surveyed {
-    fn unread(key: i64) -> Self {
+impl SurveyedLoop {
+    fn unreadable(key: i64) -> Self {
         Self {
             key,
             version: None,
             loop_id: LoopId::from(""),
             parent: None,
             logged_parent: None,
-            verdict: Verdict::Unknown,
+            verdict: ChecksumVerdict::Unknown,
             culprit: None,
             is_set_aside: false,
             is_log_broken: false,

@@ -1,26 +1,26 @@
-//! Worker: a connection, and a thread that works with it. The thread starts with the first job and
-//! ends, with all jobs done, when the worker is dropped.
+//! Runs jobs on a thread with its own connection. The thread starts with the first job, and ends after all
+//! jobs are done when the worker is dropped.
 //!
-//! Any reading and writing may hang: a disk on a network, a lock held by another process. So whoever asks
-//! never waits for more than the mutex of the queue, which nobody holds while reading or writing. A job that
-//! takes too long is answered with an error meanwhile.
+//! Every read or write may hang, on a network disk or on a lock of another process. So callers only ever wait
+//! for the queue's mutex, which is not held during I/O, and a job that takes too long is answered with an
+//! error.
 //!
-//! Changing threads takes longer than a short job. Where there is a runtime that goes on while one of its
-//! threads hangs ([`Inline`]), jobs that are usually short are done by a task of it, as long as they are.
+//! Switching threads takes longer than a short job. With an [`InlineRuntime`], which keeps running while one
+//! of its threads hangs, jobs that are usually short run as a task of that runtime.
 //!
-//! What was committed is flushed to the disk by the thread, at once; whoever committed does not wait
-//! for it. Once a flush has failed, nothing more is promised until the disk has kept everything.
+//! Commits are flushed to disk by the thread, immediately but without making the caller wait. After a failed
+//! flush, commits fail until the disk has stored everything.
 
 use super::{
     db::Db,
-    deadlines::{Deadline, Deadlines, Ticket},
-    fault::{Fault, PATIENCE},
+    deadlines::{Deadline, DeadlineWatcher, JobReply},
     flush::Flush,
-    inline::Inline,
-    journal::Append,
+    inline_runtime::InlineRuntime,
+    job_error::{JOB_TIMEOUT, JobError},
+    journal::JournalAppend,
     queue::{CAPACITY, PushError, Urgency},
 };
-use crate::{COMMIT_PATIENCE, StoreError};
+use crate::{COMMIT_TIMEOUT, StoreError};
 use futures_util::future::BoxFuture;
 use std::{
     path::{Path, PathBuf},
@@ -33,21 +33,21 @@ use turnery_engine::SessionId;
 
 mod execution;
 
-pub(super) use execution::{CutJournals, Settles};
-use execution::{Job, Order, Shared, Work, hole};
+use execution::{Job, JobFn, JobOptions, WorkerShared, gap_error};
+pub(super) use execution::{SettledLoops, TruncatedJournals};
 
 pub(super) struct Worker {
     path: PathBuf,
     name: &'static str,
-    inline: Option<Inline>,
-    running: OnceLock<Result<Running, StoreError>>,
-    /// Cut where they did not fit in the queue.
-    cut: CutJournals,
+    inline: Option<InlineRuntime>,
+    running: OnceLock<Result<WorkerThread, StoreError>>,
+    /// Journals truncated because the queue was full.
+    cut: TruncatedJournals,
 }
 
-struct Running {
-    shared: Arc<Shared>,
-    deadlines: Arc<Deadlines>,
+struct WorkerThread {
+    shared: Arc<WorkerShared>,
+    deadlines: Arc<DeadlineWatcher>,
     thread: JoinHandle<()>,
 }
 
@@ -58,34 +58,33 @@ impl Worker {
             name,
             inline: None,
             running: OnceLock::new(),
-            cut: CutJournals::default(),
+            cut: TruncatedJournals::default(),
         }
     }
 
-    /// Has jobs that are usually short done by this runtime. For a worker that has no job yet.
-    pub(super) fn inline(&mut self, inline: Inline) {
+    /// Runs jobs that are usually short on this runtime. Call before the first job.
+    pub(super) fn inline(&mut self, inline: InlineRuntime) {
         self.inline = Some(inline);
     }
 
-    /// Queues a job. It is done even if nobody waits for the answer any more, unless its time is up
-    /// before it has begun.
+    /// Queues a job. The job runs even if the future is dropped, unless its deadline passes before it starts.
     pub(super) fn call<T: Send + 'static>(
         &self,
         flush: Flush,
-        settles: Settles,
-        work: impl FnOnce(&mut Db) -> Result<T, Fault> + Send + 'static,
+        settles: SettledLoops,
+        work: impl FnOnce(&mut Db) -> Result<T, JobError> + Send + 'static,
     ) -> BoxFuture<'static, Result<T, StoreError>> {
-        self.call_within(PATIENCE, flush, settles, work)
+        self.call_with_timeout(JOB_TIMEOUT, flush, settles, work)
     }
 
-    pub(super) fn call_within<T: Send + 'static>(
+    pub(super) fn call_with_timeout<T: Send + 'static>(
         &self,
         patience: Duration,
         flush: Flush,
-        settles: Settles,
-        work: impl FnOnce(&mut Db) -> Result<T, Fault> + Send + 'static,
+        settles: SettledLoops,
+        work: impl FnOnce(&mut Db) -> Result<T, JobError> + Send + 'static,
     ) -> BoxFuture<'static, Result<T, StoreError>> {
-        let order = Order {
+        let order = JobOptions {
             patience,
             flush,
             settles,
@@ -95,31 +94,31 @@ impl Worker {
         self.queue(order, work)
     }
 
-    /// Like `call`, for a job that begins or ends a lane of a session. Fails if something that was journalled
-    /// under the last one cannot be written yet: it would be lost with it.
+    /// Like `call`, for a job that starts or ends a lane of a session. Fails if journalled events of the
+    /// previous lane cannot be written yet, because they would be lost.
     pub(super) fn settle<T: Send + 'static>(
         &self,
         session: &SessionId,
-        work: impl FnOnce(&mut Db) -> Result<T, Fault> + Send + 'static,
+        work: impl FnOnce(&mut Db) -> Result<T, JobError> + Send + 'static,
     ) -> BoxFuture<'static, Result<T, StoreError>> {
-        let order = Order {
-            patience: PATIENCE,
+        let order = JobOptions {
+            patience: JOB_TIMEOUT,
             flush: Flush::Later,
-            settles: Settles::new(),
+            settles: SettledLoops::new(),
             needs: Some(session.clone()),
             is_short: true,
         };
         self.queue(order, work)
     }
 
-    /// Like `call`, with the patience that a commit deserves.
+    /// Like `call`, with the longer timeout of a commit.
     pub(super) fn commit<T: Send + 'static>(
         &self,
-        settles: Settles,
-        work: impl FnOnce(&mut Db) -> Result<T, Fault> + Send + 'static,
+        settles: SettledLoops,
+        work: impl FnOnce(&mut Db) -> Result<T, JobError> + Send + 'static,
     ) -> BoxFuture<'static, Result<T, StoreError>> {
-        let order = Order {
-            patience: COMMIT_PATIENCE,
+        let order = JobOptions {
+            patience: COMMIT_TIMEOUT,
             flush: Flush::Now,
             settles,
             needs: None,
@@ -130,18 +129,20 @@ impl Worker {
 
     fn queue<T: Send + 'static>(
         &self,
-        order: Order,
-        work: impl FnOnce(&mut Db) -> Result<T, Fault> + Send + 'static,
+        order: JobOptions,
+        work: impl FnOnce(&mut Db) -> Result<T, JobError> + Send + 'static,
     ) -> BoxFuture<'static, Result<T, StoreError>> {
         for (_, loop_id) in &order.settles {
-            self.cut.settle(loop_id);
+            self.cut.clear(loop_id);
         }
         let (patience, is_short) = (order.patience, order.is_short);
         let path = self.path.clone();
-        let queued = self.submit(patience, is_short, |ticket: Arc<Ticket<T>>| {
-            let deadline: Arc<dyn Deadline> = Arc::<Ticket<T>>::clone(&ticket);
-            let work: Work = Box::new(move |db| {
-                ticket.answer(db.and_then(|db| work(db).map_err(|fault| fault.at(&path))));
+        let queued = self.submit(patience, is_short, |ticket: Arc<JobReply<T>>| {
+            let deadline: Arc<dyn Deadline> = Arc::<JobReply<T>>::clone(&ticket);
+            let work: JobFn = Box::new(move |db| {
+                ticket.answer(
+                    db.and_then(|db| work(db).map_err(|fault| fault.into_store_error(&path))),
+                );
             });
             Job::Call {
                 order,
@@ -152,14 +153,17 @@ impl Worker {
         self.answer(queued)
     }
 
-    /// Queues events for the journal, and answers when they are written. Fails if earlier events of the loop
+    /// Queues events for the journal, and resolves when they are written. Fails if earlier events of the loop
     /// are missing.
-    pub(super) fn append_now(&self, append: Append) -> BoxFuture<'static, Result<(), StoreError>> {
-        if !self.cut.admits(&append) {
-            return Box::pin(std::future::ready(Err(hole(&append))));
+    pub(super) fn append_now(
+        &self,
+        append: JournalAppend,
+    ) -> BoxFuture<'static, Result<(), StoreError>> {
+        if !self.cut.accepts(&append) {
+            return Box::pin(std::future::ready(Err(gap_error(&append))));
         }
         let loop_id = append.loop_id().clone();
-        let queued = self.submit(PATIENCE, true, |ticket| {
+        let queued = self.submit(JOB_TIMEOUT, true, |ticket| {
             let ticket = Some(ticket);
             Job::Append { append, ticket }
         });
@@ -169,12 +173,12 @@ impl Worker {
         self.answer(queued)
     }
 
-    /// Queues the job that is made of its ticket.
+    /// Queues the job that `job` creates from its ticket.
     fn submit<T: Send + 'static>(
         &self,
         patience: Duration,
         is_short: bool,
-        job: impl FnOnce(Arc<Ticket<T>>) -> Job,
+        job: impl FnOnce(Arc<JobReply<T>>) -> Job,
     ) -> Result<oneshot::Receiver<Result<T, StoreError>>, StoreError> {
         let running = self.running()?;
         let inline = self.inline.as_ref().filter(|_| is_short);
@@ -184,8 +188,8 @@ impl Worker {
             None => Urgency::Now,
         };
         let (answer, answered) = oneshot::channel();
-        let ticket = Ticket::new(patience, answer);
-        let deadline: Arc<dyn Deadline> = Arc::<Ticket<T>>::clone(&ticket);
+        let ticket = JobReply::new(patience, answer);
+        let deadline: Arc<dyn Deadline> = Arc::<JobReply<T>>::clone(&ticket);
         let pushed = running.shared.queue.push(job(ticket), urgency);
         pushed.map_err(|error| match error {
             PushError::Full => StoreError::Broken(format!(
@@ -193,14 +197,14 @@ impl Worker {
                  whether another program keeps it locked, then try again",
                 self.path.display()
             )),
-            PushError::Closed => ended(&self.path),
+            PushError::Closed => stopped_error(&self.path),
         })?;
         if let Some(inline) = inline {
             let shared = Arc::clone(&running.shared);
-            // A task of its own: whoever asked can still be cancelled while it hangs.
+            // A separate task, so that the caller can still be cancelled while the job hangs.
             inline.runtime.spawn(async move { shared.work_inline() });
         }
-        // Only now, so that the job is begun while the deadlines are woken.
+        // Added last, so that the job starts while the deadline thread wakes up.
         running.deadlines.add(&deadline);
         Ok(answered)
     }
@@ -210,13 +214,13 @@ impl Worker {
         queued: Result<oneshot::Receiver<Result<T, StoreError>>, StoreError>,
     ) -> BoxFuture<'static, Result<T, StoreError>> {
         let path = self.path.clone();
-        Box::pin(async move { queued?.await.unwrap_or_else(|_| Err(ended(&path))) })
+        Box::pin(async move { queued?.await.unwrap_or_else(|_| Err(stopped_error(&path))) })
     }
 
-    /// Queues events for the journal. While the disk hangs there may be no room: then the loop's journal
-    /// ends here.
-    pub(super) fn append(&self, append: Append) {
-        if !self.cut.admits(&append) {
+    /// Queues events for the journal. If the queue is full because the disk hangs, the loop's journal ends
+    /// here.
+    pub(super) fn append(&self, append: JournalAppend) {
+        if !self.cut.accepts(&append) {
             return;
         }
         let loop_id = append.loop_id().clone();
@@ -234,14 +238,14 @@ impl Worker {
         }
     }
 
-    fn running(&self) -> Result<&Running, StoreError> {
+    fn running(&self) -> Result<&WorkerThread, StoreError> {
         let running = self.running.get_or_init(|| self.start()).as_ref();
         running.map_err(Clone::clone)
     }
 
-    fn start(&self) -> Result<Running, StoreError> {
+    fn start(&self) -> Result<WorkerThread, StoreError> {
         let start = || {
-            let shared = Arc::new(Shared::new(self.path.clone()));
+            let shared = Arc::new(WorkerShared::new(self.path.clone()));
             let thread = thread::Builder::new().name(self.name.to_owned());
             let theirs = Arc::clone(&shared);
             let thread = thread.spawn(move || theirs.run())?;
@@ -251,8 +255,8 @@ impl Worker {
                     watched.on_stall(inline);
                 }
             };
-            let deadlines = Deadlines::start(self.path.clone(), Box::new(on_stall))?;
-            Ok(Running {
+            let deadlines = DeadlineWatcher::start(self.path.clone(), Box::new(on_stall))?;
+            Ok(WorkerThread {
                 shared,
                 deadlines,
                 thread,
@@ -268,14 +272,14 @@ impl Drop for Worker {
     fn drop(&mut self) {
         if let Some(Ok(running)) = self.running.take() {
             running.shared.queue.close();
-            // A thread that panicked has told so already.
+            // A panic of the thread was already reported.
             let _ = running.thread.join();
             running.deadlines.close();
         }
     }
 }
 
-fn ended(path: &Path) -> StoreError {
+fn stopped_error(path: &Path) -> StoreError {
     StoreError::Broken(format!(
         "the store at {} has stopped after a fault; start again",
         path.display()

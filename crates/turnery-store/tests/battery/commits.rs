@@ -1,4 +1,4 @@
-//! What a commit does and when it is refused (S1 to S3, S5, S8).
+//! Tests the effects of a commit, and when it is refused (S1 to S3, S5, S8).
 
 use crate::{World, battery, samples::*};
 use std::sync::Arc;
@@ -6,22 +6,22 @@ use turnery_engine::{EventKind, LoopRecord, LoopStatus};
 use turnery_store::{Commit, Lane, StoreError};
 
 battery!(
-    a_commit_moves_the_session_on,
-    the_history_comes_back_equal,
-    a_retry_is_answered_like_the_first_time,
-    other_content_under_the_same_id_is_refused,
-    a_stale_head_changes_nothing,
-    a_lost_lane_changes_nothing,
-    a_loop_off_the_chain_leaves_the_tip,
-    the_first_title_stays,
-    a_commit_can_give_the_lane_back,
+    commit_advances_the_session,
+    stored_loops_are_read_back_unchanged,
+    retried_commit_returns_the_same_version,
+    same_loop_id_with_other_content_is_refused,
+    stale_head_changes_nothing,
+    lost_lane_changes_nothing,
+    loop_off_the_chain_keeps_the_tip,
+    first_title_is_kept,
+    commit_can_release_the_lane,
     a_committed_loop_leaves_no_journal,
-    only_newer_loops_are_asked_for,
+    loops_after_a_version_are_returned,
     the_history_is_the_chain_without_events,
     a_group_commits_once,
-    a_retried_group_is_answered_like_the_first_time,
-    half_a_known_group_is_refused,
-    a_stray_loop_is_refused,
+    retried_group_returns_the_same_version,
+    partly_stored_group_is_refused,
+    loop_of_another_session_is_refused,
 );
 
 pub(crate) async fn opened(world: &World) -> Lane {
@@ -30,17 +30,17 @@ pub(crate) async fn opened(world: &World) -> Lane {
     opened.expect("claimed").lane
 }
 
-pub(crate) fn sample(number: u32) -> Arc<LoopRecord> {
+pub(crate) fn sample_record(number: u32) -> Arc<LoopRecord> {
     Arc::new(record("s1", number, "How is it?"))
 }
 
 /// S3.
 // proves: S3
-async fn a_commit_moves_the_session_on(world: &World) {
+async fn commit_advances_the_session(world: &World) {
     let lane = opened(world).await;
-    let commits = [(0, sample(1)), (1, sample(2))];
+    let commits = [(0, sample_record(1)), (1, sample_record(2))];
     for (head, record) in &commits {
-        let version = world.store.commit(commit(&lane, *head, record)).await;
+        let version = world.store.commit(commit_of(&lane, *head, record)).await;
         assert_eq!(version, Ok(head + 1));
     }
     let info = world.store.info(&"s1".into()).await.unwrap();
@@ -53,29 +53,29 @@ async fn a_commit_moves_the_session_on(world: &World) {
 }
 
 // proves: LOOP-2
-async fn the_history_comes_back_equal(world: &World) {
+async fn stored_loops_are_read_back_unchanged(world: &World) {
     let lane = opened(world).await;
     world
         .store
-        .commit(commit(&lane, 0, &sample(1)))
+        .commit(commit_of(&lane, 0, &sample_record(1)))
         .await
         .unwrap();
     world
         .store
-        .commit(commit(&lane, 1, &sample(2)))
+        .commit(commit_of(&lane, 1, &sample_record(2)))
         .await
         .unwrap();
     let loops = world.store.loops(&"s1".into(), 0).await.unwrap();
-    assert_eq!(loops, [sample(1), sample(2)]);
+    assert_eq!(loops, [sample_record(1), sample_record(2)]);
 }
 
-/// S2, also when the first try gave the lane back.
+/// S2, even if the first attempt released the lane.
 // proves: S2, UP-28
-pub(crate) async fn a_retry_is_answered_like_the_first_time(world: &World) {
+pub(crate) async fn retried_commit_returns_the_same_version(world: &World) {
     let lane = opened(world).await;
     let giving = Commit {
         release: true,
-        ..commit(&lane, 0, &sample(1))
+        ..commit_of(&lane, 0, &sample_record(1))
     };
     assert_eq!(world.store.commit(giving.clone()).await, Ok(1));
     assert_eq!(world.store.commit(giving).await, Ok(1));
@@ -84,35 +84,35 @@ pub(crate) async fn a_retry_is_answered_like_the_first_time(world: &World) {
 
 /// S2.
 // proves: S2, UP-28
-async fn other_content_under_the_same_id_is_refused(world: &World) {
+async fn same_loop_id_with_other_content_is_refused(world: &World) {
     let lane = opened(world).await;
     world
         .store
-        .commit(commit(&lane, 0, &sample(1)))
+        .commit(commit_of(&lane, 0, &sample_record(1)))
         .await
         .unwrap();
     let other = Arc::new(record("s1", 1, "How was it?"));
     assert_eq!(
-        world.store.commit(commit(&lane, 1, &other)).await,
+        world.store.commit(commit_of(&lane, 1, &other)).await,
         Err(StoreError::CommitMismatch(loop_id("s1", 1)))
     );
     assert_eq!(
         world.store.loops(&"s1".into(), 0).await,
-        Ok(vec![sample(1)])
+        Ok(vec![sample_record(1)])
     );
 }
 
-/// S1, S8: and what the loser journalled is gone (C-12).
+/// S1, S8: the loser's journal is dropped (C-12).
 // proves: LASH-34, LASH-35, S1, S8, C-12
-pub(crate) async fn a_stale_head_changes_nothing(world: &World) {
+pub(crate) async fn stale_head_changes_nothing(world: &World) {
     let lane = opened(world).await;
     world
         .store
-        .commit(commit(&lane, 0, &sample(1)))
+        .commit(commit_of(&lane, 0, &sample_record(1)))
         .await
         .unwrap();
     let before = world.store.info(&"s1".into()).await.unwrap();
-    let loser = sample(2);
+    let loser = sample_record(2);
     world
         .store
         .append(&lane, &loser.loop_id, loser.events.clone());
@@ -121,37 +121,46 @@ pub(crate) async fn a_stale_head_changes_nothing(world: &World) {
         actual: 1,
     };
     assert_eq!(
-        world.store.commit(commit(&lane, 0, &loser)).await,
+        world.store.commit(commit_of(&lane, 0, &loser)).await,
         Err(refused)
     );
     let opened = world.store.claim(&"s1".into(), &owner("a")).await.unwrap();
     assert_eq!(opened.info, before);
     assert_eq!(
         world.store.loops(&"s1".into(), 0).await,
-        Ok(vec![sample(1)])
+        Ok(vec![sample_record(1)])
     );
 }
 
-/// S1, S8: the fence decides, not the name of the holder.
+/// S1, S8: the fence decides, not the id of the holder.
 // proves: LASH-35, S1, S8
-pub(crate) async fn a_lost_lane_changes_nothing(world: &World) {
+pub(crate) async fn lost_lane_changes_nothing(world: &World) {
     let old = opened(world).await;
     let new = world.store.claim(&"s1".into(), &owner("a")).await.unwrap();
     let lost = Err(StoreError::LaneLost("s1".into()));
-    assert_eq!(world.store.commit(commit(&old, 0, &sample(1))).await, lost);
+    assert_eq!(
+        world
+            .store
+            .commit(commit_of(&old, 0, &sample_record(1)))
+            .await,
+        lost
+    );
     assert_eq!(world.store.loops(&"s1".into(), 0).await, Ok(Vec::new()));
-    let committed = world.store.commit(commit(&new.lane, 0, &sample(1))).await;
+    let committed = world
+        .store
+        .commit(commit_of(&new.lane, 0, &sample_record(1)))
+        .await;
     assert_eq!(committed, Ok(1));
-    // Nor does a loser learn of a mix-up that is not its own.
+    // A loser is not told about a mismatch of another owner's loop.
     let other = Arc::new(record("s1", 1, "How was it?"));
-    assert_eq!(world.store.commit(commit(&old, 1, &other)).await, lost);
+    assert_eq!(world.store.commit(commit_of(&old, 1, &other)).await, lost);
 }
 
-pub(crate) async fn a_loop_off_the_chain_leaves_the_tip(world: &World) {
+pub(crate) async fn loop_off_the_chain_keeps_the_tip(world: &World) {
     let lane = opened(world).await;
     world
         .store
-        .commit(commit(&lane, 0, &sample(1)))
+        .commit(commit_of(&lane, 0, &sample_record(1)))
         .await
         .unwrap();
     let refused = Arc::new(LoopRecord {
@@ -162,7 +171,7 @@ pub(crate) async fn a_loop_off_the_chain_leaves_the_tip(world: &World) {
     });
     world
         .store
-        .commit(commit(&lane, 1, &refused))
+        .commit(commit_of(&lane, 1, &refused))
         .await
         .unwrap();
     let info = world.store.info(&"s1".into()).await.unwrap();
@@ -170,16 +179,20 @@ pub(crate) async fn a_loop_off_the_chain_leaves_the_tip(world: &World) {
     assert_eq!(info.tip_loop_id, Some(loop_id("s1", 1)));
     assert_eq!(
         world.store.loops(&"s1".into(), 0).await,
-        Ok(vec![sample(1), refused])
+        Ok(vec![sample_record(1), refused])
     );
 }
 
-pub(crate) async fn the_first_title_stays(world: &World) {
+pub(crate) async fn first_title_is_kept(world: &World) {
     let lane = opened(world).await;
     for (head, title) in [(0, "First"), (1, "Second")] {
         let titled = Commit {
             title: Some(title.into()),
-            ..commit(&lane, head, &sample(1 + u32::try_from(head).unwrap()))
+            ..commit_of(
+                &lane,
+                head,
+                &sample_record(1 + u32::try_from(head).unwrap()),
+            )
         };
         world.store.commit(titled).await.unwrap();
     }
@@ -187,11 +200,11 @@ pub(crate) async fn the_first_title_stays(world: &World) {
     assert_eq!(info.title.as_deref(), Some("First"));
 }
 
-async fn a_commit_can_give_the_lane_back(world: &World) {
+async fn commit_can_release_the_lane(world: &World) {
     let lane = opened(world).await;
     let giving = Commit {
         release: true,
-        ..commit(&lane, 0, &sample(1))
+        ..commit_of(&lane, 0, &sample_record(1))
     };
     world.store.commit(giving).await.unwrap();
     let lost = Err(StoreError::LaneLost("s1".into()));
@@ -200,7 +213,7 @@ async fn a_commit_can_give_the_lane_back(world: &World) {
     assert_eq!(next.lane.fence, lane.fence + 1);
 }
 
-/// Events that come late, after the commit of their loop, leave nothing behind either.
+/// Events that arrive after the commit of their loop are dropped too.
 pub(crate) async fn a_committed_loop_leaves_no_journal(world: &World) {
     let lane = opened(world).await;
     let (before, after) = (events("s1", 1, "How is it?"), events("s1", 1, "Late"));
@@ -208,7 +221,7 @@ pub(crate) async fn a_committed_loop_leaves_no_journal(world: &World) {
     world.store.renew(&lane).await.unwrap();
     world
         .store
-        .commit(commit(&lane, 0, &sample(1)))
+        .commit(commit_of(&lane, 0, &sample_record(1)))
         .await
         .unwrap();
     world.store.append(&lane, &loop_id("s1", 1), after);
@@ -216,18 +229,20 @@ pub(crate) async fn a_committed_loop_leaves_no_journal(world: &World) {
     assert_eq!(next.info.head_version, 1);
     assert_eq!(
         world.store.loops(&"s1".into(), 0).await,
-        Ok(vec![sample(1)])
+        Ok(vec![sample_record(1)])
     );
 }
 
-async fn only_newer_loops_are_asked_for(world: &World) {
+async fn loops_after_a_version_are_returned(world: &World) {
     let lane = opened(world).await;
     for (head, number) in [(0, 1), (1, 2), (2, 3)] {
-        let committed = world.store.commit(commit(&lane, head, &sample(number)));
+        let committed = world
+            .store
+            .commit(commit_of(&lane, head, &sample_record(number)));
         committed.await.unwrap();
     }
     let id = "s1".into();
-    assert_eq!(world.store.loops(&id, 2).await, Ok(vec![sample(3)]));
+    assert_eq!(world.store.loops(&id, 2).await, Ok(vec![sample_record(3)]));
     assert_eq!(world.store.loops(&id, 3).await, Ok(Vec::new()));
     assert_eq!(world.store.loops(&id, u64::MAX).await, Ok(Vec::new()));
     let all = world.store.loops(&id, 0).await.unwrap();
@@ -238,8 +253,8 @@ async fn only_newer_loops_are_asked_for(world: &World) {
     assert!(all.iter().all(ends));
 }
 
-/// UP-12: a branch that was not taken, a loop off the chain and one without the tip above it are not
-/// in it.
+/// UP-12: the history excludes a branch that was not chosen, a loop off the chain, and a loop that the tip
+/// does not descend from.
 // proves: UP-12
 pub(crate) async fn the_history_is_the_chain_without_events(world: &World) {
     let lane = opened(world).await;
@@ -252,7 +267,7 @@ pub(crate) async fn the_history_is_the_chain_without_events(world: &World) {
         on_chain: false,
         ..child(2, 1)
     };
-    // The fourth goes on from the first, the fifth from the refused one.
+    // The fourth continues from the first, the fifth from the refused one.
     for (head, record) in [
         (0, record("s1", 1, "How is it?")),
         (1, refused),
@@ -260,7 +275,9 @@ pub(crate) async fn the_history_is_the_chain_without_events(world: &World) {
         (3, child(4, 1)),
         (4, child(5, 2)),
     ] {
-        let done = world.store.commit(commit(&lane, head, &Arc::new(record)));
+        let done = world
+            .store
+            .commit(commit_of(&lane, head, &Arc::new(record)));
         done.await.unwrap();
         let history = world.store.history(&"s1".into()).await.unwrap().loops;
         let tip = history.last().map(|record| record.loop_id.clone());
@@ -272,12 +289,15 @@ pub(crate) async fn the_history_is_the_chain_without_events(world: &World) {
         events: Vec::new(),
         ..record
     };
-    let expected = [bare(LoopRecord::clone(&sample(1))), bare(child(5, 2))];
+    let expected = [
+        bare(LoopRecord::clone(&sample_record(1))),
+        bare(child(5, 2)),
+    ];
     let history: Vec<_> = history.into_iter().map(Arc::unwrap_or_clone).collect();
     assert_eq!(history, expected);
 }
 
-/// Three branches of which the second is chosen; the group's first loop begins before the others.
+/// Three branches, of which the second is chosen; the group's first loop starts before the others.
 fn group(lane: &Lane, head: u64) -> Commit {
     Commit {
         records: (2..=4)
@@ -289,7 +309,7 @@ fn group(lane: &Lane, head: u64) -> Commit {
             })
             .collect(),
         tip: 1,
-        ..commit(lane, head, &sample(1))
+        ..commit_of(lane, head, &sample_record(1))
     }
 }
 
@@ -297,7 +317,7 @@ fn group(lane: &Lane, head: u64) -> Commit {
 // proves: S3, S6
 pub(crate) async fn a_group_commits_once(world: &World) {
     let lane = opened(world).await;
-    let first = commit(&lane, 0, &sample(1));
+    let first = commit_of(&lane, 0, &sample_record(1));
     world.store.commit(first).await.unwrap();
     for record in &group(&lane, 1).records {
         let half = record.events[..4].to_vec();
@@ -318,7 +338,7 @@ pub(crate) async fn a_group_commits_once(world: &World) {
 
 /// S2, S6.
 // proves: S2, S6
-pub(crate) async fn a_retried_group_is_answered_like_the_first_time(world: &World) {
+pub(crate) async fn retried_group_returns_the_same_version(world: &World) {
     let lane = opened(world).await;
     assert_eq!(world.store.commit(group(&lane, 0)).await, Ok(1));
     assert_eq!(world.store.commit(group(&lane, 0)).await, Ok(1));
@@ -328,7 +348,7 @@ pub(crate) async fn a_retried_group_is_answered_like_the_first_time(world: &Worl
 
 /// S2, S6: all or nothing.
 // proves: S2, S6
-pub(crate) async fn half_a_known_group_is_refused(world: &World) {
+pub(crate) async fn partly_stored_group_is_refused(world: &World) {
     let lane = opened(world).await;
     let known = Commit {
         records: group(&lane, 0).records[2..].to_vec(),
@@ -342,17 +362,17 @@ pub(crate) async fn half_a_known_group_is_refused(world: &World) {
     assert_eq!(loops.len(), 1);
 }
 
-async fn a_stray_loop_is_refused(world: &World) {
+async fn loop_of_another_session_is_refused(world: &World) {
     let lane = opened(world).await;
     let stray = Commit {
-        records: vec![sample(1), Arc::new(record("s2", 1, "Whose?"))],
-        ..commit(&lane, 0, &sample(1))
+        records: vec![sample_record(1), Arc::new(record("s2", 1, "Whose?"))],
+        ..commit_of(&lane, 0, &sample_record(1))
     };
     let refused = world.store.commit(stray).await;
     assert!(matches!(refused, Err(StoreError::Broken(_))), "{refused:?}");
     let empty = Commit {
         records: Vec::new(),
-        ..commit(&lane, 0, &sample(1))
+        ..commit_of(&lane, 0, &sample_record(1))
     };
     let refused = world.store.commit(empty).await;
     assert!(matches!(refused, Err(StoreError::Broken(_))), "{refused:?}");

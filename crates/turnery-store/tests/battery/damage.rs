@@ -1,26 +1,26 @@
-//! Damage to real database files: whatever is changed, nothing panics, what can be read is shown, and what
-//! cannot is named; a repair brings the session back and deletes nothing.
+//! Damages real database files: nothing panics, readable loops are shown, and damage is reported; a repair
+//! restores the session and deletes nothing.
 
 use crate::samples::*;
 use rusqlite::Connection;
 use std::{fs, path::Path, sync::Arc};
 use turnery_engine::{LlmMessage, LoopId, LoopRecord};
 use turnery_store::{
-    Archived, Damage, ListQuery, LoopBeginning, Page, Remark, SqliteStore, Store, StoreError,
-    export,
+    ArchivedFilter, Damage, ListQuery, LoopBeginning, ReplayPage, SqliteStore, Store, StoreError,
+    TranscriptNote, export,
 };
 
 const LOOPS: u32 = 6;
 
 /// Two sessions of six loops each, a note in each.
-pub(crate) async fn written(path: &Path) -> Vec<Arc<LoopRecord>> {
+pub(crate) async fn write_loops(path: &Path) -> Vec<Arc<LoopRecord>> {
     let store = SqliteStore::open(path.to_path_buf());
     for id in ["s1", "s2"] {
         store.create(new_session(id)).await.unwrap();
         let lane = store.claim(&id.into(), &owner("a")).await.unwrap().lane;
         for number in 1..=LOOPS {
             let record = Arc::new(record(id, number, "How is it?"));
-            let commit = commit(&lane, u64::from(number) - 1, &record);
+            let commit = commit_of(&lane, u64::from(number) - 1, &record);
             store.commit(commit).await.unwrap();
         }
         store.remark(&id.into(), vec![note(id)]).await.unwrap();
@@ -31,8 +31,8 @@ pub(crate) async fn written(path: &Path) -> Vec<Arc<LoopRecord>> {
         .collect()
 }
 
-fn note(id: &str) -> Remark {
-    Remark {
+fn note(id: &str) -> TranscriptNote {
+    TranscriptNote {
         at: at(1),
         message: LlmMessage::clone(&message(&loop_id(id, 1), "note", user("/help"))),
     }
@@ -41,67 +41,67 @@ fn note(id: &str) -> Remark {
 /// One way to damage session `s1`.
 struct Case {
     sql: &'static str,
-    /// Numbers of the loops that the conversation still has.
-    seen: &'static [u32],
-    /// What has to be named.
+    /// Numbers of the loops that remain in the conversation.
+    remaining_loops: &'static [u32],
+    /// Damage that must be reported.
     told: &'static [&'static str],
 }
 
-const ALL: &[u32] = &[1, 2, 3, 4, 5, 6];
+const ALL_LOOPS: &[u32] = &[1, 2, 3, 4, 5, 6];
 
 const CASES: &[Case] = &[
     // Parents.
     Case {
         sql: "UPDATE loops SET parent_loop_id = 's1.cfg.x' WHERE loop_id = 's1.cfg.5'",
-        seen: ALL,
+        remaining_loops: ALL_LOOPS,
         told: &["loop s1.cfg.5", "s1.cfg.x", "loop s1.cfg.4 is taken for it"],
     },
     Case {
         sql: "UPDATE loops SET parent_loop_id = NULL WHERE loop_id = 's1.cfg.5'",
-        seen: ALL,
+        remaining_loops: ALL_LOOPS,
         told: &["loop s1.cfg.5", "loop s1.cfg.4 is taken for it"],
     },
     Case {
         sql: "UPDATE loops SET parent_loop_id = 's1.cfg.2' WHERE loop_id = 's1.cfg.5'",
-        seen: ALL,
+        remaining_loops: ALL_LOOPS,
         told: &["loop s1.cfg.5", "loop s1.cfg.4 is taken for it"],
     },
     Case {
         sql: "UPDATE loops SET parent_loop_id = 'zz.cfg.4' WHERE loop_id = 's1.cfg.5'",
-        seen: ALL,
+        remaining_loops: ALL_LOOPS,
         told: &["loop s1.cfg.5", "loop s1.cfg.4 is taken for it"],
     },
-    // Circles of parents.
+    // Cycles of parents.
     Case {
         sql: "UPDATE loops SET parent_loop_id = loop_id WHERE loop_id = 's1.cfg.3'",
-        seen: ALL,
+        remaining_loops: ALL_LOOPS,
         told: &["loop s1.cfg.3", "loop s1.cfg.2 is taken for it"],
     },
     Case {
         sql: "UPDATE loops SET parent_loop_id = 's1.cfg.6' WHERE loop_id = 's1.cfg.1'",
-        seen: ALL,
+        remaining_loops: ALL_LOOPS,
         told: &["loop s1.cfg.1", "s1.cfg.6"],
     },
     // The tip.
     Case {
         sql: "UPDATE sessions SET tip_loop_id = 's1.cfg.x' WHERE session_id = 's1'",
-        seen: ALL,
+        remaining_loops: ALL_LOOPS,
         told: &["last loop", "s1.cfg.x", "loop s1.cfg.6 is taken for it"],
     },
     Case {
         sql: "UPDATE sessions SET tip_loop_id = NULL WHERE session_id = 's1'",
-        seen: ALL,
+        remaining_loops: ALL_LOOPS,
         told: &["last loop", "is missing", "loop s1.cfg.6 is taken for it"],
     },
     Case {
         sql: "UPDATE sessions SET tip_loop_id = 's1.cfg.2' WHERE session_id = 's1'",
-        seen: ALL,
+        remaining_loops: ALL_LOOPS,
         told: &["last loop", "loop s1.cfg.6 is taken for it"],
     },
-    // Loops that are gone.
+    // Missing loops.
     Case {
         sql: "DELETE FROM loops WHERE loop_id = 's1.cfg.3'",
-        seen: &[1, 2, 4, 5, 6],
+        remaining_loops: &[1, 2, 4, 5, 6],
         told: &[
             "loop s1.cfg.4",
             "loop s1.cfg.2 is taken for it",
@@ -110,126 +110,126 @@ const CASES: &[Case] = &[
     },
     Case {
         sql: "DELETE FROM loops WHERE loop_id = 's1.cfg.6'",
-        seen: &[1, 2, 3, 4, 5],
+        remaining_loops: &[1, 2, 3, 4, 5],
         told: &["last loop", "loop s1.cfg.5 is taken for it", "version 6"],
     },
     Case {
         sql: "DELETE FROM loops WHERE loop_id = 's1.cfg.1'",
-        seen: &[2, 3, 4, 5, 6],
+        remaining_loops: &[2, 3, 4, 5, 6],
         told: &["loop s1.cfg.2", "what came before it is lost", "version 1"],
     },
-    // Content that cannot be read.
+    // Unreadable content.
     Case {
         sql: "UPDATE loops SET record = substr(record, 1, 40) WHERE loop_id = 's1.cfg.3'",
-        seen: &[1, 2, 4, 5, 6],
+        remaining_loops: &[1, 2, 4, 5, 6],
         told: &["loop s1.cfg.3 cannot be read"],
     },
     Case {
         sql: "UPDATE loops SET record = '' WHERE loop_id = 's1.cfg.6'",
-        seen: &[1, 2, 3, 4, 5],
+        remaining_loops: &[1, 2, 3, 4, 5],
         told: &["loop s1.cfg.6 cannot be read"],
     },
     Case {
         sql: "UPDATE loops SET messages = substr(messages, 1, 40) WHERE loop_id = 's1.cfg.1'",
-        seen: &[2, 3, 4, 5, 6],
+        remaining_loops: &[2, 3, 4, 5, 6],
         told: &["loop s1.cfg.1 cannot be read"],
     },
     Case {
         sql: "UPDATE loops SET messages = CAST(x'5bff5d' AS TEXT) WHERE loop_id = 's1.cfg.2'",
-        seen: &[1, 3, 4, 5, 6],
+        remaining_loops: &[1, 3, 4, 5, 6],
         told: &["loop s1.cfg.2 cannot be read"],
     },
     Case {
         sql: "UPDATE loops SET status = 'dreaming' WHERE loop_id = 's1.cfg.4'",
-        seen: &[1, 2, 3, 5, 6],
+        remaining_loops: &[1, 2, 3, 5, 6],
         told: &["loop s1.cfg.4 cannot be read", "dreaming"],
     },
     Case {
         sql: "UPDATE loops SET continuation_kind = '{' WHERE loop_id = 's1.cfg.4'",
-        seen: &[1, 2, 3, 5, 6],
+        remaining_loops: &[1, 2, 3, 5, 6],
         told: &["loop s1.cfg.4 cannot be read"],
     },
     Case {
         sql: "UPDATE loops SET started_at = 'long ago' WHERE loop_id = 's1.cfg.4'",
-        seen: &[1, 2, 3, 5, 6],
+        remaining_loops: &[1, 2, 3, 5, 6],
         told: &["loop s1.cfg.4 cannot be read"],
     },
     Case {
         sql: "UPDATE loops SET ended_at = 'long ago' WHERE loop_id = 's1.cfg.4'",
-        seen: &[1, 2, 3, 5, 6],
+        remaining_loops: &[1, 2, 3, 5, 6],
         told: &["loop s1.cfg.4 cannot be read"],
     },
     Case {
         sql: "UPDATE loops SET record = '' WHERE session_id = 's1'",
-        seen: &[],
+        remaining_loops: &[],
         told: &[
             "loop s1.cfg.1 cannot be read",
             "loop s1.cfg.6 cannot be read",
         ],
     },
-    // Content that reads, and is not what was written.
+    // Readable content that differs from what was written.
     Case {
         sql: "UPDATE loops SET log = substr(log, 1, 300) WHERE loop_id = 's1.cfg.3'",
-        seen: ALL,
+        remaining_loops: ALL_LOOPS,
         told: &["loop s1.cfg.3 has events that cannot be read"],
     },
     Case {
         sql: "UPDATE loops SET log = '[]' WHERE loop_id = 's1.cfg.3'",
-        seen: ALL,
+        remaining_loops: ALL_LOOPS,
         told: &["loop s1.cfg.3 differs from what was written"],
     },
     Case {
         sql: "UPDATE loops SET messages = replace(messages, 'well', 'hell') WHERE loop_id = 's1.cfg.3'",
-        seen: ALL,
+        remaining_loops: ALL_LOOPS,
         told: &["loop s1.cfg.3 differs from what was written"],
     },
     Case {
         sql: "UPDATE loops SET checksum = checksum + 1 WHERE loop_id = 's1.cfg.3'",
-        seen: ALL,
+        remaining_loops: ALL_LOOPS,
         told: &["loop s1.cfg.3 differs from what was written"],
     },
     Case {
         sql: "UPDATE loops SET version = 77 WHERE loop_id = 's1.cfg.3'",
-        seen: ALL,
+        remaining_loops: ALL_LOOPS,
         told: &["loop s1.cfg.3 differs from what was written"],
     },
     Case {
         sql: "UPDATE loops SET on_chain = 0 WHERE loop_id = 's1.cfg.3'",
-        seen: ALL,
+        remaining_loops: ALL_LOOPS,
         told: &["loop s1.cfg.3 is marked wrongly"],
     },
     // The session's own row.
     Case {
         sql: "UPDATE sessions SET head_version = 2 WHERE session_id = 's1'",
-        seen: ALL,
+        remaining_loops: ALL_LOOPS,
         told: &["version 2", "version 6"],
     },
     Case {
         sql: "UPDATE sessions SET head_version = 9 WHERE session_id = 's1'",
-        seen: ALL,
+        remaining_loops: ALL_LOOPS,
         told: &["version 7, 8, 9"],
     },
     Case {
         sql: "UPDATE sessions SET loop_count = 1 WHERE session_id = 's1'",
-        seen: ALL,
+        remaining_loops: ALL_LOOPS,
         told: &["counts 1 loops, and has 6"],
     },
     Case {
         sql: "UPDATE sessions SET roots = '[', always = '{}', created_at = 'x', updated_at = '', \
               spawned_by = NULL, mode = CAST(x'ff' AS TEXT) WHERE session_id = 's1'",
-        seen: ALL,
+        remaining_loops: ALL_LOOPS,
         told: &["roots", "always", "created_at", "updated_at", "mode"],
     },
     // Notes.
     Case {
         sql: "UPDATE remarks SET body = '{' WHERE session_id = 's1'",
-        seen: ALL,
+        remaining_loops: ALL_LOOPS,
         told: &["note 1 of the transcript cannot be read"],
     },
 ];
 
-async fn shown(store: &SqliteStore) -> Page {
-    let mut all = Page::default();
+async fn shown(store: &SqliteStore) -> ReplayPage {
+    let mut all = ReplayPage::default();
     let mut rest = None;
     loop {
         let mut page = store.shown(&"s1".into(), rest).await.unwrap();
@@ -252,22 +252,26 @@ fn told(damage: &[Damage]) -> String {
     lines.join("\n")
 }
 
-fn damaged(path: &Path, sql: &str) {
+fn run_sql(path: &Path, sql: &str) {
     let db = Connection::open(path).unwrap();
     let changed = db.execute(sql, ()).unwrap();
     assert!(changed > 0, "{sql}");
 }
 
 #[tokio::test]
-async fn damage_is_told_and_the_rest_is_read() {
+async fn damage_is_reported_and_the_rest_is_read() {
     for case in CASES {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("sessions.db");
-        let sound = written(&path).await;
-        damaged(&path, case.sql);
+        let sound = write_loops(&path).await;
+        run_sql(&path, case.sql);
         let store = SqliteStore::open(path.clone());
         let id = "s1".into();
-        let expected: Vec<LoopId> = case.seen.iter().map(|it| loop_id("s1", *it)).collect();
+        let expected: Vec<LoopId> = case
+            .remaining_loops
+            .iter()
+            .map(|it| loop_id("s1", *it))
+            .collect();
 
         let damage = store.check(Some(&id)).await.unwrap();
         let text = told(&damage);
@@ -286,7 +290,7 @@ async fn damage_is_told_and_the_rest_is_read() {
         for wanted in &expected {
             assert!(ids(&loops).contains(wanted), "{}: {wanted}", case.sql);
         }
-        // Both ways to read tell what touches the conversation, and name it as the check does.
+        // History and replay report the damage that affects the conversation, in the same words as the check.
         for read in [&history.damage, &page.damage] {
             for known in read {
                 assert!(damage.contains(known), "{}: {known}", case.sql);
@@ -294,14 +298,14 @@ async fn damage_is_told_and_the_rest_is_read() {
             let is_short = expected.len() < sound.len();
             assert!(!is_short || !read.is_empty(), "{}", case.sql);
         }
-        let document = export::export(&store, &id).await.unwrap();
+        let document = export::export_session(&store, &id).await.unwrap();
         assert_eq!(document.loops, loops);
         let copy = document.renamed(&"s9".into()).unwrap();
-        let copied = export::import(&store, copy).await.unwrap();
+        let copied = export::import_session(&store, copy).await.unwrap();
         let again = store.history(&copied.id).await.unwrap();
         assert_eq!(again.loops.len(), expected.len(), "{}", case.sql);
         let all = ListQuery {
-            archived: Archived::Include,
+            archived: ArchivedFilter::Include,
             ..ListQuery::default()
         };
         assert_eq!(store.list(all).await.unwrap().sessions.len(), 3);
@@ -312,12 +316,12 @@ async fn damage_is_told_and_the_rest_is_read() {
 }
 
 #[tokio::test]
-async fn a_repair_mends_and_keeps_everything() {
+async fn repair_fixes_damage_and_keeps_previous_values() {
     for case in CASES {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("sessions.db");
-        written(&path).await;
-        damaged(&path, case.sql);
+        write_loops(&path).await;
+        run_sql(&path, case.sql);
         let count = "SELECT count(*) FROM loops WHERE session_id = 's1'";
         let rows = |path: &Path| -> u64 {
             let db = Connection::open(path).unwrap();
@@ -341,15 +345,19 @@ async fn a_repair_mends_and_keeps_everything() {
         assert_eq!(rows(&copy), before, "{}", case.sql);
 
         let history = store.history(&id).await.unwrap();
-        let expected: Vec<LoopId> = case.seen.iter().map(|it| loop_id("s1", *it)).collect();
+        let expected: Vec<LoopId> = case
+            .remaining_loops
+            .iter()
+            .map(|it| loop_id("s1", *it))
+            .collect();
         assert_eq!(ids(&history.loops), expected, "{}", case.sql);
         assert_eq!(history.damage, Vec::new(), "{}", case.sql);
         assert_eq!(ids(&shown(&store).await.loops), expected, "{}", case.sql);
 
-        // It keeps what is deleted later, so its owner can be told of it.
+        // The copy keeps sessions that are deleted later, so the user must be able to find it.
         assert_eq!(store.copies().await, Ok(vec![copy.clone()]));
 
-        // The session goes on.
+        // The session is usable.
         let opened = store.claim(&id, &owner("b")).await.unwrap();
         let next = Arc::new(LoopRecord {
             parent_loop_id: opened.info.tip_loop_id.clone(),
@@ -357,7 +365,7 @@ async fn a_repair_mends_and_keeps_everything() {
         });
         let head = opened.info.head_version;
         store
-            .commit(commit(&opened.lane, head, &next))
+            .commit(commit_of(&opened.lane, head, &next))
             .await
             .unwrap();
         let history = store.history(&id).await.unwrap();
@@ -378,13 +386,13 @@ async fn a_repair_mends_and_keeps_everything() {
 async fn rows_without_a_checksum_are_accepted() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("sessions.db");
-    let sound = written(&path).await;
-    damaged(&path, "UPDATE loops SET checksum = NULL");
+    let sound = write_loops(&path).await;
+    run_sql(&path, "UPDATE loops SET checksum = NULL");
     let store = SqliteStore::open(path.clone());
     assert_eq!(store.check(None).await, Ok(Vec::new()));
     assert_eq!(store.loops(&"s1".into(), 0).await, Ok(sound));
-    // What is damaged in them is found where it makes no sense.
-    damaged(
+    // Their damage is detected by invalid values.
+    run_sql(
         &path,
         "UPDATE loops SET parent_loop_id = 's1.cfg.2' WHERE loop_id = 's1.cfg.5'",
     );
@@ -396,14 +404,14 @@ async fn rows_without_a_checksum_are_accepted() {
 
 #[tokio::test]
 async fn repair_of_rows_without_a_checksum_is_complete() {
-    // Nothing but a checksum tells which version is wrong; each repair notes at most 64 lost ones.
+    // Only a checksum reveals a wrong version; each repair records at most 64 lost ones.
     let is_told = |case: &&Case| !case.sql.contains("version = 77");
     for case in CASES.iter().filter(is_told) {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("sessions.db");
-        written(&path).await;
-        damaged(&path, "UPDATE loops SET checksum = NULL");
-        damaged(&path, case.sql);
+        write_loops(&path).await;
+        run_sql(&path, "UPDATE loops SET checksum = NULL");
+        run_sql(&path, case.sql);
         let store = SqliteStore::open(path.clone());
         let id = "s1".into();
         let repair = store.repair(&id).await.unwrap();
@@ -411,22 +419,26 @@ async fn repair_of_rows_without_a_checksum_is_complete() {
         assert_eq!(repair.left, Vec::new(), "{context}");
         assert_eq!(store.check(None).await, Ok(Vec::new()), "{context}");
         let again = store.repair(&id).await.unwrap();
-        assert_eq!(again, turnery_store::Repair::default(), "{context}");
-        // Unlike in other rows, a word that was changed into another one goes unnoticed.
+        assert_eq!(again, turnery_store::RepairReport::default(), "{context}");
+        // Unlike in other rows, a changed word goes unnoticed here.
         if !repair.changes.is_empty() {
             let history = store.history(&id).await.unwrap();
-            let expected: Vec<LoopId> = case.seen.iter().map(|it| loop_id("s1", *it)).collect();
+            let expected: Vec<LoopId> = case
+                .remaining_loops
+                .iter()
+                .map(|it| loop_id("s1", *it))
+                .collect();
             assert_eq!(ids(&history.loops), expected, "{context}");
         }
     }
 }
 
 #[tokio::test]
-async fn loop_id_that_is_not_text_stops_no_claim() {
+async fn loop_id_that_is_not_text_does_not_block_claims() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("sessions.db");
-    written(&path).await;
-    damaged(
+    write_loops(&path).await;
+    run_sql(
         &path,
         "UPDATE loops SET loop_id = CAST(x'ff' AS TEXT) WHERE loop_id = 's1.cfg.3'",
     );
@@ -440,18 +452,21 @@ async fn loop_id_that_is_not_text_stops_no_claim() {
 }
 
 #[tokio::test]
-async fn a_loop_under_a_wrong_id_is_shown_in_its_place() {
+async fn loop_with_a_wrong_id_is_replayed_in_its_place() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("sessions.db");
-    written(&path).await;
-    damaged(
+    write_loops(&path).await;
+    run_sql(
         &path,
         "UPDATE loops SET loop_id = 'nonsense' WHERE loop_id = 's1.cfg.3'",
     );
     let store = SqliteStore::open(path.clone());
     let history = store.history(&"s1".into()).await.unwrap();
-    let seen = ids(&history.loops);
-    assert_eq!((seen.len(), seen[2].as_str()), (6, "nonsense"));
+    let remaining_loops = ids(&history.loops);
+    assert_eq!(
+        (remaining_loops.len(), remaining_loops[2].as_str()),
+        (6, "nonsense")
+    );
     let text = told(&history.damage);
     assert!(text.contains("loop nonsense differs"), "{text}");
     assert!(text.contains("loop nonsense is taken for it"), "{text}");
@@ -461,11 +476,11 @@ async fn a_loop_under_a_wrong_id_is_shown_in_its_place() {
 async fn an_undamaged_session_is_not_repaired() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("sessions.db");
-    written(&path).await;
+    write_loops(&path).await;
     let store = SqliteStore::open(path.clone());
     assert_eq!(store.check(None).await, Ok(Vec::new()));
     let repair = store.repair(&"s1".into()).await.unwrap();
-    assert_eq!(repair, turnery_store::Repair::default());
+    assert_eq!(repair, turnery_store::RepairReport::default());
     let names = fs::read_dir(folder.path()).unwrap();
     let copies = names.filter(|entry| {
         let name = entry.as_ref().unwrap().file_name();
@@ -481,8 +496,8 @@ async fn an_undamaged_session_is_not_repaired() {
 async fn a_session_in_use_is_not_repaired() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("sessions.db");
-    written(&path).await;
-    damaged(
+    write_loops(&path).await;
+    run_sql(
         &path,
         "UPDATE loops SET record = '' WHERE loop_id = 's1.cfg.3'",
     );
@@ -498,7 +513,7 @@ async fn a_session_in_use_is_not_repaired() {
 async fn rows_without_a_session_are_named() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("sessions.db");
-    written(&path).await;
+    write_loops(&path).await;
     let db = Connection::open(&path).unwrap();
     db.pragma_update(None, "foreign_keys", false).unwrap();
     db.execute("DELETE FROM sessions WHERE session_id = 's2'", ())
@@ -512,11 +527,11 @@ async fn rows_without_a_session_are_named() {
     );
 }
 
-/// A session in which loop 7 has begun and was never stored: by a claim, or later.
-async fn with_unfinished_loop(path: &Path, in_claim: bool) {
-    written(path).await;
+/// A session in which loop 7 has started and was never stored: in a claim, or later.
+async fn write_unfinished_loop(path: &Path, in_claim: bool) {
+    write_loops(path).await;
     let store = SqliteStore::open(path.to_owned());
-    let gone = crate::recovery::dead("gone");
+    let gone = crate::recovery::dead_owner("gone");
     let half = events("s1", 7, "More")[..4].to_vec();
     if in_claim {
         let beginning = Arc::new(LoopBeginning {
@@ -543,14 +558,14 @@ async fn damaged_journal_is_named_and_kept() {
         for is_repaired in [false, true] {
             let folder = tempfile::tempdir().unwrap();
             let path = folder.path().join("sessions.db");
-            with_unfinished_loop(&path, in_claim).await;
-            damaged(&path, damage);
-            is_named_and_kept(&path, is_repaired).await;
+            write_unfinished_loop(&path, in_claim).await;
+            run_sql(&path, damage);
+            assert_named_and_kept(&path, is_repaired).await;
         }
     }
 }
 
-async fn is_named_and_kept(path: &Path, is_repaired: bool) {
+async fn assert_named_and_kept(path: &Path, is_repaired: bool) {
     let store = SqliteStore::open(path.to_owned());
     let text = told(&store.check(None).await.unwrap());
     assert!(
@@ -567,7 +582,7 @@ async fn is_named_and_kept(path: &Path, is_repaired: bool) {
     }
     for _ in 0..2 {
         let opened = store.claim(&"s1".into(), &owner("b")).await.unwrap();
-        // It was shown, so it is not used again (LOOP-10).
+        // The loop was shown, so its number is not reused (LOOP-10).
         assert_eq!(opened.last_number, 7);
     }
     let db = Connection::open(path).unwrap();

@@ -1,11 +1,12 @@
-//! Damage to the lane of a session: the session stays usable, the check names it and the repair mends it.
+//! Damages the lane of a session: the session stays usable, the check reports the damage, and the repair
+//! removes it.
 
-use crate::{damage::written, samples::*};
+use crate::{damage::write_loops, samples::*};
 use rusqlite::Connection;
 use std::{path::Path, sync::Arc};
 use turnery_store::{SessionPatch, SqliteStore, Store};
 
-/// What is damaged, and the columns that the check names.
+/// Damaging statements, and the columns that the check reports.
 const CASES: &[(&str, &[&str])] = &[
     ("expires_at = 'soon'", &["expires_at"]),
     ("expires_at = CAST(x'ff' AS TEXT)", &["expires_at"]),
@@ -23,8 +24,8 @@ const CASES: &[(&str, &[&str])] = &[
 ];
 
 /// A store whose first session was held on another machine long ago, with a loop in the journal.
-async fn damaged(path: &Path, change: &str) -> SqliteStore {
-    written(path).await;
+async fn damaged_store(path: &Path, change: &str) -> SqliteStore {
+    write_loops(path).await;
     let store = SqliteStore::open(path.to_path_buf());
     let mut dead = owner("a");
     dead.process = "elsewhere".into();
@@ -44,14 +45,14 @@ async fn damaged(path: &Path, change: &str) -> SqliteStore {
     SqliteStore::open(path.to_path_buf())
 }
 
-async fn goes_on(store: &SqliteStore, context: &str) {
+async fn assert_usable(store: &SqliteStore, context: &str) {
     let opened = store.claim(&"s1".into(), &owner("b")).await;
     let opened = opened.unwrap_or_else(|error| panic!("{context}: {error}"));
     assert_eq!(opened.last_number, 7, "{context}");
     let next = Arc::new(record("s1", 8, "And now?"));
     let head = opened.info.head_version;
     store
-        .commit(commit(&opened.lane, head, &next))
+        .commit(commit_of(&opened.lane, head, &next))
         .await
         .unwrap();
     store.renew(&opened.lane).await.unwrap();
@@ -60,12 +61,12 @@ async fn goes_on(store: &SqliteStore, context: &str) {
     assert_eq!(history.loops.len(), 8, "{context}");
 }
 
-/// An open session goes by the version when it decides whether to read again.
+/// Clients with the session open compare its version to decide whether to reload it.
 #[tokio::test]
 async fn repair_is_noticed_at_the_next_claim() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("sessions.db");
-    written(&path).await;
+    write_loops(&path).await;
     let open = SqliteStore::open(path.clone());
     let id = "s1".into();
     let lane = open.claim(&id, &owner("a")).await.unwrap().lane;
@@ -79,21 +80,21 @@ async fn repair_is_noticed_at_the_next_claim() {
     assert_eq!((repair.changes.len(), repair.left), (1, Vec::new()));
     let opened = open.claim(&id, &owner("a")).await.unwrap();
     assert!(opened.info.head_version > known);
-    // Nothing is left to mend, and no version is missing.
+    // No damage remains, and no version is missing.
     open.release(&opened.lane).await.unwrap();
     assert_eq!(other.repair(&id).await.unwrap().changes, [""; 0]);
     let again = open.claim(&id, &owner("a")).await.unwrap();
     assert_eq!(again.info, opened.info);
 }
 
-/// What cannot be read stays for the repair to keep.
+/// Unreadable values stay for the repair to keep.
 #[tokio::test]
 async fn patch_leaves_what_it_does_not_name() {
     let columns = ["title", "model", "mode", "thinking", "archived"];
     for column in columns {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("sessions.db");
-        written(&path).await;
+        write_loops(&path).await;
         let db = Connection::open(&path).unwrap();
         let value = match column {
             "archived" => "-7",
@@ -118,18 +119,18 @@ async fn patch_leaves_what_it_does_not_name() {
 }
 
 #[tokio::test]
-async fn damaged_lane_stops_nothing() {
+async fn damaged_lane_does_not_block_claims() {
     let id = "s1".into();
     for (change, _) in CASES {
         let folder = tempfile::tempdir().unwrap();
         let path = |name| folder.path().join(name);
-        goes_on(&damaged(&path("claimed.db"), change).await, change).await;
-        let store = damaged(&path("recovered.db"), change).await;
+        assert_usable(&damaged_store(&path("claimed.db"), change).await, change).await;
+        let store = damaged_store(&path("recovered.db"), change).await;
         store.recover(&id).await.unwrap();
-        goes_on(&store, change).await;
-        let store = damaged(&path("deleted.db"), change).await;
+        assert_usable(&store, change).await;
+        let store = damaged_store(&path("deleted.db"), change).await;
         assert_eq!(store.delete(&id).await, Ok(true), "{change}");
-        let store = damaged(&path("deleted_in_use.db"), change).await;
+        let store = damaged_store(&path("deleted_in_use.db"), change).await;
         let deleted = store.delete_in_use(&id).await;
         assert!(matches!(deleted, Ok(Some(_))), "{change}: {deleted:?}");
     }
@@ -141,7 +142,7 @@ async fn damaged_lane_is_named_and_repaired() {
     for (change, columns) in CASES {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("sessions.db");
-        let store = damaged(&path, change).await;
+        let store = damaged_store(&path, change).await;
         let damage = store.check(Some(&id)).await.unwrap();
         for column in *columns {
             let named = format!("has {column} that cannot be read");
@@ -151,6 +152,6 @@ async fn damaged_lane_is_named_and_repaired() {
         let repair = store.repair(&id).await.unwrap();
         assert_eq!(repair.left, Vec::new(), "{change}");
         assert!(!repair.changes.is_empty(), "{change}");
-        goes_on(&store, change).await;
+        assert_usable(&store, change).await;
     }
 }

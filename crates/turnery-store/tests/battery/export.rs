@@ -1,4 +1,4 @@
-//! A session as a document, and the other way round.
+//! Tests exporting and importing sessions.
 
 use crate::{World, battery, samples::*};
 use proptest::prelude::*;
@@ -6,18 +6,18 @@ use serde_json::{Value, json};
 use std::{fs, path::Path, sync::Arc};
 use turnery_engine::{ContinuationKind, EventKind, LoopRecord, Message, ParallelGroup};
 use turnery_store::{
-    Commit, Document, ImportError, SessionPatch, Store, StoreError,
-    export::{export, import},
+    Commit, ImportError, SessionDocument, SessionPatch, Store, StoreError,
+    export::{export_session, import_session},
 };
 
 battery!(
-    a_document_under_another_id_names_it_everywhere,
-    what_is_there_is_not_overwritten,
-    a_document_that_is_refused_leaves_nothing,
+    document_with_new_id_uses_it_everywhere,
+    import_does_not_overwrite_a_session,
+    refused_document_leaves_nothing,
 );
 
-/// A session with a title of its own, an answer with calls and a group whose second branch was chosen.
-async fn fill(store: &dyn Store) {
+/// Stores a session with a custom title, a response with calls, and a group whose second branch was chosen.
+async fn fill_store(store: &dyn Store) {
     store.create(new_session("s1")).await.expect("made");
     let lane = store
         .claim(&"s1".into(), &owner("a"))
@@ -25,7 +25,10 @@ async fn fill(store: &dyn Store) {
         .expect("free")
         .lane;
     let first = Arc::new(with_calls(record("s1", 1, "Which way, s1.cfg.1?"), 2, "s1"));
-    store.commit(commit(&lane, 0, &first)).await.expect("done");
+    store
+        .commit(commit_of(&lane, 0, &first))
+        .await
+        .expect("done");
     let branch = |number| {
         Arc::new(LoopRecord {
             parent_loop_id: Some(loop_id("s1", 1)),
@@ -44,7 +47,7 @@ async fn fill(store: &dyn Store) {
     let group = Commit {
         records: vec![branch(2), branch(3)],
         release: true,
-        ..commit(&lane, 1, &first)
+        ..commit_of(&lane, 1, &first)
     };
     store.commit(group).await.expect("done");
     let patch = SessionPatch {
@@ -55,25 +58,27 @@ async fn fill(store: &dyn Store) {
     store.patch(&"s1".into(), patch).await.expect("patched");
 }
 
-async fn document() -> Document {
+async fn document() -> SessionDocument {
     let world = World::memory();
-    fill(&*world.store).await;
-    export(&*world.store, &"s1".into()).await.expect("exported")
+    fill_store(&*world.store).await;
+    export_session(&*world.store, &"s1".into())
+        .await
+        .expect("exported")
 }
 
-fn text(document: &Document) -> String {
+fn text(document: &SessionDocument) -> String {
     serde_json::to_string(document).expect("JSON")
 }
 
-/// Where a document came from does not show where it was imported, but for the count of commits.
-fn at_home(mut document: Document) -> Document {
+/// Normalizes the fields that an import changes: working directory and commit count.
+fn with_existing_cwd(mut document: SessionDocument) -> SessionDocument {
     document.session.head_version = 0;
     document
 }
 
-async fn a_document_under_another_id_names_it_everywhere(world: &World) {
+async fn document_with_new_id_uses_it_everywhere(world: &World) {
     let renamed = document().await.renamed(&"s2".into()).unwrap();
-    let made = import(&*world.store, renamed).await.unwrap();
+    let made = import_session(&*world.store, renamed).await.unwrap();
     assert_eq!(made.id, "s2".into());
     assert_eq!(made.title.as_deref(), Some("Ways"));
     assert_eq!((made.created_at, made.updated_at), (at(0), at(9000)));
@@ -91,7 +96,7 @@ async fn a_document_under_another_id_names_it_everywhere(world: &World) {
             .iter()
             .all(|event| event.loop_id == loop_id("s2", 2))
     );
-    // What was said is as it was.
+    // The content is unchanged.
     assert_eq!(loops[0].messages[0].message.text(), "Which way, s1.cfg.1?");
     let Message::User { .. } = &loops[0].messages[0].message else {
         panic!("not the question");
@@ -101,29 +106,35 @@ async fn a_document_under_another_id_names_it_everywhere(world: &World) {
         _ => None,
     });
     assert_eq!(told, Some(turnery_engine::ToolEnvelope::text("s1")));
-    // It can be gone on with.
+    // The session is usable.
     let opened = world.store.claim(&"s2".into(), &owner("a")).await.unwrap();
     assert_eq!(opened.last_number, 3);
     let next = record("s2", 4, "On").into();
     let head = opened.info.head_version;
-    let committed = world.store.commit(commit(&opened.lane, head, &next)).await;
+    let committed = world
+        .store
+        .commit(commit_of(&opened.lane, head, &next))
+        .await;
     assert_eq!(committed, Ok(head + 1));
 }
 
-async fn what_is_there_is_not_overwritten(world: &World) {
-    fill(&*world.store).await;
-    let before = export(&*world.store, &"s1".into()).await.unwrap();
-    let refused = import(&*world.store, document().await).await;
+async fn import_does_not_overwrite_a_session(world: &World) {
+    fill_store(&*world.store).await;
+    let before = export_session(&*world.store, &"s1".into()).await.unwrap();
+    let refused = import_session(&*world.store, document().await).await;
     let exists = StoreError::Exists("s1".into());
     assert!(
         matches!(&refused, Err(ImportError::Store(error)) if *error == exists),
         "{refused:?}"
     );
-    assert_eq!(export(&*world.store, &"s1".into()).await, Ok(before));
+    assert_eq!(
+        export_session(&*world.store, &"s1".into()).await,
+        Ok(before)
+    );
 }
 
 // proves: D-13
-async fn a_document_that_is_refused_leaves_nothing(world: &World) {
+async fn refused_document_leaves_nothing(world: &World) {
     let sound = document().await;
     let mut dotted = sound.clone();
     dotted.session.id = "a.b".into();
@@ -137,7 +148,7 @@ async fn a_document_that_is_refused_leaves_nothing(world: &World) {
     backwards.loops.reverse();
     let mut tipless = sound.clone();
     tipless.session.tip_loop_id = Some(loop_id("s1", 9));
-    // Only the store finds this out, when the session is made already.
+    // Only the store detects this, after the session was created.
     let mut disordered = sound.clone();
     Arc::make_mut(&mut disordered.loops[0]).turns[0]
         .turn_id
@@ -160,9 +171,9 @@ async fn a_document_that_is_refused_leaves_nothing(world: &World) {
             "loop s1.cfg.1 cannot be stored: turn 0 is not in its place",
         ),
     ] {
-        match import(&*world.store, bad).await {
+        match import_session(&*world.store, bad).await {
             Err(error) => assert!(error.to_string().starts_with(said), "{error}"),
-            // The store in memory keeps whatever it is given.
+            // The memory store accepts any record.
             Ok(_) => assert_eq!(said.split(' ').nth(2), Some("cannot")),
         }
         world.store.delete(&"s1".into()).await.unwrap();
@@ -177,7 +188,7 @@ async fn a_document_that_is_refused_leaves_nothing(world: &World) {
 
 // proves: LOOP-61
 #[tokio::test]
-async fn a_document_from_before_turns_loads() {
+async fn document_without_turns_loads() {
     let mut old: Value = serde_json::from_str(&text(&document().await)).unwrap();
     for record in old["loops"].as_array_mut().unwrap() {
         let fields = record.as_object_mut().unwrap();
@@ -185,8 +196,8 @@ async fn a_document_from_before_turns_loads() {
         fields.remove("events").unwrap();
     }
     let world = World::sqlite();
-    let document = Document::parse(&old.to_string()).unwrap();
-    import(&*world.store, document).await.unwrap();
+    let document = SessionDocument::parse(&old.to_string()).unwrap();
+    import_session(&*world.store, document).await.unwrap();
     let loops = world.store.loops(&"s1".into(), 0).await.unwrap();
     assert_eq!(loops.len(), 3);
     assert!(loops.iter().all(|record| record.turns.is_empty()));
@@ -194,27 +205,27 @@ async fn a_document_from_before_turns_loads() {
 }
 
 #[tokio::test]
-async fn what_is_not_known_is_left_out() {
+async fn unknown_fields_are_ignored() {
     let sound = document().await;
     let mut wider: Value = serde_json::from_str(&text(&sound)).unwrap();
     wider["colour"] = json!("green");
     wider["session"]["colour"] = json!({"deep": [1]});
     wider["loops"][0]["colour"] = json!(null);
     wider["loops"][0]["events"][0]["colour"] = json!(1);
-    assert_eq!(Document::parse(&wider.to_string()).unwrap(), sound);
+    assert_eq!(SessionDocument::parse(&wider.to_string()).unwrap(), sound);
 }
 
 #[tokio::test]
-async fn another_format_is_told_from_no_format() {
+async fn newer_format_and_non_document_differ() {
     let mut newer: Value = serde_json::from_str(&text(&document().await)).unwrap();
     newer["format"] = json!(2);
-    // Whatever else is different there.
+    // The format version is checked before the rest.
     newer["loops"] = json!("elsewhere");
-    let refused = Document::parse(&newer.to_string()).unwrap_err();
+    let refused = SessionDocument::parse(&newer.to_string()).unwrap_err();
     assert!(matches!(refused, ImportError::Format { found: 2 }));
     assert!(refused.to_string().contains("update turnery"), "{refused}");
     for text in ["", "{}", "[1]", "{\"format\": \"1\"}", "{\"format\": 1}"] {
-        let refused = Document::parse(text);
+        let refused = SessionDocument::parse(text);
         assert!(matches!(refused, Err(ImportError::Form(_))), "{text:?}");
     }
 }
@@ -235,7 +246,7 @@ async fn an_exported_session_fits_the_schema() {
     assert!(!validator.is_valid(&torn));
 }
 
-/// Loops that follow any loop before them or none, on the chain or off it, with or without calls.
+/// Loops that follow any earlier loop or none, on or off the chain, with or without calls.
 fn loops() -> impl Strategy<Value = Vec<LoopRecord>> {
     let any = (
         prop::option::of(any::<prop::sample::Index>()),
@@ -258,7 +269,7 @@ fn loops() -> impl Strategy<Value = Vec<LoopRecord>> {
     })
 }
 
-async fn there_and_back(loops: Vec<LoopRecord>, title: Option<String>) {
+async fn assert_round_trip(loops: Vec<LoopRecord>, title: Option<String>) {
     let (here, there) = (World::sqlite(), World::memory());
     here.store.create(new_session("s1")).await.unwrap();
     let lane = here
@@ -270,39 +281,42 @@ async fn there_and_back(loops: Vec<LoopRecord>, title: Option<String>) {
     for (head, record) in (0..).zip(loops) {
         let titled = Commit {
             title: title.clone(),
-            ..commit(&lane, head, &Arc::new(record))
+            ..commit_of(&lane, head, &Arc::new(record))
         };
         here.store.commit(titled).await.unwrap();
     }
-    let first = export(&*here.store, &"s1".into()).await.unwrap();
-    let read = Document::parse(&text(&first)).unwrap();
+    let first = export_session(&*here.store, &"s1".into()).await.unwrap();
+    let read = SessionDocument::parse(&text(&first)).unwrap();
     assert_eq!(read, first);
-    import(&*there.store, read).await.unwrap();
-    let second = export(&*there.store, &"s1".into()).await.unwrap();
-    assert_eq!(at_home(second.clone()), at_home(first.clone()));
-    // And under another id, and back to its own.
+    import_session(&*there.store, read).await.unwrap();
+    let second = export_session(&*there.store, &"s1".into()).await.unwrap();
+    assert_eq!(
+        with_existing_cwd(second.clone()),
+        with_existing_cwd(first.clone())
+    );
+    // Under another id, and back to the original id.
     let other = World::sqlite();
     let moved = second.renamed(&"s2".into()).unwrap();
-    import(&*other.store, moved).await.unwrap();
-    let third = export(&*other.store, &"s2".into()).await.unwrap();
+    import_session(&*other.store, moved).await.unwrap();
+    let third = export_session(&*other.store, &"s2".into()).await.unwrap();
     let mut back = third.renamed(&"s1".into()).unwrap();
     for record in &mut back.loops {
         let record = Arc::make_mut(record);
-        // Of the first copy, not of the second.
+        // The loop refers to the original, not to the first copy.
         assert_eq!(record.copied_from.take(), Some(record.loop_id.clone()));
     }
-    assert_eq!(at_home(back), at_home(first));
+    assert_eq!(with_existing_cwd(back), with_existing_cwd(first));
 }
 
 proptest! {
     #![proptest_config(ProptestConfig { cases: 24, failure_persistence: None, ..ProptestConfig::default() })]
 
     #[test]
-    fn an_imported_session_is_exported_as_it_was(
+    fn imported_session_is_exported_unchanged(
         loops in loops(),
         title in prop::option::of("[a-z\u{e9}]{1,9}"),
     ) {
         let runtime = tokio::runtime::Builder::new_current_thread().build().unwrap();
-        runtime.block_on(there_and_back(loops, title));
+        runtime.block_on(assert_round_trip(loops, title));
     }
 }

@@ -1,13 +1,13 @@
-//! The database file: made private and late, refused with a sentence when broken, never deleted.
+//! Tests the database file: created late and private, rejected with a clear error if damaged, never deleted.
 
 use crate::samples::*;
 use std::{fs, path::Path};
 use turnery_store::{ListQuery, SqliteStore, Store, StoreError};
 
-async fn sentence(path: &Path) -> String {
+async fn open_error(path: &Path) -> String {
     let store = SqliteStore::open(path.to_path_buf());
     match store.list(ListQuery::default()).await {
-        Err(StoreError::Broken(sentence)) => sentence,
+        Err(StoreError::Broken(open_error)) => open_error,
         other => panic!("{other:?} instead of a sentence"),
     }
 }
@@ -36,7 +36,7 @@ async fn folder_and_files_are_the_owners_alone() {
 }
 
 #[tokio::test]
-async fn what_was_queued_is_written_when_the_store_is_dropped() {
+async fn drop_writes_queued_events() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("sessions.db");
     let store = SqliteStore::open(path.clone());
@@ -60,7 +60,7 @@ async fn garbage_is_refused_and_left_alone() {
     let path = folder.path().join("sessions.db");
     let garbage = b"this is not a database, it only says so. ".repeat(100);
     fs::write(&path, &garbage).unwrap();
-    let said = sentence(&path).await;
+    let said = open_error(&path).await;
     assert!(
         said.contains("sessions.db is damaged or not a session database"),
         "{said}"
@@ -69,7 +69,7 @@ async fn garbage_is_refused_and_left_alone() {
 }
 
 #[tokio::test]
-async fn a_torn_file_is_refused_and_left_alone() {
+async fn truncated_file_is_refused_and_left_alone() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("sessions.db");
     let store = SqliteStore::open(path.clone());
@@ -77,7 +77,7 @@ async fn a_torn_file_is_refused_and_left_alone() {
     drop(store);
     let whole = fs::read(&path).unwrap();
     fs::write(&path, &whole[..5000]).unwrap();
-    let said = sentence(&path).await;
+    let said = open_error(&path).await;
     assert!(said.contains("damaged"), "{said}");
     assert_eq!(fs::read(&path).unwrap(), whole[..5000]);
 }
@@ -92,7 +92,7 @@ async fn another_version_and_another_program_are_refused() {
     let db = rusqlite::Connection::open(&newer).unwrap();
     db.pragma_update(None, "user_version", 99).unwrap();
     drop(db);
-    let said = sentence(&newer).await;
+    let said = open_error(&newer).await;
     assert!(
         said.contains("version 99") && said.contains("update turnery"),
         "{said}"
@@ -101,7 +101,7 @@ async fn another_version_and_another_program_are_refused() {
     let db = rusqlite::Connection::open(&newer).unwrap();
     db.pragma_update(None, "user_version", 1).unwrap();
     drop(db);
-    let said = sentence(&newer).await;
+    let said = open_error(&newer).await;
     assert!(
         said.contains("version 1 ") && said.contains("choose another file"),
         "{said}"
@@ -112,38 +112,38 @@ async fn another_version_and_another_program_are_refused() {
     db.execute_batch("CREATE TABLE recipes (name TEXT)")
         .unwrap();
     drop(db);
-    let said = sentence(&other).await;
+    let said = open_error(&other).await;
     assert!(said.contains("database of another program"), "{said}");
 }
 
 #[tokio::test]
-async fn a_place_that_cannot_hold_a_file_is_named() {
+async fn unusable_path_is_named_in_the_error() {
     let folder = tempfile::tempdir().unwrap();
-    let said = sentence(folder.path()).await;
+    let said = open_error(folder.path()).await;
     assert!(said.contains(folder.path().to_str().unwrap()), "{said}");
     let file = folder.path().join("file");
     fs::write(&file, "").unwrap();
-    let said = sentence(&file.join("sessions.db")).await;
+    let said = open_error(&file.join("sessions.db")).await;
     assert!(
         said.contains("choose a file in a folder of yours"),
         "{said}"
     );
 }
 
-/// Nothing can be made under `/proc`, not even by root.
+/// Nothing can be created under `/proc`, not even by root.
 #[tokio::test]
 #[cfg(target_os = "linux")]
-async fn a_folder_that_cannot_be_written_is_named() {
+async fn read_only_folder_is_named_in_the_error() {
     for path in ["/proc/turnery/sessions.db", "/proc/sys/sessions.db"] {
-        let said = sentence(Path::new(path)).await;
+        let said = open_error(Path::new(path)).await;
         assert!(said.contains(path), "{said}");
         assert!(
             said.contains("choose a file in a folder of yours"),
             "{said}"
         );
     }
-    // There, but for reading only.
-    let said = sentence(Path::new("/proc/sys/kernel/ostype")).await;
+    // Exists, but is read-only.
+    let said = open_error(Path::new("/proc/sys/kernel/ostype")).await;
     assert!(said.contains("/proc/sys/kernel/ostype"), "{said}");
     assert!(
         said.contains("check that it is a file in a folder of yours"),

@@ -1,4 +1,4 @@
-//! Who may commit: claims, renewals, dead holders (UP-27).
+//! Tests who may commit: claims, renewals, dead holders (UP-27).
 
 use crate::{World, battery, samples::*};
 use std::{process::Command, time::Duration};
@@ -6,13 +6,13 @@ use turnery_store::{Clock, Owner, SqliteStore, Store, StoreError};
 
 battery!(
     a_lane_has_one_holder,
-    a_free_lane_gets_a_higher_fence,
-    time_runs_out_unless_renewed,
-    claim_waits_for_a_commit_that_waits_for_a_lock,
-    delete_is_refused_while_the_holder_lives,
-    a_late_holder_that_nobody_replaced_keeps_its_right,
-    a_dead_holder_is_replaced_at_once,
-    a_release_spares_a_newer_holder,
+    each_claim_gets_a_higher_fence,
+    lease_expires_unless_renewed,
+    live_holder_keeps_its_lane_while_a_commit_waits,
+    delete_is_refused_while_the_holder_is_alive,
+    late_holder_without_successor_may_commit,
+    dead_holder_is_replaced_at_once,
+    release_keeps_a_newer_holder,
     a_lost_lane_is_not_renewed,
 );
 
@@ -32,7 +32,7 @@ async fn a_lane_has_one_holder(world: &World) {
 }
 
 // proves: UP-27
-async fn a_free_lane_gets_a_higher_fence(world: &World) {
+async fn each_claim_gets_a_higher_fence(world: &World) {
     let store = &world.store;
     let id = "s1".into();
     store.create(new_session("s1")).await.unwrap();
@@ -46,12 +46,12 @@ async fn a_free_lane_gets_a_higher_fence(world: &World) {
     assert_eq!(fences, [1, 2, 3]);
 }
 
-async fn time_runs_out_unless_renewed(world: &World) {
+async fn lease_expires_unless_renewed(world: &World) {
     let store = &world.store;
     let id = "s1".into();
     store.create(new_session("s1")).await.unwrap();
     let lane = store.claim(&id, &owner("a")).await.unwrap().lane;
-    // A holder that runs here may be waiting to commit, for another minute.
+    // A local holder may be waiting to commit for another minute.
     world.pass(89);
     assert!(store.claim(&id, &owner("b")).await.is_err());
     store.renew(&lane).await.unwrap();
@@ -63,9 +63,9 @@ async fn time_runs_out_unless_renewed(world: &World) {
     assert_eq!(store.renew(&lane).await, Err(StoreError::LaneLost(id)));
 }
 
-/// A commit may wait a minute for the lock of another program, and cannot renew its lane meanwhile.
+/// A commit may wait a minute for another program's lock, and cannot renew its lane meanwhile.
 // proves: UP-27
-async fn claim_waits_for_a_commit_that_waits_for_a_lock(world: &World) {
+async fn live_holder_keeps_its_lane_while_a_commit_waits(world: &World) {
     let store = &world.store;
     let id = "s1".into();
     store.create(new_session("s1")).await.unwrap();
@@ -74,12 +74,12 @@ async fn claim_waits_for_a_commit_that_waits_for_a_lock(world: &World) {
     let refused = store.claim(&id, &owner("b")).await;
     assert!(matches!(refused, Err(StoreError::Busy { .. })));
     let record = record("s1", 1, "Is it paid for?").into();
-    assert_eq!(store.commit(commit(&lane, 0, &record)).await, Ok(1));
+    assert_eq!(store.commit(commit_of(&lane, 0, &record)).await, Ok(1));
 }
 
-/// A live holder has not said that it is done, however late it is.
+/// A live holder may still be working, however late it is.
 // proves: UP-27
-async fn delete_is_refused_while_the_holder_lives(world: &World) {
+async fn delete_is_refused_while_the_holder_is_alive(world: &World) {
     let store = &world.store;
     let id = "s1".into();
     store.create(new_session("s1")).await.unwrap();
@@ -91,7 +91,7 @@ async fn delete_is_refused_while_the_holder_lives(world: &World) {
     assert_eq!(store.delete(&id).await, Ok(true));
 }
 
-async fn a_late_holder_that_nobody_replaced_keeps_its_right(world: &World) {
+async fn late_holder_without_successor_may_commit(world: &World) {
     let store = &world.store;
     store.create(new_session("s1")).await.unwrap();
     let lane = store.claim(&"s1".into(), &owner("a")).await.unwrap().lane;
@@ -99,11 +99,11 @@ async fn a_late_holder_that_nobody_replaced_keeps_its_right(world: &World) {
     assert_eq!(store.renew(&lane).await, Ok(()));
     world.pass(1000);
     let record = record("s1", 1, "Still here").into();
-    assert_eq!(store.commit(commit(&lane, 0, &record)).await, Ok(1));
+    assert_eq!(store.commit(commit_of(&lane, 0, &record)).await, Ok(1));
 }
 
 // proves: UP-27
-async fn a_dead_holder_is_replaced_at_once(world: &World) {
+async fn dead_holder_is_replaced_at_once(world: &World) {
     let store = &world.store;
     let id = "s1".into();
     store.create(new_session("s1")).await.unwrap();
@@ -120,7 +120,7 @@ async fn a_dead_holder_is_replaced_at_once(world: &World) {
 }
 
 // proves: UP-27
-async fn a_release_spares_a_newer_holder(world: &World) {
+async fn release_keeps_a_newer_holder(world: &World) {
     let store = &world.store;
     let id = "s1".into();
     store.create(new_session("s1")).await.unwrap();
@@ -142,17 +142,16 @@ async fn a_lost_lane_is_not_renewed(world: &World) {
     assert_eq!(store.renew(&lane).await, lost);
 }
 
-/// Two processes of one machine whose clocks on the wall differ: the one that counts from the start of
-/// the machine decides.
+/// Two processes of one machine whose wall clocks differ: the monotonic clock decides.
 // proves: UP-27
 #[tokio::test]
 #[cfg(target_os = "linux")]
-async fn clock_that_is_ahead_takes_nothing_over() {
+async fn clock_ahead_does_not_take_over_a_lane() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("sessions.db");
     let store = |wall: u64, steady: u64| {
         let steady = Duration::from_secs(steady);
-        let clock = Clock::with_steady(move || at(wall), move || steady);
+        let clock = Clock::with_monotonic(move || at(wall), move || steady);
         SqliteStore::with_clock(path.clone(), clock)
     };
     let id = "s1".into();

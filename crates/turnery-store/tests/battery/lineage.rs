@@ -1,12 +1,12 @@
-//! Links to parents and to children agree.
+//! Checks that parent and child links agree.
 
 use crate::samples::*;
 use proptest::prelude::*;
 use std::sync::Arc;
 use turnery_engine::{LoopId, LoopRecord};
-use turnery_store::lineage::children_loop_ids;
+use turnery_store::lineage::child_loop_ids;
 
-/// Loops of two sessions. Each follows one of those before it, of whichever session, or none.
+/// Loops of two sessions. Each follows an earlier loop of either session, or none.
 fn forest() -> impl Strategy<Value = Vec<(usize, Option<usize>)>> {
     let node = (
         0..2_usize,
@@ -24,7 +24,7 @@ fn forest() -> impl Strategy<Value = Vec<(usize, Option<usize>)>> {
 }
 
 proptest! {
-    /// A loop is among another's children if and only if it names it as its parent and is of the same
+    /// A loop is a child of another if and only if it names that loop as its parent and belongs to the same
     /// session; a sub-agent's loop names a parent in another session (LOOP-24).
     // proves: LOOP-62, LOOP-63, LOOP-64, LOOP-6
     #[test]
@@ -35,7 +35,7 @@ proptest! {
             .map(|place| Arc::new(LoopRecord {
                 loop_id: name(place),
                 parent_loop_id: forest[place].1.map(name),
-                ..LoopRecord::begun(session(place).into(), name(place), "a".into(), at(0))
+                ..LoopRecord::new_running(session(place).into(), name(place), "a".into(), at(0))
             }))
             .collect();
         for (place, record) in loops.iter().enumerate() {
@@ -45,7 +45,7 @@ proptest! {
                     expected.push(name(child));
                 }
             }
-            let found: Vec<LoopId> = children_loop_ids(record, &loops).cloned().collect();
+            let found: Vec<LoopId> = child_loop_ids(record, &loops).cloned().collect();
             prop_assert_eq!(found, expected);
         }
     }

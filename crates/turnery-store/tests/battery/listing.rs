@@ -1,17 +1,17 @@
-//! The list: order, folders, pages (LIST-1 to LIST-4).
+//! Tests lists: order, folders, pages (LIST-1 to LIST-4).
 
 use crate::{World, battery, samples::*};
 use std::path::PathBuf;
 use turnery_store::{ListPage, ListQuery, NewSession, SessionPatch, StoreError};
 
 battery!(
-    nothing_is_an_empty_page,
-    the_one_last_active_comes_first,
-    a_folder_means_exactly_that_folder,
+    empty_store_lists_an_empty_page,
+    last_active_session_comes_first,
+    folder_filter_is_exact,
     pages_show_each_session_once,
     a_page_has_a_hundred_by_default,
     garbage_is_not_a_cursor,
-    odd_characters_in_a_folder_are_kept_and_found,
+    special_characters_in_a_folder_are_kept,
 );
 
 async fn ids(world: &World, query: ListQuery) -> Vec<String> {
@@ -20,7 +20,7 @@ async fn ids(world: &World, query: ListQuery) -> Vec<String> {
     ids.collect()
 }
 
-async fn odd_characters_in_a_folder_are_kept_and_found(world: &World) {
+async fn special_characters_in_a_folder_are_kept(world: &World) {
     let folders = ["/a\0b", "/a", "/a%_'\"; --", "/a\n\u{202e}b", "/a\0"];
     for (number, folder) in folders.iter().enumerate() {
         let new = NewSession {
@@ -41,7 +41,7 @@ async fn odd_characters_in_a_folder_are_kept_and_found(world: &World) {
     }
 }
 
-/// No session is stored for a folder whose name is not text: none is found there.
+/// No session is stored for a folder whose name is not UTF-8, so none is found.
 #[cfg(unix)]
 #[tokio::test]
 async fn a_folder_that_is_not_text_has_no_sessions() {
@@ -56,13 +56,13 @@ async fn a_folder_that_is_not_text_has_no_sessions() {
 }
 
 // proves: LIST-1
-async fn nothing_is_an_empty_page(world: &World) {
+async fn empty_store_lists_an_empty_page(world: &World) {
     let page = world.store.list(ListQuery::default()).await;
     assert_eq!(page, Ok(ListPage::default()));
 }
 
-/// Half a second sorts between whole ones; of two at the same time the greater id comes first.
-async fn the_one_last_active_comes_first(world: &World) {
+/// Fractions of seconds sort correctly; ties are ordered by descending id.
+async fn last_active_session_comes_first(world: &World) {
     for (id, time) in [
         ("s1", "2026-11-21T05:00:01Z"),
         ("s2", "2026-11-21T05:00:01.5Z"),
@@ -96,7 +96,11 @@ async fn the_one_last_active_comes_first(world: &World) {
         .unwrap()
         .lane;
     let record = record("s1", 2, "Hello").into();
-    world.store.commit(commit(&lane, 0, &record)).await.unwrap();
+    world
+        .store
+        .commit(commit_of(&lane, 0, &record))
+        .await
+        .unwrap();
     assert_eq!(
         ids(world, ListQuery::default()).await,
         ["s1", "s4", "s2", "s3"]
@@ -105,7 +109,7 @@ async fn the_one_last_active_comes_first(world: &World) {
 
 /// LIST-2.
 // proves: LIST-2
-async fn a_folder_means_exactly_that_folder(world: &World) {
+async fn folder_filter_is_exact(world: &World) {
     for (id, cwd) in [
         ("s1", "/a"),
         ("s2", "/a/b"),

@@ -1,41 +1,41 @@
-//! One battery for all stores: each case runs against the memory store and against SQLite.
+//! Runs one battery of cases against the memory store and against SQLite.
 
 #![expect(clippy::unwrap_used, reason = "a case that cannot go on has failed")]
 
-mod beginnings;
-mod broken;
+mod bit_flips;
+mod claim_and_journal;
 mod commits;
 mod damage;
 mod damaged_lane;
+mod deletion;
 mod export;
 mod files;
-mod flips;
-mod forgotten;
-mod ids;
-mod kept;
+mod flawed_stores;
 mod lanes;
-mod laws;
 mod lineage;
 mod listing;
 mod locked;
+mod long_texts;
 mod migration;
+mod model_based;
 mod moved;
-mod newer;
+mod newer_version;
+mod notes_and_approvals;
 mod processes;
 mod recovery;
+mod renamed_ids;
+mod replay;
 mod samples;
 mod sessions;
-mod shown;
 mod sql;
-mod texts;
-mod torn;
+mod truncated_wal;
 mod variants;
 
 use std::sync::{Arc, Mutex};
 use turnery_engine::Timestamp;
 use turnery_store::{Clock, MemoryStore, SqliteStore, Store};
 
-/// A store under test, and the clock that its lanes go by.
+/// A store under test, with the clock of its leases.
 pub(crate) struct World {
     pub(crate) store: Arc<dyn Store>,
     clock: Arc<Mutex<Timestamp>>,
@@ -45,7 +45,7 @@ pub(crate) struct World {
 impl World {
     pub(crate) fn memory() -> Self {
         let clock = Arc::new(Mutex::new(samples::at(0)));
-        let store = MemoryStore::with_clock(reading(&clock));
+        let store = MemoryStore::with_clock(test_clock(&clock));
         Self {
             store: Arc::new(store),
             clock,
@@ -58,25 +58,25 @@ impl World {
         let folder = tempfile::tempdir().expect("a folder");
         let path = folder.path().join("turnery").join("sessions.db");
         Self {
-            store: Arc::new(SqliteStore::with_clock(path, reading(&clock))),
+            store: Arc::new(SqliteStore::with_clock(path, test_clock(&clock))),
             clock,
             _folder: Some(folder),
         }
     }
 
-    /// Turn the clock.
+    /// Advances the clock.
     pub(crate) fn pass(&self, seconds: u32) {
         let mut now = self.clock.lock().expect("the clock");
         *now += std::time::Duration::from_secs(seconds.into());
     }
 }
 
-fn reading(clock: &Arc<Mutex<Timestamp>>) -> Clock {
+fn test_clock(clock: &Arc<Mutex<Timestamp>>) -> Clock {
     let clock = clock.clone();
     Clock::new(move || *clock.lock().expect("the clock"))
 }
 
-/// Make a test of each case for each store.
+/// Creates a test of each case for each store.
 macro_rules! battery {
     ($($case:ident),+ $(,)?) => {
         mod memory {

@@ -1,10 +1,12 @@
-//! Databases of earlier versions, made with the SQL of those versions, are brought up to date when opened.
+//! Opens databases of earlier versions, created with the SQL of those versions, and checks the migration.
 
 use crate::samples::*;
 use rusqlite::Connection;
 use std::{path::Path, sync::Arc};
 use turnery_engine::{LoopStatus, TurnFinish};
-use turnery_store::{Always, ListQuery, Remark, SessionPatch, SqliteStore, Store};
+use turnery_store::{
+    ListQuery, RememberedApproval, SessionPatch, SqliteStore, Store, TranscriptNote,
+};
 
 /// Version 1 was never released, and is refused (see `files`).
 const VERSIONS: [(u32, &str); 4] = [
@@ -14,8 +16,8 @@ const VERSIONS: [(u32, &str); 4] = [
     (5, include_str!("versions/version_5.sql")),
 ];
 
-/// Name and type of all columns, and the names of all else.
-fn shape(path: &Path) -> Vec<String> {
+/// Returns name and type of all columns, and the names of all other objects.
+fn schema_of(path: &Path) -> Vec<String> {
     let db = Connection::open(path).unwrap();
     let sql = "SELECT name || ' ' || type FROM sqlite_schema UNION ALL \
                SELECT tables.name || '.' || columns.name || ' ' || columns.type || columns.\"notnull\" \
@@ -27,20 +29,20 @@ fn shape(path: &Path) -> Vec<String> {
 }
 
 #[tokio::test]
-async fn earlier_versions_are_brought_up_to_date() {
+async fn older_versions_are_migrated() {
     for (version, sql) in VERSIONS {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("sessions.db");
         Connection::open(&path).unwrap().execute_batch(sql).unwrap();
         let store = SqliteStore::open(path.clone());
         let id = "s1".into();
-        // What it holds.
+        // Contents.
         assert_eq!(store.check(None).await, Ok(Vec::new()), "{version}");
         let info = store.info(&id).await.unwrap();
         assert_eq!(info.title.as_deref(), Some("Old"), "{version}");
         let kept = match version {
             2 => Vec::new(),
-            _ => vec![Remark {
+            _ => vec![TranscriptNote {
                 at: at(5),
                 message: (*message(&loop_id("s1", 1), "m1", user("/help"))).clone(),
             }],
@@ -60,7 +62,7 @@ async fn earlier_versions_are_brought_up_to_date() {
             [info],
             "{version}"
         );
-        // What was journalled, and what only this version knows.
+        // Journalled events, and features of the current version.
         let opened = store.claim(&id, &owner("b")).await.unwrap();
         assert_eq!(opened.last_number, 3, "{version}");
         let loops = store.loops(&id, 0).await.unwrap();
@@ -75,17 +77,17 @@ async fn earlier_versions_are_brought_up_to_date() {
         ));
         let next = Arc::new(next);
         let head = opened.info.head_version;
-        let committed = store.commit(commit(&opened.lane, head, &next)).await;
+        let committed = store.commit(commit_of(&opened.lane, head, &next)).await;
         assert_eq!(committed, Ok(head + 1), "{version}");
         assert_eq!(store.loops(&id, head).await, Ok(vec![next]), "{version}");
-        let always = Always::Reject("edit".to_owned());
+        let always = RememberedApproval::Reject("edit".to_owned());
         let patch = SessionPatch {
             always: Some(always.clone()),
             ..SessionPatch::default()
         };
         let patched = store.patch(&id, patch).await.unwrap();
         assert_eq!(patched.always, [always], "{version}");
-        let note = Remark {
+        let note = TranscriptNote {
             at: at(9),
             message: (*message(&loop_id("s1", 1), "m2", user("/cost"))).clone(),
         };
@@ -94,10 +96,10 @@ async fn earlier_versions_are_brought_up_to_date() {
         assert_eq!(store.remarks(&id).await, Ok(noted), "{version}");
         assert_eq!(store.check(None).await, Ok(Vec::new()), "{version}");
         drop(store);
-        // The same tables as in a new database.
+        // Same tables as in a new database.
         let fresh = folder.path().join("fresh.db");
         let new = SqliteStore::open(fresh.clone());
         new.list(ListQuery::default()).await.unwrap();
-        assert_eq!(shape(&path), shape(&fresh), "{version}");
+        assert_eq!(schema_of(&path), schema_of(&fresh), "{version}");
     }
 }

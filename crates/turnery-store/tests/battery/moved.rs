@@ -1,4 +1,4 @@
-//! A database that is moved, removed or replaced while it is open: nothing is acknowledged.
+//! Moves, removes or replaces an open database: no write is acknowledged afterwards.
 
 use crate::samples::*;
 use std::{fs, path::Path};
@@ -9,7 +9,7 @@ async fn refusals(store: &SqliteStore, lane: &turnery_store::Lane) -> Vec<StoreE
     let record = record("s1", 1, "Where is it?").into();
     let refused = [
         store.claim(id, &owner("a")).await.map(drop),
-        store.commit(commit(lane, 0, &record)).await.map(drop),
+        store.commit(commit_of(lane, 0, &record)).await.map(drop),
         store.create(new_session("s2")).await.map(drop),
         store.renew(lane).await,
         store.list(ListQuery::default()).await.map(drop),
@@ -35,13 +35,13 @@ async fn is_refused_while(change: impl FnOnce(&Path), undo: impl FnOnce(&Path)) 
     undo(&path);
     if path.exists() {
         let record = record("s1", 1, "Here again?").into();
-        assert_eq!(store.commit(commit(&lane, 0, &record)).await, Ok(1));
+        assert_eq!(store.commit(commit_of(&lane, 0, &record)).await, Ok(1));
         assert_eq!(store.loops(&"s1".into(), 0).await.unwrap(), [record]);
     }
 }
 
 #[tokio::test]
-async fn moved_database_is_refused_until_it_is_back() {
+async fn moved_database_is_refused_until_restored() {
     let aside = |path: &Path| path.with_file_name("aside.db");
     is_refused_while(
         |path| fs::rename(path, aside(path)).unwrap(),
@@ -56,7 +56,7 @@ async fn removed_database_is_refused() {
 }
 
 #[tokio::test]
-async fn replaced_database_is_refused_until_the_first_is_back() {
+async fn replaced_database_is_refused_until_restored() {
     let aside = |path: &Path| path.with_file_name("aside.db");
     is_refused_while(
         |path| {

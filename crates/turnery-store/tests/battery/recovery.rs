@@ -1,4 +1,4 @@
-//! What a dead holder leaves behind (S5, LOAD-7).
+//! Tests the recovery of what a dead holder leaves behind (S5, LOAD-7).
 
 use crate::{World, battery, samples::*};
 use std::sync::Arc;
@@ -10,31 +10,31 @@ use turnery_store::{Lane, Owner, StoreError};
 
 battery!(
     interrupted_loop_becomes_the_tip,
-    an_announced_loop_is_aborted_too,
-    a_running_call_is_closed,
-    a_loser_cannot_journal_any_more,
-    a_loser_cannot_settle_the_holders_journal,
-    a_loop_that_begins_anew_forgets_its_first_journal,
-    a_journal_without_a_beginning_is_dropped,
-    several_journals_become_loops_in_order_of_time,
+    announced_loop_is_aborted,
+    running_call_is_closed_by_recovery,
+    lost_lane_cannot_journal,
+    lost_lane_cannot_drop_the_holders_journal,
+    restarted_loop_replaces_its_journal,
+    journal_without_first_event_is_dropped,
+    journals_are_recovered_in_time_order,
     recovery_needs_no_claim,
     recovery_leaves_a_live_holder_alone,
-    last_number_is_no_count,
-    last_number_of_a_new_session_is_its_own,
+    last_loop_number_counts_lost_loops,
+    recreated_session_has_its_own_loop_numbers,
 );
 
 async fn opened(world: &World) -> Lane {
-    opened_by(world, &owner("a")).await
+    claim_new_session_as(world, &owner("a")).await
 }
 
-async fn opened_by(world: &World, owner: &Owner) -> Lane {
+async fn claim_new_session_as(world: &World, owner: &Owner) -> Lane {
     world.store.create(new_session("s1")).await.expect("made");
     let opened = world.store.claim(&"s1".into(), owner).await;
     opened.expect("claimed").lane
 }
 
-/// A handle of a process that has ended.
-pub(crate) fn dead(id: &str) -> Owner {
+/// Owner in a process that has ended.
+pub(crate) fn dead_owner(id: &str) -> Owner {
     let mut child = std::process::Command::new("true").spawn().expect("begun");
     let process = format!("pid={}", child.id());
     child.wait().expect("ended");
@@ -44,18 +44,22 @@ pub(crate) fn dead(id: &str) -> Owner {
     }
 }
 
-async fn after_the_crash(world: &World) -> Vec<Arc<LoopRecord>> {
+async fn recovered_loops(world: &World) -> Vec<Arc<LoopRecord>> {
     let opened = world.store.claim(&"s1".into(), &owner("a")).await;
     opened.expect("claimed again");
     world.store.loops(&"s1".into(), 0).await.expect("loaded")
 }
 
-/// The history stays, and the interrupted loop follows it: closed, marked, and seen by the next prompt.
+/// The history stays, and the interrupted loop follows it: closed, marked, and visible to the next prompt.
 // proves: LOOP-54, S5, C-3, C-12
 async fn interrupted_loop_becomes_the_tip(world: &World) {
     let lane = opened(world).await;
     let first = record("s1", 1, "Hello").into();
-    world.store.commit(commit(&lane, 0, &first)).await.unwrap();
+    world
+        .store
+        .commit(commit_of(&lane, 0, &first))
+        .await
+        .unwrap();
     let all = events("s1", 2, "And then?");
     let delta = EventKind::Delta {
         message_id: "m".into(),
@@ -75,7 +79,7 @@ async fn interrupted_loop_becomes_the_tip(world: &World) {
     );
     world.store.append(&lane, &loop_id("s1", 2), vec![streamed]);
 
-    let loops = after_the_crash(world).await;
+    let loops = recovered_loops(world).await;
     assert_eq!(loops.len(), 2);
     assert_eq!(loops[0], first);
     assert_eq!(loops[1].loop_id, loop_id("s1", 2));
@@ -88,7 +92,7 @@ async fn interrupted_loop_becomes_the_tip(world: &World) {
         panic!("{said:?}");
     };
     assert_eq!(said[0].text(), "And then?");
-    // What was streamed of the answer is not kept.
+    // Streamed text of the response is not kept.
     assert_eq!(answer.text(), "");
     assert!(text.contains("interrupted"), "{text}");
     let info = world.store.info(&"s1".into()).await.unwrap();
@@ -96,13 +100,13 @@ async fn interrupted_loop_becomes_the_tip(world: &World) {
     assert_eq!(info.head_version, 2);
     let history = world.store.history(&"s1".into()).await.unwrap();
     assert_eq!(history.loops.len(), 2);
-    // Once is enough.
-    assert_eq!(after_the_crash(world).await.len(), 2);
+    // A second recovery changes nothing.
+    assert_eq!(recovered_loops(world).await.len(), 2);
 }
 
-/// It never began, and its group never ended.
+/// The loop never started, and its group never ended.
 // proves: LOOP-50, LOOP-54
-async fn an_announced_loop_is_aborted_too(world: &World) {
+async fn announced_loop_is_aborted(world: &World) {
     let lane = opened(world).await;
     let ids = [loop_id("s1", 1), loop_id("s1", 2)];
     let announcement = EventKind::ParallelStart {
@@ -111,7 +115,7 @@ async fn an_announced_loop_is_aborted_too(world: &World) {
     };
     let event = event("s1", 2, 0, None, announcement);
     world.store.append(&lane, &ids[1], vec![event.clone()]);
-    let loops = after_the_crash(world).await;
+    let loops = recovered_loops(world).await;
     let [lost] = &loops[..] else {
         panic!("{loops:?}");
     };
@@ -122,9 +126,10 @@ async fn an_announced_loop_is_aborted_too(world: &World) {
     assert_eq!(info.tip_loop_id, None);
 }
 
-/// LOAD-7: one call ran, another waited; both have ended afterwards, and each bracket is whole (R1, R2).
+/// LOAD-7: one call ran, another waited; both have ended after recovery, and each bracket is complete (R1,
+/// R2).
 // proves: R1, R2, LOAD-7
-async fn a_running_call_is_closed(world: &World) {
+async fn running_call_is_closed_by_recovery(world: &World) {
     let lane = opened(world).await;
     let asked = |id: &str| EventKind::ToolCallRequested {
         call: call(id),
@@ -176,7 +181,7 @@ async fn a_running_call_is_closed(world: &World) {
     let count = journal.len();
     world.store.append(&lane, &loop_id("s1", 1), journal);
 
-    let loops = after_the_crash(world).await;
+    let loops = recovered_loops(world).await;
     let ends: Vec<_> = loops[0].events[count..]
         .iter()
         .filter_map(|event| match &event.kind {
@@ -216,10 +221,10 @@ async fn a_running_call_is_closed(world: &World) {
     assert!(results[2].2.contains("not run"), "{results:?}");
 }
 
-/// Callers that only read see it too, and hold nothing; a second one finds it done.
+/// Recovery works without a claim, leaves the lane free, and is idempotent.
 // proves: S5
 async fn recovery_needs_no_claim(world: &World) {
-    let lane = opened_by(world, &dead("a")).await;
+    let lane = claim_new_session_as(world, &dead_owner("a")).await;
     let running = events("s1", 1, "Hello")[..4].to_vec();
     let id = loop_id("s1", 1);
     world.store.append_now(&lane, &id, running).await.unwrap();
@@ -230,9 +235,9 @@ async fn recovery_needs_no_claim(world: &World) {
         assert_eq!(info.tip_loop_id, Some(loop_id("s1", 1)));
         assert_eq!(info.title.as_deref(), Some("Hello"));
     }
-    // Nobody holds the lane, and the dead holder never gets it back.
+    // The lane is free, and the dead holder never gets it back.
     let late = record("s1", 1, "Late").into();
-    let refused = world.store.commit(commit(&lane, 1, &late)).await;
+    let refused = world.store.commit(commit_of(&lane, 1, &late)).await;
     assert_eq!(refused, Err(StoreError::LaneLost("s1".into())));
     let free = world.store.claim(&"s1".into(), &owner("b")).await;
     assert_eq!(free.unwrap().lane.fence, lane.fence + 2);
@@ -240,7 +245,7 @@ async fn recovery_needs_no_claim(world: &World) {
     assert!(matches!(missing, Ok(_) | Err(StoreError::NotFound(_))));
 }
 
-/// A holder that is alive keeps its journal and its lane, also when its time has run out.
+/// A live holder keeps its journal and its lane, even after its lease expired.
 // proves: S5, UP-27
 async fn recovery_leaves_a_live_holder_alone(world: &World) {
     let lane = opened(world).await;
@@ -250,19 +255,19 @@ async fn recovery_leaves_a_live_holder_alone(world: &World) {
     world.store.recover(&"s1".into()).await.unwrap();
     assert_eq!(world.store.loops(&"s1".into(), 0).await, Ok(Vec::new()));
     let record = record("s1", 1, "Hello").into();
-    let committed = world.store.commit(commit(&lane, 0, &record)).await;
+    let committed = world.store.commit(commit_of(&lane, 0, &record)).await;
     assert_eq!(committed, Ok(1));
 }
 
-/// LOOP-10: the next number is greater than any, whatever is missing between and wherever it stands.
+/// LOOP-10: the next number exceeds all others, whatever is missing in between and wherever it is stored.
 // proves: LOOP-10, LOOP-12
-pub(crate) async fn last_number_is_no_count(world: &World) {
+pub(crate) async fn last_loop_number_counts_lost_loops(world: &World) {
     let lane = opened(world).await;
     let stored = [7, 3].map(|number| Arc::new(record("s1", number, "Hello")));
     for (head, record) in (0..).zip(&stored) {
         world
             .store
-            .commit(commit(&lane, head, record))
+            .commit(commit_of(&lane, head, record))
             .await
             .unwrap();
     }
@@ -273,36 +278,40 @@ pub(crate) async fn last_number_is_no_count(world: &World) {
     };
     let (lane, number) = last().await;
     assert_eq!(number, 7);
-    // Stored after the numbers were read.
+    // Stored after the numbers were cached.
     let ninth = record("s1", 9, "Hello").into();
-    world.store.commit(commit(&lane, 2, &ninth)).await.unwrap();
+    world
+        .store
+        .commit(commit_of(&lane, 2, &ninth))
+        .await
+        .unwrap();
     let (lane, number) = last().await;
     assert_eq!(number, 9);
-    // Journalled, with a beginning or without.
+    // Journalled, with or without a start event.
     let twelfth = events("s1", 12, "Hello")[..4].to_vec();
     world.store.append(&lane, &loop_id("s1", 12), twelfth);
     let middle = events("s1", 15, "Hello")[1..4].to_vec();
     world.store.append(&lane, &loop_id("s1", 15), middle);
     assert_eq!(last().await.1, 15);
-    // Nothing is left of the last one, and its number is not used again.
+    // Nothing of the last loop is left, and its number is not reused.
     let (lane, number) = last().await;
     assert_eq!(number, 15);
     // Shown, and refused.
     let shown = record("s1", 20, "Hello").into();
-    let refused = world.store.commit(commit(&lane, 77, &shown)).await;
+    let refused = world.store.commit(commit_of(&lane, 77, &shown)).await;
     assert!(matches!(refused, Err(StoreError::HeadConflict { .. })));
     assert_eq!(last().await.1, 20);
 }
 
-/// A session that was deleted and made again under its id has numbers of its own.
-async fn last_number_of_a_new_session_is_its_own(world: &World) {
+/// A session recreated under the id of a deleted one has its own numbers.
+async fn recreated_session_has_its_own_loop_numbers(world: &World) {
     for numbers in [[1, 2, 3].as_slice(), &[1], &[4, 5, 6, 7]] {
         let lane = opened(world).await;
         for (head, number) in (0..).zip(numbers) {
             let record = record("s1", *number, "Hello").into();
             world
                 .store
-                .commit(commit(&lane, head, &record))
+                .commit(commit_of(&lane, head, &record))
                 .await
                 .unwrap();
         }
@@ -316,21 +325,21 @@ async fn last_number_of_a_new_session_is_its_own(world: &World) {
     }
 }
 
-/// C-12: the journal of a loser is no evidence of the new holder's.
+/// C-12: the journal of a loser is not attributed to the new holder.
 // proves: C-12
-pub(crate) async fn a_loser_cannot_journal_any_more(world: &World) {
+pub(crate) async fn lost_lane_cannot_journal(world: &World) {
     let old = opened(world).await;
     let new = world.store.claim(&"s1".into(), &owner("a")).await.unwrap();
     world
         .store
         .append(&old, &loop_id("s1", 1), events("s1", 1, "Late"));
-    assert_eq!(after_the_crash(world).await, []);
+    assert_eq!(recovered_loops(world).await, []);
     assert_eq!(new.lane.fence, 2);
 }
 
-/// C-12: a commit that is refused for its lane leaves the evidence of the loop that really runs.
+/// C-12: a commit refused because of its lane keeps the journal of the running loop.
 // proves: C-12
-async fn a_loser_cannot_settle_the_holders_journal(world: &World) {
+async fn lost_lane_cannot_drop_the_holders_journal(world: &World) {
     let old = opened(world).await;
     let new = world.store.claim(&"s1".into(), &owner("a")).await.unwrap();
     let running = events("s1", 1, "Mine")[..4].to_vec();
@@ -338,20 +347,20 @@ async fn a_loser_cannot_settle_the_holders_journal(world: &World) {
         .store
         .append(&new.lane, &loop_id("s1", 1), running.clone());
     let late = record("s1", 1, "Late").into();
-    let refused = world.store.commit(commit(&old, 0, &late)).await;
+    let refused = world.store.commit(commit_of(&old, 0, &late)).await;
     assert_eq!(refused, Err(StoreError::LaneLost("s1".into())));
-    assert_eq!(after_the_crash(world).await[0].events[..4], running);
+    assert_eq!(recovered_loops(world).await[0].events[..4], running);
 }
 
-/// An id is used again when its commit failed; the evidence of the two must not mix.
-async fn a_loop_that_begins_anew_forgets_its_first_journal(world: &World) {
+/// An id is reused after a failed commit; the two journals must not mix.
+async fn restarted_loop_replaces_its_journal(world: &World) {
     let lane = opened(world).await;
     let id = loop_id("s1", 1);
     world.store.append(&lane, &id, events("s1", 1, "First"));
     world
         .store
         .append(&lane, &id, events("s1", 1, "Second")[..4].to_vec());
-    let loops = after_the_crash(world).await;
+    let loops = recovered_loops(world).await;
     assert_eq!(loops.len(), 1);
     assert_eq!(loops[0].messages[0].message.text(), "Second");
     let questions = loops[0]
@@ -361,22 +370,22 @@ async fn a_loop_that_begins_anew_forgets_its_first_journal(world: &World) {
     assert_eq!(questions.count(), 1);
 }
 
-async fn a_journal_without_a_beginning_is_dropped(world: &World) {
+async fn journal_without_first_event_is_dropped(world: &World) {
     let lane = opened(world).await;
     let middle = events("s1", 1, "Hello")[1..4].to_vec();
     world.store.append(&lane, &loop_id("s1", 1), middle);
-    assert_eq!(after_the_crash(world).await, []);
+    assert_eq!(recovered_loops(world).await, []);
     let info = world.store.info(&"s1".into()).await.unwrap();
     assert_eq!(info.head_version, 0);
 }
 
-async fn several_journals_become_loops_in_order_of_time(world: &World) {
+async fn journals_are_recovered_in_time_order(world: &World) {
     let lane = opened(world).await;
     for number in [10, 2, 9] {
         let journal = events("s1", number, "Hello")[..5].to_vec();
         world.store.append(&lane, &loop_id("s1", number), journal);
     }
-    let loops = after_the_crash(world).await;
+    let loops = recovered_loops(world).await;
     let ids: Vec<_> = loops.iter().map(|record| record.loop_id.clone()).collect();
     let expected = [2, 9, 10].map(|number| loop_id("s1", number));
     assert_eq!(ids, expected);

@@ -1,15 +1,15 @@
-//! Samples: sessions, events and records written by hand, for all tests of the stores.
+//! Handwritten sessions, events and records for all store tests.
 
 use std::{sync::Arc, time::Duration};
 use turnery_engine::{
     CallDetail, CallId, CallKind, ConfigSnapshot, Content, ContinuationKind, Disposition, Event,
     EventKind, LlmMessage, LoopId, LoopRecord, LoopStatus, Message, MessageId, MessageStop,
-    Outcome, PromptId, SessionId, Timestamp, ToolCall, ToolEnvelope, Turn, TurnFinish, TurnId,
-    TurnTrigger, Usage,
+    Outcome, PromptId, SessionId, Timestamp, ToolCall, ToolEnvelope, TurnFinish, TurnId,
+    TurnRecord, TurnTrigger, Usage,
 };
 use turnery_store::{Commit, Lane, NewSession, Owner};
 
-/// So many seconds after the beginning of these tests.
+/// Returns a time this many seconds after the start of the tests.
 pub(crate) fn at(seconds: u64) -> Timestamp {
     let start: Timestamp = "2026-11-21T05:00:00.000000001Z".parse().expect("a time");
     start + Duration::from_secs(seconds)
@@ -28,7 +28,7 @@ pub(crate) fn new_session(id: &str) -> NewSession {
     }
 }
 
-/// A handle in this very process.
+/// Returns an owner in this process.
 pub(crate) fn owner(id: &str) -> Owner {
     Owner {
         id: id.into(),
@@ -36,7 +36,7 @@ pub(crate) fn owner(id: &str) -> Owner {
     }
 }
 
-pub(crate) fn commit(lane: &Lane, expected_head: u64, record: &Arc<LoopRecord>) -> Commit {
+pub(crate) fn commit_of(lane: &Lane, expected_head: u64, record: &Arc<LoopRecord>) -> Commit {
     Commit {
         lane: lane.clone(),
         expected_head,
@@ -75,7 +75,7 @@ pub(crate) fn config() -> ConfigSnapshot {
     }
 }
 
-/// A tool's call, to be run.
+/// Returns a pending tool call.
 pub(crate) fn call(id: &str) -> ToolCall {
     ToolCall {
         call_id: CallId::from(id),
@@ -84,7 +84,7 @@ pub(crate) fn call(id: &str) -> ToolCall {
     }
 }
 
-/// A loop of one turn with one question and one answer, as its events.
+/// Returns the events of a loop with one turn, one question and one response.
 pub(crate) fn events(session: &str, number: u32, question: &str) -> Vec<Event> {
     let id = loop_id(session, number);
     let ask = message(&id, "ask", user(question));
@@ -153,7 +153,7 @@ pub(crate) fn event(
     }
 }
 
-/// The record of [`events`].
+/// Returns the record of [`events`].
 pub(crate) fn record(session: &str, number: u32, question: &str) -> LoopRecord {
     let id = loop_id(session, number);
     let events = events(session, number, question);
@@ -162,7 +162,7 @@ pub(crate) fn record(session: &str, number: u32, question: &str) -> LoopRecord {
         _ => None,
     });
     let start = u64::from(number) * 100;
-    let begun = LoopRecord::begun(
+    let begun = LoopRecord::new_running(
         SessionId::from(session),
         id.clone(),
         "turnery".into(),
@@ -178,7 +178,7 @@ pub(crate) fn record(session: &str, number: u32, question: &str) -> LoopRecord {
         ended_at: Some(at(start + 8)),
         config: Some(config()),
         usage: usage(10, 5),
-        turns: vec![Turn {
+        turns: vec![TurnRecord {
             turn_id: TurnId {
                 loop_id: id.clone(),
                 turn_index: 0,
@@ -198,7 +198,7 @@ pub(crate) fn record(session: &str, number: u32, question: &str) -> LoopRecord {
     }
 }
 
-/// The record with so many calls more, three events each, after its answer.
+/// Adds this many calls of three events each after the record's response.
 pub(crate) fn with_calls(mut record: LoopRecord, calls: usize, output: &str) -> LoopRecord {
     let name = |number: usize| CallId::from(format!("{}.call-{number}", record.loop_id));
     let kinds = (0..calls).flat_map(|number| {

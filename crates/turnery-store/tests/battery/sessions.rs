@@ -1,4 +1,4 @@
-//! Making, changing and removing sessions.
+//! Tests creating, changing and deleting sessions.
 
 use crate::{World, battery, samples::*};
 use std::{path::PathBuf, sync::Arc};
@@ -7,19 +7,19 @@ use turnery_store::{
 };
 
 battery!(
-    a_session_is_found_as_it_was_made,
-    an_id_is_given_once,
-    an_unknown_session_is_named,
-    a_patch_changes_what_it_names,
-    deleting_takes_all_and_twice_is_fine,
-    a_child_session_says_who_made_it_and_is_hidden,
-    deleting_takes_the_children_too,
-    deleting_ends_in_a_circle,
-    deleting_a_session_in_use_is_refused,
-    a_lane_that_ran_out_does_not_stop_a_delete,
+    created_session_is_read_back,
+    duplicate_id_is_refused,
+    unknown_session_is_named_in_the_error,
+    patch_changes_only_named_fields,
+    delete_removes_everything_and_is_idempotent,
+    child_session_has_its_parent_and_is_not_listed,
+    delete_removes_child_sessions,
+    delete_ends_in_a_cycle_of_parents,
+    delete_in_use_is_refused,
+    expired_lane_does_not_block_delete,
 );
 
-/// A session that a call in the first loop of `parent` makes.
+/// A session created by a call in the first loop of `parent`.
 fn child_session(id: &str, parent: &str) -> NewSession {
     NewSession {
         spawned_by: Some(SpawnRef {
@@ -31,7 +31,7 @@ fn child_session(id: &str, parent: &str) -> NewSession {
     }
 }
 
-async fn a_session_is_found_as_it_was_made(world: &World) {
+async fn created_session_is_read_back(world: &World) {
     let made = world.store.create(new_session("s1")).await;
     let expected = SessionInfo {
         id: "s1".into(),
@@ -54,13 +54,13 @@ async fn a_session_is_found_as_it_was_made(world: &World) {
     assert_eq!(world.store.info(&"s1".into()).await, Ok(expected));
 }
 
-async fn an_id_is_given_once(world: &World) {
+async fn duplicate_id_is_refused(world: &World) {
     world.store.create(new_session("s1")).await.unwrap();
     let again = world.store.create(new_session("s1")).await;
     assert_eq!(again, Err(StoreError::Exists("s1".into())));
 }
 
-async fn an_unknown_session_is_named(world: &World) {
+async fn unknown_session_is_named_in_the_error(world: &World) {
     let store = &world.store;
     let missing = StoreError::NotFound("s9".into());
     let id = "s9".into();
@@ -74,7 +74,7 @@ async fn an_unknown_session_is_named(world: &World) {
     assert_eq!(store.patch(&id, patch).await, Err(missing));
 }
 
-async fn a_patch_changes_what_it_names(world: &World) {
+async fn patch_changes_only_named_fields(world: &World) {
     let store = &world.store;
     let before = store.create(new_session("s1")).await.unwrap();
     let id = "s1".into();
@@ -110,13 +110,13 @@ async fn a_patch_changes_what_it_names(world: &World) {
 }
 
 /// DEL-1, DEL-2.
-async fn deleting_takes_all_and_twice_is_fine(world: &World) {
+async fn delete_removes_everything_and_is_idempotent(world: &World) {
     let store = &world.store;
     let id = "s1".into();
     store.create(new_session("s1")).await.unwrap();
     let lane = store.claim(&id, &owner("a")).await.unwrap().lane;
     let record = Arc::new(record("s1", 1, "Hello"));
-    store.commit(commit(&lane, 0, &record)).await.unwrap();
+    store.commit(commit_of(&lane, 0, &record)).await.unwrap();
     store.append(&lane, &loop_id("s1", 2), events("s1", 2, "More"));
 
     let holder = "another client of this process".to_owned();
@@ -131,21 +131,21 @@ async fn deleting_takes_all_and_twice_is_fine(world: &World) {
     assert_eq!(store.delete(&id).await, Ok(false));
     let missing = StoreError::NotFound(id.clone());
     assert_eq!(
-        store.commit(commit(&lane, 1, &record)).await,
+        store.commit(commit_of(&lane, 1, &record)).await,
         Err(missing.clone())
     );
     assert_eq!(store.release(&lane).await, Ok(()));
 
-    // A new session of that id has nothing of the old one.
+    // A new session with that id has nothing of the old one.
     store.create(new_session("s1")).await.unwrap();
     let opened = store.claim(&id, &owner("b")).await.unwrap();
     assert_eq!(opened.info.head_version, 0);
     assert_eq!(store.loops(&id, 0).await, Ok(Vec::new()));
 }
 
-/// S7: it is there before its parent's loop, and is found by its name.
+/// S7: the child exists before its parent's loop is stored, and is found by its id.
 // proves: LOOP-88
-pub(crate) async fn a_child_session_says_who_made_it_and_is_hidden(world: &World) {
+pub(crate) async fn child_session_has_its_parent_and_is_not_listed(world: &World) {
     let store = &world.store;
     store.create(new_session("s1")).await.unwrap();
     let made = store.create(child_session("s2", "s1")).await.unwrap();
@@ -172,7 +172,7 @@ pub(crate) async fn a_child_session_says_who_made_it_and_is_hidden(world: &World
     assert_eq!(ids(all).await, ["s2", "s1"]);
 }
 
-pub(crate) async fn deleting_takes_the_children_too(world: &World) {
+pub(crate) async fn delete_removes_child_sessions(world: &World) {
     let store = &world.store;
     for (id, parent) in [("s2", "s1"), ("s3", "s2"), ("s4", "s1"), ("s5", "s9")] {
         store.create(child_session(id, parent)).await.unwrap();
@@ -183,13 +183,13 @@ pub(crate) async fn deleting_takes_the_children_too(world: &World) {
         let missing = Err(StoreError::NotFound(id.into()));
         assert_eq!(store.info(&id.into()).await, missing);
     }
-    // Whose parent is not here stays, and so may be called up by itself.
+    // A session whose parent is missing stays, and can be opened directly.
     assert!(store.info(&"s5".into()).await.is_ok());
     assert_eq!(store.delete(&"s5".into()).await, Ok(true));
 }
 
-/// Nobody makes one, but an imported document may hold it.
-async fn deleting_ends_in_a_circle(world: &World) {
+/// turnery never creates a cycle, but an imported document may contain one.
+async fn delete_ends_in_a_cycle_of_parents(world: &World) {
     let store = &world.store;
     store.create(child_session("s1", "s2")).await.unwrap();
     store.create(child_session("s2", "s1")).await.unwrap();
@@ -197,8 +197,8 @@ async fn deleting_ends_in_a_circle(world: &World) {
     assert_eq!(store.delete(&"s2".into()).await, Ok(false));
 }
 
-/// A session is in use while it, or a child of it, is held; a child that is not held may go.
-async fn deleting_a_session_in_use_is_refused(world: &World) {
+/// A session is in use while it or a descendant is held; a child that is not held can be deleted.
+async fn delete_in_use_is_refused(world: &World) {
     let store = &world.store;
     store.create(new_session("s1")).await.unwrap();
     for (id, parent) in [("s2", "s1"), ("s3", "s2"), ("s4", "s1")] {
@@ -222,8 +222,8 @@ async fn deleting_a_session_in_use_is_refused(world: &World) {
     }
 }
 
-/// A holder whose process is gone, or whose time has run out, stands in nobody's way.
-async fn a_lane_that_ran_out_does_not_stop_a_delete(world: &World) {
+/// A holder whose process is gone, or whose lease expired, blocks nothing.
+async fn expired_lane_does_not_block_delete(world: &World) {
     let store = &world.store;
     for (id, process) in [("s1", "pid=4194305"), ("s2", "elsewhere")] {
         store.create(new_session(id)).await.unwrap();
@@ -239,7 +239,7 @@ async fn a_lane_that_ran_out_does_not_stop_a_delete(world: &World) {
     };
     assert_eq!(store.delete(&"s1".into()).await, Ok(true));
     assert_eq!(store.delete(&"s2".into()).await, Err(busy));
-    // It may live on another machine, whose clock may be a minute late.
+    // The holder may be on another machine, whose clock may be a minute late.
     world.pass(31 + 60);
     assert_eq!(store.delete(&"s2".into()).await, Ok(true));
 }

@@ -1,4 +1,4 @@
-//! The database can be read with plain SQL: the views show what was committed.
+//! Checks that plain SQL can read the database: the views show what was committed.
 
 use crate::samples::*;
 use rusqlite::{Connection, types::Value};
@@ -10,7 +10,7 @@ async fn database(folder: &tempfile::TempDir, record: LoopRecord) -> Connection 
     database_of(folder, [record]).await
 }
 
-/// A session of these loops, in a closed store.
+/// Stores a session with these loops, and closes the store.
 async fn database_of<const N: usize>(
     folder: &tempfile::TempDir,
     records: [LoopRecord; N],
@@ -20,7 +20,7 @@ async fn database_of<const N: usize>(
     store.create(new_session("s1")).await.unwrap();
     let lane = store.claim(&"s1".into(), &owner("a")).await.unwrap().lane;
     for (head, record) in (0..).zip(records) {
-        let commit = commit(&lane, head, &Arc::new(record));
+        let commit = commit_of(&lane, head, &Arc::new(record));
         store.commit(commit).await.unwrap();
     }
     drop(store);
@@ -63,11 +63,11 @@ async fn turns_and_what_they_cost() {
     );
 }
 
-/// A summary is paid for by the loop's model, a judgement by the judge; the other branches of the
-/// group, which say the same of the judge, do not count.
+/// A summary counts for the loop's model, a judgement for the judge; the other branches of a group repeat the
+/// judgement, which counts once.
 // proves: I10
 #[tokio::test]
-async fn what_was_spent_outside_turns() {
+async fn usage_outside_turns() {
     let folder = tempfile::tempdir().unwrap();
     let judged = |selected| ParallelGroup {
         all_loop_ids: vec![loop_id("s1", 1), loop_id("s1", 2)],
@@ -127,7 +127,7 @@ async fn messages_in_their_order() {
 async fn events_with_their_times_and_whole_contents() {
     let folder = tempfile::tempdir().unwrap();
     let mut record = record("s1", 1, "How is it?");
-    // Before the start, as a clock that was set back would have it, and across a whole second.
+    // Before the start, as after setting a clock back, and across a full second.
     record.events[1].at = at(99) - std::time::Duration::from_nanos(2);
     record.events[2].at = at(101) - std::time::Duration::from_nanos(1);
     let db = database(&folder, record).await;
@@ -148,7 +148,7 @@ async fn events_with_their_times_and_whole_contents() {
             "s1 1 8 - 2026-11-21T05:01:48.000000001Z - loop_end",
         ]
     );
-    // What the log leaves out since the record says it is there all the same.
+    // Data that the log omits because the record has it is still visible.
     let whole = rows(
         &db,
         "SELECT body ->> '$.config.model', body ->> '$.outcome.finished.assistant_message.text' \
@@ -157,9 +157,9 @@ async fn events_with_their_times_and_whole_contents() {
     assert_eq!(whole, ["echo -", "- All is well."]);
 }
 
-/// An end that says something else than the record is kept as it is.
+/// An end event that differs from the record is stored completely.
 #[tokio::test]
-async fn an_event_that_differs_from_its_record_is_kept_whole() {
+async fn event_that_differs_from_its_record_is_stored_whole() {
     let folder = tempfile::tempdir().unwrap();
     let mut record = record("s1", 1, "How is it?");
     record.outcome = None;
@@ -181,8 +181,7 @@ async fn an_event_that_differs_from_its_record_is_kept_whole() {
     ));
 }
 
-/// Whether it was still queued, or written already, or written through another store that was given
-/// the lane: nothing of it stays.
+/// The journal is dropped whether it was queued, written, or written through another store that got the lane.
 // proves: C-12
 #[tokio::test]
 async fn a_commit_leaves_no_journal_behind() {
@@ -198,19 +197,19 @@ async fn a_commit_leaves_no_journal_behind() {
     let record = |number| Arc::new(record("s1", number, "How is it?"));
 
     store.append(&lane, &loop_id("s1", 1), half(1));
-    store.commit(commit(&lane, 0, &record(1))).await.unwrap();
+    store.commit(commit_of(&lane, 0, &record(1))).await.unwrap();
     store.append(&lane, &loop_id("s1", 2), half(2));
     store.renew(&lane).await.unwrap();
     let db = Connection::open(&path).unwrap();
     let kept = || rows(&db, "SELECT DISTINCT loop_id FROM journal");
     assert_eq!(kept(), ["s1.cfg.2"]);
-    store.commit(commit(&lane, 1, &record(2))).await.unwrap();
+    store.commit(commit_of(&lane, 1, &record(2))).await.unwrap();
     assert_eq!(kept(), Vec::<String>::new());
 
     let lane = store.claim(&"s1".into(), &owner("a")).await.unwrap().lane;
     other.append(&lane, &loop_id("s1", 3), half(3));
     other.renew(&lane).await.unwrap();
-    store.commit(commit(&lane, 2, &record(3))).await.unwrap();
+    store.commit(commit_of(&lane, 2, &record(3))).await.unwrap();
     let opened = store.claim(&"s1".into(), &owner("a")).await.unwrap();
     assert_eq!(opened.last_number, 3);
     assert_eq!(kept(), Vec::<String>::new());

@@ -1,18 +1,18 @@
-//! Every sort of event and message comes back equal.
+//! Checks that every kind of event and message is read back unchanged.
 
 use crate::{World, battery, samples::*};
 use serde_json::json;
 use std::sync::Arc;
 use turnery_engine::{
-    Artifact, AudioData, CallDetail, CallId, Content, Detail, Disposition, EventKind, FailureKind,
-    FaultKind, ImageData, LimitKind, LlmMessage, LoopRecord, Message, MessageStop, Outcome,
-    PlanEntry, PlanPriority, PlanStatus, StreamDelta, ToolEnvelope, TurnId, TurnStop, Usage,
-    Verdict,
+    Artifact, AudioData, CallDetail, CallId, Content, Disposition, EventKind, ImageData, LimitKind,
+    LlmMessage, LoopRecord, Message, MessageStop, ModelErrorKind, Outcome, OutcomeDetail,
+    PlanEntry, PlanPriority, PlanStatus, StreamDelta, ToolEnvelope, ToolErrorKind, TurnId,
+    TurnStop, Usage, Verdict,
 };
 
 battery!(
-    every_variant_comes_back_equal,
-    every_outcome_comes_back_equal
+    every_variant_is_read_back_unchanged,
+    every_outcome_is_read_back_unchanged
 );
 
 fn contents() -> Vec<Content> {
@@ -38,7 +38,7 @@ fn contents() -> Vec<Content> {
     ]
 }
 
-fn shown() -> CallDetail {
+fn call_detail() -> CallDetail {
     let mut artifacts: Vec<Artifact> = contents().into_iter().map(Artifact::Content).collect();
     artifacts.push(Artifact::Diff {
         path: "/a".into(),
@@ -108,9 +108,9 @@ fn kinds() -> Vec<EventKind> {
     let unkept = message(&loop_id("s1", 1), "unkept", user("In no list of messages"));
     let envelope = ToolEnvelope {
         value: Some(json!({"lines": 3})),
-        artifacts: shown().artifacts,
+        artifacts: call_detail().artifacts,
         effects: vec![json!("effect")],
-        ..ToolEnvelope::failed(FailureKind::ExecutionError, "exit code 2")
+        ..ToolEnvelope::failed(ToolErrorKind::ExecutionError, "exit code 2")
     };
     let mut kinds: Vec<EventKind> = messages()
         .into_iter()
@@ -143,11 +143,11 @@ fn kinds() -> Vec<EventKind> {
         },
         EventKind::ToolCallRequested {
             call: call("c1"),
-            detail: shown(),
+            detail: call_detail(),
         },
         EventKind::PermissionRequested {
             call_id: call_id.clone(),
-            detail: shown(),
+            detail: call_detail(),
         },
         EventKind::ToolExecutionStart {
             call_id: call_id.clone(),
@@ -156,7 +156,7 @@ fn kinds() -> Vec<EventKind> {
         },
         EventKind::ToolExecutionUpdate {
             call_id: call_id.clone(),
-            detail: shown(),
+            detail: call_detail(),
         },
         EventKind::ToolExecutionOutput {
             call_id: call_id.clone(),
@@ -180,39 +180,43 @@ fn kinds() -> Vec<EventKind> {
     kinds
 }
 
-async fn stored(world: &World, record: LoopRecord) {
+async fn assert_stored_unchanged(world: &World, record: LoopRecord) {
     let id = record.session_id.clone();
     world.store.create(new_session(id.as_str())).await.unwrap();
     let lane = world.store.claim(&id, &owner("a")).await.unwrap().lane;
     let record = Arc::new(record);
-    world.store.commit(commit(&lane, 0, &record)).await.unwrap();
+    world
+        .store
+        .commit(commit_of(&lane, 0, &record))
+        .await
+        .unwrap();
     assert_eq!(world.store.loops(&id, 0).await, Ok(vec![record]));
 }
 
 // proves: LASH-42
-async fn every_variant_comes_back_equal(world: &World) {
+async fn every_variant_is_read_back_unchanged(world: &World) {
     let mut record = record("s1", 1, "Hello");
     record.messages.extend(messages());
     for (seq, kind) in (20..).step_by(3).zip(kinds()) {
         record.events.push(event("s1", 1, seq, Some(0), kind));
     }
-    stored(world, record).await;
+    assert_stored_unchanged(world, record).await;
 }
 
-async fn every_outcome_comes_back_equal(world: &World) {
+async fn every_outcome_is_read_back_unchanged(world: &World) {
     let stops = [
         (TurnStop::Cancelled, None),
         (
             TurnStop::MaxTurns,
-            Some(Detail::Limit {
+            Some(OutcomeDetail::Limit {
                 kind: LimitKind::Turns,
                 text: "Max turns reached (50/50)".into(),
             }),
         ),
         (
             TurnStop::ProviderError,
-            Some(Detail::Provider {
-                kind: FaultKind::Overloaded,
+            Some(OutcomeDetail::Provider {
+                kind: ModelErrorKind::Overloaded,
                 message: "try later".into(),
             }),
         ),
@@ -221,7 +225,7 @@ async fn every_outcome_comes_back_equal(world: &World) {
                 tool_name: "read".into(),
                 value: json!([1, "two"]),
             },
-            Some(Detail::Refusal),
+            Some(OutcomeDetail::Refusal),
         ),
     ];
     for (number, (stop, detail)) in stops.into_iter().enumerate() {
@@ -234,6 +238,6 @@ async fn every_outcome_comes_back_equal(world: &World) {
             prompt_id: None,
             ..record(&session, 1, "Hello")
         };
-        stored(world, sample).await;
+        assert_stored_unchanged(world, sample).await;
     }
 }

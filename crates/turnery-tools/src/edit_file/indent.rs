@@ -1,34 +1,34 @@
-//! Indent: how a model's indentation corresponds to a file's, learnt from lines that they share.
+//! Maps a model's indentation to a file's, learnt from lines that both share.
 
 use std::collections::BTreeMap;
 
-/// From the model's indentation to the file's.
+/// Converts the model's indentation to the file's.
 #[derive(Debug)]
-pub(super) struct Reindent {
-    pairs: BTreeMap<String, String>,
-    change: Change,
+pub(super) struct Reindenter {
+    known_indents: BTreeMap<String, String>,
+    change: IndentChange,
 }
 
 #[derive(Debug)]
-enum Change {
-    /// The file has this before what the model wrote.
+enum IndentChange {
+    /// The file has this prefix before the model's indentation.
     Deeper(String),
-    /// The model wrote this before what the file has.
+    /// The model has this prefix before the file's indentation.
     Shallower(String),
-    /// One level of the model's is one level of the file's.
-    Unit(String, String),
+    /// One level of the model's indentation is one level of the file's.
+    UnitConversion(String, String),
 }
 
-impl Reindent {
-    /// From pairs of the model's line and the file's. `None` when they contradict each other.
+impl Reindenter {
+    /// Learns from pairs of the model's line and the file's. Returns `None` if they contradict each other.
     pub(super) fn learn<'a>(lines: impl Iterator<Item = (&'a str, &'a str)>) -> Option<Self> {
-        let mut pairs = BTreeMap::new();
+        let mut known_indents = BTreeMap::new();
         for (old, line) in lines {
             if old.trim().is_empty() {
                 continue;
             }
-            let (old, line) = (indent(old), indent(line));
-            if *pairs
+            let (old, line) = (leading_whitespace(old), leading_whitespace(line));
+            if *known_indents
                 .entry(old.to_owned())
                 .or_insert_with(|| line.to_owned())
                 != line
@@ -36,33 +36,36 @@ impl Reindent {
                 return None;
             }
         }
-        let (old, line) = pairs.first_key_value()?;
+        let (old, line) = known_indents.first_key_value()?;
         let deeper = line.strip_suffix(old.as_str()).map(str::to_owned);
         let shallower = old.strip_suffix(line.as_str()).map(str::to_owned);
         let change = match (deeper, shallower) {
             (Some(more), _)
-                if pairs
+                if known_indents
                     .iter()
                     .all(|(old, line)| line.strip_prefix(more.as_str()) == Some(old)) =>
             {
-                Change::Deeper(more)
+                IndentChange::Deeper(more)
             }
             (_, Some(less))
-                if pairs
+                if known_indents
                     .iter()
                     .all(|(old, line)| old.strip_prefix(less.as_str()) == Some(line)) =>
             {
-                Change::Shallower(less)
+                IndentChange::Shallower(less)
             }
             _ => {
-                let (old, line) = pairs.iter().find(|(old, _)| !old.is_empty())?;
-                Change::Unit(old.clone(), line.clone())
+                let (old, line) = known_indents.iter().find(|(old, _)| !old.is_empty())?;
+                IndentChange::UnitConversion(old.clone(), line.clone())
             }
         };
-        Some(Self { pairs, change })
+        Some(Self {
+            known_indents,
+            change,
+        })
     }
 
-    /// The text indented as the file is. Lines of white space only stay as they are.
+    /// Returns the text with the file's indentation. Lines of only white space stay unchanged.
     pub(super) fn apply(&self, text: &str) -> String {
         let lines: Vec<String> = text.split('\n').map(|line| self.line(line)).collect();
         lines.join("\n")
@@ -72,19 +75,23 @@ impl Reindent {
         if line.trim().is_empty() {
             return line.to_owned();
         }
-        let old = indent(line);
+        let old = leading_whitespace(line);
         let rest = &line[old.len()..];
         match &self.change {
-            Change::Deeper(more) => format!("{more}{line}"),
-            Change::Shallower(less) => line.strip_prefix(less.as_str()).unwrap_or(rest).to_owned(),
-            Change::Unit(from, to) => format!("{}{rest}", self.convert(old, from, to)),
+            IndentChange::Deeper(more) => format!("{more}{line}"),
+            IndentChange::Shallower(less) => {
+                line.strip_prefix(less.as_str()).unwrap_or(rest).to_owned()
+            }
+            IndentChange::UnitConversion(from, to) => {
+                format!("{}{rest}", self.convert_indent(old, from, to))
+            }
         }
     }
 
-    /// The nearest indentation that is known, and the levels beyond it one by one.
-    fn convert(&self, old: &str, from: &str, to: &str) -> String {
+    /// Converts the longest known part of an indentation, and the levels beyond it one by one.
+    fn convert_indent(&self, old: &str, from: &str, to: &str) -> String {
         let known = self
-            .pairs
+            .known_indents
             .iter()
             .filter(|(known, _)| old.starts_with(known.as_str()))
             .max_by_key(|(known, _)| known.len());
@@ -100,6 +107,6 @@ impl Reindent {
     }
 }
 
-fn indent(line: &str) -> &str {
+fn leading_whitespace(line: &str) -> &str {
     &line[..line.len() - line.trim_start().len()]
 }

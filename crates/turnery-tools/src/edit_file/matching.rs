@@ -1,50 +1,49 @@
-//! Matching: where the text that a model wants replaced stands in a file. Exact first; then line by
-//! line without regard to the white space around each line, with the replacement indented as the
-//! file is. More than one place is never guessed at.
+//! Finds the text to replace in a file: first exactly, then line by line ignoring the white space around each
+//! line, with the replacement indented like the file. An ambiguous match is an error.
 
-use super::indent::Reindent;
+use super::indent::Reindenter;
 use std::ops::Range;
 
-/// How many places are named when there are several.
+/// Maximum number of places listed when there are several.
 pub(super) const NAMED: usize = 10;
 
-/// More places than this are not counted, since each costs as much as it is long.
+/// Maximum number of places counted, since the cost grows with their length.
 pub(super) const COUNTED: usize = 1_000;
 
-/// One replacement to be made.
+/// One replacement to make.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Replacement {
-    /// What goes.
+    /// Range to remove.
     pub(super) range: Range<usize>,
-    /// What comes.
+    /// Text to insert.
     pub(super) text: String,
 }
 
-/// Why nothing is to be replaced.
+/// Error of finding the text to replace.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) enum Mismatch {
-    /// It stands nowhere.
+pub(super) enum MatchError {
+    /// The text occurs nowhere.
     NotFound,
-    /// It stands in several places, and only one was wanted.
+    /// The text occurs in several places, and only one was to be replaced.
     Ambiguous {
-        /// How many.
+        /// Number of places.
         places: usize,
-        /// The first [`NAMED`] lines, from 1.
+        /// Line numbers of the first places, from 1.
         lines: Vec<usize>,
     },
 }
 
-/// The replacements to make, in order and apart from each other. All texts have bare line feeds;
-/// `old` is not empty.
+/// Returns the replacements to make, in order and not overlapping. All texts have bare line feeds; `old` is
+/// not empty.
 pub(super) fn replacements(
     text: &str,
     old: &str,
     new: &str,
     all: bool,
-) -> Result<Vec<Replacement>, Mismatch> {
+) -> Result<Vec<Replacement>, MatchError> {
     let exact = exact(text, old, all);
     let found = if exact.is_empty() {
-        by_lines(text, old, new, all)
+        find_by_lines(text, old, new, all)
     } else {
         exact
             .into_iter()
@@ -55,21 +54,21 @@ pub(super) fn replacements(
             .collect()
     };
     match found.as_slice() {
-        [] => Err(Mismatch::NotFound),
+        [] => Err(MatchError::NotFound),
         [_] => Ok(found),
-        several if all => Ok(apart(several)),
-        several => Err(Mismatch::Ambiguous {
+        several if all => Ok(drop_overlapping(several)),
+        several => Err(MatchError::Ambiguous {
             places: several.len(),
             lines: several
                 .iter()
                 .take(NAMED)
-                .map(|replacement| line_at(text, replacement.range.start))
+                .map(|replacement| line_number_at(text, replacement.range.start))
                 .collect(),
         }),
     }
 }
 
-/// The text with the replacements made.
+/// Returns the text with the replacements made.
 pub(super) fn apply(text: &str, replacements: &[Replacement]) -> String {
     let mut applied = String::with_capacity(text.len());
     let mut done = 0;
@@ -82,17 +81,18 @@ pub(super) fn apply(text: &str, replacements: &[Replacement]) -> String {
     applied
 }
 
-/// Where `old` stands: apart from each other if all are wanted, or else as many as are counted.
+/// Returns the ranges of `old`: non-overlapping ones if `all`, otherwise as many as are counted.
 fn exact(text: &str, old: &str, all: bool) -> Vec<Range<usize>> {
     let range = |start| start..start + old.len();
     match all {
         true => text.match_indices(old).map(|(at, _)| range(at)).collect(),
-        false => starts(text, old).take(COUNTED).map(range).collect(),
+        false => match_starts(text, old).take(COUNTED).map(range).collect(),
     }
 }
 
-/// Where `old` begins, also where it overlaps with itself: those are different places to change.
-fn starts<'a>(text: &'a str, old: &'a str) -> impl Iterator<Item = usize> + 'a {
+/// Returns the start of each occurrence of `old`, including overlapping ones, which are different places to
+/// change.
+fn match_starts<'a>(text: &'a str, old: &'a str) -> impl Iterator<Item = usize> + 'a {
     let step = old.chars().next().map_or(1, char::len_utf8);
     let mut from = 0;
     std::iter::from_fn(move || {
@@ -102,7 +102,7 @@ fn starts<'a>(text: &'a str, old: &'a str) -> impl Iterator<Item = usize> + 'a {
     })
 }
 
-fn apart(several: &[Replacement]) -> Vec<Replacement> {
+fn drop_overlapping(several: &[Replacement]) -> Vec<Replacement> {
     let mut kept: Vec<Replacement> = Vec::new();
     for replacement in several {
         if kept
@@ -115,13 +115,13 @@ fn apart(several: &[Replacement]) -> Vec<Replacement> {
     kept
 }
 
-/// Runs of whole lines that are equal to the lines of `old` but for the space around each.
-fn by_lines(text: &str, old: &str, new: &str, all: bool) -> Vec<Replacement> {
+/// Finds runs of whole lines that equal the lines of `old` except for white space around each.
+fn find_by_lines(text: &str, old: &str, new: &str, all: bool) -> Vec<Replacement> {
     let wanted: Vec<&str> = old.strip_suffix('\n').unwrap_or(old).split('\n').collect();
     if wanted.iter().all(|line| line.trim().is_empty()) {
         return Vec::new();
     }
-    // The line that says most is compared first: empty ones and braces are like many others.
+    // The longest line is compared first, because short ones such as braces match many others.
     let telling = (0..wanted.len())
         .max_by_key(|at| wanted[*at].trim().len())
         .unwrap_or(0);
@@ -137,7 +137,7 @@ fn by_lines(text: &str, old: &str, new: &str, all: bool) -> Vec<Replacement> {
                 .iter()
                 .zip(window)
                 .map(|(old, (_, line))| (*old, *line));
-            let reindented = Reindent::learn(pairs)?.apply(new);
+            let reindented = Reindenter::learn(pairs)?.apply(new);
             let ((first, _), (last, line)) = (window.first()?, window.last()?);
             let mut range = *first..last + line.len();
             let mut text_in = reindented;
@@ -158,7 +158,7 @@ fn by_lines(text: &str, old: &str, new: &str, all: bool) -> Vec<Replacement> {
         .collect()
 }
 
-/// Each line, without its end, and where it begins.
+/// Returns each line without its line break, and its start.
 pub(super) fn lines(text: &str) -> Vec<(usize, &str)> {
     let mut start = 0;
     text.split('\n')
@@ -170,7 +170,7 @@ pub(super) fn lines(text: &str) -> Vec<(usize, &str)> {
         .collect()
 }
 
-/// The line, from 1, that a place is on.
-pub(super) fn line_at(text: &str, at: usize) -> usize {
+/// Returns the line number, from 1, of a position.
+pub(super) fn line_number_at(text: &str, at: usize) -> usize {
     text[..at].bytes().filter(|byte| *byte == b'\n').count() + 1
 }

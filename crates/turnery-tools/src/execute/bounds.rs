@@ -1,4 +1,4 @@
-//! Bounds: whatever a tool does, its call ends.
+//! Bounds the run time of a call and catches its panics.
 
 use crate::{Tool, ToolCx, grace};
 use futures_util::FutureExt as _;
@@ -9,54 +9,57 @@ use std::{
     time::Duration,
 };
 use tokio::time::timeout;
-use turnery_engine::{FailureKind, ToolFailure};
+use turnery_engine::{ToolError, ToolErrorKind};
 
-/// The work of a call ends: by itself, by its timeout, by a cancel, or by its panic.
+/// Runs `work` until it finishes, times out, is cancelled or panics.
 pub(crate) async fn bounded<T>(
     name: &str,
     cx: &ToolCx,
     limit: Duration,
     work: impl Future<Output = T>,
-) -> Result<T, ToolFailure> {
+) -> Result<T, ToolError> {
     let work = AssertUnwindSafe(work).catch_unwind();
     tokio::pin!(work);
     let done = tokio::select! {
         biased;
         () = cx.cancel.cancelled() => timeout(grace::CALL, work).await.map_err(|_| {
-            failure(FailureKind::Cancelled, format!("{name} was cancelled"))
+            failure(ToolErrorKind::Cancelled, format!("{name} was cancelled"))
         }),
-        done = timeout(limit, &mut work) => done.map_err(|_| ToolFailure {
+        done = timeout(limit, &mut work) => done.map_err(|_| ToolError {
             details: Some(json!({ "timeout_ms": milliseconds(limit) })),
             ..failure(
-                FailureKind::Timeout,
+                ToolErrorKind::Timeout,
                 format!("{name} ran longer than {limit:?} and was stopped"),
             )
         }),
     }?;
-    done.map_err(|panic| broke(name, &*panic))
+    done.map_err(|panic| panic_failure(name, &*panic))
 }
 
-/// How long a tool says that a call may take (JIDO-70).
-pub(crate) fn limit_of(tool: &dyn Tool, args: &Value) -> Result<Duration, ToolFailure> {
+/// Returns the tool's time limit for a call (JIDO-70).
+pub(crate) fn limit_of(tool: &dyn Tool, args: &Value) -> Result<Duration, ToolError> {
     catch_unwind(AssertUnwindSafe(|| tool.timeout(args)))
-        .map_err(|panic| broke(&tool.spec().name, &*panic))
+        .map_err(|panic| panic_failure(&tool.spec().name, &*panic))
 }
 
-fn broke(name: &str, panic: &(dyn Any + Send)) -> ToolFailure {
-    let words = words_of(panic);
-    failure(FailureKind::Exception, format!("{name} broke: {words}"))
+fn panic_failure(name: &str, panic: &(dyn Any + Send)) -> ToolError {
+    let words = panic_message(panic);
+    failure(
+        ToolErrorKind::Exception,
+        format!("{name} panicked: {words}"),
+    )
 }
 
-pub(crate) fn failure(kind: FailureKind, message: String) -> ToolFailure {
-    ToolFailure {
+pub(crate) fn failure(kind: ToolErrorKind, message: String) -> ToolError {
+    ToolError {
         kind,
         message,
         details: None,
     }
 }
 
-/// What a panic said.
-fn words_of(panic: &(dyn Any + Send)) -> &str {
+/// Returns the message of a panic.
+fn panic_message(panic: &(dyn Any + Send)) -> &str {
     panic
         .downcast_ref::<&str>()
         .copied()

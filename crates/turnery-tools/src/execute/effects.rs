@@ -1,40 +1,40 @@
-//! Effects: what tools ask the host for besides their result, and which of that it will hear of.
+//! Effects that tools request from the host besides their result, and the policies that filter them.
 
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use std::{collections::BTreeSet, sync::Arc};
 
-/// The sort of an effect: the word in its `kind`. A kind that is not here is never allowed (UP-22).
+/// Kind of an effect, as in its `kind` field. An unknown kind is never allowed (UP-22).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum EffectKind {
-    /// Publish a signal: its `type`, and the way to `dispatch` it.
+    /// Publishes a signal with a `type`, by the way named in `dispatch`.
     Emit,
-    /// Send a message later: after `delay_ms`.
+    /// Sends a message after `delay_ms`.
     Schedule,
-    /// Merge into the agent's state.
+    /// Merges a value into the agent's state.
     SetState,
-    /// Replace the agent's state.
+    /// Replaces the agent's state.
     ReplaceState,
-    /// Remove keys of the agent's state.
+    /// Removes keys of the agent's state.
     DeleteKeys,
-    /// Set one place of the agent's state.
+    /// Sets one path of the agent's state.
     SetPath,
-    /// Remove one place of the agent's state.
+    /// Removes one path of the agent's state.
     DeletePath,
-    /// Start a process.
+    /// Starts a process.
     Spawn,
-    /// Start an agent.
+    /// Starts an agent.
     SpawnAgent,
-    /// Stop the agent.
+    /// Stops the agent.
     Stop,
-    /// Stop an agent that this one started.
+    /// Stops an agent that this agent started.
     StopChild,
-    /// Run an instruction.
+    /// Runs an instruction.
     RunInstruction,
-    /// Run something again and again.
+    /// Adds a recurring job.
     Cron,
-    /// Do so no longer.
+    /// Removes a recurring job.
     CronCancel,
 }
 
@@ -46,43 +46,44 @@ impl EffectKind {
     }
 }
 
-/// What a policy does with a kind that it does not deny.
+/// Treatment of effects whose kind is not denied.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum EffectMode {
-    /// Drop it.
+    /// Drops every effect.
     DenyAll,
-    /// Keep it.
+    /// Keeps every effect.
     AllowAll,
-    /// Keep it if it is listed.
+    /// Keeps effects whose kind is listed.
     AllowList,
 }
 
-/// Which effects are kept. By default those on the agent's own state, `emit` and `schedule`.
+/// Decides which effects are kept. The default keeps those on the agent's own state, `emit` and `schedule`.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct EffectPolicy {
-    /// What is done with kinds that are not denied.
+    /// Treatment of kinds that are not denied.
     pub mode: EffectMode,
     /// Kinds that `allow_list` keeps.
     pub allow: BTreeSet<EffectKind>,
-    /// Kinds that are dropped, whatever else is said.
+    /// Kinds that are always dropped.
     pub deny: BTreeSet<EffectKind>,
-    /// What an `emit` must fit.
+    /// Restrictions on `emit`.
     pub emit: EmitLimits,
-    /// How far ahead a `schedule` may lie; none is no limit. Unit: milliseconds.
+    /// Maximum delay of a `schedule`; `None` means no limit. Unit: milliseconds.
     pub max_delay_ms: Option<u64>,
 }
 
-/// What an `emit` must fit. A list that is not given admits all, an empty one admits none.
+/// Restrictions on `emit`. `None` allows everything, an empty list nothing.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct EmitLimits {
-    /// Types of signals.
+    /// Allowed signal types.
     pub types: Option<BTreeSet<String>>,
-    /// What the type must begin with: one of these.
+    /// Allowed prefixes of the signal type.
     pub prefixes: Option<Vec<String>>,
-    /// Ways of dispatch; all that an effect names must be among them, and naming none is `default`.
+    /// Allowed ways of dispatch. All that an effect names must be in the set; an effect that names none uses
+    /// `default`.
     pub dispatches: Option<BTreeSet<String>>,
 }
 
@@ -101,19 +102,19 @@ impl Default for EffectPolicy {
 }
 
 impl EffectPolicy {
-    /// Every effect is dropped.
+    /// Drops every effect.
     #[must_use]
     pub fn deny_all() -> Self {
         Self::of(EffectMode::DenyAll, BTreeSet::new())
     }
 
-    /// Every effect of a known kind is kept.
+    /// Keeps every effect of a known kind.
     #[must_use]
     pub fn allow_all() -> Self {
         Self::of(EffectMode::AllowAll, BTreeSet::new())
     }
 
-    /// Effects of these kinds are kept.
+    /// Keeps effects of these kinds.
     #[must_use]
     pub fn allow_list(kinds: impl IntoIterator<Item = EffectKind>) -> Self {
         Self::of(EffectMode::AllowList, kinds.into_iter().collect())
@@ -129,7 +130,7 @@ impl EffectPolicy {
         }
     }
 
-    /// Whether this effect is kept.
+    /// Returns true if this effect is kept.
     #[must_use]
     pub fn allows(&self, effect: &Value) -> bool {
         let Some(kind) = EffectKind::of(effect) else {
@@ -144,7 +145,7 @@ impl EffectPolicy {
             && !self.deny.contains(&kind)
             && match kind {
                 Emit => self.emit.fit(effect),
-                Schedule => self.is_soon(effect),
+                Schedule => self.is_within_max_delay(effect),
                 SetState
                 | ReplaceState
                 | DeleteKeys
@@ -160,7 +161,7 @@ impl EffectPolicy {
             }
     }
 
-    fn is_soon(&self, effect: &Value) -> bool {
+    fn is_within_max_delay(&self, effect: &Value) -> bool {
         let delay = effect.get("delay_ms").and_then(Value::as_u64);
         self.max_delay_ms
             .is_none_or(|most| delay.is_some_and(|delay| delay <= most))
@@ -189,13 +190,13 @@ impl EmitLimits {
     }
 }
 
-/// Policies that must all agree: with each one more, less is kept and never more. None at all keeps
-/// everything (C-22).
+/// Policies that must all allow an effect; adding one never keeps more. Without any, everything is kept
+/// (C-22).
 #[derive(Clone, Debug, Default)]
 pub struct EffectPolicies(Vec<Arc<EffectPolicy>>);
 
 impl EffectPolicies {
-    /// These and one more.
+    /// Returns these policies and `policy`.
     #[must_use]
     pub fn and(&self, policy: EffectPolicy) -> Self {
         let mut policies = self.0.clone();
@@ -203,7 +204,7 @@ impl EffectPolicies {
         Self(policies)
     }
 
-    /// Whether this effect is kept.
+    /// Returns true if every policy keeps this effect.
     #[must_use]
     pub fn allow(&self, effect: &Value) -> bool {
         self.0.iter().all(|policy| policy.allows(effect))

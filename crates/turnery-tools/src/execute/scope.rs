@@ -1,4 +1,4 @@
-//! Scope: where a call runs, in whose name, and with which tools.
+//! Surroundings of a call made outside a session: origin, workspace and tools.
 
 use super::EffectPolicy;
 use crate::{Hidden, Progress, ToolCx, Toolbox, TraceContext, Workspace};
@@ -7,44 +7,44 @@ use tokio::sync::mpsc;
 use tokio_util::sync::CancellationToken;
 use turnery_engine::{CallId, LoopId, SessionId};
 
-/// In whose name a call runs: what telemetry says of it (JIDO-57, JIDO-59). All of it may be unknown.
+/// Run, agent and session of a call, reported to telemetry (JIDO-57, JIDO-59). Any of them may be unknown.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Origin {
-    /// The run: in a session, the loop.
+    /// Id of the run; in a session, of the loop.
     pub run_id: Option<LoopId>,
-    /// The agent.
+    /// Id of the agent.
     pub agent_id: Option<Arc<str>>,
-    /// The conversation: in a session, the session.
+    /// Id of the conversation; in a session, of the session.
     pub thread_id: Option<SessionId>,
-    /// How often the model has been called before: in a session, the turn's index.
+    /// Number of earlier model calls; in a session, the turn's index.
     pub iteration: Option<u32>,
 }
 
-/// What surrounds a call that no session makes.
+/// Context of calls made outside a session.
 #[derive(Clone, Debug)]
 pub struct Scope {
     /// The tools (JIDO-25).
     pub tools: Option<Toolbox>,
-    /// The tools of whoever makes a model call tools, where the first are missing (JIDO-27).
+    /// Tools of the tool-calling component, used if `tools` is `None` (JIDO-27).
     pub tool_calling: Option<Toolbox>,
-    /// The tools of the agent, where both are missing (UP-24).
+    /// Tools of the agent, used if the other two are `None` (UP-24).
     pub agent: Option<Toolbox>,
-    /// Which effects of tools are kept; none lets all pass (JIDO-44, C-22).
+    /// Decides which effects are kept; `None` keeps all (JIDO-44, C-22).
     pub effect_policy: Option<EffectPolicy>,
-    /// In whose name.
+    /// Run, agent and session that calls belong to.
     pub origin: Origin,
-    /// Files and folders that tools may touch.
+    /// Files and folders that tools may access.
     pub workspace: Arc<Workspace>,
-    /// What rules keep from them even there.
+    /// Files that rules hide from tools, even inside the workspace.
     pub hidden: Hidden,
-    /// Where running tools report; nowhere if nobody listens.
+    /// Receives progress reports; `None` discards them.
     pub progress: Option<mpsc::Sender<Progress>>,
-    /// Stops the call that runs, and those after it.
+    /// Stops the running call and prevents later ones.
     pub cancel: CancellationToken,
 }
 
 impl Scope {
-    /// In this workspace, with no tools yet.
+    /// Creates a scope without tools.
     #[must_use]
     pub fn new(workspace: Arc<Workspace>) -> Self {
         Self {
@@ -60,7 +60,7 @@ impl Scope {
         }
     }
 
-    /// The same with these tools.
+    /// Sets the tools.
     #[must_use]
     pub fn with_tools(self, tools: Toolbox) -> Self {
         Self {
@@ -69,8 +69,8 @@ impl Scope {
         }
     }
 
-    /// The tools of a call: of the options, else of the scope, its tool calling, or its agent. Its
-    /// policy narrows that of the tools.
+    /// Returns the tools of a call: those of the options, else of the scope, its tool calling, or its agent.
+    /// The scope's effect policy is added to theirs.
     #[must_use]
     pub fn toolbox(&self, options: &Options) -> Toolbox {
         let tools = [&options.tools, &self.tools, &self.tool_calling, &self.agent];
@@ -83,7 +83,7 @@ impl Scope {
     }
 
     pub(super) fn cx(&self, call_id: CallId) -> ToolCx {
-        // A channel that nobody reads takes a report back at once, so no tool waits for it.
+        // Sending to a channel without a receiver fails at once, so no tool waits for it.
         let nowhere = || mpsc::channel(1).0;
         ToolCx {
             call_id,
@@ -99,12 +99,12 @@ impl Scope {
     }
 }
 
-/// What holds for one call or one `run_tools`.
+/// Options of one call or one `run_tools`.
 #[derive(Clone, Debug, Default)]
 pub struct Options {
-    /// The tools, before any others (JIDO-26).
+    /// Tools that take precedence over all others (JIDO-26).
     pub tools: Option<Toolbox>,
-    /// How long each call may take, instead of what its tool says (JIDO-28). Unit: milliseconds.
+    /// Time limit of each call, instead of the tool's own (JIDO-28). Unit: milliseconds.
     pub timeout_ms: Option<u64>,
 }
 

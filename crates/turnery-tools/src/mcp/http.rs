@@ -1,8 +1,8 @@
-//! HTTP: a server reached over streamable HTTP.
+//! Connects to servers over streamable HTTP.
 
 use super::{
-    reach::{Reach, Reached, shake_hands},
-    told::Told,
+    client_handler::Told,
+    transport::{Reach, Reached, shake_hands},
 };
 use futures_util::future::BoxFuture;
 use reqwest::{
@@ -15,12 +15,12 @@ use rmcp::transport::{
 };
 use std::{collections::HashMap, time::Duration};
 
-/// An event that is longer ends its stream. Unit: bytes.
-const LONGEST_EVENT: usize = 32 << 20;
-/// Redirections that are followed, all of them to where the server is.
-const REDIRECTIONS: usize = 5;
+/// A longer event ends its stream. Unit: bytes.
+const MAX_EVENT_BYTES: usize = 32 << 20;
+/// Maximum number of redirects followed, all to the server's own origin.
+const MAX_REDIRECTS: usize = 5;
 /// Headers that the protocol sets.
-const RESERVED: [&str; 3] = ["accept", "last-event-id", "mcp-session-id"];
+const RESERVED_HEADERS: [&str; 3] = ["accept", "last-event-id", "mcp-session-id"];
 
 /// A server at a URL.
 pub(super) struct Http {
@@ -33,7 +33,7 @@ impl Reach for Http {
         Box::pin(async move {
             let config = StreamableHttpClientTransportConfig::with_uri(self.url.as_str())
                 .custom_headers(headers(&self.headers)?)
-                .max_sse_event_size(LONGEST_EVENT);
+                .max_sse_event_size(MAX_EVENT_BYTES);
             let client = client(self.url.starts_with("https:"))?;
             let transport = StreamableHttpClientTransport::with_client(client, config);
             Ok(Reached {
@@ -44,13 +44,14 @@ impl Reach for Http {
     }
 }
 
-/// The headers, exactly as given (MCP-5). Values of one name become a list, which means the same.
+/// Converts the headers exactly as given (MCP-5). Values of the same name are joined to a list, which is
+/// equivalent.
 fn headers(given: &[(String, String)]) -> Result<HashMap<HeaderName, HeaderValue>, String> {
     let mut joined: HeaderMap<Vec<u8>> = HeaderMap::default();
     for (name, value) in given {
         let header = HeaderName::from_bytes(name.as_bytes())
             .map_err(|_| format!("{name:?} cannot be the name of a header"))?;
-        if RESERVED.contains(&header.as_str()) {
+        if RESERVED_HEADERS.contains(&header.as_str()) {
             return Err(format!(
                 "the header {header} is the protocol's own: leave it out"
             ));
@@ -77,9 +78,9 @@ fn headers(given: &[(String, String)]) -> Result<HashMap<HeaderName, HeaderValue
         .collect()
 }
 
-/// A client of this server alone, so that it ends with it. Headers are not taken to another place.
+/// Creates a client for this server only, which ends with it. Headers are not sent to another origin.
 fn client(secure: bool) -> Result<Client, String> {
-    // An error means that a provider is installed already, which serves as well.
+    // An error means that a provider is installed already, which is fine.
     let _ = rustls::crypto::ring::default_provider().install_default();
     let builder = Client::builder()
         .user_agent(concat!("turnery/", env!("CARGO_PKG_VERSION")))
@@ -87,12 +88,12 @@ fn client(secure: bool) -> Result<Client, String> {
         .redirect(Policy::custom(|step| {
             let first = step.previous().first().map(reqwest::Url::origin);
             let stays = first.is_some_and(|first| first == step.url().origin());
-            match stays && step.previous().len() <= REDIRECTIONS {
+            match stays && step.previous().len() <= MAX_REDIRECTS {
                 true => step.follow(),
-                false => step.error("it leads to another place"),
+                false => step.error("it redirects to another host or too often"),
             }
         }));
-    // Loading the system's certificates takes its time; plain HTTP does not need them.
+    // Loading the system's certificates is slow, and plain HTTP does not need them.
     let builder = match secure {
         true => builder,
         false => builder.tls_certs_only([]),
@@ -106,7 +107,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn headers_are_taken_as_they_are() {
+    fn headers_are_sent_as_given() {
         let given = [("X-A", "é \""), ("x-b", ""), ("x-a", "2")];
         let given = given.map(|(name, value)| (name.to_owned(), value.to_owned()));
         let headers = headers(&given).unwrap();
@@ -120,7 +121,7 @@ mod tests {
     }
 
     #[test]
-    fn a_header_that_cannot_be_sent_is_named_without_its_value() {
+    fn invalid_header_error_omits_its_value() {
         let one = |name: &str, value: &str| headers(&[(name.to_owned(), value.to_owned())]);
         assert_eq!(
             one("a b", "secret").unwrap_err(),

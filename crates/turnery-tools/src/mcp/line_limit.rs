@@ -1,8 +1,8 @@
-//! Turns an answer that is too long into an error for the call that waits for it.
+//! Replaces a response that is too long with an error for its call.
 //!
-//! The MCP library drops such a line without a word, and its call waits until it times out. This reads
-//! the lines first: what is too long is not held, but its id is found, and an error takes its place. The
-//! connection goes on.
+//! The MCP library silently drops such a line, and its call waits until it times out. This reader comes
+//! first: it does not buffer a line that is too long, but finds its id and puts an error in its place. The
+//! connection stays open.
 
 use memchr::memchr2;
 use serde_json::{Value, json};
@@ -13,30 +13,30 @@ use std::{
 };
 use tokio::io::{AsyncRead, ReadBuf};
 
-/// Read at once. Unit: bytes.
-const CHUNK: usize = 16 << 10;
-/// A line that is so many times too long ends the connection: it may have no end.
-const MOST_TIMES: usize = 8;
-/// A longer id is none. Unit: bytes.
-const LONGEST_ID: usize = 128;
-/// JSON-RPC's code of an internal error.
+/// Size of one read. Unit: bytes.
+const CHUNK_BYTES: usize = 16 << 10;
+/// A line that exceeds the limit this many times ends the connection, since it may never end.
+const MAX_OVERRUN_FACTOR: usize = 8;
+/// A longer id is ignored. Unit: bytes.
+const MAX_ID_BYTES: usize = 128;
+/// JSON-RPC code of an internal error.
 const INTERNAL_ERROR: i32 = -32603;
 
-/// Reads lines of JSON-RPC, each bounded.
+/// Reads lines of JSON-RPC of bounded length.
 pub(super) struct LineLimit<R> {
     inner: R,
-    /// Longest line with its end. Unit: bytes.
+    /// Maximum line length, including the line break. Unit: bytes.
     limit: usize,
     chunk: Box<[u8]>,
-    /// Read by nobody yet.
-    out: Vec<u8>,
-    /// Read of `out` so far.
-    taken: usize,
-    /// Length of the line so far. Unit: bytes.
-    length: usize,
-    /// Whether the error for this line was given.
-    is_answered: bool,
-    scan: LineScan,
+    /// Bytes that were not read by the caller yet.
+    pending: Vec<u8>,
+    /// Number of bytes of `pending` already read.
+    consumed: usize,
+    /// Length of the current line so far. Unit: bytes.
+    line_length: usize,
+    /// The error for this line was emitted.
+    is_error_emitted: bool,
+    scan: IdScanner,
 }
 
 impl<R> LineLimit<R> {
@@ -44,26 +44,26 @@ impl<R> LineLimit<R> {
         Self {
             inner,
             limit,
-            chunk: vec![0; CHUNK].into(),
-            out: Vec::new(),
-            taken: 0,
-            length: 0,
-            is_answered: false,
-            scan: LineScan::default(),
+            chunk: vec![0; CHUNK_BYTES].into(),
+            pending: Vec::new(),
+            consumed: 0,
+            line_length: 0,
+            is_error_emitted: false,
+            scan: IdScanner::default(),
         }
     }
 
-    /// Passes on what fits, and answers what does not.
-    fn take_in(&mut self, count: usize) -> io::Result<()> {
+    /// Passes on lines within the limit and emits errors for longer ones.
+    fn push_chunk(&mut self, count: usize) -> io::Result<()> {
         let chunk = std::mem::take(&mut self.chunk);
         for part in chunk[..count].split_inclusive(|byte| *byte == b'\n') {
-            self.take_in_part(part);
+            self.push_part(part);
         }
         self.chunk = chunk;
-        if self.length > self.limit {
+        if self.line_length > self.limit {
             self.answer();
         }
-        if self.length / MOST_TIMES > self.limit {
+        if self.line_length / MAX_OVERRUN_FACTOR > self.limit {
             return Err(io::Error::new(
                 io::ErrorKind::InvalidData,
                 "a line that does not end",
@@ -72,35 +72,36 @@ impl<R> LineLimit<R> {
         Ok(())
     }
 
-    /// Takes a part of a line, or its end.
-    fn take_in_part(&mut self, part: &[u8]) {
-        let room = self.limit.saturating_sub(self.length);
-        self.out.extend_from_slice(&part[..part.len().min(room)]);
-        let fitted = self.length <= self.limit;
-        self.length += part.len();
-        let fits = self.length <= self.limit;
+    /// Processes a part of a line or its end.
+    fn push_part(&mut self, part: &[u8]) {
+        let room = self.limit.saturating_sub(self.line_length);
+        self.pending
+            .extend_from_slice(&part[..part.len().min(room)]);
+        let fitted = self.line_length <= self.limit;
+        self.line_length += part.len();
+        let fits = self.line_length <= self.limit;
         if fitted && !fits {
-            // The library sees that this is too long, and forgets the beginning.
-            self.out.push(b'\n');
+            // The library recognises the line as too long and drops its beginning.
+            self.pending.push(b'\n');
         }
         let text = part.strip_suffix(b"\n");
         self.scan.read(text.unwrap_or(part));
         if text.is_some() {
             if !fits {
                 self.answer();
-                if !self.is_answered {
+                if !self.is_error_emitted {
                     tracing::warn!("an MCP server sent a message that is too large to read");
                 }
             }
-            self.length = 0;
-            self.is_answered = false;
-            self.scan = LineScan::default();
+            self.line_length = 0;
+            self.is_error_emitted = false;
+            self.scan = IdScanner::default();
         }
     }
 
-    /// Gives the error, once it is known for which call.
+    /// Emits the error once the call's id is known.
     fn answer(&mut self) {
-        if self.is_answered {
+        if self.is_error_emitted {
             return;
         }
         if let Some(id) = self.scan.answered_id() {
@@ -110,9 +111,9 @@ impl<R> LineLimit<R> {
             );
             let error = json!({"code": INTERNAL_ERROR, "message": message});
             let line = json!({"jsonrpc": "2.0", "id": id, "error": error});
-            self.out.extend_from_slice(line.to_string().as_bytes());
-            self.out.push(b'\n');
-            self.is_answered = true;
+            self.pending.extend_from_slice(line.to_string().as_bytes());
+            self.pending.push(b'\n');
+            self.is_error_emitted = true;
         }
     }
 }
@@ -124,47 +125,47 @@ impl<R: AsyncRead + Unpin> AsyncRead for LineLimit<R> {
         buf: &mut ReadBuf<'_>,
     ) -> Poll<io::Result<()>> {
         let this = &mut *self;
-        while this.taken == this.out.len() {
-            this.out.clear();
-            this.taken = 0;
+        while this.consumed == this.pending.len() {
+            this.pending.clear();
+            this.consumed = 0;
             let mut chunk = ReadBuf::new(&mut this.chunk);
             ready!(Pin::new(&mut this.inner).poll_read(cx, &mut chunk))?;
             let count = chunk.filled().len();
             if count == 0 {
                 return Poll::Ready(Ok(()));
             }
-            this.take_in(count)?;
+            this.push_chunk(count)?;
         }
-        let rest = &this.out[this.taken..];
+        let rest = &this.pending[this.consumed..];
         let count = rest.len().min(buf.remaining());
         buf.put_slice(&rest[..count]);
-        this.taken += count;
+        this.consumed += count;
         Poll::Ready(Ok(()))
     }
 }
 
-/// Finds the id of a line, read byte by byte.
+/// Finds the id in a line, one byte at a time.
 #[derive(Default)]
-struct LineScan {
+struct IdScanner {
     depth: u32,
     in_string: bool,
     is_escaped: bool,
-    /// In the outermost object, behind the colon.
+    /// Inside a value of the outermost object.
     in_value: bool,
     /// Current key of the outermost object.
     key: Vec<u8>,
     id: Vec<u8>,
-    is_answer: bool,
+    is_response: bool,
     is_request: bool,
 }
 
-impl LineScan {
+impl IdScanner {
     fn read(&mut self, mut bytes: &[u8]) {
         while let Some((byte, rest)) = bytes.split_first() {
             self.read_byte(*byte);
             bytes = rest;
             if self.in_string && !self.is_escaped && self.depth != 1 {
-                // Most of a message is text that tells nothing of its id.
+                // Most of a message is text outside the id, so it is skipped fast.
                 bytes = &bytes[memchr2(b'"', b'\\', bytes).unwrap_or(bytes.len())..];
             }
         }
@@ -195,7 +196,7 @@ impl LineScan {
             b':' if is_outermost && !self.in_value => {
                 self.in_value = true;
                 match &*self.key {
-                    b"result" | b"error" => self.is_answer = true,
+                    b"result" | b"error" => self.is_response = true,
                     b"method" => self.is_request = true,
                     _ => {}
                 }
@@ -215,15 +216,15 @@ impl LineScan {
             (true, b"id") => &mut self.id,
             (true, _) => return,
         };
-        if part.len() <= LONGEST_ID {
+        if part.len() <= MAX_ID_BYTES {
             part.push(byte);
         }
     }
 
-    /// Id of the call that this line answers, once that is known.
+    /// Returns the id of the call that this line answers, once known.
     fn answered_id(&self) -> Option<Value> {
         let is_whole = !self.in_value || self.key != b"id" || self.depth == 0;
-        if !is_whole || !self.is_answer || self.is_request {
+        if !is_whole || !self.is_response || self.is_request {
             return None;
         }
         let id: Value = serde_json::from_slice(&self.id).ok()?;
@@ -236,7 +237,7 @@ mod tests {
     use super::*;
     use tokio::io::AsyncReadExt as _;
 
-    /// What comes out of these bytes, with lines of at most 64 bytes.
+    /// Returns the output for these bytes with a limit of 64 bytes per line.
     async fn read(bytes: &[u8]) -> String {
         let mut text = String::new();
         let mut limited = LineLimit::new(bytes, 64);
@@ -259,7 +260,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn long_answer_becomes_an_error_wherever_its_id_is() {
+    async fn long_response_becomes_error_wherever_its_id_is() {
         let long = "x\\\"{[:,id".repeat(20);
         for (line, id) in [
             (
@@ -280,7 +281,7 @@ mod tests {
             let text = read(format!("{line}\nnext\n").as_bytes()).await;
             let lines: Vec<&str> = text.lines().collect();
             assert_eq!(lines.len(), 3, "{text}");
-            // With its end one byte more than the library takes.
+            // Including its line break, one byte more than the library accepts.
             assert_eq!(lines[0], &line[..64]);
             assert_error(lines[1], &id);
             assert_eq!(lines[2], "next");
@@ -314,7 +315,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn long_line_that_answers_nothing_is_dropped() {
+    async fn long_line_that_is_no_response_is_dropped() {
         let long = "x".repeat(100);
         for line in [
             format!("{{\"id\":1,\"params\":\"{long}\",\"method\":\"ping\"}}"),
@@ -328,7 +329,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn answer_is_given_before_the_line_ends() {
+    async fn error_is_emitted_before_line_ends() {
         let line = format!("{{\"id\":3,\"result\":\"{}", "x".repeat(100));
         let text = read(line.as_bytes()).await;
         let (dropped, answer) = text.split_once('\n').unwrap();
@@ -337,11 +338,11 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn line_without_end_ends_the_connection() {
-        let mut out = Vec::new();
+    async fn endless_line_ends_connection() {
+        let mut pending = Vec::new();
         let mut endless = LineLimit::new(tokio::io::repeat(b'x'), 64);
-        let error = endless.read_to_end(&mut out).await.unwrap_err();
+        let error = endless.read_to_end(&mut pending).await.unwrap_err();
         assert_eq!(error.kind(), io::ErrorKind::InvalidData);
-        assert_eq!(out.len(), 0, "nothing of it was held");
+        assert_eq!(pending.len(), 0, "nothing of it was held");
     }
 }

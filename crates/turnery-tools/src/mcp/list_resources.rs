@@ -1,15 +1,17 @@
-//! `list_mcp_resources`: which resources the servers of the session have.
+//! `list_mcp_resources`: lists the resources of the session's servers.
 
-use super::{fault, link::Link, offer};
-use crate::{Prepared, Tool, ToolCx, Workspace, execute::failure, parse_args, spec_for, tool::end};
+use super::{capabilities, connection::Link, errors};
+use crate::{
+    PreparedCall, Tool, ToolCx, Workspace, execute::failure, parse_args, spec_for, tool::end,
+};
 use futures_util::future::BoxFuture;
 use schemars::JsonSchema;
 use serde::Deserialize;
 use serde_json::Value;
 use std::{fmt::Write as _, sync::Arc};
-use turnery_engine::{CallDetail, CallKind, FailureKind, ToolEnvelope, ToolFailure, ToolSpec};
+use turnery_engine::{CallDetail, CallKind, ToolEnvelope, ToolError, ToolErrorKind, ToolSpec};
 
-/// How the model calls it.
+/// Name of the tool.
 pub(super) const NAME: &str = "list_mcp_resources";
 
 #[derive(Deserialize, JsonSchema)]
@@ -19,14 +21,14 @@ struct Args {
     server: Option<String>,
 }
 
-/// The tool.
+/// Lists resources of MCP servers.
 pub(super) struct ListResources {
     spec: ToolSpec,
     links: Vec<Arc<Link>>,
 }
 
 impl ListResources {
-    /// Over these servers, all of which have resources.
+    /// Creates the tool for these servers, all of which have resources.
     pub(super) fn new(links: Vec<Arc<Link>>) -> Self {
         let names: Vec<&str> = links.iter().map(|link| &*link.name).collect();
         let about = format!(
@@ -40,7 +42,7 @@ impl ListResources {
         }
     }
 
-    async fn list(&self, args: &Value, cx: &ToolCx) -> Result<ToolEnvelope, ToolFailure> {
+    async fn list(&self, args: &Value, cx: &ToolCx) -> Result<ToolEnvelope, ToolError> {
         let args: Args = parse_args(args)?;
         let mut text = String::new();
         for link in chosen(&self.links, args.server.as_deref())? {
@@ -48,9 +50,9 @@ impl ListResources {
                 biased;
                 () = cx.cancel.cancelled() => {
                     let message = "listing the resources was cancelled".to_owned();
-                    return Err(failure(FailureKind::Cancelled, message));
+                    return Err(failure(ToolErrorKind::Cancelled, message));
                 }
-                listed = of(link) => listed,
+                listed = render_resources(link) => listed,
             };
             let listed = listed
                 .unwrap_or_else(|why| format!("  cannot be listed: {}\n", link.secrets.hide(&why)));
@@ -60,11 +62,11 @@ impl ListResources {
     }
 }
 
-/// The servers to look at.
+/// Returns the servers to list.
 pub(super) fn chosen<'l>(
     links: &'l [Arc<Link>],
     name: Option<&str>,
-) -> Result<Vec<&'l Arc<Link>>, ToolFailure> {
+) -> Result<Vec<&'l Arc<Link>>, ToolError> {
     let Some(name) = name else {
         return Ok(links.iter().collect());
     };
@@ -79,42 +81,42 @@ pub(super) fn chosen<'l>(
                 "no MCP server {name:?} has resources; these have: {}",
                 names.join(", ")
             );
-            Err(failure(FailureKind::NotFound, message))
+            Err(failure(ToolErrorKind::NotFound, message))
         }
     }
 }
 
-async fn of(link: &Link) -> Result<String, String> {
+async fn render_resources(link: &Link) -> Result<String, String> {
     let peer = link.peer().await?;
     let peer = &peer;
-    let why = |error: rmcp::ServiceError| fault::of_request(&error).1;
-    let resources = offer::pages(|page| async move {
+    let why = |error: rmcp::ServiceError| errors::of_request(&error).1;
+    let resources = capabilities::pages(|page| async move {
         let list = peer.list_resources(page).await?;
         Ok((list.resources, list.next_cursor))
     });
     let resources = resources.await.map_err(why)?;
-    // Not every server knows of templates.
-    let templates = offer::pages(|page| async move {
+    // Not every server supports templates.
+    let templates = capabilities::pages(|page| async move {
         let list = peer.list_resource_templates(page).await?;
         Ok((list.resource_templates, list.next_cursor))
     });
     let templates = templates.await.unwrap_or_default();
     let mut text = String::new();
-    for it in resources.iter().take(offer::MOST) {
+    for it in resources.iter().take(capabilities::MOST) {
         let about = it.description.as_deref().or(it.title.as_deref());
         let _ = writeln!(
             text,
             "  {} {}",
             it.uri,
-            offer::line(about.unwrap_or(&it.name))
+            capabilities::line(about.unwrap_or(&it.name))
         );
     }
-    if let Some(more) = resources.len().checked_sub(offer::MOST + 1) {
+    if let Some(more) = resources.len().checked_sub(capabilities::MOST + 1) {
         let _ = writeln!(text, "  … and {} more", more + 1);
     }
-    for it in templates.iter().take(offer::MOST) {
+    for it in templates.iter().take(capabilities::MOST) {
         let about = it.description.as_deref().or(it.title.as_deref());
-        let about = offer::line(about.unwrap_or(&it.name));
+        let about = capabilities::line(about.unwrap_or(&it.name));
         let _ = writeln!(text, "  {} (fill in the braces) {about}", it.uri_template);
     }
     if text.is_empty() {
@@ -148,9 +150,9 @@ impl Tool for ListResources {
         &'a self,
         args: &'a Value,
         cx: &'a ToolCx,
-    ) -> BoxFuture<'a, Result<Prepared, ToolFailure>> {
-        // The servers tell what they have; nothing is told to them.
-        let prepared = Prepared {
+    ) -> BoxFuture<'a, Result<PreparedCall, ToolError>> {
+        // Listing sends no arguments to the servers, so it needs no permission.
+        let prepared = PreparedCall {
             access: crate::Access::Nothing,
             detail: self.describe(args, &cx.workspace),
         };

@@ -1,27 +1,27 @@
-//! Prompts: what servers offer a person to say, as slash commands `/SERVER:PROMPT ARGUMENTS`.
+//! Offers the prompts of servers as slash commands: `/SERVER:PROMPT ARGUMENTS`.
 
-use super::{call, fault, link::Link, result};
-use crate::{TraceContext, policy::is_hidden};
+use super::{connection::Link, content, errors, request};
+use crate::{TraceContext, policy::is_invisible_char};
 use rmcp::model::{ClientRequest, GetPromptRequest, GetPromptRequestParams, Prompt, ServerResult};
 use serde_json::{Map, Value};
 use std::time::Duration;
 use tokio::time::timeout;
 use turnery_engine::Content;
 
-/// How long a server may take to write a prompt.
-const PATIENCE: Duration = Duration::from_secs(30);
+/// Time limit for a server to return a prompt.
+const PROMPT_TIMEOUT: Duration = Duration::from_secs(30);
 
-/// A larger prompt is not taken. Unit: bytes.
-const LARGEST: usize = 8 << 20;
+/// A larger prompt is rejected. Unit: bytes.
+const MAX_PROMPT_BYTES: usize = 8 << 20;
 
-/// A prompt, as a command.
+/// A prompt of a server, offered as a slash command.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct McpPrompt {
-    /// What is typed behind the slash.
+    /// Name of the command, without the slash.
     pub command: String,
-    /// What it is for.
+    /// Description of the command.
     pub about: String,
-    /// What may follow it.
+    /// Hint for the command's arguments.
     pub hint: Option<String>,
 }
 
@@ -37,15 +37,15 @@ impl McpPrompt {
             .collect();
         Self {
             command: command(link, prompt),
-            about: super::offer::line(about),
+            about: super::capabilities::line(about),
             hint: (!words.is_empty()).then(|| words.join(" ")),
         }
     }
 }
 
-/// One word, whatever the server calls it.
+/// Returns the command of a prompt, without whitespace, whatever the server calls the prompt.
 pub(super) fn command(link: &Link, prompt: &Prompt) -> String {
-    let word = |c: char| match c.is_whitespace() || is_hidden(c) || c == '/' {
+    let word = |c: char| match c.is_whitespace() || is_invisible_char(c) || c == '/' {
         true => '_',
         false => c,
     };
@@ -58,14 +58,14 @@ fn arguments(prompt: &Prompt) -> impl Iterator<Item = (&str, bool)> {
     all.map(|argument| (argument.name.as_str(), argument.required == Some(true)))
 }
 
-/// What the server makes of the prompt with what was typed after it.
+/// Requests a prompt from the server with the arguments that the user typed.
 pub(super) async fn get(
     link: &Link,
     prompt: &Prompt,
     typed: &str,
     trace: &TraceContext,
 ) -> Result<Vec<Content>, String> {
-    let arguments = fill(prompt, typed).map_err(|missing| {
+    let arguments = fill_arguments(prompt, typed).map_err(|missing| {
         let hint = McpPrompt::new(link, prompt).hint.unwrap_or_default();
         format!("{missing} is missing: /{} {hint}", command(link, prompt))
     })?;
@@ -75,21 +75,21 @@ pub(super) async fn get(
     params.arguments = (!arguments.is_empty()).then_some(arguments);
     let request = ClientRequest::GetPromptRequest(GetPromptRequest::new(params));
     let asked = async {
-        let handle = call::send(&peer, request, trace).await?;
+        let handle = request::send(&peer, request, trace).await?;
         handle.await_response().await
     };
-    let answer = timeout(PATIENCE, asked)
+    let answer = timeout(PROMPT_TIMEOUT, asked)
         .await
         .map_err(|_| said("it did not answer in time".to_owned()))?;
-    match answer.map_err(|error| said(fault::of_request(&error).1))? {
+    match answer.map_err(|error| said(errors::of_request(&error).1))? {
         ServerResult::GetPromptResult(prompt) => {
             let blocks = prompt.messages.into_iter().map(|message| message.content);
-            let content = result::contents(blocks.collect());
+            let content = content::contents(blocks.collect());
             let size: usize = content.iter().map(size).sum();
             match size {
                 0 => Err(said("the prompt is empty".to_owned())),
-                _ if size > LARGEST => Err(said(format!(
-                    "the prompt has {size} bytes, and more than {LARGEST} are not taken"
+                _ if size > MAX_PROMPT_BYTES => Err(said(format!(
+                    "the prompt has {size} bytes, more than the limit of {MAX_PROMPT_BYTES}"
                 ))),
                 _ => Ok(content),
             }
@@ -107,9 +107,9 @@ fn size(content: &Content) -> usize {
     }
 }
 
-/// The arguments, from words: `name=value` where there is an argument of that name, else in order. The
-/// last one takes what is left. The error is the first that is missing.
-fn fill(prompt: &Prompt, typed: &str) -> Result<Map<String, Value>, String> {
+/// Parses arguments: `name=value` if there is an argument of that name, else in order. The last argument
+/// takes the remaining text. Returns the first missing argument as the error.
+fn fill_arguments(prompt: &Prompt, typed: &str) -> Result<Map<String, Value>, String> {
     let names: Vec<(&str, bool)> = arguments(prompt).collect();
     let mut filled: Map<String, Value> = Map::new();
     let mut rest = typed.trim();
@@ -123,11 +123,11 @@ fn fill(prompt: &Prompt, typed: &str) -> Result<Map<String, Value>, String> {
         let (name, text) = match (named, open.first()) {
             (Some((name, text)), _) => (name, text),
             (None, Some(name)) => (*name, rest),
-            // Nothing asks for it.
+            // There is no argument left for the text.
             (None, None) => break,
         };
         let (value, tail) = match open.len() {
-            1 => (unquoted(text), ""),
+            1 => (strip_quotes(text), ""),
             _ => word(text),
         };
         filled.insert(name.to_owned(), value.into());
@@ -142,7 +142,7 @@ fn fill(prompt: &Prompt, typed: &str) -> Result<Map<String, Value>, String> {
     }
 }
 
-/// The first word, which may stand in quotes, and what follows it.
+/// Returns the first word, which may be quoted, and the text after it.
 fn word(text: &str) -> (&str, &str) {
     if let Some(quote) = text.chars().next().filter(|c| matches!(c, '"' | '\''))
         && let Some((inner, tail)) = text[1..].split_once(quote)
@@ -153,8 +153,8 @@ fn word(text: &str) -> (&str, &str) {
     text.split_once(char::is_whitespace).unwrap_or((text, ""))
 }
 
-/// All of it, without quotes around the whole.
-fn unquoted(text: &str) -> &str {
+/// Removes quotes around the whole text.
+fn strip_quotes(text: &str) -> &str {
     match word(text) {
         (inner, "") => inner,
         _ => text,
@@ -175,7 +175,7 @@ mod tests {
     }
 
     fn filled(arguments: &[(&str, bool)], typed: &str) -> Result<Value, String> {
-        fill(&prompt(arguments), typed).map(Value::Object)
+        fill_arguments(&prompt(arguments), typed).map(Value::Object)
     }
 
     #[test]
@@ -210,7 +210,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_missing_is_named() {
+    fn missing_argument_is_named() {
         let two = &[("city", true), ("units", true)][..];
         assert_eq!(filled(two, ""), Err("city".to_owned()));
         assert_eq!(filled(two, "units=x"), Err("city".to_owned()));

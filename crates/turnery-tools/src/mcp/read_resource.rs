@@ -1,8 +1,9 @@
 //! `read_mcp_resource`: reads one resource of a server.
 
-use super::{call, link::Link, list_resources::chosen, names, result, tool::asked};
+use super::{connection::Link, content, list_resources::chosen, request, tool::asked, tool_names};
 use crate::{
-    Access, Prepared, Tool, ToolCx, Workspace, execute::failure, parse_args, spec_for, tool::end,
+    Access, PreparedCall, Tool, ToolCx, Workspace, execute::failure, parse_args, spec_for,
+    tool::end,
 };
 use futures_util::future::BoxFuture;
 use rmcp::model::{ClientRequest, ReadResourceRequest, ReadResourceRequestParams, ServerResult};
@@ -11,10 +12,10 @@ use serde::Deserialize;
 use serde_json::Value;
 use std::sync::Arc;
 use turnery_engine::{
-    Artifact, CallDetail, CallKind, Content, FailureKind, ToolEnvelope, ToolFailure, ToolSpec,
+    Artifact, CallDetail, CallKind, Content, ToolEnvelope, ToolError, ToolErrorKind, ToolSpec,
 };
 
-/// How the model calls it.
+/// Name of the tool.
 pub(super) const NAME: &str = "read_mcp_resource";
 
 #[derive(Deserialize, JsonSchema)]
@@ -26,14 +27,14 @@ struct Args {
     uri: String,
 }
 
-/// The tool.
-pub(super) struct ReadResource {
+/// Reads a resource of an MCP server.
+pub(super) struct ReadResourceTool {
     spec: ToolSpec,
     links: Vec<Arc<Link>>,
 }
 
-impl ReadResource {
-    /// Over these servers, all of which have resources.
+impl ReadResourceTool {
+    /// Creates the tool for these servers, all of which have resources.
     pub(super) fn new(links: Vec<Arc<Link>>) -> Self {
         let about = "Read a resource (a document or data) that an MCP server offers.";
         Self {
@@ -42,33 +43,33 @@ impl ReadResource {
         }
     }
 
-    fn look_up(&self, args: &Value) -> Result<(Args, Arc<Link>), ToolFailure> {
+    fn resolve_args(&self, args: &Value) -> Result<(Args, Arc<Link>), ToolError> {
         let args: Args = parse_args(args)?;
         let mut links = chosen(&self.links, Some(&args.server))?;
         let link = links.pop().map(Arc::clone);
-        let gone = || failure(FailureKind::NotFound, "no such MCP server".to_owned());
+        let gone = || failure(ToolErrorKind::NotFound, "no such MCP server".to_owned());
         Ok((args, link.ok_or_else(gone)?))
     }
 
-    async fn read(&self, args: &Value, cx: &ToolCx) -> Result<ToolEnvelope, ToolFailure> {
-        let (args, link) = self.look_up(args)?;
+    async fn read(&self, args: &Value, cx: &ToolCx) -> Result<ToolEnvelope, ToolError> {
+        let (args, link) = self.resolve_args(args)?;
         let params = ReadResourceRequestParams::new(args.uri);
         let request = ClientRequest::ReadResourceRequest(ReadResourceRequest::new(params));
-        match call::ask(&link, request, cx).await? {
+        match request::ask(&link, request, cx).await? {
             ServerResult::ReadResourceResult(read) => {
                 let contents = read.contents.into_iter();
-                let contents = contents.map(result::resource_contents).collect();
+                let contents = contents.map(content::convert_resource).collect();
                 Ok(ToolEnvelope::ok(contents))
             }
             _ => Err(failure(
-                FailureKind::ExecutionError,
+                ToolErrorKind::ExecutionError,
                 format!("the MCP server {} answered with no resource", link.name),
             )),
         }
     }
 }
 
-impl Tool for ReadResource {
+impl Tool for ReadResourceTool {
     fn spec(&self) -> &ToolSpec {
         &self.spec
     }
@@ -80,7 +81,7 @@ impl Tool for ReadResource {
     fn describe(&self, args: &Value, _workspace: &Workspace) -> CallDetail {
         let uri = args.get("uri").and_then(Value::as_str).unwrap_or_default();
         CallDetail {
-            title: format!("Read {}", super::offer::short(uri)),
+            title: format!("Read {}", super::capabilities::short(uri)),
             kind: self.kind(),
             ..CallDetail::default()
         }
@@ -94,17 +95,17 @@ impl Tool for ReadResource {
         &'a self,
         args: &'a Value,
         cx: &'a ToolCx,
-    ) -> BoxFuture<'a, Result<Prepared, ToolFailure>> {
-        let prepared = self.look_up(args).map(|(_, link)| {
+    ) -> BoxFuture<'a, Result<PreparedCall, ToolError>> {
+        let prepared = self.resolve_args(args).map(|(_, link)| {
             let mut detail = self.describe(args, &cx.workspace);
             let text = asked(&link.name, "resources/read", args);
             detail.artifacts = vec![Artifact::Content(Content::text(text))];
             let access = Access::Server {
-                all: names::of_all(&link.slug),
-                reads_only: true,
-                destroys: false,
+                all: tool_names::tool_prefix(&link.slug),
+                is_read_only: true,
+                is_destructive: false,
             };
-            Prepared { access, detail }
+            PreparedCall { access, detail }
         });
         Box::pin(std::future::ready(prepared))
     }

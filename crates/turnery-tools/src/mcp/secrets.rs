@@ -1,18 +1,17 @@
-//! Secrets: what was given for a server and must not be read anywhere, should the server repeat it.
+//! Hides the secrets that a server was given wherever the server repeats them.
 
 use super::Way;
 use std::sync::Arc;
 
-/// A shorter value is no secret, nor is a path, and hiding them would make sentences unreadable.
-/// Unit: bytes.
-const SHORTEST: usize = 4;
+/// Shorter values, and paths, are not secrets; hiding them would make texts unreadable. Unit: bytes.
+const MIN_SECRET_BYTES: usize = 4;
 
-/// The values to hide. Cheap to clone.
+/// Values to hide. Cheap to clone.
 #[derive(Clone, Default)]
 pub(super) struct Secrets(Arc<[String]>);
 
 impl Secrets {
-    /// Everything that was given for a server but its program and the host it is on.
+    /// Collects every value that a server was given except its program and host.
     pub(super) fn of(way: &Way) -> Self {
         let mut values: Vec<String> = match way {
             Way::Stdio { args, env, .. } => {
@@ -21,7 +20,7 @@ impl Secrets {
             }
             Way::Http { url, headers } => {
                 let values = headers.iter().flat_map(|(_, value)| {
-                    // The token of "Bearer TOKEN" by itself, too.
+                    // Also hides the token of "Bearer TOKEN" alone.
                     [value.as_str(), value.rsplit(' ').next().unwrap_or(value)]
                 });
                 let after_host = url.split_once("://").map_or(url.as_str(), |(_, rest)| rest);
@@ -31,13 +30,13 @@ impl Secrets {
             }
             Way::Not(_) => Vec::new(),
         };
-        values.retain(|value| value.len() >= SHORTEST && !value.starts_with('/'));
-        // The longest first, so that one which holds another is hidden whole.
+        values.retain(|value| value.len() >= MIN_SECRET_BYTES && !value.starts_with('/'));
+        // Longest first, so that a value containing another is hidden whole.
         values.sort_by_key(|value| std::cmp::Reverse(value.len()));
         Self(values.into())
     }
 
-    /// The text without them.
+    /// Replaces the secrets in `text`.
     pub(super) fn hide(&self, text: &str) -> String {
         self.0.iter().fold(text.to_owned(), |text, value| {
             match text.contains(value.as_str()) {
@@ -53,7 +52,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_a_server_repeats_is_hidden() {
+    fn secrets_repeated_by_server_are_redacted() {
         let pairs = |list: &[(&str, &str)]| {
             let owned = list.iter().map(|(k, v)| ((*k).to_owned(), (*v).to_owned()));
             owned.collect::<Vec<_>>()

@@ -1,39 +1,39 @@
-//! Server: how a server is reached, as the client or the user gave it. Values may be secrets: they are
-//! not in `Debug`, and nowhere else where they could be read (MCP-5).
+//! Configuration of a server, as the client or the user gave it. Values may be secrets: they are not in
+//! `Debug` nor anywhere else where they could be read (MCP-5).
 
 use std::{fmt, path::PathBuf, time::Duration};
 
-/// One server.
+/// Configuration of one MCP server.
 #[derive(Clone, PartialEq, Eq)]
 pub struct McpServer {
-    /// What people call it.
+    /// Name for display.
     pub name: String,
-    /// How it is reached.
+    /// Transport of the server.
     pub way: Way,
-    /// How long a call of one of its tools may take; two minutes unless set.
+    /// Time limit of a tool call; two minutes if `None`.
     pub timeout: Option<Duration>,
 }
 
-/// How a server is reached.
+/// Transport of a server.
 #[derive(Clone, PartialEq, Eq)]
 pub enum Way {
-    /// As a process, over its standard input and output.
+    /// A process, over its stdin and stdout.
     Stdio {
         /// The program.
         command: PathBuf,
         /// Its arguments, in order.
         args: Vec<String>,
-        /// Variables that it gets besides the inherited ones, in order.
+        /// Variables added to the inherited ones, in order.
         env: Vec<(String, String)>,
     },
-    /// Over streamable HTTP.
+    /// Streamable HTTP.
     Http {
-        /// Where.
+        /// URL of the server.
         url: String,
-        /// Sent with every request, in order.
+        /// Headers sent with every request, in order.
         headers: Vec<(String, String)>,
     },
-    /// Not at all, and why: what was given for it cannot be used.
+    /// The configuration is unusable, for this reason.
     Not(String),
 }
 

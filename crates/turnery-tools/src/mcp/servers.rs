@@ -1,18 +1,18 @@
-//! Servers: all servers of one session.
+//! Manages all MCP servers of one session.
 
 use super::{
-    McpServer, Way,
-    child::Child,
+    McpServer, Way, capabilities,
+    client_handler::Told,
+    connection::{ConnectionTask, Link, Plan, Seen},
     http::Http,
-    link::{Link, LinkTask, Plan, Seen},
     list_resources::ListResources,
-    names, offer,
     prompts::{self, McpPrompt},
-    reach::{Reach, Reached},
-    read_resource::ReadResource,
+    read_resource::ReadResourceTool,
     secrets::Secrets,
-    told::Told,
-    tool::ServerTool,
+    stdio::Child,
+    tool::McpTool,
+    tool_names,
+    transport::{Reach, Reached},
     wait_for_server::{self, WaitForServer},
 };
 use crate::{Tool, TraceContext, shell::HIDDEN_ENV};
@@ -28,47 +28,47 @@ use tokio::sync::watch;
 use tokio_util::{sync::CancellationToken, task::TaskTracker};
 use turnery_engine::Content;
 
-/// How long a server may take to connect. What uses it waits as long.
-const BOUND: Duration = Duration::from_secs(20);
-/// How long a call may take, unless the server was given with another time.
-const TIMEOUT: Duration = Duration::from_secs(120);
+/// Time limit for a server to connect. Calls that use the server wait as long.
+const CONNECT_TIMEOUT: Duration = Duration::from_secs(20);
+/// Default time limit of a call.
+const DEFAULT_CALL_TIMEOUT: Duration = Duration::from_secs(120);
 
-/// What servers are started with.
+/// Settings for starting servers.
 #[derive(Clone, Debug, Default)]
 pub struct Launch {
     /// The folders of the session, its working directory first.
     pub roots: Vec<PathBuf>,
-    /// Variables that no server inherits, besides those of [`HIDDEN_ENV`]. A `*` in front stands for
-    /// anything.
+    /// Variables that servers do not inherit, in addition to [`HIDDEN_ENV`]. A leading `*` stands for any
+    /// text.
     pub hidden_env: Vec<String>,
 }
 
-/// How a server is, for people.
+/// Status of a server for display.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ServerStatus {
-    /// What people call it.
+    /// Name for display.
     pub name: String,
-    /// What its tools are called here.
+    /// Names of its tools, as the model calls them.
     pub tools: Vec<String>,
-    /// How many tools it has that are not offered, since there are too many, or they are too large.
+    /// Number of its tools that are not offered, because they are too many or too large.
     pub left_out: usize,
-    /// What is wrong with it, if anything is.
+    /// Current error, if any.
     pub trouble: Option<String>,
 }
 
-/// The servers of one session. They end when it is closed or dropped.
+/// The servers of one session. They end when this value is closed or dropped.
 pub struct Servers {
-    links: Vec<Arc<Link>>,
-    /// Until they are started.
-    tasks: Mutex<Vec<LinkTask>>,
+    connections: Vec<Arc<Link>>,
+    /// Tasks that were not started yet.
+    tasks: Mutex<Vec<ConnectionTask>>,
     news: watch::Receiver<u64>,
     stop: CancellationToken,
-    running: TaskTracker,
+    tracker: TaskTracker,
 }
 
 impl fmt::Debug for Servers {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let names = self.links.iter().map(|link| &link.name);
+        let names = self.connections.iter().map(|link| &link.name);
         f.debug_set().entries(names).finish()
     }
 }
@@ -77,7 +77,7 @@ impl Servers {
     /// Name of the tool that waits for a server that is starting.
     pub const WAIT_TOOL: &str = wait_for_server::NAME;
 
-    /// These servers. Nothing is started yet.
+    /// Creates the servers without starting them.
     #[must_use]
     pub fn new(servers: &[McpServer], launch: &Launch) -> Self {
         let hidden = HIDDEN_ENV.iter().copied();
@@ -85,7 +85,7 @@ impl Servers {
         let hidden_env: Arc<[String]> = hidden.map(str::to_uppercase).collect();
         let cwd = launch.roots.first().cloned().unwrap_or_default();
         let reaching = servers.iter().map(|server| {
-            let name: Arc<str> = offer::line(&server.name).into();
+            let name: Arc<str> = capabilities::line(&server.name).into();
             let secrets = Secrets::of(&server.way);
             let reach: Box<dyn Reach> = match &server.way {
                 Way::Stdio { command, args, env } => Box::new(Child {
@@ -101,119 +101,126 @@ impl Servers {
                     url: url.clone(),
                     headers: headers.clone(),
                 }),
-                Way::Not(why) => Box::new(Unreachable(why.clone())),
+                Way::Not(why) => Box::new(UnusableTransport(why.clone())),
             };
-            (name, server.timeout.unwrap_or(TIMEOUT), secrets, reach)
+            (
+                name,
+                server.timeout.unwrap_or(DEFAULT_CALL_TIMEOUT),
+                secrets,
+                reach,
+            )
         });
         Self::reached_by(reaching, &launch.roots)
     }
 
-    /// Servers of these names, reached in these ways.
+    /// Creates servers with these names and transports.
     pub(super) fn reached_by(
         servers: impl Iterator<Item = (Arc<str>, Duration, Secrets, Box<dyn Reach>)>,
         roots: &[PathBuf],
     ) -> Self {
         let (news, read) = watch::channel(0);
         let mut slugs = HashSet::new();
-        let (links, tasks) = servers
+        let (connections, tasks) = servers
             .map(|(name, timeout, secrets, reach)| {
                 let (link, task) = Link::new(Plan {
-                    slug: names::of_server(&name, &mut slugs),
+                    slug: tool_names::of_server(&name, &mut slugs),
                     name,
                     timeout,
-                    bound: BOUND,
+                    connect_timeout: CONNECT_TIMEOUT,
                     secrets,
                     reach,
                     roots: roots.into(),
-                    news: news.clone(),
+                    changes: news.clone(),
                 });
                 (Arc::new(link), task)
             })
             .unzip();
         Self {
-            links,
+            connections,
             tasks: Mutex::new(tasks),
             news: read,
             stop: CancellationToken::new(),
-            running: TaskTracker::new(),
+            tracker: TaskTracker::new(),
         }
     }
 
-    /// The same, with nothing about them in the log: for a caller that shows [`status`](Self::status).
+    /// Disables logging of server errors, for callers that show [`status`](Self::status).
     #[must_use]
     pub fn unlogged(self) -> Self {
         let mut tasks = self.tasks.lock().unwrap_or_else(PoisonError::into_inner);
-        tasks.iter_mut().for_each(LinkTask::keep_out_of_log);
+        tasks.iter_mut().for_each(ConnectionTask::disable_logging);
         drop(tasks);
         self
     }
 
-    /// Connect to all of them, in the background. Needs a tokio runtime.
+    /// Connects to all servers in the background. Needs a tokio runtime.
     pub fn start(&self) {
         let mut tasks = self.tasks.lock().unwrap_or_else(PoisonError::into_inner);
         for task in tasks.drain(..) {
-            self.running.spawn(task.serve(self.stop.clone()));
+            self.tracker.spawn(task.serve(self.stop.clone()));
         }
     }
 
-    /// Wait until each of them is connected or has failed, which takes a bounded time.
+    /// Waits, for a bounded time, until each server is connected or has failed.
     pub async fn settled(&self) {
-        join_all(self.links.iter().map(|link| link.settled())).await;
+        join_all(self.connections.iter().map(|link| link.settled())).await;
     }
 
-    /// Waits until the servers whose tools this text names are connected or have failed. Prompts wait for no others:
-    /// the model gets a tool to wait with, and the tools of a server once it is connected.
-    pub async fn settled_for_text(&self, text: &str) {
-        let is_named =
-            |link: &&Arc<Link>| text.contains(&format!("{}__", names::of_all(&link.slug)));
-        let named = self.links.iter().filter(is_named);
+    /// Waits until the servers whose tools this text names are connected or have failed. Prompts do not wait
+    /// for other servers: the model gets a tool to wait for them, and their tools once they are connected.
+    pub async fn wait_for_servers_named_in(&self, text: &str) {
+        let is_named = |link: &&Arc<Link>| {
+            text.contains(&format!("{}__", tool_names::tool_prefix(&link.slug)))
+        };
+        let named = self.connections.iter().filter(is_named);
         join_all(named.map(|link| link.settled())).await;
     }
 
-    /// Whether a tool of that name may be offered by a server that is connecting.
+    /// Returns true if a server that is still connecting may provide a tool called `name`.
     #[must_use]
     pub fn may_have_tool(&self, name: &str) -> bool {
         self.seen()
-            .any(|(link, seen)| !seen.settled && names::is_of(name, &link.slug))
+            .any(|(link, seen)| !seen.settled && tool_names::is_of(name, &link.slug))
     }
 
-    /// Wait until the server whose tool has that name is connected or has failed.
-    pub async fn settled_for_tool(&self, name: &str) {
-        let its = self.links.iter();
-        let its = its.filter(|link| names::is_of(name, &link.slug));
+    /// Waits until the server of the tool called `name` is connected or has failed.
+    pub async fn wait_for_server_of_tool(&self, name: &str) {
+        let its = self.connections.iter();
+        let its = its.filter(|link| tool_names::is_of(name, &link.slug));
         join_all(its.map(|link| link.settled())).await;
     }
 
-    /// Wait until the server whose prompt is that command is connected or has failed.
-    pub async fn settled_for_prompt(&self, command: &str) {
+    /// Waits until the server of this prompt command is connected or has failed.
+    pub async fn wait_for_server_of_prompt(&self, command: &str) {
         let slug = command.split_once(':').map_or(command, |(slug, _)| slug);
-        let its = self.links.iter().filter(|link| link.slug == slug);
+        let its = self.connections.iter().filter(|link| link.slug == slug);
         join_all(its.map(|link| link.settled())).await;
     }
 
-    /// End them all, and wait until they are gone, which takes a bounded time.
+    /// Ends all servers and waits, for a bounded time, until they are gone.
     pub async fn close(&self) {
         self.stop.cancel();
         self.tasks
             .lock()
             .unwrap_or_else(PoisonError::into_inner)
             .clear();
-        self.running.close();
-        self.running.wait().await;
+        self.tracker.close();
+        self.tracker.wait().await;
     }
 
-    /// Counts what has changed: see it grow to look at the tools, prompts and states again.
+    /// Returns a counter of changes. Whenever it grows, tools, prompts and status may have changed.
     #[must_use]
     pub fn news(&self) -> watch::Receiver<u64> {
         self.news.clone()
     }
 
-    /// Ready once they are ended.
+    /// Resolves once the servers are closed.
     pub fn closed(&self) -> impl Future<Output = ()> + Send + use<> {
         self.stop.clone().cancelled_owned()
     }
 
-    /// The tools of all of them by now, those that read their resources, and one to wait for those that are starting. As many as model APIs take.
+    /// Returns the current tools of all servers, those that read resources, and one to wait for servers that
+    /// are starting; at most as many as model APIs accept.
     #[must_use]
     pub fn tools(&self) -> Vec<Arc<dyn Tool>> {
         let mut tools: Vec<Arc<dyn Tool>> = Vec::new();
@@ -226,17 +233,17 @@ impl Servers {
             let Some(offer) = seen.offer else { continue };
             let mut taken = HashSet::new();
             for it in &offer.tools {
-                let name = names::of_tool(&link.slug, &it.name, &mut taken);
-                tools.push(Arc::new(ServerTool::new(name, it, Arc::clone(link))));
+                let name = tool_names::of_tool(&link.slug, &it.name, &mut taken);
+                tools.push(Arc::new(McpTool::new(name, it, Arc::clone(link))));
             }
             if offer.resources {
                 with_resources.push(Arc::clone(link));
             }
         }
-        tools.truncate(offer::MOST);
+        tools.truncate(capabilities::MOST);
         if !with_resources.is_empty() {
             tools.push(Arc::new(ListResources::new(with_resources.clone())));
-            tools.push(Arc::new(ReadResource::new(with_resources)));
+            tools.push(Arc::new(ReadResourceTool::new(with_resources)));
         }
         if !starting.is_empty() {
             tools.push(Arc::new(WaitForServer::new(starting)));
@@ -244,7 +251,7 @@ impl Servers {
         tools
     }
 
-    /// The prompts of all of them by now.
+    /// Returns the current prompts of all servers.
     #[must_use]
     pub fn prompts(&self) -> Vec<McpPrompt> {
         let of = |(link, seen): (&Arc<Link>, Seen)| {
@@ -256,7 +263,7 @@ impl Servers {
         self.seen().flat_map(of).collect()
     }
 
-    /// Whether a prompt of that name is theirs, or may be, as long as its server is connecting.
+    /// Returns true if a server has a prompt of this name, or may have one because it is still connecting.
     #[must_use]
     pub fn may_have_prompt(&self, command: &str) -> bool {
         let of = |(link, seen): (&Arc<Link>, Seen)| {
@@ -270,7 +277,7 @@ impl Servers {
         self.seen().any(of)
     }
 
-    /// What a prompt says with these arguments. The error is for people.
+    /// Requests a prompt with these arguments. The error is for display.
     pub async fn prompt(
         &self,
         command: &str,
@@ -287,16 +294,16 @@ impl Servers {
         Err(format!("no MCP server offers /{command} any more"))
     }
 
-    /// How each of them is.
+    /// Returns the status of all servers.
     #[must_use]
     pub fn status(&self) -> Vec<ServerStatus> {
-        let mut room = offer::MOST;
+        let mut room = capabilities::MOST;
         let of = |(link, seen): (&Arc<Link>, Seen)| {
             let offer = seen.offer.unwrap_or_default();
             let mut taken = HashSet::new();
             let tools = offer.tools.iter().take(room);
             let tools: Vec<String> = tools
-                .map(|it| names::of_tool(&link.slug, &it.name, &mut taken))
+                .map(|it| tool_names::of_tool(&link.slug, &it.name, &mut taken))
                 .collect();
             room -= tools.len();
             ServerStatus {
@@ -310,7 +317,7 @@ impl Servers {
     }
 
     fn seen(&self) -> impl Iterator<Item = (&Arc<Link>, Seen)> {
-        self.links.iter().map(|link| (link, link.seen()))
+        self.connections.iter().map(|link| (link, link.seen()))
     }
 }
 
@@ -320,10 +327,10 @@ impl Drop for Servers {
     }
 }
 
-/// A server that was given in a way that cannot be used.
-struct Unreachable(String);
+/// Transport of a server whose configuration is unusable.
+struct UnusableTransport(String);
 
-impl Reach for Unreachable {
+impl Reach for UnusableTransport {
     fn reach(&self, _told: Told) -> BoxFuture<'_, Result<Reached, String>> {
         Box::pin(ready(Err(self.0.clone())))
     }

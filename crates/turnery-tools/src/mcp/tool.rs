@@ -1,33 +1,31 @@
-//! Tool: one tool of a server, as one of ours.
+//! Adapts one tool of a server to the `Tool` trait.
 
-use super::{call, link::Link, names, offer::ToolOffer, result};
+use super::{capabilities::McpToolInfo, connection::Link, content, request, tool_names};
 use crate::{
-    Access, Prepared, Tool, ToolCx, Workspace,
+    Access, PreparedCall, Tool, ToolCx, Workspace,
+    invisible_chars::{visible, visible_line},
     tool::end,
-    visible::{visible, visible_line},
 };
 use futures_util::future::BoxFuture;
 use rmcp::model::{CallToolRequest, CallToolRequestParams, ClientRequest};
 use serde_json::Value;
 use std::{sync::Arc, time::Duration};
-use turnery_engine::{
-    Artifact, CallDetail, CallKind, Content, ToolEnvelope, ToolFailure, ToolSpec,
-};
+use turnery_engine::{Artifact, CallDetail, CallKind, Content, ToolEnvelope, ToolError, ToolSpec};
 
 /// A tool of a server.
-pub(super) struct ServerTool {
+pub(super) struct McpTool {
     spec: ToolSpec,
-    /// What its server calls it.
+    /// Name that the server gives the tool.
     name: String,
     title: String,
-    reads_only: bool,
-    destroys: bool,
+    is_read_only: bool,
+    is_destructive: bool,
     link: Arc<Link>,
 }
 
-impl ServerTool {
-    /// The tool, under this name.
-    pub(super) fn new(name: String, offer: &ToolOffer, link: Arc<Link>) -> Self {
+impl McpTool {
+    /// Creates the tool under the name that the model uses.
+    pub(super) fn new(name: String, offer: &McpToolInfo, link: Arc<Link>) -> Self {
         let description = match offer.description.is_empty() {
             true => format!("{} of the MCP server {}", offer.title, link.name),
             false => offer.description.clone(),
@@ -40,16 +38,16 @@ impl ServerTool {
             },
             name: offer.name.clone(),
             title: offer.title.clone(),
-            reads_only: offer.reads_only,
-            destroys: offer.destroys,
+            is_read_only: offer.reads_only,
+            is_destructive: offer.destroys,
             link,
         }
     }
 
-    /// The names under which the call is made, then what the server says of the tool.
-    fn headline(&self) -> String {
+    /// Returns the server, the tool's name on the server, and its title.
+    fn call_title(&self) -> String {
         let mut text = format!("MCP {}/{}", self.link.name, self.name);
-        if self.destroys {
+        if self.is_destructive {
             text.push_str(" (destructive)");
         }
         if self.title != self.name {
@@ -59,13 +57,13 @@ impl ServerTool {
     }
 }
 
-impl Tool for ServerTool {
+impl Tool for McpTool {
     fn spec(&self) -> &ToolSpec {
         &self.spec
     }
 
     fn kind(&self) -> CallKind {
-        match self.reads_only {
+        match self.is_read_only {
             true => CallKind::Fetch,
             false => CallKind::Other,
         }
@@ -73,31 +71,31 @@ impl Tool for ServerTool {
 
     fn describe(&self, _args: &Value, _workspace: &Workspace) -> CallDetail {
         CallDetail {
-            title: self.headline(),
+            title: self.call_title(),
             kind: self.kind(),
             ..CallDetail::default()
         }
     }
 
     fn parallel(&self, _args: &Value) -> bool {
-        self.reads_only
+        self.is_read_only
     }
 
-    /// Whoever is asked sees the server, the tool and the arguments, whatever title the server gave it.
+    /// Shows the user the server, the tool and the arguments, whatever title the server declares.
     fn prepare<'a>(
         &'a self,
         args: &'a Value,
         cx: &'a ToolCx,
-    ) -> BoxFuture<'a, Result<Prepared, ToolFailure>> {
+    ) -> BoxFuture<'a, Result<PreparedCall, ToolError>> {
         let mut detail = self.describe(args, &cx.workspace);
         let text = asked(&self.link.name, &self.name, args);
         detail.artifacts = vec![Artifact::Content(Content::text(text))];
         let access = Access::Server {
-            all: names::of_all(&self.link.slug),
-            reads_only: self.reads_only,
-            destroys: self.destroys,
+            all: tool_names::tool_prefix(&self.link.slug),
+            is_read_only: self.is_read_only,
+            is_destructive: self.is_destructive,
         };
-        Box::pin(std::future::ready(Ok(Prepared { access, detail })))
+        Box::pin(std::future::ready(Ok(PreparedCall { access, detail })))
     }
 
     fn run<'a>(&'a self, args: &'a Value, cx: &'a ToolCx) -> BoxFuture<'a, ToolEnvelope> {
@@ -105,9 +103,9 @@ impl Tool for ServerTool {
             let mut params = CallToolRequestParams::new(self.name.clone());
             params.arguments = args.as_object().cloned();
             let request = ClientRequest::CallToolRequest(CallToolRequest::new(params));
-            end(call::ask(&self.link, request, cx)
+            end(request::ask(&self.link, request, cx)
                 .await
-                .map(result::of_call))
+                .map(content::response_to_envelope))
         })
     }
 
@@ -116,11 +114,11 @@ impl Tool for ServerTool {
     }
 }
 
-/// What is about to be asked of a server, whole, for people.
+/// Formats a request to a server in full, for display.
 pub(super) fn asked(server: &str, what: &str, args: &Value) -> String {
     let json = serde_json::to_string_pretty(args).unwrap_or_default();
     let json = visible(&json);
-    // A fence that the arguments cannot close.
+    // Longer than any run of backticks in the arguments, so that they cannot close the fence.
     let longest = json.split(|c| c != '`').map(str::len).max().unwrap_or(0);
     let fence = "`".repeat(3.max(longest + 1));
     let (server, what) = (visible_line(server), visible_line(what));

@@ -1,16 +1,18 @@
-//! `wait_for_mcp_server`: waits for a server that is still starting. Offered as long as there is one, so that no prompt
-//! has to wait for servers that it does not use.
+//! `wait_for_mcp_server`: waits for a server that is still starting. Offered as long as there is one, so that
+//! no prompt has to wait for servers that it does not use.
 
-use super::{link::Link, names};
-use crate::{Prepared, Tool, ToolCx, Workspace, execute::failure, parse_args, spec_for, tool::end};
+use super::{connection::Link, tool_names};
+use crate::{
+    PreparedCall, Tool, ToolCx, Workspace, execute::failure, parse_args, spec_for, tool::end,
+};
 use futures_util::future::BoxFuture;
 use schemars::JsonSchema;
 use serde::Deserialize;
 use serde_json::Value;
 use std::{collections::HashSet, sync::Arc};
-use turnery_engine::{CallDetail, CallKind, FailureKind, ToolEnvelope, ToolFailure, ToolSpec};
+use turnery_engine::{CallDetail, CallKind, ToolEnvelope, ToolError, ToolErrorKind, ToolSpec};
 
-/// How the model calls it.
+/// Name of the tool.
 pub(super) const NAME: &str = "wait_for_mcp_server";
 
 #[derive(Deserialize, JsonSchema)]
@@ -20,19 +22,19 @@ struct Args {
     server: String,
 }
 
-/// The tool.
+/// Waits for an MCP server that is starting.
 pub(super) struct WaitForServer {
     spec: ToolSpec,
     links: Vec<Arc<Link>>,
 }
 
 impl WaitForServer {
-    /// Over these servers, all of which are starting.
+    /// Creates the tool for these servers, all of which are starting.
     pub(super) fn new(links: Vec<Arc<Link>>) -> Self {
         let about = format!(
             "Wait until an MCP server has started; its tools can be called after that. Only for a \
              task that needs this server. Still starting: {}.",
-            names_of(&links)
+            join_names(&links)
         );
         Self {
             spec: spec_for::<Args>(NAME, &about),
@@ -40,35 +42,35 @@ impl WaitForServer {
         }
     }
 
-    async fn wait(&self, args: &Value, cx: &ToolCx) -> Result<ToolEnvelope, ToolFailure> {
+    async fn wait(&self, args: &Value, cx: &ToolCx) -> Result<ToolEnvelope, ToolError> {
         let Args { server } = parse_args(args)?;
         let mut links = self.links.iter();
         let link = links.find(|link| *link.name == *server || link.slug == server);
         let link = link.ok_or_else(|| {
             let message = format!(
                 "no MCP server {server:?} is starting; these are: {}",
-                names_of(&self.links)
+                join_names(&self.links)
             );
-            failure(FailureKind::NotFound, message)
+            failure(ToolErrorKind::NotFound, message)
         })?;
         tokio::select! {
             biased;
             () = cx.cancel.cancelled() => {
                 let message = "waiting for the server was cancelled".to_owned();
-                return Err(failure(FailureKind::Cancelled, message));
+                return Err(failure(ToolErrorKind::Cancelled, message));
             }
             () = link.settled() => {}
         }
         let seen = link.seen();
         if let Some(why) = seen.trouble {
             let message = format!("the MCP server {} does not work: {why}", link.name);
-            return Err(failure(FailureKind::ExecutionError, message));
+            return Err(failure(ToolErrorKind::ExecutionError, message));
         }
         let offer = seen.offer.unwrap_or_default();
         let mut taken = HashSet::new();
         let tools = offer.tools.iter();
         let tools: Vec<String> = tools
-            .map(|tool| names::of_tool(&link.slug, &tool.name, &mut taken))
+            .map(|tool| tool_names::of_tool(&link.slug, &tool.name, &mut taken))
             .collect();
         Ok(ToolEnvelope::text(match tools.is_empty() {
             true => format!("{} has started. It has no tools.", link.name),
@@ -77,7 +79,7 @@ impl WaitForServer {
     }
 }
 
-fn names_of(links: &[Arc<Link>]) -> String {
+fn join_names(links: &[Arc<Link>]) -> String {
     let names: Vec<&str> = links.iter().map(|link| &*link.name).collect();
     names.join(", ")
 }
@@ -112,8 +114,8 @@ impl Tool for WaitForServer {
         &'a self,
         args: &'a Value,
         cx: &'a ToolCx,
-    ) -> BoxFuture<'a, Result<Prepared, ToolFailure>> {
-        let prepared = Prepared {
+    ) -> BoxFuture<'a, Result<PreparedCall, ToolError>> {
+        let prepared = PreparedCall {
             access: crate::Access::Nothing,
             detail: self.describe(args, &cx.workspace),
         };

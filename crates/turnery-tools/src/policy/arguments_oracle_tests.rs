@@ -1,6 +1,6 @@
-//! Differential test of the parser: the arguments that a real bash gives to programs are those that were judged.
+//! Compares the arguments that a real bash passes to programs with those that the parser judged.
 
-use super::{line::Line, oracle_tests::run_bash};
+use super::{bash_oracle_tests::run_bash, command_line::Line};
 use crate::Workspace;
 use proptest::prelude::*;
 use std::{fs, os::unix::fs::PermissionsExt, path::PathBuf, sync::LazyLock};
@@ -50,11 +50,11 @@ impl RecordingPrograms {
         runs.into_iter().map(<[String]>::to_vec).collect()
     }
 
-    /// Programs that the line starts with arguments that the parser did not see. Empty for lines that the parser is
-    /// not certain of.
+    /// Returns the programs that the line starts with arguments that the parser did not see; empty if the
+    /// parser is not certain of the line.
     fn unseen(&self, line: &str, parsed: &Line) -> Vec<Vec<String>> {
         let seen: Option<Vec<Vec<&str>>> = parsed.commands.iter().map(|it| it.literal()).collect();
-        // `time` is a word of bash's own, which the policy reads as a program.
+        // `time` is a bash keyword, which the policy reads as a program.
         let is_timed = parsed.commands.iter().any(|it| it.name == "time");
         let Some(seen) = seen.filter(|_| !parsed.doubtful && !is_timed) else {
             return Vec::new();
@@ -69,15 +69,15 @@ proptest! {
     #![proptest_config(ProptestConfig::with_cases(2000))]
 
     #[test]
-    fn arguments_in_bash_are_those_that_were_judged(line in super::oracle_tests::line()) {
+    fn arguments_in_bash_are_those_that_were_judged(line in super::bash_oracle_tests::line()) {
         let unseen = PROGRAMS.unseen(&line, &Line::parse(&line));
         prop_assert!(unseen.is_empty(), "{:?}: {:?}", line, unseen);
     }
 
-    /// Several lines with comments; without words that stand for several others.
+    /// Several lines with comments, without words that expand to several others.
     #[test]
     fn arguments_of_confined_lines_are_those_that_were_judged(
-        lines in prop::collection::vec(super::oracle_tests::line(), 1..3),
+        lines in prop::collection::vec(super::bash_oracle_tests::line(), 1..3),
         between in prop::sample::select(vec!["\n", "\n#", " #", "\\\n"]),
     ) {
         let line = lines.join(between);
@@ -113,7 +113,7 @@ fn quoted_command_in_a_target_is_doubtful() {
     }
 }
 
-/// bash takes `-` behind `>&` for the end of the redirection.
+/// bash reads `-` after `>&` as the end of the redirection.
 #[test]
 fn word_behind_a_closed_descriptor_is_doubtful() {
     let line = "2>& -rm cat b";
@@ -130,7 +130,7 @@ fn brace_without_a_blank_is_doubtful() {
     assert!(!Line::parse("{ ls; }").doubtful);
 }
 
-/// Lines with arguments that the grammar takes for descriptors.
+/// Lines with arguments that the grammar parses as descriptors.
 const DESCRIPTORS: [&str; 5] = [
     "ls 2147483648>&2",
     "ls -x2>/dev/null",
@@ -146,8 +146,8 @@ fn descriptors_are_found_by_the_oracle_once_they_are_not_doubtful() {
     for line in DESCRIPTORS {
         assert!(unseen(line).is_empty(), "{line}");
     }
-    super::line::IGNORES_DESCRIPTORS.set(true);
+    super::command_line::IGNORES_DESCRIPTORS.set(true);
     let found = DESCRIPTORS.map(|line| !unseen(line).is_empty());
-    super::line::IGNORES_DESCRIPTORS.set(false);
+    super::command_line::IGNORES_DESCRIPTORS.set(false);
     assert_eq!(found, [true, true, true, true, false]);
 }

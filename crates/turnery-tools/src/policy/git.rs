@@ -1,40 +1,42 @@
-//! What git runs because a repository says so: whether a git command may run unasked in a folder.
+//! Decides whether a git command may run in a folder without approval.
 //!
-//! Git starts programs that a repository's configuration names (`core.fsmonitor`, diff drivers, filters,
-//! hooks), and takes folders for repositories that nobody made as such. A repository is *plain* when all
-//! that git reads of it is known to name no program. Everything here only reads the disk; what is not
+//! Git starts programs named in a repository's configuration (`core.fsmonitor`, diff drivers, filters,
+//! hooks), and treats some folders as repositories that nobody created as such. A repository is *plain* if
+//! everything that git reads from it is known to name no program. The checks only read the disk; anything not
 //! understood is not plain.
 
 mod config;
 #[cfg(test)]
-mod embedded_tests;
+mod embedded_repository_tests;
 pub(crate) mod environment;
 mod git_dir;
 mod index;
 
 #[cfg(test)]
-mod layout_tests;
+mod attack_vector_tests;
 #[cfg(test)]
-mod matrix_tests;
+mod attack_vectors;
+mod content_disclosure;
 #[cfg(test)]
-mod matrix_ways;
+mod content_disclosure_tests;
 mod remotes;
-mod shown;
 #[cfg(test)]
-mod shown_tests;
+mod repository_layout_tests;
 mod work_tree;
 
-use super::{carriers, line::Command};
+use super::{command_line::Command, command_wrappers};
 use crate::{Workspace, workspace::clean};
 use config::PlainConfig;
+pub(crate) use content_disclosure::{
+    may_show_content, may_show_untracked, may_track, may_track_more,
+};
 pub use environment::GitSettings;
 use git_dir::{
-    EntryKind, git_takes_it, has_hooks, have_plain_heads, holds_links, is_at_rest, is_head,
-    is_led_elsewhere, kind, may_be_bare, may_hold_repository, names_no_other, points_back,
-    read_pointer,
+    EntryKind, are_work_tree_heads_valid, can_git_enter, git_dir_has_links, has_hooks,
+    has_link_on_path, has_no_pending_operation, is_self_contained, is_valid_head, kind,
+    may_be_git_dir, may_contain_repository, points_back, read_pointer,
 };
-use remotes::{Talk, may_fetch};
-pub(crate) use shown::{looks_further, may_track, shows_content, tracks_more};
+use remotes::{Talk, may_fetch_submodules};
 use std::{
     collections::{BTreeSet, HashSet},
     fs,
@@ -42,23 +44,23 @@ use std::{
     path::{Path, PathBuf},
 };
 
-/// Folders of git's own in a repository, where submodules are not kept.
-const GITS_FOLDERS: &[&str] = &[
+/// Git's own folders in a repository, in which no submodules are stored.
+const GIT_DIR_FOLDERS: &[&str] = &[
     "branches", "hooks", "info", "lfs", "logs", "objects", "refs", "rr-cache",
 ];
-/// Repositories that one command may concern, submodules included.
-const MOST_REPOSITORIES: usize = 64;
+/// Maximum number of repositories that one command may involve, including submodules.
+const MAX_REPOSITORIES: usize = 64;
 
-/// How a git command that is checked would run.
+/// Conditions under which a checked git command runs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum GitRun {
-    /// It only reads, in the [hardened environment](environment), and the kernel keeps files elsewhere from it.
+    /// Read-only, in the [hardened environment](environment); the kernel denies access to files elsewhere.
     Confined,
-    /// It only reads, in the hardened environment.
+    /// Read-only, in the hardened environment.
     Hardened,
-    /// It only reads, in the usual environment, with hooks: there must be none.
+    /// Read-only, in the usual environment, in which hooks run: there must be none.
     Usual,
-    /// It may change files, the index or refs, in the usual environment, with hooks: there must be none.
+    /// May change files, the index or refs, in the usual environment, in which hooks run: there must be none.
     Changing,
 }
 
@@ -68,14 +70,14 @@ impl GitRun {
     }
 }
 
-/// Whether the program runs git in the folder that it is started in.
+/// Returns true if the program runs git in its working directory.
 pub(crate) fn is_git(command: &Command) -> bool {
-    let program = carriers::base_name(&command.name);
+    let program = command_wrappers::base_name(&command.name);
     matches!(program, "git" | "gh") || program.starts_with("git-")
 }
 
-/// Whether a git command, started in any of `bases`, runs nothing that a repository names.
-pub(crate) fn runs_nothing(
+/// Returns true if a git command, started in any of `bases`, runs nothing that a repository names.
+pub(crate) fn runs_no_configured_program(
     command: &Command,
     bases: &[PathBuf],
     workspace: &Workspace,
@@ -87,26 +89,26 @@ pub(crate) fn runs_nothing(
     let Some(folders) = folders(command, bases) else {
         return false;
     };
-    if run.has_hooks() && works_elsewhere(command) {
+    if run.has_hooks() && works_in_other_folder(command) {
         return false;
     }
     let mut check = Check {
         roots: workspace.roots(),
         run,
-        blames: has_word(command, "blame"),
-        enters_new: leaves(command) != Leaves::AsItWas,
-        fetches: run.has_hooks() && may_fetch(command),
-        talk: match run.has_hooks() {
+        is_blame: has_word(command, "blame"),
+        may_enter_new_submodules: leaves(command) != GitChange::AsItWas,
+        fetches_submodules: run.has_hooks() && may_fetch_submodules(command),
+        remote_access: match run.has_hooks() {
             true => Talk::of(command),
             false => Talk::Silent,
         },
-        left: MOST_REPOSITORIES,
+        left: MAX_REPOSITORIES,
     };
     let mut seen = HashSet::new();
     folders.iter().all(|folder| {
-        folder
-            .canonicalize()
-            .is_ok_and(|folder| !seen.insert(folder.clone()) || check.is_plain_from(&folder))
+        folder.canonicalize().is_ok_and(|folder| {
+            !seen.insert(folder.clone()) || check.finds_plain_repository(&folder)
+        })
     })
 }
 
@@ -114,8 +116,9 @@ fn has_word(command: &Command, word: &str) -> bool {
     command.args.iter().any(|arg| arg.literal() == Some(word))
 }
 
-/// Recognises commands that work where records of work trees or their own words lead, which is not looked at.
-fn works_elsewhere(command: &Command) -> bool {
+/// Returns true for commands that work in a folder named by work tree records or by their own arguments,
+/// which is not checked.
+fn works_in_other_folder(command: &Command) -> bool {
     let has = |word| has_word(command, word);
     let is_folder = |word: &str| word != "init" && !word.starts_with('-');
     let mut words = command.args.iter().filter_map(|arg| arg.literal());
@@ -123,29 +126,29 @@ fn works_elsewhere(command: &Command) -> bool {
         || has("init") && words.any(is_folder)
 }
 
-/// What a git command leaves for the git commands after it in the same line.
+/// Change by a git command that affects later git commands of the same line.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Leaves {
-    /// The repository that was checked.
+pub(crate) enum GitChange {
+    /// No change to the checked repository.
     AsItWas,
-    /// Perhaps one more submodule, which is not looked into before a commit of the index is made.
+    /// Possibly another submodule, which git does not enter until the index is committed.
     Index,
-    /// Perhaps other files, a repository among them.
+    /// Possibly other files, including a repository.
     WorkTree,
 }
 
-/// What the command leaves behind.
-pub(crate) fn leaves(command: &Command) -> Leaves {
+/// Returns the change that the command may make.
+pub(crate) fn leaves(command: &Command) -> GitChange {
     match command.args.first().and_then(|arg| arg.literal()) {
-        Some("branch" | "fetch" | "push" | "remote" | "tag") => Leaves::AsItWas,
-        Some("add" | "commit") => Leaves::Index,
-        _ => Leaves::WorkTree,
+        Some("branch" | "fetch" | "push" | "remote" | "tag") => GitChange::AsItWas,
+        Some("add" | "commit") => GitChange::Index,
+        _ => GitChange::WorkTree,
     }
 }
 
-/// Recognises a command that makes a commit of what is in the index and looks at no file, as it does to describe the
-/// commit where a message is asked for.
-pub(crate) fn commits_index(command: &Command) -> bool {
+/// Returns true for a `git commit` of the index that reads no other file. Without a message on the command
+/// line, git reads files to describe the commit.
+pub(crate) fn is_index_commit(command: &Command) -> bool {
     let mut args = command.args.iter().map(|arg| arg.literal());
     if args.next() != Some(Some("commit")) {
         return false;
@@ -163,7 +166,8 @@ pub(crate) fn commits_index(command: &Command) -> bool {
     has_message
 }
 
-/// Formats and orders that ask who signed a commit start gpg: `%G?`, `%+GS`, `%(*signature)`, `--sort=signature`.
+/// Returns true if a format or sort order asks for the signer of a commit, for which git starts gpg: `%G?`,
+/// `%+GS`, `%(*signature)`, `--sort=signature`.
 fn starts_gpg(command: &Command) -> bool {
     let mut words = command.args.iter().filter_map(|arg| arg.literal());
     words.any(|word| {
@@ -176,7 +180,8 @@ fn starts_gpg(command: &Command) -> bool {
     })
 }
 
-/// Where the command works: the bases, changed by `-C`. `None` if an option names the repository.
+/// Returns the folders in which the command works: the bases, changed by `-C`. `None` if an option names the
+/// repository.
 fn folders(command: &Command, bases: &[PathBuf]) -> Option<Vec<PathBuf>> {
     let mut folders = bases.to_vec();
     let mut args = command.args.iter();
@@ -200,51 +205,52 @@ fn folders(command: &Command, bases: &[PathBuf]) -> Option<Vec<PathBuf>> {
     Some(folders)
 }
 
-/// One check of what git finds in a folder.
+/// Check of the repositories that a git command finds.
 struct Check<'a> {
     roots: &'a [PathBuf],
     run: GitRun,
-    /// Set for `git blame`, which reads the lists of commits that the person's own settings name in the work tree.
-    blames: bool,
-    /// Set where folders may become submodules that the command enters.
-    enters_new: bool,
-    /// Whether submodules may be fetched.
-    fetches: bool,
-    /// Which remotes the command may talk to.
-    talk: Talk,
-    /// Repositories that may still be looked at.
+    /// True for `git blame`, which reads lists of ignored commits that the user's configuration names in the
+    /// work tree.
+    is_blame: bool,
+    /// True if folders may become submodules that the command enters.
+    may_enter_new_submodules: bool,
+    /// True if the command may fetch submodules.
+    fetches_submodules: bool,
+    /// Remotes that the command may contact.
+    remote_access: Talk,
+    /// Number of repositories that may still be checked.
     left: usize,
 }
 
-/// A repository's folders.
+/// Folders of a repository.
 struct Repository<'a> {
-    /// Folder that its files are checked out in.
+    /// Folder in which the files are checked out.
     work_tree: &'a Path,
-    /// What `.git` is or leads to.
+    /// Folder that `.git` is or points to.
     git_dir: PathBuf,
-    /// The same, unless this is a linked work tree.
+    /// Folder shared by all work trees; equals `git_dir` unless this is a linked work tree.
     common_dir: PathBuf,
 }
 
 impl Check<'_> {
-    /// Whether git, started in `folder`, finds a plain repository or none.
-    fn is_plain_from(&mut self, folder: &Path) -> bool {
+    /// Returns true if git, started in `folder`, finds a plain repository or none.
+    fn finds_plain_repository(&mut self, folder: &Path) -> bool {
         for above in folder.ancestors() {
             match kind(&above.join(".git")) {
                 EntryKind::Absent => {}
-                EntryKind::Folder | EntryKind::File => return self.is_plain_at(above, &[]),
+                EntryKind::Folder | EntryKind::File => return self.is_plain_work_tree(above, &[]),
                 EntryKind::Other => return false,
             }
-            if may_be_bare(above) {
+            if may_be_git_dir(above) {
                 return false;
             }
         }
         true
     }
 
-    /// Whether the repository of the `.git` in `work_tree` is plain. `lenders` are folders beside the roots that it
-    /// may be kept in.
-    fn is_plain_at(&mut self, work_tree: &Path, lenders: &[PathBuf]) -> bool {
+    /// Returns true if the repository of `work_tree/.git` is plain. `allowed_git_dirs` are folders besides
+    /// the roots that may contain the repository's folder.
+    fn is_plain_work_tree(&mut self, work_tree: &Path, allowed_git_dirs: &[PathBuf]) -> bool {
         let Some(left) = self.left.checked_sub(1) else {
             return false;
         };
@@ -260,13 +266,14 @@ impl Check<'_> {
                 };
                 !is_linked && self.is_plain(&repository).is_some()
             }
-            EntryKind::File => self.is_plain_link(work_tree, lenders).is_some(),
+            EntryKind::File => self.check_git_file(work_tree, allowed_git_dirs).is_some(),
             EntryKind::Absent | EntryKind::Other => false,
         }
     }
 
-    /// The same for a file `.git`, which names the folder of a submodule or a linked work tree.
-    fn is_plain_link(&mut self, work_tree: &Path, lenders: &[PathBuf]) -> Option<()> {
+    /// Like `is_plain_work_tree`, for a `.git` file, which names the folder of a submodule or a linked work
+    /// tree.
+    fn check_git_file(&mut self, work_tree: &Path, allowed_git_dirs: &[PathBuf]) -> Option<()> {
         let dot_git = work_tree.join(".git");
         let target = read_pointer(&dot_git)?;
         let target = target.strip_prefix("gitdir: ")?;
@@ -298,7 +305,7 @@ impl Check<'_> {
             }
             None => false,
         };
-        let mut known = self.roots.iter().chain(lenders);
+        let mut known = self.roots.iter().chain(allowed_git_dirs);
         let is_known = known.any(|root| git_dir.starts_with(root));
         (is_known || is_named || points_back(git_dir, &dot_git)).then_some(())
     }
@@ -310,27 +317,27 @@ impl Check<'_> {
             common_dir,
         } = repository;
         let is_linked = git_dir != common_dir;
-        // Links to hooks are usual, and the kernel keeps what they lead to.
+        // Linked hooks are common, and the sandbox denies access to their targets.
         let may_link_hooks = self.run == GitRun::Confined;
-        let is_whole = is_head(&git_dir.join("HEAD"))
+        let is_whole = is_valid_head(&git_dir.join("HEAD"))
             && kind(&common_dir.join("objects")) == EntryKind::Folder
             && kind(&common_dir.join("refs")) == EntryKind::Folder
-            && git_takes_it(git_dir, common_dir)
-            && names_no_other(common_dir)
-            && have_plain_heads(common_dir)
-            && !holds_links(git_dir, may_link_hooks)
-            && !(is_linked && holds_links(common_dir, may_link_hooks));
+            && can_git_enter(git_dir, common_dir)
+            && is_self_contained(common_dir)
+            && are_work_tree_heads_valid(common_dir)
+            && !git_dir_has_links(git_dir, may_link_hooks)
+            && !(is_linked && git_dir_has_links(common_dir, may_link_hooks));
         if !is_whole {
             return None;
         }
-        if self.blames
+        if self.is_blame
             && self.run != GitRun::Confined
             && work_tree::links_lead_outside(work_tree, self.roots)
         {
             return None;
         }
-        let config = config::read_plain(&common_dir.join("config"))?;
-        let of_work_tree = config::read_plain(&git_dir.join("config.worktree"))?;
+        let config = config::read_plain_config(&common_dir.join("config"))?;
+        let of_work_tree = config::read_plain_config(&git_dir.join("config.worktree"))?;
         let is_own = git_dir.ends_with(".git") || is_linked;
         if of_work_tree.worktree.is_some() || config.worktree.is_some() && is_own {
             return None;
@@ -339,21 +346,24 @@ impl Check<'_> {
         if self.run.has_hooks() && has_hooks {
             return None;
         }
-        if self.run.has_hooks() && !(is_at_rest(git_dir) && (!is_linked || is_at_rest(common_dir)))
+        if self.run.has_hooks()
+            && !(has_no_pending_operation(git_dir)
+                && (!is_linked || has_no_pending_operation(common_dir)))
         {
             return None;
         }
-        // A stash that the next commit applies may be a ref, and the list of tables may name some anywhere.
+        // The stash that the next commit applies may be a ref, and with reftables the list of tables may
+        // point anywhere.
         if self.run != GitRun::Confined && (config.has_reftable || of_work_tree.has_reftable) {
             return None;
         }
         if !self
-            .talk
-            .keeps_off_this_machine(work_tree, &[&config, &of_work_tree])
+            .remote_access
+            .avoids_local_repositories(work_tree, &[&config, &of_work_tree])
         {
             return None;
         }
-        let links = index::gitlinks(&git_dir.join("index"), config.sha256)?;
+        let links = index::read_gitlinks(&git_dir.join("index"), config.sha256)?;
         let modules = [
             common_dir.join("modules"),
             git_dir.join("modules"),
@@ -363,11 +373,13 @@ impl Check<'_> {
             || of_work_tree.has_submodules
             || !links.is_empty()
             || modules.iter().any(|path| kind(path) != EntryKind::Absent);
-        if self.fetches && has_submodules {
+        if self.fetches_submodules && has_submodules {
             return None;
         }
-        // A merge, a diff or a push looks for a submodule's commits there, with the configuration that it finds.
-        let looks_there = self.enters_new || matches!(self.talk, Talk::Pushes(_));
+        // A merge, a diff or a push looks there for a submodule's commits and uses the configuration that it
+        // finds.
+        let looks_there =
+            self.may_enter_new_submodules || matches!(self.remote_access, Talk::Pushes(_));
         let mut kept =
             BTreeSet::from([common_dir.join("modules"), git_dir.join("modules")]).into_iter();
         let roots = self.roots;
@@ -380,44 +392,45 @@ impl Check<'_> {
         };
         if self.run.has_hooks()
             && looks_there
-            && !kept.all(|it| self.are_kept_plain(&it, false, &is_inside))
+            && !kept.all(|it| self.are_stored_submodules_plain(&it, false, &is_inside))
         {
             return None;
         }
         let became_links = match self.run {
             GitRun::Confined => Vec::new(),
             GitRun::Hardened | GitRun::Usual | GitRun::Changing => {
-                let tracked = index::tracked(&git_dir.join("index"), config.sha256)?;
-                changed_to_links(work_tree, tracked)?
+                let tracked = index::read_tracked_paths(&git_dir.join("index"), config.sha256)?;
+                find_embedded_repositories(work_tree, tracked)?
             }
         };
-        let may_enter_new = self.enters_new || self.fetches;
+        let may_enter_new = self.may_enter_new_submodules || self.fetches_submodules;
         let may_become_links = match may_enter_new && self.run == GitRun::Changing {
-            true => work_tree::repositories(work_tree)?,
+            true => work_tree::find_repositories(work_tree)?,
             false => Vec::new(),
         };
-        // Git takes settings out of the environment before it starts itself in a submodule.
+        // Git removes its settings from the environment before it starts itself in a submodule.
         let run = std::mem::replace(&mut self.run, GitRun::Usual);
-        let lenders = std::slice::from_ref(common_dir);
+        let allowed_git_dirs = std::slice::from_ref(common_dir);
         let links: BTreeSet<PathBuf> = [links, became_links, may_become_links]
             .concat()
             .into_iter()
             .collect();
         let are_plain = links.iter().all(|link| {
             let folder = work_tree.join(link);
-            let is_here = folder.starts_with(work_tree) && !is_led_elsewhere(work_tree, link);
-            // What is not checked out has no `.git`, and git leaves it alone.
+            let is_here = folder.starts_with(work_tree) && !has_link_on_path(work_tree, link);
+            // A submodule that is not checked out has no `.git`, and git skips it.
             is_here
                 && (kind(&folder.join(".git")) == EntryKind::Absent
-                    || self.is_plain_at(&folder, lenders))
+                    || self.is_plain_work_tree(&folder, allowed_git_dirs))
         });
         self.run = run;
         are_plain.then_some(config)
     }
 
-    /// Checks that all repositories of submodules that are kept in a folder, at any depth, are plain, with work trees
-    /// that fulfil `is_inside`. In one of a submodule lies that of another whose name goes on, between git's own folders.
-    fn are_kept_plain(
+    /// Checks that all submodule repositories stored in a folder, at any depth, are plain and have work trees
+    /// that fulfil `is_inside`. A submodule whose name continues that of another is stored inside the other's
+    /// repository, next to git's own folders.
+    fn are_stored_submodules_plain(
         &mut self,
         folder: &Path,
         is_repository: bool,
@@ -436,9 +449,9 @@ impl Check<'_> {
             if is_repository && is_file {
                 continue;
             }
-            if is_repository && GITS_FOLDERS.iter().any(|name| place.ends_with(name)) {
-                // The name of a submodule may begin as that of git's own folder does: `lib/info`.
-                if may_hold_repository(&place) {
+            if is_repository && GIT_DIR_FOLDERS.iter().any(|name| place.ends_with(name)) {
+                // A submodule's name may start like one of git's own folders: `lib/info`.
+                if may_contain_repository(&place) {
                     return false;
                 }
                 continue;
@@ -449,7 +462,7 @@ impl Check<'_> {
             self.left = left;
             let is_repository = kind(&place.join("HEAD")) != EntryKind::Absent;
             let is_plain_config = |name| {
-                let config = config::read_plain(&place.join(name));
+                let config = config::read_plain_config(&place.join(name));
                 config.is_some_and(|config| match config.worktree {
                     None => true,
                     Some(named) => name == "config" && is_inside(&clean(&place.join(named))),
@@ -460,10 +473,10 @@ impl Check<'_> {
                     || is_plain_config("config")
                         && is_plain_config("config.worktree")
                         && kind(&place.join("commondir")) == EntryKind::Absent
-                        && names_no_other(&place)
+                        && is_self_contained(&place)
                         && !has_hooks(&place)
-                        && !holds_links(&place, false))
-                && self.are_kept_plain(&place, is_repository, is_inside);
+                        && !git_dir_has_links(&place, false))
+                && self.are_stored_submodules_plain(&place, is_repository, is_inside);
             if !is_plain {
                 return false;
             }
@@ -472,8 +485,8 @@ impl Check<'_> {
     }
 }
 
-/// Checks for a folder on the way to something tracked that has become a link.
-fn lie_behind_links(work_tree: &Path, tracked: &[PathBuf]) -> bool {
+/// Returns true if a folder on the way to a tracked path has become a link.
+fn are_behind_links(work_tree: &Path, tracked: &[PathBuf]) -> bool {
     let mut folders = HashSet::new();
     tracked.iter().any(|path| {
         let above = path.ancestors().skip(1);
@@ -482,10 +495,11 @@ fn lie_behind_links(work_tree: &Path, tracked: &[PathBuf]) -> bool {
     })
 }
 
-/// Of what is tracked, the paths that have become folders with a repository in them: submodules to those who look for
-/// changes. `None` if a folder on the way has become a link: git may show files behind it.
-fn changed_to_links(work_tree: &Path, mut tracked: Vec<PathBuf>) -> Option<Vec<PathBuf>> {
-    if lie_behind_links(work_tree, &tracked) {
+/// Returns the tracked paths that have become folders with a repository in them: commands that look for
+/// changes treat them as submodules. `None` if a folder on the way has become a link, because git may show
+/// files behind it.
+fn find_embedded_repositories(work_tree: &Path, mut tracked: Vec<PathBuf>) -> Option<Vec<PathBuf>> {
+    if are_behind_links(work_tree, &tracked) {
         return None;
     }
     tracked.retain(|path| {

@@ -1,15 +1,15 @@
-//! File names that a pattern of bash stands for, where that is certain.
+//! Expands bash file name patterns where the result is certain.
 
-use super::word::Unclear;
+use super::shell_word::Unclear;
 use crate::Workspace;
 use std::path::Path;
 
-/// Most names that one pattern may stand for.
-const MOST_NAMES: usize = 500;
+/// Maximum number of names that one pattern may expand to.
+const MAX_NAMES: usize = 500;
 
-/// The names that bash puts in place of the pattern when it runs in `folder`; none if nothing matches. `left` is the
-/// number of entries that may still be looked at. An error if the result depends on the locale or on bash's options,
-/// if a name could be taken for an option or an expression, or if one leads outside the roots.
+/// Returns the names to which bash expands the pattern in `folder`; empty if nothing matches. Counts the
+/// visited entries against a budget. Fails if the result depends on the locale or on bash's options, if a
+/// name could be read as an option or an expression, or if a name leads outside the roots.
 pub(crate) fn expand(
     pattern: &str,
     folder: &Path,
@@ -42,7 +42,7 @@ pub(crate) fn expand(
         if !is_last {
             names.iter_mut().for_each(|name| name.push('/'));
         }
-        if names.len() > MOST_NAMES {
+        if names.len() > MAX_NAMES {
             return Err(Unclear);
         }
     }
@@ -50,7 +50,7 @@ pub(crate) fn expand(
         let has_certain_parts = name
             .split('/')
             .filter(|part| !matches!(*part, "" | "." | ".."))
-            .all(is_certain);
+            .all(is_unambiguous_name);
         let path = folder.join(name);
         let is_inside = path
             .to_str()
@@ -62,12 +62,12 @@ pub(crate) fn expand(
     Ok(names)
 }
 
-/// Whether bash looks for files in place of the text.
+/// Returns true if bash treats the text as a pattern.
 pub(crate) fn is_pattern(text: &str) -> bool {
     text.contains(['*', '?', '['])
 }
 
-/// The names below each of `folders` that match one part of a pattern.
+/// Returns the names in each of `folders` that match one component of a pattern.
 fn matches(
     part: &str,
     folders: &[String],
@@ -75,13 +75,13 @@ fn matches(
     left: &mut usize,
 ) -> Result<Vec<String>, Unclear> {
     let tokens = tokens(part)?;
-    // Whether `.*` stands for `..` depends on the version.
+    // It depends on bash's version whether `.*` matches `..`.
     if part.starts_with('.') {
         return Err(Unclear);
     }
     let depends_on_locale = tokens
         .iter()
-        .any(|token| !matches!(token, Token::Byte(_) | Token::Any));
+        .any(|token| !matches!(token, GlobToken::Byte(_) | GlobToken::Any));
     let mut found = Vec::new();
     for folder in folders {
         let Ok(entries) = std::fs::read_dir(base.join(folder)) else {
@@ -107,9 +107,9 @@ fn matches(
     Ok(found)
 }
 
-/// One element of a pattern.
+/// Element of a pattern.
 #[derive(Debug, PartialEq, Eq)]
-enum Token {
+enum GlobToken {
     Byte(u8),
     /// `?`
     One,
@@ -119,35 +119,35 @@ enum Token {
     Set(Vec<u8>),
 }
 
-fn tokens(part: &str) -> Result<Vec<Token>, Unclear> {
+fn tokens(part: &str) -> Result<Vec<GlobToken>, Unclear> {
     let mut tokens = Vec::new();
     let mut rest = part;
     while let Some(c) = rest.chars().next() {
         rest = rest.get(c.len_utf8()..).ok_or(Unclear)?;
         tokens.push(match c {
-            '*' => Token::Any,
-            '?' => Token::One,
+            '*' => GlobToken::Any,
+            '?' => GlobToken::One,
             ']' => return Err(Unclear),
             '[' => {
                 let (set, after) = rest.split_once(']').ok_or(Unclear)?;
                 rest = after;
                 match set {
-                    "0-9" => Token::Set((b'0'..=b'9').collect()),
+                    "0-9" => GlobToken::Set((b'0'..=b'9').collect()),
                     _ if !set.is_empty() && set.bytes().all(|b| b.is_ascii_alphanumeric()) => {
-                        Token::Set(set.bytes().collect())
+                        GlobToken::Set(set.bytes().collect())
                     }
                     _ => return Err(Unclear),
                 }
             }
-            _ => Token::Byte(u8::try_from(c).map_err(|_| Unclear)?),
+            _ => GlobToken::Byte(u8::try_from(c).map_err(|_| Unclear)?),
         });
     }
     Ok(tokens)
 }
 
-/// Whether the whole name matches, in steps that grow with the product of both lengths.
-fn is_match(tokens: &[Token], name: &[u8]) -> bool {
-    // `reached[at]`: whether the tokens so far match the first `at` bytes.
+/// Returns true if the whole name matches; takes time proportional to the product of both lengths.
+fn is_match(tokens: &[GlobToken], name: &[u8]) -> bool {
+    // `reached[at]` is true if the tokens so far match the first `at` bytes.
     let mut reached = vec![false; name.len() + 1];
     if let Some(first) = reached.first_mut() {
         *first = true;
@@ -161,10 +161,10 @@ fn is_match(tokens: &[Token], name: &[u8]) -> bool {
             let steps = |fits: bool| fits && before == Some(&true);
             any |= was;
             let is_reached = match token {
-                Token::Any => any,
-                Token::One => steps(true),
-                Token::Byte(wanted) => steps(byte == Some(wanted)),
-                Token::Set(set) => steps(byte.is_some_and(|byte| set.contains(byte))),
+                GlobToken::Any => any,
+                GlobToken::One => steps(true),
+                GlobToken::Byte(wanted) => steps(byte == Some(wanted)),
+                GlobToken::Set(set) => steps(byte.is_some_and(|byte| set.contains(byte))),
             };
             if let Some(next) = next.get_mut(at) {
                 *next = is_reached;
@@ -175,8 +175,8 @@ fn is_match(tokens: &[Token], name: &[u8]) -> bool {
     reached.last() == Some(&true)
 }
 
-/// Whether no program takes the name for something other than a file: an option, an expression of `find`.
-fn is_certain(name: &str) -> bool {
+/// Returns true if no program reads the name as an option or as an expression of `find`.
+fn is_unambiguous_name(name: &str) -> bool {
     name.starts_with(|c: char| c.is_ascii_alphanumeric() || c == '_' || c == '.')
         && name.chars().all(|c| c == ' ' || c.is_ascii_graphic())
         && !name.contains(['\\', '='])

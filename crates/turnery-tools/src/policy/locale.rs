@@ -1,22 +1,23 @@
-//! Locale: whether bash reads a line that is not ASCII as the policy does.
+//! Checks that bash reads non-ASCII lines as the policy does.
 
 use std::{env, sync::LazyLock};
 
-/// Whether bash, started with this process's environment, reads lines as UTF-8 or byte by byte. In some other
-/// encodings the second byte of a character may be a backslash or a quote.
-pub(super) fn reads_as_written() -> bool {
-    static READS: LazyLock<bool> = LazyLock::new(|| {
+/// Returns true if bash, started with this process's environment, reads lines as UTF-8 or byte by byte. In
+/// some other encodings the second byte of a character may be a backslash or a quote.
+pub(super) fn is_encoding_safe() -> bool {
+    static IS_SAFE: LazyLock<bool> = LazyLock::new(|| {
         let variables = ["LC_ALL", "LC_CTYPE", "LANG"].map(|name| {
             let value = env::var_os(name).unwrap_or_default();
             value.to_string_lossy().into_owned()
         });
-        is_known(&variables)
+        are_encodings_safe(&variables)
     });
-    *READS
+    *IS_SAFE
 }
 
-/// Whether all locales that these variables name are of such an encoding: a line may empty the first of them.
-fn is_known(variables: &[String]) -> bool {
+/// Returns true if every one of these locales has such an encoding; all count, because a line may clear the
+/// first variable.
+fn are_encodings_safe(variables: &[String]) -> bool {
     let is_utf8 = |encoding: &str| matches!(encoding.to_lowercase().as_str(), "utf-8" | "utf8");
     variables.iter().all(|locale| {
         let encoding = locale.split('@').next().and_then(|it| it.split_once('.'));
@@ -30,7 +31,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn only_known_encodings_are_read_as_written() {
+    fn only_safe_encodings_are_accepted() {
         let cases = [
             (["", "", ""], true),
             (["", "", "C"], true),
@@ -46,7 +47,7 @@ mod tests {
         ];
         for (variables, expected) in cases {
             let owned = variables.map(str::to_owned);
-            assert_eq!(is_known(&owned), expected, "{variables:?}");
+            assert_eq!(are_encodings_safe(&owned), expected, "{variables:?}");
         }
     }
 }

@@ -1,4 +1,4 @@
-//! Mode: how freely the agent may act.
+//! Defines the modes, which set how freely the agent may act.
 
 use serde::{Deserialize, Serialize};
 use std::fmt;
@@ -21,10 +21,10 @@ pub enum Mode {
 }
 
 impl Mode {
-    /// All, in the order in which they are offered.
+    /// All modes, in the order in which they are offered.
     pub const ALL: [Self; 4] = [Self::Ask, Self::Edit, Self::Plan, Self::Auto];
 
-    /// The word for it in configuration and on the wire.
+    /// Returns the name used in the configuration and on the wire.
     #[must_use]
     pub fn as_str(self) -> &'static str {
         match self {
@@ -35,7 +35,7 @@ impl Mode {
         }
     }
 
-    /// For people.
+    /// Returns a description for users.
     #[must_use]
     pub fn description(self) -> &'static str {
         match self {
@@ -48,13 +48,13 @@ impl Mode {
         }
     }
 
-    /// Whether this mode lets more happen unasked than `other`.
+    /// Returns true if this mode allows more without approval than `other`.
     #[must_use]
-    pub fn is_freer_than(self, other: Self) -> bool {
-        self.freedom() > other.freedom()
+    pub fn is_more_permissive_than(self, other: Self) -> bool {
+        self.permissiveness() > other.permissiveness()
     }
 
-    fn freedom(self) -> u8 {
+    fn permissiveness(self) -> u8 {
         match self {
             Self::Plan => 0,
             Self::Ask => 1,

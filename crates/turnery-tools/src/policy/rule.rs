@@ -1,9 +1,9 @@
-//! Rule: what a person allows or denies in advance, for example `shell(cargo test:*)`.
+//! Rules that allow or deny tool calls in advance, for example `shell(cargo test:*)`.
 
 use super::{
-    line::{Command, Line},
-    offered,
-    word::Word,
+    command_line::{Command, Line},
+    known_commands,
+    shell_word::Word,
 };
 use crate::Workspace;
 use globset::{GlobBuilder, GlobMatcher};
@@ -13,16 +13,16 @@ use std::{
     str::FromStr,
 };
 
-/// One rule: a tool, or a group of tools, and perhaps a pattern.
+/// Permission rule: a tool or a group of tools, optionally with a pattern.
 ///
 /// - `shell`, `edit`, `read`: all commands, all changes to files, all reading of files;
 /// - `shell(cargo test)`: exactly this command; `shell(cargo test:*)`: with any further arguments;
-///   `shell(cargo test:+)`: with further options and operands that are known to run no other program and
-///   to touch nothing outside the roots, which is what "always allow" offers;
+///   `shell(cargo test:+)`: with further options and operands that are known to run no other program and to
+///   touch nothing outside the roots, which is what "always allow" offers;
 /// - `edit(src/**)`, `read(**/.env)`: files by glob, relative to the working directory, or absolute;
-/// - `write_file`, `write_file(src/**)`: one tool by its name.
+/// - `write_file`, `write_file(src/**)`: one tool by name.
 ///
-/// As a rule that denies, a pattern for files also covers what lies below a folder that it matches.
+/// In a deny rule, a pattern for files also covers everything below a folder that it matches.
 #[derive(Clone, Debug)]
 pub struct Rule {
     text: String,
@@ -30,21 +30,21 @@ pub struct Rule {
     pub(crate) pattern: Option<Pattern>,
 }
 
-/// What stands in the brackets of a rule.
+/// Pattern in the parentheses of a rule.
 #[derive(Clone, Debug)]
 pub(crate) enum Pattern {
-    /// A command.
+    /// Command.
     Command {
         /// Name and arguments.
         words: Vec<String>,
-        /// What may follow them.
+        /// Arguments that may follow.
         more: More,
     },
     /// Files.
     Files {
-        /// As written, and the same with links in its literal beginning resolved, if that is another.
+        /// The glob as written, and with the links in its literal prefix resolved if that differs.
         globs: Vec<GlobMatcher>,
-        /// Matched against the path from the working directory.
+        /// True if the globs match paths relative to the working directory.
         relative: bool,
     },
 }
@@ -53,20 +53,20 @@ pub(crate) enum Pattern {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum More {
     Nothing,
-    /// `:+`: those that are listed as [`offered`].
+    /// `:+`: only those listed in [`known_commands`].
     Known,
     /// `:*`
     Any,
 }
 
-/// The group of tools that run commands.
-pub(crate) const SHELL: &str = "shell";
-/// The group of tools that change files.
-pub(crate) const EDIT: &str = "edit";
-/// The group of tools that read files.
-pub(crate) const READ: &str = "read";
+/// Name of the group of tools that run commands.
+pub(crate) const SHELL_GROUP: &str = "shell";
+/// Name of the group of tools that change files.
+pub(crate) const EDIT_GROUP: &str = "edit";
+/// Name of the group of tools that read files.
+pub(crate) const READ_GROUP: &str = "read";
 
-/// Whether file systems here usually take `.ENV` for `.env`.
+/// True if file systems on this platform usually treat `.ENV` as `.env`.
 const IGNORES_CASE: bool = cfg!(target_os = "macos");
 
 impl PartialEq for Rule {
@@ -83,13 +83,13 @@ impl fmt::Display for Rule {
     }
 }
 
-/// A rule that cannot be read: what is wrong and how it should look.
+/// Error of an invalid rule, with the expected form.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("invalid rule {rule:?}: {reason}")]
 pub struct RuleError {
-    /// As it was written.
+    /// Text of the rule.
     pub rule: String,
-    /// What is wrong and how it should look.
+    /// Description of the problem and the expected form.
     pub reason: String,
 }
 
@@ -131,8 +131,8 @@ fn parse(text: &str) -> Result<Rule, String> {
         Some("" | "*" | ":*" | ":+") => {
             return Err(format!("nothing to compare with: for all, write {tool}"));
         }
-        Some(inside) if tool == SHELL => Some(command(inside)?),
-        Some(inside) => Some(files(inside)?),
+        Some(inside) if tool == SHELL_GROUP => Some(command(inside)?),
+        Some(inside) => Some(parse_file_pattern(inside)?),
     };
     Ok(Rule {
         text: text.to_owned(),
@@ -155,7 +155,7 @@ fn command(inside: &str) -> Result<Pattern, String> {
     };
     let clear = !line.doubtful && line.writes.is_empty() && line.reads.is_empty();
     match command.literal().filter(|_| clear) {
-        Some(words) if more == More::Known && offered::find(&words).is_none() => Err(format!(
+        Some(words) if more == More::Known && known_commands::find(&words).is_none() => Err(format!(
             "no options are known of {plain}, so `:+` cannot be used: write shell({plain}) for exactly this, or shell({plain}:*) for any further arguments"
         )),
         Some(words) => Ok(Pattern::Command {
@@ -169,7 +169,7 @@ fn command(inside: &str) -> Result<Pattern, String> {
     }
 }
 
-fn files(inside: &str) -> Result<Pattern, String> {
+fn parse_file_pattern(inside: &str) -> Result<Pattern, String> {
     if inside.starts_with('~') {
         return Err(
             "`~` is not known here: write the whole path, like read(/home/me/.ssh/**)".to_owned(),
@@ -208,7 +208,7 @@ fn files(inside: &str) -> Result<Pattern, String> {
             .map_err(|error| format!("{}: write it like edit(src/**)", error.kind()))
     };
     let mut globs = vec![matcher(&whole)?];
-    if let Some(resolved) = with_links_resolved(&whole) {
+    if let Some(resolved) = resolve_pattern_links(&whole) {
         globs.push(matcher(&resolved)?);
     }
     Ok(Pattern::Files {
@@ -217,15 +217,15 @@ fn files(inside: &str) -> Result<Pattern, String> {
     })
 }
 
-/// The folders that a pattern begins with, before anything special.
-fn literal_folders(pattern: &str) -> Vec<&str> {
+/// Returns the leading folders of a pattern that contain no special characters.
+fn literal_prefix_folders(pattern: &str) -> Vec<&str> {
     let is_plain = |part: &&str| !part.contains(['*', '?', '[', ']', '{', '}', '\\']);
     pattern.split('/').take_while(is_plain).collect()
 }
 
-/// An absolute pattern with the links resolved that it begins with; `None` if there are none.
-fn with_links_resolved(pattern: &str) -> Option<String> {
-    let literal = literal_folders(pattern).join("/");
+/// Resolves the links in the literal prefix of an absolute pattern; `None` if there are none.
+fn resolve_pattern_links(pattern: &str) -> Option<String> {
+    let literal = literal_prefix_folders(pattern).join("/");
     let existing = Path::new(&literal)
         .ancestors()
         .filter(|folder| folder.is_absolute())
@@ -236,24 +236,24 @@ fn with_links_resolved(pattern: &str) -> Option<String> {
     (resolved != written.to_str()?).then(|| format!("{resolved}{rest}"))
 }
 
-/// How a rule for commands fits a command.
+/// Certainty that a rule for commands matches a command.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum Fit {
-    /// It does not.
+    /// No match.
     No,
-    /// That is known only when it runs.
+    /// Known only when the command runs.
     Perhaps,
-    /// It does.
+    /// Certain match.
     Yes,
 }
 
 impl Rule {
-    /// Whether this rule is about `tool`, which belongs to `group`.
-    pub(crate) fn is_about(&self, tool: &str, group: &str) -> bool {
+    /// Returns true if the rule applies to `tool`, which belongs to `group`.
+    pub(crate) fn applies_to(&self, tool: &str, group: &str) -> bool {
         self.tool == group || self.tool == tool
     }
 
-    /// Whether it allows the command, started in any of `bases`: only what is certain counts.
+    /// Returns true if the rule certainly allows the command, started in any of `bases`.
     pub(crate) fn allows(
         &self,
         command: &Command,
@@ -263,19 +263,19 @@ impl Rule {
         let Some(Pattern::Command { words, more }) = &self.pattern else {
             return false;
         };
-        // In another folder the same words mean another program, script or Makefile.
+        // In another folder the same words may mean another program, script or Makefile.
         let is_relative = command.name.contains('/') && !command.name.starts_with('/');
         let is_same = *more != More::Nothing && !is_relative
             || bases.iter().all(|base| base == workspace.cwd());
         let fits = is_same
             && command.name == words.first().map_or("", String::as_str)
-            && fit(&words[1..], *more, &command.args) == Fit::Yes;
+            && match_args(&words[1..], *more, &command.args) == Fit::Yes;
         match more {
-            // Its input may say what it does, and is not part of the rule.
+            // Its input may determine what the command does and is not part of the rule.
             More::Nothing => fits && !command.is_fed,
             More::Any => fits && !command.opaque,
             More::Known => {
-                let known = offered::find(words).zip(command.literal());
+                let known = known_commands::find(words).zip(command.literal());
                 fits && !command.opaque
                     && !command.is_fed
                     && known.is_some_and(|(known, all)| {
@@ -286,15 +286,15 @@ impl Rule {
         }
     }
 
-    /// Whether it denies the command, by whatever folder the program is called from, and in whatever case its name is
-    /// written: some file systems do not tell `rm` from `RM`.
+    /// Returns how certainly the rule denies the command. The folder of the program is ignored, and so is the
+    /// case of its name, because some file systems treat `RM` as `rm`.
     pub(crate) fn denies(&self, command: &Command) -> Fit {
         let Some(Pattern::Command { words, more }) = &self.pattern else {
             return Fit::No;
         };
         let name = words.first().map_or("", String::as_str);
-        let program = super::carriers::base_name(&command.name);
-        // Git's own programs, which lie in a folder of their own: `git-push`.
+        let program = super::command_wrappers::base_name(&command.name);
+        // Git's own programs are installed in a separate folder: `git-push`.
         if let Some(subcommand) = program.strip_prefix("git-") {
             let mut git = command.clone();
             git.name = "git".to_owned();
@@ -303,19 +303,21 @@ impl Rule {
                 return Fit::Perhaps;
             }
         }
-        // With its folder, it may be the same program by another name.
+        // A rule that names the folder may mean the same program under another path.
         let is_same_file = command.name == name || !name.contains('/');
-        if command.name != name && !program.eq_ignore_ascii_case(super::carriers::base_name(name)) {
+        if command.name != name
+            && !program.eq_ignore_ascii_case(super::command_wrappers::base_name(name))
+        {
             return Fit::No;
         }
-        match fit(&words[1..], *more, &command.args) {
-            Fit::No if follow_options(&words[1..], &command.args) => Fit::Perhaps,
+        match match_args(&words[1..], *more, &command.args) {
+            Fit::No if words_follow_options(&words[1..], &command.args) => Fit::Perhaps,
             Fit::Yes if !is_same_file => Fit::Perhaps,
-            fit => fit,
+            match_args => match_args,
         }
     }
 
-    /// Whether it allows touching the file.
+    /// Returns true if the rule allows access to the file.
     pub(crate) fn allows_file(&self, path: &Path, cwd: &Path) -> bool {
         match &self.pattern {
             None => true,
@@ -333,7 +335,7 @@ impl Rule {
         }
     }
 
-    /// Whether it denies touching the file: itself or a folder above it, from whichever root.
+    /// Returns true if the rule denies access to the file or to a folder above it, from any root.
     pub(crate) fn denies_file(&self, path: &Path, roots: &[PathBuf]) -> bool {
         match &self.pattern {
             None => true,
@@ -344,22 +346,22 @@ impl Rule {
             }) => roots
                 .iter()
                 .filter_map(|root| path.strip_prefix(root).ok())
-                .any(|path| is_within(globs, path)),
+                .any(|path| matches_path_or_ancestor(globs, path)),
             Some(Pattern::Files {
                 globs,
                 relative: false,
-            }) => is_within(globs, path),
+            }) => matches_path_or_ancestor(globs, path),
         }
     }
 
-    /// The literal beginnings of the paths that its pattern matches, from each root.
+    /// Returns the literal prefixes of the paths that the pattern matches, from each root.
     pub(crate) fn starts(&self, roots: &[PathBuf]) -> Vec<PathBuf> {
         let Some(Pattern::Files { globs, relative }) = &self.pattern else {
             return Vec::new();
         };
         let starts = globs
             .iter()
-            .map(|glob| literal_folders(glob.glob().glob()).join("/"));
+            .map(|glob| literal_prefix_folders(glob.glob().glob()).join("/"));
         match relative {
             true => starts
                 .flat_map(|start| roots.iter().map(move |root| root.join(&start)))
@@ -369,15 +371,15 @@ impl Rule {
     }
 }
 
-fn is_within(globs: &[GlobMatcher], path: &Path) -> bool {
+fn matches_path_or_ancestor(globs: &[GlobMatcher], path: &Path) -> bool {
     path.ancestors()
         .take_while(|above| !above.as_os_str().is_empty())
         .any(|above| globs.iter().any(|glob| glob.is_match(above)))
 }
 
-/// Checks that the words come in this order, with an option before the last of them: `cargo +nightly publish` is a
-/// `cargo publish`, `git remote -v add` a `git remote add`.
-pub(crate) fn follow_options<W: AsRef<str>>(words: &[W], args: &[Word]) -> bool {
+/// Checks that the arguments contain the words in this order, with an option before the last of them: `cargo
+/// +nightly publish` matches `cargo publish`, `git remote -v add` matches `git remote add`.
+pub(crate) fn words_follow_options<W: AsRef<str>>(words: &[W], args: &[Word]) -> bool {
     let mut texts = args.iter().filter_map(Word::literal);
     let mut has_option = false;
     let mut follows = |word: &W| {
@@ -390,7 +392,7 @@ pub(crate) fn follow_options<W: AsRef<str>>(words: &[W], args: &[Word]) -> bool 
     words.iter().all(&mut follows) && has_option
 }
 
-fn fit(words: &[String], more: More, args: &[Word]) -> Fit {
+fn match_args(words: &[String], more: More, args: &[Word]) -> Fit {
     let mut certain = Fit::Yes;
     let mut args = args.iter();
     for word in words {
@@ -398,7 +400,7 @@ fn fit(words: &[String], more: More, args: &[Word]) -> Fit {
             Some(Word::Literal(arg) | Word::Name(arg)) if arg == word => {}
             Some(Word::Literal(_) | Word::Name(_)) | None => {
                 return match certain {
-                    // A pattern before this may have become several words, or none.
+                    // An earlier pattern may have expanded to several words or none.
                     Fit::Perhaps => Fit::Perhaps,
                     Fit::Yes | Fit::No => Fit::No,
                 };
@@ -466,7 +468,7 @@ mod tests {
     }
 
     #[test]
-    fn errors_say_how_it_should_look() {
+    fn errors_explain_expected_form() {
         let reason = |text: &str| text.parse::<Rule>().unwrap_err().to_string();
         for (text, expected) in [
             (

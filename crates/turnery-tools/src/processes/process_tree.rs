@@ -1,43 +1,41 @@
 //! A running program and everything that it started.
 
 use super::{
-    SUPERVISOR, TAG_VARIABLE,
-    direct::DirectGroup,
-    new_tag,
+    SUPERVISOR_EXECUTABLE, TAG_VARIABLE, new_tag,
+    process_group::ProcessGroup,
     program::{ChildPipes, ChildStdio, ProgramSpec, drop_relative_libraries},
-    supervised::Supervised,
+    supervised_tree::Supervised,
 };
 use std::{fmt, io, process::ExitStatus};
 
-/// A running program and everything that it started. Dropping this kills all of it.
+/// A running program and all its descendants. Dropping this kills all of them.
 #[derive(Debug)]
 pub struct ProcessTree(Kind);
 
 #[derive(Debug)]
 enum Kind {
     Supervised(Supervised),
-    Direct(DirectGroup),
+    Group(ProcessGroup),
 }
 
-/// End of a program whose descendants were stopped.
+/// Result of a program whose descendants were stopped.
 #[derive(Debug)]
 pub struct FinishedTree {
-    /// How the program itself ended; `None` if nothing is known of that.
+    /// Exit status of the program; `None` if unknown.
     pub status: Option<ExitStatus>,
-    /// What became of everything that it started.
+    /// Outcome of stopping all its descendants.
     pub stopped: StopReport,
 }
 
-/// What is known to have been stopped when a program ended.
+/// Outcome of stopping a program and its descendants.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum StopReport {
-    /// The program and every descendant: the kernel knows of none that is left.
+    /// The program and every descendant: according to the kernel none is left.
     Everything,
-    /// The program, its process group and every process with the inherited tag. A process that left the
-    /// group and cleared its environment may be left.
+    /// The program, its process group and every process with the inherited tag. A process that left the group
+    /// and cleared its environment may still run.
     GroupAndTagged,
-    /// Everything but these processes: they have not ended yet, because they may not be killed or because
-    /// the kernel is not done with them.
+    /// All except these processes, which may not be killed or which the kernel has not finished with.
     Remaining(Vec<RunningProcess>),
 }
 
@@ -57,21 +55,21 @@ impl fmt::Display for RunningProcess {
 }
 
 impl ProcessTree {
-    /// Starts a program with these standard streams and none of our other descriptors (TR-12).
+    /// Starts a program with these standard streams and no other descriptors of this process (TR-12).
     ///
     /// # Errors
     ///
-    /// The error of the failed `exec`, whoever made it, and any failure to start a process.
+    /// Fails if the program cannot be executed or a process cannot be started.
     pub async fn spawn(mut program: ProgramSpec, stdio: ChildStdio) -> io::Result<Self> {
         let tag = new_tag();
         let variable = (TAG_VARIABLE.into(), tag.clone().into());
         program.environment.extend([variable]);
         drop_relative_libraries(&mut program.environment);
-        Ok(Self(match SUPERVISOR.get() {
+        Ok(Self(match SUPERVISOR_EXECUTABLE.get() {
             Some(supervisor) => {
                 Kind::Supervised(Supervised::spawn(supervisor, &program, stdio, tag).await?)
             }
-            None => Kind::Direct(DirectGroup::spawn(program, stdio, tag)?),
+            None => Kind::Group(ProcessGroup::spawn(program, stdio, tag)?),
         }))
     }
 
@@ -79,51 +77,51 @@ impl ProcessTree {
     ///
     /// # Errors
     ///
-    /// Those of [`ProcessTree::spawn`], and any failure to make a pipe.
+    /// Fails as [`ProcessTree::spawn`] does, or if a pipe cannot be created.
     pub async fn spawn_piped(program: ProgramSpec) -> io::Result<(Self, ChildPipes)> {
         let (pipes, stdio) = ChildPipes::new()?;
         Ok((Self::spawn(program, stdio).await?, pipes))
     }
 
-    /// Waits until the program has ended. If its supervisor was killed, kills all that has the program's tag.
-    /// Cancel safe.
+    /// Waits until the program has exited. If its supervisor was killed, kills all processes with the
+    /// program's tag. Cancel safe.
     ///
     /// # Errors
     ///
-    /// None but those of a broken system.
+    /// Fails only if the operating system does.
     pub async fn wait_exit(&mut self) -> io::Result<()> {
         match &mut self.0 {
             Kind::Supervised(tree) => tree.wait_exit().await,
-            Kind::Direct(group) => group.wait_exit().await,
+            Kind::Group(group) => group.wait_exit().await,
         }
     }
 
-    /// Asks the program's process group to end (SIGTERM).
+    /// Sends SIGTERM to the program's process group.
     pub fn request_stop(&self) {
         match &self.0 {
             Kind::Supervised(tree) => tree.request_stop(),
-            Kind::Direct(group) => group.request_stop(),
+            Kind::Group(group) => group.request_stop(),
         }
     }
 
-    /// Kills the program and everything that it started.
+    /// Kills the program and all its descendants.
     pub fn kill(&self) {
         match &self.0 {
             Kind::Supervised(tree) => tree.kill(),
-            Kind::Direct(group) => group.kill(),
+            Kind::Group(group) => group.kill(),
         }
     }
 
-    /// Kills what is left, and reports how the program ended. Takes a bounded time: what has not ended by then,
-    /// the program included, is named in the report.
+    /// Kills the remaining processes and reports how the program ended. Takes a bounded time: processes that
+    /// have not ended by then, including the program, are listed in the report.
     ///
     /// # Errors
     ///
-    /// None but those of a broken system.
+    /// Fails only if the operating system does.
     pub async fn finish(self) -> io::Result<FinishedTree> {
         match self.0 {
             Kind::Supervised(tree) => Ok(tree.finish().await),
-            Kind::Direct(group) => group.finish().await,
+            Kind::Group(group) => group.finish().await,
         }
     }
 }

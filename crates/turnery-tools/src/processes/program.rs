@@ -1,4 +1,4 @@
-//! A program to be started, and its standard streams.
+//! Specification of a program to start, and its standard streams.
 
 use crate::Confinement;
 use std::{
@@ -13,29 +13,30 @@ use std::{
 };
 use tokio::net::unix::pipe;
 
-/// A program to be started. Not `Debug`: variables may be secrets.
+/// A program to start. Not `Debug`, since variables may be secrets.
 pub struct ProgramSpec {
-    /// Its path, or its name, which is searched for in the `PATH` of its environment.
+    /// Path of the program, or a name that is looked up in the `PATH` of `environment`.
     pub program: OsString,
-    /// Its arguments, in order, without its name.
+    /// Arguments, in order, without the program's name.
     pub args: Vec<OsString>,
-    /// Its working directory.
+    /// Working directory.
     pub folder: PathBuf,
-    /// Its whole environment: nothing is inherited. Libraries are not found by it in the working directory, which may
-    /// be a project's: entries of `LD_LIBRARY_PATH` and the like that are empty or relative are left out.
+    /// The whole environment; nothing is inherited. Empty and relative entries of `LD_LIBRARY_PATH` and
+    /// similar variables are removed, so that no libraries are loaded from the working directory, which may
+    /// be a project's.
     pub environment: BTreeMap<OsString, OsString>,
-    /// What it and all that it starts may touch; `None` for everything.
+    /// Access granted to the program and its descendants; `None` for unrestricted.
     pub confinement: Option<Confinement>,
 }
 
 /// Standard streams of a program.
 #[derive(Debug)]
 pub struct ChildStdio {
-    /// What it reads.
+    /// Standard input.
     pub stdin: OwnedFd,
-    /// What it writes to.
+    /// Standard output.
     pub stdout: OwnedFd,
-    /// What it writes errors to; may be a duplicate of `stdout`.
+    /// Standard error; may be a duplicate of `stdout`.
     pub stderr: OwnedFd,
 }
 
@@ -51,7 +52,7 @@ pub struct ChildPipes {
 }
 
 impl ChildPipes {
-    /// Pipes and the program's ends of them.
+    /// Creates the pipes. Returns this process's ends and the program's.
     pub(super) fn new() -> io::Result<(Self, ChildStdio)> {
         let (stdin, our_stdin) = io::pipe()?;
         let (our_stdout, stdout) = io::pipe()?;
@@ -70,17 +71,17 @@ impl ChildPipes {
     }
 }
 
-/// Variables that name folders of libraries or libraries, what separates their entries, and whether an entry may be
-/// a name that is searched for in those folders.
-const LIBRARIES: &[(&str, &[u8], bool)] = &[
+/// Variables that name libraries or folders of libraries, the separators of their entries, and whether an
+/// entry may be a name that is looked up in those folders.
+const LIBRARY_VARIABLES: &[(&str, &[u8], bool)] = &[
     ("LD_AUDIT", b":", true),
     ("LD_LIBRARY_PATH", b":;", false),
     ("LD_PRELOAD", b": ", true),
 ];
 
-/// Takes entries that are empty or relative out of the variables by which libraries are found.
+/// Removes empty and relative entries from the variables by which libraries are found.
 pub(super) fn drop_relative_libraries(environment: &mut BTreeMap<OsString, OsString>) {
-    for (variable, separators, may_be_name) in LIBRARIES {
+    for (variable, separators, may_be_name) in LIBRARY_VARIABLES {
         let variable = OsStr::new(variable);
         let Some(value) = environment.get(variable) else {
             continue;
@@ -117,7 +118,7 @@ pub(super) fn encode_environment(
     Ok(bytes)
 }
 
-/// Variables of an encoded environment. One without a name is left out.
+/// Decodes the variables of an encoded environment. A variable without a name is skipped.
 #[cfg(any(target_os = "linux", test))]
 pub(super) fn decode_environment(bytes: &[u8]) -> impl Iterator<Item = (&OsStr, &OsStr)> {
     bytes.split(|byte| *byte == 0).filter_map(|entry| {
@@ -150,7 +151,7 @@ mod tests {
     }
 
     #[test]
-    fn environment_is_decoded_as_it_was_encoded() {
+    fn environment_round_trips() {
         let pairs = [("A", ""), ("B", "x=y\n"), ("C", "\u{fc}")];
         let environment = pairs.map(|(name, value)| (name.into(), value.into()));
         let mut environment = BTreeMap::from(environment);

@@ -1,4 +1,4 @@
-//! All running process trees of this process, so that any thread can end them at once.
+//! Registry of all running process trees of this process, so that any thread can end them at once.
 
 use rustix::{
     net::{Shutdown, shutdown},
@@ -12,25 +12,25 @@ use std::{
 };
 
 #[derive(Debug, Default)]
-pub(super) struct Registry {
-    /// Set by [`end_all`]: nothing is started any more.
+pub(super) struct ProcessRegistry {
+    /// Set once everything was ended; afterwards nothing can be started.
     is_closed: bool,
     next: u64,
     running: HashMap<u64, Target>,
 }
 
-/// How a tree is ended.
+/// Target of ending a tree.
 #[derive(Debug)]
 pub(super) enum Target {
-    /// By closing the socket of a supervisor that was not waited for, and waking it if it was stopped.
+    /// A supervisor that was not reaped: its socket is closed and it is woken if it was stopped.
     Supervisor { socket: OwnedFd, pid: Pid },
-    /// By killing a process group whose leader was not waited for.
+    /// A process group whose leader was not reaped: it is killed.
     Group(Pid),
 }
 
 impl Target {
     fn end(&self) {
-        // The only failure that can be is that it has ended.
+        // Fails only if the target has ended.
         match self {
             Self::Supervisor { socket, pid } => {
                 let _ = shutdown(socket, Shutdown::Both);
@@ -43,32 +43,32 @@ impl Target {
     }
 }
 
-static REGISTRY: LazyLock<Mutex<Registry>> = LazyLock::new(Mutex::default);
+static REGISTRY: LazyLock<Mutex<ProcessRegistry>> = LazyLock::new(Mutex::default);
 
-pub(super) fn lock() -> MutexGuard<'static, Registry> {
+pub(super) fn lock() -> MutexGuard<'static, ProcessRegistry> {
     REGISTRY.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// Kills every program that is running and everything that those started, and refuses to start more.
-/// Callable from any thread, without a runtime, also while the runtime's thread hangs. Supervised trees
-/// are killed by their supervisors, some milliseconds after this returns and even if this process ends.
+/// Kills all running programs and their descendants, and prevents further starts. Callable from any thread,
+/// without a runtime, even while the runtime's thread hangs. Supervised trees are killed by their supervisors
+/// within milliseconds after this returns, even if this process exits.
 pub fn end_all() {
     let mut registry = lock();
     registry.is_closed = true;
     registry.running.values().for_each(Target::end);
 }
 
-/// Place of one tree in the registry. Dropping this takes it out.
+/// Entry of one tree in the registry. Dropping this removes the entry.
 #[derive(Debug)]
-pub(super) struct Registration(u64);
+pub(super) struct TreeRegistration(u64);
 
-impl Registration {
-    /// Adds a tree; ends it and fails if [`end_all`] was called before.
+impl TreeRegistration {
+    /// Registers a tree. Ends the tree and fails if all trees were ended before.
     pub(super) fn new(target: Target) -> io::Result<Self> {
         let mut registry = lock();
         if registry.is_closed {
             target.end();
-            return Err(closed());
+            return Err(closed_error());
         }
         let number = registry.next;
         registry.next += 1;
@@ -77,19 +77,19 @@ impl Registration {
     }
 }
 
-/// Fails if [`end_all`] was called.
+/// Fails if all trees were ended.
 pub(super) fn check_open() -> io::Result<()> {
     match lock().is_closed {
-        true => Err(closed()),
+        true => Err(closed_error()),
         false => Ok(()),
     }
 }
 
-fn closed() -> io::Error {
+fn closed_error() -> io::Error {
     io::Error::other("turnery is ending, so nothing is started any more")
 }
 
-impl Drop for Registration {
+impl Drop for TreeRegistration {
     fn drop(&mut self) {
         lock().running.remove(&self.0);
     }

@@ -1,15 +1,15 @@
-//! The supervisor: a process that runs one program and leaves nothing of it behind.
+//! Supervises one program: a process that runs the program and kills all its descendants.
 //!
-//! Owns the program and, as a child subreaper, every orphan among its descendants. What must hold: only
-//! children are signalled, which keep their numbers until they are waited for here, so that no signal
-//! ever reaches a process that is somebody else's.
+//! Owns the program and, as a child subreaper, every orphan among its descendants. Invariant: only children
+//! are signalled, which keep their ids until they are reaped here, so that no signal ever reaches a foreign
+//! process.
 
 use super::{
-    confined_start::ConfinedThread,
-    leftovers::command_line,
+    confined_thread::ConfinedThread,
     process_tree::RunningProcess,
     program::decode_environment,
-    supervised::{Line, Order, send_now},
+    supervised_tree::{Line, Order, send_now},
+    tagged_processes::command_line,
 };
 use crate::sandbox::Confinement;
 use rustix::{
@@ -39,26 +39,27 @@ use tokio::{
     time::{Instant, sleep},
 };
 
-/// How often orphans that come without a signal are looked for.
+/// Interval for finding orphans that arrive without a signal.
 const KILL_INTERVAL: Duration = Duration::from_millis(10);
-/// Processes that are left after so many intervals in which none has ended are reported: 150 ms, and more
-/// on a busy machine. Less than a cancelled call lives after its processes were killed.
+/// Number of intervals without an exit after which the remaining processes are reported: 150 ms, and more on
+/// a busy machine. Shorter than a cancelled call lives after its processes were killed.
 const REPORT_INTERVALS: u32 = 15;
-/// Processes that have not ended by then are left alone. A supervisor outlives turnery by no more than this.
-const LONGEST_KILL: Duration = Duration::from_millis(900);
-/// More remaining processes are not named.
-const MOST_NAMED: usize = 20;
+/// Time limit for killing; processes that have not ended by then are abandoned. A supervisor outlives turnery
+/// by no more than this.
+const KILL_TIMEOUT: Duration = Duration::from_millis(900);
+/// Maximum number of remaining processes that are reported.
+const MAX_NAMED: usize = 20;
 
-/// Exit code of a supervisor that somebody started by hand.
-const MISUSED: i32 = 2;
+/// Exit code of a supervisor that was started by hand.
+const USAGE_ERROR: i32 = 2;
 
-/// Supervises `command` to its end: a folder, and the program that runs in it with its arguments. The control socket
-/// is standard input.
+/// Supervises `command` until it ends: a folder, the program that runs in it, and the program's arguments.
+/// The control socket is standard input.
 pub(super) fn run(command: &[OsString]) -> i32 {
     match supervise(command) {
         Ok(()) => 0,
-        // Nobody reads why: the other end sees that the socket closes.
-        Err(_) => MISUSED,
+        // The error cannot be reported: the other end only sees that the socket closes.
+        Err(_) => USAGE_ERROR,
     }
 }
 
@@ -74,12 +75,12 @@ fn supervise(command: &[OsString]) -> io::Result<()> {
         return Err(io::ErrorKind::InvalidInput.into());
     };
     if confinement.is_some() {
-        // The program can then join no group of turnery's session, which the kernel would signal for it, and has no
-        // terminal.
+        // Keeps the program from joining a group of turnery's session, through which the kernel would send
+        // signals, and from having a terminal.
         setsid()?;
     }
     set_child_subreaper(Some(getpid()))?;
-    // Turnery may end while this process is stopped: then it goes on, and sees that the socket is closed.
+    // Turnery may exit while this process is stopped; then it continues and finds the socket closed.
     set_parent_process_death_signal(Some(Signal::CONT))?;
     socket.set_nonblocking(true)?;
     let runtime = Builder::new_current_thread()
@@ -87,14 +88,14 @@ fn supervise(command: &[OsString]) -> io::Result<()> {
         .enable_time()
         .build()?;
     runtime.block_on(async {
-        // Signals meant for all of turnery do not end the one process that clears up after it.
+        // Termination signals meant for all of turnery must not end the process that cleans up.
         let _ignored = [
             signal(SignalKind::hangup())?,
             signal(SignalKind::interrupt())?,
             signal(SignalKind::terminate())?,
             signal(SignalKind::quit())?,
         ];
-        let endings = signal(SignalKind::child())?;
+        let child_exits = signal(SignalKind::child())?;
         let control = UnixStream::from_std(socket)?;
         let mut start = Command::new(program);
         start
@@ -126,14 +127,14 @@ fn supervise(command: &[OsString]) -> io::Result<()> {
                     Some(errno) => Line::Failed(errno),
                     None => Line::Refused(error.to_string()),
                 };
-                tell(&control, &line);
+                send_report(&control, &line);
                 return Ok(());
             }
         };
-        tell(&control, &Line::Started);
+        send_report(&control, &Line::Started);
         let tree = Tree {
             control,
-            endings,
+            child_exits,
             leader,
             confined,
             status: None,
@@ -143,7 +144,7 @@ fn supervise(command: &[OsString]) -> io::Result<()> {
     })
 }
 
-/// Takes the program's streams out of the socket.
+/// Receives the program's streams from the socket.
 fn receive_streams(socket: &StdUnixStream) -> io::Result<[OwnedFd; 3]> {
     let mut space = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(3))];
     let mut rights = RecvAncillaryBuffer::new(&mut space);
@@ -165,7 +166,7 @@ fn receive_streams(socket: &StdUnixStream) -> io::Result<[OwnedFd; 3]> {
         .map_err(|_| io::ErrorKind::InvalidInput.into())
 }
 
-/// Reads the program's environment or its confinement out of the socket.
+/// Reads the program's environment or its confinement from the socket.
 fn receive_part(mut socket: &StdUnixStream) -> io::Result<Vec<u8>> {
     let mut length = [0; 8];
     socket.read_exact(&mut length)?;
@@ -178,38 +179,38 @@ fn receive_part(mut socket: &StdUnixStream) -> io::Result<Vec<u8>> {
     }
 }
 
-/// Says something to the other end, which may be gone: then the socket says so when it is read.
-fn tell(control: &UnixStream, line: &Line) {
+/// Sends a line to the other end. If that is gone, reading the socket reports it.
+fn send_report(control: &UnixStream, line: &Line) {
     let _ = send_now(control, line.encode().as_bytes());
 }
 
 /// The program and all its descendants.
 struct Tree {
     control: UnixStream,
-    /// Becomes ready when a child ends.
-    endings: SignalStream,
-    /// The program; `None` once it was waited for.
+    /// Becomes ready when a child exits.
+    child_exits: SignalStream,
+    /// The program; `None` once it was reaped.
     leader: Option<Pid>,
-    /// What is confined together with the program.
+    /// Thread that can kill everything confined with the program.
     confined: Option<ConfinedThread>,
-    /// Its raw wait status, once it was waited for.
+    /// Raw wait status of the program, once it was reaped.
     status: Option<i32>,
 }
 
 impl Tree {
-    /// Watches until the program ends, somebody wants it killed, or turnery is gone.
+    /// Waits until the program exits, a kill is ordered, or turnery is gone.
     async fn watch(mut self) {
         loop {
             tokio::select! {
                 biased;
-                order = next_order(&self.control) => match order {
+                order = next_command(&self.control) => match order {
                     Some(Order::RequestStop) => self.signal_group(Signal::TERM),
                     Some(Order::Start) => {}
                     Some(Order::Kill) | None => break,
                 },
-                _ = self.endings.recv() => {
+                _ = self.child_exits.recv() => {
                     if self.has_leader_ended() {
-                        // The number is ours until it is waited for.
+                        // The id is not reused before the program is reaped.
                         self.signal_group(Signal::KILL);
                     }
                     self.reap();
@@ -222,13 +223,13 @@ impl Tree {
         self.kill_all().await;
     }
 
-    /// Kills children until there are none, and reports once, at the latest when they take too long.
+    /// Kills children until there are none. Reports once, at the latest when they take too long.
     async fn kill_all(&mut self) {
         self.signal_group(Signal::KILL);
         if let Some(confined) = &self.confined {
             confined.kill_all();
         }
-        let end = Instant::now() + LONGEST_KILL;
+        let end = Instant::now() + KILL_TIMEOUT;
         let mut intervals = 0;
         let mut is_reported = false;
         while self.reap() {
@@ -245,10 +246,10 @@ impl Tree {
             if is_over {
                 return;
             }
-            // Killing a process makes its children ours before we hear of its end.
+            // Killing a process makes its children ours before its exit is signalled.
             tokio::select! {
                 biased;
-                _ = self.endings.recv() => intervals = 0,
+                _ = self.child_exits.recv() => intervals = 0,
                 () = sleep(KILL_INTERVAL) => intervals += 1,
             }
         }
@@ -257,18 +258,18 @@ impl Tree {
         }
     }
 
-    /// Names these children, and says how the program has ended.
+    /// Reports these children and how the program ended.
     fn report(&self, children: Vec<Pid>) {
-        let named = children.into_iter().take(MOST_NAMED);
-        for process in named.map(describe) {
-            tell(&self.control, &Line::Remaining(process));
+        let named = children.into_iter().take(MAX_NAMED);
+        for process in named.map(describe_process) {
+            send_report(&self.control, &Line::Remaining(process));
         }
-        tell(&self.control, &Line::Ended(self.status));
+        send_report(&self.control, &Line::Ended(self.status));
     }
 
     fn signal_group(&self, signal: Signal) {
         if let Some(leader) = self.leader {
-            // The only failure that can be is that no process is left.
+            // Fails only if no process is left.
             let _ = kill_process_group(leader, signal);
         }
     }
@@ -279,7 +280,7 @@ impl Tree {
             .is_some_and(|leader| matches!(waitid(WaitId::Pid(leader), how), Ok(Some(_))))
     }
 
-    /// Waits for all children that have ended. Returns whether there are others.
+    /// Reaps all children that have exited. Returns true if others are left.
     fn reap(&mut self) -> bool {
         loop {
             match wait(WaitOptions::NOHANG) {
@@ -297,8 +298,8 @@ impl Tree {
     }
 }
 
-/// Next order; `None` once turnery is gone. Cancel safe.
-async fn next_order(control: &UnixStream) -> Option<Order> {
+/// Returns the next order; `None` once turnery is gone. Cancel safe.
+async fn next_command(control: &UnixStream) -> Option<Order> {
     loop {
         control.readable().await.ok()?;
         let mut byte = [0];
@@ -316,10 +317,10 @@ async fn next_order(control: &UnixStream) -> Option<Order> {
     }
 }
 
-/// Children of this process, ended ones included.
+/// Returns the children of this process, including zombies.
 fn children() -> Vec<Pid> {
     let pid = |text: &str| text.parse().ok().and_then(Pid::from_raw);
-    // There since Linux 3.5, if the kernel was built with it.
+    // Available since Linux 3.5 if the kernel was built with it.
     if let Ok(text) = fs::read_to_string(format!("/proc/self/task/{}/children", getpid())) {
         return text.split_whitespace().filter_map(pid).collect();
     }
@@ -329,7 +330,7 @@ fn children() -> Vec<Pid> {
     let us = getpid().as_raw_nonzero().to_string();
     let is_ours = |name: &str| {
         let stat = fs::read_to_string(format!("/proc/{name}/stat")).unwrap_or_default();
-        // Behind the name, which may hold anything: state, then parent.
+        // State and parent follow the name, which may contain anything.
         let rest = stat.rsplit_once(") ").map(|(_, rest)| rest);
         rest.and_then(|rest| rest.split(' ').nth(1)) == Some(&us)
     };
@@ -340,11 +341,11 @@ fn children() -> Vec<Pid> {
         .collect()
 }
 
-fn describe(pid: Pid) -> RunningProcess {
+fn describe_process(pid: Pid) -> RunningProcess {
     let pid = pid.as_raw_nonzero().get();
     RunningProcess {
         pid,
-        // It is our child, so it is there even if nothing may be read of it.
+        // It is our child, so it exists even if nothing can be read of it.
         command: command_line(pid).unwrap_or_else(|| "unknown".to_owned()),
     }
 }

@@ -1,11 +1,11 @@
-//! Drops the capabilities of the calling thread that reach around the sandbox. Only root has any: some of
-//! them let a process look into others whatever landlock says.
+//! Drops the capabilities of the calling thread that bypass the sandbox. Only root has any: some of them let
+//! a process inspect others regardless of landlock.
 
 use rustix::thread::{CapabilitySet, capabilities, set_capabilities};
 use std::io;
 
-/// What building and installing as root needs: other users' files and accounts, and low ports.
-const KEPT: CapabilitySet = CapabilitySet::CHOWN
+/// Capabilities for building and installing as root: other users' files and accounts, and low ports.
+const KEPT_CAPABILITIES: CapabilitySet = CapabilitySet::CHOWN
     .union(CapabilitySet::DAC_OVERRIDE)
     .union(CapabilitySet::DAC_READ_SEARCH)
     .union(CapabilitySet::FOWNER)
@@ -15,11 +15,11 @@ const KEPT: CapabilitySet = CapabilitySet::CHOWN
     .union(CapabilitySet::SETGID)
     .union(CapabilitySet::SETUID);
 
-/// Confines the calling thread. Without new privileges, no program that it starts gets them back.
+/// Confines the calling thread. Programs started without new privileges do not get the capabilities back.
 pub(super) fn restrict() -> io::Result<()> {
     let mut sets = capabilities(None)?;
-    sets.effective &= KEPT;
-    sets.permitted &= KEPT;
-    sets.inheritable &= KEPT;
+    sets.effective &= KEPT_CAPABILITIES;
+    sets.permitted &= KEPT_CAPABILITIES;
+    sets.inheritable &= KEPT_CAPABILITIES;
     Ok(set_capabilities(None, sets)?)
 }

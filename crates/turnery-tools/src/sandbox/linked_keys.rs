@@ -1,9 +1,9 @@
-//! Finds the keys that links in folders of keys lead to: people may keep the files themselves elsewhere.
+//! Finds the keys that links in key folders lead to, since users may keep the files themselves elsewhere.
 
 use super::{
-    closed,
+    known_paths,
     links::{ResolvedPath, links_within},
-    places,
+    unreadable_folders,
 };
 use std::{
     cell::OnceCell,
@@ -12,18 +12,18 @@ use std::{
     path::{Path, PathBuf},
 };
 
-/// Of all folders of keys together no more than this is looked at, the upper levels first.
-const MOST_ENTRIES: usize = 2048;
+/// Maximum number of entries examined in all key folders together, upper levels first.
+const MAX_ENTRIES: usize = 2048;
 
-/// Search for the files and folders to which links in folders of keys lead, directly or further below.
+/// Searches for the files and folders to which links in key folders lead, directly or further below.
 pub(super) struct LinkedKeys<'a> {
-    /// Where commands write: nothing there is a key. Without links.
+    /// Paths that commands can write, links resolved; they contain no keys.
     writable: &'a [PathBuf],
-    /// Further folders of programs.
+    /// Additional folders of programs.
     toolchains: &'a [PathBuf],
-    /// The person's home folder.
+    /// The user's home folder.
     home: Option<&'a Path>,
-    /// Programs and their libraries: nothing there is a key. Found with the first link.
+    /// Programs and their libraries, which contain no keys. Determined at the first link.
     programs: OnceCell<Vec<PathBuf>>,
 }
 
@@ -41,12 +41,12 @@ impl<'a> LinkedKeys<'a> {
         }
     }
 
-    /// Where the links in `keys` lead, those in folders below and behind links included. Of `profiles`, which
-    /// applications fill, only the links that lie in them directly are followed.
+    /// Returns the targets of links in `keys`, including links in subfolders and behind links. In `profiles`,
+    /// which applications fill, only direct links are followed.
     ///
     /// # Errors
     ///
-    /// A folder whose links cannot be found because it is closed to its owner.
+    /// Fails if links cannot be found because a folder is closed to its owner.
     pub(super) fn find(&self, keys: &[PathBuf], profiles: &[PathBuf]) -> io::Result<Vec<PathBuf>> {
         let mut found = Vec::new();
         let deep = keys.iter().filter(|it| !profiles.contains(it));
@@ -54,7 +54,7 @@ impl<'a> LinkedKeys<'a> {
         let shallow = profiles.iter().map(|it| (it.clone(), false));
         let mut folders: VecDeque<(PathBuf, bool)> = deep.chain(shallow).collect();
         let mut seen = HashSet::new();
-        let mut left = MOST_ENTRIES;
+        let mut left = MAX_ENTRIES;
         while let Some((folder, is_deep)) = folders.pop_front() {
             if left == 0 || !seen.insert(folder.clone()) {
                 continue;
@@ -62,7 +62,7 @@ impl<'a> LinkedKeys<'a> {
             let entries = match fs::read_dir(&folder) {
                 Ok(entries) => entries,
                 Err(error) => {
-                    closed::check_listed(&folder, &error)?;
+                    unreadable_folders::check_listing(&folder, &error)?;
                     continue;
                 }
             };
@@ -73,13 +73,13 @@ impl<'a> LinkedKeys<'a> {
                     continue;
                 };
                 if kind.is_symlink() {
-                    let followed = closed::follow(&path)?;
+                    let followed = unreadable_folders::follow(&path)?;
                     let Some(ResolvedPath { target, links }) =
                         followed.filter(|it| self.may_be_key(&it.target))
                     else {
                         continue;
                     };
-                    // A command could remove the way that leads here.
+                    // A command could remove the link that leads here.
                     found.extend(links_within(links, self.writable));
                     found.push(target.clone());
                     path = target;
@@ -94,7 +94,8 @@ impl<'a> LinkedKeys<'a> {
         Ok(found)
     }
 
-    /// Whether a link may lead to a key here: the place lies in nothing that commands need, and holds nothing such.
+    /// Returns true if a link's target may be a key: it neither is in a folder that commands need nor
+    /// contains one.
     fn may_be_key(&self, target: &Path) -> bool {
         let programs = self.programs.get_or_init(|| self.programs());
         let needed = || self.writable.iter().chain(programs);
@@ -103,9 +104,11 @@ impl<'a> LinkedKeys<'a> {
         !is_in_needed && !needed().any(|it| is_above(it)) && !self.home.is_some_and(is_above)
     }
 
-    /// The folders of programs and their libraries. One that holds the home folder is left out, since it holds more.
+    /// Returns the folders of programs and their libraries, except those that contain the home folder.
     fn programs(&self) -> Vec<PathBuf> {
-        let system = places::SYSTEM.iter().filter(|it| **it != places::SETTINGS);
+        let system = known_paths::SYSTEM
+            .iter()
+            .filter(|it| **it != known_paths::SETTINGS);
         let toolchains = self
             .toolchains
             .iter()

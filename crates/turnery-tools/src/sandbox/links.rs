@@ -1,4 +1,4 @@
-//! Follows links, except those that a command may have made.
+//! Resolves links, except those that a command may have created.
 
 use std::{
     ffi::OsString,
@@ -6,24 +6,25 @@ use std::{
     path::{Component, Path, PathBuf},
 };
 
-/// As many links as Linux follows in one path.
-const MOST_LINKS: usize = 40;
+/// Maximum number of links in one path, as in Linux.
+const MAX_LINKS: usize = 40;
 
-/// An absolute path without links. `None` if nothing is there, or if a link on the way lies in one of
-/// `writable` or below: a command could lead turnery anywhere with it. `writable` holds paths without links.
+/// Returns an absolute path without links. Returns `None` if the path does not exist, or if a link on the way
+/// is in `writable` or below, since a command could lead turnery anywhere with it. `writable` contains no
+/// links.
 pub(super) fn follow(path: &Path, writable: &[PathBuf]) -> Option<PathBuf> {
-    try_follow(path, writable).ok().map(|it| it.target)
+    try_follow_links(path, writable).ok().map(|it| it.target)
 }
 
 /// A path without links, and the links on the way to it.
 #[derive(Clone)]
 pub(super) struct ResolvedPath {
     pub(super) target: PathBuf,
-    /// Each by its name in a folder without links.
+    /// Each named by its link-free folder and its own name.
     pub(super) links: Vec<PathBuf>,
 }
 
-/// Those of these links that lie in one of `folders` or below.
+/// Returns the links that are in one of `folders` or below.
 pub(super) fn links_within(
     links: Vec<PathBuf>,
     folders: &[PathBuf],
@@ -32,12 +33,12 @@ pub(super) fn links_within(
     links.into_iter().filter(is_within)
 }
 
-/// Follows links like [`follow`].
+/// Resolves links like `follow`, and reports why that fails.
 ///
 /// # Errors
 ///
-/// The place on the way that cannot be looked at or is such a link, and the reason.
-pub(super) fn try_follow(
+/// The path on the way that cannot be examined or is such a link, and the reason.
+pub(super) fn try_follow_links(
     path: &Path,
     writable: &[PathBuf],
 ) -> Result<ResolvedPath, (PathBuf, io::Error)> {
@@ -59,7 +60,7 @@ pub(super) fn try_follow(
             Ok(true) => fs::read_link(&next),
             Err(error) => Err(error),
         };
-        if links.len() == MOST_LINKS || writable.iter().any(|it| resolved.starts_with(it)) {
+        if links.len() == MAX_LINKS || writable.iter().any(|it| resolved.starts_with(it)) {
             return Err((next, io::ErrorKind::InvalidInput.into()));
         }
         let target = match target {
@@ -78,7 +79,7 @@ pub(super) fn try_follow(
     })
 }
 
-/// The names in a path, the last one first.
+/// Returns the components of a path, last one first.
 fn names(path: &Path) -> Vec<OsString> {
     let names = path.components().rev().filter_map(|it| match it {
         Component::Normal(name) => Some(name.to_owned()),
@@ -94,7 +95,7 @@ mod tests {
     use std::os::unix::fs::symlink;
 
     #[test]
-    fn links_are_followed_outside_what_is_writable_only() {
+    fn links_in_writable_folders_are_not_followed() {
         let folder = tempfile::tempdir().unwrap();
         let top = folder.path().canonicalize().unwrap();
         for name in ["project/d", "target/inner", "mine"] {

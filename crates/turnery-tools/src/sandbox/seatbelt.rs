@@ -1,14 +1,14 @@
-//! Profile for `sandbox-exec`, the sandbox of macOS. Of several rules that fit, the last one counts.
+//! Builds the profile for `sandbox-exec`, the sandbox of macOS. The last matching rule wins.
 
-use super::{Confinement, places};
+use super::{Confinement, known_paths};
 use std::{fmt::Write as _, path::Path};
 
-/// The profile of a confinement.
+/// Returns the profile of a confinement.
 pub(crate) fn profile(confinement: &Confinement) -> String {
     let mut text = String::from("(version 1)\n(allow default)\n(deny file-write*)\n");
     let mut rule = |verb: &str, what: &str, path: &Path| {
         // Writing to a string cannot fail.
-        let _ = writeln!(text, "({verb} {what} (subpath {}))", quoted(path));
+        let _ = writeln!(text, "({verb} {what} (subpath {}))", quote_path(path));
     };
     let in_home = |names: &'static [&str]| {
         let home = confinement.home.as_deref();
@@ -21,7 +21,7 @@ pub(crate) fn profile(confinement: &Confinement) -> String {
             rule("deny", "file-read-data", home);
         }
         let toolchains = confinement.toolchains.iter().cloned();
-        for path in in_home(places::TOOLCHAINS).chain(toolchains) {
+        for path in in_home(known_paths::TOOLCHAINS).chain(toolchains) {
             rule("allow", "file-read-data", &path);
         }
     }
@@ -36,17 +36,17 @@ pub(crate) fn profile(confinement: &Confinement) -> String {
         for path in confinement.writable() {
             rule("allow", "file-write*", &path);
         }
-        for path in in_home(places::STARTED_LATER) {
+        for path in in_home(known_paths::AUTOSTART_PATHS) {
             rule("deny", "file-write*", &path);
         }
     }
-    let keys = in_home(places::KEYS).chain(in_home(places::PROFILES));
+    let keys = in_home(known_paths::KEYS).chain(in_home(known_paths::PROFILES));
     for path in keys.chain(confinement.private.iter().cloned()) {
         rule("deny", "file-read-data", &path);
         rule("deny", "file-write*", &path);
     }
-    // After the keys, which `HISTFILE=/dev/null` and the like seem to name.
-    for path in places::DEVICES {
+    // After the keys, since variables such as `HISTFILE=/dev/null` may name devices.
+    for path in known_paths::DEVICES {
         rule("allow", "file-read-data", Path::new(path));
         rule("allow", "file-write*", Path::new(path));
     }
@@ -58,7 +58,7 @@ pub(crate) fn profile(confinement: &Confinement) -> String {
     text
 }
 
-fn quoted(path: &Path) -> String {
+fn quote_path(path: &Path) -> String {
     let path = path.to_string_lossy();
     format!("\"{}\"", path.replace('\\', "\\\\").replace('"', "\\\""))
 }
@@ -80,7 +80,7 @@ mod tests {
     }
 
     #[test]
-    fn private_folders_are_denied_after_all_that_is_allowed() {
+    fn private_folders_are_denied_after_allow_rules() {
         let text = profile(&confinement(true));
         let place = |line: &str| text.find(line).unwrap();
         let root = place(r#"(allow file-write* (subpath "/srv/a\"b"))"#);

@@ -1,21 +1,21 @@
-//! Settings of the sandbox, and the confinement that they make for one command.
+//! Settings of the sandbox, and the confinement of a command derived from them.
 
-use super::{Confinement, SandboxSupport, places};
+use super::{Confinement, SandboxSupport, known_paths};
 use std::{
     env,
     path::{Path, PathBuf},
     sync::OnceLock,
 };
 
-/// How far commands are confined.
+/// Degree to which commands are confined.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum SandboxMode {
-    /// Not at all.
+    /// Commands are not confined.
     #[default]
     Off,
-    /// They write to the session's roots, temporary folders and caches only.
+    /// Commands write only to the session's roots, temporary folders and caches.
     Workspace,
-    /// They write nothing.
+    /// Commands write nothing.
     ReadOnly,
 }
 
@@ -23,7 +23,7 @@ impl SandboxMode {
     /// All modes, from the widest to the narrowest.
     pub const ALL: [Self; 3] = [Self::Off, Self::Workspace, Self::ReadOnly];
 
-    /// The word for it in configuration and on the command line.
+    /// Returns the mode's name in configuration and on the command line.
     #[must_use]
     pub fn as_str(self) -> &'static str {
         match self {
@@ -33,7 +33,7 @@ impl SandboxMode {
         }
     }
 
-    /// Whether commands may do more under this mode than under `other`.
+    /// Returns true if commands may do more under this mode than under `other`.
     #[must_use]
     pub fn is_wider_than(self, other: Self) -> bool {
         let place = |mode| Self::ALL.iter().position(|it| *it == mode);
@@ -41,31 +41,30 @@ impl SandboxMode {
     }
 }
 
-/// How the commands of the shell tool are confined.
+/// Sandbox settings of the shell tool.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct SandboxSettings {
-    /// How far.
+    /// Degree to which commands are confined.
     pub mode: SandboxMode,
-    /// Whether approved commands may use the network.
+    /// Approved commands may use the network.
     pub network: bool,
-    /// Whether approved commands run here, confined, even if the client lends terminals, where nothing
-    /// confines them.
+    /// Approved commands run locally, confined, even if the client has terminals, where they would not be.
     pub replaces_terminals: bool,
     /// Files and folders that no command reads or writes, such as turnery's own.
     pub private: Vec<PathBuf>,
-    /// Files that hold keys: no command reads or writes them, unless they lie among files that commands write.
+    /// Key files that no command reads or writes, unless they are among files that commands write.
     pub key_files: Vec<PathBuf>,
 }
 
 impl SandboxSettings {
-    /// Whether commands are confined: wanted, and possible on this system.
+    /// Returns true if commands are confined: the mode is not `Off`, and the system supports it.
     #[must_use]
     pub fn is_active(&self) -> bool {
         self.mode != SandboxMode::Off && SandboxSupport::detect().is_usable()
     }
 
-    /// One sentence for people: what holds for the commands of a session. `has_terminals`: the client
-    /// lends terminals.
+    /// Describes in one sentence how the commands of a session are confined. `has_terminals`: the client
+    /// provides terminals.
     #[must_use]
     pub fn describe(&self, has_terminals: bool) -> String {
         let support = SandboxSupport::detect();
@@ -90,8 +89,8 @@ impl SandboxSettings {
         }
     }
 
-    /// The confinement of one command; `None` if it is not confined. `only_reads`: the command is known to only read, so it
-    /// gets no more than that.
+    /// Returns the confinement of one command; `None` if it is not confined. `only_reads`: the command is
+    /// known to be read-only, so it may do no more than read.
     #[must_use]
     pub fn confinement(
         &self,
@@ -102,15 +101,16 @@ impl SandboxSettings {
         if !self.is_active() {
             return None;
         }
-        let toolchains = (places::TOOLCHAIN_VARIABLES.iter().copied()).chain(["PATH"]);
+        let toolchains = (known_paths::TOOLCHAIN_VARIABLES.iter().copied()).chain(["PATH"]);
         let mut temporary = vec![env::temp_dir()];
-        temporary.extend([places::TEMPORARY, "/var/tmp", "/dev/shm"].map(PathBuf::from));
-        // New files can be allowed in a whole folder only. One that holds keys is read like any other folder.
-        let home = env::home_dir().map(resolved);
+        temporary
+            .extend([known_paths::TEMPORARY_FOLDER, "/var/tmp", "/dev/shm"].map(PathBuf::from));
+        // New files can only be allowed in a whole folder. A folder with keys is read like any other.
+        let home = env::home_dir().map(canonicalize_or_keep);
         let keys = home.iter().chain(&self.private).chain(&self.key_files);
-        let keys: Vec<PathBuf> = keys.map(resolved).collect();
+        let keys: Vec<PathBuf> = keys.map(canonicalize_or_keep).collect();
         temporary.retain(|folder| {
-            let folder = resolved(folder);
+            let folder = canonicalize_or_keep(folder);
             !keys.iter().any(|key| key.starts_with(&folder))
         });
         let mut confinement = Confinement {
@@ -121,15 +121,20 @@ impl SandboxSettings {
             home,
             temporary,
             scratch: None,
-            toolchains: toolchains.flat_map(folders_of).collect(),
-            caches: named(places::CACHE_VARIABLES, folders_of),
+            toolchains: toolchains.flat_map(absolute_paths_in).collect(),
+            caches: named(known_paths::CACHE_VARIABLES, absolute_paths_in),
             private: self.private.clone(),
         };
-        // A key among files that commands write is one of theirs; to leave it out would refuse all new files beside it.
+        // A key among files that commands write belongs to them; excluding it would prevent all new files
+        // beside it.
         let writable = confinement.writable();
         let is_apart = |key: &PathBuf| !writable.iter().any(|it| key.starts_with(it));
-        // Without links: one that lies among those files may lead elsewhere.
-        let named: Vec<PathBuf> = self.named_keys(roots).into_iter().map(resolved).collect();
+        // Resolved, since a link among those files may lead elsewhere.
+        let named: Vec<PathBuf> = self
+            .find_named_keys(roots)
+            .into_iter()
+            .map(canonicalize_or_keep)
+            .collect();
         let before = surroundings.keys.get_or_init(|| named.clone());
         let further = before.iter().chain(&named).filter(|key| is_apart(key));
         confinement.private.extend(further.cloned());
@@ -138,36 +143,43 @@ impl SandboxSettings {
         Some(confinement)
     }
 
-    /// Files and folders of keys that settings and variables name.
-    fn named_keys(&self, roots: &[PathBuf]) -> Vec<PathBuf> {
+    /// Returns the files and folders of keys that settings and variables name.
+    fn find_named_keys(&self, roots: &[PathBuf]) -> Vec<PathBuf> {
         let home = env::home_dir();
-        let found = |variable: &str| key_paths(variable, roots, home.as_deref());
+        let found = |variable: &str| key_paths_in(variable, roots, home.as_deref());
         let below = |usual: &str| -> Vec<&str> {
-            let keys = places::KEYS.iter().chain(places::PROFILES);
+            let keys = known_paths::KEYS.iter().chain(known_paths::PROFILES);
             keys.filter_map(|key| key.strip_prefix(usual)).collect()
         };
         [
             self.key_files.clone(),
-            named(places::KEY_VARIABLES, found),
-            named(&[("XDG_CONFIG_HOME", &below(".config/"))], folders_of),
-            named(&[("XDG_DATA_HOME", &below(".local/share/"))], folders_of),
+            named(known_paths::KEY_VARIABLES, found),
+            named(
+                &[("XDG_CONFIG_HOME", &below(".config/"))],
+                absolute_paths_in,
+            ),
+            named(
+                &[("XDG_DATA_HOME", &below(".local/share/"))],
+                absolute_paths_in,
+            ),
         ]
         .concat()
     }
 }
 
-/// Repositories and keys around the roots, as they were before a session's first command: changes by commands open nothing.
+/// Repository folders and keys around the roots before a session's first command, so that changes by commands
+/// open nothing.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Surroundings {
     /// For each root the nearest folder with a `.git`.
     work_trees: Vec<PathBuf>,
-    /// Files and folders of keys that settings and variables name, with links resolved. Found with the first command: many
-    /// sessions have none.
+    /// Files and folders of keys that settings and variables name, links resolved. Determined at the first
+    /// command, since many sessions run none.
     keys: OnceLock<Vec<PathBuf>>,
 }
 
 impl Surroundings {
-    /// Looks around `roots` for commands that are confined like this. Reads the disk.
+    /// Finds the surroundings of `roots` for commands with these settings. Reads the disk.
     #[must_use]
     pub fn new(roots: &[PathBuf], settings: &SandboxSettings) -> Self {
         if !settings.is_active() {
@@ -188,16 +200,16 @@ pub(super) fn work_trees(roots: &[PathBuf]) -> Vec<PathBuf> {
     tops.map(Path::to_owned).collect()
 }
 
-/// The absolute paths in a variable, which may hold several.
-fn folders_of(variable: &str) -> Vec<PathBuf> {
+/// Returns the absolute paths in a variable, which may list several.
+fn absolute_paths_in(variable: &str) -> Vec<PathBuf> {
     let value = env::var_os(variable).unwrap_or_default();
     let paths = env::split_paths(&value).filter(|it| it.is_absolute());
     paths.collect()
 }
 
-/// Paths in a variable that names keys, one of them or several: relative ones as a program in turnery's folder or in one of
-/// the roots reads them, and those below `~`, which some programs know.
-fn key_paths(variable: &str, roots: &[PathBuf], home: Option<&Path>) -> Vec<PathBuf> {
+/// Returns the paths in a variable that names one or several keys: relative paths as seen from turnery's
+/// folder and from each root, and those below `~`, which some programs expand.
+fn key_paths_in(variable: &str, roots: &[PathBuf], home: Option<&Path>) -> Vec<PathBuf> {
     let value = env::var_os(variable).unwrap_or_default();
     let own = env::current_dir().ok();
     let bases: Vec<&Path> = roots.iter().chain(&own).map(PathBuf::as_path).collect();
@@ -219,7 +231,7 @@ fn key_paths(variable: &str, roots: &[PathBuf], home: Option<&Path>) -> Vec<Path
     paths
 }
 
-/// Paths of these names below the folders that `found` gives for each variable.
+/// Returns paths of the table's names below the folders that `found` returns for each variable.
 fn named(table: &[(&str, &[&str])], found: impl Fn(&str) -> Vec<PathBuf>) -> Vec<PathBuf> {
     let mut all = Vec::new();
     for (variable, names) in table {
@@ -233,7 +245,7 @@ fn named(table: &[(&str, &[&str])], found: impl Fn(&str) -> Vec<PathBuf>) -> Vec
     all
 }
 
-fn resolved(path: impl AsRef<Path>) -> PathBuf {
+fn canonicalize_or_keep(path: impl AsRef<Path>) -> PathBuf {
     let path = path.as_ref();
     path.canonicalize().unwrap_or_else(|_| path.to_owned())
 }

@@ -1,6 +1,6 @@
-//! What a confined command can and cannot do, tried on the running kernel.
+//! Tests what a confined command can and cannot do on the running kernel.
 //!
-//! Each attempt is made without a confinement first and must succeed there, so that it can fail.
+//! Each attempt is first made unconfined and must succeed there, so that the test is meaningful.
 
 mod links;
 
@@ -21,7 +21,7 @@ struct World {
     folder: tempfile::TempDir,
 }
 
-/// Runs it as somebody who may not look into folders that are closed to their owner, as root may.
+/// Runs `run` without root's capability to enter folders that are closed to their owner.
 pub(super) fn as_anybody<T: Send>(run: impl FnOnce() -> T + Send) -> T {
     thread::scope(|scope| {
         let run = || {
@@ -108,7 +108,7 @@ impl World {
         }
     }
 
-    /// The line works, but not under this confinement, where it fails with these words.
+    /// Asserts that the line works, but fails with `words` under this confinement.
     fn refuses(&self, confinement: &Confinement, line: &str, words: &str) {
         let free = self.run(None, line);
         assert!(free.status.success(), "{line}: {free:?}");
@@ -127,7 +127,7 @@ impl World {
 const DENIED: &str = "Permission denied";
 const NOT_PERMITTED: &str = "Operation not permitted";
 
-/// Whether the kernel confines. If it does not, turnery must say so, and nothing else is tried.
+/// Returns true if the kernel confines commands. If not, checks that turnery reports so.
 fn is_confining() -> bool {
     let support = SandboxSupport::detect();
     if !support.is_usable() {
@@ -157,9 +157,9 @@ fn write_outside_the_roots_is_refused() {
     }
 }
 
-/// What a person starts by hand, or a shell when it starts, may lie beside the caches of builds.
+/// Programs that users start by hand, or shells at startup, may be beside build caches.
 #[test]
-fn caches_of_builds_are_writable_and_programs_beside_them_are_not() {
+fn build_caches_are_writable_but_programs_are_not() {
     let world = World::new();
     if !is_confining() {
         return;
@@ -231,9 +231,9 @@ fn keys_cannot_be_read() {
     world.allows(&world.read_only(), "cat a.txt ../.cargo/config.toml");
 }
 
-/// Keys that tools keep among their other files, and profiles of browsers.
+/// Keys that tools keep among their other files, and browser profiles.
 #[test]
-fn keys_of_tools_cannot_be_read() {
+fn tool_keys_cannot_be_read() {
     let world = World::new();
     if !is_confining() {
         return;
@@ -264,7 +264,7 @@ fn keys_of_tools_cannot_be_read() {
     }
 }
 
-/// A home folder as root holds keys, and what is started with the person's rights.
+/// A home folder as root contains keys, and programs that start with the user's rights.
 #[test]
 fn keys_below_a_root_stay_closed() {
     let world = World::new();
@@ -295,7 +295,7 @@ fn sockets_are_refused_without_network() {
     world.allows(&with_network, &connect);
     let local = "python3 -c 'import socket; socket.socket(socket.AF_UNIX)'";
     world.refuses(&with_network, local, NOT_PERMITTED);
-    // For addresses and routes alone.
+    // Only for addresses and routes.
     let netlink = |protocol: u8| {
         format!("python3 -c 'from socket import *; socket(AF_NETLINK, SOCK_RAW, {protocol})'")
     };
@@ -331,21 +331,21 @@ fn other_processes_are_out_of_reach() {
         let signal = format!("kill -0 {agent}");
         world.refuses(&world.workspace(), &signal, NOT_PERMITTED);
     }
-    // Over its limit of processor time, a process is ended.
+    // A process over its limit of processor time is killed.
     let limit = format!("prlimit --pid {agent} --core=0:0");
     world.refuses(&world.workspace(), &limit, NOT_PERMITTED);
     world.allows(&world.workspace(), "ulimit -c 0");
     world.allows(&world.workspace(), "sleep 60 & kill $! && ! wait $!");
 }
 
-/// A supervisor that is never scheduled ends nothing. What a command does to itself is its own affair.
+/// A supervisor that is never scheduled kills nothing. A command may still change itself.
 #[test]
 fn scheduling_of_other_processes_is_out_of_reach() {
     let world = World::new();
     if !is_confining() {
         return;
     }
-    // What holds already is set again, in a group of its own, so that nobody is scheduled otherwise afterwards.
+    // Sets the current values again, in a new group, so that no scheduling changes.
     let script = "import ctypes, os, sys\n\
         libc = ctypes.CDLL(None, use_errno=True)\n\
         name, who = sys.argv[1], int(sys.argv[2])\n\
@@ -373,7 +373,7 @@ fn scheduling_of_other_processes_is_out_of_reach() {
         .replace("SET_IO", &libc::SYS_ioprio_set.to_string());
     fs::write(world.home().join("project/set.py"), script).unwrap();
     let set = |name: &str, who: &str| format!("python3 set.py '{name}' {who}");
-    // A process of the same rights: others, the kernel may keep out of reach for the capabilities that they have.
+    // A process with the same rights; the kernel may protect others because of their capabilities.
     let set_other = |name: &str| {
         let set = set(name, "$!");
         format!("sleep 60 & {set}; status=$?; kill $!; exit $status")
@@ -382,7 +382,7 @@ fn scheduling_of_other_processes_is_out_of_reach() {
         world.refuses(&world.workspace(), &set_other(name), NOT_PERMITTED);
         world.allows(&world.workspace(), &set(name, "0"));
     }
-    // The group that the caller is in may be everybody's.
+    // The caller's group may contain other processes.
     for name in ["nice of a group", "ionice of a group"] {
         world.refuses(&world.workspace(), &set(name, "0"), NOT_PERMITTED);
     }
@@ -393,7 +393,7 @@ fn scheduling_of_other_processes_is_out_of_reach() {
 }
 
 #[test]
-fn ways_around_are_refused() {
+fn sandbox_escape_calls_are_refused() {
     let world = World::new();
     if !is_confining() {
         return;
@@ -428,11 +428,11 @@ fn ways_around_are_refused() {
         NOT_PERMITTED,
     );
     let request = |number: u32| call(libc::SYS_ioctl, &format!(", 0, {number:#x}, 0"));
-    // Typing, and a snapshot, a subvolume or the end of one on btrfs.
+    // Terminal input, and creating a snapshot or a subvolume or deleting one on btrfs.
     for number in [0x5412, 0x5000_9401, 0x5000_9418, 0x5000_943F] {
         world.refuses(&world.workspace(), &request(number), NOT_PERMITTED);
     }
-    // Changes of a file that are made by a descriptor that only reads. Python may lie anywhere.
+    // Changes of a file through a read-only descriptor. Python may be installed anywhere.
     let mut reader = world.read_only();
     reader.roots = vec!["/".into()];
     for number in [0x4008_6604, 0x6609, 0x660C, 0x800C_6613, 0xC040_6618] {
@@ -445,7 +445,7 @@ fn ways_around_are_refused() {
     );
 }
 
-/// A session may have the whole system for its folder.
+/// A session may have the whole system as its folder.
 #[test]
 fn top_folder_opens_no_devices() {
     let world = World::new();
@@ -462,7 +462,7 @@ fn top_folder_opens_no_devices() {
 }
 
 #[test]
-fn ordinary_work_goes_on() {
+fn common_development_commands_work() {
     let world = World::new();
     if !is_confining() {
         return;
@@ -478,7 +478,7 @@ fn ordinary_work_goes_on() {
         "GIT_OPTIONAL_LOCKS=0 git status && git log && git diff",
     );
     world.allows(&workspace, &format!("git worktree add -q ../project/tree && cd tree && echo y > y && git add y && git {author} commit -qm y"));
-    // A work tree whose repository lies elsewhere.
+    // A work tree whose repository is elsewhere.
     let mut linked = world.workspace();
     linked.roots = vec![world.home().join("project/tree")];
     world.allows(
@@ -532,7 +532,7 @@ fn node_runs_in_the_workspace() {
 }
 
 #[test]
-fn temporary_files_of_a_reader_go_to_its_own_folder() {
+fn reader_writes_only_its_scratch_folder() {
     let world = World::new();
     if !is_confining() {
         return;
@@ -546,7 +546,7 @@ fn temporary_files_of_a_reader_go_to_its_own_folder() {
 }
 
 #[test]
-fn support_that_is_missing_is_said() {
+fn missing_support_is_described() {
     let none = SandboxSupport {
         landlock: None,
         filter: true,
@@ -568,7 +568,7 @@ fn support_that_is_missing_is_said() {
 }
 
 #[test]
-fn home_of_a_confinement_may_be_absent() {
+fn confinement_without_home_works() {
     let world = World::new();
     if !is_confining() {
         return;

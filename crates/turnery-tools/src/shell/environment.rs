@@ -1,4 +1,4 @@
-//! Environment: what a command finds in it: nothing that waits for a person, and no keys.
+//! Builds the environment of commands: no prompts for input and no keys.
 
 use crate::{SandboxSettings, Surroundings, Workspace, workspace::may_lead};
 use std::{
@@ -7,8 +7,8 @@ use std::{
     path::{Path, PathBuf},
 };
 
-/// Variables that commands never get to see: what names of keys and tokens look like.
-/// A `*` at either end stands for anything.
+/// Patterns of variables hidden from commands: names that look like keys or tokens. A `*` at either end
+/// stands for any text.
 pub const HIDDEN_ENV: &[&str] = &[
     "*APIKEY",
     "*AUTH*",
@@ -37,11 +37,11 @@ pub const HIDDEN_ENV: &[&str] = &[
     "TOKEN",
 ];
 
-/// Variables that match [`HIDDEN_ENV`] and hold no secret: the names and dates of git's authors, and where
-/// the agent of ssh and the cookies of X are found, which is no secret by itself.
-const SHOWN: &[&str] = &["GIT_AUTHOR_*", "SSH_AUTH_SOCK", "XAUTHORITY"];
+/// Variables that match [`HIDDEN_ENV`] but hold no secret: names and dates of git authors, and the locations
+/// of the ssh agent and of the X cookies.
+const NOT_SECRET: &[&str] = &["GIT_AUTHOR_*", "SSH_AUTH_SOCK", "XAUTHORITY"];
 
-/// Set for every command: no pager, no colour, no question.
+/// Variables set for every command: no pager, no colour, no prompts.
 pub(super) const SET: &[(&str, &str)] = &[
     ("GIT_PAGER", "cat"),
     ("GIT_TERMINAL_PROMPT", "0"),
@@ -50,9 +50,10 @@ pub(super) const SET: &[(&str, &str)] = &[
     ("TERM", "dumb"),
 ];
 
-/// Removed for every command: with these, bash and other programs would read a line otherwise than the policy does.
-/// They say where `cd` leads, which files a pattern stands for in which order, and what an option is.
-const REMOVED: &[&str] = &[
+/// Variables removed for every command, because bash and other programs would read a line differently from
+/// the policy with them: they affect where `cd` leads, what patterns expand to and in which order, and what
+/// counts as an option.
+const REMOVED_VARIABLES: &[&str] = &[
     "BASHOPTS",
     "BASH_COMPAT",
     "CDPATH",
@@ -63,12 +64,12 @@ const REMOVED: &[&str] = &[
     "SHELLOPTS",
 ];
 
-/// The variable for the folder that a command starts in, as it was judged. Bash takes another name of the same
-/// folder out of it, from which `..` leads elsewhere.
+/// Variable with the working directory of a command, as the policy saw it. Bash would otherwise use another
+/// name of the folder from it, from which `..` leads elsewhere.
 pub(super) const FOLDER: &str = "PWD";
 
-/// Variables whose entries are folders that programs and their code are looked for in, relative ones too.
-const SEARCHED: &[&str] = &[
+/// Variables that list folders in which programs or their code are searched, including relative folders.
+const SEARCH_PATH_VARIABLES: &[&str] = &[
     "LD_LIBRARY_PATH",
     "NODE_PATH",
     "PATH",
@@ -77,22 +78,23 @@ const SEARCHED: &[&str] = &[
     "RUBYLIB",
 ];
 
-/// With this, Python takes no module out of the folder that it runs in.
-const SAFE_PATH: &str = "PYTHONSAFEPATH";
+/// Keeps Python from loading modules from its working directory.
+const PYTHON_SAFE_PATH: &str = "PYTHONSAFEPATH";
 
-/// Variables with files and folders of settings that name programs. A relative one lies in the project.
-const SETTINGS: &[&str] = &[
+/// Variables that name files and folders of settings which may name programs. A relative path is in the
+/// project.
+const CONFIG_PATH_VARIABLES: &[&str] = &[
     "GIT_CONFIG_GLOBAL",
     "GIT_CONFIG_SYSTEM",
     "XDG_CONFIG_DIRS",
     "XDG_CONFIG_HOME",
 ];
 
-/// Variables that may well name a folder of the session.
-const OF_SESSION: &[&str] = &["HOME", "TMPDIR", FOLDER];
+/// Variables that may legitimately name a folder of the session.
+const SESSION_FOLDER_VARIABLES: &[&str] = &["HOME", "TMPDIR", FOLDER];
 
-/// Variables that make bash and other programs load code or settings that nobody judged.
-const LOADING: &[&str] = &[
+/// Variables that make bash and other programs load code or settings unseen by the policy.
+const CODE_LOADING_VARIABLES: &[&str] = &[
     "BASH_ENV",
     "BASH_FUNC_*",
     "CARGO_BUILD_*",
@@ -121,51 +123,53 @@ const LOADING: &[&str] = &[
     "npm_config_*",
 ];
 
-/// Takes out what would make programs that only read load code out of the session's folders, also by relative folders,
-/// which may lie there. A script that is found outside of them (a shim of pyenv) finds none of its helpers there either.
-/// Python looks in none for what it is told to run.
-pub(super) fn keep_to_system(environment: &mut Environment, workspace: &Workspace) {
+/// Removes everything that makes read-only programs load code from the session's folders, including relative
+/// folders, which may be inside them. A script outside the folders (a pyenv shim) does not find its helpers
+/// there either, and Python searches none of them.
+pub(super) fn strip_project_code(environment: &mut Environment, workspace: &Workspace) {
     environment.retain(|name, value| {
-        let is_settings = SETTINGS.iter().any(|it| name == *it);
+        let is_settings = CONFIG_PATH_VARIABLES.iter().any(|it| name == *it);
         let name = name.to_string_lossy();
-        let loads = LOADING.iter().any(|pattern| matches(pattern, &name));
+        let loads = CODE_LOADING_VARIABLES
+            .iter()
+            .any(|pattern| matches(pattern, &name));
         !loads && (!is_settings || std::env::split_paths(value).all(|path| path.is_absolute()))
     });
-    leave_out(environment, &|path, is_searched| {
-        (is_searched || path.is_absolute()) && workspace.may_be_of_project(path)
+    strip_entries(environment, &|path, is_searched| {
+        (is_searched || path.is_absolute()) && workspace.may_be_in_project(path)
     });
-    environment.insert(SAFE_PATH.into(), "1".into());
+    environment.insert(PYTHON_SAFE_PATH.into(), "1".into());
 }
 
-/// Takes out the folders that programs and their code are looked for in, as far as commands of a session in `roots` write
-/// there, and relative ones: what runs outside the sandbox finds nothing that a command left. Python looks for no module
-/// in the folder that it runs in.
+/// Removes the search folders that commands of a session in `roots` can write to, and relative ones, so that
+/// a program outside the sandbox runs nothing that a command left behind. Python does not load modules from
+/// its working directory.
 pub fn leave_out_written(
     environment: &mut Environment,
     roots: &[PathBuf],
     sandbox: &SandboxSettings,
 ) {
     let confinement = sandbox.confinement(roots, &Surroundings::default(), false);
-    let written = confinement.map_or_else(|| roots.to_vec(), |it| it.writable_anywhere());
-    leave_out(environment, &|path, is_searched| {
+    let written = confinement.map_or_else(|| roots.to_vec(), |it| it.writable_through_links());
+    strip_entries(environment, &|path, is_searched| {
         let lies_in = |path: &Path| written.iter().any(|folder| path.starts_with(folder));
         is_searched && (path.is_relative() || lies_in(path) || may_lead(path, &lies_in))
     });
-    environment.insert(SAFE_PATH.into(), "1".into());
+    environment.insert(PYTHON_SAFE_PATH.into(), "1".into());
 }
 
-/// Takes out relative folders that programs and their code are looked for in: they may be the session's.
+/// Removes relative search folders, which may be the session's.
 pub(crate) fn leave_out_relative(environment: &mut Environment) {
-    leave_out(environment, &|path, is_searched| {
+    strip_entries(environment, &|path, is_searched| {
         is_searched && path.is_relative()
     });
 }
 
-/// Takes out entries of variables. `is_out` is given a folder, and whether code is looked for in it.
-fn leave_out(environment: &mut Environment, is_out: &dyn Fn(&Path, bool) -> bool) {
+/// Removes entries of variables. `is_out` receives a folder and whether code is searched in it.
+fn strip_entries(environment: &mut Environment, is_out: &dyn Fn(&Path, bool) -> bool) {
     for (name, value) in std::mem::take(environment) {
-        let is_searched = SEARCHED.iter().any(|it| name == *it);
-        let is_of_session = OF_SESSION.iter().any(|it| name == *it);
+        let is_searched = SEARCH_PATH_VARIABLES.iter().any(|it| name == *it);
+        let is_of_session = SESSION_FOLDER_VARIABLES.iter().any(|it| name == *it);
         let is_out = |path: &PathBuf| !is_of_session && is_out(path, is_searched);
         if !std::env::split_paths(&value).any(|it| is_out(&it)) {
             environment.insert(name, value);
@@ -182,13 +186,13 @@ fn leave_out(environment: &mut Environment, is_out: &dyn Fn(&Path, bool) -> bool
 /// Variables and their values.
 type Environment = BTreeMap<OsString, OsString>;
 
-/// Environment of this process without hidden variables.
+/// Returns the environment of this process without hidden variables.
 pub(crate) fn inherited(hidden: &[String]) -> Environment {
-    inherited_with(hidden, &[])
+    inherited_env_with(hidden, &[])
 }
 
-/// The same, with the variables of these names whatever is hidden.
-pub(super) fn inherited_with(hidden: &[String], passed: &[String]) -> Environment {
+/// Returns the environment of this process without hidden variables, except those named in `passed`.
+pub(super) fn inherited_env_with(hidden: &[String], passed: &[String]) -> Environment {
     std::env::vars_os()
         .filter(|(name, _)| !is_removed(name, hidden, passed))
         .collect()
@@ -196,19 +200,19 @@ pub(super) fn inherited_with(hidden: &[String], passed: &[String]) -> Environmen
 
 fn is_removed(name: &OsStr, hidden: &[String], passed: &[String]) -> bool {
     let name = name.to_string_lossy().to_uppercase();
-    if REMOVED.contains(&name.as_str()) {
+    if REMOVED_VARIABLES.contains(&name.as_str()) {
         return true;
     }
-    // What was named by its whole name is hidden even if a table shows it.
-    let is_hidden = |it: &String| matches(it, &name) && (*it == name || !is_shown(&name));
+    // A variable hidden by its full name stays hidden even if it is in `NOT_SECRET`.
+    let is_hidden = |it: &String| matches(it, &name) && (*it == name || !is_not_secret(&name));
     hidden.iter().any(is_hidden) && !passed.contains(&name)
 }
 
-fn is_shown(name: &str) -> bool {
-    SHOWN.iter().any(|pattern| matches(pattern, name))
+fn is_not_secret(name: &str) -> bool {
+    NOT_SECRET.iter().any(|pattern| matches(pattern, name))
 }
 
-/// Whether a name is what a pattern with a `*` at either end stands for.
+/// Returns true if `name` matches a pattern that may have a `*` at either end.
 fn matches(pattern: &str, name: &str) -> bool {
     match (pattern.strip_prefix('*'), pattern.strip_suffix('*')) {
         (Some(rest), Some(_)) => name.contains(rest.trim_end_matches('*')),
@@ -224,7 +228,7 @@ mod tests {
     use crate::SandboxMode;
 
     #[test]
-    fn keys_are_hidden_and_the_rest_is_not() {
+    fn secrets_are_hidden_and_other_variables_kept() {
         let hidden: Vec<String> = HIDDEN_ENV.iter().map(|name| (*name).to_owned()).collect();
         let names = [
             "ANTHROPIC_API_KEY",
@@ -275,7 +279,7 @@ mod tests {
     }
 
     #[test]
-    fn passed_variable_is_seen_whatever_its_name() {
+    fn passed_variable_overrides_hidden_patterns() {
         let hidden: Vec<String> = HIDDEN_ENV.iter().map(|name| (*name).to_owned()).collect();
         let passed = ["DATABASE_URL".to_owned()];
         assert!(!is_removed(OsStr::new("DATABASE_URL"), &hidden, &passed));
@@ -288,7 +292,7 @@ mod tests {
     }
 
     #[test]
-    fn readers_load_nothing_that_may_be_of_the_project() {
+    fn readers_load_no_project_code() {
         let folder = tempfile::tempdir().unwrap();
         let root = folder.path().canonicalize().unwrap();
         let workspace = Workspace::local(root.clone()).unwrap();
@@ -318,7 +322,7 @@ mod tests {
             .into_iter()
             .map(|(name, value)| (name.into(), value.into()))
             .collect();
-        keep_to_system(&mut environment, &workspace);
+        strip_project_code(&mut environment, &workspace);
         let after = [
             ("PATH", "/usr/bin:/bin"),
             ("LD_LIBRARY_PATH", "/opt/x/lib"),
@@ -333,7 +337,7 @@ mod tests {
     }
 
     #[test]
-    fn servers_find_no_code_by_relative_folders() {
+    fn relative_search_paths_are_stripped() {
         let before = [
             ("PATH", ":/usr/bin:bin"),
             ("PYTHONPATH", ":"),
@@ -350,7 +354,7 @@ mod tests {
     }
 
     #[test]
-    fn hooks_find_no_code_where_commands_write() {
+    fn writable_search_paths_are_stripped() {
         let folders = [tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap()];
         let roots = folders
             .each_ref()

@@ -1,16 +1,16 @@
-//! Stop tests: after a cancel, a timeout or a drop nothing of a command is left, whatever it does.
+//! Tests that no process of a command is left after a cancel, a timeout or a drop.
 
-use super::trial::{Trial, alive, is_gone, mark, text};
+use super::test_support::{Trial, alive, is_gone, mark, text};
 use crate::{Progress, Tool};
 use serde_json::json;
-use turnery_engine::{FailureKind, ToolEnvelope};
+use turnery_engine::{ToolEnvelope, ToolErrorKind};
 
-fn kind(envelope: &ToolEnvelope) -> FailureKind {
+fn kind(envelope: &ToolEnvelope) -> ToolErrorKind {
     envelope.result.as_ref().unwrap_err().kind
 }
 
-/// What is said where no supervisor watches, as here.
-const STOPPED: &str = "the command and its process group were stopped; a process that left the group and \
+/// Message without a supervisor, as here.
+const STOPPED_MESSAGE: &str = "the command and its process group were stopped; a process that left the group and \
                        cleared its environment may still run";
 
 fn is_ready(report: &Progress) -> bool {
@@ -18,10 +18,10 @@ fn is_ready(report: &Progress) -> bool {
 }
 
 #[tokio::test]
-async fn a_cancel_lets_the_command_wind_up() {
+async fn cancel_gives_command_time_to_finish() {
     let mark = mark();
     let command = format!("trap 'echo bye; exit 3' TERM; sleep {mark} & echo ready; wait");
-    // While something blocks, a paused clock stands still: the grace lasts as long as the command needs.
+    // A paused clock stands still while something blocks, so the grace lasts as long as the command needs.
     let (end, ended) = std::sync::mpsc::sync_channel::<()>(0);
     let mut ended = Some(ended);
     let (envelope, _) = Trial::new()
@@ -36,13 +36,16 @@ async fn a_cancel_lets_the_command_wind_up() {
         })
         .await;
     drop(end);
-    assert_eq!(kind(&envelope), FailureKind::Cancelled);
-    assert_eq!(text(&envelope), format!("ready\nbye\ncancelled: {STOPPED}"));
+    assert_eq!(kind(&envelope), ToolErrorKind::Cancelled);
+    assert_eq!(
+        text(&envelope),
+        format!("ready\nbye\ncancelled: {STOPPED_MESSAGE}")
+    );
     assert!(is_gone(&mark));
 }
 
 #[tokio::test]
-async fn a_command_that_ignores_the_request_is_killed() {
+async fn command_that_ignores_sigterm_is_killed() {
     let mark = mark();
     let command = format!(
         "trap '' TERM; (trap '' TERM; sleep {mark}; sleep {mark}) & echo ready; sleep {mark}; sleep {mark}"
@@ -50,20 +53,20 @@ async fn a_command_that_ignores_the_request_is_killed() {
     let (envelope, _) = Trial::new()
         .run_and(json!({ "command": command }), |report, cancel| {
             if is_ready(report) {
-                // From here the clock runs by itself: the grace passes at once.
+                // From here the clock advances by itself, so the grace passes at once.
                 tokio::time::pause();
                 cancel.cancel();
             }
         })
         .await;
-    assert_eq!(kind(&envelope), FailureKind::Cancelled);
+    assert_eq!(kind(&envelope), ToolErrorKind::Cancelled);
     assert!(text(&envelope).starts_with("ready\ncancelled"));
     assert!(is_gone(&mark));
 }
 
-/// JIDO-68, JIDO-69.
+/// Stops a command that times out (JIDO-68, JIDO-69).
 #[tokio::test]
-async fn a_command_that_takes_too_long_is_stopped_and_what_it_printed_is_kept() {
+async fn timed_out_command_is_stopped_and_output_kept() {
     let mark = mark();
     let command = format!("echo ready; sleep {mark} & sleep {mark}");
     let (envelope, _) = Trial::new()
@@ -76,11 +79,11 @@ async fn a_command_that_takes_too_long_is_stopped_and_what_it_printed_is_kept() 
             },
         )
         .await;
-    assert_eq!(kind(&envelope), FailureKind::Timeout);
+    assert_eq!(kind(&envelope), ToolErrorKind::Timeout);
     assert_eq!(
         text(&envelope),
         format!(
-            "ready\ntimed out after 90 s: {STOPPED}. Give it a longer timeout_ms (at most 600000), or let it do less"
+            "ready\ntimed out after 90 s: {STOPPED_MESSAGE}. Give it a longer timeout_ms (at most 600000), or let it do less"
         )
     );
     assert_eq!(envelope.value, Some(json!({ "timeout_ms": 90_000 })));
@@ -88,7 +91,7 @@ async fn a_command_that_takes_too_long_is_stopped_and_what_it_printed_is_kept() 
 }
 
 #[tokio::test]
-async fn dropping_the_call_kills_all_that_it_started() {
+async fn dropped_call_kills_all_processes() {
     let mark = mark();
     let mut trial = Trial::new();
     let command = format!(
@@ -102,7 +105,7 @@ async fn dropping_the_call_kills_all_that_it_started() {
         Some(report) = trial.progress.recv() => assert!(is_ready(&report)),
         _ = &mut running => panic!("it ended by itself"),
     }
-    // In the middle of `exec` a process has no command line for a moment.
+    // During `exec` a process has no command line for a moment.
     while alive(&mark) == 0 {
         std::thread::yield_now();
     }
@@ -111,7 +114,7 @@ async fn dropping_the_call_kills_all_that_it_started() {
 }
 
 #[tokio::test]
-async fn a_client_that_takes_nothing_does_not_hold_up_a_cancel() {
+async fn cancel_works_while_client_reads_nothing() {
     let mark = mark();
     let mut trial = Trial::new();
     let args = json!({ "command": format!("echo {mark} >&2; sleep {mark} & yes {mark}") });
@@ -122,7 +125,7 @@ async fn a_client_that_takes_nothing_does_not_hold_up_a_cancel() {
         _ = &mut running => panic!("it ended by itself"),
     };
     assert!(matches!(first, Progress::Printed(_)));
-    // Nobody receives from here on, so the bounded channel fills and the pipe after it.
+    // Nobody receives from here on, so the bounded channel fills and then the pipe.
     while trial.progress.len() < trial.progress.max_capacity() {
         tokio::select! {
             biased;
@@ -132,6 +135,6 @@ async fn a_client_that_takes_nothing_does_not_hold_up_a_cancel() {
     }
     trial.cx.cancel.cancel();
     let envelope = running.await;
-    assert_eq!(kind(&envelope), FailureKind::Cancelled);
+    assert_eq!(kind(&envelope), ToolErrorKind::Cancelled);
     assert!(is_gone(&mark));
 }

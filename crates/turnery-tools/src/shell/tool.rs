@@ -1,11 +1,12 @@
-//! The shell tool: what the model is told of it, how its calls are shown and judged, and where they run.
+//! The shell tool: its specification, how its calls are shown and judged, and where they run.
 
 use super::{
-    confined::{self, RunPlan},
+    client_terminal, command_preview,
     environment::HIDDEN_ENV,
-    lent, local, title,
+    local_process,
+    run_plan::{self, RunPlan},
 };
-use crate::{Access, Prepared, Tool, ToolCx, Workspace, grace};
+use crate::{Access, PreparedCall, Tool, ToolCx, Workspace, grace};
 use futures_util::future::BoxFuture;
 use serde::Deserialize;
 use serde_json::{Value, json};
@@ -15,10 +16,10 @@ use std::{
     time::Duration,
 };
 use tokio::task::spawn_blocking;
-use turnery_engine::{CallDetail, CallKind, FailureKind, ToolEnvelope, ToolFailure, ToolSpec};
+use turnery_engine::{CallDetail, CallKind, ToolEnvelope, ToolError, ToolErrorKind, ToolSpec};
 
 const DEFAULT_TIMEOUT_MS: u64 = 120_000;
-const LONGEST_TIMEOUT_MS: u64 = 600_000;
+const MAX_TIMEOUT_MS: u64 = 600_000;
 
 /// Runs shell commands.
 #[derive(Debug)]
@@ -33,20 +34,20 @@ struct Args {
     command: String,
     cwd: Option<String>,
     timeout_ms: Option<u64>,
-    /// Why it has to run outside the sandbox.
+    /// Reason to run outside the sandbox; `None` to run inside.
     outside_sandbox: Option<String>,
 }
 
 impl Default for Shell {
-    /// With [`HIDDEN_ENV`] hidden.
+    /// Hides the variables of [`HIDDEN_ENV`].
     fn default() -> Self {
         Self::hiding([])
     }
 }
 
 impl Shell {
-    /// A shell whose commands see neither these environment variables nor those of [`HIDDEN_ENV`].
-    /// A `*` in front stands for anything.
+    /// Creates a shell whose commands see neither these environment variables nor those of [`HIDDEN_ENV`]. A
+    /// leading `*` stands for any text.
     #[must_use]
     pub fn hiding<'a>(names: impl IntoIterator<Item = &'a str>) -> Self {
         let hidden_env = HIDDEN_ENV.iter().copied().chain(names);
@@ -65,7 +66,7 @@ impl Shell {
                 "timeout_ms": {
                     "type": "integer",
                     "minimum": 1,
-                    "maximum": LONGEST_TIMEOUT_MS,
+                    "maximum": MAX_TIMEOUT_MS,
                     "description": "Milliseconds after which it is stopped: 120000 if absent, at most 600000."
                 },
                 "outside_sandbox": {
@@ -92,7 +93,7 @@ impl Shell {
         }
     }
 
-    /// The same shell, whose commands see these variables whatever is hidden.
+    /// Passes these variables to commands even if they are hidden by a pattern.
     #[must_use]
     pub fn passing<'a>(mut self, names: impl IntoIterator<Item = &'a str>) -> Self {
         self.passed_env
@@ -101,60 +102,63 @@ impl Shell {
     }
 }
 
-fn parse(args: &Value) -> Result<Args, ToolFailure> {
-    let args = Args::deserialize(args)
-        .map_err(|error| invalid(format!("the arguments of shell do not fit: {error}")))?;
+fn parse_shell_args(args: &Value) -> Result<Args, ToolError> {
+    let args = Args::deserialize(args).map_err(|error| {
+        validation_failure(format!("the arguments of shell do not fit: {error}"))
+    })?;
     if args.command.trim().is_empty() {
-        return Err(invalid("command is empty: give a command line".to_owned()));
+        return Err(validation_failure(
+            "command is empty: give a command line".to_owned(),
+        ));
     }
     if args
         .outside_sandbox
         .as_ref()
         .is_some_and(|reason| reason.trim().is_empty())
     {
-        return Err(invalid(
+        return Err(validation_failure(
             "outside_sandbox is empty: say why the command has to run outside the sandbox, or leave it out"
                 .to_owned(),
         ));
     }
     if args.command.contains('\0') {
-        return Err(invalid(
+        return Err(validation_failure(
             "command has a NUL character in it, which no shell can read: leave it out".to_owned(),
         ));
     }
     Ok(args)
 }
 
-fn invalid(message: String) -> ToolFailure {
-    ToolFailure {
-        kind: FailureKind::Validation,
+fn validation_failure(message: String) -> ToolError {
+    ToolError {
+        kind: ToolErrorKind::Validation,
         message,
         details: None,
     }
 }
 
-fn folder(args: &Args, workspace: &Workspace) -> Result<PathBuf, ToolFailure> {
+fn resolve_cwd(args: &Args, workspace: &Workspace) -> Result<PathBuf, ToolError> {
     match &args.cwd {
         None => Ok(workspace.cwd().to_owned()),
         Some(cwd) => workspace
             .resolve(cwd)
-            .map_err(|refused| invalid(format!("cannot run in that folder: {refused}"))),
+            .map_err(|refused| validation_failure(format!("cannot run in that folder: {refused}"))),
     }
 }
 
 fn limit(timeout_ms: Option<u64>) -> Duration {
     let wanted = timeout_ms.unwrap_or(DEFAULT_TIMEOUT_MS);
-    Duration::from_millis(wanted.clamp(1, LONGEST_TIMEOUT_MS))
+    Duration::from_millis(wanted.clamp(1, MAX_TIMEOUT_MS))
 }
 
-/// Without locations: a folder is nothing that an editor can open.
+/// Has no locations, because an editor cannot open a folder.
 fn detail(args: &Args, cwd: &Path, workspace: &Workspace) -> CallDetail {
     let elsewhere = (cwd != workspace.cwd()).then_some(cwd);
-    let mut artifacts = title::whole(&args.command, elsewhere);
+    let mut artifacts = command_preview::whole(&args.command, elsewhere);
     let mut shown = args.command.trim().to_owned();
-    if let Some(reason) = confined::reason_to_leave(args.outside_sandbox.as_deref(), workspace) {
+    if let Some(reason) = run_plan::reason_to_leave(args.outside_sandbox.as_deref(), workspace) {
         shown = format!("Outside the sandbox: {shown}");
-        artifacts.push(title::reason(reason));
+        artifacts.push(command_preview::reason(reason));
     }
     CallDetail {
         title: shown,
@@ -164,14 +168,14 @@ fn detail(args: &Args, cwd: &Path, workspace: &Workspace) -> CallDetail {
     }
 }
 
-/// Where the command runs, and how. Found out on another thread, where no session waits for the disk.
-async fn plan(args: &Args, cwd: &Path, cx: &ToolCx) -> Result<RunPlan, ToolFailure> {
+/// Returns where and how the command runs. Runs on another thread, so that no session waits for the disk.
+async fn plan(args: &Args, cwd: &Path, cx: &ToolCx) -> Result<RunPlan, ToolError> {
     let (line, outside) = (args.command.clone(), args.outside_sandbox.clone());
     let (cwd, workspace, limits) = (cwd.to_owned(), Arc::clone(&cx.workspace), cx.line_limits);
     let planning =
-        spawn_blocking(move || confined::plan(&line, &cwd, outside.as_deref(), limits, &workspace));
-    planning.await.map_err(|_| ToolFailure {
-        kind: FailureKind::ExecutionError,
+        spawn_blocking(move || run_plan::plan(&line, &cwd, outside.as_deref(), limits, &workspace));
+    planning.await.map_err(|_| ToolError {
+        kind: ToolErrorKind::ExecutionError,
         message: "the command was not run: turnery could not find out what it does".to_owned(),
         details: None,
     })
@@ -187,7 +191,7 @@ impl Tool for Shell {
     }
 
     fn describe(&self, args: &Value, workspace: &Workspace) -> CallDetail {
-        let Ok(args) = parse(args) else {
+        let Ok(args) = parse_shell_args(args) else {
             return CallDetail::default();
         };
         let cwd = args.cwd.as_deref().unwrap_or_default();
@@ -198,26 +202,26 @@ impl Tool for Shell {
         &'a self,
         args: &'a Value,
         cx: &'a ToolCx,
-    ) -> BoxFuture<'a, Result<Prepared, ToolFailure>> {
+    ) -> BoxFuture<'a, Result<PreparedCall, ToolError>> {
         Box::pin(async move {
-            let args = parse(args)?;
-            let cwd = folder(&args, &cx.workspace)?;
+            let args = parse_shell_args(args)?;
+            let cwd = resolve_cwd(&args, &cx.workspace)?;
             let detail = detail(&args, &cwd, &cx.workspace);
             let leaves =
-                confined::reason_to_leave(args.outside_sandbox.as_deref(), &cx.workspace).is_some();
+                run_plan::reason_to_leave(args.outside_sandbox.as_deref(), &cx.workspace).is_some();
             let command = args.command;
             let access = match leaves {
                 true => Access::RunOutside { command, cwd },
                 false => Access::Run { command, cwd },
             };
-            Ok(Prepared { access, detail })
+            Ok(PreparedCall { access, detail })
         })
     }
 
     fn run<'a>(&'a self, args: &'a Value, cx: &'a ToolCx) -> BoxFuture<'a, ToolEnvelope> {
         Box::pin(async move {
-            let started = parse(args).and_then(|args| {
-                let cwd = folder(&args, &cx.workspace)?;
+            let started = parse_shell_args(args).and_then(|args| {
+                let cwd = resolve_cwd(&args, &cx.workspace)?;
                 Ok((args, cwd))
             });
             let (args, cwd) = match started {
@@ -233,19 +237,27 @@ impl Tool for Shell {
                 && let Some(terminals) = cx.workspace.terminals()
             {
                 let detail = detail(&args, &cwd, &cx.workspace);
-                let lent = lent::run(terminals, &args.command, &cwd, limit, plan.git, detail, cx);
+                let lent = client_terminal::run(
+                    terminals,
+                    &args.command,
+                    &cwd,
+                    limit,
+                    plan.git,
+                    detail,
+                    cx,
+                );
                 if let Some(envelope) = lent.await {
                     return envelope;
                 }
             }
-            let surroundings = local::Surroundings {
+            let surroundings = local_process::Surroundings {
                 hidden: &self.hidden_env,
                 passed: &self.passed_env,
                 confinement: plan.confinement.as_ref(),
                 runs_readers: plan.runs_readers,
                 git: plan.git,
             };
-            match local::run(&args.command, &cwd, limit, surroundings, cx).await {
+            match local_process::run(&args.command, &cwd, limit, surroundings, cx).await {
                 Ok((ending, stopped, text)) => {
                     let hint = plan.hint(&ending, &text);
                     ending.envelope_with(text, &stopped, hint)
@@ -258,14 +270,13 @@ impl Tool for Shell {
                         ),
                         None => format!("the command was not started in {cwd}: {error}"),
                     };
-                    ToolEnvelope::failed(FailureKind::ExecutionError, reason)
+                    ToolEnvelope::failed(ToolErrorKind::ExecutionError, reason)
                 }
             }
         })
     }
 
-    /// The command's own timeout is kept here, so that what it printed is not lost; this one is
-    /// for when even that fails.
+    /// The command's own timeout is enforced by `run`, so that output is kept; this limit is a fallback.
     fn timeout(&self, args: &Value) -> Duration {
         limit(args.get("timeout_ms").and_then(Value::as_u64)) + 3 * grace::COMMAND
     }

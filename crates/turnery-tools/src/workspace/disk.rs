@@ -1,5 +1,5 @@
-//! Disk: opens and replaces files by paths that are resolved already, following no link anywhere in
-//! them. A link that took the place of a folder or file after the path was resolved is an error.
+//! Opens and replaces files by resolved paths without following links in them. A link that replaced a folder
+//! or file after the path was resolved is an error.
 
 use rustix::{
     fd::OwnedFd,
@@ -18,50 +18,50 @@ use std::{
     sync::atomic::{AtomicU64, Ordering},
 };
 
-/// Folders on the way only need to be passed through, not listed.
+/// Folders on the way are only traversed, not listed.
 #[cfg(target_os = "linux")]
 const PASS: OFlags = OFlags::PATH;
 #[cfg(not(target_os = "linux"))]
 const PASS: OFlags = OFlags::RDONLY;
 
-/// Opens a regular file for reading. Never waits: a pipe or a device is an error.
+/// Opens a regular file for reading. Never blocks: a pipe or a device is an error.
 pub(crate) fn open(path: &Path) -> io::Result<File> {
-    let (folder, name) = folder_of(path, false)?;
+    let (folder, name) = open_parent(path, false)?;
     let flags = OFlags::RDONLY | OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::CLOEXEC;
-    regular(openat(&folder, name, flags, Mode::empty()).map_err(explain)?)
+    ensure_regular(openat(&folder, name, flags, Mode::empty()).map_err(to_io_error)?)
 }
 
-/// Opens what is there for change, if there is anything.
+/// Opens a file for change; `None` if it does not exist.
 pub(crate) fn open_for_change(path: &Path) -> io::Result<Option<File>> {
-    let (folder, name) = match folder_of(path, false) {
+    let (folder, name) = match open_parent(path, false) {
         Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
         found => found?,
     };
     let flags = OFlags::RDWR | OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::CLOEXEC;
     match openat(&folder, name, flags, Mode::empty()) {
-        Ok(file) => regular(file).map(Some),
+        Ok(file) => ensure_regular(file).map(Some),
         Err(Errno::NOENT) => Ok(None),
-        Err(errno) => Err(explain(errno)),
+        Err(errno) => Err(to_io_error(errno)),
     }
 }
 
-/// Puts `bytes` into the place of `path`, all or nothing, making its folders. `old` is the file
-/// that was there: its mode bits and, where possible, its owner are kept.
+/// Atomically replaces `path` with `bytes`, creating its folders. `old` is the file being replaced: its mode
+/// bits and, where possible, its owner are kept.
 pub(crate) fn replace(path: &Path, bytes: &[u8], old: Option<&File>) -> io::Result<()> {
-    let (folder, name) = folder_of(path, true)?;
-    let (temporary, mut file) = create_beside(&folder)?;
+    let (folder, name) = open_parent(path, true)?;
+    let (temporary, mut file) = create_temporary(&folder)?;
     let written = (|| {
         file.write_all(bytes)?;
         if let Some(old) = old {
             let (old, new) = (fstat(old)?, fstat(&file)?);
             if (old.st_uid, old.st_gid) != (new.st_uid, new.st_gid) {
-                // Only root can; for others the file becomes their own.
+                // Only root can change the owner; for others the file becomes their own.
                 let (uid, gid) = (Uid::from_raw(old.st_uid), Gid::from_raw(old.st_gid));
                 let _ = fchown(&file, Some(uid), Some(gid));
             }
             fchmod(&file, Mode::from_raw_mode(old.st_mode))?;
         }
-        renameat(&folder, &*temporary, &folder, name).map_err(explain)
+        renameat(&folder, &*temporary, &folder, name).map_err(to_io_error)
     })();
     if written.is_err() {
         let _ = unlinkat(&folder, &*temporary, AtFlags::empty());
@@ -69,8 +69,8 @@ pub(crate) fn replace(path: &Path, bytes: &[u8], old: Option<&File>) -> io::Resu
     written
 }
 
-/// A new file in the folder, under a name that nobody has.
-fn create_beside(folder: &OwnedFd) -> io::Result<(String, File)> {
+/// Creates a new file in the folder, under an unused name.
+fn create_temporary(folder: &OwnedFd) -> io::Result<(String, File)> {
     static COUNT: AtomicU64 = AtomicU64::new(0);
     let flags = OFlags::WRONLY | OFlags::CREATE | OFlags::EXCL | OFlags::NOFOLLOW | OFlags::CLOEXEC;
     loop {
@@ -79,13 +79,13 @@ fn create_beside(folder: &OwnedFd) -> io::Result<(String, File)> {
         match openat(folder, &*name, flags, Mode::from_raw_mode(0o666)) {
             Ok(file) => return Ok((name, File::from(file))),
             Err(Errno::EXIST) => {}
-            Err(errno) => return Err(explain(errno)),
+            Err(errno) => return Err(to_io_error(errno)),
         }
     }
 }
 
-/// The folder that `path` lies in, reached without following a link, and its name there.
-fn folder_of(path: &Path, create: bool) -> io::Result<(OwnedFd, &OsStr)> {
+/// Opens the parent folder of `path` without following links. Returns it and the file name.
+fn open_parent(path: &Path, create: bool) -> io::Result<(OwnedFd, &OsStr)> {
     let unusable = || io::Error::new(io::ErrorKind::InvalidInput, "the path is not resolved");
     let name = path.file_name().ok_or_else(unusable)?;
     let flags = PASS | OFlags::DIRECTORY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
@@ -102,18 +102,18 @@ fn folder_of(path: &Path, create: bool) -> io::Result<(OwnedFd, &OsStr)> {
             Err(Errno::NOENT) if create => {
                 match mkdirat(&folder, step, Mode::from_raw_mode(0o777)) {
                     Ok(()) | Err(Errno::EXIST) => {}
-                    Err(errno) => return Err(explain(errno)),
+                    Err(errno) => return Err(to_io_error(errno)),
                 }
                 openat(&folder, step, flags, Mode::empty())
             }
             opened => opened,
         }
-        .map_err(explain)?;
+        .map_err(to_io_error)?;
     }
     Ok((folder, name))
 }
 
-fn regular(file: OwnedFd) -> io::Result<File> {
+fn ensure_regular(file: OwnedFd) -> io::Result<File> {
     match FileType::from_raw_mode(fstat(&file)?.st_mode) {
         FileType::RegularFile => Ok(File::from(file)),
         FileType::Directory => Err(io::ErrorKind::IsADirectory.into()),
@@ -121,7 +121,7 @@ fn regular(file: OwnedFd) -> io::Result<File> {
     }
 }
 
-fn explain(errno: Errno) -> io::Error {
+fn to_io_error(errno: Errno) -> io::Error {
     match errno {
         Errno::LOOP => io::Error::other("a link has taken its place"),
         errno => errno.into(),

@@ -1,4 +1,4 @@
-//! Text files on the local disk, kept in the encoding that they are in.
+//! Reads and writes text files on the local disk, keeping their encoding.
 
 use super::{
     FileError, Files, disk,
@@ -11,19 +11,19 @@ use std::{
     path::Path,
 };
 
-/// Larger files are refused: nothing that is this large is read by a model or edited by hand.
-const LARGEST: u64 = 20 * 1024 * 1024;
+/// Larger files are refused: models do not read them and users do not edit them by hand.
+const MAX_FILE_BYTES: u64 = 20 * 1024 * 1024;
 
 /// Text files on the local disk.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct LocalFiles;
 
 impl LocalFiles {
-    /// Fails if a link has taken the place of a folder or file in this path since it was resolved: for those who let
-    /// others open it, who follow links.
+    /// Fails if a link has replaced a folder or file in this path since it was resolved. For callers that let
+    /// another program open the file, which would follow links.
     pub async fn check_links(self, path: &Path) -> Result<(), FileError> {
         let path = path.to_owned();
-        off_thread(move || match path.ancestors().any(Path::is_symlink) {
+        run_blocking(move || match path.ancestors().any(Path::is_symlink) {
             false => Ok(()),
             true => {
                 let target = fs::canonicalize(&path);
@@ -41,24 +41,24 @@ impl LocalFiles {
 impl Files for LocalFiles {
     fn read<'a>(&'a self, path: &'a Path) -> BoxFuture<'a, Result<String, FileError>> {
         let path = path.to_owned();
-        Box::pin(off_thread(move || {
-            let mut file = disk::open(&path).map_err(|error| failed("read", &path, &error))?;
-            Ok(text_of(&mut file, &path)?.0)
+        Box::pin(run_blocking(move || {
+            let mut file = disk::open(&path).map_err(|error| file_error("read", &path, &error))?;
+            Ok(read_text(&mut file, &path)?.0)
         }))
     }
 
     fn write<'a>(&'a self, path: &'a Path, text: &'a str) -> BoxFuture<'a, Result<(), FileError>> {
         let (path, text) = (path.to_owned(), text.to_owned());
-        Box::pin(off_thread(move || replace(&path, &text)))
+        Box::pin(run_blocking(move || replace(&path, &text)))
     }
 }
 
 fn replace(path: &Path, text: &str) -> Result<(), FileError> {
-    let written = |error: io::Error| failed("written", path, &error);
+    let written = |error: io::Error| file_error("written", path, &error);
     let mut old = disk::open_for_change(path).map_err(written)?;
     let encoding = match &mut old {
-        Some(file) => text_of(file, path)?.1,
-        None => Encoding::Utf8 { mark: false },
+        Some(file) => read_text(file, path)?.1,
+        None => Encoding::Utf8 { has_bom: false },
     };
     let bytes = encoding::encode(text, encoding).map_err(|lacking| {
         FileError::Other(format!(
@@ -70,12 +70,12 @@ fn replace(path: &Path, text: &str) -> Result<(), FileError> {
     disk::replace(path, &bytes, old.as_ref()).map_err(written)
 }
 
-fn text_of(file: &mut File, path: &Path) -> Result<(String, Encoding), FileError> {
+fn read_text(file: &mut File, path: &Path) -> Result<(String, Encoding), FileError> {
     let mut bytes = Vec::new();
-    file.take(LARGEST + 1)
+    file.take(MAX_FILE_BYTES + 1)
         .read_to_end(&mut bytes)
-        .map_err(|error| failed("read", path, &error))?;
-    if bytes.len() as u64 > LARGEST {
+        .map_err(|error| file_error("read", path, &error))?;
+    if bytes.len() as u64 > MAX_FILE_BYTES {
         return Err(FileError::Other(format!(
             "{} is larger than 20 MiB, the most that is read at once: look at parts of it with a shell command",
             path.display()
@@ -84,7 +84,7 @@ fn text_of(file: &mut File, path: &Path) -> Result<(String, Encoding), FileError
     encoding::decode(&bytes).ok_or_else(|| FileError::NotText(path.to_owned()))
 }
 
-fn failed(done: &str, path: &Path, error: &io::Error) -> FileError {
+fn file_error(done: &str, path: &Path, error: &io::Error) -> FileError {
     match error.kind() {
         io::ErrorKind::NotFound => FileError::NotFound(path.to_owned()),
         io::ErrorKind::IsADirectory => {
@@ -94,8 +94,8 @@ fn failed(done: &str, path: &Path, error: &io::Error) -> FileError {
     }
 }
 
-/// Disks may hang: never on the thread that drives sessions.
-async fn off_thread<T: Send + 'static>(
+/// Disks may hang, so file access never runs on the thread that drives sessions.
+async fn run_blocking<T: Send + 'static>(
     work: impl FnOnce() -> Result<T, FileError> + Send + 'static,
 ) -> Result<T, FileError> {
     match tokio::task::spawn_blocking(work).await {

@@ -1,5 +1,5 @@
-//! Where a path leads: links followed by hand, one component at a time, so that a path whose end
-//! does not exist yet is followed as far as it does.
+//! Resolves links one component at a time, so that a path whose end does not exist yet is resolved as far as
+//! it exists.
 
 use super::PathRefused;
 use std::{
@@ -9,10 +9,10 @@ use std::{
     path::{Component, Path, PathBuf},
 };
 
-/// As many as Linux follows.
-const MOST_LINKS: usize = 40;
+/// Maximum number of links, as in Linux.
+const MAX_LINKS: usize = 40;
 
-/// A root with its links resolved. Must be an absolute folder that can be read.
+/// Resolves the links of a root. Fails unless it is an absolute, readable folder.
 pub(super) fn root(path: &Path) -> Result<PathBuf, PathRefused> {
     let refused = |reason: String| PathRefused {
         path: path.display().to_string(),
@@ -32,8 +32,9 @@ pub(super) fn root(path: &Path) -> Result<PathBuf, PathRefused> {
     Ok(resolved)
 }
 
-/// Where `path` leads from `base`, which is resolved already. What cannot be looked at is kept as
-/// it is written: opening it later tells why. No link in `/proc` is followed: to another process it leads elsewhere.
+/// Resolves `path` from `base`, which is resolved already. Components that cannot be examined are kept as
+/// written; opening the path later reports why. Links in `/proc` are not followed, since they lead elsewhere
+/// for another process.
 pub(super) fn follow(base: &Path, path: &str) -> Result<PathBuf, PathRefused> {
     let refused = |reason: &str| PathRefused {
         path: path.to_owned(),
@@ -50,7 +51,7 @@ pub(super) fn follow(base: &Path, path: &str) -> Result<PathBuf, PathRefused> {
     }
     let mut resolved = base.to_owned();
     let mut ahead = VecDeque::new();
-    queue(&mut ahead, &mut resolved, Path::new(path));
+    push_components(&mut ahead, &mut resolved, Path::new(path));
     let mut links = 0;
     while let Some(step) = ahead.pop_front() {
         match step {
@@ -61,34 +62,34 @@ pub(super) fn follow(base: &Path, path: &str) -> Result<PathBuf, PathRefused> {
                 resolved.push(name);
                 let target = match fs::read_link(&resolved) {
                     Ok(target) => target,
-                    // By way of links the system may come here all the same.
+                    // The system may still reach the file through links.
                     Err(error) if error.kind() == io::ErrorKind::InvalidFilename => {
                         return Err(refused("is too long to be followed"));
                     }
-                    // No link, nothing there, or not to be looked at: kept as it is written.
+                    // Not a link, does not exist, or cannot be examined: kept as written.
                     Err(_) => continue,
                 };
                 if resolved.starts_with("/proc") {
                     return Err(refused("leads through /proc, elsewhere for each process"));
                 }
                 links += 1;
-                if links > MOST_LINKS {
-                    return Err(refused("goes round in circles through links"));
+                if links > MAX_LINKS {
+                    return Err(refused("leads through a loop of links"));
                 }
                 resolved.pop();
-                queue(&mut ahead, &mut resolved, &target);
+                push_components(&mut ahead, &mut resolved, &target);
             }
         }
     }
     Ok(resolved)
 }
 
-/// Whether a path leads into a place that fulfils `is_in`. Also true when that is uncertain: nobody can look there now, or
-/// its links are more than turnery follows, but not the system.
+/// Returns true if a path leads, or may lead, to a place for which `is_in` holds. It may if it cannot be
+/// examined now, or if it has more links than turnery, but not the system, follows.
 pub(crate) fn may_lead(path: &Path, is_in: &dyn Fn(&Path) -> bool) -> bool {
     match path.canonicalize() {
         Ok(target) => is_in(&target),
-        // It may be there when it is used.
+        // The target may exist by the time it is used.
         Err(error) if error.kind() == io::ErrorKind::NotFound => {
             let target = path.to_str().map(|path| follow(Path::new("/"), path));
             target.is_none_or(|target| target.map_or(true, |target| is_in(&target)))
@@ -97,8 +98,8 @@ pub(crate) fn may_lead(path: &Path, is_in: &dyn Fn(&Path) -> bool) -> bool {
     }
 }
 
-/// `path` with the first link in it replaced by what it holds; `None` if there is none.
-pub(super) fn follow_first(path: &Path) -> Option<PathBuf> {
+/// Returns `path` with its first link replaced by the link's target; `None` if there is no link.
+pub(super) fn resolve_first_link(path: &Path) -> Option<PathBuf> {
     let mut above: Vec<&Path> = path.ancestors().collect();
     above.reverse();
     above.into_iter().find_map(|link| {
@@ -108,7 +109,7 @@ pub(super) fn follow_first(path: &Path) -> Option<PathBuf> {
     })
 }
 
-/// `path` without `.` and `..`, by its text alone.
+/// Removes `.` and `..` from `path` by its text alone.
 pub(crate) fn clean(path: &Path) -> PathBuf {
     let mut cleaned = PathBuf::new();
     for component in path.components() {
@@ -130,8 +131,8 @@ enum Step {
     Down(OsString),
 }
 
-/// Put the components of `path` before all that is ahead; an absolute one starts over at the top.
-fn queue(ahead: &mut VecDeque<Step>, resolved: &mut PathBuf, path: &Path) {
+/// Puts the components of `path` before the remaining ones; an absolute path restarts at the top.
+fn push_components(ahead: &mut VecDeque<Step>, resolved: &mut PathBuf, path: &Path) {
     for component in path.components().rev() {
         match component {
             Component::Prefix(_) | Component::RootDir => *resolved = PathBuf::from("/"),
@@ -142,7 +143,8 @@ fn queue(ahead: &mut VecDeque<Step>, resolved: &mut PathBuf, path: &Path) {
     }
 }
 
-/// Makes a folder in `folder` that is reached through links, by a path without links that is too long to be looked up.
+/// Creates a folder in `folder` that is reached through links, by a link-free path that is too long to look
+/// up.
 #[cfg(test)]
 pub(crate) fn beyond_lookup(folder: &Path) -> PathBuf {
     let deep: PathBuf = std::iter::repeat_n("d".repeat(200), 9).collect();
@@ -159,7 +161,7 @@ mod tests {
     use std::os::unix::fs::symlink;
 
     #[test]
-    fn path_that_is_too_long_to_be_looked_up_may_lead_anywhere() {
+    fn path_too_long_to_look_up_may_lead_anywhere() {
         let folders = [tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap()];
         let [root, outside] = folders
             .each_ref()
@@ -167,7 +169,7 @@ mod tests {
         fs::write(outside.join("secret"), "content").unwrap();
         let deep = beyond_lookup(&root);
         symlink(outside.join("secret"), deep.join("linked")).unwrap();
-        // The system reads it.
+        // The system can read the file.
         assert_eq!(fs::read_to_string(deep.join("linked")).unwrap(), "content");
         assert!(follow(&root, "l/l/l/linked").is_err());
         assert_eq!(

@@ -1,16 +1,15 @@
-//! Terminals that the client lends for commands.
+//! Interface to terminals that the client provides for commands.
 
 use futures_util::future::BoxFuture;
 use std::path::Path;
 use tokio::sync::mpsc;
 use tokio_util::sync::CancellationToken;
 
-/// Terminals that the client lends, and shows.
+/// Terminals that the client provides and shows.
 pub trait Terminals: Send + Sync {
-    /// Run a shell command line in a terminal of the client's, to its end, with these variables added to its
-    /// environment. Reports the terminal's
-    /// id through `started`. When `cancel` fires or the future is dropped the command is killed.
-    /// The terminal is always released.
+    /// Runs a shell command line in a client terminal until it exits, with these variables added to its
+    /// environment. Sends the terminal's id through `started`. The command is killed when `cancel` fires or
+    /// the future is dropped. The terminal is always released.
     fn run<'a>(
         &'a self,
         command: &'a str,
@@ -22,29 +21,29 @@ pub trait Terminals: Send + Sync {
     ) -> BoxFuture<'a, Result<TerminalRun, TerminalFault>>;
 }
 
-/// Why a command did not come to its end in a client's terminal.
+/// Error of running a command in a client terminal.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum TerminalFault {
-    /// The client has no terminals, whatever it said. Nothing was run.
+    /// The client has no terminals, despite its capabilities. The command did not run.
     #[error("the client has no terminals")]
     Absent,
-    /// There is no terminal for the command, which did not run.
+    /// No terminal could be opened. The command did not run.
     #[error("{0}")]
     NotOpened(String),
-    /// The command was started, and how it ended is not known.
+    /// The command was started, but its result is unknown.
     #[error("{0}")]
     Lost(String),
 }
 
-/// How a command in a client's terminal ended.
+/// Result of a command in a client terminal.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct TerminalRun {
-    /// What it printed, perhaps only the end of it.
+    /// Output of the command, possibly only its end.
     pub output: String,
-    /// Whether the beginning is missing.
+    /// The beginning of the output is missing.
     pub truncated: bool,
-    /// Its exit code, if it exited.
+    /// Exit code, if the command exited.
     pub exit_code: Option<i64>,
-    /// The signal that ended it.
+    /// The signal that terminated the command.
     pub signal: Option<String>,
 }

@@ -1,14 +1,14 @@
-//! One tool, run by its name or by reference.
+//! Tests of running one tool by its name or by reference.
 
 use super::{kind, multiply, scope, toolbox};
 use serde_json::{Value, json};
 use std::sync::Arc;
-use turnery_engine::{Content, FailureKind, ToolFailure};
+use turnery_engine::{Content, ToolError, ToolErrorKind};
 use turnery_tools::{Action, Options, Toolbox, execute, execute_tool};
 
 // proves: JIDO-36, JIDO-37, JIDO-41
 #[tokio::test]
-async fn a_tool_runs_by_its_name() {
+async fn tool_runs_by_name() {
     let options = Options {
         tools: Some(toolbox(vec![multiply()])),
         ..Options::default()
@@ -21,9 +21,9 @@ async fn a_tool_runs_by_its_name() {
 
 // proves: JIDO-38
 #[tokio::test]
-async fn a_tool_runs_by_reference_whatever_tools_there_are() {
+async fn tool_runs_by_reference() {
     let other = Action::new("multiply", "", async |_: Value, _| {
-        Ok::<Value, ToolFailure>(json!("the wrong one"))
+        Ok::<Value, ToolError>(json!("the wrong one"))
     });
     let scope = scope().with_tools(toolbox(vec![other]));
     let done = execute_tool(
@@ -39,7 +39,7 @@ async fn a_tool_runs_by_reference_whatever_tools_there_are() {
 
 // proves: JIDO-39, JIDO-40
 #[tokio::test]
-async fn arguments_are_brought_into_the_schemas_shape_both_ways() {
+async fn arguments_are_normalised_by_name_and_by_reference() {
     let scope = scope().with_tools(multiply().into());
     for args in [
         json!({"a": "6", "b": "7"}),
@@ -57,24 +57,24 @@ async fn arguments_are_brought_into_the_schemas_shape_both_ways() {
 
 // proves: JIDO-42, JIDO-76
 #[tokio::test]
-async fn bad_arguments_are_a_failure_of_validation() {
+async fn invalid_arguments_are_validation_failure() {
     let scope = scope().with_tools(multiply().into());
     for args in [json!({"a": 6}), json!("{oops"), json!([6, 7])] {
         let done = execute("multiply", args, &scope, &Options::default()).await;
-        assert_eq!(kind(&done), FailureKind::Validation);
+        assert_eq!(kind(&done), ToolErrorKind::Validation);
         assert!(done.effects.is_empty());
     }
     let nameless = execute("", json!({}), &scope, &Options::default()).await;
-    assert_eq!(kind(&nameless), FailureKind::Validation);
+    assert_eq!(kind(&nameless), ToolErrorKind::Validation);
 }
 
 // proves: JIDO-65, JIDO-66
 #[tokio::test]
-async fn an_unknown_name_is_not_found_and_case_matters() {
+async fn unknown_or_miscased_name_is_not_found() {
     let scope = scope().with_tools(multiply().into());
     for name in ["divide", "Multiply"] {
         let done = execute(name, json!({}), &scope, &Options::default()).await;
-        assert_eq!(kind(&done), FailureKind::NotFound);
+        assert_eq!(kind(&done), ToolErrorKind::NotFound);
         let failure = done.result.expect_err("a failure");
         assert_eq!(
             failure.message,
@@ -89,32 +89,32 @@ async fn an_unknown_name_is_not_found_and_case_matters() {
 
 // proves: JIDO-20, JIDO-67
 #[test]
-fn a_box_is_made_of_one_tool_or_of_a_list_and_knows_its_names() {
+fn toolbox_is_built_from_tool_or_list() {
     let one = Toolbox::from(multiply());
     assert_eq!(one.names().collect::<Vec<_>>(), ["multiply"]);
     let add = Action::new("add", "", async |_: Value, _| {
-        Ok::<Value, ToolFailure>(Value::Null)
+        Ok::<Value, ToolError>(Value::Null)
     });
     let two = toolbox(vec![multiply(), add]);
     assert_eq!(two.names().collect::<Vec<_>>(), ["multiply", "add"]);
     assert!(two.get("add").is_some());
 }
 
-/// Boxes whose only tool says where it comes from.
+/// Returns a toolbox whose only tool reports where the toolbox comes from.
 fn from(place: &'static str) -> Toolbox {
     Action::new("where", "", move |_: Value, _| async move {
-        Ok::<Value, ToolFailure>(json!(place))
+        Ok::<Value, ToolError>(json!(place))
     })
     .into()
 }
 
 // proves: JIDO-25, JIDO-26, JIDO-27, UP-24
 #[tokio::test]
-async fn tools_come_from_options_then_scope_then_tool_calling_then_agent() {
+async fn toolbox_selection_follows_precedence() {
     let mut scope = scope();
     let mut options = Options::default();
     let nowhere = execute("where", json!({}), &scope, &options).await;
-    assert_eq!(kind(&nowhere), FailureKind::NotFound);
+    assert_eq!(kind(&nowhere), ToolErrorKind::NotFound);
     scope.agent = Some(from("agent"));
     let found = execute("where", json!({}), &scope, &options).await;
     assert_eq!(found.value, Some(json!("agent")));

@@ -1,10 +1,10 @@
-//! Which effects of tools the host hears of.
+//! Tests of which effects of tools reach the host.
 
 use super::{asking, scope};
 use proptest::{collection::vec, option, prelude::*, sample::select};
 use serde_json::{Value, json};
 use std::sync::Arc;
-use turnery_engine::{FailureKind, ToolEnvelope, ToolFailure};
+use turnery_engine::{ToolEnvelope, ToolError, ToolErrorKind};
 use turnery_tools::{
     Action, EffectKind, EffectMode, EffectPolicies, EffectPolicy, EmitLimits, Options, Toolbox,
     execute, execute_tool, run_tools,
@@ -24,12 +24,12 @@ fn all() -> Vec<Value> {
     ]
 }
 
-/// A tool that gives all of these, and fails or not.
-fn busy(fails: bool) -> Action {
+/// Returns a tool with all kinds of effects, which fails if `fails` is true.
+fn tool_with_effects(fails: bool) -> Action {
     Action::new("busy", "", move |_: Value, _| async move {
         let envelope = match fails {
-            true => ToolEnvelope::from(ToolFailure {
-                kind: FailureKind::ExecutionError,
+            true => ToolEnvelope::from(ToolError {
+                kind: ToolErrorKind::ExecutionError,
                 message: "no".to_owned(),
                 details: None,
             }),
@@ -39,7 +39,7 @@ fn busy(fails: bool) -> Action {
     })
 }
 
-fn kinds(effects: &[Value]) -> Vec<&str> {
+fn effect_kinds(effects: &[Value]) -> Vec<&str> {
     effects
         .iter()
         .filter_map(|effect| effect["kind"].as_str())
@@ -49,43 +49,43 @@ fn kinds(effects: &[Value]) -> Vec<&str> {
 // proves: C-22
 #[tokio::test]
 async fn without_a_policy_all_effects_pass() {
-    let scope = scope().with_tools(busy(false).into());
+    let scope = scope().with_tools(tool_with_effects(false).into());
     let done = execute("busy", json!({}), &scope, &Options::default()).await;
     assert_eq!(done.effects, all());
 }
 
 // proves: JIDO-44, JIDO-45, JIDO-46, JIDO-76
 #[tokio::test]
-async fn the_scopes_policy_holds_for_every_way_to_run_a_tool() {
-    let mut scope = scope().with_tools(busy(false).into());
+async fn scope_policy_applies_to_every_entry_point() {
+    let mut scope = scope().with_tools(tool_with_effects(false).into());
     scope.effect_policy = Some(EffectPolicy::default());
     let options = Options::default();
     let by_name = execute("busy", json!({}), &scope, &options).await;
     let kept = ["emit", "schedule", "set_state"];
-    assert_eq!(kinds(&by_name.effects), kept);
-    let failing = Arc::new(busy(true));
+    assert_eq!(effect_kinds(&by_name.effects), kept);
+    let failing = Arc::new(tool_with_effects(true));
     let by_reference = execute_tool(failing, json!({}), &scope, &options).await;
     assert!(by_reference.result.is_err());
-    assert_eq!(kinds(&by_reference.effects), kept);
+    assert_eq!(effect_kinds(&by_reference.effects), kept);
     let response = asking(&[("c1", "busy", json!({}))]);
     let executed = run_tools(&response, &scope, &options).await;
     let effects = &executed.tool_results[0].raw_result().effects;
-    assert_eq!(kinds(effects), kept);
+    assert_eq!(effect_kinds(effects), kept);
 }
 
 #[tokio::test]
-async fn the_policy_of_the_tools_holds_as_well() {
-    let tools = Toolbox::from(busy(false)).narrowed(EffectPolicy::allow_list([
+async fn toolbox_policy_applies_too() {
+    let tools = Toolbox::from(tool_with_effects(false)).narrowed(EffectPolicy::allow_list([
         EffectKind::Emit,
         EffectKind::Spawn,
     ]));
     let mut scope = scope().with_tools(tools);
     let options = Options::default();
     let done = execute("busy", json!({}), &scope, &options).await;
-    assert_eq!(kinds(&done.effects), ["emit", "spawn"]);
+    assert_eq!(effect_kinds(&done.effects), ["emit", "spawn"]);
     scope.effect_policy = Some(EffectPolicy::default());
     let done = execute("busy", json!({}), &scope, &options).await;
-    assert_eq!(kinds(&done.effects), ["emit"]);
+    assert_eq!(effect_kinds(&done.effects), ["emit"]);
 }
 
 fn kept(policy: &EffectPolicy) -> Vec<&'static str> {
@@ -99,10 +99,10 @@ fn kept(policy: &EffectPolicy) -> Vec<&'static str> {
 
 // proves: JIDO-45, JIDO-46, UP-22
 #[test]
-fn modes_lists_and_denials() {
+fn policy_modes_and_lists_filter_effects() {
     assert_eq!(kept(&EffectPolicy::deny_all()), [""; 0]);
     let allow_all = EffectPolicy::allow_all();
-    // A kind that nobody knows is never allowed.
+    // An unknown kind is never allowed.
     assert_eq!(kept(&allow_all), ["emit", "spawn", "schedule", "set_state"]);
     let deny = [EffectKind::Emit].into();
     let denying = EffectPolicy { deny, ..allow_all };
@@ -115,7 +115,7 @@ fn modes_lists_and_denials() {
     assert!(!EffectPolicy::allow_all().allows(&json!({"type": "emit"})));
 }
 
-fn limited(limits: Value) -> EffectPolicy {
+fn policy_with_emit_limits(limits: Value) -> EffectPolicy {
     let emit: EmitLimits = serde_json::from_value(limits).expect("limits");
     EffectPolicy {
         emit,
@@ -125,7 +125,7 @@ fn limited(limits: Value) -> EffectPolicy {
 
 // proves: UP-22
 #[test]
-fn an_emit_fits_types_prefixes_and_ways_of_dispatch() {
+fn emit_is_limited_by_type_prefix_and_dispatch() {
     let sent = |way: Value| json!({"kind": "emit", "type": "order.placed", "dispatch": way});
     for (limits, effect, is_allowed) in [
         (json!({}), emit("order.placed"), true),
@@ -185,14 +185,14 @@ fn an_emit_fits_types_prefixes_and_ways_of_dispatch() {
             true,
         ),
     ] {
-        let policy = limited(limits.clone());
+        let policy = policy_with_emit_limits(limits.clone());
         assert_eq!(policy.allows(&effect), is_allowed, "{limits} {effect}");
     }
 }
 
 // proves: UP-22
 #[test]
-fn a_schedule_may_lie_only_so_far_ahead() {
+fn schedule_delay_is_limited() {
     let policy = EffectPolicy {
         max_delay_ms: Some(1000),
         ..EffectPolicy::allow_all()
@@ -237,7 +237,7 @@ prop_compose! {
 proptest! {
     // proves: UP-22
     #[test]
-    fn one_policy_more_only_narrows(policies in vec(policy(), 0..4), more in policy()) {
+    fn additional_policy_only_narrows(policies in vec(policy(), 0..4), more in policy()) {
         let before = policies
             .into_iter()
             .fold(EffectPolicies::default(), |all, policy| all.and(policy));

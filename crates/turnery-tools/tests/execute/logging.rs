@@ -1,4 +1,4 @@
-//! The same events in the log.
+//! Tests of tool events in the log.
 
 use super::{multiply, scope};
 use serde_json::json;
@@ -13,7 +13,7 @@ use tracing::{
 };
 use turnery_tools::{Options, execute};
 
-/// Keeps what is logged, as `level target field=value ...`.
+/// Collects log events as `level target field=value ...`.
 #[derive(Clone, Default)]
 struct Kept(Arc<Mutex<Vec<String>>>);
 
@@ -48,8 +48,8 @@ impl Subscriber for Kept {
 #[tokio::test(start_paused = true)]
 async fn calls_are_logged_at_debug_level_without_secrets() {
     let kept = Kept::default();
-    // With a single subscriber in the process, tracing asks the one of whichever thread logs first
-    // whether anybody listens: a test beside this one, which has none, would answer for us.
+    // With a single subscriber in the process, tracing caches the interest of whichever thread logs first: a
+    // parallel test without a subscriber would decide for this one.
     let _other = tracing::Dispatch::new(Kept::default());
     let guard = tracing::subscriber::set_default(kept.clone());
     let scope = scope().with_tools(multiply().into());

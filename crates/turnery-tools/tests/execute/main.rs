@@ -1,20 +1,20 @@
-//! Tools at work outside a session: by name, by reference, and as an answer asks for them.
+//! Tests of tools outside a session: by name, by reference, and as requested in a response.
 
-mod actions;
-mod answers;
 mod direct;
 mod effects;
-mod limits;
+mod function_tool;
 mod logging;
-mod observing;
-mod sanitising;
+mod run_tools;
+mod sanitise;
+mod telemetry;
+mod timeouts;
 
 use schemars::JsonSchema;
 use serde::Deserialize;
 use serde_json::{Value, json};
 use std::sync::Arc;
 use turnery_engine::{
-    Content, FailureKind, ModelStop, Response, ToolCall, ToolEnvelope, ToolFailure,
+    Content, ModelStop, Response, ToolCall, ToolEnvelope, ToolError, ToolErrorKind,
 };
 use turnery_tools::{Action, Scope, Tool, Toolbox, Workspace};
 
@@ -24,14 +24,14 @@ struct Factors {
     b: i64,
 }
 
-/// Multiplies, as the guide of the seed does it.
+/// Multiplies two numbers.
 fn multiply() -> Action {
     Action::new("multiply", "Multiplies.", async |Factors { a, b }, _| {
-        Ok::<Value, ToolFailure>(json!({"product": a * b}))
+        Ok::<Value, ToolError>(json!({"product": a * b}))
     })
 }
 
-/// Where tools run that touch no files: an empty folder that is gone again.
+/// Returns a scope for tools that access no files: its folder is already deleted.
 fn scope() -> Scope {
     let folder = tempfile::tempdir().expect("a folder");
     let workspace = Workspace::local(folder.path().to_owned()).expect("a folder");
@@ -45,7 +45,7 @@ fn toolbox(tools: Vec<Action>) -> Toolbox {
     Toolbox::new(tools.collect())
 }
 
-/// An answer that asks for these calls: id, name, arguments.
+/// Returns a response that requests these calls: id, name, arguments.
 fn asking(calls: &[(&str, &str, Value)]) -> Response {
     let calls = calls.iter().map(|(id, name, args)| {
         Content::ToolCall(ToolCall {
@@ -65,7 +65,7 @@ fn asking(calls: &[(&str, &str, Value)]) -> Response {
     }
 }
 
-fn kind(envelope: &ToolEnvelope) -> FailureKind {
+fn kind(envelope: &ToolEnvelope) -> ToolErrorKind {
     let failure = envelope.result.as_ref().expect_err("a failure");
     failure.kind
 }

@@ -1,6 +1,6 @@
-//! What lies outside the roots stays untouched and unread (DIR-4, DIR-5).
+//! Tests that nothing outside the roots is read or changed (DIR-4, DIR-5).
 
-use crate::bench::Bench;
+use crate::fixture::Bench;
 use proptest::prelude::*;
 use serde_json::json;
 use std::{fs, os::unix::fs::symlink, path::PathBuf, sync::Arc};
@@ -8,7 +8,7 @@ use turnery_tools::{LocalFiles, Workspace};
 
 // proves: DIR-5
 #[tokio::test]
-async fn no_path_leads_outside() {
+async fn paths_outside_roots_are_rejected() {
     let bench = Bench::new();
     let secret = bench.outside.join("secret.txt");
     fs::write(&secret, "secret").unwrap();
@@ -53,7 +53,7 @@ async fn no_path_leads_outside() {
         }
     }
     let (_, message) = bench.failure("read_file", json!({"path": "loop"})).await;
-    assert_eq!(message, "loop goes round in circles through links");
+    assert_eq!(message, "loop leads through a loop of links");
     assert_eq!(fs::read(&secret).unwrap(), b"secret");
     assert!(!bench.outside.join("new.txt").exists());
 }
@@ -79,7 +79,7 @@ async fn walks_do_not_follow_links() {
 }
 
 #[tokio::test]
-async fn links_within_the_roots_are_fine() {
+async fn links_within_roots_are_followed() {
     let bench = Bench::new();
     let real = bench.put("real/a.txt", "a");
     symlink("real", bench.root.join("link")).unwrap();
@@ -94,7 +94,7 @@ async fn links_within_the_roots_are_fine() {
 }
 
 #[tokio::test]
-async fn a_link_swapped_in_after_permission_is_not_followed() {
+async fn link_planted_after_permission_is_not_followed() {
     let bench = Bench::new();
     fs::create_dir(bench.outside.join("dir")).unwrap();
     fs::write(bench.outside.join("dir/a.txt"), "old").unwrap();
@@ -110,14 +110,14 @@ async fn a_link_swapped_in_after_permission_is_not_followed() {
 
 // proves: DIR-5
 #[tokio::test]
-async fn a_link_swapped_in_after_the_path_was_resolved_is_not_followed() {
+async fn link_planted_after_resolution_is_not_followed() {
     let bench = Bench::new();
     fs::write(bench.outside.join("a.txt"), "old").unwrap();
     bench.put("dir/a.txt", "old");
     let files = bench.cx.workspace.files();
     let resolved = bench.cx.workspace.resolve("dir/a.txt").unwrap();
 
-    // The folder on the way.
+    // The parent folder.
     fs::rename(bench.root.join("dir"), bench.root.join("was")).unwrap();
     symlink(&bench.outside, bench.root.join("dir")).unwrap();
     files.read(&resolved).await.unwrap_err();
@@ -141,7 +141,7 @@ async fn a_link_swapped_in_after_the_path_was_resolved_is_not_followed() {
 
 // proves: DIR-4
 #[tokio::test]
-async fn relative_paths_start_at_the_working_directory_only() {
+async fn relative_paths_start_at_working_directory() {
     let bench = Bench::new();
     bench.put("same.txt", "first");
     fs::write(bench.outside.join("same.txt"), "second").unwrap();
@@ -177,7 +177,7 @@ async fn relative_paths_start_at_the_working_directory_only() {
 
 // proves: DIR-3
 #[test]
-fn a_root_that_cannot_be_one_is_refused() {
+fn invalid_root_is_rejected() {
     let bench = Bench::new();
     let file = bench.put("file", "");
     let missing = bench.root.join("missing");
@@ -193,7 +193,7 @@ fn a_root_that_cannot_be_one_is_refused() {
 }
 
 #[test]
-fn the_root_of_the_system_may_be_the_working_directory() {
+fn filesystem_root_can_be_working_directory() {
     let workspace = Workspace::local(PathBuf::from("/")).unwrap();
     assert_eq!(workspace.resolve("/etc/../usr"), Ok(PathBuf::from("/usr")));
     assert_eq!(workspace.resolve("../.."), Ok(PathBuf::from("/")));
@@ -201,7 +201,7 @@ fn the_root_of_the_system_may_be_the_working_directory() {
 }
 
 #[test]
-fn odd_paths_are_refused() {
+fn malformed_paths_are_rejected() {
     let bench = Bench::new();
     for (path, message) in [
         ("", "the path is empty"),
@@ -215,10 +215,10 @@ fn odd_paths_are_refused() {
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(200))]
 
-    /// In a tree full of links, what resolves is inside, holds no link, and is where the system
-    /// says that the path leads.
+    /// In a tree full of links, a resolved path is inside, contains no link, and equals the system's
+    /// resolution.
     #[test]
-    fn resolve_stays_inside(
+    fn resolved_path_stays_within_roots(
         links in prop::collection::vec(("[ab]/?[ab]?", "(\\.\\./|/|[abl]/){0,4}[abl]?"), 0..6),
         path in "(\\.\\./|[abl]/){0,5}[abl]",
     ) {

@@ -1,12 +1,12 @@
 //! `edit_file`.
 
-use crate::bench::Bench;
+use crate::fixture::Bench;
 use proptest::prelude::*;
 use serde_json::json;
-use turnery_engine::{Artifact, FailureKind, Location};
+use turnery_engine::{Artifact, Location, ToolErrorKind};
 use turnery_tools::Access;
 
-/// What becomes of a file, or the sentence that says why nothing does.
+/// Returns the edited text, or the error message.
 async fn edit(text: &str, old: &str, new: &str, all: bool) -> Result<String, String> {
     let bench = Bench::new();
     bench.put("f", text);
@@ -23,7 +23,7 @@ async fn edit(text: &str, old: &str, new: &str, all: bool) -> Result<String, Str
 }
 
 #[tokio::test]
-async fn the_diff_is_shown_before_and_after() {
+async fn diff_is_shown_in_preview_and_result() {
     let bench = Bench::new();
     let path = bench.put("src/a.rs", "one\ntwo\nthree\n");
     let args = json!({"path": "src/a.rs", "old_text": "two", "new_text": "2"});
@@ -48,7 +48,7 @@ async fn the_diff_is_shown_before_and_after() {
         prepared.detail.artifacts,
         diff("one\ntwo\nthree\n", "one\n2\nthree\n")
     );
-    // Somebody changes the file meanwhile: the edit is done on what is there then.
+    // The file changes meanwhile: the edit applies to its new text.
     bench.put("src/a.rs", "zero\none\ntwo\nthree\n");
     let envelope = bench.run("edit_file", args).await;
     assert_eq!(
@@ -63,11 +63,11 @@ async fn the_diff_is_shown_before_and_after() {
 }
 
 #[tokio::test]
-async fn more_than_one_place_is_never_guessed_at() {
+async fn ambiguous_match_is_rejected() {
     let refused = edit("a\nb\na\n", "a", "c", false).await;
     assert_eq!(
         refused.unwrap_err(),
-        "old_text stands in f 2 times, on lines 1, 3: add lines around it to say which, \
+        "old_text occurs in f 2 times, on lines 1, 3: add lines around it to say which, \
          or set replace_all"
     );
     assert_eq!(
@@ -80,7 +80,7 @@ async fn more_than_one_place_is_never_guessed_at() {
 }
 
 #[tokio::test]
-async fn white_space_around_lines_may_differ_and_the_new_text_is_indented_as_the_file() {
+async fn differing_whitespace_matches_and_is_reindented() {
     let cases = [
         // Deeper in the file.
         (
@@ -111,8 +111,8 @@ async fn white_space_around_lines_may_differ_and_the_new_text_is_indented_as_the
     for (text, old, new, after) in cases {
         let edited = edit(text, old, new, false).await;
         if after == "c\nd" {
-            // `b` is indented and `a` is not, while the call indents neither: which indentation is
-            // meant cannot be known.
+            // `b` is indented and `a` is not, while the call indents neither, so the intended indentation is
+            // unknown.
             assert!(edited.is_err(), "{text:?}");
         } else {
             assert_eq!(edited.as_deref(), Ok(after), "{text:?}");
@@ -123,7 +123,7 @@ async fn white_space_around_lines_may_differ_and_the_new_text_is_indented_as_the
 }
 
 #[tokio::test]
-async fn line_ends_and_encoding_stay() {
+async fn line_endings_and_encoding_are_preserved() {
     let edited = edit("a\r\nb\r\nc\r\n", "a\nb\n", "x\ny\nz\n", false).await;
     assert_eq!(edited.unwrap(), "x\r\ny\r\nz\r\nc\r\n");
     let mixed = edit("a\nb\r\nc\r\nd\r\ne\n", "c", "1\n2", false).await;
@@ -136,7 +136,7 @@ async fn line_ends_and_encoding_stay() {
 }
 
 #[tokio::test]
-async fn what_is_not_found_is_answered_with_the_nearest_text() {
+async fn unmatched_text_reports_nearest_text() {
     let text = "fn main() {\n    let total = 1;\n    print(total);\n}\n";
     let refused = edit(text, "    let total = 2;\n    print(total);\n", "x", false).await;
     assert_eq!(
@@ -152,12 +152,12 @@ async fn what_is_not_found_is_answered_with_the_nearest_text() {
     let refused = edit(text, "nothing of the sort 12345", "x", false).await;
     assert_eq!(
         refused.unwrap_err(),
-        "old_text is not in f. Nothing in the file is like it: read the file again"
+        "old_text is not in f. No text in the file is similar: read the file again"
     );
 }
 
 #[tokio::test]
-async fn arguments_that_make_no_sense_are_refused() {
+async fn invalid_arguments_are_rejected() {
     let refused = edit("a", "", "b", false).await.unwrap_err();
     assert!(refused.starts_with("old_text is empty"), "{refused}");
     let refused = edit("a", "a", "a", false).await.unwrap_err();
@@ -165,17 +165,17 @@ async fn arguments_that_make_no_sense_are_refused() {
     let bench = Bench::new();
     let args = json!({"path": "none", "old_text": "a", "new_text": "b"});
     let (kind, message) = bench.failure("edit_file", args).await;
-    assert_eq!(kind, FailureKind::ExecutionError);
+    assert_eq!(kind, ToolErrorKind::ExecutionError);
     assert!(message.starts_with("none does not exist"), "{message}");
 }
 
-/// Each of these took minutes when every place was looked at anew.
+/// Each of these took minutes when every place was compared from scratch.
 #[tokio::test]
-async fn a_large_file_with_many_places_is_answered_at_once() {
+async fn large_file_with_many_matches_is_fast() {
     let letters = "e".repeat(2_000_000);
     assert_eq!(
         edit(&letters, "e", "x", false).await.unwrap_err(),
-        "old_text stands in f at least 1000 times, on lines 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, more: \
+        "old_text occurs in f at least 1000 times, on lines 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, more: \
          add lines around it to say which, or set replace_all"
     );
     let long = "e".repeat(100_000);
@@ -192,9 +192,9 @@ async fn a_large_file_with_many_places_is_answered_at_once() {
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(150))]
 
-    /// An exact place is replaced as the standard library would; several are refused.
+    /// An exact match is replaced as the standard library would; several are refused.
     #[test]
-    fn an_exact_edit_is_a_plain_replacement(
+    fn exact_edit_equals_plain_replacement(
         text in "[ab \n]{0,12}", old in "[ab\n]{1,3}", new in "[abc\n]{0,4}",
     ) {
         prop_assume!(old != new && text.contains(&old));
@@ -210,9 +210,9 @@ proptest! {
         prop_assert_eq!(all, Ok(text.replace(&old, &new)));
     }
 
-    /// Whatever is matched, with whatever line ends: lines before and after it stay byte for byte.
+    /// Whatever matches, with whatever line endings: text before and after the match stays byte for byte.
     #[test]
-    fn text_outside_the_match_never_changes(
+    fn text_outside_match_is_unchanged(
         before in "([xy \t]{0,4}\r?\n){0,3}", after in "(\r?\n[xy \t]{0,4}){0,3}",
         indent in "[ \t]{0,4}", end in "[ ]{0,2}", ends in "\r?\n",
     ) {

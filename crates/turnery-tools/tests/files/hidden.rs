@@ -1,8 +1,8 @@
-//! What a rule denies to read is shown by no tool, whichever way it is asked for.
+//! Tests that no tool reveals files that a rule denies to read.
 
-use crate::bench::{Bench, call};
+use crate::fixture::{Bench, call};
 use serde_json::{Value, json};
-use turnery_engine::{Content, FailureKind};
+use turnery_engine::{Content, ToolErrorKind};
 use turnery_tools::{Mode, Policy};
 
 const RULE: &str =
@@ -17,9 +17,9 @@ fn policy() -> Policy {
     Policy::new(Mode::Auto, Vec::new(), deny)
 }
 
-/// A call as the agent makes it: with what the policy hides from that tool.
+/// Makes a call as the agent does, with the files that the policy hides from the tool.
 async fn told(bench: &mut Bench, name: &str, args: Value) -> String {
-    bench.cx.hidden = policy().hidden_from(name);
+    bench.cx.hidden = policy().hidden_files_for(name);
     bench.told(name, args).await
 }
 
@@ -33,9 +33,9 @@ fn bench() -> Bench {
 }
 
 #[tokio::test]
-async fn searches_and_lists_leave_it_out_and_say_so() {
+async fn hidden_files_are_omitted_from_listings_with_notice() {
     let mut bench = bench();
-    let note = "[what rules keep from being read is left out]";
+    let note = "[files that rules deny to read are left out]";
     for glob in [json!("*"), json!(".env"), json!("{.env,*.rs,id}")] {
         let args = json!({"pattern": "TOKEN", "glob": glob});
         let found = told(&mut bench, "search", args).await;
@@ -61,7 +61,7 @@ async fn searches_and_lists_leave_it_out_and_say_so() {
         told(&mut bench, "list_dir", json!({"depth": 9})).await,
         format!("notes.txt  15 B\nsrc/\n  a.rs  14 B\n{note}")
     );
-    bench.cx.hidden = Policy::default().hidden_from("search");
+    bench.cx.hidden = Policy::default().hidden_files_for("search");
     let all = bench
         .told("search", json!({"pattern": "TOKEN", "glob": "*"}))
         .await;
@@ -69,7 +69,7 @@ async fn searches_and_lists_leave_it_out_and_say_so() {
 }
 
 #[tokio::test]
-async fn a_call_that_names_it_is_refused_even_without_a_judge() {
+async fn call_naming_hidden_file_is_refused_without_policy() {
     let mut bench = bench();
     std::os::unix::fs::symlink(".env", bench.root.join("link")).unwrap();
     for (name, args) in [
@@ -82,22 +82,22 @@ async fn a_call_that_names_it_is_refused_even_without_a_judge() {
             json!({"path": "src/../link", "old_text": "TOKEN", "new_text": "x"}),
         ),
     ] {
-        bench.cx.hidden = policy().hidden_from(name);
+        bench.cx.hidden = policy().hidden_files_for(name);
         let failure = bench.failure(name, args).await;
-        assert_eq!(failure, (FailureKind::Denied, RULE.to_owned()), "{name}");
+        assert_eq!(failure, (ToolErrorKind::Denied, RULE.to_owned()), "{name}");
     }
 }
 
-/// A failed edit hints at the nearest text: before a person or a rule was asked.
+/// A failed edit suggests the nearest text, before permission is asked.
 #[tokio::test]
-async fn an_edit_that_fits_nothing_does_not_tell_what_is_there() {
+async fn failed_edit_does_not_reveal_hidden_text() {
     let mut bench = bench();
-    bench.cx.hidden = policy().hidden_from("edit_file");
+    bench.cx.hidden = policy().hidden_files_for("edit_file");
     let args = json!({"path": ".env", "old_text": "TOKEN=secret", "new_text": "x"});
     let failure = bench.prepare("edit_file", args).await.unwrap_err();
     assert_eq!(
         (failure.kind, failure.message.as_str()),
-        (FailureKind::Denied, RULE)
+        (ToolErrorKind::Denied, RULE)
     );
     let args = json!({"path": "src/a.rs", "old_text": "TOKEN in cod3", "new_text": "x"});
     let failure = bench.prepare("edit_file", args).await.unwrap_err();

@@ -1,11 +1,11 @@
-//! Ignore files come from anybody: what they may say, and what they may not be.
+//! Tests of ignore files, which may come from an untrusted source.
 
-use crate::bench::Bench;
+use crate::fixture::Bench;
 use serde_json::json;
 use std::os::unix::fs::symlink;
 
 #[tokio::test]
-async fn a_device_or_a_pipe_in_the_place_of_an_ignore_file_is_not_read() {
+async fn ignore_file_that_is_device_or_pipe_is_not_read() {
     let bench = Bench::new();
     bench.put("a/one.rs", "needle");
     bench.put("b/two.rs", "needle");
@@ -23,7 +23,7 @@ async fn a_device_or_a_pipe_in_the_place_of_an_ignore_file_is_not_read() {
 }
 
 #[tokio::test]
-async fn nearer_files_win_and_later_lines_win() {
+async fn nearest_ignore_file_and_last_line_win() {
     let bench = Bench::new();
     bench.put(".git/info/exclude", "*.tmp\nexcluded\n");
     bench.put(
@@ -55,7 +55,7 @@ async fn nearer_files_win_and_later_lines_win() {
         told,
         ".github/ci\nkeep.log\nown\nsub/a.log\nsub/built/b\nsub/top.txt\n"
     );
-    // The files above the folder that is looked into count as well, up to the repository.
+    // Ignore files above the folder apply as well, up to the top of the repository.
     let told = bench
         .told("find_files", json!({"pattern": "**", "path": "sub"}))
         .await;

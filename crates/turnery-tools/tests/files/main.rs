@@ -1,9 +1,9 @@
-//! The file tools, each against a real folder.
+//! Tests of the file tools, each on a real folder.
 
-mod bench;
-mod cancelling;
+mod cancellation;
 mod confinement;
 mod edit_file;
+mod fixture;
 mod hidden;
 mod ignore_files;
 mod read_file;

@@ -1,12 +1,12 @@
 //! `read_file`.
 
-use crate::bench::Bench;
+use crate::fixture::Bench;
 use serde_json::json;
-use turnery_engine::{CallKind, Content, FailureKind, Location};
+use turnery_engine::{CallKind, Content, Location, ToolErrorKind};
 use turnery_tools::Access;
 
 #[tokio::test]
-async fn lines_come_with_their_numbers() {
+async fn lines_are_numbered() {
     let bench = Bench::new();
     bench.put("a.txt", "one\ntwo\r\nthree");
     let told = bench.told("read_file", json!({"path": "a.txt"})).await;
@@ -14,7 +14,7 @@ async fn lines_come_with_their_numbers() {
 }
 
 #[tokio::test]
-async fn a_range_is_read() {
+async fn line_range_is_read() {
     let bench = Bench::new();
     bench.put("a.txt", "1\n2\n3\n4\n5\n");
     let args = json!({"path": "a.txt", "start_line": 2, "end_line": 3});
@@ -23,7 +23,7 @@ async fn a_range_is_read() {
     assert_eq!(
         bench.failure("read_file", args).await,
         (
-            FailureKind::Validation,
+            ToolErrorKind::Validation,
             "a.txt has 5 lines; start_line is 9".to_owned()
         )
     );
@@ -33,7 +33,7 @@ async fn a_range_is_read() {
 }
 
 #[tokio::test]
-async fn much_text_is_cut_with_a_word_on_how_to_read_on() {
+async fn long_file_is_cut_with_continuation_hint() {
     let bench = Bench::new();
     bench.put("long.txt", "x\n".repeat(2_500));
     let told = bench.told("read_file", json!({"path": "long.txt"})).await;
@@ -56,7 +56,7 @@ async fn much_text_is_cut_with_a_word_on_how_to_read_on() {
 }
 
 #[tokio::test]
-async fn images_are_shown() {
+async fn images_are_returned_as_content() {
     let bench = Bench::new();
     let heads: [(&[u8], &str); 4] = [
         (b"\x89PNG\r\n\x1a\n....", "image/png"),
@@ -95,7 +95,7 @@ async fn images_are_shown() {
 }
 
 #[tokio::test]
-async fn encodings_are_understood() {
+async fn encodings_are_decoded() {
     let bench = Bench::new();
     let cases: [&[u8]; 4] = [
         b"\xEF\xBB\xBFgr\xC3\xBCn",
@@ -135,7 +135,7 @@ async fn what_is_no_text_is_refused() {
 }
 
 #[tokio::test]
-async fn a_pipe_does_not_hang() {
+async fn pipe_does_not_hang() {
     let bench = Bench::new();
     let path = bench.root.join("pipe");
     let made = std::process::Command::new("mkfifo").arg(&path).status();
@@ -145,7 +145,7 @@ async fn a_pipe_does_not_hang() {
 }
 
 #[tokio::test]
-async fn it_is_shown_as_a_read_of_an_absolute_path() {
+async fn call_is_described_as_read_of_absolute_path() {
     let bench = Bench::new();
     let path = bench.put("src/a.rs", "x");
     let args = json!({"path": "./src/a.rs", "start_line": 10, "end_line": 40});

@@ -1,8 +1,8 @@
-//! What models are told of the tools, and how what they write is made to fit.
+//! Tests of tool schemas, and of normalising arguments to them.
 
 use proptest::prelude::*;
 use serde_json::{Value, json};
-use turnery_engine::{FailureKind, ToolSpec};
+use turnery_engine::{ToolErrorKind, ToolSpec};
 use turnery_tools::Toolbox;
 
 fn spec(name: &str) -> ToolSpec {
@@ -10,15 +10,15 @@ fn spec(name: &str) -> ToolSpec {
     toolbox.get(name).expect("it is there").spec().clone()
 }
 
-fn normalised(name: &str, args: Value) -> Result<Value, String> {
+fn normalise_args(name: &str, args: Value) -> Result<Value, String> {
     Toolbox::normalise(&spec(name), &args).map_err(|failure| {
-        assert_eq!(failure.kind, FailureKind::Validation);
+        assert_eq!(failure.kind, ToolErrorKind::Validation);
         failure.message
     })
 }
 
 #[test]
-fn a_schema_says_what_is_needed_and_nothing_else() {
+fn schema_contains_only_what_models_need() {
     assert_eq!(
         *spec("read_file").schema,
         json!({
@@ -40,9 +40,9 @@ fn a_schema_says_what_is_needed_and_nothing_else() {
     );
 }
 
-/// All tools go out with the first request, so they have to be few bytes.
+/// All tools are sent with the first request, so they must be small.
 #[test]
-fn the_file_tools_fit_into_four_kilobytes() {
+fn file_tool_specs_fit_in_4_kib() {
     let toolbox = Toolbox::coding();
     let specs = toolbox.specs();
     let bytes: usize = specs
@@ -56,7 +56,7 @@ fn the_file_tools_fit_into_four_kilobytes() {
 /// JIDO-39, JIDO-40.
 // proves: JIDO-39, JIDO-40
 #[test]
-fn what_plainly_means_the_same_is_made_to_fit() {
+fn equivalent_arguments_are_coerced() {
     let path = json!({"path": "a", "start_line": 6});
     for args in [
         json!({"path": "a", "start_line": 6}),
@@ -65,22 +65,22 @@ fn what_plainly_means_the_same_is_made_to_fit() {
         json!({"path": "a", "start_line": 6, "end_line": null}),
         json!("{\"path\": \"a\", \"start_line\": \"6\"}"),
     ] {
-        assert_eq!(normalised("read_file", args), Ok(path.clone()));
+        assert_eq!(normalise_args("read_file", args), Ok(path.clone()));
     }
-    assert_eq!(normalised("list_dir", json!(null)), Ok(json!({})));
-    assert_eq!(normalised("list_dir", json!("")), Ok(json!({})));
+    assert_eq!(normalise_args("list_dir", json!(null)), Ok(json!({})));
+    assert_eq!(normalise_args("list_dir", json!("")), Ok(json!({})));
     assert_eq!(
-        normalised("search", json!({"pattern": 42, "literal": "True"})),
+        normalise_args("search", json!({"pattern": 42, "literal": "True"})),
         Ok(json!({"pattern": "42", "literal": true}))
     );
     assert_eq!(
-        normalised("update_plan", json!({"entries": "[{\"content\": \"x\"}]"})),
+        normalise_args("update_plan", json!({"entries": "[{\"content\": \"x\"}]"})),
         Ok(json!({"entries": [{"content": "x"}]}))
     );
 }
 
 #[test]
-fn what_does_not_fit_is_named() {
+fn mismatched_argument_is_named() {
     for (name, args, message) in [
         (
             "read_file",
@@ -127,7 +127,7 @@ fn what_does_not_fit_is_named() {
             "the arguments of read_file are not valid JSON: EOF while parsing a value at line 1 column 9",
         ),
     ] {
-        assert_eq!(normalised(name, args), Err(message.to_owned()));
+        assert_eq!(normalise_args(name, args), Err(message.to_owned()));
     }
 }
 
@@ -163,9 +163,9 @@ fn any_json() -> impl Strategy<Value = Value> {
 }
 
 proptest! {
-    /// Whatever a model writes: no panic, and what fits once fits again, unchanged.
+    /// Arguments never cause a panic, and normalising twice gives the same result.
     #[test]
-    fn normalising_twice_changes_nothing_more(args in any_json()) {
+    fn normalising_is_idempotent(args in any_json()) {
         for spec in Toolbox::coding().specs().iter() {
             if let Ok(once) = Toolbox::normalise(spec, &args) {
                 prop_assert_eq!(Toolbox::normalise(spec, &once), Ok(once.clone()));
@@ -173,9 +173,9 @@ proptest! {
         }
     }
 
-    /// Other people's schemas may be anything too, and refer to themselves.
+    /// Schemas of external tools may be anything, and may be recursive.
     #[test]
-    fn any_schema_is_survived(args in any_json(), inner in any_json()) {
+    fn arbitrary_schema_does_not_panic(args in any_json(), inner in any_json()) {
         let spec = ToolSpec {
             name: "other".to_owned(),
             description: String::new(),

@@ -1,8 +1,8 @@
 //! `search`.
 
-use crate::bench::Bench;
+use crate::fixture::Bench;
 use serde_json::json;
-use turnery_engine::{CallKind, FailureKind};
+use turnery_engine::{CallKind, ToolErrorKind};
 
 fn tree() -> Bench {
     let bench = Bench::new();
@@ -16,7 +16,7 @@ fn tree() -> Bench {
 }
 
 #[tokio::test]
-async fn lines_are_found() {
+async fn matching_lines_are_found() {
     let bench = tree();
     for (args, expected) in [
         (
@@ -63,10 +63,10 @@ async fn lines_are_found() {
 }
 
 #[tokio::test]
-async fn a_pattern_that_is_no_expression_gets_advice() {
+async fn invalid_regex_error_suggests_literal() {
     let bench = tree();
     let (kind, message) = bench.failure("search", json!({"pattern": "f("})).await;
-    assert_eq!(kind, FailureKind::Validation);
+    assert_eq!(kind, ToolErrorKind::Validation);
     assert!(
         message.ends_with("Set literal to true to look for the text as it is."),
         "{message}"
@@ -74,7 +74,7 @@ async fn a_pattern_that_is_no_expression_gets_advice() {
 }
 
 #[tokio::test]
-async fn of_a_long_line_the_part_around_the_match_is_shown() {
+async fn long_line_is_cut_around_match() {
     let bench = Bench::new();
     bench.put(
         "min.js",
@@ -90,7 +90,7 @@ async fn of_a_long_line_the_part_around_the_match_is_shown() {
 }
 
 #[tokio::test]
-async fn it_is_shown_as_a_search() {
+async fn call_is_described_as_search() {
     let bench = tree();
     let args = json!({"pattern": "foo", "path": "b"});
     let detail = bench.prepare("search", args).await.unwrap().detail;

@@ -1,13 +1,13 @@
-//! The toolbox: however a tool behaves, its call ends and says how.
+//! Tests that every call ends and reports how, however its tool behaves.
 
-use crate::bench::{Bench, call};
+use crate::fixture::{Bench, call};
 use futures_util::future::BoxFuture;
 use serde_json::{Value, json};
 use std::{sync::Arc, time::Duration};
-use turnery_engine::{CallDetail, CallKind, FailureKind, ToolEnvelope, ToolFailure, ToolSpec};
-use turnery_tools::{Access, Prepared, Tool, ToolCx, Toolbox, Workspace};
+use turnery_engine::{CallDetail, CallKind, ToolEnvelope, ToolError, ToolErrorKind, ToolSpec};
+use turnery_tools::{Access, PreparedCall, Tool, ToolCx, Toolbox, Workspace};
 
-/// Does what it is told: hang, panic, or wind up when cancelled.
+/// A tool that hangs, panics, or delays its end on cancel, according to its arguments.
 struct Odd(ToolSpec);
 
 impl Odd {
@@ -33,9 +33,9 @@ impl Tool for Odd {
         &'a self,
         _args: &'a Value,
         _cx: &'a ToolCx,
-    ) -> BoxFuture<'a, Result<Prepared, ToolFailure>> {
+    ) -> BoxFuture<'a, Result<PreparedCall, ToolError>> {
         Box::pin(async {
-            Ok(Prepared {
+            Ok(PreparedCall {
                 access: Access::Nothing,
                 detail: CallDetail::default(),
             })
@@ -70,13 +70,13 @@ fn bench() -> Bench {
 /// JIDO-68, JIDO-69, JIDO-70.
 // proves: JIDO-68, JIDO-69, JIDO-70, C-21
 #[tokio::test(start_paused = true)]
-async fn a_tool_that_hangs_times_out_after_thirty_seconds() {
+async fn hanging_tool_times_out_after_30_seconds() {
     let bench = bench();
     let began = tokio::time::Instant::now();
     assert_eq!(
         bench.failure("odd", json!({})).await,
         (
-            FailureKind::Timeout,
+            ToolErrorKind::Timeout,
             "odd ran longer than 30s and was stopped".to_owned()
         )
     );
@@ -86,18 +86,21 @@ async fn a_tool_that_hangs_times_out_after_thirty_seconds() {
 /// JIDO-28.
 // proves: JIDO-28, C-21
 #[tokio::test(start_paused = true)]
-async fn the_caller_may_set_the_limit() {
+async fn caller_can_set_timeout() {
     let bench = bench();
     let began = tokio::time::Instant::now();
     let limit = Some(Duration::from_millis(250));
     let call = call("odd", json!({}));
-    let envelope = bench.toolbox.run_within(&call, &bench.cx, limit).await;
-    assert_eq!(envelope.result.unwrap_err().kind, FailureKind::Timeout);
+    let envelope = bench
+        .toolbox
+        .run_with_timeout(&call, &bench.cx, limit)
+        .await;
+    assert_eq!(envelope.result.unwrap_err().kind, ToolErrorKind::Timeout);
     assert_eq!(began.elapsed(), Duration::from_millis(250));
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_cancelled_tool_may_wind_up_but_not_for_ever() {
+async fn cancelled_tool_gets_bounded_grace_period() {
     let bench = bench();
     bench.cx.cancel.cancel();
     let told = bench.told("odd", json!({"do": "wind up"})).await;
@@ -105,23 +108,26 @@ async fn a_cancelled_tool_may_wind_up_but_not_for_ever() {
     let began = tokio::time::Instant::now();
     assert_eq!(
         bench.failure("odd", json!({})).await,
-        (FailureKind::Cancelled, "odd was cancelled".to_owned())
+        (ToolErrorKind::Cancelled, "odd was cancelled".to_owned())
     );
     assert_eq!(began.elapsed(), Duration::from_millis(1250));
 }
 
 #[tokio::test]
-async fn a_panic_ends_the_call_and_nothing_else() {
+async fn panic_fails_only_its_call() {
     let bench = bench();
     assert_eq!(
         bench.failure("odd", json!({"do": "panic"})).await,
-        (FailureKind::Exception, "odd broke: of its own".to_owned())
+        (
+            ToolErrorKind::Exception,
+            "odd panicked: of its own".to_owned()
+        )
     );
     let no_limit = json!({"do": "have no limit"});
-    let message = "odd broke: of its own".to_owned();
+    let message = "odd panicked: of its own".to_owned();
     assert_eq!(
         bench.failure("odd", no_limit.clone()).await,
-        (FailureKind::Exception, message.clone())
+        (ToolErrorKind::Exception, message.clone())
     );
     let unprepared = bench.prepare("odd", no_limit).await.unwrap_err();
     assert_eq!(unprepared.message, message);
@@ -133,17 +139,17 @@ async fn a_panic_ends_the_call_and_nothing_else() {
 /// JIDO-65, JIDO-66, JIDO-67.
 // proves: JIDO-66, JIDO-67
 #[tokio::test]
-async fn an_unknown_tool_is_answered_with_those_there_are() {
+async fn unknown_tool_error_lists_tools() {
     let bench = bench();
     let message = "there is no tool \"Odd\"; the tools are odd".to_owned();
     assert_eq!(
         bench.failure("Odd", json!({})).await,
-        (FailureKind::NotFound, message.clone())
+        (ToolErrorKind::NotFound, message.clone())
     );
     let failure = bench.prepare("Odd", json!({})).await.unwrap_err();
     assert_eq!(
         (failure.kind, failure.message),
-        (FailureKind::NotFound, message)
+        (ToolErrorKind::NotFound, message)
     );
     let names: Vec<String> = Toolbox::coding()
         .specs()
@@ -166,7 +172,7 @@ async fn an_unknown_tool_is_answered_with_those_there_are() {
 }
 
 #[test]
-fn a_call_is_described_without_looking_at_the_disk() {
+fn describing_call_does_no_io() {
     let bench = Bench::new();
     for (name, args, title) in [
         ("read_file", json!({"path": "x/../a.rs"}), "Read a.rs"),

@@ -1,12 +1,12 @@
 //! `update_plan`.
 
-use crate::bench::Bench;
+use crate::fixture::Bench;
 use serde_json::json;
 use turnery_engine::{CallKind, PlanEntry, PlanPriority, PlanStatus};
 use turnery_tools::{Access, Progress};
 
 #[tokio::test]
-async fn the_whole_plan_is_reported() {
+async fn whole_plan_is_reported() {
     let mut bench = Bench::new();
     let args = json!({"entries": [
         {"content": "look", "priority": "high", "status": "completed"},
@@ -30,7 +30,7 @@ async fn the_whole_plan_is_reported() {
 }
 
 #[tokio::test]
-async fn a_status_that_does_not_exist_is_named() {
+async fn unknown_status_is_named() {
     let bench = Bench::new();
     let args = json!({"entries": [{"content": "x", "status": "doing"}]});
     let (_, message) = bench.failure("update_plan", args).await;

@@ -1,8 +1,8 @@
 //! `list_dir` and `find_files`.
 
-use crate::bench::Bench;
+use crate::fixture::Bench;
 use serde_json::json;
-use turnery_engine::FailureKind;
+use turnery_engine::ToolErrorKind;
 
 fn tree() -> Bench {
     let bench = Bench::new();
@@ -17,7 +17,7 @@ fn tree() -> Bench {
 }
 
 #[tokio::test]
-async fn a_folder_is_listed_as_a_tree_without_what_git_ignores() {
+async fn folder_tree_omits_ignored_files() {
     let bench = tree();
     let told = bench.told("list_dir", json!({})).await;
     assert_eq!(
@@ -28,7 +28,7 @@ async fn a_folder_is_listed_as_a_tree_without_what_git_ignores() {
         .told("list_dir", json!({"path": "src", "depth": "9"}))
         .await;
     assert_eq!(told, "deep/\n  er/\n    mod.rs  1.5 KiB\nmain.rs  12 B\n");
-    // A folder that was named is shown although git ignores it.
+    // A folder that was named directly is shown although git ignores it.
     let told = bench.told("list_dir", json!({"path": "target"})).await;
     assert_eq!(told, "debug/\n  out.rs  5 B\n");
     let (_, message) = bench
@@ -38,7 +38,7 @@ async fn a_folder_is_listed_as_a_tree_without_what_git_ignores() {
 }
 
 #[tokio::test]
-async fn long_lists_are_cut() {
+async fn long_lists_are_truncated() {
     let bench = Bench::new();
     for index in 0..510 {
         bench.put(&format!("f{index:03}"), "");
@@ -83,7 +83,7 @@ async fn files_are_found_by_glob() {
         );
     }
     let (kind, message) = bench.failure("find_files", json!({"pattern": "a{b"})).await;
-    assert_eq!(kind, FailureKind::Validation);
+    assert_eq!(kind, ToolErrorKind::Validation);
     assert!(
         message.starts_with("\"a{b\" is not a valid glob"),
         "{message}"

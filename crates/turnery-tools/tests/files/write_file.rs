@@ -1,13 +1,13 @@
 //! `write_file`.
 
-use crate::bench::Bench;
+use crate::fixture::Bench;
 use serde_json::json;
 use std::{fs, os::unix::fs::PermissionsExt as _};
-use turnery_engine::{Artifact, CallKind, FailureKind, Location};
+use turnery_engine::{Artifact, CallKind, Location, ToolErrorKind};
 use turnery_tools::Access;
 
 #[tokio::test]
-async fn a_new_file_gets_its_folders_and_a_diff_without_an_old_text() {
+async fn new_file_creates_folders_and_shows_diff() {
     let bench = Bench::new();
     let path = bench.root.join("a/b/c.txt");
     let args = json!({"path": "a/b/c.txt", "content": "one\ntwo\n"});
@@ -33,7 +33,7 @@ async fn a_new_file_gets_its_folders_and_a_diff_without_an_old_text() {
 }
 
 #[tokio::test]
-async fn a_replaced_file_keeps_its_mode_and_shows_where_it_changed() {
+async fn replaced_file_keeps_mode_and_shows_change() {
     let bench = Bench::new();
     let path = bench.put("run.sh", "a\nb\nc\n");
     fs::set_permissions(&path, fs::Permissions::from_mode(0o751)).unwrap();
@@ -55,28 +55,28 @@ async fn a_replaced_file_keeps_its_mode_and_shows_where_it_changed() {
 }
 
 #[tokio::test]
-async fn a_file_that_changed_after_it_was_shown_is_not_replaced() {
+async fn file_changed_after_preview_is_not_replaced() {
     let bench = Bench::new();
     bench.put("a.txt", "old");
     let args = json!({"path": "a.txt", "content": "new"});
     bench.prepare("write_file", args.clone()).await.unwrap();
     bench.put("a.txt", "somebody else's");
     let (kind, message) = bench.failure("write_file", args.clone()).await;
-    assert_eq!(kind, FailureKind::ExecutionError);
+    assert_eq!(kind, ToolErrorKind::ExecutionError);
     assert_eq!(
         message,
         "a.txt has changed since this was shown for permission, so it was not replaced: \
          read it and try again"
     );
     assert_eq!(bench.bytes("a.txt"), b"somebody else's");
-    // Shown anew, it may.
+    // Shown again, the call may run.
     bench.prepare("write_file", args.clone()).await.unwrap();
     bench.told("write_file", args).await;
     assert_eq!(bench.bytes("a.txt"), b"new");
 }
 
 #[tokio::test]
-async fn the_encoding_and_the_line_ends_of_the_file_stay() {
+async fn encoding_and_line_endings_are_preserved() {
     let bench = Bench::new();
     let cases: [(&[u8], &[u8]); 4] = [
         (b"\xEF\xBB\xBFa\r\nb\r\n", b"\xEF\xBB\xBF\xC3\xA4\r\nc\r\n"),
@@ -98,7 +98,7 @@ async fn the_encoding_and_the_line_ends_of_the_file_stay() {
 }
 
 #[tokio::test]
-async fn what_is_not_text_and_folders_are_left_alone() {
+async fn binary_files_and_folders_are_not_replaced() {
     let bench = Bench::new();
     bench.put("a.bin", b"\0\x01");
     bench.put("dir/x", "");
@@ -111,5 +111,5 @@ async fn what_is_not_text_and_folders_are_left_alone() {
     assert!(message.ends_with("is a folder, not a file"), "{message}");
     let args = json!({"path": "dir/x/y", "content": "x"});
     let (kind, _) = bench.failure("write_file", args).await;
-    assert_eq!(kind, FailureKind::ExecutionError);
+    assert_eq!(kind, ToolErrorKind::ExecutionError);
 }

@@ -4,14 +4,14 @@ use super::*;
 use clap::CommandFactory as _;
 
 #[test]
-fn the_command_line_is_consistent() {
+fn command_line_is_consistent() {
     Args::command().debug_assert();
     assert!(welcome().contains("turnery run"));
 }
 
-/// Paragraphs are wrapped to the width of the terminal, so none is broken by hand.
+/// clap wraps paragraphs to the width of the terminal, so the texts contain no manual line breaks.
 #[test]
-fn no_help_is_wrapped_by_hand() {
+fn help_paragraphs_have_no_hard_line_breaks() {
     let mut commands = vec![Args::command()];
     let mut paragraphs = 0;
     while let Some(command) = commands.pop() {
@@ -30,7 +30,7 @@ fn no_help_is_wrapped_by_hand() {
 }
 
 #[test]
-fn prompt_without_quotes_is_answered_with_quotes() {
+fn unquoted_prompt_gets_quoting_tip() {
     for (line, has_tip) in [
         ("turnery run fix the bug", true),
         ("turnery sessions branch a 1 try it", true),

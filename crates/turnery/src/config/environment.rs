@@ -1,22 +1,22 @@
-//! Environment: the variables that turnery looks at.
+//! Reads settings from environment variables.
 
 use super::{
     Choice,
-    choice::{count, mode, model, thinking},
+    layer::{count, mode, model, thinking},
 };
 
-/// Looks up a variable. A parameter, so that tests need not touch the process's own.
-pub(crate) type Lookup<'a> = &'a (dyn Fn(&str) -> Option<String> + Send + Sync);
+/// Looks up an environment variable. Passed as a parameter, so that tests need not change the process environment.
+pub(crate) type EnvLookup<'a> = &'a (dyn Fn(&str) -> Option<String> + Send + Sync);
 
-/// The process's own variables; an empty one counts as not set.
-pub(crate) fn process(name: &str) -> Option<String> {
+/// Returns a variable of this process; an empty one counts as not set.
+pub(crate) fn process_variable(name: &str) -> Option<String> {
     std::env::var(name).ok().filter(|value| !value.is_empty())
 }
 
-/// What the environment asks for.
-pub(crate) fn choice(lookup: Lookup<'_>) -> Result<Choice, String> {
+/// Returns the settings that the environment variables contain.
+pub(crate) fn read_layer(lookup: EnvLookup<'_>) -> Result<Choice, String> {
     fn read<T>(
-        lookup: Lookup<'_>,
+        lookup: EnvLookup<'_>,
         name: &str,
         parse: impl FnOnce(&str) -> Result<T, String>,
     ) -> Result<Option<T>, String> {
@@ -38,15 +38,15 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_bad_value_names_its_variable() {
+    fn bad_value_error_names_variable() {
         let lookup = |name: &str| (name == "TURNERY_MODE").then(|| "free".to_owned());
         assert_eq!(
-            choice(&lookup),
+            read_layer(&lookup),
             Err("TURNERY_MODE: \"free\" is no mode; write ask, edit, plan or auto".to_owned())
         );
         let lookup = |name: &str| (name == "TURNERY_MAX_TURNS").then(|| "0".to_owned());
         assert_eq!(
-            choice(&lookup),
+            read_layer(&lookup),
             Err("TURNERY_MAX_TURNS: \"0\" is no whole number from 1 on".to_owned())
         );
     }

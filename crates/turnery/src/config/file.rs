@@ -1,11 +1,11 @@
-//! ConfigFile: what a `config.toml` says.
+//! Parses `config.toml`.
 
 use super::{
-    Choice, ConfigError,
-    choice::{mode, model, sandbox, thinking, variable},
-    hooks, mcp, models,
+    Choice, ConfigError, hooks,
+    layer::{mode, model, parse_variable_name, sandbox, thinking},
+    mcp, models,
     reader::{Section, boolean, money, number, percent, read_toml, text, whole},
-    rules::rule,
+    rules::parse_rule,
 };
 use std::{
     fs::File,
@@ -15,44 +15,44 @@ use std::{
 };
 use toml::de::DeValue;
 use turnery_engine::CompactionSettings;
-use turnery_models::{Api, ModelFacts, ModelName};
+use turnery_models::{Api, ModelName, ModelOverride};
 
-/// A configuration longer than this is refused. Unit: bytes.
+/// Longest configuration file; longer ones are refused. Unit: bytes.
 const LONGEST: u64 = 1 << 20;
 
-/// What one `config.toml` says.
+/// Contents of one `config.toml`.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub(crate) struct ConfigFile {
-    /// What the environment and flags may say as well.
+    /// Settings that the environment and flags can contain as well.
     pub(crate) choice: Choice,
     /// Providers of models, by name.
     pub(crate) providers: Vec<ProviderEntry>,
-    /// What it says of models.
-    pub(crate) models: Vec<(ModelName, ModelFacts)>,
+    /// Facts about models, by model name.
+    pub(crate) models: Vec<(ModelName, ModelOverride)>,
 }
 
-/// One `[providers.NAME]`.
+/// A `[providers.NAME]` table.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct ProviderEntry {
-    /// The part before the slash of a model's name.
+    /// Name of the provider: the part of a model's name before the slash.
     pub(crate) name: String,
-    /// Where it stands in its file, from 1.
+    /// Line of the table in its file, from 1.
     pub(crate) line: usize,
-    /// What it speaks.
+    /// API that the provider speaks.
     pub(crate) api: Option<Api>,
-    /// Without a slash at the end.
+    /// Base URL without a trailing slash.
     pub(crate) base_url: Option<String>,
-    /// The environment variable that holds the key.
+    /// Name of the environment variable that holds the key.
     pub(crate) key_env: Option<String>,
-    /// The file that holds the key.
+    /// Path of the file that holds the key.
     pub(crate) key_file: Option<String>,
     /// Models to offer.
     pub(crate) models: Vec<String>,
 }
 
 impl ConfigFile {
-    /// All models that it names.
-    pub(crate) fn listed(&self) -> Vec<ModelName> {
+    /// Returns all models that the file names.
+    pub(crate) fn named_models(&self) -> Vec<ModelName> {
         let of_provider = |entry: &ProviderEntry| -> Vec<ModelName> {
             let names = entry.models.iter();
             let full = names.map(|model| format!("{}/{model}", entry.name));
@@ -64,10 +64,10 @@ impl ConfigFile {
         chosen.chain(described).chain(offered).collect()
     }
 
-    /// Read a file; `None` if there is none.
+    /// Reads a file; returns `None` if it does not exist.
     pub(crate) fn read(path: &Path) -> Result<Option<Self>, ConfigError> {
         let broken = |text: String| ConfigError::of_file(path, text);
-        // A pipe or a terminal waits for a writer, perhaps for ever.
+        // Opening a pipe could block forever.
         if path.metadata().is_ok_and(|at| !at.is_file()) {
             return Err(broken("is no file".to_owned()));
         }
@@ -90,7 +90,7 @@ impl ConfigFile {
         Self::parse(path, &content).map(Some)
     }
 
-    /// Read the text of a file.
+    /// Parses the text of a file.
     pub(crate) fn parse(path: &Path, content: &str) -> Result<Self, ConfigError> {
         read_toml(path, content, |top| {
             let mut choice = Choice {
@@ -99,9 +99,9 @@ impl ConfigFile {
                 thinking: top.get("thinking", |value| thinking(&text(value)?)),
                 sandbox: top.get("sandbox", |value| sandbox(&text(value)?)),
                 sandbox_network: top.get("sandbox_network", boolean),
-                pass_env: top.list("pass_env", |value| variable(&text(value)?)),
-                allow: top.list("allow", |value| rule(&text(value)?)),
-                deny: top.list("deny", |value| rule(&text(value)?)),
+                pass_env: top.list("pass_env", |value| parse_variable_name(&text(value)?)),
+                allow: top.list("allow", |value| parse_rule(&text(value)?)),
+                deny: top.list("deny", |value| parse_rule(&text(value)?)),
                 compact_at: top.get("compact_at", percent),
                 forced_reply: top.get("forced_reply", boolean),
                 parallel_tools: top.get("parallel_tools", |value| {
@@ -130,7 +130,7 @@ impl ConfigFile {
             top.table("compaction", |section| {
                 choice.compaction = Some(compaction(section));
             });
-            choice.hooks = top.tables("hooks", |section| hooks::entry(section, path));
+            choice.hooks = top.tables("hooks", |section| hooks::read_entry(section, path));
             top.table("mcp", |all| {
                 let servers = choice.mcp.insert(Vec::new());
                 all.each(|name, section| servers.extend(mcp::entry(name, section, path)));
@@ -141,7 +141,7 @@ impl ConfigFile {
             });
             let mut models = Vec::new();
             top.table("models", |all| {
-                all.each(|name, section| models.extend(models::entry(name, section)));
+                all.each(|name, section| models.extend(models::read_entry(name, section)));
             });
             Self {
                 choice,
@@ -152,7 +152,7 @@ impl ConfigFile {
     }
 }
 
-/// What is not said stays as usual.
+/// Reads `[compaction]`; missing keys keep their defaults.
 fn compaction(section: &mut Section<'_, '_>) -> CompactionSettings {
     let turns = |value: &DeValue<'_>| {
         let turns = whole(value)?;
@@ -170,13 +170,13 @@ fn compaction(section: &mut Section<'_, '_>) -> CompactionSettings {
         recent_turns: section
             .get("recent_turns", turns)
             .unwrap_or(usual.recent_turns),
-        summary_tokens: section
+        max_summary_tokens: section
             .get("summary_tokens", number)
-            .unwrap_or(usual.summary_tokens),
-        output_lines: section
+            .unwrap_or(usual.max_summary_tokens),
+        max_output_lines: section
             .get("output_lines", lines)
-            .unwrap_or(usual.output_lines),
-        room: section.get("room", number).unwrap_or(usual.room),
+            .unwrap_or(usual.max_output_lines),
+        target_tokens: section.get("room", number).unwrap_or(usual.target_tokens),
     }
 }
 
@@ -210,7 +210,7 @@ fn api(word: &str) -> Result<Api, String> {
     }
 }
 
-/// A URL that may be shown: it must hold no credentials, since it is kept with every prompt.
+/// Checks a base URL. It must contain no credentials, since it is stored with every prompt and shown.
 fn base_url(url: &str) -> Result<String, String> {
     let rest = url
         .strip_prefix("https://")
@@ -243,7 +243,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_file_is_not_opened() {
+    fn non_regular_config_file_is_not_opened() {
         let folder = tempfile::tempdir().unwrap();
         let device = folder.path().join("device");
         std::os::unix::fs::symlink("/dev/zero", &device).unwrap();
@@ -262,7 +262,7 @@ mod tests {
             include_str!("../../../../examples/config/all-keys.toml"),
         )
         .unwrap();
-        let rule = |text: &str| rule(text).unwrap();
+        let rule = |text: &str| parse_rule(text).unwrap();
         let servers = file.choice.mcp.clone().unwrap();
         let names: Vec<&str> = servers.iter().map(|server| &*server.name).collect();
         assert_eq!(names, ["docs", "github"]);
@@ -289,9 +289,9 @@ mod tests {
                 compaction: Some(CompactionSettings {
                     first_turns: 1,
                     recent_turns: 6,
-                    summary_tokens: 1_500,
-                    output_lines: 30,
-                    room: 40_000,
+                    max_summary_tokens: 1_500,
+                    max_output_lines: 30,
+                    target_tokens: 40_000,
                 }),
                 forced_reply: Some(false),
                 parallel_tools: NonZeroUsize::new(2),
@@ -311,7 +311,7 @@ mod tests {
                         timeout: Duration::from_secs(60),
                     },
                 ]),
-                // What they say is read in mcp.rs.
+                // The test of mcp.rs covers the contents.
                 mcp: Some(servers),
             }
         );
@@ -325,7 +325,7 @@ mod tests {
             file.models,
             [(
                 model("desk/qwen3-coder").unwrap(),
-                ModelFacts {
+                ModelOverride {
                     context_window: Some(65_536),
                     max_output: Some(8_192),
                     images: Some(false),
@@ -361,11 +361,15 @@ mod tests {
     }
 
     #[test]
-    fn a_file_lists_what_it_chooses_describes_and_offers() {
+    fn named_models_include_chosen_described_and_offered() {
         let text = "model = \"a/chosen\"\n[models.\"b/described\"]\nimages = true\n\
                     [providers.desk]\napi = \"openai\"\nbase_url = \"http://x\"\nmodels = [\"c\", \"d/e\"]\n";
         let file = ConfigFile::parse(Path::new("config.toml"), text).unwrap();
-        let names: Vec<String> = file.listed().iter().map(ToString::to_string).collect();
+        let names: Vec<String> = file
+            .named_models()
+            .iter()
+            .map(ToString::to_string)
+            .collect();
         assert_eq!(names, ["a/chosen", "b/described", "desk/c", "desk/d/e"]);
     }
 
@@ -379,7 +383,7 @@ mod tests {
     }
 
     #[test]
-    fn an_empty_file_asks_for_nothing() {
+    fn empty_file_sets_nothing() {
         assert_eq!(
             ConfigFile::parse(Path::new("config.toml"), "# nothing\n").unwrap(),
             ConfigFile::default()
@@ -387,7 +391,7 @@ mod tests {
     }
 
     #[test]
-    fn every_mistake_is_told_with_its_line_and_what_was_meant() {
+    fn mistakes_are_reported_with_line_and_suggestion() {
         let content = "\
 modle = \"offline\"
 mode = \"atuo\"
@@ -425,7 +429,7 @@ config.toml:18: unknown key `provider`; write \"providers\" (or model, mode, thi
     }
 
     #[test]
-    fn a_table_in_the_wrong_shape_is_told_too() {
+    fn wrong_value_types_are_reported() {
         assert_eq!(
             problems("limits = 5\n[providers]\ndesk = \"http://desk\"\n"),
             "config.toml:1: limits: expected a table, found integer\n\
@@ -439,7 +443,7 @@ config.toml:18: unknown key `provider`; write \"providers\" (or model, mode, thi
     }
 
     #[test]
-    fn a_hook_or_a_price_that_cannot_be_meant_is_told() {
+    fn invalid_hooks_and_prices_are_reported() {
         let content = "\
 compact_at = 200
 [[hooks]]
@@ -468,7 +472,7 @@ config.toml:10: unknown key `models.desk/a.price.outptu`; write \"output\" (or i
     }
 
     #[test]
-    fn compaction_that_cannot_be_meant_is_told() {
+    fn invalid_compaction_is_reported() {
         let content = "\
 [compaction]
 first_turns = -1
@@ -499,13 +503,13 @@ config.toml:6: unknown key `compaction.rooom`; write \"room\" (or first_turns, r
     }
 
     #[test]
-    fn text_that_is_no_toml_is_told_with_its_line() {
+    fn invalid_toml_is_reported_with_line() {
         let told = problems("mode = \"ask\"\nmodel = offline\n");
         assert!(told.starts_with("config.toml:2: "), "{told}");
     }
 
     #[test]
-    fn a_base_url_is_an_address_and_nothing_more() {
+    fn base_url_with_credentials_or_query_is_rejected() {
         assert_eq!(base_url("https://h/v1/"), Ok("https://h/v1".to_owned()));
         assert_eq!(
             base_url("h:80"),

@@ -1,4 +1,4 @@
-//! File watch: the kernel tells when a file has changed, so that nobody has to look.
+//! Watches a file with inotify, so that nothing has to poll it.
 
 use std::path::Path;
 
@@ -18,9 +18,9 @@ mod linux {
     };
     use std::{io, mem::MaybeUninit, os::unix::ffi::OsStrExt as _};
 
-    /// File systems that only this machine's kernel changes, by what `statfs` calls them: ext2 to ext4, XFS,
-    /// Btrfs, tmpfs, overlayfs, F2FS, ZFS and bcachefs.
-    const LOCAL: [u64; 8] = [
+    /// `f_type` values of file systems that only the local kernel changes: ext2 to ext4, XFS, Btrfs, tmpfs, overlayfs,
+    /// F2FS, ZFS and bcachefs.
+    const LOCAL_FILE_SYSTEMS: [u64; 8] = [
         0xef53,
         0x5846_5342,
         0x9123_683e,
@@ -31,14 +31,14 @@ mod linux {
         0xca45_1a4e,
     ];
 
-    /// Watches a file, and its folder for others that take the file's place. Dropping it may take milliseconds.
+    /// Watches a file, and its folder for files that replace it. Dropping it may take milliseconds.
     pub(crate) struct FileWatch {
         events: OwnedFd,
         name: Vec<u8>,
         watches: Watches,
     }
 
-    /// The kernel's numbers of what is watched.
+    /// Watch descriptors of the folder and the file.
     #[derive(Clone, Copy, Default)]
     struct Watches {
         folder: Option<i32>,
@@ -46,7 +46,7 @@ mod linux {
     }
 
     impl FileWatch {
-        /// Watches nothing yet. `None` if the kernel allows no more watches.
+        /// Creates a watch without a target. Returns `None` if the kernel allows no more watches.
         pub(crate) fn new(file: &Path) -> Option<Self> {
             Some(Self {
                 events: init(CreateFlags::CLOEXEC | CreateFlags::NONBLOCK).ok()?,
@@ -55,8 +55,8 @@ mod linux {
             })
         }
 
-        /// Watches what is at that path now. Returns false if not every change of it would be told: if it is a
-        /// link to elsewhere, or if others than this machine's kernel may change it, as on a disk in the network.
+        /// Watches the file that is at the path now. Returns false if some changes would go unnoticed: if the path is a
+        /// link to another folder, or if the file system can be changed by other machines (network file systems).
         pub(crate) fn follow(&mut self, file: &Path) -> bool {
             let Some(folder) = file.parent() else {
                 return false;
@@ -66,7 +66,7 @@ mod linux {
             let before = self.watches;
             for (old, new) in [(before.folder, now.folder), (before.file, now.file)] {
                 if let Some(old) = old.filter(|old| Some(*old) != new) {
-                    // It fails if the kernel has ended the watch together with the file.
+                    // Fails if the kernel has removed the watch together with the file.
                     let _ = remove_watch(&self.events, old);
                 }
             }
@@ -74,7 +74,7 @@ mod linux {
             found.is_some()
         }
 
-        /// Adds watches of the folder and of the file, if there is one.
+        /// Adds watches for the folder and, if it exists, the file.
         fn add(&self, folder: &Path, file: &Path) -> Option<Watches> {
             let replaced = WatchFlags::ATTRIB
                 | WatchFlags::CREATE
@@ -85,7 +85,7 @@ mod linux {
                 | WatchFlags::ONLYDIR;
             let written = WatchFlags::ATTRIB
                 | WatchFlags::MODIFY
-                // Of a file that was mapped.
+                // For writes through a memory map.
                 | WatchFlags::CLOSE_WRITE
                 | WatchFlags::DONT_FOLLOW;
             if !is_local(folder) {
@@ -105,7 +105,8 @@ mod linux {
             })
         }
 
-        /// True if nothing has happened to the file since it was followed or this was asked. Waits for no disk.
+        /// Returns true if the file has not changed since the last call of `follow` or this function. Does not
+        /// block.
         pub(crate) fn is_quiet(&self) -> bool {
             let mut buffer = [MaybeUninit::uninit(); 512];
             let mut events = Reader::new(&self.events, &mut buffer);
@@ -131,11 +132,11 @@ mod linux {
 
     fn is_local(path: &Path) -> bool {
         let kind = statfs(path).map(|found| u64::try_from(found.f_type));
-        matches!(kind, Ok(Ok(kind)) if LOCAL.contains(&kind))
+        matches!(kind, Ok(Ok(kind)) if LOCAL_FILE_SYSTEMS.contains(&kind))
     }
 }
 
-/// Only Linux's way is known here.
+/// Placeholder for systems without inotify; never created.
 #[cfg(not(target_os = "linux"))]
 pub(crate) struct FileWatch(std::convert::Infallible);
 

@@ -1,7 +1,7 @@
-//! Hooks: what `[[hooks]]` says: which command to run, and when.
+//! Parses `[[hooks]]`: the command to run, and when.
 
 use super::{
-    providers::program,
+    providers::resolve_program,
     reader::{Section, expected, number, text},
 };
 use schemars::JsonSchema;
@@ -10,8 +10,8 @@ use std::{fmt, path::Path, time::Duration};
 use toml::de::DeValue;
 use turnery_tools::Shell;
 
-/// How long a command may take, unless it says so.
-const USUAL: Duration = Duration::from_secs(60);
+/// Timeout of a command without its own `timeout`.
+const DEFAULT_TIMEOUT: Duration = Duration::from_secs(60);
 
 /// When a hook is run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
@@ -72,21 +72,21 @@ impl HookPoint {
         }
     }
 
-    fn is_of_tools(self) -> bool {
+    fn is_tool_point(self) -> bool {
         matches!(self, Self::BeforeTool | Self::AfterTool)
     }
 }
 
-/// One `[[hooks]]`.
+/// A `[[hooks]]` table.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct HookEntry {
-    /// When.
+    /// Point at which the command runs.
     pub(crate) on: HookPoint,
-    /// The program and its arguments; a shell's, if a command line was written.
+    /// Program and arguments; `sh -c` and the line if a command line was written.
     pub(crate) command: Vec<String>,
-    /// Only for these tools; all of them if there is none.
+    /// Tools that the hook applies to; all tools if empty.
     pub(crate) tools: Vec<String>,
-    /// How long it may take.
+    /// Time limit of one run.
     pub(crate) timeout: Duration,
 }
 
@@ -96,29 +96,34 @@ impl fmt::Display for HookEntry {
             [sh, dash_c, line] if sh == "sh" && dash_c == "-c" => line.clone(),
             words => words.join(" "),
         };
-        write!(f, "{} {:?}", self.on.as_str(), crate::show::line(&line, 60))
+        write!(
+            f,
+            "{} {:?}",
+            self.on.as_str(),
+            crate::terminal_text::line(&line, 60)
+        )
     }
 }
 
-/// One `[[hooks]]` of the file `config`, if it says when and what.
-pub(super) fn entry(section: &mut Section<'_, '_>, config: &Path) -> Option<HookEntry> {
+/// Reads a `[[hooks]]` table of the file `config`; returns `None` if `on` or `command` is missing.
+pub(super) fn read_entry(section: &mut Section<'_, '_>, config: &Path) -> Option<HookEntry> {
     let on = section.get("on", |value| point(&text(value)?));
     let command = section.get("command", |value| command(value, config));
-    let tools = section.list("tools", |value| tool(text(value)?));
+    let tools = section.list("tools", |value| check_tool_name(text(value)?));
     let timeout = section.get("timeout", number).map(Duration::from_secs);
     for key in ["on", "command"] {
         if !section.has(key) {
             section.wrong(&format!("{key} is missing"));
         }
     }
-    if on.is_some_and(|on| !on.is_of_tools()) && section.has("tools") {
+    if on.is_some_and(|on| !on.is_tool_point()) && section.has("tools") {
         section.wrong("tools is for before_tool and after_tool only");
     }
     Some(HookEntry {
         on: on?,
         command: command?,
         tools,
-        timeout: timeout.unwrap_or(USUAL),
+        timeout: timeout.unwrap_or(DEFAULT_TIMEOUT),
     })
 }
 
@@ -132,8 +137,8 @@ fn point(word: &str) -> Result<HookPoint, String> {
     })
 }
 
-/// The words of a command. A program that is named by a relative path lies beside `config`, never in the folder of a
-/// session, where a project would bring it.
+/// Returns the program and its arguments. A relative program path is resolved against the folder of `config`, never
+/// against a session's folder, whose files belong to the project.
 fn command(value: &DeValue<'_>, config: &Path) -> Result<Vec<String>, String> {
     let mut words = match value.as_array() {
         None => match value.as_str() {
@@ -148,18 +153,18 @@ fn command(value: &DeValue<'_>, config: &Path) -> Result<Vec<String>, String> {
     };
     match words.first_mut() {
         Some(name) if !name.is_empty() => {
-            *name = program(std::mem::take(name), config);
+            *name = resolve_program(std::mem::take(name), config);
             Ok(words)
         }
         Some(_) | None => Err("there is no command in it".to_owned()),
     }
 }
 
-/// A misspelt tool would be a guard that guards nothing.
-fn tool(name: String) -> Result<String, String> {
-    let toolbox = crate::parts::toolbox(Shell::hiding([]));
+/// Checks that the tool exists: a hook for a misspelt tool would never run.
+fn check_tool_name(name: String) -> Result<String, String> {
+    let toolbox = crate::app::toolbox(Shell::hiding([]));
     let names: Vec<&str> = toolbox.names().collect();
-    // Tools of MCP servers are known only once these are connected.
+    // Tools of MCP servers are only known once the servers are connected.
     let of_server =
         name.starts_with("mcp__") || ["list_mcp_resources", "read_mcp_resource"].contains(&&*name);
     match of_server || names.contains(&&*name) {

@@ -1,20 +1,20 @@
-//! MCP: what `[mcp.NAME]` says: how a server of tools is reached.
+//! Parses `[mcp.NAME]`: how to start or reach an MCP server.
 
 use super::{
-    environment::Lookup,
-    providers::program,
+    environment::EnvLookup,
+    providers::resolve_program,
     reader::{Section, expected, number, text},
 };
 use std::{fmt, path::Path, time::Duration};
 use toml::de::DeValue;
 use turnery_tools::mcp::{McpServer, Way};
 
-/// One `[mcp.NAME]`.
+/// A `[mcp.NAME]` table.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct McpEntry {
-    /// What the server is called.
+    /// Name of the server.
     pub(crate) name: String,
-    reached: Reached,
+    transport: Reached,
     timeout: Option<Duration>,
 }
 
@@ -32,9 +32,9 @@ enum Reached {
 }
 
 impl McpEntry {
-    /// Words of the command line, of servers that are started.
-    pub(super) fn words(&self) -> impl Iterator<Item = &String> {
-        let (command, args) = match &self.reached {
+    /// Returns the words of the command line, for servers that are started.
+    pub(super) fn command_words(&self) -> impl Iterator<Item = &String> {
+        let (command, args) = match &self.transport {
             Reached::Command { command, args, .. } => (Some(command), &args[..]),
             Reached::Url { .. } => (None, &[][..]),
         };
@@ -42,14 +42,14 @@ impl McpEntry {
     }
 }
 
-/// A value: as it stands there, or out of a variable of the environment, after a prefix.
+/// A literal value, or the value of an environment variable with a prefix.
 #[derive(Clone, Debug, PartialEq)]
 enum Given {
     Plain(Hidden),
     Variable { name: String, prefix: String },
 }
 
-/// A text that may be a secret.
+/// Text that may be a secret; redacted in `Debug` output.
 #[derive(Clone, PartialEq)]
 struct Hidden(String);
 
@@ -59,12 +59,12 @@ impl fmt::Debug for Hidden {
     }
 }
 
-/// One `[mcp.NAME]` of the file `config`, if it says how the server is reached. A program that is named by a relative
-/// path lies beside `config`.
+/// Reads a `[mcp.NAME]` table of the file `config`; returns `None` if it names neither a command nor a URL. A
+/// relative program path is resolved against the folder of `config`.
 pub(super) fn entry(name: &str, section: &mut Section<'_, '_>, config: &Path) -> Option<McpEntry> {
     let command = section.get("command", |value| match text(value)? {
         command if command.is_empty() => Err("there is no command in it".to_owned()),
-        command => Ok(program(command, config)),
+        command => Ok(resolve_program(command, config)),
     });
     let args = section.list("args", text);
     let env = section.get("env", values);
@@ -84,7 +84,7 @@ pub(super) fn entry(name: &str, section: &mut Section<'_, '_>, config: &Path) ->
         }
         (true, false) | (false, true) => {}
     }
-    let reached = match (command, url) {
+    let transport = match (command, url) {
         (Some(command), _) => Reached::Command {
             command,
             args,
@@ -97,7 +97,7 @@ pub(super) fn entry(name: &str, section: &mut Section<'_, '_>, config: &Path) ->
     };
     Some(McpEntry {
         name: name.to_owned(),
-        reached,
+        transport,
         timeout,
     })
 }
@@ -142,20 +142,22 @@ fn given(value: &DeValue<'_>) -> Result<Given, String> {
 }
 
 impl McpEntry {
-    /// The server. One that lacks a variable cannot be reached, and says so when a session is opened.
-    fn server(&self, lookup: Lookup<'_>) -> McpServer {
-        let way = match &self.reached {
+    /// Returns the server's settings. A missing environment variable is reported when a session is opened.
+    fn to_server(&self, lookup: EnvLookup<'_>) -> McpServer {
+        let way = match &self.transport {
             Reached::Command { command, args, env } => {
-                resolved(env, lookup).map(|env| Way::Stdio {
+                resolve_values(env, lookup).map(|env| Way::Stdio {
                     command: command.into(),
                     args: args.clone(),
                     env,
                 })
             }
-            Reached::Url { url, headers } => resolved(headers, lookup).map(|headers| Way::Http {
-                url: url.0.clone(),
-                headers,
-            }),
+            Reached::Url { url, headers } => {
+                resolve_values(headers, lookup).map(|headers| Way::Http {
+                    url: url.0.clone(),
+                    headers,
+                })
+            }
         };
         McpServer {
             name: self.name.clone(),
@@ -165,9 +167,9 @@ impl McpEntry {
     }
 }
 
-fn resolved(
+fn resolve_values(
     values: &[(String, Given)],
-    lookup: Lookup<'_>,
+    lookup: EnvLookup<'_>,
 ) -> Result<Vec<(String, String)>, String> {
     let value = |given: &Given| match given {
         Given::Plain(Hidden(value)) => Ok(value.clone()),
@@ -182,9 +184,12 @@ fn resolved(
         .collect()
 }
 
-/// The servers of all entries.
-pub(crate) fn servers(entries: &[McpEntry], lookup: Lookup<'_>) -> Vec<McpServer> {
-    entries.iter().map(|entry| entry.server(lookup)).collect()
+/// Returns the settings of the servers of all entries.
+pub(crate) fn servers(entries: &[McpEntry], lookup: EnvLookup<'_>) -> Vec<McpServer> {
+    entries
+        .iter()
+        .map(|entry| entry.to_server(lookup))
+        .collect()
 }
 
 #[cfg(test)]
@@ -192,14 +197,14 @@ mod tests {
     use super::*;
     use crate::config::ConfigFile;
 
-    fn read(text: &str) -> Result<Vec<McpEntry>, String> {
+    fn parse_entries(text: &str) -> Result<Vec<McpEntry>, String> {
         let file = ConfigFile::parse(Path::new("c"), text);
         file.map(|file| file.choice.mcp.unwrap_or_default())
             .map_err(|error| error.to_string())
     }
 
     #[test]
-    fn program_with_a_relative_path_lies_beside_the_file() {
+    fn relative_program_resolves_beside_config_file() {
         let path = Path::new("/etc/turnery/config.toml");
         for (command, expected) in [
             ("./server", "/etc/turnery/server"),
@@ -218,8 +223,8 @@ mod tests {
     }
 
     #[test]
-    fn values_come_from_the_file_or_from_the_environment() {
-        let entries = read(
+    fn values_come_from_file_or_environment() {
+        let entries = parse_entries(
             "[mcp.files]\ncommand = \"npx\"\nargs = [\"-y\", \"\", \"é\"]\n\
              env = { A = \"1\", KEY = { env = \"FILES_KEY\" } }\ntimeout = 5\n\
              [mcp.web]\nurl = \"https://web.example/mcp\"\n\
@@ -269,7 +274,7 @@ mod tests {
     }
 
     #[test]
-    fn what_cannot_be_meant_is_told() {
+    fn invalid_server_tables_are_reported() {
         for (text, expected) in [
             (
                 "[mcp.a]\n",
@@ -296,7 +301,7 @@ mod tests {
                 "c:3: mcp.a.env: K: unknown key `evn`; write env or prefix",
             ),
         ] {
-            assert_eq!(read(text).unwrap_err(), expected);
+            assert_eq!(parse_entries(text).unwrap_err(), expected);
         }
     }
 }

@@ -1,16 +1,19 @@
-//! Models: what `[models."provider/model"]` says of one, where its name does not say enough.
+//! Parses `[models."provider/model"]`: facts that a model's name does not tell.
 
 use super::{
-    choice::model,
+    layer::model,
     reader::{Section, boolean, money, number},
 };
 use toml::de::DeValue;
 use turnery_engine::Price;
-use turnery_models::{ModelFacts, ModelName};
+use turnery_models::{ModelName, ModelOverride};
 
-/// One `[models."provider/model"]`.
-pub(super) fn entry(name: &str, section: &mut Section<'_, '_>) -> Option<(ModelName, ModelFacts)> {
-    let mut facts = ModelFacts {
+/// Reads a `[models."provider/model"]` table.
+pub(super) fn read_entry(
+    name: &str,
+    section: &mut Section<'_, '_>,
+) -> Option<(ModelName, ModelOverride)> {
+    let mut facts = ModelOverride {
         context_window: section.get("context_window", tokens),
         max_output: section.get("max_output", tokens),
         images: section.get("images", boolean),
@@ -33,7 +36,7 @@ fn tokens(value: &DeValue<'_>) -> Result<u32, String> {
     u32::try_from(tokens).map_err(|_| format!("{tokens} is too many"))
 }
 
-/// Money for a million tokens. What is read from or written to a cache costs what input costs, unless said.
+/// Reads the price of a million tokens. Cached input costs as much as other input unless given.
 fn price(section: &mut Section<'_, '_>) -> Option<Price> {
     let input = section.get("input", money);
     let output = section.get("output", money);
@@ -51,9 +54,9 @@ fn price(section: &mut Section<'_, '_>) -> Option<Price> {
     })
 }
 
-/// An amount of money, in millionths.
-pub(super) fn millionths(text: &str) -> Option<u64> {
-    /// More than anybody has, and far from where a float loses millionths.
+/// Parses an amount of money. Unit: millionths.
+pub(super) fn parse_millionths(text: &str) -> Option<u64> {
+    /// Upper bound, far below the amounts at which a float loses millionths.
     const MOST: f64 = 1e9;
     let amount: f64 = text.replace('_', "").parse().ok()?;
     #[expect(
@@ -71,13 +74,13 @@ mod tests {
     use super::*;
 
     #[test]
-    fn money_is_counted_in_millionths() {
-        assert_eq!(millionths("3"), Some(3_000_000));
-        assert_eq!(millionths("0.075"), Some(75_000));
-        assert_eq!(millionths("1_000.5"), Some(1_000_500_000));
-        assert_eq!(millionths("0.0000001"), Some(0));
+    fn amounts_parse_to_millionths() {
+        assert_eq!(parse_millionths("3"), Some(3_000_000));
+        assert_eq!(parse_millionths("0.075"), Some(75_000));
+        assert_eq!(parse_millionths("1_000.5"), Some(1_000_500_000));
+        assert_eq!(parse_millionths("0.0000001"), Some(0));
         for wrong in ["-1", "inf", "nan", "1e12", "3 EUR", ""] {
-            assert_eq!(millionths(wrong), None, "{wrong}");
+            assert_eq!(parse_millionths(wrong), None, "{wrong}");
         }
     }
 }

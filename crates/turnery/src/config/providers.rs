@@ -1,6 +1,6 @@
-//! Providers: the well-known ones, and what the user's configuration changes or adds.
+//! Merges the well-known providers with those of the user's configuration.
 
-use super::{ConfigError, ProviderEntry, environment::Lookup, reader::Problem};
+use super::{ConfigError, ProviderEntry, environment::EnvLookup, reader::Problem};
 use secrecy::SecretString;
 use std::{
     fs::File,
@@ -9,15 +9,15 @@ use std::{
 };
 use turnery_models::{ModelName, ProviderConfig};
 
-/// A key longer than this is none. Unit: bytes.
-const LONGEST_KEY: u64 = 16 << 10;
+/// Longest key that is accepted. Unit: bytes.
+const MAX_KEY_BYTES: u64 = 16 << 10;
 
-/// All providers: `known` ones as `entries` of `file` change them, and those that `entries` add.
+/// Returns the `known` providers, changed and complemented by `entries` of `file`.
 pub(crate) fn all(
     mut known: Vec<ProviderConfig>,
     entries: &[ProviderEntry],
     file: &Path,
-    lookup: Lookup<'_>,
+    lookup: EnvLookup<'_>,
 ) -> Result<Vec<ProviderConfig>, ConfigError> {
     let mut problems = Vec::new();
     for entry in entries {
@@ -47,7 +47,7 @@ fn provider(
     known: Option<ProviderConfig>,
     entry: &ProviderEntry,
     file: &Path,
-    lookup: Lookup<'_>,
+    lookup: EnvLookup<'_>,
 ) -> Result<ProviderConfig, String> {
     let mut provider = match known {
         Some(known) => known,
@@ -70,7 +70,7 @@ fn provider(
     }
     if let Some(base_url) = &entry.base_url {
         provider.base_url.clone_from(base_url);
-        // A server of one's own may well need no key; key_env and key_file say when it does.
+        // A server that the user added needs a key only if key_env or key_file is set.
         if provider.key.is_none() {
             provider.key_hint.clear();
         }
@@ -80,8 +80,8 @@ fn provider(
         provider.key_hint.clone_from(name);
     }
     if let Some(path) = &entry.key_file {
-        let path = beside(path, file);
-        provider.key = Some(key_in(&path)?);
+        let path = resolve_path(path, file);
+        provider.key = Some(read_key_file(&path)?);
         provider.key_hint = path.display().to_string();
     }
     if !entry.models.is_empty() {
@@ -90,33 +90,33 @@ fn provider(
     Ok(provider)
 }
 
-/// The files out of which `entries` of `config` read their keys.
+/// Returns the paths of the key files that `entries` of `config` name.
 pub(crate) fn key_files(entries: &[ProviderEntry], config: &Path) -> Vec<PathBuf> {
     let paths = entries.iter().filter_map(|entry| entry.key_file.as_ref());
-    paths.map(|path| beside(path, config)).collect()
+    paths.map(|path| resolve_path(path, config)).collect()
 }
 
-/// A program to run: one that is named by a relative path lies beside the configuration, never in a session's folder,
-/// where a project would bring it.
-pub(super) fn program(name: String, config: &Path) -> String {
+/// Resolves a program path. A relative path is resolved against the folder of `config`, never against a session's
+/// folder, whose files belong to the project.
+pub(super) fn resolve_program(name: String, config: &Path) -> String {
     if !name.contains('/') {
         return name;
     }
-    let path = beside(&name, config);
+    let path = resolve_path(&name, config);
     let path = std::path::absolute(&path).unwrap_or(path);
     path.to_string_lossy().into_owned()
 }
 
-/// Relative to the folder of the configuration; `~/` is the user's home.
-fn beside(path: &str, config: &Path) -> PathBuf {
+/// Resolves a path relative to the folder of `config`; `~/` is the user's home folder.
+fn resolve_path(path: &str, config: &Path) -> PathBuf {
     if let (Some(rest), Some(home)) = (path.strip_prefix("~/"), dirs::home_dir()) {
         return home.join(rest);
     }
     config.parent().unwrap_or(Path::new("")).join(path)
 }
 
-/// The key in a file that nobody else may read.
-fn key_in(path: &Path) -> Result<SecretString, String> {
+/// Reads a key from a file that only its owner may read.
+fn read_key_file(path: &Path) -> Result<SecretString, String> {
     let broken = |error: std::io::Error| format!("key_file {}: {error}", path.display());
     let file = File::open(path).map_err(broken)?;
     #[cfg(unix)]
@@ -131,7 +131,7 @@ fn key_in(path: &Path) -> Result<SecretString, String> {
         }
     }
     let mut key = String::new();
-    file.take(LONGEST_KEY)
+    file.take(MAX_KEY_BYTES)
         .read_to_string(&mut key)
         .map_err(broken)?;
     match key.trim() {
@@ -140,8 +140,8 @@ fn key_in(path: &Path) -> Result<SecretString, String> {
     }
 }
 
-/// The model to use when nobody chose one: of the first well-known provider with a key.
-pub(crate) fn usual_model(providers: &[ProviderConfig]) -> Option<ModelName> {
+/// Returns the default model: the first model of the first well-known provider with a key.
+pub(crate) fn default_model(providers: &[ProviderConfig]) -> Option<ModelName> {
     providers
         .iter()
         .filter(|provider| ["anthropic", "openai"].contains(&provider.name.as_str()))
@@ -149,7 +149,7 @@ pub(crate) fn usual_model(providers: &[ProviderConfig]) -> Option<ModelName> {
         .find_map(first_model)
 }
 
-/// The first model that a provider offers.
+/// Returns the first model that a provider offers.
 pub(crate) fn first_model(provider: &ProviderConfig) -> Option<ModelName> {
     Some(ModelName {
         provider: provider.name.clone(),
@@ -176,7 +176,7 @@ mod tests {
     fn configured(file: &Path, content: &str) -> Result<Vec<ProviderConfig>, ConfigError> {
         let entries = ConfigFile::parse(file, content).unwrap().providers;
         all(
-            ProviderConfig::well_known(&environment),
+            ProviderConfig::standard_from_env(&environment),
             &entries,
             file,
             &environment,
@@ -192,7 +192,7 @@ mod tests {
     }
 
     #[test]
-    fn a_provider_is_changed_or_added() {
+    fn entry_changes_or_adds_provider() {
         let all = configured(
             Path::new("config.toml"),
             "[providers.openai]\nbase_url = \"https://proxy.example/v1/\"\nmodels = [\"m\"]\n\
@@ -208,19 +208,19 @@ mod tests {
         assert_eq!((desk.api, key(desk)), (Api::OpenAi, Some("desk-key")));
         let open = find(&all, "open");
         assert_eq!((open.api, key(open)), (Api::Anthropic, None));
-        assert!(open.ready().is_ok(), "no key was asked for");
-        assert!(find(&all, "anthropic").ready().is_err());
-        assert_eq!(usual_model(&all).unwrap().to_string(), "openai/m");
+        assert!(open.require_key().is_ok(), "no key was asked for");
+        assert!(find(&all, "anthropic").require_key().is_err());
+        assert_eq!(default_model(&all).unwrap().to_string(), "openai/m");
     }
 
     #[test]
-    fn without_any_key_no_provider_answers() {
-        let all = ProviderConfig::well_known(&|_| None);
-        assert_eq!(usual_model(&all), None);
+    fn no_default_model_without_any_key() {
+        let all = ProviderConfig::standard_from_env(&|_| None);
+        assert_eq!(default_model(&all), None);
     }
 
     #[test]
-    fn a_new_provider_needs_its_api_and_its_address() {
+    fn new_provider_without_api_or_base_url_is_rejected() {
         let error = configured(
             Path::new("config.toml"),
             "[providers.a]\nbase_url = \"http://a\"\n[providers.b]\napi = \"openai\"\n",
@@ -235,7 +235,7 @@ mod tests {
 
     #[cfg(unix)]
     #[test]
-    fn a_key_file_that_others_can_read_is_refused() {
+    fn key_file_readable_by_others_is_rejected() {
         use std::os::unix::fs::PermissionsExt as _;
         let folder = tempfile::tempdir().unwrap();
         let secret = folder.path().join("key");

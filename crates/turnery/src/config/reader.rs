@@ -1,6 +1,6 @@
-//! Reader: walks a TOML file and remembers every line that cannot be right.
+//! Reads a TOML file and collects all errors in it, with their lines.
 //!
-//! The keys that are asked for are the keys there are, so no second list has to agree with them.
+//! The keys that are read are the only valid ones, so no second list has to be kept in step with them.
 
 use std::{
     fmt,
@@ -11,22 +11,22 @@ use toml::{
     de::{DeTable, DeValue},
 };
 
-/// Everything that is wrong in one file, in the order of its lines.
+/// All errors of one file, in the order of its lines.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{}", .problems.iter().map(Problem::to_string).collect::<Vec<_>>().join("\n"))]
 pub(crate) struct ConfigError {
-    /// At least one.
+    /// The errors; never empty.
     pub(crate) problems: Vec<Problem>,
 }
 
-/// One thing that is wrong.
+/// An error in a configuration file.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Problem {
-    /// The file.
+    /// Path of the file.
     pub(crate) file: PathBuf,
-    /// From 1; `None` when it is about the file as a whole.
+    /// Line of the error, from 1; `None` if it concerns the whole file.
     pub(crate) line: Option<usize>,
-    /// What is wrong, and what to write instead.
+    /// Message that says what is wrong and what to write instead.
     pub(crate) text: String,
 }
 
@@ -41,7 +41,7 @@ impl fmt::Display for Problem {
 }
 
 impl ConfigError {
-    /// Something wrong with the file as a whole.
+    /// Returns an error that concerns the whole file.
     pub(crate) fn of_file(file: &Path, text: String) -> Self {
         Self {
             problems: vec![Problem {
@@ -53,7 +53,7 @@ impl ConfigError {
     }
 }
 
-/// The words to choose from: the nearest first if one is near, else all of them.
+/// Returns a text that suggests the nearest valid word, or lists all of them if none is near.
 pub(crate) fn alternatives(wrong: &str, all: &[&str]) -> String {
     match nearest(wrong, all) {
         Some(near) => {
@@ -71,7 +71,7 @@ pub(crate) fn alternatives(wrong: &str, all: &[&str]) -> String {
     }
 }
 
-/// The word that was most likely meant.
+/// Returns the word that was most likely meant.
 fn nearest<'a>(wrong: &str, all: &[&'a str]) -> Option<&'a str> {
     all.iter()
         .map(|name| (strsim::damerau_levenshtein(wrong, name), *name))
@@ -80,7 +80,7 @@ fn nearest<'a>(wrong: &str, all: &[&'a str]) -> Option<&'a str> {
         .map(|(_, name)| name)
 }
 
-/// Reads the text of `file` with `read`; the result only if nothing at all was wrong.
+/// Parses `text`, the contents of `file`, with `read`; returns the result only if there are no errors.
 pub(crate) fn read_toml<T>(
     file: &Path,
     text: &str,
@@ -143,7 +143,7 @@ impl Notes<'_> {
     }
 }
 
-/// One table of the file.
+/// A table of the file.
 pub(crate) struct Section<'r, 't> {
     notes: &'r mut Notes<'t>,
     table: &'r DeTable<'r>,
@@ -161,7 +161,7 @@ impl Section<'_, '_> {
             .map(|(_, value)| value)
     }
 
-    /// The value of `key`, read by `read`.
+    /// Returns the value of `key`, parsed by `read`.
     pub(crate) fn get<T>(
         &mut self,
         key: &'static str,
@@ -173,7 +173,7 @@ impl Section<'_, '_> {
             .ok()
     }
 
-    /// The values of the list `key`, each read by `read`.
+    /// Returns the values of the list `key`, each parsed by `read`.
     pub(crate) fn list<T>(
         &mut self,
         key: &'static str,
@@ -200,7 +200,7 @@ impl Section<'_, '_> {
             .collect()
     }
 
-    /// The table `key`, if it is there, read by `read`.
+    /// Reads the table `key`, if present, with `read`.
     pub(crate) fn table(&mut self, key: &'static str, read: impl FnOnce(&mut Section<'_, '_>)) {
         self.asked.push(key);
         let table = self.table;
@@ -209,7 +209,7 @@ impl Section<'_, '_> {
         }
     }
 
-    /// All tables in this one, whatever their names.
+    /// Reads each table in this one, with its name.
     pub(crate) fn each(&mut self, mut read: impl FnMut(&str, &mut Section<'_, '_>)) {
         let table = self.table;
         for (name, value) in table {
@@ -240,7 +240,7 @@ impl Section<'_, '_> {
         section.finish();
     }
 
-    /// The tables of the list `key` (`[[key]]`), each read by `read`.
+    /// Returns the tables of the list `key` (`[[key]]`), each parsed by `read`.
     pub(crate) fn tables<T>(
         &mut self,
         key: &'static str,
@@ -261,17 +261,17 @@ impl Section<'_, '_> {
         Some(all)
     }
 
-    /// Whether there is a `key`, right or wrong.
+    /// Returns true if `key` is present, valid or not.
     pub(crate) fn has(&self, key: &str) -> bool {
         self.table.iter().any(|(name, _)| name.get_ref() == key)
     }
 
-    /// The line that this table begins in, from 1.
+    /// Returns the line at which this table begins, from 1.
     pub(crate) fn line(&self) -> usize {
         self.notes.line(self.at)
     }
 
-    /// Something is wrong with this table as a whole.
+    /// Records an error that concerns this table as a whole.
     pub(crate) fn wrong(&mut self, text: &str) {
         let text = format!("{}: {text}", self.path.trim_end_matches('.'));
         self.notes.add(Some(self.at), text);
@@ -281,7 +281,7 @@ impl Section<'_, '_> {
         self.notes.add(at, format!("{}{text}", self.path));
     }
 
-    /// Every key that nobody asked for is a mistake. A table read with [`Section::each`] asks for none.
+    /// Records an error for every key that was not read. Does nothing for a table read with [`Section::each`].
     fn finish(self) {
         if self.asked.is_empty() {
             return;
@@ -302,7 +302,7 @@ impl Section<'_, '_> {
     }
 }
 
-/// A text.
+/// Parses a string.
 pub(crate) fn text(value: &DeValue<'_>) -> Result<String, String> {
     value
         .as_str()
@@ -310,7 +310,7 @@ pub(crate) fn text(value: &DeValue<'_>) -> Result<String, String> {
         .ok_or_else(|| expected("a text in quotes", value))
 }
 
-/// A whole number from 1 on.
+/// Parses an integer of at least 1.
 pub(crate) fn number(value: &DeValue<'_>) -> Result<u64, String> {
     let number = value
         .as_integer()
@@ -321,7 +321,7 @@ pub(crate) fn number(value: &DeValue<'_>) -> Result<u64, String> {
         .ok_or_else(|| format!("{} is no whole number from 1 on", number.as_str()))
 }
 
-/// A whole number from 0 on.
+/// Parses an integer of at least 0.
 pub(crate) fn whole(value: &DeValue<'_>) -> Result<u64, String> {
     let number = value
         .as_integer()
@@ -330,24 +330,24 @@ pub(crate) fn whole(value: &DeValue<'_>) -> Result<u64, String> {
         .map_err(|_| format!("{} is no whole number from 0 on", number.as_str()))
 }
 
-/// True or false.
+/// Parses a boolean.
 pub(crate) fn boolean(value: &DeValue<'_>) -> Result<bool, String> {
     value
         .as_bool()
         .ok_or_else(|| expected("true or false", value))
 }
 
-/// An amount of money, in millionths.
+/// Parses an amount of money. Unit: millionths.
 pub(crate) fn money(value: &DeValue<'_>) -> Result<u64, String> {
     let text = match value {
         DeValue::Float(float) => float.as_str(),
         DeValue::Integer(whole) => whole.as_str(),
         other => return Err(expected("a number", other)),
     };
-    super::models::millionths(text).ok_or_else(|| format!("{text} is no amount of money"))
+    super::models::parse_millionths(text).ok_or_else(|| format!("{text} is no amount of money"))
 }
 
-/// A share, in percent.
+/// Parses a percentage from 0 to 100.
 pub(crate) fn percent(value: &DeValue<'_>) -> Result<u8, String> {
     let number = value
         .as_integer()

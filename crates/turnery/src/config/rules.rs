@@ -1,10 +1,10 @@
-//! Rules as a person or a project writes them: of tools that turnery has, by turnery's names.
+//! Parses permission rules and rejects names of tools that do not exist.
 
 use super::reader::alternatives;
 use turnery_tools::Rule;
 
-/// Groups of tools, and tools.
-const NAMES: &[&str] = &[
+/// Names of tool groups and tools.
+const TOOL_NAMES: &[&str] = &[
     "shell",
     "edit",
     "read",
@@ -21,8 +21,8 @@ const NAMES: &[&str] = &[
     "read_mcp_resource",
 ];
 
-/// Names that other agents have for such tools, in small letters, and turnery's.
-const ELSEWHERE: &[(&str, &str)] = &[
+/// Lower-case tool names of other agents, with turnery's equivalent.
+const OTHER_AGENTS_NAMES: &[(&str, &str)] = &[
     // Claude Code
     ("agent", "task"),
     ("askuserquestion", "ask_user"),
@@ -76,8 +76,8 @@ const ELSEWHERE: &[(&str, &str)] = &[
     ("write_to_file", "edit"),
 ];
 
-/// Tools of other agents that turnery has none of.
-const NOT_HERE: &[&str] = &[
+/// Tools of other agents without an equivalent in turnery.
+const UNSUPPORTED_TOOLS: &[&str] = &[
     "fetch",
     "google_web_search",
     "web_fetch",
@@ -86,9 +86,10 @@ const NOT_HERE: &[&str] = &[
     "websearch",
 ];
 
-/// A rule about a tool that there is, or what is wrong with it. Tools of MCP servers are known once the servers run.
-pub(crate) fn rule(text: &str) -> Result<Rule, String> {
-    // First, since a pattern of another agent's need not be one here.
+/// Parses a rule, or says why its tool is unknown. Tools of MCP servers are not checked: they are only known
+/// once the servers run.
+pub(crate) fn parse_rule(text: &str) -> Result<Rule, String> {
+    // The tool name is checked first: another agent's pattern may not be valid here.
     let text = text.trim();
     let (tool, inside) = match text.split_once('(') {
         Some((tool, inside)) => (tool, Some(inside)),
@@ -98,29 +99,32 @@ pub(crate) fn rule(text: &str) -> Result<Rule, String> {
     let is_served = tool
         .strip_prefix("mcp__")
         .is_some_and(|server| !server.is_empty());
-    if !tool.is_empty() && tool.chars().all(is_name) && !NAMES.contains(&tool) && !is_served {
-        return Err(format!("invalid rule {text:?}: {}", unknown(tool, inside)));
+    if !tool.is_empty() && tool.chars().all(is_name) && !TOOL_NAMES.contains(&tool) && !is_served {
+        return Err(format!(
+            "invalid rule {text:?}: {}",
+            describe_unknown_tool(tool, inside)
+        ));
     }
     text.parse().map_err(|error| format!("{error}"))
 }
 
-/// Why there is no such tool, and what was meant.
-fn unknown(tool: &str, inside: Option<&str>) -> String {
+/// Returns the error for an unknown tool, with the name that was probably meant.
+fn describe_unknown_tool(tool: &str, inside: Option<&str>) -> String {
     let small = tool.to_lowercase();
-    if NOT_HERE.contains(&small.as_str()) {
+    if UNSUPPORTED_TOOLS.contains(&small.as_str()) {
         return format!(
             "there is no tool {tool} here, nor another that reads from the web: leave the rule out"
         );
     }
-    let elsewhere = ELSEWHERE.iter().find(|(name, _)| *name == small);
+    let elsewhere = OTHER_AGENTS_NAMES.iter().find(|(name, _)| *name == small);
     let ours = match elsewhere {
         Some((_, ours)) => Some(*ours),
-        None => NAMES.iter().copied().find(|name| *name == small),
+        None => TOOL_NAMES.iter().copied().find(|name| *name == small),
     };
     let Some(ours) = ours else {
         return format!(
             "there is no tool {tool:?}; write {}, or mcp__SERVER for a server of tools",
-            alternatives(tool, NAMES)
+            alternatives(tool, TOOL_NAMES)
         );
     };
     let whole = inside.map(|inside| format!("{ours}({inside}"));
@@ -137,22 +141,22 @@ mod tests {
     use turnery_tools::Shell;
 
     #[test]
-    fn every_tool_can_be_named() {
-        let tools = crate::parts::toolbox(Shell::default());
+    fn every_tool_name_parses_as_rule() {
+        let tools = crate::app::toolbox(Shell::default());
         for name in tools.names().chain(["shell", "edit", "read", "ask_user"]) {
-            assert_eq!(rule(name).unwrap().to_string(), name);
+            assert_eq!(parse_rule(name).unwrap().to_string(), name);
         }
         for text in [
             "mcp__github",
             "mcp__github__create_issue",
             "write_file(src/**)",
         ] {
-            assert_eq!(rule(text).unwrap().to_string(), text);
+            assert_eq!(parse_rule(text).unwrap().to_string(), text);
         }
     }
 
     #[test]
-    fn other_agents_names_are_answered_with_turnerys() {
+    fn other_agents_tool_names_suggest_ours() {
         for (text, expected) in [
             ("Edit(**)", "the tool is named edit here; write edit(**)"),
             ("Bash(**)", "the tool is named shell here; write shell"),
@@ -193,20 +197,20 @@ mod tests {
             ),
         ] {
             assert_eq!(
-                rule(text),
+                parse_rule(text),
                 Err(format!("invalid rule {text:?}: {expected}"))
             );
         }
     }
 
     #[test]
-    fn a_misspelt_tool_gets_the_nearest_name() {
-        let error = |text: &str| rule(text).unwrap_err();
+    fn misspelt_tool_suggests_nearest_name() {
+        let error = |text: &str| parse_rule(text).unwrap_err();
         assert!(error("shel(rm:*)").contains("there is no tool \"shel\"; write \"shell\" (or "));
         assert!(error("edti(**)").contains("write \"edit\" (or "));
         assert!(error("mcp__").contains("there is no tool \"mcp__\""));
         assert!(error("frobnicate").contains("write shell, edit, read, "));
-        // What is wrong besides is still said.
+        // Errors in the pattern are still reported.
         assert!(error("shell(ls").contains("the bracket is not closed"));
         assert!(error("(x)").contains("the tool is missing"));
     }

@@ -1,5 +1,5 @@
-//! Schema: the JSON Schema of `config.toml`, for editors and for people. Files are read by
-//! [`super::file`]; a test holds the two together.
+//! Generates the JSON Schema of `config.toml` for editors. [`super::file`] parses the files; a test checks that the
+//! two agree.
 
 use super::HookPoint;
 use schemars::{JsonSchema, Schema, generate::SchemaSettings, transform::RecursiveTransform};
@@ -265,7 +265,7 @@ enum ApiWord {
     OpenAi,
 }
 
-/// The schema. Every key may be left out.
+/// Returns the schema; every key is optional.
 fn schema() -> Schema {
     let optional = RecursiveTransform(|schema: &mut Schema| {
         schema.remove("required");
@@ -276,12 +276,12 @@ fn schema() -> Schema {
         .into_root_schema_for::<Config>()
 }
 
-/// The schema as text.
+/// Returns the schema as formatted JSON.
 fn text() -> anyhow::Result<String> {
     Ok(serde_json::to_string_pretty(&schema())? + "\n")
 }
 
-/// Print the schema.
+/// Prints the schema.
 pub(crate) fn write() -> anyhow::Result<ExitCode> {
     std::io::stdout().lock().write_all(text()?.as_bytes())?;
     Ok(ExitCode::SUCCESS)
@@ -319,7 +319,7 @@ mod tests {
     }
 
     #[test]
-    fn the_schema_and_the_reader_agree_on_the_examples() {
+    fn schema_and_reader_agree_on_examples() {
         for name in ["all-keys.toml", "project.toml", "local-only.toml"] {
             let path = root().join("examples/config").join(name);
             let text = fs::read_to_string(&path).unwrap();

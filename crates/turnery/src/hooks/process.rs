@@ -1,34 +1,34 @@
-//! Process: one run of a hook's command, bounded in time and in what it may print.
+//! Runs a hook's command with limits on time and output.
 //!
-//! What must hold: nothing that it started is left when [`run`] returns or its future is dropped.
+//! Invariant: no process that the command started is left when [`run`] returns or its future is dropped.
 
 use std::{collections::BTreeMap, ffi::OsString, io, path::Path, time::Duration};
 use tokio::io::{AsyncRead, AsyncReadExt as _, AsyncWriteExt as _};
 use turnery_tools::processes::{ChildPipes, FinishedTree, ProcessTree, ProgramSpec, StopReport};
 
-/// Variables and their values.
+/// Environment variables.
 type Environment = BTreeMap<OsString, OsString>;
 
-/// A command that prints more is stopped. Unit: bytes, for stdout and stderr each.
-const LONGEST: u64 = 1 << 20;
+/// Output limit; a command that prints more is stopped. Unit: bytes, for stdout and stderr each.
+const MAX_OUTPUT_BYTES: u64 = 1 << 20;
 
-/// What came of a command that ended by itself.
+/// Output and exit code of a command that exited by itself.
 #[derive(Debug)]
 pub(super) struct Ended {
-    /// `None` if a signal ended it.
+    /// Exit code; `None` if a signal ended the command.
     pub(super) code: Option<i32>,
     pub(super) stdout: Vec<u8>,
     pub(super) stderr: Vec<u8>,
 }
 
-/// Runs `words` in a folder and an environment, with `stdin`.
+/// Runs `words` with a working folder, an environment and `stdin`.
 pub(super) async fn run(
     words: &[String],
     place: (&Path, Environment),
     stdin: Vec<u8>,
     limit: Duration,
 ) -> Result<Ended, String> {
-    let (mut tree, pipes) = start(words, place).await?;
+    let (mut tree, pipes) = spawn_tree(words, place).await?;
     let talk = talk(&mut tree, pipes, stdin);
     let talked = tokio::time::timeout(limit, talk).await;
     let talked = talked.unwrap_or_else(|_| {
@@ -37,8 +37,8 @@ pub(super) async fn run(
     });
     let finished = tree.finish().await;
     let (stdout, stderr) = talked?;
-    let finished = finished.map_err(broken)?;
-    tell_remaining(words, &finished);
+    let finished = finished.map_err(io_message)?;
+    warn_of_remaining(words, &finished);
     Ok(Ended {
         code: finished.status.and_then(|status| status.code()),
         stdout,
@@ -46,7 +46,7 @@ pub(super) async fn run(
     })
 }
 
-async fn start(
+async fn spawn_tree(
     words: &[String],
     (cwd, environment): (&Path, Environment),
 ) -> Result<(ProcessTree, ChildPipes), String> {
@@ -62,7 +62,7 @@ async fn start(
     started.map_err(|error| format!("cannot start {program:?}: {error}"))
 }
 
-/// Talks to the command until it has ended, or has printed too much.
+/// Exchanges input and output with the command until it exits or exceeds the output limit.
 async fn talk(
     tree: &mut ProcessTree,
     pipes: ChildPipes,
@@ -74,29 +74,33 @@ async fn talk(
         stderr,
     } = pipes;
     let write = async {
-        // Not every command wants to know what it is asked.
+        // A command need not read its stdin.
         let _ = input.write_all(&stdin).await;
         let _ = input.write_all(b"\n").await;
         drop(input);
         Ok(())
     };
     let wait = async {
-        tree.wait_exit().await.map_err(broken)?;
-        // What it left behind holds the pipes open, and nothing waits for that.
+        tree.wait_exit().await.map_err(io_message)?;
+        // Processes left behind may hold the pipes open; do not wait for them.
         tree.kill();
         Ok(())
     };
-    let ((), stdout, stderr, ()) =
-        tokio::try_join!(write, all(stdout, "stdout"), all(stderr, "stderr"), wait)?;
+    let ((), stdout, stderr, ()) = tokio::try_join!(
+        write,
+        read_bounded(stdout, "stdout"),
+        read_bounded(stderr, "stderr"),
+        wait
+    )?;
     Ok((stdout, stderr))
 }
 
-fn broken(error: io::Error) -> String {
-    format!("talking to it broke off: {error}")
+fn io_message(error: io::Error) -> String {
+    format!("communication with it failed: {error}")
 }
 
-/// Logs which processes of the command have not ended yet.
-fn tell_remaining(words: &[String], finished: &FinishedTree) {
+/// Logs the processes of the command that could not be stopped.
+fn warn_of_remaining(words: &[String], finished: &FinishedTree) {
     if let StopReport::Remaining(processes) = &finished.stopped {
         for process in processes {
             tracing::warn!("process {process}, started by the hook {words:?}, has not ended yet");
@@ -104,12 +108,12 @@ fn tell_remaining(words: &[String], finished: &FinishedTree) {
     }
 }
 
-async fn all(pipe: impl AsyncRead + Unpin, name: &str) -> Result<Vec<u8>, String> {
+async fn read_bounded(pipe: impl AsyncRead + Unpin, name: &str) -> Result<Vec<u8>, String> {
     let mut read = Vec::new();
-    let mut pipe = pipe.take(LONGEST + 1);
+    let mut pipe = pipe.take(MAX_OUTPUT_BYTES + 1);
     let done = pipe.read_to_end(&mut read).await;
     done.map_err(|error| format!("its {name} cannot be read: {error}"))?;
-    match read.len() as u64 > LONGEST {
+    match read.len() as u64 > MAX_OUTPUT_BYTES {
         true => Err(format!("it printed more than 1 MiB to {name}")),
         false => Ok(read),
     }

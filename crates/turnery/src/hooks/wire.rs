@@ -1,4 +1,4 @@
-//! Wire: what a hook's command is told on stdin, and what it may answer on stdout.
+//! JSON that a hook's command reads on stdin and writes to stdout.
 
 use super::process::Ended;
 use crate::config::HookPoint;
@@ -7,13 +7,13 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use std::{path::Path, sync::Arc};
 use turnery_engine::{
-    CallId, Content, Hook, LlmMessage, LoopId, LoopRecord, Message, SessionId, Usage,
+    CallId, Content, HookRequest, LlmMessage, LoopId, LoopRecord, Message, SessionId, Usage,
 };
 
-/// The exit code that says no, with the reason on stderr.
-const NO: i32 = 2;
-/// How much of what a command wrote is told to people. Unit: characters.
-const TOLD: usize = 400;
+/// Exit code for a stop, with the reason on stderr.
+const EXIT_STOP: i32 = 2;
+/// Longest quote of a command's output in messages. Unit: characters.
+const MAX_QUOTED_CHARS: usize = 400;
 
 /// What a hook's command reads: one JSON object on stdin, on one line.
 #[derive(Debug, Serialize, JsonSchema)]
@@ -166,7 +166,7 @@ pub(super) enum Word {
 }
 
 impl Moment<'_> {
-    /// The tool that it is about.
+    /// Returns the name of the tool concerned.
     pub(super) fn tool(&self) -> Option<&str> {
         match self {
             Self::BeforeTool { tool, .. } | Self::AfterTool { tool, .. } => Some(tool),
@@ -204,22 +204,25 @@ impl From<turnery_engine::ContextSize> for Size {
     }
 }
 
-/// What is told of a question of the agent, and when it is asked.
-pub(super) fn moment<'a>(hook: &'a Hook, messages: &[Arc<LlmMessage>]) -> (HookPoint, Moment<'a>) {
+/// Converts a request of the agent to the hook point and the event.
+pub(super) fn moment<'a>(
+    hook: &'a HookRequest,
+    messages: &[Arc<LlmMessage>],
+) -> (HookPoint, Moment<'a>) {
     match hook {
-        Hook::Input { text } => (HookPoint::Input, Moment::Input { text }),
-        Hook::BeforeTurn { turn_index } => {
+        HookRequest::Input { text } => (HookPoint::Input, Moment::Input { text }),
+        HookRequest::BeforeTurn { turn_index } => {
             let turn = *turn_index;
             (HookPoint::BeforeTurn, Moment::BeforeTurn { turn })
         }
-        Hook::AfterTurn { turn_index, usage } => (
+        HookRequest::AfterTurn { turn_index, usage } => (
             HookPoint::AfterTurn,
             Moment::AfterTurn {
                 turn: *turn_index,
                 usage: usage.map(Tokens::from),
             },
         ),
-        Hook::BeforeTool(call) => (
+        HookRequest::BeforeTool(call) => (
             HookPoint::BeforeTool,
             Moment::BeforeTool {
                 call_id: &call.call_id,
@@ -227,7 +230,7 @@ pub(super) fn moment<'a>(hook: &'a Hook, messages: &[Arc<LlmMessage>]) -> (HookP
                 args: &call.args,
             },
         ),
-        Hook::AfterTool {
+        HookRequest::AfterTool {
             call_id,
             tool_name,
             envelope,
@@ -243,45 +246,45 @@ pub(super) fn moment<'a>(hook: &'a Hook, messages: &[Arc<LlmMessage>]) -> (HookP
                 },
             },
         ),
-        Hook::BeforeCompaction(size) => {
+        HookRequest::BeforeCompaction(size) => {
             let before = (*size).into();
             (
                 HookPoint::BeforeCompaction,
                 Moment::BeforeCompaction { before },
             )
         }
-        Hook::AfterCompaction { before, after } => (
+        HookRequest::AfterCompaction { before, after } => (
             HookPoint::AfterCompaction,
             Moment::AfterCompaction {
                 before: (*before).into(),
                 after: (*after).into(),
             },
         ),
-        Hook::OnError { message } => (HookPoint::OnError, Moment::OnError { message }),
-        Hook::Checkpoint => {
-            let text = last_words(messages);
+        HookRequest::OnError { message } => (HookPoint::OnError, Moment::OnError { message }),
+        HookRequest::Checkpoint => {
+            let text = last_assistant_text(messages);
             (HookPoint::Checkpoint, Moment::Checkpoint { text })
         }
     }
 }
 
-/// What is told of a loop that is over.
-pub(super) fn after_loop<'a>(record: &LoopRecord) -> Moment<'a> {
+/// Returns the event for a finished loop.
+pub(super) fn after_loop_event<'a>(record: &LoopRecord) -> Moment<'a> {
     Moment::AfterLoop {
         status: serde_json::json!(record.status),
         outcome: serde_json::json!(record.outcome),
-        text: last_words(&record.messages),
+        text: last_assistant_text(&record.messages),
         usage: record.usage.into(),
     }
 }
 
-/// All text of some content.
+/// Returns all text in `content`.
 pub(super) fn text(content: &[Content]) -> String {
     let texts: Vec<&str> = content.iter().filter_map(Content::as_text).collect();
     texts.join("\n")
 }
 
-fn last_words(messages: &[Arc<LlmMessage>]) -> String {
+fn last_assistant_text(messages: &[Arc<LlmMessage>]) -> String {
     let said = |message: &Arc<LlmMessage>| match &message.message {
         Message::Assistant { content, .. } => Some(text(content)),
         Message::System { .. } | Message::User { .. } | Message::ToolResult { .. } => None,
@@ -289,20 +292,20 @@ fn last_words(messages: &[Arc<LlmMessage>]) -> String {
     messages.iter().rev().find_map(said).unwrap_or_default()
 }
 
-/// What a command that has ended says.
-pub(super) fn answer(ended: &Ended) -> Result<Answer, String> {
+/// Parses the response of a command that has exited.
+pub(super) fn parse_response(ended: &Ended) -> Result<Answer, String> {
     let stderr = String::from_utf8_lossy(&ended.stderr);
     let reason = Some(stderr.trim()).filter(|text| !text.is_empty());
     match ended.code {
         Some(0) => {}
-        Some(NO) => {
+        Some(EXIT_STOP) => {
             return Ok(Answer {
                 verdict: Word::Stop,
                 text: reason.map(str::to_owned),
             });
         }
-        Some(code) => return Err(because(&format!("exit code {code}"), reason)),
-        None => return Err(because("it was killed by a signal", reason)),
+        Some(code) => return Err(with_reason(&format!("exit code {code}"), reason)),
+        None => return Err(with_reason("it was killed by a signal", reason)),
     }
     match ended.stdout.trim_ascii() {
         [] => Ok(Answer {
@@ -313,15 +316,18 @@ pub(super) fn answer(ended: &Ended) -> Result<Answer, String> {
             let said = String::from_utf8_lossy(said);
             format!(
                 "its answer is none ({error}): {}",
-                crate::show::line(&said, TOLD)
+                crate::terminal_text::line(&said, MAX_QUOTED_CHARS)
             )
         }),
     }
 }
 
-fn because(what: &str, why: Option<&str>) -> String {
+fn with_reason(what: &str, why: Option<&str>) -> String {
     match why {
-        Some(why) => format!("{what}: {}", why.chars().take(TOLD).collect::<String>()),
+        Some(why) => format!(
+            "{what}: {}",
+            why.chars().take(MAX_QUOTED_CHARS).collect::<String>()
+        ),
         None => what.to_owned(),
     }
 }
@@ -361,7 +367,7 @@ mod tests {
     }
 
     fn said(code: Option<i32>, stdout: &str, stderr: &str) -> Result<Answer, String> {
-        answer(&Ended {
+        parse_response(&Ended {
             code,
             stdout: stdout.into(),
             stderr: stderr.into(),
@@ -369,7 +375,7 @@ mod tests {
     }
 
     #[test]
-    fn an_answer_is_json_or_silence_or_exit_code_2() {
+    fn response_is_json_or_silence_or_exit_code_2() {
         let verdict = |verdict, text: Option<&str>| {
             let text = text.map(str::to_owned);
             Ok(Answer { verdict, text })
@@ -388,7 +394,7 @@ mod tests {
     }
 
     #[test]
-    fn whatever_else_a_command_says_is_a_failure() {
+    fn any_other_output_is_a_failure() {
         assert_eq!(
             said(Some(1), "{\"verdict\": \"go\"}", "no such file\n"),
             Err("exit code 1: no such file".to_owned())

@@ -1,8 +1,8 @@
-//! Backlog: lines for stderr that a thread of its own writes, so that whoever says one never waits.
+//! Writes lines to stderr from a separate thread, so that logging never blocks.
 //!
-//! An editor may start us with a stderr that it never reads. Once that pipe is full, a plain write would
-//! stop the thread that also reads and writes the protocol (TR-4). So what waits here is bounded, and what
-//! finds no room is left out and counted.
+//! A client that does not read stderr must not block the agent: once the pipe is full, a plain write would stop
+//! the thread that also reads and writes the protocol (TR-4). The queue is bounded; lines that do not fit are
+//! dropped and counted.
 
 use std::{
     io::Write,
@@ -11,32 +11,32 @@ use std::{
     time::Duration,
 };
 
-/// What may wait. The same again may be held by the thread that writes. Unit: bytes.
-const ROOM: usize = 256 << 10;
+/// Capacity of the queue; the writing thread may hold as much again. Unit: bytes.
+const CAPACITY: usize = 256 << 10;
 
-/// Lines that wait for the thread that writes them. It starts with the first one, since most processes write none.
+/// Queue of lines for the writing thread. The thread starts with the first line, since most processes write none.
 pub(super) struct Backlog {
     state: Mutex<State>,
-    /// There is something to write.
-    more: Condvar,
-    /// All is written.
-    done: Condvar,
+    /// Signals that lines are queued.
+    has_lines: Condvar,
+    /// Signals that all lines are written.
+    is_written: Condvar,
 }
 
 #[derive(Default)]
 struct State {
-    /// Where the thread writes to, until it has begun.
+    /// Output, until the thread takes it.
     out: Option<Box<dyn Write + Send>>,
     has_thread: bool,
     lines: Vec<u8>,
-    /// Lines left out since the last one that found room.
+    /// Number of lines dropped since the last one that was queued.
     lost: u64,
     is_writing: bool,
 }
 
 impl State {
-    /// Say how many lines are missing here.
-    fn tell_lost(&mut self) {
+    /// Queues a line with the number of dropped lines.
+    fn report_lost(&mut self) {
         if self.lost > 0 {
             let lost = std::mem::take(&mut self.lost);
             let _ = writeln!(
@@ -48,15 +48,15 @@ impl State {
 }
 
 impl Backlog {
-    /// Writes to `out` whatever is added.
+    /// Creates a backlog that writes to `out`.
     pub(super) fn new(out: impl Write + Send + 'static) -> Arc<Self> {
         Arc::new(Self {
             state: Mutex::new(State {
                 out: Some(Box::new(out)),
                 ..State::default()
             }),
-            more: Condvar::new(),
-            done: Condvar::new(),
+            has_lines: Condvar::new(),
+            is_written: Condvar::new(),
         })
     }
 
@@ -64,34 +64,34 @@ impl Backlog {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Add one whole line, or count it if there is no room. Waits for nobody.
+    /// Queues a whole line, or counts it as dropped if there is no room. Does not block.
     pub(super) fn add(self: &Arc<Self>, line: &[u8]) {
         let mut state = self.state();
-        if state.lines.len() + line.len() > ROOM {
+        if state.lines.len() + line.len() > CAPACITY {
             state.lost += 1;
             return;
         }
-        state.tell_lost();
+        state.report_lost();
         state.lines.extend_from_slice(line);
         if !state.has_thread {
             let writing = Arc::clone(self);
             let named = thread::Builder::new().name("stderr".to_owned());
-            // If there can be no thread now, the next line tries again.
+            // If the thread cannot be started now, the next line tries again.
             state.has_thread = named.spawn(move || writing.write()).is_ok();
         }
-        self.more.notify_one();
+        self.has_lines.notify_one();
     }
 
-    /// Wait until all is written, but no longer than this.
+    /// Waits until all lines are written, at most for `patience`.
     pub(super) fn flush(&self, patience: Duration) {
         let mut state = self.state();
-        state.tell_lost();
-        self.more.notify_one();
+        state.report_lost();
+        self.has_lines.notify_one();
         let waits = |state: &mut State| state.is_writing || !state.lines.is_empty();
-        drop(self.done.wait_timeout_while(state, patience, waits));
+        drop(self.is_written.wait_timeout_while(state, patience, waits));
     }
 
-    /// Write for ever. A stderr that is gone is nothing to fail over.
+    /// Runs the writing thread. Write errors are ignored.
     fn write(&self) {
         let Some(mut out) = self.state().out.take() else {
             return;
@@ -99,7 +99,7 @@ impl Backlog {
         let mut lines = Vec::new();
         loop {
             let empty = |state: &mut State| state.lines.is_empty();
-            let state = self.more.wait_while(self.state(), empty);
+            let state = self.has_lines.wait_while(self.state(), empty);
             let mut state = state.unwrap_or_else(PoisonError::into_inner);
             std::mem::swap(&mut state.lines, &mut lines);
             state.is_writing = true;
@@ -107,7 +107,7 @@ impl Backlog {
             let _ = out.write_all(&lines);
             lines.clear();
             self.state().is_writing = false;
-            self.done.notify_all();
+            self.is_written.notify_all();
         }
     }
 }
@@ -117,8 +117,9 @@ mod tests {
     use super::*;
     use std::io::{PipeReader, Read as _, pipe};
 
-    /// Lines of 1 KiB, more than a pipe and both buffers hold, to a stderr that is not read.
-    fn stuffed() -> (Arc<Backlog>, PipeReader) {
+    /// Returns a backlog with more lines of 1 KiB than a pipe and both buffers hold, and the unread end of its
+    /// pipe.
+    fn overfull_backlog() -> (Arc<Backlog>, PipeReader) {
         let (reader, writer) = pipe().unwrap();
         let backlog = Backlog::new(writer);
         for n in 0..4000 {
@@ -129,9 +130,9 @@ mod tests {
 
     // proves: TR-4
     #[test]
-    fn what_finds_no_room_is_counted_where_it_is_missing() {
-        let (backlog, mut reader) = stuffed();
-        assert!(backlog.state().lines.len() <= ROOM);
+    fn dropped_lines_are_counted_in_place() {
+        let (backlog, mut reader) = overfull_backlog();
+        assert!(backlog.state().lines.len() <= CAPACITY);
         let reading = thread::spawn(move || {
             let mut text = String::new();
             while !text.ends_with("the last\n") {
@@ -161,8 +162,8 @@ mod tests {
 
     // proves: TR-4
     #[test]
-    fn a_flush_waits_only_so_long() {
-        let (backlog, _unread) = stuffed();
+    fn flush_stops_at_timeout() {
+        let (backlog, _unread) = overfull_backlog();
         backlog.flush(Duration::from_millis(10));
         assert!(!backlog.state().lines.is_empty());
     }

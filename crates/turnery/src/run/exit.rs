@@ -1,50 +1,50 @@
-//! Exit: what the end of a prompt is called, and which exit code it gets.
+//! Maps the outcome of a prompt to its name, stop reason, exit code and message.
 
 use turnery_acp::{StopReason, stop_reason};
 use turnery_agent::PromptResult;
-use turnery_engine::{Detail, Outcome, TurnStop};
+use turnery_engine::{Outcome, OutcomeDetail, TurnStop};
 
-/// Anything went wrong.
+/// Any other error.
 pub(crate) const ERROR: u8 = 1;
-/// The command line makes no sense.
+/// Usage error.
 pub(crate) const USAGE: u8 = 2;
 /// The model refused.
 const REFUSED: u8 = 3;
 /// A limit was reached.
 const LIMIT: u8 = 4;
-/// It was told to leave, and was stuck: it has been ended by [`crate::watchdog`].
+/// The process was stuck during shutdown and was ended by [`crate::watchdog`].
 pub(crate) const STUCK: u8 = 75;
-/// Nobody reads the output any more, as shells count a SIGPIPE.
+/// The reader of stdout is gone; as shells report SIGPIPE.
 pub(crate) const BROKEN_PIPE: u8 = 141;
-/// Cancelled, as shells count a Ctrl-C.
+/// The prompt was cancelled; as shells report Ctrl-C.
 pub(crate) const CANCELLED: u8 = 130;
 
 /// How a prompt ended.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Ending {
-    /// Our word for it.
+    /// Name of the outcome in results.
     pub(crate) outcome: &'static str,
-    /// The Agent Client Protocol's word for it; none for a failure.
+    /// Stop reason of the Agent Client Protocol; `None` for a failure.
     pub(crate) stop_reason: Option<&'static str>,
-    /// The exit code.
+    /// Exit code of the process.
     pub(crate) code: u8,
-    /// What to tell a person, unless all is well.
+    /// Message for the user; `None` for a normal end.
     pub(crate) message: Option<String>,
 }
 
-/// What became of a prompt. The Agent Client Protocol's word is the one that an editor would be given.
-pub(crate) fn of(result: &PromptResult) -> Ending {
-    let (outcome, reason) = (word(result), stop_reason(result));
+/// Returns how a prompt ended, with the stop reason that an editor would receive.
+pub(crate) fn prompt_exit(result: &PromptResult) -> Ending {
+    let (outcome, reason) = (outcome_name(result), stop_reason(result));
     let (stop_reason, code) = match reason {
         Some(StopReason::EndTurn) => (Some("end_turn"), 0),
         Some(StopReason::MaxTokens) => (Some("max_tokens"), LIMIT),
         Some(StopReason::MaxTurnRequests) => (Some("max_turn_requests"), LIMIT),
         Some(StopReason::Refusal) => (Some("refusal"), REFUSED),
         Some(StopReason::Cancelled) => (Some("cancelled"), CANCELLED),
-        // The protocol may learn words; we do not say them.
+        // Stop reasons that later protocol versions may add are not used.
         Some(_) | None => (None, ERROR),
     };
-    // Who reads nothing but the code must not take for kept what is not.
+    // A script that checks only the exit code must not take an unsaved prompt for saved.
     let code = match code {
         0 if !result.is_stored => ERROR,
         code => code,
@@ -57,19 +57,21 @@ pub(crate) fn of(result: &PromptResult) -> Ending {
     }
 }
 
-fn word(result: &PromptResult) -> &'static str {
+fn outcome_name(result: &PromptResult) -> &'static str {
     match &result.outcome {
-        Outcome::Finished(_) if is_limited(result) => "limit",
+        Outcome::Finished(_) if is_limit_reached(result) => "limit",
         Outcome::Finished(_) => "finished",
         Outcome::FrameSwitch { .. } => "frame_switch",
         Outcome::Stopped(stop) => match stop {
             TurnStop::Cancelled => "cancelled",
-            TurnStop::InvalidInput if matches!(result.detail, Some(Detail::Rejection { .. })) => {
+            TurnStop::InvalidInput
+                if matches!(result.detail, Some(OutcomeDetail::Rejection { .. })) =>
+            {
                 "rejected"
             }
             TurnStop::InvalidInput => "invalid_input",
             TurnStop::Incomplete => "incomplete",
-            TurnStop::ProviderError if result.detail == Some(Detail::Refusal) => "refusal",
+            TurnStop::ProviderError if result.detail == Some(OutcomeDetail::Refusal) => "refusal",
             TurnStop::ProviderError => "provider_error",
             TurnStop::MaxTurns => "limit",
             TurnStop::ToolFailure => "tool_failure",
@@ -81,18 +83,18 @@ fn word(result: &PromptResult) -> &'static str {
     }
 }
 
-/// Whether a limit was reached, be there an answer or not.
-fn is_limited(result: &PromptResult) -> bool {
-    matches!(result.detail, Some(Detail::Limit { .. }))
+/// Returns true if a limit was reached, with or without an answer.
+fn is_limit_reached(result: &PromptResult) -> bool {
+    matches!(result.detail, Some(OutcomeDetail::Limit { .. }))
 }
 
-/// What to tell a person of an end that is none of its own.
+/// Returns the message for an end that is not a normal one.
 fn message(result: &PromptResult) -> String {
     let mut message = match &result.outcome {
-        Outcome::Stopped(stop) => stop.sentence(result.detail.as_ref()).into_owned(),
+        Outcome::Stopped(stop) => stop.describe(result.detail.as_ref()).into_owned(),
         Outcome::Finished(_) => {
-            let limit = result.detail.as_ref().filter(|_| is_limited(result));
-            let known = limit.and_then(Detail::sentence);
+            let limit = result.detail.as_ref().filter(|_| is_limit_reached(result));
+            let known = limit.and_then(OutcomeDetail::message);
             known.unwrap_or("cancelled too late").to_owned()
         }
         Outcome::FrameSwitch { .. } => "the prompt ended early (frame switch)".to_owned(),
@@ -110,30 +112,30 @@ mod tests {
     use crate::run::result::RunResult;
     use serde_json::json;
     use turnery_agent::PromptError;
-    use turnery_engine::{CommitFault, FaultKind, LimitKind, TurnFinish};
+    use turnery_engine::{CommitError, LimitKind, ModelErrorKind, TurnFinish};
 
     type Row = (
         &'static str,
         Outcome,
-        Option<Detail>,
+        Option<OutcomeDetail>,
         Option<&'static str>,
         u8,
         Option<&'static str>,
     );
 
-    fn limit(kind: LimitKind) -> Option<Detail> {
+    fn limit(kind: LimitKind) -> Option<OutcomeDetail> {
         let text = "Max reached (3/3)".to_owned();
-        Some(Detail::Limit { kind, text })
+        Some(OutcomeDetail::Limit { kind, text })
     }
 
-    fn fault(kind: FaultKind) -> Option<Detail> {
+    fn fault(kind: ModelErrorKind) -> Option<OutcomeDetail> {
         let message = "the provider's words".to_owned();
-        Some(Detail::Provider { kind, message })
+        Some(OutcomeDetail::Provider { kind, message })
     }
 
-    /// Row of the table of outcomes, outcome, detail; then the word, the exit code and the sentence.
+    /// Row of the table of outcomes, outcome, detail; then the name, the exit code and the message.
     #[rustfmt::skip]
-    fn rows() -> Vec<Row> {
+    fn outcome_rows() -> Vec<Row> {
         use Outcome::{Finished, Stopped};
         use TurnStop as S;
         const END: Option<&str> = Some("end_turn");
@@ -142,8 +144,8 @@ mod tests {
         const REFUSAL: Option<&str> = Some("refusal");
         const TOLD: Option<&str> = Some("the provider's words");
         let (value, tool) = (|| json!("no"), || "t".to_owned());
-        let broke = || Some(Detail::Runtime { message: "it broke".to_owned() });
-        let rejected = || Some(Detail::Rejection { reason: "not that".to_owned() });
+        let broke = || Some(OutcomeDetail::Runtime { message: "it broke".to_owned() });
+        let rejected = || Some(OutcomeDetail::Rejection { reason: "not that".to_owned() });
         let switch = Outcome::FrameSwitch { frame_id: "f".to_owned(), task: "t".to_owned() };
         vec![
             ("1", Finished(TurnFinish::AssistantMessage { text: "done".into() }), None, END, 0, None),
@@ -156,10 +158,10 @@ mod tests {
             ("6a", Stopped(S::InvalidInput), rejected(), REFUSAL, 3, Some("not that")),
             ("6b", Stopped(S::InvalidInput), None, None, 1, Some("the prompt ended early (invalid input)")),
             ("7", Stopped(S::Incomplete), None, TOKENS, 4, Some("the answer was cut off at the model's output limit")),
-            ("8a", Stopped(S::ProviderError), fault(FaultKind::ContextOverflow), TOKENS, 4, TOLD),
-            ("8b", Stopped(S::ProviderError), Some(Detail::Refusal), REFUSAL, 3, Some("the model refused to answer")),
-            ("8c", Stopped(S::ProviderError), fault(FaultKind::Auth), None, 1, TOLD),
-            ("8c", Stopped(S::ProviderError), fault(FaultKind::Network), None, 1, TOLD),
+            ("8a", Stopped(S::ProviderError), fault(ModelErrorKind::ContextOverflow), TOKENS, 4, TOLD),
+            ("8b", Stopped(S::ProviderError), Some(OutcomeDetail::Refusal), REFUSAL, 3, Some("the model refused to answer")),
+            ("8c", Stopped(S::ProviderError), fault(ModelErrorKind::Auth), None, 1, TOLD),
+            ("8c", Stopped(S::ProviderError), fault(ModelErrorKind::Network), None, 1, TOLD),
             ("9a", Stopped(S::MaxTurns), limit(LimitKind::Turns), TURNS, 4, Some("Max reached (3/3)")),
             ("9a", Stopped(S::MaxTurns), limit(LimitKind::Duration), TURNS, 4, Some("Max reached (3/3)")),
             ("9a", Stopped(S::MaxTurns), limit(LimitKind::Cost), TURNS, 4, Some("Max reached (3/3)")),
@@ -176,9 +178,9 @@ mod tests {
 
     // proves: ACP-41, ACP-42, ACP-43, ACP-44, ACP-45
     #[test]
-    fn every_row_of_the_table_has_its_exit_code() {
-        for (row, outcome, detail, reason, code, message) in rows() {
-            let ending = of(&PromptResult::new(outcome, detail));
+    fn outcome_maps_to_exit_code() {
+        for (row, outcome, detail, reason, code, message) in outcome_rows() {
+            let ending = prompt_exit(&PromptResult::new(outcome, detail));
             assert_eq!(ending.stop_reason, reason, "row {row}");
             assert_eq!(ending.code, code, "row {row}");
             assert_eq!(ending.message.as_deref(), message, "row {row}");
@@ -186,21 +188,21 @@ mod tests {
     }
 
     #[test]
-    fn prompt_that_is_not_stored_says_so() {
+    fn unstored_prompt_is_reported() {
         let mut result = PromptResult::new(Outcome::Stopped(TurnStop::Cancelled), None);
         result.is_stored = false;
-        let ending = of(&result);
+        let ending = prompt_exit(&result);
         assert_eq!(ending.code, CANCELLED);
         assert!(ending.message.unwrap().contains("may not be stored"));
     }
 
     /// Row 16: nothing was stored, so there is no outcome.
     #[test]
-    fn what_was_not_stored_is_an_error() {
+    fn lost_prompt_is_an_error() {
         let busy = PromptError::Busy {
             holder: "pid 1".to_owned(),
         };
-        let lost = [CommitFault::LaneLost, CommitFault::HeadConflict];
+        let lost = [CommitError::LaneLost, CommitError::HeadConflict];
         for error in lost.map(PromptError::Lost).into_iter().chain([busy]) {
             let sentence = error.to_string();
             let told = json!(RunResult::failed(&error.into()));

@@ -1,54 +1,54 @@
-//! Job: what a run is to do, and in which session.
+//! Describes the work of a run and opens the session for it.
 
-use super::tries::TryArgs;
-use crate::{args::How, config::Choice, parts::folder};
+use super::try_models::TryArgs;
+use crate::{app::folder, args::How, config::Choice};
 use anyhow::{Context as _, ensure};
 use std::path::PathBuf;
 use turnery_agent::{
-    Agent, CancellationToken, OpenRequest, Ports, PromptOptions, Session, Ticket, UnknownPrice,
-    known_price,
+    Agent, CancellationToken, ClientPorts, OpenRequest, PromptHandle, PromptOptions, Session,
+    UnknownPriceError, known_price,
 };
 use turnery_engine::{Content, Limits, LoopId, SessionId};
 use turnery_models::ModelName;
 use turnery_store::{ListQuery, SessionInfo, Store};
 
-/// What is to be done, where, and how it is to be shown.
+/// Work of a run, its session and its output format.
 pub(crate) struct Job {
     pub(crate) work: Work,
     pub(crate) place: Place,
     pub(crate) how: How,
 }
 
-/// What is to be done.
+/// Kind of work.
 pub(crate) enum Work {
-    /// Say this to the model.
+    /// Send a prompt to the model.
     Say(Vec<Content>),
-    /// The same, to several models at once (LOOP-70).
+    /// Send a prompt to several models at once (LOOP-70).
     Try(TryArgs, Vec<Content>),
-    /// Let the model go on (LOOP-18).
+    /// Continue without a new prompt (LOOP-18).
     GoOn,
-    /// Run a loop again, the last one unless said (LOOP-19).
+    /// Rerun a loop, by default the last one (LOOP-19).
     Rerun(Option<String>),
-    /// Go on from the end of a loop with something else (LOOP-20).
+    /// Send a new prompt that follows an earlier loop (LOOP-20).
     Branch(String, Vec<Content>),
     /// Summarise older messages (LOOP-21).
     Compact,
 }
 
-/// The session to do it in.
+/// Session to work in.
 pub(crate) enum Place {
-    /// A new one in this folder.
+    /// A new session in this folder.
     New(Option<PathBuf>),
-    /// The newest of this folder.
+    /// The newest session of this folder.
     Newest(Option<PathBuf>),
-    /// This one, which must be this folder's.
+    /// The session with this id, which must belong to this folder.
     Here(String, Option<PathBuf>),
-    /// This one, in its own folder.
+    /// The session with this id, in its own folder.
     There(String),
 }
 
 impl Work {
-    /// What is new to the model.
+    /// Returns the content that is new to the model.
     pub(super) fn content(&self) -> &[Content] {
         match self {
             Self::Say(content) | Self::Try(_, content) | Self::Branch(_, content) => content,
@@ -56,75 +56,75 @@ impl Work {
         }
     }
 
-    /// The models that it calls in a session that uses `own`.
+    /// Returns the models that the work calls in a session whose model is `own`.
     pub(super) fn models<'a>(&'a self, own: &'a ModelName) -> Vec<&'a ModelName> {
         match self {
-            Self::Try(tries, _) => tries.called(own),
+            Self::Try(tries, _) => tries.called_models(own),
             Self::Say(_) | Self::GoOn | Self::Rerun(_) | Self::Branch(..) | Self::Compact => {
                 vec![own]
             }
         }
     }
 
-    /// Begin it.
+    /// Starts the work in a session.
     pub(super) async fn start(
         self,
         session: &Session,
         store: &dyn Store,
         cancel: CancellationToken,
-    ) -> anyhow::Result<Ticket> {
+    ) -> anyhow::Result<PromptHandle> {
         let options = PromptOptions::cancelled_by(cancel);
         Ok(match self {
             Self::Say(content) => session.prompt(filled(session, content), options)?,
             Self::Try(tries, content) => tries.start(session, filled(session, content), options)?,
-            Self::GoOn => session.go_on(options)?,
+            Self::GoOn => session.continue_loop(options)?,
             Self::Compact => session.compact(options)?,
             Self::Rerun(None) => session.rerun(None, options)?,
             Self::Rerun(Some(text)) => {
-                let which = named(store, session.id(), &text).await?;
+                let which = find_loop(store, session.id(), &text).await?;
                 session.rerun(Some(which), options)?
             }
             Self::Branch(text, content) => {
-                let from = named(store, session.id(), &text).await?;
+                let from = find_loop(store, session.id(), &text).await?;
                 session.branch(from, filled(session, content), options)?
             }
         })
     }
 }
 
-/// What a command of the user's or the project's stands for, if the prompt is one; else the prompt.
+/// Expands a slash command of the user or the project; returns any other prompt unchanged.
 fn filled(session: &Session, mut content: Vec<Content>) -> Vec<Content> {
     if let Some(Content::Text { text }) = content.first_mut()
-        && let Some(filled) = session.options().filled(text)
+        && let Some(filled) = session.options().expand_command(text)
     {
         *text = filled;
     }
     content
 }
 
-/// The loop that a person means: by its id, or by its number, the last part of the id.
-async fn named(store: &dyn Store, id: &SessionId, text: &str) -> anyhow::Result<LoopId> {
+/// Finds a loop by its id, or by its number, which is the last part of the id.
+async fn find_loop(store: &dyn Store, id: &SessionId, text: &str) -> anyhow::Result<LoopId> {
     let loops = store.loops(id, 0).await?;
     let found = loops
         .iter()
         .map(|record| &record.loop_id)
-        .find(|loop_id| loop_id.as_str() == text || number(loop_id) == text);
+        .find(|loop_id| loop_id.as_str() == text || loop_number(loop_id) == text);
     found.cloned().with_context(|| {
         format!("session {id} has no loop {text}; `turnery sessions show {id}` lists them")
     })
 }
 
-/// The number of a loop in its session.
-pub(crate) fn number(id: &LoopId) -> &str {
+/// Returns the number of a loop in its session.
+pub(crate) fn loop_number(id: &LoopId) -> &str {
     id.as_str().rsplit('.').next().unwrap_or_default()
 }
 
-/// The session to work in.
+/// Creates or opens the session to work in.
 pub(super) async fn open(
     agent: &Agent,
     store: &dyn Store,
     place: &Place,
-    ports: Ports,
+    ports: ClientPorts,
     flags: &Choice,
 ) -> anyhow::Result<Session> {
     let (id, request) = match place {
@@ -155,7 +155,7 @@ pub(super) async fn open(
         }
     };
     let session = agent.open(&id, request, false, |_| ports).await?;
-    // A session keeps its own settings; what the command line says is newer.
+    // A session keeps its settings, but flags override them.
     if let Some(model) = &flags.model {
         session.set_model(&model.to_string()).await?;
     }
@@ -184,8 +184,12 @@ async fn newest(agent: &Agent, cwd: PathBuf) -> anyhow::Result<SessionId> {
     Ok(newest.id)
 }
 
-/// Whether the model can do what it is asked, as far as that is known without calling it.
-pub(super) fn check(agent: &Agent, name: &ModelName, content: &[Content]) -> anyhow::Result<()> {
+/// Checks that the model accepts images and recordings, as far as that is known without calling it.
+pub(super) fn check_media_support(
+    agent: &Agent,
+    name: &ModelName,
+    content: &[Content],
+) -> anyhow::Result<()> {
     let pictures = content.iter().any(|it| matches!(it, Content::Image(_)));
     ensure!(
         !pictures || agent.models().model(name)?.info().images,
@@ -200,12 +204,12 @@ pub(super) fn check(agent: &Agent, name: &ModelName, content: &[Content]) -> any
     Ok(())
 }
 
-/// Whether a limit of money can be kept with these models.
+/// Checks that the prices of all models are known if there is a cost limit.
 pub(super) fn check_prices(
     agent: &Agent,
     limits: &Limits,
     models: Vec<&ModelName>,
-) -> Result<(), UnknownPrice> {
+) -> Result<(), UnknownPriceError> {
     if limits.cost.is_some() {
         for model in models {
             known_price(agent.models(), model)?;

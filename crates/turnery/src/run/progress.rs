@@ -1,6 +1,6 @@
-//! Progress: one line on stderr for each call that begins, and one for each that fails.
+//! Writes progress to stderr: one line for each tool call that starts and one for each that fails.
 
-use crate::show::{self, Paint, line};
+use crate::terminal_text::{self, Paint, line};
 use std::{
     collections::HashMap,
     io::{self, Write},
@@ -8,15 +8,15 @@ use std::{
 use turnery_engine::{CallId, Disposition, EventKind, PlanEntry, PlanStatus};
 use turnery_tools::UpdatePlan;
 
-/// Longest title that is shown. Unit: characters.
-const WIDTH: usize = 100;
+/// Longest title that is printed. Unit: characters.
+const TITLE_WIDTH: usize = 100;
 
 /// Writes progress lines.
 #[derive(Debug)]
 pub(crate) struct Progress {
     paint: Paint,
     titles: HashMap<CallId, String>,
-    /// The plan as it was shown last.
+    /// Last plan that was printed.
     plan: Vec<PlanEntry>,
 }
 
@@ -29,15 +29,15 @@ impl Progress {
         }
     }
 
-    /// Write what this event says.
-    pub(crate) fn show(&mut self, kind: &EventKind, err: &mut impl Write) -> io::Result<()> {
+    /// Writes the lines for an event.
+    pub(crate) fn write_event(&mut self, kind: &EventKind, err: &mut impl Write) -> io::Result<()> {
         match kind {
             EventKind::ToolCallRequested { call, detail } => {
                 let title = match detail.title.as_str() {
                     "" => call.name.as_str(),
                     title => title,
                 };
-                let title = show::title(title, WIDTH);
+                let title = terminal_text::single_line(title, TITLE_WIDTH);
                 self.titles.insert(call.call_id.clone(), title);
                 Ok(())
             }
@@ -73,7 +73,7 @@ impl Progress {
                 let code = envelope.value.as_ref().map(|value| &value["exit_code"]);
                 let why = match code.and_then(|code| code.as_i64()) {
                     Some(code) => format!("exit code {code}"),
-                    None => line(without_prefix(&failure.message, &title), 4 * WIDTH),
+                    None => line(strip_title(&failure.message, &title), 4 * TITLE_WIDTH),
                 };
                 let colon = if why.is_empty() { "" } else { ": " };
                 writeln!(err, "{} {title}{colon}{why}", self.paint.red(mark))
@@ -85,25 +85,39 @@ impl Progress {
                         PlanStatus::InProgress => "[>]",
                         PlanStatus::Completed => "[x]",
                     };
-                    let text = format!("  {mark} {}", line(&entry.content, WIDTH));
+                    let text = format!("  {mark} {}", line(&entry.content, TITLE_WIDTH));
                     writeln!(err, "{}", self.paint.dim(&text))?;
                 }
                 self.plan.clone_from(entries);
                 Ok(())
             }
             EventKind::InputRejected { reason } => {
-                writeln!(err, "{} {}", self.paint.red("✗"), line(reason, 4 * WIDTH))
+                writeln!(
+                    err,
+                    "{} {}",
+                    self.paint.red("✗"),
+                    line(reason, 4 * TITLE_WIDTH)
+                )
             }
             EventKind::Issue { text } => {
-                writeln!(err, "{} {}", self.paint.red("!"), line(text, 4 * WIDTH))
+                writeln!(
+                    err,
+                    "{} {}",
+                    self.paint.red("!"),
+                    line(text, 4 * TITLE_WIDTH)
+                )
             }
             EventKind::ToolProgress { text, .. } => {
-                let text = format!("  {}", line(text, WIDTH));
+                let text = format!("  {}", line(text, TITLE_WIDTH));
                 writeln!(err, "{}", self.paint.dim(&text))
             }
-            EventKind::ModelRetried { fault, wait_ms, .. } => {
+            EventKind::ModelRetried {
+                error: fault,
+                wait_ms,
+                ..
+            } => {
                 let wait = format!("{}.{} s", wait_ms / 1000, wait_ms % 1000 / 100);
-                let why = line(&fault.message, 2 * WIDTH);
+                let why = line(&fault.message, 2 * TITLE_WIDTH);
                 let text = format!("• Call the model again in {wait}: {why}");
                 writeln!(err, "{}", self.paint.dim(&text))
             }
@@ -123,7 +137,7 @@ impl Progress {
                 ..
             } => {
                 let mark = self.paint.red("✗");
-                writeln!(err, "{mark} no summary: {}", line(failure, 4 * WIDTH))
+                writeln!(err, "{mark} no summary: {}", line(failure, 4 * TITLE_WIDTH))
             }
             EventKind::ToolExecutionStart { .. }
             | EventKind::ParallelStart { .. }
@@ -151,12 +165,12 @@ impl Progress {
         self.titles
             .get(call_id)
             .cloned()
-            .unwrap_or_else(|| line(tool_name, WIDTH))
+            .unwrap_or_else(|| line(tool_name, TITLE_WIDTH))
     }
 }
 
-/// A failure without the tool's name before it, where that is the title already.
-fn without_prefix<'m>(message: &'m str, title: &str) -> &'m str {
+/// Removes the tool's name from the start of a message if it repeats the title.
+fn strip_title<'m>(message: &'m str, title: &str) -> &'m str {
     let rest = message.strip_prefix(title);
     let rest = rest.and_then(|rest| rest.strip_prefix(": "));
     rest.unwrap_or(message)
@@ -167,8 +181,8 @@ mod tests {
     use super::*;
     use std::sync::Arc;
     use turnery_engine::{
-        CallDetail, ContextSize, FailureKind, FaultKind, ModelFault, PlanPriority, ToolCall,
-        ToolEnvelope,
+        CallDetail, ContextSize, ModelError, ModelErrorKind, PlanPriority, ToolCall, ToolEnvelope,
+        ToolErrorKind,
     };
 
     fn requested(id: &str, title: &str) -> EventKind {
@@ -204,12 +218,12 @@ mod tests {
     }
 
     #[test]
-    fn a_call_has_a_line_when_it_begins_and_one_when_it_fails() {
+    fn call_has_line_at_start_and_at_failure() {
         let mut progress = Progress::new(false);
         let mut err = Vec::new();
-        let denied = ToolEnvelope::failed(FailureKind::Denied, "no --allow for it");
+        let denied = ToolEnvelope::failed(ToolErrorKind::Denied, "no --allow for it");
         let missing = "shell: \"command\" is missing";
-        let invalid = ToolEnvelope::failed(FailureKind::Validation, missing);
+        let invalid = ToolEnvelope::failed(ToolErrorKind::Validation, missing);
         for event in [
             requested("a", "Read src/main.rs"),
             requested("b", "Run rm\u{1b}[8m -rf"),
@@ -219,12 +233,12 @@ mod tests {
             end("b", denied, Disposition::Denied),
             requested("c", "cat\na"),
             start("c", true),
-            // Arguments that fit no schema leave a call without a title.
+            // Arguments that do not match the schema leave a call without a title.
             requested("d", ""),
             start("d", false),
             end("d", invalid, Disposition::Invalid),
         ] {
-            progress.show(&event, &mut err).unwrap();
+            progress.write_event(&event, &mut err).unwrap();
         }
         assert_eq!(
             String::from_utf8(err).unwrap(),
@@ -236,7 +250,7 @@ mod tests {
     }
 
     #[test]
-    fn what_happens_beside_the_calls_has_a_line_of_its_own() {
+    fn other_events_have_their_own_lines() {
         let mut progress = Progress::new(false);
         let mut err = Vec::new();
         let size = |tokens, messages| ContextSize { tokens, messages };
@@ -254,8 +268,8 @@ mod tests {
             ended(Some("the model was cut off")),
             EventKind::ModelRetried {
                 attempt: 1,
-                fault: ModelFault {
-                    kind: FaultKind::Overloaded,
+                error: ModelError {
+                    kind: ModelErrorKind::Overloaded,
                     message: "529\u{1b}[2J overloaded".to_owned(),
                     status: None,
                     retry_after: None,
@@ -274,7 +288,7 @@ mod tests {
                 text: "A hook failed.".to_owned(),
             },
         ] {
-            progress.show(&event, &mut err).unwrap();
+            progress.write_event(&event, &mut err).unwrap();
         }
         assert_eq!(
             String::from_utf8(err).unwrap(),
@@ -288,7 +302,7 @@ mod tests {
     }
 
     #[test]
-    fn of_a_plan_only_what_is_new_is_shown() {
+    fn only_changed_plan_entries_are_shown() {
         let entry = |content: &str, status| PlanEntry {
             content: content.to_owned(),
             priority: PlanPriority::Medium,
@@ -302,14 +316,14 @@ mod tests {
         ] {
             let entries = vec![entry("look", one), entry("tell", two)];
             let plan = EventKind::PlanUpdated { entries };
-            progress.show(&plan, &mut err).unwrap();
+            progress.write_event(&plan, &mut err).unwrap();
         }
         let call = EventKind::ToolExecutionStart {
             call_id: "p".into(),
             tool_name: "update_plan".to_owned(),
             runs: true,
         };
-        progress.show(&call, &mut err).unwrap();
+        progress.write_event(&call, &mut err).unwrap();
         assert_eq!(
             String::from_utf8(err).unwrap(),
             "  [>] look\n  [ ] tell\n  [x] look\n"

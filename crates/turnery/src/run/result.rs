@@ -1,13 +1,13 @@
-//! Result: what `--format json` prints, and the last line of `--format stream-json`.
+//! The result of a run: the output of `--format json` and the last line of `--format stream-json`.
 
 use super::exit::{self, Ending};
 use crate::run::{
-    screen::Seen,
-    tries::{self, Tried},
+    output_thread::Seen,
+    try_models::{self, Tried},
 };
 use anyhow::anyhow;
 use serde::Serialize;
-use turnery_agent::{Bill, PromptResult, Session, money};
+use turnery_agent::{CostReport, PromptResult, Session, millionths_to_units};
 use turnery_engine::{LoopId, Price, SessionId, Usage};
 
 /// What came of a run: the last line of `--format json` and `--format stream-json`.
@@ -58,7 +58,7 @@ pub(super) struct RunResult {
 }
 
 impl RunResult {
-    /// A run that did not come to a prompt.
+    /// Returns the result of a run that failed before its prompt.
     pub(super) fn failed(error: &anyhow::Error) -> Self {
         Self {
             r#type: "result",
@@ -79,8 +79,8 @@ impl RunResult {
         }
     }
 
-    /// A command line that makes no sense.
-    pub(super) fn misused(error: &anyhow::Error) -> Self {
+    /// Returns the result of a usage error.
+    pub(super) fn from_usage_error(error: &anyhow::Error) -> Self {
         Self {
             outcome: "usage",
             exit_code: exit::USAGE,
@@ -88,8 +88,8 @@ impl RunResult {
         }
     }
 
-    /// A prompt that was cut off.
-    pub(super) fn forced(session: &Session) -> Self {
+    /// Returns the result of a prompt that was cancelled by force.
+    pub(super) fn from_forced_cancel(session: &Session) -> Self {
         Self {
             session_id: Some(session.id().clone()),
             outcome: "cancelled",
@@ -99,7 +99,7 @@ impl RunResult {
         }
     }
 
-    /// A prompt that ended.
+    /// Returns the result of a prompt that ended.
     pub(super) fn of(
         session_id: SessionId,
         model: String,
@@ -112,12 +112,12 @@ impl RunResult {
             stop_reason,
             code,
             message,
-        } = exit::of(result);
-        let candidates = tries::of(result);
-        tries::tell(&candidates);
-        let winner = tries::winner(&candidates);
-        let bill = Bill::of(&result.usage_report(), price);
-        // All zeros: no provider said anything.
+        } = exit::prompt_exit(result);
+        let candidates = try_models::candidate_reports(result);
+        try_models::report_candidates(&candidates);
+        let winner = try_models::winner(&candidates);
+        let bill = CostReport::new(&result.usage_report(), price);
+        // All zeros mean that no provider reported usage.
         let usage = Some(bill.usage()).filter(|usage| *usage != Usage::default());
         Self {
             r#type: "result",
@@ -127,7 +127,9 @@ impl RunResult {
             stop_reason,
             stored: result.is_stored,
             text: seen.text,
-            cost: usage.and_then(|_| bill.total()).map(money),
+            cost: usage
+                .and_then(|_| bill.total_cost())
+                .map(millionths_to_units),
             usage,
             turns: result.turns,
             model: winner.or(Some(model)),
@@ -189,7 +191,7 @@ mod tests {
     }
 
     #[test]
-    fn result_tells_whether_the_prompt_is_stored() {
+    fn result_states_whether_prompt_is_stored() {
         for is_stored in [true, false] {
             let prompt = PromptResult {
                 is_stored,
@@ -206,7 +208,7 @@ mod tests {
     }
 
     #[test]
-    fn money_is_told_in_money() {
+    fn cost_is_given_in_currency_units() {
         let price = Price {
             input: 3_000_000,
             output: 15_000_000,
@@ -217,6 +219,6 @@ mod tests {
             output: 100_000,
             ..Usage::default()
         };
-        assert_eq!(money(price.of(&usage)), 4.5);
+        assert_eq!(millionths_to_units(price.cost_of(&usage)), 4.5);
     }
 }

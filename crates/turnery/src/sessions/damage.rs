@@ -1,15 +1,15 @@
-//! `turnery sessions check` and `repair`: looks for damage in stored sessions, and mends it.
+//! `turnery sessions check` and `repair`: find damage in stored sessions and repair it.
 
-use crate::{run::exit, show::plain};
+use crate::{run::exit, terminal_text::replace_control_chars};
 use serde::Serialize;
 use std::{
     io::{self, Write},
     process::ExitCode,
 };
 use turnery_engine::SessionId;
-use turnery_store::{Archived, Damage, ListQuery, Repair, Store, StoreError};
+use turnery_store::{ArchivedFilter, Damage, ListQuery, RepairReport, Store, StoreError};
 
-/// Looks for damage, and with `repair` mends it.
+/// Prints the damage of sessions, and repairs it if `repair` is set.
 pub(super) async fn check(
     store: &dyn Store,
     id: Option<&SessionId>,
@@ -28,8 +28,8 @@ pub(super) async fn check(
         };
         ids.dedup();
         if ids.is_empty() {
-            // The database as a whole is mended along with any session of it.
-            ids.extend(any(store).await?);
+            // Repairing any session also repairs the database as a whole.
+            ids.extend(any_session(store).await?);
         }
         return repair(store, &ids, json, out).await;
     }
@@ -48,13 +48,13 @@ pub(super) async fn check(
             )?,
         }
     }
-    Ok(code(damage.is_empty()))
+    Ok(exit_code(damage.is_empty()))
 }
 
-async fn any(store: &dyn Store) -> Result<Option<SessionId>, StoreError> {
+async fn any_session(store: &dyn Store) -> Result<Option<SessionId>, StoreError> {
     let query = ListQuery {
         spawned: true,
-        archived: Archived::Include,
+        archived: ArchivedFilter::Include,
         limit: 1,
         ..ListQuery::default()
     };
@@ -62,18 +62,18 @@ async fn any(store: &dyn Store) -> Result<Option<SessionId>, StoreError> {
     Ok(page.sessions.into_iter().next().map(|session| session.id))
 }
 
-/// One line for each problem, the sessions apart.
+/// Writes one line for each problem, grouped by session.
 fn list(damage: &[Damage], out: &mut impl Write) -> io::Result<()> {
     let mut last = None;
     for problem in damage {
         if last != Some(&problem.session_id) {
             match &problem.session_id {
-                Some(id) => writeln!(out, "session {}:", plain(id.as_str()))?,
+                Some(id) => writeln!(out, "session {}:", replace_control_chars(id.as_str()))?,
                 None => writeln!(out, "database:")?,
             }
         }
         last = Some(&problem.session_id);
-        writeln!(out, "  {}", plain(&problem.to_string()))?;
+        writeln!(out, "  {}", replace_control_chars(&problem.to_string()))?;
     }
     Ok(())
 }
@@ -82,10 +82,10 @@ fn list(damage: &[Damage], out: &mut impl Write) -> io::Result<()> {
 struct Row<'a> {
     session_id: &'a SessionId,
     #[serde(flatten)]
-    repair: Repair,
+    repair: RepairReport,
 }
 
-/// Mends sessions one after the other.
+/// Repairs sessions one after the other.
 pub(super) async fn repair(
     store: &dyn Store,
     ids: &[SessionId],
@@ -99,7 +99,7 @@ pub(super) async fn repair(
             Ok(repair) => {
                 is_done &= repair.left.is_empty();
                 if !json {
-                    tell_repair(id, &repair, out)?;
+                    write_repair(id, &repair, out)?;
                 }
                 rows.push(Row {
                     session_id: id,
@@ -117,34 +117,46 @@ pub(super) async fn repair(
         serde_json::to_writer_pretty(&mut *out, &rows)?;
         writeln!(out)?;
     }
-    Ok(code(is_done))
+    Ok(exit_code(is_done))
 }
 
-fn tell_repair(id: &SessionId, repair: &Repair, out: &mut impl Write) -> io::Result<()> {
+fn write_repair(id: &SessionId, repair: &RepairReport, out: &mut impl Write) -> io::Result<()> {
     let Some(backup) = &repair.backup else {
-        return writeln!(out, "session {}: no damage was found", plain(id.as_str()));
+        return writeln!(
+            out,
+            "session {}: no damage was found",
+            replace_control_chars(id.as_str())
+        );
     };
-    writeln!(out, "session {}:", plain(id.as_str()))?;
+    writeln!(out, "session {}:", replace_control_chars(id.as_str()))?;
     for change in &repair.changes {
-        writeln!(out, "  {}", plain(change))?;
+        writeln!(out, "  {}", replace_control_chars(change))?;
     }
     for left in &repair.left {
-        writeln!(out, "  not mended: {}", plain(&left.to_string()))?;
+        writeln!(
+            out,
+            "  not mended: {}",
+            replace_control_chars(&left.to_string())
+        )?;
     }
     writeln!(
         out,
         "  a copy of the database as it was, with the text of all sessions; delete it when you are \
          content with the result: {}",
-        plain(&backup.display().to_string())
+        replace_control_chars(&backup.display().to_string())
     )
 }
 
-/// Names the damage of a session on stderr. Returns whether there is any.
-pub(super) async fn tell(store: &dyn Store, id: &SessionId) -> anyhow::Result<bool> {
+/// Prints the damage of a session to stderr. Returns true if there is any.
+pub(super) async fn warn_of_damage(store: &dyn Store, id: &SessionId) -> anyhow::Result<bool> {
     let damage = store.check(Some(id)).await?;
     let mut err = io::stderr().lock();
     for problem in &damage {
-        writeln!(err, "turnery: {}", plain(&problem.to_string()))?;
+        writeln!(
+            err,
+            "turnery: {}",
+            replace_control_chars(&problem.to_string())
+        )?;
     }
     if !damage.is_empty() {
         writeln!(
@@ -156,6 +168,6 @@ pub(super) async fn tell(store: &dyn Store, id: &SessionId) -> anyhow::Result<bo
     Ok(!damage.is_empty())
 }
 
-fn code(is_well: bool) -> ExitCode {
+fn exit_code(is_well: bool) -> ExitCode {
     ExitCode::from(if is_well { 0 } else { exit::ERROR })
 }

@@ -1,4 +1,4 @@
-//! `turnery sessions export` and `import`: a session leaves the store as one JSON document, and comes back.
+//! `turnery sessions export` and `import`: write a session as one JSON document and read it back.
 
 use crate::run::exit;
 use anyhow::Context;
@@ -9,7 +9,7 @@ use std::{
     process::ExitCode,
 };
 use turnery_engine::SessionId;
-use turnery_store::{Document, Store, StoreError, export as transfer};
+use turnery_store::{SessionDocument, Store, StoreError, export as transfer};
 
 pub(super) async fn export(
     store: &dyn Store,
@@ -17,21 +17,22 @@ pub(super) async fn export(
     file: Option<&Path>,
     out: &mut impl Write,
 ) -> anyhow::Result<ExitCode> {
-    let document = transfer::export(store, id).await?;
+    let document = transfer::export_session(store, id).await?;
     match file {
         None => write(&document, out)?,
         Some(file) => {
-            let written = create(file).and_then(|made| write(&document, &mut BufWriter::new(made)));
+            let written = create_private_file(file)
+                .and_then(|made| write(&document, &mut BufWriter::new(made)));
             written.with_context(|| format!("{} cannot be written", file.display()))?;
         }
     }
-    // What cannot be read is not in it: whoever keeps it should know.
-    let is_damaged = super::damage::tell(store, id).await?;
+    // The export lacks unreadable parts, so the user must be warned.
+    let is_damaged = super::damage::warn_of_damage(store, id).await?;
     Ok(ExitCode::from(if is_damaged { exit::ERROR } else { 0 }))
 }
 
-/// The owner's alone, as the store is: it holds all that was said.
-fn create(file: &Path) -> io::Result<fs::File> {
+/// Creates the file with access for its owner only, like the store: it holds the whole conversation.
+fn create_private_file(file: &Path) -> io::Result<fs::File> {
     let mut options = fs::OpenOptions::new();
     options.write(true).create_new(true);
     #[cfg(unix)]
@@ -39,7 +40,7 @@ fn create(file: &Path) -> io::Result<fs::File> {
     options.open(file)
 }
 
-fn write(document: &Document, out: &mut impl Write) -> io::Result<()> {
+fn write(document: &SessionDocument, out: &mut impl Write) -> io::Result<()> {
     serde_json::to_writer_pretty(&mut *out, document)?;
     writeln!(out)?;
     out.flush()
@@ -59,12 +60,12 @@ pub(super) async fn import(
         false => fs::read_to_string(file),
     };
     let at = || format!("{} cannot be imported", file.display());
-    let mut document = Document::parse(&read.with_context(at)?).with_context(at)?;
+    let mut document = SessionDocument::parse(&read.with_context(at)?).with_context(at)?;
     if new {
         let id = SessionId::from(turnery_store::new_uuid().to_string());
         document = document.renamed(&id).with_context(at)?;
     }
-    let made = match transfer::import(store, document).await {
+    let made = match transfer::import_session(store, document).await {
         Err(error @ turnery_store::ImportError::Store(StoreError::Exists(_))) => {
             return Err(error).context("--new imports it under a new id");
         }

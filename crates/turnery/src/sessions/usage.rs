@@ -1,24 +1,24 @@
-//! `turnery sessions usage`: what a session has spent, for what and with which model (LASH-105), and what
-//! that cost, where the configuration says what a model's tokens cost.
+//! `turnery sessions usage`: prints the tokens of a session by purpose and model (LASH-105), and their cost
+//! where the configuration has a price.
 
-use crate::show::line;
+use crate::terminal_text::line;
 use serde::Serialize;
 use std::{
     io::{self, Write},
     process::ExitCode,
 };
-use turnery_agent::{Bill, UsageReport, UsageRow, money};
+use turnery_agent::{CostReport, UsageReport, UsageRow, millionths_to_units};
 use turnery_engine::{Price, SessionId, Usage};
 use turnery_store::Store;
 
 /// Longest name of a model. Unit: characters.
-const MODEL: usize = 40;
+const MODEL_WIDTH: usize = 40;
 
-/// What is printed with `--json`.
+/// Output of `--json`.
 #[derive(Serialize)]
-struct Told<'a> {
+struct UsageJson<'a> {
     rows: Vec<Row<'a>>,
-    /// What all of it cost; `null` unless the price of every model in it is known.
+    /// Total cost; `null` unless the price of every model is known.
     cost: Option<f64>,
 }
 
@@ -26,7 +26,7 @@ struct Told<'a> {
 struct Row<'a> {
     #[serde(flatten)]
     row: &'a UsageRow,
-    /// `null` where the model's price is not known.
+    /// Cost of the row; `null` if the model's price is unknown.
     cost: Option<f64>,
 }
 
@@ -39,45 +39,51 @@ pub(super) async fn usage(
 ) -> anyhow::Result<ExitCode> {
     store.info(id).await?;
     let loops = store.loops(id, 0).await?;
-    super::damage::tell(store, id).await?;
-    let report = UsageReport::of(loops.iter().map(|record| &**record));
-    let bill = Bill::of(&report, price);
+    super::damage::warn_of_damage(store, id).await?;
+    let report = UsageReport::from_records(loops.iter().map(|record| &**record));
+    let bill = CostReport::new(&report, price);
     match json {
         true => {
-            serde_json::to_writer_pretty(&mut *out, &told(&bill))?;
+            serde_json::to_writer_pretty(&mut *out, &to_json(&bill))?;
             writeln!(out)?;
         }
-        false => table(&bill, out)?,
+        false => write_table(&bill, out)?,
     }
     Ok(ExitCode::SUCCESS)
 }
 
-fn told(bill: &Bill) -> Told<'_> {
+fn to_json(bill: &CostReport) -> UsageJson<'_> {
     let rows = bill.rows().iter();
-    Told {
+    UsageJson {
         rows: rows
             .map(|(row, cost)| Row {
                 row,
-                cost: cost.map(money),
+                cost: cost.map(millionths_to_units),
             })
             .collect(),
-        cost: bill.total().map(money),
+        cost: bill.total_cost().map(millionths_to_units),
     }
 }
 
-fn table(bill: &Bill, out: &mut impl Write) -> io::Result<()> {
+fn write_table(bill: &CostReport, out: &mut impl Write) -> io::Result<()> {
     writeln!(
         out,
         "{:<10}  {:>9}  {:>9}  {:>10}  {:>11}  {:>9}  {:>10}  model",
         "for", "input", "output", "cache read", "cache write", "total", "cost"
     )?;
     for (row, cost) in bill.rows() {
-        tokens(&row.source, row.usage, *cost, &line(&row.model, MODEL), out)?;
+        write_row(
+            &row.source,
+            row.usage,
+            *cost,
+            &line(&row.model, MODEL_WIDTH),
+            out,
+        )?;
     }
-    tokens("all", bill.usage(), bill.total(), "", out)
+    write_row("all", bill.usage(), bill.total_cost(), "", out)
 }
 
-fn tokens(
+fn write_row(
     what: &str,
     usage: Usage,
     cost: Option<u64>,
@@ -86,7 +92,7 @@ fn tokens(
 ) -> io::Result<()> {
     let cost = cost.map_or_else(
         || "unknown".to_owned(),
-        |cost| format!("{:.6}", money(cost)),
+        |cost| format!("{:.6}", millionths_to_units(cost)),
     );
     let row = format!(
         "{what:<10}  {:>9}  {:>9}  {:>10}  {:>11}  {:>9}  {cost:>10}  {model}",

@@ -1,28 +1,28 @@
-//! Decides how long a runtime may give no sign of life.
+//! Decides from its heartbeats whether a runtime is stuck.
 
 use std::time::Duration;
 
-/// How long the runtime may give no sign of life. With a step, and the end itself, less than the two
-/// seconds in which the process must have left (TR-6).
+/// Longest time without a heartbeat. Together with one step and the exit itself, less than the two seconds within
+/// which the process must have ended (TR-6).
 const LIMIT: Duration = Duration::from_millis(1500);
 
-/// The same, whatever a thread that has no processor is excused for.
+/// Longest time without a heartbeat, including time without a processor.
 const LIMIT_WITHOUT_PROCESSOR: Duration = Duration::from_secs(10);
 
-/// What is known of the runtime at a time.
+/// Snapshot of the runtime's progress.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Sign {
-    /// Signs of life so far.
+    /// Number of heartbeats so far.
     pub(super) count: u64,
-    /// How long it was ready to run and had no processor so far.
+    /// Total time that the runtime was runnable without a processor.
     pub(super) waited_for_processor: Duration,
 }
 
-/// How long the runtime has given no sign of life.
+/// Time since the runtime's last heartbeat.
 ///
-/// Counted in steps of the watching thread, so a machine that stops both counts nothing. Time in which the
-/// main thread only waited for a processor is not held against it, up to [`LIMIT_WITHOUT_PROCESSOR`]: on a
-/// busy machine it is slow, and not stuck.
+/// Counted in steps of the watchdog thread, so a suspended machine counts nothing. Time in which the main
+/// thread only waited for a processor does not count, up to [`LIMIT_WITHOUT_PROCESSOR`]: on a busy machine it
+/// is slow, not stuck.
 #[derive(Debug)]
 pub(super) struct LifeSigns {
     last: Sign,
@@ -30,22 +30,21 @@ pub(super) struct LifeSigns {
     urgency: Urgency,
 }
 
-/// How soon the runtime has to leave.
+/// Reason for the shutdown, which determines its time limit.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Urgency {
-    /// The input has ended, and the prompts that were accepted are to be finished: a runtime that works
-    /// is not late before [`LIMIT_WITHOUT_PROCESSOR`].
-    Drain,
-    /// The input has ended. A runtime that has not begun to read it is not late before
+    /// The input has ended, and accepted prompts are to be finished: a runtime that works is not late before
     /// [`LIMIT_WITHOUT_PROCESSOR`].
+    Drain,
+    /// The input has ended. A runtime that has not begun to read it is not late before [`LIMIT_WITHOUT_PROCESSOR`].
     EndOfInput,
-    /// A signal said so.
+    /// A signal has arrived.
     Signal,
 }
 
 impl LifeSigns {
-    /// Begins to count.
-    pub(super) fn since(sign: Sign, urgency: Urgency) -> Self {
+    /// Starts counting at `sign`.
+    pub(super) fn new(sign: Sign, urgency: Urgency) -> Self {
         Self {
             last: sign,
             counted: Duration::ZERO,
@@ -53,12 +52,12 @@ impl LifeSigns {
         }
     }
 
-    /// A signal has come as well.
-    pub(super) fn hurry(&mut self) {
+    /// Switches to the limit for signals.
+    pub(super) fn escalate(&mut self) {
         self.urgency = Urgency::Signal;
     }
 
-    /// Counts one step. True if the runtime is stuck.
+    /// Counts one step; returns true if the runtime is stuck.
     pub(super) fn step(&mut self, step: Duration, sign: Sign) -> bool {
         let has_time = match self.urgency {
             Urgency::Drain => true,
@@ -66,7 +65,7 @@ impl LifeSigns {
             Urgency::Signal => false,
         };
         if sign.count != self.last.count {
-            *self = Self::since(sign, self.urgency);
+            *self = Self::new(sign, self.urgency);
             return false;
         }
         self.counted += step;
@@ -90,7 +89,7 @@ mod tests {
         }
     }
 
-    /// Steps until it is stuck, if it ever is.
+    /// Returns the time until the runtime counts as stuck, or `None` if it never does.
     fn stuck_after(signs: &mut LifeSigns, sign: impl Fn(u32) -> Sign) -> Option<Duration> {
         (1..1000)
             .find(|step| signs.step(STEP, sign(*step)))
@@ -101,14 +100,14 @@ mod tests {
     #[test]
     fn silent_main_thread_is_stuck_at_the_limit() {
         let still = sign(7, Duration::ZERO);
-        let mut signs = LifeSigns::since(still, Urgency::EndOfInput);
+        let mut signs = LifeSigns::new(still, Urgency::EndOfInput);
         let limit = Duration::from_millis(1500);
         assert_eq!(stuck_after(&mut signs, |_| still), Some(limit));
     }
 
     #[test]
     fn sign_of_life_begins_the_count_again() {
-        let mut signs = LifeSigns::since(sign(0, Duration::ZERO), Urgency::Signal);
+        let mut signs = LifeSigns::new(sign(0, Duration::ZERO), Urgency::Signal);
         let slow = |step: u32| sign(u64::from(step / 29), Duration::ZERO);
         assert_eq!(stuck_after(&mut signs, slow), None);
     }
@@ -117,7 +116,7 @@ mod tests {
     fn input_that_ended_before_the_start_waits_longer() {
         let unborn = sign(0, Duration::ZERO);
         let limit = |urgency| {
-            let mut signs = LifeSigns::since(unborn, urgency);
+            let mut signs = LifeSigns::new(unborn, urgency);
             stuck_after(&mut signs, |_| unborn)
         };
         assert_eq!(limit(Urgency::EndOfInput), Some(Duration::from_secs(10)));
@@ -127,7 +126,7 @@ mod tests {
     // proves: TR-7
     #[test]
     fn waiting_for_a_processor_is_excused_for_a_while() {
-        let mut signs = LifeSigns::since(sign(7, Duration::ZERO), Urgency::Signal);
+        let mut signs = LifeSigns::new(sign(7, Duration::ZERO), Urgency::Signal);
         let starved = |step: u32| sign(7, STEP * step);
         let limit = Duration::from_secs(10);
         assert_eq!(stuck_after(&mut signs, starved), Some(limit));
@@ -137,14 +136,14 @@ mod tests {
     #[test]
     fn drain_has_time_until_a_signal_comes() {
         let still = sign(7, Duration::ZERO);
-        let mut signs = LifeSigns::since(still, Urgency::Drain);
+        let mut signs = LifeSigns::new(still, Urgency::Drain);
         assert_eq!(
             stuck_after(&mut signs, |_| still),
             Some(Duration::from_secs(10))
         );
-        let mut signs = LifeSigns::since(still, Urgency::Drain);
+        let mut signs = LifeSigns::new(still, Urgency::Drain);
         assert!(!signs.step(STEP, still));
-        signs.hurry();
+        signs.escalate();
         let limit = Duration::from_millis(1500) - STEP;
         assert_eq!(stuck_after(&mut signs, |_| still), Some(limit));
     }

@@ -9,30 +9,30 @@ use serde_json::json;
 
 // proves: TR-5
 #[tokio::test]
-async fn acp_is_what_an_editor_gets_however_it_asks() {
+async fn all_ways_to_start_acp_serve_an_editor() {
     let home = Home::new();
     for args in [&["acp"][..], &["--acp"], &[], &["--acp", "--mode", "plan"]] {
         let mut editor = Editor::open(&home, args, &[]);
         let answer = editor.initialize().await;
         assert_eq!(answer["result"]["protocolVersion"], 1, "{args:?}");
-        let done = editor.leave().await;
+        let done = editor.close_input().await;
         assert_eq!((done.code, done.stderr.as_str()), (Some(0), ""), "{args:?}");
     }
 }
 
 #[tokio::test]
-async fn nothing_is_read_or_made_before_it_is_needed() {
+async fn startup_reads_and_creates_nothing() {
     let home = Home::new();
     let mut editor = Editor::open(&home, &["acp"], &[]);
     editor.initialize().await;
-    let made = std::fs::read_dir(home.project().parent().expect("home"))
+    let made = std::fs::read_dir(home.project_folder().parent().expect("home"))
         .expect("read")
         .count();
     assert_eq!(made, 1, "only the project folder is there");
 }
 
 #[tokio::test]
-async fn a_signal_ends_it_well() {
+async fn signal_ends_acp_cleanly() {
     for kind in [Signal::TERM, Signal::INT, Signal::HUP] {
         let home = Home::new();
         let mut editor = Editor::open(&home, &["acp"], &[]);
@@ -45,16 +45,16 @@ async fn a_signal_ends_it_well() {
 
 // proves: UP-37, THEME-19
 #[tokio::test]
-async fn the_loudest_logs_leave_stdout_to_the_protocol() {
+async fn trace_logs_stay_off_stdout() {
     let home = Home::new();
-    let model = home.scripted(json!([{"steps": [{"text": "hi"}]}]));
+    let model = home.scripted_model(json!([{"steps": [{"text": "hi"}]}]));
     let mut editor = Editor::open(
         &home,
         &["acp", "--model", &model],
         &[("TURNERY_LOG", "trace"), ("RUST_LOG", "trace")],
     );
     editor.initialize().await;
-    let cwd = home.project();
+    let cwd = home.project_folder();
     let session = editor
         .request(1, "session/new", json!({"cwd": cwd, "mcpServers": []}))
         .await;
@@ -64,17 +64,17 @@ async fn the_loudest_logs_leave_stdout_to_the_protocol() {
     assert_eq!(answer["result"]["stopReason"], "end_turn", "{answer}");
 }
 
-/// TR-3, TR-12: a command has none of our pipes, and what is written to descriptor 1 behind our back goes
-/// to stderr. `request` holds every line of stdout to be JSON.
+/// TR-3, TR-12: a command inherits none of the agent's pipes, and stray writes to descriptor 1 go to stderr.
+/// `request` checks that every line of stdout is JSON.
 // proves: TR-12, G-8, THEME-19
 #[tokio::test]
-async fn nothing_gets_at_the_protocols_pipes() {
+async fn commands_cannot_reach_protocol_pipes() {
     let home = Home::new();
     // The parent of a command is its supervisor, and turnery is the parent of that.
     let command = "echo stray; turnery=$(sed -n 's/^PPid:[[:space:]]*//p' /proc/$PPID/status); \
                    echo astray > /proc/$turnery/fd/1; \
                    readlink /proc/$$/fd/* > open; head -c 1 | wc -c > eaten";
-    let model = home.scripted(json!([
+    let model = home.scripted_model(json!([
         {"steps": [{"tool_call": {"name": "shell", "args": {"command": command}}}]},
         {"steps": [{"text": "done"}]},
     ]));
@@ -90,7 +90,7 @@ async fn nothing_gets_at_the_protocols_pipes() {
     ];
     let mut editor = Editor::open(&home, &args, &[]);
     editor.initialize().await;
-    let cwd = home.project();
+    let cwd = home.project_folder();
     let session = editor
         .request(1, "session/new", json!({"cwd": cwd, "mcpServers": []}))
         .await;
@@ -101,25 +101,25 @@ async fn nothing_gets_at_the_protocols_pipes() {
     let left = |name: &str| std::fs::read_to_string(cwd.join(name)).expect("written");
     let open = left("open");
     assert!(open.starts_with("/dev/null\n"), "{open}");
-    for pipe in editor.pipes() {
+    for pipe in editor.pipe_names() {
         assert!(
             !open.contains(&pipe),
             "{pipe} is open in the command: {open}"
         );
     }
     assert_eq!(left("eaten").trim(), "0");
-    let done = editor.leave().await;
+    let done = editor.close_input().await;
     assert_eq!((done.code, done.stderr.as_str()), (Some(0), "astray\n"));
 }
 
 #[tokio::test]
-async fn a_broken_configuration_is_told_to_the_editor() {
+async fn broken_configuration_is_reported_to_editor() {
     let home = Home::new();
     home.write("turnery/config.toml", "modle = \"offline\"\n");
     let mut editor = Editor::open(&home, &["acp"], &[]);
     let answer = editor.initialize().await;
     assert!(answer["error"].is_null(), "{answer}");
-    let cwd = home.project();
+    let cwd = home.project_folder();
     let answer = editor
         .request(1, "session/new", json!({"cwd": cwd, "mcpServers": []}))
         .await;

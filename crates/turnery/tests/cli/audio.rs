@@ -1,12 +1,12 @@
-//! Recordings in a prompt: `turnery run --audio`, and what is kept of them.
+//! Recordings in a prompt: `turnery run --audio`, and how they are stored.
 
 use crate::home::Home;
 use serde_json::{Value, json};
 
 #[tokio::test]
-async fn a_recording_is_said_kept_and_carried_over() {
+async fn recording_is_sent_stored_and_exported() {
     let home = Home::new();
-    let model = home.scripted(json!([{"steps": [{"text": "heard"}]}]));
+    let model = home.scripted_model(json!([{"steps": [{"text": "heard"}]}]));
     let file = home.write("voice.dat", "ID3");
     let file = file.to_str().expect("UTF-8");
     let run = [
@@ -54,7 +54,7 @@ async fn a_recording_is_said_kept_and_carried_over() {
 }
 
 #[tokio::test]
-async fn a_recording_that_is_none_is_a_mistake_of_the_command_line() {
+async fn invalid_recording_is_a_usage_error() {
     let home = Home::new();
     let file = home.write("note.wav", "text");
     let file = file.to_str().expect("UTF-8");

@@ -1,23 +1,23 @@
-//! Commands in the editor's terminals, with editors that do what the protocol says, and with one that does not.
+//! Commands in the editor's terminals, with editors that follow the protocol and one that does not.
 
 use crate::{editor::Editor, home::Home};
 use serde_json::{Value, json};
 use std::{fs, process::Command};
 
-/// More than one word, quotes, a pipe, a variable: none of it means anything without a shell.
-const LINE: &str = "x='a  b'; printf '%s|' \"$x\" | tr a c > 'made here'; cat 'made here'";
+/// Command line with several words, quotes, a pipe and a variable, which only a shell can run.
+const COMMAND_LINE: &str = "x='a  b'; printf '%s|' \"$x\" | tr a c > 'made here'; cat 'made here'";
 
-/// What the line prints, and leaves in the file that it makes.
-const PRINTED: &str = "c  b|";
+/// Output of the command line, and contents of the file that it creates.
+const EXPECTED_OUTPUT: &str = "c  b|";
 
-/// Runs a prompt of one command in a terminal of the editor; returns what the editor was asked to run.
+/// Runs a prompt with one command in a terminal of the editor; returns the parameters of `terminal/create`.
 async fn run_in_terminal(
     home: &Home,
     client: Value,
     start: impl Fn(&Value) -> Command,
 ) -> (Value, Value) {
-    let model = home.scripted(json!([
-        {"steps": [{"tool_call": {"name": "shell", "args": {"command": LINE}}}]},
+    let model = home.scripted_model(json!([
+        {"steps": [{"tool_call": {"name": "shell", "args": {"command": COMMAND_LINE}}}]},
         {"steps": [{"text": "done"}]},
     ]));
     let args = ["acp", "--mode", "auto", "--model", &model];
@@ -25,9 +25,9 @@ async fn run_in_terminal(
     let hello = json!({"protocolVersion": 1, "clientInfo": client,
         "clientCapabilities": {"terminal": true}});
     editor.request(0, "initialize", hello).await;
-    let session = editor.new_session(&home.project()).await;
+    let session = editor.new_session(&home.project_folder()).await;
     let prompt = json!({"sessionId": session, "prompt": [{"type": "text", "text": "go"}]});
-    editor.ask(2, "session/prompt", prompt).await;
+    editor.send_request(2, "session/prompt", prompt).await;
     let (mut asked, mut output) = (Value::Null, Value::Null);
     loop {
         let message = editor.next().await.expect("it still talks");
@@ -55,13 +55,13 @@ async fn run_in_terminal(
         let reply = json!({"jsonrpc": "2.0", "id": message["id"], "result": result});
         editor.send(reply).await;
     }
-    editor.leave().await;
-    let made = fs::read_to_string(home.project().join("made here"));
-    assert_eq!(made.ok().as_deref(), Some(PRINTED), "{asked}");
+    editor.close_input().await;
+    let made = fs::read_to_string(home.project_folder().join("made here"));
+    assert_eq!(made.ok().as_deref(), Some(EXPECTED_OUTPUT), "{asked}");
     (asked, output)
 }
 
-fn words(asked: &Value) -> impl Iterator<Item = &str> {
+fn argument_strings(asked: &Value) -> impl Iterator<Item = &str> {
     let args = asked["args"].as_array().into_iter().flatten();
     args.map(|word| word.as_str().expect("a word"))
 }
@@ -72,27 +72,29 @@ async fn a_program_and_its_arguments_run_without_a_shell() {
     let client = json!({"name": "by-the-book", "version": "1"});
     let (asked, output) = run_in_terminal(&home, client, |asked| {
         let mut command = Command::new(asked["command"].as_str().expect("a program"));
-        command.args(words(asked));
+        command.args(argument_strings(asked));
         command
     })
     .await;
     assert_eq!(asked["command"], "bash");
-    assert_eq!(asked["args"], json!(["-c", LINE]));
-    assert_eq!(output["output"], PRINTED);
+    assert_eq!(asked["args"], json!(["-c", COMMAND_LINE]));
+    assert_eq!(output["output"], EXPECTED_OUTPUT);
 }
 
 /// vscode-acp: `spawn(command, args, {shell: true})` joins them with blanks.
 #[tokio::test]
-async fn a_line_arrives_whole_where_arguments_are_joined() {
+async fn line_stays_whole_if_client_joins_arguments() {
     let home = Home::new();
     let client = json!({"name": "vscode-acp-client", "version": "0.2.0"});
     let (_, output) = run_in_terminal(&home, client, |asked| {
         let first = asked["command"].as_str().expect("a program");
-        let joined: Vec<&str> = std::iter::once(first).chain(words(asked)).collect();
+        let joined: Vec<&str> = std::iter::once(first)
+            .chain(argument_strings(asked))
+            .collect();
         let mut command = Command::new("sh");
         command.args(["-c", &joined.join(" ")]);
         command
     })
     .await;
-    assert_eq!(output["output"], PRINTED);
+    assert_eq!(output["output"], EXPECTED_OUTPUT);
 }

@@ -1,16 +1,16 @@
-//! What a person says of models: prices and limits of money, pictures, keys that are missing; and the schema of results.
+//! Model facts in the configuration: prices and cost limits, images, missing keys; and the schema of results.
 
 use crate::{editor::Editor, home::Home};
 use serde_json::{Value, json};
 use std::fs;
 
-fn priced(home: &Home, model: &str, more: &str) {
+fn write_price(home: &Home, model: &str, more: &str) {
     let table = format!("[models.\"{model}\"]\nprice = {{ input = 10, output = 50 }}\n{more}");
     home.write("turnery/config.toml", &table);
 }
 
 #[tokio::test]
-async fn a_negative_limit_is_refused_for_what_it_is() {
+async fn negative_limit_is_a_usage_error() {
     let home = Home::new();
     for (flag, value, why) in [
         ("--max-cost", "-1", "\"-1\" is no amount of money above 0"),
@@ -35,11 +35,11 @@ async fn a_negative_limit_is_refused_for_what_it_is() {
 
 // proves: UP-1
 #[tokio::test]
-async fn a_prompt_stops_once_it_has_cost_so_much() {
+async fn prompt_stops_at_cost_limit() {
     let home = Home::new();
     let list = json!({"tool_call": {"name": "list_dir", "args": {}}});
     let turn = json!({"steps": [list], "usage": {"input": 100_000, "output": 10_000}});
-    let model = home.scripted(json!([turn, turn, turn, turn, {"steps": [{"text": "done"}]}]));
+    let model = home.scripted_model(json!([turn, turn, turn, turn, {"steps": [{"text": "done"}]}]));
     let run = [
         "run",
         "--model",
@@ -57,7 +57,7 @@ async fn a_prompt_stops_once_it_has_cost_so_much() {
         "{unknown:?}"
     );
     // Each turn costs 1 + 0.5: the second is the first to reach the limit.
-    priced(&home, &model, "");
+    write_price(&home, &model, "");
     let done = home.run(&run).await;
     assert_eq!(done.code, Some(4), "{done:?}");
     let result = done.json();
@@ -67,17 +67,17 @@ async fn a_prompt_stops_once_it_has_cost_so_much() {
         "{result}"
     );
     // The same limit in the file, and none that is lower.
-    priced(&home, &model, "[limits]\ncost = 1.5\n");
+    write_price(&home, &model, "[limits]\ncost = 1.5\n");
     let run = ["run", "--model", &model, "--format", "json", "go"];
     assert_eq!(home.run(&run).await.json()["turns"], 1);
 }
 
-/// What is not known is no zero: neither in its row nor in the sum.
+/// An unknown cost is not reported as zero, neither in its row nor in the sum.
 #[tokio::test]
-async fn what_a_session_cost_is_told_for_models_whose_price_is_known() {
+async fn session_cost_is_reported_for_known_prices() {
     let home = Home::new();
     let answer = |text: &str| json!({"steps": [{"text": text}], "usage": {"input": 100_000, "output": 10_000}});
-    let model = home.scripted(json!([answer("one"), answer("two"), answer("three")]));
+    let model = home.scripted_model(json!([answer("one"), answer("two"), answer("three")]));
     let run = ["run", "--model", &model, "--format", "json", "go"];
     let id = home.run(&run).await.json()["session_id"].clone();
     let id = id.as_str().expect("an id");
@@ -114,7 +114,7 @@ async fn what_a_session_cost_is_told_for_models_whose_price_is_known() {
     assert_eq!(costs(&told).len(), 2, "{told}");
 
     // 0.1 million in at 10, 0.01 million out at 50.
-    priced(&home, &model, "");
+    write_price(&home, &model, "");
     let told = usage(&["--json"]).await.json();
     assert!(
         costs(&told).contains(&(model.clone(), json!(1.5))),
@@ -137,7 +137,7 @@ async fn what_a_session_cost_is_told_for_models_whose_price_is_known() {
     assert_eq!(words, ["1.500000", "unknown", "unknown"], "{table:?}");
 
     let second = format!("[models.\"{other}\"]\nprice = {{ input = 0, output = 100 }}\n");
-    priced(&home, &model, &second);
+    write_price(&home, &model, &second);
     let told = usage(&["--json"]).await.json();
     assert!(
         costs(&told).contains(&(other.clone(), json!(1.0))),
@@ -146,7 +146,7 @@ async fn what_a_session_cost_is_told_for_models_whose_price_is_known() {
     assert_eq!(told["cost"], json!(2.5), "{told}");
 }
 
-/// What an editor is told of the money in a prompt: all `cost`s, in order, `null` where there is none.
+/// Returns all `cost`s that the editor receives during a prompt, in order, `null` where there is none.
 async fn told(editor: &mut Editor, id: u64, method: &str, params: Value) -> Vec<Value> {
     let before = editor.said.len();
     let answer = editor.request(id, method, params).await;
@@ -157,17 +157,17 @@ async fn told(editor: &mut Editor, id: u64, method: &str, params: Value) -> Vec<
     usage.map(|update| update["cost"].clone()).collect()
 }
 
-/// An editor shows what the session has cost, over all prompts and all processes; nothing where a price is not
-/// known, rather than a sum that lacks something.
+/// The reported cost of a session covers all prompts and processes; it is absent while a price is unknown,
+/// rather than incomplete.
 // proves: USAGE-1, THEME-12
 #[tokio::test]
-async fn an_editor_is_told_what_the_session_costs() {
+async fn editor_receives_session_cost() {
     let home = Home::new();
     let list = json!({"tool_call": {"name": "list_dir", "args": {}}});
     let turn =
         |step: Value| json!({"steps": [step], "usage": {"input": 100_000, "output": 10_000}});
     let text = |text: &str| turn(json!({"text": text}));
-    let model = home.scripted(json!([
+    let model = home.scripted_model(json!([
         turn(list),
         text("one"),
         text("two"),
@@ -179,19 +179,19 @@ async fn an_editor_is_told_what_the_session_costs() {
     let other = format!("scripted:{}", other.display());
     let window = "context_window = 1_000_000\n";
     let more = format!("{window}[models.\"{other}\"]\n{window}");
-    priced(&home, &model, &more);
+    write_price(&home, &model, &more);
     let usd = |amount: f64| json!({"amount": amount, "currency": "USD"});
     let args = ["acp", "--model", &model];
-    let (mut editor, id) = Editor::session(&home, &args).await;
+    let (mut editor, id) = Editor::with_session(&home, &args).await;
     let prompt = json!({"sessionId": id, "prompt": [{"type": "text", "text": "go"}]});
     // 0.1 million in at 10, 0.01 million out at 50.
     let first = told(&mut editor, 2, "session/prompt", prompt.clone()).await;
     assert_eq!(first, [usd(1.5), usd(3.0)]);
     let second = told(&mut editor, 3, "session/prompt", prompt.clone()).await;
     assert_eq!(second, [usd(4.5)]);
-    editor.leave().await;
+    editor.close_input().await;
 
-    let at = json!({"sessionId": id, "cwd": home.project(), "mcpServers": []});
+    let at = json!({"sessionId": id, "cwd": home.project_folder(), "mcpServers": []});
     for method in ["session/resume", "session/load"] {
         let mut editor = Editor::open(&home, &args, &[]);
         editor.initialize().await;
@@ -209,19 +209,20 @@ async fn an_editor_is_told_what_the_session_costs() {
             usd(6.0)
         };
         assert_eq!(next, [after], "{method}");
-        editor.leave().await;
+        editor.close_input().await;
     }
 
     let mut editor = Editor::open(&home, &["acp", "--acp-v2", "--model", &model], &[]);
     let info = json!({"name": "a test", "version": "1"});
     let hello = json!({"protocolVersion": 2, "info": info, "capabilities": {}});
     editor.request(0, "initialize", hello).await;
-    let from = json!({"sessionId": id, "cwd": home.project(), "replayFrom": {"type": "start"}});
+    let from =
+        json!({"sessionId": id, "cwd": home.project_folder(), "replayFrom": {"type": "start"}});
     let shown = told(&mut editor, 2, "session/resume", from).await;
     assert_eq!(shown, [usd(7.5), usd(7.5), usd(7.5), usd(7.5)]);
-    editor.leave().await;
+    editor.close_input().await;
 
-    // A model without a price: from then on nobody knows.
+    // A model without a price: from then on the cost is unknown.
     let mut editor = Editor::open(&home, &args, &[]);
     editor.initialize().await;
     told(&mut editor, 2, "session/resume", at).await;
@@ -229,18 +230,18 @@ async fn an_editor_is_told_what_the_session_costs() {
     told(&mut editor, 3, "session/set_config_option", set).await;
     let unknown = told(&mut editor, 4, "session/prompt", prompt).await;
     assert_eq!(unknown, [json!(null)]);
-    editor.leave().await;
+    editor.close_input().await;
 }
 
 #[tokio::test]
-async fn a_model_that_takes_no_pictures_is_not_asked_about_one() {
+async fn image_for_model_without_images_is_rejected() {
     let home = Home::new();
-    let model = home.scripted(json!([{"steps": [{"text": "seen"}]}]));
+    let model = home.scripted_model(json!([{"steps": [{"text": "seen"}]}]));
     let picture = home.write("dot.gif", "GIF89a");
     let picture = picture.to_str().expect("UTF-8");
     let run = ["run", "--model", &model, "--image", picture, "look"];
     assert_eq!(home.run(&run).await.stdout, "seen\n");
-    priced(&home, &model, "");
+    write_price(&home, &model, "");
     home.write(
         "turnery/config.toml",
         &format!("[models.\"{model}\"]\nimages = false\n"),
@@ -251,7 +252,7 @@ async fn a_model_that_takes_no_pictures_is_not_asked_about_one() {
 }
 
 #[tokio::test]
-async fn without_its_key_a_model_leaves_no_session_behind() {
+async fn missing_key_creates_no_session() {
     let home = Home::new();
     let run = [
         "run",
@@ -274,18 +275,18 @@ async fn without_its_key_a_model_leaves_no_session_behind() {
 }
 
 #[tokio::test]
-async fn every_line_that_is_printed_fits_the_schema() {
+async fn printed_lines_match_schema() {
     let file = concat!(env!("CARGO_MANIFEST_DIR"), "/../../schemas/run.json");
     let schema = fs::read_to_string(file).expect("a schema");
     let schema: Value = serde_json::from_str(&schema).expect("JSON");
     let schema = jsonschema::validator_for(&schema).expect("a schema");
     let home = Home::new();
-    let model = home.scripted(json!([
+    let model = home.scripted_model(json!([
         {"steps": [{"thinking": "hm"}, {"tool_call": {"name": "write_file", "args": {"path": "a", "content": "b"}}}]},
         {"steps": [{"tool_call": {"name": "shell", "args": {"command": "false"}}}]},
         {"steps": [{"text": "done"}], "usage": {"input": 3, "output": 1}},
     ]));
-    priced(&home, &model, "");
+    write_price(&home, &model, "");
     let stream = [
         "run",
         "--mode",

@@ -1,4 +1,4 @@
-//! An editor: the other end of `turnery acp`, as a process.
+//! Test editor: an ACP client of a `turnery acp` process.
 
 use crate::home::{Home, end};
 use rustix::{
@@ -20,10 +20,10 @@ use tokio::{
 };
 use turnery_acp::witness::Witness;
 
-/// Nothing here takes long; a test that hangs fails.
-const BOUND: Duration = Duration::from_secs(120);
-/// What a pipe holds.
-const PIPE: u64 = 64 << 10;
+/// Timeout after which a test counts as hanging.
+const TIMEOUT: Duration = Duration::from_secs(120);
+/// Capacity of a pipe. Unit: bytes.
+const PIPE_CAPACITY: u64 = 64 << 10;
 
 pub(crate) struct Editor {
     pub(crate) child: Child,
@@ -31,25 +31,25 @@ pub(crate) struct Editor {
     pub(crate) output: Option<BufReader<ChildStdout>>,
     /// Taken by a test that never reads it.
     pub(crate) stderr: Option<ChildStderr>,
-    /// All that was said, line by line.
+    /// All messages of the agent, in order.
     pub(crate) said: Vec<Value>,
     witness: Witness,
 }
 
-/// How it ended.
+/// End of the agent process.
 #[derive(Debug)]
 pub(crate) struct Left {
     pub(crate) code: Option<i32>,
     pub(crate) stderr: String,
-    /// All that was said, from the first line to the last.
+    /// All messages of the agent, from the first to the last.
     pub(crate) said: Vec<Value>,
-    /// From the end of input, or the signal, to the end of the process.
+    /// Time from the end of input, or the signal, to the end of the process.
     pub(crate) took: Duration,
 }
 
 impl Left {
-    /// The one answer to a request.
-    pub(crate) fn answer(&self, id: u64) -> &Value {
+    /// Returns the only response to request `id`.
+    pub(crate) fn response(&self, id: u64) -> &Value {
         let fits = |message: &&Value| message.get("method").is_none() && message["id"] == id;
         let answers: Vec<&Value> = self.said.iter().filter(fits).collect();
         assert_eq!(answers.len(), 1, "answers to {id}: {answers:?}");
@@ -63,11 +63,11 @@ impl Editor {
         for (name, value) in variables {
             command.env(name, value);
         }
-        Self::start(command)
+        Self::spawn_command(command)
     }
 
-    /// Open one whose agent is this command.
-    pub(crate) fn start(mut command: Command) -> Self {
+    /// Starts an editor whose agent is `command`.
+    pub(crate) fn spawn_command(mut command: Command) -> Self {
         let mut child = command.stdin(Stdio::piped()).spawn().expect("started");
         Self {
             input: child.stdin.take(),
@@ -79,16 +79,16 @@ impl Editor {
         }
     }
 
-    /// Open one, with a session.
-    pub(crate) async fn session(home: &Home, args: &[&str]) -> (Self, String) {
+    /// Starts an editor with a new session.
+    pub(crate) async fn with_session(home: &Home, args: &[&str]) -> (Self, String) {
         let mut editor = Self::open(home, args, &[]);
         editor.initialize().await;
-        let id = editor.new_session(&home.project()).await;
+        let id = editor.new_session(&home.project_folder()).await;
         (editor, id)
     }
 
-    /// The pipes to and from turnery, as the system names them on both ends.
-    pub(crate) fn pipes(&self) -> [String; 2] {
+    /// Returns the names of the pipes to and from turnery, which are the same at both ends.
+    pub(crate) fn pipe_names(&self) -> [String; 2] {
         let input = self.input.as_ref().expect("open").as_raw_fd();
         let output = self.output.as_ref().expect("open").get_ref().as_raw_fd();
         [input, output].map(|end| {
@@ -102,28 +102,28 @@ impl Editor {
     }
 
     pub(crate) async fn write(&mut self, text: &str) {
-        self.witness.sent(text.as_bytes());
+        self.witness.client_wrote(text.as_bytes());
         let input = self.input.as_mut().expect("open");
-        let written = tokio::time::timeout(BOUND, input.write_all(text.as_bytes())).await;
+        let written = tokio::time::timeout(TIMEOUT, input.write_all(text.as_bytes())).await;
         written.expect("it reads").expect("sent");
     }
 
-    /// The next line, which the witness takes; `None` at the end.
+    /// Reads the next message and hands it to the oracle; returns `None` at the end.
     pub(crate) async fn next(&mut self) -> Option<Value> {
         let mut line = String::new();
         let output = self.output.as_mut().expect("open");
-        let read = tokio::time::timeout(BOUND, output.read_line(&mut line)).await;
+        let read = tokio::time::timeout(TIMEOUT, output.read_line(&mut line)).await;
         if read.expect("it says something").expect("UTF-8") == 0 {
             return None;
         }
         assert!(line.ends_with('\n'), "a whole line: {line}");
-        let message = self.witness.heard(&line);
+        let message = self.witness.agent_wrote(&line);
         let message = message.unwrap_or_else(|complaint| panic!("{complaint}"));
         self.said.push(message.clone());
         Some(message)
     }
 
-    /// The next message that fits.
+    /// Waits for the next message that `fits`.
     pub(crate) async fn wait(&mut self, fits: impl Fn(&Value) -> bool) -> Value {
         loop {
             let message = self.next().await.expect("it still talks");
@@ -133,14 +133,14 @@ impl Editor {
         }
     }
 
-    pub(crate) async fn ask(&mut self, id: u64, method: &str, params: Value) {
+    pub(crate) async fn send_request(&mut self, id: u64, method: &str, params: Value) {
         self.send(json!({"jsonrpc": "2.0", "id": id, "method": method, "params": params}))
             .await;
     }
 
-    /// The answer to a request.
+    /// Sends a request and waits for its response.
     pub(crate) async fn request(&mut self, id: u64, method: &str, params: Value) -> Value {
-        self.ask(id, method, params).await;
+        self.send_request(id, method, params).await;
         self.wait(|message| message["id"] == id).await
     }
 
@@ -156,18 +156,18 @@ impl Editor {
         id.unwrap_or_else(|| panic!("{made}")).to_owned()
     }
 
-    /// Wait until it rests: it has filled the pipe that nobody reads, and computes no more. No event
-    /// says so, so this looks until nothing changes.
-    pub(crate) async fn until_it_rests(&self) {
+    /// Waits until the agent is blocked: the unread pipe is full and the agent uses no more CPU time. Polls,
+    /// since no event reports this state.
+    pub(crate) async fn wait_until_blocked(&self) {
         let output = self.output.as_ref().expect("open").get_ref();
         let mut looks = tokio::time::interval(Duration::from_millis(50));
         let since = Instant::now();
         let mut before = Vec::new();
         loop {
             looks.tick().await;
-            assert!(since.elapsed() < BOUND, "it does not rest");
-            let is_full = ioctl_fionread(output).expect("a pipe") >= PIPE - 4096;
-            let now = self.computed();
+            assert!(since.elapsed() < TIMEOUT, "it does not rest");
+            let is_full = ioctl_fionread(output).expect("a pipe") >= PIPE_CAPACITY - 4096;
+            let now = self.cpu_ticks();
             before.push(now);
             let rested = before.iter().rev().take_while(|time| **time == now).count();
             if is_full && rested > 4 {
@@ -176,8 +176,8 @@ impl Editor {
         }
     }
 
-    /// How much it has computed so far, in ticks.
-    pub(crate) fn computed(&self) -> u64 {
+    /// Returns the CPU time used so far. Unit: ticks.
+    pub(crate) fn cpu_ticks(&self) -> u64 {
         let id = self.child.id().expect("running");
         let stat = fs::read_to_string(format!("/proc/{id}/stat")).expect("running");
         let (_, rest) = stat.rsplit_once(')').expect("a name");
@@ -187,7 +187,7 @@ impl Editor {
             .sum()
     }
 
-    /// How often the threads of its runtime have gone to sleep so far: once more each time that something woke one.
+    /// Returns how often the runtime's threads have gone to sleep so far: once per wake-up.
     pub(crate) fn woken(&self) -> u64 {
         let id = self.child.id().expect("running");
         let threads = fs::read_dir(format!("/proc/{id}/task")).expect("running");
@@ -205,8 +205,8 @@ impl Editor {
         woken
     }
 
-    /// The memory that it has now. Unit: bytes.
-    pub(crate) fn memory(&self) -> u64 {
+    /// Returns the resident memory. Unit: bytes.
+    pub(crate) fn resident_memory(&self) -> u64 {
         let id = self.child.id().expect("running");
         let status = fs::read_to_string(format!("/proc/{id}/status")).expect("running");
         let line = status.lines().find_map(|line| line.strip_prefix("VmRSS:"));
@@ -214,26 +214,26 @@ impl Editor {
         kib.parse::<u64>().expect("a number") << 10
     }
 
-    /// End of input; then all that comes, to the end.
-    pub(crate) async fn leave(mut self) -> Left {
+    /// Closes the agent's input and reads to the end.
+    pub(crate) async fn close_input(mut self) -> Left {
         self.input = None;
         self.ended().await
     }
 
-    /// The end that comes at once, with answers owed; returns all that was said.
+    /// Kills the agent while responses are pending; returns all its messages.
     pub(crate) async fn killed(mut self) -> Vec<Value> {
         self.child.kill().await.expect("it runs");
         while self.next().await.is_some() {}
         self.said
     }
 
-    /// All that comes, to the end.
+    /// Reads to the end of the agent's output.
     pub(crate) async fn ended(mut self) -> Left {
         let since = Instant::now();
         if self.output.is_some() {
             while self.next().await.is_some() {}
-            self.witness.closed();
-            self.witness.ended().expect("all is answered");
+            self.witness.client_closed();
+            self.witness.agent_closed().expect("all is answered");
         }
         let Self {
             mut child,
@@ -241,7 +241,7 @@ impl Editor {
             said,
             ..
         } = self;
-        let waited = tokio::time::timeout(BOUND, child.wait()).await;
+        let waited = tokio::time::timeout(TIMEOUT, child.wait()).await;
         let took = since.elapsed();
         let mut told = String::new();
         if let Some(mut stderr) = stderr {
@@ -258,16 +258,16 @@ impl Editor {
     }
 }
 
-/// A process that turnery has started, known by the file into which it wrote its number.
+/// A process that turnery has started, identified by its pid file.
 pub(crate) struct Started(OwnedFd);
 
 impl Started {
     pub(crate) fn read(path: &Path) -> Self {
-        Self::find(path).expect("it runs")
+        Self::try_from_pid_file(path).expect("it runs")
     }
 
-    /// `None` if it has ended.
-    pub(crate) fn find(path: &Path) -> Option<Self> {
+    /// Returns the process, or `None` if it has ended.
+    pub(crate) fn try_from_pid_file(path: &Path) -> Option<Self> {
         let text = fs::read_to_string(path).expect("its number");
         let pid = text.trim().parse().ok().and_then(Pid::from_raw);
         match pidfd_open(pid.expect("a number"), PidfdFlags::empty()) {
@@ -277,8 +277,8 @@ impl Started {
         }
     }
 
-    /// Wait for its end, which is near.
-    pub(crate) fn gone(self) {
+    /// Waits for the process to end.
+    pub(crate) fn wait_for_exit(self) {
         let bound = Timespec {
             tv_sec: 120,
             tv_nsec: 0,

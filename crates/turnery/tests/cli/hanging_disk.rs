@@ -1,5 +1,5 @@
-//! The whole program on a disk that hangs for good, in the middle of a commit: other sessions, requests that
-//! need no disk, cancels and the end of the process do not wait for it.
+//! The agent on a disk that hangs forever in the middle of a commit: other sessions, requests that need no
+//! disk, cancels and the shutdown do not wait for it.
 
 use crate::{
     editor::{Editor, Left, Started},
@@ -14,8 +14,9 @@ use std::{
 };
 use tokio::{process::Command, time::sleep};
 
-/// Only a hang takes longer. That nothing waits for the disk shows otherwise: it hangs until the test ends.
-const BOUND: Duration = Duration::from_secs(60);
+/// Timeout, exceeded only by a hang. The disk hangs until the test ends, so any response proves that it was not
+/// awaited.
+const TIMEOUT: Duration = Duration::from_secs(60);
 
 /// A disk that hangs while the file `switch` exists.
 struct Disk {
@@ -24,7 +25,7 @@ struct Disk {
 }
 
 impl Disk {
-    /// Compiles what makes writes hang, with the C compiler that also links Rust programs.
+    /// Compiles the library that makes writes hang, with the C compiler that also links Rust programs.
     async fn new(home: &Home) -> Self {
         let source = home.write("hanging_disk.c", include_str!("hanging_disk.c"));
         let library = source.with_extension("so");
@@ -54,14 +55,14 @@ impl Disk {
     }
 
     /// Waits until a write hangs.
-    async fn until_it_hangs(&self) {
+    async fn wait_until_hanging(&self) {
         let seen = self.switch.with_extension("hangs.seen");
         let hangs = async {
             while !seen.exists() {
                 sleep(Duration::from_millis(10)).await;
             }
         };
-        let hangs = tokio::time::timeout(BOUND, hangs).await;
+        let hangs = tokio::time::timeout(TIMEOUT, hangs).await;
         hangs.expect("a write hangs: the library is loaded");
     }
 }
@@ -76,7 +77,7 @@ fn prompt(session: &str, text: &str) -> Value {
     json!({"sessionId": session, "prompt": [{"type": "text", "text": text}]})
 }
 
-async fn until_shown(editor: &mut Editor, session: &str, text: &str) {
+async fn wait_until_shown(editor: &mut Editor, session: &str, text: &str) {
     let shown = |message: &Value| {
         let params = &message["params"];
         params["sessionId"] == session && params["update"].to_string().contains(text)
@@ -90,8 +91,8 @@ async fn cancel(editor: &mut Editor, session: &str) {
     editor.send(cancel).await;
 }
 
-/// The answer to a cancelled prompt: given long before the store gives up.
-async fn cancelled(editor: &mut Editor, session: &str, id: u64) -> Duration {
+/// Returns the time until a cancelled prompt is answered, which must be long before the store gives up.
+async fn cancel_latency(editor: &mut Editor, session: &str, id: u64) -> Duration {
     let since = Instant::now();
     cancel(editor, session).await;
     let answer = editor.wait(|message| message["id"] == id).await;
@@ -101,7 +102,7 @@ async fn cancelled(editor: &mut Editor, session: &str, id: u64) -> Duration {
     took
 }
 
-/// Three sessions: one whose commit hangs, one in the middle of a command, and one whose model streams.
+/// Three sessions: one whose commit hangs, one that runs a command, and one whose model streams.
 #[expect(
     clippy::print_stdout,
     reason = "the figures, for whoever asks for them"
@@ -113,7 +114,7 @@ async fn leave(with: Option<Signal>) {
          echo $! > child; echo $$ > leader; until test -s grandchild; do :; done; echo rea''dy; wait";
     let streams = json!([{"text": "streaming"}, {"wait_for_cancel": true}]);
     let runs = json!([{"tool_call": {"name": "shell", "args": {"command": command}}}]);
-    let model = home.scripted(json!([
+    let model = home.scripted_model(json!([
         {"when": {"last_user_contains": "stream"}, "steps": streams},
         {"when": {"last_user_contains": "run"}, "steps": runs},
     ]));
@@ -121,27 +122,29 @@ async fn leave(with: Option<Signal>) {
     editor.initialize().await;
     let mut sessions = Vec::new();
     for _ in 0..3 {
-        sessions.push(editor.new_session(&home.project()).await);
+        sessions.push(editor.new_session(&home.project_folder()).await);
     }
     let [first, second, third] = &sessions[..] else {
         unreachable!("three sessions");
     };
     for (id, session) in [(11, first), (12, second)] {
         editor
-            .ask(id, "session/prompt", prompt(session, "stream"))
+            .send_request(id, "session/prompt", prompt(session, "stream"))
             .await;
-        until_shown(&mut editor, session, "streaming").await;
+        wait_until_shown(&mut editor, session, "streaming").await;
     }
-    editor.ask(13, "session/prompt", prompt(third, "run")).await;
-    until_shown(&mut editor, third, "ready").await;
+    editor
+        .send_request(13, "session/prompt", prompt(third, "run"))
+        .await;
+    wait_until_shown(&mut editor, third, "ready").await;
     let started = ["leader", "child", "grandchild"];
-    let started = started.map(|name| Started::read(&home.project().join(name)));
+    let started = started.map(|name| Started::read(&home.project_folder().join(name)));
 
     disk.hang();
     let since = Instant::now();
     cancel(&mut editor, first).await;
-    disk.until_it_hangs().await;
-    // It was answered, or will be, although its own commit hangs.
+    disk.wait_until_hanging().await;
+    // The session's own prompt is answered although its commit hangs.
     let own = editor.wait(|message| message["id"] == 11).await;
     let own_took = since.elapsed();
     assert_eq!(own["result"]["stopReason"], "cancelled", "{own}");
@@ -154,27 +157,27 @@ async fn leave(with: Option<Signal>) {
         Some(3),
         "{listed}"
     );
-    let other_took = cancelled(&mut editor, second, 12).await;
+    let other_took = cancel_latency(&mut editor, second, 12).await;
 
     let left: Left = match with {
         Some(sent) => {
             signal(&editor.child, sent);
             editor.ended().await
         }
-        None => editor.leave().await,
+        None => editor.close_input().await,
     };
     assert!(disk.switch.exists(), "it hangs to the end");
     assert_eq!(left.code, Some(0), "{left:?}");
     assert_eq!(
-        left.answer(13)["result"]["stopReason"],
+        left.response(13)["result"]["stopReason"],
         "cancelled",
         "{left:?}"
     );
     for process in started {
-        process.gone();
+        process.wait_for_exit();
     }
     for took in [own_took, list_took, other_took, left.took] {
-        assert!(took < BOUND, "{took:?}");
+        assert!(took < TIMEOUT, "{took:?}");
     }
     println!(
         "while a commit hung: own cancel {own_took:?}, list {list_took:?}, cancel of another session \

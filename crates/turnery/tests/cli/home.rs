@@ -1,4 +1,4 @@
-//! A home of its own for each test: configuration, sessions and a project folder.
+//! Separate home folder for each test: configuration, sessions and a project folder.
 
 use serde_json::Value;
 use signal_hook::{
@@ -17,14 +17,14 @@ use tokio::{
     io::AsyncWriteExt as _,
     process::{Child, Command},
 };
-use turnery_store::{ListQuery, SqliteStore, Store as _, oracle::Guard};
+use turnery_store::{ListQuery, SqliteStore, Store as _, oracle::OracleGuard};
 
-/// Nothing here takes long; a test that hangs fails.
-const BOUND: Duration = Duration::from_secs(120);
+/// Timeout after which a test counts as hanging.
+const TIMEOUT: Duration = Duration::from_secs(120);
 
-/// Has what is started from here on heed signals, also where `nohup`, or a shell that runs this in the background,
-/// has them ignored: what a program handles itself is not ignored by those that it starts.
-fn pass_on_signals() {
+/// Restores signal handling for child processes, even if the parent ignores signals, as under `nohup` or in a
+/// background shell: children do not inherit handlers, so a handled signal is not ignored by them.
+fn restore_ignored_signals() {
     static ONCE: Once = Once::new();
     ONCE.call_once(|| {
         let status = fs::read_to_string("/proc/self/status").unwrap_or_default();
@@ -40,15 +40,15 @@ fn pass_on_signals() {
     });
 }
 
-/// Where one test lives.
+/// Home folder of one test.
 pub(crate) struct Home {
-    /// Whatever the test is about, in the end all that is stored must keep the grammar.
-    _guard: Guard,
+    /// Checks at the end of every test that all stored messages follow the grammar.
+    _guard: OracleGuard,
     store: Arc<SqliteStore>,
     folder: TempDir,
 }
 
-/// What came of a command.
+/// Result of a command.
 #[derive(Debug)]
 pub(crate) struct Done {
     pub(crate) code: Option<i32>,
@@ -63,28 +63,28 @@ impl Home {
         let sessions = folder.path().join("turnery").join("sessions.db");
         let store = Arc::new(SqliteStore::open(sessions));
         Self {
-            _guard: Guard::over(store.clone()),
+            _guard: OracleGuard::new(store.clone()),
             store,
             folder,
         }
     }
 
-    /// The store of all commands.
+    /// Returns the session store of all commands.
     pub(crate) fn store(&self) -> &SqliteStore {
         &self.store
     }
 
-    /// The file of the store, once something has been stored.
-    pub(crate) fn database(&self) -> PathBuf {
+    /// Returns the path of the session database, which exists once something has been stored.
+    pub(crate) fn database_path(&self) -> PathBuf {
         self.folder.path().join("turnery").join("sessions.db")
     }
 
-    /// The working directory of all commands.
-    pub(crate) fn project(&self) -> PathBuf {
+    /// Returns the working directory of all commands.
+    pub(crate) fn project_folder(&self) -> PathBuf {
         self.folder.path().join("project")
     }
 
-    /// Write a file, below the home unless absolute.
+    /// Writes a file; relative paths are resolved against the home folder.
     pub(crate) fn write(&self, path: impl AsRef<Path>, text: &str) -> PathBuf {
         let path = self.folder.path().join(path);
         fs::create_dir_all(path.parent().expect("a folder")).expect("folders");
@@ -92,20 +92,20 @@ impl Home {
         path
     }
 
-    /// A scripted model: the name to give to `--model`.
-    pub(crate) fn scripted(&self, answers: Value) -> String {
+    /// Creates a scripted model; returns its name for `--model`.
+    pub(crate) fn scripted_model(&self, answers: Value) -> String {
         let scenario = serde_json::json!({ "answers": answers });
         let path = self.write("scenario.json", &scenario.to_string());
         format!("scripted:{}", path.display())
     }
 
-    /// A command that sees nothing of the machine's own configuration and servers of models.
+    /// Returns a command that is isolated from the machine's configuration and model servers.
     pub(crate) fn command(&self, args: &[&str]) -> Command {
-        pass_on_signals();
+        restore_ignored_signals();
         let mut command = Command::new(env!("CARGO_BIN_EXE_turnery"));
         command
             .args(args)
-            .current_dir(self.project())
+            .current_dir(self.project_folder())
             .env_clear()
             .env("PATH", std::env::var_os("PATH").unwrap_or_default())
             .env("HOME", self.folder.path())
@@ -118,13 +118,13 @@ impl Home {
         command
     }
 
-    /// Run a command to its end.
+    /// Runs a command to its end.
     pub(crate) async fn run(&self, args: &[&str]) -> Done {
         end(self.command(args).spawn().expect("started")).await
     }
 
-    /// Run a command with this on its stdin.
-    pub(crate) async fn run_with(&self, args: &[&str], stdin: &str) -> Done {
+    /// Runs a command with `stdin` as its input.
+    pub(crate) async fn run_with_stdin(&self, args: &[&str], stdin: &str) -> Done {
         let mut child = self
             .command(args)
             .stdin(Stdio::piped())
@@ -137,9 +137,9 @@ impl Home {
     }
 }
 
-/// Wait for the end of a command.
+/// Waits for the end of a command.
 pub(crate) async fn end(child: Child) -> Done {
-    let output = tokio::time::timeout(BOUND, child.wait_with_output())
+    let output = tokio::time::timeout(TIMEOUT, child.wait_with_output())
         .await
         .expect("ended in time")
         .expect("waited");
@@ -155,7 +155,7 @@ pub(crate) async fn end(child: Child) -> Done {
     }
 }
 
-/// Send a signal to a command.
+/// Sends a signal to a command.
 pub(crate) fn signal(child: &Child, signal: rustix::process::Signal) {
     let id = child.id().expect("still there");
     let id = i32::try_from(id)
@@ -165,14 +165,14 @@ pub(crate) fn signal(child: &Child, signal: rustix::process::Signal) {
 }
 
 impl Done {
-    /// Stdout as one JSON value.
+    /// Parses stdout as one JSON value.
     pub(crate) fn json(&self) -> Value {
         serde_json::from_str(&self.stdout).unwrap_or_else(|error| panic!("{error} in {self:?}"))
     }
 }
 
 #[tokio::test]
-async fn what_a_command_stores_is_what_the_guard_looks_at() {
+async fn guard_checks_the_store_of_commands() {
     let home = Home::new();
     home.run(&["run", "--model", "offline", "hi"]).await;
     let listed = home.store.list(ListQuery::default()).await.expect("read");

@@ -1,4 +1,4 @@
-//! Hooks: commands of the configuration look into real prompts, and say no to some of them.
+//! Hook commands of the configuration observe real prompts and stop some of them.
 
 use crate::{
     editor::Started,
@@ -7,10 +7,10 @@ use crate::{
 use serde_json::{Value, json};
 use std::{fs, os::unix::fs::PermissionsExt as _};
 
-/// Run a prompt with these `[[hooks]]` and these answers of the model.
-async fn prompt(home: &Home, hooks: &str, answers: Value, more: &[&str]) -> Done {
+/// Runs a prompt with these `[[hooks]]` and these model responses.
+async fn run_prompt(home: &Home, hooks: &str, answers: Value, more: &[&str]) -> Done {
     home.write("turnery/config.toml", hooks);
-    let model = home.scripted(answers);
+    let model = home.scripted_model(answers);
     let mut run = vec![
         "run", "--mode", "auto", "--format", "json", "--model", &model,
     ];
@@ -19,14 +19,14 @@ async fn prompt(home: &Home, hooks: &str, answers: Value, more: &[&str]) -> Done
     home.run(&run).await
 }
 
-/// What a command has written of what it was told, one object a line; all of it as the schema wants it.
+/// Returns the events that a command recorded, one object per line, validated against the schema.
 fn told(home: &Home) -> Vec<Value> {
     let file = concat!(env!("CARGO_MANIFEST_DIR"), "/../../schemas/hooks.json");
     let text = fs::read_to_string(file).expect("a schema");
     let mut schema: Value = serde_json::from_str(&text).expect("JSON");
     schema["required"] = json!(["stdin"]);
     let schema = jsonschema::validator_for(&schema).expect("a schema");
-    let told = fs::read_to_string(home.project().join("told")).expect("it ran");
+    let told = fs::read_to_string(home.project_folder().join("told")).expect("it ran");
     let lines = told.lines().map(|line| {
         let told: Value = serde_json::from_str(line).expect("JSON");
         let asked = json!({ "stdin": told });
@@ -37,21 +37,21 @@ fn told(home: &Home) -> Vec<Value> {
     lines.collect()
 }
 
-fn write_file(path: &str) -> Value {
+fn write_file_step(path: &str) -> Value {
     let args = json!({"path": path, "content": "x"});
     json!({"steps": [{"tool_call": {"name": "write_file", "args": args}}]})
 }
 
-/// In mode auto, where nobody is there to ask.
+/// In mode auto, without a user to ask.
 #[tokio::test]
-async fn program_of_a_hook_in_the_project_is_not_changed_unasked() {
+async fn editing_a_hook_program_needs_permission() {
     let home = Home::new();
     for name in ["guard.sh", "other.sh", "with blank/guard.sh"] {
         home.write(format!("project/{name}"), "#!/bin/sh\nexit 0\n");
-        let path = home.project().join(name);
+        let path = home.project_folder().join(name);
         fs::set_permissions(path, fs::Permissions::from_mode(0o755)).expect("executable");
     }
-    let path = |name: &str| home.project().join(name).display().to_string();
+    let path = |name: &str| home.project_folder().join(name).display().to_string();
     let line = |name: &str| json!(["sh", "-c", format!("test ! -f '{0}' || {0}", path(name))]);
     let quoted = format!("'{}'; true", path("with blank/guard.sh"));
     for (command, name, is_changed) in [
@@ -67,9 +67,9 @@ async fn program_of_a_hook_in_the_project_is_not_changed_unasked() {
         (json!([path("guard.sh")]), "other.sh", true),
     ] {
         let hooks = format!("[[hooks]]\non = \"before_loop\"\ncommand = {command}\n");
-        let answers = json!([write_file(name), {"steps": [{"text": "done"}]}]);
-        prompt(&home, &hooks, answers, &[]).await;
-        let text = fs::read_to_string(home.project().join(name));
+        let answers = json!([write_file_step(name), {"steps": [{"text": "done"}]}]);
+        run_prompt(&home, &hooks, answers, &[]).await;
+        let text = fs::read_to_string(home.project_folder().join(name));
         assert_eq!(
             text.is_ok_and(|text| text == "x"),
             is_changed,
@@ -78,28 +78,31 @@ async fn program_of_a_hook_in_the_project_is_not_changed_unasked() {
     }
 }
 
-/// Hooks run in a project's folder, but nothing that lies there runs instead of them.
+/// Hooks run in a project's folder, but no file of the project runs in their place.
 #[tokio::test]
-async fn hook_is_not_brought_by_the_project() {
+async fn project_cannot_supply_hook_program() {
     let home = Home::new();
     for (folder, name) in [("turnery", "user"), ("project", "project")] {
         let script = format!("#!/bin/sh\ntouch ran-{name}\n");
         home.write(format!("{folder}/guard.sh"), &script);
-        let path = home.project().with_file_name(folder).join("guard.sh");
+        let path = home
+            .project_folder()
+            .with_file_name(folder)
+            .join("guard.sh");
         fs::set_permissions(path, fs::Permissions::from_mode(0o755)).expect("executable");
     }
     home.write("project/json.py", "open('ran-python', 'w')\n");
     home.write("project/bin/helper", "#!/bin/sh\ntouch ran-helper\n");
-    let helper = home.project().join("bin/helper");
+    let helper = home.project_folder().join("bin/helper");
     fs::set_permissions(helper, fs::Permissions::from_mode(0o755)).expect("executable");
     let hooks = "[[hooks]]\non = \"before_loop\"\ncommand = [\"./guard.sh\"]\n\
                  [[hooks]]\non = \"before_loop\"\ncommand = [\"python3\", \"-c\", \"import json\"]\n\
                  [[hooks]]\non = \"after_loop\"\ncommand = \"helper\"\n";
     home.write("turnery/config.toml", hooks);
-    let model = home.scripted(json!([{"steps": [{"text": "done"}]}]));
+    let model = home.scripted_model(json!([{"steps": [{"text": "done"}]}]));
     let mut run = home.command(&["run", "--mode", "auto", "--model", &model, "do it"]);
     let usual = std::env::var_os("PATH").unwrap_or_default();
-    let project = home.project().join("bin");
+    let project = home.project_folder().join("bin");
     let folders = [project, "bin".into()]
         .into_iter()
         .chain(std::env::split_paths(&usual));
@@ -108,13 +111,13 @@ async fn hook_is_not_brought_by_the_project() {
     let done = end(run.spawn().expect("started")).await;
     assert_eq!(done.code, Some(0), "{done:?}");
     let ran = ["user", "project", "python", "helper"];
-    let ran = ran.map(|name| home.project().join(format!("ran-{name}")).exists());
+    let ran = ran.map(|name| home.project_folder().join(format!("ran-{name}")).exists());
     assert_eq!(ran, [true, false, false, false]);
 }
 
 // proves: TURN-23, TURN-25, LOOP-55, LOOP-56, LOOP-57
 #[tokio::test]
-async fn a_command_is_told_of_every_moment_in_order() {
+async fn hook_receives_every_event_in_order() {
     let home = Home::new();
     let points = [
         "before_loop",
@@ -129,10 +132,10 @@ async fn a_command_is_told_of_every_moment_in_order() {
     let hook = |on: &&str| format!("[[hooks]]\non = \"{on}\"\ncommand = \"cat >> told\"\n");
     let hooks: String = points.iter().map(hook).collect();
     let answers = json!([
-        write_file("a.txt"),
+        write_file_step("a.txt"),
         {"steps": [{"text": "done"}], "usage": {"input": 7, "output": 2}},
     ]);
-    let done = prompt(&home, &hooks, answers, &[]).await;
+    let done = run_prompt(&home, &hooks, answers, &[]).await;
     assert_eq!(done.code, Some(0), "{done:?}");
     let told = told(&home);
     let on: Vec<&str> = told.iter().filter_map(|it| it["on"].as_str()).collect();
@@ -153,7 +156,7 @@ async fn a_command_is_told_of_every_moment_in_order() {
     );
     let session = &done.json()["session_id"];
     assert!(told.iter().all(|it| it["session_id"] == *session));
-    let cwd = home.project().canonicalize().expect("a folder");
+    let cwd = home.project_folder().canonicalize().expect("a folder");
     assert!(told.iter().all(|it| it["cwd"] == json!(cwd)), "{told:?}");
     assert_eq!(told[1]["text"], "do it");
     assert_eq!(told[3]["tool"], "write_file");
@@ -168,7 +171,7 @@ async fn a_command_is_told_of_every_moment_in_order() {
 }
 
 #[tokio::test]
-async fn a_call_of_a_tool_is_stopped_and_the_model_is_told_why() {
+async fn stopped_tool_call_reports_reason_to_model() {
     let home = Home::new();
     let hooks = r#"
 [[hooks]]
@@ -177,22 +180,22 @@ tools = ["write_file"]
 command = ["sh", "-c", "echo '{\"verdict\": \"stop\", \"text\": \"not on a Friday\"}'"]
 "#;
     let list = json!({"steps": [{"tool_call": {"name": "list_dir", "args": {}}}]});
-    let answers = json!([list, write_file("a.txt"), {"steps": [{"text": "done"}]}]);
-    let done = prompt(&home, hooks, answers, &[]).await;
+    let answers = json!([list, write_file_step("a.txt"), {"steps": [{"text": "done"}]}]);
+    let done = run_prompt(&home, hooks, answers, &[]).await;
     assert_eq!(done.code, Some(0), "{done:?}");
     assert!(done.stderr.contains("List"), "{done:?}");
     assert!(done.stderr.contains("not on a Friday"), "{done:?}");
-    assert!(!home.project().join("a.txt").exists());
+    assert!(!home.project_folder().join("a.txt").exists());
 }
 
 // proves: LASH-23, C-26, TURN-26, UP-9
 #[tokio::test]
-async fn exit_code_2_ends_the_prompt_before_the_model_is_called() {
+async fn exit_code_2_ends_prompt_before_model_call() {
     let home = Home::new();
     for on in ["before_turn", "before_loop"] {
         let hooks =
             format!("[[hooks]]\non = \"{on}\"\ncommand = \"echo out of budget >&2; exit 2\"\n");
-        let done = prompt(&home, &hooks, json!([{"steps": [{"text": "no"}]}]), &[]).await;
+        let done = run_prompt(&home, &hooks, json!([{"steps": [{"text": "no"}]}]), &[]).await;
         assert_eq!(done.code, Some(3), "{on}: {done:?}");
         let result = done.json();
         assert_eq!(result["outcome"], "plugin_abort", "{on}: {result}");
@@ -207,7 +210,7 @@ async fn exit_code_2_ends_the_prompt_before_the_model_is_called() {
 
 // proves: UP-7
 #[tokio::test]
-async fn what_is_said_to_the_model_is_warned_of_or_refused() {
+async fn input_hook_warns_or_refuses() {
     let home = Home::new();
     let warn = r#"
 [[hooks]]
@@ -218,10 +221,10 @@ command = "echo '{\"verdict\": \"warn\", \"text\": \"be careful\"}'"
         {"when": {"last_user_contains": "[Warning: be careful]"}, "steps": [{"text": "warned"}]},
         {"steps": [{"text": "not warned"}]},
     ]);
-    let done = prompt(&home, warn, answers.clone(), &[]).await;
+    let done = run_prompt(&home, warn, answers.clone(), &[]).await;
     assert_eq!(done.json()["text"], "warned", "{done:?}");
     let refuse = "[[hooks]]\non = \"input\"\ncommand = \"echo a secret is in it >&2; exit 2\"\n";
-    let done = prompt(&home, refuse, answers, &[]).await;
+    let done = run_prompt(&home, refuse, answers, &[]).await;
     assert_eq!(done.code, Some(3), "{done:?}");
     let result = done.json();
     assert_eq!(result["outcome"], "rejected");
@@ -229,7 +232,7 @@ command = "echo '{\"verdict\": \"warn\", \"text\": \"be careful\"}'"
 }
 
 #[tokio::test]
-async fn a_checkpoint_makes_the_model_go_on_and_no_hooks_means_none() {
+async fn checkpoint_continues_prompt_and_no_hooks_disables_it() {
     let home = Home::new();
     let hooks = r#"
 [[hooks]]
@@ -240,16 +243,16 @@ command = "test -e once || { touch once; echo '{\"verdict\": \"inject\", \"text\
         {"when": {"last_user_contains": "run the tests too"}, "steps": [{"text": "tested"}]},
         {"steps": [{"text": "done"}]},
     ]);
-    let done = prompt(&home, hooks, answers.clone(), &[]).await;
+    let done = run_prompt(&home, hooks, answers.clone(), &[]).await;
     assert_eq!(done.json()["text"], "tested", "{done:?}");
-    fs::remove_file(home.project().join("once")).expect("it ran");
-    let done = prompt(&home, hooks, answers, &["--no-hooks"]).await;
+    fs::remove_file(home.project_folder().join("once")).expect("it ran");
+    let done = run_prompt(&home, hooks, answers, &["--no-hooks"]).await;
     assert_eq!(done.json()["text"], "done", "{done:?}");
-    assert!(!home.project().join("once").exists());
+    assert!(!home.project_folder().join("once").exists());
 }
 
 #[tokio::test]
-async fn a_hook_that_fails_says_no_before_and_is_told_after() {
+async fn failing_hook_blocks_before_and_warns_after() {
     let home = Home::new();
     for (command, why) in [
         ("echo broken >&2; exit 1", "exit code 1: broken"),
@@ -261,23 +264,23 @@ async fn a_hook_that_fails_says_no_before_and_is_told_after() {
     ] {
         let hook = |on: &str| format!("[[hooks]]\non = \"{on}\"\ncommand = \"{command}\"\n");
         let answers = json!([{"steps": [{"text": "done"}]}]);
-        let before = prompt(&home, &hook("before_turn"), answers.clone(), &[]).await;
+        let before = run_prompt(&home, &hook("before_turn"), answers.clone(), &[]).await;
         let error = before.json()["error"].clone();
         let error = error.as_str().expect("an error");
         assert!(error.contains(why), "{command}: {error}");
         assert!(error.starts_with("the hook before_turn \""), "{error}");
         assert_eq!(before.code, Some(3), "{before:?}");
-        let after = prompt(&home, &hook("after_turn"), answers.clone(), &[]).await;
+        let after = run_prompt(&home, &hook("after_turn"), answers.clone(), &[]).await;
         assert_eq!(after.json()["text"], "done", "{after:?}");
         assert!(after.stderr.contains(why), "{after:?}");
-        let told = prompt(&home, &hook("after_loop"), answers, &[]).await;
+        let told = run_prompt(&home, &hook("after_loop"), answers, &[]).await;
         assert_eq!(told.code, Some(0), "{told:?}");
         assert!(told.stderr.contains(why), "{told:?}");
     }
 }
 
 #[tokio::test]
-async fn a_hook_that_hangs_is_killed_with_all_that_it_started() {
+async fn hanging_hook_is_killed_with_its_children() {
     // On a busy machine a second may be over before the hook has begun.
     for seconds in [1, 5, 60] {
         let home = Home::new();
@@ -285,17 +288,17 @@ async fn a_hook_that_hangs_is_killed_with_all_that_it_started() {
             "[[hooks]]\non = \"before_turn\"\ntimeout = {seconds}\ncommand = \"trap '' TERM INT HUP; \
              mkfifo fifo; (read -r _ < fifo) & echo $! > pid; wait\"\n"
         );
-        let done = prompt(&home, &hooks, json!([{"steps": [{"text": "no"}]}]), &[]).await;
+        let done = run_prompt(&home, &hooks, json!([{"steps": [{"text": "no"}]}]), &[]).await;
         assert_eq!(done.code, Some(3), "{done:?}");
         let error = done.json()["error"].clone();
         let error = error.as_str().expect("an error");
         let why = format!("failed: it did not end within {seconds} s");
         assert!(error.ends_with(&why), "{error}");
-        let pid = home.project().join("pid");
+        let pid = home.project_folder().join("pid");
         if fs::read_to_string(&pid).is_ok_and(|text| text.ends_with('\n')) {
             // Killed: it is dead already, or about to be.
-            if let Some(reader) = Started::find(&pid) {
-                reader.gone();
+            if let Some(reader) = Started::try_from_pid_file(&pid) {
+                reader.wait_for_exit();
             }
             return;
         }
@@ -304,15 +307,15 @@ async fn a_hook_that_hangs_is_killed_with_all_that_it_started() {
 }
 
 #[tokio::test]
-async fn a_hook_of_a_project_is_not_run_and_named() {
+async fn project_hook_is_ignored_with_warning() {
     let home = Home::new();
     home.write(
         "project/.turnery/config.toml",
         "[[hooks]]\non = \"before_loop\"\ncommand = \"touch owned\"\n",
     );
-    let done = prompt(&home, "", json!([{"steps": [{"text": "done"}]}]), &[]).await;
+    let done = run_prompt(&home, "", json!([{"steps": [{"text": "done"}]}]), &[]).await;
     assert_eq!(done.code, Some(0), "{done:?}");
-    assert!(!home.project().join("owned").exists());
+    assert!(!home.project_folder().join("owned").exists());
     assert!(
         done.stderr
             .contains("the project's hook before_loop \"touch owned\" is not run"),

@@ -1,10 +1,10 @@
-//! The page on which a person gives a missing key: who is answered there, what becomes of the key, and how it
-//! ends.
+//! The page on which the user enters a missing key: who may open it, what happens to the key, and how the page
+//! closes.
 
 use crate::{
     editor::Editor,
     home::Home,
-    login::{KEY, provider},
+    login::{KEY, start_provider},
 };
 use serde_json::{Value, json};
 use std::{
@@ -15,7 +15,7 @@ use std::{
     path::PathBuf,
 };
 
-/// Where the editor sends the person.
+/// Page that the editor sends the user to.
 struct Page {
     /// `127.0.0.1:PORT`
     host: String,
@@ -23,17 +23,17 @@ struct Page {
 }
 
 /// A form as browsers send it.
-const FORM: &str = "application/x-www-form-urlencoded";
+const FORM_CONTENT_TYPE: &str = "application/x-www-form-urlencoded";
 
-/// What is typed on the page.
-const WRONG: &str = "sk-wrong";
+/// Key that the provider rejects.
+const WRONG_KEY: &str = "sk-wrong";
 
 fn holds_key(text: &str) -> bool {
-    text.contains(KEY) || text.contains(WRONG)
+    text.contains(KEY) || text.contains(WRONG_KEY)
 }
 
 impl Page {
-    fn of(question: &Value) -> Self {
+    fn from_elicitation(question: &Value) -> Self {
         let url = question["params"]["url"].as_str().expect("an address");
         let rest = url.strip_prefix("http://").expect("a page");
         let (host, path) = rest.split_once('/').expect("a path");
@@ -44,11 +44,11 @@ impl Page {
         }
     }
 
-    /// What is answered: the status, and all of it.
+    /// Sends a request; returns the status and the whole response.
     fn asked(&self, head: &str, body: &str) -> (String, String) {
         let mut stream = TcpStream::connect(&self.host).expect("it is open");
         let sent = format!("{head}content-length: {}\r\n\r\n{body}", body.len());
-        // Whatever is too long is cut off: then there is no answer.
+        // The server closes the connection on an oversized request, without a response.
         let _ = stream.write_all(sent.as_bytes());
         let mut text = String::new();
         let _ = stream.read_to_string(&mut text);
@@ -68,11 +68,11 @@ impl Page {
         self.asked(&head, body)
     }
 
-    /// As a browser does it.
-    fn types(&self, key: &str) -> String {
+    /// Submits the form as a browser does.
+    fn submit_key(&self, key: &str) -> String {
         let (status, text) = self.post(
             &format!("http://{}", self.host),
-            FORM,
+            FORM_CONTENT_TYPE,
             &format!("key={key}"),
         );
         assert_eq!(status, "200", "{text}");
@@ -85,9 +85,9 @@ impl Page {
     }
 }
 
-/// An editor that opens addresses, and logs that are loud; its provider takes one key and has none yet.
+/// Starts an editor that supports URLs, with verbose logs and a provider that accepts one key and has none yet.
 async fn editor(home: &Home) -> Editor {
-    let (address, _) = provider();
+    let (address, _) = start_provider();
     home.write(
         "turnery/config.toml",
         &format!(
@@ -102,39 +102,39 @@ async fn editor(home: &Home) -> Editor {
     editor
 }
 
-/// Somebody is sent to a page by this request.
+/// Sends a request and waits for the page that the user is sent to.
 async fn sent(editor: &mut Editor, id: u64, method: &str, params: Value) -> (Value, Page) {
-    editor.ask(id, method, params).await;
+    editor.send_request(id, method, params).await;
     let question = editor
         .wait(|message| message["method"] == "elicitation/create")
         .await;
-    let page = Page::of(&question);
+    let page = Page::from_elicitation(&question);
     (question, page)
 }
 
-async fn reply(editor: &mut Editor, question: &Value, action: &str) {
+async fn answer_elicitation(editor: &mut Editor, question: &Value, action: &str) {
     let result = json!({"action": action});
     editor
         .send(json!({"jsonrpc": "2.0", "id": question["id"], "result": result}))
         .await;
 }
 
-fn keys(home: &Home) -> PathBuf {
-    let project = home.project();
+fn key_file_path(home: &Home) -> PathBuf {
+    let project = home.project_folder();
     project.with_file_name("turnery").join("keys.json")
 }
 
-/// Whoever guesses, comes by another name or from another page finds nothing; the person is told what is
-/// wrong with a key, and the right one is checked, kept, used and told to nobody.
+/// Requests with a guessed path, another host name or another origin find nothing. The user sees why a key was
+/// rejected; the right key is checked, stored, used and never disclosed.
 // proves: ELIC-3, ELIC-6, ELIC-7, ELIC-8, AUTH-4
 #[tokio::test]
-async fn a_key_from_the_page_is_checked_kept_and_used() {
+async fn key_from_page_is_checked_stored_and_used() {
     let home = Home::new();
     let mut editor = editor(&home).await;
     let login = json!({"methodId": "page"});
     let (question, page) = sent(&mut editor, 1, "authenticate", login).await;
     assert_eq!(question["params"]["requestId"], 1);
-    reply(&mut editor, &question, "accept").await;
+    answer_elicitation(&mut editor, &question, "accept").await;
     let Page { host, path } = &page;
     for (wrong_path, wrong_host) in [
         ("/", host.as_str()),
@@ -166,23 +166,23 @@ async fn a_key_from_the_page_is_checked_kept_and_used() {
 
     let right = format!("key={KEY}");
     for (origin, kind) in [
-        ("http://evil.example", FORM),
-        ("null", FORM),
-        (format!("https://{host}").as_str(), FORM),
+        ("http://evil.example", FORM_CONTENT_TYPE),
+        ("null", FORM_CONTENT_TYPE),
+        (format!("https://{host}").as_str(), FORM_CONTENT_TYPE),
         (format!("http://{host}").as_str(), "text/plain"),
     ] {
         let (status, text) = page.post(origin, kind, &right);
         assert_eq!(status, "404", "{origin} {kind}: {text}");
     }
     let long = format!("key={}", "x".repeat(60 << 10));
-    let (_, text) = page.post(&format!("http://{host}"), FORM, &long);
+    let (_, text) = page.post(&format!("http://{host}"), FORM_CONTENT_TYPE, &long);
     assert!(!text.contains("kept."), "{text}");
-    assert!(page.types("").contains("no key was given for desk"));
-    let told = page.types(WRONG);
+    assert!(page.submit_key("").contains("no key was given for desk"));
+    let told = page.submit_key(WRONG_KEY);
     assert!(told.contains("role=\"alert\""), "{told}");
-    assert!(!keys(&home).exists());
+    assert!(!key_file_path(&home).exists());
 
-    let told = page.types(KEY);
+    let told = page.submit_key(KEY);
     assert!(told.contains("The key for desk is kept."), "{told}");
     let complete = editor
         .wait(|message| message["method"] == "elicitation/complete")
@@ -192,13 +192,13 @@ async fn a_key_from_the_page_is_checked_kept_and_used() {
     let answer = editor.wait(|message| message["id"] == 1).await;
     assert_eq!(answer["result"], json!({}), "{answer}");
     assert!(page.is_closed());
-    let mode = fs::metadata(keys(&home))
+    let mode = fs::metadata(key_file_path(&home))
         .expect("kept")
         .permissions()
         .mode();
     assert_eq!(mode & 0o777, 0o600);
 
-    let new = json!({"cwd": home.project(), "mcpServers": []});
+    let new = json!({"cwd": home.project_folder(), "mcpServers": []});
     let made = editor.request(2, "session/new", new).await;
     let prompt = json!({
         "sessionId": made["result"]["sessionId"],
@@ -206,8 +206,8 @@ async fn a_key_from_the_page_is_checked_kept_and_used() {
     });
     let answer = editor.request(3, "session/prompt", prompt).await;
     assert_eq!(answer["result"]["stopReason"], "end_turn", "{answer}");
-    let done = editor.leave().await;
-    let sessions = fs::read(keys(&home).with_file_name("sessions.db")).expect("stored");
+    let done = editor.close_input().await;
+    let sessions = fs::read(key_file_path(&home).with_file_name("sessions.db")).expect("stored");
     let stored = String::from_utf8_lossy(&sessions);
     for text in [&format!("{:?}", done.said), &done.stderr, &*stored] {
         assert!(!holds_key(text), "a key: {text}");
@@ -215,27 +215,28 @@ async fn a_key_from_the_page_is_checked_kept_and_used() {
     assert!(!done.stderr.contains(path.as_str()), "{}", done.stderr);
 }
 
-/// One prompt after the other in a session whose key is gone: said no to, cancelled, tried too often, and
-/// done at last, which the prompt then goes on with.
+/// Prompts in a session without a key: the user declines, cancels, fails too often, and finally enters the key,
+/// with which the last prompt continues.
 // proves: ELIC-4, ELIC-6, ELIC-8, AUTH-6
 #[tokio::test]
-async fn a_prompt_without_its_key_waits_for_the_page() {
+async fn prompt_without_key_waits_for_page() {
     let home = Home::new();
     let mut editor = editor(&home).await;
-    home.run_with(&["login", "desk", "--with-key"], KEY).await;
-    let id = editor.new_session(&home.project()).await;
+    home.run_with_stdin(&["login", "desk", "--with-key"], KEY)
+        .await;
+    let id = editor.new_session(&home.project_folder()).await;
     let prompt = json!({"sessionId": id, "prompt": [{"type": "text", "text": "x"}]});
     editor.request(2, "logout", json!({})).await;
 
     let (question, page) = sent(&mut editor, 3, "session/prompt", prompt.clone()).await;
     assert_eq!(question["params"]["sessionId"], id.as_str());
-    reply(&mut editor, &question, "decline").await;
+    answer_elicitation(&mut editor, &question, "decline").await;
     let answer = editor.wait(|message| message["id"] == 3).await;
     assert_eq!(answer["error"]["code"], -32000, "{answer}");
     assert!(page.is_closed());
 
     let (question, page) = sent(&mut editor, 4, "session/prompt", prompt.clone()).await;
-    reply(&mut editor, &question, "accept").await;
+    answer_elicitation(&mut editor, &question, "accept").await;
     assert_eq!(page.get(&page.path, &page.host).0, "200");
     let cancel = json!({"sessionId": id});
     editor
@@ -246,20 +247,23 @@ async fn a_prompt_without_its_key_waits_for_the_page() {
     assert!(page.is_closed());
 
     let (question, page) = sent(&mut editor, 5, "session/prompt", prompt.clone()).await;
-    reply(&mut editor, &question, "accept").await;
+    answer_elicitation(&mut editor, &question, "accept").await;
     for _ in 0..2 {
-        assert!(page.types(WRONG).contains("<form"));
+        assert!(page.submit_key(WRONG_KEY).contains("<form"));
     }
-    assert!(page.types(WRONG).contains("this page is closed now"));
+    assert!(
+        page.submit_key(WRONG_KEY)
+            .contains("this page is closed now")
+    );
     let answer = editor.wait(|message| message["id"] == 5).await;
     assert_eq!(answer["error"]["code"], -32000, "{answer}");
     assert!(page.is_closed());
 
     let (question, page) = sent(&mut editor, 6, "session/prompt", prompt).await;
-    reply(&mut editor, &question, "accept").await;
-    page.types(KEY);
+    answer_elicitation(&mut editor, &question, "accept").await;
+    page.submit_key(KEY);
     let answer = editor.wait(|message| message["id"] == 6).await;
     assert_eq!(answer["result"]["stopReason"], "end_turn", "{answer}");
-    let done = editor.leave().await;
+    let done = editor.close_input().await;
     assert!(!holds_key(&done.stderr), "{done:?}");
 }

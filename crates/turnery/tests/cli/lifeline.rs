@@ -1,4 +1,4 @@
-//! A FIFO that tells when the last of many processes has ended, whoever their parent is by then.
+//! Detects through a FIFO when the last of many processes has ended, even after they were reparented.
 
 use crate::home::Home;
 use rustix::fs::{CWD, FileType, Mode, mknodat};
@@ -9,28 +9,28 @@ use tokio::{
     time::timeout,
 };
 
-/// Only a process that was left behind takes this long.
-const BOUND: Duration = Duration::from_secs(60);
+/// Timeout; exceeded only by a process that is left behind.
+const TIMEOUT: Duration = Duration::from_secs(60);
 
-/// Read end of a FIFO named `lifeline` in the project. Every process that is to be watched inherits a
-/// write end and writes one byte to it.
+/// Read end of a FIFO named `lifeline` in the project. Every watched process inherits a write end and writes
+/// one byte.
 pub(crate) struct Lifeline {
     reader: Receiver,
-    /// Keeps the FIFO open until the first process has it.
+    /// Keeps the FIFO open until the first process has opened it.
     writer: Option<Sender>,
 }
 
-/// Shell commands that leave processes behind in every way there is, and how many. Descriptor 9 must be
-/// the lifeline.
+/// Shell commands that leave processes behind in every possible way, and their number. Descriptor 9 must be the
+/// lifeline.
 pub(crate) const FUGITIVES: &str = include_str!("fugitives.sh");
 pub(crate) const FUGITIVE_COUNT: usize = 6;
 
 impl Lifeline {
     pub(crate) fn new(home: &Home) -> Self {
-        Self::at(&home.project().join("lifeline"))
+        Self::create_at(&home.project_folder().join("lifeline"))
     }
 
-    pub(crate) fn at(path: &Path) -> Self {
+    pub(crate) fn create_at(path: &Path) -> Self {
         mknodat(CWD, path, FileType::Fifo, Mode::RUSR | Mode::WUSR, 0).expect("a FIFO");
         Self {
             reader: OpenOptions::new().open_receiver(path).expect("opened"),
@@ -38,18 +38,18 @@ impl Lifeline {
         }
     }
 
-    /// Waits until this many processes run.
-    pub(crate) async fn up(&mut self, count: usize) {
+    /// Waits until `count` processes have started.
+    pub(crate) async fn wait_until_started(&mut self, count: usize) {
         let mut bytes = vec![0; count];
-        let read = timeout(BOUND, self.reader.read_exact(&mut bytes)).await;
+        let read = timeout(TIMEOUT, self.reader.read_exact(&mut bytes)).await;
         read.expect("they start").expect("read");
     }
 
-    /// Waits until none of them runs. Returns how many have started since `up`.
-    pub(crate) async fn all_gone(mut self) -> usize {
+    /// Waits until all processes have ended. Returns how many started after `wait_until_started`.
+    pub(crate) async fn wait_until_gone(mut self) -> usize {
         self.writer = None;
         let mut rest = Vec::new();
-        let read = timeout(BOUND, self.reader.read_to_end(&mut rest)).await;
+        let read = timeout(TIMEOUT, self.reader.read_to_end(&mut rest)).await;
         read.expect("a process is left").expect("read")
     }
 }

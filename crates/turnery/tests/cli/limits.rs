@@ -1,5 +1,5 @@
-//! Limits of a prompt, over everything that works for it: what a model is asked and paid for in the end, and what
-//! `turnery run` says of it.
+//! Limits of a prompt across candidates, sub-agents and judges: the requests and costs at the provider, and the
+//! report of `turnery run`.
 
 use crate::{
     editor::Editor,
@@ -14,23 +14,23 @@ use std::{
     thread,
 };
 
-/// Tokens of every answer, in and out.
-const ANSWER: u64 = 50;
+/// Input and output tokens of every response.
+const TOKENS_PER_ANSWER: u64 = 50;
 
-/// A provider of models that never come to an end by themselves, but for `talker` and `judge`. It keeps its own account.
+/// A provider whose models never finish by themselves, except `talker` and `judge`. Keeps its own ledger.
 #[derive(Clone)]
-struct Desk {
+struct FakeProvider {
     address: String,
     ledger: Arc<Mutex<Ledger>>,
 }
 
 #[derive(Default)]
 struct Ledger {
-    /// Requests, by model.
+    /// Number of requests, by model.
     requests: HashMap<String, u64>,
-    /// Tokens of all answers.
+    /// Tokens of all responses.
     charged: u64,
-    /// Requests from this one on get no answer.
+    /// First request that gets no response, like all after it.
     hangs_from: Option<u64>,
 }
 
@@ -40,8 +40,8 @@ impl Ledger {
     }
 }
 
-impl Desk {
-    fn open(hangs_from: Option<u64>) -> Self {
+impl FakeProvider {
+    fn start(hangs_from: Option<u64>) -> Self {
         let listener = TcpListener::bind("127.0.0.1:0").expect("a port");
         let address = format!("http://{}/v1", listener.local_addr().expect("bound"));
         let ledger = Ledger {
@@ -85,15 +85,15 @@ impl Desk {
             )
         };
         if hangs {
-            // Until the other side gives up.
+            // Blocks until the client gives up.
             let _ = stream.read(&mut [0]);
             return;
         }
         let answer = if model == "flaky" && count % 2 == 1 {
             "HTTP/1.1 529 Overloaded\r\nretry-after-ms: 1\r\nconnection: close\r\ncontent-length: 2\r\n\r\n{}".to_owned()
         } else {
-            self.ledger.lock().expect("no panic").charged += ANSWER;
-            let body = format!("{}data: [DONE]\n\n", chunks(&model, &request));
+            self.ledger.lock().expect("no panic").charged += TOKENS_PER_ANSWER;
+            let body = format!("{}data: [DONE]\n\n", response_chunks(&model, &request));
             format!(
                 "HTTP/1.1 200 OK\r\ncontent-type: text/event-stream\r\nconnection: close\r\ncontent-length: {}\r\n\r\n{body}",
                 body.len()
@@ -102,7 +102,7 @@ impl Desk {
         let _ = stream.write_all(answer.as_bytes());
     }
 
-    /// What was asked and paid for: requests, tokens.
+    /// Returns the number of requests and the charged tokens.
     fn sum(&self) -> (u64, u64) {
         let ledger = self.ledger.lock().expect("no panic");
         (ledger.count(), ledger.charged)
@@ -114,8 +114,8 @@ impl Desk {
     }
 }
 
-/// What a model says: a call as long as it is given tools, unless it only talks.
-fn chunks(model: &str, request: &Value) -> String {
+/// Returns a response: a tool call as long as tools are offered, unless the model only talks.
+fn response_chunks(model: &str, request: &Value) -> String {
     let is_child = request["messages"]
         .to_string()
         .contains("You are a sub-agent");
@@ -146,17 +146,17 @@ fn chunks(model: &str, request: &Value) -> String {
     format!("data: {first}\n\ndata: {last}\n\n")
 }
 
-/// Models that cost 1 for each answer.
-const PRICED: [&str; 8] = ["a", "b", "c", "lead", "boss", "talker", "judge", "flaky"];
+/// Models that cost 1 per response.
+const PRICED_MODELS: [&str; 8] = ["a", "b", "c", "lead", "boss", "talker", "judge", "flaky"];
 
-/// A home whose configuration knows the desk, with these lines before it.
-fn home(desk: &Desk, head: &str) -> Home {
+/// Returns a home whose configuration contains the fake provider, preceded by `head`.
+fn home(desk: &FakeProvider, head: &str) -> Home {
     let home = Home::new();
     let mut config = format!(
         "{head}\n[providers.desk]\napi = \"openai\"\nbase_url = \"{}\"\n",
         desk.address
     );
-    for model in PRICED {
+    for model in PRICED_MODELS {
         config +=
             &format!("[models.\"desk/{model}\"]\nprice = {{ input = 20000, output = 20000 }}\n");
     }
@@ -172,22 +172,22 @@ async fn run(home: &Home, model: &str, more: &[&str]) -> Done {
     home.run(&args).await
 }
 
-/// Whoever works for the prompt.
+/// Kind of work in the prompt.
 #[derive(Clone, Copy, Debug)]
-enum Shape {
+enum PromptShape {
     Plain,
-    /// One answer, and nothing more to do.
+    /// One response that ends the prompt.
     Talk,
     Retry,
     Child,
     ChildInChild,
-    /// A hook that has more to do whenever the model has finished.
+    /// A hook that continues whenever the model has finished.
     Continuation,
     Try,
     Judge,
 }
 
-impl Shape {
+impl PromptShape {
     fn arguments(self) -> (&'static str, &'static [&'static str]) {
         match self {
             Self::Plain => ("a", &[]),
@@ -220,10 +220,10 @@ impl Shape {
     }
 }
 
-/// A row: who works, the limit, the request from which on the desk is silent (0 for none); then how many answers are
-/// paid for, at least and at most, and what is said.
+/// A row: prompt shape, limit, first request that gets no response (0 for none), minimum and maximum of paid
+/// responses, and the expected message.
 type Row = (
-    Shape,
+    PromptShape,
     &'static str,
     u64,
     (u64, u64),
@@ -231,11 +231,11 @@ type Row = (
     &'static str,
 );
 
-/// One after the other, four answers reach each limit of the first rows, and one reply comes on top of the turns.
-/// Three beside each other go beyond the limit by their answers under way. A judge finds nothing left.
+/// Sequentially, four responses reach each limit of the first rows, and one reply follows a limit of turns.
+/// Three in parallel exceed the limit by their responses in progress. No budget is left for a judge.
 #[rustfmt::skip]
 fn rows() -> Vec<Row> {
-    use Shape::{Child, ChildInChild, Continuation, Judge, Plain, Retry, Talk, Try};
+    use PromptShape::{Child, ChildInChild, Continuation, Judge, Plain, Retry, Talk, Try};
     const TURNS: &str = "max_turn_requests";
     const TOKENS: &str = "max_tokens";
     let mut rows: Vec<Row> = Vec::new();
@@ -265,8 +265,8 @@ fn rows() -> Vec<Row> {
     rows
 }
 
-/// Whether the result tells what the desk charged: each answer is a turn and costs 1. The reply beyond a limit of turns
-/// is no turn.
+/// Returns true if the result matches the provider's charges: each response is a turn and costs 1. The reply
+/// beyond a limit of turns is not a turn.
 fn is_billed(result: &Value, limits: &str, charged: u64, answers: u64) -> bool {
     let tokens = ["input", "output"].map(|key| result["usage"][key].as_u64().unwrap_or_default());
     let cost = result["cost"].as_f64().unwrap_or_default();
@@ -279,19 +279,23 @@ fn is_billed(result: &Value, limits: &str, charged: u64, answers: u64) -> bool {
         && result["turns"].as_u64() == turns
 }
 
-/// Requests are counted by the desk, answers paid by what it says that they cost.
+/// The provider counts requests and charges for responses.
 // proves: UP-1, C-4, ACP-43, ACP-44
 #[tokio::test]
-async fn every_limit_holds_over_all_that_works_for_a_prompt() {
+async fn limits_cover_all_work_of_a_prompt() {
     let mut wrong = Vec::new();
     for (shape, limits, silent_from, (least, most), stop_reason, error) in rows() {
-        let desk = Desk::open((silent_from > 0).then_some(silent_from));
+        let desk = FakeProvider::start((silent_from > 0).then_some(silent_from));
         let home = home(&desk, &format!("{}[limits]\n{limits}\n", shape.hooks()));
         let (model, more) = shape.arguments();
         let done = run(&home, model, more).await;
         let (requests, charged) = desk.sum();
-        let answers = charged / ANSWER;
-        let attempts = if matches!(shape, Shape::Retry) { 2 } else { 1 };
+        let answers = charged / TOKENS_PER_ANSWER;
+        let attempts = if matches!(shape, PromptShape::Retry) {
+            2
+        } else {
+            1
+        };
         let is_silent = silent_from > 0;
         let result = done.json();
         let told = result["error"].as_str().unwrap_or_default();
@@ -316,11 +320,11 @@ async fn every_limit_holds_over_all_that_works_for_a_prompt() {
     assert!(wrong.is_empty(), "{wrong:#?}");
 }
 
-/// The reply beyond the turns is an answer, and the limit is reported beside it.
+/// The reply beyond the limit of turns is an answer, and the limit is reported as well.
 // proves: C-4, UP-3, ACP-44
 #[tokio::test]
-async fn limit_is_reported_after_a_last_reply_too() {
-    let desk = Desk::open(None);
+async fn limit_is_reported_after_last_reply() {
+    let desk = FakeProvider::start(None);
     let home = home(&desk, "");
     let done = run(&home, "a", &["--max-turns", "2"]).await;
     assert_eq!(desk.sum().0, 3, "two turns, and one reply without tools");
@@ -330,14 +334,14 @@ async fn limit_is_reported_after_a_last_reply_too() {
     assert_eq!(result["outcome"], "limit");
     assert_eq!(result["stop_reason"], "max_turn_requests");
 
-    let desk = Desk::open(None);
+    let desk = FakeProvider::start(None);
     let home = self::home(&desk, "forced_reply = false");
     let done = run(&home, "a", &["--max-turns", "2"]).await;
     assert_eq!(desk.sum().0, 2);
     assert_eq!(done.code, Some(4), "{done:?}");
     assert_eq!(done.json()["stop_reason"], "max_turn_requests");
 
-    // A prompt that goes on from there is one of its own.
+    // A prompt that continues has its own limits.
     let id = done.json()["session_id"].clone();
     let id = id.as_str().expect("an id");
     let on = [
@@ -363,7 +367,7 @@ async fn limits_can_be_set_for_one_run() {
         ("--max-seconds", "1", Some(2), "Max duration reached ("),
         ("--max-cost", "1.5", None, "Max cost reached (2.00/1.50)"),
     ] {
-        let desk = Desk::open(silent_from);
+        let desk = FakeProvider::start(silent_from);
         let home = home(&desk, "");
         let done = run(&home, "a", &[flag, value]).await;
         assert_eq!(done.code, Some(4), "{flag}: {done:?}");
@@ -371,13 +375,13 @@ async fn limits_can_be_set_for_one_run() {
     }
 }
 
-/// What is left is enough: nobody is stopped, and nothing is reported.
+/// The remaining budget suffices: nothing is stopped or reported.
 #[tokio::test]
 async fn judge_within_the_limits_is_asked() {
     for limits in ["turns = 3", "tokens = 150", "cost = 3"] {
-        let desk = Desk::open(None);
+        let desk = FakeProvider::start(None);
         let home = home(&desk, &format!("[limits]\n{limits}\n"));
-        let (model, more) = Shape::Judge.arguments();
+        let (model, more) = PromptShape::Judge.arguments();
         let done = run(&home, model, more).await;
         assert_eq!(desk.requests("judge"), 1, "{limits}: {done:?}");
         assert_eq!(done.code, Some(0), "{limits}: {done:?}");
@@ -385,14 +389,14 @@ async fn judge_within_the_limits_is_asked() {
     }
 }
 
-/// An editor gets the same word.
+/// An editor receives the matching stop reason.
 // proves: ACP-44
 #[tokio::test]
-async fn editor_is_told_of_the_limit_after_a_last_reply() {
-    let desk = Desk::open(None);
+async fn editor_receives_limit_after_last_reply() {
+    let desk = FakeProvider::start(None);
     let home = home(&desk, "");
     let args = ["acp", "--model", "desk/a", "--max-turns", "2"];
-    let (mut editor, id) = Editor::session(&home, &args).await;
+    let (mut editor, id) = Editor::with_session(&home, &args).await;
     let prompt = json!({"sessionId": id, "prompt": [{"type": "text", "text": "go"}]});
     let answer = editor.request(2, "session/prompt", prompt).await;
     assert_eq!(
@@ -402,10 +406,10 @@ async fn editor_is_told_of_the_limit_after_a_last_reply() {
     let detail = &answer["result"]["_meta"]["turnery"]["detail"]["limit"];
     assert_eq!(detail["kind"], "turns", "{answer}");
     assert_eq!(desk.sum().0, 3);
-    editor.leave().await;
+    editor.close_input().await;
 }
 
-/// Nothing is asked of any model while the price of one that may be is unknown.
+/// No request is sent while the price of a model that may be called is unknown.
 // proves: UP-1
 #[tokio::test]
 async fn unknown_price_with_a_limit_of_money_is_refused() {
@@ -426,7 +430,7 @@ async fn unknown_price_with_a_limit_of_money_is_refused() {
         ),
     ];
     for (head, model, more) in cases {
-        let desk = Desk::open(None);
+        let desk = FakeProvider::start(None);
         let home = home(&desk, head);
         let done = run(&home, model, more).await;
         let what = format!("{head} {model} {more:?}: {done:?}");
@@ -442,8 +446,8 @@ async fn unknown_price_with_a_limit_of_money_is_refused() {
         let listed = home.run(&["sessions", "list", "--json"]).await.json();
         assert_eq!(listed, json!([]), "{what}");
     }
-    // The one in use is not asked, so its price does not matter.
-    let desk = Desk::open(None);
+    // The session's model is not called, so its price does not matter.
+    let desk = FakeProvider::start(None);
     let home = home(&desk, "[limits]\ncost = 3.5");
     let done = run(&home, "free", &["--try", "desk/a,desk/b"]).await;
     assert_eq!(done.code, Some(4), "{done:?}");
@@ -451,7 +455,7 @@ async fn unknown_price_with_a_limit_of_money_is_refused() {
     let offline = ["run", "--model", "offline", "hi"];
     assert_eq!(home.run(&offline).await.code, Some(0));
     // An editor gets an error that says what to do.
-    let (mut editor, id) = Editor::session(&home, &["acp", "--model", "desk/free"]).await;
+    let (mut editor, id) = Editor::with_session(&home, &["acp", "--model", "desk/free"]).await;
     let prompt = json!({"sessionId": id, "prompt": [{"type": "text", "text": "go"}]});
     let answer = editor.request(2, "session/prompt", prompt).await;
     assert!(
@@ -461,5 +465,5 @@ async fn unknown_price_with_a_limit_of_money_is_refused() {
         "{answer}"
     );
     assert_eq!(desk.requests("free"), 0);
-    editor.leave().await;
+    editor.close_input().await;
 }

@@ -1,4 +1,4 @@
-//! Servers of models without a key: asked for what they have, and listed only while they answer.
+//! Local model servers without a key: discovered, and listed only while they answer.
 
 use crate::{
     editor::Editor,
@@ -12,24 +12,23 @@ use std::{
 };
 use turnery_models::ProviderConfig;
 
-/// A server as Ollama and others are: it lists two models and names that no model has, and says the same to every
-/// prompt.
-fn server() -> SocketAddr {
+/// Starts a server like Ollama: it lists two models and invalid names, and answers every prompt with the same text.
+fn start_server() -> SocketAddr {
     let listener = TcpListener::bind("127.0.0.1:0").expect("a port");
     let address = listener.local_addr().expect("an address");
-    serve(listener);
+    serve_models(listener);
     address
 }
 
-fn serve(listener: TcpListener) {
+fn serve_models(listener: TcpListener) {
     std::thread::spawn(move || {
         for stream in listener.incoming().flatten() {
-            let _ = answer(stream);
+            let _ = answer_request(stream);
         }
     });
 }
 
-fn answer(mut stream: TcpStream) -> std::io::Result<()> {
+fn answer_request(mut stream: TcpStream) -> std::io::Result<()> {
     let mut lines = BufReader::new(stream.try_clone()?);
     let (mut first, mut line, mut length) = (String::new(), String::new(), 0);
     lines.read_line(&mut first)?;
@@ -69,8 +68,8 @@ fn answer(mut stream: TcpStream) -> std::io::Result<()> {
     )
 }
 
-/// An address where nobody listens.
-fn nobody() -> SocketAddr {
+/// Returns an address without a listener.
+fn unused_address() -> SocketAddr {
     let listener = TcpListener::bind("127.0.0.1:0").expect("a port");
     listener.local_addr().expect("an address")
 }
@@ -81,7 +80,7 @@ async fn run(home: &Home, args: &[&str], variable: &str, at: SocketAddr) -> Done
     end(command.spawn().expect("started")).await
 }
 
-/// Whether the model of this name can be used, and what it needs.
+/// Returns whether the model is ready, and what it needs.
 fn row(rows: &Value, name: &str) -> Option<(bool, String)> {
     let all = rows.as_array().expect("rows");
     let row = all.iter().find(|row| row["name"] == name)?;
@@ -90,9 +89,9 @@ fn row(rows: &Value, name: &str) -> Option<(bool, String)> {
 }
 
 #[tokio::test]
-async fn an_address_alone_connects_the_models_of_its_server() {
+async fn address_alone_connects_server_models() {
     let home = Home::new();
-    let at = server();
+    let at = start_server();
     let listed = run(&home, &["models"], "OPENAI_BASE_URL", at).await;
     let (first, rest) = listed.stdout.split_once('\n').expect("rows");
     assert_eq!(first, "* openai/tiny-1", "{listed:?}");
@@ -112,9 +111,9 @@ async fn an_address_alone_connects_the_models_of_its_server() {
 }
 
 #[tokio::test]
-async fn a_server_that_does_not_answer_is_not_ready() {
+async fn silent_server_is_not_ready() {
     let home = Home::new();
-    let at = nobody();
+    let at = unused_address();
     let listed = run(&home, &["models", "--json"], "OLLAMA_HOST", at)
         .await
         .json();
@@ -142,7 +141,7 @@ async fn a_server_that_does_not_answer_is_not_ready() {
         "what `run` tries: {listed}"
     );
     assert_eq!(default["ready"], false, "{listed}");
-    // The offline model is still there for whoever asks for it.
+    // The offline model can still be requested.
     let asked = ["run", "--model", "offline", "hello"];
     assert_eq!(
         run(&home, &asked, "OPENAI_BASE_URL", at).await.code,
@@ -150,24 +149,24 @@ async fn a_server_that_does_not_answer_is_not_ready() {
     );
 }
 
-/// The editor's log says why the offline model answers.
+/// The log says why the offline model answers.
 #[tokio::test]
-async fn an_editor_is_told_of_a_silent_server() {
+async fn silent_server_is_logged_for_editor() {
     let home = Home::new();
-    let at = nobody();
+    let at = unused_address();
     let address = format!("http://{at}/v1");
     let mut editor = Editor::open(&home, &["acp"], &[("OPENAI_BASE_URL", &address)]);
     editor.initialize().await;
-    let params = json!({"cwd": home.project(), "mcpServers": []});
+    let params = json!({"cwd": home.project_folder(), "mcpServers": []});
     editor.request(1, "session/new", params).await;
-    let left = editor.leave().await;
+    let left = editor.close_input().await;
     let told = format!("openai at {address} does not answer with a list of models");
     assert!(left.stderr.contains(&told), "{}", left.stderr);
 }
 
-/// It takes connections and says nothing: half a second is waited for it.
+/// Discovery gives up after half a second on a server that accepts connections but does not answer.
 #[tokio::test]
-async fn a_server_that_hangs_is_waited_for_a_moment() {
+async fn hanging_server_is_waited_for_briefly() {
     let home = Home::new();
     let listener = TcpListener::bind("127.0.0.1:0").expect("a port");
     let at = listener.local_addr().expect("an address");
@@ -181,13 +180,13 @@ async fn a_server_that_hangs_is_waited_for_a_moment() {
     drop(listener);
 }
 
-/// The models to choose from in an editor's new session.
-async fn offered(home: &Home, at: SocketAddr) -> Vec<String> {
+/// Returns the models offered in an editor's new session.
+async fn offered_models(home: &Home, at: SocketAddr) -> Vec<String> {
     let mut editor = Editor::open(home, &["acp"], &[("OLLAMA_HOST", &at.to_string())]);
     editor.initialize().await;
-    let params = json!({"cwd": home.project(), "mcpServers": []});
+    let params = json!({"cwd": home.project_folder(), "mcpServers": []});
     let made = editor.request(1, "session/new", params).await;
-    editor.leave().await;
+    editor.close_input().await;
     let options = made["result"]["configOptions"].as_array().expect("options");
     let model = options.iter().find(|option| option["id"] == "model");
     let values = model.expect("models")["options"]
@@ -198,26 +197,26 @@ async fn offered(home: &Home, at: SocketAddr) -> Vec<String> {
 }
 
 #[tokio::test]
-async fn an_editor_is_offered_what_a_server_has() {
+async fn editor_is_offered_server_models() {
     let home = Home::new();
-    let found = offered(&home, server()).await;
+    let found = offered_models(&home, start_server()).await;
     assert!(found.contains(&"ollama/tiny-2".to_owned()), "{found:?}");
-    let missing = offered(&home, nobody()).await;
+    let missing = offered_models(&home, unused_address()).await;
     let of_it = missing.iter().find(|name| name.starts_with("ollama/"));
     assert_eq!(of_it, None, "{missing:?}");
 }
 
-/// Whatever server runs on the testing machine: no test has turnery look for it.
+/// Tests disable discovery, so that servers on the test machine have no effect.
 #[tokio::test]
 async fn tests_see_no_server_of_the_machine() {
-    let usual = ProviderConfig::well_known(&|_| None);
+    let usual = ProviderConfig::standard_from_env(&|_| None);
     let usual = usual.iter().filter(|it| it.base_url.contains("//127."));
     let usual: Vec<&ProviderConfig> = usual.collect();
     for provider in &usual {
         let at = provider.base_url.trim_start_matches("http://");
-        // A port that is taken has a server already.
+        // A port in use has a server already.
         if let Ok(listener) = TcpListener::bind(at.trim_end_matches("/v1")) {
-            serve(listener);
+            serve_models(listener);
         }
     }
     let home = Home::new();

@@ -1,8 +1,9 @@
-//! `turnery login` and `turnery logout`: what is asked, sent, kept and said; and never the key.
+//! `turnery login` and `turnery logout`: prompts, requests, stored keys and messages, none of which reveals the
+//! key.
 
 use crate::{
     home::{Done, Home, end},
-    terminal::{terminal, until},
+    terminal::{open_pty, read_until},
 };
 use std::{
     fs,
@@ -21,8 +22,8 @@ const MODELS: &str = r#"{"data":[{"id":"small"},{"id":"large"}]}"#;
 const REFUSED: &str = r#"{"error":{"message":"no such key","code":"invalid_api_key"}}"#;
 const ANSWER: &str = "data: {\"choices\":[{\"delta\":{\"content\":\"hi\"},\"finish_reason\":\"stop\"}]}\n\ndata: [DONE]\n\n";
 
-/// A provider that takes one key. Gives its address, and the requests that it got.
-pub(crate) fn provider() -> (String, Arc<Mutex<Vec<String>>>) {
+/// Starts a provider that accepts one key; returns its address and the received requests.
+pub(crate) fn start_provider() -> (String, Arc<Mutex<Vec<String>>>) {
     let listener = TcpListener::bind("127.0.0.1:0").expect("a port");
     let address = format!("http://{}/v1", listener.local_addr().expect("bound"));
     let heard = Arc::new(Mutex::new(Vec::new()));
@@ -55,14 +56,14 @@ pub(crate) fn provider() -> (String, Arc<Mutex<Vec<String>>>) {
     (address, heard)
 }
 
-fn keys(home: &Home) -> PathBuf {
-    home.project()
+fn key_file_path(home: &Home) -> PathBuf {
+    home.project_folder()
         .parent()
         .expect("home")
         .join("turnery/keys.json")
 }
 
-/// What is said, whole; none of it is a key.
+/// Returns all of stderr, after checking that no output contains a key.
 fn said(done: &Done) -> &str {
     assert_eq!(done.stdout, "");
     assert!(!done.stderr.contains("sk-"), "{done:?}");
@@ -77,14 +78,14 @@ async fn is_ready(home: &Home, model: &str) -> bool {
 }
 
 #[tokio::test]
-async fn a_key_from_a_script_is_checked_kept_and_forgotten() {
+async fn piped_key_is_checked_stored_and_removed() {
     let home = Home::new();
-    let (address, heard) = provider();
+    let (address, heard) = start_provider();
     let login = ["login", "openai", "--with-key", "--base-url", &address];
     assert!(!is_ready(&home, "openai/gpt-5").await);
-    let done = home.run_with(&login, &format!("{KEY}\n")).await;
+    let done = home.run_with_stdin(&login, &format!("{KEY}\n")).await;
     assert_eq!(done.code, Some(0), "{done:?}");
-    let file = keys(&home);
+    let file = key_file_path(&home);
     assert_eq!(
         said(&done),
         format!(
@@ -115,9 +116,9 @@ async fn a_key_from_a_script_is_checked_kept_and_forgotten() {
 }
 
 #[tokio::test]
-async fn a_key_that_is_refused_or_cannot_be_checked_is_not_kept() {
+async fn refused_or_unchecked_key_is_not_stored() {
     let home = Home::new();
-    let (address, _) = provider();
+    let (address, _) = start_provider();
     let gone = TcpListener::bind("127.0.0.1:0").expect("a port");
     let nobody = format!("http://{}/v1", gone.local_addr().expect("bound"));
     drop(gone);
@@ -126,14 +127,14 @@ async fn a_key_that_is_refused_or_cannot_be_checked_is_not_kept() {
     let leak = |text: String| -> &'static str { Box::leak(text.into_boxed_str()) };
     let (address, nobody) = (leak(address), leak(nobody));
 
-    let done = home.run_with(&at(address), "sk-wrong").await;
+    let done = home.run_with_stdin(&at(address), "sk-wrong").await;
     assert_eq!(done.code, Some(1));
     assert_eq!(
         said(&done),
         "turnery: openai refuses the key: check OPENAI_API_KEY (it said: no such key). \
          Nothing was kept; --no-check keeps a key unchecked.\n"
     );
-    let done = home.run_with(&at(nobody), KEY).await;
+    let done = home.run_with_stdin(&at(nobody), KEY).await;
     assert_eq!(done.code, Some(1));
     assert!(
         said(&done).contains("Could not reach openai at"),
@@ -143,25 +144,25 @@ async fn a_key_that_is_refused_or_cannot_be_checked_is_not_kept() {
         ("", "no key was given for openai"),
         ("sk-two words", "it has characters that no key has"),
     ] {
-        let done = home.run_with(&at(address), typed).await;
+        let done = home.run_with_stdin(&at(address), typed).await;
         assert_eq!(done.code, Some(1));
         assert!(said(&done).contains(why), "{done:?}");
     }
     let done = home.run(&["login", "openai"]).await;
     assert!(said(&done).contains("--with-key"), "{done:?}");
-    assert!(!keys(&home).exists());
+    assert!(!key_file_path(&home).exists());
 
     let unchecked = [&at(nobody)[..], &["--no-check"]].concat();
-    let done = home.run_with(&unchecked, KEY).await;
+    let done = home.run_with_stdin(&unchecked, KEY).await;
     assert_eq!(done.code, Some(0), "{done:?}");
-    assert!(keys(&home).exists());
+    assert!(key_file_path(&home).exists());
 }
 
-/// AUTH-9: a person logs in with the arguments of an editor before it, or instead of it, and types the
-/// key unseen; only a key that was kept is a success.
+/// AUTH-9: the user logs in with the editor's arguments before `login`, or without them, and types the key with
+/// echo off; only a stored key is a success.
 // proves: AUTH-9
 #[tokio::test]
-async fn a_person_chooses_types_unseen_and_is_told_when_it_was_wrong() {
+async fn interactive_login_hides_key_and_reports_wrong_one() {
     for args in [
         &["login"][..],
         &["acp", "login"],
@@ -169,8 +170,8 @@ async fn a_person_chooses_types_unseen_and_is_told_when_it_was_wrong() {
         &["acp", "--mode", "edit", "login"],
     ] {
         let home = Home::new();
-        let (address, heard) = provider();
-        let (mut person, program) = terminal().expect("a terminal");
+        let (address, heard) = start_provider();
+        let (mut person, program) = open_pty().expect("a terminal");
         let child = home
             .command(args)
             .env("OPENAI_BASE_URL", &address)
@@ -180,7 +181,7 @@ async fn a_person_chooses_types_unseen_and_is_told_when_it_was_wrong() {
             .spawn()
             .expect("started");
         let shown = tokio::task::spawn_blocking(move || {
-            let mut shown = until(&mut person, "1 to 5: ");
+            let mut shown = read_until(&mut person, "1 to 5: ");
             for (typed, end) in [
                 ("5\n", "A name for it: "),
                 ("desk\n", "Its address (such as http://HOST/v1): "),
@@ -190,7 +191,7 @@ async fn a_person_chooses_types_unseen_and_is_told_when_it_was_wrong() {
                 (&*format!("{KEY}\n"), "lists more"),
             ] {
                 person.write_all(typed.as_bytes()).expect("typed");
-                shown.push_str(&until(&mut person, end));
+                shown.push_str(&read_until(&mut person, end));
             }
             (shown, person)
         });
@@ -212,9 +213,9 @@ async fn a_person_chooses_types_unseen_and_is_told_when_it_was_wrong() {
 }
 
 #[tokio::test]
-async fn a_person_gives_up_and_the_terminal_is_as_it_was() {
+async fn cancelled_login_restores_terminal() {
     let home = Home::new();
-    let (mut person, program) = terminal().expect("a terminal");
+    let (mut person, program) = open_pty().expect("a terminal");
     let before = rustix::termios::tcgetattr(&program).expect("a terminal");
     let tty = program.try_clone().expect("a copy");
     let child = home
@@ -224,21 +225,21 @@ async fn a_person_gives_up_and_the_terminal_is_as_it_was() {
         .spawn()
         .expect("started");
     let person = tokio::task::spawn_blocking(move || {
-        until(&mut person, "(not shown): ");
+        read_until(&mut person, "(not shown): ");
         person.write_all(b"sk-half\x03").expect("typed");
-        assert!(!until(&mut person, "nothing was kept").contains("sk-"));
+        assert!(!read_until(&mut person, "nothing was kept").contains("sk-"));
         person
     });
     let person = person.await.expect("a person");
     assert_eq!(end(child).await.code, Some(130));
     let after = rustix::termios::tcgetattr(&tty).expect("a terminal");
     assert_eq!(after.local_modes, before.local_modes);
-    assert!(!keys(&home).exists());
+    assert!(!key_file_path(&home).exists());
     drop(person);
 }
 
 #[tokio::test]
-async fn server_without_a_key_is_not_said_to_have_one() {
+async fn keyless_server_is_not_reported_to_have_key() {
     let home = Home::new();
     let url = "http://127.0.0.1:9/v1";
     let login = [
@@ -249,18 +250,18 @@ async fn server_without_a_key_is_not_said_to_have_one() {
         "--with-key",
         "--no-check",
     ];
-    let done = home.run_with(&login, "").await;
+    let done = home.run_with_stdin(&login, "").await;
     assert_eq!(done.code, Some(0), "{done:?}");
     let word = "turnery: the address of desk, which needs no key, is kept in ";
     assert!(said(&done).starts_with(word), "{done:?}");
 }
 
 #[tokio::test]
-async fn a_file_that_others_may_read_is_told_of_and_mended_by_the_next_login() {
+async fn key_file_readable_by_others_is_repaired_by_login() {
     let home = Home::new();
     let login = ["login", "anthropic", "--with-key", "--no-check"];
-    home.run_with(&login, KEY).await;
-    let file = keys(&home);
+    home.run_with_stdin(&login, KEY).await;
+    let file = key_file_path(&home);
     fs::set_permissions(&file, fs::Permissions::from_mode(0o644)).expect("set");
     let done = home.run(&["run", "hi"]).await;
     assert_eq!(done.code, Some(1));
@@ -269,17 +270,17 @@ async fn a_file_that_others_may_read_is_told_of_and_mended_by_the_next_login() {
         file.display()
     );
     assert!(said(&done).contains(&word), "{done:?}");
-    let done = home.run_with(&login, KEY).await;
+    let done = home.run_with_stdin(&login, KEY).await;
     assert!(said(&done).contains("this is mended now"), "{done:?}");
     let mode = fs::metadata(&file).expect("kept").permissions().mode();
     assert_eq!(mode & 0o777, 0o600);
 }
 
-/// The key is in no log, however loud, and a key in the environment is told to win.
+/// No log contains the key at any level, and the log says that a key in the environment takes precedence.
 #[tokio::test]
-async fn no_log_holds_the_key_and_the_environment_wins() {
+async fn logs_hide_key_and_environment_key_wins() {
     let home = Home::new();
-    let (address, _) = provider();
+    let (address, _) = start_provider();
     let mut child = home
         .command(&["login", "openai", "--with-key", "-vv"])
         .env("OPENAI_BASE_URL", &address)

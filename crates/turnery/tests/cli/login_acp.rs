@@ -1,22 +1,22 @@
-//! Logging in beside a running agent, and what an agent that was never set up says first.
+//! Logging in while an agent runs, and the first messages of an agent without configuration.
 
 use crate::{
     editor::Editor,
     home::{Home, end},
-    login::{KEY, provider},
+    login::{KEY, start_provider},
 };
 use serde_json::{Value, json};
 use std::process::Stdio;
 use tempfile::TempDir;
 use tokio::io::{AsyncBufReadExt as _, AsyncWriteExt as _, BufReader};
 
-/// The editor is refused for want of a key; somebody logs in in a terminal; the same process goes on, and
-/// forgets the key when the editor says so. The key is in nothing that it writes.
+/// A prompt fails without a key; after `turnery login` in a terminal the same process continues, and it deletes
+/// the key when the editor logs out. None of its output contains the key.
 // proves: AUTH-4, AUTH-6, AUTH-7, ELIC-7, G-11, THEME-20
 #[tokio::test]
-async fn a_running_agent_uses_the_key_that_was_given_meanwhile() {
+async fn running_agent_uses_newly_stored_key() {
     let home = Home::new();
-    let (address, _) = provider();
+    let (address, _) = start_provider();
     home.write(
         "turnery/config.toml",
         &format!(
@@ -26,7 +26,7 @@ async fn a_running_agent_uses_the_key_that_was_given_meanwhile() {
     );
     let mut editor = Editor::open(&home, &["acp"], &[("TURNERY_LOG", "trace")]);
     editor.initialize().await;
-    let new = json!({"cwd": home.project(), "mcpServers": []});
+    let new = json!({"cwd": home.project_folder(), "mcpServers": []});
     let answer = editor.request(1, "session/new", new.clone()).await;
     assert_eq!(answer["error"]["code"], -32000, "{answer}");
     assert_eq!(
@@ -35,7 +35,7 @@ async fn a_running_agent_uses_the_key_that_was_given_meanwhile() {
          another model."
     );
     let login = ["login", "desk", "--with-key"];
-    let done = home.run_with(&login, KEY).await;
+    let done = home.run_with_stdin(&login, KEY).await;
     assert_eq!(done.code, Some(0), "{done:?}");
     let none = json!({"methodId": "none"});
     let answer = editor.request(2, "authenticate", none).await;
@@ -55,19 +55,19 @@ async fn a_running_agent_uses_the_key_that_was_given_meanwhile() {
         let answer = editor.request(n, method, params).await;
         assert_eq!(answer["error"]["code"], -32000, "{answer}");
     }
-    // In the same session, without a word to the agent.
-    home.run_with(&login, KEY).await;
+    // In the same session, without notifying the agent.
+    home.run_with_stdin(&login, KEY).await;
     let answer = editor.request(8, "session/prompt", prompt).await;
     assert_eq!(answer["result"]["stopReason"], "end_turn", "{answer}");
-    let done = editor.leave().await;
+    let done = editor.close_input().await;
     assert!(!done.stderr.contains("sk-"), "{done:?}");
     assert!(done.stderr.contains("DEBUG"), "logs are loud: {done:?}");
 }
 
-/// As the registry's check does it: no home to speak of, no network, one line read.
+/// Like the registry's check: no usable home folder, no network, one line read.
 // proves: INIT-14, AUTH-3, AUTH-11, G-27
 #[tokio::test]
-async fn in_an_empty_home_the_first_line_is_the_answer() {
+async fn first_line_in_empty_home_is_the_answer() {
     let home = TempDir::new().expect("a folder");
     let mut child = tokio::process::Command::new(env!("CARGO_BIN_EXE_turnery"))
         .arg("acp")

@@ -1,35 +1,35 @@
-//! The binary from outside: what it prints, where, and with which exit code.
+//! End-to-end tests of the binary: output, streams and exit codes.
 #![cfg(unix)]
 
 mod acp;
-mod again;
 mod audio;
+mod backpressure;
 mod client_terminal;
-mod commands;
 mod costs;
 mod editor;
-mod ending;
-mod examples;
+mod editor_examples;
+mod exit_codes;
 mod hanging_disk;
 mod home;
 mod hooks;
 mod key_page;
-mod killing;
+mod killed_agent;
 mod lifeline;
 mod limits;
 mod local_models;
 mod login;
 mod login_acp;
+mod loop_commands;
 mod mcp;
 mod orphans;
-mod outcomes;
 mod permission;
-mod pipes;
-mod pressure;
 mod run;
 mod sandbox;
 mod settings;
-mod slashes;
-mod starting;
+mod shell_examples;
+mod shutdown;
+mod slash_commands;
+mod startup;
+mod subcommands;
 mod terminal;
-mod tries;
+mod try_models;

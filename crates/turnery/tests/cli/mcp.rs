@@ -1,9 +1,9 @@
-//! `turnery mcp list`: the servers of the configuration, each started for once.
+//! `turnery mcp list`: starts each configured server for the listing.
 
 use crate::home::Home;
 use serde_json::json;
 
-/// A server of one tool.
+/// Server with one tool.
 const SERVER: &str = r#"while read -r line; do
     id=$(printf '%s' "$line" | sed -n 's/.*"id":\([0-9]*\).*/\1/p')
     case $line in
@@ -16,7 +16,7 @@ done
 "#;
 
 #[tokio::test]
-async fn each_server_is_listed_with_its_tools_or_with_what_is_wrong() {
+async fn servers_are_listed_with_tools_or_error() {
     let home = Home::new();
     let none = home.run(&["mcp", "list"]).await;
     assert_eq!(
@@ -54,7 +54,7 @@ async fn each_server_is_listed_with_its_tools_or_with_what_is_wrong() {
 }
 
 #[tokio::test]
-async fn a_list_of_servers_that_work_is_a_success() {
+async fn list_of_working_servers_succeeds() {
     let home = Home::new();
     let script = home.write("server.sh", SERVER);
     let entry = format!(
@@ -67,9 +67,9 @@ async fn a_list_of_servers_that_work_is_a_success() {
     assert_eq!((listed.code, listed.stderr.as_str()), (Some(0), ""));
 }
 
-/// The server starts only once the prompt has written a file: a prompt that waited for it would fail to use it.
+/// The server starts only after the prompt has written a file: a prompt that waited for the server would fail.
 #[tokio::test]
-async fn prompt_waits_for_a_server_only_when_the_model_does() {
+async fn prompt_waits_for_server_only_at_model_call() {
     let home = Home::new();
     let late = format!("while [ ! -e go ]; do sleep 0.05; done\n{SERVER}");
     let script = home.write("server.sh", &late);
@@ -93,9 +93,9 @@ async fn prompt_waits_for_a_server_only_when_the_model_does() {
     assert_eq!((done.code, &*done.stdout), (Some(0), "there\n"), "{done:?}");
 }
 
-/// A project's own file starts nothing: its servers are named, and not run.
+/// Servers in a project's file are listed but not started.
 #[tokio::test]
-async fn a_project_cannot_bring_a_server() {
+async fn project_cannot_add_server() {
     let home = Home::new();
     let ran = home.write("ran", "");
     home.write(

@@ -1,4 +1,4 @@
-//! Nothing that turnery has started outlives it, or outlives its own call.
+//! No process that turnery has started outlives it, or its own call.
 
 use crate::{
     editor::{Editor, Started},
@@ -15,8 +15,8 @@ use std::{
 };
 use turnery_tools::processes::{self, ChildStdio, ProcessTree, ProgramSpec, StopReport};
 
-/// A command that starts processes in every way and then waits for ever.
-fn endless() -> String {
+/// Returns a command that starts processes in every possible way and then waits forever.
+fn endless_command() -> String {
     format!("exec 9>lifeline\n{FUGITIVES}\necho $PPID > supervisor; printf u >&9; wait")
 }
 
@@ -24,27 +24,29 @@ fn prompt(session: &str) -> Value {
     json!({"sessionId": session, "prompt": [{"type": "text", "text": "go"}]})
 }
 
-/// Name of a model that calls the shell tool once.
+/// Returns the name of a model that calls the shell tool once.
 fn shell_model(home: &Home, args: &Value) -> String {
-    home.scripted(json!([
+    home.scripted_model(json!([
         {"steps": [{"tool_call": {"name": "shell", "args": args}}]},
         {"steps": [{"text": "done"}]},
     ]))
 }
 
-/// An editor whose agent runs this command.
-async fn running(home: &Home, args: Value) -> Editor {
-    running_with(home, args, &[]).await
+/// Starts an editor whose agent runs a command with `args`.
+async fn start_command(home: &Home, args: Value) -> Editor {
+    start_command_with(home, args, &[]).await
 }
 
-/// For commands that signal their supervisor, which the sandbox does not let them do.
+/// Flags for commands that signal their supervisor, which the sandbox forbids.
 const UNCONFINED: &[&str] = &["--sandbox", "off"];
 
-async fn running_with(home: &Home, args: Value, flags: &[&str]) -> Editor {
+async fn start_command_with(home: &Home, args: Value, flags: &[&str]) -> Editor {
     let model = shell_model(home, &args);
     let args = [&["acp", "--model", &model, "--mode", "auto"], flags].concat();
-    let (mut editor, session) = Editor::session(home, &args).await;
-    editor.ask(2, "session/prompt", prompt(&session)).await;
+    let (mut editor, session) = Editor::with_session(home, &args).await;
+    editor
+        .send_request(2, "session/prompt", prompt(&session))
+        .await;
     editor
 }
 
@@ -55,7 +57,7 @@ async fn cancel(editor: &mut Editor) {
         .await;
 }
 
-/// What the model and the person read of each call.
+/// Returns the result text of each call.
 fn result_texts(said: &[Value]) -> Vec<&str> {
     let updates = said.iter().map(|message| &message["params"]["update"]);
     let ended = updates.filter(|update| {
@@ -78,30 +80,30 @@ fn result_text(said: &[Value]) -> &str {
 async fn killed_agent_leaves_no_command() {
     let home = Home::new();
     let mut lifeline = Lifeline::new(&home);
-    let editor = running(&home, json!({ "command": endless() })).await;
-    lifeline.up(FUGITIVE_COUNT + 1).await;
-    let supervisor = Started::read(&home.project().join("supervisor"));
+    let editor = start_command(&home, json!({ "command": endless_command() })).await;
+    lifeline.wait_until_started(FUGITIVE_COUNT + 1).await;
+    let supervisor = Started::read(&home.project_folder().join("supervisor"));
     editor.killed().await;
-    lifeline.all_gone().await;
-    supervisor.gone();
+    lifeline.wait_until_gone().await;
+    supervisor.wait_for_exit();
 }
 
-/// A server that ignores every polite end, and has started others.
+/// Returns the script of a server that ignores the end of input and signals, and has started other processes.
 fn stubborn_server() -> String {
     let server = include_str!("stubborn_server.sh");
     format!("exec 9>lifeline\n{FUGITIVES}\n{server}")
 }
 
-/// An agent with a session that has this server.
+/// Starts an agent with a session that uses the stubborn server.
 async fn with_server(home: &Home) -> (Editor, Lifeline) {
     let mut lifeline = Lifeline::new(home);
     let script = home.write("server.sh", &stubborn_server());
     let mut editor = Editor::open(home, &["acp"], &[]);
     editor.initialize().await;
     let server = json!({"name": "s", "command": "/bin/sh", "args": [script], "env": []});
-    let params = json!({"cwd": home.project(), "mcpServers": [server]});
+    let params = json!({"cwd": home.project_folder(), "mcpServers": [server]});
     editor.request(1, "session/new", params).await;
-    lifeline.up(FUGITIVE_COUNT + 1).await;
+    lifeline.wait_until_started(FUGITIVE_COUNT + 1).await;
     (editor, lifeline)
 }
 
@@ -110,22 +112,22 @@ async fn killed_agent_leaves_no_mcp_server() {
     let home = Home::new();
     let (editor, lifeline) = with_server(&home).await;
     editor.killed().await;
-    lifeline.all_gone().await;
+    lifeline.wait_until_gone().await;
 }
 
 #[tokio::test]
 async fn end_of_input_leaves_no_mcp_server() {
     let home = Home::new();
     let (editor, lifeline) = with_server(&home).await;
-    assert_eq!(editor.leave().await.code, Some(0));
-    lifeline.all_gone().await;
+    assert_eq!(editor.close_input().await.code, Some(0));
+    lifeline.wait_until_gone().await;
 }
 
 #[tokio::test]
 async fn killed_run_leaves_no_hook() {
     let home = Home::new();
     let mut lifeline = Lifeline::new(&home);
-    let script = home.write("hook.sh", &endless());
+    let script = home.write("hook.sh", &endless_command());
     home.write(
         "turnery/config.toml",
         &format!(
@@ -133,46 +135,46 @@ async fn killed_run_leaves_no_hook() {
             script.display()
         ),
     );
-    let model = home.scripted(json!([{"steps": [{"text": "no"}]}]));
+    let model = home.scripted_model(json!([{"steps": [{"text": "no"}]}]));
     let mut child = home
         .command(&["run", "--model", &model, "go"])
         .spawn()
         .expect("started");
-    lifeline.up(FUGITIVE_COUNT + 1).await;
+    lifeline.wait_until_started(FUGITIVE_COUNT + 1).await;
     child.kill().await.expect("it runs");
-    lifeline.all_gone().await;
+    lifeline.wait_until_gone().await;
 }
 
 #[tokio::test]
-async fn cancelled_command_leaves_nothing_and_says_so() {
+async fn cancelled_command_leaves_no_process() {
     let home = Home::new();
     let mut lifeline = Lifeline::new(&home);
-    let mut editor = running(&home, json!({ "command": endless() })).await;
-    lifeline.up(FUGITIVE_COUNT + 1).await;
+    let mut editor = start_command(&home, json!({ "command": endless_command() })).await;
+    lifeline.wait_until_started(FUGITIVE_COUNT + 1).await;
     cancel(&mut editor).await;
     editor.wait(|message| message["id"] == 2).await;
-    // The agent lives on: what is gone was stopped by the cancel.
-    lifeline.all_gone().await;
+    // The agent still runs, so the cancel stopped the processes.
+    lifeline.wait_until_gone().await;
     assert_eq!(
         result_text(&editor.said),
         "cancelled: the command and all that it started were stopped"
     );
-    editor.leave().await;
+    editor.close_input().await;
 }
 
-/// Runs this command until it times out, which it does once all of its processes run. Returns the number of
-/// seconds after which it did, and the text of its result.
-async fn timed_out(command: &str, flags: &[&str]) -> (u64, String) {
-    // On a busy machine the processes may take longer to start than the command is given.
+/// Runs a command until it times out, after all its processes have started. Returns the timeout in seconds and
+/// the text of the result.
+async fn run_until_timeout(command: &str, flags: &[&str]) -> (u64, String) {
+    // On a busy machine the processes may take longer to start than the timeout.
     for seconds in [2, 8, 32] {
         let home = Home::new();
         let lifeline = Lifeline::new(&home);
         let args = json!({ "command": command, "timeout_ms": 1000 * seconds });
-        let mut editor = running_with(&home, args, flags).await;
+        let mut editor = start_command_with(&home, args, flags).await;
         editor.wait(|message| message["id"] == 2).await;
-        let count = lifeline.all_gone().await;
+        let count = lifeline.wait_until_gone().await;
         let text = result_text(&editor.said).to_owned();
-        editor.leave().await;
+        editor.close_input().await;
         if count == FUGITIVE_COUNT + 1 {
             return (seconds, text);
         }
@@ -181,8 +183,8 @@ async fn timed_out(command: &str, flags: &[&str]) -> (u64, String) {
 }
 
 #[tokio::test]
-async fn timed_out_command_leaves_nothing_and_says_so() {
-    let (seconds, text) = timed_out(&endless(), &[]).await;
+async fn timed_out_command_leaves_no_process() {
+    let (seconds, text) = run_until_timeout(&endless_command(), &[]).await;
     let all = "the command and all that it started were stopped.";
     let expected = format!("timed out after {seconds} s: {all}");
     assert!(text.starts_with(&expected), "{text}");
@@ -194,16 +196,16 @@ async fn finished_command_leaves_no_daemon() {
     let mut lifeline = Lifeline::new(&home);
     let wait = "until [ -e all_up ]; do sleep 0.01; done";
     let command = format!("exec 9>lifeline\n{FUGITIVES}\n{wait}; echo done");
-    let mut editor = running(&home, json!({ "command": command })).await;
-    lifeline.up(FUGITIVE_COUNT).await;
+    let mut editor = start_command(&home, json!({ "command": command })).await;
+    lifeline.wait_until_started(FUGITIVE_COUNT).await;
     home.write("project/all_up", "");
     editor.wait(|message| message["id"] == 2).await;
     assert!(result_text(&editor.said).contains("done\nexit code: 0"));
-    lifeline.all_gone().await;
-    editor.leave().await;
+    lifeline.wait_until_gone().await;
+    editor.close_input().await;
 }
 
-/// A command that kills its supervisor is found by its tag, and so is what has left its group.
+/// A command that kills its supervisor is found by its tag, as are processes that left its group.
 #[tokio::test]
 async fn killed_supervisor_leaves_no_tagged_process() {
     let home = Home::new();
@@ -211,15 +213,15 @@ async fn killed_supervisor_leaves_no_tagged_process() {
     let command = "exec 9>lifeline; setsid sh -c '>left; exec sleep 600' & \
                    until [ -e left ]; do sleep 0.01; done; \
                    printf u >&9; kill -9 $PPID; exec sleep 600";
-    let mut editor = running_with(&home, json!({ "command": command }), UNCONFINED).await;
-    lifeline.up(1).await;
+    let mut editor = start_command_with(&home, json!({ "command": command }), UNCONFINED).await;
+    lifeline.wait_until_started(1).await;
     editor.wait(|message| message["id"] == 2).await;
-    lifeline.all_gone().await;
+    lifeline.wait_until_gone().await;
     assert_eq!(result_text(&editor.said), "ended without an exit code");
-    editor.leave().await;
+    editor.close_input().await;
 }
 
-/// `program` as a root that may not signal the processes of other users; `None` if this is not possible.
+/// Returns `program`, run as root without the right to signal other users' processes; `None` if not possible.
 fn without_kill(program: &Command) -> Option<Command> {
     let mut limited = Command::new("setpriv");
     limited.args(["--bounding-set=-kill", "--inh-caps=-kill"]);
@@ -245,7 +247,7 @@ fn without_kill(program: &Command) -> Option<Command> {
     is_possible.then_some(limited)
 }
 
-/// The report comes before a cancelled call is dropped. Only root can start what it may not kill.
+/// The report is sent before a cancelled call is dropped. Only root can start a process that it may not kill.
 #[tokio::test]
 async fn unkillable_process_is_named_after_a_cancel() {
     let home = Home::new();
@@ -255,7 +257,7 @@ async fn unkillable_process_is_named_after_a_cancel() {
     let model = shell_model(&home, &json!({ "command": command }));
     let agent = home.command(&["acp", "--model", &model, "--mode", "auto"]);
     let Some(agent) = without_kill(agent.as_std()) else {
-        // Not captured, unlike what the macros print: the result says that the test has passed.
+        // Printed directly, since the macros' output is captured: the result would only say that the test passed.
         let why =
             "unkillable_process_is_named_after_a_cancel was not run: it needs root and setpriv";
         writeln!(io::stderr(), "{why}").expect("written");
@@ -263,15 +265,17 @@ async fn unkillable_process_is_named_after_a_cancel() {
     };
     let mut agent = tokio::process::Command::from(agent);
     agent.stdout(Stdio::piped()).stderr(Stdio::piped());
-    let mut editor = Editor::start(agent);
+    let mut editor = Editor::spawn_command(agent);
     editor.initialize().await;
-    let session = editor.new_session(&home.project()).await;
-    editor.ask(2, "session/prompt", prompt(&session)).await;
-    lifeline.up(1).await;
+    let session = editor.new_session(&home.project_folder()).await;
+    editor
+        .send_request(2, "session/prompt", prompt(&session))
+        .await;
+    lifeline.wait_until_started(1).await;
     cancel(&mut editor).await;
     editor.wait(|message| message["id"] == 2).await;
     let text = result_text(&editor.said).to_owned();
-    editor.leave().await;
+    editor.close_input().await;
     let named = text.strip_prefix(
         "cancelled: the command and all that it started were stopped, except for processes that \
          have not ended yet: ",
@@ -280,11 +284,11 @@ async fn unkillable_process_is_named_after_a_cancel() {
     let pid = pid.and_then(Pid::from_raw);
     let pid = pid.unwrap_or_else(|| panic!("{text}"));
     kill_process(pid, Signal::KILL).expect("it lives");
-    lifeline.all_gone().await;
+    lifeline.wait_until_gone().await;
 }
 
-/// A command that stops its supervisor, which is woken for the end.
-fn stopping() -> String {
+/// Returns a command that stops its supervisor, which is resumed for the shutdown.
+fn supervisor_stopping_command() -> String {
     format!(
         "exec 9>lifeline\n{FUGITIVES}\necho $PPID > supervisor; kill -STOP $PPID; \
          printf u >&9; while :; do kill -STOP $PPID; sleep 0.01; done"
@@ -295,17 +299,22 @@ fn stopping() -> String {
 async fn stopped_supervisor_is_woken_by_a_cancel() {
     let home = Home::new();
     let mut lifeline = Lifeline::new(&home);
-    let mut editor = running_with(&home, json!({ "command": stopping() }), UNCONFINED).await;
-    lifeline.up(FUGITIVE_COUNT + 1).await;
+    let mut editor = start_command_with(
+        &home,
+        json!({ "command": supervisor_stopping_command() }),
+        UNCONFINED,
+    )
+    .await;
+    lifeline.wait_until_started(FUGITIVE_COUNT + 1).await;
     cancel(&mut editor).await;
     editor.wait(|message| message["id"] == 2).await;
-    lifeline.all_gone().await;
-    editor.leave().await;
+    lifeline.wait_until_gone().await;
+    editor.close_input().await;
 }
 
 #[tokio::test]
 async fn stopped_supervisor_is_woken_by_a_timeout() {
-    let (seconds, text) = timed_out(&stopping(), UNCONFINED).await;
+    let (seconds, text) = run_until_timeout(&supervisor_stopping_command(), UNCONFINED).await;
     let expected = format!("timed out after {seconds} s: the command and ");
     assert!(text.starts_with(&expected), "{text}");
 }
@@ -317,17 +326,17 @@ async fn stopped_supervisor_is_woken_by_the_end_of_the_agent() {
     let command = format!(
         "exec 9>lifeline\n{FUGITIVES}\necho $PPID > supervisor; kill -STOP $PPID; printf u >&9; wait"
     );
-    let editor = running_with(&home, json!({ "command": command }), UNCONFINED).await;
-    lifeline.up(FUGITIVE_COUNT + 1).await;
-    let supervisor = Started::read(&home.project().join("supervisor"));
+    let editor = start_command_with(&home, json!({ "command": command }), UNCONFINED).await;
+    lifeline.wait_until_started(FUGITIVE_COUNT + 1).await;
+    let supervisor = Started::read(&home.project_folder().join("supervisor"));
     editor.killed().await;
-    lifeline.all_gone().await;
-    supervisor.gone();
+    lifeline.wait_until_gone().await;
+    supervisor.wait_for_exit();
 }
 
-/// Variables and folders that change how programs are loaded must not change the supervisor, and keys are not for it.
+/// Variables and folders that change how programs are loaded do not affect the supervisor, and it receives no keys.
 #[tokio::test]
-async fn only_the_program_has_its_environment_and_folder() {
+async fn supervisor_lacks_program_environment_and_folder() {
     let home = Home::new();
     let mut lifeline = Lifeline::new(&home);
     let script = "exec 9>lifeline; env > own; cat /proc/$PPID/environ > supervisor; \
@@ -336,7 +345,7 @@ async fn only_the_program_has_its_environment_and_folder() {
     let script = home.write("server.sh", script);
     let mut editor = Editor::open(&home, &["acp"], &[("LD_BIND_NOT", "1")]);
     editor.initialize().await;
-    // More than a socket holds.
+    // More than a socket buffer holds.
     let large = "x".repeat(100_000);
     let env: Vec<Value> = [
         ("LD_BIND_NOW", "1"),
@@ -348,10 +357,10 @@ async fn only_the_program_has_its_environment_and_folder() {
     .map(|(name, value)| json!({"name": name, "value": value}))
     .collect();
     let server = json!({"name": "s", "command": "/bin/sh", "args": [script], "env": env});
-    let params = json!({"cwd": home.project(), "mcpServers": [server]});
-    editor.ask(1, "session/new", params).await;
-    lifeline.up(1).await;
-    let read = |name: &str| fs::read_to_string(home.project().join(name)).expect("written");
+    let params = json!({"cwd": home.project_folder(), "mcpServers": [server]});
+    editor.send_request(1, "session/new", params).await;
+    lifeline.wait_until_started(1).await;
+    let read = |name: &str| fs::read_to_string(home.project_folder().join(name)).expect("written");
     let own = read("own");
     for line in ["LD_BIND_NOW=1".to_owned(), format!("L3={large}")] {
         assert!(own.lines().any(|own| own == line), "{line}");
@@ -360,11 +369,11 @@ async fn only_the_program_has_its_environment_and_folder() {
         (read("supervisor"), read("folder")),
         (String::new(), "/\n".to_owned())
     );
-    editor.leave().await;
-    lifeline.all_gone().await;
+    editor.close_input().await;
+    lifeline.wait_until_gone().await;
 }
 
-/// A server whose first call never ends; the first call of the next server is answered.
+/// Server whose first call never ends; the first call of its successor is answered.
 const HANGING_SERVER: &str = r#"exec 9>lifeline
     while read -r line; do
         id=$(printf '%s' "$line" | sed -n 's/.*"id":\([0-9]*\).*/\1/p')
@@ -389,18 +398,20 @@ async fn mcp_server_ends_with_its_supervisor() {
     let mut lifeline = Lifeline::new(&home);
     let script = home.write("server.sh", HANGING_SERVER);
     let call = json!({"tool_call": {"name": "mcp__s__hang", "args": {}}});
-    let model = home.scripted(json!([
+    let model = home.scripted_model(json!([
         {"steps": [call]}, {"steps": [call]}, {"steps": [{"text": "done"}]},
     ]));
     let mut editor = Editor::open(&home, &["acp", "--model", &model, "--mode", "auto"], &[]);
     editor.initialize().await;
     let server = json!({"name": "s", "command": "/bin/sh", "args": [script], "env": []});
-    let params = json!({"cwd": home.project(), "mcpServers": [server]});
+    let params = json!({"cwd": home.project_folder(), "mcpServers": [server]});
     let made = editor.request(1, "session/new", params).await;
     let session = made["result"]["sessionId"].as_str().expect("a session");
-    editor.ask(2, "session/prompt", prompt(session)).await;
-    lifeline.up(1).await;
-    let pid = fs::read_to_string(home.project().join("supervisor")).expect("its number");
+    editor
+        .send_request(2, "session/prompt", prompt(session))
+        .await;
+    lifeline.wait_until_started(1).await;
+    let pid = fs::read_to_string(home.project_folder().join("supervisor")).expect("its number");
     let pid = pid.trim().parse().ok().and_then(Pid::from_raw);
     kill_process(pid.expect("a number"), Signal::KILL).expect("killed");
     editor.wait(|message| message["id"] == 2).await;
@@ -411,31 +422,32 @@ async fn mcp_server_ends_with_its_supervisor() {
             "answered"
         ]
     );
-    editor.leave().await;
-    lifeline.all_gone().await;
+    editor.close_input().await;
+    lifeline.wait_until_gone().await;
 }
 
-/// A terminal that closes ends a run in an orderly way, as SIGTERM does.
+/// Closing the terminal ends a run gracefully, as SIGTERM does.
 #[tokio::test]
 async fn hangup_ends_a_run_like_termination() {
     let mut ends = Vec::new();
     for kind in [Signal::TERM, Signal::HUP] {
         let home = Home::new();
         let mut lifeline = Lifeline::new(&home);
-        let model = shell_model(&home, &json!({ "command": endless() }));
+        let model = shell_model(&home, &json!({ "command": endless_command() }));
         let args = ["run", "--model", &model, "--mode", "auto", "go"];
         let child = home.command(&args).spawn().expect("started");
-        lifeline.up(FUGITIVE_COUNT + 1).await;
+        lifeline.wait_until_started(FUGITIVE_COUNT + 1).await;
         signal(&child, kind);
         let done = end(child).await;
-        lifeline.all_gone().await;
+        lifeline.wait_until_gone().await;
         assert!(done.stderr.contains("stopping"), "{done:?}");
         ends.push(done.code);
     }
     assert_eq!(ends[0], ends[1]);
 }
 
-/// What an embedding program does: another executable supervises, and a thread without a runtime ends all.
+/// An embedding program uses another executable as supervisor, and ends all processes from a thread without a
+/// runtime.
 #[tokio::test]
 async fn end_all_kills_every_tree_from_any_thread() {
     processes::supervise_with(env!("CARGO_BIN_EXE_turnery"));
@@ -448,8 +460,8 @@ async fn end_all_kills_every_tree_from_any_thread() {
         };
         let program = ProgramSpec {
             program: "sh".into(),
-            args: vec!["-c".into(), endless().into()],
-            folder: home.project(),
+            args: vec!["-c".into(), endless_command().into()],
+            folder: home.project_folder(),
             environment: std::env::vars_os().collect(),
             confinement: None,
         };
@@ -464,12 +476,12 @@ async fn end_all_kills_every_tree_from_any_thread() {
         start().await.expect("started"),
         start().await.expect("started"),
     ];
-    lifeline.up(2 * (FUGITIVE_COUNT + 1)).await;
+    lifeline.wait_until_started(2 * (FUGITIVE_COUNT + 1)).await;
     thread::spawn(processes::end_all).join().expect("ended");
-    lifeline.all_gone().await;
+    lifeline.wait_until_gone().await;
     for tree in trees {
         let finished = tree.finish().await.expect("finished");
-        // Its report could not be sent, so nothing is claimed.
+        // The report could not be sent, so it claims nothing more.
         assert_eq!(finished.stopped, StopReport::GroupAndTagged);
     }
     let refused = start().await.expect_err("nothing is started any more");

@@ -1,4 +1,4 @@
-//! `turnery run`: what is not allowed is denied when nobody can be asked, and the way to allow it is named.
+//! `turnery run` without a terminal: calls that need permission are denied, with a hint how to allow them.
 
 use crate::home::Home;
 use serde_json::{Value, json};
@@ -12,9 +12,9 @@ fn write_then_say() -> Value {
 }
 
 #[tokio::test]
-async fn a_call_that_nobody_allowed_is_denied_and_the_flag_is_named() {
+async fn unallowed_call_is_denied_and_flag_is_named() {
     let home = Home::new();
-    let model = home.scripted(write_then_say());
+    let model = home.scripted_model(write_then_say());
     let done = home.run(&["run", "--model", &model, "write it"]).await;
     assert_eq!(
         (done.code, done.stdout.as_str()),
@@ -23,11 +23,11 @@ async fn a_call_that_nobody_allowed_is_denied_and_the_flag_is_named() {
     );
     assert!(done.stderr.contains("✗ denied:"), "{done:?}");
     assert!(done.stderr.contains("--allow 'edit"), "{done:?}");
-    assert!(!home.project().join("new.txt").exists());
+    assert!(!home.project_folder().join("new.txt").exists());
 }
 
 #[tokio::test]
-async fn a_rule_allows_a_mode_allows_and_a_deny_wins() {
+async fn rule_or_mode_allows_and_deny_wins() {
     for (flags, written) in [
         (&["--allow", "edit(*.txt)"][..], true),
         (&["--mode", "edit"], true),
@@ -35,11 +35,11 @@ async fn a_rule_allows_a_mode_allows_and_a_deny_wins() {
         (&["--mode", "auto", "--deny", "edit(new.txt)"], false),
     ] {
         let home = Home::new();
-        let model = home.scripted(write_then_say());
+        let model = home.scripted_model(write_then_say());
         let run = [&["run", "--model", &model, "write it"][..], flags].concat();
         let done = home.run(&run).await;
         assert_eq!(
-            home.project().join("new.txt").exists(),
+            home.project_folder().join("new.txt").exists(),
             written,
             "{flags:?}: {done:?}"
         );

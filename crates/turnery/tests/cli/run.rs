@@ -5,9 +5,9 @@ use serde_json::{Value, json};
 use std::process::Stdio;
 
 #[tokio::test]
-async fn the_answer_goes_to_stdout_and_nothing_else_does() {
+async fn stdout_holds_only_the_answer() {
     let home = Home::new();
-    let model = home.scripted(json!([{"steps": [{"text": ["Hel", "lo"]}]}]));
+    let model = home.scripted_model(json!([{"steps": [{"text": ["Hel", "lo"]}]}]));
     let done = home.run(&["run", "--model", &model, "hi"]).await;
     assert_eq!(
         (done.code, done.stdout.as_str(), done.stderr.as_str()),
@@ -16,9 +16,9 @@ async fn the_answer_goes_to_stdout_and_nothing_else_does() {
 }
 
 #[tokio::test]
-async fn the_prompt_is_the_argument_then_a_blank_line_then_stdin() {
+async fn prompt_is_argument_blank_line_stdin() {
     let home = Home::new();
-    let model = home.scripted(json!([
+    let model = home.scripted_model(json!([
         {"when": {"last_user_contains": "review this\n\n+ one line"}, "steps": [{"text": "both"}]},
         {"when": {"last_user_contains": "+ one line"}, "steps": [{"text": "stdin"}]},
         {"when": {"last_user_contains": "review this"}, "steps": [{"text": "argument"}]},
@@ -26,19 +26,19 @@ async fn the_prompt_is_the_argument_then_a_blank_line_then_stdin() {
     let argument = home.run(&["run", "--model", &model, "review this"]).await;
     assert_eq!(argument.stdout, "argument\n");
     let piped = home
-        .run_with(&["run", "--model", &model], "+ one line\n")
+        .run_with_stdin(&["run", "--model", &model], "+ one line\n")
         .await;
     assert_eq!(piped.stdout, "stdin\n");
     let both = home
-        .run_with(&["run", "--model", &model, "review this"], "+ one line\n")
+        .run_with_stdin(&["run", "--model", &model, "review this"], "+ one line\n")
         .await;
     assert_eq!(both.stdout, "both\n");
 }
 
 #[tokio::test]
-async fn a_stdin_that_stays_silent_is_left_out() {
+async fn silent_stdin_is_ignored() {
     let home = Home::new();
-    let model = home.scripted(json!([{"steps": [{"text": "answered"}]}]));
+    let model = home.scripted_model(json!([{"steps": [{"text": "answered"}]}]));
     let mut child = home
         .command(&["run", "--model", &model, "hi"])
         .stdin(Stdio::piped())
@@ -55,14 +55,14 @@ async fn a_stdin_that_stays_silent_is_left_out() {
 }
 
 #[tokio::test]
-async fn a_dash_is_the_prompt_from_stdin() {
+async fn dash_reads_prompt_from_stdin() {
     let home = Home::new();
-    let model = home.scripted(json!([
+    let model = home.scripted_model(json!([
         {"when": {"last_user_contains": "-"}, "steps": [{"text": "dash"}]},
         {"steps": [{"text": "stdin"}]},
     ]));
     let done = home
-        .run_with(&["run", "--model", &model, "-"], "hello\n")
+        .run_with_stdin(&["run", "--model", &model, "-"], "hello\n")
         .await;
     assert_eq!(done.stdout, "stdin\n");
     let nothing = home.run(&["run", "--model", &model, "-"]).await;
@@ -73,7 +73,7 @@ async fn a_dash_is_the_prompt_from_stdin() {
 #[tokio::test]
 async fn settings_before_the_command_count_too() {
     let home = Home::new();
-    let model = home.scripted(json!([{"steps": [{"text": "scripted"}]}]));
+    let model = home.scripted_model(json!([{"steps": [{"text": "scripted"}]}]));
     let done = home.run(&["--model", &model, "run", "hi"]).await;
     assert_eq!(done.stdout, "scripted\n", "{done:?}");
     let later = home
@@ -85,7 +85,7 @@ async fn settings_before_the_command_count_too() {
 #[tokio::test]
 async fn json_is_one_object() {
     let home = Home::new();
-    let model = home.scripted(json!([
+    let model = home.scripted_model(json!([
         {"steps": [{"text": "four"}], "usage": {"input": 11, "output": 2}}
     ]));
     let done = home
@@ -108,9 +108,9 @@ async fn json_is_one_object() {
 }
 
 #[tokio::test]
-async fn stream_json_is_every_event_and_then_the_result() {
+async fn stream_json_prints_events_then_result() {
     let home = Home::new();
-    let model = home.scripted(json!([{"steps": [{"text": ["a", "b"]}]}]));
+    let model = home.scripted_model(json!([{"steps": [{"text": ["a", "b"]}]}]));
     let done = home
         .run(&["run", "--model", &model, "--format", "stream-json", "hi"])
         .await;
@@ -145,9 +145,9 @@ async fn stream_json_is_every_event_and_then_the_result() {
 }
 
 #[tokio::test]
-async fn a_session_is_continued_by_id_and_by_being_the_newest_of_its_folder() {
+async fn session_is_continued_by_id_or_as_newest() {
     let home = Home::new();
-    let model = home.scripted(json!([
+    let model = home.scripted_model(json!([
         {"steps": [{"text": "first"}]},
         {"steps": [{"text": "second"}]},
         {"steps": [{"text": "third"}]},
@@ -191,7 +191,7 @@ async fn the_offline_model_answers_without_a_key() {
 }
 
 #[tokio::test]
-async fn a_picture_that_is_none_is_a_mistake_of_the_command_line() {
+async fn invalid_picture_is_a_usage_error() {
     let home = Home::new();
     let file = home.write("note.png", "text");
     let done = home

@@ -1,4 +1,4 @@
-//! The sandbox, from the command line to the kernel.
+//! End-to-end tests of the sandbox.
 
 use crate::{
     editor::Editor,
@@ -14,18 +14,18 @@ use std::{
 use tokio::process::Command;
 use turnery_tools::SandboxSupport;
 
-/// A folder where no command writes in a sandbox: not a temporary one.
-fn elsewhere() -> tempfile::TempDir {
+/// Creates a folder that sandboxed commands cannot write to: not a temporary one.
+fn folder_outside_sandbox() -> tempfile::TempDir {
     tempfile::tempdir_in(env!("CARGO_TARGET_TMPDIR")).expect("a folder")
 }
 
-fn shell(args: Value) -> Value {
+fn shell_step(args: Value) -> Value {
     json!({"steps": [{"tool_call": {"name": "shell", "args": args}}]})
 }
 
-/// Runs one command in mode `auto` and returns what the model was told of it.
+/// Runs one command in mode `auto` and returns the result that the model receives.
 async fn told(home: &Home, flags: &[&str], args: Value) -> String {
-    let model = home.scripted(json!([shell(args), {"steps": [{"text": "done"}]}]));
+    let model = home.scripted_model(json!([shell_step(args), {"steps": [{"text": "done"}]}]));
     let run = [
         "run",
         "--mode",
@@ -51,12 +51,16 @@ async fn command_is_confined_unless_the_sandbox_is_off() {
         (&["--sandbox", "off"], true, true),
     ] {
         let home = Home::new();
-        let folder = elsewhere();
+        let folder = folder_outside_sandbox();
         let file = folder.path().join("file");
         let command = format!("echo x > inside; echo x > {}", file.display());
         let told = told(&home, flags, json!({ "command": command })).await;
         assert_eq!(file.exists(), outside, "{flags:?}: {told}");
-        assert_eq!(home.project().join("inside").exists(), inside, "{flags:?}");
+        assert_eq!(
+            home.project_folder().join("inside").exists(),
+            inside,
+            "{flags:?}"
+        );
         assert_eq!(told.contains("outside_sandbox"), !outside, "{told}");
         assert_eq!(
             told.contains("Commands cannot be confined here"),
@@ -66,13 +70,13 @@ async fn command_is_confined_unless_the_sandbox_is_off() {
 }
 
 #[tokio::test]
-async fn keys_and_the_agent_are_out_of_reach_of_commands() {
+async fn command_reaches_neither_keys_nor_agent() {
     let is_confining = SandboxSupport::detect().is_usable();
     for (sandbox, is_closed) in [("workspace", is_confining), ("off", false)] {
         let home = Home::new();
         home.write("turnery/notes", "s3cret");
         home.write(".ssh/id_rsa", "s3cret");
-        // By its name it would be a question.
+        // Its name alone would lead to a permission request.
         home.write("project/notes.sh", "cat ../turnery/notes");
         for command in ["sh notes.sh", "cat ../.ssh/id_rsa"] {
             let told = told(
@@ -87,16 +91,16 @@ async fn keys_and_the_agent_are_out_of_reach_of_commands() {
     }
 }
 
-/// `LD_LIBRARY_PATH=:/opt/x` names the current folder, and nothing confines what starts commands.
+/// `LD_LIBRARY_PATH=:/opt/x` includes the current folder, and the process that starts commands is not sandboxed.
 #[tokio::test]
-async fn library_in_the_project_is_not_loaded_when_a_command_starts() {
+async fn project_library_is_not_loaded_at_command_start() {
     let home = Home::new();
     for name in ["libgcc_s.so.1", "libc.so.6", "libtinfo.so.6"] {
         home.write(format!("project/{name}"), "no library");
     }
     let command = json!({ "command": "ls; echo \"<$LD_LIBRARY_PATH>\"" });
-    let model = home.scripted(json!([shell(command), {"steps": [{"text": "done"}]}]));
-    let project = home.project().display().to_string();
+    let model = home.scripted_model(json!([shell_step(command), {"steps": [{"text": "done"}]}]));
+    let project = home.project_folder().display().to_string();
     let mut run = home.command(&["run", "--mode", "auto", "--cwd", &project]);
     run.args(["--format", "stream-json", "--model", &model, "hi"])
         .current_dir("/")
@@ -106,13 +110,13 @@ async fn library_in_the_project_is_not_loaded_when_a_command_starts() {
     assert!(done.stdout.contains("</opt/none>"), "{done:?}");
 }
 
-/// The configuration may read a provider's key out of a file anywhere.
+/// The configuration may name a key file anywhere.
 #[tokio::test]
 async fn key_file_of_a_provider_is_closed_to_commands() {
     let is_confining = SandboxSupport::detect().is_usable();
     for (sandbox, is_closed) in [("workspace", is_confining), ("off", false)] {
         let home = Home::new();
-        let folder = elsewhere();
+        let folder = folder_outside_sandbox();
         let key = folder.path().join("key");
         std::fs::write(&key, "s3cret").expect("a file");
         let mode = std::fs::Permissions::from_mode(0o600);
@@ -123,7 +127,7 @@ async fn key_file_of_a_provider_is_closed_to_commands() {
         let flags = ["--sandbox", sandbox];
         let read = told(&home, &flags, json!({ "command": "sh key.sh" })).await;
         assert_eq!(read.contains("s3cret"), !is_closed, "{read}");
-        // Like turnery's own files it is not changed unasked, in no mode.
+        // Like turnery's own files, it is never changed without asking, in any mode.
         let write = json!({ "command": format!("echo x > {}", key.display()) });
         told(&home, &flags, write).await;
         let content = std::fs::read_to_string(&key).expect("a file");
@@ -131,12 +135,12 @@ async fn key_file_of_a_provider_is_closed_to_commands() {
     }
 }
 
-/// Variables move keys to other places. What lies in the project is the project's all the same.
+/// Environment variables may move key files, but files inside the project stay accessible.
 #[tokio::test]
-async fn keys_are_closed_where_the_environment_puts_them() {
+async fn keys_at_environment_paths_are_closed() {
     let is_confining = SandboxSupport::detect().is_usable();
     let home = Home::new();
-    let folder = elsewhere();
+    let folder = folder_outside_sandbox();
     let keys = [
         ("CARGO_HOME", "cargo", "cargo/credentials.toml"),
         ("CLAUDE_CONFIG_DIR", "claude", "claude/.credentials.json"),
@@ -151,7 +155,7 @@ async fn keys_are_closed_where_the_environment_puts_them() {
         ("XDG_RUNTIME_DIR", "run", "run/containers/auth.json"),
         ("ZDOTDIR", "zsh", "zsh/.zsh_history"),
         ("NETRC", "with:colon", "with:colon"),
-        // Named from the project and by way of the home folder, below.
+        // Relative to the project, and through the home folder, below.
         ("AWS_CONFIG_FILE", "relative", "relative"),
         ("BOTO_CONFIG", "of_home", "of_home"),
     ];
@@ -175,16 +179,16 @@ async fn keys_are_closed_where_the_environment_puts_them() {
             .join(name)
     };
     for (sandbox, is_closed) in [("workspace", is_confining), ("off", false)] {
-        let args = shell(json!({ "command": command }));
-        let model = home.scripted(json!([args, {"steps": [{"text": "done"}]}]));
+        let args = shell_step(json!({ "command": command }));
+        let model = home.scripted_model(json!([args, {"steps": [{"text": "done"}]}]));
         let mut run = home.command(&["run", "--mode", "auto", "--sandbox", sandbox]);
         run.args(["--format", "stream-json", "--model", &model, "hi"])
             .envs(keys.map(|(variable, place, _)| (variable, folder.path().join(place))))
-            .env("PGPASSFILE", home.project().join("pgpass"))
-            .env("AWS_CONFIG_FILE", from(&home.project(), "relative"))
+            .env("PGPASSFILE", home.project_folder().join("pgpass"))
+            .env("AWS_CONFIG_FILE", from(&home.project_folder(), "relative"))
             .env(
                 "BOTO_CONFIG",
-                Path::new("~").join(from(&home.project().join(".."), "of_home")),
+                Path::new("~").join(from(&home.project_folder().join(".."), "of_home")),
             );
         let told = end(run.spawn().expect("started")).await;
         for key in names {
@@ -195,16 +199,16 @@ async fn keys_are_closed_where_the_environment_puts_them() {
             told.stdout.contains("content of open.content of pgpass."),
             "{told:?}"
         );
-        assert!(home.project().join("new").exists(), "{told:?}");
+        assert!(home.project_folder().join("new").exists(), "{told:?}");
     }
 }
 
-/// A repository around the project is read with it, but not if it is the home folder, by whatever name.
+/// The repository around the project is readable, unless it is the home folder, by whatever path.
 #[tokio::test]
 async fn home_folder_that_is_a_repository_is_not_read() {
     let is_confining = SandboxSupport::detect().is_usable();
     let home = Home::new();
-    let folder = elsewhere();
+    let folder = folder_outside_sandbox();
     let person = folder.path().join("real/ann");
     let project = person.join("work/project");
     std::fs::create_dir_all(&project).expect("a folder");
@@ -217,8 +221,8 @@ async fn home_folder_that_is_a_repository_is_not_read() {
     std::os::unix::fs::symlink("real", folder.path().join("linked")).expect("a link");
     for (sandbox, is_closed) in [("read-only", is_confining), ("off", false)] {
         for name in ["real", "linked"] {
-            let args = shell(json!({ "command": "cat ~/other" }));
-            let model = home.scripted(json!([args, {"steps": [{"text": "done"}]}]));
+            let args = shell_step(json!({ "command": "cat ~/other" }));
+            let model = home.scripted_model(json!([args, {"steps": [{"text": "done"}]}]));
             let mut run = home.command(&["run", "--mode", "auto", "--sandbox", sandbox]);
             run.args(["--format", "stream-json", "--model", &model, "hi"])
                 .env("HOME", folder.path().join(name).join("ann"))
@@ -248,8 +252,8 @@ async fn command_cannot_read_the_agents_environment_or_signal_it() {
     }
 }
 
-/// Joins the process group of a process, where it puts a stopped process and orphans the group: then the kernel sends
-/// SIGHUP to all of it.
+/// Joins the process group of a process, adds a stopped process and orphans the group; the kernel then sends
+/// SIGHUP to the whole group.
 const HANG_UP: &str = r#"
 import os, signal, sys
 group = os.getpgid(int(sys.argv[1]))
@@ -280,7 +284,8 @@ os.kill(joined, signal.SIGKILL)
 os.waitpid(joined, 0)
 "#;
 
-/// No process but those of the command holds the agent's group to a session, as below `setsid`, `nohup` and services.
+/// Only the command's processes keep the agent's group from being orphaned, as below `setsid`, `nohup` and
+/// services.
 #[tokio::test]
 async fn command_cannot_join_the_agents_group_and_hang_it_up() {
     if !SandboxSupport::detect().is_usable() {
@@ -290,7 +295,7 @@ async fn command_cannot_join_the_agents_group_and_hang_it_up() {
     home.write("project/hang_up.py", HANG_UP);
     let agent = "$(awk '/^PPid/ {print $2}' /proc/$PPID/status)";
     let command = json!({ "command": format!("python3 hang_up.py {agent}") });
-    let model = home.scripted(json!([shell(command), {"steps": [{"text": "done"}]}]));
+    let model = home.scripted_model(json!([shell_step(command), {"steps": [{"text": "done"}]}]));
     let run = ["run", "--mode", "auto", "--sandbox", "workspace"];
     let output = ["--format", "stream-json", "--model", &model, "hi"];
     let run = home.command(&[&run[..], &output].concat());
@@ -299,7 +304,7 @@ async fn command_cannot_join_the_agents_group_and_hang_it_up() {
     session
         .arg(run.get_program())
         .args(run.get_args())
-        .current_dir(home.project())
+        .current_dir(home.project_folder())
         .env_clear()
         .envs(
             run.get_envs()
@@ -314,9 +319,9 @@ async fn command_cannot_join_the_agents_group_and_hang_it_up() {
     assert!(done.stdout.contains("refused"), "{done:?}");
 }
 
-/// A shell or an editor may leave files open in turnery, and no sandbox looks at what is open already.
+/// Inherited file descriptors must be closed: the sandbox does not check files that are already open.
 #[tokio::test]
-async fn descriptor_that_turnery_inherited_is_not_in_a_command() {
+async fn inherited_descriptor_is_not_passed_to_command() {
     for sandbox in ["workspace", "read-only", "off"] {
         let home = Home::new();
         let key = home.write(".ssh/id_rsa", "s3cret");
@@ -335,37 +340,38 @@ async fn descriptor_that_turnery_inherited_is_not_in_a_command() {
     }
 }
 
-/// One command puts links where the environment points to, the next one writes through them.
+/// One command creates links at paths that the environment names; the next one writes through them.
 #[tokio::test]
-async fn folders_that_the_environment_names_open_nothing() {
+async fn folders_named_by_environment_widen_nothing() {
     for (sandbox, is_closed) in [
         ("workspace", SandboxSupport::detect().is_usable()),
         ("off", false),
     ] {
         let home = Home::new();
-        let folder = elsewhere();
+        let folder = folder_outside_sandbox();
         let path = |name: &str| folder.path().join(name).display().to_string();
         std::fs::create_dir(path("bin")).expect("a folder");
         std::fs::write(path("bin/git"), "program").expect("a file");
-        std::fs::create_dir(home.project().join("tmp")).expect("a folder");
+        std::fs::create_dir(home.project_folder().join("tmp")).expect("a folder");
         let link = format!(
             "mkdir tools; for i in git registry pkg bin; do ln -s {0} tools/$i; done; rmdir tmp; ln -s {0} tmp",
             folder.path().display()
         );
         let write = format!("echo x >> {}; echo x > {}", path("bin/git"), path("new"));
-        // Where `TMPDIR` leads elsewhere, a command has a folder of its own for temporary files.
+        // If `TMPDIR` points elsewhere, a command gets its own folder for temporary files.
         let scratch = "cd $TMPDIR && pwd -P".to_owned();
-        let steps = [link, write, scratch].map(|it| shell(json!({ "command": it })));
+        let steps = [link, write, scratch].map(|it| shell_step(json!({ "command": it })));
         let [first, second, third] = steps;
-        let model = home.scripted(json!([first, second, third, {"steps": [{"text": "done"}]}]));
+        let model =
+            home.scripted_model(json!([first, second, third, {"steps": [{"text": "done"}]}]));
         let mut run = home.command(&["run", "--mode", "auto", "--sandbox", sandbox]);
         run.args(["--format", "stream-json", "--model", &model, "hi"]);
-        let tools = home.project().join("tools");
+        let tools = home.project_folder().join("tools");
         for name in ["CARGO_HOME", "GOPATH", "VIRTUAL_ENV"] {
             run.env(name, &tools);
         }
         let inherited = std::env::var("PATH").expect("a path");
-        run.env("TMPDIR", home.project().join("tmp"))
+        run.env("TMPDIR", home.project_folder().join("tmp"))
             .env("PATH", format!("{inherited}:{}", path("bin")));
         let done = end(run.spawn().expect("started")).await;
         assert_eq!(done.code, Some(0), "{done:?}");
@@ -378,22 +384,22 @@ async fn folders_that_the_environment_names_open_nothing() {
     }
 }
 
-/// Nobody can be asked here, so a command that wants to leave the sandbox is refused, also in mode `auto`.
+/// Without a user to ask, a command that requests to leave the sandbox is refused, also in mode `auto`.
 #[tokio::test]
-async fn command_outside_the_sandbox_needs_a_person() {
+async fn command_outside_sandbox_needs_user_approval() {
     let is_confining = SandboxSupport::detect().is_usable();
     let home = Home::new();
     let args = json!({ "command": "touch made", "outside_sandbox": "why not" });
     let told = told(&home, &["--sandbox", "workspace"], args).await;
     assert_eq!(
-        home.project().join("made").exists(),
+        home.project_folder().join("made").exists(),
         !is_confining,
         "{told}"
     );
 }
 
 #[tokio::test]
-async fn misspelt_mode_is_answered_with_the_choices() {
+async fn misspelt_sandbox_flag_lists_choices() {
     let home = Home::new();
     let done = home.run(&["run", "--sandbox", "workspce", "hi"]).await;
     assert_eq!(done.code, Some(2), "{done:?}");
@@ -405,7 +411,7 @@ async fn misspelt_mode_is_answered_with_the_choices() {
 }
 
 #[tokio::test]
-async fn session_says_what_confines_commands() {
+async fn session_reports_sandbox() {
     let confined = match SandboxSupport::detect().is_usable() {
         true => "Commands write only to this session's folders, ",
         false => "Commands cannot be confined here: ",
@@ -417,18 +423,18 @@ async fn session_says_what_confines_commands() {
         let home = Home::new();
         let mut editor = Editor::open(&home, &["acp", "--sandbox", sandbox], &[]);
         editor.initialize().await;
-        let params = json!({ "cwd": home.project(), "mcpServers": [] });
+        let params = json!({ "cwd": home.project_folder(), "mcpServers": [] });
         let made = editor.request(1, "session/new", params).await;
         let said = made["result"]["_meta"]["turnery"]["sandbox"].as_str();
         assert!(said.is_some_and(|it| it.starts_with(expected)), "{made}");
-        // People see it where they choose the mode.
+        // Displayed where the user chooses the mode.
         let mode = made["result"]["configOptions"][0]["description"].as_str();
         assert!(mode.is_some_and(|it| it.contains(expected)), "{made}");
     }
 }
 
 #[tokio::test]
-async fn tool_list_says_what_confines_commands() {
+async fn tool_list_reports_sandbox() {
     let done = Home::new().run(&["tool", "list"]).await;
     let expected = match SandboxSupport::detect().is_usable() {
         true => "Commands are confined by ",
@@ -438,10 +444,10 @@ async fn tool_list_says_what_confines_commands() {
 }
 
 #[tokio::test]
-async fn variable_that_looks_like_a_key_is_passed_only_if_the_user_says_so() {
+async fn key_like_variable_is_passed_only_by_pass_env() {
     let home = Home::new();
     let command = json!({ "command": "echo \"<$DATABASE_URL>\" > seen" });
-    let model = home.scripted(json!([shell(command), {"steps": [{"text": "done"}]}]));
+    let model = home.scripted_model(json!([shell_step(command), {"steps": [{"text": "done"}]}]));
     for (config, project, seen) in [
         ("", "", "<>\n"),
         ("", "pass_env = [\"DATABASE_URL\"]", "<>\n"),
@@ -455,19 +461,19 @@ async fn variable_that_looks_like_a_key_is_passed_only_if_the_user_says_so() {
             .spawn();
         let done = end(run.expect("started")).await;
         assert_eq!(done.code, Some(0), "{done:?}");
-        let found = std::fs::read_to_string(home.project().join("seen")).expect("it ran");
+        let found = std::fs::read_to_string(home.project_folder().join("seen")).expect("it ran");
         assert_eq!(found, seen, "{config:?} {project:?}");
     }
 }
 
-/// Runs one command in mode `ask`, with these variables in turnery's environment, and returns what was told of it.
-async fn asked_about<const N: usize>(
+/// Runs one command in mode `ask` with these environment variables, and returns the reported result.
+async fn run_in_ask_mode<const N: usize>(
     home: &Home,
     command: &str,
     variables: [(&str, &std::ffi::OsStr); N],
 ) -> String {
     let command = json!({ "command": command });
-    let model = home.scripted(json!([shell(command), {"steps": [{"text": "done"}]}]));
+    let model = home.scripted_model(json!([shell_step(command), {"steps": [{"text": "done"}]}]));
     let args = ["run", "--format", "stream-json", "--model", &model, "hi"];
     let mut turnery = home.command(&args);
     let done = end(turnery.envs(variables).spawn().expect("started")).await;
@@ -475,44 +481,44 @@ async fn asked_about<const N: usize>(
 }
 
 #[tokio::test]
-async fn line_that_bash_would_read_in_another_encoding_is_asked_about() {
+async fn line_in_multibyte_locale_needs_permission() {
     for (locale, is_asked) in [("C.UTF-8", false), ("zh_CN.GBK", true)] {
         let home = Home::new();
-        let told = asked_about(&home, "echo é", [("LC_ALL", locale.as_ref())]).await;
+        let told = run_in_ask_mode(&home, "echo é", [("LC_ALL", locale.as_ref())]).await;
         assert_eq!(!told.contains("exit code: 0"), is_asked, "{told}");
     }
 }
 
-/// `..` leads elsewhere from another name of the same folder.
+/// `..` depends on the path by which a folder was reached.
 #[tokio::test]
-async fn folder_of_a_command_has_the_name_that_was_judged() {
+async fn command_folder_is_the_one_judged() {
     let home = Home::new();
-    let link = home.project().with_file_name("link");
-    std::os::unix::fs::symlink(home.project(), &link).expect("a link");
-    let told = asked_about(&home, "pwd", [("PWD", link.as_os_str())]).await;
-    let real = home.project().canonicalize().expect("a folder");
+    let link = home.project_folder().with_file_name("link");
+    std::os::unix::fs::symlink(home.project_folder(), &link).expect("a link");
+    let told = run_in_ask_mode(&home, "pwd", [("PWD", link.as_os_str())]).await;
+    let real = home.project_folder().canonicalize().expect("a folder");
     assert!(told.contains(real.to_str().expect("a name")), "{told}");
     assert!(!told.contains(link.to_str().expect("a name")), "{told}");
 }
 
-/// A shim of a version manager is a script, whose helpers are looked for in `PATH`.
+/// A version manager's shim is a script whose helpers are looked up in `PATH`.
 #[tokio::test]
-async fn readers_load_no_code_of_the_project() {
+async fn read_only_commands_load_no_project_code() {
     let home = Home::new();
     home.write("tools/python3", "#!/bin/sh\nhelper || echo none\n");
     home.write("project/bin/helper", "#!/bin/sh\necho of the project\n");
     home.write("project/env.sh", "echo of the project\n");
-    let top = home.project().with_file_name("");
+    let top = home.project_folder().with_file_name("");
     for script in ["tools/python3", "project/bin/helper"] {
         let mode = std::fs::Permissions::from_mode(0o755);
         std::fs::set_permissions(top.join(script), mode).expect("executable");
     }
-    let folders = [home.project().join("bin"), top.join("tools")];
+    let folders = [home.project_folder().join("bin"), top.join("tools")];
     let system = ["/usr/bin", "/bin"].map(PathBuf::from);
     let path = std::env::join_paths(folders.iter().chain(&system)).expect("a path");
-    let file = home.project().join("env.sh");
+    let file = home.project_folder().join("env.sh");
     let variables = [("PATH", path.as_os_str()), ("BASH_ENV", file.as_os_str())];
-    let told = asked_about(&home, "python3 --version", variables).await;
+    let told = run_in_ask_mode(&home, "python3 --version", variables).await;
     assert!(!told.contains("of the project"), "{told}");
     assert!(told.contains("none"), "{told}");
 }

@@ -1,4 +1,4 @@
-//! `turnery run` with a person at a terminal: questions are shown there and answered there.
+//! `turnery run` at a terminal: questions are asked and answered there.
 
 use crate::home::{Home, end};
 use rustix::{
@@ -12,8 +12,8 @@ use std::{
     process::Stdio,
 };
 
-/// A terminal: the person's end and the program's end.
-pub(crate) fn terminal() -> rustix::io::Result<(File, File)> {
+/// Opens a pseudo-terminal; returns the user's end and the program's end.
+pub(crate) fn open_pty() -> rustix::io::Result<(File, File)> {
     let person = openpt(OpenptFlags::RDWR | OpenptFlags::NOCTTY | OpenptFlags::CLOEXEC)?;
     grantpt(&person)?;
     unlockpt(&person)?;
@@ -23,8 +23,8 @@ pub(crate) fn terminal() -> rustix::io::Result<(File, File)> {
     Ok((person.into(), program.into()))
 }
 
-/// What the person sees up to and with `end`.
-pub(crate) fn until(person: &mut File, end: &str) -> String {
+/// Returns the terminal output up to and including `end`.
+pub(crate) fn read_until(person: &mut File, end: &str) -> String {
     let mut seen = String::new();
     let mut block = [0; 1024];
     while !seen.contains(end) {
@@ -35,7 +35,7 @@ pub(crate) fn until(person: &mut File, end: &str) -> String {
 }
 
 #[tokio::test]
-async fn a_person_sees_the_change_and_answers_with_one_letter() {
+async fn question_shows_change_and_takes_one_letter() {
     for (letter, written, said) in [
         ("y", true, "done\n"),
         ("n", false, "done\n"),
@@ -44,11 +44,11 @@ async fn a_person_sees_the_change_and_answers_with_one_letter() {
         let home = Home::new();
         let file = home.write("project/a.txt", "one\n");
         let args = json!({"path": "a.txt", "content": "two\n"});
-        let model = home.scripted(json!([
+        let model = home.scripted_model(json!([
             {"steps": [{"tool_call": {"name": "write_file", "args": args}}]},
             {"steps": [{"text": "done"}]},
         ]));
-        let (mut person, program) = terminal().expect("a terminal");
+        let (mut person, program) = open_pty().expect("a terminal");
         let child = home
             .command(&["run", "--model", &model, "write"])
             .env("NO_COLOR", "1")
@@ -57,10 +57,10 @@ async fn a_person_sees_the_change_and_answers_with_one_letter() {
             .spawn()
             .expect("started");
         let shown = tokio::task::spawn_blocking(move || {
-            let shown = until(&mut person, "[c] Cancel > ");
-            // An answer that makes no sense is asked again.
+            let shown = read_until(&mut person, "[c] Cancel > ");
+            // An invalid answer repeats the question.
             person.write_all(b"what\n").expect("typed");
-            until(&mut person, "[c] Cancel > ");
+            read_until(&mut person, "[c] Cancel > ");
             person.write_all(letter.as_bytes()).expect("typed");
             person.write_all(b"\n").expect("typed");
             (shown, person)
@@ -82,16 +82,16 @@ async fn a_person_sees_the_change_and_answers_with_one_letter() {
     }
 }
 
-/// What was asked about is all in view, at its end too, and a no runs none of it.
+/// The whole command is visible, to its end, and after a no none of it runs.
 #[tokio::test]
-async fn a_person_sees_the_end_of_a_padded_command() {
+async fn question_shows_end_of_padded_command() {
     let home = Home::new();
     let command = format!("touch A{}; touch\u{202e} M", " ".repeat(4050));
-    let model = home.scripted(json!([
+    let model = home.scripted_model(json!([
         {"steps": [{"tool_call": {"name": "shell", "args": {"command": command}}}]},
         {"steps": [{"text": "done"}]},
     ]));
-    let (mut person, program) = terminal().expect("a terminal");
+    let (mut person, program) = open_pty().expect("a terminal");
     let child = home
         .command(&["run", "--model", &model, "go"])
         .env("NO_COLOR", "1")
@@ -100,7 +100,7 @@ async fn a_person_sees_the_end_of_a_padded_command() {
         .spawn()
         .expect("started");
     let shown = tokio::task::spawn_blocking(move || {
-        let shown = until(&mut person, "[c] Cancel > ");
+        let shown = read_until(&mut person, "[c] Cancel > ");
         person.write_all(b"n\n").expect("typed");
         (shown, person)
     });
@@ -108,11 +108,11 @@ async fn a_person_sees_the_end_of_a_padded_command() {
     let told = "\ntouch A ⟨4050 blanks⟩ ; touch⟨U+202E⟩ M\r\n";
     assert!(shown.contains(told), "{shown:?}");
     assert_eq!(end(child).await.code, Some(0));
-    assert!(!home.project().join("A").exists());
+    assert!(!home.project_folder().join("A").exists());
     drop(person);
 }
 
-/// A server that lies about its tool: whoever is asked sees the names it is called by.
+/// Server whose tool has a misleading title: the user sees the names by which it is called.
 const SERVER: &str = r#"while read -r line; do
     id=$(printf '%s' "$line" | sed -n 's/.*"id":\([0-9]*\).*/\1/p')
     case $line in
@@ -130,11 +130,11 @@ async fn question_about_an_mcp_tool_names_server_and_tool() {
     let script = home.write("server.sh", SERVER);
     let args = format!("command = \"/bin/sh\"\nargs = [\"{}\"]\n", script.display());
     home.write("turnery/config.toml", &format!("[mcp.desk]\n{args}"));
-    let model = home.scripted(json!([
+    let model = home.scripted_model(json!([
         {"steps": [{"tool_call": {"name": "mcp__desk__wipe", "args": {"all": "\u{200b}yes"}}}]},
         {"steps": [{"text": "done"}]},
     ]));
-    let (mut person, program) = terminal().expect("a terminal");
+    let (mut person, program) = open_pty().expect("a terminal");
     let child = home
         .command(&["run", "--model", &model, "go"])
         .env("NO_COLOR", "1")
@@ -143,7 +143,7 @@ async fn question_about_an_mcp_tool_names_server_and_tool() {
         .spawn()
         .expect("started");
     let shown = tokio::task::spawn_blocking(move || {
-        let shown = until(&mut person, "[c] Cancel > ");
+        let shown = read_until(&mut person, "[c] Cancel > ");
         person.write_all(b"n\n").expect("typed");
         (shown, person)
     });
@@ -156,9 +156,9 @@ async fn question_about_an_mcp_tool_names_server_and_tool() {
 }
 
 #[tokio::test]
-async fn somebody_who_types_only_the_name_is_told_where_to_begin() {
+async fn bare_turnery_prints_first_steps() {
     let home = Home::new();
-    let (_person, program) = terminal().expect("a terminal");
+    let (_person, program) = open_pty().expect("a terminal");
     let child = home
         .command(&[])
         .stdin(Stdio::from(program))

@@ -1,4 +1,4 @@
-//! Client: the official client, and what the story asks of an agent through it.
+//! Wraps the official Rust client with the requests that the test needs.
 
 use crate::history::History;
 use agent_client_protocol::v1::schema::{CancelNotification, ContentBlock};
@@ -22,34 +22,34 @@ use std::{
 };
 use tokio::sync::watch;
 
-/// How long a process may take for its part of the story.
-const PATIENCE: Duration = Duration::from_secs(600);
+/// Timeout for each process's part of the test.
+const TIMEOUT: Duration = Duration::from_secs(600);
 
-/// Where servers of models are looked for on this machine.
+/// Variables with the default addresses of local model servers.
 const LOCAL_SERVERS: [&str; 4] = [
     "LLAMACPP_BASE_URL",
     "LMSTUDIO_BASE_URL",
     "OLLAMA_HOST",
     "VLLM_BASE_URL",
 ];
-/// An address at which nobody answers: a server that happens to run would be in the list of models.
-const NOBODY: &str = "http://127.0.0.1:1/v1";
+/// Address without a listener, so that servers on the test machine are not listed.
+const UNUSED_ADDRESS: &str = "http://127.0.0.1:1/v1";
 
-/// What the client's person was sent and asked, and will say.
+/// Messages and questions that the client received, and its planned answers.
 #[derive(Default)]
 pub(crate) struct Seen {
     pub(crate) histories: BTreeMap<String, History>,
-    /// What was asked, with the answer.
+    /// Permission requests with their answers.
     pub(crate) asked: Vec<Value>,
-    /// The kinds of options that will be chosen, in this order.
+    /// Kinds of options to choose, in this order.
     pub(crate) answers: VecDeque<&'static str>,
 }
 
-/// A connection to an agent, with what came over it.
+/// A connection to an agent, and the messages received over it.
 #[derive(Clone)]
 pub(crate) struct Client {
     connection: ConnectionTo<Agent>,
-    person: Person,
+    handler: Person,
 }
 
 #[derive(Clone)]
@@ -63,21 +63,24 @@ impl Person {
         self.seen.lock().expect("nobody panicked")
     }
 
-    fn says(&self, session: &str, text: &str) {
+    fn record_prompt(&self, session: &str, text: &str) {
         let mut seen = self.seen();
         let history = seen.histories.entry(session.to_owned());
-        history.or_default().prompted(text);
+        history.or_default().record_prompt(text);
     }
 
-    fn takes(&self, notification: SessionNotification) {
+    fn record_update(&self, notification: SessionNotification) {
         let session = notification.session_id.to_string();
         let update = serde_json::to_value(notification.update).expect("JSON");
         let mut seen = self.seen();
-        seen.histories.entry(session).or_default().take(&update);
+        seen.histories
+            .entry(session)
+            .or_default()
+            .apply_update(&update);
         self.news.send_replace(());
     }
 
-    fn decides(&self, request: &RequestPermissionRequest) -> RequestPermissionResponse {
+    fn answer_permission(&self, request: &RequestPermissionRequest) -> RequestPermissionResponse {
         let options = serde_json::to_value(&request.options).expect("JSON");
         let options = options.as_array().expect("a list");
         let mut kinds: Vec<_> = options.iter().map(|it| it["kind"].as_str()).collect();
@@ -93,8 +96,8 @@ impl Person {
     }
 }
 
-/// Run `body` with a client of an agent that `command` starts.
-pub(crate) async fn connected<T: Send>(
+/// Runs `body` with a client of an agent that `command` starts.
+pub(crate) async fn with_client<T: Send>(
     command: &[String],
     home: &Path,
     body: impl AsyncFnOnce(Client) -> Result<T>,
@@ -104,42 +107,48 @@ pub(crate) async fn connected<T: Send>(
         .env("TURNERY_HOME", home.join("turnery").display().to_string());
     let config = LOCAL_SERVERS
         .iter()
-        .fold(config, |config, name| config.env(*name, NOBODY));
-    let person = Person {
+        .fold(config, |config, name| config.env(*name, UNUSED_ADDRESS));
+    let handler = Person {
         seen: Arc::default(),
         news: watch::Sender::new(()),
     };
-    let (told, asked) = (person.clone(), person.clone());
+    let (told, asked) = (handler.clone(), handler.clone());
     let run = Official
         .v1()
         .on_receive_notification(
             async move |notification: SessionNotification, _cx| {
-                told.takes(notification);
+                told.record_update(notification);
                 Ok(())
             },
             agent_client_protocol::on_receive_notification!(),
         )
         .on_receive_request(
             async move |request: RequestPermissionRequest, responder, _cx| {
-                responder.respond(asked.decides(&request))
+                responder.respond(asked.answer_permission(&request))
             },
             agent_client_protocol::on_receive_request!(),
         )
         .connect_with(
             AcpAgent::new(config),
-            async |connection: ConnectionTo<Agent>| body(Client { connection, person }).await,
+            async |connection: ConnectionTo<Agent>| {
+                body(Client {
+                    connection,
+                    handler,
+                })
+                .await
+            },
         );
-    let told = tokio::time::timeout(PATIENCE, run).await;
+    let told = tokio::time::timeout(TIMEOUT, run).await;
     told.expect("the story ends in time")
         .expect("the connection holds")
 }
 
 impl Client {
     pub(crate) fn seen(&self) -> MutexGuard<'_, Seen> {
-        self.person.seen()
+        self.handler.seen()
     }
 
-    /// What came of one session.
+    /// Returns the history of a session.
     pub(crate) fn of(&self, session: &str) -> History {
         self.seen()
             .histories
@@ -148,29 +157,29 @@ impl Client {
             .unwrap_or_default()
     }
 
-    /// Forget what came of a session.
+    /// Deletes the history of a session.
     pub(crate) fn forget(&self, session: &str) {
         self.seen().histories.remove(session);
     }
 
-    /// The answer, as it stood on the wire.
+    /// Sends a request; returns the raw result.
     pub(crate) async fn ask<R: JsonRpcRequest>(&self, request: R) -> Result<Value> {
         let method = request.method().to_owned();
         let answer = self.connection.send_request(request).block_task().await?;
         answer.into_json(&method)
     }
 
-    /// Why it stopped.
+    /// Sends a prompt; returns its stop reason.
     pub(crate) async fn prompt(&self, session: &str, text: &str) -> Result<Value> {
-        self.person.says(session, text);
+        self.handler.record_prompt(session, text);
         let blocks = vec![ContentBlock::Text(TextContent::new(text))];
         let request = PromptRequest::new(SessionId::new(session), blocks);
         Ok(self.ask(request).await?["stopReason"].take())
     }
 
-    /// Prompt, and cancel once `what` is part of what came last.
+    /// Sends a prompt, and cancels it once the latest update contains `what`.
     pub(crate) async fn cancel(&self, session: &str, text: &str, what: &str) -> Result<Value> {
-        let mut news = self.person.news.subscribe();
+        let mut news = self.handler.news.subscribe();
         let cancel = async {
             let last = || self.of(session).items.last().map(Value::to_string);
             while last().is_none_or(|last| !last.contains(what)) {
@@ -184,7 +193,7 @@ impl Client {
         stop
     }
 
-    /// The sessions of a folder, page by page.
+    /// Returns the sessions of a folder, page by page.
     pub(crate) async fn pages(&self, folder: &Path) -> Result<Vec<Vec<Value>>> {
         let mut pages = Vec::new();
         let mut cursor: Option<String> = None;
@@ -201,7 +210,7 @@ impl Client {
     }
 }
 
-/// The error that the agent answers with.
+/// Returns the error code of a failed request.
 pub(crate) fn code(answer: Result<Value>) -> Value {
     match answer {
         Ok(value) => json!(format!("no error: {value}")),

@@ -1,29 +1,29 @@
-//! History: what a client would show of a session, made from the updates that it was sent.
+//! Reconstructs from the updates what a client would display of a session.
 
 use serde_json::{Map, Value, json};
 use std::collections::BTreeMap;
 
-const SHOWN: [&str; 5] = ["title", "kind", "status", "locations", "content"];
+const CALL_FIELDS: [&str; 5] = ["title", "kind", "status", "locations", "content"];
 
-/// The messages and calls in order, and the newest of each kind of update.
+/// Messages and calls in order, and the newest update of each other kind.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct History {
     pub(crate) items: Vec<Value>,
-    /// For each item its id; null for what this client's own person said.
+    /// Id of each item; null for this client's own prompts.
     ids: Vec<Value>,
-    /// For each call, in order, the statuses that it was told to have.
+    /// Reported statuses of each call, in order.
     pub(crate) statuses: Vec<Vec<Value>>,
     call_ids: Vec<Value>,
     newest: BTreeMap<String, Value>,
 }
 
 impl History {
-    /// A live prompt is not sent back.
-    pub(crate) fn prompted(&mut self, text: &str) {
+    /// Records a live prompt, which the agent does not send back.
+    pub(crate) fn record_prompt(&mut self, text: &str) {
         self.push(Value::Null, json!({ "user": text }));
     }
 
-    pub(crate) fn take(&mut self, update: &Value) {
+    pub(crate) fn apply_update(&mut self, update: &Value) {
         let kind = update["sessionUpdate"].as_str().expect("a kind");
         self.newest.insert(kind.to_owned(), update.clone());
         match kind {
@@ -52,7 +52,7 @@ impl History {
         }
     }
 
-    /// A call that says no status when it is announced is `announced`.
+    /// Records a call; a call announced without a status gets `announced`.
     fn call(&mut self, update: &Value, announced: Option<&str>) {
         let id = &update["toolCallId"];
         if !self.call_ids.contains(id) {
@@ -61,7 +61,7 @@ impl History {
             self.statuses.push(Vec::new());
         }
         let at = self.ids.iter().position(|it| it == id).expect("an item");
-        for field in SHOWN {
+        for field in CALL_FIELDS {
             if let Some(value) = update.get(field) {
                 self.items[at]["call"][field] = value.clone();
             }
@@ -72,15 +72,15 @@ impl History {
         self.statuses[nth.expect("a call")].extend(status);
     }
 
-    /// The ids of all but the user's messages.
-    pub(crate) fn ids_of_the_agent(&self) -> Vec<&Value> {
+    /// Returns the ids of all items except the user's messages.
+    pub(crate) fn agent_item_ids(&self) -> Vec<&Value> {
         let all = self.items.iter().zip(&self.ids);
         all.filter(|(item, _)| item.get("user").is_none())
             .map(|(_, id)| id)
             .collect()
     }
 
-    /// The newest update of a kind, or null.
+    /// Returns the newest update of a kind, or null.
     pub(crate) fn newest(&self, kind: &str) -> &Value {
         self.newest.get(kind).unwrap_or(&Value::Null)
     }
@@ -90,8 +90,8 @@ impl History {
     }
 }
 
-/// What each option is set to, by an answer or an update that has them all.
-pub(crate) fn current(answer: &Value) -> Value {
+/// Returns the current value of each option, from a response or update that lists them all.
+pub(crate) fn current_options(answer: &Value) -> Value {
     let options = answer["configOptions"].as_array();
     let options = options.into_iter().flatten();
     let set = options.map(|option| {

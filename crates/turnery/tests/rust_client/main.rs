@@ -1,37 +1,38 @@
-//! The official Rust client goes through a whole session of turnery, over two processes.
+//! Drives a whole session, over two agent processes, with the official Rust client.
 
 mod client;
 mod history;
-mod story;
+mod whole_session;
 
 use serde_json::Value;
 use std::{
     fs,
     path::{Path, PathBuf},
 };
-use story::told;
+use whole_session::run_whole_session;
 
-fn conformance(file: &str) -> PathBuf {
+fn conformance_path(file: &str) -> PathBuf {
     let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../conformance");
     folder.join(file).canonicalize().expect("the file")
 }
 
 fn expected() -> Value {
-    let text = fs::read_to_string(conformance("clients/whole-session.json")).expect("a text");
+    let text = fs::read_to_string(conformance_path("clients/whole-session.json")).expect("a text");
     serde_json::from_str(&text).expect("JSON")
 }
 
-/// What came of the story, with names for the places. The agent is started by `before`, if by anything.
+/// Runs the whole session and returns its record, with paths replaced by names. `before` is a command prefix
+/// for the agent, or empty.
 async fn tell(before: &[&str]) -> Value {
     let folder = tempfile::tempdir().expect("a folder");
     let home = folder.path().canonicalize().expect("its path");
-    let scenario = conformance("scenarios/whole-session.json");
+    let scenario = conformance_path("scenarios/whole-session.json");
     let scenario = scenario.to_str().expect("UTF-8");
     let model = format!("scripted:{scenario}");
     let turnery = [env!("CARGO_BIN_EXE_turnery"), "acp", "--model", &model];
     let command = [before, &turnery].concat();
     let command: Vec<String> = command.into_iter().map(str::to_owned).collect();
-    let tale = told(&command, &format!("scripted/{scenario}"), &home).await;
+    let tale = run_whole_session(&command, &format!("scripted/{scenario}"), &home).await;
     let project = home.join("project").display().to_string();
     let tale = tale.to_string().replace(&project, "$PROJECT");
     serde_json::from_str(&tale.replace(scenario, "$SCENARIO")).expect("JSON")
@@ -39,7 +40,7 @@ async fn tell(before: &[&str]) -> Value {
 
 // proves: ACP-42, ACP-46
 #[tokio::test]
-async fn it_is_told_as_it_is_written() {
+async fn whole_session_matches_expected_report() {
     let (tale, expected) = (tell(&[]).await, expected());
     for (part, what) in expected.as_object().expect("parts") {
         assert_eq!(tale[part], *what, "{part}");
@@ -49,8 +50,8 @@ async fn it_is_told_as_it_is_written() {
 }
 
 #[tokio::test]
-async fn an_agent_that_forgets_something_is_found_out() {
-    let forgetful = conformance("clients/forgetful.sh");
+async fn missing_updates_are_detected() {
+    let forgetful = conformance_path("clients/forgetful.sh");
     let forgetful = forgetful.to_str().expect("UTF-8");
     let expected = expected();
     let parts = expected.as_object().expect("parts");

@@ -1,4 +1,4 @@
-//! Busy loops: processes that only compute, to see how the checks fare on a busy machine.
+//! Runs busy loops beside the checks, to test them on a busy machine.
 
 use anyhow::{Context, Result};
 use std::{
@@ -8,10 +8,10 @@ use std::{
     thread,
 };
 
-/// Hidden command of xtask that is one busy loop.
+/// Hidden command of xtask that runs one busy loop.
 pub(crate) const COMMAND: &str = "busy-loop";
 
-/// Busy loops that end with this value, and with this process however that ends.
+/// Child processes that run busy loops; they end when this value is dropped or this process ends.
 pub(super) struct BusyLoops(Vec<Child>);
 
 impl BusyLoops {
@@ -19,7 +19,7 @@ impl BusyLoops {
         let mut loops = Self(Vec::new());
         let program = env::current_exe().context("the path of xtask")?;
         for _ in 0..count {
-            // The pipe ends with this process: that is how a loop learns of it.
+            // The pipe closes when this process ends, which stops the loop.
             let started = Command::new(&program)
                 .arg(COMMAND)
                 .stdin(Stdio::piped())
@@ -36,18 +36,18 @@ impl BusyLoops {
 impl Drop for BusyLoops {
     fn drop(&mut self) {
         for child in &mut self.0 {
-            // It may have ended by itself.
+            // The loop may have ended already.
             let _ = child.kill();
             let _ = child.wait();
         }
     }
 }
 
-/// Computes until stdin is closed.
+/// Runs a busy loop until stdin is closed.
 pub(crate) fn spin() -> ! {
     thread::spawn(|| {
         let mut rest = Vec::new();
-        // An error ends the loop as well: nobody could end it by the pipe any more.
+        // End on an error as well: nothing could stop the loop through the pipe any more.
         let _ = io::stdin().read_to_end(&mut rest);
         process::exit(0);
     });

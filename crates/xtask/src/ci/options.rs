@@ -6,11 +6,11 @@ use anyhow::{Context, Result, bail, ensure};
 /// Arguments of `cargo xtask ci`.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) struct Options {
-    /// Steps to run; all if empty.
+    /// Names of the steps to run; all if empty.
     pub(super) steps: Vec<String>,
-    /// How often all of it is run.
+    /// Number of runs.
     pub(super) times: usize,
-    /// How many busy loops run beside it.
+    /// Number of busy loops that run at the same time.
     pub(super) beside: usize,
 }
 

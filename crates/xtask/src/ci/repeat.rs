@@ -1,10 +1,10 @@
-//! Runs everything many times, and tabulates what came of it.
+//! Runs the steps repeatedly and tabulates the results.
 
 use super::{options::Options, report::RunReport, run_steps};
 use anyhow::{Result, ensure};
 use std::fmt::Write as _;
 
-/// Runs the steps `options.times` times, whatever fails, and prints a line for each run.
+/// Runs the steps `options.times` times, even after failures, and prints a line for each run.
 pub(super) fn run(options: &Options) -> Result<()> {
     let mut reports = Vec::new();
     for number in 1..=options.times {
@@ -58,7 +58,7 @@ mod tests {
             steps: vec![StepReport {
                 name: "test",
                 took: Duration::from_secs(9),
-                computed: None,
+                cpu_time: None,
                 flaky: flaky.iter().map(|&name| name.to_owned()).collect(),
             }],
             error: error.map(anyhow::Error::msg),

@@ -1,4 +1,4 @@
-//! Report of one run: the time of each step, what was flaky, what failed.
+//! Report of a run: the time of each step, flaky parts, and the failure.
 
 use super::Retries;
 use std::{
@@ -6,32 +6,32 @@ use std::{
     time::{Duration, Instant},
 };
 
-/// What came of one run of the steps.
+/// Results of one run of the steps.
 #[derive(Debug, Default)]
 pub(super) struct RunReport {
     pub(super) steps: Vec<StepReport>,
-    /// Why the last of these steps failed.
+    /// Error of the last of these steps.
     pub(super) error: Option<anyhow::Error>,
 }
 
-/// Times of one step.
+/// Times and flaky parts of one step.
 #[derive(Debug)]
 pub(super) struct StepReport {
     pub(super) name: &'static str,
     pub(super) took: Duration,
-    /// Computing time of its processes, where the system tells it.
-    pub(super) computed: Option<Duration>,
-    /// What failed first and passed when it was run again.
+    /// CPU time of the step's processes, if known.
+    pub(super) cpu_time: Option<Duration>,
+    /// Parts that failed first and passed when retried.
     pub(super) flaky: Vec<String>,
 }
 
 impl RunReport {
     pub(super) fn add(&mut self, name: &'static str, stopwatch: &Stopwatch, retries: Retries) {
-        let (took, computed) = stopwatch.read();
+        let (took, cpu_time) = stopwatch.read();
         self.steps.push(StepReport {
             name,
             took,
-            computed,
+            cpu_time,
             flaky: retries.into_flaky(),
         });
     }
@@ -40,7 +40,7 @@ impl RunReport {
         self.steps.iter().map(|step| step.took).sum()
     }
 
-    /// Each flaky part with its step.
+    /// Returns each flaky part, prefixed with its step.
     pub(super) fn flaky(&self) -> impl Iterator<Item = String> {
         self.steps.iter().flat_map(|step| {
             let flaky = step.flaky.iter();
@@ -48,14 +48,14 @@ impl RunReport {
         })
     }
 
-    /// The steps with their times, in one line.
+    /// Renders the steps with their times in one line.
     pub(super) fn times(&self) -> String {
         let times = self.steps.iter().map(|step| {
-            let computed = step
-                .computed
-                .map(|computed| format!(" (cpu {}s)", computed.as_secs()));
+            let cpu_time = step
+                .cpu_time
+                .map(|cpu_time| format!(" (cpu {}s)", cpu_time.as_secs()));
             let (name, took) = (step.name, step.took.as_secs());
-            format!("{name} {took}s{}", computed.unwrap_or_default())
+            format!("{name} {took}s{}", cpu_time.unwrap_or_default())
         });
         times.collect::<Vec<_>>().join(", ")
     }
@@ -75,31 +75,31 @@ impl fmt::Display for RunReport {
     }
 }
 
-/// Measures real time, and the computing time of child processes.
+/// Measures wall-clock time, and the CPU time of child processes.
 pub(super) struct Stopwatch {
-    begun: Instant,
-    computed: Option<Duration>,
+    started: Instant,
+    cpu_time: Option<Duration>,
 }
 
 impl Stopwatch {
     pub(super) fn start() -> Self {
         Self {
-            begun: Instant::now(),
-            computed: computed_by_children(),
+            started: Instant::now(),
+            cpu_time: children_cpu_time(),
         }
     }
 
     fn read(&self) -> (Duration, Option<Duration>) {
-        let computed = computed_by_children()
-            .zip(self.computed)
+        let cpu_time = children_cpu_time()
+            .zip(self.cpu_time)
             .map(|(now, before)| now.saturating_sub(before));
-        (self.begun.elapsed(), computed)
+        (self.started.elapsed(), cpu_time)
     }
 }
 
-/// Computing time of all child processes that have been waited for; only Linux tells.
-fn computed_by_children() -> Option<Duration> {
-    /// Of `/proc/PID/stat`: a hundredth of a second on every Linux.
+/// Returns the CPU time of all reaped child processes; only on Linux.
+fn children_cpu_time() -> Option<Duration> {
+    /// Unit of time in `/proc/PID/stat`: a hundredth of a second on every Linux.
     const TICK: Duration = Duration::from_millis(10);
     let stat = fs::read_to_string("/proc/self/stat").ok()?;
     let (_, fields) = stat.rsplit_once(')')?;
@@ -119,7 +119,7 @@ mod tests {
             steps: vec![StepReport {
                 name: "test",
                 took: Duration::from_secs(61),
-                computed: Some(Duration::from_secs(100)),
+                cpu_time: Some(Duration::from_secs(100)),
                 flaky: vec!["a::b".to_owned()],
             }],
             error: None,

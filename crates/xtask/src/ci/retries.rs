@@ -1,18 +1,18 @@
-//! Retries: what fails is run once more, alone, and reported as flaky if it passes then.
+//! Retries failed parts of a step once, and records as flaky those that then pass.
 
 use anyhow::Result;
 
-/// Names of the parts of a step that failed first and passed the second time.
+/// Names of the parts of a step that failed first and passed when retried.
 #[derive(Debug, Default)]
 pub(crate) struct Retries {
     flaky: Vec<String>,
 }
 
 impl Retries {
-    /// Runs one part of a step, once more if it fails.
+    /// Runs one part of a step, and retries it once if it fails.
     ///
     /// # Errors
-    /// It failed twice; the error is that of the second time.
+    /// Returns the second error if the part fails twice.
     pub(crate) fn run(&mut self, part: &str, mut action: impl FnMut() -> Result<()>) -> Result<()> {
         let Err(first) = action() else {
             return Ok(());
@@ -23,7 +23,7 @@ impl Retries {
         Ok(())
     }
 
-    /// Records what failed first and passed when it was run again.
+    /// Records a part that failed first and passed when retried.
     pub(crate) fn record(&mut self, flaky: String) {
         self.flaky.push(flaky);
     }
@@ -38,8 +38,8 @@ mod tests {
     use super::*;
     use anyhow::bail;
 
-    /// Runs a part that fails this often; says how often it was run, whether it passed, and what was flaky.
-    fn failing(times: usize) -> (usize, bool, Vec<String>) {
+    /// Runs a part that fails `times` times; returns the number of runs, true if it passed, and the flaky parts.
+    fn run_failing(times: usize) -> (usize, bool, Vec<String>) {
         let mut runs = 0;
         let mut retries = Retries::default();
         let result = retries.run("part", || {
@@ -53,9 +53,12 @@ mod tests {
     }
 
     #[test]
-    fn a_failure_is_run_once_more_and_not_hidden() {
-        assert_eq!(failing(0), (1, true, vec![]));
-        assert_eq!(failing(1), (2, true, vec!["part: failure 1".to_owned()]));
-        assert_eq!(failing(2), (2, false, vec![]));
+    fn failure_is_retried_once_and_reported() {
+        assert_eq!(run_failing(0), (1, true, vec![]));
+        assert_eq!(
+            run_failing(1),
+            (2, true, vec!["part: failure 1".to_owned()])
+        );
+        assert_eq!(run_failing(2), (2, false, vec![]));
     }
 }

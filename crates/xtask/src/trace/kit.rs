@@ -1,11 +1,11 @@
-//! The official test kit: its requirements, and the rules of ours that each comes down to.
+//! Reads the requirements of the official test kit and the rules that each maps to.
 
 use super::table::{Id, Table};
 use anyhow::{Context, Result, ensure};
 use serde::Deserialize;
 use std::collections::BTreeMap;
 
-/// How much hangs on a requirement.
+/// Importance of a requirement.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub(super) enum Tier {
@@ -15,7 +15,7 @@ pub(super) enum Tier {
     Informational,
 }
 
-/// A line of the kit's table.
+/// Serialized requirement of the kit.
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 struct Line {
@@ -28,15 +28,15 @@ struct Line {
 #[derive(Debug)]
 pub(super) struct Asked {
     pub(super) tier: Tier,
-    /// What it asks.
+    /// Text of the requirement.
     pub(super) asks: String,
-    /// What it comes down to.
+    /// Rules that the requirement maps to.
     pub(super) rules: Vec<Id>,
 }
 
 pub(super) type Kit = BTreeMap<String, Asked>;
 
-/// Read the kit's table. Each of its groups counts from 001 without holes.
+/// Parses the kit's table. The numbers of each group must start at 001 and have no gaps.
 pub(super) fn parse(text: &str, table: &Table) -> Result<Kit> {
     let lines: BTreeMap<String, Line> = toml::from_str(text)?;
     let mut kit = Kit::new();
@@ -65,7 +65,7 @@ pub(super) fn parse(text: &str, table: &Table) -> Result<Kit> {
     Ok(kit)
 }
 
-/// `ACP-LOAD-002` as `ACP-LOAD` and 2.
+/// Splits an id: `ACP-LOAD-002` into `ACP-LOAD` and 2.
 fn split(id: &str) -> Option<(&str, u32)> {
     let (group, number) = id.rsplit_once('-')?;
     let mut words = group.strip_prefix("ACP-")?.split('-');

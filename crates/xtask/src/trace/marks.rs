@@ -1,46 +1,46 @@
-//! Marks: comment lines that say what a test proves.
+//! Parses marks: comments that name the requirements that a test proves.
 //!
-//! In Rust, `// proves: TURN-8, D-4` directly above a test's attributes; several such lines may follow
-//! each other, and other comments may stand between them and the test. In a case file,
-//! `# proves: ACP-2` anywhere: the whole file is one test.
+//! In Rust, `// proves: TURN-8, D-4` directly above a test's attributes. Several such lines may follow each
+//! other, and other comments may stand between them and the test. In a case file, `# proves: ACP-2` anywhere,
+//! since the whole file is one test.
 
 use super::table::Id;
 use std::{collections::BTreeSet, fmt, path::Path};
 
-/// A test that proves an id.
+/// A requirement id proved by a test.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) struct Proof {
     pub(super) id: Id,
     pub(super) file: String,
-    /// Where the mark is; 1-based.
+    /// Line of the mark, from 1.
     line: usize,
-    /// The test's function; nothing for a case file.
-    test: Option<String>,
+    /// Name of the test function; `None` for a case file.
+    is_test: Option<String>,
 }
 
-/// A mark that is wrong.
+/// Error in a mark.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) struct Fault {
     file: String,
     line: usize,
-    what: String,
+    message: String,
 }
 
 type Marks = (Vec<Proof>, Vec<Fault>);
 
-/// How to read the marks of this file, if it may have some.
-pub(super) fn reader(path: &str) -> Option<fn(&str, &str) -> Marks> {
+/// Returns the parser for the marks of a file, or `None` if the file cannot have any.
+pub(super) fn mark_reader(path: &str) -> Option<fn(&str, &str) -> Marks> {
     match Path::new(path).extension()?.to_str()? {
-        "rs" => Some(rust),
-        "case" => Some(case),
+        "rs" => Some(rust_marks),
+        "case" => Some(case_marks),
         _ => None,
     }
 }
 
-/// The marks of a Rust file.
-pub(super) fn rust(path: &str, text: &str) -> Marks {
+/// Parses the marks of a Rust file.
+pub(super) fn rust_marks(path: &str, text: &str) -> Marks {
     let (mut proofs, mut faults) = (Vec::new(), Vec::new());
-    let generated = battery(text);
+    let generated = battery_tests(text);
     let mut waiting: Vec<(usize, Id)> = Vec::new();
     let mut attributes = Attributes::default();
     for (number, line) in (1..).zip(text.lines()) {
@@ -49,65 +49,73 @@ pub(super) fn rust(path: &str, text: &str) -> Marks {
             attributes.take(line);
         } else if let Some(comment) = line.strip_prefix("//") {
             let comment = comment.trim_start_matches(['/', '!']);
-            match mark(comment) {
+            match parse_mark(comment) {
                 Mark::None => {}
                 Mark::Ids(ids) if line == format!("//{comment}") => {
                     let taken: Vec<Id> = waiting.iter().map(|(_, id)| *id).collect();
-                    for id in each(path, number, &ids, &taken, &mut faults) {
+                    for id in parse_ids(path, number, &ids, &taken, &mut faults) {
                         waiting.push((number, id));
                     }
                 }
                 Mark::Ids(_) | Mark::Odd => {
-                    faults.push(odd(path, number, "// proves: TURN-8, D-4"))
+                    faults.push(malformed_mark(path, number, "// proves: TURN-8, D-4"))
                 }
             }
         } else {
-            let name = function(line);
-            let test = name.filter(|name| attributes.test || generated.contains(name));
+            let name = function_name(line);
+            let is_test = name.filter(|name| attributes.is_test || generated.contains(name));
             for (line, id) in waiting.drain(..) {
-                let (file, test) = (path.to_owned(), test.map(str::to_owned));
-                if test.is_some() {
+                let (file, is_test) = (path.to_owned(), is_test.map(str::to_owned));
+                if is_test.is_some() {
                     proofs.push(Proof {
                         id,
                         file,
                         line,
-                        test,
+                        is_test,
                     });
                 } else {
-                    let what = format!("{id} stands above something that is no test");
-                    faults.push(Fault { file, line, what });
+                    let message = format!("{id} stands above something that is no test");
+                    faults.push(Fault {
+                        file,
+                        line,
+                        message,
+                    });
                 }
             }
             attributes = Attributes::default();
         }
     }
     for (line, id) in waiting {
-        let what = format!("{id} stands above nothing");
+        let message = format!("{id} stands above nothing");
         let file = path.to_owned();
-        faults.push(Fault { file, line, what });
+        faults.push(Fault {
+            file,
+            line,
+            message,
+        });
     }
     (proofs, faults)
 }
 
-/// The marks of a case file.
-pub(super) fn case(path: &str, text: &str) -> Marks {
+/// Parses the marks of a case file.
+pub(super) fn case_marks(path: &str, text: &str) -> Marks {
     let (mut proofs, mut faults) = (Vec::new(), Vec::new());
     for (line, text) in (1..).zip(text.lines()) {
         let Some(comment) = text.trim().strip_prefix('#') else {
             continue;
         };
-        match mark(comment) {
+        match parse_mark(comment) {
             Mark::None => {}
-            Mark::Odd => faults.push(odd(path, line, "# proves: ACP-2, ACP-3")),
+            Mark::Odd => faults.push(malformed_mark(path, line, "# proves: ACP-2, ACP-3")),
             Mark::Ids(ids) => {
                 let taken: Vec<Id> = proofs.iter().map(|proof: &Proof| proof.id).collect();
-                for id in each(path, line, &ids, &taken, &mut faults) {
+                for id in parse_ids(path, line, &ids, &taken, &mut faults) {
                     let file = path.to_owned();
                     proofs.push(Proof {
                         id,
                         file,
                         line,
-                        test: None,
+                        is_test: None,
                     });
                 }
             }
@@ -116,16 +124,16 @@ pub(super) fn case(path: &str, text: &str) -> Marks {
     (proofs, faults)
 }
 
-/// What a comment is.
+/// Kind of a comment.
 enum Mark<'a> {
     None,
     /// The words between the commas.
     Ids(Vec<&'a str>),
-    /// It wants to be a mark and is written differently.
+    /// A malformed mark.
     Odd,
 }
 
-fn mark(comment: &str) -> Mark<'_> {
+fn parse_mark(comment: &str) -> Mark<'_> {
     if let Some(ids) = comment.strip_prefix(" proves: ") {
         return Mark::Ids(ids.split(',').map(str::trim).collect());
     }
@@ -138,11 +146,17 @@ fn mark(comment: &str) -> Mark<'_> {
     Mark::None
 }
 
-/// The ids of one mark; those that are none, or were named before, become faults.
-fn each(file: &str, line: usize, words: &[&str], taken: &[Id], faults: &mut Vec<Fault>) -> Vec<Id> {
+/// Parses the ids of one mark. Invalid and repeated ids become faults.
+fn parse_ids(
+    file: &str,
+    line: usize,
+    words: &[&str],
+    taken: &[Id],
+    faults: &mut Vec<Fault>,
+) -> Vec<Id> {
     let mut ids = Vec::new();
     for word in words {
-        let what = match Id::parse(word) {
+        let message = match Id::parse(word) {
             None => format!("{word:?} is no id"),
             Some(id) if taken.contains(&id) || ids.contains(&id) => format!("{id} is named twice"),
             Some(id) => {
@@ -151,25 +165,29 @@ fn each(file: &str, line: usize, words: &[&str], taken: &[Id], faults: &mut Vec<
             }
         };
         let file = file.to_owned();
-        faults.push(Fault { file, line, what });
+        faults.push(Fault {
+            file,
+            line,
+            message,
+        });
     }
     ids
 }
 
-fn odd(file: &str, line: usize, right: &str) -> Fault {
+fn malformed_mark(file: &str, line: usize, right: &str) -> Fault {
     Fault {
         file: file.to_owned(),
         line,
-        what: format!("write a mark like this: `{right}`"),
+        message: format!("write a mark like this: `{right}`"),
     }
 }
 
-/// The attributes above an item.
+/// Attributes above an item.
 #[derive(Default)]
 struct Attributes {
-    /// One of them makes the item a test.
-    test: bool,
-    /// Brackets that are still open.
+    /// True if one of the attributes makes the item a test.
+    is_test: bool,
+    /// Number of open brackets.
     depth: usize,
 }
 
@@ -182,9 +200,9 @@ impl Attributes {
         let path = line.trim_start_matches("#[");
         let path = path.split(['(', ']']).next().unwrap_or_default();
         if !self.open() && path.split("::").last() == Some("test") {
-            self.test = true;
+            self.is_test = true;
         }
-        // Every second piece between quotes is inside of a text, where brackets mean nothing.
+        // Every second piece between quotes is a string, where brackets do not count.
         for code in line.split('"').step_by(2) {
             self.depth += code.matches('[').count();
             self.depth = self.depth.saturating_sub(code.matches(']').count());
@@ -192,8 +210,8 @@ impl Attributes {
     }
 }
 
-/// The name of the function that this line begins.
-fn function(line: &str) -> Option<&str> {
+/// Returns the name of the function that starts on this line.
+fn function_name(line: &str) -> Option<&str> {
     let mut rest = line;
     for word in ["pub(crate) ", "pub(super) ", "pub ", "async "] {
         rest = rest.strip_prefix(word).unwrap_or(rest);
@@ -203,8 +221,8 @@ fn function(line: &str) -> Option<&str> {
         .next()
 }
 
-/// The functions that `battery!(...)` of this file makes tests of.
-fn battery(text: &str) -> BTreeSet<&str> {
+/// Returns the functions that `battery!(...)` in this file turns into tests.
+fn battery_tests(text: &str) -> BTreeSet<&str> {
     let calls = text.split("battery!(").skip(1);
     let inside = calls.filter_map(|rest| Some(rest.split_once(')')?.0));
     inside
@@ -214,12 +232,12 @@ fn battery(text: &str) -> BTreeSet<&str> {
 }
 
 impl Proof {
-    /// Say what is wrong with this mark.
-    pub(super) fn fault(&self, what: String) -> Fault {
+    /// Returns an error for this mark.
+    pub(super) fn error(&self, message: String) -> Fault {
         Fault {
             file: self.file.clone(),
             line: self.line,
-            what,
+            message,
         }
     }
 }
@@ -227,8 +245,8 @@ impl Proof {
 impl fmt::Display for Proof {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(&self.file)?;
-        match &self.test {
-            Some(test) => write!(f, " {test}"),
+        match &self.is_test {
+            Some(is_test) => write!(f, " {is_test}"),
             None => Ok(()),
         }
     }
@@ -236,6 +254,6 @@ impl fmt::Display for Proof {
 
 impl fmt::Display for Fault {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{}:{}: {}", self.file, self.line, self.what)
+        write!(f, "{}:{}: {}", self.file, self.line, self.message)
     }
 }

@@ -1,14 +1,14 @@
-//! Modules: which files are compiled. A test in a file that no module names never runs.
+//! Finds out which files are compiled. A test in a file that no module declares never runs.
 
 use std::collections::BTreeSet;
 
-/// The modules that each crate names, and the roots that need no name.
+/// Modules that each crate declares, and roots that need no declaration.
 #[derive(Default)]
 pub(super) struct Modules(BTreeSet<(String, String)>);
 
 impl Modules {
-    /// Take note of what this file names.
-    pub(super) fn read(&mut self, path: &str, text: &str) {
+    /// Records the modules that a file declares.
+    pub(super) fn add_file(&mut self, path: &str, text: &str) {
         for line in text.lines() {
             let line = line.trim();
             let words = line.split([' ', '(', ')', ';', '"']);
@@ -25,8 +25,8 @@ impl Modules {
         }
     }
 
-    /// Whether this file is compiled, or played if it is a case.
-    pub(super) fn reach(&self, path: &str) -> bool {
+    /// Returns true if the file is compiled, or is a case and therefore run.
+    pub(super) fn is_compiled(&self, path: &str) -> bool {
         if path.ends_with(".case") {
             return path.starts_with("conformance/cases/");
         }
@@ -45,7 +45,7 @@ impl Modules {
     }
 }
 
-/// The folder of the crate that a file belongs to: `crates/NAME`.
+/// Returns the folder of the crate that a file belongs to: `crates/NAME`.
 fn owner(path: &str) -> &str {
     let end = path.match_indices('/').nth(1).map_or(0, |(at, _)| at);
     &path[..end]

@@ -1,10 +1,10 @@
-//! The table of requirements: its ids and what may stand beside them.
+//! Parses the table of requirements.
 
 use anyhow::{Context, Result, bail, ensure};
 use serde::Deserialize;
 use std::{collections::BTreeMap, fmt};
 
-/// What an id may begin with, in the order of the table.
+/// Groups of ids, in the order of the table.
 pub(super) const GROUPS: &[&str] = &[
     "TURN", "LOOP", "JIDO", "ACP", "LASH", "I", "R", "S", "D", "C", "UP", "TR", "RPC", "INIT",
     "AUTH", "SESS", "DIR", "LOAD", "RES", "LIST", "CLOSE", "DEL", "MCP", "PROMPT", "MSG", "UPD",
@@ -12,10 +12,10 @@ pub(super) const GROUPS: &[&str] = &[
     "MODE", "CFG", "CMD", "ELIC", "EXT", "V2", "G", "THEME",
 ];
 
-/// Groups whose numbers follow the letters without a hyphen.
+/// Groups whose number follows without a hyphen.
 const JOINED: &[&str] = &["I", "R", "S"];
 
-/// How strongly a protocol asks: in its own words; or it only states; or only those who speak it insist.
+/// Requirement levels: the protocol's keywords, plain statements, and rules that only implementers insist on.
 const LEVELS: &[&str] = &[
     "MUST",
     "MUST NOT",
@@ -34,24 +34,24 @@ pub(super) struct Id {
     number: u32,
 }
 
-/// A line of the table.
+/// A requirement in the table.
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(super) struct Requirement {
-    /// What must hold, in one sentence.
+    /// Text of the requirement, in one sentence.
     pub(super) says: String,
-    /// How strongly the protocol asks for it.
+    /// Requirement level of the protocol.
     pub(super) level: Option<String>,
-    /// Why no test can or shall prove it.
+    /// Reason why no test can or should prove the requirement.
     pub(super) waived: Option<String>,
-    /// The piece of work that will bring it.
+    /// Work item that will implement the requirement.
     pub(super) later: Option<String>,
 }
 
 pub(super) type Table = BTreeMap<Id, Requirement>;
 
 impl Id {
-    /// Read an id; `None` when the text is written in any other way.
+    /// Parses an id; returns `None` if the text is not in the canonical form.
     pub(super) fn parse(text: &str) -> Option<Self> {
         let (group, digits) = GROUPS.iter().enumerate().find_map(|(group, name)| {
             let rest = text.strip_prefix(name)?;
@@ -87,7 +87,8 @@ impl fmt::Display for Id {
     }
 }
 
-/// Read one file of the table. Each group counts from 1 without holes, so that no line is lost unseen.
+/// Parses one file of the table. The numbers of each group must start at 1 and have no gaps, so that no line is
+/// lost unnoticed.
 pub(super) fn parse(text: &str) -> Result<Table> {
     let lines: BTreeMap<String, Requirement> = toml::from_str(text)?;
     let mut table = Table::new();

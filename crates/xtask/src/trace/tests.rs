@@ -1,4 +1,4 @@
-//! The table and the marks: whole ones, broken ones, and those of this repository.
+//! Tests of the table and the marks: valid, invalid, and those of this repository.
 
 use super::{
     Standing, join,
@@ -8,12 +8,12 @@ use super::{
     table::{self, Id},
 };
 
-/// Ids and tests of a Rust file, and its faults, as text.
+/// Returns the ids and tests of a Rust file, and its faults, as text.
 fn rust(lines: &[&str]) -> (Vec<String>, Vec<String>) {
-    told(marks::rust("a.rs", &lines.join("\n")))
+    to_text(marks::rust_marks("a.rs", &lines.join("\n")))
 }
 
-fn told((proofs, faults): (Vec<marks::Proof>, Vec<marks::Fault>)) -> (Vec<String>, Vec<String>) {
+fn to_text((proofs, faults): (Vec<marks::Proof>, Vec<marks::Fault>)) -> (Vec<String>, Vec<String>) {
     let proofs = proofs.iter().map(|proof| format!("{} {proof}", proof.id));
     (
         proofs.collect(),
@@ -145,7 +145,7 @@ fn the_attribute_of_one_item_does_not_reach_the_next() {
 }
 
 #[test]
-fn a_mark_written_otherwise_is_wrong_and_not_overlooked() {
+fn malformed_mark_is_an_error() {
     let right = "write a mark like this: `// proves: TURN-8, D-4`";
     for mark in [
         "// Proves: TURN-8",
@@ -169,7 +169,7 @@ fn a_mark_written_otherwise_is_wrong_and_not_overlooked() {
 }
 
 #[test]
-fn what_is_no_id_is_named_with_its_line() {
+fn invalid_id_is_reported_with_line() {
     assert_eq!(
         faults(&["", "// proves: TURN-8, turn-9,", "#[test]", "fn one() {}"]),
         ["a.rs:2: \"turn-9\" is no id", "a.rs:2: \"\" is no id"]
@@ -192,10 +192,13 @@ fn what_is_no_id_is_named_with_its_line() {
 #[test]
 fn a_case_file_is_one_test() {
     let text = "# Purpose.\n# proves: ACP-2, ACP-3\nstart\n# proves: ACP-5\nexit 0\n";
-    let (proofs, faults) = told(marks::case("b.case", text));
+    let (proofs, faults) = to_text(marks::case_marks("b.case", text));
     assert_eq!(proofs, ["ACP-2 b.case", "ACP-3 b.case", "ACP-5 b.case"]);
     assert_eq!(faults, [""; 0]);
-    let (_, faults) = told(marks::case("b.case", "# Proves: ACP-2\n# proves: X\n"));
+    let (_, faults) = to_text(marks::case_marks(
+        "b.case",
+        "# Proves: ACP-2\n# proves: X\n",
+    ));
     assert_eq!(
         faults,
         [
@@ -248,14 +251,14 @@ const SMALL: &str = "
     R3 = { says = \"three\", later = \"RLM\" }
     R4 = { says = \"four\", level = \"MUST\" }";
 
-fn marked(ids: &str) -> Vec<marks::Proof> {
-    marks::case("b.case", &format!("# proves: {ids}")).0
+fn proofs_of(ids: &str) -> Vec<marks::Proof> {
+    marks::case_marks("b.case", &format!("# proves: {ids}")).0
 }
 
 #[test]
-fn every_id_has_its_standing() {
+fn every_id_has_a_proof_status() {
     let table = table::parse(SMALL).expect("a table");
-    let trace = join(table, Kit::new(), marked("R1"), Vec::new()).expect("a trace");
+    let trace = join(table, Kit::new(), proofs_of("R1"), Vec::new()).expect("a trace");
     let stands = |text: &str| trace.stands(&Id::parse(text).expect(text));
     assert_eq!(stands("R1"), Standing::Proved);
     assert_eq!(stands("R2"), Standing::Waived);
@@ -279,9 +282,9 @@ fn every_id_has_its_standing() {
 }
 
 #[test]
-fn what_is_proved_is_not_for_later() {
+fn proved_id_marked_later_is_stale() {
     let table = table::parse(SMALL).expect("a table");
-    let trace = join(table, Kit::new(), marked("R3"), Vec::new()).expect("a trace");
+    let trace = join(table, Kit::new(), proofs_of("R3"), Vec::new()).expect("a trace");
     let id = Id::parse("R3").expect("an id");
     assert_eq!(trace.stands(&id), Standing::Proved);
     assert_eq!(
@@ -292,7 +295,7 @@ fn what_is_proved_is_not_for_later() {
 }
 
 #[test]
-fn the_kit_comes_down_to_rules() {
+fn kit_requirements_map_to_rules() {
     let text = "
         ACP-INFO-PARSE-001 = { tier = \"informational\", asks = \"a\", rules = [\"R1\", \"R4\"] }
         ACP-LOAD-001 = { tier = \"capability\", asks = \"b\", rules = [\"R1\"] }
@@ -300,10 +303,13 @@ fn the_kit_comes_down_to_rules() {
     let table = table::parse(SMALL).expect("a table");
     let kit = kit::parse(text, &table).expect("a kit");
     assert_eq!(kit["ACP-LOAD-002"].tier, Tier::Mandatory);
-    let trace = join(table, kit, marked("R1"), Vec::new()).expect("a trace");
-    assert_eq!(trace.kit_open(), ["ACP-INFO-PARSE-001", "ACP-LOAD-002"]);
+    let trace = join(table, kit, proofs_of("R1"), Vec::new()).expect("a trace");
     assert_eq!(
-        trace.show_asked("ACP-LOAD-001"),
+        trace.unproved_kit_requirements(),
+        ["ACP-INFO-PARSE-001", "ACP-LOAD-002"]
+    );
+    assert_eq!(
+        trace.render_kit_requirement("ACP-LOAD-001"),
         "ACP-LOAD-001 (capability): b\nR1: one\n    b.case\n"
     );
 }
@@ -352,7 +358,7 @@ fn a_mark_must_fit_the_table() {
         ("R2", "b.case:1: R2 is waived and proved here"),
     ] {
         let table = table::parse(SMALL).expect("a table");
-        let error = join(table, Kit::new(), marked(ids), Vec::new())
+        let error = join(table, Kit::new(), proofs_of(ids), Vec::new())
             .err()
             .expect(ids);
         assert!(error.to_string().contains(what), "{error}");
@@ -360,9 +366,9 @@ fn a_mark_must_fit_the_table() {
 }
 
 #[test]
-fn a_file_that_nothing_names_never_runs() {
+fn marks_in_uncompiled_file_are_errors() {
     let mut modules = Modules::default();
-    modules.read(
+    modules.add_file(
         "crates/a/src/lib.rs",
         "mod one;\npub(crate) mod two;\n#[cfg(test)]\n#[path = \"odd_tests.rs\"]\nmod tests;\n\
          // mod three\nmod here {\n}\n",
@@ -376,7 +382,7 @@ fn a_file_that_nothing_names_never_runs() {
         "crates/a/tests/it/main.rs",
         "conformance/cases/x.case",
     ] {
-        assert!(modules.reach(path), "{path}");
+        assert!(modules.is_compiled(path), "{path}");
     }
     for path in [
         "crates/a/src/three.rs",
@@ -386,7 +392,7 @@ fn a_file_that_nothing_names_never_runs() {
         "elsewhere/x.case",
         "x.rs",
     ] {
-        assert!(!modules.reach(path), "{path}");
+        assert!(!modules.is_compiled(path), "{path}");
     }
 }
 

@@ -1,10 +1,10 @@
-//! What is not stable yet: with a capability and without one.
+//! Tests of unstable parts with and without their capability.
 
-use super::{super::unstable::parts, *};
-use crate::official::{Side, official};
+use super::{super::unstable::known_parts, *};
+use crate::official_schema::{Side, official};
 
 #[test]
-fn an_unstable_part_needs_its_capability() {
+fn unstable_part_needs_its_capability() {
     let start = |client: &str, agent: &str| {
         [
             format!(
@@ -58,23 +58,23 @@ fn an_unstable_part_needs_its_capability() {
         ),
         ("{}", "{}", vec![login], vec!["EXT-3"]),
         ("{}", r#"{"auth":{"status":{}}}"#, vec![login], vec![]),
-        // No capability is about it.
+        // No capability covers this part.
         ("{}", "{}", vec![PROMPT, counted], vec![]),
     ] {
         let start = start(client, agent);
         let start: Vec<&str> = start.iter().map(String::as_str).collect();
-        let broken = broken_after(&[&start, SESSION], &lines, None);
+        let broken = violations_after(&[&start, SESSION], &lines, None);
         assert_eq!(broken, rules, "{client} {agent} {lines:?}");
     }
 }
 
-/// The table is held against the schema: a part that becomes stable, or is new, shows up here.
+/// Compares the table with the schema, so that new and stabilised parts are noticed.
 #[test]
-fn all_unstable_parts_are_known() {
+fn all_unstable_parts_are_listed() {
     let official = official(1);
     let said = official.unstable_parts(Side::Agent);
     assert!(said.contains("PromptResponse.usage"));
     let is_offer = |part: &&str| part.contains("Capabilities.");
     let said: BTreeSet<&str> = said.into_iter().filter(|part| !is_offer(part)).collect();
-    assert_eq!(parts(), said);
+    assert_eq!(known_parts(), said);
 }

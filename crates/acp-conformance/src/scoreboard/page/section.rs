@@ -1,28 +1,28 @@
-//! Section: what one agent breaks, in words. What it must keep stands open, all else is folded.
+//! Renders the failures of one agent: those of required rules are open, all others are folded.
 
-use super::{BROKEN, COLUMNS, passed};
+use super::{BROKEN_VERDICTS, COLUMNS, kept_and_judged};
 use crate::{
-    report::{self, TOLD_SLOWDOWN},
+    report::{self, REPORTED_SLOWDOWN},
     requirements::{Level, Requirements, Rule},
-    scoreboard::{Checked, Found, Standing, Why},
+    scoreboard::{AgentStanding, FailureReason, ManualChecks, RuleResult},
     verdict::Verdict,
 };
 use std::fmt::Write;
 
-/// So much of a reason is shown. Unit: characters.
-const SHOWN: usize = 200;
+/// Length of a shown reason. Unit: characters.
+const MAX_SHOWN_CHARS: usize = 200;
 
-/// What is told at once.
-const OPEN: [Level; 3] = [Level::Must, Level::MustNot, Level::Fact];
+/// Levels whose failures are open.
+const OPEN_LEVELS: [Level; 3] = [Level::Must, Level::MustNot, Level::Fact];
 
-/// What is told to those who ask.
-const FOLDED: [Level; 3] = [Level::Should, Level::ShouldNot, Level::Interop];
+/// Levels whose failures are folded.
+const FOLDED_LEVELS: [Level; 3] = [Level::Should, Level::ShouldNot, Level::Interop];
 
-pub(super) fn section(
+pub(super) fn write_section(
     page: &mut String,
     requirements: &Requirements,
-    standing: &Standing,
-    checked: &Checked,
+    standing: &AgentStanding,
+    checked: &ManualChecks,
 ) -> std::fmt::Result {
     writeln!(page, "\n### {}\n", standing.name)?;
     write!(page, "{}", standing.about)?;
@@ -33,7 +33,7 @@ pub(super) fn section(
         write!(page, " Installed: `{}`.", standing.packages.join("`, `"))?;
     }
     if !standing.says.is_empty() {
-        write!(page, " It calls itself {}.", code(&standing.says))?;
+        write!(page, " It calls itself {}.", format_code(&standing.says))?;
     }
     match &standing.revision {
         _ if standing.rules.is_empty() => {}
@@ -53,7 +53,7 @@ pub(super) fn section(
             page,
             " How busy the machine was is not recorded: bounds of time may have been longer than written."
         )?,
-        Some(slowdown) if slowdown >= TOLD_SLOWDOWN => write!(
+        Some(slowdown) if slowdown >= REPORTED_SLOWDOWN => write!(
             page,
             " The machine was busy, so bounds of time were {slowdown:.1} times longer than written."
         )?,
@@ -63,17 +63,17 @@ pub(super) fn section(
     if standing.rules.is_empty() {
         writeln!(page, "It could not be played.")?;
     }
-    let told = |levels| broken(requirements, standing, levels);
-    let open = told(&OPEN);
+    let told = |levels| broken_rules(requirements, standing, levels);
+    let open = told(&OPEN_LEVELS);
     if open.is_empty() && !standing.rules.is_empty() {
-        let (_, must) = passed(requirements, standing, COLUMNS[0].1);
-        let (_, facts) = passed(requirements, standing, COLUMNS[1].1);
+        let (_, must) = kept_and_judged(requirements, standing, COLUMNS[0].1);
+        let (_, facts) = kept_and_judged(requirements, standing, COLUMNS[1].1);
         writeln!(page, "It keeps all {must} MUST and {facts} facts.")?;
     }
     for (rule, found) in open {
-        entry(page, rule, found, standing, checked)?;
+        write_rule(page, rule, found, standing, checked)?;
     }
-    let folded = told(&FOLDED);
+    let folded = told(&FOLDED_LEVELS);
     if !folded.is_empty() {
         let count = |levels: &[Level]| {
             let rules = folded.iter();
@@ -81,10 +81,10 @@ pub(super) fn section(
                 .filter(|(rule, _)| levels.contains(&rule.level))
                 .count()
         };
-        let (should, interop) = (count(&FOLDED[..2]), count(&FOLDED[2..]));
-        fold(page, &format!("{should} SHOULD, {interop} interop"))?;
+        let (should, interop) = (count(&FOLDED_LEVELS[..2]), count(&FOLDED_LEVELS[2..]));
+        open_details(page, &format!("{should} SHOULD, {interop} interop"))?;
         for (rule, found) in folded {
-            entry(page, rule, found, standing, checked)?;
+            write_rule(page, rule, found, standing, checked)?;
         }
         writeln!(page, "\n</details>")?;
     }
@@ -101,47 +101,47 @@ pub(super) fn section(
         ("Failed in one play, and not in the last", &standing.once),
     ];
     for (heading, items) in lists.iter().filter(|(_, items)| !items.is_empty()) {
-        fold(page, &format!("{heading}: {}", items.len()))?;
+        open_details(page, &format!("{heading}: {}", items.len()))?;
         for item in *items {
-            writeln!(page, "- {}", code(item))?;
+            writeln!(page, "- {}", format_code(item))?;
         }
         writeln!(page, "\n</details>")?;
     }
     Ok(())
 }
 
-fn fold(page: &mut String, summary: &str) -> std::fmt::Result {
+fn open_details(page: &mut String, summary: &str) -> std::fmt::Result {
     writeln!(page, "\n<details><summary>{summary}</summary>\n")
 }
 
-/// The rules of these levels that it breaks, by level.
-fn broken<'a>(
+/// Returns the broken rules of these levels, by level.
+fn broken_rules<'a>(
     requirements: &'a Requirements,
-    standing: &'a Standing,
+    standing: &'a AgentStanding,
     levels: &[Level],
-) -> Vec<(&'a Rule, &'a Found)> {
+) -> Vec<(&'a Rule, &'a RuleResult)> {
     let of_level = |level: &Level| {
         let level = *level;
         let rules = requirements.rules.iter();
         rules
             .filter(move |rule| rule.level == level)
             .filter_map(|rule| Some((rule, standing.rules.get(&rule.id)?)))
-            .filter(|(_, found)| BROKEN.contains(&found.verdict))
+            .filter(|(_, found)| BROKEN_VERDICTS.contains(&found.verdict))
     };
     levels.iter().flat_map(of_level).collect()
 }
 
-fn entry(
+fn write_rule(
     page: &mut String,
     rule: &Rule,
-    found: &Found,
-    standing: &Standing,
-    checked: &Checked,
+    found: &RuleResult,
+    standing: &AgentStanding,
+    checked: &ManualChecks,
 ) -> std::fmt::Result {
     let level = rule.level.name();
     writeln!(page, "- **{}**, {level}: {}.", rule.id, rule.says)?;
     if let Some(why) = &found.why {
-        writeln!(page, "  {}", reason(why))?;
+        writeln!(page, "  {}", format_reason(why))?;
     }
     let notes = checked.checked.iter();
     for note in notes.filter(|note| note.is_about(standing, rule)) {
@@ -150,21 +150,23 @@ fn entry(
     Ok(())
 }
 
-fn reason(why: &Why) -> String {
+fn format_reason(why: &FailureReason) -> String {
     let place = match why.line {
         0 => format!("[{0}](cases/{0}.case)", why.case),
         line => format!("[{0}](cases/{0}.case), line {line}", why.case),
     };
     let came = why.came.as_ref();
-    let came = came.map_or(String::new(), |came| format!("; came {}", code(came)));
-    format!("In {place}: {}{came}", code(&why.text))
+    let came = came.map_or(String::new(), |came| {
+        format!("; came {}", format_code(came))
+    });
+    format!("In {place}: {}{came}", format_code(&why.text))
 }
 
-/// Text that nobody is to read as Markdown.
-fn code(text: &str) -> String {
-    let mut shown: String = text.chars().take(SHOWN).collect();
+/// Formats text as code, so that it is not read as Markdown.
+fn format_code(text: &str) -> String {
+    let mut shown: String = text.chars().take(MAX_SHOWN_CHARS).collect();
     if shown.len() < text.len() {
         shown.push('…');
     }
-    format!("`{}`", report::line(&shown).replace('`', "'"))
+    format!("`{}`", report::sanitize_line(&shown).replace('`', "'"))
 }

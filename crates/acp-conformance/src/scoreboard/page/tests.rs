@@ -1,10 +1,10 @@
-//! The page, for standings made up by hand.
+//! Tests of the page, with results made by hand.
 
 use super::*;
-use crate::scoreboard::{Check, Found, Why};
+use crate::scoreboard::{FailureReason, ManualCheck, RuleResult};
 use std::{collections::BTreeMap, time::Duration};
 
-fn rules() -> Requirements {
+fn sample_requirements() -> Requirements {
     Requirements::parse(
         r#"
         revision = "r1"
@@ -29,16 +29,16 @@ fn rules() -> Requirements {
     .unwrap()
 }
 
-fn standing() -> Standing {
-    let found = |verdict, why| Found { verdict, why };
-    let why = Why {
+fn sample_standing() -> AgentStanding {
+    let found = |verdict, why| RuleResult { verdict, why };
+    let why = FailureReason {
         case: "leaving".to_owned(),
         line: 7,
         text: "it does `not` end".to_owned(),
         step: "exit any".to_owned(),
         came: Some("{}".to_owned()),
     };
-    Standing {
+    AgentStanding {
         name: "x".to_owned(),
         about: "An agent.".to_owned(),
         is_example: false,
@@ -59,26 +59,26 @@ fn standing() -> Standing {
     }
 }
 
-/// Another agent that fails these rules and passes the rest.
-fn other(name: &str, failed: &[&str]) -> Standing {
+/// Returns another agent, which fails these rules and passes the rest.
+fn standing_failing(name: &str, failed: &[&str]) -> AgentStanding {
     let found = |id: &str| {
         let verdict = match failed.contains(&id) {
             true => Verdict::Fail,
             false => Verdict::Pass,
         };
-        (id.to_owned(), Found { verdict, why: None })
+        (id.to_owned(), RuleResult { verdict, why: None })
     };
-    Standing {
+    AgentStanding {
         name: name.to_owned(),
         packages: Vec::new(),
         rules: ["A-1", "A-2", "A-3", "A-4"].map(found).into(),
         broken: Vec::new(),
         once: Vec::new(),
-        ..standing()
+        ..sample_standing()
     }
 }
 
-/// These parts of the page, in this order.
+/// Asserts that the page contains these parts, in this order.
 fn assert_order(page: &str, parts: &[&str]) {
     let mut from = 0;
     for part in parts {
@@ -88,15 +88,21 @@ fn assert_order(page: &str, parts: &[&str]) {
 }
 
 #[test]
-fn rules_are_counted_by_level_and_failures_told_in_words() {
-    let checked = Checked {
-        checked: vec![Check {
+fn page_counts_by_level_and_describes_failures() {
+    let checked = ManualChecks {
+        checked: vec![ManualCheck {
             agent: "x".to_owned(),
             rules: vec!["A-1".to_owned()],
             how: "a pipe, and nothing came".to_owned(),
         }],
     };
-    let page = page(&rules(), &[standing()], &[], &checked, 9);
+    let page = render_page(
+        &sample_requirements(),
+        &[sample_standing()],
+        &[],
+        &checked,
+        9,
+    );
     assert!(
         page.contains("Agents: 1. Examples of the official SDKs: 0."),
         "{page}"
@@ -129,22 +135,28 @@ fn rules_are_counted_by_level_and_failures_told_in_words() {
 }
 
 #[test]
-fn who_breaks_least_comes_first_and_examples_stand_apart() {
-    let mut unplayed = other("unplayed", &[]);
+fn agents_are_ranked_and_examples_listed_apart() {
+    let mut unplayed = standing_failing("unplayed", &[]);
     unplayed.rules.clear();
-    let example = Standing {
+    let example = AgentStanding {
         is_example: true,
-        ..other("example", &[])
+        ..standing_failing("example", &[])
     };
     let standings = [
         example,
         unplayed,
-        other("must", &["A-1"]),
-        other("interop", &["A-4"]),
-        other("should", &["A-3"]),
-        other("best", &[]),
+        standing_failing("must", &["A-1"]),
+        standing_failing("interop", &["A-4"]),
+        standing_failing("should", &["A-3"]),
+        standing_failing("best", &[]),
     ];
-    let page = page(&rules(), &standings, &[], &Checked::default(), 9);
+    let page = render_page(
+        &sample_requirements(),
+        &standings,
+        &[],
+        &ManualChecks::default(),
+        9,
+    );
     assert!(
         page.contains("Agents: 5. Examples of the official SDKs: 1."),
         "{page}"
@@ -172,14 +184,20 @@ fn who_breaks_least_comes_first_and_examples_stand_apart() {
 }
 
 #[test]
-fn what_many_break_is_said_once_for_all_of_them() {
+fn common_failures_are_listed_once() {
     let both = ["A-1", "A-4"];
     let standings = [
-        other("one", &both),
-        other("two", &both),
-        other("three", &["A-2", "A-4"]),
+        standing_failing("one", &both),
+        standing_failing("two", &both),
+        standing_failing("three", &["A-2", "A-4"]),
     ];
-    let page = page(&rules(), &standings, &[], &Checked::default(), 9);
+    let page = render_page(
+        &sample_requirements(),
+        &standings,
+        &[],
+        &ManualChecks::default(),
+        9,
+    );
     assert_order(
         &page,
         &[
@@ -192,13 +210,19 @@ fn what_many_break_is_said_once_for_all_of_them() {
 }
 
 #[test]
-fn bounds_that_were_stretched_are_told() {
+fn large_slowdown_is_reported() {
     let with = |slowdown| {
-        let standing = Standing {
+        let standing = AgentStanding {
             slowdown,
-            ..standing()
+            ..sample_standing()
         };
-        page(&rules(), &[standing], &[], &Checked::default(), 9)
+        render_page(
+            &sample_requirements(),
+            &[standing],
+            &[],
+            &ManualChecks::default(),
+            9,
+        )
     };
     let busy = with(Some(2.46));
     let told =
@@ -211,13 +235,19 @@ fn bounds_that_were_stretched_are_told() {
 }
 
 #[test]
-fn a_result_of_another_revision_says_so() {
+fn standing_of_other_revision_is_marked() {
     let with = |revision: Option<&str>| {
-        let standing = Standing {
+        let standing = AgentStanding {
             revision: revision.map(str::to_owned),
-            ..standing()
+            ..sample_standing()
         };
-        page(&rules(), &[standing], &[], &Checked::default(), 9)
+        render_page(
+            &sample_requirements(),
+            &[standing],
+            &[],
+            &ManualChecks::default(),
+            9,
+        )
     };
     let old = with(Some("r0"));
     let told = "`X 1.0`. It was played with revision r0 of the rules.\n\n";
@@ -236,7 +266,15 @@ fn a_result_of_another_revision_says_so() {
 
 #[test]
 fn agents_without_a_result_are_named() {
-    let of = |missing: &[&str]| page(&rules(), &[standing()], missing, &Checked::default(), 9);
+    let of = |missing: &[&str]| {
+        render_page(
+            &sample_requirements(),
+            &[sample_standing()],
+            missing,
+            &ManualChecks::default(),
+            9,
+        )
+    };
     assert_order(
         &of(&["y", "z"]),
         &["Not played, so not on this page: y, z.\n", "## Agents"],
@@ -245,6 +283,6 @@ fn agents_without_a_result_are_named() {
 }
 
 #[test]
-fn what_an_agent_says_does_nothing_in_a_cell() {
-    assert_eq!(cell("a\u{1b}|\nb"), "a\u{fffd}\\| b");
+fn cell_text_is_escaped() {
+    assert_eq!(escape_cell("a\u{1b}|\nb"), "a\u{fffd}\\| b");
 }

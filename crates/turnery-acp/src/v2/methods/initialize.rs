@@ -1,10 +1,10 @@
-//! `initialize`, and which version is spoken (V2-1, V2-2).
+//! `initialize`: negotiates the version (V2-1, V2-2) and v2 capabilities.
 
 use crate::{
-    connection::{Abilities, Connection},
-    dialect::Dialect,
-    fault::{Fault, INVALID_REQUEST, parse},
-    methods::Call,
+    acp_version::AcpVersion,
+    connection::{ClientFeatures, Connection},
+    methods::MethodCall,
+    rpc_error::{INVALID_REQUEST, RpcError, parse_params},
 };
 use agent_client_protocol_schema::{
     ProtocolVersion,
@@ -18,63 +18,64 @@ use agent_client_protocol_schema::{
 use serde::Deserialize;
 use serde_json::{json, value::RawValue};
 
-/// No version at or below the one that was asked for.
+/// Error code: no supported version is at or below the requested one.
 const UNSUPPORTED_VERSION: i32 = -32022;
 
 #[derive(Deserialize)]
 #[serde(rename_all = "camelCase")]
-struct Asked {
+struct RequestedVersion {
     protocol_version: u16,
 }
 
-/// The version that an `initialize` chooses: the highest at or below the one that is asked for. What
-/// cannot be read is v1's to refuse. Once work has begun the choice stands.
-pub(crate) fn negotiate(
+/// Selects the version for an `initialize` request: the highest one not above the requested version.
+/// Unreadable requests are left to v1 to reject. Once the version is fixed it no longer changes.
+pub(crate) fn negotiate_version(
     connection: &Connection,
     params: Option<&RawValue>,
-) -> Result<Dialect, Fault> {
-    match connection.settled() {
-        Some(Dialect::V1) => return Ok(Dialect::V1),
-        Some(Dialect::V2) => {
-            return Err(Fault::new(
+) -> Result<AcpVersion, RpcError> {
+    match connection.fixed_version() {
+        Some(AcpVersion::V1) => return Ok(AcpVersion::V1),
+        Some(AcpVersion::V2) => {
+            return Err(RpcError::new(
                 INVALID_REQUEST,
-                "The connection is at work already",
+                "The connection is already in use",
                 "initialize may only be repeated before any other request.",
             ));
         }
         None => {}
     }
-    let asked = params.and_then(|raw| serde_json::from_str::<Asked>(raw.get()).ok());
-    match asked.map(|asked| asked.protocol_version) {
-        None | Some(1) => Ok(Dialect::V1),
-        Some(0) => Err(Fault::new(
+    let requested = params.and_then(|raw| serde_json::from_str::<RequestedVersion>(raw.get()).ok());
+    match requested.map(|requested| requested.protocol_version) {
+        None | Some(1) => Ok(AcpVersion::V1),
+        Some(0) => Err(RpcError::new(
             UNSUPPORTED_VERSION,
-            "There is no such version of the protocol",
+            "The protocol version is not supported",
             "Ask for version 1 or 2.",
         )
-        .with("requested", 0)
-        .with("supported", json!([1, 2]))),
-        Some(_) => Ok(Dialect::V2),
+        .with_data("requested", 0)
+        .with_data("supported", json!([1, 2]))),
+        Some(_) => Ok(AcpVersion::V2),
     }
 }
 
-/// Introduce ourselves. A later version's request need not parse: all of it but the number is ignored.
-pub(super) async fn answer(call: Call) -> Result<InitializeResponse, Fault> {
-    let asked: Asked = parse(&call.params)?;
-    if asked.protocol_version == 2 {
-        let _: InitializeRequest = parse(&call.params)?;
+/// Responds to `initialize`. A request for a later version need not parse: everything but its version is
+/// ignored.
+pub(super) async fn handle(call: MethodCall) -> Result<InitializeResponse, RpcError> {
+    let requested: RequestedVersion = parse_params(&call.params)?;
+    if requested.protocol_version == 2 {
+        let _: InitializeRequest = parse_params(&call.params)?;
     }
     call.connection
-        .initialize(Abilities::default(), Dialect::V2);
+        .initialize(ClientFeatures::default(), AcpVersion::V2);
     let agent = Implementation::new("turnery", env!("CARGO_PKG_VERSION"));
     Ok(
         InitializeResponse::new(ProtocolVersion::V2, agent.title("turnery".to_owned()))
-            .capabilities(capabilities(call.connection.agent.takes_audio())),
+            .capabilities(agent_capabilities(call.connection.agent.supports_audio())),
     )
 }
 
-/// Only what works. There is nothing to log in to, so there are no methods for it.
-fn capabilities(audio: bool) -> AgentCapabilities {
+/// Returns only capabilities that work. v2 has no login methods.
+fn agent_capabilities(audio: bool) -> AgentCapabilities {
     let prompt = PromptCapabilities::new()
         .image(PromptImageCapabilities::new())
         .audio(audio.then(PromptAudioCapabilities::new))

@@ -1,23 +1,26 @@
-//! `session/new`: makes a session, and says what it offers.
+//! `session/new`: creates a session and returns its options and commands.
 
 use crate::{
-    fault::{Fault, parse},
-    methods::{Call, setup::Setup},
-    v2::{options, servers},
+    methods::{MethodCall, session_setup::SessionSetup},
+    rpc_error::{RpcError, parse_params},
+    v2::{config_options, mcp_servers},
 };
 use agent_client_protocol_schema::v2::{NewSessionRequest, NewSessionResponse};
 
-pub(super) async fn answer(call: Call) -> Result<NewSessionResponse, Fault> {
-    let request: NewSessionRequest = parse(&call.params)?;
+pub(super) async fn handle(call: MethodCall) -> Result<NewSessionResponse, RpcError> {
+    let request: NewSessionRequest = parse_params(&call.params)?;
     let roots = request.additional_directories.into_iter();
-    let setup = Setup::check(
+    let setup = SessionSetup::from_params(
         request.cwd.into_inner(),
         roots.map(|root| root.into_inner()).collect(),
-        &servers::from_wire(request.mcp_servers)?,
+        &mcp_servers::parse_servers(request.mcp_servers)?,
     )?;
     let session = setup.create(&call).await?;
     Ok(NewSessionResponse::new(session.id().as_str())
-        .config_options(options::config(&session.options()))
-        .meta(crate::options::meta(&session.options()))
-        .available_commands(options::commands(&session.options(), &[])))
+        .config_options(config_options::encode_config_options(&session.options()))
+        .meta(crate::config_options::session_meta(&session.options()))
+        .available_commands(config_options::list_available_commands(
+            &session.options(),
+            &[],
+        )))
 }

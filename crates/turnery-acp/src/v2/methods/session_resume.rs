@@ -1,40 +1,43 @@
-//! `session/resume`: opens a stored session. What was said in it, if that is asked for, then its state,
-//! then the answer (V2-10).
+//! `session/resume`: opens a stored session. Sends the conversation if requested, then the state, then the
+//! response (V2-10).
 
 use crate::{
-    fault::{Fault, parse},
-    methods::{Call, setup::Setup},
-    serve::send,
-    update::UpdateWriter,
-    v2::{options, servers, state},
+    methods::{MethodCall, session_setup::SessionSetup},
+    rpc_error::{RpcError, parse_params},
+    serve::send_line,
+    update_writer::UpdateWriter,
+    v2::{config_options, mcp_servers, session_state},
 };
 use agent_client_protocol_schema::v2::{ReplayFrom, ResumeSessionRequest, ResumeSessionResponse};
 
-pub(super) async fn answer(call: Call) -> Result<ResumeSessionResponse, Fault> {
-    let request: ResumeSessionRequest = parse(&call.params)?;
+pub(super) async fn handle(call: MethodCall) -> Result<ResumeSessionResponse, RpcError> {
+    let request: ResumeSessionRequest = parse_params(&call.params)?;
     let replay = match request.replay_from {
         None => false,
         Some(ReplayFrom::Start(_)) => true,
-        // A cursor that nobody knows is not exchanged for another one.
+        // An unknown cursor must not be replaced by another one.
         Some(_) => {
-            return Err(Fault::params(
+            return Err(RpcError::invalid_params(
                 "replayFrom: the only place to replay from is {\"type\": \"start\"}.",
             ));
         }
     };
     let roots = request.additional_directories.into_iter();
-    let setup = Setup::check(
+    let setup = SessionSetup::from_params(
         request.cwd.into_inner(),
         roots.map(|root| root.into_inner()).collect(),
-        &servers::from_wire(request.mcp_servers)?,
+        &mcp_servers::parse_servers(request.mcp_servers)?,
     )?;
     let session = setup.open(&call, &request.session_id.0, replay).await?;
-    // It was opened just now, so nothing runs in it, and its replay is in the queue.
+    // The session was just opened: nothing runs in it, and its replay is already queued.
     let mut to = UpdateWriter::new(session.id().as_str());
-    state::at_rest(&mut to);
-    send(call.connection.peer.out(), to.lines).await;
+    session_state::write_idle(&mut to);
+    send_line(call.connection.peer.out(), to.lines).await;
     Ok(ResumeSessionResponse::new()
-        .config_options(options::config(&session.options()))
-        .meta(crate::options::meta(&session.options()))
-        .available_commands(options::commands(&session.options(), &[])))
+        .config_options(config_options::encode_config_options(&session.options()))
+        .meta(crate::config_options::session_meta(&session.options()))
+        .available_commands(config_options::list_available_commands(
+            &session.options(),
+            &[],
+        )))
 }

@@ -1,35 +1,39 @@
-//! `session/set_config_option`: mode, model or thinking, at any time. An unknown option, value or type of
-//! value changes nothing (V2-18).
+//! `session/set_config_option`: sets mode, model or thinking level, at any time. An unknown option, value or
+//! value type changes nothing (V2-18).
 
 use crate::{
-    fault::{Fault, parse},
-    methods::Call,
-    options::{self as values, MODE, MODEL, THINKING},
-    v2::options,
+    config_options::{self as values, MODE, MODEL, THINKING},
+    methods::MethodCall,
+    rpc_error::{RpcError, parse_params},
+    v2::config_options,
 };
 use agent_client_protocol_schema::v2::{
     SessionConfigOptionValue, SetSessionConfigOptionRequest, SetSessionConfigOptionResponse,
 };
 
-pub(super) async fn answer(call: Call) -> Result<SetSessionConfigOptionResponse, Fault> {
-    let request: SetSessionConfigOptionRequest = parse(&call.params)?;
+pub(super) async fn handle(call: MethodCall) -> Result<SetSessionConfigOptionResponse, RpcError> {
+    let request: SetSessionConfigOptionRequest = parse_params(&call.params)?;
     let session = call.connection.session(&request.session_id.0)?;
     let SessionConfigOptionValue::Id { value } = &request.value else {
-        return Err(Fault::params(
-            "type must be \"id\": no option of this session is anything but a choice.",
+        return Err(RpcError::invalid_params(
+            "type must be \"id\": every option of this session is a choice.",
         ));
     };
     match &*request.config_id.0 {
-        MODE => session.set_mode(values::mode(&value.0)?).await?,
+        MODE => session.set_mode(values::parse_mode(&value.0)?).await?,
         MODEL => session.set_model(&value.0).await?,
-        THINKING => session.set_thinking(values::thinking(&value.0)?).await?,
+        THINKING => {
+            session
+                .set_thinking(values::parse_thinking(&value.0)?)
+                .await?
+        }
         unknown => {
-            return Err(Fault::params(format!(
-                "{unknown:?} is no option of this session: choose {MODE}, {MODEL} or {THINKING}."
+            return Err(RpcError::invalid_params(format!(
+                "{unknown:?} is not an option of this session: choose {MODE}, {MODEL} or {THINKING}."
             )));
         }
     }
-    Ok(SetSessionConfigOptionResponse::new(options::config(
-        &session.options(),
-    )))
+    Ok(SetSessionConfigOptionResponse::new(
+        config_options::encode_config_options(&session.options()),
+    ))
 }

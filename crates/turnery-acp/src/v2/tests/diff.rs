@@ -1,18 +1,17 @@
-//! Diffs, in the form that Git writes.
+//! Tests diffs in Git's format.
 
 use super::super::diff::{self, PATCH_LIMIT};
 use serde_json::{Value, json};
 use std::path::Path;
 
 fn diff(path: &str, old: Option<&str>, new: &str) -> Value {
-    serde_json::to_value(diff::to_wire(Path::new(path), old, new, false)).unwrap()
+    serde_json::to_value(diff::encode_diff(Path::new(path), old, new, false)).unwrap()
 }
 
 // proves: V2-14
-/// A changed file, with the lines around the change and a mark where the last line has no
-/// end.
+/// A changed file, with context lines and a mark for a missing newline at the end.
 #[test]
-fn a_changed_file_is_a_patch_with_absolute_paths() {
+fn changed_file_has_patch_with_absolute_paths() {
     let old = "1\n2\n3\n4\n5\n6\n7\n8\n9";
     let new = "1\n2\n3\n4\nfive\n6\n7\n8\n9";
     let patch = "diff --git /w/a b.txt /w/a b.txt\n\
@@ -42,9 +41,9 @@ fn a_changed_file_is_a_patch_with_absolute_paths() {
 }
 
 // proves: V2-14
-/// Unusual paths are written as Git writes them; a new file and an empty one as well.
+/// Unusual paths are quoted as by Git; new and empty files too.
 #[test]
-fn paths_and_new_files_are_written_as_git_does() {
+fn paths_and_new_files_follow_git_format() {
     let added = diff("/w/\u{e4} \"q\"\\\n", None, "");
     assert_eq!(added["changes"][0]["operation"], "add");
     assert_eq!(added["changes"][0]["path"], "/w/\u{e4} \"q\"\\\n");
@@ -56,9 +55,9 @@ fn paths_and_new_files_are_written_as_git_does() {
 }
 
 // proves: V2-14
-/// The list of changes is always there, the patch only while it is not huge.
+/// The list of changes is always there, the patch only up to a limit.
 #[test]
-fn a_huge_change_has_no_patch() {
+fn huge_change_has_no_patch() {
     let text = "x\n".repeat(PATCH_LIMIT / 2);
     assert!(diff("/w/a", None, &text)["patch"].is_object());
     let more = format!("{text}x");

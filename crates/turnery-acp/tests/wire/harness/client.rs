@@ -1,6 +1,6 @@
-//! Client: the other end of the pipes.
+//! The test client at the other end of the pipes.
 
-use super::{Oracle, grammar_v2::Grammar, schema_v2};
+use super::{Oracle, grammar_v2::GrammarV2, schema_v2};
 use serde_json::{Value, json};
 use std::{
     collections::{HashSet, VecDeque},
@@ -12,43 +12,43 @@ use std::{
 use turnery_acp::{ExitReason, ServeOptions, serve, witness::Witness};
 use turnery_agent::Agent;
 
-/// No test waits longer than this for a line; none is known to need a hundredth of it.
-const PATIENCE: Duration = Duration::from_secs(120);
+/// Maximum time a test waits for a line; every test should need less than a hundredth of it.
+const RECEIVE_TIMEOUT: Duration = Duration::from_secs(120);
 
-/// Set to run every test with the draft of the second version switched on.
+/// Environment variable that runs every test with v2 enabled.
 pub(crate) const WITH_V2: &str = "TURNERY_WIRE_WITH_V2";
 
-/// A client, and the agent that it talks to.
-pub(crate) struct Client {
+/// Client connected to an agent.
+pub(crate) struct TestClient {
     input: Option<PipeWriter>,
     lines: Option<mpsc::Receiver<String>>,
     output: Option<PipeReader>,
     witness: Witness,
-    /// Requests that no client of the second version would send: none may get a result.
-    wrong: HashSet<String>,
-    grammar: Grammar,
-    seen: VecDeque<Value>,
-    /// What the agent offered as commands: beside everything else, so that tests need not count it.
-    offers: Vec<Value>,
+    /// Requests that are invalid in v2: none may get a result.
+    invalid_requests: HashSet<String>,
+    grammar: GrammarV2,
+    buffered: VecDeque<Value>,
+    /// Command updates of the agent, kept apart so that tests need not count them.
+    command_offers: Vec<Value>,
     next_id: i64,
-    /// The version of the protocol that is spoken, by the last answer to `initialize`.
+    /// Protocol version, from the last response to `initialize`.
     version: u64,
     agent: Option<JoinHandle<ExitReason>>,
-    /// Times that are to pass on the agent's clock.
+    /// Time to advance on the agent's clock.
     clock: tokio::sync::mpsc::Sender<(Duration, mpsc::Sender<()>)>,
     oracle: Oracle,
 }
 
-impl Client {
-    /// Connect, without a word. Lines are read as they come.
+impl TestClient {
+    /// Connects without sending anything. Lines are read as they arrive.
     pub(crate) fn connect(agent: Arc<Agent>, options: ServeOptions) -> Self {
-        let mut client = Self::connect_deaf(agent, options);
-        client.listen();
+        let mut client = Self::connect_without_reading(agent, options);
+        client.start_reading();
         client
     }
 
-    /// Connect, and read nothing until [`Self::listen`].
-    pub(crate) fn connect_deaf(agent: Arc<Agent>, mut options: ServeOptions) -> Self {
+    /// Connects, and reads nothing until [`Self::start_reading`].
+    pub(crate) fn connect_without_reading(agent: Arc<Agent>, mut options: ServeOptions) -> Self {
         options.v2 |= std::env::var_os(WITH_V2).is_some();
         let (agent_input, input) = pipe().expect("a pipe");
         let (output, agent_output) = pipe().expect("a pipe");
@@ -75,10 +75,10 @@ impl Client {
             lines: None,
             output: Some(output),
             witness: Witness::default(),
-            wrong: HashSet::new(),
-            grammar: Grammar::default(),
-            seen: VecDeque::new(),
-            offers: Vec::new(),
+            invalid_requests: HashSet::new(),
+            grammar: GrammarV2::default(),
+            buffered: VecDeque::new(),
+            command_offers: Vec::new(),
             next_id: 0,
             version: 1,
             agent: Some(served),
@@ -87,8 +87,8 @@ impl Client {
         }
     }
 
-    /// Begin to read.
-    pub(crate) fn listen(&mut self) {
+    /// Starts reading.
+    pub(crate) fn start_reading(&mut self) {
         let output = self.output.take().expect("not listening yet");
         let (sender, lines) = mpsc::channel();
         thread::spawn(move || {
@@ -102,245 +102,246 @@ impl Client {
         self.lines = Some(lines);
     }
 
-    /// Never read again, and let the agent know.
-    pub(crate) fn hang_up(&mut self) {
+    /// Closes the output pipe, which the agent notices.
+    pub(crate) fn drop_output(&mut self) {
         self.output = None;
     }
 
-    /// Write bytes as they are.
-    pub(crate) fn raw(&mut self, bytes: impl AsRef<[u8]>) {
-        self.witness.sent(bytes.as_ref());
+    /// Writes raw bytes.
+    pub(crate) fn write_raw(&mut self, bytes: impl AsRef<[u8]>) {
+        self.witness.client_wrote(bytes.as_ref());
         let input = self.input.as_mut().expect("not closed");
         input.write_all(bytes.as_ref()).expect("the agent reads");
     }
 
-    /// Hand the writing end to somebody else, who will write this.
-    pub(crate) fn split(&mut self, bytes: &[u8]) -> PipeWriter {
-        self.witness.sent(bytes);
+    /// Returns the writing end to the caller, who will write these bytes.
+    pub(crate) fn take_input(&mut self, bytes: &[u8]) -> PipeWriter {
+        self.witness.client_wrote(bytes);
         self.input.take().expect("not closed")
     }
 
-    /// Show a message to the oracle that is then written as bytes.
-    pub(crate) fn note(&mut self, message: &Value) {
-        self.oracle.told(message);
+    /// Shows the oracle a message that is written as raw bytes.
+    pub(crate) fn observe_sent(&mut self, message: &Value) {
+        self.oracle.client_sent(message);
         if let (Some(id), Some(method)) = (message.get("id"), message["method"].as_str()) {
-            self.grammar.asks(id, method, &message["params"]);
+            self.grammar
+                .client_requested(id, method, &message["params"]);
             let known = self.version == 2 || message["params"]["protocolVersion"] == 2;
-            match known && !schema_v2::may_ask(method, &message["params"]) {
-                true => self.wrong.insert(id.to_string()),
-                false => self.wrong.remove(&id.to_string()),
+            match known && !schema_v2::is_valid_request(method, &message["params"]) {
+                true => self.invalid_requests.insert(id.to_string()),
+                false => self.invalid_requests.remove(&id.to_string()),
             };
         }
     }
 
-    /// Write a message.
+    /// Sends a message.
     pub(crate) fn send(&mut self, message: &Value) {
-        self.note(message);
-        self.raw(format!("{message}\n"));
+        self.observe_sent(message);
+        self.write_raw(format!("{message}\n"));
     }
 
-    /// Send a request; gives its id.
-    pub(crate) fn ask(&mut self, method: &str, params: Value) -> Value {
+    /// Sends a request; returns its id.
+    pub(crate) fn send_request(&mut self, method: &str, params: Value) -> Value {
         self.next_id += 1;
         let id = json!(self.next_id);
         self.send(&json!({"jsonrpc": "2.0", "id": id, "method": method, "params": params}));
         id
     }
 
-    /// Send a notification.
-    pub(crate) fn tell(&mut self, method: &str, params: Value) {
+    /// Sends a notification.
+    pub(crate) fn send_notification(&mut self, method: &str, params: Value) {
         if self.version == 2 {
-            schema_v2::check_told(method, &params);
+            schema_v2::check_notification(method, &params);
         }
         self.send(&json!({"jsonrpc": "2.0", "method": method, "params": params}));
     }
 
-    /// Send a request and wait for its answer; what comes before it is kept for [`Self::seen`].
-    pub(crate) fn call(&mut self, method: &str, params: Value) -> Value {
-        let id = self.ask(method, params);
-        self.answer(&id)
+    /// Sends a request and waits for its response; earlier messages are buffered for [`Self::take_buffered`].
+    pub(crate) fn request(&mut self, method: &str, params: Value) -> Value {
+        let id = self.send_request(method, params);
+        self.wait_for_response(&id)
     }
 
-    /// Wait for the answer to a request.
-    pub(crate) fn answer(&mut self, id: &Value) -> Value {
+    /// Waits for the response to a request.
+    pub(crate) fn wait_for_response(&mut self, id: &Value) -> Value {
         let fits = |message: &Value| message.get("method").is_none() && &message["id"] == id;
-        // It may have come while another one was waited for.
-        match self.seen.iter().position(fits) {
-            Some(at) => self.seen.remove(at).expect("it is there"),
-            None => self.wait(fits),
+        // It may have arrived during an earlier wait.
+        match self.buffered.iter().position(fits) {
+            Some(at) => self.buffered.remove(at).expect("it is there"),
+            None => self.wait_for(fits),
         }
     }
 
-    /// Wait for a request of the agent.
-    pub(crate) fn asked(&mut self, method: &str) -> Value {
-        self.wait(|message| message["method"] == method && message.get("id").is_some())
+    /// Waits for a request of the agent.
+    pub(crate) fn wait_for_request(&mut self, method: &str) -> Value {
+        self.wait_for(|message| message["method"] == method && message.get("id").is_some())
     }
 
-    /// Answer a request of the agent.
-    pub(crate) fn reply(&mut self, asked: &Value, result: Value) {
+    /// Responds to a request of the agent.
+    pub(crate) fn respond(&mut self, asked: &Value, result: Value) {
         if self.version == 2 {
-            schema_v2::check_reply(asked, &result);
+            schema_v2::check_response(asked, &result);
         }
-        self.reply_anything(asked, result);
+        self.respond_unchecked(asked, result);
     }
 
-    /// Answer a request of the agent with what no client would say.
-    pub(crate) fn reply_anything(&mut self, asked: &Value, result: Value) {
+    /// Responds to a request of the agent without validating the result.
+    pub(crate) fn respond_unchecked(&mut self, asked: &Value, result: Value) {
         self.send(&json!({"jsonrpc": "2.0", "id": asked["id"], "result": result}));
     }
 
-    /// The next message that fits; the others are kept, in order.
-    pub(crate) fn wait(&mut self, fits: impl Fn(&Value) -> bool) -> Value {
+    /// Waits for the next message that matches; others are buffered in order.
+    pub(crate) fn wait_for(&mut self, fits: impl Fn(&Value) -> bool) -> Value {
         loop {
-            let message = self.next().expect("the agent still talks");
+            let message = self.next_message().expect("the agent still talks");
             if fits(&message) {
                 return message;
             }
-            self.seen.push_back(message);
+            self.buffered.push_back(message);
         }
     }
 
-    /// The offers of commands so far, and forget them.
-    pub(crate) fn offers(&mut self) -> Vec<Value> {
-        self.offers.drain(..).collect()
+    /// Returns and clears the command updates so far.
+    pub(crate) fn take_command_offers(&mut self) -> Vec<Value> {
+        self.command_offers.drain(..).collect()
     }
 
-    /// The next message that is no offer of commands; `None` when the agent has closed its output.
-    pub(crate) fn next(&mut self) -> Option<Value> {
+    /// Returns the next message that is not a command update; `None` when the agent has closed its output.
+    pub(crate) fn next_message(&mut self) -> Option<Value> {
         loop {
-            let message = self.heard()?;
+            let message = self.read_message()?;
             let update = &message["params"]["update"]["sessionUpdate"];
             if update != "available_commands_update" {
                 return Some(message);
             }
-            self.offers.push(message["params"].clone());
+            self.command_offers.push(message["params"].clone());
         }
     }
 
-    fn heard(&mut self) -> Option<Value> {
+    fn read_message(&mut self) -> Option<Value> {
         let lines = self.lines.as_ref().expect("listening");
-        let line = match lines.recv_timeout(PATIENCE) {
+        let line = match lines.recv_timeout(RECEIVE_TIMEOUT) {
             Ok(line) => line,
             Err(mpsc::RecvTimeoutError::Disconnected) => return None,
             Err(mpsc::RecvTimeoutError::Timeout) => {
-                panic!("the agent says nothing: {:?}", self.seen)
+                panic!("the agent says nothing: {:?}", self.buffered)
             }
         };
-        let message = self.witness.heard(&line);
+        let message = self.witness.agent_wrote(&line);
         let message = message.unwrap_or_else(|complaint| panic!("{complaint}"));
-        if let Err(rule) = self.oracle.heard(&message) {
+        if let Err(rule) = self.oracle.agent_sent(&message) {
             panic!("{rule}: {message}");
         }
         if let Some(version) = message["result"]["protocolVersion"].as_u64() {
             self.version = version;
         }
         if self.version == 2 {
-            if let Err(law) = self.grammar.said(&message) {
-                panic!("{law}: {message} after {:?}", self.seen);
+            if let Err(law) = self.grammar.agent_sent(&message) {
+                panic!("{law}: {message} after {:?}", self.buffered);
             }
-            // One that cannot be read as v2 may still be answered with v1.
-            let wrong = self.wrong.contains(&message["id"].to_string());
+            // A request that is invalid in v2 may still get a v1 result.
+            let wrong = self.invalid_requests.contains(&message["id"].to_string());
             let taken = wrong && message.get("result").is_some();
             assert!(!taken, "taken, though wrong: {message}");
         }
         if let Some(error) = message.get("error") {
-            // A sentence, and what to do (RPC-13).
+            // RPC-13: a sentence that says what to do.
             let details = error["data"]["details"].as_str().expect("details");
             assert!(!details.is_empty(), "{error}");
         }
         Some(message)
     }
 
-    /// All that the agent says by itself in this time, which passes on its clock and not on ours.
-    pub(crate) fn silence(&mut self, time: Duration) -> Vec<Value> {
-        self.offers.clear();
-        let before = self.seen.len();
-        // Lines keep their order: once this is answered, all that we sent was read.
-        self.call("session/list", json!({}));
+    /// Returns everything the agent sends during `time` of its virtual clock.
+    pub(crate) fn messages_during(&mut self, time: Duration) -> Vec<Value> {
+        self.command_offers.clear();
+        let before = self.buffered.len();
+        // Lines keep their order: once this is answered, everything sent before was read.
+        self.request("session/list", json!({}));
         let (passed, told) = mpsc::channel();
         self.clock.blocking_send((time, passed)).expect("it lives");
-        told.recv_timeout(PATIENCE).expect("time passes");
-        // And what was said by then comes before this answer.
-        self.call("session/list", json!({}));
-        let said = self.seen.split_off(before);
-        said.into_iter().chain(self.offers()).collect()
+        told.recv_timeout(RECEIVE_TIMEOUT).expect("time passes");
+        // Everything sent by then precedes this response.
+        self.request("session/list", json!({}));
+        let said = self.buffered.split_off(before);
+        said.into_iter().chain(self.take_command_offers()).collect()
     }
 
-    /// End of input; gives all that the agent still said, as it said it.
-    pub(crate) fn raw_lines(mut self) -> Vec<String> {
-        self.close();
+    /// Closes the input; returns the remaining lines of the agent.
+    pub(crate) fn close_and_read_lines(mut self) -> Vec<String> {
+        self.close_input();
         let lines: Vec<String> = self.lines.take().expect("listening").iter().collect();
         for line in &lines {
-            self.witness.heard(line).expect("valid");
+            self.witness.agent_wrote(line).expect("valid");
         }
-        self.witness.ended().expect("all is answered");
+        self.witness.agent_closed().expect("all is answered");
         lines
     }
 
-    /// What came while something else was waited for, and forget it.
-    pub(crate) fn seen(&mut self) -> Vec<Value> {
-        self.seen.drain(..).collect()
+    /// Returns and clears the buffered messages.
+    pub(crate) fn take_buffered(&mut self) -> Vec<Value> {
+        self.buffered.drain(..).collect()
     }
 
-    /// The updates among what was seen.
-    pub(crate) fn updates(&mut self) -> Vec<Value> {
-        self.seen()
+    /// Returns the updates among the buffered messages.
+    pub(crate) fn take_updates(&mut self) -> Vec<Value> {
+        self.take_buffered()
             .into_iter()
             .filter(|message| message["method"] == "session/update")
             .map(|message| message["params"]["update"].clone())
             .collect()
     }
 
-    /// End of input.
-    pub(crate) fn close(&mut self) {
-        self.oracle.left();
-        self.witness.closed();
+    /// Closes the input.
+    pub(crate) fn close_input(&mut self) {
+        self.oracle.client_closed();
+        self.witness.client_closed();
         self.input = None;
     }
 
-    /// End of input; gives why the agent ended, and all that it still said.
-    pub(crate) fn leave(mut self) -> (ExitReason, Vec<Value>) {
-        self.close();
-        self.ended()
+    /// Closes the input; returns the exit reason and the remaining messages.
+    pub(crate) fn close_and_join(mut self) -> (ExitReason, Vec<Value>) {
+        self.close_input();
+        self.join()
     }
 
-    /// Wait for the agent's end.
-    pub(crate) fn ended(mut self) -> (ExitReason, Vec<Value>) {
+    /// Waits for the agent to exit.
+    pub(crate) fn join(mut self) -> (ExitReason, Vec<Value>) {
         if self.lines.is_some() {
-            while let Some(message) = self.next() {
-                self.seen.push_back(message);
+            while let Some(message) = self.next_message() {
+                self.buffered.push_back(message);
             }
-            self.witness.ended().expect("all is answered");
+            self.witness.agent_closed().expect("all is answered");
         }
         if self.lines.is_some()
-            && let Err(rule) = self.oracle.over()
+            && let Err(rule) = self.oracle.check_end()
         {
             panic!("{rule}");
         }
         let served = self.agent.take().expect("once");
-        (served.join().expect("no panic"), self.seen.into())
+        (served.join().expect("no panic"), self.buffered.into())
     }
 
-    /// Introduce ourselves as a client of the second version.
+    /// Initializes as a v2 client.
     pub(crate) fn initialize_v2(&mut self) -> Value {
         let info = json!({"name": "test", "version": "1"});
-        self.call("initialize", json!({"protocolVersion": 2, "info": info}))
+        self.request("initialize", json!({"protocolVersion": 2, "info": info}))
     }
 
-    /// Introduce ourselves as able to do these things.
+    /// Initializes with these capabilities.
     pub(crate) fn initialize(&mut self, abilities: Value) -> Value {
         let params = json!({"protocolVersion": 1, "clientCapabilities": abilities});
-        self.call("initialize", params)
+        self.request("initialize", params)
     }
 }
 
-/// The result of an answer that is one.
+/// Returns the result of a response; panics on an error.
 pub(crate) fn result_of(answer: &Value) -> &Value {
     assert!(answer.get("error").is_none(), "{answer}");
     &answer["result"]
 }
 
-/// The code of an answer that is an error.
+/// Returns the code of an error response.
 pub(crate) fn error_of(answer: &Value) -> i64 {
     answer["error"]["code"]
         .as_i64()

@@ -1,34 +1,34 @@
-//! Fold of v2 updates: what a client knows after all of them, by the rules of the draft alone. Fields that
-//! are not said stay, `null` and empty lists clear, chunks append.
+//! Folds v2 updates into what a client knows after them, by the rules of the draft alone: omitted fields keep
+//! their values, `null` and empty lists clear, chunks append.
 
 use serde_json::{Map, Value, json};
 
-/// Everything that stays: messages, calls, terminals, plans and summaries in the order in which they
-/// appeared, and what there is one of.
+/// Lasting state of a session: messages, calls, terminals, plans and summaries in order of appearance, and the
+/// values that exist once.
 #[derive(Debug, Default, PartialEq)]
-pub(crate) struct Known {
+pub(crate) struct FoldedSession {
     entries: Vec<(String, Value)>,
     session: Map<String, Value>,
-    /// How many entries there were when the latest prompt began.
-    before: usize,
+    /// Number of entries at the start of the latest prompt.
+    prompt_start: usize,
 }
 
-impl Known {
-    /// What is known after these updates.
-    pub(crate) fn after(updates: &[Value]) -> Self {
+impl FoldedSession {
+    /// Folds these updates.
+    pub(crate) fn from_updates(updates: &[Value]) -> Self {
         let mut known = Self::default();
         known.session.insert("state".to_owned(), json!("idle"));
         for update in updates {
-            known.take(update);
+            known.apply(update);
         }
-        known.settle();
+        known.normalize();
         known
     }
 
-    /// What is known after these, and what a replay says of it. A call that shows its terminal shows in a
-    /// replay what it gave, so of those only the rest is compared.
-    pub(crate) fn both(live: &[Value], replayed: &[Value]) -> (Self, Self) {
-        let (mut live, mut replayed) = (Self::after(live), Self::after(replayed));
+    /// Folds live and replayed updates for comparison. In a replay, calls with a terminal show its output
+    /// instead, so for those only the rest is compared.
+    pub(crate) fn live_and_replayed(live: &[Value], replayed: &[Value]) -> (Self, Self) {
+        let (mut live, mut replayed) = (Self::from_updates(live), Self::from_updates(replayed));
         let prints = |entry: &Value| {
             let mut content = entry["content"].as_array().into_iter().flatten();
             content.any(|shown| shown["type"] == "terminal")
@@ -49,7 +49,7 @@ impl Known {
         (live, replayed)
     }
 
-    fn take(&mut self, update: &Value) {
+    fn apply(&mut self, update: &Value) {
         let sort = update["sessionUpdate"].as_str().expect("a sort");
         match sort {
             "user_message" | "agent_message" | "agent_thought" => {
@@ -68,26 +68,26 @@ impl Known {
             "usage_update" | "config_option_update" | "available_commands_update" => {
                 self.session.insert(sort.to_owned(), update.clone());
             }
-            "session_info_update" => patch(&mut self.session, update),
+            "session_info_update" => patch_map(&mut self.session, update),
             "state_update" => {
                 match (update["state"].as_str(), update["stopReason"].as_str()) {
                     (Some("running"), _) if self.session["state"] == "idle" => {
-                        self.before = self.entries.len();
+                        self.prompt_start = self.entries.len();
                     }
-                    // Nothing of a refused prompt is part of the conversation.
-                    (_, Some("refusal")) => self.entries.truncate(self.before),
+                    // A refused prompt is not part of the conversation.
+                    (_, Some("refusal")) => self.entries.truncate(self.prompt_start),
                     _ => {}
                 }
                 let state = update["state"].clone();
                 self.session.insert("state".to_owned(), state);
             }
-            // For whoever is there to see it.
+            // Notices are not kept.
             "notice" => {}
             other => panic!("{other} is no update of this agent"),
         }
     }
 
-    fn known(&mut self, sort: &str, key: &str, update: &Value) -> &mut Map<String, Value> {
+    fn entry(&mut self, sort: &str, key: &str, update: &Value) -> &mut Map<String, Value> {
         let id = format!("{sort} {}", update[key].as_str().expect("an id"));
         let found = self.entries.iter().position(|(known, _)| *known == id);
         let at = found.unwrap_or_else(|| {
@@ -98,22 +98,22 @@ impl Known {
     }
 
     fn patch(&mut self, sort: &str, key: &str, update: &Value) {
-        patch(self.known(sort, key, update), update);
+        patch_map(self.entry(sort, key, update), update);
     }
 
     fn append(&mut self, sort: &str, key: &str, field: &str, update: &Value) {
-        let entry = self.known(sort, key, update);
+        let entry = self.entry(sort, key, update);
         let list = entry.entry(field).or_insert_with(|| json!([]));
         let list = list.as_array_mut().expect("a list");
         list.push(update[field].clone());
     }
 
-    /// The parts that are only there while it happens: a terminal (later its text is in the result), a
-    /// compaction that came to nothing, the times. Texts in a row are one.
-    fn settle(&mut self) {
-        self.before = 0;
+    /// Removes what only live updates have: terminals (a replay has their text in the result), compactions
+    /// without effect and times. Joins adjacent texts.
+    fn normalize(&mut self) {
+        self.prompt_start = 0;
         self.session.remove("updatedAt");
-        // Comes with the list of sessions, from which one is chosen.
+        // The session list has it.
         self.session.remove("title");
         self.entries
             .retain(|(key, entry)| match key.split_once(' ') {
@@ -123,14 +123,14 @@ impl Known {
             });
         for (_, entry) in &mut self.entries {
             if let Some(content) = entry.get_mut("content").and_then(Value::as_array_mut) {
-                content.dedup_by(|later, text| join(text, later));
+                content.dedup_by(|later, text| join_text(text, later));
             }
         }
     }
 }
 
-/// Adds a text to the one before it.
-fn join(text: &mut Value, later: &Value) -> bool {
+/// Appends a text to the one before it.
+fn join_text(text: &mut Value, later: &Value) -> bool {
     let (Some(first), Some(second)) = (text["text"].as_str(), later["text"].as_str()) else {
         return false;
     };
@@ -138,17 +138,17 @@ fn join(text: &mut Value, later: &Value) -> bool {
     true
 }
 
-/// Three states: not said, cleared, said. Metadata is patched key by key.
-fn patch(entry: &mut Map<String, Value>, update: &Value) {
+/// Applies a patch with three states: absent, cleared and set. Metadata is patched by key.
+fn patch_map(entry: &mut Map<String, Value>, update: &Value) {
     for (key, value) in update.as_object().expect("an object") {
         let empty = value.as_array().is_some_and(Vec::is_empty);
         if matches!(key.as_str(), "sessionUpdate" | "messageId") {
-            // Known already: the entry is found by them.
+            // Ids were used to find the entry.
         } else if value.is_null() || empty {
             entry.remove(key);
         } else if key == "_meta" {
             let meta = entry.entry("_meta").or_insert_with(|| json!({}));
-            patch(meta.as_object_mut().expect("an object"), value);
+            patch_map(meta.as_object_mut().expect("an object"), value);
         } else {
             entry.insert(key.clone(), value.clone());
         }

@@ -1,8 +1,7 @@
-//! Oracle: what must hold of every connection in version 1, whatever a test is about. The harness shows it
-//! each message in both directions; what it finds names the rule that was broken. In version 2 it knows the
-//! rules of JSON-RPC alone.
+//! Checks rules that hold for every v1 connection, whatever a test is about. The harness shows it each message
+//! in both directions; errors name the violated rule. For v2 it checks only the rules of JSON-RPC.
 
-/// Give up with the rule that was broken.
+/// Returns the violated rule as an error unless the condition holds.
 macro_rules! hold {
     ($held:expr, $($rule:tt)+) => {
         if !$held {
@@ -11,49 +10,49 @@ macro_rules! hold {
     };
 }
 
-mod abilities;
+mod capabilities;
 mod session;
 
-use abilities::Abilities;
+use capabilities::DeclaredCapabilities;
 use serde_json::Value;
-use session::Session;
+use session::OracleSession;
 use std::collections::{HashMap, HashSet, VecDeque};
 
-/// A rule that was broken, in words.
-pub(crate) type Held = Result<(), String>;
+/// Violated rule, as text.
+pub(crate) type RuleResult = Result<(), String>;
 
-/// Codes of JSON-RPC and of the protocol in both versions. All others of the reserved ranges are nobody's.
-const CODES: [i64; 9] = [
+/// Error codes of JSON-RPC and of both protocol versions. All other reserved codes are invalid.
+const ALLOWED_CODES: [i64; 9] = [
     -32700, -32600, -32601, -32602, -32603, -32800, -32000, -32002, -32022,
 ];
 
-/// What was said on one connection, as far as rules ask for it.
+/// State of one connection, as far as the rules need it.
 #[derive(Default)]
 pub(crate) struct Oracle {
-    /// The client's requests that are not answered, by the text of their ids.
-    open: HashMap<String, VecDeque<Asked>>,
-    /// All ids that the client ever used.
-    used: HashSet<String>,
-    /// The agent's requests that are neither answered nor taken back.
-    questions: HashMap<String, Question>,
-    sessions: HashMap<String, Session>,
-    can: Abilities,
-    /// A later version than the first is spoken.
-    newer: bool,
-    /// The client has closed its end.
-    left: bool,
+    /// Pending client requests, by the JSON text of their ids.
+    pending_requests: HashMap<String, VecDeque<PendingRequest>>,
+    /// All ids the client has used.
+    used_ids: HashSet<String>,
+    /// Agent requests that are neither answered nor cancelled.
+    agent_requests: HashMap<String, AgentRequest>,
+    sessions: HashMap<String, OracleSession>,
+    capabilities: DeclaredCapabilities,
+    /// True if the negotiated version is above 1.
+    is_later_version: bool,
+    /// True once the client has closed its output.
+    client_closed: bool,
 }
 
-/// A request of the client.
-struct Asked {
+/// Request of the client.
+struct PendingRequest {
     method: String,
     session: Option<String>,
-    /// A prompt that is answered beside the one that runs.
-    command: bool,
+    /// True for a command, which is answered beside a running prompt.
+    is_command: bool,
 }
 
-/// A request of the agent.
-struct Question {
+/// Request of the agent.
+struct AgentRequest {
     method: String,
     session: String,
     call: Option<String>,
@@ -61,19 +60,21 @@ struct Question {
 }
 
 impl Oracle {
-    /// What the client sends.
-    pub(crate) fn told(&mut self, message: &Value) {
+    /// Observes a message of the client.
+    pub(crate) fn client_sent(&mut self, message: &Value) {
         let id = message.get("id").map(Value::to_string);
         let (Some(id), Some(method)) = (id.clone(), message["method"].as_str()) else {
-            if let Some(question) = id.and_then(|id| self.questions.remove(&id)) {
-                self.replied(&question, &message["result"]);
+            if let Some(question) = id.and_then(|id| self.agent_requests.remove(&id)) {
+                self.client_responded(&question, &message["result"]);
             }
             return;
         };
         let params = &message["params"];
         let session = params["sessionId"].as_str().map(str::to_owned);
         match method {
-            "initialize" => self.can = Abilities::of(&params["clientCapabilities"]),
+            "initialize" => {
+                self.capabilities = DeclaredCapabilities::parse(&params["clientCapabilities"])
+            }
             "session/load" | "session/resume" => {
                 if let Some(id) = &session {
                     self.sessions.entry(id.clone()).or_default();
@@ -83,63 +84,66 @@ impl Oracle {
         }
         let texts = params["prompt"].as_array().into_iter().flatten();
         let mut texts = texts.filter_map(|block| block["text"].as_str());
-        let asked = Asked {
+        let asked = PendingRequest {
             method: method.to_owned(),
             session,
-            command: texts.any(|text| text.starts_with('/')),
+            is_command: texts.any(|text| text.starts_with('/')),
         };
-        self.used.insert(id.clone());
-        self.open.entry(id).or_default().push_back(asked);
+        self.used_ids.insert(id.clone());
+        self.pending_requests
+            .entry(id)
+            .or_default()
+            .push_back(asked);
     }
 
-    fn replied(&mut self, question: &Question, result: &Value) {
+    fn client_responded(&mut self, question: &AgentRequest, result: &Value) {
         if question.method != "terminal/create" {
             return;
         }
         let session = self.sessions.get_mut(&question.session);
         if let (Some(session), Some(id)) = (session, result["terminalId"].as_str()) {
-            session.lent(id);
+            session.terminal_created(id);
         }
     }
 
-    /// The client closes its end.
-    pub(crate) fn left(&mut self) {
-        self.left = true;
+    /// Observes the end of input.
+    pub(crate) fn client_closed(&mut self) {
+        self.client_closed = true;
     }
 
-    /// What the agent says.
-    pub(crate) fn heard(&mut self, message: &Value) -> Held {
+    /// Checks a message of the agent.
+    pub(crate) fn agent_sent(&mut self, message: &Value) -> RuleResult {
         hold!(message["jsonrpc"] == "2.0", "RPC-1: no version");
         let params = &message["params"];
         match (message["method"].as_str(), message.get("id")) {
-            (Some(method), Some(id)) => self.question(method, id, params),
-            (Some("session/update"), None) if !self.newer => self.update(params),
+            (Some(method), Some(id)) => self.check_request(method, id, params),
+            (Some("session/update"), None) if !self.is_later_version => self.check_update(params),
             (Some("$/cancel_request"), None) => {
-                let back = self.questions.remove(&params["requestId"].to_string());
+                let back = self.agent_requests.remove(&params["requestId"].to_string());
                 hold!(back.is_some(), "REQC-4: no open request is taken back");
                 Ok(())
             }
             (Some(_), None) => Ok(()),
-            (None, id) => self.answer(id.unwrap_or(&Value::Null), message),
+            (None, id) => self.check_response(id.unwrap_or(&Value::Null), message),
         }
     }
 
-    fn question(&mut self, method: &str, id: &Value, params: &Value) -> Held {
+    fn check_request(&mut self, method: &str, id: &Value, params: &Value) -> RuleResult {
         let text = |name: &str| params[name].as_str().map(str::to_owned);
-        let question = Question {
+        let question = AgentRequest {
             method: method.to_owned(),
             session: text("sessionId").unwrap_or_default(),
             call: params["toolCall"]["toolCallId"].as_str().map(str::to_owned),
             terminal: text("terminalId"),
         };
         hold!(
-            !self.questions.contains_key(&id.to_string()),
+            !self.agent_requests.contains_key(&id.to_string()),
             "RPC-16: id {id} is in use"
         );
-        if !self.newer {
-            self.can.asked(method, params)?;
+        if !self.is_later_version {
+            self.capabilities.check_request(method, params)?;
             if let Some(session) = self.sessions.get_mut(&question.session) {
-                session.asked(method, params, question.terminal.as_deref())?;
+                session.check_request(method, params, question.terminal.as_deref())?;
             } else {
                 hold!(
                     method == "elicitation/create" && params.get("requestId").is_some(),
@@ -147,11 +151,11 @@ impl Oracle {
                 );
             }
         }
-        self.questions.insert(id.to_string(), question);
+        self.agent_requests.insert(id.to_string(), question);
         Ok(())
     }
 
-    fn answer(&mut self, id: &Value, message: &Value) -> Held {
+    fn check_response(&mut self, id: &Value, message: &Value) -> RuleResult {
         let (result, error) = (message.get("result"), message.get("error"));
         hold!(
             result.is_some() != error.is_some(),
@@ -162,7 +166,7 @@ impl Oracle {
             let code = code.ok_or("RPC-13: the code is no integer")?;
             let reserved = (-32768..=-32000).contains(&code) || (-32899..=-32800).contains(&code);
             hold!(
-                !reserved || CODES.contains(&code),
+                !reserved || ALLOWED_CODES.contains(&code),
                 "RPC-14: {code} is not ours to use"
             );
             hold!(
@@ -173,8 +177,12 @@ impl Oracle {
             );
         }
         let key = id.to_string();
-        let Some(asked) = self.open.get_mut(&key).and_then(VecDeque::pop_front) else {
-            let first = !self.used.contains(&key);
+        let Some(asked) = self
+            .pending_requests
+            .get_mut(&key)
+            .and_then(VecDeque::pop_front)
+        else {
+            let first = !self.used_ids.contains(&key);
             hold!(
                 first && error.is_some(),
                 "RPC-12: {id} is answered again, or was never asked"
@@ -182,13 +190,13 @@ impl Oracle {
             return Ok(());
         };
         let Some(result) = result else {
-            return self.ended(&asked, None);
+            return self.finish_request(&asked, None);
         };
         hold!(result.is_object(), "RPC-4: the result is no object");
         if let Some(version) = result["protocolVersion"].as_u64() {
-            self.newer = version > 1;
+            self.is_later_version = version > 1;
         }
-        if self.newer {
+        if self.is_later_version {
             return Ok(());
         }
         if let Some(id) = result["sessionId"].as_str() {
@@ -196,23 +204,24 @@ impl Oracle {
                 !self.sessions.contains_key(id),
                 "SESS-1: {id} is another session"
             );
-            self.sessions.insert(id.to_owned(), Session::default());
+            self.sessions
+                .insert(id.to_owned(), OracleSession::default());
         }
-        self.can.options(result)?;
-        self.ended(&asked, Some(result))
+        self.capabilities.check_options(result)?;
+        self.finish_request(&asked, Some(result))
     }
 
-    /// A request of the client has come to its end.
-    fn ended(&mut self, asked: &Asked, result: Option<&Value>) -> Held {
-        if self.newer {
+    /// Ends a request of the client.
+    fn finish_request(&mut self, asked: &PendingRequest, result: Option<&Value>) -> RuleResult {
+        if self.is_later_version {
             return Ok(());
         }
         let made = result.and_then(|result| result["sessionId"].as_str());
         let Some(id) = made.or(asked.session.as_deref()) else {
             return Ok(());
         };
-        let opening = self.is_open(id, &["session/load", "session/resume"]);
-        let prompted = self.is_open(id, &["session/prompt"]);
+        let opening = self.has_pending(id, &["session/load", "session/resume"]);
+        let prompted = self.has_pending(id, &["session/prompt"]);
         let Some(session) = self.sessions.get_mut(id) else {
             return Ok(());
         };
@@ -223,49 +232,49 @@ impl Oracle {
             ("session/close" | "session/delete", Some(_)) => session.active = opening,
             _ => {}
         }
-        let alone = !prompted || result.is_some() && !asked.command;
+        let alone = !prompted || result.is_some() && !asked.is_command;
         match asked.method.as_str() {
             "session/prompt" if alone => {
-                session.settled()?;
+                session.check_settled()?;
                 let done = result.is_some_and(|result| result["stopReason"] != "cancelled");
                 hold!(
-                    !done || self.left || session.nothing_lent(),
+                    !done || self.client_closed || session.all_terminals_released(),
                     "TERM-2: a terminal was not released"
                 );
-                let open = self.questions.values().find(|question| {
+                let open = self.agent_requests.values().find(|question| {
                     question.session == id && question.method != "terminal/release"
                 });
-                let Some(open) = open.filter(|_| !self.left) else {
+                let Some(open) = open.filter(|_| !self.client_closed) else {
                     return Ok(());
                 };
                 Err(format!("CANCEL-7: {} waits behind its prompt", open.method))
             }
-            "session/load" if !prompted && result.is_some() => session.settled(),
+            "session/load" if !prompted && result.is_some() => session.check_settled(),
             _ => Ok(()),
         }
     }
 
-    /// Whether a request of this sort about this session is not answered yet.
-    fn is_open(&self, session: &str, methods: &[&str]) -> bool {
-        self.open.values().flatten().any(|asked| {
+    /// Returns true if one of these requests about the session is pending.
+    fn has_pending(&self, session: &str, methods: &[&str]) -> bool {
+        self.pending_requests.values().flatten().any(|asked| {
             asked.session.as_deref() == Some(session) && methods.contains(&&*asked.method)
         })
     }
 
-    fn update(&mut self, params: &Value) -> Held {
+    fn check_update(&mut self, params: &Value) -> RuleResult {
         let id = params["sessionId"].as_str().unwrap_or_default();
         let update = &params["update"];
         let kind = update["sessionUpdate"].as_str().unwrap_or_default();
-        let replays = self.is_open(id, &["session/load"]);
-        let opens = replays || self.is_open(id, &["session/resume"]);
-        let prompted = self.is_open(id, &["session/prompt"]);
+        let replays = self.has_pending(id, &["session/load"]);
+        let opens = replays || self.has_pending(id, &["session/resume"]);
+        let prompted = self.has_pending(id, &["session/prompt"]);
         let session = self.sessions.get_mut(id);
         let session = session.ok_or("SESS-7, UPD-1: the client knows of no such session")?;
         hold!(
             session.active || opens,
             "CLOSE-3: the session is not open any more"
         );
-        self.can.update(kind, update)?;
+        self.capabilities.check_update(kind, update)?;
         match kind {
             "user_message_chunk" => hold!(replays, "MSG-3: the person's own words come back"),
             "agent_message_chunk"
@@ -288,7 +297,7 @@ impl Oracle {
         }
         if update["status"] == "in_progress" && update["toolCallId"].is_string() {
             let call = update["toolCallId"].as_str();
-            let asks = self.questions.values().any(|question| {
+            let asks = self.agent_requests.values().any(|question| {
                 question.method == "session/request_permission"
                     && question.session == id
                     && question.call.as_deref() == call
@@ -298,12 +307,15 @@ impl Oracle {
                 "TOOL-3: {call:?} runs before its question is answered"
             );
         }
-        session.update(kind, update, replays)
+        session.check_update(kind, update, replays)
     }
 
-    /// The connection is over, and the client has heard all of it.
-    pub(crate) fn over(&self) -> Held {
-        let mut open = self.open.iter().filter(|(_, asked)| !asked.is_empty());
+    /// Checks the end of the connection, after the client has read everything.
+    pub(crate) fn check_end(&self) -> RuleResult {
+        let mut open = self
+            .pending_requests
+            .iter()
+            .filter(|(_, asked)| !asked.is_empty());
         if let Some((id, asked)) = open.next() {
             return Err(format!(
                 "PROMPT-4, RPC-12: {} {id} was never answered",

@@ -1,4 +1,4 @@
-//! Schema of v2: what a client of the second version sends is valid by the official JSON Schema.
+//! Validates messages of a v2 client against the official JSON Schema.
 
 use agent_client_protocol_schema::v2::{
     CancelRequestNotification, CancelSessionNotification, CloseSessionRequest,
@@ -27,45 +27,45 @@ fn validator<T: JsonSchema>() -> &'static Validator {
     })
 }
 
-fn faults<T: JsonSchema>(value: &Value) -> Vec<String> {
+fn schema_errors<T: JsonSchema>(value: &Value) -> Vec<String> {
     let faults = validator::<T>().iter_errors(value);
     let faults = faults.map(|fault| format!("{fault} at {}", fault.instance_path()));
     faults.collect()
 }
 
-fn fits<T: JsonSchema>(value: &Value) {
-    let faults = faults::<T>(value);
+fn assert_valid<T: JsonSchema>(value: &Value) {
+    let faults = schema_errors::<T>(value);
     assert!(faults.is_empty(), "{faults:?}: {value}");
 }
 
-/// Whether a client of the second version may ask this. Of methods that do not exist anything goes.
-pub(super) fn may_ask(method: &str, params: &Value) -> bool {
+/// Returns true if the request is valid in v2. Unknown methods accept any parameters.
+pub(super) fn is_valid_request(method: &str, params: &Value) -> bool {
     let faults = match method {
-        "initialize" => faults::<InitializeRequest>(params),
-        "session/new" => faults::<NewSessionRequest>(params),
-        "session/resume" => faults::<ResumeSessionRequest>(params),
+        "initialize" => schema_errors::<InitializeRequest>(params),
+        "session/new" => schema_errors::<NewSessionRequest>(params),
+        "session/resume" => schema_errors::<ResumeSessionRequest>(params),
         "session/list" if params.is_null() => Vec::new(),
-        "session/list" => faults::<ListSessionsRequest>(params),
-        "session/close" => faults::<CloseSessionRequest>(params),
-        "session/delete" => faults::<DeleteSessionRequest>(params),
-        "session/prompt" => faults::<PromptRequest>(params),
-        "session/set_config_option" => faults::<SetSessionConfigOptionRequest>(params),
+        "session/list" => schema_errors::<ListSessionsRequest>(params),
+        "session/close" => schema_errors::<CloseSessionRequest>(params),
+        "session/delete" => schema_errors::<DeleteSessionRequest>(params),
+        "session/prompt" => schema_errors::<PromptRequest>(params),
+        "session/set_config_option" => schema_errors::<SetSessionConfigOptionRequest>(params),
         _ => Vec::new(),
     };
     faults.is_empty()
 }
 
-/// What the client tells.
-pub(super) fn check_told(method: &str, params: &Value) {
+/// Validates a notification of the client.
+pub(super) fn check_notification(method: &str, params: &Value) {
     match method {
-        "session/cancel" => fits::<CancelSessionNotification>(params),
-        "$/cancel_request" => fits::<CancelRequestNotification>(params),
+        "session/cancel" => assert_valid::<CancelSessionNotification>(params),
+        "$/cancel_request" => assert_valid::<CancelRequestNotification>(params),
         other => panic!("the client told {other}, which no v2 agent knows"),
     }
 }
 
-/// What the client answers.
-pub(super) fn check_reply(asked: &Value, result: &Value) {
+/// Validates a response of the client.
+pub(super) fn check_response(asked: &Value, result: &Value) {
     assert_eq!(asked["method"], "session/request_permission");
-    fits::<RequestPermissionResponse>(result);
+    assert_valid::<RequestPermissionResponse>(result);
 }

@@ -1,4 +1,4 @@
-//! Tools that need no disk: one that reads, one that edits and so asks, one that runs a command.
+//! Tools that need no disk: one reads, one edits and so needs permission, one runs a command.
 
 use futures_util::future::BoxFuture;
 use serde_json::{Value, json};
@@ -7,26 +7,26 @@ use std::{
     sync::{Arc, Mutex},
 };
 use turnery_engine::{
-    Artifact, CallDetail, CallKind, FailureKind, ToolControl, ToolEnvelope, ToolFailure, ToolSpec,
+    Artifact, CallDetail, CallKind, ToolControl, ToolEnvelope, ToolError, ToolErrorKind, ToolSpec,
 };
-use turnery_tools::{Access, Prepared, Progress, Tool, ToolCx, Toolbox, Workspace};
+use turnery_tools::{Access, PreparedCall, Progress, Tool, ToolCx, Toolbox, Workspace};
 
-/// What has really been run.
+/// Calls that were really executed.
 #[derive(Clone, Default)]
-pub(crate) struct Ran(Arc<Mutex<Vec<String>>>);
+pub(crate) struct RunLog(Arc<Mutex<Vec<String>>>);
 
-impl Ran {
+impl RunLog {
     pub(crate) fn all(&self) -> Vec<String> {
         self.0.lock().expect("no panic").clone()
     }
 
-    fn add(&self, what: &str) {
+    fn record(&self, what: &str) {
         self.0.lock().expect("no panic").push(what.to_owned());
     }
 }
 
-/// The tools `look`, `change`, `print`, `hang` and `shell`, and those that end the prompt.
-pub(crate) fn toolbox(ran: &Ran) -> Toolbox {
+/// Returns the tools `look`, `change`, `print`, `hang` and `shell`, and those that end the prompt.
+pub(crate) fn toolbox(ran: &RunLog) -> Toolbox {
     let names = [
         "look",
         "change",
@@ -56,7 +56,7 @@ pub(crate) fn toolbox(ran: &Ran) -> Toolbox {
 
 struct TestTool {
     spec: ToolSpec,
-    ran: Ran,
+    ran: RunLog,
 }
 
 impl TestTool {
@@ -106,13 +106,13 @@ impl TestTool {
             .await
         {
             Ok(run) => ToolEnvelope::text(run.output),
-            Err(error) => ToolEnvelope::failed(FailureKind::ExecutionError, error.to_string()),
+            Err(error) => ToolEnvelope::failed(ToolErrorKind::ExecutionError, error.to_string()),
         }
     }
 }
 
-/// A call that decides about its loop.
-fn decides(control: ToolControl) -> ToolEnvelope {
+/// Returns the envelope of a call that controls its loop.
+fn control_envelope(control: ToolControl) -> ToolEnvelope {
     ToolEnvelope {
         control: Some(Box::new(control)),
         ..ToolEnvelope::text("decided")
@@ -135,28 +135,28 @@ impl Tool for TestTool {
         &'a self,
         _args: &'a Value,
         cx: &'a ToolCx,
-    ) -> BoxFuture<'a, Result<Prepared, ToolFailure>> {
+    ) -> BoxFuture<'a, Result<PreparedCall, ToolError>> {
         let access = match self.spec.name.as_str() {
             "change" => Access::Edit(vec![Self::file(&cx.workspace)]),
             "look" => Access::Read(vec![Self::file(&cx.workspace)]),
             _ => Access::Nothing,
         };
         let detail = self.detail(&cx.workspace);
-        Box::pin(async move { Ok(Prepared { access, detail }) })
+        Box::pin(async move { Ok(PreparedCall { access, detail }) })
     }
 
     fn run<'a>(&'a self, _args: &'a Value, cx: &'a ToolCx) -> BoxFuture<'a, ToolEnvelope> {
-        self.ran.add(&self.spec.name);
+        self.ran.record(&self.spec.name);
         Box::pin(async move {
             match self.spec.name.as_str() {
                 "hang" => {
                     cx.cancel.cancelled().await;
-                    ToolEnvelope::failed(FailureKind::Cancelled, "cancelled")
+                    ToolEnvelope::failed(ToolErrorKind::Cancelled, "cancelled")
                 }
                 "look" => match cx.workspace.files().read(&Self::file(&cx.workspace)).await {
                     Ok(text) => ToolEnvelope::text(text),
                     Err(error) => {
-                        ToolEnvelope::failed(FailureKind::ExecutionError, error.to_string())
+                        ToolEnvelope::failed(ToolErrorKind::ExecutionError, error.to_string())
                     }
                 },
                 "change" => {
@@ -165,14 +165,14 @@ impl Tool for TestTool {
                     match written.await {
                         Ok(()) => ToolEnvelope::text("changed"),
                         Err(error) => {
-                            ToolEnvelope::failed(FailureKind::ExecutionError, error.to_string())
+                            ToolEnvelope::failed(ToolErrorKind::ExecutionError, error.to_string())
                         }
                     }
                 }
                 "shell" => Self::shell(cx).await,
-                "finish" => decides(ToolControl::Finish(json!({"n": 1}))),
-                "fail_with" => decides(ToolControl::FailWith(json!("no way"))),
-                "fail" => decides(ToolControl::Fail),
+                "finish" => control_envelope(ToolControl::Finish(json!({"n": 1}))),
+                "fail_with" => control_envelope(ToolControl::FailWith(json!("no way"))),
+                "fail" => control_envelope(ToolControl::Fail),
                 _ => Self::print(cx).await,
             }
         })

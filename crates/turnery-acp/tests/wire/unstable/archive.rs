@@ -1,17 +1,17 @@
-//! `session/archive`: what was put away is listed only when asked for, and is there again afterwards.
+//! `session/archive`: archived sessions are listed only on request, and can be restored.
 
-use super::valid;
-use crate::harness::{Client, World, error_of, prompt, result_of};
+use super::assert_valid;
+use crate::harness::{TestClient, TestEnv, error_of, prompt_params, result_of};
 use agent_client_protocol_schema::v1::{
     ArchiveSessionResponse, ListSessionsResponse, UnarchiveSessionResponse,
 };
 use serde_json::{Value, json};
 
-/// The ids in a list, and whether each is said to be archived; newest first.
-fn listed(client: &mut Client, params: Value) -> Vec<(String, bool)> {
-    let list = client.call("session/list", params);
+/// Returns the listed ids, newest first, and whether each is archived.
+fn listed(client: &mut TestClient, params: Value) -> Vec<(String, bool)> {
+    let list = client.request("session/list", params);
     let result = result_of(&list);
-    valid::<ListSessionsResponse>(result);
+    assert_valid::<ListSessionsResponse>(result);
     let sessions = result["sessions"].as_array().expect("a list");
     let row = |session: &Value| {
         let id = session["sessionId"].as_str().expect("an id").to_owned();
@@ -22,17 +22,17 @@ fn listed(client: &mut Client, params: Value) -> Vec<(String, bool)> {
     rows
 }
 
-fn archive(client: &mut Client, id: &str) {
-    let answer = client.call("session/archive", json!({"sessionId": id}));
+fn archive(client: &mut TestClient, id: &str) {
+    let answer = client.request("session/archive", json!({"sessionId": id}));
     assert_eq!(result_of(&answer), &json!({}));
-    valid::<ArchiveSessionResponse>(result_of(&answer));
+    assert_valid::<ArchiveSessionResponse>(result_of(&answer));
 }
 
 #[test]
-fn what_is_put_away_is_listed_when_asked_for() {
-    let world = World::silent();
+fn archived_session_is_listed_on_request() {
+    let world = TestEnv::without_answers();
     let (mut client, kept) = world.session();
-    let made = client.call("session/new", world.new_session());
+    let made = client.request("session/new", world.new_session_params());
     let away = result_of(&made)["sessionId"]
         .as_str()
         .expect("an id")
@@ -45,7 +45,7 @@ fn what_is_put_away_is_listed_when_asked_for() {
     assert_eq!(listed(&mut client, json!({})), all(false));
     archive(&mut client, &away);
     archive(&mut client, &away);
-    // Of another process as well: it is stored.
+    // Another process sees it too, since it is stored.
     let mut client = world.client(json!({}));
     for (filter, expected) in [
         (json!({}), vec![(kept.clone(), false)]),
@@ -53,31 +53,31 @@ fn what_is_put_away_is_listed_when_asked_for() {
         (json!({"archived": "exclude"}), vec![(kept.clone(), false)]),
         (json!({"archived": "include"}), all(true)),
         (json!({"archived": "only"}), vec![(away.clone(), true)]),
-        (json!({"archived": "only", "cwd": world.outside()}), vec![]),
+        (json!({"archived": "only", "cwd": world.root()}), vec![]),
     ] {
         assert_eq!(listed(&mut client, filter.clone()), expected, "{filter}");
     }
     for wrong in [json!("_mine"), json!("all"), json!(7), json!(true)] {
-        let answer = client.call("session/list", json!({"archived": wrong}));
+        let answer = client.request("session/list", json!({"archived": wrong}));
         assert_eq!(error_of(&answer), -32602, "{wrong}");
     }
     for _ in 0..2 {
-        let answer = client.call("session/unarchive", json!({"sessionId": away}));
+        let answer = client.request("session/unarchive", json!({"sessionId": away}));
         assert_eq!(result_of(&answer), &json!({}));
-        valid::<UnarchiveSessionResponse>(result_of(&answer));
+        assert_valid::<UnarchiveSessionResponse>(result_of(&answer));
     }
     assert_eq!(listed(&mut client, json!({})), all(false));
     for method in ["session/archive", "session/unarchive"] {
-        let answer = client.call(method, json!({"sessionId": "nobody"}));
+        let answer = client.request(method, json!({"sessionId": "nobody"}));
         assert_eq!(error_of(&answer), -32002);
         assert_eq!(answer["error"]["data"]["sessionId"], "nobody");
     }
 }
 
-/// One that works is closed first, as a close would; nothing of it is lost.
+/// A running session is closed first, without losing anything.
 #[test]
-fn a_session_that_works_is_closed_and_put_away() {
-    let world = World::new(json!([{"steps": [{"text": "wait"}, {"wait_for_cancel": true}]}]));
+fn archiving_closes_a_running_session() {
+    let world = TestEnv::new(json!([{"steps": [{"text": "wait"}, {"wait_for_cancel": true}]}]));
     let mut client = world.connect();
     let hello = client.initialize(json!({}));
     let sessions = &result_of(&hello)["agentCapabilities"]["sessionCapabilities"];
@@ -85,19 +85,22 @@ fn a_session_that_works_is_closed_and_put_away() {
         (&sessions["archive"], &sessions["list"]),
         (&json!({}), &json!({}))
     );
-    let made = client.call("session/new", world.new_session());
+    let made = client.request("session/new", world.new_session_params());
     let id = result_of(&made)["sessionId"].as_str().expect("an id");
-    let asked = client.ask("session/prompt", prompt(id, "hi"));
-    client.wait(|message| message["params"]["update"]["content"]["text"] == "wait");
+    let asked = client.send_request("session/prompt", prompt_params(id, "hi"));
+    client.wait_for(|message| message["params"]["update"]["content"]["text"] == "wait");
     archive(&mut client, id);
-    assert_eq!(client.answer(&asked)["result"]["stopReason"], "cancelled");
-    let gone = client.call("session/prompt", prompt(id, "more"));
+    assert_eq!(
+        client.wait_for_response(&asked)["result"]["stopReason"],
+        "cancelled"
+    );
+    let gone = client.request("session/prompt", prompt_params(id, "more"));
     assert_eq!(error_of(&gone), -32002);
     assert_eq!(listed(&mut client, json!({})), []);
     let at = json!({"sessionId": id, "cwd": world.cwd(), "mcpServers": []});
-    client.seen();
-    result_of(&client.call("session/load", at));
-    let shown = client.updates();
+    client.take_buffered();
+    result_of(&client.request("session/load", at));
+    let shown = client.take_updates();
     assert!(
         shown.iter().any(|update| update["content"]["text"] == "hi"),
         "{shown:?}"

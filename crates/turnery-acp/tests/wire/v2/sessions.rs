@@ -1,10 +1,10 @@
-//! Sessions: made, resumed, listed and set.
+//! Sessions: created, resumed, listed and configured.
 
 use super::{is_idle, of_kind, states};
-use crate::harness::{World, error_of, prompt, result_of};
+use crate::harness::{TestEnv, error_of, prompt_params, result_of};
 use serde_json::{Value, json};
 
-fn story() -> Value {
+fn conversation_answers() -> Value {
     json!([
         {"steps": [{"thinking": "hm"}, {"text": "first"}, {"tool_call": {"name": "print", "args": {}}}]},
         {"steps": [{"text": "second"}]},
@@ -12,27 +12,26 @@ fn story() -> Value {
 }
 
 // proves: V2-10, V2-11
-/// What was said comes again under the same ids, whole, then the state, then the
-/// answer.
+/// The conversation is replayed whole under the same ids, then the state, then the response.
 #[test]
-fn a_resume_replays_then_tells_the_state_then_answers() {
-    let world = World::new(story());
+fn resume_replays_then_reports_state_then_responds() {
+    let world = TestEnv::new(conversation_answers());
     let (mut client, id) = world.session_v2();
-    let answer = client.call("session/prompt", prompt(&id, "hi"));
+    let answer = client.request("session/prompt", prompt_params(&id, "hi"));
     let message_id = result_of(&answer)["messageId"].clone();
-    client.wait(is_idle);
-    let live = client.updates();
+    client.wait_for(is_idle);
+    let live = client.take_updates();
     let said = of_kind(&live, "agent_message_chunk");
-    client.leave();
+    client.close_and_join();
 
     let mut client = world.client_v2();
     let params = json!({"sessionId": id, "cwd": world.cwd(), "replayFrom": {"type": "start"}});
-    let asked = client.ask("session/resume", params);
-    let answer = client.answer(&asked);
+    let asked = client.send_request("session/resume", params);
+    let answer = client.wait_for_response(&asked);
     let result = result_of(&answer);
     assert!(result["configOptions"].is_array());
     assert!(result["availableCommands"].is_array());
-    let replayed = client.updates();
+    let replayed = client.take_updates();
     let last = replayed.last().expect("updates");
     assert_eq!(
         last,
@@ -56,15 +55,15 @@ fn a_resume_replays_then_tells_the_state_then_answers() {
 }
 
 // proves: V2-10
-/// Without a place to replay from nothing is replayed, and the state is told all the same;
-/// a place that nobody knows is refused, not exchanged.
+/// Without a cursor nothing is replayed, but the state is reported; an unknown cursor is rejected, not
+/// replaced.
 #[test]
-fn a_resume_replays_only_what_is_asked_for() {
-    let world = World::new(story());
+fn resume_replays_only_on_request() {
+    let world = TestEnv::new(conversation_answers());
     let (mut client, id) = world.session_v2();
-    client.call("session/prompt", prompt(&id, "hi"));
-    client.wait(is_idle);
-    client.leave();
+    client.request("session/prompt", prompt_params(&id, "hi"));
+    client.wait_for(is_idle);
+    client.close_and_join();
     let mut client = world.client_v2();
     for cursor in [
         json!({"type": "message", "messageId": "x"}),
@@ -74,38 +73,38 @@ fn a_resume_replays_only_what_is_asked_for() {
         json!(7),
     ] {
         let params = json!({"sessionId": id, "cwd": world.cwd(), "replayFrom": cursor});
-        let answer = client.call("session/resume", params);
+        let answer = client.request("session/resume", params);
         assert_eq!(error_of(&answer), -32602, "{cursor}");
     }
     for none in [json!({}), json!({"replayFrom": null})] {
         let mut params = none;
         params["sessionId"] = json!(id);
         params["cwd"] = json!(world.cwd());
-        let answer = client.call("session/resume", params);
+        let answer = client.request("session/resume", params);
         result_of(&answer);
-        let told = client.updates();
+        let told = client.take_updates();
         assert_eq!(
             told,
             [json!({"sessionUpdate": "state_update", "state": "idle"})]
         );
     }
-    // A session that was resumed works.
-    let answer = client.call("session/prompt", prompt(&id, "/help"));
+    // A resumed session works.
+    let answer = client.request("session/prompt", prompt_params(&id, "/help"));
     assert!(result_of(&answer)["messageId"].is_string());
     let nobody = json!({"sessionId": "nobody", "cwd": world.cwd()});
-    let answer = client.call("session/resume", nobody);
+    let answer = client.request("session/resume", nobody);
     assert_eq!(error_of(&answer), -32002);
     assert_eq!(answer["error"]["data"]["sessionId"], "nobody");
 }
 
 // proves: V2-21, V2-22
-/// Options have values, without doubles, and the current one is among them; commands
-/// have a type and a name that can be typed. Both are lists, always.
+/// Options have distinct values that include the current one; commands have a type and a name that can be
+/// typed. Both are always lists.
 #[test]
-fn options_and_commands_are_whole_lists() {
-    let world = World::silent();
+fn options_and_commands_are_complete_lists() {
+    let world = TestEnv::without_answers();
     let mut client = world.client_v2();
-    let made = client.call("session/new", json!({"cwd": world.cwd()}));
+    let made = client.request("session/new", json!({"cwd": world.cwd()}));
     let result = result_of(&made);
     let options = result["configOptions"].as_array().expect("a list");
     let ids: Vec<&Value> = options.iter().map(|option| &option["configId"]).collect();
@@ -138,18 +137,17 @@ fn options_and_commands_are_whole_lists() {
     names.sort_unstable();
     names.dedup();
     assert_eq!(names.len(), all);
-    assert_eq!(client.offers(), [] as [Value; 0]);
+    assert_eq!(client.take_command_offers(), [] as [Value; 0]);
 }
 
 // proves: V2-18, V2-20, V2-22
-/// An option is set by a value of the type that is named; all else is refused
-/// and changes nothing.
+/// An option is set by a value of the declared type; anything else is rejected and changes nothing.
 #[test]
 fn options_are_set_by_their_type() {
-    let world = World::silent();
+    let world = TestEnv::without_answers();
     let (mut client, id) = world.session_v2();
     let set = |config: &str, kind: Value, value: Value| json!({"sessionId": id, "configId": config, "type": kind, "value": value});
-    let answer = client.call(
+    let answer = client.request(
         "session/set_config_option",
         set("mode", json!("id"), json!("plan")),
     );
@@ -163,10 +161,10 @@ fn options_are_set_by_their_type() {
         set("nonsense", json!("id"), json!("plan")),
         json!({"sessionId": id, "configId": "mode", "value": "ask"}),
     ] {
-        let answer = client.call("session/set_config_option", wrong.clone());
+        let answer = client.request("session/set_config_option", wrong.clone());
         assert_eq!(error_of(&answer), -32602, "{wrong}");
     }
-    let answer = client.call(
+    let answer = client.request(
         "session/set_config_option",
         set("thinking", json!("id"), json!("high")),
     );
@@ -174,14 +172,14 @@ fn options_are_set_by_their_type() {
         result_of(&answer)["configOptions"][0]["currentValue"],
         "plan"
     );
-    assert_eq!(client.leave().1, [] as [Value; 0]);
+    assert_eq!(client.close_and_join().1, [] as [Value; 0]);
 }
 
 // proves: V2-18
-/// A transport, a folder or a cursor that is not supported refuses the request.
+/// An unsupported transport, folder or cursor is rejected.
 #[test]
-fn what_is_not_supported_is_refused() {
-    let world = World::silent();
+fn unsupported_params_are_rejected() {
+    let world = TestEnv::without_answers();
     let mut client = world.client_v2();
     let cwd = world.cwd();
     let server = |server: Value| json!({"cwd": cwd, "mcpServers": [server]});
@@ -194,13 +192,13 @@ fn what_is_not_supported_is_refused() {
         json!({"cwd": cwd, "additionalDirectories": ["x"]}),
         json!({}),
     ] {
-        let answer = client.call("session/new", params.clone());
+        let answer = client.request("session/new", params.clone());
         assert_eq!(error_of(&answer), -32602, "{params}");
     }
     for cursor in ["", "nonsense"] {
-        let answer = client.call("session/list", json!({"cursor": cursor}));
+        let answer = client.request("session/list", json!({"cursor": cursor}));
         assert_eq!(error_of(&answer), -32602, "{cursor:?}");
     }
-    let list = client.call("session/list", json!({}));
+    let list = client.request("session/list", json!({}));
     assert_eq!(result_of(&list), &json!({"sessions": []}));
 }

@@ -1,16 +1,19 @@
-//! Specifies a loop, and predicts its first events, so that a prompt's claim can journal them.
+//! Specifies a loop and predicts its first events, so that a prompt's claim can journal them.
 
-use crate::session::{History, mail::Work, plan::Plan, prompting::Scope, task::Task};
+use crate::session::{
+    SessionHistory, command::PromptKind, loop_plan::LoopPlan, prompt_run::PromptScope,
+    task::SessionTask,
+};
 use std::sync::Arc;
 use turnery_engine::{Effect, Event, Loop, LoopId, LoopSpec, SessionId, TurnTrigger};
-use turnery_store::{LoopBeginning, Opened, Owner, Store, StoreError};
+use turnery_store::{ClaimedLane, LoopBeginning, Owner, Store, StoreError};
 
-/// Builds what a loop starts with that goes on from `history`.
+/// Builds the spec of a loop that continues from `history`.
 pub(super) fn specify(
-    task: &Task,
-    scope: &Scope,
-    history: &History,
-    plan: Plan,
+    task: &SessionTask,
+    scope: &PromptScope,
+    history: &SessionHistory,
+    plan: LoopPlan,
     loop_id: LoopId,
 ) -> LoopSpec {
     let model = scope.model.as_ref().unwrap_or(&task.model);
@@ -32,23 +35,23 @@ pub(super) fn specify(
         metadata: scope.metadata.clone(),
         frame_id: plan.frame_id,
         frame: plan.frame,
-        group: plan.group,
-        may_switch: scope.may_switch,
+        parallel_group: plan.group,
+        can_switch_frame: scope.may_switch,
         hooks: scope.hooks.set(),
         steering: task.settings.steering,
         follow_ups: task.settings.follow_ups,
         forced_reply: scope.forced_reply,
-        parallel: match faulty!(OneCallAtATime) {
+        max_parallel_calls: match faulty!(OneCallAtATime) {
             true => 1,
             false => task.settings.parallel_tools.get(),
         },
-        context: turnery_engine::Context {
+        context: turnery_engine::ContextBudget {
             size,
             window: model.info().context_window.map(u64::from),
             compact_at: task.settings.compact_at,
         },
         price: task.price(&**model),
-        ..LoopSpec::prompt(
+        ..LoopSpec::for_prompt(
             task.info.id.clone(),
             loop_id,
             scope.prompt_id.clone(),
@@ -56,20 +59,24 @@ pub(super) fn specify(
             plan.input,
         )
     };
-    scope.budget.specify(spec)
+    scope.budget.apply_to_spec(spec)
 }
 
-/// Predicts the first events of a prompt's first loop, as the session stands now. `None` if something
-/// else than a call of the model follows them, or if a hook may refuse the prompt before it has begun (LOOP-55).
-pub(crate) fn predict(task: &Task, scope: &Scope, work: &Work) -> Option<Arc<LoopBeginning>> {
-    let Work::Say(input) = work else {
+/// Predicts the first events of a prompt's first loop from the current session state. `None` if anything but
+/// a model call follows them, or if a hook may reject the prompt before it begins (LOOP-55).
+pub(crate) fn predict_beginning(
+    task: &SessionTask,
+    scope: &PromptScope,
+    work: &PromptKind,
+) -> Option<Arc<LoopBeginning>> {
+    let PromptKind::Say(input) = work else {
         return None;
     };
     if !scope.hooks.is_empty() {
         return None;
     }
     let plan = task.plan_input(input.clone());
-    let loop_id = scope.clone().next_loop(task);
+    let loop_id = scope.clone().next_loop_id(task);
     let spec = specify(task, scope, &task.history, plan, loop_id.clone());
     let mut effects = Vec::new();
     let _ = Loop::start(spec, turnery_store::now(), &mut effects);
@@ -92,8 +99,8 @@ fn events(effects: &[Effect]) -> impl Iterator<Item = &Event> {
     })
 }
 
-/// Compares all but the times.
-fn are_same(event: &Event, predicted: &Event) -> bool {
+/// Compares everything except timestamps.
+fn is_same_event(event: &Event, predicted: &Event) -> bool {
     event.session_id == predicted.session_id
         && event.loop_id == predicted.loop_id
         && event.seq == predicted.seq
@@ -101,8 +108,8 @@ fn are_same(event: &Event, predicted: &Event) -> bool {
         && event.kind == predicted.kind
 }
 
-/// First events of a loop that a claim has journalled. Unless the loop begins, they are removed from the
-/// journal when this is dropped: no later claim may take them for an interrupted prompt.
+/// First events of a loop, journalled by a claim. Unless the loop begins, dropping this removes them from the
+/// journal, so that no later claim takes them for an interrupted prompt.
 pub(crate) struct PendingBeginning {
     store: Arc<dyn Store>,
     session_id: SessionId,
@@ -112,13 +119,13 @@ pub(crate) struct PendingBeginning {
 }
 
 impl PendingBeginning {
-    /// Claims the session with these events. `None` beside the lane if they were not journalled.
+    /// Claims the session and journals these events. The second value is `None` if they were not journalled.
     pub(crate) async fn claim(
         store: &Arc<dyn Store>,
         session_id: &SessionId,
         owner: &Owner,
         beginning: Arc<LoopBeginning>,
-    ) -> Result<(Opened, Option<Self>), StoreError> {
+    ) -> Result<(ClaimedLane, Option<Self>), StoreError> {
         let mut pending = Self {
             store: Arc::clone(store),
             session_id: session_id.clone(),
@@ -127,7 +134,7 @@ impl PendingBeginning {
             is_settled: false,
         };
         let claimed = store.claim_and_journal(session_id, owner, beginning).await;
-        // A claim may have been made although its answer came too late.
+        // The claim may have succeeded even if its reply came too late.
         pending.is_settled = match &claimed {
             Ok(outcome) => !outcome.is_journalled,
             Err(StoreError::Broken(_)) => false,
@@ -137,15 +144,15 @@ impl PendingBeginning {
         Ok((outcome.opened, outcome.is_journalled.then_some(pending)))
     }
 
-    /// Number of events that need not be journalled again, for a loop that begins with `effects`. A journal of
-    /// the same loop that differs is replaced when it is written from its first event.
-    pub(super) fn begin(mut self, loop_id: &LoopId, effects: &[Effect]) -> usize {
+    /// Returns the number of events already journalled for a loop that begins with `effects`. A differing
+    /// journal of the same loop is replaced when the loop is journalled from its first event.
+    pub(super) fn confirm(mut self, loop_id: &LoopId, effects: &[Effect]) -> usize {
         self.is_settled = self.beginning.loop_id == *loop_id;
         let predicted = &self.beginning.events;
         let begins_so = events(effects).count() == predicted.len()
             && events(effects)
                 .zip(predicted)
-                .all(|(event, it)| are_same(event, it));
+                .all(|(event, it)| is_same_event(event, it));
         match self.is_settled && begins_so {
             true => predicted.len(),
             false => 0,

@@ -1,24 +1,24 @@
-//! Tests of plans: what stays, what is summarised, what is shortened.
+//! Tests of compaction plans: what is kept, summarised or shortened.
 
-use super::talk::{Talk, lines, long, words};
+use super::conversation::{ConversationBuilder, first_words, long_text, numbered_lines};
 use crate::{
     AudioData, CompactionBlock, CompactionSettings, Content, ContextSize, ImageData, LlmMessage,
     Message, Timestamp,
-    compaction::{Plan, plan},
-    context::View,
+    compaction::{CompactionPlan, plan_compaction},
+    context::ContextView,
     oracle,
 };
 use std::sync::Arc;
 
 const NOW: Timestamp = Timestamp::UNIX_EPOCH;
-/// Lines that are about as long as lines are.
+/// Text of a line of typical length.
 const LINE: &str = "here is what the tool has to say in line number";
 
-/// A prompt, and then a tool call in each turn: `turns` turns.
+/// Returns a prompt followed by `turns` turns with a tool call each.
 fn session(turns: usize) -> Vec<Arc<LlmMessage>> {
-    let mut talk = Talk::of("s.c.1").user("prompt");
+    let mut talk = ConversationBuilder::new("s.c.1").user("prompt");
     for turn in 0..turns {
-        let output = long(&format!("r{turn}"), 100);
+        let output = long_text(&format!("r{turn}"), 100);
         talk = talk.answer(&format!("a{turn}"), &[&output]);
     }
     talk.messages
@@ -28,63 +28,73 @@ fn settings() -> CompactionSettings {
     CompactionSettings::default()
 }
 
-fn view(messages: &[Arc<LlmMessage>]) -> View {
-    let mut view = View::default();
+fn view(messages: &[Arc<LlmMessage>]) -> ContextView {
+    let mut view = ContextView::default();
     for message in messages {
         view.push(Arc::clone(message));
     }
     view
 }
 
-/// Lay the block of this plan over what is seen.
-fn compact(view: &mut View, plan: Plan, summary: &str) -> (CompactionBlock, ContextSize) {
-    let (block, after) = plan.block(summary, NOW);
-    assert!(view.lay(&block), "{block:?}");
+/// Applies the block of a plan to the view.
+fn compact(
+    view: &mut ContextView,
+    plan: CompactionPlan,
+    summary: &str,
+) -> (CompactionBlock, ContextSize) {
+    let (block, after) = plan.into_block(summary, NOW);
+    assert!(view.apply_block(&block), "{block:?}");
     assert_eq!(oracle::check_history(view.messages()), Ok(()));
     (block, after)
 }
 
 // proves: UP-11
 #[test]
-fn the_first_two_and_the_last_ten_turns_stay() {
+fn first_two_and_last_ten_turns_are_retained() {
     let messages = session(14);
-    let plan = plan(&messages, None, &settings()).unwrap();
-    assert_eq!(words(plan.replaced()), ["a2", "r2", "a3", "r3"]);
+    let plan = plan_compaction(&messages, None, &settings()).unwrap();
+    assert_eq!(
+        first_words(plan.replaced_messages()),
+        ["a2", "r2", "a3", "r3"]
+    );
     let mut view = view(&messages);
     compact(&mut view, plan, "they looked around");
-    let seen = words(view.messages());
+    let seen = first_words(view.messages());
     let beginning = ["prompt", "a0", "r0", "a1", "r1", "[Not", "a4", "r4", "a5"];
     assert_eq!(seen[..9], beginning);
     assert_eq!(seen.len(), 5 + 1 + 20);
 }
 
-/// What the user says belongs to the turn that answers it, be it answered or not.
+/// A user message belongs to the turn that responds to it, even before the response.
 // proves: UP-11
 #[test]
-fn a_turn_begins_with_what_was_put_to_the_model() {
-    let mut talk = Talk::of("s.c.1").user("unanswered");
+fn turn_starts_with_its_inputs() {
+    let mut talk = ConversationBuilder::new("s.c.1").user("unanswered");
     for turn in 0..14 {
-        let prompt = long(&format!("u{turn}"), 50);
+        let prompt = long_text(&format!("u{turn}"), 50);
         talk = talk.user(prompt).answer(&format!("a{turn}"), &[]);
     }
-    let plan = plan(&talk.messages, None, &settings()).unwrap();
-    assert_eq!(words(plan.replaced()), ["u2", "a2", "u3", "a3"]);
+    let plan = plan_compaction(&talk.messages, None, &settings()).unwrap();
+    assert_eq!(
+        first_words(plan.replaced_messages()),
+        ["u2", "a2", "u3", "a3"]
+    );
 }
 
 // proves: UP-11
 #[test]
-fn nothing_is_planned_while_all_turns_stay() {
-    assert_eq!(plan(&[], None, &settings()), None);
-    assert_eq!(plan(&session(1), None, &settings()), None);
-    assert_eq!(plan(&session(12), None, &settings()), None);
-    assert!(plan(&session(13), None, &settings()).is_some());
+fn no_plan_if_all_turns_are_retained() {
+    assert_eq!(plan_compaction(&[], None, &settings()), None);
+    assert_eq!(plan_compaction(&session(1), None, &settings()), None);
+    assert_eq!(plan_compaction(&session(12), None, &settings()), None);
+    assert!(plan_compaction(&session(13), None, &settings()).is_some());
 }
 
 // proves: UP-11
 #[test]
-fn the_summary_stands_in_the_users_place_and_says_what_it_is() {
-    let plan = plan(&session(14), None, &settings()).unwrap();
-    let (block, _) = plan.block("  they looked around\n", NOW);
+fn summary_is_a_labelled_user_message() {
+    let plan = plan_compaction(&session(14), None, &settings()).unwrap();
+    let (block, _) = plan.into_block("  they looked around\n", NOW);
     let [summary] = &block.keep_compacted[..] else {
         panic!("one summary: {block:?}");
     };
@@ -98,14 +108,14 @@ fn the_summary_stands_in_the_users_place_and_says_what_it_is() {
 
 // proves: UP-11
 #[test]
-fn long_outputs_of_recent_turns_are_shortened_with_a_note() {
-    let mut talk = Talk::of("s.c.1").user("prompt");
+fn long_recent_outputs_are_shortened_with_note() {
+    let mut talk = ConversationBuilder::new("s.c.1").user("prompt");
     for _ in 0..14 {
-        talk = talk.answer("a", &[&lines(LINE, 51)]);
+        talk = talk.answer("a", &[&numbered_lines(LINE, 51)]);
     }
     let messages = talk.answer("done", &[]).user("thanks").messages;
-    let plan = plan(&messages, None, &settings()).unwrap();
-    let (block, _) = plan.block("summary", NOW);
+    let plan = plan_compaction(&messages, None, &settings()).unwrap();
+    let (block, _) = plan.into_block("summary", NOW);
     let texts: Vec<Vec<String>> = block
         .keep_recent
         .iter()
@@ -125,13 +135,15 @@ fn long_outputs_of_recent_turns_are_shortened_with_a_note() {
 
 // proves: UP-11
 #[test]
-fn fifty_lines_stay_as_they_are_but_endless_ones_do_not() {
-    let mut talk = Talk::of("s.c.1").user("prompt");
+fn fifty_lines_are_kept_but_long_lines_are_cut() {
+    let mut talk = ConversationBuilder::new("s.c.1").user("prompt");
     for _ in 0..13 {
-        talk = talk.answer("a", &[&lines("line", 50), &"ä".repeat(501)]);
+        talk = talk.answer("a", &[&numbered_lines("line", 50), &"ä".repeat(501)]);
     }
     let messages = talk.answer("done", &[]).user("thanks").messages;
-    let (block, _) = plan(&messages, None, &settings()).unwrap().block("s", NOW);
+    let (block, _) = plan_compaction(&messages, None, &settings())
+        .unwrap()
+        .into_block("s", NOW);
     let shortened: Vec<usize> = block
         .keep_recent
         .iter()
@@ -141,17 +153,19 @@ fn fifty_lines_stay_as_they_are_but_endless_ones_do_not() {
     assert_eq!(shortened, [996 + 3; 8]);
 }
 
-/// What the model has not answered yet, it has not seen: it stays whole while there is room.
+/// Results that the model has not seen yet stay whole while there is room.
 // proves: UP-11
 #[test]
-fn results_that_the_model_has_not_seen_stay_whole_while_there_is_room() {
-    let mut talk = Talk::of("s.c.1").user("prompt");
+fn unseen_results_stay_whole_if_they_fit() {
+    let mut talk = ConversationBuilder::new("s.c.1").user("prompt");
     for _ in 0..13 {
-        talk = talk.answer("a", &[&lines("line", 60)]);
+        talk = talk.answer("a", &[&numbered_lines("line", 60)]);
     }
     let messages = talk.messages;
     let newest = |settings: &CompactionSettings| {
-        let (block, _) = plan(&messages, None, settings).unwrap().block("s", NOW);
+        let (block, _) = plan_compaction(&messages, None, settings)
+            .unwrap()
+            .into_block("s", NOW);
         let newest = block.keep_recent.last().unwrap();
         assert_eq!(newest.message_id.as_str(), "s.c.1.m26");
         newest
@@ -160,21 +174,27 @@ fn results_that_the_model_has_not_seen_stay_whole_while_there_is_room() {
             .map(|it| it.message.text().lines().count())
     };
     assert_eq!(newest(&settings()), None);
-    let room = 100;
-    assert_eq!(newest(&CompactionSettings { room, ..settings() }), Some(5));
+    let target_tokens = 100;
+    assert_eq!(
+        newest(&CompactionSettings {
+            target_tokens,
+            ..settings()
+        }),
+        Some(5)
+    );
 }
 
 // proves: UP-11
 #[test]
-fn less_is_kept_step_by_step_until_it_fits() {
+fn retention_shrinks_until_it_fits() {
     let messages = session(40);
     let kept = |room| {
         let settings = CompactionSettings {
-            room,
-            summary_tokens: 100,
+            target_tokens: room,
+            max_summary_tokens: 100,
             ..settings()
         };
-        let plan = plan(&messages, None, &settings).unwrap();
+        let plan = plan_compaction(&messages, None, &settings).unwrap();
         let mut view = view(&messages);
         let (block, after) = compact(&mut view, plan, "summary");
         assert_eq!(view.size(), after);
@@ -196,52 +216,55 @@ fn less_is_kept_step_by_step_until_it_fits() {
 
 // proves: UP-11
 #[test]
-fn a_call_stays_with_its_results_even_without_turn_ids() {
+fn call_and_results_stay_together_without_turn_ids() {
     let mut messages = session(14);
     for message in &mut messages {
         Arc::make_mut(message).turn_id = None;
     }
-    let plan = plan(&messages, None, &settings()).unwrap();
-    assert_eq!(words(plan.replaced()), ["a2", "r2", "a3", "r3"]);
+    let plan = plan_compaction(&messages, None, &settings()).unwrap();
+    assert_eq!(
+        first_words(plan.replaced_messages()),
+        ["a2", "r2", "a3", "r3"]
+    );
     compact(&mut view(&messages), plan, "summary");
 }
 
-/// An earlier summary goes into the new one, and what it left shortened stays so.
+/// An earlier summary goes into the new one, and messages that it left shortened stay so.
 // proves: UP-11, LOOP-46
 #[test]
-fn a_second_block_takes_in_the_first() {
-    let mut talk = Talk::of("s.c.1").user("prompt");
+fn second_block_includes_first_summary() {
+    let mut talk = ConversationBuilder::new("s.c.1").user("prompt");
     for turn in 0..14 {
         talk = talk.answer(
             &format!("a{turn}"),
-            &[&lines(&format!("r{turn} {LINE}"), 60)],
+            &[&numbered_lines(&format!("r{turn} {LINE}"), 60)],
         );
     }
     let mut seen = view(&talk.messages);
-    let first = plan(seen.messages(), None, &settings()).unwrap();
+    let first = plan_compaction(seen.messages(), None, &settings()).unwrap();
     compact(&mut seen, first, "the first summary");
     for turn in 14..18 {
         let at = talk.messages.len();
-        talk = talk.answer(&format!("a{turn}"), &[&long(&format!("r{turn}"), 150)]);
+        talk = talk.answer(&format!("a{turn}"), &[&long_text(&format!("r{turn}"), 150)]);
         talk.messages[at..]
             .iter()
             .for_each(|m| seen.push(Arc::clone(m)));
     }
     let messages = Arc::clone(seen.messages());
-    let second = plan(&messages, seen.block(), &settings()).unwrap();
-    let [earlier] = second.earlier() else {
+    let second = plan_compaction(&messages, seen.block(), &settings()).unwrap();
+    let [earlier] = second.previous_summary() else {
         panic!("one earlier summary: {second:?}");
     };
     assert!(earlier.message.text().contains("the first summary"));
     assert_eq!(
-        words(second.replaced()),
+        first_words(second.replaced_messages()),
         ["a4", "r4", "a5", "r5", "a6", "r6", "a7", "r7"]
     );
     let (block, _) = compact(&mut seen, second, "the second summary");
     let shown: Vec<String> = seen.messages().iter().map(|m| m.message.text()).collect();
     assert!(!shown.iter().any(|text| text.contains("the first summary")));
     assert_eq!(
-        words(seen.messages())[..7],
+        first_words(seen.messages())[..7],
         ["prompt", "a0", "r0", "a1", "r1", "[Not", "a8"]
     );
     let shortened = block
@@ -249,32 +272,34 @@ fn a_second_block_takes_in_the_first() {
         .iter()
         .filter(|kept| kept.shortened.is_some());
     assert_eq!(shortened.count(), 6, "results 8 to 13");
-    // The same block over the messages as they were said shows the same.
+    // Applying the block to the original messages gives the same view.
     let mut raw = view(&talk.messages);
-    assert!(raw.lay(&block));
+    assert!(raw.apply_block(&block));
     assert_eq!(raw.messages(), seen.messages());
 }
 
 /// A summary must leave less than there was, or there is nothing to plan.
 #[test]
-fn what_is_too_little_to_be_worth_a_summary_stays() {
-    let mut talk = Talk::of("s.c.1").user("prompt");
+fn short_history_is_not_summarized() {
+    let mut talk = ConversationBuilder::new("s.c.1").user("prompt");
     for _ in 0..13 {
         talk = talk.answer("a", &[]);
     }
-    assert_eq!(plan(&talk.messages, None, &settings()), None);
+    assert_eq!(plan_compaction(&talk.messages, None, &settings()), None);
     let much = session(13);
-    let plan = plan(&much, None, &settings()).unwrap();
-    assert!(plan.summary_tokens() < plan.replaced().iter().sum::<ContextSize>().tokens);
-    let longest = "word".repeat(usize::try_from(plan.summary_tokens()).unwrap());
-    let (_, after) = plan.block(&longest, NOW);
+    let plan = plan_compaction(&much, None, &settings()).unwrap();
+    assert!(
+        plan.max_summary_tokens() < plan.replaced_messages().iter().sum::<ContextSize>().tokens
+    );
+    let longest = "word".repeat(usize::try_from(plan.max_summary_tokens()).unwrap());
+    let (_, after) = plan.into_block(&longest, NOW);
     assert!(after.tokens < much.iter().sum::<ContextSize>().tokens);
 }
 
-/// Pictures and recordings in outputs stay at first and go when room is short; lines too short to be worth a note stay.
+/// Images and audio in outputs are dropped only if room is short; short lines not worth a note are kept.
 // proves: UP-11
 #[test]
-fn pictures_of_tools_go_when_room_is_short() {
+fn tool_images_are_dropped_if_context_is_tight() {
     let picture = Content::Image(ImageData {
         mime_type: "image/png".to_owned(),
         base64: "QQ==".into(),
@@ -283,9 +308,10 @@ fn pictures_of_tools_go_when_room_is_short() {
         mime_type: "audio/wav".to_owned(),
         base64: "QQ==".into(),
     });
-    let mut messages = Talk::of("s.c.1").user("prompt").messages;
+    let mut messages = ConversationBuilder::new("s.c.1").user("prompt").messages;
     for turn in 0..13 {
-        let mut talk = Talk::of(format!("s.c.{turn}")).answer("a", &["few\nshort\nlines"]);
+        let mut talk =
+            ConversationBuilder::new(format!("s.c.{turn}")).answer("a", &["few\nshort\nlines"]);
         if let Message::ToolResult { content, .. } =
             &mut Arc::make_mut(&mut talk.messages[1]).message
         {
@@ -294,8 +320,13 @@ fn pictures_of_tools_go_when_room_is_short() {
         messages.append(&mut talk.messages);
     }
     let outputs = |room| {
-        let settings = CompactionSettings { room, ..settings() };
-        let (block, _) = plan(&messages, None, &settings).unwrap().block("s", NOW);
+        let settings = CompactionSettings {
+            target_tokens: room,
+            ..settings()
+        };
+        let (block, _) = plan_compaction(&messages, None, &settings)
+            .unwrap()
+            .into_block("s", NOW);
         let shortened = block
             .keep_recent
             .into_iter()

@@ -1,6 +1,6 @@
-//! Tests of the estimate: how much of a context window messages take.
+//! Tests of the size estimates.
 
-use crate::compaction::{content_tokens, text_tokens};
+use crate::compaction::{estimate_content_tokens, estimate_text_tokens};
 use crate::{
     AudioData, Content, ContextSize, Event, EventKind, ImageData, Message, Recorder, ToolCall,
     Usage,
@@ -10,10 +10,10 @@ use std::sync::Arc;
 
 /// UP-10.
 #[test]
-fn four_bytes_are_a_token() {
-    assert_eq!(text_tokens(""), 0);
-    assert_eq!(text_tokens("abcd"), 1);
-    assert_eq!(text_tokens("abcde"), 2);
+fn four_bytes_count_as_one_token() {
+    assert_eq!(estimate_text_tokens(""), 0);
+    assert_eq!(estimate_text_tokens("abcd"), 1);
+    assert_eq!(estimate_text_tokens("abcde"), 2);
     let said = Message::User {
         content: vec![Content::text("12345678")],
     };
@@ -21,36 +21,39 @@ fn four_bytes_are_a_token() {
         tokens: 2 + 4,
         messages: 1,
     };
-    assert_eq!(ContextSize::of(&said), expected);
+    assert_eq!(ContextSize::of_message(&said), expected);
 }
 
 #[test]
-fn a_picture_takes_the_same_whatever_its_bytes() {
+fn image_size_is_constant() {
     let image = |base64: &str| {
         Content::Image(ImageData {
             mime_type: "image/png".to_owned(),
             base64: base64.into(),
         })
     };
-    assert_eq!(content_tokens(&[image("QQ==")]), 1_500);
-    assert_eq!(content_tokens(&[image(&"A".repeat(1_000_000))]), 1_500);
+    assert_eq!(estimate_content_tokens(&[image("QQ==")]), 1_500);
+    assert_eq!(
+        estimate_content_tokens(&[image(&"A".repeat(1_000_000))]),
+        1_500
+    );
 }
 
 #[test]
-fn a_recording_takes_more_the_longer_it_is() {
+fn audio_size_grows_with_length() {
     let audio = |base64: &str| {
         Content::Audio(AudioData {
             mime_type: "audio/wav".to_owned(),
             base64: base64.into(),
         })
     };
-    assert_eq!(content_tokens(&[audio("QQ==")]), 1);
+    assert_eq!(estimate_content_tokens(&[audio("QQ==")]), 1);
     let second = audio(&"A".repeat(64_000));
-    assert_eq!(content_tokens(&[second.clone(), second]), 126);
+    assert_eq!(estimate_content_tokens(&[second.clone(), second]), 126);
 }
 
 #[test]
-fn the_arguments_of_a_call_count() {
+fn call_arguments_count() {
     let call = |text: &str| {
         Content::ToolCall(ToolCall {
             call_id: "c".into(),
@@ -58,14 +61,17 @@ fn the_arguments_of_a_call_count() {
             args: Arc::new(json!({"path": text, "lines": [1, 2]})),
         })
     };
-    let short = content_tokens(&[call("")]);
-    assert_eq!(content_tokens(&[call(&"x".repeat(4_000))]), short + 1_000);
+    let short = estimate_content_tokens(&[call("")]);
+    assert_eq!(
+        estimate_content_tokens(&[call(&"x".repeat(4_000))]),
+        short + 1_000
+    );
 }
 
-/// The record holds what summaries cost beside what its turns cost.
+/// The record has the usage of summaries separately from that of its turns.
 // proves: I10
 #[test]
-fn what_a_summary_costs_is_not_the_turns() {
+fn summary_usage_is_not_turn_usage() {
     let cost = Usage {
         input: 10,
         output: 2,

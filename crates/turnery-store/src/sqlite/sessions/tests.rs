@@ -1,17 +1,17 @@
-//! Plans of the statements that read the list.
+//! Checks the query plans of the list statements.
 
 use super::list_sql;
-use crate::{Archived, ListQuery};
+use crate::{ArchivedFilter, ListQuery};
 use rusqlite::{Connection, params};
 
-/// A step of a plan, with the step that it is part of.
+/// A step of a query plan, with its parent step.
 struct PlanStep {
     id: i64,
     parent: i64,
     detail: String,
 }
 
-fn plan(db: &Connection, query: &ListQuery) -> Vec<PlanStep> {
+fn query_plan(db: &Connection, query: &ListQuery) -> Vec<PlanStep> {
     let folder = query.cwd.as_ref().map(|cwd| cwd.to_str().unwrap());
     let sql = format!("EXPLAIN QUERY PLAN {}", list_sql(query));
     let mut explain = db.prepare(&sql).unwrap();
@@ -26,8 +26,8 @@ fn plan(db: &Connection, query: &ListQuery) -> Vec<PlanStep> {
 }
 
 #[test]
-fn page_of_the_list_neither_scans_nor_sorts_all() {
-    // The upgrade of an older database makes the same index.
+fn list_page_neither_scans_nor_sorts_the_table() {
+    // The migration of an older database creates the same index.
     let upgraded = include_str!("../schema.sql").replace("CREATE INDEX sessions_listed", "--");
     let upgrade = include_str!("../from_3.sql").lines();
     let index = upgrade.filter(|line| line.starts_with("CREATE INDEX sessions_listed"));
@@ -36,7 +36,11 @@ fn page_of_the_list_neither_scans_nor_sorts_all() {
         let db = Connection::open_in_memory().unwrap();
         db.execute_batch(schema).unwrap();
         for cwd in [None, Some("/home/ann/project".into())] {
-            for archived in [Archived::Exclude, Archived::Include, Archived::Only] {
+            for archived in [
+                ArchivedFilter::Exclude,
+                ArchivedFilter::Include,
+                ArchivedFilter::Only,
+            ] {
                 for spawned in [false, true] {
                     let query = ListQuery {
                         cwd: cwd.clone(),
@@ -44,13 +48,13 @@ fn page_of_the_list_neither_scans_nor_sorts_all() {
                         spawned,
                         ..ListQuery::default()
                     };
-                    let steps = plan(&db, &query);
+                    let steps = query_plan(&db, &query);
                     let details: Vec<_> = steps.iter().map(|step| &step.detail).collect();
                     let page = steps.iter().find(|step| step.detail == "MATERIALIZE page");
                     let page = page.expect("the page is found first").id;
                     let inner = steps.iter().filter(|step| step.parent == page);
                     let inner: Vec<_> = inner.map(|step| step.detail.as_str()).collect();
-                    // One search in the order of the list, and no sort beside it.
+                    // One index search in list order, without a sort.
                     let search = "SEARCH sessions USING COVERING INDEX sessions_listed \
                                   ((updated_at,session_id)<(?,?))";
                     assert_eq!(inner, [search], "{query:?}: {details:?}");

@@ -1,13 +1,13 @@
-//! Execution: how the jobs of a worker are done, by its thread or in place of it.
+//! Executes the jobs of a worker, on its thread or in place of it.
 
 use super::super::{
+    cleanup::{CleanupTrigger, TIME_AT_SHUTDOWN},
     db::Db,
-    deadlines::{Deadline, Ticket},
+    deadlines::{Deadline, JobReply},
     flush::Flush,
-    inline::Inline,
-    journal::Append,
-    queue::{Next, Queue},
-    tidy::{Occasion, TIME_AT_END},
+    inline_runtime::InlineRuntime,
+    journal::JournalAppend,
+    queue::{JobQueue, QueueEvent},
 };
 use crate::{Lane, StoreError};
 use std::{
@@ -22,73 +22,72 @@ use std::{
 };
 use turnery_engine::{LoopId, SessionId};
 
-/// After this long without a job the log is copied back into the database, so that no commit has to.
-const IDLE: Duration = Duration::from_secs(2);
+/// Idle time after which the log is checkpointed, so that commits need not do it.
+const IDLE_AFTER: Duration = Duration::from_secs(2);
 
-/// After jobs that took longer, the next ones are left to the thread.
-pub(super) const QUICK: Duration = Duration::from_millis(2);
+/// Duration of a batch above which the next jobs are left to the thread.
+pub(super) const MAX_QUICK_BATCH: Duration = Duration::from_millis(2);
 
-/// How long the journal alone may wait for another process that writes. What cannot be written then is
-/// kept for later.
-const JOURNAL_PATIENCE: Duration = Duration::from_secs(1);
+/// Longest time that the journal alone waits for another writing process. Events that cannot be written then
+/// are kept for later.
+const JOURNAL_TIMEOUT: Duration = Duration::from_secs(1);
 
-/// Journal entries that are kept for later while the disk is full or another process keeps the database
-/// locked.
-const UNWRITTEN: usize = 4096;
+/// Maximum number of journal entries kept while the disk is full or the database is locked.
+const MAX_UNWRITTEN: usize = 4096;
 
-pub(super) type Work = Box<dyn FnOnce(Result<&mut Db, StoreError>) + Send>;
+pub(super) type JobFn = Box<dyn FnOnce(Result<&mut Db, StoreError>) + Send>;
 
-/// The loops whose journals a job will drop, each for the holder of a lane.
-pub(in super::super) type Settles = Vec<(Lane, LoopId)>;
+/// Loops whose journals a job drops, each with the lane of its holder.
+pub(in super::super) type SettledLoops = Vec<(Lane, LoopId)>;
 
 pub(super) enum Job {
     Append {
-        append: Append,
-        /// Answered when it is written, if anybody waits for that.
-        ticket: Option<Arc<Ticket<()>>>,
+        append: JournalAppend,
+        /// Answered once the events are written, if the caller awaits that.
+        ticket: Option<Arc<JobReply<()>>>,
     },
     Call {
-        order: Order,
+        order: JobOptions,
         deadline: Arc<dyn Deadline>,
-        work: Work,
+        work: JobFn,
     },
 }
 
-/// Says how a job is to be done.
-pub(super) struct Order {
+/// Options of a job.
+pub(super) struct JobOptions {
     pub(super) patience: Duration,
     pub(super) flush: Flush,
-    pub(super) settles: Settles,
-    /// Session whose journal the job needs to be complete.
+    pub(super) settles: SettledLoops,
+    /// Session whose journal must be complete before the job runs.
     pub(super) needs: Option<SessionId>,
-    /// True if the job is usually a short one.
+    /// True if the job is usually short.
     pub(super) is_short: bool,
 }
 
-/// The jobs, and what whoever does them works with.
-pub(super) struct Shared {
+/// Queue and state shared by the executors of the jobs.
+pub(super) struct WorkerShared {
     path: PathBuf,
-    pub(super) queue: Queue<Job>,
-    state: Mutex<State>,
+    pub(super) queue: JobQueue<Job>,
+    state: Mutex<WorkerState>,
     is_quick: AtomicBool,
-    /// Jobs are being done in place of the thread.
+    /// True while jobs run in place of the thread.
     is_inline: AtomicBool,
 }
 
 #[derive(Default)]
-struct State {
+struct WorkerState {
     /// `None` before the first job.
     db: Option<Db>,
     /// Events that could not be written yet.
-    appends: Vec<Append>,
-    /// Cut where they could not be written.
-    cut: CutJournals,
+    appends: Vec<JournalAppend>,
+    /// Journals truncated because their events could not be written.
+    cut: TruncatedJournals,
 }
 
-/// After a panic nobody waits for an answer any more.
-struct Abandon<'a>(&'a Queue<Job>);
+/// Closes the queue after a panic, so that no caller waits for an answer.
+struct AbandonOnPanic<'a>(&'a JobQueue<Job>);
 
-impl Drop for Abandon<'_> {
+impl Drop for AbandonOnPanic<'_> {
     fn drop(&mut self) {
         if thread::panicking() {
             self.0.abandon();
@@ -96,23 +95,23 @@ impl Drop for Abandon<'_> {
     }
 }
 
-pub(super) fn hole(append: &Append) -> StoreError {
+pub(super) fn gap_error(append: &JournalAppend) -> StoreError {
     StoreError::Broken(format!(
         "earlier events of loop {} are not in its journal; journal it again from its first event",
         append.loop_id()
     ))
 }
 
-/// Loops whose journal has lost events. What follows them is left out too: a journal that ends early is
-/// honest, one with a gap is not.
+/// Loops whose journal has lost events. Later events of these loops are dropped too: a journal may end early,
+/// but must not have a gap.
 #[derive(Default)]
-pub(in super::super) struct CutJournals(Mutex<HashSet<LoopId>>);
+pub(in super::super) struct TruncatedJournals(Mutex<HashSet<LoopId>>);
 
-impl CutJournals {
-    /// False if earlier events of the loop are missing. A loop that begins again is always admitted.
-    pub(super) fn admits(&self, append: &Append) -> bool {
+impl TruncatedJournals {
+    /// Returns false if earlier events of the loop are missing. A loop that starts again is always accepted.
+    pub(super) fn accepts(&self, append: &JournalAppend) -> bool {
         let mut cut = self.lock();
-        if append.begins() {
+        if append.starts_loop() {
             cut.remove(append.loop_id());
         }
         cut.is_empty() || !cut.contains(append.loop_id())
@@ -123,7 +122,7 @@ impl CutJournals {
         self.lock().insert(loop_id);
     }
 
-    pub(super) fn settle(&self, loop_id: &LoopId) {
+    pub(super) fn clear(&self, loop_id: &LoopId) {
         self.lock().remove(loop_id);
     }
 
@@ -132,11 +131,11 @@ impl CutJournals {
     }
 }
 
-impl Shared {
+impl WorkerShared {
     pub(super) fn new(path: PathBuf) -> Self {
         Self {
             path,
-            queue: Queue::new(),
+            queue: JobQueue::new(),
             state: Mutex::default(),
             is_quick: AtomicBool::new(false),
             is_inline: AtomicBool::new(false),
@@ -148,37 +147,37 @@ impl Shared {
         self.is_quick.load(Ordering::Relaxed)
     }
 
-    fn state(&self) -> MutexGuard<'_, State> {
+    fn state(&self) -> MutexGuard<'_, WorkerState> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Does all jobs until the queue is closed.
+    /// Runs all jobs until the queue is closed.
     pub(super) fn run(self: Arc<Self>) {
-        let _abandon = Abandon(&self.queue);
+        let _abandon = AbandonOnPanic(&self.queue);
         loop {
-            let idle = self.state().has_rest().then_some(IDLE);
+            let idle = self.state().has_idle_work().then_some(IDLE_AFTER);
             match self.queue.next(idle) {
-                Next::Closed => {
-                    // The connection is closed by the thread that is waited for.
+                QueueEvent::Closed => {
+                    // The connection must be closed by the thread that is joined.
                     let state = std::mem::take(&mut *self.state());
                     return state.end(&self.path);
                 }
-                Next::Idle => self.state().rest(&self),
-                Next::Jobs => {
+                QueueEvent::Idle => self.state().do_idle_work(&self),
+                QueueEvent::Jobs => {
                     let mut state = self.state();
                     self.work_off(&mut state);
                     let log = state.db.as_ref().map(|db| Arc::clone(&db.log));
                     drop(state);
-                    // Others may use the connection meanwhile.
+                    // Flushed without the state, so that others can use the connection meanwhile.
                     if let Some(log) = log {
-                        log.pay();
+                        log.flush_pending();
                     }
                 }
             }
         }
     }
 
-    /// Does what is queued in place of the thread, unless that is at work.
+    /// Runs queued jobs in place of the thread, unless the thread is busy.
     pub(super) fn work_inline(&self) {
         let mut state = match self.state.try_lock() {
             Ok(state) => state,
@@ -188,68 +187,71 @@ impl Shared {
         if state.db.is_none() {
             return self.queue.wake();
         }
-        let _abandon = Abandon(&self.queue);
-        let had_rest = state.has_rest();
+        let _abandon = AbandonOnPanic(&self.queue);
+        let had_rest = state.has_idle_work();
         self.is_inline.store(true, Ordering::Relaxed);
         self.work_off(&mut state);
         self.is_inline.store(false, Ordering::Relaxed);
-        let is_owed = state.db.as_ref().is_some_and(|db| db.log.is_owed());
-        let has_rest = state.has_rest();
+        let is_owed = state
+            .db
+            .as_ref()
+            .is_some_and(|db| db.log.is_flush_pending());
+        let has_idle_work = state.has_idle_work();
         drop(state);
-        if is_owed || (has_rest && !had_rest) {
+        if is_owed || (has_idle_work && !had_rest) {
             self.queue.wake();
         }
     }
 
-    /// A job takes long. If it is done here, another thread of the runtime has to take over the rest; if its
-    /// task was never begun, the thread does it.
-    pub(super) fn on_stall(&self, inline: &Inline) {
+    /// Handles a slow job: if it runs inline, another runtime thread must take over the other tasks; if its
+    /// task has not started, the thread runs the job.
+    pub(super) fn on_stall(&self, inline: &InlineRuntime) {
         if self.is_inline.load(Ordering::Relaxed) {
             (inline.on_stall)();
         }
         self.queue.wake();
     }
 
-    /// Does all jobs that are queued.
-    fn work_off(&self, state: &mut State) {
+    /// Runs all queued jobs.
+    fn work_off(&self, state: &mut WorkerState) {
         let batch = self.queue.take();
         if batch.is_empty() {
             return;
         }
         let begun = Instant::now();
-        let State { db, appends, cut } = state;
+        let WorkerState { db, appends, cut } = state;
         let db = match db {
             Some(db) => Ok(db),
             None => Db::open(&self.path).map(|opened| db.insert(opened)),
         };
         match db {
             Ok(db) => work_off(db, &self.path, batch, appends, cut),
-            Err(error) => refuse(batch, &error, cut),
+            Err(error) => refuse_batch(batch, &error, cut),
         }
-        let is_quick = begun.elapsed() < QUICK;
+        let is_quick = begun.elapsed() < MAX_QUICK_BATCH;
         self.is_quick.store(is_quick, Ordering::Relaxed);
     }
 }
 
-impl State {
-    /// Returns true if there is something to do once nothing else is asked for.
-    fn has_rest(&self) -> bool {
-        let has_rest = |db: &Db| db.dirty || db.tidy.is_due() || !self.appends.is_empty();
-        self.db.as_ref().is_some_and(has_rest)
+impl WorkerState {
+    /// Returns true if there is housekeeping to do while idle.
+    fn has_idle_work(&self) -> bool {
+        let has_idle_work = |db: &Db| db.dirty || db.tidy.is_due() || !self.appends.is_empty();
+        self.db.as_ref().is_some_and(has_idle_work)
     }
 
-    fn rest(&mut self, shared: &Arc<Shared>) {
+    fn do_idle_work(&mut self, shared: &Arc<WorkerShared>) {
         if let Some(db) = &mut self.db {
             journal(
                 db,
                 &shared.path,
                 &mut self.appends,
                 &self.cut,
-                JOURNAL_PATIENCE,
+                JOURNAL_TIMEOUT,
             );
             db.checkpoint();
             let waiting = Arc::clone(shared);
-            db.clean_up(&shared.path, Occasion::Idle, move || {
+            db.clean_up(&shared.path, CleanupTrigger::Idle, move || {
                 waiting.queue.has_jobs()
             });
         }
@@ -257,17 +259,17 @@ impl State {
 
     fn end(mut self, path: &Path) {
         if let Some(db) = &mut self.db {
-            journal(db, path, &mut self.appends, &self.cut, JOURNAL_PATIENCE);
+            journal(db, path, &mut self.appends, &self.cut, JOURNAL_TIMEOUT);
             if db.tidy.is_due() {
-                let end = Instant::now() + TIME_AT_END;
-                db.clean_up(path, Occasion::End, move || Instant::now() >= end);
+                let end = Instant::now() + TIME_AT_SHUTDOWN;
+                db.clean_up(path, CleanupTrigger::End, move || Instant::now() >= end);
             }
-            db.log.pay();
+            db.log.flush_pending();
         }
     }
 }
 
-fn refuse(batch: VecDeque<Job>, error: &StoreError, cut: &CutJournals) {
+fn refuse_batch(batch: VecDeque<Job>, error: &StoreError, cut: &TruncatedJournals) {
     for job in batch {
         match job {
             Job::Append { append, ticket } => {
@@ -285,17 +287,17 @@ fn work_off(
     db: &mut Db,
     path: &Path,
     batch: VecDeque<Job>,
-    appends: &mut Vec<Append>,
-    cut: &CutJournals,
+    appends: &mut Vec<JournalAppend>,
+    cut: &TruncatedJournals,
 ) {
     for job in batch {
         match job {
             Job::Append { append, ticket } => {
-                let kept = keep(append, appends, cut);
+                let kept = queue_append(append, appends, cut);
                 if let Some(ticket) = ticket {
-                    // With all that came before it, and in order: a journal must not have a gap.
-                    let written =
-                        kept.and_then(|()| db.journal(path, appends, cut, ticket.time_left()));
+                    // Written with all earlier events, in order: a journal must not have a gap.
+                    let written = kept
+                        .and_then(|()| db.write_journal(path, appends, cut, ticket.time_left()));
                     ticket.answer(written);
                 }
             }
@@ -307,14 +309,14 @@ fn work_off(
                 if deadline.is_answered() {
                     continue;
                 }
-                // What the commit would only remove again need not be written.
+                // Events whose journal the commit drops need not be written.
                 for (lane, loop_id) in &order.settles {
-                    appends.retain(|append| !append.is_of(lane, loop_id));
-                    cut.settle(loop_id);
+                    appends.retain(|append| !append.is_for(lane, loop_id));
+                    cut.clear(loop_id);
                 }
-                let written = db.journal(path, appends, cut, deadline.time_left());
+                let written = db.write_journal(path, appends, cut, deadline.time_left());
                 if let (Err(error), Some(session)) = (written, order.needs)
-                    && appends.iter().any(|append| append.is_in(&session))
+                    && appends.iter().any(|append| append.is_in_session(&session))
                 {
                     work(Err(error));
                     continue;
@@ -322,47 +324,51 @@ fn work_off(
                 let ready = db
                     .wait_for_locks(deadline.time_left())
                     .and_then(|()| db.check_files())
-                    .and_then(|()| db.log.ready(order.flush, &db.sql));
+                    .and_then(|()| db.log.prepare(order.flush, &db.sql));
                 match ready {
                     Ok(()) => work(Ok(db)),
-                    Err(fault) => work(Err(fault.at(path))),
+                    Err(fault) => work(Err(fault.into_store_error(path))),
                 }
                 if order.flush == Flush::Now {
-                    db.log.owe();
+                    db.log.request_flush();
                     db.tidy.note_commit();
                 }
             }
         }
     }
-    journal(db, path, appends, cut, JOURNAL_PATIENCE);
+    journal(db, path, appends, cut, JOURNAL_TIMEOUT);
     db.dirty = true;
 }
 
-/// Keeps events until they are written. Fails if earlier ones of the loop are missing.
-fn keep(append: Append, appends: &mut Vec<Append>, cut: &CutJournals) -> Result<(), StoreError> {
-    if append.begins() {
-        // A loop whose journal is written again from its beginning.
-        appends.retain(|earlier| !earlier.is_of(append.lane(), append.loop_id()));
+/// Keeps events until they are written. Fails if earlier events of the loop are missing.
+fn queue_append(
+    append: JournalAppend,
+    appends: &mut Vec<JournalAppend>,
+    cut: &TruncatedJournals,
+) -> Result<(), StoreError> {
+    if append.starts_loop() {
+        // A loop whose journal is written again from its first event.
+        appends.retain(|earlier| !earlier.is_for(append.lane(), append.loop_id()));
     }
-    if appends.len() >= UNWRITTEN {
+    if appends.len() >= MAX_UNWRITTEN {
         appends.retain(|earlier| earlier.loop_id() != append.loop_id());
         let loop_id = append.loop_id().clone();
         cut.cut(loop_id, "too much is waiting to be written");
     }
-    if !cut.admits(&append) {
-        return Err(hole(&append));
+    if !cut.accepts(&append) {
+        return Err(gap_error(&append));
     }
     appends.push(append);
     Ok(())
 }
 
-/// Writes what is kept, as far as that succeeds; the rest stays for the next time, and has been logged.
+/// Writes the kept events as far as possible; the rest is logged and kept for the next attempt.
 fn journal(
     db: &mut Db,
     path: &Path,
-    appends: &mut Vec<Append>,
-    cut: &CutJournals,
+    appends: &mut Vec<JournalAppend>,
+    cut: &TruncatedJournals,
     patience: Duration,
 ) {
-    let _ = db.journal(path, appends, cut, patience);
+    let _ = db.write_journal(path, appends, cut, patience);
 }

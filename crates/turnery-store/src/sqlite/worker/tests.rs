@@ -1,8 +1,8 @@
-//! Jobs that hang, come too late, or find the database locked, full or gone.
+//! Tests jobs that hang, time out, or find the database locked, full or gone.
 
 use super::{
     super::{db, db::Db, queue::CAPACITY},
-    execution::QUICK,
+    execution::MAX_QUICK_BATCH,
     *,
 };
 use crate::{Lane, NewSession, Owner, SqliteStore, Store};
@@ -22,8 +22,9 @@ fn worker(folder: &tempfile::TempDir) -> Worker {
     Worker::new(folder.path().join("sessions.db"), "writer")
 }
 
-/// A commit that hangs like a write to a dead disk, until something is sent; and the thread that does it.
-fn hang(
+/// Starts a commit that hangs like a write to a dead disk. Returns the commit, a sender that releases it, and the
+/// name of the thread that runs it.
+fn hanging_commit(
     worker: &Worker,
 ) -> (
     BoxFuture<'static, Result<(), StoreError>>,
@@ -32,7 +33,7 @@ fn hang(
 ) {
     let (release, released) = mpsc::sync_channel(1);
     let (begin, begun) = mpsc::sync_channel(1);
-    let hanging = worker.commit(Settles::new(), move |_| {
+    let hanging = worker.commit(SettledLoops::new(), move |_| {
         let _ = begin.send(thread_name());
         let _ = released.recv();
         Ok(())
@@ -41,50 +42,51 @@ fn hang(
     (hanging, release, place)
 }
 
-fn text(error: StoreError) -> String {
+fn backend_error_text(error: StoreError) -> String {
     match error {
-        StoreError::Broken(text) => text,
+        StoreError::Broken(backend_error_text) => backend_error_text,
         other => panic!("another error: {other:?}"),
     }
 }
 
 /// A transaction without content.
-async fn nothing(worker: &Worker) -> Result<(), StoreError> {
+async fn empty_transaction(worker: &Worker) -> Result<(), StoreError> {
     let work = |db: &mut Db| Ok(db.sql.execute_batch("BEGIN IMMEDIATE; COMMIT")?);
-    worker.call(Flush::Now, Settles::new(), work).await
+    worker.call(Flush::Now, SettledLoops::new(), work).await
 }
 
-/// Waits for nobody: this test would hang.
+/// A call that blocks its thread would hang this test.
 #[tokio::test]
 async fn hanging_commit_leaves_the_callers_thread_free() {
     let folder = tempfile::tempdir().unwrap();
     let worker = worker(&folder);
     for _ in 0..3 {
-        nothing(&worker).await.unwrap();
+        empty_transaction(&worker).await.unwrap();
     }
-    let (hanging, release, _) = hang(&worker);
-    let behind = worker.commit(Settles::new(), |_| Ok(7));
+    let (hanging, release, _) = hanging_commit(&worker);
+    let behind = worker.commit(SettledLoops::new(), |_| Ok(7));
     release.send(()).unwrap();
     assert_eq!(hanging.await, Ok(()));
     assert_eq!(behind.await, Ok(7));
 }
 
 #[tokio::test]
-async fn overdue_jobs_are_answered_while_the_disk_hangs() {
+async fn overdue_jobs_fail_while_the_disk_hangs() {
     let folder = tempfile::tempdir().unwrap();
     let worker = worker(&folder);
-    let (hanging, release, _) = hang(&worker);
+    let (hanging, release, _) = hanging_commit(&worker);
     let was_done = Arc::new(AtomicBool::new(false));
     let done = Arc::clone(&was_done);
-    let queued = worker.call_within(Duration::ZERO, Flush::Now, Settles::new(), move |_| {
-        done.store(true, Ordering::Relaxed);
-        Ok(())
-    });
-    let told = text(queued.await.unwrap_err());
+    let queued =
+        worker.call_with_timeout(Duration::ZERO, Flush::Now, SettledLoops::new(), move |_| {
+            done.store(true, Ordering::Relaxed);
+            Ok(())
+        });
+    let told = backend_error_text(queued.await.unwrap_err());
     assert!(told.contains("did not respond within"), "{told}");
     release.send(()).unwrap();
     assert_eq!(hanging.await, Ok(()));
-    nothing(&worker).await.unwrap();
+    empty_transaction(&worker).await.unwrap();
     assert!(!was_done.load(Ordering::Relaxed), "done after its error");
 }
 
@@ -92,16 +94,16 @@ async fn overdue_jobs_are_answered_while_the_disk_hangs() {
 async fn job_that_nobody_waits_for_is_done() {
     let folder = tempfile::tempdir().unwrap();
     let worker = worker(&folder);
-    let (hanging, release, _) = hang(&worker);
+    let (hanging, release, _) = hanging_commit(&worker);
     let was_done = Arc::new(AtomicBool::new(false));
     let done = Arc::clone(&was_done);
-    drop(worker.call(Flush::Later, Settles::new(), move |_| {
+    drop(worker.call(Flush::Later, SettledLoops::new(), move |_| {
         done.store(true, Ordering::Relaxed);
         Ok(())
     }));
     release.send(()).unwrap();
     hanging.await.unwrap();
-    nothing(&worker).await.unwrap();
+    empty_transaction(&worker).await.unwrap();
     assert!(was_done.load(Ordering::Relaxed));
 }
 
@@ -131,8 +133,8 @@ fn event(session: &SessionId, loop_id: &LoopId, seq: u64) -> Event {
     }
 }
 
-async fn journalled(store: &SqliteStore) -> Vec<u64> {
-    let read = store.writer.call(Flush::Later, Settles::new(), |db| {
+async fn journalled_seqs(store: &SqliteStore) -> Vec<u64> {
+    let read = store.writer.call(Flush::Later, SettledLoops::new(), |db| {
         let mut read = db.sql.prepare("SELECT seq FROM journal ORDER BY seq")?;
         let seqs = read.query_map([], |row| row.get(0))?;
         Ok(seqs.collect::<Result<Vec<u64>, _>>()?)
@@ -141,18 +143,18 @@ async fn journalled(store: &SqliteStore) -> Vec<u64> {
 }
 
 /// A session with its lane, and the id of a loop in it.
-async fn claimed(store: &SqliteStore) -> (Lane, LoopId) {
+async fn claim_new_session(store: &SqliteStore) -> (Lane, LoopId) {
     store.create(session("s1")).await.unwrap();
     let opened = store.claim(&"s1".into(), &Owner::this_process()).await;
     (opened.unwrap().lane, "s1.cfg.1".into())
 }
 
 #[tokio::test]
-async fn journal_outlives_a_lock_and_a_full_disk() {
+async fn journal_is_written_after_a_lock_ends() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("sessions.db");
     let store = SqliteStore::open(path.clone());
-    let (lane, loop_id) = claimed(&store).await;
+    let (lane, loop_id) = claim_new_session(&store).await;
     let append = |seq| {
         let event = event(&lane.session_id, &loop_id, seq);
         store.append(&lane, &loop_id, vec![event]);
@@ -160,29 +162,32 @@ async fn journal_outlives_a_lock_and_a_full_disk() {
     let other = Connection::open(&path).unwrap();
     other.execute_batch("BEGIN IMMEDIATE").unwrap();
     append(0);
-    let refused = store
-        .writer
-        .call_within(Duration::ZERO, Flush::Later, Settles::new(), |db| {
-            Ok(db.sql.execute_batch("BEGIN IMMEDIATE; COMMIT")?)
-        });
-    let told = text(refused.await.unwrap_err());
+    let refused =
+        store
+            .writer
+            .call_with_timeout(Duration::ZERO, Flush::Later, SettledLoops::new(), |db| {
+                Ok(db.sql.execute_batch("BEGIN IMMEDIATE; COMMIT")?)
+            });
+    let told = backend_error_text(refused.await.unwrap_err());
     assert!(told.contains("another program keeps"), "{told}");
     other.execute_batch("COMMIT").unwrap();
     append(1);
-    assert_eq!(journalled(&store).await, [0, 1]);
+    assert_eq!(journalled_seqs(&store).await, [0, 1]);
 }
 
-/// What was shown is not lost because the disk is full when its lane ends.
+/// Events shown to the client survive a disk that is full when the lane ends.
 #[tokio::test]
-async fn unwritten_journal_is_settled_by_the_next_claim() {
+async fn unwritten_journal_is_recovered_by_the_next_claim() {
     let folder = tempfile::tempdir().unwrap();
     let store = SqliteStore::open(folder.path().join("sessions.db"));
-    let (lane, loop_id) = claimed(&store).await;
+    let (lane, loop_id) = claim_new_session(&store).await;
     let limit = |pages: u32| {
-        store.writer.call(Flush::Later, Settles::new(), move |db| {
-            let limit = format!("PRAGMA max_page_count = {pages}");
-            Ok(db.sql.query_row(&limit, [], |_| Ok(()))?)
-        })
+        store
+            .writer
+            .call(Flush::Later, SettledLoops::new(), move |db| {
+                let limit = format!("PRAGMA max_page_count = {pages}");
+                Ok(db.sql.query_row(&limit, [], |_| Ok(()))?)
+            })
     };
     // As many as there are.
     limit(1).await.unwrap();
@@ -195,7 +200,7 @@ async fn unwritten_journal_is_settled_by_the_next_claim() {
     let kept = store.release(&lane).await;
     let refused = store.claim(&lane.session_id, &own).await.map(drop);
     for answer in [kept, refused] {
-        let told = text(answer.unwrap_err());
+        let told = backend_error_text(answer.unwrap_err());
         assert!(told.contains("is full; free some space"), "{told}");
     }
     limit(1_000_000).await.unwrap();
@@ -203,7 +208,7 @@ async fn unwritten_journal_is_settled_by_the_next_claim() {
     assert_eq!(opened.unwrap().last_number, 1);
 }
 
-/// SQLite waits for a lock as long as the job may: the model has been paid for what a commit stores.
+/// The commit waits for the lock up to its full timeout, because the model's response has been paid for.
 #[tokio::test]
 async fn commit_waits_a_minute_for_a_lock() {
     let folder = tempfile::tempdir().unwrap();
@@ -214,49 +219,56 @@ async fn commit_waits_a_minute_for_a_lock() {
             .pragma_query_value(None, "busy_timeout", |row| row.get(0));
         Ok(Duration::from_millis(waits?))
     };
-    let commit = worker.commit(Settles::new(), patience).await.unwrap();
-    assert!(commit > PATIENCE && commit <= COMMIT_PATIENCE, "{commit:?}");
-    let other = worker.call(Flush::Now, Settles::new(), patience);
+    let commit = worker.commit(SettledLoops::new(), patience).await.unwrap();
+    assert!(
+        commit > JOB_TIMEOUT && commit <= COMMIT_TIMEOUT,
+        "{commit:?}"
+    );
+    let other = worker.call(Flush::Now, SettledLoops::new(), patience);
     let other = other.await.unwrap();
-    assert!(other <= PATIENCE, "{other:?}");
+    assert!(other <= JOB_TIMEOUT, "{other:?}");
 }
 
 #[tokio::test]
 async fn journal_that_lost_an_event_ends_there() {
     let folder = tempfile::tempdir().unwrap();
     let store = SqliteStore::open(folder.path().join("sessions.db"));
-    let (lane, loop_id) = claimed(&store).await;
+    let (lane, loop_id) = claim_new_session(&store).await;
     let append = |seq| {
         let event = event(&lane.session_id, &loop_id, seq);
         store.append(&lane, &loop_id, vec![event]);
     };
-    let (hanging, release, _) = hang(&store.writer);
+    let (hanging, release, _) = hanging_commit(&store.writer);
     append(0);
     for _ in 1..CAPACITY {
-        drop(store.writer.call(Flush::Later, Settles::new(), |_| Ok(())));
+        drop(
+            store
+                .writer
+                .call(Flush::Later, SettledLoops::new(), |_| Ok(())),
+        );
     }
-    // No room: neither waits.
+    // The queue is full: neither append waits.
     append(1);
-    let told = text(nothing(&store.writer).await.unwrap_err());
+    let told = backend_error_text(empty_transaction(&store.writer).await.unwrap_err());
     assert!(told.contains("does not keep up"), "{told}");
     release.send(()).unwrap();
     hanging.await.unwrap();
-    while nothing(&store.writer).await.is_err() {
+    while empty_transaction(&store.writer).await.is_err() {
         tokio::task::yield_now().await;
     }
     append(2);
     let event = event(&lane.session_id, &loop_id, 3);
     let refused = store.append_now(&lane, &loop_id, vec![event]).await;
-    let told = text(refused.unwrap_err());
+    let told = backend_error_text(refused.unwrap_err());
     assert!(told.contains("from its first event"), "{told}");
-    assert_eq!(journalled(&store).await, [0]);
-    // Begins anew.
+    assert_eq!(journalled_seqs(&store).await, [0]);
+    // The loop starts again.
     append(0);
     append(1);
-    assert_eq!(journalled(&store).await, [0, 1]);
+    assert_eq!(journalled_seqs(&store).await, [0, 1]);
 }
 
-/// What could not even be opened has lost events too.
+/// Events that arrive while the database cannot be opened are lost, too.
 #[tokio::test]
 async fn append_after_a_cut_in_the_thread_is_refused() {
     let folder = tempfile::tempdir().unwrap();
@@ -271,7 +283,7 @@ async fn append_after_a_cut_in_the_thread_is_refused() {
     let loop_id = LoopId::from("s1.cfg.1");
     let events = |seq| vec![event(&lane.session_id, &loop_id, seq)];
     store.append(&lane, &loop_id, events(0));
-    let told = text(
+    let told = backend_error_text(
         store
             .append_now(&lane, &loop_id, events(1))
             .await
@@ -279,48 +291,50 @@ async fn append_after_a_cut_in_the_thread_is_refused() {
     );
     assert!(told.contains("cannot be stored in"), "{told}");
     fs::remove_file(&inside).unwrap();
-    let (lane, loop_id) = claimed(&store).await;
-    let told = text(
+    let (lane, loop_id) = claim_new_session(&store).await;
+    let told = backend_error_text(
         store
             .append_now(&lane, &loop_id, events(2))
             .await
             .unwrap_err(),
     );
     assert!(told.contains("from its first event"), "{told}");
-    assert_eq!(journalled(&store).await, [0; 0]);
+    assert_eq!(journalled_seqs(&store).await, [0; 0]);
     let all = vec![
         event(&lane.session_id, &loop_id, 0),
         event(&lane.session_id, &loop_id, 1),
     ];
     assert_eq!(store.append_now(&lane, &loop_id, all).await, Ok(()));
     assert_eq!(store.append_now(&lane, &loop_id, events(2)).await, Ok(()));
-    assert_eq!(journalled(&store).await, [0, 2]);
+    assert_eq!(journalled_seqs(&store).await, [0, 2]);
 }
 
-/// Answers come by the panic, not by the deadlines: those say something else.
+/// The panic answers the jobs, not the deadlines, whose error differs.
 #[tokio::test]
-async fn panic_of_the_thread_answers_all_jobs() {
+async fn thread_panic_fails_all_jobs() {
     let folder = tempfile::tempdir().unwrap();
     let worker = worker(&folder);
-    let (hanging, release, _) = hang(&worker);
-    let broken = worker.call(Flush::Later, Settles::new(), |_| -> Result<(), Fault> {
-        panic!("a bug")
-    });
-    let behind = nothing(&worker);
+    let (hanging, release, _) = hanging_commit(&worker);
+    let broken = worker.call(
+        Flush::Later,
+        SettledLoops::new(),
+        |_| -> Result<(), JobError> { panic!("a bug") },
+    );
+    let behind = empty_transaction(&worker);
     release.send(()).unwrap();
     hanging.await.unwrap();
     for answer in [broken.await, behind.await] {
-        let told = text(answer.unwrap_err());
+        let told = backend_error_text(answer.unwrap_err());
         assert!(told.contains("has stopped after a fault"), "{told}");
     }
 }
 
 #[tokio::test]
-async fn database_works_again_once_the_disk_has_room() {
+async fn database_recovers_once_the_disk_has_space() {
     let folder = tempfile::tempdir().unwrap();
     let worker = worker(&folder);
     let fill = |worker: &Worker| {
-        worker.commit(Settles::new(), |db| {
+        worker.commit(SettledLoops::new(), |db| {
             db::write(&db.sql, |sql| {
                 sql.execute_batch("CREATE TABLE IF NOT EXISTS filled (body TEXT)")?;
                 sql.execute("INSERT INTO filled VALUES (?1)", ["x".repeat(1 << 20)])?;
@@ -329,19 +343,19 @@ async fn database_works_again_once_the_disk_has_room() {
         })
     };
     let limit = |worker: &Worker, pages: u32| {
-        worker.call(Flush::Later, Settles::new(), move |db| {
+        worker.call(Flush::Later, SettledLoops::new(), move |db| {
             let limit = format!("PRAGMA max_page_count = {pages}");
             Ok(db.sql.query_row(&limit, [], |_| Ok(()))?)
         })
     };
     limit(&worker, 20).await.unwrap();
     for _ in 0..2 {
-        let told = text(fill(&worker).await.unwrap_err());
+        let told = backend_error_text(fill(&worker).await.unwrap_err());
         assert!(told.contains("is full; free some space"), "{told}");
     }
     limit(&worker, 1_000_000).await.unwrap();
     fill(&worker).await.unwrap();
-    let found = worker.call(Flush::Later, Settles::new(), |db| {
+    let found = worker.call(Flush::Later, SettledLoops::new(), |db| {
         let count: u32 = db
             .sql
             .query_row("SELECT count(*) FROM filled", [], |row| row.get(0))?;
@@ -354,46 +368,49 @@ async fn database_works_again_once_the_disk_has_room() {
 }
 
 #[tokio::test]
-async fn files_taken_away_are_noticed_and_may_come_back() {
+async fn missing_files_are_refused_until_restored() {
     let folder = tempfile::tempdir().unwrap();
     let worker = worker(&folder);
-    nothing(&worker).await.unwrap();
+    empty_transaction(&worker).await.unwrap();
     for name in ["sessions.db", "sessions.db-wal", "sessions.db-shm"] {
         let (file, elsewhere) = (folder.path().join(name), folder.path().join("elsewhere"));
         fs::rename(&file, &elsewhere).unwrap();
-        let told = text(nothing(&worker).await.unwrap_err());
+        let told = backend_error_text(empty_transaction(&worker).await.unwrap_err());
         assert!(told.contains("was moved, removed or replaced"), "{told}");
         assert!(told.contains(name), "{told}");
         fs::copy(&elsewhere, &file).unwrap();
-        assert!(nothing(&worker).await.is_err(), "a copy is another file");
+        assert!(
+            empty_transaction(&worker).await.is_err(),
+            "a copy is another file"
+        );
         fs::rename(&elsewhere, &file).unwrap();
-        nothing(&worker).await.unwrap();
+        empty_transaction(&worker).await.unwrap();
     }
 }
 
 /// Name of the threads of [`runtime`].
-const INLINE: &str = "inline";
+const INLINE_THREAD: &str = "inline";
 
 fn runtime() -> tokio::runtime::Runtime {
     let mut runtime = tokio::runtime::Builder::new_multi_thread();
-    runtime.worker_threads(2).thread_name(INLINE);
+    runtime.worker_threads(2).thread_name(INLINE_THREAD);
     runtime.build().unwrap()
 }
 
-/// A worker that has worked already; something is sent when another thread of the runtime has to take over.
+/// Returns a worker that has run a job; a value is sent when another runtime thread must take over.
 fn inline_worker(
     folder: &tempfile::TempDir,
     runtime: &tokio::runtime::Runtime,
 ) -> (Worker, mpsc::Receiver<()>) {
     let (stall, stalled) = mpsc::sync_channel(1);
     let mut worker = worker(folder);
-    worker.inline(Inline {
+    worker.inline(InlineRuntime {
         runtime: runtime.handle().clone(),
         on_stall: Arc::new(move || {
             let _ = stall.try_send(());
         }),
     });
-    runtime.block_on(nothing(&worker)).unwrap();
+    runtime.block_on(empty_transaction(&worker)).unwrap();
     (worker, stalled)
 }
 
@@ -401,10 +418,10 @@ fn thread_name() -> String {
     thread::current().name().unwrap_or_default().to_owned()
 }
 
-/// Where a commit is done.
+/// Returns the name of the thread that runs a commit.
 async fn place(worker: &Worker) -> String {
     worker
-        .commit(Settles::new(), |_| Ok(thread_name()))
+        .commit(SettledLoops::new(), |_| Ok(thread_name()))
         .await
         .unwrap()
 }
@@ -415,15 +432,15 @@ fn short_jobs_are_done_inline_and_others_are_not() {
     let (worker, _stalled) = inline_worker(&folder, &runtime);
     runtime.block_on(async {
         // A busy machine may have made the last job slow.
-        while place(&worker).await != INLINE {}
-        let other = worker.call(Flush::Later, Settles::new(), |_| Ok(thread_name()));
+        while place(&worker).await != INLINE_THREAD {}
+        let other = worker.call(Flush::Later, SettledLoops::new(), |_| Ok(thread_name()));
         assert_eq!(other.await.unwrap(), "writer");
-        let slow = worker.commit(Settles::new(), |_| {
-            thread::sleep(QUICK);
+        let slow = worker.commit(SettledLoops::new(), |_| {
+            thread::sleep(MAX_QUICK_BATCH);
             Ok(())
         });
         slow.await.unwrap();
-        // Known a moment after the answer.
+        // The state is updated just after the answer.
         let until = Instant::now() + Duration::from_secs(60);
         while worker.running().unwrap().shared.is_quick() {
             assert!(Instant::now() < until, "a slow job is quick");
@@ -433,7 +450,7 @@ fn short_jobs_are_done_inline_and_others_are_not() {
     });
 }
 
-/// Whatever is in the queue is done first, by whom it may be.
+/// Queued jobs run first, on whichever thread.
 #[test]
 fn inline_jobs_keep_their_order() {
     let (folder, runtime) = (tempfile::tempdir().unwrap(), runtime());
@@ -447,8 +464,8 @@ fn inline_jobs_keep_their_order() {
                 Ok(())
             };
             match number % 3 {
-                0 => worker.call(Flush::Later, Settles::new(), work),
-                _ => worker.commit(Settles::new(), work),
+                0 => worker.call(Flush::Later, SettledLoops::new(), work),
+                _ => worker.commit(SettledLoops::new(), work),
             }
         })
         .collect();
@@ -459,36 +476,39 @@ fn inline_jobs_keep_their_order() {
 }
 
 #[test]
-fn hanging_inline_job_is_told_and_its_caller_is_not_stuck() {
+fn hanging_inline_job_is_reported_and_times_out() {
     let (folder, runtime) = (tempfile::tempdir().unwrap(), runtime());
     let (worker, stalled) = inline_worker(&folder, &runtime);
     // A busy machine may have made the last job slow.
     let (hanging, release) = loop {
-        let (hanging, release, place) = hang(&worker);
-        if place == INLINE {
+        let (hanging, release, place) = hanging_commit(&worker);
+        if place == INLINE_THREAD {
             break (hanging, release);
         }
         release.send(()).unwrap();
         runtime.block_on(hanging).unwrap();
     };
     stalled.recv_timeout(Duration::from_secs(60)).expect("told");
-    let queued = worker.call_within(Duration::ZERO, Flush::Now, Settles::new(), |_| Ok(()));
-    let told = text(runtime.block_on(queued).unwrap_err());
+    let queued =
+        worker.call_with_timeout(Duration::ZERO, Flush::Now, SettledLoops::new(), |_| Ok(()));
+    let told = backend_error_text(runtime.block_on(queued).unwrap_err());
     assert!(told.contains("did not respond within"), "{told}");
     release.send(()).unwrap();
     assert_eq!(runtime.block_on(hanging), Ok(()));
-    runtime.block_on(nothing(&worker)).unwrap();
+    runtime.block_on(empty_transaction(&worker)).unwrap();
 }
 
 #[test]
-fn panic_of_an_inline_job_answers_all_jobs() {
+fn inline_job_panic_fails_all_jobs() {
     let (folder, runtime) = (tempfile::tempdir().unwrap(), runtime());
     let (worker, _stalled) = inline_worker(&folder, &runtime);
-    while runtime.block_on(place(&worker)) != INLINE {}
-    let broken = worker.commit(Settles::new(), |_| -> Result<(), Fault> { panic!("a bug") });
-    let told = text(runtime.block_on(broken).unwrap_err());
+    while runtime.block_on(place(&worker)) != INLINE_THREAD {}
+    let broken = worker.commit(SettledLoops::new(), |_| -> Result<(), JobError> {
+        panic!("a bug")
+    });
+    let told = backend_error_text(runtime.block_on(broken).unwrap_err());
     assert!(told.contains("has stopped after a fault"), "{told}");
-    let behind = text(runtime.block_on(nothing(&worker)).unwrap_err());
+    let behind = backend_error_text(runtime.block_on(empty_transaction(&worker)).unwrap_err());
     assert!(behind.contains("has stopped after a fault"), "{behind}");
 }
 
@@ -497,7 +517,7 @@ fn panic_of_an_inline_job_answers_all_jobs() {
 fn inline_job_without_a_runtime_is_done_by_the_thread() {
     let (folder, runtime) = (tempfile::tempdir().unwrap(), runtime());
     let (worker, _stalled) = inline_worker(&folder, &runtime);
-    while runtime.block_on(place(&worker)) != INLINE {}
+    while runtime.block_on(place(&worker)) != INLINE_THREAD {}
     runtime.shutdown_background();
     let other = tokio::runtime::Builder::new_current_thread();
     let other = { other }.build().unwrap();
@@ -509,11 +529,11 @@ fn inline_job_without_a_runtime_is_done_by_the_thread() {
 fn inline_commits_are_flushed() {
     let (folder, runtime) = (tempfile::tempdir().unwrap(), runtime());
     let (worker, _stalled) = inline_worker(&folder, &runtime);
-    while runtime.block_on(place(&worker)) != INLINE {}
-    let log = worker.commit(Settles::new(), |db| Ok(Arc::clone(&db.log)));
+    while runtime.block_on(place(&worker)) != INLINE_THREAD {}
+    let log = worker.commit(SettledLoops::new(), |db| Ok(Arc::clone(&db.log)));
     let log = runtime.block_on(log).unwrap();
     let until = Instant::now() + Duration::from_secs(60);
-    while log.is_owed() {
+    while log.is_flush_pending() {
         assert!(Instant::now() < until, "nobody flushes");
         thread::yield_now();
     }

@@ -1,38 +1,38 @@
-//! A process is killed at any moment of its work: what it was told is done is there whole, and
-//! nothing is there by halves (S1, S3, S4, S5).
+//! Kills a process at any moment of its work: everything acknowledged is complete, and nothing is stored
+//! partially (S1, S3, S4, S5).
 
-use super::{OURS, Other, role::say};
+use super::{OURS, OtherProcess, role::print_line};
 use crate::samples::*;
 use std::{collections::HashMap, fmt::Display, future::Future, path::Path, sync::Arc};
 use turnery_engine::{CallId, Event, EventKind, LoopRecord, LoopStatus, Message};
 use turnery_store::{SessionInfo, SessionPatch, SqliteStore, Store};
 
-/// Loops of a session; one of them is so long that its commit fills the log while it lasts.
+/// Number of loops per session; the commit of one is so large that it fills the log.
 const LOOPS: u32 = 4;
-const LONG: u32 = 2;
+const LONG_LOOP: u32 = 2;
 
 fn loop_of(session: &str, number: u32) -> Arc<LoopRecord> {
     let record = record(session, number, "Well?");
-    Arc::new(if number == LONG {
+    Arc::new(if number == LONG_LOOP {
         with_calls(record, 500, &"line\n".repeat(1000))
     } else {
         with_calls(record, 2, "line\n")
     })
 }
 
-/// The two halves in which a loop is journalled: the second ends with a call that runs.
+/// The two halves in which a loop is journalled; the second ends with a running call.
 fn journal_of(record: &LoopRecord) -> [&[Event]; 2] {
     [&record.events[..4], &record.events[4..11]]
 }
 
-/// The role of the one that gets killed. Says `@begin NAME` and `@end NAME` around each operation, and
-/// dots for as long as one lasts.
-pub(super) async fn write_on(path: &Path) {
+/// Role of the killed process. Prints `@begin NAME` and `@end NAME` around each operation, and dots in
+/// between.
+pub(super) async fn write_forever(path: &Path) {
     let store = SqliteStore::open(path.to_path_buf());
     for session in 1_u32.. {
         let id = format!("s{session}");
         let key = id.as_str().into();
-        step(format!("create {id}"), async {
+        run_step(format!("create {id}"), async {
             store.create(new_session(&id)).await
         })
         .await;
@@ -40,7 +40,7 @@ pub(super) async fn write_on(path: &Path) {
             mode: Some("plan".into()),
             ..SessionPatch::default()
         };
-        step(format!("patch {id}"), async {
+        run_step(format!("patch {id}"), async {
             store.patch(&key, patch).await
         })
         .await;
@@ -49,15 +49,15 @@ pub(super) async fn write_on(path: &Path) {
         for number in 1..=LOOPS {
             let record = loop_of(&id, number);
             for (half, events) in journal_of(&record).into_iter().enumerate() {
-                // A renewal comes after the journal, and so tells that it is written.
-                step(format!("journal{half} {id} {number}"), async {
+                // The renewal runs after the journal, and so acknowledges it.
+                run_step(format!("journal{half} {id} {number}"), async {
                     store.append(&lane, &record.loop_id, events.to_vec());
                     store.renew(&lane).await
                 })
                 .await;
             }
-            let commit = commit(&lane, u64::from(number) - 1, &record);
-            step(format!("commit {id} {number}"), async {
+            let commit = commit_of(&lane, u64::from(number) - 1, &record);
+            run_step(format!("commit {id} {number}"), async {
                 store.commit(commit).await
             })
             .await;
@@ -65,80 +65,79 @@ pub(super) async fn write_on(path: &Path) {
     }
 }
 
-/// The store begins when it is called, not when it is awaited: so the call must lie within `work`.
-async fn step<T, E: Display>(name: String, work: impl Future<Output = Result<T, E>>) {
-    say(&format!("\n{OURS}begin {name}\n"));
+/// The store starts when called, not when awaited, so the call must be inside `work`.
+async fn run_step<T, E: Display>(name: String, work: impl Future<Output = Result<T, E>>) {
+    print_line(&format!("\n{OURS}begin {name}\n"));
     let mut work = std::pin::pin!(work);
     let done = loop {
         tokio::select! {
             biased;
             done = &mut work => break done,
-            () = tokio::task::yield_now() => say("."),
+            () = tokio::task::yield_now() => print_line("."),
         }
     };
     if let Err(error) = done {
         panic!("{name}: {error}");
     }
-    say(&format!("\n{OURS}end {name}\n"));
+    print_line(&format!("\n{OURS}end {name}\n"));
 }
 
-/// When to kill: at the `nth` line that begins so, and so many bytes later.
-struct Moment {
+/// When to kill: this many bytes after the `nth` line with this prefix.
+struct KillPoint {
     line: &'static str,
     nth: usize,
     bytes: usize,
 }
 
-/// What the killed process had said.
+/// Output of the killed process.
 #[derive(Default)]
-struct Said {
+struct WriterLog {
     done: Vec<String>,
-    begun: Option<String>,
+    running: Option<String>,
 }
 
-impl Said {
-    fn hear(&mut self, line: &str) {
+impl WriterLog {
+    fn read_line(&mut self, line: &str) {
         let Some((_, ours)) = line.split_once(OURS) else {
             return;
         };
         if let Some(name) = ours.strip_prefix("begin ") {
-            self.begun = Some(name.to_owned());
+            self.running = Some(name.to_owned());
         } else if let Some(name) = ours.strip_prefix("end ") {
-            assert_eq!(self.begun.take().as_deref(), Some(name));
+            assert_eq!(self.running.take().as_deref(), Some(name));
             self.done.push(name.to_owned());
         }
     }
 
-    fn has(&self, name: &str) -> bool {
+    fn has_done(&self, name: &str) -> bool {
         self.done.iter().any(|done| done == name)
     }
 
-    fn may_have(&self, name: &str) -> bool {
-        self.has(name) || self.begun.as_deref() == Some(name)
+    fn may_have_done(&self, name: &str) -> bool {
+        self.has_done(name) || self.running.as_deref() == Some(name)
     }
 }
 
-fn run_until(moment: &Moment, path: &Path) -> Said {
-    let mut other = Other::start("writer", path);
-    let mut said = Said::default();
+fn run_until(moment: &KillPoint, path: &Path) -> WriterLog {
+    let mut other = OtherProcess::start("writer", path);
+    let mut said = WriterLog::default();
     let mut met = 0;
     while met <= moment.nth {
         let line = other.hear().expect("it goes on for ever");
         met += usize::from(line.starts_with(moment.line));
-        said.hear(&format!("{OURS}{line}"));
+        said.read_line(&format!("{OURS}{line}"));
     }
     let mut rest = other.skip(moment.bytes);
     rest.extend(other.kill());
     let rest = String::from_utf8(rest).expect("text");
-    // What comes after the last line end was cut short.
+    // The text after the last line end is incomplete.
     let whole = rest.rsplit_once('\n').map_or("", |(whole, _)| whole);
-    whole.lines().for_each(|line| said.hear(line));
+    whole.lines().for_each(|line| said.read_line(line));
     said
 }
 
-/// Open what was left, and hold it against what was said. True if a commit was under way and has left
-/// no trace.
-async fn inspect(path: &Path, said: &Said) -> bool {
+/// Opens the database and compares it with the output. Returns true if a commit was running and left no trace.
+async fn check_database(path: &Path, said: &WriterLog) -> bool {
     {
         let db = rusqlite::Connection::open(path).expect("opened");
         let check = |sql| db.query_row(sql, [], |row| row.get::<_, String>(0));
@@ -156,40 +155,40 @@ async fn inspect(path: &Path, said: &Said) -> bool {
         found.insert(info.id.to_string(), info);
     }
     let mut undone = false;
-    let begun = (1..).take_while(|session| said.may_have(&format!("create s{session}")));
-    for session in begun {
+    let running = (1..).take_while(|session| said.may_have_done(&format!("create s{session}")));
+    for session in running {
         let id = format!("s{session}");
         match found.remove(&id) {
-            Some(info) => undone |= inspect_session(&store, info, said).await,
-            None => assert!(!said.has(&format!("create {id}")), "{id} is lost"),
+            Some(info) => undone |= check_session(&store, info, said).await,
+            None => assert!(!said.has_done(&format!("create {id}")), "{id} is lost"),
         }
     }
     assert_eq!(found, HashMap::new());
     undone
 }
 
-async fn inspect_session(store: &SqliteStore, info: SessionInfo, said: &Said) -> bool {
+async fn check_session(store: &SqliteStore, info: SessionInfo, said: &WriterLog) -> bool {
     let id = info.id.to_string();
     let patched = info.mode == "plan";
-    assert!(patched || !said.has(&format!("patch {id}")));
-    assert!(!patched || said.may_have(&format!("patch {id}")));
+    assert!(patched || !said.has_done(&format!("patch {id}")));
+    assert!(!patched || said.may_have_done(&format!("patch {id}")));
 
-    // Before anybody claims: whole commits, all of them, in order, and at most one not acknowledged.
+    // Before any claim: complete commits, all of them, in order, and at most one unacknowledged.
     let before = store.loops(&info.id, 0).await.expect("loaded");
     for (number, record) in (1..).zip(&before) {
         assert_eq!(*record, loop_of(&id, number), "loop {number} is whole");
-        assert!(said.may_have(&format!("commit {id} {number}")));
+        assert!(said.may_have_done(&format!("commit {id} {number}")));
     }
     let kept = u32::try_from(before.len()).expect("few");
     assert!(
-        !said.has(&format!("commit {id} {}", kept + 1)),
+        !said.has_done(&format!("commit {id} {}", kept + 1)),
         "a commit is lost"
     );
     assert_eq!(info.head_version, u64::from(kept));
     let tip = (kept > 0).then(|| loop_id(&id, kept));
     assert_eq!(info.tip_loop_id, tip);
 
-    // At once, though its holder's time has not run out.
+    // Succeeds at once, although the lease has not expired.
     let opened = store.claim(&info.id, &owner("here")).await.expect("free");
     let after = store
         .loops(&info.id, u64::from(kept))
@@ -202,25 +201,25 @@ async fn inspect_session(store: &SqliteStore, info: SessionInfo, said: &Said) ->
     let next = kept + 1;
     let now = after.last().map(|record| record.loop_id.clone());
     assert_eq!(opened.info.tip_loop_id, now.or(tip));
-    let journalled = [0, 1].map(|half| said.has(&format!("journal{half} {id} {next}")));
+    let journalled = [0, 1].map(|half| said.has_done(&format!("journal{half} {id} {next}")));
     assert!(after.len() <= 1);
     assert!(after.len() == 1 || journalled == [false, false]);
     if let Some(aborted) = after.first() {
-        inspect_aborted(aborted, &loop_of(&id, next), journalled);
+        check_aborted(aborted, &loop_of(&id, next), journalled);
     }
     let again = loop_of(&id, next + 1);
     let head = opened.info.head_version;
-    let committed = store.commit(commit(&opened.lane, head, &again)).await;
+    let committed = store.commit(commit_of(&opened.lane, head, &again)).await;
     assert_eq!(committed, Ok(head + 1));
-    said.begun == Some(format!("commit {id} {next}"))
+    said.running == Some(format!("commit {id} {next}"))
 }
 
-/// What was journalled, perhaps a half more than was acknowledged, and its calls closed.
-fn inspect_aborted(aborted: &LoopRecord, ran: &LoopRecord, journalled: [bool; 2]) {
+/// Checks that the loop has the journalled events, at most one half more than acknowledged, with closed calls.
+fn check_aborted(aborted: &LoopRecord, ran: &LoopRecord, journalled: [bool; 2]) {
     let [first, second] = journal_of(ran);
     assert_eq!(aborted.loop_id, ran.loop_id);
     assert_eq!(aborted.status, LoopStatus::Aborted);
-    // Its calls are in no message, so that only what was said before them can be shown to a model.
+    // Its calls are in no message, so only the text before them can be sent to a model.
     assert!(aborted.on_chain);
     let events = aborted.events.as_slice();
     let both = events.get(4..11) == Some(second);
@@ -232,7 +231,7 @@ fn inspect_aborted(aborted: &LoopRecord, ran: &LoopRecord, journalled: [bool; 2]
     check_whole(aborted, ran);
 }
 
-/// The second call was asked for and ran; the first one had ended.
+/// Checks that the second call was requested and ran, and the first one had ended.
 fn check_whole(aborted: &LoopRecord, ran: &LoopRecord) {
     let ended = |number: u32| CallId::from(format!("{}.call-{number}", ran.loop_id));
     let asked: Vec<_> = aborted.messages.iter().map(|it| &it.message).collect();
@@ -249,7 +248,7 @@ fn check_whole(aborted: &LoopRecord, ran: &LoopRecord) {
     assert_eq!((ends(&ended(0)), ends(&ended(1))), (1, 1));
 }
 
-/// How many of the kills came while an operation was under way, and how many of those undid it.
+/// Numbers of kills during an operation, and of those that undid it.
 #[derive(Debug, Default)]
 struct Tally {
     kills: usize,
@@ -257,22 +256,22 @@ struct Tally {
     undone: usize,
 }
 
-async fn kill_at(moments: impl Iterator<Item = Moment>) -> Tally {
+async fn kill_at_each(kill_points: impl Iterator<Item = KillPoint>) -> Tally {
     let mut tally = Tally::default();
-    for moment in moments {
+    for moment in kill_points {
         let folder = tempfile::tempdir().expect("a folder");
         let path = folder.path().join("sessions.db");
         let said = run_until(&moment, &path);
         tally.kills += 1;
-        tally.under_way += usize::from(said.begun.is_some());
-        tally.undone += usize::from(inspect(&path, &said).await);
+        tally.under_way += usize::from(said.running.is_some());
+        tally.undone += usize::from(check_database(&path, &said).await);
     }
     tally
 }
 
-/// Moments after the first few lines that begin so, each a little later than the one before.
-fn moments(line: &'static str, count: usize, bytes: usize) -> impl Iterator<Item = Moment> {
-    (0..count).map(move |number| Moment {
+/// Moments after the first lines with this prefix, each a little later than the one before.
+fn kill_points(line: &'static str, count: usize, bytes: usize) -> impl Iterator<Item = KillPoint> {
+    (0..count).map(move |number| KillPoint {
         line,
         nth: number % 5,
         bytes: number * bytes,
@@ -280,15 +279,15 @@ fn moments(line: &'static str, count: usize, bytes: usize) -> impl Iterator<Item
 }
 
 #[tokio::test]
-async fn killed_after_an_answer() {
-    let tally = kill_at(moments("end ", 15, 17)).await;
+async fn killed_after_a_step_ended() {
+    let tally = kill_at_each(kill_points("end ", 15, 17)).await;
     assert_eq!(tally.kills, 15);
 }
 
 #[tokio::test]
-async fn killed_while_sessions_are_made_and_changed() {
-    let made = kill_at(moments("begin create", 6, 40)).await;
-    let changed = kill_at(moments("begin patch", 6, 40)).await;
+async fn killed_while_creating_and_patching() {
+    let made = kill_at_each(kill_points("begin create", 6, 40)).await;
+    let changed = kill_at_each(kill_points("begin patch", 6, 40)).await;
     assert!(
         made.under_way + changed.under_way > 0,
         "{made:?} {changed:?}"
@@ -298,26 +297,26 @@ async fn killed_while_sessions_are_made_and_changed() {
 // proves: S4, S5
 #[tokio::test]
 async fn killed_while_journalling() {
-    let tally = kill_at(moments("begin journal", 20, 13)).await;
+    let tally = kill_at_each(kill_points("begin journal", 20, 13)).await;
     assert!(tally.under_way > 0, "{tally:?}");
 }
 
 // proves: S3, S4
 #[tokio::test]
 async fn killed_while_committing() {
-    let tally = kill_at(moments("begin commit", 20, 29)).await;
+    let tally = kill_at_each(kill_points("begin commit", 20, 29)).await;
     assert!(tally.under_way > 0, "{tally:?}");
 }
 
-/// Long enough that most of these kills cut a transaction short.
+/// Long enough that most of these kills interrupt a transaction.
 // proves: S3, S4
 #[tokio::test]
 async fn killed_in_the_middle_of_a_long_commit() {
-    let moments = (0..15).map(|number| Moment {
+    let kill_points = (0..15).map(|number| KillPoint {
         line: "begin commit s1 2",
         nth: 0,
         bytes: number * 300,
     });
-    let tally = kill_at(moments).await;
+    let tally = kill_at_each(kill_points).await;
     assert!(tally.undone > 0, "{tally:?}");
 }

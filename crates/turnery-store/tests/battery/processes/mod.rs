@@ -1,4 +1,4 @@
-//! Several real processes on one database: this test binary starts itself again as the other one.
+//! Tests several processes on one database; the test binary starts itself as the other process.
 
 mod crash;
 mod pair;
@@ -10,21 +10,21 @@ use std::{
     process::{Child, ChildStdin, ChildStdout, Command, Stdio},
 };
 
-/// Names the role of the other process.
+/// Environment variable with the role of the other process.
 const ROLE: &str = "TURNERY_STORE_TEST_ROLE";
-/// Names its database.
+/// Environment variable with the path of the database.
 const DATABASE: &str = "TURNERY_STORE_TEST_DATABASE";
-/// What is between the test harness's own words and ours.
+/// Separates the test's own output from that of the test harness.
 const OURS: char = '@';
 
-/// Another process at work. It is killed when dropped.
-struct Other {
+/// Another running process. Killed when dropped.
+struct OtherProcess {
     process: Child,
     to: ChildStdin,
     from: BufReader<ChildStdout>,
 }
 
-impl Other {
+impl OtherProcess {
     fn start(role: &str, database: &Path) -> Self {
         let program = std::env::current_exe().expect("this binary");
         let mut process = Command::new(program)
@@ -47,12 +47,12 @@ impl Other {
         self.process.id()
     }
 
-    /// Hand it a line.
+    /// Sends a line to the process.
     fn tell(&mut self, line: &str) {
         writeln!(self.to, "{line}").expect("it listens");
     }
 
-    /// Its next line that is meant for us; `None` once it has ended.
+    /// Returns the next line meant for the test; `None` once the process has ended.
     fn hear(&mut self) -> Option<String> {
         let mut line = String::new();
         while self.from.read_line(&mut line).expect("its words") > 0 {
@@ -69,7 +69,7 @@ impl Other {
         self.hear().expect("an answer")
     }
 
-    /// Read so many bytes more, whatever they are.
+    /// Reads this many more bytes.
     fn skip(&mut self, bytes: usize) -> Vec<u8> {
         let mut skipped = Vec::new();
         let from = self.from.by_ref().take(bytes as u64);
@@ -77,7 +77,7 @@ impl Other {
         skipped
     }
 
-    /// End it on the spot, with SIGKILL, and read what it had still said.
+    /// Kills the process with SIGKILL, and returns its remaining output.
     fn kill(&mut self) -> Vec<u8> {
         self.process.kill().expect("killed");
         let mut last = Vec::new();
@@ -87,7 +87,7 @@ impl Other {
     }
 }
 
-impl Drop for Other {
+impl Drop for OtherProcess {
     fn drop(&mut self) {
         let _ = self.process.kill();
         let _ = self.process.wait();

@@ -1,39 +1,39 @@
-//! Two processes and one session, or one new database: one goes first, the other is told so.
+//! Tests two processes with one session or one new database: the first wins, the second gets an error.
 
-use super::Other;
+use super::OtherProcess;
 use crate::samples::*;
 use std::path::Path;
 use turnery_engine::SessionId;
 use turnery_store::{Lane, ListQuery, SqliteStore, Store, StoreError};
 
-struct Scene {
+struct TwoProcesses {
     store: SqliteStore,
-    other: Other,
+    other: OtherProcess,
     id: SessionId,
     folder: tempfile::TempDir,
 }
 
-async fn scene() -> Scene {
+async fn scene() -> TwoProcesses {
     let folder = tempfile::tempdir().expect("a folder");
     let path = folder.path().join("sessions.db");
     let store = SqliteStore::open(path.clone());
     store.create(new_session("s1")).await.expect("made");
-    Scene {
-        other: Other::start("obedient", &path),
+    TwoProcesses {
+        other: OtherProcess::start("obedient", &path),
         store,
         id: "s1".into(),
         folder,
     }
 }
 
-impl Scene {
+impl TwoProcesses {
     async fn claim(&self) -> Result<Lane, StoreError> {
         let opened = self.store.claim(&self.id, &owner("here")).await;
         opened.map(|opened| opened.lane)
     }
 }
 
-/// UP-27: the one that comes second learns who is there, in both directions.
+/// UP-27: the second process learns who holds the lane, in both directions.
 // proves: LASH-33, UP-27
 #[tokio::test]
 async fn busy_names_the_process() {
@@ -55,23 +55,26 @@ async fn busy_names_the_process() {
     );
 }
 
-/// UP-27: the dead holder's time has not run out, and need not.
+/// UP-27: the lease of the dead holder need not expire.
 // proves: UP-27
 #[tokio::test]
-async fn a_killed_process_holds_nothing() {
+async fn killed_process_loses_its_lane() {
     let mut scene = scene().await;
     assert_eq!(scene.other.ask("claim s1 there"), "fence 1");
     scene.other.kill();
     let lane = scene.claim().await.unwrap();
     assert_eq!(lane.fence, 2);
     let record = record("s1", 1, "Anybody?").into();
-    assert_eq!(scene.store.commit(commit(&lane, 0, &record)).await, Ok(1));
+    assert_eq!(
+        scene.store.commit(commit_of(&lane, 0, &record)).await,
+        Ok(1)
+    );
 }
 
-/// S1: what another process has committed meanwhile is not overwritten.
+/// S1: a commit of another process is not overwritten.
 // proves: LASH-34, LASH-35, S1, S8
 #[tokio::test]
-async fn a_head_moved_by_another_process_is_noticed() {
+async fn head_moved_by_another_process_is_a_conflict() {
     let mut scene = scene().await;
     scene.other.ask("claim s1 there");
     assert_eq!(scene.other.ask("commit 1 0"), "version 1");
@@ -82,13 +85,13 @@ async fn a_head_moved_by_another_process_is_noticed() {
         expected: 0,
         actual: 1,
     };
-    let refused = scene.store.commit(commit(&lane, 0, &mine)).await;
+    let refused = scene.store.commit(commit_of(&lane, 0, &mine)).await;
     assert_eq!(refused, Err(conflict));
-    assert_eq!(scene.store.commit(commit(&lane, 1, &mine)).await, Ok(2));
+    assert_eq!(scene.store.commit(commit_of(&lane, 1, &mine)).await, Ok(2));
     let loops = scene.store.loops(&scene.id, 0).await.unwrap();
     assert_eq!(*loops[0], record("s1", 1, "And?"));
     assert_eq!(loops[1], mine);
-    // The other one has lost its lane for good.
+    // The other process has lost its lane.
     assert_eq!(
         scene.other.ask("commit 3 2"),
         "somebody else has taken over session s1"
@@ -109,7 +112,7 @@ async fn two_processes_take_turns() {
         let lane = scene.claim().await.unwrap();
         let mine = record("s1", number + 1, "Mine?").into();
         let head = u64::from(head) + 1;
-        let committed = scene.store.commit(commit(&lane, head, &mine)).await;
+        let committed = scene.store.commit(commit_of(&lane, head, &mine)).await;
         assert_eq!(committed, Ok(head + 1));
         scene.store.release(&lane).await.unwrap();
     }
@@ -119,12 +122,14 @@ async fn two_processes_take_turns() {
     assert_eq!(ids, expected);
 }
 
-/// Many processes meet over files that are not there yet: each finds its session in the end.
+/// Many processes open files that do not exist yet: each finds its session in the end.
 #[tokio::test]
-async fn a_new_database_may_be_opened_by_many_at_once() {
+async fn new_database_opens_in_many_processes_at_once() {
     let scene = scene().await;
     let path = scene.folder.path().join("sessions.db");
-    let mut others: Vec<Other> = (0..4).map(|_| Other::start("obedient", &path)).collect();
+    let mut others: Vec<OtherProcess> = (0..4)
+        .map(|_| OtherProcess::start("obedient", &path))
+        .collect();
     for round in 0..40 {
         let file = format!("new-{round}.db");
         for other in &mut others {

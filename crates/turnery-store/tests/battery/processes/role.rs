@@ -1,6 +1,6 @@
-//! The other process: what it does in each of its roles.
+//! Implements the roles of the other process.
 
-use super::{DATABASE, OURS, Other, ROLE, crash};
+use super::{DATABASE, OURS, OtherProcess, ROLE, crash};
 use crate::samples::*;
 use std::{
     env,
@@ -9,32 +9,32 @@ use std::{
 };
 use turnery_store::{Lane, SqliteStore, Store};
 
-/// As a test it starts itself in a role, and hears from it; in a role it plays that role.
+/// Starts itself in a role when run as a test; plays the role otherwise.
 #[tokio::test]
 async fn another_process() {
     let path = env::var_os(DATABASE).map(PathBuf::from).unwrap_or_default();
     match env::var(ROLE).as_deref() {
-        Ok("writer") => crash::write_on(&path).await,
-        Ok("obedient") => obey(path).await,
+        Ok("writer") => crash::write_forever(&path).await,
+        Ok("obedient") => run_role(path).await,
         Ok(role) => panic!("{role:?} is not a role"),
         Err(_) => {
             let folder = tempfile::tempdir().unwrap();
-            let mut other = Other::start("obedient", &folder.path().join("sessions.db"));
+            let mut other = OtherProcess::start("obedient", &folder.path().join("sessions.db"));
             assert_eq!(other.ask("create s1"), "made s1");
             assert_eq!(other.ask("claim s1 a"), "fence 1");
         }
     }
 }
 
-/// Write to the other process, past the harness.
-pub(super) fn say(text: &str) {
+/// Writes to the other process, bypassing the test harness.
+pub(super) fn print_line(text: &str) {
     let mut out = stdout().lock();
     let written = out.write_all(text.as_bytes()).and_then(|()| out.flush());
     written.expect("somebody listens");
 }
 
-/// Do what is asked, a line at a time, until the asking ends.
-async fn obey(mut path: PathBuf) {
+/// Runs commands, one per line, until the input ends.
+async fn run_role(mut path: PathBuf) {
     let mut store = SqliteStore::open(path.clone());
     let mut lane: Option<Lane> = None;
     for line in stdin().lock().lines() {
@@ -59,7 +59,7 @@ async fn obey(mut path: PathBuf) {
                 let (lane, number) = (held(), number.parse().expect("a number"));
                 let record = record(lane.session_id.as_str(), number, "And?").into();
                 let head = head.parse().expect("a head");
-                match store.commit(commit(&lane, head, &record)).await {
+                match store.commit(commit_of(&lane, head, &record)).await {
                     Ok(version) => format!("version {version}"),
                     Err(error) => error.to_string(),
                 }
@@ -70,6 +70,6 @@ async fn obey(mut path: PathBuf) {
             },
             _ => panic!("{line:?} is not understood"),
         };
-        say(&format!("\n{OURS}{answer}\n"));
+        print_line(&format!("\n{OURS}{answer}\n"));
     }
 }

@@ -1,11 +1,11 @@
-//! Lists: which tools are offered, under which names.
+//! Tests of which tools are offered, under which names.
 
-use super::fake::{Bench, Fake, tool};
+use super::fake_server::{Bench, Fake, tool};
 use serde_json::json;
 
 // proves: MCP-3
 #[tokio::test]
-async fn every_server_is_connected_to_and_all_pages_are_read() {
+async fn all_servers_connect_and_all_pages_are_read() {
     let a = Fake::new(vec![tool("one"), tool("two"), tool("get.three")]);
     let b = Fake::new(vec![tool("one")]);
     let bench = Bench::connected(vec![("a", a.clone()), ("b", b.clone())]).await;
@@ -24,7 +24,7 @@ async fn every_server_is_connected_to_and_all_pages_are_read() {
 }
 
 #[tokio::test]
-async fn a_list_that_changes_is_followed() {
+async fn changed_tool_list_is_refreshed() {
     let bench = Bench::connected(vec![("a", Fake::new(vec![tool("change")]))]).await;
     let mut news = bench.servers.news();
     news.mark_unchanged();
@@ -34,7 +34,7 @@ async fn a_list_that_changes_is_followed() {
 }
 
 #[tokio::test]
-async fn a_schema_is_made_to_suit_and_a_huge_one_is_left_out() {
+async fn schema_is_normalised_and_huge_one_omitted() {
     let mut bare = tool("bare");
     bare["inputSchema"] = json!({"$schema": "http://json-schema.org/draft-07/schema#"});
     let mut huge = tool("huge");
@@ -51,7 +51,7 @@ async fn a_schema_is_made_to_suit_and_a_huge_one_is_left_out() {
 }
 
 #[tokio::test]
-async fn no_more_tools_are_offered_than_model_apis_take() {
+async fn offered_tools_are_limited() {
     let many = |count: usize| {
         let tools = (0..count).map(|at| tool(&format!("t{at}")));
         Fake::new(tools.collect())

@@ -1,12 +1,12 @@
-//! Processes: what a server that is a process gets, and what is left of it.
+//! Tests of servers that run as processes: their environment, and that nothing is left of them.
 
-use super::fake::{Bench, text};
+use super::fake_server::{Bench, text};
 use crate::mcp::{Launch, McpServer, Servers, Way};
 use serde_json::json;
 use std::{fs, path::Path};
 
-/// A shell script that is a server of one tool, or of none of what is wanted.
-fn script(folder: &Path, args: &[&str], env: &[(&str, &str)], text: &str) -> Servers {
+/// Starts a shell script as a server.
+fn start_script(folder: &Path, args: &[&str], env: &[(&str, &str)], text: &str) -> Servers {
     let mut all = vec!["-c".to_owned(), text.to_owned(), "server".to_owned()];
     all.extend(args.iter().map(|arg| (*arg).to_owned()));
     let pair = |(name, value): &(&str, &str)| ((*name).to_owned(), (*value).to_owned());
@@ -29,7 +29,7 @@ fn script(folder: &Path, args: &[&str], env: &[(&str, &str)], text: &str) -> Ser
 }
 
 /// Answers the handshake and then lists no tools; its child sleeps.
-const ANSWERS: &str = r#"
+const HANDSHAKE_SCRIPT: &str = r#"
     read -r line
     printf '{"jsonrpc":"2.0","id":0,"result":{"protocolVersion":"2025-06-18","capabilities":{},"serverInfo":{"name":"s","version":"1"}}}\n'
     trap '' TERM
@@ -38,8 +38,8 @@ const ANSWERS: &str = r#"
     while :; do sleep 1000; done
 "#;
 
-/// Whether it runs. One that is dead and not buried yet does not.
-fn is_there(pid: i32) -> bool {
+/// Returns true if the process runs; a zombie does not.
+fn is_running(pid: i32) -> bool {
     let stat = fs::read_to_string(format!("/proc/{pid}/stat"));
     stat.is_ok_and(|stat| {
         !stat
@@ -52,12 +52,12 @@ fn is_there(pid: i32) -> bool {
 
 // proves: MCP-1, MCP-5
 #[tokio::test]
-async fn arguments_and_environment_arrive_as_they_are() {
+async fn args_and_environment_reach_process_unchanged() {
     let folder = tempfile::tempdir().unwrap();
     let text = r#"
         printf '%s\n' "$#" "$@" "$EMPTY|$ODD" "${HOME-no home}" "$PWD" > got
         exec cat > /dev/null"#;
-    let servers = script(
+    let servers = start_script(
         folder.path(),
         &["", "a b", "é\"'$x", "-y"],
         &[("EMPTY", ""), ("ODD", "ü =\t$HOME")],
@@ -85,21 +85,21 @@ async fn arguments_and_environment_arrive_as_they_are() {
 }
 
 #[tokio::test]
-async fn one_that_ends_at_once_says_how_and_its_last_words_without_secrets() {
+async fn exit_status_and_last_stderr_line_are_reported() {
     let folder = tempfile::tempdir().unwrap();
     let text = "echo first >&2; echo \"bad token $TOKEN\" >&2; exit 7";
-    let servers = script(folder.path(), &[], &[("TOKEN", "t0k3n-value")], text);
+    let servers = start_script(folder.path(), &[], &[("TOKEN", "t0k3n-value")], text);
     servers.settled().await;
     let trouble = servers.status()[0].trouble.clone().unwrap();
     assert_eq!(
         trouble,
-        "it ended (exit status: 7); the last that it said is \
+        "it ended (exit status: 7); the last line on its stderr was \
          \"bad token [hidden]\""
     );
 }
 
 #[tokio::test]
-async fn one_that_cannot_be_started_is_reported_without_its_arguments() {
+async fn spawn_error_omits_arguments() {
     let server = McpServer {
         name: "gone".to_owned(),
         way: Way::Stdio {
@@ -122,9 +122,9 @@ async fn one_that_cannot_be_started_is_reported_without_its_arguments() {
     );
 }
 
-/// An address at which nobody listens is said to be that.
+/// A connection that is refused is reported as such.
 #[tokio::test]
-async fn an_address_where_nothing_answers_is_told() {
+async fn unreachable_address_is_reported() {
     let taken = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
     let address = taken.local_addr().unwrap();
     drop(taken);
@@ -149,8 +149,8 @@ async fn an_address_where_nothing_answers_is_told() {
     );
 }
 
-/// The numbers of the server and its child, once it runs.
-async fn started(folder: &Path, servers: &Servers) -> Vec<i32> {
+/// Waits for the server and returns the ids of the server and its child.
+async fn wait_for_pids(folder: &Path, servers: &Servers) -> Vec<i32> {
     servers.settled().await;
     assert_eq!(servers.status()[0].trouble, None);
     loop {
@@ -167,32 +167,32 @@ async fn started(folder: &Path, servers: &Servers) -> Vec<i32> {
 }
 
 #[tokio::test]
-async fn a_server_that_does_not_want_to_end_is_killed_with_all_that_it_started() {
+async fn unresponsive_server_is_killed_with_descendants() {
     let folder = tempfile::tempdir().unwrap();
-    let servers = script(folder.path(), &[], &[], ANSWERS);
-    let pids = started(folder.path(), &servers).await;
-    assert!(pids.iter().all(|pid| is_there(*pid)));
+    let servers = start_script(folder.path(), &[], &[], HANDSHAKE_SCRIPT);
+    let pids = wait_for_pids(folder.path(), &servers).await;
+    assert!(pids.iter().all(|pid| is_running(*pid)));
     servers.close().await;
-    assert!(!is_there(pids[0]), "it is waited for");
-    // Whose parent is gone is buried by the system.
-    while is_there(pids[1]) {
+    assert!(!is_running(pids[0]), "it is waited for");
+    // The system reaps processes whose parent is gone.
+    while is_running(pids[1]) {
         tokio::task::yield_now().await;
     }
 }
 
 #[tokio::test]
-async fn servers_that_are_dropped_end_too() {
+async fn dropped_servers_are_killed() {
     let folder = tempfile::tempdir().unwrap();
-    let servers = script(folder.path(), &[], &[], ANSWERS);
-    let pids = started(folder.path(), &servers).await;
+    let servers = start_script(folder.path(), &[], &[], HANDSHAKE_SCRIPT);
+    let pids = wait_for_pids(folder.path(), &servers).await;
     drop(servers);
-    while pids.iter().any(|pid| is_there(*pid)) {
+    while pids.iter().any(|pid| is_running(*pid)) {
         tokio::task::yield_now().await;
     }
 }
 
-/// Answers every call with as many bytes as the call asks for, and says how often it was started.
-const SIZES: &str = r#"
+/// Responds to every call with the requested number of bytes, and records each start.
+const SIZED_RESPONSE_SCRIPT: &str = r#"
     echo started >> starts
     while read -r line; do
         id=$(printf '%s' "$line" | sed -n 's/.*"id":\([0-9]*\).*/\1/p')
@@ -211,9 +211,9 @@ const SIZES: &str = r#"
     done"#;
 
 #[tokio::test]
-async fn answer_that_is_too_large_fails_its_call_alone() {
+async fn oversized_response_fails_only_its_call() {
     let folder = tempfile::tempdir().unwrap();
-    let servers = script(folder.path(), &[], &[], SIZES);
+    let servers = start_script(folder.path(), &[], &[], SIZED_RESPONSE_SCRIPT);
     servers.settled().await;
     let bench = Bench::connected(Vec::new()).await;
     let tools = servers.tools();

@@ -1,40 +1,40 @@
-//! Reads a repository's own configuration as far as it is known to make git run nothing.
+//! Parses a repository's own configuration if every line is known to make git run nothing.
 //!
-//! Nothing is run to read it, and nothing is guessed: a line of another form than `key = value` or
-//! `[section "name"]`, a section or a key that is not listed here makes the whole file not plain. The
-//! lists hold what git itself, its hosts and common editors write.
+//! The parser runs no program and never guesses: a line that is neither `key = value` nor `[section "name"]`,
+//! or a section or key that is not listed here, makes the whole file not plain. The lists contain what git
+//! itself, its hosts and common editors write.
 
 use std::{collections::BTreeSet, fs, io::Read as _, path::Path};
 
-/// Larger files are not looked into. Unit: bytes.
-const LARGEST: u64 = 1 << 20;
+/// Maximum size of a configuration; larger files are not read. Unit: bytes.
+const MAX_CONFIG_BYTES: u64 = 1 << 20;
 
-/// What a plain configuration says that matters here.
+/// Settings of a plain configuration that affect the checks.
 #[derive(Debug, Default, PartialEq, Eq)]
 pub(super) struct PlainConfig {
-    /// `core.worktree`: the folder that the repository belongs to, as written.
+    /// `core.worktree`: the repository's work tree, as written.
     pub(super) worktree: Option<String>,
-    /// `core.hooksPath` is set.
+    /// True if `core.hooksPath` is set.
     pub(super) has_hooks: bool,
-    /// A submodule is configured, whether it is checked out or not.
+    /// True if a submodule is configured, checked out or not.
     pub(super) has_submodules: bool,
-    /// A remote is a repository on this machine.
+    /// True if a remote is a repository on this machine.
     pub(super) has_local_remotes: bool,
-    /// Names of remotes with a URL. To git any other name is a path.
+    /// Names of remotes with a URL. Git treats any other name as a path.
     pub(super) remotes: BTreeSet<String>,
-    /// Names of all sections for remotes.
+    /// Names of all remote sections.
     pub(super) remote_sections: BTreeSet<String>,
-    /// Names that branches give for their remotes.
+    /// Names of remotes that branches refer to.
     pub(super) branch_remotes: BTreeSet<String>,
-    /// Refs lie in tables, not in files.
+    /// True if refs are stored in reftables instead of files.
     pub(super) has_reftable: bool,
-    /// Object names have 32 bytes instead of 20.
+    /// True if object names have 32 bytes instead of 20.
     pub(super) sha256: bool,
-    /// `core.repositoryformatversion`. Without it git passes over the extensions.
+    /// `core.repositoryformatversion`. Without it git ignores the extensions.
     version: Option<u8>,
 }
 
-/// Sections without a name, each with the keys that only say how git works or talks.
+/// Sections without a name, with the keys that only affect how git works or prints.
 const KEYS: &[(&str, &[&str])] = &[
     ("branch", &["autosetupmerge", "autosetuprebase", "sort"]),
     ("clean", &["requireforce"]),
@@ -114,7 +114,7 @@ const KEYS: &[(&str, &[&str])] = &[
     ("user", &["email", "name", "signingkey", "useconfigonly"]),
 ];
 
-/// Sections with a name in quotes.
+/// Sections with a quoted name.
 const NAMED_KEYS: &[(&str, &[&str])] = &[
     (
         "branch",
@@ -138,21 +138,22 @@ const NAMED_KEYS: &[(&str, &[&str])] = &[
     ("submodule", &["active", "branch", "ignore", "url"]),
 ];
 
-/// Sections of which no key runs anything: colours and hints.
+/// Sections none of whose keys runs anything: colours and hints.
 const HARMLESS_SECTIONS: &[&str] = &["advice", "color"];
 
-/// Reads the file; `None` unless every line of it is known to run nothing. A file that does not exist says nothing.
-pub(super) fn read_plain(path: &Path) -> Option<PlainConfig> {
+/// Reads a configuration file; `None` unless every line is known to run nothing. A missing file is an empty
+/// configuration.
+pub(super) fn read_plain_config(path: &Path) -> Option<PlainConfig> {
     match path.symlink_metadata() {
         Err(error) if error.kind() == std::io::ErrorKind::NotFound => {
             return Some(PlainConfig::default());
         }
-        Ok(found) if found.is_file() && found.len() <= LARGEST => {}
+        Ok(found) if found.is_file() && found.len() <= MAX_CONFIG_BYTES => {}
         Ok(_) | Err(_) => return None,
     }
     let mut text = String::new();
     let file = fs::File::open(path).ok()?;
-    file.take(LARGEST).read_to_string(&mut text).ok()?;
+    file.take(MAX_CONFIG_BYTES).read_to_string(&mut text).ok()?;
     parse_plain(&text)
 }
 
@@ -181,17 +182,17 @@ fn parse_plain(text: &str) -> Option<PlainConfig> {
             None => (line, None),
         };
         let value = value.map(|value| value.trim_matches([' ', '\t']));
-        if !is_name(key) {
+        if !is_identifier(key) {
             return None;
         }
         section
             .as_ref()?
-            .admit(&key.to_lowercase(), value, &mut config)?;
+            .apply_key(&key.to_lowercase(), value, &mut config)?;
     }
     (!config.sha256 || config.version == Some(1)).then_some(config)
 }
 
-/// `[core]` or `[remote "origin"]`, without the brackets.
+/// Section header without the brackets: `[core]` or `[remote "origin"]`.
 struct Section<'a> {
     name: String,
     subsection: Option<&'a str>,
@@ -207,14 +208,14 @@ impl<'a> Section<'a> {
             }
         };
         let is_whole = header.contains(' ') == subsection.is_some();
-        (is_name(name) && is_whole).then(|| Self {
+        (is_identifier(name) && is_whole).then(|| Self {
             name: name.to_lowercase(),
             subsection,
         })
     }
 
-    /// `None` unless the key runs nothing.
-    fn admit(&self, key: &str, value: Option<&str>, config: &mut PlainConfig) -> Option<()> {
+    /// Applies a key to the configuration; `None` unless the key runs nothing.
+    fn apply_key(&self, key: &str, value: Option<&str>, config: &mut PlainConfig) -> Option<()> {
         let name = self.name.as_str();
         if let ("remote", Some(remote)) = (name, &self.subsection) {
             config.remote_sections.insert((*remote).to_string());
@@ -230,12 +231,12 @@ impl<'a> Section<'a> {
         if !is_listed {
             return None;
         }
-        // Of the values that matter only those without quotes and comments are understood.
+        // Values that are evaluated here are understood only without quotes and comments.
         let plain = value.filter(|value| !value.contains(['"', '#', ';']));
         config.has_submodules |= name == "submodule";
         match (name, self.subsection, key) {
             ("core", None, "bare") => plain.filter(|value| *value == "false").map(|_| ()),
-            // True is git's own monitor, any other value a program.
+            // `true` selects git's own monitor; any other value is a program.
             ("core", None, "fsmonitor") => plain
                 .filter(|value| matches!(*value, "true" | "false"))
                 .map(|_| ()),
@@ -245,18 +246,20 @@ impl<'a> Section<'a> {
                     "1" => 1,
                     _ => return None,
                 };
-                // Said twice it is not clear which one counts.
+                // If the key occurs twice, it is unclear which one counts.
                 config.version.replace(version).is_none().then_some(())
             }
-            // Without them a pull may write into `.git` under a name that the disk takes for it.
+            // Without this protection a pull may write into `.git` under an equivalent name.
             ("core", None, "protecthfs" | "protectntfs") => {
                 plain.filter(|value| *value == "true").map(|_| ())
             }
-            // With another format the repository would choose the key file.
+            // Another format would let the repository choose the key file.
             ("gpg", None, "format") => plain.filter(|value| *value == "openpgp").map(|_| ()),
-            // With the format `ssh` in the person's own configuration, a path here would choose the key file.
-            ("user", None, "signingkey") => plain.filter(|value| is_key_name(value)).map(|_| ()),
-            // Whether a signature is good is asked of gpg.
+            // If the user's own format is `ssh`, a path here would choose the key file.
+            ("user", None, "signingkey") => {
+                plain.filter(|value| is_signing_key_id(value)).map(|_| ())
+            }
+            // Git asks gpg whether a signature is valid.
             ("branch" | "tag", None, "sort") => plain
                 .filter(|value| !value.to_lowercase().contains("signature"))
                 .map(|_| ()),
@@ -310,14 +313,14 @@ impl<'a> Section<'a> {
     }
 }
 
-/// Letters, digits and hyphens. An old-style `[section.name]` has a dot.
-fn is_name(text: &str) -> bool {
+/// Returns true for letters, digits and hyphens only. An old-style `[section.name]` has a dot.
+fn is_identifier(text: &str) -> bool {
     text.starts_with(|c: char| c.is_ascii_alphanumeric())
         && text.chars().all(|c| c.is_ascii_alphanumeric() || c == '-')
 }
 
-/// Whether this is the id of a key, or a mail address.
-fn is_key_name(text: &str) -> bool {
+/// Returns true for the id of a key or a mail address.
+fn is_signing_key_id(text: &str) -> bool {
     let id = text.strip_prefix("0x").unwrap_or(text);
     let id = id.strip_suffix('!').unwrap_or(id);
     let is_id = id.len() >= 8 && id.bytes().all(|byte| byte.is_ascii_hexdigit());
@@ -331,11 +334,11 @@ fn is_key_name(text: &str) -> bool {
     is_id || text.split_once('@').is_some_and(is_address)
 }
 
-/// Whether a URL names no program: `ext::sh -c ...` does, and other helpers do.
+/// Returns true if a URL names no program, as `ext::sh -c ...` and other remote helpers do.
 fn is_plain_url(url: &str) -> bool {
     let known = ["https://", "http://", "ssh://", "git://", "file://"];
     let is_path = url.starts_with(['/', '.']);
-    // Without a colon before the first slash it is a path.
+    // Without a colon before the first slash, the text is a path.
     let is_host = |rest: &str| {
         rest.split_once(':')
             .is_some_and(|(host, _)| !host.contains('/'))
@@ -346,7 +349,7 @@ fn is_plain_url(url: &str) -> bool {
         && !url.contains(char::is_whitespace)
 }
 
-/// A remote by its name, or `.` for the repository itself.
+/// Returns true for the name of a remote, or `.` for the repository itself.
 fn is_remote_name(name: &str) -> bool {
     name == "."
         || (name.starts_with(|c: char| c.is_ascii_alphanumeric())
@@ -356,14 +359,15 @@ fn is_remote_name(name: &str) -> bool {
 }
 
 #[cfg(test)]
-mod differential;
+mod differential_tests;
 
 #[cfg(test)]
 mod tests {
     use super::*;
 
-    /// As `git clone`, `git submodule add`, `git lfs install --local`, GitHub's CLI and editors leave it.
-    const USUAL: &str = "\
+    /// Typical configuration as written by `git clone`, `git submodule add`, `git lfs install --local`,
+    /// GitHub's CLI and editors.
+    const TYPICAL_CONFIG: &str = "\
 [core]
 \trepositoryformatversion = 0
 \tfilemode = true
@@ -389,7 +393,7 @@ mod tests {
 ";
 
     #[test]
-    fn usual_configurations_are_plain() {
+    fn typical_configurations_are_plain() {
         let expected = PlainConfig {
             has_submodules: true,
             remotes: BTreeSet::from(["origin".to_owned()]),
@@ -399,10 +403,10 @@ mod tests {
             ..PlainConfig::default()
         };
         assert_eq!(
-            parse_plain(&USUAL.replace('\n', "\r\n")).as_ref(),
+            parse_plain(&TYPICAL_CONFIG.replace('\n', "\r\n")).as_ref(),
             Some(&expected)
         );
-        assert_eq!(parse_plain(USUAL), Some(expected));
+        assert_eq!(parse_plain(TYPICAL_CONFIG), Some(expected));
         assert_eq!(
             parse_plain(
                 "[core]\n\trepositoryformatversion = 1\n\tworktree = ../../../x\n[extensions]\n\tobjectFormat = sha256\n"
@@ -417,7 +421,7 @@ mod tests {
     }
 
     #[test]
-    fn keys_for_signing_are_plain_by_id_and_address() {
+    fn signing_keys_are_plain_by_id_and_address() {
         for key in ["0xDEADBEEF!", "3AA5C34371567BD2", "me+x@example.org"] {
             let text = format!("[user]\n\tsigningKey = {key}\n");
             assert_eq!(parse_plain(&text), Some(PlainConfig::default()), "{key}");
@@ -425,13 +429,13 @@ mod tests {
     }
 
     #[test]
-    fn a_path_of_hooks_is_told() {
+    fn hooks_path_is_reported() {
         let config = parse_plain("[core]\n\thooksPath = .husky/_\n\tfsmonitor = true\n");
         assert!(config.is_some_and(|config| config.has_hooks));
     }
 
     #[test]
-    fn what_is_not_understood_is_not_plain() {
+    fn unknown_configuration_is_not_plain() {
         for text in [
             "[core]\nfsmonitor = ./x\n",
             "[core]\nFSMonitor = True\n",

@@ -1,28 +1,30 @@
-//! The environment that keeps git from running what a repository names. Commands that only read run in it.
+//! Defines the environment that prevents git from running programs that a repository names. Read-only
+//! commands run in it.
 
 use std::{
     collections::BTreeMap,
     ffi::{OsStr, OsString},
 };
 
-/// How much of a person's freedom git has in a command line.
+/// Git settings that a command line runs with, from least to most restricted.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
 pub enum GitSettings {
-    /// All of it.
+    /// The user's own settings.
     #[default]
     Own,
-    /// It shows the content of no files because of a setting alone. Where rules hide files.
+    /// No setting alone makes git show the contents of files. Used where rules hide files.
     Discreet,
-    /// It fetches nothing that nobody asked for, talks to no repository on this machine, and enters no submodule because of a setting. For what a rule allows.
+    /// In addition, git fetches nothing implicitly, contacts no repository on this machine, and enters no
+    /// submodule because of a setting. Used for commands allowed by a rule.
     Careful,
-    /// It runs nothing that a repository names. For what only reads.
+    /// In addition, git runs nothing that a repository names. Used for read-only commands.
     Hardened,
 }
 
 use GitSettings::{Careful, Discreet, Hardened};
 
-/// Variables that are set, from which settings on.
-const SET: &[(&str, &str, GitSettings)] = &[
+/// Variables to set, with the least restricted settings that set them.
+const VARIABLES: &[(&str, &str, GitSettings)] = &[
     ("GIT_NO_LAZY_FETCH", "1", Careful),
     ("GIT_OPTIONAL_LOCKS", "0", Hardened),
     ("GIT_PAGER", "cat", Hardened),
@@ -30,24 +32,25 @@ const SET: &[(&str, &str, GitSettings)] = &[
     ("PAGER", "cat", Hardened),
 ];
 
-/// Configuration that wins over that of every file, from which settings on.
-const CONFIG: &[(&str, &str, GitSettings)] = &[
-    // Relative files of the person's own settings lie in the work tree, and may be links.
+/// Configuration that overrides every file, with the least restricted settings that set it.
+const CONFIG_OVERRIDES: &[(&str, &str, GitSettings)] = &[
+    // A relative path in the user's settings lies in the work tree and may be a link.
     ("commit.template", "/dev/null", Careful),
     ("commit.verbose", "false", Discreet),
     ("core.fsmonitor", "false", Hardened),
     ("core.hooksPath", "/dev/null", Hardened),
-    // It may name packs anywhere. Packs are found without it.
+    // A multi-pack index may name packs anywhere; git finds packs without it.
     ("core.multiPackIndex", "false", Careful),
     ("core.pager", "cat", Hardened),
-    // Git would write the index when it only compares.
+    // Git would write the index even when it only compares.
     ("diff.autoRefreshIndex", "false", Hardened),
-    // The person's own choices may lead git into submodules, those that are not checked out too.
+    // The user's settings may lead git into submodules, even into those that are not checked out.
     ("diff.submodule", "short", Discreet),
     ("grep.fallbackToNoIndex", "false", Discreet),
     ("log.showSignature", "false", Hardened),
     ("mailmap.file", "/dev/null", Careful),
-    // Names that are no remote of the repository are folders to git: the person's own settings may name some.
+    // Git treats a name that is not a remote of the repository as a folder; the user's settings may contain
+    // such names.
     ("protocol.file.allow", "never", Careful),
     ("push.recurseSubmodules", "no", Careful),
     ("protocol.ext.allow", "never", Hardened),
@@ -56,8 +59,8 @@ const CONFIG: &[(&str, &str, GitSettings)] = &[
     ("submodule.recurse", "false", Discreet),
 ];
 
-/// Variables that would lead git to another repository than the one that was looked at, or to a program.
-pub(crate) const REMOVED: &[&str] = &[
+/// Variables that would direct git to another repository than the checked one, or to a program.
+pub(crate) const REMOVED_VARIABLES: &[&str] = &[
     "GIT_ALTERNATE_OBJECT_DIRECTORIES",
     "GIT_COMMON_DIR",
     "GIT_DIR",
@@ -67,20 +70,20 @@ pub(crate) const REMOVED: &[&str] = &[
     "GIT_WORK_TREE",
 ];
 
-/// The variables to set beside those of `inherited`, whose `GIT_CONFIG_COUNT` is added to.
+/// Returns the variables to set in addition to `inherited`, whose `GIT_CONFIG_COUNT` is extended.
 pub(crate) fn variables(
     settings: GitSettings,
     inherited: impl Fn(&str) -> Option<OsString>,
 ) -> Vec<(String, String)> {
     let holds = |(_, _, from): &&(&str, &str, GitSettings)| settings >= *from;
-    let set = SET.iter().filter(holds);
+    let set = VARIABLES.iter().filter(holds);
     let mut variables: Vec<(String, String)> = set
         .map(|(name, value, _)| ((*name).to_owned(), (*value).to_owned()))
         .collect();
     let before = inherited("GIT_CONFIG_COUNT");
     let before = before.as_deref().and_then(OsStr::to_str);
     let mut count: usize = before.and_then(|count| count.parse().ok()).unwrap_or(0);
-    for (key, value, _) in CONFIG.iter().filter(holds) {
+    for (key, value, _) in CONFIG_OVERRIDES.iter().filter(holds) {
         variables.push((format!("GIT_CONFIG_KEY_{count}"), (*key).to_owned()));
         variables.push((format!("GIT_CONFIG_VALUE_{count}"), (*value).to_owned()));
         count = count.saturating_add(1);
@@ -91,10 +94,10 @@ pub(crate) fn variables(
     variables
 }
 
-/// Makes these settings hold in the environment of a command.
+/// Applies the settings to the environment of a command.
 pub(crate) fn set(settings: GitSettings, environment: &mut BTreeMap<OsString, OsString>) {
     if settings == Hardened {
-        for name in REMOVED {
+        for name in REMOVED_VARIABLES {
             environment.remove(OsStr::new(name));
         }
     }
@@ -107,7 +110,7 @@ pub(crate) fn set(settings: GitSettings, environment: &mut BTreeMap<OsString, Os
 mod tests {
     use super::*;
 
-    fn of(inherited: &[(&str, &str)]) -> BTreeMap<OsString, OsString> {
+    fn hardened_environment(inherited: &[(&str, &str)]) -> BTreeMap<OsString, OsString> {
         let mut environment = inherited
             .iter()
             .map(|(name, value)| ((*name).into(), (*value).into()))
@@ -118,7 +121,7 @@ mod tests {
 
     #[test]
     fn settings_are_added_to_inherited_ones() {
-        let set = of(&[
+        let set = hardened_environment(&[
             ("GIT_CONFIG_COUNT", "1"),
             ("GIT_CONFIG_KEY_0", "user.name"),
             ("GIT_CONFIG_VALUE_0", "x"),
@@ -134,14 +137,14 @@ mod tests {
     }
 
     #[test]
-    fn a_count_that_is_no_number_is_replaced() {
-        let set = of(&[("GIT_CONFIG_COUNT", "many")]);
+    fn invalid_config_count_is_replaced() {
+        let set = hardened_environment(&[("GIT_CONFIG_COUNT", "many")]);
         assert_eq!(set[OsStr::new("GIT_CONFIG_COUNT")], "17");
         assert_eq!(set[OsStr::new("GIT_CONFIG_KEY_0")], "commit.template");
     }
 
     #[test]
-    fn careful_settings_are_a_part_of_the_hardened_ones() {
+    fn careful_settings_are_subset_of_hardened() {
         let nothing = |_: &str| None;
         assert_eq!(variables(GitSettings::Own, nothing), []);
         let careful = variables(Careful, nothing);

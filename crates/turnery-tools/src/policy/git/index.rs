@@ -7,27 +7,28 @@ use std::{
     path::{Path, PathBuf},
 };
 
-/// Larger files are not looked into. Unit: bytes.
-const LARGEST: u64 = 128 << 20;
-/// What the index takes for a submodule.
-const GITLINK: u32 = 0o160_000;
-/// Longer names have this as their length.
-const LONGEST_NAME: u16 = 0xfff;
+/// Maximum size of an index; larger files are not read. Unit: bytes.
+const MAX_INDEX_BYTES: u64 = 128 << 20;
+/// Mode of a submodule in the index.
+const GITLINK_MODE: u32 = 0o160_000;
+/// Length recorded for names that are too long for the field.
+const MAX_NAME_LENGTH: u16 = 0xfff;
 
-/// Paths of all gitlinks, from the work tree's top; `None` if the index is not understood (it is split or sparse).
-pub(super) fn gitlinks(index: &Path, sha256: bool) -> Option<Vec<PathBuf>> {
-    paths(index, sha256, |mode| mode == GITLINK)
+/// Returns the paths of all submodules, relative to the work tree; `None` if the index is not understood (for
+/// example split or sparse).
+pub(super) fn read_gitlinks(index: &Path, sha256: bool) -> Option<Vec<PathBuf>> {
+    read_paths(index, sha256, |mode| mode == GITLINK_MODE)
 }
 
-/// The same for everything that is tracked.
-pub(super) fn tracked(index: &Path, sha256: bool) -> Option<Vec<PathBuf>> {
-    paths(index, sha256, |_| true)
+/// Returns all tracked paths, relative to the work tree; `None` if the index is not understood.
+pub(super) fn read_tracked_paths(index: &Path, sha256: bool) -> Option<Vec<PathBuf>> {
+    read_paths(index, sha256, |_| true)
 }
 
-fn paths(index: &Path, sha256: bool, is_wanted: fn(u32) -> bool) -> Option<Vec<PathBuf>> {
+fn read_paths(index: &Path, sha256: bool, is_wanted: fn(u32) -> bool) -> Option<Vec<PathBuf>> {
     match index.symlink_metadata() {
         Err(error) if error.kind() == ErrorKind::NotFound => return Some(Vec::new()),
-        Ok(found) if found.is_file() && found.len() <= LARGEST => {}
+        Ok(found) if found.is_file() && found.len() <= MAX_INDEX_BYTES => {}
         Ok(_) | Err(_) => return None,
     }
     let hash = if sha256 { 32 } else { 20 };
@@ -45,7 +46,8 @@ fn parse(index: &[u8], hash: usize, is_wanted: fn(u32) -> bool) -> Option<Vec<Pa
     }
     let count = rest.number()?;
     let mut found = Vec::new();
-    // Where each entry begins, from the start of the file. Those that may be read first are not compressed.
+    // Offset of each entry from the start of the file, and whether it can be read first because its name is
+    // not prefix-compressed.
     let mut begins: Vec<(usize, bool)> = Vec::new();
     let mut path: Vec<u8> = Vec::new();
     for _ in 0..count {
@@ -54,31 +56,31 @@ fn parse(index: &[u8], hash: usize, is_wanted: fn(u32) -> bool) -> Option<Vec<Pa
         let mode = rest.number()?;
         rest.take(12 + hash)?;
         let flags = rest.take(2)?;
-        let length = usize::from(u16::from_be_bytes(flags.try_into().ok()?) & LONGEST_NAME);
+        let length = usize::from(u16::from_be_bytes(flags.try_into().ok()?) & MAX_NAME_LENGTH);
         if flags.first()? & 0x40 != 0 {
             rest.take(2)?;
         }
         if version == 4 {
-            let kept = path.len().checked_sub(rest.varint()?)?;
+            let kept = path.len().checked_sub(rest.read_varint()?)?;
             path.truncate(kept);
         } else {
             path.clear();
         }
         begins.push((index.len() - start, path.is_empty()));
-        path.extend_from_slice(rest.until_nul()?);
-        // Git goes by the length, unless the name is too long for it.
-        if length != path.len().min(usize::from(LONGEST_NAME)) {
+        path.extend_from_slice(rest.read_until_nul()?);
+        // Git uses the recorded length unless the name is too long for it.
+        if length != path.len().min(usize::from(MAX_NAME_LENGTH)) {
             return None;
         }
         if version != 4 {
-            // Entries are padded with NULs to a multiple of eight bytes; one of them is taken already.
+            // Entries are padded with NULs to a multiple of eight bytes; one NUL is read already.
             let length = start.checked_sub(rest.0.len())?;
             rest.take(length.next_multiple_of(8) - length)?;
         }
-        if !path.split(|byte| *byte == b'/').all(is_part) {
+        if !path.split(|byte| *byte == b'/').all(is_valid_component) {
             return None;
         }
-        if !matches!(mode, GITLINK | 0o100_644 | 0o100_755 | 0o120_000) {
+        if !matches!(mode, GITLINK_MODE | 0o100_644 | 0o100_755 | 0o120_000) {
             return None;
         }
         if is_wanted(mode) {
@@ -86,7 +88,7 @@ fn parse(index: &[u8], hash: usize, is_wanted: fn(u32) -> bool) -> Option<Vec<Pa
         }
     }
     let end = index.len() - rest.0.len();
-    // Git looks for the end of the entries at a fixed place, whatever lies around it.
+    // Git looks for the end-of-entries extension at a fixed offset, whatever surrounds it.
     let believed = index.len().checked_sub(hash + 12 + hash);
     let mut is_hidden = believed
         .and_then(|at| index.get(at..at + 4))
@@ -94,16 +96,16 @@ fn parse(index: &[u8], hash: usize, is_wanted: fn(u32) -> bool) -> Option<Vec<Pa
     while rest.0.len() > hash {
         is_hidden &= Some(index.len() - rest.0.len()) != believed;
         let name = rest.take(4)?;
-        // Extensions in small letters change what the entries mean.
+        // Extensions with lowercase names change the meaning of the entries.
         if !name.first()?.is_ascii_uppercase() {
             return None;
         }
         let size = rest.number()?;
         let body = rest.take(usize::try_from(size).ok()?)?;
-        // With these, git's threads begin to read in several places at once.
+        // With these extensions, git's threads start reading at several offsets at once.
         let leads_to_what_was_read = match name {
             b"EOIE" => Bytes(body).number()? as usize == end,
-            b"IEOT" => is_tiled(Bytes(body), &begins)?,
+            b"IEOT" => offsets_cover_entries(Bytes(body), &begins)?,
             _ => true,
         };
         if !leads_to_what_was_read {
@@ -114,12 +116,12 @@ fn parse(index: &[u8], hash: usize, is_wanted: fn(u32) -> bool) -> Option<Vec<Pa
 }
 
 /// Checks one component of a name: git writes none that leads out of the work tree or into `.git`.
-fn is_part(part: &[u8]) -> bool {
+fn is_valid_component(part: &[u8]) -> bool {
     !matches!(part, b"" | b"." | b"..") && !part.eq_ignore_ascii_case(b".git")
 }
 
-/// Whether the blocks of the table of offsets are all entries, in order.
-fn is_tiled(mut table: Bytes<'_>, begins: &[(usize, bool)]) -> Option<bool> {
+/// Returns true if the blocks of the offset table cover all entries in order.
+fn offsets_cover_entries(mut table: Bytes<'_>, begins: &[(usize, bool)]) -> Option<bool> {
     table.number()?;
     let mut next = 0_usize;
     while !table.0.is_empty() {
@@ -146,15 +148,15 @@ impl<'a> Bytes<'a> {
         Some(u32::from_be_bytes(self.take(4)?.try_into().ok()?))
     }
 
-    fn until_nul(&mut self) -> Option<&'a [u8]> {
+    fn read_until_nul(&mut self) -> Option<&'a [u8]> {
         let end = memchr::memchr(0, self.0)?;
         let text = self.take(end)?;
         self.take(1)?;
         Some(text)
     }
 
-    /// The variable-width number of pack files: each further byte adds one before it shifts.
-    fn varint(&mut self) -> Option<usize> {
+    /// Reads a variable-width number as in pack files: each further byte adds one before the shift.
+    fn read_varint(&mut self) -> Option<usize> {
         let mut value = 0_usize;
         loop {
             let byte = *self.take(1)?.first()?;
@@ -168,13 +170,13 @@ impl<'a> Bytes<'a> {
 }
 
 #[cfg(test)]
-mod differential;
+mod differential_tests;
 
 #[cfg(test)]
 mod tests {
     use super::*;
 
-    /// An index of version 2 with two files and these extensions.
+    /// Builds an index of version 2 with two files and these extensions.
     fn index(extensions: &[(&[u8; 4], Vec<u8>)]) -> Vec<u8> {
         let mut bytes = b"DIRC\0\0\0\x02\0\0\0\x02".to_vec();
         for name in [b"a", b"b"] {
@@ -202,7 +204,7 @@ mod tests {
     }
 
     #[test]
-    fn places_to_begin_at_are_those_of_the_entries() {
+    fn extension_offsets_must_match_entries() {
         let is_read =
             |extensions: &[(&[u8; 4], Vec<u8>)]| parse(&index(extensions), 20, |_| true).is_some();
         assert!(is_read(&[]));
@@ -219,7 +221,7 @@ mod tests {
             assert!(!is_read(&[(b"IEOT", numbers(table))]), "{table:?}");
         }
         assert!(!is_read(&[(b"EOIE", numbers(&[148, 0, 0, 0, 0, 0]))]));
-        // Where git looks for it, an extension of another name holds it.
+        // An extension of another name contains it at the offset where git looks.
         let mut body = b"EOIE".to_vec();
         body.extend(numbers(&[24, 140, 0, 0, 0, 0, 0]));
         assert!(!is_read(&[(b"TREE", body.clone())]));

@@ -1,14 +1,14 @@
-//! Which commands talk to a remote, and to which one.
+//! Determines which remotes a git command contacts.
 
 use super::{
     config::PlainConfig,
     git_dir::{EntryKind, kind},
 };
-use crate::policy::line::Command;
+use crate::policy::command_line::Command;
 use std::path::Path;
 
-/// Subcommands of git that talk to no remote.
-const SILENT: &[&str] = &[
+/// Subcommands of git that contact no remote.
+const LOCAL_SUBCOMMANDS: &[&str] = &[
     "add",
     "am",
     "apply",
@@ -48,24 +48,26 @@ const SILENT: &[&str] = &[
     "worktree",
 ];
 
-/// Which remotes a command may talk to.
+/// Remotes that a command may contact.
 pub(super) enum Talk {
-    /// None.
+    /// No remote.
     Silent,
-    /// Those that are configured, and perhaps those of its operands.
+    /// The configured remotes, and possibly those named by these operands.
     Fetches(Vec<String>),
-    /// It pushes.
+    /// The target of a push.
     Pushes(Target),
 }
 
 impl Talk {
     pub(super) fn of(command: &Command) -> Self {
-        if let Some(target) = pushes_to(command) {
+        if let Some(target) = find_push_target(command) {
             return Self::Pushes(target);
         }
         let mut words = command.args.iter().filter_map(|arg| arg.literal());
         match words.next() {
-            Some(word) if command.name == "git" && SILENT.contains(&word) => Self::Silent,
+            Some(word) if command.name == "git" && LOCAL_SUBCOMMANDS.contains(&word) => {
+                Self::Silent
+            }
             _ => {
                 let operands = words.filter(|word| !word.starts_with('-'));
                 Self::Fetches(operands.map(str::to_owned).collect())
@@ -73,9 +75,10 @@ impl Talk {
         }
     }
 
-    /// Whether no repository on this machine is meant: its hooks would run for a push, and a fetch could show what
-    /// lies outside the session's folders. To git, what is no remote is a path from the top of the work tree.
-    pub(super) fn keeps_off_this_machine(
+    /// Returns true if the command contacts no repository on this machine: a push would run the other
+    /// repository's hooks, and a fetch could show files outside the session's folders. Git resolves a name
+    /// that is not a remote as a path from the top of the work tree.
+    pub(super) fn avoids_local_repositories(
         &self,
         work_tree: &Path,
         configs: &[&PlainConfig; 2],
@@ -95,7 +98,7 @@ impl Talk {
             Self::Pushes(Target::Unknown) => false,
         };
         let mut of_branches = configs.iter().flat_map(|config| &config.branch_remotes);
-        // One without a URL is a path by its name.
+        // Git uses the name of a remote without a URL as a path.
         let mut sections = configs.iter().flat_map(|config| &config.remote_sections);
         is_known
             && sections.all(|name| is_remote(name))
@@ -104,17 +107,17 @@ impl Talk {
     }
 }
 
-/// Where a command pushes to, if it may push at all.
+/// Target of a push.
 pub(super) enum Target {
-    /// A branch's remote, or the usual one.
+    /// The branch's remote, or the default one.
     Configured,
-    /// A remote by its name. What is none is a path to git.
+    /// A remote by name. Git uses a name that is not a remote as a path.
     Named(String),
-    /// Not known.
+    /// Unknown target.
     Unknown,
 }
 
-fn pushes_to(command: &Command) -> Option<Target> {
+fn find_push_target(command: &Command) -> Option<Target> {
     let words: Vec<Option<&str>> = command.args.iter().map(|arg| arg.literal()).collect();
     if words.first() == Some(&Some("stash")) {
         return None;
@@ -125,9 +128,9 @@ fn pushes_to(command: &Command) -> Option<Target> {
     let mut operands = Vec::new();
     for word in words.iter().skip(at) {
         match word {
-            Some(word) if is_flag_of_push(word) => {}
+            Some(word) if is_push_flag(word) => {}
             Some(word) if !word.starts_with('-') => operands.push(*word),
-            // The next word may be its value.
+            // The next word may be the option's value.
             Some(_) | None => return Some(Target::Unknown),
         }
     }
@@ -138,8 +141,8 @@ fn pushes_to(command: &Command) -> Option<Target> {
     })
 }
 
-/// Options of `git push` that take no value, or have it in the same word.
-fn is_flag_of_push(word: &str) -> bool {
+/// Returns true for options of `git push` that have no value, or have it in the same word.
+fn is_push_flag(word: &str) -> bool {
     let name = word.split_once('=').map_or(word, |(name, _)| name);
     matches!(
         name,
@@ -171,10 +174,11 @@ fn is_flag_of_push(word: &str) -> bool {
     )
 }
 
-/// Whether the command may fetch. A fetch goes on in the submodules of new commits, also in those that are not
-/// checked out: what is kept of them below `.git/modules` may name programs too. That submodules are left out counts
-/// only as the one option of the line: git goes by the last one, and the word may be the value of another.
-pub(super) fn may_fetch(command: &Command) -> bool {
+/// Returns true if the command may fetch into submodules. A fetch continues in the submodules of new commits,
+/// even those not checked out, and their repositories below `.git/modules` may also name programs. Excluding
+/// submodules counts only as the single option of the line: git uses the last one, and the word may be the
+/// value of another option.
+pub(super) fn may_fetch_submodules(command: &Command) -> bool {
     let words: Vec<Option<&str>> = command.args.iter().map(|arg| arg.literal()).collect();
     match words.first() {
         Some(Some("add" | "commit" | "push" | "stash" | "tag")) if command.name == "git" => false,

@@ -1,8 +1,8 @@
-//! What one command leaves on the disk opens nothing to the next one.
+//! Tests that nothing a command leaves on the disk gives the next command more access.
 
 use super::{DENIED, World, as_anybody, is_confining};
 use crate::sandbox::{
-    Confinement, repositories::Repositories, settings::work_trees, start_confined,
+    Confinement, repository_folders::RepositoryFolders, settings::work_trees, start_confined,
 };
 use rustix::fs::{CWD, FileType, Mode, mknodat};
 use std::{
@@ -23,7 +23,7 @@ impl World {
         self.home().join(name)
     }
 
-    /// Makes a link, and the folder that it lies in.
+    /// Makes a link and its parent folder.
     fn link(&self, name: &str, target: &str) {
         let path = self.path(name);
         fs::create_dir_all(path.parent().expect("a folder")).expect("a world to test in");
@@ -37,7 +37,7 @@ impl World {
         self.git(name, &["commit", "-q", "--allow-empty", "-m", "x"]);
     }
 
-    /// Moves `name` away, and puts a link to the folder `Documents` in its place.
+    /// Moves `name` away and replaces it by a link to the folder `Documents`.
     fn swap(&self, name: &str) {
         let path = self.path(name);
         if path.exists() {
@@ -46,8 +46,8 @@ impl World {
         symlink(self.path("Documents"), path).expect("a world to test in");
     }
 
-    /// Neither commands that write nor those that only read get at the folder `Documents`.
-    fn keeps_documents(&self, change: impl Fn(&mut Confinement)) {
+    /// Asserts that neither writing nor read-only commands can access the folder `Documents`.
+    fn assert_documents_protected(&self, change: impl Fn(&mut Confinement)) {
         let mut confinement = self.workspace();
         change(&mut confinement);
         self.refuses(&confinement, WRITE, DENIED);
@@ -88,7 +88,7 @@ fn programs_cannot_be_replaced() {
 }
 
 #[test]
-fn links_in_a_project_open_nothing() {
+fn project_links_open_nothing() {
     let world = World::new();
     if !is_confining() {
         return;
@@ -97,7 +97,7 @@ fn links_in_a_project_open_nothing() {
     for name in [".git", "registry", "bin", "tmp"] {
         let path = world.path("project").join(name);
         symlink(world.path("Documents"), &path).unwrap();
-        world.keeps_documents(|it| match name {
+        world.assert_documents_protected(|it| match name {
             "registry" => it.caches.push(path.clone()),
             "bin" => it.toolchains.push(path.clone()),
             "tmp" => it.temporary.push(path.clone()),
@@ -106,16 +106,16 @@ fn links_in_a_project_open_nothing() {
     }
 }
 
-/// A root in a folder for temporary files can be moved away by a command.
+/// A command can move away a root that is in a folder for temporary files.
 #[test]
-fn root_swapped_for_a_link_is_not_followed() {
+fn root_replaced_by_link_is_not_followed() {
     let world = World::new();
     if !is_confining() {
         return;
     }
     fs::create_dir(world.path("tmp/own")).unwrap();
     world.swap("tmp/own");
-    world.keeps_documents(|it| it.roots = vec![world.path("tmp/own")]);
+    world.assert_documents_protected(|it| it.roots = vec![world.path("tmp/own")]);
     let below = world.path("tmp/own/inner");
     fs::create_dir(world.path("Documents/inner")).unwrap();
     fs::write(world.path("Documents/inner/a"), "a\n").unwrap();
@@ -124,9 +124,9 @@ fn root_swapped_for_a_link_is_not_followed() {
     world.refuses(&confinement, "echo x >> $HOME/Documents/inner/a", DENIED);
 }
 
-/// `TMPDIR` often lies in the system's folder for temporary files, and a cache may lie in another one.
+/// `TMPDIR` is often in the system's folder for temporary files, and a cache may be in another one.
 #[test]
-fn place_in_another_that_comes_later_swapped_for_a_link_is_not_followed() {
+fn nested_temporary_folder_replaced_by_link_is_not_followed() {
     let world = World::new();
     if !is_confining() {
         return;
@@ -145,14 +145,14 @@ fn place_in_another_that_comes_later_swapped_for_a_link_is_not_followed() {
         );
         world.allows(&confinement, &format!("echo x > $HOME/{own}/a"));
         world.swap(own);
-        world.keeps_documents(change);
+        world.assert_documents_protected(change);
         let parent = confinement.scratch_parent(&world.path(own)).unwrap();
         assert!(!parent.starts_with(world.home()));
     }
 }
 
 #[test]
-fn cache_in_a_root_swapped_for_a_link_is_not_followed() {
+fn cache_replaced_by_link_is_not_followed() {
     let world = World::new();
     if !is_confining() {
         return;
@@ -172,7 +172,7 @@ fn cache_in_a_root_swapped_for_a_link_is_not_followed() {
         confinement
     };
     world.refuses(&home(vec![world.path("home")]), WRITE, DENIED);
-    // Where no command can have put it, a link of the person's is followed.
+    // A link of the user's is followed where no command can have put it.
     let apart = home(vec![world.path("home/project")]);
     world.allows(&apart, "echo x > $HOME/home/.cache/pip/a");
 }
@@ -188,8 +188,8 @@ fn git_file_opens_no_foreign_folder() {
     let dot_git = world.path("project/.git");
     let documents = world.path("Documents").display().to_string();
     fs::write(&dot_git, format!("gitdir: {documents}\n")).unwrap();
-    world.keeps_documents(|_| {});
-    // A linked work tree, and a submodule, of which the project writes both ends.
+    world.assert_documents_protected(|_| {});
+    // A linked work tree and a submodule, where the project can write both ends.
     for forged in [
         world.path("project/forged"),
         world.path("project/worktrees/forged"),
@@ -202,17 +202,17 @@ fn git_file_opens_no_foreign_folder() {
         write("gitdir", &dot_git);
         write("HEAD", Path::new("ref: refs/heads/main"));
         fs::write(&dot_git, format!("gitdir: {}\n", forged.display())).unwrap();
-        world.keeps_documents(|_| {});
+        world.assert_documents_protected(|_| {});
     }
     let linked = world.path("project/modules");
     symlink(&documents, &linked).unwrap();
     let config = format!("[core]\n\tworktree = {}\n", world.path("project").display());
     fs::write(world.path("project/config"), config).unwrap();
     fs::write(&dot_git, format!("gitdir: {}\n", linked.display())).unwrap();
-    world.keeps_documents(|_| {});
+    world.assert_documents_protected(|_| {});
 }
 
-/// The folder of a linked work tree or a submodule belongs to that one alone.
+/// The folder of a linked work tree or a submodule belongs only to that one.
 #[test]
 fn git_file_opens_no_folder_of_another_work_tree() {
     let world = World::new();
@@ -241,9 +241,9 @@ fn git_file_opens_no_folder_of_another_work_tree() {
     }
 }
 
-/// The place of another work tree may be one that commands write to.
+/// Commands may be able to write where another work tree is.
 #[test]
-fn git_file_opens_no_folder_by_a_link_in_another_work_tree() {
+fn git_file_opens_no_folder_through_linked_work_tree() {
     let world = World::new();
     if !is_confining() {
         return;
@@ -261,7 +261,7 @@ fn git_file_opens_no_folder_by_a_link_in_another_work_tree() {
     fs::rename(world.path("tmp/linked"), world.path("tmp/moved")).unwrap();
     symlink(world.path("project"), world.path("tmp/linked")).unwrap();
     keeps_hooks();
-    // The same for the work tree that a submodule's configuration names.
+    // Likewise for the work tree that a submodule's configuration names.
     let folder = world.path("main/.git/modules/linked");
     fs::create_dir_all(&folder).unwrap();
     let config = format!(
@@ -275,16 +275,16 @@ fn git_file_opens_no_folder_by_a_link_in_another_work_tree() {
     world.refuses(&world.workspace(), &head, DENIED);
 }
 
-/// Whoever opens a pipe waits for somebody at its other end.
+/// Opening a pipe blocks until its other end is opened.
 #[test]
-fn git_file_that_is_a_pipe_or_too_long_is_passed_over() {
+fn git_file_that_is_pipe_or_too_long_is_ignored() {
     let world = World::new();
     let root = world.path("project");
     let dot_git = root.join(".git");
     let around = || {
         let root = root.clone();
         let (answer, answers) = mpsc::channel();
-        thread::spawn(move || answer.send(Repositories::of(&[root], &[], None, &[])));
+        thread::spawn(move || answer.send(RepositoryFolders::of(&[root], &[], None, &[])));
         answers.recv_timeout(Duration::from_secs(20)).unwrap()
     };
     let folder = root.join("own");
@@ -300,9 +300,9 @@ fn git_file_that_is_a_pipe_or_too_long_is_passed_over() {
     assert!(around().git_folders.is_empty());
 }
 
-/// Work trees, submodules and subfolders whose repository lies outside the roots.
+/// Work trees, submodules and subfolders whose repository is outside the roots.
 #[test]
-fn git_works_where_its_folder_lies_elsewhere() {
+fn git_works_with_git_folder_outside_roots() {
     let world = World::new();
     if !is_confining() {
         return;
@@ -335,7 +335,7 @@ fn git_works_where_its_folder_lies_elsewhere() {
     }
 }
 
-/// A person may keep keys in a folder of their own, and put links to them where programs look.
+/// Users may keep keys in another folder and link to them from where programs look.
 #[test]
 fn key_behind_a_link_stays_closed() {
     let world = World::new();
@@ -348,13 +348,13 @@ fn key_behind_a_link_stays_closed() {
     world.refuses(&workspace, READ, DENIED);
     world.refuses(&workspace, "cat $HOME/.ssh/config", DENIED);
     world.allows(&workspace, "cat $HOME/Documents/other.txt");
-    // What lies in the project is the project's.
+    // Files in the project belong to the project.
     symlink(world.path("project/a.txt"), world.path(".ssh/known_hosts")).unwrap();
     world.allows(&workspace, "cat a.txt && echo x > new.txt");
 }
 
 #[test]
-fn keys_behind_deep_links_and_links_to_folders_stay_closed() {
+fn keys_behind_nested_and_folder_links_stay_closed() {
     let world = World::new();
     if !is_confining() {
         return;
@@ -387,7 +387,7 @@ fn keys_behind_deep_links_and_links_to_folders_stay_closed() {
     let append = "echo x >> $HOME/vault/keys/deep/a";
     world.refuses(&world.workspace(), append, DENIED);
     world.allows(&world.workspace(), READ);
-    // A folder that holds what commands need stays open.
+    // A folder with programs that commands need stays open.
     fs::write(world.path("apps/bin/tool"), "tool\n").unwrap();
     for (name, target) in [
         ("home", ""),
@@ -412,7 +412,7 @@ fn keys_behind_deep_links_and_links_to_folders_stay_closed() {
 }
 
 #[test]
-fn scratch_folder_swapped_for_a_link_is_not_followed() {
+fn scratch_folder_replaced_by_link_is_not_followed() {
     let world = World::new();
     if !is_confining() {
         return;
@@ -437,9 +437,9 @@ fn scratch_folder_swapped_for_a_link_is_not_followed() {
     }
 }
 
-/// A replaced link on the way to a closed file would have another file taken for it.
+/// Replacing a link on the way to a closed file would close another file instead.
 #[test]
-fn links_on_the_way_to_what_is_closed_are_not_replaced() {
+fn links_leading_to_keys_cannot_be_replaced() {
     let world = World::new();
     if !is_confining() {
         return;
@@ -456,7 +456,7 @@ fn links_on_the_way_to_what_is_closed_are_not_replaced() {
         DENIED,
     );
     world.refuses(&confinement, "cat b/config", DENIED);
-    // By way of a folder, and of a key that nobody named.
+    // Through a folder, and to a key that no table names.
     world.link("project/c/current", "../../vault");
     world.link(".config", "project/c/current");
     world.link("project/d/key", "../../vault/key");
@@ -477,9 +477,9 @@ fn links_on_the_way_to_what_is_closed_are_not_replaced() {
     world.refuses(&confinement, "cat $HOME/vault/key", DENIED);
 }
 
-/// A command may close a folder of its user for the next one, which opens it again.
+/// A command may close a folder of its user, which the next command opens again.
 #[test]
-fn nothing_starts_while_a_folder_above_keys_is_closed() {
+fn nothing_starts_while_key_folder_is_unreadable() {
     let world = World::new();
     if !is_confining() {
         return;
@@ -488,7 +488,7 @@ fn nothing_starts_while_a_folder_above_keys_is_closed() {
     fs::create_dir_all(world.home().join(".config/gh")).unwrap();
     fs::write(world.home().join("vault/inner/key"), "content\n").unwrap();
     symlink("../vault/inner/key", world.home().join(".ssh/linked")).unwrap();
-    // Not looked at before: a key that is not there yet, by a link.
+    // Not examined before: a link to a key that does not exist yet.
     fs::create_dir_all(world.home().join("aside/inner")).unwrap();
     symlink("aside/inner", world.home().join(".kaggle-linked")).unwrap();
     let mut confinement = world.workspace();

@@ -1,46 +1,46 @@
-//! Session: what has been shown of one session, its calls above all.
+//! Checks the updates of one session, above all of its tool calls.
 
-use super::Held;
+use super::RuleResult;
 use serde_json::Value;
 use std::collections::{HashMap, HashSet};
 
 #[derive(Default)]
-pub(super) struct Session {
-    /// It was answered for, and not closed since.
+pub(super) struct OracleSession {
+    /// True from the response that opened the session until it is closed.
     pub(super) active: bool,
-    calls: HashMap<String, Call>,
-    /// Passes of compaction, and whether they go on.
-    passes: HashMap<String, bool>,
-    terminals: HashMap<String, Terminal>,
-    /// Whose message an id is.
-    speakers: HashMap<String, bool>,
+    calls: HashMap<String, OracleCall>,
+    /// Compactions; true while running.
+    compactions: HashMap<String, bool>,
+    terminals: HashMap<String, OracleTerminal>,
+    /// Authors of messages; true for the user.
+    message_authors: HashMap<String, bool>,
     title: Option<String>,
 }
 
-struct Call {
-    status: Status,
+struct OracleCall {
+    status: CallStatus,
     name: Option<String>,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-enum Status {
+enum CallStatus {
     Pending,
     InProgress,
     Final,
 }
 
-/// A terminal of the client.
-struct Terminal {
-    lent: bool,
-    shown: bool,
+/// Terminal of the client.
+struct OracleTerminal {
+    is_held: bool,
+    was_shown: bool,
 }
 
-fn status(update: &Value) -> Result<Option<Status>, String> {
+fn parse_status(update: &Value) -> Result<Option<CallStatus>, String> {
     match update["status"].as_str() {
         None => Ok(None),
-        Some("pending") => Ok(Some(Status::Pending)),
-        Some("in_progress") => Ok(Some(Status::InProgress)),
-        Some("completed" | "failed") => Ok(Some(Status::Final)),
+        Some("pending") => Ok(Some(CallStatus::Pending)),
+        Some("in_progress") => Ok(Some(CallStatus::InProgress)),
+        Some("completed" | "failed") => Ok(Some(CallStatus::Final)),
         Some(other) => Err(format!("TOOL-11: {other} is no status")),
     }
 }
@@ -49,37 +49,42 @@ fn is_absolute(path: &Value) -> bool {
     path.as_str().is_some_and(|path| path.starts_with('/'))
 }
 
-impl Session {
-    /// The client has lent a terminal.
-    pub(super) fn lent(&mut self, id: &str) {
-        let terminal = Terminal {
-            lent: true,
-            shown: false,
+impl OracleSession {
+    /// Records a terminal the client created.
+    pub(super) fn terminal_created(&mut self, id: &str) {
+        let terminal = OracleTerminal {
+            is_held: true,
+            was_shown: false,
         };
         self.terminals.insert(id.to_owned(), terminal);
     }
 
-    pub(super) fn nothing_lent(&self) -> bool {
-        self.terminals.values().all(|terminal| !terminal.lent)
+    pub(super) fn all_terminals_released(&self) -> bool {
+        self.terminals.values().all(|terminal| !terminal.is_held)
     }
 
-    /// No call and no pass is left open.
-    pub(super) fn settled(&self) -> Held {
+    /// Checks that no call and no compaction is left open.
+    pub(super) fn check_settled(&self) -> RuleResult {
         for (id, call) in &self.calls {
             hold!(
-                call.status == Status::Final,
+                call.status == CallStatus::Final,
                 "TOOL-4, CANCEL-10, LOAD-7: call {id} is still {:?}",
                 call.status
             );
         }
-        for (id, open) in &self.passes {
+        for (id, open) in &self.compactions {
             hold!(!open, "COMP-2: pass {id} did not end");
         }
         Ok(())
     }
 
-    /// A request of the agent about this session.
-    pub(super) fn asked(&mut self, method: &str, params: &Value, terminal: Option<&str>) -> Held {
+    /// Checks a request of the agent about this session.
+    pub(super) fn check_request(
+        &mut self,
+        method: &str,
+        params: &Value,
+        terminal: Option<&str>,
+    ) -> RuleResult {
         for name in ["path", "cwd"] {
             let path = &params[name];
             hold!(
@@ -93,17 +98,20 @@ impl Session {
             "FS-2: lines count from 1"
         );
         if let Some(id) = terminal {
-            let terminal = self.terminals.get_mut(id).filter(|terminal| terminal.lent);
+            let terminal = self
+                .terminals
+                .get_mut(id)
+                .filter(|terminal| terminal.is_held);
             let terminal = terminal.ok_or(format!("TERM-3: {id} is no terminal of ours"))?;
-            terminal.lent = method != "terminal/release";
+            terminal.is_held = method != "terminal/release";
         }
         if method == "session/request_permission" {
-            self.permission(params)?;
+            self.check_permission(params)?;
         }
         Ok(())
     }
 
-    fn permission(&self, params: &Value) -> Held {
+    fn check_permission(&self, params: &Value) -> RuleResult {
         let call = &params["toolCall"];
         let id = call["toolCallId"].as_str().unwrap_or_default();
         hold!(
@@ -123,23 +131,23 @@ impl Session {
             kinds.contains("\"reject_once\""),
             "PERM-5: a plain no is missing"
         );
-        paths(call)
+        check_paths(call)
     }
 
-    /// An update; while the session is loaded what was said before may be said again.
-    pub(super) fn update(&mut self, kind: &str, update: &Value, replays: bool) -> Held {
+    /// Checks an update; during a load, earlier updates may be repeated.
+    pub(super) fn check_update(&mut self, kind: &str, update: &Value, replays: bool) -> RuleResult {
         match kind {
             "user_message_chunk" | "agent_message_chunk" | "agent_thought_chunk" => {
                 hold!(update["content"].is_object(), "MSG-1: not one block");
                 let person = kind == "user_message_chunk";
                 if let Some(id) = update["messageId"].as_str() {
-                    let speaker = *self.speakers.entry(id.to_owned()).or_insert(person);
+                    let speaker = *self.message_authors.entry(id.to_owned()).or_insert(person);
                     hold!(speaker == person, "MSG-2: {id} is two messages");
                 }
                 Ok(())
             }
-            "tool_call" => self.begun(update, replays),
-            "tool_call_update" => self.changed(update),
+            "tool_call" => self.check_new_call(update, replays),
+            "tool_call_update" => self.check_call_update(update),
             "usage_update" => {
                 let (used, size) = (update["used"].as_u64(), update["size"].as_u64());
                 hold!(
@@ -158,23 +166,23 @@ impl Session {
                 }
                 Ok(())
             }
-            "available_commands_update" => commands(update),
-            "compaction_update" => self.pass(update, replays),
+            "available_commands_update" => check_commands(update),
+            "compaction_update" => self.check_compaction(update, replays),
             _ => Ok(()),
         }
     }
 
-    fn begun(&mut self, update: &Value, replays: bool) -> Held {
+    fn check_new_call(&mut self, update: &Value, replays: bool) -> RuleResult {
         let id = update["toolCallId"].as_str().unwrap_or_default();
         let title = update["title"].as_str().unwrap_or_default();
         hold!(!title.is_empty(), "TOOL-2: call {id} has no title");
-        let call = Call {
-            status: status(update)?.unwrap_or(Status::Pending),
+        let call = OracleCall {
+            status: parse_status(update)?.unwrap_or(CallStatus::Pending),
             name: update["name"].as_str().map(str::to_owned),
         };
         hold!(call.name.is_some(), "TOOL-10: call {id} has no name");
         hold!(
-            replays || call.status == Status::Pending,
+            replays || call.status == CallStatus::Pending,
             "TOOL-1: call {id} begins as {:?}",
             call.status
         );
@@ -183,18 +191,18 @@ impl Session {
             replays || before.is_none(),
             "TOOL-2: call {id} is there twice"
         );
-        self.shows(update)
+        self.check_content(update)
     }
 
-    fn changed(&mut self, update: &Value) -> Held {
+    fn check_call_update(&mut self, update: &Value) -> RuleResult {
         let id = update["toolCallId"].as_str().unwrap_or_default();
         let call = self.calls.get_mut(id);
         let call = call.ok_or(format!("TOOL-2: call {id} was not told of"))?;
         hold!(
-            call.status != Status::Final,
+            call.status != CallStatus::Final,
             "TOOL-4: call {id} changes after its end"
         );
-        if let Some(now) = status(update)? {
+        if let Some(now) = parse_status(update)? {
             hold!(
                 now > call.status,
                 "TOOL-4: call {id} goes from {:?} to {now:?}",
@@ -207,29 +215,29 @@ impl Session {
             name.is_none() || name == call.name.as_deref(),
             "TOOL-10: call {id} gets another name"
         );
-        self.shows(update)
+        self.check_content(update)
     }
 
-    fn shows(&mut self, update: &Value) -> Held {
+    fn check_content(&mut self, update: &Value) -> RuleResult {
         for item in update["content"].as_array().into_iter().flatten() {
             let Some(id) = item["terminalId"].as_str() else {
                 continue;
             };
             let terminal = self.terminals.get_mut(id);
-            let terminal = terminal.filter(|terminal| terminal.lent || terminal.shown);
+            let terminal = terminal.filter(|terminal| terminal.is_held || terminal.was_shown);
             let terminal = terminal.ok_or(format!("TOOL-9: {id} is no terminal to show"))?;
-            terminal.shown = true;
+            terminal.was_shown = true;
         }
-        paths(update)
+        check_paths(update)
     }
 
-    fn pass(&mut self, update: &Value, replays: bool) -> Held {
+    fn check_compaction(&mut self, update: &Value, replays: bool) -> RuleResult {
         let id = update["compactionId"].as_str().unwrap_or_default();
         let open = match update["status"].as_str() {
             None => return Ok(()),
             Some(word) => word == "in_progress",
         };
-        let before = self.passes.insert(id.to_owned(), open);
+        let before = self.compactions.insert(id.to_owned(), open);
         let fits = match (before, open) {
             (None, true) | (Some(true), false) => true,
             (None | Some(_), _) => replays,
@@ -245,8 +253,8 @@ impl Session {
     }
 }
 
-/// Paths are absolute and lines count from 1 (TOOL-7).
-fn paths(call: &Value) -> Held {
+/// Checks that paths are absolute and lines count from 1 (TOOL-7).
+fn check_paths(call: &Value) -> RuleResult {
     let places = call["locations"].as_array().into_iter().flatten();
     let content = call["content"].as_array().into_iter().flatten();
     for place in places.chain(content.filter(|item| item["type"] == "diff")) {
@@ -259,7 +267,7 @@ fn paths(call: &Value) -> Held {
     Ok(())
 }
 
-fn commands(update: &Value) -> Held {
+fn check_commands(update: &Value) -> RuleResult {
     let mut names = HashSet::new();
     for command in update["availableCommands"].as_array().into_iter().flatten() {
         let name = command["name"].as_str().unwrap_or_default();

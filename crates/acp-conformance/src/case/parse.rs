@@ -1,0 +1,426 @@
+//! Parses one line of a case, by its first word.
+
+use super::{
+    CaseLine, CaseStep, ChunkAuthor, CountRange, ElicitationAnswer, ExpectedResponse,
+    LineCondition, Need, OutputPipe, PermissionAnswer, PromptContent, ResponseMode, StartOptions,
+    ToolKind,
+    cursor::{LineCursor, bytes},
+    validate::check_capability_path,
+};
+use serde_json::Value;
+use std::time::Duration;
+
+/// Parses one line.
+pub(super) fn line(number: usize, whole: &str) -> Result<CaseLine, String> {
+    let (text, rules) = rules(whole)?;
+    let mut cursor = LineCursor::new(text);
+    let mut guards = Vec::new();
+    let mut within = None;
+    loop {
+        if cursor.take("if") {
+            guards.push(LineCondition::If(Need::parse_from(&mut cursor)?));
+        } else if cursor.take("unless") {
+            guards.push(LineCondition::Unless(Need::parse_from(&mut cursor)?));
+        } else if cursor.take("within") {
+            let number = cursor.expect_word("the number of milliseconds")?;
+            within = Some(Duration::from_millis(parse_number(number)?));
+        } else {
+            break;
+        }
+    }
+    let step = step(&mut cursor)?;
+    cursor.end()?;
+    Ok(CaseLine {
+        number,
+        text: whole.to_owned(),
+        conditions: guards,
+        patience: within,
+        step,
+        rules,
+    })
+}
+
+/// Splits the rule ids off the end of a line.
+fn rules(line: &str) -> Result<(&str, Vec<String>), String> {
+    let Some((before, after)) = line.rsplit_once('@') else {
+        return Ok((line, Vec::new()));
+    };
+    let is_apart = before.ends_with(char::is_whitespace);
+    let words: Vec<String> = after.split_whitespace().map(str::to_owned).collect();
+    if words.is_empty() && is_apart {
+        return Err("behind `@` the rule is missing".to_owned());
+    }
+    let capitals: Vec<String> = words.iter().map(|word| word.to_uppercase()).collect();
+    if words.is_empty() || !capitals.iter().all(|word| is_rule_id(word)) {
+        return Ok((line, Vec::new()));
+    }
+    let meant = capitals.join(" ");
+    match (is_apart, after.starts_with(char::is_whitespace)) {
+        (true, true) if words == capitals => Ok((before, words)),
+        (true, true) => Err(format!(
+            "ids of rules are in capitals: did you mean `@ {meant}`?"
+        )),
+        // An e-mail address in a text.
+        (false, false) => Ok((line, Vec::new())),
+        (true, false) | (false, true) => Err(format!(
+            "`@` stands between blanks: did you mean ` @ {meant}`?"
+        )),
+    }
+}
+
+/// Returns true for ids such as `TR-1` and `V2-12`.
+fn is_rule_id(word: &str) -> bool {
+    let Some((group, number)) = word.split_once('-') else {
+        return false;
+    };
+    group.starts_with(|letter: char| letter.is_ascii_uppercase())
+        && group
+            .chars()
+            .all(|letter| letter.is_ascii_uppercase() || letter.is_ascii_digit())
+        && !number.is_empty()
+        && number.chars().all(|letter| letter.is_ascii_digit())
+}
+
+fn parse_number<N: std::str::FromStr>(word: &str) -> Result<N, String> {
+    word.parse()
+        .map_err(|_| format!("{word:?} is no whole number"))
+}
+
+impl Need {
+    /// Parses a need from its text.
+    pub(super) fn parse(text: &str) -> Result<Self, String> {
+        let mut cursor = LineCursor::new(text);
+        let need = Self::parse_from(&mut cursor)?;
+        cursor.end().map(|()| need)
+    }
+
+    fn parse_from(cursor: &mut LineCursor<'_>) -> Result<Self, String> {
+        Ok(match cursor.expect_word("what is needed")? {
+            "v2" => Self::V2,
+            "profile" => Self::Profile,
+            "model" => Self::Model,
+            "keyless" => Self::Keyless,
+            "tool" => {
+                let word = cursor.expect_word("the tool")?;
+                let tool = ToolKind::ALL.into_iter().find(|tool| tool.name() == word);
+                Self::Tool(tool.ok_or_else(|| {
+                    let names = ToolKind::ALL.map(ToolKind::name).join(", ");
+                    format!("{word:?} is none of {names}")
+                })?)
+            }
+            word if word.starts_with('$') => Self::Captured(word[1..].to_owned()),
+            path => {
+                check_capability_path(path)?;
+                Self::Path(path.to_owned())
+            }
+        })
+    }
+}
+
+fn step(cursor: &mut LineCursor<'_>) -> Result<CaseStep, String> {
+    let word = cursor.expect_word("a step")?;
+    Ok(match word {
+        "version" => CaseStep::Version(parse_number(cursor.expect_word("the version")?)?),
+        "client" => CaseStep::Client(cursor.parse_json()?),
+        "file" => CaseStep::File(name(cursor)?, cursor.text()?),
+        "folder" => CaseStep::Folder(name(cursor)?),
+        "link" => CaseStep::Link(name(cursor)?, name(cursor)?),
+        "buffer" => CaseStep::Buffer(name(cursor)?, cursor.text()?),
+        "let" => CaseStep::Let(name(cursor)?, cursor.parse_json()?),
+        "repeat" => CaseStep::Repeat(
+            name(cursor)?,
+            parse_number(cursor.expect_word("how many times")?)?,
+            cursor.quoted()?,
+        ),
+        "model" => {
+            let prompt = if cursor.take("for") {
+                Some(cursor.quoted()?)
+            } else {
+                None
+            };
+            let answers = Vec::new();
+            CaseStep::Model { prompt, answers }
+        }
+        "start" => CaseStep::Start(start(cursor)?),
+        "restart" => CaseStep::Restart(start(cursor)?),
+        "eof" => CaseStep::Eof,
+        "exit" => CaseStep::Exit(parse_exit_code(cursor)?),
+        "gone" => CaseStep::Gone(parse_exit_code(cursor)?),
+        "term" => CaseStep::Term,
+        "kill" => CaseStep::Kill,
+        "stop" => {
+            expect_literal(cursor, "reading")?;
+            CaseStep::StopReading(if cursor.take("stderr") {
+                OutputPipe::Stderr
+            } else {
+                OutputPipe::Stdout
+            })
+        }
+        "go" => {
+            expect_literal(cursor, "on")?;
+            match cursor.expect_word("`reading` or `talking`")? {
+                "reading" => CaseStep::ResumeReading,
+                "talking" => CaseStep::ReleaseModel,
+                other => return Err(format!("{other:?} is neither `reading` nor `talking`")),
+            }
+        }
+        "hang" => {
+            expect_literal(cursor, "up")?;
+            CaseStep::HangUp
+        }
+        "orphans" => {
+            expect_literal(cursor, "none")?;
+            CaseStep::NoOrphans
+        }
+        "stderr" => match cursor.expect_word("`has` or `lacks`")? {
+            "has" => CaseStep::Stderr(true, cursor.text()?),
+            "lacks" => CaseStep::Stderr(false, cursor.text()?),
+            other => return Err(format!("{other:?} is neither `has` nor `lacks`")),
+        },
+        ">" | ">+" | ">!" | ">!+" => CaseStep::Send {
+            text: cursor.rest().to_owned(),
+            broken: word.contains('!'),
+            more: word.contains('+'),
+        },
+        ">raw" | ">raw+" => CaseStep::Raw {
+            bytes: bytes(cursor.rest())?,
+            more: word.contains('+'),
+        },
+        "split" => match parse_number(cursor.expect_word("the number of bytes")?)? {
+            0 => return Err("no piece has 0 bytes".to_owned()),
+            size => CaseStep::Split(size),
+        },
+        "<" => CaseStep::Next(cursor.parse_json()?),
+        "<*" => CaseStep::Until(cursor.parse_json()?),
+        "mark" => CaseStep::Mark,
+        "no" => CaseStep::No(cursor.parse_json()?),
+        "some" => CaseStep::Some(cursor.parse_json()?),
+        "maybe" => CaseStep::Maybe(cursor.parse_json()?),
+        "count" => CaseStep::Count(parse_range(cursor)?, cursor.parse_json()?),
+        "order" => match cursor.parse_json()? {
+            Value::Array(patterns) => CaseStep::Order(patterns),
+            other => return Err(format!("{other} is no list of patterns")),
+        },
+        "said" | "unsaid" => parse_said(cursor, word == "unsaid")?,
+        "value" => CaseStep::Value(cursor.parse_json()?, cursor.parse_json()?),
+        "read" => CaseStep::Read(name(cursor)?, cursor.text()?),
+        "holds" => CaseStep::Holds(name(cursor)?, cursor.text()?),
+        "same" => CaseStep::Same(name(cursor)?),
+        "absent" => CaseStep::Absent(name(cursor)?),
+        "permission" => CaseStep::Permission(parse_permission(cursor)?),
+        "elicitation" => CaseStep::Elicitation(parse_elicitation(cursor)?),
+        "answer" => CaseStep::Answer(name(cursor)?, parse_response_mode(cursor)?),
+        "saw" => CaseStep::Saw(true, cursor.text()?),
+        "unseen" => CaseStep::Saw(false, cursor.text()?),
+        "asked" => CaseStep::Asked(parse_range(cursor)?),
+        "dropped" => CaseStep::Dropped,
+        other => return parse_request_step(other, cursor),
+    })
+}
+
+/// Parses the steps that send requests and notifications, and those that check responses.
+fn parse_request_step(word: &str, cursor: &mut LineCursor<'_>) -> Result<CaseStep, String> {
+    Ok(match word {
+        "initialize" => CaseStep::Initialize(cursor.parse_optional_json()?),
+        "session" => CaseStep::Session(session(cursor), cursor.parse_optional_json()?),
+        "load" => CaseStep::Load(session(cursor), cursor.parse_optional_json()?),
+        "resume" => CaseStep::Resume(session(cursor), cursor.parse_optional_json()?),
+        "cancel" => CaseStep::Cancel(session(cursor)),
+        "login" => CaseStep::Login,
+        "probe" => CaseStep::Probe,
+        "quiet" => CaseStep::Quiet,
+        "prompt" | "prompt+" | "prompt!" | "prompt!+" => {
+            let content = match cursor.parse_json()? {
+                Value::String(text) => PromptContent::Text(text),
+                blocks => PromptContent::Blocks(blocks),
+            };
+            let session = if cursor.take("in") {
+                name(cursor)?
+            } else {
+                "session".to_owned()
+            };
+            CaseStep::Prompt {
+                content,
+                session,
+                name: parse_optional_name(cursor, "as", "prompt")?,
+                broken: word.contains('!'),
+                more: word.contains('+'),
+            }
+        }
+        "call" | "call!" => {
+            let method = name(cursor)?;
+            let params = cursor.parse_json()?;
+            let name = parse_optional_name(cursor, "as", "call")?;
+            let then = if !cursor.take("->") {
+                None
+            } else if cursor.take("any") {
+                Some(ExpectedResponse::Any)
+            } else if cursor.take("error") {
+                Some(ExpectedResponse::Error(cursor.parse_json()?))
+            } else {
+                Some(ExpectedResponse::Result(cursor.parse_json()?))
+            };
+            CaseStep::Call {
+                method,
+                params,
+                name,
+                broken: word.contains('!'),
+                expected: then,
+            }
+        }
+        "tell" | "tell!" => CaseStep::Tell {
+            method: name(cursor)?,
+            params: cursor.parse_optional_json()?.unwrap_or(Value::Null),
+            broken: word.contains('!'),
+        },
+        "answered" => {
+            let expect = ExpectedResponse::Result(cursor.parse_json()?);
+            CaseStep::Answered(parse_optional_name(cursor, "for", "prompt")?, expect)
+        }
+        "refused" => {
+            let expect = ExpectedResponse::Error(cursor.parse_json()?);
+            CaseStep::Answered(parse_optional_name(cursor, "for", "prompt")?, expect)
+        }
+        "ended" => CaseStep::Answered(
+            parse_optional_name(cursor, "for", "prompt")?,
+            ExpectedResponse::Any,
+        ),
+        other => return Err(format!("{other:?} is no step")),
+    })
+}
+
+/// Parses an exit code; `any` is `None`.
+fn parse_exit_code(cursor: &mut LineCursor<'_>) -> Result<Option<i32>, String> {
+    match cursor.expect_word("the code, or `any`,")? {
+        "any" => Ok(None),
+        parse_exit_code => parse_number(parse_exit_code).map(Some),
+    }
+}
+
+fn expect_literal(cursor: &mut LineCursor<'_>, word: &str) -> Result<(), String> {
+    if cursor.take(word) {
+        Ok(())
+    } else {
+        Err(format!("`{word}` is missing"))
+    }
+}
+
+fn name(cursor: &mut LineCursor<'_>) -> Result<String, String> {
+    let word = cursor.expect_word("the name")?;
+    Ok(word.to_owned())
+}
+
+/// Consumes the name of a session variable; `session` if the next word is not a name.
+fn session(cursor: &mut LineCursor<'_>) -> String {
+    let word = cursor.peek();
+    let is_name = word.starts_with(|letter: char| letter.is_ascii_alphabetic());
+    let word = if is_name { cursor.word() } else { None };
+    word.unwrap_or("session").to_owned()
+}
+
+fn parse_optional_name(
+    cursor: &mut LineCursor<'_>,
+    word: &str,
+    usual: &str,
+) -> Result<String, String> {
+    if cursor.take(word) {
+        name(cursor)
+    } else {
+        Ok(usual.to_owned())
+    }
+}
+
+fn start(cursor: &mut LineCursor<'_>) -> Result<StartOptions, String> {
+    let mut start = StartOptions {
+        is_keyless: cursor.take("keyless"),
+        ..StartOptions::default()
+    };
+    if cursor.take("in") {
+        start.folder = Some(name(cursor)?);
+    }
+    while let Some(word) = cursor.word() {
+        let (name, value) = word
+            .split_once('=')
+            .ok_or_else(|| format!("{word:?} is no KEY=VALUE"))?;
+        start.variables.push((name.to_owned(), value.to_owned()));
+    }
+    Ok(start)
+}
+
+fn parse_range(cursor: &mut LineCursor<'_>) -> Result<CountRange, String> {
+    let word = cursor.expect_word("how many")?;
+    let Some((from, to)) = word.split_once("..") else {
+        let number = parse_number(word)?;
+        return Ok(CountRange {
+            min: number,
+            max: Some(number),
+        });
+    };
+    let bound = |word: &str| (!word.is_empty()).then(|| parse_number(word)).transpose();
+    Ok(CountRange {
+        min: bound(from)?.unwrap_or(0),
+        max: bound(to)?,
+    })
+}
+
+fn parse_said(cursor: &mut LineCursor<'_>, not: bool) -> Result<CaseStep, String> {
+    let voice = if cursor.take("user") {
+        ChunkAuthor::User
+    } else if cursor.take("thought") {
+        ChunkAuthor::Thought
+    } else {
+        ChunkAuthor::Agent
+    };
+    Ok(CaseStep::Said {
+        author: voice,
+        text: cursor.quoted()?,
+        session: parse_optional_name(cursor, "in", "session")?,
+        is_negated: not,
+    })
+}
+
+fn parse_permission(cursor: &mut LineCursor<'_>) -> Result<PermissionAnswer, String> {
+    Ok(match cursor.rest().trim() {
+        "allow_once" => PermissionAnswer::AllowOnce,
+        "allow_always" => PermissionAnswer::AllowAlways,
+        "reject_once" => PermissionAnswer::RejectOnce,
+        "reject_always" => PermissionAnswer::RejectAlways,
+        "cancelled" => PermissionAnswer::Cancelled,
+        "unknown" => PermissionAnswer::Unknown,
+        "strange" => PermissionAnswer::Strange,
+        "error" => PermissionAnswer::Error,
+        "never" => PermissionAnswer::Never,
+        "by hand" => PermissionAnswer::ByHand,
+        other => return Err(format!("{other:?} is no way to give permission")),
+    })
+}
+
+fn parse_elicitation(cursor: &mut LineCursor<'_>) -> Result<ElicitationAnswer, String> {
+    if cursor.take("accept") {
+        if cursor.take("each") {
+            return cursor.parse_json().map(ElicitationAnswer::AcceptEach);
+        }
+        return cursor.parse_json().map(ElicitationAnswer::Accept);
+    }
+    Ok(match cursor.rest().trim() {
+        "decline" => ElicitationAnswer::Decline,
+        "cancel" => ElicitationAnswer::Cancel,
+        "strange" => ElicitationAnswer::Strange,
+        "error" => ElicitationAnswer::Error,
+        "by hand" => ElicitationAnswer::ByHand,
+        other => return Err(format!("{other:?} is no way to answer an elicitation")),
+    })
+}
+
+fn parse_response_mode(cursor: &mut LineCursor<'_>) -> Result<ResponseMode, String> {
+    Ok(match cursor.expect_word("how")? {
+        "by" => match cursor.expect_word("`hand` or `itself`")? {
+            "hand" => ResponseMode::ByHand,
+            "itself" => ResponseMode::ByItself,
+            other => return Err(format!("{other:?} is neither `hand` nor `itself`")),
+        },
+        "error" => ResponseMode::Error(parse_number(cursor.expect_word("the code")?)?),
+        "with" => ResponseMode::With(cursor.parse_json()?),
+        other => return Err(format!("{other:?} is none of `by`, `error`, `with`")),
+    })
+}

@@ -1,0 +1,321 @@
+//! Provides the operations of a fault on one intercepted line.
+
+use super::connection_state::{ConnectionState, Direction, MessageKind};
+use serde_json::{Value, json};
+use std::collections::BTreeMap;
+
+/// Memory of a fault across lines.
+#[derive(Debug, Default)]
+pub(crate) struct FaultMemory {
+    /// Messages held back.
+    pub(crate) held: Vec<Value>,
+    /// Values by name.
+    pub(crate) notes: BTreeMap<String, Value>,
+}
+
+/// Further effect of a fault on the proxy process.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum SideEffect {
+    /// No effect.
+    #[default]
+    None,
+    /// Proxy and agent are killed after these lines.
+    Die,
+    /// Delay of some seconds before these lines.
+    Sleep,
+}
+
+/// Line between client and agent, with the changes of the fault.
+pub(crate) struct InterceptedLine<'a> {
+    pub(crate) direction: Direction,
+    pub(crate) raw: &'a [u8],
+    pub(crate) kind: MessageKind,
+    pub(crate) connection: &'a mut ConnectionState,
+    pub(crate) memory: &'a mut FaultMemory,
+    pub(crate) message: Value,
+    pub(crate) edited: bool,
+    pub(crate) swallowed: bool,
+    pub(crate) replacement: Option<Vec<u8>>,
+    pub(crate) lines_before: Vec<(Direction, Value)>,
+    pub(crate) lines_after: Vec<(Direction, Value)>,
+    pub(crate) side_effect: SideEffect,
+}
+
+/// Returns the value at a JSON pointer, or null.
+pub(crate) fn value_at<'v>(value: &'v Value, pointer: &str) -> &'v Value {
+    value.pointer(pointer).unwrap_or(&Value::Null)
+}
+
+impl InterceptedLine<'_> {
+    // Queries
+
+    /// Returns true for a request or notification of the client with this method.
+    pub(crate) fn is_client_call(&self, method: &str) -> bool {
+        self.direction == Direction::ToAgent
+            && self.kind == MessageKind::Call
+            && self.message["method"] == method
+    }
+
+    /// Returns true for a request or notification of the agent with this method.
+    pub(crate) fn is_agent_call(&self, method: &str) -> bool {
+        self.direction == Direction::ToClient
+            && self.kind == MessageKind::Call
+            && self.message["method"] == method
+    }
+
+    /// Returns true for the agent's response to a client request with this method.
+    pub(crate) fn is_agent_response(&self, method: &str) -> bool {
+        self.direction == Direction::ToClient && self.is_response_to(method, false)
+    }
+
+    /// Returns true for the client's response to an agent request with this method.
+    pub(crate) fn is_client_response(&self, method: &str) -> bool {
+        self.direction == Direction::ToAgent && self.is_response_to(method, false)
+    }
+
+    /// Returns true for a response to a made-up request with this method.
+    pub(crate) fn is_response_to_injected(&self, method: &str) -> bool {
+        self.is_response_to(method, true)
+    }
+
+    fn is_response_to(&self, method: &str, injected: bool) -> bool {
+        matches!(&self.kind, MessageKind::Response(open) if open.method == method && open.injected == injected)
+    }
+
+    /// Returns true for the agent's result of a client request with this method.
+    pub(crate) fn is_agent_result(&self, method: &str) -> bool {
+        self.is_agent_response(method) && self.message.get("result").is_some()
+    }
+
+    /// Returns true for an error of the agent with this code.
+    pub(crate) fn is_agent_error(&self, code: i64) -> bool {
+        self.direction == Direction::ToClient && value_at(&self.message, "/error/code") == code
+    }
+
+    /// Returns the params of the request that this line responds to, or null.
+    pub(crate) fn request_params(&self) -> &Value {
+        match &self.kind {
+            MessageKind::Response(open) => &open.params,
+            MessageKind::Call | MessageKind::Other => &Value::Null,
+        }
+    }
+
+    /// Returns the kind of a session update; empty for other messages.
+    pub(crate) fn update_kind(&self) -> &str {
+        if self.is_agent_call("session/update") {
+            self.get_str("/params/update/sessionUpdate")
+        } else {
+            ""
+        }
+    }
+
+    /// Returns true for an update about a tool call.
+    pub(crate) fn is_tool_update(&self) -> bool {
+        matches!(self.update_kind(), "tool_call" | "tool_call_update")
+    }
+
+    /// Returns the id of the session that the message is about, or an empty string.
+    pub(crate) fn session_id(&self) -> String {
+        let named = self.get_str("/params/sessionId");
+        let named = if named.is_empty() {
+            self.request_params()["sessionId"]
+                .as_str()
+                .unwrap_or_default()
+        } else {
+            named
+        };
+        named.to_owned()
+    }
+
+    /// Returns the message's value at a JSON pointer, or null.
+    pub(crate) fn get(&self, pointer: &str) -> &Value {
+        value_at(&self.message, pointer)
+    }
+
+    /// Returns the message's string at a JSON pointer, or an empty string.
+    pub(crate) fn get_str(&self, pointer: &str) -> &str {
+        self.get(pointer).as_str().unwrap_or_default()
+    }
+
+    /// Returns true if the message has a non-null value at a JSON pointer.
+    pub(crate) fn has(&self, pointer: &str) -> bool {
+        !self.get(pointer).is_null()
+    }
+
+    /// Increments a counter and returns its new value.
+    pub(crate) fn increment(&mut self, counter: &str) -> u64 {
+        let counted = self.recall(counter).as_u64().unwrap_or_default() + 1;
+        self.remember(counter, counted);
+        counted
+    }
+
+    /// Returns the value remembered under a name, or null.
+    pub(crate) fn recall(&self, name: &str) -> Value {
+        self.memory.notes.get(name).cloned().unwrap_or_default()
+    }
+
+    /// Remembers a value under a name.
+    pub(crate) fn remember(&mut self, name: &str, value: impl Into<Value>) {
+        self.memory.notes.insert(name.to_owned(), value.into());
+    }
+
+    // Changes of the line
+
+    /// Returns the message for editing.
+    pub(crate) fn message_mut(&mut self) -> &mut Value {
+        self.edited = true;
+        &mut self.message
+    }
+
+    /// Sets the value at a JSON pointer; does nothing if the parent is not an object.
+    pub(crate) fn set(&mut self, pointer: &str, to: impl Into<Value>) {
+        let (parent, key) = pointer.rsplit_once('/').unwrap_or(("", pointer));
+        let key = key.to_owned();
+        if let Some(parent) = self
+            .message
+            .pointer_mut(parent)
+            .and_then(Value::as_object_mut)
+        {
+            parent.insert(key, to.into());
+            self.edited = true;
+        }
+    }
+
+    /// Removes the value at a JSON pointer.
+    pub(crate) fn remove(&mut self, pointer: &str) -> Option<Value> {
+        let (parent, key) = pointer.rsplit_once('/').unwrap_or(("", pointer));
+        let removed = self
+            .message
+            .pointer_mut(parent)?
+            .as_object_mut()?
+            .remove(key)?;
+        self.edited = true;
+        Some(removed)
+    }
+
+    /// Replaces the message.
+    pub(crate) fn replace_message(&mut self, message: Value) {
+        *self.message_mut() = message;
+    }
+
+    /// Replaces the line by raw bytes.
+    pub(crate) fn replace_bytes(&mut self, bytes: impl Into<Vec<u8>>) {
+        self.replacement = Some(bytes.into());
+    }
+
+    /// Drops the line.
+    pub(crate) fn swallow(&mut self) {
+        self.swallowed = true;
+    }
+
+    /// Holds the line back until [`Self::release`] or [`Self::release_before`].
+    pub(crate) fn hold(&mut self) {
+        self.swallowed = true;
+        let message = std::mem::take(&mut self.message);
+        self.memory.held.push(message);
+    }
+
+    /// Sends the held lines after this line.
+    pub(crate) fn release(&mut self) {
+        let way = self.direction;
+        let held = std::mem::take(&mut self.memory.held);
+        self.lines_after
+            .extend(held.into_iter().map(|message| (way, message)));
+    }
+
+    /// Sends the held lines before this line.
+    pub(crate) fn release_before(&mut self) {
+        let way = self.direction;
+        let held = std::mem::take(&mut self.memory.held);
+        self.lines_before
+            .extend(held.into_iter().map(|message| (way, message)));
+    }
+
+    // Additional messages
+
+    /// Sends a message to the client before this line.
+    pub(crate) fn send_to_client_before(&mut self, message: Value) {
+        self.lines_before.push((Direction::ToClient, message));
+    }
+
+    /// Sends a message to the client after this line.
+    pub(crate) fn send_to_client(&mut self, message: Value) {
+        self.lines_after.push((Direction::ToClient, message));
+    }
+
+    /// Sends a message to the agent after this line.
+    pub(crate) fn send_to_agent(&mut self, message: Value) {
+        self.lines_after.push((Direction::ToAgent, message));
+    }
+
+    /// Sends a message to the agent before this line.
+    pub(crate) fn send_to_agent_before(&mut self, message: Value) {
+        self.lines_before.push((Direction::ToAgent, message));
+    }
+
+    /// Sends a made-up update to the client after this line.
+    pub(crate) fn send_update(&mut self, session: &str, update: Value) {
+        let message = injected_update(session, update);
+        self.send_to_client(message);
+    }
+
+    /// Sends a made-up request to the client; the agent does not see the response.
+    pub(crate) fn send_request_to_client(&mut self, method: &str, params: Value) {
+        let id = self
+            .connection
+            .add_injected_request(Direction::ToClient, method, &params);
+        self.send_to_client_before(
+            json!({"jsonrpc": "2.0", "id": id, "method": method, "params": params}),
+        );
+    }
+
+    /// Sends a made-up request to the agent; the client does not see the response.
+    pub(crate) fn send_request_to_agent(&mut self, method: &str, params: Value) {
+        let id = self
+            .connection
+            .add_injected_request(Direction::ToAgent, method, &params);
+        self.send_to_agent_before(
+            json!({"jsonrpc": "2.0", "id": id, "method": method, "params": params}),
+        );
+    }
+
+    /// Answers this request with a result instead of forwarding it.
+    pub(crate) fn respond(&mut self, result: Value) {
+        let answer = json!({"jsonrpc": "2.0", "id": self.message["id"], "result": result});
+        self.respond_directly(answer);
+    }
+
+    /// Answers this request with an error instead of forwarding it.
+    pub(crate) fn respond_error(&mut self, code: i64, message: &str) {
+        let answer = json!({"jsonrpc": "2.0", "id": self.message["id"],
+            "error": {"code": code, "message": message}});
+        self.respond_directly(answer);
+    }
+
+    fn respond_directly(&mut self, answer: Value) {
+        self.swallow();
+        self.connection
+            .forget_request(self.direction, &self.message["id"]);
+        self.lines_after.push((self.direction.opposite(), answer));
+    }
+
+    /// Replaces this response by an error.
+    pub(crate) fn turn_into_error(&mut self, code: i64, message: &str) {
+        let id = self.message["id"].clone();
+        self.replace_message(
+            json!({"jsonrpc": "2.0", "id": id, "error": {"code": code, "message": message}}),
+        );
+    }
+
+    /// Replaces this response by a result.
+    pub(crate) fn turn_into_result(&mut self, result: Value) {
+        let id = self.message["id"].clone();
+        self.replace_message(json!({"jsonrpc": "2.0", "id": id, "result": result}));
+    }
+}
+
+/// Returns a made-up session update.
+pub(crate) fn injected_update(session: &str, update: Value) -> Value {
+    json!({"jsonrpc": "2.0", "method": "session/update",
+        "params": {"sessionId": session, "update": update}})
+}

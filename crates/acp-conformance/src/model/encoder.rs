@@ -1,0 +1,150 @@
+//! Encodes one response in the wire format of an API.
+
+use super::{
+    request::{Api, ModelRequest},
+    script::{FinishReason, TokenUsage},
+    {anthropic, chat, gemini, responses},
+};
+use bytes::Bytes;
+use serde_json::Value;
+
+/// Call of a tool that the agent offers.
+#[derive(Clone, Debug, PartialEq)]
+pub(super) struct ToolCall {
+    pub(super) name: String,
+    pub(super) namespace: Option<String>,
+    pub(super) arguments: ToolArguments,
+}
+
+/// Arguments of a tool call.
+#[derive(Clone, Debug, PartialEq)]
+pub(super) enum ToolArguments {
+    Object(Value),
+    Text(String),
+}
+
+impl ToolCall {
+    /// Returns the arguments as text, for the OpenAI APIs.
+    pub(super) fn arguments_text(&self) -> String {
+        match &self.arguments {
+            ToolArguments::Object(fields) => fields.to_string(),
+            ToolArguments::Text(text) => text.clone(),
+        }
+    }
+
+    /// Returns the arguments as an object, for the other APIs.
+    pub(super) fn arguments_object(&self) -> Value {
+        match &self.arguments {
+            ToolArguments::Object(fields) => fields.clone(),
+            ToolArguments::Text(text) => serde_json::json!({ "input": text }),
+        }
+    }
+}
+
+/// Part of the content of a response.
+#[derive(Clone, Debug, PartialEq)]
+pub(super) enum ResponsePart {
+    Text(String),
+    Think(String),
+    Refusal(String),
+    Call(ToolCall),
+}
+
+/// Finish reason and usage of a response.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct ResponseEnd {
+    pub(super) finish_reason: FinishReason,
+    pub(super) usage: TokenUsage,
+}
+
+/// Metadata of a response that every event may repeat.
+#[derive(Clone, Debug)]
+pub(super) struct ResponseHead {
+    /// Number of the request, from which all ids are derived.
+    pub(super) number: usize,
+    pub(super) model: String,
+}
+
+/// Encoder of a response as the stream events of one API.
+pub(super) trait StreamEncoder: Send {
+    /// Returns the events that begin the response.
+    fn open(&mut self) -> Vec<Bytes>;
+    /// Returns the events of one more part.
+    fn part(&mut self, part: &ResponsePart) -> Vec<Bytes>;
+    /// Returns the events that end the response.
+    fn close(&mut self, end: ResponseEnd) -> Vec<Bytes>;
+    /// Returns the events of an error within the stream.
+    fn fail(&mut self, status: u16, message: &str) -> Vec<Bytes>;
+}
+
+/// Returns the stream encoder of an API.
+pub(super) fn encoder(api: Api, head: ResponseHead) -> Box<dyn StreamEncoder> {
+    match api {
+        Api::Anthropic => Box::new(anthropic::AnthropicEncoder::new(head)),
+        Api::Chat => Box::new(chat::ChatEncoder::new(head)),
+        Api::Responses => Box::new(responses::ResponsesEncoder::new(head)),
+        Api::Gemini => Box::new(gemini::GeminiEncoder::new(head)),
+    }
+}
+
+/// Encodes a response that is not streamed.
+pub(super) fn whole(
+    api: Api,
+    head: &ResponseHead,
+    parts: &[ResponsePart],
+    end: ResponseEnd,
+) -> Value {
+    match api {
+        Api::Anthropic => anthropic::encode_whole(head, parts, end),
+        Api::Chat => chat::encode_whole(head, parts, end),
+        Api::Responses => responses::encode_whole(head, parts, end),
+        Api::Gemini => gemini::encode_whole(head, parts, end),
+    }
+}
+
+/// Parses a request; Gemini has the model's name in `path`.
+pub(super) fn asked(api: Api, path: &str, body: &Value) -> ModelRequest {
+    match api {
+        Api::Anthropic => anthropic::asked(body),
+        Api::Chat => chat::asked(body),
+        Api::Responses => responses::asked(body),
+        Api::Gemini => gemini::asked(path, body),
+    }
+}
+
+/// Returns the body of an HTTP error.
+pub(super) fn encode_error_body(api: Api, status: u16, message: &str) -> Value {
+    match api {
+        Api::Anthropic => anthropic::error_body(status, message),
+        Api::Chat | Api::Responses => chat::error_body(status, message),
+        Api::Gemini => gemini::error_body(status, message),
+    }
+}
+
+/// Encodes a server-sent event.
+pub(super) fn event(name: Option<&str>, data: &Value) -> Bytes {
+    let name = name.map_or_else(String::new, |name| format!("event: {name}\n"));
+    Bytes::from(format!("{name}data: {data}\n\n"))
+}
+
+/// Joins adjacent parts of the same kind.
+pub(super) fn joined(parts: &[ResponsePart]) -> Vec<ResponsePart> {
+    let mut joined: Vec<ResponsePart> = Vec::new();
+    for part in parts {
+        match (joined.last_mut(), part) {
+            (Some(ResponsePart::Text(all)), ResponsePart::Text(text))
+            | (Some(ResponsePart::Think(all)), ResponsePart::Think(text))
+            | (Some(ResponsePart::Refusal(all)), ResponsePart::Refusal(text)) => all.push_str(text),
+            (
+                _,
+                ResponsePart::Text(_)
+                | ResponsePart::Think(_)
+                | ResponsePart::Refusal(_)
+                | ResponsePart::Call(_),
+            ) => {
+                joined.push(part.clone());
+            }
+        }
+    }
+    joined
+}

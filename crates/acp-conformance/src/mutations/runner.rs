@@ -1,0 +1,508 @@
+//! Plays the suite through the proxy, once without a fault and once with each fault, with as few cases as
+//! possible.
+
+use super::{ExpectedFault, ExpectedFaults, MutationRow, MutationTable};
+use crate::{
+    AgentFacts, AgentSpec, Case, CaseOutcome, PlayOptions,
+    broken_agent::{Recording, read_recordings},
+    faults::{self, Direction, Fault, FaultInjector},
+    play_suite,
+    scratch::ScratchFolder,
+};
+use serde_json::Value;
+use std::{
+    cmp::Reverse,
+    collections::{BTreeMap, BTreeSet},
+    path::{Path, PathBuf},
+    sync::{
+        Condvar, Mutex, MutexGuard, PoisonError,
+        atomic::{AtomicUsize, Ordering},
+    },
+    time::{Duration, Instant},
+};
+
+/// Inputs of a mutation run.
+#[derive(Debug)]
+pub struct MutationPlan<'a> {
+    /// Cases of the suite.
+    pub cases: &'a [Case],
+    /// Conforming agent.
+    pub agent: &'a AgentSpec,
+    /// Path of the proxy.
+    pub proxy: &'a Path,
+    /// Options for playing the conforming agent, and the number of cases played at once.
+    pub options: &'a PlayOptions,
+    /// Time limit of a step while a fault is tried. Unexpected results are tried again with the usual
+    /// patience.
+    pub fault_patience: Duration,
+    /// True to play only a few cases per fault, preferably those that cite its rules: quick, and blind to
+    /// most false alarms.
+    pub nearest_cases_only: bool,
+    /// Names of the faults to try; empty tries all.
+    pub only: &'a [String],
+}
+
+/// Parsed lines of a case, by process.
+type ParsedRecordings = Vec<Vec<(Direction, Vec<u8>, Value)>>;
+
+/// Rules that failed and other problems, each with the case and the reason.
+type FailedRules = BTreeMap<String, String>;
+
+/// Case with the lines recorded while it was played without a fault.
+struct BaselineCase<'a> {
+    case: &'a Case,
+    recordings: ParsedRecordings,
+    /// Failures without any fault.
+    failures: FailedRules,
+}
+
+/// Number of false alarms per fault that are tried again when few cases are played.
+const MAX_RETRIED_CASES: usize = 2;
+/// Number of cases played per fault, and per rule of the fault, when few cases are played.
+const NEAREST_CASES: usize = 3;
+/// Rules about the start and exit of a process and its leftover children.
+const PROCESS_RULES: [&str; 6] = ["TR-3", "TR-4", "TR-6", "TR-7", "TR-11", "INIT-14"];
+/// Number of faults tried in parallel.
+const PARALLEL_FAULTS: usize = 16;
+
+/// Plays all faults and compares the results with the table. Calls `on_row` with the final row of each fault.
+///
+/// # Errors
+/// If the agent or the proxy cannot be started, or recordings cannot be written.
+pub fn run_mutations(
+    plan: &MutationPlan<'_>,
+    expected: &ExpectedFaults,
+    rules: &BTreeSet<String>,
+    on_row: &(dyn Fn(&MutationRow) + Sync),
+) -> Result<MutationTable, String> {
+    let begun = Instant::now();
+    let no_folder = |error| format!("cannot create a folder for recordings: {error}");
+    let scratch = ScratchFolder::present().map_err(no_folder)?;
+    let folder = scratch.case().map_err(no_folder)?;
+    let asked = play_suite(
+        &[],
+        &plan.agent_through_proxy(&[]),
+        plan.options,
+        None,
+        &|_| (),
+    )?;
+    if let Some(why) = asked.stop_reason {
+        return Err(why);
+    }
+    let facts = asked.facts;
+    let mut baseline = play_baseline(plan, &facts, folder.path())?;
+    let wanted = |fault: &&Fault| plan.only.is_empty() || plan.only.iter().any(|n| n == fault.name);
+    let tried: Vec<_> = faults::all()
+        .filter(wanted)
+        .filter_map(|fault| Some((fault, expected.faults.get(fault.name)?)))
+        .collect();
+    let touched = run_parallel(plan.options.jobs, tried.len(), &|fault| {
+        let cases = baseline.iter().enumerate();
+        let touched = cases.filter(|(_, heard)| heard.is_changed_by(tried[fault].0));
+        Ok(touched.map(|(case, _)| case).collect::<Vec<_>>())
+    })?;
+    // A small process spawns others faster.
+    baseline
+        .iter_mut()
+        .for_each(|heard| heard.recordings.clear());
+    let permits = Permits::new(plan.options.jobs.max(1));
+    let tried: Vec<_> = tried
+        .into_iter()
+        .zip(touched)
+        .map(|((fault, expected), touched)| FaultTrial {
+            plan,
+            facts: &facts,
+            baseline: &baseline,
+            fault,
+            expected,
+            affected_cases: touched,
+            permits: &permits,
+        })
+        .collect();
+    // Start the slowest faults first, so that no slow fault runs alone at the end.
+    let mut order: Vec<usize> = (0..tried.len()).collect();
+    order.sort_by_cached_key(|fault| {
+        let trial = &tried[*fault];
+        Reverse((trial.longest_wait(), trial.affected_cases.len()))
+    });
+    let mut rows = run_parallel(PARALLEL_FAULTS, order.len(), &|place| {
+        let row = tried[order[place]].run()?;
+        if row.is_right() {
+            on_row(&row);
+        }
+        Ok((order[place], row))
+    })?;
+    rows.sort_by_key(|(fault, _)| *fault);
+    let mut rows: Vec<MutationRow> = rows.into_iter().map(|(_, row)| row).collect();
+    // Try wrong rows again when all others are done: a row is wrong only if it is wrong twice.
+    let wrong: Vec<usize> = (0..rows.len())
+        .filter(|fault| !rows[*fault].is_right())
+        .collect();
+    let again = run_parallel(PARALLEL_FAULTS, wrong.len(), &|place| {
+        tried[wrong[place]].run()
+    })?;
+    for (fault, mut row) in wrong.into_iter().zip(again) {
+        row.first_complaint = Some(rows[fault].complaint());
+        on_row(&row);
+        rows[fault] = row;
+    }
+    let broken = expected.broken_rules();
+    let reasoned = |rule: &String| expected.without.contains_key(rule);
+    let unbroken = rules
+        .iter()
+        .filter(|rule| !broken.contains(rule.as_str()) && !reasoned(rule));
+    let wrong = baseline
+        .iter()
+        .filter(|heard| !heard.failures.is_empty())
+        .map(|heard| {
+            let wrong = heard.failures.iter();
+            let wrong: Vec<_> = wrong.map(|(rule, why)| format!("{rule} ({why})")).collect();
+            wrong.join(", ")
+        });
+    Ok(MutationTable {
+        baseline_failures: wrong.collect(),
+        rows,
+        uncovered_rules: unbroken.cloned().collect(),
+        took: begun.elapsed(),
+    })
+}
+
+/// Trial of one fault.
+struct FaultTrial<'a> {
+    plan: &'a MutationPlan<'a>,
+    facts: &'a AgentFacts,
+    baseline: &'a [BaselineCase<'a>],
+    fault: &'a Fault,
+    expected: &'a ExpectedFault,
+    /// Indices of the cases that the fault changes.
+    affected_cases: Vec<usize>,
+    /// Limits how many cases all faults together play at once.
+    permits: &'a Permits,
+}
+
+impl FaultTrial<'_> {
+    /// Returns the longest time limit of a line that cites a rule the fault breaks.
+    fn longest_wait(&self) -> Option<Duration> {
+        let cases = self
+            .affected_cases
+            .iter()
+            .map(|case| self.baseline[*case].case);
+        let lines = cases.flat_map(|case| &case.lines);
+        let broken = lines.filter(|line| {
+            let mut rules = line.rules.iter();
+            rules.any(|rule| self.expected.breaks.contains(rule))
+        });
+        broken.filter_map(|line| line.patience).max()
+    }
+
+    /// Tries the fault with the cases that it changes.
+    fn run(&self) -> Result<MutationRow, String> {
+        let mut row = MutationRow {
+            fault: self.fault.name.to_owned(),
+            description: self.expected.does.clone(),
+            breaks: self.expected.breaks.clone(),
+            may_fail: self.expected.also.clone(),
+            failed: BTreeMap::new(),
+            case_count: 0,
+            first_complaint: None,
+        };
+        let few = self
+            .plan
+            .nearest_cases_only
+            .then(|| select_nearest_cases(self.baseline, &self.affected_cases, &row.breaks));
+        self.play_cases(&mut row, few.as_deref().unwrap_or(&self.affected_cases))?;
+        // Rules that have not failed yet are tried in every case that cites them: the recordings depend on
+        // timing, so the replay may miss a case that the fault changes.
+        let missed: BTreeSet<&str> = row.missed_rules().map(String::as_str).collect();
+        let names = |case: &usize| {
+            let rules = self.baseline[*case].case.rules();
+            rules.iter().any(|rule| missed.contains(rule))
+        };
+        let named: Vec<usize> = (0..self.baseline.len()).filter(names).collect();
+        self.play_cases(&mut row, &named)?;
+        Ok(row)
+    }
+
+    /// Plays cases with the fault, and adds the failures to the row.
+    fn play_cases(&self, row: &mut MutationRow, cases: &[usize]) -> Result<(), String> {
+        let jobs = self.plan.options.jobs;
+        let hurried = PlayOptions {
+            patience: self.plan.fault_patience,
+            real_time: true,
+            ..self.plan.options.clone()
+        };
+        let enough = if self.plan.nearest_cases_only {
+            MAX_RETRIED_CASES
+        } else {
+            usize::MAX
+        };
+        let mut strange: Vec<(usize, FailedRules)> = Vec::new();
+        let played = run_parallel(jobs, cases.len(), &|index| {
+            self.play_case(cases[index], &hurried)
+        });
+        for (case, failed) in cases.iter().zip(played?) {
+            row.case_count += 1;
+            if failed.keys().all(|rule| row.allows_failure(rule)) {
+                row.add_failures(failed);
+            } else if strange.len() < enough {
+                strange.push((*case, failed));
+            }
+        }
+        // A busy machine must not look like a fault: unexpected failures are tried again with the usual
+        // patience, and count only if they occur both times.
+        let played = run_parallel(jobs, strange.len(), &|index| {
+            self.play_case(strange[index].0, self.plan.options)
+        });
+        for ((_, first), mut failed) in strange.iter().zip(played?) {
+            failed.retain(|rule, _| row.allows_failure(rule) || first.contains_key(rule));
+            row.add_failures(failed);
+        }
+        Ok(())
+    }
+
+    fn play_case(&self, case: usize, options: &PlayOptions) -> Result<FailedRules, String> {
+        let BaselineCase {
+            case,
+            failures: wrong,
+            ..
+        } = &self.baseline[case];
+        let fault = ["--fault".to_owned(), self.fault.name.to_owned()];
+        let permit = self.permits.acquire();
+        let outcome = play_one(
+            case,
+            &self.plan.agent_through_proxy(&fault),
+            options,
+            self.facts,
+        )?;
+        drop(permit);
+        let mut failed = failed_rules(&outcome);
+        failed.retain(|rule, _| !wrong.contains_key(rule));
+        Ok(failed)
+    }
+}
+
+/// Permits to play a case.
+struct Permits {
+    available: Mutex<usize>,
+    released: Condvar,
+}
+
+/// Permit that is released when dropped.
+struct Permit<'a>(&'a Permits);
+
+impl Permits {
+    fn new(count: usize) -> Self {
+        Self {
+            available: Mutex::new(count),
+            released: Condvar::new(),
+        }
+    }
+
+    fn lock(&self) -> MutexGuard<'_, usize> {
+        self.available
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn acquire(&self) -> Permit<'_> {
+        let available = self.released.wait_while(self.lock(), |count| *count == 0);
+        *available.unwrap_or_else(PoisonError::into_inner) -= 1;
+        Permit(self)
+    }
+}
+
+impl Drop for Permit<'_> {
+    fn drop(&mut self) {
+        *self.0.lock() += 1;
+        self.0.released.notify_one();
+    }
+}
+
+/// Selects a few of the cases that a fault changes, with a few for each rule that it breaks.
+fn select_nearest_cases(
+    baseline: &[BaselineCase<'_>],
+    touched: &[usize],
+    breaks: &BTreeSet<String>,
+) -> Vec<usize> {
+    let names = |case: usize| {
+        let rules = baseline[case].case.rules().into_iter();
+        rules.filter(|rule| breaks.contains(*rule))
+    };
+    let mut few = touched.to_vec();
+    few.sort_by_key(|case| names(*case).next().is_none());
+    let mut seen: BTreeMap<&str, usize> = BTreeMap::new();
+    let mut kept = 0;
+    few.retain(|case| {
+        let new = names(*case).filter(|rule| {
+            let often = seen.entry(rule).or_default();
+            *often += 1;
+            *often <= NEAREST_CASES
+        });
+        let keep = new.count() > 0 || kept < NEAREST_CASES;
+        kept += usize::from(keep);
+        keep
+    });
+    few
+}
+
+fn play_one(
+    case: &Case,
+    agent: &AgentSpec,
+    options: &PlayOptions,
+    facts: &AgentFacts,
+) -> Result<CaseOutcome, String> {
+    let options = PlayOptions {
+        jobs: 1,
+        ..options.clone()
+    };
+    let cases = std::slice::from_ref(case);
+    let mut played = play_suite(cases, agent, &options, Some(facts.clone()), &|_| ())?;
+    played
+        .outcomes
+        .pop()
+        .ok_or_else(|| format!("{} was not played", case.name))
+}
+
+/// Returns the rules that failed, and faults of the runner in brackets. Rules that were not reached have not
+/// failed.
+fn failed_rules(outcome: &CaseOutcome) -> FailedRules {
+    let why = |why: &str| format!("{}: {why}", outcome.case);
+    let failed = outcome
+        .findings()
+        .map(|(rule, said)| (rule.to_owned(), why(&said.to_string())));
+    let fault = outcome.fault.iter();
+    let fault = fault.map(|fault| (format!("({}: {fault})", outcome.case), why("the runner's")));
+    failed.chain(fault).collect()
+}
+
+impl MutationRow {
+    fn add_failures(&mut self, failed: FailedRules) {
+        for (rule, why) in failed {
+            self.failed.entry(rule).or_insert(why);
+        }
+    }
+}
+
+impl BaselineCase<'_> {
+    /// Returns true if the fault would change a recorded line. For process faults, returns true if the case
+    /// cites a rule about processes.
+    fn is_changed_by(&self, fault: &Fault) -> bool {
+        if fault.process_fault().is_some() {
+            let rules = self.case.rules();
+            return rules.iter().any(|rule| PROCESS_RULES.contains(rule));
+        }
+        self.recordings.iter().any(|process| {
+            let mut breaker = FaultInjector::new(Some(fault));
+            let mut lines = process.iter();
+            lines.any(|(way, raw, value)| breaker.would_change(*way, raw, value.clone()))
+        })
+    }
+}
+
+/// Plays all cases without a fault. A case that ends early without citing a rule fails here, too.
+fn play_baseline<'a>(
+    plan: &MutationPlan<'a>,
+    facts: &AgentFacts,
+    folder: &Path,
+) -> Result<Vec<BaselineCase<'a>>, String> {
+    let play = |index: usize, often: &str| {
+        let case = &plan.cases[index];
+        let folder: PathBuf = folder.join(format!("{index}{often}"));
+        std::fs::create_dir(&folder).map_err(|error| error.to_string())?;
+        let agent =
+            plan.agent_through_proxy(&["--record".to_owned(), folder.display().to_string()]);
+        let outcome = play_one(case, &agent, plan.options, facts)?;
+        let mut wrong = failed_rules(&outcome);
+        let broken = outcome.failed_step.iter();
+        wrong.extend(broken.map(|finding| (format!("({finding})"), case.name.clone())));
+        let said = read_recordings(&folder).map_err(|error| error.to_string())?;
+        let said = said.into_iter().map(parse_lines).collect();
+        Ok(BaselineCase {
+            case,
+            recordings: said,
+            failures: wrong,
+        })
+    };
+    run_parallel(plan.options.jobs, plan.cases.len(), &|index| {
+        let once = play(index, "")?;
+        // As with faults, only a repeated failure counts.
+        if once.failures.is_empty() {
+            Ok(once)
+        } else {
+            play(index, "again")
+        }
+    })
+}
+
+fn parse_lines(recording: Recording) -> Vec<(Direction, Vec<u8>, Value)> {
+    recording
+        .into_iter()
+        .map(|(way, raw)| {
+            let value = faults::parse_or_null(&raw);
+            (way, raw, value)
+        })
+        .collect()
+}
+
+impl MutationPlan<'_> {
+    /// Returns the agent with its command wrapped in the proxy.
+    fn agent_through_proxy(&self, options: &[String]) -> AgentSpec {
+        let wrap = |command: &[String]| {
+            let mut wrapped = vec![self.proxy.display().to_string()];
+            wrapped.extend_from_slice(options);
+            wrapped.push("--".to_owned());
+            wrapped.extend_from_slice(command);
+            wrapped
+        };
+        let mut agent = self.agent.clone();
+        if !agent.command.is_empty() {
+            agent.command = wrap(&agent.command);
+        } else if let Some(profile) = &mut agent.profile {
+            profile.command = wrap(&profile.command);
+            if let Some(install) = &mut profile.install {
+                install.command = wrap(&install.command);
+            }
+        }
+        agent
+    }
+}
+
+/// Calls `work` with each index below `count` on `jobs` threads, and returns the results in order.
+fn run_parallel<T: Send>(
+    jobs: usize,
+    count: usize,
+    work: &(dyn Fn(usize) -> Result<T, String> + Sync),
+) -> Result<Vec<T>, String> {
+    let next = AtomicUsize::new(0);
+    let worker = || {
+        let mut made = Vec::new();
+        loop {
+            let index = next.fetch_add(1, Ordering::Relaxed);
+            if index >= count {
+                return Ok(made);
+            }
+            match work(index) {
+                Ok(thing) => made.push((index, thing)),
+                Err(error) => {
+                    // Stop the other workers.
+                    next.store(count, Ordering::Relaxed);
+                    return Err(error);
+                }
+            }
+        }
+    };
+    let made: Result<Vec<_>, String> = std::thread::scope(|scope| {
+        let workers: Vec<_> = (0..jobs.clamp(1, count.max(1)))
+            .map(|_| scope.spawn(worker))
+            .collect();
+        let join = |worker: std::thread::ScopedJoinHandle<'_, _>| {
+            worker
+                .join()
+                .unwrap_or_else(|_| Err("the runner panicked".to_owned()))
+        };
+        workers.into_iter().map(join).collect()
+    });
+    let mut made: Vec<_> = made?.into_iter().flatten().collect();
+    made.sort_by_key(|(index, _)| *index);
+    Ok(made.into_iter().map(|(_, thing)| thing).collect())
+}

@@ -1,0 +1,229 @@
+//! Tests that the schemas accept valid messages and reject invalid ones, in agreement with a general validator.
+
+use super::*;
+use serde_json::json;
+
+fn violations_of(name: &str, value: &Value) -> Vec<(String, String)> {
+    let faults = official(1).faults(name, value);
+    let holds = official(1).holds(official(1).definition(name), value);
+    assert_eq!(holds, faults.is_empty(), "{name} {value}: {faults:?}");
+    let definitions: Value = serde_json::from_str(SCHEMAS[0]).unwrap();
+    let schema = json!({"$ref": format!("#/$defs/{name}"), "$defs": definitions["$defs"]});
+    let general = jsonschema::is_valid(&schema, value);
+    assert_eq!(general, faults.is_empty(), "{name} {value}: {faults:?}");
+    faults
+        .into_iter()
+        .map(|fault| (fault.path, fault.why))
+        .collect()
+}
+
+fn single_violation(path: &str, why: &str) -> Vec<(String, String)> {
+    vec![(path.to_owned(), why.to_owned())]
+}
+
+#[test]
+fn both_schemas_are_parsed() {
+    assert!(official(1).definition_names.len() > 50);
+    assert!(official(2).definition_names.len() > 50);
+    let name = |side, method, part| official(1).name(side, method, part);
+    assert_eq!(
+        name(Side::Agent, "session/prompt", MethodPart::Response),
+        Some("PromptResponse")
+    );
+    assert_eq!(
+        name(Side::Client, "session/update", MethodPart::Notification),
+        Some("SessionNotification")
+    );
+    assert_eq!(
+        name(Side::Agent, "$/cancel_request", MethodPart::Notification),
+        Some("CancelRequestNotification")
+    );
+    assert_eq!(
+        name(Side::Client, "session/prompt", MethodPart::Request),
+        None
+    );
+    let variants = official(1).variants("SessionUpdate", "sessionUpdate");
+    assert!(variants.contains(&"plan") && !variants.contains(&"state_update"));
+}
+
+#[test]
+fn valid_messages_have_no_violations() {
+    let update = |update: Value| json!({"sessionId": "s", "update": update});
+    for (name, value) in [
+        (
+            "PromptResponse",
+            json!({"stopReason": "end_turn", "_meta": {"x": 1}}),
+        ),
+        (
+            "NewSessionResponse",
+            json!({"sessionId": "s", "modes": null}),
+        ),
+        (
+            "SessionNotification",
+            update(
+                json!({"sessionUpdate": "agent_message_chunk", "content": {"type": "text", "text": ""}}),
+            ),
+        ),
+        (
+            "SessionNotification",
+            update(
+                json!({"sessionUpdate": "tool_call", "toolCallId": "t", "title": "x",
+                "content": [{"type": "diff", "path": "/a", "oldText": null, "newText": "b"}],
+                "locations": [{"path": "/a", "line": 3}], "rawInput": {"any": ["thing"]}}),
+            ),
+        ),
+        ("Error", json!({"code": 12345, "message": "x", "data": [1]})),
+        (
+            "CreateElicitationRequest",
+            json!({"message": "m", "mode": "url", "sessionId": "s", "elicitationId": "e", "url": "https://x"}),
+        ),
+        (
+            "InitializeResponse",
+            json!({"protocolVersion": 1, "authMethods": [{"id": "a", "name": "A"},
+                {"type": "terminal", "id": "b", "name": "B", "args": ["x"], "env": {"K": "V"}}]}),
+        ),
+    ] {
+        assert_eq!(violations_of(name, &value), [], "{name}");
+        assert_eq!(
+            official(1).unknown(name, &value),
+            Vec::<String>::new(),
+            "{name}"
+        );
+    }
+}
+
+#[test]
+fn invalid_messages_name_the_member() {
+    let update = |update: Value| json!({"sessionId": "s", "update": update});
+    for (name, value, faults) in [
+        (
+            "PromptResponse",
+            json!({"stopReason": "error"}),
+            single_violation("/stopReason", "\"error\" is none of the known ones"),
+        ),
+        (
+            "PromptResponse",
+            json!({}),
+            single_violation("", "stopReason is missing"),
+        ),
+        (
+            "LoadSessionResponse",
+            json!(null),
+            single_violation("", "null is no object"),
+        ),
+        (
+            "SessionNotification",
+            update(json!({"sessionUpdate": "current_mode_update", "modeId": "x"})),
+            single_violation("/update", "currentModeId is missing"),
+        ),
+        (
+            "SessionNotification",
+            update(json!({"sessionUpdate": "state_update"})),
+            single_violation(
+                "/update/sessionUpdate",
+                "\"state_update\" is none of the known ones",
+            ),
+        ),
+        (
+            "SessionNotification",
+            update(
+                json!({"sessionUpdate": "tool_call_update", "toolCallId": "t",
+                "content": [{"type": "text", "text": "x"}]}),
+            ),
+            single_violation(
+                "/update/content/0/type",
+                "\"text\" is none of the known ones",
+            ),
+        ),
+        (
+            "SessionNotification",
+            update(
+                json!({"sessionUpdate": "tool_call_update", "toolCallId": "t", "status": "cancelled"}),
+            ),
+            single_violation("/update/status", "\"cancelled\" is none of the known ones"),
+        ),
+        (
+            "SessionNotification",
+            update(json!({"sessionUpdate": "usage_update", "used": -1, "size": 2})),
+            single_violation("/update/used", "-1 is out of bounds"),
+        ),
+        (
+            "InitializeResponse",
+            json!({"protocolVersion": 1.5}),
+            single_violation("/protocolVersion", "1.5 is no integer"),
+        ),
+        (
+            "SessionNotification",
+            update(json!({"sessionUpdate": "notice", "severity": "info", "title": ""})),
+            single_violation("/update/title", "\"\" is too short"),
+        ),
+    ] {
+        assert_eq!(violations_of(name, &value), faults, "{name} {value}");
+    }
+}
+
+#[test]
+fn unknown_members_are_found_at_any_depth() {
+    let unknown = |name: &str, value: Value| official(1).unknown(name, &value);
+    let value = json!({"stopReason": "end_turn", "outcome": 1, "_meta": {"outcome": 1}});
+    assert_eq!(unknown("PromptResponse", value), ["/outcome"]);
+    let value = json!({"sessionId": "s", "update": {"sessionUpdate": "tool_call", "toolCallId": "t",
+        "title": "x", "rawInput": {"a": {"b": 1}}, "content": [{"type": "content", "extra": 1,
+        "content": {"type": "text", "text": "", "bold": true}}]}});
+    assert_eq!(
+        unknown("SessionNotification", value),
+        ["/update/content/0/content/bold", "/update/content/0/extra"]
+    );
+    let value =
+        json!({"protocolVersion": 1, "authMethods": [{"type": "agent", "id": "a", "name": "A"}]});
+    assert_eq!(unknown("InitializeResponse", value), [""; 0]);
+    let value = json!({"protocolVersion": 1, "agentCapabilities": {"sessionCapabilities": {"list": {"x": 1}}}});
+    assert_eq!(
+        unknown("InitializeResponse", value),
+        ["/agentCapabilities/sessionCapabilities/list/x"]
+    );
+    // An error may carry any data, even if its code defines a shape.
+    let value = json!({"code": -32002, "message": "x", "data": {"sessionId": "s", "details": "x"}});
+    assert_eq!(official(2).unknown("Error", &value), [""; 0]);
+}
+
+impl OfficialSchema {
+    /// Returns the unstable parts of messages from this side: methods by definition name, members and variants.
+    pub(crate) fn unstable_parts(&self, speaker: Side) -> BTreeSet<&str> {
+        let mut parts = BTreeSet::new();
+        let mut known = BTreeSet::new();
+        for ((side, _, part), name) in &self.definition_names {
+            let is_said = match part {
+                MethodPart::Response => *side == speaker,
+                MethodPart::Request | MethodPart::Notification => {
+                    *side != speaker && *side != Side::Both
+                }
+            };
+            if is_said {
+                if self.is_unstable(name) && *part != MethodPart::Response {
+                    parts.insert(name.as_str());
+                }
+                self.collect_reachable(self.definition(name), &mut known, &mut parts);
+            }
+        }
+        parts
+    }
+
+    fn collect_reachable<'a>(
+        &'a self,
+        schema: &'a Schema,
+        known: &mut BTreeSet<usize>,
+        parts: &mut BTreeSet<&'a str>,
+    ) {
+        let unstable = schema.unstable.as_deref();
+        parts.extend(unstable.filter(|name| name.contains('.')));
+        let target = schema.target.filter(|target| known.insert(*target));
+        let inner = schema.all_of.iter().chain(schema.branches());
+        let inner = inner.chain(schema.properties.values());
+        let inner = inner.chain(schema.additional.as_deref());
+        let inner = inner.chain(schema.items.as_deref());
+        for schema in inner.chain(target.map(|target| &self.definitions[target])) {
+            self.collect_reachable(schema, known, parts);
+        }
+    }
+}

@@ -1,0 +1,344 @@
+//! Checks every message against the official JSON Schema of the negotiated version and maps violations to
+//! rules.
+
+use super::{JsonRpcKind, RuleRecorder, responses::ClientRequest};
+use crate::official_schema::{MethodPart, OfficialSchema, SchemaViolation, Side, official};
+use serde_json::Value;
+
+/// Value to check against a definition.
+struct CheckedValue<'a> {
+    /// Method of the message, or `error`.
+    method: &'a str,
+    part: MethodPart,
+    value: &'a Value,
+}
+
+/// Checks the shape of a message and returns true if it is valid; unknown members do not make it invalid.
+pub(super) fn check(
+    kind: JsonRpcKind,
+    message: &Value,
+    request: Option<&ClientRequest>,
+    recorder: &mut RuleRecorder,
+) -> bool {
+    let official = official(recorder.version);
+    let params = message.get("params").unwrap_or(&Value::Null);
+    let method = message["method"].as_str().unwrap_or_default();
+    let shape = |method, part, value| CheckedValue {
+        method,
+        part,
+        value,
+    };
+    let is_right = match (kind, request) {
+        (JsonRpcKind::Request, _) => check_method(
+            official,
+            &shape(method, MethodPart::Request, params),
+            recorder,
+        ),
+        (JsonRpcKind::Notification, _) => check_method(
+            official,
+            &shape(method, MethodPart::Notification, params),
+            recorder,
+        ),
+        (JsonRpcKind::Response, Some(asked)) => {
+            let result = message.get("result");
+            let name = official.name(Side::Agent, &asked.method, MethodPart::Response);
+            let held = |(result, name)| {
+                let shape = shape(&asked.method, MethodPart::Response, result);
+                held(official, name, &shape, recorder)
+            };
+            result.zip(name).is_none_or(held)
+        }
+        (JsonRpcKind::Response, None) => true,
+    };
+    if let (JsonRpcKind::Response, Some(error)) = (kind, message.get("error"))
+        && error["code"].is_i64()
+        && error["message"].is_string()
+    {
+        unknown(
+            official,
+            "Error",
+            &shape("error", MethodPart::Response, error),
+            recorder,
+        );
+    }
+    is_right
+}
+
+/// Checks that a request or notification of the agent is a client method and has a valid shape.
+fn check_method(
+    official: &OfficialSchema,
+    shape: &CheckedValue<'_>,
+    recorder: &mut RuleRecorder,
+) -> bool {
+    let method = shape.method;
+    if let Some(name) = official.name(Side::Client, method, shape.part) {
+        return held(official, name, shape, recorder);
+    }
+    if method.starts_with('_') {
+        recorder.seen("EXT-3");
+        return true;
+    }
+    if method.starts_with("$/") && shape.part == MethodPart::Notification {
+        return true;
+    }
+    let is_of_the_other = other_version(recorder.version)
+        .name(Side::Client, method, shape.part)
+        .is_some();
+    if is_of_the_other {
+        recorder.broken(
+            "INIT-15",
+            format!("{method} is not of the version that was agreed on"),
+        );
+    } else {
+        recorder.broken(
+            "EXT-3",
+            format!("{method} is no method of the client, and has no `_`"),
+        );
+    }
+    false
+}
+
+fn other_version(version: u64) -> &'static OfficialSchema {
+    official(if version == 2 { 1 } else { 2 })
+}
+
+fn held(
+    official: &OfficialSchema,
+    name: &str,
+    shape: &CheckedValue<'_>,
+    recorder: &mut RuleRecorder,
+) -> bool {
+    let faults = official.faults(name, shape.value);
+    if faults.is_empty() {
+        recorder.seen("RPC-21");
+        mark_kept_rules(shape, recorder);
+        unknown(official, name, shape, recorder);
+        return true;
+    }
+    // The first violation explains the others.
+    if let Some(fault) = faults.first() {
+        let rule = rule(shape, fault, recorder.version);
+        let at = if fault.path.is_empty() { "" } else { " at " };
+        recorder.broken(rule, format!("{name}: {}{at}{}", fault.why, fault.path));
+    }
+    false
+}
+
+/// Records the rules that a valid message satisfies.
+fn mark_kept_rules(shape: &CheckedValue<'_>, recorder: &mut RuleRecorder) {
+    let fault = SchemaViolation {
+        path: String::new(),
+        why: String::new(),
+    };
+    recorder.seen(rule(shape, &fault, recorder.version));
+    let update = &shape.value["update"];
+    if recorder.version != 2 && update["toolCallId"].is_string() {
+        for (key, rule) in [("content", "TOOL-6"), ("status", "TOOL-11")] {
+            if update.get(key).is_some() {
+                recorder.seen(rule);
+            }
+        }
+        let content = update["content"].as_array().into_iter().flatten();
+        if content.clone().any(|item| item["type"] == "diff") {
+            recorder.seen("TOOL-8");
+        }
+    }
+}
+
+/// Members of former drafts that agents still send, as definition and path.
+const LEGACY_MEMBERS: [(&str, &str); 4] = [
+    ("NewSessionResponse", "/models"),
+    ("LoadSessionResponse", "/models"),
+    ("ResumeSessionResponse", "/models"),
+    ("ForkSessionResponse", "/models"),
+];
+
+/// Reports members that the schema does not define.
+fn unknown(
+    official: &OfficialSchema,
+    name: &str,
+    shape: &CheckedValue<'_>,
+    recorder: &mut RuleRecorder,
+) {
+    let (former, unknown): (Vec<_>, Vec<_>) = official
+        .unknown(name, shape.value)
+        .into_iter()
+        .partition(|path| LEGACY_MEMBERS.contains(&(name, path.as_str())));
+    match former.first() {
+        Some(path) => {
+            let why = format!("{name} has no member {path} any more: it is one of a former draft");
+            recorder.broken("EXT-7", why);
+        }
+        None => recorder.seen("EXT-7"),
+    }
+    let Some(path) = unknown.first() else {
+        return recorder.seen("EXT-1");
+    };
+    let key = path.rsplit('/').next().unwrap_or_default();
+    let why = format!("{name} has no member {path}");
+    if is_terminal_login(shape, path) {
+        recorder.broken(
+            "AUTH-10",
+            format!("{name}: {path} is not what a terminal login has"),
+        );
+    } else if key != "_meta" && key.contains('_') && is_misspelt(official, name, shape.value, path)
+    {
+        recorder.broken("RPC-21", why);
+    } else {
+        recorder.broken("EXT-1", why);
+    }
+}
+
+/// Returns true if a terminal login has invalid arguments; it then matches another login type, which lacks
+/// these members.
+fn is_terminal_login(shape: &CheckedValue<'_>, path: &str) -> bool {
+    let Some((login, "args" | "env")) = path.rsplit_once('/') else {
+        return false;
+    };
+    let login = shape.value.pointer(login);
+    shape.method == "initialize" && login.is_some_and(|login| login["type"] == "terminal")
+}
+
+/// Returns true if the member is known in camelCase.
+fn is_misspelt(official: &OfficialSchema, name: &str, value: &Value, path: &str) -> bool {
+    let (parent, key) = path.rsplit_once('/').unwrap_or(("", path));
+    let mut value = value.clone();
+    let Some(object) = value.pointer_mut(parent).and_then(Value::as_object_mut) else {
+        return false;
+    };
+    let Some(member) = object.remove(key) else {
+        return false;
+    };
+    let to_camel_case = to_camel_case(key);
+    object.insert(to_camel_case.clone(), member);
+    !official
+        .unknown(name, &value)
+        .contains(&format!("{parent}/{to_camel_case}"))
+}
+
+fn to_camel_case(key: &str) -> String {
+    let mut words = key.split('_').filter(|word| !word.is_empty());
+    let mut to_camel_case = words.next().unwrap_or_default().to_owned();
+    for word in words {
+        let (first, rest) = word.split_at(word.chars().next().map_or(0, char::len_utf8));
+        to_camel_case.push_str(&first.to_uppercase());
+        to_camel_case.push_str(rest);
+    }
+    to_camel_case
+}
+
+/// Returns the rule that a violation breaks.
+fn rule(shape: &CheckedValue<'_>, fault: &SchemaViolation, version: u64) -> &'static str {
+    let update = &shape.value["update"];
+    if version == 2 {
+        return violated_rule_v2(shape, fault);
+    }
+    let path = fault.path.as_str();
+    match shape.method {
+        "initialize" if path.starts_with("/authMethods") => {
+            if path.contains("/args") || path.contains("/env") {
+                "AUTH-10"
+            } else {
+                "AUTH-1"
+            }
+        }
+        "initialize" if path.starts_with("/agentInfo") => "INIT-6",
+        "initialize" if path.starts_with("/agentCapabilities") => "INIT-11",
+        "initialize" => "INIT-1",
+        "authenticate" => "AUTH-4",
+        "logout" => "AUTH-7",
+        "session/new" | "session/load" | "session/resume" | "session/fork"
+            if path.starts_with("/configOptions") =>
+        {
+            "CFG-2"
+        }
+        "session/new" | "session/load" | "session/resume" | "session/fork"
+            if path.starts_with("/modes") =>
+        {
+            "MODE-1"
+        }
+        "session/new" | "session/fork" => "SESS-1",
+        "session/load" => "LOAD-4",
+        "session/resume" => "RES-2",
+        "session/list" if path.ends_with("/updatedAt") => "LIST-6",
+        "session/list" => "LIST-1",
+        "session/close" => "CLOSE-1",
+        "session/delete" => "DEL-1",
+        "session/set_mode" => "MODE-2",
+        "session/set_config_option" => "CFG-2",
+        "session/prompt" => "PROMPT-5",
+        "session/request_permission" => "PERM-2",
+        "fs/read_text_file" | "fs/write_text_file" => "FS-2",
+        "elicitation/create" => "ELIC-2",
+        "elicitation/complete" => "ELIC-6",
+        "session/update" => violated_update_rule(update, path),
+        method if method.starts_with("terminal/") => "TERM-3",
+        _ => "TR-3",
+    }
+}
+
+fn violated_update_rule(update: &Value, path: &str) -> &'static str {
+    match update["sessionUpdate"].as_str().unwrap_or_default() {
+        "user_message_chunk" | "agent_message_chunk" | "agent_thought_chunk" => "MSG-1",
+        "tool_call" | "tool_call_update" => match path.split('/').nth(2) {
+            Some("status") => "TOOL-11",
+            Some("content") if path.ends_with("/path") => "TOOL-7",
+            Some("content") if path.ends_with("Text") => "TOOL-8",
+            Some("content") => "TOOL-6",
+            Some("locations") => "TOOL-7",
+            Some("name") => "TOOL-10",
+            _ => "TOOL-2",
+        },
+        "plan" => "PLAN-2",
+        "current_mode_update" => "MODE-3",
+        "config_option_update" => "CFG-2",
+        "session_info_update" => "INFO-1",
+        "notice" => "NOTE-1",
+        "compaction_update" | "compaction_summary_chunk" => "COMP-2",
+        variant => {
+            let later = official(2).variants("SessionUpdate", "sessionUpdate");
+            if later.contains(&variant) && path.ends_with("/sessionUpdate") {
+                "INIT-15"
+            } else {
+                "UPD-1"
+            }
+        }
+    }
+}
+
+fn violated_rule_v2(shape: &CheckedValue<'_>, fault: &SchemaViolation) -> &'static str {
+    match shape.method {
+        "initialize" => "V2-1",
+        "session/prompt" => "V2-4",
+        "session/resume" => "V2-10",
+        "session/new" if fault.path.starts_with("/configOptions") => "V2-21",
+        "session/new" if fault.path.starts_with("/availableCommands") => "V2-22",
+        "session/set_config_option" => "V2-21",
+        "session/close" => "V2-16",
+        "tool_call/cancel" | "terminal/cancel" => "V2-19",
+        "session/update" => match shape.value["update"]["sessionUpdate"].as_str() {
+            Some("state_update") if fault.path.contains("/background") => "V2-9",
+            Some("state_update") => "V2-8",
+            Some(
+                "user_message"
+                | "user_message_chunk"
+                | "agent_message"
+                | "agent_message_chunk"
+                | "agent_thought"
+                | "agent_thought_chunk",
+            ) => "V2-11",
+            Some("tool_call_update" | "tool_call_content_chunk") => {
+                if fault.path.contains("/changes") || fault.path.contains("/patch") {
+                    "V2-14"
+                } else {
+                    "V2-12"
+                }
+            }
+            Some("terminal_update" | "terminal_output_chunk") => "V2-13",
+            Some("available_commands_update") => "V2-22",
+            Some("config_option_update") => "V2-21",
+            _ => "V2-20",
+        },
+        _ => "V2-20",
+    }
+}

@@ -1,0 +1,47 @@
+//! Tests that each watched rule is broken by a stream that breaks no other rule.
+
+use super::{v2::V2_SESSION, *};
+
+/// `initialize` request of a client that offers files, terminals, forms and compactions.
+const CAPABLE_CLIENT: &str = r#"> {"jsonrpc":"2.0","id":0,"method":"initialize","params":{"protocolVersion":1,"clientCapabilities":{"fs":{"readTextFile":true},"terminal":true,"elicitation":{"form":{}},"session":{"compaction":{}}}}}"#;
+
+#[test]
+fn each_watched_rule_has_a_breaking_stream() {
+    let text = include_str!("each.txt");
+    let streams = text.split("\n\n").filter(|block| !block.starts_with('#'));
+    let mut rules: Vec<&str> = Vec::new();
+    let mut wrong = Vec::new();
+    for stream in streams {
+        let mut lines = stream.lines();
+        let head: Vec<&str> = lines.next().unwrap().split(' ').collect();
+        let before: &[&[&str]] = match head[1] {
+            "none" => &[],
+            "one" => &[INITIALIZED, SESSION],
+            "two" => &[V2_SESSION],
+            "with" => &[&[CAPABLE_CLIENT, INITIALIZED[1]], SESSION],
+            other => panic!("{other:?}"),
+        };
+        let ending = match head.get(2) {
+            None => None,
+            Some(&"eof") => Some(OutputEnding::Eof),
+            Some(&"died") => Some(OutputEnding::Unexpected),
+            Some(other) => panic!("{other:?}"),
+        };
+        let whole = |line: &str| match line.starts_with('{') {
+            true => update(line),
+            false => line.to_owned(),
+        };
+        let lines: Vec<String> = lines.map(whole).collect();
+        let lines: Vec<&str> = lines.iter().map(String::as_str).collect();
+        let broken = violations_after(before, &lines, ending);
+        if broken != [head[0]] {
+            wrong.push((head[0], broken));
+        }
+        rules.push(head[0]);
+    }
+    assert_eq!(wrong, []);
+    // These two need bytes that no text file can hold; the tests of `framing` break them.
+    rules.extend(["TR-1", "TR-9"]);
+    rules.sort_unstable();
+    assert_eq!(rules, RULES);
+}

@@ -1,0 +1,222 @@
+//! Checks the life cycle of tool calls in version 1, from the first report to the final status (TOOL-2, TOOL-4,
+//! TOOL-7, TOOL-10, PERM-2, CANCEL-10).
+
+use super::{
+    JsonRpcKind, RuleRecorder,
+    messages::{parse_update, session},
+    responses::ClientRequest,
+};
+use serde_json::Value;
+use std::collections::BTreeMap;
+
+#[derive(Debug, Default)]
+pub(super) struct ToolCallRules {
+    /// Tool calls, by session and id.
+    calls: BTreeMap<(String, String), ToolCallState>,
+    /// Number of running prompts, by session.
+    running_prompts: BTreeMap<String, usize>,
+    /// Sessions with a pending `session/load`.
+    loading_sessions: Vec<String>,
+}
+
+#[derive(Debug, Default)]
+struct ToolCallState {
+    name: Option<String>,
+    is_reported: bool,
+    is_over: bool,
+    /// True if the call was reported during `session/load`.
+    is_replayed: bool,
+}
+
+impl ToolCallRules {
+    pub(super) fn on_sent(&mut self, message: &Value) {
+        if message.get("id").is_none() {
+            return;
+        }
+        let session = session(&message["params"]).to_owned();
+        match message["method"].as_str().unwrap_or_default() {
+            "session/prompt" => *self.running_prompts.entry(session).or_default() += 1,
+            "session/load" => {
+                // The replay reports the calls again.
+                self.calls.retain(|(of, _), _| *of != session);
+                self.loading_sessions.push(session);
+            }
+            _ => {}
+        }
+    }
+
+    pub(super) fn on_received(
+        &mut self,
+        kind: JsonRpcKind,
+        message: &Value,
+        request: Option<&ClientRequest>,
+        recorder: &mut RuleRecorder,
+    ) {
+        if let (JsonRpcKind::Response, Some(asked)) = (kind, request) {
+            return self.on_response(message, asked, recorder);
+        }
+        if message["method"] == "session/request_permission" {
+            return self.asked(&message["params"], recorder);
+        }
+        if let Some(update) = parse_update(message) {
+            match update.kind {
+                "tool_call" => self.on_tool_call(update.session_id, update.body, recorder),
+                "tool_call_update" => {
+                    self.on_tool_call_update(update.session_id, update.body, recorder)
+                }
+                _ => {}
+            }
+        }
+    }
+
+    fn on_tool_call(&mut self, session: &str, call: &Value, recorder: &mut RuleRecorder) {
+        let is_replayed = self
+            .loading_sessions
+            .iter()
+            .any(|loading| loading == session);
+        let known = self.calls.entry(key(session, call)).or_default();
+        let is_used = known.is_reported && known.is_over;
+        recorder.holds("TOOL-2", !is_used, || {
+            format!("the tool call {} is over already", call["toolCallId"])
+        });
+        *known = ToolCallState {
+            name: call["name"].as_str().map(str::to_owned),
+            is_reported: true,
+            is_over: is_over(call),
+            is_replayed,
+        };
+        check_paths(call, recorder);
+    }
+
+    fn on_tool_call_update(&mut self, session: &str, call: &Value, recorder: &mut RuleRecorder) {
+        let Some(known) = self.calls.get_mut(&key(session, call)) else {
+            let why = format!("the tool call {} was never reported", call["toolCallId"]);
+            return recorder.broken("TOOL-2", why);
+        };
+        recorder.seen("TOOL-2");
+        let goes_back =
+            known.is_over && matches!(call["status"].as_str(), Some("pending" | "in_progress"));
+        recorder.holds("TOOL-4", !goes_back, || {
+            "the tool call was over already".to_owned()
+        });
+        known.is_over |= is_over(call);
+        if let Some(name) = call["name"].as_str() {
+            let changes = known.name.as_ref().is_some_and(|known| known != name);
+            recorder.holds("TOOL-10", !changes, || {
+                format!("it had another name before: {:?}", known.name)
+            });
+            known.name = Some(name.to_owned());
+        }
+        check_paths(call, recorder);
+    }
+
+    fn asked(&mut self, params: &Value, recorder: &mut RuleRecorder) {
+        let call = &params["toolCall"];
+        let options = params["options"].as_array();
+        let ids = options
+            .into_iter()
+            .flatten()
+            .map(|option| &option["optionId"]);
+        let ids: Vec<&Value> = ids.collect();
+        let is_unique = ids
+            .iter()
+            .enumerate()
+            .all(|(index, id)| !ids[..index].contains(id));
+        recorder.holds("PERM-2", !ids.is_empty() && is_unique, || {
+            "there is no option, or two have one id".to_owned()
+        });
+        // A permission request may introduce a call.
+        self.calls.entry(key(session(params), call)).or_default();
+        check_paths(call, recorder);
+    }
+
+    fn on_response(
+        &mut self,
+        message: &Value,
+        request: &ClientRequest,
+        recorder: &mut RuleRecorder,
+    ) {
+        let session = session(&request.params);
+        if request.method == "session/load" {
+            self.loading_sessions.retain(|loading| loading != session);
+            let open = self.calls.iter().find(|((of, _), call)| {
+                of == session && call.is_reported && call.is_replayed && !call.is_over
+            });
+            if self.calls.keys().any(|(of, _)| of == session) {
+                recorder.holds("LOAD-7", open.is_none(), || {
+                    format!(
+                        "the tool call {:?} looks as if it ran",
+                        open.map(|((_, id), _)| id)
+                    )
+                });
+            }
+            return;
+        }
+        if request.method != "session/prompt" {
+            return;
+        }
+        let running = self.running_prompts.entry(session.to_owned()).or_default();
+        *running = running.saturating_sub(1);
+        let Some(reason) = message["result"]["stopReason"]
+            .as_str()
+            .filter(|_| *running == 0)
+        else {
+            return;
+        };
+        let rule = if reason == "cancelled" {
+            "CANCEL-10"
+        } else {
+            "TOOL-4"
+        };
+        let its = || {
+            self.calls
+                .iter()
+                .filter(|((of, _), call)| of == session && call.is_reported)
+        };
+        if its().next().is_none() {
+            return;
+        }
+        let open = its().find(|(_, call)| !call.is_over && !call.is_replayed);
+        recorder.holds(rule, open.is_none(), || {
+            let id = open.map_or("", |((_, id), _)| id);
+            format!("the tool call {id:?} has no end")
+        });
+        if let Some((key, _)) = open {
+            // Report only once.
+            let key = key.clone();
+            self.calls.entry(key).or_default().is_over = true;
+        }
+    }
+}
+
+fn key(session: &str, call: &Value) -> (String, String) {
+    let id = call["toolCallId"].as_str().unwrap_or_default();
+    (session.to_owned(), id.to_owned())
+}
+
+fn is_over(call: &Value) -> bool {
+    matches!(call["status"].as_str(), Some("completed" | "failed"))
+}
+
+/// Checks that paths are absolute and line numbers start at 1 (TOOL-7).
+fn check_paths(call: &Value, recorder: &mut RuleRecorder) {
+    let of = |key: &str| call[key].as_array().into_iter().flatten();
+    let diffs = of("content").filter(|item| item["type"] == "diff");
+    for place in of("locations").chain(diffs) {
+        let path = place["path"].as_str().unwrap_or_default();
+        recorder.holds("TOOL-7", is_absolute(path), || {
+            format!("{path:?} is not absolute")
+        });
+        let line = place["line"].as_u64();
+        recorder.holds("TOOL-7", line != Some(0), || {
+            "lines count from 1".to_owned()
+        });
+    }
+}
+
+/// Returns true for an absolute Unix or Windows path.
+pub(super) fn is_absolute(path: &str) -> bool {
+    let bytes = path.as_bytes();
+    let has_drive = bytes.len() > 2 && bytes[0].is_ascii_alphabetic() && bytes[1] == b':';
+    path.starts_with('/') || path.starts_with("\\\\") || has_drive
+}

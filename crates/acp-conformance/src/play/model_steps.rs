@@ -1,0 +1,117 @@
+//! Steps that script the fake model and check its requests.
+
+use super::{StepError, case_run::CaseRun};
+use crate::{
+    case::{CountRange, Need},
+    model::{Exchange, ExchangeRole, ExchangeState, FakeModel, ScriptedResponse},
+    pattern::fill_text,
+};
+use serde_json::Value;
+
+impl CaseRun<'_> {
+    pub(super) fn fake(&self) -> Result<&FakeModel, StepError> {
+        let fault = "there is no fake model without a profile: say `needs model`";
+        self.fake_model
+            .as_ref()
+            .ok_or_else(|| StepError::CaseFault(fault.to_owned()))
+    }
+
+    pub(super) fn set_script(
+        &self,
+        prompt: Option<&str>,
+        answers: &[ScriptedResponse],
+    ) -> Result<(), StepError> {
+        let fill = |text: &str| fill_text(text, &self.captures);
+        let answers = answers.iter().map(|answer| answer.filled(&fill)).collect();
+        let prompt = prompt.map(fill);
+        self.fake()?.set_script(prompt.as_deref(), answers);
+        Ok(())
+    }
+
+    /// Returns true if the agent has just turned out to lack a tool.
+    pub(super) fn has_new_missing_tool(&mut self) -> bool {
+        let Some(fake) = &self.fake_model else {
+            return false;
+        };
+        let before = std::mem::replace(&mut self.missing_tools, fake.lacking());
+        !self.missing_tools.is_subset(&before)
+    }
+
+    /// Returns a message if the model was to call this tool and the agent did not offer it.
+    pub(super) fn missing_tool(&self, need: &Need) -> Option<String> {
+        let Need::Tool(tool) = need else {
+            return None;
+        };
+        let is_missing = self.missing_tools.iter().any(|lacked| tool.covers(lacked));
+        is_missing.then(|| {
+            format!(
+                "the agent offered the model no tool that {}",
+                tool.description()
+            )
+        })
+    }
+
+    pub(super) fn check_model_saw(&self, has: bool, text: &str) -> Result<(), StepError> {
+        let text = fill_text(text, &self.captures);
+        let holds = self.fake()?.read_exchanges(|exchanges| {
+            let last = exchanges.iter().rfind(|exchange| exchange.is_main());
+            last.map(|last| holds(&last.body, &text))
+        });
+        let Some(holds) = holds else {
+            return Err(StepError::wrong(
+                self.explain_side_requests("the model was not asked anything")?,
+            ));
+        };
+        match (holds, has) {
+            (true, true) | (false, false) => Ok(()),
+            (true, false) => Err(StepError::wrong(format!("the model saw {text:?}"))),
+            (false, true) => Err(StepError::wrong(format!("the model did not see {text:?}"))),
+        }
+    }
+
+    pub(super) fn asked(&self, range: CountRange) -> Result<(), StepError> {
+        let asked = self.fake()?.count_conversation() - self.model_requests_before;
+        if range.holds(asked) {
+            return Ok(());
+        }
+        let why = format!("the model was asked {asked} times, not {range}");
+        Err(StepError::wrong(self.explain_side_requests(&why)?))
+    }
+
+    /// Adds a hint if requests without tools were taken for side requests.
+    fn explain_side_requests(&self, why: &str) -> Result<String, StepError> {
+        let is_side = |exchange: &Exchange| {
+            let asked = exchange.request.as_ref();
+            exchange.role == ExchangeRole::Side && asked.is_some_and(|asked| asked.tools.is_empty())
+        };
+        let fake = self.fake()?;
+        let has_side = fake.read_exchanges(|exchanges| exchanges.iter().any(is_side));
+        Ok(if has_side {
+            format!(
+                "{why}; a request came without tools and was taken for a side request (a title, a summary): set \
+                 offers_tools = false in the profile, under [requests], if the agent never offers tools"
+            )
+        } else {
+            why.to_owned()
+        })
+    }
+
+    pub(super) fn check_dropped(&self) -> Result<(), StepError> {
+        let is_dropped = |exchange: &Exchange| exchange.state == ExchangeState::Dropped;
+        let fake = self.fake()?;
+        if fake.read_exchanges(|exchanges| exchanges.iter().any(is_dropped)) {
+            return Ok(());
+        }
+        Err(StepError::wrong("no answer of the model was let go of"))
+    }
+}
+
+/// Returns true if any string in the value contains `text`.
+pub(super) fn holds(value: &Value, text: &str) -> bool {
+    match value {
+        Value::String(found) => found.contains(text),
+        Value::Array(items) => items.iter().any(|item| holds(item, text)),
+        Value::Object(members) => members.values().any(|member| holds(member, text)),
+        Value::Null | Value::Bool(_) | Value::Number(_) => false,
+    }
+}

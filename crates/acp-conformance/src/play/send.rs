@@ -1,0 +1,146 @@
+//! Steps that send lines, bytes and chunks to the agent.
+
+use super::{
+    StepError,
+    case_run::{CaseRun, ReceivedLine},
+};
+use crate::{
+    official_schema::{MethodPart, Side, official},
+    pattern::{fill_line, fill_text},
+};
+use serde_json::Value;
+
+impl CaseRun<'_> {
+    /// Sends a line of the case.
+    pub(super) async fn send_line(
+        &mut self,
+        text: &str,
+        broken: bool,
+        more: bool,
+    ) -> Result<(), StepError> {
+        let line = fill_line(text, &self.captures);
+        let message = serde_json::from_str(&line);
+        if !broken {
+            let not_json = |error| StepError::CaseFault(format!("not JSON ({error}): {line}"));
+            self.validate_own_message(message.as_ref().map_err(not_json)?)?;
+        }
+        self.send(&line, &message.unwrap_or_default(), more).await
+    }
+
+    /// Sends a message built by the runner.
+    pub(super) async fn send_message(
+        &mut self,
+        message: &Value,
+        broken: bool,
+        more: bool,
+    ) -> Result<(), StepError> {
+        if !broken {
+            self.validate_own_message(message)?;
+        }
+        self.send(&message.to_string(), message, more).await
+    }
+
+    async fn send(&mut self, line: &str, message: &Value, more: bool) -> Result<(), StepError> {
+        self.transcript.sent(line, message);
+        if self.partial_sent_line.is_empty() && !line.contains('\n') {
+            self.observe_sent_message(message);
+        } else {
+            self.observe_sent_bytes(line.as_bytes());
+            self.observe_sent_bytes(b"\n");
+        }
+        self.pending_bytes.extend_from_slice(line.as_bytes());
+        self.pending_bytes.push(b'\n');
+        if more { Ok(()) } else { self.flush().await }
+    }
+
+    pub(super) async fn send_raw(&mut self, bytes: &[u8], more: bool) -> Result<(), StepError> {
+        let bytes = match std::str::from_utf8(bytes) {
+            Ok(text) => fill_text(text, &self.captures).into_bytes(),
+            Err(_) => bytes.to_vec(),
+        };
+        let text = String::from_utf8_lossy(&bytes);
+        let message = serde_json::from_str(&text).unwrap_or_default();
+        self.transcript.sent(&text, &message);
+        self.observe_sent_bytes(&bytes);
+        self.pending_bytes.extend_from_slice(&bytes);
+        if more { Ok(()) } else { self.flush().await }
+    }
+
+    /// Checks that a message of the runner is valid.
+    fn validate_own_message(&self, message: &Value) -> Result<(), StepError> {
+        let fault = |why: &str| {
+            let hint = "if that is meant, say `>!`, `call!`, `prompt!` or `tell!`";
+            Err(StepError::CaseFault(format!("{why}; {hint}: {message}")))
+        };
+        if message["jsonrpc"] != "2.0" {
+            return fault("this is no JSON-RPC 2.0");
+        }
+        let params = message.get("params").unwrap_or(&Value::Null);
+        let version = match message["method"].as_str() {
+            Some("initialize") => params["protocolVersion"].as_u64().unwrap_or_default(),
+            _ => self.version.into(),
+        };
+        let official = official(version);
+        let (name, value) = match (message["method"].as_str(), message.get("id")) {
+            (Some(method), Some(_)) => (
+                official.name(Side::Agent, method, MethodPart::Request),
+                params,
+            ),
+            (Some(method), None) => (
+                official.name(Side::Agent, method, MethodPart::Notification),
+                params,
+            ),
+            (None, Some(id)) => {
+                let Some(result) = message.get("result") else {
+                    return Ok(());
+                };
+                let its = |heard: &&ReceivedLine| {
+                    heard.value["id"] == *id && heard.value["method"].is_string()
+                };
+                let asked = self.received.iter().rev().find(its);
+                let method = asked.and_then(|heard| heard.value["method"].as_str());
+                let name = method
+                    .and_then(|method| official.name(Side::Client, method, MethodPart::Response));
+                (name, result)
+            }
+            (None, None) => return fault("this is no message"),
+        };
+        let Some(name) = name else { return Ok(()) };
+        // Missing params count as empty params.
+        let nothing = Value::Object(serde_json::Map::new());
+        let value = if value.is_null() { &nothing } else { value };
+        match official.faults(name, value).first() {
+            None => Ok(()),
+            Some(found) => fault(&format!("{name}: {} at {:?}", found.why, found.path)),
+        }
+    }
+
+    async fn flush(&mut self) -> Result<(), StepError> {
+        let held = std::mem::take(&mut self.pending_bytes);
+        let size = self.write_chunk_size.take().unwrap_or(held.len()).max(1);
+        for piece in held.chunks(size) {
+            self.write(piece.to_vec()).await?;
+            // Let the writer task run, so that chunks are written separately.
+            tokio::task::yield_now().await;
+        }
+        Ok(())
+    }
+
+    pub(super) async fn write(&mut self, bytes: Vec<u8>) -> Result<(), StepError> {
+        let writes = self.running_process()?.writes();
+        let Some(writes) = writes else {
+            return Err(StepError::CaseFault("stdin is closed".to_owned()));
+        };
+        match self.pace().timeout(self.patience, writes.send(bytes)).await {
+            Some(Ok(())) => Ok(()),
+            Some(Err(_)) => {
+                self.note_unexpected_end().await;
+                let why = "the agent has closed its stdin".to_owned();
+                Err(StepError::NoLine(
+                    self.unexpected_end.clone().unwrap_or(why),
+                ))
+            }
+            None => Err(StepError::NoLine("the agent does not read".to_owned())),
+        }
+    }
+}

@@ -1,0 +1,120 @@
+//! Measures over real pipes how long a client waits until a session is open.
+
+use super::BenchResult;
+use serde_json::{Value, json};
+use std::{
+    io::{PipeReader, PipeWriter, Read, Write as _, pipe},
+    os::fd::OwnedFd,
+    path::Path,
+    sync::Arc,
+    thread::{self, JoinHandle},
+    time::{Duration, Instant},
+};
+use tokio::net::unix::pipe::{Receiver, Sender};
+use turnery_acp::{Input, Output, ServeOptions, serve};
+use turnery_agent::Agent;
+use turnery_engine::SessionId;
+
+/// Waiting time of a client, and what it read meanwhile.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct OpenTiming {
+    pub(crate) method: &'static str,
+    pub(crate) took: Duration,
+    /// Number of updates before the response.
+    pub(crate) updates: usize,
+    /// Size of these updates. Unit: bytes.
+    pub(crate) bytes: usize,
+}
+
+/// Opens the session once with each method, each time with a fresh agent.
+pub(crate) fn open(
+    agent: impl Fn() -> Agent,
+    id: &SessionId,
+    cwd: &Path,
+) -> BenchResult<[OpenTiming; 2]> {
+    let opening = |method| BenchClient::connect(agent())?.open(method, id, cwd);
+    Ok([opening("session/resume")?, opening("session/load")?])
+}
+
+/// Client at the other end of the pipes.
+struct BenchClient {
+    input: PipeWriter,
+    output: PipeReader,
+    served: JoinHandle<std::io::Result<()>>,
+}
+
+impl BenchClient {
+    fn connect(agent: Agent) -> BenchResult<Self> {
+        let (theirs_in, input) = pipe()?;
+        let (output, theirs_out) = pipe()?;
+        // Like the binary: one thread, and non-blocking pipes.
+        let served = thread::spawn(move || {
+            let runtime = tokio::runtime::Builder::new_current_thread()
+                .enable_all()
+                .build()?;
+            runtime.block_on(async {
+                let input = Input::Pipe(Receiver::from_owned_fd(OwnedFd::from(theirs_in))?);
+                let output = Output::Pipe(Sender::from_owned_fd(OwnedFd::from(theirs_out))?);
+                let agent = Arc::new(agent);
+                serve(agent, input, output, ServeOptions::default()).await?;
+                Ok(())
+            })
+        });
+        let mut client = Self {
+            input,
+            output,
+            served,
+        };
+        client.request("initialize", &json!({"protocolVersion": 1}))?;
+        Ok(client)
+    }
+
+    fn open(mut self, method: &'static str, id: &SessionId, cwd: &Path) -> BenchResult<OpenTiming> {
+        let begun = Instant::now();
+        let folder = json!({"sessionId": id, "cwd": cwd, "mcpServers": []});
+        let (updates, bytes) = self.request(method, &folder)?;
+        let took = begun.elapsed();
+        drop(self.input);
+        self.served
+            .join()
+            .map_err(|_| "the connection panicked")??;
+        Ok(OpenTiming {
+            method,
+            took,
+            updates,
+            bytes,
+        })
+    }
+
+    /// Sends a request and reads up to its response; returns number and size of the lines before it.
+    fn request(&mut self, method: &str, params: &Value) -> BenchResult<(usize, usize)> {
+        let request = json!({"jsonrpc": "2.0", "id": 1, "method": method, "params": params});
+        writeln!(self.input, "{request}")?;
+        let (mut lines, mut bytes) = (0, 0);
+        let mut block = vec![0; 64 << 10];
+        let mut line = Vec::new();
+        loop {
+            let read = self.output.read(&mut block)?;
+            if read == 0 {
+                return Err("the agent hung up".into());
+            }
+            for piece in block[..read].split_inclusive(|byte| *byte == b'\n') {
+                line.extend_from_slice(piece);
+                if line.last() != Some(&b'\n') {
+                    continue;
+                }
+                // Updates are not parsed: their cost depends on the client.
+                if line.starts_with(br#"{"jsonrpc":"2.0","method":"#) {
+                    (lines, bytes) = (lines + 1, bytes + line.len());
+                    line.clear();
+                    continue;
+                }
+                let answer: Value = serde_json::from_slice(&line)?;
+                return match answer.get("result") {
+                    Some(_) => Ok((lines, bytes)),
+                    None => Err(format!("{method} was refused: {answer}").into()),
+                };
+            }
+        }
+    }
+}

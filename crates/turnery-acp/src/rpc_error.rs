@@ -1,0 +1,244 @@
+//! JSON-RPC error responses. `message` contains the cause, since many clients show nothing else;
+//! `data.details` repeats it alone.
+
+use agent_client_protocol_schema::v2;
+use jsonrpsee::types::{ErrorObjectOwned, Params};
+use serde::de::DeserializeOwned;
+use serde_json::{Map, Value};
+use turnery_agent::OpenError;
+use turnery_agent::SetOptionError;
+use turnery_models::MissingKeyError;
+use turnery_store::StoreError;
+use turnery_tools::visible;
+
+pub(crate) const PARSE_ERROR: i32 = -32700;
+pub(crate) const INVALID_REQUEST: i32 = -32600;
+pub(crate) const METHOD_NOT_FOUND: i32 = -32601;
+pub(crate) const INVALID_PARAMS: i32 = -32602;
+pub(crate) const INTERNAL_ERROR: i32 = -32603;
+pub(crate) const REQUEST_CANCELLED: i32 = -32800;
+pub(crate) const AUTH_REQUIRED: i32 = -32000;
+pub(crate) const RESOURCE_NOT_FOUND: i32 = -32002;
+
+/// Error response (RPC-13).
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) struct RpcError {
+    code: i32,
+    message: String,
+    data: Map<String, Value>,
+}
+
+impl RpcError {
+    /// Creates an error. `summary` says what happened, `details` why and what to do.
+    pub(crate) fn new(code: i32, summary: impl Into<String>, details: impl Into<String>) -> Self {
+        let details = details.into();
+        let message = format!("{}: {details}", summary.into());
+        Self {
+            message,
+            ..Self::from_message(code, details)
+        }
+    }
+
+    /// Creates an error whose message needs no details.
+    pub(crate) fn from_message(code: i32, text: impl Into<String>) -> Self {
+        let message = text.into();
+        let mut data = Map::new();
+        data.insert("details".to_owned(), Value::String(message.clone()));
+        Self {
+            code,
+            message,
+            data,
+        }
+    }
+
+    /// Adds a member to `data`.
+    pub(crate) fn with_data(mut self, key: &str, value: impl Into<Value>) -> Self {
+        self.data.insert(key.to_owned(), value.into());
+        self
+    }
+
+    /// Authentication is required (AUTH-6).
+    pub(crate) fn auth_required(details: impl Into<String>) -> Self {
+        Self::new(AUTH_REQUIRED, "Authentication required", details)
+    }
+
+    /// The parameters are invalid (RPC-10).
+    pub(crate) fn invalid_params(details: impl Into<String>) -> Self {
+        Self::new(INVALID_PARAMS, "The parameters are not valid", details)
+    }
+
+    /// The session does not exist or is not active on this connection (SESS-8).
+    pub(crate) fn session_not_found(id: &str, details: impl Into<String>) -> Self {
+        Self::new(RESOURCE_NOT_FOUND, "There is no such session", details)
+            .with_data("sessionId", id)
+    }
+
+    /// Internal error. `kind` identifies the cause for programs; `details` says why and what to do.
+    pub(crate) fn internal(
+        kind: &str,
+        summary: impl Into<String>,
+        details: impl Into<String>,
+        retryable: bool,
+    ) -> Self {
+        Self::new(INTERNAL_ERROR, summary, details)
+            .with_data("kind", kind)
+            .with_data("retryable", retryable)
+    }
+
+    /// Makes hidden characters visible, since the texts may quote a provider, a server or the client.
+    fn into_visible(mut self) -> Self {
+        self.message = visible(&self.message).into_owned();
+        if let Some(Value::String(details)) = self.data.get_mut("details") {
+            *details = visible(details).into_owned();
+        }
+        self
+    }
+
+    /// Converts an error of the store.
+    pub(crate) fn from_store(error: &StoreError) -> Self {
+        let details = error.to_string();
+        let internal =
+            |kind, message, retryable| Self::internal(kind, message, details.clone(), retryable);
+        match error {
+            StoreError::NotFound(id) => Self::session_not_found(id.as_str(), details),
+            StoreError::BadCursor(_) => Self::invalid_params(details),
+            StoreError::Busy { .. } => internal("session_busy", "The session is busy", true),
+            StoreError::LaneLost(_) => internal(
+                "lane_lost",
+                "The session was taken over by another process",
+                true,
+            ),
+            StoreError::HeadConflict { .. } => internal(
+                "commit_conflict",
+                "The session has changed in the meantime",
+                true,
+            ),
+            StoreError::Exists(_) | StoreError::CommitMismatch(_) | StoreError::Broken(_) => {
+                internal("store", "The session could not be stored or read", false)
+            }
+        }
+    }
+}
+
+impl From<RpcError> for v2::Error {
+    fn from(fault: RpcError) -> Self {
+        let fault = fault.into_visible();
+        Self::new(fault.code, fault.message).data(Value::Object(fault.data))
+    }
+}
+
+impl From<OpenError> for RpcError {
+    fn from(error: OpenError) -> Self {
+        let details = error.to_string();
+        match error {
+            OpenError::Path(_) => Self::invalid_params(details),
+            OpenError::OtherFolder { session, expected }
+            | OpenError::FolderLeadsElsewhere {
+                session, expected, ..
+            } => Self::invalid_params(details)
+                .with_data("sessionId", session.as_str())
+                .with_data("expectedCwd", expected.display().to_string()),
+            OpenError::Settings(_) => Self::internal(
+                "settings",
+                "The configuration cannot be read",
+                details,
+                false,
+            ),
+            // The configuration of the requested folder fits no model; a login would not help.
+            OpenError::Model(_) => Self::new(
+                INVALID_PARAMS,
+                "The configured model cannot be used",
+                details,
+            )
+            .with_data("kind", "model")
+            .with_data("retryable", false),
+            OpenError::Key(MissingKeyError { provider, hint }) => Self::auth_required(format!(
+                "There is no key for {provider}: run `turnery login {provider}` in a terminal or set \
+                 {hint}, or choose another model."
+            ))
+            .with_data("provider", provider)
+            .with_data("variable", hint),
+            OpenError::Store(error) => Self::from_store(&error),
+        }
+    }
+}
+
+impl From<SetOptionError> for RpcError {
+    fn from(error: SetOptionError) -> Self {
+        match error {
+            SetOptionError::Model(error) => Self::invalid_params(error.to_string()),
+            SetOptionError::Store(error) => Self::from_store(&error),
+            SetOptionError::Closed => Self::internal(
+                "session_closed",
+                "The session was closed in the meantime",
+                "Load or resume the session, then try again.",
+                true,
+            ),
+        }
+    }
+}
+
+impl From<RpcError> for ErrorObjectOwned {
+    fn from(fault: RpcError) -> Self {
+        let fault = fault.into_visible();
+        Self::owned(fault.code, fault.message, Some(fault.data))
+    }
+}
+
+/// Parses the parameters of a request. Absent and `null` count as `{}` (RPC-11); a list is invalid (RPC-10).
+pub(crate) fn parse_params<T: DeserializeOwned>(params: &Params<'_>) -> Result<T, RpcError> {
+    let text = match params.as_str() {
+        None | Some("null") => "{}",
+        Some(text) => text,
+    };
+    if !text.starts_with('{') {
+        return Err(RpcError::invalid_params("params must be an object."));
+    }
+    let fault = |error: serde_json::Error| {
+        RpcError::invalid_params(format!("params: {}.", describe_json_error(&error)))
+    };
+    serde_json::from_str(text).map_err(fault)
+}
+
+/// Describes a JSON error for the client's author, without the Rust type names serde mentions for untagged
+/// enums.
+fn describe_json_error(error: &serde_json::Error) -> String {
+    const UNKNOWN: &str = "data did not match any variant of untagged enum ";
+    let text = error.to_string();
+    let Some((name, place)) = text.strip_prefix(UNKNOWN).and_then(|it| it.split_once(' ')) else {
+        return text;
+    };
+    match name {
+        "McpServer" => format!(
+            "an MCP server needs name, command, args and env, or type (\"http\" or \"sse\"), name, url and headers; one does not have them {place}"
+        ),
+        _ => format!("a value has none of the forms that the protocol allows {place}"),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use agent_client_protocol_schema::v1::NewSessionRequest;
+
+    #[test]
+    fn untagged_enum_error_names_no_rust_type() {
+        for (server, expected) in [
+            (
+                r#"{"name": "x"}"#,
+                "an MCP server needs name, command, args and env",
+            ),
+            ("7", "an MCP server needs name, command, args and env"),
+        ] {
+            let text = format!(r#"{{"cwd": "/", "mcpServers": [{server}]}}"#);
+            let params = Params::new(Some(&text));
+            let fault = parse_params::<NewSessionRequest>(&params).unwrap_err();
+            let told = format!("{} {:?}", fault.message, fault.data);
+            assert!(told.contains(expected), "{told}");
+            assert!(
+                told.contains("line 1") && !told.contains("untagged"),
+                "{told}"
+            );
+        }
+    }
+}

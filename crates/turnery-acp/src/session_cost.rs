@@ -1,0 +1,105 @@
+//! Keeps the running cost of a session for usage updates (USAGE-1). Prices come from the user's configuration;
+//! without any, nothing is counted or reported.
+
+use std::{fmt, sync::Arc};
+use turnery_agent::{Agent, millionths_to_units};
+use turnery_engine::{ChildUsage, ConfigSnapshot, SessionId, Usage};
+
+/// Currency of the configured prices.
+pub(crate) const CURRENCY: &str = "USD";
+
+/// Cost of one session over all its prompts, including stored ones.
+#[derive(Default)]
+pub(crate) struct SessionCost {
+    /// Source of the prices; `None` if there are none.
+    agent: Option<Arc<Agent>>,
+    /// Current model, as `provider/model`.
+    model: String,
+    /// Total so far; `None` once usage without a known price was recorded, since a partial sum would pass for
+    /// the total. Unit: millionths of [`CURRENCY`].
+    total_micros: Option<u64>,
+}
+
+impl fmt::Debug for SessionCost {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("SessionCost")
+            .field("model", &self.model)
+            .field("total", &self.total_micros)
+            .finish_non_exhaustive()
+    }
+}
+
+impl SessionCost {
+    /// Returns a cost of zero, for a new session.
+    pub(crate) fn new(agent: &Arc<Agent>) -> Self {
+        match agent.models().has_prices() {
+            true => Self {
+                agent: Some(Arc::clone(agent)),
+                model: String::new(),
+                total_micros: Some(0),
+            },
+            false => Self::default(),
+        }
+    }
+
+    /// Loads the cost of a stored session.
+    pub(crate) async fn load(agent: &Arc<Agent>, id: &SessionId) -> Self {
+        let mut cost = Self::new(agent);
+        if cost.agent.is_some() {
+            // A session that cannot be read has no known cost; opening it reports the error.
+            cost.total_micros = agent.total_cost(id).await.ok().flatten();
+        }
+        cost
+    }
+
+    /// Starts a loop with the model of `config`.
+    pub(crate) fn begin_loop(&mut self, config: Option<&ConfigSnapshot>) {
+        if self.agent.is_some() {
+            self.model = config.map_or_else(String::new, |config| {
+                format!("{}/{}", config.provider, config.model)
+            });
+        }
+    }
+
+    /// Records a call of the current model, for a turn or a summary.
+    pub(crate) fn record_call(&mut self, usage: Option<&Usage>) {
+        let model = std::mem::take(&mut self.model);
+        self.add_usage(&model, usage);
+        self.model = model;
+    }
+
+    /// Records a turn of a child session.
+    pub(crate) fn record_child(&mut self, child: &ChildUsage) {
+        self.add_usage(&child.model, child.usage.as_ref());
+    }
+
+    /// Marks the total as unknown after usage that was not reported in full. Reopening the session recomputes
+    /// it.
+    pub(crate) fn invalidate(&mut self) {
+        self.total_micros = None;
+    }
+
+    fn add_usage(&mut self, model: &str, usage: Option<&Usage>) {
+        let (Some(agent), Some(usage)) = (&self.agent, usage) else {
+            return;
+        };
+        if *usage != Usage::default() {
+            let price = agent.models().recorded_price(model);
+            let cost = price.map(|price| price.cost_of(usage));
+            self.total_micros = self
+                .total_micros
+                .zip(cost)
+                .map(|(total, cost)| total.saturating_add(cost));
+        }
+    }
+
+    /// Returns true if costs are counted.
+    pub(crate) fn is_enabled(&self) -> bool {
+        self.agent.is_some()
+    }
+
+    /// Returns the total, if known.
+    pub(crate) fn amount(&self) -> Option<f64> {
+        self.total_micros.map(millionths_to_units)
+    }
+}

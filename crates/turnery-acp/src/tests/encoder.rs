@@ -1,0 +1,257 @@
+//! Tests the encoding of events as v1 updates, live and replayed.
+
+use super::support::{encode_live, encode_replayed, event};
+use serde_json::{Value, json};
+use std::sync::Arc;
+use turnery_engine::{
+    ConfigSnapshot, Content, ContinuationKind, EventKind, ImageData, LlmMessage, Message,
+    MessageId, MessageStop, Outcome, OutcomeDetail, PlanEntry, PlanPriority, PlanStatus, PromptId,
+    StreamDelta, TurnFinish, Usage,
+};
+
+fn delta(text: &str, thinking: bool) -> EventKind {
+    let text = text.to_owned();
+    EventKind::Delta {
+        message_id: MessageId::from("m1"),
+        delta: match thinking {
+            true => StreamDelta::Thinking { block: 0, text },
+            false => StreamDelta::Text { block: 0, text },
+        },
+    }
+}
+
+pub(crate) fn message_end(id: &str, message: Message) -> EventKind {
+    EventKind::MessageEnd {
+        message: Arc::new(LlmMessage {
+            message_id: MessageId::from(id),
+            turn_id: None,
+            message,
+        }),
+    }
+}
+
+pub(crate) fn assistant(content: Vec<Content>) -> Message {
+    Message::Assistant {
+        content,
+        stop: MessageStop::Stop,
+        model: "m".to_owned(),
+        provider: "p".to_owned(),
+        usage: None,
+        error: None,
+    }
+}
+
+fn conversation_content() -> Vec<Content> {
+    vec![
+        Content::Thinking {
+            text: "hm".to_owned(),
+            signature: Some("x".to_owned()),
+        },
+        Content::text("Hello"),
+    ]
+}
+
+fn chunk_update(kind: &str, id: &str, text: &str) -> Value {
+    json!({"sessionUpdate": kind, "content": {"type": "text", "text": text}, "messageId": id})
+}
+
+pub(crate) fn config(window: Option<u32>) -> ConfigSnapshot {
+    ConfigSnapshot {
+        model: "m".to_owned(),
+        provider: "p".to_owned(),
+        config_id: None,
+        name: None,
+        api: None,
+        base_url: None,
+        reasoning: None,
+        context_window: window,
+        max_tokens: None,
+        thinking_level: None,
+        temperature: None,
+    }
+}
+
+fn start(window: Option<u32>) -> EventKind {
+    EventKind::LoopStart {
+        agent_id: "a".to_owned(),
+        prompt_id: PromptId::from("p1"),
+        parent_loop_id: None,
+        continuation_kind: ContinuationKind::Initial,
+        config: Some(Box::new(config(window))),
+        tag: None,
+        metadata: None,
+        frame_id: None,
+        frame: None,
+    }
+}
+
+fn usage_reported(input: u64) -> EventKind {
+    EventKind::UsageReported {
+        usage: Some(Usage {
+            input,
+            output: 5,
+            ..Usage::default()
+        }),
+        cumulative: Usage::default(),
+    }
+}
+
+fn end(outcome: Outcome, detail: Option<OutcomeDetail>) -> EventKind {
+    EventKind::LoopEnd {
+        outcome,
+        detail,
+        usage: Usage::default(),
+        rejection: None,
+    }
+}
+
+// proves: ACP-20, ACP-21, C-18, MSG-1, MSG-2
+#[test]
+fn streamed_text_is_not_repeated_at_message_end() {
+    let text = "quote \" slash \\ line\n tab\t nul\u{0} é ☃ 𝄞 \u{2028}";
+    let updates = encode_live(&[
+        event(0, delta("hm", true)),
+        event(1, delta(text, false)),
+        event(2, message_end("m1", assistant(conversation_content()))),
+    ]);
+    assert_eq!(
+        updates,
+        [
+            chunk_update("agent_thought_chunk", "m1", "hm"),
+            chunk_update("agent_message_chunk", "m1", text)
+        ]
+    );
+}
+
+#[test]
+fn unstreamed_answer_is_shown_at_message_end() {
+    let updates = encode_live(&[event(
+        0,
+        message_end("m1", assistant(conversation_content())),
+    )]);
+    assert_eq!(
+        updates,
+        [
+            chunk_update("agent_thought_chunk", "m1", "hm"),
+            chunk_update("agent_message_chunk", "m1", "Hello")
+        ]
+    );
+}
+
+/// MSG-3, and content for the model only.
+// proves: MSG-3, G-15
+#[test]
+fn live_prompt_is_not_echoed() {
+    let user = Message::User {
+        content: vec![Content::text("hi")],
+    };
+    let system = Message::System {
+        text: "limit".to_owned(),
+    };
+    assert_eq!(
+        encode_live(&[
+            event(0, message_end("u", user)),
+            event(0, message_end("s", system))
+        ]),
+        [] as [Value; 0]
+    );
+}
+
+/// LOAD-1: all messages; LOAD-5: with the same ids.
+// proves: MSG-3, LOAD-5
+#[test]
+fn replay_shows_whole_messages() {
+    let image = ImageData {
+        mime_type: "image/png".to_owned(),
+        base64: "AAAA".into(),
+    };
+    let user = Message::User {
+        content: vec![Content::text("hi"), Content::Image(image)],
+    };
+    let system = Message::System {
+        text: "limit".to_owned(),
+    };
+    let updates = encode_replayed(&[
+        event(0, message_end("u1", user)),
+        event(1, message_end("m1", assistant(conversation_content()))),
+        event(2, message_end("s1", system)),
+    ]);
+    let picture = json!({
+        "sessionUpdate": "user_message_chunk",
+        "content": {"type": "image", "data": "AAAA", "mimeType": "image/png"},
+        "messageId": "u1",
+    });
+    let expected = [
+        chunk_update("user_message_chunk", "u1", "hi"),
+        picture,
+        chunk_update("agent_thought_chunk", "m1", "hm"),
+        chunk_update("agent_message_chunk", "m1", "Hello"),
+    ];
+    assert_eq!(updates, expected);
+}
+
+/// PLAN-2.
+// proves: ACP-14, ACP-15, ACP-16, ACP-17, ACP-18, UP-40, PLAN-2
+#[test]
+fn plan_update_holds_all_entries() {
+    let entry = |content: &str, priority, status| PlanEntry {
+        content: content.to_owned(),
+        priority,
+        status,
+    };
+    let plan = event(
+        0,
+        EventKind::PlanUpdated {
+            entries: vec![
+                entry("a", PlanPriority::High, PlanStatus::Completed),
+                entry("b", PlanPriority::Medium, PlanStatus::InProgress),
+                entry("c", PlanPriority::Low, PlanStatus::Pending),
+            ],
+        },
+    );
+    let expected = [json!({"sessionUpdate": "plan", "entries": [
+        {"content": "a", "priority": "high", "status": "completed"},
+        {"content": "b", "priority": "medium", "status": "in_progress"},
+        {"content": "c", "priority": "low", "status": "pending"},
+    ]})];
+    assert_eq!(encode_live(std::slice::from_ref(&plan)), expected);
+    assert_eq!(encode_replayed(&[plan]), expected);
+}
+
+/// USAGE-1: unknown numbers are not reported, and `used` never exceeds `size`.
+// proves: USAGE-1
+#[test]
+fn usage_needs_window_and_tokens() {
+    let used =
+        |used: u64, size: u64| json!({"sessionUpdate": "usage_update", "used": used, "size": size});
+    assert_eq!(
+        encode_live(&[event(0, start(Some(1000))), event(1, usage_reported(95))]),
+        [used(100, 1000)]
+    );
+    assert_eq!(
+        encode_live(&[event(0, start(Some(50))), event(1, usage_reported(95))]),
+        [used(100, 100)]
+    );
+    assert_eq!(
+        encode_live(&[event(0, start(None)), event(1, usage_reported(95))]),
+        [] as [Value; 0]
+    );
+    let unknown = EventKind::UsageReported {
+        usage: None,
+        cumulative: Usage::default(),
+    };
+    assert_eq!(
+        encode_live(&[event(0, start(Some(1000))), event(1, unknown)]),
+        [] as [Value; 0]
+    );
+    // A replay reports usage once, at its end.
+    let finished = Outcome::Finished(TurnFinish::AssistantMessage { text: "x".into() });
+    let events = [
+        start(Some(1000)),
+        usage_reported(1),
+        usage_reported(95),
+        end(finished, None),
+    ];
+    let events: Vec<_> = events.into_iter().map(|kind| event(0, kind)).collect();
+    assert_eq!(encode_replayed(&events), [used(100, 1000)]);
+}

@@ -1,0 +1,118 @@
+//! Tests the content blocks of a prompt (PROMPT-1, PROMPT-2, PROMPT-13).
+
+use crate::prompt_content::{code_fence, parse_prompt};
+use agent_client_protocol_schema::v1::ContentBlock;
+use jsonrpsee::types::ErrorObjectOwned;
+use serde_json::{Value, json};
+use turnery_engine::{AudioData, Content};
+
+fn parse(blocks: Value) -> Result<Vec<Content>, i32> {
+    let blocks: Vec<ContentBlock> = serde_json::from_value(blocks).unwrap();
+    parse_prompt(blocks).map_err(|fault| ErrorObjectOwned::from(fault).code())
+}
+
+fn parse_text(block: Value) -> String {
+    match &parse(json!([block])).unwrap()[..] {
+        [Content::Text { text }] => text.clone(),
+        other => panic!("{other:?}"),
+    }
+}
+
+// proves: ACP-7, ACP-8, ACP-9, C-30, LASH-40, PROMPT-1
+#[test]
+fn every_advertised_block_reaches_the_model() {
+    assert_eq!(parse_text(json!({"type": "text", "text": "hi"})), "hi");
+    assert_eq!(
+        parse_text(json!({"type": "resource_link", "uri": "https://x.org/a", "name": "a"})),
+        "[a](https://x.org/a)"
+    );
+    assert_eq!(
+        parse_text(
+            json!({"type": "resource_link", "uri": "file:///w/my%20file.rs#L3", "name": "f"})
+        ),
+        "[f](/w/my file.rs#L3)"
+    );
+    assert_eq!(
+        parse_text(json!({"type": "resource_link", "uri": "not a uri", "name": "n"})),
+        "[n](not a uri)"
+    );
+    assert_eq!(
+        parse_text(
+            json!({"type": "resource", "resource": {"uri": "file:///w/a.md", "text": "```\nx\n```"}})
+        ),
+        "/w/a.md\n````\n```\nx\n```\n````"
+    );
+    assert_eq!(
+        parse_text(json!({"type": "resource", "resource":
+            {"uri": "file:///w/a.bin", "blob": "AAAA", "mimeType": "application/zip"}})),
+        "/w/a.bin (binary, application/zip, 3 bytes; its content was not passed on)"
+    );
+    let picture = json!({"type": "image", "data": "AAAA", "mimeType": "image/png"});
+    let embedded = json!({"type": "resource", "resource":
+        {"uri": "file:///w/a.png", "blob": "AAAA", "mimeType": "image/png"}});
+    for block in [picture, embedded] {
+        let content = parse(json!([block])).unwrap();
+        let [Content::Image(image)] = &content[..] else {
+            panic!("{content:?}");
+        };
+        assert_eq!(
+            (image.mime_type.as_str(), &*image.base64),
+            ("image/png", "AAAA")
+        );
+    }
+}
+
+// proves: ACP-10, PROMPT-10
+#[test]
+fn invalid_audio_and_empty_prompts_are_rejected() {
+    let audio =
+        |kind: &str, data: &str| parse(json!([{"type": "audio", "data": data, "mimeType": kind}]));
+    let taken = |kind: &str| {
+        Ok(vec![Content::Audio(AudioData {
+            mime_type: kind.to_owned(),
+            base64: "AA==".into(),
+        })])
+    };
+    for kind in ["audio/wav", "audio/x-wav", "audio/mpeg", "audio/mp3"] {
+        assert_eq!(audio(kind, "AA=="), taken(kind));
+    }
+    for kind in ["audio/ogg", "audio/webm", "image/png", ""] {
+        assert_eq!(audio(kind, "AA=="), Err(-32602), "{kind:?}");
+    }
+    for data in ["", "AAA", "AA-_"] {
+        assert_eq!(audio("audio/wav", data), Err(-32602), "{data:?}");
+    }
+    assert_eq!(parse(json!([])), Err(-32602));
+}
+
+/// One such image would make a provider reject all later prompts of the session too.
+// proves: PROMPT-10
+#[test]
+fn invalid_images_are_rejected() {
+    let image = |kind: &str, data: &str| {
+        let image = json!({"type": "image", "data": data, "mimeType": kind});
+        parse(json!([image])).map(|content| content.len())
+    };
+    assert_eq!(image("image/jpeg", "iVBORw0KGg=="), Ok(1));
+    assert_eq!(image("image/png", "AA+/"), Ok(1));
+    for data in [
+        "", "====", "A", "AAA", "AA=A", "A===", "AA\nA", "AA-_", "hé==",
+    ] {
+        assert_eq!(image("image/png", data), Err(-32602), "{data:?}");
+    }
+    assert_eq!(image("image/svg+xml", "AAAA"), Err(-32602));
+    assert_eq!(image("text/plain", "AAAA"), Err(-32602));
+    let drawing = json!({"type": "resource", "resource":
+        {"uri": "file:///w/a.svg", "blob": "AAAA", "mimeType": "image/svg+xml"}});
+    assert_eq!(
+        parse_text(drawing),
+        "/w/a.svg (binary, image/svg+xml, 3 bytes; its content was not passed on)"
+    );
+}
+
+#[test]
+fn fence_is_longer_than_any_in_text() {
+    assert_eq!(code_fence("no"), "```");
+    assert_eq!(code_fence("``"), "```");
+    assert_eq!(code_fence("a ````` b"), "``````");
+}

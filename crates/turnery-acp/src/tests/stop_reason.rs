@@ -1,0 +1,401 @@
+//! Tests the outcome table, row by row.
+
+use crate::{
+    rpc_error::RpcError,
+    stop_reason::{prompt_error, to_prompt_response},
+};
+use agent_client_protocol_schema::{v1::PromptResponse, v2};
+use jsonrpsee::types::ErrorObjectOwned;
+use serde_json::{Value, json};
+use std::sync::Arc;
+use turnery_agent::{ContinueError, PromptError, PromptResult, UnknownPriceError};
+use turnery_engine::{
+    ChildUsage, CommitError, LimitKind, LoopId, LoopRecord, ModelErrorKind, Outcome, OutcomeDetail,
+    SessionId, Timestamp, TurnFinish, TurnStop, Usage,
+};
+
+fn result(outcome: Outcome, detail: Option<OutcomeDetail>) -> PromptResult {
+    PromptResult::new(outcome, detail)
+}
+
+/// Returns the stop reason, or the error's code, kind and `retryable`; and the outcome's `_meta`.
+fn response_summary(outcome: &Outcome, detail: Option<&OutcomeDetail>) -> (String, Value) {
+    match to_prompt_response(&result(outcome.clone(), detail.cloned()), false) {
+        Ok(response) => {
+            let answer = json!(response);
+            let reason = answer["stopReason"].as_str().unwrap().to_owned();
+            (reason, answer["_meta"]["turnery"].clone())
+        }
+        Err(fault) => {
+            let error = ErrorObjectOwned::from(fault);
+            let data: Value = serde_json::from_str(error.data().unwrap().get()).unwrap();
+            assert!(data["details"].as_str().unwrap().ends_with('.'), "{data}");
+            assert!(!data["details"].as_str().unwrap().contains(".."), "{data}");
+            assert!(!error.message().is_empty());
+            let kind = data["kind"].as_str().unwrap_or("-");
+            let retryable = data["retryable"].as_bool();
+            let retryable = retryable.map_or("-".to_owned(), |yes| yes.to_string());
+            (
+                format!("{} {kind} {retryable}", error.code()),
+                data["_meta"]["turnery"].clone(),
+            )
+        }
+    }
+}
+
+fn finished(finish: TurnFinish) -> Outcome {
+    Outcome::Finished(finish)
+}
+
+fn stopped(stop: TurnStop) -> Outcome {
+    Outcome::Stopped(stop)
+}
+
+fn assistant_message() -> TurnFinish {
+    TurnFinish::AssistantMessage { text: "x".into() }
+}
+
+fn tool_name() -> String {
+    "t".to_owned()
+}
+
+fn frame_switch() -> Outcome {
+    Outcome::FrameSwitch {
+        frame_id: "f".to_owned(),
+        task: "t".to_owned(),
+    }
+}
+
+fn provider_detail(kind: ModelErrorKind) -> Option<OutcomeDetail> {
+    Some(OutcomeDetail::Provider {
+        kind,
+        message: "503 from the provider.".to_owned(),
+    })
+}
+
+fn limit_detail(kind: LimitKind) -> Option<OutcomeDetail> {
+    Some(OutcomeDetail::Limit {
+        kind,
+        text: "limit".to_owned(),
+    })
+}
+
+fn runtime_detail() -> Option<OutcomeDetail> {
+    Some(OutcomeDetail::Runtime {
+        message: "it broke.".to_owned(),
+    })
+}
+
+fn rejection_detail() -> Option<OutcomeDetail> {
+    Some(OutcomeDetail::Rejection {
+        reason: "r".to_owned(),
+    })
+}
+
+type Row = (
+    &'static str,
+    Outcome,
+    Option<OutcomeDetail>,
+    &'static str,
+    &'static str,
+    Option<&'static str>,
+);
+
+/// Rows: number, outcome, detail; then response, exact outcome and class.
+#[rustfmt::skip]
+fn rows() -> Vec<Row> {
+    use ModelErrorKind as F;
+    use TurnFinish::{FinalValue, ToolValue};
+    use TurnStop as S;
+    let value = || json!(1);
+    vec![
+        ("1", finished(assistant_message()), None, "end_turn", "finished.assistant_message", None),
+        ("1, 9a", finished(assistant_message()), limit_detail(LimitKind::Turns), "max_turn_requests", "finished.assistant_message", None),
+        ("1, 9a", finished(assistant_message()), limit_detail(LimitKind::Cost), "max_turn_requests", "finished.assistant_message", None),
+        ("1, 9b", finished(assistant_message()), limit_detail(LimitKind::Tokens), "max_tokens", "finished.assistant_message", None),
+        ("2", finished(FinalValue { value: value() }), None, "end_turn", "finished.final_value", None),
+        ("3", finished(ToolValue { tool_name: tool_name(), value: value() }), None, "end_turn", "finished.tool_value", None),
+        ("4", frame_switch(), None, "-32603 runtime_error false", "frame_switch", None),
+        ("5", stopped(S::Cancelled), None, "cancelled", "stopped.cancelled", Some("host")),
+        ("6a", stopped(S::InvalidInput), rejection_detail(), "refusal", "stopped.invalid_input", Some("host")),
+        ("6b", stopped(S::InvalidInput), None, "-32602 - -", "stopped.invalid_input", Some("host")),
+        ("7", stopped(S::Incomplete), None, "max_tokens", "stopped.incomplete", Some("provider")),
+        ("8a", stopped(S::ProviderError), provider_detail(F::ContextOverflow), "max_tokens", "stopped.provider_error", Some("provider")),
+        ("8b", stopped(S::ProviderError), Some(OutcomeDetail::Refusal), "refusal", "stopped.provider_error", Some("provider")),
+        ("8c", stopped(S::ProviderError), provider_detail(F::Network), "-32603 provider_error true", "stopped.provider_error", Some("provider")),
+        ("8c", stopped(S::ProviderError), provider_detail(F::Protocol), "-32603 provider_error true", "stopped.provider_error", Some("provider")),
+        ("8c", stopped(S::ProviderError), provider_detail(F::RateLimit), "-32603 provider_error true", "stopped.provider_error", Some("provider")),
+        ("8c", stopped(S::ProviderError), provider_detail(F::Overloaded), "-32603 provider_error true", "stopped.provider_error", Some("provider")),
+        ("8c", stopped(S::ProviderError), provider_detail(F::Timeout), "-32603 provider_error true", "stopped.provider_error", Some("provider")),
+        ("8c", stopped(S::ProviderError), provider_detail(F::BadRequest), "-32603 provider_error false", "stopped.provider_error", Some("provider")),
+        // RPC-22, G-11: only errors that a login cures are authentication errors.
+        ("8c", stopped(S::ProviderError), provider_detail(F::Auth), "-32000 provider_error false", "stopped.provider_error", Some("provider")),
+        ("8c", stopped(S::ProviderError), None, "-32603 provider_error true", "stopped.provider_error", Some("provider")),
+        ("9a", stopped(S::MaxTurns), limit_detail(LimitKind::Turns), "max_turn_requests", "stopped.max_turns", Some("runtime")),
+        ("9a", stopped(S::MaxTurns), limit_detail(LimitKind::Duration), "max_turn_requests", "stopped.max_turns", Some("runtime")),
+        ("9a", stopped(S::MaxTurns), limit_detail(LimitKind::Cost), "max_turn_requests", "stopped.max_turns", Some("runtime")),
+        ("9b", stopped(S::MaxTurns), limit_detail(LimitKind::Tokens), "max_tokens", "stopped.max_turns", Some("runtime")),
+        ("9c", stopped(S::MaxTurns), limit_detail(LimitKind::Answer), "max_tokens", "stopped.max_turns", Some("runtime")),
+        ("10", stopped(S::ToolFailure), None, "-32603 tool_failure false", "stopped.tool_failure", Some("runtime")),
+        ("11, 12", stopped(S::PluginAbort), None, "refusal", "stopped.plugin_abort", Some("runtime")),
+        ("13", stopped(S::RuntimeError), runtime_detail(), "-32603 runtime_error false", "stopped.runtime_error", Some("fatal")),
+        ("13", stopped(S::RuntimeError), None, "-32603 runtime_error false", "stopped.runtime_error", Some("fatal")),
+        ("14", stopped(S::SubmittedError { value: value() }), None, "end_turn", "stopped.submitted_error", Some("rlm")),
+        ("15", stopped(S::ToolError { tool_name: tool_name(), value: value() }), None, "end_turn", "stopped.tool_error", Some("rlm")),
+    ]
+}
+
+// proves: ACP-41, ACP-42, ACP-43, ACP-44, ACP-45, ACP-46, C-2, LASH-14, LASH-28, PROMPT-5, RPC-22
+#[test]
+fn outcome_table_maps_to_stop_reasons() {
+    for (row, outcome, detail, expected, exact, class) in rows() {
+        let (answer, meta) = response_summary(&outcome, detail.as_ref());
+        assert_eq!(answer, expected, "row {row}");
+        assert_eq!(meta["outcome"], exact, "row {row}");
+        assert_eq!(meta["class"].as_str(), class, "row {row}");
+        // An error has the detail in its message.
+        let has_detail = detail.is_some() && !expected.starts_with('-');
+        assert_eq!(meta.get("detail").is_some(), has_detail, "row {row}");
+    }
+}
+
+/// Many clients show only the message of an error.
+#[test]
+fn error_message_holds_the_cause() {
+    let error = |stop, detail: OutcomeDetail| {
+        let fault = to_prompt_response(&result(stopped(stop), Some(detail)), false).unwrap_err();
+        json!(ErrorObjectOwned::from(fault))
+    };
+    let refused = |kind, message: String| {
+        error(
+            TurnStop::ProviderError,
+            OutcomeDetail::Provider { kind, message },
+        )
+    };
+    let said = "openai answered 400: no such parameter".to_owned();
+    let told = refused(ModelErrorKind::BadRequest, said.clone());
+    assert_eq!(
+        told["message"],
+        "openai answered 400: no such parameter. Choose another model, or begin a new session."
+    );
+    assert_eq!(told["code"], -32603);
+    let meta = json!({"turnery": {"outcome": "stopped.provider_error", "class": "provider"}});
+    assert_eq!(
+        told["data"],
+        json!({
+            "details": "openai answered 400: no such parameter. Choose another model, or begin a new session.",
+            "kind": "provider_error",
+            "retryable": false,
+            "fault": "bad_request",
+            "_meta": meta,
+        })
+    );
+    let told = refused(ModelErrorKind::Auth, said);
+    let message = told["message"].as_str().unwrap();
+    assert!(
+        message.starts_with("Authentication required: openai answered 400"),
+        "{message}"
+    );
+    let told = error(
+        TurnStop::RuntimeError,
+        OutcomeDetail::Runtime {
+            message: "it broke.".to_owned(),
+        },
+    );
+    assert_eq!(
+        told["message"],
+        "The prompt could not continue: it broke. Prompt again, or choose another model."
+    );
+    let told = refused(ModelErrorKind::BadRequest, "x".repeat(100_000));
+    assert!(told.to_string().len() < 2000, "{}", told.to_string().len());
+}
+
+/// An error may quote a provider, which may send anything.
+#[test]
+fn hidden_characters_in_error_are_visible() {
+    let fault = || RpcError::internal("k", "A\u{202e}", "b\u{1b}[2J\u{7} end", false);
+    let expected = json!({
+        "code": -32603,
+        "message": "A⟨U+202E⟩: b⟨U+001B⟩[2J⟨U+0007⟩ end",
+        "data": {"details": "b⟨U+001B⟩[2J⟨U+0007⟩ end", "kind": "k", "retryable": false},
+    });
+    assert_eq!(json!(ErrorObjectOwned::from(fault())), expected);
+    assert_eq!(json!(v2::Error::from(fault())), expected);
+}
+
+/// Whatever the detail, `cancelled` means cancelled, a limit is no refusal, and an end with a value or text is
+/// no error.
+// proves: ACP-46, ACP-53, PROMPT-5, RPC-22, CANCEL-4, CANCEL-11, G-3
+#[test]
+fn detail_does_not_change_the_kind_of_end() {
+    let details = [
+        None,
+        limit_detail(LimitKind::Turns),
+        limit_detail(LimitKind::Tokens),
+        provider_detail(ModelErrorKind::Network),
+        provider_detail(ModelErrorKind::ContextOverflow),
+        Some(OutcomeDetail::Refusal),
+        rejection_detail(),
+        runtime_detail(),
+        Some(OutcomeDetail::Continued {
+            loop_id: LoopId::from("s.m.2"),
+        }),
+    ];
+    let may = [
+        (
+            "finished.assistant_message",
+            "end_turn max_turn_requests max_tokens",
+        ),
+        (
+            "finished.final_value",
+            "end_turn max_turn_requests max_tokens",
+        ),
+        (
+            "finished.tool_value",
+            "end_turn max_turn_requests max_tokens",
+        ),
+        ("frame_switch", "-32603"),
+        ("stopped.cancelled", "cancelled"),
+        ("stopped.invalid_input", "refusal -32602"),
+        ("stopped.incomplete", "max_tokens"),
+        ("stopped.provider_error", "max_tokens refusal -32603 -32000"),
+        ("stopped.max_turns", "max_turn_requests max_tokens"),
+        ("stopped.tool_failure", "-32603"),
+        ("stopped.plugin_abort", "refusal"),
+        ("stopped.runtime_error", "-32603"),
+        ("stopped.submitted_error", "end_turn"),
+        ("stopped.tool_error", "end_turn"),
+    ];
+    for (_, outcome, ..) in rows() {
+        for detail in &details {
+            let (answer, meta) = response_summary(&outcome, detail.as_ref());
+            let exact = meta["outcome"].as_str().unwrap();
+            let (_, allowed) = may.iter().find(|(name, _)| *name == exact).unwrap();
+            let word = answer.split(' ').next().unwrap();
+            assert!(
+                allowed.split(' ').any(|one| one == word),
+                "{exact} with {detail:?} is {answer}"
+            );
+        }
+    }
+}
+
+/// Row 16.
+// proves: LASH-33, LASH-34
+#[test]
+fn unstored_prompt_is_an_error() {
+    let rows = [
+        (
+            PromptError::Busy {
+                holder: "pid 1".to_owned(),
+            },
+            "session_busy",
+            true,
+        ),
+        (PromptError::Lost(CommitError::LaneLost), "lane_lost", true),
+        (
+            PromptError::Lost(CommitError::HeadConflict),
+            "commit_conflict",
+            true,
+        ),
+        (
+            PromptError::Lost(CommitError::Store("disk full".to_owned())),
+            "store",
+            false,
+        ),
+        (
+            PromptError::Price(UnknownPriceError {
+                model: "puppet/one".parse().unwrap(),
+            }),
+            "unknown_price",
+            false,
+        ),
+        (
+            PromptError::Continue(ContinueError::Answered),
+            "cannot_continue",
+            false,
+        ),
+    ];
+    for (error, kind, retryable) in rows {
+        let error = ErrorObjectOwned::from(prompt_error(&error));
+        let data: Value = serde_json::from_str(error.data().unwrap().get()).unwrap();
+        assert_eq!(error.code(), -32603);
+        assert_eq!(
+            (&data["kind"], &data["retryable"]),
+            (&json!(kind), &json!(retryable))
+        );
+    }
+}
+
+#[test]
+fn exact_outcome_is_in_meta() {
+    let mut result = result(stopped(TurnStop::MaxTurns), limit_detail(LimitKind::Turns));
+    result.usage.input = 7;
+    let response = json!(to_prompt_response(&result, false).unwrap());
+    let expected = json!({
+        "stopReason": "max_turn_requests",
+        "_meta": {"turnery": {
+            "outcome": "stopped.max_turns",
+            "class": "runtime",
+            "detail": {"limit": {"kind": "turns", "text": "limit"}},
+            "usage": {"input": 7, "output": 0, "reasoning": 0, "cache_read": 0, "cache_write": 0},
+        }},
+    });
+    assert_eq!(response, expected);
+    let typed: PromptResponse = serde_json::from_value(response.clone()).unwrap();
+    assert_eq!(json!(typed), response);
+}
+
+// proves: CANCEL-3
+#[test]
+fn cancelled_unstored_prompt_says_so_in_meta() {
+    let mut result = result(stopped(TurnStop::Cancelled), None);
+    result.is_stored = false;
+    let response = json!(to_prompt_response(&result, false).unwrap());
+    assert_eq!(response["stopReason"], "cancelled");
+    assert_eq!(response["_meta"]["turnery"]["stored"], json!(false));
+}
+
+/// Usage is reported with child sessions separate, and loops by id.
+// proves: I7, LASH-103, LASH-104
+#[test]
+fn prompt_usage_is_in_meta() {
+    let spent = |input| Usage {
+        input,
+        ..Usage::default()
+    };
+    let child = |session: &str, cumulative| ChildUsage {
+        session_id: SessionId::from(session),
+        source: "subagent".to_owned(),
+        model: "a/b".to_owned(),
+        iteration: 0,
+        usage: None,
+        cumulative: spent(cumulative),
+    };
+    let mut record = LoopRecord::new_running(
+        SessionId::from("s"),
+        LoopId::from("s.m.1"),
+        "a".to_owned(),
+        Timestamp::default(),
+    );
+    record.children_usage = vec![child("s2", 3), child("s3", 4)];
+    record.usage = spent(7);
+    record.compaction_usage = Some(spent(2));
+    record.issues = vec!["A hook failed.".to_owned()];
+    let mut result = result(finished(assistant_message()), None);
+    result.usage = spent(7);
+    result.loops = vec![Arc::new(record)];
+    let response = json!(to_prompt_response(&result, false).unwrap());
+    let tokens = |n: u64| json!({"input": n, "output": 0, "reasoning": 0, "cache_read": 0, "cache_write": 0});
+    assert_eq!(
+        response["_meta"]["turnery"],
+        json!({
+            "outcome": "finished.assistant_message",
+            "usage": tokens(7),
+            "childrenUsage": [{"source": "subagent", "model": "a/b", "usage": tokens(7)}],
+            "totalUsage": tokens(16),
+            "loopIds": ["s.m.1"],
+            "issues": ["A hook failed."],
+        })
+    );
+}

@@ -1,0 +1,92 @@
+//! Runs slash commands in v2. The prompt is a message like any other; its answer is either outside the
+//! conversation or a prompt of the command's own.
+
+use super::{session_state, tool_call_view};
+use crate::{
+    commands::{CommandCall, CommandOutcome, CommandTranscript, SlashCommand, new_message_id},
+    connection::Connection,
+    rpc_error::RpcError,
+    update_writer::UpdateWriter,
+    writer::WriteItem,
+};
+use agent_client_protocol_schema::v2::{
+    AgentMessage, ContentBlock, MessageId, SessionUpdate, UserMessage,
+};
+use std::sync::Arc;
+use turnery_agent::{PromptHandle, PromptResult, Session};
+
+/// Runs a command. Returns once the command is done or its prompt is queued.
+pub(super) async fn run_command(
+    command: &SlashCommand,
+    call: CommandCall,
+) -> Result<MessageId, RpcError> {
+    let session = call.session.clone();
+    let connection = Arc::clone(&call.connection);
+    let echo = call.prompt.iter().filter_map(tool_call_view::encode_block);
+    let echo: Vec<ContentBlock> = echo.collect();
+    let id = new_message_id(&session);
+    let transcript = CommandTranscript::new(&id, call.prompt.clone());
+    let reply = command.run(call).await?;
+    let id = MessageId::from(id);
+    let echo_update = SessionUpdate::UserMessage(UserMessage::new(id.clone()).content(echo));
+    match reply {
+        CommandOutcome::Text(text) => {
+            write_answer(&connection, &session, transcript, Some(&echo_update), text).await
+        }
+        CommandOutcome::Prompt(ticket, closing) => {
+            let line = crate::update_writer::update_line(session.id().as_str(), &echo_update);
+            crate::serve::send_line(connection.peer.out(), line).await;
+            tokio::spawn(report_command_end(
+                connection, session, transcript, ticket, closing,
+            ));
+        }
+    }
+    Ok(id)
+}
+
+/// Waits for the end of the command's prompt, then shows the closing text.
+async fn report_command_end(
+    connection: Arc<Connection>,
+    session: Session,
+    transcript: CommandTranscript,
+    ticket: PromptHandle,
+    closing_text: fn(&PromptResult) -> Option<String>,
+) {
+    let text = match ticket.result().await {
+        Ok(result) => closing_text(&result),
+        Err(error) => Some(format!("{error}.")),
+    };
+    let open = connection.session(session.id().as_str()).is_ok();
+    if let Some(text) = text
+        && open
+    {
+        write_answer(&connection, &session, transcript, None, text).await;
+    }
+}
+
+/// Writes a whole message. If the session is idle, wraps it in a running and an idle state update.
+async fn write_answer(
+    connection: &Connection,
+    session: &Session,
+    transcript: CommandTranscript,
+    prompt: Option<&SessionUpdate>,
+    text: String,
+) {
+    let id = new_message_id(session);
+    transcript.record_answer(&id, &text, session).await;
+    let answer = AgentMessage::new(id).content(vec![tool_call_view::text_block(text)]);
+    let answer = SessionUpdate::AgentMessage(answer);
+    // Check for a running prompt only with the permit in hand, so that nothing can be queued in between.
+    let Ok(place) = connection.peer.out().reserve().await else {
+        return;
+    };
+    let mut to = UpdateWriter::new(session.id().as_str());
+    if let Some(echo_update) = prompt {
+        to.write_update(echo_update);
+    }
+    match session.is_busy() {
+        true => to.write_update(&answer),
+        false => session_state::write_running_then_idle(|to| to.write_update(&answer), &mut to),
+    }
+    place.send(WriteItem::Lines(to.lines));
+}

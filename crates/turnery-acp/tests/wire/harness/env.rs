@@ -1,0 +1,198 @@
+//! Test environment: a folder, a scenario for the model, and a store that outlives connections.
+
+use super::{client::TestClient, tools::RunLog, tools::toolbox};
+use serde_json::{Value, json};
+use std::{
+    path::{Path, PathBuf},
+    sync::Arc,
+};
+use tempfile::TempDir;
+use turnery_acp::ServeOptions;
+use turnery_agent::{Agent, Projects, Settings, SettingsError};
+use turnery_models::{Model, ModelName, ModelRegistry};
+use turnery_store::{MemoryStore, Store, oracle::OracleGuard};
+use turnery_tools::Toolbox;
+
+/// Environment shared by connections.
+pub(crate) struct TestEnv {
+    folder: TempDir,
+    store: Arc<dyn Store>,
+    scenario: String,
+    /// Calls that tools really executed.
+    pub(crate) run_log: RunLog,
+    /// Checks at the end of every test that the store follows the grammar.
+    _store_guard: OracleGuard,
+}
+
+struct FixedModel(String);
+
+impl Projects for FixedModel {
+    fn settings(&self, _roots: &[PathBuf]) -> Result<Settings, SettingsError> {
+        let model = self.0.parse::<ModelName>();
+        let model = model.map_err(|error| SettingsError(error.to_string()))?;
+        Ok(Settings::new(model, "You are a test."))
+    }
+
+    fn usual_model(&self) -> Option<ModelName> {
+        self.0.parse().ok()
+    }
+}
+
+impl TestEnv {
+    /// Creates an environment whose model gives these answers.
+    pub(crate) fn new(answers: Value) -> Self {
+        Self::with_store(Arc::new(MemoryStore::new()), answers)
+    }
+
+    /// Like [`Self::new`], with sessions in this store.
+    pub(crate) fn with_store(store: Arc<dyn Store>, answers: Value) -> Self {
+        let folder = tempfile::tempdir().expect("a folder");
+        std::fs::create_dir(folder.path().join("work")).expect("a folder");
+        let path = folder.path().join("scenario.json");
+        let scenario = json!({"name": "test", "answers": answers});
+        std::fs::write(&path, scenario.to_string()).expect("a file");
+        Self {
+            scenario: format!("scripted:{}", path.display()),
+            folder,
+            _store_guard: OracleGuard::new(Arc::clone(&store)),
+            store,
+            run_log: RunLog::default(),
+        }
+    }
+
+    /// Creates an environment whose model gives no answers.
+    pub(crate) fn without_answers() -> Self {
+        Self::new(json!([]))
+    }
+
+    /// Replaces the answers of the model.
+    pub(crate) fn with_answers(self, answers: Value) -> Self {
+        let path = self.folder.path().join("scenario.json");
+        let scenario = json!({"name": "test", "answers": answers});
+        std::fs::write(&path, scenario.to_string()).expect("a file");
+        self
+    }
+
+    /// Replaces the answers of the model, which then also accepts audio.
+    pub(crate) fn with_audio_answers(self, answers: Value) -> Self {
+        let path = self.folder.path().join("scenario.json");
+        let scenario = json!({"name": "test", "audio": true, "answers": answers});
+        std::fs::write(&path, scenario.to_string()).expect("a file");
+        self
+    }
+
+    /// Returns the working directory of its sessions.
+    pub(crate) fn cwd(&self) -> PathBuf {
+        self.folder.path().join("work")
+    }
+
+    pub(crate) fn file(&self, name: &str) -> PathBuf {
+        self.cwd().join(name)
+    }
+
+    pub(crate) fn root(&self) -> &Path {
+        self.folder.path()
+    }
+
+    pub(crate) fn agent(&self) -> Arc<Agent> {
+        self.agent_with_projects(Arc::new(FixedModel(self.scenario.clone())))
+    }
+
+    /// Returns the settings of its sessions.
+    pub(crate) fn settings(&self) -> Settings {
+        let settings = FixedModel(self.scenario.clone()).settings(&[]);
+        settings.expect("a model's name")
+    }
+
+    /// Creates an agent with other settings.
+    pub(crate) fn agent_with_projects(&self, projects: Arc<dyn Projects>) -> Arc<Agent> {
+        Arc::new(Agent::new(
+            Arc::clone(&self.store),
+            Arc::new(ModelRegistry::new(Vec::new())),
+            toolbox(&self.run_log),
+            projects,
+        ))
+    }
+
+    /// Creates an agent with other tools.
+    pub(crate) fn agent_with_tools(&self, tools: Toolbox) -> Arc<Agent> {
+        Arc::new(Agent::new(
+            Arc::clone(&self.store),
+            Arc::new(ModelRegistry::new(Vec::new())),
+            tools,
+            Arc::new(FixedModel(self.scenario.clone())),
+        ))
+    }
+
+    /// Creates an agent with only this model.
+    pub(crate) fn agent_with_model(&self, model: Arc<dyn Model>) -> Arc<Agent> {
+        Arc::new(Agent::new(
+            Arc::clone(&self.store),
+            Arc::new(ModelRegistry::new(Vec::new()).with_model(Arc::clone(&model))),
+            toolbox(&self.run_log),
+            Arc::new(FixedModel(model.info().name.to_string())),
+        ))
+    }
+
+    /// Connects without sending anything.
+    pub(crate) fn connect(&self) -> TestClient {
+        TestClient::connect(self.agent(), ServeOptions::default())
+    }
+
+    /// Connects and initializes with these capabilities.
+    pub(crate) fn client(&self, abilities: Value) -> TestClient {
+        let mut client = self.connect();
+        client.initialize(abilities);
+        client
+    }
+
+    /// Connects and initializes with v2.
+    pub(crate) fn client_v2(&self) -> TestClient {
+        let mut client = self.connect_v2();
+        client.initialize_v2();
+        client
+    }
+
+    /// Connects to an agent with v2 enabled, without sending anything.
+    pub(crate) fn connect_v2(&self) -> TestClient {
+        let options = ServeOptions {
+            v2: true,
+            ..ServeOptions::default()
+        };
+        TestClient::connect(self.agent(), options)
+    }
+
+    /// Connects with v2 and creates a session.
+    pub(crate) fn session_v2(&self) -> (TestClient, String) {
+        let mut client = self.client_v2();
+        let made = client.request("session/new", json!({"cwd": self.cwd()}));
+        let id = made["result"]["sessionId"].as_str().expect("an id");
+        (client, id.to_owned())
+    }
+
+    /// Returns parameters of `session/new`.
+    pub(crate) fn new_session_params(&self) -> Value {
+        json!({"cwd": self.cwd(), "mcpServers": []})
+    }
+
+    /// Connects without capabilities and creates a session.
+    pub(crate) fn session(&self) -> (TestClient, String) {
+        self.session_with(json!({}))
+    }
+
+    /// Connects with these capabilities and creates a session.
+    pub(crate) fn session_with(&self, abilities: Value) -> (TestClient, String) {
+        let mut client = self.client(abilities);
+        let made = client.request("session/new", self.new_session_params());
+        let id = made["result"]["sessionId"]
+            .as_str()
+            .expect("an id")
+            .to_owned();
+        (client, id)
+    }
+}
+
+/// Returns parameters of a prompt with one text.
+pub(crate) fn prompt_params(session: &str, text: &str) -> Value {
+    json!({"sessionId": session, "prompt": [{"type": "text", "text": text}]})
+}

@@ -1,0 +1,242 @@
+//! Requirements of a prompt, one by one (ACP-1 to ACP-57).
+
+use crate::harness::{TestClient, TestEnv, error_of, prompt_params, result_of};
+use agent_client_protocol_schema::v1::{SessionUpdate, ToolCallStatus};
+use serde_json::{Value, json};
+use std::{path::PathBuf, sync::Arc};
+use turnery_acp::ServeOptions;
+use turnery_agent::{Projects, Settings, SettingsError};
+use turnery_engine::Limits;
+
+/// Settings with these limits and the environment's scenario.
+struct LimitedProjects(String, Limits);
+
+impl Projects for LimitedProjects {
+    fn settings(&self, _roots: &[PathBuf]) -> Result<Settings, SettingsError> {
+        Ok(Settings {
+            limits: self.1,
+            forced_reply: false,
+            ..Settings::new(self.0.parse().expect("a model"), "You are a test.")
+        })
+    }
+}
+
+fn limited(world: &TestEnv, limits: Limits) -> (TestClient, String) {
+    let scenario = world.root().join("scenario.json");
+    let model = format!("scripted:{}", scenario.display());
+    let agent = world.agent_with_projects(Arc::new(LimitedProjects(model, limits)));
+    let mut client = TestClient::connect(agent, ServeOptions::default());
+    client.initialize(json!({}));
+    let made = client.request("session/new", world.new_session_params());
+    let id = result_of(&made)["sessionId"].as_str().expect("an id");
+    let id = id.to_owned();
+    (client, id)
+}
+
+fn tool_step(tool: &str) -> Value {
+    json!({"tool_call": {"name": tool, "args": {}}})
+}
+
+/// Returns the kinds of conversation updates, without repetitions.
+fn update_kinds(updates: &[Value]) -> Vec<&str> {
+    let mut kinds: Vec<&str> = updates
+        .iter()
+        .filter_map(|update| update["sessionUpdate"].as_str())
+        .filter(|kind| *kind != "session_info_update")
+        .collect();
+    kinds.dedup();
+    kinds
+}
+
+// proves: ACP-5, ACP-6
+#[test]
+fn prompt_needs_session_and_blocks() {
+    let world = TestEnv::without_answers();
+    let (mut client, id) = world.session();
+    let blocks = json!([{"type": "text", "text": "hi"}]);
+    for params in [
+        json!({"prompt": blocks}),
+        json!({"sessionId": null, "prompt": blocks}),
+        json!({"sessionId": 7, "prompt": blocks}),
+        json!({"sessionId": id}),
+        json!({"sessionId": id, "prompt": {"type": "text", "text": "hi"}}),
+    ] {
+        let answer = client.request("session/prompt", params.clone());
+        assert_eq!(error_of(&answer), -32602, "{params}");
+    }
+}
+
+// proves: ACP-1, ACP-12, ACP-39, ACP-40, ACP-42, PROMPT-3
+#[test]
+fn answer_may_hold_text_calls_or_both() {
+    let world = TestEnv::new(json!([
+        {"steps": [{"text": "only"}]},
+        {"steps": [tool_step("print")]},
+        {"when": {"last_tool_result_contains": "printed"}, "steps": [{"text": "done"}]},
+        {"steps": [{"text": "let me"}, tool_step("print")]},
+    ]));
+    let (mut client, id) = world.session();
+    let expected: [&[&str]; 3] = [
+        &["agent_message_chunk"],
+        &["tool_call", "tool_call_update", "agent_message_chunk"],
+        &[
+            "agent_message_chunk",
+            "tool_call",
+            "tool_call_update",
+            "agent_message_chunk",
+        ],
+    ];
+    for kinds_of_one in expected {
+        let answer = client.request("session/prompt", prompt_params(&id, "go"));
+        assert_eq!(result_of(&answer)["stopReason"], "end_turn");
+        let updates = client.take_updates();
+        assert_eq!(update_kinds(&updates), kinds_of_one, "{updates:?}");
+    }
+    assert_eq!(world.run_log.all(), ["print", "print"]);
+}
+
+// proves: ACP-4, ACP-13, ACP-29, UPD-1
+#[test]
+fn output_is_notified_and_response_has_request_id() {
+    let hello = json!({"steps": [{"text": "hello"}, tool_step("print")]});
+    let bye = json!({"steps": [{"text": "bye"}]});
+    let world = TestEnv::new(json!([hello, bye, hello, bye]));
+    let (mut client, session) = world.session();
+    for id in [json!("a-1"), json!(-7)] {
+        client.send(
+            &json!({"jsonrpc": "2.0", "id": id, "method": "session/prompt",
+            "params": prompt_params(&session, "hi")}),
+        );
+        let answer = client.wait_for_response(&id);
+        assert_eq!(result_of(&answer)["stopReason"], "end_turn");
+    }
+    let seen = client.take_buffered();
+    assert!(seen.len() > 4, "{seen:?}");
+    for message in seen {
+        assert_eq!(message["method"], "session/update", "{message}");
+        assert!(message.get("id").is_none(), "{message}");
+        assert_eq!(message["params"]["sessionId"], session);
+        assert!(message["params"]["update"].is_object());
+    }
+}
+
+// proves: ACP-22, ACP-23, ACP-24, ACP-25, ACP-26, ACP-27, TOOL-1, TOOL-2
+#[test]
+fn all_calls_are_pending_before_one_runs() {
+    let world = TestEnv::new(json!([
+        {"steps": [tool_step("print"), tool_step("look"), tool_step("print")]},
+        {"steps": [{"text": "done"}]},
+    ]));
+    let (mut client, id) = world.session();
+    result_of(&client.request("session/prompt", prompt_params(&id, "hi")));
+    let updates: Vec<SessionUpdate> = client
+        .take_updates()
+        .into_iter()
+        .map(|update| serde_json::from_value(update).expect("an update"))
+        .collect();
+    let mut ids = Vec::new();
+    for update in &updates[..3] {
+        let SessionUpdate::ToolCall(call) = update else {
+            panic!("{update:?} before all were told");
+        };
+        assert_eq!(call.status, ToolCallStatus::Pending);
+        ids.push(call.tool_call_id.to_string());
+    }
+    let titles: Vec<String> = updates[..3]
+        .iter()
+        .map(|update| match update {
+            SessionUpdate::ToolCall(call) => format!("{} {:?}", call.title, call.kind),
+            other => panic!("{other:?}"),
+        })
+        .collect();
+    assert_eq!(
+        titles,
+        ["Do print Execute", "Do look Read", "Do print Execute"]
+    );
+    ids.sort();
+    ids.dedup();
+    assert_eq!(ids.len(), 3, "each has its own id");
+}
+
+// proves: ACP-49, ACP-52, ACP-54, ACP-56, CANCEL-10, TOOL-4
+#[test]
+fn call_marked_cancelled_by_client_still_finishes() {
+    let world = TestEnv::new(json!([{"steps": [tool_step("hang"), tool_step("print")]}]));
+    let (mut client, id) = world.session();
+    let asked = client.send_request("session/prompt", prompt_params(&id, "hi"));
+    client.wait_for(|message| message["params"]["update"]["status"] == "in_progress");
+    let told: Vec<Value> = client
+        .take_updates()
+        .iter()
+        .filter(|update| update["sessionUpdate"] == "tool_call")
+        .map(|update| update["toolCallId"].clone())
+        .collect();
+    assert_eq!(told.len(), 2);
+    client.send_notification("session/cancel", json!({"sessionId": id}));
+    let answer = client.wait_for_response(&asked);
+    assert_eq!(result_of(&answer)["stopReason"], "cancelled");
+    let ended: Vec<Value> = client
+        .take_updates()
+        .iter()
+        .filter(|update| update["status"] == "failed")
+        .map(|update| update["toolCallId"].clone())
+        .collect();
+    assert_eq!(ended, told, "both, after the cancel and before the answer");
+    assert_eq!(world.run_log.all(), ["hang"], "nothing new began");
+}
+
+// proves: TURN-70, ACP-30, ACP-43, ACP-44, PROMPT-6
+#[test]
+fn limit_ends_prompt_with_its_stop_reason() {
+    let turns = Limits {
+        turns: 2,
+        ..Limits::default()
+    };
+    let tokens = Limits {
+        tokens: 100,
+        ..Limits::default()
+    };
+    for (limits, word, runs) in [(turns, "max_turn_requests", 2), (tokens, "max_tokens", 1)] {
+        let spend = json!({"steps": [tool_step("print")], "usage": {"input": 90, "output": 10}});
+        let world = TestEnv::new(json!([spend, spend, spend, spend]));
+        let (mut client, id) = limited(&world, limits);
+        let answer = client.request("session/prompt", prompt_params(&id, "hi"));
+        assert_eq!(result_of(&answer)["stopReason"], word);
+        assert_eq!(world.run_log.all().len(), runs, "{word}");
+    }
+}
+
+// proves: LASH-33, LASH-95, C-29, C-32
+#[test]
+fn running_prompt_locks_out_other_connections() {
+    let world = TestEnv::new(json!([
+        {"steps": [tool_step("change")]},
+        {"steps": [{"text": "done"}]},
+    ]));
+    let (mut one, id) = world.session();
+    let mut two = world.client(json!({}));
+    let params = json!({"sessionId": id, "cwd": world.cwd(), "mcpServers": []});
+    result_of(&two.request("session/resume", params));
+
+    let asked = one.send_request("session/prompt", prompt_params(&id, "hi"));
+    let question = one.wait_for_request("session/request_permission");
+    let refused = two.request("session/prompt", prompt_params(&id, "me too"));
+    assert_eq!(error_of(&refused), -32603);
+    assert_eq!(refused["error"]["data"]["kind"], "session_busy");
+    assert_eq!(refused["error"]["data"]["retryable"], true);
+    // A third connection cannot delete it either.
+    let mut three = world.client(json!({}));
+    let kept = three.request("session/delete", json!({"sessionId": id}));
+    assert_eq!(error_of(&kept), -32603);
+    assert_eq!(kept["error"]["data"]["kind"], "session_busy");
+    two.send_notification("session/cancel", json!({"sessionId": id}));
+    // The agent has read the cancel once this is answered.
+    result_of(&two.request("session/list", json!({})));
+    let yes = json!({"outcome": {"outcome": "selected", "optionId": "allow_once"}});
+    one.respond(&question, yes);
+    assert_eq!(
+        result_of(&one.wait_for_response(&asked))["stopReason"],
+        "end_turn"
+    );
+    assert_eq!(world.run_log.all(), ["change"]);
+}

@@ -1,0 +1,111 @@
+//! `/try`: one prompt, several models, one answer.
+
+use crate::harness::{TestClient, TestEnv, prompt_params, result_of};
+use serde_json::{Value, json};
+
+/// Adds a model with this answer and usage; returns its name.
+fn model(world: &TestEnv, file: &str, text: &str, output: u64) -> String {
+    let usage = json!({"input": 10, "output": output});
+    let answers = json!([
+        {"steps": [{"text": text}], "usage": usage},
+        {"steps": [{"text": format!("{text} again")}], "usage": usage},
+        {"steps": [{"text": format!("{text} at last")}], "usage": usage},
+        {"steps": [{"text": "more"}], "usage": usage},
+    ]);
+    let path = world.file(file);
+    std::fs::write(&path, json!({ "answers": answers }).to_string()).expect("written");
+    format!("scripted:{}", path.display())
+}
+
+/// Runs a command to its end; returns the answers.
+fn run_command(client: &mut TestClient, id: &str, text: &str) -> Vec<String> {
+    let answer = client.request("session/prompt", prompt_params(id, text));
+    assert_eq!(result_of(&answer)["stopReason"], "end_turn", "{text}");
+    texts(&client.take_updates())
+}
+
+fn texts(updates: &[Value]) -> Vec<String> {
+    let chunk = |update: &&Value| {
+        let kind = update["sessionUpdate"].as_str().unwrap_or_default();
+        kind.ends_with("_message_chunk")
+    };
+    let text = |update: &Value| update["content"]["text"].as_str().map(str::to_owned);
+    updates.iter().filter(chunk).filter_map(text).collect()
+}
+
+/// The chosen answer is shown like any other, and the session continues from it.
+// proves: LOOP-70, LOOP-75, UP-17
+#[test]
+fn try_shows_one_answer_and_continues_from_it() {
+    let world = TestEnv::new(json!([
+        {"steps": [{"text": "1"}]},
+        {"steps": [{"text": "2"}]},
+        {"steps": [{"text": "3"}]},
+        {"steps": [{"text": "and on"}]},
+    ]));
+    let long = model(&world, "long.json", "long", 9);
+    let short = model(&world, "short.json", "short", 2);
+    let (mut client, id) = world.session();
+    let try_both = |rest: &str| format!("/try {long},{short} {rest}");
+    assert_eq!(run_command(&mut client, &id, &try_both("hi")), ["long"]);
+    let fewest = try_both("--pick fewest-tokens hi\nthere");
+    assert_eq!(run_command(&mut client, &id, &fewest), ["short again"]);
+    let most = format!("/try --pick most-tokens {short},{long} hi --pick it");
+    assert_eq!(run_command(&mut client, &id, &most), ["long at last"]);
+    assert_eq!(run_command(&mut client, &id, "go on"), ["and on"]);
+    let at = json!({"sessionId": id, "cwd": world.cwd(), "mcpServers": []});
+    result_of(&client.request("session/load", at));
+    let expected = [
+        "hi",
+        "long",
+        "hi\nthere",
+        "short again",
+        "hi --pick it",
+        "long at last",
+        "go on",
+        "and on",
+    ];
+    assert_eq!(texts(&client.take_updates()), expected);
+}
+
+// proves: LOOP-75
+#[test]
+fn current_model_is_the_judge() {
+    let world = TestEnv::new(json!([{"steps": [{"text": "2"}]}]));
+    let first = model(&world, "first.json", "first", 1);
+    let second = model(&world, "second.json", "second", 1);
+    let (mut client, id) = world.session();
+    let text = format!("/try {first},{second} --pick judge hi");
+    assert_eq!(run_command(&mut client, &id, &text), ["second"]);
+}
+
+/// Errors are explained in text, and no model is called.
+#[test]
+fn invalid_try_command_is_explained() {
+    let world = TestEnv::new(json!([{"steps": [{"text": "1"}]}, {"steps": [{"text": "2"}]}]));
+    let one = model(&world, "one.json", "one", 1);
+    let nine = [one.as_str(); 9].join(",");
+    let (mut client, id) = world.session();
+    for (args, why) in [
+        (String::new(), "Name the models"),
+        (one.clone(), "add a prompt"),
+        (
+            format!("{one} --pick best hi"),
+            "\"best\" is not a way to pick",
+        ),
+        (format!("{one} --pick"), "\"\" is not a way to pick"),
+        (format!("{nine} hi"), "name at most 8"),
+        (format!("{one},nobody/nothing hi"), "nobody/nothing"),
+        (format!("{one},, hi"), "."),
+    ] {
+        let said = run_command(&mut client, &id, &format!("/try {args}")).concat();
+        assert!(said.contains(why), "{args}: {said}");
+        assert!(!said.contains("one again"), "{args}: {said}");
+    }
+    // The failed commands are not part of the conversation: the first answer is still unused.
+    assert_eq!(
+        run_command(&mut client, &id, &format!("/try {one} hi")),
+        ["one"]
+    );
+    assert_eq!(run_command(&mut client, &id, "hi"), ["2"]);
+}

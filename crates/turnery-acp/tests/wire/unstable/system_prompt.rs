@@ -1,0 +1,137 @@
+//! `systemPrompt` of a created or opened session: appended, replacing the built-in one, or rejected.
+
+use crate::harness::{TestClient, TestEnv, error_of, prompt_params, result_of};
+use futures_util::future::BoxFuture;
+use serde_json::{Value, json};
+use std::sync::{Arc, Mutex};
+use turnery_acp::ServeOptions;
+use turnery_engine::{ModelError, Response};
+use turnery_models::{Model, ModelEventSender, ModelInfo, ModelRequest, OfflineModel};
+
+/// Model that records its system prompt and answers like the offline model.
+struct SystemPromptRecorder {
+    system_prompts: Arc<Mutex<Vec<String>>>,
+    inner: OfflineModel,
+}
+
+impl Model for SystemPromptRecorder {
+    fn info(&self) -> &ModelInfo {
+        self.inner.info()
+    }
+
+    fn call(
+        &self,
+        request: ModelRequest,
+        out: ModelEventSender,
+    ) -> BoxFuture<'_, Result<Response, ModelError>> {
+        let mut said = self.system_prompts.lock().expect("no panic");
+        said.push(request.system.to_string());
+        self.inner.call(request, out)
+    }
+}
+
+fn system_prompt_params(text: &str, mode: &str) -> Value {
+    json!({"mode": mode, "content": [{"type": "text", "text": text}]})
+}
+
+fn open_params(world: &TestEnv, id: &str, prompt: &Value) -> Value {
+    let mut params = world.new_session_params();
+    if !id.is_empty() {
+        params["sessionId"] = json!(id);
+    }
+    params["systemPrompt"] = prompt.clone();
+    params
+}
+
+/// Prompts the session and returns the system prompt the model received.
+fn prompt_and_read_system(client: &mut TestClient, heard: &Mutex<Vec<String>>, id: &str) -> String {
+    result_of(&client.request("session/prompt", prompt_params(id, "hi")));
+    let mut heard = heard.lock().expect("no panic");
+    heard.drain(..).next().expect("it was called")
+}
+
+#[test]
+fn system_prompt_reaches_the_model() {
+    let heard = Arc::new(Mutex::new(Vec::new()));
+    let world = TestEnv::without_answers();
+    let model = SystemPromptRecorder {
+        system_prompts: Arc::clone(&heard),
+        inner: OfflineModel::default(),
+    };
+    let agent = world.agent_with_model(Arc::new(model));
+    let mut client = TestClient::connect(agent, ServeOptions::default());
+    client.initialize(json!({}));
+    let made = client.request("session/new", open_params(&world, "", &json!(null)));
+    let id = result_of(&made)["sessionId"]
+        .as_str()
+        .expect("an id")
+        .to_owned();
+    assert_eq!(
+        prompt_and_read_system(&mut client, &heard, &id),
+        "You are a test."
+    );
+    for (method, system, expected) in [
+        (
+            "session/load",
+            system_prompt_params("Be brief.", "append"),
+            "You are a test.\n\nBe brief.",
+        ),
+        (
+            "session/resume",
+            system_prompt_params("Be brief.", "override"),
+            "Be brief.",
+        ),
+        ("session/resume", json!(null), "You are a test."),
+    ] {
+        result_of(&client.request(method, open_params(&world, &id, &system)));
+        assert_eq!(
+            prompt_and_read_system(&mut client, &heard, &id),
+            expected,
+            "{method}"
+        );
+    }
+    for (method, source) in [("session/new", ""), ("session/fork", id.as_str())] {
+        let two = json!({"mode": "append", "content": [
+            {"type": "text", "text": "a"}, {"type": "text", "text": "b"}]});
+        let made = client.request(method, open_params(&world, source, &two));
+        let id = result_of(&made)["sessionId"]
+            .as_str()
+            .expect("an id")
+            .to_owned();
+        assert_eq!(
+            prompt_and_read_system(&mut client, &heard, &id),
+            "You are a test.\n\na\n\nb"
+        );
+    }
+}
+
+#[test]
+fn invalid_system_prompt_creates_no_session() {
+    let world = TestEnv::without_answers();
+    let (mut client, id) = world.session();
+    let image = json!({"type": "image", "data": "", "mimeType": "image/png"});
+    for wrong in [
+        system_prompt_params("a", "_mine"),
+        system_prompt_params("a", "prepend"),
+        json!({"mode": "append", "content": []}),
+        json!({"mode": "append", "content": [image]}),
+        json!({"mode": "append", "content": "a"}),
+        json!({"content": [{"type": "text", "text": "a"}]}),
+        json!("Be brief."),
+    ] {
+        for (method, id) in [
+            ("session/new", ""),
+            ("session/load", id.as_str()),
+            ("session/resume", id.as_str()),
+            ("session/fork", id.as_str()),
+        ] {
+            let answer = client.request(method, open_params(&world, id, &wrong));
+            assert_eq!(error_of(&answer), -32602, "{method} {wrong}");
+        }
+    }
+    let list = client.request("session/list", json!({}));
+    assert_eq!(
+        result_of(&list)["sessions"].as_array().map(Vec::len),
+        Some(1)
+    );
+}

@@ -1,0 +1,180 @@
+//! Version negotiation, and the order of requests.
+
+use crate::harness::{TestClient, TestEnv, WITH_V2, error_of, prompt_params, result_of};
+use serde_json::{Value, json};
+use std::{env, process::Command};
+
+fn initialize(client: &mut TestClient, version: u64) -> Value {
+    let info = json!({"name": "test", "version": "1"});
+    client.request(
+        "initialize",
+        json!({"protocolVersion": version, "info": info}),
+    )
+}
+
+// proves: V2-1
+/// The highest version not above the requested one.
+#[test]
+fn highest_version_not_above_requested_is_chosen() {
+    for (asked, spoken) in [(1, 1), (2, 2), (3, 2), (65535, 2)] {
+        let world = TestEnv::without_answers();
+        let mut client = world.connect_v2();
+        let answer = initialize(&mut client, asked);
+        assert_eq!(result_of(&answer)["protocolVersion"], spoken, "{asked}");
+    }
+    let world = TestEnv::without_answers();
+    let mut client = world.connect_v2();
+    let answer = initialize(&mut client, 0);
+    assert_eq!(error_of(&answer), -32022);
+    assert_eq!(answer["error"]["data"]["requested"], 0);
+    assert_eq!(answer["error"]["data"]["supported"], json!([1, 2]));
+    // The connection remains usable for another attempt.
+    let answer = initialize(&mut client, 2);
+    assert_eq!(result_of(&answer)["protocolVersion"], 2);
+}
+
+// proves: V2-1
+/// Of a request for a later version only the number is read; one for this version is parsed strictly.
+#[test]
+fn later_initialize_need_not_parse() {
+    let later = json!({"protocolVersion": 3, "info": "none", "capabilities": 7});
+    let world = TestEnv::without_answers();
+    let answer = world.connect_v2().request("initialize", later);
+    assert_eq!(result_of(&answer)["protocolVersion"], 2);
+    for wrong in [
+        json!({"protocolVersion": 2}),
+        json!({"protocolVersion": 2, "info": "none"}),
+        json!({"protocolVersion": "2", "info": {"name": "a", "version": "1"}}),
+    ] {
+        let answer = world.connect_v2().request("initialize", wrong);
+        assert_eq!(error_of(&answer), -32602);
+    }
+}
+
+// proves: V2-1, INIT-15
+/// Without the option nobody gets v2; with it, a v1 client gets the same bytes as before.
+#[test]
+fn v1_client_sees_nothing_of_v2() {
+    let world = TestEnv::new(json!([{"steps": [{"text": "hello"}], "end": "stop"}]));
+    let answer = initialize(&mut world.connect(), 2);
+    assert_eq!(result_of(&answer)["protocolVersion"], 1);
+    let mut client = world.connect_v2();
+    let with = client.initialize(json!({}));
+    let without = world.connect().initialize(json!({}));
+    assert_eq!(with["result"], without["result"]);
+    let made = client.request("session/new", world.new_session_params());
+    assert!(result_of(&made)["modes"].is_object());
+    let id = made["result"]["sessionId"].as_str().expect("an id");
+    let answer = client.request("session/prompt", prompt_params(id, "hi"));
+    assert_eq!(result_of(&answer)["stopReason"], "end_turn");
+    let (_, rest) = client.close_and_join();
+    assert!(
+        !rest
+            .iter()
+            .any(|line| line.to_string().contains("state_update"))
+    );
+}
+
+// proves: V2-1
+/// Runs all v1 tests again with v2 enabled, except those about version selection and one about the harness.
+#[test]
+fn v1_is_identical_with_v2_enabled() {
+    let tests = env::current_exe().expect("a path");
+    let others = [
+        "v2::",
+        "rpc::initialize_negotiates",
+        "kit::greatest_version_is_answered_with_v1",
+        "kit::harness_hears_late_updates",
+    ];
+    let run = Command::new(tests)
+        .args(others.iter().flat_map(|test| ["--skip", test]))
+        .env(WITH_V2, "1")
+        .output()
+        .expect("runs");
+    let said = String::from_utf8_lossy(&run.stdout);
+    assert!(run.status.success(), "{said}");
+    for test in [
+        "prompts::text_is_preserved_byte_for_byte",
+        "tools::allow_always_is_remembered",
+    ] {
+        assert!(said.contains(&format!("test {test} ... ok")), "{said}");
+    }
+}
+
+// proves: V2-2, INIT-15
+/// `initialize` comes first, and may come again only before anything else.
+#[test]
+fn initialize_is_required_and_latest_wins() {
+    let world = TestEnv::without_answers();
+    let mut client = world.connect_v2();
+    let early = client.request("session/new", json!({"cwd": world.cwd()}));
+    assert_eq!(error_of(&early), -32600);
+    client.initialize(json!({}));
+    let answer = initialize(&mut client, 2);
+    assert_eq!(result_of(&answer)["protocolVersion"], 2);
+    let made = client.request("session/new", json!({"cwd": world.cwd()}));
+    assert!(result_of(&made).get("modes").is_none());
+    assert_eq!(error_of(&initialize(&mut client, 2)), -32600);
+    // A connection fixed to v1 keeps it, whatever is requested later.
+    let (mut client, _) = world.session();
+    assert_eq!(initialize(&mut client, 2)["result"]["protocolVersion"], 1);
+}
+
+// proves: V2-3
+/// An id is an integer or a string.
+#[test]
+fn null_id_is_rejected() {
+    let world = TestEnv::without_answers();
+    let mut client = world.client_v2();
+    client.write_raw("{\"jsonrpc\":\"2.0\",\"id\":null,\"method\":\"session/list\"}\n");
+    let answer = client.wait_for_response(&Value::Null);
+    assert_eq!(error_of(&answer), -32600);
+    for id in [json!(-9_223_372_036_854_775_808_i64), json!("")] {
+        let request = json!({"jsonrpc": "2.0", "id": id, "method": "session/list"});
+        client.send(&request);
+        assert_eq!(
+            result_of(&client.wait_for_response(&id))["sessions"],
+            json!([])
+        );
+    }
+}
+
+// proves: V2-18, V2-19
+/// Capabilities are objects, only working ones are present, and methods without a capability are unknown.
+#[test]
+fn v1_only_methods_are_unknown() {
+    let world = TestEnv::without_answers();
+    let (mut client, id) = world.session_v2();
+    let mut other = world.connect_v2();
+    let hello = other.initialize_v2();
+    assert_eq!(
+        result_of(&hello)["capabilities"],
+        json!({"session": {
+            "prompt": {"image": {}, "embeddedContext": {}},
+            "mcp": {"stdio": {}, "http": {}},
+            "delete": {},
+            "additionalDirectories": {},
+        }})
+    );
+    assert!(
+        hello["result"]
+            .get("authMethods")
+            .is_none_or(|it| it == &json!([]))
+    );
+    assert_eq!(hello["result"]["info"]["name"], "turnery");
+    for method in [
+        "auth/login",
+        "auth/logout",
+        "authenticate",
+        "session/load",
+        "session/fork",
+        "session/set_mode",
+        "tool_call/cancel",
+        "terminal/cancel",
+        "_turnery/session/steer",
+        "nope/nope",
+    ] {
+        let answer = client.request(method, json!({"sessionId": id}));
+        assert_eq!(error_of(&answer), -32601, "{method}");
+    }
+}

@@ -1,0 +1,159 @@
+//! Defines the commands that a session task receives.
+
+use super::{
+    CounterGuard, PromptError, PromptOptions, PromptResult, SetOptionError, SharedCounter,
+};
+use crate::{CancellationToken, Candidate, SelectionStrategy, sink::PromptSinks};
+use std::sync::{
+    Arc,
+    atomic::{AtomicBool, Ordering},
+};
+use tokio::sync::oneshot;
+use turnery_engine::{Content, LoopId, MessageId};
+use turnery_models::{ModelName, Thinking};
+use turnery_tools::Mode;
+
+/// Capacity of the mailbox: all queued prompts and interjections, and some settings.
+pub(crate) const COMMAND_QUEUE_CAPACITY: usize = super::PROMPTS_WAITING + super::WORDS_WAITING + 16;
+
+/// Command to a session task.
+pub(crate) enum SessionCommand {
+    /// Queues a prompt.
+    Prompt(Box<QueuedPrompt>),
+    /// Interjects into the running prompt.
+    Word(Interjection),
+    /// Changes an option at once.
+    Set {
+        change: OptionChange,
+        reply: oneshot::Sender<Result<(), SetOptionError>>,
+    },
+    /// Closes the session; running prompts have been cancelled already.
+    Close(oneshot::Sender<()>),
+}
+
+/// Option to change.
+pub(crate) enum OptionChange {
+    Mode(Mode),
+    Model(ModelName),
+    Thinking(Thinking),
+    Title(String),
+}
+
+/// Prompt in the queue.
+pub(crate) struct QueuedPrompt {
+    pub(crate) work: PromptKind,
+    /// Candidates, if the prompt is evaluated under several configurations.
+    pub(crate) tries: Option<TryRequest>,
+    pub(crate) options: PromptOptions,
+    /// Shared cancel token of all prompts when this one was started.
+    pub(crate) cancel_all: CancellationToken,
+    pub(crate) listener: PromptSinks,
+    /// `None` for a prompt made of undelivered interjections.
+    pub(crate) reply: Option<oneshot::Sender<Result<PromptResult, PromptError>>>,
+    /// Receives the id of the prompt's message.
+    pub(crate) inserted: Option<oneshot::Sender<MessageId>>,
+    pub(crate) place: QueueSlot,
+    pub(crate) open: CounterGuard,
+}
+
+impl QueuedPrompt {
+    /// Claims the prompt's queue slot; false if the prompt was withdrawn before.
+    pub(crate) fn try_begin(&self) -> bool {
+        let cancelled = self.options.cancel.is_cancelled() || self.cancel_all.is_cancelled();
+        !(self.options.withdrawable && cancelled) && self.place.take()
+    }
+}
+
+/// Slot of a prompt in the queue. The prompt either begins or is withdrawn, whichever takes the slot first.
+#[derive(Clone, Default)]
+pub(crate) struct QueueSlot(Arc<AtomicBool>);
+
+impl QueueSlot {
+    /// Takes the slot; true only for the first caller.
+    pub(crate) fn take(&self) -> bool {
+        !self.0.swap(true, Ordering::AcqRel)
+    }
+}
+
+/// Candidates of a prompt and the rule that selects one.
+pub(crate) struct TryRequest {
+    pub(crate) candidates: Vec<Candidate>,
+    pub(crate) pick: SelectionStrategy,
+}
+
+/// Kind of a prompt.
+#[derive(Clone, Debug)]
+pub(crate) enum PromptKind {
+    /// Sends this content to the model.
+    Say(Vec<Content>),
+    /// Sends the content that an MCP server generates from one of its prompts.
+    Server {
+        /// Name of the MCP prompt as a command.
+        command: String,
+        /// Its arguments, as typed.
+        args: String,
+        /// Content appended to it.
+        extra_content: Vec<Content>,
+    },
+    /// Continues without new input.
+    Continue,
+    /// Reruns this loop, or the last one.
+    Rerun(Option<LoopId>),
+    /// Branches off at the end of an earlier loop with new input.
+    Branch(LoopId, Vec<Content>),
+    /// Summarizes older messages.
+    Compact,
+}
+
+/// Content sent to a running prompt.
+pub(crate) struct Interjection {
+    pub(crate) when: Delivery,
+    pub(crate) content: Vec<Content>,
+    /// Notified on delivery, if the sender waits for that; dropped if there will be none.
+    pub(crate) reply: Option<oneshot::Sender<()>>,
+    pub(crate) is_heard: bool,
+    /// Shared cancel token of all prompts when this was sent.
+    pub(crate) cancel_all: CancellationToken,
+    /// Counts the interjection as pending.
+    pub(crate) _room: CounterGuard,
+    /// Counter of open prompts, used if the interjection becomes a prompt.
+    pub(crate) prompts: SharedCounter,
+}
+
+impl Interjection {
+    /// Marks the interjection as delivered.
+    pub(crate) fn mark_delivered(&mut self) {
+        self.is_heard = true;
+        if let Some(reply) = self.reply.take() {
+            // The receiver may have stopped waiting.
+            let _ = reply.send(());
+        }
+    }
+
+    /// Converts an undelivered interjection to a prompt; `None` if the sender waits for its delivery.
+    pub(crate) fn into_prompt(self, options: PromptOptions) -> Option<QueuedPrompt> {
+        if self.reply.is_some() {
+            return None;
+        }
+        Some(QueuedPrompt {
+            work: PromptKind::Say(self.content),
+            tries: None,
+            options,
+            cancel_all: self.cancel_all,
+            listener: PromptSinks::default(),
+            reply: None,
+            inserted: None,
+            place: QueueSlot::default(),
+            open: self.prompts.open(),
+        })
+    }
+}
+
+/// When an interjection is delivered.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Delivery {
+    /// As soon as possible: steering (UP-5).
+    Soon,
+    /// Once the loop would end: a follow-up (UP-6).
+    AtTheEnd,
+}

@@ -1,0 +1,50 @@
+//! Commits loops, and retries while the store fails for a transient reason.
+
+use futures_util::future::join_all;
+use std::{sync::Arc, time::Duration};
+use turnery_store::{Commit, Store, StoreError};
+
+/// Delays between attempts. A locked store adds its own wait to each.
+const RETRY_DELAYS: [Duration; 5] = [
+    Duration::from_millis(100),
+    Duration::from_millis(400),
+    Duration::from_secs(1),
+    Duration::from_secs(2),
+    Duration::from_secs(4),
+];
+
+/// Commits; while the store is full or locked, retries as [`RETRY_DELAYS`] says. A commit that succeeded
+/// unnoticed is not repeated (S2). After the first failure the loops are journalled, so that a crash before
+/// the next attempt loses nothing that was shown (S5).
+pub(super) async fn commit(store: Arc<dyn Store>, commit: Commit) -> Result<u64, StoreError> {
+    let mut waits = RETRY_DELAYS.iter();
+    let mut attempts = 0;
+    loop {
+        attempts += 1;
+        let why = match store.commit(commit.clone()).await {
+            Err(StoreError::Broken(why)) => why,
+            done => return done,
+        };
+        tracing::warn!(attempts, "failed to store an answer: {why}");
+        if attempts == 1 {
+            journal_records(&*store, &commit).await;
+        }
+        match waits.next() {
+            Some(wait) => tokio::time::sleep(*wait).await,
+            None => return Err(StoreError::Broken(why)),
+        }
+    }
+}
+
+/// Journals the loops of a commit that failed.
+async fn journal_records(store: &dyn Store, commit: &Commit) {
+    let writes = commit.records.iter().map(|record| {
+        let events = record.events.clone();
+        store.append_now(&commit.lane, &record.loop_id, events)
+    });
+    for written in join_all(writes).await {
+        if let Err(error) = written {
+            tracing::warn!(%error, "failed to journal");
+        }
+    }
+}

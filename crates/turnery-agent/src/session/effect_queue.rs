@@ -1,0 +1,356 @@
+//! Queues the effects of a loop in order, until the client has taken the events before them.
+
+use super::gate::PendingPermission;
+use std::{
+    collections::{HashMap, VecDeque},
+    task::{Context, Poll},
+};
+use turnery_engine::{
+    CallId, Content, ContextSize, Effect, Event, HookRequest, LoopFinish, ToolCall,
+};
+
+use crate::{OutboxItem, sink::SessionOutput};
+
+/// Number of queued effects at which tools and models are no longer read.
+const MAX_QUEUED_EFFECTS: usize = 8;
+
+/// Effect that waits for its turn.
+#[expect(
+    clippy::large_enum_variant,
+    reason = "events are most of them; a box would cost an allocation per delta"
+)]
+pub(crate) enum QueuedEffect {
+    /// Shows an event.
+    Show(Event),
+    /// Shows the session's title.
+    Info,
+    /// Calls the model.
+    CallModel { tools: bool },
+    /// Asks the hooks.
+    Hook(HookRequest),
+    /// Summarizes older messages.
+    Compact(ContextSize),
+    /// Decides whether a call may run.
+    Gate(ToolCall),
+    /// Asks the user.
+    Ask(Box<PendingPermission>),
+    /// Runs a call.
+    Run(ToolCall),
+    /// Ends the loop.
+    Finish(LoopFinish),
+}
+
+/// Queued effects in order.
+///
+/// A response with very many calls makes the queue long, so cancelling a call touches only its own slot: the
+/// slot becomes empty and is skipped in its turn.
+#[derive(Default)]
+pub(crate) struct EffectQueue {
+    /// `None` is an empty slot of a cancelled effect.
+    queue: VecDeque<Option<QueuedEffect>>,
+    /// Number of the effect at the front, counted from the first one ever pushed.
+    front: u64,
+    /// Numbers of the queued `Gate` or `Ask` effects, by call.
+    gates: HashMap<CallId, u64>,
+    /// Numbers of the queued `Run` effects, by call.
+    runs: HashMap<CallId, u64>,
+    /// Number of empty slots in the queue.
+    cleared: usize,
+}
+
+impl EffectQueue {
+    pub(crate) fn push(&mut self, step: QueuedEffect) {
+        let number = self.front + self.queue.len() as u64;
+        match &step {
+            QueuedEffect::Gate(tool_call) => {
+                self.gates.insert(tool_call.call_id.clone(), number);
+            }
+            QueuedEffect::Ask(question) => {
+                self.gates.insert(question.ask.call_id.clone(), number);
+            }
+            QueuedEffect::Run(tool_call) => {
+                self.runs.insert(tool_call.call_id.clone(), number);
+            }
+            QueuedEffect::Show(_)
+            | QueuedEffect::Info
+            | QueuedEffect::CallModel { .. }
+            | QueuedEffect::Hook(_)
+            | QueuedEffect::Compact(_)
+            | QueuedEffect::Finish(_) => {}
+        }
+        self.queue.push_back(Some(step));
+    }
+
+    /// Removes the first effect; `None` if the queue is empty.
+    fn pop(&mut self) -> Option<QueuedEffect> {
+        let step = self.queue.pop_front()?;
+        count_visit();
+        self.front += 1;
+        match &step {
+            None => self.cleared -= 1,
+            Some(QueuedEffect::Gate(tool_call)) => {
+                self.gates.remove(&tool_call.call_id);
+            }
+            Some(QueuedEffect::Ask(question)) => {
+                self.gates.remove(&question.ask.call_id);
+            }
+            Some(QueuedEffect::Run(tool_call)) => {
+                self.runs.remove(&tool_call.call_id);
+            }
+            Some(
+                QueuedEffect::Show(_)
+                | QueuedEffect::Info
+                | QueuedEffect::CallModel { .. }
+                | QueuedEffect::Hook(_)
+                | QueuedEffect::Compact(_)
+                | QueuedEffect::Finish(_),
+            ) => {}
+        }
+        step
+    }
+
+    /// Returns true if the queue is short enough to read from tools and models.
+    pub(crate) fn few(&self) -> bool {
+        self.queue.len() - self.cleared < MAX_QUEUED_EFFECTS || faulty!(ListenAlways)
+    }
+
+    /// Shows queued events while there is room; resolves with the first other effect.
+    pub(crate) fn poll_next(
+        &mut self,
+        cx: &mut Context<'_>,
+        shown: &mut SessionOutput<'_>,
+        info: &turnery_store::SessionInfo,
+    ) -> Poll<QueuedEffect> {
+        if faulty!(AnswerBeforeEvents)
+            && matches!(self.queue.back(), Some(Some(QueuedEffect::Finish(_))))
+        {
+            while self.queue.len() > 1 {
+                self.pop();
+            }
+        }
+        loop {
+            while let Some(None) = self.queue.front() {
+                self.pop();
+            }
+            match self.queue.front() {
+                None | Some(None) => {
+                    // Drive the sink with the last event: nothing else may wake this task for long.
+                    let _ = shown.poll_idle(cx);
+                    return Poll::Pending;
+                }
+                Some(Some(QueuedEffect::Show(_) | QueuedEffect::Info)) => {
+                    if shown.poll_ready(cx).is_pending() {
+                        return Poll::Pending;
+                    }
+                }
+                Some(Some(
+                    QueuedEffect::CallModel { .. }
+                    | QueuedEffect::Hook(_)
+                    | QueuedEffect::Compact(_)
+                    | QueuedEffect::Gate(_)
+                    | QueuedEffect::Ask(_)
+                    | QueuedEffect::Run(_)
+                    | QueuedEffect::Finish(_),
+                )) => {
+                    if shown.poll_idle(cx).is_pending() {
+                        return Poll::Pending;
+                    }
+                }
+            }
+            match self.pop() {
+                Some(QueuedEffect::Show(event)) => shown.push(OutboxItem::Live(&event)),
+                Some(QueuedEffect::Info) => shown.push(OutboxItem::Info {
+                    title: info.title.as_deref(),
+                    updated_at: info.updated_at,
+                }),
+                Some(other) => return Poll::Ready(other),
+                None => return Poll::Pending,
+            }
+        }
+    }
+
+    /// Removes the queued model call.
+    pub(crate) fn cancel_model_call(&mut self) {
+        self.clear_matching(|step| matches!(step, QueuedEffect::CallModel { .. }));
+    }
+
+    /// Removes the queued hook request.
+    pub(crate) fn cancel_hook(&mut self) {
+        self.clear_matching(|step| matches!(step, QueuedEffect::Hook(_)));
+    }
+
+    /// Removes the queued compaction.
+    pub(crate) fn cancel_compaction(&mut self) {
+        self.clear_matching(|step| matches!(step, QueuedEffect::Compact(_)));
+    }
+
+    /// Removes the queued permission check of a call.
+    pub(crate) fn cancel_gate(&mut self, call_id: &CallId) {
+        if let Some(number) = self.gates.remove(call_id) {
+            self.clear_slot(number);
+        }
+    }
+
+    /// Removes the queued run of a call; true if it had not begun.
+    pub(crate) fn cancel_tool_run(&mut self, call_id: &CallId) -> bool {
+        match self.runs.remove(call_id) {
+            Some(number) => self.clear_slot(number),
+            None => false,
+        }
+    }
+
+    /// Empties the slot of an effect; false if the effect is not in the queue.
+    fn clear_slot(&mut self, number: u64) -> bool {
+        count_visit();
+        let place = number.checked_sub(self.front).map(usize::try_from);
+        let Some(Ok(place)) = place else { return false };
+        let step = self.queue.get_mut(place).and_then(Option::take);
+        self.cleared += usize::from(step.is_some());
+        step.is_some()
+    }
+
+    /// Scans the whole queue, for effects that occur once per turn.
+    fn clear_matching(&mut self, is_meant: impl Fn(&QueuedEffect) -> bool) {
+        for place in &mut self.queue {
+            count_visit();
+            if place.take_if(|step| is_meant(step)).is_some() {
+                self.cleared += 1;
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+thread_local! {
+    static VISITS: std::cell::Cell<u64> = const { std::cell::Cell::new(0) };
+}
+
+/// Counts a slot visit, for the tests that bound the work of a cancel.
+fn count_visit() {
+    #[cfg(test)]
+    VISITS.with(|visits| visits.set(visits.get() + 1));
+}
+
+/// When an effect is carried out.
+#[expect(
+    clippy::large_enum_variant,
+    reason = "moved once, at once; a box would cost an allocation per delta"
+)]
+pub(crate) enum EffectTiming {
+    /// In order, after earlier effects.
+    Later(QueuedEffect),
+    /// At once: stopping never waits for a slow client.
+    Now(ImmediateEffect),
+}
+
+/// Effect that is carried out at once.
+pub(crate) enum ImmediateEffect {
+    StopModel,
+    StopHook,
+    StopCompaction,
+    Withdraw(CallId),
+    StopTool(CallId),
+    AbortTool(CallId),
+    StartGrace,
+    /// Interjections for the next loop.
+    Unheard(Vec<Content>),
+    /// Storing does not depend on the client (LASH-85).
+    Commit(Box<Event>),
+}
+
+/// Classifies an effect, after its event has been folded.
+pub(crate) fn classify_effect(effect: Effect) -> EffectTiming {
+    match effect {
+        Effect::Emit(event) | Effect::Publish(event) => {
+            EffectTiming::Later(QueuedEffect::Show(event))
+        }
+        Effect::CallModel { tools, .. } => EffectTiming::Later(QueuedEffect::CallModel { tools }),
+        Effect::Gate(tool_call) => EffectTiming::Later(QueuedEffect::Gate(tool_call)),
+        Effect::RunTool(tool_call) => EffectTiming::Later(QueuedEffect::Run(tool_call)),
+        Effect::Finish(finish) => EffectTiming::Later(QueuedEffect::Finish(finish)),
+        Effect::RunHook(hook) => EffectTiming::Later(QueuedEffect::Hook(hook)),
+        Effect::Compact(before) => EffectTiming::Later(QueuedEffect::Compact(before)),
+        Effect::CancelHook => EffectTiming::Now(ImmediateEffect::StopHook),
+        Effect::StopCompaction => EffectTiming::Now(ImmediateEffect::StopCompaction),
+        Effect::ReturnUndelivered(words) => EffectTiming::Now(ImmediateEffect::Unheard(words)),
+        Effect::StopModel => EffectTiming::Now(ImmediateEffect::StopModel),
+        Effect::CancelGate(call_id) => EffectTiming::Now(ImmediateEffect::Withdraw(call_id)),
+        Effect::StopTool(call_id) => EffectTiming::Now(ImmediateEffect::StopTool(call_id)),
+        Effect::AbortTool(call_id) => EffectTiming::Now(ImmediateEffect::AbortTool(call_id)),
+        Effect::StartGrace => EffectTiming::Now(ImmediateEffect::StartGrace),
+        Effect::Commit(event) => EffectTiming::Now(ImmediateEffect::Commit(Box::new(event))),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::sync::Arc;
+
+    fn tool_call(at: usize) -> ToolCall {
+        ToolCall {
+            call_id: format!("c{at}").into(),
+            name: "tool".to_owned(),
+            args: Arc::new(serde_json::Value::Null),
+        }
+    }
+
+    /// Returns the slot visits when `count` queued calls are cancelled one by one.
+    fn visits_for_cancelling(count: usize) -> u64 {
+        let mut steps = EffectQueue::default();
+        for at in 0..count {
+            steps.push(QueuedEffect::Info);
+            steps.push(QueuedEffect::Gate(tool_call(at)));
+            steps.push(QueuedEffect::Run(tool_call(at)));
+        }
+        let before = VISITS.with(std::cell::Cell::get);
+        for at in 0..count {
+            let call_id = tool_call(at).call_id;
+            steps.cancel_gate(&call_id);
+            assert!(steps.cancel_tool_run(&call_id));
+            assert!(!steps.cancel_tool_run(&call_id));
+        }
+        let mut left = 0;
+        while !steps.queue.is_empty() {
+            left += usize::from(steps.pop().is_some());
+        }
+        assert_eq!((left, steps.cleared), (count, 0));
+        VISITS.with(std::cell::Cell::get) - before
+    }
+
+    // proves: ACP-51
+    #[test]
+    fn cancelling_many_calls_is_linear() {
+        let (few, many) = (visits_for_cancelling(500), visits_for_cancelling(5_000));
+        assert!(many <= few * 11, "{few} looks became {many}");
+    }
+
+    #[test]
+    fn cancelled_run_is_found_after_pops() {
+        let mut steps = EffectQueue::default();
+        for at in 0..3 {
+            steps.push(QueuedEffect::Run(tool_call(at)));
+        }
+        assert!(
+            matches!(steps.pop(), Some(QueuedEffect::Run(tool_call)) if tool_call.call_id == "c0".into())
+        );
+        assert!(!steps.cancel_tool_run(&"c0".into()));
+        assert!(steps.cancel_tool_run(&"c2".into()));
+        assert!(
+            matches!(steps.pop(), Some(QueuedEffect::Run(tool_call)) if tool_call.call_id == "c1".into())
+        );
+        assert!(steps.pop().is_none());
+        assert!(steps.queue.is_empty());
+    }
+
+    #[test]
+    fn cancelled_effects_free_room() {
+        let mut steps = EffectQueue::default();
+        for at in 0..MAX_QUEUED_EFFECTS {
+            steps.push(QueuedEffect::Gate(tool_call(at)));
+        }
+        assert!(!steps.few());
+        steps.cancel_gate(&"c1".into());
+        assert!(steps.few());
+    }
+}

@@ -1,0 +1,483 @@
+//! Runs a prompt under several configurations at once and continues the session from the winner. One lane,
+//! one commit, one answer (UP-17, R4, S6).
+
+mod candidate;
+mod group_output;
+
+use super::{
+    CANDIDATES, PromptError, PromptHandle, PromptOptions, PromptResult, Session, SessionTask,
+    StartError,
+    background::OverdueCommit,
+    command::{PromptKind, TryRequest},
+    commit_retry,
+    loop_plan::LoopPlan,
+    prompt_guard::{GuardOutcome, PromptGuard},
+    prompt_run::{PromptScope, refused, unstored_result},
+    running_call::{RunningModel, StreamItem},
+    task::PromptEnd,
+};
+use crate::{
+    CancellationToken, Candidate, SelectionStrategy,
+    evaluate::{JudgeInput, final_answer},
+    sink::PromptSinks,
+    trace_sink::ModelCallContext,
+};
+use candidate::{CandidateResult, CandidateRun, CandidateStore};
+use futures_util::{FutureExt as _, StreamExt as _, future::BoxFuture, stream::FuturesUnordered};
+use std::{future::poll_fn, sync::Arc, time::Duration};
+use tokio::{
+    sync::mpsc,
+    time::{Instant, timeout},
+};
+use turnery_engine::{
+    CommitError, Content, LimitKind, LoopId, LoopRecord, Outcome, OutcomeDetail, TurnStop, Usage,
+    parallel_group::{
+        JudgeReport, eligible_candidates, parallel_start_event, parse_judge_reply, record_winner,
+        select_candidate,
+    },
+    usage::source,
+};
+use turnery_models::{Model, Thinking};
+use turnery_store::Commit;
+
+/// Candidates handle a cancel themselves and end within their own grace period.
+const CANDIDATE_GRACE: Duration = Duration::from_secs(24 * 60 * 60);
+
+/// Evaluation with its models resolved.
+pub(super) struct Evaluation {
+    entrants: Vec<(Arc<dyn Model>, Option<Thinking>)>,
+    strategy: SelectionStrategy,
+    judge: Arc<dyn Model>,
+    /// Tokens that cancel the prompt.
+    cancel: (CancellationToken, CancellationToken),
+}
+
+impl Evaluation {
+    /// Returns the models that the evaluation may call.
+    pub(super) fn models(&self) -> Vec<&Arc<dyn Model>> {
+        let judge = match self.strategy {
+            SelectionStrategy::Judge(_) => Some(&self.judge),
+            SelectionStrategy::First
+            | SelectionStrategy::FewestTokens
+            | SelectionStrategy::MostTokens => None,
+        };
+        let entrants = self.entrants.iter().map(|(model, _)| model);
+        entrants.chain(judge).collect()
+    }
+}
+
+/// Winner, the judge's report, and the limit that kept the judge from choosing.
+struct WinnerDecision {
+    winner: usize,
+    judge_report: JudgeReport,
+    limit: Option<OutcomeDetail>,
+}
+
+type RunningCandidates =
+    FuturesUnordered<BoxFuture<'static, (CandidateRun, Result<(), PromptError>)>>;
+
+impl Session {
+    /// Queues a prompt that runs under several configurations at once (LOOP-70); without candidates, under
+    /// the session's own. The winner's answer is shown, and the next prompt follows it. The others are stored
+    /// too and can be continued with [`branch`](Self::branch).
+    ///
+    /// Candidates share one folder, so they and their sub-agents run in
+    /// [`Mode::Plan`](turnery_tools::Mode::Plan): they read and search, and change nothing. Interjections
+    /// become the next prompt. An empty input continues the conversation, like
+    /// [`continue_loop`](Self::continue_loop). Hooks run for each candidate; a rejection of one rejects all.
+    /// At most [`CANDIDATES`] are accepted. The result contains the loops and usage of all candidates, in
+    /// their order; the judge's usage is in their `parallel_group`.
+    pub fn evaluate(
+        &self,
+        input: Vec<Content>,
+        candidates: Vec<Candidate>,
+        pick: SelectionStrategy,
+        options: PromptOptions,
+    ) -> Result<PromptHandle, StartError> {
+        if candidates.len() > CANDIDATES {
+            return Err(StartError::Candidates(candidates.len()));
+        }
+        let work = match input.is_empty() {
+            true => PromptKind::Continue,
+            false => PromptKind::Say(input),
+        };
+        let tries = TryRequest { candidates, pick };
+        self.enqueue_with(work, options, PromptSinks::default(), Some(tries))
+    }
+}
+
+impl SessionTask {
+    /// Resolves the models of an evaluation. Starts nothing.
+    pub(super) fn contest(
+        &self,
+        tries: TryRequest,
+        own: Option<&Arc<dyn Model>>,
+        cancel: (CancellationToken, CancellationToken),
+    ) -> Result<Evaluation, PromptError> {
+        let own = own.unwrap_or(&self.model);
+        let found = tries.candidates.iter().map(|candidate| {
+            let model = self.models.model(&candidate.model)?;
+            Ok((model, candidate.thinking))
+        });
+        let mut entrants = found.collect::<Result<Vec<_>, PromptError>>()?;
+        if entrants.is_empty() {
+            entrants.push((Arc::clone(own), None));
+        }
+        let judge = match &tries.pick {
+            SelectionStrategy::Judge(Some(name)) => self.models.model(name)?,
+            SelectionStrategy::Judge(None)
+            | SelectionStrategy::First
+            | SelectionStrategy::FewestTokens
+            | SelectionStrategy::MostTokens => Arc::clone(own),
+        };
+        Ok(Evaluation {
+            entrants,
+            strategy: tries.pick,
+            judge,
+            cancel,
+        })
+    }
+
+    /// Runs all candidates, selects the winner, commits and shows it.
+    pub(super) async fn evaluate(
+        &mut self,
+        mut plan: LoopPlan,
+        contest: Evaluation,
+        scope: &mut PromptScope,
+        watch: &mut PromptGuard,
+    ) -> PromptEnd {
+        let mut ids = Vec::new();
+        for (model, _) in &contest.entrants {
+            scope.model = Some(Arc::clone(model));
+            let loop_id = scope.next_loop_id(self);
+            if let Err(reason) = self.ask_before_loop(&plan, &loop_id, scope, watch).await? {
+                return Ok(refused(reason));
+            }
+            ids.push(loop_id);
+        }
+        let now = turnery_store::now();
+        for loop_id in &ids {
+            let event = parallel_start_event(&self.info.id, loop_id, &ids, now);
+            self.store.append(&watch.lane, loop_id, vec![event]);
+        }
+        plan.group.clone_from(&ids);
+        let began = Instant::now();
+        let (sender, mut arrivals) = mpsc::channel(ids.len());
+        let mut running = self.start_candidates(&plan, &contest, scope, watch, &ids, &sender);
+        drop(sender);
+        let gathered = collect_results(&mut running, &mut arrivals, ids.len());
+        let offers = guard_result(watch.run_guarded(self, gathered, CANDIDATE_GRACE).await)??;
+        let mut records: Vec<LoopRecord> = offers
+            .iter()
+            .map(|offer| LoopRecord::clone(&offer.commit.records[0]))
+            .collect();
+        scope.budget.add_time(began.elapsed());
+        let began = Instant::now();
+        let decision = self
+            .choose_winner(&plan, &contest, &records, scope, watch)
+            .await;
+        scope.budget.add_time(began.elapsed());
+        let WinnerDecision {
+            winner,
+            judge_report,
+            limit,
+        } = decision;
+        record_winner(&mut records, winner, &judge_report);
+        let records: Vec<Arc<LoopRecord>> = records.into_iter().map(Arc::new).collect();
+        let title = offers[winner].commit.title.clone();
+        let switches = matches!(records[winner].outcome, Some(Outcome::FrameSwitch { .. }));
+        let commit = Commit {
+            lane: watch.lane.clone(),
+            expected_head: self.info.head_version,
+            records: records.clone(),
+            tip: winner,
+            title: title.clone(),
+            release: !switches,
+        };
+        let outcome = records[winner].outcome.clone();
+        let outcome = outcome.unwrap_or(Outcome::Stopped(TurnStop::RuntimeError));
+        let known = records[winner].detail.clone();
+        let detail = match &outcome {
+            Outcome::Finished(_) | Outcome::FrameSwitch { .. } => {
+                known.or(limit).or_else(|| stopping_limit(&records))
+            }
+            Outcome::Stopped(_) => known,
+        };
+        // A candidate knows what the others had spent when it ended, but not their later spending.
+        let detail = match detail {
+            None
+            | Some(OutcomeDetail::Limit {
+                kind: LimitKind::Tokens | LimitKind::Cost,
+                ..
+            }) => scope.budget.passed().or(detail),
+            other => other,
+        };
+        let mut result = PromptResult::new(outcome, detail);
+        let committing = commit_retry::commit(Arc::clone(&self.store), commit).boxed();
+        let committed = match watch.wait_for_store(self, committing).await {
+            Ok(committed) => committed,
+            Err(committing) => {
+                let commit = OverdueCommit {
+                    store: Arc::clone(&self.store),
+                    lane: watch.lane.clone(),
+                    records: records.clone(),
+                    journalling: None,
+                    committing,
+                };
+                self.background.start(commit.finish());
+                watch.stop_renewing();
+                result.usage = records.iter().map(|record| record.usage).fold(
+                    result.usage,
+                    |mut sum, usage| {
+                        sum += usage;
+                        sum
+                    },
+                );
+                result.loops = records;
+                return Ok(unstored_result(result));
+            }
+        };
+        for offer in offers {
+            let _ = offer.stored.send(committed.clone());
+        }
+        // Each candidate has its commit result, so none of them waits any more.
+        let mut entrants = Vec::new();
+        while let Some((entrant, ended)) = running.next().await {
+            ended?;
+            entrants.push(entrant);
+        }
+        entrants.sort_by_key(|entrant| ids.iter().position(|id| *id == entrant.loop_id));
+        let views: Vec<_> = entrants
+            .iter()
+            .map(|it| it.task.history.messages())
+            .collect();
+        let head = committed.map_err(|error| lost(error.to_string()))?;
+        if !switches {
+            watch.stop_renewing();
+        }
+        let title_is_new = title.is_some();
+        self.adopt_winner(&records[winner], head, entrants, title);
+        self.show_group(&records, winner, title_is_new, watch).await;
+        for (record, messages) in records.into_iter().zip(views) {
+            result.usage += record.usage;
+            result.loops.push(Arc::clone(&record));
+            self.notify_after_loop(record, messages, scope, watch).await;
+        }
+        scope.model = Some(Arc::clone(&contest.entrants[winner].0));
+        match self.plan_next_frame(&result, ids[winner].clone()) {
+            Some(plan) => self.run_loops(plan, result, scope, watch).await,
+            None => Ok(result),
+        }
+    }
+
+    /// Starts one task for each candidate, all from the same history (C-15).
+    fn start_candidates(
+        &self,
+        plan: &LoopPlan,
+        contest: &Evaluation,
+        scope: &PromptScope,
+        watch: &PromptGuard,
+        ids: &[LoopId],
+        offers: &mpsc::Sender<CandidateResult>,
+    ) -> RunningCandidates {
+        let entrants = contest.entrants.iter().zip(ids).enumerate();
+        let begun = entrants.map(|(index, ((model, thinking), loop_id))| {
+            let store = CandidateStore {
+                session_id: self.info.id.clone(),
+                store: Arc::clone(&self.store),
+                index,
+                offers: offers.clone(),
+            };
+            let (cancel, cancel_all) = contest.cancel.clone();
+            let entrant = CandidateRun {
+                loop_id: loop_id.clone(),
+                task: self.for_candidate(model, *thinking, store),
+                watch: watch.for_candidate(cancel, cancel_all),
+                scope: scope.with_model(model),
+            };
+            entrant.run(plan.clone()).boxed()
+        });
+        begun.collect()
+    }
+
+    /// Selects the winner, with the judge's help if the prompt has a turn left for that.
+    async fn choose_winner(
+        &mut self,
+        plan: &LoopPlan,
+        contest: &Evaluation,
+        records: &[LoopRecord],
+        scope: &PromptScope,
+        watch: &mut PromptGuard,
+    ) -> WinnerDecision {
+        let eligible = eligible_candidates(records);
+        let first = select_candidate(records, &eligible, contest.strategy.selection_rule());
+        if !matches!(contest.strategy, SelectionStrategy::Judge(_)) || eligible.len() < 2 {
+            return WinnerDecision {
+                winner: first,
+                judge_report: JudgeReport::default(),
+                limit: None,
+            };
+        }
+        let name = contest.judge.info().name.clone();
+        let undecided = |what: &str, why: &str| {
+            Some(format!(
+                "the judge {name} {what} ({why}), so the first answer was taken"
+            ))
+        };
+        if let Err(limit) = scope.budget.take_turn() {
+            let why = limit.message().unwrap_or_default();
+            return WinnerDecision {
+                winner: first,
+                judge_report: JudgeReport {
+                    issue: undecided("was not asked", why),
+                    ..JudgeReport::default()
+                },
+                limit: Some(limit),
+            };
+        }
+        let history = plan.base.as_ref().unwrap_or(&self.history).messages();
+        let request = JudgeInput {
+            session_id: self.info.id.clone(),
+            earlier: &history,
+            input: &plan.input,
+            answers: eligible
+                .iter()
+                .map(|it| final_answer(&records[*it]))
+                .collect(),
+        }
+        .to_request();
+        let call = ModelCallContext {
+            session_id: self.info.id.clone(),
+            loop_id: records[0].loop_id.clone(),
+            source: source::EVALUATION,
+            model: &name,
+        };
+        let tracing = self.tracing.clone();
+        let judge = Arc::clone(&contest.judge);
+        let asked = async {
+            let mut running = RunningModel::call(judge, request, tracing.begin(call));
+            loop {
+                if let StreamItem::End(end) = poll_fn(|cx| running.poll(cx, true)).await {
+                    return end;
+                }
+            }
+        };
+        let mut judge_report = JudgeReport {
+            model: Some(name.to_string()),
+            ..JudgeReport::default()
+        };
+        let mut choice = None;
+        let mut limit = None;
+        let asked = timeout(scope.budget.time_left(), asked);
+        let why = match watch.run_guarded(self, asked, Duration::ZERO).await {
+            GuardOutcome::Done(Ok(Ok(response))) => {
+                judge_report.usage = response.usage.map(Usage::normalized).unwrap_or_default();
+                let price = self.price(&*contest.judge);
+                scope.budget.add_answer(&judge_report.usage, price);
+                let reply = response.content.iter().filter_map(Content::as_text);
+                choice = parse_judge_reply(&reply.collect::<String>(), eligible.len());
+                "it named no answer".to_owned()
+            }
+            GuardOutcome::Done(Ok(Err(fault))) => fault.to_string(),
+            GuardOutcome::Done(Err(_)) => {
+                let reached = limit.insert(scope.budget.time_up());
+                reached.message().unwrap_or_default().to_owned()
+            }
+            GuardOutcome::Cancelled => "the prompt was cancelled".to_owned(),
+            // The commit will report it.
+            GuardOutcome::LaneLost => "the session was taken over".to_owned(),
+        };
+        match choice {
+            Some(place) => WinnerDecision {
+                winner: eligible[place],
+                judge_report,
+                limit,
+            },
+            None => {
+                judge_report.issue = undecided("did not choose", &why);
+                WinnerDecision {
+                    winner: first,
+                    judge_report,
+                    limit,
+                }
+            }
+        }
+    }
+
+    /// Continues the session from the winner; call ids of the others stay reserved.
+    fn adopt_winner(
+        &mut self,
+        record: &LoopRecord,
+        head: u64,
+        entrants: Vec<CandidateRun>,
+        title: Option<String>,
+    ) {
+        self.info.head_version = head;
+        self.info.updated_at = turnery_store::now();
+        if record.on_chain {
+            self.info.tip_loop_id = Some(record.loop_id.clone());
+            self.frame_id.clone_from(&record.frame_id);
+        }
+        let (winner, others): (Vec<CandidateRun>, Vec<CandidateRun>) = entrants
+            .into_iter()
+            .partition(|entrant| entrant.loop_id == record.loop_id);
+        for entrant in winner {
+            self.history = entrant.task.history;
+        }
+        for entrant in others {
+            self.history.remember_calls(&entrant.task.history);
+        }
+        // A title set meanwhile is kept.
+        if self.info.title.is_none() {
+            self.info.title = title;
+        }
+    }
+}
+
+/// Returns the prompt limit that stopped one of these loops. The bound on a single response does not count.
+fn stopping_limit(records: &[Arc<LoopRecord>]) -> Option<OutcomeDetail> {
+    let limits = records.iter().filter_map(|record| record.detail.as_ref());
+    let mut limits = limits.filter(|detail| match detail {
+        OutcomeDetail::Limit { kind, .. } => *kind != LimitKind::Answer,
+        OutcomeDetail::Provider { .. }
+        | OutcomeDetail::Refusal
+        | OutcomeDetail::Rejection { .. }
+        | OutcomeDetail::Runtime { .. }
+        | OutcomeDetail::Continued { .. } => false,
+    });
+    limits.next().cloned()
+}
+
+/// Collects the ended loops, which wait for the commit, in the order of the candidates.
+async fn collect_results(
+    running: &mut RunningCandidates,
+    arrivals: &mut mpsc::Receiver<CandidateResult>,
+    count: usize,
+) -> Result<Vec<CandidateResult>, PromptError> {
+    let mut offers = Vec::with_capacity(count);
+    while offers.len() < count {
+        tokio::select! {
+            biased;
+            Some(offer) = arrivals.recv() => offers.push(offer),
+            Some((_, ended)) = running.next() => {
+                ended?;
+                return Err(lost("a candidate ended without a record; this is a bug in turnery"));
+            }
+            else => return Err(lost("all candidates ended without a record; this is a bug in turnery")),
+        }
+    }
+    offers.sort_by_key(|offer| offer.index);
+    Ok(offers)
+}
+
+fn guard_result<T>(guard_result: GuardOutcome<T>) -> Result<T, PromptError> {
+    match guard_result {
+        GuardOutcome::Done(done) => Ok(done),
+        GuardOutcome::LaneLost => Err(PromptError::Lost(CommitError::LaneLost)),
+        GuardOutcome::Cancelled => Err(lost("a candidate did not end although it was cancelled")),
+    }
+}
+
+fn lost(why: impl Into<String>) -> PromptError {
+    PromptError::Lost(CommitError::Store(why.into()))
+}

@@ -1,0 +1,178 @@
+//! Runs one model call or one tool. Polled by the session task itself, so dropping it ends the call at once,
+//! with its connection or processes.
+
+use super::output_limit::OutputBudget;
+use crate::{CancellationToken, sub_agent, trace_sink::ModelCallTrace};
+use futures_util::{FutureExt, future::BoxFuture};
+use std::{
+    panic::AssertUnwindSafe,
+    sync::Arc,
+    task::{Context, Poll},
+};
+use tokio::sync::mpsc;
+use turnery_engine::{
+    CallId, ModelError, ModelErrorKind, Response, ToolCall, ToolEnvelope, ToolErrorKind,
+};
+use turnery_models::{Model, ModelEvent, ModelEventSender, ModelRequest};
+use turnery_tools::{Progress, ToolCx, Toolbox};
+
+/// Deltas buffered between the model and the session.
+const DELTA_QUEUE_CAPACITY: usize = 64;
+/// Reports buffered between a tool and the session.
+pub(crate) const REPORT_QUEUE_CAPACITY: usize = 16;
+
+/// Future with a stream of items: yields the items in order, then the result, once.
+struct StreamingTask<T, E> {
+    stream: mpsc::Receiver<T>,
+    future: Option<BoxFuture<'static, E>>,
+    end: Option<E>,
+}
+
+/// Output of a running call.
+pub(crate) enum StreamItem<T, E> {
+    /// Next item of the stream.
+    Item(T),
+    /// Result.
+    End(E),
+}
+
+impl<T, E> StreamingTask<T, E> {
+    fn new(stream: mpsc::Receiver<T>, future: BoxFuture<'static, E>) -> Self {
+        Self {
+            stream,
+            future: Some(future),
+            end: None,
+        }
+    }
+
+    /// Polls the future always, but its stream only if `listen`.
+    fn poll(&mut self, cx: &mut Context<'_>, listen: bool) -> Poll<StreamItem<T, E>> {
+        if let Some(future) = &mut self.future
+            && let Poll::Ready(end) = future.as_mut().poll(cx)
+        {
+            self.end = Some(end);
+            self.future = None;
+            self.stream.close();
+        }
+        if !listen {
+            return Poll::Pending;
+        }
+        match self.stream.poll_recv(cx) {
+            Poll::Ready(Some(item)) => Poll::Ready(StreamItem::Item(item)),
+            // The channel closes when the future ends, so the whole stream has been read.
+            Poll::Ready(None) => match self.end.take() {
+                Some(end) => Poll::Ready(StreamItem::End(end)),
+                None => Poll::Pending,
+            },
+            Poll::Pending => Poll::Pending,
+        }
+    }
+}
+
+/// Running model call.
+pub(crate) struct RunningModel {
+    leaf: StreamingTask<ModelEvent, Result<Response, ModelError>>,
+    trace: ModelCallTrace,
+}
+
+impl RunningModel {
+    /// Starts a model call.
+    pub(crate) fn call(
+        model: Arc<dyn Model>,
+        request: ModelRequest,
+        trace: ModelCallTrace,
+    ) -> Self {
+        let (sender, deltas) = ModelEventSender::new(DELTA_QUEUE_CAPACITY);
+        let call = AssertUnwindSafe(async move { model.call(request, sender).await });
+        let call = call.catch_unwind().map(|ended| {
+            ended.unwrap_or_else(|_| {
+                Err(ModelError {
+                    kind: ModelErrorKind::Protocol,
+                    message: "the model adapter panicked; this is a bug in turnery".to_owned(),
+                    status: None,
+                    retry_after: None,
+                })
+            })
+        });
+        let leaf = StreamingTask::new(deltas, call.boxed());
+        Self { leaf, trace }
+    }
+
+    pub(crate) fn poll(
+        &mut self,
+        cx: &mut Context<'_>,
+        listen: bool,
+    ) -> Poll<StreamItem<ModelEvent, Result<Response, ModelError>>> {
+        let said = self.leaf.poll(cx, listen);
+        match &said {
+            Poll::Ready(StreamItem::Item(ModelEvent::Retry(retry))) => {
+                self.trace.attempt_failed(retry)
+            }
+            Poll::Ready(StreamItem::End(end)) => self.trace.end(end),
+            Poll::Ready(StreamItem::Item(ModelEvent::Delta(_) | ModelEvent::Silent(_)))
+            | Poll::Pending => {}
+        }
+        said
+    }
+}
+
+/// Running tool call.
+pub(crate) struct RunningTool {
+    pub(crate) call_id: CallId,
+    pub(crate) is_sub_agent: bool,
+    cancel: CancellationToken,
+    output_budget: OutputBudget,
+    leaf: StreamingTask<Progress, ToolEnvelope>,
+}
+
+impl RunningTool {
+    /// Starts a tool call.
+    pub(crate) fn run(
+        toolbox: Toolbox,
+        call: ToolCall,
+        cx: ToolCx,
+        reports: mpsc::Receiver<Progress>,
+    ) -> Self {
+        let call_id = call.call_id.clone();
+        let is_sub_agent = call.name == sub_agent::TOOL_NAME;
+        let cancel = cx.cancel.clone();
+        let run = AssertUnwindSafe(async move { toolbox.run(&call, &cx).await });
+        let run = run.catch_unwind().map(|ended| {
+            ended.unwrap_or_else(|_| {
+                let why = "the tool panicked; this is a bug in turnery, not in the arguments";
+                ToolEnvelope::failed(ToolErrorKind::Exception, why)
+            })
+        });
+        Self {
+            call_id,
+            is_sub_agent,
+            cancel,
+            output_budget: OutputBudget::default(),
+            leaf: StreamingTask::new(reports, run.boxed()),
+        }
+    }
+
+    /// Asks the tool to stop.
+    pub(crate) fn stop(&self) {
+        self.cancel.cancel();
+    }
+
+    pub(crate) fn poll(
+        &mut self,
+        cx: &mut Context<'_>,
+        listen: bool,
+    ) -> Poll<StreamItem<Progress, ToolEnvelope>> {
+        loop {
+            match std::task::ready!(self.leaf.poll(cx, listen)) {
+                StreamItem::Item(report) => {
+                    if let Some(report) = self.output_budget.admit(report) {
+                        return Poll::Ready(StreamItem::Item(report));
+                    }
+                }
+                StreamItem::End(envelope) => {
+                    return Poll::Ready(StreamItem::End(self.output_budget.close(envelope)));
+                }
+            }
+        }
+    }
+}

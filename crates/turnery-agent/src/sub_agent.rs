@@ -1,0 +1,215 @@
+//! Implements the `task` tool, which delegates work to a child session with its own context and records. The
+//! child shares the budget of the parent's prompt.
+//!
+//! A child has no more permissions than its parent: the same folders, rules and hooks, and the parent's mode
+//! or a stricter one. Permission requests go to the same user. Cancelling the call cancels the child. The
+//! child stores its loops before the call ends (S7), and its usage is reported live (LASH-66).
+
+mod client;
+mod parent;
+
+pub(crate) use parent::{MAX_CHILD_TURNS, ParentSession};
+
+use crate::{CancellationToken, PromptOptions, PromptResult};
+use futures_util::future::BoxFuture;
+use schemars::JsonSchema;
+use serde::Deserialize;
+use serde_json::Value;
+use std::{sync::Arc, time::Duration};
+use turnery_engine::{
+    CallDetail, CallKind, Content, Message, MessageStop, Outcome, OutcomeDetail, ToolEnvelope,
+    ToolError, ToolErrorKind, ToolSpec, TurnFinish, render_value,
+};
+use turnery_tools::{Tool, ToolCx, Workspace, parse_args, spec_for};
+
+/// Name of the tool.
+pub(crate) const TOOL_NAME: &str = "task";
+/// Maximum nesting depth of sub-agents (UP-19).
+pub const MAX_DEPTH: u8 = 5;
+/// A child ends by its prompt's limits, which exclude the time the user takes to answer.
+const TIMEOUT: Duration = Duration::from_secs(24 * 60 * 60);
+
+#[derive(Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+struct TaskArgs {
+    /// What it is about, in a few words, for the user.
+    title: String,
+    /// All that the sub-agent needs to know: it sees nothing of this conversation.
+    prompt: String,
+    /// True for work that only reads and searches.
+    read_only: Option<bool>,
+}
+
+/// The `task` tool. Works only inside a session. Requests no permission itself: each call of the child is
+/// checked separately.
+#[derive(Debug)]
+pub struct SubAgentTool {
+    spec: ToolSpec,
+}
+
+impl SubAgentTool {
+    /// Creates the tool.
+    #[must_use]
+    pub fn new() -> Self {
+        Self {
+            spec: spec_for::<TaskArgs>(
+                TOOL_NAME,
+                "Hand a self-contained part of the work to a sub-agent that has the same tools and \
+                 its own context, and get back its final answer. Good for broad searches and for \
+                 independent parts: calls in one answer run side by side.",
+            ),
+        }
+    }
+}
+
+impl Default for SubAgentTool {
+    fn default() -> Self {
+        Self::new()
+    }
+}
+
+impl Tool for SubAgentTool {
+    fn spec(&self) -> &ToolSpec {
+        &self.spec
+    }
+
+    fn kind(&self) -> CallKind {
+        CallKind::Think
+    }
+
+    fn describe(&self, args: &Value, _workspace: &Workspace) -> CallDetail {
+        let title = args
+            .get("title")
+            .and_then(Value::as_str)
+            .unwrap_or(TOOL_NAME);
+        CallDetail {
+            title: format!("Sub-agent: {title}"),
+            kind: self.kind(),
+            ..CallDetail::default()
+        }
+    }
+
+    fn run<'a>(&'a self, args: &'a Value, cx: &'a ToolCx) -> BoxFuture<'a, ToolEnvelope> {
+        Box::pin(async move { run(args, cx).await.unwrap_or_else(ToolEnvelope::from) })
+    }
+
+    fn parallel(&self, _args: &Value) -> bool {
+        true
+    }
+
+    fn timeout(&self, _args: &Value) -> Duration {
+        TIMEOUT
+    }
+}
+
+async fn run(args: &Value, cx: &ToolCx) -> Result<ToolEnvelope, ToolError> {
+    let args: TaskArgs = parse_args(args)?;
+    let parent = cx
+        .host
+        .as_ref()
+        .and_then(|host| Arc::clone(host).downcast::<ParentSession>().ok())
+        .ok_or_else(|| failed("a sub-agent needs a session to belong to".to_owned()))?;
+    if parent.depth >= MAX_DEPTH {
+        let message = format!("sub-agents nest no deeper than {MAX_DEPTH}: do this part yourself");
+        return Err(failed(message));
+    }
+    if let Some(limit) = parent.budget.reached() {
+        let text = limit.message().unwrap_or_default();
+        let message = format!("nothing is left for a sub-agent ({text}): end the work yourself");
+        return Err(failed(message));
+    }
+    // However this future ends, the child ends too.
+    let cancel = cx.cancel.child_token();
+    let _ended = cancel.clone().drop_guard();
+    let child = parent
+        .open_child(cx, args.read_only == Some(true))
+        .await
+        .map_err(|error| {
+            failed(format!(
+                "the sub-agent {:?} could not start: {error}",
+                args.title
+            ))
+        })?;
+    let options = PromptOptions {
+        spawned_by: Some(parent.loop_id.clone()),
+        trace: cx.trace.clone(),
+        ..PromptOptions::cancelled_by(cancel.clone())
+    };
+    let result = match child.prompt(vec![Content::text(args.prompt)], options) {
+        Ok(ticket) => parent.watch(&child, ticket.result()).await,
+        Err(error) => return Err(failed(error.to_string())),
+    };
+    child.close().await;
+    match result {
+        Ok(result) => Ok(result_envelope(&result, &cancel)),
+        Err(error) => Err(failed(format!(
+            "the sub-agent {:?} has no result: {error}",
+            args.title
+        ))),
+    }
+}
+
+/// Builds the tool result: the child's final answer, and the reason if it was stopped.
+fn result_envelope(result: &PromptResult, cancel: &CancellationToken) -> ToolEnvelope {
+    let text = match &result.outcome {
+        Outcome::Finished(TurnFinish::AssistantMessage { text }) => Ok(match &result.detail {
+            Some(limit @ OutcomeDetail::Limit { .. }) => {
+                let limit = limit.message().unwrap_or_default();
+                format!("{text}\n\n(The sub-agent had to stop here: {limit}.)")
+            }
+            Some(
+                OutcomeDetail::Provider { .. }
+                | OutcomeDetail::Refusal
+                | OutcomeDetail::Rejection { .. }
+                | OutcomeDetail::Runtime { .. }
+                | OutcomeDetail::Continued { .. },
+            )
+            | None => text.to_string(),
+        }),
+        Outcome::Finished(
+            TurnFinish::FinalValue { value } | TurnFinish::ToolValue { value, .. },
+        ) => Ok(render_value(value)),
+        Outcome::FrameSwitch { .. } => Err(stopped_message(result, "it went on in another frame")),
+        Outcome::Stopped(stop) => Err(stopped_message(
+            result,
+            &stop.describe(result.detail.as_ref()),
+        )),
+    };
+    let envelope = match text {
+        Ok(text) => ToolEnvelope::text(text),
+        Err(_) if cancel.is_cancelled() => {
+            ToolEnvelope::failed(ToolErrorKind::Cancelled, "the sub-agent was cancelled")
+        }
+        Err(text) => ToolEnvelope::failed(ToolErrorKind::ExecutionError, text),
+    };
+    ToolEnvelope {
+        child_loop_id: result.loop_ids().last().cloned(),
+        ..envelope
+    }
+}
+
+fn stopped_message(result: &PromptResult, why: &str) -> String {
+    let last = result
+        .messages()
+        .filter_map(|message| match &message.message {
+            Message::Assistant { stop, .. } if *stop != MessageStop::Error => {
+                Some(message.message.text()).filter(|text| !text.is_empty())
+            }
+            Message::Assistant { .. }
+            | Message::System { .. }
+            | Message::User { .. }
+            | Message::ToolResult { .. } => None,
+        });
+    match last.last() {
+        Some(text) => format!("the sub-agent did not finish: {why}. Its last words:\n{text}"),
+        None => format!("the sub-agent did not finish: {why}"),
+    }
+}
+
+fn failed(message: String) -> ToolError {
+    ToolError {
+        kind: ToolErrorKind::ExecutionError,
+        message,
+        details: None,
+    }
+}

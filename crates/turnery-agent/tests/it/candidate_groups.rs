@@ -1,0 +1,382 @@
+//! Tests of candidate groups against the store, hooks, sub-agents, the mailbox and a client that does not
+//! read.
+
+use crate::{
+    evaluation::{
+        cancelled_by, candidates, evaluate, loop_ids_and_winner, short_id, three_models, usage,
+        world,
+    },
+    failing_store::FailingStore,
+    fixture::{Act, LARGE_CAPACITY, Puppet, World, drain, live_events, start_text},
+};
+use futures_util::future::BoxFuture;
+use std::{
+    future::ready,
+    sync::{Arc, Mutex, atomic::Ordering},
+    time::Duration,
+};
+use tokio::time::{Instant, sleep};
+use turnery_agent::{
+    CANDIDATES, CancellationToken, HookCx, Hooks, PromptOptions, SelectionStrategy, StartError,
+    SubAgentTool,
+};
+use turnery_engine::{
+    Content, EventKind, HookRequest, HookSet, HookVerdict, LoopRecord, LoopStatus, Outcome,
+    TurnStop,
+};
+use turnery_store::{Clock, MemoryStore, Owner, SqliteStore, StoreError};
+use turnery_tools::Mode;
+
+/// Runtime that can be dropped at any time, like a killed process. Its clock is real: a paused one would
+/// advance to the limits of the loops while waiting for the disk.
+fn real_time_runtime() -> tokio::runtime::Runtime {
+    tokio::runtime::Builder::new_current_thread()
+        .enable_all()
+        .build()
+        .expect("a runtime")
+}
+
+// proves: LOOP-54, S5, LOOP-50
+#[test]
+fn killed_evaluation_leaves_aborted_loops() {
+    let home = tempfile::tempdir().unwrap();
+    let path = home.path().join("sessions.db");
+    let half = Puppet::new("x", &[&[Act::Say("half"), Act::Hang]]);
+    let none = Puppet::new("y", &[&[Act::Hang]]);
+    let first = real_time_runtime();
+    let (id, tip, folder) = first.block_on(async {
+        let store = Arc::new(SqliteStore::open(path.clone()));
+        let world = World::with_models(store, &[half.clone(), none.clone()]);
+        let (session, _seen) = world.session(LARGE_CAPACITY).await;
+        start_text(&session, "hello").result().await.unwrap();
+        let input = vec![Content::text("which?")];
+        let ticket = session.evaluate(
+            input,
+            candidates(&["x", "y"]),
+            SelectionStrategy::First,
+            PromptOptions::default(),
+        );
+        let _ticket = ticket.unwrap();
+        while *half.alive.lock().unwrap() == 0 || *none.alive.lock().unwrap() == 0 {
+            tokio::task::yield_now().await;
+        }
+        // What was given to the store before this has reached the disk: at least the announcement.
+        let info = world.store.info(session.id()).await.unwrap();
+        assert_eq!(info.head_version, 1);
+        (info.id, info.tip_loop_id, world.folder)
+    });
+    drop(first);
+    let second = real_time_runtime();
+    second.block_on(async {
+        // A minute later: this process still lives, but the lane's time has run out.
+        let clock = Clock::new(|| turnery_store::now() + Duration::from_secs(60));
+        let store = Arc::new(SqliteStore::with_clock(path.clone(), clock));
+        let world = World {
+            folder,
+            ..World::over(store, &[&[Act::Say("here")]])
+        };
+        let (session, _seen) = world.open(&id, false).await;
+        start_text(&session, "again").result().await.unwrap();
+        let loops = world.store.loops(&id, 0).await.unwrap();
+        let told: Vec<_> = loops
+            .iter()
+            .map(|record| (short_id(&record.loop_id), record.status, record.on_chain))
+            .collect();
+        assert_eq!(
+            told,
+            [
+                ("puppet-one.1", LoopStatus::Completed, true),
+                // Its group has no winner, so the first stays.
+                ("puppet-x.2", LoopStatus::Aborted, true),
+                ("puppet-y.3", LoopStatus::Aborted, false),
+                ("puppet-one.4", LoopStatus::Completed, true),
+            ]
+        );
+        for lost in &loops[1..3] {
+            assert_eq!((&lost.outcome, &lost.parallel_group), (&None, &None));
+            assert!(matches!(
+                lost.events[0].kind,
+                EventKind::ParallelStart { .. }
+            ));
+        }
+        assert_eq!(loops[1].parent_loop_id, tip);
+        assert_eq!(loops[3].parent_loop_id.as_ref(), Some(&loops[1].loop_id));
+        let request = world.puppet.request(0);
+        assert_eq!(request[..3], ["hello", "", "which?"]);
+        let [.., notice, last] = &request[..] else {
+            panic!("{request:?}");
+        };
+        assert!(notice.contains("interrupted"), "{notice}");
+        assert_eq!(last, "again");
+    });
+}
+
+/// Hooks that record their requests and loops.
+#[derive(Default)]
+struct CandidateHookLog {
+    refused_loop: Option<&'static str>,
+    log: Mutex<Vec<String>>,
+}
+
+impl CandidateHookLog {
+    fn write(&self, what: &str, cx: &HookCx) {
+        let last = cx.messages.last().map(|message| message.message.text());
+        let line = format!("{what} {}: {last:?}", short_id(&cx.loop_id));
+        self.log.lock().unwrap().push(line);
+    }
+}
+
+impl Hooks for CandidateHookLog {
+    fn set(&self) -> HookSet {
+        HookSet {
+            before_turn: true,
+            ..HookSet::default()
+        }
+    }
+
+    fn ask<'a>(&'a self, cx: &'a HookCx, _: &'a HookRequest) -> BoxFuture<'a, HookVerdict> {
+        self.write("turn", cx);
+        Box::pin(ready(HookVerdict::Continue))
+    }
+
+    fn before_loop<'a>(
+        &'a self,
+        cx: &'a HookCx,
+        _: &'a [Content],
+    ) -> BoxFuture<'a, Result<(), String>> {
+        self.write("before", cx);
+        let answer = match self.refused_loop == Some(short_id(&cx.loop_id)) {
+            true => Err("not this one".to_owned()),
+            false => Ok(()),
+        };
+        Box::pin(ready(answer))
+    }
+
+    fn after_loop<'a>(&'a self, cx: &'a HookCx, _: &'a LoopRecord) -> BoxFuture<'a, ()> {
+        self.write("after", cx);
+        Box::pin(ready(()))
+    }
+}
+
+/// Hooks run for each candidate under its own loop, with the messages of its model.
+// proves: LOOP-55, LOOP-56
+#[tokio::test(start_paused = true)]
+async fn hooks_are_asked_in_each_candidate() {
+    let world = world(&three_models());
+    let (session, _seen) = world.session(LARGE_CAPACITY).await;
+    let scribe = Arc::new(CandidateHookLog::default());
+    let options = PromptOptions {
+        hooks: vec![scribe.clone()],
+        ..PromptOptions::default()
+    };
+    let input = vec![Content::text("which?")];
+    let ticket = session.evaluate(
+        input,
+        candidates(&["a", "b"]),
+        SelectionStrategy::FewestTokens,
+        options,
+    );
+    ticket.unwrap().result().await.unwrap();
+    assert_eq!(
+        *scribe.log.lock().unwrap(),
+        [
+            "before puppet-a.1: None",
+            "before puppet-b.2: None",
+            "turn puppet-a.1: None",
+            "turn puppet-b.2: None",
+            "after puppet-a.1: Some(\"from a\")",
+            "after puppet-b.2: Some(\"from b\")",
+        ]
+    );
+}
+
+/// A rejected candidate rejects all, and leaves no trace of the prompt.
+// proves: UP-9, D-10
+#[tokio::test(start_paused = true)]
+async fn stop_of_one_candidate_stops_all() {
+    let puppets = three_models();
+    let world = world(&puppets);
+    let (session, mut seen) = world.session(LARGE_CAPACITY).await;
+    let options = PromptOptions {
+        hooks: vec![Arc::new(CandidateHookLog {
+            refused_loop: Some("puppet-b.2"),
+            ..CandidateHookLog::default()
+        })],
+        ..PromptOptions::default()
+    };
+    let input = vec![Content::text("which?")];
+    let ticket = session.evaluate(
+        input,
+        candidates(&["a", "b"]),
+        SelectionStrategy::First,
+        options,
+    );
+    let result = ticket.unwrap().result().await.unwrap();
+    assert_eq!(result.outcome, Outcome::Stopped(TurnStop::PluginAbort));
+    assert!(result.loops.is_empty());
+    assert_eq!(live_events(&drain(&mut seen)), []);
+    assert_eq!(puppets[0].requests.lock().unwrap().len(), 0);
+    // The next prompt finds no announced candidate either.
+    start_text(&session, "next").result().await.unwrap();
+    let loops = world.store.loops(session.id(), 0).await.unwrap();
+    assert_eq!(loops.len(), 1);
+}
+
+/// A candidate's sub-agent changes nothing either; its work and usage are stored, also for a loser.
+// proves: LOOP-65, S7
+#[tokio::test(start_paused = true)]
+async fn sub_agents_of_candidates_are_read_only() {
+    let [a, ..] = three_models();
+    let digs: &[&[Act]] = &[
+        &[Act::Delegate("t", false)],
+        &[Act::Call("r", "ring"), Act::Spend(4, 2)],
+        &[Act::Say("I may not"), Act::Spend(5, 1)],
+        &[Act::Say("it may not"), Act::Spend(1, 1)],
+    ];
+    let digs = Puppet::new("d", digs);
+    let world = World::build(
+        Arc::new(MemoryStore::new()),
+        &[],
+        &[a, Arc::clone(&digs)],
+        |settings| settings.mode = Mode::Auto,
+        |tools| tools.and(SubAgentTool::new()),
+    );
+    let (session, _seen) = world.session(LARGE_CAPACITY).await;
+    let result = evaluate(&session, &["a", "d"], SelectionStrategy::First)
+        .await
+        .unwrap();
+    assert_eq!(
+        loop_ids_and_winner(&result),
+        (vec!["puppet-a.1", "puppet-d.2"], 0)
+    );
+    assert!(world.ran.lock().unwrap().is_empty());
+    assert!(world.person.asked.lock().unwrap().is_empty());
+    let [child] = &result.loops[1].child_loop_refs[..] else {
+        panic!("{:?}", result.loops[1]);
+    };
+    let stored = world.store.loops(&child.child_session_id, 0).await.unwrap();
+    assert_eq!(stored.len(), 1);
+    assert_eq!(stored[0].loop_id, child.child_loop_id);
+    assert_eq!(
+        stored[0].parent_loop_id,
+        Some(result.loops[1].loop_id.clone())
+    );
+    assert_eq!(stored[0].usage, usage(9, 3));
+    assert_eq!(result.usage, usage(11, 6));
+    assert_eq!(result.total_usage(), usage(20, 9));
+}
+
+/// During an evaluation the task responds, and no other owner gets the session.
+// proves: S1
+#[tokio::test(start_paused = true)]
+async fn session_is_served_while_candidates_run() {
+    let began = Instant::now();
+    let clock = Clock::new(move || {
+        chrono::DateTime::UNIX_EPOCH + chrono::Duration::from_std(began.elapsed()).unwrap()
+    });
+    let slow = Puppet::new(
+        "slow",
+        &[&[Act::Pause(Duration::from_secs(300)), Act::Say("s")]],
+    );
+    let [a, ..] = three_models();
+    let world = World::with_models(Arc::new(MemoryStore::with_clock(clock)), &[slow, a]);
+    let (session, _seen) = world.session(LARGE_CAPACITY).await;
+    let (result, ()) = tokio::join!(
+        evaluate(&session, &["slow", "a"], SelectionStrategy::First),
+        async {
+            sleep(Duration::from_secs(200)).await;
+            assert!(session.is_busy());
+            session.set_mode(Mode::Auto).await.unwrap();
+            assert_eq!(began.elapsed(), Duration::from_secs(200));
+            let other = Owner {
+                id: "other".to_owned(),
+                ..Owner::this_process()
+            };
+            let refused = world.store.claim(session.id(), &other).await;
+            assert!(
+                matches!(refused, Err(StoreError::Busy { .. })),
+                "{refused:?}"
+            );
+        }
+    );
+    assert_eq!(loop_ids_and_winner(&result.unwrap()).1, 0);
+}
+
+/// A slow store neither blocks the task nor loses the lane.
+#[tokio::test(start_paused = true)]
+async fn session_is_served_while_group_is_committed() {
+    let store = FailingStore::new();
+    let world = World::with_models(store.clone(), &three_models());
+    let (session, _seen) = world.session(LARGE_CAPACITY).await;
+    store.commit_takes.store(65, Ordering::SeqCst);
+    let began = Instant::now();
+    let (result, ()) = tokio::join!(
+        evaluate(&session, &["a", "b"], SelectionStrategy::First),
+        async {
+            sleep(Duration::from_secs(30)).await;
+            session.set_mode(Mode::Plan).await.unwrap();
+            assert_eq!(began.elapsed(), Duration::from_secs(30));
+        }
+    );
+    assert!(matches!(result.unwrap().outcome, Outcome::Finished(_)));
+    assert!(began.elapsed() >= Duration::from_secs(65));
+    // After 10, 20, and so on to 60 seconds.
+    assert_eq!(store.renewed.load(Ordering::SeqCst), 6);
+}
+
+/// Everything is stored before it is shown, so a client that does not read blocks nothing.
+// proves: LASH-85
+#[tokio::test(start_paused = true)]
+async fn unread_client_is_abandoned_after_cancel() {
+    let world = world(&three_models());
+    let (session, mut seen) = world.session(3).await;
+    let cancel = CancellationToken::new();
+    let began = Instant::now();
+    let run = cancelled_by(
+        &session,
+        &["a", "b"],
+        SelectionStrategy::First,
+        cancel.clone(),
+    );
+    let (result, ()) = tokio::join!(run, async {
+        sleep(Duration::from_secs(60)).await;
+        assert!(session.is_busy());
+        session.set_mode(Mode::Plan).await.unwrap();
+        cancel.cancel();
+    });
+    assert_eq!(loop_ids_and_winner(&result.unwrap()).1, 0);
+    let took = began.elapsed();
+    assert!(took < Duration::from_secs(62), "{took:?}");
+    assert_eq!(drain(&mut seen).len(), 3);
+    let reader = tokio::spawn(async move { while seen.recv().await.is_some() {} });
+    start_text(&session, "next").result().await.unwrap();
+    assert_eq!(world.puppet.request(0), ["which?", "from a", "next"]);
+    drop(session);
+    reader.await.unwrap();
+}
+
+// proves: LOOP-70
+#[tokio::test(start_paused = true)]
+async fn too_many_candidates_are_rejected() {
+    let world = world(&three_models());
+    let (session, _seen) = world.session(LARGE_CAPACITY).await;
+    let start = |count| {
+        let input = vec![Content::text("which?")];
+        let candidates = candidates(&vec!["a"; count]);
+        session.evaluate(
+            input,
+            candidates,
+            SelectionStrategy::First,
+            PromptOptions::default(),
+        )
+    };
+    assert_eq!(CANDIDATES, 8);
+    let refused = start(9).err().unwrap();
+    assert_eq!(refused, StartError::Candidates(9));
+    assert_eq!(
+        refused.to_string(),
+        "9 candidates are too many for one prompt; name at most 8"
+    );
+    let result = start(8).unwrap().result().await.unwrap();
+    assert_eq!(result.loops.len(), 8);
+}

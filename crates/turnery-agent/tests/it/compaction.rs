@@ -1,0 +1,216 @@
+//! Tests of compaction in a session: when the context fills up, within a turn, live and after a load.
+
+use crate::fixture::{Act, LARGE_CAPACITY, World, drain, live_events, start_text};
+use std::sync::Arc;
+use turnery_agent::Session;
+use turnery_engine::{
+    ContextSize, EventKind, LlmMessage, Message, Outcome, TurnStop, Usage, oracle, usage::source,
+};
+use turnery_store::SqliteStore;
+
+fn usage_of(input: u64, output: u64) -> Usage {
+    Usage {
+        input,
+        output,
+        ..Usage::default()
+    }
+}
+
+/// About a hundred tokens.
+fn long_text() -> &'static str {
+    "word ".repeat(80).leak()
+}
+
+/// Returns the messages of the last model call.
+fn last_request(world: &World) -> Vec<Arc<LlmMessage>> {
+    let requests = world.puppet.requests.lock().unwrap();
+    requests.last().unwrap().messages.to_vec()
+}
+
+async fn run_exchanges(session: &Session, count: usize) {
+    for _ in 0..count {
+        start_text(session, long_text()).result().await.unwrap();
+    }
+}
+
+fn without_ids(messages: &[Arc<LlmMessage>]) -> Vec<&Message> {
+    messages.iter().map(|message| &message.message).collect()
+}
+
+/// The session's settings apply, not the engine's defaults: 40 tokens are about 30 words.
+// proves: UP-11
+#[tokio::test(start_paused = true)]
+async fn compaction_keeps_what_settings_say() {
+    let answer: &[Act] = &[Act::Say("so it went")];
+    let world = World::set(&[answer; 60], |settings| {
+        settings.compaction.max_summary_tokens = 40;
+    });
+    let (session, _seen) = world.session(LARGE_CAPACITY).await;
+    run_exchanges(&session, 20).await;
+    let requests = world.puppet.requests.lock().unwrap();
+    let asked: Vec<String> = requests
+        .iter()
+        .flat_map(|request| request.messages.iter())
+        .map(|message| message.message.text())
+        .filter(|text| text.starts_with("<conversation>"))
+        .collect();
+    assert!(!asked.is_empty());
+    for text in asked {
+        assert!(text.ends_with("in at most 30 words."), "{text}");
+    }
+}
+
+/// A session that is compacted repeatedly stays within the context window, and a load restores the same
+/// context from the real store.
+// proves: UP-10, UP-11, UP-12, TURN-58, LOOP-46, LOOP-47, LOOP-48
+// A paused clock would run on while the disk is waited for.
+#[tokio::test]
+async fn loaded_session_sees_the_compacted_context() {
+    let folder = tempfile::tempdir().unwrap();
+    let store = Arc::new(SqliteStore::open(folder.path().join("sessions.db")));
+    let answer: &[Act] = &[Act::Say("so it went")];
+    let mut script = vec![answer; 60];
+    script.insert(0, &[Act::Call("c", "look")]);
+    let world = World::over(store, &script);
+    let (session, mut seen) = world.session(LARGE_CAPACITY).await;
+    let mut compactions = 0;
+    for _ in 0..20 {
+        run_exchanges(&session, 1).await;
+        let request = last_request(&world);
+        let size: ContextSize = request.iter().sum();
+        assert!(size.tokens < 1_000, "{size:?}");
+        assert_eq!(oracle::check_history(&request), Ok(()));
+        let events = live_events(&drain(&mut seen));
+        let blocks = events.iter().filter(|event| {
+            matches!(
+                event.kind,
+                EventKind::CompactionEnded { block: Some(_), .. }
+            )
+        });
+        compactions += blocks.count();
+    }
+    assert!(compactions > 1, "{compactions}");
+    // A rejected prompt reveals the session's context and leaves nothing behind.
+    world.puppet.answer_next(&[Act::Refuse]);
+    start_text(&session, "still there?").result().await.unwrap();
+    let before = last_request(&world);
+    session.close().await;
+    let (loaded, _seen) = world.open(session.id(), false).await;
+    world.puppet.answer_next(&[Act::Refuse]);
+    start_text(&loaded, "still there?").result().await.unwrap();
+    assert_eq!(without_ids(&last_request(&world)), without_ids(&before));
+    let kept = world.store.loops(session.id(), 0).await.unwrap();
+    let kept: usize = kept.iter().map(|record| record.messages.len()).sum();
+    assert_eq!(kept, 2 * 20 + 2 + 2 * 2, "all that was ever said");
+}
+
+/// The compaction events lie within the turn and do not affect its number or usage.
+// proves: TURN-57, TURN-58, TURN-71, UP-10, I10
+#[tokio::test(start_paused = true)]
+async fn compaction_runs_before_model_call() {
+    let answer: &[Act] = &[Act::Say("so it went")];
+    let mut script = vec![answer; 4];
+    script.push(&[Act::Call("c", "look"), Act::Spend(900, 10)]);
+    script.push(&[Act::Say("much was said"), Act::Spend(50, 5)]);
+    script.push(&[Act::Say("all done"), Act::Spend(100, 20)]);
+    let world = World::new(&script);
+    let (session, _seen) = world.session(LARGE_CAPACITY).await;
+    run_exchanges(&session, 4).await;
+    let result = start_text(&session, "look around").result().await.unwrap();
+    let record = &result.loops[0];
+    assert_eq!(result.usage, usage_of(1_000, 30));
+    assert_eq!(record.compaction_usage, Some(usage_of(50, 5)));
+    let turns: Vec<_> = record
+        .turns
+        .iter()
+        .map(|turn| (turn.turn_id.turn_index, turn.usage))
+        .collect();
+    assert_eq!(
+        turns,
+        [(0, Some(usage_of(900, 10))), (1, Some(usage_of(100, 20)))]
+    );
+    let of_second = record.events.iter().filter(|it| it.turn_index == Some(1));
+    let kinds: Vec<&EventKind> = of_second.map(|event| &event.kind).collect();
+    assert!(matches!(
+        kinds[..4],
+        [
+            EventKind::TurnStart { .. },
+            EventKind::CompactionStarted { .. },
+            EventKind::CompactionEnded { block: Some(_), .. },
+            EventKind::MessageStart { .. },
+        ]
+    ));
+    let request = last_request(&world);
+    assert_eq!(oracle::check_history(&request), Ok(()));
+    let texts: Vec<String> = request.iter().map(|it| it.message.text()).collect();
+    assert!(texts.iter().any(|text| text.contains("much was said")));
+    assert_eq!(texts.last().map(String::as_str), Some("done"));
+    let report = session.usage_report().await.unwrap();
+    assert_eq!(report.by_source()[source::COMPACTION], usage_of(50, 5));
+    assert_eq!(report.by_source()[source::TURN], usage_of(1_000, 30));
+}
+
+/// A failed summary still counts its usage, and the model is called with the full context.
+// proves: LOOP-48, I10
+#[tokio::test(start_paused = true)]
+async fn failed_summary_leaves_history_unchanged() {
+    let answer: &[Act] = &[Act::Say("so it went")];
+    let mut script = vec![answer; 4];
+    script.push(&[Act::Call("c", "look"), Act::Spend(900, 10)]);
+    script.push(&[Act::Spend(50, 0)]);
+    script.push(&[Act::Say("all done")]);
+    let world = World::new(&script);
+    let (session, _seen) = world.session(LARGE_CAPACITY).await;
+    run_exchanges(&session, 4).await;
+    let result = start_text(&session, "look around").result().await.unwrap();
+    let record = &result.loops[0];
+    assert_eq!(record.compaction_block, None);
+    assert_eq!(record.compaction_usage, Some(usage_of(50, 0)));
+    let why = record.events.iter().find_map(|event| {
+        let EventKind::CompactionEnded { failure, .. } = &event.kind else {
+            return None;
+        };
+        failure.clone()
+    });
+    let empty = "the model's summary was empty; try again, or take another model";
+    assert_eq!(why.as_deref(), Some(empty));
+    assert_eq!(last_request(&world).len(), 8 + 3);
+}
+
+/// A cancel during the summary drops the call at once and leaves the history unchanged.
+// proves: ACP-51
+#[tokio::test(start_paused = true)]
+async fn cancel_drops_running_compaction() {
+    let answer: &[Act] = &[Act::Say("so it went")];
+    let mut script = vec![answer; 4];
+    script.push(&[Act::Call("c", "look"), Act::Spend(900, 10)]);
+    script.push(&[Act::Hang]);
+    script.push(&[Act::Say("back again")]);
+    let world = World::new(&script);
+    let (session, mut seen) = world.session(LARGE_CAPACITY).await;
+    run_exchanges(&session, 4).await;
+    let ticket = start_text(&session, "look around");
+    loop {
+        let seen = seen.recv().await.unwrap();
+        if live_events(&[seen])
+            .iter()
+            .any(|event| matches!(event.kind, EventKind::CompactionStarted { .. }))
+        {
+            break;
+        }
+    }
+    session.cancel_running_turns();
+    let result = ticket.result().await.unwrap();
+    assert_eq!(result.outcome, Outcome::Stopped(TurnStop::Cancelled));
+    assert_eq!(result.loops[0].compaction_block, None);
+    assert_eq!(*world.puppet.alive.lock().unwrap(), 0);
+    start_text(&session, "go on").result().await.unwrap();
+    let request = last_request(&world);
+    assert_eq!(oracle::check_history(&request), Ok(()));
+    assert_eq!(request[0].message.text(), long_text());
+    assert!(
+        !request
+            .iter()
+            .any(|it| it.message.text().contains("<summary>"))
+    );
+}

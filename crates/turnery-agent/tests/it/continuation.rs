@@ -1,0 +1,341 @@
+//! Tests of continuing, rerunning, branching and compacting, and of per-prompt options.
+
+use crate::fixture::{Act, LARGE_CAPACITY, Seen, World, drain, start_text};
+use serde_json::json;
+use turnery_agent::{
+    ContinueError, PromptError, PromptHandle, PromptOptions, PromptResult, Session,
+};
+use turnery_engine::{
+    Content, ContinuationKind, EventKind, LimitKind, Limits, LoopId, LoopRecord, Outcome,
+    OutcomeDetail, TurnFinish, TurnStop, TurnTrigger,
+};
+
+fn usual() -> PromptOptions {
+    PromptOptions::default()
+}
+
+async fn result_of(ticket: Result<PromptHandle, turnery_agent::StartError>) -> PromptResult {
+    ticket.unwrap().result().await.unwrap()
+}
+
+async fn continue_error(ticket: Result<PromptHandle, turnery_agent::StartError>) -> ContinueError {
+    match ticket.unwrap().result().await {
+        Err(PromptError::Continue(error)) => error,
+        other => panic!("{other:?}"),
+    }
+}
+
+/// Summary of the only loop of a prompt.
+fn loop_summary(result: &PromptResult) -> (ContinuationKind, TurnTrigger, Option<&str>, &str) {
+    let record: &LoopRecord = &result.loops[0];
+    let parent = record.parent_loop_id.as_ref().map(LoopId::as_str);
+    let trigger = record.turns[0].triggered_by;
+    (
+        record.continuation_kind,
+        trigger,
+        parent.map(without_session_id),
+        without_session_id(record.loop_id.as_str()),
+    )
+}
+
+/// Removes the session id.
+fn without_session_id(id: &str) -> &str {
+    id.split_once('.').unwrap().1
+}
+
+/// Returns the messages of the next model call, in this session and in the same one reloaded.
+async fn next(world: &World, session: &Session) -> Vec<String> {
+    let before = world.puppet.requests.lock().unwrap().len();
+    start_text(session, "next").result().await.unwrap();
+    let live = world.puppet.request(before);
+    session.close().await;
+    let (loaded, _seen) = world.open(session.id(), false).await;
+    result_of(loaded.rerun(None, usual())).await;
+    assert_eq!(world.puppet.request(before + 1), live);
+    live
+}
+
+// proves: UP-15
+#[tokio::test(start_paused = true)]
+async fn invalid_continuation_is_error_and_frees_session() {
+    let world = World::new(&[&[Act::Say("hello")]]);
+    let (session, _seen) = world.session(LARGE_CAPACITY).await;
+    assert_eq!(
+        continue_error(session.continue_loop(usual())).await,
+        ContinueError::ContextEmpty
+    );
+    assert_eq!(
+        continue_error(session.compact(usual())).await,
+        ContinueError::ContextEmpty
+    );
+    assert_eq!(
+        continue_error(session.rerun(None, usual())).await,
+        ContinueError::NothingToRerun
+    );
+    let stray = LoopId::from("other.puppet-one.1");
+    let gone = ContinueError::NoSuchLoop(stray.clone());
+    assert_eq!(
+        continue_error(session.rerun(Some(stray.clone()), usual())).await,
+        gone
+    );
+    let branch = session.branch(stray, vec![Content::text("x")], usual());
+    assert_eq!(continue_error(branch).await, gone);
+    start_text(&session, "hi").result().await.unwrap();
+    assert_eq!(
+        continue_error(session.continue_loop(usual())).await,
+        ContinueError::Answered
+    );
+    assert_eq!(
+        world.store.info(session.id()).await.unwrap().head_version,
+        1
+    );
+}
+
+// proves: LOOP-8, LOOP-10, LOOP-12, LOOP-18, LOOP-85, TURN-20
+#[tokio::test(start_paused = true)]
+async fn continue_resumes_after_model_error() {
+    let world = World::new(&[
+        &[Act::Call("c", "look")],
+        &[Act::Call("d", "look")],
+        &[Act::Say("done")],
+    ]);
+    let (session, _seen) = world.session(LARGE_CAPACITY).await;
+    let options = PromptOptions {
+        limits: Some(Limits {
+            turns: 1,
+            ..Limits::default()
+        }),
+        forced_reply: Some(false),
+        ..usual()
+    };
+    let first = result_of(session.prompt(vec![Content::text("hi")], options)).await;
+    assert!(matches!(
+        (&first.outcome, &first.detail),
+        (
+            Outcome::Stopped(TurnStop::MaxTurns),
+            Some(OutcomeDetail::Limit {
+                kind: LimitKind::Turns,
+                ..
+            })
+        )
+    ));
+    let second = result_of(session.continue_loop(usual())).await;
+    let (default, goes_on) = (ContinuationKind::Default, TurnTrigger::Continuation);
+    assert_eq!(
+        loop_summary(&second),
+        (default, goes_on, Some("puppet-one.1"), "puppet-one.2")
+    );
+    assert_eq!(
+        world.puppet.request(1),
+        ["hi", "", "done", "[Agent stopped: Max turns reached (1/1)]"]
+    );
+    assert!(matches!(second.outcome, Outcome::Finished(_)));
+}
+
+// proves: LOOP-19, LOOP-86, UP-12, UP-16, TURN-20
+#[tokio::test(start_paused = true)]
+pub(crate) async fn rerun_replaces_the_first_run() {
+    let world = World::new(&[
+        &[Act::Say("one")],
+        &[Act::Say("wrong")],
+        &[Act::Say("wrong too")],
+        &[Act::Say("right")],
+        &[Act::Say("on")],
+        &[Act::Say("on")],
+    ]);
+    let (session, _seen) = world.session(LARGE_CAPACITY).await;
+    start_text(&session, "first").result().await.unwrap();
+    start_text(&session, "second").result().await.unwrap();
+    result_of(session.rerun(None, usual())).await;
+    let again = result_of(session.rerun(None, usual())).await;
+    let (rerun, goes_on) = (ContinuationKind::Rerun, TurnTrigger::Continuation);
+    assert_eq!(
+        loop_summary(&again),
+        (rerun, goes_on, Some("puppet-one.3"), "puppet-one.4")
+    );
+    let tag = again.loops[0].tag.clone().unwrap();
+    assert!(chrono::DateTime::parse_from_rfc3339(&tag).is_ok(), "{tag}");
+    assert_eq!(world.puppet.request(2), ["first", "one", "second"]);
+    assert_eq!(world.puppet.request(3), ["first", "one", "second"]);
+    assert_eq!(
+        next(&world, &session).await,
+        ["first", "one", "second", "right", "next"]
+    );
+}
+
+// proves: LOOP-20, LOOP-87, TURN-21, TURN-22, UP-12, UP-16
+#[tokio::test(start_paused = true)]
+async fn branch_continues_from_earlier_loop() {
+    let world = World::new(&[
+        &[Act::Say("one")],
+        &[Act::Say("two")],
+        &[Act::Call("c", "look")],
+        &[Act::Say("other")],
+        &[Act::Say("on")],
+        &[Act::Say("on")],
+    ]);
+    let (session, _seen) = world.session(LARGE_CAPACITY).await;
+    let first = start_text(&session, "first").result().await.unwrap();
+    start_text(&session, "second").result().await.unwrap();
+    let from = first.loop_ids().next().unwrap().clone();
+    let branch = result_of(session.branch(from, vec![Content::text("else")], usual())).await;
+    assert_eq!(
+        loop_summary(&branch),
+        (
+            ContinuationKind::Branch,
+            TurnTrigger::Branch,
+            Some("puppet-one.1"),
+            "puppet-one.3"
+        )
+    );
+    assert_eq!(
+        branch.loops[0].turns[1].triggered_by,
+        TurnTrigger::Continuation
+    );
+    assert!(branch.loops[0].tag.is_some());
+    assert_eq!(
+        next(&world, &session).await,
+        ["first", "one", "else", "", "done", "other", "next"]
+    );
+}
+
+#[tokio::test(start_paused = true)]
+async fn refused_rerun_leaves_session_unchanged() {
+    let world = World::new(&[
+        &[Act::Say("one")],
+        &[Act::Say("two")],
+        &[Act::Refuse],
+        &[Act::Say("on")],
+    ]);
+    let (session, _seen) = world.session(LARGE_CAPACITY).await;
+    let first = start_text(&session, "first").result().await.unwrap();
+    start_text(&session, "second").result().await.unwrap();
+    let which = first.loop_ids().next().cloned();
+    result_of(session.rerun(which, usual())).await;
+    start_text(&session, "next").result().await.unwrap();
+    assert_eq!(
+        world.puppet.request(3),
+        ["first", "one", "second", "two", "next"]
+    );
+}
+
+// proves: LOOP-21, LOOP-46, LOOP-47, UP-13, D-11, I10
+#[tokio::test(start_paused = true)]
+pub(crate) async fn requested_compaction_is_a_loop_without_turn() {
+    let long = "word ".repeat(80).leak();
+    let answer: &[Act] = &[Act::Say(long)];
+    let summary: &[Act] = &[Act::Say("much was said"), Act::Spend(50, 5)];
+    let mut script = vec![answer; 20];
+    script.push(summary);
+    script.extend([answer; 2]);
+    let world = World::set(&script, |settings| settings.compact_at = 0);
+    let (session, _seen) = world.session(LARGE_CAPACITY).await;
+    for _ in 0..20 {
+        start_text(&session, "go on").result().await.unwrap();
+    }
+    let compacted = result_of(session.compact(usual())).await;
+    let record = &compacted.loops[0];
+    assert_eq!(record.continuation_kind, ContinuationKind::Compaction);
+    assert_eq!(without_session_id(record.loop_id.as_str()), "puppet-one.21");
+    assert!(record.turns.is_empty() && record.compaction_block.is_some());
+    let kinds = record.events.iter().map(|event| &event.kind);
+    let compactions = kinds.filter(|kind| {
+        matches!(
+            kind,
+            EventKind::CompactionStarted { .. } | EventKind::CompactionEnded { .. }
+        )
+    });
+    assert_eq!((compactions.count(), record.events.len()), (2, 4));
+    assert_eq!(compacted.usage.total(), 0);
+    let next = next(&world, &session).await;
+    assert!(next.len() < 42, "{}", next.len());
+    assert!(next.iter().any(|text| text.contains("much was said")));
+    // Nothing is lost (LOOP-48).
+    let loops = world.store.loops(session.id(), 0).await.unwrap();
+    let kept: usize = loops.iter().map(|record| record.messages.len()).sum();
+    assert_eq!(kept, 44);
+}
+
+// proves: LOOP-28, LOOP-44
+#[tokio::test(start_paused = true)]
+async fn prompt_options_apply_to_one_prompt() {
+    let world = World::new(&[&[Act::Say("the first")]]);
+    let (session, _seen) = world.session(LARGE_CAPACITY).await;
+    let options = PromptOptions {
+        metadata: Some(json!({"request": 7, "trace": null})),
+        model: Some("puppet/two".parse().unwrap()),
+        ..usual()
+    };
+    let second = result_of(session.prompt(vec![Content::text("hi")], options)).await;
+    let text = "the second".into();
+    assert_eq!(
+        second.outcome,
+        Outcome::Finished(TurnFinish::AssistantMessage { text })
+    );
+    let record = &second.loops[0];
+    assert_eq!(record.metadata, Some(json!({"request": 7, "trace": null})));
+    assert_eq!(record.config.as_ref().unwrap().model, "two");
+    assert_eq!(without_session_id(record.loop_id.as_str()), "puppet-two.1");
+    let first = start_text(&session, "hi").result().await.unwrap();
+    let record = &first.loops[0];
+    assert_eq!(
+        (
+            &record.metadata,
+            record.config.as_ref().unwrap().model.as_str()
+        ),
+        (&None, "one")
+    );
+
+    let options = PromptOptions {
+        model: Some("puppet/three".parse().unwrap()),
+        ..usual()
+    };
+    let unknown = session.prompt(vec![Content::text("hi")], options).unwrap();
+    assert!(matches!(unknown.result().await, Err(PromptError::Model(_))));
+}
+
+// proves: LOOP-81
+#[tokio::test(start_paused = true)]
+async fn kept_fragments_are_not_replayed() {
+    for (keep, kept) in [(false, 0), (true, 2)] {
+        let world = World::set(&[&[Act::Say("hel"), Act::Say("lo")]], |settings| {
+            settings.keep_streaming = keep;
+        });
+        let (session, _seen) = world.session(LARGE_CAPACITY).await;
+        start_text(&session, "hi").result().await.unwrap();
+        session.close().await;
+        let loops = world.store.loops(session.id(), 0).await.unwrap();
+        let deltas = |event: &&turnery_engine::Event| matches!(event.kind, EventKind::Delta { .. });
+        assert_eq!(loops[0].events.iter().filter(deltas).count(), kept);
+        let (_loaded, mut seen) = world.open(session.id(), true).await;
+        let shown = drain(&mut seen);
+        let replayed = shown.iter().filter_map(|seen| match seen {
+            Seen::Replay(event) => Some(event),
+            Seen::Live(_) | Seen::Info(_) => None,
+        });
+        assert_eq!(replayed.filter(deltas).count(), 0);
+    }
+}
+
+// proves: LOOP-24, LOOP-88, TURN-17
+#[tokio::test(start_paused = true)]
+async fn spawned_prompt_records_its_parent_loop() {
+    let world = World::new(&[&[Act::Say("done")], &[Act::Say("done")]]);
+    let (session, _seen) = world.session(LARGE_CAPACITY).await;
+    let options = PromptOptions {
+        spawned_by: Some(LoopId::from("parent.puppet-one.5")),
+        ..usual()
+    };
+    let first = result_of(session.prompt(vec![Content::text("dig")], options.clone())).await;
+    assert_eq!(
+        loop_summary(&first),
+        (
+            ContinuationKind::Initial,
+            TurnTrigger::SubAgent,
+            Some("puppet-one.5"),
+            "puppet-one.1"
+        )
+    );
+    let second = result_of(session.prompt(vec![Content::text("deeper")], options)).await;
+    assert_eq!(loop_summary(&second).2, Some("puppet-one.1"));
+}

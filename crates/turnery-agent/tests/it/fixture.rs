@@ -1,0 +1,527 @@
+//! Test fixture: scripted model and tools, and a recording client.
+
+use futures_util::future::BoxFuture;
+use serde_json::{Value, json};
+use std::{
+    collections::VecDeque,
+    sync::{Arc, Mutex},
+    task::{Context, Poll},
+};
+use tokio::sync::{Barrier, Notify, mpsc};
+use tokio_util::sync::PollSender;
+use turnery_agent::{
+    Agent, CancellationToken, Client, ClientPorts, OpenRequest, Outbox, OutboxItem,
+    PermissionAnswer, PermissionRequest, PromptHandle, Session, Settings, SubAgentTool,
+};
+use turnery_engine::{
+    CallDetail, CallId, ChildUsage, Content, Event, ModelDelta, ModelError, ModelErrorKind,
+    ModelStop, Response, SessionId, ToolCall, ToolControl, ToolEnvelope, ToolError, ToolSpec,
+    Usage, usage,
+};
+use turnery_models::{Model, ModelEventSender, ModelInfo, ModelName, ModelRegistry, ModelRequest};
+use turnery_store::{
+    MemoryStore, Store,
+    oracle::{EventObserver, OracleGuard},
+};
+use turnery_tools::{Access, LocalFiles, PreparedCall, Progress, Tool, ToolCx, Toolbox, Workspace};
+
+/// One step of the puppet model.
+#[derive(Clone)]
+pub(crate) enum Act {
+    Say(&'static str),
+    Call(&'static str, &'static str),
+    /// Call of this tool with truncated arguments.
+    Half(&'static str, &'static str),
+    /// Delegates "dig" to a sub-agent: call id, and whether it is read-only.
+    Delegate(&'static str, bool),
+    Wait(Arc<Notify>),
+    Pause(std::time::Duration),
+    /// Tokens in and out.
+    Spend(u64, u64),
+    Hang,
+    Panic,
+    Fail,
+    Refuse,
+}
+
+/// Scripted model that records its requests.
+pub(crate) struct Puppet {
+    info: ModelInfo,
+    script: Mutex<VecDeque<Vec<Act>>>,
+    pub(crate) requests: Mutex<Vec<ModelRequest>>,
+    /// Calls in progress.
+    pub(crate) alive: Arc<Mutex<usize>>,
+}
+
+impl Puppet {
+    pub(crate) fn new(model: &str, script: &[&[Act]]) -> Arc<Self> {
+        Arc::new(Self {
+            info: ModelInfo {
+                name: ModelName {
+                    provider: "puppet".to_owned(),
+                    model: model.to_owned(),
+                },
+                display_name: "Puppet".to_owned(),
+                context_window: Some(1000),
+                max_output: 100,
+                images: false,
+                audio: false,
+                reasoning: false,
+                api: "puppet",
+                base_url: None,
+            },
+            script: Mutex::new(script.iter().map(|acts| acts.to_vec()).collect()),
+            requests: Mutex::default(),
+            alive: Arc::default(),
+        })
+    }
+
+    /// The rest of the script is this one answer.
+    pub(crate) fn answer_next(&self, acts: &[Act]) {
+        *self.script.lock().unwrap() = VecDeque::from([acts.to_vec()]);
+    }
+
+    /// Returns role and text of each message of the `n`th model call.
+    pub(crate) fn request(&self, n: usize) -> Vec<String> {
+        let requests = self.requests.lock().unwrap();
+        requests[n]
+            .messages
+            .iter()
+            .map(|m| m.message.text())
+            .collect()
+    }
+}
+
+struct Alive(Arc<Mutex<usize>>);
+
+impl Alive {
+    fn new(count: &Arc<Mutex<usize>>) -> Self {
+        *count.lock().unwrap() += 1;
+        Self(Arc::clone(count))
+    }
+}
+
+impl Drop for Alive {
+    fn drop(&mut self) {
+        *self.0.lock().unwrap() -= 1;
+    }
+}
+
+impl Model for Puppet {
+    fn info(&self) -> &ModelInfo {
+        &self.info
+    }
+
+    fn call(
+        &self,
+        request: ModelRequest,
+        out: ModelEventSender,
+    ) -> BoxFuture<'_, Result<Response, ModelError>> {
+        let acts = self.script.lock().unwrap().pop_front().unwrap_or_default();
+        self.requests.lock().unwrap().push(request);
+        let alive = Alive::new(&self.alive);
+        Box::pin(async move {
+            let _alive = alive;
+            let mut content = Vec::new();
+            let mut stop = ModelStop::EndTurn;
+            let mut usage = None;
+            for (block, act) in acts.into_iter().enumerate() {
+                match act {
+                    Act::Say(text) => {
+                        out.send(ModelDelta::Text {
+                            block: u32::try_from(block).unwrap(),
+                            text: text.to_owned(),
+                        })
+                        .await;
+                        content.push(Content::text(text));
+                    }
+                    Act::Spend(input, output) => {
+                        usage = Some(Usage {
+                            input,
+                            output,
+                            ..Usage::default()
+                        });
+                    }
+                    Act::Call(id, name) => {
+                        stop = ModelStop::ToolUse;
+                        content.push(Content::ToolCall(ToolCall {
+                            call_id: CallId::from(id),
+                            name: name.to_owned(),
+                            args: Arc::new(json!({})),
+                        }));
+                    }
+                    Act::Half(id, name) => {
+                        stop = ModelStop::ToolUse;
+                        content.push(Content::ToolCall(ToolCall {
+                            call_id: CallId::from(id),
+                            name: name.to_owned(),
+                            args: Arc::new(json!("{\"path\": \"src/ma")),
+                        }));
+                    }
+                    Act::Delegate(id, read_only) => {
+                        stop = ModelStop::ToolUse;
+                        content.push(Content::ToolCall(ToolCall {
+                            call_id: CallId::from(id),
+                            name: "task".to_owned(),
+                            args: Arc::new(json!({
+                                "title": "Dig", "prompt": "dig", "read_only": read_only
+                            })),
+                        }));
+                    }
+                    Act::Wait(signal) => signal.notified().await,
+                    Act::Pause(time) => tokio::time::sleep(time).await,
+                    Act::Hang => std::future::pending().await,
+                    Act::Panic => panic!("puppet"),
+                    Act::Refuse => stop = ModelStop::Refusal,
+                    Act::Fail => {
+                        return Err(ModelError {
+                            kind: ModelErrorKind::Overloaded,
+                            message: "too much to do".to_owned(),
+                            status: Some(529),
+                            retry_after: None,
+                        });
+                    }
+                }
+            }
+            Ok(Response {
+                content,
+                stop,
+                raw_stop: None,
+                usage,
+                model: "one".to_owned(),
+                provider: "puppet".to_owned(),
+                tool_results: Vec::new(),
+            })
+        })
+    }
+}
+
+/// Tool whose behavior follows from its name.
+struct FakeTool {
+    spec: ToolSpec,
+    ran: Arc<Mutex<Vec<String>>>,
+    /// Barrier at which two parallel calls meet.
+    barrier: Arc<Barrier>,
+}
+
+impl Tool for FakeTool {
+    fn spec(&self) -> &ToolSpec {
+        &self.spec
+    }
+
+    fn describe(&self, _args: &Value, _workspace: &Workspace) -> CallDetail {
+        CallDetail {
+            title: self.spec.name.clone(),
+            ..CallDetail::default()
+        }
+    }
+
+    fn prepare<'a>(
+        &'a self,
+        args: &'a Value,
+        cx: &'a ToolCx,
+    ) -> BoxFuture<'a, Result<PreparedCall, ToolError>> {
+        let access = match &*self.spec.name {
+            // Asks for permission, as every unknown command does.
+            "ring" => Access::Run {
+                command: "ring-the-bell --loudly".to_owned(),
+                cwd: cx.workspace.cwd().to_owned(),
+            },
+            _ => Access::Nothing,
+        };
+        let detail = self.describe(args, &cx.workspace);
+        Box::pin(async move { Ok(PreparedCall { access, detail }) })
+    }
+
+    fn parallel(&self, _args: &Value) -> bool {
+        self.spec.name == "meet"
+    }
+
+    fn run<'a>(&'a self, _args: &'a Value, cx: &'a ToolCx) -> BoxFuture<'a, ToolEnvelope> {
+        self.ran.lock().unwrap().push(self.spec.name.clone());
+        Box::pin(async move {
+            match &*self.spec.name {
+                "hang" => {
+                    cx.cancel.cancelled().await;
+                    ToolEnvelope::text("stopped when asked to")
+                }
+                "stubborn" => std::future::pending().await,
+                "panic" => panic!("puppet tool"),
+                "meet" => {
+                    self.barrier.wait().await;
+                    ToolEnvelope::text("met")
+                }
+                "switch" => ToolEnvelope {
+                    control: Some(Box::new(ToolControl::SwitchFrame {
+                        task: "dig here".to_owned(),
+                    })),
+                    ..ToolEnvelope::text("switched")
+                },
+                "spend" => {
+                    let said = Progress::Says("half way".to_owned());
+                    cx.progress.send(said).await.unwrap();
+                    for (iteration, output) in [(0, 3), (1, 5)] {
+                        let spent = Progress::Spent(child_usage(iteration, output));
+                        cx.progress.send(spent).await.unwrap();
+                    }
+                    ToolEnvelope::text("spent")
+                }
+                _ => ToolEnvelope::text("done"),
+            }
+        })
+    }
+
+    fn timeout(&self, _args: &Value) -> std::time::Duration {
+        std::time::Duration::from_secs(3600)
+    }
+}
+
+/// Usage of a child session as of the turn with this number.
+fn child_usage(iteration: u32, output: u64) -> ChildUsage {
+    let cumulative = Usage {
+        output,
+        ..Usage::default()
+    };
+    ChildUsage {
+        session_id: SessionId::from("child"),
+        source: usage::source::SUBAGENT.to_owned(),
+        model: "puppet/two".to_owned(),
+        iteration,
+        usage: None,
+        cumulative,
+    }
+}
+
+/// Item shown to the client.
+#[derive(Clone, Debug)]
+pub(crate) enum Seen {
+    Live(Event),
+    Replay(Event),
+    Info(Option<String>),
+}
+
+/// Passes the items shown to the client to the oracle as well.
+struct TestOutbox(PollSender<Seen>, EventObserver);
+
+impl Outbox for TestOutbox {
+    fn poll_room(&mut self, cx: &mut Context<'_>) -> Poll<()> {
+        self.0.poll_reserve(cx).map(|_| ())
+    }
+
+    fn push(&mut self, item: OutboxItem<'_>) {
+        let seen = match item {
+            OutboxItem::Live(event) => {
+                self.1.see(event);
+                Seen::Live(event.clone())
+            }
+            OutboxItem::Replay(event) => Seen::Replay(event.clone()),
+            OutboxItem::Info { title, .. } => Seen::Info(title.map(str::to_owned)),
+            OutboxItem::Ended(_) => return self.release_room(),
+        };
+        let _ = self.0.send_item(seen);
+    }
+
+    fn release_room(&mut self) {
+        self.0.abort_send();
+    }
+}
+
+/// Client that gives scripted answers in order, then none.
+#[derive(Default)]
+pub(crate) struct Person {
+    pub(crate) answers: Mutex<VecDeque<PermissionAnswer>>,
+    /// How long each answer takes.
+    pub(crate) thinks: Mutex<std::time::Duration>,
+    pub(crate) asked: Mutex<Vec<PermissionRequest>>,
+    pub(crate) called: Notify,
+    /// Open questions.
+    pub(crate) open: Arc<Mutex<usize>>,
+}
+
+impl Client for Person {
+    fn ask(&self, ask: PermissionRequest) -> BoxFuture<'_, PermissionAnswer> {
+        Box::pin(async move {
+            let _open = Alive::new(&self.open);
+            self.asked.lock().unwrap().push(ask);
+            self.called.notify_one();
+            let thinks = *self.thinks.lock().unwrap();
+            if !thinks.is_zero() {
+                tokio::time::sleep(thinks).await;
+            }
+            let answer = self.answers.lock().unwrap().pop_front();
+            match answer {
+                Some(answer) => answer,
+                None => std::future::pending().await,
+            }
+        })
+    }
+}
+
+/// Agent with a puppet model, in its own folder.
+pub(crate) struct World {
+    pub(crate) agent: Agent,
+    pub(crate) puppet: Arc<Puppet>,
+    pub(crate) person: Arc<Person>,
+    pub(crate) store: Arc<dyn Store>,
+    pub(crate) ran: Arc<Mutex<Vec<String>>>,
+    pub(crate) folder: tempfile::TempDir,
+    pub(crate) guard: OracleGuard,
+}
+
+impl World {
+    pub(crate) fn new(script: &[&[Act]]) -> Self {
+        Self::over(Arc::new(MemoryStore::new()), script)
+    }
+
+    pub(crate) fn over(store: Arc<dyn Store>, script: &[&[Act]]) -> Self {
+        Self::build(store, script, &[], |_| {}, |tools| tools)
+    }
+
+    /// Creates a world with sub-agents.
+    pub(crate) fn with_sub_agents(script: &[&[Act]], set: impl FnOnce(&mut Settings)) -> Self {
+        let store = Arc::new(MemoryStore::new());
+        Self::build(store, script, &[], set, |tools| {
+            tools.and(SubAgentTool::new())
+        })
+    }
+
+    /// Creates a world with custom settings.
+    pub(crate) fn set(script: &[&[Act]], set: impl FnOnce(&mut Settings)) -> Self {
+        Self::build(Arc::new(MemoryStore::new()), script, &[], set, |tools| {
+            tools
+        })
+    }
+
+    /// Creates a world with several models.
+    pub(crate) fn with_models(store: Arc<dyn Store>, others: &[Arc<Puppet>]) -> Self {
+        Self::build(store, &[], others, |_| {}, |tools| tools)
+    }
+
+    pub(crate) fn build(
+        store: Arc<dyn Store>,
+        script: &[&[Act]],
+        others: &[Arc<Puppet>],
+        set: impl FnOnce(&mut Settings),
+        and: impl FnOnce(Toolbox) -> Toolbox,
+    ) -> Self {
+        let puppet = Puppet::new("one", script);
+        let second = Puppet::new("two", &[&[Act::Say("the second")]]);
+        let ran: Arc<Mutex<Vec<String>>> = Arc::default();
+        let barrier = Arc::new(Barrier::new(2));
+        let tools = [
+            "look", "ring", "hang", "stubborn", "panic", "meet", "switch", "spend",
+        ];
+        let tools = tools.map(|name| {
+            Arc::new(FakeTool {
+                spec: ToolSpec::new(name, "", json!({"type": "object", "properties": {}})),
+                ran: Arc::clone(&ran),
+                barrier: Arc::clone(&barrier),
+            }) as Arc<dyn Tool>
+        });
+        let mut settings = Settings::new("puppet/one".parse().unwrap(), "be good");
+        set(&mut settings);
+        let models = ModelRegistry::new(Vec::new())
+            .with_model(puppet.clone())
+            .with_model(second);
+        let models = others
+            .iter()
+            .fold(models, |models, other| models.with_model(other.clone()));
+        let agent = Agent::new(
+            Arc::clone(&store),
+            Arc::new(models),
+            and(Toolbox::new(tools.to_vec())),
+            Arc::new(settings),
+        );
+        Self {
+            agent,
+            puppet,
+            person: Arc::default(),
+            guard: OracleGuard::new(Arc::clone(&store)),
+            store,
+            ran,
+            folder: tempfile::tempdir().unwrap(),
+        }
+    }
+
+    pub(crate) fn with_answers(self, answers: &[PermissionAnswer]) -> Self {
+        self.person
+            .answers
+            .lock()
+            .unwrap()
+            .extend(answers.iter().cloned());
+        self
+    }
+
+    pub(crate) fn request(&self) -> OpenRequest {
+        OpenRequest {
+            cwd: self.folder.path().canonicalize().unwrap(),
+            roots: Vec::new(),
+            mcp: Vec::new(),
+            instructions: None,
+        }
+    }
+
+    /// Creates an outbox with this capacity, and its receiver.
+    pub(crate) fn tray(&self, room: usize) -> (Box<dyn Outbox>, mpsc::Receiver<Seen>) {
+        let (sender, seen) = mpsc::channel(room);
+        (
+            Box::new(TestOutbox(PollSender::new(sender), self.guard.observer())),
+            seen,
+        )
+    }
+
+    pub(crate) fn ports(&self, room: usize) -> (ClientPorts, mpsc::Receiver<Seen>) {
+        let (outbox, seen) = self.tray(room);
+        let ports = ClientPorts {
+            client: self.person.clone(),
+            outbox,
+            files: Arc::new(LocalFiles),
+            terminals: None,
+        };
+        (ports, seen)
+    }
+
+    /// Creates a session whose client takes `room` items before it must be read.
+    pub(crate) async fn session(&self, room: usize) -> (Session, mpsc::Receiver<Seen>) {
+        let (ports, seen) = self.ports(room);
+        let session = self.agent.create(self.request(), |_| ports).await.unwrap();
+        (session, seen)
+    }
+
+    /// An existing session, opened again.
+    pub(crate) async fn open(
+        &self,
+        id: &SessionId,
+        replay: bool,
+    ) -> (Session, mpsc::Receiver<Seen>) {
+        let (ports, seen) = self.ports(1000);
+        let opened = self.agent.open(id, self.request(), replay, |_| ports).await;
+        (opened.unwrap(), seen)
+    }
+}
+
+/// Capacity large enough that the client never blocks.
+pub(crate) const LARGE_CAPACITY: usize = 1000;
+
+pub(crate) fn start_text(session: &Session, text: &str) -> PromptHandle {
+    start(session, text, CancellationToken::new())
+}
+
+pub(crate) fn start(session: &Session, text: &str, cancel: CancellationToken) -> PromptHandle {
+    session.start(vec![Content::text(text)], cancel).unwrap()
+}
+
+/// Returns all items shown so far.
+pub(crate) fn drain(seen: &mut mpsc::Receiver<Seen>) -> Vec<Seen> {
+    std::iter::from_fn(|| seen.try_recv().ok()).collect()
+}
+
+/// Returns the live events among them.
+pub(crate) fn live_events(seen: &[Seen]) -> Vec<Event> {
+    seen.iter()
+        .filter_map(|seen| match seen {
+            Seen::Live(event) => Some(event.clone()),
+            Seen::Replay(_) | Seen::Info(_) => None,
+        })
+        .collect()
+}

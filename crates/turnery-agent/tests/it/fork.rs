@@ -1,0 +1,131 @@
+//! Tests of forking a session: the same history under new ids, or nothing at all.
+
+use crate::fixture::{Act, LARGE_CAPACITY, World, drain, start_text};
+use std::sync::Arc;
+use turnery_agent::{ClientPorts, OpenError, OpenRequest, SilentClient};
+use turnery_engine::SessionId;
+use turnery_store::ListQuery;
+
+fn silent_ports(_: &SessionId) -> ClientPorts {
+    ClientPorts::local(Arc::new(SilentClient), Box::new(SilentClient))
+}
+
+/// The oracle does not check records: the copy is the source's text with the session id replaced. Calls and
+/// messages keep their ids, which are unique within a session only.
+// proves: LOOP-10, LOOP-13, LOOP-64
+#[tokio::test(start_paused = true)]
+async fn fork_is_a_copy_under_other_ids() {
+    let world = World::new(&[
+        &[Act::Say("one"), Act::Call("l", "look"), Act::Spend(10, 5)],
+        &[Act::Say("two")],
+        &[Act::Refuse],
+        &[Act::Say("three")],
+        &[Act::Say("four"), Act::Spend(2, 1)],
+    ]);
+    let (session, mut seen) = world.session(LARGE_CAPACITY).await;
+    for text in ["look", "refuse this", "go on"] {
+        start_text(&session, text).result().await.unwrap();
+    }
+    drain(&mut seen);
+    let copy = world
+        .agent
+        .fork(session.id(), world.request(), silent_ports)
+        .await
+        .unwrap();
+    assert_ne!(copy.id(), session.id());
+
+    let source = world.store.loops(session.id(), 0).await.unwrap();
+    let copied = world.store.loops(copy.id(), 0).await.unwrap();
+    assert_eq!(source.len(), 3);
+    let source_text = serde_json::to_string(&source).unwrap();
+    let mut told_apart = copied.clone();
+    for (record, source) in told_apart.iter_mut().zip(&source) {
+        let record = Arc::make_mut(record);
+        assert_eq!(record.copied_from.take().as_ref(), Some(&source.loop_id));
+    }
+    let copied_text = serde_json::to_string(&told_apart).unwrap();
+    // No id of the source is left: messages and turns have names of their own too.
+    assert!(!copied_text.contains(session.id().as_str()));
+    for record in &copied {
+        assert_eq!(record.loop_id.session_id(), *copy.id());
+        for event in &record.events {
+            assert_eq!(
+                (&event.session_id, &event.loop_id),
+                (copy.id(), &record.loop_id)
+            );
+        }
+    }
+    assert_eq!(
+        copied_text.replace(copy.id().as_str(), session.id().as_str()),
+        source_text
+    );
+    let before = world.store.info(session.id()).await.unwrap();
+    let after = world.store.info(copy.id()).await.unwrap();
+    assert_eq!(after.title, before.title);
+    let tip = after.tip_loop_id.unwrap().to_string();
+    let expected = before.tip_loop_id.unwrap().to_string();
+    assert_eq!(
+        tip.replace(copy.id().as_str(), session.id().as_str()),
+        expected
+    );
+
+    // Copied usage counts in the source.
+    let spent = async |session: &turnery_agent::Session| {
+        let report = session.usage_report().await.unwrap();
+        report.total().total()
+    };
+    assert_eq!(spent(&session).await, 15);
+    assert_eq!(spent(&copy).await, 0);
+
+    // The next prompt follows what was copied; the refused one is not in it.
+    start_text(&copy, "and then").result().await.unwrap();
+    assert_eq!(
+        world.puppet.request(4),
+        ["look", "one", "done", "two", "go on", "three", "and then"]
+    );
+    assert_eq!(world.store.loops(session.id(), 0).await.unwrap().len(), 3);
+    let copied = world.store.loops(copy.id(), 0).await.unwrap();
+    assert_eq!(copied.len(), 4);
+    assert_eq!(copied[3].copied_from, None);
+    assert_eq!(spent(&copy).await, 3);
+    assert_eq!(spent(&session).await, 15);
+}
+
+// proves: LOOP-12
+#[tokio::test(start_paused = true)]
+async fn empty_session_can_be_forked() {
+    let world = World::new(&[&[Act::Say("one")]]);
+    let (session, _seen) = world.session(LARGE_CAPACITY).await;
+    let copy = world
+        .agent
+        .fork(session.id(), world.request(), silent_ports)
+        .await
+        .unwrap();
+    start_text(&copy, "hi").result().await.unwrap();
+    let loops = world.store.loops(copy.id(), 0).await.unwrap();
+    assert_eq!(loops.len(), 1);
+    assert_eq!(loops[0].session_id, *copy.id());
+}
+
+#[tokio::test(start_paused = true)]
+async fn failed_fork_leaves_nothing_behind() {
+    let world = World::new(&[&[Act::Say("one")]]);
+    let (session, _seen) = world.session(LARGE_CAPACITY).await;
+    start_text(&session, "hi").result().await.unwrap();
+    let elsewhere = OpenRequest {
+        cwd: std::env::temp_dir(),
+        roots: Vec::new(),
+        mcp: Vec::new(),
+        instructions: None,
+    };
+    let refused = world
+        .agent
+        .fork(session.id(), elsewhere, silent_ports)
+        .await;
+    match refused.err() {
+        Some(OpenError::OtherFolder { session: named, .. }) => assert_eq!(named, *session.id()),
+        other => panic!("{other:?}"),
+    }
+    let all = world.store.list(ListQuery::default()).await.unwrap();
+    assert_eq!(all.sessions.len(), 1);
+}

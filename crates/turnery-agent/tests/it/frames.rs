@@ -1,0 +1,158 @@
+//! Tests of frames, of the totals of a prompt with several loops, and of parallel calls and children.
+
+use crate::fixture::{Act, LARGE_CAPACITY, World, drain, live_events, start_text};
+use turnery_agent::UsageRow;
+use turnery_engine::{
+    ContinuationKind, EventKind, LoopId, Outcome, OutcomeDetail, TurnFinish, TurnStop, Usage,
+    usage::source,
+};
+
+fn usage_of(input: u64, output: u64) -> Usage {
+    Usage {
+        input,
+        output,
+        ..Usage::default()
+    }
+}
+
+// proves: LASH-12, LASH-13, I5
+#[tokio::test(start_paused = true)]
+pub(crate) async fn prompt_continues_in_opened_frame() {
+    let world = World::new(&[
+        &[Act::Call("c", "switch"), Act::Spend(10, 1)],
+        &[Act::Say("dug"), Act::Spend(20, 2)],
+        &[Act::Say("deeper")],
+        &[Act::Say("deeper")],
+    ]);
+    let (session, mut seen) = world.session(LARGE_CAPACITY).await;
+    let result = start_text(&session, "go").result().await.unwrap();
+    let text = "dug".into();
+    assert_eq!(
+        result.outcome,
+        Outcome::Finished(TurnFinish::AssistantMessage { text })
+    );
+    assert_eq!(result.usage, usage_of(30, 3));
+    let ids: Vec<&LoopId> = result.loop_ids().collect();
+    let id = session.id();
+    assert_eq!(
+        ids.iter().map(|id| id.as_str()).collect::<Vec<_>>(),
+        [format!("{id}.puppet-one.1"), format!("{id}.puppet-one.2")]
+    );
+    let [first, second] = &result.loops[..] else {
+        panic!("{result:?}");
+    };
+    assert_eq!(first.prompt_id, second.prompt_id);
+    assert_eq!(second.continuation_kind, ContinuationKind::Default);
+    assert_eq!(second.parent_loop_id.as_ref(), Some(&first.loop_id));
+    let frame = second.frame.as_ref().unwrap();
+    assert_eq!(
+        (&frame.opened_by, frame.task.as_str()),
+        (&first.loop_id, "dig here")
+    );
+    // Both loops are shown, one after the other, and each is stored before its end is shown.
+    let ends = live_events(&drain(&mut seen));
+    let ends = ends
+        .iter()
+        .filter(|event| matches!(event.kind, EventKind::LoopEnd { .. }));
+    assert_eq!(ends.map(|event| &event.loop_id).collect::<Vec<_>>(), ids);
+    // What was said before is not seen in the frame, now or after a load.
+    assert_eq!(world.puppet.request(1), ["dig here"]);
+    start_text(&session, "on").result().await.unwrap();
+    assert_eq!(world.puppet.request(2), ["dig here", "dug", "on"]);
+    session.close().await;
+    let (loaded, _seen) = world.open(session.id(), false).await;
+    let third = start_text(&loaded, "on").result().await.unwrap();
+    assert_eq!(
+        world.puppet.request(3),
+        ["dig here", "dug", "on", "deeper", "on"]
+    );
+    assert_eq!(third.loops[0].frame_id, second.frame_id);
+}
+
+// proves: UP-31
+#[tokio::test(start_paused = true)]
+async fn prompt_opens_at_most_sixteen_frames() {
+    let switch: &[Act] = &[Act::Call("c", "switch")];
+    let world = World::new(&[switch; 20]);
+    let (session, _seen) = world.session(LARGE_CAPACITY).await;
+    let result = start_text(&session, "go").result().await.unwrap();
+    assert_eq!(result.loops.len(), 17);
+    assert_eq!(result.outcome, Outcome::Stopped(TurnStop::RuntimeError));
+    let message =
+        "switch: this prompt has opened as many frames as one may; send another prompt to go on";
+    let detail = Some(OutcomeDetail::Runtime {
+        message: message.to_owned(),
+    });
+    assert_eq!(result.detail, detail);
+    // The record agrees with the events shown.
+    let stored = world.store.loops(session.id(), 0).await.unwrap();
+    assert_eq!(stored.len(), 17);
+    let last = &stored[16];
+    assert_eq!(
+        (&last.outcome, &last.detail),
+        (&Some(Outcome::Stopped(TurnStop::RuntimeError)), &detail)
+    );
+    assert!(matches!(
+        stored[15].outcome,
+        Some(Outcome::FrameSwitch { .. })
+    ));
+    // The lane is free.
+    start_text(&session, "again").result().await.unwrap();
+}
+
+#[tokio::test(start_paused = true)]
+async fn cancel_between_loops_ends_the_prompt() {
+    let world = World::new(&[&[Act::Call("c", "switch")], &[Act::Hang]]);
+    let (session, _seen) = world.session(LARGE_CAPACITY).await;
+    let ticket = start_text(&session, "go");
+    while world.puppet.requests.lock().unwrap().len() < 2 {
+        tokio::task::yield_now().await;
+    }
+    session.cancel_running_turns();
+    let result = ticket.result().await.unwrap();
+    assert_eq!(result.outcome, Outcome::Stopped(TurnStop::Cancelled));
+    assert_eq!(result.loops.len(), 2);
+}
+
+// proves: C-6, UP-20
+#[tokio::test(start_paused = true)]
+pub(crate) async fn calls_that_may_run_beside_each_other_do() {
+    // Each waits for the other: one after the other they would never end.
+    let both: &[Act] = &[Act::Call("a", "meet"), Act::Call("b", "meet")];
+    let world = World::new(&[both, &[Act::Say("met")]]);
+    let (session, _seen) = world.session(LARGE_CAPACITY).await;
+    let met = start_text(&session, "go").result();
+    let met = tokio::time::timeout(std::time::Duration::from_secs(60), met).await;
+    let met = met.expect("they never met").unwrap();
+    let calls = met.executions();
+    let ids: Vec<&str> = calls
+        .iter()
+        .map(|call| call.call.call_id.as_str())
+        .collect();
+    assert_eq!(ids, ["a", "b"]);
+    assert_eq!(world.puppet.request(1), ["go", "", "met", "met"]);
+}
+
+// proves: LASH-101, LASH-103, LASH-104, I6, I7, C-17, TURN-46
+#[tokio::test(start_paused = true)]
+async fn child_usage_is_separate_from_own_usage() {
+    let world = World::new(&[
+        &[Act::Call("c", "spend"), Act::Spend(10, 1)],
+        &[Act::Say("done"), Act::Spend(20, 2)],
+    ]);
+    let (session, mut seen) = world.session(LARGE_CAPACITY).await;
+    let result = start_text(&session, "go").result().await.unwrap();
+    assert_eq!(result.usage, usage_of(30, 3));
+    let child = UsageRow {
+        source: source::SUBAGENT.to_owned(),
+        model: "puppet/two".to_owned(),
+        usage: usage_of(0, 5),
+    };
+    assert_eq!(result.children_usage(), [child]);
+    assert_eq!(result.total_usage(), usage_of(30, 8));
+    let events = live_events(&drain(&mut seen));
+    let said = events.iter().any(
+        |event| matches!(&event.kind, EventKind::ToolProgress { text, .. } if text == "half way"),
+    );
+    assert!(said);
+}

@@ -1,0 +1,283 @@
+//! Tests of the hooks of a session and of one prompt: their requests and the effect of a rejection.
+
+use crate::fixture::{Act, LARGE_CAPACITY, World, drain, live_events, start_text};
+use futures_util::future::BoxFuture;
+use std::{
+    future::{pending, ready},
+    sync::{Arc, Mutex},
+    time::Duration,
+};
+use tokio::{sync::Notify, time::Instant};
+use turnery_agent::{CancellationToken, HookCx, Hooks, PromptOptions, PromptResult, Session};
+use turnery_engine::{
+    Content, Disposition, EventKind, HookRequest, HookSet, HookVerdict, LoopRecord, Outcome,
+    OutcomeDetail, TurnStop,
+};
+
+/// What a hook does before a loop.
+#[derive(Clone, Copy, PartialEq)]
+enum BeforeLoopBehavior {
+    Allows,
+    Refuses,
+    Hangs,
+    Panics,
+}
+
+/// Hooks that record their requests and give scripted verdicts.
+struct RecordingHooks {
+    before: BeforeLoopBehavior,
+    set: HookSet,
+    answer: fn(&HookRequest) -> HookVerdict,
+    log: Mutex<Vec<String>>,
+    asked: Notify,
+}
+
+impl RecordingHooks {
+    fn new(before: BeforeLoopBehavior) -> Self {
+        Self {
+            before,
+            set: HookSet::default(),
+            answer: |_| HookVerdict::Continue,
+            log: Mutex::default(),
+            asked: Notify::new(),
+        }
+    }
+
+    fn with_answer(set: HookSet, answer: fn(&HookRequest) -> HookVerdict) -> Arc<Self> {
+        Arc::new(Self {
+            set,
+            answer,
+            ..Self::new(BeforeLoopBehavior::Allows)
+        })
+    }
+
+    fn write(&self, line: String) {
+        self.log.lock().unwrap().push(line);
+        self.asked.notify_one();
+    }
+
+    fn log(&self) -> Vec<String> {
+        self.log.lock().unwrap().clone()
+    }
+}
+
+impl Hooks for RecordingHooks {
+    fn name(&self) -> &str {
+        "clerk"
+    }
+
+    fn set(&self) -> HookSet {
+        self.set
+    }
+
+    fn ask<'a>(&'a self, cx: &'a HookCx, hook: &'a HookRequest) -> BoxFuture<'a, HookVerdict> {
+        let line = match hook {
+            HookRequest::BeforeTurn { turn_index } => {
+                format!("before turn {turn_index}, {} messages", cx.messages.len())
+            }
+            HookRequest::AfterTurn { turn_index, .. } => {
+                format!("after turn {turn_index}, {} messages", cx.messages.len())
+            }
+            HookRequest::BeforeTool(call) => format!("before {}", call.name),
+            HookRequest::AfterTool { tool_name, .. } => format!("after {tool_name}"),
+            other => format!("{other:?}"),
+        };
+        self.write(line);
+        Box::pin(ready((self.answer)(hook)))
+    }
+
+    fn before_loop<'a>(
+        &'a self,
+        _: &'a HookCx,
+        input: &'a [Content],
+    ) -> BoxFuture<'a, Result<(), String>> {
+        self.write(format!("before loop: {:?}", input[0].as_text().unwrap()));
+        match self.before {
+            BeforeLoopBehavior::Allows => Box::pin(ready(Ok(()))),
+            BeforeLoopBehavior::Refuses => Box::pin(ready(Err("not today".to_owned()))),
+            BeforeLoopBehavior::Hangs => Box::pin(pending()),
+            BeforeLoopBehavior::Panics => panic!("clerk"),
+        }
+    }
+
+    fn after_loop<'a>(&'a self, _: &'a HookCx, record: &'a LoopRecord) -> BoxFuture<'a, ()> {
+        let (messages, tokens) = (record.messages.len(), record.usage.total());
+        self.write(format!("after loop: {messages} messages, {tokens} tokens"));
+        Box::pin(ready(()))
+    }
+}
+
+async fn ask(session: &Session, hooks: Arc<RecordingHooks>) -> PromptResult {
+    let options = PromptOptions {
+        hooks: vec![hooks],
+        ..PromptOptions::default()
+    };
+    let ticket = session.prompt(vec![Content::text("hi")], options).unwrap();
+    ticket.result().await.unwrap()
+}
+
+// proves: LOOP-55, UP-9, D-10, LASH-23
+#[tokio::test(start_paused = true)]
+pub(crate) async fn stop_before_loop_leaves_no_event_or_record() {
+    for (before, reason) in [
+        (BeforeLoopBehavior::Refuses, "not today"),
+        (
+            BeforeLoopBehavior::Hangs,
+            "the hook clerk did not answer within 60s",
+        ),
+        (BeforeLoopBehavior::Panics, "the hook clerk panicked"),
+    ] {
+        let world = World::new(&[&[Act::Say("hello")]]);
+        let (session, mut seen) = world.session(LARGE_CAPACITY).await;
+        let result = ask(&session, Arc::new(RecordingHooks::new(before))).await;
+        assert_eq!(result.outcome, Outcome::Stopped(TurnStop::PluginAbort));
+        let message = reason.to_owned();
+        assert_eq!(result.detail, Some(OutcomeDetail::Runtime { message }));
+        assert_eq!(result.loops, []);
+        assert!(drain(&mut seen).is_empty());
+        assert_eq!(
+            world.store.info(session.id()).await.unwrap().head_version,
+            0
+        );
+        // The lane is free, and the prompt is not in the next context.
+        start_text(&session, "again").result().await.unwrap();
+        assert_eq!(world.puppet.request(0), ["again"]);
+    }
+}
+
+// proves: LOOP-56, LOOP-57, LOOP-59
+#[tokio::test(start_paused = true)]
+async fn after_loop_hook_sees_committed_record() {
+    let world = World::new(&[&[Act::Say("hello"), Act::Spend(7, 2)], &[Act::Say("x")]]);
+    let (session, _seen) = world.session(LARGE_CAPACITY).await;
+    let clerk = Arc::new(RecordingHooks::new(BeforeLoopBehavior::Allows));
+    ask(&session, clerk.clone()).await;
+    let told = ["before loop: \"hi\"", "after loop: 2 messages, 9 tokens"];
+    assert_eq!(clerk.log(), told);
+    // The hooks of one prompt are not asked in the next.
+    start_text(&session, "again").result().await.unwrap();
+    assert_eq!(clerk.log(), told);
+}
+
+#[tokio::test(start_paused = true)]
+async fn cancel_drops_pending_hook_and_is_recorded() {
+    let world = World::new(&[]);
+    let (session, _seen) = world.session(LARGE_CAPACITY).await;
+    let clerk = Arc::new(RecordingHooks::new(BeforeLoopBehavior::Hangs));
+    let cancel = CancellationToken::new();
+    let options = PromptOptions {
+        hooks: vec![clerk.clone()],
+        ..PromptOptions::cancelled_by(cancel.clone())
+    };
+    let ticket = session.prompt(vec![Content::text("hi")], options).unwrap();
+    clerk.asked.notified().await;
+    let asked = Instant::now();
+    cancel.cancel();
+    let result = ticket.result().await.unwrap();
+    assert_eq!(asked.elapsed(), Duration::ZERO);
+    assert_eq!(result.outcome, Outcome::Stopped(TurnStop::Cancelled));
+    assert_eq!(result.loops.len(), 1);
+}
+
+// proves: TURN-23, TURN-25, TURN-27
+#[tokio::test(start_paused = true)]
+async fn hooks_see_model_messages_around_turns_and_tools() {
+    let world = World::new(&[&[Act::Call("c", "look")], &[Act::Say("done")]]);
+    let (session, _seen) = world.session(LARGE_CAPACITY).await;
+    let set = HookSet {
+        before_turn: true,
+        after_turn: true,
+        before_tool: true,
+        after_tool: true,
+        ..HookSet::default()
+    };
+    let clerk = RecordingHooks::with_answer(set, |_| HookVerdict::Continue);
+    ask(&session, clerk.clone()).await;
+    assert_eq!(
+        clerk.log()[1..],
+        [
+            "before turn 0, 0 messages",
+            "before look",
+            "after look",
+            "after turn 0, 3 messages",
+            "before turn 1, 3 messages",
+            "after turn 1, 4 messages",
+            "after loop: 4 messages, 0 tokens",
+        ]
+    );
+}
+
+// proves: TURN-26, C-26, LASH-23
+#[tokio::test(start_paused = true)]
+async fn stop_before_turn_keeps_prompt_out_of_context() {
+    let world = World::new(&[&[Act::Call("c", "look")], &[Act::Say("second")]]);
+    let (session, mut seen) = world.session(LARGE_CAPACITY).await;
+    let set = HookSet {
+        before_turn: true,
+        ..HookSet::default()
+    };
+    let clerk = RecordingHooks::with_answer(set, |hook| match hook {
+        HookRequest::BeforeTurn { turn_index: 1 } => HookVerdict::Stop("enough".to_owned()),
+        _ => HookVerdict::Continue,
+    });
+    let result = ask(&session, clerk).await;
+    assert_eq!(result.outcome, Outcome::Stopped(TurnStop::PluginAbort));
+    assert_eq!(result.loops[0].turns.len(), 1);
+    let events = live_events(&drain(&mut seen));
+    let turns = events
+        .iter()
+        .filter(|event| matches!(event.kind, EventKind::TurnStart { .. }));
+    assert_eq!(turns.count(), 1);
+    start_text(&session, "again").result().await.unwrap();
+    assert_eq!(world.puppet.request(1), ["again"]);
+}
+
+// proves: D-9
+#[tokio::test(start_paused = true)]
+async fn stop_before_tool_is_reported_to_model() {
+    let world = World::new(&[&[Act::Call("c", "look")], &[Act::Say("well")]]);
+    let (session, _seen) = world.session(LARGE_CAPACITY).await;
+    let set = HookSet {
+        before_tool: true,
+        ..HookSet::default()
+    };
+    let clerk = RecordingHooks::with_answer(set, |_| HookVerdict::Stop("no looking".to_owned()));
+    let result = ask(&session, clerk).await;
+    assert!(world.ran.lock().unwrap().is_empty());
+    assert_eq!(result.executions()[0].disposition, Disposition::Skipped);
+    assert_eq!(world.puppet.request(1), ["hi", "", "no looking"]);
+}
+
+#[tokio::test(start_paused = true)]
+pub(crate) async fn panicking_hook_stops_the_tool() {
+    let world = World::new(&[&[Act::Call("c", "look")], &[Act::Say("well")]]);
+    let (session, _seen) = world.session(LARGE_CAPACITY).await;
+    let set = HookSet {
+        before_tool: true,
+        ..HookSet::default()
+    };
+    ask(
+        &session,
+        RecordingHooks::with_answer(set, |_| panic!("clerk")),
+    )
+    .await;
+    assert!(world.ran.lock().unwrap().is_empty());
+    assert_eq!(world.puppet.request(1)[2], "the hook clerk panicked");
+}
+
+#[tokio::test(start_paused = true)]
+async fn panicking_after_hook_is_only_an_issue() {
+    let world = World::set(&[&[Act::Say("hello")]], |settings| {
+        let set = HookSet {
+            after_turn: true,
+            ..HookSet::default()
+        };
+        let clerk = RecordingHooks::with_answer(set, |_| panic!("clerk"));
+        settings.hooks.push(clerk);
+    });
+    let (session, _seen) = world.session(LARGE_CAPACITY).await;
+    let result = start_text(&session, "hi").result().await.unwrap();
+    assert!(matches!(result.outcome, Outcome::Finished(_)));
+    let issues: Vec<&str> = result.issues().collect();
+    assert_eq!(issues, ["the hook clerk panicked"]);
+}

@@ -1,0 +1,88 @@
+//! Tests that the oracle fails any test whose event stream or record breaks the grammar.
+
+use crate::fixture::{Act, LARGE_CAPACITY, Seen, World, drain, live_events, start_text};
+use std::{
+    future::poll_fn,
+    panic::{AssertUnwindSafe, catch_unwind},
+    sync::Arc,
+};
+use turnery_agent::{Outbox, OutboxItem};
+use turnery_engine::{Event, EventKind, LoopRecord};
+use turnery_store::{Commit, Owner};
+
+/// Returns a correct world and the events of its only loop.
+async fn finished_run() -> (World, Vec<Event>) {
+    let world = World::new(&[&[Act::Call("c", "look")], &[Act::Say("done")]]);
+    let (session, mut seen) = world.session(LARGE_CAPACITY).await;
+    start_text(&session, "go").result().await.unwrap();
+    let events = live_events(&drain(&mut seen));
+    (world, events)
+}
+
+/// Returns the failure reported when a world ends.
+fn oracle_failure(world: World) -> Option<String> {
+    let ended = catch_unwind(AssertUnwindSafe(|| drop(world)));
+    ended.err().map(|said| *said.downcast::<String>().unwrap())
+}
+
+async fn show_event(tray: &mut dyn Outbox, event: &Event) {
+    poll_fn(|cx| tray.poll_room(cx)).await;
+    tray.push(OutboxItem::Live(event));
+}
+
+#[tokio::test(start_paused = true)]
+async fn oracle_rejects_broken_event_stream() {
+    let (world, _) = finished_run().await;
+    assert_eq!(oracle_failure(world), None);
+
+    let (_told, events) = finished_run().await;
+    let (world, _) = finished_run().await;
+    let (mut tray, seen): (_, tokio::sync::mpsc::Receiver<Seen>) = world.tray(LARGE_CAPACITY);
+    // A result that nobody tells the model.
+    let last = events
+        .iter()
+        .rposition(|event| matches!(&event.kind, EventKind::ToolExecutionEnd { .. }));
+    let mut broken = events;
+    broken.truncate(last.unwrap());
+    let after = Event {
+        kind: EventKind::TurnEnd {
+            usage: None,
+            tool_results: Vec::new(),
+        },
+        ..broken.last().unwrap().clone()
+    };
+    broken.push(Event {
+        seq: after.seq + 1,
+        ..after
+    });
+    for event in &broken {
+        show_event(&mut *tray, event).await;
+    }
+    drop(seen);
+    let said = oracle_failure(world).unwrap();
+    assert!(said.contains("R2: not all done at the end"), "{said}");
+}
+
+#[tokio::test(start_paused = true)]
+async fn oracle_rejects_broken_record() {
+    let (world, events) = finished_run().await;
+    let id = events[0].session_id.clone();
+    let loops = world.store.loops(&id, 0).await.unwrap();
+    let mut broken = LoopRecord::clone(&loops[0]);
+    broken.loop_id = format!("{}-again", broken.loop_id).into();
+    broken.events.pop();
+    broken.events.remove(1);
+    let claimed = world.store.claim(&id, &Owner::this_process()).await;
+    let claimed = claimed.unwrap();
+    let commit = Commit {
+        lane: claimed.lane,
+        expected_head: claimed.info.head_version,
+        records: vec![Arc::new(broken)],
+        tip: 0,
+        title: None,
+        release: true,
+    };
+    world.store.commit(commit).await.unwrap();
+    let said = oracle_failure(world).unwrap();
+    assert!(said.contains("stored of"), "{said}");
+}

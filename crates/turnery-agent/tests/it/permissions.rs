@@ -1,0 +1,268 @@
+//! Tests that nothing runs before an offered, allowing answer (PERM-1 to 6).
+
+use crate::fixture::{Act, LARGE_CAPACITY, World, live_events, start_text};
+use futures_util::future::BoxFuture;
+use serde_json::{Value, json};
+use std::sync::{Arc, Mutex, mpsc};
+use turnery_agent::{PermissionAnswer, PermissionChoiceKind, PromptHandle, Session};
+use turnery_engine::{Event, EventKind, Outcome, ToolEnvelope, ToolError, ToolSpec, TurnStop};
+use turnery_store::MemoryStore;
+use turnery_tools::{Access, GitSettings, LineLimits, Mode, PreparedCall, Tool, ToolCx};
+
+fn selected(id: &str) -> PermissionAnswer {
+    PermissionAnswer::Chose(id.to_owned())
+}
+
+// proves: ACP-32, ACP-33, PERM-1, PERM-3
+#[tokio::test(start_paused = true)]
+async fn only_offered_allow_option_runs_the_call() {
+    let table = [
+        (selected("allow_once"), true),
+        (selected("allow_always"), true),
+        (selected("reject_once"), false),
+        (selected("reject_always"), false),
+        (selected("allow_sometimes"), false),
+        (selected(""), false),
+        (
+            PermissionAnswer::NoAnswer("the client answered with an error".to_owned()),
+            false,
+        ),
+    ];
+    for (answer, runs) in table {
+        let world = World::new(&[&[Act::Call("r", "ring")], &[Act::Say("so be it")]])
+            .with_answers(std::slice::from_ref(&answer));
+        let (session, _seen) = world.session(LARGE_CAPACITY).await;
+        let result = start_text(&session, "ring").result().await.unwrap();
+        assert_eq!(!world.ran.lock().unwrap().is_empty(), runs, "{answer:?}");
+        // A refused call does not end the turn.
+        assert!(matches!(result.outcome, Outcome::Finished(_)), "{answer:?}");
+    }
+}
+
+// proves: ACP-31, PERM-2, PERM-5
+#[tokio::test(start_paused = true)]
+async fn each_permission_option_is_offered_once() {
+    let world = World::new(&[&[Act::Call("r", "ring")]]).with_answers(&[selected("reject_once")]);
+    let (session, _seen) = world.session(LARGE_CAPACITY).await;
+    start_text(&session, "ring").result().await.unwrap();
+    let asked = world.person.asked.lock().unwrap();
+    let kinds: Vec<PermissionChoiceKind> =
+        asked[0].options.iter().map(|option| option.kind).collect();
+    assert_eq!(
+        kinds,
+        [
+            PermissionChoiceKind::AllowOnce,
+            PermissionChoiceKind::AllowAlways,
+            PermissionChoiceKind::RejectOnce,
+            PermissionChoiceKind::RejectAlways
+        ]
+    );
+}
+
+#[tokio::test(start_paused = true)]
+async fn allow_always_is_remembered_in_session() {
+    for (answer, ran) in [("allow_always", 2), ("reject_always", 0)] {
+        let world = World::new(&[
+            &[Act::Call("a", "ring"), Act::Call("b", "ring")],
+            &[Act::Say("done")],
+        ])
+        .with_answers(&[selected(answer)]);
+        let (session, _seen) = world.session(LARGE_CAPACITY).await;
+        start_text(&session, "ring twice").result().await.unwrap();
+        assert_eq!(world.person.asked.lock().unwrap().len(), 1, "{answer}");
+        assert_eq!(world.ran.lock().unwrap().len(), ran, "{answer}");
+    }
+}
+
+// proves: ACP-50, LASH-15
+#[tokio::test(start_paused = true)]
+async fn cancelled_permission_cancels_the_prompt() {
+    let world =
+        World::new(&[&[Act::Call("r", "ring")]]).with_answers(&[PermissionAnswer::Cancelled]);
+    let (session, _seen) = world.session(LARGE_CAPACITY).await;
+    let result = start_text(&session, "ring").result().await.unwrap();
+    assert_eq!(result.outcome, Outcome::Stopped(TurnStop::Cancelled));
+    assert!(world.ran.lock().unwrap().is_empty());
+}
+
+#[tokio::test(start_paused = true)]
+async fn mode_change_applies_to_next_call() {
+    let signal = Arc::new(tokio::sync::Notify::new());
+    let world = World::new(&[
+        &[Act::Wait(signal.clone()), Act::Call("r", "ring")],
+        &[Act::Say("rang")],
+    ]);
+    let (session, _seen) = world.session(LARGE_CAPACITY).await;
+    let ticket = start_text(&session, "ring");
+    session.set_mode(Mode::Auto).await.unwrap();
+    assert_eq!(session.options().mode, Mode::Auto);
+    signal.notify_one();
+    ticket.result().await.unwrap();
+    assert_eq!(*world.ran.lock().unwrap(), ["ring"]);
+    assert!(world.person.asked.lock().unwrap().is_empty());
+}
+
+#[tokio::test(start_paused = true)]
+async fn permission_wait_does_not_count_as_time() {
+    let hour = std::time::Duration::from_secs(3600);
+    let world = World::new(&[
+        &[Act::Call("r", "ring")],
+        &[
+            Act::Pause(std::time::Duration::from_secs(590)),
+            Act::Say("rang"),
+        ],
+        &[Act::Call("r", "ring")],
+        &[Act::Hang],
+    ])
+    .with_answers(&[selected("allow_once"), selected("allow_once")]);
+    *world.person.thinks.lock().unwrap() = hour;
+    let (session, _seen) = world.session(LARGE_CAPACITY).await;
+    let result = start_text(&session, "ring").result().await.unwrap();
+    assert!(matches!(result.outcome, Outcome::Finished(_)), "{result:?}");
+    // The limit is still there.
+    let begun = tokio::time::Instant::now();
+    let result = start_text(&session, "hang").result().await.unwrap();
+    assert_eq!(result.outcome, Outcome::Stopped(TurnStop::MaxTurns));
+    assert_eq!(begun.elapsed().as_secs(), 3600 + 600);
+}
+
+/// Runs `test` with a session whose first call is being judged on a thread that hangs until the sender is dropped.
+fn while_judging_hangs(test: impl AsyncFnOnce(World, Session, PromptHandle, mpsc::Sender<()>)) {
+    let runtime = tokio::runtime::Builder::new_current_thread()
+        .enable_all()
+        .start_paused(true)
+        .max_blocking_threads(1)
+        .build()
+        .unwrap();
+    runtime.block_on(async {
+        let world = World::new(&[
+            &[Act::Call("r", "ring")],
+            &[Act::Say("the other session")],
+            &[Act::Say("so be it")],
+        ]);
+        let (session, mut seen) = world.session(LARGE_CAPACITY).await;
+        let (other, _seen) = world.session(LARGE_CAPACITY).await;
+        let (release, held) = mpsc::channel();
+        tokio::task::spawn_blocking(move || held.recv());
+        let ticket = start_text(&session, "ring");
+        let is_requested =
+            |event: &Event| matches!(event.kind, EventKind::ToolCallRequested { .. });
+        while !live_events(&[seen.recv().await.unwrap()])
+            .iter()
+            .any(is_requested)
+        {}
+        let result = start_text(&other, "hello").result().await.unwrap();
+        assert!(matches!(result.outcome, Outcome::Finished(_)), "{result:?}");
+        test(world, session, ticket, release).await;
+    });
+}
+
+#[test]
+fn hanging_judgement_does_not_delay_cancel() {
+    while_judging_hangs(async |world, session, ticket, release| {
+        assert_eq!(session.cancel_running_turns(), 1);
+        let result = ticket.result().await.unwrap();
+        assert_eq!(result.outcome, Outcome::Stopped(TurnStop::Cancelled));
+        assert!(world.person.asked.lock().unwrap().is_empty());
+        assert!(world.ran.lock().unwrap().is_empty());
+        drop(release);
+    });
+}
+
+#[test]
+fn mode_change_applies_to_call_being_judged() {
+    while_judging_hangs(async |world, session, ticket, release| {
+        session.set_mode(Mode::Plan).await.unwrap();
+        drop(release);
+        ticket.result().await.unwrap();
+        assert!(world.person.asked.lock().unwrap().is_empty());
+        assert!(world.ran.lock().unwrap().is_empty());
+    });
+}
+
+#[test]
+fn unjudged_call_asks_for_permission() {
+    while_judging_hangs(async |world, session, _ticket, release| {
+        tokio::time::advance(std::time::Duration::from_secs(5)).await;
+        world.person.called.notified().await;
+        let kinds: Vec<PermissionChoiceKind> = world.person.asked.lock().unwrap()[0]
+            .options
+            .iter()
+            .map(|option| option.kind)
+            .collect();
+        assert_eq!(
+            kinds,
+            [
+                PermissionChoiceKind::AllowOnce,
+                PermissionChoiceKind::RejectOnce
+            ]
+        );
+        assert!(world.ran.lock().unwrap().is_empty());
+        session.cancel_running_turns();
+        drop(release);
+    });
+}
+
+/// Tool that would run a command line, and records its limits.
+struct CommandTool {
+    spec: ToolSpec,
+    command: &'static str,
+    limits: Arc<Mutex<Vec<LineLimits>>>,
+}
+
+impl Tool for CommandTool {
+    fn spec(&self) -> &ToolSpec {
+        &self.spec
+    }
+
+    fn prepare<'a>(
+        &'a self,
+        args: &'a Value,
+        cx: &'a ToolCx,
+    ) -> BoxFuture<'a, Result<PreparedCall, ToolError>> {
+        let prepared = PreparedCall {
+            access: Access::Run {
+                command: self.command.to_owned(),
+                cwd: cx.workspace.cwd().to_owned(),
+            },
+            detail: self.describe(args, &cx.workspace),
+        };
+        Box::pin(async move { Ok(prepared) })
+    }
+
+    fn run<'a>(&'a self, _args: &'a Value, cx: &'a ToolCx) -> BoxFuture<'a, ToolEnvelope> {
+        self.limits.lock().unwrap().push(cx.line_limits);
+        Box::pin(async { ToolEnvelope::text("ran") })
+    }
+}
+
+/// The run uses the limits found by the judgement, without judging again.
+#[tokio::test(start_paused = true)]
+async fn command_line_keeps_limits_of_its_judgement() {
+    let of = |only_reads, git| LineLimits {
+        only_reads,
+        runs_readers: only_reads,
+        git,
+    };
+    for (command, expected) in [
+        ("ls", of(true, GitSettings::Own)),
+        ("git --version && ls", of(true, GitSettings::Hardened)),
+        ("touch a", of(false, GitSettings::Own)),
+    ] {
+        let limits = Arc::default();
+        let runner = CommandTool {
+            spec: ToolSpec::new("runner", "", json!({"type": "object", "properties": {}})),
+            command,
+            limits: Arc::clone(&limits),
+        };
+        let script: &[&[Act]] = &[&[Act::Call("c", "runner")], &[Act::Say("so be it")]];
+        let store = Arc::new(MemoryStore::new());
+        let world = World::build(store, script, &[], |_| {}, |tools| tools.and(runner))
+            .with_answers(&[selected("allow_once")]);
+        let (session, _seen) = world.session(LARGE_CAPACITY).await;
+        start_text(&session, "run it").result().await.unwrap();
+        let is_asked = !world.person.asked.lock().unwrap().is_empty();
+        assert_eq!(is_asked, command == "touch a");
+        assert_eq!(*limits.lock().unwrap(), [expected], "{command}");
+    }
+}

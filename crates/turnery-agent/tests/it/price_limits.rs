@@ -1,0 +1,127 @@
+//! Tests of cost limits with models whose price is unknown.
+
+use crate::fixture::{Act, LARGE_CAPACITY, Puppet, World};
+use std::sync::Arc;
+use turnery_agent::{
+    Agent, Candidate, PromptError, PromptOptions, SelectionStrategy, Settings, UnknownPriceError,
+};
+use turnery_engine::{Content, Limits, Outcome, OutcomeDetail, Price, TurnStop};
+use turnery_models::{ModelName, ModelOverride, ModelRegistry};
+use turnery_store::MemoryStore;
+
+fn model_name(model: &str) -> ModelName {
+    format!("puppet/{model}").parse().unwrap()
+}
+
+fn with_cost(most: u64) -> PromptOptions {
+    PromptOptions {
+        limits: Some(Limits {
+            cost: Some(most),
+            ..Limits::default()
+        }),
+        ..PromptOptions::default()
+    }
+}
+
+/// Models `a` and `b` have no price, `one` has.
+fn partly_priced(others: &[Arc<Puppet>], script: &[&[Act]]) -> (World, Arc<Puppet>) {
+    let world = World::build(
+        Arc::new(MemoryStore::new()),
+        script,
+        others,
+        |_| {},
+        |tools| tools,
+    );
+    let puppet = Arc::clone(&world.puppet);
+    let models = others.iter().fold(
+        ModelRegistry::new(Vec::new()).with_model(puppet.clone()),
+        |models, other| models.with_model(other.clone()),
+    );
+    let facts = ModelOverride {
+        price: Some(Price {
+            input: 1_000_000,
+            output: 1_000_000,
+            ..Price::default()
+        }),
+        ..ModelOverride::default()
+    };
+    let models = models.with_overrides(vec![(model_name("one"), facts)]);
+    let settings = Settings::new(model_name("one"), "be good");
+    let agent = Agent::new(
+        Arc::clone(&world.store),
+        Arc::new(models),
+        world.agent.toolbox().clone(),
+        Arc::new(settings),
+    );
+    (World { agent, ..world }, puppet)
+}
+
+// proves: UP-1
+#[tokio::test(start_paused = true)]
+async fn unknown_price_is_refused_before_the_first_call() {
+    let others = [
+        Puppet::new("a", &[&[Act::Say("a")]]),
+        Puppet::new("b", &[&[Act::Say("b")]]),
+    ];
+    let (world, puppet) = partly_priced(&others, &[&[Act::Say("one")], &[Act::Say("two")]]);
+    let (session, _seen) = world.session(LARGE_CAPACITY).await;
+    let tried = |names: &[&str]| -> Vec<Candidate> {
+        names.iter().map(|name| model_name(name).into()).collect()
+    };
+    let judged = |name: &str| SelectionStrategy::Judge(Some(model_name(name)));
+    for (candidates, pick, unknown) in [
+        (tried(&["one", "b"]), SelectionStrategy::First, "b"),
+        (tried(&["one", "one"]), judged("a"), "a"),
+    ] {
+        let input = vec![Content::text("go")];
+        let ticket = session.evaluate(input, candidates, pick, with_cost(9));
+        let refused = ticket.unwrap().result().await;
+        let model = model_name(unknown);
+        assert_eq!(
+            refused,
+            Err(PromptError::Price(UnknownPriceError { model }))
+        );
+    }
+    for model in others.iter().chain([&puppet]) {
+        assert!(model.requests.lock().unwrap().is_empty());
+    }
+    // Nothing is limited, or all is known.
+    let free = session.evaluate(
+        vec![Content::text("go")],
+        tried(&["a", "b"]),
+        SelectionStrategy::First,
+        PromptOptions::default(),
+    );
+    assert!(free.unwrap().result().await.is_ok());
+    let ticket = session.prompt(vec![Content::text("go")], with_cost(9));
+    assert!(ticket.unwrap().result().await.is_ok());
+}
+
+/// The price of the model that answers counts, also of one that is chosen in the middle.
+// proves: UP-1
+#[tokio::test(start_paused = true)]
+async fn model_changed_in_prompt_needs_price() {
+    let gate = Arc::new(tokio::sync::Notify::new());
+    let others = [Puppet::new("a", &[&[Act::Say("a")]])];
+    let script: &[&[Act]] = &[&[Act::Wait(gate.clone()), Act::Call("l", "look")]];
+    let (world, puppet) = partly_priced(&others, script);
+    let (session, _seen) = world.session(LARGE_CAPACITY).await;
+    let ticket = session.prompt(vec![Content::text("go")], with_cost(9));
+    while puppet.requests.lock().unwrap().is_empty() {
+        tokio::task::yield_now().await;
+    }
+    session.set_model("puppet/a").await.unwrap();
+    gate.notify_one();
+    let result = ticket.unwrap().result().await.unwrap();
+    assert!(others[0].requests.lock().unwrap().is_empty());
+    assert_eq!(result.outcome, Outcome::Stopped(TurnStop::ProviderError));
+    let told = result
+        .detail
+        .as_ref()
+        .and_then(OutcomeDetail::message)
+        .unwrap();
+    assert!(
+        told.starts_with("no price is known for puppet/a, "),
+        "{told}"
+    );
+}

@@ -1,0 +1,132 @@
+//! Tests of the message id of a prompt, of withdrawing queued prompts, and of prompt ends pushed to an
+//! outbox.
+
+use crate::fixture::{Act, LARGE_CAPACITY, World, drain, live_events, start_text};
+use std::{
+    sync::{Arc, Mutex},
+    task::{Context, Poll},
+};
+use tokio::sync::Notify;
+use turnery_agent::{
+    CancellationToken, Outbox, OutboxItem, PromptError, PromptHandle, PromptOptions, Session,
+};
+use turnery_engine::{Content, EventKind, Message};
+
+fn start_discardable(session: &Session, text: &str, cancel: CancellationToken) -> PromptHandle {
+    let options = PromptOptions {
+        withdrawable: true,
+        ..PromptOptions::cancelled_by(cancel)
+    };
+    session.prompt(vec![Content::text(text)], options).unwrap()
+}
+
+// proves: V2-4
+/// The id arrives long before the prompt ends, and is that of the message shown.
+#[tokio::test(start_paused = true)]
+async fn handle_reports_inserted_message_id() {
+    let world = World::new(&[&[Act::Hang]]);
+    let (session, mut seen) = world.session(LARGE_CAPACITY).await;
+    let mut ticket = start_text(&session, "hi");
+    let inserted = ticket.inserted().await.unwrap();
+    session.cancel_running_turns();
+    ticket.result().await.unwrap();
+    let shown = live_events(&drain(&mut seen))
+        .into_iter()
+        .find_map(|event| {
+            let EventKind::MessageEnd { message } = event.kind else {
+                return None;
+            };
+            matches!(message.message, Message::User { .. }).then(|| message.message_id.clone())
+        });
+    assert_eq!(shown, Some(inserted));
+}
+
+// proves: V2-7
+/// A queued prompt is withdrawn at once, by its own token or with all others, and leaves nothing; the one
+/// before it continues.
+#[tokio::test(start_paused = true)]
+async fn waiting_prompt_can_be_cancelled() {
+    let signal = Arc::new(Notify::new());
+    let world = World::new(&[
+        &[Act::Say("one"), Act::Wait(signal.clone())],
+        &[Act::Say("three")],
+    ]);
+    let (session, _seen) = world.session(LARGE_CAPACITY).await;
+    let mut first = start_text(&session, "first");
+    first.inserted().await.unwrap();
+    let cancel = CancellationToken::new();
+    let mut second = start_discardable(&session, "second", cancel.clone());
+    cancel.cancel();
+    assert_eq!(second.inserted().await, None);
+    assert_eq!(second.result().await.unwrap_err(), PromptError::Withdrawn);
+    let third = start_discardable(&session, "third", CancellationToken::new());
+    signal.notify_one();
+    first.result().await.unwrap();
+    third.result().await.unwrap();
+    assert_eq!(world.puppet.request(1), ["first", "one", "third"]);
+}
+
+// proves: V2-7
+/// A cancel before the prompt begins leaves nothing behind, even if the message id is not awaited.
+#[tokio::test(start_paused = true)]
+async fn cancel_before_start_leaves_nothing() {
+    let world = World::new(&[&[Act::Say("ok")]]);
+    let (session, mut seen) = world.session(LARGE_CAPACITY).await;
+    let first = start_discardable(&session, "first", CancellationToken::new());
+    let second = start_discardable(&session, "second", CancellationToken::new());
+    session.cancel_running_turns();
+    for ticket in [first, second] {
+        assert_eq!(ticket.result().await.unwrap_err(), PromptError::Withdrawn);
+    }
+    assert!(drain(&mut seen).is_empty());
+    start_text(&session, "third").result().await.unwrap();
+    assert_eq!(world.puppet.request(0), ["third"]);
+}
+
+/// Items of an outbox that follows, in one word each.
+#[derive(Clone, Default)]
+struct EndTrackingOutbox(Arc<Mutex<Vec<&'static str>>>);
+
+impl Outbox for EndTrackingOutbox {
+    fn poll_room(&mut self, _cx: &mut Context<'_>) -> Poll<()> {
+        Poll::Ready(())
+    }
+
+    fn push(&mut self, item: OutboxItem<'_>) {
+        let mut told = self.0.lock().unwrap();
+        match item {
+            OutboxItem::Live(event) if matches!(event.kind, EventKind::LoopStart { .. }) => {
+                told.push("start");
+            }
+            OutboxItem::Live(event) if matches!(event.kind, EventKind::LoopEnd { .. }) => {
+                told.push("end");
+            }
+            OutboxItem::Live(_) | OutboxItem::Replay(_) | OutboxItem::Info { .. } => {}
+            OutboxItem::Ended(end) => told.push(match end {
+                Ok(_) => "ended",
+                Err(_) => "failed",
+            }),
+        }
+    }
+
+    fn follows(&self) -> bool {
+        true
+    }
+}
+
+// proves: V2-8
+/// The end comes after all other items of a prompt, and before its result.
+#[tokio::test(start_paused = true)]
+async fn outbox_gets_prompt_end_last() {
+    let world = World::new(&[&[Act::Say("one")], &[Act::Say("two")]]);
+    let (mut ports, _seen) = world.ports(LARGE_CAPACITY);
+    let following = EndTrackingOutbox::default();
+    ports.outbox = Box::new(following.clone());
+    let made = world.agent.create(world.request(), |_| ports).await;
+    let session = made.unwrap();
+    let told = || following.0.lock().unwrap().clone();
+    start_text(&session, "first").result().await.unwrap();
+    assert_eq!(told(), ["start", "end", "ended"]);
+    start_text(&session, "second").result().await.unwrap();
+    assert_eq!(told()[3..], ["start", "end", "ended"]);
+}

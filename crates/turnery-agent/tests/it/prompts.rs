@@ -1,0 +1,170 @@
+//! Tests that prompts run one at a time and that a result comes after all events and the commit.
+
+use crate::fixture::{Act, LARGE_CAPACITY, Seen, World, drain, live_events, start_text};
+use std::sync::Arc;
+use tokio::sync::Notify;
+use turnery_agent::{PROMPTS_WAITING, StartError};
+use turnery_engine::{EventKind, ModelErrorKind, Outcome, OutcomeDetail, TurnFinish, TurnStop};
+
+fn finished(text: &str) -> Outcome {
+    Outcome::Finished(TurnFinish::AssistantMessage { text: text.into() })
+}
+
+// proves: R5, C-11
+#[tokio::test(start_paused = true)]
+pub(crate) async fn result_follows_all_events_and_the_commit() {
+    let world = World::new(&[&[Act::Say("hel"), Act::Say("lo")]]);
+    let (session, mut seen) = world.session(LARGE_CAPACITY).await;
+    let result = start_text(&session, "hi").result().await.unwrap();
+    assert_eq!(result.outcome, finished("hel\nlo"));
+    // Nothing may come after this point; all is there now.
+    let events = live_events(&drain(&mut seen));
+    assert!(matches!(
+        events.last().unwrap().kind,
+        EventKind::LoopEnd { .. }
+    ));
+    let info = world.store.info(session.id()).await.unwrap();
+    assert_eq!(info.head_version, 1);
+    assert_eq!(info.title.as_deref(), Some("hi"));
+}
+
+// proves: LOOP-2, ACP-57, C-29
+#[tokio::test(start_paused = true)]
+async fn second_prompt_waits_and_sees_the_first() {
+    let signal = Arc::new(Notify::new());
+    let world = World::new(&[
+        &[Act::Say("one"), Act::Wait(signal.clone())],
+        &[Act::Say("two")],
+    ]);
+    let (session, mut seen) = world.session(LARGE_CAPACITY).await;
+    let first = start_text(&session, "first");
+    let second = start_text(&session, "second");
+    signal.notify_one();
+    assert_eq!(first.result().await.unwrap().outcome, finished("one"));
+    assert_eq!(second.result().await.unwrap().outcome, finished("two"));
+    assert_eq!(world.puppet.request(1), ["first", "one", "second"]);
+    // Never interleaved: the events of each loop lie together.
+    let loops: Vec<_> = live_events(&drain(&mut seen))
+        .into_iter()
+        .map(|event| event.loop_id)
+        .collect();
+    let mut runs = loops.clone();
+    runs.dedup();
+    assert_eq!(runs.len(), 2, "{loops:?}");
+}
+
+// proves: ACP-57, C-29
+#[tokio::test(start_paused = true)]
+pub(crate) async fn prompts_run_in_arrival_order() {
+    let world = World::new(&[&[Act::Say("1")], &[Act::Say("2")], &[Act::Say("3")]]);
+    let (session, _seen) = world.session(LARGE_CAPACITY).await;
+    let tickets = ["a", "b", "c"].map(|text| start_text(&session, text));
+    for ticket in tickets {
+        ticket.result().await.unwrap();
+    }
+    assert_eq!(world.puppet.request(2), ["a", "1", "b", "2", "c"]);
+}
+
+#[tokio::test(start_paused = true)]
+async fn waiting_prompts_are_limited() {
+    let world = World::new(&[&[Act::Hang]]);
+    let (session, _seen) = world.session(LARGE_CAPACITY).await;
+    let mut tickets = Vec::new();
+    for _ in 0..PROMPTS_WAITING {
+        tickets.push(start_text(&session, "again"));
+    }
+    let refused = session.start(Vec::new(), turnery_agent::CancellationToken::new());
+    assert_eq!(refused.err(), Some(StartError::Full(64)));
+    assert_eq!(session.cancel_running_turns(), 64);
+    for ticket in tickets {
+        assert_eq!(
+            ticket.result().await.unwrap().outcome,
+            Outcome::Stopped(TurnStop::Cancelled)
+        );
+    }
+}
+
+// proves: ACP-24
+#[tokio::test(start_paused = true)]
+async fn duplicate_call_ids_get_a_suffix() {
+    let world = World::new(&[
+        &[Act::Call("c", "look")],
+        &[Act::Call("c", "look")],
+        &[Act::Say("ok")],
+    ]);
+    let (session, mut seen) = world.session(LARGE_CAPACITY).await;
+    start_text(&session, "look twice").result().await.unwrap();
+    let mut ids: Vec<String> = live_events(&drain(&mut seen))
+        .iter()
+        .filter_map(|event| match &event.kind {
+            EventKind::ToolCallRequested { call, .. } => Some(call.call_id.to_string()),
+            _ => None,
+        })
+        .collect();
+    assert_eq!(ids.len(), 2);
+    ids.dedup();
+    assert_eq!(ids.len(), 2, "{ids:?}");
+}
+
+// proves: LASH-18
+#[tokio::test(start_paused = true)]
+async fn model_error_or_panic_ends_only_the_prompt() {
+    let world = World::new(&[
+        &[Act::Fail],
+        &[Act::Say("x"), Act::Panic],
+        &[Act::Say("fine")],
+    ]);
+    let (session, _seen) = world.session(LARGE_CAPACITY).await;
+    let failed = start_text(&session, "one").result().await.unwrap();
+    assert_eq!(failed.outcome, Outcome::Stopped(TurnStop::ProviderError));
+    assert_eq!(
+        failed.detail,
+        Some(OutcomeDetail::Provider {
+            kind: ModelErrorKind::Overloaded,
+            message: "too much to do".to_owned(),
+        })
+    );
+    let panicked = start_text(&session, "two").result().await.unwrap();
+    assert_eq!(panicked.outcome, Outcome::Stopped(TurnStop::ProviderError));
+    assert_eq!(
+        start_text(&session, "three")
+            .result()
+            .await
+            .unwrap()
+            .outcome,
+        finished("fine")
+    );
+}
+
+// proves: TURN-48, ACP-39, C-5
+#[tokio::test(start_paused = true)]
+async fn panicking_tool_is_a_failed_call() {
+    let world = World::new(&[&[Act::Call("p", "panic")], &[Act::Say("never mind")]]);
+    let (session, _seen) = world.session(LARGE_CAPACITY).await;
+    let result = start_text(&session, "break").result().await.unwrap();
+    assert_eq!(result.outcome, finished("never mind"));
+    assert!(
+        world.puppet.request(1)[2].contains("panicked"),
+        "{:?}",
+        world.puppet.request(1)
+    );
+}
+
+#[tokio::test(start_paused = true)]
+async fn title_is_shown_once() {
+    let world = World::new(&[&[Act::Say("a")], &[Act::Say("b")]]);
+    let (session, mut seen) = world.session(LARGE_CAPACITY).await;
+    start_text(&session, "\n  Fix the bug \nplease")
+        .result()
+        .await
+        .unwrap();
+    start_text(&session, "and another").result().await.unwrap();
+    let titles: Vec<_> = drain(&mut seen)
+        .into_iter()
+        .filter_map(|seen| match seen {
+            Seen::Info(title) => Some(title),
+            Seen::Live(_) | Seen::Replay(_) => None,
+        })
+        .collect();
+    assert_eq!(titles, [Some("Fix the bug".to_owned())]);
+}

@@ -1,0 +1,365 @@
+//! Tests that an interrupted or unstored prompt stays in its session, and that the session goes on.
+
+use crate::{
+    evaluation::{candidates, evaluate},
+    failing_store::{ALWAYS, FailingStore},
+    fixture::{Act, LARGE_CAPACITY, Puppet, Seen, World, start_text},
+};
+use proptest::{prelude::*, test_runner::TestRunner};
+use std::{
+    collections::BTreeSet,
+    sync::{
+        Arc,
+        atomic::{AtomicI64, Ordering},
+    },
+};
+use tokio::sync::mpsc;
+use turnery_agent::{
+    ClientPorts, PromptError, PromptOptions, SelectionStrategy, SilentClient, SubAgentTool,
+};
+use turnery_engine::{CommitError, Content, Event, EventKind, LoopStatus, oracle};
+use turnery_store::{Clock, ListQuery, MemoryStore, Owner};
+use turnery_tools::Toolbox;
+
+const ONE_ANSWER: &[Act] = &[Act::Say("ok")];
+
+/// Store whose lanes can be made to expire, as if their owners were gone. Unit: seconds.
+pub(crate) fn expiring_store() -> (Arc<MemoryStore>, Arc<AtomicI64>) {
+    let later = Arc::new(AtomicI64::new(0));
+    let seconds = Arc::clone(&later);
+    let clock = Clock::new(move || {
+        turnery_store::now() + chrono::TimeDelta::seconds(seconds.load(Ordering::SeqCst))
+    });
+    (Arc::new(MemoryStore::with_clock(clock)), later)
+}
+
+fn expiring_fixture(script: &[&[Act]]) -> (World, Arc<AtomicI64>) {
+    let (store, later) = expiring_store();
+    (World::over(store, script), later)
+}
+
+async fn wait_for_event(
+    seen: &mut mpsc::Receiver<Seen>,
+    fits: impl Fn(&EventKind) -> bool,
+) -> Event {
+    loop {
+        if let Seen::Live(event) = seen.recv().await.unwrap()
+            && fits(&event.kind)
+        {
+            return event;
+        }
+    }
+}
+
+/// One call has ended and one is running: the model learns the state of each, and that the prompt was
+/// interrupted.
+// proves: S5, C-12, D-16
+#[tokio::test(start_paused = true)]
+pub(crate) async fn interrupted_prompt_is_in_the_next_context() {
+    let calls: &[Act] = &[
+        Act::Say("on it"),
+        Act::Call("a", "look"),
+        Act::Call("b", "hang"),
+    ];
+    let (world, later) = expiring_fixture(&[calls, &[Act::Say("here")]]);
+    let (one, mut seen) = world.session(LARGE_CAPACITY).await;
+    let ticket = start_text(&one, "first");
+    // No time passes in which a delayed journal write would happen.
+    wait_for_event(&mut seen, |kind| {
+        matches!(kind, EventKind::ToolExecutionStart { call_id, .. } if call_id.as_str() == "b")
+    })
+    .await;
+    later.store(120, Ordering::SeqCst);
+    let (two, _seen) = world.open(one.id(), false).await;
+    let second = start_text(&two, "second").result().await.unwrap();
+    let request = world.puppet.request(1);
+    let [first, answer, done, running, notice, last] = &request[..] else {
+        panic!("{request:?}");
+    };
+    assert_eq!(
+        [first, answer, done, last],
+        ["first", "on it", "done", "second"]
+    );
+    assert!(
+        running.contains("may or may not have had effects"),
+        "{running}"
+    );
+    assert!(notice.contains("interrupted"), "{notice}");
+    let loops = world.store.loops(one.id(), 0).await.unwrap();
+    assert_eq!(
+        (loops[0].status, loops[0].on_chain),
+        (LoopStatus::Aborted, true)
+    );
+    assert_eq!(
+        second.loops[0].parent_loop_id.as_ref(),
+        Some(&loops[0].loop_id)
+    );
+    let lost = ticket.result().await;
+    assert_eq!(lost, Err(PromptError::Lost(CommitError::LaneLost)));
+}
+
+/// A killed process does not lose the prompt: one of its candidates stays, the first that can.
+// proves: S5, LOOP-54
+#[tokio::test(start_paused = true)]
+async fn interrupted_evaluation_is_in_the_next_context() {
+    let (store, later) = expiring_store();
+    let a = Puppet::new(
+        "a",
+        &[&[Act::Say("on it"), Act::Call("1", "look")], &[Act::Hang]],
+    );
+    let b = Puppet::new("b", &[&[Act::Hang]]);
+    let script: &[&[Act]] = &[&[Act::Say("here")]];
+    let world = World::build(store, script, &[a, b], |_| {}, |tools| tools);
+    let (one, _seen) = world.session(LARGE_CAPACITY).await;
+    let options = PromptOptions::default();
+    let input = vec![Content::text("which?")];
+    let ticket = one.evaluate(
+        input,
+        candidates(&["a", "b"]),
+        SelectionStrategy::First,
+        options,
+    );
+    while world.ran.lock().unwrap().is_empty() {
+        tokio::task::yield_now().await;
+    }
+    tokio::time::sleep(std::time::Duration::from_secs(1)).await;
+    later.store(120, Ordering::SeqCst);
+    let (two, _seen) = world.open(one.id(), false).await;
+    start_text(&two, "second").result().await.unwrap();
+    let request = world.puppet.request(0);
+    let [asked, answer, done, .., notice, last] = &request[..] else {
+        panic!("{request:?}");
+    };
+    let expected = ["which?", "on it", "done", "second"];
+    assert_eq!([asked, answer, done, last], expected);
+    assert!(notice.contains("interrupted"), "{notice}");
+    let loops = world.store.loops(one.id(), 0).await.unwrap();
+    let found: Vec<_> = loops.iter().map(|it| (it.status, it.on_chain)).collect();
+    let (aborted, completed) = (LoopStatus::Aborted, LoopStatus::Completed);
+    assert_eq!(
+        found,
+        [(aborted, true), (aborted, false), (completed, true)]
+    );
+    drop(ticket);
+}
+
+// proves: S5, LASH-12
+#[tokio::test(start_paused = true)]
+async fn interrupted_frame_is_continued() {
+    let script: [&[Act]; 3] = [
+        &[Act::Call("s", "switch")],
+        &[Act::Say("digging"), Act::Hang],
+        &[Act::Say("here")],
+    ];
+    let (world, later) = expiring_fixture(&script);
+    let (one, mut seen) = world.session(LARGE_CAPACITY).await;
+    let _ticket = start_text(&one, "first");
+    wait_for_event(&mut seen, |kind| matches!(kind, EventKind::LoopEnd { .. })).await;
+    wait_for_event(&mut seen, |kind| matches!(kind, EventKind::Delta { .. })).await;
+    later.store(120, Ordering::SeqCst);
+    let (two, _seen) = world.open(one.id(), false).await;
+    start_text(&two, "second").result().await.unwrap();
+    let request = world.puppet.request(2);
+    // What was streamed is not settled.
+    assert_eq!(
+        [&request[0], &request[1], &request[3]],
+        ["dig here", "", "second"]
+    );
+    assert!(request[2].contains("interrupted"), "{request:?}");
+}
+
+/// The journal of a child is its own, and it stays with its parent's call.
+// proves: S5, S7
+#[tokio::test(start_paused = true)]
+async fn interrupted_child_has_a_record() {
+    let script: [&[Act]; 2] = [&[Act::Delegate("t", false)], &[Act::Call("h", "hang")]];
+    let (store, later) = expiring_store();
+    let tools = |tools: Toolbox| tools.and(SubAgentTool::new());
+    let world = World::build(store, &script, &[], |_| {}, tools);
+    let (one, _seen) = world.session(LARGE_CAPACITY).await;
+    let _ticket = start_text(&one, "first");
+    while world.ran.lock().unwrap().is_empty() {
+        tokio::task::yield_now().await;
+    }
+    later.store(120, Ordering::SeqCst);
+    let all = ListQuery {
+        spawned: true,
+        ..ListQuery::default()
+    };
+    let sessions = world.store.list(all).await.unwrap().sessions;
+    assert_eq!(sessions.len(), 2);
+    for info in sessions {
+        let owner = Owner::this_process();
+        let opened = world.store.claim(&info.id, &owner).await.unwrap();
+        let loops = world.store.loops(&info.id, 0).await.unwrap();
+        assert_eq!(loops.len(), 1);
+        assert_eq!(
+            (loops[0].status, loops[0].on_chain),
+            (LoopStatus::Aborted, true)
+        );
+        assert_eq!(opened.info.tip_loop_id.as_ref(), Some(&loops[0].loop_id));
+    }
+}
+
+/// While the disk is full or the store locked by a backup, the commit is retried until it succeeds.
+// proves: S2
+#[tokio::test(start_paused = true)]
+async fn failing_commit_is_retried() {
+    let store = FailingStore::new();
+    let world = World::over(store.clone(), &[ONE_ANSWER]);
+    let (session, _seen) = world.session(LARGE_CAPACITY).await;
+    store.commit.store(3, Ordering::SeqCst);
+    start_text(&session, "go").result().await.unwrap();
+    assert_eq!(store.failed.load(Ordering::SeqCst), 3);
+    assert_eq!(world.store.loops(session.id(), 0).await.unwrap().len(), 1);
+}
+
+/// A lost prompt was paid for and shown: the next prompt recovers it.
+// proves: S5
+#[tokio::test(start_paused = true)]
+async fn unstored_answer_is_recovered() {
+    let store = FailingStore::new();
+    let world = World::over(store.clone(), &[&[Act::Say("one")], &[Act::Say("two")]]);
+    let (session, _seen) = world.session(LARGE_CAPACITY).await;
+    store.commit.store(ALWAYS, Ordering::SeqCst);
+    start_text(&session, "first").result().await.unwrap_err();
+    store.commit.store(0, Ordering::SeqCst);
+    start_text(&session, "second").result().await.unwrap();
+    let request = world.puppet.request(1);
+    assert_eq!(
+        [&request[0], &request[1], &request[3]],
+        ["first", "one", "second"]
+    );
+    assert!(request[2].contains("interrupted"), "{request:?}");
+}
+
+/// A rejected prompt stays out of the conversation, whether or not it could be stored.
+// proves: UP-35
+#[tokio::test(start_paused = true)]
+async fn unstored_refusal_stays_off_chain() {
+    let store = FailingStore::new();
+    let script: [&[Act]; 2] = [&[Act::Say("no"), Act::Refuse], &[Act::Say("yes")]];
+    let world = World::over(store.clone(), &script);
+    let (session, _seen) = world.session(LARGE_CAPACITY).await;
+    store.commit.store(ALWAYS, Ordering::SeqCst);
+    start_text(&session, "something bad")
+        .result()
+        .await
+        .unwrap_err();
+    store.commit.store(0, Ordering::SeqCst);
+    start_text(&session, "something good")
+        .result()
+        .await
+        .unwrap();
+    assert_eq!(world.puppet.request(1), ["something good"]);
+    let loops = world.store.loops(session.id(), 0).await.unwrap();
+    let found: Vec<_> = loops.iter().map(|it| (it.status, it.on_chain)).collect();
+    let expected = [(LoopStatus::Aborted, false), (LoopStatus::Completed, true)];
+    assert_eq!(found, expected);
+}
+
+/// Ten prompts in a row, here, after a restart and in a fork.
+// proves: LOOP-10, LOOP-12
+#[tokio::test(start_paused = true)]
+pub(crate) async fn prompts_after_a_lost_one_are_stored() {
+    let store = FailingStore::new();
+    let world = World::over(store.clone(), &[ONE_ANSWER; 64]);
+    let (session, _seen) = world.session(LARGE_CAPACITY).await;
+    start_text(&session, "one").result().await.unwrap();
+    store.append.store(true, Ordering::SeqCst);
+    store.commit.store(ALWAYS, Ordering::SeqCst);
+    start_text(&session, "lost").result().await.unwrap_err();
+    store.append.store(false, Ordering::SeqCst);
+    store.commit.store(0, Ordering::SeqCst);
+    start_text(&session, "two").result().await.unwrap();
+    let id = session.id().clone();
+    session.close().await;
+    let (again, _seen) = world.open(&id, false).await;
+    let silent = |_: &_| ClientPorts::local(Arc::new(SilentClient), Box::new(SilentClient));
+    let fork = world
+        .agent
+        .fork(&id, world.request(), silent)
+        .await
+        .unwrap();
+    for session in [&again, &fork] {
+        for _ in 0..10 {
+            start_text(session, "go").result().await.unwrap();
+        }
+        let loops = world.store.loops(session.id(), 0).await.unwrap();
+        assert_eq!(loops.len(), 12);
+    }
+}
+
+/// Whatever fails and whichever owner continues, a prompt is stored if the store works, under its own id.
+async fn check_session_goes_on(ops: &[u8]) -> Result<(), String> {
+    let store = FailingStore::new();
+    let others = ["a", "b"].map(|name| Puppet::new(name, &[ONE_ANSWER; 40]));
+    let world = World::build(
+        store.clone(),
+        &[ONE_ANSWER; 40],
+        &others,
+        |_| {},
+        |tools| tools,
+    );
+    let (mut session, _seen) = world.session(LARGE_CAPACITY).await;
+    // State that was never written is known only to its own process.
+    let mut unwritten = false;
+    for op in ops {
+        let (fails, journals) = match op % 7 {
+            0 | 1 => (true, op % 7 == 0),
+            _ => (false, true),
+        };
+        store.append.store(!journals, Ordering::SeqCst);
+        store
+            .commit
+            .store(if fails { ALWAYS } else { 0 }, Ordering::SeqCst);
+        let ended = match op % 7 {
+            2 if unwritten => continue,
+            2 => {
+                let id = session.id().clone();
+                session.close().await;
+                session = world.open(&id, op % 2 == 0).await.0;
+                continue;
+            }
+            3 => evaluate(&session, &["a", "b"], SelectionStrategy::First).await,
+            1 if op % 2 == 0 => evaluate(&session, &["b", "a"], SelectionStrategy::First).await,
+            _ => start_text(&session, "go").result().await,
+        };
+        unwritten = fails && (unwritten || !journals);
+        if ended.is_err() != fails {
+            return Err(format!("{op}: {ended:?}"));
+        }
+    }
+    let loops = world.store.loops(session.id(), 0).await;
+    let loops = loops.map_err(|error| error.to_string())?;
+    let ids: BTreeSet<_> = loops.iter().map(|record| &record.loop_id).collect();
+    if ids.len() != loops.len() {
+        return Err("an id was used twice".to_owned());
+    }
+    loops
+        .iter()
+        .try_for_each(|record| oracle::check_record(record))
+}
+
+// proves: LOOP-10, S5
+#[test]
+fn sessions_continue_after_random_failures() {
+    let config = ProptestConfig {
+        cases: 60,
+        failure_persistence: None,
+        ..ProptestConfig::default()
+    };
+    let ops = prop::collection::vec(any::<u8>(), 1..20);
+    let ended = TestRunner::new(config).run(&ops, |ops| {
+        let runtime = tokio::runtime::Builder::new_current_thread()
+            .enable_time()
+            .start_paused(true)
+            .build()
+            .unwrap();
+        prop_assert_eq!(runtime.block_on(check_session_goes_on(&ops)), Ok(()));
+        Ok(())
+    });
+    if let Err(found) = ended {
+        panic!("{found}");
+    }
+}

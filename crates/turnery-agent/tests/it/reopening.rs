@@ -1,0 +1,219 @@
+//! Tests that options and remembered approvals are restored when a session is opened again.
+
+use crate::fixture::{Act, LARGE_CAPACITY, Seen, World, drain, start_text};
+use std::sync::Arc;
+use turnery_agent::{ClientPorts, PermissionAnswer};
+use turnery_engine::{Content, EventKind, LlmMessage, Message};
+use turnery_models::Thinking;
+use turnery_store::{
+    MemoryStore, RememberedApproval, SessionPatch, SqliteStore, Store, TranscriptNote, export,
+};
+
+fn selected(id: &str) -> PermissionAnswer {
+    PermissionAnswer::Chose(id.to_owned())
+}
+
+fn asked(world: &World) -> usize {
+    world.person.asked.lock().unwrap().len()
+}
+
+/// PERM-6: approvals and rejections, by load and by resume.
+// proves: PERM-6, RES-2, THEME-6
+#[tokio::test(start_paused = true)]
+async fn remembered_approval_survives_reopening() {
+    for (answer, rings) in [("allow_always", 3), ("reject_always", 0)] {
+        let world = World::new(&[
+            &[Act::Call("a", "ring")],
+            &[Act::Say("one")],
+            &[Act::Call("b", "ring")],
+            &[Act::Say("two")],
+            &[Act::Call("c", "ring")],
+            &[Act::Say("three")],
+        ])
+        .with_answers(&[selected(answer)]);
+        let (session, _seen) = world.session(LARGE_CAPACITY).await;
+        start_text(&session, "ring").result().await.unwrap();
+        session.close().await;
+        for replay in [true, false] {
+            let (session, _seen) = world.open(session.id(), replay).await;
+            start_text(&session, "ring").result().await.unwrap();
+            session.close().await;
+        }
+        assert_eq!(asked(&world), 1, "{answer}");
+        assert_eq!(world.ran.lock().unwrap().len(), rings, "{answer}");
+    }
+}
+
+/// PERM-6: an approval is valid for one session and one kind of call; a copy is another session.
+// proves: PERM-6
+#[tokio::test(start_paused = true)]
+async fn remembered_approval_is_limited_to_its_session() {
+    let world = World::new(&[
+        &[Act::Call("a", "ring")],
+        &[Act::Say("one")],
+        &[Act::Call("b", "ring")],
+        &[Act::Say("two")],
+        &[Act::Call("c", "ring")],
+        &[Act::Say("three")],
+        &[Act::Call("d", "ring")],
+        &[Act::Say("four")],
+    ])
+    .with_answers(&[
+        selected("allow_always"),
+        selected("reject_once"),
+        selected("reject_once"),
+        selected("allow_once"),
+    ]);
+    let (first, _seen) = world.session(LARGE_CAPACITY).await;
+    start_text(&first, "ring").result().await.unwrap();
+    let (second, _seen) = world.session(LARGE_CAPACITY).await;
+    start_text(&second, "ring").result().await.unwrap();
+    assert_eq!(asked(&world), 2);
+    let (ports, _seen) = world.ports(LARGE_CAPACITY);
+    let copied = world.agent.fork(first.id(), world.request(), |_| ports);
+    let copy = copied.await.unwrap();
+    start_text(&copy, "ring").result().await.unwrap();
+    assert_eq!(asked(&world), 3);
+    // An unreadable rule allows nothing.
+    let patch = SessionPatch {
+        always: Some(RememberedApproval::Allow("ring(".to_owned())),
+        ..SessionPatch::default()
+    };
+    world.store.patch(second.id(), patch).await.unwrap();
+    let (second, _seen) = world.open(second.id(), false).await;
+    start_text(&second, "ring").result().await.unwrap();
+    assert_eq!(asked(&world), 4);
+    assert_eq!(world.ran.lock().unwrap().len(), 2);
+}
+
+/// CFG-7, LOOP-42.
+// proves: CFG-7, RES-2
+#[tokio::test(start_paused = true)]
+async fn thinking_level_survives_reopening() {
+    let world = World::new(&[]);
+    let (session, _seen) = world.session(LARGE_CAPACITY).await;
+    assert_eq!(session.options().thinking, Thinking::Default);
+    session.set_thinking(Thinking::High).await.unwrap();
+    session.close().await;
+    for replay in [true, false] {
+        let (session, _seen) = world.open(session.id(), replay).await;
+        assert_eq!(session.options().thinking, Thinking::High);
+        session.close().await;
+    }
+    let copied = world
+        .agent
+        .fork(session.id(), world.request(), |_| ClientPorts::silent());
+    assert_eq!(copied.await.unwrap().options().thinking, Thinking::High);
+    // Other sessions use the configured level; an unknown word is no level.
+    let (other, _seen) = world.session(LARGE_CAPACITY).await;
+    assert_eq!(other.options().thinking, Thinking::Default);
+    let patch = SessionPatch {
+        thinking: Some("madly".to_owned()),
+        ..SessionPatch::default()
+    };
+    world.store.patch(other.id(), patch).await.unwrap();
+    let (other, _seen) = world.open(other.id(), false).await;
+    assert_eq!(other.options().thinking, Thinking::Default);
+}
+
+/// LOAD-1: transcript notes are replayed at their times, and never sent to a model.
+// proves: LOAD-1
+#[tokio::test(start_paused = true)]
+async fn transcript_notes_are_replayed_in_place() {
+    let world = World::new(&[&[Act::Say("one")], &[Act::Say("two")], &[Act::Say("three")]]);
+    let (session, _seen) = world.session(LARGE_CAPACITY).await;
+    let beside = |text: &str| TranscriptNote {
+        at: turnery_store::now(),
+        message: LlmMessage {
+            message_id: format!("{}.command.{text}", session.id()).into(),
+            turn_id: None,
+            message: Message::User {
+                content: vec![Content::text(text)],
+            },
+        },
+    };
+    session.add_notes(vec![beside("first")]).await.unwrap();
+    start_text(&session, "a").result().await.unwrap();
+    session.add_notes(vec![beside("second")]).await.unwrap();
+    start_text(&session, "b").result().await.unwrap();
+    session.add_notes(vec![beside("third")]).await.unwrap();
+    session.close().await;
+
+    let (again, mut seen) = world.open(session.id(), true).await;
+    let texts: Vec<String> = drain(&mut seen)
+        .into_iter()
+        .filter_map(|seen| match seen {
+            Seen::Replay(event) => match event.kind {
+                EventKind::MessageEnd { message } => Some(message.message.text()),
+                _ => None,
+            },
+            Seen::Live(_) | Seen::Info(_) => None,
+        })
+        .collect();
+    let expected = ["first", "a", "one", "second", "b", "two", "third"];
+    assert_eq!(texts, expected);
+    start_text(&again, "c").result().await.unwrap();
+    assert_eq!(world.puppet.request(2), ["a", "one", "b", "two", "c"]);
+}
+
+/// Loops stored before events existed are replayed too: messages, and each call in its final state.
+// proves: LOAD-1, LOAD-7, LOOP-83
+// A paused clock would run on while the disk is waited for.
+#[tokio::test]
+async fn records_without_events_are_replayed() {
+    let folder = tempfile::tempdir().unwrap();
+    check_legacy_replay(Arc::new(MemoryStore::new())).await;
+    let file = folder.path().join("sessions.db");
+    check_legacy_replay(Arc::new(SqliteStore::open(file))).await;
+}
+
+async fn check_legacy_replay(store: Arc<dyn Store>) {
+    let script: [&[Act]; 4] = [
+        &[Act::Say("one"), Act::Call("c", "look")],
+        &[Act::Say("two")],
+        &[Act::Say("three")],
+        &[Act::Say("four")],
+    ];
+    let world = World::over(store, &script);
+    let (session, _seen) = world.session(LARGE_CAPACITY).await;
+    for text in ["a", "b", "c"] {
+        start_text(&session, text).result().await.unwrap();
+    }
+    session.close().await;
+    let id = session.id();
+    let document = export::export_session(&*world.store, id).await.unwrap();
+    let mut old = serde_json::to_value(&document).unwrap();
+    for at in [0, 2] {
+        let fields = old["loops"][at].as_object_mut().unwrap();
+        fields.remove("events");
+        fields.remove("turns");
+    }
+    world.store.delete(id).await.unwrap();
+    let old = export::SessionDocument::parse(&old.to_string()).unwrap();
+    export::import_session(&*world.store, old).await.unwrap();
+
+    let (_again, mut seen) = world.open(id, true).await;
+    let shown: Vec<String> = drain(&mut seen)
+        .into_iter()
+        .filter_map(|seen| match seen {
+            Seen::Replay(event) => match event.kind {
+                EventKind::MessageEnd { message } => Some(message.message.text()),
+                EventKind::ToolCallRequested { call, .. } => {
+                    Some(format!("{} asked", call.call_id))
+                }
+                EventKind::ToolExecutionEnd {
+                    call_id, envelope, ..
+                } => Some(match envelope.result {
+                    Ok(_) => format!("{call_id} done"),
+                    Err(failure) => format!("{call_id} failed: {failure}"),
+                }),
+                _ => None,
+            },
+            Seen::Live(_) | Seen::Info(_) => None,
+        })
+        .collect();
+    let expected = [
+        "a", "one", "c asked", "done", "c done", "two", "b", "three", "c", "four",
+    ];
+    assert_eq!(shown, expected);
+}

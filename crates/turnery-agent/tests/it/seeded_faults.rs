@@ -1,0 +1,105 @@
+//! The tests can fail: each bug that is seeded into the session task is found by one of them.
+
+use crate::{
+    continuation, frames, hooks, journal, open, prompts, recovery, shared_queue, simulation,
+    slow_client, steering, store_failures,
+};
+use std::panic::catch_unwind;
+use turnery_agent::faults::{SeededFault, with_seeded_fault};
+
+#[test]
+fn every_seeded_bug_is_found() {
+    let table: [(SeededFault, fn()); 21] = [
+        (
+            SeededFault::KeepRoomWhenIdle,
+            shared_queue::idle_session_releases_its_slot,
+        ),
+        (
+            SeededFault::AnswerBeforeEvents,
+            prompts::result_follows_all_events_and_the_commit,
+        ),
+        (
+            SeededFault::KeepRefusedMessages,
+            store_failures::a_refused_prompt_is_not_in_the_next_context,
+        ),
+        (
+            SeededFault::KeepLostMessages,
+            store_failures::unstored_prompt_is_not_in_next_context,
+        ),
+        (
+            SeededFault::LastPromptFirst,
+            prompts::prompts_run_in_arrival_order,
+        ),
+        (
+            SeededFault::LeaveQuestionOpen,
+            slow_client::permission_request_is_cancelled_without_reader,
+        ),
+        (
+            SeededFault::LeaveModelRunning,
+            slow_client::unread_outbox_applies_backpressure,
+        ),
+        (
+            SeededFault::ListenAlways,
+            slow_client::unread_outbox_applies_backpressure,
+        ),
+        (
+            SeededFault::NoCatchingUp,
+            open::second_handle_gets_busy_then_catches_up,
+        ),
+        (
+            SeededFault::BeforeLoopIsDeaf,
+            hooks::stop_before_loop_leaves_no_event_or_record,
+        ),
+        (
+            SeededFault::BrokenHookMeansYes,
+            hooks::panicking_hook_stops_the_tool,
+        ),
+        (
+            SeededFault::ForgetUnheardWords,
+            steering::late_interjection_becomes_the_next_prompt,
+        ),
+        (
+            SeededFault::ForgetUnheardWords,
+            simulation::random_runs_agree_on_shown_and_stored,
+        ),
+        (
+            SeededFault::StopAtFrameSwitch,
+            simulation::random_runs_agree_on_shown_and_stored,
+        ),
+        (
+            SeededFault::ForgetSummary,
+            continuation::requested_compaction_is_a_loop_without_turn,
+        ),
+        (
+            SeededFault::RerunSeesItself,
+            continuation::rerun_replaces_the_first_run,
+        ),
+        (
+            SeededFault::StopAtFrameSwitch,
+            frames::prompt_continues_in_opened_frame,
+        ),
+        (
+            SeededFault::OneCallAtATime,
+            frames::calls_that_may_run_beside_each_other_do,
+        ),
+        (
+            SeededFault::CountLoops,
+            recovery::prompts_after_a_lost_one_are_stored,
+        ),
+        (
+            SeededFault::JournalLate,
+            recovery::interrupted_prompt_is_in_the_next_context,
+        ),
+        (
+            SeededFault::DropJournalWrite,
+            journal::cancel_during_journal_write_leaves_no_hole,
+        ),
+    ];
+    for (fault, test) in table {
+        test();
+        assert!(
+            with_seeded_fault(fault, || catch_unwind(test)).is_err(),
+            "{fault:?} was not found"
+        );
+    }
+}

@@ -1,0 +1,210 @@
+//! Tests of a failing store and of two handles on one session: neither gets a wrong context.
+
+use crate::{
+    failing_store::{ALWAYS, FailingStore},
+    fixture::{Act, LARGE_CAPACITY, Seen, World, drain, live_events, start, start_text},
+};
+use std::sync::{Arc, atomic::Ordering};
+use turnery_agent::{CancellationToken, PromptError, SetOptionError};
+use turnery_engine::{CommitError, EventKind};
+use turnery_store::SqliteStore;
+use turnery_tools::Mode;
+
+/// LASH-35.
+// proves: LASH-35, R4
+#[tokio::test(start_paused = true)]
+pub(crate) async fn unstored_prompt_is_not_in_next_context() {
+    let store = FailingStore::new();
+    let world = World::over(store.clone(), &[&[Act::Say("one")], &[Act::Say("two")]]);
+    let (session, mut seen) = world.session(LARGE_CAPACITY).await;
+    // A full disk takes no journal either, from which the next claim would learn of the loss.
+    store.append.store(true, Ordering::SeqCst);
+    store.commit.store(ALWAYS, Ordering::SeqCst);
+    let lost = start_text(&session, "first").result().await;
+    assert!(
+        matches!(lost, Err(PromptError::Lost(CommitError::Store(_)))),
+        "{lost:?}"
+    );
+    store.commit.store(0, Ordering::SeqCst);
+    let shown = live_events(&drain(&mut seen));
+    let second = start_text(&session, "second").result().await.unwrap();
+    assert_eq!(world.puppet.request(1), ["second"]);
+    // LOOP-10: nor is it confused with what was shown of the lost one.
+    assert_ne!(second.loops[0].loop_id, shown[0].loop_id);
+    let info = world.store.info(session.id()).await.unwrap();
+    assert_eq!(info.title.as_deref(), Some("second"));
+}
+
+/// PROMPT-9.
+// proves: UP-35
+#[tokio::test(start_paused = true)]
+pub(crate) async fn a_refused_prompt_is_not_in_the_next_context() {
+    let world = World::new(&[&[Act::Say("no"), Act::Refuse], &[Act::Say("yes")]]);
+    let (session, _seen) = world.session(LARGE_CAPACITY).await;
+    start_text(&session, "something bad")
+        .result()
+        .await
+        .unwrap();
+    start_text(&session, "something good")
+        .result()
+        .await
+        .unwrap();
+    assert_eq!(world.puppet.request(1), ["something good"]);
+}
+
+#[tokio::test(start_paused = true)]
+async fn setting_change_keeps_work_of_other_handle() {
+    let world = World::new(&[&[Act::Say("first")], &[Act::Say("second")]]);
+    let (one, _seen) = world.session(LARGE_CAPACITY).await;
+    let (two, _seen) = world.open(one.id(), false).await;
+    start_text(&one, "a").result().await.unwrap();
+    two.set_mode(Mode::Plan).await.unwrap();
+    start_text(&two, "b").result().await.unwrap();
+    assert_eq!(world.puppet.request(1), ["a", "first", "b"]);
+}
+
+#[tokio::test(start_paused = true)]
+async fn failed_refresh_is_retried_at_next_prompt() {
+    let store = FailingStore::new();
+    let world = World::over(
+        store.clone(),
+        &[&[Act::Say("first")], &[Act::Say("second")]],
+    );
+    let (one, _seen) = world.session(LARGE_CAPACITY).await;
+    let (two, _seen) = world.open(one.id(), false).await;
+    start_text(&one, "a").result().await.unwrap();
+    store.loops.store(true, Ordering::SeqCst);
+    let failed = start_text(&two, "b").result().await;
+    assert!(
+        matches!(failed, Err(PromptError::Lost(CommitError::Store(_)))),
+        "{failed:?}"
+    );
+    start_text(&two, "c").result().await.unwrap();
+    assert_eq!(world.puppet.request(1), ["a", "first", "c"]);
+}
+
+/// MODE-1: a rejected change has no effect.
+#[tokio::test(start_paused = true)]
+async fn unstored_setting_is_not_applied() {
+    let store = FailingStore::new();
+    let world = World::over(
+        store.clone(),
+        &[&[Act::Call("r", "ring")], &[Act::Say("so be it")]],
+    );
+    let (session, _seen) = world.session(LARGE_CAPACITY).await;
+    store.patch.store(true, Ordering::SeqCst);
+    let refused = session.set_mode(Mode::Auto).await;
+    assert!(
+        matches!(refused, Err(SetOptionError::Store(_))),
+        "{refused:?}"
+    );
+    assert_eq!(session.options().mode, Mode::Ask);
+    let cancel = CancellationToken::new();
+    let ticket = start(&session, "ring", cancel.clone());
+    tokio::time::sleep(std::time::Duration::from_secs(1)).await;
+    cancel.cancel();
+    ticket.result().await.unwrap();
+    assert_eq!(world.person.asked.lock().unwrap().len(), 1);
+    assert!(world.ran.lock().unwrap().is_empty());
+}
+
+/// A loop that cannot be read is left out and named: to the client at the end of the replay, to the model
+/// in the system prompt of that session alone. The transcript's notes are named too.
+#[tokio::test]
+async fn damaged_session_opens_with_notice() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("sessions.db");
+    let store = Arc::new(SqliteStore::open(path.clone()));
+    let hello: &[Act] = &[Act::Say("hello")];
+    let world = World::over(store, &[hello; 5]);
+    let (first, _seen) = world.session(LARGE_CAPACITY).await;
+    let (second, _seen) = world.session(LARGE_CAPACITY).await;
+    for session in [&first, &second] {
+        start_text(session, "hi").result().await.unwrap();
+    }
+    let id = first.id().clone();
+    first.close().await;
+    let db = rusqlite::Connection::open(&path).unwrap();
+    let write = |word: &str| {
+        let change =
+            "UPDATE loops SET continuation_kind = ?2 WHERE session_id = ?1 AND version = 1";
+        assert_eq!(db.execute(change, [id.as_str(), word]).unwrap(), 1);
+    };
+    let note = "INSERT INTO remarks (session_id, body) VALUES (?1, '{')";
+    db.execute(note, [id.as_str()]).unwrap();
+    write("sideways");
+
+    let (opened, mut shown) = world.open(&id, true).await;
+    let replayed = drain(&mut shown).into_iter().filter_map(|seen| match seen {
+        Seen::Replay(event) => Some(event.kind),
+        Seen::Live(_) | Seen::Info(_) => None,
+    });
+    let kinds: Vec<_> = replayed.collect();
+    let [EventKind::MessageEnd { message }] = &kinds[..] else {
+        panic!("{kinds:?}");
+    };
+    let notice = message.message.text();
+    let loop_id = format!("loop {id}.");
+    for part in [
+        "is damaged",
+        &loop_id,
+        "sideways",
+        "note 1 of",
+        "sessions repair",
+    ] {
+        assert!(notice.contains(part), "{part}: {notice}");
+    }
+    start_text(&opened, "on").result().await.unwrap();
+    opened.close().await;
+    // Without a replay as well.
+    let (opened, _seen) = world.open(&id, false).await;
+    start_text(&opened, "go on").result().await.unwrap();
+    opened.close().await;
+    let systems = |call: usize| world.puppet.requests.lock().unwrap()[call].system.clone();
+    for call in [2, 3] {
+        assert!(systems(call).contains("history of this session is damaged"));
+    }
+    assert_eq!(world.puppet.request(2), ["on"]);
+
+    let other = second.id().clone();
+    second.close().await;
+    let (again, mut shown) = world.open(&other, true).await;
+    let shown = format!("{:?}", drain(&mut shown));
+    assert!(!shown.contains("damaged"), "{shown}");
+    start_text(&again, "and on").result().await.unwrap();
+    assert_eq!(world.puppet.request(4), ["hi", "hello", "and on"]);
+    assert!(!systems(4).contains("damaged"));
+    // All that is stored is looked at when the world ends.
+    write("initial");
+    db.execute("DELETE FROM remarks", ()).unwrap();
+}
+
+/// Damage of the journal is named when the session is opened, with a replay and without.
+// proves: S5, LOAD-1
+#[tokio::test]
+async fn damaged_journal_is_reported_on_open() {
+    for replay in [true, false] {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("sessions.db");
+        let store = Arc::new(SqliteStore::open(path.clone()));
+        let script: [&[Act]; 2] = [&[Act::Call("a", "hang")], &[Act::Say("two")]];
+        let world = World::over(store, &script);
+        let (first, _seen) = world.session(LARGE_CAPACITY).await;
+        let _ticket = start_text(&first, "first");
+        // The journal is written before the model is called, and before the tool runs.
+        while world.ran.lock().unwrap().is_empty() {
+            tokio::task::yield_now().await;
+        }
+        let db = rusqlite::Connection::open(&path).unwrap();
+        let damage = "UPDATE journal SET body = body || ' ' WHERE seq > 0";
+        assert!(db.execute(damage, []).unwrap() > 0);
+        let free = "UPDATE sessions SET owner_id = NULL, process = NULL, expires_at = NULL";
+        db.execute(free, []).unwrap();
+        let (second, mut shown) = world.open(first.id(), replay).await;
+        let shown = format!("{:?}", drain(&mut shown));
+        assert_eq!(shown.contains("the journal of loop"), replay, "{shown}");
+        start_text(&second, "second").result().await.unwrap();
+        let system = world.puppet.requests.lock().unwrap()[1].system.clone();
+        assert!(system.contains("history of this session is damaged"));
+    }
+}

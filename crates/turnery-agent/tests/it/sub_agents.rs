@@ -1,0 +1,389 @@
+//! Tests of sub-agents: a child session has no more permissions than its parent, and ends with it.
+
+use crate::fixture::{Act, LARGE_CAPACITY, World, drain, live_events, start_text};
+use futures_util::future::BoxFuture;
+use std::sync::Arc;
+use turnery_agent::{HookCx, Hooks, PermissionAnswer, PromptOptions, PromptResult};
+use turnery_engine::{
+    Content, ContinuationKind, Event, EventKind, HookRequest, HookSet, HookVerdict, Limits,
+    LoopRecord, Message, Outcome, SessionId, TurnStop, TurnTrigger, oracle,
+};
+use turnery_store::ListQuery;
+use turnery_tools::{Mode, Rule};
+
+/// Returns the tool results that the parent's model reads.
+fn tool_results(result: &PromptResult) -> Vec<String> {
+    let texts = result
+        .messages()
+        .filter_map(|message| match &message.message {
+            Message::ToolResult { .. } => Some(message.message.text()),
+            Message::System { .. } | Message::User { .. } | Message::Assistant { .. } => None,
+        });
+    texts.collect()
+}
+
+/// The child sessions of all sessions, with their loops.
+pub(crate) async fn children(world: &World) -> Vec<(SessionId, Vec<Arc<LoopRecord>>)> {
+    let query = ListQuery {
+        spawned: true,
+        ..ListQuery::default()
+    };
+    let mut found = Vec::new();
+    for info in world.store.list(query).await.unwrap().sessions {
+        if info.spawned_by.is_some() {
+            let loops = world.store.loops(&info.id, 0).await.unwrap();
+            found.push((info.id, loops));
+        }
+    }
+    found
+}
+
+// proves: LOOP-24, LOOP-63, LOOP-65, LOOP-66, LOOP-67, LOOP-68, LOOP-69, LOOP-88, TURN-17, TURN-45, UP-18, S7
+#[tokio::test(start_paused = true)]
+async fn sub_agent_runs_in_own_session_and_answers() {
+    let world = World::with_sub_agents(
+        &[
+            &[Act::Spend(10, 1), Act::Delegate("t", false)],
+            &[Act::Spend(3, 4), Act::Say("gold")],
+            &[Act::Spend(20, 2), Act::Say("thanks")],
+        ],
+        |_| {},
+    );
+    let (session, mut seen) = world.session(LARGE_CAPACITY).await;
+    let result = start_text(&session, "find something")
+        .result()
+        .await
+        .unwrap();
+    assert_eq!(tool_results(&result), ["gold"]);
+    assert_eq!(world.puppet.request(1), ["dig"]);
+    let [(child, loops)] = &children(&world).await[..] else {
+        panic!("one child")
+    };
+    let parent = &result.loops[0];
+    let own = &loops[0];
+    assert_eq!(own.parent_loop_id.as_ref(), Some(&parent.loop_id));
+    assert_eq!(own.continuation_kind, ContinuationKind::Initial);
+    assert_eq!(own.turns[0].triggered_by, TurnTrigger::SubAgent);
+    let info = world.store.info(child).await.unwrap();
+    let spawned_by = info.spawned_by.unwrap();
+    assert_eq!(spawned_by.session_id, *session.id());
+    assert_eq!(spawned_by.loop_id, parent.loop_id);
+    assert_eq!(spawned_by.call_id.as_str(), "t");
+    let [link] = &parent.child_loop_refs[..] else {
+        panic!("one link")
+    };
+    assert_eq!(link.tool_call_id.as_str(), "t");
+    assert_eq!(link.tool_name, "task");
+    assert_eq!(link.child_loop_id, own.loop_id);
+    assert_eq!(link.child_session_id, *child);
+    oracle::check_live(&live_events(&drain(&mut seen))).unwrap();
+}
+
+// proves: C-17, I6, I7, LASH-66, LASH-101, LASH-102, LASH-103, LASH-104, UP-19
+#[tokio::test(start_paused = true)]
+async fn child_usage_is_reported_live_and_separately() {
+    let world = World::with_sub_agents(
+        &[
+            &[Act::Spend(10, 1), Act::Delegate("t", false)],
+            &[Act::Spend(3, 4), Act::Call("l", "look")],
+            &[Act::Spend(5, 6), Act::Say("gold")],
+            &[Act::Spend(20, 2), Act::Say("thanks")],
+        ],
+        |_| {},
+    );
+    let (session, mut seen) = world.session(LARGE_CAPACITY).await;
+    let result = start_text(&session, "find something")
+        .result()
+        .await
+        .unwrap();
+    let told: Vec<(u32, u64)> = live_events(&drain(&mut seen))
+        .iter()
+        .filter_map(|event| match &event.kind {
+            EventKind::ChildUsageReported { child, .. } => {
+                Some((child.iteration, child.cumulative.total()))
+            }
+            _ => None,
+        })
+        .collect();
+    assert_eq!(told, [(0, 7), (1, 18)]);
+    assert_eq!(result.usage.total(), 33);
+    assert_eq!(result.total_usage().total(), 51);
+    let [row] = &result.children_usage()[..] else {
+        panic!("one row")
+    };
+    assert_eq!((&*row.source, &*row.model), ("subagent", "puppet/one"));
+}
+
+// proves: THEME-14
+#[tokio::test(start_paused = true)]
+async fn child_permission_request_names_parent_call() {
+    let world = World::with_sub_agents(
+        &[
+            &[Act::Delegate("t", false)],
+            &[Act::Call("r", "ring")],
+            &[Act::Say("rung")],
+            &[Act::Say("thanks")],
+        ],
+        |_| {},
+    )
+    .with_answers(&[PermissionAnswer::Chose("allow_once".to_owned())]);
+    let (session, _seen) = world.session(LARGE_CAPACITY).await;
+    let result = start_text(&session, "ring").result().await.unwrap();
+    assert_eq!(tool_results(&result), ["rung"]);
+    assert_eq!(*world.ran.lock().unwrap(), ["ring"]);
+    let asked = world.person.asked.lock().unwrap();
+    assert_eq!(asked[0].session_id, *session.id());
+    assert_eq!(asked[0].call_id.as_str(), "t");
+    assert_eq!(asked[0].tool_name, "ring");
+}
+
+#[tokio::test(start_paused = true)]
+async fn child_is_bound_by_parent_policy() {
+    let rule: Rule = "shell(ring-the-bell:*)".parse().unwrap();
+    let denies = |settings: &mut turnery_agent::Settings| {
+        settings.mode = Mode::Auto;
+        settings.deny = vec![rule.clone()];
+    };
+    let plans = |settings: &mut turnery_agent::Settings| settings.mode = Mode::Plan;
+    let script: &[&[Act]] = &[
+        &[Act::Delegate("t", false)],
+        &[Act::Call("r", "ring")],
+        &[Act::Say("could not")],
+        &[Act::Say("pity")],
+    ];
+    let reads: &[&[Act]] = &[
+        &[Act::Delegate("t", true)],
+        &[Act::Call("r", "ring")],
+        &[Act::Say("could not")],
+        &[Act::Say("pity")],
+    ];
+    let free = |settings: &mut turnery_agent::Settings| settings.mode = Mode::Auto;
+    for world in [
+        World::with_sub_agents(script, denies),
+        World::with_sub_agents(script, plans),
+        World::with_sub_agents(reads, free),
+    ] {
+        let (session, _seen) = world.session(LARGE_CAPACITY).await;
+        start_text(&session, "ring").result().await.unwrap();
+        assert!(world.ran.lock().unwrap().is_empty());
+        assert!(world.person.asked.lock().unwrap().is_empty());
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn stricter_mode_applies_to_running_child() {
+    let gate = Arc::new(tokio::sync::Notify::new());
+    let world = World::with_sub_agents(
+        &[
+            &[Act::Delegate("t", false)],
+            &[Act::Wait(gate.clone()), Act::Call("r", "ring")],
+            &[Act::Say("could not")],
+            &[Act::Say("pity")],
+        ],
+        |settings| settings.mode = Mode::Auto,
+    );
+    let (session, mut seen) = world.session(LARGE_CAPACITY).await;
+    let ticket = start_text(&session, "ring");
+    // The child has begun: its first call of the model waits.
+    while world.puppet.requests.lock().unwrap().len() < 2 {
+        seen.recv().await.unwrap();
+        tokio::task::yield_now().await;
+    }
+    session.set_mode(Mode::Plan).await.unwrap();
+    for _ in 0..100 {
+        tokio::task::yield_now().await;
+    }
+    gate.notify_one();
+    ticket.result().await.unwrap();
+    assert!(world.ran.lock().unwrap().is_empty());
+}
+
+#[tokio::test(start_paused = true)]
+async fn cancel_reaches_child_and_is_recorded() {
+    let world = World::with_sub_agents(
+        &[
+            &[Act::Delegate("t", false)],
+            &[Act::Say("so far"), Act::Hang],
+        ],
+        |_| {},
+    );
+    let (session, mut seen) = world.session(LARGE_CAPACITY).await;
+    let ticket = start_text(&session, "find something");
+    loop {
+        let item = seen.recv().await.unwrap();
+        if live_events(&[item])
+            .iter()
+            .any(|event| matches!(event.kind, EventKind::ToolExecutionOutput { .. }))
+        {
+            break;
+        }
+    }
+    session.cancel_running_turns();
+    let cancelled = Outcome::Stopped(TurnStop::Cancelled);
+    let result = ticket.result().await.unwrap();
+    assert_eq!(result.outcome, cancelled);
+    assert_eq!(*world.puppet.alive.lock().unwrap(), 0);
+    let [(_, loops)] = &children(&world).await[..] else {
+        panic!("one child")
+    };
+    assert_eq!(loops[0].outcome, Some(cancelled));
+    assert_eq!(result.loops[0].child_loop_refs.len(), 1);
+}
+
+// proves: PROMPT-12, G-17
+#[tokio::test(start_paused = true)]
+async fn new_prompt_does_not_end_running_child() {
+    let told = Arc::new(tokio::sync::Notify::new());
+    let world = World::with_sub_agents(
+        &[
+            &[Act::Delegate("t", false)],
+            &[
+                Act::Say("so far"),
+                Act::Wait(told.clone()),
+                Act::Say("gold"),
+            ],
+            &[Act::Say("thanks")],
+            &[Act::Say("the second")],
+        ],
+        |_| {},
+    );
+    let (session, mut seen) = world.session(LARGE_CAPACITY).await;
+    let first = start_text(&session, "find something");
+    loop {
+        let item = seen.recv().await.unwrap();
+        let is_output = |event: &Event| matches!(event.kind, EventKind::ToolExecutionOutput { .. });
+        if live_events(&[item]).iter().any(is_output) {
+            break;
+        }
+    }
+    let second = start_text(&session, "and another thing");
+    // The new prompt has had every chance to affect the child.
+    for _ in 0..100 {
+        tokio::task::yield_now().await;
+    }
+    assert_eq!(
+        *world.puppet.alive.lock().unwrap(),
+        1,
+        "the child still works"
+    );
+    told.notify_one();
+    let first = first.result().await.unwrap();
+    assert_eq!(tool_results(&first), ["so far\ngold"]);
+    let second = second.result().await.unwrap();
+    for result in [&first, &second] {
+        assert!(matches!(result.outcome, Outcome::Finished(_)), "{result:?}");
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn children_of_one_response_run_in_parallel() {
+    let world = World::with_sub_agents(
+        &[
+            &[Act::Delegate("a", false), Act::Delegate("b", false)],
+            // Each waits for the other.
+            &[Act::Call("m", "meet")],
+            &[Act::Call("m", "meet")],
+            &[Act::Say("met")],
+            &[Act::Say("met")],
+            &[Act::Say("thanks")],
+        ],
+        |_| {},
+    );
+    let (session, _seen) = world.session(LARGE_CAPACITY).await;
+    let result = start_text(&session, "meet").result().await.unwrap();
+    assert_eq!(tool_results(&result), ["met", "met"]);
+    assert_eq!(children(&world).await.len(), 2);
+    assert_eq!(result.loops[0].child_loop_refs.len(), 2);
+}
+
+#[tokio::test(start_paused = true)]
+async fn failed_child_is_a_failed_call() {
+    let world = World::with_sub_agents(
+        &[
+            &[Act::Delegate("t", false)],
+            &[Act::Fail],
+            &[Act::Say("then without")],
+        ],
+        |_| {},
+    );
+    let (session, _seen) = world.session(LARGE_CAPACITY).await;
+    let result = start_text(&session, "find something")
+        .result()
+        .await
+        .unwrap();
+    assert_eq!(
+        tool_results(&result),
+        ["the sub-agent did not finish: too much to do"]
+    );
+    assert!(matches!(result.outcome, Outcome::Finished(_)));
+}
+
+#[tokio::test(start_paused = true)]
+async fn sub_agents_nest_at_most_five_deep() {
+    let mut script: Vec<&[Act]> = vec![&[Act::Delegate("t", false)]; 6];
+    script.extend([&[Act::Say("up")] as &[Act]; 6]);
+    let world = World::with_sub_agents(&script, |_| {});
+    let (session, _seen) = world.session(LARGE_CAPACITY).await;
+    start_text(&session, "dig").result().await.unwrap();
+    let found = children(&world).await;
+    assert_eq!(found.len(), 5);
+    let refused = found.iter().flat_map(|(_, loops)| loops).any(|record| {
+        record
+            .messages
+            .iter()
+            .any(|message| message.message.text().contains("nest no deeper than 5"))
+    });
+    assert!(refused);
+}
+
+/// Hooks that reject every tool except `task`.
+struct Guard;
+
+impl Hooks for Guard {
+    fn set(&self) -> HookSet {
+        HookSet {
+            before_tool: true,
+            ..HookSet::default()
+        }
+    }
+
+    fn ask<'a>(&'a self, _: &'a HookCx, hook: &'a HookRequest) -> BoxFuture<'a, HookVerdict> {
+        let verdict = match hook {
+            HookRequest::BeforeTool(call) if call.name != "task" => {
+                HookVerdict::Stop("no".to_owned())
+            }
+            _ => HookVerdict::Continue,
+        };
+        Box::pin(std::future::ready(verdict))
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn prompt_hooks_and_limits_apply_to_sub_agents() {
+    let world = World::with_sub_agents(
+        &[
+            &[Act::Delegate("t", false)],
+            &[Act::Call("l", "look")],
+            &[Act::Call("m", "look")],
+            &[Act::Say("thanks")],
+        ],
+        |settings| settings.forced_reply = false,
+    );
+    let (session, _seen) = world.session(LARGE_CAPACITY).await;
+    let options = PromptOptions {
+        hooks: vec![Arc::new(Guard)],
+        limits: Some(Limits {
+            turns: 3,
+            ..Limits::default()
+        }),
+        ..PromptOptions::default()
+    };
+    let ticket = session.prompt(vec![Content::text("look")], options);
+    ticket.unwrap().result().await.unwrap();
+    assert!(world.ran.lock().unwrap().is_empty());
+    let [(_, loops)] = &children(&world).await[..] else {
+        panic!("one child")
+    };
+    assert_eq!(loops[0].turns.len(), 2);
+    assert_eq!(loops[0].outcome, Some(Outcome::Stopped(TurnStop::MaxTurns)));
+}

@@ -1,0 +1,79 @@
+//! Seals the outcome, requests the commit, and publishes the end only after the commit (C-11, R4).
+
+use super::{CommitError, Effect, Loop, LoopFinish, Stage};
+use crate::{EventKind, Outcome, OutcomeDetail};
+use std::mem;
+
+impl Loop {
+    /// Seals the outcome and requests the commit. Cancels received earlier have already won; later ones have
+    /// no effect.
+    pub(super) fn commit(&mut self, outcome: Outcome, detail: Option<OutcomeDetail>) {
+        self.seal();
+        let detail = detail.or_else(|| self.exceeded_limit(&outcome));
+        let rejection = match &detail {
+            Some(OutcomeDetail::Rejection { reason }) => Some(reason.clone()),
+            Some(
+                OutcomeDetail::Limit { .. }
+                | OutcomeDetail::Provider { .. }
+                | OutcomeDetail::Refusal
+                | OutcomeDetail::Runtime { .. }
+                | OutcomeDetail::Continued { .. },
+            )
+            | None => None,
+        };
+        let event = self.emitter.next_event(EventKind::LoopEnd {
+            outcome,
+            detail,
+            usage: self.usage,
+            rejection,
+        });
+        self.push_effect(Effect::Commit(event.clone()));
+        if faulty!(self, CommitTwice) {
+            self.push_effect(Effect::Commit(event.clone()));
+        }
+        if faulty!(self, PublishBeforeCommit) {
+            self.push_effect(Effect::Publish(event.clone()));
+        }
+        self.stage = Stage::Committing(Box::new(event));
+    }
+
+    /// Finishes without a commit, because nothing may be stored any more: there is no outcome (LASH-33).
+    pub(super) fn finish_uncommitted(&mut self, error: CommitError) {
+        self.seal();
+        self.stage = Stage::Finished;
+        self.push_effect(Effect::Finish(LoopFinish::CommitFailed(error)));
+    }
+
+    pub(super) fn handle_committed(&mut self) {
+        match mem::replace(&mut self.stage, Stage::Finished) {
+            Stage::Committing(event) => {
+                if let EventKind::LoopEnd {
+                    outcome, detail, ..
+                } = &event.kind
+                {
+                    let finish = LoopFinish::Committed {
+                        outcome: outcome.clone(),
+                        detail: detail.clone(),
+                        usage: self.usage,
+                    };
+                    self.push_effect(Effect::Publish(*event));
+                    if faulty!(self, EventAfterLoopEnd) {
+                        let trigger = crate::TurnTrigger::User;
+                        let late = self.emitter.next_event(EventKind::TurnStart { trigger });
+                        self.push_effect(Effect::Publish(late));
+                    }
+                    self.push_effect(Effect::Finish(finish));
+                }
+            }
+            other => self.stage = other,
+        }
+    }
+
+    /// Handles a failed commit: nothing was stored, so no `LoopEnd` is published.
+    pub(super) fn handle_commit_error(&mut self, error: CommitError) {
+        match mem::replace(&mut self.stage, Stage::Finished) {
+            Stage::Committing(_) => self.finish_uncommitted(error),
+            other => self.stage = other,
+        }
+    }
+}

@@ -1,0 +1,228 @@
+//! Requests compaction of history when the next request would fill the model's context (UP-10, TURN-58).
+
+use super::hooks::{LoopFailure, PendingHook};
+use super::{ContextBudget, Effect, Loop, Stage};
+use crate::{
+    CompactionBlock, ContextSize, EventKind, HookRequest, Message, ModelError, Outcome,
+    OutcomeDetail, TurnFinish, TurnStop, Usage,
+};
+use std::mem;
+
+/// Minimum growth of the context before another compaction attempt. Unit: percent.
+const MIN_GROWTH_PERCENT: u64 = 10;
+
+/// Tracks the size of the context.
+#[derive(Clone, Debug)]
+pub(super) struct ContextGauge {
+    size: ContextSize,
+    /// Minimum size for another attempt, whether or not the last one succeeded.
+    retry_above: u64,
+    /// True if compaction was attempted in this turn.
+    attempted: bool,
+}
+
+impl ContextGauge {
+    pub(super) fn new(context: &ContextBudget) -> Self {
+        Self {
+            size: context.size,
+            retry_above: 0,
+            attempted: false,
+        }
+    }
+
+    pub(super) fn begin_turn(&mut self) {
+        self.attempted = false;
+    }
+
+    /// Adds the estimated size of a new message.
+    pub(super) fn add(&mut self, message: &Message) {
+        self.size += ContextSize::of_message(message);
+    }
+
+    /// Replaces the estimate with the provider's token count.
+    pub(super) fn set_measured(&mut self, usage: &Usage) {
+        self.size.tokens = usage.context_tokens();
+    }
+
+    fn set_compacted_size(&mut self, after: ContextSize) {
+        self.size = after;
+        self.retry_above = after
+            .tokens
+            .saturating_add(after.tokens / (100 / MIN_GROWTH_PERCENT));
+    }
+
+    /// Returns true if the next request reaches the compaction threshold.
+    fn is_full(&self, context: &ContextBudget) -> bool {
+        let full = |window: u64| {
+            let tokens = u128::from(self.size.tokens) * 100;
+            tokens >= u128::from(window) * u128::from(context.compact_at)
+        };
+        context.compact_at > 0
+            && self.size.tokens >= self.retry_above
+            && context.window.is_some_and(full)
+    }
+}
+
+/// Reason for a compaction, which decides how the loop continues.
+#[derive(Clone, Debug)]
+pub(super) enum CompactionReason {
+    /// The next request would fill the context; the model is called in any case.
+    ContextFull,
+    /// The provider rejected the request as too long; the model is called again if there is a summary.
+    Overflow(ModelError),
+    /// The loop does nothing else (UP-13).
+    Standalone,
+}
+
+impl Loop {
+    /// Compacts if the context is full, then calls the model; called after the inputs were added (TURN-57).
+    pub(super) fn compact_if_full(&mut self) {
+        if self.gauge.is_full(&self.spec.context) {
+            self.request_compaction(CompactionReason::ContextFull);
+        } else {
+            self.call_model();
+        }
+    }
+
+    /// Handles a context overflow before any output was shown: compacts once per turn, else fails.
+    pub(super) fn handle_overflow(&mut self, error: ModelError) {
+        if self.spec.context.compact_at == 0 || self.gauge.attempted {
+            return self.fail_without_draft(error);
+        }
+        self.request_compaction(CompactionReason::Overflow(error));
+    }
+
+    pub(super) fn request_compaction(&mut self, reason: CompactionReason) {
+        if self.spec.hooks.compaction {
+            let hook = HookRequest::BeforeCompaction(self.gauge.size);
+            self.ask_hook(hook, PendingHook::BeforeCompaction(reason));
+        } else {
+            self.start_compaction(reason);
+        }
+    }
+
+    pub(super) fn start_compaction(&mut self, reason: CompactionReason) {
+        if self.is_budget_spent() {
+            return self.abandon_model_call();
+        }
+        let before = self.gauge.size;
+        self.gauge.attempted = true;
+        self.emitter.emit(EventKind::CompactionStarted { before });
+        self.push_effect(Effect::Compact(before));
+        self.stage = Stage::Compacting(Box::new(reason));
+    }
+
+    /// Handles the result of a compaction. After a failure the context is unchanged.
+    pub(super) fn handle_compaction(
+        &mut self,
+        block: Result<CompactionBlock, String>,
+        after: ContextSize,
+        usage: Option<Usage>,
+    ) {
+        let Some(reason) = self.take_compaction() else {
+            return;
+        };
+        let before = self.gauge.size;
+        match block {
+            Ok(block) => {
+                self.end_compaction(Ok(block), after, usage);
+                if self.should_notify_hook(self.spec.hooks.compaction) {
+                    let hook = HookRequest::AfterCompaction { before, after };
+                    self.ask_hook(hook, PendingHook::AfterCompaction(reason));
+                } else {
+                    self.resume_after_compaction(reason);
+                }
+            }
+            Err(why) => {
+                self.end_compaction(Err(why.clone()), before, usage);
+                self.resume_without_compaction(reason, why);
+            }
+        }
+    }
+
+    /// Ends a compaction; no other function does.
+    fn end_compaction(
+        &mut self,
+        block: Result<CompactionBlock, String>,
+        after: ContextSize,
+        usage: Option<Usage>,
+    ) {
+        self.gauge.set_compacted_size(after);
+        if let Some(usage) = usage {
+            self.own_spending.add_usage(&usage, self.spec.price);
+        }
+        let (block, failure) = match block {
+            Ok(block) => (Some(block), None),
+            Err(why) => (None, Some(why)),
+        };
+        if faulty!(self, OmitCompactionEnd) {
+            return;
+        }
+        self.emitter.emit(EventKind::CompactionEnded {
+            block,
+            after,
+            failure,
+            usage,
+        });
+    }
+
+    pub(super) fn resume_after_compaction(&mut self, reason: CompactionReason) {
+        match reason {
+            CompactionReason::ContextFull => self.call_model(),
+            CompactionReason::Overflow(fault) => {
+                self.failed_attempts += 1;
+                self.emitter.emit(EventKind::ModelRetried {
+                    attempt: self.failed_attempts,
+                    error: fault,
+                    wait_ms: 0,
+                });
+                self.call_model();
+            }
+            CompactionReason::Standalone => {
+                let ContextSize { tokens, messages } = self.gauge.size;
+                let text = format!(
+                    "History was summarised: about {tokens} tokens in {messages} messages are left."
+                );
+                let finish = TurnFinish::AssistantMessage { text: text.into() };
+                self.commit(Outcome::Finished(finish), None);
+            }
+        }
+    }
+
+    /// Continues after a hook vetoed the compaction or the summary failed.
+    pub(super) fn resume_without_compaction(&mut self, reason: CompactionReason, why: String) {
+        match reason {
+            CompactionReason::ContextFull => self.call_model(),
+            CompactionReason::Overflow(fault) => self.fail_without_draft(fault),
+            CompactionReason::Standalone => {
+                let failed = LoopFailure {
+                    usage: None,
+                    tool_results: Vec::new(),
+                    outcome: Outcome::Stopped(TurnStop::RuntimeError),
+                    detail: OutcomeDetail::Runtime {
+                        message: why.clone(),
+                    },
+                };
+                self.fail_loop(failed, why);
+            }
+        }
+    }
+
+    /// Stops a running compaction. The caller sets the next stage.
+    pub(super) fn stop_compaction(&mut self, why: String) {
+        if !faulty!(self, ForgetStopCompaction) {
+            self.push_effect(Effect::StopCompaction);
+        }
+        self.end_compaction(Err(why), self.gauge.size, None);
+    }
+
+    fn take_compaction(&mut self) -> Option<CompactionReason> {
+        match mem::replace(&mut self.stage, Stage::Finished) {
+            Stage::Compacting(reason) => Some(*reason),
+            other => {
+                self.stage = other;
+                None
+            }
+        }
+    }
+}

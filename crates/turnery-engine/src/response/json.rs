@@ -1,0 +1,197 @@
+//! Parses JSON responses, as sent by vendors or as stored by hosts.
+//!
+//! Parsing has two steps. A [`ResponseShape`] finds the pieces and never fails, which is all that
+//! `extract_text` needs; then the pieces become content, which fails for a call without a name.
+
+mod chat_message;
+mod gemini;
+mod openai_responses;
+mod result_map;
+mod tool_call;
+mod usage;
+
+pub(super) use chat_message::block_texts;
+pub(super) use result_map::{has_result_type, parse_result_map as classified};
+
+use super::{Response, ResponseError, source::describe_json_type};
+use crate::{Content, ImageData, ModelStop};
+use serde_json::{Map, Value};
+use tool_call::{CallParser, RawCall};
+
+/// Provider of responses that do not name one.
+const UNKNOWN_PROVIDER: &str = "unknown";
+
+/// Shape of a response.
+pub(super) enum ResponseShape<'a> {
+    /// OpenAI chat completions, and maps that hold a single `message`.
+    Choice(&'a Map<String, Value>),
+    /// OpenAI responses.
+    Output(&'a Map<String, Value>),
+    /// Gemini generateContent.
+    Candidate(&'a Map<String, Value>),
+    /// Anthropic messages and history messages, which have the content at the top level.
+    Message(&'a Map<String, Value>),
+}
+
+/// Piece of a response, unparsed.
+enum ResponsePiece<'a> {
+    Text(&'a str),
+    Thinking {
+        text: &'a str,
+        signature: Option<&'a str>,
+    },
+    Image {
+        mime_type: &'a str,
+        base64: &'a str,
+    },
+    /// Refusal text of the provider.
+    Refusal(&'a str),
+    Call(RawCall<'a>),
+    Opaque(&'a Value),
+}
+
+impl<'a> ResponseShape<'a> {
+    pub(super) fn detect(map: &'a Map<String, Value>) -> Option<Self> {
+        let is_list = |key: &str| map.get(key).is_some_and(Value::is_array);
+        if is_list("choices") {
+            Some(Self::Choice(map))
+        } else if is_list("output") {
+            Some(Self::Output(map))
+        } else if is_list("candidates") || map.contains_key("promptFeedback") {
+            Some(Self::Candidate(map))
+        } else if map.contains_key("message") {
+            Some(Self::Choice(map))
+        } else if map.contains_key("content") || map.contains_key("tool_calls") {
+            Some(Self::Message(map))
+        } else {
+            None
+        }
+    }
+
+    /// Returns the text of the response, even if other parts are malformed.
+    pub(super) fn text(&self) -> String {
+        let texts: Vec<&str> = self
+            .pieces()
+            .into_iter()
+            .filter_map(|piece| match piece {
+                ResponsePiece::Text(text) | ResponsePiece::Refusal(text) => Some(text),
+                ResponsePiece::Thinking { .. }
+                | ResponsePiece::Image { .. }
+                | ResponsePiece::Call(_)
+                | ResponsePiece::Opaque(_) => None,
+            })
+            .collect();
+        texts.join("\n")
+    }
+
+    fn pieces(&self) -> Vec<ResponsePiece<'a>> {
+        let mut pieces = Vec::new();
+        match self {
+            Self::Choice(map) => chat_message::collect_choice_pieces(map, &mut pieces),
+            Self::Output(map) => openai_responses::collect_pieces(map, &mut pieces),
+            Self::Candidate(map) => gemini::collect_pieces(map, &mut pieces),
+            Self::Message(map) => chat_message::collect_message_pieces(map, "", &mut pieces),
+        }
+        pieces
+    }
+
+    /// Returns the vendor's stop reason.
+    fn raw_stop(&self) -> Option<&'a str> {
+        match self {
+            Self::Choice(map) => chat_message::choice_stop_reason(map),
+            Self::Output(map) => openai_responses::stop_reason(map),
+            Self::Candidate(map) => gemini::stop_reason(map),
+            Self::Message(map) => first_text(map, &["stop_reason", "finish_reason"]),
+        }
+    }
+
+    /// Checks that the part required by this shape is present.
+    fn check(&self) -> Result<(), ResponseError> {
+        match self {
+            Self::Choice(map) => chat_message::check_choice(map),
+            Self::Output(map) => openai_responses::check(map),
+            Self::Candidate(map) => gemini::check(map),
+            Self::Message(map) => match map.get("content").unwrap_or(&Value::Null) {
+                Value::Null | Value::String(_) | Value::Array(_) => Ok(()),
+                found @ (Value::Bool(_) | Value::Number(_) | Value::Object(_)) => Err(
+                    ResponseError::malformed("content", "text or a list of blocks", found),
+                ),
+            },
+        }
+    }
+}
+
+/// Parses a vendor's response or a stored map.
+pub(super) fn parse_response(
+    answer: &Value,
+    provider: Option<&str>,
+) -> Result<Response, ResponseError> {
+    let Value::Object(map) = answer else {
+        let found = describe_json_type(answer);
+        return Err(ResponseError::NotAnObject { found });
+    };
+    if result_map::is_result_map(map) {
+        return result_map::parse_result_map(answer, provider);
+    }
+    if map.get("error").is_some_and(|error| !error.is_null()) {
+        return Err(ResponseError::ProviderError);
+    }
+    let shape = ResponseShape::detect(map).ok_or(ResponseError::UnknownShape)?;
+    shape.check()?;
+    let provider = provider.unwrap_or(UNKNOWN_PROVIDER);
+    let mut calls = CallParser::default();
+    let mut has_refused = false;
+    let mut content = Vec::new();
+    for piece in shape.pieces() {
+        has_refused |= matches!(piece, ResponsePiece::Refusal(_));
+        content.push(piece_to_content(piece, provider, &mut calls)?);
+    }
+    let raw_stop = shape.raw_stop();
+    let stop = ModelStop::from_response(raw_stop, !calls.is_empty(), has_refused);
+    let usage = ["usage", "usageMetadata"]
+        .iter()
+        .find_map(|key| map.get(*key));
+    Ok(Response {
+        content,
+        stop,
+        raw_stop: raw_stop.map(str::to_owned),
+        usage: usage
+            .unwrap_or(answer)
+            .as_object()
+            .and_then(usage::parse_usage),
+        model: first_text(map, &["model", "modelVersion"])
+            .unwrap_or_default()
+            .to_owned(),
+        provider: provider.to_owned(),
+        tool_results: Vec::new(),
+    })
+}
+
+fn piece_to_content(
+    piece: ResponsePiece<'_>,
+    provider: &str,
+    calls: &mut CallParser,
+) -> Result<Content, ResponseError> {
+    Ok(match piece {
+        ResponsePiece::Text(text) | ResponsePiece::Refusal(text) => Content::text(text),
+        ResponsePiece::Thinking { text, signature } => Content::Thinking {
+            text: text.to_owned(),
+            signature: signature.map(str::to_owned),
+        },
+        ResponsePiece::Image { mime_type, base64 } => Content::Image(ImageData {
+            mime_type: mime_type.to_owned(),
+            base64: base64.into(),
+        }),
+        ResponsePiece::Call(call) => Content::ToolCall(calls.parse_call(call)?),
+        ResponsePiece::Opaque(value) => Content::Opaque {
+            provider: provider.to_owned(),
+            value: value.clone(),
+        },
+    })
+}
+
+/// Returns the first of these values that is a string.
+fn first_text<'a>(map: &'a Map<String, Value>, keys: &[&str]) -> Option<&'a str> {
+    keys.iter()
+        .find_map(|key| map.get(*key).and_then(Value::as_str))
+}

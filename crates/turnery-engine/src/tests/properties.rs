@@ -1,0 +1,117 @@
+//! Property tests for any run with any inputs.
+
+use super::random_run::any_run;
+use crate::{
+    ContinuationKind, EventKind, LoopRecord, LoopStatus, Message, Recorder, Usage, oracle,
+};
+use proptest::prelude::*;
+use std::{collections::BTreeMap, ops::AddAssign};
+
+fn sum(usages: impl Iterator<Item = Usage>) -> Usage {
+    let mut total = Usage::default();
+    usages.for_each(|usage| total.add_assign(usage));
+    total
+}
+
+fn replay(record: &LoopRecord) -> Option<LoopRecord> {
+    let mut recorder = Recorder::new();
+    for event in &record.events {
+        recorder.fold(event);
+    }
+    recorder.into_record()
+}
+
+proptest! {
+    /// R1 to R5, D-16, LOOP-80, UP-30: the grammar of the live and of the stored stream.
+    // proves: TURN-7, TURN-8, TURN-9, TURN-49, TURN-57, TURN-66, LOOP-79, ACP-22, ACP-32, I2, I3
+    // proves: I4, R1, R2, R5, D-3, D-16, C-25, UP-30
+    #[test]
+    fn any_run_satisfies_oracle(script in any_run()) {
+        prop_assert!(script.machine.is_over());
+        prop_assert_eq!(oracle::check_live(&script.published_events), Ok(()));
+        let record = script.recorder.into_record().unwrap();
+        prop_assert_eq!(oracle::check_stored(&record.events), Ok(()));
+        prop_assert_eq!(oracle::check_history(&record.messages), Ok(()));
+    }
+
+    /// TURN-5: the live stream, the stored one, and the deserialized one give equal records.
+    // proves: TURN-5, LOOP-9
+    #[test]
+    fn recording_is_a_pure_fold(script in any_run()) {
+        let record = script.recorder.into_record().unwrap();
+        prop_assert_eq!(replay(&record), Some(record.clone()));
+        let json = serde_json::to_string(&record).unwrap();
+        let read: LoopRecord = serde_json::from_str(&json).unwrap();
+        prop_assert_eq!(&read, &record);
+        prop_assert_eq!(replay(&read), Some(record));
+    }
+
+    /// TURN-4, C-13: each start and end pair is a turn, and the messages are those that the turns refer to,
+    /// in order.
+    // proves: TURN-4, LOOP-60, C-13
+    #[test]
+    fn turns_and_messages_agree(script in any_run()) {
+        let record = script.recorder.into_record().unwrap();
+        let ends = record.events.iter().filter(|e| matches!(e.kind, EventKind::TurnEnd { .. }));
+        prop_assert_eq!(ends.count(), record.turns.len());
+        let of_turns = record.turns.iter().flat_map(|turn| {
+            turn.input_messages.iter().chain(&turn.output_message).chain(&turn.tool_results)
+        });
+        let in_turns = record.messages.iter().filter(|message| message.turn_id.is_some());
+        prop_assert!(of_turns.eq(in_turns.map(|message| &message.message_id)));
+    }
+
+    /// I1 to I4: the message, the turn, the event and the loop agree on what was spent.
+    // proves: LOOP-45, I1, I2, I3
+    #[test]
+    fn usage_adds_up(script in any_run()) {
+        let record = script.recorder.into_record().unwrap();
+        let mut of_messages = Vec::new();
+        for message in &record.messages {
+            if let Message::Assistant { usage, .. } = &message.message {
+                of_messages.push(*usage);
+                if let Some(usage) = usage {
+                    prop_assert!(usage.reasoning <= usage.output);
+                    let parts = usage.input + usage.output + usage.cache_read + usage.cache_write;
+                    prop_assert_eq!(usage.total(), parts);
+                }
+            }
+        }
+        let of_turns: Vec<_> = record.turns.iter().map(|turn| turn.usage).collect();
+        prop_assert_eq!(&of_messages, &of_turns);
+        prop_assert_eq!(sum(of_turns.into_iter().flatten()), record.usage);
+        prop_assert_eq!(script.machine.usage(), record.usage);
+    }
+
+    /// I13: a loop that called no model has no usage.
+    // proves: I13
+    #[test]
+    fn no_usage_without_turn(script in any_run()) {
+        let kind = script.machine.spec().continuation_kind;
+        let record = script.recorder.into_record().unwrap();
+        if record.status == LoopStatus::Rejected || kind == ContinuationKind::Compaction {
+            prop_assert_eq!(record.turns.len(), 0);
+        }
+        if record.turns.is_empty() {
+            prop_assert_eq!(record.usage, Usage::default());
+        }
+    }
+
+    /// The record holds the latest total of every reported child session (UP-19).
+    // proves: UP-19
+    #[test]
+    fn child_usage_is_counted_once(script in any_run()) {
+        let mut latest = BTreeMap::new();
+        for event in &script.published_events {
+            if let EventKind::ChildUsageReported { child, .. } = &event.kind {
+                latest.insert(child.session_id.to_string(), child.cumulative);
+            }
+        }
+        let record = script.recorder.into_record().unwrap();
+        let kept = record.children_usage.iter();
+        let kept: BTreeMap<_, _> =
+            kept.map(|child| (child.session_id.to_string(), child.cumulative)).collect();
+        prop_assert_eq!(kept.len(), record.children_usage.len());
+        prop_assert_eq!(kept, latest);
+    }
+}

@@ -1,0 +1,246 @@
+//! Accumulates the deltas of a streamed response, in the order of the model.
+
+use serde_json::Value;
+use std::{borrow::Cow, collections::HashSet, sync::Arc};
+use turnery_engine::{CallId, Content, LlmMessage, ModelDelta, ResponseSize, ToolCall};
+
+/// Longest tool name shown with argument deltas; providers allow at most 128. Unit: characters.
+const MAX_TOOL_NAME_CHARS: usize = 256;
+
+/// A growing block of a response.
+#[derive(Debug)]
+pub(crate) enum ResponseBlock {
+    Text(String),
+    Thinking {
+        text: String,
+        signature: Option<String>,
+    },
+    Call {
+        id: CallId,
+        name: String,
+        args: String,
+    },
+    Opaque(Value),
+}
+
+/// Blocks of a response. Their indexes are the block numbers of the deltas.
+#[derive(Debug, Default)]
+pub(crate) struct ResponseAccumulator {
+    blocks: Vec<ResponseBlock>,
+    /// True if the next text starts a new block.
+    is_text_sealed: bool,
+    size: ResponseSize,
+}
+
+impl ResponseAccumulator {
+    /// Adds a block and returns its index.
+    pub(crate) fn push_block(&mut self, part: ResponseBlock) -> usize {
+        self.size.add_bytes(ResponseSize::BLOCK_OVERHEAD_BYTES);
+        if let ResponseBlock::Call { id, name, .. } = &part {
+            self.size.add_call();
+            self.size
+                .add_bytes(id.as_str().len().saturating_add(name.len()));
+        }
+        self.blocks.push(part);
+        self.blocks.len() - 1
+    }
+
+    /// Returns the size of all blocks so far.
+    pub(crate) fn size(&self) -> ResponseSize {
+        self.size
+    }
+
+    /// Counts bytes that are stored but not sent as deltas: signatures, opaque blocks.
+    pub(crate) fn count_bytes(&mut self, bytes: usize) {
+        self.size.add_bytes(bytes);
+    }
+
+    pub(crate) fn block_mut(&mut self, at: usize) -> Option<&mut ResponseBlock> {
+        self.blocks.get_mut(at)
+    }
+
+    pub(crate) fn last_block_mut(&mut self) -> Option<&mut ResponseBlock> {
+        self.blocks.last_mut()
+    }
+
+    /// Makes the next text start a new block.
+    pub(crate) fn seal_text(&mut self) {
+        self.is_text_sealed = true;
+    }
+
+    pub(crate) fn is_empty(&self) -> bool {
+        self.blocks.is_empty()
+    }
+
+    /// Appends text to the last block, or to a new one.
+    pub(crate) fn append_text(&mut self, text: &str, out: &mut Vec<ModelDelta>) {
+        if text.is_empty() {
+            return;
+        }
+        match self.blocks.last_mut() {
+            Some(ResponseBlock::Text(so_far)) if !self.is_text_sealed => so_far.push_str(text),
+            Some(
+                ResponseBlock::Text(_)
+                | ResponseBlock::Thinking { .. }
+                | ResponseBlock::Call { .. }
+                | ResponseBlock::Opaque(_),
+            )
+            | None => {
+                self.push_block(ResponseBlock::Text(text.to_owned()));
+            }
+        }
+        self.size.add_bytes(text.len());
+        self.is_text_sealed = false;
+        out.push(ModelDelta::Text {
+            block: block_number(self.blocks.len() - 1),
+            text: text.to_owned(),
+        });
+    }
+
+    /// Appends reasoning to the last block, or to a new one.
+    pub(crate) fn append_thinking(&mut self, text: &str, out: &mut Vec<ModelDelta>) {
+        if text.is_empty() {
+            return;
+        }
+        match self.blocks.last_mut() {
+            Some(ResponseBlock::Thinking { text: so_far, .. }) => so_far.push_str(text),
+            Some(
+                ResponseBlock::Text(_) | ResponseBlock::Call { .. } | ResponseBlock::Opaque(_),
+            )
+            | None => {
+                self.push_block(ResponseBlock::Thinking {
+                    text: text.to_owned(),
+                    signature: None,
+                });
+            }
+        }
+        self.size.add_bytes(text.len());
+        out.push(ModelDelta::Thinking {
+            block: block_number(self.blocks.len() - 1),
+            text: text.to_owned(),
+        });
+    }
+
+    /// Appends to the arguments of the call at `at`.
+    pub(crate) fn args(&mut self, at: usize, fragment: &str, out: &mut Vec<ModelDelta>) {
+        let Some(ResponseBlock::Call { name, args, .. }) = self.blocks.get_mut(at) else {
+            return;
+        };
+        if fragment.is_empty() {
+            return;
+        }
+        args.push_str(fragment);
+        self.size.add_bytes(fragment.len());
+        out.push(ModelDelta::ToolCallArgs {
+            block: block_number(at),
+            name: truncate_tool_name(name),
+            fragment: fragment.to_owned(),
+        });
+    }
+
+    /// Returns the settled blocks. `provider` is the author of the opaque ones.
+    pub(crate) fn settle(self, provider: &str) -> Vec<Content> {
+        let settle = |part| match part {
+            ResponseBlock::Text(text) => Content::Text { text },
+            ResponseBlock::Thinking { text, signature } => Content::Thinking { text, signature },
+            ResponseBlock::Call { id, name, args } => Content::ToolCall(ToolCall {
+                call_id: id,
+                name,
+                args: Arc::new(parse_args(args)),
+            }),
+            ResponseBlock::Opaque(value) => Content::Opaque {
+                provider: provider.to_owned(),
+                value,
+            },
+        };
+        self.blocks.into_iter().map(settle).collect()
+    }
+}
+
+/// Truncates the name of a tool for argument deltas, each of which repeats it.
+fn truncate_tool_name(name: &str) -> String {
+    match name.char_indices().nth(MAX_TOOL_NAME_CHARS) {
+        Some((cut, _)) => name[..cut].to_owned(),
+        None => name.to_owned(),
+    }
+}
+
+/// Parses the arguments of a call: empty arguments become an empty object, and invalid JSON is kept as text.
+fn parse_args(text: String) -> Value {
+    if text.trim().is_empty() {
+        return Value::Object(serde_json::Map::new());
+    }
+    serde_json::from_str(&text).unwrap_or(Value::String(text))
+}
+
+/// Returns arguments as the object that the APIs require; any other value is wrapped in one.
+pub(crate) fn args_as_object(args: &Value) -> Cow<'_, Value> {
+    match args {
+        Value::Object(_) => Cow::Borrowed(args),
+        Value::Null | Value::Bool(_) | Value::Number(_) | Value::String(_) | Value::Array(_) => {
+            Cow::Owned(serde_json::json!({ "not_an_object": args }))
+        }
+    }
+}
+
+/// Converts an index to a block number.
+fn block_number(at: usize) -> u32 {
+    u32::try_from(at).unwrap_or(u32::MAX)
+}
+
+/// Keeps call ids unique within the response and the history sent to the model.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct CallIds {
+    used: HashSet<CallId>,
+    /// Ids made from smaller numbers are in use.
+    next: usize,
+}
+
+impl CallIds {
+    /// Collects the ids that `history` uses.
+    pub(crate) fn from_history(history: &[Arc<LlmMessage>]) -> Self {
+        let calls = history.iter().flat_map(|message| message.message.calls());
+        Self {
+            used: calls.map(|call| call.call_id.clone()).collect(),
+            next: 0,
+        }
+    }
+
+    /// Returns the id of a new call: the provider's id if it is unused, else `call_<n>`.
+    pub(crate) fn take(&mut self, given: &str) -> CallId {
+        if !given.is_empty() && self.used.insert(given.into()) {
+            return given.into();
+        }
+        self.next = self.next.max(self.used.len() + 1);
+        loop {
+            let id = CallId::from(format!("call_{}", self.next));
+            self.next += 1;
+            if self.used.insert(id.clone()) {
+                return id;
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::json;
+
+    #[test]
+    fn invalid_arguments_are_kept_as_text() {
+        assert_eq!(parse_args(r#"{"a":1}"#.to_owned()), json!({"a": 1}));
+        assert_eq!(parse_args(r#"{"a":"#.to_owned()), json!(r#"{"a":"#));
+        assert_eq!(parse_args(" ".to_owned()), json!({}));
+        assert_eq!(parse_args("[1]".to_owned()), json!([1]));
+    }
+
+    #[test]
+    fn provider_ids_are_kept_when_free_else_generated() {
+        let mut ids = CallIds::default();
+        let taken: Vec<String> = ["a", "a", "", "call_4", ""]
+            .map(|given| ids.take(given).to_string())
+            .to_vec();
+        assert_eq!(taken, ["a", "call_2", "call_3", "call_4", "call_5"]);
+    }
+}

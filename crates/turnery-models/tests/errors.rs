@@ -1,0 +1,382 @@
+//! Tests the messages of failed calls, retries, and that dropped calls close their connection.
+
+mod server;
+
+use server::{
+    Reply, call, call_for_events, error_response, event_response, hello_request, serve,
+    serve_replies, text,
+};
+use std::time::Duration;
+use turnery_engine::{ModelError, ModelErrorKind};
+use turnery_models::{Api, ModelEvent, ModelEventSender, ModelRegistry, ProviderConfig};
+
+const OK_STREAM: &str = "data: {\"choices\":[{\"delta\":{\"content\":\"Hi\"},\"finish_reason\":\"stop\"}]}\n\ndata: [DONE]\n\n";
+
+async fn call_error(line: &str, headers: &str, body: &str) -> ModelError {
+    let server = serve(vec![error_response(line, headers, body)]).await;
+    let model = server.model_with_retries(Api::OpenAi, "m1", 0);
+    call(&*model, hello_request()).await.0.expect_err("a fault")
+}
+
+#[tokio::test]
+async fn wrong_key_error_names_its_variable_not_the_key() {
+    let fault = call_error(
+        "401 Unauthorized",
+        "",
+        r#"{"error":{"message":"bad key sk-test"}}"#,
+    )
+    .await;
+    assert_eq!(fault.kind, ModelErrorKind::Auth);
+    assert_eq!(fault.status, Some(401));
+    assert_eq!(
+        fault.message,
+        "acme refuses the key: check ACME_KEY (it said: bad key [key])."
+    );
+}
+
+#[tokio::test]
+async fn errors_by_status_and_text() {
+    let cases = [
+        (
+            "404 Not Found",
+            r#"{"error":"model 'm1' not found"}"#,
+            ModelErrorKind::BadRequest,
+            "acme has no model called \"m1\"",
+        ),
+        (
+            "404 Not Found",
+            "404 page not found",
+            ModelErrorKind::BadRequest,
+            "There is nothing at http://127.0.0.1",
+        ),
+        (
+            "400 Bad Request",
+            r#"{"error":{"code":"context_length_exceeded","message":"too long"}}"#,
+            ModelErrorKind::ContextOverflow,
+            "The conversation is longer than m1 can take in",
+        ),
+        (
+            "400 Bad Request",
+            r#"{"type":"error","error":{"type":"invalid_request_error","message":"prompt is too long: 9 > 8"}}"#,
+            ModelErrorKind::ContextOverflow,
+            "The conversation is longer",
+        ),
+        (
+            "400 Bad Request",
+            r#"{"error":{"message":"no"}}"#,
+            ModelErrorKind::BadRequest,
+            "acme refuses the request (it said: no).",
+        ),
+        (
+            "429 Too Many Requests",
+            r#"{"error":{"code":"insufficient_quota","message":"pay"}}"#,
+            ModelErrorKind::BadRequest,
+            "The account at acme has no credit left",
+        ),
+        (
+            "402 Payment Required",
+            r#"{"error":{"message":"This request requires more credits","code":402}}"#,
+            ModelErrorKind::BadRequest,
+            "The account at acme has no credit left",
+        ),
+        (
+            "403 Forbidden",
+            r#"{"error":{"message":"Quota exceeded for this project"}}"#,
+            ModelErrorKind::BadRequest,
+            "The account at acme has no credit left",
+        ),
+        (
+            "400 Bad Request",
+            r#"{"type":"error","error":{"type":"invalid_request_error","message":"Your credit balance is too low to access the Anthropic API."}}"#,
+            ModelErrorKind::BadRequest,
+            "The account at acme has no credit left",
+        ),
+        (
+            "403 Forbidden",
+            r#"{"type":"error","error":{"type":"billing_error","message":"pay"}}"#,
+            ModelErrorKind::BadRequest,
+            "The account at acme has no credit left",
+        ),
+        (
+            "429 Too Many Requests",
+            r#"[{"error":{"code":429,"message":"You exceeded your current quota, please check your plan and billing details.","status":"RESOURCE_EXHAUSTED"}}]"#,
+            ModelErrorKind::RateLimit,
+            "acme has had too many requests",
+        ),
+        (
+            "403 Forbidden",
+            r#"{"error":{"message":"no access to m1"}}"#,
+            ModelErrorKind::Auth,
+            "acme does not let this key use m1",
+        ),
+        (
+            "403 Forbidden",
+            "<!DOCTYPE html><html><title>Blocked</title></html>",
+            ModelErrorKind::BadRequest,
+            "acme refuses the request (it answered with a page for browsers).",
+        ),
+        (
+            "400 Bad Request",
+            r#"[{"error":{"code":400,"status":"INVALID_ARGUMENT","message":"API key not valid. Please pass a valid API key."}}]"#,
+            ModelErrorKind::Auth,
+            "acme refuses the key",
+        ),
+        (
+            "500 Internal Server Error",
+            "",
+            ModelErrorKind::Overloaded,
+            "acme is overloaded or broken",
+        ),
+        (
+            "529 Overloaded",
+            "",
+            ModelErrorKind::Overloaded,
+            "acme is overloaded or broken",
+        ),
+    ];
+    for (line, body, kind, start) in cases {
+        let fault = call_error(line, "", body).await;
+        assert_eq!(fault.kind, kind, "{line} {body}");
+        assert!(fault.message.starts_with(start), "{}", fault.message);
+    }
+}
+
+#[tokio::test]
+async fn long_provider_texts_are_shortened() {
+    let fault = call_error("400 Bad Request", "", &"x".repeat(100_000)).await;
+    assert_eq!(
+        fault.message,
+        format!("acme refuses the request (it said: {}…).", "x".repeat(300))
+    );
+}
+
+/// UP-8.
+// proves: R9, UP-8
+#[tokio::test]
+async fn transient_errors_are_retried() {
+    let server = serve(vec![
+        error_response("429 Too Many Requests", "retry-after-ms: 2\r\n", ""),
+        error_response("529 Overloaded", "", ""),
+        Vec::new(),
+        event_response(OK_STREAM),
+    ])
+    .await;
+    let model = server.model(Api::OpenAi, "m1");
+    let (response, told) = call_for_events(&*model, hello_request()).await;
+    assert_eq!(response.unwrap().raw_stop.as_deref(), Some("stop"));
+    assert_eq!(server.bodies().len(), 4);
+    // Each failed attempt is reported before the next one, and all of them before the response.
+    let told: Vec<_> = told
+        .into_iter()
+        .map(|told| match told {
+            ModelEvent::Silent(silent) => panic!("{silent:?}"),
+            ModelEvent::Retry(retry) => (retry.attempt, Some(retry.fault.kind)),
+            ModelEvent::Delta(delta) => {
+                assert_eq!(delta, text(0, "Hi"));
+                (4, None)
+            }
+        })
+        .collect();
+    let faults = [
+        (1, Some(ModelErrorKind::RateLimit)),
+        (2, Some(ModelErrorKind::Overloaded)),
+        (3, Some(ModelErrorKind::Network)),
+        (4, None),
+    ];
+    assert_eq!(told, faults);
+}
+
+#[tokio::test]
+async fn too_long_provider_wait_ends_the_call() {
+    let fault = call_error("429 Too Many Requests", "Retry-After: 3600\r\n", "").await;
+    assert_eq!(fault.kind, ModelErrorKind::RateLimit);
+    assert_eq!(fault.retry_after, Some(Duration::from_secs(3600)));
+    assert!(
+        fault.message.contains("It asks to wait 3600 seconds"),
+        "{}",
+        fault.message
+    );
+}
+
+/// R9.
+// proves: R9
+#[tokio::test]
+async fn no_retry_after_the_first_delta() {
+    let cut = "data: {\"choices\":[{\"delta\":{\"content\":\"Hi\"}}]}\n\n";
+    let server = serve(vec![event_response(cut), event_response(OK_STREAM)]).await;
+    let model = server.model(Api::OpenAi, "m1");
+    let (response, told) = call_for_events(&*model, hello_request()).await;
+    assert_eq!(response.unwrap_err().kind, ModelErrorKind::Unfinished);
+    assert_eq!(told, [ModelEvent::Delta(text(0, "Hi"))]);
+    assert_eq!(server.bodies().len(), 1);
+}
+
+#[tokio::test]
+async fn unreachable_endpoint_is_named() {
+    let provider = ProviderConfig {
+        name: "ollama".to_owned(),
+        api: Api::OpenAi,
+        base_url: "http://127.0.0.1:1/v1".to_owned(),
+        key: None,
+        key_hint: String::new(),
+        models: Vec::new(),
+    };
+    // Even with retries enabled, a local server that does not run is not retried.
+    let catalogue = ModelRegistry::new(vec![provider]);
+    let model = catalogue.model(&"ollama/m1".parse().unwrap()).unwrap();
+    let fault = call(&*model, hello_request()).await.0.unwrap_err();
+    assert_eq!(fault.kind, ModelErrorKind::Network);
+    assert!(
+        fault
+            .message
+            .starts_with("Could not reach ollama at http://127.0.0.1:1/v1 ("),
+        "{}",
+        fault.message
+    );
+    assert!(
+        fault
+            .message
+            .ends_with("or set OLLAMA_HOST to its address."),
+        "{}",
+        fault.message
+    );
+}
+
+#[tokio::test]
+async fn provider_header_decides_about_retry() {
+    let no = "x-should-retry: false\r\n";
+    let server = serve(vec![
+        error_response("529 Overloaded", no, ""),
+        event_response(OK_STREAM),
+    ])
+    .await;
+    let model = server.model(Api::OpenAi, "m1");
+    let fault = call(&*model, hello_request()).await.0.unwrap_err();
+    assert_eq!(fault.kind, ModelErrorKind::Overloaded);
+    assert_eq!(server.bodies().len(), 1);
+
+    let yes = "x-should-retry: true\r\n";
+    let server = serve(vec![
+        error_response("409 Conflict", yes, ""),
+        event_response(OK_STREAM),
+    ])
+    .await;
+    let model = server.model(Api::OpenAi, "m1");
+    assert!(call(&*model, hello_request()).await.0.is_ok());
+    assert_eq!(server.bodies().len(), 2);
+}
+
+/// The key appears in no text, whichever part of a response repeats it.
+#[tokio::test]
+async fn key_is_masked_in_places_and_in_broken_events() {
+    let moved = "location: http://h/?key=sk%2Dtest\r\n";
+    let fault = call_error("301 Moved Permanently", moved, "").await;
+    assert!(
+        fault.message.contains("to http://h/?key=[key]:"),
+        "{fault:?}"
+    );
+    let server = serve(vec![event_response(
+        "data: {\"choices\": \"sk-\u{ad}test\"}\n\n",
+    )])
+    .await;
+    let model = server.model_with_retries(Api::OpenAi, "m1", 0);
+    let fault = call(&*model, hello_request()).await.0.expect_err("a fault");
+    assert!(fault.message.contains("\"[key]\""), "{fault:?}");
+}
+
+/// A followed redirect would send the key and the conversation to any host that a server names.
+#[tokio::test]
+async fn redirect_is_reported_and_not_followed() {
+    let elsewhere = serve(vec![event_response(OK_STREAM)]).await;
+    let location = format!("location: {}/v1/chat/completions\r\n", elsewhere.base);
+    for line in [
+        "301 Moved Permanently",
+        "307 Temporary Redirect",
+        "308 Permanent Redirect",
+    ] {
+        let server = serve(vec![
+            error_response(line, &location, ""),
+            event_response(OK_STREAM),
+        ])
+        .await;
+        let model = server.model(Api::OpenAi, "m1");
+        let fault = call(&*model, hello_request()).await.0.unwrap_err();
+        assert_eq!(
+            fault.message,
+            format!(
+                "acme has moved from {0}/v1 to {1}/v1/chat/completions: set base_url of the provider acme in the configuration.",
+                server.base, elsewhere.base
+            )
+        );
+        assert_eq!(server.bodies().len(), 1, "{line}");
+    }
+    assert_eq!(elsewhere.bodies().len(), 0);
+}
+
+#[tokio::test]
+async fn missing_key_fails_calls_and_hides_models() {
+    let catalogue = ModelRegistry::new(ProviderConfig::standard_from_env(&|_| None));
+    let model = catalogue.model(&"openai/gpt-5".parse().unwrap()).unwrap();
+    let fault = call(&*model, hello_request()).await.0.unwrap_err();
+    assert_eq!(fault.kind, ModelErrorKind::Auth);
+    assert_eq!(
+        fault.message,
+        "There is no key for openai: set OPENAI_API_KEY."
+    );
+    let names: Vec<String> = catalogue
+        .list_models()
+        .iter()
+        .map(|info| info.name.to_string())
+        .collect();
+    assert_eq!(names, ["offline"]);
+}
+
+// proves: LASH-90
+#[tokio::test]
+async fn silence_and_drop_both_close_the_socket() {
+    let first = event_response("data: {\"choices\":[{\"delta\":{\"content\":\"Hi\"}}]}\n\n");
+    let held = || Reply {
+        writes: vec![first.clone()],
+        is_held: true,
+    };
+    let server = serve_replies(vec![held(), held()]).await;
+    let idle = Duration::from_secs(300);
+    let begin = async || {
+        let model = server.model_with_idle_limit(Api::OpenAi, "m1", 0, idle);
+        let (sender, mut receiver) = ModelEventSender::new(8);
+        let running = tokio::spawn(async move { model.call(hello_request(), sender).await });
+        let hi = ModelEvent::Delta(text(0, "Hi"));
+        assert_eq!(receiver.recv().await, Some(hi));
+        (running, receiver)
+    };
+    let (running, _receiver) = begin().await;
+    tokio::time::pause();
+    tokio::time::advance(idle).await;
+    let response = running.await.unwrap();
+    assert_eq!(response.unwrap_err().kind, ModelErrorKind::Timeout);
+    tokio::time::resume();
+    server.closed.notified().await;
+
+    let (running, _receiver) = begin().await;
+    running.abort();
+    server.closed.notified().await;
+    assert!(running.await.unwrap_err().is_cancelled());
+}
+
+#[tokio::test]
+async fn html_instead_of_events_is_explained() {
+    let page = || error_response("200 OK", "", r#"{"choices":[]}"#);
+    let server = serve(vec![page(), page()]).await;
+    let model = server.model_with_retries(Api::OpenAi, "m1", 1);
+    let fault = call(&*model, hello_request()).await.0.expect_err("a fault");
+    // A retry would return the same page.
+    assert_eq!(server.requests.lock().expect("no panic").len(), 1);
+    assert_eq!(fault.kind, ModelErrorKind::Protocol);
+    assert!(
+        fault
+            .message
+            .contains("did not answer with a stream of events"),
+        "{}",
+        fault.message
+    );
+}

@@ -1,0 +1,342 @@
+//! `SqliteStore` keeps sessions in one SQLite file, shared by all processes of one machine.
+//!
+//! One thread writes and another reads, so that lists and loads do not wait behind writes. Both start on first
+//! use; callers never read or write themselves, except through [`InlineRuntime`]. Commits are flushed to disk
+//! at once. Claims and journals are not: a claim undone by a power cut has no holder left, and a journal only
+//! serves recovery.
+
+mod check;
+mod checksum;
+mod cleanup;
+mod commit;
+mod db;
+mod deadlines;
+mod event_log;
+mod flush;
+mod inline_runtime;
+mod job_error;
+mod journal;
+mod lanes;
+mod long_texts;
+mod loop_row;
+mod loops;
+mod notes;
+mod omit_fields;
+mod open;
+mod open_files;
+mod queue;
+mod repair;
+mod replay;
+mod sessions;
+mod survey;
+mod worker;
+
+use crate::{
+    COMMIT_TIMEOUT, ClaimOutcome, ClaimedLane, Clock, Commit, Damage, History, Lane, ListPage,
+    ListQuery, LoopBeginning, NewSession, Owner, RepairReport, ReplayCursor, ReplayPage,
+    SessionInfo, SessionPatch, Store, StoreError, TranscriptNote,
+};
+use db::Db;
+use flush::Flush;
+use futures_util::future::BoxFuture;
+pub use inline_runtime::InlineRuntime;
+use job_error::CHECK_TIMEOUT;
+use loop_row::LoopRow;
+use std::{path::PathBuf, sync::Arc};
+use turnery_engine::{Event, LoopId, LoopRecord, SessionId};
+use worker::{SettledLoops, Worker};
+
+/// Sessions in one SQLite file. Dropping the store writes everything that was queued.
+pub struct SqliteStore {
+    // Dropped in this order: the last connection to close truncates the log.
+    reader: Worker,
+    writer: Worker,
+    clock: Clock,
+}
+
+impl SqliteStore {
+    /// Creates a store for this file. Nothing is read or created before first use.
+    #[must_use]
+    pub fn open(path: PathBuf) -> Self {
+        Self::with_clock(path, Clock::system())
+    }
+
+    /// Creates a store that takes the time for leases from `clock`.
+    #[must_use]
+    pub fn with_clock(path: PathBuf, clock: Clock) -> Self {
+        Self {
+            reader: Worker::new(path.clone(), "store-reader"),
+            writer: Worker::new(path, "store-writer"),
+            clock,
+        }
+    }
+
+    /// Runs claims and commits on this runtime while they are quick, instead of on a thread of the store.
+    #[must_use]
+    pub fn inline(mut self, inline: InlineRuntime) -> Self {
+        self.writer.inline(inline);
+        self
+    }
+
+    fn queue_claim(
+        &self,
+        id: &SessionId,
+        owner: &Owner,
+        beginning: Option<Arc<LoopBeginning>>,
+    ) -> BoxFuture<'static, Result<ClaimOutcome, StoreError>> {
+        let (id, owner, clock) = (id.clone(), owner.clone(), self.clock.clone());
+        self.writer.settle(&id.clone(), move |db| {
+            let mut claim = |beginning| lanes::claim(db, &id, &owner, beginning, clock.reading());
+            match claim(beginning.as_deref()) {
+                // The journal only serves recovery: the claim succeeds without it.
+                Err(fault) if beginning.is_some() && fault.can_retry_without_journal() => {
+                    claim(None)
+                }
+                claimed => claimed,
+            }
+        })
+    }
+}
+
+impl std::fmt::Debug for SqliteStore {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("SqliteStore").finish_non_exhaustive()
+    }
+}
+
+impl Store for SqliteStore {
+    fn create(&self, new: NewSession) -> BoxFuture<'_, Result<SessionInfo, StoreError>> {
+        self.writer
+            .call(Flush::Now, SettledLoops::new(), move |db| {
+                sessions::create(&mut db.sql, new)
+            })
+    }
+
+    fn info(&self, id: &SessionId) -> BoxFuture<'_, Result<SessionInfo, StoreError>> {
+        let id = id.clone();
+        self.reader
+            .call(Flush::Later, SettledLoops::new(), move |db| {
+                sessions::info(&mut db.sql, &id)
+            })
+    }
+
+    fn list(&self, query: ListQuery) -> BoxFuture<'_, Result<ListPage, StoreError>> {
+        self.reader
+            .call(Flush::Later, SettledLoops::new(), move |db| {
+                sessions::list(&mut db.sql, &query)
+            })
+    }
+
+    fn delete(&self, id: &SessionId) -> BoxFuture<'_, Result<bool, StoreError>> {
+        let (id, clock) = (id.clone(), self.clock.clone());
+        self.writer
+            .call(Flush::Now, SettledLoops::new(), move |db| {
+                let deleted = sessions::delete(&db.sql, &id, clock.reading())?;
+                db.numbers.clear();
+                db.tidy.note_deletion();
+                Ok(deleted)
+            })
+    }
+
+    fn delete_in_use(
+        &self,
+        id: &SessionId,
+    ) -> BoxFuture<'_, Result<Option<Vec<String>>, StoreError>> {
+        let (id, clock) = (id.clone(), self.clock.clone());
+        self.writer
+            .call(Flush::Now, SettledLoops::new(), move |db| {
+                let deleted = sessions::force_delete(&db.sql, &id, clock.reading())?;
+                db.numbers.clear();
+                db.tidy.note_deletion();
+                Ok(deleted)
+            })
+    }
+
+    fn loops(
+        &self,
+        id: &SessionId,
+        after: u64,
+    ) -> BoxFuture<'_, Result<Vec<Arc<LoopRecord>>, StoreError>> {
+        let id = id.clone();
+        self.reader
+            .call(Flush::Later, SettledLoops::new(), move |db| {
+                loops::read(&mut db.sql, &id, after)
+            })
+    }
+
+    fn history(&self, id: &SessionId) -> BoxFuture<'_, Result<History, StoreError>> {
+        let id = id.clone();
+        self.reader
+            .call(Flush::Later, SettledLoops::new(), move |db| {
+                loops::history(&mut db.sql, &id)
+            })
+    }
+
+    fn shown(
+        &self,
+        id: &SessionId,
+        rest: Option<ReplayCursor>,
+    ) -> BoxFuture<'_, Result<ReplayPage, StoreError>> {
+        let id = id.clone();
+        self.reader
+            .call(Flush::Later, SettledLoops::new(), move |db| {
+                replay::shown(&mut db.sql, &id, rest)
+            })
+    }
+
+    fn claim(
+        &self,
+        id: &SessionId,
+        owner: &Owner,
+    ) -> BoxFuture<'_, Result<ClaimedLane, StoreError>> {
+        let claimed = self.queue_claim(id, owner, None);
+        Box::pin(async move { Ok(claimed.await?.opened) })
+    }
+
+    fn claim_and_journal(
+        &self,
+        id: &SessionId,
+        owner: &Owner,
+        beginning: Arc<LoopBeginning>,
+    ) -> BoxFuture<'_, Result<ClaimOutcome, StoreError>> {
+        self.queue_claim(id, owner, Some(beginning))
+    }
+
+    fn forget_journal(&self, id: &SessionId, owner: &Owner, loop_id: &LoopId) {
+        let (id, owner, loop_id) = (id.clone(), owner.clone(), loop_id.clone());
+        // The job runs even though nobody awaits it.
+        drop(self.writer.call_with_timeout(
+            COMMIT_TIMEOUT,
+            Flush::Later,
+            SettledLoops::new(),
+            move |db| {
+                journal::discard_loop(&db.sql, &id, &owner, &loop_id).inspect_err(|fault| {
+                    tracing::warn!(error = fault.message(), "failed to drop a journal");
+                })
+            },
+        ));
+    }
+
+    fn recover(&self, id: &SessionId) -> BoxFuture<'_, Result<Vec<Damage>, StoreError>> {
+        let (key, id) = (id.clone(), id.clone());
+        let journalled = self
+            .reader
+            .call(Flush::Later, SettledLoops::new(), move |db| {
+                journal::has_journal(&db.sql, &key)
+            });
+        Box::pin(async move {
+            if !journalled.await? {
+                return Ok(Vec::new());
+            }
+            let clock = self.clock.clone();
+            let recovered = self.writer.settle(&id.clone(), move |db| {
+                lanes::recover(db, &id, clock.reading())
+            });
+            recovered.await
+        })
+    }
+
+    fn renew(&self, lane: &Lane) -> BoxFuture<'_, Result<(), StoreError>> {
+        let (lane, clock) = (lane.clone(), self.clock.clone());
+        self.writer
+            .call(Flush::Later, SettledLoops::new(), move |db| {
+                lanes::renew(&mut db.sql, &lane, clock.reading())
+            })
+    }
+
+    fn release(&self, lane: &Lane) -> BoxFuture<'_, Result<(), StoreError>> {
+        let lane = lane.clone();
+        self.writer.settle(&lane.session_id.clone(), move |db| {
+            lanes::release(&db.sql, &lane)
+        })
+    }
+
+    fn append(&self, lane: &Lane, loop_id: &LoopId, events: Vec<Event>) {
+        if let Some(append) = journal::JournalAppend::new(lane, loop_id, events) {
+            self.writer.append(append);
+        }
+    }
+
+    fn append_now(
+        &self,
+        lane: &Lane,
+        loop_id: &LoopId,
+        events: Vec<Event>,
+    ) -> BoxFuture<'_, Result<(), StoreError>> {
+        let Some(append) = journal::JournalAppend::new(lane, loop_id, events) else {
+            return Box::pin(std::future::ready(Ok(())));
+        };
+        self.writer.append_now(append)
+    }
+
+    fn commit(&self, commit: Commit) -> BoxFuture<'_, Result<u64, StoreError>> {
+        let records = commit.records.iter();
+        let checked = commit.check().and_then(|()| {
+            records
+                .clone()
+                .try_for_each(|record| LoopRow::validate(record))
+        });
+        if let Err(error) = checked {
+            return Box::pin(std::future::ready(Err(error)));
+        }
+        let settles = records.map(|record| (commit.lane.clone(), record.loop_id.clone()));
+        self.writer.commit(settles.collect(), move |db| {
+            let version = commit::commit(db, &commit)?;
+            // A commit to a moved or removed file would be lost.
+            db.check_files()?;
+            Ok(version)
+        })
+    }
+
+    fn patch(
+        &self,
+        id: &SessionId,
+        patch: SessionPatch,
+    ) -> BoxFuture<'_, Result<SessionInfo, StoreError>> {
+        let id = id.clone();
+        self.writer
+            .call(Flush::Later, SettledLoops::new(), move |db| {
+                sessions::patch(&mut db.sql, &id, patch)
+            })
+    }
+
+    fn remark(
+        &self,
+        id: &SessionId,
+        said: Vec<TranscriptNote>,
+    ) -> BoxFuture<'_, Result<(), StoreError>> {
+        let id = id.clone();
+        self.writer
+            .call(Flush::Later, SettledLoops::new(), move |db| {
+                notes::add(&mut db.sql, &id, &said)
+            })
+    }
+
+    fn remarks(&self, id: &SessionId) -> BoxFuture<'_, Result<Vec<TranscriptNote>, StoreError>> {
+        let id = id.clone();
+        self.reader
+            .call(Flush::Later, SettledLoops::new(), move |db| {
+                notes::read_all(&mut db.sql, &id)
+            })
+    }
+
+    fn check(&self, id: Option<&SessionId>) -> BoxFuture<'_, Result<Vec<Damage>, StoreError>> {
+        let id = id.cloned();
+        let work = move |db: &mut Db| check::check(&mut db.sql, id.as_ref());
+        self.reader
+            .call_with_timeout(CHECK_TIMEOUT, Flush::Later, SettledLoops::new(), work)
+    }
+
+    fn repair(&self, id: &SessionId) -> BoxFuture<'_, Result<RepairReport, StoreError>> {
+        let (id, clock) = (id.clone(), self.clock.clone());
+        let work = move |db: &mut Db| repair::repair(&mut db.sql, &id, clock.reading());
+        self.writer
+            .call_with_timeout(CHECK_TIMEOUT, Flush::Now, SettledLoops::new(), work)
+    }
+
+    fn copies(&self) -> BoxFuture<'_, Result<Vec<PathBuf>, StoreError>> {
+        self.reader.call(Flush::Later, SettledLoops::new(), |db| {
+            Ok(repair::copies(&db.sql)?)
+        })
+    }
+}

@@ -1,0 +1,342 @@
+//! Returns the space of deleted sessions to the disk, in steps, while the store is idle.
+
+use super::{db::Db, job_error::JobError};
+use rusqlite::Connection;
+use std::{path::Path, time::Duration};
+
+/// Pages freed in one transaction, which blocks other writers.
+const PAGES_PER_STEP: u32 = 64;
+
+/// Free pages kept for new sessions, unless this store deleted a session.
+const SPARE_PAGES: u64 = 256;
+
+/// Size of the largest database that is rewritten as a whole, which databases of earlier versions need once
+/// before they can shrink in steps. Unit: bytes.
+const REWRITE_LIMIT: u64 = 1 << 30;
+
+/// Like [`REWRITE_LIMIT`], at shutdown. Unit: bytes.
+const REWRITE_LIMIT_AT_SHUTDOWN: u64 = 64 << 20;
+
+/// SQLite virtual machine operations between two checks for waiting jobs.
+const INTERRUPT_CHECK_STEPS: std::ffi::c_int = 10_000;
+
+/// Longest wait for other connections that still use the log.
+const READER_TIMEOUT: Duration = Duration::from_millis(200);
+
+/// Like [`READER_TIMEOUT`], at shutdown, where there is no second attempt.
+const READER_TIMEOUT_AT_SHUTDOWN: Duration = Duration::from_secs(2);
+
+/// Longest time spent freeing space at shutdown. The rest is freed by the next idle process.
+pub(super) const TIME_AT_SHUTDOWN: Duration = Duration::from_secs(1);
+
+/// Consecutive attempts before cleanup is postponed to the next deletion.
+const MAX_TRIES: u32 = 30;
+
+/// Pending cleanup work.
+#[derive(Debug, Default)]
+pub(super) struct Cleanup {
+    /// True once this connection has written, which makes it responsible for cleanup.
+    has_written: bool,
+    /// True after a deletion whose space or text in the log is still there.
+    has_deleted: bool,
+    /// Number of failed attempts.
+    tries: u32,
+}
+
+impl Cleanup {
+    /// Records that a session was deleted.
+    pub(super) fn note_deletion(&mut self) {
+        self.has_deleted = true;
+        self.tries = 0;
+    }
+
+    /// Records a commit.
+    pub(super) fn note_commit(&mut self) {
+        self.has_written = true;
+    }
+
+    /// Returns true if cleanup is worth an attempt.
+    pub(super) fn is_due(&self) -> bool {
+        self.has_deleted && self.tries < MAX_TRIES
+    }
+}
+
+/// Time at which cleanup runs.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum CleanupTrigger {
+    Idle,
+    /// The store is about to be closed.
+    End,
+}
+
+impl Db {
+    /// Cleans up until `is_wanted` reports that jobs are waiting.
+    pub(super) fn clean_up(
+        &mut self,
+        path: &Path,
+        occasion: CleanupTrigger,
+        is_wanted: impl Fn() -> bool + Send + 'static,
+    ) {
+        if !self.tidy.has_written && !self.tidy.has_deleted {
+            return;
+        }
+        match self.try_clean_up(path, occasion, is_wanted) {
+            Ok(true) => self.tidy = Cleanup::default(),
+            Ok(false) => self.tidy.tries += 1,
+            Err(fault) if fault.is_interrupted() || fault.is_busy() => self.tidy.tries += 1,
+            Err(fault) => {
+                tracing::warn!(error = %fault.into_store_error(path), "failed to free the space of deleted sessions");
+                self.tidy = Cleanup::default();
+            }
+        }
+    }
+
+    /// Returns true once nothing is left to do.
+    fn try_clean_up(
+        &mut self,
+        path: &Path,
+        occasion: CleanupTrigger,
+        is_wanted: impl Fn() -> bool + Send + 'static,
+    ) -> Result<bool, JobError> {
+        self.check_files()?;
+        let free = pragma_number(&self.sql, "freelist_count")?;
+        if !self.tidy.has_deleted && free <= SPARE_PAGES {
+            return Ok(true);
+        }
+        self.wait_for_locks(match occasion {
+            CleanupTrigger::Idle => READER_TIMEOUT,
+            CleanupTrigger::End => READER_TIMEOUT_AT_SHUTDOWN,
+        })?;
+        if pragma_number(&self.sql, "auto_vacuum")? == 0 {
+            if free > 0 && has_space_to_rewrite(&self.sql, path, occasion)? {
+                match rewrite(&mut self.sql, is_wanted) {
+                    Err(fault) if fault.is_interrupted() && occasion == CleanupTrigger::End => {}
+                    done => done?,
+                }
+            }
+        } else {
+            while pragma_number(&self.sql, "freelist_count")? > 0 {
+                if is_wanted() {
+                    match occasion {
+                        CleanupTrigger::Idle => return Ok(false),
+                        // The log is truncated all the same, because it contains deleted text.
+                        CleanupTrigger::End => break,
+                    }
+                }
+                free_pages(&self.sql)?;
+            }
+        }
+        // The log holds pages from before the deletion.
+        let truncated = "PRAGMA wal_checkpoint(TRUNCATE)";
+        let is_busy: bool = self.sql.query_row(truncated, [], |row| row.get(0))?;
+        Ok(!is_busy)
+    }
+}
+
+fn pragma_number(sql: &Connection, pragma: &str) -> Result<u64, JobError> {
+    Ok(sql.pragma_query_value(None, pragma, |row| row.get(0))?)
+}
+
+/// Frees pages at the end of the file. Each row of the statement is one page.
+fn free_pages(sql: &Connection) -> Result<(), JobError> {
+    let mut freeing = sql.prepare(&format!("PRAGMA incremental_vacuum({PAGES_PER_STEP})"))?;
+    let mut rows = freeing.query([])?;
+    while rows.next()?.is_some() {}
+    Ok(())
+}
+
+/// Rewrites the database without gaps, so that it can shrink in steps from then on.
+fn rewrite(
+    sql: &mut Connection,
+    is_wanted: impl Fn() -> bool + Send + 'static,
+) -> Result<(), JobError> {
+    sql.pragma_update(None, "auto_vacuum", "INCREMENTAL")?;
+    sql.progress_handler(INTERRUPT_CHECK_STEPS, Some(is_wanted))?;
+    let done = sql.execute_batch("VACUUM");
+    sql.progress_handler(0, None::<fn() -> bool>)?;
+    Ok(done?)
+}
+
+/// Checks for free space: the copy and the log each take as much as the database.
+fn has_space_to_rewrite(
+    sql: &Connection,
+    path: &Path,
+    occasion: CleanupTrigger,
+) -> Result<bool, JobError> {
+    let size = pragma_number(sql, "page_count")? * pragma_number(sql, "page_size")?;
+    let limit = match occasion {
+        CleanupTrigger::Idle => REWRITE_LIMIT,
+        CleanupTrigger::End => REWRITE_LIMIT_AT_SHUTDOWN,
+    };
+    Ok(size <= limit && free_space(path).is_none_or(|free| free / 3 > size))
+}
+
+/// Returns the free space of the disk that holds a file. Unit: bytes.
+#[cfg(unix)]
+fn free_space(path: &Path) -> Option<u64> {
+    let disk = rustix::fs::statvfs(path).ok()?;
+    disk.f_bavail.checked_mul(disk.f_frsize)
+}
+
+#[cfg(not(unix))]
+fn free_space(_path: &Path) -> Option<u64> {
+    None
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{
+        super::{
+            flush::Flush,
+            worker::{SettledLoops, Worker},
+        },
+        *,
+    };
+    use std::{fs, sync::mpsc};
+
+    /// Text that occurs nowhere else in the database.
+    const MARKER: &str = "the-password-is-swordfish";
+
+    fn worker(folder: &tempfile::TempDir) -> Worker {
+        Worker::new(folder.path().join("sessions.db"), "writer")
+    }
+
+    /// Fills a table with short and long rows, and removes long ones without recording a deletion.
+    async fn fill(worker: &Worker) {
+        let fill = worker.call(Flush::Now, SettledLoops::new(), |db| {
+            let long = format!("{MARKER}{}", "x".repeat(100)).repeat(2000);
+            db.sql.execute_batch("CREATE TABLE said (body TEXT)")?;
+            for body in [MARKER, &long, MARKER, &long] {
+                db.sql.execute("INSERT INTO said VALUES (?1)", [body])?;
+            }
+            Ok(())
+        });
+        fill.await.unwrap();
+    }
+
+    async fn delete_all(worker: &Worker) {
+        let delete = worker.call(Flush::Now, SettledLoops::new(), |db| {
+            db.sql.execute_batch("DELETE FROM said")?;
+            db.tidy.note_deletion();
+            Ok(())
+        });
+        delete.await.unwrap();
+    }
+
+    /// Cleans up like an idle thread. Returns true if nothing is left to do.
+    async fn idle(worker: &Worker, folder: &tempfile::TempDir, is_wanted: fn() -> bool) -> bool {
+        let path = folder.path().join("sessions.db");
+        let idle = worker.call(Flush::Later, SettledLoops::new(), move |db| {
+            db.clean_up(&path, CleanupTrigger::Idle, is_wanted);
+            Ok(!db.tidy.is_due())
+        });
+        idle.await.unwrap()
+    }
+
+    /// Returns the names of the files that contain the marker.
+    fn files_with_marker(folder: &tempfile::TempDir) -> Vec<String> {
+        let files = fs::read_dir(folder.path()).unwrap().map(Result::unwrap);
+        let found = files.filter(|file| {
+            let bytes = fs::read(file.path()).unwrap();
+            let mut windows = bytes.windows(MARKER.len());
+            windows.any(|window| window == MARKER.as_bytes())
+        });
+        found
+            .map(|file| file.file_name().into_string().unwrap())
+            .collect()
+    }
+
+    fn size(folder: &tempfile::TempDir) -> u64 {
+        let file = fs::metadata(folder.path().join("sessions.db"));
+        file.unwrap().len()
+    }
+
+    #[tokio::test]
+    async fn deleted_text_and_its_space_are_gone_when_idle() {
+        let folder = tempfile::tempdir().unwrap();
+        let worker = worker(&folder);
+        fill(&worker).await;
+        assert_ne!(files_with_marker(&folder), [""; 0]);
+        delete_all(&worker).await;
+        assert!(idle(&worker, &folder, || false).await);
+        assert_eq!(files_with_marker(&folder), [""; 0]);
+        assert!(size(&folder) < 300_000, "{}", size(&folder));
+    }
+
+    #[tokio::test]
+    async fn database_of_an_earlier_version_shrinks_too() {
+        let folder = tempfile::tempdir().unwrap();
+        let worker = worker(&folder);
+        fill(&worker).await;
+        let as_before = worker.call(Flush::Later, SettledLoops::new(), |db| {
+            db.sql.pragma_update(None, "auto_vacuum", "NONE")?;
+            db.sql.execute_batch("VACUUM")?;
+            // Text deleted by earlier versions is still readable.
+            db.sql.pragma_update(None, "secure_delete", false)?;
+            db.sql.execute_batch("DELETE FROM said WHERE rowid > 2")?;
+            db.sql.pragma_update(None, "secure_delete", true)?;
+            pragma_number(&db.sql, "auto_vacuum")
+        });
+        assert_eq!(as_before.await, Ok(0));
+        delete_all(&worker).await;
+        assert!(idle(&worker, &folder, || false).await);
+        assert_eq!(files_with_marker(&folder), [""; 0]);
+        assert!(size(&folder) < 300_000, "{}", size(&folder));
+        let mode = worker.call(Flush::Later, SettledLoops::new(), |db| {
+            pragma_number(&db.sql, "auto_vacuum")
+        });
+        assert_eq!(mode.await, Ok(2));
+    }
+
+    #[tokio::test]
+    async fn cleaning_up_makes_way_for_a_job() {
+        let folder = tempfile::tempdir().unwrap();
+        let worker = worker(&folder);
+        fill(&worker).await;
+        delete_all(&worker).await;
+        let before = size(&folder);
+        assert!(!idle(&worker, &folder, || true).await);
+        assert!(size(&folder) >= before);
+        assert!(idle(&worker, &folder, || false).await);
+        assert_eq!(files_with_marker(&folder), [""; 0]);
+    }
+
+    #[tokio::test]
+    async fn end_without_time_left_empties_the_log() {
+        let folder = tempfile::tempdir().unwrap();
+        let worker = worker(&folder);
+        fill(&worker).await;
+        delete_all(&worker).await;
+        let path = folder.path().join("sessions.db");
+        let ended = worker.call(Flush::Later, SettledLoops::new(), move |db| {
+            db.clean_up(&path, CleanupTrigger::End, || true);
+            pragma_number(&db.sql, "freelist_count")
+        });
+        assert!(ended.await.unwrap() > 0);
+        assert_eq!(files_with_marker(&folder), [""; 0]);
+    }
+
+    #[tokio::test]
+    async fn reader_of_an_old_state_delays_cleaning_up() {
+        let folder = tempfile::tempdir().unwrap();
+        let worker = worker(&folder);
+        fill(&worker).await;
+        let (go, gone) = mpsc::sync_channel::<()>(1);
+        let (begun, begins) = mpsc::sync_channel(1);
+        let path = folder.path().join("sessions.db");
+        let reader = std::thread::spawn(move || {
+            let sql = Connection::open(path).unwrap();
+            sql.execute_batch("BEGIN; SELECT count(*) FROM said")
+                .unwrap();
+            begun.send(()).unwrap();
+            gone.recv().unwrap();
+        });
+        begins.recv().unwrap();
+        delete_all(&worker).await;
+        assert!(!idle(&worker, &folder, || false).await);
+        go.send(()).unwrap();
+        reader.join().unwrap();
+        assert!(idle(&worker, &folder, || false).await);
+        assert_eq!(files_with_marker(&folder), [""; 0]);
+    }
+}

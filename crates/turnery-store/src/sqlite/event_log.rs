@@ -1,0 +1,126 @@
+//! Reads the events of a stored loop one by one.
+
+use super::job_error::JobError;
+use chrono::TimeDelta;
+use serde::Deserialize;
+use serde_json::{Deserializer, value::RawValue};
+use turnery_engine::{Event, EventKind, LoopRecord};
+
+/// Stored form of an event; see `loop_row`.
+#[derive(Deserialize)]
+struct EventEntry<'a> {
+    seq: u64,
+    turn: Option<u32>,
+    at: i64,
+    message: Option<usize>,
+    #[serde(borrow)]
+    start: Option<&'a RawValue>,
+    #[serde(borrow)]
+    end: Option<&'a RawValue>,
+    #[serde(borrow)]
+    body: Option<&'a RawValue>,
+}
+
+impl EventEntry<'_> {
+    /// The name comes first, as `EventKind` is serialized.
+    fn is_one_of(&self, names: &[&str]) -> bool {
+        let body = self.body.map_or("", RawValue::get);
+        let named = body.strip_prefix("{\"event\":\"").unwrap_or_default();
+        names.contains(&named.split('"').next().unwrap_or_default())
+    }
+}
+
+/// Returns the next event of the log from position `at`, skipping events named in `without`; `None` at the
+/// end. Skipped events are not parsed.
+pub(super) fn next(
+    log: &str,
+    at: &mut usize,
+    record: &LoopRecord,
+    without: &[&str],
+) -> Result<Option<Event>, JobError> {
+    loop {
+        let rest = log.get(*at..).unwrap_or_default();
+        if matches!((*at, rest), (0, "[]") | (1.., "]")) {
+            return Ok(None);
+        }
+        let mark = if *at == 0 { '[' } else { ',' };
+        let damaged =
+            || JobError::Row(format!("the events of loop {} are damaged", record.loop_id));
+        let entries = rest.strip_prefix(mark).ok_or_else(damaged)?;
+        let mut entries = Deserializer::from_str(entries).into_iter::<EventEntry<'_>>();
+        let entry = entries.next().ok_or_else(damaged)??;
+        *at += 1 + entries.byte_offset();
+        if !entry.is_one_of(without) {
+            return decode_event(&entry, record).map(Some);
+        }
+    }
+}
+
+/// Returns all readable events, and the reason why others are not. A truncated log yields none: the messages
+/// of the record hold the full conversation.
+pub(super) fn read_all(log: &str, record: &LoopRecord) -> (Vec<Event>, Option<String>) {
+    let (mut events, mut failure) = (Vec::new(), None);
+    let mut at = 0;
+    loop {
+        let from = at;
+        match next(log, &mut at, record, &[]) {
+            Ok(Some(decode_event)) => events.push(decode_event),
+            Ok(None) => return (events, failure),
+            Err(fault) => {
+                failure.get_or_insert_with(|| fault.message());
+                if at == from {
+                    return (Vec::new(), failure);
+                }
+            }
+        }
+    }
+}
+
+fn decode_event(entry: &EventEntry<'_>, record: &LoopRecord) -> Result<Event, JobError> {
+    Ok(Event {
+        session_id: record.session_id.clone(),
+        loop_id: record.loop_id.clone(),
+        seq: entry.seq,
+        turn_index: entry.turn,
+        at: record
+            .started_at
+            .checked_add_signed(TimeDelta::nanoseconds(entry.at))
+            .ok_or_else(|| missing_field(record, entry.seq, "time"))?,
+        kind: kind(entry, record)?,
+    })
+}
+
+fn kind(entry: &EventEntry<'_>, record: &LoopRecord) -> Result<EventKind, JobError> {
+    if let Some(body) = entry.body {
+        return Ok(serde_json::from_str(body.get())?);
+    }
+    if let Some(place) = entry.message {
+        let message = record.messages.get(place).cloned();
+        let message = message.ok_or_else(|| missing_field(record, entry.seq, "message"))?;
+        return Ok(EventKind::MessageEnd { message });
+    }
+    if let Some(end) = entry.end {
+        // Replaced by the record's outcome, so that both share the text of the response.
+        let rest = end.get().strip_prefix('{').unwrap_or_default();
+        let whole = format!("{{\"outcome\":{{\"stopped\":\"incomplete\"}},{rest}");
+        let mut kind = serde_json::from_str(&whole)?;
+        if let EventKind::LoopEnd { outcome, .. } = &mut kind {
+            let stored = record.outcome.clone();
+            *outcome = stored.ok_or_else(|| missing_field(record, entry.seq, "outcome"))?;
+        }
+        return Ok(kind);
+    }
+    let start = entry
+        .start
+        .ok_or_else(|| missing_field(record, entry.seq, "content"))?;
+    let mut kind = serde_json::from_str(start.get())?;
+    if let EventKind::LoopStart { config, .. } = &mut kind {
+        *config = record.config.clone().map(Box::new);
+    }
+    Ok(kind)
+}
+
+fn missing_field(record: &LoopRecord, seq: u64, what: &str) -> JobError {
+    let loop_id = &record.loop_id;
+    JobError::Row(format!("loop {loop_id} lacks the {what} of event {seq}"))
+}

@@ -1,0 +1,20 @@
+//! Describes a runtime on which a store runs its short jobs.
+
+use std::{fmt, sync::Arc};
+use tokio::runtime::Handle;
+
+/// Runtime on which a store runs its short jobs, since switching threads takes longer than they do. Needs at
+/// least two threads, so that a hanging disk does not block it.
+#[derive(Clone)]
+pub struct InlineRuntime {
+    /// Handle of the runtime.
+    pub runtime: Handle,
+    /// Called every 50 ms while a runtime thread hangs in a job, so that other threads take over its tasks.
+    pub on_stall: Arc<dyn Fn() + Send + Sync>,
+}
+
+impl fmt::Debug for InlineRuntime {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("InlineRuntime").finish_non_exhaustive()
+    }
+}

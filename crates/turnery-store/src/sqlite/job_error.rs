@@ -1,0 +1,170 @@
+//! Defines the errors of jobs, and the messages shown to users.
+
+use crate::StoreError;
+use rusqlite::ErrorCode;
+use std::{
+    path::{Path, PathBuf},
+    time::Duration,
+};
+
+/// Longest time that a job waits for another writing process or for a disk that does not respond.
+pub(super) const JOB_TIMEOUT: Duration = Duration::from_secs(10);
+
+/// Like [`JOB_TIMEOUT`], for a check or a repair, which reads the whole database.
+pub(super) const CHECK_TIMEOUT: Duration = Duration::from_secs(3600);
+
+/// Error of a job, without the path of the database.
+#[derive(Debug)]
+pub(super) enum JobError {
+    /// Error that is passed to the caller unchanged.
+    Told(StoreError),
+    /// Error of SQLite.
+    Sql(rusqlite::Error),
+    /// Error of the disk while flushing.
+    Disk(std::io::Error),
+    /// Malformed JSON in a row, or a value that cannot be serialized.
+    Json(serde_json::Error),
+    /// Malformed row.
+    Row(String),
+    /// The database file was moved, removed or replaced.
+    Moved(PathBuf),
+    /// The job did not finish within this time.
+    Stuck(Duration),
+}
+
+impl From<StoreError> for JobError {
+    fn from(error: StoreError) -> Self {
+        Self::Told(error)
+    }
+}
+
+impl From<rusqlite::Error> for JobError {
+    fn from(error: rusqlite::Error) -> Self {
+        Self::Sql(error)
+    }
+}
+
+impl From<std::io::Error> for JobError {
+    fn from(error: std::io::Error) -> Self {
+        Self::Disk(error)
+    }
+}
+
+impl From<serde_json::Error> for JobError {
+    fn from(error: serde_json::Error) -> Self {
+        Self::Json(error)
+    }
+}
+
+impl JobError {
+    /// Returns true if another process holds the lock.
+    pub(super) fn is_busy(&self) -> bool {
+        self.has_code(ErrorCode::DatabaseBusy)
+    }
+
+    /// Returns true if the job was interrupted in favour of another one.
+    pub(super) fn is_interrupted(&self) -> bool {
+        self.has_code(ErrorCode::OperationInterrupted)
+    }
+
+    /// Returns true if the same job may succeed later.
+    pub(super) fn is_transient(&self) -> bool {
+        match self {
+            Self::Sql(_) => {
+                self.is_busy()
+                    || self.has_code(ErrorCode::DiskFull)
+                    || self.has_code(ErrorCode::SystemIoFailure)
+            }
+            Self::Moved(_) | Self::Stuck(_) | Self::Disk(_) => true,
+            Self::Told(_) | Self::Json(_) | Self::Row(_) => false,
+        }
+    }
+
+    /// Returns true if a failed claim may succeed without journalling.
+    pub(super) fn can_retry_without_journal(&self) -> bool {
+        !matches!(self, Self::Told(_)) && !self.is_busy()
+    }
+
+    fn has_code(&self, code: ErrorCode) -> bool {
+        matches!(self, Self::Sql(error) if error.sqlite_error_code() == Some(code))
+    }
+
+    /// Returns true if the stored data is malformed; other rows may be intact.
+    pub(super) fn is_damage(&self) -> bool {
+        match self {
+            Self::Json(_) | Self::Row(_) => true,
+            Self::Told(_) | Self::Disk(_) | Self::Moved(_) | Self::Stuck(_) => false,
+            Self::Sql(error) => match error.sqlite_error_code() {
+                Some(code) => code == ErrorCode::DatabaseCorrupt,
+                // The value has another type than its column.
+                None => true,
+            },
+        }
+    }
+
+    /// Returns the message without the path.
+    pub(super) fn message(&self) -> String {
+        match self {
+            Self::Told(error) => error.to_string(),
+            Self::Json(error) => {
+                format!("{error}; if a newer turnery has written it, use that one")
+            }
+            Self::Sql(error) => error.to_string(),
+            Self::Disk(error) => error.to_string(),
+            Self::Row(text) => text.clone(),
+            Self::Moved(file) => format!("{} was moved, removed or replaced", file.display()),
+            Self::Stuck(waited) => format!("no answer within {} s", waited.as_secs()),
+        }
+    }
+
+    pub(super) fn into_store_error(self, path: &Path) -> StoreError {
+        let path = path.display();
+        let text = match self {
+            Self::Told(error) => return error,
+            Self::Json(error) => format!("{path}: a value does not fit its column: {error}"),
+            Self::Row(text) => format!("{path}: {text}"),
+            Self::Disk(error) => format!(
+                "{path} was written, but the disk did not confirm that it is kept: {error}; check \
+                 the disk and its free space, then try again"
+            ),
+            Self::Moved(file) => format!(
+                "{} was moved, removed or replaced while it was in use, so nothing is stored any \
+                 more; put the file back, or restart turnery to use what is at {path} now",
+                file.display()
+            ),
+            Self::Stuck(patience) => format!(
+                "{path} did not respond within {} seconds; check its disk, and whether another \
+                 program keeps it locked, then try again",
+                patience.as_secs()
+            ),
+            Self::Sql(error) => match error.sqlite_error_code() {
+                Some(ErrorCode::NotADatabase | ErrorCode::DatabaseCorrupt) => format!(
+                    "{path} is damaged or not a session database ({error}); move it and its -wal \
+                     file elsewhere to start afresh, or put back a copy of it"
+                ),
+                Some(ErrorCode::DiskFull) => {
+                    format!("the disk with {path} is full; free some space and try again")
+                }
+                Some(
+                    ErrorCode::DatabaseBusy
+                    | ErrorCode::DatabaseLocked
+                    | ErrorCode::FileLockingProtocolFailed,
+                ) => {
+                    format!("another program keeps {path} locked; close it and try again")
+                }
+                Some(ErrorCode::SystemIoFailure) => format!(
+                    "the disk failed to read or write {path} ({error}); check the disk and its free \
+                     space, then try again"
+                ),
+                Some(ErrorCode::CannotOpen | ErrorCode::ReadOnly | ErrorCode::PermissionDenied) => {
+                    format!(
+                        "{path} cannot be opened for writing ({error}); check that it is a file in a \
+                         folder of yours"
+                    )
+                }
+                Some(_) | None => format!("{path}: {error}"),
+            },
+        };
+        StoreError::Broken(text)
+    }
+}

@@ -1,0 +1,402 @@
+//! Stores each long text of a session once, in pieces, however many messages and events contain it, so that
+//! neither this process nor SQLite copies a whole text.
+//!
+//! A text is named by the SHA-256 of its JSON. In the JSON of a large row it is replaced by a reference: a
+//! string that starts with an escaped slash, which `serde_json` never writes.
+
+use super::job_error::JobError;
+use rusqlite::{Connection, params};
+use serde::Serialize;
+use serde_json::{
+    Serializer,
+    ser::{CharEscape, CompactFormatter, Formatter},
+};
+use sha2::{Digest, Sha256};
+use std::{
+    borrow::Cow,
+    io::{self, Write},
+    iter::Peekable,
+    str, vec,
+};
+use turnery_engine::SessionId;
+
+/// Rows up to this size contain all their texts. Unit: bytes.
+const MAX_SMALL_ROW_BYTES: usize = 64 << 10;
+
+/// Texts of at least this size are stored apart from larger rows. Unit: bytes of JSON.
+const MIN_LONG_TEXT_BYTES: usize = 8 << 10;
+
+/// Largest piece of a text in one row. Unit: bytes of JSON.
+const MAX_PIECE_BYTES: usize = 256 << 10;
+
+/// Prefix of a reference, followed by the name of the text and a quote. It occurs nowhere else in the JSON of
+/// a row: a backslash after a quote starts an escape, and `serde_json` never escapes a slash.
+const REFERENCE_PREFIX: &str = "\"\\/text ";
+
+/// Appends the JSON of a value with all its texts. Returns false if `out` then exceeds a small row.
+pub(super) fn encode_small(
+    out: &mut Vec<u8>,
+    value: &impl Serialize,
+) -> Result<bool, serde_json::Error> {
+    let mut limited = LimitedWriter {
+        out,
+        is_full: false,
+    };
+    match serde_json::to_writer(&mut limited, value) {
+        Err(_) if limited.is_full => Ok(false),
+        encoded => encoded.map(|()| true),
+    }
+}
+
+/// Appends the JSON of a value with references in place of long texts, and stores the texts that are new to
+/// the session.
+pub(super) fn encode_large(
+    db: &Connection,
+    session: &SessionId,
+    out: &mut Vec<u8>,
+    value: &impl Serialize,
+) -> Result<(), JobError> {
+    let mut finder = Finder::default();
+    value.serialize(&mut Serializer::with_formatter(io::sink(), &mut finder))?;
+    let mut storer = Storer {
+        db,
+        session,
+        found: finder.found.into_iter().peekable(),
+        place: 0,
+        text: CurrentText::Short,
+        error: None,
+    };
+    let encoded = value.serialize(&mut Serializer::with_formatter(out, &mut storer));
+    match storer.error {
+        Some(error) => Err(error.into()),
+        None => Ok(encoded?),
+    }
+}
+
+/// Returns the JSON of a value, encoded for a small or a large row depending on its size.
+pub(super) fn encode(
+    db: &Connection,
+    session: &SessionId,
+    value: &impl Serialize,
+) -> Result<String, JobError> {
+    let mut out = Vec::new();
+    if !encode_small(&mut out, value)? {
+        out.clear();
+        encode_large(db, session, &mut out, value)?;
+    }
+    utf8_text(out)
+}
+
+pub(super) fn utf8_text(json: Vec<u8>) -> Result<String, JobError> {
+    String::from_utf8(json).map_err(|error| JobError::Row(error.to_string()))
+}
+
+/// Returns the JSON of a row with references replaced by their texts.
+pub(super) fn expand_references<'t>(
+    db: &Connection,
+    session: &SessionId,
+    json: &'t str,
+) -> Result<Cow<'t, str>, JobError> {
+    if !json.contains(REFERENCE_PREFIX) {
+        return Ok(Cow::Borrowed(json));
+    }
+    let mut parts = json.split(REFERENCE_PREFIX);
+    let mut whole = parts.next().unwrap_or_default().to_owned();
+    for part in parts {
+        let (name, rest) = part.split_once('"').unwrap_or((part, ""));
+        whole.push('"');
+        append_text(db, session, name, &mut whole)?;
+        whole.push('"');
+        whole.push_str(rest);
+    }
+    Ok(Cow::Owned(whole))
+}
+
+fn append_text(
+    db: &Connection,
+    session: &SessionId,
+    name: &str,
+    out: &mut String,
+) -> Result<(), JobError> {
+    let start = out.len();
+    let mut select = db.prepare_cached(
+        "SELECT body FROM texts WHERE session_id = ?1 AND name = ?2 ORDER BY piece",
+    )?;
+    let mut rows = select.query((session.as_str(), name))?;
+    while let Some(row) = rows.next()? {
+        out.push_str(super::loops::text(row, 0)?);
+    }
+    match format!("{:x}", Sha256::digest(&out.as_bytes()[start..])) == name {
+        true => Ok(()),
+        false => Err(JobError::Row(format!(
+            "text {name} of it is missing or differs from what was written"
+        ))),
+    }
+}
+
+/// Moves damaged texts to `repairs`, so that later rows do not refer to them. Returns their number.
+pub(super) fn move_damaged(
+    db: &Connection,
+    session: &SessionId,
+    at: &str,
+) -> Result<usize, JobError> {
+    let mut names = db.prepare_cached("SELECT DISTINCT name FROM texts WHERE session_id = ?1")?;
+    let mut rows = names.query((session.as_str(),))?;
+    let mut damaged = Vec::new();
+    while let Some(row) = rows.next()? {
+        let name = super::loops::text(row, 0)?;
+        if append_text(db, session, name, &mut String::new()).is_err() {
+            damaged.push(name.to_owned());
+        }
+    }
+    for name in &damaged {
+        db.execute(
+            "INSERT INTO repairs (session_id, at, place, field, before) \
+             SELECT session_id, ?3, 'texts', name || ' ' || piece, body FROM texts \
+             WHERE session_id = ?1 AND name = ?2",
+            params![session.as_str(), name, at],
+        )?;
+        db.execute(
+            "DELETE FROM texts WHERE session_id = ?1 AND name = ?2",
+            params![session.as_str(), name],
+        )?;
+    }
+    Ok(damaged.len())
+}
+
+/// Writer that fails beyond the size of a small row.
+struct LimitedWriter<'a> {
+    out: &'a mut Vec<u8>,
+    is_full: bool,
+}
+
+impl Write for LimitedWriter<'_> {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        self.write_all(bytes).map(|()| bytes.len())
+    }
+
+    fn write_all(&mut self, bytes: &[u8]) -> io::Result<()> {
+        if self.out.len() + bytes.len() > MAX_SMALL_ROW_BYTES {
+            self.is_full = true;
+            return Err(io::ErrorKind::FileTooLarge.into());
+        }
+        self.out.extend_from_slice(bytes);
+        Ok(())
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        Ok(())
+    }
+}
+
+/// Returns the bytes of an escape, and their number.
+fn encode_escape(escape: CharEscape) -> io::Result<([u8; 6], usize)> {
+    let mut bytes = [0; 6];
+    let mut rest = &mut bytes[..];
+    CompactFormatter.write_char_escape(&mut rest, escape)?;
+    let len = 6 - rest.len();
+    Ok((bytes, len))
+}
+
+/// Finds the long strings of a value.
+#[derive(Default)]
+struct Finder {
+    /// Number of strings before the current one.
+    place: usize,
+    /// Bytes not yet hashed; hashing each escape separately would be slow.
+    tail: Vec<u8>,
+    /// `None` until the current string is long.
+    hash: Option<Sha256>,
+    /// Indexes and names of the long strings.
+    found: Vec<(usize, String)>,
+}
+
+impl Finder {
+    fn add(&mut self, part: &[u8]) {
+        if self.tail.len() + part.len() < MIN_LONG_TEXT_BYTES {
+            self.tail.extend_from_slice(part);
+        } else {
+            let hash = self.hash.get_or_insert_default();
+            hash.update(&self.tail);
+            hash.update(part);
+            self.tail.clear();
+        }
+    }
+}
+
+impl Formatter for &mut Finder {
+    fn begin_string<W: ?Sized + Write>(&mut self, _writer: &mut W) -> io::Result<()> {
+        self.tail.clear();
+        Ok(())
+    }
+
+    fn end_string<W: ?Sized + Write>(&mut self, _writer: &mut W) -> io::Result<()> {
+        if let Some(hash) = self.hash.take() {
+            let name = format!("{:x}", hash.chain_update(&self.tail).finalize());
+            self.found.push((self.place, name));
+        }
+        self.place += 1;
+        Ok(())
+    }
+
+    fn write_string_fragment<W: ?Sized + Write>(
+        &mut self,
+        _writer: &mut W,
+        fragment: &str,
+    ) -> io::Result<()> {
+        self.add(fragment.as_bytes());
+        Ok(())
+    }
+
+    fn write_char_escape<W: ?Sized + Write>(
+        &mut self,
+        _writer: &mut W,
+        escape: CharEscape,
+    ) -> io::Result<()> {
+        let (bytes, len) = encode_escape(escape)?;
+        self.add(&bytes[..len]);
+        Ok(())
+    }
+}
+
+/// Writes the short strings of a value, and stores the long ones and writes references to them.
+struct Storer<'a> {
+    db: &'a Connection,
+    session: &'a SessionId,
+    found: Peekable<vec::IntoIter<(usize, String)>>,
+    /// Number of strings before the current one.
+    place: usize,
+    text: CurrentText,
+    /// Error of storing a text.
+    error: Option<rusqlite::Error>,
+}
+
+/// Long text that is being written.
+enum CurrentText {
+    Short,
+    /// The session already has the text.
+    Stored(String),
+    New {
+        name: String,
+        piece: u32,
+        body: String,
+    },
+}
+
+impl Storer<'_> {
+    fn begin_text(&mut self) -> rusqlite::Result<CurrentText> {
+        let place = self.place;
+        let Some((_, name)) = self.found.next_if(|(found, _)| *found == place) else {
+            return Ok(CurrentText::Short);
+        };
+        let mut select = self.db.prepare_cached(
+            "SELECT 1 FROM texts WHERE session_id = ?1 AND name = ?2 AND piece = 0",
+        )?;
+        Ok(
+            match select.exists((self.session.as_str(), name.as_str()))? {
+                true => CurrentText::Stored(name),
+                false => CurrentText::New {
+                    name,
+                    piece: 0,
+                    body: String::new(),
+                },
+            },
+        )
+    }
+
+    fn add(&mut self, mut part: &str) -> rusqlite::Result<()> {
+        let CurrentText::New { name, piece, body } = &mut self.text else {
+            return Ok(());
+        };
+        while body.len() + part.len() >= MAX_PIECE_BYTES {
+            let (first, rest) =
+                part.split_at(part.floor_char_boundary(MAX_PIECE_BYTES - body.len()));
+            body.push_str(first);
+            part = rest;
+            insert(self.db, self.session, name, *piece, body)?;
+            *piece += 1;
+            body.clear();
+        }
+        body.push_str(part);
+        Ok(())
+    }
+
+    /// Returns the name of the text if it was a long one.
+    fn end(&mut self) -> rusqlite::Result<Option<String>> {
+        self.place += 1;
+        match std::mem::replace(&mut self.text, CurrentText::Short) {
+            CurrentText::Short => Ok(None),
+            CurrentText::Stored(name) => Ok(Some(name)),
+            CurrentText::New { name, piece, body } => {
+                if !body.is_empty() {
+                    insert(self.db, self.session, &name, piece, &body)?;
+                }
+                Ok(Some(name))
+            }
+        }
+    }
+
+    /// Records the error of a statement, since a formatter cannot return it.
+    fn keep_error<T>(&mut self, done: rusqlite::Result<T>) -> io::Result<T> {
+        done.map_err(|error| {
+            self.error = Some(error);
+            io::Error::other("a text could not be stored")
+        })
+    }
+}
+
+fn insert(
+    db: &Connection,
+    session: &SessionId,
+    name: &str,
+    piece: u32,
+    body: &str,
+) -> rusqlite::Result<()> {
+    let mut insert = db.prepare_cached(
+        "INSERT INTO texts (session_id, name, piece, body) VALUES (?1, ?2, ?3, ?4)",
+    )?;
+    insert.execute(params![session.as_str(), name, piece, body])?;
+    Ok(())
+}
+
+impl Formatter for &mut Storer<'_> {
+    fn begin_string<W: ?Sized + Write>(&mut self, writer: &mut W) -> io::Result<()> {
+        let begun = self.begin_text();
+        self.text = self.keep_error(begun)?;
+        match &self.text {
+            CurrentText::Short => writer.write_all(b"\""),
+            CurrentText::Stored(_) | CurrentText::New { .. } => Ok(()),
+        }
+    }
+
+    fn end_string<W: ?Sized + Write>(&mut self, writer: &mut W) -> io::Result<()> {
+        let ended = self.end();
+        if let Some(name) = self.keep_error(ended)? {
+            writer.write_all(REFERENCE_PREFIX.as_bytes())?;
+            writer.write_all(name.as_bytes())?;
+        }
+        writer.write_all(b"\"")
+    }
+
+    fn write_string_fragment<W: ?Sized + Write>(
+        &mut self,
+        writer: &mut W,
+        fragment: &str,
+    ) -> io::Result<()> {
+        if let CurrentText::Short = self.text {
+            return writer.write_all(fragment.as_bytes());
+        }
+        let added = self.add(fragment);
+        self.keep_error(added)
+    }
+
+    fn write_char_escape<W: ?Sized + Write>(
+        &mut self,
+        writer: &mut W,
+        escape: CharEscape,
+    ) -> io::Result<()> {
+        let (bytes, len) = encode_escape(escape)?;
+        let escape = str::from_utf8(&bytes[..len]).map_err(io::Error::other)?;
+        self.write_string_fragment(writer, escape)
+    }
+}

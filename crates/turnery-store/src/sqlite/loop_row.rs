@@ -1,0 +1,251 @@
+//! Encodes a loop record as a row of the table `loops`.
+
+use super::{
+    checksum::Checksum,
+    job_error::JobError,
+    long_texts::{encode_large, encode_small, utf8_text},
+    omit_fields::OmitFields,
+};
+use crate::{StoreError, list_cursor::format_time};
+use rusqlite::Connection;
+use serde::{Serialize, Serializer};
+use std::sync::Arc;
+use turnery_engine::{Event, EventKind, LlmMessage, LoopId, LoopRecord, Timestamp};
+
+/// Fields of the record that have a column of their own, or are stored in `messages` or `log`.
+pub(super) const SEPARATE_FIELDS: &[&str] = &[
+    "loop_id",
+    "session_id",
+    "parent_loop_id",
+    "continuation_kind",
+    "status",
+    "on_chain",
+    "started_at",
+    "ended_at",
+    "messages",
+    "events",
+];
+
+/// Texts that a commit writes for a loop in addition to its ids, one after the other in one buffer.
+pub(super) struct LoopRow {
+    text: String,
+    ends: [usize; 7],
+}
+
+impl LoopRow {
+    /// Rejects a record that a row cannot hold. Takes constant time per event and turn.
+    pub(super) fn validate(record: &LoopRecord) -> Result<(), StoreError> {
+        check_consistency(record).map_err(|what| refused(record, &what))
+    }
+
+    /// Encodes a record accepted by [`validate`](Self::validate) with all its texts. `None` if the row would
+    /// be too large.
+    pub(super) fn encode_inline(record: &LoopRecord) -> Result<Option<Self>, JobError> {
+        Self::encode(record, None)
+    }
+
+    /// Encodes a record accepted by [`validate`](Self::validate), storing its long texts apart from a large
+    /// row. Takes time proportional to the size of the record.
+    pub(super) fn encode_with_stored_texts(
+        db: &Connection,
+        record: &LoopRecord,
+    ) -> Result<Self, JobError> {
+        let row = Self::encode(record, Some(db))?;
+        row.ok_or_else(|| refused(record, &"it cannot be encoded").into())
+    }
+
+    fn encode(record: &LoopRecord, db: Option<&Connection>) -> Result<Option<Self>, JobError> {
+        let mut text = Vec::with_capacity(4096);
+        push_enum(&mut text, &record.continuation_kind)?;
+        let kind = text.len();
+        push_enum(&mut text, &record.status)?;
+        let status = text.len();
+        text.extend_from_slice(format_time(record.started_at).as_bytes());
+        let started = text.len();
+        if let Some(ended_at) = record.ended_at {
+            text.extend_from_slice(format_time(ended_at).as_bytes());
+        }
+        let ended = text.len();
+        let mut column = RowEncoder { record, db, text };
+        if !column.append(&OmitFields(SEPARATE_FIELDS, record))? {
+            return Ok(None);
+        }
+        let head = column.text.len();
+        if !column.append(&record.messages)? {
+            return Ok(None);
+        }
+        let messages = column.text.len();
+        if !column.append(&EventLog(record))? {
+            return Ok(None);
+        }
+        let text = utf8_text(column.text)?;
+        let ends = [kind, status, started, ended, head, messages, text.len()];
+        Ok(Some(Self { text, ends }))
+    }
+
+    /// Returns `continuation_kind`, `status`, `started_at`, `ended_at`, `record`, `messages` and `log`.
+    pub(super) fn columns(&self) -> [Option<&str>; 7] {
+        let mut start = 0;
+        let mut columns = self.ends.map(|end| {
+            let part = &self.text[start..end];
+            start = end;
+            Some(part)
+        });
+        // Only an absent time is empty.
+        columns[3] = columns[3].filter(|text| !text.is_empty());
+        columns
+    }
+
+    /// Returns the checksum of the row written by a commit with this version: see
+    /// [`super::loops::SELECT_LOOP`].
+    pub(super) fn checksum(&self, version: i64, record: &LoopRecord) -> i64 {
+        let [kind, status, rest @ ..] = self.columns();
+        let head = Checksum::default()
+            .text(record.session_id.as_str())
+            .integer(version)
+            .text(record.loop_id.as_str())
+            .optional(record.parent_loop_id.as_ref().map(LoopId::as_str))
+            .optional(kind)
+            .optional(status)
+            .integer(record.on_chain.into());
+        rest.into_iter().fold(head, Checksum::optional).finish()
+    }
+}
+
+/// Writer of the JSON columns of a row.
+struct RowEncoder<'a> {
+    record: &'a LoopRecord,
+    /// Database for long texts; `None` to keep them in the row.
+    db: Option<&'a Connection>,
+    text: Vec<u8>,
+}
+
+impl RowEncoder<'_> {
+    /// Returns false if the row is too large to hold its texts.
+    fn append(&mut self, value: &impl Serialize) -> Result<bool, JobError> {
+        let refused = |error: &serde_json::Error| refused(self.record, error);
+        match self.db {
+            None => encode_small(&mut self.text, value).map_err(|error| refused(&error).into()),
+            Some(db) => match encode_large(db, &self.record.session_id, &mut self.text, value) {
+                Ok(()) => Ok(true),
+                Err(JobError::Json(error)) => Err(refused(&error).into()),
+                Err(fault) => Err(fault),
+            },
+        }
+    }
+}
+
+fn refused(record: &LoopRecord, what: &dyn std::fmt::Display) -> StoreError {
+    StoreError::Broken(format!("loop {} cannot be stored: {what}", record.loop_id))
+}
+
+/// Appends a unit variant as its bare name, any other value as JSON.
+fn push_enum(out: &mut Vec<u8>, value: &impl Serialize) -> Result<(), serde_json::Error> {
+    let start = out.len();
+    serde_json::to_writer(&mut *out, value)?;
+    if out.get(start) == Some(&b'"') {
+        out.pop();
+        out.remove(start);
+    }
+    Ok(())
+}
+
+/// Checks the invariants by which the row omits data.
+fn check_consistency(record: &LoopRecord) -> Result<(), String> {
+    let mut next = 0;
+    for event in &record.events {
+        if event.loop_id != record.loop_id || event.session_id != record.session_id {
+            return Err(format!("event {} belongs to another loop", event.seq));
+        }
+        if event.seq < next {
+            return Err(format!("event {} is out of order", event.seq));
+        }
+        if nanos_after(event.at, record.started_at).is_none() {
+            return Err(format!(
+                "event {} is centuries away from its start",
+                event.seq
+            ));
+        }
+        next = event.seq + 1;
+    }
+    for (place, turn) in (0..).zip(&record.turns) {
+        if turn.turn_id.loop_id != record.loop_id || turn.turn_id.turn_index != place {
+            return Err(format!("turn {place} is not in its place"));
+        }
+    }
+    Ok(())
+}
+
+/// Returns the time since `start`. Unit: nanoseconds.
+fn nanos_after(at: Timestamp, start: Timestamp) -> Option<i64> {
+    at.signed_duration_since(start).num_nanoseconds()
+}
+
+/// Events of a record in stored form.
+struct EventLog<'a>(&'a LoopRecord);
+
+/// Stored form of an event, without data that the record already has.
+#[derive(Serialize)]
+struct EventEntryRef<'a> {
+    seq: u64,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    turn: Option<u32>,
+    /// Time since the start of the loop. Unit: nanoseconds.
+    at: i64,
+    /// Index of a settled message among the messages of the record.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    message: Option<usize>,
+    /// `loop_start` without the configuration, which is in the record.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    start: Option<OmitFields<'a, EventKind>>,
+    /// `loop_end` without the outcome, which is in the record.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    end: Option<OmitFields<'a, EventKind>>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    body: Option<&'a EventKind>,
+}
+
+impl Serialize for EventLog<'_> {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        let record = self.0;
+        let mut settled = 0;
+        serializer.collect_seq(record.events.iter().map(|event| {
+            let message = place(event, &record.messages, settled);
+            settled = message.map_or(settled, |place| place + 1);
+            event_entry(record, event, message)
+        }))
+    }
+}
+
+fn event_entry<'a>(
+    record: &LoopRecord,
+    event: &'a Event,
+    message: Option<usize>,
+) -> EventEntryRef<'a> {
+    let kind = &event.kind;
+    let start = matches!(kind, EventKind::LoopStart { config, .. }
+        if config.is_some() && config.as_deref() == record.config.as_ref());
+    let end = matches!(kind, EventKind::LoopEnd { outcome, .. }
+        if Some(outcome) == record.outcome.as_ref());
+    EventEntryRef {
+        seq: event.seq,
+        turn: event.turn_index,
+        at: nanos_after(event.at, record.started_at).unwrap_or_default(),
+        message,
+        start: start.then_some(OmitFields(&["config"], kind)),
+        end: end.then_some(OmitFields(&["outcome"], kind)),
+        body: (message.is_none() && !start && !end).then_some(kind),
+    }
+}
+
+/// Returns the index of the message that an event settles, trying `next` first.
+fn place(event: &Event, messages: &[Arc<LlmMessage>], next: usize) -> Option<usize> {
+    let EventKind::MessageEnd { message } = &event.kind else {
+        return None;
+    };
+    let same = |kept: &Arc<LlmMessage>| Arc::ptr_eq(kept, message) || kept == message;
+    match messages.get(next).is_some_and(same) {
+        true => Some(next),
+        false => messages.iter().position(same),
+    }
+}

@@ -1,0 +1,110 @@
+//! Serializes a struct without some of its fields.
+
+use serde::{
+    Serialize, Serializer,
+    ser::{Error, Impossible, SerializeStruct},
+};
+
+/// A struct without the fields of these names.
+pub(super) struct OmitFields<'a, T>(pub(super) &'a [&'a str], pub(super) &'a T);
+
+impl<T: Serialize> Serialize for OmitFields<'_, T> {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        self.1.serialize(FieldFilter {
+            names: self.0,
+            rest: serializer,
+        })
+    }
+}
+
+/// Forwards the fields of a struct except those of these names.
+struct FieldFilter<'a, S> {
+    names: &'a [&'a str],
+    rest: S,
+}
+
+impl<S: SerializeStruct> SerializeStruct for FieldFilter<'_, S> {
+    type Ok = S::Ok;
+    type Error = S::Error;
+
+    fn serialize_field<T: Serialize + ?Sized>(
+        &mut self,
+        name: &'static str,
+        value: &T,
+    ) -> Result<(), S::Error> {
+        match self.names.contains(&name) {
+            true => self.rest.skip_field(name),
+            false => self.rest.serialize_field(name, value),
+        }
+    }
+
+    fn skip_field(&mut self, name: &'static str) -> Result<(), S::Error> {
+        self.rest.skip_field(name)
+    }
+
+    fn end(self) -> Result<S::Ok, S::Error> {
+        self.rest.end()
+    }
+}
+
+/// Only structs with named fields have fields to omit.
+macro_rules! no_struct {
+    ($($method:ident($($of:ty),*) $(<$T:ident>)? -> $Ok:ty;)+) => {$(
+        fn $method $(<$T: Serialize + ?Sized>)? (self, $(_: $of),*) -> Result<$Ok, S::Error> {
+            Err(S::Error::custom("not a struct with named fields"))
+        }
+    )+};
+}
+
+impl<'a, S: Serializer> Serializer for FieldFilter<'a, S> {
+    type Ok = S::Ok;
+    type Error = S::Error;
+    type SerializeStruct = FieldFilter<'a, S::SerializeStruct>;
+    type SerializeSeq = Impossible<S::Ok, S::Error>;
+    type SerializeTuple = Impossible<S::Ok, S::Error>;
+    type SerializeTupleStruct = Impossible<S::Ok, S::Error>;
+    type SerializeTupleVariant = Impossible<S::Ok, S::Error>;
+    type SerializeMap = Impossible<S::Ok, S::Error>;
+    type SerializeStructVariant = Impossible<S::Ok, S::Error>;
+
+    fn serialize_struct(
+        self,
+        name: &'static str,
+        len: usize,
+    ) -> Result<Self::SerializeStruct, S::Error> {
+        Ok(FieldFilter {
+            names: self.names,
+            rest: self.rest.serialize_struct(name, len)?,
+        })
+    }
+
+    no_struct! {
+        serialize_bool(bool) -> S::Ok;
+        serialize_i8(i8) -> S::Ok;
+        serialize_i16(i16) -> S::Ok;
+        serialize_i32(i32) -> S::Ok;
+        serialize_i64(i64) -> S::Ok;
+        serialize_u8(u8) -> S::Ok;
+        serialize_u16(u16) -> S::Ok;
+        serialize_u32(u32) -> S::Ok;
+        serialize_u64(u64) -> S::Ok;
+        serialize_f32(f32) -> S::Ok;
+        serialize_f64(f64) -> S::Ok;
+        serialize_char(char) -> S::Ok;
+        serialize_str(&str) -> S::Ok;
+        serialize_bytes(&[u8]) -> S::Ok;
+        serialize_none() -> S::Ok;
+        serialize_some(&T) <T> -> S::Ok;
+        serialize_unit() -> S::Ok;
+        serialize_unit_struct(&'static str) -> S::Ok;
+        serialize_unit_variant(&'static str, u32, &'static str) -> S::Ok;
+        serialize_newtype_struct(&'static str, &T) <T> -> S::Ok;
+        serialize_newtype_variant(&'static str, u32, &'static str, &T) <T> -> S::Ok;
+        serialize_seq(Option<usize>) -> Self::SerializeSeq;
+        serialize_tuple(usize) -> Self::SerializeTuple;
+        serialize_tuple_struct(&'static str, usize) -> Self::SerializeTupleStruct;
+        serialize_tuple_variant(&'static str, u32, &'static str, usize) -> Self::SerializeTupleVariant;
+        serialize_map(Option<usize>) -> Self::SerializeMap;
+        serialize_struct_variant(&'static str, u32, &'static str, usize) -> Self::SerializeStructVariant;
+    }
+}

@@ -1,0 +1,207 @@
+//! Reads a conversation page by page for replay.
+
+use super::{
+    checksum::ChecksumVerdict,
+    event_log,
+    job_error::JobError,
+    journal,
+    long_texts::expand_references,
+    loops::{self, LOG_COLUMN, SELECT_LOOP, reason_if_damaged, text},
+    notes, sessions,
+    survey::{ChainLink, Survey},
+};
+use crate::{
+    Damage, DamagedPart, ReplayPage, StoreError,
+    replay::{REPLAY_PAGE_EVENTS, ReplayCursor},
+};
+use rusqlite::Connection;
+use std::{sync::Arc, vec};
+use turnery_engine::{EventKind, LoopId, LoopRecord, SessionId};
+
+/// Size at which a page with at least one event is full. Unit: bytes as stored.
+const PAGE_BYTES: usize = 1 << 20;
+
+/// Remaining part of a replay.
+struct SqliteReplay {
+    /// Loops not yet opened. A stored loop never changes, and is only deleted with its session.
+    pending: vec::IntoIter<ReplayLoop>,
+    begun: Option<OpenLoop>,
+    /// True if the whole session was searched for damage, so that pages need not report it.
+    is_surveyed: bool,
+}
+
+/// Loop to replay: its key, and corrections of its row.
+type ReplayLoop = (i64, Option<ChainLink>);
+
+/// Loop whose events are being read.
+struct OpenLoop {
+    record: Arc<LoopRecord>,
+    log: String,
+    /// Position in the log. Unit: bytes.
+    position: usize,
+}
+
+pub(super) fn shown(
+    db: &mut Connection,
+    id: &SessionId,
+    rest: Option<ReplayCursor>,
+) -> Result<ReplayPage, JobError> {
+    let db = db.transaction()?;
+    let mut page = ReplayPage::default();
+    let mut left = match rest {
+        Some(rest) => rest.left()?,
+        None => {
+            let left = begin_replay(&db, id, &mut page.damage)?;
+            page.damage.append(&mut notes::check(&db, id)?);
+            page.damage.append(&mut journal::check(&db, id)?);
+            left
+        }
+    };
+    // The session may have been deleted since the previous page.
+    sessions::get(&db, id)?;
+    let mut damage = Vec::new();
+    let mut bytes = 0;
+    let mut name = |loop_id: &LoopId, reason: String| {
+        let loop_id = loop_id.clone();
+        let part = DamagedPart::Loop { loop_id };
+        if damage.last().is_none_or(|last: &Damage| last.part != part) {
+            damage.push(Damage::new(id, part, reason));
+        }
+    };
+    'loops: loop {
+        let mut begun = match left.begun.take() {
+            Some(begun) => begun,
+            None => match left.pending.next() {
+                Some(stop) => match open_loop(&db, id, stop, &mut name)? {
+                    Some(begun) => begun,
+                    None => continue,
+                },
+                None => break,
+            },
+        };
+        let OpenLoop {
+            record,
+            log,
+            position,
+        } = &mut begun;
+        loop {
+            if page.events.len() == REPLAY_PAGE_EVENTS || bytes > PAGE_BYTES {
+                left.begun = Some(begun);
+                break 'loops;
+            }
+            let from = *position;
+            match reason_if_damaged(event_log::next(
+                log,
+                position,
+                record,
+                EventKind::TRANSIENT_KINDS,
+            ))? {
+                Ok(Some(event)) => page.events.push(event),
+                Ok(None) => break,
+                Err(reason) => {
+                    name(
+                        &record.loop_id,
+                        format!("has events that cannot be read: {reason}"),
+                    );
+                    if *position == from {
+                        break;
+                    }
+                }
+            }
+            bytes += *position - from;
+        }
+        page.loops.push(begun.record);
+    }
+    if !left.is_surveyed {
+        for damage in &damage {
+            tracing::warn!(session = %id, "damage in the store: {damage}");
+        }
+        page.damage.append(&mut damage);
+    }
+    page.rest = left.begun.is_some().then(|| ReplayCursor::new(left));
+    Ok(page)
+}
+
+fn begin_replay(
+    db: &Connection,
+    id: &SessionId,
+    damage: &mut Vec<Damage>,
+) -> Result<SqliteReplay, JobError> {
+    if let Some(keys) = loops::chain(db, id)? {
+        let pending: Vec<ReplayLoop> = keys.into_iter().map(|key| (key, None)).collect();
+        return Ok(SqliteReplay {
+            pending: pending.into_iter(),
+            begun: None,
+            is_surveyed: false,
+        });
+    }
+    let mut survey = Survey::of(db, id)?;
+    survey.warn();
+    damage.append(&mut survey.damage);
+    let pending = survey.replay_loops().into_iter();
+    let pending: Vec<ReplayLoop> = pending.map(|(key, tie)| (key, Some(tie))).collect();
+    Ok(SqliteReplay {
+        pending: pending.into_iter(),
+        begun: None,
+        is_surveyed: true,
+    })
+}
+
+/// Opens a loop; `None` if it is unreadable.
+fn open_loop(
+    db: &Connection,
+    id: &SessionId,
+    (key, tie): ReplayLoop,
+    name: &mut impl FnMut(&LoopId, String),
+) -> Result<Option<OpenLoop>, JobError> {
+    let mut select = db.prepare_cached(SELECT_LOOP)?;
+    let mut rows = select.query((key,))?;
+    let Some(row) = rows.next()? else {
+        return Err(StoreError::NotFound(id.clone()).into());
+    };
+    let mut record = match reason_if_damaged(loops::record(db, row, id, &mut String::new()))? {
+        Ok(record) => record,
+        Err(reason) => {
+            let loop_id = text(row, 1).unwrap_or("(unreadable)");
+            name(&loop_id.into(), format!("cannot be read: {reason}"));
+            return Ok(None);
+        }
+    };
+    let log = text(row, LOG_COLUMN).unwrap_or("[]");
+    let mut log = match reason_if_damaged(expand_references(db, id, log))? {
+        Ok(log) => log.into_owned(),
+        Err(reason) => {
+            name(
+                &record.loop_id,
+                format!("has events that cannot be read: {reason}"),
+            );
+            "[]".to_owned()
+        }
+    };
+    // The events of a truncated log are not replayed: the messages hold the full conversation.
+    if loops::verify(row, id)? != ChecksumVerdict::Matches
+        && let (events, Some(reason)) = event_log::read_all(&log, &record)
+        && events.is_empty()
+    {
+        name(
+            &record.loop_id,
+            format!("has events that cannot be read: {reason}"),
+        );
+        log = "[]".to_owned();
+    }
+    if let Some(ChainLink {
+        parent,
+        kind,
+        on_chain,
+    }) = tie
+    {
+        record.parent_loop_id = parent;
+        record.continuation_kind = kind;
+        record.on_chain = on_chain;
+    }
+    Ok(Some(OpenLoop {
+        record: Arc::new(record),
+        log,
+        position: 0,
+    }))
+}

@@ -1,0 +1,451 @@
+//! Defines the contract of every store (S1 to S8) and its data types.
+
+use crate::{Damage, History, RepairReport, ReplayCursor, ReplayPage};
+use futures_util::future::{BoxFuture, ready};
+use serde::{Deserialize, Serialize};
+use std::{path::PathBuf, sync::Arc};
+use turnery_engine::{CallId, Event, LlmMessage, LoopId, LoopRecord, SessionId, Timestamp};
+
+/// A store of sessions. All methods may be called concurrently; share it behind an `Arc`.
+pub trait Store: Send + Sync + 'static {
+    /// Creates a session. It is on disk when this returns, so other processes see it.
+    fn create(&self, new: NewSession) -> BoxFuture<'_, Result<SessionInfo, StoreError>>;
+
+    /// Returns a session without its history.
+    fn info(&self, id: &SessionId) -> BoxFuture<'_, Result<SessionInfo, StoreError>>;
+
+    /// Lists sessions, most recently active first, in pages with stable cursors.
+    fn list(&self, query: ListQuery) -> BoxFuture<'_, Result<ListPage, StoreError>>;
+
+    /// Deletes a session with its child sessions and everything else that belongs to it. Returns true if the
+    /// session existed. Fails with [`StoreError::Busy`] while the lane of one of these sessions is held.
+    fn delete(&self, id: &SessionId) -> BoxFuture<'_, Result<bool, StoreError>>;
+
+    /// Deletes a session like [`Store::delete`], even while it is in use. Returns the holders of the revoked
+    /// lanes, each described for the user; `None` if there is no such session.
+    fn delete_in_use(
+        &self,
+        id: &SessionId,
+    ) -> BoxFuture<'_, Result<Option<Vec<String>>, StoreError>>;
+
+    /// Returns the history of a session: its loops, oldest first, with their messages and events.
+    ///
+    /// `after` leaves out loops committed at or before that head version. Unreadable loops are left out, and
+    /// their children are attached to the nearest readable ancestor; [`Store::check`] reports them.
+    fn loops(
+        &self,
+        id: &SessionId,
+        after: u64,
+    ) -> BoxFuture<'_, Result<Vec<Arc<LoopRecord>>, StoreError>>;
+
+    /// Returns the context of the next prompt: the loops on the chain to the tip, oldest first, with their
+    /// messages but without their events, which are the larger part; and the damage found in them.
+    fn history(&self, id: &SessionId) -> BoxFuture<'_, Result<History, StoreError>>;
+
+    /// Reads one page of the conversation to replay: the loops on the chain to the tip, oldest first, without
+    /// loops that were rerun. `rest` is the cursor returned with the previous page; `None` starts from the
+    /// beginning. Request the next page before showing the last one, so that it is read meanwhile.
+    fn shown(
+        &self,
+        id: &SessionId,
+        rest: Option<ReplayCursor>,
+    ) -> BoxFuture<'_, Result<ReplayPage, StoreError>>;
+
+    /// Claims the lane: the right to commit. Journals left by a dead holder become loops with status Aborted
+    /// (S5): a loop with any messages joins the chain as the new tip, marked as interrupted; other loops stay
+    /// off the chain. One candidate of a group joins the chain. A holder whose process is gone loses
+    /// its lane at once, any other holder when its lease expires.
+    fn claim(
+        &self,
+        id: &SessionId,
+        owner: &Owner,
+    ) -> BoxFuture<'_, Result<ClaimedLane, StoreError>>;
+
+    /// Claims like [`claim`](Self::claim), and journals the first events of a loop in the same step if the
+    /// session is at the head that `beginning` expects. A store may skip the journalling.
+    fn claim_and_journal(
+        &self,
+        id: &SessionId,
+        owner: &Owner,
+        beginning: Arc<LoopBeginning>,
+    ) -> BoxFuture<'_, Result<ClaimOutcome, StoreError>> {
+        drop(beginning);
+        let claimed = self.claim(id, owner);
+        Box::pin(async move {
+            Ok(ClaimOutcome {
+                opened: claimed.await?,
+                is_journalled: false,
+            })
+        })
+    }
+
+    /// Drops the events that [`claim_and_journal`](Self::claim_and_journal) journalled for a loop that will
+    /// not run. Call it while `owner` has the lane, and also after a failed claim, which may have taken
+    /// effect. Returns when queued; later calls see the journal gone.
+    fn forget_journal(&self, id: &SessionId, owner: &Owner, loop_id: &LoopId) {
+        let _ = (id, owner, loop_id);
+    }
+
+    /// Turns journals of a dead holder into loops, as a claim does, without holding the lane afterwards; for
+    /// callers that only read. Does nothing while the holder may be active. Idempotent. Returns the damage
+    /// found in the journals, which later calls do not report again.
+    fn recover(&self, id: &SessionId) -> BoxFuture<'_, Result<Vec<Damage>, StoreError>>;
+
+    /// Extends the lease of the lane by another period.
+    fn renew(&self, lane: &Lane) -> BoxFuture<'_, Result<(), StoreError>>;
+
+    /// Releases the lane. Idempotent; never evicts a newer holder.
+    fn release(&self, lane: &Lane) -> BoxFuture<'_, Result<(), StoreError>>;
+
+    /// Journals events of a running loop, so that they survive a crash; they do not become history. Returns
+    /// when queued; an error is reported by the commit.
+    fn append(&self, lane: &Lane, loop_id: &LoopId, events: Vec<Event>);
+
+    /// Journals events like [`append`](Self::append) and resolves once they are written and survive the end of
+    /// this process. The write starts with the call, even if the future is dropped.
+    fn append_now(
+        &self,
+        lane: &Lane,
+        loop_id: &LoopId,
+        events: Vec<Event>,
+    ) -> BoxFuture<'_, Result<(), StoreError>>;
+
+    /// Stores loops and everything that belongs to them in one transaction, and drops their journals. Fence
+    /// and head are checked in the same transaction (S1). Returns the new head version.
+    fn commit(&self, commit: Commit) -> BoxFuture<'_, Result<u64, StoreError>>;
+
+    /// Changes the title or the settings of a session. Needs no lane.
+    fn patch(
+        &self,
+        id: &SessionId,
+        patch: SessionPatch,
+    ) -> BoxFuture<'_, Result<SessionInfo, StoreError>>;
+
+    /// Stores notes in the transcript. Needs no lane, and changes no version.
+    fn remark(
+        &self,
+        id: &SessionId,
+        said: Vec<TranscriptNote>,
+    ) -> BoxFuture<'_, Result<(), StoreError>>;
+
+    /// Returns all notes of the transcript, in the order in which they were stored.
+    fn remarks(&self, id: &SessionId) -> BoxFuture<'_, Result<Vec<TranscriptNote>, StoreError>>;
+
+    /// Looks for damage in one session; with `None`, reads all sessions and the database as a whole. Changes
+    /// nothing. Empty if there is no damage.
+    fn check(&self, id: Option<&SessionId>) -> BoxFuture<'_, Result<Vec<Damage>, StoreError>>;
+
+    /// Repairs a damaged session after copying the whole store: unreadable loops are set aside, their children
+    /// are attached to the nearest readable ancestor, and nothing is deleted. Changes nothing if the session
+    /// is undamaged. Fails with [`StoreError::Busy`] while the lane is held.
+    fn repair(&self, id: &SessionId) -> BoxFuture<'_, Result<RepairReport, StoreError>>;
+
+    /// Returns the copies made by repairs that still exist, oldest first. A copy holds every session of its
+    /// time, including sessions deleted since. Only the user removes copies.
+    fn copies(&self) -> BoxFuture<'_, Result<Vec<PathBuf>, StoreError>> {
+        Box::pin(ready(Ok(Vec::new())))
+    }
+}
+
+/// A note in the transcript outside the conversation: a command that the user typed, or its output. Replayed
+/// with the session, ordered by time; not sent to any model, and part of no loop.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
+pub struct TranscriptNote {
+    /// Time of the note.
+    pub at: Timestamp,
+    /// Content and author.
+    pub message: LlmMessage,
+}
+
+/// Remembered approval or rejection of every call that a rule matches.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum RememberedApproval {
+    /// Matching calls run without a request for permission.
+    Allow(String),
+    /// Matching calls are rejected.
+    Reject(String),
+}
+
+/// Parameters of a new session.
+#[derive(Clone, Debug, PartialEq)]
+pub struct NewSession {
+    /// Id of the session.
+    pub id: SessionId,
+    /// Working directory, absolute.
+    pub cwd: PathBuf,
+    /// Folder with symbolic links resolved, if that is a different path. Lists filter by it, and the session
+    /// is reopened in it.
+    pub folder: Option<PathBuf>,
+    /// Additional roots, absolute.
+    pub roots: Vec<PathBuf>,
+    /// Model, as `provider/model`.
+    pub model: String,
+    /// Mode: `ask`, `edit`, `plan` or `auto`.
+    pub mode: String,
+    /// Time of creation.
+    pub at: Timestamp,
+    /// Tool call that creates the session; `None` if the user does.
+    pub spawned_by: Option<SpawnRef>,
+}
+
+/// Tool call that created a child session (S7). Its loop may never be committed.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
+pub struct SpawnRef {
+    /// Parent session.
+    pub session_id: SessionId,
+    /// Loop that made the call.
+    pub loop_id: LoopId,
+    /// Id of the call.
+    pub call_id: CallId,
+}
+
+/// Metadata of a session, without its history.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
+pub struct SessionInfo {
+    /// Id of the session.
+    pub id: SessionId,
+    /// Working directory, absolute.
+    pub cwd: PathBuf,
+    /// Path that `cwd` resolved to when the session was created. Empty in exported documents, since the path
+    /// may resolve differently where one is imported.
+    #[serde(skip)]
+    pub folder: PathBuf,
+    /// Additional roots.
+    #[serde(default)]
+    pub roots: Vec<PathBuf>,
+    /// Title, set by the user or derived from the first prompt.
+    #[serde(default)]
+    pub title: Option<String>,
+    /// Model, as `provider/model`.
+    pub model: String,
+    /// Mode: `ask`, `edit`, `plan` or `auto`.
+    pub mode: String,
+    /// Time of creation.
+    pub created_at: Timestamp,
+    /// Time of the last prompt.
+    pub updated_at: Timestamp,
+    /// Version of the history; rises by one with each commit (S3).
+    pub head_version: u64,
+    /// Loop that the next prompt follows.
+    #[serde(default)]
+    pub tip_loop_id: Option<LoopId>,
+    /// Tool call that created the session; `None` if the user did. Such a session is deleted with its parent.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub spawned_by: Option<SpawnRef>,
+    /// Thinking level, if one was chosen in this session.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub thinking: Option<String>,
+    /// Remembered approvals (PERM-6). Never exported or imported: permissions do not travel with a document.
+    #[serde(skip)]
+    pub always: Vec<RememberedApproval>,
+    /// True for archived sessions, which lists leave out by default. Never exported: an imported session is
+    /// active.
+    #[serde(skip)]
+    pub archived: bool,
+}
+
+/// Filter of a list by archived state.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum ArchivedFilter {
+    /// Sessions that are not archived.
+    #[default]
+    Exclude,
+    /// All sessions.
+    Include,
+    /// Archived sessions.
+    Only,
+}
+
+impl ArchivedFilter {
+    /// Returns true if a session with this archived state passes the filter.
+    pub(crate) fn matches(self, archived: bool) -> bool {
+        match self {
+            Self::Exclude => !archived,
+            Self::Include => true,
+            Self::Only => archived,
+        }
+    }
+}
+
+/// Query of [`Store::list`].
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct ListQuery {
+    /// Only sessions of exactly this folder, given with symbolic links resolved.
+    pub cwd: Option<PathBuf>,
+    /// Includes sessions created by tool calls.
+    pub spawned: bool,
+    /// Filter by archived state.
+    pub archived: ArchivedFilter,
+    /// Cursor from an earlier page.
+    pub cursor: Option<String>,
+    /// Maximum number of sessions; 0 means the page size of the store.
+    pub limit: usize,
+}
+
+/// A page of sessions.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct ListPage {
+    /// Sessions of the page.
+    pub sessions: Vec<SessionInfo>,
+    /// Cursor of the next page; `None` at the end.
+    pub next_cursor: Option<String>,
+}
+
+/// Changes to a session; `None` leaves a field unchanged.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct SessionPatch {
+    /// Title; `Some(None)` clears it.
+    pub title: Option<Option<String>>,
+    /// Model, as `provider/model`.
+    pub model: Option<String>,
+    /// Mode: `ask`, `edit`, `plan` or `auto`.
+    pub mode: Option<String>,
+    /// Working directory and roots, as the client gave them when it opened the session.
+    pub roots: Option<Vec<PathBuf>>,
+    /// Time of the last prompt.
+    pub updated_at: Option<Timestamp>,
+    /// Thinking level.
+    pub thinking: Option<String>,
+    /// Archived state.
+    pub archived: Option<bool>,
+    /// Approval to remember; a duplicate changes nothing.
+    pub always: Option<RememberedApproval>,
+}
+
+/// Claimant of a lane.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Owner {
+    /// Globally unique id of this handle.
+    pub id: String,
+    /// Description of the owner's process, so that a dead holder on the same machine is detected at once.
+    pub process: String,
+}
+
+/// Right to commit to a session.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Lane {
+    /// Session of the lane.
+    pub session_id: SessionId,
+    /// Id of the owner.
+    pub owner_id: String,
+    /// Fencing token; rises with every acquisition, not with renewal (UP-27).
+    pub fence: u64,
+}
+
+/// A claimed lane with the state of its session.
+#[derive(Clone, Debug, PartialEq)]
+pub struct ClaimedLane {
+    /// The lane.
+    pub lane: Lane,
+    /// Current state of the session; its `head_version` shows whether the caller's history is stale.
+    pub info: SessionInfo,
+    /// Greatest loop number that was ever stored or journalled in the session; 0 without loops. Numbers may
+    /// have gaps, so this is not a count.
+    pub last_number: u64,
+}
+
+/// First events of a new loop, to be journalled when its session is claimed.
+#[derive(Clone, Debug, PartialEq)]
+pub struct LoopBeginning {
+    /// Head version that the session must have.
+    pub expected_head: u64,
+    /// Id of the loop. Its number must be one greater than that of any earlier loop of the session.
+    pub loop_id: LoopId,
+    /// Events of the loop, starting with the first.
+    pub events: Vec<Event>,
+}
+
+/// Result of [`Store::claim_and_journal`].
+#[derive(Clone, Debug, PartialEq)]
+pub struct ClaimOutcome {
+    /// The claimed lane.
+    pub opened: ClaimedLane,
+    /// True if the loop's first events are journalled.
+    pub is_journalled: bool,
+}
+
+/// Everything that one loop or one parallel group stores. The parent of a loop need not be the tip.
+#[derive(Clone, Debug)]
+pub struct Commit {
+    /// Lane of the session.
+    pub lane: Lane,
+    /// Head version that the session must still have.
+    pub expected_head: u64,
+    /// The loop, or all branches of a parallel group in the order of their configurations (S6).
+    pub records: Vec<Arc<LoopRecord>>,
+    /// Index of the record that the next prompt follows, if that record is on the chain.
+    pub tip: usize,
+    /// Title to set if the session has none.
+    pub title: Option<String>,
+    /// Releases the lane in the same transaction.
+    pub release: bool,
+}
+
+impl Commit {
+    /// Checks that there is at least one loop and that all loops belong to the session of the lane.
+    pub(crate) fn check(&self) -> Result<(), StoreError> {
+        if self.records.is_empty() {
+            return Err(StoreError::Broken("a commit without a loop".to_owned()));
+        }
+        let mut ids: Vec<&LoopId> = self.records.iter().map(|record| &record.loop_id).collect();
+        ids.sort_unstable();
+        if let Some(twice) = ids.windows(2).find(|pair| pair[0] == pair[1]) {
+            return Err(StoreError::CommitMismatch(twice[0].clone()));
+        }
+        let session = &self.lane.session_id;
+        match self
+            .records
+            .iter()
+            .find(|record| record.session_id != *session)
+        {
+            None => Ok(()),
+            Some(stray) => Err(StoreError::Broken(format!(
+                "loop {} belongs to another session than its lane",
+                stray.loop_id
+            ))),
+        }
+    }
+}
+
+/// Error of a store operation.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum StoreError {
+    /// No such session.
+    #[error("there is no session {0}; list the sessions to see which there are")]
+    NotFound(SessionId),
+    /// A session with this id already exists.
+    #[error("session {0} exists already")]
+    Exists(SessionId),
+    /// The session is in use elsewhere.
+    #[error("session {session} is busy: {holder} is at work in it")]
+    Busy {
+        /// Id of the session.
+        session: SessionId,
+        /// Description of the holder.
+        holder: String,
+    },
+    /// Another owner has claimed the lane.
+    #[error("somebody else has taken over session {0}")]
+    LaneLost(SessionId),
+    /// The head version is not the expected one.
+    #[error("session has changed: expected version {expected}, found {actual}")]
+    HeadConflict {
+        /// Version that the caller expected.
+        expected: u64,
+        /// Version of the session.
+        actual: u64,
+    },
+    /// The same loop was committed before with different content.
+    #[error("loop {0} was stored already, with other content")]
+    CommitMismatch(LoopId),
+    /// The cursor was not issued by this store.
+    #[error("{0:?} is not a cursor of this list; start again without one")]
+    BadCursor(String),
+    /// The database is damaged, full, locked, or of a newer version. The message has the path and what to do.
+    #[error("{0}")]
+    Broken(String),
+}

@@ -1,0 +1,361 @@
+//! Runs the battery against deliberately broken stores: it must detect each flaw.
+
+use crate::{World, commits, listing, recovery, replay, samples::*, sessions};
+use futures_util::future::BoxFuture;
+use std::{
+    collections::HashMap,
+    future::Future,
+    panic::AssertUnwindSafe,
+    sync::{Arc, Mutex},
+};
+use turnery_engine::{Event, LoopId, LoopRecord, LoopStatus, SessionId};
+use turnery_store::{
+    ClaimedLane, Commit, Damage, History, Lane, ListPage, ListQuery, NewSession, Owner,
+    RepairReport, ReplayCursor, ReplayPage, SessionInfo, SessionPatch, Store, StoreError,
+    TranscriptNote,
+};
+
+/// Flaw of a store.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Flaw {
+    /// No flaw: the control.
+    None,
+    /// Every committer is treated as the holder of the lane.
+    NoFence,
+    /// Every expected head is treated as the current one.
+    NoHead,
+    /// The journal of a committed loop stays, and becomes an aborted loop.
+    JournalKept,
+    /// Each commit's title replaces the one before.
+    TitleReplaced,
+    /// A cursor counts sessions instead of naming one, and counts one too few.
+    CursorByCount,
+    /// A loop off the chain becomes the tip.
+    TipOffChain,
+    /// A repeated commit of a loop stores it again.
+    RetryStoredTwice,
+    /// An append after the loss of the lane is accepted.
+    LostLaneJournals,
+    /// The loops of a group are committed one by one.
+    GroupSplit,
+    /// The history contains all loops.
+    HistoryHasAllLoops,
+    /// Transient events and rerun loops are replayed.
+    ReplayHasAllEvents,
+    /// The last event of a page with a successor is lost.
+    ReplayDropsEvent,
+    /// Child sessions are listed like others.
+    ChildrenListed,
+    /// Child sessions outlive their parents.
+    ChildrenOutliveParent,
+}
+
+/// A correct store behind a flaw.
+struct FlawedStore {
+    inner: Arc<dyn Store>,
+    flaw: Flaw,
+    state: Mutex<FlawState>,
+}
+
+#[derive(Default)]
+struct FlawState {
+    lanes: HashMap<SessionId, Lane>,
+    journal: HashMap<LoopId, Vec<Event>>,
+    tips: HashMap<SessionId, LoopId>,
+}
+
+impl FlawedStore {
+    fn world(flaw: Flaw) -> World {
+        let mut world = World::memory();
+        world.store = Arc::new(Self {
+            inner: world.store.clone(),
+            flaw,
+            state: Mutex::default(),
+        });
+        world
+    }
+
+    fn with_state<T>(&self, what: impl FnOnce(&mut FlawState) -> T) -> T {
+        what(&mut self.state.lock().expect("not poisoned"))
+    }
+
+    fn shown(&self, mut info: SessionInfo) -> SessionInfo {
+        if self.flaw == Flaw::TipOffChain {
+            let tip = self.with_state(|state| state.tips.get(&info.id).cloned());
+            info.tip_loop_id = tip.or(info.tip_loop_id);
+        }
+        info
+    }
+
+    /// Returns the current lane, as the flaw requires.
+    fn lane(&self, lane: &Lane, flaw: Flaw) -> Lane {
+        let held = self.with_state(|state| state.lanes.get(&lane.session_id).cloned());
+        held.filter(|_| self.flaw == flaw)
+            .unwrap_or_else(|| lane.clone())
+    }
+}
+
+impl Store for FlawedStore {
+    fn create(&self, new: NewSession) -> BoxFuture<'_, Result<SessionInfo, StoreError>> {
+        let mut new = new;
+        let spawned_by = new.spawned_by.clone();
+        if self.flaw == Flaw::ChildrenOutliveParent {
+            new.spawned_by = None;
+        }
+        let made = self.inner.create(new);
+        Box::pin(async move {
+            Ok(SessionInfo {
+                spawned_by,
+                ..made.await?
+            })
+        })
+    }
+
+    fn info(&self, id: &SessionId) -> BoxFuture<'_, Result<SessionInfo, StoreError>> {
+        let info = self.inner.info(id);
+        Box::pin(async move { Ok(self.shown(info.await?)) })
+    }
+
+    fn list(&self, query: ListQuery) -> BoxFuture<'_, Result<ListPage, StoreError>> {
+        if self.flaw == Flaw::ChildrenListed {
+            let all = ListQuery {
+                spawned: true,
+                ..query
+            };
+            return self.inner.list(all);
+        }
+        if self.flaw != Flaw::CursorByCount {
+            return self.inner.list(query);
+        }
+        Box::pin(async move {
+            let skip: usize = query
+                .cursor
+                .map_or(0, |cursor| cursor.parse().expect("ours"));
+            let whole = ListQuery {
+                cursor: None,
+                limit: 1000,
+                ..query
+            };
+            let mut page = self.inner.list(whole).await?;
+            let end = (skip + query.limit).min(page.sessions.len());
+            let more = end < page.sessions.len();
+            page.next_cursor = more.then(|| (end - 1).to_string());
+            page.sessions = page.sessions[skip..end].to_vec();
+            Ok(page)
+        })
+    }
+
+    fn delete(&self, id: &SessionId) -> BoxFuture<'_, Result<bool, StoreError>> {
+        self.inner.delete(id)
+    }
+
+    fn delete_in_use(
+        &self,
+        id: &SessionId,
+    ) -> BoxFuture<'_, Result<Option<Vec<String>>, StoreError>> {
+        self.inner.delete_in_use(id)
+    }
+
+    fn check(&self, id: Option<&SessionId>) -> BoxFuture<'_, Result<Vec<Damage>, StoreError>> {
+        self.inner.check(id)
+    }
+
+    fn repair(&self, id: &SessionId) -> BoxFuture<'_, Result<RepairReport, StoreError>> {
+        self.inner.repair(id)
+    }
+
+    fn loops(
+        &self,
+        id: &SessionId,
+        after: u64,
+    ) -> BoxFuture<'_, Result<Vec<Arc<LoopRecord>>, StoreError>> {
+        self.inner.loops(id, after)
+    }
+
+    fn history(&self, id: &SessionId) -> BoxFuture<'_, Result<History, StoreError>> {
+        if self.flaw == Flaw::HistoryHasAllLoops {
+            let all = self.inner.loops(id, 0);
+            return Box::pin(async {
+                Ok(History {
+                    loops: all.await?,
+                    damage: Vec::new(),
+                })
+            });
+        }
+        self.inner.history(id)
+    }
+
+    fn shown(
+        &self,
+        id: &SessionId,
+        rest: Option<ReplayCursor>,
+    ) -> BoxFuture<'_, Result<ReplayPage, StoreError>> {
+        let page = self.inner.shown(id, rest);
+        let all = self.inner.loops(id, 0);
+        Box::pin(async move {
+            let mut page = page.await?;
+            if self.flaw == Flaw::ReplayHasAllEvents {
+                page.loops = all.await?;
+                let loops = page.loops.iter();
+                page.events = loops.flat_map(|record| record.events.clone()).collect();
+            }
+            if self.flaw == Flaw::ReplayDropsEvent && page.rest.is_some() {
+                page.events.pop();
+            }
+            Ok(page)
+        })
+    }
+
+    fn claim(
+        &self,
+        id: &SessionId,
+        owner: &Owner,
+    ) -> BoxFuture<'_, Result<ClaimedLane, StoreError>> {
+        let claimed = self.inner.claim(id, owner);
+        Box::pin(async move {
+            let mut opened = claimed.await?;
+            self.with_state(|state| {
+                let id = opened.lane.session_id.clone();
+                state.lanes.insert(id, opened.lane.clone());
+            });
+            let left = self.with_state(|state| std::mem::take(&mut state.journal));
+            for (loop_id, events) in left {
+                let record = LoopRecord {
+                    loop_id: format!("{loop_id}0").into(),
+                    status: LoopStatus::Aborted,
+                    on_chain: false,
+                    events,
+                    ..record(opened.info.id.as_str(), 9, "Ghost")
+                };
+                let ghost = commit_of(&opened.lane, opened.info.head_version, &record.into());
+                opened.info.head_version = self.inner.commit(ghost).await?;
+            }
+            opened.info = self.shown(opened.info);
+            Ok(opened)
+        })
+    }
+
+    fn recover(&self, id: &SessionId) -> BoxFuture<'_, Result<Vec<Damage>, StoreError>> {
+        self.inner.recover(id)
+    }
+
+    fn renew(&self, lane: &Lane) -> BoxFuture<'_, Result<(), StoreError>> {
+        self.inner.renew(lane)
+    }
+
+    fn release(&self, lane: &Lane) -> BoxFuture<'_, Result<(), StoreError>> {
+        self.inner.release(lane)
+    }
+
+    fn append(&self, lane: &Lane, loop_id: &LoopId, events: Vec<Event>) {
+        if self.flaw == Flaw::JournalKept {
+            self.with_state(|state| state.journal.insert(loop_id.clone(), events.clone()));
+        }
+        let lane = self.lane(lane, Flaw::LostLaneJournals);
+        self.inner.append(&lane, loop_id, events);
+    }
+
+    fn append_now(
+        &self,
+        lane: &Lane,
+        loop_id: &LoopId,
+        events: Vec<Event>,
+    ) -> BoxFuture<'_, Result<(), StoreError>> {
+        self.append(lane, loop_id, events);
+        Box::pin(std::future::ready(Ok(())))
+    }
+
+    fn commit(&self, mut commit: Commit) -> BoxFuture<'_, Result<u64, StoreError>> {
+        let id = commit.lane.session_id.clone();
+        commit.lane = self.lane(&commit.lane, Flaw::NoFence);
+        Box::pin(async move {
+            if self.flaw == Flaw::NoHead {
+                commit.expected_head = self.inner.info(&id).await?.head_version;
+            }
+            if self.flaw == Flaw::RetryStoredTwice {
+                let known = self.inner.loops(&id, 0).await?;
+                if known
+                    .iter()
+                    .any(|known| known.loop_id == commit.records[0].loop_id)
+                {
+                    let again = Arc::make_mut(&mut commit.records[0]);
+                    again.loop_id = format!("{}0", again.loop_id).into();
+                }
+            }
+            if let Some(title) = commit.title.clone()
+                && self.flaw == Flaw::TitleReplaced
+            {
+                let patch = SessionPatch {
+                    title: Some(Some(title)),
+                    ..SessionPatch::default()
+                };
+                self.inner.patch(&id, patch).await?;
+            }
+            if self.flaw == Flaw::GroupSplit {
+                for record in commit.records.drain(..commit.records.len() - 1) {
+                    let part = commit_of(&commit.lane, commit.expected_head, &record);
+                    commit.expected_head = self.inner.commit(part).await?;
+                }
+            }
+            let tip = commit.records[0].loop_id.clone();
+            let version = self.inner.commit(commit).await?;
+            self.with_state(|state| state.tips.insert(id, tip));
+            Ok(version)
+        })
+    }
+
+    fn patch(
+        &self,
+        id: &SessionId,
+        patch: SessionPatch,
+    ) -> BoxFuture<'_, Result<SessionInfo, StoreError>> {
+        self.inner.patch(id, patch)
+    }
+
+    fn remark(
+        &self,
+        id: &SessionId,
+        said: Vec<TranscriptNote>,
+    ) -> BoxFuture<'_, Result<(), StoreError>> {
+        self.inner.remark(id, said)
+    }
+
+    fn remarks(&self, id: &SessionId) -> BoxFuture<'_, Result<Vec<TranscriptNote>, StoreError>> {
+        self.inner.remarks(id)
+    }
+}
+
+/// Returns true if a case of the battery passes.
+async fn case_passes(case: impl Future<Output = ()>) -> bool {
+    use futures_util::FutureExt;
+    AssertUnwindSafe(case).catch_unwind().await.is_ok()
+}
+
+/// A case passes with the control and fails with its flaw.
+macro_rules! found_out {
+    ($($flaw:ident: $case:path),+ $(,)?) => {$(
+        let (inner, flawed) = (FlawedStore::world(Flaw::None), FlawedStore::world(Flaw::$flaw));
+        assert!(case_passes($case(&inner)).await, "the control fails");
+        assert!(!case_passes($case(&flawed)).await, "{:?} is not found out", Flaw::$flaw);
+    )+};
+}
+
+#[tokio::test]
+async fn each_flaw_fails_its_case() {
+    found_out! {
+        NoFence: commits::lost_lane_changes_nothing,
+        NoHead: commits::stale_head_changes_nothing,
+        JournalKept: commits::a_committed_loop_leaves_no_journal,
+        TitleReplaced: commits::first_title_is_kept,
+        CursorByCount: listing::pages_show_each_session_once,
+        TipOffChain: commits::loop_off_the_chain_keeps_the_tip,
+        RetryStoredTwice: commits::retried_commit_returns_the_same_version,
+        LostLaneJournals: recovery::lost_lane_cannot_journal,
+        GroupSplit: commits::a_group_commits_once,
+        HistoryHasAllLoops: commits::the_history_is_the_chain_without_events,
+        ReplayHasAllEvents: replay::replay_is_the_chain_without_transient_events,
+        ReplayDropsEvent: replay::long_loop_is_replayed_in_pages,
+        ChildrenListed: sessions::child_session_has_its_parent_and_is_not_listed,
+        ChildrenOutliveParent: sessions::delete_removes_child_sessions,
+    }
+}

@@ -1,0 +1,85 @@
+//! Adapts a function to the `Tool` trait.
+
+use crate::{Access, PreparedCall, Tool, ToolCx, Workspace, parse_args, spec_for};
+use futures_util::future::BoxFuture;
+use schemars::JsonSchema;
+use serde::de::DeserializeOwned;
+use serde_json::Value;
+use std::time::Duration;
+use turnery_engine::{CallDetail, ToolEnvelope, ToolError, ToolSpec};
+
+type Run = dyn Fn(&Value, ToolCx) -> BoxFuture<'static, ToolEnvelope> + Send + Sync;
+
+/// A tool made from a name, an argument type and a function (JIDO-6). Declared to access no files, so it
+/// needs no permission.
+pub struct Action {
+    spec: ToolSpec,
+    timeout: Option<Duration>,
+    run: Box<Run>,
+}
+
+impl Action {
+    /// Creates the tool `name` with the schema of `A`. The function may return a value or an error, with or
+    /// without effects, or a whole envelope (JIDO-41 to JIDO-43).
+    pub fn new<A, F, W>(name: &str, description: &str, work: F) -> Self
+    where
+        A: JsonSchema + DeserializeOwned,
+        F: Fn(A, ToolCx) -> W + Send + Sync + 'static,
+        W: Future<Output: Into<ToolEnvelope>> + Send + 'static,
+    {
+        let run = move |args: &Value, cx: ToolCx| -> BoxFuture<'static, ToolEnvelope> {
+            match parse_args(args) {
+                Ok(args) => {
+                    let work = work(args, cx);
+                    Box::pin(async move { work.await.into() })
+                }
+                Err(failure) => Box::pin(std::future::ready(failure.into())),
+            }
+        };
+        Self {
+            spec: spec_for::<A>(name, description),
+            timeout: None,
+            run: Box::new(run),
+        }
+    }
+
+    /// Sets the time limit.
+    #[must_use]
+    pub fn within(self, timeout: Duration) -> Self {
+        Self {
+            timeout: Some(timeout),
+            ..self
+        }
+    }
+}
+
+impl Tool for Action {
+    fn spec(&self) -> &ToolSpec {
+        &self.spec
+    }
+
+    fn describe(&self, _args: &Value, _workspace: &Workspace) -> CallDetail {
+        CallDetail {
+            title: self.spec.name.clone(),
+            ..CallDetail::default()
+        }
+    }
+
+    fn prepare<'a>(
+        &'a self,
+        args: &'a Value,
+        cx: &'a ToolCx,
+    ) -> BoxFuture<'a, Result<PreparedCall, ToolError>> {
+        let access = Access::Nothing;
+        let detail = self.describe(args, &cx.workspace);
+        Box::pin(std::future::ready(Ok(PreparedCall { access, detail })))
+    }
+
+    fn run<'a>(&'a self, args: &'a Value, cx: &'a ToolCx) -> BoxFuture<'a, ToolEnvelope> {
+        (self.run)(args, cx.clone())
+    }
+
+    fn timeout(&self, _args: &Value) -> Duration {
+        self.timeout.unwrap_or(crate::tool::TIMEOUT)
+    }
+}

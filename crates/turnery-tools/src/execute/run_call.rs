@@ -1,0 +1,44 @@
+//! Runs one call; every call, in a session or outside, goes through here (UP-26).
+
+use super::{bounded, limit_of};
+use crate::{ToolCx, Toolbox, telemetry::Watch, tool::end};
+use std::time::Duration;
+use turnery_engine::{ToolCall, ToolEnvelope, ToolError};
+
+/// Runs a call within `limit` or the tool's own time limit (JIDO-69, JIDO-70). The outcome, including an
+/// unknown tool or invalid arguments, is reported to telemetry, and its effects have passed the policies.
+pub(crate) async fn run(
+    toolbox: &Toolbox,
+    call: &ToolCall,
+    cx: &ToolCx,
+    limit: Option<Duration>,
+) -> ToolEnvelope {
+    let watch = Watch::start(toolbox.observe(), call, &cx.origin);
+    let mut envelope = end(run_resolved(toolbox, call, cx, limit).await);
+    envelope
+        .effects
+        .retain(|effect| toolbox.effects().allow(effect));
+    watch.end(&envelope);
+    envelope
+}
+
+async fn run_resolved(
+    toolbox: &Toolbox,
+    call: &ToolCall,
+    cx: &ToolCx,
+    limit: Option<Duration>,
+) -> Result<ToolEnvelope, ToolError> {
+    let (tool, args) = toolbox.look_up(call)?;
+    let limit = match limit {
+        Some(limit) => limit,
+        None => limit_of(tool, &args)?,
+    };
+    // `run` is called inside the future, so that a panic in it is caught as well.
+    bounded(&call.name, cx, limit, async { tool.run(&args, cx).await }).await
+}
+
+/// Reports a call that failed before it could run (UP-23).
+pub(crate) fn never_ran(toolbox: &Toolbox, call: &ToolCall, cx: &ToolCx, failure: &ToolError) {
+    let watch = Watch::start(toolbox.observe(), call, &cx.origin);
+    watch.end(&failure.clone().into());
+}

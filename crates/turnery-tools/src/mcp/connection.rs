@@ -1,0 +1,355 @@
+//! Task of one server, and the handle that others use.
+//!
+//! Only the task holds the connection. It connects when it starts, lists the server's capabilities, and lists
+//! them again when the server reports a change. To use the server, callers request it from the task, which
+//! restarts a server that has died: once for each use, and only a limited number of times in a row.
+
+use super::{
+    capabilities::{self, Offer},
+    client_handler::{ProgressListeners, Told},
+    secrets::Secrets,
+    stdio::Process,
+    transport::Reach,
+};
+use futures_util::{
+    FutureExt as _,
+    future::{BoxFuture, Shared},
+};
+use rmcp::{
+    RoleClient,
+    service::{Peer, RunningServiceCancellationToken},
+};
+use std::{sync::Arc, time::Duration};
+use tokio::{
+    sync::{mpsc, oneshot, watch},
+    time::{Instant, timeout},
+};
+use tokio_util::sync::CancellationToken;
+
+/// Number of requests for the server that may be pending at once.
+const MAX_PENDING_REQUESTS: usize = 64;
+/// A server that ends sooner counts as an early exit.
+const MIN_UPTIME: Duration = Duration::from_secs(60);
+/// Maximum time for a connection to close once its server is gone or was told to stop.
+const CLOSE_TIMEOUT: Duration = Duration::from_millis(500);
+/// After this many early exits in a row the server is not restarted.
+const MAX_EARLY_EXITS: u32 = 3;
+
+/// Request to use the server.
+type Order = oneshot::Sender<Result<Peer<RoleClient>, String>>;
+
+/// State of a server.
+#[derive(Clone, Default)]
+pub(super) struct Seen {
+    /// The first attempt to connect is over, successful or not.
+    pub(super) settled: bool,
+    /// Capabilities, as last listed.
+    pub(super) offer: Option<Arc<Offer>>,
+    /// Current error.
+    pub(super) trouble: Option<Arc<str>>,
+}
+
+/// Handle of a server.
+pub(super) struct Link {
+    /// Name for display.
+    pub(super) name: Arc<str>,
+    /// Name within tool names.
+    pub(super) slug: String,
+    /// Time limit of a call.
+    pub(super) timeout: Duration,
+    pub(super) secrets: Secrets,
+    pub(super) listeners: ProgressListeners,
+    seen: watch::Receiver<Seen>,
+    requests: mpsc::Sender<Order>,
+}
+
+/// Task of a server.
+pub(super) struct ConnectionTask {
+    reach: Box<dyn Reach>,
+    told: Told,
+    secrets: Secrets,
+    /// Maximum time to connect.
+    connect_timeout: Duration,
+    seen: watch::Sender<Seen>,
+    /// Counts changes of all servers of the session.
+    changes: watch::Sender<u64>,
+    requests: mpsc::Receiver<Order>,
+    list_changes: mpsc::Receiver<()>,
+    early_exits: u32,
+    /// Errors are also logged.
+    logs_errors: bool,
+}
+
+/// Settings of a connection.
+pub(super) struct Plan {
+    pub(super) name: Arc<str>,
+    pub(super) slug: String,
+    pub(super) timeout: Duration,
+    pub(super) connect_timeout: Duration,
+    pub(super) secrets: Secrets,
+    pub(super) reach: Box<dyn Reach>,
+    pub(super) roots: Arc<[std::path::PathBuf]>,
+    pub(super) changes: watch::Sender<u64>,
+}
+
+/// An open connection.
+struct Live {
+    peer: Peer<RoleClient>,
+    /// Polled through clones only, because several places wait for it.
+    over: Shared<BoxFuture<'static, ()>>,
+    stop: RunningServiceCancellationToken,
+    process: Option<Process>,
+    since: Instant,
+}
+
+impl Link {
+    /// Creates the handle of a server and its task, which is not running yet.
+    pub(super) fn new(plan: Plan) -> (Self, ConnectionTask) {
+        let (requests, ordered) = mpsc::channel(MAX_PENDING_REQUESTS);
+        let (changing, list_changes) = mpsc::channel(1);
+        let (seen, see) = watch::channel(Seen::default());
+        let listeners = ProgressListeners::default();
+        let link = Self {
+            name: Arc::clone(&plan.name),
+            slug: plan.slug,
+            timeout: plan.timeout,
+            secrets: plan.secrets.clone(),
+            listeners: listeners.clone(),
+            seen: see,
+            requests,
+        };
+        let task = ConnectionTask {
+            reach: plan.reach,
+            told: Told {
+                server: plan.name,
+                listeners,
+                changed: changing,
+                roots: plan.roots,
+            },
+            secrets: plan.secrets,
+            connect_timeout: plan.connect_timeout,
+            seen,
+            changes: plan.changes,
+            requests: ordered,
+            list_changes,
+            early_exits: 0,
+            logs_errors: true,
+        };
+        (link, task)
+    }
+
+    /// Returns the current state of the server.
+    pub(super) fn seen(&self) -> Seen {
+        self.seen.borrow().clone()
+    }
+
+    /// Waits until the first attempt to connect is over.
+    pub(super) async fn settled(&self) {
+        // An error means that the task has ended, so no attempt follows.
+        let _ = self.seen.clone().wait_for(|seen| seen.settled).await;
+    }
+
+    /// Returns the server, restarting it if it has died.
+    pub(super) async fn peer(&self) -> Result<Peer<RoleClient>, String> {
+        let gone = |_| "its session is over".to_owned();
+        let (reply, answer) = oneshot::channel();
+        self.requests.send(reply).await.map_err(|_| gone(()))?;
+        answer.await.map_err(|_| gone(()))?
+    }
+}
+
+impl ConnectionTask {
+    /// Reports errors through the handle only.
+    pub(super) fn disable_logging(&mut self) {
+        self.logs_errors = false;
+    }
+
+    /// Serves the connection until `stop` fires, then ends the server.
+    pub(super) async fn serve(mut self, stop: CancellationToken) {
+        let mut live = self.connect(&stop).await;
+        loop {
+            tokio::select! {
+                biased;
+                () = stop.cancelled() => break,
+                () = over(&mut live) => {
+                    if let Some(dead) = live.take() {
+                        self.handle_exit(dead).await;
+                    }
+                }
+                order = self.requests.recv() => match order {
+                    Some(reply) => {
+                        live = self.ensure_connected(live, &stop).await;
+                        let _ = reply.send(self.answer(live.as_ref()));
+                    }
+                    None => break,
+                },
+                Some(()) = self.list_changes.recv() => {
+                    if let Some(live) = &live {
+                        self.refresh_capabilities(&live.peer, &stop).await;
+                    }
+                }
+            }
+        }
+        if let Some(live) = live {
+            live.end().await;
+        }
+    }
+
+    fn answer(&self, live: Option<&Live>) -> Result<Peer<RoleClient>, String> {
+        match live {
+            Some(live) => Ok(live.peer.clone()),
+            None => {
+                let trouble = self.seen.borrow().trouble.clone();
+                Err(trouble.map_or_else(|| "it is not connected".to_owned(), |why| why.to_string()))
+            }
+        }
+    }
+
+    /// Returns the connection, or a new one if it is dead.
+    async fn ensure_connected(
+        &mut self,
+        live: Option<Live>,
+        stop: &CancellationToken,
+    ) -> Option<Live> {
+        match live {
+            Some(live) if !live.peer.is_transport_closed() => return Some(live),
+            Some(dead) => self.handle_exit(dead).await,
+            None => {}
+        }
+        if self.early_exits > MAX_EARLY_EXITS {
+            self.report_error(Some(
+                "it exited too often soon after its start, so it is not restarted".to_owned(),
+            ));
+            return None;
+        }
+        self.connect(stop).await
+    }
+
+    async fn connect(&mut self, stop: &CancellationToken) -> Option<Live> {
+        let attempt = async {
+            let reached = self.reach.reach(self.told.clone()).await?;
+            let offer = capabilities::list(reached.service.peer()).await?;
+            Ok((reached, offer))
+        };
+        let made = tokio::select! {
+            biased;
+            () = stop.cancelled() => return None,
+            made = timeout(self.connect_timeout, attempt) => made,
+        };
+        let made = made.unwrap_or_else(|_| {
+            Err(format!(
+                "it was not ready within {} s",
+                self.connect_timeout.as_secs()
+            ))
+        });
+        match made {
+            Ok((reached, offer)) => {
+                self.seen.send_modify(|seen| {
+                    seen.trouble = None;
+                    seen.offer = Some(Arc::new(offer));
+                });
+                self.mark_settled();
+                Some(Live {
+                    peer: reached.service.peer().clone(),
+                    stop: reached.service.cancellation_token(),
+                    over: async move {
+                        let _ = reached.service.waiting().await;
+                    }
+                    .boxed()
+                    .shared(),
+                    process: reached.process,
+                    since: Instant::now(),
+                })
+            }
+            Err(why) => {
+                self.early_exits += 1;
+                self.report_error(Some(why));
+                None
+            }
+        }
+    }
+
+    async fn handle_exit(&mut self, dead: Live) {
+        self.early_exits = match dead.since.elapsed() < MIN_UPTIME {
+            true => self.early_exits + 1,
+            false => 0,
+        };
+        let why = "it ended".to_owned();
+        let why = match dead.process {
+            Some(process) => process.describe_exit(why).await,
+            None => why,
+        };
+        // Responses that the server sent before its end are read first. Calls still waiting then fail.
+        let _ = timeout(CLOSE_TIMEOUT, dead.over).await;
+        dead.stop.cancel();
+        self.report_error(Some(why));
+    }
+
+    async fn refresh_capabilities(&self, peer: &Peer<RoleClient>, stop: &CancellationToken) {
+        let listed = tokio::select! {
+            biased;
+            () = stop.cancelled() => return,
+            listed = timeout(self.connect_timeout, capabilities::list(peer)) => listed,
+        };
+        match listed {
+            Ok(Ok(offer)) => {
+                self.seen
+                    .send_modify(|seen| seen.offer = Some(Arc::new(offer)));
+                self.changes.send_modify(|count| *count += 1);
+            }
+            Ok(Err(why)) => self.report_error(Some(why)),
+            Err(_) => self.report_error(Some("it did not list its tools again in time".to_owned())),
+        }
+    }
+
+    /// Records an error, or that there is none, and logs it.
+    fn report_error(&self, trouble: Option<String>) {
+        let trouble = trouble.map(|why| self.secrets.hide(&why));
+        if let Some(why) = trouble.as_ref().filter(|_| self.logs_errors) {
+            tracing::warn!("the MCP server {} does not work: {why}", self.told.server);
+        }
+        self.seen
+            .send_modify(|seen| seen.trouble = trouble.map(Into::into));
+        self.mark_settled();
+    }
+
+    /// Marks the first attempt as over. The change is counted first, so that callers who wait see it.
+    fn mark_settled(&self) {
+        self.changes.send_modify(|count| *count += 1);
+        self.seen.send_modify(|seen| seen.settled = true);
+    }
+}
+
+impl Live {
+    /// Ends the connection first, which closes the process's stdin, and then the process.
+    async fn end(self) {
+        self.stop.cancel();
+        let over = timeout(CLOSE_TIMEOUT, self.over);
+        match self.process {
+            Some(process) => {
+                let _ = futures_util::future::join(over, process.end()).await;
+            }
+            None => {
+                let _ = over.await;
+            }
+        }
+    }
+}
+
+/// Waits until the connection is over or its process has exited. Never returns if there is no connection.
+async fn over(live: &mut Option<Live>) {
+    let Some(live) = live else {
+        return std::future::pending().await;
+    };
+    let exited = async {
+        match &mut live.process {
+            Some(process) => process.wait_exit().await,
+            None => std::future::pending().await,
+        }
+    };
+    tokio::select! {
+        biased;
+        () = live.over.clone() => {}
+        () = exited => {}
+    }
+}

@@ -1,0 +1,153 @@
+//! Converts a server's results to content for the model. Bounded; unsupported parts are named instead.
+
+use base64::{Engine as _, engine::general_purpose::STANDARD};
+use rmcp::model::{CallToolResult, ContentBlock, ResourceContents, ServerResult};
+use serde_json::Value;
+use turnery_engine::{AudioData, AudioFormat, Content, ImageData, ToolEnvelope, ToolErrorKind};
+
+/// Larger images and recordings are omitted, as in the strictest model API. Unit: bytes of base64.
+const MAX_MEDIA_BYTES: usize = 5 << 20;
+/// A larger structured result is omitted; its text is kept. Unit: bytes of JSON.
+const MAX_STRUCTURED_BYTES: usize = 256 << 10;
+/// Maximum number of items of one result.
+const MAX_ITEMS: usize = 200;
+
+/// Converts the response to a tool call.
+pub(super) fn response_to_envelope(answer: ServerResult) -> ToolEnvelope {
+    match answer {
+        ServerResult::CallToolResult(result) => result_to_envelope(result),
+        // A result that violates the protocol may still be useful as text.
+        ServerResult::CustomResult(other) => ToolEnvelope::text(other.0.to_string()),
+        _ => ToolEnvelope::failed(
+            ToolErrorKind::ExecutionError,
+            "the MCP server's response is not a tool result",
+        ),
+    }
+}
+
+fn result_to_envelope(result: CallToolResult) -> ToolEnvelope {
+    let mut content = contents(result.content);
+    if content.is_empty()
+        && let Some(value) = &result.structured_content
+    {
+        content.push(Content::text(value.to_string()));
+    }
+    if result.is_error == Some(true) {
+        let text = text(&content);
+        let text = match text.is_empty() {
+            true => "the tool failed and did not say why",
+            false => &text,
+        };
+        return ToolEnvelope::failed(ToolErrorKind::ExecutionError, text);
+    }
+    ToolEnvelope {
+        value: result.structured_content.filter(is_structured_value_small),
+        ..ToolEnvelope::ok(content)
+    }
+}
+
+fn is_structured_value_small(value: &Value) -> bool {
+    value.to_string().len() <= MAX_STRUCTURED_BYTES
+}
+
+fn text(content: &[Content]) -> String {
+    let texts = content.iter().filter_map(|item| match item {
+        Content::Text { text } => Some(text.as_str()),
+        Content::Image(_)
+        | Content::Audio(_)
+        | Content::Thinking { .. }
+        | Content::ToolCall(_)
+        | Content::Opaque { .. } => None,
+    });
+    texts.collect::<Vec<_>>().join("\n")
+}
+
+/// Converts the blocks of a result or of a prompt.
+pub(super) fn contents(blocks: Vec<ContentBlock>) -> Vec<Content> {
+    let count = blocks.len();
+    let mut all: Vec<Content> = blocks.into_iter().take(MAX_ITEMS).map(block).collect();
+    if count > MAX_ITEMS {
+        all.push(Content::text(format!(
+            "[{} items are left out]",
+            count - MAX_ITEMS
+        )));
+    }
+    all
+}
+
+fn block(block: ContentBlock) -> Content {
+    match block {
+        ContentBlock::Text(text) => Content::text(text.text),
+        ContentBlock::Image(image) => image_content(image.mime_type, image.data),
+        ContentBlock::Audio(audio) => audio_content(audio.mime_type, audio.data),
+        ContentBlock::Resource(resource) => convert_resource(resource.resource),
+        ContentBlock::ResourceLink(link) => {
+            let about = link.description.map(|about| format!(": {about}"));
+            let about = about.unwrap_or_default();
+            Content::text(format!("[{}]({}){about}", link.name, link.uri))
+        }
+        // `ContentBlock` is non-exhaustive.
+        _ => Content::text("[content of an unknown type]"),
+    }
+}
+
+/// Converts a resource to text, with its URI as the heading.
+pub(super) fn convert_resource(resource: ResourceContents) -> Content {
+    match resource {
+        ResourceContents::TextResourceContents { uri, text, .. } => {
+            Content::text(format!("{uri}\n{text}"))
+        }
+        ResourceContents::BlobResourceContents {
+            uri,
+            mime_type,
+            blob,
+            ..
+        } => match mime_type {
+            Some(kind) if ImageData::SUPPORTED_MIME_TYPES.contains(&&*kind) => {
+                image_content(kind, blob)
+            }
+            Some(kind) if AudioFormat::from_mime_type(&kind).is_some() => audio_content(kind, blob),
+            kind => {
+                let kind = kind.unwrap_or_else(|| "binary".to_owned());
+                match omitted_note(&kind, &blob) {
+                    Content::Text { text } => Content::text(format!("{uri} {text}")),
+                    other => other,
+                }
+            }
+        },
+        // `ResourceContents` is non-exhaustive.
+        _ => Content::text("[a resource of an unknown type]"),
+    }
+}
+
+/// Converts an image. An invalid image is omitted: the model API would reject every later request that
+/// contains it.
+fn image_content(mime_type: String, base64: String) -> Content {
+    match ImageData::SUPPORTED_MIME_TYPES.contains(&&*mime_type) && is_acceptable_media(&base64) {
+        true => Content::Image(ImageData {
+            mime_type,
+            base64: base64.into(),
+        }),
+        false => omitted_note(&mime_type, &base64),
+    }
+}
+
+/// Converts a recording. An invalid one is omitted, as an image is.
+fn audio_content(mime_type: String, base64: String) -> Content {
+    match AudioFormat::from_mime_type(&mime_type).is_some() && is_acceptable_media(&base64) {
+        true => Content::Audio(AudioData {
+            mime_type,
+            base64: base64.into(),
+        }),
+        false => omitted_note(&mime_type, &base64),
+    }
+}
+
+fn is_acceptable_media(base64: &str) -> bool {
+    !base64.is_empty() && base64.len() <= MAX_MEDIA_BYTES && STANDARD.decode(base64).is_ok()
+}
+
+fn omitted_note(kind: &str, base64: &str) -> Content {
+    let bytes = base64.len() / 4 * 3;
+    Content::text(format!("[{kind}, about {bytes} bytes, not passed on]"))
+}

@@ -1,0 +1,182 @@
+//! Runs a server as a process in its own group, which ends with its session.
+
+use super::{
+    client_handler::Told,
+    errors,
+    line_limit::LineLimit,
+    secrets::Secrets,
+    transport::{Reach, Reached, shake_hands},
+};
+use crate::{
+    grace,
+    processes::{FinishedTree, ProcessTree, ProgramSpec, StopReport},
+    shell::{Plain, inherited, leave_out_relative},
+};
+use futures_util::future::BoxFuture;
+use rmcp::transport::async_rw::AsyncRwTransport;
+use std::{
+    path::PathBuf,
+    sync::{Arc, Mutex, PoisonError},
+    time::Duration,
+};
+use tokio::{
+    io::{AsyncBufReadExt as _, AsyncRead, AsyncReadExt as _, BufReader},
+    net::unix::pipe,
+    time::timeout,
+};
+use tokio_util::task::AbortOnDropHandle;
+
+/// A longer message is not read; the call that it answers fails. Unit: bytes.
+const MAX_MESSAGE_BYTES: usize = 32 << 20;
+/// A longer line on stderr is cut. Unit: bytes.
+const MAX_STDERR_LINE: u64 = 4096;
+/// Maximum length of the last stderr line in an error. Unit: bytes.
+const MAX_REPORTED_LINE: usize = 300;
+/// Time for a server to exit after its stdin is closed, before it is terminated.
+const STDIN_CLOSE_GRACE: Duration = Duration::from_millis(250);
+/// Time to wait for the exit of a server that has closed its stdout.
+const EXIT_TIMEOUT: Duration = Duration::from_millis(250);
+
+/// A server to be started as a process.
+pub(super) struct Child {
+    pub(super) server: Arc<str>,
+    pub(super) command: PathBuf,
+    pub(super) args: Vec<String>,
+    pub(super) env: Vec<(String, String)>,
+    pub(super) cwd: PathBuf,
+    /// Variables that the server does not inherit.
+    pub(super) hidden_env: Arc<[String]>,
+    pub(super) secrets: Secrets,
+}
+
+impl Reach for Child {
+    fn reach(&self, told: Told) -> BoxFuture<'_, Result<Reached, String>> {
+        Box::pin(async move {
+            let (process, stdin, stdout) = self.start().await?;
+            let stdout = LineLimit::new(stdout, MAX_MESSAGE_BYTES);
+            let transport =
+                AsyncRwTransport::new(stdout, stdin).with_max_line_length(MAX_MESSAGE_BYTES);
+            match shake_hands(told, transport).await {
+                Ok(service) => Ok(Reached {
+                    service,
+                    process: Some(process),
+                }),
+                Err(why) => Err(process.describe_exit(why).await),
+            }
+        })
+    }
+}
+
+impl Child {
+    /// Starts the process. It inherits only the pipes, and no key that was not given for it (MCP-5).
+    async fn start(&self) -> Result<(Process, pipe::Sender, pipe::Receiver), String> {
+        let mut environment = inherited(&self.hidden_env);
+        leave_out_relative(&mut environment);
+        let given = self.env.iter();
+        environment.extend(given.map(|(name, value)| (name.into(), value.into())));
+        let started = ProcessTree::spawn_piped(ProgramSpec {
+            program: self.command.clone().into(),
+            args: self.args.iter().map(Into::into).collect(),
+            folder: self.cwd.clone(),
+            environment,
+            confinement: None,
+        })
+        .await;
+        let (tree, pipes) = started.map_err(|error| errors::describe_spawn_error(error.kind()))?;
+        let last = Arc::<Mutex<String>>::default();
+        let drain = drain(
+            pipes.stderr,
+            Arc::clone(&self.server),
+            self.secrets.clone(),
+            Arc::clone(&last),
+        );
+        let drain = AbortOnDropHandle::new(tokio::spawn(drain));
+        Ok((Process { tree, drain, last }, pipes.stdin, pipes.stdout))
+    }
+}
+
+/// Reads the server's stderr into the log, so that the server never blocks on it.
+async fn drain(
+    stderr: impl AsyncRead + Unpin,
+    server: Arc<str>,
+    secrets: Secrets,
+    last: Arc<Mutex<String>>,
+) {
+    let mut stderr = BufReader::new(stderr);
+    let mut line = Vec::new();
+    loop {
+        line.clear();
+        let mut next = (&mut stderr).take(MAX_STDERR_LINE);
+        if !matches!(next.read_until(b'\n', &mut line).await, Ok(1..)) {
+            return;
+        }
+        let said = secrets.hide(Plain::whole(&line).trim());
+        if said.is_empty() {
+            continue;
+        }
+        tracing::debug!(%server, "{said}");
+        let cut = said.floor_char_boundary(MAX_REPORTED_LINE);
+        said[..cut].clone_into(&mut last.lock().unwrap_or_else(PoisonError::into_inner));
+    }
+}
+
+/// A running server. Dropping it kills the server and all its descendants.
+pub(super) struct Process {
+    tree: ProcessTree,
+    drain: AbortOnDropHandle<()>,
+    last: Arc<Mutex<String>>,
+}
+
+impl Process {
+    /// Waits until the server has exited, or was killed after its supervisor was. Cancel safe.
+    pub(super) async fn wait_exit(&mut self) {
+        // An error of the operating system also means that the server cannot be used.
+        let _ = self.tree.wait_exit().await;
+    }
+
+    /// Ends the server, whose stdin is closed already: terminates it, then kills its process group.
+    pub(super) async fn end(mut self) {
+        if timeout(STDIN_CLOSE_GRACE, self.tree.wait_exit())
+            .await
+            .is_err()
+        {
+            self.tree.request_stop();
+            let left = grace::COMMAND.saturating_sub(STDIN_CLOSE_GRACE);
+            let _ = timeout(left, self.tree.wait_exit()).await;
+        }
+        if let Ok(finished) = self.tree.finish().await {
+            log_remaining(&finished);
+        }
+    }
+
+    /// Describes why a server that stopped responding is gone: how it exited, and its last line on stderr.
+    pub(super) async fn describe_exit(mut self, why: String) -> String {
+        let ended = timeout(EXIT_TIMEOUT, self.tree.wait_exit()).await;
+        // The last line may still be in the pipe, which other processes may hold open.
+        let _ = timeout(EXIT_TIMEOUT, &mut self.drain).await;
+        let said = match &**self.last.lock().unwrap_or_else(PoisonError::into_inner) {
+            "" => String::new(),
+            said => format!("; the last line on its stderr was {said:?}"),
+        };
+        let status = match ended {
+            Ok(Ok(())) => self.tree.finish().await.ok().and_then(|finished| {
+                log_remaining(&finished);
+                finished.status
+            }),
+            Ok(Err(_)) | Err(_) => None,
+        };
+        match status {
+            Some(status) => format!("{why} ({status}){said}"),
+            None => format!("{why}{said}"),
+        }
+    }
+}
+
+/// Logs which processes of a server have not ended yet.
+fn log_remaining(finished: &FinishedTree) {
+    if let StopReport::Remaining(processes) = &finished.stopped {
+        for process in processes {
+            tracing::warn!("process {process}, started by an MCP server, has not ended yet");
+        }
+    }
+}

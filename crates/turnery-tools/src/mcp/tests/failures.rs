@@ -1,0 +1,150 @@
+//! Tests with servers that never start, or that die.
+
+use super::fake_server::{Bench, Fake, text, tool};
+use serde_json::json;
+use std::sync::atomic::Ordering;
+use tokio::time::Instant;
+
+// proves: MCP-6
+#[tokio::test]
+async fn failed_server_does_not_affect_others() {
+    let bad = Fake::new(vec![tool("echo")]);
+    bad.refusals.store(1, Ordering::SeqCst);
+    let good = Fake::new(vec![tool("echo")]);
+    let bench = Bench::connected(vec![("bad", bad), ("good", good)]).await;
+    assert_eq!(bench.names()[0], "mcp__good__echo");
+    let status = bench.servers.status();
+    assert_eq!(
+        status[0].trouble.as_deref(),
+        Some("it has the key [hidden] and does not want to")
+    );
+    assert_eq!(status[1].trouble, None);
+    let envelope = bench.call("mcp__good__echo", json!({})).await;
+    assert_eq!(text(&envelope), "{}");
+}
+
+#[tokio::test(start_paused = true)]
+async fn hanging_server_times_out_after_20_seconds() {
+    let mut hanging = Fake::new(Vec::new());
+    hanging.hangs = true;
+    let began = Instant::now();
+    let bench = Bench::connected(vec![("slow", hanging)]).await;
+    assert_eq!(began.elapsed().as_secs(), 20);
+    assert_eq!(
+        bench.servers.status()[0].trouble.as_deref(),
+        Some("it was not ready within 20 s")
+    );
+}
+
+#[tokio::test(start_paused = true)]
+async fn hanging_server_delays_only_its_users() {
+    let hanging = Fake {
+        hangs: true,
+        ..Fake::new(Vec::new())
+    };
+    let good = Fake::new(vec![tool("echo")]);
+    let began = Instant::now();
+    let bench = Bench::new(vec![("slow", hanging), ("s", good)]);
+    let servers = &bench.servers;
+    servers.wait_for_server_of_tool("mcp__s__echo").await;
+    servers.wait_for_server_of_prompt("s:the_weather").await;
+    assert_eq!(began.elapsed().as_secs(), 0);
+    let text = "use mcp__s__echo and the server slow, but not mcp__slow";
+    servers.wait_for_servers_named_in(text).await;
+    assert_eq!(began.elapsed().as_millis(), 0);
+    assert_eq!(bench.names()[0], "mcp__s__echo");
+    assert_eq!(bench.names().last().unwrap(), "wait_for_mcp_server");
+    for (name, may) in [
+        ("mcp__slow__x", true),
+        ("mcp__slo__x", false),
+        ("mcp__slow", false),
+        ("mcp__s__x", false),
+        ("slow__x", false),
+    ] {
+        assert_eq!(servers.may_have_tool(name), may, "{name}");
+    }
+    servers.wait_for_servers_named_in("use mcp__slow__x").await;
+    assert_eq!(began.elapsed().as_secs(), 20);
+    servers.wait_for_server_of_tool("mcp__slow__x").await;
+    assert_eq!(began.elapsed().as_secs(), 20);
+    let waits = |name: &String| name == "wait_for_mcp_server";
+    assert!(!bench.names().iter().any(waits), "it has failed");
+}
+
+#[tokio::test(start_paused = true)]
+async fn wait_tool_waits_for_starting_server() {
+    let hanging = Fake {
+        hangs: true,
+        ..Fake::new(Vec::new())
+    };
+    let good = Fake::new(vec![tool("echo")]);
+    let bench = Bench::new(vec![("slow", hanging), ("s", good)]);
+    let waiting = bench.tool("wait_for_mcp_server");
+    let about = &waiting.spec().description;
+    assert!(about.ends_with("Still starting: slow, s."), "{about}");
+    let began = Instant::now();
+    for (server, says, seconds) in [
+        ("s", "s has started. Its tools: mcp__s__echo", 0),
+        ("nobody", "these are: slow, s", 0),
+        (
+            "slow",
+            "slow does not work: it was not ready within 20 s",
+            20,
+        ),
+    ] {
+        let envelope = waiting.run(&json!({"server": server}), &bench.cx).await;
+        let told = format!("{envelope:?}");
+        assert!(told.contains(says), "{told}");
+        assert_eq!(began.elapsed().as_secs(), seconds, "{server}");
+    }
+}
+
+#[tokio::test]
+async fn server_that_died_is_restarted_by_next_call() {
+    let fake = Fake::new(vec![tool("die"), tool("echo")]);
+    let bench = Bench::connected(vec![("s", fake.clone())]).await;
+    let envelope = bench.call("mcp__s__die", json!({})).await;
+    assert_eq!(
+        text(&envelope),
+        "ExecutionError: the MCP server s: it ended before it answered; it is started again when it is \
+         used again"
+    );
+    let mut news = bench.servers.news();
+    while bench.servers.status()[0].trouble.is_none() {
+        news.changed().await.unwrap();
+    }
+    // Its tools are still offered.
+    assert_eq!(bench.names()[0], "mcp__s__die");
+    assert_eq!(fake.starts(), 1, "nobody has used it yet");
+    let envelope = bench.call("mcp__s__echo", json!({"a": 1})).await;
+    assert_eq!(text(&envelope), "{\"a\":1}");
+    assert_eq!(fake.starts(), 2);
+    assert_eq!(bench.servers.status()[0].trouble, None);
+}
+
+#[tokio::test]
+async fn server_that_keeps_dying_is_not_restarted() {
+    let fake = Fake::new(vec![tool("die")]);
+    let bench = Bench::connected(vec![("s", fake.clone())]).await;
+    for _ in 0..8 {
+        bench.call("mcp__s__die", json!({})).await;
+    }
+    assert_eq!(fake.starts(), 4);
+    let envelope = bench.call("mcp__s__die", json!({})).await;
+    assert_eq!(
+        text(&envelope),
+        "ExecutionError: the MCP server s: it exited too often soon after its start, so it is not restarted"
+    );
+}
+
+#[tokio::test]
+async fn call_after_close_fails() {
+    let bench = Bench::connected(vec![("s", Fake::new(vec![tool("echo")]))]).await;
+    bench.servers.close().await;
+    bench.servers.closed().await;
+    let envelope = bench.call("mcp__s__echo", json!({})).await;
+    assert_eq!(
+        text(&envelope),
+        "ExecutionError: the MCP server s: its session is over"
+    );
+}

@@ -1,0 +1,310 @@
+//! Runs allowed lines with a real bash, in which every program is a stub that leaves a mark, to detect hidden
+//! commands.
+
+use super::{Judgement, Mode, Policy};
+use crate::{Access, Workspace};
+use proptest::prelude::*;
+use std::{
+    os::unix::{fs::PermissionsExt, process::CommandExt},
+    path::Path,
+    process::{Child, Command, Stdio},
+    sync::{LazyLock, mpsc},
+    time::Duration,
+};
+
+struct Bench {
+    folder: tempfile::TempDir,
+    workspace: Workspace,
+    policy: Policy,
+}
+
+static PROPTEST_FIXTURE: LazyLock<Bench> = LazyLock::new(bench);
+static SELF_CHECK_FIXTURE: LazyLock<Bench> = LazyLock::new(bench);
+
+fn bench() -> Bench {
+    let folder = tempfile::tempdir().unwrap();
+    let root = folder.path().canonicalize().unwrap();
+    for part in ["bin", "work/src"] {
+        std::fs::create_dir_all(root.join(part)).unwrap();
+    }
+    for program in ["rm", "curl", "test\\", "-rf", "x"] {
+        let path = root.join("bin").join(program);
+        std::fs::write(&path, format!("#!/bin/sh\n: > '{}/mark'\n", root.display())).unwrap();
+        std::fs::set_permissions(&path, std::fs::Permissions::from_mode(0o755)).unwrap();
+    }
+    for program in ["ls", "cargo", "git", "cat"] {
+        let path = root.join("bin").join(program);
+        std::fs::write(&path, "#!/bin/sh\n").unwrap();
+        std::fs::set_permissions(&path, std::fs::Permissions::from_mode(0o755)).unwrap();
+    }
+    let allow = vec![
+        "shell(cargo test:*)".parse().unwrap(),
+        "shell(git:*)".parse().unwrap(),
+    ];
+    Bench {
+        workspace: Workspace::local(root.join("work")).unwrap(),
+        policy: Policy::new(Mode::Ask, allow, Vec::new()),
+        folder,
+    }
+}
+
+/// Maximum time that bash may take for one line.
+const BASH_TIMEOUT: Duration = Duration::from_secs(20);
+
+/// Runs a line with a real bash in `work`, which finds only the programs in `bin`. Everything that it started has ended
+/// afterwards.
+pub(super) fn run_bash(root: &Path, line: &str) {
+    let child = Command::new("/bin/bash")
+        .args(["-c", line])
+        .current_dir(root.join("work"))
+        .env_clear()
+        .env("PATH", root.join("bin"))
+        .stdin(Stdio::null())
+        .stdout(Stdio::null())
+        .stderr(Stdio::null())
+        .process_group(0)
+        .spawn()
+        .unwrap();
+    reap(child, line);
+}
+
+/// Returns true if a real bash runs one of the marked programs.
+fn leaves_mark(root: &Path, line: &str) -> bool {
+    run_bash(root, line);
+    let mark = root.join("mark");
+    let left = mark.exists();
+    if left {
+        std::fs::remove_file(mark).unwrap();
+    }
+    left
+}
+
+/// Waits for bash, for at most `BASH_TIMEOUT`, and kills what is left of its process group.
+pub(super) fn reap(mut child: Child, line: &str) {
+    let group = rustix::process::Pid::from_child(&child);
+    let kill = move || {
+        let _ = rustix::process::kill_process_group(group, rustix::process::Signal::KILL);
+    };
+    let (ended, has_ended) = mpsc::sync_channel::<()>(1);
+    let guard = std::thread::spawn(move || {
+        let is_late = has_ended.recv_timeout(BASH_TIMEOUT) == Err(mpsc::RecvTimeoutError::Timeout);
+        if is_late {
+            kill();
+        }
+        is_late
+    });
+    child.wait().unwrap();
+    drop(ended);
+    let is_late = guard.join().unwrap();
+    kill();
+    assert!(!is_late, "bash did not end: {line:?}");
+}
+
+pub(super) fn line() -> impl Strategy<Value = String> {
+    let piece = prop::sample::select(vec![
+        "ls",
+        "cargo test",
+        "git status",
+        "echo",
+        "cat",
+        " ",
+        " ",
+        " ",
+        " ",
+        "rm x",
+        "rm",
+        ";",
+        "&&",
+        "||",
+        "|",
+        "&",
+        "(",
+        ")",
+        "$(rm x)",
+        "`rm x`",
+        "$(",
+        "`",
+        "<(rm x)",
+        "<",
+        "2>&1",
+        "0>&1",
+        ">&1",
+        ">& -a",
+        "2147483648",
+        "2>& ",
+        ">&",
+        "0",
+        "3",
+        "-a",
+        "-x2",
+        ">&2",
+        ">/dev/null",
+        "'",
+        "\"",
+        "$'",
+        "\\",
+        "\\'",
+        "\\\"",
+        "\\;",
+        "$x",
+        "${x}",
+        "${x:-",
+        "}",
+        "*",
+        "#",
+        "{",
+        "!",
+        "x=",
+        "for f in a; do ",
+        "; done",
+        "if ",
+        "; then ",
+        "; fi",
+        "é",
+        "\t",
+        "~",
+        "=",
+        "[",
+        "]",
+        "-",
+        "--",
+        "$?",
+        "\\`",
+        "\\$",
+        "$",
+        "a",
+        "'rm x'",
+        "\"$(rm x)\"",
+        "time ",
+        "f() { ",
+        "; }",
+        "case x in x) ",
+        ";; esac",
+        "cd src",
+        "((",
+        "))",
+        "$((",
+        "$[",
+        "!((",
+        "'a[$(rm x)]'",
+        "'$(rm x)'",
+        "for x in 'a[$(rm x)]'; do ",
+        "CI='a[$(rm x)]'; ",
+    ]);
+    // Half of the lines begin with an allowed line.
+    let begun = prop::sample::select(vec![
+        "",
+        "",
+        "",
+        "cargo test ",
+        "ls && cargo test -- 'a b' \"c\"",
+        "cat src | git status $x",
+        "for f in a; do ls; done; cd src && echo $(ls)",
+        "for x in 'a[$(rm x)]'; do ls; done",
+    ]);
+    let pieces = prop::collection::vec((piece, any::<prop::sample::Index>()), 1..10);
+    (begun, pieces).prop_map(|(begun, pieces)| {
+        let mut line = begun.to_owned();
+        let is_new = line.is_empty();
+        for (piece, at) in pieces {
+            let ends: Vec<usize> = line
+                .char_indices()
+                .map(|(at, _)| at)
+                .chain([line.len()])
+                .collect();
+            let at = if is_new { line.len() } else { *at.get(&ends) };
+            line.insert_str(at, piece);
+        }
+        line
+    })
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(2000))]
+
+    #[test]
+    fn allowed_line_runs_no_hidden_command(line in line()) {
+        let bench = &*PROPTEST_FIXTURE;
+        let access = Access::Run { command: line.clone(), cwd: bench.workspace.cwd().to_owned() };
+        if bench.policy.judge("shell", &access, &bench.workspace) == Judgement::Allow {
+            let root = bench.folder.path();
+            prop_assert!(!leaves_mark(root, &line), "{:?}", line);
+        }
+    }
+}
+
+#[test]
+fn line_with_marked_program_leaves_mark() {
+    let line = "echo `echo \\$(rm x)`";
+    let bench = &*SELF_CHECK_FIXTURE;
+    assert!(leaves_mark(bench.folder.path(), line));
+    assert!(!leaves_mark(bench.folder.path(), "ls"));
+}
+
+/// The four lines in which arithmetic once ran a program, here with a marked one.
+const ARITHMETIC: [&str; 4] = [
+    "(('$(rm x)')); ls",
+    "for x in 'a[$(rm x)]'; do ((x)); ls; done",
+    "CI='a[$(rm x)]'; ((CI)); ls",
+    "for x in 'a[$(rm x)]'; do !((echo x)); done",
+];
+
+/// Lines with arithmetic of every form in every place.
+fn arithmetic_lines() -> Vec<String> {
+    let places = [
+        ("", "", "'$(rm x)'"),
+        ("for x in 'a[$(rm x)]'; do ", "; done", "x"),
+        ("for x in 'a[$(rm x)]'; do ", "; done", "echo x"),
+        ("CI='a[$(rm x)]'; ", "", "CI"),
+    ];
+    let forms = [
+        ("((", "))"),
+        ("!((", "))"),
+        ("! ((", "))"),
+        ("(((", ")))"),
+        ("echo $((", "))"),
+        ("echo $[", "]"),
+        ("echo \"$((", "))\""),
+        ("echo \"$?$[", "]\""),
+        ("( ((", ")) )"),
+        ("if ((", ")); then ls; fi"),
+        ("while ((", ")); do false; done"),
+    ];
+    let mut lines = Vec::new();
+    for (before, after, inside) in places {
+        for (open, close) in forms {
+            for then in ["", "; ls"] {
+                lines.push(format!("{before}{open}{inside}{close}{then}{after}"));
+            }
+        }
+    }
+    lines
+}
+
+fn allowed_lines_that_leave_a_mark(bench: &Bench) -> Vec<String> {
+    let mut lines = arithmetic_lines();
+    lines.retain(|line| {
+        let access = Access::Run {
+            command: line.clone(),
+            cwd: bench.workspace.cwd().to_owned(),
+        };
+        bench.policy.judge("shell", &access, &bench.workspace) == Judgement::Allow
+            && leaves_mark(bench.folder.path(), line)
+    });
+    lines
+}
+
+#[test]
+fn oracle_detects_arithmetic_when_check_is_off() {
+    let bench = bench();
+    assert_eq!(
+        allowed_lines_that_leave_a_mark(&bench),
+        Vec::<String>::new()
+    );
+    super::command_line::IGNORES_ARITHMETIC.set(true);
+    let found = allowed_lines_that_leave_a_mark(&bench);
+    super::command_line::IGNORES_ARITHMETIC.set(false);
+    for line in ARITHMETIC {
+        assert!(found.iter().any(|found| found == line), "{line}: {found:?}");
+    }
+}

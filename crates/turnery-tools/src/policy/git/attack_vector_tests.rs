@@ -1,0 +1,359 @@
+//! Tests every attack vector against every git command that needs no approval, with a real git.
+//!
+//! No program may run, and each vector is shown to work without protection.
+
+use super::super::{Judgement, Mode, Policy, Rule, read_only_programs::READ_ONLY_PROGRAMS};
+use super::{
+    attack_vectors::{ATTACK_VECTORS, submodule},
+    environment::{GitSettings, set},
+};
+use crate::{Access, Workspace};
+use std::{
+    cell::Cell,
+    collections::BTreeMap,
+    ffi::OsString,
+    fs,
+    os::unix::fs::PermissionsExt,
+    path::{Path, PathBuf},
+    process::{Command, Output, Stdio},
+    time::{Duration, SystemTime},
+};
+
+/// Fixture: a repository in `work/` with some history, next to a program that leaves a mark.
+pub(super) struct Bench {
+    _folder: tempfile::TempDir,
+    /// Offset of the files' modification times. Unit: seconds.
+    file_age: Cell<u64>,
+    pub(super) root: PathBuf,
+    pub(super) work: PathBuf,
+}
+
+impl Bench {
+    pub(super) fn new() -> Self {
+        let folder = tempfile::tempdir().unwrap();
+        let root = folder.path().canonicalize().unwrap();
+        let work = root.join("work");
+        let bench = Self {
+            _folder: folder,
+            file_age: Cell::new(0),
+            work: work.clone(),
+            root: root.clone(),
+        };
+        fs::create_dir(&work).unwrap();
+        let program = format!("#!/bin/sh\n: > '{}/mark'\n", root.display());
+        fs::write(root.join("evil"), program).unwrap();
+        fs::set_permissions(root.join("evil"), fs::Permissions::from_mode(0o755)).unwrap();
+        bench.git("init -q -b main .");
+        fs::create_dir(work.join("src")).unwrap();
+        fs::write(work.join("src/a.txt"), "one\n").unwrap();
+        fs::write(work.join(".gitattributes"), "*.txt diff=evil filter=evil\n").unwrap();
+        bench.git("add -A");
+        bench.git("commit -q -m first");
+        fs::write(work.join("src/a.txt"), "one\ntwo\n").unwrap();
+        bench.git("commit -q -a -m second");
+        fs::write(work.join("src/a.txt"), "three\n").unwrap();
+        bench
+    }
+
+    /// Runs git as the user would, before anything malicious is configured.
+    pub(super) fn git(&self, line: &str) {
+        self.git_in(&self.work, line);
+    }
+
+    pub(super) fn git_in(&self, folder: &Path, line: &str) {
+        let output = self.run(folder, &format!("git {line}"), &self.environment());
+        assert!(output.status.success(), "git {line}: {output:?}");
+    }
+
+    pub(super) fn environment(&self) -> BTreeMap<OsString, OsString> {
+        let set = |name: &str, value: &str| (OsString::from(name), OsString::from(value));
+        let path = std::env::var("PATH").unwrap();
+        BTreeMap::from([
+            set("PATH", &path),
+            set("HOME", self.root.to_str().unwrap()),
+            set("GIT_CONFIG_NOSYSTEM", "1"),
+            set("GIT_AUTHOR_NAME", "a"),
+            set("GIT_AUTHOR_EMAIL", "a@example.org"),
+            set("GIT_COMMITTER_NAME", "a"),
+            set("GIT_COMMITTER_EMAIL", "a@example.org"),
+            set("GIT_ALLOW_PROTOCOL", "file:ext"),
+        ])
+    }
+
+    pub(super) fn run(
+        &self,
+        folder: &Path,
+        line: &str,
+        environment: &BTreeMap<OsString, OsString>,
+    ) -> Output {
+        Command::new("/bin/bash")
+            .args(["-c", line])
+            .current_dir(folder)
+            .env_clear()
+            .envs(environment)
+            .stdin(Stdio::null())
+            .output()
+            .unwrap()
+    }
+
+    /// Returns true if the program has run since the last call.
+    pub(super) fn take_mark(&self) -> bool {
+        fs::remove_file(self.root.join("mark")).is_ok()
+    }
+
+    pub(super) fn evil_program(&self) -> String {
+        self.root.join("evil").display().to_string()
+    }
+
+    pub(super) fn configure(&self, folder: &Path, text: &str) {
+        let path = folder.join("config");
+        let before = fs::read_to_string(&path).unwrap_or_default();
+        fs::write(path, before + &text.replace("EVIL", &self.evil_program())).unwrap();
+    }
+
+    /// Makes every file look changed, so that git reads it again.
+    pub(super) fn touch_files(&self, folder: &Path) {
+        // Git compares whole seconds.
+        self.file_age.set(self.file_age.get() + 60);
+        let then = SystemTime::now() - Duration::from_secs(self.file_age.get());
+        for name in [
+            "src/a.txt",
+            ".gitattributes",
+            "lib/src/a.txt",
+            "lib/.gitattributes",
+        ] {
+            if let Ok(file) = fs::File::options().write(true).open(folder.join(name)) {
+                file.set_modified(then).unwrap();
+            }
+        }
+    }
+
+    pub(super) fn workspace(&self) -> Workspace {
+        Workspace::local(self.work.clone()).unwrap()
+    }
+
+    pub(super) fn judge(&self, policy: &Policy, cwd: &Path, line: &str) -> Judgement {
+        let access = Access::Run {
+            command: line.to_owned(),
+            cwd: cwd.to_owned(),
+        };
+        policy.judge("shell", &access, &self.workspace())
+    }
+}
+
+/// Git commands that need no approval: each table entry alone, and with options that make it read more.
+fn allowed_git_commands() -> Vec<String> {
+    let of_table = READ_ONLY_PROGRAMS
+        .iter()
+        .copied()
+        .flatten()
+        .filter(|program| program.words.first() == Some(&"git") && program.words.len() > 1)
+        .map(|program| program.words.join(" "));
+    let more = [
+        "git status --short --branch --ignored --untracked-files=all",
+        "git diff HEAD~1",
+        "git diff --cached --stat",
+        "git diff HEAD --word-diff --unified=0",
+        "git log -p",
+        "git log -p --stat --all --follow src/a.txt",
+        "git log -S one",
+        "git show HEAD",
+        "git show HEAD:src/a.txt",
+        "git blame src/a.txt",
+        "git branch -av",
+        "git describe --always --dirty",
+        "git ls-files -m -o -d --exclude-standard",
+        "git shortlog HEAD",
+        "git log --format=%G?",
+        "git log '--pretty=%+GS'",
+    ];
+    of_table.chain(more.map(str::to_owned)).collect()
+}
+
+/// Rules that a user may have written.
+pub(super) fn rules() -> Vec<Rule> {
+    let texts = [
+        "shell(git status)",
+        "shell(git diff)",
+        "shell(git log)",
+        "shell(git add:*)",
+        "shell(git commit:*)",
+        "shell(git fetch:*)",
+        "shell(git pull:*)",
+        "shell(git stash push:*)",
+        "shell(git status2:*)",
+        "shell(git checkout:*)",
+        "shell(git -p log)",
+    ];
+    texts.iter().map(|text| text.parse().unwrap()).collect()
+}
+
+#[test]
+fn no_attack_vector_runs_without_asking() {
+    let (mut ran, mut idle) = (Vec::new(), Vec::new());
+    let mut judged = 0;
+    for way in ATTACK_VECTORS {
+        let bench = Bench::new();
+        (way.lay)(&bench);
+        let cwd = bench.work.join(way.folder);
+        bench.take_mark();
+        bench.touch_files(&bench.work);
+        let alone = Policy::new(Mode::Ask, vec![], vec![]);
+        let edit = Policy::new(Mode::Edit, rules(), vec![]);
+        let by_rules = [
+            "git add -A",
+            "git commit -q -a -m x",
+            "git fetch",
+            "git fetch origin",
+            "git pull -q",
+            "git stash push",
+        ];
+        for command in allowed_git_commands()
+            .iter()
+            .map(String::as_str)
+            .chain(by_rules)
+            .chain([way.works_with])
+        {
+            for (policy, line) in [
+                (&alone, command.to_owned()),
+                (&edit, format!("{command} > out.tmp")),
+                (&edit, command.to_owned()),
+            ] {
+                judged += 1;
+                if bench.judge(policy, &cwd, &line) != Judgement::Allow {
+                    continue;
+                }
+                let mut environment = bench.environment();
+                if super::super::is_hardened(&line, &cwd, &bench.workspace()) {
+                    set(GitSettings::Hardened, &mut environment);
+                }
+                bench.touch_files(&bench.work);
+                bench.run(&cwd, &line, &environment);
+                if bench.take_mark() {
+                    ran.push(format!("{}: {line}", way.name));
+                }
+            }
+        }
+        // From the folder above, with `cd`.
+        for line in ["git status", "git diff"].map(|line| format!("cd {} && {line}", way.folder)) {
+            if !way.folder.is_empty() {
+                let judgement = bench.judge(&edit, &bench.work, &line);
+                assert_ne!(judgement, Judgement::Allow, "{}: {line}", way.name);
+            }
+        }
+        // This comes last because it may change the repository: the vector works without protection.
+        bench.touch_files(&bench.work);
+        let output = bench.run(&cwd, way.works_with, &bench.environment());
+        if !bench.take_mark() {
+            idle.push(format!("{}: {output:?}", way.name));
+        }
+    }
+    assert!(ran.is_empty(), "{ran:#?}");
+    assert!(
+        idle.is_empty(),
+        "these ways do not work undefended: {idle:#?}"
+    );
+    assert!(judged > 1000, "{judged}");
+}
+
+#[test]
+fn plain_repository_commands_are_allowed() {
+    let bench = Bench::new();
+    submodule(&bench);
+    bench.git("worktree add -q ../other");
+    let policy = Policy::new(Mode::Ask, rules(), vec![]);
+    for cwd in [
+        &bench.work,
+        &bench.work.join("src"),
+        &bench.work.join("lib"),
+    ] {
+        for line in [
+            "git status",
+            "git log -p",
+            "git commit -m x",
+            "git add -A && git commit -m x",
+        ] {
+            assert_eq!(
+                bench.judge(&policy, cwd, line),
+                Judgement::Allow,
+                "{cwd:?} {line}"
+            );
+        }
+    }
+    let other = Workspace::local(bench.root.join("other")).unwrap();
+    let access = Access::Run {
+        command: "git status".to_owned(),
+        cwd: other.cwd().to_owned(),
+    };
+    assert_eq!(policy.judge("shell", &access, &other), Judgement::Allow);
+}
+
+#[test]
+fn every_index_version_is_read() {
+    for (version, expected) in [(2, true), (3, true), (4, true)] {
+        let bench = Bench::new();
+        let kept = submodule(&bench);
+        if version == 3 {
+            fs::write(bench.work.join("new"), "").unwrap();
+            bench.git("add -N new");
+        } else {
+            bench.git(&format!("update-index --index-version {version}"));
+        }
+        let policy = Policy::new(Mode::Ask, vec![], vec![]);
+        let judged = bench.judge(&policy, &bench.work, "git status");
+        assert_eq!(judged == Judgement::Allow, expected, "{version}");
+        bench.configure(&kept, "[core]\nfsmonitor = EVIL\n");
+        assert_ne!(
+            bench.judge(&policy, &bench.work, "git status"),
+            Judgement::Allow
+        );
+    }
+    let bench = Bench::new();
+    bench.git("update-index --split-index");
+    let policy = Policy::new(Mode::Ask, vec![], vec![]);
+    assert_ne!(
+        bench.judge(&policy, &bench.work, "git status"),
+        Judgement::Allow
+    );
+}
+
+#[test]
+fn git_after_work_tree_change_is_asked_about() {
+    let bench = Bench::new();
+    fs::create_dir(bench.work.join("docs")).unwrap();
+    let policy = Policy::new(Mode::Ask, rules(), vec![]);
+    for line in [
+        "git pull && cd docs && git status",
+        "git checkout x; git diff",
+    ] {
+        assert_ne!(
+            bench.judge(&policy, &bench.work, line),
+            Judgement::Allow,
+            "{line}"
+        );
+    }
+}
+
+/// `git add` turns a nested repository into a submodule, which later commands enter.
+#[test]
+fn submodule_made_by_git_add_runs_nothing() {
+    let policy = Policy::new(Mode::Ask, rules(), vec![]);
+    for line in [
+        "git add -A",
+        "git add lib && git commit -q -m x",
+        "git add lib && git commit -q -a -m x",
+        "git add lib; git commit -q -m x; git status",
+        "git add lib && git status",
+        "git add lib && git diff",
+        "git add lib && git stash push",
+        "git add lib && git pull",
+    ] {
+        let bench = Bench::new();
+        bench.git(&format!("clone -q {} lib", bench.work.display()));
+        bench.configure(&bench.work.join("lib/.git"), "[core]\nfsmonitor = EVIL\n");
+        if bench.judge(&policy, &bench.work, line) == Judgement::Allow {
+            bench.run(&bench.work, line, &bench.environment());
+            assert!(!bench.take_mark(), "{line}");
+        }
+    }
+}

@@ -1,0 +1,362 @@
+//! Lists known ways in which a repository makes git run a program.
+
+use super::attack_vector_tests::Bench;
+use std::{fs, path::PathBuf};
+
+/// Attack vector: name, setup, the folder in which git starts, and a command that triggers the program.
+pub(super) struct Way {
+    pub(super) name: &'static str,
+    pub(super) lay: fn(&Bench),
+    pub(super) folder: &'static str,
+    pub(super) works_with: &'static str,
+}
+
+const fn config_vector(name: &'static str, lay: fn(&Bench), works_with: &'static str) -> Way {
+    Way {
+        name,
+        lay,
+        folder: "",
+        works_with,
+    }
+}
+
+pub(super) fn config(bench: &Bench, text: &str) {
+    bench.configure(&bench.work.join(".git"), text);
+}
+
+fn hook(bench: &Bench, name: &str) {
+    let hook = bench.work.join(".git/hooks").join(name);
+    fs::create_dir_all(hook.parent().unwrap()).unwrap();
+    fs::copy(bench.root.join("evil"), hook).unwrap();
+}
+
+/// Adds a folder `docs` that git treats as a repository, as a clone could contain it.
+fn add_bare_repository(bench: &Bench, split: bool) {
+    let docs = bench.work.join("docs");
+    let common = if split { docs.join("x") } else { docs.clone() };
+    for part in ["objects", "refs"] {
+        fs::create_dir_all(common.join(part)).unwrap();
+    }
+    fs::write(docs.join("HEAD"), "ref: refs/heads/main\n").unwrap();
+    let text =
+        "[core]\nrepositoryformatversion = 0\nbare = false\nworktree = ..\nfsmonitor = EVIL\n";
+    if split {
+        fs::write(docs.join("commondir"), "x\n").unwrap();
+        bench.configure(
+            &common,
+            "[core]\nrepositoryformatversion = 1\n[extensions]\nworktreeConfig = true\n",
+        );
+        let text = text.replace("repositoryformatversion = 0\n", "");
+        fs::write(
+            docs.join("config.worktree"),
+            text.replace("EVIL", &bench.evil_program()),
+        )
+        .unwrap();
+    } else {
+        bench.configure(&common, text);
+    }
+    fs::copy(bench.work.join(".git/index"), docs.join("index")).unwrap();
+}
+
+/// Adds a copy of the repository as the submodule `lib`.
+pub(super) fn submodule(bench: &Bench) -> PathBuf {
+    let from = bench.work.display();
+    bench.git(&format!(
+        "-c protocol.file.allow=always submodule --quiet add -f {from} lib"
+    ));
+    bench.git("commit -q -m lib");
+    bench.work.join(".git/modules/lib")
+}
+
+/// All attack vectors.
+pub(super) const ATTACK_VECTORS: &[Way] = &[
+    config_vector(
+        "core.fsmonitor",
+        |b| config(b, "[core]\nfsmonitor = EVIL\n"),
+        "git status",
+    ),
+    config_vector(
+        "one-line section",
+        |b| config(b, "[core] fsmonitor = EVIL\n"),
+        "git status",
+    ),
+    config_vector(
+        "continued line",
+        |b| config(b, "[core]\nfsmonitor = \\\nEVIL\n"),
+        "git status",
+    ),
+    config_vector(
+        "include",
+        |b| {
+            fs::write(
+                b.work.join("more"),
+                format!("[core]\nfsmonitor = {}\n", b.evil_program()),
+            )
+            .unwrap();
+            config(b, "[include]\npath = ../more\n");
+        },
+        "git status",
+    ),
+    config_vector(
+        "config.worktree",
+        |b| {
+            config(
+                b,
+                "[extensions]\nworktreeConfig = true\n[core]\nrepositoryformatversion = 1\n",
+            );
+            let text = format!("[core]\nfsmonitor = {}\n", b.evil_program());
+            fs::write(b.work.join(".git/config.worktree"), text).unwrap();
+        },
+        "git status",
+    ),
+    config_vector(
+        "diff.external",
+        |b| config(b, "[diff]\nexternal = EVIL\n"),
+        "git diff",
+    ),
+    config_vector(
+        "diff driver's command",
+        |b| config(b, "[diff \"evil\"]\ncommand = EVIL\n"),
+        "git diff",
+    ),
+    config_vector(
+        "diff driver's textconv",
+        |b| config(b, "[diff \"evil\"]\ntextconv = EVIL\n"),
+        "git log -p",
+    ),
+    config_vector(
+        "clean filter",
+        |b| config(b, "[filter \"evil\"]\nclean = EVIL\n"),
+        "git diff",
+    ),
+    config_vector(
+        "process filter",
+        |b| config(b, "[filter \"evil\"]\nprocess = EVIL\n"),
+        "git diff",
+    ),
+    config_vector(
+        "smudge filter",
+        |b| config(b, "[filter \"evil\"]\nsmudge = EVIL\n"),
+        "git checkout HEAD~1 -- src/a.txt",
+    ),
+    config_vector(
+        "hook post-index-change",
+        |b| hook(b, "post-index-change"),
+        "git status",
+    ),
+    config_vector(
+        "hook pre-commit",
+        |b| hook(b, "pre-commit"),
+        "git commit -q -a -m x",
+    ),
+    config_vector(
+        "core.hooksPath",
+        |b| {
+            fs::create_dir(b.work.join("hooks")).unwrap();
+            fs::copy(b.root.join("evil"), b.work.join("hooks/post-index-change")).unwrap();
+            config(b, "[core]\nhooksPath = hooks\n");
+        },
+        "git status",
+    ),
+    config_vector(
+        "core.pager",
+        |b| config(b, "[core]\npager = EVIL\n"),
+        "script -qec 'git log' /dev/null",
+    ),
+    config_vector(
+        "pager.log",
+        |b| config(b, "[pager]\nlog = EVIL\n"),
+        "script -qec 'git log' /dev/null",
+    ),
+    config_vector(
+        "core.sshCommand",
+        |b| {
+            config(
+                b,
+                "[core]\nsshCommand = EVIL\n[remote \"origin\"]\nurl = ssh://x/y\n",
+            )
+        },
+        "GIT_ALLOW_PROTOCOL=ssh git fetch",
+    ),
+    config_vector(
+        "remote helper",
+        |b| {
+            config(b, "[remote \"origin\"]\nurl = ext::EVIL\n");
+        },
+        "git fetch",
+    ),
+    config_vector(
+        "upload-pack",
+        |b| {
+            config(
+                b,
+                "[remote \"origin\"]\nurl = .\nuploadpack = EVIL\nfetch = +refs/heads/*:refs/remotes/origin/*\n",
+            )
+        },
+        "git fetch origin",
+    ),
+    config_vector(
+        "promisor remote",
+        |b| {
+            config(
+                b,
+                "[core]\nrepositoryformatversion = 1\n[extensions]\npartialClone = origin\n\
+                 [remote \"origin\"]\nurl = ext::EVIL\npromisor = true\n",
+            );
+            remove_blobs(b);
+        },
+        "git log -p",
+    ),
+    config_vector(
+        "alias",
+        |b| config(b, "[alias]\nstatus2 = !EVIL\n"),
+        "git status2",
+    ),
+    config_vector(
+        "gpg.program",
+        |b| {
+            add_signed_commit(b);
+            config(b, "[gpg]\nprogram = EVIL\n");
+        },
+        "git log --format=%G?",
+    ),
+    config_vector(
+        "log.showSignature",
+        |b| {
+            add_signed_commit(b);
+            config(b, "[gpg]\nprogram = EVIL\n[log]\nshowSignature = true\n");
+        },
+        "git log",
+    ),
+    config_vector(
+        "credential.helper",
+        |b| config(b, "[credential]\nhelper = EVIL\n"),
+        "echo url=https://example.org | git credential fill",
+    ),
+    config_vector(
+        "core.editor",
+        |b| config(b, "[core]\neditor = EVIL\n"),
+        "git commit -a",
+    ),
+    config_vector(
+        "interactive.diffFilter",
+        |b| {
+            config(
+                b,
+                "[interactive]\ndiffFilter = EVIL\n[color]\nui = always\n",
+            )
+        },
+        "echo q | git add -p",
+    ),
+    Way {
+        name: "embedded bare repository",
+        lay: |b| add_bare_repository(b, false),
+        folder: "docs",
+        works_with: "git status",
+    },
+    Way {
+        name: "embedded repository with commondir",
+        lay: |b| add_bare_repository(b, true),
+        folder: "docs",
+        works_with: "git status",
+    },
+    Way {
+        name: "folder below an embedded repository",
+        lay: |b| {
+            add_bare_repository(b, true);
+            fs::create_dir(b.work.join("docs/deep")).unwrap();
+        },
+        folder: "docs/deep",
+        works_with: "git status",
+    },
+    Way {
+        name: "repository with commondir in .git",
+        lay: |b| {
+            add_bare_repository(b, true);
+            fs::rename(b.work.join(".git"), b.work.join("was")).unwrap();
+            fs::rename(b.work.join("docs"), b.work.join(".git")).unwrap();
+            let config = b.work.join(".git/config.worktree");
+            let text = fs::read_to_string(&config).unwrap();
+            fs::write(config, text.replace("worktree = ..\n", "")).unwrap();
+        },
+        folder: "",
+        works_with: "git status",
+    },
+    Way {
+        name: "file .git that leads to a prepared folder",
+        lay: |b| {
+            config(b, "[core]\nfsmonitor = EVIL\n");
+            fs::rename(b.work.join(".git"), b.work.join("was")).unwrap();
+            fs::write(b.work.join(".git"), "gitdir: was\n").unwrap();
+        },
+        folder: "",
+        works_with: "git status",
+    },
+    Way {
+        name: "link .git",
+        lay: |b| {
+            config(b, "[core]\nfsmonitor = EVIL\n");
+            fs::rename(b.work.join(".git"), b.work.join("was")).unwrap();
+            std::os::unix::fs::symlink("was", b.work.join(".git")).unwrap();
+        },
+        folder: "",
+        works_with: "git status",
+    },
+    config_vector(
+        "submodule's core.fsmonitor",
+        |b| {
+            let kept = submodule(b);
+            b.configure(&kept, "[core]\nfsmonitor = EVIL\n");
+        },
+        "git status",
+    ),
+    config_vector(
+        "submodule's hook",
+        |b| {
+            let kept = submodule(b);
+            fs::create_dir_all(kept.join("hooks")).unwrap();
+            fs::copy(b.root.join("evil"), kept.join("hooks/post-index-change")).unwrap();
+        },
+        "git status",
+    ),
+    config_vector(
+        "submodule's filter",
+        |b| {
+            let kept = submodule(b);
+            b.configure(&kept, "[filter \"evil\"]\nclean = EVIL\n");
+            fs::write(b.work.join("lib/src/a.txt"), "one\nTWO\n").unwrap();
+        },
+        "git diff",
+    ),
+    config_vector(
+        "gitlink to a repository with a folder .git",
+        |b| {
+            b.git(&format!("clone -q {} lib", b.work.display()));
+            b.git("-c advice.addEmbeddedRepo=false add lib");
+            b.git("commit -q -m lib");
+            b.configure(&b.work.join("lib/.git"), "[core]\nfsmonitor = EVIL\n");
+        },
+        "git status",
+    ),
+];
+
+/// Removes the blobs of the first commits, which a partial clone then requests from its remote.
+fn remove_blobs(bench: &Bench) {
+    let listed = bench.run(
+        &bench.work,
+        "git rev-parse HEAD:src/a.txt HEAD~1:src/a.txt",
+        &bench.environment(),
+    );
+    for name in String::from_utf8(listed.stdout).unwrap().lines() {
+        let (folder, file) = name.split_at(2);
+        let _ = fs::remove_file(bench.work.join(".git/objects").join(folder).join(file));
+    }
+}
+
+/// Adds a commit with a fake signature.
+fn add_signed_commit(bench: &Bench) {
+    let line = "c=$(git cat-file commit HEAD | sed '/^committer/a gpgsig -----BEGIN PGP SIGNATURE-----\\n \\n x\\n -----END PGP SIGNATURE-----' \
+                | git hash-object -t commit -w --stdin) && git update-ref HEAD $c";
+    let output = bench.run(&bench.work, line, &bench.environment());
+    assert!(output.status.success(), "{output:?}");
+}

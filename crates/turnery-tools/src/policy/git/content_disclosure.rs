@@ -1,0 +1,257 @@
+//! Determines which git commands show file contents, and which files those may be.
+
+use super::{
+    Command, command_wrappers, config,
+    git_dir::{
+        EntryKind, can_git_enter, git_dir_has_links, is_valid_head, kind, may_be_git_dir,
+        read_pointer,
+    },
+    index,
+};
+use std::{
+    fs,
+    path::{Path, PathBuf},
+};
+
+/// Returns true if the command may show the contents of files that its words do not name.
+pub(crate) fn may_show_content(command: &Command) -> bool {
+    match command_wrappers::base_name(&command.name) {
+        "git" => {}
+        name => return name.starts_with("git-"),
+    }
+    let mut args = command.args.iter().map(|arg| arg.literal());
+    let mut has = |may_show: fn(&str) -> bool| args.any(|arg| arg.is_none_or(may_show));
+    match command.args.first().and_then(|arg| arg.literal()) {
+        Some("log" | "reflog" | "shortlog") => {
+            has(|arg| arg.starts_with('-') && !is_patchless_log_option(arg))
+        }
+        // `git stash` passes its options to `git log`.
+        Some("stash")
+            if command
+                .args
+                .get(1)
+                .is_some_and(|arg| arg.literal() == Some("list")) =>
+        {
+            has(|arg| arg.starts_with('-') && !is_patchless_log_option(arg))
+        }
+        Some("add" | "checkout" | "commit" | "reset" | "restore" | "stash") => has(|arg| {
+            has_short_option(arg, &['e', 'i', 'p', 'v'])
+                || arg == "show"
+                || ["--d", "--e", "--i", "--p", "--v"]
+                    .iter()
+                    .any(|option| arg.starts_with(option))
+        }),
+        Some("status") => has(|arg| has_short_option(arg, &['v']) || arg.starts_with("--v")),
+        // `--exec` runs other command lines.
+        Some("rebase") => has(|arg| {
+            has_short_option(arg, &['i', 'x']) || arg.starts_with("--e") || arg.starts_with("--sh")
+        }),
+        // A tag may point to a file.
+        Some("branch" | "for-each-ref" | "tag") => {
+            has(|arg| matches!(arg, "-v" | "-vv") || arg.contains("%(") && arg.contains("raw"))
+        }
+        Some(
+            "--version" | "check-ignore" | "cherry-pick" | "clean" | "clone" | "count-objects"
+            | "describe" | "fetch" | "gc" | "help" | "init" | "ls-files" | "ls-remote" | "ls-tree"
+            | "merge" | "merge-base" | "mv" | "name-rev" | "prune" | "pull" | "push" | "remote"
+            | "revert" | "rev-list" | "rev-parse" | "rm" | "switch" | "symbolic-ref" | "worktree",
+        ) => has(|arg| matches!(arg, "-v" | "-vv" | "--patch")),
+        _ => true,
+    }
+}
+
+/// Returns true for commands that may show files not tracked by the repository itself, such as those of a
+/// submodule.
+pub(crate) fn may_show_untracked(command: &Command) -> bool {
+    let program = command_wrappers::base_name(&command.name).strip_prefix("git-");
+    let words = command.args.iter().map(|arg| arg.literal());
+    program.map(Some).into_iter().chain(words).any(|word| {
+        word.is_none_or(|word| {
+            let starts = ["--no-i", "--recurse", "--subm", "--unt", "submodule"];
+            matches!(word, "--u" | "--un" | "for-each-repo")
+                || starts.iter().any(|start| word.starts_with(start))
+        })
+    })
+}
+
+/// Returns true for commands after which git may track more files.
+pub(crate) fn may_track_more(command: &Command) -> bool {
+    let mut words = command.args.iter().map(|arg| arg.literal());
+    let adds = |word: Option<&str>| {
+        word.is_none_or(|word| matches!(word, "add" | "commit" | "stash" | "update-index"))
+    };
+    super::is_git(command) && words.any(adds)
+}
+
+/// Returns true if the argument is a group of short options that contains, as an option or in a value, one of
+/// `letters`.
+fn has_short_option(arg: &str, letters: &[char]) -> bool {
+    arg.starts_with('-') && !arg.starts_with("--") && arg.contains(letters)
+}
+
+/// Returns true for options of `git log` that show no patch.
+fn is_patchless_log_option(arg: &str) -> bool {
+    let name = arg.split_once('=').map_or(arg, |(name, _)| name);
+    let is_number = |text: &str| text.chars().all(|c| c.is_ascii_digit());
+    let counts = |short: &str| arg.strip_prefix(short).is_some_and(is_number);
+    counts("-")
+        || counts("-n")
+        || matches!(
+            name,
+            "--" | "-i"
+                | "--abbrev-commit"
+                | "--after"
+                | "--all"
+                | "--author"
+                | "--before"
+                | "--branches"
+                | "--committer"
+                | "--date"
+                | "--decorate"
+                | "--first-parent"
+                | "--follow"
+                | "--format"
+                | "--graph"
+                | "--grep"
+                | "--max-count"
+                | "--merges"
+                | "--name-only"
+                | "--name-status"
+                | "--no-color"
+                | "--no-decorate"
+                | "--no-merges"
+                | "--no-patch"
+                | "--numstat"
+                | "--oneline"
+                | "--pretty"
+                | "--reverse"
+                | "--shortstat"
+                | "--since"
+                | "--stat"
+                | "--summary"
+                | "--tags"
+                | "--until"
+        )
+}
+
+/// Returns true if a repository that git finds from one of `bases` currently tracks a file that fulfils
+/// `is_met`, and also if that is uncertain. Files that only earlier commits contain are not considered.
+pub(crate) fn may_track(
+    command: &Command,
+    bases: &[PathBuf],
+    is_met: &dyn Fn(&Path) -> bool,
+) -> bool {
+    super::folders(command, bases).is_none_or(|folders| {
+        folders.iter().any(|folder| {
+            let folder = folder.canonicalize();
+            folder.map_or(true, |folder| may_track_in_folder(&folder, is_met))
+        })
+    })
+}
+
+/// How git may treat a `.git`: as a repository, or by continuing in the folder above.
+enum DotGitKind {
+    Yes,
+    No,
+    Perhaps,
+}
+
+fn classify_dot_git(dot_git: &Path) -> DotGitKind {
+    match kind(dot_git) {
+        EntryKind::Absent => DotGitKind::No,
+        EntryKind::Folder => {
+            let parts = ["HEAD", "objects", "refs"];
+            let has = |part: &&str| kind(&dot_git.join(part)) != EntryKind::Absent;
+            match parts.iter().any(has) {
+                false => DotGitKind::No,
+                true if is_valid_head(&dot_git.join("HEAD")) && can_git_enter(dot_git, dot_git) => {
+                    DotGitKind::Yes
+                }
+                true => DotGitKind::Perhaps,
+            }
+        }
+        EntryKind::File | EntryKind::Other => DotGitKind::Yes,
+    }
+}
+
+fn may_track_in_folder(folder: &Path, is_met: &dyn Fn(&Path) -> bool) -> bool {
+    for above in folder.ancestors() {
+        match classify_dot_git(&above.join(".git")) {
+            DotGitKind::Yes => {
+                return tracked(above).is_none_or(|(top, paths)| {
+                    let mut paths = paths.iter();
+                    paths.any(|path| is_met(&above.join(path)) || is_met(&top.join(path)))
+                });
+            }
+            DotGitKind::Perhaps => return true,
+            // Git's own folder or a bare repository.
+            DotGitKind::No if may_be_git_dir(above) => return true,
+            DotGitKind::No => {}
+        }
+    }
+    false
+}
+
+/// Returns the paths that the repository of a work tree currently tracks, and the top of the work tree to
+/// which its commits belong; `None` if that is uncertain.
+fn tracked(work_tree: &Path) -> Option<(PathBuf, Vec<PathBuf>)> {
+    let dot_git = work_tree.join(".git");
+    let (git_dir, common_dir) = match kind(&dot_git) {
+        EntryKind::Folder => (dot_git.clone(), dot_git),
+        EntryKind::File => {
+            let named = read_pointer(&dot_git)?;
+            let git_dir = work_tree.join(named.strip_prefix("gitdir: ")?);
+            let git_dir = git_dir.canonicalize().ok()?;
+            let common_dir = read_pointer(&git_dir.join("commondir"));
+            let common_dir = common_dir.map_or(git_dir.clone(), |it| git_dir.join(it));
+            (git_dir, common_dir.canonicalize().ok()?)
+        }
+        EntryKind::Absent | EntryKind::Other => return None,
+    };
+    let index = git_dir.join("index");
+    // Without an index, for example in a linked work tree, git may still show any commit.
+    if may_have_other_work_tree(&git_dir, work_tree)
+        || shares_other_repository(&common_dir)
+        || kind(&index) == EntryKind::Absent
+    {
+        return None;
+    }
+    // The configuration holds the length of a hash. It need not be read, because the wrong length does not
+    // parse.
+    let paths = match (
+        index::read_tracked_paths(&index, false),
+        index::read_tracked_paths(&index, true),
+    ) {
+        (Some(paths), None) | (None, Some(paths)) => paths,
+        (Some(one), Some(other)) if one.is_empty() && other.is_empty() => one,
+        (Some(_), Some(_)) | (None, None) => return None,
+    };
+    let top = common_dir.parent().map_or(PathBuf::new(), Path::to_owned);
+    (!super::are_behind_links(work_tree, &paths)).then_some((top, paths))
+}
+
+/// Returns true if the repository shares parts with another one.
+fn shares_other_repository(common_dir: &Path) -> bool {
+    kind(&common_dir.join("commondir")) != EntryKind::Absent
+        || kind(&common_dir.join("objects/info/alternates")) != EntryKind::Absent
+        || git_dir_has_links(common_dir, true)
+}
+
+/// Returns true if settings may place the files of a repository elsewhere than in `work_tree`.
+fn may_have_other_work_tree(git_dir: &Path, work_tree: &Path) -> bool {
+    let common_dir = read_pointer(&git_dir.join("commondir")).map(|named| git_dir.join(named));
+    let folders = [Some(git_dir.to_owned()), common_dir];
+    let files = folders.iter().flatten();
+    let mut files = files.flat_map(|it| ["config", "config.worktree"].map(|name| it.join(name)));
+    files.any(|file| match config::read_plain_config(&file) {
+        Some(config) => config.worktree.is_some_and(|named| {
+            let named = git_dir.join(named).canonicalize().ok();
+            named.is_none() || named != work_tree.canonicalize().ok()
+        }),
+        // A configuration that names programs is allowed for the commands checked here.
+        None => fs::read_to_string(&file).map_or(true, |text| {
+            let text = text.to_lowercase();
+            text.contains("worktree") || text.contains("include")
+        }),
+    })
+}

@@ -1,0 +1,357 @@
+//! Checks git commands that show files hidden by a rule, in the repository and elsewhere.
+
+use super::super::{Judgement, Mode, Policy};
+use super::{GitSettings, attack_vector_tests::Bench, environment::set};
+use std::{fs, os::unix::fs::symlink};
+
+/// A repository in which a file with `SECRET` is tracked, changed and staged, stashed, and in two commits.
+fn fixture_with_secret() -> Bench {
+    let bench = Bench::new();
+    let write = |text: &str| fs::write(bench.work.join(".env"), text).unwrap();
+    write("SECRET=1\n");
+    bench.git("add .env");
+    bench.git("commit -q -m third");
+    bench.git("tag file HEAD:.env");
+    write("SECRET=2\n");
+    bench.git("stash -q");
+    write("SECRET=3\n");
+    bench.git("add .env");
+    write("SECRET=4\n");
+    bench
+}
+
+/// Returns the output of a line in the work tree, without protection.
+fn output_of(bench: &Bench, line: &str) -> String {
+    let output = bench.run(&bench.work, line, &bench.environment());
+    String::from_utf8_lossy(&output.stdout).into_owned()
+}
+
+#[test]
+fn git_shows_no_denied_file() {
+    let policy = Policy::new(Mode::Auto, vec![], vec!["read(**/.env)".parse().unwrap()]);
+    let bench = fixture_with_secret();
+    for line in [
+        "git grep SECRET",
+        "git show HEAD",
+        "git show",
+        "git diff",
+        "git diff --cached",
+        "git diff HEAD~1",
+        "git log -p",
+        "git log -u -1",
+        "git log -1 --patch-with-stat",
+        "git log -U2",
+        "git log -L1,1:.env",
+        "git log -1 --cc -p",
+        "git whatchanged -p --i-still-use-this",
+        "git archive HEAD",
+        "git cat-file -p HEAD:.env",
+        "git blame .env",
+        "git stash show -p",
+        "git stash list -p",
+        "git stash list -U3",
+        "git stash list --binary",
+        "git format-patch -1 --stdout",
+        "git diff-tree -p HEAD",
+        "git diff-index -p HEAD~1",
+        "git diff-files -p",
+        "git status -vv",
+        "git status --verbose",
+        "git status --verbos",
+        "git status -bv",
+        "git status -vuno",
+        "git status --long -vb",
+        "git tag -l '--format=%(raw)'",
+        "git tag --format '%(if)x%(then)%(raw)%(end)'",
+        "git for-each-ref '--format=%(raw)'",
+        "git commit --dry-run -v",
+        "git reflog -p",
+        "git fast-export HEAD",
+        "git rev-parse --show-toplevel && git show",
+    ] {
+        let shown = output_of(&bench, line);
+        let is_known = line.contains("whatchanged");
+        assert!(shown.contains("SECRET") || is_known, "{line}: {shown}");
+        let judged = bench.judge(&policy, &bench.work, line);
+        assert_ne!(judged, Judgement::Allow, "{line}");
+    }
+}
+
+/// The file is untracked, tracked only by this line, or tracked by a submodule.
+#[test]
+fn git_showing_untracked_files_is_asked_about() {
+    let policy = Policy::new(Mode::Auto, vec![], vec!["read(**/.env)".parse().unwrap()]);
+    let bench = Bench::new();
+    fs::write(bench.work.join(".env"), "SECRET=1\n").unwrap();
+    for line in [
+        "git grep --untracked SECRET",
+        "git grep --no-index SECRET",
+        "git grep --recurse-submodules SECRET",
+        "git grep --recurse-s SECRET",
+        "git grep --un SECRET",
+        "git grep --u SECRET",
+        "git diff HEAD:a ':(top).env'",
+        "git diff HEAD:a -- ':(literal).env'",
+        "git diff HEAD:a ':!.env'",
+        "git submodule--helper foreach 'git show'",
+        "/usr/lib/git-core/git-submodule--helper foreach 'git show'",
+        "/usr/lib/git-core/git-for-each-repo --config=x.repo grep SECRET",
+        "git add -A && git diff --cached",
+        "git add -A && git commit -qm x && git show",
+        "git stash -u -q && git show stash^3",
+        "git show --submodule=diff",
+        "git submodule foreach git show",
+        "git for-each-repo --config=maintenance.repo show HEAD",
+        "npx git submodule foreach git show",
+        "npx sh -c 'git show'",
+        "npx -y git show",
+    ] {
+        let judged = bench.judge(&policy, &bench.work, line);
+        assert_ne!(judged, Judgement::Allow, "{line}");
+    }
+    for line in [
+        "git grep x",
+        "git diff",
+        "git add -A && git status",
+        "git show",
+    ] {
+        let judged = bench.judge(&policy, &bench.work, line);
+        assert_eq!(judged, Judgement::Allow, "{line}");
+    }
+    // Git skips a folder that is not a repository.
+    bench.git("add -f .env");
+    for line in [
+        "git config --blob 1234 -l",
+        "git config -l",
+        "git stash show list",
+        "git commit --dry-run",
+    ] {
+        let judged = bench.judge(&policy, &bench.work, line);
+        assert_ne!(judged, Judgement::Allow, "{line}");
+    }
+    // Git also skips this folder and shows the files tracked by the repository above.
+    let passed_over = bench.work.join("passed/over");
+    fs::create_dir_all(passed_over.join(".git")).unwrap();
+    fs::write(passed_over.join(".git/HEAD"), "ref: refs/heads/main\n").unwrap();
+    fs::copy(
+        Bench::new().work.join(".git/index"),
+        passed_over.join(".git/index"),
+    )
+    .unwrap();
+    let judged = bench.judge(&policy, &passed_over, "git show");
+    assert_ne!(judged, Judgement::Allow);
+    for folder in ["objects", "refs"] {
+        fs::create_dir(passed_over.join(".git").join(folder)).unwrap();
+    }
+    let judged = bench.judge(&policy, &passed_over, "git show");
+    assert_eq!(judged, Judgement::Allow);
+    fs::write(
+        passed_over.join(".git/HEAD"),
+        "neither a branch nor a commit\n",
+    )
+    .unwrap();
+    let judged = bench.judge(&policy, &passed_over, "git show");
+    assert_ne!(judged, Judgement::Allow);
+    let inner = bench.work.join("inner");
+    fs::create_dir_all(inner.join(".git")).unwrap();
+    assert_ne!(bench.judge(&policy, &inner, "git show"), Judgement::Allow);
+}
+
+#[test]
+fn indirectly_started_git_shows_no_denied_file() {
+    let policy = Policy::new(Mode::Auto, vec![], vec!["read(**/.env)".parse().unwrap()]);
+    let bench = fixture_with_secret();
+    for line in [
+        "/usr/bin/git show HEAD",
+        "/usr/bin/git diff",
+        "/usr/lib/git-core/git-show HEAD",
+        "git stash -q && git rebase -x 'git show HEAD' HEAD~1",
+        "git rebase --exec='git show HEAD' HEAD~1",
+        "git rebase --exe 'git show HEAD' HEAD~1",
+    ] {
+        let judged = bench.judge(&policy, &bench.work, line);
+        assert_ne!(judged, Judgement::Allow, "{line}");
+    }
+    // Another repository tracks the file, which does not exist at present.
+    let confined = policy.clone().confined(true);
+    let other = Bench::new();
+    let nested = other.work.join("nested");
+    other.git_in(&bench.work, &format!("clone -q . {}", nested.display()));
+    fs::remove_file(nested.join(".env")).unwrap();
+    for line in ["git -C nested show HEAD", "git -C nested diff"] {
+        let shown = output_of(&other, line);
+        assert!(shown.contains("SECRET"), "{line}: {shown}");
+        let judged = other.judge(&confined, &other.work, line);
+        assert_ne!(judged, Judgement::Allow, "{line}");
+    }
+    // A repository whose files lie elsewhere.
+    let deny = vec!["read(./priv)".parse().unwrap()];
+    let folder_rule = Policy::new(Mode::Auto, vec![], deny);
+    let moved = Bench::new();
+    let shows = |line| moved.judge(&folder_rule, &moved.work, line);
+    assert_eq!(shows("git show HEAD"), Judgement::Allow);
+    moved.git("config filter.x.clean cat");
+    assert_eq!(shows("git show HEAD"), Judgement::Allow);
+    for worktree in ["..", "/elsewhere"] {
+        moved.git(&format!("config core.worktree {worktree}"));
+        assert_ne!(shows("git show HEAD"), Judgement::Allow);
+    }
+    moved.git("config --unset core.worktree");
+    moved.git("config include.path x");
+    assert_ne!(shows("git show HEAD"), Judgement::Allow);
+    // A bare repository.
+    let bare = other.work.join("b.git");
+    other.git_in(
+        &bench.work,
+        &format!("clone -q --bare . {}", bare.display()),
+    );
+    for line in ["cd b.git && git show HEAD", "cd b.git/refs; git log -p"] {
+        assert!(output_of(&other, line).contains("SECRET"));
+        let judged = other.judge(&confined, &other.work, line);
+        assert_ne!(judged, Judgement::Allow, "{line}");
+    }
+    // A linked work tree without an index.
+    bench.git("worktree add -q --no-checkout linked");
+    let line = "git -C linked show HEAD";
+    assert!(output_of(&bench, line).contains("SECRET"));
+    assert_ne!(bench.judge(&confined, &bench.work, line), Judgement::Allow);
+    let line = "git -C src show HEAD";
+    assert_eq!(other.judge(&confined, &other.work, line), Judgement::Allow);
+    let line = "/usr/bin/git log --oneline";
+    assert_eq!(bench.judge(&policy, &bench.work, line), Judgement::Allow);
+}
+
+/// A common user setting names a file in the work tree, which the repository supplies.
+#[test]
+fn blame_shows_no_file_outside() {
+    let policy = Policy::new(Mode::Ask, vec![], vec![]);
+    let bench = Bench::new();
+    let own = "[blame]\n\tignoreRevsFile = .git-blame-ignore-revs\n";
+    fs::write(bench.root.join(".gitconfig"), own).unwrap();
+    let list = bench.work.join(".git-blame-ignore-revs");
+    fs::write(bench.work.join("list"), "").unwrap();
+    fs::write(bench.root.join("secret"), "hidden words\n").unwrap();
+    let line = "git blame src/a.txt";
+    let judge = || bench.judge(&policy, &bench.work, line);
+    symlink("list", &list).unwrap();
+    symlink("..", bench.work.join("src/linked")).unwrap();
+    assert_eq!(judge(), Judgement::Allow);
+    fs::remove_file(&list).unwrap();
+    symlink("../secret", &list).unwrap();
+    assert!(matches!(judge(), Judgement::Ask { .. }));
+    // Without protection, the attack works.
+    let output = bench.run(&bench.work, line, &bench.environment());
+    let text = String::from_utf8_lossy(&output.stderr);
+    assert!(text.contains("hidden words"), "{text}");
+}
+
+#[test]
+fn mailmap_outside_roots_is_not_shown() {
+    let policy = Policy::new(Mode::Ask, vec![], vec![]);
+    let bench = Bench::new();
+    let own = "[mailmap]\n\tfile = .names\n";
+    fs::write(bench.root.join(".gitconfig"), own).unwrap();
+    fs::write(bench.root.join("names"), "hidden words <a@example.org>\n").unwrap();
+    symlink("../names", bench.work.join(".names")).unwrap();
+    let line = "git log --format=%aN";
+    let judged = bench.judge(&policy, &bench.work, line);
+    assert_eq!(judged, Judgement::Allow);
+    // Without protection, the attack works.
+    for (settings, is_shown) in [(GitSettings::Own, true), (GitSettings::Hardened, false)] {
+        let mut environment = bench.environment();
+        set(settings, &mut environment);
+        let output = bench.run(&bench.work, line, &environment);
+        let text = String::from_utf8_lossy(&output.stdout);
+        assert_eq!(text.contains("hidden words"), is_shown, "{text}");
+    }
+}
+
+#[test]
+fn git_without_file_content_is_allowed() {
+    let policy = Policy::new(Mode::Auto, vec![], vec!["read(**/.env)".parse().unwrap()]);
+    let bench = fixture_with_secret();
+    let lines = [
+        "git status --short --branch",
+        "git log --oneline -5",
+        "git log --stat --since=yesterday",
+        "git branch -a",
+        "git branch --show-current",
+        "git for-each-ref '--format=%(refname)'",
+        "git rev-parse --verify HEAD",
+        "git status -uno",
+        "git ls-files",
+        "git rev-parse HEAD",
+        "git add src/a.txt",
+        "git commit -q -m x src/a.txt",
+        "git stash list",
+        "git fetch origin",
+        "git push origin main",
+    ];
+    for line in lines {
+        let shown = output_of(&bench, line);
+        assert!(!shown.contains("SECRET"), "{line}: {shown}");
+        let judged = bench.judge(&policy, &bench.work, line);
+        assert_eq!(judged, Judgement::Allow, "{line}");
+    }
+    // A repository that tracks no such file is allowed.
+    let other = Bench::new();
+    for line in ["git diff", "git show", "git log -p", "git grep one"] {
+        let judged = other.judge(&policy, &other.work, line);
+        assert_eq!(judged, Judgement::Allow, "{line}");
+    }
+    fs::write(other.work.join(".git/index"), "DIRC").unwrap();
+    assert_ne!(
+        other.judge(&policy, &other.work, "git diff"),
+        Judgement::Allow
+    );
+}
+
+/// A repository from elsewhere may lead to one that a rule hides, or to files that git does not track.
+#[test]
+fn repository_that_leads_to_hidden_files_is_asked_about() {
+    type Lay = fn(&Bench, &Bench);
+    let lay: [(&str, Lay); 5] = [
+        ("git show HEAD", |b, other| {
+            fs::rename(b.work.join(".git"), b.root.join("own")).unwrap();
+            let named = format!("gitdir: {}\n", other.work.join(".git").display());
+            fs::write(b.work.join(".git"), named).unwrap();
+        }),
+        ("git show HEAD", |b, other| {
+            let named = format!("{}\n", other.work.join(".git").display());
+            fs::write(b.work.join(".git/commondir"), named).unwrap();
+        }),
+        ("git show HEAD", |b, other| {
+            for part in ["objects", "refs"] {
+                let place = b.work.join(".git").join(part);
+                fs::rename(&place, b.root.join(part)).unwrap();
+                symlink(other.work.join(".git").join(part), place).unwrap();
+            }
+        }),
+        ("git show other", |b, other| {
+            let objects = other.work.join(".git/objects").display().to_string();
+            fs::create_dir_all(b.work.join(".git/objects/info")).unwrap();
+            fs::write(b.work.join(".git/objects/info/alternates"), objects + "\n").unwrap();
+            let head = other.run(&other.work, "git rev-parse HEAD", &other.environment());
+            fs::write(b.work.join(".git/refs/heads/other"), head.stdout).unwrap();
+        }),
+        ("git grep SECRET", |b, other| {
+            b.touch_files(&b.work);
+            fs::rename(b.work.join("src"), b.root.join("src")).unwrap();
+            symlink(other.work.join("src"), b.work.join("src")).unwrap();
+        }),
+    ];
+    for (at, (line, lay)) in lay.into_iter().enumerate() {
+        let (bench, other) = (Bench::new(), Bench::new());
+        fs::write(other.work.join("src/a.txt"), "SECRET=1\n").unwrap();
+        other.git("commit -qam secret");
+        let rule = format!("read({}/**)", other.work.display());
+        let policy = Policy::new(Mode::Auto, vec![], vec![rule.parse().unwrap()]);
+        let judged = bench.judge(&policy, &bench.work, "git show HEAD");
+        assert_eq!(judged, Judgement::Allow, "{at}");
+        lay(&bench, &other);
+        let shown = output_of(&bench, line);
+        assert!(shown.contains("SECRET=1"), "{at}: {shown}");
+        let judged = bench.judge(&policy, &bench.work, line);
+        assert_ne!(judged, Judgement::Allow, "{at}");
+    }
+}

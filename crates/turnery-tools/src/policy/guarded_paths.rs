@@ -1,0 +1,497 @@
+//! Files that make other programs run code, or that configure turnery; changing them needs approval.
+//!
+//! Editors, shells, git and build tools run commands named in these files, often without asking and outside
+//! of turnery. Names are compared case-insensitively, because some file systems ignore case.
+
+use super::{read_only::exists, version_files};
+use globset::GlobBuilder;
+use std::{
+    ops::Deref,
+    path::{Path, PathBuf},
+    sync::Arc,
+};
+
+/// Names of guarded folders, at any depth; everything below them is guarded.
+const GUARDED_FOLDERS: &[&str] = &[
+    ".aider",
+    ".amazonq",
+    ".aws",
+    ".azure-pipelines",
+    ".buildkite",
+    ".builds",
+    ".bundle",
+    ".cargo",
+    ".circleci",
+    ".claude",
+    ".codex",
+    ".continue",
+    ".cursor",
+    ".devcontainer",
+    ".docker",
+    ".emacs.d",
+    ".fleet",
+    ".gemini",
+    ".git",
+    ".githooks",
+    ".gnupg",
+    ".helix",
+    ".hg",
+    ".husky",
+    ".idea",
+    ".ipython",
+    ".jj",
+    ".kiro",
+    ".kube",
+    ".mise",
+    ".mvn",
+    ".opencode",
+    ".qwen",
+    ".roo",
+    ".semaphore",
+    ".ssh",
+    ".teamcity",
+    ".tekton",
+    ".theia",
+    ".turnery",
+    ".vim",
+    ".vscode",
+    ".windsurf",
+    ".woodpecker",
+    ".zed",
+    "mise",
+];
+
+/// Guarded folders and files, identified by consecutive path components.
+const GUARDED_PATHS: &[&[&str]] = &[
+    &[".config", "autostart"],
+    &[".config", "emacs"],
+    &[".config", "environment.d"],
+    &[".config", "fish"],
+    &[".config", "git"],
+    &[".config", "lefthook.json"],
+    &[".config", "lefthook.toml"],
+    &[".config", "lefthook.yaml"],
+    &[".config", "lefthook.yml"],
+    &[".config", "nvim"],
+    &[".config", "systemd"],
+    &[".config", "tmux"],
+    &[".config", "turnery"],
+    &[".config", "zsh"],
+    &[".forgejo", "workflows"],
+    &[".gitea", "workflows"],
+    &[".github", "actions"],
+    &[".github", "workflows"],
+    &[".local", "bin"],
+    &[".local", "share", "turnery"],
+    &[".yarn", "plugins"],
+    &[".yarn", "releases"],
+    &["library", "application support", "turnery"],
+    &["library", "launchagents"],
+];
+
+/// Names of guarded files, at any depth.
+const GUARDED_FILES: &[&str] = &[
+    ".appveyor.yml",
+    ".bash_aliases",
+    ".bash_login",
+    ".bash_logout",
+    ".bash_profile",
+    ".bashrc",
+    ".bazelrc",
+    ".build.yml",
+    ".cirrus.star",
+    ".cirrus.yml",
+    ".cshrc",
+    ".curlrc",
+    ".devcontainer.json",
+    ".dir-locals-2.el",
+    ".dir-locals.el",
+    ".drone.jsonnet",
+    ".drone.star",
+    ".drone.yaml",
+    ".drone.yml",
+    ".emacs",
+    ".envrc",
+    ".exrc",
+    ".gdbearlyinit",
+    ".gdbinit",
+    ".ghci",
+    ".gitconfig",
+    ".gitlab-ci.yml",
+    ".gitmodules",
+    ".gitpod.yml",
+    ".hgrc",
+    ".inputrc",
+    ".irbrc",
+    ".kshrc",
+    ".lefthook-local.yaml",
+    ".lefthook-local.yml",
+    ".lefthook.json",
+    ".lefthook.toml",
+    ".lefthook.yaml",
+    ".lefthook.yml",
+    ".lldbinit",
+    ".login",
+    ".mcp.json",
+    ".netrc",
+    ".npmrc",
+    ".nvim.lua",
+    ".nvimrc",
+    ".ocamlinit",
+    ".octaverc",
+    ".pam_environment",
+    ".pdbrc",
+    ".perltidyrc",
+    ".pnpmfile.cjs",
+    ".pre-commit-config.yaml",
+    ".pre-commit-config.yml",
+    ".profile",
+    ".pryrc",
+    ".psqlrc",
+    ".pypirc",
+    ".pythonrc",
+    ".pythonrc.py",
+    ".renviron",
+    ".rprofile",
+    ".sbclrc",
+    ".screenrc",
+    ".sqliterc",
+    ".tcshrc",
+    ".tmux.conf",
+    ".travis.yml",
+    ".vimrc",
+    ".wgetrc",
+    ".woodpecker.yaml",
+    ".woodpecker.yml",
+    ".xinitrc",
+    ".xprofile",
+    ".xsession",
+    ".xsessionrc",
+    ".yarnrc",
+    ".yarnrc.yml",
+    ".zlogin",
+    ".zlogout",
+    ".zprofile",
+    ".zshenv",
+    ".zshrc",
+    "appveyor.yml",
+    "azure-pipelines.yml",
+    "bitbucket-pipelines.yml",
+    "bitrise.yml",
+    "buildspec.yml",
+    "cloudbuild.yaml",
+    "cloudbuild.yml",
+    "codemagic.yaml",
+    // These make a folder a git repository.
+    "commondir",
+    "config.worktree",
+    "head",
+    "jenkinsfile",
+    "lefthook-local.yaml",
+    "lefthook-local.yml",
+    "lefthook.json",
+    "lefthook.toml",
+    "lefthook.yaml",
+    "lefthook.yml",
+    "rust-toolchain",
+    "rust-toolchain.toml",
+    "sitecustomize.py",
+    "usercustomize.py",
+    "wercker.yml",
+];
+
+/// Suffixes of guarded file names.
+const GUARDED_FILE_ENDINGS: &[&str] = &[".code-workspace", ".sublime-project"];
+
+/// Folders of agents that keep work trees in them; those work trees count as ordinary projects.
+const WORKTREE_AGENTS: &[&str] = &[".claude", ".codex", ".cursor", ".gemini", ".opencode"];
+
+/// Returns true if changing the file needs approval in every mode but `auto`. `path` has its links resolved.
+pub(super) fn is_guarded(path: &Path) -> bool {
+    let parts = parts(path);
+    let is_file = |name: &String| {
+        GUARDED_FILES.contains(&name.as_str())
+            || GUARDED_FILE_ENDINGS.iter().any(|end| name.ends_with(end))
+            || version_files::is_version_file(name)
+    };
+    is_in_guarded_folder(&parts) || parts.last().is_some_and(is_file) || is_of_git(path)
+}
+
+/// Folders in which git keeps files of its own. Others in a bare repository are work trees.
+const OF_GIT: &[&str] = &[
+    "branches",
+    "common",
+    "hooks",
+    "info",
+    "lfs",
+    "logs",
+    "modules",
+    "objects",
+    "rebase-apply",
+    "rebase-merge",
+    "refs",
+    "reftable",
+    "rr-cache",
+    "sequencer",
+    "svn",
+    "worktrees",
+];
+
+/// Returns true if the file belongs to a repository whose folder is not called `.git`: a bare one, or one that a `.git`
+/// file names. A line could change its configuration and then run git.
+fn is_of_git(path: &Path) -> bool {
+    // What linked work trees share needs no `HEAD`.
+    let is_git_folder = |folder: &&Path| {
+        exists(folder, "objects") && (exists(folder, "HEAD") || exists(folder, "refs"))
+    };
+    path.ancestors()
+        .skip(1)
+        .filter(is_git_folder)
+        .any(|folder| {
+            let inner = path.strip_prefix(folder).unwrap_or(path);
+            let mut inner = parts(inner).into_iter();
+            match (inner.next(), inner.next()) {
+                (Some(first), Some(_)) => OF_GIT.contains(&first.as_str()),
+                _ => true,
+            }
+        })
+}
+
+fn is_in_guarded_folder(parts: &[String]) -> bool {
+    parts
+        .iter()
+        .any(|part| GUARDED_FOLDERS.contains(&part.as_str()))
+        || GUARDED_PATHS
+            .iter()
+            .any(|wanted| has_consecutive_parts(parts, wanted))
+}
+
+/// Returns true if the file configures turnery or holds its keys, so that changing it needs approval in
+/// `auto` mode too. `own` lists the files and folders of this installation.
+pub(super) fn is_own_path(path: &Path, own: &[PathBuf]) -> bool {
+    let is_below = |own: &PathBuf| lowercase_path(path).starts_with(lowercase_path(own));
+    parts(path).iter().any(|part| part == ".turnery") || own.iter().any(is_below)
+}
+
+/// Returns true if moving, replacing or removing the folder would affect one of turnery's own files.
+pub(super) fn contains_own_path(folder: &Path, own: &[PathBuf]) -> bool {
+    let folder_in_small = lowercase_path(folder);
+    own.iter()
+        .any(|own| lowercase_path(own).starts_with(&folder_in_small))
+        || folder.join(".turnery").symlink_metadata().is_ok()
+}
+
+fn lowercase_path(path: &Path) -> PathBuf {
+    PathBuf::from(path.to_string_lossy().to_lowercase())
+}
+
+/// Returns true if a command line mentions one of turnery's own files anywhere.
+pub(super) fn mentions_own_path(line: &str, own: &[PathBuf]) -> bool {
+    let line = line.to_lowercase();
+    let mut own = own.iter().filter_map(|path| path.to_str());
+    line.contains(".turnery") || own.any(|path| line.contains(&path.to_lowercase()))
+}
+
+/// Returns true if a pattern or a variable in a command line may stand for one of turnery's own files or for
+/// a folder that contains one, when the line runs in one of `bases`. A word that begins with `~` or a
+/// variable may be any path, and so may a hidden file after a `cd` to the home folder or to a variable.
+pub(super) fn may_match_own_path(line: &str, bases: &[PathBuf], own: &[PathBuf]) -> bool {
+    let ends_word = |c: char| c.is_whitespace() || "'\"`;|&()<>=:".contains(c);
+    let is_pattern = |word: &str| word.starts_with('~') || word.contains(['*', '?', '[', '{', '$']);
+    let joined = mask_substitutions(line);
+    [line, &joined].into_iter().any(|line| {
+        let mut is_moved = false;
+        let mut is_folder = false;
+        line.split(ends_word).any(|word| {
+            is_moved |= is_folder && (word.is_empty() || word.starts_with(['~', '$', '-']));
+            is_folder = matches!(word, "cd" | "pushd");
+            let word = word.trim_end_matches('/');
+            let parts = word.split('/').filter(|part| *part != ".");
+            let parts: Vec<&str> = match is_moved && word.starts_with('.') {
+                true => std::iter::once("~").chain(parts).collect(),
+                false if is_pattern(word) => parts.collect(),
+                false => return false,
+            };
+            parts.iter().any(|part| may_be_turnery(part))
+                || own
+                    .iter()
+                    .any(|own| bases.iter().any(|base| path_matches(&parts, base, own)))
+        })
+    })
+}
+
+/// Removes quotes and backslashes from the line and replaces substitutions and braced variables by `$`.
+fn mask_substitutions(line: &str) -> String {
+    let mut text = String::new();
+    // Opening characters of the substitutions that are not closed yet.
+    let mut open = Vec::new();
+    let mut last = ' ';
+    for c in line.chars() {
+        match c {
+            '(' | '{' if last == '$' || !open.is_empty() => open.push(c),
+            ')' | '}' if !open.is_empty() => drop(open.pop()),
+            '`' if open.last() == Some(&c) => drop(open.pop()),
+            '`' => {
+                if open.is_empty() {
+                    text.push('$');
+                }
+                open.push(c);
+            }
+            '"' | '\'' | '\\' => {}
+            _ if open.is_empty() => text.push(c),
+            _ => {}
+        }
+        last = c;
+    }
+    text
+}
+
+fn may_be_turnery(part: &str) -> bool {
+    // A pattern matches hidden files only if it starts with a dot; a lone variable would match everything.
+    !part.starts_with(['*', '?', '['])
+        && variables_to_stars(part) != "*"
+        && pattern_matches_name(part, ".turnery")
+}
+
+/// Returns true if the parts of a word, resolved in `base`, may be `own`, a folder above it, or a file below
+/// it.
+fn path_matches(parts: &[&str], base: &Path, own: &Path) -> bool {
+    let names = |path: &Path| -> Vec<String> {
+        let names = path.components().skip(1);
+        names
+            .map(|name| name.as_os_str().to_string_lossy().into_owned())
+            .collect()
+    };
+    let own = names(own);
+    let fits = |parts: &[&str], own: &[String]| {
+        let mut pairs = parts.iter().zip(own);
+        pairs.all(|(part, name)| pattern_matches_name(part, name))
+    };
+    // A parent folder counts only if a pattern may match it or if it is hidden.
+    let is_meant = |parts: &[&str], own: &[String]| {
+        let mut names = own.iter().take(parts.len());
+        parts.len() >= own.len()
+            || names.any(|name| name.starts_with('.'))
+            || parts.iter().any(|part| part.contains(['*', '?', '[', '{']))
+    };
+    match parts.split_first() {
+        Some((&"", parts)) => fits(parts, &own),
+        // A lone variable is no pattern, with or without braces: `${x}`, `$?`.
+        Some((first, parts)) if first.starts_with('~') || first.contains('$') => {
+            let mut below = (0..own.len()).filter_map(|at| own.get(at..));
+            !parts.is_empty() && below.any(|own| is_meant(parts, own) && fits(parts, own))
+        }
+        _ => {
+            let base = names(base);
+            let mut all: Vec<&str> = base.iter().map(String::as_str).collect();
+            for part in parts {
+                match *part {
+                    ".." => drop(all.pop()),
+                    part => all.push(part),
+                }
+            }
+            fits(&all, &own)
+        }
+    }
+}
+
+/// Matches a name against a shell pattern. The parts of a brace expansion that quotes split are matched one
+/// by one; a variable matches anything.
+fn pattern_matches_name(part: &str, name: &str) -> bool {
+    let part = variables_to_stars(part);
+    let part = part.as_str();
+    let matches = |part: &str| {
+        let pattern = GlobBuilder::new(part).case_insensitive(true).build();
+        pattern.is_ok_and(|pattern| pattern.compile_matcher().is_match(name))
+    };
+    match part.matches('{').count() == part.matches('}').count() {
+        true => matches(part),
+        false => part.split(['{', ',', '}']).any(matches),
+    }
+}
+
+/// Replaces each variable in a path component by `*`.
+fn variables_to_stars(part: &str) -> String {
+    let mut pieces = part.split('$');
+    let mut pattern = pieces.next().unwrap_or_default().to_owned();
+    for piece in pieces {
+        let is_of_name = |c: char| c.is_ascii_alphanumeric() || c == '_';
+        let piece = piece.strip_prefix('{').unwrap_or(piece);
+        let rest = match piece.strip_prefix(['@', '*', '#', '?', '!', '-', '$']) {
+            Some(rest) => rest,
+            None => piece.trim_start_matches(is_of_name),
+        };
+        if !pattern.ends_with('*') {
+            pattern.push('*');
+        }
+        pattern.push_str(rest.strip_prefix('}').unwrap_or(rest));
+    }
+    pattern
+}
+
+/// Files and folders that need approval in every mode before they change: the host's own configuration, keys
+/// and sessions. Cheap to clone.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct GuardedPaths(Arc<[PathBuf]>);
+
+impl GuardedPaths {
+    /// Guards these absolute paths, including everything below folders. Resolving their links reads the disk,
+    /// so build the value once and clone it for each session.
+    #[must_use]
+    pub fn new(paths: Vec<PathBuf>) -> Self {
+        Self(with_links_resolved(paths).into())
+    }
+}
+
+impl Deref for GuardedPaths {
+    type Target = [PathBuf];
+
+    fn deref(&self) -> &[PathBuf] {
+        &self.0
+    }
+}
+
+/// Returns the given paths and their canonical forms, as far as they exist.
+fn with_links_resolved(paths: Vec<PathBuf>) -> Vec<PathBuf> {
+    let resolve = |path: &PathBuf| match (path.canonicalize(), path.parent(), path.file_name()) {
+        (Ok(path), _, _) => Some(path),
+        (Err(_), Some(folder), Some(name)) => Some(folder.canonicalize().ok()?.join(name)),
+        (Err(_), _, _) => None,
+    };
+    let mut all: Vec<PathBuf> = paths.iter().filter_map(resolve).collect();
+    all.extend(paths);
+    all.sort();
+    all.dedup();
+    all
+}
+
+/// Returns the lowercase components of the path, starting at the innermost agent work tree. Below a guarded
+/// folder nothing counts as an agent work tree: a submodule may be called `.claude/worktrees/x`, and git
+/// keeps its hooks under that name in `.git/modules`.
+fn parts(path: &Path) -> Vec<String> {
+    let mut parts: Vec<String> = path
+        .components()
+        .map(|part| part.as_os_str().to_string_lossy().to_lowercase())
+        .collect();
+    let is_kept = |two: &[String]| match two {
+        [agent, folder] => WORKTREE_AGENTS.contains(&agent.as_str()) && folder == "worktrees",
+        _ => false,
+    };
+    while let Some(at) = parts.windows(2).position(is_kept) {
+        let is_plain = parts
+            .get(..at)
+            .is_some_and(|above| !is_in_guarded_folder(above));
+        // These are the agent's folder, `worktrees` and the name of the work tree.
+        if !is_plain || parts.len() <= at + 3 {
+            break;
+        }
+        parts.drain(..at + 3);
+    }
+    parts
+}
+
+fn has_consecutive_parts(parts: &[String], wanted: &[&str]) -> bool {
+    parts
+        .windows(wanted.len())
+        .any(|some| some.iter().zip(wanted).all(|(part, wanted)| part == wanted))
+}

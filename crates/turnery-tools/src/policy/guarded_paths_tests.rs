@@ -1,0 +1,470 @@
+//! Checks in which modes changing a guarded file needs approval.
+
+use super::{GuardedPaths, Judgement, Mode, Policy};
+use crate::{Access, Workspace};
+use std::{fs, os::unix::fs::symlink, path::PathBuf};
+
+struct Bench {
+    folder: tempfile::TempDir,
+    workspace: Workspace,
+}
+
+impl Bench {
+    fn new() -> Self {
+        let folder = tempfile::tempdir().unwrap();
+        let root = folder.path().canonicalize().unwrap();
+        let workspace = Workspace::local(root).unwrap();
+        Self { folder, workspace }
+    }
+
+    fn edit(&self, policy: &Policy, path: &str) -> Judgement {
+        let access = Access::Edit(vec![self.workspace.resolve(path).unwrap()]);
+        policy.judge("write_file", &access, &self.workspace)
+    }
+
+    fn judge_shell(&self, policy: &Policy, command: &str) -> Judgement {
+        let access = Access::Run {
+            command: command.to_owned(),
+            cwd: self.workspace.cwd().to_owned(),
+        };
+        policy.judge("shell", &access, &self.workspace)
+    }
+}
+
+/// Taken from the manuals of the programs that run commands named in these files.
+const GUARDED: &[&str] = &[
+    ".Rprofile",
+    ".bashrc",
+    ".cargo/config.toml",
+    ".claude/settings.json",
+    ".config/fish/config.fish",
+    ".config/git/.cursor/worktrees/x/config",
+    ".config/mise/config.toml",
+    ".cursor/mcp.json",
+    ".devcontainer.json",
+    ".devcontainer/devcontainer.json",
+    ".emacs.d/init.el",
+    ".envrc",
+    ".forgejo/workflows/ci.yml",
+    ".gemini/settings.json",
+    ".ghci",
+    ".git/config",
+    ".git/hooks/pre-commit",
+    ".git/modules/.claude/worktrees/lib/config",
+    ".git/modules/.claude/worktrees/lib/hooks/post-checkout",
+    ".github/workflows/ci.yml",
+    ".gitmodules",
+    ".hg/hgrc",
+    ".husky/pre-commit",
+    ".idea/workspace.xml",
+    ".jj/repo/config.toml",
+    ".mcp.json",
+    ".mise/config.toml",
+    ".npmrc",
+    ".pdbrc",
+    ".pre-commit-config.yaml",
+    ".profile",
+    ".psqlrc",
+    ".ssh/authorized_keys",
+    ".ssh/config",
+    ".tool-versions",
+    ".vscode/launch.json",
+    ".vscode/settings.json",
+    ".vscode/tasks.json",
+    ".zshrc",
+    "deep/down/.ENVRC",
+    "deep/down/.Git/config",
+    "docs/HEAD",
+    "docs/commondir",
+    "mise/conf.d/x.toml",
+    "mise/config.toml",
+    "rust-toolchain.toml",
+    "x.code-workspace",
+    "x.sublime-project",
+];
+
+const ORDINARY: &[&str] = &[
+    ".gitignore",
+    ".github/ISSUE_TEMPLATE/bug.md",
+    "Cargo.toml",
+    "README.md",
+    "docs/head.md",
+    "git/config",
+    "package.json",
+    "src/main.rs",
+];
+
+fn policy(mode: Mode) -> Policy {
+    Policy::new(mode, vec!["edit".parse().unwrap()], Vec::new())
+}
+
+const ASK: Judgement = Judgement::Ask { always: None };
+
+#[test]
+fn guarded_files_are_asked_about_in_ask_and_edit() {
+    let bench = Bench::new();
+    for mode in [Mode::Ask, Mode::Edit] {
+        for path in GUARDED {
+            assert_eq!(bench.edit(&policy(mode), path), ASK, "{mode} {path}");
+            let write = format!("echo x > {path}");
+            assert_eq!(
+                bench.judge_shell(&policy(mode), &write),
+                ASK,
+                "{mode} {write}"
+            );
+        }
+        for path in ORDINARY {
+            let allowed = Judgement::Allow;
+            assert_eq!(bench.edit(&policy(mode), path), allowed, "{mode} {path}");
+        }
+    }
+    for path in GUARDED {
+        let judged = bench.edit(&policy(Mode::Auto), path);
+        assert_eq!(judged, Judgement::Allow, "{path}");
+    }
+}
+
+/// A repository whose folder has another name, and which a `.git` file leads to.
+#[test]
+fn files_of_a_repository_are_guarded_by_any_name() {
+    let bench = Bench::new();
+    let root = bench.workspace.cwd();
+    for part in ["repo/objects/info", "repo/info", "repo/main/src", "work"] {
+        fs::create_dir_all(root.join(part)).unwrap();
+    }
+    let edit = Policy::new(Mode::Edit, vec![], vec![]);
+    let judge = |line: &str| bench.judge_shell(&edit, line);
+    assert_eq!(judge("echo x >> repo/config"), Judgement::Allow);
+    for mark in ["HEAD", "refs"] {
+        fs::write(root.join("repo").join(mark), "x\n").unwrap();
+        for line in [
+            "echo x >> repo/config",
+            "echo x > repo/objects/info/alternates; cd work && git status",
+            "echo x > repo/info/attributes",
+        ] {
+            assert_ne!(judge(line), Judgement::Allow, "{mark}: {line}");
+        }
+        fs::remove_file(root.join("repo").join(mark)).unwrap();
+    }
+    fs::write(root.join("repo/HEAD"), "x\n").unwrap();
+    for line in ["echo x > repo/main/src/a.rs", "echo x > work/config"] {
+        assert_eq!(judge(line), Judgement::Allow, "{line}");
+    }
+}
+
+#[test]
+fn link_to_guarded_file_is_guarded() {
+    let bench = Bench::new();
+    let root = bench.folder.path();
+    fs::create_dir(root.join(".ssh")).unwrap();
+    fs::write(root.join(".ssh/config"), "").unwrap();
+    symlink(".ssh", root.join("notes")).unwrap();
+    symlink(".ssh/config", root.join("notes.txt")).unwrap();
+    for path in ["notes/config", "notes/new", "notes.txt"] {
+        assert_eq!(bench.edit(&policy(Mode::Edit), path), ASK, "{path}");
+        let write = format!("echo x > {path}");
+        assert_eq!(
+            bench.judge_shell(&policy(Mode::Edit), &write),
+            ASK,
+            "{write}"
+        );
+    }
+}
+
+#[test]
+fn own_files_are_asked_about_in_auto_mode() {
+    let bench = Bench::new();
+    let home = bench.folder.path().join("home");
+    fs::create_dir(&home).unwrap();
+    fs::create_dir_all(bench.folder.path().join("sub/.turnery")).unwrap();
+    symlink("home", bench.folder.path().join("linked")).unwrap();
+    let own: Vec<PathBuf> = vec![
+        bench.folder.path().join("linked/config.toml"),
+        bench.folder.path().join("a/.hidden"),
+    ];
+    for mode in [Mode::Ask, Mode::Edit, Mode::Auto] {
+        let policy = policy(mode).with_guarded_paths(GuardedPaths::new(own.clone()));
+        for path in [
+            ".turnery/config.toml",
+            "sub/.turnery/commands/x.md",
+            "home/config.toml",
+            // Also on a case-insensitive file system.
+            "Home/CONFIG.toml",
+        ] {
+            assert_eq!(bench.edit(&policy, path), ASK, "{mode} {path}");
+            for write in [
+                format!("echo x > {path}"),
+                format!("cp evil.toml {path}"),
+                format!("cd src; tee ../{path}"),
+            ] {
+                assert!(
+                    matches!(bench.judge_shell(&policy, &write), Judgement::Ask { .. }),
+                    "{mode} {write}"
+                );
+            }
+        }
+    }
+    let auto = policy(Mode::Auto).with_guarded_paths(GuardedPaths::new(own));
+    for write in [
+        "bash -c 'echo x > .turnery/config.toml'",
+        "cp x .turnery/*",
+        "for f in .turnery/config.toml; do cp x $f; done",
+        "mv home other",
+        "rm -rf home",
+        "cp -r evil/. home",
+        "mv sub other && mv evil sub",
+        "mv .t* x",
+        "rm -rf .tu?nery .turner?",
+        "rm -rf sub/.*",
+        "cd .t*; echo > config.toml",
+        "bash -c 'mv {.turnery,x}'",
+        "find . -maxdepth 1 -name '.t*' -exec mv {} x \\;",
+        "mv ho* x",
+        "rm -rf *",
+        "rm -rf ./h*/",
+        "cp x ~/*/config.toml",
+        "tee $HOME/ho*/config.t* < x",
+        "tee ${x}/config.t* < x",
+        "echo x > .turn$@ery/config.toml",
+        "echo x > .turn$1ery/config.toml",
+        "echo x > .turn\"$x\"ery/config.toml",
+        "echo x > $(echo .turn)ery/config.toml",
+        "echo x > .turn`echo ery`/config.toml",
+        "cp a.txt .turn${x}ery/config.toml",
+        "cd .turn$(echo ery) && echo x > config.toml",
+        "echo x > ho$x/config.toml",
+        "cp a.txt ho$(echo me)/config.toml",
+        "echo x > ~/home/config.toml",
+        "echo x >> $HOME/home/config.toml",
+        "echo x >> \"$HOME\"/home/config.toml",
+        "cd ~/home/config.toml; echo x",
+        "cd && echo x > .hidden/config.toml",
+        "cd ~; echo x > .hidden/config.toml",
+        "cd \"$HOME\"; rm -rf .hidden",
+        "pushd $HOME; mv .hidden x",
+        "cd - && mv .hidden x",
+    ] {
+        assert_eq!(bench.judge_shell(&auto, write), ASK, "{write}");
+    }
+    let whole = home.join("config.toml").display().to_string();
+    let hidden = format!("bash -c 'echo x > {}'", whole.to_uppercase());
+    assert_eq!(bench.judge_shell(&auto, &hidden), ASK, "{hidden}");
+    for read in [
+        "cat .turnery/config.toml",
+        "ls home",
+        "make",
+        "cp a.txt b.txt .",
+        "rm -f src/*.o *.log",
+        "mv src/{a,b}.rs other",
+        "python3 -c 'print([1, 2][0])'",
+        "rm -rf ~/.cache/x*",
+        "mv src other",
+        "touch a || exit $?",
+        "python3 -c 1; echo exit=$?",
+        "for f in a b; do touch ${f}.rs; done",
+        "touch \"${a[@]}\" ${b[0]} $*",
+        "touch ${x:-y} ${x%.c} src/${x##*/}",
+        "cp a.txt ~/home",
+        "echo $$ > pid; echo $$$x >> $1",
+        "cp a.txt $a$b ${a}${b} $(pwd)$1",
+        "cp a.txt $OUT/home/a.txt",
+        "cp a.txt $OUT/b/$x \"$(pwd)\"/b.txt",
+        "cd src && echo x > .hidden/config.toml",
+        "cd $OUT && make && cp a.txt build/home",
+        "cd $OUT && rm -rf .cache/x",
+    ] {
+        assert_eq!(bench.judge_shell(&auto, read), Judgement::Allow, "{read}");
+    }
+}
+
+#[test]
+fn agent_work_tree_is_not_guarded() {
+    let bench = Bench::new();
+    let edit = policy(Mode::Edit);
+    for path in [
+        ".claude/worktrees/one/src/main.rs",
+        ".cursor/worktrees/a/b.rs",
+        ".claude/worktrees/one/.claude/worktrees/two/src/main.rs",
+    ] {
+        assert_eq!(bench.edit(&edit, path), Judgement::Allow, "{path}");
+    }
+    for path in [
+        ".claude/worktrees/one/.git/config",
+        ".claude/worktrees/.envrc",
+        ".git/worktrees/one/config",
+    ] {
+        assert_eq!(bench.edit(&edit, path), ASK, "{path}");
+    }
+}
+
+/// Files from which a program runs something or reads keys: one of each kind.
+const ONE_OF_EACH: &[&str] = &[
+    "bitrise.yml",
+    "codemagic.yaml",
+    "wercker.yml",
+    ".aider/x",
+    ".amazonq/x",
+    ".appveyor.yml",
+    ".aws/x",
+    ".azure-pipelines/x",
+    ".bash_aliases",
+    ".bash_login",
+    ".bash_logout",
+    ".bash_profile",
+    ".bazelrc",
+    ".build.yml",
+    ".buildkite/x",
+    ".builds/x",
+    ".bundle/x",
+    ".circleci/x",
+    ".cirrus.star",
+    ".cirrus.yml",
+    ".codex/x",
+    ".config/autostart/x",
+    ".config/emacs/x",
+    ".config/environment.d/x",
+    ".config/lefthook.json",
+    ".config/lefthook.toml",
+    ".config/lefthook.yaml",
+    ".config/lefthook.yml",
+    ".config/mise.toml",
+    ".config/mise/x",
+    ".config/nvim/x",
+    ".config/systemd/x",
+    ".config/tmux/x",
+    ".config/turnery/x",
+    ".config/zsh/x",
+    ".continue/x",
+    ".cshrc",
+    ".curlrc",
+    ".dir-locals-2.el",
+    ".dir-locals.el",
+    ".docker/x",
+    ".drone.jsonnet",
+    ".drone.star",
+    ".drone.yaml",
+    ".drone.yml",
+    ".emacs",
+    ".exrc",
+    ".fleet/x",
+    ".gdbearlyinit",
+    ".gdbinit",
+    ".gitconfig",
+    ".gitea/workflows/x",
+    ".githooks/x",
+    ".github/actions/x",
+    ".gitlab-ci.yml",
+    ".gitpod.yml",
+    ".gnupg/x",
+    ".go-version",
+    ".helix/x",
+    ".hgrc",
+    ".inputrc",
+    ".ipython/x",
+    ".irbrc",
+    ".kiro/x",
+    ".kshrc",
+    ".kube/x",
+    ".lefthook-local.yaml",
+    ".lefthook-local.yml",
+    ".lefthook.json",
+    ".lefthook.toml",
+    ".lefthook.yaml",
+    ".lefthook.yml",
+    ".lldbinit",
+    ".local/bin/x",
+    ".local/share/turnery/x",
+    ".login",
+    ".mise.ci.toml",
+    ".mise.local.toml",
+    ".mise.toml",
+    ".miserc.toml",
+    ".rtx.ci.toml",
+    ".mvn/x",
+    ".netrc",
+    ".node-version",
+    ".nvim.lua",
+    ".nvimrc",
+    ".nvmrc",
+    ".ocamlinit",
+    ".octaverc",
+    ".opencode/x",
+    ".pam_environment",
+    ".perltidyrc",
+    ".pnpmfile.cjs",
+    ".pre-commit-config.yml",
+    ".prototools",
+    ".pryrc",
+    ".pypirc",
+    ".python-version",
+    ".pythonrc",
+    ".pythonrc.py",
+    ".qwen/x",
+    ".renviron",
+    ".roo/x",
+    ".rtx.toml",
+    ".sbclrc",
+    ".screenrc",
+    ".semaphore/x",
+    ".sqliterc",
+    ".tcshrc",
+    ".teamcity/x",
+    ".tekton/x",
+    ".theia/x",
+    ".tmux.conf",
+    ".travis.yml",
+    ".vim/x",
+    ".vimrc",
+    ".wgetrc",
+    ".windsurf/x",
+    ".woodpecker.yaml",
+    ".woodpecker.yml",
+    ".woodpecker/x",
+    ".xinitrc",
+    ".xprofile",
+    ".xsession",
+    ".xsessionrc",
+    ".yarn/plugins/x",
+    ".yarn/releases/x",
+    ".yarnrc",
+    ".yarnrc.yml",
+    ".zed/x",
+    ".zlogin",
+    ".zlogout",
+    ".zprofile",
+    ".zshenv",
+    "appveyor.yml",
+    "azure-pipelines.yml",
+    "bitbucket-pipelines.yml",
+    "buildspec.yml",
+    "cloudbuild.yaml",
+    "cloudbuild.yml",
+    "config.worktree",
+    "jenkinsfile",
+    "lefthook-local.yaml",
+    "lefthook-local.yml",
+    "lefthook.json",
+    "lefthook.toml",
+    "lefthook.yaml",
+    "lefthook.yml",
+    "library/application support/turnery/x",
+    "library/launchagents/x",
+    "mise.ci.toml",
+    "mise.local.toml",
+    "mise.toml",
+    "rust-toolchain",
+    "sitecustomize.py",
+    "usercustomize.py",
+];
+
+#[test]
+fn every_guarded_file_is_asked_about_in_edit_mode() {
+    let bench = Bench::new();
+    let policy = policy(Mode::Edit);
+    for path in ONE_OF_EACH {
+        for path in [(*path).to_owned(), format!("sub/{path}")] {
+            assert_ne!(bench.edit(&policy, &path), Judgement::Allow, "{path}");
+        }
+    }
+    assert_eq!(bench.edit(&policy, "sub/x"), Judgement::Allow);
+}

@@ -1,0 +1,532 @@
+//! Judges tool calls: decides from a session's rules and mode whether a call is allowed, denied or needs
+//! approval.
+
+use super::{
+    GitSettings, GuardedPaths, LineLimits, Mode, Rule,
+    command_line::{Command, Line},
+    command_line_access::{CommandLineAccess, MAX_LOOKUPS, lookups},
+    command_line_limits::has_git_command,
+    command_wrappers, git, guarded_paths,
+    hidden_files::denial,
+    inner_commands::Started,
+    read_only,
+    rule::{EDIT_GROUP, Fit, Pattern, READ_GROUP, SHELL_GROUP},
+    rule_suggestion,
+};
+use crate::{Access, Workspace};
+use std::path::{Path, PathBuf};
+
+/// Outcome of judging a tool call.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Judgement {
+    /// The call may run.
+    Allow,
+    /// The call is denied; the message is shown to the model and the user.
+    Deny(String),
+    /// The user must approve the call. `always` is the rule that "always allow" adds for the session, also
+    /// shown on the button; `None` when no single rule can cover the call (the command was not understood).
+    Ask {
+        /// Rule that "always allow" adds.
+        always: Option<Rule>,
+    },
+}
+
+/// Rules in force for a session.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Policy {
+    /// How freely the agent may act.
+    pub mode: Mode,
+    allow: Vec<Rule>,
+    deny: Vec<Rule>,
+    own_paths: GuardedPaths,
+    confined: bool,
+}
+
+impl Policy {
+    /// Creates a policy. Deny rules win over allow rules.
+    #[must_use]
+    pub fn new(mode: Mode, allow: Vec<Rule>, deny: Vec<Rule>) -> Self {
+        Self {
+            mode,
+            allow,
+            deny,
+            own_paths: GuardedPaths::default(),
+            confined: false,
+        }
+    }
+
+    /// Sets whether read-only commands run in the read-only sandbox; if so, more of them are allowed without
+    /// approval.
+    #[must_use]
+    pub fn confined(self, confined: bool) -> Self {
+        Self { confined, ..self }
+    }
+
+    /// Requires approval in every mode before the given files, or anything below the given folders, are
+    /// changed.
+    #[must_use]
+    pub fn with_guarded_paths(self, own_paths: GuardedPaths) -> Self {
+        Self { own_paths, ..self }
+    }
+
+    /// Adds a rule for the rest of the session (PERM-6).
+    pub fn allow(&mut self, rule: Rule) {
+        if !self.allow.contains(&rule) {
+            self.allow.push(rule);
+        }
+    }
+
+    /// Adds a rule for the rest of the session (PERM-6).
+    pub fn deny(&mut self, rule: Rule) {
+        if !self.deny.contains(&rule) {
+            self.deny.push(rule);
+        }
+    }
+
+    /// Rules that allow calls.
+    #[must_use]
+    pub fn allow_rules(&self) -> &[Rule] {
+        &self.allow
+    }
+
+    /// Rules that deny calls.
+    #[must_use]
+    pub fn deny_rules(&self) -> &[Rule] {
+        &self.deny
+    }
+
+    /// Judges a call of `tool` that touches `access`. Relative patterns start at the working directory; a
+    /// command line may run without approval only if everything it reads lies inside the roots.
+    #[must_use]
+    pub fn judge(&self, tool: &str, access: &Access, workspace: &Workspace) -> Judgement {
+        match access {
+            Access::Nothing => match self.deny.iter().find(|rule| rule.tool == tool) {
+                Some(rule) => deny_by_rule(rule),
+                None => Judgement::Allow,
+            },
+            Access::Read(paths) => match self.find_read_denial(tool, paths, workspace) {
+                Some(rule) => deny_by_rule(rule),
+                None => Judgement::Allow,
+            },
+            Access::Edit(paths) => self.judge_edit(tool, paths, workspace),
+            Access::Run { command, cwd } => self.judge_run(tool, command, cwd, workspace),
+            Access::RunOutside { command, cwd } => {
+                self.judge_run_outside(tool, command, cwd, workspace)
+            }
+            Access::Server {
+                all,
+                is_read_only,
+                is_destructive,
+            } => self.judge_mcp_tool(tool, all, (*is_read_only, *is_destructive)),
+        }
+    }
+
+    /// Judges like [`judge`](Self::judge), and also returns the limits that an allowed command line must run
+    /// within.
+    #[must_use]
+    pub fn judge_with_limits(
+        &self,
+        tool: &str,
+        access: &Access,
+        workspace: &Workspace,
+    ) -> (Judgement, LineLimits) {
+        let Access::Run { command, cwd } = access else {
+            return (self.judge(tool, access, workspace), LineLimits::default());
+        };
+        let (line, found) = self.analyse_line(command, cwd, workspace);
+        let judgement = self.judge_line(tool, command, cwd, &line, &found, workspace);
+        let limits = match judgement {
+            Judgement::Allow => {
+                // A rule that allows all commands applies to every repository, not only to checked ones.
+                let is_about_all =
+                    |rule: &Rule| rule.applies_to(tool, SHELL_GROUP) && rule.pattern.is_none();
+                let is_free = self.mode == Mode::Auto || self.allow.iter().any(is_about_all);
+                let settings = match is_free {
+                    true if self.deny.iter().any(|rule| rule.tool == READ_GROUP) => {
+                        GitSettings::Discreet
+                    }
+                    true => GitSettings::Own,
+                    false => GitSettings::Careful,
+                };
+                LineLimits::of(&line, found.only_reads(&line), settings)
+            }
+            Judgement::Deny(_) | Judgement::Ask { .. } => LineLimits::default(),
+        };
+        (judgement, limits)
+    }
+
+    /// Returns the judgement of a command that could not be analysed in time: approval, unless a rule denies
+    /// all commands; denied in plan mode.
+    #[must_use]
+    pub fn judgement_on_timeout(&self, tool: &str) -> Judgement {
+        let denies_all =
+            |rule: &&Rule| rule.applies_to(tool, SHELL_GROUP) && rule.pattern.is_none();
+        if let Some(rule) = self.deny.iter().find(denies_all) {
+            return deny_by_rule(rule);
+        }
+        match self.mode {
+            Mode::Plan => Judgement::Deny(
+                "it could not be found out in time what this command does, and plan mode only runs what is known to only read: describe it instead"
+                    .to_owned(),
+            ),
+            Mode::Ask | Mode::Edit | Mode::Auto => Judgement::Ask { always: None },
+        }
+    }
+
+    fn judge_edit(&self, tool: &str, paths: &[PathBuf], workspace: &Workspace) -> Judgement {
+        if let Some(rule) = self.find_edit_denial(tool, paths, workspace) {
+            return deny_by_rule(rule);
+        }
+        match self.mode {
+            Mode::Plan => Judgement::Deny(
+                "plan mode only reads: describe the change instead, or ask for another mode"
+                    .to_owned(),
+            ),
+            Mode::Ask | Mode::Edit | Mode::Auto if self.is_own(paths) => {
+                Judgement::Ask { always: None }
+            }
+            Mode::Auto => Judgement::Allow,
+            Mode::Ask | Mode::Edit if paths.iter().any(|path| guarded_paths::is_guarded(path)) => {
+                Judgement::Ask { always: None }
+            }
+            Mode::Edit => Judgement::Allow,
+            Mode::Ask if self.is_edit_allowed(tool, paths, workspace) => Judgement::Allow,
+            Mode::Ask => Judgement::Ask {
+                always: EDIT_GROUP.parse().ok(),
+            },
+        }
+    }
+
+    fn judge_run(&self, tool: &str, command: &str, cwd: &Path, workspace: &Workspace) -> Judgement {
+        let (line, found) = self.analyse_line(command, cwd, workspace);
+        self.judge_line(tool, command, cwd, &line, &found, workspace)
+    }
+
+    /// Parses a command line and resolves the paths that it touches.
+    fn analyse_line(
+        &self,
+        command: &str,
+        cwd: &Path,
+        workspace: &Workspace,
+    ) -> (Line, CommandLineAccess) {
+        let about_files = |rule: &Rule| matches!(rule.pattern, Some(Pattern::Files { .. }));
+        let with_names = self.mode == Mode::Auto || self.deny.iter().any(about_files);
+        let confined = || analyse_confined_line(command, cwd, workspace, with_names);
+        self.confined.then(confined).flatten().unwrap_or_else(|| {
+            let mut line = Line::parse(command);
+            line.doubtful |= lookups(&line) > MAX_LOOKUPS;
+            let found = CommandLineAccess::new(
+                &line,
+                cwd,
+                workspace,
+                with_names,
+                read_only::Table::Everywhere,
+            );
+            (line, found)
+        })
+    }
+
+    fn judge_line(
+        &self,
+        tool: &str,
+        command: &str,
+        cwd: &Path,
+        line: &Line,
+        found: &CommandLineAccess,
+        workspace: &Workspace,
+    ) -> Judgement {
+        if let Some(judgement) = self.judge_denied_run(tool, line, found, workspace) {
+            return judgement;
+        }
+        let harmless = found.only_reads(line) && !self.hides_unnamed_files_of_line(found);
+        match self.mode {
+            // This also covers paths hidden by a nested shell, a pattern or a variable.
+            Mode::Auto
+                if self.is_own(&found.named_to_edit)
+                    || self.may_move_own_path(line, found, cwd)
+                    || !harmless
+                        && (guarded_paths::mentions_own_path(command, &self.own_paths)
+                            || guarded_paths::may_match_own_path(
+                                command,
+                                &found.bases,
+                                &self.own_paths,
+                            )) =>
+            {
+                return Judgement::Ask { always: None };
+            }
+            Mode::Auto => return Judgement::Allow,
+            Mode::Plan if harmless && line.writes.is_empty() => return Judgement::Allow,
+            Mode::Plan => {
+                return Judgement::Deny(
+                    "plan mode only runs commands that are known to only read inside the folders of this session: describe what you would run instead, or ask for another mode"
+                        .to_owned(),
+                );
+            }
+            Mode::Ask | Mode::Edit => {}
+        }
+        let about_run = |rule: &&Rule| rule.applies_to(tool, SHELL_GROUP);
+        if self
+            .allow
+            .iter()
+            .filter(about_run)
+            .any(|rule| rule.pattern.is_none())
+        {
+            return Judgement::Allow;
+        }
+        // Git may replace a file with a link before or while another command reads it.
+        let changes_files = line
+            .commands
+            .iter()
+            .zip(&found.reads)
+            .any(|(command, reads)| {
+                let leaves = || git::leaves(command) == git::GitChange::WorkTree;
+                reads.is_none() && git::is_git(command) && leaves()
+            });
+        if line.doubtful || found.outside || changes_files && !line.reads.is_empty() {
+            return Judgement::Ask { always: None };
+        }
+        if !line.writes.is_empty() {
+            // A rule for a command does not cover the files that its output is redirected to.
+            return match self.judge_edit(tool, &found.writes, workspace) {
+                judgement if harmless => judgement,
+                _ => Judgement::Ask { always: None },
+            };
+        }
+        let is_hardened = found.only_reads(line);
+        let safe_git = found.check_git_commands(line, workspace);
+        let commands = line.commands.iter().zip(&found.reads).zip(&safe_git);
+        let is_elsewhere = changes_files && found.bases.len() > 1;
+        let mut open = commands.filter(|((command, reads), is_safe)| {
+            let is_known = |reads: &read_only::Reads| {
+                let reads_files = reads.widely || !reads.paths.is_empty();
+                !(self.hides_unnamed_files(reads) || is_elsewhere || changes_files && reads_files)
+            };
+            let harmless = reads.as_ref().is_some_and(is_known) && (is_hardened || **is_safe);
+            let may_be_allowed = **is_safe && !is_elsewhere;
+            let allows =
+                |rule: &Rule| may_be_allowed && found.is_allowed_by(rule, command, workspace);
+            !harmless && !self.allow.iter().filter(about_run).any(allows)
+        });
+        let Some(((first, _), is_safe)) = open.next() else {
+            return match line.commands.is_empty() {
+                true => Judgement::Ask { always: None },
+                false => Judgement::Allow,
+            };
+        };
+        let always = rule_suggestion::suggest_rule(first, &found.bases, workspace).filter(|rule| {
+            *is_safe
+                && open.all(|((command, _), is_safe)| {
+                    *is_safe && found.is_allowed_by(rule, command, workspace)
+                })
+        });
+        Judgement::Ask { always }
+    }
+
+    /// Judges a command that is to run outside the sandbox: every mode that runs commands asks the user, and
+    /// no rule answers for them.
+    fn judge_run_outside(
+        &self,
+        tool: &str,
+        command: &str,
+        cwd: &Path,
+        workspace: &Workspace,
+    ) -> Judgement {
+        match (self.judge_run(tool, command, cwd, workspace), self.mode) {
+            (Judgement::Deny(reason), _) => Judgement::Deny(reason),
+            (Judgement::Allow | Judgement::Ask { .. }, Mode::Plan) => Judgement::Deny(
+                "plan mode runs nothing outside the sandbox: leave outside_sandbox out, or ask for another mode"
+                    .to_owned(),
+            ),
+            (Judgement::Allow | Judgement::Ask { .. }, Mode::Ask | Mode::Edit | Mode::Auto) => {
+                Judgement::Ask { always: None }
+            }
+        }
+    }
+
+    /// Returns the denial of a command line, or a request for approval if a deny rule may match but this is
+    /// not certain.
+    fn judge_denied_run(
+        &self,
+        tool: &str,
+        line: &Line,
+        found: &CommandLineAccess,
+        workspace: &Workspace,
+    ) -> Option<Judgement> {
+        let mut unsure = self.may_touch_denied_files(line, found, workspace);
+        for rule in self
+            .deny
+            .iter()
+            .filter(|rule| rule.applies_to(tool, SHELL_GROUP))
+        {
+            if rule.pattern.is_none() {
+                return Some(deny_by_rule(rule));
+            }
+            if matches!(rule.pattern, Some(Pattern::Files { .. })) {
+                continue;
+            }
+            unsure |= line.doubtful;
+            for (command, started) in line.commands.iter().zip(&found.started) {
+                unsure |= matches!(started, Started::Unknown);
+                for command in std::iter::once(command).chain(started.command()) {
+                    match rule.denies(command) {
+                        Fit::Yes => return Some(deny_by_rule(rule)),
+                        Fit::Perhaps => unsure = true,
+                        Fit::No => unsure |= command.opaque,
+                    }
+                }
+            }
+        }
+        let rule = self
+            .find_edit_denial("", &found.writes, workspace)
+            .or_else(|| self.find_named_path_denial(found, workspace));
+        if let Some(rule) = rule {
+            return Some(deny_by_rule(rule));
+        }
+        match self.mode {
+            _ if !unsure => None,
+            // Plan mode denies anything that does more than read, for that reason.
+            Mode::Plan if !found.only_reads(line) => None,
+            Mode::Plan => Some(Judgement::Deny(
+                "a rule may deny what this command runs or reads, and plan mode asks nobody: name each program and file as they are, options after them"
+                    .to_owned(),
+            )),
+            Mode::Ask | Mode::Edit | Mode::Auto => Some(Judgement::Ask { always: None }),
+        }
+    }
+
+    /// Returns the rule that denies a file named by a word of a command.
+    fn find_named_path_denial(
+        &self,
+        found: &CommandLineAccess,
+        workspace: &Workspace,
+    ) -> Option<&Rule> {
+        self.deny.iter().find(|rule| {
+            let paths = match rule.tool.as_str() {
+                READ_GROUP => &found.named_to_read,
+                EDIT_GROUP => &found.named_to_edit,
+                _ => return false,
+            };
+            rule.pattern.is_some() && denies_any_path(rule, paths, workspace)
+        })
+    }
+
+    /// Returns true if a rule hides files that a command reads without naming them.
+    fn hides_unnamed_files(&self, reads: &read_only::Reads) -> bool {
+        self.deny
+            .iter()
+            .any(|rule| rule.tool == READ_GROUP && (reads.widely || rule.pattern.is_none()))
+    }
+
+    fn hides_unnamed_files_of_line(&self, found: &CommandLineAccess) -> bool {
+        found
+            .reads
+            .iter()
+            .flatten()
+            .any(|reads| self.hides_unnamed_files(reads))
+    }
+
+    fn find_read_denial(
+        &self,
+        tool: &str,
+        paths: &[PathBuf],
+        workspace: &Workspace,
+    ) -> Option<&Rule> {
+        self.deny.iter().find(|rule| {
+            rule.applies_to(tool, READ_GROUP) && denies_any_path(rule, paths, workspace)
+        })
+    }
+
+    /// Returns the rule that denies changing one of the paths. A path that must not be read must not be
+    /// changed either.
+    fn find_edit_denial(
+        &self,
+        tool: &str,
+        paths: &[PathBuf],
+        workspace: &Workspace,
+    ) -> Option<&Rule> {
+        self.deny.iter().find(|rule| {
+            let hidden = rule.tool == READ_GROUP && rule.pattern.is_some();
+            (hidden || rule.applies_to(tool, EDIT_GROUP)) && denies_any_path(rule, paths, workspace)
+        })
+    }
+
+    fn is_own(&self, paths: &[PathBuf]) -> bool {
+        paths
+            .iter()
+            .any(|path| guarded_paths::is_own_path(path, &self.own_paths))
+    }
+
+    /// Returns true if a command moves, replaces or removes a folder that holds turnery's own files. Folders
+    /// above `cwd` are left out, because everyday commands write there.
+    fn may_move_own_path(&self, line: &Line, found: &CommandLineAccess, cwd: &Path) -> bool {
+        let moves = |command: &Command| {
+            let program = command_wrappers::base_name(&command.name);
+            matches!(program, "cp" | "install" | "ln" | "mv" | "rm" | "rsync")
+        };
+        line.commands.iter().any(moves)
+            && found.named_to_edit.iter().any(|path| {
+                !cwd.starts_with(path) && guarded_paths::contains_own_path(path, &self.own_paths)
+            })
+    }
+
+    fn is_edit_allowed(&self, tool: &str, paths: &[PathBuf], workspace: &Workspace) -> bool {
+        paths.iter().all(|path| {
+            let mut rules = self
+                .allow
+                .iter()
+                .filter(|rule| rule.applies_to(tool, EDIT_GROUP));
+            rules.any(|rule| rule.allows_file(path, workspace.cwd()))
+        })
+    }
+}
+
+fn denies_any_path(rule: &Rule, paths: &[PathBuf], workspace: &Workspace) -> bool {
+    paths
+        .iter()
+        .any(|path| rule.denies_file(path, workspace.roots()))
+}
+
+fn deny_by_rule(rule: &Rule) -> Judgement {
+    Judgement::Deny(denial(rule))
+}
+
+/// Returns true if a command line must run in an environment in which git starts no program named by a
+/// repository. Only read-only commands do: others may need the repository's hooks and filters.
+pub(crate) fn is_hardened(command: &str, cwd: &Path, workspace: &Workspace) -> bool {
+    if let Some((line, _)) = analyse_confined_line(command, cwd, workspace, false) {
+        return has_git_command(&line);
+    }
+    let line = Line::parse(command);
+    has_git_command(&line)
+        && CommandLineAccess::new(&line, cwd, workspace, false, read_only::Table::Everywhere)
+            .only_reads(&line)
+}
+
+/// Returns true if the confined policy allows the command line as one that only reads.
+#[must_use]
+pub fn only_reads(command: &str, cwd: &Path, workspace: &Workspace) -> bool {
+    let policy = Policy::default().confined(true);
+    policy.judge_run(SHELL_GROUP, command, cwd, workspace) == Judgement::Allow
+}
+
+/// Analyses a command line with the confined policy. Lines allowed by a rule or by the user run less
+/// confined, so they are never analysed this way.
+fn analyse_confined_line(
+    command: &str,
+    cwd: &Path,
+    workspace: &Workspace,
+    with_names: bool,
+) -> Option<(Line, CommandLineAccess)> {
+    let line = Line::parse_confined(command, cwd, workspace);
+    if line.doubtful || !line.writes.is_empty() || lookups(&line) > MAX_LOOKUPS {
+        return None;
+    }
+    let found = CommandLineAccess::new(
+        &line,
+        cwd,
+        workspace,
+        with_names,
+        read_only::Table::Confined,
+    );
+    found.only_reads(&line).then_some((line, found))
+}

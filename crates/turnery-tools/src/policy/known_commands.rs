@@ -1,0 +1,235 @@
+//! Decides which further options and operands a rule with `:+` covers.
+//!
+//! "Always allow" suggests such rules. A listed program runs the project's own build scripts and tests, which
+//! the user approved. For any other command the exact command is suggested.
+//!
+//! The grammar is closed on purpose: an option is one whole word of a list, its value is a number or a name,
+//! and an operand is a name or a plain relative path. Abbreviated and bundled options are not covered, and no
+//! value is a path.
+
+mod table;
+
+use super::{command_line_access::is_inside, read_only::exists};
+use crate::Workspace;
+use std::path::PathBuf;
+use table::KNOWN_COMMANDS;
+
+/// Program with its subcommand, and the arguments that a `:+` rule covers.
+pub(super) struct Offered {
+    /// First words of the command; `_` matches any name.
+    words: &'static [&'static str],
+    /// Options without a value.
+    flags: &'static [&'static str],
+    /// Options without a value that restrict the program. They are covered, but the suggestion for a command
+    /// with one is the exact command, because the program does more without the option.
+    restraints: &'static [&'static str],
+    /// Options with a value, in the next word or after `=`.
+    values: &'static [(&'static str, Value)],
+    /// Options that select every package of a workspace.
+    workspace_flags: &'static [&'static str],
+    operands: Operands,
+    /// Option that must be present.
+    required: Option<&'static str>,
+    /// Arguments after `--`; `None` if `--` is not covered.
+    trailing: Option<&'static Offered>,
+}
+
+/// Form of an option's value.
+#[derive(Clone, Copy)]
+enum Value {
+    Number,
+    /// Letters, digits, `_`, and not at the start `-` and `,`.
+    Names,
+    /// Names and the operators between them, such as `slow and not net`.
+    Expression,
+    /// Lint of rustc or clippy.
+    Lint,
+    /// Package of a Cargo workspace.
+    Package,
+    /// Text that the program stores without interpreting it; must not begin with `-`.
+    Text,
+}
+
+/// Form of the arguments that are not options.
+#[derive(Clone, Copy)]
+enum Operands {
+    None,
+    /// Names of tests, or parts of such names.
+    Tests,
+    /// Files and folders inside the roots; at least one is required.
+    Files,
+    /// Python files inside the roots, optionally with the name of a test: `tests/x.py::test_y`.
+    TestFiles,
+    /// Folders inside the roots that begin with `./`, optionally followed by `/...`; other words are import
+    /// paths. Folders that `./...` skips are not covered.
+    GoPackages,
+}
+
+/// Finds the entry whose words are exactly these.
+pub(super) fn find<S: AsRef<str>>(words: &[S]) -> Option<&'static Offered> {
+    let fits = |entry: &&Offered| {
+        let mut pairs = entry.words.iter().zip(words);
+        entry.words.len() == words.len()
+            && pairs.all(|(wanted, word)| match *wanted {
+                "_" => is_name(word.as_ref()),
+                wanted => wanted == word.as_ref(),
+            })
+    };
+    KNOWN_COMMANDS.iter().find(fits)
+}
+
+/// Finds the longest prefix of the words that has an entry; `None` if an option restricts the program.
+pub(super) fn lead<'a, 'w>(words: &'a [&'w str]) -> Option<&'a [&'w str]> {
+    let (lead, entry) = (1..=words.len())
+        .rev()
+        .filter_map(|end| words.get(..end))
+        .find_map(|lead| Some((lead, find(lead)?)))?;
+    let is_held_back = words.iter().any(|word| entry.has_restraint(word));
+    (!is_held_back).then_some(lead)
+}
+
+impl Offered {
+    /// Checks that these further arguments are covered when the command starts in any of `bases`.
+    pub(super) fn covers(&self, args: &[&str], bases: &[PathBuf], workspace: &Workspace) -> bool {
+        let has_option = |name: &str| {
+            let mut names = args
+                .iter()
+                .map(|arg| arg.split_once('=').map_or(*arg, |it| it.0));
+            names.any(|it| it == name)
+        };
+        if self.required.is_some_and(|name| !has_option(name)) {
+            return false;
+        }
+        let mut args = args.iter().copied();
+        let mut operand_count = 0;
+        let mut are_operands_complete = false;
+        while let Some(arg) = args.next() {
+            if arg == "--" {
+                let rest: Vec<&str> = args.collect();
+                return self
+                    .trailing
+                    .is_some_and(|trailing| trailing.covers(&rest, bases, workspace));
+            }
+            let is_covered = if !arg.starts_with('-') {
+                operand_count += 1;
+                // Some programs read an operand after options as the argument of another option.
+                !are_operands_complete && self.operands.covers(arg, bases, workspace)
+            } else {
+                are_operands_complete = operand_count > 0;
+                self.covers_option(arg, &mut args, workspace)
+            };
+            if !is_covered {
+                return false;
+            }
+        }
+        operand_count > 0 || !matches!(self.operands, Operands::Files)
+    }
+
+    fn has_restraint(&self, word: &str) -> bool {
+        self.restraints.contains(&word)
+            || self
+                .trailing
+                .is_some_and(|trailing| trailing.has_restraint(word))
+    }
+
+    fn covers_option<'a>(
+        &self,
+        arg: &str,
+        rest: &mut impl Iterator<Item = &'a str>,
+        workspace: &Workspace,
+    ) -> bool {
+        if self.flags.contains(&arg) || self.restraints.contains(&arg) {
+            return true;
+        }
+        if self.workspace_flags.contains(&arg) {
+            return !has_cargo_workspace_above(workspace);
+        }
+        let (name, attached) = match arg.split_once('=') {
+            Some((name, value)) => (name, Some(value)),
+            None => (arg, None),
+        };
+        let known = self.values.iter().find(|(known, _)| *known == name);
+        known.is_some_and(|(_, kind)| {
+            let value = attached.or_else(|| rest.next());
+            value.is_some_and(|value| kind.covers(value, workspace))
+        })
+    }
+}
+
+impl Value {
+    fn covers(self, value: &str, workspace: &Workspace) -> bool {
+        match self {
+            Self::Number => !value.is_empty() && value.bytes().all(|c| c.is_ascii_digit()),
+            Self::Names => value.split(',').all(is_name),
+            Self::Expression => value.split(' ').all(is_name),
+            // Clippy reads a word between underscores as the end of an option.
+            Self::Lint => {
+                is_name(value.strip_prefix("clippy::").unwrap_or(value)) && !value.contains("__")
+            }
+            Self::Package => is_name(value) && !has_cargo_workspace_above(workspace),
+            Self::Text => !value.starts_with('-'),
+        }
+    }
+}
+
+impl Operands {
+    fn covers(self, word: &str, bases: &[PathBuf], workspace: &Workspace) -> bool {
+        let inside = |path: &str| is_plain_path_inside(path, bases, workspace);
+        match self {
+            Self::None => false,
+            Self::Tests => is_test_name(word),
+            Self::Files => inside(word),
+            Self::TestFiles => {
+                let (file, test) = word.split_once("::").unwrap_or((word, ""));
+                // The program would follow links in a folder.
+                let is_folder = bases.iter().any(|base| base.join(file).is_dir());
+                file.ends_with(".py")
+                    && !is_folder
+                    && inside(file)
+                    && (test.is_empty() || is_test_name(test))
+            }
+            Self::GoPackages => {
+                let folder = word.strip_suffix("/...").unwrap_or(word);
+                let mut parts = folder.split('/').skip(1);
+                folder.split('/').next() == Some(".")
+                    && parts.all(|part| {
+                        !matches!(part, "testdata" | "vendor") && !part.starts_with(['_', '.'])
+                    })
+                    && inside(folder)
+            }
+        }
+    }
+}
+
+/// Returns true if a `Cargo.toml` lies above the roots: Cargo would use the packages that it names.
+fn has_cargo_workspace_above(workspace: &Workspace) -> bool {
+    let mut above = workspace.roots().iter().flat_map(|root| root.ancestors());
+    above.any(|folder| exists(folder, "Cargo.toml") && !is_inside(folder, workspace))
+}
+
+/// Returns true for a plain relative path that stays inside the roots, whether links are followed or not.
+fn is_plain_path_inside(path: &str, bases: &[PathBuf], workspace: &Workspace) -> bool {
+    let is_plain = |c: char| c.is_ascii_alphanumeric() || "_-./".contains(c);
+    path.starts_with(|c: char| c.is_ascii_alphanumeric() || "_.".contains(c))
+        && path.chars().all(is_plain)
+        && !path.contains("..")
+        && bases
+            .iter()
+            .all(|base| is_inside(&base.join(path), workspace))
+}
+
+/// Returns true for a word of letters, digits, `_` and, except at the start, `-`.
+fn is_name(word: &str) -> bool {
+    word.starts_with(|c: char| c.is_ascii_alphanumeric() || c == '_')
+        && word
+            .chars()
+            .all(|c| c.is_ascii_alphanumeric() || "_-".contains(c))
+}
+
+/// Returns true for the name of a test, or a part of one.
+fn is_test_name(word: &str) -> bool {
+    !word.is_empty()
+        && word
+            .split("::")
+            .all(|part| part.is_empty() || is_name(part))
+}

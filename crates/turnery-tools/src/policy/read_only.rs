@@ -1,0 +1,618 @@
+//! Decides whether a command only reads, and only inside the roots. The programs are listed in
+//! `read_only_programs`.
+
+use super::{
+    bounded_walk,
+    command_line::Command,
+    command_line_access::is_inside,
+    conditional_expressions, git, ignore_files, inner_commands,
+    read_only_programs::{
+        FIND_CONFINED_FLAGS, FIND_FLAGS, FIND_VALUED_TESTS, Operands, Options, Program,
+        READ_ONLY_PROGRAMS,
+    },
+    read_only_scripts,
+    shell_word::Word,
+    version_files,
+};
+use crate::{Workspace, workspace::clean};
+use std::path::{Path, PathBuf};
+
+/// Files that a read-only command reads.
+#[derive(Debug, PartialEq, Eq)]
+pub(crate) struct Reads {
+    /// Resolved files and folders that the command names.
+    pub(crate) paths: Vec<PathBuf>,
+    /// True if the command also reads files that its words do not name: everything below a folder, or git's
+    /// objects.
+    pub(crate) widely: bool,
+}
+
+/// Set of table entries that apply to a command.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Table {
+    /// Programs and options that only read in any environment.
+    Everywhere,
+    /// All entries, for commands that run in a sandbox without write access, without network and without
+    /// access to other files.
+    Confined,
+}
+
+/// Commands built into bash.
+const BUILTINS: &[&str] = &[
+    "[", "[[", "cd", "command", "echo", "false", "printf", "pwd", "test", "true", "type", "ulimit",
+];
+
+/// Programs that look up and start other programs by name. A trailing `*` matches any suffix.
+const STARTED_PROGRAMS: &[(&str, &[&str])] = &[
+    ("cargo", &["rustc"]),
+    ("egrep", &["grep"]),
+    ("fgrep", &["grep"]),
+    // `go` starts the version that a project asks for.
+    ("go", &["go1*"]),
+    ("npm", &["node"]),
+    ("pip", &["python", "python3"]),
+    (
+        "tar",
+        &[
+            "bzip2", "compress", "gzip", "lzip", "lzma", "lzop", "xz", "zstd",
+        ],
+    ),
+];
+
+/// Placeholder for a word that is only printed.
+const PRINT_ONLY: &str = "\0";
+
+/// Returns what the command reads when started from any of `bases`; `None` unless it only reads and stays
+/// inside the roots.
+pub(crate) fn reads(
+    command: &Command,
+    bases: &[PathBuf],
+    workspace: &Workspace,
+    table: Table,
+) -> Option<Reads> {
+    let is_confined = table == Table::Confined;
+    if is_confined && let Some((command, bases)) = strip_git_options(command, bases, workspace) {
+        return reads(&command, &bases, workspace, table);
+    }
+    // The order of the names is unknown, so none of them may be the program, a pattern or the value of an
+    // option.
+    let is_among = |word: &Word| matches!(word, Word::Among(_));
+    let first_among = command.args.iter().position(is_among);
+    if let Some(first) = first_among {
+        let mut before = command.clone();
+        before.args.truncate(first);
+        reads(&before, bases, workspace, table)?;
+    }
+    let words = words(command)?;
+    let is_builtin = BUILTINS.contains(&command.name.as_str());
+    if command.opaque || is_project_program(&command.name, is_builtin, bases, workspace) {
+        return None;
+    }
+    if command.name == "cd" {
+        return Some(Reads {
+            paths: resolved(&words[1..], bases, workspace)?,
+            widely: false,
+        });
+    }
+    let program = READ_ONLY_PROGRAMS
+        .iter()
+        .copied()
+        .flatten()
+        .filter(|program| is_confined || !program.only_confined)
+        .filter(|program| words.starts_with(program.words))
+        .max_by_key(|program| program.words.len())?;
+    if first_among.is_some_and(|first| program.words.len() > first + 1) {
+        return None;
+    }
+    let args = &words[program.words.len()..];
+    let prints = matches!(
+        program.operands,
+        Operands::Words | Operands::Format | Operands::Condition
+    );
+    if !prints && args.contains(&PRINT_ONLY) {
+        return None;
+    }
+    if let Operands::Xargs = program.operands {
+        return inner_commands::reads(command, bases, workspace);
+    }
+    if is_confined
+        && command.name == "find"
+        && let Some(at) = args.iter().position(|arg| *arg == "-exec")
+    {
+        return find_exec_access(args, at, bases, workspace);
+    }
+    let sed_files = || read_only_scripts::sed_input_files(command);
+    if let Some(files) = (is_confined && command.name == "sed")
+        .then(sed_files)
+        .flatten()
+    {
+        return Some(Reads {
+            paths: resolved(&files, bases, workspace)?,
+            widely: false,
+        });
+    }
+    let operands = match program.operands {
+        Operands::Awk => read_only_scripts::awk_input_files(command)?,
+        Operands::Condition => conditional_expressions::condition_paths(command)?,
+        Operands::FindTests => find_searched_folders(args, is_confined)?,
+        Operands::Xargs => return None,
+        Operands::Words => Vec::new(),
+        Operands::Format if printf_only_prints(args) => Vec::new(),
+        Operands::Format => return None,
+        Operands::None
+        | Operands::Text
+        | Operands::OnePath
+        | Operands::Paths
+        | Operands::PatternThenPaths
+        | Operands::Revisions
+        | Operands::Date
+        | Operands::Filter
+        | Operands::Archive
+        | Operands::Number
+        | Operands::Strings
+        | Operands::PrintLines => arguments(program, args, is_confined)?.operands,
+    };
+    let paths: &[&str] = match program.operands {
+        Operands::None if operands.is_empty() => &[],
+        Operands::None => return None,
+        Operands::Text | Operands::Words | Operands::Format | Operands::Xargs => &[],
+        Operands::Date if operands.is_empty() => &[],
+        Operands::Date => match operands.as_slice() {
+            [format] if is_confined && format.starts_with('+') => &[],
+            _ => return None,
+        },
+        Operands::Filter => match operands.split_first() {
+            Some((filter, paths)) => {
+                let mut args = command.args.iter();
+                let filter = args.find(|arg| arg.literal() == Some(filter))?;
+                read_only_scripts::jq_only_filters(filter).then_some(paths)?
+            }
+            None => return None,
+        },
+        // The word after the letter `f` is the archive, even if it is `--`.
+        Operands::Archive if args.contains(&"--") => return None,
+        // tar takes text before a colon as the host to fetch the archive from.
+        Operands::Archive => match operands.split_first() {
+            Some((archive, _))
+                if command.name == "unzip" && !is_existing_archive(archive, bases) =>
+            {
+                return None;
+            }
+            Some((archive, _)) if !archive.contains(':') => operands.get(..1)?,
+            _ => return None,
+        },
+        Operands::Awk | Operands::Condition => &operands,
+        Operands::Number => match operands.as_slice() {
+            [number] if number.chars().all(|c| c.is_ascii_digit()) => &[],
+            _ => return None,
+        },
+        // `@file` stands for the words in a file, also as the value of an option.
+        Operands::Strings if args.iter().any(|word| word.contains('@')) => return None,
+        Operands::Strings => &operands,
+        // Any word after the first path may be a second path, which is written, whatever it looks like.
+        Operands::OnePath
+            if operands.len() > 1 || operands.first().is_some_and(|it| args.last() != Some(it)) =>
+        {
+            return None;
+        }
+        Operands::OnePath | Operands::Paths | Operands::Revisions | Operands::FindTests => {
+            &operands
+        }
+        Operands::PatternThenPaths => searched(args, &operands)?,
+        Operands::PrintLines => match operands.split_first() {
+            Some((script, paths)) if args.contains(&"-n") && is_print_lines_script(script) => paths,
+            _ => return None,
+        },
+    };
+    if may_run_project_code(command, bases, workspace, table) {
+        return None;
+    }
+    if program.words.starts_with(&["git", "config"])
+        && !operands.iter().all(|key| is_public_git_key(key))
+    {
+        return None;
+    }
+    // A leading `:` reaches the whole repository, and any file where git compares with files.
+    let is_git = command.name == "git";
+    if is_git && operands.iter().any(|word| word.starts_with(':')) {
+        return None;
+    }
+    let widely = match program.operands {
+        // Their messages about unreadable files quote lines of those files.
+        _ if matches!(command.name.as_str(), "cargo" | "npm") => true,
+        Operands::PatternThenPaths | Operands::Revisions => true,
+        Operands::Paths => command.name == "diff",
+        Operands::None
+        | Operands::Text
+        | Operands::Words
+        | Operands::Format
+        | Operands::OnePath
+        | Operands::PrintLines
+        | Operands::Awk
+        | Operands::Condition
+        | Operands::Date
+        | Operands::Filter
+        | Operands::Archive
+        | Operands::Xargs
+        | Operands::Number
+        | Operands::Strings
+        | Operands::FindTests => false,
+    };
+    let paths = resolved(paths, bases, workspace)?;
+    if command.name == "diff" && links_lead_outside(&paths, workspace) {
+        return None;
+    }
+    if !is_confined && command.name == "rg" {
+        let searched = if paths.is_empty() { bases } else { &paths };
+        if ignore_files::may_read_foreign_ignore_files(searched) {
+            return None;
+        }
+    }
+    // Git walks everything that such a pattern may match.
+    let is_wide = |path: &&str| path.contains("..") && path.contains(['*', '?', '[']);
+    if is_confined && is_git && operands.iter().any(is_wide) {
+        return None;
+    }
+    if is_confined && search_follows_links(command) {
+        let is_whole = paths.is_empty() || is_git;
+        if is_whole && links_lead_outside(bases, workspace) || links_lead_outside(&paths, workspace)
+        {
+            return None;
+        }
+    }
+    Some(Reads { paths, widely })
+}
+
+/// Returns true if the project may supply the program, a program that it starts, or the shell that runs the
+/// line.
+pub(crate) fn is_project_program(
+    name: &str,
+    is_builtin: bool,
+    bases: &[PathBuf],
+    workspace: &Workspace,
+) -> bool {
+    let started = STARTED_PROGRAMS
+        .iter()
+        .filter(|(program, _)| *program == name);
+    let own = (!is_builtin).then_some(name);
+    let mut names = ["bash", "sh"]
+        .into_iter()
+        .chain(own)
+        .chain(started.flat_map(|(_, started)| started.iter().copied()));
+    names.any(|name| {
+        let cwd = std::iter::once(workspace.cwd());
+        let mut bases = bases.iter().map(PathBuf::as_path).chain(cwd);
+        bases.any(|base| workspace.may_provide_program(name, base))
+    })
+}
+
+/// Returns the words of the command, with a placeholder for those that are only printed.
+fn words(command: &Command) -> Option<Vec<&str>> {
+    let args = command.args.iter().map(|word| match word {
+        Word::Number | Word::Shown | Word::Split => Some(PRINT_ONLY),
+        word => word.literal(),
+    });
+    std::iter::once(Some(&*command.name)).chain(args).collect()
+}
+
+/// Strips the options before the subcommand of git and returns the folders that the command works in; `None`
+/// if an option is not known to run nothing.
+fn strip_git_options(
+    command: &Command,
+    bases: &[PathBuf],
+    workspace: &Workspace,
+) -> Option<(Command, Vec<PathBuf>)> {
+    let mut bases = bases.to_vec();
+    let mut args = command.args.as_slice();
+    if command.name != "git" {
+        return None;
+    }
+    loop {
+        args = match args {
+            [Word::Literal(option), rest @ ..]
+                if matches!(option.as_str(), "--no-pager" | "-P" | "--no-optional-locks") =>
+            {
+                rest
+            }
+            [Word::Literal(option), Word::Literal(folder), rest @ ..] if option == "-C" => {
+                bases = resolved(&[folder.as_str()], &bases, workspace)?;
+                rest
+            }
+            _ => break,
+        };
+    }
+    let inner = Command {
+        args: args.to_vec(),
+        ..command.clone()
+    };
+    (args.len() < command.args.len()).then_some((inner, bases))
+}
+
+/// Returns true if `unzip` opens exactly this file. It derives other names from a name without a file, and
+/// expands patterns.
+fn is_existing_archive(name: &str, bases: &[PathBuf]) -> bool {
+    !name.contains(['*', '?', '[']) && bases.iter().all(|base| base.join(name).is_file())
+}
+
+/// Returns true if a key of git's configuration holds no secret; HTTP headers and the user's URLs may.
+fn is_public_git_key(key: &str) -> bool {
+    let sections = [
+        "branch.", "core.", "init.", "pull.", "push.", "remote.", "user.",
+    ];
+    sections.iter().any(|section| key.starts_with(section))
+}
+
+/// Returns true if a search follows links.
+fn search_follows_links(command: &Command) -> bool {
+    let mut args = command.args.iter().filter_map(Word::literal);
+    if command.name == "git" {
+        return args.next() == Some("grep");
+    }
+    matches!(command.name.as_str(), "grep" | "egrep" | "fgrep")
+        && args.any(|arg| {
+            arg == "--dereference-recursive" || is_short_option(arg) && arg.contains('R')
+        })
+}
+
+/// Returns what `find … -exec` reads; `None` unless its command takes the names after its other words and
+/// only reads.
+fn find_exec_access(
+    args: &[&str],
+    at: usize,
+    bases: &[PathBuf],
+    workspace: &Workspace,
+) -> Option<Reads> {
+    let (tests, exec) = args.split_at_checked(at)?;
+    let [_, inner @ .., "{}", end] = exec else {
+        return None;
+    };
+    let (name, words) = inner.split_first()?;
+    // After an inner semicolon, the remaining words are parsed by find.
+    let is_plain = matches!(*end, "+" | ";")
+        && !(inner.iter()).any(|word| word.contains("{}") || *word == ";");
+    let folders = find_searched_folders(tests, true).filter(|_| is_plain)?;
+    let mut folders = resolved(&folders, bases, workspace)?;
+    folders.extend_from_slice(bases);
+    let words = words.iter().map(|word| Word::Literal((*word).to_owned()));
+    inner_commands::read_access_of_named_files(name, words.collect(), &folders, (bases, workspace))
+}
+
+/// Returns true if a link below one of these folders leads outside the roots, or if that is uncertain. `diff`
+/// follows such links.
+pub(crate) fn links_lead_outside(paths: &[PathBuf], workspace: &Workspace) -> bool {
+    let is_outside = |path: &Path| !workspace.roots().iter().any(|root| path.starts_with(root));
+    let mut left = bounded_walk::MAX_ENTRIES;
+    paths
+        .iter()
+        .any(|path| path.is_dir() && bounded_walk::may_contain(path, &mut left, &is_outside))
+}
+
+/// Resolves the paths from each base; `None` if one of them leads outside the roots.
+pub(crate) fn resolved(
+    paths: &[&str],
+    bases: &[PathBuf],
+    workspace: &Workspace,
+) -> Option<Vec<PathBuf>> {
+    let mut found = Vec::new();
+    for base in bases {
+        for path in paths {
+            let from_base = base.join(path);
+            // Git resolves `..` in the text of a path, without following links.
+            if path.contains("..") && !is_inside(&clean(&from_base), workspace) {
+                return None;
+            }
+            found.push(workspace.resolve(from_base.to_str()?).ok()?);
+        }
+    }
+    Some(found)
+}
+
+/// Arguments of a program, parsed with its table entry.
+#[derive(Default)]
+pub(crate) struct ParsedArguments<'a> {
+    /// Letters of the short options.
+    pub(crate) short: String,
+    /// Long options, without their values.
+    pub(crate) long: Vec<&'a str>,
+    /// Arguments that are not options.
+    pub(crate) operands: Vec<&'a str>,
+}
+
+/// Parses arguments; `None` if an option is not in the table.
+pub(crate) fn arguments<'a>(
+    program: &Program,
+    args: &[&'a str],
+    is_confined: bool,
+) -> Option<ParsedArguments<'a>> {
+    let also = match is_confined {
+        true => program.also,
+        false => Options::NONE,
+    };
+    let mut found = ParsedArguments::default();
+    let mut args = args.iter();
+    while let Some(&arg) = args.next() {
+        if arg == "--" {
+            found.operands.extend(args);
+            break;
+        }
+        if arg.starts_with("--") {
+            let known =
+                program
+                    .long
+                    .iter()
+                    .chain(also.long)
+                    .any(|long| match long.strip_suffix('=') {
+                        Some(name) => arg
+                            .strip_prefix(name)
+                            .is_some_and(|rest| rest.starts_with('=')),
+                        None => *long == arg,
+                    });
+            if !known {
+                return None;
+            }
+            found
+                .long
+                .push(arg.split_once('=').map_or(arg, |(name, _)| name));
+        } else if let Some(letters) = arg.strip_prefix('-').filter(|rest| !rest.is_empty()) {
+            let counts = matches!(program.words, ["head" | "tail"] | ["git", "log"]);
+            if counts && letters.chars().all(|c| c.is_ascii_digit()) {
+                continue;
+            }
+            // xxd reads each word as one option, identified by its prefix.
+            if program.words[0] == "xxd" && letters.len() > 1 {
+                return None;
+            }
+            let mut rest = letters.chars();
+            while let Some(letter) = rest.next() {
+                found.short.push(letter);
+                if program.flags.contains(letter) || also.flags.contains(letter) {
+                    continue;
+                }
+                if !program.valued.contains(letter) && !also.valued.contains(letter) {
+                    return None;
+                }
+                // git takes the value of these options in the same word or not at all.
+                let optional = program.words[0] == "git" && "UMC".contains(letter);
+                // tree reads the following letters as further options.
+                if program.words[0] == "tree" && !rest.as_str().is_empty() {
+                    return None;
+                }
+                if rest.as_str().is_empty() && !optional {
+                    // A name found by a pattern may be anything but the value of an option.
+                    args.next().filter(|value| {
+                        !looks_like_option(value) && **value != inner_commands::PLACEHOLDER_NAME
+                    })?;
+                }
+                break;
+            }
+        } else {
+            found.operands.push(arg);
+        }
+    }
+    Some(found)
+}
+
+/// Returns true if a program that lacks a value may parse this word as an option. `-` and `-5` are values.
+fn looks_like_option(word: &str) -> bool {
+    word.strip_prefix('-')
+        .is_some_and(|rest| !rest.chars().all(|c| c.is_ascii_digit()))
+}
+
+/// Returns the paths of a search: every operand but the pattern, unless an option supplies the pattern or
+/// needs none. `None` if the pattern is missing.
+fn searched<'a>(args: &[&str], operands: &'a [&'a str]) -> Option<&'a [&'a str]> {
+    // When in doubt the pattern also counts as a path; at worst the user is asked.
+    let has_own_pattern = args.iter().any(|arg| {
+        arg.starts_with("--regexp")
+            || *arg == "--files"
+            || (is_short_option(arg) && arg.contains('e'))
+    });
+    match has_own_pattern {
+        true => Some(operands),
+        false => operands.split_first().map(|(_, paths)| paths),
+    }
+}
+
+fn is_short_option(arg: &str) -> bool {
+    arg.starts_with('-') && !arg.starts_with("--")
+}
+
+/// Returns true for sed scripts that print lines by number: `12p`, `1,20p`, `5,$p`.
+fn is_print_lines_script(script: &str) -> bool {
+    let is_number = |text: &str| !text.is_empty() && text.chars().all(|c| c.is_ascii_digit());
+    script
+        .strip_suffix('p')
+        .is_some_and(|lines| match lines.split_once(',') {
+            Some((from, to)) => is_number(from) && (to == "$" || is_number(to)),
+            None => is_number(lines),
+        })
+}
+
+/// Returns true if `printf` only prints: `-v` and `%n` set variables.
+fn printf_only_prints(args: &[&str]) -> bool {
+    let is_format = |first: &&&str| !first.starts_with('-') && **first != PRINT_ONLY;
+    let Some(format) = args.first().filter(is_format) else {
+        return false;
+    };
+    format.split('%').skip(1).all(|conversion| {
+        let between = |c: char| c.is_ascii_digit() || ".*+-# 'hlLqjzt".contains(c);
+        !conversion.trim_start_matches(between).starts_with('n')
+    })
+}
+
+fn find_searched_folders<'a>(args: &[&'a str], is_confined: bool) -> Option<Vec<&'a str>> {
+    let is_test = |arg: &&str| arg.starts_with('-') || matches!(*arg, "!" | "(" | ")");
+    let mut folders: Vec<&str> = args
+        .iter()
+        .copied()
+        .take_while(|arg| !is_test(arg))
+        .collect();
+    let mut tests = args[folders.len()..].iter();
+    while let Some(test) = tests.next() {
+        if is_confined && *test == "-newer" {
+            folders.push(tests.next().filter(|path| !path.starts_with('-'))?);
+        } else if is_confined && *test == "-printf" || FIND_VALUED_TESTS.contains(test) {
+            tests.next()?;
+        } else if is_confined && FIND_CONFINED_FLAGS.contains(test) {
+            // These options and tests have no value.
+        } else if !FIND_FLAGS.contains(test) {
+            return None;
+        }
+    }
+    Some(folders)
+}
+
+/// Returns true if files in the folder make this program run something: a program configured in the
+/// repository, or one that the project supplies and a version manager's shim starts.
+fn may_run_project_code(
+    command: &Command,
+    bases: &[PathBuf],
+    workspace: &Workspace,
+    table: Table,
+) -> bool {
+    let above =
+        |found: &dyn Fn(&Path) -> bool| bases.iter().flat_map(|base| base.ancestors()).any(found);
+    let has_any = |names: &[&str]| above(&|folder| names.iter().any(|name| exists(folder, name)));
+    let picks_version = || above(&version_files::picks_project_version);
+    match command.name.as_str() {
+        "git" => {
+            let run = match table {
+                Table::Confined => git::GitRun::Confined,
+                Table::Everywhere => git::GitRun::Hardened,
+            };
+            !git::runs_no_configured_program(command, bases, workspace, run)
+        }
+        "cargo" if !is_version_query(command) => {
+            let fixes_lock = |word: &Word| matches!(word.literal(), Some("--locked" | "--offline"));
+            let has_lock = has_any(&["Cargo.lock"]) || command.args.iter().any(fixes_lock);
+            !has_lock
+                || has_any(CARGO_CONFIG_FILES)
+                || has_any(RUST_TOOLCHAIN_FILES)
+                || picks_version()
+        }
+        "cargo" | "rustc" | "rustup" => has_any(RUST_TOOLCHAIN_FILES) || picks_version(),
+        "npm" => has_any(&[".npmrc"]) || picks_version(),
+        "awk" | "fd" | "file" | "gcc" | "go" | "jq" | "make" | "node" | "pip" | "python"
+        | "python3" | "rg" | "tree" => picks_version(),
+        _ => false,
+    }
+}
+
+/// Returns true if cargo is called without arguments or only for its version.
+fn is_version_query(command: &Command) -> bool {
+    !matches!(
+        command.args.first().and_then(Word::literal),
+        Some("tree" | "metadata")
+    )
+}
+
+/// Files that name the compiler whose version cargo asks for.
+const CARGO_CONFIG_FILES: &[&str] = &[".cargo/config", ".cargo/config.toml"];
+
+/// Files with which rustup selects a toolchain, which may be a folder of the project.
+const RUST_TOOLCHAIN_FILES: &[&str] = &["rust-toolchain", "rust-toolchain.toml"];
+
+/// Returns true if the entry exists, even as a dangling link.
+pub(super) fn exists(folder: &Path, name: &str) -> bool {
+    folder.join(name).symlink_metadata().is_ok()
+}

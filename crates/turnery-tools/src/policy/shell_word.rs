@@ -1,0 +1,188 @@
+//! Determines the value of a word of a command line, as far as it is certain.
+
+use tree_sitter::Node;
+
+/// Word of a command.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) enum Word {
+    /// Exact text.
+    Literal(String),
+    /// Name of a file found by a pattern.
+    Name(String),
+    /// Name of one of several files found by a pattern; their order depends on the locale.
+    Among(String),
+    /// Unknown number: the exit code of the previous command.
+    Number,
+    /// Unknown text that holds no secret.
+    Shown,
+    /// Unknown unquoted text that holds no secret: any number of words.
+    Split,
+    /// Known only at run time: a variable, a pattern, the output of a command.
+    Dynamic,
+}
+
+impl Word {
+    pub(crate) fn literal(&self) -> Option<&str> {
+        match self {
+            Self::Literal(text) | Self::Name(text) | Self::Among(text) => Some(text),
+            Self::Number | Self::Shown | Self::Split | Self::Dynamic => None,
+        }
+    }
+}
+
+/// Error of a word that cannot be read with certainty.
+pub(crate) struct Unclear;
+
+/// Parses a word node. Commands inside the word are visited elsewhere.
+pub(crate) fn value(node: Node<'_>, source: &str) -> Result<Word, Unclear> {
+    let text = source.get(node.byte_range()).ok_or(Unclear)?;
+    match node.kind() {
+        "word" | "number" => parse_bare(text),
+        "raw_string" => text
+            .strip_prefix('\'')
+            .and_then(|rest| rest.strip_suffix('\''))
+            .filter(|inside| !inside.contains('\''))
+            .map(|inside| Word::Literal(inside.to_owned()))
+            .ok_or(Unclear),
+        "string" => quoted(node, text),
+        "simple_expansion" => Ok(match text {
+            "$?" => Word::Number,
+            _ => Word::Dynamic,
+        }),
+        "expansion" => parse_braced_expansion(text),
+        "command_substitution" | "process_substitution" => Ok(Word::Dynamic),
+        "concatenation" => {
+            let mut whole = Word::Literal(String::new());
+            let mut cursor = node.walk();
+            for part in node.children(&mut cursor) {
+                whole = match (whole, value(part, source)?) {
+                    (Word::Literal(whole), Word::Literal(text)) => Word::Literal(whole + &text),
+                    (
+                        Word::Literal(_) | Word::Shown,
+                        Word::Literal(_) | Word::Number | Word::Shown,
+                    ) => Word::Shown,
+                    _ => Word::Dynamic,
+                };
+            }
+            Ok(whole)
+        }
+        _ => Err(Unclear),
+    }
+}
+
+/// Parses an unquoted word. A character that may be special to the shell and that the parser did not treat as
+/// such makes the word uncertain, because the parser is not the shell.
+fn parse_bare(text: &str) -> Result<Word, Unclear> {
+    let mut literal = String::with_capacity(text.len());
+    let mut dynamic = text.starts_with('~');
+    let mut chars = text.chars().enumerate();
+    while let Some((at, c)) = chars.next() {
+        match c {
+            '\\' => match chars.next() {
+                Some((_, escaped)) if escaped.is_ascii_graphic() => literal.push(escaped),
+                _ => return Err(Unclear),
+            },
+            '*' | '?' | '[' | ']' | '{' | '}' => dynamic = true,
+            // Bash also expands the tilde in words that look like assignments: `x=~/a`, `x=a:~/b`.
+            '~' => {
+                dynamic |= literal.ends_with(['=', ':']);
+                literal.push(c);
+            }
+            '#' if at == 0 => return Err(Unclear),
+            ';' | '&' | '|' | '<' | '>' | '(' | ')' | '$' | '`' | '"' | '\'' => {
+                return Err(Unclear);
+            }
+            _ if c.is_whitespace() || c.is_control() => return Err(Unclear),
+            _ => literal.push(c),
+        }
+    }
+    Ok(if dynamic {
+        Word::Dynamic
+    } else {
+        Word::Literal(literal)
+    })
+}
+
+fn quoted(node: Node<'_>, text: &str) -> Result<Word, Unclear> {
+    let mut cursor = node.walk();
+    let plain = node
+        .named_children(&mut cursor)
+        .all(|child| child.kind() == "string_content" || is_exit_code_expansion(child, node, text));
+    let mut holds_number = false;
+    if !plain {
+        return match has_only_known_parts(node, text) {
+            true => Ok(Word::Dynamic),
+            false => Err(Unclear),
+        };
+    }
+    let inside = text
+        .strip_prefix('"')
+        .and_then(|rest| rest.strip_suffix('"'))
+        .ok_or(Unclear)?;
+    let mut literal = String::with_capacity(inside.len());
+    let mut chars = inside.chars().peekable();
+    while let Some(c) = chars.next() {
+        match c {
+            '$' if chars.next_if_eq(&'?').is_some() => holds_number = true,
+            '\\' => match chars.next() {
+                Some(escaped @ ('\\' | '"' | '$' | '`')) => literal.push(escaped),
+                // Bash removes both characters.
+                Some('\n') => return Err(Unclear),
+                Some(other) => literal.extend(['\\', other]),
+                None => return Err(Unclear),
+            },
+            '"' | '$' | '`' => return Err(Unclear),
+            _ => literal.push(c),
+        }
+    }
+    Ok(match holds_number {
+        true => Word::Shown,
+        false => Word::Literal(literal),
+    })
+}
+
+/// Returns true if the child is `$?` inside the string `whole`, whose text is `text`.
+fn is_exit_code_expansion(child: Node<'_>, whole: Node<'_>, text: &str) -> bool {
+    let start = whole.start_byte();
+    let part = text.get(child.start_byte() - start..child.end_byte() - start);
+    child.kind() == "simple_expansion" && part == Some("$?")
+}
+
+/// Returns true if every part of a string with expansions is of a known kind.
+fn has_only_known_parts(node: Node<'_>, text: &str) -> bool {
+    let start = node.start_byte();
+    let mut cursor = node.walk();
+    node.named_children(&mut cursor).all(|child| {
+        let part = text.get(child.start_byte() - start..child.end_byte() - start);
+        match (child.kind(), part) {
+            ("string_content" | "simple_expansion" | "command_substitution", Some(_)) => true,
+            ("expansion", Some(part)) => parse_braced_expansion(part).is_ok(),
+            _ => false,
+        }
+    })
+}
+
+/// Parses `${name}` and no other form: `${x@P}` runs commands, `${x:=y}` assigns.
+fn parse_braced_expansion(text: &str) -> Result<Word, Unclear> {
+    text.strip_prefix("${")
+        .and_then(|rest| rest.strip_suffix('}'))
+        .filter(|name| name.chars().all(|c| c.is_ascii_alphanumeric() || c == '_'))
+        .map(|_| Word::Dynamic)
+        .ok_or(Unclear)
+}
+
+/// Joins words to a command line, quoting those that the shell would read otherwise.
+pub(crate) fn quote(words: &[&str]) -> String {
+    let quoted: Vec<String> = words
+        .iter()
+        .map(|word| {
+            let plain = |c: char| c.is_ascii_alphanumeric() || "_-./:=,+@%".contains(c);
+            if !word.is_empty() && word.chars().all(plain) {
+                (*word).to_owned()
+            } else {
+                format!("'{}'", word.replace('\'', r#"'"'"'"#))
+            }
+        })
+        .collect();
+    quoted.join(" ")
+}

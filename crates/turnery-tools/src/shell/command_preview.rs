@@ -1,0 +1,63 @@
+//! Shows a command to the user who is asked for permission.
+
+use crate::invisible_chars::{visible, visible_line};
+use std::path::Path;
+use turnery_engine::{Artifact, Content};
+
+/// Returns what the title omits: further lines, and the folder if it differs from the session's.
+pub(super) fn whole(command: &str, folder: Option<&Path>) -> Vec<Artifact> {
+    if visible_line(command.trim()) == command && folder.is_none() {
+        return Vec::new();
+    }
+    let text = visible(command);
+    let mut fence = "```".to_owned();
+    while text.contains(&fence) {
+        fence.push('`');
+    }
+    let place = folder.map(|folder| {
+        let folder = folder.display().to_string();
+        format!("In {}:\n", visible_line(&folder))
+    });
+    let place = place.unwrap_or_default();
+    vec![Artifact::Content(Content::text(format!(
+        "{place}{fence}sh\n{text}\n{fence}"
+    )))]
+}
+
+/// Returns the model's reason for running outside the sandbox, marked as the model's.
+pub(super) fn reason(reason: &str) -> Artifact {
+    Artifact::Content(Content::text(format!(
+        "Asked to run outside the sandbox, because: {}",
+        visible(reason.trim())
+    )))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn short_command_needs_no_artifact() {
+        assert_eq!(whole("cargo test", None), []);
+    }
+
+    #[test]
+    fn full_command_is_shown_with_escapes() {
+        let long = "a".repeat(5000);
+        let command = format!("echo {long}\nrm \u{202e}x ```");
+        let text = format!("````sh\necho {long}\nrm ⟨U+202E⟩x ```\n````");
+        assert_eq!(
+            whole(&command, None),
+            [Artifact::Content(Content::text(text))]
+        );
+    }
+
+    #[test]
+    fn different_cwd_is_shown() {
+        let text = "In /w/inner:\n```sh\nls\n```";
+        assert_eq!(
+            whole("ls", Some(Path::new("/w/inner"))),
+            [Artifact::Content(Content::text(text))]
+        );
+    }
+}

@@ -1,0 +1,115 @@
+//! Decides where a command line runs, how it is confined, and what the model is told if that makes it fail.
+
+use super::exit_status::Ending;
+use crate::{
+    Confinement, LineLimits, Workspace,
+    policy::{GitSettings, is_hardened, only_reads},
+};
+use std::path::Path;
+
+/// Messages of programs when the system denies access, in lower case.
+const REFUSAL_MESSAGES: &[&str] = &[
+    "permission denied",
+    "permissionerror",
+    "permissiondenied",
+    "operation not permitted",
+    "eacces",
+    "eperm",
+    "read-only file system",
+    "invalid cross-device link",
+    "out of pty devices",
+    "fatal: not a git repository: ",
+    "could not resolve host",
+    "could not resolve hostname",
+    "couldn't resolve host",
+    "temporary failure in name resolution",
+    "network is unreachable",
+    "name or service not known",
+    "getaddrinfo",
+];
+/// Number of bytes searched at the end of the output. Unit: bytes.
+const SCANNED_BYTES: usize = 16 << 10;
+
+/// Place and restrictions of a command line that runs.
+pub(super) struct RunPlan {
+    /// Access granted to the line if it runs locally; `None` for unrestricted.
+    pub(super) confinement: Option<Confinement>,
+    /// The line may run in a client terminal, where it is not confined.
+    pub(super) may_use_terminals: bool,
+    /// The line only reads: its programs must not load code from session folders named in the environment.
+    pub(super) runs_readers: bool,
+    /// Settings of git.
+    pub(super) git: GitSettings,
+}
+
+/// Returns the plan for a line that may run. A read-only line runs locally and can do no more than read.
+/// `limits` are those of the policy decision that allowed the line; they are determined again and can only
+/// grow, since the disk may have changed meanwhile. Blocks: parses the line and accesses the disk.
+pub(super) fn plan(
+    line: &str,
+    cwd: &Path,
+    outside: Option<&str>,
+    limits: LineLimits,
+    workspace: &Workspace,
+) -> RunPlan {
+    let sandbox = workspace.sandbox();
+    let git = match is_hardened(line, cwd, workspace) {
+        true => GitSettings::Hardened,
+        false => limits.git,
+    };
+    if !sandbox.is_active() || reason_to_leave(outside, workspace).is_some() {
+        return RunPlan {
+            confinement: None,
+            may_use_terminals: true,
+            runs_readers: limits.runs_readers,
+            git,
+        };
+    }
+    let only_reads = limits.only_reads || only_reads(line, cwd, workspace);
+    RunPlan {
+        confinement: sandbox.confinement(workspace.roots(), workspace.surroundings(), only_reads),
+        may_use_terminals: !only_reads && !sandbox.replaces_terminals,
+        runs_readers: only_reads || limits.runs_readers,
+        git,
+    }
+}
+
+/// Returns the model's reason for running outside the sandbox; `None` if there is no sandbox to leave.
+pub(super) fn reason_to_leave<'a>(
+    outside: Option<&'a str>,
+    workspace: &Workspace,
+) -> Option<&'a str> {
+    outside.filter(|_| workspace.sandbox().is_active())
+}
+
+impl RunPlan {
+    /// Returns a hint for the model if the command failed and its output suggests that the sandbox is the
+    /// cause. A guess, since the kernel does not report why a call was denied.
+    pub(super) fn hint(&self, ending: &Ending, text: &str) -> Option<String> {
+        let confinement = self.confinement.as_ref()?;
+        match ending {
+            Ending::Exited(0) | Ending::TimedOut(_) | Ending::Cancelled => return None,
+            Ending::Exited(_) | Ending::Killed(_) | Ending::Unknown => {}
+        }
+        let start = text.len().saturating_sub(SCANNED_BYTES);
+        let end = text.get(text.ceil_char_boundary(start)..)?.to_lowercase();
+        if !REFUSAL_MESSAGES.iter().any(|refusal| end.contains(refusal)) {
+            return None;
+        }
+        let writes = match confinement.writes {
+            true => {
+                "it could write only to the session's folders, temporary folders and caches, and read no keys"
+            }
+            false => {
+                "it could write nothing, and read only the session's folders, the system and toolchains"
+            }
+        };
+        let network = match confinement.network {
+            true => "",
+            false => ", and had no network",
+        };
+        Some(format!(
+            "sandbox: this may have failed because the command was confined: {writes}{network}. If it needs more, call again with outside_sandbox and the reason; the user is asked then"
+        ))
+    }
+}

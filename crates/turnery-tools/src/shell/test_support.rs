@@ -1,0 +1,133 @@
+//! Test support: a folder with a shell, and a search for running processes.
+
+use super::Shell;
+use crate::{Hidden, LocalFiles, Origin, Progress, Terminals, Tool, ToolCx, Workspace};
+use serde_json::Value;
+use std::{
+    path::Path,
+    sync::{
+        Arc,
+        atomic::{AtomicU32, Ordering},
+    },
+    time::{Duration, Instant},
+};
+use tokio::sync::mpsc;
+use tokio_util::sync::CancellationToken;
+use turnery_engine::{CallId, Content, ToolEnvelope};
+
+pub(super) struct Trial {
+    folder: tempfile::TempDir,
+    pub(super) shell: Shell,
+    pub(super) cx: ToolCx,
+    pub(super) progress: mpsc::Receiver<Progress>,
+}
+
+impl Trial {
+    pub(super) fn new() -> Self {
+        Self::in_terminals(None)
+    }
+
+    pub(super) fn in_terminals(terminals: Option<Arc<dyn Terminals>>) -> Self {
+        let folder = tempfile::tempdir().unwrap();
+        let root = folder.path().canonicalize().unwrap();
+        let workspace = Workspace::new(root, Vec::new(), Arc::new(LocalFiles), terminals).unwrap();
+        let (sender, progress) = mpsc::channel(4);
+        Self {
+            folder,
+            shell: Shell::default(),
+            cx: ToolCx {
+                call_id: CallId::from("c1"),
+                origin: Origin::default(),
+                workspace: Arc::new(workspace),
+                hidden: Hidden::default(),
+                line_limits: crate::LineLimits::default(),
+                progress: sender,
+                cancel: CancellationToken::new(),
+                trace: crate::TraceContext::default(),
+                host: None,
+            },
+            progress,
+        }
+    }
+
+    pub(super) fn folder(&self) -> &Path {
+        self.folder.path()
+    }
+
+    /// Runs a call to its end. Returns the result and the progress reports.
+    pub(super) async fn run(self, args: Value) -> (ToolEnvelope, Vec<Progress>) {
+        self.run_and(args, |_, _| {}).await
+    }
+
+    /// Runs a call to its end, with a callback for each report.
+    pub(super) async fn run_and(
+        mut self,
+        args: Value,
+        mut each: impl FnMut(&Progress, &CancellationToken),
+    ) -> (ToolEnvelope, Vec<Progress>) {
+        let mut reports = Vec::new();
+        let running = self.shell.run(&args, &self.cx);
+        tokio::pin!(running);
+        let envelope = loop {
+            tokio::select! {
+                biased;
+                Some(report) = self.progress.recv() => {
+                    each(&report, &self.cx.cancel);
+                    reports.push(report);
+                }
+                envelope = &mut running => break envelope,
+            }
+        };
+        while let Ok(report) = self.progress.try_recv() {
+            reports.push(report);
+        }
+        (envelope, reports)
+    }
+}
+
+/// Returns the text of a result, successful or not.
+pub(super) fn text(envelope: &ToolEnvelope) -> String {
+    match &envelope.result {
+        Ok(content) => content.iter().filter_map(Content::as_text).collect(),
+        Err(failure) => failure.message.clone(),
+    }
+}
+
+/// Returns all output reported while the call ran.
+pub(super) fn printed(reports: &[Progress]) -> String {
+    let text = |report: &Progress| match report {
+        Progress::Printed(text) => text.clone(),
+        Progress::Shows(_) | Progress::Planned(_) | Progress::Says(_) | Progress::Spent(_) => {
+            String::new()
+        }
+    };
+    reports.iter().map(text).collect()
+}
+
+/// Returns a unique number of seconds to sleep, by which a process can be found.
+pub(super) fn mark() -> String {
+    static COUNT: AtomicU32 = AtomicU32::new(0);
+    let count = COUNT.fetch_add(1, Ordering::Relaxed);
+    format!("3000.{:07}{count:03}", std::process::id())
+}
+
+/// Returns how many processes have the mark in their command line.
+pub(super) fn alive(mark: &str) -> usize {
+    let processes = std::fs::read_dir("/proc").unwrap();
+    processes
+        .filter_map(|process| std::fs::read(process.ok()?.path().join("cmdline")).ok())
+        .filter(|line| line.windows(mark.len()).any(|part| part == mark.as_bytes()))
+        .count()
+}
+
+/// Waits until no process with the mark is left. Returns false on timeout.
+pub(super) fn is_gone(mark: &str) -> bool {
+    let patience = Instant::now() + Duration::from_secs(120);
+    while alive(mark) > 0 {
+        if Instant::now() > patience {
+            return false;
+        }
+        std::thread::yield_now();
+    }
+    true
+}

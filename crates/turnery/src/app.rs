@@ -1,0 +1,223 @@
+//! Builds the agent, its tools and its store from the configuration.
+
+use crate::{
+    args::Global,
+    config::{Choice, ConfigFile, Places, Reach, environment, providers},
+    settings_resolver::Configured,
+};
+use std::{
+    path::{Path, PathBuf},
+    sync::Arc,
+};
+use turnery_agent::{Agent, Projects as _, Settings, SettingsError, SubAgentTool};
+use turnery_engine::Price;
+use turnery_models::{
+    CallLimits, MissingKeyError, ModelName, ModelOverride, ModelRegistry, ProviderConfig,
+    ProviderSource as _,
+};
+use turnery_store::{SqliteStore, Store};
+use turnery_tools::{EffectPolicy, Shell, Toolbox};
+
+/// Components that do not depend on the session's folder; created once per process.
+pub(crate) struct Parts {
+    /// Paths of configuration, keys and sessions.
+    pub(crate) places: Places,
+    /// All providers, including those without a key.
+    pub(crate) reach: Arc<Reach>,
+    /// Model facts from the user's configuration.
+    model_facts: Vec<(ModelName, ModelOverride)>,
+    /// Timeouts for a silent model.
+    call_limits: CallLimits,
+    /// Environment variables passed to commands although their names look like those of keys.
+    passed: Vec<String>,
+    /// Sources of a session's settings.
+    pub(crate) configured: Configured,
+}
+
+impl Parts {
+    /// Reads the user's configuration. Errors in the file are stored and reported when a session is opened: an editor
+    /// shows those to the user, but would hide the message of a process that fails to start.
+    pub(crate) fn read(global: &Global, flags: Choice) -> Self {
+        let lookup = &environment::process_variable;
+        let places = Places::resolve(lookup, global.config.as_deref());
+        let path = places.config.clone().unwrap_or_default();
+        let file = match (&global.config, ConfigFile::read(&path)) {
+            (Some(_), Ok(None)) => Err(format!("{}: no such file", path.display())),
+            (_, Ok(file)) => Ok(file.unwrap_or_default()),
+            (_, Err(error)) => Err(error.to_string()),
+        };
+        let listed = file
+            .as_ref()
+            .map(ConfigFile::named_models)
+            .unwrap_or_default();
+        let key_files = file.as_ref().map_or_else(
+            |_| Vec::new(),
+            |file| providers::key_files(&file.providers, &path),
+        );
+        let choice = file.as_ref().map(|file| &file.choice);
+        let passed = choice.map_or_else(|_| Vec::new(), |choice| choice.pass_env.clone());
+        let call_limits = choice.map_or_else(|_| CallLimits::default(), Choice::call_limits);
+        let known = ProviderConfig::standard_from_env(lookup);
+        let (user, providers, model_facts) = match file {
+            Ok(file) => match providers::all(known.clone(), &file.providers, &path, lookup) {
+                Ok(providers) => (Ok(file.choice), providers, file.models),
+                Err(error) => (Err(error.to_string()), known, Vec::new()),
+            },
+            Err(error) => (Err(error), known, Vec::new()),
+        };
+        let reach = Arc::new(Reach::new(providers, places.keys().ok()));
+        let configured = Configured::new(
+            user,
+            environment::read_layer(lookup),
+            flags,
+            Arc::clone(&reach),
+        )
+        .with_commands_folder(places.commands.clone())
+        .with_named_models(listed)
+        .with_guarded_paths(places.own(), key_files);
+        Self {
+            places,
+            reach,
+            model_facts,
+            call_limits,
+            passed,
+            configured,
+        }
+    }
+
+    /// Returns the agent, with `store` as its session store.
+    pub(crate) fn into_agent(self, store: Arc<dyn Store>) -> Agent {
+        // Commands never see a variable that holds a key, whatever its name.
+        let hidden = self.hidden_env();
+        // This host does not execute effects that tools request in addition to their result (C-22).
+        let passed = self.passed.iter().filter(|name| !hidden.contains(name));
+        let shell =
+            Shell::hiding(hidden.iter().map(String::as_str)).passing(passed.map(String::as_str));
+        let toolbox = toolbox(shell).narrowed(EffectPolicy::deny_all());
+        Agent::new(
+            store,
+            Arc::new(
+                ModelRegistry::from_source(self.reach)
+                    .with_overrides(self.model_facts)
+                    .limits(self.call_limits),
+            ),
+            toolbox,
+            Arc::new(self.configured),
+        )
+        .with_hidden_env(hidden)
+    }
+
+    /// Names of environment variables that hold keys.
+    pub(crate) fn hidden_env(&self) -> Vec<String> {
+        let providers = self.reach.configured().iter();
+        providers.map(|it| it.key_hint.clone()).collect()
+    }
+
+    /// Returns the settings of a session in `roots`.
+    pub(crate) fn settings(&self, roots: &[PathBuf]) -> Result<Settings, SettingsError> {
+        self.configured.settings(roots)
+    }
+
+    /// Opens the session store.
+    pub(crate) fn store(&self) -> anyhow::Result<SqliteStore> {
+        Ok(SqliteStore::open(self.places.sessions()?.to_owned()))
+    }
+
+    /// Returns the configured price of a model, given as `provider/model`.
+    pub(crate) fn price_of(&self, model: &str) -> Option<Price> {
+        let said = ModelRegistry::new(Vec::new()).with_overrides(self.model_facts.clone());
+        said.recorded_price(model)
+    }
+
+    /// Returns the settings of a session in `cwd`, or an error if the model's provider lacks its key. If no other
+    /// provider is connected, the user's local servers are queried for their models first.
+    pub(crate) async fn usable_settings(&self, cwd: PathBuf) -> anyhow::Result<Settings> {
+        let mut settings = self.settings(std::slice::from_ref(&cwd))?;
+        if settings.model.provider == "offline" && !self.configured.is_model_chosen(&cwd) {
+            self.reach.discover().await;
+            settings = self.settings(std::slice::from_ref(&cwd))?;
+            if let Some(silent) = self.silent_server(&settings, &cwd) {
+                anyhow::bail!(
+                    "{} at {} does not answer with a list of models: start it, or choose another \
+                     model (`turnery models` lists them)",
+                    silent.name,
+                    silent.display_url()
+                );
+            }
+        }
+        let name = &settings.model;
+        let providers = self.reach.now();
+        let provider = providers.iter().find(|it| it.name == name.provider);
+        if let Some(Err(missing)) = provider.map(ProviderConfig::require_key) {
+            let MissingKeyError { provider, hint } = missing;
+            anyhow::bail!(
+                "there is no key for {provider}: run `turnery login {provider}` or set {hint}, or \
+                 choose another model (`turnery models` lists them)"
+            );
+        }
+        Ok(settings)
+    }
+
+    /// Returns the user's local server that would be used in `cwd` if it had answered with at least one model.
+    pub(crate) fn silent_server(&self, settings: &Settings, cwd: &Path) -> Option<ProviderConfig> {
+        if settings.model.provider != "offline" || self.configured.is_model_chosen(cwd) {
+            return None;
+        }
+        self.reach
+            .served()
+            .silent_server(&self.reach.now())
+            .cloned()
+    }
+}
+
+/// Returns the toolbox with all built-in tools.
+pub(crate) fn toolbox(shell: Shell) -> Toolbox {
+    Toolbox::coding_with(shell).and(SubAgentTool::new())
+}
+
+/// Returns the absolute working folder: `cwd`, or the current folder.
+pub(crate) fn folder(cwd: Option<PathBuf>) -> anyhow::Result<PathBuf> {
+    use anyhow::Context as _;
+    let asked = cwd.unwrap_or_else(|| PathBuf::from("."));
+    asked
+        .canonicalize()
+        .with_context(|| format!("cannot work in {}", asked.display()))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::{Value, json};
+    use turnery_engine::ToolEnvelope;
+    use turnery_store::MemoryStore;
+    use turnery_tools::{Action, Options, Scope, Workspace, execute};
+
+    /// Calls a tool that requests an effect through `tools`; returns the effects that reach the caller.
+    async fn effects(tools: Toolbox) -> Vec<Value> {
+        let emit = || vec![json!({"kind": "emit", "type": "order.placed"})];
+        let busy = Action::new("busy", "", move |_: Value, _| async move {
+            ToolEnvelope::json(json!("done")).with_effects(emit())
+        });
+        let workspace = Workspace::local(std::env::temp_dir()).unwrap();
+        let scope = Scope::new(Arc::new(workspace)).with_tools(tools.and(busy));
+        let done = execute("busy", json!({}), &scope, &Options::default()).await;
+        assert!(done.result.is_ok(), "{done:?}");
+        done.effects
+    }
+
+    // proves: C-22
+    #[tokio::test]
+    async fn tool_effects_do_not_leave_the_server() {
+        let folder = tempfile::tempdir().unwrap();
+        let config = folder.path().join("config.toml");
+        std::fs::write(&config, "").unwrap();
+        let global = Global {
+            config: Some(config),
+        };
+        let parts = Parts::read(&global, Choice::default());
+        let agent = parts.into_agent(Arc::new(MemoryStore::new()));
+        assert_eq!(effects(agent.toolbox().clone()).await, Vec::<Value>::new());
+        // Control: without the server's policy the effect passes.
+        assert_eq!(effects(toolbox(Shell::default())).await.len(), 1);
+    }
+}

@@ -1,0 +1,597 @@
+//! The providers with their current keys, including those that `turnery login` has stored since the start.
+//!
+//! A dedicated thread reads the key file, since its disk may hang: callers wait for a short time and then use the
+//! state read before. While inotify reports no change, the file is checked once a minute.
+
+use super::{
+    file_watch::FileWatch,
+    key_file::{AllKept, FileStamp, Kept, Keys},
+    local_servers::{LocalServers, has_well_known_address},
+    providers,
+};
+use futures_util::future::BoxFuture;
+use std::{
+    io,
+    path::Path,
+    sync::{Arc, Condvar, Mutex, MutexGuard, OnceLock, PoisonError},
+    thread,
+    time::{Duration, Instant},
+};
+use turnery_models::{ModelName, ProviderConfig, ProviderSource};
+
+/// Time that a caller waits for the first read of the key file. Continuing without keys would look like a lost
+/// login.
+const FIRST_READ_TIMEOUT: Duration = Duration::from_secs(2);
+/// Time that a caller waits for later reads, when there is an earlier state to use.
+const READ_TIMEOUT: Duration = Duration::from_millis(250);
+
+/// Time for which a read stays fresh: a prompt asks several times in a row, faster than any program stores a key.
+/// On a disk whose reads take longer, each question gets its own read.
+const FRESH: Duration = Duration::from_millis(5);
+
+/// Time for which a read stays fresh while inotify reports no change; it does not report moves of parent folders.
+const FRESH_IF_QUIET: Duration = Duration::from_secs(60);
+
+/// All providers; rereads the key file when it has changed.
+pub(crate) struct Reach {
+    keys: Option<Keys>,
+    /// Result of starting the reader thread.
+    reader_thread: OnceLock<io::Result<()>>,
+    key_reader: Arc<Shared>,
+    served: LocalServers,
+    /// Time for which an unwatched read stays fresh.
+    freshness: Duration,
+    /// Time that a caller waits for the first read.
+    first_timeout: Duration,
+    /// Time that a caller waits for later reads.
+    read_timeout: Duration,
+}
+
+struct Shared {
+    /// Providers from the environment and the configuration; their keys take precedence over stored ones.
+    configured: Vec<ProviderConfig>,
+    state: Mutex<State>,
+    /// True if the key file may be watched with inotify.
+    may_watch: bool,
+    /// Wakes the reader thread.
+    requested: Condvar,
+    /// Wakes callers that wait for a read.
+    completed: Condvar,
+}
+
+struct State {
+    /// Start of the last read.
+    last_read: Option<Instant>,
+    /// File stamp at the last read.
+    stamp: Option<FileStamp>,
+    now: Arc<[ProviderConfig]>,
+    /// Names of the providers with a stored key.
+    kept: Vec<String>,
+    /// Error of the last read.
+    problem: Option<String>,
+    /// Kept even while it cannot follow the file, since dropping a watch may take milliseconds.
+    watch: Option<FileWatch>,
+    /// True if the watch has followed the file since before the last read and reported no change.
+    is_watched: bool,
+    looks: ReadCounter,
+}
+
+/// Numbers of reads of the key file, from 1.
+#[derive(Default)]
+struct ReadCounter {
+    /// Last requested read.
+    requested: u64,
+    /// Last completed read. No other read is requested before.
+    completed: u64,
+    /// Last read that a caller timed out on.
+    given_up: u64,
+    /// True once the owner is dropped.
+    is_closed: bool,
+}
+
+impl ReadCounter {
+    fn is_pending(&self) -> bool {
+        self.requested > self.completed
+    }
+}
+
+impl State {
+    /// Returns true if the last read is still fresh.
+    fn is_fresh(&mut self, freshness: Duration) -> bool {
+        let Some(last_read) = self.last_read.filter(|_| !self.looks.is_pending()) else {
+            return false;
+        };
+        if last_read.elapsed() < freshness {
+            return true;
+        }
+        self.is_watched &= self.watch.as_ref().is_some_and(FileWatch::is_quiet);
+        self.is_watched && last_read.elapsed() < FRESH_IF_QUIET
+    }
+}
+
+impl Shared {
+    fn state(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Runs the reader thread: reads whenever a read is requested.
+    fn run(&self, keys: &Keys) {
+        loop {
+            let idle = |state: &mut State| !state.looks.is_pending() && !state.looks.is_closed;
+            let state = self.requested.wait_while(self.state(), idle);
+            let mut state = state.unwrap_or_else(PoisonError::into_inner);
+            if state.looks.is_closed {
+                return;
+            }
+            let watch = state.watch.take();
+            drop(state);
+            let began = Instant::now();
+            let begin = || FileWatch::new(keys.path());
+            let mut watch = watch.or_else(|| self.may_watch.then(begin).flatten());
+            // Before the read, so that no change falls between the two.
+            let is_watched = watch.as_mut().is_some_and(|it| it.follow(keys.path()));
+            self.look(keys);
+            let mut state = self.state();
+            state.watch = watch;
+            state.is_watched = is_watched;
+            state.last_read = Some(began);
+            state.looks.completed = state.looks.requested;
+            drop(state);
+            self.completed.notify_all();
+        }
+    }
+
+    /// Checks the file's stamp, and reads the file if it has changed.
+    fn look(&self, keys: &Keys) {
+        let stamp = keys.stamp();
+        if stamp == self.state().stamp {
+            return;
+        }
+        let (kept, problem) = match keys.read() {
+            Ok(kept) => (kept, None),
+            Err(error) => {
+                tracing::warn!("{error}");
+                (AllKept::new(), Some(error.to_string()))
+            }
+        };
+        let now = with_keys(&self.configured, &kept, keys.path()).into();
+        let mut state = self.state();
+        state.stamp = stamp;
+        state.now = now;
+        state.kept = kept.into_keys().collect();
+        state.problem = problem;
+    }
+}
+
+impl Drop for Reach {
+    fn drop(&mut self) {
+        self.key_reader.state().looks.is_closed = true;
+        self.key_reader.requested.notify_one();
+    }
+}
+
+impl Reach {
+    /// Returns `configured`, complemented by the keys stored in `keys`.
+    pub(crate) fn new(configured: Vec<ProviderConfig>, keys: Option<Keys>) -> Self {
+        Self::with_watch(configured, keys, true)
+    }
+
+    fn with_watch(configured: Vec<ProviderConfig>, keys: Option<Keys>, may_watch: bool) -> Self {
+        let state = State {
+            last_read: None,
+            stamp: None,
+            now: configured.clone().into(),
+            kept: Vec::new(),
+            problem: None,
+            watch: None,
+            is_watched: false,
+            looks: ReadCounter::default(),
+        };
+        Self {
+            keys,
+            reader_thread: OnceLock::new(),
+            served: LocalServers::default(),
+            freshness: FRESH,
+            first_timeout: FIRST_READ_TIMEOUT,
+            read_timeout: READ_TIMEOUT,
+            key_reader: Arc::new(Shared {
+                configured,
+                state: Mutex::new(state),
+                may_watch,
+                requested: Condvar::new(),
+                completed: Condvar::new(),
+            }),
+        }
+    }
+
+    /// Returns the providers without stored keys.
+    pub(crate) fn configured(&self) -> &[ProviderConfig] {
+        &self.key_reader.configured
+    }
+
+    /// Returns the state after a fresh read, or the earlier state if no read completes in time.
+    fn state(&self) -> MutexGuard<'_, State> {
+        let (state, joins) = self.request_read();
+        let mut state = self.wait(state);
+        // A read that was already under way may have missed a key stored since it began.
+        if joins && !state.is_fresh(self.freshness) {
+            drop(state);
+            state = self.wait(self.request_read().0);
+        }
+        state
+    }
+
+    /// Waits for the read under way, unless an earlier caller has timed out on it.
+    fn wait<'a>(&'a self, mut state: MutexGuard<'a, State>) -> MutexGuard<'a, State> {
+        let look = state.looks.requested;
+        if !state.looks.is_pending() || state.looks.given_up == look {
+            return state;
+        }
+        let read_timeout = match state.looks.completed {
+            0 => self.first_timeout,
+            _ => self.read_timeout,
+        };
+        let waits = |state: &mut State| state.looks.completed < look;
+        let waited = self
+            .key_reader
+            .completed
+            .wait_timeout_while(state, read_timeout, waits);
+        let is_late;
+        (state, is_late) = match waited {
+            Ok((state, waited)) => (state, waited.timed_out()),
+            Err(poisoned) => (poisoned.into_inner().0, false),
+        };
+        if is_late {
+            state.looks.given_up = look;
+            tracing::warn!("the file of keys cannot be read in time");
+        }
+        state
+    }
+
+    /// Requests a read, unless the last one is fresh or one is under way. Returns true if one was under way.
+    fn request_read(&self) -> (MutexGuard<'_, State>, bool) {
+        let mut state = self.key_reader.state();
+        let joins = state.looks.is_pending();
+        if let Some(keys) = &self.keys
+            && !joins
+            && !state.is_fresh(self.freshness)
+        {
+            match self.reader_thread.get_or_init(|| self.start(keys)) {
+                Ok(()) => {
+                    state.looks.requested += 1;
+                    // Otherwise the woken thread would have to wait for the lock.
+                    drop(state);
+                    self.key_reader.requested.notify_one();
+                    state = self.key_reader.state();
+                }
+                Err(error) => tracing::warn!("the file of keys is not read: {error}"),
+            }
+        }
+        (state, joins)
+    }
+
+    fn start(&self, keys: &Keys) -> io::Result<()> {
+        let (key_reader, keys) = (Arc::clone(&self.key_reader), keys.clone());
+        let reader_thread = thread::Builder::new().name("keys".to_owned());
+        reader_thread.spawn(move || key_reader.run(&keys)).map(drop)
+    }
+
+    /// Returns the reason why the key file cannot be read.
+    pub(crate) fn problem(&self) -> Option<String> {
+        self.state().problem.clone()
+    }
+
+    /// Returns the default model. A provider with a stored key counts like a well-known one; then comes a local
+    /// server at an address that the user configured, if it has answered.
+    pub(crate) fn usual_model(&self) -> ModelName {
+        let state = self.state();
+        let (now, kept) = (Arc::clone(&state.now), state.kept.clone());
+        drop(state);
+        let now = self.served.apply_models(now);
+        let named = |name: &String| {
+            let mut all = now.iter();
+            let provider = all.find(|it| it.name == *name && it.require_key().is_ok())?;
+            providers::first_model(provider)
+        };
+        providers::default_model(&now)
+            .or_else(|| kept.iter().find_map(named))
+            .or_else(|| self.served.default_model(&now))
+            .unwrap_or(ModelName {
+                provider: "offline".to_owned(),
+                model: String::new(),
+            })
+    }
+}
+
+impl Reach {
+    /// Returns the state of the user's local servers.
+    pub(crate) fn served(&self) -> &LocalServers {
+        &self.served
+    }
+
+    /// Deletes all stored keys.
+    pub(crate) fn forget_keys(&self) -> Result<(), String> {
+        let Some(keys) = &self.keys else {
+            return Ok(());
+        };
+        let forgotten = keys.write(&AllKept::new());
+        forgotten.map_err(|error| error.to_string())
+    }
+}
+
+impl ProviderSource for Reach {
+    fn now(&self) -> Arc<[ProviderConfig]> {
+        let now = Arc::clone(&self.state().now);
+        self.served.apply_models(now)
+    }
+
+    fn discover(&self) -> BoxFuture<'_, ()> {
+        Box::pin(async {
+            let now = Arc::clone(&self.state().now);
+            self.served.discover(&now).await;
+        })
+    }
+
+    fn offered(&self) -> Arc<[ProviderConfig]> {
+        self.served.without_silent(self.now())
+    }
+
+    fn look_ahead(&self) {
+        drop(self.request_read());
+    }
+}
+
+/// Returns `configured` with stored keys filled in, and providers with unknown names added.
+fn with_keys(configured: &[ProviderConfig], kept: &AllKept, file: &Path) -> Vec<ProviderConfig> {
+    let mut all = configured.to_vec();
+    for (name, kept) in kept {
+        match all.iter_mut().find(|provider| provider.name == *name) {
+            Some(provider) => apply_stored(provider, kept),
+            None => all.push(ProviderConfig {
+                name: name.clone(),
+                api: kept.api,
+                base_url: kept.base_url.clone(),
+                key: kept.key.clone(),
+                key_hint: match kept.key {
+                    Some(_) => file.display().to_string(),
+                    None => String::new(),
+                },
+                models: kept.models.clone(),
+            }),
+        }
+    }
+    all
+}
+
+/// Fills in the stored key, unless the provider already has a key or was configured with another address: the key
+/// must not be sent to an address that it was not stored for.
+fn apply_stored(provider: &mut ProviderConfig, kept: &Kept) {
+    if provider.key.is_some() {
+        return;
+    }
+    if has_well_known_address(provider) {
+        provider.api = kept.api;
+        provider.base_url.clone_from(&kept.base_url);
+    }
+    if provider.base_url == kept.base_url {
+        provider.key.clone_from(&kept.key);
+        if kept.key.is_none() {
+            provider.key_hint.clear();
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use secrecy::{ExposeSecret as _, SecretString};
+    use turnery_models::Api;
+
+    fn kept(key: &str, base_url: &str) -> Kept {
+        Kept {
+            key: Some(SecretString::from(key)),
+            api: Api::OpenAi,
+            base_url: base_url.to_owned(),
+            models: vec!["m".to_owned()],
+        }
+    }
+
+    /// Returns the key and the address of the provider `name`.
+    fn find(reach: &Reach, name: &str) -> (Option<String>, String) {
+        let now = reach.now();
+        let provider = now.iter().find(|it| it.name == name).unwrap();
+        let key = provider.key.as_ref();
+        (
+            key.map(|key| key.expose_secret().to_owned()),
+            provider.base_url.clone(),
+        )
+    }
+
+    fn well_known(set: &'static [(&'static str, &'static str)]) -> Vec<ProviderConfig> {
+        ProviderConfig::standard_from_env(&|name| {
+            let found = set.iter().find(|(it, _)| *it == name);
+            found.map(|(_, value)| (*value).to_owned())
+        })
+    }
+
+    // proves: AUTH-4
+    #[test]
+    fn stored_key_applies_until_it_is_removed() {
+        for may_watch in [false, true] {
+            let folder = tempfile::tempdir().unwrap();
+            let keys = Keys::at(folder.path().join("keys.json"));
+            let configured = well_known(&[]);
+            let reach = eager(configured, keys.clone(), may_watch);
+            assert_eq!(reach.usual_model().to_string(), "offline");
+            let openai = "https://api.openai.com/v1";
+            let write = |key: &str| {
+                let one = [("openai".to_owned(), kept(key, openai))];
+                keys.write(&AllKept::from(one)).unwrap();
+            };
+            write("sk-1");
+            assert_eq!(find(&reach, "openai").0.as_deref(), Some("sk-1"));
+            assert_eq!(reach.usual_model().to_string(), "openai/gpt-5.1");
+            write("sk-2");
+            assert_eq!(find(&reach, "openai").0.as_deref(), Some("sk-2"));
+            keys.write(&AllKept::new()).unwrap();
+            assert_eq!(find(&reach, "openai").0, None);
+            assert_eq!(reach.usual_model().to_string(), "offline");
+        }
+    }
+
+    /// Returns providers that reread on every question and wait as long as a busy machine needs.
+    fn eager(configured: Vec<ProviderConfig>, keys: Keys, may_watch: bool) -> Reach {
+        let mut reach = Reach::with_watch(configured, Some(keys), may_watch);
+        reach.freshness = Duration::ZERO;
+        reach.first_timeout = Duration::from_secs(60);
+        reach.read_timeout = reach.first_timeout;
+        reach
+    }
+
+    /// Returns the number of completed reads.
+    fn looks(reach: &Reach) -> u64 {
+        reach.state().looks.completed
+    }
+
+    #[cfg(target_os = "linux")]
+    #[test]
+    fn unchanged_file_is_not_read_again() {
+        let folder = tempfile::tempdir().unwrap();
+        let place = folder.path().join("place");
+        std::fs::create_dir(&place).unwrap();
+        let keys = Keys::at(place.join("keys.json"));
+        let reach = eager(well_known(&[]), keys, true);
+        assert_eq!((looks(&reach), looks(&reach)), (1, 1));
+        std::fs::write(place.join("keys.json"), "{}").unwrap();
+        assert_eq!((looks(&reach), looks(&reach)), (2, 2));
+        std::fs::write(place.join("sessions.db"), "").unwrap();
+        assert_eq!(looks(&reach), 2, "another file");
+        std::fs::rename(&place, folder.path().join("elsewhere")).unwrap();
+        assert_eq!((looks(&reach), looks(&reach)), (3, 4), "no folder to watch");
+        std::fs::create_dir(&place).unwrap();
+        assert_eq!((looks(&reach), looks(&reach)), (5, 5));
+    }
+
+    /// inotify reports for a folder only changes to the names in it.
+    #[cfg(target_os = "linux")]
+    #[test]
+    fn change_through_other_link_is_noticed() {
+        use std::{fs, io::Write as _, os::unix::fs::symlink};
+        let folder = tempfile::tempdir().unwrap();
+        let (path, other) = (
+            folder.path().join("keys.json"),
+            tempfile::tempdir().unwrap(),
+        );
+        let linked = other.path().join("linked.json");
+        fs::write(&path, "{}").unwrap();
+        let reach = eager(well_known(&[]), Keys::at(path.clone()), true);
+        assert_eq!((looks(&reach), looks(&reach)), (1, 1));
+        fs::hard_link(&path, &linked).unwrap();
+        assert_eq!((looks(&reach), looks(&reach)), (2, 2));
+        let mut open = fs::OpenOptions::new().append(true).open(&linked).unwrap();
+        open.write_all(b" ").unwrap();
+        assert_eq!((looks(&reach), looks(&reach)), (3, 3), "not closed yet");
+        fs::remove_file(&path).unwrap();
+        symlink(&linked, &path).unwrap();
+        assert_eq!(
+            (looks(&reach), looks(&reach)),
+            (4, 5),
+            "a link is not watched"
+        );
+        fs::rename(&linked, &path).unwrap();
+        assert_eq!((looks(&reach), looks(&reach)), (6, 6));
+        open.write_all(b" ").unwrap();
+        assert_eq!((looks(&reach), looks(&reach)), (7, 7));
+    }
+
+    /// Creates a pipe in place of the key file: reading it blocks.
+    fn make_pipe(path: &Path) {
+        use rustix::fs::{CWD, FileType, Mode, mknodat};
+        mknodat(CWD, path, FileType::Fifo, Mode::RUSR | Mode::WUSR, 0).unwrap();
+    }
+
+    // proves: AUTH-4
+    #[test]
+    fn key_stored_during_read_reaches_waiters() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("keys.json");
+        make_pipe(&path);
+        let keys = Keys::at(path.clone());
+        let reach = eager(well_known(&[]), keys.clone(), false);
+        reach.look_ahead();
+        // Opens as soon as the reader has.
+        let look = std::fs::OpenOptions::new().write(true).open(&path).unwrap();
+        thread::scope(|scope| {
+            let waiting = scope.spawn(|| find(&reach, "desk").0);
+            let one = [("desk".to_owned(), kept("sk-1", "http://desk/v1"))];
+            keys.write(&AllKept::from(one)).unwrap();
+            drop(look);
+            assert_eq!(waiting.join().unwrap().as_deref(), Some("sk-1"));
+        });
+    }
+
+    /// Callers wait for a hanging file once, and only briefly.
+    #[test]
+    fn hanging_key_file_does_not_block() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("keys.json");
+        make_pipe(&path);
+        let mut reach = Reach::new(well_known(&[]), Some(Keys::at(path.clone())));
+        reach.first_timeout = Duration::from_millis(20);
+        reach.read_timeout = Duration::ZERO;
+        for _ in 0..3 {
+            assert_eq!(reach.usual_model().to_string(), "offline");
+        }
+        // Lets a blocked reader reach the end of the pipe.
+        drop(std::fs::OpenOptions::new().write(true).open(path).unwrap());
+    }
+
+    #[test]
+    fn environment_key_wins_and_key_stays_with_its_address() {
+        let file = Path::new("keys.json");
+        let with = |configured: &[ProviderConfig], name: &str, kept: Kept| {
+            let all = with_keys(configured, &AllKept::from([(name.to_owned(), kept)]), file);
+            Reach::new(all, None)
+        };
+        let openai = "https://api.openai.com/v1";
+        let both = with(
+            &well_known(&[("OPENAI_API_KEY", "sk-environment")]),
+            "openai",
+            kept("sk-file", openai),
+        );
+        let key = |it: &Reach| find(it, "openai").0;
+        assert_eq!(key(&both).as_deref(), Some("sk-environment"));
+        let moved = well_known(&[("OPENAI_BASE_URL", "https://elsewhere/v1")]);
+        let elsewhere = with(&moved, "openai", kept("sk-file", openai));
+        assert_eq!(
+            find(&elsewhere, "openai"),
+            (None, "https://elsewhere/v1".to_owned())
+        );
+        let there = with(&moved, "openai", kept("sk-file", "https://elsewhere/v1"));
+        assert_eq!(key(&there).as_deref(), Some("sk-file"));
+        let proxy = with(
+            &well_known(&[]),
+            "openai",
+            kept("sk-file", "https://proxy/v1"),
+        );
+        assert_eq!(
+            find(&proxy, "openai"),
+            (Some("sk-file".to_owned()), "https://proxy/v1".to_owned())
+        );
+        let desk = with(&well_known(&[]), "desk", kept("sk-file", "http://desk/v1"));
+        assert_eq!(
+            find(&desk, "desk"),
+            (Some("sk-file".to_owned()), "http://desk/v1".to_owned())
+        );
+    }
+
+    #[test]
+    fn logged_in_provider_is_default_without_other_keys() {
+        let folder = tempfile::tempdir().unwrap();
+        let keys = Keys::at(folder.path().join("keys.json"));
+        let one = [("desk".to_owned(), kept("sk-1", "http://desk/v1"))];
+        keys.write(&AllKept::from(one)).unwrap();
+        let reach = Reach::new(well_known(&[]), Some(keys));
+        assert_eq!(reach.usual_model().to_string(), "desk/m");
+    }
+}

@@ -1,0 +1,93 @@
+//! Locates turnery's configuration, keys and sessions.
+
+use super::{Keys, environment::EnvLookup};
+use std::path::{Path, PathBuf};
+
+/// Paths of turnery's files. `TURNERY_HOME` moves all of them.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Places {
+    /// The user's `config.toml`; need not exist. `None` if the user has no home folder.
+    pub(crate) config: Option<PathBuf>,
+    /// Folder of the user's slash commands; need not exist.
+    pub(crate) commands: Option<PathBuf>,
+    /// Session database. `None` if the user has no home folder.
+    sessions: Option<PathBuf>,
+    /// Key file of `turnery login`. `None` if the user has no home folder.
+    keys: Option<PathBuf>,
+}
+
+impl Places {
+    /// Resolves the paths. `config` is the file named on the command line.
+    pub(crate) fn resolve(lookup: EnvLookup<'_>, config: Option<&Path>) -> Self {
+        let absolute = |path: PathBuf| std::path::absolute(&path).unwrap_or(path);
+        let home = lookup("TURNERY_HOME").map(|home| absolute(PathBuf::from(home)));
+        let config = config.map(|file| absolute(file.to_owned()));
+        match home {
+            Some(home) => Self {
+                config: config.or_else(|| Some(home.join("config.toml"))),
+                commands: Some(home.join("commands")),
+                sessions: Some(home.join("sessions.db")),
+                keys: Some(home.join("keys.json")),
+            },
+            None => Self {
+                config: config.or_else(|| {
+                    dirs::config_dir().map(|folder| folder.join("turnery").join("config.toml"))
+                }),
+                commands: dirs::config_dir().map(|folder| folder.join("turnery").join("commands")),
+                sessions: dirs::data_dir().map(|folder| folder.join("turnery").join("sessions.db")),
+                keys: dirs::data_dir().map(|folder| folder.join("turnery").join("keys.json")),
+            },
+        }
+    }
+
+    /// Returns the folders and files of this installation: configuration, keys and sessions. Sessions change
+    /// them only after asking; sandboxed commands cannot read or write them.
+    pub(crate) fn own(&self) -> Vec<PathBuf> {
+        let folder = |file: &Option<PathBuf>| Some(file.as_deref()?.parent()?.to_owned());
+        let all = [
+            self.config.clone(),
+            folder(&self.commands),
+            folder(&self.keys),
+        ];
+        let mut all: Vec<PathBuf> = all.into_iter().flatten().collect();
+        all.dedup();
+        all
+    }
+
+    /// Returns the key file of `turnery login`.
+    pub(crate) fn keys(&self) -> anyhow::Result<Keys> {
+        let path = self.keys.clone().ok_or_else(|| {
+            anyhow::anyhow!("there is no home folder to keep keys in; set TURNERY_HOME to a folder")
+        })?;
+        Ok(Keys::at(path))
+    }
+
+    /// Returns the path of the session database.
+    pub(crate) fn sessions(&self) -> anyhow::Result<&Path> {
+        self.sessions.as_deref().ok_or_else(|| {
+            anyhow::anyhow!(
+                "there is no home folder to keep sessions in; set TURNERY_HOME to a folder"
+            )
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn turnery_home_moves_all_paths_but_named_config() {
+        let lookup = |name: &str| (name == "TURNERY_HOME").then(|| "/srv/turnery".to_owned());
+        let places = Places::resolve(&lookup, None);
+        assert_eq!(places.config, Some("/srv/turnery/config.toml".into()));
+        assert_eq!(
+            places.sessions().unwrap(),
+            Path::new("/srv/turnery/sessions.db")
+        );
+        let places = Places::resolve(&lookup, Some(Path::new("/etc/turnery.toml")));
+        assert_eq!(places.config, Some("/etc/turnery.toml".into()));
+        let own = ["/etc/turnery.toml", "/srv/turnery"];
+        assert_eq!(places.own(), own.map(PathBuf::from));
+    }
+}

@@ -1,0 +1,191 @@
+//! Chooses the provider to log in to, and its address.
+
+use super::{LoginArgs, terminal_user::Person};
+use crate::{config::Reach, logs::print_message};
+use anyhow::{Context as _, bail};
+use turnery_models::{Api, ProviderConfig, ProviderSource as _};
+
+/// Last line of the menu.
+const OTHER_SERVER: &str = "another server that speaks like OpenAI's";
+
+/// Returns the provider chosen by flags or by the user, without its key.
+pub(super) fn provider(
+    args: &LoginArgs,
+    reach: &Reach,
+    mut person: Option<&mut Person>,
+) -> anyhow::Result<ProviderConfig> {
+    let all = reach.now();
+    let hosted: Vec<&str> = all
+        .iter()
+        .filter(|it| !it.key_hint.is_empty() || it.key.is_some())
+        .map(|it| it.name.as_str())
+        .collect();
+    let name = match (&args.provider, person.as_deref_mut()) {
+        (Some(name), _) => name.clone(),
+        (None, Some(person)) => choose_from_menu(&hosted, person)?,
+        (None, None) => bail!(
+            "name the provider ({}), as in: turnery login anthropic --with-key < FILE",
+            hosted.join(", ")
+        ),
+    };
+    check_name(&name)?;
+    let known = all.iter().find(|it| it.name == name).cloned();
+    let mut provider = match known {
+        Some(mut known) => {
+            if let Some(address) = &args.base_url {
+                known.base_url.clone_from(address);
+            }
+            known
+        }
+        None => ProviderConfig {
+            base_url: ask_address(&name, args, person)?,
+            api: Api::OpenAi,
+            key: None,
+            key_hint: String::new(),
+            models: Vec::new(),
+            name,
+        },
+    };
+    if let Some(api) = args.api {
+        provider.api = api;
+    }
+    if is_unencrypted(&provider.base_url) {
+        print_message(&format!(
+            "the way to {} is not encrypted: others on it can read the key",
+            provider.base_url
+        ));
+    }
+    Ok(provider)
+}
+
+fn choose_from_menu(hosted: &[&str], person: &mut Person) -> anyhow::Result<String> {
+    let mut menu = String::from("Log in to which provider?\n");
+    for (n, name) in hosted.iter().chain([&OTHER_SERVER]).enumerate() {
+        menu.push_str(&format!("  {}) {name}\n", n + 1));
+    }
+    person.show(&menu)?;
+    loop {
+        let answer = person.ask_line(&format!("1 to {}: ", hosted.len() + 1))?;
+        let number = answer.parse::<usize>().ok().and_then(|n| n.checked_sub(1));
+        match number {
+            Some(n) if n < hosted.len() => return Ok(hosted[n].to_owned()),
+            Some(n) if n == hosted.len() => return Ok(person.ask_line("A name for it: ")?),
+            Some(_) | None if hosted.contains(&answer.as_str()) => return Ok(answer),
+            Some(_) | None => {}
+        }
+    }
+}
+
+/// Returns the address of a server that is not well-known.
+fn ask_address(
+    name: &str,
+    args: &LoginArgs,
+    person: Option<&mut Person>,
+) -> anyhow::Result<String> {
+    if let Some(address) = &args.base_url {
+        return Ok(address.clone());
+    }
+    let person = person.with_context(|| {
+        format!("{name} is no known provider; say where it is: --base-url http://HOST/v1")
+    })?;
+    loop {
+        match address(&person.ask_line("Its address (such as http://HOST/v1): ")?) {
+            Ok(address) => return Ok(address),
+            Err(why) => print_message(&why),
+        }
+    }
+}
+
+fn check_name(name: &str) -> anyhow::Result<()> {
+    let fits = |c: char| c.is_ascii_alphanumeric() || "-_.".contains(c);
+    if ["offline", "scripted"].contains(&name) {
+        bail!("{name} needs no key");
+    }
+    if name.is_empty() || !name.chars().all(fits) {
+        bail!("{name:?} is no name for a provider; write letters, digits and dashes");
+    }
+    Ok(())
+}
+
+/// Checks an address and removes its trailing slash. Rejects credentials, since addresses are displayed.
+pub(super) fn address(text: &str) -> Result<String, String> {
+    let text = text.trim().trim_end_matches('/');
+    let rest = ["https://", "http://"]
+        .iter()
+        .find_map(|scheme| text.strip_prefix(scheme));
+    let Some(rest) = rest else {
+        return Err("an address begins with https:// or http://".to_owned());
+    };
+    let host = rest.split('/').next().unwrap_or_default();
+    match () {
+        () if host.is_empty() => Err("the address names no host".to_owned()),
+        () if rest.contains(['@', '?', '#']) || rest.contains(char::is_whitespace) => {
+            Err("the address may hold no user, no query and no space".to_owned())
+        }
+        () => Ok(text.to_owned()),
+    }
+}
+
+pub(super) fn api(text: &str) -> Result<Api, String> {
+    match text {
+        "openai" => Ok(Api::OpenAi),
+        "anthropic" => Ok(Api::Anthropic),
+        _ => Err("write openai or anthropic".to_owned()),
+    }
+}
+
+/// Returns true if data sent to the address is neither encrypted nor local.
+pub(super) fn is_unencrypted(address: &str) -> bool {
+    let Some(rest) = address.strip_prefix("http://") else {
+        return false;
+    };
+    let authority = rest.split('/').next().unwrap_or_default();
+    let host = match authority.strip_prefix('[') {
+        Some(six) => six.split(']').next().unwrap_or_default(),
+        None => authority.split(':').next().unwrap_or_default(),
+    };
+    host != "localhost"
+        && !host
+            .parse::<std::net::IpAddr>()
+            .is_ok_and(|at| at.is_loopback())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    // proves: ELIC-7
+    #[test]
+    fn address_with_credentials_is_rejected() {
+        assert_eq!(address(" http://h:1/v1/ "), Ok("http://h:1/v1".to_owned()));
+        assert_eq!(address("https://h"), Ok("https://h".to_owned()));
+        for bad in [
+            "",
+            "h/v1",
+            "ftp://h",
+            "http://",
+            "http:///v1",
+            "https://me:secret@h/v1",
+            "https://h/v1?key=secret",
+            "https://h/v1#secret",
+            "https://h /v1",
+        ] {
+            let why = address(bad).unwrap_err();
+            assert!(!why.contains("secret"), "{why}");
+        }
+    }
+
+    #[test]
+    fn only_http_over_network_is_unencrypted() {
+        for (address, expected) in [
+            ("https://h/v1", false),
+            ("http://localhost:1/v1", false),
+            ("http://127.0.0.1:1", false),
+            ("http://[::1]:1/v1", false),
+            ("http://10.0.0.7/v1", true),
+            ("http://desk/v1", true),
+        ] {
+            assert_eq!(is_unencrypted(address), expected, "{address}");
+        }
+    }
+}

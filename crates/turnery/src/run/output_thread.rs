@@ -1,0 +1,201 @@
+//! Writes a prompt's output on a separate thread. All output goes through one bounded queue, so that a question
+//! appears after the text before it, and a slow reader of stdout slows the model but not Ctrl-C.
+
+use super::{progress::Progress, text_writer::Text};
+use crate::args::Format;
+use serde::Serialize;
+use std::{
+    io::{self, IsTerminal as _, Write as _},
+    task::{Context, Poll},
+};
+use tokio::sync::{mpsc, oneshot};
+use tokio_util::sync::PollSender;
+use turnery_agent::{CancellationToken, Outbox, OutboxItem};
+use turnery_engine::{Event, EventKind, LlmMessage, Message, render_value};
+
+/// Capacity of the output queue; the session waits while it is full.
+const QUEUE_CAPACITY: usize = 256;
+
+/// Item of the output queue.
+#[derive(Debug)]
+enum OutputItem {
+    Event(Box<Event>),
+    Question(String, oneshot::Sender<()>),
+}
+
+/// Summary of the output, for the result.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Seen {
+    /// Text of the model's last message, or the value that the prompt ended with.
+    pub(crate) text: String,
+}
+
+/// Sender of the output queue for the session.
+pub(crate) struct QueueOutbox(PollSender<OutputItem>);
+
+/// Sender of the output queue for questions.
+#[derive(Clone)]
+pub(crate) struct QuestionSender(mpsc::WeakSender<OutputItem>);
+
+impl QuestionSender {
+    /// Prints a question on stderr after all earlier output. Returns false if nothing can be printed.
+    pub(crate) async fn show_question(&self, text: String) -> bool {
+        let (shown, seen) = oneshot::channel();
+        let Some(sender) = self.0.upgrade() else {
+            return false;
+        };
+        sender.send(OutputItem::Question(text, shown)).await.is_ok() && seen.await.is_ok()
+    }
+}
+
+impl Outbox for QueueOutbox {
+    fn poll_room(&mut self, cx: &mut Context<'_>) -> Poll<()> {
+        self.0.poll_reserve(cx).map(|_| ())
+    }
+
+    fn push(&mut self, item: OutboxItem<'_>) {
+        match item {
+            // If the output thread has ended, it has already cancelled the prompt.
+            OutboxItem::Live(event) => {
+                let _ = self.0.send_item(OutputItem::Event(Box::new(event.clone())));
+            }
+            OutboxItem::Replay(_) | OutboxItem::Info { .. } | OutboxItem::Ended(_) => {
+                self.release_room()
+            }
+        }
+    }
+
+    fn release_room(&mut self) {
+        self.0.abort_send();
+    }
+}
+
+/// Starts the output thread. The thread ends when the session drops its outbox, and cancels `cancel` if stdout is
+/// closed.
+pub(crate) fn start(
+    format: Format,
+    cancel: CancellationToken,
+) -> io::Result<(
+    QueueOutbox,
+    QuestionSender,
+    oneshot::Receiver<io::Result<Seen>>,
+)> {
+    let (sender, receiver) = mpsc::channel(QUEUE_CAPACITY);
+    let (done, end) = oneshot::channel();
+    let notices = QuestionSender(sender.downgrade());
+    std::thread::Builder::new()
+        .name("screen".to_owned())
+        .spawn(move || {
+            let written = write_output(format, receiver);
+            if written.is_err() {
+                cancel.cancel();
+            }
+            let _ = done.send(written);
+        })?;
+    Ok((QueueOutbox(PollSender::new(sender)), notices, end))
+}
+
+/// A line of `--format stream-json`.
+#[derive(Serialize)]
+struct EventLine<'a> {
+    r#type: &'static str,
+    #[serde(flatten)]
+    event: &'a Event,
+}
+
+fn write_output(format: Format, mut queue: mpsc::Receiver<OutputItem>) -> io::Result<Seen> {
+    let mut out = io::stdout();
+    let mut seen = Seen::default();
+    let mut text = Text::new(out.is_terminal());
+    let mut progress = Progress::new(crate::logs::is_colour_enabled());
+    while let Some(shown) = queue.blocking_recv() {
+        let event = match shown {
+            OutputItem::Event(event) => event,
+            OutputItem::Question(question, shown) => {
+                io::stderr().lock().write_all(question.as_bytes())?;
+                let _ = shown.send(());
+                continue;
+            }
+        };
+        seen.record(&event.kind);
+        match format {
+            Format::Text => {
+                text.write_event(&event.kind, &mut out)?;
+                progress.write_event(&event.kind, &mut io::stderr().lock())?;
+            }
+            Format::Json => progress.write_event(&event.kind, &mut io::stderr().lock())?,
+            Format::StreamJson => write_json_line(
+                &mut out,
+                &EventLine {
+                    r#type: "event",
+                    event: &event,
+                },
+            )?,
+        }
+        // Output appears at once, but a burst is written in one go.
+        if queue.is_empty() {
+            out.flush()?;
+        }
+    }
+    out.flush()?;
+    Ok(seen)
+}
+
+/// Writes a JSON object as one line.
+pub(crate) fn write_json_line(out: &mut impl io::Write, value: &impl Serialize) -> io::Result<()> {
+    let mut bytes = serde_json::to_vec(value)?;
+    bytes.push(b'\n');
+    out.write_all(&bytes)?;
+    out.flush()
+}
+
+impl Seen {
+    fn record(&mut self, kind: &EventKind) {
+        match kind {
+            EventKind::MessageEnd { message } => {
+                if let Some(text) = assistant_text(message) {
+                    self.text = text;
+                }
+            }
+            EventKind::LoopEnd { outcome, .. } => {
+                if let Some(value) = outcome.value() {
+                    self.text = render_value(value);
+                }
+            }
+            EventKind::TurnEnd { .. }
+            | EventKind::ParallelStart { .. }
+            | EventKind::ParallelEnd { .. }
+            | EventKind::LoopStart { .. }
+            | EventKind::InputRejected { .. }
+            | EventKind::TurnStart { .. }
+            | EventKind::MessageStart { .. }
+            | EventKind::Delta { .. }
+            | EventKind::UsageReported { .. }
+            | EventKind::ToolCallRequested { .. }
+            | EventKind::PermissionRequested { .. }
+            | EventKind::PermissionResolved { .. }
+            | EventKind::ToolExecutionStart { .. }
+            | EventKind::ToolExecutionUpdate { .. }
+            | EventKind::ToolExecutionOutput { .. }
+            | EventKind::ToolExecutionEnd { .. }
+            | EventKind::PlanUpdated { .. }
+            | EventKind::CompactionStarted { .. }
+            | EventKind::CompactionEnded { .. }
+            | EventKind::ModelRetried { .. }
+            | EventKind::ModelSilent { .. }
+            | EventKind::Issue { .. }
+            | EventKind::ToolProgress { .. }
+            | EventKind::ChildUsageReported { .. }
+            | EventKind::FinalValue { .. }
+            | EventKind::ToolValue { .. } => {}
+        }
+    }
+}
+
+/// Returns the text of an assistant message, if it has any.
+pub(crate) fn assistant_text(message: &LlmMessage) -> Option<String> {
+    match &message.message {
+        Message::Assistant { .. } => Some(message.message.text()).filter(|text| !text.is_empty()),
+        Message::System { .. } | Message::User { .. } | Message::ToolResult { .. } => None,
+    }
+}

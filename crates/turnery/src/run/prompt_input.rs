@@ -1,0 +1,288 @@
+//! Assembles the prompt from the argument, stdin, images and recordings.
+
+use anyhow::{Context as _, bail, ensure};
+use base64::{Engine as _, engine::general_purpose::STANDARD};
+use std::{
+    fs::File,
+    io::{BufRead, BufReader, Read},
+    path::{Path, PathBuf},
+    sync::mpsc::{RecvTimeoutError, sync_channel},
+    time::Duration,
+};
+use turnery_engine::{AudioData, Content, ImageData};
+
+/// Longest prompt; longer ones are refused. Unit: bytes.
+const MAX_PROMPT_BYTES: u64 = 16 << 20;
+/// Largest image or recording; model APIs refuse larger ones too. Unit: bytes.
+const MAX_MEDIA_BYTES: u64 = 10 << 20;
+
+/// Time to wait for the first byte of stdin. Programs often start others with a pipe that they never write to
+/// and never close.
+const STDIN_TIMEOUT: Duration = Duration::from_secs(3);
+
+/// Behaviour when stdin stays silent.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum SilentStdin {
+    /// Keep waiting: stdin is the whole prompt.
+    Wait,
+    /// Report it and keep waiting: the user can end the input.
+    Tell,
+    /// Report it and continue without stdin.
+    GoOn,
+}
+
+/// Reads stdin to its end. Calls `say` when stdin stays silent.
+pub(crate) fn piped(
+    stdin: impl Read + Send + 'static,
+    silence: SilentStdin,
+    say: impl Fn(&str),
+) -> anyhow::Result<Vec<u8>> {
+    read(stdin, silence, STDIN_TIMEOUT, say)
+}
+
+fn read(
+    stdin: impl Read + Send + 'static,
+    silence: SilentStdin,
+    patience: Duration,
+    say: impl Fn(&str),
+) -> anyhow::Result<Vec<u8>> {
+    let (began, begin) = sync_channel(1);
+    let (ended, end) = sync_channel(1);
+    // A blocked read cannot be cancelled; the thread then ends with the process.
+    std::thread::Builder::new()
+        .name("stdin".to_owned())
+        .spawn(move || {
+            let mut stdin = BufReader::new(stdin);
+            let first = stdin.fill_buf().map(|_| ());
+            let _ = began.send(());
+            let mut piped = Vec::new();
+            let read =
+                first.and_then(|()| stdin.take(MAX_PROMPT_BYTES + 1).read_to_end(&mut piped));
+            let _ = ended.send(read.map(|_| piped));
+        })?;
+    if silence != SilentStdin::Wait
+        && begin.recv_timeout(patience) == Err(RecvTimeoutError::Timeout)
+    {
+        if silence == SilentStdin::GoOn {
+            say(
+                "stdin is open, but nothing came on it for 3 seconds: going on without it \
+                 (to wait for it, pipe the prompt too: `turnery run -`)",
+            );
+            return Ok(Vec::new());
+        }
+        say("waiting for stdin; Ctrl-C ends it, and `< /dev/null` leaves stdin out");
+    }
+    let piped = end
+        .recv()
+        .context("the thread that reads stdin has failed")?
+        .context("cannot read stdin")?;
+    ensure!(
+        piped.len() as u64 <= MAX_PROMPT_BYTES,
+        "stdin holds more than 16 MiB"
+    );
+    Ok(piped)
+}
+
+/// Joins the argument and stdin with a blank line; either may be missing.
+pub(crate) fn text(argument: Option<&str>, piped: &[u8]) -> String {
+    let piped = String::from_utf8_lossy(piped);
+    match (argument, piped.trim()) {
+        (Some(argument), "") => argument.to_owned(),
+        (Some(argument), _) => format!("{argument}\n\n{}", piped.trim_end()),
+        (None, _) => piped.trim_end().to_owned(),
+    }
+}
+
+/// Returns the content of the prompt.
+pub(crate) fn content(
+    text: String,
+    images: &[PathBuf],
+    audio: &[PathBuf],
+) -> anyhow::Result<Vec<Content>> {
+    let mut content = Vec::with_capacity(1 + images.len() + audio.len());
+    if !text.is_empty() {
+        content.push(Content::Text { text });
+    }
+    for path in images {
+        content.push(Content::Image(
+            read_image(path).with_context(|| format!("--image {}", path.display()))?,
+        ));
+    }
+    for path in audio {
+        content.push(Content::Audio(
+            read_audio(path).with_context(|| format!("--audio {}", path.display()))?,
+        ));
+    }
+    Ok(content)
+}
+
+fn bytes(path: &Path) -> anyhow::Result<Vec<u8>> {
+    let mut bytes = Vec::new();
+    File::open(path)?
+        .take(MAX_MEDIA_BYTES + 1)
+        .read_to_end(&mut bytes)?;
+    ensure!(
+        bytes.len() as u64 <= MAX_MEDIA_BYTES,
+        "is larger than 10 MiB"
+    );
+    Ok(bytes)
+}
+
+fn read_audio(path: &Path) -> anyhow::Result<AudioData> {
+    let bytes = bytes(path)?;
+    let mime_type = match bytes.as_slice() {
+        [
+            b'R',
+            b'I',
+            b'F',
+            b'F',
+            _,
+            _,
+            _,
+            _,
+            b'W',
+            b'A',
+            b'V',
+            b'E',
+            ..,
+        ] => "audio/wav",
+        [b'I', b'D', b'3', ..] => "audio/mpeg",
+        // Eleven sync bits, then layer III; other layers and AAC start alike.
+        [0xff, next, ..] if next & 0xe6 == 0xe2 => "audio/mpeg",
+        _ => bail!("is no WAV or MP3 recording"),
+    };
+    Ok(AudioData {
+        mime_type: mime_type.to_owned(),
+        base64: STANDARD.encode(&bytes).into(),
+    })
+}
+
+fn read_image(path: &Path) -> anyhow::Result<ImageData> {
+    let bytes = bytes(path)?;
+    let mime_type = match bytes.as_slice() {
+        [0x89, b'P', b'N', b'G', ..] => "image/png",
+        [0xff, 0xd8, 0xff, ..] => "image/jpeg",
+        [b'G', b'I', b'F', b'8', ..] => "image/gif",
+        [
+            b'R',
+            b'I',
+            b'F',
+            b'F',
+            _,
+            _,
+            _,
+            _,
+            b'W',
+            b'E',
+            b'B',
+            b'P',
+            ..,
+        ] => "image/webp",
+        _ => bail!("is no PNG, JPEG, GIF or WebP picture"),
+    };
+    Ok(ImageData {
+        mime_type: mime_type.to_owned(),
+        base64: STANDARD.encode(&bytes).into(),
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn argument_and_stdin_are_joined_by_a_blank_line() {
+        let piped = b"diff --git\n+x\n";
+        assert_eq!(text(Some("review this"), b""), "review this");
+        assert_eq!(text(None, piped), "diff --git\n+x");
+        assert_eq!(
+            text(Some("review this"), piped),
+            "review this\n\ndiff --git\n+x"
+        );
+        assert_eq!(text(Some("hello"), b"\n"), "hello");
+        assert_eq!(text(None, b""), "");
+    }
+
+    #[test]
+    fn silent_stdin_is_skipped_unless_user_can_end_it() {
+        use std::{cell::RefCell, io::Write as _};
+        let said = RefCell::new(Vec::new());
+        let say = |text: &str| said.borrow_mut().push(text.to_owned());
+        let (silent, _open) = std::io::pipe().unwrap();
+        let read_it = |stdin, silence| read(stdin, silence, Duration::ZERO, say).unwrap();
+        assert_eq!(read_it(silent, SilentStdin::GoOn), b"");
+        assert!(said.take()[0].contains("going on without it"));
+
+        // The writer starts only after the wait has been reported.
+        let (slow, open) = std::io::pipe().unwrap();
+        let open = RefCell::new(Some(open));
+        let read_slow = read(slow, SilentStdin::Tell, Duration::ZERO, |text| {
+            assert!(text.starts_with("waiting for stdin"), "{text}");
+            open.take().unwrap().write_all(b"late").unwrap();
+        });
+        assert_eq!(read_slow.unwrap(), b"late");
+    }
+
+    #[test]
+    fn stdin_is_read_to_its_end_and_bounded() {
+        let quiet = |text: &str| panic!("{text}");
+        let all = piped(&b"all of it"[..], SilentStdin::Wait, quiet).unwrap();
+        assert_eq!(all, b"all of it");
+        let error = piped(std::io::repeat(b'a'), SilentStdin::Wait, quiet).unwrap_err();
+        assert_eq!(error.to_string(), "stdin holds more than 16 MiB");
+    }
+
+    #[test]
+    fn image_type_is_detected_from_content() {
+        let folder = tempfile::tempdir().unwrap();
+        let picture = folder.path().join("screen.dat");
+        std::fs::write(&picture, [0xff, 0xd8, 0xff, 0xe0]).unwrap();
+        let content = content(String::new(), &[picture], &[]).unwrap();
+        assert_eq!(
+            content,
+            [Content::Image(ImageData {
+                mime_type: "image/jpeg".to_owned(),
+                base64: "/9j/4A==".into(),
+            })]
+        );
+        let note = folder.path().join("note.png");
+        std::fs::write(&note, "text").unwrap();
+        let error = super::content(String::new(), std::slice::from_ref(&note), &[]).unwrap_err();
+        assert_eq!(
+            format!("{error:#}"),
+            format!(
+                "--image {}: is no PNG, JPEG, GIF or WebP picture",
+                note.display()
+            )
+        );
+    }
+    #[test]
+    fn audio_type_is_detected_from_content() {
+        let folder = tempfile::tempdir().unwrap();
+        let file = folder.path().join("sound.dat");
+        let read = |bytes: &[u8]| {
+            std::fs::write(&file, bytes).unwrap();
+            let read = content(String::new(), &[], std::slice::from_ref(&file));
+            read.map_err(|error| format!("{error:#}"))
+        };
+        let heard = |mime_type: &str, base64: &str| {
+            Ok(vec![Content::Audio(AudioData {
+                mime_type: mime_type.to_owned(),
+                base64: base64.into(),
+            })])
+        };
+        let wav = heard("audio/wav", "UklGRgAAAABXQVZF");
+        assert_eq!(read(b"RIFF\0\0\0\0WAVE"), wav);
+        assert_eq!(read(b"ID3"), heard("audio/mpeg", "SUQz"));
+        assert_eq!(read(&[0xff, 0xfb, 0x90]), heard("audio/mpeg", "//uQ"));
+        let none = format!("--audio {}: is no WAV or MP3 recording", file.display());
+        for other in [
+            &b"RIFF\0\0\0\0WEBP"[..],
+            &[0xff, 0xd8, 0xff],
+            &[0xff, 0xf1, 0x50],
+            b"",
+        ] {
+            assert_eq!(read(other), Err(none.clone()), "{other:?}");
+        }
+    }
+}

@@ -1,0 +1,221 @@
+//! Writes the model's text to stdout as it streams, and the value that a prompt may end with. Every message
+//! ends with a newline.
+
+use crate::terminal_text::replace_control_chars;
+use serde_json::Value;
+use std::io::{self, Write};
+use turnery_engine::{EventKind, MessageId, ModelDelta, render_value};
+
+/// Writes the model's text.
+#[derive(Debug)]
+pub(crate) struct Text {
+    is_terminal: bool,
+    /// Message being streamed, its block, and true if the last fragment ended with a newline.
+    open: Option<(MessageId, u32, bool)>,
+    /// True if the running loop's value was written, so that its end does not repeat it.
+    value: bool,
+}
+
+impl Text {
+    /// Creates a writer. Control characters are removed for a terminal; a file or pipe gets the text unchanged.
+    pub(crate) fn new(is_terminal: bool) -> Self {
+        Self {
+            is_terminal,
+            open: None,
+            value: false,
+        }
+    }
+
+    /// Writes the text of an event.
+    pub(crate) fn write_event(&mut self, kind: &EventKind, out: &mut impl Write) -> io::Result<()> {
+        match kind {
+            EventKind::Delta {
+                message_id,
+                delta: ModelDelta::Text { block, text },
+            } => {
+                match &self.open {
+                    Some((open, last, newline)) if open == message_id => {
+                        // Blocks are separated by a newline, as in the complete message.
+                        if last != block && !newline {
+                            out.write_all(b"\n")?;
+                        }
+                    }
+                    _ => self.close(out)?,
+                }
+                self.write_text(text, out)?;
+                self.open = Some((message_id.clone(), *block, text.ends_with('\n')));
+                Ok(())
+            }
+            EventKind::MessageEnd { message } => {
+                let streamed =
+                    matches!(&self.open, Some((open, ..)) if *open == message.message_id);
+                if let (false, Some(text)) =
+                    (streamed, super::output_thread::assistant_text(message))
+                {
+                    self.close(out)?;
+                    self.write_text(&text, out)?;
+                    self.open = Some((message.message_id.clone(), 0, text.ends_with('\n')));
+                }
+                self.close(out)
+            }
+            EventKind::FinalValue { value } | EventKind::ToolValue { value, .. } => {
+                self.value(value, out)
+            }
+            EventKind::LoopEnd { outcome, .. } => {
+                self.close(out)?;
+                outcome
+                    .value()
+                    .map_or(Ok(()), |value| self.value(value, out))
+            }
+            EventKind::LoopStart { .. } => {
+                self.value = false;
+                Ok(())
+            }
+            EventKind::Delta {
+                delta: ModelDelta::Thinking { .. } | ModelDelta::ToolCallArgs { .. },
+                ..
+            }
+            | EventKind::ParallelStart { .. }
+            | EventKind::ParallelEnd { .. }
+            | EventKind::InputRejected { .. }
+            | EventKind::TurnStart { .. }
+            | EventKind::MessageStart { .. }
+            | EventKind::UsageReported { .. }
+            | EventKind::ToolCallRequested { .. }
+            | EventKind::PermissionRequested { .. }
+            | EventKind::PermissionResolved { .. }
+            | EventKind::ToolExecutionStart { .. }
+            | EventKind::ToolExecutionUpdate { .. }
+            | EventKind::ToolExecutionOutput { .. }
+            | EventKind::ToolExecutionEnd { .. }
+            | EventKind::PlanUpdated { .. }
+            | EventKind::CompactionStarted { .. }
+            | EventKind::CompactionEnded { .. }
+            | EventKind::ModelRetried { .. }
+            | EventKind::ModelSilent { .. }
+            | EventKind::Issue { .. }
+            | EventKind::ToolProgress { .. }
+            | EventKind::ChildUsageReported { .. }
+            | EventKind::TurnEnd { .. } => Ok(()),
+        }
+    }
+
+    /// Writes the value that ends a loop, once (LASH-68).
+    fn value(&mut self, value: &Value, out: &mut impl Write) -> io::Result<()> {
+        let text = render_value(value);
+        if std::mem::replace(&mut self.value, true) || text.is_empty() {
+            return Ok(());
+        }
+        self.close(out)?;
+        self.write_text(&text, out)?;
+        match text.ends_with('\n') {
+            true => Ok(()),
+            false => out.write_all(b"\n"),
+        }
+    }
+
+    fn write_text(&self, text: &str, out: &mut impl Write) -> io::Result<()> {
+        match self.is_terminal {
+            true => out.write_all(replace_control_chars(text).as_bytes()),
+            false => out.write_all(text.as_bytes()),
+        }
+    }
+
+    fn close(&mut self, out: &mut impl Write) -> io::Result<()> {
+        match self.open.take() {
+            Some((_, _, false)) => out.write_all(b"\n"),
+            Some((_, _, true)) | None => Ok(()),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::sync::Arc;
+    use turnery_engine::{
+        Content, LlmMessage, Message, MessageStop, Outcome, TurnFinish, TurnStop, Usage,
+    };
+
+    fn delta(message: &str, block: u32, text: &str) -> EventKind {
+        EventKind::Delta {
+            message_id: message.into(),
+            delta: ModelDelta::Text {
+                block,
+                text: text.to_owned(),
+            },
+        }
+    }
+
+    fn end(message: &str, text: &str) -> EventKind {
+        EventKind::MessageEnd {
+            message: Arc::new(LlmMessage {
+                message_id: message.into(),
+                turn_id: None,
+                message: Message::Assistant {
+                    content: vec![Content::text(text)],
+                    stop: MessageStop::Stop,
+                    model: String::new(),
+                    provider: String::new(),
+                    usage: None,
+                    error: None,
+                },
+            }),
+        }
+    }
+
+    fn written(events: &[EventKind], is_terminal: bool) -> String {
+        let mut text = Text::new(is_terminal);
+        let mut out = Vec::new();
+        for event in events {
+            text.write_event(event, &mut out).unwrap();
+        }
+        String::from_utf8(out).unwrap()
+    }
+
+    #[test]
+    fn every_message_ends_with_one_newline() {
+        assert_eq!(
+            written(
+                &[
+                    delta("m1", 0, "Hel"),
+                    delta("m1", 0, "lo"),
+                    delta("m1", 2, "again"),
+                    end("m1", "Hello\nagain"),
+                    delta("m2", 0, "bye\n"),
+                    end("m2", "bye\n"),
+                    end("m3", "never streamed"),
+                ],
+                false
+            ),
+            "Hello\nagain\nbye\nnever streamed\n"
+        );
+    }
+
+    // proves: LASH-68
+    #[test]
+    fn final_value_is_written_once() {
+        let value = || serde_json::json!({"n": 1});
+        let ended = |outcome| EventKind::LoopEnd {
+            outcome,
+            detail: None,
+            usage: Usage::default(),
+            rejection: None,
+        };
+        let told = EventKind::FinalValue { value: value() };
+        let finish = ended(Outcome::Finished(TurnFinish::FinalValue { value: value() }));
+        let text = "{\n  \"n\": 1\n}\n";
+        assert_eq!(written(&[told, finish.clone()], false), text);
+        assert_eq!(written(&[finish], false), text);
+        let error = |value| ended(Outcome::Stopped(TurnStop::SubmittedError { value }));
+        assert_eq!(written(&[error("no\n".into())], false), "no\n");
+        assert_eq!(written(&[error(Value::Null)], false), "");
+    }
+
+    #[test]
+    fn control_characters_are_replaced_on_terminal_only() {
+        let events = [delta("m1", 0, "\x1b[2Jx"), end("m1", "\x1b[2Jx")];
+        assert_eq!(written(&events, true), "\u{fffd}[2Jx\n");
+        assert_eq!(written(&events, false), "\x1b[2Jx\n");
+    }
+}

@@ -1,0 +1,79 @@
+//! Prints the loops of a session as a table: parent, outcome and usage.
+
+use crate::{
+    run::{exit, loop_number},
+    terminal_text::line,
+};
+use serde_json::Value;
+use std::{
+    collections::HashSet,
+    io::{self, Write},
+    sync::Arc,
+};
+use turnery_agent::PromptResult;
+use turnery_engine::{LoopId, LoopRecord, context::loop_chain};
+
+/// Longest name of a model. Unit: characters.
+const MODEL_WIDTH: usize = 40;
+
+/// Writes the table. `*` marks the loop that the next prompt follows, `-` loops that the model does not see.
+pub(super) fn write_loop_table(
+    loops: &[Arc<LoopRecord>],
+    tip: Option<&LoopId>,
+    out: &mut impl Write,
+) -> io::Result<()> {
+    let seen = seen(loops, tip);
+    writeln!(
+        out,
+        "\n  loop  after  kind        status     outcome         tokens  model"
+    )?;
+    for record in loops {
+        let mark = match (tip == Some(&record.loop_id), seen.contains(&record.loop_id)) {
+            (true, _) => '*',
+            (false, true) => ' ',
+            (false, false) => '-',
+        };
+        let parent = record.parent_loop_id.as_ref();
+        writeln!(
+            out,
+            "{mark} {:>4}  {:>5}  {:<10}  {:<9}  {:<14}  {:>6}  {}",
+            loop_number(&record.loop_id),
+            parent.map_or("", loop_number),
+            serialized_name(&record.continuation_kind),
+            serialized_name(&record.status),
+            outcome(record),
+            record.usage.total(),
+            line(&model(record), MODEL_WIDTH),
+        )?;
+    }
+    Ok(())
+}
+
+/// Returns the loops that the next prompt follows.
+pub(super) fn seen(loops: &[Arc<LoopRecord>], tip: Option<&LoopId>) -> HashSet<LoopId> {
+    let chain = loop_chain(loops, tip);
+    chain.iter().map(|it| it.loop_id.clone()).collect()
+}
+
+/// Returns the name that `value` has in stored records.
+pub(super) fn serialized_name(value: &impl serde::Serialize) -> String {
+    match serde_json::to_value(value) {
+        Ok(Value::String(serialized_name)) => serialized_name,
+        Ok(_) | Err(_) => String::new(),
+    }
+}
+
+fn outcome(record: &LoopRecord) -> &'static str {
+    let outcome = record.outcome.clone();
+    outcome.map_or("", |outcome| {
+        exit::prompt_exit(&PromptResult::new(outcome, record.detail.clone())).outcome
+    })
+}
+
+fn model(record: &LoopRecord) -> String {
+    match &record.config {
+        Some(config) if config.model.is_empty() => config.provider.clone(),
+        Some(config) => format!("{}/{}", config.provider, config.model),
+        None => String::new(),
+    }
+}

@@ -1,0 +1,313 @@
+//! Resolves the settings of a folder whenever a session is created or opened.
+
+use crate::{
+    config::{Choice, ConfigFile, Reach, environment, mcp, project},
+    hooks, instructions, slash_commands,
+};
+use std::{
+    collections::HashSet,
+    path::{Path, PathBuf},
+    sync::{Arc, Mutex, OnceLock, PoisonError},
+};
+use turnery_agent::{Projects, Settings, SettingsError};
+use turnery_models::ModelName;
+use turnery_tools::{GuardedPaths, SandboxMode, SandboxSettings};
+
+/// Sources of settings that do not depend on the folder.
+pub(crate) struct Configured {
+    /// Settings of the user's file, or its errors.
+    pub(crate) user: Result<Choice, String>,
+    /// Settings of the environment, or its errors.
+    pub(crate) environment: Result<Choice, String>,
+    /// Settings of the command line.
+    pub(crate) flags: Choice,
+    /// Providers, for the default model.
+    pub(crate) reach: Arc<Reach>,
+    /// Folder of the user's slash commands.
+    commands: Option<PathBuf>,
+    /// Models named in the user's file.
+    named_models: Vec<ModelName>,
+    /// Files and folders of this installation; sessions change them only after asking, sandboxed commands
+    /// cannot see them.
+    private_paths: Vec<PathBuf>,
+    /// Files that hold provider keys; protected like `private_paths`.
+    key_files: Vec<PathBuf>,
+    /// `private_paths` and `key_files`, for each session's policy.
+    guarded: OnceLock<GuardedPaths>,
+    warned: Mutex<HashSet<String>>,
+}
+
+impl Configured {
+    /// Creates a resolver for these sources.
+    pub(crate) fn new(
+        user: Result<Choice, String>,
+        environment: Result<Choice, String>,
+        flags: Choice,
+        reach: Arc<Reach>,
+    ) -> Self {
+        Self {
+            user,
+            environment,
+            flags,
+            reach,
+            commands: None,
+            named_models: Vec::new(),
+            private_paths: Vec::new(),
+            key_files: Vec::new(),
+            guarded: OnceLock::new(),
+            warned: Mutex::default(),
+        }
+    }
+
+    /// Sets the folder of the user's slash commands.
+    pub(crate) fn with_commands_folder(mut self, folder: Option<PathBuf>) -> Self {
+        self.commands = folder;
+        self
+    }
+
+    /// Sets the models named in the user's file; a project may choose among them.
+    pub(crate) fn with_named_models(mut self, models: Vec<ModelName>) -> Self {
+        self.named_models = models;
+        self
+    }
+
+    /// Sets the paths of configuration, keys and sessions, and those of further key files.
+    pub(crate) fn with_guarded_paths(
+        mut self,
+        private_paths: Vec<PathBuf>,
+        key_files: Vec<PathBuf>,
+    ) -> Self {
+        self.private_paths = private_paths;
+        self.key_files = key_files;
+        self
+    }
+
+    /// Returns `private_paths` and `key_files`, with links resolved when the first session opens, and the files in
+    /// `roots` that the user's hooks and servers run.
+    fn guarded_paths(&self, roots: &[PathBuf]) -> GuardedPaths {
+        let programs = self
+            .user
+            .as_ref()
+            .map_or_else(|_| Vec::new(), Choice::program_paths);
+        // The program may not exist yet.
+        let lies_here = |path: &PathBuf| {
+            let place = path.canonicalize().or_else(|_| {
+                let folder = path.parent().unwrap_or(path);
+                folder.canonicalize()
+            });
+            place.is_ok_and(|place| roots.iter().any(|root| place.starts_with(root)))
+        };
+        let here: Vec<PathBuf> = programs.into_iter().filter(lies_here).collect();
+        let with = |programs| {
+            GuardedPaths::new([&*self.private_paths, &*self.key_files, programs].concat())
+        };
+        match here.is_empty() {
+            true => self.guarded.get_or_init(|| with(&[])).clone(),
+            false => with(&here),
+        }
+    }
+
+    /// Returns the sandbox settings. Warns once if a requested sandbox is not available.
+    fn sandbox(&self, choice: &Choice) -> SandboxSettings {
+        let settings = SandboxSettings {
+            mode: choice.sandbox.unwrap_or(SandboxMode::Workspace),
+            network: choice.sandbox_network.unwrap_or(false),
+            replaces_terminals: choice.sandbox.is_some(),
+            private: self.private_paths.clone(),
+            key_files: self.key_files.clone(),
+        };
+        if settings.mode != SandboxMode::Off && !settings.is_active() {
+            self.warn(vec![settings.describe(false)]);
+        }
+        settings
+    }
+
+    /// Returns the merged settings for `roots`.
+    fn choice(&self, roots: &[PathBuf]) -> Result<Choice, String> {
+        let mut choice = self.user.clone()?;
+        // In reverse, so that the working directory's model takes precedence.
+        for root in roots.iter().rev() {
+            let path = root.join(".turnery").join("config.toml");
+            let file = ConfigFile::read(&path).map_err(|error| error.to_string())?;
+            if let Some(file) = file {
+                let (narrowed, refused) = project::narrow(choice, &self.named_models, &path, file);
+                choice = narrowed;
+                self.warn(refused);
+            }
+        }
+        let environment = self.environment.clone()?;
+        Ok(self.flags.clone().over(&environment.over(&choice)))
+    }
+
+    /// Returns true if some source chooses the model for this folder.
+    pub(crate) fn is_model_chosen(&self, cwd: &Path) -> bool {
+        let choice = self.choice(&[cwd.to_owned()]);
+        choice.is_ok_and(|choice| choice.model.is_some())
+    }
+
+    /// Logs each warning once per process.
+    fn warn(&self, sentences: Vec<String>) {
+        let mut warned = self.warned.lock().unwrap_or_else(PoisonError::into_inner);
+        for sentence in sentences {
+            if warned.len() < 1000 && warned.insert(sentence.clone()) {
+                tracing::warn!("{sentence}");
+            }
+        }
+    }
+}
+
+impl Projects for Configured {
+    fn settings(&self, roots: &[PathBuf]) -> Result<Settings, SettingsError> {
+        let choice = self.choice(roots).map_err(SettingsError)?;
+        if let Some(problem) = self.reach.problem() {
+            return Err(SettingsError(problem));
+        }
+        let limits = choice.limits();
+        let sandbox = self.sandbox(&choice);
+        let model = choice.model.unwrap_or_else(|| self.reach.usual_model());
+        let usual = Settings::new(model, instructions::system(roots));
+        let entries = choice.hooks.unwrap_or_default();
+        Ok(Settings {
+            limits,
+            mode: choice.mode.unwrap_or_default(),
+            allow: choice.allow,
+            deny: choice.deny,
+            guarded: self.guarded_paths(roots),
+            thinking: choice.thinking.unwrap_or_default(),
+            forced_reply: choice.forced_reply.unwrap_or(usual.forced_reply),
+            compact_at: choice.compact_at.unwrap_or(usual.compact_at),
+            compaction: choice.compaction.unwrap_or(usual.compaction),
+            parallel_tools: choice.parallel_tools.unwrap_or(usual.parallel_tools),
+            mcp: mcp::servers(
+                &choice.mcp.unwrap_or_default(),
+                &environment::process_variable,
+            ),
+            hooks: hooks::all(&entries, roots, &sandbox),
+            hook_time: hooks::time(&entries),
+            sandbox,
+            slashes: slash_commands::all(self.commands.as_deref(), roots).into(),
+            ..usual
+        })
+    }
+
+    fn usual_model(&self) -> Option<ModelName> {
+        let choice = self.choice(&[]).ok()?;
+        Some(choice.model.unwrap_or_else(|| self.reach.usual_model()))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::config::{layer::model, rules::parse_rule};
+    use std::fs;
+    use turnery_tools::Mode;
+
+    fn chosen(name: &str) -> Choice {
+        Choice {
+            model: Some(model(name).unwrap()),
+            ..Choice::default()
+        }
+    }
+
+    fn project(folder: &Path, config: &str) -> PathBuf {
+        fs::create_dir_all(folder.join(".turnery")).unwrap();
+        fs::write(folder.join(".turnery/config.toml"), config).unwrap();
+        folder.to_owned()
+    }
+
+    fn nothing() -> Arc<Reach> {
+        Arc::new(Reach::new(Vec::new(), None))
+    }
+
+    fn configured(user: Choice, environment: Choice, flags: Choice) -> Configured {
+        let named_models = ["p/project", "p/first", "p/second"];
+        Configured::new(Ok(user), Ok(environment), flags, nothing())
+            .with_named_models(named_models.map(|name| model(name).unwrap()).into())
+    }
+
+    #[test]
+    fn layers_override_in_order() {
+        let folder = tempfile::tempdir().unwrap();
+        let root = project(folder.path(), "model = \"p/project\"");
+        let bare = tempfile::tempdir().unwrap();
+        let none = Choice::default;
+        #[rustfmt::skip]
+        let table = [
+            // user             project environment       flags             model
+            (none(),            false,  none(),           none(),           "offline"),
+            (chosen("u/user"),  false,  none(),           none(),           "u/user"),
+            (none(),            true,   none(),           none(),           "p/project"),
+            (chosen("u/user"),  true,   none(),           none(),           "p/project"),
+            (chosen("u/user"),  true,   chosen("e/env"),  none(),           "e/env"),
+            (chosen("u/user"),  true,   none(),           chosen("f/flag"), "f/flag"),
+            (none(),            false,  chosen("e/env"),  chosen("f/flag"), "f/flag"),
+            (chosen("u/user"),  true,   chosen("e/env"),  chosen("f/flag"), "f/flag"),
+        ];
+        for (user, with_project, environment, flags, expected) in table {
+            let roots = [match with_project {
+                true => root.clone(),
+                false => bare.path().to_owned(),
+            }];
+            let settings = configured(user, environment, flags)
+                .settings(&roots)
+                .unwrap();
+            assert_eq!(settings.model.to_string(), expected);
+        }
+    }
+
+    #[test]
+    fn rules_of_all_layers_apply_and_first_root_model_wins() {
+        let folder = tempfile::tempdir().unwrap();
+        let first = project(
+            &folder.path().join("first"),
+            "model = \"p/first\"\ndeny = [\"shell(rm:*)\"]",
+        );
+        let second = project(
+            &folder.path().join("second"),
+            "model = \"p/second\"\nmode = \"plan\"\nallow = [\"shell\"]",
+        );
+        let user = Choice {
+            allow: vec![parse_rule("read").unwrap()],
+            ..Choice::default()
+        };
+        let flags = Choice {
+            allow: vec![parse_rule("edit(src/**)").unwrap()],
+            ..Choice::default()
+        };
+        let configured = configured(user, Choice::default(), flags);
+        let settings = configured.settings(&[first, second]).unwrap();
+        assert_eq!(settings.model.to_string(), "p/first");
+        assert_eq!(settings.mode, Mode::Plan);
+        assert_eq!(
+            settings.allow,
+            [
+                parse_rule("read").unwrap(),
+                parse_rule("edit(src/**)").unwrap()
+            ]
+        );
+        assert_eq!(settings.deny, [parse_rule("shell(rm:*)").unwrap()]);
+    }
+
+    #[test]
+    fn broken_user_file_is_reported_before_project_file() {
+        let folder = tempfile::tempdir().unwrap();
+        let root = project(folder.path(), "\nmodell = \"x\"");
+        let error = configured(Choice::default(), Choice::default(), Choice::default())
+            .settings(std::slice::from_ref(&root))
+            .unwrap_err();
+        assert_eq!(
+            error.to_string(),
+            format!(
+                "{}:2: unknown key `modell`; write \"model\" (or mode, thinking, sandbox, sandbox_network, pass_env, allow, deny, compact_at, forced_reply, parallel_tools, limits, compaction, hooks, mcp, providers, models)",
+                root.join(".turnery/config.toml").display()
+            )
+        );
+        let user = Err("config.toml:1: wrong".to_owned());
+        let configured = Configured::new(user, Ok(Choice::default()), Choice::default(), nothing());
+        assert_eq!(
+            configured.settings(&[root]).unwrap_err().to_string(),
+            "config.toml:1: wrong"
+        );
+    }
+}

@@ -1,0 +1,166 @@
+//! `turnery acp` with a client that reads late or never, or sends many requests at once.
+
+use crate::{editor::Editor, home::Home};
+use serde_json::{Value, json};
+use std::fmt::Write as _;
+
+fn prompt(session: &str) -> Value {
+    json!({"sessionId": session, "prompt": [{"type": "text", "text": "go"}]})
+}
+
+/// Logs more than a pipe holds while stderr is not read. A late reader is told how many lines are missing.
+// proves: TR-3, TR-4
+#[tokio::test]
+async fn unread_stderr_does_not_block_agent() {
+    let home = Home::new();
+    let text: Vec<String> = (0..2000).map(|n| format!("word {n} ")).collect();
+    let model = home.scripted_model(json!([{"steps": [{"text": text}]}]));
+    let args = ["acp", "-vv", "--model", &model];
+    let mut editor = Editor::open(&home, &args, &[("RUST_LOG", "trace")]);
+    let unread = editor.stderr.take().expect("piped");
+    editor.initialize().await;
+    let session = editor.new_session(&home.project_folder()).await;
+    for id in 2..5 {
+        // More than the pipe and both internal buffers hold.
+        let junk = "x".repeat(300 << 10);
+        editor.write(&format!("{{\"junk\": \"{junk}\"\n")).await;
+        let params = json!({"sessionId": session, "modeId": "ask"});
+        let answer = editor.request(id, "session/set_mode", params).await;
+        assert_eq!(answer["result"], json!({}), "{answer}");
+    }
+    let answer = editor.request(5, "session/prompt", prompt(&session)).await;
+    assert_eq!(answer["error"], Value::Null, "{answer}");
+    let left = editor.close_input().await;
+    assert_eq!(left.code, Some(0));
+    drop(unread);
+}
+
+/// Of a thousand prompts the session queues as many as its limit allows and rejects the others; each gets
+/// exactly one response.
+// proves: RPC-12, RPC-18, PROMPT-4
+#[tokio::test]
+async fn thousand_concurrent_requests_are_answered() {
+    let home = Home::new();
+    let model =
+        home.scripted_model(json!([{"steps": [{"text": "on"}, {"wait_for_cancel": true}]}]));
+    let (mut editor, session) = Editor::with_session(&home, &["acp", "--model", &model]).await;
+    let mut lines = String::new();
+    for id in 1000..2000 {
+        let (method, params) = match id % 4 {
+            0 => ("session/list", json!({})),
+            1 => ("nope/nope", json!({})),
+            2 => (
+                "session/set_mode",
+                json!({"sessionId": session, "modeId": "ask"}),
+            ),
+            _ => ("session/prompt", prompt(&session)),
+        };
+        let line = json!({"jsonrpc": "2.0", "id": id, "method": method, "params": params});
+        writeln!(lines, "{line}").expect("memory");
+    }
+    editor.write(&lines).await;
+    let left = editor.close_input().await;
+    assert_eq!(left.code, Some(0));
+    let (mut taken, mut refused) = (0, 0);
+    for id in 1000..2000 {
+        let answer = left.response(id);
+        match id % 4 {
+            0 => assert!(answer["result"]["sessions"].is_array(), "{answer}"),
+            1 => assert_eq!(answer["error"]["code"], -32601),
+            2 => assert_eq!(answer["result"], json!({})),
+            _ if answer["result"]["stopReason"] == "cancelled" => taken += 1,
+            // Cancelled before it started, on a slow machine.
+            _ if answer["error"]["code"] == -32800 => taken += 1,
+            _ => {
+                assert_eq!(answer["error"]["data"]["kind"], "queue_full", "{answer}");
+                refused += 1;
+            }
+        }
+    }
+    assert!(taken > 32, "{taken}");
+    assert_eq!(taken + refused, 250);
+}
+
+/// A prompt sends more updates than may be held in memory, while the client stops reading for some time.
+// proves: TR-8
+#[tokio::test]
+async fn paused_client_costs_no_memory_and_loses_nothing() {
+    const PIECES: usize = 4096;
+    let home = Home::new();
+    home.write(
+        "turnery/config.toml",
+        "[limits]\nanswer_bytes = 67_108_864\n",
+    );
+    let pieces: Vec<String> = (0..PIECES).map(|n| format!("{n:>8192}")).collect();
+    let model = home.scripted_model(json!([{"steps": [{"text": pieces}]}]));
+    let (mut editor, session) = Editor::with_session(&home, &["acp", "--model", &model]).await;
+    let before = editor.resident_memory();
+    editor
+        .send_request(2, "session/prompt", prompt(&session))
+        .await;
+    editor.wait_until_blocked().await;
+    let grown = editor.resident_memory().saturating_sub(before);
+    assert!(
+        grown < 16 << 20,
+        "{grown} bytes for {} bytes",
+        PIECES * 8192
+    );
+    let mut text = String::new();
+    loop {
+        let message = editor.next().await.expect("an answer");
+        if message["id"] == 2 {
+            assert_eq!(message["result"]["stopReason"], "end_turn");
+            break;
+        }
+        let update = &message["params"]["update"];
+        if update["sessionUpdate"] == "agent_message_chunk" {
+            text.push_str(update["content"]["text"].as_str().expect("a text"));
+        }
+    }
+    assert!(text == pieces.concat(), "{} bytes came", text.len());
+}
+
+/// A client that pauses while it loads a conversation of many megabytes misses nothing.
+// proves: THEME-18, TR-8
+#[tokio::test]
+async fn large_session_loads_for_paused_client() {
+    const PROMPTS: u64 = 64;
+    const SIZE: usize = 256 << 10;
+    let home = Home::new();
+    let page = " ".repeat(SIZE);
+    let said = |n: u64| format!("{page}{n}");
+    let answers = (0..PROMPTS).map(|n| json!({"steps": [{"text": said(n)}]}));
+    let model = home.scripted_model(answers.collect());
+    let args = ["acp", "--model", &model];
+    let (mut editor, session) = Editor::with_session(&home, &args).await;
+    for n in 0..PROMPTS {
+        let answer = editor.request(10 + n, "session/prompt", prompt(&session));
+        assert_eq!(answer.await["result"]["stopReason"], "end_turn");
+    }
+    editor.close_input().await;
+    let mut editor = Editor::open(&home, &args, &[]);
+    editor.initialize().await;
+    let before = editor.resident_memory();
+    let params = json!({"sessionId": session, "cwd": home.project_folder(), "mcpServers": []});
+    editor.send_request(2, "session/load", params).await;
+    editor.wait_until_blocked().await;
+    let grown = editor.resident_memory().saturating_sub(before);
+    // The agent may hold the conversation twice, for the next prompt and in stored form, but not more often.
+    let size = PROMPTS * SIZE as u64;
+    assert!(grown < 8 * size, "{grown} bytes for {size}");
+    let mut shown = String::new();
+    loop {
+        let message = editor.next().await.expect("an answer");
+        if message["id"] == 2 {
+            assert_eq!(message["error"], Value::Null);
+            break;
+        }
+        let update = &message["params"]["update"];
+        if update["sessionUpdate"] == "agent_message_chunk" {
+            shown.push_str(update["content"]["text"].as_str().expect("a text"));
+        }
+    }
+    let whole: String = (0..PROMPTS).map(said).collect();
+    assert!(shown == whole, "{} bytes for {}", shown.len(), whole.len());
+    assert_eq!(editor.close_input().await.code, Some(0));
+}

@@ -1,0 +1,138 @@
+//! After the agent was killed, loading the session shows the completed parts of its prompt.
+
+use crate::{editor::Editor, home::Home};
+use serde_json::{Value, json};
+use std::collections::BTreeMap;
+
+/// Number of points at which the agent is killed: after each of the first lines of a prompt.
+const KILL_POINTS: usize = 40;
+
+/// Returns responses with sequential and parallel calls, one that needs permission, and an answer that never ends.
+fn answers(home: &Home) -> Value {
+    let path = home.project_folder().join("a.txt");
+    let read = json!({"tool_call": {"name": "read_file", "args": {"path": path}}});
+    let shell = json!({"tool_call": {"name": "shell", "args": {"command": "touch made"}}});
+    let mut answers = vec![
+        json!({"steps": [{"text": "one"}, read]}),
+        json!({"steps": [read, read, read]}),
+        json!({"steps": [{"text": "may I?"}, shell]}),
+    ];
+    answers.extend((0..8).map(|_| json!({"steps": [{"text": "more"}, read]})));
+    answers.push(json!({"steps": [{"text": "almost"}, {"wait_for_cancel": true}]}));
+    Value::from(answers)
+}
+
+/// Returns the calls in these messages by id: the last status and all content shown with it.
+fn calls(said: &[Value]) -> BTreeMap<String, (String, String)> {
+    let mut calls = BTreeMap::new();
+    for message in said {
+        let update = &message["params"]["update"];
+        if let Some(id) = update["toolCallId"].as_str() {
+            let call: &mut (String, String) = calls.entry(id.to_owned()).or_default();
+            if let Some(status) = update["status"].as_str() {
+                status.clone_into(&mut call.0);
+            }
+            call.1.push_str(&update["content"].to_string());
+        }
+    }
+    calls
+}
+
+fn texts(said: &[Value], kind: &str) -> Vec<String> {
+    let updates = said.iter().map(|message| &message["params"]["update"]);
+    updates
+        .filter(|update| update["sessionUpdate"] == kind)
+        .map(|update| update["content"]["text"].as_str().unwrap_or("").to_owned())
+        .collect()
+}
+
+async fn open(home: &Home, model: &str) -> Editor {
+    let mut editor = Editor::open(home, &["acp", "--model", model], &[]);
+    editor.initialize().await;
+    editor
+}
+
+/// Sends a prompt, kills the agent after `lines` lines, and returns the messages of the prompt.
+async fn kill_after_lines(mut editor: Editor, session: &str, lines: usize) -> Vec<Value> {
+    let before = editor.said.len();
+    let prompt = json!({"sessionId": session, "prompt": [{"type": "text", "text": "go"}]});
+    editor.send_request(2, "session/prompt", prompt).await;
+    let mut left = lines;
+    loop {
+        let message = editor.wait(|message| message.get("method").is_some()).await;
+        let of_prompt = message["params"]["update"]["sessionUpdate"] != "available_commands_update";
+        left -= usize::from(of_prompt);
+        if left == 0 {
+            return editor.killed().await.split_off(before);
+        }
+        if message["method"] == "session/request_permission" {
+            let outcome = json!({"outcome": {"outcome": "selected", "optionId": "allow_once"}});
+            let answer = json!({"jsonrpc": "2.0", "id": message["id"], "result": outcome});
+            editor.send(answer).await;
+        }
+    }
+}
+
+/// Nothing that was shown as done is lost, and nothing else is shown as done.
+// proves: S5, LOAD-1, LOAD-7
+#[tokio::test]
+async fn load_shows_prompt_killed_in_any_state() {
+    let home = Home::new();
+    home.write("project/a.txt", "alpha\n");
+    let model = home.scripted_model(answers(&home));
+    let mut editor = open(&home, &model).await;
+    let mut session = String::new();
+    for lines in 1..=KILL_POINTS {
+        session = editor.new_session(&home.project_folder()).await;
+        let seen = kill_after_lines(editor, &session, lines).await;
+        editor = open(&home, &model).await;
+        let before = editor.said.len();
+        let load = json!({"sessionId": session, "cwd": home.project_folder(), "mcpServers": []});
+        let loaded = editor.request(3, "session/load", load).await;
+        assert!(loaded.get("error").is_none(), "{lines}: {loaded}");
+        let shown = &editor.said[before..];
+
+        assert_eq!(texts(shown, "user_message_chunk"), ["go"], "{lines}");
+        let said = texts(shown, "agent_message_chunk");
+        let last = said.last().expect("a notice");
+        assert!(last.contains("was interrupted"), "{lines}: {said:?}");
+        let shown = calls(shown);
+        for (id, (status, _)) in calls(&seen) {
+            // A call that has not started may be missing.
+            if matches!(&*status, "" | "pending") && !shown.contains_key(&id) {
+                continue;
+            }
+            let (now, text) = shown.get(&id).unwrap_or_else(|| panic!("{lines}: no {id}"));
+            match status.as_str() {
+                "completed" => assert_eq!(now, "completed", "{lines}: {id}"),
+                _ if now == "completed" => {}
+                _ => {
+                    assert_eq!(now, "failed", "{lines}: {id} was {status}");
+                    let is_told = text.contains("interrupted") || text.contains("not run");
+                    assert!(is_told, "{lines}: {text}");
+                }
+            }
+        }
+    }
+    editor.close_input().await;
+    let told = home.run(&["sessions", "show", &session]).await;
+    assert!(told.stdout.contains("> go"), "{told:?}");
+    assert!(told.stdout.contains("was interrupted"), "{told:?}");
+}
+
+/// Any first access recovers the prompt, and the next prompt continues from it.
+// proves: S5
+#[tokio::test]
+async fn killed_prompt_is_shown_and_exportable() {
+    let home = Home::new();
+    home.write("project/a.txt", "alpha\n");
+    let model = home.scripted_model(answers(&home));
+    for command in ["show", "export"] {
+        let mut editor = open(&home, &model).await;
+        let session = editor.new_session(&home.project_folder()).await;
+        kill_after_lines(editor, &session, 12).await;
+        let told = home.run(&["sessions", command, &session]).await;
+        assert!(told.stdout.contains("alpha"), "{told:?}");
+        assert!(told.stdout.contains("was interrupted"), "{told:?}");
+    }
+}

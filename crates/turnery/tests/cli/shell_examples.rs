@@ -1,0 +1,87 @@
+//! Checks that the commands in examples/shell/README.md do what the text before them says.
+
+use crate::home::{Home, end};
+use std::path::Path;
+
+const QUESTION: &str = "list the TODOs\n";
+const LOG: &str = "a.c:3:5: error: expected ';'\n";
+
+/// Runs a line in a repository with a change in `a.rs`, a TODO and a failed build.
+async fn line(home: &Home, line: &str) -> String {
+    let program = Path::new(env!("CARGO_BIN_EXE_turnery"));
+    let folder = program.parent().expect("a folder").display();
+    let script = format!("PATH=\"{folder}:$PATH\"; {line}");
+    let mut command = home.command(&[]);
+    let mut shell = tokio::process::Command::new("sh");
+    shell
+        .args(["-c", &script])
+        .current_dir(home.project_folder());
+    shell.env_clear().kill_on_drop(true);
+    for (name, value) in command.as_std_mut().get_envs() {
+        shell.env(name, value.unwrap_or_default());
+    }
+    shell
+        .stdin(std::process::Stdio::null())
+        .stdout(std::process::Stdio::piped())
+        .stderr(std::process::Stdio::piped());
+    let done = end(shell.spawn().expect("started")).await;
+    assert_eq!(done.code, Some(0), "{line}: {done:?}");
+    done.stdout
+}
+
+#[tokio::test]
+async fn documented_shell_lines_work() {
+    let home = Home::new();
+    home.write("project/a.rs", "fn old() {}\n// TODO: one\n");
+    home.write("project/build.log", LOG);
+    home.write("project/question.txt", QUESTION);
+    let author = "-c user.name=a -c user.email=a@b";
+    line(
+        &home,
+        &format!("git init -q -b main . && git add a.rs && git {author} commit -qm first"),
+    )
+    .await;
+    home.write("project/a.rs", "fn old() {}\nfn added() {}\n// TODO: one\n");
+
+    let text = include_str!("../../../../examples/shell/README.md");
+    let lines: Vec<&str> = text
+        .lines()
+        .filter_map(|line| line.strip_prefix("    "))
+        .collect();
+    let expected = [
+        "Uncommitted (branch: main): 1 file changed, 1 insertion(+)",
+        "I recognise 1 failure:\n- a.c:3:5: error: expected ';'",
+        "TODO: one",
+        "finished\n",
+        "\"tool_name\":\"search\"\n",
+        "added",
+        "Replaced `old` with `new` in 1 place in 1 file.",
+        "> replace `old` with `new`",
+    ];
+    assert_eq!(lines.len(), expected.len());
+    for (number, (command, part)) in lines.into_iter().zip(expected).enumerate() {
+        let said = line(&home, command).await;
+        assert!(said.contains(part), "line {number}, {command}: {said}");
+    }
+    let changed = std::fs::read_to_string(home.project_folder().join("a.rs")).expect("a file");
+    assert_eq!(changed, "fn new() {}\nfn added() {}\n// TODO: one\n");
+}
+
+#[tokio::test]
+async fn closed_stdout_is_no_error() {
+    let home = Home::new();
+    let text: Vec<String> = (0..4000).map(|n| format!("word {n} ")).collect();
+    let model = home.scripted_model(serde_json::json!([{"steps": [{"text": text}]}]));
+    let mut child = home
+        .command(&["run", "--model", &model, "hi"])
+        .spawn()
+        .expect("started");
+    drop(child.stdout.take());
+    let done = end(child).await;
+    assert_eq!(done.stderr, "");
+    // The list is printed at once, before anything reads it.
+    let mut child = home.command(&["models"]).spawn().expect("started");
+    drop(child.stdout.take());
+    let done = end(child).await;
+    assert_eq!((done.stderr.as_str(), done.code), ("", Some(141)));
+}

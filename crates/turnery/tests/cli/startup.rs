@@ -1,0 +1,74 @@
+//! Start-up time, and CPU use while idle.
+
+use crate::{editor::Editor, home::Home};
+use serde_json::json;
+use std::time::Duration;
+use tokio::time::timeout;
+
+/// Limit of CPU time until the first session. Unit: hundredths of a second. Other agents take seconds, up to
+/// thirty; this one milliseconds, and a debug build on a slow machine a few hundredths. Wall-clock time depends
+/// on the machine, so the tests count CPU time and context switches.
+const MAX_CPU_TICKS: u64 = 100;
+/// Limit of context switches: waiting for the two requests, and little else.
+const MAX_CONTEXT_SWITCHES: u64 = 20;
+/// Timeout, sufficient on a busy machine.
+const TIMEOUT: Duration = Duration::from_secs(120);
+
+/// From the start of the process to the first session, in a project with thousands of files.
+// proves: THEME-4, INIT-14
+#[tokio::test]
+async fn first_session_starts_quickly() {
+    let home = Home::new();
+    for folder in 0..20 {
+        let folder = home.project_folder().join(format!("folder-{folder}"));
+        std::fs::create_dir(&folder).expect("a folder");
+        for file in 0..100 {
+            std::fs::write(folder.join(format!("{file}.txt")), "text").expect("a file");
+        }
+    }
+    let mut editor = Editor::open(&home, &["acp"], &[]);
+    let begun = async {
+        editor.initialize().await;
+        editor.new_session(&home.project_folder()).await;
+    };
+    timeout(TIMEOUT, begun).await.expect("no long wait");
+    let (computed, waited) = (editor.cpu_ticks(), editor.woken());
+    assert!(computed < MAX_CPU_TICKS, "{computed} ticks");
+    assert!(waited < MAX_CONTEXT_SWITCHES, "{waited} waits");
+}
+
+/// After a prompt the process is idle: no timers, no polling. Periodic work would show in every second, so one
+/// quiet second suffices; on a busy machine the first ones may still contain work.
+// proves: THEME-18
+#[tokio::test]
+async fn idle_session_uses_no_cpu() {
+    let home = Home::new();
+    let model = home.scripted_model(json!([{"steps": [{"text": "hi"}]}]));
+    let (mut editor, id) = Editor::with_session(&home, &["acp", "--model", &model]).await;
+    let prompt = json!({"sessionId": id, "prompt": [{"type": "text", "text": "x"}]});
+    let answer = editor.request(2, "session/prompt", prompt).await;
+    assert_eq!(answer["result"]["stopReason"], "end_turn");
+    // Work that follows the prompt's response is done when this response arrives.
+    editor.request(3, "session/list", json!({})).await;
+    let mut seconds = tokio::time::interval(Duration::from_secs(1));
+    seconds.tick().await;
+    let mut busy = Vec::new();
+    loop {
+        let before = (editor.cpu_ticks(), editor.woken());
+        seconds.tick().await;
+        let (computed, woken) = (editor.cpu_ticks() - before.0, editor.woken() - before.1);
+        if computed <= 1 && woken < 10 {
+            break;
+        }
+        busy.push((computed, woken));
+        assert!(
+            busy.len() < 60,
+            "ticks and waits in seconds of nothing: {busy:?}"
+        );
+    }
+    assert!(
+        editor.resident_memory() < 200 << 20,
+        "{} bytes",
+        editor.resident_memory()
+    );
+}
