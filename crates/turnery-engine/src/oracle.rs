@@ -1,4 +1,4 @@
-//! Checks streams of events against the grammar of section 6.2, for tests of this and other crates.
+//! Checks streams of events against the event grammar (R1 to R5), for tests of this and other crates.
 //!
 //! Written from the rules, independently of the machine. Every violation starts with its rule: R1 to R5, I2
 //! to I4, or a requirement id.

@@ -181,7 +181,7 @@ impl TurnStop {
     }
 }
 
-/// Additional details of an outcome, separate so that there are exactly ten stops (section 7).
+/// Additional details of an outcome, separate so that there are exactly ten stops (LASH-14).
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "snake_case")]

@@ -333,7 +333,7 @@ fn config_from_message(message: &Message) -> Option<ConfigSnapshot> {
     }
 }
 
-/// Returns true if the next prompt sees a loop with this outcome (section 7, UP-35).
+/// Returns true if the next prompt sees a loop with this outcome (UP-35).
 pub(crate) fn stays_in_conversation(outcome: &Outcome, detail: Option<&OutcomeDetail>) -> bool {
     match outcome {
         Outcome::Finished(_) | Outcome::FrameSwitch { .. } => true,

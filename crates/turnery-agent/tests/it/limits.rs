@@ -10,16 +10,14 @@ use std::{
     time::Duration,
 };
 use turnery_agent::{
-    Agent, Candidate, ClientPorts, OpenRequest, PromptError, PromptOptions, PromptResult,
-    SelectionStrategy, Settings, SilentClient, SubAgentTool, UnknownPriceError,
+    Agent, ClientPorts, OpenRequest, PromptOptions, PromptResult, SelectionStrategy, Settings,
+    SilentClient, SubAgentTool,
 };
 use turnery_engine::{
     CallId, Content, LimitKind, Limits, ModelError, ModelStop, Outcome, OutcomeDetail, Price,
     Response, ToolCall, ToolControl, ToolEnvelope, TurnStop, Usage,
 };
-use turnery_models::{
-    Model, ModelEventSender, ModelInfo, ModelOverride, ModelRegistry, ModelRequest,
-};
+use turnery_models::{Model, ModelEventSender, ModelInfo, ModelRegistry, ModelRequest};
 use turnery_store::MemoryStore;
 use turnery_tools::{Action, Mode, Toolbox};
 

@@ -1,4 +1,4 @@
-//! Stops a loop from outside in two tiers: first request, then force (section 6.5).
+//! Stops a loop from outside in two tiers: first request, then force (LASH-90, R1).
 
 use super::call_batch::{CallBatch, CallPhase};
 use super::call_end::CallEnd;

@@ -1,4 +1,4 @@
-//! Runs hooks one at a time and applies their verdicts (section 6.3).
+//! Runs hooks one at a time and applies their verdicts (D-9, D-10, C-26, C-28).
 //!
 //! Hooks that run before an action can veto it; verdicts of hooks that run after an action are ignored. After
 //! a halt no more hooks run before actions, and those after actions may use the grace period, so that every

@@ -1,4 +1,4 @@
-//! Checks that the outcome matches the events before it (section 7).
+//! Checks that the outcome matches the events before it (LASH-3 to LASH-27).
 
 use super::{LimitState, Oracle, ensure};
 use crate::{ContinuationKind, MessageStop, Outcome, TurnFinish, TurnStop};

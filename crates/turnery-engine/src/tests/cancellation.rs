@@ -1,4 +1,4 @@
-//! Tests of cancellation in two tiers, of time limits during a turn, and of losing the session (section 6.5).
+//! Tests of cancellation in two tiers, of time limits during a turn, and of losing the session.
 
 use super::fixtures::prompt_spec;
 use super::harness::{

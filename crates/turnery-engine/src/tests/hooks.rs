@@ -1,4 +1,4 @@
-//! Tests of hooks: their order, and the effect of vetoes (section 6.3).
+//! Tests of hooks: their order, and the effect of vetoes.
 
 use super::fixtures::{prompt_spec, spec_with_limits};
 use super::harness::{

@@ -1,4 +1,4 @@
-//! Tests of the outcomes: one row of section 7 each, and the resulting record.
+//! Tests of the outcomes: each cause of an end (LASH-3 to LASH-27), and the resulting record.
 
 use super::fixtures::{prompt_spec, spec_with_limits};
 use super::harness::{
