@@ -7,7 +7,7 @@
 //!
 //! Related modules (JIDO-79): [`turnery_tools::execute`](mod@turnery_tools::execute) for calling tools,
 //! [`turnery_engine::response`] and [`crate::session`] for what a history holds and how messages are
-//! projected into it, [`turnery_tools::observe`] for watching tools at work.
+//! projected into it, [`turnery_tools::telemetry`] for watching tools at work.
 
 use std::sync::Arc;
 use turnery_engine::{

@@ -3,7 +3,7 @@
 //! Processes of one machine share its monotonic clock, so wall-clock changes do not affect their leases. If
 //! the holder's machine is another one or unknown, the wall clock decides, with a margin for clock skew.
 //!
-//! A holder on this machine keeps its lane longer, by [`COMMIT_TIMEOUT`](crate::COMMIT_TIMEOUT): it cannot
+//! A holder on this machine keeps its lane longer, by [`COMMIT_TIMEOUT`]: it cannot
 //! renew while a commit waits for another program's lock, and the model's response has been paid for. A
 //! suspended process loses its lane after that.
 
