@@ -298,7 +298,7 @@ impl OfficialSchema {
         if let Some(not) = &schema.not
             && self.holds(not, value)
         {
-            wrong(&|| format!("{} is what it must not be", short(value)))?;
+            wrong(&|| format!("{} is a forbidden value", short(value)))?;
         }
         if let Some(object) = value.as_object() {
             for key in &schema.required {

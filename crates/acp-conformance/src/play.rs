@@ -272,9 +272,9 @@ async fn play_steps(
             }
             Err(StepError::Malformed) => {
                 run.has_failed_step = true;
-                let note = format!("line {}: the answer has the wrong shape", line.number);
+                let note = format!("line {}: the response is malformed", line.number);
                 run.transcript.push_note(note);
-                let bent = found("the answer has the wrong shape: another rule is blamed for that");
+                let bent = found("the response is malformed: another rule reports that");
                 rule(&CheckResult::NotReached(bent.clone()));
                 failed = Some(bent);
                 continue;
@@ -283,17 +283,17 @@ async fn play_steps(
                 if !line.rules.is_empty() || run.has_failed_step =>
             {
                 run.transcript
-                    .push_note(format!("line {}: ${name} is not there", line.number));
+                    .push_note(format!("line {}: ${name} is not set", line.number));
                 let since = failed.as_ref().map_or_else(String::new, |before| {
                     format!(", since line {} failed: {}", before.line, before.why)
                 });
-                let unset = found(&format!("${name} is not there{since}"));
+                let unset = found(&format!("${name} is not set{since}"));
                 rule(&CheckResult::NotReached(unset));
                 continue;
             }
             Err(StepError::UnsetVariable(name)) => {
-                outcome.fault = Some(format!("line {}: ${name} is not there", line.number));
-                ended = Some(found(&format!("${name} is not there")));
+                outcome.fault = Some(format!("line {}: ${name} is not set", line.number));
+                ended = Some(found(&format!("${name} is not set")));
                 continue;
             }
             Err(StepError::CaseFault(fault)) => {

@@ -175,20 +175,20 @@ fn why(agent: &AgentSpec, outcome: &CaseOutcome) -> String {
         Some(profile) if agent.command.is_empty() => &profile.command,
         Some(_) | None => &agent.command,
     };
-    let _ = write!(text, "\n  its command: {}", command.join(" "));
+    let _ = write!(text, "\n  command: {}", command.join(" "));
     let is_here = |word: &&String| !word.starts_with(['/', '-']) && Path::new(word).exists();
     for word in command.iter().skip(1).filter(is_here) {
         let path = std::path::absolute(word).unwrap_or_default();
         let _ = write!(
             text,
-            "\n  it was started in a folder of its own: if {word} is a path, say {}",
+            "\n  the agent starts in a temporary folder: if {word} is a path, use {}",
             path.display()
         );
     }
     let came = outcome.transcript.iter().rev();
     let came = came.filter(|entry| entry.kind == EntryKind::Received);
     if let Some(last) = came.map(|entry| truncate_line(&entry.text)).next() {
-        let _ = write!(text, "\n  the last that it said: {last}");
+        let _ = write!(text, "\n  last output line: {last}");
     }
     let lines: Vec<&str> = outcome.stderr.trim_end().lines().collect();
     for (index, line) in lines[lines.len().saturating_sub(MAX_STDERR_LINES)..]
@@ -196,7 +196,7 @@ fn why(agent: &AgentSpec, outcome: &CaseOutcome) -> String {
         .enumerate()
     {
         let head = if index == 0 {
-            "its last words on stderr:\n    "
+            "last lines of stderr:\n    "
         } else {
             "  "
         };

@@ -143,9 +143,7 @@ pub struct ProfilePaths<'a> {
 #[derive(Debug, thiserror::Error)]
 pub enum ProfileError {
     /// No built-in profile and no file has this name.
-    #[error(
-        "there is no profile {name:?}; there are {known}, and any file of one can be named by its path"
-    )]
+    #[error("there is no profile {name:?}; use one of {known}, or the path of a profile file")]
     Unknown {
         /// Requested name.
         name: String,

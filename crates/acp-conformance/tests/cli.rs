@@ -158,7 +158,7 @@ fn faulty_case_does_not_affect_other_cases() {
         "json",
     ];
     let (code, stdout, stderr) = run_cli(&run);
-    let fault = "the case wrong is at fault itself: line 4: an agent runs already";
+    let fault = "the case wrong is at fault itself: line 4: an agent is already running";
     assert!(stderr.contains(fault), "{stderr}");
     assert_eq!(code, Some(2));
     let report: serde_json::Value = serde_json::from_str(&stdout).expect("JSON");
@@ -396,7 +396,7 @@ fn unknown_rule_gets_a_suggestion() {
 fn unexpected_exit_is_reported_with_stderr() {
     let answers = |rest: &str| format!("sh -c 'read line; echo \"{{}}\"; {rest}'");
     let asks = "# It asks.\nstart\n>! {\"id\": 1}\n<* {\"id\": 1} @ RPC-9\n";
-    let told = "the agent's process ended by itself (exit status: 3) in 1 case (odd); its last words on stderr:\n    \
+    let told = "the agent's process ended by itself (exit status: 3) in 1 case (odd); last lines of stderr:\n    \
                 no more\n";
     let (_, stdout, _) = run_case(&answers("echo no more >&2; exit 3"), asks, &[]);
     assert!(stdout.starts_with(told), "{stdout}");

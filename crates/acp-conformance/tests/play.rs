@@ -115,7 +115,7 @@ fn case_continues_after_mismatch_not_after_silence() {
     let [(_, CheckResult::NotReached(before))] = &unset[..] else {
         panic!("{unset:?}");
     };
-    let why = "$x is not there, since line 4 failed: /no is missing";
+    let why = "$x is not set, since line 4 failed: /no is missing";
     assert_eq!((before.line, before.why.as_str()), (5, why));
     let needs = "needs loadSession\nstart\n< {} @ A-1";
     let not_applicable = CheckResult::NotApplicable("loadSession".to_owned());
@@ -179,7 +179,7 @@ fn malformed_response_breaks_only_its_shape_rule() {
     );
     let of = |rule: &str| outcome.checks.iter().find(|check| check.rule == rule);
     let result = |rule: &str| of(rule).map(|check| check.result.clone());
-    let bent = "the answer has the wrong shape: another rule is blamed for that";
+    let bent = "the response is malformed: another rule reports that";
     let Some(CheckResult::NotReached(before)) = result("A-1") else {
         panic!("{:?}", of("A-1"));
     };
@@ -309,9 +309,9 @@ fn case_faults_are_not_agent_failures() {
         ("exit 0", "line 2: no agent has been started"),
         (
             "start\nif loadSession let session 1\nprompt \"x\"",
-            "line 4: $session is not there",
+            "line 4: $session is not set",
         ),
-        ("start\nstart", "line 3: an agent runs already"),
+        ("start\nstart", "line 3: an agent is already running"),
     ] {
         let found = outcome(ECHO_AGENT, case).fault.expect(case);
         assert!(found.starts_with(fault), "{found}");

@@ -47,13 +47,11 @@ fn agent_that_exits_at_once_stops_the_run() {
     let (code, report, stderr) = run_agent_script(folder.path(), "exit 0", &agent);
     // The agent starts in another folder, so the shell does not find the file; its message differs between
     // shells.
-    let (head, words) = stderr
-        .split_once("its last words on stderr:\n")
-        .expect("words");
+    let (head, words) = stderr.split_once("last lines of stderr:\n").expect("words");
     let expected = format!(
         "acp-conformance: the agent does not answer `initialize`: the agent ended: exit status: 2\n  \
-        its command: sh agent.sh /no/such\n  \
-        it was started in a folder of its own: if agent.sh is a path, say {path}/agent.sh\n  "
+        command: sh agent.sh /no/such\n  \
+        the agent starts in a temporary folder: if agent.sh is a path, use {path}/agent.sh\n  "
     );
     assert_eq!(head, expected);
     assert!(words.contains("agent.sh"), "{words}");
@@ -74,9 +72,9 @@ fn output_instead_of_response_is_reported() {
     let expected = format!(
         "acp-conformance: the agent does not answer `initialize`: nothing fitting came in 2000 ms; an answer with the \
         id \"101\" came, a string, and not the number 101\n  \
-        its command: sh {path}/agent.sh\n  \
-        the last that it said: {{\"jsonrpc\":\"2.0\",\"id\":\"101\",\"result\":{{}}}}\n  \
-        its last words on stderr:\n    cannot\n"
+        command: sh {path}/agent.sh\n  \
+        last output line: {{\"jsonrpc\":\"2.0\",\"id\":\"101\",\"result\":{{}}}}\n  \
+        last lines of stderr:\n    cannot\n"
     );
     assert_eq!((code, stderr), (Some(1), expected));
     let found = verdicts_and_cases(&report, &["INIT-1", "RPC-2"]);

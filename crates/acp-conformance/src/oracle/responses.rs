@@ -129,7 +129,7 @@ impl ResponseRules {
                     "there was only a notification that it could answer",
                 );
             } else {
-                recorder.broken("RPC-2", "nothing was asked without an id");
+                recorder.broken("RPC-2", "no request lacks an id");
             }
             return None;
         }

@@ -167,7 +167,7 @@ impl SessionStateRules {
         let is_right =
             (!has("summary") || status == "completed") && (!has("error") || status == "failed");
         recorder.holds("COMP-2", is_right, || {
-            "a summary is of what is completed, an error of what failed".to_owned()
+            "only a completed compaction has a summary, only a failed one an error".to_owned()
         });
     }
 

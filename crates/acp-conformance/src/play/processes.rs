@@ -26,7 +26,7 @@ const RESTART_PATIENCE: Duration = Duration::from_secs(5);
 impl CaseRun<'_> {
     pub(super) async fn options(&mut self, start: &StartOptions) -> Result<(), StepError> {
         if self.process.is_some() {
-            let fault = "an agent runs already: say `exit`, `kill` or `restart`";
+            let fault = "an agent is already running: say `exit`, `kill` or `restart`";
             return Err(StepError::CaseFault(fault.to_owned()));
         }
         let home = self.folder_variable("HOME");
@@ -235,7 +235,8 @@ impl CaseRun<'_> {
     pub(super) async fn close_stdout(&mut self) -> Result<(), StepError> {
         self.running_process()?.close_stdout().await;
         self.is_forced = true;
-        self.transcript.push_note("our end of its stdout is closed");
+        self.transcript
+            .push_note("the runner closed the reading end of stdout");
         Ok(())
     }
 

@@ -102,7 +102,7 @@ impl Report {
         let told = |slowdown: f64| {
             format!(
                 "the machine was busy, so bounds were {slowdown:.1} times longer than written \
-                 (--real-time keeps to it)"
+                 (--real-time keeps them as written)"
             )
         };
         (self.slowdown >= REPORTED_SLOWDOWN).then(|| told(self.slowdown))
@@ -128,7 +128,7 @@ impl Report {
             .count();
         let rules = format_count(number, ["rule was", "rules were"]);
         (number > 0).then(|| {
-            format!("{rules} left out because no profile was given: one says how the agent is pointed at a model that is played (--profile NAME or FILE)")
+            format!("{rules} left out because no profile was given: a profile connects the agent to the fake model (--profile NAME or FILE)")
         })
     }
 
@@ -162,7 +162,7 @@ impl Report {
             tool if tool.starts_with("tool ") => format!("need a {tool}"),
             offer if offer.starts_with("the agent ") => format!("since {offer}"),
             // Variable that a step would have captured.
-            moment if moment.contains('$') => "need what did not come up".to_owned(),
+            moment if moment.contains('$') => "need a value that was not captured".to_owned(),
             capability => format!("need {capability}"),
         }
     }

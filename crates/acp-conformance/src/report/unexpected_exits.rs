@@ -54,7 +54,7 @@ impl UnexpectedExit<'_> {
         let behind = if self.last_lines.is_empty() {
             "; it wrote nothing to stderr"
         } else {
-            "; its last words on stderr:"
+            "; last lines of stderr:"
         };
         let (how, named) = (self.status, named.join(", "));
         sanitize_line(&format!(

@@ -101,7 +101,7 @@ async fn each_prompt_can_have_its_own_script() {
     assert_eq!(response_text(&model, "do alpha").await, "A1");
     assert_eq!(response_text(&model, "neither").await, "any");
     assert_eq!(response_text(&model, "do alpha").await, "A2");
-    // Of several prompts in one conversation, the newest counts.
+    // The newest of several prompts in a conversation counts.
     let mut both = chat_request(false, "do alpha");
     let messages = both["messages"].as_array_mut().unwrap();
     messages.push(json!({"role": "assistant", "content": "A1"}));

@@ -81,7 +81,7 @@ impl BackgroundWork {
         } else if let Some(item) = gone {
             recorder.broken(
                 "V2-9",
-                format!("{item:?} is gone, and its end was not told"),
+                format!("{item:?} is gone, but its end was not reported"),
             );
         } else {
             recorder.seen("V2-9");

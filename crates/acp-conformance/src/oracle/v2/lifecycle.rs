@@ -168,9 +168,11 @@ impl SessionLifecycle {
             return;
         }
         let why = match self.state {
-            SessionState::Idle if self.is_prompted => "it works on a prompt, and told idle last",
+            SessionState::Idle if self.is_prompted => {
+                "it works on a prompt, but its last state is idle"
+            }
             SessionState::RequiresAction if self.agent_requests.is_empty() => {
-                "no question is open and it goes on, and told requires_action last"
+                "it works without an open request, but its last state is requires_action"
             }
             SessionState::Idle
             | SessionState::Running
@@ -248,7 +250,7 @@ impl SessionLifecycle {
         if is_granted {
             self.is_closed = false;
             recorder.holds("V2-10", resume.has_reported_state, || {
-                "its state was not told before the answer, after what was replayed".to_owned()
+                "its state was not reported after the replay and before the response".to_owned()
             });
         }
     }
@@ -259,7 +261,7 @@ impl SessionLifecycle {
             SessionState::Running | SessionState::RequiresAction
         );
         recorder.holds("V2-16", is_over, || {
-            "it was not told that the work is over".to_owned()
+            "the end of the work was not reported".to_owned()
         });
         self.report_missing_echoes(recorder, |_| true);
         self.is_closed = true;

@@ -57,7 +57,7 @@ fn large_slowdown_is_reported() {
     assert!(!render_plain(&report).contains("the machine was busy"));
     report.slowdown = 3.25;
     let told = "note: the machine was busy, so bounds were 3.2 times longer than written \
-                (--real-time keeps to it)\nexit 0: no rule that counts is broken\n";
+                (--real-time keeps them as written)\nexit 0: no rule that counts is broken\n";
     assert!(
         render_plain(&report).ends_with(told),
         "{}",
@@ -159,7 +159,7 @@ fn report_of_not_applicable(profile: Option<&str>) -> Report {
 #[test]
 fn not_applicable_rules_are_grouped_by_reason() {
     let text = render_plain(&report_of_not_applicable(None));
-    let line = "\nnot applicable: 2 need a model (--profile), 2 need what did not come up, \
+    let line = "\nnot applicable: 2 need a model (--profile), 2 need a value that was not captured, \
                 1 needs a tool that runs commands, 1 needs no initialize.authMethods, \
                 1 needs sessionCapabilities.list, 1 needs version 2, \
                 1 since the agent offered the model no tool that asks the user\n";
@@ -177,8 +177,8 @@ fn not_applicable_rules_are_grouped_by_reason() {
 
 #[test]
 fn missing_profile_hint_counts_omitted_rules() {
-    let hint = "3 rules were left out because no profile was given: one says how the agent is pointed at a model that \
-                is played (--profile NAME or FILE)";
+    let hint = "3 rules were left out because no profile was given: a profile connects the agent to the fake \
+                model (--profile NAME or FILE)";
     let report = report_of_not_applicable(None);
     assert!(
         render_plain(&report).contains(&format!("\nhint: {hint}\n")),

@@ -33,17 +33,17 @@ fn each_unexpected_exit_is_reported_once() {
         exited_case("d", "exit status: 1", "KeyError: 'b'"),
     ]);
     let text = render_plain(&report);
-    let wanted = "the agent's process ended by itself (exit status: 1) in 2 cases (a, c); its last words on stderr:\n    \
+    let wanted = "the agent's process ended by itself (exit status: 1) in 2 cases (a, c); last lines of stderr:\n    \
                   2\n    line \u{fffd}[2J3\n    4\n    <5> | `\n    KeyError: 'a'\n\
                   the agent's process ended by itself (signal: 9 (SIGKILL)) in 1 case (b); it wrote nothing to stderr\n\
-                  the agent's process ended by itself (exit status: 1) in 1 case (d); its last words on stderr:\n    \
+                  the agent's process ended by itself (exit status: 1) in 1 case (d); last lines of stderr:\n    \
                   KeyError: 'b'\n";
     assert!(text.starts_with(wanted), "{text}");
     let text = render_markdown(&report);
-    let wanted = "in 2 cases (a, c); its last words on stderr:\n\n    2\n    line \u{fffd}[2J3\n    4\n    <5> | `\n    KeyError: 'a'\n\n";
+    let wanted = "in 2 cases (a, c); last lines of stderr:\n\n    2\n    line \u{fffd}[2J3\n    4\n    <5> | `\n    KeyError: 'a'\n\n";
     assert!(text.contains(wanted), "{text}");
     let text = render_junit(&report);
-    let wanted = "in 2 cases (a, c); its last words on stderr:\n2\nline \u{fffd}[2J3\n4\n&lt;5&gt; | `\nKeyError: &#39;a&#39;\n";
+    let wanted = "in 2 cases (a, c); last lines of stderr:\n2\nline \u{fffd}[2J3\n4\n&lt;5&gt; | `\nKeyError: &#39;a&#39;\n";
     assert!(text.contains(wanted), "{text}");
     assert!(text.ends_with("  </system-err>\n</testsuite>\n"), "{text}");
 }
@@ -58,7 +58,7 @@ fn unexpected_exit_report_is_bounded() {
     let text = render_plain(&report_of_cases(cases));
     assert_eq!(text.matches("ended by itself").count(), 5);
     let wanted = format!(
-        "(exit status: 2) in 7 cases (case-20, case-21, case-22, case-23, case-24, …); its last words on stderr:\n    {}\n",
+        "(exit status: 2) in 7 cases (case-20, case-21, case-22, case-23, case-24, …); last lines of stderr:\n    {}\n",
         "é".repeat(200)
     );
     assert!(text.contains(&wanted), "{text}");
