@@ -24,11 +24,13 @@ mod mcp_tools;
 mod mode;
 mod project_settings;
 mod read_only;
+mod read_only_arguments;
 mod read_only_programs;
 mod read_only_scripts;
 mod rule;
 mod rule_suggestion;
 mod shell_word;
+mod user_settings;
 mod version_files;
 mod word_expansion;
 

@@ -1,4 +1,4 @@
-//! Installs an agent from npm, PyPI or crates.io into a folder.
+//! Installs an agent from npm, PyPI or the Rust registry into a folder.
 
 use super::path_error;
 use crate::profile::InstallSpec;

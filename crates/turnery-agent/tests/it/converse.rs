@@ -178,7 +178,7 @@ fn module_docs_link_related_modules() {
         "(mod@turnery_tools::execute) for calling tools",
         "[`turnery_engine::response`]",
         "messages are\n//! projected into it",
-        "[`turnery_tools::observe`] for watching tools at work",
+        "[`turnery_tools::telemetry`] for watching tools at work",
     ] {
         assert!(page.contains(neighbour), "{neighbour}");
     }

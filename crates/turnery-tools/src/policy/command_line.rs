@@ -37,6 +37,8 @@ pub(crate) struct Line {
     pub(crate) reads: Vec<String>,
     /// Folders that `cd` changes to, as written in the line and in order; at most three.
     pub(crate) folders: Vec<String>,
+    /// True if the line sets a variable that may change what a program does, so that no rule for a command decides.
+    pub(crate) sets_variables: bool,
     /// True if some part of the line was not understood, so that it may do more than was found.
     pub(crate) doubtful: bool,
 }
@@ -183,6 +185,7 @@ impl Line {
                 let name = node.child_by_field_name("name");
                 let name = name.and_then(|name| source.get(name.byte_range()));
                 self.doubtful |= !name.is_some_and(command_wrappers::is_safe_variable);
+                self.sets_variables |= !name.is_some_and(command_wrappers::is_output_variable);
                 // `+=` appends to an unknown value.
                 let mut cursor = node.walk();
                 self.doubtful |= node.children(&mut cursor).any(|part| part.kind() == "+=");

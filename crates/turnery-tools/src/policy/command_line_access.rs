@@ -153,8 +153,8 @@ pub(super) fn is_inside(path: &Path, workspace: &Workspace) -> bool {
         .is_some_and(|path| workspace.resolve(path).is_ok())
 }
 
-/// Returns every path that a known word of the command may name: the whole word, and the text after each `=`,
-/// `:` or `@`.
+/// Returns every path that a known word of the command may name: the whole word, the text after each `=`,
+/// `:` or `@`, and each word within quotes.
 pub(super) fn named_paths(
     command: &Command,
     bases: &[PathBuf],
@@ -169,7 +169,13 @@ pub(super) fn named_paths(
         let short = short.unwrap_or_default();
         let values = short.char_indices().skip(1);
         let values = values.filter_map(|(at, _)| short.get(at..));
-        let parts = std::iter::once(word).chain(tails).chain(values);
+        // Words of a script: `r .env`, `.read .env`, `$(file <.env)`.
+        let ends = |c: char| c.is_whitespace() || "'\"`<>,;(){}".contains(c);
+        let inner = word.split(ends).filter(|part| *part != word);
+        let parts = std::iter::once(word)
+            .chain(tails)
+            .chain(values)
+            .chain(inner);
         for part in parts.filter(|part| !part.is_empty()) {
             let paths = bases.iter().map(|base| base.join(part));
             found.extend(paths.flat_map(|path| workspace.all_path_aliases(&path)));

@@ -33,6 +33,7 @@ const COMMAND_WRAPPERS: &[&str] = &[
     "dbus-run-session",
     "declare",
     "doas",
+    "dpkg-architecture",
     "dtach",
     "dumb-init",
     "eatmydata",
@@ -56,6 +57,7 @@ const COMMAND_WRAPPERS: &[&str] = &[
     "gdb",
     "getopts",
     "gosu",
+    "gpg-agent",
     "gtimeout",
     "hash",
     "hyperfine",
@@ -91,6 +93,8 @@ const COMMAND_WRAPPERS: &[&str] = &[
     "readarray",
     "readonly",
     "rlwrap",
+    "run-one",
+    "run-this-one",
     "runcon",
     "runuser",
     "screen",
@@ -114,6 +118,8 @@ const COMMAND_WRAPPERS: &[&str] = &[
     "strace",
     "su",
     "sudo",
+    "systemd-cat",
+    "systemd-inhibit",
     "systemd-run",
     "taskset",
     "tclsh",
@@ -135,6 +141,7 @@ const COMMAND_WRAPPERS: &[&str] = &[
     "view",
     "vim",
     "watch",
+    "watchexec",
     "x86_64",
     "xargs",
     "xvfb-run",
@@ -251,23 +258,23 @@ pub(crate) fn base_name(name: &str) -> &str {
     name.rsplit('/').next().unwrap_or(name)
 }
 
-/// Returns true if setting the variable changes only a program's output.
+/// Returns true if setting the variable makes no program that only reads do more.
 pub(crate) fn is_safe_variable(name: &str) -> bool {
+    is_output_variable(name) || matches!(name, "CI" | "LANG" | "LC_ALL" | "RUST_LOG" | "TZ")
+}
+
+/// Returns true if setting the variable changes only how a program prints, whatever the program.
+pub(crate) fn is_output_variable(name: &str) -> bool {
     matches!(
         name,
         "CARGO_TERM_COLOR"
-            | "CI"
             | "CLICOLOR"
             | "CLICOLOR_FORCE"
             | "COLUMNS"
             | "FORCE_COLOR"
-            | "LANG"
-            | "LC_ALL"
             | "NO_COLOR"
             | "RUST_BACKTRACE"
-            | "RUST_LOG"
             | "TERM"
-            | "TZ"
     )
 }
 

@@ -8,6 +8,7 @@ use super::{
     command_wrappers::base_name,
     git,
     inner_commands::Started,
+    read_only_scripts,
     rule::{EDIT_GROUP, Pattern, READ_GROUP},
     shell_word::Word,
 };
@@ -32,7 +33,18 @@ impl Policy {
         if rules.is_empty() {
             return false;
         }
-        if line.doubtful || line.commands.iter().any(has_unresolved_word) {
+        let has_unclear_script = |command: &Command| {
+            let mut command = command.clone();
+            // These only change where the output goes.
+            command.args.retain(|arg| {
+                !matches!(arg.literal(), Some(word) if matches!(word, "-i" | "-s" | "--in-place" | "--separate"))
+            });
+            base_name(&command.name) == "sed"
+                && read_only_scripts::sed_input_files(&command).is_none()
+        };
+        let is_unclear =
+            |command: &Command| has_unresolved_word(command) || has_unclear_script(command);
+        if line.doubtful || line.commands.iter().any(is_unclear) {
             return true;
         }
         let is_unknown = |command: &Command| {

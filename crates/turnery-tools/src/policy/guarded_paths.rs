@@ -3,7 +3,7 @@
 //! Editors, shells, git and build tools run commands named in these files, often without asking and outside
 //! of turnery. Names are compared case-insensitively, because some file systems ignore case.
 
-use super::{read_only::exists, version_files};
+use super::{command_line::is_invisible_char, read_only::exists, version_files};
 use globset::GlobBuilder;
 use std::{
     ops::Deref,
@@ -13,56 +13,84 @@ use std::{
 
 /// Names of guarded folders, at any depth; everything below them is guarded.
 const GUARDED_FOLDERS: &[&str] = &[
+    ".ado",
     ".aider",
     ".amazonq",
+    ".amp",
     ".aws",
     ".azure-pipelines",
+    ".bashrc.d",
     ".buildkite",
     ".builds",
     ".bundle",
     ".cargo",
     ".circleci",
     ".claude",
+    ".codesandbox",
     ".codex",
     ".continue",
+    ".crush",
     ".cursor",
     ".devcontainer",
+    ".direnv",
     ".docker",
+    ".doom.d",
     ".emacs.d",
+    ".factory",
     ".fleet",
     ".gemini",
     ".git",
     ".githooks",
     ".gnupg",
+    ".goose",
     ".helix",
     ".hg",
     ".husky",
     ".idea",
+    ".idx",
     ".ipython",
     ".jj",
+    ".junie",
     ".kiro",
     ".kube",
     ".mise",
     ".mvn",
+    ".nova",
     ".opencode",
+    ".pipelines",
     ".qwen",
+    ".repo",
     ".roo",
+    ".rovodev",
     ".semaphore",
+    ".spacemacs.d",
     ".ssh",
     ".teamcity",
     ".tekton",
     ".theia",
+    ".trae",
     ".turnery",
     ".vim",
+    ".vimrc.d",
     ".vscode",
     ".windsurf",
     ".woodpecker",
     ".zed",
+    ".zshrc.d",
     "mise",
 ];
 
 /// Guarded folders and files, identified by consecutive path components.
 const GUARDED_PATHS: &[&[&str]] = &[
+    &[".config", "direnv"],
+    &[".config", "elvish"],
+    &[".config", "helix"],
+    &[".config", "kak"],
+    &[".config", "nushell"],
+    &[".config", "powershell"],
+    &[".config", "zed"],
+    &[".gradle", "init.d"],
+    &[".gradle", "init.gradle"],
     &[".config", "autostart"],
     &[".config", "emacs"],
     &[".config", "environment.d"],
@@ -91,6 +119,7 @@ const GUARDED_PATHS: &[&[&str]] = &[
 
 /// Names of guarded files, at any depth.
 const GUARDED_FILES: &[&str] = &[
+    ".aider.conf.yml",
     ".appveyor.yml",
     ".bash_aliases",
     ".bash_login",
@@ -101,11 +130,14 @@ const GUARDED_FILES: &[&str] = &[
     ".build.yml",
     ".cirrus.star",
     ".cirrus.yml",
+    ".codefresh.yml",
+    ".crush.json",
     ".cshrc",
     ".curlrc",
     ".devcontainer.json",
     ".dir-locals-2.el",
     ".dir-locals.el",
+    ".direnvrc",
     ".drone.jsonnet",
     ".drone.star",
     ".drone.yaml",
@@ -121,8 +153,10 @@ const GUARDED_FILES: &[&str] = &[
     ".gitmodules",
     ".gitpod.yml",
     ".hgrc",
+    ".ideavimrc",
     ".inputrc",
     ".irbrc",
+    ".kakrc",
     ".kshrc",
     ".lefthook-local.yaml",
     ".lefthook-local.yml",
@@ -130,15 +164,26 @@ const GUARDED_FILES: &[&str] = &[
     ".lefthook.toml",
     ".lefthook.yaml",
     ".lefthook.yml",
+    ".lintstagedrc",
+    ".lintstagedrc.cjs",
+    ".lintstagedrc.js",
+    ".lintstagedrc.json",
+    ".lintstagedrc.mjs",
+    ".lintstagedrc.yaml",
+    ".lintstagedrc.yml",
     ".lldbinit",
     ".login",
+    ".lvimrc",
     ".mcp.json",
+    ".mkshrc",
     ".netrc",
     ".npmrc",
     ".nvim.lua",
     ".nvimrc",
     ".ocamlinit",
     ".octaverc",
+    ".onedev-buildspec.yml",
+    ".overcommit.yml",
     ".pam_environment",
     ".pdbrc",
     ".perltidyrc",
@@ -151,19 +196,28 @@ const GUARDED_FILES: &[&str] = &[
     ".pypirc",
     ".pythonrc",
     ".pythonrc.py",
+    ".readthedocs.yaml",
+    ".readthedocs.yml",
     ".renviron",
+    ".replit",
     ".rprofile",
     ".sbclrc",
     ".screenrc",
+    ".shinit",
+    ".simple-git-hooks.json",
+    ".spacemacs",
     ".sqliterc",
     ".tcshrc",
     ".tmux.conf",
     ".travis.yml",
+    ".vela.yaml",
+    ".vela.yml",
     ".vimrc",
     ".wgetrc",
     ".woodpecker.yaml",
     ".woodpecker.yml",
     ".xinitrc",
+    ".xonshrc",
     ".xprofile",
     ".xsession",
     ".xsessionrc",
@@ -174,18 +228,21 @@ const GUARDED_FILES: &[&str] = &[
     ".zprofile",
     ".zshenv",
     ".zshrc",
+    ".zshrc.local",
+    ".zuul.yaml",
+    ".zuul.yml",
     "appveyor.yml",
+    "azure-pipelines.yaml",
     "azure-pipelines.yml",
     "bitbucket-pipelines.yml",
     "bitrise.yml",
     "buildspec.yml",
+    "bunfig.toml",
     "cloudbuild.yaml",
     "cloudbuild.yml",
+    "codefresh.yml",
     "codemagic.yaml",
-    // These make a folder a git repository.
-    "commondir",
-    "config.worktree",
-    "head",
+    "crush.json",
     "jenkinsfile",
     "lefthook-local.yaml",
     "lefthook-local.yml",
@@ -193,12 +250,19 @@ const GUARDED_FILES: &[&str] = &[
     "lefthook.toml",
     "lefthook.yaml",
     "lefthook.yml",
+    "opencode.json",
+    "opencode.jsonc",
     "rust-toolchain",
     "rust-toolchain.toml",
+    "screwdriver.yaml",
     "sitecustomize.py",
     "usercustomize.py",
     "wercker.yml",
+    "zuul.yaml",
 ];
+
+/// Names of files that make a folder a git repository.
+const GIT_FOLDER_FILES: &[&str] = &["commondir", "config.worktree", "head"];
 
 /// Suffixes of guarded file names.
 const GUARDED_FILE_ENDINGS: &[&str] = &[".code-workspace", ".sublime-project"];
@@ -211,6 +275,7 @@ pub(super) fn is_guarded(path: &Path) -> bool {
     let parts = parts(path);
     let is_file = |name: &String| {
         GUARDED_FILES.contains(&name.as_str())
+            || GIT_FOLDER_FILES.contains(&name.as_str())
             || GUARDED_FILE_ENDINGS.iter().any(|end| name.ends_with(end))
             || version_files::is_version_file(name)
     };
@@ -231,6 +296,7 @@ const OF_GIT: &[&str] = &[
     "rebase-merge",
     "refs",
     "reftable",
+    "remotes",
     "rr-cache",
     "sequencer",
     "svn",
@@ -242,7 +308,8 @@ const OF_GIT: &[&str] = &[
 fn is_of_git(path: &Path) -> bool {
     // What linked work trees share needs no `HEAD`.
     let is_git_folder = |folder: &&Path| {
-        exists(folder, "objects") && (exists(folder, "HEAD") || exists(folder, "refs"))
+        let marks = ["HEAD", "objects", "refs"];
+        marks.iter().filter(|name| exists(folder, name)).count() > 1
     };
     path.ancestors()
         .skip(1)
@@ -255,6 +322,16 @@ fn is_of_git(path: &Path) -> bool {
                 _ => true,
             }
         })
+}
+
+/// Returns every guarded file and folder name, as paths relative to the folder that holds it.
+pub(super) fn guarded_names() -> impl Iterator<Item = PathBuf> {
+    let names = GUARDED_FILES
+        .iter()
+        .chain(GUARDED_FOLDERS)
+        .map(PathBuf::from);
+    let paths = GUARDED_PATHS.iter().map(|parts| parts.iter().collect());
+    names.chain(paths)
 }
 
 fn is_in_guarded_folder(parts: &[String]) -> bool {
@@ -471,7 +548,7 @@ fn with_links_resolved(paths: Vec<PathBuf>) -> Vec<PathBuf> {
 fn parts(path: &Path) -> Vec<String> {
     let mut parts: Vec<String> = path
         .components()
-        .map(|part| part.as_os_str().to_string_lossy().to_lowercase())
+        .map(|part| fold_case(&part.as_os_str().to_string_lossy()))
         .collect();
     let is_kept = |two: &[String]| match two {
         [agent, folder] => WORKTREE_AGENTS.contains(&agent.as_str()) && folder == "worktrees",
@@ -488,6 +565,31 @@ fn parts(path: &Path) -> Vec<String> {
         parts.drain(..at + 3);
     }
     parts
+}
+
+/// Folds case as file systems that ignore it do: beyond lower case, `ſ` is `s`, and ligatures are their letters.
+fn fold_case(name: &str) -> String {
+    let name = name.to_lowercase();
+    if name.is_ascii() {
+        return name;
+    }
+    let mut folded = String::new();
+    for c in name.chars() {
+        match c {
+            'ſ' => folded.push('s'),
+            'ß' => folded.push_str("ss"),
+            'ﬀ' => folded.push_str("ff"),
+            'ﬁ' => folded.push_str("fi"),
+            'ﬂ' => folded.push_str("fl"),
+            'ﬃ' => folded.push_str("ffi"),
+            'ﬄ' => folded.push_str("ffl"),
+            'ﬅ' | 'ﬆ' => folded.push_str("st"),
+            // Such file systems ignore characters without a width.
+            c if is_invisible_char(c) => {}
+            c => folded.push(c),
+        }
+    }
+    folded
 }
 
 fn has_consecutive_parts(parts: &[String], wanted: &[&str]) -> bool {

@@ -139,6 +139,7 @@ fn files_of_a_repository_are_guarded_by_any_name() {
         fs::write(root.join("repo").join(mark), "x\n").unwrap();
         for line in [
             "echo x >> repo/config",
+            "echo x > repo/remotes/origin",
             "echo x > repo/objects/info/alternates; cd work && git status",
             "echo x > repo/info/attributes",
         ] {
@@ -149,6 +150,55 @@ fn files_of_a_repository_are_guarded_by_any_name() {
     fs::write(root.join("repo/HEAD"), "x\n").unwrap();
     for line in ["echo x > repo/main/src/a.rs", "echo x > work/config"] {
         assert_eq!(judge(line), Judgement::Allow, "{line}");
+    }
+}
+
+/// The user's settings may be kept in the session's folder, under other names.
+#[test]
+fn files_that_user_settings_lead_to_are_guarded() {
+    let bench = Bench::new();
+    let root = bench.workspace.cwd().to_owned();
+    let home = tempfile::tempdir().unwrap();
+    symlink(root.join("gitconfig"), home.path().join(".gitconfig")).unwrap();
+    fs::write(root.join("gitconfig"), "").unwrap();
+    let judge = |mode, rules: Vec<super::Rule>, path: &str| {
+        let policy = Policy::new(mode, rules, vec![]).with_home(home.path().to_owned());
+        bench.edit(&policy, path)
+    };
+    let all = || vec!["edit(**)".parse().unwrap()];
+    for (path, expected) in [("gitconfig", ASK), ("notes", Judgement::Allow)] {
+        assert_eq!(judge(Mode::Edit, vec![], path), expected, "{path}");
+        assert_eq!(judge(Mode::Ask, all(), path), expected, "{path}");
+    }
+}
+
+/// Whatever leads to the file that is written, git and version managers of the same line may read it.
+#[test]
+fn line_that_writes_and_reads_settings_is_asked_about() {
+    let bench = Bench::new();
+    let edit = policy(Mode::Edit);
+    for line in [
+        "echo x > more; git diff",
+        "git log > x",
+        "echo x > y; rustc -V",
+    ] {
+        assert_eq!(bench.judge_shell(&edit, line), ASK, "{line}");
+    }
+    for line in ["echo x > more; cat more", "ls | sort > x"] {
+        assert_eq!(bench.judge_shell(&edit, line), Judgement::Allow, "{line}");
+    }
+}
+
+#[test]
+fn guarded_name_is_recognised_in_other_case() {
+    let bench = Bench::new();
+    for path in [
+        ".vſcode/tasks.json",
+        ".ſsh/config",
+        ".proﬁle",
+        ".g\u{200b}it/config",
+    ] {
+        assert_eq!(bench.edit(&policy(Mode::Edit), path), ASK, "{path}");
     }
 }
 

@@ -5,7 +5,8 @@ use super::{
     command_line::Command,
     command_wrappers::{base_name, is_opaque},
     read_only::{self, Reads, Table},
-    read_only_programs::{NAME_LISTING_PROGRAMS, Operands},
+    read_only_arguments,
+    read_only_programs::{FIND_VALUED_TESTS, NAME_LISTING_PROGRAMS, Operands},
     rule::{Fit, words_follow_options},
     shell_word::Word,
 };
@@ -19,8 +20,12 @@ const COMMAND_RUNNERS: &[&[&str]] = &[
     &["bunx"],
     &["conda", "run"],
     &["direnv", "exec", "_"],
+    &["doppler", "run"],
+    &["fnm", "exec"],
     &["goenv", "exec"],
     &["hatch", "run"],
+    &["mamba", "run"],
+    &["micromamba", "run"],
     &["mise", "exec"],
     &["mise", "x"],
     &["nodenv", "exec"],
@@ -30,6 +35,7 @@ const COMMAND_RUNNERS: &[&[&str]] = &[
     &["pdm", "run"],
     &["pipenv", "run"],
     &["pipx", "run"],
+    &["pixi", "run"],
     &["pnpm", "dlx"],
     &["pnpm", "exec"],
     &["poetry", "run"],
@@ -39,6 +45,7 @@ const COMMAND_RUNNERS: &[&[&str]] = &[
     &["rye", "run"],
     &["uv", "run"],
     &["uvx"],
+    &["volta", "run"],
     &["yarn", "dlx"],
     &["yarn", "exec"],
 ];
@@ -247,6 +254,19 @@ struct NameSource<'a> {
     search_paths: Vec<&'a str>,
 }
 
+/// Returns true if `find` ends names with NUL; a test may have `-print0` as its value.
+fn prints_nul(words: &[&str]) -> bool {
+    let mut words = words.iter();
+    while let Some(word) = words.next() {
+        if FIND_VALUED_TESTS.contains(word) || *word == "-newer" {
+            words.next();
+        } else if *word == "-print0" {
+            return true;
+        }
+    }
+    false
+}
+
 fn source(input: &[Command], by_nul: bool) -> Option<NameSource<'_>> {
     let (first, filters) = input.split_first()?;
     let words = first.literal()?;
@@ -260,7 +280,7 @@ fn source(input: &[Command], by_nul: bool) -> Option<NameSource<'_>> {
             let prints_else = ["-printf", "-ls", "-exec"].iter().any(|word| has(word));
             let is_place = |word: &&str| !word.starts_with('-') && !matches!(*word, "!" | "(");
             let search_paths = words.iter().skip(1).copied().take_while(is_place);
-            let lists = has("-print0") == by_nul && !(by_nul && has("-print")) && !prints_else;
+            let lists = prints_nul(&words) == by_nul && !(by_nul && has("-print")) && !prints_else;
             (lists, search_paths.collect())
         }
         "grep" | "rg" | "git" => {
@@ -268,7 +288,7 @@ fn source(input: &[Command], by_nul: bool) -> Option<NameSource<'_>> {
                 .iter()
                 .find(|program| words.starts_with(program.words))?;
             let args = words.get(program.words.len()..)?;
-            let given = read_only::arguments(program, args, true)?;
+            let given = read_only_arguments::arguments(program, args, true)?;
             let has = |letters: &[char], long: &[&str]| {
                 given.short.contains(letters) || given.long.iter().any(|it| long.contains(it))
             };

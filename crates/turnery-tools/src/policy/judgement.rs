@@ -12,6 +12,7 @@ use super::{
     read_only,
     rule::{EDIT_GROUP, Fit, Pattern, READ_GROUP, SHELL_GROUP},
     rule_suggestion,
+    user_settings::UserSettings,
 };
 use crate::{Access, Workspace};
 use std::path::{Path, PathBuf};
@@ -39,6 +40,7 @@ pub struct Policy {
     allow: Vec<Rule>,
     deny: Vec<Rule>,
     own_paths: GuardedPaths,
+    user_settings: Option<UserSettings>,
     confined: bool,
 }
 
@@ -51,6 +53,7 @@ impl Policy {
             allow,
             deny,
             own_paths: GuardedPaths::default(),
+            user_settings: UserSettings::from_env(),
             confined: false,
         }
     }
@@ -67,6 +70,15 @@ impl Policy {
     #[must_use]
     pub fn with_guarded_paths(self, own_paths: GuardedPaths) -> Self {
         Self { own_paths, ..self }
+    }
+
+    /// Sets the user's home folder, whose settings are guarded wherever they are kept.
+    #[cfg(test)]
+    pub(super) fn with_home(self, home: PathBuf) -> Self {
+        Self {
+            user_settings: Some(UserSettings::new(home)),
+            ..self
+        }
     }
 
     /// Adds a rule for the rest of the session (PERM-6).
@@ -189,8 +201,14 @@ impl Policy {
             Mode::Ask | Mode::Edit if paths.iter().any(|path| guarded_paths::is_guarded(path)) => {
                 Judgement::Ask { always: None }
             }
-            Mode::Edit => Judgement::Allow,
-            Mode::Ask if self.is_edit_allowed(tool, paths, workspace) => Judgement::Allow,
+            Mode::Edit if !self.are_of_user_settings(paths) => Judgement::Allow,
+            Mode::Edit => Judgement::Ask { always: None },
+            Mode::Ask if self.is_edit_allowed(tool, paths, workspace) => {
+                match self.are_of_user_settings(paths) {
+                    true => Judgement::Ask { always: None },
+                    false => Judgement::Allow,
+                }
+            }
             Mode::Ask => Judgement::Ask {
                 always: EDIT_GROUP.parse().ok(),
             },
@@ -286,9 +304,11 @@ impl Policy {
             return Judgement::Ask { always: None };
         }
         if !line.writes.is_empty() {
-            // A rule for a command does not cover the files that its output is redirected to.
+            // A rule for a command does not cover the files that its output is redirected to. What is written
+            // may be settings that a command of the same line reads, wherever the user's own settings lead.
+            let reads_settings = || line.commands.iter().any(reads_settings);
             return match self.judge_edit(tool, &found.writes, workspace) {
-                judgement if harmless => judgement,
+                judgement if harmless && !reads_settings() => judgement,
                 _ => Judgement::Ask { always: None },
             };
         }
@@ -302,7 +322,7 @@ impl Policy {
                 !(self.hides_unnamed_files(reads) || is_elsewhere || changes_files && reads_files)
             };
             let harmless = reads.as_ref().is_some_and(is_known) && (is_hardened || **is_safe);
-            let may_be_allowed = **is_safe && !is_elsewhere;
+            let may_be_allowed = **is_safe && !is_elsewhere && !line.sets_variables;
             let allows =
                 |rule: &Rule| may_be_allowed && found.is_allowed_by(rule, command, workspace);
             !harmless && !self.allow.iter().filter(about_run).any(allows)
@@ -315,6 +335,7 @@ impl Policy {
         };
         let always = rule_suggestion::suggest_rule(first, &found.bases, workspace).filter(|rule| {
             *is_safe
+                && !line.sets_variables
                 && open.all(|((command, _), is_safe)| {
                     *is_safe && found.is_allowed_by(rule, command, workspace)
                 })
@@ -450,6 +471,12 @@ impl Policy {
         })
     }
 
+    /// Returns true if the user's own settings lead to one of the files.
+    fn are_of_user_settings(&self, paths: &[PathBuf]) -> bool {
+        let settings = self.user_settings.as_ref();
+        settings.is_some_and(|settings| paths.iter().any(|path| settings.lead_to(path)))
+    }
+
     fn is_own(&self, paths: &[PathBuf]) -> bool {
         paths
             .iter()
@@ -478,6 +505,36 @@ impl Policy {
             rules.any(|rule| rule.allows_file(path, workspace.cwd()))
         })
     }
+}
+
+/// Returns true for programs whose settings name other programs, and for those that a version manager selects.
+fn reads_settings(command: &Command) -> bool {
+    !matches!(
+        command.name.as_str(),
+        "[" | "[["
+            | "basename"
+            | "cat"
+            | "cd"
+            | "cut"
+            | "date"
+            | "dirname"
+            | "echo"
+            | "false"
+            | "find"
+            | "grep"
+            | "head"
+            | "ls"
+            | "printf"
+            | "pwd"
+            | "sed"
+            | "sort"
+            | "tail"
+            | "test"
+            | "tr"
+            | "true"
+            | "uniq"
+            | "wc"
+    )
 }
 
 fn denies_any_path(rule: &Rule, paths: &[PathBuf], workspace: &Workspace) -> bool {

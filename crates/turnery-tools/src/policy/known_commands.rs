@@ -11,7 +11,7 @@ mod table;
 
 use super::{command_line_access::is_inside, read_only::exists};
 use crate::Workspace;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use table::KNOWN_COMMANDS;
 
 /// Program with its subcommand, and the arguments that a `:+` rule covers.
@@ -25,6 +25,8 @@ pub(super) struct Offered {
     restraints: &'static [&'static str],
     /// Options with a value, in the next word or after `=`.
     values: &'static [(&'static str, Value)],
+    /// Options with a value that deselect something; suggested exactly, like `restraints`.
+    restraining_values: &'static [(&'static str, Value)],
     /// Options that select every package of a workspace.
     workspace_flags: &'static [&'static str],
     operands: Operands,
@@ -58,7 +60,8 @@ enum Operands {
     Tests,
     /// Files and folders inside the roots; at least one is required.
     Files,
-    /// Python files inside the roots, optionally with the name of a test: `tests/x.py::test_y`.
+    /// Python files inside the roots that pytest collects by itself, optionally with the name of a test:
+    /// `tests/test_x.py::test_y`.
     TestFiles,
     /// Folders inside the roots that begin with `./`, optionally followed by `/...`; other words are import
     /// paths. Folders that `./...` skips are not covered.
@@ -84,7 +87,8 @@ pub(super) fn lead<'a, 'w>(words: &'a [&'w str]) -> Option<&'a [&'w str]> {
         .rev()
         .filter_map(|end| words.get(..end))
         .find_map(|lead| Some((lead, find(lead)?)))?;
-    let is_held_back = words.iter().any(|word| entry.has_restraint(word));
+    let mut args = words.iter().skip(lead.len());
+    let is_held_back = args.any(|word| entry.has_restraint(word));
     (!is_held_back).then_some(lead)
 }
 
@@ -126,7 +130,12 @@ impl Offered {
     }
 
     fn has_restraint(&self, word: &str) -> bool {
+        let name = word.split_once('=').map_or(word, |(name, _)| name);
         self.restraints.contains(&word)
+            || self
+                .restraining_values
+                .iter()
+                .any(|(known, _)| *known == name)
             || self
                 .trailing
                 .is_some_and(|trailing| trailing.has_restraint(word))
@@ -148,7 +157,8 @@ impl Offered {
             Some((name, value)) => (name, Some(value)),
             None => (arg, None),
         };
-        let known = self.values.iter().find(|(known, _)| *known == name);
+        let mut values = self.values.iter().chain(self.restraining_values);
+        let known = values.find(|(known, _)| *known == name);
         known.is_some_and(|(_, kind)| {
             let value = attached.or_else(|| rest.next());
             value.is_some_and(|value| kind.covers(value, workspace))
@@ -181,24 +191,68 @@ impl Operands {
             Self::Files => inside(word),
             Self::TestFiles => {
                 let (file, test) = word.split_once("::").unwrap_or((word, ""));
-                // The program would follow links in a folder.
-                let is_folder = bases.iter().any(|base| base.join(file).is_dir());
-                file.ends_with(".py")
-                    && !is_folder
+                is_collected_by_pytest(file, bases)
                     && inside(file)
                     && (test.is_empty() || is_test_name(test))
             }
             Self::GoPackages => {
                 let folder = word.strip_suffix("/...").unwrap_or(word);
-                let mut parts = folder.split('/').skip(1);
                 folder.split('/').next() == Some(".")
-                    && parts.all(|part| {
-                        !matches!(part, "testdata" | "vendor") && !part.starts_with(['_', '.'])
-                    })
+                    && bases.iter().all(|base| is_walked_by_go(folder, base))
                     && inside(folder)
             }
         }
     }
+}
+
+/// Returns true for a file that pytest finds without being given its name.
+fn is_collected_by_pytest(file: &str, bases: &[PathBuf]) -> bool {
+    let (folders, name) = file.rsplit_once('/').unwrap_or(("", file));
+    let is_test =
+        name.ends_with(".py") && (name.starts_with("test_") || name.ends_with("_test.py"));
+    let is_skipped = |folder: &str| {
+        matches!(
+            folder,
+            "CVS" | "_darcs" | "build" | "dist" | "node_modules" | "venv"
+        ) || folder.starts_with('.') && folder != "."
+            || folder.ends_with(".egg")
+    };
+    let holds = |folder: &Path, name: &str| exists(folder, name);
+    let is_environment = |folder: &Path| holds(folder, "pyvenv.cfg") || holds(folder, "conda-meta");
+    is_test
+        && !folders.split('/').any(is_skipped)
+        && bases.iter().all(|base| {
+            let mut below = folders_below(folders, base);
+            // The program would follow a link, and walk a folder.
+            below.all(|folder| !folder.is_symlink() && !is_environment(&folder))
+                && !base.join(file).is_symlink()
+                && !base.join(file).is_dir()
+        })
+}
+
+/// Returns true for a folder below `base` that belongs to `./...`: no link, no `testdata` or `vendor`, and no module
+/// of its own.
+fn is_walked_by_go(folder: &str, base: &Path) -> bool {
+    let is_skipped = |part: &str| {
+        matches!(part, "testdata" | "vendor") || part.starts_with(['_', '.']) && part != "."
+    };
+    !folder.split('/').any(is_skipped)
+        && folders_below(folder, base)
+            .all(|folder| folder.is_dir() && !folder.is_symlink() && !exists(&folder, "go.mod"))
+}
+
+/// Returns each folder on the way from `base` to the relative path `folder`, `base` left out.
+fn folders_below(folder: &str, base: &Path) -> impl Iterator<Item = PathBuf> {
+    let parts: Vec<&str> = folder
+        .split('/')
+        .filter(|part| !matches!(*part, "" | "."))
+        .collect();
+    let base = base.to_owned();
+    (1..=parts.len()).map(move |count| {
+        let mut path = base.clone();
+        path.extend(parts.iter().take(count));
+        path
+    })
 }
 
 /// Returns true if a `Cargo.toml` lies above the roots: Cargo would use the packages that it names.

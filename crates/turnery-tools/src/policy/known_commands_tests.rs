@@ -1,7 +1,10 @@
 //! Checks which commands the rules that "always allow" suggests cover.
 
+mod not_covered;
+
 use super::{Judgement, Mode, Policy, Rule};
 use crate::{Access, Workspace};
+use not_covered::NOT_COVERED;
 
 struct Bench {
     _folder: tempfile::TempDir,
@@ -12,9 +15,23 @@ impl Bench {
     fn new() -> Self {
         let folder = tempfile::tempdir().unwrap();
         let root = folder.path().canonicalize().unwrap();
-        for part in ["crates/x", "src", "evil", "folder.py"] {
+        for part in [
+            "a",
+            "crates/x",
+            "evil",
+            "nested",
+            "src",
+            "src/testdata",
+            "test_folder.py",
+            "venv",
+        ] {
             std::fs::create_dir_all(root.join(part)).unwrap();
         }
+        for file in ["nested/go.mod", "src/a_test.go", "venv/pyvenv.cfg"] {
+            std::fs::write(root.join(file), "").unwrap();
+        }
+        std::os::unix::fs::symlink("src/testdata", root.join("linked")).unwrap();
+        std::os::unix::fs::symlink("deploy.py", root.join("test_linked.py")).unwrap();
         std::os::unix::fs::symlink("/etc", root.join("outside")).unwrap();
         std::os::unix::fs::symlink("crates/x", root.join("deep")).unwrap();
         Self {
@@ -39,319 +56,6 @@ impl Bench {
         }
     }
 }
-
-/// A line, and lines that its suggested rule must not cover: each runs a program named in its arguments,
-/// writes a file named there, or reads a file outside the roots.
-const NOT_COVERED: &[(&str, &[&str])] = &[
-    (
-        "cargo test",
-        &[
-            "cargo test --config target.x86_64-unknown-linux-gnu.runner='\"./evil.sh\"'",
-            "cargo test --config=evil.toml",
-            "cargo test --manifest-path src/Cargo.toml",
-            "cargo test --manifest-path ../x/Cargo.toml",
-            "cargo test --manifest-path=/tmp/x/Cargo.toml",
-            "cargo test --manifest-path outside/Cargo.toml",
-            "cargo test outer.txt",
-            "cargo test -- src/outer",
-            // Inside the roots if links are followed, as the system does; outside by the text.
-            "cargo test --manifest-path deep/../../x/Cargo.toml",
-            "cargo test --manifest-path=src/../deep/../../x/Cargo.toml",
-            "cargo test --manifest-path outside/../src/Cargo.toml",
-            "cd deep && cargo test --manifest-path ../../x/Cargo.toml",
-            "cd crates && cargo test --manifest-path ../deep/../../x/Cargo.toml",
-            "cargo test --target-dir /tmp/x",
-            "cargo test --profile x",
-            "echo x | cargo test",
-            "cargo test --target evil.json",
-            "cargo test -C ../x",
-            "cargo test -Zscript",
-            "cargo test -qZ unstable-options",
-            "cargo test --test --config=evil.toml",
-            "cargo test -p --config=evil.toml",
-            "cargo test -- --logfile=/tmp/x",
-            "cargo test -- --logfile /tmp/x",
-            "cargo test -- -Zunstable-options",
-            "cargo test @evil",
-            "cargo test -- @/etc/passwd",
-            "cargo test $X",
-            "cargo +evil test",
-            "cargo testing",
-        ],
-    ),
-    (
-        "cargo build",
-        &[
-            "cargo build --artifact-dir /tmp/x",
-            "cargo build --out-dir=/tmp/x",
-            "cargo build --timings",
-            "cargo build --lockfile-path /tmp/x",
-            "cargo build evil",
-        ],
-    ),
-    (
-        "cargo clippy",
-        &[
-            "cargo clippy -- -C linker=./evil.sh",
-            "cargo clippy -- -Clinker=./evil.sh",
-            "cargo clippy -- -o /tmp/x",
-            "cargo clippy -- @evil",
-            "cargo clippy -- -A x__CLIPPY_HACKERY__--sysroot",
-            "cargo clippy --fix",
-        ],
-    ),
-    (
-        "cargo doc",
-        &["cargo doc --open", "cargo doc --target-dir=/tmp/x"],
-    ),
-    (
-        "git add src",
-        &[
-            "git add",
-            "git add -A",
-            "git add -v",
-            "git add -p",
-            "git add src/../../x",
-            "git add '*'",
-            "git add src -v evil",
-            "git add -e",
-            "git add --pathspec-from-file=/etc/passwd",
-            "git add ../x",
-            "git add :/",
-            "git add ':(top)x'",
-            "git add outside/passwd",
-        ],
-    ),
-    (
-        "git commit -m x",
-        &[
-            "git commit",
-            "git commit -q",
-            "git commit --amend",
-            "git commit --amend --no-edit",
-            "git commit -m x < evil",
-            "git commit -a -m x",
-            "git commit -am x",
-            "git commit -m x README.md",
-            "git commit -S -m x",
-            "git commit -F /etc/passwd",
-            "git commit --file=/etc/passwd",
-            "git commit -t evil",
-            "git commit --gpg-sign=x",
-            "git commit --no-verify -m x",
-            "git commit -m --no-verify",
-            "git commit -mx -F/etc/passwd",
-            "git commit --trailer x",
-        ],
-    ),
-    (
-        "git fetch origin",
-        &[
-            "git fetch --upload-pack=./evil.sh origin",
-            "git fetch --upload-pack ./evil.sh origin",
-            "git fetch --upl=./evil.sh origin",
-            "git fetch ext::./evil.sh",
-            "git fetch 'ext::sh -c evil'",
-            "git fetch ./evil",
-            "git fetch evil",
-            "git fetch ../evil",
-            "git fetch /tmp/x",
-            "git fetch https://example.org/x",
-            "git fetch me@host:x",
-            "git fetch -c core.sshCommand=evil origin",
-            "git fetch --recurse-submodules origin",
-            "git fetch --server-option=x origin",
-            "git fetch --negotiation-tip=x origin",
-            "git fetch --refmap=x origin",
-        ],
-    ),
-    (
-        "git pull",
-        &[
-            "git pull --upload-pack=./evil.sh",
-            "git pull -s evil",
-            "git pull -X x",
-            "git pull ext::./evil.sh",
-            "git pull --recurse-submodules",
-            "git pull -S",
-        ],
-    ),
-    ("git grep x", &["git grep -O./evil.sh x", "git grep y"]),
-    (
-        "git diff --no-index src evil",
-        &["git diff --output=/tmp/x", "git diff --ext-diff"],
-    ),
-    (
-        "go test ./...",
-        &[
-            "go test -exec ./evil.sh ./...",
-            "go test -exec=./evil.sh",
-            "go test --exec=./evil.sh",
-            "go test -toolexec ./evil.sh",
-            "go test -vettool=./evil.sh",
-            "go test -ldflags=-extld=./evil.sh",
-            "go test -gcflags=x",
-            "go test -o /tmp/x",
-            "go test -coverprofile=/tmp/x",
-            "go test -cpuprofile /tmp/x",
-            "go test -outputdir /tmp",
-            "go test -C ../x",
-            "go test -modfile=/tmp/go.mod",
-            "go test -overlay=x.json",
-            "go test -args -test.coverprofile=/tmp/x",
-            "go test ../x/...",
-            "go test ./outside/...",
-            "go test ./testdata/x",
-            "go test ./vendor/x",
-            "go test ./src/testdata/...",
-            "go test ./_x",
-            "go test . < evil",
-            "go test ./src/../../x",
-            "go test /tmp/x",
-            "go test example.com/m/b",
-            "go test ...",
-            "go test .../b",
-            "go test ./src -v ./src/x",
-            "go test -run -exec=./evil.sh",
-        ],
-    ),
-    (
-        "make test",
-        &[
-            "make test --eval='$(shell touch x)'",
-            "make test -f /tmp/Makefile",
-            "make test --file=evil",
-            "make test --makefile=evil",
-            "make test -C ../x",
-            "make test -C crates -C x",
-            "make test -Ccrates -C deep/../../..",
-            "make test -I evil",
-            "make test SHELL=./evil.sh",
-            "make test CC=./evil.sh",
-            "make test install",
-            "echo x | make test",
-            "make test < evil",
-            "make test -Cx2>&1",
-            "for i in >(make test); do echo y >&63; done",
-            "echo y | tee >(make test)",
-            "ls 2>& -x && make test 2>& --eval",
-            "make test -fx2>/dev/null",
-            "for x in <(echo y); do make test -j 0>&63; done",
-            "make test <<< x",
-            "make test -j",
-            "make test -j install",
-            "make test -j4x",
-            "make test -E x",
-            "make test -d",
-            "make install",
-        ],
-    ),
-    (
-        "npm test",
-        &[
-            "npm test --script-shell=./evil.sh",
-            "npm test --prefix ../x",
-            "npm test --userconfig=evil",
-            "npm test -- --config ../x",
-            "npm test -- -r ./evil.js",
-            "npm test -- ../x",
-            "npm test deploy",
-            "npm test src/x.test.js",
-            "npm test -- src/x.test.js",
-            "npm test -- --coverage",
-            "npm test -- deploy",
-            "npm test -- --run test.other",
-            "npm test SHELL=./x",
-            "npm test --node-options=--require=./evil.js",
-            "npm test -- 'a$(touch M)'",
-            "npm test 'a;touch M'",
-            "npm test -- 'a b'",
-            "npm test -w x",
-            "npm test --workspace=x",
-            "npm test --workspaces -- x.js",
-        ],
-    ),
-    (
-        "npm run build",
-        &[
-            "npm run build --script-shell ./evil.sh",
-            "npm run build -- --outDir /tmp/x",
-            "npm run build -C ../x",
-            "npm run deploy",
-        ],
-    ),
-    (
-        "npm install",
-        &[
-            "npm install evil",
-            "npm install --prefix ../x",
-            "npm install -g",
-        ],
-    ),
-    (
-        "pnpm test",
-        &[
-            "pnpm test -C ../x",
-            "pnpm test --dir=../x",
-            "pnpm test 'a`touch M`'",
-            "pnpm test -- 'a\"b'",
-        ],
-    ),
-    (
-        "pnpm run build",
-        &["pnpm run build -w 'x y'", "pnpm run build --silent"],
-    ),
-    (
-        "yarn test",
-        &[
-            "yarn test --cwd ../x",
-            "yarn test --use-yarnrc evil",
-            "yarn test -w src",
-        ],
-    ),
-    (
-        "yarn run build",
-        &["yarn run build -s", "yarn run build -w x"],
-    ),
-    (
-        "pytest tests/x.py",
-        &[
-            "pytest outside/x.py",
-            "pytest src",
-            "pytest folder.py",
-            "pytest -n 4",
-            "pytest -pevil2>&1",
-            "pytest -q 0>&1",
-            "pytest outside/x.py::test_y",
-            "pytest tests/x.py -x evil.py",
-            "pytest -p evil",
-            "pytest -c ../x/pytest.ini",
-            "pytest -o addopts=-pevil",
-            "pytest --override-ini=x",
-            "pytest --rootdir=/tmp",
-            "pytest --basetemp=src",
-            "pytest --junitxml=/tmp/x",
-            "pytest --pastebin=all",
-            "pytest '..[x'",
-            "pytest 'outside[x]'",
-            "pytest --debug=/tmp/x",
-            "pytest --pdb --pdbcls=evil:x",
-            "pytest --confcutdir=/",
-            "pytest ../x",
-            "pytest @evil",
-            "pytest -k '__import__(1)'",
-            "pytest -xp evil",
-        ],
-    ),
-    (
-        "python3 -m pytest",
-        &["python3 -m pytest -p evil", "python3 -m pip install x"],
-    ),
-    (
-        "uv run pytest",
-        &["uv run pytest -p evil", "uv run --with x pytest"],
-    ),
-];
 
 #[test]
 fn suggested_rule_covers_no_running_or_writing_option() {
@@ -429,20 +133,20 @@ const COVERED: &[(&str, &str, &[&str])] = &[
     (
         "make test",
         "shell(make test:+)",
-        &["make test -j 4 -k", "make test -s"],
+        &["make test -s", "NO_COLOR=1 make test"],
     ),
     (
         "python3 -m pytest -q",
         "shell(python3 -m pytest:+)",
         &[
-            "python3 -m pytest tests/x.py::test_y -x --tb=short",
+            "python3 -m pytest tests/test_x.py::test_y -x --tb=short",
             "python3 -m pytest -k 'a and not b'",
         ],
     ),
     (
         "uv run pytest -q",
         "shell(uv run pytest:+)",
-        &["uv run pytest tests/x.py -vv"],
+        &["uv run pytest tests/x_test.py -vv"],
     ),
 ];
 
@@ -472,7 +176,12 @@ fn unlisted_command_is_suggested_exactly() {
         "cargo test --no-run",
         "cargo test -- --list",
         "go build ./...",
+        "go test -run TestA ./...",
+        "go test -short ./...",
         "go vet ./...",
+        "pytest -m 'not live'",
+        "pytest -k 'not deploy' -q",
+        "cargo test --workspace --exclude deploy",
         "pytest --collect-only",
         "gh pr view 1",
         "git checkout main",
@@ -496,7 +205,26 @@ fn unlisted_command_is_suggested_exactly() {
     ] {
         assert_eq!(
             bench.suggested_rule(line).to_string(),
-            format!("shell({line})")
+            format!("shell({line})"),
+            "{line}"
+        );
+    }
+}
+
+/// A variable may make the program do more, so no rule says what the line does.
+#[test]
+fn no_rule_is_suggested_for_line_with_variable() {
+    let bench = Bench::new();
+    let policy = Policy::new(Mode::Ask, vec![], vec![]);
+    for line in [
+        "CI=1 make test",
+        "LC_ALL=C npm test",
+        "export CI=1; make test",
+    ] {
+        assert_eq!(
+            bench.judge(&policy, line),
+            Judgement::Ask { always: None },
+            "{line}"
         );
     }
 }

@@ -6,9 +6,9 @@ use super::{
     command_line::Command,
     command_line_access::is_inside,
     conditional_expressions, git, ignore_files, inner_commands,
+    read_only_arguments::arguments,
     read_only_programs::{
-        FIND_CONFINED_FLAGS, FIND_FLAGS, FIND_VALUED_TESTS, Operands, Options, Program,
-        READ_ONLY_PROGRAMS,
+        FIND_CONFINED_FLAGS, FIND_FLAGS, FIND_VALUED_TESTS, Operands, READ_ONLY_PROGRAMS,
     },
     read_only_scripts,
     shell_word::Word,
@@ -220,6 +220,8 @@ pub(crate) fn reads(
     let widely = match program.operands {
         // Their messages about unreadable files quote lines of those files.
         _ if matches!(command.name.as_str(), "cargo" | "npm") => true,
+        // These show lines of files that no word names: the configuration and the ignore files.
+        _ if is_git && matches!(program.words, [_, "check-ignore" | "config", ..]) => true,
         Operands::PatternThenPaths | Operands::Revisions => true,
         Operands::Paths => command.name == "diff",
         Operands::None
@@ -407,97 +409,6 @@ pub(crate) fn resolved(
     Some(found)
 }
 
-/// Arguments of a program, parsed with its table entry.
-#[derive(Default)]
-pub(crate) struct ParsedArguments<'a> {
-    /// Letters of the short options.
-    pub(crate) short: String,
-    /// Long options, without their values.
-    pub(crate) long: Vec<&'a str>,
-    /// Arguments that are not options.
-    pub(crate) operands: Vec<&'a str>,
-}
-
-/// Parses arguments; `None` if an option is not in the table.
-pub(crate) fn arguments<'a>(
-    program: &Program,
-    args: &[&'a str],
-    is_confined: bool,
-) -> Option<ParsedArguments<'a>> {
-    let also = match is_confined {
-        true => program.also,
-        false => Options::NONE,
-    };
-    let mut found = ParsedArguments::default();
-    let mut args = args.iter();
-    while let Some(&arg) = args.next() {
-        if arg == "--" {
-            found.operands.extend(args);
-            break;
-        }
-        if arg.starts_with("--") {
-            let known =
-                program
-                    .long
-                    .iter()
-                    .chain(also.long)
-                    .any(|long| match long.strip_suffix('=') {
-                        Some(name) => arg
-                            .strip_prefix(name)
-                            .is_some_and(|rest| rest.starts_with('=')),
-                        None => *long == arg,
-                    });
-            if !known {
-                return None;
-            }
-            found
-                .long
-                .push(arg.split_once('=').map_or(arg, |(name, _)| name));
-        } else if let Some(letters) = arg.strip_prefix('-').filter(|rest| !rest.is_empty()) {
-            let counts = matches!(program.words, ["head" | "tail"] | ["git", "log"]);
-            if counts && letters.chars().all(|c| c.is_ascii_digit()) {
-                continue;
-            }
-            // xxd reads each word as one option, identified by its prefix.
-            if program.words[0] == "xxd" && letters.len() > 1 {
-                return None;
-            }
-            let mut rest = letters.chars();
-            while let Some(letter) = rest.next() {
-                found.short.push(letter);
-                if program.flags.contains(letter) || also.flags.contains(letter) {
-                    continue;
-                }
-                if !program.valued.contains(letter) && !also.valued.contains(letter) {
-                    return None;
-                }
-                // git takes the value of these options in the same word or not at all.
-                let optional = program.words[0] == "git" && "UMC".contains(letter);
-                // tree reads the following letters as further options.
-                if program.words[0] == "tree" && !rest.as_str().is_empty() {
-                    return None;
-                }
-                if rest.as_str().is_empty() && !optional {
-                    // A name found by a pattern may be anything but the value of an option.
-                    args.next().filter(|value| {
-                        !looks_like_option(value) && **value != inner_commands::PLACEHOLDER_NAME
-                    })?;
-                }
-                break;
-            }
-        } else {
-            found.operands.push(arg);
-        }
-    }
-    Some(found)
-}
-
-/// Returns true if a program that lacks a value may parse this word as an option. `-` and `-5` are values.
-fn looks_like_option(word: &str) -> bool {
-    word.strip_prefix('-')
-        .is_some_and(|rest| !rest.chars().all(|c| c.is_ascii_digit()))
-}
-
 /// Returns the paths of a search: every operand but the pattern, unless an option supplies the pattern or
 /// needs none. `None` if the pattern is missing.
 fn searched<'a>(args: &[&str], operands: &'a [&'a str]) -> Option<&'a [&'a str]> {
@@ -570,10 +481,16 @@ fn may_run_project_code(
     workspace: &Workspace,
     table: Table,
 ) -> bool {
+    // Some programs go by the path that the shell names, others by the one without links.
+    let real = bases.iter().filter_map(|base| base.canonicalize().ok());
+    let folders: Vec<PathBuf> = bases.iter().cloned().chain(real).collect();
     let above =
-        |found: &dyn Fn(&Path) -> bool| bases.iter().flat_map(|base| base.ancestors()).any(found);
+        |found: &dyn Fn(&Path) -> bool| folders.iter().flat_map(|base| base.ancestors()).any(found);
     let has_any = |names: &[&str]| above(&|folder| names.iter().any(|name| exists(folder, name)));
-    let picks_version = || above(&version_files::picks_project_version);
+    let picks_version = || {
+        above(&version_files::picks_project_version)
+            || version_files::has_version_in_project(workspace)
+    };
     match command.name.as_str() {
         "git" => {
             let run = match table {

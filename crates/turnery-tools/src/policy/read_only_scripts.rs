@@ -265,7 +265,9 @@ fn awk_only_prints(program: &str) -> bool {
             ')' => brackets -= 1,
             _ => {}
         }
-        compared != '>' || braces == 0 || brackets > 0 && !prints()
+        braces >= 0
+            && brackets >= 0
+            && (compared != '>' || braces == 0 || brackets > 0 && !prints())
     })
 }
 

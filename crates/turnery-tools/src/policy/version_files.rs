@@ -1,11 +1,11 @@
 //! Recognises project files with which version managers select the programs that run by a name.
 
 use super::read_only::exists;
-use crate::workspace::disk;
+use crate::{Workspace, workspace::disk};
 use std::{
-    fs,
+    env, fs,
     io::{self, Read as _},
-    path::Path,
+    path::{Path, PathBuf},
 };
 
 /// Files with which asdf, mise, pyenv, nodenv and Volta select programs, which may be in a folder of the
@@ -19,6 +19,7 @@ const VERSION_MANAGER_FILES: &[&str] = &[
     ".node-version",
     ".prototools",
     ".python-version",
+    ".python-versions",
     ".rtx.toml",
     ".tool-versions",
     ".volta",
@@ -32,6 +33,41 @@ const MISE_FOLDERS: &[&str] = &["", ".config"];
 const PLAIN_VERSION_FILES: &[&str] = &[".go-version", ".nvmrc"];
 /// Maximum size of such a file; longer ones contain more than a version. Unit: bytes.
 const MAX_VERSION_BYTES: u64 = 64;
+
+/// Folders in which version managers keep versions, one folder each: variable, folder in the home folder, folder
+/// below. rustup and pyenv let a version be a link to any folder.
+const VERSION_FOLDERS: &[(&str, &str, &str)] = &[
+    ("ASDF_DATA_DIR", ".asdf", "installs"),
+    ("GOENV_ROOT", ".goenv", "versions"),
+    ("MISE_DATA_DIR", ".local/share/mise", "installs"),
+    ("NODENV_ROOT", ".nodenv", "versions"),
+    ("PYENV_ROOT", ".pyenv", "versions"),
+    ("RUSTUP_HOME", ".rustup", "toolchains"),
+];
+
+/// Returns true if a version manager may start a program of the project, because one of its versions is a link into a
+/// root.
+pub(super) fn has_version_in_project(workspace: &Workspace) -> bool {
+    let home = env::home_dir().unwrap_or_default();
+    VERSION_FOLDERS.iter().any(|(variable, folder, versions)| {
+        let root = env::var_os(variable).map_or_else(|| home.join(folder), PathBuf::from);
+        links_into_project(&root.join(versions), workspace)
+    })
+}
+
+/// Returns true if an entry of the folder, or of a folder in it, is a link into a root.
+fn links_into_project(folder: &Path, workspace: &Workspace) -> bool {
+    let entries = |folder: &Path| folder.read_dir().into_iter().flatten().flatten();
+    entries(folder).any(|version| {
+        let path = version.path();
+        let is_link = |entry: &fs::DirEntry| entry.file_type().is_ok_and(|it| it.is_symlink());
+        match is_link(&version) {
+            true => workspace.may_be_in_project(&path),
+            false => entries(&path)
+                .any(|inner| is_link(&inner) && workspace.may_be_in_project(&inner.path())),
+        }
+    })
+}
 
 /// Returns true for the lowercase name of a version manager's file.
 pub(super) fn is_version_file(name: &str) -> bool {
@@ -68,4 +104,27 @@ pub(super) fn picks_project_version(folder: &Path) -> bool {
         .any(|name| exists(folder, name))
         || PLAIN_VERSION_FILES.iter().any(is_path)
         || MISE_FOLDERS.iter().any(holds_file_of_mise)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::os::unix::fs::symlink;
+
+    #[test]
+    fn version_linked_into_project_is_found() {
+        let folder = tempfile::tempdir().unwrap();
+        let folder = folder.path().canonicalize().unwrap();
+        let (root, versions) = (folder.join("root"), folder.join("toolchains"));
+        fs::create_dir_all(root.join("build")).unwrap();
+        fs::create_dir_all(versions.join("stable/bin")).unwrap();
+        fs::create_dir_all(folder.join("installs/python")).unwrap();
+        let workspace = Workspace::local(root.clone()).unwrap();
+        symlink("stable", versions.join("default")).unwrap();
+        assert!(!links_into_project(&versions, &workspace));
+        symlink(root.join("build"), versions.join("dev")).unwrap();
+        assert!(links_into_project(&versions, &workspace));
+        symlink(root.join("build"), folder.join("installs/python/dev")).unwrap();
+        assert!(links_into_project(&folder.join("installs"), &workspace));
+    }
 }

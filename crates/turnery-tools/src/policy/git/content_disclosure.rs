@@ -51,10 +51,10 @@ pub(crate) fn may_show_content(command: &Command) -> bool {
             has(|arg| matches!(arg, "-v" | "-vv") || arg.contains("%(") && arg.contains("raw"))
         }
         Some(
-            "--version" | "check-ignore" | "cherry-pick" | "clean" | "clone" | "count-objects"
-            | "describe" | "fetch" | "gc" | "help" | "init" | "ls-files" | "ls-remote" | "ls-tree"
-            | "merge" | "merge-base" | "mv" | "name-rev" | "prune" | "pull" | "push" | "remote"
-            | "revert" | "rev-list" | "rev-parse" | "rm" | "switch" | "symbolic-ref" | "worktree",
+            "--version" | "cherry-pick" | "clean" | "clone" | "count-objects" | "describe"
+            | "fetch" | "gc" | "help" | "init" | "ls-files" | "ls-remote" | "ls-tree" | "merge"
+            | "merge-base" | "mv" | "name-rev" | "prune" | "pull" | "push" | "remote" | "revert"
+            | "rev-list" | "rev-parse" | "rm" | "switch" | "symbolic-ref" | "worktree",
         ) => has(|arg| matches!(arg, "-v" | "-vv" | "--patch")),
         _ => true,
     }

@@ -8,6 +8,7 @@ const EMPTY: Offered = Offered {
     flags: &[],
     restraints: &[],
     values: &[],
+    restraining_values: &[],
     workspace_flags: &[],
     operands: Operands::None,
     required: None,
@@ -42,7 +43,6 @@ const CARGO_VALUES: &[(&str, Value)] = &[
     ("--bin", Value::Names),
     ("--color", Value::Names),
     ("--example", Value::Names),
-    ("--exclude", Value::Package),
     ("--features", Value::Names),
     ("--jobs", Value::Number),
     ("--message-format", Value::Names),
@@ -63,6 +63,7 @@ const fn cargo_command(
         flags: CARGO_FLAGS,
         restraints: CARGO_RESTRAINTS,
         values: CARGO_VALUES,
+        restraining_values: &[("--exclude", Value::Package)],
         workspace_flags: &["--all", "--workspace"],
         operands,
         trailing,
@@ -74,8 +75,6 @@ const fn cargo_command(
 const LIBTEST_ARGS: Offered = Offered {
     flags: &[
         "--exact",
-        "--ignored",
-        "--include-ignored",
         "--nocapture",
         "--no-capture",
         "--quiet",
@@ -121,9 +120,8 @@ const fn pytest_command(words: &'static [&'static str]) -> Offered {
             ("--durations", Value::Number),
             ("--maxfail", Value::Number),
             ("--tb", Value::Names),
-            ("-k", Value::Expression),
-            ("-m", Value::Expression),
         ],
+        restraining_values: &[("-k", Value::Expression), ("-m", Value::Expression)],
         operands: Operands::TestFiles,
         ..EMPTY
     }
@@ -158,19 +156,17 @@ pub(super) const KNOWN_COMMANDS: &[Offered] = &[
     },
     Offered {
         words: &["go", "test"],
-        flags: &["-failfast", "-race", "-short", "-v"],
-        values: &[
-            ("-count", Value::Number),
-            ("-run", Value::Names),
-            ("-timeout", Value::Names),
-        ],
+        flags: &["-failfast", "-race", "-v"],
+        restraints: &["-short"],
+        values: &[("-count", Value::Number), ("-timeout", Value::Names)],
+        restraining_values: &[("-run", Value::Names)],
         operands: Operands::GoPackages,
         ..EMPTY
     },
     Offered {
         words: &["make", "_"],
-        flags: &["--keep-going", "--silent", "-B", "-k", "-s"],
-        values: &[("-j", Value::Number)],
+        // `-k` and `-j` go on where a target has failed.
+        flags: &["--silent", "-s"],
         ..EMPTY
     },
     pytest_command(&["pytest"]),
