@@ -21,7 +21,7 @@ pub(crate) use approved_state::{Promise, Promises};
 pub use local_files::LocalFiles;
 #[cfg(test)]
 pub(crate) use resolve::beyond_lookup;
-pub(crate) use resolve::{clean, may_lead};
+pub(crate) use resolve::{clean, follow, may_lead};
 pub use terminals::{TerminalFault, TerminalRun, Terminals};
 
 /// The files and folders of one session. The first root is the working directory.
@@ -174,13 +174,13 @@ impl Workspace {
     /// Returns true if the path can be resolved, inside the roots or not.
     pub(crate) fn can_resolve(&self, path: &Path) -> bool {
         let path = path.to_str();
-        path.is_some_and(|path| resolve::follow(&self.cwd, path).is_ok())
+        path.is_some_and(|path| follow(&self.cwd, path).is_ok())
     }
 
     /// Resolves the links of a path; a part that does not exist yet is kept. Relative paths start at the
     /// working directory only (DIR-4). Fails if the result is outside all roots (DIR-5).
     pub fn resolve(&self, path: &str) -> Result<PathBuf, PathRefused> {
-        let resolved = resolve::follow(&self.cwd, path)?;
+        let resolved = follow(&self.cwd, path)?;
         if self.roots.iter().any(|root| resolved.starts_with(root)) {
             return Ok(resolved);
         }
@@ -202,7 +202,7 @@ impl Workspace {
     /// its names without links.
     pub(crate) fn all_path_aliases(&self, path: &Path) -> Vec<PathBuf> {
         let text = path.to_str();
-        match text.and_then(|text| resolve::follow(&self.cwd, text).ok()) {
+        match text.and_then(|text| follow(&self.cwd, text).ok()) {
             Some(resolved) => self.names(resolved, path),
             None => vec![path.to_owned()],
         }

@@ -398,6 +398,12 @@ fn load_is_cancelled_by_request_id() {
         client.observe_sent(line);
     }
     client.write_raw(lines.map(|line| format!("{line}\n")).concat());
+    // More than all buffers of input hold: once it is written, the agent has handled the cancel.
+    let padding =
+        json!({"jsonrpc": "2.0", "method": "_padding", "params": {"x": "x".repeat(1_000)}});
+    for _ in 0..1_000 {
+        client.write_raw(format!("{padding}\n"));
+    }
     client.start_reading();
     assert_eq!(error_of(&client.wait_for_response(&json!("l"))), -32800);
     let shown = client.take_updates().len();

@@ -42,8 +42,6 @@ enum Value {
     Number,
     /// Letters, digits, `_`, and not at the start `-` and `,`.
     Names,
-    /// Names and the operators between them, such as `slow and not net`.
-    Expression,
     /// Lint of rustc or clippy.
     Lint,
     /// Package of a Cargo workspace.
@@ -171,7 +169,6 @@ impl Value {
         match self {
             Self::Number => !value.is_empty() && value.bytes().all(|c| c.is_ascii_digit()),
             Self::Names => value.split(',').all(is_name),
-            Self::Expression => value.split(' ').all(is_name),
             // Clippy reads a word between underscores as the end of an option.
             Self::Lint => {
                 is_name(value.strip_prefix("clippy::").unwrap_or(value)) && !value.contains("__")

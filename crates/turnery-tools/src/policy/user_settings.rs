@@ -1,197 +1,129 @@
-//! Finds the files that the user's own settings lead to, such as those of a dotfiles repository: git, shells and
+//! Finds the files that links in the user's home folder lead to, such as those of a dotfiles repository: shells, git and
 //! editors read them under another name, so their own names do not give them away.
 
 use super::guarded_paths;
+use crate::workspace::follow;
 use std::{
-    env, fs,
-    io::Read as _,
+    env,
     path::{Path, PathBuf},
+    sync::{Arc, OnceLock},
 };
 
-/// Maximum number of git configuration files that are followed.
-const MAX_CONFIG_FILES: usize = 32;
-/// Maximum size of a git configuration file. Unit: bytes.
-const MAX_CONFIG_BYTES: u64 = 1 << 20;
-/// Keys of git, in lower case, whose value is a folder of programs or of files that every new repository gets.
-const FOLDER_KEYS: &[&str] = &["hookspath", "templatedir"];
+/// Maximum number of entries that are looked at in each guarded folder of the home folder, the upper ones first.
+const MAX_ENTRIES: usize = 512;
+/// Maximum depth of these entries below a guarded folder.
+const MAX_DEPTH: usize = 3;
 
-/// Home folder of a user and the places of git's configuration.
-#[derive(Clone, Debug, PartialEq)]
+/// Settings in the user's home folder. Cheap to clone.
+#[derive(Clone, Debug)]
 pub(super) struct UserSettings {
     home: PathBuf,
-    git_configs: Vec<PathBuf>,
+    /// Resolved targets of links, found when first needed.
+    targets: Arc<OnceLock<Vec<PathBuf>>>,
+}
+
+impl PartialEq for UserSettings {
+    fn eq(&self, other: &Self) -> bool {
+        self.home == other.home
+    }
 }
 
 impl UserSettings {
-    /// Returns the settings that this process's environment names; `None` without a home folder.
+    /// Returns the settings of the user who runs this process; `None` without a home folder.
     pub(super) fn from_env() -> Option<Self> {
-        let home = env::home_dir()?;
-        let mut settings = Self::new(home.clone());
-        let config_home = env::var_os("XDG_CONFIG_HOME").map(PathBuf::from);
-        let git_folder = config_home
-            .unwrap_or_else(|| home.join(".config"))
-            .join("git");
-        let names = ["attributes", "config", "ignore"];
-        let named = env::var_os("GIT_CONFIG_GLOBAL").map(PathBuf::from);
-        settings
-            .git_configs
-            .extend(names.map(|name| git_folder.join(name)));
-        settings.git_configs.extend(named);
-        settings.git_configs.push("/etc/gitconfig".into());
-        Some(settings)
+        env::home_dir().map(Self::new)
     }
 
     /// Returns the settings in a home folder.
     pub(super) fn new(home: PathBuf) -> Self {
         Self {
-            git_configs: vec![home.join(".gitconfig"), home.join(".config/git/config")],
             home,
+            targets: Arc::default(),
         }
     }
 
-    /// Returns true if a guarded name in the home folder leads to `path`, or if git's configuration includes the file
-    /// or names it. `path` has its links resolved.
+    /// Returns true if a guarded name in the home folder leads to `path`, or to a folder above it. `path` has its links
+    /// resolved.
     pub(super) fn lead_to(&self, path: &Path) -> bool {
-        let is_above = |target: PathBuf| target.canonicalize().is_ok_and(|it| path.starts_with(it));
-        guarded_paths::guarded_names().any(|name| is_above(self.home.join(name)))
-            || self.git_configuration_names(path)
+        let targets = self.targets.get_or_init(|| self.find_targets());
+        targets.iter().any(|target| path.starts_with(target))
     }
 
-    fn git_configuration_names(&self, path: &Path) -> bool {
-        let mut files = self.git_configs.clone();
-        let mut at = 0;
-        while let Some(file) = files.get(at).filter(|_| at < MAX_CONFIG_FILES).cloned() {
-            at += 1;
-            let Ok(file) = file.canonicalize() else {
+    fn find_targets(&self) -> Vec<PathBuf> {
+        let mut targets = Vec::new();
+        for name in guarded_paths::guarded_names() {
+            let path = self.home.join(name);
+            if path.symlink_metadata().is_err() {
                 continue;
-            };
-            if path == file {
-                return true;
             }
-            for (key, value) in entries(&file) {
-                let folder = file.parent().unwrap_or(Path::new("/"));
-                let mut targets = words(&value).map(|word| self.expand(folder, word));
-                if key == "path" {
-                    files.extend(targets.next());
-                    continue;
-                }
-                let is_named = |target: PathBuf| {
-                    let target = target.canonicalize().unwrap_or_default();
-                    match FOLDER_KEYS.contains(&key.as_str()) {
-                        true => path.starts_with(&target),
-                        false => path == target,
-                    }
+            targets.extend(target(&path));
+            collect_link_targets(path, &mut targets);
+        }
+        targets
+    }
+}
+
+/// Adds the targets of links below a folder.
+fn collect_link_targets(folder: PathBuf, targets: &mut Vec<PathBuf>) {
+    let mut left = MAX_ENTRIES;
+    let mut folders = vec![folder];
+    for _ in 0..MAX_DEPTH {
+        let mut inner = Vec::new();
+        for folder in folders {
+            for entry in folder.read_dir().into_iter().flatten().flatten() {
+                let Some(rest) = left.checked_sub(1) else {
+                    return;
                 };
-                if targets.any(is_named) {
-                    return true;
+                left = rest;
+                let path = entry.path();
+                match entry.file_type() {
+                    Ok(kind) if kind.is_symlink() => targets.extend(target(&path)),
+                    Ok(kind) if kind.is_dir() => inner.push(path),
+                    Ok(_) | Err(_) => {}
                 }
             }
         }
-        false
-    }
-
-    fn expand(&self, folder: &Path, word: &str) -> PathBuf {
-        match word.strip_prefix("~/") {
-            Some(below) => self.home.join(below),
-            None => folder.join(word),
-        }
+        folders = inner;
     }
 }
 
-/// Returns the keys, in lower case, and values of a git configuration, section names left out.
-fn entries(file: &Path) -> Vec<(String, String)> {
-    let mut text = Vec::new();
-    let read =
-        fs::File::open(file).and_then(|file| file.take(MAX_CONFIG_BYTES).read_to_end(&mut text));
-    if read.is_err() {
-        return Vec::new();
-    }
-    let text = String::from_utf8_lossy(&text).replace("\\\n", " ");
-    let entry = |line: &str| {
-        // The first key may follow the section's name in the same line.
-        let line = line.rsplit(']').next().unwrap_or(line);
-        let (key, value) = line.split_once('=')?;
-        Some((key.trim().to_lowercase(), value.trim().to_owned()))
-    };
-    text.lines().filter_map(entry).collect()
-}
-
-/// Returns the whole value without quotes, and each of its words, because a value may be a command line.
-fn words(value: &str) -> impl Iterator<Item = &str> {
-    let ends = |c: char| c.is_whitespace() || "'\"!;&|()<>`$".contains(c);
-    let whole = value.trim_matches('"');
-    std::iter::once(whole)
-        .chain(value.split(ends))
-        .filter(|word| !word.is_empty())
+/// Returns the path with its links resolved. The file may exist by the time it is read.
+fn target(path: &Path) -> Option<PathBuf> {
+    follow(Path::new("/"), path.to_str()?).ok()
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use std::os::unix::fs::symlink;
+    use std::{fs, os::unix::fs::symlink};
 
-    /// A home folder with a repository of settings in it.
-    fn home() -> (tempfile::TempDir, PathBuf) {
-        let folder = tempfile::tempdir().unwrap();
-        let home = folder.path().canonicalize().unwrap();
-        fs::create_dir_all(home.join("dotfiles/hooks")).unwrap();
-        for file in [
-            "gitconfig",
-            "more",
-            "conv",
-            "hooks/pre-push",
-            "zshrc",
-            "notes",
+    /// Where in the home folder a link is, where it leads, a file, and whether that is guarded.
+    #[test]
+    fn targets_of_links_to_settings_are_guarded() {
+        for (link, target, file, guarded) in [
+            (".zshrc", "dotfiles/zshrc", "zshrc", true),
+            (".zshrc", "dotfiles/zshrc", "notes", false),
+            (".bashrc", "dotfiles/missing", "missing", true),
+            (".config/git", "../dotfiles", "new", true),
+            (".ssh/config", "../dotfiles/ssh", "ssh", true),
+            (
+                ".config/fish/conf.d/a.fish",
+                "../../../dotfiles/a",
+                "a",
+                true,
+            ),
+            (".tool-versions", "dotfiles/tools", "tools", true),
+            ("notes", "dotfiles/notes", "notes", false),
         ] {
-            fs::write(home.join("dotfiles").join(file), "").unwrap();
-        }
-        (folder, home)
-    }
-
-    #[test]
-    fn target_of_linked_settings_is_guarded() {
-        let (_folder, home) = home();
-        symlink("dotfiles/gitconfig", home.join(".gitconfig")).unwrap();
-        symlink("dotfiles/zshrc", home.join(".zshrc")).unwrap();
-        let settings = UserSettings::new(home.clone());
-        for (file, guarded) in [("gitconfig", true), ("zshrc", true), ("notes", false)] {
+            let folder = tempfile::tempdir().unwrap();
+            let home = folder.path().canonicalize().unwrap();
+            fs::create_dir(home.join("dotfiles")).unwrap();
+            fs::write(home.join("dotfiles/zshrc"), "").unwrap();
+            fs::create_dir_all(home.join(link).parent().unwrap()).unwrap();
+            symlink(target, home.join(link)).unwrap();
+            let settings = UserSettings::new(home.clone());
             let path = home.join("dotfiles").join(file);
-            assert_eq!(settings.lead_to(&path), guarded, "{file}");
+            assert_eq!(settings.lead_to(&path), guarded, "{link} {file}");
         }
-    }
-
-    #[test]
-    fn linked_settings_folder_guards_everything_below() {
-        let (_folder, home) = home();
-        fs::create_dir(home.join(".config")).unwrap();
-        symlink("../dotfiles", home.join(".config/git")).unwrap();
-        let settings = UserSettings::new(home.clone());
-        assert!(settings.lead_to(&home.join("dotfiles/new")));
-    }
-
-    #[test]
-    fn files_named_by_git_configuration_are_guarded() {
-        let (_folder, home) = home();
-        fs::write(
-            home.join(".gitconfig"),
-            "[include]\n\tpath = dotfiles/more\n[safe]\n\tdirectory = ~/dotfiles\n",
-        )
-        .unwrap();
-        fs::write(
-            home.join("dotfiles/more"),
-            "[diff \"c\"] textconv = \"~/dotfiles/conv -x\"\n[core]\nhooksPath = ~/dotfiles/hooks\n",
-        )
-        .unwrap();
-        let settings = UserSettings::new(home.clone());
-        let names = [
-            "more",
-            "conv",
-            "hooks/pre-push",
-            "hooks/new",
-            "notes",
-            "new",
-        ];
-        let guarded = names.map(|name| settings.lead_to(&home.join("dotfiles").join(name)));
-        assert_eq!(guarded, [true, true, true, true, false, false]);
     }
 }

@@ -10,7 +10,7 @@ use std::{
 
 /// Files with which asdf, mise, pyenv, nodenv and Volta select programs, which may be in a folder of the
 /// project.
-const VERSION_MANAGER_FILES: &[&str] = &[
+pub(super) const VERSION_MANAGER_FILES: &[&str] = &[
     ".config/mise",
     ".config/mise.toml",
     ".mise",
@@ -40,6 +40,7 @@ const VERSION_FOLDERS: &[(&str, &str, &str)] = &[
     ("ASDF_DATA_DIR", ".asdf", "installs"),
     ("GOENV_ROOT", ".goenv", "versions"),
     ("MISE_DATA_DIR", ".local/share/mise", "installs"),
+    ("XDG_DATA_HOME", ".local/share", "mise/installs"),
     ("NODENV_ROOT", ".nodenv", "versions"),
     ("PYENV_ROOT", ".pyenv", "versions"),
     ("RUSTUP_HOME", ".rustup", "toolchains"),
@@ -55,16 +56,23 @@ pub(super) fn has_version_in_project(workspace: &Workspace) -> bool {
     })
 }
 
-/// Returns true if an entry of the folder, or of a folder in it, is a link into a root.
+/// Returns true if a link among the versions leads into a root: a version, or one of its programs or environments.
 fn links_into_project(folder: &Path, workspace: &Workspace) -> bool {
-    let entries = |folder: &Path| folder.read_dir().into_iter().flatten().flatten();
-    entries(folder).any(|version| {
-        let path = version.path();
-        let is_link = |entry: &fs::DirEntry| entry.file_type().is_ok_and(|it| it.is_symlink());
-        match is_link(&version) {
-            true => workspace.may_be_in_project(&path),
-            false => entries(&path)
-                .any(|inner| is_link(&inner) && workspace.may_be_in_project(&inner.path())),
+    has_link_into_project(folder, 0, workspace)
+}
+
+fn has_link_into_project(folder: &Path, depth: usize, workspace: &Workspace) -> bool {
+    let mut entries = folder.read_dir().into_iter().flatten().flatten();
+    entries.any(|entry| {
+        let (path, name) = (entry.path(), entry.file_name());
+        match entry.file_type() {
+            Ok(kind) if kind.is_symlink() => workspace.may_be_in_project(&path),
+            Ok(kind) if kind.is_dir() => {
+                (depth < 2 || depth < 4 && (name == "bin" || name == "envs"))
+                    && has_link_into_project(&path, depth + 1, workspace)
+            }
+            Ok(_) => false,
+            Err(_) => true,
         }
     })
 }
@@ -118,13 +126,26 @@ mod tests {
         let (root, versions) = (folder.join("root"), folder.join("toolchains"));
         fs::create_dir_all(root.join("build")).unwrap();
         fs::create_dir_all(versions.join("stable/bin")).unwrap();
-        fs::create_dir_all(folder.join("installs/python")).unwrap();
         let workspace = Workspace::local(root.clone()).unwrap();
         symlink("stable", versions.join("default")).unwrap();
         assert!(!links_into_project(&versions, &workspace));
         symlink(root.join("build"), versions.join("dev")).unwrap();
         assert!(links_into_project(&versions, &workspace));
-        symlink(root.join("build"), folder.join("installs/python/dev")).unwrap();
-        assert!(links_into_project(&folder.join("installs"), &workspace));
+        for link in [
+            "3.12/envs/x",
+            "3.12/bin/python3",
+            "python/dev",
+            "python/3.12/bin/python",
+        ] {
+            let installs = tempfile::tempdir().unwrap();
+            let link = installs.path().join(link);
+            fs::create_dir_all(link.parent().unwrap()).unwrap();
+            symlink(root.join("build"), &link).unwrap();
+            assert!(
+                links_into_project(installs.path(), &workspace),
+                "{}",
+                link.display()
+            );
+        }
     }
 }

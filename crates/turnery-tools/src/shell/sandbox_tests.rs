@@ -173,10 +173,7 @@ async fn git_stays_hardened_after_config_change() {
             .current_dir(workspace.cwd())
             .status();
         assert!(made.unwrap().success());
-        let lines = [
-            (Mode::Ask, "git status"),
-            (Mode::Edit, "git status > state.txt"),
-        ];
+        let lines = [(Mode::Ask, "git status"), (Mode::Plan, "git status | head")];
         let limits = lines.map(|(mode, line)| allowed_limits(mode, line, workspace));
         let config = workspace.cwd().join(".git/config");
         std::fs::write(config, "[core]\n\tfsmonitor = ./planted\n").unwrap();

@@ -35,7 +35,7 @@ pub(super) fn root(path: &Path) -> Result<PathBuf, PathRefused> {
 /// Resolves `path` from `base`, which is resolved already. Components that cannot be examined are kept as
 /// written; opening the path later reports why. Links in `/proc` are not followed, since they lead elsewhere
 /// for another process.
-pub(super) fn follow(base: &Path, path: &str) -> Result<PathBuf, PathRefused> {
+pub(crate) fn follow(base: &Path, path: &str) -> Result<PathBuf, PathRefused> {
     let refused = |reason: &str| PathRefused {
         path: path.to_owned(),
         reason: reason.to_owned(),

@@ -121,7 +121,7 @@ const fn pytest_command(words: &'static [&'static str]) -> Offered {
             ("--maxfail", Value::Number),
             ("--tb", Value::Names),
         ],
-        restraining_values: &[("-k", Value::Expression), ("-m", Value::Expression)],
+        // `-m` and `-k` replace those of the project's settings, which may leave tests out.
         operands: Operands::TestFiles,
         ..EMPTY
     }

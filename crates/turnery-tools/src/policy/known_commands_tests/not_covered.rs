@@ -319,6 +319,8 @@ pub(super) const NOT_COVERED: &[(&str, &[&str])] = &[
             "pytest ../x",
             "pytest @evil",
             "pytest -k '__import__(1)'",
+            "pytest -q -m live",
+            "pytest -k deploy",
             "pytest -xp evil",
         ],
     ),
