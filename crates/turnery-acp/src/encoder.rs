@@ -14,8 +14,8 @@ use agent_client_protocol_schema::v1::{
 };
 use serde_json::{Value, json};
 use turnery_engine::{
-    Content, ContinuationKind, Event, EventKind, LlmMessage, Message, MessageId, OutcomeDetail,
-    PlanPriority, PlanStatus, StreamDelta, Usage, render_value,
+    Content, ContinuationKind, Event, EventKind, LlmMessage, Message, MessageId, PlanPriority,
+    PlanStatus, StreamDelta, Usage, render_value,
 };
 use turnery_tools::visible_line;
 
@@ -169,18 +169,16 @@ impl EncoderV1 {
             EventKind::FinalValue { value } | EventKind::ToolValue { value, .. } => {
                 self.encode_value(value, event, to);
             }
-            EventKind::LoopEnd {
-                outcome, detail, ..
-            } => {
+            EventKind::LoopEnd { outcome, .. } => {
                 if let Some(value) = outcome.value() {
                     self.encode_value(value, event, to);
                 }
-                if let Some(OutcomeDetail::Limit { text, .. }) = detail {
+                if let Some(limit) = outcome.limit() {
                     let title = "The prompt reached a limit";
                     to.write_update(&self.optional_updates.encode_notice(
                         NoticeSeverity::Warning,
                         title,
-                        text,
+                        &limit.text,
                     ));
                 }
             }

@@ -44,13 +44,11 @@ mod v2;
 pub mod witness;
 mod writer;
 
-pub use agent_client_protocol_schema::v1::StopReason;
 pub use key_page::{KeyPage, KeyPageOpener};
 pub use limits::LINE_LIMIT;
 pub use login::Login;
 pub use serve::{ExitReason, ServeOptions, serve};
 pub use stdio::{Input, Output, Stdio};
-pub use stop_reason::stop_reason;
 
 #[cfg(test)]
 mod tests;

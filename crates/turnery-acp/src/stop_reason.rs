@@ -10,7 +10,7 @@ use serde_json::{Value, json};
 use std::borrow::Cow;
 use turnery_agent::{PromptError, PromptResult, UsageRow};
 use turnery_engine::{
-    CommitError, LimitKind, ModelErrorKind, Outcome, OutcomeDetail, TurnFinish, TurnStop, Usage,
+    CommitError, EndKind, ModelErrorKind, Outcome, ProviderFailure, TurnStop, Usage,
 };
 
 /// Length to which a cause is cut. Unit: characters.
@@ -23,7 +23,7 @@ pub(crate) fn to_prompt_response(
     usage: bool,
 ) -> Result<PromptResponse, RpcError> {
     let meta = outcome_meta(result);
-    match stop_reason_or_error(&result.outcome, result.detail.as_ref()) {
+    match stop_reason_or_error(&result.outcome) {
         Ok(reason) => {
             let answer = PromptResponse::new(reason).meta(meta);
             Ok(match usage {
@@ -42,117 +42,40 @@ pub(crate) fn remove_detail(mut meta: Meta) -> Meta {
     meta
 }
 
-/// Returns the stop reason of a prompt, for every front end; `None` if the protocol reports the outcome as an
-/// error. The only table of this kind (ACP-41 to ACP-46).
-#[must_use]
-pub fn stop_reason(result: &PromptResult) -> Option<StopReason> {
-    stop_reason_or_error(&result.outcome, result.detail.as_ref()).ok()
-}
-
 /// Maps an outcome to a stop reason or an error. A cancel before the commit is an outcome of its own, decided
 /// by the engine.
-pub(crate) fn stop_reason_or_error(
-    outcome: &Outcome,
-    detail: Option<&OutcomeDetail>,
-) -> Result<StopReason, RpcError> {
+pub(crate) fn stop_reason_or_error(outcome: &Outcome) -> Result<StopReason, RpcError> {
+    match outcome.report().end {
+        EndKind::EndTurn => Ok(StopReason::EndTurn),
+        EndKind::MaxTokens => Ok(StopReason::MaxTokens),
+        EndKind::MaxTurnRequests => Ok(StopReason::MaxTurnRequests),
+        EndKind::Refusal => Ok(StopReason::Refusal),
+        EndKind::Cancelled => Ok(StopReason::Cancelled),
+        EndKind::Error => Err(outcome_error(outcome)),
+    }
+}
+
+/// Converts the outcome of a failed prompt.
+fn outcome_error(outcome: &Outcome) -> RpcError {
     match outcome {
-        // A final answer after a limit ends with the stop reason of that limit (C-4).
-        Outcome::Finished(
-            TurnFinish::AssistantMessage { .. }
-            | TurnFinish::FinalValue { .. }
-            | TurnFinish::ToolValue { .. },
-        ) => Ok(match detail {
-            Some(OutcomeDetail::Limit { kind, .. }) => limit_stop_reason(*kind),
-            Some(
-                OutcomeDetail::Provider { .. }
-                | OutcomeDetail::Refusal
-                | OutcomeDetail::Rejection { .. }
-                | OutcomeDetail::Runtime { .. }
-                | OutcomeDetail::Continued { .. },
-            )
-            | None => StopReason::EndTurn,
-        }),
-        Outcome::FrameSwitch { .. } => Err(runtime_error("The next frame was not run")),
-        Outcome::Stopped(stop) => match stop {
-            TurnStop::Cancelled => Ok(StopReason::Cancelled),
-            TurnStop::InvalidInput => match detail {
-                Some(OutcomeDetail::Rejection { .. }) => Ok(StopReason::Refusal),
-                Some(
-                    OutcomeDetail::Limit { .. }
-                    | OutcomeDetail::Provider { .. }
-                    | OutcomeDetail::Refusal
-                    | OutcomeDetail::Runtime { .. }
-                    | OutcomeDetail::Continued { .. },
-                )
-                | None => Err(RpcError::invalid_params(
-                    "The prompt holds nothing that a model could be given: send some text.",
-                )),
-            },
-            TurnStop::Incomplete => Ok(StopReason::MaxTokens),
-            TurnStop::ProviderError => match detail {
-                Some(OutcomeDetail::Provider { kind, message }) => match kind {
-                    ModelErrorKind::ContextOverflow | ModelErrorKind::AnswerLimit => {
-                        Ok(StopReason::MaxTokens)
-                    }
-                    ModelErrorKind::Network
-                    | ModelErrorKind::Protocol
-                    | ModelErrorKind::Unfinished
-                    | ModelErrorKind::RateLimit
-                    | ModelErrorKind::Overloaded
-                    | ModelErrorKind::Auth
-                    | ModelErrorKind::BadRequest
-                    | ModelErrorKind::Timeout => Err(provider_error(*kind, message)),
-                },
-                Some(OutcomeDetail::Refusal) => Ok(StopReason::Refusal),
-                Some(
-                    OutcomeDetail::Limit { .. }
-                    | OutcomeDetail::Rejection { .. }
-                    | OutcomeDetail::Runtime { .. }
-                    | OutcomeDetail::Continued { .. },
-                )
-                | None => Err(provider_error(
-                    ModelErrorKind::Protocol,
-                    "the cause is unknown",
-                )),
-            },
-            TurnStop::MaxTurns => match detail {
-                Some(OutcomeDetail::Limit { kind, .. }) => Ok(limit_stop_reason(*kind)),
-                Some(
-                    OutcomeDetail::Provider { .. }
-                    | OutcomeDetail::Refusal
-                    | OutcomeDetail::Rejection { .. }
-                    | OutcomeDetail::Runtime { .. }
-                    | OutcomeDetail::Continued { .. },
-                )
-                | None => Ok(StopReason::MaxTurnRequests),
-            },
-            TurnStop::ToolFailure => Err(RpcError::internal(
-                "tool_failure",
-                "A tool failed and the prompt cannot continue",
-                format!(
-                    "{}. Look at the failed call, then prompt again.",
-                    detail_text(detail)
-                ),
-                false,
-            )),
-            TurnStop::PluginAbort => Ok(StopReason::Refusal),
-            TurnStop::RuntimeError => Err(runtime_error(&detail_text(detail))),
-            TurnStop::SubmittedError { .. } | TurnStop::ToolError { .. } => Ok(StopReason::EndTurn),
-        },
+        Outcome::Stopped(TurnStop::ProviderError(ProviderFailure::Failed { kind, message })) => {
+            provider_error(*kind, message)
+        }
+        Outcome::Stopped(TurnStop::ToolFailure { message }) => RpcError::internal(
+            "tool_failure",
+            "A tool failed and the prompt cannot continue",
+            format!(
+                "{}. Look at the failed call, then prompt again.",
+                shorten_reason(message)
+            ),
+            false,
+        ),
+        Outcome::FrameSwitch { .. } => runtime_error("The next frame was not run"),
+        Outcome::Finished(..) | Outcome::Stopped(_) => {
+            let message = outcome.report().message.unwrap_or_default();
+            runtime_error(&shorten_reason(&message))
+        }
     }
-}
-
-fn limit_stop_reason(kind: LimitKind) -> StopReason {
-    match kind {
-        LimitKind::Tokens | LimitKind::Answer => StopReason::MaxTokens,
-        LimitKind::Turns | LimitKind::Duration | LimitKind::Cost => StopReason::MaxTurnRequests,
-    }
-}
-
-/// Returns the message of the engine or tool, without its full stop.
-fn detail_text(detail: Option<&OutcomeDetail>) -> Cow<'_, str> {
-    let message = detail.and_then(OutcomeDetail::message);
-    shorten_reason(message.unwrap_or("The cause is unknown"))
 }
 
 /// Shortens a cause and removes its full stop.
@@ -269,38 +192,16 @@ fn provider_error(kind: ModelErrorKind, message: &str) -> RpcError {
         .with_data("fault", serde_json::to_value(kind).unwrap_or_default())
 }
 
-/// Returns the exact outcome. Values and texts are omitted: they were already shown.
-fn outcome_name(outcome: &Outcome) -> &'static str {
-    match outcome {
-        Outcome::Finished(finish) => match finish {
-            TurnFinish::AssistantMessage { .. } => "finished.assistant_message",
-            TurnFinish::FinalValue { .. } => "finished.final_value",
-            TurnFinish::ToolValue { .. } => "finished.tool_value",
-        },
-        Outcome::FrameSwitch { .. } => "frame_switch",
-        Outcome::Stopped(stop) => match stop {
-            TurnStop::Cancelled => "stopped.cancelled",
-            TurnStop::InvalidInput => "stopped.invalid_input",
-            TurnStop::Incomplete => "stopped.incomplete",
-            TurnStop::ProviderError => "stopped.provider_error",
-            TurnStop::MaxTurns => "stopped.max_turns",
-            TurnStop::ToolFailure => "stopped.tool_failure",
-            TurnStop::PluginAbort => "stopped.plugin_abort",
-            TurnStop::RuntimeError => "stopped.runtime_error",
-            TurnStop::SubmittedError { .. } => "stopped.submitted_error",
-            TurnStop::ToolError { .. } => "stopped.tool_error",
-        },
-    }
-}
-
 /// Returns what the stop reason omits: the outcome, its class (who can fix it) and the usage.
 pub(crate) fn outcome_meta(result: &PromptResult) -> Meta {
-    let mut members = json!({"outcome": outcome_name(&result.outcome)});
-    if let Outcome::Stopped(stop) = &result.outcome {
-        members["class"] = json!(stop.class());
+    // Values and texts are omitted: they were already shown.
+    let report = result.outcome.report();
+    let mut members = json!({"outcome": report.exact});
+    if let Some(class) = report.class {
+        members["class"] = json!(class);
     }
-    if let Some(detail) = &result.detail {
-        members["detail"] = json!(detail);
+    if let Some(detail) = result.outcome.stored_detail() {
+        members["detail"] = detail;
     }
     if result.usage != Usage::default() {
         members["usage"] = json!(result.usage);

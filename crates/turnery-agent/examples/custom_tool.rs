@@ -41,7 +41,7 @@ async fn ask(prompt: &str) -> Result<String, Box<dyn Error>> {
     let session = agent.create(here, |_| ClientPorts::silent()).await?;
     let ticket = session.prompt(vec![Content::text(prompt)], PromptOptions::default())?;
     match ticket.result().await?.outcome {
-        Outcome::Finished(AssistantMessage { text }) => Ok(text.to_string()),
+        Outcome::Finished(AssistantMessage { text }, _) => Ok(text.to_string()),
         other => Err(format!("the prompt ended early: {other:?}").into()),
     }
 }

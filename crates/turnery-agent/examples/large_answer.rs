@@ -74,7 +74,7 @@ fn main() -> Result<(), Box<dyn Error>> {
     fs::remove_dir_all(&folder)?;
     let (outcome, grown, longest) = measured?;
     let _ = server.join();
-    let Outcome::Finished(AssistantMessage { text }) = outcome else {
+    let Outcome::Finished(AssistantMessage { text }, _) = outcome else {
         return Err(format!("the prompt ended early: {outcome:?}").into());
     };
     let tenths = grown * 1024 * 10 / text.len() as u64;

@@ -45,6 +45,7 @@ pub enum ObservedEvent {
         /// The loop.
         loop_id: LoopId,
         /// Outcome of the loop; a frame switch names the next frame.
+        #[serde(flatten)]
         outcome: Outcome,
     },
     /// Events were missed. Read the session's records for what is stored of them, and ignore later activities

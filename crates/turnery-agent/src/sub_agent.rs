@@ -17,8 +17,8 @@ use serde::Deserialize;
 use serde_json::Value;
 use std::{sync::Arc, time::Duration};
 use turnery_engine::{
-    CallDetail, CallKind, Content, Message, MessageStop, Outcome, OutcomeDetail, ToolEnvelope,
-    ToolError, ToolErrorKind, ToolSpec, TurnFinish, render_value,
+    CallDetail, CallKind, Content, Message, MessageStop, Outcome, ToolEnvelope, ToolError,
+    ToolErrorKind, ToolSpec, TurnFinish, render_value,
 };
 use turnery_tools::{Tool, ToolCx, Workspace, parse_args, spec_for};
 
@@ -114,8 +114,10 @@ async fn run(args: &Value, cx: &ToolCx) -> Result<ToolEnvelope, ToolError> {
         return Err(failed(message));
     }
     if let Some(limit) = parent.budget.reached() {
-        let text = limit.message().unwrap_or_default();
-        let message = format!("nothing is left for a sub-agent ({text}): end the work yourself");
+        let message = format!(
+            "nothing is left for a sub-agent ({}): end the work yourself",
+            limit.text
+        );
         return Err(failed(message));
     }
     // However this future ends, the child ends too.
@@ -152,28 +154,21 @@ async fn run(args: &Value, cx: &ToolCx) -> Result<ToolEnvelope, ToolError> {
 /// Builds the tool result: the child's final answer, and the reason if it was stopped.
 fn result_envelope(result: &PromptResult, cancel: &CancellationToken) -> ToolEnvelope {
     let text = match &result.outcome {
-        Outcome::Finished(TurnFinish::AssistantMessage { text }) => Ok(match &result.detail {
-            Some(limit @ OutcomeDetail::Limit { .. }) => {
-                let limit = limit.message().unwrap_or_default();
-                format!("{text}\n\n(The sub-agent had to stop here: {limit}.)")
+        Outcome::Finished(TurnFinish::AssistantMessage { text }, limit) => Ok(match limit {
+            Some(limit) => {
+                format!(
+                    "{text}\n\n(The sub-agent had to stop here: {}.)",
+                    limit.text
+                )
             }
-            Some(
-                OutcomeDetail::Provider { .. }
-                | OutcomeDetail::Refusal
-                | OutcomeDetail::Rejection { .. }
-                | OutcomeDetail::Runtime { .. }
-                | OutcomeDetail::Continued { .. },
-            )
-            | None => text.to_string(),
+            None => text.to_string(),
         }),
         Outcome::Finished(
             TurnFinish::FinalValue { value } | TurnFinish::ToolValue { value, .. },
+            _,
         ) => Ok(render_value(value)),
         Outcome::FrameSwitch { .. } => Err(stopped_message(result, "it went on in another frame")),
-        Outcome::Stopped(stop) => Err(stopped_message(
-            result,
-            &stop.describe(result.detail.as_ref()),
-        )),
+        Outcome::Stopped(stop) => Err(stopped_message(result, &stop.describe())),
     };
     let envelope = match text {
         Ok(text) => ToolEnvelope::text(text),

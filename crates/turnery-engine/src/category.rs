@@ -36,7 +36,7 @@ impl Outcome {
     #[must_use]
     pub fn category(&self) -> OutcomeCategory {
         match self {
-            Self::Finished(_) => OutcomeCategory::Finished,
+            Self::Finished(..) => OutcomeCategory::Finished,
             Self::FrameSwitch { .. } => OutcomeCategory::FrameSwitch,
             Self::Stopped(_) => OutcomeCategory::Stopped,
         }
@@ -46,7 +46,7 @@ impl Outcome {
     #[must_use]
     pub fn hint(&self) -> Option<RetryHint> {
         match self {
-            Self::Finished(_) | Self::FrameSwitch { .. } => None,
+            Self::Finished(..) | Self::FrameSwitch { .. } => None,
             Self::Stopped(stop) => Some(stop.hint()),
         }
     }
@@ -81,7 +81,7 @@ impl RetryHint {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::TurnFinish;
+    use crate::{LimitKind, ProviderFailure, ReachedLimit, TurnFinish};
     use serde_json::json;
 
     // proves: LASH-14, LASH-28, LASH-29, LASH-30, LASH-31, LASH-32
@@ -89,15 +89,45 @@ mod tests {
     fn every_stop_has_class_and_hint() {
         let value = json!({"why": "no"});
         let tool_name = "t".to_owned();
+        let text = || "no".to_owned();
+        let limit = ReachedLimit {
+            kind: LimitKind::Turns,
+            text: text(),
+        };
         let stops = [
             (TurnStop::Cancelled, "host", "next_request", true),
-            (TurnStop::InvalidInput, "host", "next_request", true),
+            (
+                TurnStop::InvalidInput { reason: text() },
+                "host",
+                "next_request",
+                true,
+            ),
             (TurnStop::Incomplete, "provider", "other_model", true),
-            (TurnStop::ProviderError, "provider", "other_model", true),
-            (TurnStop::MaxTurns, "runtime", "configuration", true),
-            (TurnStop::ToolFailure, "runtime", "configuration", true),
-            (TurnStop::PluginAbort, "runtime", "configuration", true),
-            (TurnStop::RuntimeError, "fatal", "not_the_same", false),
+            (
+                TurnStop::ProviderError(ProviderFailure::Refused),
+                "provider",
+                "other_model",
+                true,
+            ),
+            (TurnStop::MaxTurns(limit), "runtime", "configuration", true),
+            (
+                TurnStop::ToolFailure { message: text() },
+                "runtime",
+                "configuration",
+                true,
+            ),
+            (
+                TurnStop::PluginAbort { reason: text() },
+                "runtime",
+                "configuration",
+                true,
+            ),
+            (
+                TurnStop::RuntimeError { message: text() },
+                "fatal",
+                "not_the_same",
+                false,
+            ),
             (
                 TurnStop::SubmittedError {
                     value: value.clone(),
@@ -126,7 +156,7 @@ mod tests {
     // proves: LASH-1, LASH-2, LASH-36
     #[test]
     fn outcome_category_and_hint() {
-        let finished = Outcome::Finished(TurnFinish::AssistantMessage { text: "".into() });
+        let finished = Outcome::Finished(TurnFinish::AssistantMessage { text: "".into() }, None);
         assert_eq!(finished.category(), OutcomeCategory::Finished);
         assert_eq!(finished.hint(), None);
         let switched = Outcome::FrameSwitch {

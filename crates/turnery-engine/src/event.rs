@@ -2,8 +2,8 @@
 
 use crate::{
     CallDetail, CallId, ChildUsage, CompactionBlock, ConfigSnapshot, ContextSize, ContinuationKind,
-    Disposition, Frame, FrameId, LlmMessage, LoopId, MessageId, ModelError, Outcome, OutcomeDetail,
-    PlanEntry, PromptId, SessionId, Timestamp, ToolCall, ToolEnvelope, TurnTrigger, Usage, Verdict,
+    Disposition, Frame, FrameId, LlmMessage, LoopId, MessageId, ModelError, Outcome, PlanEntry,
+    PromptId, SessionId, Timestamp, ToolCall, ToolEnvelope, TurnTrigger, Usage, Verdict,
 };
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
@@ -247,10 +247,9 @@ pub enum EventKind {
     /// The loop ended. Published only after the commit (R4).
     LoopEnd {
         /// Outcome of the loop.
+        #[serde(flatten)]
+        #[cfg_attr(feature = "schema", schemars(with = "crate::outcome::StoredOutcome"))]
         outcome: Outcome,
-        /// Additional details of the outcome.
-        #[serde(default, skip_serializing_if = "Option::is_none")]
-        detail: Option<OutcomeDetail>,
         /// Usage of all turns (I3).
         usage: Usage,
         /// Reason if the input was rejected (LOOP-27).

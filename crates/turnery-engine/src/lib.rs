@@ -44,7 +44,8 @@ pub use message::{
     AudioData, AudioFormat, Content, ImageData, LlmMessage, Message, MessageStop, Role,
 };
 pub use outcome::{
-    LimitKind, Outcome, OutcomeDetail, StopClass, TurnFinish, TurnStop, render_value,
+    EndKind, LimitKind, Outcome, OutcomeReport, ProviderFailure, ReachedLimit, StopClass,
+    TurnFinish, TurnStop, render_value,
 };
 pub use record::{
     ChildLoopRef, ChildUsage, ConfigSnapshot, ContinuationKind, FailedAttempt, Frame, LoopRecord,

@@ -39,7 +39,7 @@ pub use spec::{ContextBudget, Limits, LoopSpec, Price, QueueMode, Spending};
 #[cfg(test)]
 pub(crate) use call_batch::visit_count as batch_visits;
 
-use crate::{ChildUsage, ContinuationKind, Event, EventKind, OutcomeDetail, Timestamp, Usage};
+use crate::{ChildUsage, ContinuationKind, Event, EventKind, ReachedLimit, Timestamp, Usage};
 use call_batch::CallBatch;
 use compaction::{CompactionReason, ContextGauge};
 use event_emitter::EventEmitter;
@@ -78,7 +78,7 @@ pub struct Loop {
     /// True once the grace period is over: the loop no longer waits for anything.
     is_grace_over: bool,
     /// Limit that was reached, while the model may give its last reply (C-4).
-    last_reply_limit: Option<OutcomeDetail>,
+    last_reply_limit: Option<ReachedLimit>,
     stage: Stage,
     #[cfg(test)]
     seeded_fault: Option<seeded_fault::SeededFault>,

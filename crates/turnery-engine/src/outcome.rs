@@ -1,17 +1,26 @@
-//! Outcomes: why a loop ended. ACP stop reasons are derived from them elsewhere.
+//! Outcomes: why a loop ended. Their words, classes and exit codes are in [`OutcomeReport`].
 
-use crate::{LoopId, ModelErrorKind, ResponseText};
+mod report;
+mod stored;
+
+pub use report::{EndKind, OutcomeReport};
+#[cfg(not(feature = "schema"))]
+use stored::StoredOutcome;
+pub(crate) use stored::optional;
+#[cfg(feature = "schema")]
+pub(crate) use stored::{StoredOptionalOutcome, StoredOutcome};
+
+use crate::{ModelErrorKind, ResponseText};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
-use std::borrow::Cow;
 
-/// Reason why a loop ended (LASH-3).
+/// Reason why a loop ended (LASH-3). Stored as two members, `outcome` and `detail`; a field of this type is
+/// flattened.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
-#[serde(rename_all = "snake_case")]
+#[serde(from = "StoredOutcome", into = "StoredOutcome")]
 pub enum Outcome {
-    /// The loop finished normally.
-    Finished(TurnFinish),
+    /// The loop finished normally, possibly because of a limit or beyond one (C-4).
+    Finished(TurnFinish, Option<ReachedLimit>),
     /// The session continues in a new frame (LASH-12).
     FrameSwitch {
         /// Id of the new frame: `{loop_id}.f`, derived from the loop that opens it.
@@ -28,26 +37,44 @@ impl Outcome {
     #[must_use]
     pub fn value(&self) -> Option<&Value> {
         match self {
-            Self::Finished(finish) => match finish {
-                TurnFinish::FinalValue { value } | TurnFinish::ToolValue { value, .. } => {
-                    Some(value)
-                }
-                TurnFinish::AssistantMessage { .. } => None,
-            },
-            Self::FrameSwitch { .. } => None,
-            Self::Stopped(stop) => match stop {
-                TurnStop::SubmittedError { value } | TurnStop::ToolError { value, .. } => {
-                    Some(value)
-                }
+            Self::Finished(
+                TurnFinish::FinalValue { value } | TurnFinish::ToolValue { value, .. },
+                _,
+            )
+            | Self::Stopped(
+                TurnStop::SubmittedError { value } | TurnStop::ToolError { value, .. },
+            ) => Some(value),
+            Self::Finished(TurnFinish::AssistantMessage { .. }, _)
+            | Self::FrameSwitch { .. }
+            | Self::Stopped(
                 TurnStop::Cancelled
-                | TurnStop::InvalidInput
+                | TurnStop::InvalidInput { .. }
                 | TurnStop::Incomplete
-                | TurnStop::ProviderError
-                | TurnStop::MaxTurns
-                | TurnStop::ToolFailure
-                | TurnStop::PluginAbort
-                | TurnStop::RuntimeError => None,
-            },
+                | TurnStop::ProviderError(_)
+                | TurnStop::MaxTurns(_)
+                | TurnStop::ToolFailure { .. }
+                | TurnStop::PluginAbort { .. }
+                | TurnStop::RuntimeError { .. },
+            ) => None,
+        }
+    }
+
+    /// Returns the limit that was reached, with or without a terminal value.
+    #[must_use]
+    pub fn limit(&self) -> Option<&ReachedLimit> {
+        match self {
+            Self::Finished(_, limit) => limit.as_ref(),
+            Self::Stopped(TurnStop::MaxTurns(limit)) => Some(limit),
+            Self::FrameSwitch { .. } | Self::Stopped(_) => None,
+        }
+    }
+
+    /// Adds a limit to a finished outcome without one.
+    #[must_use]
+    pub fn or_limit(self, limit: impl FnOnce() -> Option<ReachedLimit>) -> Self {
+        match self {
+            Self::Finished(finish, None) => Self::Finished(finish, limit()),
+            other => other,
         }
     }
 }
@@ -91,26 +118,36 @@ pub enum TurnFinish {
 }
 
 /// Reason why a loop stopped early; exactly ten (LASH-14).
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
-#[serde(rename_all = "snake_case")]
+#[derive(Clone, Debug, PartialEq)]
 pub enum TurnStop {
     /// The loop was cancelled (LASH-15).
     Cancelled,
     /// The input was rejected (LASH-16).
-    InvalidInput,
+    InvalidInput {
+        /// Reason given by the filter.
+        reason: String,
+    },
     /// The model reached its output limit in mid-message (LASH-17).
     Incomplete,
     /// The provider failed or refused, or the context overflowed (LASH-18 to LASH-20).
-    ProviderError,
+    ProviderError(ProviderFailure),
     /// A limit of the loop was reached (LASH-21).
-    MaxTurns,
+    MaxTurns(ReachedLimit),
     /// A tool error ended the loop (LASH-22).
-    ToolFailure,
+    ToolFailure {
+        /// Message for the user.
+        message: String,
+    },
     /// A hook vetoed the loop (LASH-23).
-    PluginAbort,
+    PluginAbort {
+        /// Reason given by the hook.
+        reason: String,
+    },
     /// The engine or its host failed (LASH-24).
-    RuntimeError,
+    RuntimeError {
+        /// Message for the user.
+        message: String,
+    },
     /// The program submitted an error (LASH-26).
     SubmittedError {
         /// Error value.
@@ -123,6 +160,29 @@ pub enum TurnStop {
         /// Error value.
         value: Value,
     },
+}
+
+/// Failure of a provider.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum ProviderFailure {
+    /// The model call failed.
+    Failed {
+        /// Kind of error.
+        kind: ModelErrorKind,
+        /// Message for the user.
+        message: String,
+    },
+    /// The model refused, or a content filter intervened.
+    Refused,
+}
+
+/// Limit that was reached.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ReachedLimit {
+    /// Limit.
+    pub kind: LimitKind,
+    /// Message for the user, for example `Max turns reached (50/50)`.
+    pub text: String,
 }
 
 /// Class of a stop, for deciding on a retry (LASH-28).
@@ -140,97 +200,6 @@ pub enum StopClass {
     Fatal,
     /// Carries a value for the host.
     Rlm,
-}
-
-impl TurnStop {
-    /// Returns the class of the stop.
-    #[must_use]
-    pub fn class(&self) -> StopClass {
-        match self {
-            Self::Cancelled | Self::InvalidInput => StopClass::Host,
-            Self::Incomplete | Self::ProviderError => StopClass::Provider,
-            Self::MaxTurns | Self::ToolFailure | Self::PluginAbort => StopClass::Runtime,
-            Self::RuntimeError => StopClass::Fatal,
-            Self::SubmittedError { .. } | Self::ToolError { .. } => StopClass::Rlm,
-        }
-    }
-
-    /// Describes the stop for the user: the detail's message if there is one, else a generic text. Returns a
-    /// lower-case fragment, except for texts from providers, hooks and tools.
-    #[must_use]
-    pub fn describe<'a>(&self, detail: Option<&'a OutcomeDetail>) -> Cow<'a, str> {
-        let ended = match detail.and_then(OutcomeDetail::message) {
-            Some(known) => return known.into(),
-            None => match self {
-                Self::Cancelled => return "cancelled".into(),
-                Self::Incomplete => {
-                    return "the answer was cut off at the model's output limit".into();
-                }
-                Self::SubmittedError { value } | Self::ToolError { value, .. } => {
-                    return render_value(value).into();
-                }
-                Self::InvalidInput => "invalid input",
-                Self::ProviderError => "provider error",
-                Self::MaxTurns => "limit reached",
-                Self::ToolFailure => "tool failure",
-                Self::PluginAbort => "plugin abort",
-                Self::RuntimeError => "runtime error",
-            },
-        };
-        format!("the prompt ended early ({ended})").into()
-    }
-}
-
-/// Additional details of an outcome, separate so that there are exactly ten stops (LASH-14).
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
-#[serde(rename_all = "snake_case")]
-pub enum OutcomeDetail {
-    /// A limit was reached, with its text, for example `Max turns reached (50/50)`.
-    Limit {
-        /// Limit.
-        kind: LimitKind,
-        /// Message for the user.
-        text: String,
-    },
-    /// The provider failed.
-    Provider {
-        /// Kind of error.
-        kind: ModelErrorKind,
-        /// Message for the user.
-        message: String,
-    },
-    /// The model refused, or a content filter intervened.
-    Refusal,
-    /// An input filter rejected the input.
-    Rejection {
-        /// Reason given by the filter.
-        reason: String,
-    },
-    /// Internal failure.
-    Runtime {
-        /// Message for the user.
-        message: String,
-    },
-    /// Another loop continues where this one stopped.
-    Continued {
-        /// Id of that loop.
-        loop_id: LoopId,
-    },
-}
-
-impl OutcomeDetail {
-    /// Returns the message for the user, if there is one.
-    #[must_use]
-    pub fn message(&self) -> Option<&str> {
-        match self {
-            Self::Limit { text, .. } => Some(text),
-            Self::Provider { message, .. } | Self::Runtime { message } => Some(message),
-            Self::Refusal => Some("the model refused to answer"),
-            Self::Rejection { reason } => Some(reason),
-            Self::Continued { .. } => None,
-        }
-    }
 }
 
 /// Kind of limit (UP-1).

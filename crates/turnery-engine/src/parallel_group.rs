@@ -54,7 +54,7 @@ pub fn eligible_candidates(records: &[LoopRecord]) -> Vec<usize> {
             .map(|(place, _)| place)
     };
     let finished: Vec<usize> = places(|outcome| match outcome {
-        Outcome::Finished(_) | Outcome::FrameSwitch { .. } => true,
+        Outcome::Finished(..) | Outcome::FrameSwitch { .. } => true,
         Outcome::Stopped(_) => false,
     })
     .collect();

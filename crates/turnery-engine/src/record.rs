@@ -2,7 +2,8 @@
 
 use crate::{
     CallId, CompactionBlock, Event, FrameId, LlmMessage, LoopId, Message, MessageId, ModelError,
-    Outcome, OutcomeDetail, PromptId, SessionId, Timestamp, TurnId, Usage, session_title,
+    Outcome, PromptId, SessionId, Timestamp, TurnId, Usage, recorder::stays_in_conversation,
+    session_title,
 };
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
@@ -24,11 +25,12 @@ pub struct LoopRecord {
     /// Status of the loop.
     pub status: LoopStatus,
     /// Outcome; absent while the loop runs and after a crash.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[serde(flatten, with = "crate::outcome::optional")]
+    #[cfg_attr(
+        feature = "schema",
+        schemars(with = "crate::outcome::StoredOptionalOutcome")
+    )]
     pub outcome: Option<Outcome>,
-    /// Additional details of the outcome.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub detail: Option<OutcomeDetail>,
     /// Loop of another session that this record is a copy of. Its usage counts in that session only.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub copied_from: Option<LoopId>,
@@ -103,11 +105,10 @@ impl LoopRecord {
     pub fn is_in_conversation(&self) -> bool {
         let group = self.parallel_group.as_ref();
         let is_loser = group.is_some_and(|group| !group.is_selected);
-        let stays = |outcome| crate::recorder::stays_in_conversation(outcome, self.detail.as_ref());
         self.on_chain
             || (is_loser
                 && self.status == LoopStatus::Completed
-                && self.outcome.as_ref().is_some_and(stays))
+                && self.outcome.as_ref().is_some_and(stays_in_conversation))
     }
 
     /// Returns a session title: the user's first line in the first prompt, shortened. `None` if there is
@@ -136,7 +137,6 @@ impl LoopRecord {
             prompt_id: None,
             status: LoopStatus::Running,
             outcome: None,
-            detail: None,
             copied_from: None,
             continuation_kind: ContinuationKind::Initial,
             parent_loop_id: None,

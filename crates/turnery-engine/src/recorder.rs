@@ -3,7 +3,7 @@
 
 use crate::{
     ChildLoopRef, ChildUsage, ConfigSnapshot, Event, EventKind, FailedAttempt, LlmMessage, LoopId,
-    LoopRecord, LoopStatus, Message, Outcome, OutcomeDetail, ParallelGroup, TurnId, TurnRecord,
+    LoopRecord, LoopStatus, Message, Outcome, ParallelGroup, ProviderFailure, TurnId, TurnRecord,
     TurnStop, Usage,
 };
 use std::sync::Arc;
@@ -208,7 +208,6 @@ fn apply_event(record: &mut LoopRecord, event: &Event) {
         }
         EventKind::LoopEnd {
             outcome,
-            detail,
             usage,
             rejection,
         } => {
@@ -217,9 +216,7 @@ fn apply_event(record: &mut LoopRecord, event: &Event) {
                 None => LoopStatus::Completed,
             };
             record.outcome = Some(outcome.clone());
-            record.detail.clone_from(detail);
-            record.on_chain =
-                rejection.is_none() && stays_in_conversation(outcome, detail.as_ref());
+            record.on_chain = rejection.is_none() && stays_in_conversation(outcome);
             record.usage = *usage;
             record.rejection.clone_from(rejection);
             record.ended_at = Some(event.at);
@@ -334,17 +331,19 @@ fn config_from_message(message: &Message) -> Option<ConfigSnapshot> {
 }
 
 /// Returns true if the next prompt sees a loop with this outcome (UP-35).
-pub(crate) fn stays_in_conversation(outcome: &Outcome, detail: Option<&OutcomeDetail>) -> bool {
+pub(crate) fn stays_in_conversation(outcome: &Outcome) -> bool {
     match outcome {
-        Outcome::Finished(_) | Outcome::FrameSwitch { .. } => true,
+        Outcome::Finished(..) | Outcome::FrameSwitch { .. } => true,
         Outcome::Stopped(stop) => match stop {
-            TurnStop::InvalidInput | TurnStop::PluginAbort => false,
-            TurnStop::ProviderError => detail != Some(&OutcomeDetail::Refusal),
+            TurnStop::InvalidInput { .. }
+            | TurnStop::PluginAbort { .. }
+            | TurnStop::ProviderError(ProviderFailure::Refused) => false,
             TurnStop::Cancelled
             | TurnStop::Incomplete
-            | TurnStop::MaxTurns
-            | TurnStop::ToolFailure
-            | TurnStop::RuntimeError
+            | TurnStop::ProviderError(ProviderFailure::Failed { .. })
+            | TurnStop::MaxTurns(_)
+            | TurnStop::ToolFailure { .. }
+            | TurnStop::RuntimeError { .. }
             | TurnStop::SubmittedError { .. }
             | TurnStop::ToolError { .. } => true,
         },

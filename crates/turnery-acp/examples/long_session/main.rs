@@ -71,7 +71,7 @@ async fn measure(measured: SessionShape) -> BenchResult<([ResourceUsage; 2], [Op
         let prompt = vec![Content::text("What is there to see?")];
         let ticket = session.start(prompt, CancellationToken::new())?;
         match ticket.result().await?.outcome {
-            Outcome::Finished(TurnFinish::AssistantMessage { .. }) => {}
+            Outcome::Finished(TurnFinish::AssistantMessage { .. }, _) => {}
             other => return Err(format!("a prompt ended early: {other:?}").into()),
         }
     }

@@ -5,8 +5,8 @@ use serde_json::{Value, json};
 use std::sync::Arc;
 use turnery_engine::{
     ConfigSnapshot, Content, ContinuationKind, EventKind, ImageData, LlmMessage, Message,
-    MessageId, MessageStop, Outcome, OutcomeDetail, PlanEntry, PlanPriority, PlanStatus, PromptId,
-    StreamDelta, TurnFinish, Usage,
+    MessageId, MessageStop, Outcome, PlanEntry, PlanPriority, PlanStatus, PromptId, StreamDelta,
+    TurnFinish, Usage,
 };
 
 fn delta(text: &str, thinking: bool) -> EventKind {
@@ -96,10 +96,9 @@ fn usage_reported(input: u64) -> EventKind {
     }
 }
 
-fn end(outcome: Outcome, detail: Option<OutcomeDetail>) -> EventKind {
+fn end(outcome: Outcome) -> EventKind {
     EventKind::LoopEnd {
         outcome,
-        detail,
         usage: Usage::default(),
         rejection: None,
     }
@@ -245,12 +244,12 @@ fn usage_needs_window_and_tokens() {
         [] as [Value; 0]
     );
     // A replay reports usage once, at its end.
-    let finished = Outcome::Finished(TurnFinish::AssistantMessage { text: "x".into() });
+    let finished = Outcome::Finished(TurnFinish::AssistantMessage { text: "x".into() }, None);
     let events = [
         start(Some(1000)),
         usage_reported(1),
         usage_reported(95),
-        end(finished, None),
+        end(finished),
     ];
     let events: Vec<_> = events.into_iter().map(|kind| event(0, kind)).collect();
     assert_eq!(encode_replayed(&events), [used(100, 1000)]);

@@ -10,18 +10,17 @@ use std::sync::Arc;
 use turnery_engine::{
     CallDetail, ChildUsage, CompactionBlock, Content, ContextSize, ContinuationKind, Disposition,
     Event, EventKind, Frame, LimitKind, LlmMessage, LoopId, Message, ModelError, ModelErrorKind,
-    Outcome, OutcomeDetail, PromptId, SessionId, Timestamp, ToolCall, ToolEnvelope, TurnFinish,
+    Outcome, PromptId, ReachedLimit, SessionId, Timestamp, ToolCall, ToolEnvelope, TurnFinish,
     TurnStop, Usage,
 };
 
 const NO_UPDATES: [Value; 0] = [];
 
-fn end(outcome: Outcome, detail: Option<OutcomeDetail>) -> Event {
+fn end(outcome: Outcome) -> Event {
     event(
         9,
         EventKind::LoopEnd {
             outcome,
-            detail,
             usage: Usage::default(),
             rejection: None,
         },
@@ -80,17 +79,20 @@ fn final_value_is_shown_once_as_text() {
         let told = [
             (
                 Some(EventKind::FinalValue { value: v() }),
-                Outcome::Finished(TurnFinish::FinalValue { value: v() }),
+                Outcome::Finished(TurnFinish::FinalValue { value: v() }, None),
             ),
             (
                 Some(EventKind::ToolValue {
                     tool_name: tool_name(),
                     value: v(),
                 }),
-                Outcome::Finished(TurnFinish::ToolValue {
-                    tool_name: tool_name(),
-                    value: v(),
-                }),
+                Outcome::Finished(
+                    TurnFinish::ToolValue {
+                        tool_name: tool_name(),
+                        value: v(),
+                    },
+                    None,
+                ),
             ),
             (
                 None,
@@ -106,7 +108,7 @@ fn final_value_is_shown_once_as_text() {
         ];
         for (shown, outcome) in told {
             let mut events = Vec::from_iter(shown.map(|kind| event(1, kind)));
-            events.push(end(outcome, None));
+            events.push(end(outcome));
             assert_eq!(encode_live(&events), expected, "{events:?}");
             assert_eq!(encode_replayed(&events), expected, "{events:?}");
         }
@@ -184,13 +186,10 @@ fn notices_fall_back_to_meta() {
             "No secrets, please.",
         ),
         (
-            end(
-                Outcome::Stopped(TurnStop::MaxTurns),
-                Some(OutcomeDetail::Limit {
-                    kind: LimitKind::Turns,
-                    text: "Max turns reached (5/5)".to_owned(),
-                }),
-            ),
+            end(Outcome::Stopped(TurnStop::MaxTurns(ReachedLimit {
+                kind: LimitKind::Turns,
+                text: "Max turns reached (5/5)".to_owned(),
+            }))),
             "warning",
             "The prompt reached a limit",
             "Max turns reached (5/5)",

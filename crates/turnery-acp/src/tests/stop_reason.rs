@@ -10,17 +10,13 @@ use serde_json::{Value, json};
 use std::sync::Arc;
 use turnery_agent::{ContinueError, PromptError, PromptResult, UnknownPriceError};
 use turnery_engine::{
-    ChildUsage, CommitError, LimitKind, LoopId, LoopRecord, ModelErrorKind, Outcome, OutcomeDetail,
-    SessionId, Timestamp, TurnFinish, TurnStop, Usage,
+    ChildUsage, CommitError, LimitKind, LoopId, LoopRecord, ModelErrorKind, Outcome,
+    ProviderFailure, ReachedLimit, SessionId, Timestamp, TurnFinish, TurnStop, Usage,
 };
 
-fn result(outcome: Outcome, detail: Option<OutcomeDetail>) -> PromptResult {
-    PromptResult::new(outcome, detail)
-}
-
 /// Returns the stop reason, or the error's code, kind and `retryable`; and the outcome's `_meta`.
-fn response_summary(outcome: &Outcome, detail: Option<&OutcomeDetail>) -> (String, Value) {
-    match to_prompt_response(&result(outcome.clone(), detail.cloned()), false) {
+fn response_summary(outcome: &Outcome) -> (String, Value) {
+    match to_prompt_response(&PromptResult::new(outcome.clone()), false) {
         Ok(response) => {
             let answer = json!(response);
             let reason = answer["stopReason"].as_str().unwrap().to_owned();
@@ -44,7 +40,11 @@ fn response_summary(outcome: &Outcome, detail: Option<&OutcomeDetail>) -> (Strin
 }
 
 fn finished(finish: TurnFinish) -> Outcome {
-    Outcome::Finished(finish)
+    Outcome::Finished(finish, None)
+}
+
+fn finished_at(kind: LimitKind) -> Outcome {
+    Outcome::Finished(assistant_message(), Some(limit(kind)))
 }
 
 fn stopped(stop: TurnStop) -> Outcome {
@@ -66,42 +66,41 @@ fn frame_switch() -> Outcome {
     }
 }
 
-fn provider_detail(kind: ModelErrorKind) -> Option<OutcomeDetail> {
-    Some(OutcomeDetail::Provider {
+fn provider_error(kind: ModelErrorKind) -> Outcome {
+    let message = "503 from the provider.".to_owned();
+    stopped(TurnStop::ProviderError(ProviderFailure::Failed {
         kind,
-        message: "503 from the provider.".to_owned(),
-    })
+        message,
+    }))
 }
 
-fn limit_detail(kind: LimitKind) -> Option<OutcomeDetail> {
-    Some(OutcomeDetail::Limit {
-        kind,
-        text: "limit".to_owned(),
-    })
+fn refused() -> Outcome {
+    stopped(TurnStop::ProviderError(ProviderFailure::Refused))
 }
 
-fn runtime_detail() -> Option<OutcomeDetail> {
-    Some(OutcomeDetail::Runtime {
-        message: "it broke.".to_owned(),
-    })
+fn limit(kind: LimitKind) -> ReachedLimit {
+    let text = "limit".to_owned();
+    ReachedLimit { kind, text }
 }
 
-fn rejection_detail() -> Option<OutcomeDetail> {
-    Some(OutcomeDetail::Rejection {
-        reason: "r".to_owned(),
-    })
+fn max_turns(kind: LimitKind) -> Outcome {
+    stopped(TurnStop::MaxTurns(limit(kind)))
+}
+
+fn message() -> String {
+    "it broke.".to_owned()
 }
 
 type Row = (
     &'static str,
     Outcome,
-    Option<OutcomeDetail>,
+    bool,
     &'static str,
     &'static str,
     Option<&'static str>,
 );
 
-/// Rows: number, outcome, detail; then response, exact outcome and class.
+/// Rows: number, outcome, true if it has details; then response, exact outcome and class.
 #[rustfmt::skip]
 fn rows() -> Vec<Row> {
     use ModelErrorKind as F;
@@ -109,52 +108,49 @@ fn rows() -> Vec<Row> {
     use TurnStop as S;
     let value = || json!(1);
     vec![
-        ("1", finished(assistant_message()), None, "end_turn", "finished.assistant_message", None),
-        ("1, 9a", finished(assistant_message()), limit_detail(LimitKind::Turns), "max_turn_requests", "finished.assistant_message", None),
-        ("1, 9a", finished(assistant_message()), limit_detail(LimitKind::Cost), "max_turn_requests", "finished.assistant_message", None),
-        ("1, 9b", finished(assistant_message()), limit_detail(LimitKind::Tokens), "max_tokens", "finished.assistant_message", None),
-        ("2", finished(FinalValue { value: value() }), None, "end_turn", "finished.final_value", None),
-        ("3", finished(ToolValue { tool_name: tool_name(), value: value() }), None, "end_turn", "finished.tool_value", None),
-        ("4", frame_switch(), None, "-32603 runtime_error false", "frame_switch", None),
-        ("5", stopped(S::Cancelled), None, "cancelled", "stopped.cancelled", Some("host")),
-        ("6a", stopped(S::InvalidInput), rejection_detail(), "refusal", "stopped.invalid_input", Some("host")),
-        ("6b", stopped(S::InvalidInput), None, "-32602 - -", "stopped.invalid_input", Some("host")),
-        ("7", stopped(S::Incomplete), None, "max_tokens", "stopped.incomplete", Some("provider")),
-        ("8a", stopped(S::ProviderError), provider_detail(F::ContextOverflow), "max_tokens", "stopped.provider_error", Some("provider")),
-        ("8b", stopped(S::ProviderError), Some(OutcomeDetail::Refusal), "refusal", "stopped.provider_error", Some("provider")),
-        ("8c", stopped(S::ProviderError), provider_detail(F::Network), "-32603 provider_error true", "stopped.provider_error", Some("provider")),
-        ("8c", stopped(S::ProviderError), provider_detail(F::Protocol), "-32603 provider_error true", "stopped.provider_error", Some("provider")),
-        ("8c", stopped(S::ProviderError), provider_detail(F::RateLimit), "-32603 provider_error true", "stopped.provider_error", Some("provider")),
-        ("8c", stopped(S::ProviderError), provider_detail(F::Overloaded), "-32603 provider_error true", "stopped.provider_error", Some("provider")),
-        ("8c", stopped(S::ProviderError), provider_detail(F::Timeout), "-32603 provider_error true", "stopped.provider_error", Some("provider")),
-        ("8c", stopped(S::ProviderError), provider_detail(F::BadRequest), "-32603 provider_error false", "stopped.provider_error", Some("provider")),
+        ("1", finished(assistant_message()), false, "end_turn", "finished.assistant_message", None),
+        ("1, 9a", finished_at(LimitKind::Turns), true, "max_turn_requests", "finished.assistant_message", None),
+        ("1, 9a", finished_at(LimitKind::Cost), true, "max_turn_requests", "finished.assistant_message", None),
+        ("1, 9b", finished_at(LimitKind::Tokens), true, "max_tokens", "finished.assistant_message", None),
+        ("2", finished(FinalValue { value: value() }), false, "end_turn", "finished.final_value", None),
+        ("3", finished(ToolValue { tool_name: tool_name(), value: value() }), false, "end_turn", "finished.tool_value", None),
+        ("4", frame_switch(), false, "-32603 runtime_error false", "frame_switch", None),
+        ("5", stopped(S::Cancelled), false, "cancelled", "stopped.cancelled", Some("host")),
+        ("6a", stopped(S::InvalidInput { reason: message() }), true, "refusal", "stopped.invalid_input", Some("host")),
+        ("7", stopped(S::Incomplete), false, "max_tokens", "stopped.incomplete", Some("provider")),
+        ("8a", provider_error(F::ContextOverflow), true, "max_tokens", "stopped.provider_error", Some("provider")),
+        ("8b", refused(), true, "refusal", "stopped.provider_error", Some("provider")),
+        ("8c", provider_error(F::Network), true, "-32603 provider_error true", "stopped.provider_error", Some("provider")),
+        ("8c", provider_error(F::Protocol), true, "-32603 provider_error true", "stopped.provider_error", Some("provider")),
+        ("8c", provider_error(F::RateLimit), true, "-32603 provider_error true", "stopped.provider_error", Some("provider")),
+        ("8c", provider_error(F::Overloaded), true, "-32603 provider_error true", "stopped.provider_error", Some("provider")),
+        ("8c", provider_error(F::Timeout), true, "-32603 provider_error true", "stopped.provider_error", Some("provider")),
+        ("8c", provider_error(F::BadRequest), true, "-32603 provider_error false", "stopped.provider_error", Some("provider")),
         // RPC-22, G-11: only errors that a login cures are authentication errors.
-        ("8c", stopped(S::ProviderError), provider_detail(F::Auth), "-32000 provider_error false", "stopped.provider_error", Some("provider")),
-        ("8c", stopped(S::ProviderError), None, "-32603 provider_error true", "stopped.provider_error", Some("provider")),
-        ("9a", stopped(S::MaxTurns), limit_detail(LimitKind::Turns), "max_turn_requests", "stopped.max_turns", Some("runtime")),
-        ("9a", stopped(S::MaxTurns), limit_detail(LimitKind::Duration), "max_turn_requests", "stopped.max_turns", Some("runtime")),
-        ("9a", stopped(S::MaxTurns), limit_detail(LimitKind::Cost), "max_turn_requests", "stopped.max_turns", Some("runtime")),
-        ("9b", stopped(S::MaxTurns), limit_detail(LimitKind::Tokens), "max_tokens", "stopped.max_turns", Some("runtime")),
-        ("9c", stopped(S::MaxTurns), limit_detail(LimitKind::Answer), "max_tokens", "stopped.max_turns", Some("runtime")),
-        ("10", stopped(S::ToolFailure), None, "-32603 tool_failure false", "stopped.tool_failure", Some("runtime")),
-        ("11, 12", stopped(S::PluginAbort), None, "refusal", "stopped.plugin_abort", Some("runtime")),
-        ("13", stopped(S::RuntimeError), runtime_detail(), "-32603 runtime_error false", "stopped.runtime_error", Some("fatal")),
-        ("13", stopped(S::RuntimeError), None, "-32603 runtime_error false", "stopped.runtime_error", Some("fatal")),
-        ("14", stopped(S::SubmittedError { value: value() }), None, "end_turn", "stopped.submitted_error", Some("rlm")),
-        ("15", stopped(S::ToolError { tool_name: tool_name(), value: value() }), None, "end_turn", "stopped.tool_error", Some("rlm")),
+        ("8c", provider_error(F::Auth), true, "-32000 provider_error false", "stopped.provider_error", Some("provider")),
+        ("9a", max_turns(LimitKind::Turns), true, "max_turn_requests", "stopped.max_turns", Some("runtime")),
+        ("9a", max_turns(LimitKind::Duration), true, "max_turn_requests", "stopped.max_turns", Some("runtime")),
+        ("9a", max_turns(LimitKind::Cost), true, "max_turn_requests", "stopped.max_turns", Some("runtime")),
+        ("9b", max_turns(LimitKind::Tokens), true, "max_tokens", "stopped.max_turns", Some("runtime")),
+        ("9c", max_turns(LimitKind::Answer), true, "max_tokens", "stopped.max_turns", Some("runtime")),
+        ("10", stopped(S::ToolFailure { message: message() }), true, "-32603 tool_failure false", "stopped.tool_failure", Some("runtime")),
+        ("11, 12", stopped(S::PluginAbort { reason: message() }), true, "refusal", "stopped.plugin_abort", Some("runtime")),
+        ("13", stopped(S::RuntimeError { message: message() }), true, "-32603 runtime_error false", "stopped.runtime_error", Some("fatal")),
+        ("14", stopped(S::SubmittedError { value: value() }), false, "end_turn", "stopped.submitted_error", Some("rlm")),
+        ("15", stopped(S::ToolError { tool_name: tool_name(), value: value() }), false, "end_turn", "stopped.tool_error", Some("rlm")),
     ]
 }
 
 // proves: ACP-41, ACP-42, ACP-43, ACP-44, ACP-45, ACP-46, C-2, LASH-14, LASH-28, PROMPT-5, RPC-22
 #[test]
 fn outcome_table_maps_to_stop_reasons() {
-    for (row, outcome, detail, expected, exact, class) in rows() {
-        let (answer, meta) = response_summary(&outcome, detail.as_ref());
+    for (row, outcome, has_detail, expected, exact, class) in rows() {
+        let (answer, meta) = response_summary(&outcome);
         assert_eq!(answer, expected, "row {row}");
         assert_eq!(meta["outcome"], exact, "row {row}");
         assert_eq!(meta["class"].as_str(), class, "row {row}");
         // An error has the detail in its message.
-        let has_detail = detail.is_some() && !expected.starts_with('-');
+        let has_detail = has_detail && !expected.starts_with('-');
         assert_eq!(meta.get("detail").is_some(), has_detail, "row {row}");
     }
 }
@@ -162,15 +158,15 @@ fn outcome_table_maps_to_stop_reasons() {
 /// Many clients show only the message of an error.
 #[test]
 fn error_message_holds_the_cause() {
-    let error = |stop, detail: OutcomeDetail| {
-        let fault = to_prompt_response(&result(stopped(stop), Some(detail)), false).unwrap_err();
+    let error = |stop| {
+        let fault = to_prompt_response(&PromptResult::new(stopped(stop)), false).unwrap_err();
         json!(ErrorObjectOwned::from(fault))
     };
     let refused = |kind, message: String| {
-        error(
-            TurnStop::ProviderError,
-            OutcomeDetail::Provider { kind, message },
-        )
+        error(TurnStop::ProviderError(ProviderFailure::Failed {
+            kind,
+            message,
+        }))
     };
     let said = "openai answered 400: no such parameter".to_owned();
     let told = refused(ModelErrorKind::BadRequest, said.clone());
@@ -191,17 +187,12 @@ fn error_message_holds_the_cause() {
         })
     );
     let told = refused(ModelErrorKind::Auth, said);
-    let message = told["message"].as_str().unwrap();
+    let shown = told["message"].as_str().unwrap();
     assert!(
-        message.starts_with("Authentication required: openai answered 400"),
-        "{message}"
+        shown.starts_with("Authentication required: openai answered 400"),
+        "{shown}"
     );
-    let told = error(
-        TurnStop::RuntimeError,
-        OutcomeDetail::Runtime {
-            message: "it broke.".to_owned(),
-        },
-    );
+    let told = error(TurnStop::RuntimeError { message: message() });
     assert_eq!(
         told["message"],
         "The prompt could not continue: it broke. Prompt again, or choose another model."
@@ -223,23 +214,21 @@ fn hidden_characters_in_error_are_visible() {
     assert_eq!(json!(v2::Error::from(fault())), expected);
 }
 
-/// Whatever the detail, `cancelled` means cancelled, a limit is no refusal, and an end with a value or text is
+/// Whatever detail is stored with it, `cancelled` means cancelled, a limit is no refusal, and an end with a value or text is
 /// no error.
 // proves: ACP-46, ACP-53, PROMPT-5, RPC-22, CANCEL-4, CANCEL-11, G-3
 #[test]
 fn detail_does_not_change_the_kind_of_end() {
     let details = [
-        None,
-        limit_detail(LimitKind::Turns),
-        limit_detail(LimitKind::Tokens),
-        provider_detail(ModelErrorKind::Network),
-        provider_detail(ModelErrorKind::ContextOverflow),
-        Some(OutcomeDetail::Refusal),
-        rejection_detail(),
-        runtime_detail(),
-        Some(OutcomeDetail::Continued {
-            loop_id: LoopId::from("s.m.2"),
-        }),
+        Value::Null,
+        json!({"limit": {"kind": "turns", "text": "limit"}}),
+        json!({"limit": {"kind": "tokens", "text": "limit"}}),
+        json!({"provider": {"kind": "network", "message": "503 from the provider."}}),
+        json!({"provider": {"kind": "context_overflow", "message": "503 from the provider."}}),
+        json!("refusal"),
+        json!({"rejection": {"reason": "r"}}),
+        json!({"runtime": {"message": "it broke."}}),
+        json!({"continued": {"loop_id": "s.m.2"}}),
     ];
     let may = [
         (
@@ -256,7 +245,7 @@ fn detail_does_not_change_the_kind_of_end() {
         ),
         ("frame_switch", "-32603"),
         ("stopped.cancelled", "cancelled"),
-        ("stopped.invalid_input", "refusal -32602"),
+        ("stopped.invalid_input", "refusal"),
         ("stopped.incomplete", "max_tokens"),
         ("stopped.provider_error", "max_tokens refusal -32603 -32000"),
         ("stopped.max_turns", "max_turn_requests max_tokens"),
@@ -268,7 +257,10 @@ fn detail_does_not_change_the_kind_of_end() {
     ];
     for (_, outcome, ..) in rows() {
         for detail in &details {
-            let (answer, meta) = response_summary(&outcome, detail.as_ref());
+            let mut stored = json!(outcome);
+            stored["detail"] = detail.clone();
+            let read: Outcome = serde_json::from_value(stored).unwrap();
+            let (answer, meta) = response_summary(&read);
             let exact = meta["outcome"].as_str().unwrap();
             let (_, allowed) = may.iter().find(|(name, _)| *name == exact).unwrap();
             let word = answer.split(' ').next().unwrap();
@@ -329,7 +321,7 @@ fn unstored_prompt_is_an_error() {
 
 #[test]
 fn exact_outcome_is_in_meta() {
-    let mut result = result(stopped(TurnStop::MaxTurns), limit_detail(LimitKind::Turns));
+    let mut result = PromptResult::new(max_turns(LimitKind::Turns));
     result.usage.input = 7;
     let response = json!(to_prompt_response(&result, false).unwrap());
     let expected = json!({
@@ -349,7 +341,7 @@ fn exact_outcome_is_in_meta() {
 // proves: CANCEL-3
 #[test]
 fn cancelled_unstored_prompt_says_so_in_meta() {
-    let mut result = result(stopped(TurnStop::Cancelled), None);
+    let mut result = PromptResult::new(stopped(TurnStop::Cancelled));
     result.is_stored = false;
     let response = json!(to_prompt_response(&result, false).unwrap());
     assert_eq!(response["stopReason"], "cancelled");
@@ -382,7 +374,7 @@ fn prompt_usage_is_in_meta() {
     record.usage = spent(7);
     record.compaction_usage = Some(spent(2));
     record.issues = vec!["A hook failed.".to_owned()];
-    let mut result = result(finished(assistant_message()), None);
+    let mut result = PromptResult::new(finished(assistant_message()));
     result.usage = spent(7);
     result.loops = vec![Arc::new(record)];
     let response = json!(to_prompt_response(&result, false).unwrap());

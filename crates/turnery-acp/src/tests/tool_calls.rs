@@ -321,7 +321,6 @@ fn replayed_call_is_sent_once_in_final_state() {
 
     let stop = EventKind::LoopEnd {
         outcome: Outcome::Stopped(TurnStop::Cancelled),
-        detail: None,
         usage: Usage::default(),
         rejection: None,
     };
@@ -361,7 +360,6 @@ fn replayed_call_shows_output_instead_of_terminal() {
     );
     let stop = EventKind::LoopEnd {
         outcome: Outcome::Stopped(TurnStop::Cancelled),
-        detail: None,
         usage: Usage::default(),
         rejection: None,
     };

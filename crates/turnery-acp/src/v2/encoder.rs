@@ -20,8 +20,8 @@ use agent_client_protocol_schema::v2::{
 use serde_json::Value;
 use turnery_agent::{PromptError, PromptResult};
 use turnery_engine::{
-    Content, Event, EventKind, LlmMessage, Message, MessageId, OutcomeDetail, PlanPriority,
-    PlanStatus, SessionId, StreamDelta, Usage, render_value,
+    Content, Event, EventKind, LlmMessage, Message, MessageId, PlanPriority, PlanStatus, SessionId,
+    StreamDelta, Usage, render_value,
 };
 use turnery_tools::visible_line;
 
@@ -176,18 +176,16 @@ impl EncoderV2 {
             EventKind::FinalValue { value } | EventKind::ToolValue { value, .. } => {
                 self.encode_value(value, event, to);
             }
-            EventKind::LoopEnd {
-                outcome, detail, ..
-            } => {
+            EventKind::LoopEnd { outcome, .. } => {
                 if let Some(value) = outcome.value() {
                     self.encode_value(value, event, to);
                 }
-                if let Some(OutcomeDetail::Limit { text, .. }) = detail {
+                if let Some(limit) = outcome.limit() {
                     let title = "The prompt reached a limit";
                     to.write_update(&notices::encode_notice(
                         NoticeSeverity::Warning,
                         title,
-                        text,
+                        &limit.text,
                     ));
                 }
             }

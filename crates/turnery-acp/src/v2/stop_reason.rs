@@ -17,11 +17,10 @@ pub(super) fn encode_idle_state(end: &Result<PromptResult, PromptError>) -> Idle
     match end {
         Ok(result) => {
             let meta = stop_reason::outcome_meta(result);
-            let (reason, meta) =
-                match stop_reason::stop_reason_or_error(&result.outcome, result.detail.as_ref()) {
-                    Ok(reason) => (encode_stop_reason(reason), meta),
-                    Err(fault) => (error_stop_reason(fault), stop_reason::remove_detail(meta)),
-                };
+            let (reason, meta) = match stop_reason::stop_reason_or_error(&result.outcome) {
+                Ok(reason) => (encode_stop_reason(reason), meta),
+                Err(fault) => (error_stop_reason(fault), stop_reason::remove_detail(meta)),
+            };
             idle.stop_reason(reason).meta(meta)
         }
         Err(PromptError::Withdrawn) => idle.stop_reason(StopReason::Cancelled),
@@ -37,25 +36,19 @@ pub(super) fn idle_after_command() -> IdleStateUpdate {
 /// Returns the error response to a prompt whose message never became part of the conversation.
 pub(super) fn not_inserted_error(end: Result<PromptResult, PromptError>) -> RpcError {
     match end {
-        Ok(result) => {
-            match stop_reason::stop_reason_or_error(&result.outcome, result.detail.as_ref()) {
-                Ok(v1::StopReason::Cancelled) => cancelled_error(),
-                Ok(_) => {
-                    let said = match &result.outcome {
-                        turnery_engine::Outcome::Stopped(stop) => {
-                            stop.describe(result.detail.as_ref()).into_owned()
-                        }
-                        turnery_engine::Outcome::Finished(_)
-                        | turnery_engine::Outcome::FrameSwitch { .. } => {
-                            "it ended at once".to_owned()
-                        }
-                    };
-                    let details = format!("{}. Say something else.", said.trim_end_matches('.'));
-                    RpcError::internal("refused", "The prompt was refused", details, false)
-                }
-                Err(fault) => fault,
+        Ok(result) => match stop_reason::stop_reason_or_error(&result.outcome) {
+            Ok(v1::StopReason::Cancelled) => cancelled_error(),
+            Ok(_) => {
+                let said = match &result.outcome {
+                    turnery_engine::Outcome::Stopped(stop) => stop.describe().into_owned(),
+                    turnery_engine::Outcome::Finished(..)
+                    | turnery_engine::Outcome::FrameSwitch { .. } => "it ended at once".to_owned(),
+                };
+                let details = format!("{}. Say something else.", said.trim_end_matches('.'));
+                RpcError::internal("refused", "The prompt was refused", details, false)
             }
-        }
+            Err(fault) => fault,
+        },
         Err(PromptError::Withdrawn) => cancelled_error(),
         Err(error) => stop_reason::prompt_error(&error),
     }

@@ -10,7 +10,7 @@ use std::{
     time::Duration,
 };
 use turnery_engine::{
-    Effect, Input, Limits, Loop, LoopSpec, OutcomeDetail, Price, Spending, Timestamp, Usage,
+    Effect, Input, Limits, Loop, LoopSpec, Price, ReachedLimit, Spending, Timestamp, Usage,
 };
 use turnery_models::{Model, ModelName, ModelRegistry};
 
@@ -91,17 +91,17 @@ impl Budget {
     }
 
     /// Returns the limit that is reached, if any.
-    pub(crate) fn reached(&self) -> Option<OutcomeDetail> {
+    pub(crate) fn reached(&self) -> Option<ReachedLimit> {
         self.limits.reached_limit(&self.spending(&self.account()))
     }
 
     /// Returns the token or cost limit that is exceeded, if any.
-    pub(crate) fn passed(&self) -> Option<OutcomeDetail> {
+    pub(crate) fn passed(&self) -> Option<ReachedLimit> {
         self.limits.exceeded_limit(&self.account())
     }
 
     /// Returns the time limit, for a deadline that has passed.
-    pub(crate) fn time_up(&self) -> OutcomeDetail {
+    pub(crate) fn time_up(&self) -> ReachedLimit {
         let spending = Spending {
             time: self.limits.duration,
             ..Spending::default()
@@ -110,7 +110,7 @@ impl Budget {
     }
 
     /// Takes a turn for a model call outside the loops.
-    pub(crate) fn take_turn(&self) -> Result<(), OutcomeDetail> {
+    pub(crate) fn take_turn(&self) -> Result<(), ReachedLimit> {
         let mut account = self.account();
         match self.limits.reached_limit(&self.spending(&account)) {
             Some(limit) => Err(limit),

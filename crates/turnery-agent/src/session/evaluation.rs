@@ -12,7 +12,7 @@ use super::{
     commit_retry,
     loop_plan::LoopPlan,
     prompt_guard::{GuardOutcome, PromptGuard},
-    prompt_run::{PromptScope, refused, unstored_result},
+    prompt_run::{PromptScope, missing_outcome, refused, unstored_result},
     running_call::{RunningModel, StreamItem},
     task::PromptEnd,
 };
@@ -30,7 +30,7 @@ use tokio::{
     time::{Instant, timeout},
 };
 use turnery_engine::{
-    CommitError, Content, LimitKind, LoopId, LoopRecord, Outcome, OutcomeDetail, TurnStop, Usage,
+    CommitError, Content, LimitKind, LoopId, LoopRecord, Outcome, ReachedLimit, TurnStop, Usage,
     parallel_group::{
         JudgeReport, eligible_candidates, parallel_start_event, parse_judge_reply, record_winner,
         select_candidate,
@@ -70,7 +70,7 @@ impl Evaluation {
 struct WinnerDecision {
     winner: usize,
     judge_report: JudgeReport,
-    limit: Option<OutcomeDetail>,
+    limit: Option<ReachedLimit>,
 }
 
 type RunningCandidates =
@@ -195,24 +195,26 @@ impl SessionTask {
             release: !switches,
         };
         let outcome = records[winner].outcome.clone();
-        let outcome = outcome.unwrap_or(Outcome::Stopped(TurnStop::RuntimeError));
-        let known = records[winner].detail.clone();
-        let detail = match &outcome {
-            Outcome::Finished(_) | Outcome::FrameSwitch { .. } => {
-                known.or(limit).or_else(|| stopping_limit(&records))
-            }
-            Outcome::Stopped(_) => known,
-        };
+        let outcome = outcome.unwrap_or_else(missing_outcome);
+        let known = outcome.limit().cloned();
+        let known = known.or(limit).or_else(|| stopping_limit(&records));
         // A candidate knows what the others had spent when it ended, but not their later spending.
-        let detail = match detail {
+        let limit = match known {
             None
-            | Some(OutcomeDetail::Limit {
+            | Some(ReachedLimit {
                 kind: LimitKind::Tokens | LimitKind::Cost,
                 ..
-            }) => scope.budget.passed().or(detail),
+            }) => scope.budget.passed().or(known),
             other => other,
         };
-        let mut result = PromptResult::new(outcome, detail);
+        let outcome = match (outcome, &limit) {
+            (Outcome::Finished(finish, _), _) => Outcome::Finished(finish, limit.clone()),
+            (Outcome::Stopped(TurnStop::MaxTurns(_)), Some(limit)) => {
+                Outcome::Stopped(TurnStop::MaxTurns(limit.clone()))
+            }
+            (other, _) => other,
+        };
+        let mut result = PromptResult::new(outcome);
         let committing = commit_retry::commit(Arc::clone(&self.store), commit).boxed();
         let committed = match watch.wait_for_store(self, committing).await {
             Ok(committed) => committed,
@@ -265,7 +267,7 @@ impl SessionTask {
         }
         scope.model = Some(Arc::clone(&contest.entrants[winner].0));
         match self.plan_next_frame(&result, ids[winner].clone()) {
-            Some(plan) => self.run_loops(plan, result, scope, watch).await,
+            Some(plan) => self.run_loops(plan, result, limit, scope, watch).await,
             None => Ok(result),
         }
     }
@@ -325,11 +327,10 @@ impl SessionTask {
             ))
         };
         if let Err(limit) = scope.budget.take_turn() {
-            let why = limit.message().unwrap_or_default();
             return WinnerDecision {
                 winner: first,
                 judge_report: JudgeReport {
-                    issue: undecided("was not asked", why),
+                    issue: undecided("was not asked", &limit.text),
                     ..JudgeReport::default()
                 },
                 limit: Some(limit),
@@ -379,10 +380,7 @@ impl SessionTask {
                 "it named no answer".to_owned()
             }
             GuardOutcome::Done(Ok(Err(fault))) => fault.to_string(),
-            GuardOutcome::Done(Err(_)) => {
-                let reached = limit.insert(scope.budget.time_up());
-                reached.message().unwrap_or_default().to_owned()
-            }
+            GuardOutcome::Done(Err(_)) => limit.insert(scope.budget.time_up()).text.clone(),
             GuardOutcome::Cancelled => "the prompt was cancelled".to_owned(),
             // The commit will report it.
             GuardOutcome::LaneLost => "the session was taken over".to_owned(),
@@ -435,16 +433,9 @@ impl SessionTask {
 }
 
 /// Returns the prompt limit that stopped one of these loops. The bound on a single response does not count.
-fn stopping_limit(records: &[Arc<LoopRecord>]) -> Option<OutcomeDetail> {
-    let limits = records.iter().filter_map(|record| record.detail.as_ref());
-    let mut limits = limits.filter(|detail| match detail {
-        OutcomeDetail::Limit { kind, .. } => *kind != LimitKind::Answer,
-        OutcomeDetail::Provider { .. }
-        | OutcomeDetail::Refusal
-        | OutcomeDetail::Rejection { .. }
-        | OutcomeDetail::Runtime { .. }
-        | OutcomeDetail::Continued { .. } => false,
-    });
+fn stopping_limit(records: &[Arc<LoopRecord>]) -> Option<ReachedLimit> {
+    let limits = records.iter().filter_map(|it| it.outcome.as_ref()?.limit());
+    let mut limits = limits.filter(|limit| limit.kind != LimitKind::Answer);
     limits.next().cloned()
 }
 

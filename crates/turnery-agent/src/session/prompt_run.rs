@@ -17,7 +17,7 @@ use crate::{
 use serde_json::Value;
 use std::{sync::Arc, time::Duration};
 use turnery_engine::{
-    CommitError, Frame, FrameId, LlmMessage, LoopId, LoopRecord, Outcome, OutcomeDetail, PromptId,
+    CommitError, Frame, FrameId, LlmMessage, LoopId, LoopRecord, Outcome, PromptId, ReachedLimit,
     TurnStop,
 };
 use turnery_models::Model;
@@ -156,7 +156,7 @@ impl SessionTask {
         let Some(opened) = self.claim(&mut watch, beginning).await? else {
             return Ok(PromptResult {
                 is_stored: false,
-                ..PromptResult::new(Outcome::Stopped(TurnStop::Cancelled), None)
+                ..PromptResult::new(Outcome::Stopped(TurnStop::Cancelled))
             });
         };
         let mut scope = PromptScope {
@@ -172,8 +172,9 @@ impl SessionTask {
                 Box::pin(self.evaluate(plan, contest, &mut scope, &mut watch)).await
             }
             (Ok(plan), None) => {
-                let result = PromptResult::new(Outcome::Stopped(TurnStop::PluginAbort), None);
-                self.run_loops(plan, result, &mut scope, &mut watch).await
+                let result = PromptResult::new(Outcome::Stopped(TurnStop::Cancelled));
+                self.run_loops(plan, result, None, &mut scope, &mut watch)
+                    .await
             }
             (Err(error), _) => Err(error),
         };
@@ -195,11 +196,13 @@ impl SessionTask {
             .max(self.lost)
     }
 
-    /// Runs a loop and the loops that follow from it; `result` holds the earlier ones.
+    /// Runs a loop and the loops that follow from it. `result` holds the earlier ones, and `limit` the limit
+    /// that one of them reached.
     pub(super) async fn run_loops(
         &mut self,
         mut plan: LoopPlan,
         mut result: PromptResult,
+        limit: Option<ReachedLimit>,
         scope: &mut PromptScope,
         watch: &mut PromptGuard,
     ) -> PromptEnd {
@@ -219,12 +222,7 @@ impl SessionTask {
             scope
                 .budget
                 .end_loop(ended.elapsed, ended.record.turns.len());
-            result.outcome = ended.outcome;
-            let earlier = match &result.outcome {
-                Outcome::Finished(_) | Outcome::FrameSwitch { .. } => result.detail.take(),
-                Outcome::Stopped(_) => None,
-            };
-            result.detail = ended.detail.or(earlier);
+            result.outcome = ended.outcome.or_limit(|| limit.clone());
             result.usage += ended.usage;
             result.loops.push(Arc::clone(&ended.record));
             if !ended.is_stored {
@@ -325,7 +323,7 @@ fn last_used_loop_number(opened: &ClaimedLane, lost: u64) -> u64 {
 pub(super) fn unstored_result(result: PromptResult) -> PromptResult {
     let outcome = match result.outcome {
         Outcome::FrameSwitch { .. } => Outcome::Stopped(TurnStop::Cancelled),
-        outcome @ (Outcome::Finished(_) | Outcome::Stopped(_)) => outcome,
+        outcome @ (Outcome::Finished(..) | Outcome::Stopped(_)) => outcome,
     };
     PromptResult {
         outcome,
@@ -336,6 +334,11 @@ pub(super) fn unstored_result(result: PromptResult) -> PromptResult {
 
 /// Builds the result of a prompt that a hook rejected.
 pub(super) fn refused(reason: String) -> PromptResult {
-    let outcome = Outcome::Stopped(TurnStop::PluginAbort);
-    PromptResult::new(outcome, Some(OutcomeDetail::Runtime { message: reason }))
+    PromptResult::new(Outcome::Stopped(TurnStop::PluginAbort { reason }))
+}
+
+/// Returns the outcome of a record without one.
+pub(super) fn missing_outcome() -> Outcome {
+    let message = "the loop ended without an outcome; this is a bug in turnery".to_owned();
+    Outcome::Stopped(TurnStop::RuntimeError { message })
 }

@@ -6,7 +6,7 @@ use std::{collections::HashMap, sync::Arc};
 use tokio::sync::oneshot;
 use turnery_engine::{
     CallId, CommitError, Disposition, EventKind, LlmMessage, LoopId, LoopRecord, MessageId,
-    Outcome, OutcomeDetail, Timestamp, ToolCall, ToolEnvelope, Usage,
+    Outcome, Timestamp, ToolCall, ToolEnvelope, Usage,
 };
 use turnery_models::UnknownModelError;
 
@@ -15,8 +15,6 @@ use turnery_models::UnknownModelError;
 pub struct PromptResult {
     /// Why the prompt ended.
     pub outcome: Outcome,
-    /// Details of the outcome.
-    pub detail: Option<OutcomeDetail>,
     /// Usage of all turns of its loops (I5), excluding child sessions (C-17).
     pub usage: Usage,
     /// Turns as counted by the limits, including those of candidates, judge and child sessions, excluding the
@@ -47,10 +45,9 @@ pub struct ToolExecution {
 impl PromptResult {
     /// Creates a result without loops.
     #[must_use]
-    pub fn new(outcome: Outcome, detail: Option<OutcomeDetail>) -> Self {
+    pub fn new(outcome: Outcome) -> Self {
         Self {
             outcome,
-            detail,
             usage: Usage::default(),
             turns: 0,
             loops: Vec::new(),

@@ -35,7 +35,7 @@ use std::{
 use tokio::time::{Instant, Sleep, sleep_until};
 use turnery_engine::{
     CallId, Effect, Event, EventKind, Input, Loop, LoopFinish, LoopId, LoopRecord, ModelError,
-    Outcome, OutcomeDetail, Recorder, Response, ToolEnvelope, Usage,
+    Outcome, Recorder, Response, ToolEnvelope, Usage,
 };
 use turnery_models::{ModelEvent, RetryNotice};
 use turnery_store::StoreError;
@@ -100,7 +100,6 @@ struct KeyWait {
 /// Result of a loop that was committed.
 pub(crate) struct LoopResult {
     pub(crate) outcome: Outcome,
-    pub(crate) detail: Option<OutcomeDetail>,
     pub(crate) usage: Usage,
     /// Time of the prompt that counts against its limits.
     pub(crate) elapsed: Duration,
@@ -469,14 +468,7 @@ impl<'t> LoopRun<'t> {
 
     fn into_result(mut self, finish: LoopFinish) -> Result<LoopResult, PromptError> {
         match (finish, self.record.take()) {
-            (
-                LoopFinish::Committed {
-                    outcome,
-                    detail,
-                    usage,
-                },
-                Some(record),
-            ) => {
+            (LoopFinish::Committed { outcome, usage }, Some(record)) => {
                 // Filters may have dropped or changed interjections that are not found among the messages.
                 self.told.iter_mut().for_each(Interjection::mark_delivered);
                 if self.is_overdue {
@@ -484,7 +476,6 @@ impl<'t> LoopRun<'t> {
                 }
                 Ok(LoopResult {
                     outcome,
-                    detail,
                     usage,
                     elapsed: self.elapsed(),
                     record,

@@ -376,9 +376,12 @@ fn engine_internal_events_are_not_shown() {
         turn_id: None,
         message: answer,
     });
-    let outcome = Outcome::Finished(TurnFinish::AssistantMessage {
-        text: "Hello".into(),
-    });
+    let outcome = Outcome::Finished(
+        TurnFinish::AssistantMessage {
+            text: "Hello".into(),
+        },
+        None,
+    );
     let shown = activities(vec![
         EventKind::TurnStart {
             trigger: TurnTrigger::User,
@@ -394,7 +397,6 @@ fn engine_internal_events_are_not_shown() {
         },
         EventKind::LoopEnd {
             outcome,
-            detail: None,
             usage: Usage::default(),
             rejection: None,
         },

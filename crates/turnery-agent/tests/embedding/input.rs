@@ -5,7 +5,7 @@ use crate::{
     toy::Act,
 };
 use turnery_agent::{ImageBlob, InputError, InputItem, TurnEvent, TurnInput};
-use turnery_engine::{Content, ImageData, LoopStatus, Outcome, OutcomeDetail, TurnStop, Usage};
+use turnery_engine::{Content, ImageData, LoopStatus, Outcome, TurnStop, Usage};
 
 fn png() -> ImageBlob {
     ImageBlob {
@@ -105,18 +105,20 @@ async fn invalid_input_ends_as_invalid_input_outcome() {
     let mut input = TurnInput::text("who is this?");
     input.items.push(InputItem::ImageRef("cat".to_owned()));
     let output = session.turn(input).run().await.unwrap();
-    let outcome = Outcome::Stopped(TurnStop::InvalidInput);
-    assert_eq!(output.result.outcome, outcome);
     let reason =
         "the input refers to the image \"cat\", which is missing: add it to image_blobs".to_owned();
+    let outcome = Outcome::Stopped(TurnStop::InvalidInput {
+        reason: reason.clone(),
+    });
+    assert_eq!(output.result.outcome, outcome);
     let text = reason.as_str().into();
     let shown: Vec<_> = output.activities.into_iter().map(|it| it.event).collect();
     assert_eq!(shown, [TurnEvent::Error { text }]);
     let records = world.records(&session).await;
     assert_eq!(records.len(), 1);
     assert_eq!(records[0].status, LoopStatus::Rejected);
-    assert_eq!(records[0].rejection, Some(reason.clone()));
-    assert_eq!(records[0].detail, Some(OutcomeDetail::Rejection { reason }));
+    assert_eq!(records[0].rejection, Some(reason));
+    assert_eq!(records[0].outcome, Some(outcome));
     assert_eq!(records[0].usage, Usage::default());
     assert!(records[0].messages.is_empty());
     assert!(!records[0].on_chain);

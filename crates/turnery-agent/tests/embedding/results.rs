@@ -25,10 +25,13 @@ async fn tool_value_ends_prompt_and_is_shown() {
     };
     assert_eq!(
         outcome,
-        Outcome::Finished(TurnFinish::ToolValue {
-            tool_name: "rate".to_owned(),
-            value: json!({"rating": 3}),
-        })
+        Outcome::Finished(
+            TurnFinish::ToolValue {
+                tool_name: "rate".to_owned(),
+                value: json!({"rating": 3}),
+            },
+            None
+        )
     );
     assert_eq!((&**tool_name, &**value), ("rate", &json!({"rating": 3})));
     assert_eq!(render_value(value), "{\n  \"rating\": 3\n}");
@@ -43,7 +46,10 @@ async fn submitted_value_ends_prompt_and_is_shown() {
     };
     assert_eq!(**value, json!(["a", "b"]));
     let value = json!(["a", "b"]);
-    assert_eq!(outcome, Outcome::Finished(TurnFinish::FinalValue { value }));
+    assert_eq!(
+        outcome,
+        Outcome::Finished(TurnFinish::FinalValue { value }, None)
+    );
 }
 
 // proves: LASH-4, LASH-27, LASH-48, LASH-77
@@ -69,7 +75,7 @@ async fn other_outcomes_show_no_value() {
     let text = "over".into();
     assert_eq!(
         outcome,
-        Outcome::Finished(TurnFinish::AssistantMessage { text })
+        Outcome::Finished(TurnFinish::AssistantMessage { text }, None)
     );
     assert!(!shown.iter().any(is_value));
 }
@@ -108,7 +114,7 @@ async fn result_sums_loops_of_all_frames() {
     let text = "done".into();
     assert_eq!(
         output.result.outcome,
-        Outcome::Finished(TurnFinish::AssistantMessage { text })
+        Outcome::Finished(TurnFinish::AssistantMessage { text }, None)
     );
     let report = session.usage_report().await.unwrap();
     assert_eq!(report.total(), usage_of(3));
@@ -120,8 +126,11 @@ async fn frame_limit_stops_the_prompt() {
     let world = World::new(vec![vec![Act::Call("c", "switch")]; 30]);
     let session = world.session().await;
     let output = run_hello(&session).await;
-    let outcome = Outcome::Stopped(TurnStop::RuntimeError);
-    assert_eq!(output.result.outcome, outcome);
+    let outcome = &output.result.outcome;
+    assert!(matches!(
+        outcome,
+        Outcome::Stopped(TurnStop::RuntimeError { .. })
+    ));
     // The first frame and sixteen more.
     assert_eq!(output.result.loops.len(), 17);
     assert_eq!(world.toy.requests.lock().unwrap().len(), 17);
@@ -136,10 +145,11 @@ async fn provider_error_is_an_outcome() {
     ]);
     let session = world.session().await;
     let output = run_hello(&session).await;
-    assert_eq!(
-        output.result.outcome,
-        Outcome::Stopped(TurnStop::ProviderError)
-    );
+    let outcome = &output.result.outcome;
+    assert!(matches!(
+        outcome,
+        Outcome::Stopped(TurnStop::ProviderError(_))
+    ));
     assert_eq!(describe_all(&output.activities), ["say half", "usage"]);
     let output = run_hello(&session).await;
     assert_eq!(output.result.outcome.category(), OutcomeCategory::Finished);

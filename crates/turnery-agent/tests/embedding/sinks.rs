@@ -14,7 +14,7 @@ use turnery_agent::{ActivitySink, ChannelSink, TurnActivity, TurnEvent, TurnInpu
 use turnery_engine::{EventKind, Outcome, TurnFinish, TurnStop};
 
 fn finished(text: &str) -> Outcome {
-    Outcome::Finished(TurnFinish::AssistantMessage { text: text.into() })
+    Outcome::Finished(TurnFinish::AssistantMessage { text: text.into() }, None)
 }
 
 /// Sink that takes an activity only with a permit.

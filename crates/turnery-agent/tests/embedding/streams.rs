@@ -54,7 +54,7 @@ async fn run_sink_and_stream_give_the_same_output() {
     ends.push(output.result.outcome);
 
     let text = "c".into();
-    let outcome = Outcome::Finished(TurnFinish::AssistantMessage { text });
+    let outcome = Outcome::Finished(TurnFinish::AssistantMessage { text }, None);
     assert_eq!(ends, [outcome.clone(), outcome.clone(), outcome]);
 }
 
@@ -110,6 +110,6 @@ async fn dropped_stream_does_not_cancel() {
     let records = world.records(&session).await;
     assert_eq!(records.len(), 2);
     let text = "done".into();
-    let outcome = Outcome::Finished(TurnFinish::AssistantMessage { text });
+    let outcome = Outcome::Finished(TurnFinish::AssistantMessage { text }, None);
     assert_eq!(records[0].outcome, Some(outcome));
 }

@@ -186,11 +186,11 @@ fn result_separates_own_and_child_usage() {
         usage_of(14),
     )];
     let text = "done".into();
-    let outcome = Outcome::Finished(TurnFinish::AssistantMessage { text });
+    let outcome = Outcome::Finished(TurnFinish::AssistantMessage { text }, None);
     let result = PromptResult {
         usage: usage_of(3),
         loops: vec![Arc::new(first), Arc::new(second)],
-        ..PromptResult::new(outcome, None)
+        ..PromptResult::new(outcome)
     };
     let children = result.children_usage();
     let children: Vec<_> = children

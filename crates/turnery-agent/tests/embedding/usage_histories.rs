@@ -78,7 +78,7 @@ proptest! {
         let result = PromptResult {
             usage: own,
             loops: records.iter().cloned().map(Arc::new).collect(),
-            ..PromptResult::new(Outcome::Stopped(TurnStop::Cancelled), None)
+            ..PromptResult::new(Outcome::Stopped(TurnStop::Cancelled))
         };
         let told = result.children_usage().into_iter();
         let told: BTreeMap<_, _> = told.map(|row| ((row.source, row.model), row.usage)).collect();

@@ -28,7 +28,7 @@ use turnery_store::{
 use turnery_tools::{Access, LocalFiles, PreparedCall, Progress, Tool, ToolCx, Workspace};
 
 fn finished(text: &str) -> Outcome {
-    Outcome::Finished(TurnFinish::AssistantMessage { text: text.into() })
+    Outcome::Finished(TurnFinish::AssistantMessage { text: text.into() }, None)
 }
 
 /// Checks that the next prompt works.
@@ -66,7 +66,9 @@ impl Hooks for NeverAnsweringHooks {
 #[tokio::test(start_paused = true)]
 async fn hanging_hook_times_out_everywhere() {
     let none = HookSet::default();
-    let stopped = Outcome::Stopped(TurnStop::PluginAbort);
+    let stopped = Outcome::Stopped(TurnStop::PluginAbort {
+        reason: "the hook mute did not answer within 60s".to_owned(),
+    });
     let cases = [
         // Only the end of the loop is told.
         (none, finished("done"), 0),
@@ -305,7 +307,10 @@ async fn truncated_response_ends_only_the_prompt() {
     let world = World::new(&[&[Act::Say("so f"), Act::Half("h", "look"), Act::Fail]]);
     let (session, _seen) = world.session(LARGE_CAPACITY).await;
     let result = start_text(&session, "look").result().await.unwrap();
-    assert_eq!(result.outcome, Outcome::Stopped(TurnStop::ProviderError));
+    assert!(matches!(
+        result.outcome,
+        Outcome::Stopped(TurnStop::ProviderError(_))
+    ));
     assert!(world.ran.lock().unwrap().is_empty());
     assert_session_works(&world, &session).await;
 }

@@ -7,7 +7,7 @@ use turnery_agent::{
 };
 use turnery_engine::{
     Content, ContinuationKind, EventKind, LimitKind, Limits, LoopId, LoopRecord, Outcome,
-    OutcomeDetail, TurnFinish, TurnStop, TurnTrigger,
+    ReachedLimit, TurnFinish, TurnStop, TurnTrigger,
 };
 
 fn usual() -> PromptOptions {
@@ -110,14 +110,11 @@ async fn continue_resumes_after_model_error() {
     };
     let first = result_of(session.prompt(vec![Content::text("hi")], options)).await;
     assert!(matches!(
-        (&first.outcome, &first.detail),
-        (
-            Outcome::Stopped(TurnStop::MaxTurns),
-            Some(OutcomeDetail::Limit {
-                kind: LimitKind::Turns,
-                ..
-            })
-        )
+        first.outcome,
+        Outcome::Stopped(TurnStop::MaxTurns(ReachedLimit {
+            kind: LimitKind::Turns,
+            ..
+        }))
     ));
     let second = result_of(session.continue_loop(usual())).await;
     let (default, goes_on) = (ContinuationKind::Default, TurnTrigger::Continuation);
@@ -129,7 +126,7 @@ async fn continue_resumes_after_model_error() {
         world.puppet.request(1),
         ["hi", "", "done", "[Agent stopped: Max turns reached (1/1)]"]
     );
-    assert!(matches!(second.outcome, Outcome::Finished(_)));
+    assert!(matches!(second.outcome, Outcome::Finished(..)));
 }
 
 // proves: LOOP-19, LOOP-86, UP-12, UP-16, TURN-20
@@ -270,7 +267,7 @@ async fn prompt_options_apply_to_one_prompt() {
     let text = "the second".into();
     assert_eq!(
         second.outcome,
-        Outcome::Finished(TurnFinish::AssistantMessage { text })
+        Outcome::Finished(TurnFinish::AssistantMessage { text }, None)
     );
     let record = &second.loops[0];
     assert_eq!(record.metadata, Some(json!({"request": 7, "trace": null})));

@@ -300,11 +300,11 @@ async fn failed_candidate_is_kept_and_never_wins() {
         loop_ids_and_winner(&result),
         (vec!["puppet-bad.1", "puppet-a.2"], 1)
     );
-    assert!(matches!(result.outcome, Outcome::Finished(_)));
-    assert_eq!(
+    assert!(matches!(result.outcome, Outcome::Finished(..)));
+    assert!(matches!(
         result.loops[0].outcome,
-        Some(Outcome::Stopped(TurnStop::ProviderError))
-    );
+        Some(Outcome::Stopped(TurnStop::ProviderError(_)))
+    ));
     // There was nothing to choose.
     assert_eq!(wise.requests.lock().unwrap().len(), 0);
 }
@@ -321,7 +321,10 @@ async fn first_error_is_reported_if_all_fail() {
         loop_ids_and_winner(&result),
         (vec!["puppet-bad.1", "puppet-bad.2"], 0)
     );
-    assert_eq!(result.outcome, Outcome::Stopped(TurnStop::ProviderError));
+    assert!(matches!(
+        result.outcome,
+        Outcome::Stopped(TurnStop::ProviderError(_))
+    ));
     let info = world.store.info(session.id()).await.unwrap();
     assert_eq!(info.head_version, 1);
 }
@@ -381,7 +384,7 @@ async fn cancel_keeps_finished_candidates_and_ends_judge() {
     });
     let result = result.unwrap();
     assert_eq!(loop_ids_and_winner(&result).1, 0);
-    assert!(matches!(result.outcome, Outcome::Finished(_)));
+    assert!(matches!(result.outcome, Outcome::Finished(..)));
     assert_eq!(*wise.alive.lock().unwrap(), 0);
 }
 
@@ -458,7 +461,7 @@ async fn frame_of_winner_is_entered() {
         .unwrap();
     let ids: Vec<&str> = result.loop_ids().map(short_id).collect();
     assert_eq!(ids, ["puppet-d.1", "puppet-a.2", "puppet-d.3"]);
-    assert!(matches!(result.outcome, Outcome::Finished(_)));
+    assert!(matches!(result.outcome, Outcome::Finished(..)));
     assert_eq!(digs.request(1), ["dig here"]);
     assert_eq!(result.loops[2].parallel_group, None);
     let info = world.store.info(session.id()).await.unwrap();

@@ -3,8 +3,7 @@
 use crate::fixture::{Act, LARGE_CAPACITY, World, drain, live_events, start_text};
 use turnery_agent::UsageRow;
 use turnery_engine::{
-    ContinuationKind, EventKind, LoopId, Outcome, OutcomeDetail, TurnFinish, TurnStop, Usage,
-    usage::source,
+    ContinuationKind, EventKind, LoopId, Outcome, TurnFinish, TurnStop, Usage, usage::source,
 };
 
 fn usage_of(input: u64, output: u64) -> Usage {
@@ -29,7 +28,7 @@ pub(crate) async fn prompt_continues_in_opened_frame() {
     let text = "dug".into();
     assert_eq!(
         result.outcome,
-        Outcome::Finished(TurnFinish::AssistantMessage { text })
+        Outcome::Finished(TurnFinish::AssistantMessage { text }, None)
     );
     assert_eq!(result.usage, usage_of(30, 3));
     let ids: Vec<&LoopId> = result.loop_ids().collect();
@@ -77,21 +76,17 @@ async fn prompt_opens_at_most_sixteen_frames() {
     let (session, _seen) = world.session(LARGE_CAPACITY).await;
     let result = start_text(&session, "go").result().await.unwrap();
     assert_eq!(result.loops.len(), 17);
-    assert_eq!(result.outcome, Outcome::Stopped(TurnStop::RuntimeError));
     let message =
         "switch: this prompt has opened as many frames as one may; send another prompt to go on";
-    let detail = Some(OutcomeDetail::Runtime {
+    let stop = TurnStop::RuntimeError {
         message: message.to_owned(),
-    });
-    assert_eq!(result.detail, detail);
+    };
+    assert_eq!(result.outcome, Outcome::Stopped(stop));
     // The record agrees with the events shown.
     let stored = world.store.loops(session.id(), 0).await.unwrap();
     assert_eq!(stored.len(), 17);
     let last = &stored[16];
-    assert_eq!(
-        (&last.outcome, &last.detail),
-        (&Some(Outcome::Stopped(TurnStop::RuntimeError)), &detail)
-    );
+    assert_eq!(last.outcome, Some(result.outcome));
     assert!(matches!(
         stored[15].outcome,
         Some(Outcome::FrameSwitch { .. })

@@ -11,7 +11,7 @@ use tokio::{sync::Notify, time::Instant};
 use turnery_agent::{CancellationToken, HookCx, Hooks, PromptOptions, PromptResult, Session};
 use turnery_engine::{
     Content, Disposition, EventKind, HookRequest, HookSet, HookVerdict, LoopRecord, Outcome,
-    OutcomeDetail, TurnStop,
+    TurnStop,
 };
 
 /// What a hook does before a loop.
@@ -130,9 +130,9 @@ pub(crate) async fn stop_before_loop_leaves_no_event_or_record() {
         let world = World::new(&[&[Act::Say("hello")]]);
         let (session, mut seen) = world.session(LARGE_CAPACITY).await;
         let result = ask(&session, Arc::new(RecordingHooks::new(before))).await;
-        assert_eq!(result.outcome, Outcome::Stopped(TurnStop::PluginAbort));
-        let message = reason.to_owned();
-        assert_eq!(result.detail, Some(OutcomeDetail::Runtime { message }));
+        let reason = reason.to_owned();
+        let stop = TurnStop::PluginAbort { reason };
+        assert_eq!(result.outcome, Outcome::Stopped(stop));
         assert_eq!(result.loops, []);
         assert!(drain(&mut seen).is_empty());
         assert_eq!(
@@ -221,7 +221,10 @@ async fn stop_before_turn_keeps_prompt_out_of_context() {
         _ => HookVerdict::Continue,
     });
     let result = ask(&session, clerk).await;
-    assert_eq!(result.outcome, Outcome::Stopped(TurnStop::PluginAbort));
+    let stop = TurnStop::PluginAbort {
+        reason: "enough".to_owned(),
+    };
+    assert_eq!(result.outcome, Outcome::Stopped(stop));
     assert_eq!(result.loops[0].turns.len(), 1);
     let events = live_events(&drain(&mut seen));
     let turns = events
@@ -277,7 +280,7 @@ async fn panicking_after_hook_is_only_an_issue() {
     });
     let (session, _seen) = world.session(LARGE_CAPACITY).await;
     let result = start_text(&session, "hi").result().await.unwrap();
-    assert!(matches!(result.outcome, Outcome::Finished(_)));
+    assert!(matches!(result.outcome, Outcome::Finished(..)));
     let issues: Vec<&str> = result.issues().collect();
     assert_eq!(issues, ["the hook clerk panicked"]);
 }

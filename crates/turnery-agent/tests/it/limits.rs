@@ -14,8 +14,8 @@ use turnery_agent::{
     SilentClient, SubAgentTool,
 };
 use turnery_engine::{
-    CallId, Content, LimitKind, Limits, ModelError, ModelStop, Outcome, OutcomeDetail, Price,
-    Response, ToolCall, ToolControl, ToolEnvelope, TurnStop, Usage,
+    CallId, Content, LimitKind, Limits, ModelError, ModelStop, Outcome, Price, Response, ToolCall,
+    ToolControl, ToolEnvelope, TurnStop, Usage,
 };
 use turnery_models::{Model, ModelEventSender, ModelInfo, ModelRegistry, ModelRequest};
 use turnery_store::MemoryStore;
@@ -240,10 +240,8 @@ struct LimitRunResult {
 
 impl LimitRunResult {
     fn limit(&self) -> Option<(LimitKind, &str)> {
-        match self.result.detail.as_ref()? {
-            OutcomeDetail::Limit { kind, text } => Some((*kind, text)),
-            other => panic!("{other:?}"),
-        }
+        let limit = self.result.outcome.limit()?;
+        Some((limit.kind, &limit.text))
     }
 }
 
@@ -322,11 +320,11 @@ async fn candidates_share_one_forced_reply() {
     job.candidates = 3;
     let done = job.run(|_| WorkerStep::CallTool).await;
     assert_eq!(done.ledger.calls, 6);
-    assert!(matches!(done.result.outcome, Outcome::Finished(_)));
+    assert!(matches!(done.result.outcome, Outcome::Finished(..)));
     let text = "Max turns reached (5/5)";
     assert_eq!(done.limit(), Some((LimitKind::Turns, text)));
     let stopped = |it: &&Arc<turnery_engine::LoopRecord>| {
-        it.outcome == Some(Outcome::Stopped(TurnStop::MaxTurns))
+        matches!(it.outcome, Some(Outcome::Stopped(TurnStop::MaxTurns(_))))
     };
     assert_eq!(done.result.loops.iter().filter(stopped).count(), 2);
 }
@@ -346,7 +344,7 @@ async fn limit_of_losing_candidate_is_reported() {
             }
         })
         .await;
-    assert!(matches!(done.result.outcome, Outcome::Finished(_)));
+    assert!(matches!(done.result.outcome, Outcome::Finished(..)));
     let text = "Max tokens reached (150/120)";
     assert_eq!(done.limit(), Some((LimitKind::Tokens, text)));
     assert_eq!(done.ledger.charged, 150);
@@ -466,7 +464,8 @@ fn random_loop_trees_stay_within_limits() {
             limit
         );
         // A limit that was hit is told.
-        let is_hit = calls > most || done.result.outcome == Outcome::Stopped(TurnStop::MaxTurns);
+        let is_stopped = matches!(done.result.outcome, Outcome::Stopped(TurnStop::MaxTurns(_)));
+        let is_hit = calls > most || is_stopped;
         prop_assert!(
             done.limit().is_some() || !is_hit,
             "{:?}",
@@ -487,7 +486,10 @@ async fn next_prompt_starts_with_fresh_budget() {
     let (session, _seen) = world.session(LARGE_CAPACITY).await;
     for calls in [2, 4] {
         let result = start_text(&session, "go").result().await.unwrap();
-        assert_eq!(result.outcome, Outcome::Stopped(TurnStop::MaxTurns));
+        assert!(matches!(
+            result.outcome,
+            Outcome::Stopped(TurnStop::MaxTurns(_))
+        ));
         assert_eq!(world.puppet.requests.lock().unwrap().len(), calls);
     }
 }

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use turnery_agent::{
     Agent, Candidate, PromptError, PromptOptions, SelectionStrategy, Settings, UnknownPriceError,
 };
-use turnery_engine::{Content, Limits, Outcome, OutcomeDetail, Price, TurnStop};
+use turnery_engine::{Content, Limits, Outcome, Price, TurnStop};
 use turnery_models::{ModelName, ModelOverride, ModelRegistry};
 use turnery_store::MemoryStore;
 
@@ -114,12 +114,10 @@ async fn model_changed_in_prompt_needs_price() {
     gate.notify_one();
     let result = ticket.unwrap().result().await.unwrap();
     assert!(others[0].requests.lock().unwrap().is_empty());
-    assert_eq!(result.outcome, Outcome::Stopped(TurnStop::ProviderError));
-    let told = result
-        .detail
-        .as_ref()
-        .and_then(OutcomeDetail::message)
-        .unwrap();
+    let Outcome::Stopped(stop @ TurnStop::ProviderError(_)) = &result.outcome else {
+        panic!("{:?}", result.outcome);
+    };
+    let told = stop.describe();
     assert!(
         told.starts_with("no price is known for puppet/a, "),
         "{told}"

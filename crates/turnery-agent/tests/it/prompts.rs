@@ -4,10 +4,10 @@ use crate::fixture::{Act, LARGE_CAPACITY, Seen, World, drain, live_events, start
 use std::sync::Arc;
 use tokio::sync::Notify;
 use turnery_agent::{PROMPTS_WAITING, StartError};
-use turnery_engine::{EventKind, ModelErrorKind, Outcome, OutcomeDetail, TurnFinish, TurnStop};
+use turnery_engine::{EventKind, ModelErrorKind, Outcome, ProviderFailure, TurnFinish, TurnStop};
 
 fn finished(text: &str) -> Outcome {
-    Outcome::Finished(TurnFinish::AssistantMessage { text: text.into() })
+    Outcome::Finished(TurnFinish::AssistantMessage { text: text.into() }, None)
 }
 
 // proves: R5, C-11
@@ -116,16 +116,17 @@ async fn model_error_or_panic_ends_only_the_prompt() {
     ]);
     let (session, _seen) = world.session(LARGE_CAPACITY).await;
     let failed = start_text(&session, "one").result().await.unwrap();
-    assert_eq!(failed.outcome, Outcome::Stopped(TurnStop::ProviderError));
-    assert_eq!(
-        failed.detail,
-        Some(OutcomeDetail::Provider {
-            kind: ModelErrorKind::Overloaded,
-            message: "too much to do".to_owned(),
-        })
-    );
+    let failure = ProviderFailure::Failed {
+        kind: ModelErrorKind::Overloaded,
+        message: "too much to do".to_owned(),
+    };
+    let stop = TurnStop::ProviderError(failure);
+    assert_eq!(failed.outcome, Outcome::Stopped(stop));
     let panicked = start_text(&session, "two").result().await.unwrap();
-    assert_eq!(panicked.outcome, Outcome::Stopped(TurnStop::ProviderError));
+    assert!(matches!(
+        panicked.outcome,
+        Outcome::Stopped(TurnStop::ProviderError(_))
+    ));
     assert_eq!(
         start_text(&session, "three")
             .result()

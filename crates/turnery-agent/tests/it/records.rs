@@ -221,15 +221,16 @@ async fn outcome_match_is_exhaustive() {
                 TurnFinish::AssistantMessage { .. }
                 | TurnFinish::FinalValue { .. }
                 | TurnFinish::ToolValue { .. },
+                _,
             ) => "keep it",
             Outcome::FrameSwitch { .. } => "note the border",
-            Outcome::Stopped(TurnStop::Cancelled | TurnStop::InvalidInput) => "say so",
-            Outcome::Stopped(TurnStop::Incomplete | TurnStop::ProviderError) => "offer to retry",
-            Outcome::Stopped(TurnStop::MaxTurns) => "offer a higher limit",
+            Outcome::Stopped(TurnStop::Cancelled | TurnStop::InvalidInput { .. }) => "say so",
+            Outcome::Stopped(TurnStop::Incomplete | TurnStop::ProviderError(_)) => "offer to retry",
+            Outcome::Stopped(TurnStop::MaxTurns(_)) => "offer a higher limit",
             Outcome::Stopped(
-                TurnStop::ToolFailure
-                | TurnStop::PluginAbort
-                | TurnStop::RuntimeError
+                TurnStop::ToolFailure { .. }
+                | TurnStop::PluginAbort { .. }
+                | TurnStop::RuntimeError { .. }
                 | TurnStop::SubmittedError { .. }
                 | TurnStop::ToolError { .. },
             ) => "look into it",

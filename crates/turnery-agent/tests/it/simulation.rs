@@ -279,7 +279,10 @@ fn check_result(result: &PromptResult, loops: &[Arc<LoopRecord>]) -> Result<(), 
     if !before.iter().all(switches) || switches(last) {
         return Err(format!("a prompt ended with {:?}", last.outcome));
     }
-    let rejected = result.outcome == Outcome::Stopped(TurnStop::InvalidInput);
+    let rejected = matches!(
+        result.outcome,
+        Outcome::Stopped(TurnStop::InvalidInput { .. })
+    );
     let status = match rejected {
         true => LoopStatus::Rejected,
         false => LoopStatus::Completed,
@@ -289,7 +292,7 @@ fn check_result(result: &PromptResult, loops: &[Arc<LoopRecord>]) -> Result<(), 
     }
     let turned_away = matches!(
         result.outcome,
-        Outcome::Stopped(TurnStop::Cancelled | TurnStop::PluginAbort)
+        Outcome::Stopped(TurnStop::Cancelled | TurnStop::PluginAbort { .. })
     );
     if last.turns.is_empty() && !rejected && !turned_away {
         return Err("a prompt without a turn".to_owned());

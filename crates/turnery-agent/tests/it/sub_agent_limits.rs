@@ -3,7 +3,7 @@
 use crate::fixture::{Act, LARGE_CAPACITY, World, start_text};
 use std::sync::Arc;
 use turnery_agent::{PermissionAnswer, Session, Settings};
-use turnery_engine::{LimitKind, Limits, LoopRecord, Message, OutcomeDetail, Price};
+use turnery_engine::{LimitKind, Limits, LoopRecord, Message, Price, ReachedLimit};
 use turnery_store::ListQuery;
 use turnery_tools::Mode;
 
@@ -115,8 +115,8 @@ async fn child_spending_reduces_parent_budget() {
         .await
         .unwrap();
     assert_eq!(
-        result.detail,
-        Some(OutcomeDetail::Limit {
+        result.outcome.limit(),
+        Some(&ReachedLimit {
             kind: LimitKind::Tokens,
             text: "Max tokens reached (105/100)".to_owned(),
         })

@@ -85,7 +85,7 @@ async fn run_prompt(folder: &Path, prompt: &str) -> String {
     let ticket = session.prompt(vec![Content::text(prompt)], options);
     let done = ticket.expect("accepted").result().await.expect("a result");
     match done.outcome {
-        Outcome::Finished(AssistantMessage { text }) => text.to_string(),
+        Outcome::Finished(AssistantMessage { text }, _) => text.to_string(),
         other => panic!("{prompt}: {other:?}"),
     }
 }

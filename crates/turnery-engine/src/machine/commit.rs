@@ -1,29 +1,21 @@
 //! Seals the outcome, requests the commit, and publishes the end only after the commit (C-11, R4).
 
 use super::{CommitError, Effect, Loop, LoopFinish, Stage};
-use crate::{EventKind, Outcome, OutcomeDetail};
+use crate::{EventKind, Outcome, TurnStop};
 use std::mem;
 
 impl Loop {
     /// Seals the outcome and requests the commit. Cancels received earlier have already won; later ones have
     /// no effect.
-    pub(super) fn commit(&mut self, outcome: Outcome, detail: Option<OutcomeDetail>) {
+    pub(super) fn commit(&mut self, outcome: Outcome) {
         self.seal();
-        let detail = detail.or_else(|| self.exceeded_limit(&outcome));
-        let rejection = match &detail {
-            Some(OutcomeDetail::Rejection { reason }) => Some(reason.clone()),
-            Some(
-                OutcomeDetail::Limit { .. }
-                | OutcomeDetail::Provider { .. }
-                | OutcomeDetail::Refusal
-                | OutcomeDetail::Runtime { .. }
-                | OutcomeDetail::Continued { .. },
-            )
-            | None => None,
+        let outcome = outcome.or_limit(|| self.exceeded_limit());
+        let rejection = match &outcome {
+            Outcome::Stopped(TurnStop::InvalidInput { reason }) => Some(reason.clone()),
+            Outcome::Finished(..) | Outcome::FrameSwitch { .. } | Outcome::Stopped(_) => None,
         };
         let event = self.emitter.next_event(EventKind::LoopEnd {
             outcome,
-            detail,
             usage: self.usage,
             rejection,
         });
@@ -47,13 +39,9 @@ impl Loop {
     pub(super) fn handle_committed(&mut self) {
         match mem::replace(&mut self.stage, Stage::Finished) {
             Stage::Committing(event) => {
-                if let EventKind::LoopEnd {
-                    outcome, detail, ..
-                } = &event.kind
-                {
+                if let EventKind::LoopEnd { outcome, .. } = &event.kind {
                     let finish = LoopFinish::Committed {
                         outcome: outcome.clone(),
-                        detail: detail.clone(),
                         usage: self.usage,
                     };
                     self.push_effect(Effect::Publish(*event));

@@ -3,8 +3,8 @@
 use super::hooks::{LoopFailure, PendingHook};
 use super::{ContextBudget, Effect, Loop, Stage};
 use crate::{
-    CompactionBlock, ContextSize, EventKind, HookRequest, Message, ModelError, Outcome,
-    OutcomeDetail, TurnFinish, TurnStop, Usage,
+    CompactionBlock, ContextSize, EventKind, HookRequest, Message, ModelError, Outcome, TurnFinish,
+    TurnStop, Usage,
 };
 use std::mem;
 
@@ -184,7 +184,7 @@ impl Loop {
                     "History was summarised: about {tokens} tokens in {messages} messages are left."
                 );
                 let finish = TurnFinish::AssistantMessage { text: text.into() };
-                self.commit(Outcome::Finished(finish), None);
+                self.commit(Outcome::Finished(finish, None));
             }
         }
     }
@@ -198,8 +198,7 @@ impl Loop {
                 let failed = LoopFailure {
                     usage: None,
                     tool_results: Vec::new(),
-                    outcome: Outcome::Stopped(TurnStop::RuntimeError),
-                    detail: OutcomeDetail::Runtime {
+                    stop: TurnStop::RuntimeError {
                         message: why.clone(),
                     },
                 };

@@ -1,8 +1,6 @@
 //! Effects that a loop requests from its host, and how a loop finishes.
 
-use crate::{
-    CallId, Content, ContextSize, Event, HookRequest, Outcome, OutcomeDetail, ToolCall, Usage,
-};
+use crate::{CallId, Content, ContextSize, Event, HookRequest, Outcome, ToolCall, Usage};
 
 /// Effect requested by a loop. Hosts carry effects out in order: an effect may start only after each
 /// preceding `Emit` or `Publish` was handed to the outbox.
@@ -58,8 +56,6 @@ pub enum LoopFinish {
     Committed {
         /// Outcome of the loop.
         outcome: Outcome,
-        /// Additional details of the outcome.
-        detail: Option<OutcomeDetail>,
         /// Usage of all turns.
         usage: Usage,
     },

@@ -196,13 +196,13 @@ impl Loop {
             Halt::Cancelled if faulty!(self, CancelReportsEndTurn) => {
                 let text = "".into();
                 let finish = crate::TurnFinish::AssistantMessage { text };
-                self.commit(Outcome::Finished(finish), None);
+                self.commit(Outcome::Finished(finish, None));
             }
             Halt::LaneLost if faulty!(self, CommitAfterLaneLost) => {
-                self.commit(Outcome::Stopped(TurnStop::Cancelled), None);
+                self.commit(Outcome::Stopped(TurnStop::Cancelled));
             }
             Halt::TimeUp => self.stop_at_time_limit(),
-            Halt::Cancelled => self.commit(Outcome::Stopped(TurnStop::Cancelled), None),
+            Halt::Cancelled => self.commit(Outcome::Stopped(TurnStop::Cancelled)),
             Halt::LaneLost => self.finish_uncommitted(CommitError::LaneLost),
         }
     }

@@ -7,10 +7,7 @@
 use super::compaction::CompactionReason;
 use super::pending_turn::{InputFiltering, NextStep, PendingTurn};
 use super::{Effect, Loop, Stage};
-use crate::{
-    Content, HookRequest, HookVerdict, MessageId, Outcome, OutcomeDetail, ResponseText, TurnStop,
-    Usage,
-};
+use crate::{Content, HookRequest, HookVerdict, MessageId, Outcome, ResponseText, TurnStop, Usage};
 use std::mem;
 
 /// Pending hook with the state to continue from. Tool hooks are part of the call batch.
@@ -36,8 +33,7 @@ pub(super) struct LoopFailure {
     pub(super) usage: Option<Usage>,
     /// Results of the turn's calls.
     pub(super) tool_results: Vec<MessageId>,
-    pub(super) outcome: Outcome,
-    pub(super) detail: OutcomeDetail,
+    pub(super) stop: TurnStop,
 }
 
 impl Loop {
@@ -111,8 +107,7 @@ impl Loop {
 
     /// Stops the loop after a veto (C-26).
     fn abort_by_hook(&mut self, reason: String) {
-        let outcome = Outcome::Stopped(TurnStop::PluginAbort);
-        self.commit(outcome, Some(OutcomeDetail::Runtime { message: reason }));
+        self.commit(Outcome::Stopped(TurnStop::PluginAbort { reason }));
     }
 
     /// Runs the error hook, if there is one, then ends the failed loop (C-28).
@@ -133,7 +128,7 @@ impl Loop {
     }
 
     fn end_failed_loop(&mut self, failed: LoopFailure) {
-        let next = NextStep::EndLoop(failed.outcome, Some(failed.detail));
+        let next = NextStep::EndLoop(Outcome::Stopped(failed.stop));
         if self.emitter.turn_index.is_some() {
             self.finish_turn(failed.usage, failed.tool_results, next);
         } else {

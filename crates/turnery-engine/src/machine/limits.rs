@@ -5,16 +5,16 @@
 
 use super::Loop;
 use super::pending_turn::{NextStep, PendingTurn};
-use super::spec::turn_limit_detail;
-use crate::{LimitKind, Message, Outcome, OutcomeDetail, Spending, TurnFinish, TurnStop, Usage};
+use super::spec::turn_limit;
+use crate::{LimitKind, Message, Outcome, ReachedLimit, Spending, TurnFinish, TurnStop, Usage};
 use std::time::Duration;
 
 impl Loop {
     /// Returns the limit that prevents another turn, if any (TURN-68).
-    pub(super) fn reached_limit(&self) -> Option<OutcomeDetail> {
+    pub(super) fn reached_limit(&self) -> Option<ReachedLimit> {
         match self.spec.loop_turn_limit {
             Some(most) if self.own_spending.turns >= most => {
-                Some(turn_limit_detail(self.own_spending.turns, most))
+                Some(turn_limit(self.own_spending.turns, most))
             }
             Some(_) | None => self.spec.limits.reached_limit(&self.prompt_spending()),
         }
@@ -29,10 +29,10 @@ impl Loop {
 
     /// Emits a limit notice outside any turn (TURN-69, D-12) and stops (TURN-70), unless the host allows a
     /// last reply.
-    pub(super) fn stop_at_limit(&mut self, limit: OutcomeDetail, turn: PendingTurn) {
+    pub(super) fn stop_at_limit(&mut self, limit: ReachedLimit, turn: PendingTurn) {
         if let Some(limit) = self.last_reply_limit.take() {
             // The notice was emitted; the last reply was halted before it began.
-            return self.commit(Outcome::Stopped(TurnStop::MaxTurns), Some(limit));
+            return self.commit(Outcome::Stopped(TurnStop::MaxTurns(limit)));
         }
         self.emit_limit_notice(&limit);
         if self.can_give_last_reply(&limit) {
@@ -44,15 +44,15 @@ impl Loop {
             self.last_reply_limit = Some(limit);
             return self.ask_before_turn_hook(turn);
         }
-        self.commit(Outcome::Stopped(TurnStop::MaxTurns), Some(limit));
+        self.commit(Outcome::Stopped(TurnStop::MaxTurns(limit)));
     }
 
     /// Returns true if the model may give a last reply. For a loop with its own turn limit that is an
     /// ordinary turn of the prompt; otherwise there is one reply per prompt, beyond its turn limit.
-    fn can_give_last_reply(&self, limit: &OutcomeDetail) -> bool {
+    fn can_give_last_reply(&self, limit: &ReachedLimit) -> bool {
         let by_turns = matches!(
             limit,
-            OutcomeDetail::Limit {
+            ReachedLimit {
                 kind: LimitKind::Turns,
                 ..
             }
@@ -76,25 +76,21 @@ impl Loop {
     /// Stops the loop because a response is too large, with a limit notice outside any turn (TURN-69).
     pub(super) fn stop_at_response_limit(&mut self, text: String) {
         let kind = LimitKind::Answer;
-        let limit = OutcomeDetail::Limit { kind, text };
+        let limit = ReachedLimit { kind, text };
         self.emit_limit_notice(&limit);
-        self.commit(Outcome::Stopped(TurnStop::MaxTurns), Some(limit));
+        self.commit(Outcome::Stopped(TurnStop::MaxTurns(limit)));
     }
 
-    fn emit_limit_notice(&mut self, limit: &OutcomeDetail) {
-        let text = limit.message().unwrap_or_default();
+    fn emit_limit_notice(&mut self, limit: &ReachedLimit) {
         self.emit_message(Message::System {
-            text: format!("[Agent stopped: {text}]"),
+            text: format!("[Agent stopped: {}]", limit.text),
         });
     }
 
     /// Returns the limit exceeded by the last response of a finished loop; reported without changing the
     /// outcome (C-4).
-    pub(super) fn exceeded_limit(&self, outcome: &Outcome) -> Option<OutcomeDetail> {
-        match outcome {
-            Outcome::Finished(_) => self.spec.limits.exceeded_limit(&self.prompt_spending()),
-            Outcome::FrameSwitch { .. } | Outcome::Stopped(_) => None,
-        }
+    pub(super) fn exceeded_limit(&self) -> Option<ReachedLimit> {
+        self.spec.limits.exceeded_limit(&self.prompt_spending())
     }
 
     /// Returns the end after a last reply: text finishes the loop, anything else stops it at the limit (C-4).
@@ -105,14 +101,14 @@ impl Loop {
         };
         let outcome = match next {
             NextStep::ModelDone { text, .. } if !text.is_empty() => {
-                Outcome::Finished(TurnFinish::AssistantMessage { text })
+                Outcome::Finished(TurnFinish::AssistantMessage { text }, Some(limit))
             }
             NextStep::ModelDone { .. }
             | NextStep::Turn(_)
             | NextStep::ResponseTooLarge(_)
-            | NextStep::EndLoop(..) => Outcome::Stopped(TurnStop::MaxTurns),
+            | NextStep::EndLoop(_) => Outcome::Stopped(TurnStop::MaxTurns(limit)),
         };
-        NextStep::EndLoop(outcome, Some(limit))
+        NextStep::EndLoop(outcome)
     }
 
     /// Returns the reported spending of the loop and its child sessions.

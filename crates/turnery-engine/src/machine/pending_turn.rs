@@ -3,8 +3,8 @@
 use super::Loop;
 use super::hooks::PendingHook;
 use crate::{
-    Content, ContinuationKind, EventKind, HookRequest, HookVerdict, Outcome, OutcomeDetail,
-    ResponseText, TurnFinish, TurnStop, TurnTrigger, message::join_text,
+    Content, ContinuationKind, EventKind, HookRequest, HookVerdict, Outcome, ResponseText,
+    TurnFinish, TurnStop, TurnTrigger, message::join_text,
 };
 use std::collections::VecDeque;
 
@@ -72,7 +72,7 @@ pub(super) enum NextStep {
     /// End the loop because a response is too large; holds the limit's message.
     ResponseTooLarge(String),
     /// End the loop.
-    EndLoop(Outcome, Option<OutcomeDetail>),
+    EndLoop(Outcome),
 }
 
 /// User messages being checked by the input filter.
@@ -122,8 +122,7 @@ impl Loop {
                 self.emitter.emit(EventKind::InputRejected {
                     reason: reason.clone(),
                 });
-                let outcome = Outcome::Stopped(TurnStop::InvalidInput);
-                self.commit(outcome, Some(OutcomeDetail::Rejection { reason }));
+                self.commit(Outcome::Stopped(TurnStop::InvalidInput { reason }));
             }
         }
     }
@@ -146,7 +145,7 @@ impl Loop {
                 drop(next);
                 self.end_halted_loop(halt);
             }
-            (_, NextStep::EndLoop(outcome, detail)) => self.commit(outcome, detail),
+            (_, NextStep::EndLoop(outcome)) => self.commit(outcome),
             (_, NextStep::ResponseTooLarge(text)) => self.stop_at_response_limit(text),
             (None, NextStep::Turn(turn)) => {
                 if let Some(limit) = self.reached_limit() {
@@ -189,7 +188,7 @@ impl Loop {
         }
         if waiting.is_empty() {
             let finish = TurnFinish::AssistantMessage { text };
-            return self.commit(Outcome::Finished(finish), None);
+            return self.commit(Outcome::Finished(finish, None));
         }
         self.filter_pending(InputFiltering {
             fallback: NextStep::ModelDone {

@@ -2,7 +2,7 @@
 
 use crate::{
     ConfigSnapshot, Content, ContextSize, ContinuationKind, Frame, FrameId, HookSet, LimitKind,
-    LoopId, OutcomeDetail, PromptId, ResponseLimits, SessionId, TurnTrigger, Usage,
+    LoopId, PromptId, ReachedLimit, ResponseLimits, SessionId, TurnTrigger, Usage,
 };
 use serde_json::Value;
 use std::time::Duration;
@@ -218,41 +218,41 @@ impl Spending {
 impl Limits {
     /// Returns the limit that prevents further work, with its message.
     #[must_use]
-    pub fn reached_limit(&self, spending: &Spending) -> Option<OutcomeDetail> {
+    pub fn reached_limit(&self, spending: &Spending) -> Option<ReachedLimit> {
         if spending.turns >= self.turns {
-            return Some(turn_limit_detail(spending.turns, self.turns));
+            return Some(turn_limit(spending.turns, self.turns));
         }
         self.reached_limit_except_turns(spending)
     }
 
     /// Like `reached_limit`, but ignores the turn limit.
     #[must_use]
-    pub fn reached_limit_except_turns(&self, spending: &Spending) -> Option<OutcomeDetail> {
+    pub fn reached_limit_except_turns(&self, spending: &Spending) -> Option<ReachedLimit> {
         if spending.tokens >= self.tokens {
-            Some(token_limit_detail(spending.tokens, self.tokens))
+            Some(token_limit(spending.tokens, self.tokens))
         } else if spending.time >= self.duration {
             Some(self.duration_limit(spending))
         } else {
             let most = self.cost.filter(|most| spending.cost >= *most);
-            most.map(|most| cost_limit_detail(spending.cost, most))
+            most.map(|most| cost_limit(spending.cost, most))
         }
     }
 
     /// Returns the token or cost limit that was exceeded, with its message.
     #[must_use]
-    pub fn exceeded_limit(&self, spending: &Spending) -> Option<OutcomeDetail> {
+    pub fn exceeded_limit(&self, spending: &Spending) -> Option<ReachedLimit> {
         if spending.tokens > self.tokens {
-            return Some(token_limit_detail(spending.tokens, self.tokens));
+            return Some(token_limit(spending.tokens, self.tokens));
         }
         let most = self.cost.filter(|most| spending.cost > *most);
-        most.map(|most| cost_limit_detail(spending.cost, most))
+        most.map(|most| cost_limit(spending.cost, most))
     }
 
     /// Returns the time limit with its message, whether or not it is reached.
     #[must_use]
-    pub fn duration_limit(&self, spending: &Spending) -> OutcomeDetail {
+    pub fn duration_limit(&self, spending: &Spending) -> ReachedLimit {
         let (time, most) = (spending.time.as_secs(), self.duration.as_secs());
-        OutcomeDetail::Limit {
+        ReachedLimit {
             kind: LimitKind::Duration,
             text: format!("Max duration reached ({time}s/{most}s)"),
         }
@@ -260,22 +260,22 @@ impl Limits {
 }
 
 /// Returns the turn limit with its message.
-pub(super) fn turn_limit_detail(turns: u32, most: u32) -> OutcomeDetail {
-    OutcomeDetail::Limit {
+pub(super) fn turn_limit(turns: u32, most: u32) -> ReachedLimit {
+    ReachedLimit {
         kind: LimitKind::Turns,
         text: format!("Max turns reached ({turns}/{most})"),
     }
 }
 
-fn token_limit_detail(tokens: u64, most: u64) -> OutcomeDetail {
-    OutcomeDetail::Limit {
+fn token_limit(tokens: u64, most: u64) -> ReachedLimit {
+    ReachedLimit {
         kind: LimitKind::Tokens,
         text: format!("Max tokens reached ({tokens}/{most})"),
     }
 }
 
-fn cost_limit_detail(cost: u64, most: u64) -> OutcomeDetail {
-    OutcomeDetail::Limit {
+fn cost_limit(cost: u64, most: u64) -> ReachedLimit {
+    ReachedLimit {
         kind: LimitKind::Cost,
         text: format!(
             "Max cost reached ({}/{})",

@@ -9,8 +9,8 @@ use super::call_end::CallEnd;
 use super::hooks::LoopFailure;
 use super::{CallAnnouncement, Effect, Halt, Loop, Stage};
 use crate::{
-    CallDetail, CallId, ChildUsage, EventKind, HookRequest, HookVerdict, Outcome, OutcomeDetail,
-    PlanEntry, ToolEnvelope, ToolErrorKind, TurnStop, Verdict,
+    CallDetail, CallId, ChildUsage, EventKind, HookRequest, HookVerdict, PlanEntry, ToolEnvelope,
+    ToolErrorKind, TurnStop, Verdict,
 };
 use std::mem;
 
@@ -52,8 +52,7 @@ impl Loop {
                 let failed = LoopFailure {
                     usage: batch.usage,
                     tool_results: batch.results,
-                    outcome: Outcome::Stopped(TurnStop::RuntimeError),
-                    detail: OutcomeDetail::Runtime {
+                    stop: TurnStop::RuntimeError {
                         message: message.clone(),
                     },
                 };

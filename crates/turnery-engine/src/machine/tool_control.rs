@@ -3,9 +3,7 @@
 use super::Loop;
 use super::call_batch::CallBatch;
 use super::pending_turn::{NextStep, PendingTurn};
-use crate::{
-    EventKind, FrameId, LoopId, Outcome, OutcomeDetail, ToolControl, TurnFinish, TurnStop,
-};
+use crate::{EventKind, FrameId, LoopId, Outcome, ToolControl, TurnFinish, TurnStop};
 
 const FRAME_LIMIT_REACHED: &str =
     "this prompt has opened as many frames as one may; send another prompt to go on";
@@ -32,7 +30,7 @@ impl Loop {
             return Ok(NextStep::Turn(PendingTurn::continuation(None)));
         };
         let tool_name = batch.call(at).name.clone();
-        let stopped = |stop| NextStep::EndLoop(Outcome::Stopped(stop), None);
+        let stopped = |stop| NextStep::EndLoop(Outcome::Stopped(stop));
         Ok(match control {
             ToolControl::Finish(value) => {
                 self.emitter.emit(EventKind::ToolValue {
@@ -40,20 +38,18 @@ impl Loop {
                     value: value.clone(),
                 });
                 let finish = TurnFinish::ToolValue { tool_name, value };
-                NextStep::EndLoop(Outcome::Finished(finish), None)
+                NextStep::EndLoop(Outcome::Finished(finish, None))
             }
             ToolControl::Submit(value) => {
                 if !faulty!(self, ForgetValue) {
                     let value = value.clone();
                     self.emitter.emit(EventKind::FinalValue { value });
                 }
-                NextStep::EndLoop(Outcome::Finished(TurnFinish::FinalValue { value }), None)
+                NextStep::EndLoop(Outcome::Finished(TurnFinish::FinalValue { value }, None))
             }
-            ToolControl::Fail => {
-                let message = format!("{tool_name}: {message}");
-                let detail = Some(OutcomeDetail::Runtime { message });
-                NextStep::EndLoop(Outcome::Stopped(TurnStop::ToolFailure), detail)
-            }
+            ToolControl::Fail => stopped(TurnStop::ToolFailure {
+                message: format!("{tool_name}: {message}"),
+            }),
             ToolControl::SubmitError(value) => stopped(TurnStop::SubmittedError { value }),
             ToolControl::FailWith(value) => stopped(TurnStop::ToolError { tool_name, value }),
             ToolControl::SwitchFrame { .. } if !self.spec.can_switch_frame => {
@@ -61,7 +57,7 @@ impl Loop {
             }
             ToolControl::SwitchFrame { task } => {
                 let frame_id = frame_id_opened_by(&self.spec.loop_id).to_string();
-                NextStep::EndLoop(Outcome::FrameSwitch { frame_id, task }, None)
+                NextStep::EndLoop(Outcome::FrameSwitch { frame_id, task })
             }
         })
     }

@@ -5,8 +5,8 @@ use super::pending_turn::{NextStep, PendingTurn};
 use super::{CallAnnouncement, CallBatch, Effect, Loop, ResponseDraft, Stage};
 use crate::{
     EventKind, HookRequest, LlmMessage, Message, MessageId, MessageStop, ModelDelta, ModelError,
-    ModelErrorKind, ModelStop, Outcome, OutcomeDetail, Response, ResponseLimitError, ResponseSize,
-    ResponseText, TurnStop, Usage,
+    ModelErrorKind, ModelStop, Outcome, ProviderFailure, Response, ResponseLimitError,
+    ResponseSize, ResponseText, TurnStop, Usage,
 };
 use std::{mem, sync::Arc};
 
@@ -163,11 +163,11 @@ impl Loop {
         let next = match response.stop {
             ModelStop::Length => match overrun {
                 Some(overrun) => NextStep::ResponseTooLarge(overrun.to_string()),
-                None => NextStep::EndLoop(Outcome::Stopped(TurnStop::Incomplete), None),
+                None => NextStep::EndLoop(Outcome::Stopped(TurnStop::Incomplete)),
             },
             ModelStop::Refusal => {
-                let outcome = Outcome::Stopped(TurnStop::ProviderError);
-                NextStep::EndLoop(outcome, Some(OutcomeDetail::Refusal))
+                let stop = TurnStop::ProviderError(ProviderFailure::Refused);
+                NextStep::EndLoop(Outcome::Stopped(stop))
             }
             ModelStop::EndTurn | ModelStop::ToolUse if response.needs_tools() => {
                 let calls = response.calls().cloned().collect();
@@ -196,11 +196,10 @@ impl Loop {
         let failed = LoopFailure {
             usage: response.usage,
             tool_results: Vec::new(),
-            outcome: Outcome::Stopped(TurnStop::ProviderError),
-            detail: OutcomeDetail::Provider {
+            stop: TurnStop::ProviderError(ProviderFailure::Failed {
                 kind: ModelErrorKind::Protocol,
                 message: EMPTY_RESPONSE.to_owned(),
-            },
+            }),
         };
         let message = Message::Assistant {
             content: response.content,
@@ -238,10 +237,8 @@ impl Loop {
     fn fail_draft(&mut self, draft: ResponseDraft, error: ModelError) {
         self.settle_draft(draft, MessageStop::Error, Some(error.message.clone()));
         let message = error.message.clone();
-        let (stop, detail) = match error.kind {
-            ModelErrorKind::Unfinished => {
-                (TurnStop::RuntimeError, OutcomeDetail::Runtime { message })
-            }
+        let stop = match error.kind {
+            ModelErrorKind::Unfinished => TurnStop::RuntimeError { message },
             kind @ (ModelErrorKind::Network
             | ModelErrorKind::Protocol
             | ModelErrorKind::RateLimit
@@ -251,15 +248,13 @@ impl Loop {
             | ModelErrorKind::BadRequest
             | ModelErrorKind::Timeout
             | ModelErrorKind::AnswerLimit) => {
-                let detail = OutcomeDetail::Provider { kind, message };
-                (TurnStop::ProviderError, detail)
+                TurnStop::ProviderError(ProviderFailure::Failed { kind, message })
             }
         };
         let failed = LoopFailure {
             usage: None,
             tool_results: Vec::new(),
-            outcome: Outcome::Stopped(stop),
-            detail,
+            stop,
         };
         self.fail_loop(failed, error.message);
     }

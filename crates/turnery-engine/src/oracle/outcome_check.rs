@@ -17,7 +17,7 @@ impl Oracle {
         outcome: &Outcome,
         rejection: Option<&String>,
     ) -> Result<(), String> {
-        let rejected = *outcome == Outcome::Stopped(TurnStop::InvalidInput);
+        let rejected = matches!(outcome, Outcome::Stopped(TurnStop::InvalidInput { .. }));
         ensure(rejection.is_some() == rejected, || {
             format!("LOOP-53: rejection {rejection:?} with {outcome:?}")
         })?;
@@ -29,13 +29,13 @@ impl Oracle {
             )
         })?;
         let shown = match outcome {
-            Outcome::Finished(TurnFinish::FinalValue { value }) => {
+            Outcome::Finished(TurnFinish::FinalValue { value }, _) => {
                 Some(FinalValue::Submitted(value.clone()))
             }
-            Outcome::Finished(TurnFinish::ToolValue { tool_name, value }) => {
+            Outcome::Finished(TurnFinish::ToolValue { tool_name, value }, _) => {
                 Some(FinalValue::Tool(tool_name.clone(), value.clone()))
             }
-            Outcome::Finished(TurnFinish::AssistantMessage { .. })
+            Outcome::Finished(TurnFinish::AssistantMessage { .. }, _)
             | Outcome::FrameSwitch { .. }
             | Outcome::Stopped(_) => None,
         };
@@ -57,29 +57,29 @@ impl Oracle {
         let by_itself = self.limit_state != LimitState::Reached;
         if self.continuation_kind == ContinuationKind::Compaction {
             return match outcome {
-                Outcome::Finished(TurnFinish::AssistantMessage { .. }) => {
+                Outcome::Finished(TurnFinish::AssistantMessage { .. }, _) => {
                     self.compaction_succeeded == Some(true)
                 }
-                Outcome::Stopped(TurnStop::RuntimeError) => {
+                Outcome::Stopped(TurnStop::RuntimeError { .. }) => {
                     self.compaction_succeeded == Some(false)
                 }
-                Outcome::Stopped(TurnStop::MaxTurns) => self.limit_state == LimitState::Reached,
+                Outcome::Stopped(TurnStop::MaxTurns(_)) => self.limit_state == LimitState::Reached,
                 Outcome::Stopped(stop) => {
-                    matches!(stop, TurnStop::Cancelled | TurnStop::PluginAbort)
+                    matches!(stop, TurnStop::Cancelled | TurnStop::PluginAbort { .. })
                 }
-                Outcome::Finished(_) | Outcome::FrameSwitch { .. } => false,
+                Outcome::Finished(..) | Outcome::FrameSwitch { .. } => false,
             };
         }
         match outcome {
-            Outcome::Finished(TurnFinish::AssistantMessage { .. }) => {
+            Outcome::Finished(TurnFinish::AssistantMessage { .. }, _) => {
                 last == Some(Stop) && by_itself
             }
-            Outcome::Finished(TurnFinish::FinalValue { .. } | TurnFinish::ToolValue { .. })
+            Outcome::Finished(TurnFinish::FinalValue { .. } | TurnFinish::ToolValue { .. }, _)
             | Outcome::FrameSwitch { .. } => last == Some(ToolUse) && by_itself,
             Outcome::Stopped(stop) => match stop {
                 TurnStop::Incomplete => last == Some(Length) && by_itself,
-                TurnStop::ProviderError => matches!(last, Some(Error | GuardRail)) && by_itself,
-                TurnStop::MaxTurns => match self.limit_state {
+                TurnStop::ProviderError(_) => matches!(last, Some(Error | GuardRail)) && by_itself,
+                TurnStop::MaxTurns(_) => match self.limit_state {
                     LimitState::NotReached => false,
                     // `Length` is for oversized responses.
                     LimitState::Reached => {
@@ -87,13 +87,13 @@ impl Oracle {
                     }
                     LimitState::ReplyStarted => true,
                 },
-                TurnStop::ToolFailure
+                TurnStop::ToolFailure { .. }
                 | TurnStop::SubmittedError { .. }
                 | TurnStop::ToolError { .. } => last == Some(ToolUse) && by_itself,
                 TurnStop::Cancelled
-                | TurnStop::InvalidInput
-                | TurnStop::PluginAbort
-                | TurnStop::RuntimeError => true,
+                | TurnStop::InvalidInput { .. }
+                | TurnStop::PluginAbort { .. }
+                | TurnStop::RuntimeError { .. } => true,
             },
         }
     }

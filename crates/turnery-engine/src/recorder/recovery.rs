@@ -102,14 +102,10 @@ impl JournalRecovery {
         let mut closing = Self::new(events.first()?);
         for event in events {
             if let EventKind::LoopEnd {
-                outcome,
-                detail,
-                rejection,
-                ..
+                outcome, rejection, ..
             } = &event.kind
             {
-                closing.is_excluded |=
-                    rejection.is_some() || !stays_in_conversation(outcome, detail.as_ref());
+                closing.is_excluded |= rejection.is_some() || !stays_in_conversation(outcome);
             } else if let EventKind::ParallelEnd { winner, .. } = &event.kind {
                 closing.winner = Some(winner.clone());
             } else {

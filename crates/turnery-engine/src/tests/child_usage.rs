@@ -3,8 +3,8 @@
 use super::fixtures::spec_with_limits;
 use super::harness::{LoopHarness, allow, model_answered, text_answer, tool_call, tool_ended};
 use crate::{
-    ChildUsage, Input, LimitKind, Limits, LoopFinish, LoopSpec, ModelStop, OutcomeDetail, Price,
-    ToolEnvelope, Usage,
+    ChildUsage, Input, LimitKind, Limits, LoopFinish, LoopSpec, ModelStop, Outcome, Price,
+    ReachedLimit, ToolEnvelope, Usage,
 };
 
 fn child_usage(session: &str, output: u64) -> Input {
@@ -72,11 +72,11 @@ fn child_usage_counts_against_limits_not_own_usage() {
     for (limits, kind, text) in cases {
         let mut script = after_children(limits);
         script.feed_all([tool_ended("a", ToolEnvelope::text("x")), Input::Committed]);
-        let Some(LoopFinish::Committed { detail, usage, .. }) = script.finish.clone() else {
+        let Some(LoopFinish::Committed { outcome, usage }) = script.finish.clone() else {
             panic!("not done: {:?}", script.finish);
         };
         let text = text.to_owned();
-        assert_eq!(detail, Some(OutcomeDetail::Limit { kind, text }));
+        assert_eq!(outcome.limit(), Some(&ReachedLimit { kind, text }));
         assert_eq!((usage.input, usage.output), (10, 1));
     }
     // The last response takes seven tokens.
@@ -88,6 +88,9 @@ fn child_usage_counts_against_limits_not_own_usage() {
     ]);
     assert!(matches!(
         script.finish,
-        Some(LoopFinish::Committed { detail: None, .. })
+        Some(LoopFinish::Committed {
+            outcome: Outcome::Finished(_, None),
+            ..
+        })
     ));
 }

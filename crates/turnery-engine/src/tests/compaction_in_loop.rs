@@ -7,8 +7,8 @@ use super::harness::{
 };
 use crate::{
     CompactionBlock, ContextBudget, ContextSize, ContinuationKind, HookSet, Input, LoopFinish,
-    LoopSpec, ModelErrorKind, ModelStop, Outcome, OutcomeDetail, Timestamp, ToolEnvelope, TurnStop,
-    Usage,
+    LoopSpec, ModelErrorKind, ModelStop, Outcome, ProviderFailure, Timestamp, ToolEnvelope,
+    TurnStop, Usage,
 };
 
 fn block() -> CompactionBlock {
@@ -228,16 +228,14 @@ fn overflow_without_compaction_stops_loop() {
         script.feed_all(inputs).feed(Input::Committed);
         script.lines();
         let finish = script.finish.clone();
-        let Some(LoopFinish::Committed {
-            outcome, detail, ..
-        }) = finish
-        else {
+        let Some(LoopFinish::Committed { outcome, .. }) = finish else {
             panic!("not done: {finish:?}");
         };
-        assert_eq!(outcome, Outcome::Stopped(TurnStop::ProviderError));
         let kind = ModelErrorKind::ContextOverflow;
         let message = "it broke".to_owned();
-        assert_eq!(detail, Some(OutcomeDetail::Provider { kind, message }));
+        let failure = ProviderFailure::Failed { kind, message };
+        let stop = TurnStop::ProviderError(failure);
+        assert_eq!(outcome, Outcome::Stopped(stop));
     }
 }
 
@@ -281,8 +279,7 @@ fn standalone_compaction_can_fail() {
     script.lines();
     let message = "no model".to_owned();
     let finish = LoopFinish::Committed {
-        outcome: Outcome::Stopped(TurnStop::RuntimeError),
-        detail: Some(OutcomeDetail::Runtime { message }),
+        outcome: Outcome::Stopped(TurnStop::RuntimeError { message }),
         usage: Usage::default(),
     };
     assert_eq!(script.finish, Some(finish));

@@ -19,9 +19,10 @@ fn record(id: &str, parent: Option<&str>, talk: ConversationBuilder) -> LoopReco
     LoopRecord {
         parent_loop_id: parent.map(LoopId::from),
         messages: talk.messages,
-        outcome: Some(Outcome::Finished(TurnFinish::AssistantMessage {
-            text: "".into(),
-        })),
+        outcome: Some(Outcome::Finished(
+            TurnFinish::AssistantMessage { text: "".into() },
+            None,
+        )),
         on_chain: true,
         ..begun
     }

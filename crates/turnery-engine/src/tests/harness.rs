@@ -197,7 +197,7 @@ fn describe_event(kind: &EventKind) -> String {
         EventKind::TurnEnd { tool_results, .. } => format!("turn ends {tool_results:?}"),
         EventKind::ParallelStart { loop_ids, .. } => format!("group of {loop_ids:?}"),
         EventKind::ParallelEnd { winner, .. } => format!("group ends, {winner:?} won"),
-        EventKind::LoopEnd { outcome, .. } => format!("loop ends {outcome:?}"),
+        EventKind::LoopEnd { outcome, .. } => format!("loop ends {}", outcome.brief()),
     }
 }
 

@@ -7,7 +7,7 @@ use super::harness::{
 };
 use crate::{
     Content, HookSet, HookVerdict, Input, Limits, LoopFinish, LoopSpec, LoopStatus, ModelErrorKind,
-    Outcome, OutcomeDetail, ToolEnvelope, TurnStop, Usage,
+    Outcome, ToolEnvelope, TurnStop, Usage,
 };
 
 fn spec_with_hooks(hooks: HookSet) -> LoopSpec {
@@ -127,8 +127,7 @@ fn refused_prompt_is_rejected() {
     ];
     assert_eq!(script.lines(), expected);
     let finish = LoopFinish::Committed {
-        outcome: Outcome::Stopped(TurnStop::InvalidInput),
-        detail: Some(OutcomeDetail::Rejection {
+        outcome: Outcome::Stopped(TurnStop::InvalidInput {
             reason: "not here".to_owned(),
         }),
         usage: Usage::default(),

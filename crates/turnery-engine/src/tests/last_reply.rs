@@ -6,7 +6,7 @@ use super::harness::{
 };
 use crate::{
     Effect, Input, LimitKind, Limits, Loop, LoopFinish, LoopSpec, Message, ModelErrorKind,
-    ModelStop, Outcome, OutcomeDetail, Timestamp, ToolEnvelope, TurnFinish, TurnStop,
+    ModelStop, Outcome, ReachedLimit, Timestamp, ToolEnvelope, TurnFinish, TurnStop,
 };
 use std::time::Duration;
 
@@ -32,35 +32,33 @@ fn after_a_turn(last: Vec<Input>) -> Vec<Input> {
     inputs
 }
 
-fn end_of(spec: LoopSpec, inputs: Vec<Input>) -> (LoopHarness, Outcome, Option<OutcomeDetail>) {
+fn end_of(spec: LoopSpec, inputs: Vec<Input>) -> (LoopHarness, Outcome) {
     let mut script = LoopHarness::start(spec);
     script.feed_all(inputs).feed(Input::Committed);
     script.lines();
     match script.finish.clone() {
-        Some(LoopFinish::Committed {
-            outcome, detail, ..
-        }) => (script, outcome, detail),
+        Some(LoopFinish::Committed { outcome, .. }) => (script, outcome),
         other => panic!("not done: {other:?}"),
     }
 }
 
-fn turn_limit_detail() -> Option<OutcomeDetail> {
-    Some(OutcomeDetail::Limit {
+fn turn_limit() -> ReachedLimit {
+    ReachedLimit {
         kind: LimitKind::Turns,
         text: "Max turns reached (1/1)".to_owned(),
-    })
+    }
 }
 
 // proves: TURN-69, C-4, UP-3
 #[test]
 fn text_in_last_reply_finishes_with_limit_detail() {
-    let (script, outcome, detail) = end_of(
+    let (script, outcome) = end_of(
         spec_with_last_reply(one_turn()),
         after_a_turn(vec![text_answer("so far")]),
     );
     let text = "so far".into();
-    let finished = Outcome::Finished(TurnFinish::AssistantMessage { text });
-    assert_eq!((outcome, detail), (finished, turn_limit_detail()));
+    let finish = TurnFinish::AssistantMessage { text };
+    assert_eq!(outcome, Outcome::Finished(finish, Some(turn_limit())));
     let record = script.recorder.into_record().unwrap();
     assert_eq!(record.turns.len(), 2, "the last one comes on top");
     let texts: Vec<(String, bool)> = record
@@ -116,10 +114,9 @@ fn last_reply_without_text_stops_at_limit() {
     ];
     for last in lasts {
         let what = format!("{last:?}");
-        let (script, outcome, detail) =
-            end_of(spec_with_last_reply(one_turn()), after_a_turn(vec![last]));
-        assert_eq!(outcome, Outcome::Stopped(TurnStop::MaxTurns), "{what}");
-        assert_eq!(detail, turn_limit_detail(), "{what}");
+        let (script, outcome) = end_of(spec_with_last_reply(one_turn()), after_a_turn(vec![last]));
+        let stop = TurnStop::MaxTurns(turn_limit());
+        assert_eq!(outcome, Outcome::Stopped(stop), "{what}");
         let record = script.recorder.into_record().unwrap();
         assert_eq!(record.turns.len(), 2, "{what}");
         crate::oracle::check_history(&record.messages).unwrap();
@@ -142,11 +139,10 @@ fn last_reply_only_if_enabled_and_at_turn_limit() {
         (spec_with_last_reply(tokens), LimitKind::Tokens),
         (spec_with_last_reply(duration), LimitKind::Duration),
     ] {
-        let (script, outcome, detail) = end_of(spec, after_a_turn(Vec::new()));
-        assert_eq!(outcome, Outcome::Stopped(TurnStop::MaxTurns));
+        let (script, outcome) = end_of(spec, after_a_turn(Vec::new()));
         assert!(
-            matches!(detail, Some(OutcomeDetail::Limit { kind: of, .. }) if of == kind),
-            "{detail:?}"
+            matches!(&outcome, Outcome::Stopped(TurnStop::MaxTurns(limit)) if limit.kind == kind),
+            "{outcome:?}"
         );
         assert_eq!(script.recorder.into_record().unwrap().turns.len(), 1);
     }

@@ -33,7 +33,7 @@ fn model_silence_only_emits_an_event() {
     assert!(matches!(
         script.finish,
         Some(LoopFinish::Committed {
-            outcome: Outcome::Finished(_),
+            outcome: Outcome::Finished(..),
             ..
         })
     ));

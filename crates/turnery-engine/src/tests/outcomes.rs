@@ -7,40 +7,37 @@ use super::harness::{
 };
 use crate::{
     CommitError, Content, Input, LimitKind, Limits, LoopFinish, LoopSpec, LoopStatus, MessageStop,
-    ModelErrorKind, ModelStop, Outcome, OutcomeDetail, Price, ToolEnvelope, TurnFinish, TurnStop,
-    Usage,
+    ModelErrorKind, ModelStop, Outcome, Price, ProviderFailure, ReachedLimit, ToolEnvelope,
+    TurnFinish, TurnStop, Usage,
 };
 use std::time::Duration;
 
-fn end_of(limits: Limits, inputs: Vec<Input>) -> (LoopHarness, Outcome, Option<OutcomeDetail>) {
+fn end_of(limits: Limits, inputs: Vec<Input>) -> (LoopHarness, Outcome) {
     let mut script = LoopHarness::start(spec_with_limits(limits));
     script.feed_all(inputs).feed(Input::Committed);
     script.lines();
-    let Some(LoopFinish::Committed {
-        outcome, detail, ..
-    }) = script.finish.clone()
-    else {
+    let Some(LoopFinish::Committed { outcome, .. }) = script.finish.clone() else {
         panic!("not done: {:?}", script.finish);
     };
-    (script, outcome, detail)
+    (script, outcome)
 }
 
-fn broken(kind: ModelErrorKind, message: &str) -> Option<OutcomeDetail> {
-    Some(OutcomeDetail::Provider {
+fn broken(kind: ModelErrorKind, message: &str) -> TurnStop {
+    TurnStop::ProviderError(ProviderFailure::Failed {
         kind,
         message: message.to_owned(),
     })
 }
 
-fn limit(kind: LimitKind, text: &str) -> Option<OutcomeDetail> {
-    Some(OutcomeDetail::Limit {
+fn limit(kind: LimitKind, text: &str) -> ReachedLimit {
+    ReachedLimit {
         kind,
         text: text.to_owned(),
-    })
+    }
 }
 
 fn finished(text: &str) -> Outcome {
-    Outcome::Finished(TurnFinish::AssistantMessage { text: text.into() })
+    Outcome::Finished(TurnFinish::AssistantMessage { text: text.into() }, None)
 }
 
 /// LASH-4, LASH-17 to 20, C-19, D-16, UP-34: how the model's answer decides.
@@ -60,25 +57,21 @@ fn response_decides_outcome() {
         (
             vec![model_answered(two, ModelStop::EndTurn, None)],
             finished("part 1\npart 2"),
-            None,
             true,
         ),
         (
             vec![model_answered(cut(), ModelStop::Length, None)],
             stopped(TurnStop::Incomplete),
-            None,
             true,
         ),
         (
             vec![model_answered(cut(), ModelStop::Refusal, None)],
-            stopped(TurnStop::ProviderError),
-            Some(OutcomeDetail::Refusal),
+            stopped(TurnStop::ProviderError(ProviderFailure::Refused)),
             false,
         ),
         (
             vec![model_failed(ModelErrorKind::Network)],
-            stopped(TurnStop::ProviderError),
-            broken(ModelErrorKind::Network, "it broke"),
+            stopped(broken(ModelErrorKind::Network, "it broke")),
             true,
         ),
         (
@@ -86,32 +79,29 @@ fn response_decides_outcome() {
                 text_delta(0, "al"),
                 model_failed(ModelErrorKind::Unfinished),
             ],
-            stopped(TurnStop::RuntimeError),
-            Some(OutcomeDetail::Runtime {
+            stopped(TurnStop::RuntimeError {
                 message: "it broke".to_owned(),
             }),
             true,
         ),
         (
             vec![model_failed(ModelErrorKind::ContextOverflow)],
-            stopped(TurnStop::ProviderError),
-            broken(ModelErrorKind::ContextOverflow, "it broke"),
+            stopped(broken(ModelErrorKind::ContextOverflow, "it broke")),
             true,
         ),
         (
             vec![nothing()],
-            stopped(TurnStop::ProviderError),
-            broken(ModelErrorKind::Protocol, empty),
+            stopped(broken(ModelErrorKind::Protocol, empty)),
             true,
         ),
-        (round(nothing()), finished(""), None, true),
+        (round(nothing()), finished(""), true),
     ];
-    for (inputs, outcome, detail, on_chain) in cases {
-        let (script, got, got_detail) = end_of(Limits::default(), inputs);
-        assert_eq!((got, got_detail), (outcome.clone(), detail.clone()));
+    for (inputs, outcome, on_chain) in cases {
+        let (script, got) = end_of(Limits::default(), inputs);
+        assert_eq!(got, outcome);
         let record = script.recorder.into_record().unwrap();
         assert_eq!(record.status, LoopStatus::Completed, "LOOP-52");
-        assert_eq!((record.outcome, record.detail), (Some(outcome), detail));
+        assert_eq!(record.outcome, Some(outcome));
         assert_eq!(record.on_chain, on_chain, "UP-35");
         crate::oracle::check_history(&record.messages).unwrap();
     }
@@ -171,9 +161,9 @@ fn limits_stop_the_loop() {
             allow("a"),
             tool_ended("a", ToolEnvelope::text("x")),
         ];
-        let (script, outcome, detail) = end_of(limits, inputs);
-        assert_eq!(outcome, Outcome::Stopped(TurnStop::MaxTurns));
-        assert_eq!(detail, limit(kind, reason));
+        let (script, outcome) = end_of(limits, inputs);
+        let stop = TurnStop::MaxTurns(limit(kind, reason));
+        assert_eq!(outcome, Outcome::Stopped(stop));
         let record = script.recorder.into_record().unwrap();
         assert_eq!(record.turns.len(), 1, "TURN-68: no turn that cannot run");
         let notice = record.messages.last().unwrap();
@@ -285,7 +275,7 @@ fn permission_wait_does_not_count_as_duration() {
         matches!(
             &finish,
             Some(LoopFinish::Committed {
-                outcome: Outcome::Finished(_),
+                outcome: Outcome::Finished(..),
                 ..
             })
         ),
@@ -301,8 +291,8 @@ fn last_turn_within_limit_finishes() {
         tokens: 7,
         ..Limits::default()
     };
-    let (_, outcome, detail) = end_of(limits, vec![text_answer("done")]);
-    assert_eq!((outcome, detail), (finished("done"), None));
+    let (_, outcome) = end_of(limits, vec![text_answer("done")]);
+    assert_eq!(outcome, finished("done"));
 }
 
 /// R4, LASH-33 to LASH-35, C-11: a record that was not stored is not published, and gives no outcome.

@@ -2,8 +2,8 @@
 
 use super::{fixtures::prompt_spec, harness::LoopHarness, random_run::any_run};
 use crate::{
-    Event, EventKind, Input, LoopId, LoopRecord, LoopSpec, LoopStatus, Outcome, Recorder,
-    SessionId, Timestamp, TurnFinish, TurnStop, Usage,
+    Event, EventKind, Input, LoopId, LoopRecord, LoopSpec, LoopStatus, Outcome, ProviderFailure,
+    Recorder, SessionId, Timestamp, TurnFinish, TurnStop, Usage,
     parallel_group::{
         JudgeReport, SelectionRule, eligible_candidates, parse_judge_reply, record_winner,
         select_candidate,
@@ -64,13 +64,16 @@ fn ended_record(n: usize, outcome: Outcome, tokens: u64) -> LoopRecord {
 }
 
 fn finished() -> Outcome {
-    Outcome::Finished(TurnFinish::AssistantMessage {
-        text: "done".into(),
-    })
+    Outcome::Finished(
+        TurnFinish::AssistantMessage {
+            text: "done".into(),
+        },
+        None,
+    )
 }
 
 fn stopped() -> Outcome {
-    Outcome::Stopped(TurnStop::ProviderError)
+    Outcome::Stopped(TurnStop::ProviderError(ProviderFailure::Refused))
 }
 
 // proves: LOOP-50, LOOP-49, LOOP-54, D-6

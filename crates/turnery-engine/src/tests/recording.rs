@@ -3,8 +3,9 @@
 use super::fixtures::prompt_spec;
 use super::harness::{LoopHarness, allow, calls_answer, text_answer, text_delta, tool_ended};
 use crate::{
-    ChildLoopRef, Event, EventKind, Input, LoopId, LoopRecord, LoopStatus, Outcome, OutcomeDetail,
-    Recorder, Timestamp, ToolEnvelope, TurnStop, Usage, oracle, recover_interrupted_loop,
+    ChildLoopRef, Event, EventKind, Input, LoopId, LoopRecord, LoopStatus, ModelErrorKind, Outcome,
+    ProviderFailure, Recorder, Timestamp, ToolEnvelope, TurnStop, Usage, oracle,
+    recover_interrupted_loop,
 };
 
 fn two_turns() -> LoopHarness {
@@ -97,20 +98,29 @@ fn record_without_loop_end_is_aborted() {
     assert_eq!(Recorder::new().into_aborted(), None);
 }
 
+fn invalid_input() -> TurnStop {
+    let reason = "no".to_owned();
+    TurnStop::InvalidInput { reason }
+}
+
+fn plugin_abort() -> TurnStop {
+    let reason = "not that".to_owned();
+    TurnStop::PluginAbort { reason }
+}
+
 /// LOOP-27, LOOP-53, C-7, row 6a and row 11: off the chain.
 // proves: LOOP-27, LOOP-53, UP-35
 #[test]
 fn refused_loop_is_off_chain() {
     let script = two_turns();
     let cases = [
-        (TurnStop::InvalidInput, Some("no"), LoopStatus::Rejected),
-        (TurnStop::PluginAbort, None, LoopStatus::Completed),
+        (invalid_input(), Some("no"), LoopStatus::Rejected),
+        (plugin_abort(), None, LoopStatus::Completed),
     ];
     for (stop, reason, status) in cases {
         let mut end = script.published_events.last().unwrap().clone();
         end.kind = EventKind::LoopEnd {
             outcome: Outcome::Stopped(stop),
-            detail: None,
             usage: Usage::default(),
             rejection: reason.map(str::to_owned),
         };
@@ -126,26 +136,27 @@ fn refused_loop_is_off_chain() {
 // proves: UP-35, S5
 #[test]
 fn interrupted_loop_stays_off_chain_if_refused() {
-    let stopped = Outcome::Stopped;
+    let failure = ProviderFailure::Failed {
+        kind: ModelErrorKind::Network,
+        message: "it broke".to_owned(),
+    };
     let cases = [
-        (stopped(TurnStop::InvalidInput), None, Some("no"), false),
-        (stopped(TurnStop::PluginAbort), None, None, false),
+        (invalid_input(), Some("no"), false),
+        (plugin_abort(), None, false),
         (
-            stopped(TurnStop::ProviderError),
-            Some(OutcomeDetail::Refusal),
+            TurnStop::ProviderError(ProviderFailure::Refused),
             None,
             false,
         ),
-        (stopped(TurnStop::ProviderError), None, None, true),
-        (stopped(TurnStop::Cancelled), None, None, true),
+        (TurnStop::ProviderError(failure), None, true),
+        (TurnStop::Cancelled, None, true),
     ];
-    for (outcome, detail, reason, stays) in cases {
+    for (stop, reason, stays) in cases {
         let mut events = two_turns().recorder.into_record().unwrap().events;
         let rejection = reason.map(str::to_owned);
-        let name = format!("{outcome:?} {detail:?}");
+        let name = format!("{stop:?}");
         events.last_mut().unwrap().kind = EventKind::LoopEnd {
-            outcome,
-            detail,
+            outcome: Outcome::Stopped(stop),
             usage: Usage::default(),
             rejection,
         };

@@ -4,7 +4,7 @@ use super::fixtures::spec_with_limits;
 use super::harness::{LoopHarness, model_answered, model_failed, text_delta, tool_call};
 use crate::{
     Content, Input, LimitKind, Limits, LoopFinish, Message, MessageStop, ModelDelta,
-    ModelErrorKind, ModelStop, Outcome, OutcomeDetail, ResponseLimits, ResponseSize, TurnStop,
+    ModelErrorKind, ModelStop, Outcome, ReachedLimit, ResponseLimits, ResponseSize, TurnStop,
 };
 
 const BLOCK: u64 = ResponseSize::BLOCK_OVERHEAD_BYTES as u64;
@@ -30,12 +30,11 @@ fn end_of(limits: Limits, inputs: Vec<Input>) -> (String, MessageStop, String) {
     script.feed_all(inputs).feed(Input::Committed);
     script.lines();
     let Some(LoopFinish::Committed {
-        outcome: Outcome::Stopped(TurnStop::MaxTurns),
-        detail:
-            Some(OutcomeDetail::Limit {
+        outcome:
+            Outcome::Stopped(TurnStop::MaxTurns(ReachedLimit {
                 kind: LimitKind::Answer,
                 text,
-            }),
+            })),
         ..
     }) = script.finish.clone()
     else {
@@ -109,8 +108,7 @@ fn response_at_limit_is_accepted() {
     assert!(matches!(
         script.finish,
         Some(LoopFinish::Committed {
-            outcome: Outcome::Finished(_),
-            detail: None,
+            outcome: Outcome::Finished(_, None),
             ..
         })
     ));

@@ -6,9 +6,9 @@ use super::harness::{
     tool_ended,
 };
 use crate::{
-    Content, ContinuationKind, Event, EventKind, Input, LlmMessage, LoopId, LoopStatus, Message,
-    ModelErrorKind, Outcome, PlanEntry, SessionId, StopClass, StreamDelta, ToolEnvelope,
-    TurnFinish, TurnId, TurnStop, TurnTrigger, Usage,
+    Content, ContinuationKind, Event, EventKind, Input, LimitKind, LlmMessage, LoopId, LoopStatus,
+    Message, ModelErrorKind, Outcome, PlanEntry, ProviderFailure, ReachedLimit, SessionId,
+    StopClass, StreamDelta, ToolEnvelope, TurnFinish, TurnId, TurnStop, TurnTrigger, Usage,
 };
 use serde::{Serialize, de::DeserializeOwned};
 use serde_json::{Value, json};
@@ -87,15 +87,23 @@ fn continuation_kinds_serialize() {
 fn stops() -> [(TurnStop, StopClass); 10] {
     use TurnStop as S;
     let value = || json!({"why": "because"});
+    let text = || "because".to_owned();
+    let limit = || ReachedLimit {
+        kind: LimitKind::Turns,
+        text: text(),
+    };
     [
         (S::Cancelled, StopClass::Host),
-        (S::InvalidInput, StopClass::Host),
+        (S::InvalidInput { reason: text() }, StopClass::Host),
         (S::Incomplete, StopClass::Provider),
-        (S::ProviderError, StopClass::Provider),
-        (S::MaxTurns, StopClass::Runtime),
-        (S::ToolFailure, StopClass::Runtime),
-        (S::PluginAbort, StopClass::Runtime),
-        (S::RuntimeError, StopClass::Fatal),
+        (
+            S::ProviderError(ProviderFailure::Refused),
+            StopClass::Provider,
+        ),
+        (S::MaxTurns(limit()), StopClass::Runtime),
+        (S::ToolFailure { message: text() }, StopClass::Runtime),
+        (S::PluginAbort { reason: text() }, StopClass::Runtime),
+        (S::RuntimeError { message: text() }, StopClass::Fatal),
         (S::SubmittedError { value: value() }, StopClass::Rlm),
         (
             S::ToolError {
@@ -115,13 +123,13 @@ fn ten_stops_in_five_classes() {
         // An eleventh one would not compile here.
         match stop {
             TurnStop::Cancelled
-            | TurnStop::InvalidInput
+            | TurnStop::InvalidInput { reason: _ }
             | TurnStop::Incomplete
-            | TurnStop::ProviderError
-            | TurnStop::MaxTurns
-            | TurnStop::ToolFailure
-            | TurnStop::PluginAbort
-            | TurnStop::RuntimeError
+            | TurnStop::ProviderError(_)
+            | TurnStop::MaxTurns(_)
+            | TurnStop::ToolFailure { message: _ }
+            | TurnStop::PluginAbort { reason: _ }
+            | TurnStop::RuntimeError { message: _ }
             | TurnStop::SubmittedError { value: _ }
             | TurnStop::ToolError {
                 tool_name: _,
@@ -146,7 +154,7 @@ fn outcome_serializes_under_its_category() {
     /// A caller that needs only the category.
     fn category(outcome: &Outcome) -> &'static str {
         match outcome {
-            Outcome::Finished(_) => "finished",
+            Outcome::Finished(..) => "finished",
             Outcome::FrameSwitch { .. } => "frame_switch",
             Outcome::Stopped(_) => "stopped",
         }
@@ -164,12 +172,12 @@ fn outcome_serializes_under_its_category() {
         task: "t".to_owned(),
     };
     let mut all: Vec<(Outcome, &str)> = vec![(switch, "frame_switch")];
-    all.extend(finishes.map(|finish| (Outcome::Finished(finish), "finished")));
+    all.extend(finishes.map(|finish| (Outcome::Finished(finish, None), "finished")));
     all.extend(stops().map(|(stop, _)| (Outcome::Stopped(stop), "stopped")));
     for (outcome, name) in all {
         assert_eq!(category(&outcome), name);
         let written = serde_json::to_value(&outcome).unwrap();
-        let keys: Vec<&String> = written.as_object().unwrap().keys().collect();
+        let keys: Vec<&String> = written["outcome"].as_object().unwrap().keys().collect();
         assert_eq!(keys, [name], "the category can be read from outside too");
         assert_eq!(serde_json::from_value::<Outcome>(written).unwrap(), outcome);
     }

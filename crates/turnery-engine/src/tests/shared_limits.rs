@@ -7,7 +7,7 @@ use super::harness::{
 };
 use crate::{
     ContextBudget, ContextSize, Effect, HookSet, Input, LimitKind, Limits, LoopFinish, LoopSpec,
-    ModelStop, Outcome, OutcomeDetail, Price, Spending, Timestamp, ToolEnvelope, TurnFinish,
+    ModelStop, Outcome, Price, ReachedLimit, Spending, Timestamp, ToolEnvelope, TurnFinish,
     TurnStop, Usage,
 };
 use std::time::Duration;
@@ -21,19 +21,17 @@ fn a_turn() -> [Input; 3] {
     ]
 }
 
-fn end_of(mut script: LoopHarness) -> (Outcome, Option<OutcomeDetail>) {
+fn end_of(mut script: LoopHarness) -> Outcome {
     script.feed(Input::Committed);
     match script.finish.clone() {
-        Some(LoopFinish::Committed {
-            outcome, detail, ..
-        }) => (outcome, detail),
+        Some(LoopFinish::Committed { outcome, .. }) => outcome,
         other => panic!("not done: {other:?}"),
     }
 }
 
-fn limit(kind: LimitKind, text: &str) -> Option<OutcomeDetail> {
+fn limit(kind: LimitKind, text: &str) -> ReachedLimit {
     let text = text.to_owned();
-    Some(OutcomeDetail::Limit { kind, text })
+    ReachedLimit { kind, text }
 }
 
 /// Returns a price of ten cents per token.
@@ -125,7 +123,7 @@ fn other_spending_counts_before_each_turn() {
                 script.feed(Input::OtherSpending(Spending { time, ..others }));
             }
             script.feed_all(a_turn());
-            let expected = (Outcome::Stopped(TurnStop::MaxTurns), limit(kind, text));
+            let expected = Outcome::Stopped(TurnStop::MaxTurns(limit(kind, text)));
             assert_eq!(end_of(script), expected, "{text}, at the start: {at_start}");
         }
     }
@@ -147,20 +145,20 @@ fn limit_exceeded_by_last_response_is_reported() {
     let cases = [
         (
             tokens(1),
-            limit(LimitKind::Tokens, "Max tokens reached (7/1)"),
+            Some(limit(LimitKind::Tokens, "Max tokens reached (7/1)")),
         ),
         (
             tokens(6),
-            limit(LimitKind::Tokens, "Max tokens reached (7/6)"),
+            Some(limit(LimitKind::Tokens, "Max tokens reached (7/6)")),
         ),
         (tokens(7), None),
         (
             cost(1_001),
-            limit(LimitKind::Cost, "Max cost reached (0.0017/0.001001)"),
+            Some(limit(LimitKind::Cost, "Max cost reached (0.0017/0.001001)")),
         ),
         (
             cost(1_699),
-            limit(LimitKind::Cost, "Max cost reached (0.0017/0.001699)"),
+            Some(limit(LimitKind::Cost, "Max cost reached (0.0017/0.001699)")),
         ),
         (cost(1_700), None),
     ];
@@ -179,8 +177,8 @@ fn limit_exceeded_by_last_response_is_reported() {
         });
         script.feed(text_answer("done"));
         let text = "done".into();
-        let finished = Outcome::Finished(TurnFinish::AssistantMessage { text });
-        assert_eq!(end_of(script), (finished, expected), "{limits:?}");
+        let finished = Outcome::Finished(TurnFinish::AssistantMessage { text }, expected);
+        assert_eq!(end_of(script), finished, "{limits:?}");
     }
 }
 
@@ -205,7 +203,7 @@ fn loop_without_budget_calls_no_model() {
     let expected = limit(LimitKind::Tokens, "Max tokens reached (50/50)");
     assert_eq!(
         end_of(script),
-        (Outcome::Stopped(TurnStop::MaxTurns), expected)
+        Outcome::Stopped(TurnStop::MaxTurns(expected))
     );
 }
 
@@ -238,13 +236,10 @@ fn last_reply_is_given_once_per_prompt() {
             assert_eq!(script.machine.spending().turns, 0, "it comes on top");
             script.feed(text_answer("so far"));
             let text = "so far".into();
-            let finished = Outcome::Finished(TurnFinish::AssistantMessage { text });
-            assert_eq!(end_of(script), (finished, detail));
+            let finish = TurnFinish::AssistantMessage { text };
+            assert_eq!(end_of(script), Outcome::Finished(finish, Some(detail)));
         } else {
-            assert_eq!(
-                end_of(script),
-                (Outcome::Stopped(TurnStop::MaxTurns), detail)
-            );
+            assert_eq!(end_of(script), Outcome::Stopped(TurnStop::MaxTurns(detail)));
         }
     }
 }
@@ -271,14 +266,11 @@ fn loop_turn_limit_ends_loop_before_prompt_limit() {
         let detail = limit(LimitKind::Turns, "Max turns reached (1/1)");
         if replies {
             script.feed(text_answer("so far"));
-            let (outcome, told) = end_of(script);
-            assert!(matches!(outcome, Outcome::Finished(_)), "{outcome:?}");
-            assert_eq!(told, detail);
+            let outcome = end_of(script);
+            assert!(matches!(outcome, Outcome::Finished(..)), "{outcome:?}");
+            assert_eq!(outcome.limit(), Some(&detail));
         } else {
-            assert_eq!(
-                end_of(script),
-                (Outcome::Stopped(TurnStop::MaxTurns), detail)
-            );
+            assert_eq!(end_of(script), Outcome::Stopped(TurnStop::MaxTurns(detail)));
         }
     }
 }
@@ -305,8 +297,8 @@ fn limit_reached_during_filter_keeps_finished_outcome() {
     script.feed_all([Input::OtherSpending(others), hook_continue()]);
     assert!(script.lines().iter().any(|line| line.contains("unheard")));
     let text = "done".into();
-    let finished = Outcome::Finished(TurnFinish::AssistantMessage { text });
-    assert_eq!(end_of(script), (finished, None));
+    let finish = TurnFinish::AssistantMessage { text };
+    assert_eq!(end_of(script), Outcome::Finished(finish, None));
 }
 
 // proves: UP-1, I10
@@ -342,14 +334,14 @@ fn summary_that_spends_budget_prevents_model_call() {
     assert_eq!(script.machine.spending().tokens, 99);
     assert_eq!(script.machine.usage(), Usage::default(), "I10");
     script.feed(text_answer("done"));
-    assert!(matches!(end_of(script).0, Outcome::Finished(_)));
+    assert!(matches!(end_of(script), Outcome::Finished(..)));
     let mut script = start();
     script.feed(summary(100));
     assert_eq!(model_calls(&mut script), 0);
     let expected = limit(LimitKind::Tokens, "Max tokens reached (100/100)");
     assert_eq!(
         end_of(script),
-        (Outcome::Stopped(TurnStop::MaxTurns), expected)
+        Outcome::Stopped(TurnStop::MaxTurns(expected))
     );
 }
 

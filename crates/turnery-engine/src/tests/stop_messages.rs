@@ -1,34 +1,36 @@
-//! Tests of the user-facing descriptions of stops.
+//! Tests of the user-facing messages of outcomes.
 
-use crate::{LimitKind, LoopId, ModelErrorKind, OutcomeDetail, TurnStop};
+use crate::{
+    LimitKind, ModelErrorKind, Outcome, ProviderFailure, ReachedLimit, TurnFinish, TurnStop,
+};
 use serde_json::json;
 
 #[test]
-fn stop_message_comes_from_detail() {
+fn stop_message_is_part_of_the_stop() {
     let text = || "what is known".to_owned();
     let known = [
-        OutcomeDetail::Limit {
+        TurnStop::MaxTurns(ReachedLimit {
             kind: LimitKind::Cost,
             text: text(),
-        },
-        OutcomeDetail::Provider {
+        }),
+        TurnStop::ProviderError(ProviderFailure::Failed {
             kind: ModelErrorKind::Auth,
             message: text(),
-        },
-        OutcomeDetail::Rejection { reason: text() },
-        OutcomeDetail::Runtime { message: text() },
+        }),
+        TurnStop::InvalidInput { reason: text() },
+        TurnStop::PluginAbort { reason: text() },
+        TurnStop::ToolFailure { message: text() },
+        TurnStop::RuntimeError { message: text() },
     ];
-    for detail in &known {
-        assert_eq!(TurnStop::Cancelled.describe(Some(detail)), "what is known");
+    for stop in &known {
+        assert_eq!(stop.describe(), "what is known");
     }
-    assert_eq!(
-        TurnStop::ProviderError.describe(Some(&OutcomeDetail::Refusal)),
-        "the model refused to answer"
-    );
+    let refused = TurnStop::ProviderError(ProviderFailure::Refused);
+    assert_eq!(refused.describe(), "the model refused to answer");
 }
 
 #[test]
-fn stop_message_without_detail() {
+fn stop_message_without_text() {
     let value = json!("no such order");
     let tool_name = "order".to_owned();
     let stops = [
@@ -44,17 +46,22 @@ fn stop_message_without_detail() {
             "no such order",
         ),
         (TurnStop::ToolError { tool_name, value }, "no such order"),
-        (TurnStop::MaxTurns, "the prompt ended early (limit reached)"),
-        (
-            TurnStop::RuntimeError,
-            "the prompt ended early (runtime error)",
-        ),
     ];
-    let elsewhere = OutcomeDetail::Continued {
-        loop_id: LoopId::from("s.m.2"),
-    };
     for (stop, said) in stops {
-        assert_eq!(stop.describe(None), said);
-        assert_eq!(stop.describe(Some(&elsewhere)), said);
+        assert_eq!(stop.describe(), said);
     }
+}
+
+#[test]
+fn finished_outcome_has_message_only_with_limit() {
+    let finished = |limit| {
+        let text = "done".into();
+        Outcome::Finished(TurnFinish::AssistantMessage { text }, limit)
+    };
+    assert_eq!(finished(None).report().message, None);
+    let text = "Max turns reached (3/3)".to_owned();
+    let kind = LimitKind::Turns;
+    let limited = finished(Some(ReachedLimit { kind, text }));
+    let message = limited.report().message;
+    assert_eq!(message.as_deref(), Some("Max turns reached (3/3)"));
 }

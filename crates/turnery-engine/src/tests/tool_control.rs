@@ -5,12 +5,12 @@ use super::harness::{
     LoopHarness, allow, calls_answer, control_envelope, follow_up, parallel_calls, tool_ended,
 };
 use crate::{
-    HookSet, HookVerdict, Input, LoopFinish, LoopSpec, Outcome, OutcomeDetail, ToolControl,
-    ToolEnvelope, ToolErrorKind, TurnFinish, TurnStop,
+    HookSet, HookVerdict, Input, LoopFinish, LoopSpec, Outcome, ToolControl, ToolEnvelope,
+    ToolErrorKind, TurnFinish, TurnStop,
 };
 use serde_json::json;
 
-fn decided(control: ToolControl) -> (Vec<String>, Outcome, Option<OutcomeDetail>) {
+fn decided(control: ToolControl) -> (Vec<String>, Outcome) {
     let mut script = LoopHarness::start(prompt_spec());
     script.feed_all([calls_answer(&["a"]), allow("a")]);
     script.lines();
@@ -18,9 +18,7 @@ fn decided(control: ToolControl) -> (Vec<String>, Outcome, Option<OutcomeDetail>
     script.feed(Input::Committed);
     let lines = script.lines();
     match script.finish {
-        Some(LoopFinish::Committed {
-            outcome, detail, ..
-        }) => (lines, outcome, detail),
+        Some(LoopFinish::Committed { outcome, .. }) => (lines, outcome),
         other => panic!("not done: {other:?}"),
     }
 }
@@ -30,7 +28,7 @@ fn decided(control: ToolControl) -> (Vec<String>, Outcome, Option<OutcomeDetail>
 #[test]
 fn final_value_is_event_and_outcome() {
     let value = json!({"answer": 42});
-    let (lines, outcome, _) = decided(ToolControl::Submit(value.clone()));
+    let (lines, outcome) = decided(ToolControl::Submit(value.clone()));
     assert_eq!(
         lines[3..5],
         ["value {\"answer\":42}", "turn ends [\"s.cfg.1.m2\"]"]
@@ -38,13 +36,13 @@ fn final_value_is_event_and_outcome() {
     let finish = TurnFinish::FinalValue {
         value: value.clone(),
     };
-    assert_eq!(outcome, Outcome::Finished(finish));
-    let (lines, outcome, _) = decided(ToolControl::Finish(value.clone()));
+    assert_eq!(outcome, Outcome::Finished(finish, None));
+    let (lines, outcome) = decided(ToolControl::Finish(value.clone()));
     let shown = "tool-a has {\"answer\":42}";
     assert_eq!(lines[3..5], [shown, "turn ends [\"s.cfg.1.m2\"]"]);
     let tool_name = "tool-a".to_owned();
     let finish = TurnFinish::ToolValue { tool_name, value };
-    assert_eq!(outcome, Outcome::Finished(finish));
+    assert_eq!(outcome, Outcome::Finished(finish, None));
 }
 
 /// Rows 14 and 15: an error for the host; nothing was final, so no value is shown.
@@ -52,13 +50,13 @@ fn final_value_is_event_and_outcome() {
 #[test]
 fn submitted_error_stops_loop() {
     let value = json!("quota");
-    let (lines, outcome, _) = decided(ToolControl::SubmitError(value.clone()));
+    let (lines, outcome) = decided(ToolControl::SubmitError(value.clone()));
     assert_eq!(lines[3], "turn ends [\"s.cfg.1.m2\"]");
     let stop = TurnStop::SubmittedError {
         value: value.clone(),
     };
     assert_eq!(outcome, Outcome::Stopped(stop));
-    let (_, outcome, _) = decided(ToolControl::FailWith(value.clone()));
+    let (_, outcome) = decided(ToolControl::FailWith(value.clone()));
     let tool_name = "tool-a".to_owned();
     let stop = TurnStop::ToolError { tool_name, value };
     assert_eq!(outcome, Outcome::Stopped(stop));
@@ -80,15 +78,11 @@ fn tool_error_stops_loop_only_with_fail_control() {
     script.feed_all([calls_answer(&["a"]), allow("a"), tool_ended("a", fatal)]);
     script.feed(Input::Committed);
     script.lines();
-    let Some(LoopFinish::Committed {
-        outcome, detail, ..
-    }) = script.finish
-    else {
+    let Some(LoopFinish::Committed { outcome, .. }) = script.finish else {
         panic!("not done");
     };
-    assert_eq!(outcome, Outcome::Stopped(TurnStop::ToolFailure));
     let message = "tool-a: no disk".to_owned();
-    assert_eq!(detail, Some(OutcomeDetail::Runtime { message }));
+    assert_eq!(outcome, Outcome::Stopped(TurnStop::ToolFailure { message }));
 }
 
 /// Row 4: the frame's id follows from the loop's own, so a replay opens the same.
@@ -96,7 +90,7 @@ fn tool_error_stops_loop_only_with_fail_control() {
 #[test]
 fn frame_switch_opens_frame() {
     let task = "write the tests".to_owned();
-    let (lines, outcome, _) = decided(ToolControl::SwitchFrame { task: task.clone() });
+    let (lines, outcome) = decided(ToolControl::SwitchFrame { task: task.clone() });
     assert_eq!(lines[3], "turn ends [\"s.cfg.1.m2\"]");
     let frame_id = "s.cfg.1.f".to_owned();
     assert_eq!(outcome, Outcome::FrameSwitch { frame_id, task });
@@ -134,12 +128,9 @@ fn disallowed_frame_switch_is_runtime_error() {
         ]
     );
     let record = script.recorder.into_record().unwrap();
-    assert_eq!(
-        record.outcome,
-        Some(Outcome::Stopped(TurnStop::RuntimeError))
-    );
     let message = why.to_owned();
-    assert_eq!(record.detail, Some(OutcomeDetail::Runtime { message }));
+    let stop = TurnStop::RuntimeError { message };
+    assert_eq!(record.outcome, Some(Outcome::Stopped(stop)));
     assert_eq!(record.turns.len(), 1);
 }
 

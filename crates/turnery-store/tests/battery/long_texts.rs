@@ -107,7 +107,7 @@ fn record_with_texts(number: u32, file: &str, printed: &str, answer: &str) -> Lo
 }
 
 fn finished_outcome(text: &str) -> Outcome {
-    Outcome::Finished(TurnFinish::AssistantMessage { text: text.into() })
+    Outcome::Finished(TurnFinish::AssistantMessage { text: text.into() }, None)
 }
 
 /// Returns the size of a text as JSON. Unit: bytes.

@@ -74,6 +74,7 @@ async fn older_versions_are_migrated() {
             TurnFinish::AssistantMessage {
                 text: "Long. ".repeat(20_000).into(),
             },
+            None,
         ));
         let next = Arc::new(next);
         let head = opened.info.head_version;

@@ -121,10 +121,12 @@ pub(crate) fn events(session: &str, number: u32, question: &str) -> Vec<Event> {
             tool_results: Vec::new(),
         },
         EventKind::LoopEnd {
-            outcome: Outcome::Finished(TurnFinish::AssistantMessage {
-                text: "All is well.".into(),
-            }),
-            detail: None,
+            outcome: Outcome::Finished(
+                TurnFinish::AssistantMessage {
+                    text: "All is well.".into(),
+                },
+                None,
+            ),
             usage: usage(10, 5),
             rejection: None,
         },
@@ -171,9 +173,12 @@ pub(crate) fn record(session: &str, number: u32, question: &str) -> LoopRecord {
     LoopRecord {
         prompt_id: Some(PromptId::from(format!("prompt-{number}"))),
         status: LoopStatus::Completed,
-        outcome: Some(Outcome::Finished(TurnFinish::AssistantMessage {
-            text: "All is well.".into(),
-        })),
+        outcome: Some(Outcome::Finished(
+            TurnFinish::AssistantMessage {
+                text: "All is well.".into(),
+            },
+            None,
+        )),
         parent_loop_id: (number > 1).then(|| loop_id(session, number - 1)),
         ended_at: Some(at(start + 8)),
         config: Some(config()),

@@ -5,8 +5,8 @@ use serde_json::json;
 use std::sync::Arc;
 use turnery_engine::{
     Artifact, AudioData, CallDetail, CallId, Content, Disposition, EventKind, ImageData, LimitKind,
-    LlmMessage, LoopRecord, Message, MessageStop, ModelErrorKind, Outcome, OutcomeDetail,
-    PlanEntry, PlanPriority, PlanStatus, StreamDelta, ToolEnvelope, ToolErrorKind, TurnId,
+    LlmMessage, LoopRecord, Message, MessageStop, ModelErrorKind, Outcome, PlanEntry, PlanPriority,
+    PlanStatus, ProviderFailure, ReachedLimit, StreamDelta, ToolEnvelope, ToolErrorKind, TurnId,
     TurnStop, Usage, Verdict,
 };
 
@@ -205,34 +205,25 @@ async fn every_variant_is_read_back_unchanged(world: &World) {
 
 async fn every_outcome_is_read_back_unchanged(world: &World) {
     let stops = [
-        (TurnStop::Cancelled, None),
-        (
-            TurnStop::MaxTurns,
-            Some(OutcomeDetail::Limit {
-                kind: LimitKind::Turns,
-                text: "Max turns reached (50/50)".into(),
-            }),
-        ),
-        (
-            TurnStop::ProviderError,
-            Some(OutcomeDetail::Provider {
-                kind: ModelErrorKind::Overloaded,
-                message: "try later".into(),
-            }),
-        ),
-        (
-            TurnStop::ToolError {
-                tool_name: "read".into(),
-                value: json!([1, "two"]),
-            },
-            Some(OutcomeDetail::Refusal),
-        ),
+        TurnStop::Cancelled,
+        TurnStop::MaxTurns(ReachedLimit {
+            kind: LimitKind::Turns,
+            text: "Max turns reached (50/50)".into(),
+        }),
+        TurnStop::ProviderError(ProviderFailure::Failed {
+            kind: ModelErrorKind::Overloaded,
+            message: "try later".into(),
+        }),
+        TurnStop::ProviderError(ProviderFailure::Refused),
+        TurnStop::ToolError {
+            tool_name: "read".into(),
+            value: json!([1, "two"]),
+        },
     ];
-    for (number, (stop, detail)) in stops.into_iter().enumerate() {
+    for (number, stop) in stops.into_iter().enumerate() {
         let session = format!("s{number}");
         let sample = LoopRecord {
             outcome: Some(Outcome::Stopped(stop)),
-            detail,
             ended_at: None,
             config: None,
             prompt_id: None,

@@ -1,23 +1,18 @@
 //! Maps the outcome of a prompt to its name, stop reason, exit code and message.
 
-use turnery_acp::{StopReason, stop_reason};
 use turnery_agent::PromptResult;
-use turnery_engine::{Outcome, OutcomeDetail, TurnStop};
+use turnery_engine::EndKind;
 
 /// Any other error.
-pub(crate) const ERROR: u8 = 1;
+pub(crate) const ERROR: u8 = EndKind::Error.exit_code();
 /// Usage error.
 pub(crate) const USAGE: u8 = 2;
-/// The model refused.
-const REFUSED: u8 = 3;
-/// A limit was reached.
-const LIMIT: u8 = 4;
 /// The process was stuck during shutdown and was ended by [`crate::watchdog`].
 pub(crate) const STUCK: u8 = 75;
 /// The reader of stdout is gone; as shells report SIGPIPE.
 pub(crate) const BROKEN_PIPE: u8 = 141;
 /// The prompt was cancelled; as shells report Ctrl-C.
-pub(crate) const CANCELLED: u8 = 130;
+pub(crate) const CANCELLED: u8 = EndKind::Cancelled.exit_code();
 
 /// How a prompt ended.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -34,76 +29,29 @@ pub(crate) struct Ending {
 
 /// Returns how a prompt ended, with the stop reason that an editor would receive.
 pub(crate) fn prompt_exit(result: &PromptResult) -> Ending {
-    let (outcome, reason) = (outcome_name(result), stop_reason(result));
-    let (stop_reason, code) = match reason {
-        Some(StopReason::EndTurn) => (Some("end_turn"), 0),
-        Some(StopReason::MaxTokens) => (Some("max_tokens"), LIMIT),
-        Some(StopReason::MaxTurnRequests) => (Some("max_turn_requests"), LIMIT),
-        Some(StopReason::Refusal) => (Some("refusal"), REFUSED),
-        Some(StopReason::Cancelled) => (Some("cancelled"), CANCELLED),
-        // Stop reasons that later protocol versions may add are not used.
-        Some(_) | None => (None, ERROR),
-    };
+    let report = result.outcome.report();
     // A script that checks only the exit code must not take an unsaved prompt for saved.
-    let code = match code {
+    let code = match report.end.exit_code() {
         0 if !result.is_stored => ERROR,
         code => code,
     };
-    Ending {
-        outcome,
-        stop_reason,
-        code,
-        message: (code != 0 || !result.is_stored).then(|| message(result)),
-    }
-}
-
-fn outcome_name(result: &PromptResult) -> &'static str {
-    match &result.outcome {
-        Outcome::Finished(_) if is_limit_reached(result) => "limit",
-        Outcome::Finished(_) => "finished",
-        Outcome::FrameSwitch { .. } => "frame_switch",
-        Outcome::Stopped(stop) => match stop {
-            TurnStop::Cancelled => "cancelled",
-            TurnStop::InvalidInput
-                if matches!(result.detail, Some(OutcomeDetail::Rejection { .. })) =>
-            {
-                "rejected"
+    let mut message = None;
+    if code != 0 || !result.is_stored {
+        let known = report.message.unwrap_or("cancelled too late".into());
+        let hint = match result.is_stored {
+            true => "",
+            false => {
+                "; the store of sessions did not answer in time, so the answer may not be stored"
             }
-            TurnStop::InvalidInput => "invalid_input",
-            TurnStop::Incomplete => "incomplete",
-            TurnStop::ProviderError if result.detail == Some(OutcomeDetail::Refusal) => "refusal",
-            TurnStop::ProviderError => "provider_error",
-            TurnStop::MaxTurns => "limit",
-            TurnStop::ToolFailure => "tool_failure",
-            TurnStop::PluginAbort => "plugin_abort",
-            TurnStop::RuntimeError => "runtime_error",
-            TurnStop::SubmittedError { .. } => "submitted_error",
-            TurnStop::ToolError { .. } => "tool_error",
-        },
+        };
+        message = Some(format!("{known}{hint}"));
     }
-}
-
-/// Returns true if a limit was reached, with or without an answer.
-fn is_limit_reached(result: &PromptResult) -> bool {
-    matches!(result.detail, Some(OutcomeDetail::Limit { .. }))
-}
-
-/// Returns the message for an end that is not a normal one.
-fn message(result: &PromptResult) -> String {
-    let mut message = match &result.outcome {
-        Outcome::Stopped(stop) => stop.describe(result.detail.as_ref()).into_owned(),
-        Outcome::Finished(_) => {
-            let limit = result.detail.as_ref().filter(|_| is_limit_reached(result));
-            let known = limit.and_then(OutcomeDetail::message);
-            known.unwrap_or("cancelled too late").to_owned()
-        }
-        Outcome::FrameSwitch { .. } => "the prompt ended early (frame switch)".to_owned(),
-    };
-    if !result.is_stored {
-        message +=
-            "; the store of sessions did not answer in time, so the answer may not be stored";
+    Ending {
+        outcome: report.name,
+        stop_reason: report.end.stop_reason(),
+        code,
+        message,
     }
-    message
 }
 
 #[cfg(test)]
@@ -112,28 +60,30 @@ mod tests {
     use crate::run::result::RunResult;
     use serde_json::json;
     use turnery_agent::PromptError;
-    use turnery_engine::{CommitError, LimitKind, ModelErrorKind, TurnFinish};
+    use turnery_engine::{
+        CommitError, LimitKind, ModelErrorKind, Outcome, ProviderFailure, ReachedLimit, TurnFinish,
+        TurnStop,
+    };
 
     type Row = (
         &'static str,
         Outcome,
-        Option<OutcomeDetail>,
         Option<&'static str>,
         u8,
         Option<&'static str>,
     );
 
-    fn limit(kind: LimitKind) -> Option<OutcomeDetail> {
+    fn limit(kind: LimitKind) -> ReachedLimit {
         let text = "Max reached (3/3)".to_owned();
-        Some(OutcomeDetail::Limit { kind, text })
+        ReachedLimit { kind, text }
     }
 
-    fn fault(kind: ModelErrorKind) -> Option<OutcomeDetail> {
+    fn failed(kind: ModelErrorKind) -> TurnStop {
         let message = "the provider's words".to_owned();
-        Some(OutcomeDetail::Provider { kind, message })
+        TurnStop::ProviderError(ProviderFailure::Failed { kind, message })
     }
 
-    /// Row of the table of outcomes, outcome, detail; then the name, the exit code and the message.
+    /// Row of the table of outcomes, outcome; then the name, the exit code and the message.
     #[rustfmt::skip]
     fn outcome_rows() -> Vec<Row> {
         use Outcome::{Finished, Stopped};
@@ -144,43 +94,41 @@ mod tests {
         const REFUSAL: Option<&str> = Some("refusal");
         const TOLD: Option<&str> = Some("the provider's words");
         let (value, tool) = (|| json!("no"), || "t".to_owned());
-        let broke = || Some(OutcomeDetail::Runtime { message: "it broke".to_owned() });
-        let rejected = || Some(OutcomeDetail::Rejection { reason: "not that".to_owned() });
+        let message = || "it broke".to_owned();
+        let reason = || "not that".to_owned();
         let switch = Outcome::FrameSwitch { frame_id: "f".to_owned(), task: "t".to_owned() };
         vec![
-            ("1", Finished(TurnFinish::AssistantMessage { text: "done".into() }), None, END, 0, None),
-            ("1, 9a", Finished(TurnFinish::AssistantMessage { text: "so far".into() }), limit(LimitKind::Turns), TURNS, 4, Some("Max reached (3/3)")),
-            ("1, 9b", Finished(TurnFinish::AssistantMessage { text: "of one".into() }), limit(LimitKind::Tokens), TOKENS, 4, Some("Max reached (3/3)")),
-            ("2", Finished(TurnFinish::FinalValue { value: value() }), None, END, 0, None),
-            ("3", Finished(TurnFinish::ToolValue { tool_name: tool(), value: value() }), None, END, 0, None),
-            ("4", switch, None, None, 1, Some("the prompt ended early (frame switch)")),
-            ("5", Stopped(S::Cancelled), None, Some("cancelled"), 130, Some("cancelled")),
-            ("6a", Stopped(S::InvalidInput), rejected(), REFUSAL, 3, Some("not that")),
-            ("6b", Stopped(S::InvalidInput), None, None, 1, Some("the prompt ended early (invalid input)")),
-            ("7", Stopped(S::Incomplete), None, TOKENS, 4, Some("the answer was cut off at the model's output limit")),
-            ("8a", Stopped(S::ProviderError), fault(ModelErrorKind::ContextOverflow), TOKENS, 4, TOLD),
-            ("8b", Stopped(S::ProviderError), Some(OutcomeDetail::Refusal), REFUSAL, 3, Some("the model refused to answer")),
-            ("8c", Stopped(S::ProviderError), fault(ModelErrorKind::Auth), None, 1, TOLD),
-            ("8c", Stopped(S::ProviderError), fault(ModelErrorKind::Network), None, 1, TOLD),
-            ("9a", Stopped(S::MaxTurns), limit(LimitKind::Turns), TURNS, 4, Some("Max reached (3/3)")),
-            ("9a", Stopped(S::MaxTurns), limit(LimitKind::Duration), TURNS, 4, Some("Max reached (3/3)")),
-            ("9a", Stopped(S::MaxTurns), limit(LimitKind::Cost), TURNS, 4, Some("Max reached (3/3)")),
-            ("9b", Stopped(S::MaxTurns), limit(LimitKind::Tokens), TOKENS, 4, Some("Max reached (3/3)")),
-            ("9c", Stopped(S::MaxTurns), limit(LimitKind::Answer), TOKENS, 4, Some("Max reached (3/3)")),
-            ("10", Stopped(S::ToolFailure), broke(), None, 1, Some("it broke")),
-            ("11, 12", Stopped(S::PluginAbort), rejected(), REFUSAL, 3, Some("not that")),
-            ("11, 12", Stopped(S::PluginAbort), None, REFUSAL, 3, Some("the prompt ended early (plugin abort)")),
-            ("13", Stopped(S::RuntimeError), broke(), None, 1, Some("it broke")),
-            ("14", Stopped(S::SubmittedError { value: value() }), None, END, 0, None),
-            ("15", Stopped(S::ToolError { tool_name: tool(), value: value() }), None, END, 0, None),
+            ("1", Finished(TurnFinish::AssistantMessage { text: "done".into() }, None), END, 0, None),
+            ("1, 9a", Finished(TurnFinish::AssistantMessage { text: "so far".into() }, Some(limit(LimitKind::Turns))), TURNS, 4, Some("Max reached (3/3)")),
+            ("1, 9b", Finished(TurnFinish::AssistantMessage { text: "of one".into() }, Some(limit(LimitKind::Tokens))), TOKENS, 4, Some("Max reached (3/3)")),
+            ("2", Finished(TurnFinish::FinalValue { value: value() }, None), END, 0, None),
+            ("3", Finished(TurnFinish::ToolValue { tool_name: tool(), value: value() }, None), END, 0, None),
+            ("4", switch, None, 1, Some("the prompt ended early (frame switch)")),
+            ("5", Stopped(S::Cancelled), Some("cancelled"), 130, Some("cancelled")),
+            ("6a", Stopped(S::InvalidInput { reason: reason() }), REFUSAL, 3, Some("not that")),
+            ("7", Stopped(S::Incomplete), TOKENS, 4, Some("the answer was cut off at the model's output limit")),
+            ("8a", Stopped(failed(ModelErrorKind::ContextOverflow)), TOKENS, 4, TOLD),
+            ("8b", Stopped(S::ProviderError(ProviderFailure::Refused)), REFUSAL, 3, Some("the model refused to answer")),
+            ("8c", Stopped(failed(ModelErrorKind::Auth)), None, 1, TOLD),
+            ("8c", Stopped(failed(ModelErrorKind::Network)), None, 1, TOLD),
+            ("9a", Stopped(S::MaxTurns(limit(LimitKind::Turns))), TURNS, 4, Some("Max reached (3/3)")),
+            ("9a", Stopped(S::MaxTurns(limit(LimitKind::Duration))), TURNS, 4, Some("Max reached (3/3)")),
+            ("9a", Stopped(S::MaxTurns(limit(LimitKind::Cost))), TURNS, 4, Some("Max reached (3/3)")),
+            ("9b", Stopped(S::MaxTurns(limit(LimitKind::Tokens))), TOKENS, 4, Some("Max reached (3/3)")),
+            ("9c", Stopped(S::MaxTurns(limit(LimitKind::Answer))), TOKENS, 4, Some("Max reached (3/3)")),
+            ("10", Stopped(S::ToolFailure { message: message() }), None, 1, Some("it broke")),
+            ("11, 12", Stopped(S::PluginAbort { reason: reason() }), REFUSAL, 3, Some("not that")),
+            ("13", Stopped(S::RuntimeError { message: message() }), None, 1, Some("it broke")),
+            ("14", Stopped(S::SubmittedError { value: value() }), END, 0, None),
+            ("15", Stopped(S::ToolError { tool_name: tool(), value: value() }), END, 0, None),
         ]
     }
 
     // proves: ACP-41, ACP-42, ACP-43, ACP-44, ACP-45
     #[test]
     fn outcome_maps_to_exit_code() {
-        for (row, outcome, detail, reason, code, message) in outcome_rows() {
-            let ending = prompt_exit(&PromptResult::new(outcome, detail));
+        for (row, outcome, reason, code, message) in outcome_rows() {
+            let ending = prompt_exit(&PromptResult::new(outcome));
             assert_eq!(ending.stop_reason, reason, "row {row}");
             assert_eq!(ending.code, code, "row {row}");
             assert_eq!(ending.message.as_deref(), message, "row {row}");
@@ -189,7 +137,7 @@ mod tests {
 
     #[test]
     fn unstored_prompt_is_reported() {
-        let mut result = PromptResult::new(Outcome::Stopped(TurnStop::Cancelled), None);
+        let mut result = PromptResult::new(Outcome::Stopped(TurnStop::Cancelled));
         result.is_stored = false;
         let ending = prompt_exit(&result);
         assert_eq!(ending.code, CANCELLED);

@@ -195,7 +195,7 @@ mod tests {
         for is_stored in [true, false] {
             let prompt = PromptResult {
                 is_stored,
-                ..PromptResult::new(Outcome::Stopped(TurnStop::Cancelled), None)
+                ..PromptResult::new(Outcome::Stopped(TurnStop::Cancelled))
             };
             let seen = Seen {
                 text: "partial".to_owned(),

@@ -198,12 +198,14 @@ mod tests {
         let value = || serde_json::json!({"n": 1});
         let ended = |outcome| EventKind::LoopEnd {
             outcome,
-            detail: None,
             usage: Usage::default(),
             rejection: None,
         };
         let told = EventKind::FinalValue { value: value() };
-        let finish = ended(Outcome::Finished(TurnFinish::FinalValue { value: value() }));
+        let finish = ended(Outcome::Finished(
+            TurnFinish::FinalValue { value: value() },
+            None,
+        ));
         let text = "{\n  \"n\": 1\n}\n";
         assert_eq!(written(&[told, finish.clone()], false), text);
         assert_eq!(written(&[finish], false), text);

@@ -114,7 +114,7 @@ pub(super) fn candidate_reports(result: &PromptResult) -> Vec<Tried> {
         let took = record.ended_at? - record.started_at;
         let finished = matches!(
             record.outcome,
-            Some(Outcome::Finished(_) | Outcome::FrameSwitch { .. })
+            Some(Outcome::Finished(..) | Outcome::FrameSwitch { .. })
         );
         let model = ModelName {
             provider: config.provider.clone(),

@@ -1,16 +1,12 @@
 //! Prints the loops of a session as a table: parent, outcome and usage.
 
-use crate::{
-    run::{exit, loop_number},
-    terminal_text::line,
-};
+use crate::{run::loop_number, terminal_text::line};
 use serde_json::Value;
 use std::{
     collections::HashSet,
     io::{self, Write},
     sync::Arc,
 };
-use turnery_agent::PromptResult;
 use turnery_engine::{LoopId, LoopRecord, context::loop_chain};
 
 /// Longest name of a model. Unit: characters.
@@ -64,10 +60,8 @@ pub(super) fn serialized_name(value: &impl serde::Serialize) -> String {
 }
 
 fn outcome(record: &LoopRecord) -> &'static str {
-    let outcome = record.outcome.clone();
-    outcome.map_or("", |outcome| {
-        exit::prompt_exit(&PromptResult::new(outcome, record.detail.clone())).outcome
-    })
+    let outcome = record.outcome.as_ref();
+    outcome.map_or("", |outcome| outcome.report().name)
 }
 
 fn model(record: &LoopRecord) -> String {

@@ -5,8 +5,8 @@ use crate::tests::encoder::{assistant, config, message_end};
 use serde_json::{Value, json};
 use turnery_engine::{
     Content, ContextSize, ContinuationKind, EventKind, ImageData, LimitKind, Message, MessageId,
-    ModelError, ModelErrorKind, Outcome, OutcomeDetail, PlanEntry, PlanPriority, PlanStatus,
-    PromptId, StreamDelta, TurnFinish, TurnStop, Usage,
+    ModelError, ModelErrorKind, Outcome, PlanEntry, PlanPriority, PlanStatus, PromptId,
+    ReachedLimit, StreamDelta, TurnFinish, TurnStop, Usage,
 };
 
 fn delta(text: &str) -> EventKind {
@@ -33,10 +33,9 @@ fn start(window: Option<u32>) -> EventKind {
     }
 }
 
-fn end(outcome: Outcome, detail: Option<OutcomeDetail>) -> EventKind {
+fn end(outcome: Outcome) -> EventKind {
     EventKind::LoopEnd {
         outcome,
-        detail,
         usage: Usage::default(),
         rejection: None,
     }
@@ -139,13 +138,10 @@ fn notices_are_separate_updates() {
                 failure: Some("no\u{202e} model".to_owned()),
                 usage: None,
             },
-            end(
-                Outcome::Stopped(TurnStop::MaxTurns),
-                Some(OutcomeDetail::Limit {
-                    kind: LimitKind::Turns,
-                    text: "Max turns reached (1/1)".to_owned(),
-                }),
-            ),
+            end(Outcome::Stopped(TurnStop::MaxTurns(ReachedLimit {
+                kind: LimitKind::Turns,
+                text: "Max turns reached (1/1)".to_owned(),
+            }))),
         ]
     };
     let notice = |severity: &str, title: &str, text: &str| {
@@ -200,7 +196,7 @@ fn usage_and_final_values_are_sent() {
         start(Some(100)),
         reported(),
         EventKind::FinalValue { value },
-        end(Outcome::Finished(finish), None),
+        end(Outcome::Finished(finish, None)),
     ];
     assert_eq!(
         encode_live(kinds),

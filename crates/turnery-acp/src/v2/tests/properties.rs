@@ -145,10 +145,12 @@ fn loop_of(between: Vec<EventKind>) -> Vec<EventKind> {
     ];
     kinds.extend(between);
     kinds.push(EventKind::LoopEnd {
-        outcome: Outcome::Finished(TurnFinish::AssistantMessage {
-            text: "hello".into(),
-        }),
-        detail: None,
+        outcome: Outcome::Finished(
+            TurnFinish::AssistantMessage {
+                text: "hello".into(),
+            },
+            None,
+        ),
         usage: Usage::default(),
         rejection: None,
     });

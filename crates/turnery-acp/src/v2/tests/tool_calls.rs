@@ -172,8 +172,7 @@ fn replayed_call_is_sent_once_in_final_state() {
         "```console\nout\n```"
     );
     let stopped = EventKind::LoopEnd {
-        outcome: Outcome::Stopped(TurnStop::RuntimeError),
-        detail: None,
+        outcome: Outcome::Stopped(TurnStop::Cancelled),
         usage: Usage::default(),
         rejection: None,
     };

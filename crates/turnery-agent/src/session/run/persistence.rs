@@ -1,6 +1,6 @@
 //! Persists a loop: its history, record, journal and commit.
 
-use super::{JOURNAL_DELAY, LoopRun};
+use super::{super::prompt_run::missing_outcome, JOURNAL_DELAY, LoopRun};
 use crate::session::{
     background::{NOT_STORED, OverdueCommit, store_timeout},
     commit_retry::commit,
@@ -9,7 +9,7 @@ use crate::session::{
 use std::{mem, sync::Arc};
 use tokio::time::{Instant, sleep_until};
 use turnery_engine::{
-    CommitError, Event, EventKind, Input, LoopFinish, LoopRecord, Message, Outcome, TurnStop,
+    CommitError, Event, EventKind, Input, LoopFinish, LoopRecord, Message, Outcome,
 };
 use turnery_store::{Commit, StoreError};
 
@@ -196,8 +196,7 @@ impl LoopRun<'_> {
         self.steps.push(QueuedEffect::Show(notice));
         let outcome = record.outcome.clone();
         self.steps.push(QueuedEffect::Finish(LoopFinish::Committed {
-            outcome: outcome.unwrap_or(Outcome::Stopped(TurnStop::RuntimeError)),
-            detail: record.detail.clone(),
+            outcome: outcome.unwrap_or_else(missing_outcome),
             usage: record.usage,
         }));
     }

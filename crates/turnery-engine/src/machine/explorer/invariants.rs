@@ -4,7 +4,8 @@ use super::inputs::FRAGMENT;
 use super::simulated_host::{SimulatedCall, SimulatedHost, UserInputFate};
 use crate::{
     CallId, ContinuationKind, Effect, Event, EventKind, HookRequest, Input, LimitKind, LlmMessage,
-    LoopFinish, Message, MessageStop, Outcome, OutcomeDetail, ToolControl, TurnFinish, TurnStop,
+    LoopFinish, Message, MessageStop, Outcome, ProviderFailure, ReachedLimit, ToolControl,
+    TurnFinish, TurnStop,
     message::join_text,
     oracle::{Oracle, check_history},
 };
@@ -214,10 +215,7 @@ impl InvariantChecker {
         check_nothing_runs(host)?;
         self.oracle.check_closed()?;
         check_history(&self.messages)?;
-        let EventKind::LoopEnd {
-            outcome, detail, ..
-        } = &event.kind
-        else {
+        let EventKind::LoopEnd { outcome, .. } = &event.kind else {
             return Err(format!("R4: a Commit of {event:?}"));
         };
         let is_cancelled = *outcome == Outcome::Stopped(TurnStop::Cancelled);
@@ -227,23 +225,24 @@ impl InvariantChecker {
                 host.cancelled
             )
         })?;
+        let limit = outcome.limit();
         let by_time = matches!(
-            detail,
-            Some(OutcomeDetail::Limit {
+            limit,
+            Some(ReachedLimit {
                 kind: LimitKind::Duration,
                 ..
             })
         );
         let must = self.is_cut_off && host.time_up && !host.cancelled && host.controls.is_empty();
         ensure(by_time || !must, || {
-            format!("UP-1: time was up, detail {detail:?}")
+            format!("UP-1: time was up, {outcome:?}")
         })?;
         ensure(host.time_up || !by_time, || {
             "UP-1: time was not up".to_owned()
         })?;
         let by_others = matches!(
-            detail,
-            Some(OutcomeDetail::Limit {
+            limit,
+            Some(ReachedLimit {
                 kind: LimitKind::Tokens,
                 ..
             })
@@ -252,15 +251,15 @@ impl InvariantChecker {
             "UP-1: others had not spent the tokens".to_owned()
         })?;
         let by_size = matches!(
-            detail,
-            Some(OutcomeDetail::Limit {
+            limit,
+            Some(ReachedLimit {
                 kind: LimitKind::Answer,
                 ..
             })
         );
         ensure(
             by_size == host.is_response_oversized || host.cancelled,
-            || format!("UP-1: an answer beyond its bounds ends as {detail:?}"),
+            || format!("UP-1: an answer beyond its bounds ends as {outcome:?}"),
         )?;
         self.check_error_reports(host, outcome)?;
         check_control(host, outcome)?;
@@ -273,7 +272,7 @@ impl InvariantChecker {
     /// Checks that a failed response or loop is reported exactly once, and nothing else is (C-28).
     fn check_error_reports(&self, host: &SimulatedHost, outcome: &Outcome) -> Result<(), String> {
         let failed = self.last_stop == Some(MessageStop::Error)
-            || *outcome == Outcome::Stopped(TurnStop::RuntimeError);
+            || matches!(outcome, Outcome::Stopped(TurnStop::RuntimeError { .. }));
         // A cancel may arrive between the failure of the summary and the end.
         let most = u32::from(failed || self.compaction_failed);
         let least = u32::from(failed);
@@ -311,19 +310,28 @@ impl InvariantChecker {
         ensure(fits, || format!("R4: {finish:?} after {self:?}"))?;
         host.ending = match finish {
             LoopFinish::Committed {
-                outcome: Outcome::Finished(_),
+                outcome: Outcome::Finished(..),
                 ..
             } => "finished".to_owned(),
             LoopFinish::Committed {
-                outcome, detail, ..
-            } => match detail {
-                Some(OutcomeDetail::Limit { kind, .. }) => format!("limit {kind:?}"),
-                Some(OutcomeDetail::Provider { kind, .. }) => format!("provider {kind:?}"),
-                Some(OutcomeDetail::Refusal) => "refusal".to_owned(),
-                Some(OutcomeDetail::Rejection { reason }) => format!("rejected {reason}"),
-                Some(OutcomeDetail::Runtime { message }) => format!("hook {message}"),
-                Some(OutcomeDetail::Continued { .. }) | None => format!("{outcome:?}"),
+                outcome: Outcome::Stopped(stop),
+                ..
+            } => match stop {
+                TurnStop::MaxTurns(limit) => format!("limit {:?}", limit.kind),
+                TurnStop::ProviderError(ProviderFailure::Failed { kind, .. }) => {
+                    format!("provider {kind:?}")
+                }
+                TurnStop::ProviderError(ProviderFailure::Refused) => "refusal".to_owned(),
+                TurnStop::InvalidInput { reason } => format!("rejected {reason}"),
+                TurnStop::ToolFailure { message }
+                | TurnStop::PluginAbort { reason: message }
+                | TurnStop::RuntimeError { message } => format!("hook {message}"),
+                TurnStop::Cancelled
+                | TurnStop::Incomplete
+                | TurnStop::SubmittedError { .. }
+                | TurnStop::ToolError { .. } => format!("Stopped({stop:?})"),
             },
+            LoopFinish::Committed { outcome, .. } => format!("{outcome:?}"),
             LoopFinish::CommitFailed(fault) => format!("lost {fault:?}"),
         };
         host.is_over = true;
@@ -375,7 +383,7 @@ fn check_control(host: &SimulatedHost, outcome: &Outcome) -> Result<(), String> 
         None => return Ok(()),
         Some(ToolControl::Submit(value)) => {
             let value = value.clone();
-            Outcome::Finished(TurnFinish::FinalValue { value })
+            Outcome::Finished(TurnFinish::FinalValue { value }, outcome.limit().cloned())
         }
         Some(ToolControl::SwitchFrame { task }) => Outcome::FrameSwitch {
             frame_id: "s.cfg.1.f".to_owned(),

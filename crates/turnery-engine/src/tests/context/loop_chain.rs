@@ -81,7 +81,9 @@ fn refused_and_aborted_loops_are_not_in_chain() {
         Arc::new(LoopRecord {
             on_chain: false,
             status,
-            outcome: Some(Outcome::Stopped(TurnStop::InvalidInput)),
+            outcome: Some(Outcome::Stopped(TurnStop::InvalidInput {
+                reason: "no".to_owned(),
+            })),
             ..record(id, Some("1"), talk)
         })
     };
