@@ -49,6 +49,7 @@ pub use limits::LINE_LIMIT;
 pub use login::Login;
 pub use serve::{ExitReason, ServeOptions, serve};
 pub use stdio::{Input, Output, Stdio};
+pub use stop_reason::stop_reason_name;
 
 #[cfg(test)]
 mod tests;

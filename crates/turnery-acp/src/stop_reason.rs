@@ -55,6 +55,19 @@ pub(crate) fn stop_reason_or_error(outcome: &Outcome) -> Result<StopReason, RpcE
     }
 }
 
+/// Returns the protocol's name of the stop reason; `None` for a failure.
+#[must_use]
+pub const fn stop_reason_name(end: EndKind) -> Option<&'static str> {
+    match end {
+        EndKind::EndTurn => Some("end_turn"),
+        EndKind::MaxTokens => Some("max_tokens"),
+        EndKind::MaxTurnRequests => Some("max_turn_requests"),
+        EndKind::Refusal => Some("refusal"),
+        EndKind::Cancelled => Some("cancelled"),
+        EndKind::Error => None,
+    }
+}
+
 /// Converts the outcome of a failed prompt.
 fn outcome_error(outcome: &Outcome) -> RpcError {
     match outcome {

@@ -7,7 +7,7 @@ use super::{
 use crate::ModelErrorKind;
 use std::borrow::Cow;
 
-/// Kind of end of a prompt: a stop reason of the Agent Client Protocol, or an error.
+/// Kind of end of a prompt; turnery-acp maps it to a stop reason.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum EndKind {
     /// Normal end.
@@ -25,19 +25,6 @@ pub enum EndKind {
 }
 
 impl EndKind {
-    /// Returns the stop reason's name in the protocol; `None` for a failure.
-    #[must_use]
-    pub fn stop_reason(self) -> Option<&'static str> {
-        match self {
-            Self::EndTurn => Some("end_turn"),
-            Self::MaxTokens => Some("max_tokens"),
-            Self::MaxTurnRequests => Some("max_turn_requests"),
-            Self::Refusal => Some("refusal"),
-            Self::Cancelled => Some("cancelled"),
-            Self::Error => None,
-        }
-    }
-
     /// Returns the exit code of a process that ran the prompt. A cancel is reported as shells report Ctrl-C.
     #[must_use]
     pub const fn exit_code(self) -> u8 {

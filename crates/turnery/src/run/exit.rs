@@ -1,5 +1,6 @@
 //! Maps the outcome of a prompt to its name, stop reason, exit code and message.
 
+use turnery_acp::stop_reason_name;
 use turnery_agent::PromptResult;
 use turnery_engine::EndKind;
 
@@ -48,7 +49,7 @@ pub(crate) fn prompt_exit(result: &PromptResult) -> Ending {
     }
     Ending {
         outcome: report.name,
-        stop_reason: report.end.stop_reason(),
+        stop_reason: stop_reason_name(report.end),
         code,
         message,
     }
