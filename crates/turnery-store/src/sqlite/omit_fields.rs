@@ -2,8 +2,9 @@
 
 use serde::{
     Serialize, Serializer,
-    ser::{Error, Impossible, SerializeStruct},
+    ser::{Error, Impossible, SerializeMap, SerializeStruct},
 };
+use serde_json::Value;
 
 /// A struct without the fields of these names.
 pub(super) struct OmitFields<'a, T>(pub(super) &'a [&'a str], pub(super) &'a T);
@@ -47,6 +48,36 @@ impl<S: SerializeStruct> SerializeStruct for FieldFilter<'_, S> {
     }
 }
 
+/// A struct with flattened fields serializes as a map.
+impl<S: SerializeMap> SerializeMap for FieldFilter<'_, S> {
+    type Ok = S::Ok;
+    type Error = S::Error;
+
+    fn serialize_entry<K: Serialize + ?Sized, T: Serialize + ?Sized>(
+        &mut self,
+        key: &K,
+        value: &T,
+    ) -> Result<(), S::Error> {
+        match serde_json::to_value(key) {
+            Ok(Value::String(name)) if self.names.contains(&name.as_str()) => Ok(()),
+            Ok(Value::String(_)) => self.rest.serialize_entry(key, value),
+            Ok(_) | Err(_) => Err(S::Error::custom("the name of a field is not a string")),
+        }
+    }
+
+    fn serialize_key<K: Serialize + ?Sized>(&mut self, _: &K) -> Result<(), S::Error> {
+        Err(S::Error::custom("a field without its value"))
+    }
+
+    fn serialize_value<T: Serialize + ?Sized>(&mut self, _: &T) -> Result<(), S::Error> {
+        Err(S::Error::custom("a field without its name"))
+    }
+
+    fn end(self) -> Result<S::Ok, S::Error> {
+        self.rest.end()
+    }
+}
+
 /// Only structs with named fields have fields to omit.
 macro_rules! no_struct {
     ($($method:ident($($of:ty),*) $(<$T:ident>)? -> $Ok:ty;)+) => {$(
@@ -64,7 +95,7 @@ impl<'a, S: Serializer> Serializer for FieldFilter<'a, S> {
     type SerializeTuple = Impossible<S::Ok, S::Error>;
     type SerializeTupleStruct = Impossible<S::Ok, S::Error>;
     type SerializeTupleVariant = Impossible<S::Ok, S::Error>;
-    type SerializeMap = Impossible<S::Ok, S::Error>;
+    type SerializeMap = FieldFilter<'a, S::SerializeMap>;
     type SerializeStructVariant = Impossible<S::Ok, S::Error>;
 
     fn serialize_struct(
@@ -75,6 +106,13 @@ impl<'a, S: Serializer> Serializer for FieldFilter<'a, S> {
         Ok(FieldFilter {
             names: self.names,
             rest: self.rest.serialize_struct(name, len)?,
+        })
+    }
+
+    fn serialize_map(self, len: Option<usize>) -> Result<Self::SerializeMap, S::Error> {
+        Ok(FieldFilter {
+            names: self.names,
+            rest: self.rest.serialize_map(len)?,
         })
     }
 
@@ -104,7 +142,6 @@ impl<'a, S: Serializer> Serializer for FieldFilter<'a, S> {
         serialize_tuple(usize) -> Self::SerializeTuple;
         serialize_tuple_struct(&'static str, usize) -> Self::SerializeTupleStruct;
         serialize_tuple_variant(&'static str, u32, &'static str, usize) -> Self::SerializeTupleVariant;
-        serialize_map(Option<usize>) -> Self::SerializeMap;
         serialize_struct_variant(&'static str, u32, &'static str, usize) -> Self::SerializeStructVariant;
     }
 }
