@@ -10,9 +10,17 @@ use std::{
 };
 
 /// Maximum number of entries that are looked at in each guarded folder of the home folder, the upper ones first.
-const MAX_ENTRIES: usize = 512;
+const MAX_ENTRIES: usize = 4_096;
 /// Maximum depth of these entries below a guarded folder.
-const MAX_DEPTH: usize = 3;
+const MAX_DEPTH: usize = 6;
+/// Folders that hold no settings and many entries.
+const SKIPPED_FOLDERS: &[&str] = &[
+    ".git",
+    "extensions",
+    "node_modules",
+    "registry",
+    "toolchains",
+];
 
 /// Settings in the user's home folder. Cheap to clone.
 #[derive(Clone, Debug)]
@@ -53,9 +61,6 @@ impl UserSettings {
         let mut targets = Vec::new();
         for name in guarded_paths::guarded_names() {
             let path = self.home.join(name);
-            if path.symlink_metadata().is_err() {
-                continue;
-            }
             targets.extend(target(&path));
             collect_link_targets(path, &mut targets);
         }
@@ -78,7 +83,11 @@ fn collect_link_targets(folder: PathBuf, targets: &mut Vec<PathBuf>) {
                 let path = entry.path();
                 match entry.file_type() {
                     Ok(kind) if kind.is_symlink() => targets.extend(target(&path)),
-                    Ok(kind) if kind.is_dir() => inner.push(path),
+                    Ok(kind) if kind.is_dir() => {
+                        let name = entry.file_name();
+                        let is_skipped = SKIPPED_FOLDERS.iter().any(|it| name == *it);
+                        inner.extend((!is_skipped).then_some(path));
+                    }
                     Ok(_) | Err(_) => {}
                 }
             }
@@ -113,6 +122,15 @@ mod tests {
                 true,
             ),
             (".tool-versions", "dotfiles/tools", "tools", true),
+            (
+                ".vim/pack/p/start/x",
+                "../../../../dotfiles/x",
+                "x/plugin.vim",
+                true,
+            ),
+            (".gradle", "dotfiles", "init.gradle", true),
+            (".gradle", "dotfiles", "notes", false),
+            (".config", "dotfiles", "git/config", true),
             ("notes", "dotfiles/notes", "notes", false),
         ] {
             let folder = tempfile::tempdir().unwrap();
