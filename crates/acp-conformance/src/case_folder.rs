@@ -23,7 +23,10 @@ pub fn files(folder: &Path) -> io::Result<Vec<PathBuf>> {
 }
 
 /// Reads the cases of a folder; without a folder, the built-in cases.
-pub(crate) fn cases(folder: Option<&Path>) -> Result<Vec<Case>, String> {
+///
+/// # Errors
+/// If a file cannot be read or is malformed.
+pub fn cases(folder: Option<&Path>) -> Result<Vec<Case>, String> {
     let Some(folder) = folder else {
         return embedded::cases().map_err(|error| error.to_string());
     };

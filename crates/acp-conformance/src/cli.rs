@@ -1,13 +1,12 @@
 //! Defines the command line.
 
-pub(crate) mod guard;
 pub(crate) mod progress;
 pub(crate) mod rules;
 pub(crate) mod run;
 pub(crate) mod show;
 
 use acp_conformance::{
-    Case, Requirements, case_folder, mutations::command::MutationsArgs, scoreboard::ScoreboardArgs,
+    Case, Requirements, case_folder, helper_command::HelperCommand,
     suggestions::unknown_name_message,
 };
 use anyhow::{Context, Result, bail};
@@ -30,25 +29,9 @@ pub(crate) enum CliCommand {
     Coverage(rules::CoverageArgs),
     /// Show the text of a built-in case, or a rule with its source and cases.
     Show(show::ShowArgs),
-    /// Inject each known fault into an agent and check that exactly the expected rules fail.
-    Mutations(MutationsArgs),
-    /// Install the agents of the profiles, play the suite against each, and write the results.
-    Scoreboard(ScoreboardArgs),
-    /// Run the MCP server that cases give to agents; it logs its input.
-    #[command(hide = true)]
-    McpServer {
-        /// Log file.
-        log: PathBuf,
-        /// Arguments to log.
-        words: Vec<String>,
-    },
-    /// Wait until stdin is closed, then end the processes that run in a folder of cases, and remove the
-    /// folder.
-    #[command(hide = true)]
-    Guard {
-        /// Folder of the cases.
-        folder: PathBuf,
-    },
+    /// Commands that the runner starts itself with.
+    #[command(flatten)]
+    Helper(HelperCommand),
 }
 
 /// Loads the table of rules.

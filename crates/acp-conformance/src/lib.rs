@@ -5,16 +5,16 @@
 //!
 #![doc = include_str!("../README.md")]
 
-pub mod broken_agent;
 pub mod case;
 pub mod case_folder;
+pub mod cleanup_guard;
 mod deep_json;
 pub mod embedded;
 pub mod facts;
-pub mod faults;
+#[cfg(feature = "cli")]
+pub mod helper_command;
 pub mod mcp_server;
 pub mod model;
-pub mod mutations;
 mod official_schema;
 pub mod oracle;
 pub mod outcome;
@@ -26,11 +26,10 @@ pub mod profile;
 pub mod replay;
 pub mod report;
 pub mod requirements;
-pub mod scoreboard;
 pub mod scratch;
 pub mod suggestions;
 pub mod suite;
-mod suite_clock;
+pub mod suite_clock;
 pub mod verdict;
 
 pub use case::{Case, CaseError, CaseLine, CaseStep, Need};

@@ -2,14 +2,13 @@
 
 mod cli;
 
-use acp_conformance::{mcp_server, report};
+use acp_conformance::{cleanup_guard::CleanupGuard, report};
 use anyhow::Result;
 use clap::Parser;
 use cli::{
     CliCommand,
-    guard::{self, CleanupGuard},
     rules::{ignore_broken_pipe, print_coverage, print_rules},
-    run::run,
+    run::{RunArgs, run},
     show::print_case_or_rule,
 };
 use std::{
@@ -19,7 +18,7 @@ use std::{
 
 fn main() -> ExitCode {
     let done = match CliCommand::parse() {
-        CliCommand::Run(arguments) => run_guarded(|| run(&arguments)),
+        CliCommand::Run(arguments) => run_guarded(&arguments),
         CliCommand::List(arguments) => {
             succeed_unless_error(print_rules(&arguments, &mut io::stdout().lock()))
         }
@@ -29,19 +28,7 @@ fn main() -> ExitCode {
         CliCommand::Coverage(arguments) => {
             succeed_unless_error(print_coverage(&arguments, &mut io::stdout().lock()))
         }
-        CliCommand::Mutations(arguments) => run_guarded(|| {
-            let done = arguments.run(&mut io::stdout(), &print_stderr);
-            done.map_err(anyhow::Error::msg)
-        }),
-        CliCommand::Scoreboard(arguments) => run_guarded(|| {
-            let done = arguments.run(&print_stderr);
-            succeed_unless_error(done.map_err(anyhow::Error::msg))
-        }),
-        CliCommand::Guard { folder } => succeed_unless_error(guard::wait_and_clean_up(&folder)),
-        CliCommand::McpServer { log, words } => {
-            let served = mcp_server::serve(&log, &words, io::stdin().lock(), io::stdout().lock());
-            succeed_unless_error(served.map_err(anyhow::Error::from))
-        }
+        CliCommand::Helper(command) => succeed_unless_error(command.run().map_err(Into::into)),
     };
     match done {
         Ok(true) => ExitCode::SUCCESS,
@@ -53,10 +40,10 @@ fn main() -> ExitCode {
     }
 }
 
-/// Runs work that starts agents; no agent and no case folder outlives this process.
-fn run_guarded(work: impl FnOnce() -> Result<bool>) -> Result<bool> {
-    let _guard = CleanupGuard::start()?;
-    work()
+/// Plays cases; no agent and no case folder outlives this process.
+fn run_guarded(arguments: &RunArgs) -> Result<bool> {
+    let _guard = CleanupGuard::start("acp-conformance").map_err(anyhow::Error::msg)?;
+    run(arguments)
 }
 
 /// Returns true unless `result` is an error other than a broken pipe.

@@ -42,7 +42,8 @@ pub struct AgentSpec {
 impl AgentSpec {
     /// Makes a relative program path absolute, because agents start in another folder, without
     /// `target/debug/agent`.
-    pub(crate) fn with_absolute_program(mut command: Vec<String>) -> Vec<String> {
+    #[must_use]
+    pub fn with_absolute_program(mut command: Vec<String>) -> Vec<String> {
         if let Some(program) = command.first_mut()
             && program.contains('/')
             && let Ok(path) = std::path::absolute(&*program)

@@ -9,7 +9,7 @@ mod rule_groups;
 mod sanitize;
 mod unexpected_exits;
 
-pub(crate) use exit_summary::REPORTED_SLOWDOWN;
+pub use exit_summary::REPORTED_SLOWDOWN;
 pub use html::render_html;
 pub use junit::render_junit;
 pub use markdown::render_markdown;
@@ -23,11 +23,11 @@ use crate::{
     requirements::Level,
     verdict::{FailurePolicy, Verdict, Verdicts},
 };
-use schemars::JsonSchema;
 use serde::Serialize;
 
 /// Report of a run.
-#[derive(Clone, Debug, Serialize, JsonSchema)]
+#[derive(Clone, Debug, Serialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(rename_all = "camelCase")]
 pub struct Report {
     /// Version of the suite.
@@ -57,7 +57,8 @@ pub struct Report {
 }
 
 /// Failure of a rule that did not recur in the last play of the case.
-#[derive(Clone, Debug, Serialize, JsonSchema)]
+#[derive(Clone, Debug, Serialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(rename_all = "camelCase")]
 pub struct FlakyRule {
     /// Id of the rule.
@@ -71,7 +72,8 @@ pub struct FlakyRule {
 }
 
 /// Tested agent.
-#[derive(Clone, Debug, Serialize, JsonSchema)]
+#[derive(Clone, Debug, Serialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(rename_all = "camelCase")]
 pub struct TestedAgent {
     /// Name that the agent reports, or else its command.
@@ -85,7 +87,8 @@ pub struct TestedAgent {
 }
 
 /// Number of rules with one level and verdict.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, JsonSchema)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(rename_all = "camelCase")]
 pub struct RuleCount {
     /// Level of the rules.
@@ -97,7 +100,8 @@ pub struct RuleCount {
 }
 
 /// Rule with its verdict.
-#[derive(Clone, Debug, Serialize, JsonSchema)]
+#[derive(Clone, Debug, Serialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(rename_all = "camelCase")]
 pub struct JudgedRule {
     /// Id of the rule.
@@ -123,7 +127,8 @@ pub struct JudgedRule {
 }
 
 /// Failure at one place.
-#[derive(Clone, Debug, Serialize, JsonSchema)]
+#[derive(Clone, Debug, Serialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(rename_all = "camelCase")]
 pub struct ReportFinding {
     /// Name of the case.
@@ -143,7 +148,8 @@ pub struct ReportFinding {
 }
 
 /// Played case.
-#[derive(Clone, Debug, Serialize, JsonSchema)]
+#[derive(Clone, Debug, Serialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(rename_all = "camelCase")]
 pub struct PlayedCase {
     /// Name of the case.
@@ -167,7 +173,8 @@ pub struct PlayedCase {
 }
 
 /// Message or event in a transcript.
-#[derive(Clone, Debug, Serialize, JsonSchema)]
+#[derive(Clone, Debug, Serialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(rename_all = "camelCase")]
 pub struct TranscriptLine {
     /// Time since the case began, in milliseconds.
@@ -181,7 +188,8 @@ pub struct TranscriptLine {
 }
 
 /// Source of a transcript entry.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, JsonSchema)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(rename_all = "snake_case")]
 pub enum TranscriptSource {
     /// Message sent by the case.

@@ -1,6 +1,5 @@
 //! Reads the table of rules, `conformance/requirements.toml`.
 
-use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use std::{collections::BTreeMap, fmt};
 
@@ -36,9 +35,8 @@ pub struct Rule {
 }
 
 /// Requirement level of a rule.
-#[derive(
-    Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, JsonSchema,
-)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 pub enum Level {
     /// Required by MUST in the specification.
     #[serde(rename = "MUST")]

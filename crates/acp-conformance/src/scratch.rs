@@ -14,7 +14,7 @@ use std::{
 use tempfile::{Builder, TempDir};
 
 /// Prefix of the folder names.
-pub(crate) const FOLDER_PREFIX: &str = "acp-cases-";
+pub const FOLDER_PREFIX: &str = "acp-cases-";
 /// File in each folder that its runner has locked.
 const LOCK_FILE: &str = "lock";
 /// Age at which a folder without a lock counts as left behind, rather than as being created.
@@ -73,7 +73,10 @@ impl ScratchFolder {
     }
 
     /// Creates a folder for one case.
-    pub(crate) fn case(&self) -> io::Result<TempDir> {
+    ///
+    /// # Errors
+    /// If the folder cannot be created.
+    pub fn case(&self) -> io::Result<TempDir> {
         Builder::new().prefix("").tempdir_in(&self.path)
     }
 }

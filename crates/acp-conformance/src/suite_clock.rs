@@ -84,7 +84,7 @@ fn slowness_from_stat(stat: &str) -> f64 {
 
 /// Clock on which time limits are measured.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum SuiteClock {
+pub enum SuiteClock {
     /// Slows down while the machine is busy.
     Fair,
     /// Real time, for a first try that is repeated on the fair clock before a failure is reported.
@@ -112,7 +112,7 @@ impl SuiteClock {
     }
 
     /// Blocks the thread for `duration` on this clock.
-    pub(crate) fn sleep(self, duration: Duration) {
+    pub fn sleep(self, duration: Duration) {
         let time = self.now() + duration;
         while let Some(left) = self.left(time) {
             thread::sleep(left);

@@ -206,22 +206,6 @@ fn invalid_and_missing_arguments_are_reported() {
 }
 
 #[test]
-fn mutations_need_no_case_folder() {
-    let folder = tempfile::tempdir().expect("a folder");
-    let mut command = Command::new(env!("CARGO_BIN_EXE_acp-conformance"));
-    command.args(["mutations", "--agent", "false", "--only", "banner"]);
-    let output = command
-        .current_dir(folder.path())
-        .output()
-        .expect("the runner");
-    let stderr = String::from_utf8_lossy(&output.stderr);
-    // The command gets as far as the agent, which does not speak the protocol.
-    let why = "acp-conformance: the agent does not answer `initialize`: ";
-    assert!(stderr.starts_with(why), "{stderr}");
-    assert_eq!(output.status.code(), Some(2));
-}
-
-#[test]
 fn expected_and_chosen_rules_use_the_whole_table() {
     let folder = folder();
     let expected = folder.path().join("expected");
@@ -277,26 +261,6 @@ fn unseen_expected_failure_is_a_cli_warning() {
     let (code, stdout, _) = run_cli(&[&["run", path(&case)], &rest[..]].concat());
     assert_eq!(code, Some(0));
     assert!(!stdout.contains("warning"), "{stdout}");
-}
-
-#[test]
-fn unknown_fault_or_profile_is_an_error() {
-    let mutations = |only: &str| run_cli(&["mutations", "--agent", "cat", "--only", only]);
-    let (code, stdout, stderr) = mutations("banner,line_limit_64_kb");
-    assert_eq!((code, stdout.as_str()), (Some(2), ""));
-    let why = "acp-conformance: \"line_limit_64_kb\" is no fault; there is line_limit_64_kib";
-    assert!(stderr.starts_with(why), "{stderr}");
-    let scratch = tempfile::tempdir().expect("a folder");
-    let (code, _, stderr) = run_cli(&[
-        "scoreboard",
-        "--scratch",
-        path(scratch.path()),
-        "--only",
-        "gemini-cli,turnry",
-    ]);
-    let why = "acp-conformance: \"turnry\" is no profile; there is turnery";
-    assert_eq!(code, Some(2));
-    assert!(stderr.starts_with(why), "{stderr}");
 }
 
 /// Plays this case with more options.

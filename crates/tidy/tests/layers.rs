@@ -39,6 +39,7 @@ const LAYERS: &[(&str, &[&str])] = &[
         ],
     ),
     ("acp-conformance", &[]),
+    ("acp-conformance-dev", &["acp-conformance"]),
     ("tidy", &[]),
     ("xtask", &[]),
 ];

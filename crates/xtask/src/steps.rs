@@ -123,7 +123,7 @@ pub(crate) fn mutations(retries: &mut Retries) -> Result<()> {
     let mut flaky: Vec<String> = Vec::new();
     retries.run("table", || {
         let table = fs::File::create(&page).with_context(|| page.display().to_string())?;
-        let mut command = Command::new(build_binaries.join("acp-conformance"));
+        let mut command = Command::new(build_binaries.join("acp-conformance-dev"));
         command
             .args(["mutations", "--profile", "turnery", "--agent", &agent])
             .current_dir(root());

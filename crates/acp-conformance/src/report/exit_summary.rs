@@ -5,7 +5,7 @@ use crate::verdict::Verdict;
 use std::collections::BTreeMap;
 
 /// Minimum slowdown that the report mentions.
-pub(crate) const REPORTED_SLOWDOWN: f64 = 1.5;
+pub const REPORTED_SLOWDOWN: f64 = 1.5;
 
 impl Report {
     /// Returns true if the agent conforms: no rule counts against it, no case ended early without a rule, and

@@ -3,8 +3,7 @@
 //! On a signal, the runner ends its agents, removes its folder, and exits with the code that shells use for
 //! this signal. If the runner is killed, its child process `guard` sees stdin close and cleans up instead.
 
-use acp_conformance::scratch::{self, ScratchFolder};
-use anyhow::{Context, Result};
+use crate::scratch::{self, ScratchFolder};
 use std::{
     io::{self, IsTerminal, Write},
     os::unix::process::CommandExt,
@@ -19,24 +18,34 @@ use tokio::{
 };
 
 /// Guard process that cleans up after the runner; dropping it waits for the cleanup.
-pub(crate) struct CleanupGuard {
+#[derive(Debug)]
+pub struct CleanupGuard {
     process: Child,
     _scratch: Arc<ScratchFolder>,
 }
 
 impl CleanupGuard {
-    pub(crate) fn start() -> Result<Self> {
-        let scratch = ScratchFolder::present().context("cannot create the folder for the cases")?;
-        exit_on_signals().context("cannot handle signals")?;
-        let process = Command::new(std::env::current_exe()?)
-            .arg("guard")
-            .arg(scratch.path())
-            .stdin(Stdio::piped())
-            .stdout(Stdio::null())
-            // Terminal signals to the runner's process group must not reach the guard.
-            .process_group(0)
-            .spawn()
-            .context("cannot start the cleanup process")?;
+    /// Starts the guard process: this program with the subcommand `guard` and the folder of the cases. `program` is
+    /// the name for messages.
+    ///
+    /// # Errors
+    /// If the folder cannot be created, signals cannot be handled, or the guard process cannot be started.
+    pub fn start(program: &'static str) -> Result<Self, String> {
+        let because = |what: &str, error: io::Error| format!("cannot {what}: {error}");
+        let scratch = ScratchFolder::present()
+            .map_err(|error| because("create the folder for the cases", error))?;
+        exit_on_signals(program).map_err(|error| because("handle signals", error))?;
+        let process = std::env::current_exe().and_then(|this| {
+            Command::new(this)
+                .arg("guard")
+                .arg(scratch.path())
+                .stdin(Stdio::piped())
+                .stdout(Stdio::null())
+                // Terminal signals to the runner's process group must not reach the guard.
+                .process_group(0)
+                .spawn()
+        });
+        let process = process.map_err(|error| because("start the cleanup process", error))?;
         Ok(Self {
             process,
             _scratch: scratch,
@@ -52,13 +61,16 @@ impl Drop for CleanupGuard {
 }
 
 /// Runs the guard process: waits for the runner to end, and cleans up.
-pub(crate) fn wait_and_clean_up(folder: &Path) -> Result<()> {
+///
+/// # Errors
+/// If stdin cannot be read.
+pub fn wait_and_clean_up(folder: &Path) -> io::Result<()> {
     io::copy(&mut io::stdin().lock(), &mut io::sink())?;
     scratch::clean_up(folder);
     Ok(())
 }
 
-fn exit_on_signals() -> io::Result<()> {
+fn exit_on_signals(program: &'static str) -> io::Result<()> {
     let runtime = Builder::new_current_thread().enable_io().build()?;
     let within = runtime.enter();
     let mut hangup = signal(SignalKind::hangup())?;
@@ -79,7 +91,7 @@ fn exit_on_signals() -> io::Result<()> {
         let end = if stderr.is_terminal() { "\n" } else { "" };
         let _ = writeln!(
             stderr,
-            "{end}acp-conformance: ended by {name}; no report was written"
+            "{end}{program}: ended by {name}; no report was written"
         );
         exit(128 + kind.as_raw_value());
     });

@@ -1,7 +1,7 @@
 //! Installs an agent from npm, PyPI or the Rust registry into a folder.
 
 use super::path_error;
-use crate::profile::InstallSpec;
+use acp_conformance::profile::InstallSpec;
 use std::{env, fs, path::Path, process::Command};
 
 /// Node for all agents that need it; with an older one, npm silently installs older versions of them.

@@ -1,14 +1,14 @@
-//! Runs `acp-conformance mutations`.
+//! Runs `acp-conformance-dev mutations`.
 
 use super::{ExpectedFaults, MutationPlan, MutationRow, MutationTable, run_mutations};
-use crate::{
-    AgentSpec, PlayOptions, case_folder, faults, profile::Profile,
+use crate::faults;
+use acp_conformance::{
+    AgentSpec, PlayOptions, Requirements, case_folder, profile::Profile, requirements::Level,
     suggestions::unknown_name_message,
 };
 use clap::{Args, ValueEnum, builder::RangedU64ValueParser};
-use serde::Deserialize;
 use std::{
-    collections::{BTreeMap, BTreeSet},
+    collections::BTreeSet,
     io::{self, Write},
     path::PathBuf,
     time::Duration,
@@ -55,29 +55,11 @@ enum MutationFormat {
     Json,
 }
 
-/// Fields of `requirements.toml` that the mutation table needs.
-#[derive(Deserialize)]
-struct MutationRuleTable {
-    rules: BTreeMap<String, MutationRule>,
-}
-
-#[derive(Deserialize)]
-struct MutationRule {
-    level: String,
-    untestable: Option<String>,
-}
-
-const REQUIREMENTS_TOML: &str = include_str!("../../../../conformance/requirements.toml");
-
 /// Returns the rules that some fault must break: all testable rules except those of level MAY.
 fn breakable_rules() -> Result<BTreeSet<String>, String> {
-    let table: MutationRuleTable =
-        toml::from_str(REQUIREMENTS_TOML).map_err(|e| format!("requirements.toml: {e}"))?;
-    let breakable = table
-        .rules
-        .into_iter()
-        .filter(|(_, rule)| rule.untestable.is_none() && rule.level != "MAY");
-    Ok(breakable.map(|(id, _)| id).collect())
+    let rules = Requirements::known()?.rules.into_iter();
+    let breakable = rules.filter(|rule| rule.untestable.is_none() && rule.level != Level::May);
+    Ok(breakable.map(|rule| rule.id).collect())
 }
 
 impl MutationsArgs {
@@ -157,7 +139,7 @@ fn find_proxy() -> Result<PathBuf, String> {
         Ok(proxy)
     } else {
         Err(format!(
-            "{} does not exist; build it into the folder of acp-conformance",
+            "{} does not exist; build it into the folder of this program",
             proxy.display()
         ))
     }
@@ -170,7 +152,7 @@ mod tests {
 
     #[test]
     fn faults_toml_names_known_rules_and_covers_all() {
-        let table: MutationRuleTable = toml::from_str(REQUIREMENTS_TOML).unwrap();
+        let requirements = Requirements::known().unwrap();
         let expected = ExpectedFaults::read().unwrap();
         let broken = expected.broken_rules();
         for rule in broken
@@ -178,13 +160,16 @@ mod tests {
             .copied()
             .chain(expected.without.keys().map(String::as_str))
         {
-            assert!(table.rules.contains_key(rule), "{rule} is no rule");
+            assert!(requirements.rule(rule).is_some(), "{rule} is no rule");
         }
         for (fault, what) in &expected.faults {
             assert!(!what.breaks.is_empty(), "{fault} breaks nothing");
             assert!(what.breaks.is_disjoint(&what.also), "{fault} says it twice");
             for rule in &what.also {
-                assert!(table.rules.contains_key(rule), "{fault}: {rule} is no rule");
+                assert!(
+                    requirements.rule(rule).is_some(),
+                    "{fault}: {rule} is no rule"
+                );
             }
         }
         assert_eq!(expected.traps.len(), 28);

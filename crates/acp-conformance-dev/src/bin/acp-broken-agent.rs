@@ -6,7 +6,7 @@
     reason = "a command for a terminal"
 )]
 
-use acp_conformance::{
+use acp_conformance_dev::{
     broken_agent::{BrokenAgent, exec_bound_agent, run_broken_agent},
     faults,
 };

@@ -1,6 +1,6 @@
 //! Tests of the broken agent as a process: without a fault, it passes on every byte of the agent behind it.
 
-use acp_conformance::{broken_agent::read_recordings, faults::Direction};
+use acp_conformance_dev::{broken_agent::read_recordings, faults::Direction};
 use rustix::process::{Pid, Signal, kill_process, test_kill_process};
 use std::{
     io::{BufRead, BufReader, Read, Write},

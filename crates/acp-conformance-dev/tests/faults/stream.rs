@@ -1,6 +1,6 @@
 //! Parses hand-written streams and plays them through a fault.
 
-use acp_conformance::faults::{self, Direction, Fault, FaultInjector, SideEffect};
+use acp_conformance_dev::faults::{self, Direction, Fault, FaultInjector, SideEffect};
 use serde_json::{Value, json};
 use std::collections::BTreeMap;
 

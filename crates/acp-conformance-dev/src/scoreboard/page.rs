@@ -4,7 +4,7 @@
 mod section;
 
 use super::{AgentStanding, ManualChecks};
-use crate::{
+use acp_conformance::{
     report,
     requirements::{Level, Requirements, Rule},
     verdict::Verdict,
@@ -74,7 +74,7 @@ fn write_page(
         page,
         "Agents: {}. Examples of the official SDKs: {}. The {cases} [cases](cases) look at {} [rules](requirements.toml) of\n\
          revision {}. Each agent comes as its registry has it, is pointed at the suite's own model by its\n\
-         [profile](profiles), runs without a network, and is asked the same. `acp-conformance scoreboard` made this page.\n",
+         [profile](profiles), runs without a network, and is asked the same. `acp-conformance-dev scoreboard` made this page.\n",
         agents.len(),
         examples.len(),
         requirements.rules.len(),

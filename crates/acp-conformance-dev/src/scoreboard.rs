@@ -9,7 +9,7 @@ mod standing;
 pub use path_redactor::PathRedactor;
 pub use standing::{AgentStanding, FailureReason, RuleResult};
 
-use crate::{
+use acp_conformance::{
     AgentSpec, Case, CaseOutcome, PlayOptions, SuiteResult, case_folder, play_suite,
     profile::Profile,
     replay::replay_failures,

@@ -1,6 +1,6 @@
 //! Removes paths of this machine from texts.
 
-use crate::scratch;
+use acp_conformance::scratch;
 use regex::{NoExpand, Regex};
 use std::{borrow::Cow, path::Path};
 

@@ -5,10 +5,8 @@
 //! that order.
 
 use super::{BrokenAgent, recording::Recorder};
-use crate::{
-    faults::{Direction, FaultInjector, ProcessFault, SideEffect},
-    suite_clock::SuiteClock,
-};
+use crate::faults::{Direction, FaultInjector, ProcessFault, SideEffect};
+use acp_conformance::suite_clock::SuiteClock;
 use rustix::{
     event::{PollFd, PollFlags, Timespec, poll},
     pipe::pipe,

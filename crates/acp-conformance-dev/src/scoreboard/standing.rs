@@ -1,7 +1,7 @@
 //! Stores the results of the suite for one agent, rule by rule.
 
 use super::path_redactor::PathRedactor;
-use crate::{
+use acp_conformance::{
     SuiteResult,
     outcome::Finding,
     profile::Profile,
@@ -177,7 +177,7 @@ fn truncate(text: &str) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::{AgentFacts, CaseOutcome, CheckResult, RuleCheck};
+    use acp_conformance::{AgentFacts, CaseOutcome, CheckResult, RuleCheck};
     use std::path::Path;
 
     const PROFILE: &str = r#"

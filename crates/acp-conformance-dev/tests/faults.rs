@@ -23,7 +23,7 @@
 #[path = "faults/stream.rs"]
 mod stream;
 
-use acp_conformance::faults::{self, Direction, FaultInjector, SideEffect};
+use acp_conformance_dev::faults::{self, Direction, FaultInjector, SideEffect};
 use std::{collections::BTreeSet, fs, path::Path};
 use stream::{FaultStream, parse_streams};
 

@@ -3,11 +3,11 @@
 
 use super::{ExpectedFault, ExpectedFaults, MutationRow, MutationTable};
 use crate::{
-    AgentFacts, AgentSpec, Case, CaseOutcome, PlayOptions,
     broken_agent::{Recording, read_recordings},
     faults::{self, Direction, Fault, FaultInjector},
-    play_suite,
-    scratch::ScratchFolder,
+};
+use acp_conformance::{
+    AgentFacts, AgentSpec, Case, CaseOutcome, PlayOptions, play_suite, scratch::ScratchFolder,
 };
 use serde_json::Value;
 use std::{

@@ -1,10 +1,10 @@
 //! Renders the failures of one agent: those of required rules are open, all others are folded.
 
 use super::{BROKEN_VERDICTS, COLUMNS, kept_and_judged};
-use crate::{
+use crate::scoreboard::{AgentStanding, FailureReason, ManualChecks, RuleResult};
+use acp_conformance::{
     report::{self, REPORTED_SLOWDOWN},
     requirements::{Level, Requirements, Rule},
-    scoreboard::{AgentStanding, FailureReason, ManualChecks, RuleResult},
     verdict::Verdict,
 };
 use std::fmt::Write;
