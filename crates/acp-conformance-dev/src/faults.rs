@@ -10,6 +10,7 @@ mod config;
 mod connection_state;
 mod elicitation;
 mod extensions;
+mod fault;
 mod files;
 mod framing;
 mod initialize;
@@ -30,50 +31,13 @@ mod v2;
 mod v2_sessions;
 
 pub use connection_state::Direction;
+pub use fault::{Fault, ProcessFault};
 pub use intercepted_line::SideEffect;
-pub use process::ProcessFault;
 
 use connection_state::{ConnectionState, MessageKind};
+use fault::FaultKind;
 use intercepted_line::{FaultMemory, InterceptedLine};
 use serde_json::Value;
-
-/// Named fault of an agent.
-#[derive(Debug)]
-pub struct Fault {
-    /// Name in `faults.toml` and on the command line.
-    pub name: &'static str,
-    kind: FaultKind,
-}
-
-/// Part of the agent that a fault affects.
-#[derive(Clone, Copy, Debug)]
-enum FaultKind {
-    /// Lines, handled one at a time.
-    Lines(fn(&mut InterceptedLine<'_>)),
-    /// Behaviour of the process.
-    Process(ProcessFault),
-}
-
-impl Fault {
-    const fn lines(name: &'static str, handler: fn(&mut InterceptedLine<'_>)) -> Self {
-        let breaks = FaultKind::Lines(handler);
-        Self { name, kind: breaks }
-    }
-
-    const fn process(name: &'static str, process_fault: ProcessFault) -> Self {
-        let breaks = FaultKind::Process(process_fault);
-        Self { name, kind: breaks }
-    }
-
-    /// Returns the fault of the process itself; `None` for faults of lines.
-    #[must_use]
-    pub fn process_fault(&self) -> Option<ProcessFault> {
-        match self.kind {
-            FaultKind::Lines(_) => None,
-            FaultKind::Process(habit) => Some(habit),
-        }
-    }
-}
 
 /// Returns all faults, grouped by area.
 pub fn all() -> impl Iterator<Item = &'static Fault> {

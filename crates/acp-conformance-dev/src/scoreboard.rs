@@ -2,6 +2,7 @@
 //! Results are stored with each agent, so that one agent can be played again alone.
 
 mod install;
+mod manual_checks;
 mod page;
 mod path_redactor;
 mod standing;
@@ -11,13 +12,11 @@ pub use standing::{AgentStanding, FailureReason, RuleResult};
 
 use acp_conformance::{
     AgentSpec, Case, CaseOutcome, PlayOptions, SuiteResult, case_folder, play_suite,
-    profile::Profile,
-    replay::replay_failures,
-    requirements::{Requirements, Rule},
+    profile::Profile, replay::replay_failures, requirements::Requirements,
     suggestions::unknown_name_message,
 };
 use clap::{Args, builder::RangedU64ValueParser};
-use serde::Deserialize;
+use manual_checks::ManualChecks;
 use std::{
     collections::BTreeMap,
     fs,
@@ -62,29 +61,6 @@ pub struct ScoreboardArgs {
     /// busy, and an agent that ends too late is not found.
     #[arg(long)]
     real_time: bool,
-}
-
-/// Failures that were checked by hand.
-#[derive(Debug, Default, Deserialize)]
-#[serde(deny_unknown_fields)]
-struct ManualChecks {
-    #[serde(default)]
-    checked: Vec<ManualCheck>,
-}
-
-/// Failures of an agent that were checked by hand: they are the agent's fault and not the suite's.
-#[derive(Debug, Deserialize)]
-#[serde(deny_unknown_fields)]
-struct ManualCheck {
-    agent: String,
-    rules: Vec<String>,
-    how: String,
-}
-
-impl ManualCheck {
-    fn is_about(&self, standing: &AgentStanding, rule: &Rule) -> bool {
-        self.agent == standing.name && self.rules.contains(&rule.id)
-    }
 }
 
 impl ScoreboardArgs {

@@ -17,6 +17,7 @@ mod schema_instance;
 mod script;
 mod state;
 mod tool_resolution;
+mod wire_format;
 
 pub use exchange::{Exchange, ExchangeRole, ExchangeState};
 pub use request::{Api, ConversationMessage, MessageRole, ModelRequest, OfferedTool};

@@ -1,6 +1,6 @@
 //! Faults of logins: the methods offered, and when a login is required.
 
-use super::{Fault, intercepted_line::InterceptedLine};
+use super::{fault::Fault, intercepted_line::InterceptedLine};
 use serde_json::{Value, json};
 
 pub(super) const FAULTS: &[Fault] = &[

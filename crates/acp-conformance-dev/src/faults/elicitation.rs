@@ -1,6 +1,6 @@
 //! Faults of elicitations. Some faults send their own at a prompt, as the agent may have none.
 
-use super::{Fault, connection_state::Direction, intercepted_line::InterceptedLine};
+use super::{connection_state::Direction, fault::Fault, intercepted_line::InterceptedLine};
 use serde_json::{Value, json};
 
 pub(super) const FAULTS: &[Fault] = &[

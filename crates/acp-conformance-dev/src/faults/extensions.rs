@@ -1,6 +1,6 @@
 //! Faults of extending the protocol: fields, methods and `_meta`.
 
-use super::{Fault, intercepted_line::InterceptedLine};
+use super::{fault::Fault, intercepted_line::InterceptedLine};
 use serde_json::{Value, json};
 
 pub(super) const FAULTS: &[Fault] = &[

@@ -1,6 +1,6 @@
 //! Faults of requests for the client's files.
 
-use super::{Fault, intercepted_line::InterceptedLine};
+use super::{fault::Fault, intercepted_line::InterceptedLine};
 use serde_json::json;
 
 pub(super) const FAULTS: &[Fault] = &[

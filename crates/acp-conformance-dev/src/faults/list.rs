@@ -1,7 +1,7 @@
 //! Faults of listing, closing and deleting sessions.
 
 use super::{
-    Fault,
+    fault::Fault,
     intercepted_line::{InterceptedLine, injected_update},
 };
 use serde_json::{Value, json};

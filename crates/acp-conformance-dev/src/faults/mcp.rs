@@ -1,6 +1,6 @@
 //! Faults of MCP servers: the servers connected, and their arguments and variables.
 
-use super::{Fault, intercepted_line::InterceptedLine};
+use super::{fault::Fault, intercepted_line::InterceptedLine};
 use serde_json::{Value, json};
 
 pub(super) const FAULTS: &[Fault] = &[

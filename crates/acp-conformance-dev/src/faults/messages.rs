@@ -1,7 +1,7 @@
 //! Faults of updates: messages, usage, titles, notices and compactions.
 
 use super::{
-    Fault,
+    fault::Fault,
     intercepted_line::{InterceptedLine, injected_update},
 };
 use serde_json::{Value, json};

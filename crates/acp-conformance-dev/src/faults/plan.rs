@@ -1,6 +1,6 @@
 //! Faults of plans.
 
-use super::{Fault, intercepted_line::InterceptedLine};
+use super::{fault::Fault, intercepted_line::InterceptedLine};
 
 pub(super) const FAULTS: &[Fault] = &[
     Fault::lines("plan_not_reported", plan_not_reported),

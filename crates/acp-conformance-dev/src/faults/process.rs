@@ -1,6 +1,6 @@
 //! Faults of the process: its start, its exit, and leftover children.
 
-use super::Fault;
+use super::fault::{Fault, ProcessFault};
 
 pub(super) const FAULTS: &[Fault] = &[
     Fault::process("banner", ProcessFault::Banner),
@@ -12,24 +12,3 @@ pub(super) const FAULTS: &[Fault] = &[
     Fault::process("child_left_behind", ProcessFault::LeavesChild),
     Fault::process("outlives_its_stdout", ProcessFault::OutlivesStdout),
 ];
-
-/// Fault of the process, independent of the messages.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum ProcessFault {
-    /// Prints a line that is not a message at the start.
-    Banner,
-    /// Prints a line that is not a message at the end.
-    Farewell,
-    /// Does not exit when stdin is closed.
-    StaysAfterEof,
-    /// Exits when stdin is closed, without answering open requests.
-    DiesAtEof,
-    /// Exits with status 1.
-    ExitsWithOne,
-    /// Ignores SIGTERM.
-    IgnoresSigterm,
-    /// Leaves a child process behind.
-    LeavesChild,
-    /// Does not exit when stdout is closed.
-    OutlivesStdout,
-}

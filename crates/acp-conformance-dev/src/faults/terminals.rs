@@ -1,7 +1,7 @@
 //! Faults of the client's terminals: their creation, use and release. As an agent may never use terminals,
 //! the faults create their own at the start of a prompt.
 
-use super::{Fault, intercepted_line::InterceptedLine};
+use super::{fault::Fault, intercepted_line::InterceptedLine};
 use serde_json::json;
 
 pub(super) const FAULTS: &[Fault] = &[

@@ -1,6 +1,6 @@
 //! Faults of tool calls: the content and order of their reports.
 
-use super::{Fault, intercepted_line::InterceptedLine};
+use super::{fault::Fault, intercepted_line::InterceptedLine};
 use serde_json::{Value, json};
 
 pub(super) const FAULTS: &[Fault] = &[

@@ -1,7 +1,7 @@
 //! Faults of the draft of version 2: prompts, states, resume, cancel and close.
 
 use super::{
-    Fault,
+    fault::Fault,
     intercepted_line::{InterceptedLine, injected_update},
 };
 use serde_json::{Value, json};

@@ -3,7 +3,10 @@
 
 mod section;
 
-use super::{AgentStanding, ManualChecks};
+use super::{
+    manual_checks::ManualChecks,
+    standing::{AgentStanding, BROKEN_VERDICTS},
+};
 use acp_conformance::{
     report,
     requirements::{Level, Requirements, Rule},
@@ -19,9 +22,6 @@ const COLUMNS: [(&str, &[Level]); 5] = [
     ("interop", &[Level::Interop]),
     ("MAY", &[Level::May]),
 ];
-
-/// Verdicts that count as broken; a MAY need not be kept.
-const BROKEN_VERDICTS: [Verdict; 2] = [Verdict::Fail, Verdict::Warn];
 
 const HOW_TO_READ: &str = "\
 Each cell says how many rules were kept, of those that could be judged. A rule counts once for an agent, however many
@@ -104,7 +104,7 @@ fn write_page(
 /// agents that could not be played come last.
 fn sort_key(requirements: &Requirements, standing: &AgentStanding) -> (bool, Vec<usize>, String) {
     let broken = COLUMNS.map(|(_, levels)| {
-        let (passed, judged) = kept_and_judged(requirements, standing, levels);
+        let (passed, judged) = standing.kept_and_judged(requirements, levels);
         judged - passed
     });
     let name = standing.name.clone();
@@ -132,7 +132,7 @@ fn write_agent_table(
         }
         write!(page, " | {version} |")?;
         for (_, levels) in COLUMNS {
-            match kept_and_judged(requirements, standing, levels) {
+            match standing.kept_and_judged(requirements, levels) {
                 (_, 0) => write!(page, " – |")?,
                 (passed, judged) => write!(page, " {passed} of {judged} |")?,
             }
@@ -185,24 +185,6 @@ fn agents_breaking<'a>(rule: &Rule, agents: &[&'a AgentStanding]) -> Vec<&'a str
     };
     let breakers = agents.iter().filter(breaks);
     breakers.map(|agent| agent.name.as_str()).collect()
-}
-
-/// Returns how many rules of these levels were kept, and how many could be judged.
-fn kept_and_judged(
-    requirements: &Requirements,
-    standing: &AgentStanding,
-    levels: &[Level],
-) -> (usize, usize) {
-    let rules = requirements.rules.iter();
-    let rules = rules.filter(|rule| levels.contains(&rule.level));
-    let found = rules.filter_map(|rule| standing.rules.get(&rule.id));
-    let verdicts: Vec<Verdict> = found.map(|found| found.verdict).collect();
-    let of = |wanted: &[Verdict]| verdicts.iter().filter(|one| wanted.contains(one)).count();
-    let passed = of(&[Verdict::Pass]);
-    (
-        passed,
-        passed + of(&BROKEN_VERDICTS) + of(&[Verdict::Noted]),
-    )
 }
 
 /// Escapes text for a table cell.

@@ -5,7 +5,7 @@ use acp_conformance::{
     SuiteResult,
     outcome::Finding,
     profile::Profile,
-    requirements::Requirements,
+    requirements::{Level, Requirements},
     verdict::{Verdict, judge_rules},
 };
 use serde::{Deserialize, Serialize};
@@ -13,6 +13,9 @@ use std::{
     collections::{BTreeMap, BTreeSet},
     time::Duration,
 };
+
+/// Verdicts that count as broken; a MAY need not be kept.
+pub(super) const BROKEN_VERDICTS: [Verdict; 2] = [Verdict::Fail, Verdict::Warn];
 
 /// Length of a stored text. Unit: characters.
 const MAX_TEXT_CHARS: usize = 400;
@@ -129,6 +132,24 @@ impl AgentStanding {
         let installed = self.packages.first();
         let installed = installed.and_then(|package| package.rsplit(['@', '=']).next());
         installed.or_else(|| self.says.split(' ').nth(1))
+    }
+
+    /// Returns how many rules of these levels were kept, and how many could be judged.
+    pub(super) fn kept_and_judged(
+        &self,
+        requirements: &Requirements,
+        levels: &[Level],
+    ) -> (usize, usize) {
+        let rules = requirements.rules.iter();
+        let rules = rules.filter(|rule| levels.contains(&rule.level));
+        let found = rules.filter_map(|rule| self.rules.get(&rule.id));
+        let verdicts: Vec<Verdict> = found.map(|found| found.verdict).collect();
+        let of = |wanted: &[Verdict]| verdicts.iter().filter(|one| wanted.contains(one)).count();
+        let passed = of(&[Verdict::Pass]);
+        (
+            passed,
+            passed + of(&BROKEN_VERDICTS) + of(&[Verdict::Noted]),
+        )
     }
 
     fn new(profile: &Profile) -> Self {

@@ -1,6 +1,6 @@
 //! Runs `list` and `coverage`, which print the rules and their checks.
 
-use super::{load_cases, load_requirements};
+use super::load::{load_cases, load_requirements};
 use acp_conformance::{
     Case, oracle,
     requirements::{Level, Rule},

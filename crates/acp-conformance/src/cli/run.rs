@@ -1,7 +1,7 @@
 //! Runs `run`: plays cases against an agent and writes the report.
 
 use super::{
-    load_cases, load_requirements,
+    load::{load_cases, load_requirements},
     progress::{Progress, detect_colours},
     rules::parse_level,
 };

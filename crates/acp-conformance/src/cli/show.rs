@@ -1,6 +1,9 @@
 //! Runs `show`: prints the text of a built-in case, or a rule with its source and cases.
 
-use super::{load_cases, load_requirements, rules::checks_of_rule};
+use super::{
+    load::{load_cases, load_requirements},
+    rules::checks_of_rule,
+};
 use acp_conformance::{embedded, suggestions::unknown_name_message};
 use anyhow::{Result, bail};
 use clap::Args;

@@ -14,8 +14,8 @@ use serde_json::{Value, json};
 /// Signature of thinking blocks; agents send it back unchanged.
 const THINKING_SIGNATURE: &str = "c2lnbmVk";
 
-pub(super) fn asked(body: &Value) -> ModelRequest {
-    let mut asked = ModelRequest {
+pub(super) fn parse_request(body: &Value) -> ModelRequest {
+    let mut request = ModelRequest {
         api: Api::Anthropic,
         model: str_field(body, "model").to_owned(),
         streaming: body["stream"] == true,
@@ -28,7 +28,7 @@ pub(super) fn asked(body: &Value) -> ModelRequest {
             .cloned(),
     };
     for tool in array_items(&body["tools"]) {
-        asked.tools.push(OfferedTool {
+        request.tools.push(OfferedTool {
             name: str_field(tool, "name").to_owned(),
             namespace: None,
             schema: Some(tool["input_schema"].clone()),
@@ -42,21 +42,21 @@ pub(super) fn asked(body: &Value) -> ModelRequest {
         };
         let content = &message["content"];
         if content.is_string() {
-            asked.push_message(by, content_text(content));
+            request.push_message(by, content_text(content));
         }
         for block in array_items(content) {
             match str_field(block, "type") {
                 "tool_result" => {
-                    asked.push_message(MessageRole::Tool, content_text(&block["content"]))
+                    request.push_message(MessageRole::Tool, content_text(&block["content"]))
                 }
                 "tool_use" => {
-                    asked.push_message(by, render_call(str_field(block, "name"), &block["input"]))
+                    request.push_message(by, render_call(str_field(block, "name"), &block["input"]))
                 }
-                _ => asked.push_message(by, content_text(block)),
+                _ => request.push_message(by, content_text(block)),
             }
         }
     }
-    asked
+    request
 }
 
 pub(super) fn error_body(status: u16, message: &str) -> Value {

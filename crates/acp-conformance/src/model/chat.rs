@@ -14,8 +14,8 @@ use serde_json::{Map, Value, json};
 /// Creation time of every response, fixed so that runs are reproducible. Unit: seconds since the Unix epoch.
 pub(super) const CREATED_AT: u64 = 1_700_000_000;
 
-pub(super) fn asked(body: &Value) -> ModelRequest {
-    let mut asked = ModelRequest {
+pub(super) fn parse_request(body: &Value) -> ModelRequest {
+    let mut request = ModelRequest {
         api: Api::Chat,
         model: str_field(body, "model").to_owned(),
         streaming: body["stream"] == true,
@@ -26,7 +26,7 @@ pub(super) fn asked(body: &Value) -> ModelRequest {
     };
     for tool in array_items(&body["tools"]) {
         let function = tool.get("function").unwrap_or(tool);
-        asked.tools.push(OfferedTool {
+        request.tools.push(OfferedTool {
             name: str_field(function, "name").to_owned(),
             namespace: None,
             schema: Some(function["parameters"].clone()),
@@ -37,22 +37,22 @@ pub(super) fn asked(body: &Value) -> ModelRequest {
         let text = content_text(&message["content"]);
         match str_field(message, "role") {
             "system" | "developer" => system.push(text),
-            "tool" | "function" => asked.push_message(MessageRole::Tool, text),
+            "tool" | "function" => request.push_message(MessageRole::Tool, text),
             "assistant" => {
                 if !text.is_empty() {
-                    asked.push_message(MessageRole::Model, text);
+                    request.push_message(MessageRole::Model, text);
                 }
                 for call in array_items(&message["tool_calls"]) {
                     let function = &call["function"];
                     let line = render_call(str_field(function, "name"), &function["arguments"]);
-                    asked.push_message(MessageRole::Model, line);
+                    request.push_message(MessageRole::Model, line);
                 }
             }
-            _ => asked.push_message(MessageRole::User, text),
+            _ => request.push_message(MessageRole::User, text),
         }
     }
-    asked.system_prompt = system.join("\n");
-    asked
+    request.system_prompt = system.join("\n");
+    request
 }
 
 pub(super) fn error_body(status: u16, message: &str) -> Value {

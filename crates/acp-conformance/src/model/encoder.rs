@@ -1,10 +1,6 @@
-//! Encodes one response in the wire format of an API.
+//! Defines the parts of a response, and how an API encodes them as a stream.
 
-use super::{
-    request::{Api, ModelRequest},
-    script::{FinishReason, TokenUsage},
-    {anthropic, chat, gemini, responses},
-};
+use super::script::{FinishReason, TokenUsage};
 use bytes::Bytes;
 use serde_json::Value;
 
@@ -75,50 +71,6 @@ pub(super) trait StreamEncoder: Send {
     fn close(&mut self, end: ResponseEnd) -> Vec<Bytes>;
     /// Returns the events of an error within the stream.
     fn fail(&mut self, status: u16, message: &str) -> Vec<Bytes>;
-}
-
-/// Returns the stream encoder of an API.
-pub(super) fn encoder(api: Api, head: ResponseHead) -> Box<dyn StreamEncoder> {
-    match api {
-        Api::Anthropic => Box::new(anthropic::AnthropicEncoder::new(head)),
-        Api::Chat => Box::new(chat::ChatEncoder::new(head)),
-        Api::Responses => Box::new(responses::ResponsesEncoder::new(head)),
-        Api::Gemini => Box::new(gemini::GeminiEncoder::new(head)),
-    }
-}
-
-/// Encodes a response that is not streamed.
-pub(super) fn whole(
-    api: Api,
-    head: &ResponseHead,
-    parts: &[ResponsePart],
-    end: ResponseEnd,
-) -> Value {
-    match api {
-        Api::Anthropic => anthropic::encode_whole(head, parts, end),
-        Api::Chat => chat::encode_whole(head, parts, end),
-        Api::Responses => responses::encode_whole(head, parts, end),
-        Api::Gemini => gemini::encode_whole(head, parts, end),
-    }
-}
-
-/// Parses a request; Gemini has the model's name in `path`.
-pub(super) fn asked(api: Api, path: &str, body: &Value) -> ModelRequest {
-    match api {
-        Api::Anthropic => anthropic::asked(body),
-        Api::Chat => chat::asked(body),
-        Api::Responses => responses::asked(body),
-        Api::Gemini => gemini::asked(path, body),
-    }
-}
-
-/// Returns the body of an HTTP error.
-pub(super) fn encode_error_body(api: Api, status: u16, message: &str) -> Value {
-    match api {
-        Api::Anthropic => anthropic::error_body(status, message),
-        Api::Chat | Api::Responses => chat::error_body(status, message),
-        Api::Gemini => gemini::error_body(status, message),
-    }
 }
 
 /// Encodes a server-sent event.

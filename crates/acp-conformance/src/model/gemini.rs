@@ -11,11 +11,11 @@ use super::{
 use bytes::Bytes;
 use serde_json::{Value, json};
 
-pub(super) fn asked(path: &str, body: &Value) -> ModelRequest {
+pub(super) fn parse_request(path: &str, body: &Value) -> ModelRequest {
     let (before, method) = path.rsplit_once(':').unwrap_or((path, ""));
     let model = before.rsplit('/').next().unwrap_or_default();
     let wanted = &body["generationConfig"];
-    let mut asked = ModelRequest {
+    let mut request = ModelRequest {
         api: Api::Gemini,
         model: model.to_owned(),
         streaming: method == "streamGenerateContent",
@@ -32,7 +32,7 @@ pub(super) fn asked(path: &str, body: &Value) -> ModelRequest {
             let schema = function
                 .get("parametersJsonSchema")
                 .unwrap_or(&function["parameters"]);
-            asked.tools.push(OfferedTool {
+            request.tools.push(OfferedTool {
                 name: str_field(function, "name").to_owned(),
                 namespace: None,
                 schema: Some(schema.clone()),
@@ -47,15 +47,15 @@ pub(super) fn asked(path: &str, body: &Value) -> ModelRequest {
         };
         for part in array_items(&content["parts"]) {
             if let Some(call) = part.get("functionCall") {
-                asked.push_message(by, render_call(str_field(call, "name"), &call["args"]));
+                request.push_message(by, render_call(str_field(call, "name"), &call["args"]));
             } else if let Some(result) = part.get("functionResponse") {
-                asked.push_message(MessageRole::Tool, result["response"].to_string());
+                request.push_message(MessageRole::Tool, result["response"].to_string());
             } else {
-                asked.push_message(by, content_text(part));
+                request.push_message(by, content_text(part));
             }
         }
     }
-    asked
+    request
 }
 
 pub(super) fn error_body(status: u16, message: &str) -> Value {

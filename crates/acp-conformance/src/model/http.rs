@@ -1,12 +1,12 @@
 //! Serves the fake model over HTTP.
 
 use super::{
-    encoder::{asked, encode_error_body},
     exchange::{Exchange, ExchangeRole, ExchangeState},
     playback::{ConnectionCutError, ResponsePlayback, ResponseStart},
     request::Api,
     script::ScriptedResponse,
     state::{ExchangeGuard, SharedState},
+    wire_format::{encode_error_body, parse_request},
 };
 use crate::mcp_server;
 use bytes::Bytes;
@@ -172,34 +172,34 @@ async fn answer(
             return Ok(fixed_response(ticket, 400, &broken));
         }
     };
-    let asked = asked(api, path, &body);
+    let request = parse_request(api, path, &body);
     // Gemini streams as one JSON array unless events are requested.
     let events = api != Api::Gemini || target.contains("alt=sse");
     let mut due = (ExchangeRole::AfterScript, ScriptedResponse::default());
     let mut tools = super::ToolCandidates::default();
     state.send_modify(|stage| {
-        due = stage.next_response(&asked);
+        due = stage.next_response(&request);
         tools.clone_from(&stage.config.tools);
     });
     let (role, answer) = due;
     ticket.note(|exchange| {
         exchange.role = role;
-        exchange.request = Some(asked.clone());
+        exchange.request = Some(request.clone());
     });
-    let performance = ResponsePlayback::new(answer, &asked, &tools, &state, ticket);
+    let performance = ResponsePlayback::new(answer, &request, &tools, &state, ticket);
     match performance.open().await? {
         ResponseStart::Error(status, message) => {
             let status = StatusCode::from_u16(status).unwrap_or(StatusCode::BAD_GATEWAY);
             let body = encode_error_body(api, status.as_u16(), &message);
             Ok(json_response(status, &body))
         }
-        ResponseStart::Response(performance) if asked.streaming && events => {
+        ResponseStart::Response(performance) if request.streaming && events => {
             let body = StreamBody::new(performance.stream()).boxed_unsync();
             Ok(response(StatusCode::OK, "text/event-stream", body))
         }
         ResponseStart::Response(performance) => {
             let whole = performance.into_json().await?;
-            let body = if asked.streaming {
+            let body = if request.streaming {
                 json!([whole])
             } else {
                 whole

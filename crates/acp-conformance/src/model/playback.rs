@@ -1,12 +1,13 @@
 //! Plays a scripted response to one request, step by step.
 
 use super::{
-    encoder::{ResponseEnd, ResponseHead, ResponsePart, StreamEncoder, encoder, whole},
+    encoder::{ResponseEnd, ResponseHead, ResponsePart, StreamEncoder},
     exchange::{Exchange, ExchangeState},
     request::{Api, ModelRequest},
     script::{ScriptAction, ScriptedResponse},
     state::{ExchangeGuard, SharedState},
     tool_resolution::{ToolCandidates, resolve},
+    wire_format::{encode_whole, stream_encoder},
 };
 use bytes::Bytes;
 use futures_util::stream::{Stream, unfold};
@@ -145,14 +146,14 @@ impl ResponsePlayback {
             }
         }
         self.ticket.settle(ExchangeState::Answered);
-        Ok(whole(self.api, &self.head, &parts, self.end))
+        Ok(encode_whole(self.api, &self.head, &parts, self.end))
     }
 
     /// Plays the response as a stream of the API's events.
     pub(super) fn stream(
         self,
     ) -> impl Stream<Item = Result<Frame<Bytes>, ConnectionCutError>> + Send {
-        let mut encoder = encoder(self.api, self.head.clone());
+        let mut encoder = stream_encoder(self.api, self.head.clone());
         let streaming = EventStream {
             ready_events: encoder.open().into(),
             encoder,

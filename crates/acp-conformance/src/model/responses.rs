@@ -15,8 +15,8 @@ use super::{
 use bytes::Bytes;
 use serde_json::{Value, json};
 
-pub(super) fn asked(body: &Value) -> ModelRequest {
-    let mut asked = ModelRequest {
+pub(super) fn parse_request(body: &Value) -> ModelRequest {
+    let mut request = ModelRequest {
         api: Api::Responses,
         model: str_field(body, "model").to_owned(),
         streaming: body["stream"] == true,
@@ -25,10 +25,10 @@ pub(super) fn asked(body: &Value) -> ModelRequest {
         tools: Vec::new(),
         schema: body.pointer("/text/format/schema").cloned(),
     };
-    collect_tools(&body["tools"], None, &mut asked.tools);
+    collect_tools(&body["tools"], None, &mut request.tools);
     let mut system = vec![content_text(&body["instructions"])];
     if body["input"].is_string() {
-        asked.push_message(MessageRole::User, content_text(&body["input"]));
+        request.push_message(MessageRole::User, content_text(&body["input"]));
     }
     for item in array_items(&body["input"]) {
         let kind = item["type"].as_str().unwrap_or("message");
@@ -37,31 +37,31 @@ pub(super) fn asked(body: &Value) -> ModelRequest {
                 let text = content_text(&item["content"]);
                 match str_field(item, "role") {
                     "system" | "developer" => system.push(text),
-                    "assistant" => asked.push_message(MessageRole::Model, text),
-                    _ => asked.push_message(MessageRole::User, text),
+                    "assistant" => request.push_message(MessageRole::Model, text),
+                    _ => request.push_message(MessageRole::User, text),
                 }
             }
             "function_call" => {
-                asked.push_message(
+                request.push_message(
                     MessageRole::Model,
                     render_call(str_field(item, "name"), &item["arguments"]),
                 );
             }
             "custom_tool_call" => {
-                asked.push_message(
+                request.push_message(
                     MessageRole::Model,
                     render_call(str_field(item, "name"), &item["input"]),
                 );
             }
-            "reasoning" => asked.push_message(MessageRole::Model, content_text(&item["summary"])),
+            "reasoning" => request.push_message(MessageRole::Model, content_text(&item["summary"])),
             _ if kind.ends_with("_output") => {
-                asked.push_message(MessageRole::Tool, content_text(&item["output"]));
+                request.push_message(MessageRole::Tool, content_text(&item["output"]));
             }
-            other => asked.push_message(MessageRole::Model, other.to_owned()),
+            other => request.push_message(MessageRole::Model, other.to_owned()),
         }
     }
-    asked.system_prompt = system.join("\n");
-    asked
+    request.system_prompt = system.join("\n");
+    request
 }
 
 fn collect_tools(tools: &Value, namespace: Option<&str>, offered: &mut Vec<OfferedTool>) {

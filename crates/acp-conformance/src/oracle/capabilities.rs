@@ -1,7 +1,7 @@
 //! Checks that agents use only capabilities that the client offered (FS-1, TERM-1, ELIC-1, NOTE-1, COMP-1,
 //! CFG-3, AUTH-2).
 
-use super::{JsonRpcKind, RuleRecorder, responses::ClientRequest};
+use super::{messages::JsonRpcKind, recorder::RuleRecorder, responses::ClientRequest};
 use serde_json::Value;
 
 #[derive(Debug, Default)]

@@ -1,6 +1,6 @@
 //! Checks the JSON-RPC 2.0 envelope of every message (RPC-1, RPC-4, RPC-13, RPC-14).
 
-use super::{JsonRpcKind, RuleRecorder, sort};
+use super::{messages::JsonRpcKind, recorder::RuleRecorder};
 use serde_json::Value;
 
 /// Defined error codes of the reserved ranges, in either protocol version.
@@ -14,7 +14,7 @@ pub(super) fn check(message: &Value, recorder: &mut RuleRecorder) -> Option<Json
         "it has no \"jsonrpc\": \"2.0\"".to_owned()
     });
     let has = |key: &str| message.get(key).is_some();
-    let Some(sort) = sort(message) else {
+    let Some(sort) = JsonRpcKind::of(message) else {
         if has("id") && !has("method") {
             recorder.broken("RPC-4", "it has neither a result nor an error");
         } else {

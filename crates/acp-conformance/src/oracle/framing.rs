@@ -1,6 +1,6 @@
 //! Checks that every line is one UTF-8 message and nothing else is written (TR-1, TR-2, TR-3).
 
-use super::RuleRecorder;
+use super::recorder::RuleRecorder;
 use crate::deep_json;
 use serde_json::Value;
 

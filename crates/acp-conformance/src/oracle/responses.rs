@@ -1,8 +1,19 @@
 //! Checks that each request gets exactly one response under its id and nothing else is answered (RPC-2, RPC-23,
 //! RPC-5, RPC-12, RPC-16, PROMPT-4, TR-7, V2-3).
 
-use super::{OutputEnding, RuleRecorder};
+use super::recorder::RuleRecorder;
 use serde_json::Value;
+
+/// Reason why an agent's output ended.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum OutputEnding {
+    /// The agent ended by itself after its stdin was closed.
+    Eof,
+    /// The agent was signalled or killed, or the runner closed its end of the output.
+    Forced,
+    /// The agent ended without a request to do so.
+    Unexpected,
+}
 
 #[derive(Debug, Default)]
 pub(super) struct ResponseRules {

@@ -1,7 +1,7 @@
 //! Checks every message against the official JSON Schema of the negotiated version and maps violations to
 //! rules.
 
-use super::{JsonRpcKind, RuleRecorder, responses::ClientRequest};
+use super::{messages::JsonRpcKind, recorder::RuleRecorder, responses::ClientRequest};
 use crate::official_schema::{MethodPart, OfficialSchema, SchemaViolation, Side, official};
 use serde_json::Value;
 

@@ -2,8 +2,8 @@
 //! CMD-3, LIST-6, COMP-2, ELIC-6, AUTH-1).
 
 use super::{
-    JsonRpcKind, RuleRecorder,
-    messages::{parse_update, session},
+    messages::{JsonRpcKind, parse_update, session},
+    recorder::RuleRecorder,
     responses::ClientRequest,
 };
 use serde_json::Value;

@@ -2,8 +2,8 @@
 //! TOOL-9, FS-2).
 
 use super::{
-    JsonRpcKind, RuleRecorder,
-    messages::{parse_update, session},
+    messages::{JsonRpcKind, parse_update, session},
+    recorder::RuleRecorder,
     responses::ClientRequest,
     tool_calls::is_absolute,
 };

@@ -2,8 +2,8 @@
 //! TOOL-7, TOOL-10, PERM-2, CANCEL-10).
 
 use super::{
-    JsonRpcKind, RuleRecorder,
-    messages::{parse_update, session},
+    messages::{JsonRpcKind, parse_update, session},
+    recorder::RuleRecorder,
     responses::ClientRequest,
 };
 use serde_json::Value;

@@ -4,7 +4,7 @@
 //! without such a capability cannot be negotiated, and pass. Version 2 is a draft as a whole and is not checked
 //! here.
 
-use super::{JsonRpcKind, RuleRecorder, responses::ClientRequest};
+use super::{messages::JsonRpcKind, recorder::RuleRecorder, responses::ClientRequest};
 use crate::official_schema::{MethodPart, Side, official};
 use serde_json::Value;
 

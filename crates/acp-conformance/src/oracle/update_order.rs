@@ -2,8 +2,8 @@
 //! CANCEL-5, SESS-7, UPD-1, LOAD-2, RES-1, CLOSE-3, MSG-3, MSG-4).
 
 use super::{
-    JsonRpcKind, RuleRecorder,
-    messages::{SessionUpdate, is_turn_update, parse_update, session},
+    messages::{JsonRpcKind, SessionUpdate, is_turn_update, parse_update, session},
+    recorder::RuleRecorder,
     responses::ClientRequest,
 };
 use serde_json::Value;

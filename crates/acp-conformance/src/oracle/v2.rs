@@ -10,8 +10,8 @@ mod lifecycle;
 mod lists;
 
 use super::{
-    JsonRpcKind, RuleRecorder,
-    messages::{SessionUpdate, parse_update, session},
+    messages::{JsonRpcKind, SessionUpdate, parse_update, parse_version, session},
+    recorder::RuleRecorder,
     responses::ClientRequest,
 };
 use crate::official_schema::official;
@@ -112,7 +112,7 @@ impl V2Rules {
         let name = session(&request.params);
         match request.method.as_str() {
             "initialize" => {
-                let asked = super::version(&request.params["protocolVersion"]);
+                let asked = parse_version(&request.params["protocolVersion"]);
                 recorder.holds("V2-1", asked.is_none_or(|asked| asked >= 2), || {
                     "it is above the version that was asked for".to_owned()
                 });

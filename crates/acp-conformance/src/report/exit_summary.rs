@@ -1,6 +1,6 @@
 //! Explains the exit code and what the run left out.
 
-use super::{JudgedRule, Report, ReportFinding};
+use super::contents::{JudgedRule, Report, ReportFinding};
 use crate::verdict::Verdict;
 use std::collections::BTreeMap;
 

@@ -1,7 +1,8 @@
 //! Renders a report as one self-contained HTML page.
 
 use super::{
-    JudgedRule, PlayedCase, Report, ReportFinding, exit_summary::format_count,
+    contents::{JudgedRule, PlayedCase, Report, ReportFinding},
+    exit_summary::format_count,
     sanitize::sanitize_char,
 };
 use crate::{requirements::Level, verdict::Verdict};

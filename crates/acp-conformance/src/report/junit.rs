@@ -1,6 +1,9 @@
 //! Renders a report for build servers: each rule is a JUnit test, which fails if the rule fails the run.
 
-use super::{JudgedRule, Report, ReportFinding, html::escape_markup};
+use super::{
+    contents::{JudgedRule, Report, ReportFinding},
+    html::escape_markup,
+};
 use crate::verdict::Verdict;
 use std::fmt::{self, Write};
 

@@ -1,7 +1,7 @@
 //! Renders a report for a page of a repository.
 
 use super::{
-    Report,
+    contents::Report,
     exit_summary::format_count,
     rule_groups::{GroupFinding, RuleGroup},
     sanitize::sanitize_line,

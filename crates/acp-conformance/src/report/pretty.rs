@@ -1,7 +1,9 @@
 //! Renders a report for a terminal.
 
 use super::{
-    JudgedRule, Report, ReportFinding, exit_summary::format_count, rule_groups::GroupFinding,
+    contents::{JudgedRule, Report, ReportFinding},
+    exit_summary::format_count,
+    rule_groups::GroupFinding,
     sanitize::sanitize_line,
 };
 use crate::{requirements::Level, verdict::Verdict};

@@ -1,6 +1,6 @@
 //! Orders broken rules by weight and groups them by finding.
 
-use super::{JudgedRule, Report, ReportFinding};
+use super::contents::{JudgedRule, Report, ReportFinding};
 use crate::{outcome::NOT_REACHED_PREFIX, verdict::Verdict};
 
 /// Rules of one verdict with the same findings.

@@ -7,9 +7,10 @@ mod unexpected_exits;
 
 use super::*;
 use crate::{
-    AgentFacts, CheckResult, Requirements,
-    outcome::{RuleCheck, TranscriptEntry},
-    verdict::judge_rules,
+    AgentFacts, CaseOutcome, CheckResult, Requirements, SuiteResult,
+    outcome::{EntryKind, Finding, RuleCheck, TranscriptEntry},
+    requirements::Level,
+    verdict::{FailurePolicy, Verdict, judge_rules},
 };
 use std::{collections::BTreeSet, fs, path::PathBuf, time::Duration};
 

@@ -1,6 +1,6 @@
 //! Summarizes unexpected exits of the agent, with the last lines of its stderr.
 
-use super::{Report, exit_summary::format_count, sanitize::sanitize_line};
+use super::{contents::Report, exit_summary::format_count, sanitize::sanitize_line};
 
 /// Number of stderr lines to show.
 const MAX_LAST_LINES: usize = 5;

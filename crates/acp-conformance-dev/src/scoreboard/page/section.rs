@@ -1,7 +1,9 @@
 //! Renders the failures of one agent: those of required rules are open, all others are folded.
 
-use super::{BROKEN_VERDICTS, COLUMNS, kept_and_judged};
-use crate::scoreboard::{AgentStanding, FailureReason, ManualChecks, RuleResult};
+use crate::scoreboard::{
+    manual_checks::ManualChecks,
+    standing::{AgentStanding, BROKEN_VERDICTS, FailureReason, RuleResult},
+};
 use acp_conformance::{
     report::{self, REPORTED_SLOWDOWN},
     requirements::{Level, Requirements, Rule},
@@ -66,8 +68,8 @@ pub(super) fn write_section(
     let told = |levels| broken_rules(requirements, standing, levels);
     let open = told(&OPEN_LEVELS);
     if open.is_empty() && !standing.rules.is_empty() {
-        let (_, must) = kept_and_judged(requirements, standing, COLUMNS[0].1);
-        let (_, facts) = kept_and_judged(requirements, standing, COLUMNS[1].1);
+        let (_, must) = standing.kept_and_judged(requirements, &[Level::Must, Level::MustNot]);
+        let (_, facts) = standing.kept_and_judged(requirements, &[Level::Fact]);
         writeln!(page, "It keeps all {must} MUST and {facts} facts.")?;
     }
     for (rule, found) in open {

@@ -1,7 +1,7 @@
 //! Tests of the page, with results made by hand.
 
 use super::*;
-use crate::scoreboard::{FailureReason, ManualCheck, RuleResult};
+use crate::scoreboard::{FailureReason, RuleResult, manual_checks::ManualCheck};
 use std::{collections::BTreeMap, time::Duration};
 
 fn sample_requirements() -> Requirements {

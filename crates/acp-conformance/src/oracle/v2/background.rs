@@ -1,7 +1,7 @@
 //! Checks background work of version 2: listed in every state once it was listed, each item after its
 //! announcement, and removed only after its end was reported (V2-9).
 
-use super::{super::RuleRecorder, items::SessionItems};
+use super::{super::recorder::RuleRecorder, items::SessionItems};
 use serde_json::Value;
 
 #[derive(Debug, Default)]

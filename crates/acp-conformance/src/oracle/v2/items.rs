@@ -1,7 +1,7 @@
 //! Tracks calls and terminals of a version 2 session (V2-12, V2-13, V2-14; their state also serves V2-9 and
 //! V2-19).
 
-use super::super::{RuleRecorder, messages::SessionUpdate, tool_calls::is_absolute};
+use super::super::{messages::SessionUpdate, recorder::RuleRecorder, tool_calls::is_absolute};
 use serde_json::Value;
 use std::collections::{BTreeMap, BTreeSet};
 

@@ -1,7 +1,7 @@
 //! Checks the life cycle of a version 2 session: prompts and their echoes, states, resume and close (V2-6,
 //! V2-8, V2-10, V2-11, V2-16).
 
-use super::super::RuleRecorder;
+use super::super::recorder::RuleRecorder;
 use serde_json::Value;
 use std::collections::{BTreeMap, BTreeSet};
 

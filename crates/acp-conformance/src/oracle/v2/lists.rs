@@ -1,6 +1,6 @@
 //! Checks lists of version 2: session options, commands and permission options (V2-21).
 
-use super::super::RuleRecorder;
+use super::super::recorder::RuleRecorder;
 use serde_json::Value;
 use std::collections::BTreeSet;
 

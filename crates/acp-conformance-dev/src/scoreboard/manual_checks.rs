@@ -1,0 +1,28 @@
+//! Defines notes on failures that were checked by hand.
+
+use super::standing::AgentStanding;
+use acp_conformance::requirements::Rule;
+use serde::Deserialize;
+
+/// Failures that were checked by hand.
+#[derive(Debug, Default, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(super) struct ManualChecks {
+    #[serde(default)]
+    pub(super) checked: Vec<ManualCheck>,
+}
+
+/// Failures of an agent that were checked by hand: they are the agent's fault and not the suite's.
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(super) struct ManualCheck {
+    pub(super) agent: String,
+    pub(super) rules: Vec<String>,
+    pub(super) how: String,
+}
+
+impl ManualCheck {
+    pub(super) fn is_about(&self, standing: &AgentStanding, rule: &Rule) -> bool {
+        self.agent == standing.name && self.rules.contains(&rule.id)
+    }
+}
