@@ -5,7 +5,7 @@
 #![expect(clippy::print_stdout, reason = "a command for a terminal")]
 
 use acp_conformance::{
-    model::{FakeModel, FakeModelConfig, answers},
+    model::{FakeModel, FakeModelConfig, parse_script},
     profile::Profile,
 };
 use anyhow::{Context, Result};
@@ -24,7 +24,7 @@ fn main() -> Result<()> {
         .build()?;
     runtime.block_on(async {
         let model = FakeModel::start(rules).await?;
-        model.set_script(None, answers(&script)?);
+        model.set_script(None, parse_script(&script)?);
         println!("{}", model.base());
         tokio::task::spawn_blocking(|| io::copy(&mut io::stdin(), &mut io::sink())).await??;
         for exchange in model.exchanges() {

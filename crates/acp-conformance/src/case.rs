@@ -96,7 +96,8 @@ impl Case {
                 case.needs.push(need);
                 continue;
             }
-            let mut line = parse::line(number, line).map_err(|reason| error(number, reason))?;
+            let mut line =
+                parse::parse_line(number, line).map_err(|reason| error(number, reason))?;
             if let CaseStep::Model { answers, .. } = &mut line.step {
                 let mut script = String::new();
                 loop {
@@ -109,7 +110,7 @@ impl Case {
                     script.push_str(text);
                     script.push('\n');
                 }
-                *answers = model::answers(&script)
+                *answers = model::parse_script(&script)
                     .map_err(|fault| error(number + fault.line, fault.reason))?;
             }
             variables

@@ -78,7 +78,7 @@ impl<W: Write> McpServer<W> {
             return self.write_message(&json!({"jsonrpc": "2.0", "id": ELICITATION_ID, "method": "elicitation/create", "params": params}));
         }
         match respond(message) {
-            Some(respond) => self.write_message(&respond),
+            Some(response) => self.write_message(&response),
             None => Ok(()),
         }
     }

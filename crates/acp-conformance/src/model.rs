@@ -22,7 +22,7 @@ mod wire_format;
 pub use exchange::{Exchange, ExchangeRole, ExchangeState};
 pub use request::{Api, ConversationMessage, MessageRole, ModelRequest, OfferedTool};
 pub use script::{
-    FinishReason, ScriptAction, ScriptError, ScriptTool, ScriptedResponse, TokenUsage, answers,
+    FinishReason, ScriptAction, ScriptError, ScriptTool, ScriptedResponse, TokenUsage, parse_script,
 };
 pub use state::FakeModelConfig;
 pub use tool_resolution::{ToolCandidate, ToolCandidates};
@@ -74,12 +74,12 @@ impl FakeModel {
     }
 
     /// Restarts the scripts whose prompt text satisfies `holds`, as a prompt is about to be sent.
-    pub fn prompted(&self, holds: impl Fn(&str) -> bool) {
+    pub fn restart_scripts(&self, holds: impl Fn(&str) -> bool) {
         self.state.send_modify(|stage| stage.restart_scripts(holds));
     }
 
     /// Resumes hanging responses.
-    pub fn release(&self) {
+    pub fn release_hanging(&self) {
         self.state.send_modify(|stage| stage.release_count += 1);
     }
 
@@ -110,7 +110,7 @@ impl FakeModel {
 
     /// Returns the called script tools that have never matched an offered tool.
     #[must_use]
-    pub fn lacking(&self) -> BTreeSet<ScriptTool> {
+    pub fn missing_tools(&self) -> BTreeSet<ScriptTool> {
         let stage = self.state.borrow();
         let exchanges = &stage.exchanges;
         let served: BTreeSet<&ScriptTool> =

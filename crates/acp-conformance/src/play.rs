@@ -347,10 +347,11 @@ fn default_rule(line: &CaseLine, run: &CaseRun<'_>) -> Option<&'static str> {
         CaseStep::Load(..) => Some("LOAD-1"),
         CaseStep::Resume(..) => Some("RES-2"),
         CaseStep::Exit(_) => Some("TR-6"),
-        CaseStep::Answered(name, _) if run.is_prompt(name) => Some("PROMPT-4"),
-        CaseStep::Answered(..) | CaseStep::Call { .. } | CaseStep::Probe | CaseStep::Quiet => {
-            Some("RPC-12")
-        }
+        CaseStep::ExpectResponse(name, _) if run.is_prompt(name) => Some("PROMPT-4"),
+        CaseStep::ExpectResponse(..)
+        | CaseStep::Call { .. }
+        | CaseStep::Probe
+        | CaseStep::Quiet => Some("RPC-12"),
         _ => None,
     }
 }
@@ -373,7 +374,7 @@ impl CaseRun<'_> {
             CaseStep::Version(version) => self.version = *version,
             CaseStep::Client(capabilities) => self.capabilities = capabilities.clone(),
             CaseStep::File(name, text) => self.write_file(name, text)?,
-            CaseStep::Folder(name) => self.folder(name)?,
+            CaseStep::Folder(name) => self.create_folder(name)?,
             CaseStep::Link(name, target) => self.create_link(name, target)?,
             CaseStep::Buffer(name, text) => self.set_buffer(name, text),
             CaseStep::Let(name, value) => {
@@ -383,12 +384,12 @@ impl CaseRun<'_> {
                 self.set_variable(name, text.repeat(*times).into())
             }
             CaseStep::Model { prompt, answers } => self.set_script(prompt.as_deref(), answers)?,
-            CaseStep::ReleaseModel => self.fake()?.release(),
-            CaseStep::Start(start) => self.options(start).await?,
+            CaseStep::ReleaseModel => self.fake()?.release_hanging(),
+            CaseStep::Start(start) => self.start_agent(start).await?,
             CaseStep::Restart(start) => self.restart_agent(start).await?,
-            CaseStep::Eof => self.eof()?,
+            CaseStep::Eof => self.close_stdin()?,
             CaseStep::Exit(code) => self.check_exit(*code).await?,
-            CaseStep::Gone(code) => self.check_gone(*code).await?,
+            CaseStep::ExitUnprompted(code) => self.check_unprompted_exit(*code).await?,
             CaseStep::Term => self.send_sigterm()?,
             CaseStep::Kill => self.kill().await?,
             CaseStep::StopReading(pipe) => self.stop_reading(*pipe)?,
@@ -401,7 +402,7 @@ impl CaseRun<'_> {
             CaseStep::Split(size) => self.write_chunk_size = Some(*size),
             CaseStep::Initialize(extra) => self.initialize(extra.as_ref()).await?,
             CaseStep::Login => self.log_in().await?,
-            CaseStep::Session(name, extra) => self.session(name, extra.as_ref()).await?,
+            CaseStep::Session(name, extra) => self.create_session(name, extra.as_ref()).await?,
             CaseStep::Load(name, extra) => self.open_session("load", name, extra.as_ref()).await?,
             CaseStep::Resume(name, extra) => {
                 self.open_session("resume", name, extra.as_ref()).await?
@@ -430,48 +431,50 @@ impl CaseRun<'_> {
                     self.check_response(name, expect).await?;
                 }
             }
-            CaseStep::Tell {
+            CaseStep::Notify {
                 method,
                 params,
                 broken,
             } => self.send_notification(method, params, *broken).await?,
             CaseStep::Probe => self.send_probe().await?,
             CaseStep::Quiet => self.wait_until_quiet().await?,
-            CaseStep::Answered(name, expect) => self.check_response(name, expect).await?,
+            CaseStep::ExpectResponse(name, expect) => self.check_response(name, expect).await?,
             CaseStep::Next(pattern) => self.check_next_line(pattern).await?,
             CaseStep::Until(pattern) => self.read_until(pattern).await?,
             CaseStep::Mark => self.mark_index = self.read_count,
             CaseStep::No(pattern) => self.check_none(pattern)?,
             CaseStep::Some(pattern) => self.check_some(pattern)?,
-            CaseStep::Maybe(pattern) => self.capture_if_present(pattern),
+            CaseStep::CaptureIfAny(pattern) => self.capture_if_present(pattern),
             CaseStep::Count(range, pattern) => self.check_count(*range, pattern)?,
             CaseStep::Order(patterns) => self.check_order(patterns)?,
-            CaseStep::Said {
+            CaseStep::MessageText {
                 author: voice,
                 text,
                 session,
                 is_negated: not,
-            } => self.said(*voice, text, session, *not)?,
-            CaseStep::Value(value, pattern) => self.value(value, pattern)?,
-            CaseStep::Read(name, text) => {
-                self.retry_check(|stage| stage.check_file_equals(name, text))
+            } => self.check_message_text(*voice, text, session, *not)?,
+            CaseStep::Value(value, pattern) => self.check_value(value, pattern)?,
+            CaseStep::FileEquals(name, text) => {
+                self.retry_check(|run| run.check_file_equals(name, text))
                     .await?
             }
-            CaseStep::Holds(name, text) => {
-                self.retry_check(|stage| stage.check_file_contains(name, text))
+            CaseStep::FileContains(name, text) => {
+                self.retry_check(|run| run.check_file_contains(name, text))
                     .await?
             }
-            CaseStep::Same(name) => self.check_file_unchanged(name)?,
-            CaseStep::Absent(name) => {
-                self.retry_check(|stage| stage.check_file_absent(name))
-                    .await?
+            CaseStep::FileUnchanged(name) => self.check_file_unchanged(name)?,
+            CaseStep::FileAbsent(name) => {
+                self.retry_check(|run| run.check_file_absent(name)).await?
             }
-            CaseStep::Permission(permission) => self.permission(*permission).await?,
+            CaseStep::Permission(permission) => self.set_permission(*permission).await?,
             CaseStep::Elicitation(way) => self.client.elicitation = way.clone(),
             CaseStep::Answer(method, how) => self.client.set_response_mode(method, how.clone()),
-            CaseStep::Saw(has, text) => self.check_model_saw(*has, text)?,
-            CaseStep::Asked(range) => self.retry_check(|stage| stage.asked(*range)).await?,
-            CaseStep::Dropped => self.retry_check(CaseRun::check_dropped).await?,
+            CaseStep::ModelRequestText(has, text) => self.check_model_request(*has, text)?,
+            CaseStep::ModelRequestCount(range) => {
+                self.retry_check(|run| run.check_request_count(*range))
+                    .await?
+            }
+            CaseStep::ModelStreamClosed => self.retry_check(CaseRun::check_stream_closed).await?,
         }
         Ok(())
     }
@@ -490,7 +493,7 @@ impl CaseLine {
                 !broken && pattern::names(text).any(|found| found == name)
             }
             CaseStep::Value(value, _) => in_json(value),
-            CaseStep::Call { params, broken, .. } | CaseStep::Tell { params, broken, .. } => {
+            CaseStep::Call { params, broken, .. } | CaseStep::Notify { params, broken, .. } => {
                 !broken && in_json(params)
             }
             CaseStep::Session(_, extra)

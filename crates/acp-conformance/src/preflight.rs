@@ -108,7 +108,7 @@ pub(crate) async fn run_preflight(
     };
     let start = time_to_first_line(&outcome).max(time_to_first_line(&again));
     let is_mute = !first.has_initialize_response && !second.has_initialize_response;
-    let why = is_mute.then(|| why(agent, &outcome));
+    let why = is_mute.then(|| describe_unresponsive(agent, &outcome));
     Ok(PreflightResult {
         facts,
         startup_time: start,
@@ -166,7 +166,7 @@ impl UnresponsiveAgent {
 }
 
 /// Describes an agent that does not respond: the failure, the command and the output.
-fn why(agent: &AgentSpec, outcome: &CaseOutcome) -> String {
+fn describe_unresponsive(agent: &AgentSpec, outcome: &CaseOutcome) -> String {
     let failed = outcome.findings().next();
     let failed = failed.map_or("", |(_, finding)| finding.why.as_str());
     let mut text = format!("the agent does not answer `initialize`: {failed}");

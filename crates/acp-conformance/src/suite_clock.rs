@@ -20,15 +20,15 @@ static FAIR_CLOCK: LazyLock<Mutex<FairClock>> = LazyLock::new(|| {
     let _ = thread::Builder::new().spawn(|| {
         loop {
             thread::sleep(SAMPLE_INTERVAL);
-            let slowness_from_stat = sample_slowness();
+            let slowness = sample_slowness();
             let mut clock = FAIR_CLOCK.lock().unwrap_or_else(PoisonError::into_inner);
-            *clock = clock.advanced_to(Instant::now(), slowness_from_stat);
+            *clock = clock.advanced_to(Instant::now(), slowness);
         }
     });
     Mutex::new(FairClock {
         fair: Duration::ZERO,
         since: Instant::now(),
-        slowness_from_stat: sample_slowness(),
+        slowness: sample_slowness(),
     })
 });
 
@@ -38,20 +38,20 @@ struct FairClock {
     fair: Duration,
     since: Instant,
     /// Real seconds for each second of this clock, from `since` on.
-    slowness_from_stat: f64,
+    slowness: f64,
 }
 
 impl FairClock {
     fn time_at(&self, instant: Instant) -> Duration {
         let real = instant.saturating_duration_since(self.since);
-        self.fair + real.div_f64(self.slowness_from_stat)
+        self.fair + real.div_f64(self.slowness)
     }
 
-    fn advanced_to(&self, instant: Instant, slowness_from_stat: f64) -> Self {
+    fn advanced_to(&self, instant: Instant, slowness: f64) -> Self {
         Self {
             fair: self.time_at(instant),
             since: instant,
-            slowness_from_stat,
+            slowness,
         }
     }
 }
@@ -78,8 +78,8 @@ fn slowness_from_stat(stat: &str) -> f64 {
     let cores = stat.lines().filter(is_core).count().max(1) as f64;
     // The thread that reads the file runs, too.
     let waiting = (count("procs_running ") - 1.0 - cores).max(0.0);
-    let slowness_from_stat = 1.0 + 2.0 * waiting / cores + count("procs_blocked ") / cores;
-    slowness_from_stat.min(MAX_SLOWNESS)
+    let slowness = 1.0 + 2.0 * waiting / cores + count("procs_blocked ") / cores;
+    slowness.min(MAX_SLOWNESS)
 }
 
 /// Clock on which time limits are measured.
@@ -170,7 +170,7 @@ mod tests {
         let quiet = FairClock {
             fair: Duration::ZERO,
             since: begun,
-            slowness_from_stat: 1.0,
+            slowness: 1.0,
         };
         let busy = quiet.advanced_to(begun + 2 * second, 4.0);
         assert_eq!(busy.time_at(begun + 2 * second), 2 * second);

@@ -148,7 +148,7 @@ fn find_proxy() -> Result<PathBuf, String> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::mutations::Trap;
+    use crate::mutations::AgentMistake;
 
     #[test]
     fn faults_toml_names_known_rules_and_covers_all() {
@@ -175,13 +175,13 @@ mod tests {
         assert_eq!(expected.traps.len(), 28);
         for (trap, what) in &expected.traps {
             match what {
-                Trap::Faults(faults) => {
+                AgentMistake::Faults(faults) => {
                     assert!(!faults.is_empty(), "{trap}");
                     for fault in faults {
                         assert!(expected.faults.contains_key(fault), "{trap}: {fault}");
                     }
                 }
-                Trap::Reason(reason) => assert!(!reason.is_empty(), "{trap}"),
+                AgentMistake::Reason(reason) => assert!(!reason.is_empty(), "{trap}"),
             }
         }
         for rule in expected.without.keys() {

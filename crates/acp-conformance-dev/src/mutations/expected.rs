@@ -16,13 +16,13 @@ pub struct ExpectedFaults {
     /// Rules that no fault breaks, each with the reason.
     pub without: BTreeMap<String, String>,
     /// Mistakes of real agents, by name.
-    pub traps: BTreeMap<String, Trap>,
+    pub traps: BTreeMap<String, AgentMistake>,
 }
 
 /// Mistake of real agents, and the faults that reproduce it.
 #[derive(Clone, Debug, Deserialize)]
 #[serde(untagged)]
-pub enum Trap {
+pub enum AgentMistake {
     /// Names of the faults that reproduce the mistake.
     Faults(Vec<String>),
     /// Reason why no fault reproduces the mistake.

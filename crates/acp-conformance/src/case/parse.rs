@@ -11,8 +11,8 @@ use serde_json::Value;
 use std::time::Duration;
 
 /// Parses one line.
-pub(super) fn line(number: usize, whole: &str) -> Result<CaseLine, String> {
-    let (text, rules) = rules(whole)?;
+pub(super) fn parse_line(number: usize, whole: &str) -> Result<CaseLine, String> {
+    let (text, rules) = split_rules(whole)?;
     let mut cursor = LineCursor::new(text);
     let mut guards = Vec::new();
     let mut within = None;
@@ -28,7 +28,7 @@ pub(super) fn line(number: usize, whole: &str) -> Result<CaseLine, String> {
             break;
         }
     }
-    let step = step(&mut cursor)?;
+    let step = parse_step(&mut cursor)?;
     cursor.end()?;
     Ok(CaseLine {
         number,
@@ -41,7 +41,7 @@ pub(super) fn line(number: usize, whole: &str) -> Result<CaseLine, String> {
 }
 
 /// Splits the rule ids off the end of a line.
-fn rules(line: &str) -> Result<(&str, Vec<String>), String> {
+fn split_rules(line: &str) -> Result<(&str, Vec<String>), String> {
     let Some((before, after)) = line.rsplit_once('@') else {
         return Ok((line, Vec::new()));
     };
@@ -117,18 +117,18 @@ impl Need {
     }
 }
 
-fn step(cursor: &mut LineCursor<'_>) -> Result<CaseStep, String> {
+fn parse_step(cursor: &mut LineCursor<'_>) -> Result<CaseStep, String> {
     let word = cursor.expect_word("a step")?;
     Ok(match word {
         "version" => CaseStep::Version(parse_number(cursor.expect_word("the version")?)?),
         "client" => CaseStep::Client(cursor.parse_json()?),
-        "file" => CaseStep::File(name(cursor)?, cursor.text()?),
-        "folder" => CaseStep::Folder(name(cursor)?),
-        "link" => CaseStep::Link(name(cursor)?, name(cursor)?),
-        "buffer" => CaseStep::Buffer(name(cursor)?, cursor.text()?),
-        "let" => CaseStep::Let(name(cursor)?, cursor.parse_json()?),
+        "file" => CaseStep::File(parse_name(cursor)?, cursor.text()?),
+        "folder" => CaseStep::Folder(parse_name(cursor)?),
+        "link" => CaseStep::Link(parse_name(cursor)?, parse_name(cursor)?),
+        "buffer" => CaseStep::Buffer(parse_name(cursor)?, cursor.text()?),
+        "let" => CaseStep::Let(parse_name(cursor)?, cursor.parse_json()?),
         "repeat" => CaseStep::Repeat(
-            name(cursor)?,
+            parse_name(cursor)?,
             parse_number(cursor.expect_word("how many times")?)?,
             cursor.quoted()?,
         ),
@@ -141,11 +141,11 @@ fn step(cursor: &mut LineCursor<'_>) -> Result<CaseStep, String> {
             let answers = Vec::new();
             CaseStep::Model { prompt, answers }
         }
-        "start" => CaseStep::Start(start(cursor)?),
-        "restart" => CaseStep::Restart(start(cursor)?),
+        "start" => CaseStep::Start(parse_start(cursor)?),
+        "restart" => CaseStep::Restart(parse_start(cursor)?),
         "eof" => CaseStep::Eof,
         "exit" => CaseStep::Exit(parse_exit_code(cursor)?),
-        "gone" => CaseStep::Gone(parse_exit_code(cursor)?),
+        "gone" => CaseStep::ExitUnprompted(parse_exit_code(cursor)?),
         "term" => CaseStep::Term,
         "kill" => CaseStep::Kill,
         "stop" => {
@@ -195,7 +195,7 @@ fn step(cursor: &mut LineCursor<'_>) -> Result<CaseStep, String> {
         "mark" => CaseStep::Mark,
         "no" => CaseStep::No(cursor.parse_json()?),
         "some" => CaseStep::Some(cursor.parse_json()?),
-        "maybe" => CaseStep::Maybe(cursor.parse_json()?),
+        "maybe" => CaseStep::CaptureIfAny(cursor.parse_json()?),
         "count" => CaseStep::Count(parse_range(cursor)?, cursor.parse_json()?),
         "order" => match cursor.parse_json()? {
             Value::Array(patterns) => CaseStep::Order(patterns),
@@ -203,17 +203,17 @@ fn step(cursor: &mut LineCursor<'_>) -> Result<CaseStep, String> {
         },
         "said" | "unsaid" => parse_said(cursor, word == "unsaid")?,
         "value" => CaseStep::Value(cursor.parse_json()?, cursor.parse_json()?),
-        "read" => CaseStep::Read(name(cursor)?, cursor.text()?),
-        "holds" => CaseStep::Holds(name(cursor)?, cursor.text()?),
-        "same" => CaseStep::Same(name(cursor)?),
-        "absent" => CaseStep::Absent(name(cursor)?),
+        "read" => CaseStep::FileEquals(parse_name(cursor)?, cursor.text()?),
+        "holds" => CaseStep::FileContains(parse_name(cursor)?, cursor.text()?),
+        "same" => CaseStep::FileUnchanged(parse_name(cursor)?),
+        "absent" => CaseStep::FileAbsent(parse_name(cursor)?),
         "permission" => CaseStep::Permission(parse_permission(cursor)?),
         "elicitation" => CaseStep::Elicitation(parse_elicitation(cursor)?),
-        "answer" => CaseStep::Answer(name(cursor)?, parse_response_mode(cursor)?),
-        "saw" => CaseStep::Saw(true, cursor.text()?),
-        "unseen" => CaseStep::Saw(false, cursor.text()?),
-        "asked" => CaseStep::Asked(parse_range(cursor)?),
-        "dropped" => CaseStep::Dropped,
+        "answer" => CaseStep::Answer(parse_name(cursor)?, parse_response_mode(cursor)?),
+        "saw" => CaseStep::ModelRequestText(true, cursor.text()?),
+        "unseen" => CaseStep::ModelRequestText(false, cursor.text()?),
+        "asked" => CaseStep::ModelRequestCount(parse_range(cursor)?),
+        "dropped" => CaseStep::ModelStreamClosed,
         other => return parse_request_step(other, cursor),
     })
 }
@@ -222,10 +222,10 @@ fn step(cursor: &mut LineCursor<'_>) -> Result<CaseStep, String> {
 fn parse_request_step(word: &str, cursor: &mut LineCursor<'_>) -> Result<CaseStep, String> {
     Ok(match word {
         "initialize" => CaseStep::Initialize(cursor.parse_optional_json()?),
-        "session" => CaseStep::Session(session(cursor), cursor.parse_optional_json()?),
-        "load" => CaseStep::Load(session(cursor), cursor.parse_optional_json()?),
-        "resume" => CaseStep::Resume(session(cursor), cursor.parse_optional_json()?),
-        "cancel" => CaseStep::Cancel(session(cursor)),
+        "session" => CaseStep::Session(parse_session(cursor), cursor.parse_optional_json()?),
+        "load" => CaseStep::Load(parse_session(cursor), cursor.parse_optional_json()?),
+        "resume" => CaseStep::Resume(parse_session(cursor), cursor.parse_optional_json()?),
+        "cancel" => CaseStep::Cancel(parse_session(cursor)),
         "login" => CaseStep::Login,
         "probe" => CaseStep::Probe,
         "quiet" => CaseStep::Quiet,
@@ -235,7 +235,7 @@ fn parse_request_step(word: &str, cursor: &mut LineCursor<'_>) -> Result<CaseSte
                 blocks => PromptContent::Blocks(blocks),
             };
             let session = if cursor.take("in") {
-                name(cursor)?
+                parse_name(cursor)?
             } else {
                 "session".to_owned()
             };
@@ -248,7 +248,7 @@ fn parse_request_step(word: &str, cursor: &mut LineCursor<'_>) -> Result<CaseSte
             }
         }
         "call" | "call!" => {
-            let method = name(cursor)?;
+            let method = parse_name(cursor)?;
             let params = cursor.parse_json()?;
             let name = parse_optional_name(cursor, "as", "call")?;
             let then = if !cursor.take("->") {
@@ -268,20 +268,20 @@ fn parse_request_step(word: &str, cursor: &mut LineCursor<'_>) -> Result<CaseSte
                 expected: then,
             }
         }
-        "tell" | "tell!" => CaseStep::Tell {
-            method: name(cursor)?,
+        "tell" | "tell!" => CaseStep::Notify {
+            method: parse_name(cursor)?,
             params: cursor.parse_optional_json()?.unwrap_or(Value::Null),
             broken: word.contains('!'),
         },
         "answered" => {
             let expect = ExpectedResponse::Result(cursor.parse_json()?);
-            CaseStep::Answered(parse_optional_name(cursor, "for", "prompt")?, expect)
+            CaseStep::ExpectResponse(parse_optional_name(cursor, "for", "prompt")?, expect)
         }
         "refused" => {
             let expect = ExpectedResponse::Error(cursor.parse_json()?);
-            CaseStep::Answered(parse_optional_name(cursor, "for", "prompt")?, expect)
+            CaseStep::ExpectResponse(parse_optional_name(cursor, "for", "prompt")?, expect)
         }
-        "ended" => CaseStep::Answered(
+        "ended" => CaseStep::ExpectResponse(
             parse_optional_name(cursor, "for", "prompt")?,
             ExpectedResponse::Any,
         ),
@@ -293,7 +293,7 @@ fn parse_request_step(word: &str, cursor: &mut LineCursor<'_>) -> Result<CaseSte
 fn parse_exit_code(cursor: &mut LineCursor<'_>) -> Result<Option<i32>, String> {
     match cursor.expect_word("the code, or `any`,")? {
         "any" => Ok(None),
-        parse_exit_code => parse_number(parse_exit_code).map(Some),
+        code => parse_number(code).map(Some),
     }
 }
 
@@ -305,13 +305,13 @@ fn expect_literal(cursor: &mut LineCursor<'_>, word: &str) -> Result<(), String>
     }
 }
 
-fn name(cursor: &mut LineCursor<'_>) -> Result<String, String> {
+fn parse_name(cursor: &mut LineCursor<'_>) -> Result<String, String> {
     let word = cursor.expect_word("the name")?;
     Ok(word.to_owned())
 }
 
 /// Consumes the name of a session variable; `session` if the next word is not a name.
-fn session(cursor: &mut LineCursor<'_>) -> String {
+fn parse_session(cursor: &mut LineCursor<'_>) -> String {
     let word = cursor.peek();
     let is_name = word.starts_with(|letter: char| letter.is_ascii_alphabetic());
     let word = if is_name { cursor.word() } else { None };
@@ -324,19 +324,19 @@ fn parse_optional_name(
     usual: &str,
 ) -> Result<String, String> {
     if cursor.take(word) {
-        name(cursor)
+        parse_name(cursor)
     } else {
         Ok(usual.to_owned())
     }
 }
 
-fn start(cursor: &mut LineCursor<'_>) -> Result<StartOptions, String> {
+fn parse_start(cursor: &mut LineCursor<'_>) -> Result<StartOptions, String> {
     let mut start = StartOptions {
         is_keyless: cursor.take("keyless"),
         ..StartOptions::default()
     };
     if cursor.take("in") {
-        start.folder = Some(name(cursor)?);
+        start.folder = Some(parse_name(cursor)?);
     }
     while let Some(word) = cursor.word() {
         let (name, value) = word
@@ -371,7 +371,7 @@ fn parse_said(cursor: &mut LineCursor<'_>, not: bool) -> Result<CaseStep, String
     } else {
         ChunkAuthor::Agent
     };
-    Ok(CaseStep::Said {
+    Ok(CaseStep::MessageText {
         author: voice,
         text: cursor.quoted()?,
         session: parse_optional_name(cursor, "in", "session")?,
@@ -386,8 +386,8 @@ fn parse_permission(cursor: &mut LineCursor<'_>) -> Result<PermissionAnswer, Str
         "reject_once" => PermissionAnswer::RejectOnce,
         "reject_always" => PermissionAnswer::RejectAlways,
         "cancelled" => PermissionAnswer::Cancelled,
-        "unknown" => PermissionAnswer::Unknown,
-        "strange" => PermissionAnswer::Strange,
+        "unknown" => PermissionAnswer::UnknownOption,
+        "strange" => PermissionAnswer::UnknownOutcome,
         "error" => PermissionAnswer::Error,
         "never" => PermissionAnswer::Never,
         "by hand" => PermissionAnswer::ByHand,
@@ -405,7 +405,7 @@ fn parse_elicitation(cursor: &mut LineCursor<'_>) -> Result<ElicitationAnswer, S
     Ok(match cursor.rest().trim() {
         "decline" => ElicitationAnswer::Decline,
         "cancel" => ElicitationAnswer::Cancel,
-        "strange" => ElicitationAnswer::Strange,
+        "strange" => ElicitationAnswer::UnknownAction,
         "error" => ElicitationAnswer::Error,
         "by hand" => ElicitationAnswer::ByHand,
         other => return Err(format!("{other:?} is no way to answer an elicitation")),

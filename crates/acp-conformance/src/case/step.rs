@@ -147,7 +147,7 @@ pub enum CaseStep {
     /// Closes stdin and checks that the agent exits, with this code if given.
     Exit(Option<i32>),
     /// Checks that the agent exits with stdin still open, with this code if given.
-    Gone(Option<i32>),
+    ExitUnprompted(Option<i32>),
     /// Sends SIGTERM.
     Term,
     /// Sends SIGKILL and waits for the exit.
@@ -221,7 +221,7 @@ pub enum CaseStep {
         expected: Option<ExpectedResponse>,
     },
     /// Sends a notification.
-    Tell {
+    Notify {
         /// Method name.
         method: String,
         /// Params; `null` sends none.
@@ -235,7 +235,7 @@ pub enum CaseStep {
     Quiet,
 
     /// Checks the response to a request.
-    Answered(String, ExpectedResponse),
+    ExpectResponse(String, ExpectedResponse),
     /// Checks the next line.
     Next(Value),
     /// Waits for the next line that matches.
@@ -247,13 +247,13 @@ pub enum CaseStep {
     /// Checks that a line since the mark matches.
     Some(Value),
     /// Captures from a line since the mark, if one matches.
-    Maybe(Value),
+    CaptureIfAny(Value),
     /// Checks how many lines since the mark match.
     Count(CountRange, Value),
     /// Checks that lines since the mark match in this order.
     Order(Vec<Value>),
     /// Checks the message text since the mark.
-    Said {
+    MessageText {
         /// Author of the messages.
         author: ChunkAuthor,
         /// Text to look for.
@@ -266,13 +266,13 @@ pub enum CaseStep {
     /// Checks that a value matches a pattern.
     Value(Value, Value),
     /// Checks that a file has exactly this text.
-    Read(String, String),
+    FileEquals(String, String),
     /// Checks that a file contains this text.
-    Holds(String, String),
+    FileContains(String, String),
     /// Checks that a file has the text it was created with.
-    Same(String),
+    FileUnchanged(String),
     /// Checks that a file does not exist.
-    Absent(String),
+    FileAbsent(String),
 
     /// Sets how permission requests are answered.
     Permission(PermissionAnswer),
@@ -282,11 +282,11 @@ pub enum CaseStep {
     Answer(String, ResponseMode),
 
     /// Checks that the last model request contains (true) or lacks (false) this text.
-    Saw(bool, String),
+    ModelRequestText(bool, String),
     /// Checks the number of model requests.
-    Asked(CountRange),
+    ModelRequestCount(CountRange),
     /// Checks that the agent has closed the stream of an unfinished model response.
-    Dropped,
+    ModelStreamClosed,
 }
 
 /// Options for starting the agent.
@@ -363,9 +363,9 @@ pub enum PermissionAnswer {
     /// Outcome `cancelled`.
     Cancelled,
     /// Option that was not offered.
-    Unknown,
+    UnknownOption,
     /// Outcome that does not exist.
-    Strange,
+    UnknownOutcome,
     /// Error response.
     Error,
     /// No answer until the setting changes.
@@ -386,7 +386,7 @@ pub enum ElicitationAnswer {
     /// Action `cancel`.
     Cancel,
     /// Action that does not exist.
-    Strange,
+    UnknownAction,
     /// Error response.
     Error,
     /// Answer sent by the case.

@@ -134,7 +134,10 @@ fn misspelled_rules_are_reported() {
     assert_eq!(tabs.step, CaseStep::Exit(Some(0)));
     assert_eq!(tabs.rules, ["TR-6", "TR-7"]);
     let address = step("saw me@home-1 or @ home");
-    assert_eq!(address, CaseStep::Saw(true, text("me@home-1 or @ home")));
+    assert_eq!(
+        address,
+        CaseStep::ModelRequestText(true, text("me@home-1 or @ home"))
+    );
 }
 
 #[test]
@@ -204,14 +207,14 @@ fn request_and_response_steps_are_parsed() {
     );
     assert_eq!(
         step("answered {\"stopReason\": \"end_turn\"} for second"),
-        CaseStep::Answered(
+        CaseStep::ExpectResponse(
             text("second"),
             ExpectedResponse::Result(json!({"stopReason": "end_turn"}))
         )
     );
     assert_eq!(
         step("ended"),
-        CaseStep::Answered(text("prompt"), ExpectedResponse::Any)
+        CaseStep::ExpectResponse(text("prompt"), ExpectedResponse::Any)
     );
 }
 
@@ -222,12 +225,15 @@ fn check_process_and_client_steps_are_parsed() {
         step("count 2.. 5"),
         CaseStep::Count(range(2, None), json!(5))
     );
-    assert_eq!(step("maybe 5"), CaseStep::Maybe(json!(5)));
-    assert_eq!(step("gone any"), CaseStep::Gone(None));
-    assert_eq!(step("asked ..3"), CaseStep::Asked(range(0, Some(3))));
+    assert_eq!(step("maybe 5"), CaseStep::CaptureIfAny(json!(5)));
+    assert_eq!(step("gone any"), CaseStep::ExitUnprompted(None));
+    assert_eq!(
+        step("asked ..3"),
+        CaseStep::ModelRequestCount(range(0, Some(3)))
+    );
     assert_eq!(
         step("unsaid thought \"x\" in b"),
-        CaseStep::Said {
+        CaseStep::MessageText {
             author: ChunkAuthor::Thought,
             text: text("x"),
             session: text("b"),
@@ -262,5 +268,8 @@ fn check_process_and_client_steps_are_parsed() {
         step("elicitation accept each \"a\""),
         CaseStep::Elicitation(ElicitationAnswer::AcceptEach(json!("a")))
     );
-    assert_eq!(step("saw \"a b\""), CaseStep::Saw(true, text("a b")));
+    assert_eq!(
+        step("saw \"a b\""),
+        CaseStep::ModelRequestText(true, text("a b"))
+    );
 }

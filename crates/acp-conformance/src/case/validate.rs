@@ -90,9 +90,9 @@ fn required_variables(line: &CaseLine) -> impl Iterator<Item = &str> {
         CaseStep::Load(name, _)
         | CaseStep::Resume(name, _)
         | CaseStep::Cancel(name)
-        | CaseStep::Answered(name, _)
+        | CaseStep::ExpectResponse(name, _)
         | CaseStep::Prompt { session: name, .. }
-        | CaseStep::Said { session: name, .. } => Some(&**name),
+        | CaseStep::MessageText { session: name, .. } => Some(&**name),
         _ => None,
     };
     guards.chain(named)
@@ -110,11 +110,11 @@ fn step_patterns(step: &CaseStep) -> Vec<&Value> {
         | CaseStep::Until(pattern)
         | CaseStep::No(pattern)
         | CaseStep::Some(pattern)
-        | CaseStep::Maybe(pattern)
+        | CaseStep::CaptureIfAny(pattern)
         | CaseStep::Count(_, pattern)
         | CaseStep::Value(_, pattern) => vec![pattern],
-        CaseStep::Order(step_patterns) => step_patterns.iter().collect(),
-        CaseStep::Answered(_, expect) => of_answer(expect),
+        CaseStep::Order(patterns) => patterns.iter().collect(),
+        CaseStep::ExpectResponse(_, expect) => of_answer(expect),
         CaseStep::Call { expected: then, .. } => then.as_ref().map_or_else(Vec::new, of_answer),
         _ => Vec::new(),
     }

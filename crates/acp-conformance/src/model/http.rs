@@ -107,7 +107,7 @@ async fn answer(
     let exchange = Exchange::new(head.method.to_string(), target.to_owned(), &head.headers);
     let ticket = ExchangeGuard::new(&state, exchange);
     let path = head.uri.path();
-    let parse_route = parse_route(&head.method, path);
+    let route = parse_route(&head.method, path);
     let body = match Limited::new(body, MAX_BODY_BYTES).collect().await {
         Ok(body) => body.to_bytes(),
         Err(error) => {
@@ -126,7 +126,7 @@ async fn answer(
         let sorry = encode_error_body(Api::Chat, 426, "protocol upgrades are not supported");
         return Ok(fixed_response(ticket, 426, &sorry));
     }
-    let api = match parse_route {
+    let api = match route {
         Route::Model(api) => api,
         Route::CountTokens(field) => {
             ticket.note(|exchange| exchange.role = ExchangeRole::Service);
@@ -138,7 +138,7 @@ async fn answer(
         }
         Route::ListModels => {
             ticket.note(|exchange| exchange.role = ExchangeRole::Service);
-            let models = models(&state.borrow().config.models);
+            let models = list_models(&state.borrow().config.models);
             return Ok(fixed_response(ticket, 200, &models));
         }
         Route::Mcp => {
@@ -210,7 +210,7 @@ async fn answer(
 }
 
 /// Returns a list of models that the clients of all APIs can read.
-fn models(names: &[String]) -> Value {
+fn list_models(names: &[String]) -> Value {
     let models: Vec<Value> = names
         .iter()
         .map(|name| {

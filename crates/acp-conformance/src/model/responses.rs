@@ -88,12 +88,14 @@ fn collect_tools(tools: &Value, namespace: Option<&str>, offered: &mut Vec<Offer
 pub(super) fn encode_whole(head: &ResponseHead, parts: &[ResponsePart], end: ResponseEnd) -> Value {
     let parts = joined(parts);
     let items = parts.iter().enumerate();
-    let output = items.map(|(index, part)| item(head, index, part)).collect();
+    let output = items
+        .map(|(index, part)| encode_item(head, index, part))
+        .collect();
     final_response_json(head, output, end)
 }
 
 /// Returns a completed output item.
-fn item(head: &ResponseHead, index: usize, part: &ResponsePart) -> Value {
+fn encode_item(head: &ResponseHead, index: usize, part: &ResponsePart) -> Value {
     match part {
         ResponsePart::Text(_) | ResponsePart::Refusal(_) => json!({
             "id": format!("msg_{}_{index}", head.number),
@@ -147,7 +149,7 @@ fn content_part(part: &ResponsePart) -> Value {
     }
 }
 
-fn response(head: &ResponseHead, status: &str, output: Vec<Value>) -> Value {
+fn encode_response(head: &ResponseHead, status: &str, output: Vec<Value>) -> Value {
     json!({
         "id": format!("resp_{}", head.number),
         "object": "response",
@@ -177,7 +179,7 @@ fn final_response_json(head: &ResponseHead, output: Vec<Value>, end: ResponseEnd
     } else {
         "completed"
     };
-    let mut response = response(head, status, output);
+    let mut response = encode_response(head, status, output);
     if let Some(reason) = reason {
         response["incomplete_details"] = json!({"reason": reason});
     }
@@ -235,7 +237,7 @@ impl ResponsesEncoder {
             return;
         };
         let index = self.output.len();
-        let item = item(&self.head, index, &part);
+        let item = encode_item(&self.head, index, &part);
         let id = item["id"].clone();
         match &part {
             ResponsePart::Think(text) => {
@@ -272,7 +274,7 @@ impl ResponsesEncoder {
     fn begin_item(&mut self, part: ResponsePart, events: &mut Vec<Bytes>) {
         self.close_item(events);
         let index = self.output.len();
-        let mut item = item(&self.head, index, &part);
+        let mut item = encode_item(&self.head, index, &part);
         let id = item["id"].clone();
         let field = if matches!(part, ResponsePart::Think(_)) {
             "summary"
@@ -310,7 +312,7 @@ impl ResponsesEncoder {
         let id = self
             .open_part
             .as_ref()
-            .map(|part| item(&self.head, index, part)["id"].clone());
+            .map(|part| encode_item(&self.head, index, part)["id"].clone());
         let mut data = self.with_item_position(json!({"delta": text}), &id.unwrap_or_default());
         data[at] = 0.into();
         events.push(self.numbered_event(kind, data));
@@ -344,7 +346,7 @@ impl ResponsesEncoder {
 
 impl StreamEncoder for ResponsesEncoder {
     fn open(&mut self) -> Vec<Bytes> {
-        let begun = json!({"response": response(&self.head, "in_progress", Vec::new())});
+        let begun = json!({"response": encode_response(&self.head, "in_progress", Vec::new())});
         vec![
             self.numbered_event("response.created", begun.clone()),
             self.numbered_event("response.in_progress", begun),
@@ -404,7 +406,7 @@ impl StreamEncoder for ResponsesEncoder {
         } else {
             "server_error"
         };
-        let mut failed = response(&self.head, "failed", Vec::new());
+        let mut failed = encode_response(&self.head, "failed", Vec::new());
         failed["error"] = json!({"code": code, "message": message});
         vec![self.numbered_event("response.failed", json!({ "response": failed }))]
     }

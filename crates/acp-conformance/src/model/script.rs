@@ -156,7 +156,7 @@ pub struct ScriptError {
 ///
 /// # Errors
 /// If a line cannot be parsed; the error names the line.
-pub fn answers(script: &str) -> Result<Vec<ScriptedResponse>, ScriptError> {
+pub fn parse_script(script: &str) -> Result<Vec<ScriptedResponse>, ScriptError> {
     let mut answers = vec![ScriptedResponse::default()];
     for (index, line) in script.lines().enumerate() {
         let line = line.trim();
@@ -166,7 +166,7 @@ pub fn answers(script: &str) -> Result<Vec<ScriptedResponse>, ScriptError> {
             && !line.is_empty()
             && !line.starts_with('#')
         {
-            answer.read(line).map_err(|reason| ScriptError {
+            answer.parse_line(line).map_err(|reason| ScriptError {
                 line: index + 1,
                 reason,
             })?;
@@ -191,7 +191,7 @@ impl ScriptedResponse {
 
     /// Returns the response with `fill` applied to each text, such as to substitute captures.
     #[must_use]
-    pub fn filled(&self, fill: &dyn Fn(&str) -> String) -> Self {
+    pub fn with_substitutions(&self, fill: &dyn Fn(&str) -> String) -> Self {
         let mut answer = self.clone();
         for piece in &mut answer.actions {
             match piece {
@@ -214,7 +214,7 @@ impl ScriptedResponse {
         pieces.any(|piece| matches!(piece, ScriptAction::Call(..)))
     }
 
-    fn read(&mut self, line: &str) -> Result<(), String> {
+    fn parse_line(&mut self, line: &str) -> Result<(), String> {
         let (word, rest) = line.split_once(char::is_whitespace).unwrap_or((line, ""));
         let rest = rest.trim();
         match word {
@@ -238,7 +238,7 @@ impl ScriptedResponse {
             }
             "hang" => self.actions.push(ScriptAction::Hang),
             "cut" => self.actions.push(ScriptAction::Cut),
-            "error" => self.error(rest)?,
+            "error" => self.parse_error(rest)?,
             "refuse" => {
                 if !rest.is_empty() {
                     self.actions
@@ -278,7 +278,7 @@ impl ScriptedResponse {
         Ok(())
     }
 
-    fn error(&mut self, rest: &str) -> Result<(), String> {
+    fn parse_error(&mut self, rest: &str) -> Result<(), String> {
         let (status, rest) = rest.split_once(' ').unwrap_or((rest, ""));
         let status = parse_number(status, "an HTTP status")?;
         let status = u16::try_from(status)
@@ -334,7 +334,7 @@ mod tests {
 
     #[test]
     fn script_is_parsed_response_by_response() {
-        let script = answers(
+        let script = parse_script(
             "# first\nthink \"hm\"\ntext \"a \\\"b\\\" \" times 2\ncall write {\"path\": \"$CWD/x\"}\nusage 7 8\n---\n\nslow 20\nhang\n---\nrefuse \"no\"\n---\ntext \"a\"\nlength\n---\nerror 529\n---\n",
         )
         .unwrap();
@@ -369,7 +369,7 @@ mod tests {
             script[4].actions,
             [ScriptAction::Error(529, "scripted error 529".to_owned())]
         );
-        assert_eq!(answers("\n# nothing\n").unwrap(), []);
+        assert_eq!(parse_script("\n# nothing\n").unwrap(), []);
     }
 
     #[test]
@@ -386,14 +386,15 @@ mod tests {
             ("slow down", 1),
             ("usage 3", 1),
         ] {
-            assert_eq!(answers(script).unwrap_err().line, line, "{script}");
+            assert_eq!(parse_script(script).unwrap_err().line, line, "{script}");
         }
     }
 
     #[test]
     fn captures_fill_texts_and_arguments() {
-        let script = answers("text \"at $CWD\"\ncall mcp:echo {\"a\": [\"$CWD\", 1]}").unwrap();
-        let filled = script[0].filled(&|text| text.replace("$CWD", "/p"));
+        let script =
+            parse_script("text \"at $CWD\"\ncall mcp:echo {\"a\": [\"$CWD\", 1]}").unwrap();
+        let filled = script[0].with_substitutions(&|text| text.replace("$CWD", "/p"));
         assert_eq!(
             filled.actions,
             [

@@ -45,7 +45,7 @@ pub(super) fn parse_update(message: &Value) -> Option<SessionUpdate<'_>> {
 }
 
 /// Returns the session id of the parameters, or an empty string.
-pub(super) fn session(params: &Value) -> &str {
+pub(super) fn session_id(params: &Value) -> &str {
     params["sessionId"].as_str().unwrap_or_default()
 }
 

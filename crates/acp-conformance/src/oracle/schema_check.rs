@@ -117,7 +117,7 @@ fn held(
     }
     // The first violation explains the others.
     if let Some(fault) = faults.first() {
-        let rule = rule(shape, fault, recorder.version);
+        let rule = violated_rule(shape, fault, recorder.version);
         let at = if fault.path.is_empty() { "" } else { " at " };
         recorder.broken(rule, format!("{name}: {}{at}{}", fault.why, fault.path));
     }
@@ -130,7 +130,7 @@ fn mark_kept_rules(shape: &CheckedValue<'_>, recorder: &mut RuleRecorder) {
         path: String::new(),
         why: String::new(),
     };
-    recorder.seen(rule(shape, &fault, recorder.version));
+    recorder.seen(violated_rule(shape, &fault, recorder.version));
     let update = &shape.value["update"];
     if recorder.version != 2 && update["toolCallId"].is_string() {
         for (key, rule) in [("content", "TOOL-6"), ("status", "TOOL-11")] {
@@ -209,11 +209,11 @@ fn is_misspelt(official: &OfficialSchema, name: &str, value: &Value, path: &str)
     let Some(member) = object.remove(key) else {
         return false;
     };
-    let to_camel_case = to_camel_case(key);
-    object.insert(to_camel_case.clone(), member);
+    let renamed = to_camel_case(key);
+    object.insert(renamed.clone(), member);
     !official
         .unknown(name, &value)
-        .contains(&format!("{parent}/{to_camel_case}"))
+        .contains(&format!("{parent}/{renamed}"))
 }
 
 fn to_camel_case(key: &str) -> String {
@@ -228,7 +228,7 @@ fn to_camel_case(key: &str) -> String {
 }
 
 /// Returns the rule that a violation breaks.
-fn rule(shape: &CheckedValue<'_>, fault: &SchemaViolation, version: u64) -> &'static str {
+fn violated_rule(shape: &CheckedValue<'_>, fault: &SchemaViolation, version: u64) -> &'static str {
     let update = &shape.value["update"];
     if version == 2 {
         return violated_rule_v2(shape, fault);

@@ -2,7 +2,7 @@
 //! CMD-3, LIST-6, COMP-2, ELIC-6, AUTH-1).
 
 use super::{
-    messages::{JsonRpcKind, parse_update, session},
+    messages::{JsonRpcKind, parse_update, session_id},
     recorder::RuleRecorder,
     responses::ClientRequest,
 };
@@ -66,7 +66,7 @@ impl SessionStateRules {
         request: &ClientRequest,
         recorder: &mut RuleRecorder,
     ) {
-        let mut name = session(&request.params).to_owned();
+        let mut name = session_id(&request.params).to_owned();
         match request.method.as_str() {
             "initialize" => {
                 let ids = string_members(&result["authMethods"], "id");

@@ -2,7 +2,7 @@
 //! TOOL-9, FS-2).
 
 use super::{
-    messages::{JsonRpcKind, parse_update, session},
+    messages::{JsonRpcKind, parse_update, session_id},
     recorder::RuleRecorder,
     responses::ClientRequest,
     tool_calls::is_absolute,
@@ -34,10 +34,10 @@ impl TerminalRules {
             Some("session/prompt") if message.get("id").is_some() => {
                 *self
                     .running_prompts
-                    .entry(session(params).to_owned())
+                    .entry(session_id(params).to_owned())
                     .or_default() += 1;
             }
-            Some("session/load") => self.loading_sessions.push(session(params).to_owned()),
+            Some("session/load") => self.loading_sessions.push(session_id(params).to_owned()),
             Some(_) => {}
             None => {
                 let made = self
@@ -72,7 +72,7 @@ impl TerminalRules {
         let params = &message["params"];
         match (kind, message["method"].as_str()) {
             (JsonRpcKind::Request, Some("terminal/create")) => {
-                let session = session(params).to_owned();
+                let session = session_id(params).to_owned();
                 self.pending_creates.push((message["id"].clone(), session));
                 if let Some(cwd) = params["cwd"].as_str() {
                     recorder.holds("TERM-3", is_absolute(cwd), || {
@@ -94,7 +94,7 @@ impl TerminalRules {
             (JsonRpcKind::Notification, _) => self.check_shown_terminals(message, recorder),
             (JsonRpcKind::Response, _) => {
                 let Some(asked) = request else { return };
-                let session = session(&asked.params);
+                let session = session_id(&asked.params);
                 match asked.method.as_str() {
                     "session/prompt" => {
                         let running = self.running_prompts.entry(session.to_owned()).or_default();

@@ -2,7 +2,7 @@
 //! TOOL-7, TOOL-10, PERM-2, CANCEL-10).
 
 use super::{
-    messages::{JsonRpcKind, parse_update, session},
+    messages::{JsonRpcKind, parse_update, session_id},
     recorder::RuleRecorder,
     responses::ClientRequest,
 };
@@ -33,7 +33,7 @@ impl ToolCallRules {
         if message.get("id").is_none() {
             return;
         }
-        let session = session(&message["params"]).to_owned();
+        let session = session_id(&message["params"]).to_owned();
         match message["method"].as_str().unwrap_or_default() {
             "session/prompt" => *self.running_prompts.entry(session).or_default() += 1,
             "session/load" => {
@@ -126,7 +126,7 @@ impl ToolCallRules {
             "there is no option, or two have one id".to_owned()
         });
         // A permission request may introduce a call.
-        self.calls.entry(key(session(params), call)).or_default();
+        self.calls.entry(key(session_id(params), call)).or_default();
         check_paths(call, recorder);
     }
 
@@ -136,7 +136,7 @@ impl ToolCallRules {
         request: &ClientRequest,
         recorder: &mut RuleRecorder,
     ) {
-        let session = session(&request.params);
+        let session = session_id(&request.params);
         if request.method == "session/load" {
             self.loading_sessions.retain(|loading| loading != session);
             let open = self.calls.iter().find(|((of, _), call)| {

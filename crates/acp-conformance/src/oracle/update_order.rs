@@ -2,7 +2,7 @@
 //! CANCEL-5, SESS-7, UPD-1, LOAD-2, RES-1, CLOSE-3, MSG-3, MSG-4).
 
 use super::{
-    messages::{JsonRpcKind, SessionUpdate, is_turn_update, parse_update, session},
+    messages::{JsonRpcKind, SessionUpdate, is_turn_update, parse_update, session_id},
     recorder::RuleRecorder,
     responses::ClientRequest,
 };
@@ -47,7 +47,7 @@ impl UpdateOrderRules {
             return;
         };
         let params = &message["params"];
-        let name = session(params).to_owned();
+        let name = session_id(params).to_owned();
         match method {
             "session/new" | "session/fork" => self.pending_session_requests += 1,
             "session/load" => self.sessions.entry(name).or_default().pending_loads += 1,
@@ -100,7 +100,7 @@ impl UpdateOrderRules {
             }
             _ => {}
         }
-        let Some(session) = self.sessions.get_mut(session(&request.params)) else {
+        let Some(session) = self.sessions.get_mut(session_id(&request.params)) else {
             return;
         };
         match request.method.as_str() {

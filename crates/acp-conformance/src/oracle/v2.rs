@@ -10,7 +10,7 @@ mod lifecycle;
 mod lists;
 
 use super::{
-    messages::{JsonRpcKind, SessionUpdate, parse_update, parse_version, session},
+    messages::{JsonRpcKind, SessionUpdate, parse_update, parse_version, session_id},
     recorder::RuleRecorder,
     responses::ClientRequest,
 };
@@ -49,7 +49,7 @@ impl V2Rules {
             return;
         }
         let params = &message["params"];
-        let name = session(params);
+        let name = session_id(params);
         match method {
             "session/prompt" => self.session(name).lifecycle.on_prompt(id),
             "session/resume" => {
@@ -75,14 +75,14 @@ impl V2Rules {
             return self.on_response(message, asked, recorder);
         }
         let params = &message["params"];
-        if let Some(session) = self.sessions.get_mut(session(params)) {
+        if let Some(session) = self.sessions.get_mut(session_id(params)) {
             session.lifecycle.check_not_closed(recorder);
         }
         if let Some(update) = parse_update(message) {
             return self.updated(&update, recorder);
         }
         if kind == JsonRpcKind::Request && params["sessionId"].is_string() {
-            let session = self.session(session(params));
+            let session = self.session(session_id(params));
             session.lifecycle.on_agent_request(&message["id"]);
             if message["method"] == "session/request_permission" {
                 lists::check_permission(params, recorder);
@@ -98,7 +98,7 @@ impl V2Rules {
     }
 
     fn is_cancellable(&self, params: &Value) -> bool {
-        let session = self.sessions.get(session(params));
+        let session = self.sessions.get(session_id(params));
         session.is_some_and(|session| session.items.is_cancellable(params))
     }
 
@@ -109,7 +109,7 @@ impl V2Rules {
         recorder: &mut RuleRecorder,
     ) {
         let result = message.get("result");
-        let name = session(&request.params);
+        let name = session_id(&request.params);
         match request.method.as_str() {
             "initialize" => {
                 let asked = parse_version(&request.params["protocolVersion"]);

@@ -184,7 +184,7 @@ impl Client {
             }
             ElicitationAnswer::Decline => result(id, json!({"action": "decline"})),
             ElicitationAnswer::Cancel => result(id, json!({"action": "cancel"})),
-            ElicitationAnswer::Strange => result(id, json!({"action": "_shrug"})),
+            ElicitationAnswer::UnknownAction => result(id, json!({"action": "_shrug"})),
             ElicitationAnswer::Error => error_response(id, -32603, "The user could not be asked"),
             ElicitationAnswer::ByHand => return None,
         })
@@ -240,8 +240,8 @@ fn permit(permission: PermissionAnswer, ask: &PermissionRequest) -> Value {
         PermissionAnswer::AllowAlways => ["allow_always", "allow_once"],
         PermissionAnswer::RejectOnce => ["reject_once", "reject_always"],
         PermissionAnswer::RejectAlways => ["reject_always", "reject_once"],
-        PermissionAnswer::Unknown => return selected(&json!("no-such-option")),
-        PermissionAnswer::Strange => {
+        PermissionAnswer::UnknownOption => return selected(&json!("no-such-option")),
+        PermissionAnswer::UnknownOutcome => {
             return result(&ask.id, json!({"outcome": {"outcome": "_shrug"}}));
         }
         PermissionAnswer::Error => {
@@ -298,7 +298,7 @@ mod tests {
             PermissionAnswer::AllowOnce,
             PermissionAnswer::RejectOnce,
             PermissionAnswer::Cancelled,
-            PermissionAnswer::Unknown,
+            PermissionAnswer::UnknownOption,
         ] {
             client.permit(permission);
             let answers = answers(&mut client, "session/request_permission", ask.clone());

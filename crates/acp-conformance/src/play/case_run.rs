@@ -430,7 +430,7 @@ impl<'a> CaseRun<'a> {
         if let Some(fake) = &self.fake_model
             && message["method"] == "session/prompt"
         {
-            fake.prompted(|text| holds(&message["params"]["prompt"], text));
+            fake.restart_scripts(|text| holds(&message["params"]["prompt"], text));
         }
         self.client.observe_sent(message);
     }

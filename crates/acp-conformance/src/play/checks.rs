@@ -105,7 +105,7 @@ impl CaseRun<'_> {
         Ok(())
     }
 
-    pub(super) fn said(
+    pub(super) fn check_message_text(
         &self,
         voice: ChunkAuthor,
         text: &str,
@@ -134,7 +134,7 @@ impl CaseRun<'_> {
         Err(StepError::wrong(format!("{why}: {said}")))
     }
 
-    pub(super) fn value(&mut self, value: &Value, pattern: &Value) -> Result<(), StepError> {
+    pub(super) fn check_value(&mut self, value: &Value, pattern: &Value) -> Result<(), StepError> {
         let value = fill_value(value, &self.captures);
         fits(pattern, &value, &mut self.captures).map_err(StepError::wrong)
     }

@@ -20,7 +20,7 @@ impl CaseRun<'_> {
         Ok(())
     }
 
-    pub(super) fn folder(&self, name: &str) -> Result<(), StepError> {
+    pub(super) fn create_folder(&self, name: &str) -> Result<(), StepError> {
         let path = self.path(name);
         fs::create_dir_all(&path).map_err(|error| io_fault(&path, &error))
     }

@@ -22,7 +22,10 @@ impl CaseRun<'_> {
         answers: &[ScriptedResponse],
     ) -> Result<(), StepError> {
         let fill = |text: &str| fill_text(text, &self.captures);
-        let answers = answers.iter().map(|answer| answer.filled(&fill)).collect();
+        let answers = answers
+            .iter()
+            .map(|answer| answer.with_substitutions(&fill))
+            .collect();
         let prompt = prompt.map(fill);
         self.fake()?.set_script(prompt.as_deref(), answers);
         Ok(())
@@ -33,7 +36,7 @@ impl CaseRun<'_> {
         let Some(fake) = &self.fake_model else {
             return false;
         };
-        let before = std::mem::replace(&mut self.missing_tools, fake.lacking());
+        let before = std::mem::replace(&mut self.missing_tools, fake.missing_tools());
         !self.missing_tools.is_subset(&before)
     }
 
@@ -51,7 +54,7 @@ impl CaseRun<'_> {
         })
     }
 
-    pub(super) fn check_model_saw(&self, has: bool, text: &str) -> Result<(), StepError> {
+    pub(super) fn check_model_request(&self, has: bool, text: &str) -> Result<(), StepError> {
         let text = fill_text(text, &self.captures);
         let holds = self.fake()?.read_exchanges(|exchanges| {
             let last = exchanges.iter().rfind(|exchange| exchange.is_main());
@@ -69,7 +72,7 @@ impl CaseRun<'_> {
         }
     }
 
-    pub(super) fn asked(&self, range: CountRange) -> Result<(), StepError> {
+    pub(super) fn check_request_count(&self, range: CountRange) -> Result<(), StepError> {
         let asked = self.fake()?.count_conversation() - self.model_requests_before;
         if range.holds(asked) {
             return Ok(());
@@ -96,7 +99,7 @@ impl CaseRun<'_> {
         })
     }
 
-    pub(super) fn check_dropped(&self) -> Result<(), StepError> {
+    pub(super) fn check_stream_closed(&self) -> Result<(), StepError> {
         let is_dropped = |exchange: &Exchange| exchange.state == ExchangeState::Dropped;
         let fake = self.fake()?;
         if fake.read_exchanges(|exchanges| exchanges.iter().any(is_dropped)) {

@@ -24,7 +24,7 @@ const EXIT_POLL_INTERVAL: Duration = Duration::from_millis(20);
 const RESTART_PATIENCE: Duration = Duration::from_secs(5);
 
 impl CaseRun<'_> {
-    pub(super) async fn options(&mut self, start: &StartOptions) -> Result<(), StepError> {
+    pub(super) async fn start_agent(&mut self, start: &StartOptions) -> Result<(), StepError> {
         if self.process.is_some() {
             let fault = "an agent is already running: say `exit`, `kill` or `restart`";
             return Err(StepError::CaseFault(fault.to_owned()));
@@ -112,7 +112,7 @@ impl CaseRun<'_> {
             self.receive_to_end().await?;
             self.end().await?;
         }
-        self.options(options).await
+        self.start_agent(options).await
     }
 
     /// Waits for the exit and returns its status, or kills the agent after the time limit and returns `None`.
@@ -152,7 +152,7 @@ impl CaseRun<'_> {
         Ok(status)
     }
 
-    pub(super) fn eof(&mut self) -> Result<(), StepError> {
+    pub(super) fn close_stdin(&mut self) -> Result<(), StepError> {
         self.running_process()?.close_stdin();
         self.observe_sent_line();
         self.transcript.push_note("stdin is closed");
@@ -161,12 +161,15 @@ impl CaseRun<'_> {
 
     pub(super) async fn check_exit(&mut self, wanted: Option<i32>) -> Result<(), StepError> {
         if self.running_process()?.is_stdin_open() {
-            self.eof()?;
+            self.close_stdin()?;
         }
-        self.check_gone(wanted).await
+        self.check_unprompted_exit(wanted).await
     }
 
-    pub(super) async fn check_gone(&mut self, wanted: Option<i32>) -> Result<(), StepError> {
+    pub(super) async fn check_unprompted_exit(
+        &mut self,
+        wanted: Option<i32>,
+    ) -> Result<(), StepError> {
         self.receive_to_end().await?;
         let is_forced = self.is_forced;
         let status = self.end().await?;

@@ -208,7 +208,7 @@ impl CaseRun<'_> {
         self.wait_for_result("_login").await.map(drop)
     }
 
-    pub(super) async fn session(
+    pub(super) async fn create_session(
         &mut self,
         name: &str,
         extra: Option<&Value>,
@@ -286,7 +286,7 @@ impl CaseRun<'_> {
         Ok(())
     }
 
-    pub(super) async fn permission(
+    pub(super) async fn set_permission(
         &mut self,
         permission: PermissionAnswer,
     ) -> Result<(), StepError> {

@@ -128,7 +128,7 @@ async fn prompt_script_restarts_with_each_prompt() {
     assert_eq!(response_text(&model, "alpha").await, "A1");
     assert_eq!(response_text(&model, "beta").await, "B1");
     assert_eq!(response_text(&model, "none").await, "any 1");
-    model.prompted(|text| "alpha and none".contains(text));
+    model.restart_scripts(|text| "alpha and none".contains(text));
     assert_eq!(response_text(&model, "alpha").await, "A1");
     assert_eq!(response_text(&model, "beta").await, "B2");
     assert_eq!(response_text(&model, "none").await, "any 2");
@@ -243,7 +243,7 @@ async fn hanging_response_continues_on_release() {
         .await;
     // The request may not be waiting yet; repeated releases end it anyway.
     while model.exchanges()[0].state == ExchangeState::Open {
-        model.release();
+        model.release_hanging();
         tokio::task::yield_now().await;
     }
     let answer = reading.await.unwrap();

@@ -1,6 +1,6 @@
 //! HTTP/1.1 client for these tests, and no more than that.
 
-use acp_conformance::model::{FakeModel, FakeModelConfig, ScriptedResponse, answers};
+use acp_conformance::model::{FakeModel, FakeModelConfig, ScriptedResponse, parse_script};
 use serde_json::Value;
 use tokio::{
     io::{AsyncReadExt, AsyncWriteExt},
@@ -17,7 +17,7 @@ pub(crate) async fn model(script: &str) -> FakeModel {
 }
 
 pub(crate) fn parse_responses(script: &str) -> Vec<ScriptedResponse> {
-    answers(script).expect("a script")
+    parse_script(script).expect("a script")
 }
 
 /// Returns a connection on which a request has been written.
