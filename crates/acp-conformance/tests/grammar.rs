@@ -1,11 +1,17 @@
-//! Tests that the grammar in `schemas/conformance-case.lark` agrees with the parser of cases: it matches every
-//! line of every case, the parser reads each of its steps, and it does not match lines that the parser rejects.
+//! Tests that the grammar in `schemas/conformance-case.lark` agrees with the parser of cases and with
+//! `conformance/GRAMMAR.md`: it matches every line of every case, the parser accepts each of its steps, it does not
+//! match lines that the parser rejects, and the document describes just its steps.
 
 use acp_conformance::Case;
 use regex::Regex;
-use std::{collections::BTreeMap, fs, path::Path};
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    fs,
+    path::Path,
+};
 
 const LARK: &str = include_str!("../../../schemas/conformance-case.lark");
+const DOCUMENT: &str = include_str!("../../../conformance/GRAMMAR.md");
 
 /// One example of each word and of each recursive rule, as input for the parser.
 const EXAMPLES: &[(&str, &str)] = &[
@@ -314,11 +320,10 @@ fn grammar_rejects_what_the_parser_rejects() {
 
 #[test]
 fn documented_examples_are_cases() {
-    let grammar = include_str!("../../../conformance/GRAMMAR.md");
     let tutorial = include_str!("../../../conformance/README.md");
     for (document, rules) in [
         (
-            grammar,
+            DOCUMENT,
             vec!["UPD-1", "PROMPT-3", "PROMPT-5", "PROMPT-7", "TR-6"],
         ),
         (
@@ -330,5 +335,53 @@ fn documented_examples_are_cases() {
         let (example, _) = example.split_once("```").expect("its end");
         let case = Case::parse("example", example).expect("a case");
         assert_eq!(case.rules(), rules);
+    }
+}
+
+/// Returns the first word of each alternative of a grammar rule.
+fn first_words(rules: &BTreeMap<&str, Vec<&'static str>>, rule: &str) -> BTreeSet<String> {
+    let lines = example_lines(rules, rule).into_iter();
+    lines
+        .filter(|line| !line.starts_with('#'))
+        .map(|line| first_word(&line))
+        .collect()
+}
+
+/// Returns the first word of a line, without the marks `!` of `call!` and `+` of `>raw+`.
+fn first_word(line: &str) -> String {
+    let word = line.split(' ').next().unwrap_or_default();
+    let word = word.strip_suffix('+').unwrap_or(word);
+    let is_name = word.starts_with(|letter: char| letter.is_ascii_alphabetic());
+    word.trim_end_matches(|letter| is_name && letter == '!')
+        .to_owned()
+}
+
+/// Returns the first word of each code span in the first column of the document's tables with this heading.
+fn documented_words(heading: &str) -> BTreeSet<String> {
+    let heading = format!("| {heading} |");
+    let mut is_table = false;
+    let mut words = BTreeSet::new();
+    for line in DOCUMENT.lines() {
+        is_table = line.starts_with(&heading) || is_table && line.starts_with('|');
+        if is_table && line.starts_with("| `") {
+            let cell = line.split('|').nth(1).unwrap_or_default();
+            words.extend(cell.split('`').skip(1).step_by(2).map(first_word));
+        }
+    }
+    words
+}
+
+#[test]
+fn document_describes_just_the_grammar() {
+    let rules = rules();
+    let mut steps = first_words(&rules, "step");
+    steps.extend(["needs", "model", "end"].map(str::to_owned));
+    let documented = &documented_words("step") | &documented_words("check");
+    assert_eq!(documented, steps);
+    assert_eq!(documented_words("line"), first_words(&rules, "said"));
+    for words in ["PERMISSION", "ELICITATION", "TOOL", "VOICE"] {
+        for word in rules[words][0].trim_matches('/').split('|') {
+            assert!(DOCUMENT.contains(word), "{word}");
+        }
     }
 }

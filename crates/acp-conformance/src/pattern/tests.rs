@@ -100,6 +100,16 @@ fn each_operator_matches_and_rejects() {
 }
 
 #[test]
+fn document_describes_each_operator() {
+    let document = include_str!("../../../../conformance/GRAMMAR.md");
+    let rows = document
+        .lines()
+        .filter_map(|line| line.strip_prefix("| `{\""));
+    let operators: Vec<&str> = rows.filter_map(|row| row.split('"').next()).collect();
+    assert_eq!(operators, validate::OPERATORS);
+}
+
+#[test]
 fn has_operator_captures() {
     let mut captures = Captures::new();
     let pattern = json!({"$has": [{"kind": "b", "id": "$b"}]});

@@ -6,7 +6,7 @@ use regex::Regex;
 use serde_json::Value;
 use std::collections::BTreeSet;
 
-const OPERATORS: [&str; 11] = [
+pub(super) const OPERATORS: [&str; 11] = [
     "$any", "$absent", "$type", "$match", "$in", "$all", "$not", "$has", "$each", "$unique",
     "$length",
 ];
