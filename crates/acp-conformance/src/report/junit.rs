@@ -2,7 +2,7 @@
 
 use super::{
     contents::{JudgedRule, Report, ReportFinding},
-    html::escape_markup,
+    sanitize::sanitize_char,
 };
 use crate::verdict::Verdict;
 use std::fmt::{self, Write};
@@ -14,6 +14,22 @@ pub fn render_junit(report: &Report) -> String {
     // Writing to a string cannot fail.
     let _ = write_suite(&mut text, report);
     text
+}
+
+/// Escapes markup for use in an element or attribute, and replaces unsafe characters.
+fn escape_markup(text: &str) -> String {
+    let mut escaped = String::with_capacity(text.len());
+    for letter in text.chars().map(sanitize_char) {
+        match letter {
+            '&' => escaped.push_str("&amp;"),
+            '<' => escaped.push_str("&lt;"),
+            '>' => escaped.push_str("&gt;"),
+            '"' => escaped.push_str("&quot;"),
+            '\'' => escaped.push_str("&#39;"),
+            other => escaped.push(other),
+        }
+    }
+    escaped
 }
 
 /// Test result of a rule.

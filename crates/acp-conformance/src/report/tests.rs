@@ -172,13 +172,13 @@ fn html_is_self_contained_and_agent_text_is_escaped() {
     let page = render_html(&report_expecting(&[], true));
     assert!(page.starts_with("<!DOCTYPE html>\n"));
     for part in [
-        "<title>An &lt;agent&gt; 1.0: ACP conformance</title>",
+        "<title>An &#60;agent&#62; 1.0: ACP conformance</title>",
         "<section id=\"A-1\">",
-        "/a is missing &amp; &quot;gone&quot;",
-        "&lt;script&gt;alert(&#39;x&#39;)&lt;/script&gt;",
-        "<mark>       5 &lt; {&quot;text&quot;:&quot;&lt;script&gt;&quot;}</mark>",
+        "/a is missing &#38; &#34;gone&#34;",
+        "&#60;script&#62;alert(&#39;x&#39;)&#60;/script&#62;",
+        "<mark>       5 &#60; {&#34;text&#34;:&#34;&#60;script&#62;&#34;}</mark>",
         "<details id=\"case-some-case\">",
-        "a &lt;log&gt;\u{fffd}",
+        "a &#60;log&#62;\u{fffd}",
         "not applicable <small>fork</small>",
     ] {
         assert!(page.contains(part), "{part}\n{page}");

@@ -116,7 +116,7 @@ fn faulty_case_is_reported_beside_the_rest() {
     );
     assert!(
         render_html(&report)
-            .contains("some-case is at fault itself: line 3: no &lt;such&gt; step<")
+            .contains("some-case is at fault itself: line 3: no &#60;such&#62; step<")
     );
     let error = "errors=\"1\" skipped=\"1\" time=\"1.5\">";
     assert!(
@@ -228,5 +228,5 @@ fn agent_without_version_has_no_trailing_space() {
     report.agent.version = None;
     assert!(render_plain(&report).contains("\nAn <agent>: 1 case in 1.5 s"));
     assert!(render_markdown(&report).starts_with("# An \\<agent\\>\n"));
-    assert!(render_html(&report).contains("<h1>An &lt;agent&gt;</h1>"));
+    assert!(render_html(&report).contains("<h1>An &#60;agent&#62;</h1>"));
 }
