@@ -1,6 +1,6 @@
 //! Reads the cases of a folder, or the built-in ones.
 
-use crate::{Case, embedded};
+use crate::{case::Case, embedded};
 use std::{
     fs, io,
     path::{Path, PathBuf},

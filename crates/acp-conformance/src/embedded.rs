@@ -1,6 +1,6 @@
 //! Embeds the built-in cases.
 
-use crate::{Case, CaseError};
+use crate::case::{Case, CaseError};
 
 /// Name and text of each case.
 const CASES: &[(&str, &str)] = include!(concat!(env!("OUT_DIR"), "/cases.rs"));

@@ -1,9 +1,6 @@
 //! Describes an agent as far as it is known before the cases are played.
 
-use crate::{
-    Case,
-    case::{Need, ToolKind},
-};
+use crate::case::{Case, Need, ToolKind};
 use serde_json::Value;
 
 /// Properties of an agent.

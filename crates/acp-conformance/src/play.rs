@@ -10,8 +10,7 @@ mod send;
 mod transcript;
 
 use crate::{
-    Case, CaseLine, CaseStep, Need,
-    case::LineCondition,
+    case::{Case, CaseLine, CaseStep, LineCondition, Need},
     facts::AgentFacts,
     model::{Exchange, FakeModel},
     outcome::{CaseOutcome, CheckResult, Finding, RuleCheck},

@@ -1,11 +1,11 @@
 //! Checks what an agent supports, before the cases run.
 
 use crate::{
-    AgentFacts, AgentSpec, Case, CaseError, CaseOutcome, CheckResult, PlayOptions,
-    case::ToolKind,
+    case::{Case, CaseError, ToolKind},
+    facts::AgentFacts,
     model::Exchange,
-    outcome::{EntryKind, RuleCheck},
-    play::{CaseArtifacts, play_case_with_artifacts},
+    outcome::{CaseOutcome, CheckResult, EntryKind, RuleCheck},
+    play::{AgentSpec, CaseArtifacts, PlayOptions, play_case_with_artifacts},
     profile::Profile,
 };
 use serde_json::Value;

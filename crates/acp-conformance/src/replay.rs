@@ -1,6 +1,11 @@
 //! Replays failed cases, alone and with more patience, to tell flaky failures from real ones.
 
-use crate::{AgentSpec, Case, CaseOutcome, CheckResult, PlayOptions, SuiteResult, play_suite};
+use crate::{
+    case::Case,
+    outcome::{CaseOutcome, CheckResult},
+    play::{AgentSpec, PlayOptions},
+    suite::{SuiteResult, play_suite},
+};
 
 /// Failure of a rule that did not recur in the last play of the case.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]

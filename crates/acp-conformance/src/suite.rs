@@ -1,7 +1,10 @@
 //! Plays many cases against one agent, several at once.
 
 use crate::{
-    AgentFacts, AgentSpec, Case, CaseOutcome, PlayOptions, play::play_case,
+    case::Case,
+    facts::AgentFacts,
+    outcome::CaseOutcome,
+    play::{AgentSpec, PlayOptions, play_case},
     preflight::run_preflight,
 };
 use std::{

@@ -1,8 +1,8 @@
 //! Judges each rule by the outcomes of all cases.
 
 use crate::{
-    Case, CaseOutcome, CheckResult,
-    outcome::Finding,
+    case::Case,
+    outcome::{CaseOutcome, CheckResult, Finding},
     requirements::{Level, Requirements, Rule},
 };
 use serde::{Deserialize, Serialize};

@@ -154,7 +154,7 @@ pub(super) fn check_capability_path(path: &str) -> Result<(), String> {
 
 #[cfg(test)]
 mod tests {
-    use crate::Case;
+    use crate::case::Case;
 
     fn assert_rejected(lines: &str, number: usize, why: &str) {
         let error = Case::parse("x", &format!("# x\n{lines}")).expect_err(lines);

@@ -1,7 +1,7 @@
 //! Tests of replays and their results.
 
 use super::*;
-use crate::AgentFacts;
+use crate::facts::AgentFacts;
 use std::path::Path;
 
 /// Returns an agent that answers its first two requests with a pair of codes, for its first, its second and all

@@ -1,10 +1,10 @@
 //! Defines the contents of the report of a run.
 
 use crate::{
-    CaseOutcome, SuiteResult,
-    outcome::{EntryKind, Finding},
+    outcome::{CaseOutcome, EntryKind, Finding},
     replay::FlakyFailure,
     requirements::Level,
+    suite::SuiteResult,
     verdict::{FailurePolicy, Verdict, Verdicts},
 };
 use serde::Serialize;

@@ -7,9 +7,10 @@ mod unexpected_exits;
 
 use super::*;
 use crate::{
-    AgentFacts, CaseOutcome, CheckResult, Requirements, SuiteResult,
-    outcome::{EntryKind, Finding, RuleCheck, TranscriptEntry},
-    requirements::Level,
+    facts::AgentFacts,
+    outcome::{CaseOutcome, CheckResult, EntryKind, Finding, RuleCheck, TranscriptEntry},
+    requirements::{Level, Requirements},
+    suite::SuiteResult,
     verdict::{FailurePolicy, Verdict, judge_rules},
 };
 use std::{collections::BTreeSet, fs, path::PathBuf, time::Duration};
