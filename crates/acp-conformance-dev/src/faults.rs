@@ -79,7 +79,7 @@ pub fn find(name: &str) -> Option<&'static Fault> {
 #[derive(Debug, Default)]
 pub struct FaultInjector {
     handler: Option<fn(&mut InterceptedLine<'_>)>,
-    wire: ConnectionState,
+    connection: ConnectionState,
     memory: FaultMemory,
 }
 
@@ -96,33 +96,33 @@ impl FaultInjector {
     /// Creates the state of a new connection; without a fault every line passes unchanged.
     #[must_use]
     pub fn new(fault: Option<&Fault>) -> Self {
-        let line = fault.and_then(|fault| match fault.kind {
-            FaultKind::Lines(line) => Some(line),
+        let handler = fault.and_then(|fault| match fault.kind {
+            FaultKind::Lines(handler) => Some(handler),
             FaultKind::Process(_) => None,
         });
         Self {
-            handler: line,
+            handler,
             ..Self::default()
         }
     }
 
     /// Processes one line, including its line end unless the stream ended without one.
     pub fn process_line(&mut self, direction: Direction, raw: &[u8]) -> LineOutcome {
-        let Some(line) = self.handler else {
+        let Some(handler) = self.handler else {
             return LineOutcome::unchanged(direction, raw);
         };
-        self.apply_fault(line, direction, raw, parse_or_null(raw))
+        self.apply_fault(handler, direction, raw, parse_or_null(raw))
             .into_outcome()
     }
 
     /// Returns true if the fault changes an already parsed line.
     pub(crate) fn would_change(&mut self, direction: Direction, raw: &[u8], value: Value) -> bool {
-        let Some(line) = self.handler else {
+        let Some(handler) = self.handler else {
             return false;
         };
-        let passing = self.apply_fault(line, direction, raw, value);
+        let intercepted = self.apply_fault(handler, direction, raw, value);
         // Most lines pass untouched, and long ones are not copied for that.
-        !passing.is_untouched() && !passing.into_outcome().is_unchanged(direction, raw)
+        !intercepted.is_untouched() && !intercepted.into_outcome().is_unchanged(direction, raw)
     }
 
     /// Lets the fault handle a line.
@@ -133,24 +133,24 @@ impl FaultInjector {
         raw: &'a [u8],
         value: Value,
     ) -> InterceptedLine<'a> {
-        let kind = self.wire.observe(direction, &value);
-        let ours = matches!(&kind, MessageKind::Response(open) if open.injected);
-        let mut passing = InterceptedLine {
+        let kind = self.connection.observe(direction, &value);
+        let is_injected = matches!(&kind, MessageKind::Response(open) if open.injected);
+        let mut intercepted = InterceptedLine {
             direction,
             raw,
             kind,
-            connection: &mut self.wire,
+            connection: &mut self.connection,
             memory: &mut self.memory,
             message: value,
             edited: false,
-            swallowed: ours,
+            swallowed: is_injected,
             replacement: None,
             lines_before: Vec::new(),
             lines_after: Vec::new(),
             side_effect: SideEffect::None,
         };
-        handler(&mut passing);
-        passing
+        handler(&mut intercepted);
+        intercepted
     }
 }
 
@@ -197,10 +197,9 @@ impl InterceptedLine<'_> {
             lines.push((self.direction, bytes));
         }
         lines.extend(self.lines_after.iter().map(encode_line));
-        let deed = self.side_effect;
         LineOutcome {
             lines,
-            side_effect: deed,
+            side_effect: self.side_effect,
         }
     }
 }

@@ -77,7 +77,7 @@ impl ScoreboardArgs {
             return Err(unknown_name_message(name, "profile", Profile::known()));
         }
         let requirements = Requirements::known()?;
-        let cases = case_folder::cases(self.cases.as_deref())?;
+        let cases = case_folder::cases(self.cases.as_slice())?;
         let own = self.parse_own_commands()?;
         fs::create_dir_all(&self.scratch).map_err(|error| path_error(&self.scratch, &error))?;
         let mut standings = Vec::new();
@@ -85,18 +85,19 @@ impl ScoreboardArgs {
         for name in Profile::known() {
             let profile = Profile::find(name).map_err(|error| error.to_string())?;
             let folder = self.scratch.join(name);
-            let kept = folder.join("standing.json");
+            let standing_file = folder.join("standing.json");
             let command = own.get(name);
-            if profile.install.is_none() && command.is_none() && !kept.exists() {
+            if profile.install.is_none() && command.is_none() && !standing_file.exists() {
                 continue;
             }
             let is_wanted = self.only.is_empty() || self.only.iter().any(|only| only == name);
             if is_wanted && (profile.install.is_some() || command.is_some()) {
                 self.update_standing(&profile, command, &folder, (&cases, &requirements), say)?;
             }
-            if let Ok(text) = fs::read_to_string(&kept) {
-                let standing: AgentStanding = serde_json::from_str(&text)
-                    .map_err(|error| format!("{}; play {name} again", path_error(&kept, &error)))?;
+            if let Ok(text) = fs::read_to_string(&standing_file) {
+                let standing: AgentStanding = serde_json::from_str(&text).map_err(|error| {
+                    format!("{}; play {name} again", path_error(&standing_file, &error))
+                })?;
                 standings.push(standing);
             } else {
                 missing.push(name);
@@ -172,10 +173,10 @@ impl ScoreboardArgs {
             }
             Err(fault) => AgentStanding::unplayable(profile, redactor.redact(&fault)),
         };
-        let kept = folder.join("standing.json");
-        let text =
-            serde_json::to_string_pretty(&standing).map_err(|error| path_error(&kept, &error))?;
-        fs::write(&kept, text).map_err(|error| path_error(&kept, &error))
+        let standing_file = folder.join("standing.json");
+        let text = serde_json::to_string_pretty(&standing)
+            .map_err(|error| path_error(&standing_file, &error))?;
+        fs::write(&standing_file, text).map_err(|error| path_error(&standing_file, &error))
     }
 
     fn parse_own_commands(&self) -> Result<BTreeMap<String, Vec<String>>, String> {

@@ -1,4 +1,4 @@
-//! Reads the cases of a folder, or the built-in ones.
+//! Reads the cases of files and folders, or the built-in ones.
 
 use crate::{case::Case, embedded};
 use std::{
@@ -6,11 +6,33 @@ use std::{
     path::{Path, PathBuf},
 };
 
-/// Lists the case files of a folder, sorted by name.
+/// Reads the cases of these files and folders, sorted by path; without any, the built-in cases.
 ///
 /// # Errors
-/// If the folder cannot be read.
-pub fn files(folder: &Path) -> io::Result<Vec<PathBuf>> {
+/// If a file cannot be read or is malformed, or there is no case.
+pub fn cases(paths: &[PathBuf]) -> Result<Vec<Case>, String> {
+    if paths.is_empty() {
+        return embedded::cases().map_err(|error| error.to_string());
+    }
+    let mut files = Vec::new();
+    for path in paths {
+        if path.is_dir() {
+            let found = case_files(path);
+            files.extend(found.map_err(|error| format!("{}: {error}", path.display()))?);
+        } else {
+            files.push(path.clone());
+        }
+    }
+    if files.is_empty() {
+        return Err(format!("there is no case in {paths:?}"));
+    }
+    files.sort();
+    let read = |file: &PathBuf| Case::read(file).map_err(|error| error.to_string());
+    files.iter().map(read).collect()
+}
+
+/// Lists the case files of a folder.
+fn case_files(folder: &Path) -> io::Result<Vec<PathBuf>> {
     let mut files = Vec::new();
     for entry in fs::read_dir(folder)? {
         let path = entry?.path();
@@ -18,19 +40,5 @@ pub fn files(folder: &Path) -> io::Result<Vec<PathBuf>> {
             files.push(path);
         }
     }
-    files.sort();
     Ok(files)
-}
-
-/// Reads the cases of a folder; without a folder, the built-in cases.
-///
-/// # Errors
-/// If a file cannot be read or is malformed.
-pub fn cases(folder: Option<&Path>) -> Result<Vec<Case>, String> {
-    let Some(folder) = folder else {
-        return embedded::cases().map_err(|error| error.to_string());
-    };
-    let files = files(folder).map_err(|error| format!("{}: {error}", folder.display()))?;
-    let read = |file: &PathBuf| Case::read(file).map_err(|error| error.to_string());
-    files.iter().map(read).collect()
 }

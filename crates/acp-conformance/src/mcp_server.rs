@@ -165,23 +165,23 @@ fn tools_json() -> Value {
 mod tests {
     use super::*;
 
-    fn run_session(heard: &[Value]) -> (Vec<Value>, String) {
+    fn run_session(received: &[Value]) -> (Vec<Value>, String) {
         let folder = tempfile::tempdir().expect("a folder");
         let log = folder.path().join("log");
-        let lines: Vec<String> = heard.iter().map(|line| format!("{line}\n")).collect();
+        let lines: Vec<String> = received.iter().map(|line| format!("{line}\n")).collect();
         let mut output = Vec::new();
         let words = ["two words".to_owned()];
         serve(&log, &words, lines.concat().as_bytes(), &mut output).expect("it is served");
-        let said = String::from_utf8(output).expect("UTF-8");
-        let said = said
+        let sent = String::from_utf8(output).expect("UTF-8");
+        let sent = sent
             .lines()
             .map(|line| serde_json::from_str(line).expect("JSON"));
-        (said.collect(), std::fs::read_to_string(log).expect("a log"))
+        (sent.collect(), std::fs::read_to_string(log).expect("a log"))
     }
 
     #[test]
     fn echo_is_returned_and_logged() {
-        let (said, log) = run_session(&[
+        let (sent, log) = run_session(&[
             json!({"id": 1, "method": "initialize", "params": {"protocolVersion": "2024-11-05"}}),
             json!({"method": "notifications/initialized"}),
             json!({"id": 2, "method": "tools/list"}),
@@ -189,15 +189,15 @@ mod tests {
             json!({"id": 4, "method": "tools/call", "params": {"name": "other"}}),
             json!({"id": 5, "method": "nothing"}),
         ]);
-        assert_eq!(said.len(), 5);
-        assert_eq!(said[0]["result"]["protocolVersion"], "2024-11-05");
-        assert_eq!(said[1]["result"]["tools"].as_array().map(Vec::len), Some(2));
+        assert_eq!(sent.len(), 5);
+        assert_eq!(sent[0]["result"]["protocolVersion"], "2024-11-05");
+        assert_eq!(sent[1]["result"]["tools"].as_array().map(Vec::len), Some(2));
         assert_eq!(
-            said[2]["result"],
+            sent[2]["result"],
             json!({"content": [{"type": "text", "text": "the server says hi"}]})
         );
-        assert_eq!(said[3]["error"]["code"], -32602);
-        assert_eq!(said[4]["error"]["code"], -32601);
+        assert_eq!(sent[3]["error"]["code"], -32602);
+        assert_eq!(sent[4]["error"]["code"], -32601);
         assert!(log.starts_with("arguments [\"two words\"]\n"), "{log}");
         assert!(
             log.contains("heard {\"id\":2,\"method\":\"tools/list\"}\n"),
@@ -210,16 +210,16 @@ mod tests {
     fn elicitation_response_ends_the_call() {
         let ask = json!({"id": 1, "method": "tools/call", "params": {"name": "conformance_ask", "arguments": {"question": "which?"}}});
         let answer = json!({"id": ELICITATION_ID, "result": {"action": "decline"}});
-        let (said, _) = run_session(&[ask.clone(), answer.clone(), answer]);
-        assert_eq!(said.len(), 2);
-        assert_eq!(said[0]["method"], "elicitation/create");
-        assert_eq!(said[0]["params"]["message"], "which?");
+        let (sent, _) = run_session(&[ask.clone(), answer.clone(), answer]);
+        assert_eq!(sent.len(), 2);
+        assert_eq!(sent[0]["method"], "elicitation/create");
+        assert_eq!(sent[0]["params"]["message"], "which?");
         assert_eq!(
-            said[1],
+            sent[1],
             json!({"jsonrpc": "2.0", "id": 1, "result": text_content("the user answers {\"action\":\"decline\"}")})
         );
         let refused = json!({"id": ELICITATION_ID, "error": {"code": -32601, "message": "no"}});
-        let (said, _) = run_session(&[ask, refused]);
-        assert_eq!(said[1]["result"], text_content("nobody answers"));
+        let (sent, _) = run_session(&[ask, refused]);
+        assert_eq!(sent[1]["result"], text_content("nobody answers"));
     }
 }

@@ -74,47 +74,52 @@ impl Oracle {
 
     /// Observes a line written by the agent, with its line end if present, and returns the violations.
     pub fn heard(&mut self, line: &[u8]) -> Vec<Violation> {
-        let found = &mut self.recorder;
+        let recorder = &mut self.recorder;
         self.is_malformed = true;
-        let ParsedLine::Message(message) = self.framing.on_received_line(line, found) else {
-            return std::mem::take(&mut found.violations);
+        let ParsedLine::Message(message) = self.framing.on_received_line(line, recorder) else {
+            return std::mem::take(&mut recorder.violations);
         };
-        let before = found.violations.len();
-        let Some(sort) = envelope::check(&message, found) else {
-            return std::mem::take(&mut found.violations);
+        let before = recorder.violations.len();
+        let Some(kind) = envelope::check(&message, recorder) else {
+            return std::mem::take(&mut recorder.violations);
         };
-        let is_bent = found.violations.len() > before;
-        let asked = match sort {
-            JsonRpcKind::Response => self.responses.match_response(&message, found),
+        let is_bent = recorder.violations.len() > before;
+        let request = match kind {
+            JsonRpcKind::Response => self.responses.match_response(&message, recorder),
             JsonRpcKind::Request => {
-                self.responses.ask(&message, found);
+                self.responses.ask(&message, recorder);
                 None
             }
             JsonRpcKind::Notification => None,
         };
-        let asked = asked.as_ref();
-        if let Some(asked) = asked
-            && asked.method == "initialize"
+        let request = request.as_ref();
+        if let Some(request) = request
+            && request.method == "initialize"
             && let Some(version) = parse_version(&message["result"]["protocolVersion"])
         {
-            found.version = version;
+            recorder.version = version;
         }
-        let is_right = schema_check::check(sort, &message, asked, found);
+        let is_right = schema_check::check(kind, &message, request, recorder);
         self.is_malformed = is_bent || !is_right;
-        self.capabilities.on_received(sort, &message, asked, found);
-        let before = found.violations.len();
-        if found.version == 2 {
-            self.v2.heard(sort, &message, asked, found);
+        self.capabilities
+            .on_received(kind, &message, request, recorder);
+        let before = recorder.violations.len();
+        if recorder.version == 2 {
+            self.v2.on_received(kind, &message, request, recorder);
         } else {
-            self.unstable.on_received(sort, &message, asked, found);
-            self.update_order.on_received(sort, &message, asked, found);
-            self.tool_calls.on_received(sort, &message, asked, found);
-            self.terminals.on_received(sort, &message, asked, found);
-            self.session_state.on_received(sort, &message, asked, found);
+            self.unstable.on_received(kind, &message, request, recorder);
+            self.update_order
+                .on_received(kind, &message, request, recorder);
+            self.tool_calls
+                .on_received(kind, &message, request, recorder);
+            self.terminals
+                .on_received(kind, &message, request, recorder);
+            self.session_state
+                .on_received(kind, &message, request, recorder);
         }
         if !is_right {
             // A malformed message is reported once, but still updates the state.
-            found.violations.truncate(before);
+            recorder.violations.truncate(before);
         }
         std::mem::take(&mut self.recorder.violations)
     }

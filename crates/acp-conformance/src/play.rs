@@ -168,24 +168,24 @@ pub(crate) async fn play_case_with_artifacts(
         }
         return (outcome, CaseArtifacts::default());
     }
-    let mut stage = match CaseRun::new(agent, options, facts).await {
-        Ok(stage) => stage,
+    let mut run = match CaseRun::new(agent, options, facts).await {
+        Ok(run) => run,
         Err(error) => {
             outcome.fault = Some(error);
             return (outcome, CaseArtifacts::default());
         }
     };
-    play_steps(case, facts, &mut stage, &mut outcome).await;
-    stage.clear().await;
-    for (rule, finding) in std::mem::take(&mut stage.violations) {
-        stage.seen_rules.remove(rule);
+    play_steps(case, facts, &mut run, &mut outcome).await;
+    run.clear().await;
+    for (rule, finding) in std::mem::take(&mut run.violations) {
+        run.seen_rules.remove(rule);
         outcome.checks.push(RuleCheck {
             rule: rule.to_owned(),
             line: 0,
             result: CheckResult::Failed(finding),
         });
     }
-    for rule in &stage.seen_rules {
+    for rule in &run.seen_rules {
         outcome.checks.push(RuleCheck {
             rule: (*rule).to_owned(),
             line: 0,
@@ -196,24 +196,24 @@ pub(crate) async fn play_case_with_artifacts(
         // A faulty case may have affected the agent in any way.
         outcome.checks.clear();
     }
-    outcome.elapsed = stage.started_at.elapsed();
-    outcome.transcript = std::mem::take(&mut stage.transcript.entries);
-    outcome.stderr = stage.stderr_text();
-    outcome.unexpected_exit = stage.unexpected_exit.take();
-    let initialize = stage.requests.get("initialize");
+    outcome.elapsed = run.started_at.elapsed();
+    outcome.transcript = std::mem::take(&mut run.transcript.entries);
+    outcome.stderr = run.stderr_text();
+    outcome.unexpected_exit = run.unexpected_exit.take();
+    let initialize = run.requests.get("initialize");
     let is_answer = |value: &Value| {
-        let is_its = initialize.is_some_and(|asked| asked.id == value["id"]);
+        let is_its = initialize.is_some_and(|request| request.id == value["id"]);
         is_its && value.get("method").is_none()
     };
-    let kept = CaseArtifacts {
-        has_initialize_response: stage.received.iter().any(|heard| is_answer(&heard.value)),
-        captures: std::mem::take(&mut stage.captures),
-        exchanges: stage
+    let artifacts = CaseArtifacts {
+        has_initialize_response: run.received.iter().any(|line| is_answer(&line.value)),
+        captures: std::mem::take(&mut run.captures),
+        exchanges: run
             .fake_model
             .as_ref()
             .map_or_else(Vec::new, FakeModel::exchanges),
     };
-    (outcome, kept)
+    (outcome, artifacts)
 }
 
 async fn play_steps(

@@ -81,8 +81,8 @@ pub(crate) async fn run_preflight(
         ..options.clone()
     };
     let prompted = model_profile(agent).map_or("", |_| PROMPT_STEPS);
-    let asked = parse(&[PROBE_CASE, prompted, EXIT_STEP].concat())?;
-    let (outcome, first) = play_case_with_artifacts(&asked, agent, options, &nothing).await;
+    let probe = parse(&[PROBE_CASE, prompted, EXIT_STEP].concat())?;
+    let (outcome, first) = play_case_with_artifacts(&probe, agent, options, &nothing).await;
     if let Some(fault) = outcome.fault {
         return Err(strip_line_number(&fault).to_owned());
     }
@@ -128,7 +128,7 @@ fn time_to_first_line(outcome: &CaseOutcome) -> Duration {
 
 /// Returns true if the prompt was answered and the model was asked for it, but never with tools.
 fn offers_no_tools(artifacts: &CaseArtifacts) -> bool {
-    let asked = || {
+    let requests = || {
         artifacts
             .exchanges
             .iter()
@@ -136,8 +136,8 @@ fn offers_no_tools(artifacts: &CaseArtifacts) -> bool {
     };
     let of_prompt = |text: &str| text.contains(PROMPT_MARKER);
     artifacts.captures.contains_key("stopped")
-        && asked().any(|asked| asked.user_texts().any(of_prompt))
-        && asked().all(|asked| asked.tools.is_empty())
+        && requests().any(|request| request.user_texts().any(of_prompt))
+        && requests().all(|request| request.tools.is_empty())
 }
 
 impl UnresponsiveAgent {

@@ -48,7 +48,7 @@ pub fn play_suite(
     facts: Option<AgentFacts>,
     on_outcome: &(dyn Fn(&CaseOutcome) + Sync),
 ) -> Result<SuiteResult, String> {
-    let begun = Instant::now();
+    let started_at = Instant::now();
     let begun_on_clock = options.pace().now();
     let (facts, mute, options) = match facts {
         Some(facts) => (facts, None, options.clone()),
@@ -104,7 +104,7 @@ pub fn play_suite(
         stopped = Some(mute.description.clone());
         outcomes.push(mute.outcome(&unreached));
     }
-    let took = begun.elapsed();
+    let took = started_at.elapsed();
     Ok(SuiteResult {
         facts,
         outcomes,

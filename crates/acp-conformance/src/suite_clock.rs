@@ -165,18 +165,18 @@ mod tests {
 
     #[test]
     fn bound_scales_with_load_and_still_ends() {
-        let begun = Instant::now();
+        let start = Instant::now();
         let second = Duration::from_secs(1);
         let quiet = FairClock {
             fair: Duration::ZERO,
-            since: begun,
+            since: start,
             slowness: 1.0,
         };
-        let busy = quiet.advanced_to(begun + 2 * second, 4.0);
-        assert_eq!(busy.time_at(begun + 2 * second), 2 * second);
-        assert_eq!(busy.time_at(begun + 6 * second), 3 * second);
-        let hung = quiet.advanced_to(begun, MAX_SLOWNESS);
-        assert_eq!(hung.time_at(begun + 400 * second), 10 * second);
+        let busy = quiet.advanced_to(start + 2 * second, 4.0);
+        assert_eq!(busy.time_at(start + 2 * second), 2 * second);
+        assert_eq!(busy.time_at(start + 6 * second), 3 * second);
+        let hung = quiet.advanced_to(start, MAX_SLOWNESS);
+        assert_eq!(hung.time_at(start + 400 * second), 10 * second);
     }
 
     #[tokio::test]

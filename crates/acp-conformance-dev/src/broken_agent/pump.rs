@@ -41,7 +41,7 @@ pub(super) struct AgentPipes {
 
 /// Forwarder of both streams.
 pub(super) struct Pump {
-    habit: Option<ProcessFault>,
+    process_fault: Option<ProcessFault>,
     is_line_buffered: bool,
     injector: Mutex<FaultInjector>,
     recorder: Mutex<Option<Recorder>>,
@@ -78,7 +78,7 @@ impl Pump {
             .map(Recorder::new)
             .transpose()?;
         Ok(Self {
-            habit: process_fault,
+            process_fault,
             is_line_buffered: broken.fault.is_some() || recorder.is_some(),
             injector: Mutex::new(FaultInjector::new(broken.fault)),
             recorder: Mutex::new(recorder),
@@ -129,7 +129,7 @@ impl Pump {
             }
         }
         self.client_eof.store(true, Ordering::SeqCst);
-        if self.habit == Some(ProcessFault::DiesAtEof) {
+        if self.process_fault == Some(ProcessFault::DiesAtEof) {
             self.kill_agent();
         }
         if !rest.is_empty() && self.forward_lines(Direction::ToAgent, &[&rest]).is_err() {
@@ -145,7 +145,7 @@ impl Pump {
         };
         let mut rest = Vec::new();
         let mut piece = vec![0; READ_SIZE];
-        let outlives_client = self.habit == Some(ProcessFault::OutlivesStdout);
+        let outlives_client = self.process_fault == Some(ProcessFault::OutlivesStdout);
         while wait_readable(
             stdout.as_fd(),
             wake.as_fd(),
@@ -264,12 +264,12 @@ fn wait_readable(
             PollFd::from_borrowed_fd(wake, PollFlags::IN),
             PollFd::from_borrowed_fd(client.as_fd(), PollFlags::empty()),
         ];
-        let asked = if outlives_client {
+        let polled = if outlives_client {
             &mut all[..2]
         } else {
             &mut all[..]
         };
-        match poll(asked, None) {
+        match poll(polled, None) {
             Ok(_) if all[2].revents().intersects(ready) => return false,
             Ok(_) if all[0].revents().intersects(ready) => return true,
             Ok(_) if all[1].revents().intersects(ready) => return false,

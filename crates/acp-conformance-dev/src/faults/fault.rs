@@ -21,13 +21,13 @@ pub(super) enum FaultKind {
 
 impl Fault {
     pub(super) const fn lines(name: &'static str, handler: fn(&mut InterceptedLine<'_>)) -> Self {
-        let breaks = FaultKind::Lines(handler);
-        Self { name, kind: breaks }
+        let kind = FaultKind::Lines(handler);
+        Self { name, kind }
     }
 
     pub(super) const fn process(name: &'static str, process_fault: ProcessFault) -> Self {
-        let breaks = FaultKind::Process(process_fault);
-        Self { name, kind: breaks }
+        let kind = FaultKind::Process(process_fault);
+        Self { name, kind }
     }
 
     /// Returns the fault of the process itself; `None` for faults of lines.
@@ -35,7 +35,7 @@ impl Fault {
     pub fn process_fault(&self) -> Option<ProcessFault> {
         match self.kind {
             FaultKind::Lines(_) => None,
-            FaultKind::Process(habit) => Some(habit),
+            FaultKind::Process(fault) => Some(fault),
         }
     }
 }

@@ -93,7 +93,7 @@ impl MutationsArgs {
             ..usual
         };
         let plan = MutationPlan {
-            cases: &case_folder::cases(self.cases.as_deref())?,
+            cases: &case_folder::cases(self.cases.as_slice())?,
             agent: &agent,
             proxy: &find_proxy()?,
             options: &options,

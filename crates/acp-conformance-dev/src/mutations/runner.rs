@@ -75,47 +75,49 @@ pub fn run_mutations(
     rules: &BTreeSet<String>,
     on_row: &(dyn Fn(&MutationRow) + Sync),
 ) -> Result<MutationTable, String> {
-    let begun = Instant::now();
+    let started_at = Instant::now();
     let no_folder = |error| format!("cannot create a folder for recordings: {error}");
     let scratch = ScratchFolder::present().map_err(no_folder)?;
     let folder = scratch.case().map_err(no_folder)?;
-    let asked = play_suite(
+    let preflight = play_suite(
         &[],
         &plan.agent_through_proxy(&[]),
         plan.options,
         None,
         &|_| (),
     )?;
-    if let Some(why) = asked.stop_reason {
+    if let Some(why) = preflight.stop_reason {
         return Err(why);
     }
-    let facts = asked.facts;
+    let facts = preflight.facts;
     let mut baseline = play_baseline(plan, &facts, folder.path())?;
-    let wanted = |fault: &&Fault| plan.only.is_empty() || plan.only.iter().any(|n| n == fault.name);
+    let is_selected =
+        |fault: &&Fault| plan.only.is_empty() || plan.only.iter().any(|n| n == fault.name);
     let tried: Vec<_> = faults::all()
-        .filter(wanted)
+        .filter(is_selected)
         .filter_map(|fault| Some((fault, expected.faults.get(fault.name)?)))
         .collect();
-    let touched = run_parallel(plan.options.jobs, tried.len(), &|fault| {
+    let affected = run_parallel(plan.options.jobs, tried.len(), &|fault| {
         let cases = baseline.iter().enumerate();
-        let touched = cases.filter(|(_, heard)| heard.is_changed_by(tried[fault].0));
-        Ok(touched.map(|(case, _)| case).collect::<Vec<_>>())
+        let affected =
+            cases.filter(|(_, baseline_case)| baseline_case.is_changed_by(tried[fault].0));
+        Ok(affected.map(|(case, _)| case).collect::<Vec<_>>())
     })?;
     // A small process spawns others faster.
     baseline
         .iter_mut()
-        .for_each(|heard| heard.recordings.clear());
+        .for_each(|baseline_case| baseline_case.recordings.clear());
     let permits = Permits::new(plan.options.jobs.max(1));
     let tried: Vec<_> = tried
         .into_iter()
-        .zip(touched)
-        .map(|((fault, expected), touched)| FaultTrial {
+        .zip(affected)
+        .map(|((fault, expected), affected)| FaultTrial {
             plan,
             facts: &facts,
             baseline: &baseline,
             fault,
             expected,
-            affected_cases: touched,
+            affected_cases: affected,
             permits: &permits,
         })
         .collect();
@@ -153,9 +155,9 @@ pub fn run_mutations(
         .filter(|rule| !broken.contains(rule.as_str()) && !reasoned(rule));
     let wrong = baseline
         .iter()
-        .filter(|heard| !heard.failures.is_empty())
-        .map(|heard| {
-            let wrong = heard.failures.iter();
+        .filter(|baseline_case| !baseline_case.failures.is_empty())
+        .map(|baseline_case| {
+            let wrong = baseline_case.failures.iter();
             let wrong: Vec<_> = wrong.map(|(rule, why)| format!("{rule} ({why})")).collect();
             wrong.join(", ")
         });
@@ -163,7 +165,7 @@ pub fn run_mutations(
         baseline_failures: wrong.collect(),
         rows,
         uncovered_rules: unbroken.cloned().collect(),
-        took: begun.elapsed(),
+        took: started_at.elapsed(),
     })
 }
 
@@ -206,11 +208,11 @@ impl FaultTrial<'_> {
             case_count: 0,
             first_complaint: None,
         };
-        let few = self
+        let nearest = self
             .plan
             .nearest_cases_only
             .then(|| select_nearest_cases(self.baseline, &self.affected_cases, &row.breaks));
-        self.play_cases(&mut row, few.as_deref().unwrap_or(&self.affected_cases))?;
+        self.play_cases(&mut row, nearest.as_deref().unwrap_or(&self.affected_cases))?;
         // Rules that have not failed yet are tried in every case that cites them: the recordings depend on
         // timing, so the replay may miss a case that the fault changes.
         let missed: BTreeSet<&str> = row.missed_rules().map(String::as_str).collect();
@@ -236,7 +238,7 @@ impl FaultTrial<'_> {
         } else {
             usize::MAX
         };
-        let mut strange: Vec<(usize, FailedRules)> = Vec::new();
+        let mut unexpected: Vec<(usize, FailedRules)> = Vec::new();
         let played = run_parallel(jobs, cases.len(), &|index| {
             self.play_case(cases[index], &hurried)
         });
@@ -244,16 +246,16 @@ impl FaultTrial<'_> {
             row.case_count += 1;
             if failed.keys().all(|rule| row.allows_failure(rule)) {
                 row.add_failures(failed);
-            } else if strange.len() < enough {
-                strange.push((*case, failed));
+            } else if unexpected.len() < enough {
+                unexpected.push((*case, failed));
             }
         }
         // A busy machine must not look like a fault: unexpected failures are tried again with the usual
         // patience, and count only if they occur both times.
-        let played = run_parallel(jobs, strange.len(), &|index| {
-            self.play_case(strange[index].0, self.plan.options)
+        let played = run_parallel(jobs, unexpected.len(), &|index| {
+            self.play_case(unexpected[index].0, self.plan.options)
         });
-        for ((_, first), mut failed) in strange.iter().zip(played?) {
+        for ((_, first), mut failed) in unexpected.iter().zip(played?) {
             failed.retain(|rule, _| row.allows_failure(rule) || first.contains_key(rule));
             row.add_failures(failed);
         }
@@ -321,18 +323,18 @@ impl Drop for Permit<'_> {
 /// Selects a few of the cases that a fault changes, with a few for each rule that it breaks.
 fn select_nearest_cases(
     baseline: &[BaselineCase<'_>],
-    touched: &[usize],
+    affected: &[usize],
     breaks: &BTreeSet<String>,
 ) -> Vec<usize> {
     let names = |case: usize| {
         let rules = baseline[case].case.rules().into_iter();
         rules.filter(|rule| breaks.contains(*rule))
     };
-    let mut few = touched.to_vec();
-    few.sort_by_key(|case| names(*case).next().is_none());
+    let mut nearest = affected.to_vec();
+    nearest.sort_by_key(|case| names(*case).next().is_none());
     let mut seen: BTreeMap<&str, usize> = BTreeMap::new();
     let mut kept = 0;
-    few.retain(|case| {
+    nearest.retain(|case| {
         let new = names(*case).filter(|rule| {
             let often = seen.entry(rule).or_default();
             *often += 1;
@@ -342,7 +344,7 @@ fn select_nearest_cases(
         kept += usize::from(keep);
         keep
     });
-    few
+    nearest
 }
 
 fn play_one(
@@ -369,7 +371,7 @@ fn failed_rules(outcome: &CaseOutcome) -> FailedRules {
     let why = |why: &str| format!("{}: {why}", outcome.case);
     let failed = outcome
         .findings()
-        .map(|(rule, said)| (rule.to_owned(), why(&said.to_string())));
+        .map(|(rule, finding)| (rule.to_owned(), why(&finding.to_string())));
     let fault = outcome.fault.iter();
     let fault = fault.map(|fault| (format!("({}: {fault})", outcome.case), why("the runner's")));
     failed.chain(fault).collect()
@@ -392,9 +394,9 @@ impl BaselineCase<'_> {
             return rules.iter().any(|rule| PROCESS_RULES.contains(rule));
         }
         self.recordings.iter().any(|process| {
-            let mut breaker = FaultInjector::new(Some(fault));
+            let mut injector = FaultInjector::new(Some(fault));
             let mut lines = process.iter();
-            lines.any(|(way, raw, value)| breaker.would_change(*way, raw, value.clone()))
+            lines.any(|(way, raw, value)| injector.would_change(*way, raw, value.clone()))
         })
     }
 }
@@ -415,11 +417,11 @@ fn play_baseline<'a>(
         let mut wrong = failed_rules(&outcome);
         let broken = outcome.failed_step.iter();
         wrong.extend(broken.map(|finding| (format!("({finding})"), case.name.clone())));
-        let said = read_recordings(&folder).map_err(|error| error.to_string())?;
-        let said = said.into_iter().map(parse_lines).collect();
+        let recordings = read_recordings(&folder).map_err(|error| error.to_string())?;
+        let recordings = recordings.into_iter().map(parse_lines).collect();
         Ok(BaselineCase {
             case,
-            recordings: said,
+            recordings,
             failures: wrong,
         })
     };

@@ -91,8 +91,8 @@ fn run_command(command: &mut Command) -> Result<(), String> {
     if output.status.success() {
         return Ok(());
     }
-    let said = String::from_utf8_lossy(&output.stderr);
-    Err(format!("{program} failed ({}): {said}", output.status))
+    let stderr = String::from_utf8_lossy(&output.stderr);
+    Err(format!("{program} failed ({}): {stderr}", output.status))
 }
 
 #[cfg(test)]

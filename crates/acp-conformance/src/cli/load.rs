@@ -14,24 +14,7 @@ pub(crate) fn load_requirements() -> Result<Requirements> {
 /// Loads the cases of files and folders, or the built-in cases if `paths` is empty, and checks that every
 /// rule they cite exists.
 pub(crate) fn load_cases(paths: &[PathBuf], requirements: &Requirements) -> Result<Vec<Case>> {
-    let mut files = Vec::new();
-    for path in paths {
-        if !path.is_dir() {
-            files.push(path.clone());
-            continue;
-        }
-        files.extend(case_folder::files(path).with_context(|| path.display().to_string())?);
-    }
-    files.sort();
-    let cases: Vec<Case> = if paths.is_empty() {
-        acp_conformance::embedded::cases()?
-    } else {
-        let cases = files.iter().map(|file| Case::read(file));
-        cases.collect::<Result<_, _>>()?
-    };
-    if cases.is_empty() {
-        bail!("there is no case in {paths:?}");
-    }
+    let cases = case_folder::cases(paths).map_err(anyhow::Error::msg)?;
     for case in &cases {
         for rule in case.rules() {
             if requirements.rule(rule).is_none() {

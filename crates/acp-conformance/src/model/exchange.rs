@@ -78,7 +78,7 @@ impl Exchange {
     /// Returns the API of a model request.
     #[must_use]
     pub fn api(&self) -> Option<Api> {
-        self.request.as_ref().map(|asked| asked.api)
+        self.request.as_ref().map(|request| request.api)
     }
 
     /// Returns true if the request belongs to the conversation.
@@ -94,13 +94,13 @@ impl Exchange {
     }
 
     pub(super) fn new(method: String, path: String, headers: &hyper::HeaderMap) -> Self {
-        let shown = headers
+        let pairs = headers
             .iter()
             .filter(|(name, _)| !SECRET_HEADERS.contains(&name.as_str()));
         Self {
             method,
             path: strip_key(&path),
-            headers: shown
+            headers: pairs
                 .map(|(name, value)| {
                     let value = String::from_utf8_lossy(value.as_bytes());
                     (name.as_str().to_owned(), value.into_owned())

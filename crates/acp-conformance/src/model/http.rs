@@ -117,11 +117,11 @@ async fn answer(
         }
     };
     let read = serde_json::from_slice::<Value>(&body);
-    let shown = match &read {
+    let recorded_body = match &read {
         Ok(body) => body.clone(),
         Err(_) => String::from_utf8_lossy(&body).into_owned().into(),
     };
-    ticket.note(|exchange| exchange.body = shown);
+    ticket.note(|exchange| exchange.body = recorded_body);
     if head.headers.contains_key(UPGRADE) {
         let sorry = encode_error_body(Api::Chat, 426, "protocol upgrades are not supported");
         return Ok(fixed_response(ticket, 426, &sorry));

@@ -71,8 +71,8 @@ impl ModelRequest {
         let users = self
             .messages
             .iter()
-            .filter(|said| said.role == MessageRole::User);
-        users.map(|said| said.text.as_str())
+            .filter(|message| message.role == MessageRole::User);
+        users.map(|message| message.text.as_str())
     }
 
     pub(super) fn push_message(&mut self, by: MessageRole, text: String) {

@@ -127,8 +127,8 @@ impl FakeModelState {
         let last = request
             .messages
             .last()
-            .filter(|said| said.role == MessageRole::User);
-        let last = last.map_or("", |said| said.text.as_str());
+            .filter(|message| message.role == MessageRole::User);
+        let last = last.map_or("", |message| message.text.as_str());
         let known = |text: &String| request.system_prompt.contains(text) || last.contains(text);
         request.tools.is_empty() && self.config.offers_tools
             || self.config.side_markers.iter().any(known)

@@ -98,7 +98,7 @@ impl CapabilityRules {
         recorder: &mut RuleRecorder,
     ) {
         let result = &message["result"];
-        match request.map(|asked| asked.method.as_str()) {
+        match request.map(|request| request.method.as_str()) {
             Some("initialize") => {
                 let methods = result["authMethods"].as_array();
                 let mut methods = methods.into_iter().flatten();

@@ -50,8 +50,8 @@ pub(super) fn session_id(params: &Value) -> &str {
 }
 
 /// Returns the intended protocol version, even if it is sent as a string.
-pub(super) fn parse_version(said: &Value) -> Option<u64> {
-    said.as_u64().or_else(|| said.as_str()?.parse().ok())
+pub(super) fn parse_version(version: &Value) -> Option<u64> {
+    version.as_u64().or_else(|| version.as_str()?.parse().ok())
 }
 
 /// Returns true for updates that belong to a turn rather than to the session.

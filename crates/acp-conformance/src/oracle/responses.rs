@@ -43,10 +43,10 @@ pub(super) struct ClientRequest {
 
 impl ResponseRules {
     pub(super) fn on_sent(&mut self, message: &Value) {
-        let (faults, asked) = (self.malformed_lines, self.requests.len());
+        let (malformed_lines, request_count) = (self.malformed_lines, self.requests.len());
         self.record_sent_line(message);
-        if self.malformed_lines > faults {
-            self.requests_before_malformed = Some(asked);
+        if self.malformed_lines > malformed_lines {
+            self.requests_before_malformed = Some(request_count);
         }
     }
 
@@ -118,18 +118,18 @@ impl ResponseRules {
         if self.has_sent_notification {
             recorder.seen("RPC-5");
         }
-        let asked = self.requests.iter_mut().enumerate();
-        let mut open = asked.filter(|(_, asked)| !asked.is_answered);
-        if let Some((index, asked)) = open.find(|(_, asked)| asked.id == *id) {
-            asked.is_answered = true;
-            if !asked.is_malformed {
+        let requests = self.requests.iter_mut().enumerate();
+        let mut open = requests.filter(|(_, request)| !request.is_answered);
+        if let Some((index, request)) = open.find(|(_, request)| request.id == *id) {
+            request.is_answered = true;
+            if !request.is_malformed {
                 self.requests_before_malformed = self
                     .requests_before_malformed
                     .filter(|fault| index < *fault);
             }
             recorder.seen("RPC-2");
-            recorder.seen(asked.single_response_rule());
-            return Some(asked.clone()).filter(|asked| !asked.is_malformed);
+            recorder.seen(request.single_response_rule());
+            return Some(request.clone()).filter(|request| !request.is_malformed);
         }
         if id.is_null() && message.get("error").is_some() {
             if self.malformed_lines > 0 {
@@ -144,21 +144,24 @@ impl ResponseRules {
             }
             return None;
         }
-        if let Some(asked) = self.requests.iter().find(|asked| asked.id == *id) {
-            if !asked.is_malformed {
+        if let Some(request) = self.requests.iter().find(|request| request.id == *id) {
+            if !request.is_malformed {
                 recorder.broken(
-                    asked.single_response_rule(),
+                    request.single_response_rule(),
                     format!("the request {id} is answered once more"),
                 );
             }
             return None;
         }
-        let mut open = self.requests.iter_mut().filter(|asked| !asked.is_answered);
-        if let Some(asked) = open.find(|asked| is_mangled_id(&asked.id, id)) {
-            asked.is_answered = true;
-            if !asked.is_malformed {
-                let why = format!("the request has the id {}, its answer {id}", asked.id);
-                recorder.broken(changed_id_rule(&asked.id, id), why);
+        let mut open = self
+            .requests
+            .iter_mut()
+            .filter(|request| !request.is_answered);
+        if let Some(request) = open.find(|request| is_mangled_id(&request.id, id)) {
+            request.is_answered = true;
+            if !request.is_malformed {
+                let why = format!("the request has the id {}, its answer {id}", request.id);
+                recorder.broken(changed_id_rule(&request.id, id), why);
             }
             return None;
         }
@@ -187,16 +190,16 @@ impl ResponseRules {
         let owed = self
             .requests
             .iter()
-            .filter(|asked| !asked.is_answered && !asked.is_malformed);
-        for asked in owed {
+            .filter(|request| !request.is_answered && !request.is_malformed);
+        for request in owed {
             let rule = match ending {
                 OutputEnding::Forced => return,
                 // That line falls under the rules that the connection survives it (RPC-6, RPC-7, RPC-8).
                 OutputEnding::Unexpected if self.requests_before_malformed.is_some() => return,
                 OutputEnding::Eof => "TR-7",
-                OutputEnding::Unexpected => asked.single_response_rule(),
+                OutputEnding::Unexpected => request.single_response_rule(),
             };
-            let why = format!("{} {} was never answered", asked.method, asked.id);
+            let why = format!("{} {} was never answered", request.method, request.id);
             recorder.broken(rule, why);
         }
     }
@@ -227,9 +230,9 @@ fn scalar_members(params: &Value) -> Value {
 }
 
 /// Returns the rule broken by a changed id; lost digits of a number beyond 2^53 have a separate rule.
-fn changed_id_rule(asked: &Value, answered: &Value) -> &'static str {
+fn changed_id_rule(id: &Value, answered: &Value) -> &'static str {
     const EXACT: u64 = 1 << 53;
-    let is_beyond = asked.as_i64().is_some_and(|id| id.unsigned_abs() > EXACT);
+    let is_beyond = id.as_i64().is_some_and(|id| id.unsigned_abs() > EXACT);
     if is_beyond && answered.is_number() {
         "RPC-23"
     } else {

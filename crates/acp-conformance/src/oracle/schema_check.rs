@@ -39,11 +39,11 @@ pub(super) fn check(
             &shape(method, MethodPart::Notification, params),
             recorder,
         ),
-        (JsonRpcKind::Response, Some(asked)) => {
+        (JsonRpcKind::Response, Some(request)) => {
             let result = message.get("result");
-            let name = official.name(Side::Agent, &asked.method, MethodPart::Response);
+            let name = official.name(Side::Agent, &request.method, MethodPart::Response);
             let held = |(result, name)| {
-                let shape = shape(&asked.method, MethodPart::Response, result);
+                let shape = shape(&request.method, MethodPart::Response, result);
                 held(official, name, &shape, recorder)
             };
             result.zip(name).is_none_or(held)

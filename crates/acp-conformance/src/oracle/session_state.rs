@@ -39,9 +39,9 @@ impl SessionStateRules {
     ) {
         let params = &message["params"];
         match (kind, message["method"].as_str(), request) {
-            (JsonRpcKind::Response, _, Some(asked)) => {
+            (JsonRpcKind::Response, _, Some(request)) => {
                 if let Some(result) = message.get("result") {
-                    self.on_response(result, asked, recorder);
+                    self.on_response(result, request, recorder);
                 }
             }
             (JsonRpcKind::Notification, Some("session/update"), _) => {

@@ -93,9 +93,9 @@ impl TerminalRules {
             }
             (JsonRpcKind::Notification, _) => self.check_shown_terminals(message, recorder),
             (JsonRpcKind::Response, _) => {
-                let Some(asked) = request else { return };
-                let session = session_id(&asked.params);
-                match asked.method.as_str() {
+                let Some(request) = request else { return };
+                let session = session_id(&request.params);
+                match request.method.as_str() {
                     "session/prompt" => {
                         let running = self.running_prompts.entry(session.to_owned()).or_default();
                         *running = running.saturating_sub(1);

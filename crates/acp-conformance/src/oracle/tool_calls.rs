@@ -52,11 +52,11 @@ impl ToolCallRules {
         request: Option<&ClientRequest>,
         recorder: &mut RuleRecorder,
     ) {
-        if let (JsonRpcKind::Response, Some(asked)) = (kind, request) {
-            return self.on_response(message, asked, recorder);
+        if let (JsonRpcKind::Response, Some(request)) = (kind, request) {
+            return self.on_response(message, request, recorder);
         }
         if message["method"] == "session/request_permission" {
-            return self.asked(&message["params"], recorder);
+            return self.on_permission_request(&message["params"], recorder);
         }
         if let Some(update) = parse_update(message) {
             match update.kind {
@@ -110,7 +110,7 @@ impl ToolCallRules {
         check_paths(call, recorder);
     }
 
-    fn asked(&mut self, params: &Value, recorder: &mut RuleRecorder) {
+    fn on_permission_request(&mut self, params: &Value, recorder: &mut RuleRecorder) {
         let call = &params["toolCall"];
         let options = params["options"].as_array();
         let ids = options

@@ -79,7 +79,7 @@ impl UnstableRules {
         recorder: &mut RuleRecorder,
     ) {
         let result = &message["result"];
-        if request.is_some_and(|asked| asked.method == "initialize") {
+        if request.is_some_and(|request| request.method == "initialize") {
             self.agent_capabilities = result["agentCapabilities"].clone();
         }
         let method = message["method"].as_str().unwrap_or_default();
@@ -96,9 +96,9 @@ impl UnstableRules {
                 MethodPart::Notification,
                 &message["params"],
             ),
-            (JsonRpcKind::Response, Some(asked)) => (
+            (JsonRpcKind::Response, Some(request)) => (
                 Side::Agent,
-                asked.method.as_str(),
+                request.method.as_str(),
                 MethodPart::Response,
                 result,
             ),

@@ -73,7 +73,7 @@ impl UpdateOrderRules {
         recorder: &mut RuleRecorder,
     ) {
         match (kind, request) {
-            (JsonRpcKind::Response, Some(asked)) => self.on_response(message, asked),
+            (JsonRpcKind::Response, Some(request)) => self.on_response(message, request),
             (JsonRpcKind::Notification, _) => {
                 if let Some(update) = parse_update(message) {
                     self.on_update(&update, recorder);
@@ -169,8 +169,8 @@ impl UpdateOrderRules {
             recorder.seen("PROMPT-7");
             if update.kind == "user_message_chunk" && session.pending_loads == 0 {
                 let text = update.body["content"]["text"].as_str().unwrap_or_default();
-                let mut said = session.pending_prompts.iter().flat_map(|(_, texts)| texts);
-                let is_echo = !text.is_empty() && said.any(|said| said == text);
+                let mut texts = session.pending_prompts.iter().flat_map(|(_, texts)| texts);
+                let is_echo = !text.is_empty() && texts.any(|sent| sent == text);
                 recorder.holds("MSG-3", !is_echo, || {
                     "the client knows its own prompt".to_owned()
                 });

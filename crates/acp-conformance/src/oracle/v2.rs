@@ -64,15 +64,15 @@ impl V2Rules {
         }
     }
 
-    pub(super) fn heard(
+    pub(super) fn on_received(
         &mut self,
         kind: JsonRpcKind,
         message: &Value,
         request: Option<&ClientRequest>,
         recorder: &mut RuleRecorder,
     ) {
-        if let (JsonRpcKind::Response, Some(asked)) = (kind, request) {
-            return self.on_response(message, asked, recorder);
+        if let (JsonRpcKind::Response, Some(request)) = (kind, request) {
+            return self.on_response(message, request, recorder);
         }
         let params = &message["params"];
         if let Some(session) = self.sessions.get_mut(session_id(params)) {
@@ -112,8 +112,8 @@ impl V2Rules {
         let name = session_id(&request.params);
         match request.method.as_str() {
             "initialize" => {
-                let asked = parse_version(&request.params["protocolVersion"]);
-                recorder.holds("V2-1", asked.is_none_or(|asked| asked >= 2), || {
+                let requested = parse_version(&request.params["protocolVersion"]);
+                recorder.holds("V2-1", requested.is_none_or(|version| version >= 2), || {
                     "it is above the version that was asked for".to_owned()
                 });
             }

@@ -3,7 +3,7 @@
 use super::{
     AgentFacts, AgentSpec, PlayOptions, StepError,
     model_steps::holds,
-    transcript::{TranscriptLog, shown},
+    transcript::{TranscriptLog, escape_text},
 };
 use crate::{
     deep_json,
@@ -257,8 +257,8 @@ impl<'a> CaseRun<'a> {
     }
 
     pub(super) fn is_prompt(&self, name: &str) -> bool {
-        let asked = self.requests.get(name);
-        asked.is_some_and(|asked| asked.method == "session/prompt")
+        let request = self.requests.get(name);
+        request.is_some_and(|request| request.method == "session/prompt")
     }
 
     pub(super) fn stderr_text(&self) -> String {
@@ -341,7 +341,7 @@ impl<'a> CaseRun<'a> {
         let is_bent = self.oracle.is_bent();
         self.received.push(ReceivedLine {
             value,
-            text: shown(&text),
+            text: escape_text(&text),
             entry,
             is_malformed: is_bent,
         });
@@ -384,7 +384,7 @@ impl<'a> CaseRun<'a> {
                 line: self.line_number,
                 step: "(always watched)".to_owned(),
                 sent: self.sent(),
-                received: came.map(|(text, _)| shown(text)),
+                received: came.map(|(text, _)| escape_text(text)),
                 why: violation.why,
                 entry: came.map(|(_, entry)| entry),
             };

@@ -50,9 +50,9 @@ impl CaseRun<'_> {
 
     /// Returns the indices of the lines that match.
     fn fitting(&self, pattern: &Value) -> Vec<usize> {
-        let fit = |heard: &ReceivedLine| would_fit(pattern, &heard.value, &self.captures);
+        let fit = |line: &ReceivedLine| would_fit(pattern, &line.value, &self.captures);
         let lines = self.lines().iter().enumerate();
-        let fitting = lines.filter(|(_, heard)| fit(heard));
+        let fitting = lines.filter(|(_, line)| fit(line));
         fitting.map(|(index, _)| self.mark_index + index).collect()
     }
 
@@ -96,7 +96,7 @@ impl CaseRun<'_> {
         let mut captures = self.captures.clone();
         let mut lines = self.lines().iter();
         for pattern in patterns {
-            if !lines.any(|heard| fits(pattern, &heard.value, &mut captures).is_ok()) {
+            if !lines.any(|line| fits(pattern, &line.value, &mut captures).is_ok()) {
                 let why = format!("behind those before it no line fits {pattern}");
                 return Err(StepError::wrong(why));
             }
@@ -118,20 +118,20 @@ impl CaseRun<'_> {
             ChunkAuthor::Thought => "agent_thought_chunk",
             ChunkAuthor::User => "user_message_chunk",
         };
-        let said: String = self
+        let joined: String = self
             .lines()
             .iter()
-            .filter(|heard| heard.value["params"]["sessionId"] == session)
-            .map(|heard| &heard.value["params"]["update"])
+            .filter(|line| line.value["params"]["sessionId"] == session)
+            .map(|line| &line.value["params"]["update"])
             .filter(|update| update["sessionUpdate"] == chunk)
             .filter_map(|update| update["content"]["text"].as_str())
             .collect();
-        if said.contains(&fill_text(text, &self.captures)) != not {
+        if joined.contains(&fill_text(text, &self.captures)) != not {
             return Ok(());
         }
-        let said = short(&said.into());
+        let joined = short(&joined.into());
         let why = if not { "it was said" } else { "what was said" };
-        Err(StepError::wrong(format!("{why}: {said}")))
+        Err(StepError::wrong(format!("{why}: {joined}")))
     }
 
     pub(super) fn check_value(&mut self, value: &Value, pattern: &Value) -> Result<(), StepError> {

@@ -73,19 +73,20 @@ impl CaseRun<'_> {
     }
 
     pub(super) fn check_request_count(&self, range: CountRange) -> Result<(), StepError> {
-        let asked = self.fake()?.count_conversation() - self.model_requests_before;
-        if range.holds(asked) {
+        let count = self.fake()?.count_conversation() - self.model_requests_before;
+        if range.holds(count) {
             return Ok(());
         }
-        let why = format!("the model was asked {asked} times, not {range}");
+        let why = format!("the model was asked {count} times, not {range}");
         Err(StepError::wrong(self.explain_side_requests(&why)?))
     }
 
     /// Adds a hint if requests without tools were taken for side requests.
     fn explain_side_requests(&self, why: &str) -> Result<String, StepError> {
         let is_side = |exchange: &Exchange| {
-            let asked = exchange.request.as_ref();
-            exchange.role == ExchangeRole::Side && asked.is_some_and(|asked| asked.tools.is_empty())
+            let request = exchange.request.as_ref();
+            exchange.role == ExchangeRole::Side
+                && request.is_some_and(|request| request.tools.is_empty())
         };
         let fake = self.fake()?;
         let has_side = fake.read_exchanges(|exchanges| exchanges.iter().any(is_side));

@@ -42,12 +42,12 @@ impl CaseRun<'_> {
             message["params"] = params;
         }
         self.set_variable(name, id.clone());
-        let asked = SentRequest {
+        let request = SentRequest {
             id,
             method: method.to_owned(),
             received_before: self.received.len(),
         };
-        self.requests.insert(name.to_owned(), asked);
+        self.requests.insert(name.to_owned(), request);
         self.send_message(&message, broken, more).await
     }
 
@@ -66,16 +66,16 @@ impl CaseRun<'_> {
 
     /// Waits for the response to a request and returns its line index.
     async fn wait_for_response(&mut self, name: &str) -> Result<usize, StepError> {
-        let Some(asked) = self.requests.get(name) else {
+        let Some(request) = self.requests.get(name) else {
             return Err(StepError::UnsetVariable(name.to_owned()));
         };
-        let (id, from) = (asked.id.clone(), asked.received_before);
+        let (id, from) = (request.id.clone(), request.received_before);
         let is_answer = |value: &Value| value.get("method").is_none() && value["id"] == id;
         let read = self.received[..self.read_count]
             .iter()
             .enumerate()
             .skip(from);
-        let mut found = read.filter(|(_, heard)| is_answer(&heard.value));
+        let mut found = read.filter(|(_, line)| is_answer(&line.value));
         if let Some((index, _)) = found.next() {
             return Ok(index);
         }
@@ -95,8 +95,8 @@ impl CaseRun<'_> {
             let found = value["id"].as_str();
             value.get("method").is_none() && found == Some(&number)
         };
-        let mut heard = self.received[from..].iter().map(|heard| &heard.value);
-        match (self.error(error), heard.find(is_near)) {
+        let mut values = self.received[from..].iter().map(|line| &line.value);
+        match (self.error(error), values.find(is_near)) {
             (StepError::NoLine(why), Some(near)) => StepError::NoLine(format!(
                 "{why}; an answer with the id {} came, a string, and not the number {id}",
                 near["id"]
@@ -112,19 +112,19 @@ impl CaseRun<'_> {
         expect: &ExpectedResponse,
     ) -> Result<(), StepError> {
         let index = self.wait_for_response(name).await?;
-        let heard = &self.received[index];
+        let line = &self.received[index];
         let (wanted, other, named, pattern) = match expect {
             ExpectedResponse::Any => return Ok(()),
             ExpectedResponse::Result(pattern) => ("result", "error", "an error", pattern),
             ExpectedResponse::Error(pattern) => ("error", "result", "a result", pattern),
         };
-        let result = match heard.value.get(wanted) {
+        let result = match line.value.get(wanted) {
             // The rule about the shape reports the null; other rules take null for an empty result.
-            Some(found) if heard.is_malformed && found.is_null() => {
+            Some(found) if line.is_malformed && found.is_null() => {
                 fits(pattern, &json!({}), &mut self.captures)
             }
             Some(found) => fits(pattern, found, &mut self.captures),
-            None if heard.value.get(other).is_some() => {
+            None if line.value.get(other).is_some() => {
                 Err(format!("it is no {wanted}, but {named}"))
             }
             None => Err(format!("it has no {wanted}")),
@@ -140,11 +140,11 @@ impl CaseRun<'_> {
 
     /// Returns a mismatch at a received line.
     pub(super) fn mismatch_at(&self, why: String, index: usize) -> StepError {
-        let heard = &self.received[index];
+        let line = &self.received[index];
         StepError::Mismatch {
             why,
-            received: Some(heard.text.clone()),
-            entry: Some(heard.entry),
+            received: Some(line.text.clone()),
+            entry: Some(line.entry),
         }
     }
 
@@ -219,14 +219,14 @@ impl CaseRun<'_> {
             &mut params,
             extra.map(|extra| fill_value(extra, &self.captures)),
         );
-        let asked = format!("{name}_new");
-        self.call("session/new", params, &asked, false, false)
+        let request_name = format!("{name}_new");
+        self.call("session/new", params, &request_name, false, false)
             .await?;
-        let result = self.wait_for_result(&asked).await?;
+        let result = self.wait_for_result(&request_name).await?;
         match result.get("sessionId") {
             Some(Value::String(id)) => self.set_variable(name, id.clone().into()),
             _ => {
-                let index = self.wait_for_response(&asked).await?;
+                let index = self.wait_for_response(&request_name).await?;
                 return Err(self.mismatch_at("it has no sessionId".to_owned(), index));
             }
         }

@@ -94,11 +94,11 @@ impl CaseRun<'_> {
                 let Some(result) = message.get("result") else {
                     return Ok(());
                 };
-                let its = |heard: &&ReceivedLine| {
-                    heard.value["id"] == *id && heard.value["method"].is_string()
+                let its = |line: &&ReceivedLine| {
+                    line.value["id"] == *id && line.value["method"].is_string()
                 };
-                let asked = self.received.iter().rev().find(its);
-                let method = asked.and_then(|heard| heard.value["method"].as_str());
+                let request = self.received.iter().rev().find(its);
+                let method = request.and_then(|line| line.value["method"].as_str());
                 let name = method
                     .and_then(|method| official.name(Side::Client, method, MethodPart::Response));
                 (name, result)

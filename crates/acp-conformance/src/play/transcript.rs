@@ -10,7 +10,7 @@ const MAX_SHOWN_CHARS: usize = 4000;
 pub(super) const PROBE_METHOD: &str = "_acp_conformance/probe";
 
 /// Shortens a line to a readable length and escapes characters that a terminal would not show.
-pub(super) fn shown(text: &str) -> String {
+pub(super) fn escape_text(text: &str) -> String {
     let (kept, rest) = match text.char_indices().nth(MAX_SHOWN_CHARS) {
         Some((end, _)) => (&text[..end], format!("… ({} bytes)", text.len())),
         None => (text, String::new()),
@@ -49,7 +49,7 @@ impl TranscriptLog {
         self.entries.push(TranscriptEntry {
             at: begun.elapsed(),
             kind,
-            text: shown(text),
+            text: escape_text(text),
         });
         self.entries.len() - 1
     }

@@ -351,7 +351,7 @@ impl PlayedCase {
             .filter_map(|finding| finding.entry)
             .collect();
         let entries = outcome.transcript.iter().enumerate();
-        let said = entries.map(|(index, entry)| TranscriptLine {
+        let transcript = entries.map(|(index, entry)| TranscriptLine {
             at_ms: duration_ms(entry.at),
             by: match entry.kind {
                 EntryKind::Sent => TranscriptSource::Case,
@@ -375,7 +375,11 @@ impl PlayedCase {
                 .failed_step
                 .as_ref()
                 .map(|finding| ReportFinding::new(&outcome.case, finding)),
-            transcript: if passed { Vec::new() } else { said.collect() },
+            transcript: if passed {
+                Vec::new()
+            } else {
+                transcript.collect()
+            },
             stderr: if passed && outcome.unexpected_exit.is_none() {
                 String::new()
             } else {

@@ -99,13 +99,13 @@ impl Report {
 
     /// Returns a note about extended time limits, if the slowdown is large enough.
     pub(super) fn slowdown_note(&self) -> Option<String> {
-        let told = |slowdown: f64| {
+        let note = |slowdown: f64| {
             format!(
                 "the machine was busy, so bounds were {slowdown:.1} times longer than written \
                  (--real-time keeps them as written)"
             )
         };
-        (self.slowdown >= REPORTED_SLOWDOWN).then(|| told(self.slowdown))
+        (self.slowdown >= REPORTED_SLOWDOWN).then(|| note(self.slowdown))
     }
 
     fn would_count_if_strict(&self, rule: &JudgedRule) -> bool {

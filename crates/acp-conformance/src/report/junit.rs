@@ -146,9 +146,9 @@ fn write_rule(text: &mut String, rule: &JudgedRule, test: &TestResult) -> fmt::R
 fn format_finding(finding: &ReportFinding) -> String {
     let mut text = format!("{}, line {}: {}\n", finding.case, finding.line, finding.why);
     text += &format!("  {}\n", finding.step);
-    for (sign, said) in [(">", &finding.sent), ("<", &finding.came)] {
-        if let Some(said) = said {
-            text += &format!("  {sign} {said}\n");
+    for (sign, message) in [(">", &finding.sent), ("<", &finding.came)] {
+        if let Some(message) = message {
+            text += &format!("  {sign} {message}\n");
         }
     }
     text

@@ -167,19 +167,19 @@ fn write_finding(text: &mut String, finding: &ReportFinding, others: &[&str]) ->
         sanitize_line(&finding.why)
     )?;
     writeln!(text, "      {}", sanitize_line(&finding.step))?;
-    for (sign, said) in [(">", &finding.sent), ("<", &finding.came)] {
-        if let Some(said) = said {
-            writeln!(text, "      {sign} {}", truncate_line(said))?;
+    for (sign, message) in [(">", &finding.sent), ("<", &finding.came)] {
+        if let Some(message) = message {
+            writeln!(text, "      {sign} {}", truncate_line(message))?;
         }
     }
     Ok(())
 }
 
 /// Shortens a line to a few lines of a terminal.
-fn truncate_line(said: &str) -> String {
+fn truncate_line(line: &str) -> String {
     const LONGEST: usize = 300;
-    match said.char_indices().nth(LONGEST) {
-        Some((end, _)) => sanitize_line(&said[..end]) + "…",
-        None => sanitize_line(said),
+    match line.char_indices().nth(LONGEST) {
+        Some((end, _)) => sanitize_line(&line[..end]) + "…",
+        None => sanitize_line(line),
     }
 }

@@ -65,8 +65,8 @@ pub(super) fn write_section(
     if standing.rules.is_empty() {
         writeln!(page, "It could not be played.")?;
     }
-    let told = |levels| broken_rules(requirements, standing, levels);
-    let open = told(&OPEN_LEVELS);
+    let broken = |levels| broken_rules(requirements, standing, levels);
+    let open = broken(&OPEN_LEVELS);
     if open.is_empty() && !standing.rules.is_empty() {
         let (_, must) = standing.kept_and_judged(requirements, &[Level::Must, Level::MustNot]);
         let (_, facts) = standing.kept_and_judged(requirements, &[Level::Fact]);
@@ -75,7 +75,7 @@ pub(super) fn write_section(
     for (rule, found) in open {
         write_rule(page, rule, found, standing, checked)?;
     }
-    let folded = told(&FOLDED_LEVELS);
+    let folded = broken(&FOLDED_LEVELS);
     if !folded.is_empty() {
         let count = |levels: &[Level]| {
             let rules = folded.iter();

@@ -215,13 +215,13 @@ impl SessionLifecycle {
             self.is_prompted &= !self.pending_prompts.is_empty();
             return;
         };
-        let heard = self.echoes.get(message);
+        let echo_count = self.echoes.get(message);
         let is_new = self.named_messages.insert(message.to_owned())
-            && heard.is_none_or(|heard| *heard >= prompt.echoes_before);
+            && echo_count.is_none_or(|echo_count| *echo_count >= prompt.echoes_before);
         recorder.holds("V2-11", is_new, || {
             format!("{message:?} is the id of an earlier message of the user")
         });
-        if heard.is_some() {
+        if echo_count.is_some() {
             recorder.seen("V2-6");
         } else if !self.is_closed {
             let ends = if prompt.is_only_work { 1 } else { 2 };
