@@ -26,16 +26,20 @@ pub enum HelperCommand {
 }
 
 impl HelperCommand {
-    /// Runs the command until stdin ends.
+    /// Runs the command until stdin ends, or until nobody reads its output.
     ///
     /// # Errors
     /// If a stream or the log cannot be read or written.
     pub fn run(&self) -> io::Result<()> {
-        match self {
+        let done = match self {
             Self::McpServer { log, words } => {
                 mcp_server::serve(log, words, io::stdin().lock(), io::stdout().lock())
             }
             Self::Guard { folder } => cleanup_guard::wait_and_clean_up(folder),
+        };
+        match done {
+            Err(error) if error.kind() == io::ErrorKind::BrokenPipe => Ok(()),
+            other => other,
         }
     }
 }

@@ -28,7 +28,7 @@ fn main() -> ExitCode {
         CliCommand::Coverage(arguments) => {
             succeed_unless_error(print_coverage(&arguments, &mut io::stdout().lock()))
         }
-        CliCommand::Helper(command) => succeed_unless_error(command.run().map_err(Into::into)),
+        CliCommand::Helper(command) => command.run().map(|()| true).map_err(Into::into),
     };
     match done {
         Ok(true) => ExitCode::SUCCESS,
