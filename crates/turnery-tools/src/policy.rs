@@ -13,6 +13,7 @@ mod conditional_expressions;
 mod file_rules;
 pub(crate) mod git;
 mod glob;
+mod guarded_names;
 mod guarded_paths;
 mod hidden_files;
 mod ignore_files;
