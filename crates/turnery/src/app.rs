@@ -2,21 +2,22 @@
 
 use crate::{
     args::Global,
-    config::{Choice, ConfigFile, Places, Reach, environment, providers},
+    config::{Config, Places, Reach, environment, providers},
     settings_resolver::Configured,
+    toolbox::toolbox,
 };
 use std::{
     path::{Path, PathBuf},
     sync::Arc,
 };
-use turnery_agent::{Agent, Projects as _, Settings, SettingsError, SubAgentTool};
+use turnery_agent::{Agent, Projects as _, Settings, SettingsError};
 use turnery_engine::Price;
 use turnery_models::{
     CallLimits, MissingKeyError, ModelName, ModelOverride, ModelRegistry, ProviderConfig,
     ProviderSource as _,
 };
 use turnery_store::{SqliteStore, Store};
-use turnery_tools::{EffectPolicy, Shell, Toolbox};
+use turnery_tools::{EffectPolicy, Shell};
 
 /// Components that do not depend on the session's folder; created once per process.
 pub(crate) struct Parts {
@@ -37,30 +38,33 @@ pub(crate) struct Parts {
 impl Parts {
     /// Reads the user's configuration. Errors in the file are stored and reported when a session is opened: an editor
     /// shows those to the user, but would hide the message of a process that fails to start.
-    pub(crate) fn read(global: &Global, flags: Choice) -> Self {
+    pub(crate) fn read(global: &Global, flags: Config) -> Self {
         let lookup = &environment::process_variable;
         let places = Places::resolve(lookup, global.config.as_deref());
         let path = places.config.clone().unwrap_or_default();
-        let file = match (&global.config, ConfigFile::read(&path)) {
+        let file = match (&global.config, Config::read(&path)) {
             (Some(_), Ok(None)) => Err(format!("{}: no such file", path.display())),
             (_, Ok(file)) => Ok(file.unwrap_or_default()),
             (_, Err(error)) => Err(error.to_string()),
         };
-        let listed = file
-            .as_ref()
-            .map(ConfigFile::named_models)
-            .unwrap_or_default();
         let key_files = file.as_ref().map_or_else(
             |_| Vec::new(),
             |file| providers::key_files(&file.providers, &path),
         );
-        let choice = file.as_ref().map(|file| &file.choice);
-        let passed = choice.map_or_else(|_| Vec::new(), |choice| choice.pass_env.clone());
-        let call_limits = choice.map_or_else(|_| CallLimits::default(), Choice::call_limits);
+        let passed = file
+            .as_ref()
+            .map_or_else(|_| Vec::new(), |file| file.pass_env.clone());
+        let call_limits = file.as_ref().map_or_else(
+            |_| CallLimits::default(),
+            |file| file.limits.of_model_call(),
+        );
         let known = ProviderConfig::standard_from_env(lookup);
         let (user, providers, model_facts) = match file {
             Ok(file) => match providers::all(known.clone(), &file.providers, &path, lookup) {
-                Ok(providers) => (Ok(file.choice), providers, file.models),
+                Ok(providers) => {
+                    let model_facts = file.model_overrides().collect();
+                    (Ok(file), providers, model_facts)
+                }
                 Err(error) => (Err(error.to_string()), known, Vec::new()),
             },
             Err(error) => (Err(error), known, Vec::new()),
@@ -68,12 +72,11 @@ impl Parts {
         let reach = Arc::new(Reach::new(providers, places.keys().ok()));
         let configured = Configured::new(
             user,
-            environment::read_layer(lookup),
+            Config::from_environment(lookup),
             flags,
             Arc::clone(&reach),
         )
         .with_commands_folder(places.commands.clone())
-        .with_named_models(listed)
         .with_guarded_paths(places.own(), key_files);
         Self {
             places,
@@ -170,11 +173,6 @@ impl Parts {
     }
 }
 
-/// Returns the toolbox with all built-in tools.
-pub(crate) fn toolbox(shell: Shell) -> Toolbox {
-    Toolbox::coding_with(shell).and(SubAgentTool::new())
-}
-
 /// Returns the absolute working folder: `cwd`, or the current folder.
 pub(crate) fn folder(cwd: Option<PathBuf>) -> anyhow::Result<PathBuf> {
     use anyhow::Context as _;
@@ -190,7 +188,7 @@ mod tests {
     use serde_json::{Value, json};
     use turnery_engine::ToolEnvelope;
     use turnery_store::MemoryStore;
-    use turnery_tools::{Action, Options, Scope, Workspace, execute};
+    use turnery_tools::{Action, Options, Scope, Toolbox, Workspace, execute};
 
     /// Calls a tool that requests an effect through `tools`; returns the effects that reach the caller.
     async fn effects(tools: Toolbox) -> Vec<Value> {
@@ -214,7 +212,7 @@ mod tests {
         let global = Global {
             config: Some(config),
         };
-        let parts = Parts::read(&global, Choice::default());
+        let parts = Parts::read(&global, Config::default());
         let agent = parts.into_agent(Arc::new(MemoryStore::new()));
         assert_eq!(effects(agent.toolbox().clone()).await, Vec::<Value>::new());
         // Control: without the server's policy the effect passes.

@@ -1,15 +1,18 @@
 //! Defines the command line.
 
 use crate::{
-    config::{self, Choice},
-    login::{LoginArgs, LogoutArgs},
+    config::{self, Config, LimitConfig, values},
+    login::login_args::{LoginArgs, LogoutArgs},
     run::try_models::TryArgs,
 };
 use clap::{
     Args as Group, Parser, Subcommand, ValueEnum,
     error::{ContextKind, ContextValue, ErrorKind},
 };
-use std::path::PathBuf;
+use std::{
+    num::{NonZeroU32, NonZeroU64},
+    path::PathBuf,
+};
 use turnery_models::{ModelName, Thinking};
 use turnery_tools::{Mode, Rule, SandboxMode};
 
@@ -131,16 +134,16 @@ pub(crate) enum Command {
 #[derive(Clone, Debug, Default, Group)]
 pub(crate) struct Choices {
     /// The model to use, for example anthropic/claude-sonnet-4-5 or offline.
-    #[arg(long, value_name = "PROVIDER/MODEL", value_parser = config::layer::model)]
+    #[arg(long, value_name = "PROVIDER/MODEL", value_parser = values::model)]
     model: Option<ModelName>,
     /// How freely to act: ask, edit, plan or auto.
-    #[arg(long, value_name = "MODE", value_parser = config::layer::mode)]
+    #[arg(long, value_name = "MODE", value_parser = values::mode)]
     mode: Option<Mode>,
     /// How to sandbox commands: off, workspace or read-only. If set, also applies to editors' terminals.
-    #[arg(long, value_name = "MODE", value_parser = config::layer::sandbox)]
+    #[arg(long, value_name = "MODE", value_parser = values::sandbox)]
     sandbox: Option<SandboxMode>,
     /// How much the model thinks: default, off, low, medium or high.
-    #[arg(long, value_name = "LEVEL", value_parser = config::layer::thinking)]
+    #[arg(long, value_name = "LEVEL", value_parser = values::thinking)]
     thinking: Option<Thinking>,
     /// Allow what matches this rule without asking, for example 'shell(cargo test:*)'. Repeatable.
     #[arg(long, value_name = "RULE", value_parser = config::rules::parse_rule)]
@@ -150,19 +153,19 @@ pub(crate) struct Choices {
     deny: Vec<Rule>,
     /// Stop a prompt after N turns with the model, including those of sub-agents, tried models and their judge.
     /// Unless forced_reply is off, one final answer without tools follows.
-    #[arg(long, value_name = "N", value_parser = config::layer::count::<u32>, allow_negative_numbers = true)]
-    max_turns: Option<u32>,
+    #[arg(long, value_name = "N", value_parser = values::count::<NonZeroU32>, allow_negative_numbers = true)]
+    max_turns: Option<NonZeroU32>,
     /// Stop a prompt once it has used N tokens, input and output, over all models that work for it. Responses in
     /// progress are not cut off and may exceed the limit.
-    #[arg(long, value_name = "N", value_parser = config::layer::count::<u64>, allow_negative_numbers = true)]
-    max_tokens: Option<u64>,
+    #[arg(long, value_name = "N", value_parser = values::count::<NonZeroU64>, allow_negative_numbers = true)]
+    max_tokens: Option<NonZeroU64>,
     /// Stop a prompt after N seconds. Time spent waiting for your answers does not count.
-    #[arg(long, value_name = "N", value_parser = config::layer::count::<u64>, allow_negative_numbers = true)]
-    max_seconds: Option<u64>,
+    #[arg(long, value_name = "N", value_parser = values::count::<NonZeroU64>, allow_negative_numbers = true)]
+    max_seconds: Option<NonZeroU64>,
     /// Stop a prompt once it has cost this many US dollars, over all models that work for it. Their prices must
     /// be in config.toml. Responses in progress are not cut off and may exceed the limit.
-    #[arg(long, value_name = "MONEY", value_parser = config::layer::cost, allow_negative_numbers = true)]
-    max_cost: Option<u64>,
+    #[arg(long, value_name = "MONEY", value_parser = values::cost, allow_negative_numbers = true)]
+    max_cost: Option<values::Money>,
     /// Do not run the hooks of config.toml.
     #[arg(long)]
     no_hooks: bool,
@@ -189,7 +192,7 @@ impl Choices {
     }
 }
 
-impl From<Choices> for Choice {
+impl From<Choices> for Config {
     fn from(flags: Choices) -> Self {
         Self {
             model: flags.model,
@@ -198,10 +201,13 @@ impl From<Choices> for Choice {
             thinking: flags.thinking,
             allow: flags.allow,
             deny: flags.deny,
-            turns: flags.max_turns,
-            tokens: flags.max_tokens,
-            seconds: flags.max_seconds,
-            cost: flags.max_cost,
+            limits: LimitConfig {
+                turns: flags.max_turns,
+                tokens: flags.max_tokens,
+                seconds: flags.max_seconds,
+                cost: flags.max_cost,
+                ..LimitConfig::default()
+            },
             hooks: flags.no_hooks.then(Vec::new),
             ..Self::default()
         }

@@ -4,27 +4,32 @@
 //! variables, flags. A project may only narrow what its user allows (see [`project`]).
 
 pub(crate) mod environment;
-pub(crate) mod file;
+mod file;
 mod file_watch;
 pub(crate) mod hooks;
 pub(crate) mod key_file;
-pub(crate) mod layer;
 pub(crate) mod live_providers;
 pub(crate) mod local_servers;
 pub(crate) mod mcp;
 pub(crate) mod models;
 pub(crate) mod paths;
+mod problem;
 pub(crate) mod project;
+mod provider_entry;
 pub(crate) mod providers;
-pub(crate) mod reader;
+mod reader;
 pub(crate) mod rules;
 pub(crate) mod schema;
+pub(crate) mod settings;
+mod suggestion;
+mod toml_deserializer;
+pub(crate) mod values;
 
-pub(crate) use file::{ConfigFile, ProviderEntry};
 pub(crate) use hooks::{HookEntry, HookPoint};
 pub(crate) use key_file::Keys;
-pub(crate) use layer::Choice;
 pub(crate) use live_providers::Reach;
 pub(crate) use mcp::McpEntry;
 pub(crate) use paths::Places;
-pub(crate) use reader::ConfigError;
+pub(crate) use problem::ConfigError;
+pub(crate) use provider_entry::ProviderEntry;
+pub(crate) use settings::{Config, LimitConfig};

@@ -54,7 +54,10 @@ pub(crate) fn all(
 
 /// Returns how long the agent must wait for the slowest hook. Each command is held to its own timeout here.
 pub(crate) fn time(entries: &[HookEntry]) -> Duration {
-    let slowest = entries.iter().map(|entry| entry.timeout + KILL_GRACE).max();
+    let slowest = entries
+        .iter()
+        .map(|entry| entry.timeout() + KILL_GRACE)
+        .max();
     slowest.unwrap_or(HOOK_TIME)
 }
 
@@ -72,7 +75,7 @@ impl Command {
                 let mut environment = std::env::vars_os().collect();
                 leave_out_written(&mut environment, &self.roots, &self.sandbox);
                 let place = (self.cwd.as_path(), environment);
-                process::run(&self.entry.command, place, json, self.entry.timeout).await
+                process::run(&self.entry.command, place, json, self.entry.timeout()).await
             }
             Err(error) => Err(error.to_string()),
         };

@@ -1,6 +1,7 @@
 //! `turnery login` and `turnery logout`: read, check, store and delete provider keys.
 
 pub(crate) mod key_page;
+pub(crate) mod login_args;
 mod provider_choice;
 mod terminal_user;
 
@@ -8,7 +9,7 @@ use crate::{
     app::Parts,
     args::Global,
     config::{
-        Choice, Reach,
+        Config, Reach,
         key_file::{Kept, Keys, KeysError},
     },
     logs::print_message,
@@ -16,7 +17,7 @@ use crate::{
     runtime::runtime,
 };
 use anyhow::{Context as _, bail};
-use clap::Args as Group;
+use login_args::{LoginArgs, LogoutArgs};
 use secrecy::{ExposeSecret as _, SecretString};
 use std::{
     io::{self, Read as _},
@@ -24,7 +25,7 @@ use std::{
 };
 use terminal_user::Person;
 use turnery_engine::ModelErrorKind;
-use turnery_models::{Api, ProviderConfig, check_key};
+use turnery_models::{ProviderConfig, check_key};
 
 /// Number of attempts to type a valid key.
 const TRIES: u32 = 3;
@@ -32,46 +33,9 @@ const TRIES: u32 = 3;
 /// Longest key that is accepted. Unit: bytes.
 const MAX_KEY_BYTES: u64 = 16 << 10;
 
-/// `turnery login`.
-#[derive(Debug, Group)]
-#[command(after_help = "\
-The key is kept in turnery's folder, in a file that only you can read, and is sent to the provider's \
-address and nowhere else. A key in the environment wins over it.
-
-Examples:
-  turnery login
-  turnery login anthropic
-  turnery login openai --with-key < key.txt
-  turnery login desk --base-url http://127.0.0.1:8080/v1")]
-pub(crate) struct LoginArgs {
-    /// The provider, for example anthropic, openai or mistral, or a name of your own for another server.
-    #[arg(value_name = "PROVIDER")]
-    provider: Option<String>,
-    /// Read the key from stdin, for scripts.
-    #[arg(long)]
-    with_key: bool,
-    /// Base URL of the provider, if not the default one.
-    #[arg(long, value_name = "URL", value_parser = provider_choice::address)]
-    base_url: Option<String>,
-    /// API of a server of your own: openai or anthropic.
-    #[arg(long, value_name = "API", value_parser = provider_choice::api)]
-    api: Option<Api>,
-    /// Store the key without checking it.
-    #[arg(long)]
-    no_check: bool,
-}
-
-/// `turnery logout`.
-#[derive(Debug, Group)]
-pub(crate) struct LogoutArgs {
-    /// The provider; all providers unless given.
-    #[arg(value_name = "PROVIDER")]
-    provider: Option<String>,
-}
-
 /// Runs `turnery login`. Succeeds only if a key was stored (AUTH-9).
 pub(crate) fn login(global: &Global, args: LoginArgs) -> anyhow::Result<ExitCode> {
-    let parts = Parts::read(global, Choice::default());
+    let parts = Parts::read(global, Config::default());
     let keys = parts.places.keys()?;
     let mut person = match args.with_key {
         true => None,
@@ -233,7 +197,7 @@ fn store(
 
 /// Runs `turnery logout`.
 pub(crate) fn logout(global: &Global, args: &LogoutArgs) -> anyhow::Result<ExitCode> {
-    let parts = Parts::read(global, Choice::default());
+    let parts = Parts::read(global, Config::default());
     let keys = parts.places.keys()?;
     let mut all = keys.read_ignoring_mode()?;
     let names: Vec<String> = match &args.provider {

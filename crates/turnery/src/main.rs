@@ -18,6 +18,7 @@ mod settings_resolver;
 mod slash_commands;
 mod terminal_text;
 mod tool;
+mod toolbox;
 mod watchdog;
 
 #[cfg(not(unix))]

@@ -3,7 +3,7 @@
 use crate::{
     app::{Parts, folder},
     args::{Global, Mcp},
-    config::Choice,
+    config::Config,
     runtime::runtime,
 };
 use serde_json::{Value, json};
@@ -21,7 +21,7 @@ use turnery_tools::{
 /// Runs `turnery mcp`. Fails if one of the servers does not work.
 pub(crate) fn run(global: &Global, what: &Mcp) -> anyhow::Result<ExitCode> {
     let Mcp::List { json } = what;
-    let parts = Parts::read(global, Choice::default());
+    let parts = Parts::read(global, Config::default());
     let roots = vec![folder(None)?];
     let servers = parts.settings(&roots)?.mcp;
     let launch = Launch {

@@ -3,7 +3,7 @@
 use crate::{
     app::{Parts, folder},
     args::{Global, ModelsArgs},
-    config::Choice,
+    config::Config,
     runtime::runtime,
 };
 use serde::Serialize;
@@ -30,7 +30,7 @@ struct Row {
 
 /// Runs `turnery models`.
 pub(crate) fn run(global: &Global, args: &ModelsArgs) -> anyhow::Result<ExitCode> {
-    let parts = Parts::read(global, Choice::default());
+    let parts = Parts::read(global, Config::default());
     let runtime = runtime()?;
     runtime.block_on(parts.reach.discover());
     runtime.shutdown_background();

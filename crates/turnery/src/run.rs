@@ -20,7 +20,7 @@ pub(crate) use job::loop_number;
 use crate::{
     app::{Parts, folder},
     args::{Again, Choices, FIRST_PROMPT, Format, Global, How, RunArgs},
-    config::Choice,
+    config::Config,
     logs,
     runtime::runtime,
     watchdog::{self, Watchdog},
@@ -183,7 +183,7 @@ fn run_in_runtime(global: &Global, job: Job) -> anyhow::Result<RunResult> {
     let runtime = runtime()?;
     // The runtime handles signals as well; the watchdog is for a runtime that is stuck.
     let watchdog = Watchdog::start(None, false, || {})?;
-    let parts = Parts::read(global, Choice::from(job.how.choice.clone()));
+    let parts = Parts::read(global, Config::from(job.how.choice.clone()));
     let store: Arc<dyn Store> = Arc::new(parts.store()?);
     let result = runtime.block_on(async {
         tokio::spawn(watchdog.clone().run_heartbeat());
@@ -202,7 +202,7 @@ fn run_in_runtime(global: &Global, job: Job) -> anyhow::Result<RunResult> {
 async fn run_job(parts: Parts, store: Arc<dyn Store>, job: Job) -> anyhow::Result<RunResult> {
     let Job { work, place, how } = job;
     let mut signals = TerminationSignals::listen()?;
-    let flags = Choice::from(how.choice);
+    let flags = Config::from(how.choice);
     let begins_with = match &place {
         // Check the settings first, so that no unusable session is created.
         Place::New(cwd) => Some(parts.usable_settings(folder(cwd.clone())?).await?),

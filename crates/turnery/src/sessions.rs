@@ -8,7 +8,7 @@ mod usage;
 use crate::{
     app::{Parts, folder},
     args::{Global, Kept},
-    config::Choice,
+    config::Config,
     run::{exit, loop_number},
     runtime::runtime,
     terminal_text::{format_timestamp, line, replace_control_chars},
@@ -30,7 +30,7 @@ const RESULT_WIDTH: usize = 120;
 
 /// Runs the `turnery sessions` commands that need no model.
 pub(crate) fn run(global: &Global, what: Kept) -> anyhow::Result<ExitCode> {
-    let parts = Parts::read(global, Choice::default());
+    let parts = Parts::read(global, Config::default());
     let store = parts.store()?;
     let runtime = runtime()?;
     let mut out = io::stdout().lock();

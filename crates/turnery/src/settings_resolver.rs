@@ -1,7 +1,7 @@
 //! Resolves the settings of a folder whenever a session is created or opened.
 
 use crate::{
-    config::{Choice, ConfigFile, Reach, environment, mcp, project},
+    config::{Config, Reach, environment, mcp, project},
     hooks, instructions, slash_commands,
 };
 use std::{
@@ -16,17 +16,15 @@ use turnery_tools::{GuardedPaths, SandboxMode, SandboxSettings};
 /// Sources of settings that do not depend on the folder.
 pub(crate) struct Configured {
     /// Settings of the user's file, or its errors.
-    pub(crate) user: Result<Choice, String>,
+    pub(crate) user: Result<Config, String>,
     /// Settings of the environment, or its errors.
-    pub(crate) environment: Result<Choice, String>,
+    pub(crate) environment: Result<Config, String>,
     /// Settings of the command line.
-    pub(crate) flags: Choice,
+    pub(crate) flags: Config,
     /// Providers, for the default model.
     pub(crate) reach: Arc<Reach>,
     /// Folder of the user's slash commands.
     commands: Option<PathBuf>,
-    /// Models named in the user's file.
-    named_models: Vec<ModelName>,
     /// Files and folders of this installation; sessions change them only after asking, sandboxed commands
     /// cannot see them.
     private_paths: Vec<PathBuf>,
@@ -40,9 +38,9 @@ pub(crate) struct Configured {
 impl Configured {
     /// Creates a resolver for these sources.
     pub(crate) fn new(
-        user: Result<Choice, String>,
-        environment: Result<Choice, String>,
-        flags: Choice,
+        user: Result<Config, String>,
+        environment: Result<Config, String>,
+        flags: Config,
         reach: Arc<Reach>,
     ) -> Self {
         Self {
@@ -51,7 +49,6 @@ impl Configured {
             flags,
             reach,
             commands: None,
-            named_models: Vec::new(),
             private_paths: Vec::new(),
             key_files: Vec::new(),
             guarded: OnceLock::new(),
@@ -62,12 +59,6 @@ impl Configured {
     /// Sets the folder of the user's slash commands.
     pub(crate) fn with_commands_folder(mut self, folder: Option<PathBuf>) -> Self {
         self.commands = folder;
-        self
-    }
-
-    /// Sets the models named in the user's file; a project may choose among them.
-    pub(crate) fn with_named_models(mut self, models: Vec<ModelName>) -> Self {
-        self.named_models = models;
         self
     }
 
@@ -88,7 +79,7 @@ impl Configured {
         let programs = self
             .user
             .as_ref()
-            .map_or_else(|_| Vec::new(), Choice::program_paths);
+            .map_or_else(|_| Vec::new(), Config::program_paths);
         // The program may not exist yet.
         let lies_here = |path: &PathBuf| {
             let place = path.canonicalize().or_else(|_| {
@@ -108,7 +99,7 @@ impl Configured {
     }
 
     /// Returns the sandbox settings. Warns once if a requested sandbox is not available.
-    fn sandbox(&self, choice: &Choice) -> SandboxSettings {
+    fn sandbox(&self, choice: &Config) -> SandboxSettings {
         let settings = SandboxSettings {
             mode: choice.sandbox.unwrap_or(SandboxMode::Workspace),
             network: choice.sandbox_network.unwrap_or(false),
@@ -123,14 +114,15 @@ impl Configured {
     }
 
     /// Returns the merged settings for `roots`.
-    fn choice(&self, roots: &[PathBuf]) -> Result<Choice, String> {
+    fn choice(&self, roots: &[PathBuf]) -> Result<Config, String> {
         let mut choice = self.user.clone()?;
+        let named_models = choice.named_models();
         // In reverse, so that the working directory's model takes precedence.
         for root in roots.iter().rev() {
             let path = root.join(".turnery").join("config.toml");
-            let file = ConfigFile::read(&path).map_err(|error| error.to_string())?;
+            let file = Config::read(&path).map_err(|error| error.to_string())?;
             if let Some(file) = file {
-                let (narrowed, refused) = project::narrow(choice, &self.named_models, &path, file);
+                let (narrowed, refused) = project::narrow(choice, &named_models, &path, file);
                 choice = narrowed;
                 self.warn(refused);
             }
@@ -162,7 +154,7 @@ impl Projects for Configured {
         if let Some(problem) = self.reach.problem() {
             return Err(SettingsError(problem));
         }
-        let limits = choice.limits();
+        let limits = choice.limits.of_prompt();
         let sandbox = self.sandbox(&choice);
         let model = choice.model.unwrap_or_else(|| self.reach.usual_model());
         let usual = Settings::new(model, instructions::system(roots));
@@ -176,7 +168,9 @@ impl Projects for Configured {
             thinking: choice.thinking.unwrap_or_default(),
             forced_reply: choice.forced_reply.unwrap_or(usual.forced_reply),
             compact_at: choice.compact_at.unwrap_or(usual.compact_at),
-            compaction: choice.compaction.unwrap_or(usual.compaction),
+            compaction: choice
+                .compaction
+                .map_or(usual.compaction, |compaction| compaction.settings()),
             parallel_tools: choice.parallel_tools.unwrap_or(usual.parallel_tools),
             mcp: mcp::servers(
                 &choice.mcp.unwrap_or_default(),
@@ -199,14 +193,14 @@ impl Projects for Configured {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::config::{layer::model, rules::parse_rule};
+    use crate::config::{models::ModelEntry, rules::parse_rule, values::model};
     use std::fs;
     use turnery_tools::Mode;
 
-    fn chosen(name: &str) -> Choice {
-        Choice {
+    fn chosen(name: &str) -> Config {
+        Config {
             model: Some(model(name).unwrap()),
-            ..Choice::default()
+            ..Config::default()
         }
     }
 
@@ -220,10 +214,15 @@ mod tests {
         Arc::new(Reach::new(Vec::new(), None))
     }
 
-    fn configured(user: Choice, environment: Choice, flags: Choice) -> Configured {
+    fn configured(user: Config, environment: Config, flags: Config) -> Configured {
         let named_models = ["p/project", "p/first", "p/second"];
+        let user = Config {
+            models: named_models
+                .map(|name| (name.to_owned(), ModelEntry::default()))
+                .into(),
+            ..user
+        };
         Configured::new(Ok(user), Ok(environment), flags, nothing())
-            .with_named_models(named_models.map(|name| model(name).unwrap()).into())
     }
 
     #[test]
@@ -231,7 +230,7 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         let root = project(folder.path(), "model = \"p/project\"");
         let bare = tempfile::tempdir().unwrap();
-        let none = Choice::default;
+        let none = Config::default;
         #[rustfmt::skip]
         let table = [
             // user             project environment       flags             model
@@ -267,15 +266,15 @@ mod tests {
             &folder.path().join("second"),
             "model = \"p/second\"\nmode = \"plan\"\nallow = [\"shell\"]",
         );
-        let user = Choice {
+        let user = Config {
             allow: vec![parse_rule("read").unwrap()],
-            ..Choice::default()
+            ..Config::default()
         };
-        let flags = Choice {
+        let flags = Config {
             allow: vec![parse_rule("edit(src/**)").unwrap()],
-            ..Choice::default()
+            ..Config::default()
         };
-        let configured = configured(user, Choice::default(), flags);
+        let configured = configured(user, Config::default(), flags);
         let settings = configured.settings(&[first, second]).unwrap();
         assert_eq!(settings.model.to_string(), "p/first");
         assert_eq!(settings.mode, Mode::Plan);
@@ -293,7 +292,7 @@ mod tests {
     fn broken_user_file_is_reported_before_project_file() {
         let folder = tempfile::tempdir().unwrap();
         let root = project(folder.path(), "\nmodell = \"x\"");
-        let error = configured(Choice::default(), Choice::default(), Choice::default())
+        let error = configured(Config::default(), Config::default(), Config::default())
             .settings(std::slice::from_ref(&root))
             .unwrap_err();
         assert_eq!(
@@ -304,7 +303,7 @@ mod tests {
             )
         );
         let user = Err("config.toml:1: wrong".to_owned());
-        let configured = Configured::new(user, Ok(Choice::default()), Choice::default(), nothing());
+        let configured = Configured::new(user, Ok(Config::default()), Config::default(), nothing());
         assert_eq!(
             configured.settings(&[root]).unwrap_err().to_string(),
             "config.toml:1: wrong"

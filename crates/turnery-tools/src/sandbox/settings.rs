@@ -8,7 +8,8 @@ use std::{
 };
 
 /// Degree to which commands are confined.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, schemars::JsonSchema)]
+#[schemars(rename_all = "kebab-case")]
 pub enum SandboxMode {
     /// Commands are not confined.
     #[default]

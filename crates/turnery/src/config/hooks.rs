@@ -1,23 +1,26 @@
-//! Parses `[[hooks]]`: the command to run, and when.
+//! Reads `[[hooks]]`: the command to run, and when.
 
 use super::{
     providers::resolve_program,
-    reader::{Section, expected, number, text},
+    reader::Document,
+    suggestion::alternatives,
+    values::{Word, required_word, words},
 };
 use schemars::JsonSchema;
-use serde::{Deserialize, Serialize};
-use std::{fmt, path::Path, time::Duration};
-use toml::de::DeValue;
+use serde::{Deserialize, Deserializer, Serialize, de::Error as _};
+use std::{fmt, num::NonZeroU64, path::Path, time::Duration};
 use turnery_tools::Shell;
 
-/// Timeout of a command without its own `timeout`.
-const DEFAULT_TIMEOUT: Duration = Duration::from_secs(60);
+/// Timeout of a command without its own `timeout`. Unit: seconds.
+const DEFAULT_TIMEOUT: u64 = 60;
 
 /// When a hook is run.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub(crate) enum HookPoint {
     /// Before anything else of a prompt. A stop leaves no trace of it.
+    // The default only fills in for a missing key until `HookEntry::check` has reported it.
+    #[default]
     BeforeLoop,
     /// Something is about to be said to the model. A stop refuses it, a warning is added to it.
     Input,
@@ -77,17 +80,34 @@ impl HookPoint {
     }
 }
 
-/// A `[[hooks]]` table.
-#[derive(Clone, Debug, PartialEq, Eq)]
+impl Word for HookPoint {
+    fn parse(word: &str) -> Result<Self, String> {
+        let found = Self::ALL.into_iter().find(|point| point.as_str() == word);
+        found.ok_or_else(|| {
+            let names = Self::ALL.map(Self::as_str);
+            format!("{word:?} is no hook; write {}", alternatives(word, &names))
+        })
+    }
+}
+
+/// A command that observes a prompt. It gets one JSON object on stdin and may answer with one on stdout: see
+/// hooks.json.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
 pub(crate) struct HookEntry {
-    /// Point at which the command runs.
+    /// When the command runs.
+    #[serde(default, deserialize_with = "required_word")]
     pub(crate) on: HookPoint,
-    /// Program and arguments; `sh -c` and the line if a command line was written.
+    /// A program and its arguments, or a command line for sh. It runs in the session's folder.
+    // `sh -c` and the line if a command line is written.
+    #[serde(default, deserialize_with = "command_words")]
+    #[schemars(with = "LineOrWords")]
     pub(crate) command: Vec<String>,
-    /// Tools that the hook applies to; all tools if empty.
+    /// Run only for calls of these tools; default: all tools.
+    #[serde(default, deserialize_with = "words::<ToolName, _, _>")]
     pub(crate) tools: Vec<String>,
-    /// Time limit of one run.
-    pub(crate) timeout: Duration,
+    /// Maximum duration of one run, in seconds; default: 60.
+    timeout: Option<NonZeroU64>,
 }
 
 impl fmt::Display for HookEntry {
@@ -105,73 +125,76 @@ impl fmt::Display for HookEntry {
     }
 }
 
-/// Reads a `[[hooks]]` table of the file `config`; returns `None` if `on` or `command` is missing.
-pub(super) fn read_entry(section: &mut Section<'_, '_>, config: &Path) -> Option<HookEntry> {
-    let on = section.get("on", |value| point(&text(value)?));
-    let command = section.get("command", |value| command(value, config));
-    let tools = section.list("tools", |value| check_tool_name(text(value)?));
-    let timeout = section.get("timeout", number).map(Duration::from_secs);
-    for key in ["on", "command"] {
-        if !section.has(key) {
-            section.wrong(&format!("{key} is missing"));
+impl HookEntry {
+    /// Returns the time limit of one run.
+    pub(crate) fn timeout(&self) -> Duration {
+        Duration::from_secs(self.timeout.map_or(DEFAULT_TIMEOUT, NonZeroU64::get))
+    }
+
+    /// Completes the entry at `index` in the file `config`, and reports what is wrong with it. A relative program path
+    /// is resolved against the folder of `config`, never against a session's folder, whose files belong to the
+    /// project.
+    pub(super) fn check(&mut self, index: &str, config: &Path, document: &mut Document<'_>) {
+        let path = ["hooks", index];
+        if let Some(program) = self.command.first_mut() {
+            *program = resolve_program(std::mem::take(program), config);
+        }
+        for key in ["on", "command"] {
+            if !document.is_written(&["hooks", index, key]) {
+                document.report(&path, &format!("{key} is missing"));
+            }
+        }
+        let has_tools = document.is_written(&["hooks", index, "tools"]);
+        if has_tools && document.is_valid(&["hooks", index, "on"]) && !self.on.is_tool_point() {
+            document.report(&path, "tools is for before_tool and after_tool only");
         }
     }
-    if on.is_some_and(|on| !on.is_tool_point()) && section.has("tools") {
-        section.wrong("tools is for before_tool and after_tool only");
-    }
-    Some(HookEntry {
-        on: on?,
-        command: command?,
-        tools,
-        timeout: timeout.unwrap_or(DEFAULT_TIMEOUT),
-    })
 }
 
-fn point(word: &str) -> Result<HookPoint, String> {
-    let points = HookPoint::ALL;
-    let found = points.into_iter().find(|point| point.as_str() == word);
-    found.ok_or_else(|| {
-        let names = points.map(HookPoint::as_str);
-        let others = super::reader::alternatives(word, &names);
-        format!("{word:?} is no hook; write {others}")
-    })
+/// A command as it is written.
+#[derive(Deserialize, JsonSchema)]
+#[serde(untagged, expecting = "expected a text or a list of texts")]
+enum LineOrWords {
+    /// For sh.
+    Line(#[schemars(length(min = 1))] String),
+    /// A program and its arguments.
+    Words(#[schemars(length(min = 1))] Vec<String>),
 }
 
-/// Returns the program and its arguments. A relative program path is resolved against the folder of `config`, never
-/// against a session's folder, whose files belong to the project.
-fn command(value: &DeValue<'_>, config: &Path) -> Result<Vec<String>, String> {
-    let mut words = match value.as_array() {
-        None => match value.as_str() {
-            Some(line) if !line.trim().is_empty() => vec!["sh".into(), "-c".into(), line.into()],
-            Some(_) => Vec::new(),
-            None => return Err(expected("a text or a list of texts", value)),
-        },
-        Some(items) => items
-            .iter()
-            .map(|item| text(item.get_ref()))
-            .collect::<Result<Vec<_>, _>>()?,
+fn command_words<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Vec<String>, D::Error> {
+    let words = match LineOrWords::deserialize(deserializer)? {
+        LineOrWords::Line(line) if line.trim().is_empty() => Vec::new(),
+        LineOrWords::Line(line) => vec!["sh".to_owned(), "-c".to_owned(), line],
+        LineOrWords::Words(words) => words,
     };
-    match words.first_mut() {
-        Some(name) if !name.is_empty() => {
-            *name = resolve_program(std::mem::take(name), config);
-            Ok(words)
-        }
-        Some(_) | None => Err("there is no command in it".to_owned()),
+    match words.first() {
+        Some(program) if !program.is_empty() => Ok(words),
+        Some(_) | None => Err(D::Error::custom("there is no command in it")),
     }
 }
 
-/// Checks that the tool exists: a hook for a misspelt tool would never run.
-fn check_tool_name(name: String) -> Result<String, String> {
-    let toolbox = crate::app::toolbox(Shell::hiding([]));
-    let names: Vec<&str> = toolbox.names().collect();
-    // Tools of MCP servers are only known once the servers are connected.
-    let of_server =
-        name.starts_with("mcp__") || ["list_mcp_resources", "read_mcp_resource"].contains(&&*name);
-    match of_server || names.contains(&&*name) {
-        true => Ok(name),
-        false => Err(format!(
-            "{name:?} is no tool; write {}",
-            super::reader::alternatives(&name, &names)
-        )),
+/// Name of a tool that exists: a hook for a misspelt tool would never run.
+pub(super) struct ToolName(String);
+
+impl From<ToolName> for String {
+    fn from(name: ToolName) -> Self {
+        name.0
+    }
+}
+
+impl Word for ToolName {
+    fn parse(name: &str) -> Result<Self, String> {
+        let toolbox = crate::toolbox::toolbox(Shell::hiding([]));
+        let names: Vec<&str> = toolbox.names().collect();
+        // Tools of MCP servers are only known once the servers are connected.
+        let is_served = name.starts_with("mcp__")
+            || ["list_mcp_resources", "read_mcp_resource"].contains(&name);
+        match is_served || names.contains(&name) {
+            true => Ok(Self(name.to_owned())),
+            false => Err(format!(
+                "{name:?} is no tool; write {}",
+                alternatives(name, &names)
+            )),
+        }
     }
 }

@@ -1,56 +1,64 @@
-//! Parses `[mcp.NAME]`: how to start or reach an MCP server.
+//! Reads `[mcp.NAME]`: how to start or reach an MCP server.
 
-use super::{
-    environment::EnvLookup,
-    providers::resolve_program,
-    reader::{Section, expected, number, text},
+use super::{environment::EnvLookup, providers::resolve_program, reader::Document};
+use schemars::JsonSchema;
+use serde::{
+    Deserialize, Deserializer,
+    de::{MapAccess, Visitor, value::MapAccessDeserializer},
 };
-use std::{fmt, path::Path, time::Duration};
-use toml::de::DeValue;
+use std::{collections::BTreeMap, fmt, num::NonZeroU64, path::Path, time::Duration};
 use turnery_tools::mcp::{McpServer, Way};
 
-/// A `[mcp.NAME]` table.
-#[derive(Clone, Debug, PartialEq)]
+/// How a value is written.
+const VALUE_FORM: &str = "a text in quotes, or { env = \"VARIABLE\" }";
+
+/// An MCP server: a program, or a place on the network.
+// Has either `command` or `url` once the file is read.
+#[derive(Clone, Debug, Default, PartialEq, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
 pub(crate) struct McpEntry {
-    /// Name of the server.
-    pub(crate) name: String,
-    transport: Reached,
-    timeout: Option<Duration>,
+    /// Program to start. It runs in the session's folder and ends with the session.
+    #[schemars(length(min = 1))]
+    command: Option<String>,
+    /// Arguments of the program.
+    #[serde(default)]
+    args: Vec<String>,
+    /// Variables that the program gets in addition to those of turnery's environment; of these, none whose name looks
+    /// like a key.
+    #[serde(default)]
+    env: BTreeMap<String, Given>,
+    /// Address of the server, for streamable HTTP.
+    #[schemars(with = "Option<String>", regex(pattern = "^https?://"))]
+    url: Option<Hidden>,
+    /// Headers sent with every request.
+    #[serde(default)]
+    headers: BTreeMap<String, Given>,
+    /// Maximum duration of a call of one of the server's tools, in seconds; default: 120.
+    timeout: Option<NonZeroU64>,
 }
 
-#[derive(Clone, Debug, PartialEq)]
-enum Reached {
-    Command {
-        command: String,
-        args: Vec<String>,
-        env: Vec<(String, Given)>,
-    },
-    Url {
-        url: Hidden,
-        headers: Vec<(String, Given)>,
-    },
-}
-
-impl McpEntry {
-    /// Returns the words of the command line, for servers that are started.
-    pub(super) fn command_words(&self) -> impl Iterator<Item = &String> {
-        let (command, args) = match &self.transport {
-            Reached::Command { command, args, .. } => (Some(command), &args[..]),
-            Reached::Url { .. } => (None, &[][..]),
-        };
-        command.into_iter().chain(args)
-    }
-}
-
-/// A literal value, or the value of an environment variable with a prefix.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, PartialEq, JsonSchema)]
+#[schemars(untagged)]
 enum Given {
-    Plain(Hidden),
-    Variable { name: String, prefix: String },
+    /// The value itself.
+    Plain(#[schemars(with = "String")] Hidden),
+    /// A variable of the environment, so that no secret is in the file.
+    Variable(Variable),
+}
+
+/// A variable of the environment.
+#[derive(Clone, Debug, PartialEq, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+struct Variable {
+    /// Name of the variable.
+    env: Option<String>,
+    /// Text before the value, for example `Bearer `.
+    #[serde(default)]
+    prefix: String,
 }
 
 /// Text that may be a secret; redacted in `Debug` output.
-#[derive(Clone, PartialEq)]
+#[derive(Clone, PartialEq, Deserialize)]
 struct Hidden(String);
 
 impl fmt::Debug for Hidden {
@@ -59,124 +67,119 @@ impl fmt::Debug for Hidden {
     }
 }
 
-/// Reads a `[mcp.NAME]` table of the file `config`; returns `None` if it names neither a command nor a URL. A
-/// relative program path is resolved against the folder of `config`.
-pub(super) fn entry(name: &str, section: &mut Section<'_, '_>, config: &Path) -> Option<McpEntry> {
-    let command = section.get("command", |value| match text(value)? {
-        command if command.is_empty() => Err("there is no command in it".to_owned()),
-        command => Ok(resolve_program(command, config)),
-    });
-    let args = section.list("args", text);
-    let env = section.get("env", values);
-    let url = section.get("url", |value| url(text(value)?));
-    let headers = section.get("headers", values);
-    let timeout = section.get("timeout", number).map(Duration::from_secs);
-    if name.is_empty() {
-        section.wrong("a server needs a name: write [mcp.NAME]");
-    }
-    let (runs, calls) = (section.has("command"), section.has("url"));
-    match (runs, calls) {
-        (false, false) => section.wrong("command is missing, or url for a server on the network"),
-        (true, true) => section.wrong("command and url are both set; keep one of them"),
-        (true, false) if section.has("headers") => section.wrong("headers are for url only"),
-        (false, true) if section.has("args") || section.has("env") => {
-            section.wrong("args and env are for command only");
-        }
-        (true, false) | (false, true) => {}
-    }
-    let transport = match (command, url) {
-        (Some(command), _) => Reached::Command {
-            command,
-            args,
-            env: env.unwrap_or_default(),
-        },
-        (None, url) => Reached::Url {
-            url: Hidden(url?),
-            headers: headers.unwrap_or_default(),
-        },
-    };
-    Some(McpEntry {
-        name: name.to_owned(),
-        transport,
-        timeout,
-    })
-}
-
-fn url(url: String) -> Result<String, String> {
-    match url.starts_with("https://") || url.starts_with("http://") {
-        true => Ok(url),
-        false => Err("must begin with https:// or http://".to_owned()),
+impl<'de> Deserialize<'de> for Given {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        deserializer.deserialize_any(GivenVisitor)
     }
 }
 
-fn values(value: &DeValue<'_>) -> Result<Vec<(String, Given)>, String> {
-    let table = value.as_table().ok_or_else(|| expected("a table", value))?;
-    let pair = |(name, value): (&toml::Spanned<_>, &toml::Spanned<DeValue<'_>>)| {
-        let name: &str = AsRef::<str>::as_ref(name.get_ref());
-        let given = given(value.get_ref()).map_err(|error| format!("{name}: {error}"))?;
-        Ok((name.to_owned(), given))
-    };
-    table.iter().map(pair).collect()
-}
+struct GivenVisitor;
 
-fn given(value: &DeValue<'_>) -> Result<Given, String> {
-    let form = "a text in quotes, or { env = \"VARIABLE\" }";
-    let Some(table) = value.as_table() else {
-        let plain = text(value).map_err(|_| expected(form, value))?;
-        return Ok(Given::Plain(Hidden(plain)));
-    };
-    let (mut variable, mut prefix) = (None, String::new());
-    for (key, value) in table {
-        match AsRef::<str>::as_ref(key.get_ref()) {
-            "env" => variable = Some(text(value.get_ref())?),
-            "prefix" => prefix = text(value.get_ref())?,
-            other => {
-                return Err(format!("unknown key `{other}`; write env or prefix"));
-            }
-        }
+impl<'de> Visitor<'de> for GivenVisitor {
+    type Value = Given;
+
+    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(VALUE_FORM)
     }
-    match variable {
-        Some(name) => Ok(Given::Variable { name, prefix }),
-        None => Err(format!("env is missing: write {form}")),
+
+    fn visit_str<E>(self, text: &str) -> Result<Given, E> {
+        Ok(Given::Plain(Hidden(text.to_owned())))
+    }
+
+    fn visit_map<A: MapAccess<'de>>(self, table: A) -> Result<Given, A::Error> {
+        Variable::deserialize(MapAccessDeserializer::new(table)).map(Given::Variable)
     }
 }
 
 impl McpEntry {
-    /// Returns the server's settings. A missing environment variable is reported when a session is opened.
-    fn to_server(&self, lookup: EnvLookup<'_>) -> McpServer {
-        let way = match &self.transport {
-            Reached::Command { command, args, env } => {
-                resolve_values(env, lookup).map(|env| Way::Stdio {
-                    command: command.into(),
-                    args: args.clone(),
-                    env,
-                })
+    /// Returns the words of the command line, for servers that are started.
+    pub(super) fn command_words(&self) -> impl Iterator<Item = &String> {
+        self.command.iter().chain(&self.args)
+    }
+
+    /// Completes the entry `name` of the file `config`, and reports what is wrong with it. A relative program path is
+    /// resolved against the folder of `config`.
+    pub(super) fn check(&mut self, name: &str, config: &Path, document: &mut Document<'_>) {
+        let path = ["mcp", name];
+        if name.is_empty() {
+            document.report(&path, "a server needs a name: write [mcp.NAME]");
+        }
+        match &mut self.command {
+            Some(command) if command.is_empty() => {
+                document.report(&["mcp", name, "command"], "there is no command in it");
             }
-            Reached::Url { url, headers } => {
-                resolve_values(headers, lookup).map(|headers| Way::Http {
-                    url: url.0.clone(),
+            Some(command) => *command = resolve_program(std::mem::take(command), config),
+            None => {}
+        }
+        let is_http = |url: &Hidden| {
+            ["https://", "http://"]
+                .iter()
+                .any(|it| url.0.starts_with(it))
+        };
+        if self.url.as_ref().is_some_and(|url| !is_http(url)) {
+            let text = "must begin with https:// or http://";
+            document.report(&["mcp", name, "url"], text);
+        }
+        for (key, values) in [("env", &self.env), ("headers", &self.headers)] {
+            for (variable, given) in values {
+                if matches!(given, Given::Variable(Variable { env: None, .. }))
+                    && !document.is_written(&["mcp", name, key, variable, "env"])
+                {
+                    let text = format!("env is missing: write {VALUE_FORM}");
+                    document.report(&["mcp", name, key, variable], &text);
+                }
+            }
+        }
+        let has = |key| document.is_written(&["mcp", name, key]);
+        let problem = match (has("command"), has("url")) {
+            (false, false) => "command is missing, or url for a server on the network",
+            (true, true) => "command and url are both set; keep one of them",
+            (true, false) if has("headers") => "headers are for url only",
+            (false, true) if has("args") || has("env") => "args and env are for command only",
+            (true, false) | (false, true) => return,
+        };
+        document.report(&path, problem);
+    }
+
+    /// Returns the server's settings. A missing environment variable is reported when a session is opened.
+    fn to_server(&self, name: &str, lookup: EnvLookup<'_>) -> McpServer {
+        let way = match (&self.command, &self.url) {
+            (Some(command), _) => resolve_values(&self.env, lookup).map(|env| Way::Stdio {
+                command: command.into(),
+                args: self.args.clone(),
+                env,
+            }),
+            (None, Some(Hidden(url))) => {
+                resolve_values(&self.headers, lookup).map(|headers| Way::Http {
+                    url: url.clone(),
                     headers,
                 })
             }
+            (None, None) => Err("neither command nor url is set".to_owned()),
         };
         McpServer {
-            name: self.name.clone(),
+            name: name.to_owned(),
             way: way.unwrap_or_else(Way::Not),
-            timeout: self.timeout,
+            timeout: self
+                .timeout
+                .map(|timeout| Duration::from_secs(timeout.get())),
         }
     }
 }
 
 fn resolve_values(
-    values: &[(String, Given)],
+    values: &BTreeMap<String, Given>,
     lookup: EnvLookup<'_>,
 ) -> Result<Vec<(String, String)>, String> {
     let value = |given: &Given| match given {
         Given::Plain(Hidden(value)) => Ok(value.clone()),
-        Given::Variable { name, prefix } => match lookup(name) {
-            Some(value) => Ok(format!("{prefix}{value}")),
-            None => Err(format!("the environment variable {name} is not set")),
-        },
+        Given::Variable(Variable { env, prefix }) => {
+            let name = env.as_deref().unwrap_or_default();
+            match lookup(name) {
+                Some(value) => Ok(format!("{prefix}{value}")),
+                None => Err(format!("the environment variable {name} is not set")),
+            }
+        }
     };
     let pairs = values.iter();
     pairs
@@ -185,21 +188,24 @@ fn resolve_values(
 }
 
 /// Returns the settings of the servers of all entries.
-pub(crate) fn servers(entries: &[McpEntry], lookup: EnvLookup<'_>) -> Vec<McpServer> {
-    entries
-        .iter()
-        .map(|entry| entry.to_server(lookup))
+pub(crate) fn servers(
+    entries: &BTreeMap<String, McpEntry>,
+    lookup: EnvLookup<'_>,
+) -> Vec<McpServer> {
+    let servers = entries.iter();
+    servers
+        .map(|(name, entry)| entry.to_server(name, lookup))
         .collect()
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::config::ConfigFile;
+    use crate::config::Config;
 
-    fn parse_entries(text: &str) -> Result<Vec<McpEntry>, String> {
-        let file = ConfigFile::parse(Path::new("c"), text);
-        file.map(|file| file.choice.mcp.unwrap_or_default())
+    fn parse_entries(text: &str) -> Result<BTreeMap<String, McpEntry>, String> {
+        let file = Config::parse(Path::new("c"), text);
+        file.map(|file| file.mcp.unwrap_or_default())
             .map_err(|error| error.to_string())
     }
 
@@ -213,8 +219,8 @@ mod tests {
             ("npx", "npx"),
         ] {
             let text = format!("[mcp.x]\ncommand = \"{command}\"\n");
-            let file = ConfigFile::parse(path, &text).unwrap();
-            let servers = servers(&file.choice.mcp.unwrap(), &|_| None);
+            let file = Config::parse(path, &text).unwrap();
+            let servers = servers(&file.mcp.unwrap(), &|_| None);
             let Way::Stdio { command, .. } = &servers[0].way else {
                 panic!("{servers:?}");
             };
@@ -237,8 +243,7 @@ mod tests {
             "WEB_TOKEN" => Some("t1".to_owned()),
             _ => None,
         };
-        let mut servers = servers(&entries, &lookup);
-        servers.sort_by(|a, b| a.name.cmp(&b.name));
+        let servers = servers(&entries, &lookup);
         let pair = |name: &str, value: &str| (name.to_owned(), value.to_owned());
         assert_eq!(
             servers,
@@ -294,11 +299,11 @@ mod tests {
             ),
             (
                 "[mcp.a]\ncommand = \"x\"\nenv = { K = 5 }\n",
-                "c:3: mcp.a.env: K: expected a text in quotes, or { env = \"VARIABLE\" }, found integer",
+                "c:3: mcp.a.env.K: expected a text in quotes, or { env = \"VARIABLE\" }, found integer",
             ),
             (
                 "[mcp.a]\ncommand = \"x\"\nenv = { K = { evn = \"X\" } }\n",
-                "c:3: mcp.a.env: K: unknown key `evn`; write env or prefix",
+                "c:3: mcp.a.env.K: env is missing: write a text in quotes, or { env = \"VARIABLE\" }\nc:3: unknown key `mcp.a.env.K.evn`; write \"env\" (or prefix)",
             ),
         ] {
             assert_eq!(parse_entries(text).unwrap_err(), expected);

@@ -3,8 +3,11 @@
 //! A project comes from other people. If it could name a provider, it could send the user's key anywhere; if it
 //! could add allow rules or choose a freer mode, it could run any command.
 
-use super::{Choice, ConfigFile};
-use std::path::Path;
+use super::{Config, LimitConfig};
+use std::{
+    num::{NonZeroU32, NonZeroU64},
+    path::Path,
+};
 use turnery_models::ModelName;
 use turnery_tools::{Narrowing, Policy, SandboxMode};
 
@@ -12,16 +15,11 @@ use turnery_tools::{Narrowing, Policy, SandboxMode};
 /// ignored. `listed` are the models in the user's configuration: a project may choose among them and the user's
 /// own.
 pub(crate) fn narrow(
-    user: Choice,
+    user: Config,
     listed: &[ModelName],
     path: &Path,
-    project: ConfigFile,
-) -> (Choice, Vec<String>) {
-    let ConfigFile {
-        choice: asked,
-        providers,
-        models,
-    } = project;
+    asked: Config,
+) -> (Config, Vec<String>) {
     let (policy, ignored) = Policy::new(user.mode.unwrap_or_default(), user.allow, user.deny)
         .with_project_settings(Narrowing {
             mode: asked.mode,
@@ -29,10 +27,9 @@ pub(crate) fn narrow(
             deny: asked.deny,
         });
     let mut refused: Vec<String> = ignored.iter().map(ToString::to_string).collect();
-    refused.extend(providers.iter().map(|entry| {
+    refused.extend(asked.providers.keys().map(|name| {
         format!(
-            "the project's provider {} is ignored, since it could be sent your key: set it up in your own configuration",
-            entry.name
+            "the project's provider {name} is ignored, since it could be sent your key: set it up in your own configuration"
         )
     }));
     refused.extend(asked.hooks.iter().flatten().map(|hook| {
@@ -40,13 +37,12 @@ pub(crate) fn narrow(
             "the project's hook {hook} is not run, since the command comes from the project: set it up in your own configuration"
         )
     }));
-    refused.extend(asked.mcp.iter().flatten().map(|server| {
+    refused.extend(asked.mcp.iter().flatten().map(|(name, _)| {
         format!(
-            "the project's MCP server {} is not started, since the server comes from the project: set it up in your own configuration",
-            server.name
+            "the project's MCP server {name} is not started, since the server comes from the project: set it up in your own configuration"
         )
     }));
-    refused.extend(models.iter().map(|(name, _)| {
+    refused.extend(asked.models.keys().map(|name| {
         format!(
             "the project's entry for the model {name} is ignored, since your limits depend on it: set it in your own configuration"
         )
@@ -89,8 +85,8 @@ pub(crate) fn narrow(
         );
     }
     for (name, is_set) in [
-        ("idle_seconds", asked.idle_seconds.is_some()),
-        ("content_seconds", asked.content_seconds.is_some()),
+        ("idle_seconds", asked.limits.idle_seconds.is_some()),
+        ("content_seconds", asked.limits.content_seconds.is_some()),
     ] {
         if is_set {
             refused.push(format!(
@@ -116,33 +112,21 @@ pub(crate) fn narrow(
         }
         None => user.model,
     };
-    let usual = Choice::default().limits();
-    let choice = Choice {
+    let choice = Config {
         model,
         mode: Some(policy.mode),
         thinking: asked.thinking.or(user.thinking),
         sandbox,
-        sandbox_network: user.sandbox_network,
-        pass_env: user.pass_env,
         allow: policy.allow_rules().to_vec(),
         deny: policy.deny_rules().to_vec(),
-        turns: lower_limit(user.turns, asked.turns, usual.turns),
-        tokens: lower_limit(user.tokens, asked.tokens, usual.tokens),
-        seconds: lower_limit(user.seconds, asked.seconds, usual.duration.as_secs()),
-        cost: lower_limit(user.cost, asked.cost, u64::MAX),
-        answer_bytes: lower_limit(user.answer_bytes, asked.answer_bytes, usual.response.bytes),
-        answer_calls: lower_limit(user.answer_calls, asked.answer_calls, usual.response.calls),
-        idle_seconds: user.idle_seconds,
-        content_seconds: user.content_seconds,
-        compact_at: user.compact_at,
-        compaction: user.compaction,
+        limits: narrow_limits(user.limits, asked.limits),
         forced_reply: asked.forced_reply.or(user.forced_reply),
         parallel_tools: match (user.parallel_tools, asked.parallel_tools) {
             (Some(user), Some(project)) => Some(user.min(project)),
             (user, project) => user.or(project),
         },
-        hooks: user.hooks,
-        mcp: user.mcp,
+        // A key that is not named above stays the user's: a project grants nothing.
+        ..user
     };
     let refused = refused
         .into_iter()
@@ -156,33 +140,61 @@ fn is_offline_model(name: &ModelName) -> bool {
     name.provider == "offline"
 }
 
-/// Returns the project's limit if it is below the limit that holds without it.
-fn lower_limit<T: Ord + Copy>(user: Option<T>, project: Option<T>, usual: T) -> Option<T> {
-    match project {
-        Some(project) => Some(project.min(user.unwrap_or(usual))),
-        None => user,
+/// Returns the user's limits, with those of the project that are below the limits that hold without it.
+fn narrow_limits(user: LimitConfig, project: LimitConfig) -> LimitConfig {
+    fn lower<T: Ord>(user: Option<T>, project: Option<T>, usual: Option<T>) -> Option<T> {
+        let Some(project) = project else {
+            return user;
+        };
+        match user.or(usual) {
+            Some(limit) => Some(limit.min(project)),
+            None => Some(project),
+        }
+    }
+    let usual = LimitConfig::default().of_prompt();
+    let number = NonZeroU64::new;
+    LimitConfig {
+        turns: lower(user.turns, project.turns, NonZeroU32::new(usual.turns)),
+        tokens: lower(user.tokens, project.tokens, number(usual.tokens)),
+        seconds: lower(
+            user.seconds,
+            project.seconds,
+            number(usual.duration.as_secs()),
+        ),
+        cost: lower(user.cost, project.cost, None),
+        answer_bytes: lower(
+            user.answer_bytes,
+            project.answer_bytes,
+            number(usual.response.bytes),
+        ),
+        answer_calls: lower(
+            user.answer_calls,
+            project.answer_calls,
+            number(usual.response.calls),
+        ),
+        ..user
     }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::config::{layer::model, rules::parse_rule};
+    use crate::config::{rules::parse_rule, values::model};
     use proptest::prelude::*;
     use turnery_tools::Mode;
 
     const PATH: &str = "/repo/.turnery/config.toml";
 
-    fn project(text: &str) -> ConfigFile {
-        ConfigFile::parse(Path::new(PATH), text).unwrap()
+    fn project(text: &str) -> Config {
+        Config::parse(Path::new(PATH), text).unwrap()
     }
 
     #[test]
     fn project_narrows_the_sandbox_and_never_widens_it() {
         let narrowed = |user: Option<SandboxMode>, text: &str| {
-            let user = Choice {
+            let user = Config {
                 sandbox: user,
-                ..Choice::default()
+                ..Config::default()
             };
             narrow(user, &[], Path::new(PATH), project(text))
         };
@@ -205,12 +217,15 @@ mod tests {
 
     #[test]
     fn narrowing_settings_apply() {
-        let user = Choice {
+        let user = Config {
             mode: Some(Mode::Auto),
             deny: vec![parse_rule("edit(secret/**)").unwrap()],
             allow: vec![parse_rule("shell(ls)").unwrap()],
-            turns: Some(80),
-            ..Choice::default()
+            limits: LimitConfig {
+                turns: NonZeroU32::new(80),
+                ..LimitConfig::default()
+            },
+            ..Config::default()
         };
         let (choice, refused) = narrow(
             user,
@@ -232,15 +247,16 @@ mod tests {
             ]
         );
         assert_eq!(choice.allow, [parse_rule("shell(ls)").unwrap()]);
-        assert_eq!(choice.turns, Some(8));
-        assert_eq!(choice.tokens, Some(5000));
-        assert_eq!(choice.seconds, Some(600), "higher than the usual limit");
+        assert_eq!(choice.limits.turns.unwrap().get(), 8);
+        assert_eq!(choice.limits.tokens.unwrap().get(), 5000);
+        let seconds = choice.limits.seconds.unwrap().get();
+        assert_eq!(seconds, 600, "higher than the usual limit");
     }
 
     #[test]
     fn widening_settings_are_refused_with_reason() {
         let (choice, refused) = narrow(
-            Choice::default(),
+            Config::default(),
             &[],
             Path::new(PATH),
             project(
@@ -255,10 +271,13 @@ mod tests {
         );
         assert_eq!(
             choice,
-            Choice {
+            Config {
                 mode: Some(Mode::Ask),
-                turns: Some(50),
-                ..Choice::default()
+                limits: LimitConfig {
+                    turns: NonZeroU32::new(50),
+                    ..LimitConfig::default()
+                },
+                ..Config::default()
             }
         );
         assert_eq!(
@@ -280,9 +299,9 @@ mod tests {
     /// A provider that the project chose would receive the code and the user's key.
     #[test]
     fn project_model_must_be_listed_by_user() {
-        let user = |name: &str| Choice {
+        let user = |name: &str| Config {
             model: Some(model(name).unwrap()),
-            ..Choice::default()
+            ..Config::default()
         };
         let listed = [model("desk/qwen").unwrap(), model("desk/gpt-oss").unwrap()];
         for (asked, expected) in [
@@ -306,7 +325,7 @@ mod tests {
         }
     }
 
-    fn choices() -> impl Strategy<Value = Choice> {
+    fn choices() -> impl Strategy<Value = Config> {
         let mode = prop::option::of(prop::sample::select(Mode::ALL.to_vec()));
         let rules = || {
             let all = ["shell", "read", "edit(src/**)", "shell(ls:*)"];
@@ -319,14 +338,17 @@ mod tests {
         let limit = || prop::option::of(1_u32..2000);
         let percent = prop::option::of(0_u8..=100);
         (mode, rules(), rules(), limit(), limit(), percent).prop_map(
-            |(mode, allow, deny, turns, seconds, compact_at)| Choice {
+            |(mode, allow, deny, turns, seconds, compact_at)| Config {
                 mode,
                 allow,
                 deny,
-                turns,
-                seconds: seconds.map(u64::from),
+                limits: LimitConfig {
+                    turns: turns.and_then(NonZeroU32::new),
+                    seconds: seconds.map(u64::from).and_then(NonZeroU64::new),
+                    ..LimitConfig::default()
+                },
                 compact_at,
-                ..Choice::default()
+                ..Config::default()
             },
         )
     }
@@ -334,14 +356,13 @@ mod tests {
     proptest! {
         #[test]
         fn project_never_widens_user_settings(user in choices(), asked in choices()) {
-            let project = ConfigFile { choice: asked.clone(), ..ConfigFile::default() };
-            let (choice, _) = narrow(user.clone(), &[], Path::new(PATH), project);
+            let (choice, _) = narrow(user.clone(), &[], Path::new(PATH), asked.clone());
             let (before, after) = (user.mode.unwrap_or_default(), choice.mode.unwrap_or_default());
             prop_assert!(!after.is_more_permissive_than(before));
             prop_assert_eq!(&choice.allow, &user.allow);
             prop_assert!(user.deny.iter().chain(&asked.deny).all(|rule| choice.deny.contains(rule)));
-            prop_assert!(choice.limits().turns <= user.limits().turns);
-            prop_assert!(choice.limits().duration <= user.limits().duration);
+            prop_assert!(choice.limits.of_prompt().turns <= user.limits.of_prompt().turns);
+            prop_assert!(choice.limits.of_prompt().duration <= user.limits.of_prompt().duration);
             prop_assert_eq!(choice.compact_at, user.compact_at);
             prop_assert_eq!(&choice.hooks, &user.hooks);
             prop_assert_eq!(&choice.mcp, &user.mcp);

@@ -1,13 +1,14 @@
 //! Merges the well-known providers with those of the user's configuration.
 
-use super::{ConfigError, ProviderEntry, environment::EnvLookup, reader::Problem};
+use super::{ConfigError, ProviderEntry, environment::EnvLookup, problem::Problem};
 use secrecy::SecretString;
 use std::{
+    collections::BTreeMap,
     fs::File,
     io::Read as _,
     path::{Path, PathBuf},
 };
-use turnery_models::{ModelName, ProviderConfig};
+use turnery_models::{Api, ModelName, ProviderConfig};
 
 /// Longest key that is accepted. Unit: bytes.
 const MAX_KEY_BYTES: u64 = 16 << 10;
@@ -15,17 +16,15 @@ const MAX_KEY_BYTES: u64 = 16 << 10;
 /// Returns the `known` providers, changed and complemented by `entries` of `file`.
 pub(crate) fn all(
     mut known: Vec<ProviderConfig>,
-    entries: &[ProviderEntry],
+    entries: &BTreeMap<String, ProviderEntry>,
     file: &Path,
     lookup: EnvLookup<'_>,
 ) -> Result<Vec<ProviderConfig>, ConfigError> {
     let mut problems = Vec::new();
-    for entry in entries {
-        let at = known
-            .iter()
-            .position(|provider| provider.name == entry.name);
+    for (name, entry) in entries {
+        let at = known.iter().position(|provider| provider.name == *name);
         let base = at.map(|at| known[at].clone());
-        match provider(base, entry, file, lookup) {
+        match provider(base, name, entry, file, lookup) {
             Ok(provider) => match at {
                 Some(at) => known[at] = provider,
                 None => known.push(provider),
@@ -33,7 +32,7 @@ pub(crate) fn all(
             Err(text) => problems.push(Problem {
                 file: file.to_owned(),
                 line: Some(entry.line),
-                text: format!("providers.{}: {text}", entry.name),
+                text: format!("providers.{name}: {text}"),
             }),
         }
     }
@@ -45,6 +44,7 @@ pub(crate) fn all(
 
 fn provider(
     known: Option<ProviderConfig>,
+    name: &str,
     entry: &ProviderEntry,
     file: &Path,
     lookup: EnvLookup<'_>,
@@ -52,8 +52,8 @@ fn provider(
     let mut provider = match known {
         Some(known) => known,
         None => ProviderConfig {
-            name: entry.name.clone(),
-            api: entry.api.ok_or(
+            name: name.to_owned(),
+            api: entry.api.map(Api::from).ok_or(
                 "api is missing; write api = \"openai\" for servers that copy OpenAI, or \"anthropic\"",
             )?,
             base_url: entry
@@ -66,7 +66,7 @@ fn provider(
         },
     };
     if let Some(api) = entry.api {
-        provider.api = api;
+        provider.api = api.into();
     }
     if let Some(base_url) = &entry.base_url {
         provider.base_url.clone_from(base_url);
@@ -91,8 +91,8 @@ fn provider(
 }
 
 /// Returns the paths of the key files that `entries` of `config` name.
-pub(crate) fn key_files(entries: &[ProviderEntry], config: &Path) -> Vec<PathBuf> {
-    let paths = entries.iter().filter_map(|entry| entry.key_file.as_ref());
+pub(crate) fn key_files(entries: &BTreeMap<String, ProviderEntry>, config: &Path) -> Vec<PathBuf> {
+    let paths = entries.values().filter_map(|entry| entry.key_file.as_ref());
     paths.map(|path| resolve_path(path, config)).collect()
 }
 
@@ -160,7 +160,7 @@ pub(crate) fn first_model(provider: &ProviderConfig) -> Option<ModelName> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::config::ConfigFile;
+    use crate::config::Config;
     use secrecy::ExposeSecret as _;
     use std::fs;
     use turnery_models::Api;
@@ -174,7 +174,7 @@ mod tests {
     }
 
     fn configured(file: &Path, content: &str) -> Result<Vec<ProviderConfig>, ConfigError> {
-        let entries = ConfigFile::parse(file, content).unwrap().providers;
+        let entries = Config::parse(file, content).unwrap().providers;
         all(
             ProviderConfig::standard_from_env(&environment),
             &entries,

@@ -1,363 +1,176 @@
-//! Reads a TOML file and collects all errors in it, with their lines.
+//! Reads a TOML file into a serde type and collects all errors in it, with their lines.
 //!
-//! The keys that are read are the only valid ones, so no second list has to be kept in step with them.
+//! Serde stops at the first error. To collect them all, a value that is wrong is noted and the file is read once
+//! more without it, until nothing is wrong. Messages never contain a text that may be a secret.
 
-use std::{
-    fmt,
-    path::{Path, PathBuf},
+use super::{
+    problem::{ConfigError, Problem},
+    toml_deserializer::{Node, ReadError},
 };
+use serde::de::DeserializeOwned;
+use std::{collections::HashSet, path::Path};
 use toml::{
     Spanned,
-    de::{DeTable, DeValue},
+    de::{DeString, DeTable, DeValue},
 };
 
-/// All errors of one file, in the order of its lines.
-#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("{}", .problems.iter().map(Problem::to_string).collect::<Vec<_>>().join("\n"))]
-pub(crate) struct ConfigError {
-    /// The errors; never empty.
-    pub(crate) problems: Vec<Problem>,
-}
+/// Number of errors after which a file is not read further.
+const MAX_PROBLEMS: usize = 100;
 
-/// An error in a configuration file.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct Problem {
-    /// Path of the file.
-    pub(crate) file: PathBuf,
-    /// Line of the error, from 1; `None` if it concerns the whole file.
-    pub(crate) line: Option<usize>,
-    /// Message that says what is wrong and what to write instead.
-    pub(crate) text: String,
-}
-
-impl fmt::Display for Problem {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{}:", self.file.display())?;
-        if let Some(line) = self.line {
-            write!(f, "{line}:")?;
-        }
-        write!(f, " {}", self.text)
-    }
-}
-
-impl ConfigError {
-    /// Returns an error that concerns the whole file.
-    pub(crate) fn of_file(file: &Path, text: String) -> Self {
-        Self {
-            problems: vec![Problem {
-                file: file.to_owned(),
-                line: None,
-                text,
-            }],
-        }
-    }
-}
-
-/// Returns a text that suggests the nearest valid word, or lists all of them if none is near.
-pub(crate) fn alternatives(wrong: &str, all: &[&str]) -> String {
-    match nearest(wrong, all) {
-        Some(near) => {
-            let others: Vec<&str> = all.iter().copied().filter(|name| *name != near).collect();
-            match others.is_empty() {
-                true => format!("{near:?}"),
-                false => format!("{near:?} (or {})", others.join(", ")),
-            }
-        }
-        None => match all {
-            [] => "nothing".to_owned(),
-            [only] => (*only).to_owned(),
-            [most @ .., last] => format!("{} or {last}", most.join(", ")),
-        },
-    }
-}
-
-/// Returns the word that was most likely meant.
-fn nearest<'a>(wrong: &str, all: &[&'a str]) -> Option<&'a str> {
-    all.iter()
-        .map(|name| (strsim::damerau_levenshtein(wrong, name), *name))
-        .filter(|(distance, name)| *distance <= 1 + name.len() / 4)
-        .min_by_key(|(distance, _)| *distance)
-        .map(|(_, name)| name)
-}
-
-/// Parses `text`, the contents of `file`, with `read`; returns the result only if there are no errors.
-pub(crate) fn read_toml<T>(
+/// Parses `text`, the contents of `file`. `check` completes the value and reports what serde cannot see. Returns
+/// the value only if there are no errors.
+pub(crate) fn read_toml<T: DeserializeOwned>(
     file: &Path,
     text: &str,
-    read: impl FnOnce(&mut Section<'_, '_>) -> T,
+    check: impl FnOnce(&mut T, &mut Document<'_>),
 ) -> Result<T, ConfigError> {
-    let mut notes = Notes {
+    let root = DeTable::parse(text).map_err(|error| ConfigError {
+        problems: vec![Problem {
+            file: file.to_owned(),
+            line: error.span().map(|span| line_at(text, span.start)),
+            text: error.message().to_owned(),
+        }],
+    })?;
+    let mut document = Document {
         file,
         text,
+        root: &DeValue::Table(root.into_inner()),
+        wrong: HashSet::new(),
         problems: Vec::new(),
+        unknown_keys: Vec::new(),
     };
-    let document = match DeTable::parse(text) {
-        Ok(document) => document,
-        Err(error) => {
-            notes.add(
-                error.span().map(|span| span.start),
-                error.message().to_owned(),
-            );
-            return Err(ConfigError {
-                problems: notes.problems,
-            });
+    let value = loop {
+        match T::deserialize(Node::root(document.root, &document.wrong)) {
+            Ok(mut value) => {
+                check(&mut value, &mut document);
+                break Some(value);
+            }
+            Err(_) if document.wrong.len() == MAX_PROBLEMS => break None,
+            Err(error) => document.note(error),
         }
     };
-    let mut section = Section {
-        notes: &mut notes,
-        table: document.get_ref(),
-        at: 0,
-        path: String::new(),
-        asked: Vec::new(),
-    };
-    let value = read(&mut section);
-    section.finish();
-    if notes.problems.is_empty() {
-        return Ok(value);
+    let mut problems = document.problems;
+    problems.append(&mut document.unknown_keys);
+    problems.sort_by_key(|problem| problem.line);
+    match value {
+        Some(value) if problems.is_empty() => Ok(value),
+        _ => Err(ConfigError { problems }),
     }
-    notes.problems.sort_by_key(|problem| problem.line);
-    Err(ConfigError {
-        problems: notes.problems,
-    })
 }
 
-struct Notes<'t> {
+fn line_at(text: &str, at: usize) -> usize {
+    let before = text.get(..at).unwrap_or(text);
+    before.matches('\n').count() + 1
+}
+
+/// A TOML file that is being read. Paths are keys and, inside lists, indexes.
+pub(crate) struct Document<'t> {
     file: &'t Path,
     text: &'t str,
+    root: &'t DeValue<'t>,
+    /// Paths with errors; they are read as if they were not in the file.
+    wrong: HashSet<Vec<String>>,
     problems: Vec<Problem>,
+    /// Keys without meaning; reported after the other errors of their line.
+    unknown_keys: Vec<Problem>,
 }
 
-impl Notes<'_> {
-    fn line(&self, at: usize) -> usize {
-        let before = self.text.get(..at).unwrap_or(self.text);
-        before.matches('\n').count() + 1
-    }
+/// Place of a value in the file.
+struct Place {
+    /// Keys on the path to the value, separated by dots.
+    name: String,
+    /// Line of the key; of the value if that is in a list.
+    key_line: usize,
+    /// Line of the value.
+    line: usize,
+}
 
-    fn add(&mut self, at: Option<usize>, text: String) {
-        let line = at.map(|at| self.line(at));
-        self.problems.push(Problem {
-            file: self.file.to_owned(),
-            line,
-            text,
+impl Document<'_> {
+    /// Returns true if there is a value at `path`, valid or not.
+    pub(crate) fn is_written(&self, path: &[&str]) -> bool {
+        let found = path.iter().try_fold(self.root, |value, step| {
+            Some(child(value, step)?.1.get_ref())
         });
-    }
-}
-
-/// A table of the file.
-pub(crate) struct Section<'r, 't> {
-    notes: &'r mut Notes<'t>,
-    table: &'r DeTable<'r>,
-    at: usize,
-    path: String,
-    asked: Vec<&'static str>,
-}
-
-impl Section<'_, '_> {
-    fn find(&mut self, key: &'static str) -> Option<&Spanned<DeValue<'_>>> {
-        self.asked.push(key);
-        self.table
-            .iter()
-            .find(|(name, _)| name.get_ref() == key)
-            .map(|(_, value)| value)
+        found.is_some()
     }
 
-    /// Returns the value of `key`, parsed by `read`.
-    pub(crate) fn get<T>(
-        &mut self,
-        key: &'static str,
-        read: impl FnOnce(&DeValue<'_>) -> Result<T, String>,
-    ) -> Option<T> {
-        let value = self.find(key)?;
-        let (at, read) = (value.span().start, read(value.get_ref()));
-        read.map_err(|text| self.complain(Some(at), &format!("{key}: {text}")))
-            .ok()
+    /// Returns true if there is a value at `path` that serde could read.
+    pub(crate) fn is_valid(&self, path: &[&str]) -> bool {
+        self.is_written(path) && !self.wrong.iter().any(|wrong| wrong == path)
     }
 
-    /// Returns the values of the list `key`, each parsed by `read`.
-    pub(crate) fn list<T>(
-        &mut self,
-        key: &'static str,
-        read: impl Fn(&DeValue<'_>) -> Result<T, String>,
-    ) -> Vec<T> {
-        let Some(value) = self.find(key) else {
-            return Vec::new();
-        };
-        let Some(items) = value.get_ref().as_array() else {
-            let (at, wrong) = (value.span().start, expected("a list", value.get_ref()));
-            self.complain(Some(at), &format!("{key}: {wrong}"));
-            return Vec::new();
-        };
-        let items: Vec<_> = items
-            .iter()
-            .map(|item| (item.span().start, read(item.get_ref())))
-            .collect();
-        items
-            .into_iter()
-            .filter_map(|(at, item)| {
-                item.map_err(|text| self.complain(Some(at), &format!("{key}: {text}")))
-                    .ok()
-            })
+    /// Returns the indexes of the list `key` that serde could read.
+    pub(crate) fn valid_items(&self, key: &str) -> Vec<String> {
+        let list = child(self.root, key).and_then(|(_, list)| list.get_ref().as_array());
+        let indexes = 0..list.map_or(0, |list| list.len());
+        let indexes = indexes.map(|index| index.to_string());
+        indexes
+            .filter(|index| self.is_valid(&[key, index]))
             .collect()
     }
 
-    /// Reads the table `key`, if present, with `read`.
-    pub(crate) fn table(&mut self, key: &'static str, read: impl FnOnce(&mut Section<'_, '_>)) {
-        self.asked.push(key);
-        let table = self.table;
-        if let Some((_, value)) = table.iter().find(|(name, _)| name.get_ref() == key) {
-            self.inside(key, value, read);
+    /// Returns the line of the value at `path`, from 1.
+    pub(crate) fn line(&self, path: &[&str]) -> usize {
+        self.locate(path).line
+    }
+
+    /// Records an error of the value at `path`.
+    pub(crate) fn report(&mut self, path: &[&str], text: &str) {
+        let place = self.locate(path);
+        self.add(&place, text);
+    }
+
+    /// Records an error of serde, and leaves its value out from now on.
+    fn note(&mut self, error: ReadError) {
+        let place = self.locate(&error.path);
+        match error.is_unknown_key {
+            true => self.unknown_keys.push(Problem {
+                file: self.file.to_owned(),
+                line: Some(place.key_line),
+                text: format!("unknown key `{}`; write {}", place.name, error.text),
+            }),
+            false => self.add(&place, &error.text),
         }
+        self.wrong.insert(error.path);
     }
 
-    /// Reads each table in this one, with its name.
-    pub(crate) fn each(&mut self, mut read: impl FnMut(&str, &mut Section<'_, '_>)) {
-        let table = self.table;
-        for (name, value) in table {
-            let name = name.get_ref();
-            self.inside(name, value, |section| read(name, section));
+    fn add(&mut self, place: &Place, text: &str) {
+        self.problems.push(Problem {
+            file: self.file.to_owned(),
+            line: Some(place.line),
+            text: format!("{}: {text}", place.name),
+        });
+    }
+
+    fn locate(&self, path: &[impl AsRef<str>]) -> Place {
+        let (mut value, mut names, mut key_at, mut at) = (self.root, Vec::new(), 0, 0);
+        for step in path {
+            let Some((key, next)) = child(value, step.as_ref()) else {
+                break;
+            };
+            at = next.span().start;
+            key_at = key.map_or(at, |key| key.span().start);
+            names.extend(key.map(|key| key.get_ref().as_ref()));
+            value = next.get_ref();
         }
-    }
-
-    fn inside(
-        &mut self,
-        name: &str,
-        value: &Spanned<DeValue<'_>>,
-        read: impl FnOnce(&mut Section<'_, '_>),
-    ) {
-        let Some(table) = value.get_ref().as_table() else {
-            let wrong = expected("a table", value.get_ref());
-            self.complain(Some(value.span().start), &format!("{name}: {wrong}"));
-            return;
-        };
-        let mut section = Section {
-            notes: self.notes,
-            table,
-            at: value.span().start,
-            path: format!("{}{name}.", self.path),
-            asked: Vec::new(),
-        };
-        read(&mut section);
-        section.finish();
-    }
-
-    /// Returns the tables of the list `key` (`[[key]]`), each parsed by `read`.
-    pub(crate) fn tables<T>(
-        &mut self,
-        key: &'static str,
-        mut read: impl FnMut(&mut Section<'_, '_>) -> Option<T>,
-    ) -> Option<Vec<T>> {
-        self.asked.push(key);
-        let table = self.table;
-        let (_, value) = table.iter().find(|(name, _)| name.get_ref() == key)?;
-        let Some(items) = value.get_ref().as_array() else {
-            let wrong = expected("a list of tables", value.get_ref());
-            self.complain(Some(value.span().start), &format!("{key}: {wrong}"));
-            return None;
-        };
-        let mut all = Vec::new();
-        for item in items {
-            self.inside(key, item, |section| all.extend(read(section)));
-        }
-        Some(all)
-    }
-
-    /// Returns true if `key` is present, valid or not.
-    pub(crate) fn has(&self, key: &str) -> bool {
-        self.table.iter().any(|(name, _)| name.get_ref() == key)
-    }
-
-    /// Returns the line at which this table begins, from 1.
-    pub(crate) fn line(&self) -> usize {
-        self.notes.line(self.at)
-    }
-
-    /// Records an error that concerns this table as a whole.
-    pub(crate) fn wrong(&mut self, text: &str) {
-        let text = format!("{}: {text}", self.path.trim_end_matches('.'));
-        self.notes.add(Some(self.at), text);
-    }
-
-    fn complain(&mut self, at: Option<usize>, text: &str) {
-        self.notes.add(at, format!("{}{text}", self.path));
-    }
-
-    /// Records an error for every key that was not read. Does nothing for a table read with [`Section::each`].
-    fn finish(self) {
-        if self.asked.is_empty() {
-            return;
-        }
-        for (name, _) in self.table {
-            let key = name.get_ref();
-            if !self.asked.iter().any(|asked| *asked == key) {
-                self.notes.add(
-                    Some(name.span().start),
-                    format!(
-                        "unknown key `{}{key}`; write {}",
-                        self.path,
-                        alternatives(key, &self.asked)
-                    ),
-                );
-            }
+        Place {
+            name: names.join("."),
+            key_line: line_at(self.text, key_at),
+            line: line_at(self.text, at),
         }
     }
 }
 
-/// Parses a string.
-pub(crate) fn text(value: &DeValue<'_>) -> Result<String, String> {
-    value
-        .as_str()
-        .map(str::to_owned)
-        .ok_or_else(|| expected("a text in quotes", value))
-}
-
-/// Parses an integer of at least 1.
-pub(crate) fn number(value: &DeValue<'_>) -> Result<u64, String> {
-    let number = value
-        .as_integer()
-        .ok_or_else(|| expected("a whole number", value))?;
-    u64::from_str_radix(number.as_str(), number.radix())
-        .ok()
-        .filter(|number| *number > 0)
-        .ok_or_else(|| format!("{} is no whole number from 1 on", number.as_str()))
-}
-
-/// Parses an integer of at least 0.
-pub(crate) fn whole(value: &DeValue<'_>) -> Result<u64, String> {
-    let number = value
-        .as_integer()
-        .ok_or_else(|| expected("a whole number", value))?;
-    u64::from_str_radix(number.as_str(), number.radix())
-        .map_err(|_| format!("{} is no whole number from 0 on", number.as_str()))
-}
-
-/// Parses a boolean.
-pub(crate) fn boolean(value: &DeValue<'_>) -> Result<bool, String> {
-    value
-        .as_bool()
-        .ok_or_else(|| expected("true or false", value))
-}
-
-/// Parses an amount of money. Unit: millionths.
-pub(crate) fn money(value: &DeValue<'_>) -> Result<u64, String> {
-    let text = match value {
-        DeValue::Float(float) => float.as_str(),
-        DeValue::Integer(whole) => whole.as_str(),
-        other => return Err(expected("a number", other)),
-    };
-    super::models::parse_millionths(text).ok_or_else(|| format!("{text} is no amount of money"))
-}
-
-/// Parses a percentage from 0 to 100.
-pub(crate) fn percent(value: &DeValue<'_>) -> Result<u8, String> {
-    let number = value
-        .as_integer()
-        .ok_or_else(|| expected("a whole number", value))?;
-    u8::from_str_radix(number.as_str(), number.radix())
-        .ok()
-        .filter(|percent| *percent <= 100)
-        .ok_or_else(|| format!("{} is no whole number from 0 to 100", number.as_str()))
-}
-
-pub(super) fn expected(what: &str, found: &DeValue<'_>) -> String {
-    format!("expected {what}, found {}", found.type_str())
+/// Returns the value of a key or at an index, and the key.
+fn child<'n>(
+    value: &'n DeValue<'n>,
+    step: &str,
+) -> Option<(Option<&'n Spanned<DeString<'n>>>, &'n Spanned<DeValue<'n>>)> {
+    match value {
+        DeValue::Table(table) => {
+            let (key, value) = table.get_key_value(step)?;
+            Some((Some(key), value))
+        }
+        _ => Some((None, value.get(step.parse::<usize>().ok()?)?)),
+    }
 }

@@ -1,6 +1,6 @@
 //! Parses permission rules and rejects names of tools that do not exist.
 
-use super::reader::alternatives;
+use super::suggestion::alternatives;
 use turnery_tools::Rule;
 
 /// Names of tool groups and tools.
@@ -142,7 +142,7 @@ mod tests {
 
     #[test]
     fn every_tool_name_parses_as_rule() {
-        let tools = crate::app::toolbox(Shell::default());
+        let tools = crate::toolbox::toolbox(Shell::default());
         for name in tools.names().chain(["shell", "edit", "read", "ask_user"]) {
             assert_eq!(parse_rule(name).unwrap().to_string(), name);
         }

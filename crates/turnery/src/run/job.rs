@@ -1,7 +1,7 @@
 //! Describes the work of a run and opens the session for it.
 
 use super::try_models::TryArgs;
-use crate::{app::folder, args::How, config::Choice};
+use crate::{app::folder, args::How, config::Config};
 use anyhow::{Context as _, ensure};
 use std::path::PathBuf;
 use turnery_agent::{
@@ -125,7 +125,7 @@ pub(super) async fn open(
     store: &dyn Store,
     place: &Place,
     ports: ClientPorts,
-    flags: &Choice,
+    flags: &Config,
 ) -> anyhow::Result<Session> {
     let (id, request) = match place {
         Place::New(cwd) => {

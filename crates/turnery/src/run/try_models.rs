@@ -19,14 +19,14 @@ pub(crate) struct TryArgs {
         long = "try",
         value_name = "MODEL,MODEL",
         value_delimiter = ',',
-        value_parser = config::layer::model
+        value_parser = config::values::model
     )]
     models: Vec<ModelName>,
     /// Which answer to use.
     #[arg(long, value_enum, requires = "try")]
     pick: Option<PickStrategy>,
     /// Let this model choose, regardless of --pick; `--pick judge` alone uses the session's model.
-    #[arg(long, value_name = "MODEL", requires = "try", value_parser = config::layer::model)]
+    #[arg(long, value_name = "MODEL", requires = "try", value_parser = config::values::model)]
     judge: Option<ModelName>,
 }
 

@@ -1,0 +1,232 @@
+//! Parses single values of the configuration, as written in files, variables and on the command line.
+
+use super::{rules::parse_rule, suggestion::alternatives};
+use schemars::JsonSchema;
+use serde::{Deserialize, Deserializer, de::Error as _};
+use std::str::FromStr;
+use turnery_models::{ModelName, Thinking};
+use turnery_tools::{Mode, Rule, SandboxMode};
+
+/// A value that is written as a text.
+pub(super) trait Word: Sized {
+    /// Parses the text; the error says what to write instead.
+    fn parse(text: &str) -> Result<Self, String>;
+}
+
+macro_rules! words {
+    ($($value:ty: $parse:path,)*) => {$(
+        impl Word for $value {
+            fn parse(text: &str) -> Result<Self, String> {
+                $parse(text)
+            }
+        }
+    )*};
+}
+
+words! {
+    Mode: mode,
+    ModelName: model,
+    Rule: parse_rule,
+    SandboxMode: sandbox,
+    Thinking: thinking,
+}
+
+/// Reads a [`Word`].
+struct Read<T>(T);
+
+impl<'de, T: Word> Deserialize<'de> for Read<T> {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        let text = String::deserialize(deserializer)?;
+        T::parse(&text).map(Read).map_err(D::Error::custom)
+    }
+}
+
+/// Reads a text with [`Word::parse`].
+pub(super) fn word<'de, D: Deserializer<'de>, T: Word>(
+    deserializer: D,
+) -> Result<Option<T>, D::Error> {
+    Ok(Some(Read::deserialize(deserializer)?.0))
+}
+
+/// Reads a text with [`Word::parse`], for a key that is not optional.
+pub(super) fn required_word<'de, D: Deserializer<'de>, T: Word>(
+    deserializer: D,
+) -> Result<T, D::Error> {
+    Ok(Read::deserialize(deserializer)?.0)
+}
+
+/// Reads a list of texts with [`Word::parse`].
+pub(super) fn words<'de, W: Word + Into<T>, T, D: Deserializer<'de>>(
+    deserializer: D,
+) -> Result<Vec<T>, D::Error> {
+    let all = Vec::<Read<W>>::deserialize(deserializer)?;
+    Ok(all.into_iter().map(|word| word.0.into()).collect())
+}
+
+/// Reads a percentage.
+pub(super) fn percent<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<u8>, D::Error> {
+    let number = i64::deserialize(deserializer)?;
+    match u8::try_from(number) {
+        Ok(percent @ 0..=100) => Ok(Some(percent)),
+        _ => Err(D::Error::custom(format!(
+            "{number} is no whole number from 0 to 100"
+        ))),
+    }
+}
+
+/// An amount of money. Unit: millionths.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, JsonSchema)]
+#[schemars(inline)]
+pub(crate) struct Money(#[schemars(with = "f64", range(min = 0))] pub(crate) u64);
+
+impl<'de> Deserialize<'de> for Money {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        let amount = f64::deserialize(deserializer)?;
+        let money = to_millionths(amount).map(Money);
+        money.ok_or_else(|| D::Error::custom(format!("{amount} is no amount of money")))
+    }
+}
+
+/// Returns an amount of money in millionths.
+fn to_millionths(amount: f64) -> Option<u64> {
+    /// Upper bound, far below the amounts at which a float loses millionths.
+    const MOST: f64 = 1e9;
+    #[expect(
+        clippy::cast_possible_truncation,
+        clippy::cast_sign_loss,
+        reason = "not below zero, and bounded"
+    )]
+    (0.0..=MOST)
+        .contains(&amount)
+        .then(|| (amount * 1e6).round() as u64)
+}
+
+/// Parses a sandbox mode; the error lists the valid names.
+pub(crate) fn sandbox(text: &str) -> Result<SandboxMode, String> {
+    parse_named(
+        text,
+        "sandbox mode",
+        SandboxMode::ALL.map(|mode| (mode.as_str(), mode)),
+    )
+}
+
+/// Name of an environment variable.
+pub(super) struct VariableName(String);
+
+impl From<VariableName> for String {
+    fn from(name: VariableName) -> Self {
+        name.0
+    }
+}
+
+impl Word for VariableName {
+    fn parse(text: &str) -> Result<Self, String> {
+        match text.is_empty() || text.contains(['=', '*', '\0']) {
+            true => Err(format!(
+                "{text:?} is no name of a variable: write it whole, without * or ="
+            )),
+            false => Ok(Self(text.to_owned())),
+        }
+    }
+}
+
+/// Parses a mode; the error lists the valid names.
+pub(crate) fn mode(text: &str) -> Result<Mode, String> {
+    parse_named(text, "mode", Mode::ALL.map(|mode| (mode.as_str(), mode)))
+}
+
+/// Parses a thinking level; the error lists the valid names.
+pub(crate) fn thinking(text: &str) -> Result<Thinking, String> {
+    const ALL: [Thinking; 5] = [
+        Thinking::Default,
+        Thinking::Off,
+        Thinking::Low,
+        Thinking::Medium,
+        Thinking::High,
+    ];
+    parse_named(
+        text,
+        "thinking level",
+        ALL.map(|level| (level.as_str(), level)),
+    )
+}
+
+fn parse_named<T: Copy, const N: usize>(
+    text: &str,
+    what: &str,
+    all: [(&'static str, T); N],
+) -> Result<T, String> {
+    if let Some((_, found)) = all.iter().find(|(name, _)| *name == text) {
+        return Ok(*found);
+    }
+    let names = all.map(|(name, _)| name);
+    Err(format!(
+        "{text:?} is no {what}; write {}",
+        alternatives(text, &names)
+    ))
+}
+
+/// Parses the name of a model.
+pub(crate) fn model(text: &str) -> Result<ModelName, String> {
+    text.parse().map_err(|error| format!("{error}"))
+}
+
+/// Parses a number of at least one, into one of the types that cannot be zero.
+pub(crate) fn count<N: FromStr>(text: &str) -> Result<N, String> {
+    let number = text.parse();
+    number.map_err(|_| format!("{text:?} is no whole number from 1 on"))
+}
+
+/// Parses a positive amount of money.
+pub(crate) fn cost(text: &str) -> Result<Money, String> {
+    let amount: Option<f64> = text.replace('_', "").parse().ok();
+    match amount.and_then(to_millionths) {
+        Some(0) | None => Err(format!("{text:?} is no amount of money above 0")),
+        Some(cost) => Ok(Money(cost)),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn misspelt_sandbox_mode_is_answered_with_the_choices() {
+        assert_eq!(sandbox("read-only"), Ok(SandboxMode::ReadOnly));
+        assert_eq!(
+            sandbox("readonly"),
+            Err(
+                "\"readonly\" is no sandbox mode; write \"read-only\" (or off, workspace)"
+                    .to_owned()
+            )
+        );
+        assert!(sandbox("none").is_err());
+    }
+
+    #[test]
+    fn unknown_mode_or_level_suggests_nearest() {
+        assert_eq!(
+            mode("atuo"),
+            Err("\"atuo\" is no mode; write \"auto\" (or ask, edit, plan)".to_owned())
+        );
+        assert_eq!(
+            thinking("extreme"),
+            Err(
+                "\"extreme\" is no thinking level; write default, off, low, medium or high"
+                    .to_owned()
+            )
+        );
+    }
+
+    #[test]
+    fn amounts_parse_to_millionths() {
+        let millionths = |text: &str| cost(text).ok().map(|cost| cost.0);
+        assert_eq!(millionths("3"), Some(3_000_000));
+        assert_eq!(millionths("0.075"), Some(75_000));
+        assert_eq!(millionths("1_000.5"), Some(1_000_500_000));
+        assert_eq!(to_millionths(0.000_000_1), Some(0));
+        for wrong in ["-1", "inf", "nan", "1e12", "3 EUR", "", "0"] {
+            assert_eq!(millionths(wrong), None, "{wrong}");
+        }
+    }
+}

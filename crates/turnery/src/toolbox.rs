@@ -1,0 +1,9 @@
+//! Selects the tools of this host.
+
+use turnery_agent::SubAgentTool;
+use turnery_tools::{Shell, Toolbox};
+
+/// Returns the toolbox with all built-in tools.
+pub(crate) fn toolbox(shell: Shell) -> Toolbox {
+    Toolbox::coding_with(shell).and(SubAgentTool::new())
+}
