@@ -3,7 +3,7 @@
 use super::{
     Config, ConfigError, ProviderEntry,
     reader::{Document, read_toml},
-    values::{Money, model},
+    values::{Money, check_variable_name, model},
 };
 use std::{
     fs::File,
@@ -73,7 +73,8 @@ impl Config {
         if self.limits.cost == Some(Money(0)) {
             document.report(&["limits", "cost"], "must be above 0");
         }
-        let indexes = document.valid_items("hooks");
+        document.check_items(&["pass_env"], &self.pass_env, check_variable_name);
+        let indexes = document.valid_items(&["hooks"]);
         for (index, hook) in indexes.iter().zip(self.hooks.iter_mut().flatten()) {
             hook.check(index, path, document);
         }
@@ -200,7 +201,7 @@ mod tests {
             input: 200_000,
             output: 800_000,
             cache_read: 50_000,
-            cache_write: 200_000,
+            cache_write: 250_000,
         };
         assert_eq!(
             models,
@@ -335,8 +336,8 @@ models.a.price.input = -0.5
             "\
 config.toml:1: model: expected a text in quotes, found datetime
 config.toml:2: allow: expected a list, found string
-config.toml:3: pass_env: \"A=\" is no name of a variable: write it whole, without * or =
 config.toml:3: pass_env: expected a text in quotes, found integer
+config.toml:3: pass_env: \"A=\" is no name of a variable: write it whole, without * or =
 config.toml:4: compact_at: -1 is no whole number from 0 to 100
 config.toml:5: parallel_tools: 0 is no whole number from 1 on
 config.toml:6: hooks: expected a table, found integer

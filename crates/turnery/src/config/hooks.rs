@@ -4,7 +4,7 @@ use super::{
     providers::resolve_program,
     reader::Document,
     suggestion::alternatives,
-    values::{Word, required_word, words},
+    values::{Word, parse_named, word},
 };
 use schemars::JsonSchema;
 use serde::{Deserialize, Deserializer, Serialize, de::Error as _};
@@ -81,12 +81,8 @@ impl HookPoint {
 }
 
 impl Word for HookPoint {
-    fn parse(word: &str) -> Result<Self, String> {
-        let found = Self::ALL.into_iter().find(|point| point.as_str() == word);
-        found.ok_or_else(|| {
-            let names = Self::ALL.map(Self::as_str);
-            format!("{word:?} is no hook; write {}", alternatives(word, &names))
-        })
+    fn parse(text: &str) -> Result<Self, String> {
+        parse_named(text, "hook", Self::ALL, Self::as_str)
     }
 }
 
@@ -96,7 +92,7 @@ impl Word for HookPoint {
 #[serde(deny_unknown_fields)]
 pub(crate) struct HookEntry {
     /// When the command runs.
-    #[serde(default, deserialize_with = "required_word")]
+    #[serde(default, deserialize_with = "word")]
     pub(crate) on: HookPoint,
     /// A program and its arguments, or a command line for sh. It runs in the session's folder.
     // `sh -c` and the line if a command line is written.
@@ -104,7 +100,7 @@ pub(crate) struct HookEntry {
     #[schemars(with = "LineOrWords")]
     pub(crate) command: Vec<String>,
     /// Run only for calls of these tools; default: all tools.
-    #[serde(default, deserialize_with = "words::<ToolName, _, _>")]
+    #[serde(default)]
     pub(crate) tools: Vec<String>,
     /// Maximum duration of one run, in seconds; default: 60.
     timeout: Option<NonZeroU64>,
@@ -144,6 +140,7 @@ impl HookEntry {
                 document.report(&path, &format!("{key} is missing"));
             }
         }
+        document.check_items(&["hooks", index, "tools"], &self.tools, check_tool_name);
         let has_tools = document.is_written(&["hooks", index, "tools"]);
         if has_tools && document.is_valid(&["hooks", index, "on"]) && !self.on.is_tool_point() {
             document.report(&path, "tools is for before_tool and after_tool only");
@@ -173,28 +170,18 @@ fn command_words<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Vec<Strin
     }
 }
 
-/// Name of a tool that exists: a hook for a misspelt tool would never run.
-pub(super) struct ToolName(String);
-
-impl From<ToolName> for String {
-    fn from(name: ToolName) -> Self {
-        name.0
-    }
-}
-
-impl Word for ToolName {
-    fn parse(name: &str) -> Result<Self, String> {
-        let toolbox = crate::toolbox::toolbox(Shell::hiding([]));
-        let names: Vec<&str> = toolbox.names().collect();
-        // Tools of MCP servers are only known once the servers are connected.
-        let is_served = name.starts_with("mcp__")
-            || ["list_mcp_resources", "read_mcp_resource"].contains(&name);
-        match is_served || names.contains(&name) {
-            true => Ok(Self(name.to_owned())),
-            false => Err(format!(
-                "{name:?} is no tool; write {}",
-                alternatives(name, &names)
-            )),
-        }
+/// Checks that the tool exists: a hook for a misspelt tool would never run.
+fn check_tool_name(name: &str) -> Result<(), String> {
+    let toolbox = crate::toolbox::toolbox(Shell::hiding([]));
+    let names: Vec<&str> = toolbox.names().collect();
+    // Tools of MCP servers are only known once the servers are connected.
+    let is_served =
+        name.starts_with("mcp__") || ["list_mcp_resources", "read_mcp_resource"].contains(&name);
+    match is_served || names.contains(&name) {
+        true => Ok(()),
+        false => Err(format!(
+            "{name:?} is no tool; write {}",
+            alternatives(name, &names)
+        )),
     }
 }

@@ -59,6 +59,7 @@ struct Variable {
 
 /// Text that may be a secret; redacted in `Debug` output.
 #[derive(Clone, PartialEq, Deserialize)]
+#[serde(transparent)]
 struct Hidden(String);
 
 impl fmt::Debug for Hidden {

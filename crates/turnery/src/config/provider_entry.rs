@@ -2,8 +2,7 @@
 
 use super::{
     reader::Document,
-    suggestion::alternatives,
-    values::{Word, word},
+    values::{Word, parse_named, word},
 };
 use schemars::JsonSchema;
 use serde::Deserialize;
@@ -51,15 +50,12 @@ impl From<ApiWord> for Api {
 }
 
 impl Word for ApiWord {
-    fn parse(word: &str) -> Result<Self, String> {
-        match word {
-            "anthropic" => Ok(Self::Anthropic),
-            "openai" => Ok(Self::OpenAi),
-            _ => Err(format!(
-                "{word:?} is no API; write {}",
-                alternatives(word, &["anthropic", "openai"])
-            )),
-        }
+    fn parse(text: &str) -> Result<Self, String> {
+        let name = |word| match word {
+            Self::Anthropic => "anthropic",
+            Self::OpenAi => "openai",
+        };
+        parse_named(text, "API", [Self::Anthropic, Self::OpenAi], name)
     }
 }
 

@@ -86,12 +86,15 @@ struct Place {
 }
 
 impl Document<'_> {
+    fn value(&self, path: &[&str]) -> Option<&DeValue<'_>> {
+        path.iter().try_fold(self.root, |value, step| {
+            Some(child(value, step)?.1.get_ref())
+        })
+    }
+
     /// Returns true if there is a value at `path`, valid or not.
     pub(crate) fn is_written(&self, path: &[&str]) -> bool {
-        let found = path.iter().try_fold(self.root, |value, step| {
-            Some(child(value, step)?.1.get_ref())
-        });
-        found.is_some()
+        self.value(path).is_some()
     }
 
     /// Returns true if there is a value at `path` that serde could read.
@@ -99,14 +102,27 @@ impl Document<'_> {
         self.is_written(path) && !self.wrong.iter().any(|wrong| wrong == path)
     }
 
-    /// Returns the indexes of the list `key` that serde could read.
-    pub(crate) fn valid_items(&self, key: &str) -> Vec<String> {
-        let list = child(self.root, key).and_then(|(_, list)| list.get_ref().as_array());
-        let indexes = 0..list.map_or(0, |list| list.len());
-        let indexes = indexes.map(|index| index.to_string());
+    /// Returns the indexes of the items of a list that serde could read.
+    pub(crate) fn valid_items(&self, list: &[&str]) -> Vec<String> {
+        let items = self.value(list).and_then(DeValue::as_array);
+        let indexes = (0..items.map_or(0, |items| items.len())).map(|index| index.to_string());
         indexes
-            .filter(|index| self.is_valid(&[key, index]))
+            .filter(|index| self.is_valid(&[list, &[index]].concat()))
             .collect()
+    }
+
+    /// Records an error for each of the `items` of a list that does not pass `check`.
+    pub(crate) fn check_items(
+        &mut self,
+        list: &[&str],
+        items: &[String],
+        check: impl Fn(&str) -> Result<(), String>,
+    ) {
+        for (index, item) in self.valid_items(list).iter().zip(items) {
+            if let Err(text) = check(item) {
+                self.report(&[list, &[index]].concat(), &text);
+            }
+        }
     }
 
     /// Returns the line of the value at `path`, from 1.

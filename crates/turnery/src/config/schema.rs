@@ -83,6 +83,61 @@ mod tests {
         }
     }
 
+    /// Returns the keys of `schema` that are in none of `values`. Names that the user chooses are `*`.
+    fn missing_keys(root: &Value, schema: &Value, values: &[&Value], path: &str) -> Vec<String> {
+        let mut missing = Vec::new();
+        let mut look = |name: &str, schema: &Value, values: Vec<&Value>| match values.is_empty() {
+            true => missing.push(format!("{path}{name}")),
+            false => missing.extend(missing_keys(
+                root,
+                schema,
+                &values,
+                &format!("{path}{name}."),
+            )),
+        };
+        let reference = schema["$ref"]
+            .as_str()
+            .and_then(|name| name.strip_prefix('#'));
+        let schema = reference.map_or(schema, |name| root.pointer(name).unwrap());
+        for (name, schema) in schema["properties"].as_object().into_iter().flatten() {
+            look(
+                name,
+                schema,
+                values.iter().filter_map(|value| value.get(name)).collect(),
+            );
+        }
+        if let Some(schema @ Value::Object(_)) = schema.get("additionalProperties") {
+            let tables = values.iter().filter_map(|value| value.as_object());
+            look(
+                "*",
+                schema,
+                tables.flat_map(|table| table.values()).collect(),
+            );
+        }
+        if let Some(schema) = schema.get("items") {
+            let lists = values.iter().filter_map(|value| value.as_array());
+            look("*", schema, lists.flatten().collect());
+        }
+        for schema in schema["anyOf"].as_array().into_iter().flatten() {
+            missing.extend(missing_keys(root, schema, values, path));
+        }
+        missing
+    }
+
+    #[test]
+    fn example_holds_every_key() {
+        let text = fs::read_to_string(root().join("examples/config/all-keys.toml")).unwrap();
+        let example: Value = toml::from_str(&text).unwrap();
+        let schema = serde_json::to_value(schema()).unwrap();
+        let missing = missing_keys(&schema, &schema, &[&example], "");
+        // Variables are written like headers, where the example has it.
+        let shown_elsewhere = ["mcp.*.env.*.prefix"];
+        assert_eq!(
+            missing, shown_elsewhere,
+            "add the others to examples/config/all-keys.toml"
+        );
+    }
+
     #[test]
     fn the_schema_refuses_what_the_reader_refuses() {
         for text in [

@@ -7,7 +7,7 @@ use super::{
     HookEntry, McpEntry, ProviderEntry,
     environment::EnvLookup,
     models::ModelEntry,
-    values::{Money, VariableName, count, mode, model, percent, thinking, word, words},
+    values::{Money, count, mode, model, percent, thinking, word, words},
 };
 use schemars::JsonSchema;
 use serde::Deserialize;
@@ -45,14 +45,14 @@ pub(crate) struct Config {
     /// Whether confined commands may use the network; default: false. Not in a project.
     pub(crate) sandbox_network: Option<bool>,
     /// Environment variables that commands see although their names look like those of keys. Not in a project.
-    #[serde(default, deserialize_with = "words::<VariableName, _, _>")]
+    #[serde(default)]
     pub(crate) pass_env: Vec<String>,
     /// What is allowed without asking, for example `shell(cargo test:*)` or `edit(src/**)`.
-    #[serde(default, deserialize_with = "words::<Rule, _, _>")]
+    #[serde(default, deserialize_with = "words")]
     #[schemars(with = "Vec<String>")]
     pub(crate) allow: Vec<Rule>,
     /// What is never allowed. Takes precedence over `allow`.
-    #[serde(default, deserialize_with = "words::<Rule, _, _>")]
+    #[serde(default, deserialize_with = "words")]
     #[schemars(with = "Vec<String>")]
     pub(crate) deny: Vec<Rule>,
     /// Summarise older messages once the model's context is this full, in percent; default: 85, 0 never does.

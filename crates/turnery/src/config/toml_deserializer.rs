@@ -4,8 +4,8 @@ use super::suggestion::alternatives;
 use serde::{
     Deserializer,
     de::{
-        DeserializeSeed, Error as _, Expected, IntoDeserializer as _, MapAccess, SeqAccess,
-        Unexpected, Visitor, value::StrDeserializer,
+        DeserializeSeed, Error as _, Expected, MapAccess, SeqAccess, Unexpected, Visitor,
+        value::StrDeserializer,
     },
     forward_to_deserialize_any,
 };
@@ -13,7 +13,8 @@ use std::{collections::HashSet, fmt};
 use toml::{Spanned, de::DeValue};
 
 /// Error of one value.
-#[derive(Debug)]
+#[derive(Debug, thiserror::Error)]
+#[error("{text}")]
 pub(super) struct ReadError {
     /// Path to the value; empty until the error has left its type.
     pub(super) path: Vec<String>,
@@ -30,14 +31,6 @@ impl ReadError {
         self
     }
 }
-
-impl fmt::Display for ReadError {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(&self.text)
-    }
-}
-
-impl std::error::Error for ReadError {}
 
 impl serde::de::Error for ReadError {
     fn custom<T: fmt::Display>(text: T) -> Self {
@@ -76,20 +69,11 @@ impl serde::de::Error for ReadError {
         })
     }
 
-    fn unknown_variant(word: &str, expected: &'static [&'static str]) -> Self {
-        let others = alternatives(word, expected);
-        Self::custom(format!("{word:?} is unknown; write {others}"))
-    }
-
     fn unknown_field(key: &str, expected: &'static [&'static str]) -> Self {
         Self {
             is_unknown_key: true,
             ..Self::custom(alternatives(key, expected))
         }
-    }
-
-    fn missing_field(key: &'static str) -> Self {
-        Self::custom(format!("{key} is missing"))
     }
 }
 
@@ -189,29 +173,9 @@ impl<'de> Deserializer<'de> for Node<'de> {
         visitor.visit_some(self)
     }
 
-    fn deserialize_enum<V: Visitor<'de>>(
-        self,
-        _: &'static str,
-        _: &'static [&'static str],
-        visitor: V,
-    ) -> Result<V::Value, ReadError> {
-        match self.value.as_str() {
-            Some(word) => visitor.visit_enum(word.into_deserializer()),
-            None => self.deserialize_str(visitor),
-        }
-    }
-
-    fn deserialize_newtype_struct<V: Visitor<'de>>(
-        self,
-        _: &'static str,
-        visitor: V,
-    ) -> Result<V::Value, ReadError> {
-        visitor.visit_newtype_struct(self)
-    }
-
     forward_to_deserialize_any! {
         bool i8 i16 i32 i64 u8 u16 u32 u64 f32 f64 char str string bytes byte_buf unit unit_struct seq tuple
-        tuple_struct map struct identifier ignored_any
+        tuple_struct map struct newtype_struct enum identifier ignored_any
     }
 }
 

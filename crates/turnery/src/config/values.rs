@@ -13,6 +13,12 @@ pub(super) trait Word: Sized {
     fn parse(text: &str) -> Result<Self, String>;
 }
 
+impl<T: Word> Word for Option<T> {
+    fn parse(text: &str) -> Result<Self, String> {
+        T::parse(text).map(Some)
+    }
+}
+
 macro_rules! words {
     ($($value:ty: $parse:path,)*) => {$(
         impl Word for $value {
@@ -42,25 +48,16 @@ impl<'de, T: Word> Deserialize<'de> for Read<T> {
 }
 
 /// Reads a text with [`Word::parse`].
-pub(super) fn word<'de, D: Deserializer<'de>, T: Word>(
-    deserializer: D,
-) -> Result<Option<T>, D::Error> {
-    Ok(Some(Read::deserialize(deserializer)?.0))
-}
-
-/// Reads a text with [`Word::parse`], for a key that is not optional.
-pub(super) fn required_word<'de, D: Deserializer<'de>, T: Word>(
-    deserializer: D,
-) -> Result<T, D::Error> {
+pub(super) fn word<'de, D: Deserializer<'de>, T: Word>(deserializer: D) -> Result<T, D::Error> {
     Ok(Read::deserialize(deserializer)?.0)
 }
 
 /// Reads a list of texts with [`Word::parse`].
-pub(super) fn words<'de, W: Word + Into<T>, T, D: Deserializer<'de>>(
+pub(super) fn words<'de, D: Deserializer<'de>, T: Word>(
     deserializer: D,
 ) -> Result<Vec<T>, D::Error> {
-    let all = Vec::<Read<W>>::deserialize(deserializer)?;
-    Ok(all.into_iter().map(|word| word.0.into()).collect())
+    let all = Vec::<Read<T>>::deserialize(deserializer)?;
+    Ok(all.into_iter().map(|word| word.0).collect())
 }
 
 /// Reads a percentage.
@@ -101,69 +98,50 @@ fn to_millionths(amount: f64) -> Option<u64> {
         .then(|| (amount * 1e6).round() as u64)
 }
 
-/// Parses a sandbox mode; the error lists the valid names.
-pub(crate) fn sandbox(text: &str) -> Result<SandboxMode, String> {
-    parse_named(
-        text,
-        "sandbox mode",
-        SandboxMode::ALL.map(|mode| (mode.as_str(), mode)),
-    )
-}
-
-/// Name of an environment variable.
-pub(super) struct VariableName(String);
-
-impl From<VariableName> for String {
-    fn from(name: VariableName) -> Self {
-        name.0
-    }
-}
-
-impl Word for VariableName {
-    fn parse(text: &str) -> Result<Self, String> {
-        match text.is_empty() || text.contains(['=', '*', '\0']) {
-            true => Err(format!(
-                "{text:?} is no name of a variable: write it whole, without * or ="
-            )),
-            false => Ok(Self(text.to_owned())),
-        }
+/// Checks the name of an environment variable.
+pub(super) fn check_variable_name(text: &str) -> Result<(), String> {
+    match text.is_empty() || text.contains(['=', '*', '\0']) {
+        true => Err(format!(
+            "{text:?} is no name of a variable: write it whole, without * or ="
+        )),
+        false => Ok(()),
     }
 }
 
 /// Parses a mode; the error lists the valid names.
 pub(crate) fn mode(text: &str) -> Result<Mode, String> {
-    parse_named(text, "mode", Mode::ALL.map(|mode| (mode.as_str(), mode)))
+    parse_named(text, "mode", Mode::ALL, Mode::as_str)
+}
+
+/// Parses a sandbox mode; the error lists the valid names.
+pub(crate) fn sandbox(text: &str) -> Result<SandboxMode, String> {
+    parse_named(text, "sandbox mode", SandboxMode::ALL, SandboxMode::as_str)
 }
 
 /// Parses a thinking level; the error lists the valid names.
 pub(crate) fn thinking(text: &str) -> Result<Thinking, String> {
-    const ALL: [Thinking; 5] = [
+    let all = [
         Thinking::Default,
         Thinking::Off,
         Thinking::Low,
         Thinking::Medium,
         Thinking::High,
     ];
-    parse_named(
-        text,
-        "thinking level",
-        ALL.map(|level| (level.as_str(), level)),
-    )
+    parse_named(text, "thinking level", all, Thinking::as_str)
 }
 
-fn parse_named<T: Copy, const N: usize>(
+/// Returns the value with the name `text`. `what` says for the error what kind of value it is.
+pub(super) fn parse_named<T: Copy, const N: usize>(
     text: &str,
     what: &str,
-    all: [(&'static str, T); N],
+    all: [T; N],
+    name: impl Fn(T) -> &'static str,
 ) -> Result<T, String> {
-    if let Some((_, found)) = all.iter().find(|(name, _)| *name == text) {
-        return Ok(*found);
-    }
-    let names = all.map(|(name, _)| name);
-    Err(format!(
-        "{text:?} is no {what}; write {}",
-        alternatives(text, &names)
-    ))
+    let found = all.into_iter().find(|value| name(*value) == text);
+    found.ok_or_else(|| {
+        let others = alternatives(text, &all.map(name));
+        format!("{text:?} is no {what}; write {others}")
+    })
 }
 
 /// Parses the name of a model.
