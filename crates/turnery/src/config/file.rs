@@ -329,6 +329,7 @@ limits.tokens = 99999999999999999999
 limits.turns = 5_000_000_000
 limits.cost = \"1\"
 providers = [1]
+compaction = [1, 2]
 models.a.price.input = -0.5
 ";
         assert_eq!(
@@ -341,7 +342,7 @@ config.toml:3: pass_env: \"A=\" is no name of a variable: write it whole, withou
 config.toml:4: compact_at: -1 is no whole number from 0 to 100
 config.toml:5: parallel_tools: 0 is no whole number from 1 on
 config.toml:6: hooks: expected a table, found integer
-config.toml:6: hooks.command: expected a text or a list of texts
+config.toml:6: hooks.command: expected a text in quotes, found integer
 config.toml:6: hooks.on: expected a text in quotes, found array
 config.toml:6: hooks.timeout: 0 is no whole number from 1 on
 config.toml:7: mcp.a.args: expected a text in quotes, found table
@@ -351,8 +352,9 @@ config.toml:8: limits.tokens: 99999999999999999999 is too many
 config.toml:9: limits.turns: 5000000000 is too many
 config.toml:10: limits.cost: expected a number, found string
 config.toml:11: providers: expected a table, found array
-config.toml:12: models.a.price.input: -0.5 is no amount of money
-config.toml:12: models.a.price: a price needs input and output, each for a million tokens"
+config.toml:12: compaction: expected a table, found array
+config.toml:13: models.a.price.input: -0.5 is no amount of money
+config.toml:13: models.a.price: a price needs input and output, each for a million tokens"
         );
     }
 

@@ -7,7 +7,10 @@ use super::{
     values::{Word, parse_named, word},
 };
 use schemars::JsonSchema;
-use serde::{Deserialize, Deserializer, Serialize, de::Error as _};
+use serde::{
+    Deserialize, Deserializer, Serialize,
+    de::{Error as _, SeqAccess, Visitor, value::SeqAccessDeserializer},
+};
 use std::{fmt, num::NonZeroU64, path::Path, time::Duration};
 use turnery_tools::Shell;
 
@@ -149,13 +152,37 @@ impl HookEntry {
 }
 
 /// A command as it is written.
-#[derive(Deserialize, JsonSchema)]
-#[serde(untagged, expecting = "expected a text or a list of texts")]
+#[derive(JsonSchema)]
+#[schemars(untagged)]
 enum LineOrWords {
     /// For sh.
     Line(#[schemars(length(min = 1))] String),
     /// A program and its arguments.
     Words(#[schemars(length(min = 1))] Vec<String>),
+}
+
+impl<'de> Deserialize<'de> for LineOrWords {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        deserializer.deserialize_any(CommandVisitor)
+    }
+}
+
+struct CommandVisitor;
+
+impl<'de> Visitor<'de> for CommandVisitor {
+    type Value = LineOrWords;
+
+    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("a text or a list of texts")
+    }
+
+    fn visit_str<E>(self, line: &str) -> Result<LineOrWords, E> {
+        Ok(LineOrWords::Line(line.to_owned()))
+    }
+
+    fn visit_seq<A: SeqAccess<'de>>(self, words: A) -> Result<LineOrWords, A::Error> {
+        Vec::deserialize(SeqAccessDeserializer::new(words)).map(LineOrWords::Words)
+    }
 }
 
 fn command_words<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Vec<String>, D::Error> {

@@ -173,9 +173,22 @@ impl<'de> Deserializer<'de> for Node<'de> {
         visitor.visit_some(self)
     }
 
+    /// Refuses lists, which derived types would read field by field.
+    fn deserialize_struct<V: Visitor<'de>>(
+        self,
+        _: &'static str,
+        _: &'static [&'static str],
+        visitor: V,
+    ) -> Result<V::Value, ReadError> {
+        match self.value {
+            DeValue::Array(_) => Err(ReadError::invalid_type(Unexpected::Seq, &visitor)),
+            _ => self.deserialize_any(visitor),
+        }
+    }
+
     forward_to_deserialize_any! {
         bool i8 i16 i32 i64 u8 u16 u32 u64 f32 f64 char str string bytes byte_buf unit unit_struct seq tuple
-        tuple_struct map struct newtype_struct enum identifier ignored_any
+        tuple_struct map newtype_struct enum identifier ignored_any
     }
 }
 
