@@ -15,11 +15,13 @@ mod transcript;
 mod try_models;
 
 use crate::{
-    connection::{Connection, RequestScope},
-    rpc_error::RpcError,
-    serve::send_line,
-    stop_reason,
-    update_writer::{self, ChunkAuthor, UpdateWriter},
+    server::{
+        connection::{Connection, RequestScope},
+        rpc_error::RpcError,
+        serve::send_line,
+    },
+    transport::update_writer::{self, ChunkAuthor, UpdateWriter},
+    view::stop_reason,
 };
 use agent_client_protocol_schema::v1::{
     AvailableCommand, AvailableCommandInput, AvailableCommandsUpdate, PromptResponse,

@@ -22,7 +22,7 @@ pub(crate) const MAX_CONCURRENT_REQUESTS: usize = 4096;
 /// Maximum number of pending requests to the client.
 pub(crate) const MAX_CLIENT_REQUESTS: usize = 4096;
 /// Time without progress after the end of input, after which remaining work is dropped (TR-6). Longer than a
-/// call may take to stop. See [`crate::stall_timer`].
+/// call may take to stop. See [`crate::transport::stall_timer`].
 pub(crate) const SHUTDOWN_STALL_LIMIT: Duration = Duration::from_millis(1500);
 /// Additional time without progress for the client to read the remaining output.
 pub(crate) const FLUSH_STALL_LIMIT: Duration = Duration::from_millis(300);

@@ -5,6 +5,7 @@ mod authenticate;
 mod cancel;
 mod initialize;
 mod logout;
+pub(crate) mod mcp_servers;
 mod session_archive;
 pub(crate) mod session_close;
 pub(crate) mod session_delete;
@@ -24,7 +25,7 @@ mod system_prompt;
 
 pub(crate) use session_setup::check_absolute;
 
-use crate::{
+use crate::server::{
     connection::{Connection, RequestScope},
     envelope::RequestId,
     rpc_error::RpcError,

@@ -2,7 +2,7 @@
 //! it lists the points.
 
 use super::{CommandCall, CommandOutcome, SlashCommand};
-use crate::{methods::start_error, rpc_error::RpcError};
+use crate::{methods::start_error, server::rpc_error::RpcError};
 use std::sync::Arc;
 use turnery_agent::PromptOptions;
 use turnery_engine::{Content, LoopId, LoopRecord, Message};

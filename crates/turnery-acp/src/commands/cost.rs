@@ -2,7 +2,7 @@
 //! with a configured price.
 
 use super::{CommandCall, CommandOutcome, SlashCommand};
-use crate::rpc_error::RpcError;
+use crate::server::rpc_error::RpcError;
 use std::fmt::Write as _;
 use turnery_agent::{CostReport, millionths_to_units};
 use turnery_engine::Usage;

@@ -2,7 +2,7 @@
 //! overwrites an existing file.
 
 use super::{CommandCall, CommandOutcome, SlashCommand};
-use crate::rpc_error::RpcError;
+use crate::server::rpc_error::RpcError;
 use std::{
     fs::OpenOptions,
     io::{self, BufWriter, Write as _},

@@ -1,7 +1,7 @@
 //! `/mode [NAME]`: shows how freely the agent acts, or changes it.
 
 use super::{CommandCall, CommandOutcome, SlashCommand};
-use crate::{rpc_error::RpcError, serve::send_line};
+use crate::server::{rpc_error::RpcError, serve::send_line};
 use turnery_tools::Mode;
 
 pub(super) const COMMAND: SlashCommand = SlashCommand {

@@ -1,7 +1,7 @@
 //! `/model [NAME]`: shows the current model and the others, or selects another.
 
 use super::{CommandCall, CommandOutcome, SlashCommand};
-use crate::{rpc_error::RpcError, serve::send_line};
+use crate::server::{rpc_error::RpcError, serve::send_line};
 use turnery_agent::SetOptionError;
 
 pub(super) const COMMAND: SlashCommand = SlashCommand {

@@ -1,7 +1,7 @@
 //! `/rerun`: runs the last prompt again from where it began (LOOP-19).
 
 use super::{CommandCall, CommandOutcome, SlashCommand};
-use crate::{methods::start_error, rpc_error::RpcError};
+use crate::{methods::start_error, server::rpc_error::RpcError};
 use turnery_agent::PromptOptions;
 
 pub(super) const COMMAND: SlashCommand = SlashCommand {

@@ -2,7 +2,7 @@
 //! their answers, which is shown like any other (LOOP-70).
 
 use super::{CommandCall, CommandOutcome, SlashCommand};
-use crate::{methods::start_error, rpc_error::RpcError};
+use crate::{methods::start_error, server::rpc_error::RpcError};
 use turnery_agent::{Candidate, PromptOptions, SelectionStrategy, StartError};
 use turnery_engine::Content;
 use turnery_models::ModelName;

@@ -2,7 +2,7 @@
 //! and never starts a login.
 
 use super::MethodCall;
-use crate::rpc_error::{RpcError, parse_params};
+use crate::server::rpc_error::{RpcError, parse_params};
 use agent_client_protocol_schema::v1::{AuthState, AuthStatusRequest, AuthStatusResponse};
 use turnery_agent::OpenError;
 

@@ -3,9 +3,11 @@
 
 use super::MethodCall;
 use crate::{
-    key_page,
-    login::{KEY_PAGE_METHOD, NO_LOGIN_METHOD, TERMINAL_METHOD},
-    rpc_error::{RpcError, parse_params},
+    client::key_page,
+    server::{
+        login::{KEY_PAGE_METHOD, NO_LOGIN_METHOD, TERMINAL_METHOD},
+        rpc_error::{RpcError, parse_params},
+    },
 };
 use agent_client_protocol_schema::v1::{
     AuthenticateRequest, AuthenticateResponse, ElicitationRequestScope,

@@ -1,6 +1,6 @@
 //! `session/cancel` and `$/cancel_request`: the two ways to cancel.
 
-use crate::{connection::Connection, envelope::RequestId};
+use crate::server::{connection::Connection, envelope::RequestId};
 use serde::{Deserialize, de::DeserializeOwned};
 use serde_json::value::RawValue;
 

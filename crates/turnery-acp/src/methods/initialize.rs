@@ -5,12 +5,14 @@ use super::{
     session_interject::{FOLLOW_UP, STEER},
 };
 use crate::{
-    acp_version::AcpVersion,
-    connection::ClientFeatures,
-    login,
-    notices::turnery_meta,
-    quirks::ClientQuirks,
-    rpc_error::{RpcError, parse_params},
+    client::quirks::ClientQuirks,
+    server::{
+        acp_version::AcpVersion,
+        connection::ClientFeatures,
+        login,
+        rpc_error::{RpcError, parse_params},
+    },
+    v1::notices::turnery_meta,
 };
 use agent_client_protocol_schema::{
     ProtocolVersion,

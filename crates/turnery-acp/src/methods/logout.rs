@@ -2,7 +2,7 @@
 //! (AUTH-7). Open sessions stay open and fail when they need a key (AUTH-8).
 
 use super::MethodCall;
-use crate::rpc_error::{RpcError, parse_params};
+use crate::server::rpc_error::{RpcError, parse_params};
 use agent_client_protocol_schema::v1::{LogoutRequest, LogoutResponse};
 
 pub(super) async fn handle(call: MethodCall) -> Result<LogoutResponse, RpcError> {

@@ -2,7 +2,7 @@
 //! from lists that do not ask for archived ones, and restore it. Both are idempotent.
 
 use super::{MethodCall, session_setup};
-use crate::rpc_error::{RpcError, parse_params};
+use crate::server::rpc_error::{RpcError, parse_params};
 use agent_client_protocol_schema::v1::{
     ArchiveSessionRequest, ArchiveSessionResponse, UnarchiveSessionRequest,
     UnarchiveSessionResponse,

@@ -2,7 +2,7 @@
 //! (DEL-2).
 
 use super::{MethodCall, session_setup};
-use crate::rpc_error::{RpcError, parse_params};
+use crate::server::rpc_error::{RpcError, parse_params};
 use agent_client_protocol_schema::v1::{DeleteSessionRequest, DeleteSessionResponse};
 use turnery_engine::SessionId;
 

@@ -3,8 +3,8 @@
 
 use super::{MethodCall, check_media_support, queue_full_error};
 use crate::{
-    prompt_content,
-    rpc_error::{RpcError, parse_params},
+    server::rpc_error::{RpcError, parse_params},
+    v1::prompt_content,
 };
 use agent_client_protocol_schema::v1::ContentBlock;
 use serde::{Deserialize, Serialize};

@@ -1,7 +1,7 @@
 //! `session/list`: lists the stored sessions, one page at a time. Changes nothing (LIST-4).
 
 use super::{MethodCall, session_setup};
-use crate::{
+use crate::server::{
     outbox::format_rfc3339,
     rpc_error::{RpcError, parse_params},
 };

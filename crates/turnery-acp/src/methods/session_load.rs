@@ -3,8 +3,8 @@
 
 use super::{MethodCall, session_setup::SessionSetup};
 use crate::{
-    config_options,
-    rpc_error::{RpcError, parse_params},
+    server::rpc_error::{RpcError, parse_params},
+    v1::config_options,
 };
 use agent_client_protocol_schema::v1::{LoadSessionRequest, LoadSessionResponse};
 

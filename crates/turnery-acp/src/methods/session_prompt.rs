@@ -4,9 +4,10 @@
 use super::{MethodCall, check_media_support, start_error};
 use crate::{
     commands::{self, CommandCall},
-    mcp_servers, prompt_content,
-    rpc_error::{RpcError, parse_params},
-    stop_reason,
+    methods::mcp_servers,
+    server::rpc_error::{RpcError, parse_params},
+    v1::prompt_content,
+    view::stop_reason,
 };
 use agent_client_protocol_schema::v1::{ContentBlock, PromptRequest, PromptResponse};
 use turnery_agent::PromptOptions;

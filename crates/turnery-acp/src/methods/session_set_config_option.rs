@@ -2,10 +2,12 @@
 
 use super::MethodCall;
 use crate::{
-    config_options::{self, MODE, MODEL, THINKING},
-    rpc_error::{RpcError, parse_params},
-    serve::send_line,
-    update_writer,
+    server::{
+        rpc_error::{RpcError, parse_params},
+        serve::send_line,
+    },
+    transport::update_writer,
+    v1::config_options::{self, MODE, MODEL, THINKING},
 };
 use agent_client_protocol_schema::v1::{
     SetSessionConfigOptionRequest, SetSessionConfigOptionResponse,

@@ -2,10 +2,12 @@
 
 use super::MethodCall;
 use crate::{
-    config_options,
-    rpc_error::{RpcError, parse_params},
-    serve::send_line,
-    update_writer,
+    server::{
+        rpc_error::{RpcError, parse_params},
+        serve::send_line,
+    },
+    transport::update_writer,
+    v1::config_options,
 };
 use agent_client_protocol_schema::v1::{SetSessionModeRequest, SetSessionModeResponse};
 

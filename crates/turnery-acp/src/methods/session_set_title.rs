@@ -2,7 +2,7 @@
 //! not. Prompts do not replace it.
 
 use super::MethodCall;
-use crate::rpc_error::{RpcError, parse_params};
+use crate::server::rpc_error::{RpcError, parse_params};
 use agent_client_protocol_schema::v1::{SetSessionTitleRequest, SetSessionTitleResponse};
 use turnery_engine::SessionId;
 

@@ -3,9 +3,13 @@
 
 use super::{MethodCall, system_prompt};
 use crate::{
-    acp_version::Encoder, connection::Connection, editor_files::EditorFiles, mcp_servers,
-    outbox::WireOutbox, rpc_error::RpcError, serve::send_line, session_cost::SessionCost,
-    terminals::ClientTerminals,
+    client::{editor_files::EditorFiles, terminals::ClientTerminals},
+    methods::mcp_servers,
+    server::{
+        acp_version::Encoder, connection::Connection, outbox::WireOutbox, rpc_error::RpcError,
+        serve::send_line,
+    },
+    view::session_cost::SessionCost,
 };
 use agent_client_protocol_schema::v1::{McpServer, SystemPrompt};
 use std::{

@@ -2,7 +2,7 @@
 //! stored. Changes nothing.
 
 use super::MethodCall;
-use crate::rpc_error::{RpcError, parse_params};
+use crate::server::rpc_error::{RpcError, parse_params};
 use agent_client_protocol_schema::v1::{
     SessionStatus, SessionStatusRequest, SessionStatusResponse,
 };

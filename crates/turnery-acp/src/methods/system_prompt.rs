@@ -1,7 +1,7 @@
 //! System prompt (unstable, behind `sessionCapabilities.systemPrompt`): instructions from the client for the
 //! model of a session that is created or opened. Unsupported forms are rejected.
 
-use crate::rpc_error::RpcError;
+use crate::server::rpc_error::RpcError;
 use agent_client_protocol_schema::v1::{ContentBlock, SystemPrompt, SystemPromptMode};
 use turnery_agent::Instructions;
 

@@ -1,7 +1,7 @@
 //! Files and terminals of the client, used only as declared and released (FS-1 to FS-3, TERM-2 to TERM-4).
 
 use super::support::FakeClient;
-use crate::{editor_files::EditorFiles, quirks::ClientQuirks, terminals::ClientTerminals};
+use crate::client::{editor_files::EditorFiles, quirks::ClientQuirks, terminals::ClientTerminals};
 use serde_json::json;
 use std::{
     path::{Path, PathBuf},

@@ -1,6 +1,6 @@
 //! Tests the classification of lines (RPC-1 to RPC-8) with a table.
 
-use crate::envelope::{Envelope, RequestId, classify_line};
+use crate::server::envelope::{Envelope, RequestId, classify_line};
 use proptest::prelude::*;
 
 /// `request METHOD ID`, `notification METHOD`, `result ID`, `error ID`, `dropped`, or `CODE ID`.

@@ -1,6 +1,10 @@
 //! Tests the method table against the schema's list, so that a new stable method cannot be forgotten.
 
-use crate::{connection::Connection, methods, peer::Peer, prompt_barrier::PromptBarrier};
+use crate::{
+    client::peer::Peer,
+    methods,
+    server::{connection::Connection, prompt_barrier::PromptBarrier},
+};
 use agent_client_protocol_schema::v1::AGENT_METHOD_NAMES;
 use std::{collections::BTreeSet, sync::Arc};
 use turnery_agent::Agent;

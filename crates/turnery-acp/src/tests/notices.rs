@@ -4,7 +4,7 @@
 use super::support::{
     ALL_UPDATES, NO_OPTIONAL_UPDATES, encode, encode_live, encode_replayed, event,
 };
-use crate::{encoder::EncoderV1, notices::OptionalUpdates};
+use crate::v1::{encoder::EncoderV1, notices::OptionalUpdates};
 use serde_json::{Value, json};
 use std::sync::Arc;
 use turnery_engine::{

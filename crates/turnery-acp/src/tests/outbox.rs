@@ -2,11 +2,13 @@
 
 use super::support::{NO_OPTIONAL_UPDATES, event};
 use crate::{
-    acp_version::{AcpVersion, Encoder},
-    outbox::WireOutbox,
-    prompt_barrier::PromptBarrier,
-    session_cost::SessionCost,
-    writer::WriteSender,
+    server::{
+        acp_version::{AcpVersion, Encoder},
+        outbox::WireOutbox,
+        prompt_barrier::PromptBarrier,
+    },
+    transport::writer::WriteSender,
+    view::session_cost::SessionCost,
 };
 use proptest::prelude::*;
 use std::{

@@ -1,7 +1,7 @@
 //! Tests requests to the client and all possible responses (RPC-15 to RPC-17, CANCEL-7).
 
 use super::support::FakeClient;
-use crate::{envelope::RequestId, peer::PeerError};
+use crate::{client::peer::PeerError, server::envelope::RequestId};
 use serde_json::{Value, json, value::RawValue};
 use std::sync::Arc;
 

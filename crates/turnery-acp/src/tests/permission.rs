@@ -1,7 +1,7 @@
 //! Tests permission requests, and which responses allow (PERM-1 to PERM-5).
 
 use super::support::FakeClient;
-use crate::permission::PermissionClientV1;
+use crate::v1::permission::PermissionClientV1;
 use agent_client_protocol_schema::v1::RequestPermissionRequest;
 use serde_json::{Value, json};
 use std::sync::Arc;

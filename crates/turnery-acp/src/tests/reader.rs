@@ -1,6 +1,6 @@
 //! Tests that any split of the input bytes yields the same lines (TR-9, TR-10).
 
-use crate::reader::{InputBlock, non_blank_lines, read_blocks};
+use crate::transport::reader::{InputBlock, non_blank_lines, read_blocks};
 use proptest::prelude::*;
 use std::io::{self, Read};
 

@@ -1,8 +1,8 @@
 //! Tests the outcome table, row by row.
 
 use crate::{
-    rpc_error::RpcError,
-    stop_reason::{prompt_error, to_prompt_response},
+    server::rpc_error::RpcError,
+    view::stop_reason::{prompt_error, to_prompt_response},
 };
 use agent_client_protocol_schema::{v1::PromptResponse, v2};
 use jsonrpsee::types::ErrorObjectOwned;

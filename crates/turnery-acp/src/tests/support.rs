@@ -1,12 +1,13 @@
 //! Test support: events, a readable write queue, and updates parsed with the official types.
 
 use crate::{
-    encoder::EncoderV1,
-    notices::OptionalUpdates,
-    peer::Peer,
-    session_cost::SessionCost,
-    update_writer::UpdateWriter,
-    writer::{WriteItem, WriteSender},
+    client::peer::Peer,
+    transport::{
+        update_writer::UpdateWriter,
+        writer::{WriteItem, WriteSender},
+    },
+    v1::{encoder::EncoderV1, notices::OptionalUpdates},
+    view::session_cost::SessionCost,
 };
 use agent_client_protocol_schema::v1::SessionNotification;
 use serde_json::{Value, json};
@@ -123,8 +124,8 @@ impl FakeClient {
 
     fn receive(&self, message: &Value) {
         let line = message.to_string();
-        match crate::envelope::classify_line(line.as_bytes()) {
-            crate::envelope::Envelope::Response { id, result: reply } => {
+        match crate::server::envelope::classify_line(line.as_bytes()) {
+            crate::server::envelope::Envelope::Response { id, result: reply } => {
                 self.peer.handle_response(&id, reply)
             }
             other => panic!("{other:?}"),

@@ -1,6 +1,6 @@
 //! Tests the writer: queue order, whole lines, and a clean end when the client stops reading (TR-8, TR-11).
 
-use crate::{
+use crate::transport::{
     stdio::{Input, Output},
     writer::{WriteItem, spawn},
 };
@@ -63,7 +63,7 @@ async fn broken_output_closes_the_writer() {
 async fn pipe_carries_every_line_in_order() {
     let (output, input) = tokio::net::unix::pipe::pipe().unwrap();
     let writer = spawn(Output::Pipe(output)).unwrap();
-    let mut reader = crate::reader::spawn(Input::Pipe(input)).unwrap();
+    let mut reader = crate::transport::reader::spawn(Input::Pipe(input)).unwrap();
     let mut expected = Vec::new();
     let sent = async {
         for n in 0..1000 {
@@ -79,8 +79,8 @@ async fn pipe_carries_every_line_in_order() {
         let mut all = Vec::new();
         while let Some(block) = reader.blocks.recv().await {
             match block {
-                crate::reader::InputBlock::Lines(lines) => all.extend_from_slice(&lines),
-                crate::reader::InputBlock::LineTooLong => panic!("no line is too long"),
+                crate::transport::reader::InputBlock::Lines(lines) => all.extend_from_slice(&lines),
+                crate::transport::reader::InputBlock::LineTooLong => panic!("no line is too long"),
             }
         }
         all
@@ -130,7 +130,8 @@ async fn closed_socket_is_noticed_without_a_write() {
 fn watching_a_socket_ends_with_the_writer() {
     let (output, _input) = std::os::unix::net::UnixStream::pair().unwrap();
     let (is_written, written) = io::pipe().unwrap();
-    let watching = std::thread::spawn(move || crate::stdio::wait_for_hangup(&output, &is_written));
+    let watching =
+        std::thread::spawn(move || crate::transport::stdio::wait_for_hangup(&output, &is_written));
     drop(written);
     assert!(!watching.join().unwrap());
 }

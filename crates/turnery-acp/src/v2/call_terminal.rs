@@ -1,6 +1,6 @@
 //! Shows the output of a call as a terminal owned by the agent (V2-13).
 
-use crate::update_writer::UpdateWriter;
+use crate::transport::update_writer::UpdateWriter;
 use agent_client_protocol_schema::v2::{
     SessionUpdate, Terminal, TerminalExitStatus, TerminalOutputChunk, TerminalUpdate,
     ToolCallContent,

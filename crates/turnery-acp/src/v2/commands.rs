@@ -4,10 +4,8 @@
 use super::{session_state, tool_call_view};
 use crate::{
     commands::{CommandCall, CommandOutcome, CommandTranscript, SlashCommand, new_message_id},
-    connection::Connection,
-    rpc_error::RpcError,
-    update_writer::UpdateWriter,
-    writer::WriteItem,
+    server::{connection::Connection, rpc_error::RpcError},
+    transport::{update_writer::UpdateWriter, writer::WriteItem},
 };
 use agent_client_protocol_schema::v2::{
     AgentMessage, ContentBlock, MessageId, SessionUpdate, UserMessage,
@@ -34,8 +32,9 @@ pub(super) async fn run_command(
             write_answer(&connection, &session, transcript, Some(&echo_update), text).await
         }
         CommandOutcome::Prompt(ticket, closing) => {
-            let line = crate::update_writer::update_line(session.id().as_str(), &echo_update);
-            crate::serve::send_line(connection.peer.out(), line).await;
+            let line =
+                crate::transport::update_writer::update_line(session.id().as_str(), &echo_update);
+            crate::server::serve::send_line(connection.peer.out(), line).await;
             tokio::spawn(report_command_end(
                 connection, session, transcript, ticket, closing,
             ));

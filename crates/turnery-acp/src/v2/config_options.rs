@@ -3,8 +3,8 @@
 
 use crate::{
     commands,
-    config_options::{MODE, MODEL, THINKING, THINKING_LEVELS, mode_description, mode_name},
-    update_writer,
+    transport::update_writer,
+    v1::config_options::{MODE, MODEL, THINKING, THINKING_LEVELS, mode_description, mode_name},
 };
 use agent_client_protocol_schema::v2::{
     AvailableCommand, AvailableCommandInput, AvailableCommandsUpdate, Command, ConfigOptionUpdate,

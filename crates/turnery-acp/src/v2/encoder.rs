@@ -1,5 +1,5 @@
 //! Encodes agent events as v2 `session/update` notifications, live and replayed. Independent of the v1
-//! [`crate::encoder`].
+//! [`crate::v1::encoder`].
 
 use super::{
     notices,
@@ -8,10 +8,12 @@ use super::{
     tool_calls::{self, CallEndV2, ToolCallsV2},
 };
 use crate::{
-    notices::turnery_meta,
-    prompt_usage::PromptUsage,
-    session_cost::{self, SessionCost},
-    update_writer::{ChunkAuthor, UpdateWriter},
+    transport::update_writer::{ChunkAuthor, UpdateWriter},
+    v1::notices::turnery_meta,
+    view::{
+        prompt_usage::PromptUsage,
+        session_cost::{self, SessionCost},
+    },
 };
 use agent_client_protocol_schema::v2::{
     AgentMessage, AgentThought, ContentBlock, Cost, NoticeSeverity, PlanEntry, PlanEntryPriority,
@@ -284,7 +286,7 @@ impl EncoderV2 {
         self.context_window = config.as_ref().and_then(|config| config.context_window);
         self.prompt_usage.begin_loop(prompt_id);
         self.session_cost.begin_loop(config.as_deref());
-        if let Some(members) = crate::encoder::lineage_meta(event) {
+        if let Some(members) = crate::v1::encoder::lineage_meta(event) {
             to.write_update(&notices::meta_only_update(members));
         }
     }

@@ -1,6 +1,6 @@
 //! Parses the MCP servers of a v2 client by converting them to the v1 types.
 
-use crate::rpc_error::RpcError;
+use crate::server::rpc_error::RpcError;
 use agent_client_protocol_schema::{v1, v2};
 
 /// Parses the servers; rejects unknown transports (V2-18).

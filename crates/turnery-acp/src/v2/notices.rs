@@ -1,7 +1,7 @@
 //! Encodes notices and compaction updates, which every v2 client accepts.
 
 use super::tool_call_view::text_block;
-use crate::{notices, update_writer};
+use crate::{transport::update_writer, v1::notices};
 use agent_client_protocol_schema::v2::{
     CompactionStatus, CompactionUpdate, Notice, NoticeSeverity, SessionInfoUpdate, SessionUpdate,
 };
@@ -34,7 +34,8 @@ pub(crate) fn encode_warning_line(session_id: &str, title: &str, description: &s
 
 /// Encodes a new title, or the time of the last activity.
 pub(crate) fn encode_session_info(title: Option<&str>, updated_at: Timestamp) -> SessionUpdate {
-    let mut info = SessionInfoUpdate::new().updated_at(crate::outbox::format_rfc3339(updated_at));
+    let mut info =
+        SessionInfoUpdate::new().updated_at(crate::server::outbox::format_rfc3339(updated_at));
     if let Some(title) = title {
         info = info.title(visible_line(title).into_owned());
     }

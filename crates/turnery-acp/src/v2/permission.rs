@@ -3,9 +3,11 @@
 
 use super::tool_call_view;
 use crate::{
-    peer::Peer,
-    permission::parse_response,
-    tool_call_view::{display_title, raw_value},
+    client::peer::Peer,
+    v1::{
+        permission::parse_response,
+        tool_call_view::{display_title, raw_value},
+    },
 };
 use agent_client_protocol_schema::v2::{
     PermissionOption, PermissionOptionKind, RequestPermissionRequest, RequestPermissionSubject,

@@ -3,7 +3,7 @@
 //! The session's outbox, owned by the session task, holds the state, so updates follow the order of events.
 //! Background work is not reported in any update (V2-9).
 
-use crate::update_writer::UpdateWriter;
+use crate::transport::update_writer::UpdateWriter;
 use agent_client_protocol_schema::v2::{
     IdleStateUpdate, RequiresActionStateUpdate, RunningStateUpdate, SessionUpdate, StateUpdate,
 };

@@ -2,8 +2,8 @@
 //! the request; later ones are part of the idle state (V2-5).
 
 use crate::{
-    rpc_error::{REQUEST_CANCELLED, RpcError},
-    stop_reason,
+    server::rpc_error::{REQUEST_CANCELLED, RpcError},
+    view::stop_reason,
 };
 use agent_client_protocol_schema::{
     v1,

@@ -3,9 +3,11 @@
 
 use super::{call_terminal, tool_call_view};
 use crate::{
-    notices::turnery_meta,
-    tool_call_view::{display_title, raw_value},
-    update_writer::UpdateWriter,
+    transport::update_writer::UpdateWriter,
+    v1::{
+        notices::turnery_meta,
+        tool_call_view::{display_title, raw_value},
+    },
 };
 use agent_client_protocol_schema::v2::{
     Meta, SessionUpdate, ToolCallContent, ToolCallStatus, ToolCallUpdate,

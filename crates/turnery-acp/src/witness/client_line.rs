@@ -1,6 +1,6 @@
 //! Classifies lines of the client by the rules of JSON-RPC and RPC-1 to RPC-8.
 
-use crate::LINE_LIMIT;
+use crate::limits::LINE_LIMIT;
 use serde::{
     Deserialize, Deserializer,
     de::{MapAccess, Visitor},

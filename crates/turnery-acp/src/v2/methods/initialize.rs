@@ -1,10 +1,12 @@
 //! `initialize`: negotiates the version (V2-1, V2-2) and v2 capabilities.
 
 use crate::{
-    acp_version::AcpVersion,
-    connection::{ClientFeatures, Connection},
     methods::MethodCall,
-    rpc_error::{INVALID_REQUEST, RpcError, parse_params},
+    server::{
+        acp_version::AcpVersion,
+        connection::{ClientFeatures, Connection},
+        rpc_error::{INVALID_REQUEST, RpcError, parse_params},
+    },
 };
 use agent_client_protocol_schema::{
     ProtocolVersion,

@@ -2,8 +2,10 @@
 
 use crate::{
     methods::{MethodCall, session_setup::check_absolute},
-    outbox::format_rfc3339,
-    rpc_error::{RpcError, parse_params},
+    server::{
+        outbox::format_rfc3339,
+        rpc_error::{RpcError, parse_params},
+    },
 };
 use agent_client_protocol_schema::v2::{ListSessionsRequest, ListSessionsResponse, SessionInfo};
 use turnery_store::{ArchivedFilter, ListQuery};

@@ -2,7 +2,7 @@
 
 use crate::{
     methods::{MethodCall, session_setup::SessionSetup},
-    rpc_error::{RpcError, parse_params},
+    server::rpc_error::{RpcError, parse_params},
     v2::{config_options, mcp_servers},
 };
 use agent_client_protocol_schema::v2::{NewSessionRequest, NewSessionResponse};
@@ -18,7 +18,7 @@ pub(super) async fn handle(call: MethodCall) -> Result<NewSessionResponse, RpcEr
     let session = setup.create(&call).await?;
     Ok(NewSessionResponse::new(session.id().as_str())
         .config_options(config_options::encode_config_options(&session.options()))
-        .meta(crate::config_options::session_meta(&session.options()))
+        .meta(crate::v1::config_options::session_meta(&session.options()))
         .available_commands(config_options::list_available_commands(
             &session.options(),
             &[],

@@ -4,9 +4,8 @@
 
 use crate::{
     commands::{self, CommandCall},
-    mcp_servers,
-    methods::{MethodCall, check_media_support, start_error},
-    rpc_error::{RpcError, parse_params},
+    methods::{MethodCall, check_media_support, mcp_servers, start_error},
+    server::rpc_error::{RpcError, parse_params},
     v2::{self, prompt_content, stop_reason},
 };
 use agent_client_protocol_schema::v2::{ContentBlock, PromptRequest, PromptResponse};

@@ -3,9 +3,11 @@
 
 use crate::{
     methods::{MethodCall, session_setup::SessionSetup},
-    rpc_error::{RpcError, parse_params},
-    serve::send_line,
-    update_writer::UpdateWriter,
+    server::{
+        rpc_error::{RpcError, parse_params},
+        serve::send_line,
+    },
+    transport::update_writer::UpdateWriter,
     v2::{config_options, mcp_servers, session_state},
 };
 use agent_client_protocol_schema::v2::{ReplayFrom, ResumeSessionRequest, ResumeSessionResponse};
@@ -35,7 +37,7 @@ pub(super) async fn handle(call: MethodCall) -> Result<ResumeSessionResponse, Rp
     send_line(call.connection.peer.out(), to.lines).await;
     Ok(ResumeSessionResponse::new()
         .config_options(config_options::encode_config_options(&session.options()))
-        .meta(crate::config_options::session_meta(&session.options()))
+        .meta(crate::v1::config_options::session_meta(&session.options()))
         .available_commands(config_options::list_available_commands(
             &session.options(),
             &[],

@@ -2,9 +2,9 @@
 //! value type changes nothing (V2-18).
 
 use crate::{
-    config_options::{self as values, MODE, MODEL, THINKING},
     methods::MethodCall,
-    rpc_error::{RpcError, parse_params},
+    server::rpc_error::{RpcError, parse_params},
+    v1::config_options::{self as values, MODE, MODEL, THINKING},
     v2::config_options,
 };
 use agent_client_protocol_schema::v2::{

@@ -1,7 +1,7 @@
 //! Tests state updates.
 
 use super::parse_updates;
-use crate::{update_writer::UpdateWriter, v2::session_state::StateReporter};
+use crate::{transport::update_writer::UpdateWriter, v2::session_state::StateReporter};
 use agent_client_protocol_schema::v2::IdleStateUpdate;
 use serde_json::Value;
 

@@ -4,15 +4,13 @@
 //! version is derived from the other: both encode the agent's events directly.
 
 use crate::{
-    commands, config_options, encoder,
-    key_page::KeyPageOpener,
-    notices::OptionalUpdates,
-    outbox::encode_session_info,
-    peer::Peer,
-    permission,
-    session_cost::SessionCost,
-    update_writer::{self, UpdateWriter},
+    client::{key_page::KeyPageOpener, peer::Peer},
+    commands,
+    server::outbox::encode_session_info,
+    transport::update_writer::{self, UpdateWriter},
+    v1::{config_options, encoder, notices::OptionalUpdates, permission},
     v2,
+    view::session_cost::SessionCost,
 };
 use agent_client_protocol_schema::v1::NoticeSeverity;
 use std::sync::Arc;

@@ -2,9 +2,11 @@
 //! the page's URL and its completion, never the key.
 
 use crate::{
-    elicitation::is_accepted,
-    peer::{Peer, encode_line},
-    serve::send_line,
+    client::{
+        elicitation::is_accepted,
+        peer::{Peer, encode_line},
+    },
+    server::serve::send_line,
 };
 use agent_client_protocol_schema::v1::{
     CLIENT_METHOD_NAMES, CompleteElicitationNotification, CreateElicitationRequest, ElicitationId,

@@ -1,9 +1,8 @@
 //! Maps the outcome of a prompt to a stop reason or an error.
 
 use crate::{
-    notices::turnery_meta,
-    response_usage,
-    rpc_error::{AUTH_REQUIRED, INTERNAL_ERROR, RpcError},
+    server::rpc_error::{AUTH_REQUIRED, INTERNAL_ERROR, RpcError},
+    v1::{notices::turnery_meta, response_usage},
 };
 use agent_client_protocol_schema::v1::{Meta, PromptResponse, StopReason};
 use serde_json::{Value, json};

@@ -1,7 +1,7 @@
 //! Encodes mode, model and thinking level of a session as `modes` and `configOptions`, always in step
 //! (MODE-4).
 
-use crate::{notices, rpc_error::RpcError};
+use crate::{server::rpc_error::RpcError, v1::notices};
 use agent_client_protocol_schema::v1::{
     ConfigOptionUpdate, CurrentModeUpdate, Meta, SessionConfigOption, SessionConfigOptionCategory,
     SessionConfigSelectOption, SessionMode, SessionModeState, SessionUpdate,

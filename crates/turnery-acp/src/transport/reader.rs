@@ -5,7 +5,7 @@
 
 use crate::{
     limits::{LINE_LIMIT, READ_BLOCK, READ_QUEUE},
-    stdio::Input,
+    transport::stdio::Input,
 };
 use memchr::{memchr, memchr_iter, memrchr};
 use std::{

@@ -1,16 +1,15 @@
 //! Holds the state of a connection: the client's capabilities and the open sessions.
 
 use crate::{
-    acp_version::AcpVersion,
-    envelope::RequestId,
-    key_page::KeyPageOpener,
-    login::{Login, LoginFeatures},
-    notices::OptionalUpdates,
-    peer::Peer,
-    prompt_barrier::PromptBarrier,
-    quirks::ClientQuirks,
-    response_usage,
-    rpc_error::RpcError,
+    client::{key_page::KeyPageOpener, peer::Peer, quirks::ClientQuirks},
+    server::{
+        acp_version::AcpVersion,
+        envelope::RequestId,
+        login::{Login, LoginFeatures},
+        prompt_barrier::PromptBarrier,
+        rpc_error::RpcError,
+    },
+    v1::{notices::OptionalUpdates, response_usage},
 };
 use agent_client_protocol_schema::v1::ClientCapabilities;
 use std::{

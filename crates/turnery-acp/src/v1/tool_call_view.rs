@@ -1,6 +1,6 @@
 //! Encodes parts of a tool call for v1. Live calls, replayed calls and permission requests share the encoding.
 
-use crate::{limits::RAW_VALUE_LIMIT, prompt_content::code_fence};
+use crate::{limits::RAW_VALUE_LIMIT, v1::prompt_content::code_fence};
 use agent_client_protocol_schema::v1::{
     AudioContent, ContentBlock, Diff, ImageContent, Terminal, TextContent, ToolCallContent,
     ToolCallLocation, ToolKind,

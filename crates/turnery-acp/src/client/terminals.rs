@@ -1,6 +1,6 @@
 //! Runs shell commands in terminals of the client.
 
-use crate::{
+use crate::client::{
     peer::{Peer, PeerError},
     quirks::ClientQuirks,
 };

@@ -1,12 +1,16 @@
 //! Encodes agent events as v1 `session/update` notifications, live and replayed.
 
 use crate::{
-    notices::{OptionalUpdates, meta_only_update, turnery_meta},
-    prompt_usage::PromptUsage,
-    session_cost::{self, SessionCost},
-    tool_call_view,
-    tool_calls::{CallEndV1, ToolCallsV1},
-    update_writer::{ChunkAuthor, UpdateWriter},
+    transport::update_writer::{ChunkAuthor, UpdateWriter},
+    v1::{
+        notices::{OptionalUpdates, meta_only_update, turnery_meta},
+        tool_call_view,
+        tool_calls::{CallEndV1, ToolCallsV1},
+    },
+    view::{
+        prompt_usage::PromptUsage,
+        session_cost::{self, SessionCost},
+    },
 };
 use agent_client_protocol_schema::v1::{
     Cost, NoticeSeverity, Plan, PlanEntry, PlanEntryPriority, PlanEntryStatus, SessionUpdate,

@@ -1,7 +1,7 @@
 //! Encodes notices and compaction updates. Clients that do not declare support (NOTE-1, COMP-1) get the same
 //! facts in the `_meta` of an update that changes nothing.
 
-use crate::tool_call_view::text_block;
+use crate::v1::tool_call_view::text_block;
 use agent_client_protocol_schema::v1::{
     CompactionStatus, CompactionUpdate, Meta, Notice, NoticeSeverity, SessionInfoUpdate,
     SessionUpdate,

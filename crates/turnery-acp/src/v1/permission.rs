@@ -1,10 +1,12 @@
 //! Asks the user, through the client, whether a tool call may run.
 
 use crate::{
-    elicitation,
-    key_page::{self, KeyPageOpener},
-    peer::{Peer, PeerError},
-    tool_call_view,
+    client::{
+        elicitation,
+        key_page::{self, KeyPageOpener},
+        peer::{Peer, PeerError},
+    },
+    v1::tool_call_view,
 };
 use agent_client_protocol_schema::v1::{
     ElicitationSessionScope, PermissionOption, PermissionOptionKind, RequestPermissionRequest,

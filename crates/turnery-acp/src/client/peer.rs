@@ -1,8 +1,9 @@
 //! Sends requests to the client and matches its responses by id.
 
 use crate::{
-    envelope::RequestId, limits::MAX_CLIENT_REQUESTS, rpc_error::REQUEST_CANCELLED,
-    writer::WriteItem, writer::WriteSender,
+    limits::MAX_CLIENT_REQUESTS,
+    server::{envelope::RequestId, rpc_error::REQUEST_CANCELLED},
+    transport::writer::{WriteItem, WriteSender},
 };
 use serde::{Deserialize, Serialize, de::DeserializeOwned};
 use serde_json::{Value, value::RawValue};

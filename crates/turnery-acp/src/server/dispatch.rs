@@ -1,11 +1,15 @@
 //! Routes a request to its handler and produces the response line. Each request gets exactly one (RPC-12).
 
 use crate::{
-    acp_version::AcpVersion,
-    connection::{Connection, RequestScope},
-    envelope::{IncomingRequest, RequestId},
     methods,
-    rpc_error::{INTERNAL_ERROR, INVALID_REQUEST, METHOD_NOT_FOUND, REQUEST_CANCELLED, RpcError},
+    server::{
+        acp_version::AcpVersion,
+        connection::{Connection, RequestScope},
+        envelope::{IncomingRequest, RequestId},
+        rpc_error::{
+            INTERNAL_ERROR, INVALID_REQUEST, METHOD_NOT_FOUND, REQUEST_CANCELLED, RpcError,
+        },
+    },
     v2,
 };
 use futures_util::{FutureExt, future::BoxFuture};

@@ -1,11 +1,12 @@
 //! Encodes the events of a session as `session/update` lines and sends them, in order, to the write queue.
 
 use crate::{
-    acp_version::Encoder,
     limits::LARGE_BATCH_THRESHOLD,
-    prompt_barrier::PromptBarrier,
-    update_writer::UpdateWriter,
-    writer::{WriteItem, WriteSender},
+    server::{acp_version::Encoder, prompt_barrier::PromptBarrier},
+    transport::{
+        update_writer::UpdateWriter,
+        writer::{WriteItem, WriteSender},
+    },
 };
 use agent_client_protocol_schema::v1::{SessionInfoUpdate, SessionUpdate};
 use futures_util::future::BoxFuture;

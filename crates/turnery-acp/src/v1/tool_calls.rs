@@ -1,6 +1,6 @@
 //! Tracks the tool calls of the running loop and encodes their v1 updates.
 
-use crate::{notices::turnery_meta, output_preview::OutputPreview, tool_call_view};
+use crate::v1::{notices::turnery_meta, output_preview::OutputPreview, tool_call_view};
 use agent_client_protocol_schema::v1::{
     Meta, SessionUpdate, ToolCall, ToolCallContent, ToolCallStatus, ToolCallUpdate,
     ToolCallUpdateFields,

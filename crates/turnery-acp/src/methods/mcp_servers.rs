@@ -2,12 +2,10 @@
 
 use crate::{
     commands::{self, CommandTranscript, new_message_id},
-    connection::Connection,
     methods::check_absolute,
-    rpc_error::RpcError,
-    serve::send_line,
-    stop_reason,
-    update_writer::{ChunkAuthor, UpdateWriter},
+    server::{connection::Connection, rpc_error::RpcError, serve::send_line},
+    transport::update_writer::{ChunkAuthor, UpdateWriter},
+    view::stop_reason,
 };
 use agent_client_protocol_schema::v1::{McpServer as WireServer, PromptResponse, StopReason};
 use std::collections::HashMap;

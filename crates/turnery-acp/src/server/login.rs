@@ -1,7 +1,7 @@
 //! Offers the ways to log in. Keys never pass through the protocol: they are entered in a terminal or on a
 //! page served by the host (AUTH-9, ELIC-3).
 
-use crate::key_page::KeyPageOpener;
+use crate::client::key_page::KeyPageOpener;
 use agent_client_protocol_schema::v1::{
     AuthMethod, AuthMethodAgent, AuthMethodTerminal, ClientCapabilities, Meta,
 };

@@ -1,6 +1,6 @@
 //! Classifies a line of input as request, notification, response or malformed, without reading its parameters.
 
-use crate::rpc_error::{INVALID_REQUEST, PARSE_ERROR};
+use crate::server::rpc_error::{INVALID_REQUEST, PARSE_ERROR};
 use agent_client_protocol_schema::v1;
 use serde::{Deserialize, Deserializer, de::IgnoredAny};
 use serde_json::value::RawValue;

@@ -5,8 +5,10 @@
 
 use crate::{
     limits::{WRITE_BLOCK, WRITE_QUEUE},
-    stall_timer::ShutdownProgress,
-    stdio::{Output, wait_for_hangup},
+    transport::{
+        stall_timer::ShutdownProgress,
+        stdio::{Output, wait_for_hangup},
+    },
 };
 use std::{
     fs::File,

@@ -5,22 +5,26 @@
 //! task.
 
 use crate::{
-    connection::{Connection, RequestScope},
-    dispatch::{Dispatcher, error_line},
-    envelope::{Envelope, IncomingRequest, RequestId, classify_line},
+    client::peer::Peer,
     limits::{
         FLUSH_STALL_LIMIT, LINE_LIMIT, MAX_CONCURRENT_REQUESTS, MAX_QUEUED_RESPONSES,
         SHUTDOWN_STALL_LIMIT,
     },
-    login::Login,
     methods,
-    peer::Peer,
-    prompt_barrier::{BarrierReceiver, PromptBarrier},
-    reader::{self, InputBlock},
-    rpc_error::{INTERNAL_ERROR, INVALID_REQUEST, REQUEST_CANCELLED, RpcError},
-    stall_timer::{ShutdownProgress, StallTimer},
-    stdio::{Input, Output},
-    writer::{self, WriteItem, WriteSender},
+    server::{
+        connection::{Connection, RequestScope},
+        dispatch::{Dispatcher, error_line},
+        envelope::{Envelope, IncomingRequest, RequestId, classify_line},
+        login::Login,
+        prompt_barrier::{BarrierReceiver, PromptBarrier},
+        rpc_error::{INTERNAL_ERROR, INVALID_REQUEST, REQUEST_CANCELLED, RpcError},
+    },
+    transport::{
+        reader::{self, InputBlock},
+        stall_timer::{ShutdownProgress, StallTimer},
+        stdio::{Input, Output},
+        writer::{self, WriteItem, WriteSender},
+    },
 };
 use futures_util::{FutureExt, StreamExt, future::BoxFuture, stream::FuturesUnordered};
 use std::{

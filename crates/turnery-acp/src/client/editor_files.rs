@@ -1,6 +1,6 @@
 //! Reads and writes text files through the editor, so that unsaved text is read and edits show up there.
 
-use crate::peer::Peer;
+use crate::client::peer::Peer;
 use agent_client_protocol_schema::v1::{
     ReadTextFileRequest, ReadTextFileResponse, WriteTextFileRequest,
 };

@@ -1,6 +1,6 @@
 //! Asks the user a question of the model, as a form with one field (ELIC-1, ELIC-2).
 
-use crate::peer::{Peer, PeerError};
+use crate::client::peer::{Peer, PeerError};
 use agent_client_protocol_schema::v1::{
     BooleanPropertySchema, CLIENT_METHOD_NAMES, CreateElicitationRequest, ElicitationFormMode,
     ElicitationMode, ElicitationPropertySchema, ElicitationSchema, ElicitationScope,

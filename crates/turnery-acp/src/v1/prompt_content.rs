@@ -1,6 +1,6 @@
 //! Converts the content blocks of a prompt to what a model reads.
 
-use crate::rpc_error::RpcError;
+use crate::server::rpc_error::RpcError;
 use agent_client_protocol_schema::v1::{ContentBlock, EmbeddedResource, EmbeddedResourceResource};
 use turnery_engine::{AudioData, AudioFormat, Content, ImageData};
 
