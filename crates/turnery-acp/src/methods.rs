@@ -5,7 +5,7 @@ mod authenticate;
 mod cancel;
 mod initialize;
 mod logout;
-pub(crate) mod mcp_servers;
+pub(crate) mod prompt_start;
 mod session_archive;
 pub(crate) mod session_close;
 pub(crate) mod session_delete;
@@ -14,6 +14,7 @@ mod session_interject;
 mod session_list;
 mod session_load;
 mod session_new;
+mod session_ports;
 mod session_prompt;
 mod session_resume;
 mod session_set_config_option;
@@ -23,24 +24,11 @@ pub(crate) mod session_setup;
 mod session_status;
 mod system_prompt;
 
-pub(crate) use session_setup::check_absolute;
-
-use crate::server::{
-    connection::{Connection, RequestScope},
-    envelope::RequestId,
-    rpc_error::RpcError,
-};
+use crate::server::{connection::Connection, envelope::RequestId, method_call::register};
 use agent_client_protocol_schema::v1::{AGENT_METHOD_NAMES, PROTOCOL_LEVEL_METHOD_NAMES};
-use jsonrpsee::{
-    Extensions, Methods, RpcModule,
-    types::{ErrorObjectOwned, Params},
-};
-use serde::Serialize;
+use jsonrpsee::{Methods, RpcModule};
 use serde_json::value::RawValue;
 use std::sync::Arc;
-use turnery_agent::{Session, StartError};
-use turnery_engine::Content;
-use turnery_models::ModelInfo;
 
 /// Method that must come first (INIT-12).
 pub(crate) const INITIALIZE: &str = AGENT_METHOD_NAMES.initialize;
@@ -54,13 +42,6 @@ pub(crate) const DROPPABLE_METHODS: [&str; 5] = [
     AGENT_METHOD_NAMES.session_resume,
     AGENT_METHOD_NAMES.session_list,
 ];
-
-/// Arguments of a handler.
-pub(crate) struct MethodCall {
-    pub(crate) params: Params<'static>,
-    pub(crate) connection: Arc<Connection>,
-    pub(crate) scope: RequestScope,
-}
 
 /// Builds the method table with all requests.
 pub(crate) fn method_table(connection: Arc<Connection>) -> Methods {
@@ -111,71 +92,6 @@ pub(crate) fn method_table(connection: Arc<Connection>) -> Methods {
         session_interject::handle_follow_up,
     );
     table.into()
-}
-
-/// Rejects images and audio that the current model does not support (PROMPT-2). Checked per prompt because the
-/// model can change; the capability only says that some model supports them.
-pub(crate) fn check_media_support(session: &Session, input: &[Content]) -> Result<(), RpcError> {
-    let options = session.options();
-    let current = |model: &&ModelInfo| model.name.to_string() == options.model;
-    let Some(model) = options.models.iter().find(current) else {
-        return Ok(());
-    };
-    let is_image = |content: &Content| matches!(content, Content::Image(_));
-    let is_audio = |content: &Content| matches!(content, Content::Audio(_));
-    let name = &model.name;
-    if !model.images && input.iter().any(is_image) {
-        return Err(RpcError::invalid_params(format!(
-            "{name} takes no images: choose another model, or set images = true for it in config.toml."
-        )));
-    }
-    if !model.audio && input.iter().any(is_audio) {
-        return Err(RpcError::invalid_params(format!(
-            "{name} takes no audio: choose another model, or set audio = true in config.toml for one \
-             of an OpenAI-compatible server that does."
-        )));
-    }
-    Ok(())
-}
-
-/// Converts the error of a prompt that the session rejected.
-pub(crate) fn start_error(session: &Session, error: StartError) -> RpcError {
-    match error {
-        StartError::Full(_) => queue_full_error(error.to_string()),
-        StartError::Candidates(_) => RpcError::invalid_params(error.to_string()),
-        StartError::Closed => RpcError::session_not_found(session.id().as_str(), error.to_string()),
-    }
-}
-
-fn queue_full_error(details: String) -> RpcError {
-    RpcError::internal("queue_full", "Too many prompts wait", details, true)
-}
-
-pub(crate) fn register<R, Fut>(
-    table: &mut RpcModule<Connection>,
-    name: &'static str,
-    handler: fn(MethodCall) -> Fut,
-) where
-    R: Serialize + Clone + Send + 'static,
-    Fut: Future<Output = Result<R, RpcError>> + Send + 'static,
-{
-    let added = table.register_async_method(name, move |params, connection, extensions| {
-        let scope = request_scope(&extensions);
-        let answer = handler(MethodCall {
-            params,
-            connection,
-            scope,
-        });
-        async move { answer.await.map_err(ErrorObjectOwned::from) }
-    });
-    debug_assert!(added.is_ok(), "{name} is in the table twice");
-}
-
-fn request_scope(extensions: &Extensions) -> RequestScope {
-    extensions
-        .get()
-        .cloned()
-        .unwrap_or_else(|| RequestScope::new(RequestId::Null))
 }
 
 /// Action the connection takes after a notification.

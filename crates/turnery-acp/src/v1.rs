@@ -1,11 +1,15 @@
 //! The stable protocol version.
 
+pub(crate) mod available_commands;
+pub(crate) mod commands;
 pub(crate) mod config_options;
 pub(crate) mod encoder;
+pub(crate) mod mcp_servers;
 pub(crate) mod notices;
 pub(crate) mod output_preview;
 pub(crate) mod permission;
 pub(crate) mod prompt_content;
-pub(crate) mod response_usage;
+pub(crate) mod prompt_response;
+pub(crate) mod session_info;
 pub(crate) mod tool_call_view;
 pub(crate) mod tool_calls;

@@ -6,7 +6,7 @@ use crate::{
         elicitation::is_accepted,
         peer::{Peer, encode_line},
     },
-    server::serve::send_line,
+    transport::writer::send_line,
 };
 use agent_client_protocol_schema::v1::{
     CLIENT_METHOD_NAMES, CompleteElicitationNotification, CreateElicitationRequest, ElicitationId,

@@ -1,8 +1,11 @@
 //! `/branch [LOOP PROMPT]`: continues from an earlier point with another prompt (LOOP-20); without arguments
 //! it lists the points.
 
-use super::{CommandCall, CommandOutcome, SlashCommand};
-use crate::{methods::start_error, server::rpc_error::RpcError};
+use crate::{
+    commands::slash_command::{CommandCall, CommandOutcome, SlashCommand},
+    methods::prompt_start::start_error,
+    server::rpc_error::RpcError,
+};
 use std::sync::Arc;
 use turnery_agent::PromptOptions;
 use turnery_engine::{Content, LoopId, LoopRecord, Message};

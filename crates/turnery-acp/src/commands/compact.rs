@@ -1,7 +1,10 @@
 //! `/compact`: summarises older messages now, before the context is full (LOOP-21).
 
-use super::{CommandCall, CommandOutcome, SlashCommand};
-use crate::{methods::start_error, server::rpc_error::RpcError};
+use crate::{
+    commands::slash_command::{CommandCall, CommandOutcome, SlashCommand},
+    methods::prompt_start::start_error,
+    server::rpc_error::RpcError,
+};
 use turnery_agent::{PromptOptions, PromptResult};
 use turnery_engine::EventKind;
 

@@ -1,8 +1,10 @@
 //! `/cost`: shows the tokens the session has used, by purpose and model (LASH-105), and their cost for models
 //! with a configured price.
 
-use super::{CommandCall, CommandOutcome, SlashCommand};
-use crate::server::rpc_error::RpcError;
+use crate::{
+    commands::slash_command::{CommandCall, CommandOutcome, SlashCommand},
+    server::rpc_error::RpcError,
+};
 use std::fmt::Write as _;
 use turnery_agent::{CostReport, millionths_to_units};
 use turnery_engine::Usage;

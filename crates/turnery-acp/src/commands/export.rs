@@ -1,8 +1,10 @@
 //! `/export [PATH]`: writes everything stored of the session to a file, like `turnery sessions export`. Never
 //! overwrites an existing file.
 
-use super::{CommandCall, CommandOutcome, SlashCommand};
-use crate::server::rpc_error::RpcError;
+use crate::{
+    commands::slash_command::{CommandCall, CommandOutcome, SlashCommand},
+    server::rpc_error::RpcError,
+};
 use std::{
     fs::OpenOptions,
     io::{self, BufWriter, Write as _},

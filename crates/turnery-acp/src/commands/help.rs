@@ -1,6 +1,7 @@
 //! `/help`: lists all commands.
 
-use super::{CommandOutcome, SlashCommand, list_commands};
+use super::list_commands;
+use crate::commands::slash_command::{CommandOutcome, SlashCommand};
 use turnery_agent::SessionOptions;
 use turnery_tools::mcp::McpPrompt;
 

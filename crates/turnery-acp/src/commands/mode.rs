@@ -1,7 +1,10 @@
 //! `/mode [NAME]`: shows how freely the agent acts, or changes it.
 
-use super::{CommandCall, CommandOutcome, SlashCommand};
-use crate::server::{rpc_error::RpcError, serve::send_line};
+use crate::{
+    commands::slash_command::{CommandCall, CommandOutcome, SlashCommand},
+    server::{rpc_error::RpcError, session_updates},
+    transport::writer::send_line,
+};
 use turnery_tools::Mode;
 
 pub(super) const COMMAND: SlashCommand = SlashCommand {
@@ -25,7 +28,7 @@ async fn run(call: CommandCall) -> Result<CommandOutcome, RpcError> {
         }));
     };
     session.set_mode(mode).await?;
-    let lines = call.connection.version().encode_mode_change(session);
+    let lines = session_updates::encode_mode_change(call.connection.version(), session);
     send_line(call.connection.peer.out(), lines).await;
     let about = mode.description();
     Ok(CommandOutcome::Text(format!(

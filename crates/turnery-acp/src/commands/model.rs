@@ -1,7 +1,10 @@
 //! `/model [NAME]`: shows the current model and the others, or selects another.
 
-use super::{CommandCall, CommandOutcome, SlashCommand};
-use crate::server::{rpc_error::RpcError, serve::send_line};
+use crate::{
+    commands::slash_command::{CommandCall, CommandOutcome, SlashCommand},
+    server::{rpc_error::RpcError, session_updates},
+    transport::writer::send_line,
+};
 use turnery_agent::SetOptionError;
 
 pub(super) const COMMAND: SlashCommand = SlashCommand {
@@ -32,7 +35,7 @@ async fn run(call: CommandCall) -> Result<CommandOutcome, RpcError> {
             return Err(error.into());
         }
     }
-    let line = call.connection.version().encode_model_change(&call.session);
+    let line = session_updates::encode_model_change(call.connection.version(), &call.session);
     send_line(call.connection.peer.out(), line).await;
     let model = call.session.options().model;
     Ok(CommandOutcome::Text(format!("Now using `{model}`.")))

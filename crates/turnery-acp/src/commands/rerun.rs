@@ -1,7 +1,10 @@
 //! `/rerun`: runs the last prompt again from where it began (LOOP-19).
 
-use super::{CommandCall, CommandOutcome, SlashCommand};
-use crate::{methods::start_error, server::rpc_error::RpcError};
+use crate::{
+    commands::slash_command::{CommandCall, CommandOutcome, SlashCommand},
+    methods::prompt_start::start_error,
+    server::rpc_error::RpcError,
+};
 use turnery_agent::PromptOptions;
 
 pub(super) const COMMAND: SlashCommand = SlashCommand {

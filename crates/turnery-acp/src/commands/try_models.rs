@@ -1,8 +1,11 @@
 //! `/try MODEL,MODEL [--pick HOW] PROMPT`: sends a prompt to several models at once and continues from one of
 //! their answers, which is shown like any other (LOOP-70).
 
-use super::{CommandCall, CommandOutcome, SlashCommand};
-use crate::{methods::start_error, server::rpc_error::RpcError};
+use crate::{
+    commands::slash_command::{CommandCall, CommandOutcome, SlashCommand},
+    methods::prompt_start::start_error,
+    server::rpc_error::RpcError,
+};
 use turnery_agent::{Candidate, PromptOptions, SelectionStrategy, StartError};
 use turnery_engine::Content;
 use turnery_models::ModelName;

@@ -1,8 +1,7 @@
 //! `auth/status` (unstable, behind `auth.status`): reports whether a session could begin now. Changes nothing
 //! and never starts a login.
 
-use super::MethodCall;
-use crate::server::rpc_error::{RpcError, parse_params};
+use crate::server::{method_call::MethodCall, params::parse_params, rpc_error::RpcError};
 use agent_client_protocol_schema::v1::{AuthState, AuthStatusRequest, AuthStatusResponse};
 use turnery_agent::OpenError;
 

@@ -1,12 +1,13 @@
 //! `authenticate`: checks that the required keys exist (AUTH-4, AUTH-5). Finds keys entered in a terminal in
 //! the meantime; the page method sends the user to a page for a missing one.
 
-use super::MethodCall;
 use crate::{
     client::key_page,
     server::{
         login::{KEY_PAGE_METHOD, NO_LOGIN_METHOD, TERMINAL_METHOD},
-        rpc_error::{RpcError, parse_params},
+        method_call::MethodCall,
+        params::parse_params,
+        rpc_error::RpcError,
     },
 };
 use agent_client_protocol_schema::v1::{

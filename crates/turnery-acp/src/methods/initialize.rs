@@ -1,18 +1,13 @@
 //! `initialize`: negotiates version and capabilities. Touches no disk and no network (INIT-14).
 
-use super::{
-    MethodCall,
-    session_interject::{FOLLOW_UP, STEER},
-};
+use super::session_interject::{FOLLOW_UP, STEER};
 use crate::{
-    client::quirks::ClientQuirks,
+    client::{features::ClientFeatures, quirks::ClientQuirks},
     server::{
-        acp_version::AcpVersion,
-        connection::ClientFeatures,
-        login,
-        rpc_error::{RpcError, parse_params},
+        acp_version::AcpVersion, login, method_call::MethodCall, params::parse_params,
+        rpc_error::RpcError,
     },
-    v1::notices::turnery_meta,
+    view::meta::turnery_meta,
 };
 use agent_client_protocol_schema::{
     ProtocolVersion,

@@ -1,8 +1,7 @@
 //! `logout`: deletes the keys that were entered and refuses new sessions until the client authenticates again
 //! (AUTH-7). Open sessions stay open and fail when they need a key (AUTH-8).
 
-use super::MethodCall;
-use crate::server::rpc_error::{RpcError, parse_params};
+use crate::server::{method_call::MethodCall, params::parse_params, rpc_error::RpcError};
 use agent_client_protocol_schema::v1::{LogoutRequest, LogoutResponse};
 
 pub(super) async fn handle(call: MethodCall) -> Result<LogoutResponse, RpcError> {

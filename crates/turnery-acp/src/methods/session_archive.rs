@@ -1,8 +1,8 @@
 //! `session/archive` and `session/unarchive` (unstable, behind `sessionCapabilities.archive`): hide a session
 //! from lists that do not ask for archived ones, and restore it. Both are idempotent.
 
-use super::{MethodCall, session_setup};
-use crate::server::rpc_error::{RpcError, parse_params};
+use super::session_setup;
+use crate::server::{method_call::MethodCall, params::parse_params, rpc_error::RpcError};
 use agent_client_protocol_schema::v1::{
     ArchiveSessionRequest, ArchiveSessionResponse, UnarchiveSessionRequest,
     UnarchiveSessionResponse,

@@ -1,7 +1,7 @@
 //! `session/close`: cancels what runs and closes the session (CLOSE-1). Succeeds if the session is not open.
 
-use super::{MethodCall, session_setup};
-use crate::server::rpc_error::{RpcError, parse_params};
+use super::session_setup;
+use crate::server::{method_call::MethodCall, params::parse_params, rpc_error::RpcError};
 use agent_client_protocol_schema::v1::{CloseSessionRequest, CloseSessionResponse};
 
 pub(crate) async fn handle(call: MethodCall) -> Result<CloseSessionResponse, RpcError> {

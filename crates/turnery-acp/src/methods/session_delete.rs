@@ -1,8 +1,8 @@
 //! `session/delete`: closes the session if it is open here, and deletes it. Succeeds for an unknown id
 //! (DEL-2).
 
-use super::{MethodCall, session_setup};
-use crate::server::rpc_error::{RpcError, parse_params};
+use super::session_setup;
+use crate::server::{method_call::MethodCall, params::parse_params, rpc_error::RpcError};
 use agent_client_protocol_schema::v1::{DeleteSessionRequest, DeleteSessionResponse};
 use turnery_engine::SessionId;
 

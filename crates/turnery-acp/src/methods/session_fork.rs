@@ -1,10 +1,11 @@
 //! `session/fork` (unstable, behind `sessionCapabilities.fork`): creates a session with a copy of the stored
 //! history of another, open or not. The history is not replayed: the client already has it.
 
-use super::{MethodCall, session_setup::SessionSetup};
+use super::session_setup::SessionSetup;
 use crate::{
-    server::rpc_error::{RpcError, parse_params},
+    server::{method_call::MethodCall, params::parse_params, rpc_error::RpcError},
     v1::config_options,
+    view::session_options,
 };
 use agent_client_protocol_schema::v1::{ForkSessionRequest, ForkSessionResponse};
 
@@ -21,5 +22,5 @@ pub(super) async fn handle(call: MethodCall) -> Result<ForkSessionResponse, RpcE
     Ok(ForkSessionResponse::new(session.id().to_string())
         .modes(config_options::encode_modes(&options))
         .config_options(config_options::encode_config_options(&options))
-        .meta(config_options::session_meta(&options)))
+        .meta(session_options::session_meta(&options)))
 }

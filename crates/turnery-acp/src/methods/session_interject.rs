@@ -1,9 +1,9 @@
 //! `_turnery/session/steer` and `_turnery/session/follow_up`: send a message while a prompt runs (C-29).
 //! Extensions, declared in the `_meta` of the agent's capabilities (EXT-3, EXT-5).
 
-use super::{MethodCall, check_media_support, queue_full_error};
 use crate::{
-    server::rpc_error::{RpcError, parse_params},
+    methods::prompt_start::{check_media_support, queue_full_error},
+    server::{method_call::MethodCall, params::parse_params, rpc_error::RpcError},
     v1::prompt_content,
 };
 use agent_client_protocol_schema::v1::ContentBlock;

@@ -1,9 +1,12 @@
 //! `session/list`: lists the stored sessions, one page at a time. Changes nothing (LIST-4).
 
-use super::{MethodCall, session_setup};
-use crate::server::{
-    outbox::format_rfc3339,
-    rpc_error::{RpcError, parse_params},
+use crate::{
+    server::{
+        method_call::MethodCall,
+        params::{self, parse_params},
+        rpc_error::RpcError,
+    },
+    view::rfc3339::format_rfc3339,
 };
 use agent_client_protocol_schema::v1::{
     ListSessionsRequest, ListSessionsResponse, SessionArchiveFilter, SessionInfo,
@@ -14,7 +17,7 @@ use turnery_tools::visible_line;
 pub(super) async fn handle(call: MethodCall) -> Result<ListSessionsResponse, RpcError> {
     let request: ListSessionsRequest = parse_params(&call.params)?;
     if let Some(cwd) = &request.cwd {
-        session_setup::check_absolute("cwd", cwd)?;
+        params::check_absolute("cwd", cwd)?;
     }
     let query = ListQuery {
         spawned: false,

@@ -1,9 +1,10 @@
 //! `session/new`: creates a session and stores it before the response, so that another process can resume it.
 
-use super::{MethodCall, session_setup::SessionSetup};
+use super::session_setup::SessionSetup;
 use crate::{
-    server::rpc_error::{RpcError, parse_params},
+    server::{method_call::MethodCall, params::parse_params, rpc_error::RpcError},
     v1::config_options,
+    view::session_options,
 };
 use agent_client_protocol_schema::v1::{NewSessionRequest, NewSessionResponse};
 
@@ -20,5 +21,5 @@ pub(super) async fn handle(call: MethodCall) -> Result<NewSessionResponse, RpcEr
     Ok(NewSessionResponse::new(session.id().to_string())
         .modes(config_options::encode_modes(&options))
         .config_options(config_options::encode_config_options(&options))
-        .meta(config_options::session_meta(&options)))
+        .meta(session_options::session_meta(&options)))
 }

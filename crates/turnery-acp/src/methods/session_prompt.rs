@@ -1,12 +1,11 @@
 //! `session/prompt`: runs a prompt to its end. Queues it at the first poll, so that a cancel on the next line
 //! finds it (CANCEL-9).
 
-use super::{MethodCall, check_media_support, start_error};
 use crate::{
-    commands::{self, CommandCall},
-    methods::mcp_servers,
-    server::rpc_error::{RpcError, parse_params},
-    v1::prompt_content,
+    commands::{find_command, mcp_prompt, slash_command::CommandCall},
+    methods::prompt_start::{check_media_support, start_error},
+    server::{method_call::MethodCall, params::parse_params, rpc_error::RpcError},
+    v1::{commands::run_command, prompt_content, prompt_response},
     view::stop_reason,
 };
 use agent_client_protocol_schema::v1::{ContentBlock, PromptRequest, PromptResponse};
@@ -26,7 +25,7 @@ pub(super) async fn handle(call: MethodCall) -> Result<PromptResponse, RpcError>
         trace: trace.unwrap_or_default(),
         ..PromptOptions::cancelled_by(call.scope.cancel.clone())
     };
-    if let Some(found) = commands::find_command(&input, &is_text) {
+    if let Some(found) = find_command::find_command(&input, &is_text) {
         let command_call = CommandCall {
             args: found.args,
             attachments: found.attachments,
@@ -35,12 +34,12 @@ pub(super) async fn handle(call: MethodCall) -> Result<PromptResponse, RpcError>
             connection: call.connection,
             scope: call.scope,
         };
-        return Box::pin(found.command.run_as_prompt(command_call)).await;
+        return Box::pin(run_command(found.command, command_call)).await;
     }
-    if let Some(found) = mcp_servers::find_mcp_prompt(&input, &is_text, &session) {
+    if let Some(found) = mcp_prompt::find_mcp_prompt(&input, &is_text, &session) {
         let ticket = session.prompt_from_mcp(found.command, found.args, found.attachments, options);
         let ticket = ticket.map_err(|error| start_error(&session, error))?;
-        return Box::pin(mcp_servers::run_mcp_prompt(
+        return Box::pin(mcp_prompt::run_mcp_prompt(
             ticket,
             input,
             &session,
@@ -49,13 +48,13 @@ pub(super) async fn handle(call: MethodCall) -> Result<PromptResponse, RpcError>
         .await;
     }
     check_media_support(&session, &input)?;
-    let input = commands::expand_custom_command(input, &is_text, &session.options());
+    let input = find_command::expand_custom_command(input, &is_text, &session.options());
     let known = call.connection.client_features().prompt_usage;
     let ticket = session
         .prompt(input, options)
         .map_err(|error| start_error(&session, error))?;
     match ticket.result().await {
-        Ok(result) => stop_reason::to_prompt_response(&result, known),
+        Ok(result) => prompt_response::to_prompt_response(&result, known),
         Err(fault) => Err(stop_reason::prompt_error(&fault)),
     }
 }

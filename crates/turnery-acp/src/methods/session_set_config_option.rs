@@ -1,13 +1,10 @@
 //! `session/set_config_option`: sets mode, model or thinking level, at any time (CFG-7).
 
-use super::MethodCall;
 use crate::{
-    server::{
-        rpc_error::{RpcError, parse_params},
-        serve::send_line,
-    },
-    transport::update_writer,
-    v1::config_options::{self, MODE, MODEL, THINKING},
+    server::{method_call::MethodCall, params::parse_params, rpc_error::RpcError},
+    transport::{update_writer, writer::send_line},
+    v1::config_options,
+    view::session_options::{self, MODE, MODEL, THINKING},
 };
 use agent_client_protocol_schema::v1::{
     SetSessionConfigOptionRequest, SetSessionConfigOptionResponse,
@@ -24,7 +21,7 @@ pub(super) async fn handle(call: MethodCall) -> Result<SetSessionConfigOptionRes
     match &*request.config_id.0 {
         MODE => {
             session
-                .set_mode(config_options::parse_mode(&value.0)?)
+                .set_mode(session_options::parse_mode(&value.0)?)
                 .await?;
             let update = config_options::encode_mode_update(&session);
             let line = update_writer::update_line(session.id().as_str(), &update);
@@ -33,7 +30,7 @@ pub(super) async fn handle(call: MethodCall) -> Result<SetSessionConfigOptionRes
         MODEL => session.set_model(&value.0).await?,
         THINKING => {
             session
-                .set_thinking(config_options::parse_thinking(&value.0)?)
+                .set_thinking(session_options::parse_thinking(&value.0)?)
                 .await?
         }
         unknown => {

@@ -1,13 +1,10 @@
 //! `session/set_mode`: sets how freely the agent acts, at any time (MODE-2).
 
-use super::MethodCall;
 use crate::{
-    server::{
-        rpc_error::{RpcError, parse_params},
-        serve::send_line,
-    },
-    transport::update_writer,
+    server::{method_call::MethodCall, params::parse_params, rpc_error::RpcError},
+    transport::{update_writer, writer::send_line},
     v1::config_options,
+    view::session_options,
 };
 use agent_client_protocol_schema::v1::{SetSessionModeRequest, SetSessionModeResponse};
 
@@ -15,7 +12,7 @@ pub(super) async fn handle(call: MethodCall) -> Result<SetSessionModeResponse, R
     let request: SetSessionModeRequest = parse_params(&call.params)?;
     let session = call.connection.session(&request.session_id.0)?;
     session
-        .set_mode(config_options::parse_mode(&request.mode_id.0)?)
+        .set_mode(session_options::parse_mode(&request.mode_id.0)?)
         .await?;
     let update = config_options::encode_config_update(&session);
     let line = update_writer::update_line(session.id().as_str(), &update);

@@ -1,8 +1,7 @@
 //! `session/set_title` (unstable, behind `sessionCapabilities.title`): sets the title of a session, open or
 //! not. Prompts do not replace it.
 
-use super::MethodCall;
-use crate::server::rpc_error::{RpcError, parse_params};
+use crate::server::{method_call::MethodCall, params::parse_params, rpc_error::RpcError};
 use agent_client_protocol_schema::v1::{SetSessionTitleRequest, SetSessionTitleResponse};
 use turnery_engine::SessionId;
 

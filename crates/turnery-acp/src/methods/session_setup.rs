@@ -1,24 +1,21 @@
 //! Creates and opens sessions: the common part of `session/new`, `session/load`, `session/resume` and
 //! `session/fork`.
 
-use super::{MethodCall, system_prompt};
+use super::system_prompt;
 use crate::{
-    client::{editor_files::EditorFiles, terminals::ClientTerminals},
-    methods::mcp_servers,
+    methods::session_ports::session_ports,
     server::{
-        acp_version::Encoder, connection::Connection, outbox::WireOutbox, rpc_error::RpcError,
-        serve::send_line,
+        command_updates, connection::Connection, mcp_server_reports, method_call::MethodCall,
+        params::check_absolute, rpc_error::RpcError,
     },
+    transport::writer::send_line,
+    v1::mcp_servers,
     view::session_cost::SessionCost,
 };
 use agent_client_protocol_schema::v1::{McpServer, SystemPrompt};
-use std::{
-    path::{Path, PathBuf},
-    sync::Arc,
-};
-use turnery_agent::{ClientPorts, OpenRequest, Session};
+use std::path::PathBuf;
+use turnery_agent::{OpenRequest, Session};
 use turnery_engine::SessionId;
-use turnery_tools::{LocalFiles, Terminals};
 
 /// Parameters of a session, validated before anything is created.
 pub(crate) struct SessionSetup {
@@ -121,57 +118,6 @@ impl SessionSetup {
     }
 }
 
-pub(crate) fn check_absolute(name: &str, path: &Path) -> Result<(), RpcError> {
-    if path.as_os_str().as_encoded_bytes().contains(&0) {
-        return Err(RpcError::invalid_params(format!(
-            "{name}: {:?} has a NUL character in it, which no path can have.",
-            path.display().to_string()
-        )));
-    }
-    if path.is_absolute() {
-        return Ok(());
-    }
-    Err(RpcError::invalid_params(format!(
-        "{name}: {:?} is not an absolute path.",
-        path.display().to_string()
-    )))
-}
-
-/// Returns the ports of a session. Only methods that the client declared are used (FS-1, TERM-1).
-fn session_ports(
-    call: &MethodCall,
-    id: &SessionId,
-    replay: bool,
-    session_cost: SessionCost,
-) -> ClientPorts {
-    let can = call.connection.client_features();
-    let peer = &call.connection.peer;
-    let gate = (!replay).then(|| call.scope.responded.clone());
-    let barrier = call.connection.barrier.clone();
-    let version = call.connection.version();
-    let encoder = Encoder::new(version, can.optional_updates, session_cost);
-    let outbox = WireOutbox::new(id, peer.out().clone(), barrier, encoder, gate);
-    ClientPorts {
-        client: version.permission_client(peer, can.forms, call.connection.key_page_opener()),
-        outbox: Box::new(outbox),
-        files: if can.read_files || can.write_files {
-            let (reads, writes) = (can.read_files, can.write_files);
-            Arc::new(EditorFiles::new(
-                Arc::clone(peer),
-                id.clone(),
-                reads,
-                writes,
-            ))
-        } else {
-            Arc::new(LocalFiles)
-        },
-        terminals: can.terminals.then(|| -> Arc<dyn Terminals> {
-            let peer = Arc::clone(peer);
-            Arc::new(ClientTerminals::new(peer, id.clone(), can.quirks))
-        }),
-    }
-}
-
 /// Closes the session if it is open here.
 pub(super) async fn close_if_open(connection: &Connection, id: &str) {
     if let Some(session) = connection.remove_session(id) {
@@ -183,7 +129,7 @@ pub(super) async fn close_if_open(connection: &Connection, id: &str) {
 /// for a new session right after the response that names it (SESS-7), for a known one before the response,
 /// which is the last line of a load (LOAD-2). Reports on its MCP servers follow later.
 async fn register_session(call: &MethodCall, session: Session, is_known: bool) -> Session {
-    let commands = call.connection.version().encode_initial_commands(&session);
+    let commands = command_updates::encode_initial_commands(call.connection.version(), &session);
     if is_known {
         send_line(call.connection.peer.out(), commands).await;
     } else {
@@ -192,6 +138,6 @@ async fn register_session(call: &MethodCall, session: Session, is_known: bool) -
     if let Some(other) = call.connection.insert_session(session.clone()) {
         other.close().await;
     }
-    mcp_servers::watch_servers(&session, &call.connection, call.scope.responded.clone());
+    mcp_server_reports::watch_servers(&session, &call.connection, call.scope.responded.clone());
     session
 }

@@ -1,8 +1,7 @@
 //! `session/status` (unstable, behind `sessionCapabilities.status`): reports whether a session is open or only
 //! stored. Changes nothing.
 
-use super::MethodCall;
-use crate::server::rpc_error::{RpcError, parse_params};
+use crate::server::{method_call::MethodCall, params::parse_params, rpc_error::RpcError};
 use agent_client_protocol_schema::v1::{
     SessionStatus, SessionStatusRequest, SessionStatusResponse,
 };

@@ -1,17 +1,12 @@
 //! Holds the state of a connection: the client's capabilities and the open sessions.
 
 use crate::{
-    client::{key_page::KeyPageOpener, peer::Peer, quirks::ClientQuirks},
+    client::{features::ClientFeatures, key_page::KeyPageOpener, peer::Peer},
     server::{
-        acp_version::AcpVersion,
-        envelope::RequestId,
-        login::{Login, LoginFeatures},
-        prompt_barrier::PromptBarrier,
+        acp_version::AcpVersion, envelope::RequestId, login::Login, prompt_barrier::PromptBarrier,
         rpc_error::RpcError,
     },
-    v1::{notices::OptionalUpdates, response_usage},
 };
-use agent_client_protocol_schema::v1::ClientCapabilities;
 use std::{
     collections::HashMap,
     sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError},
@@ -40,44 +35,6 @@ struct ConnectionState {
     logged_out: bool,
     /// Last request to open a session that failed for lack of a key.
     refused_request: Option<OpenRequest>,
-}
-
-/// Features the client declared. Undeclared features are off (INIT-7).
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(crate) struct ClientFeatures {
-    pub(crate) read_files: bool,
-    pub(crate) write_files: bool,
-    pub(crate) terminals: bool,
-    /// Shows forms and returns their values.
-    pub(crate) forms: bool,
-    /// Login features.
-    pub(crate) login: LoginFeatures,
-    /// Supports usage in the response to a prompt.
-    pub(crate) prompt_usage: bool,
-    /// Optional updates the client accepts.
-    pub(crate) optional_updates: OptionalUpdates,
-    /// Known deviations from the protocol.
-    pub(crate) quirks: ClientQuirks,
-}
-
-impl From<ClientCapabilities> for ClientFeatures {
-    fn from(declared: ClientCapabilities) -> Self {
-        Self {
-            read_files: declared.fs.read_text_file,
-            write_files: declared.fs.write_text_file,
-            terminals: declared.terminal,
-            login: LoginFeatures::from(&declared),
-            prompt_usage: response_usage::is_supported(declared.meta.as_ref()),
-            forms: declared.elicitation.is_some_and(|it| it.form.is_some()),
-            optional_updates: declared
-                .session
-                .map_or_else(OptionalUpdates::default, |session| OptionalUpdates {
-                    notices: session.notices.is_some(),
-                    compaction: session.compaction.is_some(),
-                }),
-            quirks: ClientQuirks::default(),
-        }
-    }
 }
 
 /// Context of a request for its handler.

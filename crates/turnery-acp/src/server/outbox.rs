@@ -2,19 +2,17 @@
 
 use crate::{
     limits::LARGE_BATCH_THRESHOLD,
-    server::{acp_version::Encoder, prompt_barrier::PromptBarrier},
+    server::{encoder::Encoder, prompt_barrier::PromptBarrier},
     transport::{
         update_writer::UpdateWriter,
         writer::{WriteItem, WriteSender},
     },
 };
-use agent_client_protocol_schema::v1::{SessionInfoUpdate, SessionUpdate};
 use futures_util::future::BoxFuture;
 use std::task::{Context, Poll, ready};
 use tokio_util::sync::{CancellationToken, DropGuard, PollSender};
 use turnery_agent::{Outbox, OutboxItem};
-use turnery_engine::{EventKind, SessionId, Timestamp};
-use turnery_tools::visible_line;
+use turnery_engine::{EventKind, SessionId};
 
 /// Outbox of one session.
 pub(crate) struct WireOutbox {
@@ -101,18 +99,4 @@ impl Outbox for WireOutbox {
     fn release_room(&mut self) {
         self.queue.abort_send();
     }
-}
-
-/// Encodes a new title, or the time of the last activity.
-pub(crate) fn encode_session_info(title: Option<&str>, updated_at: Timestamp) -> SessionUpdate {
-    let mut info = SessionInfoUpdate::new().updated_at(format_rfc3339(updated_at));
-    if let Some(title) = title {
-        info = info.title(visible_line(title).into_owned());
-    }
-    SessionUpdate::SessionInfoUpdate(info)
-}
-
-/// Formats a time as RFC 3339 with milliseconds (LIST-6).
-pub(crate) fn format_rfc3339(at: Timestamp) -> String {
-    at.to_rfc3339_opts(chrono::SecondsFormat::Millis, true)
 }

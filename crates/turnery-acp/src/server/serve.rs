@@ -23,7 +23,7 @@ use crate::{
         reader::{self, InputBlock},
         stall_timer::{ShutdownProgress, StallTimer},
         stdio::{Input, Output},
-        writer::{self, WriteItem, WriteSender},
+        writer::{self, WriteItem},
     },
 };
 use futures_util::{FutureExt, StreamExt, future::BoxFuture, stream::FuturesUnordered};
@@ -377,11 +377,6 @@ fn too_many_requests_error() -> RpcError {
         format!("{MAX_CONCURRENT_REQUESTS} requests are waiting for their responses; wait for some of them to finish."),
     )
     .with_data("retryable", true)
-}
-
-/// Queues a line that no session sends, after everything already queued.
-pub(crate) async fn send_line(queue: &WriteSender, line: Vec<u8>) {
-    let _ = queue.send(WriteItem::Lines(line)).await;
 }
 
 #[cfg(test)]

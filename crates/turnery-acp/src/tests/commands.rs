@@ -1,6 +1,9 @@
 //! Tests which texts are commands.
 
-use crate::commands::{COMMANDS, find_command, parse_command};
+use crate::commands::{
+    COMMANDS,
+    find_command::{find_command, parse_command},
+};
 use proptest::prelude::*;
 use turnery_engine::Content;
 

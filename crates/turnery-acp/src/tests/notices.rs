@@ -4,7 +4,7 @@
 use super::support::{
     ALL_UPDATES, NO_OPTIONAL_UPDATES, encode, encode_live, encode_replayed, event,
 };
-use crate::v1::{encoder::EncoderV1, notices::OptionalUpdates};
+use crate::{client::features::OptionalUpdates, v1::encoder::EncoderV1};
 use serde_json::{Value, json};
 use std::sync::Arc;
 use turnery_engine::{

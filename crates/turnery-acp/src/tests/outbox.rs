@@ -3,8 +3,7 @@
 use super::support::{NO_OPTIONAL_UPDATES, event};
 use crate::{
     server::{
-        acp_version::{AcpVersion, Encoder},
-        outbox::WireOutbox,
+        acp_version::AcpVersion, encoder::Encoder, outbox::WireOutbox,
         prompt_barrier::PromptBarrier,
     },
     transport::writer::WriteSender,

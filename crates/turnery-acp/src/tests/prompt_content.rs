@@ -1,6 +1,6 @@
 //! Tests the content blocks of a prompt (PROMPT-1, PROMPT-2, PROMPT-13).
 
-use crate::v1::prompt_content::{code_fence, parse_prompt};
+use crate::{v1::prompt_content::parse_prompt, view::code_fence::code_fence};
 use agent_client_protocol_schema::v1::ContentBlock;
 use jsonrpsee::types::ErrorObjectOwned;
 use serde_json::{Value, json};

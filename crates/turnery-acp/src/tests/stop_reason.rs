@@ -1,8 +1,8 @@
 //! Tests the outcome table, row by row.
 
 use crate::{
-    server::rpc_error::RpcError,
-    view::stop_reason::{prompt_error, to_prompt_response},
+    server::rpc_error::RpcError, v1::prompt_response::to_prompt_response,
+    view::stop_reason::prompt_error,
 };
 use agent_client_protocol_schema::{v1::PromptResponse, v2};
 use jsonrpsee::types::ErrorObjectOwned;

@@ -1,12 +1,12 @@
 //! Test support: events, a readable write queue, and updates parsed with the official types.
 
 use crate::{
-    client::peer::Peer,
+    client::{features::OptionalUpdates, peer::Peer},
     transport::{
         update_writer::UpdateWriter,
         writer::{WriteItem, WriteSender},
     },
-    v1::{encoder::EncoderV1, notices::OptionalUpdates},
+    v1::encoder::EncoderV1,
     view::session_cost::SessionCost,
 };
 use agent_client_protocol_schema::v1::SessionNotification;

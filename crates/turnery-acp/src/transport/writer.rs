@@ -230,6 +230,11 @@ impl WriteBatch {
     }
 }
 
+/// Queues a line that no session sends, after everything already queued.
+pub(crate) async fn send_line(queue: &WriteSender, line: Vec<u8>) {
+    let _ = queue.send(WriteItem::Lines(line)).await;
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

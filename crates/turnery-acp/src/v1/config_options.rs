@@ -1,48 +1,15 @@
 //! Encodes mode, model and thinking level of a session as `modes` and `configOptions`, always in step
 //! (MODE-4).
 
-use crate::{server::rpc_error::RpcError, v1::notices};
+use crate::view::session_options::{
+    MODE, MODEL, THINKING, THINKING_LEVELS, mode_description, mode_name,
+};
 use agent_client_protocol_schema::v1::{
-    ConfigOptionUpdate, CurrentModeUpdate, Meta, SessionConfigOption, SessionConfigOptionCategory,
+    ConfigOptionUpdate, CurrentModeUpdate, SessionConfigOption, SessionConfigOptionCategory,
     SessionConfigSelectOption, SessionMode, SessionModeState, SessionUpdate,
 };
-use serde_json::json;
 use turnery_agent::{Session, SessionOptions};
-use turnery_models::Thinking;
 use turnery_tools::Mode;
-
-/// Id of the mode option.
-pub(crate) const MODE: &str = "mode";
-pub(crate) const MODEL: &str = "model";
-pub(crate) const THINKING: &str = "thinking";
-
-pub(crate) const THINKING_LEVELS: [(Thinking, &str); 5] = [
-    (Thinking::Default, "Default"),
-    (Thinking::Off, "Off"),
-    (Thinking::Low, "Low"),
-    (Thinking::Medium, "Medium"),
-    (Thinking::High, "High"),
-];
-
-pub(crate) fn mode_name(mode: Mode) -> &'static str {
-    match mode {
-        Mode::Ask => "Ask",
-        Mode::Edit => "Edit",
-        Mode::Plan => "Plan",
-        Mode::Auto => "Auto",
-    }
-}
-
-/// Returns the description of the mode option, including the sandbox that confines commands.
-pub(crate) fn mode_description(options: &SessionOptions) -> String {
-    format!("How freely the agent acts. {}", options.sandbox)
-}
-
-/// Returns the `_meta` of a session: the sandbox that confines commands. Not sent as an update, since clients
-/// show updates in the conversation.
-pub(crate) fn session_meta(options: &SessionOptions) -> Meta {
-    notices::turnery_meta(json!({ "sandbox": &*options.sandbox }))
-}
 
 /// Encodes the session's `modes`.
 pub(crate) fn encode_modes(options: &SessionOptions) -> SessionModeState {
@@ -88,36 +55,6 @@ pub(crate) fn encode_config_options(options: &SessionOptions) -> Vec<SessionConf
             .description("How much the model thinks before it answers".to_owned())
             .category(SessionConfigOptionCategory::ThoughtLevel),
     ]
-}
-
-/// Parses a mode id (MODE-1).
-pub(crate) fn parse_mode(id: &str) -> Result<Mode, RpcError> {
-    Mode::ALL
-        .into_iter()
-        .find(|mode| mode.as_str() == id)
-        .ok_or_else(|| unknown_value_error(MODE, id, &Mode::ALL.map(Mode::as_str)))
-}
-
-/// Parses a thinking level id.
-pub(crate) fn parse_thinking(id: &str) -> Result<Thinking, RpcError> {
-    THINKING_LEVELS
-        .into_iter()
-        .map(|(level, _)| level)
-        .find(|level| level.as_str() == id)
-        .ok_or_else(|| {
-            unknown_value_error(
-                THINKING,
-                id,
-                &THINKING_LEVELS.map(|(level, _)| level.as_str()),
-            )
-        })
-}
-
-fn unknown_value_error(option: &str, value: &str, known: &[&str]) -> RpcError {
-    RpcError::invalid_params(format!(
-        "{value:?} is not a value of {option}: choose one of {}.",
-        known.join(", ")
-    ))
 }
 
 /// Encodes the current mode as a `current_mode_update`.

@@ -1,13 +1,15 @@
 //! Encodes agent events as v1 `session/update` notifications, live and replayed.
 
 use crate::{
+    client::features::OptionalUpdates,
     transport::update_writer::{ChunkAuthor, UpdateWriter},
     v1::{
-        notices::{OptionalUpdates, meta_only_update, turnery_meta},
+        notices::meta_only_update,
         tool_call_view,
         tool_calls::{CallEndV1, ToolCallsV1},
     },
     view::{
+        meta::turnery_meta,
         prompt_usage::PromptUsage,
         session_cost::{self, SessionCost},
     },

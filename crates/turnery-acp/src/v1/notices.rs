@@ -1,26 +1,15 @@
 //! Encodes notices and compaction updates. Clients that do not declare support (NOTE-1, COMP-1) get the same
 //! facts in the `_meta` of an update that changes nothing.
 
-use crate::v1::tool_call_view::text_block;
-use agent_client_protocol_schema::v1::{
-    CompactionStatus, CompactionUpdate, Meta, Notice, NoticeSeverity, SessionInfoUpdate,
-    SessionUpdate,
+use crate::{
+    client::features::OptionalUpdates, v1::tool_call_view::text_block, view::meta::turnery_meta,
 };
-use serde_json::{Map, Value, json};
+use agent_client_protocol_schema::v1::{
+    CompactionStatus, CompactionUpdate, Notice, NoticeSeverity, SessionInfoUpdate, SessionUpdate,
+};
+use serde_json::{Value, json};
 use turnery_engine::{CompactionBlock, ModelError};
 use turnery_tools::visible;
-
-/// Optional updates that a client supports.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(crate) struct OptionalUpdates {
-    pub(crate) notices: bool,
-    pub(crate) compaction: bool,
-}
-
-/// Wraps `members` under the one name that turnery uses in `_meta` (EXT-1).
-pub(crate) fn turnery_meta(members: Value) -> Meta {
-    Map::from_iter([("turnery".to_owned(), members)])
-}
 
 /// Returns an update whose only content is `_meta`.
 pub(crate) fn meta_only_update(members: Value) -> SessionUpdate {

@@ -4,20 +4,20 @@ use crate::{
     client::{
         elicitation,
         key_page::{self, KeyPageOpener},
-        peer::{Peer, PeerError},
+        peer::Peer,
+        permission::parse_response,
     },
     v1::tool_call_view,
+    view::tool_call,
 };
 use agent_client_protocol_schema::v1::{
     ElicitationSessionScope, PermissionOption, PermissionOptionKind, RequestPermissionRequest,
     ToolCallStatus, ToolCallUpdate, ToolCallUpdateFields,
 };
 use futures_util::future::BoxFuture;
-use serde::Deserialize;
 use std::sync::Arc;
 use turnery_agent::{
-    Client, PermissionAnswer, PermissionChoice, PermissionChoiceKind, PermissionRequest,
-    UserQuestion,
+    Client, PermissionAnswer, PermissionChoiceKind, PermissionRequest, UserQuestion,
 };
 use turnery_engine::SessionId;
 use turnery_models::MissingKeyError;
@@ -30,20 +30,6 @@ pub(crate) struct PermissionClientV1 {
     pub(crate) forms: bool,
     /// Opens a page for a missing key, if the client can open URLs.
     pub(crate) key_page_opener: Option<KeyPageOpener>,
-}
-
-/// Response to `session/request_permission`. Not the schema's type: an unknown outcome must mean no (PERM-3).
-#[derive(Deserialize)]
-pub(crate) struct PermissionResponse {
-    outcome: PermissionOutcome,
-}
-
-#[derive(Deserialize)]
-#[serde(rename_all = "camelCase")]
-struct PermissionOutcome {
-    outcome: String,
-    #[serde(default)]
-    option_id: Option<String>,
 }
 
 impl Client for PermissionClientV1 {
@@ -78,16 +64,13 @@ impl Client for PermissionClientV1 {
 
 fn encode_request(ask: &PermissionRequest) -> RequestPermissionRequest {
     let fields = ToolCallUpdateFields::new()
-        .title(tool_call_view::display_title(
-            &ask.detail.title,
-            &ask.tool_name,
-        ))
+        .title(tool_call::display_title(&ask.detail.title, &ask.tool_name))
         .name(ask.tool_name.clone())
         .kind(tool_call_view::encode_kind(ask.detail.kind))
         .status(ToolCallStatus::Pending)
         .content(tool_call_view::encode_artifacts(&ask.detail.artifacts))
         .locations(tool_call_view::encode_locations(&ask.detail.locations))
-        .raw_input(tool_call_view::raw_value(&ask.args));
+        .raw_input(tool_call::raw_value(&ask.args));
     let options = ask
         .options
         .iter()
@@ -106,32 +89,4 @@ fn encode_request(ask: &PermissionRequest) -> RequestPermissionRequest {
         ToolCallUpdate::new(ask.call_id.to_string(), fields),
         options,
     )
-}
-
-/// Parses the response. Allowing requires the outcome `selected` with the id of an offered option (PERM-3);
-/// the agent interprets the option.
-pub(crate) fn parse_response(
-    reply: Result<PermissionResponse, PeerError>,
-    offered: &[PermissionChoice],
-) -> PermissionAnswer {
-    let outcome = match reply {
-        Ok(reply) => reply.outcome,
-        Err(error) if error.is_cancelled() => return PermissionAnswer::Cancelled,
-        Err(error) => {
-            return PermissionAnswer::NoAnswer(format!(
-                "permission could not be asked for: {error}"
-            ));
-        }
-    };
-    match (outcome.outcome.as_str(), outcome.option_id) {
-        ("cancelled", _) => PermissionAnswer::Cancelled,
-        ("selected", Some(id)) if offered.iter().any(|option| option.id == id) => {
-            PermissionAnswer::Chose(id)
-        }
-        ("selected", id) => PermissionAnswer::NoAnswer(format!(
-            "the client chose {:?}, which was not offered",
-            id.unwrap_or_default()
-        )),
-        (other, _) => PermissionAnswer::NoAnswer(format!("the client answered {other:?}")),
-    }
 }

@@ -1,13 +1,11 @@
 //! Encodes parts of a tool call for v1. Live calls, replayed calls and permission requests share the encoding.
 
-use crate::{limits::RAW_VALUE_LIMIT, v1::prompt_content::code_fence};
+use crate::view::code_fence::fence_output;
 use agent_client_protocol_schema::v1::{
     AudioContent, ContentBlock, Diff, ImageContent, Terminal, TextContent, ToolCallContent,
     ToolCallLocation, ToolKind,
 };
-use serde_json::Value;
 use turnery_engine::{Artifact, CallKind, Content, Location};
-use turnery_tools::visible_line;
 
 /// Encodes the kind of a call.
 pub(crate) fn encode_kind(kind: CallKind) -> ToolKind {
@@ -22,12 +20,6 @@ pub(crate) fn encode_kind(kind: CallKind) -> ToolKind {
         CallKind::Fetch => ToolKind::Fetch,
         CallKind::Other => ToolKind::Other,
     }
-}
-
-/// Returns the title of a call, or its tool's name if the title is empty. Hidden characters are made visible.
-pub(crate) fn display_title(title: &str, tool: &str) -> String {
-    let title = if title.is_empty() { tool } else { title };
-    visible_line(title).into_owned()
 }
 
 /// Encodes the whole list of locations (TOOL-5, TOOL-7).
@@ -73,13 +65,6 @@ pub(crate) fn encode_result(content: &[Content], kind: CallKind) -> Vec<ToolCall
         .collect()
 }
 
-/// Wraps the output of a command in a Markdown fence.
-pub(crate) fn fence_output(text: &str) -> String {
-    let fence = code_fence(text);
-    let end = if text.ends_with('\n') { "" } else { "\n" };
-    format!("{fence}console\n{text}{end}{fence}")
-}
-
 /// Returns a block of plain text.
 pub(crate) fn text_block(text: &str) -> ContentBlock {
     ContentBlock::Text(TextContent::new(text))
@@ -98,23 +83,5 @@ pub(crate) fn encode_block(content: &Content) -> Option<ContentBlock> {
             audio.mime_type.clone(),
         ))),
         Content::Thinking { .. } | Content::ToolCall(_) | Content::Opaque { .. } => None,
-    }
-}
-
-/// Returns the raw arguments or result, unless the line would become huge (TR-9).
-pub(crate) fn raw_value(value: &Value) -> Option<Value> {
-    (json_size(value) <= RAW_VALUE_LIMIT).then(|| value.clone())
-}
-
-/// Estimates the size of a value as JSON. Unit: bytes.
-fn json_size(value: &Value) -> usize {
-    match value {
-        Value::Null | Value::Bool(_) | Value::Number(_) => 8,
-        Value::String(text) => text.len() + 2,
-        Value::Array(items) => items.iter().map(json_size).sum(),
-        Value::Object(members) => members
-            .iter()
-            .map(|(k, v)| k.len() + 4 + json_size(v))
-            .sum(),
     }
 }

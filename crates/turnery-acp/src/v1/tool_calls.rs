@@ -1,6 +1,9 @@
 //! Tracks the tool calls of the running loop and encodes their v1 updates.
 
-use crate::v1::{notices::turnery_meta, output_preview::OutputPreview, tool_call_view};
+use crate::{
+    v1::{output_preview::OutputPreview, tool_call_view},
+    view::{code_fence, meta::turnery_meta, tool_call},
+};
 use agent_client_protocol_schema::v1::{
     Meta, SessionUpdate, ToolCall, ToolCallContent, ToolCallStatus, ToolCallUpdate,
     ToolCallUpdateFields,
@@ -95,10 +98,7 @@ impl ToolCallsV1 {
         let before = &call.detail;
         let mut fields = ToolCallUpdateFields::new();
         if before.title != detail.title {
-            fields = fields.title(tool_call_view::display_title(
-                &detail.title,
-                &call.request.name,
-            ));
+            fields = fields.title(tool_call::display_title(&detail.title, &call.request.name));
         }
         if before.kind != detail.kind {
             fields = fields.kind(tool_call_view::encode_kind(detail.kind));
@@ -217,13 +217,13 @@ impl OpenCallV1 {
     }
 
     fn to_tool_call(&self) -> ToolCall {
-        let title = tool_call_view::display_title(&self.detail.title, &self.request.name);
+        let title = tool_call::display_title(&self.detail.title, &self.request.name);
         ToolCall::new(self.request.call_id.to_string(), title)
             .name(self.request.name.clone())
             .kind(tool_call_view::encode_kind(self.detail.kind))
             .content(tool_call_view::encode_artifacts(&self.detail.artifacts))
             .locations(tool_call_view::encode_locations(&self.detail.locations))
-            .raw_input(tool_call_view::raw_value(&self.request.args))
+            .raw_input(tool_call::raw_value(&self.request.args))
     }
 
     /// Returns the content of a running call: its artifacts, progress text and output preview.
@@ -234,8 +234,7 @@ impl OpenCallV1 {
         }
         let printed = self.preview.text();
         if !printed.is_empty() && !self.detail.artifacts.iter().any(is_terminal) {
-            content
-                .push(tool_call_view::text_block(&tool_call_view::fence_output(&printed)).into());
+            content.push(tool_call_view::text_block(&code_fence::fence_output(&printed)).into());
         }
         ToolCallUpdateFields::new().content(content)
     }
@@ -315,7 +314,7 @@ fn final_status(envelope: &ToolEnvelope) -> ToolCallStatus {
 
 fn raw_output(envelope: &ToolEnvelope) -> Option<Value> {
     match (&envelope.value, &envelope.result) {
-        (Some(value), _) => tool_call_view::raw_value(value),
+        (Some(value), _) => tool_call::raw_value(value),
         (None, Err(failure)) => Some(json!({ "error": failure })),
         (None, Ok(_)) => None,
     }

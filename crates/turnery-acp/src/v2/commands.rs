@@ -3,7 +3,10 @@
 
 use super::{session_state, tool_call_view};
 use crate::{
-    commands::{CommandCall, CommandOutcome, CommandTranscript, SlashCommand, new_message_id},
+    commands::{
+        slash_command::{CommandCall, CommandOutcome, SlashCommand},
+        transcript::{CommandTranscript, new_message_id},
+    },
     server::{connection::Connection, rpc_error::RpcError},
     transport::{update_writer::UpdateWriter, writer::WriteItem},
 };
@@ -34,7 +37,7 @@ pub(super) async fn run_command(
         CommandOutcome::Prompt(ticket, closing) => {
             let line =
                 crate::transport::update_writer::update_line(session.id().as_str(), &echo_update);
-            crate::server::serve::send_line(connection.peer.out(), line).await;
+            crate::transport::writer::send_line(connection.peer.out(), line).await;
             tokio::spawn(report_command_end(
                 connection, session, transcript, ticket, closing,
             ));

@@ -2,17 +2,15 @@
 //! is only a config option.
 
 use crate::{
-    commands,
     transport::update_writer,
-    v1::config_options::{MODE, MODEL, THINKING, THINKING_LEVELS, mode_description, mode_name},
+    view::session_options::{MODE, MODEL, THINKING, THINKING_LEVELS, mode_description, mode_name},
 };
 use agent_client_protocol_schema::v2::{
-    AvailableCommand, AvailableCommandInput, AvailableCommandsUpdate, Command, ConfigOptionUpdate,
-    SessionConfigOption, SessionConfigOptionCategory, SessionConfigSelectOption, SessionUpdate,
-    TextCommandInput,
+    ConfigOptionUpdate, SessionConfigOption, SessionConfigOptionCategory,
+    SessionConfigSelectOption, SessionUpdate,
 };
 use turnery_agent::{Session, SessionOptions};
-use turnery_tools::{Mode, mcp::McpPrompt};
+use turnery_tools::Mode;
 
 /// Encodes all options, most important first. Each has values, which include the current one (V2-21).
 pub(super) fn encode_config_options(options: &SessionOptions) -> Vec<SessionConfigOption> {
@@ -54,26 +52,4 @@ pub(crate) fn encode_options_update(session: &Session) -> Vec<u8> {
         session.id().as_str(),
         &SessionUpdate::ConfigOptionUpdate(update),
     )
-}
-
-/// Encodes the list of all commands, including prompts of MCP servers.
-pub(super) fn list_available_commands(
-    options: &SessionOptions,
-    prompts: &[McpPrompt],
-) -> Vec<AvailableCommand> {
-    let all = commands::list_commands(options, prompts).into_iter();
-    let all = all.map(|it| {
-        let input = it
-            .hint
-            .map(|hint| AvailableCommandInput::Text(TextCommandInput::new(hint)));
-        AvailableCommand::Command(Command::new(it.name, it.description).input(input))
-    });
-    all.collect()
-}
-
-/// Encodes an update with all commands.
-pub(crate) fn encode_available_commands(session: &Session, prompts: &[McpPrompt]) -> Vec<u8> {
-    let update = AvailableCommandsUpdate::new(list_available_commands(&session.options(), prompts));
-    let id = session.id().as_str();
-    update_writer::update_line(id, &SessionUpdate::AvailableCommandsUpdate(update))
 }

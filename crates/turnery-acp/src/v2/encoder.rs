@@ -9,8 +9,8 @@ use super::{
 };
 use crate::{
     transport::update_writer::{ChunkAuthor, UpdateWriter},
-    v1::notices::turnery_meta,
     view::{
+        meta::turnery_meta,
         prompt_usage::PromptUsage,
         session_cost::{self, SessionCost},
     },

@@ -8,8 +8,8 @@ mod session_resume;
 mod session_set_config_option;
 
 use crate::{
-    methods::{register, session_close, session_delete},
-    server::connection::Connection,
+    methods::{session_close, session_delete},
+    server::{connection::Connection, method_call::register},
 };
 use agent_client_protocol_schema::v2::AGENT_METHOD_NAMES;
 use jsonrpsee::{Methods, RpcModule};

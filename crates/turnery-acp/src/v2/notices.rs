@@ -1,7 +1,7 @@
 //! Encodes notices and compaction updates, which every v2 client accepts.
 
 use super::tool_call_view::text_block;
-use crate::{transport::update_writer, v1::notices};
+use crate::{transport::update_writer, v1::notices, view::meta};
 use agent_client_protocol_schema::v2::{
     CompactionStatus, CompactionUpdate, Notice, NoticeSeverity, SessionInfoUpdate, SessionUpdate,
 };
@@ -11,7 +11,7 @@ use turnery_tools::{visible, visible_line};
 
 /// Returns an update whose only content is `_meta`.
 pub(super) fn meta_only_update(members: Value) -> SessionUpdate {
-    SessionUpdate::SessionInfoUpdate(SessionInfoUpdate::new().meta(notices::turnery_meta(members)))
+    SessionUpdate::SessionInfoUpdate(SessionInfoUpdate::new().meta(meta::turnery_meta(members)))
 }
 
 /// Encodes a notice for the user. Hidden characters are made visible.
@@ -35,7 +35,7 @@ pub(crate) fn encode_warning_line(session_id: &str, title: &str, description: &s
 /// Encodes a new title, or the time of the last activity.
 pub(crate) fn encode_session_info(title: Option<&str>, updated_at: Timestamp) -> SessionUpdate {
     let mut info =
-        SessionInfoUpdate::new().updated_at(crate::server::outbox::format_rfc3339(updated_at));
+        SessionInfoUpdate::new().updated_at(crate::view::rfc3339::format_rfc3339(updated_at));
     if let Some(title) = title {
         info = info.title(visible_line(title).into_owned());
     }

@@ -3,11 +3,8 @@
 
 use super::tool_call_view;
 use crate::{
-    client::peer::Peer,
-    v1::{
-        permission::parse_response,
-        tool_call_view::{display_title, raw_value},
-    },
+    client::{peer::Peer, permission::parse_response},
+    view::tool_call::{display_title, raw_value},
 };
 use agent_client_protocol_schema::v2::{
     PermissionOption, PermissionOptionKind, RequestPermissionRequest, RequestPermissionSubject,

@@ -1,6 +1,6 @@
 //! Converts the content blocks of a v2 prompt to what a model reads.
 
-use crate::{server::rpc_error::RpcError, v1::prompt_content};
+use crate::server::{prompt_content, rpc_error::RpcError};
 use agent_client_protocol_schema::v2::{ContentBlock, EmbeddedResource, EmbeddedResourceResource};
 use turnery_engine::Content;
 

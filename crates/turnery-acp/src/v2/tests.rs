@@ -8,8 +8,9 @@ mod properties;
 mod session_state;
 mod tool_calls;
 
-use super::EncoderV2;
-use crate::{tests::support::event, transport::update_writer::UpdateWriter};
+use crate::{
+    tests::support::event, transport::update_writer::UpdateWriter, v2::encoder::EncoderV2,
+};
 use agent_client_protocol_schema::v2::UpdateSessionNotification;
 use jsonschema::Validator;
 use serde_json::Value;

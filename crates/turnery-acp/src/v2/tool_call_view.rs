@@ -1,7 +1,7 @@
 //! Encodes parts of a tool call for v2. Live calls, replayed calls and permission requests share the encoding.
 
 use super::diff;
-use crate::v1::tool_call_view::fence_output;
+use crate::view::code_fence::fence_output;
 use agent_client_protocol_schema::v2::{
     AudioContent, ContentBlock, ImageContent, TextContent, ToolCallContent, ToolCallLocation,
     ToolKind,

@@ -4,9 +4,9 @@
 use super::{call_terminal, tool_call_view};
 use crate::{
     transport::update_writer::UpdateWriter,
-    v1::{
-        notices::turnery_meta,
-        tool_call_view::{display_title, raw_value},
+    view::{
+        meta::turnery_meta,
+        tool_call::{display_title, raw_value},
     },
 };
 use agent_client_protocol_schema::v2::{

@@ -2,9 +2,9 @@
 
 use crate::{
     server::rpc_error::{AUTH_REQUIRED, INTERNAL_ERROR, RpcError},
-    v1::{notices::turnery_meta, response_usage},
+    view::meta::turnery_meta,
 };
-use agent_client_protocol_schema::v1::{Meta, PromptResponse, StopReason};
+use agent_client_protocol_schema::v1::{Meta, StopReason};
 use serde_json::{Value, json};
 use std::borrow::Cow;
 use turnery_agent::{PromptError, PromptResult, UsageRow};
@@ -14,25 +14,6 @@ use turnery_engine::{
 
 /// Length to which a cause is cut. Unit: characters.
 const REASON_LIMIT: usize = 600;
-
-/// Returns the response to a prompt. The protocol has five stop reasons; the exact outcome is in
-/// `_meta.turnery`, or in `data` of an error. `usage` is true if the client supports usage in the response.
-pub(crate) fn to_prompt_response(
-    result: &PromptResult,
-    usage: bool,
-) -> Result<PromptResponse, RpcError> {
-    let meta = outcome_meta(result);
-    match stop_reason_or_error(&result.outcome) {
-        Ok(reason) => {
-            let answer = PromptResponse::new(reason).meta(meta);
-            Ok(match usage {
-                true => response_usage::with_usage(answer, result),
-                false => answer,
-            })
-        }
-        Err(fault) => Err(fault.with_data("_meta", remove_detail(meta))),
-    }
-}
 
 /// Removes the detail from the `_meta` that accompanies an error, whose message already contains it.
 pub(crate) fn remove_detail(mut meta: Meta) -> Meta {

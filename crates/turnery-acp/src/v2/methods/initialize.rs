@@ -1,11 +1,13 @@
 //! `initialize`: negotiates the version (V2-1, V2-2) and v2 capabilities.
 
 use crate::{
-    methods::MethodCall,
+    client::features::ClientFeatures,
     server::{
         acp_version::AcpVersion,
-        connection::{ClientFeatures, Connection},
-        rpc_error::{INVALID_REQUEST, RpcError, parse_params},
+        connection::Connection,
+        method_call::MethodCall,
+        params::parse_params,
+        rpc_error::{INVALID_REQUEST, RpcError},
     },
 };
 use agent_client_protocol_schema::{

@@ -1,11 +1,12 @@
 //! `session/list`: lists the stored sessions, one page at a time.
 
 use crate::{
-    methods::{MethodCall, session_setup::check_absolute},
     server::{
-        outbox::format_rfc3339,
-        rpc_error::{RpcError, parse_params},
+        method_call::MethodCall,
+        params::{check_absolute, parse_params},
+        rpc_error::RpcError,
     },
+    view::rfc3339::format_rfc3339,
 };
 use agent_client_protocol_schema::v2::{ListSessionsRequest, ListSessionsResponse, SessionInfo};
 use turnery_store::{ArchivedFilter, ListQuery};

@@ -1,9 +1,9 @@
 //! `session/new`: creates a session and returns its options and commands.
 
 use crate::{
-    methods::{MethodCall, session_setup::SessionSetup},
-    server::rpc_error::{RpcError, parse_params},
-    v2::{config_options, mcp_servers},
+    methods::session_setup::SessionSetup,
+    server::{method_call::MethodCall, params::parse_params, rpc_error::RpcError},
+    v2::{available_commands, config_options, mcp_servers},
 };
 use agent_client_protocol_schema::v2::{NewSessionRequest, NewSessionResponse};
 
@@ -18,8 +18,10 @@ pub(super) async fn handle(call: MethodCall) -> Result<NewSessionResponse, RpcEr
     let session = setup.create(&call).await?;
     Ok(NewSessionResponse::new(session.id().as_str())
         .config_options(config_options::encode_config_options(&session.options()))
-        .meta(crate::v1::config_options::session_meta(&session.options()))
-        .available_commands(config_options::list_available_commands(
+        .meta(crate::view::session_options::session_meta(
+            &session.options(),
+        ))
+        .available_commands(available_commands::list_available_commands(
             &session.options(),
             &[],
         )))

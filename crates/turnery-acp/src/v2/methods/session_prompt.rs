@@ -3,9 +3,9 @@
 //! V2-7).
 
 use crate::{
-    commands::{self, CommandCall},
-    methods::{MethodCall, check_media_support, mcp_servers, start_error},
-    server::rpc_error::{RpcError, parse_params},
+    commands::{find_command, mcp_prompt, slash_command::CommandCall},
+    methods::prompt_start::{check_media_support, start_error},
+    server::{method_call::MethodCall, params::parse_params, rpc_error::RpcError},
     v2::{self, prompt_content, stop_reason},
 };
 use agent_client_protocol_schema::v2::{ContentBlock, PromptRequest, PromptResponse};
@@ -20,7 +20,7 @@ pub(super) async fn handle(call: MethodCall) -> Result<PromptResponse, RpcError>
         .map(|it| matches!(it, ContentBlock::Text(_)))
         .collect();
     let input = prompt_content::parse_prompt(request.prompt)?;
-    if let Some(found) = commands::find_command(&input, &is_text) {
+    if let Some(found) = find_command::find_command(&input, &is_text) {
         let command_call = CommandCall {
             args: found.args,
             attachments: found.attachments,
@@ -39,12 +39,12 @@ pub(super) async fn handle(call: MethodCall) -> Result<PromptResponse, RpcError>
         trace: trace.unwrap_or_default(),
         ..PromptOptions::cancelled_by(call.scope.cancel)
     };
-    let queued = match mcp_servers::find_mcp_prompt(&input, &is_text, &session) {
+    let queued = match mcp_prompt::find_mcp_prompt(&input, &is_text, &session) {
         Some(found) => {
             session.prompt_from_mcp(found.command, found.args, found.attachments, options)
         }
         None => {
-            let input = commands::expand_custom_command(input, &is_text, &session.options());
+            let input = find_command::expand_custom_command(input, &is_text, &session.options());
             session.prompt(input, options)
         }
     };

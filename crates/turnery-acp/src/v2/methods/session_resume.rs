@@ -2,13 +2,10 @@
 //! response (V2-10).
 
 use crate::{
-    methods::{MethodCall, session_setup::SessionSetup},
-    server::{
-        rpc_error::{RpcError, parse_params},
-        serve::send_line,
-    },
-    transport::update_writer::UpdateWriter,
-    v2::{config_options, mcp_servers, session_state},
+    methods::session_setup::SessionSetup,
+    server::{method_call::MethodCall, params::parse_params, rpc_error::RpcError},
+    transport::{update_writer::UpdateWriter, writer::send_line},
+    v2::{available_commands, config_options, mcp_servers, session_state},
 };
 use agent_client_protocol_schema::v2::{ReplayFrom, ResumeSessionRequest, ResumeSessionResponse};
 
@@ -37,8 +34,10 @@ pub(super) async fn handle(call: MethodCall) -> Result<ResumeSessionResponse, Rp
     send_line(call.connection.peer.out(), to.lines).await;
     Ok(ResumeSessionResponse::new()
         .config_options(config_options::encode_config_options(&session.options()))
-        .meta(crate::v1::config_options::session_meta(&session.options()))
-        .available_commands(config_options::list_available_commands(
+        .meta(crate::view::session_options::session_meta(
+            &session.options(),
+        ))
+        .available_commands(available_commands::list_available_commands(
             &session.options(),
             &[],
         )))

@@ -2,10 +2,9 @@
 //! value type changes nothing (V2-18).
 
 use crate::{
-    methods::MethodCall,
-    server::rpc_error::{RpcError, parse_params},
-    v1::config_options::{self as values, MODE, MODEL, THINKING},
+    server::{method_call::MethodCall, params::parse_params, rpc_error::RpcError},
     v2::config_options,
+    view::session_options::{self, MODE, MODEL, THINKING},
 };
 use agent_client_protocol_schema::v2::{
     SessionConfigOptionValue, SetSessionConfigOptionRequest, SetSessionConfigOptionResponse,
@@ -20,11 +19,15 @@ pub(super) async fn handle(call: MethodCall) -> Result<SetSessionConfigOptionRes
         ));
     };
     match &*request.config_id.0 {
-        MODE => session.set_mode(values::parse_mode(&value.0)?).await?,
+        MODE => {
+            session
+                .set_mode(session_options::parse_mode(&value.0)?)
+                .await?
+        }
         MODEL => session.set_model(&value.0).await?,
         THINKING => {
             session
-                .set_thinking(values::parse_thinking(&value.0)?)
+                .set_thinking(session_options::parse_thinking(&value.0)?)
                 .await?
         }
         unknown => {

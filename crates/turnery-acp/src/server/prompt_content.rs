@@ -1,0 +1,146 @@
+//! Converts the content blocks of a prompt to what a model reads.
+
+use crate::{server::rpc_error::RpcError, view::code_fence::code_fence};
+use turnery_engine::{AudioData, AudioFormat, Content, ImageData};
+
+/// Parses all blocks with `parse`; rejects an empty prompt.
+pub(crate) fn parse_blocks<B>(
+    blocks: Vec<B>,
+    block: fn(B) -> Result<Content, RpcError>,
+) -> Result<Vec<Content>, RpcError> {
+    if blocks.is_empty() {
+        return Err(RpcError::invalid_params(
+            "prompt is empty: send at least one block of text.",
+        ));
+    }
+    blocks.into_iter().map(block).collect()
+}
+
+/// Returns the error for a block of unknown type.
+pub(crate) fn unknown_block_error() -> RpcError {
+    RpcError::invalid_params(
+        "prompt holds a block of an unknown type: send text, image, audio, resource or resource_link.",
+    )
+}
+
+/// Parses an image. Invalid images are rejected here: in the conversation, one would make the provider reject
+/// every later prompt too (PROMPT-10).
+pub(crate) fn parse_image(mime_type: String, base64: String) -> Result<Content, RpcError> {
+    if !ImageData::SUPPORTED_MIME_TYPES.contains(&&*mime_type) {
+        return Err(RpcError::invalid_params(format!(
+            "prompt holds an image of type {mime_type:?}: send one of {}.",
+            ImageData::SUPPORTED_MIME_TYPES.join(", ")
+        )));
+    }
+    if !is_base64(&base64) {
+        return Err(RpcError::invalid_params(
+            "prompt holds an image whose data is not base64, or is empty.",
+        ));
+    }
+    Ok(Content::Image(ImageData {
+        mime_type,
+        base64: base64.into(),
+    }))
+}
+
+/// Parses audio, with the same checks. Support by the model is checked later (PROMPT-2).
+pub(crate) fn parse_audio(mime_type: String, base64: String) -> Result<Content, RpcError> {
+    if AudioFormat::from_mime_type(&mime_type).is_none() {
+        return Err(RpcError::invalid_params(format!(
+            "prompt holds audio of type {mime_type:?}: send audio/wav or audio/mpeg."
+        )));
+    }
+    if !is_base64(&base64) {
+        return Err(RpcError::invalid_params(
+            "prompt holds audio whose data is not base64, or is empty.",
+        ));
+    }
+    Ok(Content::Audio(AudioData {
+        mime_type,
+        base64: base64.into(),
+    }))
+}
+
+/// Checks for base64 in the standard alphabet, padded and on one line.
+fn is_base64(text: &str) -> bool {
+    let digits = text.trim_end_matches('=');
+    text.len() - digits.len() <= 2
+        && text.len().is_multiple_of(4)
+        && !digits.is_empty()
+        && digits
+            .bytes()
+            .all(|byte| byte.is_ascii_alphanumeric() || matches!(byte, b'+' | b'/'))
+}
+
+/// Renders a resource link: a file by its path, so that tools can use it, anything else as a link.
+pub(crate) fn render_resource_link(name: &str, uri: &str) -> Content {
+    Content::text(match file_path_from_uri(uri) {
+        Some(path) => format!("[{name}]({path})"),
+        None => format!("[{name}]({uri})"),
+    })
+}
+
+/// Renders an embedded text.
+pub(crate) fn render_embedded_text(uri: String, text: &str) -> Content {
+    let name = file_path_from_uri(&uri).unwrap_or(uri);
+    let fence = code_fence(text);
+    let end = if text.ends_with('\n') { "" } else { "\n" };
+    Content::text(format!("{name}\n{fence}\n{text}{end}{fence}"))
+}
+
+/// Parses an embedded blob: an image, or a mention of anything else.
+pub(crate) fn parse_embedded_blob(
+    uri: String,
+    kind: Option<String>,
+    base64: String,
+) -> Result<Content, RpcError> {
+    Ok(match kind {
+        Some(kind) if ImageData::SUPPORTED_MIME_TYPES.contains(&&*kind) => {
+            return parse_image(kind, base64);
+        }
+        kind => Content::text(format!(
+            "{} (binary{}, {} bytes; its content was not passed on)",
+            file_path_from_uri(&uri).unwrap_or(uri),
+            kind.map(|kind| format!(", {kind}")).unwrap_or_default(),
+            base64.len() / 4 * 3,
+        )),
+    })
+}
+
+/// Returns the placeholder for an embedded resource of unknown type.
+pub(crate) fn unknown_resource_content() -> Content {
+    Content::text("(a resource of unknown type was not passed on)")
+}
+
+/// Returns the path of a local `file://` URI, percent-decoded.
+fn file_path_from_uri(uri: &str) -> Option<String> {
+    let rest = uri.strip_prefix("file://")?;
+    let path = rest.strip_prefix("localhost").unwrap_or(rest);
+    if !path.starts_with('/') {
+        return None;
+    }
+    let (path, fragment) = path.split_once('#').unwrap_or((path, ""));
+    let mut bytes = Vec::with_capacity(path.len());
+    let mut rest = path.as_bytes();
+    while let Some((byte, tail)) = rest.split_first() {
+        let hex = (*byte == b'%')
+            .then(|| std::str::from_utf8(tail.get(..2)?).ok())
+            .flatten()
+            .and_then(|hex| u8::from_str_radix(hex, 16).ok());
+        match hex {
+            Some(value) => {
+                bytes.push(value);
+                rest = &tail[2..];
+            }
+            None => {
+                bytes.push(*byte);
+                rest = tail;
+            }
+        }
+    }
+    let path = String::from_utf8(bytes).ok()?;
+    Some(match fragment.is_empty() {
+        true => path,
+        false => format!("{path}#{fragment}"),
+    })
+}

@@ -1,0 +1,71 @@
+//! Options of a session: mode, model and thinking level.
+
+use crate::{server::rpc_error::RpcError, view::meta::turnery_meta};
+use agent_client_protocol_schema::v1::Meta;
+use serde_json::json;
+use turnery_agent::SessionOptions;
+use turnery_models::Thinking;
+use turnery_tools::Mode;
+
+/// Id of the mode option.
+pub(crate) const MODE: &str = "mode";
+pub(crate) const MODEL: &str = "model";
+pub(crate) const THINKING: &str = "thinking";
+
+pub(crate) const THINKING_LEVELS: [(Thinking, &str); 5] = [
+    (Thinking::Default, "Default"),
+    (Thinking::Off, "Off"),
+    (Thinking::Low, "Low"),
+    (Thinking::Medium, "Medium"),
+    (Thinking::High, "High"),
+];
+
+pub(crate) fn mode_name(mode: Mode) -> &'static str {
+    match mode {
+        Mode::Ask => "Ask",
+        Mode::Edit => "Edit",
+        Mode::Plan => "Plan",
+        Mode::Auto => "Auto",
+    }
+}
+
+/// Returns the description of the mode option, including the sandbox that confines commands.
+pub(crate) fn mode_description(options: &SessionOptions) -> String {
+    format!("How freely the agent acts. {}", options.sandbox)
+}
+
+/// Returns the `_meta` of a session: the sandbox that confines commands. Not sent as an update, since clients
+/// show updates in the conversation.
+pub(crate) fn session_meta(options: &SessionOptions) -> Meta {
+    turnery_meta(json!({ "sandbox": &*options.sandbox }))
+}
+
+/// Parses a mode id (MODE-1).
+pub(crate) fn parse_mode(id: &str) -> Result<Mode, RpcError> {
+    Mode::ALL
+        .into_iter()
+        .find(|mode| mode.as_str() == id)
+        .ok_or_else(|| unknown_value_error(MODE, id, &Mode::ALL.map(Mode::as_str)))
+}
+
+/// Parses a thinking level id.
+pub(crate) fn parse_thinking(id: &str) -> Result<Thinking, RpcError> {
+    THINKING_LEVELS
+        .into_iter()
+        .map(|(level, _)| level)
+        .find(|level| level.as_str() == id)
+        .ok_or_else(|| {
+            unknown_value_error(
+                THINKING,
+                id,
+                &THINKING_LEVELS.map(|(level, _)| level.as_str()),
+            )
+        })
+}
+
+fn unknown_value_error(option: &str, value: &str, known: &[&str]) -> RpcError {
+    RpcError::invalid_params(format!(
+        "{value:?} is not a value of {option}: choose one of {}.",
+        known.join(", ")
+    ))
+}
