@@ -2,9 +2,7 @@
 
 pub(crate) mod code_fence;
 pub(crate) mod meta;
-pub(crate) mod prompt_usage;
 pub(crate) mod rfc3339;
-pub(crate) mod session_cost;
 pub(crate) mod session_options;
 pub(crate) mod stop_reason;
 pub(crate) mod tool_call;

@@ -25,6 +25,7 @@ pub mod trace_sink;
 pub mod turn_builder;
 pub mod turn_stream;
 pub mod usage_report;
+pub mod view;
 
 pub use activity::{ActivityId, CorrelationId, Projection, ToolOutput, TurnActivity, TurnEvent};
 pub use agent::{Agent, Instructions, OpenError, OpenRequest};

@@ -9,10 +9,12 @@ use crate::{
     },
     v1::permission::PermissionClientV1,
     v2::permission::PermissionClientV2,
-    view::session_cost::SessionCost,
 };
 use std::sync::Arc;
-use turnery_agent::{Client, ClientPorts};
+use turnery_agent::{
+    Client, ClientPorts,
+    view::{SessionCost, SessionView},
+};
 use turnery_engine::SessionId;
 use turnery_tools::{LocalFiles, Terminals};
 
@@ -28,8 +30,15 @@ pub(super) fn session_ports(
     let gate = (!replay).then(|| call.scope.responded.clone());
     let barrier = call.connection.barrier.clone();
     let version = call.connection.version();
-    let encoder = Encoder::new(version, can.optional_updates, session_cost);
-    let outbox = WireOutbox::new(id, peer.out().clone(), barrier, encoder, gate);
+    let encoder = Encoder::new(version, can.optional_updates);
+    let outbox = WireOutbox::new(
+        id,
+        peer.out().clone(),
+        barrier,
+        SessionView::new(session_cost),
+        encoder,
+        gate,
+    );
     ClientPorts {
         client: permission_client(version, peer, can.forms, call.connection.key_page_opener()),
         outbox: Box::new(outbox),

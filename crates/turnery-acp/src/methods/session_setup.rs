@@ -10,11 +10,10 @@ use crate::{
     },
     transport::writer::send_line,
     v1::mcp_servers,
-    view::session_cost::SessionCost,
 };
 use agent_client_protocol_schema::v1::{McpServer, SystemPrompt};
 use std::path::PathBuf;
-use turnery_agent::{OpenRequest, Session};
+use turnery_agent::{OpenRequest, Session, view::SessionCost};
 use turnery_engine::SessionId;
 
 /// Parameters of a session, validated before anything is created.

@@ -1,32 +1,24 @@
-//! Encodes the events of a session as updates of the negotiated version.
+//! Encodes changes of the view as updates of the negotiated version.
 
 use crate::{
-    client::features::OptionalUpdates,
-    server::acp_version::AcpVersion,
-    transport::update_writer::UpdateWriter,
-    v1::{encoder::EncoderV1, session_info},
-    v2::{encoder::EncoderV2, notices},
-    view::session_cost::SessionCost,
+    client::features::OptionalUpdates, server::acp_version::AcpVersion,
+    transport::update_writer::UpdateWriter, v1::encoder::EncoderV1, v2::encoder::EncoderV2,
 };
-use turnery_agent::OutboxItem;
+use turnery_agent::view::ViewChange;
 
-/// Encodes the events of a session as updates.
+/// Encoder of the negotiated version.
 #[derive(Debug)]
 pub(crate) enum Encoder {
-    V1(Box<EncoderV1>),
-    V2(Box<EncoderV2>),
+    V1(EncoderV1),
+    V2(EncoderV2),
 }
 
 impl Encoder {
-    /// Creates an encoder; `session_cost` is the cost of the session so far.
-    pub(crate) fn new(
-        version: AcpVersion,
-        takes: OptionalUpdates,
-        session_cost: SessionCost,
-    ) -> Self {
+    /// Creates an encoder; `optional_updates` are those that a v1 client supports.
+    pub(crate) fn new(version: AcpVersion, optional_updates: OptionalUpdates) -> Self {
         match version {
-            AcpVersion::V1 => Self::V1(Box::new(EncoderV1::new(takes, session_cost))),
-            AcpVersion::V2 => Self::V2(Box::new(EncoderV2::new(session_cost))),
+            AcpVersion::V1 => Self::V1(EncoderV1::new(optional_updates)),
+            AcpVersion::V2 => Self::V2(EncoderV2::default()),
         }
     }
 
@@ -38,24 +30,11 @@ impl Encoder {
         }
     }
 
-    pub(crate) fn encode(&mut self, item: OutboxItem<'_>, to: &mut UpdateWriter) {
+    /// Writes the updates for a change.
+    pub(crate) fn encode(&mut self, change: ViewChange<'_>, to: &mut UpdateWriter) {
         match self {
-            Self::V1(v1) => match item {
-                OutboxItem::Live(event) => v1.encode_live(event, to),
-                OutboxItem::Replay(event) => v1.encode_replay(event, to),
-                OutboxItem::Info { title, updated_at } => {
-                    to.write_update(&session_info::encode_session_info(title, updated_at))
-                }
-                OutboxItem::Ended(_) => {}
-            },
-            Self::V2(v2) => match item {
-                OutboxItem::Live(event) => v2.encode_live(event, to),
-                OutboxItem::Replay(event) => v2.encode_replay(event, to),
-                OutboxItem::Info { title, updated_at } => {
-                    to.write_update(&notices::encode_session_info(title, updated_at))
-                }
-                OutboxItem::Ended(end) => v2.encode_prompt_end(end, to),
-            },
+            Self::V1(v1) => v1.encode(change, to),
+            Self::V2(v2) => v2.encode(change, to),
         }
     }
 }

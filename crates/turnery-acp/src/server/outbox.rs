@@ -11,7 +11,7 @@ use crate::{
 use futures_util::future::BoxFuture;
 use std::task::{Context, Poll, ready};
 use tokio_util::sync::{CancellationToken, DropGuard, PollSender};
-use turnery_agent::{Outbox, OutboxItem};
+use turnery_agent::{Outbox, OutboxItem, view::SessionView};
 use turnery_engine::{EventKind, SessionId};
 
 /// Outbox of one session.
@@ -21,8 +21,9 @@ pub(crate) struct WireOutbox {
     /// or the response to the previous prompt.
     gate: Option<BoxFuture<'static, ()>>,
     barrier: PromptBarrier,
-    writer: UpdateWriter,
+    view: SessionView,
     encoder: Encoder,
+    writer: UpdateWriter,
 }
 
 impl WireOutbox {
@@ -32,6 +33,7 @@ impl WireOutbox {
         id: &SessionId,
         queue: WriteSender,
         barrier: PromptBarrier,
+        view: SessionView,
         encoder: Encoder,
         gate: Option<CancellationToken>,
     ) -> Self {
@@ -39,8 +41,9 @@ impl WireOutbox {
             queue: PollSender::new(queue),
             gate: gate.map(|gate| -> BoxFuture<'static, ()> { Box::pin(gate.cancelled_owned()) }),
             barrier,
-            writer: UpdateWriter::new(id.as_str()),
+            view,
             encoder,
+            writer: UpdateWriter::new(id.as_str()),
         }
     }
 }
@@ -81,7 +84,9 @@ impl Outbox for WireOutbox {
         {
             self.gate = Some(Box::pin(self.barrier.wait_for_responses()));
         }
-        self.encoder.encode(item, &mut self.writer);
+        let (encoder, writer) = (&mut self.encoder, &mut self.writer);
+        self.view
+            .apply(item, &mut |change| encoder.encode(change, writer));
         if !self.writer.lines.is_empty() {
             let lines = std::mem::take(&mut self.writer.lines);
             let out = if lines.len() > LARGE_BATCH_THRESHOLD {

@@ -4,7 +4,6 @@ use crate::{
     client::features::OptionalUpdates, server::acp_version::AcpVersion, transport::update_writer,
     v1::config_options, v2,
 };
-use agent_client_protocol_schema::v1::NoticeSeverity;
 use turnery_agent::Session;
 
 /// Encodes a warning about the session.
@@ -16,11 +15,8 @@ pub(crate) fn encode_warning(
     text: &str,
 ) -> Vec<u8> {
     match version {
-        AcpVersion::V1 => update_writer::update_line(
-            id,
-            &takes.encode_notice(NoticeSeverity::Warning, title, text),
-        ),
-        AcpVersion::V2 => v2::notices::encode_warning_line(id, title, text),
+        AcpVersion::V1 => update_writer::update_line(id, &takes.encode_warning(title, text)),
+        AcpVersion::V2 => update_writer::update_line(id, &v2::notices::encode_warning(title, text)),
     }
 }
 

@@ -2,9 +2,9 @@
 //! lineage.
 
 use super::support::{
-    ALL_UPDATES, NO_OPTIONAL_UPDATES, encode, encode_live, encode_replayed, event,
+    ALL_UPDATES, NO_OPTIONAL_UPDATES, encode, encode_live, encode_replayed, event, live,
 };
-use crate::{client::features::OptionalUpdates, v1::encoder::EncoderV1};
+use crate::client::features::OptionalUpdates;
 use serde_json::{Value, json};
 use std::sync::Arc;
 use turnery_engine::{
@@ -202,7 +202,7 @@ fn notices_fall_back_to_meta() {
         notice["sessionUpdate"] = json!("notice");
         assert_eq!(encode_live(event), [notice]);
         assert_eq!(
-            encode(event, NO_OPTIONAL_UPDATES, EncoderV1::encode_live),
+            encode(event, NO_OPTIONAL_UPDATES, live),
             [meta_only(json!({ "notice": told }))]
         );
         assert_eq!(encode_replayed(event), NO_UPDATES);
@@ -284,7 +284,7 @@ fn compaction_starts_and_ends_once() {
             ..ALL_UPDATES
         };
         assert_eq!(
-            encode(&events, notices_only, EncoderV1::encode_live),
+            encode(&events, notices_only, live),
             [
                 meta_only(json!({ "compaction": begun })),
                 meta_only(json!({ "compaction": ended })),

@@ -7,7 +7,6 @@ use crate::{
         prompt_barrier::PromptBarrier,
     },
     transport::writer::WriteSender,
-    view::session_cost::SessionCost,
 };
 use proptest::prelude::*;
 use std::{
@@ -16,7 +15,7 @@ use std::{
 };
 use tokio::sync::mpsc;
 use tokio_util::sync::CancellationToken;
-use turnery_agent::{Outbox, OutboxItem};
+use turnery_agent::{Outbox, OutboxItem, view::SessionView};
 use turnery_engine::{
     ContinuationKind, Event, EventKind, MessageId, PromptId, SessionId, StreamDelta, TurnTrigger,
 };
@@ -26,8 +25,15 @@ fn outbox(
     barrier: &PromptBarrier,
     gate: Option<CancellationToken>,
 ) -> WireOutbox {
-    let encoder = Encoder::new(AcpVersion::V1, NO_OPTIONAL_UPDATES, SessionCost::default());
-    WireOutbox::new(&SessionId::from("s1"), out, barrier.clone(), encoder, gate)
+    let encoder = Encoder::new(AcpVersion::V1, NO_OPTIONAL_UPDATES);
+    WireOutbox::new(
+        &SessionId::from("s1"),
+        out,
+        barrier.clone(),
+        SessionView::default(),
+        encoder,
+        gate,
+    )
 }
 
 fn is_open(outbox: &mut WireOutbox) -> bool {

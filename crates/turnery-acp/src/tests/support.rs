@@ -2,17 +2,17 @@
 
 use crate::{
     client::{features::OptionalUpdates, peer::Peer},
+    server::{acp_version::AcpVersion, encoder::Encoder},
     transport::{
         update_writer::UpdateWriter,
         writer::{WriteItem, WriteSender},
     },
-    v1::encoder::EncoderV1,
-    view::session_cost::SessionCost,
 };
 use agent_client_protocol_schema::v1::SessionNotification;
 use serde_json::{Value, json};
 use std::sync::Arc;
 use tokio::sync::mpsc;
+use turnery_agent::{OutboxItem, view::SessionView};
 use turnery_engine::{Event, EventKind, LoopId, SessionId, Timestamp};
 
 pub(super) const START_MS: i64 = 1_790_000_000_000;
@@ -60,25 +60,44 @@ pub(super) fn parse_updates(lines: &[u8]) -> Vec<Value> {
 
 /// Encodes events live.
 pub(super) fn encode_live(events: &[Event]) -> Vec<Value> {
-    encode(events, ALL_UPDATES, EncoderV1::encode_live)
+    encode(events, ALL_UPDATES, live)
 }
 
 /// Encodes events as a replay.
 pub(super) fn encode_replayed(events: &[Event]) -> Vec<Value> {
-    encode(events, ALL_UPDATES, EncoderV1::encode_replay)
+    encode(events, ALL_UPDATES, stored)
 }
 
 pub(super) fn encode(
     events: &[Event],
-    takes: OptionalUpdates,
-    show: fn(&mut EncoderV1, &Event, &mut UpdateWriter),
+    optional_updates: OptionalUpdates,
+    item: fn(&Event) -> OutboxItem<'_>,
 ) -> Vec<Value> {
-    let mut translator = EncoderV1::new(takes, SessionCost::default());
+    let encoder = Encoder::new(AcpVersion::V1, optional_updates);
+    parse_updates(&encode_lines(events, encoder, item))
+}
+
+pub(crate) fn encode_lines(
+    events: &[Event],
+    mut encoder: Encoder,
+    item: fn(&Event) -> OutboxItem<'_>,
+) -> Vec<u8> {
+    let mut view = SessionView::default();
     let mut writer = UpdateWriter::new("s1");
     for event in events {
-        show(&mut translator, event, &mut writer);
+        view.apply(item(event), &mut |change| {
+            encoder.encode(change, &mut writer);
+        });
     }
-    parse_updates(&writer.lines)
+    writer.lines
+}
+
+pub(crate) fn live(event: &Event) -> OutboxItem<'_> {
+    OutboxItem::Live(event)
+}
+
+pub(crate) fn stored(event: &Event) -> OutboxItem<'_> {
+    OutboxItem::Replay(event)
 }
 
 /// The client side of a peer, controlled by the test.

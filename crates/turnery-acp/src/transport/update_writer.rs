@@ -2,16 +2,8 @@
 //! everything else is serialised with the schema's types.
 
 use crate::limits::TEXT_CHUNK_LIMIT;
-use agent_client_protocol_schema::v1::{ContentBlock, ContentChunk, SessionUpdate};
 use serde::Serialize;
-
-/// Author of a chunk.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum ChunkAuthor {
-    User,
-    Agent,
-    Thought,
-}
+use turnery_agent::view::ChunkAuthor;
 
 /// Writes updates of one session into `lines`, one whole line each.
 #[derive(Debug)]
@@ -72,21 +64,6 @@ impl UpdateWriter {
         self.lines.extend_from_slice(br#"},"messageId":"#);
         write_json(&mut self.lines, message_id);
         self.lines.extend_from_slice(b"}}}\n");
-    }
-
-    /// Writes a block of any kind.
-    pub(crate) fn write_block(
-        &mut self,
-        voice: ChunkAuthor,
-        message_id: &str,
-        block: ContentBlock,
-    ) {
-        let chunk = ContentChunk::new(block).message_id(message_id);
-        self.write_update(&match voice {
-            ChunkAuthor::User => SessionUpdate::UserMessageChunk(chunk),
-            ChunkAuthor::Agent => SessionUpdate::AgentMessageChunk(chunk),
-            ChunkAuthor::Thought => SessionUpdate::AgentThoughtChunk(chunk),
-        });
     }
 }
 

@@ -6,10 +6,7 @@ use crate::{
         transcript::{CommandTranscript, new_message_id},
     },
     server::rpc_error::RpcError,
-    transport::{
-        update_writer::{ChunkAuthor, UpdateWriter},
-        writer::send_line,
-    },
+    transport::{update_writer::UpdateWriter, writer::send_line},
     v1::prompt_response,
     view::stop_reason,
 };
@@ -50,7 +47,7 @@ pub(crate) async fn run_command(
         let id = new_message_id(&session);
         transcript.record_answer(&id, &text, &session).await;
         let mut writer = UpdateWriter::new(session.id().as_str());
-        writer.write_text(ChunkAuthor::Agent, &id, &text);
+        writer.write_text(turnery_agent::view::ChunkAuthor::Agent, &id, &text);
         send_line(connection.peer.out(), writer.lines).await;
     }
     answer

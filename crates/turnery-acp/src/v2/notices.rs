@@ -1,12 +1,13 @@
 //! Encodes notices and compaction updates, which every v2 client accepts.
 
 use super::tool_call_view::text_block;
-use crate::{transport::update_writer, v1::notices, view::meta};
+use crate::view::meta;
 use agent_client_protocol_schema::v2::{
     CompactionStatus, CompactionUpdate, Notice, NoticeSeverity, SessionInfoUpdate, SessionUpdate,
 };
 use serde_json::Value;
-use turnery_engine::{CompactionBlock, ModelError, Timestamp};
+use turnery_agent::view;
+use turnery_engine::{CompactionBlock, Timestamp};
 use turnery_tools::{visible, visible_line};
 
 /// Returns an update whose only content is `_meta`.
@@ -14,22 +15,24 @@ pub(super) fn meta_only_update(members: Value) -> SessionUpdate {
     SessionUpdate::SessionInfoUpdate(SessionInfoUpdate::new().meta(meta::turnery_meta(members)))
 }
 
-/// Encodes a notice for the user. Hidden characters are made visible.
-pub(super) fn encode_notice(
-    severity: NoticeSeverity,
-    title: &str,
-    description: &str,
-) -> SessionUpdate {
-    let notice = Notice::new(severity, title);
-    SessionUpdate::Notice(notice.description(visible(description).into_owned()))
+/// Encodes a notice of the running prompt.
+pub(super) fn encode_notice(notice: &view::Notice<'_>) -> SessionUpdate {
+    let severity = match notice.is_warning() {
+        true => NoticeSeverity::Warning,
+        false => NoticeSeverity::Info,
+    };
+    encode_text(severity, notice.title(), &notice.description())
 }
 
-/// Encodes a warning as a line.
-pub(crate) fn encode_warning_line(session_id: &str, title: &str, description: &str) -> Vec<u8> {
-    update_writer::update_line(
-        session_id,
-        &encode_notice(NoticeSeverity::Warning, title, description),
-    )
+/// Encodes a warning for the user.
+pub(crate) fn encode_warning(title: &str, description: &str) -> SessionUpdate {
+    encode_text(NoticeSeverity::Warning, title, description)
+}
+
+/// Encodes a title and a description. Hidden characters are made visible.
+fn encode_text(severity: NoticeSeverity, title: &str, description: &str) -> SessionUpdate {
+    let notice = Notice::new(severity, title);
+    SessionUpdate::Notice(notice.description(visible(description).into_owned()))
 }
 
 /// Encodes a new title, or the time of the last activity.
@@ -40,18 +43,6 @@ pub(crate) fn encode_session_info(title: Option<&str>, updated_at: Timestamp) ->
         info = info.title(visible_line(title).into_owned());
     }
     SessionUpdate::SessionInfoUpdate(info)
-}
-
-/// Encodes a retry of a model call.
-pub(super) fn encode_retry(attempt: u32, fault: &ModelError, wait_ms: u64) -> SessionUpdate {
-    let text = notices::describe_retry(attempt, fault, wait_ms);
-    encode_notice(NoticeSeverity::Info, "Retrying the model call", &text)
-}
-
-/// Encodes the notice that the model sends nothing while the call goes on.
-pub(super) fn encode_silence(silent_ms: u64, is_connected: bool) -> SessionUpdate {
-    let text = notices::describe_silence(silent_ms, is_connected);
-    encode_notice(NoticeSeverity::Info, notices::SILENCE_TITLE, &text)
 }
 
 /// Encodes the start of a compaction.

@@ -9,12 +9,15 @@ mod session_state;
 mod tool_calls;
 
 use crate::{
-    tests::support::event, transport::update_writer::UpdateWriter, v2::encoder::EncoderV2,
+    server::encoder::Encoder,
+    tests::support::{encode_lines, event, live, stored},
+    v2::encoder::EncoderV2,
 };
 use agent_client_protocol_schema::v2::UpdateSessionNotification;
 use jsonschema::Validator;
 use serde_json::Value;
 use std::sync::LazyLock;
+use turnery_agent::OutboxItem;
 use turnery_engine::{Event, EventKind};
 
 static SCHEMA: LazyLock<Validator> = LazyLock::new(|| {
@@ -39,24 +42,18 @@ fn parse_updates(lines: &[u8]) -> Vec<Value> {
         .collect()
 }
 
-fn encode(
-    kinds: Vec<EventKind>,
-    show: fn(&mut EncoderV2, &Event, &mut UpdateWriter),
-) -> Vec<Value> {
-    let mut translator = EncoderV2::default();
-    let mut writer = UpdateWriter::new("s1");
-    for kind in kinds {
-        show(&mut translator, &event(0, kind), &mut writer);
-    }
-    parse_updates(&writer.lines)
+fn encode(kinds: Vec<EventKind>, item: fn(&Event) -> OutboxItem<'_>) -> Vec<Value> {
+    let events: Vec<Event> = kinds.into_iter().map(|kind| event(0, kind)).collect();
+    let encoder = Encoder::V2(EncoderV2::default());
+    parse_updates(&encode_lines(&events, encoder, item))
 }
 
 /// Encodes events live.
 fn encode_live(kinds: Vec<EventKind>) -> Vec<Value> {
-    encode(kinds, EncoderV2::encode_live)
+    encode(kinds, live)
 }
 
 /// Encodes events as a replay.
 fn encode_replayed(kinds: Vec<EventKind>) -> Vec<Value> {
-    encode(kinds, EncoderV2::encode_replay)
+    encode(kinds, stored)
 }

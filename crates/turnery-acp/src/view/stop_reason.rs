@@ -2,12 +2,12 @@
 
 use crate::{
     server::rpc_error::{AUTH_REQUIRED, INTERNAL_ERROR, RpcError},
-    view::meta::turnery_meta,
+    view::meta::{turnery_meta, usage_rows},
 };
 use agent_client_protocol_schema::v1::{Meta, StopReason};
 use serde_json::{Value, json};
 use std::borrow::Cow;
-use turnery_agent::{PromptError, PromptResult, UsageRow};
+use turnery_agent::{PromptError, PromptResult};
 use turnery_engine::{
     CommitError, EndKind, ModelErrorKind, Outcome, ProviderFailure, TurnStop, Usage,
 };
@@ -201,9 +201,7 @@ pub(crate) fn outcome_meta(result: &PromptResult) -> Meta {
     }
     let children = result.children_usage();
     if !children.is_empty() {
-        let row =
-            |sum: &UsageRow| json!({"source": sum.source, "model": sum.model, "usage": sum.usage});
-        members["childrenUsage"] = children.iter().map(row).collect();
+        members["childrenUsage"] = usage_rows(&children);
     }
     let total = result.usage_report().total();
     if total != result.usage && total != Usage::default() {

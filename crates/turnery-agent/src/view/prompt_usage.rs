@@ -1,11 +1,11 @@
 //! Counts the tokens of the running prompt and, separately, of its child sessions (I7).
 
-use serde_json::{Value, json};
+use crate::usage_report::UsageRow;
 use turnery_engine::{ChildUsage, PromptId, Usage};
 
 /// Usage of the running prompt so far.
 #[derive(Debug, Default)]
-pub(crate) struct PromptUsage {
+pub struct PromptUsage {
     prompt_id: Option<PromptId>,
     /// Usage of the prompt's finished loops, and of the running one.
     finished_loops: Usage,
@@ -16,7 +16,7 @@ pub(crate) struct PromptUsage {
 
 impl PromptUsage {
     /// Starts a loop. Loops of one prompt are counted together (I5).
-    pub(crate) fn begin_loop(&mut self, prompt_id: &PromptId) {
+    pub(super) fn begin_loop(&mut self, prompt_id: &PromptId) {
         if self.prompt_id.as_ref() == Some(prompt_id) {
             self.finished_loops += std::mem::take(&mut self.running_loop);
         } else {
@@ -28,12 +28,12 @@ impl PromptUsage {
     }
 
     /// Records the cumulative usage of the running loop after a turn.
-    pub(crate) fn record_turn(&mut self, cumulative: Usage) {
+    pub(super) fn record_turn(&mut self, cumulative: Usage) {
         self.running_loop = cumulative;
     }
 
     /// Records the usage of a child session.
-    pub(crate) fn record_child(&mut self, child: &ChildUsage) {
+    pub(super) fn record_child(&mut self, child: &ChildUsage) {
         let same = |known: &&mut ChildUsage| {
             known.session_id == child.session_id
                 && known.source == child.source
@@ -45,28 +45,39 @@ impl PromptUsage {
         }
     }
 
-    /// Returns the usage for `_meta`. `None` without children, since the protocol's own fields then say it
-    /// all.
-    pub(crate) fn to_meta(&self) -> Option<Value> {
-        if self.children.is_empty() {
-            return None;
-        }
+    /// Returns the usage of the prompt without its child sessions.
+    #[must_use]
+    pub fn own(&self) -> Usage {
         let mut own = self.finished_loops;
         own += self.running_loop;
-        let mut total = own;
-        let mut children: Vec<(&str, &str, Usage)> = Vec::new();
+        own
+    }
+
+    /// Returns the usage of the child sessions, one row for each source and model.
+    #[must_use]
+    pub fn children(&self) -> Vec<UsageRow> {
+        let mut rows: Vec<UsageRow> = Vec::new();
         for child in &self.children {
-            total += child.cumulative;
-            let row = (child.source.as_str(), child.model.as_str());
-            match children.iter_mut().find(|(s, m, _)| (*s, *m) == row) {
-                Some((_, _, sum)) => *sum += child.cumulative,
-                None => children.push((row.0, row.1, child.cumulative)),
+            let same = |row: &&mut UsageRow| row.source == child.source && row.model == child.model;
+            match rows.iter_mut().find(same) {
+                Some(row) => row.usage += child.cumulative,
+                None => rows.push(UsageRow {
+                    source: child.source.clone(),
+                    model: child.model.clone(),
+                    usage: child.cumulative,
+                }),
             }
         }
-        let children: Vec<Value> = children
-            .into_iter()
-            .map(|(source, model, usage)| json!({"source": source, "model": model, "usage": usage}))
-            .collect();
-        Some(json!({"usage": own, "childrenUsage": children, "totalUsage": total}))
+        rows
+    }
+
+    /// Returns the usage of the prompt and its child sessions.
+    #[must_use]
+    pub fn total(&self) -> Usage {
+        let mut total = self.own();
+        for child in &self.children {
+            total += child.cumulative;
+        }
+        total
     }
 }

@@ -1,16 +1,16 @@
-//! Keeps the running cost of a session for usage updates (USAGE-1). Prices come from the user's configuration;
+//! Keeps the running cost of a session (USAGE-1). Prices come from the user's configuration;
 //! without any, nothing is counted or reported.
 
+use crate::{agent::Agent, cost_report::millionths_to_units};
 use std::{fmt, sync::Arc};
-use turnery_agent::{Agent, millionths_to_units};
 use turnery_engine::{ChildUsage, ConfigSnapshot, SessionId, Usage};
 
 /// Currency of the configured prices.
-pub(crate) const CURRENCY: &str = "USD";
+pub const CURRENCY: &str = "USD";
 
 /// Cost of one session over all its prompts, including stored ones.
 #[derive(Default)]
-pub(crate) struct SessionCost {
+pub struct SessionCost {
     /// Source of the prices; `None` if there are none.
     agent: Option<Arc<Agent>>,
     /// Current model, as `provider/model`.
@@ -31,7 +31,8 @@ impl fmt::Debug for SessionCost {
 
 impl SessionCost {
     /// Returns a cost of zero, for a new session.
-    pub(crate) fn new(agent: &Arc<Agent>) -> Self {
+    #[must_use]
+    pub fn new(agent: &Arc<Agent>) -> Self {
         match agent.models().has_prices() {
             true => Self {
                 agent: Some(Arc::clone(agent)),
@@ -43,7 +44,7 @@ impl SessionCost {
     }
 
     /// Loads the cost of a stored session.
-    pub(crate) async fn load(agent: &Arc<Agent>, id: &SessionId) -> Self {
+    pub async fn load(agent: &Arc<Agent>, id: &SessionId) -> Self {
         let mut cost = Self::new(agent);
         if cost.agent.is_some() {
             // A session that cannot be read has no known cost; opening it reports the error.
@@ -53,7 +54,7 @@ impl SessionCost {
     }
 
     /// Starts a loop with the model of `config`.
-    pub(crate) fn begin_loop(&mut self, config: Option<&ConfigSnapshot>) {
+    pub(super) fn begin_loop(&mut self, config: Option<&ConfigSnapshot>) {
         if self.agent.is_some() {
             self.model = config.map_or_else(String::new, |config| {
                 format!("{}/{}", config.provider, config.model)
@@ -62,20 +63,20 @@ impl SessionCost {
     }
 
     /// Records a call of the current model, for a turn or a summary.
-    pub(crate) fn record_call(&mut self, usage: Option<&Usage>) {
+    pub(super) fn record_call(&mut self, usage: Option<&Usage>) {
         let model = std::mem::take(&mut self.model);
         self.add_usage(&model, usage);
         self.model = model;
     }
 
     /// Records a turn of a child session.
-    pub(crate) fn record_child(&mut self, child: &ChildUsage) {
+    pub(super) fn record_child(&mut self, child: &ChildUsage) {
         self.add_usage(&child.model, child.usage.as_ref());
     }
 
     /// Marks the total as unknown after usage that was not reported in full. Reopening the session recomputes
     /// it.
-    pub(crate) fn invalidate(&mut self) {
+    pub(super) fn invalidate(&mut self) {
         self.total_micros = None;
     }
 
@@ -94,12 +95,14 @@ impl SessionCost {
     }
 
     /// Returns true if costs are counted.
-    pub(crate) fn is_enabled(&self) -> bool {
+    #[must_use]
+    pub fn is_enabled(&self) -> bool {
         self.agent.is_some()
     }
 
     /// Returns the total, if known.
-    pub(crate) fn amount(&self) -> Option<f64> {
+    #[must_use]
+    pub fn amount(&self) -> Option<f64> {
         self.total_micros.map(millionths_to_units)
     }
 }
