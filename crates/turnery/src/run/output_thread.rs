@@ -10,8 +10,11 @@ use std::{
 };
 use tokio::sync::{mpsc, oneshot};
 use tokio_util::sync::PollSender;
-use turnery_agent::{CancellationToken, Outbox, OutboxItem};
-use turnery_engine::{Event, EventKind, LlmMessage, Message, render_value};
+use turnery_agent::{
+    CancellationToken, Outbox, OutboxItem,
+    view::{SessionView, ViewChange},
+};
+use turnery_engine::{Event, LlmMessage, Message, render_value};
 
 /// Capacity of the output queue; the session waits while it is full.
 const QUEUE_CAPACITY: usize = 256;
@@ -108,6 +111,7 @@ fn write_output(format: Format, mut queue: mpsc::Receiver<OutputItem>) -> io::Re
     let mut seen = Seen::default();
     let mut text = Text::new(out.is_terminal());
     let mut progress = Progress::new(crate::logs::is_colour_enabled());
+    let mut view = SessionView::default();
     while let Some(shown) = queue.blocking_recv() {
         let event = match shown {
             OutputItem::Event(event) => event,
@@ -117,21 +121,31 @@ fn write_output(format: Format, mut queue: mpsc::Receiver<OutputItem>) -> io::Re
                 continue;
             }
         };
-        seen.record(&event.kind);
-        match format {
-            Format::Text => {
-                text.write_event(&event.kind, &mut out)?;
-                progress.write_event(&event.kind, &mut io::stderr().lock())?;
-            }
-            Format::Json => progress.write_event(&event.kind, &mut io::stderr().lock())?,
-            Format::StreamJson => write_json_line(
-                &mut out,
-                &EventLine {
-                    r#type: "event",
-                    event: &event,
-                },
-            )?,
+        if format == Format::StreamJson {
+            let line = EventLine {
+                r#type: "event",
+                event: &event,
+            };
+            write_json_line(&mut out, &line)?;
         }
+        let mut write = |change: &ViewChange<'_>| -> io::Result<()> {
+            seen.record(change);
+            match format {
+                Format::Text => {
+                    text.write_change(change, &mut out)?;
+                    progress.write_change(change, &mut io::stderr().lock())
+                }
+                Format::Json => progress.write_change(change, &mut io::stderr().lock()),
+                Format::StreamJson => Ok(()),
+            }
+        };
+        let mut written = Ok(());
+        view.apply(OutboxItem::Live(&event), &mut |change| {
+            if written.is_ok() {
+                written = write(&change);
+            }
+        });
+        written?;
         // Output appears at once, but a burst is written in one go.
         if queue.is_empty() {
             out.flush()?;
@@ -150,44 +164,16 @@ pub(crate) fn write_json_line(out: &mut impl io::Write, value: &impl Serialize) 
 }
 
 impl Seen {
-    fn record(&mut self, kind: &EventKind) {
-        match kind {
-            EventKind::MessageEnd { message } => {
-                if let Some(text) = assistant_text(message) {
-                    self.text = text;
-                }
-            }
-            EventKind::LoopEnd { outcome, .. } => {
-                if let Some(value) = outcome.value() {
-                    self.text = render_value(value);
-                }
-            }
-            EventKind::TurnEnd { .. }
-            | EventKind::ParallelStart { .. }
-            | EventKind::ParallelEnd { .. }
-            | EventKind::LoopStart { .. }
-            | EventKind::InputRejected { .. }
-            | EventKind::TurnStart { .. }
-            | EventKind::MessageStart { .. }
-            | EventKind::Delta { .. }
-            | EventKind::UsageReported { .. }
-            | EventKind::ToolCallRequested { .. }
-            | EventKind::PermissionRequested { .. }
-            | EventKind::PermissionResolved { .. }
-            | EventKind::ToolExecutionStart { .. }
-            | EventKind::ToolExecutionUpdate { .. }
-            | EventKind::ToolExecutionOutput { .. }
-            | EventKind::ToolExecutionEnd { .. }
-            | EventKind::PlanUpdated { .. }
-            | EventKind::CompactionStarted { .. }
-            | EventKind::CompactionEnded { .. }
-            | EventKind::ModelRetried { .. }
-            | EventKind::ModelSilent { .. }
-            | EventKind::Issue { .. }
-            | EventKind::ToolProgress { .. }
-            | EventKind::ChildUsageReported { .. }
-            | EventKind::FinalValue { .. }
-            | EventKind::ToolValue { .. } => {}
+    fn record(&mut self, change: &ViewChange<'_>) {
+        if let ViewChange::Message { message, .. } = change
+            && let Some(text) = assistant_text(message)
+        {
+            self.text = text;
+        }
+        if let ViewChange::LoopEnded(outcome) = change
+            && let Some(value) = outcome.value()
+        {
+            self.text = render_value(value);
         }
     }
 }
@@ -197,5 +183,25 @@ pub(crate) fn assistant_text(message: &LlmMessage) -> Option<String> {
     match &message.message {
         Message::Assistant { .. } => Some(message.message.text()).filter(|text| !text.is_empty()),
         Message::System { .. } | Message::User { .. } | Message::ToolResult { .. } => None,
+    }
+}
+
+/// Applies events to a new view and passes each change to `show`.
+#[cfg(test)]
+pub(super) fn show_events(
+    kinds: Vec<turnery_engine::EventKind>,
+    mut show: impl FnMut(&ViewChange<'_>),
+) {
+    let mut view = SessionView::default();
+    for kind in kinds {
+        let event = Event {
+            session_id: "s1".into(),
+            loop_id: "s1.m.1".into(),
+            seq: 0,
+            turn_index: None,
+            at: turnery_engine::Timestamp::UNIX_EPOCH,
+            kind,
+        };
+        view.apply(OutboxItem::Live(&event), &mut |change| show(&change));
     }
 }

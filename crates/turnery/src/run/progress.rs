@@ -5,8 +5,8 @@ use std::{
     collections::HashMap,
     io::{self, Write},
 };
-use turnery_engine::{CallId, Disposition, EventKind, PlanEntry, PlanStatus};
-use turnery_tools::UpdatePlan;
+use turnery_agent::view::{CallEnd, CallView, Notice, ViewChange};
+use turnery_engine::{CallId, Disposition, PlanEntry, PlanStatus};
 
 /// Longest title that is printed. Unit: characters.
 const TITLE_WIDTH: usize = 100;
@@ -29,56 +29,24 @@ impl Progress {
         }
     }
 
-    /// Writes the lines for an event.
-    pub(crate) fn write_event(&mut self, kind: &EventKind, err: &mut impl Write) -> io::Result<()> {
-        match kind {
-            EventKind::ToolCallRequested { call, detail } => {
-                let title = match detail.title.as_str() {
-                    "" => call.name.as_str(),
-                    title => title,
-                };
-                let title = terminal_text::single_line(title, TITLE_WIDTH);
-                self.titles.insert(call.call_id.clone(), title);
+    /// Writes the lines for a change.
+    pub(crate) fn write_change(
+        &mut self,
+        change: &ViewChange<'_>,
+        err: &mut impl Write,
+    ) -> io::Result<()> {
+        match change {
+            ViewChange::CallRequested(call) => {
+                let title = terminal_text::single_line(call.title(), TITLE_WIDTH);
+                self.titles.insert(call.id().clone(), title);
                 Ok(())
             }
-            EventKind::ToolExecutionStart {
-                call_id,
-                tool_name,
-                runs: true,
-            } if tool_name != UpdatePlan::NAME => {
-                let title = self.title(call_id, tool_name);
+            ViewChange::CallStarted(call) if !call.is_plan_update() => {
+                let title = self.title(call);
                 writeln!(err, "{}", self.paint.dim(&format!("• {title}")))
             }
-            EventKind::ToolExecutionEnd {
-                call_id,
-                tool_name,
-                envelope,
-                disposition,
-                child_loop_id: _,
-            } => {
-                let title = self.title(call_id, tool_name);
-                self.titles.remove(call_id);
-                let Err(failure) = &envelope.result else {
-                    return Ok(());
-                };
-                let mark = match disposition {
-                    Disposition::Denied => "✗ denied:",
-                    Disposition::Cancelled => "✗ cancelled:",
-                    Disposition::Executed
-                    | Disposition::NotFound
-                    | Disposition::Invalid
-                    | Disposition::Skipped
-                    | Disposition::TimedOut => "✗",
-                };
-                let code = envelope.value.as_ref().map(|value| &value["exit_code"]);
-                let why = match code.and_then(|code| code.as_i64()) {
-                    Some(code) => format!("exit code {code}"),
-                    None => line(strip_title(&failure.message, &title), 4 * TITLE_WIDTH),
-                };
-                let colon = if why.is_empty() { "" } else { ": " };
-                writeln!(err, "{} {title}{colon}{why}", self.paint.red(mark))
-            }
-            EventKind::PlanUpdated { entries } => {
+            ViewChange::CallEnded { call, end } => self.write_end(call, end, err),
+            ViewChange::Plan { entries, .. } => {
                 for entry in entries.iter().filter(|entry| !self.plan.contains(entry)) {
                     let mark = match entry.status {
                         PlanStatus::Pending => "[ ]",
@@ -88,84 +56,108 @@ impl Progress {
                     let text = format!("  {mark} {}", line(&entry.content, TITLE_WIDTH));
                     writeln!(err, "{}", self.paint.dim(&text))?;
                 }
-                self.plan.clone_from(entries);
+                self.plan = entries.to_vec();
                 Ok(())
             }
-            EventKind::InputRejected { reason } => {
-                writeln!(
-                    err,
-                    "{} {}",
-                    self.paint.red("✗"),
-                    line(reason, 4 * TITLE_WIDTH)
-                )
-            }
-            EventKind::Issue { text } => {
-                writeln!(
-                    err,
-                    "{} {}",
-                    self.paint.red("!"),
-                    line(text, 4 * TITLE_WIDTH)
-                )
-            }
-            EventKind::ToolProgress { text, .. } => {
+            ViewChange::CallProgressed(call) => {
+                let text = call.progress.as_deref().unwrap_or_default();
                 let text = format!("  {}", line(text, TITLE_WIDTH));
                 writeln!(err, "{}", self.paint.dim(&text))
             }
-            EventKind::ModelRetried {
-                error: fault,
-                wait_ms,
-                ..
-            } => {
-                let wait = format!("{}.{} s", wait_ms / 1000, wait_ms % 1000 / 100);
-                let why = line(&fault.message, 2 * TITLE_WIDTH);
-                let text = format!("• Call the model again in {wait}: {why}");
-                writeln!(err, "{}", self.paint.dim(&text))
-            }
-            EventKind::ModelSilent { silent_ms, .. } => {
-                let text = format!("• The model has sent nothing for {} s", silent_ms / 1000);
-                writeln!(err, "{}", self.paint.dim(&text))
-            }
-            EventKind::CompactionStarted { before } => {
+            ViewChange::CompactionStarted { before, .. } => {
                 let text = format!(
                     "• Summarise older messages ({} with about {} tokens)",
                     before.messages, before.tokens
                 );
                 writeln!(err, "{}", self.paint.dim(&text))
             }
-            EventKind::CompactionEnded {
+            ViewChange::CompactionEnded {
                 failure: Some(failure),
                 ..
             } => {
                 let mark = self.paint.red("✗");
                 writeln!(err, "{mark} no summary: {}", line(failure, 4 * TITLE_WIDTH))
             }
-            EventKind::ToolExecutionStart { .. }
-            | EventKind::ParallelStart { .. }
-            | EventKind::ParallelEnd { .. }
-            | EventKind::LoopStart { .. }
-            | EventKind::TurnStart { .. }
-            | EventKind::MessageStart { .. }
-            | EventKind::Delta { .. }
-            | EventKind::MessageEnd { .. }
-            | EventKind::UsageReported { .. }
-            | EventKind::PermissionRequested { .. }
-            | EventKind::PermissionResolved { .. }
-            | EventKind::ToolExecutionUpdate { .. }
-            | EventKind::ToolExecutionOutput { .. }
-            | EventKind::CompactionEnded { failure: None, .. }
-            | EventKind::ChildUsageReported { .. }
-            | EventKind::FinalValue { .. }
-            | EventKind::ToolValue { .. }
-            | EventKind::TurnEnd { .. }
-            | EventKind::LoopEnd { .. } => Ok(()),
+            ViewChange::Notice(notice) => self.write_notice(notice, err),
+            ViewChange::CallStarted(_)
+            | ViewChange::LoopStarted
+            | ViewChange::Lineage(_)
+            | ViewChange::Text { .. }
+            | ViewChange::Message { .. }
+            | ViewChange::Value { .. }
+            | ViewChange::CallChanged { .. }
+            | ViewChange::CallPrinted { .. }
+            | ViewChange::CallDelegated { .. }
+            | ViewChange::CallStored { .. }
+            | ViewChange::QuestionAsked
+            | ViewChange::QuestionAnswered
+            | ViewChange::Usage(_)
+            | ViewChange::CompactionEnded { failure: None, .. }
+            | ViewChange::LoopEnded(_)
+            | ViewChange::SessionInfo { .. }
+            | ViewChange::PromptEnded(_) => Ok(()),
         }
     }
 
-    fn title(&self, call_id: &CallId, tool_name: &str) -> String {
-        self.titles
-            .get(call_id)
-            .cloned()
-            .unwrap_or_else(|| line(tool_name, TITLE_WIDTH))
+    /// Writes a line for a call that failed.
+    fn write_end(
+        &mut self,
+        call: &CallView,
+        end: &CallEnd<'_>,
+        err: &mut impl Write,
+    ) -> io::Result<()> {
+        let title = self.title(call);
+        self.titles.remove(call.id());
+        let Err(failure) = &end.envelope.result else {
+            return Ok(());
+        };
+        let mark = match end.disposition {
+            Disposition::Denied => "✗ denied:",
+            Disposition::Cancelled => "✗ cancelled:",
+            Disposition::Executed
+            | Disposition::NotFound
+            | Disposition::Invalid
+            | Disposition::Skipped
+            | Disposition::TimedOut => "✗",
+        };
+        let code = end.envelope.value.as_ref().map(|value| &value["exit_code"]);
+        let why = match code.and_then(|code| code.as_i64()) {
+            Some(code) => format!("exit code {code}"),
+            None => line(strip_title(&failure.message, &title), 4 * TITLE_WIDTH),
+        };
+        let colon = if why.is_empty() { "" } else { ": " };
+        writeln!(err, "{} {title}{colon}{why}", self.paint.red(mark))
+    }
+
+    fn write_notice(&self, notice: &Notice<'_>, err: &mut impl Write) -> io::Result<()> {
+        match notice {
+            Notice::InputRejected(reason) => {
+                let reason = line(reason, 4 * TITLE_WIDTH);
+                writeln!(err, "{} {reason}", self.paint.red("✗"))
+            }
+            Notice::Issue(text) => {
+                let text = line(text, 4 * TITLE_WIDTH);
+                writeln!(err, "{} {text}", self.paint.red("!"))
+            }
+            Notice::Retry { error, wait_ms, .. } => {
+                let wait = format!("{}.{} s", wait_ms / 1000, wait_ms % 1000 / 100);
+                let why = line(&error.message, 2 * TITLE_WIDTH);
+                let text = format!("• Call the model again in {wait}: {why}");
+                writeln!(err, "{}", self.paint.dim(&text))
+            }
+            Notice::Silence { silent_ms, .. } => {
+                let text = format!("• The model has sent nothing for {} s", silent_ms / 1000);
+                writeln!(err, "{}", self.paint.dim(&text))
+            }
+            // The result reports the limit.
+            Notice::LimitReached(_) => Ok(()),
+        }
+    }
+
+    /// Returns the title that the call was requested with.
+    fn title(&self, call: &CallView) -> String {
+        let title = self.titles.get(call.id()).cloned();
+        title.unwrap_or_else(|| line(&call.request.name, TITLE_WIDTH))
     }
 }
 
@@ -179,10 +171,11 @@ fn strip_title<'m>(message: &'m str, title: &str) -> &'m str {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::run::output_thread::show_events;
     use std::sync::Arc;
     use turnery_engine::{
-        CallDetail, ContextSize, ModelError, ModelErrorKind, PlanPriority, ToolCall, ToolEnvelope,
-        ToolErrorKind,
+        CallDetail, ContextSize, EventKind, ModelError, ModelErrorKind, PlanPriority, ToolCall,
+        ToolEnvelope, ToolErrorKind,
     };
 
     fn requested(id: &str, title: &str) -> EventKind {
@@ -217,14 +210,21 @@ mod tests {
         }
     }
 
-    #[test]
-    fn call_has_line_at_start_and_at_failure() {
+    fn written(events: Vec<EventKind>) -> String {
         let mut progress = Progress::new(false);
         let mut err = Vec::new();
+        show_events(events, |change| {
+            progress.write_change(change, &mut err).unwrap();
+        });
+        String::from_utf8(err).unwrap()
+    }
+
+    #[test]
+    fn call_has_line_at_start_and_at_failure() {
         let denied = ToolEnvelope::failed(ToolErrorKind::Denied, "no --allow for it");
         let missing = "shell: \"command\" is missing";
         let invalid = ToolEnvelope::failed(ToolErrorKind::Validation, missing);
-        for event in [
+        let written = written(vec![
             requested("a", "Read src/main.rs"),
             requested("b", "Run rm\u{1b}[8m -rf"),
             start("a", true),
@@ -237,11 +237,9 @@ mod tests {
             requested("d", ""),
             start("d", false),
             end("d", invalid, Disposition::Invalid),
-        ] {
-            progress.write_event(&event, &mut err).unwrap();
-        }
+        ]);
         assert_eq!(
-            String::from_utf8(err).unwrap(),
+            written,
             "• Read src/main.rs\n\
              ✗ denied: Run rm⟨U+001B⟩[8m -rf: no --allow for it\n\
              • cat ⏎ a\n\
@@ -251,8 +249,6 @@ mod tests {
 
     #[test]
     fn other_events_have_their_own_lines() {
-        let mut progress = Progress::new(false);
-        let mut err = Vec::new();
         let size = |tokens, messages| ContextSize { tokens, messages };
         let ended = |failure: Option<&str>| EventKind::CompactionEnded {
             block: None,
@@ -260,7 +256,7 @@ mod tests {
             failure: failure.map(str::to_owned),
             usage: None,
         };
-        for event in [
+        let written = written(vec![
             EventKind::CompactionStarted {
                 before: size(180_000, 40),
             },
@@ -280,6 +276,7 @@ mod tests {
                 silent_ms: 30_900,
                 is_connected: true,
             },
+            requested("a", "Build"),
             EventKind::ToolProgress {
                 call_id: "a".into(),
                 text: "3 of 7 crates".to_owned(),
@@ -287,11 +284,9 @@ mod tests {
             EventKind::Issue {
                 text: "A hook failed.".to_owned(),
             },
-        ] {
-            progress.write_event(&event, &mut err).unwrap();
-        }
+        ]);
         assert_eq!(
-            String::from_utf8(err).unwrap(),
+            written,
             "• Summarise older messages (40 with about 180000 tokens)\n\
              ✗ no summary: the model was cut off\n\
              • Call the model again in 2.3 s: 529⟨U+001B⟩[2J overloaded\n\
@@ -308,25 +303,23 @@ mod tests {
             priority: PlanPriority::Medium,
             status,
         };
-        let mut progress = Progress::new(false);
-        let mut err = Vec::new();
-        for (one, two) in [
-            (PlanStatus::InProgress, PlanStatus::Pending),
-            (PlanStatus::Completed, PlanStatus::Pending),
-        ] {
-            let entries = vec![entry("look", one), entry("tell", two)];
-            let plan = EventKind::PlanUpdated { entries };
-            progress.write_event(&plan, &mut err).unwrap();
-        }
-        let call = EventKind::ToolExecutionStart {
-            call_id: "p".into(),
-            tool_name: "update_plan".to_owned(),
-            runs: true,
+        let plan = |one, two| EventKind::PlanUpdated {
+            entries: vec![entry("look", one), entry("tell", two)],
         };
-        progress.write_event(&call, &mut err).unwrap();
-        assert_eq!(
-            String::from_utf8(err).unwrap(),
-            "  [>] look\n  [ ] tell\n  [x] look\n"
-        );
+        let mut call = requested("p", "");
+        if let EventKind::ToolCallRequested { call, .. } = &mut call {
+            call.name = "update_plan".to_owned();
+        }
+        let written = written(vec![
+            plan(PlanStatus::InProgress, PlanStatus::Pending),
+            plan(PlanStatus::Completed, PlanStatus::Pending),
+            call,
+            EventKind::ToolExecutionStart {
+                call_id: "p".into(),
+                tool_name: "update_plan".to_owned(),
+                runs: true,
+            },
+        ]);
+        assert_eq!(written, "  [>] look\n  [ ] tell\n  [x] look\n");
     }
 }

@@ -2,9 +2,9 @@
 //! ends with a newline.
 
 use crate::terminal_text::replace_control_chars;
-use serde_json::Value;
 use std::io::{self, Write};
-use turnery_engine::{EventKind, MessageId, ModelDelta, render_value};
+use turnery_agent::view::{ChunkAuthor, ViewChange};
+use turnery_engine::MessageId;
 
 /// Writes the model's text.
 #[derive(Debug)]
@@ -12,8 +12,6 @@ pub(crate) struct Text {
     is_terminal: bool,
     /// Message being streamed, its block, and true if the last fragment ended with a newline.
     open: Option<(MessageId, u32, bool)>,
-    /// True if the running loop's value was written, so that its end does not repeat it.
-    value: bool,
 }
 
 impl Text {
@@ -22,19 +20,24 @@ impl Text {
         Self {
             is_terminal,
             open: None,
-            value: false,
         }
     }
 
-    /// Writes the text of an event.
-    pub(crate) fn write_event(&mut self, kind: &EventKind, out: &mut impl Write) -> io::Result<()> {
-        match kind {
-            EventKind::Delta {
+    /// Writes the text of a change.
+    pub(crate) fn write_change(
+        &mut self,
+        change: &ViewChange<'_>,
+        out: &mut impl Write,
+    ) -> io::Result<()> {
+        match change {
+            ViewChange::Text {
+                author: ChunkAuthor::Agent,
                 message_id,
-                delta: ModelDelta::Text { block, text },
+                block,
+                text,
             } => {
                 match &self.open {
-                    Some((open, last, newline)) if open == message_id => {
+                    Some((open, last, newline)) if open == *message_id => {
                         // Blocks are separated by a newline, as in the complete message.
                         if last != block && !newline {
                             out.write_all(b"\n")?;
@@ -43,10 +46,10 @@ impl Text {
                     _ => self.close(out)?,
                 }
                 self.write_text(text, out)?;
-                self.open = Some((message_id.clone(), *block, text.ends_with('\n')));
+                self.open = Some(((*message_id).clone(), *block, text.ends_with('\n')));
                 Ok(())
             }
-            EventKind::MessageEnd { message } => {
+            ViewChange::Message { message, .. } => {
                 let streamed =
                     matches!(&self.open, Some((open, ..)) if *open == message.message_id);
                 if let (false, Some(text)) =
@@ -58,59 +61,39 @@ impl Text {
                 }
                 self.close(out)
             }
-            EventKind::FinalValue { value } | EventKind::ToolValue { value, .. } => {
-                self.value(value, out)
-            }
-            EventKind::LoopEnd { outcome, .. } => {
+            // The value that ends a loop (LASH-68).
+            ViewChange::Value { text, .. } => {
                 self.close(out)?;
-                outcome
-                    .value()
-                    .map_or(Ok(()), |value| self.value(value, out))
+                self.write_text(text, out)?;
+                match text.ends_with('\n') {
+                    true => Ok(()),
+                    false => out.write_all(b"\n"),
+                }
             }
-            EventKind::LoopStart { .. } => {
-                self.value = false;
-                Ok(())
-            }
-            EventKind::Delta {
-                delta: ModelDelta::Thinking { .. } | ModelDelta::ToolCallArgs { .. },
+            ViewChange::LoopEnded(_) => self.close(out),
+            ViewChange::LoopStarted
+            | ViewChange::Lineage(_)
+            | ViewChange::Text {
+                author: ChunkAuthor::User | ChunkAuthor::Thought,
                 ..
             }
-            | EventKind::ParallelStart { .. }
-            | EventKind::ParallelEnd { .. }
-            | EventKind::InputRejected { .. }
-            | EventKind::TurnStart { .. }
-            | EventKind::MessageStart { .. }
-            | EventKind::UsageReported { .. }
-            | EventKind::ToolCallRequested { .. }
-            | EventKind::PermissionRequested { .. }
-            | EventKind::PermissionResolved { .. }
-            | EventKind::ToolExecutionStart { .. }
-            | EventKind::ToolExecutionUpdate { .. }
-            | EventKind::ToolExecutionOutput { .. }
-            | EventKind::ToolExecutionEnd { .. }
-            | EventKind::PlanUpdated { .. }
-            | EventKind::CompactionStarted { .. }
-            | EventKind::CompactionEnded { .. }
-            | EventKind::ModelRetried { .. }
-            | EventKind::ModelSilent { .. }
-            | EventKind::Issue { .. }
-            | EventKind::ToolProgress { .. }
-            | EventKind::ChildUsageReported { .. }
-            | EventKind::TurnEnd { .. } => Ok(()),
-        }
-    }
-
-    /// Writes the value that ends a loop, once (LASH-68).
-    fn value(&mut self, value: &Value, out: &mut impl Write) -> io::Result<()> {
-        let text = render_value(value);
-        if std::mem::replace(&mut self.value, true) || text.is_empty() {
-            return Ok(());
-        }
-        self.close(out)?;
-        self.write_text(&text, out)?;
-        match text.ends_with('\n') {
-            true => Ok(()),
-            false => out.write_all(b"\n"),
+            | ViewChange::CallRequested(_)
+            | ViewChange::CallChanged { .. }
+            | ViewChange::CallStarted(_)
+            | ViewChange::CallPrinted { .. }
+            | ViewChange::CallProgressed(_)
+            | ViewChange::CallDelegated { .. }
+            | ViewChange::CallEnded { .. }
+            | ViewChange::CallStored { .. }
+            | ViewChange::QuestionAsked
+            | ViewChange::QuestionAnswered
+            | ViewChange::Plan { .. }
+            | ViewChange::Usage(_)
+            | ViewChange::CompactionStarted { .. }
+            | ViewChange::CompactionEnded { .. }
+            | ViewChange::Notice(_)
+            | ViewChange::SessionInfo { .. }
+            | ViewChange::PromptEnded(_) => Ok(()),
         }
     }
 
@@ -132,9 +115,12 @@ impl Text {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::run::output_thread::show_events;
+    use serde_json::Value;
     use std::sync::Arc;
     use turnery_engine::{
-        Content, LlmMessage, Message, MessageStop, Outcome, TurnFinish, TurnStop, Usage,
+        Content, EventKind, LlmMessage, Message, MessageStop, ModelDelta, Outcome, TurnFinish,
+        TurnStop, Usage,
     };
 
     fn delta(message: &str, block: u32, text: &str) -> EventKind {
@@ -167,9 +153,9 @@ mod tests {
     fn written(events: &[EventKind], is_terminal: bool) -> String {
         let mut text = Text::new(is_terminal);
         let mut out = Vec::new();
-        for event in events {
-            text.write_event(event, &mut out).unwrap();
-        }
+        show_events(events.to_vec(), |change| {
+            text.write_change(change, &mut out).unwrap();
+        });
         String::from_utf8(out).unwrap()
     }
 
