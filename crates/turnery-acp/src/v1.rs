@@ -1,5 +1,6 @@
 //! The stable protocol version.
 
+mod artifacts;
 pub(crate) mod available_commands;
 pub(crate) mod commands;
 pub(crate) mod config_options;
@@ -10,6 +11,5 @@ pub(crate) mod output_preview;
 pub(crate) mod permission;
 pub(crate) mod prompt_content;
 pub(crate) mod prompt_response;
-pub(crate) mod session_info;
-pub(crate) mod tool_call_view;
+pub(crate) mod shared;
 pub(crate) mod tool_calls;

@@ -3,20 +3,19 @@
 //! A prompt is answered as soon as its message is part of the conversation; updates report its result, and
 //! `state_update` its end. Rules `V2-n` are listed in `conformance/requirements.toml`.
 
+mod artifacts;
 pub(crate) mod available_commands;
 mod call_terminal;
 mod commands;
-pub(crate) mod config_options;
 mod diff;
 pub(crate) mod encoder;
 mod mcp_servers;
 pub(crate) mod methods;
-pub(crate) mod notices;
 pub(crate) mod permission;
 mod prompt_content;
 mod session_state;
+pub(crate) mod shared;
 mod stop_reason;
-mod tool_call_view;
 mod tool_calls;
 
 #[cfg(test)]

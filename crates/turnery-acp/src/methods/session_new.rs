@@ -3,7 +3,7 @@
 use super::session_setup::SessionSetup;
 use crate::{
     server::{method_call::MethodCall, params::parse_params, rpc_error::RpcError},
-    v1::config_options,
+    v1::{config_options, shared},
     view::session_options,
 };
 use agent_client_protocol_schema::v1::{NewSessionRequest, NewSessionResponse};
@@ -20,6 +20,6 @@ pub(super) async fn handle(call: MethodCall) -> Result<NewSessionResponse, RpcEr
     let options = session.options();
     Ok(NewSessionResponse::new(session.id().to_string())
         .modes(config_options::encode_modes(&options))
-        .config_options(config_options::encode_config_options(&options))
+        .config_options(shared::encode_config_options(&options))
         .meta(session_options::session_meta(&options)))
 }

@@ -3,8 +3,8 @@
 use crate::{
     server::{method_call::MethodCall, params::parse_params, rpc_error::RpcError},
     transport::{update_writer, writer::send_line},
-    v1::config_options,
-    view::session_options::{self, MODE, MODEL, THINKING},
+    v1::{config_options, shared},
+    view::session_options::{MODE, set_option},
 };
 use agent_client_protocol_schema::v1::{
     SetSessionConfigOptionRequest, SetSessionConfigOptionResponse,
@@ -18,28 +18,13 @@ pub(super) async fn handle(call: MethodCall) -> Result<SetSessionConfigOptionRes
             "value must be a string: no option is boolean.",
         ));
     };
-    match &*request.config_id.0 {
-        MODE => {
-            session
-                .set_mode(session_options::parse_mode(&value.0)?)
-                .await?;
-            let update = config_options::encode_mode_update(&session);
-            let line = update_writer::update_line(session.id().as_str(), &update);
-            send_line(call.connection.peer.out(), line).await;
-        }
-        MODEL => session.set_model(&value.0).await?,
-        THINKING => {
-            session
-                .set_thinking(session_options::parse_thinking(&value.0)?)
-                .await?
-        }
-        unknown => {
-            return Err(RpcError::invalid_params(format!(
-                "{unknown:?} is not an option of this session: choose {MODE}, {MODEL} or {THINKING}."
-            )));
-        }
+    set_option(&session, &request.config_id.0, &value.0).await?;
+    if &*request.config_id.0 == MODE {
+        let update = config_options::encode_mode_update(&session);
+        let line = update_writer::update_line(session.id().as_str(), &update);
+        send_line(call.connection.peer.out(), line).await;
     }
     Ok(SetSessionConfigOptionResponse::new(
-        config_options::encode_config_options(&session.options()),
+        shared::encode_config_options(&session.options()),
     ))
 }

@@ -4,6 +4,7 @@ use crate::{
     client::features::OptionalUpdates, server::acp_version::AcpVersion, transport::update_writer,
     v1::config_options, v2,
 };
+use agent_client_protocol_schema::v2::{ConfigOptionUpdate, NoticeSeverity, SessionUpdate};
 use turnery_agent::Session;
 
 /// Encodes a warning about the session.
@@ -16,7 +17,10 @@ pub(crate) fn encode_warning(
 ) -> Vec<u8> {
     match version {
         AcpVersion::V1 => update_writer::update_line(id, &takes.encode_warning(title, text)),
-        AcpVersion::V2 => update_writer::update_line(id, &v2::notices::encode_warning(title, text)),
+        AcpVersion::V2 => update_writer::update_line(
+            id,
+            &v2::shared::encode_notice(NoticeSeverity::Warning, title, text),
+        ),
     }
 }
 
@@ -33,7 +37,7 @@ pub(crate) fn encode_mode_change(version: AcpVersion, session: &Session) -> Vec<
             ));
             lines
         }
-        AcpVersion::V2 => v2::config_options::encode_options_update(session),
+        AcpVersion::V2 => encode_v2_options(session),
     }
 }
 
@@ -44,6 +48,13 @@ pub(crate) fn encode_model_change(version: AcpVersion, session: &Session) -> Vec
             session.id().as_str(),
             &config_options::encode_config_update(session),
         ),
-        AcpVersion::V2 => v2::config_options::encode_options_update(session),
+        AcpVersion::V2 => encode_v2_options(session),
     }
+}
+
+/// Encodes all options, which include the mode.
+fn encode_v2_options(session: &Session) -> Vec<u8> {
+    let options = v2::shared::encode_config_options(&session.options());
+    let update = SessionUpdate::ConfigOptionUpdate(ConfigOptionUpdate::new(options));
+    update_writer::update_line(session.id().as_str(), &update)
 }

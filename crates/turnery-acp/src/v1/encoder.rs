@@ -4,20 +4,21 @@ use crate::{
     client::features::OptionalUpdates,
     transport::update_writer::UpdateWriter,
     v1::{
-        notices::meta_only_update, session_info::encode_session_info, tool_call_view,
+        shared::{
+            encode_block, encode_compaction_end, encode_compaction_start, encode_plan_entries,
+            encode_session_info, meta_only_update,
+        },
         tool_calls::ToolCallEncoder,
     },
     view::meta::{lineage_members, prompt_usage_meta},
 };
 use agent_client_protocol_schema::v1::{
-    ContentBlock, ContentChunk, Cost, Plan, PlanEntry, PlanEntryPriority, PlanEntryStatus,
-    SessionUpdate, UsageUpdate,
+    ContentBlock, ContentChunk, Cost, Plan, SessionUpdate, UsageUpdate,
 };
 use turnery_agent::view::{
     CURRENCY, CallView, ChunkAuthor, ContextUsage, MessageState, ViewChange,
 };
-use turnery_engine::{Content, LlmMessage, Message, PlanPriority, PlanStatus};
-use turnery_tools::visible_line;
+use turnery_engine::{Content, LlmMessage, Message};
 
 /// Encoder of one session.
 #[derive(Debug, Default)]
@@ -81,16 +82,19 @@ impl EncoderV1 {
             ViewChange::CallStored { call, end } => {
                 to.write_update(&self.tool_calls.encode_stored(call, end.as_ref()));
             }
-            ViewChange::Plan { entries, .. } => to.write_update(&encode_plan(entries)),
+            ViewChange::Plan { entries, .. } => to.write_update(&SessionUpdate::Plan(Plan::new(
+                encode_plan_entries(entries),
+            ))),
             ViewChange::Lineage(lineage) => {
                 to.write_update(&meta_only_update(lineage_members(&lineage)));
             }
             ViewChange::Usage(usage) => to.write_update(&encode_usage(&usage)),
             ViewChange::CompactionStarted { id, .. } => {
-                to.write_update(&optional.encode_compaction_start(id));
+                to.write_update(&optional.encode_compaction(encode_compaction_start(id)));
             }
             ViewChange::CompactionEnded { id, block, failure } => {
-                to.write_update(&optional.encode_compaction_end(id, block, failure));
+                let update = encode_compaction_end(id, block, failure);
+                to.write_update(&optional.encode_compaction(update));
             }
             ViewChange::Notice(notice) => to.write_update(&optional.encode_notice(&notice)),
             ViewChange::SessionInfo { title, updated_at } => {
@@ -127,7 +131,7 @@ fn write_message(message: &LlmMessage, to: &mut UpdateWriter) {
             Content::Thinking { text, .. } if text.is_empty() => {}
             Content::Thinking { text, .. } => to.write_text(ChunkAuthor::Thought, id, text),
             Content::Image(_) | Content::Audio(_) => {
-                if let Some(block) = tool_call_view::encode_block(item) {
+                if let Some(block) = encode_block(item) {
                     to.write_update(&encode_chunk(author, id, block));
                 }
             }
@@ -152,25 +156,4 @@ fn encode_usage(usage: &ContextUsage<'_>) -> SessionUpdate {
             .cost(cost.map(|amount| Cost::new(amount, CURRENCY)))
             .meta(prompt_usage_meta(usage.prompt_usage)),
     )
-}
-
-/// Encodes the whole plan (PLAN-2).
-fn encode_plan(entries: &[turnery_engine::PlanEntry]) -> SessionUpdate {
-    let entries = entries
-        .iter()
-        .map(|entry| {
-            let priority = match entry.priority {
-                PlanPriority::High => PlanEntryPriority::High,
-                PlanPriority::Medium => PlanEntryPriority::Medium,
-                PlanPriority::Low => PlanEntryPriority::Low,
-            };
-            let status = match entry.status {
-                PlanStatus::Pending => PlanEntryStatus::Pending,
-                PlanStatus::InProgress => PlanEntryStatus::InProgress,
-                PlanStatus::Completed => PlanEntryStatus::Completed,
-            };
-            PlanEntry::new(visible_line(&entry.content), priority, status)
-        })
-        .collect();
-    SessionUpdate::Plan(Plan::new(entries))
 }

@@ -7,21 +7,18 @@ use crate::{
         peer::Peer,
         permission::parse_response,
     },
-    v1::tool_call_view,
+    v1::{artifacts::encode_artifacts, shared},
     view::tool_call,
 };
 use agent_client_protocol_schema::v1::{
-    ElicitationSessionScope, PermissionOption, PermissionOptionKind, RequestPermissionRequest,
-    ToolCallStatus, ToolCallUpdate, ToolCallUpdateFields,
+    ElicitationSessionScope, RequestPermissionRequest, ToolCallStatus, ToolCallUpdate,
+    ToolCallUpdateFields,
 };
 use futures_util::future::BoxFuture;
 use std::sync::Arc;
-use turnery_agent::{
-    Client, PermissionAnswer, PermissionChoiceKind, PermissionRequest, UserQuestion,
-};
+use turnery_agent::{Client, PermissionAnswer, PermissionRequest, UserQuestion};
 use turnery_engine::SessionId;
 use turnery_models::MissingKeyError;
-use turnery_tools::visible_line;
 
 /// Asks the user for permissions and answers through a v1 client.
 pub(crate) struct PermissionClientV1 {
@@ -66,24 +63,12 @@ fn encode_request(ask: &PermissionRequest) -> RequestPermissionRequest {
     let fields = ToolCallUpdateFields::new()
         .title(tool_call::display_title(&ask.detail.title, &ask.tool_name))
         .name(ask.tool_name.clone())
-        .kind(tool_call_view::encode_kind(ask.detail.kind))
+        .kind(shared::encode_kind(ask.detail.kind))
         .status(ToolCallStatus::Pending)
-        .content(tool_call_view::encode_artifacts(&ask.detail.artifacts))
-        .locations(tool_call_view::encode_locations(&ask.detail.locations))
+        .content(encode_artifacts(&ask.detail.artifacts))
+        .locations(shared::encode_locations(&ask.detail.locations))
         .raw_input(tool_call::raw_value(&ask.args));
-    let options = ask
-        .options
-        .iter()
-        .map(|option| {
-            let kind = match option.kind {
-                PermissionChoiceKind::AllowOnce => PermissionOptionKind::AllowOnce,
-                PermissionChoiceKind::AllowAlways => PermissionOptionKind::AllowAlways,
-                PermissionChoiceKind::RejectOnce => PermissionOptionKind::RejectOnce,
-                PermissionChoiceKind::RejectAlways => PermissionOptionKind::RejectAlways,
-            };
-            PermissionOption::new(option.id.clone(), visible_line(&option.name), kind)
-        })
-        .collect();
+    let options = shared::encode_choices(&ask.options);
     RequestPermissionRequest::new(
         ask.session_id.to_string(),
         ToolCallUpdate::new(ask.call_id.to_string(), fields),

@@ -1,7 +1,7 @@
 //! Encodes the tool calls of the running loop.
 
 use crate::{
-    v1::{output_preview::OutputPreview, tool_call_view},
+    v1::{artifacts::encode_artifacts, output_preview::OutputPreview, shared},
     view::{
         code_fence::fence_output,
         tool_call::{call_end_meta, child_session_meta, display_title, raw_output, raw_value},
@@ -47,13 +47,13 @@ impl ToolCallEncoder {
             fields = fields.title(display_title(&detail.title, &call.request.name));
         }
         if before.kind != detail.kind {
-            fields = fields.kind(tool_call_view::encode_kind(detail.kind));
+            fields = fields.kind(shared::encode_kind(detail.kind));
         }
         if before.locations != detail.locations {
-            fields = fields.locations(tool_call_view::encode_locations(&detail.locations));
+            fields = fields.locations(shared::encode_locations(&detail.locations));
         }
         if before.artifacts != detail.artifacts {
-            fields = fields.content(tool_call_view::encode_artifacts(&detail.artifacts));
+            fields = fields.content(encode_artifacts(&detail.artifacts));
         }
         (fields != ToolCallUpdateFields::new()).then(|| call_update(call, fields))
     }
@@ -78,14 +78,14 @@ impl ToolCallEncoder {
 
     /// Encodes the content of a running call: its artifacts, progress text and output preview.
     pub(super) fn encode_progress(&self, call: &CallView) -> SessionUpdate {
-        let mut content = tool_call_view::encode_artifacts(&call.detail.artifacts);
+        let mut content = encode_artifacts(&call.detail.artifacts);
         if let Some(progress) = &call.progress {
-            content.push(tool_call_view::text_block(progress).into());
+            content.push(shared::text_block(progress).into());
         }
         let preview = self.previews.get(call.id());
         let printed = preview.map(OutputPreview::text).unwrap_or_default();
         if !printed.is_empty() && !call.has_client_terminal() {
-            content.push(tool_call_view::text_block(&fence_output(&printed)).into());
+            content.push(shared::text_block(fence_output(&printed)).into());
         }
         call_update(call, ToolCallUpdateFields::new().content(content))
     }
@@ -103,7 +103,7 @@ impl ToolCallEncoder {
             .status(final_status(end))
             .content(final_content(call, end));
         if let Some(locations) = end.changed_locations(call) {
-            fields = fields.locations(tool_call_view::encode_locations(locations));
+            fields = fields.locations(shared::encode_locations(locations));
         }
         let fields = fields.raw_output(raw_output(end.envelope));
         let update = ToolCallUpdate::new(call.id().to_string(), fields);
@@ -132,9 +132,9 @@ fn encode_call(call: &CallView) -> ToolCall {
     let title = display_title(&call.detail.title, &call.request.name);
     ToolCall::new(call.id().to_string(), title)
         .name(call.request.name.clone())
-        .kind(tool_call_view::encode_kind(call.detail.kind))
-        .content(tool_call_view::encode_artifacts(&call.detail.artifacts))
-        .locations(tool_call_view::encode_locations(&call.detail.locations))
+        .kind(shared::encode_kind(call.detail.kind))
+        .content(encode_artifacts(&call.detail.artifacts))
+        .locations(shared::encode_locations(&call.detail.locations))
         .raw_input(raw_value(&call.request.args))
 }
 
@@ -144,23 +144,23 @@ fn final_content(call: &CallView, end: &CallEnd<'_>) -> Vec<ToolCallContent> {
     let envelope = end.envelope;
     let own = !envelope.artifacts.is_empty();
     let mut content = if own {
-        tool_call_view::encode_artifacts(&envelope.artifacts)
+        encode_artifacts(&envelope.artifacts)
     } else {
         let terminals: Vec<_> = call.client_terminals().cloned().collect();
-        tool_call_view::encode_artifacts(&terminals)
+        encode_artifacts(&terminals)
     };
     match &envelope.result {
         Ok(result) if content.is_empty() => {
-            content = tool_call_view::encode_result(result, call.detail.kind);
+            content = shared::encode_result(result, call.detail.kind);
         }
         Ok(_) => {}
-        Err(failure) if !own => content.push(tool_call_view::text_block(&failure.message).into()),
+        Err(failure) if !own => content.push(shared::text_block(&failure.message).into()),
         Err(_) => {}
     }
     let failure = envelope.result.as_ref().err();
     let says_so = !own && failure.is_some_and(|failure| failure.message.contains("cancelled"));
     if end.disposition == Disposition::Cancelled && !says_so {
-        content.push(tool_call_view::text_block("cancelled").into());
+        content.push(shared::text_block("cancelled").into());
     }
     content
 }

@@ -1,7 +1,7 @@
 //! Runs slash commands in v2. The prompt is a message like any other; its answer is either outside the
 //! conversation or a prompt of the command's own.
 
-use super::{session_state, tool_call_view};
+use super::{session_state, shared};
 use crate::{
     commands::{
         slash_command::{CommandCall, CommandOutcome, SlashCommand},
@@ -23,7 +23,7 @@ pub(super) async fn run_command(
 ) -> Result<MessageId, RpcError> {
     let session = call.session.clone();
     let connection = Arc::clone(&call.connection);
-    let echo = call.prompt.iter().filter_map(tool_call_view::encode_block);
+    let echo = call.prompt.iter().filter_map(shared::encode_block);
     let echo: Vec<ContentBlock> = echo.collect();
     let id = new_message_id(&session);
     let transcript = CommandTranscript::new(&id, call.prompt.clone());
@@ -76,7 +76,7 @@ async fn write_answer(
 ) {
     let id = new_message_id(session);
     transcript.record_answer(&id, &text, session).await;
-    let answer = AgentMessage::new(id).content(vec![tool_call_view::text_block(text)]);
+    let answer = AgentMessage::new(id).content(vec![shared::text_block(text)]);
     let answer = SessionUpdate::AgentMessage(answer);
     // Check for a running prompt only with the permit in hand, so that nothing can be queued in between.
     let Ok(place) = connection.peer.out().reserve().await else {

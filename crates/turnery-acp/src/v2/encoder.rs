@@ -1,21 +1,18 @@
 //! Encodes changes of the view as v2 `session/update` notifications.
 
-use super::{
-    notices, session_state::StateReporter, stop_reason, tool_call_view, tool_calls::ToolCallEncoder,
-};
+use super::{session_state::StateReporter, shared, stop_reason, tool_calls::ToolCallEncoder};
 use crate::{
     transport::update_writer::UpdateWriter,
     view::meta::{lineage_members, prompt_usage_meta},
 };
 use agent_client_protocol_schema::v2::{
-    AgentMessage, AgentThought, ContentBlock, Cost, PlanEntry, PlanEntryPriority, PlanEntryStatus,
-    PlanUpdate, PlanUpdateContent, SessionUpdate, UsageUpdate, UserMessage,
+    AgentMessage, AgentThought, ContentBlock, Cost, PlanUpdate, PlanUpdateContent, SessionUpdate,
+    UsageUpdate, UserMessage,
 };
 use turnery_agent::view::{
     CURRENCY, CallView, ChunkAuthor, ContextUsage, MessageState, ViewChange,
 };
-use turnery_engine::{Content, LlmMessage, Message, PlanPriority, PlanStatus, SessionId};
-use turnery_tools::visible_line;
+use turnery_engine::{Content, LlmMessage, Message};
 
 /// Encoder of one session.
 #[derive(Debug, Default)]
@@ -44,7 +41,7 @@ impl EncoderV2 {
             },
             ViewChange::Value { loop_id, text } => {
                 let message = AgentMessage::new(format!("{loop_id}.value"))
-                    .content(vec![tool_call_view::text_block(text)]);
+                    .content(vec![shared::text_block(text)]);
                 to.write_update(&SessionUpdate::AgentMessage(message));
             }
             ViewChange::CallRequested(call) => self.tool_calls.write_requested(call, to),
@@ -77,20 +74,31 @@ impl EncoderV2 {
             ViewChange::Plan {
                 session_id,
                 entries,
-            } => to.write_update(&encode_plan(session_id, entries)),
+            } => {
+                // A session has one plan, so its id never changes.
+                let id = format!("{session_id}.plan");
+                let plan = PlanUpdateContent::items(id, shared::encode_plan_entries(entries));
+                to.write_update(&SessionUpdate::PlanUpdate(PlanUpdate::new(plan)));
+            }
             ViewChange::Lineage(lineage) => {
-                to.write_update(&notices::meta_only_update(lineage_members(&lineage)));
+                to.write_update(&shared::meta_only_update(lineage_members(&lineage)));
             }
             ViewChange::Usage(usage) => to.write_update(&encode_usage(&usage)),
             ViewChange::CompactionStarted { id, .. } => {
-                to.write_update(&notices::encode_compaction_start(id));
+                let update = shared::encode_compaction_start(id);
+                to.write_update(&SessionUpdate::CompactionUpdate(update));
             }
             ViewChange::CompactionEnded { id, block, failure } => {
-                to.write_update(&notices::encode_compaction_end(id, block, failure));
+                let update = shared::encode_compaction_end(id, block, failure);
+                to.write_update(&SessionUpdate::CompactionUpdate(update));
             }
-            ViewChange::Notice(notice) => to.write_update(&notices::encode_notice(&notice)),
+            ViewChange::Notice(notice) => to.write_update(&shared::encode_notice(
+                shared::encode_severity(&notice),
+                notice.title(),
+                &notice.description(),
+            )),
             ViewChange::SessionInfo { title, updated_at } => {
-                to.write_update(&notices::encode_session_info(title, updated_at));
+                to.write_update(&shared::encode_session_info(title, updated_at));
             }
             ViewChange::PromptEnded(end) => {
                 let idle = stop_reason::encode_idle_state(end);
@@ -142,7 +150,7 @@ fn write_message(message: &LlmMessage, to: &mut UpdateWriter) {
 fn thinking_block(content: &Content) -> Option<ContentBlock> {
     match content {
         Content::Thinking { text, .. } if !text.is_empty() => {
-            Some(tool_call_view::text_block(text.as_str()))
+            Some(shared::text_block(text.as_str()))
         }
         Content::Thinking { .. }
         | Content::Text { .. }
@@ -161,28 +169,6 @@ fn message_block(content: &Content) -> Option<ContentBlock> {
         | Content::Image(_)
         | Content::Audio(_)
         | Content::ToolCall(_)
-        | Content::Opaque { .. } => tool_call_view::encode_block(content),
+        | Content::Opaque { .. } => shared::encode_block(content),
     }
-}
-
-/// Encodes the whole plan. A session has one plan, so its id never changes.
-fn encode_plan(session: &SessionId, entries: &[turnery_engine::PlanEntry]) -> SessionUpdate {
-    let entries = entries
-        .iter()
-        .map(|entry| {
-            let priority = match entry.priority {
-                PlanPriority::High => PlanEntryPriority::High,
-                PlanPriority::Medium => PlanEntryPriority::Medium,
-                PlanPriority::Low => PlanEntryPriority::Low,
-            };
-            let status = match entry.status {
-                PlanStatus::Pending => PlanEntryStatus::Pending,
-                PlanStatus::InProgress => PlanEntryStatus::InProgress,
-                PlanStatus::Completed => PlanEntryStatus::Completed,
-            };
-            PlanEntry::new(visible_line(&entry.content), priority, status)
-        })
-        .collect();
-    let plan = PlanUpdateContent::items(format!("{session}.plan"), entries);
-    SessionUpdate::PlanUpdate(PlanUpdate::new(plan))
 }

@@ -1,20 +1,18 @@
 //! Asks the user, through a v2 client, whether a tool call may run. Answers are interpreted as in v1: only an
 //! offered option that allows counts as allowing (V2-17).
 
-use super::tool_call_view;
+use super::{artifacts::encode_artifacts, shared};
 use crate::{
     client::{peer::Peer, permission::parse_response},
     view::tool_call::{display_title, raw_value},
 };
 use agent_client_protocol_schema::v2::{
-    PermissionOption, PermissionOptionKind, RequestPermissionRequest, RequestPermissionSubject,
-    ToolCallStatus, ToolCallUpdate,
+    RequestPermissionRequest, RequestPermissionSubject, ToolCallStatus, ToolCallUpdate,
 };
 use futures_util::future::BoxFuture;
 use std::sync::Arc;
-use turnery_agent::{Client, PermissionAnswer, PermissionChoiceKind, PermissionRequest};
+use turnery_agent::{Client, PermissionAnswer, PermissionRequest};
 use turnery_engine::CallKind;
-use turnery_tools::visible_line;
 
 /// Asks the user for permissions through a v2 client.
 pub(crate) struct PermissionClientV2(pub(crate) Arc<Peer>);
@@ -34,19 +32,7 @@ impl Client for PermissionClientV2 {
 
 /// Encodes a permission request for a call that was announced before.
 fn encode_request(ask: &PermissionRequest) -> RequestPermissionRequest {
-    let options = ask
-        .options
-        .iter()
-        .map(|option| {
-            let kind = match option.kind {
-                PermissionChoiceKind::AllowOnce => PermissionOptionKind::AllowOnce,
-                PermissionChoiceKind::AllowAlways => PermissionOptionKind::AllowAlways,
-                PermissionChoiceKind::RejectOnce => PermissionOptionKind::RejectOnce,
-                PermissionChoiceKind::RejectAlways => PermissionOptionKind::RejectAlways,
-            };
-            PermissionOption::new(option.id.as_str(), visible_line(&option.name), kind)
-        })
-        .collect();
+    let options = shared::encode_choices(&ask.options);
     let call = display_title(&ask.detail.title, &ask.tool_name);
     RequestPermissionRequest::new(
         ask.session_id.as_str(),
@@ -73,10 +59,10 @@ fn question_title(kind: CallKind) -> &'static str {
 fn encode_subject(ask: &PermissionRequest) -> ToolCallUpdate {
     let mut call = ToolCallUpdate::new(ask.call_id.as_str())
         .name(ask.tool_name.clone())
-        .kind(tool_call_view::encode_kind(ask.detail.kind))
+        .kind(shared::encode_kind(ask.detail.kind))
         .status(ToolCallStatus::Pending)
-        .content(tool_call_view::encode_artifacts(&ask.detail.artifacts))
-        .locations(tool_call_view::encode_locations(&ask.detail.locations));
+        .content(encode_artifacts(&ask.detail.artifacts))
+        .locations(shared::encode_locations(&ask.detail.locations));
     if !ask.detail.title.is_empty() {
         call = call.title(display_title(&ask.detail.title, &ask.tool_name));
     }

@@ -1,6 +1,6 @@
 //! Encodes the tool calls of the running loop as upserts (V2-12). Omitted fields keep their values.
 
-use super::{call_terminal::CallTerminal, tool_call_view};
+use super::{artifacts::encode_artifacts, call_terminal::CallTerminal, shared};
 use crate::{
     transport::update_writer::UpdateWriter,
     view::tool_call::{call_end_meta, child_session_meta, display_title, raw_output, raw_value},
@@ -44,10 +44,10 @@ impl ToolCallEncoder {
             update = update.title(display_title(&detail.title, &call.request.name));
         }
         if before.kind != detail.kind {
-            update = update.kind(tool_call_view::encode_kind(detail.kind));
+            update = update.kind(shared::encode_kind(detail.kind));
         }
         if before.locations != detail.locations {
-            update = update.locations(tool_call_view::encode_locations(&detail.locations));
+            update = update.locations(shared::encode_locations(&detail.locations));
         }
         if before.artifacts != detail.artifacts {
             update = update.content(self.running_content(call));
@@ -110,9 +110,9 @@ impl ToolCallEncoder {
 
     /// Returns the content of a running call: its artifacts, progress text and terminal.
     fn running_content(&self, call: &CallView) -> Vec<ToolCallContent> {
-        let mut content = tool_call_view::encode_artifacts(&call.detail.artifacts);
+        let mut content = encode_artifacts(&call.detail.artifacts);
         if let Some(progress) = &call.progress {
-            content.push(tool_call_view::text_block(progress.as_str()).into());
+            content.push(shared::text_block(progress.as_str()).into());
         }
         let terminal = self.terminals.get(call.id());
         content.extend(terminal.map(CallTerminal::content));
@@ -125,13 +125,13 @@ fn encode_call(call: &CallView) -> ToolCallUpdate {
     let mut update = empty_update(call)
         .name(call.request.name.clone())
         .title(display_title(&detail.title, &call.request.name))
-        .kind(tool_call_view::encode_kind(detail.kind));
-    let content = tool_call_view::encode_artifacts(&detail.artifacts);
+        .kind(shared::encode_kind(detail.kind));
+    let content = encode_artifacts(&detail.artifacts);
     if !content.is_empty() {
         update = update.content(content);
     }
     if !detail.locations.is_empty() {
-        update = update.locations(tool_call_view::encode_locations(&detail.locations));
+        update = update.locations(shared::encode_locations(&detail.locations));
     }
     match raw_value(&call.request.args) {
         Some(args) => update.raw_input(args),
@@ -150,7 +150,7 @@ fn with_end(
         .status(final_status(end))
         .content(final_content(call, end, terminal));
     if let Some(locations) = end.changed_locations(call) {
-        update = update.locations(tool_call_view::encode_locations(locations));
+        update = update.locations(shared::encode_locations(locations));
     }
     if let Some(output) = raw_output(end.envelope) {
         update = update.raw_output(output);
@@ -167,12 +167,12 @@ fn final_content(
     end: &CallEnd<'_>,
     terminal: Option<&CallTerminal>,
 ) -> Vec<ToolCallContent> {
-    let mut content = tool_call_view::encode_artifacts(&end.envelope.artifacts);
+    let mut content = encode_artifacts(&end.envelope.artifacts);
     let own = end.has_own_artifacts();
     content.extend(terminal.map(CallTerminal::content));
     match &end.envelope.result {
         Ok(result) if content.is_empty() => {
-            content = tool_call_view::encode_result(result, call.detail.kind);
+            content = shared::encode_result(result, call.detail.kind);
         }
         Ok(_) => {}
         Err(_) if own => {}
@@ -182,7 +182,7 @@ fn final_content(
                 Some(_) => failure.message.lines().next_back().unwrap_or_default(),
                 None => &failure.message,
             };
-            content.push(tool_call_view::text_block(message).into());
+            content.push(shared::text_block(message).into());
         }
     }
     content

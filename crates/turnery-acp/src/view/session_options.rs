@@ -3,7 +3,7 @@
 use crate::{server::rpc_error::RpcError, view::meta::turnery_meta};
 use agent_client_protocol_schema::v1::Meta;
 use serde_json::json;
-use turnery_agent::SessionOptions;
+use turnery_agent::{Session, SessionOptions};
 use turnery_models::Thinking;
 use turnery_tools::Mode;
 
@@ -49,7 +49,7 @@ pub(crate) fn parse_mode(id: &str) -> Result<Mode, RpcError> {
 }
 
 /// Parses a thinking level id.
-pub(crate) fn parse_thinking(id: &str) -> Result<Thinking, RpcError> {
+fn parse_thinking(id: &str) -> Result<Thinking, RpcError> {
     THINKING_LEVELS
         .into_iter()
         .map(|(level, _)| level)
@@ -68,4 +68,19 @@ fn unknown_value_error(option: &str, value: &str, known: &[&str]) -> RpcError {
         "{value:?} is not a value of {option}: choose one of {}.",
         known.join(", ")
     ))
+}
+
+/// Sets an option. An unknown option or value changes nothing.
+pub(crate) async fn set_option(session: &Session, id: &str, value: &str) -> Result<(), RpcError> {
+    match id {
+        MODE => session.set_mode(parse_mode(value)?).await?,
+        MODEL => session.set_model(value).await?,
+        THINKING => session.set_thinking(parse_thinking(value)?).await?,
+        unknown => {
+            return Err(RpcError::invalid_params(format!(
+                "{unknown:?} is not an option of this session: choose {MODE}, {MODEL} or {THINKING}."
+            )));
+        }
+    }
+    Ok(())
 }

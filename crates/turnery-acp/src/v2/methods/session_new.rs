@@ -3,7 +3,7 @@
 use crate::{
     methods::session_setup::SessionSetup,
     server::{method_call::MethodCall, params::parse_params, rpc_error::RpcError},
-    v2::{available_commands, config_options, mcp_servers},
+    v2::{available_commands, mcp_servers, shared},
 };
 use agent_client_protocol_schema::v2::{NewSessionRequest, NewSessionResponse};
 
@@ -17,7 +17,7 @@ pub(super) async fn handle(call: MethodCall) -> Result<NewSessionResponse, RpcEr
     )?;
     let session = setup.create(&call).await?;
     Ok(NewSessionResponse::new(session.id().as_str())
-        .config_options(config_options::encode_config_options(&session.options()))
+        .config_options(shared::encode_config_options(&session.options()))
         .meta(crate::view::session_options::session_meta(
             &session.options(),
         ))

@@ -5,7 +5,7 @@ use crate::{
     methods::session_setup::SessionSetup,
     server::{method_call::MethodCall, params::parse_params, rpc_error::RpcError},
     transport::{update_writer::UpdateWriter, writer::send_line},
-    v2::{available_commands, config_options, mcp_servers, session_state},
+    v2::{available_commands, mcp_servers, session_state, shared},
 };
 use agent_client_protocol_schema::v2::{ReplayFrom, ResumeSessionRequest, ResumeSessionResponse};
 
@@ -33,7 +33,7 @@ pub(super) async fn handle(call: MethodCall) -> Result<ResumeSessionResponse, Rp
     session_state::write_idle(&mut to);
     send_line(call.connection.peer.out(), to.lines).await;
     Ok(ResumeSessionResponse::new()
-        .config_options(config_options::encode_config_options(&session.options()))
+        .config_options(shared::encode_config_options(&session.options()))
         .meta(crate::view::session_options::session_meta(
             &session.options(),
         ))

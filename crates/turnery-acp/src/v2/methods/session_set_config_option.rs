@@ -3,8 +3,8 @@
 
 use crate::{
     server::{method_call::MethodCall, params::parse_params, rpc_error::RpcError},
-    v2::config_options,
-    view::session_options::{self, MODE, MODEL, THINKING},
+    v2::shared,
+    view::session_options::set_option,
 };
 use agent_client_protocol_schema::v2::{
     SessionConfigOptionValue, SetSessionConfigOptionRequest, SetSessionConfigOptionResponse,
@@ -18,25 +18,8 @@ pub(super) async fn handle(call: MethodCall) -> Result<SetSessionConfigOptionRes
             "type must be \"id\": every option of this session is a choice.",
         ));
     };
-    match &*request.config_id.0 {
-        MODE => {
-            session
-                .set_mode(session_options::parse_mode(&value.0)?)
-                .await?
-        }
-        MODEL => session.set_model(&value.0).await?,
-        THINKING => {
-            session
-                .set_thinking(session_options::parse_thinking(&value.0)?)
-                .await?
-        }
-        unknown => {
-            return Err(RpcError::invalid_params(format!(
-                "{unknown:?} is not an option of this session: choose {MODE}, {MODEL} or {THINKING}."
-            )));
-        }
-    }
+    set_option(&session, &request.config_id.0, &value.0).await?;
     Ok(SetSessionConfigOptionResponse::new(
-        config_options::encode_config_options(&session.options()),
+        shared::encode_config_options(&session.options()),
     ))
 }
