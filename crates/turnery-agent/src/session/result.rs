@@ -106,31 +106,8 @@ impl PromptResult {
                         });
                     }
                 }
-                EventKind::ParallelStart { .. }
-                | EventKind::ParallelEnd { .. }
-                | EventKind::LoopStart { .. }
-                | EventKind::InputRejected { .. }
-                | EventKind::TurnStart { .. }
-                | EventKind::CompactionStarted { .. }
-                | EventKind::CompactionEnded { .. }
-                | EventKind::ModelRetried { .. }
-                | EventKind::ModelSilent { .. }
-                | EventKind::Issue { .. }
-                | EventKind::MessageStart { .. }
-                | EventKind::Delta { .. }
-                | EventKind::MessageEnd { .. }
-                | EventKind::UsageReported { .. }
-                | EventKind::PermissionRequested { .. }
-                | EventKind::PermissionResolved { .. }
-                | EventKind::ToolExecutionUpdate { .. }
-                | EventKind::ToolExecutionOutput { .. }
-                | EventKind::ToolProgress { .. }
-                | EventKind::ChildUsageReported { .. }
-                | EventKind::FinalValue { .. }
-                | EventKind::ToolValue { .. }
-                | EventKind::PlanUpdated { .. }
-                | EventKind::TurnEnd { .. }
-                | EventKind::LoopEnd { .. } => {}
+                // Other events say nothing about what a call did.
+                _ => {}
             }
         }
         calls.into_iter().filter_map(|(.., done)| done).collect()

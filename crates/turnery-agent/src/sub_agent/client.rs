@@ -115,33 +115,8 @@ impl ChildOutbox {
                     visible_line(&detail.title)
                 )))
             }
-            EventKind::ParallelStart { .. }
-            | EventKind::ParallelEnd { .. }
-            | EventKind::LoopStart { .. }
-            | EventKind::InputRejected { .. }
-            | EventKind::CompactionStarted { .. }
-            | EventKind::CompactionEnded { usage: None, .. }
-            | EventKind::ModelRetried { .. }
-            | EventKind::ModelSilent { .. }
-            | EventKind::Issue { .. }
-            | EventKind::MessageStart { .. }
-            | EventKind::Delta {
-                delta: StreamDelta::Thinking { .. } | StreamDelta::ToolCallArgs { .. },
-                ..
-            }
-            | EventKind::MessageEnd { .. }
-            | EventKind::PermissionRequested { .. }
-            | EventKind::PermissionResolved { .. }
-            | EventKind::ToolExecutionStart { .. }
-            | EventKind::ToolExecutionUpdate { .. }
-            | EventKind::ToolExecutionOutput { .. }
-            | EventKind::ToolProgress { .. }
-            | EventKind::ToolExecutionEnd { .. }
-            | EventKind::FinalValue { .. }
-            | EventKind::ToolValue { .. }
-            | EventKind::PlanUpdated { .. }
-            | EventKind::TurnEnd { .. }
-            | EventKind::LoopEnd { .. } => None,
+            // The parent's user sees no other events of a child session.
+            _ => None,
         }
     }
 }

@@ -185,22 +185,8 @@ impl JournalRecovery {
                 let result = tool_message(call_id.clone(), tool_name.clone(), envelope);
                 open.result = Some(result);
             }),
-            EventKind::ParallelStart { .. }
-            | EventKind::ParallelEnd { .. }
-            | EventKind::LoopStart { .. }
-            | EventKind::LoopEnd { .. }
-            | EventKind::InputRejected { .. }
-            | EventKind::Delta { .. }
-            | EventKind::ToolExecutionUpdate { .. }
-            | EventKind::ToolExecutionOutput { .. }
-            | EventKind::PlanUpdated { .. }
-            | EventKind::ModelRetried { .. }
-            | EventKind::ModelSilent { .. }
-            | EventKind::Issue { .. }
-            | EventKind::ToolProgress { .. }
-            | EventKind::ChildUsageReported { .. }
-            | EventKind::FinalValue { .. }
-            | EventKind::ToolValue { .. } => {}
+            // Other events open nothing that an interrupted loop has to close.
+            _ => {}
         }
     }
 
