@@ -5,26 +5,21 @@ mod fork;
 mod replay;
 
 use crate::{
-    ClientPorts, CostReport, Projects, Session, SessionOptions, Settings, TraceSink, UsageReport,
-    ask_user,
-    observe::observing,
-    session::{
-        BackgroundWork, Budget, COMMAND_QUEUE_CAPACITY, RememberedApprovals, SessionHistory,
-        SessionTask, SessionTools, selectable_models,
-    },
-    sink::SinkDriver,
-    trace_sink::ModelCallTracer,
+    client::ClientPorts,
+    cost_report::CostReport,
+    session::{RememberedApprovals, Session, SessionEnv, SessionParts},
+    settings::{Projects, Settings, SettingsError},
+    trace_sink::{ModelCallTracer, TraceSink},
+    usage_report::UsageReport,
 };
 use std::{
-    collections::VecDeque,
     path::{Path, PathBuf},
     sync::Arc,
 };
-use tokio::sync::{mpsc, watch};
-use turnery_engine::{LoopRecord, SessionId, compaction::estimate_text_tokens};
+use turnery_engine::{LoopRecord, SessionId};
 use turnery_models::{Model, ModelRegistry, Thinking};
 use turnery_store::{
-    Damage, ListPage, ListQuery, NewSession, Owner, SessionInfo, SessionPatch, Store, StoreError,
+    Damage, ListPage, ListQuery, NewSession, SessionInfo, SessionPatch, Store, StoreError,
 };
 use turnery_tools::{
     McpServer, Mode, PathRefused, Policy, Servers, Toolbox, Workspace, mcp::Launch,
@@ -36,7 +31,7 @@ pub struct Agent {
     models: Arc<ModelRegistry>,
     toolbox: Toolbox,
     projects: Arc<dyn Projects>,
-    tracing: ModelCallTracer,
+    tracer: ModelCallTracer,
     /// Environment variables hidden from MCP servers.
     hidden_env: Vec<String>,
 }
@@ -117,7 +112,7 @@ pub enum OpenError {
     },
     /// The configuration cannot be read.
     #[error(transparent)]
-    Settings(#[from] crate::SettingsError),
+    Settings(#[from] SettingsError),
     /// The configured model does not exist.
     #[error(transparent)]
     Model(#[from] turnery_models::UnknownModelError),
@@ -143,7 +138,7 @@ impl Agent {
             models,
             toolbox,
             projects,
-            tracing: ModelCallTracer::default(),
+            tracer: ModelCallTracer::default(),
             hidden_env: Vec::new(),
         }
     }
@@ -159,7 +154,7 @@ impl Agent {
     /// Reports every model call to `sink`, in all sessions opened from now on (LASH-99).
     #[must_use]
     pub fn with_trace(mut self, sink: Arc<dyn TraceSink>) -> Self {
-        self.tracing = ModelCallTracer::new(sink);
+        self.tracer = ModelCallTracer::new(sink);
         self
     }
 
@@ -357,25 +352,31 @@ impl Agent {
         (ports, workspace, servers): (ClientPorts, Workspace, Option<Arc<Servers>>),
     ) -> Session {
         let workspace = workspace.confined(settings.sandbox.clone());
-        spawn(SessionParts {
+        let policy = Policy::new(mode, settings.allow.clone(), settings.deny.clone())
+            .with_guarded_paths(settings.guarded.clone())
+            .confined(settings.sandbox.is_active());
+        let env = SessionEnv {
             store: Arc::clone(&self.store),
             models: Arc::clone(&self.models),
             toolbox: self.toolbox.clone(),
-            servers,
             workspace: Arc::new(workspace),
-            ports,
-            policy: Policy::new(mode, settings.allow.clone(), settings.deny.clone())
-                .with_guarded_paths(settings.guarded.clone())
-                .confined(settings.sandbox.is_active()),
+            client: ports.client,
             settings,
             model,
-            info,
-            chain,
-            tracing: self.tracing.clone(),
-            known: None,
+            policy,
+            tracer: self.tracer.clone(),
+            approvals: RememberedApprovals::from_info(&info),
             depth: 0,
             budget: None,
-        })
+        };
+        let parts = SessionParts {
+            env,
+            outbox: ports.outbox,
+            servers,
+            info,
+            chain,
+        };
+        parts.spawn()
     }
 
     /// Lists stored sessions. The folder of the query may be any path that resolves to the session's folder
@@ -427,108 +428,6 @@ impl Agent {
     }
 }
 
-/// Parts from which a session task is started.
-pub(crate) struct SessionParts<'a> {
-    pub(crate) store: Arc<dyn Store>,
-    pub(crate) models: Arc<ModelRegistry>,
-    pub(crate) toolbox: Toolbox,
-    /// MCP servers; `None` in a child session, which uses its parent's.
-    pub(crate) servers: Option<Arc<Servers>>,
-    pub(crate) workspace: Arc<Workspace>,
-    pub(crate) ports: ClientPorts,
-    pub(crate) settings: Settings,
-    pub(crate) model: Arc<dyn Model>,
-    pub(crate) policy: Policy,
-    pub(crate) info: SessionInfo,
-    /// Stored loops of the active branch.
-    pub(crate) chain: &'a [Arc<LoopRecord>],
-    pub(crate) tracing: ModelCallTracer,
-    /// Approvals of the session that the user sees, if that is a parent session.
-    pub(crate) known: Option<RememberedApprovals>,
-    /// Nesting depth: number of parent sessions.
-    pub(crate) depth: u8,
-    /// Budget shared with the parent's prompt, in a child session.
-    pub(crate) budget: Option<Budget>,
-}
-
-/// Spawns the task that serves a session.
-pub(crate) fn spawn(opening: SessionParts<'_>) -> Session {
-    let SessionParts {
-        store,
-        models,
-        toolbox,
-        servers,
-        workspace,
-        ports,
-        settings,
-        model,
-        policy,
-        info,
-        chain,
-        tracing,
-        known,
-        depth,
-        budget,
-    } = opening;
-    let toolbox = ask_user::with_ask_user(toolbox, &ports.client, &info.id);
-    let options = SessionOptions {
-        mode: policy.mode,
-        model: model.info().name.to_string(),
-        models: selectable_models(&models, &*model, &settings.model),
-        thinking: settings.thinking,
-        sandbox: settings
-            .sandbox
-            .describe(workspace.terminals().is_some())
-            .into(),
-        slashes: Arc::clone(&settings.slashes),
-    };
-    let (options, seen) = watch::channel(options);
-    let (sender, mailbox) = mpsc::channel(COMMAND_QUEUE_CAPACITY);
-    let (observing, observable) = observing();
-    let session = Session::new(
-        info.id.clone(),
-        sender,
-        Arc::clone(&store),
-        observable,
-        seen,
-        servers.clone(),
-    );
-    let task = SessionTask {
-        overhead: overhead(&toolbox, &settings.system),
-        store,
-        models,
-        tools: SessionTools::new(toolbox.clone(), servers),
-        toolbox,
-        workspace,
-        ports,
-        settings,
-        model,
-        policy,
-        history: SessionHistory::of(chain),
-        frame_id: chain.last().and_then(|last| last.frame_id.clone()),
-        owner: Owner::this_process(),
-        options,
-        mailbox,
-        tracing,
-        tap: SinkDriver::default(),
-        observing,
-        inserting: None,
-        waiting: VecDeque::new(),
-        words: VecDeque::new(),
-        lost: 0,
-        retries: true,
-        setting: None,
-        background: BackgroundWork::default(),
-        closing: Vec::new(),
-        shown_as: known.unwrap_or_else(|| RememberedApprovals::from_info(&info)),
-        depth,
-        lent: budget,
-        info,
-    };
-    tokio::spawn(task.serve());
-    session
-}
-
 /// Returns the configured mode, but nothing more permissive than `Ask`: the meaning of the unknown mode
 /// cannot be assumed.
 fn fallback_mode(configured: Mode) -> Mode {
@@ -563,16 +462,6 @@ fn check_folder(info: &SessionInfo, requested: &Path, resolved: &Path) -> Result
         },
         false => OpenError::OtherFolder { session, expected },
     })
-}
-
-/// Returns the size of the fixed part of every request (system prompt, tool schemas). Unit: tokens.
-pub(crate) fn overhead(toolbox: &Toolbox, system: &str) -> u64 {
-    let specs = toolbox.specs();
-    let tools = specs.iter().map(|spec| {
-        let schema = estimate_text_tokens(&spec.schema.to_string());
-        estimate_text_tokens(&spec.name) + estimate_text_tokens(&spec.description) + schema
-    });
-    estimate_text_tokens(system) + tools.sum::<u64>()
 }
 
 /// Removes trailing slashes and `.` components.

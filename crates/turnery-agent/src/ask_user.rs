@@ -1,7 +1,7 @@
 //! Implements the `ask_user` tool, which puts a question of the model to the user. Answers are validated
 //! against the question (ELIC-5); questions for secrets are rejected (ELIC-3).
 
-use crate::Client;
+use crate::client::Client;
 use futures_util::future::BoxFuture;
 use schemars::JsonSchema;
 use serde::Deserialize;

@@ -1,6 +1,9 @@
 //! Defines the interfaces to the client of a session: permission requests, questions and events.
 
-use crate::{PromptError, PromptResult, UserAnswer, UserQuestion};
+use crate::{
+    ask_user::{UserAnswer, UserQuestion},
+    session::{PromptError, PromptResult},
+};
 use futures_util::future::BoxFuture;
 use std::{
     future::ready,

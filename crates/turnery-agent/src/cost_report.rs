@@ -1,6 +1,6 @@
 //! Reports the cost of a session where the token prices of its models are known.
 
-use crate::{UsageReport, UsageRow};
+use crate::usage_report::{UsageReport, UsageRow};
 use turnery_engine::{Price, Usage};
 
 /// Usage report with the cost of each row. Unit: millionths of the currency of the prices.

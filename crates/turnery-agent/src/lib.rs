@@ -9,6 +9,7 @@ pub mod faults;
 pub mod activity;
 pub mod agent;
 pub mod ask_user;
+pub(crate) mod cancels;
 pub mod client;
 pub mod compactor;
 pub mod converse;
@@ -40,12 +41,12 @@ pub use converse::{
 };
 pub use cost_report::{CostReport, millionths_to_units};
 pub use custom_command::CustomCommand;
-pub use evaluate::{Candidate, SelectionStrategy};
+pub use evaluate::{CANDIDATES, Candidate, SelectionStrategy};
 pub use hooks::{HOOK_TIME, HookCx, Hooks};
 pub use observe::{ObservedEvent, Observer, ObserverCursor};
 pub use session::{
-    CANDIDATES, ContinueError, DeliveryReceipt, InterjectError, PROMPTS_WAITING, PromptError,
-    PromptHandle, PromptOptions, PromptResult, Session, SessionOptions, SetOptionError, StartError,
+    ContinueError, DeliveryReceipt, InterjectError, PROMPTS_WAITING, PromptError, PromptHandle,
+    PromptOptions, PromptResult, Session, SessionOptions, SetOptionError, StartError,
     ToolExecution, UnknownPriceError, WORDS_WAITING, known_price,
 };
 pub use settings::{Projects, Settings, SettingsError};

@@ -1,7 +1,7 @@
 //! Publishes a session's activities to observers that come and go and resume from cursors (LASH-54, UP-32).
 //! Observers never block a prompt: one that falls behind receives [`ObservedEvent::Gap`].
 
-use crate::{Projection, Session, TurnActivity};
+use crate::activity::{Projection, TurnActivity};
 use serde::Serialize;
 use std::{
     collections::VecDeque,
@@ -9,8 +9,7 @@ use std::{
     sync::{Arc, Mutex, MutexGuard, PoisonError},
 };
 use tokio::sync::watch;
-use turnery_engine::{Event, EventKind, LoopId, LoopRecord, Outcome};
-use turnery_store::StoreError;
+use turnery_engine::{Event, EventKind, LoopId, Outcome};
 
 /// Number of events buffered for observers that resume.
 const BUFFER_CAPACITY: usize = 2048;
@@ -79,14 +78,6 @@ impl EventRing {
     /// Index of the next event.
     fn end(&self) -> u64 {
         self.first + self.items.len() as u64
-    }
-}
-
-impl Session {
-    /// Returns the stored loops of the session with their messages, oldest first. Final messages are read
-    /// here; the stream only shows them as deltas (LASH-78).
-    pub async fn records(&self) -> Result<Vec<Arc<LoopRecord>>, StoreError> {
-        self.store().loops(self.id(), 0).await
     }
 }
 

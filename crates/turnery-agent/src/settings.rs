@@ -1,6 +1,9 @@
 //! Defines the settings of a session, read from the user's and the project's configuration.
 
-use crate::{CustomCommand, HOOK_TIME, Hooks};
+use crate::{
+    custom_command::CustomCommand,
+    hooks::{HOOK_TIME, Hooks},
+};
 use std::{num::NonZeroUsize, path::PathBuf, sync::Arc, time::Duration};
 use turnery_engine::{CompactionSettings, Limits, Price, QueueMode};
 use turnery_models::{ModelName, Thinking};

@@ -1,7 +1,8 @@
 //! Delivers the activities of one prompt to its sink, one at a time, each awaited before the next.
 
 use crate::{
-    CancellationToken, Outbox, OutboxItem, Projection, TurnActivity, observe::EventPublisher,
+    activity::{Projection, TurnActivity},
+    cancels::Cancels,
 };
 use futures_util::{FutureExt as _, future::BoxFuture};
 use std::{
@@ -89,25 +90,24 @@ impl PromptSinks {
 pub(crate) struct SinkDriver {
     sinks: PromptSinks,
     projection: Projection,
-    /// Tokens of which either cancels the prompt.
-    cancel: (CancellationToken, CancellationToken),
+    cancels: Cancels,
     /// Pending `emit`; yields the reason if the sink is to receive nothing more.
     emitting: Option<BoxFuture<'static, Option<&'static str>>>,
     failure: Option<&'static str>,
 }
 
 impl SinkDriver {
-    /// Creates a driver for a prompt that either token cancels.
-    pub(crate) fn new(sinks: PromptSinks, cancel: (CancellationToken, CancellationToken)) -> Self {
+    /// Creates the driver of a prompt.
+    pub(crate) fn new(sinks: PromptSinks, cancels: Cancels) -> Self {
         Self {
             sinks,
-            cancel,
+            cancels,
             ..Self::default()
         }
     }
 
     /// Resolves when the sink has taken the last activity.
-    fn poll_idle(&mut self, cx: &mut Context<'_>) -> Poll<()> {
+    pub(crate) fn poll_idle(&mut self, cx: &mut Context<'_>) -> Poll<()> {
         if let Some(emitting) = &mut self.emitting {
             let Poll::Ready(failure) = emitting.as_mut().poll(cx) else {
                 return Poll::Pending;
@@ -137,7 +137,7 @@ impl SinkDriver {
     }
 
     /// Logs the activity of an event, then starts to emit it (R6). Must follow a `poll_idle` that was ready.
-    fn push(&mut self, event: &Event) {
+    pub(crate) fn push(&mut self, event: &Event) {
         let Some(log) = &self.sinks.log else {
             return;
         };
@@ -147,14 +147,11 @@ impl SinkDriver {
         log.push(activity.clone());
         if let Some(sink) = &self.sinks.sink {
             let sink = Arc::clone(sink);
-            let (one, all) = self.cancel.clone();
+            let cancels = self.cancels.clone();
             let emit = AssertUnwindSafe(async move { sink.emit(activity).await }).catch_unwind();
             self.emitting = Some(Box::pin(async move {
                 let given_up = async {
-                    select! {
-                        () = one.cancelled() => {}
-                        () = all.cancelled() => {}
-                    }
+                    cancels.cancelled().await;
                     sleep(grace::CALL).await;
                 };
                 select! {
@@ -169,34 +166,3 @@ impl SinkDriver {
 
 const SINK_STUCK: &str = "the sink of this prompt's activities did not return after a cancel and receives no more of them";
 const SINK_PANICKED: &str = "the sink of this prompt's activities panicked and receives no more of them; the prompt continues";
-
-/// Combined output of a session: outbox, sink driver and observers. Only the first two apply backpressure.
-pub(crate) struct SessionOutput<'a> {
-    pub(crate) outbox: &'a mut dyn Outbox,
-    pub(crate) tap: &'a mut SinkDriver,
-    pub(crate) observing: &'a mut EventPublisher,
-}
-
-impl SessionOutput<'_> {
-    /// Resolves when an item may be pushed.
-    pub(crate) fn poll_ready(&mut self, cx: &mut Context<'_>) -> Poll<()> {
-        match self.tap.poll_idle(cx) {
-            Poll::Ready(()) => self.outbox.poll_room(cx),
-            Poll::Pending => Poll::Pending,
-        }
-    }
-
-    /// Resolves when the sink is idle, so that work other than output may be done.
-    pub(crate) fn poll_idle(&mut self, cx: &mut Context<'_>) -> Poll<()> {
-        self.tap.poll_idle(cx)
-    }
-
-    /// Pushes an item to all outputs.
-    pub(crate) fn push(&mut self, item: OutboxItem<'_>) {
-        self.outbox.push(item);
-        if let OutboxItem::Live(event) = item {
-            self.tap.push(event);
-            self.observing.push(event);
-        }
-    }
-}

@@ -5,25 +5,22 @@
 //! or a stricter one. Permission requests go to the same user. Cancelling the call cancels the child. The
 //! child stores its loops before the call ends (S7), and its usage is reported live (LASH-66).
 
+mod child;
 mod client;
-mod parent;
 
-pub(crate) use parent::{MAX_CHILD_TURNS, ParentSession};
-
-use crate::{CancellationToken, PromptOptions, PromptResult};
+use crate::session::{Budget, ParentSession, PromptOptions, PromptResult, SUB_AGENT_TOOL};
 use futures_util::future::BoxFuture;
 use schemars::JsonSchema;
 use serde::Deserialize;
 use serde_json::Value;
 use std::{sync::Arc, time::Duration};
+use tokio_util::sync::CancellationToken;
 use turnery_engine::{
     CallDetail, CallKind, Content, Message, MessageStop, Outcome, ToolEnvelope, ToolError,
     ToolErrorKind, ToolSpec, TurnFinish, render_value,
 };
 use turnery_tools::{Tool, ToolCx, Workspace, parse_args, spec_for};
 
-/// Name of the tool.
-pub(crate) const TOOL_NAME: &str = "task";
 /// Maximum nesting depth of sub-agents (UP-19).
 pub const MAX_DEPTH: u8 = 5;
 /// A child ends by its prompt's limits, which exclude the time the user takes to answer.
@@ -53,7 +50,7 @@ impl SubAgentTool {
     pub fn new() -> Self {
         Self {
             spec: spec_for::<TaskArgs>(
-                TOOL_NAME,
+                SUB_AGENT_TOOL,
                 "Hand a self-contained part of the work to a sub-agent that has the same tools and \
                  its own context, and get back its final answer. Good for broad searches and for \
                  independent parts: calls in one answer run side by side.",
@@ -81,7 +78,7 @@ impl Tool for SubAgentTool {
         let title = args
             .get("title")
             .and_then(Value::as_str)
-            .unwrap_or(TOOL_NAME);
+            .unwrap_or(SUB_AGENT_TOOL);
         CallDetail {
             title: format!("Sub-agent: {title}"),
             kind: self.kind(),
@@ -109,11 +106,12 @@ async fn run(args: &Value, cx: &ToolCx) -> Result<ToolEnvelope, ToolError> {
         .as_ref()
         .and_then(|host| Arc::clone(host).downcast::<ParentSession>().ok())
         .ok_or_else(|| failed("a sub-agent needs a session to belong to".to_owned()))?;
-    if parent.depth >= MAX_DEPTH {
+    if parent.env.depth >= MAX_DEPTH {
         let message = format!("sub-agents nest no deeper than {MAX_DEPTH}: do this part yourself");
         return Err(failed(message));
     }
-    if let Some(limit) = parent.budget.reached() {
+    let budget = parent.env.budget.as_ref();
+    if let Some(limit) = budget.and_then(Budget::reached) {
         let message = format!(
             "nothing is left for a sub-agent ({}): end the work yourself",
             limit.text

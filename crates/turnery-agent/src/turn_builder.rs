@@ -1,9 +1,11 @@
 //! Builds one prompt of an embedding application and runs it to its end, to a sink or as a stream (LASH-53).
 
 use crate::{
-    ActivitySink, CancellationToken, ChannelSink, HookCx, Hooks, PromptError, PromptHandle,
-    PromptOptions, PromptResult, Session, StartError, TurnActivity, TurnStream,
-    sink::{ActivityLog, PromptSinks},
+    activity::TurnActivity,
+    hooks::{HookCx, Hooks},
+    session::{PromptError, PromptHandle, PromptOptions, PromptResult, Session, StartError},
+    sink::{ActivityLog, ActivitySink, ChannelSink, PromptSinks},
+    turn_stream::TurnStream,
 };
 use base64::{Engine as _, engine::general_purpose::STANDARD};
 use futures_util::future::BoxFuture;
@@ -15,6 +17,7 @@ use std::{
         atomic::{AtomicBool, Ordering},
     },
 };
+use tokio_util::sync::CancellationToken;
 use turnery_engine::{Content, HookRequest, HookSet, HookVerdict, ImageData};
 
 /// Activities buffered between a prompt and the reader of its stream.

@@ -1,6 +1,9 @@
 //! Streams the activities of one running prompt (LASH-53, LASH-97).
 
-use crate::{PromptOutput, TurnActivity, TurnError, turn_builder::StartedPrompt};
+use crate::{
+    activity::TurnActivity,
+    turn_builder::{PromptOutput, StartedPrompt, TurnError},
+};
 use futures_util::Stream;
 use std::{
     pin::Pin,

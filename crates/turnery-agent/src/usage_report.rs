@@ -1,10 +1,8 @@
 //! Reports the token usage of a session by purpose and model (LASH-105, I8 to I11).
 
-use crate::Session;
 use serde::Serialize;
 use std::collections::{BTreeMap, HashMap, HashSet};
 use turnery_engine::{LoopId, LoopRecord, Message, MessageId, SessionId, Usage, usage::source};
-use turnery_store::StoreError;
 
 /// Model name for usage without a recorded model.
 const UNKNOWN_MODEL: &str = "unknown";
@@ -86,16 +84,6 @@ pub(crate) fn children_usage<'r>(
         ledger.children(record);
     }
     ledger.into_report().rows
-}
-
-impl Session {
-    /// Returns the stored usage of the session; the running loop is not included (LASH-105).
-    pub async fn usage_report(&self) -> Result<UsageReport, StoreError> {
-        let records = self.records().await?;
-        Ok(UsageReport::from_records(
-            records.iter().map(|record| &**record),
-        ))
-    }
 }
 
 /// Accumulator of a [`UsageReport`].

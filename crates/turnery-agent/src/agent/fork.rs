@@ -1,7 +1,7 @@
 //! Forks a session: copies its stored contents into a new, independent session.
 
 use super::{Agent, OpenError, OpenRequest};
-use crate::{ClientPorts, Session};
+use crate::{client::ClientPorts, session::Session};
 use turnery_engine::SessionId;
 use turnery_store::{ImportError, StoreError, export};
 

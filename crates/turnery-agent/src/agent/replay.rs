@@ -1,7 +1,7 @@
 //! Replays a stored session to a client (LOAD-1).
 
 use super::damage_notice;
-use crate::{Outbox, OutboxItem};
+use crate::client::{Outbox, OutboxItem};
 use std::{collections::VecDeque, future::poll_fn, sync::Arc};
 use turnery_engine::{
     CallDetail, Content, Disposition, Event, EventKind, LlmMessage, LoopId, LoopRecord, LoopStatus,

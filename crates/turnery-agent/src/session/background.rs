@@ -1,7 +1,7 @@
 //! Runs store work that outlives its prompt: a cancelled prompt returns even if its store does not respond.
 
-use super::prompt_guard::RENEW_INTERVAL;
-use crate::{OutboxItem, sink::SessionOutput};
+use super::output::SessionOutput;
+use crate::client::OutboxItem;
 use futures_util::future::BoxFuture;
 use std::{
     future::Future,
@@ -16,6 +16,9 @@ use tokio::{
 };
 use turnery_engine::{Event, EventKind, LoopRecord};
 use turnery_store::{Lane, Store, StoreError};
+
+/// Interval of lane renewals; a lane is held for three times as long.
+pub(super) const RENEW_INTERVAL: Duration = Duration::from_secs(10);
 
 /// How long a cancelled prompt waits for its store (CANCEL-2), split into short waits: a busy machine, which
 /// delays the store, delays each of them too.
@@ -78,7 +81,7 @@ impl BackgroundWork {
 
     /// Notifies the client once, after [`NOTICE_DELAY`], that a prompt waits for the work taken last, if that
     /// includes a commit.
-    pub(super) fn poll_notice(&mut self, cx: &mut Context<'_>, shown: &mut SessionOutput<'_>) {
+    pub(super) fn poll_notice(&mut self, cx: &mut Context<'_>, shown: &mut SessionOutput) {
         // The sink may still be handling the notice.
         let _ = shown.poll_idle(cx);
         let is_awaited = self.is_awaited();

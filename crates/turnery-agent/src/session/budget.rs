@@ -4,7 +4,6 @@
 //! are exact. The cost of a response is known only at its end: tokens and money may be exceeded by the
 //! responses in flight when the limit is reached, one for each concurrent loop.
 
-use super::SessionTask;
 use std::{
     sync::{Arc, Mutex, MutexGuard, PoisonError},
     time::Duration,
@@ -12,29 +11,6 @@ use std::{
 use turnery_engine::{
     Effect, Input, Limits, Loop, LoopSpec, Price, ReachedLimit, Spending, Timestamp, Usage,
 };
-use turnery_models::{Model, ModelName, ModelRegistry};
-
-/// Error of a model without a known price in a prompt with a cost limit.
-#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[error(
-    "no price is known for {model}, so the cost limit cannot be enforced: say what a million of its \
-     tokens cost in config.toml ([models.\"{model}\"] price = {{ input = 3.0, output = 15.0 }}), \
-     choose another model, or leave out the limit (--max-cost, limits.cost)"
-)]
-pub struct UnknownPriceError {
-    /// The model.
-    pub model: ModelName,
-}
-
-/// Returns the price of a model's tokens for a cost limit. The offline model is free.
-pub fn known_price(models: &ModelRegistry, name: &ModelName) -> Result<Price, UnknownPriceError> {
-    let price = match name.provider.as_str() {
-        "offline" => Some(Price::default()),
-        _ => models.price(name),
-    };
-    let model = name.clone();
-    price.ok_or(UnknownPriceError { model })
-}
 
 /// Budget of a prompt, as seen by one part of it. Clones share the account.
 #[derive(Clone, Debug)]
@@ -178,29 +154,6 @@ impl Budget {
     }
 }
 
-impl SessionTask {
-    /// Returns the price of a model's tokens, if known.
-    pub(super) fn price(&self, model: &dyn Model) -> Option<Price> {
-        let known = known_price(&self.models, &model.info().name);
-        known.ok().or(self.settings.price)
-    }
-
-    /// Like [`price`](Self::price), but fails if the cost is limited and the price is unknown.
-    pub(super) fn price_for_limits(
-        &self,
-        limits: &Limits,
-        model: &dyn Model,
-    ) -> Result<Option<Price>, UnknownPriceError> {
-        match self.price(model) {
-            None if limits.cost.is_some() => {
-                let model = model.info().name.clone();
-                Err(UnknownPriceError { model })
-            }
-            price => Ok(price),
-        }
-    }
-}
-
 /// Adds spending to the account. Time passes for all parts at once, so it is not part of the account.
 fn add_spending(account: Spending, spent: Spending) -> Spending {
     Spending {
@@ -216,7 +169,7 @@ mod tests {
     use turnery_engine::{
         CallAnnouncement, CallId, Content, ModelStop, Response, ToolCall, ToolEnvelope, Verdict,
     };
-    use turnery_models::{OfflineModel, Thinking};
+    use turnery_models::{Model as _, OfflineModel, Thinking};
 
     fn tool_call_inputs() -> [Input; 3] {
         let call_id = CallId::from("c");

@@ -1,27 +1,36 @@
 //! Defines the commands that a session task receives.
 
 use super::{
-    CounterGuard, PromptError, PromptOptions, PromptResult, SetOptionError, SharedCounter,
+    PromptOptions, PromptResult,
+    counter::{CounterGuard, SharedCounter},
+    errors::{PromptError, SetOptionError},
+    prompt_handle::QueueSlot,
 };
-use crate::{CancellationToken, Candidate, SelectionStrategy, sink::PromptSinks};
-use std::sync::{
-    Arc,
-    atomic::{AtomicBool, Ordering},
+use crate::{
+    cancels::Cancels,
+    evaluate::{Candidate, SelectionStrategy},
+    sink::PromptSinks,
 };
 use tokio::sync::oneshot;
+use tokio_util::sync::CancellationToken;
 use turnery_engine::{Content, LoopId, MessageId};
 use turnery_models::{ModelName, Thinking};
 use turnery_tools::Mode;
 
+/// Maximum number of prompts queued in one session.
+pub const PROMPTS_WAITING: usize = 64;
+/// Maximum number of pending steering messages and follow-ups in one session.
+pub const WORDS_WAITING: usize = 64;
+
 /// Capacity of the mailbox: all queued prompts and interjections, and some settings.
-pub(crate) const COMMAND_QUEUE_CAPACITY: usize = super::PROMPTS_WAITING + super::WORDS_WAITING + 16;
+pub(crate) const COMMAND_QUEUE_CAPACITY: usize = PROMPTS_WAITING + WORDS_WAITING + 16;
 
 /// Command to a session task.
 pub(crate) enum SessionCommand {
     /// Queues a prompt.
     Prompt(Box<QueuedPrompt>),
     /// Interjects into the running prompt.
-    Word(Interjection),
+    Interject(Interjection),
     /// Changes an option at once.
     Set {
         change: OptionChange,
@@ -45,33 +54,21 @@ pub(crate) struct QueuedPrompt {
     /// Candidates, if the prompt is evaluated under several configurations.
     pub(crate) tries: Option<TryRequest>,
     pub(crate) options: PromptOptions,
-    /// Shared cancel token of all prompts when this one was started.
-    pub(crate) cancel_all: CancellationToken,
-    pub(crate) listener: PromptSinks,
+    /// Tokens that cancel the prompt; the first is that of its options.
+    pub(crate) cancels: Cancels,
+    pub(crate) sinks: PromptSinks,
     /// `None` for a prompt made of undelivered interjections.
     pub(crate) reply: Option<oneshot::Sender<Result<PromptResult, PromptError>>>,
     /// Receives the id of the prompt's message.
     pub(crate) inserted: Option<oneshot::Sender<MessageId>>,
-    pub(crate) place: QueueSlot,
+    pub(crate) slot: QueueSlot,
     pub(crate) open: CounterGuard,
 }
 
 impl QueuedPrompt {
     /// Claims the prompt's queue slot; false if the prompt was withdrawn before.
     pub(crate) fn try_begin(&self) -> bool {
-        let cancelled = self.options.cancel.is_cancelled() || self.cancel_all.is_cancelled();
-        !(self.options.withdrawable && cancelled) && self.place.take()
-    }
-}
-
-/// Slot of a prompt in the queue. The prompt either begins or is withdrawn, whichever takes the slot first.
-#[derive(Clone, Default)]
-pub(crate) struct QueueSlot(Arc<AtomicBool>);
-
-impl QueueSlot {
-    /// Takes the slot; true only for the first caller.
-    pub(crate) fn take(&self) -> bool {
-        !self.0.swap(true, Ordering::AcqRel)
+        !(self.options.withdrawable && self.cancels.is_cancelled()) && self.slot.take()
     }
 }
 
@@ -111,7 +108,7 @@ pub(crate) struct Interjection {
     pub(crate) content: Vec<Content>,
     /// Notified on delivery, if the sender waits for that; dropped if there will be none.
     pub(crate) reply: Option<oneshot::Sender<()>>,
-    pub(crate) is_heard: bool,
+    pub(crate) is_delivered: bool,
     /// Shared cancel token of all prompts when this was sent.
     pub(crate) cancel_all: CancellationToken,
     /// Counts the interjection as pending.
@@ -123,7 +120,7 @@ pub(crate) struct Interjection {
 impl Interjection {
     /// Marks the interjection as delivered.
     pub(crate) fn mark_delivered(&mut self) {
-        self.is_heard = true;
+        self.is_delivered = true;
         if let Some(reply) = self.reply.take() {
             // The receiver may have stopped waiting.
             let _ = reply.send(());
@@ -138,12 +135,15 @@ impl Interjection {
         Some(QueuedPrompt {
             work: PromptKind::Say(self.content),
             tries: None,
+            cancels: Cancels {
+                prompt: options.cancel.clone(),
+                session: self.cancel_all,
+            },
             options,
-            cancel_all: self.cancel_all,
-            listener: PromptSinks::default(),
+            sinks: PromptSinks::default(),
             reply: None,
             inserted: None,
-            place: QueueSlot::default(),
+            slot: QueueSlot::default(),
             open: self.prompts.open(),
         })
     }

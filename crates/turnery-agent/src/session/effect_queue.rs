@@ -1,6 +1,7 @@
 //! Queues the effects of a loop in order, until the client has taken the events before them.
 
-use super::gate::PendingPermission;
+use super::{gate::PendingPermission, output::SessionOutput};
+use crate::client::OutboxItem;
 use std::{
     collections::{HashMap, VecDeque},
     task::{Context, Poll},
@@ -8,8 +9,6 @@ use std::{
 use turnery_engine::{
     CallId, Content, ContextSize, Effect, Event, HookRequest, LoopFinish, ToolCall,
 };
-
-use crate::{OutboxItem, sink::SessionOutput};
 
 /// Number of queued effects at which tools and models are no longer read.
 const MAX_QUEUED_EFFECTS: usize = 8;
@@ -110,7 +109,7 @@ impl EffectQueue {
     }
 
     /// Returns true if the queue is short enough to read from tools and models.
-    pub(crate) fn few(&self) -> bool {
+    pub(crate) fn has_room(&self) -> bool {
         self.queue.len() - self.cleared < MAX_QUEUED_EFFECTS || faulty!(ListenAlways)
     }
 
@@ -118,7 +117,7 @@ impl EffectQueue {
     pub(crate) fn poll_next(
         &mut self,
         cx: &mut Context<'_>,
-        shown: &mut SessionOutput<'_>,
+        output: &mut SessionOutput,
         info: &turnery_store::SessionInfo,
     ) -> Poll<QueuedEffect> {
         if faulty!(AnswerBeforeEvents)
@@ -135,11 +134,11 @@ impl EffectQueue {
             match self.queue.front() {
                 None | Some(None) => {
                     // Drive the sink with the last event: nothing else may wake this task for long.
-                    let _ = shown.poll_idle(cx);
+                    let _ = output.poll_idle(cx);
                     return Poll::Pending;
                 }
                 Some(Some(QueuedEffect::Show(_) | QueuedEffect::Info)) => {
-                    if shown.poll_ready(cx).is_pending() {
+                    if output.poll_ready(cx).is_pending() {
                         return Poll::Pending;
                     }
                 }
@@ -152,14 +151,14 @@ impl EffectQueue {
                     | QueuedEffect::Run(_)
                     | QueuedEffect::Finish(_),
                 )) => {
-                    if shown.poll_idle(cx).is_pending() {
+                    if output.poll_idle(cx).is_pending() {
                         return Poll::Pending;
                     }
                 }
             }
             match self.pop() {
-                Some(QueuedEffect::Show(event)) => shown.push(OutboxItem::Live(&event)),
-                Some(QueuedEffect::Info) => shown.push(OutboxItem::Info {
+                Some(QueuedEffect::Show(event)) => output.push(OutboxItem::Live(&event)),
+                Some(QueuedEffect::Info) => output.push(OutboxItem::Info {
                     title: info.title.as_deref(),
                     updated_at: info.updated_at,
                 }),
@@ -253,7 +252,7 @@ pub(crate) enum ImmediateEffect {
     AbortTool(CallId),
     StartGrace,
     /// Interjections for the next loop.
-    Unheard(Vec<Content>),
+    ReturnUndelivered(Vec<Content>),
     /// Storing does not depend on the client (LASH-85).
     Commit(Box<Event>),
 }
@@ -272,7 +271,9 @@ pub(crate) fn classify_effect(effect: Effect) -> EffectTiming {
         Effect::Compact(before) => EffectTiming::Later(QueuedEffect::Compact(before)),
         Effect::CancelHook => EffectTiming::Now(ImmediateEffect::StopHook),
         Effect::StopCompaction => EffectTiming::Now(ImmediateEffect::StopCompaction),
-        Effect::ReturnUndelivered(words) => EffectTiming::Now(ImmediateEffect::Unheard(words)),
+        Effect::ReturnUndelivered(content) => {
+            EffectTiming::Now(ImmediateEffect::ReturnUndelivered(content))
+        }
         Effect::StopModel => EffectTiming::Now(ImmediateEffect::StopModel),
         Effect::CancelGate(call_id) => EffectTiming::Now(ImmediateEffect::Withdraw(call_id)),
         Effect::StopTool(call_id) => EffectTiming::Now(ImmediateEffect::StopTool(call_id)),
@@ -349,8 +350,8 @@ mod tests {
         for at in 0..MAX_QUEUED_EFFECTS {
             steps.push(QueuedEffect::Gate(tool_call(at)));
         }
-        assert!(!steps.few());
+        assert!(!steps.has_room());
         steps.cancel_gate(&"c1".into());
-        assert!(steps.few());
+        assert!(steps.has_room());
     }
 }

@@ -5,21 +5,21 @@ mod candidate;
 mod group_output;
 
 use super::{
-    CANDIDATES, PromptError, PromptHandle, PromptOptions, PromptResult, Session, SessionTask,
-    StartError,
+    PromptError, PromptResult,
     background::OverdueCommit,
-    command::{PromptKind, TryRequest},
+    command::TryRequest,
     commit_retry,
     loop_plan::LoopPlan,
     prompt_guard::{GuardOutcome, PromptGuard},
-    prompt_run::{PromptScope, missing_outcome, refused, unstored_result},
+    prompt_run::{refused, unstored_result},
+    prompt_scope::PromptScope,
+    result::{PromptEnd, missing_outcome},
     running_call::{RunningModel, StreamItem},
-    task::PromptEnd,
+    task::SessionTask,
 };
 use crate::{
-    CancellationToken, Candidate, SelectionStrategy,
-    evaluate::{JudgeInput, final_answer},
-    sink::PromptSinks,
+    cancels::Cancels,
+    evaluate::{JudgeInput, SelectionStrategy, final_answer},
     trace_sink::ModelCallContext,
 };
 use candidate::{CandidateResult, CandidateRun, CandidateStore};
@@ -48,8 +48,7 @@ pub(super) struct Evaluation {
     entrants: Vec<(Arc<dyn Model>, Option<Thinking>)>,
     strategy: SelectionStrategy,
     judge: Arc<dyn Model>,
-    /// Tokens that cancel the prompt.
-    cancel: (CancellationToken, CancellationToken),
+    cancels: Cancels,
 }
 
 impl Evaluation {
@@ -76,47 +75,17 @@ struct WinnerDecision {
 type RunningCandidates =
     FuturesUnordered<BoxFuture<'static, (CandidateRun, Result<(), PromptError>)>>;
 
-impl Session {
-    /// Queues a prompt that runs under several configurations at once (LOOP-70); without candidates, under
-    /// the session's own. The winner's answer is shown, and the next prompt follows it. The others are stored
-    /// too and can be continued with [`branch`](Self::branch).
-    ///
-    /// Candidates share one folder, so they and their sub-agents run in
-    /// [`Mode::Plan`](turnery_tools::Mode::Plan): they read and search, and change nothing. Interjections
-    /// become the next prompt. An empty input continues the conversation, like
-    /// [`continue_loop`](Self::continue_loop). Hooks run for each candidate; a rejection of one rejects all.
-    /// At most [`CANDIDATES`] are accepted. The result contains the loops and usage of all candidates, in
-    /// their order; the judge's usage is in their `parallel_group`.
-    pub fn evaluate(
-        &self,
-        input: Vec<Content>,
-        candidates: Vec<Candidate>,
-        pick: SelectionStrategy,
-        options: PromptOptions,
-    ) -> Result<PromptHandle, StartError> {
-        if candidates.len() > CANDIDATES {
-            return Err(StartError::Candidates(candidates.len()));
-        }
-        let work = match input.is_empty() {
-            true => PromptKind::Continue,
-            false => PromptKind::Say(input),
-        };
-        let tries = TryRequest { candidates, pick };
-        self.enqueue_with(work, options, PromptSinks::default(), Some(tries))
-    }
-}
-
 impl SessionTask {
     /// Resolves the models of an evaluation. Starts nothing.
     pub(super) fn contest(
         &self,
         tries: TryRequest,
         own: Option<&Arc<dyn Model>>,
-        cancel: (CancellationToken, CancellationToken),
+        cancels: Cancels,
     ) -> Result<Evaluation, PromptError> {
-        let own = own.unwrap_or(&self.model);
+        let own = own.unwrap_or(&self.env.model);
         let found = tries.candidates.iter().map(|candidate| {
-            let model = self.models.model(&candidate.model)?;
+            let model = self.env.models.model(&candidate.model)?;
             Ok((model, candidate.thinking))
         });
         let mut entrants = found.collect::<Result<Vec<_>, PromptError>>()?;
@@ -124,7 +93,7 @@ impl SessionTask {
             entrants.push((Arc::clone(own), None));
         }
         let judge = match &tries.pick {
-            SelectionStrategy::Judge(Some(name)) => self.models.model(name)?,
+            SelectionStrategy::Judge(Some(name)) => self.env.models.model(name)?,
             SelectionStrategy::Judge(None)
             | SelectionStrategy::First
             | SelectionStrategy::FewestTokens
@@ -134,7 +103,7 @@ impl SessionTask {
             entrants,
             strategy: tries.pick,
             judge,
-            cancel,
+            cancels,
         })
     }
 
@@ -144,29 +113,29 @@ impl SessionTask {
         mut plan: LoopPlan,
         contest: Evaluation,
         scope: &mut PromptScope,
-        watch: &mut PromptGuard,
+        guard: &mut PromptGuard,
     ) -> PromptEnd {
         let mut ids = Vec::new();
         for (model, _) in &contest.entrants {
             scope.model = Some(Arc::clone(model));
             let loop_id = scope.next_loop_id(self);
-            if let Err(reason) = self.ask_before_loop(&plan, &loop_id, scope, watch).await? {
+            if let Err(reason) = self.ask_before_loop(&plan, &loop_id, scope, guard).await? {
                 return Ok(refused(reason));
             }
             ids.push(loop_id);
         }
         let now = turnery_store::now();
         for loop_id in &ids {
-            let event = parallel_start_event(&self.info.id, loop_id, &ids, now);
-            self.store.append(&watch.lane, loop_id, vec![event]);
+            let event = parallel_start_event(&self.conversation.info.id, loop_id, &ids, now);
+            self.env.store.append(&guard.lane, loop_id, vec![event]);
         }
         plan.group.clone_from(&ids);
         let began = Instant::now();
         let (sender, mut arrivals) = mpsc::channel(ids.len());
-        let mut running = self.start_candidates(&plan, &contest, scope, watch, &ids, &sender);
+        let mut running = self.start_candidates(&plan, &contest, scope, guard, &ids, &sender);
         drop(sender);
         let gathered = collect_results(&mut running, &mut arrivals, ids.len());
-        let offers = guard_result(watch.run_guarded(self, gathered, CANDIDATE_GRACE).await)??;
+        let offers = guard_result(guard.run_guarded(self, gathered, CANDIDATE_GRACE).await)??;
         let mut records: Vec<LoopRecord> = offers
             .iter()
             .map(|offer| LoopRecord::clone(&offer.commit.records[0]))
@@ -174,7 +143,7 @@ impl SessionTask {
         scope.budget.add_time(began.elapsed());
         let began = Instant::now();
         let decision = self
-            .choose_winner(&plan, &contest, &records, scope, watch)
+            .choose_winner(&plan, &contest, &records, scope, guard)
             .await;
         scope.budget.add_time(began.elapsed());
         let WinnerDecision {
@@ -187,8 +156,8 @@ impl SessionTask {
         let title = offers[winner].commit.title.clone();
         let switches = matches!(records[winner].outcome, Some(Outcome::FrameSwitch { .. }));
         let commit = Commit {
-            lane: watch.lane.clone(),
-            expected_head: self.info.head_version,
+            lane: guard.lane.clone(),
+            expected_head: self.conversation.info.head_version,
             records: records.clone(),
             tip: winner,
             title: title.clone(),
@@ -215,19 +184,19 @@ impl SessionTask {
             (other, _) => other,
         };
         let mut result = PromptResult::new(outcome);
-        let committing = commit_retry::commit(Arc::clone(&self.store), commit).boxed();
-        let committed = match watch.wait_for_store(self, committing).await {
+        let committing = commit_retry::commit(Arc::clone(&self.env.store), commit).boxed();
+        let committed = match guard.wait_for_store(self, committing).await {
             Ok(committed) => committed,
             Err(committing) => {
                 let commit = OverdueCommit {
-                    store: Arc::clone(&self.store),
-                    lane: watch.lane.clone(),
+                    store: Arc::clone(&self.env.store),
+                    lane: guard.lane.clone(),
                     records: records.clone(),
                     journalling: None,
                     committing,
                 };
                 self.background.start(commit.finish());
-                watch.stop_renewing();
+                guard.stop_renewing();
                 result.usage = records.iter().map(|record| record.usage).fold(
                     result.usage,
                     |mut sum, usage| {
@@ -251,23 +220,23 @@ impl SessionTask {
         entrants.sort_by_key(|entrant| ids.iter().position(|id| *id == entrant.loop_id));
         let views: Vec<_> = entrants
             .iter()
-            .map(|it| it.task.history.messages())
+            .map(|it| it.task.conversation.history.messages())
             .collect();
         let head = committed.map_err(|error| lost(error.to_string()))?;
         if !switches {
-            watch.stop_renewing();
+            guard.stop_renewing();
         }
         let title_is_new = title.is_some();
         self.adopt_winner(&records[winner], head, entrants, title);
-        self.show_group(&records, winner, title_is_new, watch).await;
+        self.show_group(&records, winner, title_is_new, guard).await;
         for (record, messages) in records.into_iter().zip(views) {
             result.usage += record.usage;
             result.loops.push(Arc::clone(&record));
-            self.notify_after_loop(record, messages, scope, watch).await;
+            self.notify_after_loop(record, messages, scope, guard).await;
         }
         scope.model = Some(Arc::clone(&contest.entrants[winner].0));
         match self.plan_next_frame(&result, ids[winner].clone()) {
-            Some(plan) => self.run_loops(plan, result, limit, scope, watch).await,
+            Some(plan) => self.run_loops(plan, result, limit, scope, guard).await,
             None => Ok(result),
         }
     }
@@ -278,23 +247,22 @@ impl SessionTask {
         plan: &LoopPlan,
         contest: &Evaluation,
         scope: &PromptScope,
-        watch: &PromptGuard,
+        guard: &PromptGuard,
         ids: &[LoopId],
         offers: &mpsc::Sender<CandidateResult>,
     ) -> RunningCandidates {
         let entrants = contest.entrants.iter().zip(ids).enumerate();
         let begun = entrants.map(|(index, ((model, thinking), loop_id))| {
             let store = CandidateStore {
-                session_id: self.info.id.clone(),
-                store: Arc::clone(&self.store),
+                session_id: self.conversation.info.id.clone(),
+                store: Arc::clone(&self.env.store),
                 index,
                 offers: offers.clone(),
             };
-            let (cancel, cancel_all) = contest.cancel.clone();
             let entrant = CandidateRun {
                 loop_id: loop_id.clone(),
                 task: self.for_candidate(model, *thinking, store),
-                watch: watch.for_candidate(cancel, cancel_all),
+                guard: guard.for_candidate(contest.cancels.clone()),
                 scope: scope.with_model(model),
             };
             entrant.run(plan.clone()).boxed()
@@ -309,7 +277,7 @@ impl SessionTask {
         contest: &Evaluation,
         records: &[LoopRecord],
         scope: &PromptScope,
-        watch: &mut PromptGuard,
+        guard: &mut PromptGuard,
     ) -> WinnerDecision {
         let eligible = eligible_candidates(records);
         let first = select_candidate(records, &eligible, contest.strategy.selection_rule());
@@ -336,9 +304,13 @@ impl SessionTask {
                 limit: Some(limit),
             };
         }
-        let history = plan.base.as_ref().unwrap_or(&self.history).messages();
+        let history = plan
+            .base
+            .as_ref()
+            .unwrap_or(&self.conversation.history)
+            .messages();
         let request = JudgeInput {
-            session_id: self.info.id.clone(),
+            session_id: self.conversation.info.id.clone(),
             earlier: &history,
             input: &plan.input,
             answers: eligible
@@ -348,12 +320,12 @@ impl SessionTask {
         }
         .to_request();
         let call = ModelCallContext {
-            session_id: self.info.id.clone(),
+            session_id: self.conversation.info.id.clone(),
             loop_id: records[0].loop_id.clone(),
             source: source::EVALUATION,
             model: &name,
         };
-        let tracing = self.tracing.clone();
+        let tracing = self.env.tracer.clone();
         let judge = Arc::clone(&contest.judge);
         let asked = async {
             let mut running = RunningModel::call(judge, request, tracing.begin(call));
@@ -370,10 +342,10 @@ impl SessionTask {
         let mut choice = None;
         let mut limit = None;
         let asked = timeout(scope.budget.time_left(), asked);
-        let why = match watch.run_guarded(self, asked, Duration::ZERO).await {
+        let why = match guard.run_guarded(self, asked, Duration::ZERO).await {
             GuardOutcome::Done(Ok(Ok(response))) => {
                 judge_report.usage = response.usage.map(Usage::normalized).unwrap_or_default();
-                let price = self.price(&*contest.judge);
+                let price = self.env.price(&*contest.judge);
                 scope.budget.add_answer(&judge_report.usage, price);
                 let reply = response.content.iter().filter_map(Content::as_text);
                 choice = parse_judge_reply(&reply.collect::<String>(), eligible.len());
@@ -410,24 +382,26 @@ impl SessionTask {
         entrants: Vec<CandidateRun>,
         title: Option<String>,
     ) {
-        self.info.head_version = head;
-        self.info.updated_at = turnery_store::now();
+        self.conversation.info.head_version = head;
+        self.conversation.info.updated_at = turnery_store::now();
         if record.on_chain {
-            self.info.tip_loop_id = Some(record.loop_id.clone());
-            self.frame_id.clone_from(&record.frame_id);
+            self.conversation.info.tip_loop_id = Some(record.loop_id.clone());
+            self.conversation.frame_id.clone_from(&record.frame_id);
         }
         let (winner, others): (Vec<CandidateRun>, Vec<CandidateRun>) = entrants
             .into_iter()
             .partition(|entrant| entrant.loop_id == record.loop_id);
         for entrant in winner {
-            self.history = entrant.task.history;
+            self.conversation.history = entrant.task.conversation.history;
         }
         for entrant in others {
-            self.history.remember_calls(&entrant.task.history);
+            self.conversation
+                .history
+                .remember_calls(&entrant.task.conversation.history);
         }
         // A title set meanwhile is kept.
-        if self.info.title.is_none() {
-            self.info.title = title;
+        if self.conversation.info.title.is_none() {
+            self.conversation.info.title = title;
         }
     }
 }

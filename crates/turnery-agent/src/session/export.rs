@@ -1,15 +1,9 @@
 //! Exports an open session and adds transcript notes.
 
-use super::Session;
+use super::handle::Session;
 use turnery_store::{SessionDocument, StoreError, TranscriptNote, export};
 
 impl Session {
-    /// Returns true if a prompt is running or queued.
-    #[must_use]
-    pub fn is_busy(&self) -> bool {
-        self.shared.open.count() > 0
-    }
-
     /// Stores transcript notes: a command and its output. They are replayed when the session is loaded, and
     /// never sent to a model.
     pub async fn add_notes(&self, said: Vec<TranscriptNote>) -> Result<(), StoreError> {

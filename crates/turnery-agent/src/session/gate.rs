@@ -2,7 +2,9 @@
 //! necessary.
 
 use super::approvals::{ApprovalRule, RememberedApprovals};
-use crate::{Client, PermissionAnswer, PermissionChoice, PermissionChoiceKind, PermissionRequest};
+use crate::client::{
+    Client, PermissionAnswer, PermissionChoice, PermissionChoiceKind, PermissionRequest,
+};
 use futures_util::{FutureExt as _, future::BoxFuture};
 use std::{
     panic::AssertUnwindSafe,

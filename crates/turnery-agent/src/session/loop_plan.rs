@@ -1,6 +1,6 @@
 //! Plans the first loop of a prompt: its parent and how it continues from there (LOOP-16 to LOOP-23).
 
-use super::{ContinueError, PromptError, SessionHistory, SessionTask, command::PromptKind};
+use super::{ContinueError, PromptError, SessionHistory, command::PromptKind, task::SessionTask};
 use chrono::SecondsFormat;
 use std::sync::Arc;
 use turnery_engine::{
@@ -57,7 +57,7 @@ impl LoopPlan {
 impl SessionTask {
     /// Plans the first loop of a prompt.
     pub(crate) async fn plan(&mut self, work: PromptKind) -> Result<LoopPlan, PromptError> {
-        let tip = self.info.tip_loop_id.clone();
+        let tip = self.conversation.info.tip_loop_id.clone();
         let mut plan = match work {
             PromptKind::Say(input) => return Ok(self.plan_input(input)),
             // Resolved before planning; if that was cancelled, the command is sent as typed.
@@ -71,11 +71,11 @@ impl SessionTask {
                 return Ok(self.plan_input(extra_content));
             }
             PromptKind::Continue => {
-                check_can_continue(&self.history)?;
+                check_can_continue(&self.conversation.history)?;
                 LoopPlan::new(ContinuationKind::Default, TurnTrigger::Continuation, tip)
             }
             PromptKind::Compact => {
-                if self.history.messages().is_empty() {
+                if self.conversation.history.messages().is_empty() {
                     return Err(ContinueError::ContextEmpty.into());
                 }
                 LoopPlan::new(ContinuationKind::Compaction, TurnTrigger::Continuation, tip)
@@ -83,16 +83,16 @@ impl SessionTask {
             PromptKind::Rerun(which) => return self.plan_rerun(which).await,
             PromptKind::Branch(from, input) => return self.plan_branch(from, input).await,
         };
-        plan.frame_id.clone_from(&self.frame_id);
+        plan.frame_id.clone_from(&self.conversation.frame_id);
         Ok(plan)
     }
 
     /// Plans the first loop of a prompt with new input.
     pub(super) fn plan_input(&self, input: Vec<Content>) -> LoopPlan {
-        let tip = self.info.tip_loop_id.clone();
+        let tip = self.conversation.info.tip_loop_id.clone();
         LoopPlan {
             input,
-            frame_id: self.frame_id.clone(),
+            frame_id: self.conversation.frame_id.clone(),
             ..LoopPlan::new(ContinuationKind::Initial, TurnTrigger::User, tip)
         }
     }
@@ -101,9 +101,8 @@ impl SessionTask {
         let loops = self.loops().await?;
         let record = match which {
             Some(id) => find(&loops, &id)?,
-            None => {
-                last(&loops, self.info.tip_loop_id.as_ref()).ok_or(ContinueError::NothingToRerun)?
-            }
+            None => last(&loops, self.conversation.info.tip_loop_id.as_ref())
+                .ok_or(ContinueError::NothingToRerun)?,
         };
         let chain = match faulty!(RerunSeesItself) {
             true => loop_chain(&loops, Some(&record.loop_id)),
@@ -146,7 +145,7 @@ impl SessionTask {
     }
 
     async fn loops(&mut self) -> Result<Vec<Arc<LoopRecord>>, PromptError> {
-        let loops = self.store.loops(&self.info.id, 0).await;
+        let loops = self.env.store.loops(&self.conversation.info.id, 0).await;
         loops.map_err(|error| PromptError::Lost(CommitError::Store(error.to_string())))
     }
 }

@@ -1,8 +1,9 @@
 //! Defines session options and per-prompt overrides.
 
-use crate::{CancellationToken, CustomCommand, Hooks};
+use crate::{custom_command::CustomCommand, hooks::Hooks};
 use serde_json::Value;
 use std::sync::Arc;
+use tokio_util::sync::CancellationToken;
 use turnery_engine::{Limits, LoopId};
 use turnery_models::{ModelInfo, ModelName, Thinking};
 use turnery_tools::{Mode, TraceContext};

@@ -1,10 +1,12 @@
 //! Watches for cancellation and renews the lane throughout a prompt.
 
 use super::{
-    SessionTask, background::store_timeout, command::SessionCommand,
-    run::beginning::PendingBeginning,
+    background::{RENEW_INTERVAL, store_timeout},
+    command::SessionCommand,
+    pending_beginning::PendingBeginning,
+    task::SessionTask,
 };
-use crate::CancellationToken;
+use crate::cancels::Cancels;
 use futures_util::future::BoxFuture;
 use std::{
     future::{Future, poll_fn},
@@ -16,9 +18,6 @@ use std::{
 use tokio::time::{Instant, Sleep, sleep_until};
 use turnery_engine::SessionId;
 use turnery_store::{Lane, Store, StoreError};
-
-/// Interval of lane renewals; a lane is held for three times as long.
-pub(super) const RENEW_INTERVAL: Duration = Duration::from_secs(10);
 
 /// Cancellation and lane of one prompt.
 pub(crate) struct PromptGuard {
@@ -42,13 +41,8 @@ pub(crate) enum GuardOutcome<T> {
 }
 
 impl PromptGuard {
-    /// Creates the guard of a prompt that either token cancels. It has no lane before
-    /// [`hold_lane`](Self::hold_lane).
-    pub(crate) fn new(
-        session_id: SessionId,
-        cancel: CancellationToken,
-        cancel_all: CancellationToken,
-    ) -> Self {
+    /// Creates the guard of a prompt. It has no lane before [`hold_lane`](Self::hold_lane).
+    pub(crate) fn new(session_id: SessionId, cancels: Cancels) -> Self {
         Self {
             lane: Lane {
                 session_id,
@@ -57,26 +51,17 @@ impl PromptGuard {
             },
             holds_lane: false,
             beginning: None,
-            cancelled: Some(Box::pin(async move {
-                tokio::select! {
-                    () = cancel.cancelled() => {}
-                    () = cancel_all.cancelled() => {}
-                }
-            })),
+            cancelled: Some(Box::pin(async move { cancels.cancelled().await })),
             renew: Box::pin(sleep_until(Instant::now() + RENEW_INTERVAL)),
             renewing: None,
         }
     }
 
     /// Creates the guard of a candidate of the same prompt, under the same lane.
-    pub(crate) fn for_candidate(
-        &self,
-        cancel: CancellationToken,
-        cancel_all: CancellationToken,
-    ) -> Self {
-        let mut watch = Self::new(self.lane.session_id.clone(), cancel, cancel_all);
-        watch.hold_lane(self.lane.clone());
-        watch
+    pub(crate) fn for_candidate(&self, cancels: Cancels) -> Self {
+        let mut guard = Self::new(self.lane.session_id.clone(), cancels);
+        guard.hold_lane(self.lane.clone());
+        guard
     }
 
     /// Renews `lane` from now on.
@@ -148,16 +133,16 @@ impl PromptGuard {
     ) -> Result<T, W> {
         enum Next<T> {
             Done(T),
-            Mail(SessionCommand),
+            Command(SessionCommand),
             Overdue,
         }
         let mut patience = None;
         loop {
             let next = poll_fn(|cx| {
-                if let Poll::Ready(Some(mail)) = task.poll_command(cx) {
-                    return Poll::Ready(Next::Mail(mail));
+                if let Poll::Ready(Some(command)) = task.poll_command(cx) {
+                    return Poll::Ready(Next::Command(command));
                 }
-                let _ = self.poll_lane_lost(cx, &task.store);
+                let _ = self.poll_lane_lost(cx, &task.env.store);
                 if let Poll::Ready(done) = Pin::new(&mut work).poll(cx) {
                     return Poll::Ready(Next::Done(done));
                 }
@@ -170,7 +155,7 @@ impl PromptGuard {
             });
             match next.await {
                 Next::Done(done) => return Ok(done),
-                Next::Mail(mail) => task.mail(mail),
+                Next::Command(command) => task.handle_command(command),
                 Next::Overdue => return Err(work),
             }
         }
@@ -185,7 +170,7 @@ impl PromptGuard {
     ) -> GuardOutcome<T> {
         enum Next<T> {
             End(GuardOutcome<T>),
-            Mail(SessionCommand),
+            Command(SessionCommand),
         }
         let mut work = pin!(work);
         let mut last: Option<Pin<Box<Sleep>>> = None;
@@ -198,10 +183,10 @@ impl PromptGuard {
                         return Poll::Ready(Next::End(GuardOutcome::Cancelled));
                     }
                 }
-                if let Poll::Ready(Some(mail)) = task.poll_command(cx) {
-                    return Poll::Ready(Next::Mail(mail));
+                if let Poll::Ready(Some(command)) = task.poll_command(cx) {
+                    return Poll::Ready(Next::Command(command));
                 }
-                if self.poll_lane_lost(cx, &task.store).is_ready() {
+                if self.poll_lane_lost(cx, &task.env.store).is_ready() {
                     return Poll::Ready(Next::End(GuardOutcome::LaneLost));
                 }
                 let done = work.as_mut().poll(cx);
@@ -209,7 +194,7 @@ impl PromptGuard {
             });
             match next.await {
                 Next::End(end) => return end,
-                Next::Mail(mail) => task.mail(mail),
+                Next::Command(command) => task.handle_command(command),
             }
         }
     }

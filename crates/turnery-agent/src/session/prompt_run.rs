@@ -2,67 +2,31 @@
 //! (LASH-13).
 
 use super::{
-    Budget, PromptError, PromptOptions, PromptResult, QueuedPrompt, SessionTask,
-    command::{PromptKind, TryRequest},
+    PromptError, PromptOptions, PromptResult,
+    budget::Budget,
+    command::{PromptKind, QueuedPrompt, TryRequest},
     loop_plan::LoopPlan,
     prompt_guard::{GuardOutcome, PromptGuard},
+    prompt_scope::PromptScope,
+    result::PromptEnd,
     run::{LoopRun, beginning::predict_beginning},
-    task::PromptEnd,
+    task::SessionTask,
 };
 use crate::{
-    CancellationToken,
+    cancels::Cancels,
     hooks::{HookCx, HookList},
     sink::SinkDriver,
 };
-use serde_json::Value;
 use std::{sync::Arc, time::Duration};
 use turnery_engine::{
     CommitError, Frame, FrameId, LlmMessage, LoopId, LoopRecord, Outcome, PromptId, ReachedLimit,
     TurnStop,
 };
-use turnery_models::Model;
 use turnery_store::ClaimedLane;
-use turnery_tools::{TraceContext, grace};
+use turnery_tools::grace;
 
 /// Maximum number of frames that one prompt may open (UP-31).
 const MAX_FRAMES: usize = 16;
-
-/// Parameters shared by all loops of one prompt.
-#[derive(Clone)]
-pub(crate) struct PromptScope {
-    pub(crate) prompt_id: PromptId,
-    /// Model to use instead of the session's.
-    pub(crate) model: Option<Arc<dyn Model>>,
-    pub(crate) budget: Budget,
-    pub(crate) forced_reply: bool,
-    pub(crate) metadata: Option<Value>,
-    pub(crate) spawned_by: Option<LoopId>,
-    pub(crate) hooks: HookList,
-    pub(crate) trace: TraceContext,
-    /// True if the next loop may open a frame: their number is limited.
-    pub(crate) may_switch: bool,
-    /// Highest loop number used in the session.
-    last_loop_number: u64,
-}
-
-impl PromptScope {
-    /// Returns a copy with another model.
-    pub(super) fn with_model(&self, model: &Arc<dyn Model>) -> Self {
-        Self {
-            model: Some(Arc::clone(model)),
-            ..self.clone()
-        }
-    }
-
-    /// Returns the id of the prompt's next loop (LOOP-10). Its number is greater than that of any earlier
-    /// loop of the session, and so of any with the same configuration (LOOP-12).
-    pub(super) fn next_loop_id(&mut self, task: &SessionTask) -> LoopId {
-        let model = self.model.as_ref().unwrap_or(&task.model);
-        let segment = model.info().name.loop_id_segment();
-        self.last_loop_number += 1;
-        LoopId::from_parts(&task.info.id, &segment, self.last_loop_number)
-    }
-}
 
 impl SessionTask {
     /// Runs a prompt, resolves its handle and queues its undelivered interjections.
@@ -72,11 +36,11 @@ impl SessionTask {
             work,
             tries,
             options,
-            cancel_all,
-            listener,
+            cancels,
+            sinks,
             reply,
             inserted,
-            place: _,
+            slot: _,
             open,
         } = prompt;
         if !begins {
@@ -85,14 +49,17 @@ impl SessionTask {
             }
             return;
         }
-        self.inserting = inserted;
-        self.tap = SinkDriver::new(listener, (options.cancel.clone(), cancel_all.clone()));
-        let result = self.run_prompt(work, tries, &options, cancel_all).await;
-        self.tap = SinkDriver::default();
-        self.inserting = None;
-        for word in std::mem::take(&mut self.words).into_iter().rev() {
-            if let Some(prompt) = word.into_prompt(options.clone()) {
-                self.waiting.push_front(prompt);
+        self.output.inserted = inserted;
+        self.output.sinks = SinkDriver::new(sinks, cancels.clone());
+        let result = self.run_prompt(work, tries, &options, cancels).await;
+        self.output.sinks = SinkDriver::default();
+        self.output.inserted = None;
+        for interjection in std::mem::take(&mut self.inbox.interjections)
+            .into_iter()
+            .rev()
+        {
+            if let Some(prompt) = interjection.into_prompt(options.clone()) {
+                self.inbox.prompts.push_front(prompt);
             }
         }
         self.show_prompt_end(&result).await;
@@ -112,28 +79,27 @@ impl SessionTask {
         work: PromptKind,
         tries: Option<TryRequest>,
         options: &PromptOptions,
-        cancel_all: CancellationToken,
+        cancels: Cancels,
     ) -> PromptEnd {
         // In parallel with the claim.
-        self.models.prefetch_keys();
+        self.env.models.prefetch_keys();
         let name = options.model.as_ref();
-        let model = name.map(|name| self.models.model(name)).transpose()?;
-        let cancel = (options.cancel.clone(), cancel_all.clone());
-        let contest = tries.map(|tries| self.contest(tries, model.as_ref(), cancel));
+        let model = name.map(|name| self.env.models.model(name)).transpose()?;
+        let contest = tries.map(|tries| self.contest(tries, model.as_ref(), cancels.clone()));
         let contest = contest.transpose()?;
-        let settings = &self.settings;
+        let settings = &self.env.settings;
         let limits = options.limits.unwrap_or(settings.limits);
-        let budget = match &self.lent {
-            Some(lent) => lent.clone(),
+        let budget = match &self.env.budget {
+            Some(shared) => shared.clone(),
             None => Budget::new(limits),
         };
-        let own = model.as_ref().unwrap_or(&self.model);
+        let own = model.as_ref().unwrap_or(&self.env.model);
         let called = match &contest {
             Some(contest) => contest.models(),
             None => vec![own],
         };
         for model in called {
-            self.price_for_limits(&budget.limits, &**model)?;
+            self.env.price_for_limits(&budget.limits, &**model)?;
         }
         let hooks = settings.hooks.iter().chain(&options.hooks);
         let scope = PromptScope {
@@ -146,54 +112,46 @@ impl SessionTask {
             hooks: HookList::new(hooks, settings.hook_time),
             trace: options.trace.clone(),
             may_switch: true,
-            last_loop_number: self.last_known_loop_number(),
+            last_loop_number: self.conversation.last_known_loop_number(),
         };
         let beginning = match contest {
             Some(_) => None,
             None => predict_beginning(self, &scope, &work),
         };
-        let mut watch = PromptGuard::new(self.info.id.clone(), options.cancel.clone(), cancel_all);
-        let Some(opened) = self.claim(&mut watch, beginning).await? else {
+        let mut guard = PromptGuard::new(self.conversation.info.id.clone(), cancels);
+        let Some(opened) = self.claim(&mut guard, beginning).await? else {
             return Ok(PromptResult {
                 is_stored: false,
                 ..PromptResult::new(Outcome::Stopped(TurnStop::Cancelled))
             });
         };
         let mut scope = PromptScope {
-            last_loop_number: last_used_loop_number(&opened, self.lost),
+            last_loop_number: last_used_loop_number(&opened, self.conversation.last_lost_loop),
             ..scope
         };
-        let planned = match self.wait_for_servers(work, &scope, &mut watch).await {
+        let planned = match self.wait_for_servers(work, &scope, &mut guard).await {
             Ok(work) => self.plan(work).await,
             Err(error) => Err(error),
         };
         let end = match (planned, contest) {
             (Ok(plan), Some(contest)) => {
-                Box::pin(self.evaluate(plan, contest, &mut scope, &mut watch)).await
+                Box::pin(self.evaluate(plan, contest, &mut scope, &mut guard)).await
             }
             (Ok(plan), None) => {
                 let result = PromptResult::new(Outcome::Stopped(TurnStop::Cancelled));
-                self.run_loops(plan, result, None, &mut scope, &mut watch)
+                self.run_loops(plan, result, None, &mut scope, &mut guard)
                     .await
             }
             (Err(error), _) => Err(error),
         };
         if end.as_ref().map_or(true, |result| !result.is_stored) {
-            self.lost = scope.last_loop_number;
+            self.conversation.last_lost_loop = scope.last_loop_number;
         }
-        watch.release_lane(&self.store).await;
+        guard.release_lane(&self.env.store).await;
         end.map(|result| PromptResult {
             turns: scope.budget.turns(),
             ..result
         })
-    }
-
-    /// Returns the highest loop number known to this handle; the store may have higher ones.
-    fn last_known_loop_number(&self) -> u64 {
-        let tip = self.info.tip_loop_id.as_ref();
-        tip.and_then(LoopId::number)
-            .unwrap_or_default()
-            .max(self.lost)
     }
 
     /// Runs a loop and the loops that follow from it. `result` holds the earlier ones, and `limit` the limit
@@ -204,11 +162,11 @@ impl SessionTask {
         mut result: PromptResult,
         limit: Option<ReachedLimit>,
         scope: &mut PromptScope,
-        watch: &mut PromptGuard,
+        guard: &mut PromptGuard,
     ) -> PromptEnd {
         loop {
             let loop_id = scope.next_loop_id(self);
-            if let Err(reason) = self.ask_before_loop(&plan, &loop_id, scope, watch).await? {
+            if let Err(reason) = self.ask_before_loop(&plan, &loop_id, scope, guard).await? {
                 return Ok(PromptResult {
                     usage: result.usage,
                     loops: result.loops,
@@ -217,7 +175,7 @@ impl SessionTask {
             }
             scope.may_switch = result.loops.len() < MAX_FRAMES;
             let opened_by = loop_id.clone();
-            let ended = LoopRun::begin(self, watch, scope, plan, loop_id);
+            let ended = LoopRun::begin(self, guard, scope, plan, loop_id);
             let ended = ended.finish().await?;
             scope
                 .budget
@@ -228,8 +186,8 @@ impl SessionTask {
             if !ended.is_stored {
                 return Ok(unstored_result(result));
             }
-            let messages = self.history.messages();
-            self.notify_after_loop(ended.record, messages, scope, watch)
+            let messages = self.conversation.history.messages();
+            self.notify_after_loop(ended.record, messages, scope, guard)
                 .await;
             plan = match self.plan_next_frame(&result, opened_by) {
                 Some(next) => next,
@@ -252,7 +210,7 @@ impl SessionTask {
         }
         Some(LoopPlan::frame(Frame {
             frame_id: FrameId::from(frame_id.as_str()),
-            parent_frame_id: self.frame_id.clone(),
+            parent_frame_id: self.conversation.frame_id.clone(),
             opened_by,
             task: task.clone(),
         }))
@@ -264,15 +222,15 @@ impl SessionTask {
         plan: &LoopPlan,
         loop_id: &LoopId,
         scope: &PromptScope,
-        watch: &mut PromptGuard,
+        guard: &mut PromptGuard,
     ) -> Result<Result<(), String>, PromptError> {
         if scope.hooks.is_empty() {
             return Ok(Ok(()));
         }
-        let history = plan.base.as_ref().unwrap_or(&self.history);
+        let history = plan.base.as_ref().unwrap_or(&self.conversation.history);
         let cx = self.hook_cx(loop_id, history.messages());
         let asked = scope.hooks.clone().before_loop(cx, plan.input.clone());
-        match watch.run_guarded(self, asked, Duration::ZERO).await {
+        match guard.run_guarded(self, asked, Duration::ZERO).await {
             GuardOutcome::Done(Err(_)) if faulty!(BeforeLoopIsDeaf) => Ok(Ok(())),
             GuardOutcome::Done(answer) => Ok(answer),
             GuardOutcome::Cancelled => Ok(Ok(())),
@@ -286,14 +244,14 @@ impl SessionTask {
         record: Arc<LoopRecord>,
         messages: Arc<Vec<Arc<LlmMessage>>>,
         scope: &PromptScope,
-        watch: &mut PromptGuard,
+        guard: &mut PromptGuard,
     ) {
         if scope.hooks.is_empty() {
             return;
         }
         let cx = self.hook_cx(&record.loop_id, messages);
-        let told = scope.hooks.clone().after_loop(cx, record);
-        if let GuardOutcome::Done(issues) = watch.run_guarded(self, told, grace::CALL).await {
+        let reported = scope.hooks.clone().after_loop(cx, record);
+        if let GuardOutcome::Done(issues) = guard.run_guarded(self, reported, grace::CALL).await {
             for issue in issues {
                 tracing::warn!("{issue}");
             }
@@ -302,7 +260,7 @@ impl SessionTask {
 
     fn hook_cx(&self, loop_id: &LoopId, messages: Arc<Vec<Arc<LlmMessage>>>) -> HookCx {
         HookCx {
-            session_id: self.info.id.clone(),
+            session_id: self.conversation.info.id.clone(),
             loop_id: loop_id.clone(),
             messages,
         }
@@ -335,10 +293,4 @@ pub(super) fn unstored_result(result: PromptResult) -> PromptResult {
 /// Builds the result of a prompt that a hook rejected.
 pub(super) fn refused(reason: String) -> PromptResult {
     PromptResult::new(Outcome::Stopped(TurnStop::PluginAbort { reason }))
-}
-
-/// Returns the outcome of a record without one.
-pub(super) fn missing_outcome() -> Outcome {
-    let message = "the loop ended without an outcome; this is a bug in turnery".to_owned();
-    Outcome::Stopped(TurnStop::RuntimeError { message })
 }

@@ -1,14 +1,15 @@
-//! Defines the result of a prompt and the handles to wait for it.
+//! Defines the result of a prompt.
 
-use super::{InterjectError, UnknownPriceError, command::QueueSlot};
-use crate::{CancellationToken, UsageReport, UsageRow, usage_report::children_usage};
+use super::errors::PromptError;
+use crate::usage_report::{UsageReport, UsageRow, children_usage};
 use std::{collections::HashMap, sync::Arc};
-use tokio::sync::oneshot;
 use turnery_engine::{
-    CallId, CommitError, Disposition, EventKind, LlmMessage, LoopId, LoopRecord, MessageId,
-    Outcome, Timestamp, ToolCall, ToolEnvelope, Usage,
+    CallId, Disposition, EventKind, LlmMessage, LoopId, LoopRecord, Outcome, Timestamp, ToolCall,
+    ToolEnvelope, TurnStop, Usage,
 };
-use turnery_models::UnknownModelError;
+
+/// Result of a prompt, or the error of one that left nothing behind.
+pub(crate) type PromptEnd = Result<PromptResult, PromptError>;
 
 /// Result of a prompt.
 #[derive(Clone, Debug, PartialEq)]
@@ -139,105 +140,8 @@ impl PromptResult {
     }
 }
 
-/// Error of a prompt that has no result: a failure of the host, never an outcome (S8, LASH-33).
-#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-pub enum PromptError {
-    /// Another process or handle is running a prompt in the session; this prompt did not begin.
-    #[error("the session is busy: {holder} is at work in it; try again when it is done")]
-    Busy {
-        /// Description of the lane's owner.
-        holder: String,
-    },
-    /// The last loop could not be stored and left no trace.
-    #[error(transparent)]
-    Lost(#[from] CommitError),
-    /// The model does not exist; the prompt did not begin.
-    #[error(transparent)]
-    Model(#[from] UnknownModelError),
-    /// The cost is limited and a model's price is unknown; the prompt did not begin.
-    #[error(transparent)]
-    Price(#[from] UnknownPriceError),
-    /// The session cannot be continued as requested; the prompt did not begin.
-    #[error(transparent)]
-    Continue(#[from] ContinueError),
-    /// The prompt was withdrawn before it began.
-    #[error("the prompt was withdrawn before it began")]
-    Withdrawn,
-    /// The MCP server that should have generated the prompt failed; the prompt did not begin.
-    #[error("the prompt could not be written: {0}")]
-    Server(String),
-}
-
-/// Error of continuing, rerunning or branching a session (UP-15).
-#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-pub enum ContinueError {
-    /// The session has no such loop.
-    #[error("this session has no loop {0}; take one of its own")]
-    NoSuchLoop(LoopId),
-    /// The session has no loop to rerun.
-    #[error("nothing has run in this session yet; prompt it first")]
-    NothingToRerun,
-    /// The context is empty.
-    #[error("the conversation is empty, so there is nothing to go on from; prompt it first")]
-    ContextEmpty,
-    /// The last message is the model's.
-    #[error("the model has already answered; say something new, or rerun the loop")]
-    Answered,
-}
-
-/// Reports whether an interjection reached the model.
-pub struct DeliveryReceipt {
-    pub(super) heard: oneshot::Receiver<()>,
-}
-
-impl DeliveryReceipt {
-    /// Waits until the interjection is delivered to the model or dropped by a filter. Returns
-    /// [`InterjectError::Idle`] if the prompt ends first; the interjection is then discarded.
-    pub async fn result(self) -> Result<(), InterjectError> {
-        self.heard.await.map_err(|_| InterjectError::Idle)
-    }
-}
-
-/// Handle of an accepted prompt. Its result arrives after all events of the prompt have been pushed and the
-/// commit has succeeded. Dropping the handle does not cancel the prompt.
-pub struct PromptHandle {
-    pub(super) result: oneshot::Receiver<Result<PromptResult, PromptError>>,
-    pub(super) inserted: oneshot::Receiver<MessageId>,
-    pub(super) place: QueueSlot,
-    /// Tokens that cancel the prompt: its own, and the shared one of all prompts.
-    pub(super) cancels: (CancellationToken, CancellationToken),
-    /// True if the prompt was withdrawn and its queue slot is empty.
-    pub(super) withdrawn: bool,
-}
-
-impl PromptHandle {
-    /// Waits until the prompt's message is part of the conversation and returns its id, long before the
-    /// prompt ends; `None` if there will be no message, in which case the result gives the reason. A cancel
-    /// before the prompt begins withdraws it at once.
-    pub async fn inserted(&mut self) -> Option<MessageId> {
-        let (own, all) = &self.cancels;
-        tokio::select! {
-            biased;
-            inserted = &mut self.inserted => return inserted.ok(),
-            () = own.cancelled() => {}
-            () = all.cancelled() => {}
-        }
-        self.withdrawn = self.place.take();
-        match self.withdrawn {
-            true => None,
-            false => (&mut self.inserted).await.ok(),
-        }
-    }
-
-    /// Waits for the result of the prompt.
-    pub async fn result(self) -> Result<PromptResult, PromptError> {
-        if self.withdrawn {
-            return Err(PromptError::Withdrawn);
-        }
-        self.result.await.unwrap_or_else(|_| {
-            Err(PromptError::Lost(CommitError::Store(
-                "the session ended unexpectedly; open it again".to_owned(),
-            )))
-        })
-    }
+/// Returns the outcome of a record without one.
+pub(crate) fn missing_outcome() -> Outcome {
+    let message = "the loop ended without an outcome; this is a bug in turnery".to_owned();
+    Outcome::Stopped(TurnStop::RuntimeError { message })
 }

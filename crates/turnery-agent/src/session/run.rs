@@ -6,95 +6,67 @@
 //! is still handled at once.
 
 pub(super) mod beginning;
+mod clock;
 mod effects;
+mod journal;
+mod loop_commit;
 mod persistence;
+mod work;
 
-use self::beginning::specify;
+use self::{
+    beginning::specify,
+    clock::LoopClock,
+    journal::Journal,
+    loop_commit::LoopCommit,
+    work::{RunningWork, WorkEvent},
+};
 use super::{
-    SessionHistory,
+    PromptError, SessionHistory,
     command::{Delivery, Interjection, SessionCommand},
     effect_queue::{self, EffectQueue, EffectTiming, ImmediateEffect, QueuedEffect},
-    gate::{CallGate, GateResult},
     loop_plan::LoopPlan,
     prompt_guard::PromptGuard,
-    prompt_run::PromptScope,
-    running_call::{RunningModel, RunningTool, StreamItem},
+    prompt_scope::PromptScope,
+    running_call::StreamItem,
     task::SessionTask,
 };
-use crate::{CompactionOutput, PromptError, hooks, sink::SessionOutput};
-use futures_util::future::BoxFuture;
 use std::{
-    collections::{HashMap, VecDeque},
+    collections::VecDeque,
     future::poll_fn,
     mem,
-    pin::Pin,
     sync::Arc,
     task::{Context, Poll},
     time::Duration,
 };
-use tokio::time::{Instant, Sleep, sleep_until};
 use turnery_engine::{
-    CallId, Effect, Event, EventKind, Input, Loop, LoopFinish, LoopId, LoopRecord, ModelError,
-    Outcome, Recorder, Response, ToolEnvelope, Usage,
+    Effect, Event, EventKind, Input, Loop, LoopFinish, LoopId, LoopRecord, Outcome, Recorder, Usage,
 };
 use turnery_models::{ModelEvent, RetryNotice};
 use turnery_store::StoreError;
-use turnery_tools::{LineLimits, Progress};
-
-/// Maximum delay before events are journalled. A loop that commits earlier is never journalled.
-const JOURNAL_DELAY: Duration = Duration::from_millis(20);
+use turnery_tools::Progress;
 
 /// Running loop.
 pub(crate) struct LoopRun<'t> {
     task: &'t mut SessionTask,
-    watch: &'t mut PromptGuard,
+    guard: &'t mut PromptGuard,
     scope: &'t PromptScope,
     /// Previous history, while the loop continues from elsewhere and is not on the active branch yet.
-    aside: Option<SessionHistory>,
+    previous_history: Option<SessionHistory>,
     machine: Loop,
-    recorder: Recorder,
-    /// Record that was passed to the store.
-    record: Option<Arc<LoopRecord>>,
-    steps: EffectQueue,
-    out: Vec<Effect>,
+    /// Effects of the machine that are not processed yet.
+    effects: Vec<Effect>,
+    /// Inputs that arose while effects were processed.
     inputs: VecDeque<Input>,
-    /// Number of the record's events that are journalled or need not be.
-    journalled: usize,
-    /// Deadline for journalling the rest.
-    journal_due: Option<Pin<Box<Sleep>>>,
-    /// Journal write in progress; no queued effect is taken meanwhile.
-    journalling: Option<BoxFuture<'static, Result<(), StoreError>>>,
-    /// Events to journal after that.
-    unwritten: Vec<Event>,
-    cancel_heard: bool,
-    /// Resolves when the cancelled prompt stops waiting for its commit.
-    patience: Option<BoxFuture<'static, ()>>,
-    /// True once the commit continues in the background.
-    is_overdue: bool,
-    grace: Option<Pin<Box<Sleep>>>,
-    deadline: Option<Pin<Box<Sleep>>>,
-    /// Start of a pending request to the user; that time does not count against the limits.
-    asked_since: Option<Instant>,
-    committing: Option<BoxFuture<'static, Result<u64, StoreError>>>,
-    hook: Option<BoxFuture<'static, hooks::CombinedVerdict>>,
-    compacting: Option<BoxFuture<'static, CompactionOutput>>,
-    gate: Option<CallGate>,
-    /// Limits of judged command lines that have not run yet.
-    line_limits: HashMap<CallId, LineLimits>,
-    tools: Vec<RunningTool>,
-    /// Pending request for the API key that the next call needs.
-    keying: Option<KeyWait>,
-    model: Option<RunningModel>,
+    /// Effects that wait for the client.
+    queue: EffectQueue,
+    work: RunningWork,
+    clock: LoopClock,
+    recorder: Recorder,
+    journal: Journal,
+    commit: LoopCommit,
     /// Interjections passed to the loop, kept to its end so that they count as pending.
-    told: Vec<Interjection>,
-    title_is_new: bool,
-}
-
-/// Model call that waits for its API key.
-struct KeyWait {
-    /// True if the call offers tools.
-    tools: bool,
-    settled: BoxFuture<'static, ()>,
+    interjections: Vec<Interjection>,
+    is_cancelled: bool,
 }
 
 /// Result of a loop that was committed.
@@ -114,97 +86,73 @@ enum RunEvent {
     GraceOver,
     TimeUp,
     JournalDue,
-    Mail(SessionCommand),
+    Command(SessionCommand),
     LaneLost,
     Committed(Result<u64, StoreError>),
     CommitOverdue,
     Step(QueuedEffect),
-    /// A sink failed.
-    Broken(String),
-    Hooked(hooks::CombinedVerdict),
-    Compacted(CompactionOutput),
-    Found(GateResult),
-    /// The wait for a key is over; the call continues with or without tools.
-    KeyWaitDone {
-        tools: bool,
-    },
-    Tool(CallId, StreamItem<Progress, ToolEnvelope>),
-    Model(StreamItem<ModelEvent, Result<Response, ModelError>>),
+    SinkFailed(String),
+    Work(WorkEvent),
 }
 
 impl<'t> LoopRun<'t> {
     /// Begins a loop.
     pub(crate) fn begin(
         task: &'t mut SessionTask,
-        watch: &'t mut PromptGuard,
+        guard: &'t mut PromptGuard,
         scope: &'t PromptScope,
         mut plan: LoopPlan,
         loop_id: LoopId,
     ) -> Self {
         let base = plan.base.take();
-        let history = base.as_ref().unwrap_or(&task.history);
+        let history = base.as_ref().unwrap_or(&task.conversation.history);
         let spec = specify(task, scope, history, plan, loop_id);
-        let aside = base.map(|mut base| {
-            base.remember_calls(&task.history);
-            mem::replace(&mut task.history, base)
+        let conversation = &mut task.conversation;
+        let previous_history = base.map(|mut base| {
+            base.remember_calls(&conversation.history);
+            mem::replace(&mut conversation.history, base)
         });
-        task.history.mark();
-        let recorder = match task.settings.keep_streaming {
+        conversation.history.mark();
+        let recorder = match task.env.settings.keep_streaming {
             true => Recorder::with_streaming_events(),
             false => Recorder::new(),
         };
-        let mut out = Vec::new();
-        let machine = scope.budget.start(spec, turnery_store::now(), &mut out);
-        let pending = watch.beginning.take();
-        let loop_id = &machine.spec().loop_id;
-        let journalled = pending.map_or(0, |pending| pending.confirm(loop_id, &out));
+        let mut effects = Vec::new();
+        let machine = scope.budget.start(spec, turnery_store::now(), &mut effects);
+        let loop_id = machine.spec().loop_id.clone();
+        let pending = guard.beginning.take();
+        let journalled = pending.map_or(0, |pending| pending.confirm(&loop_id, &effects));
+        let (store, lane) = (Arc::clone(&task.env.store), guard.lane.clone());
         let mut run = Self {
-            deadline: Instant::now()
-                .checked_add(scope.budget.time_left())
-                .map(|at| Box::pin(sleep_until(at))),
             task,
-            watch,
+            guard,
             scope,
-            aside,
+            previous_history,
             machine,
-            recorder,
-            record: None,
-            steps: EffectQueue::default(),
-            out,
+            effects,
             inputs: VecDeque::new(),
-            journalled,
-            journal_due: None,
-            journalling: None,
-            unwritten: Vec::new(),
-            cancel_heard: false,
-            patience: None,
-            is_overdue: false,
-            grace: None,
-            asked_since: None,
-            committing: None,
-            hook: None,
-            compacting: None,
-            gate: None,
-            line_limits: HashMap::new(),
-            tools: Vec::new(),
-            keying: None,
-            model: None,
-            told: Vec::new(),
-            title_is_new: false,
+            queue: EffectQueue::default(),
+            work: RunningWork::default(),
+            clock: LoopClock::new(scope.budget.time_left()),
+            recorder,
+            journal: Journal::new(store, lane, loop_id, journalled),
+            commit: LoopCommit::default(),
+            interjections: Vec::new(),
+            is_cancelled: false,
         };
         run.process_effects();
-        run.hear();
+        run.pass_interjections();
         run
     }
 
     /// Passes pending interjections to the loop. It returns those that it will not deliver.
-    fn hear(&mut self) {
+    fn pass_interjections(&mut self) {
         while !self.machine.is_sealed()
-            && let Some(word) = self.task.words.pop_front()
+            && let Some(interjection) = self.task.inbox.interjections.pop_front()
         {
-            let content = word.content.clone();
-            let when = word.when;
-            self.told.push(word);
+            let content = interjection.content.clone();
+            let when = interjection.when;
+            self.interjections.push(interjection);
             self.feed(match when {
                 Delivery::Soon => Input::Steer(content),
                 Delivery::AtTheEnd => Input::FollowUp(content),
@@ -217,13 +165,13 @@ impl<'t> LoopRun<'t> {
         loop {
             let finish = match poll_fn(|cx| self.poll_next(cx)).await {
                 RunEvent::Step(QueuedEffect::Finish(finish)) => finish,
-                RunEvent::Mail(mail) => {
-                    self.task.mail(mail);
-                    self.hear();
+                RunEvent::Command(command) => {
+                    self.task.handle_command(command);
+                    self.pass_interjections();
                     continue;
                 }
-                happened => {
-                    self.take(happened);
+                event => {
+                    self.handle_event(event);
                     continue;
                 }
             };
@@ -232,166 +180,104 @@ impl<'t> LoopRun<'t> {
     }
 
     fn poll_next(&mut self, cx: &mut Context<'_>) -> Poll<RunEvent> {
-        if !self.cancel_heard && self.watch.poll_cancelled(cx) {
-            self.cancel_heard = true;
+        if !self.is_cancelled && self.guard.poll_cancelled(cx) {
+            self.is_cancelled = true;
             self.limit_commit();
             return Poll::Ready(RunEvent::Cancelled);
         }
-        if let Some(grace) = &mut self.grace
-            && grace.as_mut().poll(cx).is_ready()
-        {
-            self.grace = None;
+        if self.clock.poll_grace(cx).is_ready() {
             return Poll::Ready(RunEvent::GraceOver);
         }
-        if self.asked_since.is_none()
-            && let Some(deadline) = &mut self.deadline
-            && deadline.as_mut().poll(cx).is_ready()
-        {
-            self.deadline = None;
+        if self.clock.poll_deadline(cx).is_ready() {
             return Poll::Ready(RunEvent::TimeUp);
         }
-        while let Some(journalling) = &mut self.journalling
-            && let Poll::Ready(written) = journalling.as_mut().poll(cx)
-        {
-            self.journalling = None;
-            self.after_journalling(written);
+        while let Poll::Ready(written) = self.journal.poll_write(cx) {
+            self.journal.after_write(written, recorded(&self.recorder));
         }
-        if let Some(due) = &mut self.journal_due
-            && due.as_mut().poll(cx).is_ready()
-        {
+        if self.journal.poll_due(cx).is_ready() {
             return Poll::Ready(RunEvent::JournalDue);
         }
-        if let Poll::Ready(Some(mail)) = self.task.poll_command(cx) {
-            return Poll::Ready(RunEvent::Mail(mail));
+        if let Poll::Ready(Some(command)) = self.task.poll_command(cx) {
+            return Poll::Ready(RunEvent::Command(command));
         }
-        if self.watch.poll_lane_lost(cx, &self.task.store).is_ready() {
+        let store = &self.task.env.store;
+        if self.guard.poll_lane_lost(cx, store).is_ready() {
             return Poll::Ready(RunEvent::LaneLost);
         }
         // The store drops the journal of a loop that it commits, so the commit comes last.
-        if self.journalling.is_none()
-            && let Some(committing) = &mut self.committing
-            && let Poll::Ready(committed) = committing.as_mut().poll(cx)
+        if !self.journal.is_writing()
+            && let Poll::Ready(committed) = self.commit.poll_committed(cx)
         {
-            self.committing = None;
-            self.patience = None;
             return Poll::Ready(RunEvent::Committed(committed));
         }
-        if let Some(patience) = &mut self.patience
-            && patience.as_mut().poll(cx).is_ready()
-        {
-            self.patience = None;
+        if self.commit.poll_overdue(cx).is_ready() {
             return Poll::Ready(RunEvent::CommitOverdue);
         }
-        let mut shown = SessionOutput {
-            outbox: &mut *self.task.ports.outbox,
-            tap: &mut self.task.tap,
-            observing: &mut self.task.observing,
-        };
-        if let Poll::Ready(broken) = shown.tap.poll_failure(cx) {
-            return Poll::Ready(RunEvent::Broken(broken));
+        let (output, info) = (&mut self.task.output, &self.task.conversation.info);
+        if let Poll::Ready(failure) = output.sinks.poll_failure(cx) {
+            return Poll::Ready(RunEvent::SinkFailed(failure));
         }
-        if self.journalling.is_none()
-            && let Poll::Ready(step) = self.steps.poll_next(cx, &mut shown, &self.task.info)
+        if !self.journal.is_writing()
+            && let Poll::Ready(step) = self.queue.poll_next(cx, output, info)
         {
             return Poll::Ready(RunEvent::Step(step));
         }
-        if let Poll::Ready(broken) = self.task.tap.poll_known_failure() {
-            return Poll::Ready(RunEvent::Broken(broken));
+        if let Poll::Ready(failure) = output.sinks.poll_known_failure() {
+            return Poll::Ready(RunEvent::SinkFailed(failure));
         }
-        self.poll_work(cx)
+        self.work
+            .poll(cx, self.queue.has_room())
+            .map(RunEvent::Work)
     }
 
-    fn poll_work(&mut self, cx: &mut Context<'_>) -> Poll<RunEvent> {
-        if let Some(hook) = &mut self.hook
-            && let Poll::Ready(said) = hook.as_mut().poll(cx)
-        {
-            self.hook = None;
-            return Poll::Ready(RunEvent::Hooked(said));
-        }
-        if let Some(compacting) = &mut self.compacting
-            && let Poll::Ready(compacted) = compacting.as_mut().poll(cx)
-        {
-            self.compacting = None;
-            return Poll::Ready(RunEvent::Compacted(compacted));
-        }
-        if let Some(gate) = &mut self.gate
-            && let Poll::Ready(found) = gate.poll(cx)
-        {
-            self.gate = None;
-            return Poll::Ready(RunEvent::Found(found));
-        }
-        if let Some(keying) = &mut self.keying
-            && keying.settled.as_mut().poll(cx).is_ready()
-        {
-            let tools = keying.tools;
-            self.keying = None;
-            return Poll::Ready(RunEvent::KeyWaitDone { tools });
-        }
-        let few = self.steps.few();
-        for place in 0..self.tools.len() {
-            if let Poll::Ready(said) = self.tools[place].poll(cx, few) {
-                // Move the tool to the end: a chatty one must not starve the others.
-                let tool = self.tools.remove(place);
-                let call_id = tool.call_id.clone();
-                if let StreamItem::Item(_) = said {
-                    self.tools.push(tool);
-                }
-                return Poll::Ready(RunEvent::Tool(call_id, said));
-            }
-        }
-        if let Some(model) = &mut self.model
-            && let Poll::Ready(said) = model.poll(cx, few)
-        {
-            if let StreamItem::End(_) = said {
-                self.model = None;
-            }
-            return Poll::Ready(RunEvent::Model(said));
-        }
-        Poll::Pending
-    }
-
-    fn take(&mut self, happened: RunEvent) {
-        match happened {
+    fn handle_event(&mut self, event: RunEvent) {
+        match event {
             RunEvent::Cancelled => self.feed(Input::Cancel),
             RunEvent::GraceOver => self.feed(Input::GraceOver),
             RunEvent::TimeUp => self.feed(Input::TimeUp),
-            RunEvent::JournalDue => self.write_journal(),
-            RunEvent::Mail(_) => {}
+            RunEvent::JournalDue => self.journal.write_soon(recorded(&self.recorder)),
+            RunEvent::Command(_) => {}
             RunEvent::LaneLost => self.feed(Input::LaneLost),
             RunEvent::Committed(committed) => self.committed(committed),
             RunEvent::CommitOverdue => self.detach_commit(),
             RunEvent::Step(step) => self.step(step),
-            RunEvent::Broken(text) => self.feed(Input::Issue(text)),
-            RunEvent::Hooked(said) => {
-                for issue in said.issues {
+            RunEvent::SinkFailed(text) => self.feed(Input::Issue(text)),
+            RunEvent::Work(event) => self.handle_work(event),
+        }
+    }
+
+    fn handle_work(&mut self, event: WorkEvent) {
+        match event {
+            WorkEvent::HookEnded(combined) => {
+                for issue in combined.issues {
                     self.feed(Input::Issue(issue));
                 }
-                self.feed(Input::HookAnswered(said.verdict));
+                self.feed(Input::HookAnswered(combined.verdict));
             }
-            RunEvent::Compacted(compacted) => self.feed(Input::Compacted {
+            WorkEvent::CompactionEnded(compacted) => self.feed(Input::Compacted {
                 block: compacted.block.map_err(|fault| fault.to_string()),
                 after: compacted.after,
                 usage: compacted.usage,
             }),
-            RunEvent::Found(found) => self.found(found),
-            RunEvent::KeyWaitDone { tools } => {
-                self.resume_clock();
+            WorkEvent::Gate(result) => self.handle_gate(result),
+            WorkEvent::KeyWaitEnded { tools } => {
+                self.clock.resume();
                 self.start_model(tools);
             }
-            RunEvent::Tool(call_id, StreamItem::Item(report)) => self.feed(match report {
+            WorkEvent::Tool(call_id, StreamItem::Item(report)) => self.feed(match report {
                 Progress::Shows(detail) => Input::ToolUpdate { call_id, detail },
                 Progress::Printed(text) => Input::ToolOutput { call_id, text },
                 Progress::Planned(entries) => Input::PlanUpdated { call_id, entries },
                 Progress::Says(text) => Input::ToolProgress { call_id, text },
                 Progress::Spent(child) => Input::ChildUsageReported { call_id, child },
             }),
-            RunEvent::Tool(call_id, StreamItem::End(envelope)) => {
+            WorkEvent::Tool(call_id, StreamItem::End(envelope)) => {
                 self.feed(Input::ToolEnded { call_id, envelope });
             }
-            RunEvent::Model(StreamItem::Item(ModelEvent::Delta(delta))) => {
+            WorkEvent::Model(StreamItem::Item(ModelEvent::Delta(delta))) => {
                 self.feed(Input::ModelDelta(delta))
             }
-            RunEvent::Model(StreamItem::Item(ModelEvent::Retry(RetryNotice {
+            WorkEvent::Model(StreamItem::Item(ModelEvent::Retry(RetryNotice {
                 attempt,
                 fault,
                 wait,
@@ -400,19 +286,27 @@ impl<'t> LoopRun<'t> {
                 error: fault,
                 wait_ms: u64::try_from(wait.as_millis()).unwrap_or(u64::MAX),
             }),
-            RunEvent::Model(StreamItem::Item(ModelEvent::Silent(silent))) => {
+            WorkEvent::Model(StreamItem::Item(ModelEvent::Silent(silent))) => {
                 self.feed(Input::ModelSilent {
                     silent_ms: u64::try_from(silent.length.as_millis()).unwrap_or(u64::MAX),
                     is_connected: silent.is_connected,
                 })
             }
-            RunEvent::Model(StreamItem::End(Ok(mut response))) => {
-                self.task.history.distinguish_calls(&mut response);
-                let announce = |call| self.task.toolbox.announce(call, &self.task.workspace);
+            WorkEvent::Model(StreamItem::End(Ok(mut response))) => {
+                self.task
+                    .conversation
+                    .history
+                    .distinguish_calls(&mut response);
+                let announce = |call| {
+                    self.task
+                        .env
+                        .toolbox
+                        .announce(call, &self.task.env.workspace)
+                };
                 let calls = response.calls().map(announce).collect();
                 self.feed(Input::ModelAnswered { response, calls });
             }
-            RunEvent::Model(StreamItem::End(Err(fault))) => self.feed(Input::ModelFailed(fault)),
+            WorkEvent::Model(StreamItem::End(Err(fault))) => self.feed(Input::ModelFailed(fault)),
         }
     }
 
@@ -424,10 +318,10 @@ impl<'t> LoopRun<'t> {
     }
 
     fn feed_one(&mut self, input: Input) {
-        let (now, out) = (turnery_store::now(), &mut self.out);
+        let (now, out) = (turnery_store::now(), &mut self.effects);
         match &input {
             // A sub-agent has charged the budget itself.
-            Input::ChildUsageReported { call_id, .. } if is_sub_agent(&self.tools, call_id) => {
+            Input::ChildUsageReported { call_id, .. } if self.work.is_sub_agent(call_id) => {
                 self.machine.handle_input(now, input, out);
             }
             // These inputs spend nothing.
@@ -444,34 +338,36 @@ impl<'t> LoopRun<'t> {
 
     /// Folds events, carries out immediate effects and queues the rest.
     fn process_effects(&mut self) {
-        let mut out = mem::take(&mut self.out);
+        let mut effects = mem::take(&mut self.effects);
         let mut matters = false;
-        for effect in out.drain(..) {
+        for effect in effects.drain(..) {
             matters |= must_be_journalled(&effect);
             if let Effect::Emit(event) = &effect {
                 self.fold(event);
             }
             match effect_queue::classify_effect(effect) {
-                EffectTiming::Later(step) => self.steps.push(step),
-                EffectTiming::Now(ImmediateEffect::Commit(end)) => self.commit(&end),
+                EffectTiming::Later(step) => self.queue.push(step),
+                EffectTiming::Now(ImmediateEffect::Commit(end)) => self.start_commit(&end),
                 EffectTiming::Now(urgent) => self.urgent(urgent),
             }
         }
         // After a commit nothing is left to journal: the commit contains everything.
+        let events = recorded(&self.recorder);
         if matters {
-            self.journal_now();
-        } else if self.journal_due.is_none() && self.events().len() > self.journalled {
-            self.journal_due = Some(Box::pin(sleep_until(Instant::now() + JOURNAL_DELAY)));
+            self.journal.write_now(events);
+        } else {
+            self.journal.schedule(events);
         }
-        self.out = out;
+        self.effects = effects;
     }
 
     fn into_result(mut self, finish: LoopFinish) -> Result<LoopResult, PromptError> {
-        match (finish, self.record.take()) {
+        match (finish, self.commit.record.take()) {
             (LoopFinish::Committed { outcome, usage }, Some(record)) => {
                 // Filters may have dropped or changed interjections that are not found among the messages.
-                self.told.iter_mut().for_each(Interjection::mark_delivered);
-                if self.is_overdue {
+                let interjections = self.interjections.iter_mut();
+                interjections.for_each(Interjection::mark_delivered);
+                if self.commit.is_overdue {
                     self.rewind_history();
                 }
                 Ok(LoopResult {
@@ -479,7 +375,7 @@ impl<'t> LoopRun<'t> {
                     usage,
                     elapsed: self.elapsed(),
                     record,
-                    is_stored: !self.is_overdue,
+                    is_stored: !self.commit.is_overdue,
                 })
             }
             (LoopFinish::Committed { .. }, None) => Err(Self::missing_record_error().into()),
@@ -493,10 +389,9 @@ impl<'t> LoopRun<'t> {
     }
 }
 
-fn is_sub_agent(tools: &[RunningTool], call_id: &CallId) -> bool {
-    tools
-        .iter()
-        .any(|tool| tool.call_id == *call_id && tool.is_sub_agent)
+/// Returns the events of the record so far, without streaming events.
+fn recorded(recorder: &Recorder) -> &[Event] {
+    recorder.record().map_or(&[], |record| &record.events)
 }
 
 /// Returns true if the events so far must survive a crash before this effect: a tool or model is about to

@@ -1,8 +1,8 @@
 //! Runs one model call or one tool. Polled by the session task itself, so dropping it ends the call at once,
 //! with its connection or processes.
 
-use super::output_limit::OutputBudget;
-use crate::{CancellationToken, sub_agent, trace_sink::ModelCallTrace};
+use super::{output_limit::OutputBudget, parent_session::SUB_AGENT_TOOL};
+use crate::trace_sink::ModelCallTrace;
 use futures_util::{FutureExt, future::BoxFuture};
 use std::{
     panic::AssertUnwindSafe,
@@ -10,6 +10,7 @@ use std::{
     task::{Context, Poll},
 };
 use tokio::sync::mpsc;
+use tokio_util::sync::CancellationToken;
 use turnery_engine::{
     CallId, ModelError, ModelErrorKind, Response, ToolCall, ToolEnvelope, ToolErrorKind,
 };
@@ -134,7 +135,7 @@ impl RunningTool {
         reports: mpsc::Receiver<Progress>,
     ) -> Self {
         let call_id = call.call_id.clone();
-        let is_sub_agent = call.name == sub_agent::TOOL_NAME;
+        let is_sub_agent = call.name == SUB_AGENT_TOOL;
         let cancel = cx.cancel.clone();
         let run = AssertUnwindSafe(async move { toolbox.run(&call, &cx).await });
         let run = run.catch_unwind().map(|ended| {

@@ -1,15 +1,9 @@
 //! Combines a session's own tools with those of its MCP servers.
 
-use super::{
-    PromptError, SessionTask,
-    command::PromptKind,
-    prompt_guard::{GuardOutcome, PromptGuard},
-    prompt_run::PromptScope,
-};
-use crate::{Client, agent::overhead, ask_user};
-use std::{sync::Arc, time::Duration};
+use crate::{ask_user, client::Client};
+use std::sync::Arc;
 use tokio::sync::watch;
-use turnery_engine::{CommitError, Content};
+use turnery_engine::compaction::estimate_text_tokens;
 use turnery_tools::{Servers, Toolbox};
 
 /// Sources of a session's toolbox.
@@ -17,30 +11,36 @@ pub(crate) struct SessionTools {
     /// Tools without any server's.
     base: Toolbox,
     servers: Option<Arc<Servers>>,
-    news: Option<watch::Receiver<u64>>,
+    changes: Option<watch::Receiver<u64>>,
+    /// Fixed part of every request (system prompt, tool schemas). Unit: tokens.
+    pub(crate) overhead: u64,
 }
 
 impl SessionTools {
-    pub(crate) fn new(base: Toolbox, servers: Option<Arc<Servers>>) -> Self {
-        let news = servers.as_ref().map(|servers| {
-            let mut news = servers.news();
+    /// Creates the sources of a session whose requests begin with the system prompt `system`.
+    pub(crate) fn new(base: Toolbox, servers: Option<Arc<Servers>>, system: &str) -> Self {
+        let changes = servers.as_ref().map(|servers| {
+            let mut changes = servers.news();
             // The tool that waits for starting servers is needed from the first call.
-            news.mark_changed();
-            news
+            changes.mark_changed();
+            changes
         });
         Self {
+            overhead: overhead(&base, system),
             base,
-            news,
+            changes,
             servers,
         }
     }
 
     /// Returns the tools for a candidate, without `ask_user`.
-    pub(super) fn withheld(&self, client: &dyn Client) -> Self {
-        Self::new(
-            ask_user::without_ask_user(&self.base, client),
-            self.servers.clone(),
-        )
+    pub(super) fn without_ask_user(&self, client: &dyn Client) -> Self {
+        let base = ask_user::without_ask_user(&self.base, client);
+        let overhead = self.overhead;
+        Self {
+            overhead,
+            ..Self::new(base, self.servers.clone(), "")
+        }
     }
 
     /// Starts to connect to the servers in the background.
@@ -76,69 +76,27 @@ impl SessionTools {
     }
 
     /// Returns the toolbox if it has changed since the last call.
-    fn take_changed(&mut self) -> Option<Toolbox> {
-        let (Some(servers), Some(news)) = (&self.servers, &mut self.news) else {
+    pub(super) fn take_changed(&mut self, system: &str) -> Option<Toolbox> {
+        let (Some(servers), Some(changes)) = (&self.servers, &mut self.changes) else {
             return None;
         };
         // An error means that the servers are gone: nothing changes any more.
-        if !news.has_changed().unwrap_or(false) {
+        if !changes.has_changed().unwrap_or(false) {
             return None;
         }
-        news.mark_unchanged();
-        Some(self.base.clone().with_extra_tools(servers.tools()))
+        changes.mark_unchanged();
+        let toolbox = self.base.clone().with_extra_tools(servers.tools());
+        self.overhead = overhead(&toolbox, system);
+        Some(toolbox)
     }
 }
 
-impl SessionTask {
-    /// Updates the tools that the model sees.
-    pub(super) fn refresh_tools(&mut self) {
-        if let Some(toolbox) = self.tools.take_changed() {
-            self.overhead = overhead(&toolbox, &self.settings.system);
-            self.toolbox = toolbox;
-        }
-    }
-
-    /// Waits for connecting servers if the prompt names one of their tools. For a prompt that an MCP server
-    /// generates, waits until that server is connected or has failed, and requests the content. Returns at
-    /// once after a cancel, which the loop then handles.
-    pub(super) async fn wait_for_servers(
-        &mut self,
-        work: PromptKind,
-        scope: &PromptScope,
-        watch: &mut PromptGuard,
-    ) -> Result<PromptKind, PromptError> {
-        let Some(servers) = self.tools.servers() else {
-            return Ok(work);
-        };
-        let asked = async {
-            match &work {
-                PromptKind::Server {
-                    command,
-                    args,
-                    extra_content,
-                } => {
-                    servers.wait_for_server_of_prompt(command).await;
-                    let written = servers.prompt(command, args, &scope.trace).await;
-                    written.map(|mut content| {
-                        content.extend(extra_content.iter().cloned());
-                        Some(PromptKind::Say(content))
-                    })
-                }
-                PromptKind::Say(content) | PromptKind::Branch(_, content) => {
-                    for text in content.iter().filter_map(Content::as_text) {
-                        servers.wait_for_servers_named_in(text).await;
-                    }
-                    Ok(None)
-                }
-                PromptKind::Continue | PromptKind::Rerun(_) | PromptKind::Compact => Ok(None),
-            }
-        };
-        let written = match watch.run_guarded(self, asked, Duration::ZERO).await {
-            GuardOutcome::Done(written) => written.map_err(PromptError::Server)?,
-            GuardOutcome::Cancelled => None,
-            GuardOutcome::LaneLost => return Err(PromptError::Lost(CommitError::LaneLost)),
-        };
-        self.refresh_tools();
-        Ok(written.unwrap_or(work))
-    }
+/// Returns the size of the fixed part of every request (system prompt, tool schemas). Unit: tokens.
+fn overhead(toolbox: &Toolbox, system: &str) -> u64 {
+    let specs = toolbox.specs();
+    let tools = specs.iter().map(|spec| {
+        let schema = estimate_text_tokens(&spec.schema.to_string());
+        estimate_text_tokens(&spec.name) + estimate_text_tokens(&spec.description) + schema
+    });
+    estimate_text_tokens(system) + tools.sum::<u64>()
 }

@@ -1,6 +1,6 @@
 //! Connects a sub-agent to the parent's client and reports its progress through the parent's call.
 
-use crate::{Client, Outbox, OutboxItem, PermissionAnswer, PermissionRequest};
+use crate::client::{Client, Outbox, OutboxItem, PermissionAnswer, PermissionRequest};
 use futures_util::future::BoxFuture;
 use std::{
     sync::Arc,

@@ -1,12 +1,12 @@
 //! Runs one candidate: an in-memory session task that shares the lane and store of its session.
 
 use super::super::{
-    BackgroundWork, PromptError, SessionTask, loop_plan::LoopPlan, prompt_guard::PromptGuard,
-    prompt_run::PromptScope, run::LoopRun,
+    BackgroundWork, PromptError, inbox::Inbox, loop_plan::LoopPlan, output::SessionOutput,
+    prompt_guard::PromptGuard, prompt_scope::PromptScope, run::LoopRun, task::SessionTask,
 };
-use crate::{ClientPorts, SilentClient, ask_user, observe::observing, sink::SinkDriver};
+use crate::{ask_user, client::SilentClient, observe::observing};
 use futures_util::future::BoxFuture;
-use std::{collections::VecDeque, sync::Arc};
+use std::sync::Arc;
 use tokio::sync::{mpsc, oneshot, watch::channel};
 use turnery_engine::{Event, LoopId, LoopRecord, SessionId};
 use turnery_models::{Model, Thinking};
@@ -21,7 +21,7 @@ use turnery_tools::Mode;
 pub(super) struct CandidateRun {
     pub(super) loop_id: LoopId,
     pub(super) task: SessionTask,
-    pub(super) watch: PromptGuard,
+    pub(super) guard: PromptGuard,
     pub(super) scope: PromptScope,
 }
 
@@ -29,7 +29,7 @@ impl CandidateRun {
     /// Runs the loop to its end, which comes after the commit of the whole group.
     pub(super) async fn run(mut self, plan: LoopPlan) -> (Self, Result<(), PromptError>) {
         let loop_id = self.loop_id.clone();
-        let ended = LoopRun::begin(&mut self.task, &mut self.watch, &self.scope, plan, loop_id);
+        let ended = LoopRun::begin(&mut self.task, &mut self.guard, &self.scope, plan, loop_id);
         let ended = ended.finish().await.map(drop);
         (self, ended)
     }
@@ -45,48 +45,28 @@ impl SessionTask {
         store: CandidateStore,
     ) -> Self {
         let (_, mailbox) = mpsc::channel(1);
-        let mut settings = self.settings.clone();
-        settings.thinking = thinking.unwrap_or(settings.thinking);
-        let mut policy = self.policy.clone();
-        policy.mode = Mode::Plan;
+        let mut env = self.env.clone();
+        env.store = Arc::new(store);
+        env.toolbox = ask_user::without_ask_user(&env.toolbox, &*self.env.client);
+        env.client = Arc::new(SilentClient);
+        env.settings.thinking = thinking.unwrap_or(env.settings.thinking);
+        env.model = Arc::clone(model);
+        env.policy.mode = Mode::Plan;
+        env.budget = None;
         let mut options = self.options.borrow().clone();
         options.mode = Mode::Plan;
+        let mut conversation = self.conversation.clone();
+        conversation.last_lost_loop = 0;
         Self {
-            store: Arc::new(store),
-            models: Arc::clone(&self.models),
-            tools: self.tools.withheld(&*self.ports.client),
-            toolbox: ask_user::without_ask_user(&self.toolbox, &*self.ports.client),
-            workspace: Arc::clone(&self.workspace),
-            ports: ClientPorts {
-                client: Arc::new(SilentClient),
-                outbox: Box::new(SilentClient),
-                files: Arc::clone(&self.ports.files),
-                terminals: self.ports.terminals.clone(),
-            },
-            settings,
-            model: Arc::clone(model),
-            policy,
-            info: self.info.clone(),
-            history: self.history.clone(),
-            frame_id: self.frame_id.clone(),
-            overhead: self.overhead,
+            tools: self.tools.without_ask_user(&*self.env.client),
+            env,
+            conversation,
             owner: self.owner.clone(),
-            shown_as: self.shown_as.clone(),
-            depth: self.depth,
-            lent: None,
             options: channel(options).0,
-            mailbox,
-            tracing: self.tracing.clone(),
-            tap: SinkDriver::default(),
-            observing: observing().0,
-            inserting: None,
-            waiting: VecDeque::new(),
-            words: VecDeque::new(),
-            lost: 0,
-            retries: false,
-            setting: None,
+            inbox: Inbox::new(mailbox),
+            output: SessionOutput::new(Box::new(SilentClient), observing().0),
             background: BackgroundWork::default(),
-            closing: Vec::new(),
+            retries: false,
         }
     }
 }

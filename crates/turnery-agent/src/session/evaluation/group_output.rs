@@ -1,7 +1,7 @@
 //! Shows a stored group to the client: the winner, as if it ran now.
 
-use super::super::{SessionTask, command::SessionCommand, prompt_guard::PromptGuard};
-use crate::{OutboxItem, sink::SessionOutput};
+use super::super::{command::SessionCommand, prompt_guard::PromptGuard, task::SessionTask};
+use crate::client::OutboxItem;
 use std::{future::poll_fn, pin::Pin, sync::Arc, task::Poll};
 use tokio::time::{Sleep, sleep};
 use turnery_engine::{Content, Event, EventKind, LoopRecord, Message, StreamDelta};
@@ -17,7 +17,7 @@ struct ReadTimeout {
 
 /// Next step of showing an item.
 enum ShowStep {
-    Mail(SessionCommand),
+    Command(SessionCommand),
     Room,
     TimedOut,
 }
@@ -30,29 +30,29 @@ impl SessionTask {
         records: &[Arc<LoopRecord>],
         winner: usize,
         has_new_title: bool,
-        watch: &mut PromptGuard,
+        guard: &mut PromptGuard,
     ) {
         let mut patience = ReadTimeout::default();
         let is_last = |event: &&Event| matches!(event.kind, EventKind::ParallelEnd { .. });
         for (place, record) in records.iter().enumerate() {
             let events = record.events.iter().take_while(|event| !is_last(event));
             if place == winner {
-                self.show_loop(events, watch, &mut patience).await;
+                self.show_loop(events, guard, &mut patience).await;
             } else if let Some(end) = events.last() {
-                self.observing.push(end);
+                self.output.publisher.push(end);
             }
         }
         if let Some(end) = records[winner].events.iter().find(is_last) {
-            self.show_item(OutboxItem::Live(end), watch, &mut patience)
+            self.show_item(OutboxItem::Live(end), guard, &mut patience)
                 .await;
         }
         if has_new_title {
-            let title = self.info.title.clone();
+            let title = self.conversation.info.title.clone();
             let item = OutboxItem::Info {
                 title: title.as_deref(),
-                updated_at: self.info.updated_at,
+                updated_at: self.conversation.info.updated_at,
             };
-            self.show_item(item, watch, &mut patience).await;
+            self.show_item(item, guard, &mut patience).await;
         }
     }
 
@@ -60,17 +60,17 @@ impl SessionTask {
     async fn show_loop(
         &mut self,
         events: impl Iterator<Item = &Event>,
-        watch: &mut PromptGuard,
+        guard: &mut PromptGuard,
         patience: &mut ReadTimeout,
     ) {
         let mut next = 0;
         for event in events {
             for fragment in fragments(event, next) {
-                self.show_item(OutboxItem::Live(&fragment), watch, patience)
+                self.show_item(OutboxItem::Live(&fragment), guard, patience)
                     .await;
             }
             next = event.seq + 1;
-            self.show_item(OutboxItem::Live(event), watch, patience)
+            self.show_item(OutboxItem::Live(event), guard, patience)
                 .await;
         }
     }
@@ -78,20 +78,20 @@ impl SessionTask {
     async fn show_item(
         &mut self,
         item: OutboxItem<'_>,
-        watch: &mut PromptGuard,
+        guard: &mut PromptGuard,
         patience: &mut ReadTimeout,
     ) {
         while !patience.is_expired {
             let next = poll_fn(|cx| {
-                if let Poll::Ready(Some(mail)) = self.poll_command(cx) {
-                    return Poll::Ready(ShowStep::Mail(mail));
+                if let Poll::Ready(Some(command)) = self.poll_command(cx) {
+                    return Poll::Ready(ShowStep::Command(command));
                 }
                 // The lane is held only if a frame follows, whose commit reports its loss.
-                let _ = watch.poll_lane_lost(cx, &self.store);
-                if self.session_output().poll_ready(cx).is_ready() {
+                let _ = guard.poll_lane_lost(cx, &self.env.store);
+                if self.output.poll_ready(cx).is_ready() {
                     return Poll::Ready(ShowStep::Room);
                 }
-                if watch.poll_cancelled(cx) {
+                if guard.poll_cancelled(cx) {
                     let timer = || Box::pin(sleep(grace::CALL));
                     let timer = patience.timer.get_or_insert_with(timer);
                     return timer.as_mut().poll(cx).map(|()| ShowStep::TimedOut);
@@ -99,9 +99,9 @@ impl SessionTask {
                 Poll::Pending
             });
             match next.await {
-                ShowStep::Mail(mail) => self.mail(mail),
+                ShowStep::Command(command) => self.handle_command(command),
                 ShowStep::Room => {
-                    self.session_output().push(item);
+                    self.output.push(item);
                     return;
                 }
                 ShowStep::TimedOut => patience.is_expired = true,
@@ -109,15 +109,7 @@ impl SessionTask {
         }
         // Observers never block.
         if let OutboxItem::Live(event) = item {
-            self.observing.push(event);
-        }
-    }
-
-    fn session_output(&mut self) -> SessionOutput<'_> {
-        SessionOutput {
-            outbox: &mut *self.ports.outbox,
-            tap: &mut self.tap,
-            observing: &mut self.observing,
+            self.output.publisher.push(event);
         }
     }
 }

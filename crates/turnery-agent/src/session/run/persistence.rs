@@ -1,101 +1,28 @@
 //! Persists a loop: its history, record, journal and commit.
 
-use super::{super::prompt_run::missing_outcome, JOURNAL_DELAY, LoopRun};
+use super::LoopRun;
 use crate::session::{
     background::{NOT_STORED, OverdueCommit, store_timeout},
     commit_retry::commit,
     effect_queue::QueuedEffect,
+    result::missing_outcome,
 };
 use std::{mem, sync::Arc};
-use tokio::time::{Instant, sleep_until};
 use turnery_engine::{
     CommitError, Event, EventKind, Input, LoopFinish, LoopRecord, Message, Outcome,
 };
 use turnery_store::{Commit, StoreError};
 
 impl LoopRun<'_> {
-    /// Returns the events of the record so far, without streaming events.
-    pub(super) fn events(&self) -> &[Event] {
-        self.recorder.record().map_or(&[], |record| &record.events)
-    }
-
-    /// Journals the events that have waited long enough.
-    pub(super) fn write_journal(&mut self) {
-        let events = self.take_unjournalled();
-        if self.journalling.is_some() {
-            self.unwritten.extend(events);
-        } else if !events.is_empty() {
-            let loop_id = &self.machine.spec().loop_id;
-            self.task.store.append(&self.watch.lane, loop_id, events);
-        }
-    }
-
-    /// Journals all remaining events. Nothing is shown or begun until they are written, so that everything
-    /// shown survives a crash (S5).
-    pub(super) fn journal_now(&mut self) {
-        if faulty!(JournalLate) {
-            return;
-        }
-        let events = self.take_unjournalled();
-        match self.journalling {
-            Some(_) if !faulty!(DropJournalWrite) => self.unwritten.extend(events),
-            Some(_) | None => self.begin_journalling(events),
-        }
-    }
-
-    fn take_unjournalled(&mut self) -> Vec<Event> {
-        self.journal_due = None;
-        let events = self
-            .events()
-            .get(self.journalled..)
-            .unwrap_or_default()
-            .to_vec();
-        self.journalled += events.len();
-        events
-    }
-
-    /// Starts to journal `events`; the store receives them at the first poll. Requires that no journal write
-    /// is in progress, since a store takes events in call order.
-    fn begin_journalling(&mut self, events: Vec<Event>) {
-        if events.is_empty() {
-            return;
-        }
-        let store = Arc::clone(&self.task.store);
-        let lane = self.watch.lane.clone();
-        let loop_id = self.machine.spec().loop_id.clone();
-        self.journalling = Some(Box::pin(async move {
-            store.append_now(&lane, &loop_id, events).await
-        }));
-    }
-
-    /// Handles the result of [`journal_now`](Self::journal_now) and journals the events that arrived
-    /// meanwhile. If the store fails, the prompt continues without a journal, which is only evidence; the
-    /// next write starts from the first event.
-    pub(super) fn after_journalling(&mut self, written: Result<(), StoreError>) {
-        let unwritten = mem::take(&mut self.unwritten);
-        match written {
-            Ok(()) => self.begin_journalling(unwritten),
-            Err(error) => {
-                tracing::warn!(%error, "failed to journal");
-                self.journalled = 0;
-                if unwritten.is_empty() {
-                    self.journal_due = Some(Box::pin(sleep_until(Instant::now() + JOURNAL_DELAY)));
-                } else {
-                    self.journal_now();
-                }
-            }
-        }
-    }
-
     pub(super) fn fold(&mut self, event: &Event) {
         self.recorder.fold(event);
         if let EventKind::MessageEnd { message } = &event.kind {
             if matches!(message.message, Message::User { .. })
-                && let Some(inserting) = self.task.inserting.take()
+                && let Some(inserted) = self.task.output.inserted.take()
             {
-                let _ = inserting.send(message.message_id.clone());
+                let _ = inserted.send(message.message_id.clone());
             }
-            self.task.history.push(Arc::clone(message));
+            self.task.conversation.history.push(Arc::clone(message));
             self.mark_delivered(&message.message);
         } else if let EventKind::CompactionEnded {
             block: Some(block), ..
@@ -103,51 +30,50 @@ impl LoopRun<'_> {
             && !faulty!(ForgetSummary)
         {
             // A block that does not fit is ignored after a load too (LOOP-48).
-            let _ = self.task.history.view.apply_block(block);
+            let _ = self.task.conversation.history.view.apply_block(block);
         }
     }
 
     /// Marks the interjection of this message as delivered. The message may end with a warning of a hook.
     fn mark_delivered(&mut self, message: &Message) {
         if let Message::User { content, .. } = message
-            && let Some(word) = self
-                .told
+            && let Some(interjection) = self
+                .interjections
                 .iter_mut()
-                .find(|word| !word.is_heard && content.starts_with(&word.content))
+                .find(|it| !it.is_delivered && content.starts_with(&it.content))
         {
-            word.mark_delivered();
+            interjection.mark_delivered();
         }
     }
 
-    pub(super) fn commit(&mut self, end: &Event) {
+    pub(super) fn start_commit(&mut self, end: &Event) {
         self.recorder.fold(end);
-        self.journalled = 0;
-        self.journal_due = None;
+        self.journal.reset();
         let Some(record) = mem::take(&mut self.recorder).into_record() else {
             let fault = Self::missing_record_error();
             self.inputs.push_back(Input::CommitFailed(fault));
             return;
         };
-        let title = match &self.task.info.title {
+        let title = match &self.task.conversation.info.title {
             Some(_) => None,
             None => record.title(),
         };
-        self.title_is_new = title.is_some() && record.on_chain;
-        if self.title_is_new {
-            self.task.info.title.clone_from(&title);
+        self.commit.title_is_new = title.is_some() && record.on_chain;
+        if self.commit.title_is_new {
+            self.task.conversation.info.title.clone_from(&title);
         }
         let record = Arc::new(record);
-        self.record = Some(Arc::clone(&record));
+        self.commit.record = Some(Arc::clone(&record));
         let data = Commit {
-            lane: self.watch.lane.clone(),
-            expected_head: self.task.info.head_version,
+            lane: self.guard.lane.clone(),
+            expected_head: self.task.conversation.info.head_version,
             release: !Self::is_continued(&record),
-            title: title.filter(|_| self.title_is_new),
+            title: title.filter(|_| self.commit.title_is_new),
             records: vec![record],
             tip: 0,
         };
-        let store = Arc::clone(&self.task.store);
-        self.committing = Some(match self.task.retries {
+        let store = Arc::clone(&self.task.env.store);
+        self.commit.committing = Some(match self.task.retries {
             true => Box::pin(commit(store, data)),
             false => Box::pin(async move { store.commit(data).await }),
         });
@@ -157,30 +83,32 @@ impl LoopRun<'_> {
     /// Limits the time a cancelled prompt waits for its commit. A candidate's commit is limited by its group;
     /// it does not wait for its journal either, which the store writes first.
     pub(super) fn limit_commit(&mut self) {
-        if !self.cancel_heard || self.committing.is_none() {
+        if !self.is_cancelled || self.commit.committing.is_none() {
             return;
         }
         if self.task.retries {
-            self.patience.get_or_insert_with(store_timeout);
+            self.commit.patience.get_or_insert_with(store_timeout);
         } else {
-            self.journalling = None;
+            drop(self.journal.take_write());
         }
     }
 
     /// Ends the loop while its commit continues in the background. A notice replaces its `LoopEnd`, which
     /// would state that it is stored (R4).
     pub(super) fn detach_commit(&mut self) {
-        let (Some(committing), Some(record)) = (self.committing.take(), self.record.clone()) else {
+        let (Some(committing), Some(record)) =
+            (self.commit.committing.take(), self.commit.record.clone())
+        else {
             return;
         };
         let Some(end) = record.events.last() else {
             return;
         };
         let commit = OverdueCommit {
-            store: Arc::clone(&self.task.store),
-            lane: self.watch.lane.clone(),
+            store: Arc::clone(&self.task.env.store),
+            lane: self.guard.lane.clone(),
             records: vec![Arc::clone(&record)],
-            journalling: self.journalling.take(),
+            journalling: self.journal.take_write(),
             committing,
         };
         let notice = Event {
@@ -191,11 +119,11 @@ impl LoopRun<'_> {
             ..end.clone()
         };
         self.task.background.start_commit(commit, notice.clone());
-        self.watch.stop_renewing();
-        self.is_overdue = true;
-        self.steps.push(QueuedEffect::Show(notice));
+        self.guard.stop_renewing();
+        self.commit.is_overdue = true;
+        self.queue.push(QueuedEffect::Show(notice));
         let outcome = record.outcome.clone();
-        self.steps.push(QueuedEffect::Finish(LoopFinish::Committed {
+        self.queue.push(QueuedEffect::Finish(LoopFinish::Committed {
             outcome: outcome.unwrap_or_else(missing_outcome),
             usage: record.usage,
         }));
@@ -228,41 +156,41 @@ impl LoopRun<'_> {
     /// A candidate's loop is already in the journal of its group, with the group's own events.
     fn journal_uncommitted(&mut self) {
         if self.task.retries
-            && let Some(record) = &self.record
+            && let Some(record) = &self.commit.record
         {
-            let (lane, events) = (&self.watch.lane, record.events.clone());
-            self.task.store.append(lane, &record.loop_id, events);
+            let (lane, events) = (&self.guard.lane, record.events.clone());
+            self.task.env.store.append(lane, &record.loop_id, events);
         }
     }
 
     fn apply_commit(&mut self, head: u64) {
-        self.task.info.head_version = head;
-        self.task.info.updated_at = turnery_store::now();
-        if let Some(record) = self.record.clone() {
+        self.task.conversation.info.head_version = head;
+        self.task.conversation.info.updated_at = turnery_store::now();
+        if let Some(record) = self.commit.record.clone() {
             if !Self::is_continued(&record) {
-                self.watch.stop_renewing();
+                self.guard.stop_renewing();
             }
             if record.on_chain {
-                self.task.info.tip_loop_id = Some(record.loop_id.clone());
-                self.task.frame_id.clone_from(&record.frame_id);
-                self.aside = None;
+                self.task.conversation.info.tip_loop_id = Some(record.loop_id.clone());
+                self.task.conversation.frame_id.clone_from(&record.frame_id);
+                self.previous_history = None;
             } else if !faulty!(KeepRefusedMessages) {
                 self.rewind_history();
             }
         }
-        if self.title_is_new {
-            self.steps.push(QueuedEffect::Info);
+        if self.commit.title_is_new {
+            self.queue.push(QueuedEffect::Info);
         }
     }
 
     /// Restores the history from before a loop that is not part of the conversation.
     pub(super) fn rewind_history(&mut self) {
-        match self.aside.take() {
+        match self.previous_history.take() {
             Some(mut history) => {
-                history.remember_calls(&self.task.history);
-                self.task.history = history;
+                history.remember_calls(&self.task.conversation.history);
+                self.task.conversation.history = history;
             }
-            None => self.task.history.rewind(),
+            None => self.task.conversation.history.rewind(),
         }
     }
 

@@ -1,0 +1,45 @@
+//! Holds what a session task knows of its stored session.
+
+use super::SessionHistory;
+use std::sync::Arc;
+use turnery_engine::{FrameId, LoopId, LoopRecord};
+use turnery_store::SessionInfo;
+
+/// A session as last read from or written to the store.
+#[derive(Clone)]
+pub(crate) struct Conversation {
+    pub(crate) info: SessionInfo,
+    pub(crate) history: SessionHistory,
+    /// Current frame; `None` is the first.
+    pub(crate) frame_id: Option<FrameId>,
+    /// Number of the last loop that was shown but not stored; never reused (LOOP-10).
+    pub(crate) last_lost_loop: u64,
+}
+
+impl Conversation {
+    /// Creates the conversation of a session whose active branch has these loops.
+    pub(crate) fn new(info: SessionInfo, chain: &[Arc<LoopRecord>]) -> Self {
+        let mut conversation = Self {
+            info,
+            history: SessionHistory::default(),
+            frame_id: None,
+            last_lost_loop: 0,
+        };
+        conversation.continue_from(chain);
+        conversation
+    }
+
+    /// Replaces the history by that of these loops.
+    pub(crate) fn continue_from(&mut self, chain: &[Arc<LoopRecord>]) {
+        self.history = SessionHistory::of(chain);
+        self.frame_id = chain.last().and_then(|last| last.frame_id.clone());
+    }
+
+    /// Returns the highest loop number known here; the store may have higher ones.
+    pub(crate) fn last_known_loop_number(&self) -> u64 {
+        let tip = self.info.tip_loop_id.as_ref();
+        tip.and_then(LoopId::number)
+            .unwrap_or_default()
+            .max(self.last_lost_loop)
+    }
+}

@@ -1,0 +1,64 @@
+//! Defines what a session shares with its candidates and child sessions.
+
+use super::{
+    RememberedApprovals,
+    budget::Budget,
+    price::{UnknownPriceError, known_price},
+};
+use crate::{client::Client, settings::Settings, trace_sink::ModelCallTracer};
+use std::sync::Arc;
+use turnery_engine::{Limits, Price};
+use turnery_models::{Model, ModelRegistry};
+use turnery_store::Store;
+use turnery_tools::{Policy, Toolbox, Workspace};
+
+/// Environment in which a session's loops run. Candidates and child sessions start with a copy, which they
+/// may only restrict.
+#[derive(Clone)]
+pub(crate) struct SessionEnv {
+    pub(crate) store: Arc<dyn Store>,
+    pub(crate) models: Arc<ModelRegistry>,
+    /// Tools that can be called now.
+    pub(crate) toolbox: Toolbox,
+    pub(crate) workspace: Arc<Workspace>,
+    /// Answers permission requests and questions.
+    pub(crate) client: Arc<dyn Client>,
+    pub(crate) settings: Settings,
+    pub(crate) model: Arc<dyn Model>,
+    pub(crate) policy: Policy,
+    pub(crate) tracer: ModelCallTracer,
+    /// Approvals of the session that the user sees: its own, or its topmost parent's.
+    pub(crate) approvals: RememberedApprovals,
+    /// Number of parent sessions.
+    pub(crate) depth: u8,
+    /// Budget shared with the parent's prompt; `None` if each prompt has its own.
+    pub(crate) budget: Option<Budget>,
+}
+
+impl SessionEnv {
+    /// Adds all approvals remembered so far to the policy.
+    pub(crate) fn update_policy(&mut self) {
+        self.approvals.apply_to(&mut self.policy);
+    }
+
+    /// Returns the price of a model's tokens, if known.
+    pub(crate) fn price(&self, model: &dyn Model) -> Option<Price> {
+        let known = known_price(&self.models, &model.info().name);
+        known.ok().or(self.settings.price)
+    }
+
+    /// Like [`price`](Self::price), but fails if the cost is limited and the price is unknown.
+    pub(crate) fn price_for_limits(
+        &self,
+        limits: &Limits,
+        model: &dyn Model,
+    ) -> Result<Option<Price>, UnknownPriceError> {
+        match self.price(model) {
+            None if limits.cost.is_some() => {
+                let model = model.info().name.clone();
+                Err(UnknownPriceError { model })
+            }
+            price => Ok(price),
+        }
+    }
+}

@@ -1,0 +1,431 @@
+//! Defines the handle of an open session.
+
+use super::{
+    PromptOptions, SessionOptions,
+    command::{
+        Delivery, Interjection, OptionChange, PROMPTS_WAITING, PromptKind, QueuedPrompt,
+        SessionCommand, TryRequest, WORDS_WAITING,
+    },
+    counter::{CounterGuard, SharedCounter},
+    errors::{InterjectError, SetOptionError, StartError},
+    prompt_handle::{DeliveryReceipt, PromptHandle, QueueSlot},
+};
+use crate::{
+    cancels::Cancels,
+    evaluate::{CANDIDATES, Candidate, SelectionStrategy},
+    observe::{EventSource, Observer, ObserverCursor},
+    sink::PromptSinks,
+    usage_report::UsageReport,
+};
+use std::sync::{Arc, Mutex, PoisonError};
+use tokio::sync::{mpsc, oneshot, watch::Receiver};
+use tokio_util::sync::CancellationToken;
+use turnery_engine::{Content, LoopId, LoopRecord, SessionId};
+use turnery_models::Thinking;
+use turnery_store::{Store, StoreError};
+use turnery_tools::{Mode, Servers};
+
+/// Handle of an open session. Cheap to clone; all clones reach the same session task.
+#[derive(Clone)]
+pub struct Session {
+    shared: Arc<SessionShared>,
+}
+
+/// State shared by all clones of a handle.
+struct SessionShared {
+    id: SessionId,
+    mailbox: mpsc::Sender<SessionCommand>,
+    store: Arc<dyn Store>,
+    observable: EventSource,
+    options: Receiver<SessionOptions>,
+    servers: Option<Arc<Servers>>,
+    /// Cancels every prompt started so far; replaced by a new token at each cancel.
+    all: Mutex<CancellationToken>,
+    /// Number of prompts started and not finished.
+    open: SharedCounter,
+    /// Number of pending interjections.
+    words: SharedCounter,
+}
+
+impl Session {
+    pub(crate) fn new(
+        id: SessionId,
+        mailbox: mpsc::Sender<SessionCommand>,
+        store: Arc<dyn Store>,
+        observable: EventSource,
+        options: Receiver<SessionOptions>,
+        servers: Option<Arc<Servers>>,
+    ) -> Self {
+        Self {
+            shared: Arc::new(SessionShared {
+                id,
+                mailbox,
+                store,
+                observable,
+                options,
+                servers,
+                all: Mutex::new(CancellationToken::new()),
+                open: SharedCounter::default(),
+                words: SharedCounter::default(),
+            }),
+        }
+    }
+
+    /// Returns the session id.
+    #[must_use]
+    pub fn id(&self) -> &SessionId {
+        &self.shared.id
+    }
+
+    /// Queues a prompt without waiting. Prompts run one at a time, in the order of these calls. `cancel`
+    /// cancels this prompt only.
+    pub fn start(
+        &self,
+        input: Vec<Content>,
+        cancel: CancellationToken,
+    ) -> Result<PromptHandle, StartError> {
+        self.prompt(input, PromptOptions::cancelled_by(cancel))
+    }
+
+    /// Like [`start`](Self::start), with options for this prompt.
+    pub fn prompt(
+        &self,
+        input: Vec<Content>,
+        options: PromptOptions,
+    ) -> Result<PromptHandle, StartError> {
+        self.queue(PromptKind::Say(input), options)
+    }
+
+    /// Queues a prompt whose content an MCP server generates from the MCP prompt `command` and the arguments
+    /// typed after it; the remaining content is appended. If the server fails, the handle returns
+    /// [`PromptError::Server`].
+    pub fn prompt_from_mcp(
+        &self,
+        command: String,
+        args: String,
+        extra_content: Vec<Content>,
+        options: PromptOptions,
+    ) -> Result<PromptHandle, StartError> {
+        let work = PromptKind::Server {
+            command,
+            args,
+            extra_content,
+        };
+        self.queue(work, options)
+    }
+
+    /// Returns the session's MCP servers, if any are configured.
+    #[must_use]
+    pub fn servers(&self) -> Option<&Servers> {
+        self.shared.servers.as_deref()
+    }
+
+    /// Like [`prompt`](Self::prompt), with sinks for the activities of this prompt.
+    pub(crate) fn listen(
+        &self,
+        input: Vec<Content>,
+        options: PromptOptions,
+        sinks: PromptSinks,
+    ) -> Result<PromptHandle, StartError> {
+        self.enqueue_with(PromptKind::Say(input), options, sinks, None)
+    }
+
+    /// Queues a prompt that continues the conversation without new input (LOOP-18). The handle returns
+    /// [`ContinueError::Answered`] if the last message is the model's.
+    pub fn continue_loop(&self, options: PromptOptions) -> Result<PromptHandle, StartError> {
+        self.queue(PromptKind::Continue, options)
+    }
+
+    /// Queues a prompt that reruns a loop, by default the last one, whatever its outcome: from the same
+    /// starting point with the same input (LOOP-19). The new loop replaces the old one and everything after
+    /// it in the context (UP-12).
+    pub fn rerun(
+        &self,
+        which: Option<LoopId>,
+        options: PromptOptions,
+    ) -> Result<PromptHandle, StartError> {
+        self.queue(PromptKind::Rerun(which), options)
+    }
+
+    /// Queues a prompt that branches off at the end of an earlier loop with new input (LOOP-20). Loops after
+    /// that one leave the context (UP-12).
+    pub fn branch(
+        &self,
+        from: LoopId,
+        input: Vec<Content>,
+        options: PromptOptions,
+    ) -> Result<PromptHandle, StartError> {
+        self.queue(PromptKind::Branch(from, input), options)
+    }
+
+    /// Queues a prompt that only summarizes older messages (LOOP-21, UP-13).
+    pub fn compact(&self, options: PromptOptions) -> Result<PromptHandle, StartError> {
+        self.queue(PromptKind::Compact, options)
+    }
+
+    fn queue(&self, work: PromptKind, options: PromptOptions) -> Result<PromptHandle, StartError> {
+        self.enqueue_with(work, options, PromptSinks::default(), None)
+    }
+
+    fn enqueue_with(
+        &self,
+        work: PromptKind,
+        options: PromptOptions,
+        sinks: PromptSinks,
+        tries: Option<TryRequest>,
+    ) -> Result<PromptHandle, StartError> {
+        let (open, cancel_all) = self.enter();
+        if open.before >= PROMPTS_WAITING {
+            return Err(StartError::Full(PROMPTS_WAITING));
+        }
+        let (reply, result) = oneshot::channel();
+        let (insert, inserted) = oneshot::channel();
+        let slot = QueueSlot::default();
+        let cancels = Cancels {
+            prompt: options.cancel.clone(),
+            session: cancel_all,
+        };
+        let prompt = QueuedPrompt {
+            work,
+            tries,
+            options,
+            cancels: cancels.clone(),
+            sinks,
+            reply: Some(reply),
+            inserted: Some(insert),
+            slot: slot.clone(),
+            open,
+        };
+        self.shared
+            .mailbox
+            .try_send(SessionCommand::Prompt(Box::new(prompt)))
+            .map_err(|refused| match refused {
+                mpsc::error::TrySendError::Full(_) => StartError::Full(PROMPTS_WAITING),
+                mpsc::error::TrySendError::Closed(_) => StartError::Closed,
+            })?;
+        Ok(PromptHandle {
+            result,
+            inserted,
+            slot,
+            cancels,
+            withdrawn: false,
+        })
+    }
+
+    /// Counts a new prompt and returns the shared cancel token, under the lock that `cancel_running_turns`
+    /// takes.
+    fn enter(&self) -> (CounterGuard, CancellationToken) {
+        let all = self.shared.all.lock();
+        let all = all.unwrap_or_else(PoisonError::into_inner);
+        (self.shared.open.open(), all.clone())
+    }
+
+    fn cancel_all(&self) -> CancellationToken {
+        let all = self.shared.all.lock();
+        all.unwrap_or_else(PoisonError::into_inner).clone()
+    }
+
+    /// Sends a steering message to the running prompt. The model sees it after the current call, never in
+    /// mid-stream (UP-5). If the prompt ends first, the message becomes the next prompt, ahead of the queue,
+    /// and is cancelled if the running prompt was.
+    pub fn steer(&self, content: Vec<Content>) -> Result<(), InterjectError> {
+        self.interject(Delivery::Soon, content, None)
+    }
+
+    /// Sends a follow-up that is delivered when the running prompt would end (UP-6). Otherwise like
+    /// [`steer`](Self::steer).
+    pub fn follow_up(&self, content: Vec<Content>) -> Result<(), InterjectError> {
+        self.interject(Delivery::AtTheEnd, content, None)
+    }
+
+    /// Like [`steer`](Self::steer), but returns a receipt, and drops the message if the prompt ends before
+    /// delivery.
+    pub fn try_steer(&self, content: Vec<Content>) -> Result<DeliveryReceipt, InterjectError> {
+        self.try_interject(Delivery::Soon, content)
+    }
+
+    /// Like [`follow_up`](Self::follow_up), but returns a receipt; see [`try_steer`](Self::try_steer).
+    pub fn try_follow_up(&self, content: Vec<Content>) -> Result<DeliveryReceipt, InterjectError> {
+        self.try_interject(Delivery::AtTheEnd, content)
+    }
+
+    fn try_interject(
+        &self,
+        when: Delivery,
+        content: Vec<Content>,
+    ) -> Result<DeliveryReceipt, InterjectError> {
+        let (reply, delivered) = oneshot::channel();
+        self.interject(when, content, Some(reply))?;
+        Ok(DeliveryReceipt { delivered })
+    }
+
+    fn interject(
+        &self,
+        when: Delivery,
+        content: Vec<Content>,
+        reply: Option<oneshot::Sender<()>>,
+    ) -> Result<(), InterjectError> {
+        if self.shared.open.count() == 0 {
+            return Err(match self.shared.mailbox.is_closed() {
+                true => InterjectError::Closed,
+                false => InterjectError::Idle,
+            });
+        }
+        if content.is_empty() {
+            return Err(InterjectError::Empty);
+        }
+        let room = self.shared.words.open();
+        if room.before >= WORDS_WAITING {
+            return Err(InterjectError::Full(WORDS_WAITING));
+        }
+        let interjection = Interjection {
+            when,
+            content,
+            reply,
+            is_delivered: false,
+            cancel_all: self.cancel_all(),
+            _room: room,
+            prompts: self.shared.open.clone(),
+        };
+        self.shared
+            .mailbox
+            .try_send(SessionCommand::Interject(interjection))
+            .map_err(|refused| match refused {
+                mpsc::error::TrySendError::Full(_) => InterjectError::Full(WORDS_WAITING),
+                mpsc::error::TrySendError::Closed(_) => InterjectError::Closed,
+            })
+    }
+
+    /// Cancels all running and queued prompts of this handle and its clones, and returns their number
+    /// (LASH-93). Prompts started later are unaffected.
+    pub fn cancel_running_turns(&self) -> usize {
+        // Under one lock, so that the token reaches exactly the prompts that are counted.
+        let (fired, count) = {
+            let mut all = self
+                .shared
+                .all
+                .lock()
+                .unwrap_or_else(PoisonError::into_inner);
+            (std::mem::take(&mut *all), self.shared.open.count())
+        };
+        fired.cancel();
+        count
+    }
+
+    /// Observes all prompts of the session, from now on or from the cursor of an earlier observer (LASH-54).
+    #[must_use]
+    pub fn observe(&self, after: Option<&ObserverCursor>) -> Observer {
+        self.shared.observable.observe(after)
+    }
+
+    pub(super) fn store(&self) -> &dyn Store {
+        &*self.shared.store
+    }
+
+    /// Returns the current options.
+    #[must_use]
+    pub fn options(&self) -> SessionOptions {
+        self.shared.options.borrow().clone()
+    }
+
+    /// Sets the permission mode, effective from the next permission check, even within a running prompt.
+    pub async fn set_mode(&self, mode: Mode) -> Result<(), SetOptionError> {
+        self.set(OptionChange::Mode(mode)).await
+    }
+
+    /// Sets the model, effective from the next turn.
+    pub async fn set_model(&self, name: &str) -> Result<(), SetOptionError> {
+        self.set(OptionChange::Model(name.parse()?)).await
+    }
+
+    /// Sets the thinking level, effective from the next turn.
+    pub async fn set_thinking(&self, thinking: Thinking) -> Result<(), SetOptionError> {
+        self.set(OptionChange::Thinking(thinking)).await
+    }
+
+    /// Sets the title; prompts no longer change it.
+    pub async fn set_title(&self, title: &str) -> Result<(), SetOptionError> {
+        self.set(OptionChange::Title(title.to_owned())).await
+    }
+
+    async fn set(&self, change: OptionChange) -> Result<(), SetOptionError> {
+        let (reply, result) = oneshot::channel();
+        let sent = self
+            .shared
+            .mailbox
+            .send(SessionCommand::Set { change, reply })
+            .await;
+        sent.map_err(|_| SetOptionError::Closed)?;
+        result.await.unwrap_or(Err(SetOptionError::Closed))
+    }
+
+    /// Cancels all prompts, waits until they have ended and closes the session. Every prompt handle receives
+    /// its result.
+    pub async fn close(&self) {
+        self.cancel_running_turns();
+        self.finish().await;
+    }
+
+    /// Waits until every prompt started so far has ended, then closes the session.
+    pub async fn finish(&self) {
+        let (reply, done) = oneshot::channel();
+        if self
+            .shared
+            .mailbox
+            .send(SessionCommand::Close(reply))
+            .await
+            .is_ok()
+        {
+            // Answered, or dropped with the task: the session is closed either way.
+            let _ = done.await;
+        }
+    }
+
+    /// Returns true if a prompt is running or queued.
+    #[must_use]
+    pub fn is_busy(&self) -> bool {
+        self.shared.open.count() > 0
+    }
+
+    /// Returns the stored loops of the session with their messages, oldest first. Final messages are read
+    /// here; the stream only shows them as deltas (LASH-78).
+    pub async fn records(&self) -> Result<Vec<Arc<LoopRecord>>, StoreError> {
+        self.store().loops(self.id(), 0).await
+    }
+
+    /// Returns the stored usage of the session; the running loop is not included (LASH-105).
+    pub async fn usage_report(&self) -> Result<UsageReport, StoreError> {
+        let records = self.records().await?;
+        Ok(UsageReport::from_records(
+            records.iter().map(|record| &**record),
+        ))
+    }
+
+    /// Queues a prompt that runs under several configurations at once (LOOP-70); without candidates, under
+    /// the session's own. The winner's answer is shown, and the next prompt follows it. The others are stored
+    /// too and can be continued with [`branch`](Self::branch).
+    ///
+    /// Candidates share one folder, so they and their sub-agents run in
+    /// [`Mode::Plan`](turnery_tools::Mode::Plan): they read and search, and change nothing. Interjections
+    /// become the next prompt. An empty input continues the conversation, like
+    /// [`continue_loop`](Self::continue_loop). Hooks run for each candidate; a rejection of one rejects all.
+    /// At most [`CANDIDATES`] are accepted. The result contains the loops and usage of all candidates, in
+    /// their order; the judge's usage is in their `parallel_group`.
+    pub fn evaluate(
+        &self,
+        input: Vec<Content>,
+        candidates: Vec<Candidate>,
+        pick: SelectionStrategy,
+        options: PromptOptions,
+    ) -> Result<PromptHandle, StartError> {
+        if candidates.len() > CANDIDATES {
+            return Err(StartError::Candidates(candidates.len()));
+        }
+        let work = match input.is_empty() {
+            true => PromptKind::Continue,
+            false => PromptKind::Say(input),
+        };
+        let tries = TryRequest { candidates, pick };
+        self.enqueue_with(work, options, PromptSinks::default(), Some(tries))
+    }
+}

@@ -1,0 +1,118 @@
+//! Claims the lane of a session for a prompt.
+
+use super::{
+    PromptError, pending_beginning::PendingBeginning, prompt_guard::PromptGuard, task::SessionTask,
+};
+use futures_util::future::BoxFuture;
+use std::sync::Arc;
+use turnery_engine::{CommitError, LoopRecord};
+use turnery_store::{ClaimedLane, LoopBeginning, Owner, SessionInfo, Store, StoreError};
+
+impl SessionTask {
+    /// Claims the lane once the store has finished earlier prompts, and reloads the history if another owner
+    /// has changed the session. `None` if the prompt was cancelled and the store does not respond.
+    pub(crate) async fn claim(
+        &mut self,
+        guard: &mut PromptGuard,
+        beginning: Option<Arc<LoopBeginning>>,
+    ) -> Result<Option<ClaimedLane>, PromptError> {
+        let earlier = self.background.take();
+        let claim = LaneClaim {
+            store: Arc::clone(&self.env.store),
+            owner: self.owner.clone(),
+            known: self.conversation.info.clone(),
+            beginning,
+        };
+        let store = Arc::clone(&self.env.store);
+        let claim: BoxFuture<'static, _> = Box::pin(async move {
+            earlier.await;
+            claim.make().await
+        });
+        let ClaimResult {
+            opened,
+            chain,
+            pending,
+        } = match guard.wait_for_store(self, claim).await {
+            Ok(claimed) => claimed?,
+            Err(claim) => {
+                self.background.start(async move {
+                    if let Ok(ClaimResult {
+                        opened, pending, ..
+                    }) = claim.await
+                    {
+                        drop(pending);
+                        let _ = store.release(&opened.lane).await;
+                    }
+                });
+                return Ok(None);
+            }
+        };
+        if let Some(chain) = chain {
+            self.conversation.continue_from(&chain);
+        }
+        // Only after the history was reloaded: if that failed, the next prompt must try again.
+        self.conversation.info = opened.info.clone();
+        guard.hold_lane(opened.lane.clone());
+        guard.beginning = pending;
+        Ok(Some(opened))
+    }
+}
+
+/// Claim of a session's lane.
+struct LaneClaim {
+    store: Arc<dyn Store>,
+    owner: Owner,
+    /// Session as of the last claim.
+    known: SessionInfo,
+    /// First events of the prompt's loop, if they can be predicted.
+    beginning: Option<Arc<LoopBeginning>>,
+}
+
+/// Result of a claim.
+struct ClaimResult {
+    opened: ClaimedLane,
+    /// History, if the known one is out of date.
+    chain: Option<Vec<Arc<LoopRecord>>>,
+    /// First events of the prompt's loop, if they were journalled.
+    pending: Option<PendingBeginning>,
+}
+
+impl LaneClaim {
+    /// Claims the session, and reads its history if the known one is out of date.
+    async fn make(self) -> Result<ClaimResult, PromptError> {
+        let lost = |error: StoreError| PromptError::Lost(CommitError::Store(error.to_string()));
+        let (id, owner) = (&self.known.id, &self.owner);
+        let claimed = match self.beginning {
+            Some(beginning) => PendingBeginning::claim(&self.store, id, owner, beginning).await,
+            None => {
+                let opened = self.store.claim(id, owner).await;
+                opened.map(|opened| (opened, None))
+            }
+        };
+        let (opened, pending) = claimed.map_err(|error| match error {
+            StoreError::Busy { holder, .. } => PromptError::Busy { holder },
+            other => lost(other),
+        })?;
+        let stale = opened.info.head_version != self.known.head_version
+            || opened.info.tip_loop_id != self.known.tip_loop_id;
+        if !stale || faulty!(NoCatchingUp) {
+            return Ok(ClaimResult {
+                opened,
+                chain: None,
+                pending,
+            });
+        }
+        match self.store.history(&opened.info.id).await {
+            Ok(history) => Ok(ClaimResult {
+                opened,
+                chain: Some(history.loops),
+                pending,
+            }),
+            Err(error) => {
+                drop(pending);
+                let _ = self.store.release(&opened.lane).await;
+                Err(lost(error))
+            }
+        }
+    }
+}

@@ -1,0 +1,135 @@
+//! Changes an option of a session: stored first, so that a change that cannot be stored does not take effect.
+
+use super::{
+    SessionOptions, command::OptionChange, conversation::Conversation, env::SessionEnv,
+    errors::SetOptionError,
+};
+use futures_util::future::BoxFuture;
+use std::{
+    sync::Arc,
+    task::{Context, Poll},
+};
+use tokio::sync::{oneshot, watch};
+use turnery_models::{Model, ModelInfo, ModelName, ModelRegistry, Thinking};
+use turnery_store::{SessionPatch, StoreError};
+use turnery_tools::Mode;
+
+/// Option change that takes effect once it is stored.
+pub(crate) struct PendingOptionChange {
+    option: ResolvedOption,
+    stored: BoxFuture<'static, Result<(), StoreError>>,
+    reply: oneshot::Sender<Result<(), SetOptionError>>,
+}
+
+/// New value of an option.
+pub(crate) enum ResolvedOption {
+    Mode(Mode),
+    Model(Arc<dyn Model>),
+    Title(String),
+    Thinking(Thinking),
+}
+
+impl PendingOptionChange {
+    /// Starts to store a change; `None` if it is invalid, which the sender is told. Other session data in the
+    /// store is not read: another handle may have changed it, and only a claim may pick that up.
+    pub(crate) fn begin(
+        change: OptionChange,
+        env: &SessionEnv,
+        conversation: &Conversation,
+        reply: oneshot::Sender<Result<(), SetOptionError>>,
+    ) -> Option<Self> {
+        let option = match change {
+            OptionChange::Mode(mode) => ResolvedOption::Mode(mode),
+            OptionChange::Model(name) => match env.models.model(&name) {
+                Ok(model) => ResolvedOption::Model(model),
+                Err(unknown) => {
+                    let _ = reply.send(Err(unknown.into()));
+                    return None;
+                }
+            },
+            OptionChange::Title(title) => ResolvedOption::Title(title),
+            OptionChange::Thinking(thinking) => ResolvedOption::Thinking(thinking),
+        };
+        let mut patch = SessionPatch::default();
+        match &option {
+            ResolvedOption::Mode(mode) => patch.mode = Some(mode.as_str().to_owned()),
+            ResolvedOption::Model(model) => patch.model = Some(model.info().name.to_string()),
+            ResolvedOption::Title(title) => patch.title = Some(Some(title.clone())),
+            ResolvedOption::Thinking(thinking) => {
+                patch.thinking = Some(thinking.as_str().to_owned())
+            }
+        }
+        let (store, id) = (Arc::clone(&env.store), conversation.info.id.clone());
+        Some(Self {
+            option,
+            stored: Box::pin(async move { store.patch(&id, patch).await.map(drop) }),
+            reply,
+        })
+    }
+
+    /// Resolves when the change is stored, or could not be.
+    pub(crate) fn poll_stored(&mut self, cx: &mut Context<'_>) -> Poll<Result<(), StoreError>> {
+        self.stored.as_mut().poll(cx)
+    }
+
+    /// Applies a change that is stored, and notifies the sender.
+    pub(crate) fn finish(
+        self,
+        stored: Result<(), StoreError>,
+        env: &mut SessionEnv,
+        conversation: &mut Conversation,
+        options: &watch::Sender<SessionOptions>,
+    ) {
+        if stored.is_ok() {
+            self.option.apply(env, conversation, options);
+        }
+        let _ = self.reply.send(stored.map_err(SetOptionError::from));
+    }
+}
+
+impl ResolvedOption {
+    fn apply(
+        self,
+        env: &mut SessionEnv,
+        conversation: &mut Conversation,
+        options: &watch::Sender<SessionOptions>,
+    ) {
+        match self {
+            Self::Mode(mode) => {
+                env.policy.mode = mode;
+                options.send_modify(|options| options.mode = mode);
+            }
+            Self::Model(model) => {
+                env.model = model;
+                let models = selectable_models(&env.models, &*env.model, &env.settings.model);
+                options.send_modify(|options| {
+                    options.model = env.model.info().name.to_string();
+                    options.models = models;
+                });
+            }
+            Self::Title(title) => conversation.info.title = Some(title),
+            Self::Thinking(thinking) => {
+                env.settings.thinking = thinking;
+                options.send_modify(|options| options.thinking = thinking);
+            }
+        }
+    }
+}
+
+/// Returns the selectable models: those with a key, the configured one and the current one.
+pub(crate) fn selectable_models(
+    models: &ModelRegistry,
+    current: &dyn Model,
+    configured: &ModelName,
+) -> Vec<ModelInfo> {
+    let mut list = models.list_models();
+    // The user must be able to switch back to the configured model.
+    let home = models.require_key(configured).ok();
+    let home = home.and_then(|()| models.model(configured).ok());
+    for model in [home.as_deref(), Some(current)].into_iter().flatten() {
+        if list.iter().all(|info| info.name != model.info().name) {
+            list.insert(0, model.info().clone());
+        }
+    }
+    list
+}

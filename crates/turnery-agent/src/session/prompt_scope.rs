@@ -1,0 +1,55 @@
+//! Defines what all loops of one prompt share.
+
+use super::{budget::Budget, task::SessionTask};
+use crate::hooks::HookList;
+use serde_json::Value;
+use std::sync::Arc;
+use turnery_engine::{LoopId, PromptId};
+use turnery_models::Model;
+use turnery_tools::TraceContext;
+
+/// Parameters shared by all loops of one prompt.
+#[derive(Clone)]
+pub(crate) struct PromptScope {
+    pub(crate) prompt_id: PromptId,
+    /// Model to use instead of the session's.
+    pub(crate) model: Option<Arc<dyn Model>>,
+    pub(crate) budget: Budget,
+    pub(crate) forced_reply: bool,
+    pub(crate) metadata: Option<Value>,
+    pub(crate) spawned_by: Option<LoopId>,
+    pub(crate) hooks: HookList,
+    pub(crate) trace: TraceContext,
+    /// True if the next loop may open a frame: their number is limited.
+    pub(crate) may_switch: bool,
+    /// Highest loop number used in the session.
+    pub(super) last_loop_number: u64,
+}
+
+impl PromptScope {
+    /// Returns a copy with another model.
+    pub(super) fn with_model(&self, model: &Arc<dyn Model>) -> Self {
+        Self {
+            model: Some(Arc::clone(model)),
+            ..self.clone()
+        }
+    }
+
+    /// Returns the model of the prompt, given that of its session.
+    pub(super) fn model_or<'a>(&'a self, session_model: &'a Arc<dyn Model>) -> &'a Arc<dyn Model> {
+        self.model.as_ref().unwrap_or(session_model)
+    }
+
+    /// Returns the id of the prompt's next loop (LOOP-10). Its number is greater than that of any earlier
+    /// loop of the session, and so of any with the same configuration (LOOP-12).
+    pub(super) fn next_loop_id(&mut self, session: &SessionTask) -> LoopId {
+        let model = self.model_or(&session.env.model);
+        let segment = model.info().name.loop_id_segment();
+        self.last_loop_number += 1;
+        LoopId::from_parts(
+            &session.conversation.info.id,
+            &segment,
+            self.last_loop_number,
+        )
+    }
+}

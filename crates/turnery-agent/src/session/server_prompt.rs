@@ -1,0 +1,57 @@
+//! Waits for the MCP servers that a prompt needs.
+
+use super::{
+    PromptError,
+    command::PromptKind,
+    prompt_guard::{GuardOutcome, PromptGuard},
+    prompt_scope::PromptScope,
+    task::SessionTask,
+};
+use std::time::Duration;
+use turnery_engine::{CommitError, Content};
+
+impl SessionTask {
+    /// Waits for connecting servers if the prompt names one of their tools. For a prompt that an MCP server
+    /// generates, waits until that server is connected or has failed, and requests the content. Returns at
+    /// once after a cancel, which the loop then handles.
+    pub(super) async fn wait_for_servers(
+        &mut self,
+        work: PromptKind,
+        scope: &PromptScope,
+        guard: &mut PromptGuard,
+    ) -> Result<PromptKind, PromptError> {
+        let Some(servers) = self.tools.servers() else {
+            return Ok(work);
+        };
+        let asked = async {
+            match &work {
+                PromptKind::Server {
+                    command,
+                    args,
+                    extra_content,
+                } => {
+                    servers.wait_for_server_of_prompt(command).await;
+                    let written = servers.prompt(command, args, &scope.trace).await;
+                    written.map(|mut content| {
+                        content.extend(extra_content.iter().cloned());
+                        Some(PromptKind::Say(content))
+                    })
+                }
+                PromptKind::Say(content) | PromptKind::Branch(_, content) => {
+                    for text in content.iter().filter_map(Content::as_text) {
+                        servers.wait_for_servers_named_in(text).await;
+                    }
+                    Ok(None)
+                }
+                PromptKind::Continue | PromptKind::Rerun(_) | PromptKind::Compact => Ok(None),
+            }
+        };
+        let written = match guard.run_guarded(self, asked, Duration::ZERO).await {
+            GuardOutcome::Done(written) => written.map_err(PromptError::Server)?,
+            GuardOutcome::Cancelled => None,
+            GuardOutcome::LaneLost => return Err(PromptError::Lost(CommitError::LaneLost)),
+        };
+        self.refresh_tools();
+        Ok(written.unwrap_or(work))
+    }
+}

@@ -1,0 +1,74 @@
+//! Spawns the task that serves a session.
+
+use super::{
+    BackgroundWork, SessionOptions, SessionTools, command::COMMAND_QUEUE_CAPACITY,
+    conversation::Conversation, env::SessionEnv, handle::Session, inbox::Inbox,
+    option_change::selectable_models, output::SessionOutput, task::SessionTask,
+};
+use crate::{ask_user, client::Outbox, observe::observing};
+use std::sync::Arc;
+use tokio::sync::{mpsc, watch};
+use turnery_engine::LoopRecord;
+use turnery_store::{Owner, SessionInfo};
+use turnery_tools::Servers;
+
+/// Parts from which a session task is started.
+pub(crate) struct SessionParts<'a> {
+    pub(crate) env: SessionEnv,
+    pub(crate) outbox: Box<dyn Outbox>,
+    /// MCP servers; `None` in a child session, which uses its parent's.
+    pub(crate) servers: Option<Arc<Servers>>,
+    pub(crate) info: SessionInfo,
+    /// Stored loops of the active branch.
+    pub(crate) chain: &'a [Arc<LoopRecord>],
+}
+
+impl SessionParts<'_> {
+    /// Spawns the task that serves the session.
+    pub(crate) fn spawn(self) -> Session {
+        let Self {
+            mut env,
+            outbox,
+            servers,
+            info,
+            chain,
+        } = self;
+        env.toolbox = ask_user::with_ask_user(env.toolbox, &env.client, &info.id);
+        let settings = &env.settings;
+        let options = SessionOptions {
+            mode: env.policy.mode,
+            model: env.model.info().name.to_string(),
+            models: selectable_models(&env.models, &*env.model, &settings.model),
+            thinking: settings.thinking,
+            sandbox: settings
+                .sandbox
+                .describe(env.workspace.terminals().is_some())
+                .into(),
+            slashes: Arc::clone(&settings.slashes),
+        };
+        let (options, seen) = watch::channel(options);
+        let (sender, mailbox) = mpsc::channel(COMMAND_QUEUE_CAPACITY);
+        let (publisher, events) = observing();
+        let session = Session::new(
+            info.id.clone(),
+            sender,
+            Arc::clone(&env.store),
+            events,
+            seen,
+            servers.clone(),
+        );
+        let task = SessionTask {
+            tools: SessionTools::new(env.toolbox.clone(), servers, &settings.system),
+            env,
+            conversation: Conversation::new(info, chain),
+            owner: Owner::this_process(),
+            options,
+            inbox: Inbox::new(mailbox),
+            output: SessionOutput::new(outbox, publisher),
+            background: BackgroundWork::default(),
+            retries: true,
+        };
+        tokio::spawn(task.serve());
+        session
+    }
+}
