@@ -18,6 +18,16 @@ const LAYERS: &[(&str, &[&str])] = &[
         ],
     ),
     (
+        "turnery-sdk",
+        &[
+            "turnery-engine",
+            "turnery-models",
+            "turnery-tools",
+            "turnery-store",
+            "turnery-agent",
+        ],
+    ),
+    (
         "turnery-acp",
         &[
             "turnery-engine",
@@ -74,6 +84,27 @@ fn crates_depend_only_on_the_layers_below() {
                     "{name} may not depend on {dependency} ({table})"
                 );
             }
+        }
+    }
+}
+
+#[test]
+fn published_crates_depend_on_published_ones() {
+    let is_published = |name: &str| {
+        let package = &manifest(name)["package"];
+        let is_described = package.get("description").is_some();
+        let is_published = package["publish"].as_bool() == Some(true);
+        assert!(!is_published || is_described, "{name} has no description");
+        is_published
+    };
+    assert!(is_published("turnery-sdk"));
+    for (name, _) in LAYERS.iter().filter(|(name, _)| is_published(name)) {
+        for dependency in dependencies(name, "dependencies") {
+            let is_ours = LAYERS.iter().any(|(ours, _)| *ours == dependency);
+            assert!(
+                !is_ours || is_published(&dependency),
+                "{name}: {dependency}"
+            );
         }
     }
 }

@@ -39,7 +39,8 @@ pub struct Agent {
 /// Folders, MCP servers and instructions with which a session is opened.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct OpenRequest {
-    /// Working directory: absolute, must exist.
+    /// Working directory: absolute, must exist. Empty for a session without a folder, whose tools can access
+    /// no files.
     pub cwd: PathBuf,
     /// Additional roots: absolute, must exist.
     pub roots: Vec<PathBuf>,
@@ -79,11 +80,26 @@ impl OpenRequest {
             instructions: None,
         }
     }
+
+    /// Creates a request without a folder, MCP servers or instructions.
+    #[must_use]
+    pub fn without_folder() -> Self {
+        Self::folder(PathBuf::new())
+    }
+
+    fn has_folder(&self) -> bool {
+        !self.cwd.as_os_str().is_empty()
+    }
 }
 
 /// Error of creating or opening a session.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum OpenError {
+    /// The id cannot be that of a session.
+    #[error(
+        "{0:?} is not a session id: use at least one character, and no dots, spaces or control characters"
+    )]
+    InvalidId(SessionId),
     /// A folder is not absolute, does not exist or cannot be read.
     #[error(transparent)]
     Path(#[from] PathRefused),
@@ -187,18 +203,35 @@ impl Agent {
         request: OpenRequest,
         ports: impl FnOnce(&SessionId) -> ClientPorts + Send,
     ) -> Result<Session, OpenError> {
+        let id = SessionId::from(turnery_store::new_uuid().to_string());
+        self.create_with_id(id, request, ports).await
+    }
+
+    /// Like [`create`](Self::create), with an id chosen by the caller: not empty, and without dots, spaces and
+    /// control characters. Fails with [`StoreError::Exists`] if the store has a session of this id.
+    pub async fn create_with_id(
+        &self,
+        id: SessionId,
+        request: OpenRequest,
+        ports: impl FnOnce(&SessionId) -> ClientPorts + Send,
+    ) -> Result<Session, OpenError> {
+        if !is_valid_id(&id) {
+            return Err(OpenError::InvalidId(id));
+        }
         self.models.discover_servers().await;
-        let (roots, settings) = self.settings(&request)?;
+        let settings = self.settings(&request)?;
         let model = self.models.model(&settings.model)?;
         self.models.require_key(&settings.model)?;
-        let id = SessionId::from(turnery_store::new_uuid().to_string());
         let ports = ports(&id);
         let workspace = workspace(&request, &ports)?;
         let new = NewSession {
             id,
-            cwd: normalize_path(&roots[0]),
+            cwd: match request.has_folder() {
+                true => normalize_path(&request.cwd),
+                false => workspace.cwd().to_owned(),
+            },
             folder: Some(workspace.cwd().to_owned()),
-            roots: roots[1..].to_vec(),
+            roots: request.roots,
             model: settings.model.to_string(),
             mode: settings.mode.as_str().to_owned(),
             at: turnery_store::now(),
@@ -224,7 +257,7 @@ impl Agent {
         self.models.discover_servers().await;
         let journal_damage = self.recover_journal(id).await;
         let info = self.store.info(id).await?;
-        let (roots, mut settings) = self.settings(&request)?;
+        let mut settings = self.settings(&request)?;
         if let Some(thinking) = info.thinking.as_deref() {
             settings.thinking = parse_thinking(thinking).unwrap_or(settings.thinking);
         }
@@ -261,10 +294,10 @@ impl Agent {
             mode
         });
         let patch = SessionPatch {
-            roots: Some(roots[1..].to_vec()),
+            roots: Some(request.roots.clone()),
             ..SessionPatch::default()
         };
-        let info = if info.roots == roots[1..] {
+        let info = if info.roots == request.roots {
             info
         } else {
             self.store.patch(id, patch).await?
@@ -320,26 +353,26 @@ impl Agent {
 
     /// Checks that the model of a new session has the key it needs.
     pub fn check_model_key(&self, request: &OpenRequest) -> Result<(), OpenError> {
-        let (_, settings) = self.settings(request)?;
+        let settings = self.settings(request)?;
         Ok(self.models.require_key(&settings.model)?)
     }
 
     /// Returns true if the model of a new session has a key; false also for a model that needs none. Fails if
     /// the model does not exist.
     pub fn has_key(&self, request: &OpenRequest) -> Result<bool, OpenError> {
-        let (_, settings) = self.settings(request)?;
+        let settings = self.settings(request)?;
         self.models.model(&settings.model)?;
         Ok(self.models.has_key(&settings.model))
     }
 
-    fn settings(&self, request: &OpenRequest) -> Result<(Vec<PathBuf>, Settings), OpenError> {
-        let mut roots = vec![request.cwd.clone()];
-        roots.extend(request.roots.iter().cloned());
+    fn settings(&self, request: &OpenRequest) -> Result<Settings, OpenError> {
+        let cwd = request.has_folder().then(|| request.cwd.clone());
+        let roots: Vec<PathBuf> = cwd.into_iter().chain(request.roots.clone()).collect();
         let mut settings = self.projects.settings(&roots)?;
         if let Some(instructions) = &request.instructions {
             settings.system = instructions.apply_to(&settings.system).into();
         }
-        Ok((roots, settings))
+        Ok(settings)
     }
 
     fn spawn(
@@ -437,7 +470,16 @@ fn fallback_mode(configured: Mode) -> Mode {
     }
 }
 
+/// Returns true for an id from which loop ids can be made (D-13).
+fn is_valid_id(id: &SessionId) -> bool {
+    let is_odd = |c: char| c == '.' || c.is_whitespace() || c.is_control();
+    !id.as_str().is_empty() && !id.as_str().contains(is_odd)
+}
+
 fn workspace(request: &OpenRequest, ports: &ClientPorts) -> Result<Workspace, PathRefused> {
+    if !request.has_folder() && request.roots.is_empty() {
+        return Ok(Workspace::without_folder());
+    }
     Workspace::new(
         request.cwd.clone(),
         request.roots.clone(),

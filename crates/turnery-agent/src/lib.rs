@@ -1,4 +1,4 @@
-//! Runs an agent's loop against a model, tools, a store and a client. This crate is the embedding API.
+//! Runs an agent's loop against a model, tools, a store and a client. Programs that embed it use `turnery-sdk`.
 //!
 //! One task owns each open session: its history, its running loop, its lane in the store and its prompt
 //! queue. Handles talk to that task through a bounded mailbox.
@@ -12,7 +12,6 @@ pub mod ask_user;
 pub(crate) mod cancels;
 pub mod client;
 pub mod compactor;
-pub mod converse;
 pub mod cost_report;
 pub mod custom_command;
 pub mod evaluate;
@@ -23,8 +22,6 @@ pub mod settings;
 pub mod sink;
 pub mod sub_agent;
 pub mod trace_sink;
-pub mod turn_builder;
-pub mod turn_stream;
 pub mod usage_report;
 pub mod view;
 
@@ -36,9 +33,6 @@ pub use client::{
     PermissionChoiceKind, PermissionRequest, SilentClient,
 };
 pub use compactor::{Compaction, CompactionError, CompactionOutput};
-pub use converse::{
-    ConverseError, ConverseOptions, ConverseOutput, converse, generate, generate_text,
-};
 pub use cost_report::{CostReport, millionths_to_units};
 pub use custom_command::CustomCommand;
 pub use evaluate::{CANDIDATES, Candidate, SelectionStrategy};
@@ -50,13 +44,9 @@ pub use session::{
     ToolExecution, UnknownPriceError, WORDS_WAITING, known_price,
 };
 pub use settings::{Projects, Settings, SettingsError};
-pub use sink::{ActivitySink, ChannelSink};
+pub use sink::{ActivityLog, ActivitySink, PromptSinks};
 pub use sub_agent::SubAgentTool;
 pub use tokio_util::sync::CancellationToken;
 pub use trace_sink::{ModelCall, TraceSink};
-pub use turn_builder::{
-    ImageBlob, InputError, InputItem, PromptOutput, TurnBuilder, TurnError, TurnInput,
-};
-pub use turn_stream::TurnStream;
 pub use turnery_engine::{render_value, usage};
 pub use usage_report::{UsageReport, UsageRow};

@@ -11,7 +11,7 @@ use std::{
     sync::{Arc, Mutex, MutexGuard, PoisonError},
     task::{Context, Poll},
 };
-use tokio::{select, sync::mpsc, time::sleep};
+use tokio::{select, time::sleep};
 use turnery_engine::Event;
 use turnery_tools::grace;
 
@@ -26,45 +26,25 @@ pub trait ActivitySink: Send + Sync + 'static {
     fn emit(&self, activity: TurnActivity) -> BoxFuture<'_, ()>;
 }
 
-/// Sink that writes to a bounded channel: `emit` waits while it is full, so the capacity limits how far the
-/// prompt runs ahead (LASH-82). Activities are dropped once the receiver is gone.
-#[derive(Clone, Debug)]
-pub struct ChannelSink(mpsc::Sender<TurnActivity>);
-
-impl ChannelSink {
-    /// Creates a sink and its receiver. A capacity of 0 counts as 1.
-    #[must_use]
-    pub fn new(room: usize) -> (Self, mpsc::Receiver<TurnActivity>) {
-        let (sender, receiver) = mpsc::channel(room.max(1));
-        (Self(sender), receiver)
-    }
-}
-
-impl ActivitySink for ChannelSink {
-    fn emit(&self, activity: TurnActivity) -> BoxFuture<'_, ()> {
-        Box::pin(async move {
-            let _ = self.0.send(activity).await;
-        })
-    }
-}
-
 /// Sink and log of one prompt. By default both are absent, and no activities are built.
 #[derive(Default)]
-pub(crate) struct PromptSinks {
+pub struct PromptSinks {
     sink: Option<Arc<dyn ActivitySink>>,
     log: Option<ActivityLog>,
 }
 
 /// All activities of one prompt so far, even if its sink failed (LASH-86).
 #[derive(Clone, Default)]
-pub(crate) struct ActivityLog(Arc<Mutex<Vec<TurnActivity>>>);
+pub struct ActivityLog(Arc<Mutex<Vec<TurnActivity>>>);
 
 impl ActivityLog {
     fn push(&self, activity: TurnActivity) {
         self.lock().push(activity);
     }
 
-    pub(crate) fn take(&self) -> Vec<TurnActivity> {
+    /// Returns the activities logged so far, and forgets them.
+    #[must_use]
+    pub fn take(&self) -> Vec<TurnActivity> {
         mem::take(&mut self.lock())
     }
 
@@ -75,7 +55,8 @@ impl ActivityLog {
 
 impl PromptSinks {
     /// Creates sinks that log all activities and pass each to `sink`, if given.
-    pub(crate) fn new(sink: Option<Arc<dyn ActivitySink>>) -> (Self, ActivityLog) {
+    #[must_use]
+    pub fn new(sink: Option<Arc<dyn ActivitySink>>) -> (Self, ActivityLog) {
         let log = ActivityLog::default();
         let sinks = Self {
             sink,

@@ -67,7 +67,22 @@ impl Workspace {
                 roots.push(root);
             }
         }
-        Ok(Self {
+        Ok(Self::from_roots(cwd, roots, files, terminals))
+    }
+
+    /// Creates a workspace without folders: every path is outside of it. Commands start in the root folder.
+    #[must_use]
+    pub fn without_folder() -> Self {
+        Self::from_roots(PathBuf::from("/"), Vec::new(), Arc::new(LocalFiles), None)
+    }
+
+    fn from_roots(
+        cwd: PathBuf,
+        roots: Vec<PathBuf>,
+        files: Arc<dyn Files>,
+        terminals: Option<Arc<dyn Terminals>>,
+    ) -> Self {
+        Self {
             cwd,
             roots,
             files,
@@ -77,7 +92,7 @@ impl Workspace {
             surroundings: Surroundings::default(),
             search_path: std::env::var_os("PATH").unwrap_or_default(),
             program_folders: Arc::default(),
-        })
+        }
     }
 
     /// Sets the folders in which commands are looked up, in the format of `PATH`.
@@ -165,7 +180,7 @@ impl Workspace {
         &self.cwd
     }
 
-    /// Returns all roots, the working directory first.
+    /// Returns all roots, the working directory first; empty without a folder.
     #[must_use]
     pub fn roots(&self) -> &[PathBuf] {
         &self.roots
@@ -184,17 +199,14 @@ impl Workspace {
         if self.roots.iter().any(|root| resolved.starts_with(root)) {
             return Ok(resolved);
         }
-        let roots: Vec<String> = self
-            .roots
-            .iter()
-            .map(|root| root.display().to_string())
-            .collect();
+        let roots = self.roots.iter().map(|root| root.display().to_string());
+        let roots = roots.collect::<Vec<_>>().join(", ");
         Err(PathRefused {
             path: path.to_owned(),
-            reason: format!(
-                "is outside the folders of this session ({})",
-                roots.join(", ")
-            ),
+            reason: match roots.is_empty() {
+                true => "is outside of this session, which has no folder".to_owned(),
+                false => format!("is outside the folders of this session ({roots})"),
+            },
         })
     }
 

@@ -130,7 +130,7 @@ impl From<OpenError> for RpcError {
     fn from(error: OpenError) -> Self {
         let details = error.to_string();
         match error {
-            OpenError::Path(_) => Self::invalid_params(details),
+            OpenError::InvalidId(_) | OpenError::Path(_) => Self::invalid_params(details),
             OpenError::OtherFolder { session, expected }
             | OpenError::FolderLeadsElsewhere {
                 session, expected, ..

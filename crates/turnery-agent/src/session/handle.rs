@@ -98,7 +98,7 @@ impl Session {
 
     /// Queues a prompt whose content an MCP server generates from the MCP prompt `command` and the arguments
     /// typed after it; the remaining content is appended. If the server fails, the handle returns
-    /// [`PromptError::Server`].
+    /// [`PromptError::Server`](super::PromptError::Server).
     pub fn prompt_from_mcp(
         &self,
         command: String,
@@ -121,7 +121,7 @@ impl Session {
     }
 
     /// Like [`prompt`](Self::prompt), with sinks for the activities of this prompt.
-    pub(crate) fn listen(
+    pub fn prompt_with_sinks(
         &self,
         input: Vec<Content>,
         options: PromptOptions,
@@ -131,7 +131,7 @@ impl Session {
     }
 
     /// Queues a prompt that continues the conversation without new input (LOOP-18). The handle returns
-    /// [`ContinueError::Answered`] if the last message is the model's.
+    /// [`ContinueError::Answered`](super::ContinueError::Answered) if the last message is the model's.
     pub fn continue_loop(&self, options: PromptOptions) -> Result<PromptHandle, StartError> {
         self.queue(PromptKind::Continue, options)
     }

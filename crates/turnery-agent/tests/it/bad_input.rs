@@ -14,7 +14,7 @@ use std::{
 use tokio::time::Instant;
 use turnery_agent::{
     ActivitySink, Client, ClientPorts, ContinueError, HookCx, Hooks, OpenError, PermissionAnswer,
-    PermissionRequest, PromptError, PromptOptions, Session, TurnActivity, TurnInput,
+    PermissionRequest, PromptError, PromptOptions, PromptSinks, Session, TurnActivity,
 };
 use turnery_engine::{
     CallDetail, CommitError, Content, EventKind, HookRequest, HookSet, HookVerdict, LoopId,
@@ -276,18 +276,20 @@ async fn stuck_sink_is_abandoned_after_cancel() {
     let world = World::new(&[&[Act::Say("one"), Act::Say("two"), Act::Hang]]);
     let (session, _seen) = world.session(LARGE_CAPACITY).await;
     let sink = Arc::new(Stuck::default());
-    let turn = session.turn(TurnInput::text("hello"));
-    let prompt = tokio::spawn(turn.stream_to(sink.clone()));
+    let (sinks, log) = PromptSinks::new(Some(sink.clone()));
+    let input = vec![Content::text("hello")];
+    let prompt = session.prompt_with_sinks(input, PromptOptions::default(), sinks);
+    let prompt = tokio::spawn(prompt.unwrap().result());
     tokio::time::sleep(Duration::from_secs(60)).await;
     assert!(!prompt.is_finished());
     let begun = Instant::now();
     session.cancel_running_turns();
-    let output = prompt.await.unwrap().unwrap();
-    assert_eq!(output.result.outcome, Outcome::Stopped(TurnStop::Cancelled));
+    let result = prompt.await.unwrap().unwrap();
+    assert_eq!(result.outcome, Outcome::Stopped(TurnStop::Cancelled));
     assert!(begun.elapsed() <= Duration::from_secs(5));
     assert_eq!(*sink.0.lock().unwrap(), 1);
-    // Nothing is lost: the output has what the sink did not take.
-    assert!(output.activities.len() > 1);
+    // Nothing is lost: the log has what the sink did not take.
+    assert!(log.take().len() > 1);
     assert_session_works(&world, &session).await;
 }
 

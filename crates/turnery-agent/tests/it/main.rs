@@ -8,7 +8,6 @@ mod claim;
 mod commit_order;
 mod compaction;
 mod continuation;
-mod converse;
 mod evaluation;
 mod failing_store;
 mod fixture;

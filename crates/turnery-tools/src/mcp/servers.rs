@@ -83,7 +83,11 @@ impl Servers {
         let hidden = HIDDEN_ENV.iter().copied();
         let hidden = hidden.chain(launch.hidden_env.iter().map(String::as_str));
         let hidden_env: Arc<[String]> = hidden.map(str::to_uppercase).collect();
-        let cwd = launch.roots.first().cloned().unwrap_or_default();
+        let cwd = launch
+            .roots
+            .first()
+            .cloned()
+            .unwrap_or_else(|| PathBuf::from("/"));
         let reaching = servers.iter().map(|server| {
             let name: Arc<str> = capabilities::line(&server.name).into();
             let secrets = Secrets::of(&server.way);

@@ -1,0 +1,13 @@
+//! What most programs need, for `use turnery_sdk::prelude::*`.
+
+pub use crate::{
+    ActivitySink, Agent, AgentBuilder, AgentExt, CancellationToken, Client, Content, ImageBlob,
+    Limits, OpenError, Outcome, OutcomeCategory, PermissionAnswer, PermissionRequest, PromptError,
+    PromptOptions, PromptOutput, Session, SessionExt, SessionId, Settings, TurnActivity, TurnEvent,
+    TurnInput, block_on,
+};
+pub use schemars::JsonSchema;
+pub use serde::Deserialize;
+pub use serde_json::{Value, json};
+pub use turnery_engine::{ToolEnvelope, ToolError, ToolErrorKind};
+pub use turnery_tools::{Action, Mode, Tool, ToolCx, Toolbox};

@@ -1,0 +1,192 @@
+//! Builds one prompt and runs it to its end, to a sink or as a stream (LASH-53).
+
+use crate::{
+    channel_sink::ChannelSink,
+    turn_input::{ImageBlob, InputError, TurnInput},
+    turn_stream::TurnStream,
+};
+use futures_util::future::BoxFuture;
+use std::{
+    future::ready,
+    sync::{
+        Arc,
+        atomic::{AtomicBool, Ordering},
+    },
+};
+use turnery_agent::{
+    ActivityLog, ActivitySink, CancellationToken, HookCx, Hooks, PromptError, PromptHandle,
+    PromptOptions, PromptResult, PromptSinks, Session, StartError, TurnActivity,
+};
+use turnery_engine::{
+    Content, HookRequest, HookSet, HookVerdict, Outcome, TurnFinish, render_value,
+};
+
+/// Activities buffered between a prompt and the reader of its stream.
+const STREAM_CAPACITY: usize = 64;
+
+/// Result of a prompt with its activities.
+#[derive(Clone, Debug, PartialEq)]
+pub struct PromptOutput {
+    /// Result of the prompt.
+    pub result: PromptResult,
+    /// All activities in order, even if the sink failed (LASH-86).
+    pub activities: Vec<TurnActivity>,
+}
+
+impl PromptOutput {
+    /// Returns the final text of the prompt, or its final value as text; `None` if it did not finish.
+    #[must_use]
+    pub fn text(&self) -> Option<String> {
+        match &self.result.outcome {
+            Outcome::Finished(TurnFinish::AssistantMessage { text }, _) => Some(text.to_string()),
+            Outcome::Finished(
+                TurnFinish::FinalValue { value } | TurnFinish::ToolValue { value, .. },
+                _,
+            ) => Some(render_value(value)),
+            Outcome::FrameSwitch { .. } | Outcome::Stopped(_) => None,
+        }
+    }
+}
+
+/// Error of a prompt that has no outcome: none of it was stored (LASH-33 to 35).
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum TurnError {
+    /// The prompt was not accepted.
+    #[error(transparent)]
+    Start(#[from] StartError),
+    /// The prompt did not begin, or could not be stored.
+    #[error(transparent)]
+    Prompt(#[from] PromptError),
+}
+
+/// Builder of a prompt.
+#[must_use = "a prompt is started by `run`, `stream_to` or `stream`"]
+pub struct TurnBuilder {
+    session: Session,
+    input: TurnInput,
+    options: PromptOptions,
+}
+
+/// Prepares prompts of a session.
+pub trait SessionExt {
+    /// Prepares a prompt.
+    fn turn(&self, input: impl Into<TurnInput>) -> TurnBuilder;
+}
+
+impl SessionExt for Session {
+    fn turn(&self, input: impl Into<TurnInput>) -> TurnBuilder {
+        TurnBuilder {
+            session: self.clone(),
+            input: input.into(),
+            options: PromptOptions::default(),
+        }
+    }
+}
+
+impl TurnBuilder {
+    /// Appends an image to the input.
+    pub fn image(mut self, name: impl Into<String>, blob: ImageBlob) -> Self {
+        self.input = self.input.image(name, blob);
+        self
+    }
+
+    /// Sets a token that cancels the prompt, running or queued (LASH-91).
+    pub fn cancel(mut self, token: CancellationToken) -> Self {
+        self.options.cancel = token;
+        self
+    }
+
+    /// Sets the options, including the cancel token.
+    pub fn options(mut self, options: PromptOptions) -> Self {
+        self.options = options;
+        self
+    }
+
+    /// Runs the prompt to its end. Dropping the future does not cancel the prompt; its token does.
+    pub async fn run(self) -> Result<PromptOutput, TurnError> {
+        self.start(None)?.wait_for_output().await
+    }
+
+    /// Runs the prompt to its end and passes each activity to `sink`. Dropping the future does not cancel the
+    /// prompt; its token does.
+    pub async fn stream_to(self, sink: Arc<dyn ActivitySink>) -> Result<PromptOutput, TurnError> {
+        self.start(Some(sink))?.wait_for_output().await
+    }
+
+    /// Starts the prompt and returns its activities as a stream. An unread stream blocks the prompt once 64
+    /// activities are buffered; a dropped stream neither blocks nor cancels the prompt.
+    pub fn stream(self) -> Result<TurnStream, TurnError> {
+        let (sink, activities) = ChannelSink::new(STREAM_CAPACITY);
+        let started = self.start(Some(Arc::new(sink)))?;
+        Ok(TurnStream::new(activities, started))
+    }
+
+    fn start(mut self, sink: Option<Arc<dyn ActivitySink>>) -> Result<StartedPrompt, TurnError> {
+        let (sinks, log) = PromptSinks::new(sink);
+        let content = self.input.content().unwrap_or_else(|error| {
+            self.options
+                .hooks
+                .insert(0, Arc::new(RejectInvalidInput::new(&error)));
+            vec![Content::text(String::new())]
+        });
+        let handle = self
+            .session
+            .prompt_with_sinks(content, self.options, sinks)?;
+        Ok(StartedPrompt { handle, log })
+    }
+}
+
+/// Input hook that runs first and rejects input that could not be converted (C-7), so that no model is
+/// called.
+struct RejectInvalidInput {
+    reason: String,
+    /// Set after the first rejection: later interjections pass.
+    has_rejected: AtomicBool,
+}
+
+impl RejectInvalidInput {
+    fn new(error: &InputError) -> Self {
+        Self {
+            reason: error.to_string(),
+            has_rejected: AtomicBool::new(false),
+        }
+    }
+}
+
+impl Hooks for RejectInvalidInput {
+    fn name(&self) -> &str {
+        "input"
+    }
+
+    fn set(&self) -> HookSet {
+        HookSet {
+            input: true,
+            ..HookSet::default()
+        }
+    }
+
+    fn ask<'a>(&'a self, _cx: &'a HookCx, _hook: &'a HookRequest) -> BoxFuture<'a, HookVerdict> {
+        let verdict = match self.has_rejected.swap(true, Ordering::Relaxed) {
+            false => HookVerdict::Stop(self.reason.clone()),
+            true => HookVerdict::Continue,
+        };
+        Box::pin(ready(verdict))
+    }
+}
+
+/// Started prompt with its activity log.
+pub(crate) struct StartedPrompt {
+    handle: PromptHandle,
+    log: ActivityLog,
+}
+
+impl StartedPrompt {
+    /// Waits for the result of the prompt.
+    pub(crate) async fn wait_for_output(self) -> Result<PromptOutput, TurnError> {
+        let result = self.handle.result().await?;
+        Ok(PromptOutput {
+            result,
+            activities: self.log.take(),
+        })
+    }
+}

@@ -1,0 +1,57 @@
+//! Tests that a session held by another owner is an error, never an outcome, and leaves nothing behind.
+
+use crate::{
+    fixture::{World, run_hello},
+    toy::Act,
+};
+use std::{sync::Arc, time::Duration};
+use tokio::sync::Notify;
+use turnery_sdk::{
+    PROMPTS_WAITING, PromptError, SessionExt as _, StartError, TurnError, TurnInput,
+};
+
+// proves: LASH-33, LASH-35
+#[tokio::test(start_paused = true)]
+async fn busy_session_is_an_error_for_every_entry_point() {
+    let go_on = Arc::new(Notify::new());
+    let world = World::new(vec![
+        vec![Act::Wait(Arc::clone(&go_on)), Act::Say("fine")],
+        vec![Act::Say("mine")],
+    ]);
+    let session = world.session().await;
+    let other = world.reopen(&session).await;
+    let running = session.turn(TurnInput::text("hello")).stream().unwrap();
+    tokio::time::sleep(Duration::from_millis(1)).await;
+    let is_busy = |error: TurnError| matches!(error, TurnError::Prompt(PromptError::Busy { .. }));
+    let refused = other.turn(TurnInput::text("hello")).run().await;
+    assert!(is_busy(refused.unwrap_err()));
+    let mut stream = other.turn(TurnInput::text("hello")).stream().unwrap();
+    assert_eq!(stream.next().await, None);
+    assert!(is_busy(stream.finish().await.unwrap_err()));
+    assert!(world.records(&session).await.is_empty());
+    go_on.notify_one();
+    running.finish().await.unwrap();
+    assert_eq!(world.records(&session).await.len(), 1);
+    // The session is free now, and this handle has caught up.
+    run_hello(&other).await;
+    assert_eq!(world.records(&session).await.len(), 2);
+}
+
+#[tokio::test(start_paused = true)]
+async fn rejected_prompt_reports_reason() {
+    let world = World::new(vec![vec![Act::Hang]]);
+    let session = world.session().await;
+    let mut waiting = Vec::new();
+    for _ in 0..PROMPTS_WAITING {
+        waiting.push(session.turn(TurnInput::text("hello")).stream().unwrap());
+    }
+    let refused = session.turn(TurnInput::text("one more")).run().await;
+    let full = TurnError::Start(StartError::Full(PROMPTS_WAITING));
+    assert_eq!(refused.unwrap_err(), full);
+    session.close().await;
+    let refused = session.turn(TurnInput::text("hello")).stream();
+    assert_eq!(
+        refused.map(drop).unwrap_err(),
+        TurnError::Start(StartError::Closed)
+    );
+}

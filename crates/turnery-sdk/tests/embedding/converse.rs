@@ -1,0 +1,193 @@
+//! Tests of a model with tools, without a session.
+
+use serde_json::{Value, json};
+use std::{path::Path, sync::Arc};
+use turnery_engine::{Content, Message, ModelErrorKind, Role, ToolError};
+use turnery_models::{Scenario, ScriptedModel};
+use turnery_sdk::{ConverseError, ConverseOptions, converse, generate, generate_text};
+use turnery_tools::{Action, Options, Scope, Toolbox, Workspace, telemetry::Stage};
+
+fn model(script: &str) -> ScriptedModel {
+    ScriptedModel::new(Scenario::parse(script, Path::new("SCRIPT")).unwrap())
+}
+
+/// Answers 6 * 7 once it has seen the product.
+const PRODUCT: &str = r#"{"answers": [
+    {"steps": [{"text": "Let me see."}, {"tool_call": {"name": "multiply", "args": {"a": "6", "b": 7}}}]},
+    {"when": {"last_tool_result_contains": "{\"product\":42}"}, "steps": [{"text": "It is 42."}]}
+]}"#;
+
+/// Requests the tool forever.
+const ENDLESS: &str = r#"{"repeat": true, "answers": [
+    {"steps": [{"tool_call": {"name": "multiply", "args": {"a": 1, "b": 1}}}]}
+]}"#;
+
+#[derive(serde::Deserialize, schemars::JsonSchema)]
+struct Factors {
+    a: i64,
+    b: i64,
+}
+
+fn tools() -> Toolbox {
+    Action::new("multiply", "", async |Factors { a, b }, _| {
+        Ok::<Value, ToolError>(json!({"product": a * b}))
+    })
+    .into()
+}
+
+fn scope() -> Scope {
+    let folder = tempfile::tempdir().unwrap();
+    let workspace = Workspace::local(folder.path().to_owned()).unwrap();
+    Scope::new(Arc::new(workspace)).with_tools(tools())
+}
+
+fn question() -> Vec<Message> {
+    vec![
+        Message::System {
+            text: "You are a calculator.".to_owned(),
+        },
+        Message::User {
+            content: vec![Content::text("What is 6 * 7?")],
+        },
+    ]
+}
+
+// proves: JIDO-2, JIDO-17, JIDO-31, JIDO-35, JIDO-78
+#[tokio::test]
+async fn converse_runs_tools_until_final_answer() {
+    let model = model(PRODUCT);
+    let done = converse(&model, question(), &scope(), &ConverseOptions::default()).await;
+    let done = done.unwrap();
+    assert_eq!(done.response.text(), "It is 42.");
+    assert!(!done.response.needs_tools());
+    assert_eq!(done.iterations, 1);
+    let said: Vec<(Role, String)> = done
+        .messages
+        .iter()
+        .map(|message| (message.role(), message.text()))
+        .collect();
+    let expected = [
+        (Role::System, "You are a calculator."),
+        (Role::User, "What is 6 * 7?"),
+        (Role::Assistant, "Let me see."),
+        (Role::Tool, "{\"product\":42}"),
+        (Role::Assistant, "It is 42."),
+    ];
+    assert_eq!(said, expected.map(|(role, text)| (role, text.to_owned())));
+}
+
+// proves: JIDO-33, JIDO-34
+#[tokio::test]
+async fn iterations_count_from_zero_to_maximum() {
+    for (options, expected) in [
+        (ConverseOptions::default(), 5),
+        (
+            ConverseOptions {
+                max_iterations: 7,
+                ..ConverseOptions::default()
+            },
+            7,
+        ),
+    ] {
+        let scope = scope();
+        let (sender, mut told) = tokio::sync::mpsc::channel(16);
+        let observe = scope.tools.as_ref().unwrap().observe();
+        let start = observe.event_path(Stage::Start).clone();
+        let count = move |_: &_, _: &_, about: &serde_json::Map<_, Value>, _: &_| {
+            sender.try_send(about["iteration"].clone()).unwrap();
+        };
+        observe.attach("count", start, count, Value::Null).unwrap();
+        let stopped = converse(&model(ENDLESS), question(), &scope, &options).await;
+        let max = expected;
+        assert_eq!(stopped, Err(ConverseError::MaxIterationsReached { max }));
+        let words = ConverseError::MaxIterationsReached { max }.to_string();
+        assert!(words.starts_with("max_iterations_reached: "));
+        let counted: Vec<Value> = std::iter::from_fn(|| told.try_recv().ok()).collect();
+        let rising: Vec<Value> = [0, 1, 2, 3, 4, 5, 6].map(Value::from).to_vec();
+        assert_eq!(counted, rising[..max as usize]);
+    }
+}
+
+// proves: JIDO-78
+#[tokio::test]
+async fn generate_text_returns_text() {
+    let script = r#"{"answers": [
+        {"when": {"last_user_contains": "capital of France"}, "steps": [{"text": "Paris."}]}
+    ]}"#;
+    let answer = generate_text(&model(script), "What is the capital of France?").await;
+    assert_eq!(answer, Ok("Paris.".to_owned()));
+}
+
+// proves: JIDO-1
+#[tokio::test]
+async fn generate_sends_messages_and_named_tools() {
+    let response = generate(&model(PRODUCT), &question(), &tools(), &["multiply"]).await;
+    assert_eq!(response.unwrap().calls().count(), 1);
+    let unknown = generate(&model(PRODUCT), &question(), &tools(), &["divide"]).await;
+    assert_eq!(
+        unknown.unwrap_err().to_string(),
+        "there is no tool \"divide\" to offer to the model; the tools are multiply"
+    );
+}
+
+#[tokio::test]
+async fn model_error_ends_the_conversation() {
+    let script = r#"{"answers": []}"#;
+    let options = ConverseOptions::default();
+    match converse(&model(script), question(), &scope(), &options).await {
+        Err(ConverseError::Model(fault)) => assert_eq!(fault.kind, ModelErrorKind::BadRequest),
+        other => panic!("{other:?}"),
+    }
+}
+
+#[tokio::test]
+async fn cancel_ends_the_conversation() {
+    let script = r#"{"answers": [{"steps": [{"wait_for_cancel": true}]}]}"#;
+    let scope = scope();
+    let (cancel, model) = (scope.cancel.clone(), model(script));
+    let options = ConverseOptions::default();
+    let mut talk = Box::pin(converse(&model, question(), &scope, &options));
+    assert!(futures_util::poll!(&mut talk).is_pending());
+    cancel.cancel();
+    assert_eq!(talk.await, Err(ConverseError::Cancelled));
+}
+
+#[tokio::test]
+async fn options_toolbox_overrides_scope() {
+    let scope = Scope {
+        tools: None,
+        ..scope()
+    };
+    let options = ConverseOptions {
+        tools: Options {
+            tools: Some(tools()),
+            ..Options::default()
+        },
+        ..ConverseOptions::default()
+    };
+    let done = converse(&model(PRODUCT), question(), &scope, &options).await;
+    assert_eq!(done.unwrap().response.text(), "It is 42.");
+}
+
+// proves: JIDO-77, JIDO-79
+#[test]
+fn module_docs_link_related_modules() {
+    let page = include_str!("../../src/converse.rs");
+    for neighbour in [
+        "`examples/tool_loop.rs`",
+        "(mod@turnery_tools::execute) for calling tools",
+        "[`turnery_engine::response`]",
+        "messages are\n//! projected into it",
+        "[`turnery_tools::telemetry`] for watching tools at work",
+    ] {
+        assert!(page.contains(neighbour), "{neighbour}");
+    }
+    let module = include_str!("../../../turnery-engine/src/response.rs");
+    for user in [
+        "hosts with their own agent loop",
+        "code that inspects responses before deciding",
+        "code that converts responses into history",
+    ] {
+        assert!(module.contains(user), "{user}");
+    }
+}

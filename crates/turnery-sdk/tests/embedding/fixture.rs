@@ -1,0 +1,219 @@
+//! Test fixture: an agent with toy models and tools, recording sinks and a trace.
+
+use crate::toy::{Act, Toy, ToyTool};
+use futures_util::future::BoxFuture;
+use std::{
+    sync::{Arc, Mutex},
+    task::{Context, Poll},
+};
+use turnery_engine::{LoopRecord, SessionId, Usage};
+use turnery_models::ModelRegistry;
+use turnery_sdk::{
+    ActivitySink, Agent, ClientPorts, ModelCall, OpenRequest, Outbox, OutboxItem, PromptOutput,
+    Session, SessionExt as _, Settings, SilentClient, SubAgentTool, TraceSink, TurnActivity,
+    TurnEvent, TurnInput,
+};
+use turnery_store::{
+    MemoryStore, Store,
+    oracle::{EventObserver, OracleGuard},
+};
+use turnery_tools::Toolbox;
+
+/// Records every model call.
+#[derive(Default)]
+struct RecordingTraceSink(Mutex<Vec<ModelCall>>);
+
+impl TraceSink for RecordingTraceSink {
+    fn record(&self, call: &ModelCall) {
+        self.0.lock().unwrap().push(call.clone());
+    }
+}
+
+/// Passes events only to the oracle of its world.
+struct OracleOutbox(EventObserver);
+
+impl Outbox for OracleOutbox {
+    fn poll_room(&mut self, _cx: &mut Context<'_>) -> Poll<()> {
+        Poll::Ready(())
+    }
+
+    fn push(&mut self, item: OutboxItem<'_>) {
+        match item {
+            OutboxItem::Live(event) => self.0.see(event),
+            OutboxItem::Replay(_) | OutboxItem::Info { .. } | OutboxItem::Ended(_) => {}
+        }
+    }
+}
+
+/// Agent with toys, in its own folder.
+pub(crate) struct World {
+    pub(crate) agent: Agent,
+    pub(crate) toy: Arc<Toy>,
+    pub(crate) second: Arc<Toy>,
+    pub(crate) store: Arc<dyn Store>,
+    traced: Arc<RecordingTraceSink>,
+    pub(crate) ran: Arc<Mutex<Vec<String>>>,
+    /// Usage of all external children.
+    pub(crate) hired: Arc<Mutex<Usage>>,
+    folder: tempfile::TempDir,
+    guard: OracleGuard,
+}
+
+impl World {
+    pub(crate) fn new(script: Vec<Vec<Act>>) -> Self {
+        Self::over(Arc::new(MemoryStore::new()), script, Vec::new())
+    }
+
+    /// Creates a world with a second model, `toy/two`.
+    pub(crate) fn over(
+        store: Arc<dyn Store>,
+        script: Vec<Vec<Act>>,
+        second: Vec<Vec<Act>>,
+    ) -> Self {
+        let toys = [Toy::new("one", script), Toy::new("two", second)];
+        Self::build(store, toys, |_| {}, |tools| tools)
+    }
+
+    /// Creates a world with sub-agents and small context windows: the history is summarized soon.
+    pub(crate) fn with_small_context(
+        store: Arc<dyn Store>,
+        script: Vec<Vec<Act>>,
+        second: Vec<Vec<Act>>,
+    ) -> Self {
+        const WINDOW: Option<u32> = Some(20_000);
+        let toys = [
+            Toy::with_window("one", WINDOW, script),
+            Toy::with_window("two", WINDOW, second),
+        ];
+        let set = |settings: &mut Settings| {
+            settings.compact_at = 50;
+            settings.compaction.first_turns = 0;
+            settings.compaction.recent_turns = 1;
+        };
+        Self::build(store, toys, set, |tools| tools.and(SubAgentTool::new()))
+    }
+
+    fn build(
+        store: Arc<dyn Store>,
+        [toy, second]: [Arc<Toy>; 2],
+        set: impl FnOnce(&mut Settings),
+        and: impl FnOnce(Toolbox) -> Toolbox,
+    ) -> Self {
+        let ran: Arc<Mutex<Vec<String>>> = Arc::default();
+        let hired: Arc<Mutex<Usage>> = Arc::default();
+        let traced: Arc<RecordingTraceSink> = Arc::default();
+        let mut settings = Settings::new("toy/one".parse().unwrap(), "be good");
+        set(&mut settings);
+        let models = ModelRegistry::new(Vec::new())
+            .with_model(toy.clone())
+            .with_model(second.clone());
+        let agent = Agent::new(
+            Arc::clone(&store),
+            Arc::new(models),
+            and(Toolbox::new(ToyTool::all(&ran, &hired))),
+            Arc::new(settings),
+        );
+        Self {
+            agent: agent.with_trace(traced.clone()),
+            toy,
+            guard: OracleGuard::new(Arc::clone(&store)),
+            second,
+            store,
+            traced,
+            ran,
+            hired,
+            folder: tempfile::tempdir().unwrap(),
+        }
+    }
+
+    fn request(&self) -> OpenRequest {
+        OpenRequest {
+            cwd: self.folder.path().canonicalize().unwrap(),
+            roots: Vec::new(),
+            mcp: Vec::new(),
+            instructions: None,
+        }
+    }
+
+    fn ports(&self) -> ClientPorts {
+        ClientPorts::local(
+            Arc::new(SilentClient),
+            Box::new(OracleOutbox(self.guard.observer())),
+        )
+    }
+
+    /// A new session without a client.
+    pub(crate) async fn session(&self) -> Session {
+        let ports = self.ports();
+        self.agent.create(self.request(), |_| ports).await.unwrap()
+    }
+
+    /// Opens the session again under a second handle.
+    pub(crate) async fn reopen(&self, session: &Session) -> Session {
+        self.open(session.id()).await
+    }
+
+    /// Opens an existing session.
+    pub(crate) async fn open(&self, id: &SessionId) -> Session {
+        let ports = self.ports();
+        let opened = self.agent.open(id, self.request(), false, |_| ports);
+        opened.await.unwrap()
+    }
+
+    /// Returns all model calls so far.
+    pub(crate) fn traced_calls(&self) -> Vec<ModelCall> {
+        self.traced.0.lock().unwrap().clone()
+    }
+
+    /// Returns the stored loops of a session.
+    pub(crate) async fn records(&self, session: &Session) -> Vec<Arc<LoopRecord>> {
+        self.store.loops(session.id(), 0).await.unwrap()
+    }
+}
+
+/// Runs a hello prompt to its end.
+pub(crate) async fn run_hello(session: &Session) -> PromptOutput {
+    session.turn(TurnInput::text("hello")).run().await.unwrap()
+}
+
+/// Sink that records activities. Panics at the activity with the given index.
+#[derive(Default)]
+pub(crate) struct RecordingSink {
+    pub(crate) seen: Mutex<Vec<TurnActivity>>,
+    pub(crate) breaks_at: Option<usize>,
+    /// Panic before returning a future.
+    pub(crate) at_once: bool,
+}
+
+impl ActivitySink for RecordingSink {
+    fn emit(&self, activity: TurnActivity) -> BoxFuture<'_, ()> {
+        let number = {
+            let mut seen = self.seen.lock().unwrap();
+            seen.push(activity);
+            seen.len() - 1
+        };
+        let breaks = self.breaks_at == Some(number);
+        assert!(!breaks || !self.at_once, "broken at once");
+        Box::pin(async move { assert!(!breaks, "broken") })
+    }
+}
+
+/// Describes each activity in a word or two.
+pub(crate) fn describe_all(activities: &[TurnActivity]) -> Vec<String> {
+    activities.iter().map(describe).collect()
+}
+
+fn describe(activity: &TurnActivity) -> String {
+    match &activity.event {
+        TurnEvent::AssistantProseDelta { text } => format!("say {text}"),
+        TurnEvent::ReasoningDelta { text } => format!("think {text}"),
+        TurnEvent::ToolCallStarted { name, .. } => format!("start {name}"),
+        TurnEvent::ToolCallCompleted { name, output, .. } => {
+            format!("end {name}: {}", output.text())
+        }
+        TurnEvent::Usage { .. } => "usage".to_owned(),
+        TurnEvent::ModelRetried { attempt, .. } => format!("retry {attempt}"),
+        TurnEvent::Error { .. } => "error".to_owned(),
+        other => format!("{other:?}"),
+    }
+}

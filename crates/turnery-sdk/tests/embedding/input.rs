@@ -1,0 +1,131 @@
+//! Tests of prompt input and of its conversion errors.
+
+use crate::{
+    fixture::{World, run_hello},
+    toy::Act,
+};
+use turnery_engine::{Content, ImageData, LoopStatus, Outcome, TurnStop, Usage};
+use turnery_sdk::{ImageBlob, InputError, InputItem, SessionExt as _, TurnEvent, TurnInput};
+
+fn png() -> ImageBlob {
+    ImageBlob {
+        mime_type: "image/png".to_owned(),
+        bytes: b"\x89PNG\r\n".to_vec(),
+    }
+}
+
+fn image_content() -> Content {
+    Content::Image(ImageData {
+        mime_type: "image/png".to_owned(),
+        base64: "iVBORw0K".into(),
+    })
+}
+
+// proves: LASH-37, LASH-38, LASH-39, LASH-40, LASH-41
+#[test]
+fn input_items_keep_order_and_text() {
+    let input = TurnInput::text("what is in @/etc/passwd and here:")
+        .image("shot-1", png())
+        .image("shot-2", png());
+    let content = input.content().unwrap();
+    let text = Content::text("what is in @/etc/passwd and here:");
+    assert_eq!(content, [text, image_content(), image_content()]);
+    // One image twice, and one that is not referenced.
+    let mut input = TurnInput::default().image("a", png());
+    input.items.push(InputItem::Text("and again".to_owned()));
+    input.items.push(InputItem::ImageRef("a".to_owned()));
+    input.image_blobs.insert("b".to_owned(), png());
+    let content = input.content().unwrap();
+    assert_eq!(
+        content,
+        [image_content(), Content::text("and again"), image_content()]
+    );
+}
+
+fn input_error(items: Vec<InputItem>) -> InputError {
+    let mut input = TurnInput {
+        items,
+        ..TurnInput::default()
+    };
+    input.image_blobs.insert("here".to_owned(), png());
+    let text = ImageBlob {
+        mime_type: "text/plain".to_owned(),
+        bytes: b"hello".to_vec(),
+    };
+    input.image_blobs.insert("text".to_owned(), text);
+    let nothing = ImageBlob {
+        bytes: Vec::new(),
+        ..png()
+    };
+    input.image_blobs.insert("nothing".to_owned(), nothing);
+    input.content().unwrap_err()
+}
+
+// proves: LASH-16, LASH-41
+#[test]
+fn invalid_image_is_a_typed_error() {
+    let image = |name: &str| input_error(vec![InputItem::ImageRef(name.to_owned())]).to_string();
+    assert_eq!(
+        image("there"),
+        "the input refers to the image \"there\", which is missing: add it to image_blobs"
+    );
+    for malformed in ["", "two words", "line\nbreak", &"x".repeat(257)] {
+        assert!(image(malformed).contains("is not a valid image name"));
+    }
+    assert_eq!(
+        image("text"),
+        "the image \"text\" is of type \"text/plain\" and 5 bytes long, which is not a valid image"
+    );
+    assert!(image("nothing").contains("0 bytes long"));
+    assert_eq!(input_error(Vec::new()), InputError::Empty);
+    assert_eq!(
+        input_error(vec![InputItem::Text(String::new())]),
+        InputError::Empty
+    );
+}
+
+// proves: LASH-37, LASH-43
+#[tokio::test(start_paused = true)]
+async fn image_bytes_reach_the_model() {
+    let world = World::new(vec![vec![Act::Say("a cat")]]);
+    let turn = world.session().await.turn(TurnInput::text("who is this?"));
+    turn.image("cat", png()).run().await.unwrap();
+    let requests = world.toy.requests.lock().unwrap();
+    let turnery_engine::Message::User { content } = &requests[0].messages[0].message else {
+        unreachable!("the first message is the user's")
+    };
+    assert_eq!(*content, [Content::text("who is this?"), image_content()]);
+}
+
+// proves: LASH-16, C-7, I13
+#[tokio::test(start_paused = true)]
+async fn invalid_input_ends_as_invalid_input_outcome() {
+    let world = World::new(vec![vec![Act::Say("fine")]]);
+    let session = world.session().await;
+    let mut input = TurnInput::text("who is this?");
+    input.items.push(InputItem::ImageRef("cat".to_owned()));
+    let output = session.turn(input).run().await.unwrap();
+    let reason =
+        "the input refers to the image \"cat\", which is missing: add it to image_blobs".to_owned();
+    let outcome = Outcome::Stopped(TurnStop::InvalidInput {
+        reason: reason.clone(),
+    });
+    assert_eq!(output.result.outcome, outcome);
+    let text = reason.as_str().into();
+    let shown: Vec<_> = output.activities.into_iter().map(|it| it.event).collect();
+    assert_eq!(shown, [TurnEvent::Error { text }]);
+    let records = world.records(&session).await;
+    assert_eq!(records.len(), 1);
+    assert_eq!(records[0].status, LoopStatus::Rejected);
+    assert_eq!(records[0].rejection, Some(reason));
+    assert_eq!(records[0].outcome, Some(outcome));
+    assert_eq!(records[0].usage, Usage::default());
+    assert!(records[0].messages.is_empty());
+    assert!(!records[0].on_chain);
+    assert!(world.traced_calls().is_empty());
+    // Nothing of it is in the next prompt.
+    run_hello(&session).await;
+    let requests = world.toy.requests.lock().unwrap();
+    assert_eq!(requests[0].messages.len(), 1);
+    assert_eq!(requests[0].messages[0].message.text(), "hello");
+}

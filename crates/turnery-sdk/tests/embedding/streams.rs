@@ -1,0 +1,115 @@
+//! Tests of the three ways to follow a prompt: running it, passing a sink, and reading its stream.
+
+use crate::{
+    fixture::{RecordingSink, World, describe_all, run_hello},
+    toy::Act,
+};
+use futures_util::StreamExt;
+use std::{sync::Arc, time::Duration};
+use turnery_engine::{Outcome, TurnFinish};
+use turnery_sdk::{SessionExt as _, TurnInput, TurnStream};
+
+fn script() -> Vec<Vec<Act>> {
+    vec![
+        vec![Act::Say("a"), Act::Call("c", "look")],
+        vec![Act::Think("b"), Act::Say("c")],
+    ]
+}
+
+const SHOWN: [&str; 7] = [
+    "say a",
+    "usage",
+    "start look",
+    "end look: done",
+    "think b",
+    "say c",
+    "usage",
+];
+
+// proves: LASH-53, LASH-97
+#[tokio::test(start_paused = true)]
+async fn run_sink_and_stream_give_the_same_output() {
+    let mut ends = Vec::new();
+
+    let world = World::new(script());
+    let output = run_hello(&world.session().await).await;
+    assert_eq!(describe_all(&output.activities), SHOWN);
+    ends.push(output.result.outcome);
+
+    let world = World::new(script());
+    let sink = Arc::new(RecordingSink::default());
+    let turn = world.session().await.turn(TurnInput::text("hello"));
+    let output = turn.stream_to(sink.clone()).await.unwrap();
+    assert_eq!(describe_all(&sink.seen.lock().unwrap()), SHOWN);
+    assert_eq!(describe_all(&output.activities), SHOWN);
+    ends.push(output.result.outcome);
+
+    let world = World::new(script());
+    let turn = world.session().await.turn(TurnInput::text("hello"));
+    let mut stream = turn.stream().unwrap();
+    let pulled: Vec<_> = StreamExt::by_ref(&mut stream).collect().await;
+    assert_eq!(describe_all(&pulled), SHOWN);
+    let output = stream.finish().await.unwrap();
+    assert_eq!(output.activities, pulled);
+    ends.push(output.result.outcome);
+
+    let text = "c".into();
+    let outcome = Outcome::Finished(TurnFinish::AssistantMessage { text }, None);
+    assert_eq!(ends, [outcome.clone(), outcome.clone(), outcome]);
+}
+
+// proves: LASH-78, LASH-8
+#[tokio::test(start_paused = true)]
+async fn final_message_is_recorded_once() {
+    let world = World::new(vec![vec![Act::Say("Hel"), Act::Say("lo")]]);
+    let session = world.session().await;
+    run_hello(&session).await;
+    let records = world.records(&session).await;
+    let texts: Vec<_> = records[0]
+        .messages
+        .iter()
+        .map(|message| message.message.text())
+        .collect();
+    assert_eq!(texts, ["hello", "Hel\nlo"]);
+}
+
+async fn first_activity(stream: &mut TurnStream) -> String {
+    let activity = stream.next().await.unwrap();
+    describe_all(&[activity]).remove(0)
+}
+
+// proves: LASH-86, LASH-97
+#[tokio::test(start_paused = true)]
+async fn finishing_a_stream_early_loses_nothing() {
+    let mut turn: Vec<Act> = std::iter::repeat_n(Act::Say("x"), 500).collect();
+    turn.push(Act::Call("c", "look"));
+    let world = World::new(vec![turn, vec![Act::Say("done")]]);
+    let turn = world.session().await.turn(TurnInput::text("hello"));
+    let mut stream = turn.stream().unwrap();
+    assert_eq!(first_activity(&mut stream).await, "say x");
+    // Nobody reads: the prompt waits.
+    tokio::time::sleep(Duration::from_secs(1)).await;
+    assert!(world.ran.lock().unwrap().is_empty());
+    let output = stream.finish().await.unwrap();
+    assert_eq!(output.activities.len(), 505);
+    assert_eq!(*world.ran.lock().unwrap(), ["look"]);
+}
+
+// proves: LASH-86
+#[tokio::test(start_paused = true)]
+async fn dropped_stream_does_not_cancel() {
+    let mut turn: Vec<Act> = std::iter::repeat_n(Act::Say("x"), 500).collect();
+    turn.push(Act::Call("c", "look"));
+    let world = World::new(vec![turn, vec![Act::Say("done")], vec![Act::Say("next")]]);
+    let session = world.session().await;
+    let mut stream = session.turn(TurnInput::text("one")).stream().unwrap();
+    assert_eq!(first_activity(&mut stream).await, "say x");
+    drop(stream);
+    // The next prompt runs after it.
+    run_hello(&session).await;
+    let records = world.records(&session).await;
+    assert_eq!(records.len(), 2);
+    let text = "done".into();
+    let outcome = Outcome::Finished(TurnFinish::AssistantMessage { text }, None);
+    assert_eq!(records[0].outcome, Some(outcome));
+}

@@ -1,0 +1,168 @@
+//! Tests of the trace sink: one record for each attempt of a model call, whatever its result.
+
+use crate::{
+    fixture::{World, describe_all, run_hello},
+    toy::{Act, fault, usage_of},
+};
+use serde_json::json;
+use std::{sync::Arc, time::Duration};
+use turnery_engine::ModelErrorKind;
+use turnery_sdk::{ModelCall, PromptOptions, SessionExt as _, TraceSink, TurnInput, usage::source};
+
+// proves: LASH-99, LASH-112, I12, R9
+#[tokio::test(start_paused = true)]
+async fn every_attempt_is_traced_with_its_end() {
+    let second = Duration::from_secs(1);
+    let world = World::new(vec![
+        vec![
+            Act::Pause(second * 3),
+            Act::Retry(1),
+            Act::Retry(2),
+            Act::Pause(second * 5),
+            Act::Say("hi"),
+            Act::Spend(usage_of(1)),
+            Act::Call("c", "look"),
+        ],
+        vec![Act::Retry(1), Act::Fail],
+    ]);
+    let session = world.session().await;
+    let output = run_hello(&session).await;
+    assert_eq!(
+        describe_all(&output.activities),
+        [
+            "retry 1",
+            "retry 2",
+            "say hi",
+            "usage",
+            "start look",
+            "end look: done",
+            "retry 1",
+            "usage",
+        ]
+    );
+    let calls = world.traced_calls();
+    let told: Vec<_> = calls
+        .iter()
+        .map(|call| {
+            let kind = call.fault.as_ref().map(|fault| fault.kind);
+            (call.attempt, call.accepted, kind, call.duration.as_secs())
+        })
+        .collect();
+    let busy = Some(ModelErrorKind::Overloaded);
+    assert_eq!(
+        told,
+        [
+            (1, false, busy, 3),
+            (2, false, busy, 0),
+            (3, true, None, 5),
+            (1, false, busy, 0),
+            (2, false, busy, 0),
+        ]
+    );
+    let records = world.records(&session).await;
+    for call in &calls {
+        assert_eq!(call.session_id, *session.id());
+        assert_eq!(call.loop_id, records[0].loop_id);
+        assert_eq!(call.source, source::TURN);
+        assert_eq!(call.model, "toy/one");
+        assert_eq!(call.usage, call.accepted.then(|| usage_of(1)));
+    }
+    // What was tried again is kept with the loop, too.
+    let attempts: Vec<_> = records[0]
+        .attempts
+        .iter()
+        .map(|it| (it.turn_index, it.attempt))
+        .collect();
+    assert_eq!(attempts, [(0, 1), (0, 2), (1, 1)]);
+}
+
+// proves: LASH-99, LASH-106
+#[tokio::test(start_paused = true)]
+async fn dropped_call_is_traced_as_not_accepted() {
+    let world = World::new(vec![
+        vec![Act::Say("a"), Act::Spend(usage_of(2))],
+        vec![Act::Say("b"), Act::Hang],
+    ]);
+    let (first, second) = (world.session().await, world.session().await);
+    run_hello(&first).await;
+    let mut stream = second.turn(TurnInput::text("hello")).stream().unwrap();
+    stream.next().await.unwrap();
+    second.cancel_running_turns();
+    stream.finish().await.unwrap();
+    let calls = world.traced_calls();
+    let ids: Vec<_> = calls.iter().map(|call| &call.session_id).collect();
+    assert_eq!(ids, [first.id(), second.id()]);
+    assert!(calls[0].accepted);
+    assert_eq!(
+        (calls[1].accepted, &calls[1].usage, &calls[1].fault),
+        (false, &None, &None)
+    );
+    let mut shape = json!(calls[0]);
+    let at = shape["started_at"].take();
+    assert!(at.is_string());
+    assert_eq!(
+        shape,
+        json!({
+            "session_id": first.id(),
+            "loop_id": calls[0].loop_id,
+            "source": "turn",
+            "model": "toy/one",
+            "attempt": 1,
+            "started_at": null,
+            "duration_ms": 0,
+            "accepted": true,
+            "usage": {
+                "input_tokens": 2,
+                "output_tokens": 20,
+                "cache_read_input_tokens": 200,
+                "cache_write_input_tokens": 2000,
+                "reasoning_output_tokens": 2,
+            },
+        })
+    );
+    assert_eq!(json!(calls[1]).get("usage"), None);
+    assert_eq!(json!(calls[1]).get("fault"), None);
+}
+
+struct Broken;
+
+impl TraceSink for Broken {
+    fn record(&self, _call: &ModelCall) {
+        panic!("{}", fault());
+    }
+}
+
+// proves: LASH-99
+#[tokio::test(start_paused = true)]
+async fn trace_sink_panic_does_not_affect_the_prompt() {
+    let mut world = World::new(vec![
+        vec![Act::Retry(1), Act::Say("a")],
+        vec![Act::Say("b")],
+    ]);
+    world.agent = world.agent.with_trace(Arc::new(Broken));
+    let session = world.session().await;
+    let output = run_hello(&session).await;
+    assert_eq!(
+        describe_all(&output.activities),
+        ["retry 1", "say a", "usage"]
+    );
+    let output = run_hello(&session).await;
+    assert_eq!(describe_all(&output.activities), ["say b", "usage"]);
+}
+
+// proves: LASH-99, I12
+#[tokio::test(start_paused = true)]
+async fn compaction_without_call_is_not_traced() {
+    let world = World::new(vec![vec![Act::Say("hi")]]);
+    let session = world.session().await;
+    run_hello(&session).await;
+    let ticket = session.compact(PromptOptions::default()).unwrap();
+    let result = ticket.result().await.unwrap();
+    assert_eq!(result.loops[0].compaction_block, None);
+    let told: Vec<_> = world
+        .traced_calls()
+        .iter()
+        .map(|call| call.source)
+        .collect();
+    assert_eq!(told, [source::TURN]);
+}
