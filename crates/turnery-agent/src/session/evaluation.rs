@@ -45,7 +45,7 @@ const CANDIDATE_GRACE: Duration = Duration::from_secs(24 * 60 * 60);
 
 /// Evaluation with its models resolved.
 pub(super) struct Evaluation {
-    entrants: Vec<(Arc<dyn Model>, Option<Thinking>)>,
+    candidates: Vec<(Arc<dyn Model>, Option<Thinking>)>,
     strategy: SelectionStrategy,
     judge: Arc<dyn Model>,
     cancels: Cancels,
@@ -60,8 +60,8 @@ impl Evaluation {
             | SelectionStrategy::FewestTokens
             | SelectionStrategy::MostTokens => None,
         };
-        let entrants = self.entrants.iter().map(|(model, _)| model);
-        entrants.chain(judge).collect()
+        let candidates = self.candidates.iter().map(|(model, _)| model);
+        candidates.chain(judge).collect()
     }
 }
 
@@ -77,22 +77,22 @@ type RunningCandidates =
 
 impl SessionTask {
     /// Resolves the models of an evaluation. Starts nothing.
-    pub(super) fn contest(
+    pub(super) fn resolve_evaluation(
         &self,
-        tries: TryRequest,
+        request: TryRequest,
         own: Option<&Arc<dyn Model>>,
         cancels: Cancels,
     ) -> Result<Evaluation, PromptError> {
         let own = own.unwrap_or(&self.env.model);
-        let found = tries.candidates.iter().map(|candidate| {
+        let found = request.candidates.iter().map(|candidate| {
             let model = self.env.models.model(&candidate.model)?;
             Ok((model, candidate.thinking))
         });
-        let mut entrants = found.collect::<Result<Vec<_>, PromptError>>()?;
-        if entrants.is_empty() {
-            entrants.push((Arc::clone(own), None));
+        let mut candidates = found.collect::<Result<Vec<_>, PromptError>>()?;
+        if candidates.is_empty() {
+            candidates.push((Arc::clone(own), None));
         }
-        let judge = match &tries.pick {
+        let judge = match &request.pick {
             SelectionStrategy::Judge(Some(name)) => self.env.models.model(name)?,
             SelectionStrategy::Judge(None)
             | SelectionStrategy::First
@@ -100,8 +100,8 @@ impl SessionTask {
             | SelectionStrategy::MostTokens => Arc::clone(own),
         };
         Ok(Evaluation {
-            entrants,
-            strategy: tries.pick,
+            candidates,
+            strategy: request.pick,
             judge,
             cancels,
         })
@@ -111,12 +111,12 @@ impl SessionTask {
     pub(super) async fn evaluate(
         &mut self,
         mut plan: LoopPlan,
-        contest: Evaluation,
+        evaluation: Evaluation,
         scope: &mut PromptScope,
         guard: &mut PromptGuard,
     ) -> PromptEnd {
         let mut ids = Vec::new();
-        for (model, _) in &contest.entrants {
+        for (model, _) in &evaluation.candidates {
             scope.model = Some(Arc::clone(model));
             let loop_id = scope.next_loop_id(self);
             if let Err(reason) = self.ask_before_loop(&plan, &loop_id, scope, guard).await? {
@@ -132,18 +132,18 @@ impl SessionTask {
         plan.group.clone_from(&ids);
         let began = Instant::now();
         let (sender, mut arrivals) = mpsc::channel(ids.len());
-        let mut running = self.start_candidates(&plan, &contest, scope, guard, &ids, &sender);
+        let mut running = self.start_candidates(&plan, &evaluation, scope, guard, &ids, &sender);
         drop(sender);
-        let gathered = collect_results(&mut running, &mut arrivals, ids.len());
-        let offers = guard_result(guard.run_guarded(self, gathered, CANDIDATE_GRACE).await)??;
-        let mut records: Vec<LoopRecord> = offers
+        let collected = collect_results(&mut running, &mut arrivals, ids.len());
+        let results = guard_result(guard.run_guarded(self, collected, CANDIDATE_GRACE).await)??;
+        let mut records: Vec<LoopRecord> = results
             .iter()
-            .map(|offer| LoopRecord::clone(&offer.commit.records[0]))
+            .map(|ended| LoopRecord::clone(&ended.commit.records[0]))
             .collect();
         scope.budget.add_time(began.elapsed());
         let began = Instant::now();
         let decision = self
-            .choose_winner(&plan, &contest, &records, scope, guard)
+            .choose_winner(&plan, &evaluation, &records, scope, guard)
             .await;
         scope.budget.add_time(began.elapsed());
         let WinnerDecision {
@@ -153,7 +153,7 @@ impl SessionTask {
         } = decision;
         record_winner(&mut records, winner, &judge_report);
         let records: Vec<Arc<LoopRecord>> = records.into_iter().map(Arc::new).collect();
-        let title = offers[winner].commit.title.clone();
+        let title = results[winner].commit.title.clone();
         let switches = matches!(records[winner].outcome, Some(Outcome::FrameSwitch { .. }));
         let commit = Commit {
             lane: guard.lane.clone(),
@@ -208,17 +208,17 @@ impl SessionTask {
                 return Ok(unstored_result(result));
             }
         };
-        for offer in offers {
-            let _ = offer.stored.send(committed.clone());
+        for ended in results {
+            let _ = ended.stored.send(committed.clone());
         }
         // Each candidate has its commit result, so none of them waits any more.
-        let mut entrants = Vec::new();
-        while let Some((entrant, ended)) = running.next().await {
+        let mut candidates = Vec::new();
+        while let Some((candidate, ended)) = running.next().await {
             ended?;
-            entrants.push(entrant);
+            candidates.push(candidate);
         }
-        entrants.sort_by_key(|entrant| ids.iter().position(|id| *id == entrant.loop_id));
-        let views: Vec<_> = entrants
+        candidates.sort_by_key(|candidate| ids.iter().position(|id| *id == candidate.loop_id));
+        let views: Vec<_> = candidates
             .iter()
             .map(|it| it.task.conversation.history.messages())
             .collect();
@@ -227,14 +227,14 @@ impl SessionTask {
             guard.stop_renewing();
         }
         let title_is_new = title.is_some();
-        self.adopt_winner(&records[winner], head, entrants, title);
+        self.adopt_winner(&records[winner], head, candidates, title);
         self.show_group(&records, winner, title_is_new, guard).await;
         for (record, messages) in records.into_iter().zip(views) {
             result.usage += record.usage;
             result.loops.push(Arc::clone(&record));
             self.notify_after_loop(record, messages, scope, guard).await;
         }
-        scope.model = Some(Arc::clone(&contest.entrants[winner].0));
+        scope.model = Some(Arc::clone(&evaluation.candidates[winner].0));
         match self.plan_next_frame(&result, ids[winner].clone()) {
             Some(plan) => self.run_loops(plan, result, limit, scope, guard).await,
             None => Ok(result),
@@ -245,27 +245,27 @@ impl SessionTask {
     fn start_candidates(
         &self,
         plan: &LoopPlan,
-        contest: &Evaluation,
+        evaluation: &Evaluation,
         scope: &PromptScope,
         guard: &PromptGuard,
         ids: &[LoopId],
-        offers: &mpsc::Sender<CandidateResult>,
+        results: &mpsc::Sender<CandidateResult>,
     ) -> RunningCandidates {
-        let entrants = contest.entrants.iter().zip(ids).enumerate();
-        let begun = entrants.map(|(index, ((model, thinking), loop_id))| {
+        let candidates = evaluation.candidates.iter().zip(ids).enumerate();
+        let begun = candidates.map(|(index, ((model, thinking), loop_id))| {
             let store = CandidateStore {
                 session_id: self.conversation.info.id.clone(),
                 store: Arc::clone(&self.env.store),
                 index,
-                offers: offers.clone(),
+                results: results.clone(),
             };
-            let entrant = CandidateRun {
+            let candidate = CandidateRun {
                 loop_id: loop_id.clone(),
                 task: self.for_candidate(model, *thinking, store),
-                guard: guard.for_candidate(contest.cancels.clone()),
+                guard: guard.for_candidate(evaluation.cancels.clone()),
                 scope: scope.with_model(model),
             };
-            entrant.run(plan.clone()).boxed()
+            candidate.run(plan.clone()).boxed()
         });
         begun.collect()
     }
@@ -274,21 +274,21 @@ impl SessionTask {
     async fn choose_winner(
         &mut self,
         plan: &LoopPlan,
-        contest: &Evaluation,
+        evaluation: &Evaluation,
         records: &[LoopRecord],
         scope: &PromptScope,
         guard: &mut PromptGuard,
     ) -> WinnerDecision {
         let eligible = eligible_candidates(records);
-        let first = select_candidate(records, &eligible, contest.strategy.selection_rule());
-        if !matches!(contest.strategy, SelectionStrategy::Judge(_)) || eligible.len() < 2 {
+        let first = select_candidate(records, &eligible, evaluation.strategy.selection_rule());
+        if !matches!(evaluation.strategy, SelectionStrategy::Judge(_)) || eligible.len() < 2 {
             return WinnerDecision {
                 winner: first,
                 judge_report: JudgeReport::default(),
                 limit: None,
             };
         }
-        let name = contest.judge.info().name.clone();
+        let name = evaluation.judge.info().name.clone();
         let undecided = |what: &str, why: &str| {
             Some(format!(
                 "the judge {name} {what} ({why}), so the first answer was taken"
@@ -326,7 +326,7 @@ impl SessionTask {
             model: &name,
         };
         let tracing = self.env.tracer.clone();
-        let judge = Arc::clone(&contest.judge);
+        let judge = Arc::clone(&evaluation.judge);
         let asked = async {
             let mut running = RunningModel::call(judge, request, tracing.begin(call));
             loop {
@@ -345,7 +345,7 @@ impl SessionTask {
         let why = match guard.run_guarded(self, asked, Duration::ZERO).await {
             GuardOutcome::Done(Ok(Ok(response))) => {
                 judge_report.usage = response.usage.map(Usage::normalized).unwrap_or_default();
-                let price = self.env.price(&*contest.judge);
+                let price = self.env.price(&*evaluation.judge);
                 scope.budget.add_answer(&judge_report.usage, price);
                 let reply = response.content.iter().filter_map(Content::as_text);
                 choice = parse_judge_reply(&reply.collect::<String>(), eligible.len());
@@ -379,7 +379,7 @@ impl SessionTask {
         &mut self,
         record: &LoopRecord,
         head: u64,
-        entrants: Vec<CandidateRun>,
+        candidates: Vec<CandidateRun>,
         title: Option<String>,
     ) {
         self.conversation.info.head_version = head;
@@ -388,16 +388,16 @@ impl SessionTask {
             self.conversation.info.tip_loop_id = Some(record.loop_id.clone());
             self.conversation.frame_id.clone_from(&record.frame_id);
         }
-        let (winner, others): (Vec<CandidateRun>, Vec<CandidateRun>) = entrants
+        let (winner, others): (Vec<CandidateRun>, Vec<CandidateRun>) = candidates
             .into_iter()
-            .partition(|entrant| entrant.loop_id == record.loop_id);
-        for entrant in winner {
-            self.conversation.history = entrant.task.conversation.history;
+            .partition(|candidate| candidate.loop_id == record.loop_id);
+        for candidate in winner {
+            self.conversation.history = candidate.task.conversation.history;
         }
-        for entrant in others {
+        for candidate in others {
             self.conversation
                 .history
-                .remember_calls(&entrant.task.conversation.history);
+                .remember_calls(&candidate.task.conversation.history);
         }
         // A title set meanwhile is kept.
         if self.conversation.info.title.is_none() {
@@ -419,11 +419,11 @@ async fn collect_results(
     arrivals: &mut mpsc::Receiver<CandidateResult>,
     count: usize,
 ) -> Result<Vec<CandidateResult>, PromptError> {
-    let mut offers = Vec::with_capacity(count);
-    while offers.len() < count {
+    let mut results = Vec::with_capacity(count);
+    while results.len() < count {
         tokio::select! {
             biased;
-            Some(offer) = arrivals.recv() => offers.push(offer),
+            Some(ended) = arrivals.recv() => results.push(ended),
             Some((_, ended)) = running.next() => {
                 ended?;
                 return Err(lost("a candidate ended without a record; this is a bug in turnery"));
@@ -431,8 +431,8 @@ async fn collect_results(
             else => return Err(lost("all candidates ended without a record; this is a bug in turnery")),
         }
     }
-    offers.sort_by_key(|offer| offer.index);
-    Ok(offers)
+    results.sort_by_key(|ended| ended.index);
+    Ok(results)
 }
 
 fn guard_result<T>(guard_result: GuardOutcome<T>) -> Result<T, PromptError> {

@@ -6,8 +6,8 @@ use turnery_store::{SessionDocument, StoreError, TranscriptNote, export};
 impl Session {
     /// Stores transcript notes: a command and its output. They are replayed when the session is loaded, and
     /// never sent to a model.
-    pub async fn add_notes(&self, said: Vec<TranscriptNote>) -> Result<(), StoreError> {
-        self.store().remark(self.id(), said).await
+    pub async fn add_notes(&self, notes: Vec<TranscriptNote>) -> Result<(), StoreError> {
+        self.store().remark(self.id(), notes).await
     }
 
     /// Exports everything stored of the session as one document.

@@ -25,7 +25,7 @@ const JUDGE_TIMEOUT: Duration = Duration::from_secs(5);
 /// Pending verdict of a call.
 pub(crate) struct CallGate {
     call_id: CallId,
-    found: BoxFuture<'static, GateResult>,
+    step: BoxFuture<'static, GateResult>,
 }
 
 /// Permission request with the rule that "always" would add.
@@ -83,7 +83,7 @@ impl CallGate {
     ) -> Self {
         Self {
             call_id: call.call_id.clone(),
-            found: Box::pin(async move {
+            step: Box::pin(async move {
                 let prepared = toolbox.await.prepare(&call, &cx).await;
                 GateResult::Prepared(call, prepared)
             }),
@@ -100,7 +100,7 @@ impl CallGate {
     ) -> Self {
         Self {
             call_id: call.call_id.clone(),
-            found: Box::pin(async move {
+            step: Box::pin(async move {
                 let judged = match &prepared.access {
                     Access::Run { .. } | Access::RunOutside { .. } => {
                         let (policy, access) = (policy.clone(), prepared.access.clone());
@@ -144,7 +144,7 @@ impl CallGate {
     ) -> Self {
         Self {
             call_id: question.ask.call_id.clone(),
-            found: Box::pin(async move {
+            step: Box::pin(async move {
                 let asked = async { client.ask(question.ask.clone()).await };
                 let answered = AssertUnwindSafe(asked).catch_unwind().await;
                 let answer = answered.unwrap_or_else(|_| {
@@ -163,7 +163,7 @@ impl CallGate {
     }
 
     pub(crate) fn poll(&mut self, cx: &mut Context<'_>) -> Poll<GateResult> {
-        self.found.as_mut().poll(cx)
+        self.step.as_mut().poll(cx)
     }
 }
 

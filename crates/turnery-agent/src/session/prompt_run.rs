@@ -85,8 +85,9 @@ impl SessionTask {
         self.env.models.prefetch_keys();
         let name = options.model.as_ref();
         let model = name.map(|name| self.env.models.model(name)).transpose()?;
-        let contest = tries.map(|tries| self.contest(tries, model.as_ref(), cancels.clone()));
-        let contest = contest.transpose()?;
+        let evaluation =
+            tries.map(|request| self.resolve_evaluation(request, model.as_ref(), cancels.clone()));
+        let evaluation = evaluation.transpose()?;
         let settings = &self.env.settings;
         let limits = options.limits.unwrap_or(settings.limits);
         let budget = match &self.env.budget {
@@ -94,8 +95,8 @@ impl SessionTask {
             None => Budget::new(limits),
         };
         let own = model.as_ref().unwrap_or(&self.env.model);
-        let called = match &contest {
-            Some(contest) => contest.models(),
+        let called = match &evaluation {
+            Some(evaluation) => evaluation.models(),
             None => vec![own],
         };
         for model in called {
@@ -114,7 +115,7 @@ impl SessionTask {
             may_switch: true,
             last_loop_number: self.conversation.last_known_loop_number(),
         };
-        let beginning = match contest {
+        let beginning = match evaluation {
             Some(_) => None,
             None => predict_beginning(self, &scope, &work),
         };
@@ -133,9 +134,9 @@ impl SessionTask {
             Ok(work) => self.plan(work).await,
             Err(error) => Err(error),
         };
-        let end = match (planned, contest) {
-            (Ok(plan), Some(contest)) => {
-                Box::pin(self.evaluate(plan, contest, &mut scope, &mut guard)).await
+        let end = match (planned, evaluation) {
+            (Ok(plan), Some(evaluation)) => {
+                Box::pin(self.evaluate(plan, evaluation, &mut scope, &mut guard)).await
             }
             (Ok(plan), None) => {
                 let result = PromptResult::new(Outcome::Stopped(TurnStop::Cancelled));

@@ -72,7 +72,7 @@ impl<T, E> StreamingTask<T, E> {
 
 /// Running model call.
 pub(crate) struct RunningModel {
-    leaf: StreamingTask<ModelEvent, Result<Response, ModelError>>,
+    stream: StreamingTask<ModelEvent, Result<Response, ModelError>>,
     trace: ModelCallTrace,
 }
 
@@ -95,8 +95,8 @@ impl RunningModel {
                 })
             })
         });
-        let leaf = StreamingTask::new(deltas, call.boxed());
-        Self { leaf, trace }
+        let stream = StreamingTask::new(deltas, call.boxed());
+        Self { stream, trace }
     }
 
     pub(crate) fn poll(
@@ -104,8 +104,8 @@ impl RunningModel {
         cx: &mut Context<'_>,
         listen: bool,
     ) -> Poll<StreamItem<ModelEvent, Result<Response, ModelError>>> {
-        let said = self.leaf.poll(cx, listen);
-        match &said {
+        let item = self.stream.poll(cx, listen);
+        match &item {
             Poll::Ready(StreamItem::Item(ModelEvent::Retry(retry))) => {
                 self.trace.attempt_failed(retry)
             }
@@ -113,7 +113,7 @@ impl RunningModel {
             Poll::Ready(StreamItem::Item(ModelEvent::Delta(_) | ModelEvent::Silent(_)))
             | Poll::Pending => {}
         }
-        said
+        item
     }
 }
 
@@ -123,7 +123,7 @@ pub(crate) struct RunningTool {
     pub(crate) is_sub_agent: bool,
     cancel: CancellationToken,
     output_budget: OutputBudget,
-    leaf: StreamingTask<Progress, ToolEnvelope>,
+    stream: StreamingTask<Progress, ToolEnvelope>,
 }
 
 impl RunningTool {
@@ -149,7 +149,7 @@ impl RunningTool {
             is_sub_agent,
             cancel,
             output_budget: OutputBudget::default(),
-            leaf: StreamingTask::new(reports, run.boxed()),
+            stream: StreamingTask::new(reports, run.boxed()),
         }
     }
 
@@ -164,7 +164,7 @@ impl RunningTool {
         listen: bool,
     ) -> Poll<StreamItem<Progress, ToolEnvelope>> {
         loop {
-            match std::task::ready!(self.leaf.poll(cx, listen)) {
+            match std::task::ready!(self.stream.poll(cx, listen)) {
                 StreamItem::Item(report) => {
                     if let Some(report) = self.output_budget.admit(report) {
                         return Poll::Ready(StreamItem::Item(report));

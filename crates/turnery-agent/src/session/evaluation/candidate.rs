@@ -84,7 +84,7 @@ pub(super) struct CandidateStore {
     pub(super) session_id: SessionId,
     pub(super) store: Arc<dyn Store>,
     pub(super) index: usize,
-    pub(super) offers: mpsc::Sender<CandidateResult>,
+    pub(super) results: mpsc::Sender<CandidateResult>,
 }
 
 impl Store for CandidateStore {
@@ -185,12 +185,12 @@ impl Store for CandidateStore {
         Box::pin(async move {
             let gone = || StoreError::Broken("the evaluation was given up".to_owned());
             let (stored, answer) = oneshot::channel();
-            let offer = CandidateResult {
+            let result = CandidateResult {
                 index: self.index,
                 commit,
                 stored,
             };
-            self.offers.send(offer).await.map_err(|_| gone())?;
+            self.results.send(result).await.map_err(|_| gone())?;
             answer.await.map_err(|_| gone())?
         })
     }
