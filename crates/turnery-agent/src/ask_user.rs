@@ -2,17 +2,12 @@
 //! against the question (ELIC-5); questions for secrets are rejected (ELIC-3).
 
 use crate::client::Client;
-use futures_util::future::BoxFuture;
 use schemars::JsonSchema;
 use serde::Deserialize;
 use serde_json::Value;
-use std::{collections::HashSet, sync::Arc, time::Duration};
-use turnery_engine::{
-    CallDetail, CallId, SessionId, ToolEnvelope, ToolError, ToolErrorKind, ToolSpec,
-};
-use turnery_tools::{Tool, ToolCx, Toolbox, Workspace, parse_args, spec_for};
-
-const TOOL_NAME: &str = "ask_user";
+use std::{borrow::Cow, collections::HashSet, sync::Arc, time::Duration};
+use turnery_engine::{CallDetail, CallId, SessionId, ToolEnvelope, ToolError, ToolErrorKind};
+use turnery_tools::{ToolCx, Toolbox, TypedTool, Workspace};
 
 /// No timeout: the user may take as long as needed.
 const TIMEOUT: Duration = Duration::MAX;
@@ -79,7 +74,7 @@ pub enum UserAnswer {
 
 #[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
-struct AskUserArgs {
+pub(crate) struct AskUserArgs {
     question: String,
     choices: Option<Vec<String>>,
     several: Option<bool>,
@@ -96,7 +91,6 @@ enum AnswerForm {
 
 /// Tool that asks the user through `client`.
 pub(crate) struct AskUserTool {
-    spec: ToolSpec,
     client: Arc<dyn Client>,
     session_id: SessionId,
 }
@@ -109,12 +103,6 @@ pub(crate) fn with_ask_user(
 ) -> Toolbox {
     match client.takes_questions() {
         true => toolbox.and(AskUserTool {
-            spec: spec_for::<AskUserArgs>(
-                TOOL_NAME,
-                "Ask the user something that only they can decide, and wait for the answer. Give \
-                 choices where you can (several: more than one may be picked), else say which form of \
-                 answer you want. Never ask for a password, a key or another secret.",
-            ),
             client: Arc::clone(client),
             session_id: session_id.clone(),
         }),
@@ -125,21 +113,25 @@ pub(crate) fn with_ask_user(
 /// Removes the tool from a toolbox, for work that the user does not see.
 pub(crate) fn without_ask_user(toolbox: &Toolbox, client: &dyn Client) -> Toolbox {
     match client.takes_questions() {
-        true => toolbox.clone().without(TOOL_NAME),
+        true => toolbox.clone().without(AskUserTool::NAME),
         false => toolbox.clone(),
     }
 }
 
-impl Tool for AskUserTool {
-    fn spec(&self) -> &ToolSpec {
-        &self.spec
+impl TypedTool for AskUserTool {
+    type Args = AskUserArgs;
+    const NAME: &'static str = "ask_user";
+
+    fn description(&self) -> Cow<'static, str> {
+        "Ask the user something that only they can decide, and wait for the answer. Give \
+         choices where you can (several: more than one may be picked), else say which form of \
+         answer you want. Never ask for a password, a key or another secret."
+            .into()
     }
 
-    fn describe(&self, args: &Value, _workspace: &Workspace) -> CallDetail {
-        let question = args.get("question").and_then(Value::as_str);
-        let line = question.and_then(|text| text.lines().next());
+    fn describe(&self, args: &AskUserArgs, _workspace: &Workspace) -> CallDetail {
         CallDetail {
-            title: match line {
+            title: match args.question.lines().next() {
                 Some(line) => format!("Ask: {}", line.chars().take(80).collect::<String>()),
                 None => "Ask the user".to_owned(),
             },
@@ -147,16 +139,12 @@ impl Tool for AskUserTool {
         }
     }
 
-    fn run<'a>(&'a self, args: &'a Value, cx: &'a ToolCx) -> BoxFuture<'a, ToolEnvelope> {
-        Box::pin(async move {
-            match question(args) {
-                Ok((text, answer)) => self.ask_question(text, answer, cx).await,
-                Err(failure) => ToolEnvelope::from(failure),
-            }
-        })
+    async fn run(&self, args: AskUserArgs, cx: &ToolCx) -> Result<ToolEnvelope, ToolError> {
+        let (text, answer) = question(args)?;
+        Ok(self.ask_question(text, answer, cx).await)
     }
 
-    fn timeout(&self, _args: &Value) -> Duration {
+    fn timeout(&self, _args: &AskUserArgs) -> Duration {
         TIMEOUT
     }
 }
@@ -203,8 +191,7 @@ fn no_answer_error(why: &str) -> ToolEnvelope {
 }
 
 /// Parses and validates the question.
-fn question(args: &Value) -> Result<(String, AnswerKind), ToolError> {
-    let args: AskUserArgs = parse_args(args)?;
+fn question(args: AskUserArgs) -> Result<(String, AnswerKind), ToolError> {
     let invalid = |message: &str| ToolError {
         kind: ToolErrorKind::Validation,
         message: message.to_owned(),
@@ -285,6 +272,10 @@ mod tests {
         vec!["red".to_owned(), "blue".to_owned()]
     }
 
+    fn parse_question(args: &Value) -> Result<(String, AnswerKind), ToolError> {
+        question(AskUserArgs::deserialize(args).expect("arguments"))
+    }
+
     // proves: ELIC-5
     #[test]
     fn answer_must_match_asked_kind() {
@@ -334,12 +325,12 @@ mod tests {
             "Paste the Access Token",
             "the PRIVATE KEY of the server",
         ] {
-            let failure = question(&json!({"question": asked})).unwrap_err();
+            let failure = parse_question(&json!({"question": asked})).unwrap_err();
             assert_eq!(failure.kind, ToolErrorKind::Validation, "{asked}");
         }
         // A question about a secret is allowed if the answer cannot contain it.
         let about = json!({"question": "Is there a password?", "answer": "boolean"});
-        assert_eq!(question(&about).unwrap().1, AnswerKind::Boolean);
+        assert_eq!(parse_question(&about).unwrap().1, AnswerKind::Boolean);
     }
 
     #[test]
@@ -353,14 +344,17 @@ mod tests {
             json!({"question": "which?", "choices": ["one", " "]}),
             json!({"question": "which?", "choices": vec!["x"; 21]}),
         ] {
-            let failure = question(&args).unwrap_err();
+            let failure = parse_question(&args).unwrap_err();
             assert_eq!(failure.kind, ToolErrorKind::Validation, "{args}");
         }
         let several = json!({"question": "which?", "choices": ["red", "blue"], "several": true});
-        assert_eq!(question(&several).unwrap().1, AnswerKind::Some(choices()));
+        assert_eq!(
+            parse_question(&several).unwrap().1,
+            AnswerKind::Some(choices())
+        );
         let one = json!({"question": "which?", "choices": ["red", "blue"]});
-        assert_eq!(question(&one).unwrap().1, AnswerKind::One(choices()));
+        assert_eq!(parse_question(&one).unwrap().1, AnswerKind::One(choices()));
         let text = json!({"question": "what?"});
-        assert_eq!(question(&text).unwrap().1, AnswerKind::Text);
+        assert_eq!(parse_question(&text).unwrap().1, AnswerKind::Text);
     }
 }

@@ -50,3 +50,8 @@ pub use tokio_util::sync::CancellationToken;
 pub use trace_sink::{ModelCall, TraceSink};
 pub use turnery_engine::{render_value, usage};
 pub use usage_report::{UsageReport, UsageRow};
+
+use turnery_tools::TypedTool as _;
+
+/// Names of the tools that this crate defines.
+pub const TOOL_NAMES: &[&str] = &[SubAgentTool::NAME, ask_user::AskUserTool::NAME];

@@ -50,6 +50,6 @@ pub(crate) use background::BackgroundWork;
 pub(crate) use budget::Budget;
 pub(crate) use env::SessionEnv;
 pub(crate) use history::SessionHistory;
-pub(crate) use parent_session::{ParentSession, SUB_AGENT_TOOL};
+pub(crate) use parent_session::ParentSession;
 pub(crate) use spawn::SessionParts;
 pub(crate) use tools::SessionTools;

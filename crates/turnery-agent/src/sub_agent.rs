@@ -8,18 +8,16 @@
 mod child;
 mod client;
 
-use crate::session::{Budget, ParentSession, PromptOptions, PromptResult, SUB_AGENT_TOOL};
-use futures_util::future::BoxFuture;
+use crate::session::{Budget, ParentSession, PromptOptions, PromptResult};
 use schemars::JsonSchema;
 use serde::Deserialize;
-use serde_json::Value;
-use std::{sync::Arc, time::Duration};
+use std::{borrow::Cow, sync::Arc, time::Duration};
 use tokio_util::sync::CancellationToken;
 use turnery_engine::{
     CallDetail, CallKind, Content, Message, MessageStop, Outcome, ToolEnvelope, ToolError,
-    ToolErrorKind, ToolSpec, TurnFinish, render_value,
+    ToolErrorKind, TurnFinish, render_value,
 };
-use turnery_tools::{Tool, ToolCx, Workspace, parse_args, spec_for};
+use turnery_tools::{ToolCx, TypedTool, Workspace};
 
 /// Maximum nesting depth of sub-agents (UP-19).
 pub const MAX_DEPTH: u8 = 5;
@@ -28,7 +26,11 @@ const TIMEOUT: Duration = Duration::from_secs(24 * 60 * 60);
 
 #[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
-struct TaskArgs {
+#[expect(
+    missing_docs,
+    reason = "a doc comment would become part of the schema that the model receives"
+)]
+pub struct TaskArgs {
     /// What it is about, in a few words, for the user.
     title: String,
     /// All that the sub-agent needs to know: it sees nothing of this conversation.
@@ -39,68 +41,41 @@ struct TaskArgs {
 
 /// The `task` tool. Works only inside a session. Requests no permission itself: each call of the child is
 /// checked separately.
-#[derive(Debug)]
-pub struct SubAgentTool {
-    spec: ToolSpec,
-}
+#[derive(Debug, Default)]
+pub struct SubAgentTool;
 
-impl SubAgentTool {
-    /// Creates the tool.
-    #[must_use]
-    pub fn new() -> Self {
-        Self {
-            spec: spec_for::<TaskArgs>(
-                SUB_AGENT_TOOL,
-                "Hand a self-contained part of the work to a sub-agent that has the same tools and \
-                 its own context, and get back its final answer. Good for broad searches and for \
-                 independent parts: calls in one answer run side by side.",
-            ),
-        }
-    }
-}
+impl TypedTool for SubAgentTool {
+    type Args = TaskArgs;
+    const NAME: &'static str = "task";
+    const KIND: CallKind = CallKind::Think;
+    const IS_PARALLEL: bool = true;
+    const OPENS_SESSIONS: bool = true;
 
-impl Default for SubAgentTool {
-    fn default() -> Self {
-        Self::new()
-    }
-}
-
-impl Tool for SubAgentTool {
-    fn spec(&self) -> &ToolSpec {
-        &self.spec
+    fn description(&self) -> Cow<'static, str> {
+        "Hand a self-contained part of the work to a sub-agent that has the same tools and \
+         its own context, and get back its final answer. Good for broad searches and for \
+         independent parts: calls in one answer run side by side."
+            .into()
     }
 
-    fn kind(&self) -> CallKind {
-        CallKind::Think
-    }
-
-    fn describe(&self, args: &Value, _workspace: &Workspace) -> CallDetail {
-        let title = args
-            .get("title")
-            .and_then(Value::as_str)
-            .unwrap_or(SUB_AGENT_TOOL);
+    fn describe(&self, args: &TaskArgs, _workspace: &Workspace) -> CallDetail {
         CallDetail {
-            title: format!("Sub-agent: {title}"),
-            kind: self.kind(),
+            title: format!("Sub-agent: {}", args.title),
+            kind: Self::KIND,
             ..CallDetail::default()
         }
     }
 
-    fn run<'a>(&'a self, args: &'a Value, cx: &'a ToolCx) -> BoxFuture<'a, ToolEnvelope> {
-        Box::pin(async move { run(args, cx).await.unwrap_or_else(ToolEnvelope::from) })
+    async fn run(&self, args: TaskArgs, cx: &ToolCx) -> Result<ToolEnvelope, ToolError> {
+        run(args, cx).await
     }
 
-    fn parallel(&self, _args: &Value) -> bool {
-        true
-    }
-
-    fn timeout(&self, _args: &Value) -> Duration {
+    fn timeout(&self, _args: &TaskArgs) -> Duration {
         TIMEOUT
     }
 }
 
-async fn run(args: &Value, cx: &ToolCx) -> Result<ToolEnvelope, ToolError> {
-    let args: TaskArgs = parse_args(args)?;
+async fn run(args: TaskArgs, cx: &ToolCx) -> Result<ToolEnvelope, ToolError> {
     let parent = cx
         .host
         .as_ref()

@@ -3,21 +3,28 @@
 mod request;
 mod stream;
 
-use crate::{ModelInfo, ModelRequest, remote_model::ApiDialect, response_accumulator::CallIds};
+use crate::{
+    dialect::{ApiDescriptor, ApiDialect},
+    model::{ModelInfo, ModelRequest},
+    response_accumulator::CallIds,
+};
 
-/// Name of this API in records.
-pub(crate) const API_NAME: &str = "anthropic_messages";
-
-/// Path below the base URL, which does not end in `/v1`.
-pub(crate) const PATH: &str = "/v1/messages";
+/// The Messages API below a base URL that does not end in `/v1`.
+pub(crate) const API: ApiDescriptor = ApiDescriptor {
+    record_name: "anthropic_messages",
+    path: "/v1/messages",
+    models_path: "/v1/models",
+    key_header: ("x-api-key", ""),
+    headers: &[("anthropic-version", "2023-06-01")],
+    takes_audio: false,
+};
 
 /// Dialect of the Anthropic Messages API.
 pub(crate) struct Anthropic;
 
 impl ApiDialect for Anthropic {
     type Reader = stream::AnthropicReader;
-    const KEY: (&'static str, &'static str) = ("x-api-key", "");
-    const HEADERS: &'static [(&'static str, &'static str)] = &[("anthropic-version", "2023-06-01")];
+    const API: ApiDescriptor = API;
 
     fn body(&self, info: &ModelInfo, request: &ModelRequest) -> serde_json::Result<Vec<u8>> {
         request::body(info, request)

@@ -2,9 +2,9 @@
 
 use crate::{
     ModelEventSender,
+    dialect::{ResponseReader, StreamError, StreamStatus},
+    endpoint::Endpoint,
     errors::{self, ProviderError},
-    http::Endpoint,
-    remote_model::{ResponseReader, StreamError, StreamStatus},
     retry::AttemptError,
     silence::{SilenceError, SilenceTimer},
     sse::SseDecoder,

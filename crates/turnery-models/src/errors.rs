@@ -3,15 +3,15 @@
 //! Messages quote what the provider said, shortened and without the key. Nothing else of the traffic appears
 //! in them.
 
-use crate::{
-    http::{Endpoint, MAX_ERROR_BYTES},
-    retry::AttemptError,
-};
+use crate::{endpoint::Endpoint, retry::AttemptError};
 use chrono::{DateTime, Utc};
 use reqwest::header::HeaderMap;
 use serde_json::Value;
 use std::{error::Error, time::Duration};
 use turnery_engine::{ModelError, ModelErrorKind, ResponseLimitError};
+
+/// Largest part read of an error response. Unit: bytes.
+pub(crate) const MAX_ERROR_BYTES: usize = 64 * 1024;
 
 /// Longest quote of a provider's text. Unit: characters.
 const MAX_QUOTE_CHARS: usize = 300;

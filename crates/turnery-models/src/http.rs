@@ -2,33 +2,20 @@
 //! ones.
 
 use crate::{
-    ModelEventSender,
     attempt::{ByteSource, too_silent},
-    errors,
-    provider::{
-        CallLimits, MissingKeyError, ProviderConfig, ProviderSource, key_variable,
-        strip_credentials, url_hint,
-    },
-    redact,
+    endpoint::Endpoint,
+    errors::{self, MAX_ERROR_BYTES},
+    provider::MissingKeyError,
     retry::AttemptError,
-    silence::{SilenceLimits, SilenceTimer},
+    silence::SilenceTimer,
 };
 use reqwest::{
     Client, Method, RequestBuilder, Response, Url, header::HeaderValue, redirect::Policy,
 };
-use secrecy::{ExposeSecret, SecretString};
-use std::{
-    error::Error,
-    io,
-    net::IpAddr,
-    sync::{Arc, OnceLock},
-    time::Duration,
-};
+use secrecy::ExposeSecret as _;
+use std::{error::Error, io, net::IpAddr, sync::OnceLock, time::Duration};
 use tokio::time::timeout;
 use turnery_engine::{ModelError, ModelErrorKind};
-
-/// Largest part read of an error response. Unit: bytes.
-pub(crate) const MAX_ERROR_BYTES: usize = 64 * 1024;
 
 /// Largest part read of a document. Unit: bytes.
 const MAX_DOCUMENT_BYTES: usize = 4 << 20;
@@ -39,92 +26,7 @@ const BODY_TIMEOUT: Duration = Duration::from_secs(20);
 /// Longest time spent draining a finished response, so that its connection can be reused.
 const DRAIN_TIMEOUT: Duration = Duration::from_secs(2);
 
-/// Destination of the calls to one provider.
-pub(crate) struct Endpoint {
-    pub(crate) provider: String,
-    pub(crate) model: String,
-    url: Result<Url, String>,
-    /// Base URL for display.
-    pub(crate) shown: String,
-    base_url: String,
-    /// Key when the endpoint was created.
-    key: Option<SecretString>,
-    /// Source of the current key.
-    live: Option<Arc<dyn ProviderSource>>,
-    key_hint: String,
-    pub(crate) url_hint: String,
-    silence: SilenceLimits,
-}
-
 impl Endpoint {
-    /// Creates the endpoint of `model` at `path` below the provider's base URL. Does not access the network.
-    pub(crate) fn new(
-        config: &ProviderConfig,
-        model: &str,
-        path: &str,
-        limits: &CallLimits,
-    ) -> Self {
-        let base = config.base_url.trim_end_matches('/');
-        let path = match path.strip_prefix("/v1") {
-            Some(rest) if base.ends_with("/v1") => rest,
-            Some(_) | None => path,
-        };
-        let is_local = config.key_hint.is_empty();
-        Self {
-            provider: config.name.clone(),
-            model: model.to_owned(),
-            url: Url::parse(&format!("{base}{path}")).map_err(|error| error.to_string()),
-            shown: strip_credentials(base),
-            base_url: config.base_url.clone(),
-            key: config.key.clone(),
-            live: None,
-            key_hint: config.key_hint.clone(),
-            url_hint: url_hint(&config.name),
-            silence: SilenceLimits::new(limits, is_local),
-        }
-    }
-
-    /// Starts the timers of a new attempt. `out` receives the notices.
-    pub(crate) fn silence<'a>(&self, out: Option<&'a ModelEventSender>) -> SilenceTimer<'a> {
-        SilenceTimer::new(self.silence, out)
-    }
-
-    /// Returns the endpoint with its key looked up at each call.
-    pub(crate) fn live(self, providers: Arc<dyn ProviderSource>) -> Self {
-        Self {
-            live: Some(providers),
-            ..self
-        }
-    }
-
-    /// Returns the current key. A key for another URL is never sent to this one.
-    fn key(&self) -> Option<SecretString> {
-        let providers = self.live.as_ref().map(|live| live.now());
-        let here = |it: &&ProviderConfig| it.name == self.provider && it.base_url == self.base_url;
-        match providers.as_ref().and_then(|all| all.iter().find(here)) {
-            Some(provider) => provider.key.clone(),
-            None => self.key.clone(),
-        }
-    }
-
-    /// Tells the user where to change the key.
-    pub(crate) fn key_location(&self) -> String {
-        if self.key_hint.is_empty() {
-            key_variable(&self.provider)
-        } else {
-            self.key_hint.clone()
-        }
-    }
-
-    /// Returns `text` without the key, in case a server echoed it in any encoding.
-    pub(crate) fn without_key(&self, text: &str) -> String {
-        let (first, now) = (self.key.as_ref(), self.key());
-        let keys = [first, now.as_ref()].into_iter().flatten();
-        keys.fold(text.to_owned(), |text, key| {
-            redact::redact_key(&text, key.expose_secret())
-        })
-    }
-
     /// Returns the key as a header value after `prefix`; `None` if there is none and none is needed.
     fn key_header_value(&self, prefix: &str) -> Result<Option<HeaderValue>, ModelError> {
         let Some(key) = self.key() else {

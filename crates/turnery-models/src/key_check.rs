@@ -1,8 +1,10 @@
 //! Checks a key with a free request that requires a valid key.
 
 use crate::{
-    Api, CallLimits, ProviderConfig, anthropic::Anthropic, errors, http::Endpoint, openai::OpenAi,
-    remote_model::ApiDialect as _,
+    endpoint::Endpoint,
+    errors,
+    provider::{CallLimits, ProviderConfig},
+    providers,
 };
 use serde::Deserialize;
 use std::{collections::HashSet, time::Duration};
@@ -35,17 +37,10 @@ pub async fn check_key(provider: &ProviderConfig) -> Result<Vec<String>, ModelEr
         idle_local: TIMEOUT,
         ..CallLimits::default()
     };
-    let endpoint = Endpoint::new(
-        provider,
-        "its list of models",
-        check_path(provider),
-        &limits,
-    );
-    let asked = match provider.api {
-        Api::Anthropic => endpoint.get(Anthropic::KEY, Anthropic::HEADERS),
-        Api::OpenAi => endpoint.get(OpenAi::KEY, OpenAi::HEADERS),
-    };
-    let text = asked.await?;
+    let api = provider.api.descriptor();
+    let path = providers::check_path_at(&provider.base_url).unwrap_or(api.models_path);
+    let endpoint = Endpoint::new(provider, "its list of models", path, &limits);
+    let text = endpoint.get(api.key_header, api.headers).await?;
     // HTML instead of JSON: a wrong address, or a network that requires a login.
     if serde_json::from_str::<serde::de::IgnoredAny>(&text).is_err() {
         let message = format!(
@@ -70,13 +65,4 @@ fn is_valid_model_name(name: &str) -> bool {
     let is_shown =
         |c: char| c.is_ascii_graphic() || c == ' ' || (!c.is_ascii() && c.is_alphanumeric());
     (1..=MAX_NAME_BYTES).contains(&name.len()) && name.trim() == name && name.chars().all(is_shown)
-}
-
-/// Returns the path for the check. OpenRouter's list of models is public, so its key endpoint is used instead.
-fn check_path(provider: &ProviderConfig) -> &'static str {
-    match provider.api {
-        Api::Anthropic => "/v1/models",
-        Api::OpenAi if provider.base_url.contains("//openrouter.ai/") => "/key",
-        Api::OpenAi => "/models",
-    }
 }

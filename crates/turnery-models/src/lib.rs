@@ -8,17 +8,22 @@ pub mod retry;
 pub mod scripted;
 
 mod anthropic;
+mod api;
 mod attempt;
+mod dialect;
+mod endpoint;
 mod errors;
 mod history;
 mod http;
 mod json_str;
 mod key_check;
 mod model_catalogue;
+mod model_name;
 mod model_overrides;
 mod openai;
 #[cfg(test)]
 mod property_tests;
+mod providers;
 mod redact;
 mod remote_model;
 mod response_accumulator;
@@ -32,8 +37,9 @@ pub use model::{
     Model, ModelEvent, ModelEventSender, ModelInfo, ModelRequest, RetryNotice, SilenceNotice,
     Thinking,
 };
+pub use model_name::{ModelName, UnknownModelError};
 pub use model_overrides::ModelOverride;
-pub use model_registry::{ModelName, ModelRegistry, UnknownModelError};
+pub use model_registry::ModelRegistry;
 pub use offline::OfflineModel;
 pub use provider::{Api, CallLimits, MissingKeyError, ProviderConfig, ProviderSource};
 pub use retry::RetryPolicy;

@@ -1,5 +1,6 @@
 //! Defines the `Model` trait, its requests and its events.
 
+use crate::model_name::ModelName;
 use futures_util::future::BoxFuture;
 use serde::{Deserialize, Serialize};
 use std::{sync::Arc, time::Duration};
@@ -48,8 +49,6 @@ pub struct ModelInfo {
     /// Base URL without credentials.
     pub base_url: Option<String>,
 }
-
-pub use crate::model_registry::ModelName;
 
 impl ModelInfo {
     /// Returns the configuration that is stored with each loop. Contains no secret.

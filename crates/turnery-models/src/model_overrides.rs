@@ -1,7 +1,7 @@
 //! Applies facts about models from the user's configuration. Providers append release dates to names; the
 //! facts of a name without a date apply to all its releases.
 
-use crate::ModelName;
+use crate::model_name::ModelName;
 use chrono::NaiveDate;
 use std::collections::HashMap;
 use turnery_engine::Price;

@@ -1,95 +1,17 @@
 //! Resolves names such as `anthropic/claude-sonnet-4-5` to models of the configured providers.
 
 use crate::{
-    Api, CallLimits, MissingKeyError, Model, ModelInfo, OfflineModel, ProviderConfig,
-    ProviderSource, ScriptedModel,
-    anthropic::{self, Anthropic},
-    http::Endpoint,
+    endpoint::Endpoint,
+    model::{Model, ModelInfo},
     model_catalogue,
+    model_name::{ModelName, UnknownModelError},
     model_overrides::{ModelOverride, ModelOverrides},
-    openai::{self, OpenAi},
-    provider::strip_credentials,
-    remote_model::RemoteModel,
+    offline::OfflineModel,
+    provider::{CallLimits, MissingKeyError, ProviderConfig, ProviderSource, strip_credentials},
+    scripted::ScriptedModel,
 };
-use serde::{Deserialize, Serialize};
-use std::{fmt, path::Path, str::FromStr, sync::Arc};
+use std::{path::Path, sync::Arc};
 use turnery_engine::Price;
-
-/// Name of a model: `provider/model`. The model part may contain slashes (`openrouter/meta/llama`).
-#[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
-#[serde(try_from = "String", into = "String")]
-pub struct ModelName {
-    /// Part before the first slash.
-    pub provider: String,
-    /// Part after the first slash; empty for providers with one model (`offline`).
-    pub model: String,
-}
-
-impl ModelName {
-    /// Returns the configuration segment of a loop id: letters, digits and dashes only, no dot (D-13).
-    #[must_use]
-    pub fn loop_id_segment(&self) -> String {
-        self.to_string()
-            .chars()
-            .map(|c| if c.is_ascii_alphanumeric() { c } else { '-' })
-            .collect()
-    }
-}
-
-impl fmt::Display for ModelName {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        if self.model.is_empty() {
-            f.write_str(&self.provider)
-        } else {
-            write!(f, "{}/{}", self.provider, self.model)
-        }
-    }
-}
-
-impl From<ModelName> for String {
-    fn from(name: ModelName) -> Self {
-        name.to_string()
-    }
-}
-
-impl TryFrom<String> for ModelName {
-    type Error = UnknownModelError;
-    fn try_from(text: String) -> Result<Self, UnknownModelError> {
-        text.parse()
-    }
-}
-
-impl FromStr for ModelName {
-    type Err = UnknownModelError;
-    /// Parses a name. `scripted:FILE` becomes provider `scripted`, model `FILE`.
-    fn from_str(text: &str) -> Result<Self, UnknownModelError> {
-        let (provider, model) = text
-            .split_once('/')
-            .filter(|(provider, _)| !provider.starts_with("scripted:"))
-            .or_else(|| text.split_once(':').filter(|(p, _)| *p == "scripted"))
-            .unwrap_or((text, ""));
-        if provider.is_empty() {
-            return Err(UnknownModelError {
-                name: text.to_owned(),
-                hint: "write it as provider/model, for example offline or openai/gpt-5".to_owned(),
-            });
-        }
-        Ok(Self {
-            provider: provider.to_owned(),
-            model: model.to_owned(),
-        })
-    }
-}
-
-/// Error of a name that matches no model.
-#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("no model is called {name:?}: {hint}")]
-pub struct UnknownModelError {
-    /// Name as written.
-    pub name: String,
-    /// What to write instead, or what is missing.
-    pub hint: String,
-}
 
 /// All available models.
 pub struct ModelRegistry {
@@ -199,24 +121,14 @@ impl ModelRegistry {
             )));
         }
         let info = self.info(provider, name.clone());
-        let endpoint = |path| {
-            let live = Arc::clone(&self.providers);
-            Endpoint::new(provider, &name.model, path, &self.limits).live(live)
-        };
-        Ok(match provider.api {
-            Api::Anthropic => {
-                let endpoint = endpoint(anthropic::PATH);
-                Arc::new(RemoteModel::new(info, endpoint, &self.limits, Anthropic))
-            }
-            Api::OpenAi => {
-                let endpoint = endpoint(openai::PATH);
-                let mut dialect = OpenAi::new(&provider.base_url);
-                if self.overrides.of(name).max_output.is_some() {
-                    dialect = dialect.choosing_limit();
-                }
-                Arc::new(RemoteModel::new(info, endpoint, &self.limits, dialect))
-            }
-        })
+        let path = provider.api.descriptor().path;
+        let endpoint = Endpoint::new(provider, &name.model, path, &self.limits);
+        let endpoint = endpoint.live(Arc::clone(&self.providers));
+        let is_limit_chosen = self.overrides.of(name).max_output.is_some();
+        let limits = &self.limits;
+        Ok(provider
+            .api
+            .model(info, endpoint, limits, &provider.base_url, is_limit_chosen))
     }
 
     /// Starts looking up the keys that the next call will need.
@@ -281,16 +193,13 @@ impl ModelRegistry {
             images: known.is_none_or(|known| known.images),
             audio: known.is_some_and(|known| known.audio),
             reasoning: known.is_none_or(|known| known.reasoning),
-            api: match provider.api {
-                Api::Anthropic => anthropic::API_NAME,
-                Api::OpenAi => openai::API_NAME,
-            },
+            api: provider.api.descriptor().record_name,
             base_url: Some(strip_credentials(&provider.base_url)),
             name,
         };
         self.apply_overrides(&mut info);
-        // Overrides do not matter: this API has no format for audio.
-        info.audio &= provider.api != Api::Anthropic;
+        // Overrides do not matter: not every API has a format for audio.
+        info.audio &= provider.api.descriptor().takes_audio;
         info
     }
 

@@ -9,7 +9,10 @@ mod failures;
 mod run;
 mod search;
 
-use crate::{Model, ModelEventSender, ModelInfo, ModelName, ModelRequest};
+use crate::{
+    model::{Model, ModelEventSender, ModelInfo, ModelRequest},
+    model_name::ModelName,
+};
 use conversation::{Conversation, Interrupt};
 use futures_util::future::BoxFuture;
 use turnery_engine::{CallId, Content, ModelDelta, ModelError, ModelStop, Response, ToolCall};

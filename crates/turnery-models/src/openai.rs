@@ -3,19 +3,28 @@
 //! `quirks`.
 
 mod chunk;
-mod quirks;
+pub(crate) mod quirks;
 mod request;
 mod stream;
 mod tool_calls;
 
-use crate::{ModelInfo, ModelRequest, remote_model::ApiDialect, response_accumulator::CallIds};
+use crate::{
+    dialect::{ApiDescriptor, ApiDialect},
+    model::{ModelInfo, ModelRequest},
+    providers,
+    response_accumulator::CallIds,
+};
 use quirks::Quirks;
 
-/// Name of this API in records.
-pub(crate) const API_NAME: &str = "openai_chat_completions";
-
-/// Path below the base URL, which ends in `/v1`.
-pub(crate) const PATH: &str = "/chat/completions";
+/// Chat Completions below a base URL that ends in `/v1`.
+pub(crate) const API: ApiDescriptor = ApiDescriptor {
+    record_name: "openai_chat_completions",
+    path: "/chat/completions",
+    models_path: "/models",
+    key_header: ("authorization", "Bearer "),
+    headers: &[],
+    takes_audio: true,
+};
 
 /// Dialect of Chat Completions.
 pub(crate) struct OpenAi {
@@ -26,7 +35,7 @@ impl OpenAi {
     /// Creates the dialect for the server at `base_url`.
     pub(crate) fn new(base_url: &str) -> Self {
         Self {
-            quirks: Quirks::for_base_url(base_url),
+            quirks: providers::quirks_at(base_url),
         }
     }
 
@@ -40,8 +49,7 @@ impl OpenAi {
 
 impl ApiDialect for OpenAi {
     type Reader = stream::OpenAiReader;
-    const KEY: (&'static str, &'static str) = ("authorization", "Bearer ");
-    const HEADERS: &'static [(&'static str, &'static str)] = &[];
+    const API: ApiDescriptor = API;
 
     fn body(&self, info: &ModelInfo, request: &ModelRequest) -> serde_json::Result<Vec<u8>> {
         request::body(info, &self.quirks, request)

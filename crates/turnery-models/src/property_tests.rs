@@ -2,9 +2,9 @@
 
 use crate::{
     anthropic::Anthropic,
+    dialect::{ApiDialect, ResponseReader, StreamStatus},
     model_registry::ModelRegistry,
     openai::OpenAi,
-    remote_model::{ApiDialect, ResponseReader, StreamStatus},
     response_accumulator::CallIds,
     sse::SseDecoder,
 };

@@ -1,71 +1,18 @@
 //! Calls a model over HTTP, with retries, independent of its API.
 
 use crate::{
-    CallLimits, Model, ModelEventSender, ModelInfo, ModelRequest, RetryNotice,
     attempt::Attempt,
+    dialect::ApiDialect,
+    endpoint::Endpoint,
     errors::{self, ProviderError},
-    http::Endpoint,
+    model::{Model, ModelEventSender, ModelInfo, ModelRequest, RetryNotice},
+    provider::CallLimits,
     response_accumulator::CallIds,
     retry::{AttemptError, RetryPolicy},
 };
 use bytes::Bytes;
 use futures_util::future::BoxFuture;
-use turnery_engine::{
-    ModelDelta, ModelError, ModelErrorKind, ModelStop, Response, ResponseLimits, ResponseSize,
-};
-
-/// One model API: how requests are written and responses are read.
-pub(crate) trait ApiDialect: Send + Sync + 'static {
-    /// Reader of one response.
-    type Reader: ResponseReader;
-    /// Header for the key, and the prefix of its value.
-    const KEY: (&'static str, &'static str);
-    /// Additional headers.
-    const HEADERS: &'static [(&'static str, &'static str)];
-
-    /// Returns the request body as JSON.
-    fn body(&self, info: &ModelInfo, request: &ModelRequest) -> serde_json::Result<Vec<u8>>;
-
-    /// Creates a reader of one response.
-    fn reader(&self, info: &ModelInfo, ids: CallIds) -> Self::Reader;
-}
-
-/// Reads one response, event by event.
-pub(crate) trait ResponseReader: Send + 'static {
-    /// Reads the data of one event, and appends its deltas to `out`.
-    fn on(&mut self, data: &str, out: &mut Vec<ModelDelta>) -> Result<StreamStatus, StreamError>;
-
-    /// Returns the size of the response so far.
-    fn size(&self) -> ResponseSize;
-
-    /// Returns the response once all events were read; an error if the API's terminal event was not among
-    /// them.
-    fn end(self) -> Result<Response, StreamError>;
-}
-
-/// State of the stream after an event.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum StreamStatus {
-    More,
-    Done,
-}
-
-/// Reason why a response cannot be read to its end.
-#[derive(Debug, PartialEq)]
-pub(crate) enum StreamError {
-    /// The stream violates the API.
-    Promise(String),
-    /// The stream ended without the API's terminal event (C-31).
-    Unfinished(String),
-    /// The provider reported an error within the stream.
-    Said(ProviderError),
-}
-
-impl From<serde_json::Error> for StreamError {
-    fn from(error: serde_json::Error) -> Self {
-        Self::Promise(format!("an event is not as expected: {error}"))
-    }
-}
+use turnery_engine::{ModelError, ModelErrorKind, ModelStop, Response, ResponseLimits};
 
 /// A model behind HTTP.
 pub(crate) struct RemoteModel<D> {
@@ -141,7 +88,7 @@ impl<D: ApiDialect> RemoteModel<D> {
         let mut silence = self.endpoint.silence(Some(out));
         let mut events = self
             .endpoint
-            .post(body, D::KEY, D::HEADERS, &mut silence)
+            .post(body, D::API.key_header, D::API.headers, &mut silence)
             .await?;
         let attempt = Attempt {
             at: &self.endpoint,

@@ -12,7 +12,10 @@ pub use scenario::{
     ScriptedErrorKind, ScriptedText, ScriptedUsage, ToolUse,
 };
 
-use crate::{Model, ModelEventSender, ModelInfo, ModelName, ModelRequest};
+use crate::{
+    model::{Model, ModelEventSender, ModelInfo, ModelRequest},
+    model_name::ModelName,
+};
 use futures_util::future::BoxFuture;
 use position::ScenarioPosition;
 use std::path::Path;

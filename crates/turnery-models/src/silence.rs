@@ -4,7 +4,10 @@
 //! Only content resets the timer of [`SilenceLimits::content`], so a provider that only pings is eventually
 //! given up.
 
-use crate::{CallLimits, ModelEventSender, SilenceNotice};
+use crate::{
+    model::{ModelEventSender, SilenceNotice},
+    provider::CallLimits,
+};
 use std::{future::Future, pin::pin, time::Duration};
 use tokio::time::{Instant, timeout_at};
 

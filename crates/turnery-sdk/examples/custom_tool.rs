@@ -20,8 +20,8 @@ const SCRIPT: &str = r#"{"answers": [
 struct Seats(ToolSpec);
 
 impl Tool for Seats {
-    fn spec(&self) -> &ToolSpec {
-        &self.0
+    fn spec(&self) -> ToolSpec {
+        self.0.clone()
     }
     fn run<'a>(&'a self, args: &'a Value, _: &'a ToolCx) -> BoxFuture<'a, ToolEnvelope> {
         let seats = args["tables"].as_u64().unwrap_or(0) * 4;

@@ -90,7 +90,7 @@ pub async fn generate(
     let mut offered = Vec::with_capacity(names.len());
     for name in names {
         match tools.get(name) {
-            Some(tool) => offered.push(tool.spec().clone()),
+            Some(tool) => offered.push(tool.spec()),
             None => {
                 let known: Vec<&str> = tools.names().collect();
                 return Err(ConverseError::UnknownTool {

@@ -1,14 +1,24 @@
 //! Derives a tool's schema from its argument type, and parses arguments into that type.
 
+use crate::call_errors::invalid;
 use schemars::{JsonSchema, generate::SchemaSettings};
 use serde::Deserialize;
 use serde_json::Value;
-use turnery_engine::{ToolError, ToolErrorKind, ToolSpec};
+use turnery_engine::{ToolError, ToolSpec};
 
-/// Returns the specification of a tool with arguments of type `A`. The schema is self-contained and omits
-/// everything of no use to a model, since it is sent with every request.
+/// Returns the specification of a tool with arguments of type `A`.
 #[must_use]
 pub fn spec_for<A: JsonSchema>(name: &str, description: &str) -> ToolSpec {
+    ToolSpec {
+        name: name.to_owned(),
+        description: description.to_owned(),
+        schema: schema_for::<A>().into(),
+    }
+}
+
+/// Returns the schema of `A`: self-contained, without anything of no use to a model, since it is sent with every
+/// request.
+pub(crate) fn schema_for<A: JsonSchema>() -> Value {
     let settings = SchemaSettings::draft2020_12().with(|settings| {
         settings.inline_subschemas = true;
         settings.meta_schema = None;
@@ -18,11 +28,7 @@ pub fn spec_for<A: JsonSchema>(name: &str, description: &str) -> ToolSpec {
         .into_root_schema_for::<A>()
         .to_value();
     slim_schema(&mut schema);
-    ToolSpec {
-        name: name.to_owned(),
-        description: description.to_owned(),
-        schema: schema.into(),
-    }
+    schema
 }
 
 /// Parses normalised arguments as an `A`, which may borrow long texts from them.
@@ -30,21 +36,16 @@ pub fn parse_args<'a, A: Deserialize<'a>>(args: &'a Value) -> Result<A, ToolErro
     A::deserialize(args).map_err(|error| invalid(format!("the arguments do not fit: {error}")))
 }
 
-/// Returns the error for invalid arguments; `message` is for the model.
-pub(crate) fn invalid(message: impl Into<String>) -> ToolError {
-    ToolError {
-        kind: ToolErrorKind::Validation,
-        message: message.into(),
-        details: None,
-    }
-}
-
 fn slim_schema(schema: &mut Value) {
     let Value::Object(object) = schema else {
         return;
     };
-    for noise in ["$schema", "title", "format", "minimum", "default"] {
+    for noise in ["$schema", "title", "format", "default"] {
         object.remove(noise);
+    }
+    // Derived from unsigned types.
+    if object.get("minimum").is_some_and(|it| it == 0) {
+        object.remove("minimum");
     }
     if object
         .get("properties")

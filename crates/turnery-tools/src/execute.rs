@@ -5,20 +5,17 @@
 //! They share one code path with the session's loop: arguments are normalised to the schema, run time is
 //! bounded, a panic becomes a failure, effects pass the policies, and [`crate::telemetry`] reports the call.
 
-mod bounds;
-mod effects;
+pub(crate) mod bounds;
+pub(crate) mod effects;
 mod function_tool;
-mod run_call;
+pub(crate) mod run_call;
 mod scope;
 
 pub use effects::{EffectKind, EffectMode, EffectPolicies, EffectPolicy, EmitLimits};
 pub use function_tool::Action;
-pub use scope::{Options, Origin, Scope};
+pub use scope::{Options, Scope};
 
-pub(crate) use bounds::{bounded, failure, limit_of};
-pub(crate) use run_call::{never_ran, run};
-
-use crate::{Tool, Toolbox};
+use crate::{tool::Tool, toolbox::Toolbox};
 use serde_json::Value;
 use std::sync::Arc;
 use turnery_engine::{CallId, Response, ToolCall, ToolEnvelope, ToolErrorKind, ToolResult};
@@ -44,11 +41,10 @@ pub async fn execute_tool(
     scope: &Scope,
     options: &Options,
 ) -> ToolEnvelope {
-    let name = tool.spec().name.clone();
     let toolbox = scope.toolbox(options).with(vec![tool]);
     let call = ToolCall {
         call_id: DIRECT_CALL_ID.into(),
-        name,
+        name: toolbox.names().collect(),
         args: Arc::new(args),
     };
     run_in_scope(&toolbox, &call, scope, options).await

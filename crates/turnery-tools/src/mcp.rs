@@ -32,6 +32,14 @@ mod wait_for_server;
 #[cfg(test)]
 mod tests;
 
+use crate::typed_tool::TypedTool as _;
+
 pub use prompts::McpPrompt;
 pub use server::{McpServer, Way};
 pub use servers::{Launch, ServerStatus, Servers};
+
+/// Names of the tools for resources.
+pub const RESOURCE_TOOL_NAMES: &[&str] = &[
+    list_resources::ListResources::NAME,
+    read_resource::ReadResourceTool::NAME,
+];

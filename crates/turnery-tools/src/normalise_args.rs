@@ -1,7 +1,7 @@
 //! Normalises arguments written by a model to a tool's schema where their meaning is clear, and describes
 //! what is wrong where it is not.
 
-use crate::arguments::invalid;
+use crate::call_errors::invalid;
 use serde_json::{Map, Value};
 use std::cell::Cell;
 use turnery_engine::{ToolError, ToolSpec};

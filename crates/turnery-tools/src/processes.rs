@@ -33,25 +33,23 @@ mod process_group;
 mod process_tree;
 mod program;
 mod registry;
+mod stop_report;
 mod supervised_tree;
+mod supervision;
 #[cfg(target_os = "linux")]
 mod supervisor;
 mod tagged_processes;
 
-pub use process_tree::{FinishedTree, ProcessTree, RunningProcess, StopReport};
+pub use process_tree::ProcessTree;
 pub use program::{ChildPipes, ChildStdio, ProgramSpec};
 pub use registry::end_all;
+pub use stop_report::{FinishedTree, RunningProcess, StopReport};
 
-use std::{ffi::OsString, path::PathBuf, sync::OnceLock};
-
-/// First argument of a process that is started as a supervisor.
-const SUPERVISOR_ARGUMENT: &str = "--turnery-supervisor";
+use std::path::PathBuf;
+use supervision::SUPERVISOR_EXECUTABLE;
 
 /// First descriptor after standard input, output and error.
 const FIRST_EXTRA_DESCRIPTOR: i32 = 3;
-
-/// Executable that can be started as a supervisor.
-static SUPERVISOR_EXECUTABLE: OnceLock<PathBuf> = OnceLock::new();
 
 /// Makes the running executable the supervisor of all programs started afterwards. Must be the first call of
 /// `main`: in a process that was started as a supervisor, this function does not return.
@@ -64,12 +62,13 @@ pub fn init() {
     close_fds::set_fds_cloexec(FIRST_EXTRA_DESCRIPTOR, &[]);
     #[cfg(target_os = "linux")]
     {
+        use supervision::SUPERVISOR_ARGUMENT;
         let mut args = std::env::args_os().skip(1);
         if args
             .next()
             .is_some_and(|first| first == SUPERVISOR_ARGUMENT)
         {
-            let command: Vec<OsString> = args.collect();
+            let command: Vec<std::ffi::OsString> = args.collect();
             std::process::exit(supervisor::run(&command));
         }
         // This link leads to the running executable even after an upgrade has replaced the file.
@@ -98,20 +97,4 @@ pub fn supervise_with(program: impl Into<PathBuf>) {
         // Already set: only the first call has an effect.
         let _ = SUPERVISOR_EXECUTABLE.set(program);
     }
-}
-
-/// Environment variable by which descendants without a supervisor are found.
-const TAG_VARIABLE: &str = "TURNERY_PROCESS_TAG";
-
-/// Returns a value of [`TAG_VARIABLE`], unique to one started program.
-fn new_tag() -> String {
-    use std::{
-        hash::{BuildHasher as _, RandomState},
-        sync::atomic::{AtomicU64, Ordering},
-    };
-    static COUNT: AtomicU64 = AtomicU64::new(0);
-    let count = COUNT.fetch_add(1, Ordering::Relaxed);
-    // The hasher's keys are random, so another process with this id has other tags.
-    let random = RandomState::new().hash_one(count);
-    format!("{}-{count}-{random:016x}", std::process::id())
 }

@@ -1,15 +1,14 @@
-//! The shell tool, which runs command lines locally or in a terminal of the client.
+//! Runs command lines locally or in a terminal of the client, for the shell tool.
 
-mod client_terminal;
-mod command_preview;
+pub(crate) mod client_terminal;
+pub(crate) mod command_preview;
 mod environment;
 mod exit_status;
 mod live_output;
-mod local_process;
+pub(crate) mod local_process;
 mod output_buffer;
-mod run_plan;
+pub(crate) mod run_plan;
 mod strip_ansi;
-mod tool;
 
 #[cfg(test)]
 mod client_terminal_tests;
@@ -25,4 +24,3 @@ mod test_support;
 pub use environment::{HIDDEN_ENV, leave_out_written};
 pub(crate) use environment::{inherited, leave_out_relative};
 pub(crate) use strip_ansi::Plain;
-pub use tool::Shell;

@@ -1,6 +1,13 @@
-//! Defines the `Tool` trait, what a call accesses, and the context of a running tool.
+//! Defines the `Tool` trait and the context of a running tool.
 
-use crate::{Hidden, LineLimits, Origin, TraceContext, Workspace, walk::cancelled};
+use crate::{
+    access::Access,
+    call_errors::cancelled,
+    origin::Origin,
+    policy::{Hidden, LineLimits},
+    trace_context::TraceContext,
+    workspace::Workspace,
+};
 use futures_util::future::BoxFuture;
 use serde_json::Value;
 use std::{any::Any, future::ready, path::PathBuf, sync::Arc, time::Duration};
@@ -18,7 +25,8 @@ pub(crate) const TIMEOUT: Duration = Duration::from_secs(30);
 /// Arguments have been normalised against the schema before any method receives them.
 pub trait Tool: Send + Sync + 'static {
     /// Returns the name, description and schema that the model receives.
-    fn spec(&self) -> &ToolSpec;
+    /// Called when the tool is added to a toolbox.
+    fn spec(&self) -> ToolSpec;
 
     /// Returns the kind shown for a call whose arguments do not fit the schema.
     fn kind(&self) -> CallKind {
@@ -28,7 +36,7 @@ pub trait Tool: Send + Sync + 'static {
     /// Returns how to show a call, from its arguments alone, without IO. Paths are absolute.
     fn describe(&self, _args: &Value, _workspace: &Workspace) -> CallDetail {
         CallDetail {
-            title: self.spec().name.clone(),
+            title: self.spec().name,
             kind: self.kind(),
             ..CallDetail::default()
         }
@@ -37,6 +45,12 @@ pub trait Tool: Send + Sync + 'static {
     /// Returns true if a call may run in parallel with others: it changes nothing that they could observe
     /// (C-6).
     fn parallel(&self, _args: &Value) -> bool {
+        false
+    }
+
+    /// Returns true if the tool opens child sessions: it receives its own session as `cx.host`, and its progress
+    /// reports may contain usage of its children.
+    fn opens_sessions(&self) -> bool {
         false
     }
 
@@ -72,40 +86,6 @@ pub struct PreparedCall {
     pub access: Access,
     /// Display of the call.
     pub detail: CallDetail,
-}
-
-/// Access that a call needs; the policy decides on it.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Access {
-    /// Accesses nothing outside the conversation.
-    Nothing,
-    /// Reads these files or folders. Absolute, links resolved, inside the roots.
-    Read(Vec<PathBuf>),
-    /// Changes these files. Absolute, links resolved, inside the roots.
-    Edit(Vec<PathBuf>),
-    /// Runs a shell command.
-    Run {
-        /// The whole command line.
-        command: String,
-        /// Working directory of the command.
-        cwd: PathBuf,
-    },
-    /// Runs a shell command outside the sandbox although one is in use; the user is always asked.
-    RunOutside {
-        /// The whole command line.
-        command: String,
-        /// Working directory of the command.
-        cwd: PathBuf,
-    },
-    /// Calls a tool of an external MCP server, whose effects are unknown.
-    Server {
-        /// Rule pattern that covers all tools of the server, for example `mcp__github`.
-        all: String,
-        /// The server declares the tool read-only.
-        is_read_only: bool,
-        /// The server declares the tool destructive.
-        is_destructive: bool,
-    },
 }
 
 /// Context of a running tool.

@@ -1,21 +1,22 @@
 //! Looks tools up by name and normalises their arguments before they run.
 
 use crate::{
-    EffectPolicies, EffectPolicy, Observe, PreparedCall, Shell, Tool, ToolCx, Workspace,
-    edit_file::EditFile,
-    execute::{self, bounded, failure, limit_of},
-    find_files::FindFiles,
-    list_dir::ListDir,
+    call_errors::failure,
+    execute::{
+        bounds::{bounded, limit_of},
+        effects::{EffectPolicies, EffectPolicy},
+        run_call,
+    },
     normalise_args,
-    read_file::ReadFile,
-    search::Search,
-    update_plan::UpdatePlan,
-    write_file::WriteFile,
+    telemetry::Observe,
+    tool::{PreparedCall, Tool, ToolCx},
+    tools::{self, Shell},
+    workspace::Workspace,
 };
 use serde_json::Value;
 use std::{
     collections::HashSet,
-    fmt,
+    fmt, iter,
     panic::{AssertUnwindSafe, catch_unwind},
     sync::Arc,
     time::Duration,
@@ -61,14 +62,26 @@ impl Toolbox {
 
     /// Replaces the tools, keeping telemetry and effect policies.
     #[must_use]
-    pub fn with(self, mut tools: Vec<Arc<dyn Tool>>) -> Self {
+    pub fn with(self, tools: Vec<Arc<dyn Tool>>) -> Self {
+        self.with_entries(tools.into_iter().map(with_spec))
+    }
+
+    /// Replaces the tools; of tools with the same name, the first is kept.
+    fn with_entries(self, entries: impl Iterator<Item = (ToolSpec, Arc<dyn Tool>)>) -> Self {
         let mut names = HashSet::new();
-        tools.retain(|tool| names.insert(tool.spec().name.clone()));
+        let (specs, tools): (Vec<_>, Vec<_>) = entries
+            .filter(|(spec, _)| names.insert(spec.name.clone()))
+            .unzip();
         Self {
-            specs: tools.iter().map(|tool| tool.spec().clone()).collect(),
+            specs: specs.into(),
             tools: tools.into(),
             ..self
         }
+    }
+
+    fn entries(&self) -> impl Iterator<Item = (ToolSpec, Arc<dyn Tool>)> + use<> {
+        let (specs, tools) = (Arc::clone(&self.specs), Arc::clone(&self.tools));
+        (0..specs.len()).map(move |at| (specs[at].clone(), Arc::clone(&tools[at])))
     }
 
     /// Reports calls to the subscribers of this telemetry handle (JIDO-55).
@@ -89,53 +102,39 @@ impl Toolbox {
     /// Creates a toolbox with the tools of a coding agent.
     #[must_use]
     pub fn coding() -> Self {
-        Self::coding_with(Shell::default())
+        Self::new(tools::all())
     }
 
     /// Creates a toolbox with the tools of a coding agent, with `shell` as the shell tool.
     #[must_use]
     pub fn coding_with(shell: Shell) -> Self {
-        Self::new(vec![
-            Arc::new(ReadFile::new()),
-            Arc::new(ListDir::new()),
-            Arc::new(FindFiles::new()),
-            Arc::new(Search::new()),
-            Arc::new(EditFile::new()),
-            Arc::new(WriteFile::new()),
-            Arc::new(shell),
-            Arc::new(UpdatePlan::new()),
-        ])
+        Self::coding().and(shell)
     }
 
     /// Adds a tool, replacing any tool of the same name.
     #[must_use]
     pub fn and(self, tool: impl Tool) -> Self {
-        let mut tools = self.tools.to_vec();
-        let tool: Arc<dyn Tool> = Arc::new(tool);
-        let known = tools
-            .iter_mut()
-            .find(|it| it.spec().name == tool.spec().name);
-        match known {
-            Some(known) => *known = tool,
-            None => tools.push(tool),
+        let mut entries: Vec<_> = self.entries().collect();
+        let entry = with_spec(Arc::new(tool));
+        match entries.iter_mut().find(|(it, _)| it.name == entry.0.name) {
+            Some(known) => *known = entry,
+            None => entries.push(entry),
         }
-        self.with(tools)
+        self.with_entries(entries.into_iter())
     }
 
     /// Adds tools; a tool whose name is taken is ignored.
     #[must_use]
     pub fn with_extra_tools(self, more: Vec<Arc<dyn Tool>>) -> Self {
-        let mut tools = self.tools.to_vec();
-        tools.extend(more);
-        self.with(tools)
+        let entries = self.entries().chain(more.into_iter().map(with_spec));
+        self.with_entries(entries)
     }
 
     /// Removes the tool called `name`.
     #[must_use]
     pub fn without(self, name: &str) -> Self {
-        let mut tools = self.tools.to_vec();
-        tools.retain(|tool| tool.spec().name != name);
-        self.with(tools)
+        let entries = self.entries().filter(|(spec, _)| spec.name != name);
+        self.with_entries(entries)
     }
 
     /// Returns the telemetry handle to subscribe to.
@@ -198,7 +197,7 @@ impl Toolbox {
         let prepared = self.prepared(call, cx).await;
         if let Err(failure) = &prepared {
             // The call ends here without having run, so it is reported here.
-            execute::never_ran(self, call, cx, failure);
+            run_call::never_ran(self, call, cx, failure);
         }
         prepared
     }
@@ -217,7 +216,7 @@ impl Toolbox {
         cx: &ToolCx,
         limit: Option<Duration>,
     ) -> ToolEnvelope {
-        execute::run(self, call, cx, limit).await
+        run_call::run(self, call, cx, limit).await
     }
 
     /// Converts arguments written by a model to fit the schema: a JSON string becomes its value, `"6"`
@@ -229,12 +228,16 @@ impl Toolbox {
     /// Returns the tool called `name`.
     #[must_use]
     pub fn get(&self, name: &str) -> Option<&Arc<dyn Tool>> {
-        self.tools.iter().find(|tool| tool.spec().name == name)
+        self.find(name).map(|(_, tool)| tool)
+    }
+
+    fn find(&self, name: &str) -> Option<(&ToolSpec, &Arc<dyn Tool>)> {
+        iter::zip(&*self.specs, &*self.tools).find(|(spec, _)| spec.name == name)
     }
 
     async fn prepared(&self, call: &ToolCall, cx: &ToolCx) -> Result<PreparedCall, ToolError> {
         let (tool, args) = self.look_up(call)?;
-        let limit = limit_of(tool, &args)?;
+        let limit = limit_of(&call.name, tool, &args)?;
         let work = async { tool.prepare(&args, cx).await };
         bounded(&call.name, cx, limit, work).await?
     }
@@ -245,7 +248,7 @@ impl Toolbox {
             let message = "the call names no tool".to_owned();
             return Err(failure(ToolErrorKind::Validation, message));
         }
-        let tool = self.get(&call.name).ok_or_else(|| {
+        let (spec, tool) = self.find(&call.name).ok_or_else(|| {
             let names: Vec<&str> = self.names().collect();
             failure(
                 ToolErrorKind::NotFound,
@@ -256,7 +259,11 @@ impl Toolbox {
                 ),
             )
         })?;
-        let args = Self::normalise(tool.spec(), &call.args)?;
+        let args = Self::normalise(spec, &call.args)?;
         Ok((&**tool, args))
     }
+}
+
+fn with_spec(tool: Arc<dyn Tool>) -> (ToolSpec, Arc<dyn Tool>) {
+    (tool.spec(), tool)
 }

@@ -1,6 +1,10 @@
 //! Walks folders: skips what git ignores, follows no links, and sorts names.
 
-use crate::{Hidden, ToolCx, arguments::invalid};
+use crate::{
+    call_errors::{cancelled, invalid},
+    policy::Hidden,
+    tool::ToolCx,
+};
 use globset::{GlobBuilder, GlobMatcher};
 use ignore::{DirEntry, WalkBuilder};
 use std::{
@@ -11,7 +15,7 @@ use std::{
     },
 };
 use tokio_util::sync::CancellationToken;
-use turnery_engine::{ToolError, ToolErrorKind};
+use turnery_engine::ToolError;
 
 mod ignore_files;
 
@@ -86,15 +90,6 @@ pub(crate) async fn off_thread<T: Send + 'static>(
             Ok(panic) => std::panic::resume_unwind(panic),
             Err(_) => Err(cancelled()),
         },
-    }
-}
-
-/// Returns the error of work that was cancelled.
-pub(crate) fn cancelled() -> ToolError {
-    ToolError {
-        kind: ToolErrorKind::Cancelled,
-        message: "cancelled".to_owned(),
-        details: None,
     }
 }
 

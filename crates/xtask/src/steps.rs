@@ -41,7 +41,31 @@ pub(crate) fn run_checked(command: &mut Command) -> Result<()> {
 }
 
 pub(crate) fn fmt() -> Result<()> {
-    run_checked(cargo().args(["fmt", "--all", "--check"]))
+    run_checked(cargo().args(["fmt", "--all", "--check"]))?;
+    run_checked(
+        Command::new("rustfmt")
+            .args(["--check", "--edition", "2024"])
+            .args(files_of_tables()?),
+    )
+}
+
+/// Returns the files of the modules that tables declare by macro, where `cargo fmt` does not find them.
+fn files_of_tables() -> Result<Vec<PathBuf>> {
+    let mut files = Vec::new();
+    for folder in [
+        "crates/turnery-tools/src/tools",
+        "crates/turnery-models/src/providers",
+    ] {
+        for entry in
+            fs::read_dir(root().join(folder)).with_context(|| format!("could not list {folder}"))?
+        {
+            let path = entry?.path();
+            if path.extension().is_some_and(|it| it == "rs") {
+                files.push(path);
+            }
+        }
+    }
+    Ok(files)
 }
 
 pub(crate) fn clippy() -> Result<()> {

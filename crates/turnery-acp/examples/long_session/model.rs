@@ -116,8 +116,8 @@ impl Model for CountingModel {
 struct LookTool(ToolSpec);
 
 impl Tool for LookTool {
-    fn spec(&self) -> &ToolSpec {
-        &self.0
+    fn spec(&self) -> ToolSpec {
+        self.0.clone()
     }
     fn describe(&self, _: &Value, _: &Workspace) -> CallDetail {
         CallDetail::default()

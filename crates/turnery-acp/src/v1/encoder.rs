@@ -15,9 +15,7 @@ use crate::{
 use agent_client_protocol_schema::v1::{
     ContentBlock, ContentChunk, Cost, Plan, SessionUpdate, UsageUpdate,
 };
-use turnery_agent::view::{
-    CURRENCY, CallView, ChunkAuthor, ContextUsage, MessageState, ViewChange,
-};
+use turnery_agent::view::{CURRENCY, ChunkAuthor, ContextUsage, MessageState, ViewChange};
 use turnery_engine::{Content, LlmMessage, Message};
 
 /// Encoder of one session.
@@ -38,7 +36,7 @@ impl EncoderV1 {
 
     /// Writes the updates for a change.
     pub(crate) fn encode(&mut self, change: ViewChange<'_>, to: &mut UpdateWriter) {
-        if change.call().is_some_and(CallView::is_plan_update) {
+        if change.call().is_some_and(|call| !call.is_shown()) {
             return;
         }
         let optional = self.optional_updates;

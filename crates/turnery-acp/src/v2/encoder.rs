@@ -9,9 +9,7 @@ use agent_client_protocol_schema::v2::{
     AgentMessage, AgentThought, ContentBlock, Cost, PlanUpdate, PlanUpdateContent, SessionUpdate,
     UsageUpdate, UserMessage,
 };
-use turnery_agent::view::{
-    CURRENCY, CallView, ChunkAuthor, ContextUsage, MessageState, ViewChange,
-};
+use turnery_agent::view::{CURRENCY, ChunkAuthor, ContextUsage, MessageState, ViewChange};
 use turnery_engine::{Content, LlmMessage, Message};
 
 /// Encoder of one session.
@@ -24,7 +22,7 @@ pub(crate) struct EncoderV2 {
 impl EncoderV2 {
     /// Writes the updates for a change.
     pub(crate) fn encode(&mut self, change: ViewChange<'_>, to: &mut UpdateWriter) {
-        if change.call().is_some_and(CallView::is_plan_update) {
+        if change.call().is_some_and(|call| !call.is_shown()) {
             return;
         }
         match change {

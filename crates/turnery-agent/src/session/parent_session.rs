@@ -4,8 +4,6 @@ use super::{SessionOptions, env::SessionEnv};
 use tokio::sync::watch;
 use turnery_engine::{LoopId, SessionId};
 
-/// Name of the sub-agent tool.
-pub(crate) const SUB_AGENT_TOOL: &str = "task";
 /// Maximum number of turns of a child, unless the prompt has fewer left.
 pub(crate) const MAX_CHILD_TURNS: u32 = 30;
 

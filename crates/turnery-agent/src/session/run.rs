@@ -321,7 +321,7 @@ impl<'t> LoopRun<'t> {
         let (now, out) = (turnery_store::now(), &mut self.effects);
         match &input {
             // A sub-agent has charged the budget itself.
-            Input::ChildUsageReported { call_id, .. } if self.work.is_sub_agent(call_id) => {
+            Input::ChildUsageReported { call_id, .. } if self.work.opens_sessions(call_id) => {
                 self.machine.handle_input(now, input, out);
             }
             // These inputs spend nothing.

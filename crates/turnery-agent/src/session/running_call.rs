@@ -1,7 +1,7 @@
 //! Runs one model call or one tool. Polled by the session task itself, so dropping it ends the call at once,
 //! with its connection or processes.
 
-use super::{output_limit::OutputBudget, parent_session::SUB_AGENT_TOOL};
+use super::output_limit::OutputBudget;
 use crate::trace_sink::ModelCallTrace;
 use futures_util::{FutureExt, future::BoxFuture};
 use std::{
@@ -120,7 +120,8 @@ impl RunningModel {
 /// Running tool call.
 pub(crate) struct RunningTool {
     pub(crate) call_id: CallId,
-    pub(crate) is_sub_agent: bool,
+    /// True if the tool opens child sessions.
+    pub(crate) opens_sessions: bool,
     cancel: CancellationToken,
     output_budget: OutputBudget,
     stream: StreamingTask<Progress, ToolEnvelope>,
@@ -135,7 +136,8 @@ impl RunningTool {
         reports: mpsc::Receiver<Progress>,
     ) -> Self {
         let call_id = call.call_id.clone();
-        let is_sub_agent = call.name == SUB_AGENT_TOOL;
+        let tool = toolbox.get(&call.name);
+        let opens_sessions = tool.is_some_and(|tool| tool.opens_sessions());
         let cancel = cx.cancel.clone();
         let run = AssertUnwindSafe(async move { toolbox.run(&call, &cx).await });
         let run = run.catch_unwind().map(|ended| {
@@ -146,7 +148,7 @@ impl RunningTool {
         });
         Self {
             call_id,
-            is_sub_agent,
+            opens_sessions,
             cancel,
             output_budget: OutputBudget::default(),
             stream: StreamingTask::new(reports, run.boxed()),

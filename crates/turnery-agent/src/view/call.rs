@@ -6,7 +6,6 @@ use turnery_engine::{
     Artifact, CallDetail, CallId, Disposition, Location, LoopId, SessionId, ToolCall, ToolControl,
     ToolEnvelope,
 };
-use turnery_tools::UpdatePlan;
 
 /// Tool call that is being shown.
 #[derive(Debug)]
@@ -115,10 +114,11 @@ impl CallView {
         }
     }
 
-    /// Returns true for a change of the plan, which is shown as [`ViewChange::Plan`] instead (PLAN-2).
+    /// Returns true if the call itself is shown. A change of the plan is shown as [`ViewChange::Plan`] instead
+    /// (PLAN-2).
     #[must_use]
-    pub fn is_plan_update(&self) -> bool {
-        self.request.name == UpdatePlan::NAME
+    pub fn is_shown(&self) -> bool {
+        turnery_tools::is_shown(&self.request.name)
     }
 
     /// Returns true if the client shows the output of the call in a terminal of its own.

@@ -174,8 +174,8 @@ const MIB: usize = 1024 * 1024;
 struct FloodTool(ToolSpec);
 
 impl Tool for FloodTool {
-    fn spec(&self) -> &ToolSpec {
-        &self.0
+    fn spec(&self) -> ToolSpec {
+        self.0.clone()
     }
 
     fn describe(&self, _: &Value, _: &Workspace) -> CallDetail {

@@ -242,7 +242,7 @@ async fn sub_agents_of_candidates_are_read_only() {
         &[],
         &[a, Arc::clone(&digs)],
         |settings| settings.mode = Mode::Auto,
-        |tools| tools.and(SubAgentTool::new()),
+        |tools| tools.and(SubAgentTool),
     );
     let (session, _seen) = world.session(LARGE_CAPACITY).await;
     let result = evaluate(&session, &["a", "d"], SelectionStrategy::First)

@@ -17,7 +17,7 @@ use turnery_engine::{CommitError, Event, EventKind, SessionId};
 fn slow_store_fixture(script: &[&[Act]]) -> (Arc<FailingStore>, World) {
     let store = FailingStore::new();
     store.commit_takes.store(5, Ordering::SeqCst);
-    let and_sub_agents = |tools: turnery_tools::Toolbox| tools.and(SubAgentTool::new());
+    let and_sub_agents = |tools: turnery_tools::Toolbox| tools.and(SubAgentTool);
     let world = World::build(store.clone(), script, &[], |_| {}, and_sub_agents);
     (store, world)
 }

@@ -205,8 +205,8 @@ struct FakeTool {
 }
 
 impl Tool for FakeTool {
-    fn spec(&self) -> &ToolSpec {
-        &self.spec
+    fn spec(&self) -> ToolSpec {
+        self.spec.clone()
     }
 
     fn describe(&self, _args: &Value, _workspace: &Workspace) -> CallDetail {
@@ -380,9 +380,7 @@ impl World {
     /// Creates a world with sub-agents.
     pub(crate) fn with_sub_agents(script: &[&[Act]], set: impl FnOnce(&mut Settings)) -> Self {
         let store = Arc::new(MemoryStore::new());
-        Self::build(store, script, &[], set, |tools| {
-            tools.and(SubAgentTool::new())
-        })
+        Self::build(store, script, &[], set, |tools| tools.and(SubAgentTool))
     }
 
     /// Creates a world with custom settings.

@@ -195,7 +195,7 @@ impl Job {
                 let task = "dig here".to_owned();
                 Some(Box::new(ToolControl::SwitchFrame { task }))
             }))
-            .and(SubAgentTool::new());
+            .and(SubAgentTool);
         let mut settings = Settings::new("puppet/one".parse().unwrap(), "be good");
         settings.mode = Mode::Auto;
         settings.limits = self.limits;

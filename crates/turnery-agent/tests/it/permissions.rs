@@ -223,8 +223,8 @@ struct CommandTool {
 }
 
 impl Tool for CommandTool {
-    fn spec(&self) -> &ToolSpec {
-        &self.spec
+    fn spec(&self) -> ToolSpec {
+        self.spec.clone()
     }
 
     fn prepare<'a>(

@@ -174,7 +174,7 @@ async fn interrupted_frame_is_continued() {
 async fn interrupted_child_has_a_record() {
     let script: [&[Act]; 2] = [&[Act::Delegate("t", false)], &[Act::Call("h", "hang")]];
     let (store, later) = expiring_store();
-    let tools = |tools: Toolbox| tools.and(SubAgentTool::new());
+    let tools = |tools: Toolbox| tools.and(SubAgentTool);
     let world = World::build(store, &script, &[], |_| {}, tools);
     let (one, _seen) = world.session(LARGE_CAPACITY).await;
     let _ticket = start_text(&one, "first");

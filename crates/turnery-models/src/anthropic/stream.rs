@@ -1,9 +1,9 @@
 //! Reads responses of the Messages API: events of consecutive content blocks.
 
 use crate::{
+    dialect::{self, StreamError, StreamStatus},
     errors::ProviderError,
     json_str::JsonStr,
-    remote_model::{self, StreamError, StreamStatus},
     response_accumulator::{CallIds, ResponseAccumulator, ResponseBlock},
     token_count::{TokenCount, TokenCountError},
 };
@@ -321,7 +321,7 @@ fn value_bytes(value: &Value) -> usize {
     size_of::<Value>() + content
 }
 
-impl remote_model::ResponseReader for AnthropicReader {
+impl dialect::ResponseReader for AnthropicReader {
     fn size(&self) -> ResponseSize {
         self.response.size()
     }
@@ -407,7 +407,7 @@ impl remote_model::ResponseReader for AnthropicReader {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::remote_model::ResponseReader as _;
+    use crate::dialect::ResponseReader as _;
     use serde_json::json;
 
     /// Returns the counted bytes of a stream with this block.

@@ -3,7 +3,7 @@
 use super::*;
 use crate::{
     CallLimits, ModelEvent, ModelInfo, ProviderConfig, SilenceNotice, anthropic::Anthropic,
-    model_registry::ModelRegistry, openai::OpenAi, remote_model::ApiDialect,
+    dialect::ApiDialect, model_registry::ModelRegistry, openai::OpenAi,
     response_accumulator::CallIds, silence::SilenceLimits,
 };
 use std::{collections::VecDeque, time::Duration};

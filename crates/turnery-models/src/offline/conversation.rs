@@ -3,7 +3,7 @@
 //! function and becomes the model's response. No state is kept in between. Also parses search results and
 //! formats responses.
 
-use crate::ModelRequest;
+use crate::model::ModelRequest;
 use serde_json::{Value, json};
 use std::{collections::BTreeSet, vec::IntoIter};
 use turnery_engine::{Content, Message};

@@ -5,9 +5,9 @@ use super::{
     tool_calls::ToolCallAssembler,
 };
 use crate::{
+    dialect::{self, StreamError, StreamStatus},
     errors::ProviderError,
     json_str::JsonStr,
-    remote_model::{self, StreamError, StreamStatus},
     response_accumulator::{CallIds, ResponseAccumulator},
 };
 use serde_json::value::RawValue;
@@ -92,7 +92,7 @@ impl OpenAiReader {
     }
 }
 
-impl remote_model::ResponseReader for OpenAiReader {
+impl dialect::ResponseReader for OpenAiReader {
     fn size(&self) -> ResponseSize {
         self.response.size()
     }

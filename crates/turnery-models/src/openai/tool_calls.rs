@@ -4,8 +4,8 @@ mod json_end;
 
 use super::chunk::{FunctionDelta, ToolCallDelta};
 use crate::{
+    dialect::StreamError,
     json_str::JsonStr,
-    remote_model::StreamError,
     response_accumulator::{CallIds, ResponseAccumulator, ResponseBlock},
 };
 use json_end::JsonEndDetector;

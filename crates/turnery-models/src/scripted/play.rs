@@ -1,7 +1,7 @@
 //! Plays the steps of one answer as deltas and a settled response.
 
 use super::scenario::{AnswerEnd, AnswerStep, ScriptedAnswer, split_evenly};
-use crate::{ModelEventSender, ModelName};
+use crate::{model::ModelEventSender, model_name::ModelName};
 use std::{sync::Arc, time::Duration};
 use turnery_engine::{CallId, Content, ModelDelta, ModelError, ModelStop, Response, ToolCall};
 

@@ -90,7 +90,7 @@ impl World {
             settings.compaction.first_turns = 0;
             settings.compaction.recent_turns = 1;
         };
-        Self::build(store, toys, set, |tools| tools.and(SubAgentTool::new()))
+        Self::build(store, toys, set, |tools| tools.and(SubAgentTool))
     }
 
     fn build(

@@ -307,8 +307,8 @@ fn control_envelope(control: ToolControl) -> ToolEnvelope {
 }
 
 impl Tool for ToyTool {
-    fn spec(&self) -> &ToolSpec {
-        &self.spec
+    fn spec(&self) -> ToolSpec {
+        self.spec.clone()
     }
 
     fn describe(&self, _args: &Value, _workspace: &Workspace) -> CallDetail {

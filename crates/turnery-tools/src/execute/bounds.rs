@@ -1,6 +1,10 @@
 //! Bounds the run time of a call and catches its panics.
 
-use crate::{Tool, ToolCx, grace};
+use crate::{
+    call_errors::failure,
+    grace,
+    tool::{Tool, ToolCx},
+};
 use futures_util::FutureExt as _;
 use serde_json::{Value, json};
 use std::{
@@ -37,9 +41,9 @@ pub(crate) async fn bounded<T>(
 }
 
 /// Returns the tool's time limit for a call (JIDO-70).
-pub(crate) fn limit_of(tool: &dyn Tool, args: &Value) -> Result<Duration, ToolError> {
+pub(crate) fn limit_of(name: &str, tool: &dyn Tool, args: &Value) -> Result<Duration, ToolError> {
     catch_unwind(AssertUnwindSafe(|| tool.timeout(args)))
-        .map_err(|panic| panic_failure(&tool.spec().name, &*panic))
+        .map_err(|panic| panic_failure(name, &*panic))
 }
 
 fn panic_failure(name: &str, panic: &(dyn Any + Send)) -> ToolError {
@@ -48,14 +52,6 @@ fn panic_failure(name: &str, panic: &(dyn Any + Send)) -> ToolError {
         ToolErrorKind::Exception,
         format!("{name} panicked: {words}"),
     )
-}
-
-pub(crate) fn failure(kind: ToolErrorKind, message: String) -> ToolError {
-    ToolError {
-        kind,
-        message,
-        details: None,
-    }
 }
 
 /// Returns the message of a panic.

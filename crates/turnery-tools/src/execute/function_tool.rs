@@ -1,12 +1,16 @@
 //! Adapts a function to the `Tool` trait.
 
-use crate::{Access, PreparedCall, Tool, ToolCx, Workspace, parse_args, spec_for};
+use crate::{
+    arguments::{parse_args, spec_for},
+    tool::{TIMEOUT, Tool, ToolCx},
+    workspace::Workspace,
+};
 use futures_util::future::BoxFuture;
 use schemars::JsonSchema;
 use serde::de::DeserializeOwned;
 use serde_json::Value;
 use std::time::Duration;
-use turnery_engine::{CallDetail, ToolEnvelope, ToolError, ToolSpec};
+use turnery_engine::{CallDetail, ToolEnvelope, ToolSpec};
 
 type Run = dyn Fn(&Value, ToolCx) -> BoxFuture<'static, ToolEnvelope> + Send + Sync;
 
@@ -54,8 +58,8 @@ impl Action {
 }
 
 impl Tool for Action {
-    fn spec(&self) -> &ToolSpec {
-        &self.spec
+    fn spec(&self) -> ToolSpec {
+        self.spec.clone()
     }
 
     fn describe(&self, _args: &Value, _workspace: &Workspace) -> CallDetail {
@@ -65,21 +69,11 @@ impl Tool for Action {
         }
     }
 
-    fn prepare<'a>(
-        &'a self,
-        args: &'a Value,
-        cx: &'a ToolCx,
-    ) -> BoxFuture<'a, Result<PreparedCall, ToolError>> {
-        let access = Access::Nothing;
-        let detail = self.describe(args, &cx.workspace);
-        Box::pin(std::future::ready(Ok(PreparedCall { access, detail })))
-    }
-
     fn run<'a>(&'a self, args: &'a Value, cx: &'a ToolCx) -> BoxFuture<'a, ToolEnvelope> {
         (self.run)(args, cx.clone())
     }
 
     fn timeout(&self, _args: &Value) -> Duration {
-        self.timeout.unwrap_or(crate::tool::TIMEOUT)
+        self.timeout.unwrap_or(TIMEOUT)
     }
 }

@@ -1,7 +1,11 @@
 //! Runs one call; every call, in a session or outside, goes through here (UP-26).
 
-use super::{bounded, limit_of};
-use crate::{ToolCx, Toolbox, telemetry::Watch, tool::end};
+use super::bounds::{bounded, limit_of};
+use crate::{
+    telemetry::Watch,
+    tool::{ToolCx, end},
+    toolbox::Toolbox,
+};
 use std::time::Duration;
 use turnery_engine::{ToolCall, ToolEnvelope, ToolError};
 
@@ -31,7 +35,7 @@ async fn run_resolved(
     let (tool, args) = toolbox.look_up(call)?;
     let limit = match limit {
         Some(limit) => limit,
-        None => limit_of(tool, &args)?,
+        None => limit_of(&call.name, tool, &args)?,
     };
     // `run` is called inside the future, so that a panic in it is caught as well.
     bounded(&call.name, cx, limit, async { tool.run(&args, cx).await }).await

@@ -1,24 +1,18 @@
 //! Surroundings of a call made outside a session: origin, workspace and tools.
 
-use super::EffectPolicy;
-use crate::{Hidden, Progress, ToolCx, Toolbox, TraceContext, Workspace};
+use super::effects::EffectPolicy;
+use crate::{
+    origin::Origin,
+    policy::{Hidden, LineLimits},
+    tool::{Progress, ToolCx},
+    toolbox::Toolbox,
+    trace_context::TraceContext,
+    workspace::Workspace,
+};
 use std::{sync::Arc, time::Duration};
 use tokio::sync::mpsc;
 use tokio_util::sync::CancellationToken;
-use turnery_engine::{CallId, LoopId, SessionId};
-
-/// Run, agent and session of a call, reported to telemetry (JIDO-57, JIDO-59). Any of them may be unknown.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Origin {
-    /// Id of the run; in a session, of the loop.
-    pub run_id: Option<LoopId>,
-    /// Id of the agent.
-    pub agent_id: Option<Arc<str>>,
-    /// Id of the conversation; in a session, of the session.
-    pub thread_id: Option<SessionId>,
-    /// Number of earlier model calls; in a session, the turn's index.
-    pub iteration: Option<u32>,
-}
+use turnery_engine::CallId;
 
 /// Context of calls made outside a session.
 #[derive(Clone, Debug)]
@@ -90,7 +84,7 @@ impl Scope {
             origin: self.origin.clone(),
             workspace: Arc::clone(&self.workspace),
             hidden: self.hidden.clone(),
-            line_limits: crate::LineLimits::default(),
+            line_limits: LineLimits::default(),
             progress: self.progress.clone().unwrap_or_else(nowhere),
             cancel: self.cancel.child_token(),
             trace: TraceContext::default(),

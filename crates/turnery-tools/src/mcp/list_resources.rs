@@ -1,49 +1,31 @@
 //! `list_mcp_resources`: lists the resources of the session's servers.
 
 use super::{capabilities, connection::Link, errors};
-use crate::{
-    PreparedCall, Tool, ToolCx, Workspace, execute::failure, parse_args, spec_for, tool::end,
-};
-use futures_util::future::BoxFuture;
+use crate::{call_errors::failure, tool::ToolCx, typed_tool::TypedTool, workspace::Workspace};
 use schemars::JsonSchema;
 use serde::Deserialize;
-use serde_json::Value;
-use std::{fmt::Write as _, sync::Arc};
-use turnery_engine::{CallDetail, CallKind, ToolEnvelope, ToolError, ToolErrorKind, ToolSpec};
-
-/// Name of the tool.
-pub(super) const NAME: &str = "list_mcp_resources";
+use std::{borrow::Cow, fmt::Write as _, sync::Arc};
+use turnery_engine::{CallDetail, CallKind, ToolEnvelope, ToolError, ToolErrorKind};
 
 #[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
-struct Args {
+pub(super) struct Args {
     /// Only those of this server; of all servers if absent.
     server: Option<String>,
 }
 
 /// Lists resources of MCP servers.
 pub(super) struct ListResources {
-    spec: ToolSpec,
     links: Vec<Arc<Link>>,
 }
 
 impl ListResources {
     /// Creates the tool for these servers, all of which have resources.
     pub(super) fn new(links: Vec<Arc<Link>>) -> Self {
-        let names: Vec<&str> = links.iter().map(|link| &*link.name).collect();
-        let about = format!(
-            "List the resources (documents and data) that MCP servers offer, with the URI to read \
-             each by with read_mcp_resource. Servers: {}.",
-            names.join(", ")
-        );
-        Self {
-            spec: spec_for::<Args>(NAME, &about),
-            links,
-        }
+        Self { links }
     }
 
-    async fn list(&self, args: &Value, cx: &ToolCx) -> Result<ToolEnvelope, ToolError> {
-        let args: Args = parse_args(args)?;
+    async fn list(&self, args: Args, cx: &ToolCx) -> Result<ToolEnvelope, ToolError> {
         let mut text = String::new();
         for link in chosen(&self.links, args.server.as_deref())? {
             let listed = tokio::select! {
@@ -125,41 +107,32 @@ async fn render_resources(link: &Link) -> Result<String, String> {
     Ok(text)
 }
 
-impl Tool for ListResources {
-    fn spec(&self) -> &ToolSpec {
-        &self.spec
+impl TypedTool for ListResources {
+    type Args = Args;
+    const NAME: &'static str = "list_mcp_resources";
+    const KIND: CallKind = CallKind::Search;
+    const IS_PARALLEL: bool = true;
+
+    fn description(&self) -> Cow<'static, str> {
+        let names: Vec<&str> = self.links.iter().map(|link| &*link.name).collect();
+        format!(
+            "List the resources (documents and data) that MCP servers offer, with the URI to read \
+             each by with read_mcp_resource. Servers: {}.",
+            names.join(", ")
+        )
+        .into()
     }
 
-    fn kind(&self) -> CallKind {
-        CallKind::Search
-    }
-
-    fn describe(&self, _args: &Value, _workspace: &Workspace) -> CallDetail {
+    fn describe(&self, _args: &Args, _workspace: &Workspace) -> CallDetail {
         CallDetail {
             title: "List MCP resources".to_owned(),
-            kind: self.kind(),
+            kind: Self::KIND,
             ..CallDetail::default()
         }
     }
 
-    fn parallel(&self, _args: &Value) -> bool {
-        true
-    }
-
-    fn prepare<'a>(
-        &'a self,
-        args: &'a Value,
-        cx: &'a ToolCx,
-    ) -> BoxFuture<'a, Result<PreparedCall, ToolError>> {
-        // Listing sends no arguments to the servers, so it needs no permission.
-        let prepared = PreparedCall {
-            access: crate::Access::Nothing,
-            detail: self.describe(args, &cx.workspace),
-        };
-        Box::pin(std::future::ready(Ok(prepared)))
-    }
-
-    fn run<'a>(&'a self, args: &'a Value, cx: &'a ToolCx) -> BoxFuture<'a, ToolEnvelope> {
-        Box::pin(async move { end(self.list(args, cx).await) })
+    /// Needs no permission: listing sends no arguments to the servers.
+    async fn run(&self, args: Args, cx: &ToolCx) -> Result<ToolEnvelope, ToolError> {
+        self.list(args, cx).await
     }
 }

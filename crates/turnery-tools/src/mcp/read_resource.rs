@@ -2,25 +2,24 @@
 
 use super::{connection::Link, content, list_resources::chosen, request, tool::asked, tool_names};
 use crate::{
-    Access, PreparedCall, Tool, ToolCx, Workspace, execute::failure, parse_args, spec_for,
-    tool::end,
+    access::Access,
+    call_errors::failure,
+    tool::{PreparedCall, ToolCx},
+    typed_tool::TypedTool,
+    workspace::Workspace,
 };
-use futures_util::future::BoxFuture;
 use rmcp::model::{ClientRequest, ReadResourceRequest, ReadResourceRequestParams, ServerResult};
 use schemars::JsonSchema;
 use serde::Deserialize;
-use serde_json::Value;
-use std::sync::Arc;
+use serde_json::json;
+use std::{borrow::Cow, sync::Arc};
 use turnery_engine::{
-    Artifact, CallDetail, CallKind, Content, ToolEnvelope, ToolError, ToolErrorKind, ToolSpec,
+    Artifact, CallDetail, CallKind, Content, ToolEnvelope, ToolError, ToolErrorKind,
 };
-
-/// Name of the tool.
-pub(super) const NAME: &str = "read_mcp_resource";
 
 #[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
-struct Args {
+pub(super) struct Args {
     /// The server that has it.
     server: String,
     /// Its URI, as list_mcp_resources or a tool names it.
@@ -29,30 +28,24 @@ struct Args {
 
 /// Reads a resource of an MCP server.
 pub(super) struct ReadResourceTool {
-    spec: ToolSpec,
     links: Vec<Arc<Link>>,
 }
 
 impl ReadResourceTool {
     /// Creates the tool for these servers, all of which have resources.
     pub(super) fn new(links: Vec<Arc<Link>>) -> Self {
-        let about = "Read a resource (a document or data) that an MCP server offers.";
-        Self {
-            spec: spec_for::<Args>(NAME, about),
-            links,
-        }
+        Self { links }
     }
 
-    fn resolve_args(&self, args: &Value) -> Result<(Args, Arc<Link>), ToolError> {
-        let args: Args = parse_args(args)?;
+    fn link(&self, args: &Args) -> Result<Arc<Link>, ToolError> {
         let mut links = chosen(&self.links, Some(&args.server))?;
         let link = links.pop().map(Arc::clone);
         let gone = || failure(ToolErrorKind::NotFound, "no such MCP server".to_owned());
-        Ok((args, link.ok_or_else(gone)?))
+        link.ok_or_else(gone)
     }
 
-    async fn read(&self, args: &Value, cx: &ToolCx) -> Result<ToolEnvelope, ToolError> {
-        let (args, link) = self.resolve_args(args)?;
+    async fn read(&self, args: Args, cx: &ToolCx) -> Result<ToolEnvelope, ToolError> {
+        let link = self.link(&args)?;
         let params = ReadResourceRequestParams::new(args.uri);
         let request = ClientRequest::ReadResourceRequest(ReadResourceRequest::new(params));
         match request::ask(&link, request, cx).await? {
@@ -69,48 +62,39 @@ impl ReadResourceTool {
     }
 }
 
-impl Tool for ReadResourceTool {
-    fn spec(&self) -> &ToolSpec {
-        &self.spec
+impl TypedTool for ReadResourceTool {
+    type Args = Args;
+    const NAME: &'static str = "read_mcp_resource";
+    const KIND: CallKind = CallKind::Fetch;
+    const IS_PARALLEL: bool = true;
+
+    fn description(&self) -> Cow<'static, str> {
+        "Read a resource (a document or data) that an MCP server offers.".into()
     }
 
-    fn kind(&self) -> CallKind {
-        CallKind::Fetch
-    }
-
-    fn describe(&self, args: &Value, _workspace: &Workspace) -> CallDetail {
-        let uri = args.get("uri").and_then(Value::as_str).unwrap_or_default();
+    fn describe(&self, args: &Args, _workspace: &Workspace) -> CallDetail {
         CallDetail {
-            title: format!("Read {}", super::capabilities::short(uri)),
-            kind: self.kind(),
+            title: format!("Read {}", super::capabilities::short(&args.uri)),
+            kind: Self::KIND,
             ..CallDetail::default()
         }
     }
 
-    fn parallel(&self, _args: &Value) -> bool {
-        true
+    async fn prepare(&self, args: Args, cx: &ToolCx) -> Result<PreparedCall, ToolError> {
+        let link = self.link(&args)?;
+        let mut detail = TypedTool::describe(self, &args, &cx.workspace);
+        let shown = json!({"server": args.server, "uri": args.uri});
+        let text = asked(&link.name, "resources/read", &shown);
+        detail.artifacts = vec![Artifact::Content(Content::text(text))];
+        let access = Access::Server {
+            all: tool_names::tool_prefix(&link.slug),
+            is_read_only: true,
+            is_destructive: false,
+        };
+        Ok(PreparedCall { access, detail })
     }
 
-    fn prepare<'a>(
-        &'a self,
-        args: &'a Value,
-        cx: &'a ToolCx,
-    ) -> BoxFuture<'a, Result<PreparedCall, ToolError>> {
-        let prepared = self.resolve_args(args).map(|(_, link)| {
-            let mut detail = self.describe(args, &cx.workspace);
-            let text = asked(&link.name, "resources/read", args);
-            detail.artifacts = vec![Artifact::Content(Content::text(text))];
-            let access = Access::Server {
-                all: tool_names::tool_prefix(&link.slug),
-                is_read_only: true,
-                is_destructive: false,
-            };
-            PreparedCall { access, detail }
-        });
-        Box::pin(std::future::ready(prepared))
-    }
-
-    fn run<'a>(&'a self, args: &'a Value, cx: &'a ToolCx) -> BoxFuture<'a, ToolEnvelope> {
-        Box::pin(async move { end(self.read(args, cx).await) })
+    async fn run(&self, args: Args, cx: &ToolCx) -> Result<ToolEnvelope, ToolError> {
+        self.read(args, cx).await
     }
 }

@@ -2,7 +2,7 @@
 //! cancels the request when the caller stops waiting.
 
 use super::{client_handler::ProgressListeners, connection::Link, errors};
-use crate::{ToolCx, TraceContext, execute::failure};
+use crate::{ToolCx, TraceContext, call_errors::failure};
 use rmcp::{
     RoleClient,
     model::{

@@ -13,9 +13,9 @@ use super::{
     tool::McpTool,
     tool_names,
     transport::{Reach, Reached},
-    wait_for_server::{self, WaitForServer},
+    wait_for_server::WaitForServer,
 };
-use crate::{Tool, TraceContext, shell::HIDDEN_ENV};
+use crate::{Tool, TraceContext, TypedTool as _, shell::HIDDEN_ENV};
 use futures_util::future::{BoxFuture, join_all, ready};
 use std::{
     collections::HashSet,
@@ -75,7 +75,7 @@ impl fmt::Debug for Servers {
 
 impl Servers {
     /// Name of the tool that waits for a server that is starting.
-    pub const WAIT_TOOL: &str = wait_for_server::NAME;
+    pub const WAIT_TOOL: &str = WaitForServer::NAME;
 
     /// Creates the servers without starting them.
     #[must_use]

@@ -58,8 +58,8 @@ impl McpTool {
 }
 
 impl Tool for McpTool {
-    fn spec(&self) -> &ToolSpec {
-        &self.spec
+    fn spec(&self) -> ToolSpec {
+        self.spec.clone()
     }
 
     fn kind(&self) -> CallKind {

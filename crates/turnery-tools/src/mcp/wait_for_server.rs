@@ -2,50 +2,33 @@
 //! no prompt has to wait for servers that it does not use.
 
 use super::{connection::Link, tool_names};
-use crate::{
-    PreparedCall, Tool, ToolCx, Workspace, execute::failure, parse_args, spec_for, tool::end,
-};
-use futures_util::future::BoxFuture;
+use crate::{call_errors::failure, tool::ToolCx, typed_tool::TypedTool, workspace::Workspace};
 use schemars::JsonSchema;
 use serde::Deserialize;
-use serde_json::Value;
-use std::{collections::HashSet, sync::Arc};
-use turnery_engine::{CallDetail, CallKind, ToolEnvelope, ToolError, ToolErrorKind, ToolSpec};
-
-/// Name of the tool.
-pub(super) const NAME: &str = "wait_for_mcp_server";
+use std::{borrow::Cow, collections::HashSet, sync::Arc};
+use turnery_engine::{CallDetail, ToolEnvelope, ToolError, ToolErrorKind};
 
 #[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
-struct Args {
+pub(super) struct Args {
     /// The server.
     server: String,
 }
 
 /// Waits for an MCP server that is starting.
 pub(super) struct WaitForServer {
-    spec: ToolSpec,
     links: Vec<Arc<Link>>,
 }
 
 impl WaitForServer {
     /// Creates the tool for these servers, all of which are starting.
     pub(super) fn new(links: Vec<Arc<Link>>) -> Self {
-        let about = format!(
-            "Wait until an MCP server has started; its tools can be called after that. Only for a \
-             task that needs this server. Still starting: {}.",
-            join_names(&links)
-        );
-        Self {
-            spec: spec_for::<Args>(NAME, &about),
-            links,
-        }
+        Self { links }
     }
 
-    async fn wait(&self, args: &Value, cx: &ToolCx) -> Result<ToolEnvelope, ToolError> {
-        let Args { server } = parse_args(args)?;
+    async fn wait(&self, server: &str, cx: &ToolCx) -> Result<ToolEnvelope, ToolError> {
         let mut links = self.links.iter();
-        let link = links.find(|link| *link.name == *server || link.slug == server);
+        let link = links.find(|link| &*link.name == server || link.slug == server);
         let link = link.ok_or_else(|| {
             let message = format!(
                 "no MCP server {server:?} is starting; these are: {}",
@@ -84,45 +67,33 @@ fn join_names(links: &[Arc<Link>]) -> String {
     names.join(", ")
 }
 
-impl Tool for WaitForServer {
-    fn spec(&self) -> &ToolSpec {
-        &self.spec
+impl TypedTool for WaitForServer {
+    type Args = Args;
+    const NAME: &'static str = "wait_for_mcp_server";
+    const IS_PARALLEL: bool = true;
+
+    fn description(&self) -> Cow<'static, str> {
+        format!(
+            "Wait until an MCP server has started; its tools can be called after that. Only for a \
+             task that needs this server. Still starting: {}.",
+            join_names(&self.links)
+        )
+        .into()
     }
 
-    fn kind(&self) -> CallKind {
-        CallKind::Other
-    }
-
-    fn describe(&self, args: &Value, _workspace: &Workspace) -> CallDetail {
-        let server = args["server"].as_str();
-        let link = server.and_then(|server| self.links.iter().find(|it| *it.name == *server));
+    fn describe(&self, args: &Args, _workspace: &Workspace) -> CallDetail {
+        let link = self.links.iter().find(|it| *it.name == *args.server);
         CallDetail {
             title: match link {
                 Some(link) => format!("Wait for the MCP server {}", link.name),
                 None => "Wait for an MCP server".to_owned(),
             },
-            kind: self.kind(),
+            kind: Self::KIND,
             ..CallDetail::default()
         }
     }
 
-    fn parallel(&self, _args: &Value) -> bool {
-        true
-    }
-
-    fn prepare<'a>(
-        &'a self,
-        args: &'a Value,
-        cx: &'a ToolCx,
-    ) -> BoxFuture<'a, Result<PreparedCall, ToolError>> {
-        let prepared = PreparedCall {
-            access: crate::Access::Nothing,
-            detail: self.describe(args, &cx.workspace),
-        };
-        Box::pin(std::future::ready(Ok(prepared)))
-    }
-
-    fn run<'a>(&'a self, args: &'a Value, cx: &'a ToolCx) -> BoxFuture<'a, ToolEnvelope> {
-        Box::pin(async move { end(self.wait(args, cx).await) })
+    async fn run(&self, args: Args, cx: &ToolCx) -> Result<ToolEnvelope, ToolError> {
+        self.wait(&args.server, cx).await
     }
 }

@@ -14,7 +14,7 @@ use super::{
     rule_suggestion,
     user_settings::UserSettings,
 };
-use crate::{Access, Workspace};
+use crate::{access::Access, workspace::Workspace};
 use std::path::{Path, PathBuf};
 
 /// Outcome of judging a tool call.

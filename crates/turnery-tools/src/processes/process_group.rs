@@ -4,9 +4,9 @@
 //! reaped, so the group is killed first.
 
 use super::{
-    process_tree::{FinishedTree, RunningProcess, StopReport},
     program::{ChildStdio, ProgramSpec},
     registry::{Target, TreeRegistration, check_open},
+    stop_report::{FinishedTree, RunningProcess, StopReport},
     tagged_processes,
 };
 #[cfg(target_os = "linux")]
@@ -207,7 +207,7 @@ fn confined_by_system(mut program: ProgramSpec) -> ProgramSpec {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::processes::new_tag;
+    use crate::processes::supervision::new_tag;
     use rustix::process::test_kill_process;
     #[cfg(target_os = "linux")]
     use std::path::Path;

@@ -6,10 +6,10 @@
 //! supervisor responds with lines of text.
 
 use super::{
-    SUPERVISOR_ARGUMENT,
-    process_tree::{FinishedTree, RunningProcess, StopReport},
     program::{ChildStdio, ProgramSpec, encode_environment},
     registry::{Target, TreeRegistration, check_open},
+    stop_report::{FinishedTree, RunningProcess, StopReport},
+    supervision::SUPERVISOR_ARGUMENT,
     tagged_processes,
 };
 use rustix::{

@@ -6,8 +6,8 @@
 
 use super::{
     confined_thread::ConfinedThread,
-    process_tree::RunningProcess,
     program::decode_environment,
+    stop_report::RunningProcess,
     supervised_tree::{Line, Order, send_now},
     tagged_processes::command_line,
 };

@@ -1,6 +1,6 @@
 //! Finds and kills processes without a supervisor, by the tag that they inherited.
 
-use super::process_tree::StopReport;
+use super::stop_report::StopReport;
 #[cfg(target_os = "linux")]
 pub(super) use linux::command_line;
 
@@ -40,8 +40,8 @@ pub(super) fn sweep_in_background(_tag: String) {}
 #[cfg(target_os = "linux")]
 mod linux {
     use crate::processes::{
-        TAG_VARIABLE,
-        process_tree::{RunningProcess, StopReport},
+        stop_report::{RunningProcess, StopReport},
+        supervision::TAG_VARIABLE,
     };
     use rustix::process::{Pid, PidfdFlags, Signal, pidfd_open, pidfd_send_signal};
     use std::{
@@ -190,7 +190,7 @@ mod linux {
     }
 
     /// Returns the command line of a process, shortened and on one line; `None` once the process has ended.
-    pub(in crate::processes) fn command_line(pid: i32) -> Option<String> {
+    pub(crate) fn command_line(pid: i32) -> Option<String> {
         let bytes = fs::read(format!("/proc/{pid}/cmdline")).ok()?;
         let mut words = String::from_utf8_lossy(&bytes).replace(|c: char| c.is_control(), " ");
         if words.trim().is_empty() {
@@ -206,7 +206,7 @@ mod linux {
 #[cfg(target_os = "linux")]
 mod tests {
     use super::linux::{TagMatch, match_tag, sweep};
-    use crate::processes::{TAG_VARIABLE, new_tag};
+    use crate::processes::supervision::{TAG_VARIABLE, new_tag};
     use std::{
         fs,
         process::{Child, Command},

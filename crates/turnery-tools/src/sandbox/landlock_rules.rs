@@ -5,7 +5,8 @@
 //! siblings are allowed one by one, along the way down to it.
 
 use super::{
-    Confinement, known_paths,
+    confinement::Confinement,
+    known_paths,
     linked_keys::LinkedKeys,
     links::{self, ResolvedPath, links_within},
     repository_folders::RepositoryFolders,

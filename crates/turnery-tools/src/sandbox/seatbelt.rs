@@ -1,6 +1,6 @@
 //! Builds the profile for `sandbox-exec`, the sandbox of macOS. The last matching rule wins.
 
-use super::{Confinement, known_paths};
+use super::{confinement::Confinement, known_paths};
 use std::{fmt::Write as _, path::Path};
 
 /// Returns the profile of a confinement.

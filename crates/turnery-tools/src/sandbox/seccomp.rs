@@ -3,7 +3,7 @@
 //! Refused calls fail with `EPERM`, where landlock returns `EACCES`. A process of another architecture is
 //! killed by its first call.
 
-use super::Confinement;
+use super::confinement::Confinement;
 use seccompiler::{
     BpfProgram, SeccompAction, SeccompCmpArgLen, SeccompCmpOp, SeccompCondition, SeccompFilter,
     SeccompRule, TargetArch, apply_filter,

@@ -1,6 +1,9 @@
 //! Settings of the sandbox, and the confinement of a command derived from them.
 
-use super::{Confinement, SandboxSupport, known_paths};
+use super::{
+    confinement::{Confinement, SandboxSupport},
+    known_paths,
+};
 use std::{
     env,
     path::{Path, PathBuf},

@@ -20,7 +20,7 @@ use turnery_engine::{Artifact, CallDetail, ToolEnvelope, ToolErrorKind};
 
 /// Runs the command line until it exits. On timeout the command is killed before its output is read (TERM-4).
 /// Returns `None` if the client has no terminals after all; then nothing was run.
-pub(super) async fn run(
+pub(crate) async fn run(
     terminals: &dyn Terminals,
     line: &str,
     cwd: &Path,

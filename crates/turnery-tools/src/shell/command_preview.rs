@@ -5,7 +5,7 @@ use std::path::Path;
 use turnery_engine::{Artifact, Content};
 
 /// Returns what the title omits: further lines, and the folder if it differs from the session's.
-pub(super) fn whole(command: &str, folder: Option<&Path>) -> Vec<Artifact> {
+pub(crate) fn whole(command: &str, folder: Option<&Path>) -> Vec<Artifact> {
     if visible_line(command.trim()) == command && folder.is_none() {
         return Vec::new();
     }
@@ -25,7 +25,7 @@ pub(super) fn whole(command: &str, folder: Option<&Path>) -> Vec<Artifact> {
 }
 
 /// Returns the model's reason for running outside the sandbox, marked as the model's.
-pub(super) fn reason(reason: &str) -> Artifact {
+pub(crate) fn reason(reason: &str) -> Artifact {
     Artifact::Content(Content::text(format!(
         "Asked to run outside the sandbox, because: {}",
         visible(reason.trim())

@@ -7,7 +7,7 @@ use turnery_engine::{ToolEnvelope, ToolErrorKind};
 
 /// Exit of a command.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) enum Ending {
+pub(crate) enum Ending {
     /// Exited by itself, with this code.
     Exited(i64),
     /// Terminated by a signal that turnery did not send: its number or its name.
@@ -32,7 +32,7 @@ impl From<ExitStatus> for Ending {
 
 /// Outcome of stopping a command and its descendants.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) enum Stopped {
+pub(crate) enum Stopped {
     /// The command ran locally.
     Here(StopReport),
     /// The command ran in a client terminal; the client was told to kill it and has confirmed its end.
@@ -107,12 +107,12 @@ impl Ending {
     ///
     /// An exit code other than 0 is a failure of the call although the text is the same, since clients show a
     /// failed call in red and a model reads the text either way.
-    pub(super) fn envelope(&self, text: String, stopped: &Stopped) -> ToolEnvelope {
+    pub(crate) fn envelope(&self, text: String, stopped: &Stopped) -> ToolEnvelope {
         self.envelope_with(text, stopped, None)
     }
 
     /// Returns the result of the call with a note for the model at the end.
-    pub(super) fn envelope_with(
+    pub(crate) fn envelope_with(
         &self,
         mut text: String,
         stopped: &Stopped,

@@ -28,17 +28,17 @@ const MAX_PIPE_BYTES: usize = 1024 * 1024;
 
 /// Environment and restrictions of a command.
 #[derive(Clone, Copy)]
-pub(super) struct Surroundings<'a> {
+pub(crate) struct Surroundings<'a> {
     /// Variables hidden from the command.
-    pub(super) hidden: &'a [String],
+    pub(crate) hidden: &'a [String],
     /// Variables passed even if they match `hidden`.
-    pub(super) passed: &'a [String],
+    pub(crate) passed: &'a [String],
     /// Access granted to the command; `None` for unrestricted.
-    pub(super) confinement: Option<&'a Confinement>,
+    pub(crate) confinement: Option<&'a Confinement>,
     /// The command only reads: its programs must not load code from session folders named in the environment.
-    pub(super) runs_readers: bool,
+    pub(crate) runs_readers: bool,
     /// Settings of git.
-    pub(super) git: GitSettings,
+    pub(crate) git: GitSettings,
 }
 
 /// Runs a command line until it ends. Dropping the future kills the command and all its descendants.
@@ -46,7 +46,7 @@ pub(super) struct Surroundings<'a> {
 /// A cancel or the timeout terminates the process group (SIGTERM); after [`grace::COMMAND`] the group is
 /// killed. When the shell has exited, its background processes are killed too, so that they neither live on
 /// nor keep the call waiting.
-pub(super) async fn run(
+pub(crate) async fn run(
     line: &str,
     cwd: &Path,
     limit: Duration,

@@ -1,10 +1,7 @@
 //! Tests of the output and the exit of commands, with real processes.
 
-use super::{
-    Shell,
-    test_support::{Trial, is_gone, mark, printed, text},
-};
-use crate::{Access, Tool};
+use super::test_support::{Trial, is_gone, mark, printed, text};
+use crate::{Access, Shell, Tool};
 use serde_json::json;
 use turnery_engine::{Artifact, CallKind, Content, ToolEnvelope, ToolErrorKind};
 

@@ -31,21 +31,21 @@ const REFUSAL_MESSAGES: &[&str] = &[
 const SCANNED_BYTES: usize = 16 << 10;
 
 /// Place and restrictions of a command line that runs.
-pub(super) struct RunPlan {
+pub(crate) struct RunPlan {
     /// Access granted to the line if it runs locally; `None` for unrestricted.
-    pub(super) confinement: Option<Confinement>,
+    pub(crate) confinement: Option<Confinement>,
     /// The line may run in a client terminal, where it is not confined.
-    pub(super) may_use_terminals: bool,
+    pub(crate) may_use_terminals: bool,
     /// The line only reads: its programs must not load code from session folders named in the environment.
-    pub(super) runs_readers: bool,
+    pub(crate) runs_readers: bool,
     /// Settings of git.
-    pub(super) git: GitSettings,
+    pub(crate) git: GitSettings,
 }
 
 /// Returns the plan for a line that may run. A read-only line runs locally and can do no more than read.
 /// `limits` are those of the policy decision that allowed the line; they are determined again and can only
 /// grow, since the disk may have changed meanwhile. Blocks: parses the line and accesses the disk.
-pub(super) fn plan(
+pub(crate) fn plan(
     line: &str,
     cwd: &Path,
     outside: Option<&str>,
@@ -75,7 +75,7 @@ pub(super) fn plan(
 }
 
 /// Returns the model's reason for running outside the sandbox; `None` if there is no sandbox to leave.
-pub(super) fn reason_to_leave<'a>(
+pub(crate) fn reason_to_leave<'a>(
     outside: Option<&'a str>,
     workspace: &Workspace,
 ) -> Option<&'a str> {
@@ -85,7 +85,7 @@ pub(super) fn reason_to_leave<'a>(
 impl RunPlan {
     /// Returns a hint for the model if the command failed and its output suggests that the sandbox is the
     /// cause. A guess, since the kernel does not report why a call was denied.
-    pub(super) fn hint(&self, ending: &Ending, text: &str) -> Option<String> {
+    pub(crate) fn hint(&self, ending: &Ending, text: &str) -> Option<String> {
         let confinement = self.confinement.as_ref()?;
         match ending {
             Ending::Exited(0) | Ending::TimedOut(_) | Ending::Cancelled => return None,

@@ -1,6 +1,6 @@
 //! Test support: a folder with a shell, and a search for running processes.
 
-use super::Shell;
+use crate::tools::Shell;
 use crate::{Hidden, LocalFiles, Origin, Progress, Terminals, Tool, ToolCx, Workspace};
 use serde_json::Value;
 use std::{

@@ -1,7 +1,7 @@
 //! Reports the start and the end of one call to subscribers.
 
 use super::{Measurements, Metadata, Observe, Stage, sanitise};
-use crate::Origin;
+use crate::origin::Origin;
 use serde_json::{Value, json};
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 use tokio::time::Instant;

@@ -7,7 +7,7 @@ use turnery_tools::Toolbox;
 
 fn spec(name: &str) -> ToolSpec {
     let toolbox = Toolbox::coding();
-    toolbox.get(name).expect("it is there").spec().clone()
+    toolbox.get(name).expect("it is there").spec()
 }
 
 fn normalise_args(name: &str, args: Value) -> Result<Value, String> {

@@ -21,8 +21,8 @@ impl Odd {
 }
 
 impl Tool for Odd {
-    fn spec(&self) -> &ToolSpec {
-        &self.0
+    fn spec(&self) -> ToolSpec {
+        self.0.clone()
     }
 
     fn describe(&self, _args: &Value, _workspace: &Workspace) -> CallDetail {

@@ -144,8 +144,7 @@ fn read_key_file(path: &Path) -> Result<SecretString, String> {
 pub(crate) fn default_model(providers: &[ProviderConfig]) -> Option<ModelName> {
     providers
         .iter()
-        .filter(|provider| ["anthropic", "openai"].contains(&provider.name.as_str()))
-        .filter(|provider| provider.key.is_some())
+        .filter(|provider| provider.offers_default_model() && provider.key.is_some())
         .find_map(first_model)
 }
 

@@ -1,25 +1,22 @@
 //! Parses permission rules and rejects names of tools that do not exist.
 
 use super::suggestion::alternatives;
-use turnery_tools::Rule;
+use turnery_tools::{Rule, mcp};
 
-/// Names of tool groups and tools.
-const TOOL_NAMES: &[&str] = &[
-    "shell",
-    "edit",
-    "read",
-    "read_file",
-    "list_dir",
-    "find_files",
-    "search",
-    "edit_file",
-    "write_file",
-    "update_plan",
-    "task",
-    "ask_user",
-    "list_mcp_resources",
-    "read_mcp_resource",
-];
+/// Names of tool groups. The shell is a group and a tool.
+const GROUP_NAMES: &[&str] = &["shell", "edit", "read"];
+
+/// Returns the names of tool groups and tools.
+fn rule_names() -> Vec<&'static str> {
+    let tools = [
+        turnery_tools::TOOL_NAMES,
+        turnery_agent::TOOL_NAMES,
+        mcp::RESOURCE_TOOL_NAMES,
+    ];
+    let tools = tools.into_iter().flatten();
+    let tools = tools.filter(|name| !GROUP_NAMES.contains(name));
+    GROUP_NAMES.iter().chain(tools).copied().collect()
+}
 
 /// Lower-case tool names of other agents, with turnery's equivalent.
 const OTHER_AGENTS_NAMES: &[(&str, &str)] = &[
@@ -99,7 +96,8 @@ pub(crate) fn parse_rule(text: &str) -> Result<Rule, String> {
     let is_served = tool
         .strip_prefix("mcp__")
         .is_some_and(|server| !server.is_empty());
-    if !tool.is_empty() && tool.chars().all(is_name) && !TOOL_NAMES.contains(&tool) && !is_served {
+    if !tool.is_empty() && tool.chars().all(is_name) && !rule_names().contains(&tool) && !is_served
+    {
         return Err(format!(
             "invalid rule {text:?}: {}",
             describe_unknown_tool(tool, inside)
@@ -116,15 +114,16 @@ fn describe_unknown_tool(tool: &str, inside: Option<&str>) -> String {
             "there is no tool {tool} here, nor another that reads from the web: leave the rule out"
         );
     }
+    let names = rule_names();
     let elsewhere = OTHER_AGENTS_NAMES.iter().find(|(name, _)| *name == small);
     let ours = match elsewhere {
         Some((_, ours)) => Some(*ours),
-        None => TOOL_NAMES.iter().copied().find(|name| *name == small),
+        None => names.iter().copied().find(|name| *name == small),
     };
     let Some(ours) = ours else {
         return format!(
             "there is no tool {tool:?}; write {}, or mcp__SERVER for a server of tools",
-            alternatives(tool, TOOL_NAMES)
+            alternatives(tool, &names)
         );
     };
     let whole = inside.map(|inside| format!("{ours}({inside}"));

@@ -41,7 +41,7 @@ impl Progress {
                 self.titles.insert(call.id().clone(), title);
                 Ok(())
             }
-            ViewChange::CallStarted(call) if !call.is_plan_update() => {
+            ViewChange::CallStarted(call) if call.is_shown() => {
                 let title = self.title(call);
                 writeln!(err, "{}", self.paint.dim(&format!("• {title}")))
             }

@@ -120,8 +120,8 @@ fn control_envelope(control: ToolControl) -> ToolEnvelope {
 }
 
 impl Tool for TestTool {
-    fn spec(&self) -> &ToolSpec {
-        &self.spec
+    fn spec(&self) -> ToolSpec {
+        self.spec.clone()
     }
 
     fn describe(&self, _args: &Value, workspace: &Workspace) -> CallDetail {

@@ -8,7 +8,7 @@ use crate::{
         effect_queue::{ImmediateEffect, QueuedEffect},
         gate::{self, CallGate, GateDecision, GateResult, JudgedCall},
         output_limit,
-        parent_session::{MAX_CHILD_TURNS, ParentSession, SUB_AGENT_TOOL},
+        parent_session::{MAX_CHILD_TURNS, ParentSession},
         price::UnknownPriceError,
         running_call::{REPORT_QUEUE_CAPACITY, RunningModel, RunningTool},
     },
@@ -298,6 +298,7 @@ impl LoopRun<'_> {
     fn tool_cx(&self, call: &ToolCall) -> (ToolCx, mpsc::Receiver<Progress>) {
         let (progress, reports) = mpsc::channel(REPORT_QUEUE_CAPACITY);
         let spec = self.machine.spec();
+        let tool = self.task.env.toolbox.get(&call.name);
         let cx = ToolCx {
             call_id: call.call_id.clone(),
             origin: Origin {
@@ -312,7 +313,9 @@ impl LoopRun<'_> {
             progress,
             cancel: CancellationToken::new(),
             trace: self.scope.trace.clone(),
-            host: (call.name == SUB_AGENT_TOOL).then(|| self.parent()),
+            host: tool
+                .is_some_and(|tool| tool.opens_sessions())
+                .then(|| self.parent()),
         };
         (cx, reports)
     }

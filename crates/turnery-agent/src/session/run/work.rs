@@ -103,9 +103,9 @@ impl RunningWork {
     }
 
     /// Returns true if this call is a sub-agent that is running.
-    pub(super) fn is_sub_agent(&self, call_id: &CallId) -> bool {
+    pub(super) fn opens_sessions(&self, call_id: &CallId) -> bool {
         self.tools
             .iter()
-            .any(|tool| tool.call_id == *call_id && tool.is_sub_agent)
+            .any(|tool| tool.call_id == *call_id && tool.opens_sessions)
     }
 }

@@ -286,7 +286,7 @@ impl Bench {
 
     pub(super) fn names(&self) -> Vec<String> {
         let tools = self.servers.tools();
-        tools.iter().map(|tool| tool.spec().name.clone()).collect()
+        tools.iter().map(|tool| tool.spec().name).collect()
     }
 
     pub(super) fn tool(&self, name: &str) -> Arc<dyn Tool> {

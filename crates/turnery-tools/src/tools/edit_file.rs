@@ -1,23 +1,22 @@
 //! `edit_file`: replaces a piece of text in a file and nothing else in it.
 
 use crate::{
-    Access, FileError, PreparedCall, Tool, ToolCx, Workspace,
-    arguments::{invalid, parse_args, spec_for},
+    access::Access,
+    call_errors::invalid,
     change_preview,
     line_endings::Unified,
     suggestions::no_such_file,
     text::{first_difference, hunks},
-    tool::end,
+    tool::{PreparedCall, ToolCx},
+    typed_tool::TypedTool,
     walk::off_thread,
+    workspace::{FileError, Workspace},
 };
-use futures_util::future::BoxFuture;
 use schemars::JsonSchema;
 use serde::Deserialize;
-use serde_json::Value;
-use std::path::PathBuf;
+use std::{borrow::Cow, path::PathBuf};
 use turnery_engine::{
     Artifact, CallDetail, CallKind, Content, Location, ToolEnvelope, ToolError, ToolErrorKind,
-    ToolSpec,
 };
 
 mod indent;
@@ -28,7 +27,7 @@ use matching::{COUNTED, MatchError, Replacement, apply, replacements};
 
 #[derive(Clone, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
-struct EditFileArgs {
+pub(super) struct EditFileArgs {
     path: String,
     /// Must stand in the file exactly once
     old_text: String,
@@ -38,66 +37,60 @@ struct EditFileArgs {
 }
 
 /// Edits one file.
-#[derive(Debug)]
-pub struct EditFile {
-    spec: ToolSpec,
-}
+#[derive(Debug, Default)]
+pub(super) struct EditFile;
 
-impl EditFile {
-    /// Creates the tool.
-    #[must_use]
-    pub fn new() -> Self {
-        Self {
-            spec: spec_for::<EditFileArgs>(
-                "edit_file",
-                "Replace old_text by new_text in a file. Copy old_text exactly, without line \
-                 numbers, with enough lines around it to be unique.",
-            ),
-        }
-    }
-}
+impl TypedTool for EditFile {
+    type Args = EditFileArgs;
+    const NAME: &'static str = "edit_file";
+    const KIND: CallKind = CallKind::Edit;
 
-impl Default for EditFile {
-    fn default() -> Self {
-        Self::new()
-    }
-}
-
-impl Tool for EditFile {
-    fn spec(&self) -> &ToolSpec {
-        &self.spec
+    fn description(&self) -> Cow<'static, str> {
+        "Replace old_text by new_text in a file. Copy old_text exactly, without line \
+         numbers, with enough lines around it to be unique."
+            .into()
     }
 
-    fn kind(&self) -> CallKind {
-        CallKind::Edit
+    fn describe(&self, args: &EditFileArgs, workspace: &Workspace) -> CallDetail {
+        detail(workspace.absolute(&args.path), workspace)
     }
 
-    fn describe(&self, args: &Value, workspace: &Workspace) -> CallDetail {
-        parse_args::<EditFileArgs>(args)
-            .map(|args| detail(workspace.absolute(&args.path), workspace))
-            .unwrap_or_default()
-    }
-
-    fn prepare<'a>(
-        &'a self,
-        args: &'a Value,
-        cx: &'a ToolCx,
-    ) -> BoxFuture<'a, Result<PreparedCall, ToolError>> {
-        Box::pin(async move {
-            let args: EditFileArgs = parse_args(args)?;
-            let edit = PlannedEdit::plan(&args, cx).await?;
-            let mut detail = detail(edit.path.clone(), &cx.workspace);
-            detail.locations = vec![edit.location()];
-            detail.artifacts = vec![edit.artifact()];
-            Ok(PreparedCall {
-                access: Access::Edit(cx.workspace.names(edit.path, &args.path)),
-                detail,
-            })
+    async fn prepare(&self, args: EditFileArgs, cx: &ToolCx) -> Result<PreparedCall, ToolError> {
+        let edit = PlannedEdit::plan(&args, cx).await?;
+        let mut detail = detail(edit.path.clone(), &cx.workspace);
+        detail.locations = vec![edit.location()];
+        detail.artifacts = vec![edit.artifact()];
+        Ok(PreparedCall {
+            access: Access::Edit(cx.workspace.names(edit.path, &args.path)),
+            detail,
         })
     }
 
-    fn run<'a>(&'a self, args: &'a Value, cx: &'a ToolCx) -> BoxFuture<'a, ToolEnvelope> {
-        Box::pin(async move { end(run(args, cx).await) })
+    /// Edits the current text of the file, which may differ from what was shown, so `old_text` is searched for
+    /// again.
+    async fn run(&self, args: EditFileArgs, cx: &ToolCx) -> Result<ToolEnvelope, ToolError> {
+        let workspace = &cx.workspace;
+        let edit = PlannedEdit::plan(&args, cx).await?;
+        let (edit, changes) = off_thread(&cx.cancel, move |_| {
+            let changes = hunks(&edit.old, &edit.new);
+            Ok((edit, changes))
+        })
+        .await?;
+        cx.may_change()?;
+        workspace.files().write(&edit.path, &edit.new).await?;
+        let places = match edit.places {
+            1 => String::new(),
+            places => format!(" in {places} places"),
+        };
+        let told = format!(
+            "Edited {}{places}:\n{changes}",
+            workspace.display(&edit.path),
+        );
+        Ok(ToolEnvelope {
+            locations: vec![edit.location()],
+            artifacts: vec![edit.artifact()],
+            ..ToolEnvelope::ok(vec![Content::text(told)])
+        })
     }
 }
 
@@ -108,34 +101,6 @@ fn detail(path: PathBuf, workspace: &Workspace) -> CallDetail {
         locations: vec![Location { path, line: None }],
         artifacts: Vec::new(),
     }
-}
-
-/// Edits the current text of the file, which may differ from what was shown, so `old_text` is searched for
-/// again.
-async fn run(args: &Value, cx: &ToolCx) -> Result<ToolEnvelope, ToolError> {
-    let args: EditFileArgs = parse_args(args)?;
-    let workspace = &cx.workspace;
-    let edit = PlannedEdit::plan(&args, cx).await?;
-    let (edit, changes) = off_thread(&cx.cancel, move |_| {
-        let changes = hunks(&edit.old, &edit.new);
-        Ok((edit, changes))
-    })
-    .await?;
-    cx.may_change()?;
-    workspace.files().write(&edit.path, &edit.new).await?;
-    let places = match edit.places {
-        1 => String::new(),
-        places => format!(" in {places} places"),
-    };
-    let told = format!(
-        "Edited {}{places}:\n{changes}",
-        workspace.display(&edit.path),
-    );
-    Ok(ToolEnvelope {
-        locations: vec![edit.location()],
-        artifacts: vec![edit.artifact()],
-        ..ToolEnvelope::ok(vec![Content::text(told)])
-    })
 }
 
 /// A change to one file.

@@ -1,28 +1,29 @@
 //! `find_files`: finds files whose path matches a glob.
 
 use crate::{
-    Access, PreparedCall, Tool, ToolCx, Workspace,
-    arguments::{parse_args, spec_for},
+    access::Access,
+    call_errors::cancelled,
     suggestions::no_such_file,
-    tool::end,
-    walk::{Glob, Veil, cancelled, off_thread, walk},
+    tool::{PreparedCall, ToolCx},
+    typed_tool::TypedTool,
+    walk::{Glob, Veil, off_thread, walk},
+    workspace::Workspace,
 };
-use futures_util::future::BoxFuture;
 use schemars::JsonSchema;
 use serde::Deserialize;
-use serde_json::Value;
 use std::{
+    borrow::Cow,
     fmt::Write as _,
     path::{Path, PathBuf},
 };
 use tokio_util::sync::CancellationToken;
-use turnery_engine::{CallDetail, CallKind, Location, ToolEnvelope, ToolError, ToolSpec};
+use turnery_engine::{CallDetail, CallKind, Location, ToolEnvelope, ToolError};
 
 const MAX_FILES: usize = 200;
 
 #[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
-struct FindFilesArgs {
+pub(super) struct FindFilesArgs {
     /// Glob, such as *.rs or src/**/*.{ts,tsx}
     pattern: String,
     /// Folder to look in
@@ -52,69 +53,49 @@ impl FindFilesArgs {
 }
 
 /// Finds files by name.
-#[derive(Debug)]
-pub struct FindFiles {
-    spec: ToolSpec,
-}
+#[derive(Debug, Default)]
+pub(super) struct FindFiles;
 
-impl FindFiles {
-    /// Creates the tool.
-    #[must_use]
-    pub fn new() -> Self {
-        Self {
-            spec: spec_for::<FindFilesArgs>(
-                "find_files",
-                "List files whose path matches a glob. A glob without / matches names in any \
-                 folder. What git ignores is left out.",
-            ),
-        }
-    }
-}
+impl TypedTool for FindFiles {
+    type Args = FindFilesArgs;
+    const NAME: &'static str = "find_files";
+    const KIND: CallKind = CallKind::Search;
+    const IS_PARALLEL: bool = true;
 
-impl Default for FindFiles {
-    fn default() -> Self {
-        Self::new()
-    }
-}
-
-impl Tool for FindFiles {
-    fn spec(&self) -> &ToolSpec {
-        &self.spec
+    fn description(&self) -> Cow<'static, str> {
+        "List files whose path matches a glob. A glob without / matches names in any \
+         folder. What git ignores is left out."
+            .into()
     }
 
-    fn parallel(&self, _args: &Value) -> bool {
-        true
+    fn describe(&self, args: &FindFilesArgs, workspace: &Workspace) -> CallDetail {
+        detail(args, workspace.absolute(&args.split().0), workspace)
     }
 
-    fn kind(&self) -> CallKind {
-        CallKind::Search
-    }
-
-    fn describe(&self, args: &Value, workspace: &Workspace) -> CallDetail {
-        parse_args::<FindFilesArgs>(args)
-            .map(|args| detail(&args, workspace.absolute(&args.split().0), workspace))
-            .unwrap_or_default()
-    }
-
-    fn prepare<'a>(
-        &'a self,
-        args: &'a Value,
-        cx: &'a ToolCx,
-    ) -> BoxFuture<'a, Result<PreparedCall, ToolError>> {
-        Box::pin(async move {
-            let args: FindFilesArgs = parse_args(args)?;
-            let (folder, pattern) = args.split();
-            let path = cx.workspace.resolve(&folder)?;
-            Glob::new(&pattern)?;
-            Ok(PreparedCall {
-                detail: detail(&args, path.clone(), &cx.workspace),
-                access: Access::Read(cx.workspace.names(path, &folder)),
-            })
+    async fn prepare(&self, args: FindFilesArgs, cx: &ToolCx) -> Result<PreparedCall, ToolError> {
+        let (folder, pattern) = args.split();
+        let path = cx.workspace.resolve(&folder)?;
+        Glob::new(&pattern)?;
+        Ok(PreparedCall {
+            detail: detail(&args, path.clone(), &cx.workspace),
+            access: Access::Read(cx.workspace.names(path, &folder)),
         })
     }
 
-    fn run<'a>(&'a self, args: &'a Value, cx: &'a ToolCx) -> BoxFuture<'a, ToolEnvelope> {
-        Box::pin(async move { end(run(args, cx).await) })
+    async fn run(&self, args: FindFilesArgs, cx: &ToolCx) -> Result<ToolEnvelope, ToolError> {
+        let (folder, pattern) = args.split();
+        let start = cx.resolve(&folder)?;
+        let glob = Glob::new(&pattern)?;
+        let workspace = cx.workspace.clone();
+        let veil = Veil::new(cx);
+        let found = off_thread(&cx.cancel, move |cancel| {
+            if !start.exists() {
+                return Err(no_such_file(&start, &workspace));
+            }
+            found(&start, &glob, &workspace, &veil, cancel)
+        })
+        .await?;
+        Ok(ToolEnvelope::text(found))
     }
 }
 
@@ -129,23 +110,6 @@ fn detail(args: &FindFilesArgs, path: PathBuf, workspace: &Workspace) -> CallDet
         locations: vec![Location { path, line: None }],
         artifacts: Vec::new(),
     }
-}
-
-async fn run(args: &Value, cx: &ToolCx) -> Result<ToolEnvelope, ToolError> {
-    let args: FindFilesArgs = parse_args(args)?;
-    let (folder, pattern) = args.split();
-    let start = cx.resolve(&folder)?;
-    let glob = Glob::new(&pattern)?;
-    let workspace = cx.workspace.clone();
-    let veil = Veil::new(cx);
-    let found = off_thread(&cx.cancel, move |cancel| {
-        if !start.exists() {
-            return Err(no_such_file(&start, &workspace));
-        }
-        found(&start, &glob, &workspace, &veil, cancel)
-    })
-    .await?;
-    Ok(ToolEnvelope::text(found))
 }
 
 fn found(

@@ -1,28 +1,28 @@
 //! `search`: finds lines that match a regular expression.
 
 use crate::{
-    Access, PreparedCall, Tool, ToolCx, Workspace,
-    arguments::{invalid, parse_args, spec_for},
+    access::Access,
+    call_errors::{cancelled, invalid},
     suggestions::no_such_file,
-    tool::end,
-    walk::{Glob, Veil, cancelled, off_thread, walk},
-    workspace::disk,
+    tool::{PreparedCall, ToolCx},
+    typed_tool::TypedTool,
+    walk::{Glob, Veil, off_thread, walk},
+    workspace::{Workspace, disk},
 };
-use futures_util::future::BoxFuture;
 use grep_matcher::LineTerminator;
 use grep_regex::{RegexMatcher, RegexMatcherBuilder};
 use grep_searcher::{BinaryDetection, Searcher, SearcherBuilder};
 use schemars::JsonSchema;
 use serde::Deserialize;
-use serde_json::Value;
 use std::{
+    borrow::Cow,
     fmt::Write as _,
     fs::File,
     io::{self, Read},
     path::{Path, PathBuf},
 };
 use tokio_util::sync::CancellationToken;
-use turnery_engine::{CallDetail, CallKind, Location, ToolEnvelope, ToolError, ToolSpec};
+use turnery_engine::{CallDetail, CallKind, Location, ToolEnvelope, ToolError};
 
 mod results;
 
@@ -39,7 +39,7 @@ const MAX_TITLE_PATTERN: usize = 60;
 
 #[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
-struct Args {
+pub(super) struct Args {
     /// Regular expression, matched line by line
     pattern: String,
     /// File or folder
@@ -56,69 +56,56 @@ struct Args {
 }
 
 /// Searches file contents.
-#[derive(Debug)]
-pub struct Search {
-    spec: ToolSpec,
-}
+#[derive(Debug, Default)]
+pub(super) struct Search;
 
-impl Search {
-    /// Creates the tool.
-    #[must_use]
-    pub fn new() -> Self {
-        Self {
-            spec: spec_for::<Args>(
-                "search",
-                "Search file contents; prints path:line: text. Hidden files, binaries and what \
-                 git ignores are left out.",
-            ),
-        }
-    }
-}
+impl TypedTool for Search {
+    type Args = Args;
+    const NAME: &'static str = "search";
+    const KIND: CallKind = CallKind::Search;
+    const IS_PARALLEL: bool = true;
 
-impl Default for Search {
-    fn default() -> Self {
-        Self::new()
-    }
-}
-
-impl Tool for Search {
-    fn spec(&self) -> &ToolSpec {
-        &self.spec
+    fn description(&self) -> Cow<'static, str> {
+        "Search file contents; prints path:line: text. Hidden files, binaries and what \
+         git ignores are left out."
+            .into()
     }
 
-    fn parallel(&self, _args: &Value) -> bool {
-        true
+    fn describe(&self, args: &Args, workspace: &Workspace) -> CallDetail {
+        detail(args, workspace.absolute(place(args)), workspace)
     }
 
-    fn kind(&self) -> CallKind {
-        CallKind::Search
-    }
-
-    fn describe(&self, args: &Value, workspace: &Workspace) -> CallDetail {
-        parse_args::<Args>(args)
-            .map(|args| detail(&args, workspace.absolute(place(&args)), workspace))
-            .unwrap_or_default()
-    }
-
-    fn prepare<'a>(
-        &'a self,
-        args: &'a Value,
-        cx: &'a ToolCx,
-    ) -> BoxFuture<'a, Result<PreparedCall, ToolError>> {
-        Box::pin(async move {
-            let args: Args = parse_args(args)?;
-            let path = cx.workspace.resolve(place(&args))?;
-            matcher(&args)?;
-            args.glob.as_deref().map(Glob::new).transpose()?;
-            Ok(PreparedCall {
-                detail: detail(&args, path.clone(), &cx.workspace),
-                access: Access::Read(cx.workspace.names(path, place(&args))),
-            })
+    async fn prepare(&self, args: Args, cx: &ToolCx) -> Result<PreparedCall, ToolError> {
+        let path = cx.workspace.resolve(place(&args))?;
+        matcher(&args)?;
+        args.glob.as_deref().map(Glob::new).transpose()?;
+        Ok(PreparedCall {
+            detail: detail(&args, path.clone(), &cx.workspace),
+            access: Access::Read(cx.workspace.names(path, place(&args))),
         })
     }
 
-    fn run<'a>(&'a self, args: &'a Value, cx: &'a ToolCx) -> BoxFuture<'a, ToolEnvelope> {
-        Box::pin(async move { end(run(args, cx).await) })
+    async fn run(&self, args: Args, cx: &ToolCx) -> Result<ToolEnvelope, ToolError> {
+        let start = cx.resolve(place(&args))?;
+        let plan = Plan {
+            matcher: matcher(&args)?,
+            glob: args.glob.as_deref().map(Glob::new).transpose()?,
+            context: args.context.unwrap_or(0).min(MAX_CONTEXT) as usize,
+            most: args
+                .max_results
+                .unwrap_or(DEFAULT_RESULTS)
+                .clamp(1, MAX_RESULTS) as usize,
+        };
+        let workspace = cx.workspace.clone();
+        let veil = Veil::new(cx);
+        let hits = off_thread(&cx.cancel, move |cancel| {
+            if !start.exists() {
+                return Err(no_such_file(&start, &workspace));
+            }
+            plan.search_below(&start, &workspace, &veil, cancel)
+        })
+        .await?;
+        Ok(ToolEnvelope::text(hits))
     }
 }
 
@@ -160,30 +147,6 @@ fn matcher(args: &Args) -> Result<RegexMatcher, ToolError> {
                  Set literal to true to look for the text as it is."
             ))
         })
-}
-
-async fn run(args: &Value, cx: &ToolCx) -> Result<ToolEnvelope, ToolError> {
-    let args: Args = parse_args(args)?;
-    let start = cx.resolve(place(&args))?;
-    let plan = Plan {
-        matcher: matcher(&args)?,
-        glob: args.glob.as_deref().map(Glob::new).transpose()?,
-        context: args.context.unwrap_or(0).min(MAX_CONTEXT) as usize,
-        most: args
-            .max_results
-            .unwrap_or(DEFAULT_RESULTS)
-            .clamp(1, MAX_RESULTS) as usize,
-    };
-    let workspace = cx.workspace.clone();
-    let veil = Veil::new(cx);
-    let hits = off_thread(&cx.cancel, move |cancel| {
-        if !start.exists() {
-            return Err(no_such_file(&start, &workspace));
-        }
-        plan.search_below(&start, &workspace, &veil, cancel)
-    })
-    .await?;
-    Ok(ToolEnvelope::text(hits))
 }
 
 struct Plan {

@@ -1,27 +1,26 @@
 //! `read_file`: reads text with line numbers, or an image.
 
 use crate::{
-    Access, FileError, PreparedCall, Tool, ToolCx, Workspace,
-    arguments::{invalid, parse_args, spec_for},
+    access::Access,
+    call_errors::invalid,
     suggestions::no_such_file,
     text::{cut, size},
-    tool::end,
+    tool::{PreparedCall, ToolCx},
+    typed_tool::TypedTool,
     walk::off_thread,
-    workspace::disk,
+    workspace::{FileError, Workspace, disk},
 };
 use base64::{Engine as _, engine::general_purpose::STANDARD};
-use futures_util::future::BoxFuture;
 use schemars::JsonSchema;
 use serde::Deserialize;
-use serde_json::Value;
 use std::{
+    borrow::Cow,
     fmt::Write as _,
     io::{Read as _, Seek as _},
     path::{Path, PathBuf},
 };
 use turnery_engine::{
     CallDetail, CallKind, Content, ImageData, Location, ToolEnvelope, ToolError, ToolErrorKind,
-    ToolSpec,
 };
 
 const MAX_LINES: usize = 2_000;
@@ -32,7 +31,7 @@ const MAX_IMAGE_BYTES: u64 = 5 * 1024 * 1024;
 
 #[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
-struct Args {
+pub(super) struct Args {
     path: String,
     /// First line, from 1
     start_line: Option<u32>,
@@ -41,74 +40,79 @@ struct Args {
 }
 
 /// Reads one file.
-#[derive(Debug)]
-pub struct ReadFile {
-    spec: ToolSpec,
-}
+#[derive(Debug, Default)]
+pub(super) struct ReadFile;
 
-impl ReadFile {
-    /// Creates the tool.
-    #[must_use]
-    pub fn new() -> Self {
-        Self {
-            spec: spec_for::<Args>(
-                "read_file",
-                "Read a text file or an image (png, jpeg, gif, webp). Each line of text is shown \
-                 after its number and a tab; those are not part of the file.",
-            ),
+impl TypedTool for ReadFile {
+    type Args = Args;
+    const NAME: &'static str = "read_file";
+    const KIND: CallKind = CallKind::Read;
+    const IS_PARALLEL: bool = true;
+
+    fn description(&self) -> Cow<'static, str> {
+        "Read a text file or an image (png, jpeg, gif, webp). Each line of text is shown \
+         after its number and a tab; those are not part of the file."
+            .into()
+    }
+
+    fn describe(&self, args: &Args, workspace: &Workspace) -> CallDetail {
+        detail(args, workspace.absolute(&args.path), workspace)
+    }
+
+    async fn prepare(&self, args: Args, cx: &ToolCx) -> Result<PreparedCall, ToolError> {
+        let path = cx.workspace.resolve(&args.path)?;
+        if let (Some(start), Some(last)) = (args.start_line, args.end_line)
+            && start > last
+        {
+            return Err(invalid(format!(
+                "start_line {start} is after end_line {last}"
+            )));
         }
-    }
-}
-
-impl Default for ReadFile {
-    fn default() -> Self {
-        Self::new()
-    }
-}
-
-impl Tool for ReadFile {
-    fn spec(&self) -> &ToolSpec {
-        &self.spec
-    }
-
-    fn parallel(&self, _args: &Value) -> bool {
-        true
-    }
-
-    fn kind(&self) -> CallKind {
-        CallKind::Read
-    }
-
-    fn describe(&self, args: &Value, workspace: &Workspace) -> CallDetail {
-        parse_args::<Args>(args)
-            .map(|args| detail(&args, workspace.absolute(&args.path), workspace))
-            .unwrap_or_default()
-    }
-
-    fn prepare<'a>(
-        &'a self,
-        args: &'a Value,
-        cx: &'a ToolCx,
-    ) -> BoxFuture<'a, Result<PreparedCall, ToolError>> {
-        Box::pin(async move {
-            let args: Args = parse_args(args)?;
-            let path = cx.workspace.resolve(&args.path)?;
-            if let (Some(start), Some(last)) = (args.start_line, args.end_line)
-                && start > last
-            {
-                return Err(invalid(format!(
-                    "start_line {start} is after end_line {last}"
-                )));
-            }
-            Ok(PreparedCall {
-                detail: detail(&args, path.clone(), &cx.workspace),
-                access: Access::Read(cx.workspace.names(path, &args.path)),
-            })
+        Ok(PreparedCall {
+            detail: detail(&args, path.clone(), &cx.workspace),
+            access: Access::Read(cx.workspace.names(path, &args.path)),
         })
     }
 
-    fn run<'a>(&'a self, args: &'a Value, cx: &'a ToolCx) -> BoxFuture<'a, ToolEnvelope> {
-        Box::pin(async move { end(run(args, cx).await) })
+    async fn run(&self, args: Args, cx: &ToolCx) -> Result<ToolEnvelope, ToolError> {
+        let workspace = &cx.workspace;
+        let path = cx.resolve(&args.path)?;
+        let shown = workspace.display(&path);
+        let looked_at = path.clone();
+        let probed = off_thread(&cx.cancel, move |_| Ok(probe_file(&looked_at))).await?;
+        match probed {
+            Probe::Folder => {
+                return Err(read_failure(format!("{shown} is a folder: use list_dir")));
+            }
+            Probe::LargeImage(bytes) => {
+                return Err(read_failure(format!(
+                    "{shown} is an image of {}, more than the 5 MiB that can be shown",
+                    size(bytes)
+                )));
+            }
+            Probe::Image(mime_type, bytes) => {
+                let note = format!("{shown}: {mime_type}, {}", size(bytes.len() as u64));
+                let image = ImageData {
+                    mime_type: mime_type.to_owned(),
+                    base64: STANDARD.encode(bytes).into(),
+                };
+                return Ok(ToolEnvelope::ok(vec![
+                    Content::text(note),
+                    Content::Image(image),
+                ]));
+            }
+            // A file that is not on disk may still be open in the editor.
+            Probe::Other => {}
+        }
+        let text = match workspace.files().read(&path).await {
+            Ok(text) => text,
+            Err(FileError::NotFound(_)) => return Err(no_such_file(&path, workspace)),
+            Err(FileError::NotText(_)) => {
+                return Err(read_failure(format!("{shown} is not a text file")));
+            }
+            Err(error @ FileError::Other(_)) => return Err(error.into()),
+        };
+        page(&text, &args, &shown).map(ToolEnvelope::text)
     }
 }
 
@@ -127,48 +131,6 @@ fn detail(args: &Args, path: PathBuf, workspace: &Workspace) -> CallDetail {
         }],
         artifacts: Vec::new(),
     }
-}
-
-async fn run(args: &Value, cx: &ToolCx) -> Result<ToolEnvelope, ToolError> {
-    let args: Args = parse_args(args)?;
-    let workspace = &cx.workspace;
-    let path = cx.resolve(&args.path)?;
-    let shown = workspace.display(&path);
-    let looked_at = path.clone();
-    let probed = off_thread(&cx.cancel, move |_| Ok(probe_file(&looked_at))).await?;
-    match probed {
-        Probe::Folder => {
-            return Err(read_failure(format!("{shown} is a folder: use list_dir")));
-        }
-        Probe::LargeImage(bytes) => {
-            return Err(read_failure(format!(
-                "{shown} is an image of {}, more than the 5 MiB that can be shown",
-                size(bytes)
-            )));
-        }
-        Probe::Image(mime_type, bytes) => {
-            let note = format!("{shown}: {mime_type}, {}", size(bytes.len() as u64));
-            let image = ImageData {
-                mime_type: mime_type.to_owned(),
-                base64: STANDARD.encode(bytes).into(),
-            };
-            return Ok(ToolEnvelope::ok(vec![
-                Content::text(note),
-                Content::Image(image),
-            ]));
-        }
-        // A file that is not on disk may still be open in the editor.
-        Probe::Other => {}
-    }
-    let text = match workspace.files().read(&path).await {
-        Ok(text) => text,
-        Err(FileError::NotFound(_)) => return Err(no_such_file(&path, workspace)),
-        Err(FileError::NotText(_)) => {
-            return Err(read_failure(format!("{shown} is not a text file")));
-        }
-        Err(error @ FileError::Other(_)) => return Err(error.into()),
-    };
-    page(&text, &args, &shown).map(ToolEnvelope::text)
 }
 
 /// Returns the requested lines, as many as fit, and how to continue.

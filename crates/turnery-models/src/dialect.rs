@@ -1,0 +1,76 @@
+//! Defines what a model API consists of: its paths and headers, its requests and its responses.
+
+use crate::{
+    errors::ProviderError,
+    model::{ModelInfo, ModelRequest},
+    response_accumulator::CallIds,
+};
+use turnery_engine::{ModelDelta, Response, ResponseSize};
+
+/// Paths and headers of a model API.
+#[derive(Clone, Copy)]
+pub(crate) struct ApiDescriptor {
+    /// Name of the API in records.
+    pub(crate) record_name: &'static str,
+    /// Path of model calls below the base URL.
+    pub(crate) path: &'static str,
+    /// Path of the list of models below the base URL.
+    pub(crate) models_path: &'static str,
+    /// Header for the key, and the prefix of its value.
+    pub(crate) key_header: (&'static str, &'static str),
+    /// Additional headers.
+    pub(crate) headers: &'static [(&'static str, &'static str)],
+    /// True if the API has a format for audio.
+    pub(crate) takes_audio: bool,
+}
+
+/// One model API: how requests are written and responses are read.
+pub(crate) trait ApiDialect: Send + Sync + 'static {
+    /// Reader of one response.
+    type Reader: ResponseReader;
+    /// Paths and headers of the API.
+    const API: ApiDescriptor;
+
+    /// Returns the request body as JSON.
+    fn body(&self, info: &ModelInfo, request: &ModelRequest) -> serde_json::Result<Vec<u8>>;
+
+    /// Creates a reader of one response.
+    fn reader(&self, info: &ModelInfo, ids: CallIds) -> Self::Reader;
+}
+
+/// Reads one response, event by event.
+pub(crate) trait ResponseReader: Send + 'static {
+    /// Reads the data of one event, and appends its deltas to `out`.
+    fn on(&mut self, data: &str, out: &mut Vec<ModelDelta>) -> Result<StreamStatus, StreamError>;
+
+    /// Returns the size of the response so far.
+    fn size(&self) -> ResponseSize;
+
+    /// Returns the response once all events were read; an error if the API's terminal event was not among
+    /// them.
+    fn end(self) -> Result<Response, StreamError>;
+}
+
+/// State of the stream after an event.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum StreamStatus {
+    More,
+    Done,
+}
+
+/// Reason why a response cannot be read to its end.
+#[derive(Debug, PartialEq)]
+pub(crate) enum StreamError {
+    /// The stream violates the API.
+    Promise(String),
+    /// The stream ended without the API's terminal event (C-31).
+    Unfinished(String),
+    /// The provider reported an error within the stream.
+    Said(ProviderError),
+}
+
+impl From<serde_json::Error> for StreamError {
+    fn from(error: serde_json::Error) -> Self {
+        Self::Promise(format!("an event is not as expected: {error}"))
+    }
+}

@@ -1,0 +1,140 @@
+//! `list_dir`: shows a folder as an indented tree.
+
+use crate::{
+    access::Access,
+    call_errors::cancelled,
+    suggestions::no_such_file,
+    text::size,
+    tool::{PreparedCall, ToolCx},
+    typed_tool::TypedTool,
+    walk::{Veil, off_thread, walk},
+    workspace::Workspace,
+};
+use schemars::JsonSchema;
+use serde::Deserialize;
+use std::{
+    borrow::Cow,
+    fmt::Write as _,
+    fs,
+    path::{Path, PathBuf},
+};
+use tokio_util::sync::CancellationToken;
+use turnery_engine::{CallDetail, CallKind, Location, ToolEnvelope, ToolError, ToolErrorKind};
+
+const DEFAULT_DEPTH: u32 = 2;
+const MAX_ENTRIES: usize = 500;
+
+#[derive(Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub(super) struct Args {
+    /// Default: the working directory
+    path: Option<String>,
+    /// Levels to show; default 2
+    depth: Option<u32>,
+}
+
+/// Lists one folder.
+#[derive(Debug, Default)]
+pub(super) struct ListDir;
+
+impl TypedTool for ListDir {
+    type Args = Args;
+    const NAME: &'static str = "list_dir";
+    const KIND: CallKind = CallKind::Read;
+    const IS_PARALLEL: bool = true;
+
+    fn description(&self) -> Cow<'static, str> {
+        "Show a folder as a tree with file sizes. What git ignores is left out.".into()
+    }
+
+    fn describe(&self, args: &Args, workspace: &Workspace) -> CallDetail {
+        detail(workspace.absolute(requested_path(args)), workspace)
+    }
+
+    async fn prepare(&self, args: Args, cx: &ToolCx) -> Result<PreparedCall, ToolError> {
+        let path = cx.workspace.resolve(requested_path(&args))?;
+        Ok(PreparedCall {
+            detail: detail(path.clone(), &cx.workspace),
+            access: Access::Read(cx.workspace.names(path, requested_path(&args))),
+        })
+    }
+
+    async fn run(&self, args: Args, cx: &ToolCx) -> Result<ToolEnvelope, ToolError> {
+        let path = cx.resolve(requested_path(&args))?;
+        let depth = args.depth.unwrap_or(DEFAULT_DEPTH).max(1) as usize;
+        let workspace = cx.workspace.clone();
+        let veil = Veil::new(cx);
+        let tree = off_thread(&cx.cancel, move |cancel| {
+            match fs::symlink_metadata(&path) {
+                Ok(data) if data.is_dir() => tree(&path, depth, &veil, cancel),
+                Ok(_) => Err(ToolError {
+                    kind: ToolErrorKind::ExecutionError,
+                    message: format!(
+                        "{} is not a folder: use read_file",
+                        workspace.display(&path)
+                    ),
+                    details: None,
+                }),
+                Err(_) => Err(no_such_file(&path, &workspace)),
+            }
+        })
+        .await?;
+        Ok(ToolEnvelope::text(tree))
+    }
+}
+
+fn requested_path(args: &Args) -> &str {
+    args.path.as_deref().unwrap_or(".")
+}
+
+fn detail(path: PathBuf, workspace: &Workspace) -> CallDetail {
+    CallDetail {
+        title: format!("List {}", workspace.display(&path)),
+        kind: CallKind::Read,
+        locations: vec![Location { path, line: None }],
+        artifacts: Vec::new(),
+    }
+}
+
+fn tree(
+    start: &Path,
+    depth: usize,
+    veil: &Veil,
+    cancel: &CancellationToken,
+) -> Result<String, ToolError> {
+    let mut tree = String::new();
+    let mut shown = 0;
+    for entry in walk(start, true, Some(depth), veil) {
+        if cancel.is_cancelled() {
+            return Err(cancelled());
+        }
+        // A folder that may not be read is shown without its entries.
+        let Ok(entry) = entry else { continue };
+        let Some(level) = entry.depth().checked_sub(1) else {
+            continue;
+        };
+        if shown == MAX_ENTRIES {
+            tree += "[cut here: list a folder further down, or use find_files]\n";
+            break;
+        }
+        shown += 1;
+        let name = entry.file_name().to_string_lossy();
+        let indent = "  ".repeat(level);
+        let kind = entry.file_type();
+        // Writing to a string cannot fail.
+        let _ = if kind.is_some_and(|kind| kind.is_dir()) {
+            writeln!(tree, "{indent}{name}/")
+        } else if kind.is_some_and(|kind| kind.is_symlink()) {
+            let target = fs::read_link(entry.path()).unwrap_or_default();
+            writeln!(tree, "{indent}{name} -> {}", target.display())
+        } else {
+            let bytes = entry.metadata().map_or(0, |data| data.len());
+            writeln!(tree, "{indent}{name}  {}", size(bytes))
+        };
+    }
+    if tree.is_empty() {
+        tree += "[the folder is empty]";
+    }
+    veil.tell(&mut tree);
+    Ok(tree)
+}

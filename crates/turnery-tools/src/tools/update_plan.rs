@@ -1,0 +1,107 @@
+//! `update_plan`: shows the user the model's list of tasks.
+
+use crate::{
+    tool::{Progress, ToolCx},
+    typed_tool::TypedTool,
+    workspace::Workspace,
+};
+use schemars::JsonSchema;
+use serde::Deserialize;
+use std::borrow::Cow;
+use turnery_engine::{
+    CallDetail, CallKind, PlanEntry, PlanPriority, PlanStatus, ToolEnvelope, ToolError,
+};
+
+#[derive(Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub(super) struct Args {
+    entries: Vec<Entry>,
+}
+
+#[derive(Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+struct Entry {
+    content: String,
+    priority: Option<PlanPriorityArg>,
+    status: Option<PlanStatusArg>,
+}
+
+#[derive(Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+enum PlanPriorityArg {
+    High,
+    Medium,
+    Low,
+}
+
+#[derive(Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+enum PlanStatusArg {
+    Pending,
+    InProgress,
+    Completed,
+}
+
+/// Shows the plan.
+#[derive(Debug, Default)]
+pub(super) struct UpdatePlan;
+
+impl TypedTool for UpdatePlan {
+    type Args = Args;
+    const NAME: &'static str = "update_plan";
+    const KIND: CallKind = CallKind::Think;
+    /// The plan has its own event (PLAN-2).
+    const IS_SHOWN: bool = false;
+
+    fn description(&self) -> Cow<'static, str> {
+        "Show the user your plan for work of several steps. Give all entries each time; \
+         keep one in_progress."
+            .into()
+    }
+
+    fn describe(&self, _args: &Args, _workspace: &Workspace) -> CallDetail {
+        CallDetail {
+            title: "Update the plan".to_owned(),
+            kind: Self::KIND,
+            ..CallDetail::default()
+        }
+    }
+
+    async fn run(&self, args: Args, cx: &ToolCx) -> Result<ToolEnvelope, ToolError> {
+        let entries: Vec<PlanEntry> = args
+            .entries
+            .into_iter()
+            .map(Entry::into_plan_entry)
+            .collect();
+        let done = entries
+            .iter()
+            .filter(|entry| entry.status == PlanStatus::Completed)
+            .count();
+        let told = format!("Plan updated: {done} of {} done", entries.len());
+        // The call succeeds even if progress is not displayed.
+        let _ = cx.progress.send(Progress::Planned(entries)).await;
+        Ok(ToolEnvelope::text(told))
+    }
+}
+
+impl Entry {
+    fn into_plan_entry(self) -> PlanEntry {
+        PlanEntry {
+            content: self.content,
+            priority: self
+                .priority
+                .map_or_else(PlanPriority::default, |word| match word {
+                    PlanPriorityArg::High => PlanPriority::High,
+                    PlanPriorityArg::Medium => PlanPriority::Medium,
+                    PlanPriorityArg::Low => PlanPriority::Low,
+                }),
+            status: self
+                .status
+                .map_or_else(PlanStatus::default, |word| match word {
+                    PlanStatusArg::Pending => PlanStatus::Pending,
+                    PlanStatusArg::InProgress => PlanStatus::InProgress,
+                    PlanStatusArg::Completed => PlanStatus::Completed,
+                }),
+        }
+    }
+}
