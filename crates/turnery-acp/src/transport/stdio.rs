@@ -85,7 +85,7 @@ impl<W: Write + Send + 'static> From<W> for Output {
 }
 
 impl Stdio {
-    /// Returns the input and output for [`crate::server::serve()`], asynchronous where possible.
+    /// Returns the input and output for [`serve`](crate::server::serve::serve), asynchronous where possible.
     ///
     /// Pipes are reopened, because non-blocking mode belongs to the open file description, which other
     /// processes may share. Other files are used as they are. Requires a tokio runtime with IO enabled.
