@@ -406,7 +406,7 @@ impl Session {
     /// too and can be continued with [`branch`](Self::branch).
     ///
     /// Candidates share one folder, so they and their sub-agents run in
-    /// [`Mode::Plan`](turnery_tools::Mode::Plan): they read and search, and change nothing. Interjections
+    /// [`Mode::Plan`]: they read and search, and change nothing. Interjections
     /// become the next prompt. An empty input continues the conversation, like
     /// [`continue_loop`](Self::continue_loop). Hooks run for each candidate; a rejection of one rejects all.
     /// At most [`CANDIDATES`] are accepted. The result contains the loops and usage of all candidates, in
