@@ -15,6 +15,13 @@ use turnery_engine::SessionId;
 /// SQLite's check of pages and indexes; reports at most 20 problems.
 const INTEGRITY_CHECK: &str = "PRAGMA integrity_check(20)";
 
+/// Tables that other tables refer to and that do not exist: SQLite itself notices only when a row is written.
+const MISSING_PARENTS: &str = r#"
+    SELECT reference."table" FROM sqlite_schema AS child, pragma_foreign_key_list(child.name) AS reference
+    WHERE child.type = 'table'
+    AND lower(reference."table") NOT IN (SELECT lower(name) FROM sqlite_schema WHERE type = 'table')
+"#;
+
 pub(super) fn check(db: &mut Connection, id: Option<&SessionId>) -> Result<Vec<Damage>, JobError> {
     // One snapshot: a concurrent commit would look like damage.
     let db = db.transaction()?;
@@ -61,6 +68,14 @@ pub(super) fn check_database(db: &Connection) -> Result<Vec<Damage>, JobError> {
             let reason = format!("is damaged: {}", fault.message());
             damage.push(Damage::in_database(reason));
         }
+        Err(fault) => return Err(fault),
+    }
+    match texts(db, MISSING_PARENTS) {
+        Ok(missing) => damage.extend(missing.into_iter().map(|table| {
+            Damage::in_database(format!("refers to the table {table}, which does not exist"))
+        })),
+        // Already reported above.
+        Err(fault) if fault.is_damage() => {}
         Err(fault) => return Err(fault),
     }
     for table in ["loops", "texts", "remarks", "journal", "repairs"] {
