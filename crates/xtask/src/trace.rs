@@ -1,5 +1,5 @@
 //! Reports which test proves which requirement. Ids are defined in `docs/requirements.toml` and
-//! `docs/requirements-acp.toml`; tests name them in comments (see [`marks`]).
+//! `conformance/requirements.toml`; tests and cases name them (see [`marks`]).
 
 mod kit;
 mod marks;
@@ -21,8 +21,11 @@ use std::{
 };
 use table::{GROUPS, Id, Requirement, Table};
 
-/// Files that define requirements.
-const REQUIREMENT_FILES: [&str; 2] = ["docs/requirements.toml", "docs/requirements-acp.toml"];
+/// File with turnery's own requirements.
+const OWN_FILE: &str = "docs/requirements.toml";
+
+/// File with the rules of the protocol, which the suite checks against any agent.
+const PROTOCOL_FILE: &str = "conformance/requirements.toml";
 
 /// File with the requirements of the official test kit.
 const KIT_FILE: &str = "docs/acp-kit.toml";
@@ -88,17 +91,11 @@ pub(crate) fn run(wanted: &[String]) -> Result<()> {
 
 /// Reads the table and all marks. Reports all their errors at once.
 fn read() -> Result<Trace> {
-    let mut table = Table::new();
-    for file in REQUIREMENT_FILES {
-        let text = fs::read_to_string(root().join(file)).context(file)?;
-        let read = table::parse(&text).with_context(|| format!("failed to read {file}"))?;
-        for (id, requirement) in read {
-            ensure!(!table.contains_key(&id), "{file} has {id} a second time");
-            table.insert(id, requirement);
-        }
-    }
-    let text = fs::read_to_string(root().join(KIT_FILE)).context(KIT_FILE)?;
-    let kit = kit::parse(&text, &table).with_context(|| format!("failed to read {KIT_FILE}"))?;
+    let text = |file| fs::read_to_string(root().join(file)).context(file);
+    let table = table::parse(&text(OWN_FILE)?, &text(PROTOCOL_FILE)?)
+        .with_context(|| format!("failed to read {OWN_FILE} and {PROTOCOL_FILE}"))?;
+    let kit = kit::parse(&text(KIT_FILE)?, &table)
+        .with_context(|| format!("failed to read {KIT_FILE}"))?;
     let mut proofs = Vec::new();
     let mut faults = Vec::new();
     let mut modules = Modules::default();

@@ -2,7 +2,8 @@
 //!
 //! In Rust, `// proves: TURN-8, D-4` directly above a test's attributes. Several such lines may follow each
 //! other, and other comments may stand between them and the test. In a case file, `# proves: ACP-2` anywhere,
-//! since the whole file is one test.
+//! since the whole file is one test, and the rules after the `@` of each check: `cargo xtask ci` plays the cases
+//! against turnery, where none of them may fail.
 
 use super::table::Id;
 use std::{collections::BTreeSet, fmt, path::Path};
@@ -102,6 +103,16 @@ pub(super) fn case_marks(path: &str, text: &str) -> Marks {
     let (mut proofs, mut faults) = (Vec::new(), Vec::new());
     for (line, text) in (1..).zip(text.lines()) {
         let Some(comment) = text.trim().strip_prefix('#') else {
+            for id in checked_rules(text) {
+                if !proofs.iter().any(|proof: &Proof| proof.id == id) {
+                    proofs.push(Proof {
+                        id,
+                        file: path.to_owned(),
+                        line,
+                        is_test: None,
+                    });
+                }
+            }
             continue;
         };
         match parse_mark(comment) {
@@ -122,6 +133,17 @@ pub(super) fn case_marks(path: &str, text: &str) -> Marks {
         }
     }
     (proofs, faults)
+}
+
+/// Returns the rules that a step of a case checks: those after its last ` @ `.
+fn checked_rules(step: &str) -> Vec<Id> {
+    let rules = step.rsplit_once(" @ ").map(|(_, rules)| rules);
+    let rules: Option<Vec<Id>> = rules
+        .unwrap_or_default()
+        .split_whitespace()
+        .map(Id::parse)
+        .collect();
+    rules.unwrap_or_default()
 }
 
 /// Kind of a comment.

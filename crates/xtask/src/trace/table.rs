@@ -87,10 +87,60 @@ impl fmt::Display for Id {
     }
 }
 
-/// Parses one file of the table. The numbers of each group must start at 1 and have no gaps, so that no line is
+/// Table of turnery's own requirements, and the protocol's rules that it does not prove.
+#[derive(Deserialize)]
+struct OwnFile {
+    /// Reasons, by id of the rule.
+    #[serde(default)]
+    waived: BTreeMap<String, String>,
+    #[serde(flatten)]
+    requirements: BTreeMap<String, Requirement>,
+}
+
+/// Table of the protocol's rules, as far as it is needed here; the suite checks the rest of it.
+#[derive(Deserialize)]
+struct ProtocolFile {
+    rules: BTreeMap<String, ProtocolRule>,
+}
+
+#[derive(Deserialize)]
+struct ProtocolRule {
+    says: String,
+    level: String,
+}
+
+/// Parses turnery's table together with the protocol's.
+pub(super) fn parse(own: &str, protocol: &str) -> Result<Table> {
+    let OwnFile {
+        waived,
+        requirements,
+    } = toml::from_str(own)?;
+    let mut table = parse_lines(requirements)?;
+    let ProtocolFile { rules } = toml::from_str(protocol)?;
+    let rules = rules.into_iter().map(|(id, rule)| {
+        let requirement = Requirement {
+            says: rule.says,
+            level: Some(rule.level),
+            waived: waived.get(&id).cloned(),
+            later: None,
+        };
+        (id, requirement)
+    });
+    let rules = parse_lines(rules.collect())?;
+    for id in waived.keys() {
+        let known = Id::parse(id).is_some_and(|id| rules.contains_key(&id));
+        ensure!(known, "{id} is waived, but is no rule of the protocol");
+    }
+    for (id, requirement) in rules {
+        ensure!(!table.contains_key(&id), "{id} is in both tables");
+        table.insert(id, requirement);
+    }
+    Ok(table)
+}
+
+/// Checks the lines of one table. The numbers of each group must start at 1 and have no gaps, so that no line is
 /// lost unnoticed.
-pub(super) fn parse(text: &str) -> Result<Table> {
-    let lines: BTreeMap<String, Requirement> = toml::from_str(text)?;
+fn parse_lines(lines: BTreeMap<String, Requirement>) -> Result<Table> {
     let mut table = Table::new();
     for (key, requirement) in lines {
         let id = Id::parse(&key).with_context(|| format!("{key:?} is no id"))?;

@@ -191,9 +191,11 @@ fn invalid_id_is_reported_with_line() {
 
 #[test]
 fn a_case_file_is_one_test() {
-    let text = "# Purpose.\n# proves: ACP-2, ACP-3\nstart\n# proves: ACP-5\nexit 0\n";
+    let text = "# Purpose @ TR-1.\n# proves: ACP-2, ACP-3\nstart\n# proves: ACP-5\n\
+        quiet @ TR-2 TR-3\nno {\"a\": \" @ TR-4 b\"}\nexit 0 @ TR-2\n";
     let (proofs, faults) = to_text(marks::case_marks("b.case", text));
-    assert_eq!(proofs, ["ACP-2 b.case", "ACP-3 b.case", "ACP-5 b.case"]);
+    let ids = ["ACP-2", "ACP-3", "ACP-5", "TR-2", "TR-3"];
+    assert_eq!(proofs, ids.map(|id| format!("{id} b.case")));
     assert_eq!(faults, [""; 0]);
     let (_, faults) = to_text(marks::case_marks(
         "b.case",
@@ -240,8 +242,31 @@ fn a_broken_table_says_what_is_wrong() {
             "TURN has a hole: TURN-2 follows number 0",
         ),
     ] {
-        let error = table::parse(text).expect_err(text).to_string();
+        let error = table::parse(text, "rules = {}")
+            .expect_err(text)
+            .to_string();
         assert!(error.contains(what), "{text}: {error}");
+    }
+}
+
+#[test]
+fn protocol_rules_join_the_table() {
+    let protocol = "[rules.TR-1]\nlevel = \"MUST\"\nsays = \"a\"\nsource = \"b\"\n\
+        [rules.TR-2]\nlevel = \"MAY\"\nsays = \"c\"\nuntestable = \"d\"\n";
+    let table =
+        table::parse(&format!("{SMALL}\n[waived]\nTR-1 = \"e\""), protocol).expect("a table");
+    let rule = |id: &str| &table[&Id::parse(id).expect(id)];
+    assert_eq!(rule("TR-1").waived.as_deref(), Some("e"));
+    assert_eq!(rule("TR-2").level.as_deref(), Some("MAY"));
+    // What the suite cannot observe, a test of turnery still has to prove.
+    assert_eq!(rule("TR-2").waived, None);
+    for (own, what) in [
+        ("TR-1 = { says = \"a\" }", "TR-1 is in both tables"),
+        ("[waived]\nTR-3 = \"a\"", "TR-3 is waived, but is no rule"),
+        ("[waived]\nTR-1 = \"\"", "TR-1 has an empty text"),
+    ] {
+        let error = table::parse(own, protocol).expect_err(own).to_string();
+        assert!(error.contains(what), "{own}: {error}");
     }
 }
 
@@ -257,7 +282,7 @@ fn proofs_of(ids: &str) -> Vec<marks::Proof> {
 
 #[test]
 fn every_id_has_a_proof_status() {
-    let table = table::parse(SMALL).expect("a table");
+    let table = table::parse(SMALL, "rules = {}").expect("a table");
     let trace = join(table, Kit::new(), proofs_of("R1"), Vec::new()).expect("a trace");
     let stands = |text: &str| trace.stands(&Id::parse(text).expect(text));
     assert_eq!(stands("R1"), Standing::Proved);
@@ -283,7 +308,7 @@ fn every_id_has_a_proof_status() {
 
 #[test]
 fn proved_id_marked_later_is_stale() {
-    let table = table::parse(SMALL).expect("a table");
+    let table = table::parse(SMALL, "rules = {}").expect("a table");
     let trace = join(table, Kit::new(), proofs_of("R3"), Vec::new()).expect("a trace");
     let id = Id::parse("R3").expect("an id");
     assert_eq!(trace.stands(&id), Standing::Proved);
@@ -300,7 +325,7 @@ fn kit_requirements_map_to_rules() {
         ACP-INFO-PARSE-001 = { tier = \"informational\", asks = \"a\", rules = [\"R1\", \"R4\"] }
         ACP-LOAD-001 = { tier = \"capability\", asks = \"b\", rules = [\"R1\"] }
         ACP-LOAD-002 = { tier = \"mandatory\", asks = \"c\", rules = [\"R2\"] }";
-    let table = table::parse(SMALL).expect("a table");
+    let table = table::parse(SMALL, "rules = {}").expect("a table");
     let kit = kit::parse(text, &table).expect("a kit");
     assert_eq!(kit["ACP-LOAD-002"].tier, Tier::Mandatory);
     let trace = join(table, kit, proofs_of("R1"), Vec::new()).expect("a trace");
@@ -345,7 +370,7 @@ fn a_broken_kit_says_what_is_wrong() {
             "missing field",
         ),
     ] {
-        let table = table::parse(SMALL).expect("a table");
+        let table = table::parse(SMALL, "rules = {}").expect("a table");
         let error = kit::parse(&line, &table).expect_err(&line);
         assert!(format!("{error:#}").contains(what), "{error:#}");
     }
@@ -357,7 +382,7 @@ fn a_mark_must_fit_the_table() {
         ("R5", "b.case:1: there is no requirement R5"),
         ("R2", "b.case:1: R2 is waived and proved here"),
     ] {
-        let table = table::parse(SMALL).expect("a table");
+        let table = table::parse(SMALL, "rules = {}").expect("a table");
         let error = join(table, Kit::new(), proofs_of(ids), Vec::new())
             .err()
             .expect(ids);
