@@ -19,7 +19,9 @@ mod v2;
 
 pub use recorder::{RULES, Violation};
 pub use responses::OutputEnding;
+pub use schema_check::client_violation;
 
+use crate::deep_json;
 use capabilities::CapabilityRules;
 use framing::{FramingRules, ParsedLine};
 use messages::{JsonRpcKind, parse_version};
@@ -54,7 +56,7 @@ pub struct Oracle {
 impl Oracle {
     /// Observes a line written by the client, without its line end.
     pub fn sent(&mut self, line: &str) {
-        let message = serde_json::from_str(line);
+        let message = deep_json::parse_json(line.as_bytes());
         self.on_sent(&message.unwrap_or(Value::Null));
     }
 

@@ -18,7 +18,7 @@ pub(crate) fn build() -> Result<()> {
     crate::steps::run_checked(cargo().args(TEST_ARGS).arg("--no-run"))
 }
 
-/// Runs all tests. If npm is installed, the tests also validate each protocol line against the published schemas.
+/// Runs all tests. If npm is installed, a test also compares the suite's schemas with the published ones.
 pub(crate) fn run(retries: &mut Retries) -> Result<()> {
     // A failed download is reported by the step `clients`.
     let schemas = clients::published_schemas().unwrap_or_else(|error| {
@@ -26,7 +26,9 @@ pub(crate) fn run(retries: &mut Retries) -> Result<()> {
         None
     });
     if schemas.is_none() {
-        println!("== lines are not held against the published schemas: npm did not bring them");
+        println!(
+            "== the suite's schemas are not compared with the published ones: npm did not bring them"
+        );
     }
     let command = || {
         let mut command = cargo();

@@ -227,3 +227,51 @@ impl OfficialSchema {
         }
     }
 }
+
+/// Removes documentation, and writes a reference in one way: the generators differ in both.
+fn normalized(schema: &Value) -> Value {
+    match schema {
+        Value::Object(members) => {
+            let is_text = |key: &str| {
+                matches!(key, "title" | "description" | "$comment") || key.starts_with("x-")
+            };
+            let mut kept: serde_json::Map<String, Value> = members
+                .iter()
+                .filter(|(key, value)| !(is_text(key) && !value.is_object()))
+                .map(|(key, value)| (key.clone(), normalized(value)))
+                .collect();
+            let only = kept.get("allOf").and_then(Value::as_array);
+            let only = only
+                .filter(|parts| parts.len() == 1)
+                .and_then(|parts| parts[0].get("$ref"));
+            if let Some(target) = only.cloned() {
+                kept.remove("allOf");
+                kept.insert("$ref".to_owned(), target);
+            }
+            Value::Object(kept)
+        }
+        Value::Array(parts) => parts.iter().map(normalized).collect(),
+        other => other.clone(),
+    }
+}
+
+/// If `ACP_SCHEMA` is set to the folder `schema` of the npm package `@agentclientprotocol/sdk`, compares the embedded
+/// schemas with the published ones.
+#[test]
+fn embedded_schemas_equal_the_published_ones() {
+    let Some(folder) = std::env::var_os("ACP_SCHEMA") else {
+        return;
+    };
+    for (version, embedded) in ["v1", "v2"].into_iter().zip(SCHEMAS) {
+        let path = std::path::Path::new(&folder)
+            .join(version)
+            .join("schema.unstable.json");
+        let published: Value =
+            serde_json::from_str(&std::fs::read_to_string(path).unwrap()).unwrap();
+        let embedded: Value = serde_json::from_str(embedded).unwrap();
+        for (name, definition) in embedded["$defs"].as_object().unwrap() {
+            let theirs = normalized(&published["$defs"][name]);
+            assert_eq!(normalized(definition), theirs, "{version} {name}");
+        }
+    }
+}

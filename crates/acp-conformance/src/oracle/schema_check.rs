@@ -98,6 +98,39 @@ fn check_method(
     false
 }
 
+/// Returns the first schema violation of a client's message; `None` if it is valid, or if the schema does not know
+/// its method. `answers` is the method of the agent's request if the message is a response. A message that is no
+/// JSON-RPC violates the schema.
+#[must_use]
+pub fn client_violation(version: u64, message: &Value, answers: Option<&str>) -> Option<String> {
+    if message["jsonrpc"] != "2.0" {
+        return Some("this is no JSON-RPC 2.0".to_owned());
+    }
+    let official = official(version);
+    let params = message.get("params").unwrap_or(&Value::Null);
+    let (name, value) = match (message["method"].as_str(), message.get("id")) {
+        (Some(method), id) => {
+            let part = match id {
+                Some(_) => MethodPart::Request,
+                None => MethodPart::Notification,
+            };
+            (official.name(Side::Agent, method, part), params)
+        }
+        (None, Some(_)) => {
+            let result = message.get("result")?;
+            let name = |method| official.name(Side::Client, method, MethodPart::Response);
+            (answers.and_then(name), result)
+        }
+        (None, None) => return Some("this is no message".to_owned()),
+    };
+    // Missing params count as empty params.
+    let nothing = Value::Object(serde_json::Map::new());
+    let value = if value.is_null() { &nothing } else { value };
+    let faults = official.faults(name?, value);
+    let found = faults.first()?;
+    Some(format!("{}: {} at {:?}", name?, found.why, found.path))
+}
+
 fn other_version(version: u64) -> &'static OfficialSchema {
     official(if version == 2 { 1 } else { 2 })
 }

@@ -37,8 +37,7 @@ impl ToolCallRules {
         match message["method"].as_str().unwrap_or_default() {
             "session/prompt" => *self.running_prompts.entry(session).or_default() += 1,
             "session/load" => {
-                // The replay reports the calls again.
-                self.calls.retain(|(of, _), _| *of != session);
+                // The replay reports the calls again. Until it begins, a running prompt may update its own.
                 self.loading_sessions.push(session);
             }
             _ => {}
@@ -75,7 +74,7 @@ impl ToolCallRules {
             .iter()
             .any(|loading| loading == session);
         let known = self.calls.entry(key(session, call)).or_default();
-        let is_used = known.is_reported && known.is_over;
+        let is_used = known.is_reported && known.is_over && !is_replayed;
         recorder.holds("TOOL-2", !is_used, || {
             format!("the tool call {} is over already", call["toolCallId"])
         });
@@ -142,7 +141,8 @@ impl ToolCallRules {
             let open = self.calls.iter().find(|((of, _), call)| {
                 of == session && call.is_reported && call.is_replayed && !call.is_over
             });
-            if self.calls.keys().any(|(of, _)| of == session) {
+            let mut its = self.calls.iter().filter(|((of, _), _)| of == session);
+            if its.any(|(_, call)| call.is_replayed) {
                 recorder.holds("LOAD-7", open.is_none(), || {
                     format!(
                         "the tool call {:?} looks as if it ran",

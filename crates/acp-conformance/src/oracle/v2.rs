@@ -111,7 +111,7 @@ impl V2Rules {
         let result = message.get("result");
         let name = session_id(&request.params);
         match request.method.as_str() {
-            "initialize" => {
+            "initialize" if result.is_some() => {
                 let requested = parse_version(&request.params["protocolVersion"]);
                 recorder.holds("V2-1", requested.is_none_or(|version| version >= 2), || {
                     "it is above the version that was asked for".to_owned()

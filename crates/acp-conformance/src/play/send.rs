@@ -5,7 +5,7 @@ use super::{
     case_run::{CaseRun, ReceivedLine},
 };
 use crate::{
-    official_schema::{MethodPart, Side, official},
+    oracle::client_violation,
     pattern::{fill_line, fill_text},
 };
 use serde_json::Value;
@@ -72,47 +72,18 @@ impl CaseRun<'_> {
             let hint = "if that is meant, say `>!`, `call!`, `prompt!` or `tell!`";
             Err(StepError::CaseFault(format!("{why}; {hint}: {message}")))
         };
-        if message["jsonrpc"] != "2.0" {
-            return fault("this is no JSON-RPC 2.0");
-        }
-        let params = message.get("params").unwrap_or(&Value::Null);
         let version = match message["method"].as_str() {
-            Some("initialize") => params["protocolVersion"].as_u64().unwrap_or_default(),
+            Some("initialize") => message["params"]["protocolVersion"]
+                .as_u64()
+                .unwrap_or_default(),
             _ => self.version.into(),
         };
-        let official = official(version);
-        let (name, value) = match (message["method"].as_str(), message.get("id")) {
-            (Some(method), Some(_)) => (
-                official.name(Side::Agent, method, MethodPart::Request),
-                params,
-            ),
-            (Some(method), None) => (
-                official.name(Side::Agent, method, MethodPart::Notification),
-                params,
-            ),
-            (None, Some(id)) => {
-                let Some(result) = message.get("result") else {
-                    return Ok(());
-                };
-                let its = |line: &&ReceivedLine| {
-                    line.value["id"] == *id && line.value["method"].is_string()
-                };
-                let request = self.received.iter().rev().find(its);
-                let method = request.and_then(|line| line.value["method"].as_str());
-                let name = method
-                    .and_then(|method| official.name(Side::Client, method, MethodPart::Response));
-                (name, result)
-            }
-            (None, None) => return fault("this is no message"),
+        let its = |line: &&ReceivedLine| {
+            line.value["id"] == message["id"] && line.value["method"].is_string()
         };
-        let Some(name) = name else { return Ok(()) };
-        // Missing params count as empty params.
-        let nothing = Value::Object(serde_json::Map::new());
-        let value = if value.is_null() { &nothing } else { value };
-        match official.faults(name, value).first() {
-            None => Ok(()),
-            Some(found) => fault(&format!("{name}: {} at {:?}", found.why, found.path)),
-        }
+        let asked = self.received.iter().rev().find(its);
+        let method = asked.and_then(|heard| heard.value["method"].as_str());
+        oracle::client_violation(version, message, method).map_or(Ok(()), |why| fault(&why))
     }
 
     async fn flush(&mut self) -> Result<(), StepError> {

@@ -56,6 +56,11 @@ fn tool_calls() {
     ];
     assert_eq!(broken(&replayed), nothing());
     assert_eq!(broken(&[load, &*begun, done]), ["LOAD-7"]);
+    // The load and the call's updates cross.
+    let crossed = vec![
+        PROMPT, &*begun, load, &*runs, &*failed, CANCELLED, &*begun, &*over, done,
+    ];
+    assert_eq!(broken(&crossed), nothing());
 }
 
 #[test]
