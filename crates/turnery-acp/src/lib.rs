@@ -22,8 +22,6 @@ mod transport;
 mod v1;
 mod v2;
 mod view;
-#[cfg(feature = "witness")]
-pub mod witness;
 
 pub use client::key_page::{KeyPage, KeyPageOpener};
 pub use limits::LINE_LIMIT;

@@ -18,7 +18,7 @@ const AT_ONCE: usize = 1_000;
 /// Time after which the agent counts as hung.
 const HANG_TIMEOUT: Duration = Duration::from_secs(120);
 
-/// Client without witness and oracle, which are too slow for this many lines.
+/// Client without a judge, which is too slow for this many lines.
 struct PlainClient {
     input: PipeWriter,
     /// All responses. Updates are read and dropped.

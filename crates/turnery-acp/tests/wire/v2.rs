@@ -4,7 +4,7 @@
 mod cancellation;
 mod capabilities;
 mod commands;
-mod invalid_traffic;
+mod fold;
 mod negotiation;
 mod prompts;
 mod replay;

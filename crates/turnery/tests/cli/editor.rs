@@ -1,6 +1,7 @@
 //! Test editor: an ACP client of a `turnery acp` process.
 
 use crate::home::{Home, end};
+use acp_conformance::oracle::{Oracle, OutputEnding, Violation};
 use rustix::{
     event::{PollFd, PollFlags, Timespec, poll},
     io::{Errno, ioctl_fionread},
@@ -18,7 +19,6 @@ use tokio::{
     io::{AsyncBufReadExt as _, AsyncReadExt as _, AsyncWriteExt as _, BufReader},
     process::{Child, ChildStderr, ChildStdin, ChildStdout, Command},
 };
-use turnery_acp::witness::Witness;
 
 /// Timeout after which a test counts as hanging.
 const TIMEOUT: Duration = Duration::from_secs(120);
@@ -33,7 +33,9 @@ pub(crate) struct Editor {
     pub(crate) stderr: Option<ChildStderr>,
     /// All messages of the agent, in order.
     pub(crate) said: Vec<Value>,
-    witness: Witness,
+    oracle: Oracle,
+    /// Written text that has no line end yet.
+    partial_line: String,
 }
 
 /// End of the agent process.
@@ -74,7 +76,8 @@ impl Editor {
             output: child.stdout.take().map(BufReader::new),
             stderr: child.stderr.take(),
             said: Vec::new(),
-            witness: Witness::default(),
+            oracle: Oracle::default(),
+            partial_line: String::new(),
             child,
         }
     }
@@ -102,7 +105,11 @@ impl Editor {
     }
 
     pub(crate) async fn write(&mut self, text: &str) {
-        self.witness.client_wrote(text.as_bytes());
+        self.partial_line.push_str(text);
+        while let Some((line, rest)) = self.partial_line.split_once('\n') {
+            self.oracle.sent(line);
+            self.partial_line = rest.to_owned();
+        }
         let input = self.input.as_mut().expect("open");
         let written = tokio::time::timeout(TIMEOUT, input.write_all(text.as_bytes())).await;
         written.expect("it reads").expect("sent");
@@ -117,8 +124,9 @@ impl Editor {
             return None;
         }
         assert!(line.ends_with('\n'), "a whole line: {line}");
-        let message = self.witness.agent_wrote(&line);
-        let message = message.unwrap_or_else(|complaint| panic!("{complaint}"));
+        let violations = self.oracle.heard(line.as_bytes());
+        assert_eq!(violations, [] as [Violation; 0], "{line}");
+        let message: Value = serde_json::from_str(&line).expect("JSON");
         self.said.push(message.clone());
         Some(message)
     }
@@ -232,8 +240,11 @@ impl Editor {
         let since = Instant::now();
         if self.output.is_some() {
             while self.next().await.is_some() {}
-            self.witness.client_closed();
-            self.witness.agent_closed().expect("all is answered");
+            if !self.partial_line.is_empty() {
+                self.oracle.sent(&self.partial_line);
+            }
+            let violations = self.oracle.ended(OutputEnding::Eof);
+            assert_eq!(violations, [] as [Violation; 0], "all is answered");
         }
         let Self {
             mut child,

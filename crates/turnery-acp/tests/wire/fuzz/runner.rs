@@ -1,7 +1,7 @@
 //! Runs one input on one connection, in virtual time, with a client that responds at random.
 
 use super::mutation::FuzzRng;
-use crate::harness::TestEnv;
+use crate::harness::{Judge, TestEnv};
 use serde_json::{Value, json};
 use std::{cell::Cell, sync::Once, time::Duration};
 use tokio::{
@@ -9,7 +9,7 @@ use tokio::{
     net::unix::pipe,
     sync::watch,
 };
-use turnery_acp::{Input, Output, ServeOptions, serve, witness::Witness};
+use turnery_acp::{Input, Output, ServeOptions, serve};
 
 /// Time the client waits for a session before continuing without one, and for its last prompt.
 const CLIENT_WAIT: Duration = Duration::from_millis(50);
@@ -83,7 +83,7 @@ async fn run_connection(seed: u64, input: &[u8]) -> Result<FuzzOutcome, String> 
     );
     let (session, made) = watch::channel(None);
     let client = FuzzClient {
-        witness: Witness::default(),
+        judge: Judge::for_random_requests(),
         to_agent: Some(to_agent),
         dice: FuzzRng::new(seed),
         session,
@@ -100,7 +100,7 @@ async fn run_connection(seed: u64, input: &[u8]) -> Result<FuzzOutcome, String> 
 }
 
 struct FuzzClient {
-    witness: Witness,
+    judge: Judge,
     to_agent: Option<pipe::Sender>,
     dice: FuzzRng,
     session: watch::Sender<Option<String>>,
@@ -152,14 +152,14 @@ impl FuzzClient {
                             pause = Box::pin(tokio::time::sleep(wait));
                         }
                         None => {
-                            self.witness.client_closed();
+                            self.judge.client_closed();
                             self.to_agent = None;
                         }
                     }
                 }
             }
         }
-        self.witness.agent_closed()?;
+        self.judge.agent_closed()?;
         Ok(FuzzOutcome {
             lines: self.lines,
             line_kinds: self.line_kinds,
@@ -170,13 +170,13 @@ impl FuzzClient {
         let Some(to_agent) = &mut self.to_agent else {
             return;
         };
-        self.witness.client_wrote(bytes);
+        self.judge.client_wrote(bytes);
         // Ignored: an agent that has ended owes nothing for unread input.
         let _ = to_agent.write_all(bytes).await;
     }
 
     async fn receive(&mut self, line: &str) -> Result<(), String> {
-        let message = self.witness.agent_wrote(line)?;
+        let message = self.judge.agent_wrote(line)?;
         self.lines += 1;
         self.line_kinds.push(line_kind(&message));
         if message["error"]["message"] == "The agent failed while handling the request" {

@@ -1,15 +1,16 @@
 //! The test client at the other end of the pipes.
 
-use super::{Oracle, grammar_v2::GrammarV2, schema_v2};
+use super::Judge;
+use acp_conformance::oracle::client_violation;
 use serde_json::{Value, json};
 use std::{
-    collections::{HashSet, VecDeque},
+    collections::VecDeque,
     io::{BufRead, BufReader, PipeReader, PipeWriter, Write, pipe},
     sync::{Arc, mpsc},
     thread::{self, JoinHandle},
     time::Duration,
 };
-use turnery_acp::{ExitReason, ServeOptions, serve, witness::Witness};
+use turnery_acp::{ExitReason, ServeOptions, serve};
 use turnery_agent::Agent;
 
 /// Maximum time a test waits for a line; every test should need less than a hundredth of it.
@@ -23,10 +24,7 @@ pub(crate) struct TestClient {
     input: Option<PipeWriter>,
     lines: Option<mpsc::Receiver<String>>,
     output: Option<PipeReader>,
-    witness: Witness,
-    /// Requests that are invalid in v2: none may get a result.
-    invalid_requests: HashSet<String>,
-    grammar: GrammarV2,
+    judge: Judge,
     buffered: VecDeque<Value>,
     /// Command updates of the agent, kept apart so that tests need not count them.
     command_offers: Vec<Value>,
@@ -34,9 +32,6 @@ pub(crate) struct TestClient {
     /// Protocol version, from the last response to `initialize`.
     version: u64,
     agent: Option<JoinHandle<ExitReason>>,
-    /// Time to advance on the agent's clock.
-    clock: tokio::sync::mpsc::Sender<(Duration, mpsc::Sender<()>)>,
-    oracle: Oracle,
 }
 
 impl TestClient {
@@ -52,20 +47,11 @@ impl TestClient {
         options.v2 |= std::env::var_os(WITH_V2).is_some();
         let (agent_input, input) = pipe().expect("a pipe");
         let (output, agent_output) = pipe().expect("a pipe");
-        let (clock, mut times) = tokio::sync::mpsc::channel::<(Duration, mpsc::Sender<()>)>(1);
         let served = thread::spawn(move || {
             let runtime = tokio::runtime::Builder::new_current_thread()
                 .enable_all()
                 .build()
                 .expect("a runtime");
-            runtime.spawn(async move {
-                while let Some((time, passed)) = times.recv().await {
-                    tokio::time::pause();
-                    tokio::time::sleep(time).await;
-                    tokio::time::resume();
-                    passed.send(()).expect("it is waited for");
-                }
-            });
             runtime
                 .block_on(serve(agent, agent_input, agent_output, options))
                 .expect("serves")
@@ -74,16 +60,12 @@ impl TestClient {
             input: Some(input),
             lines: None,
             output: Some(output),
-            witness: Witness::default(),
-            invalid_requests: HashSet::new(),
-            grammar: GrammarV2::default(),
+            judge: Judge::default(),
             buffered: VecDeque::new(),
             command_offers: Vec::new(),
             next_id: 0,
             version: 1,
             agent: Some(served),
-            clock,
-            oracle: Oracle::default(),
         }
     }
 
@@ -109,34 +91,19 @@ impl TestClient {
 
     /// Writes raw bytes.
     pub(crate) fn write_raw(&mut self, bytes: impl AsRef<[u8]>) {
-        self.witness.client_wrote(bytes.as_ref());
+        self.judge.client_wrote(bytes.as_ref());
         let input = self.input.as_mut().expect("not closed");
         input.write_all(bytes.as_ref()).expect("the agent reads");
     }
 
     /// Returns the writing end to the caller, who will write these bytes.
     pub(crate) fn take_input(&mut self, bytes: &[u8]) -> PipeWriter {
-        self.witness.client_wrote(bytes);
+        self.judge.client_wrote(bytes);
         self.input.take().expect("not closed")
-    }
-
-    /// Shows the oracle a message that is written as raw bytes.
-    pub(crate) fn observe_sent(&mut self, message: &Value) {
-        self.oracle.client_sent(message);
-        if let (Some(id), Some(method)) = (message.get("id"), message["method"].as_str()) {
-            self.grammar
-                .client_requested(id, method, &message["params"]);
-            let known = self.version == 2 || message["params"]["protocolVersion"] == 2;
-            match known && !schema_v2::is_valid_request(method, &message["params"]) {
-                true => self.invalid_requests.insert(id.to_string()),
-                false => self.invalid_requests.remove(&id.to_string()),
-            };
-        }
     }
 
     /// Sends a message.
     pub(crate) fn send(&mut self, message: &Value) {
-        self.observe_sent(message);
         self.write_raw(format!("{message}\n"));
     }
 
@@ -150,10 +117,11 @@ impl TestClient {
 
     /// Sends a notification.
     pub(crate) fn send_notification(&mut self, method: &str, params: Value) {
+        let message = json!({"jsonrpc": "2.0", "method": method, "params": params});
         if self.version == 2 {
-            schema_v2::check_notification(method, &params);
+            assert_eq!(client_violation(2, &message, None), None);
         }
-        self.send(&json!({"jsonrpc": "2.0", "method": method, "params": params}));
+        self.send(&message);
     }
 
     /// Sends a request and waits for its response; earlier messages are buffered for [`Self::take_buffered`].
@@ -180,7 +148,8 @@ impl TestClient {
     /// Responds to a request of the agent.
     pub(crate) fn respond(&mut self, asked: &Value, result: Value) {
         if self.version == 2 {
-            schema_v2::check_response(asked, &result);
+            let reply = json!({"jsonrpc": "2.0", "id": asked["id"], "result": result});
+            assert_eq!(client_violation(2, &reply, asked["method"].as_str()), None);
         }
         self.respond_unchecked(asked, result);
     }
@@ -227,44 +196,14 @@ impl TestClient {
                 panic!("the agent says nothing: {:?}", self.buffered)
             }
         };
-        let message = self.witness.agent_wrote(&line);
-        let message = message.unwrap_or_else(|complaint| panic!("{complaint}"));
-        if let Err(rule) = self.oracle.agent_sent(&message) {
-            panic!("{rule}: {message}");
-        }
+        let message = match self.judge.agent_wrote(&line) {
+            Ok(message) => message,
+            Err(why) => panic!("{why} after {:?}", self.buffered),
+        };
         if let Some(version) = message["result"]["protocolVersion"].as_u64() {
             self.version = version;
         }
-        if self.version == 2 {
-            if let Err(law) = self.grammar.agent_sent(&message) {
-                panic!("{law}: {message} after {:?}", self.buffered);
-            }
-            // A request that is invalid in v2 may still get a v1 result.
-            let wrong = self.invalid_requests.contains(&message["id"].to_string());
-            let taken = wrong && message.get("result").is_some();
-            assert!(!taken, "taken, though wrong: {message}");
-        }
-        if let Some(error) = message.get("error") {
-            // RPC-13: a sentence that says what to do.
-            let details = error["data"]["details"].as_str().expect("details");
-            assert!(!details.is_empty(), "{error}");
-        }
         Some(message)
-    }
-
-    /// Returns everything the agent sends during `time` of its virtual clock.
-    pub(crate) fn messages_during(&mut self, time: Duration) -> Vec<Value> {
-        self.command_offers.clear();
-        let before = self.buffered.len();
-        // Lines keep their order: once this is answered, everything sent before was read.
-        self.request("session/list", json!({}));
-        let (passed, told) = mpsc::channel();
-        self.clock.blocking_send((time, passed)).expect("it lives");
-        told.recv_timeout(RECEIVE_TIMEOUT).expect("time passes");
-        // Everything sent by then precedes this response.
-        self.request("session/list", json!({}));
-        let said = self.buffered.split_off(before);
-        said.into_iter().chain(self.take_command_offers()).collect()
     }
 
     /// Closes the input; returns the remaining lines of the agent.
@@ -272,9 +211,9 @@ impl TestClient {
         self.close_input();
         let lines: Vec<String> = self.lines.take().expect("listening").iter().collect();
         for line in &lines {
-            self.witness.agent_wrote(line).expect("valid");
+            self.judge.agent_wrote(line).expect("valid");
         }
-        self.witness.agent_closed().expect("all is answered");
+        self.judge.agent_closed().expect("all is answered");
         lines
     }
 
@@ -294,8 +233,7 @@ impl TestClient {
 
     /// Closes the input.
     pub(crate) fn close_input(&mut self) {
-        self.oracle.client_closed();
-        self.witness.client_closed();
+        self.judge.client_closed();
         self.input = None;
     }
 
@@ -311,12 +249,7 @@ impl TestClient {
             while let Some(message) = self.next_message() {
                 self.buffered.push_back(message);
             }
-            self.witness.agent_closed().expect("all is answered");
-        }
-        if self.lines.is_some()
-            && let Err(rule) = self.oracle.check_end()
-        {
-            panic!("{rule}");
+            self.judge.agent_closed().expect("all is answered");
         }
         let served = self.agent.take().expect("once");
         (served.join().expect("no panic"), self.buffered.into())

@@ -1,0 +1,90 @@
+//! Judges both directions of a connection: the suite's oracle by the rules of the protocol, and [`Promises`] by
+//! what turnery promises beyond them.
+
+use super::{
+    client_line::{ClientLine, classify},
+    promises::Promises,
+};
+use acp_conformance::oracle::{Oracle, OutputEnding, Violation};
+use serde_json::Value;
+
+/// Observer of one connection.
+#[derive(Default)]
+pub(crate) struct Judge {
+    oracle: Oracle,
+    promises: Promises,
+    /// Bytes of a client line that has no newline yet.
+    partial_line: Vec<u8>,
+}
+
+impl Judge {
+    /// Returns a judge for a client whose requests overlap at random, so that a replay may repeat what is live: it
+    /// does not check turnery's promises about sessions. Once two open requests have one id, it checks no rule that
+    /// depends on which of them is answered, but still counts the responses.
+    pub(crate) fn for_random_requests() -> Self {
+        let mut judge = Self::default();
+        judge.promises.skips_sessions = true;
+        judge
+    }
+
+    /// Observes bytes written by the client.
+    pub(crate) fn client_wrote(&mut self, bytes: &[u8]) {
+        for piece in bytes.split_inclusive(|byte| *byte == b'\n') {
+            self.partial_line.extend_from_slice(piece);
+            if self.partial_line.ends_with(b"\n") {
+                self.client_line();
+            }
+        }
+    }
+
+    /// Observes the end of input: an unterminated last line counts as a line.
+    pub(crate) fn client_closed(&mut self) {
+        self.client_line();
+        self.promises.client_closed();
+    }
+
+    fn client_line(&mut self) {
+        let line = std::mem::take(&mut self.partial_line);
+        let classified = classify(line.strip_suffix(b"\n").unwrap_or(&line));
+        match &classified {
+            ClientLine::Nothing => {}
+            // The oracle need not know why turnery takes the line for malformed.
+            ClientLine::Malformed => self.oracle.sent("malformed"),
+            ClientLine::Message { .. } => self.oracle.sent(&String::from_utf8_lossy(&line)),
+        }
+        self.promises.client_sent(&classified);
+    }
+
+    /// Checks a line written by the agent, without its line end, and returns it parsed.
+    ///
+    /// # Errors
+    /// Describes the violations.
+    pub(crate) fn agent_wrote(&mut self, line: &str) -> Result<Value, String> {
+        let violations = self.oracle.heard(format!("{line}\n").as_bytes());
+        self.to_result(violations)
+            .map_err(|why| format!("{why}: {line}"))?;
+        let checked = self.promises.agent_sent(line);
+        checked.map_err(|why| format!("{why}: {line}"))
+    }
+
+    /// Checks the end of the agent's output, after the last line was read.
+    ///
+    /// # Errors
+    /// Describes the violations, such as missing responses.
+    pub(crate) fn agent_closed(&mut self) -> Result<(), String> {
+        let violations = self.oracle.ended(OutputEnding::Eof);
+        self.to_result(violations)?;
+        self.promises.agent_closed()
+    }
+
+    fn to_result(&self, violations: Vec<Violation>) -> Result<(), String> {
+        let is_unclear = self.promises.skips_sessions && self.promises.has_ambiguous_id;
+        if violations.is_empty() || is_unclear {
+            return Ok(());
+        }
+        let texts = violations
+            .iter()
+            .map(|found| format!("{}: {}", found.rule, found.why));
+        Err(texts.collect::<Vec<_>>().join("; "))
+    }
+}
