@@ -48,24 +48,6 @@ fn update_kinds(updates: &[Value]) -> Vec<&str> {
     kinds
 }
 
-// proves: ACP-5, ACP-6
-#[test]
-fn prompt_needs_session_and_blocks() {
-    let world = TestEnv::without_answers();
-    let (mut client, id) = world.session();
-    let blocks = json!([{"type": "text", "text": "hi"}]);
-    for params in [
-        json!({"prompt": blocks}),
-        json!({"sessionId": null, "prompt": blocks}),
-        json!({"sessionId": 7, "prompt": blocks}),
-        json!({"sessionId": id}),
-        json!({"sessionId": id, "prompt": {"type": "text", "text": "hi"}}),
-    ] {
-        let answer = client.request("session/prompt", params.clone());
-        assert_eq!(error_of(&answer), -32602, "{params}");
-    }
-}
-
 // proves: ACP-1, ACP-12, ACP-39, ACP-40, ACP-42, PROMPT-3
 #[test]
 fn answer_may_hold_text_calls_or_both() {

@@ -200,42 +200,6 @@ fn initialize_comes_first() {
     probe(&mut client);
 }
 
-/// INIT-1 to INIT-6, INIT-9, INIT-13.
-// proves: INIT-1, INIT-2, INIT-3, INIT-5, INIT-9, INIT-13, G-13
-#[test]
-fn initialize_negotiates_version() {
-    let world = TestEnv::without_answers();
-    let mut client = world.connect();
-    for params in [
-        json!({"protocolVersion": 1}),
-        json!({"protocolVersion": 0}),
-        json!({"protocolVersion": 2}),
-        json!({"protocolVersion": 3}),
-        json!({"protocolVersion": 65535}),
-        json!({"protocolVersion": 2, "info": "bad", "capabilities": []}),
-        json!({"protocolVersion": 1, "clientCapabilities": false, "clientInfo": 7}),
-        json!({"protocolVersion": 1, "clientCapabilities": null, "_meta": 42}),
-        json!({"protocolVersion": 1, "clientCapabilities":
-            {"fs": "yes", "terminal": "no", "session": {"notices": true}, "unknown": {}}}),
-    ] {
-        let answer = client.request("initialize", params.clone());
-        assert_eq!(result_of(&answer)["protocolVersion"], 1, "{params}");
-    }
-    for params in [
-        json!({}),
-        json!({"protocolVersion": "1"}),
-        json!({"protocolVersion": "2025-01-01"}),
-        json!({"protocolVersion": -1}),
-        json!({"protocolVersion": 1.5}),
-        json!({"protocolVersion": 65536}),
-        json!({"protocolVersion": null}),
-        json!([1]),
-    ] {
-        let answer = client.request("initialize", params.clone());
-        assert_eq!(error_of(&answer), -32602, "{params}");
-    }
-}
-
 /// INIT-6, INIT-11, AUTH-1, AUTH-3, AUTH-11.
 // proves: INIT-6, INIT-11, RPC-21, EXT-1, EXT-5
 #[test]
