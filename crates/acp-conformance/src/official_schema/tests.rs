@@ -237,7 +237,7 @@ fn normalized(schema: &Value) -> Value {
             };
             let mut kept: serde_json::Map<String, Value> = members
                 .iter()
-                .filter(|(key, value)| !(is_text(key) && !value.is_object()))
+                .filter(|(key, value)| !is_text(key) || value.is_object())
                 .map(|(key, value)| (key.clone(), normalized(value)))
                 .collect();
             let only = kept.get("allOf").and_then(Value::as_array);

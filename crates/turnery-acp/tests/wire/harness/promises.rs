@@ -259,7 +259,8 @@ impl Promises {
             "a result for parameters that are wrong: {params}"
         );
         // The official types are more lenient than their schema, which the client of version 2 keeps to.
-        if self.version == 2 && !self.skips_sessions {
+        let is_of_v2 = asked.method != "initialize" || params["protocolVersion"] == 2;
+        if self.version == 2 && is_of_v2 && !self.skips_sessions {
             let fault = client_violation(2, &asked.message, None);
             hold!(
                 fault.is_none(),
