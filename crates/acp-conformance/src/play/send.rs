@@ -83,7 +83,7 @@ impl CaseRun<'_> {
         };
         let asked = self.received.iter().rev().find(its);
         let method = asked.and_then(|heard| heard.value["method"].as_str());
-        oracle::client_violation(version, message, method).map_or(Ok(()), |why| fault(&why))
+        client_violation(version, message, method).map_or(Ok(()), |why| fault(&why))
     }
 
     async fn flush(&mut self) -> Result<(), StepError> {
