@@ -1,5 +1,7 @@
 //! Reads the files of the repository, for the checks in `tests/`.
 
+pub mod imports;
+
 use std::{
     fs,
     path::{Path, PathBuf},

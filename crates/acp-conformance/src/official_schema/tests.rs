@@ -228,7 +228,8 @@ impl OfficialSchema {
     }
 }
 
-/// Removes documentation, and writes a reference in one way: the generators differ in both.
+/// Removes documentation, and writes a reference and a schema that accepts everything in one way: the generators differ
+/// in these.
 fn normalized(schema: &Value) -> Value {
     match schema {
         Value::Object(members) => {
@@ -250,7 +251,14 @@ fn normalized(schema: &Value) -> Value {
             }
             Value::Object(kept)
         }
-        Value::Array(parts) => parts.iter().map(normalized).collect(),
+        Value::Array(parts) => {
+            let accepts_all = |part: &&Value| **part == Value::Bool(true);
+            let parts = parts.iter().map(|part| match accepts_all(&part) {
+                true => Value::Object(serde_json::Map::new()),
+                false => normalized(part),
+            });
+            parts.collect()
+        }
         other => other.clone(),
     }
 }

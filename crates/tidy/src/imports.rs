@@ -1,0 +1,370 @@
+//! Finds circles of imports among the files of a crate.
+//!
+//! A file imports another if it names an item by a path that leads there; re-exports are followed to the file that
+//! defines the item. Paths are resolved by their text, without macros and without test modules.
+
+use crate::File;
+use std::collections::{BTreeMap, BTreeSet};
+
+/// Path of a module, without `crate`.
+type ModulePath = Vec<String>;
+
+/// Maximum number of re-exports that are followed for one path.
+const MAX_REEXPORTS: usize = 6;
+
+/// Imports of one file.
+#[derive(Default)]
+struct Imports {
+    /// Paths as written.
+    paths: Vec<Vec<String>>,
+    /// Imported names with their paths.
+    names: BTreeMap<String, Vec<String>>,
+}
+
+/// Returns the groups of files of a crate that import each other, directly or not; the largest first. `folder` is the
+/// crate's `src`, for example `crates/tidy/src/`.
+#[must_use]
+pub fn circles(files: &[File], folder: &str) -> Vec<Vec<String>> {
+    let mut modules: BTreeMap<ModulePath, Imports> = BTreeMap::new();
+    for file in files {
+        let Some(path) = file.path.strip_prefix(folder) else {
+            continue;
+        };
+        if let Some(module) = module_path(path) {
+            let imports = Imports::of(&without_test_modules(&file.text));
+            modules.entry(module).or_insert(imports);
+        }
+    }
+    let edges: BTreeMap<&ModulePath, BTreeSet<ModulePath>> = modules
+        .iter()
+        .map(|(module, imports)| {
+            let targets = imports
+                .paths
+                .iter()
+                .filter_map(|path| resolve(&modules, module, path, 0));
+            (module, targets.filter(|target| target != module).collect())
+        })
+        .collect();
+    let reached: BTreeMap<&ModulePath, BTreeSet<&ModulePath>> = edges
+        .keys()
+        .map(|module| (*module, reachable(&edges, module)))
+        .collect();
+    let mut groups: BTreeSet<Vec<&ModulePath>> = BTreeSet::new();
+    for (module, targets) in &reached {
+        let is_mutual =
+            |other: &&&ModulePath| reached.get(**other).is_some_and(|it| it.contains(module));
+        let group: Vec<&ModulePath> = targets.iter().filter(is_mutual).copied().collect();
+        if group.len() > 1 {
+            groups.insert(group);
+        }
+    }
+    let name = |module: &ModulePath| match module.is_empty() {
+        true => "lib".to_owned(),
+        false => module.join("/"),
+    };
+    let named = groups
+        .into_iter()
+        .map(|group| group.into_iter().map(name).collect());
+    let mut named: Vec<Vec<String>> = named.collect();
+    named.sort_by_key(|group| std::cmp::Reverse(group.len()));
+    named
+}
+
+/// Returns the module of a source file; `None` for tests.
+fn module_path(path: &str) -> Option<ModulePath> {
+    let path = path.strip_suffix(".rs")?;
+    let parts: ModulePath = match path {
+        "lib" | "main" => Vec::new(),
+        path => path.split('/').map(str::to_owned).collect(),
+    };
+    let is_test =
+        |part: &String| part == "tests" || part == "test_support" || part.ends_with("_tests");
+    (!parts.iter().any(is_test)).then_some(parts)
+}
+
+/// Removes the test modules that are written in the file.
+fn without_test_modules(text: &str) -> String {
+    let mut kept = String::new();
+    let mut lines = text.lines().peekable();
+    while let Some(line) = lines.next() {
+        let is_for_tests = line.starts_with("#[cfg(test)]") || line.starts_with("#[cfg(all(test");
+        if is_for_tests {
+            while lines.next_if(|line| line.starts_with("#[")).is_some() {}
+            let is_module = |line: &&str| line.contains("mod ") && line.ends_with('{');
+            if lines.next_if(is_module).is_some() {
+                for line in lines.by_ref() {
+                    if line == "}" {
+                        break;
+                    }
+                }
+            }
+        } else {
+            kept.push_str(line);
+            kept.push('\n');
+        }
+    }
+    kept
+}
+
+impl Imports {
+    fn of(text: &str) -> Self {
+        let tokens = tokens(text);
+        let mut imports = Self::default();
+        let mut at = 0;
+        while let Some(token) = tokens.get(at) {
+            let next = tokens.get(at + 1).copied();
+            let before = at.checked_sub(1).and_then(|at| tokens.get(at)).copied();
+            if *token == "use" {
+                at = imports.add_tree(&tokens, at + 1, &[]);
+            } else if is_name(token) && next == Some("::") && before != Some("::") {
+                let mut path = vec![(*token).to_owned()];
+                at += 1;
+                while tokens.get(at) == Some(&"::")
+                    && let Some(part) = tokens.get(at + 1).filter(|part| is_name(part))
+                {
+                    path.push((*part).to_owned());
+                    at += 2;
+                }
+                imports.paths.push(path);
+            } else {
+                at += 1;
+            }
+        }
+        imports
+    }
+
+    /// Adds a tree of imports that begins at a token; returns the position behind it.
+    fn add_tree(&mut self, tokens: &[&str], mut at: usize, prefix: &[String]) -> usize {
+        let mut path = prefix.to_vec();
+        while let Some(token) = tokens.get(at) {
+            match *token {
+                "{" => {
+                    at += 1;
+                    while tokens.get(at).is_some_and(|token| *token != "}") {
+                        at = match tokens.get(at) {
+                            Some(&",") => at + 1,
+                            _ => self.add_tree(tokens, at, &path),
+                        };
+                    }
+                    return at + 1;
+                }
+                "::" => at += 1,
+                "as" => {
+                    self.add_name(tokens.get(at + 1).copied(), path);
+                    return at + 2;
+                }
+                token if is_name(token) || token == "*" => {
+                    path.push(token.to_owned());
+                    at += 1;
+                }
+                _ => break,
+            }
+        }
+        self.add_name(None, path);
+        at
+    }
+
+    fn add_name(&mut self, alias: Option<&str>, mut path: Vec<String>) {
+        if path.len() > 1 && path.last().is_some_and(|last| last == "self") {
+            path.pop();
+        }
+        if let Some(name) = alias.or(path.last().map(String::as_str)) {
+            self.names.insert(name.to_owned(), path.clone());
+            self.paths.push(path);
+        }
+    }
+}
+
+/// Returns the module that defines what a path of `module` names; `None` outside the crate.
+fn resolve(
+    modules: &BTreeMap<ModulePath, Imports>,
+    module: &ModulePath,
+    path: &[String],
+    depth: usize,
+) -> Option<ModulePath> {
+    let (first, mut rest) = path.split_first()?;
+    let mut found = match first.as_str() {
+        "crate" => Vec::new(),
+        "self" => module.clone(),
+        "super" => {
+            let mut above = module.clone();
+            above.pop()?;
+            while let Some((next, after)) = rest.split_first()
+                && next == "super"
+            {
+                above.pop()?;
+                rest = after;
+            }
+            above
+        }
+        name => {
+            let mut child = module.clone();
+            child.push(name.to_owned());
+            if modules.contains_key(&child) {
+                child
+            } else {
+                let import = modules.get(module)?.names.get(name)?;
+                let is_own = import
+                    .first()
+                    .is_some_and(|it| matches!(it.as_str(), "crate" | "self" | "super"));
+                if !is_own || depth >= MAX_REEXPORTS {
+                    return None;
+                }
+                let whole: Vec<String> = import.iter().chain(rest).cloned().collect();
+                return resolve(modules, module, &whole, depth + 1);
+            }
+        }
+    };
+    while let Some((next, after)) = rest.split_first() {
+        let mut child = found.clone();
+        child.push(next.clone());
+        if modules.contains_key(&child) {
+            (found, rest) = (child, after);
+            continue;
+        }
+        let import = modules.get(&found)?.names.get(next);
+        if let Some(import) = import.filter(|_| depth < MAX_REEXPORTS && &found != module) {
+            let whole: Vec<String> = import.iter().chain(after).cloned().collect();
+            if let Some(target) = resolve(modules, &found, &whole, depth + 1) {
+                return Some(target);
+            }
+        }
+        break;
+    }
+    modules.contains_key(&found).then_some(found)
+}
+
+/// Returns the modules that can be reached from a module by imports.
+fn reachable<'a>(
+    edges: &'a BTreeMap<&'a ModulePath, BTreeSet<ModulePath>>,
+    from: &ModulePath,
+) -> BTreeSet<&'a ModulePath> {
+    let mut reached = BTreeSet::new();
+    let mut open: Vec<&ModulePath> = edges.get(from).into_iter().flatten().collect();
+    while let Some(module) = open.pop() {
+        if reached.insert(module) {
+            open.extend(edges.get(module).into_iter().flatten());
+        }
+    }
+    reached
+}
+
+fn is_name(token: &str) -> bool {
+    token.starts_with(|c: char| c.is_alphabetic() || c == '_')
+}
+
+/// Splits source text into names, `::` and single characters, without comments, strings and characters.
+fn tokens(text: &str) -> Vec<&str> {
+    let mut tokens = Vec::new();
+    let mut rest = text;
+    while let Some(first) = rest.chars().next() {
+        let is_of_name = |c: char| c.is_alphanumeric() || c == '_';
+        let len = if first.is_whitespace() {
+            first.len_utf8()
+        } else if rest.starts_with("//") {
+            rest.find('\n').unwrap_or(rest.len())
+        } else if rest.starts_with("/*") {
+            rest.find("*/").map_or(rest.len(), |end| end + 2)
+        } else if let Some(len) = literal_length(rest) {
+            len
+        } else if is_of_name(first) {
+            let len = rest.find(|c| !is_of_name(c)).unwrap_or(rest.len());
+            tokens.push(&rest[..len]);
+            len
+        } else {
+            let len = if rest.starts_with("::") {
+                2
+            } else {
+                first.len_utf8()
+            };
+            tokens.push(&rest[..len]);
+            len
+        };
+        rest = &rest[len..];
+    }
+    tokens
+}
+
+/// Returns the length of the string, character or lifetime with which the text begins.
+fn literal_length(text: &str) -> Option<usize> {
+    let prefix = ["br", "cr", "r", "b", "c", ""].into_iter().find(|prefix| {
+        let after = text.strip_prefix(prefix);
+        after.is_some_and(|after| after.starts_with(['"', '#', '\'']))
+    })?;
+    let body = &text[prefix.len()..];
+    let hashes = body.len() - body.trim_start_matches('#').len();
+    let after_hashes = &body[hashes..];
+    if prefix.contains('r') && after_hashes.starts_with('"') {
+        let end = format!("\"{}", "#".repeat(hashes));
+        let at = after_hashes[1..].find(&end)?;
+        return Some(prefix.len() + hashes + 1 + at + end.len());
+    }
+    if hashes > 0 {
+        return None;
+    }
+    if body.starts_with('"') {
+        let mut is_escaped = false;
+        let end = body[1..].find(|c| {
+            let ends = c == '"' && !is_escaped;
+            is_escaped = c == '\\' && !is_escaped;
+            ends
+        });
+        return Some(prefix.len() + end.map_or(body.len(), |end| end + 2));
+    }
+    let mut chars = body.char_indices().skip(1);
+    let (_, first) = chars.next()?;
+    if first == '\\' {
+        let end = body[3.min(body.len())..].find('\'')?;
+        return Some(prefix.len() + 3 + end + 1);
+    }
+    match chars.next() {
+        Some((at, '\'')) => Some(prefix.len() + at + 1),
+        // A lifetime.
+        _ => Some(1 + body[1..].find(|c: char| !(c.is_alphanumeric() || c == '_'))?),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn circles_of(files: &[(&str, &str)]) -> Vec<Vec<String>> {
+        let file = |(path, text): &(&str, &str)| File {
+            path: format!("src/{path}"),
+            text: (*text).to_owned(),
+        };
+        circles(&files.iter().map(file).collect::<Vec<_>>(), "src/")
+    }
+
+    #[test]
+    fn circle_through_a_re_export_is_found() {
+        let files = [
+            (
+                "lib.rs",
+                "mod a;\nmod b;\nmod c;\npub use b::B;\npub use c::{C, d::D as E};\n",
+            ),
+            ("a.rs", "use crate::B;\npub struct A;\n"),
+            ("b.rs", "use super::a;\npub struct B(a::A);\n"),
+            ("c.rs", "mod d;\npub struct C;\n"),
+            ("c/d.rs", "pub struct D;\n"),
+        ];
+        assert_eq!(circles_of(&files), [["a", "b"]]);
+    }
+
+    #[test]
+    fn test_modules_comments_and_strings_import_nothing() {
+        let files = [
+            ("lib.rs", "mod a;\nmod b;\n"),
+            ("a.rs", "use crate::b::B;\npub struct A;\n"),
+            (
+                "b.rs",
+                "// crate::a::A\nconst X: &str = r#\"\"crate::a::A\"#;\nconst Y: char = '\"';\npub struct B;\n\
+                 #[cfg(test)]\nmod tests {\n    use crate::a::A;\n}\n",
+            ),
+        ];
+        assert_eq!(circles_of(&files), [] as [Vec<String>; 0]);
+        let mut files = files;
+        files[2].1 = "const Y: char = '\\'';\nfn b<'a>(_: &'a crate::a::A) {}\n";
+        assert_eq!(circles_of(&files), [["a", "b"]]);
+    }
+}
