@@ -302,9 +302,9 @@ fn literal_length(text: &str) -> Option<usize> {
     if hashes > 0 {
         return None;
     }
-    if body.starts_with('"') {
+    if let Some(text) = body.strip_prefix('"') {
         let mut is_escaped = false;
-        let end = body[1..].find(|c| {
+        let end = text.find(|c| {
             let ends = c == '"' && !is_escaped;
             is_escaped = c == '\\' && !is_escaped;
             ends
