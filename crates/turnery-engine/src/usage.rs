@@ -61,7 +61,7 @@ impl Usage {
         }
     }
 
-    /// Returns the tokens that fill the model's context window.
+    /// Returns the tokens that this call occupied in the model's context window.
     #[must_use]
     pub fn context_tokens(&self) -> u64 {
         self.total()

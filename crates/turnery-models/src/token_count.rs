@@ -3,7 +3,7 @@
 use serde::{Deserialize, Deserializer};
 use serde_json::value::RawValue;
 
-/// Largest accepted count; JSON cannot represent larger integers exactly.
+/// Largest accepted count; doubles cannot represent all larger integers.
 const MAX_COUNT: u64 = 1 << 53;
 
 /// Token count of a usage report.

@@ -20,7 +20,7 @@ pub struct AgentBuilder {
 
 impl AgentBuilder {
     /// Creates the builder of an agent that uses a model of a standard provider, for example
-    /// `anthropic/claude-sonnet-4-6` or `openai/gpt-5-mini`. Fails if the name has no provider. An unknown
+    /// `anthropic/claude-sonnet-4-6` or `openai/gpt-5-mini`. Fails if the provider is empty. An unknown
     /// model or a missing key is an error of opening a session.
     pub fn new(model: &str) -> Result<Self, UnknownModelError> {
         let providers = ProviderConfig::standard_from_env(&|name| env::var(name).ok());

@@ -1,7 +1,7 @@
 //! Previews the output of a running command.
 //!
-//! Content replaces content in ACP, so sending the whole output again for each line would cost the square of
-//! its length. Only the end is sent, and only once the output has grown by a quarter or some time has passed:
+//! The `content` of an update replaces the previous one, so sending the whole output again for each line would cost the square of
+//! its length. Only the end is sent, and only once the output has grown by a quarter (at most 2 KiB) or some time has passed:
 //! the cost stays proportional to the output.
 
 use crate::limits::{PREVIEW_INTERVAL_MS, PREVIEW_LIMIT};

@@ -69,7 +69,7 @@ pub(crate) struct LoopRun<'t> {
     is_cancelled: bool,
 }
 
-/// Result of a loop that was committed.
+/// Result of a finished loop.
 pub(crate) struct LoopResult {
     pub(crate) outcome: Outcome,
     pub(crate) usage: Usage,

@@ -268,8 +268,8 @@ fn sanitize_call_id(id: &str) -> Cow<'_, str> {
     Cow::Owned(id.chars().map(|c| if fits(c) { c } else { '_' }).collect())
 }
 
-/// Marks the end of the conversation for caching, and the message before, up to which the last call wrote the
-/// cache.
+/// Marks the last two messages of the user as ends of cached prefixes: the last call wrote the cache up to the
+/// first of them.
 fn mark_cache_breakpoints(messages: &mut [MessageParam<'_>]) {
     let of_user = messages
         .iter_mut()

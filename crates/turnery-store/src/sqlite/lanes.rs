@@ -314,8 +314,8 @@ fn fence(row: &Row<'_>) -> Result<u64, JobError> {
     }
 }
 
-/// Returns the holder; `None` if its process or the end of its lease is unreadable, since the session could
-/// otherwise never be claimed.
+/// Returns the holder; `None` if the lane is free. An unreadable process is empty and an unreadable end of the
+/// lease has passed, since the session could otherwise never be claimed.
 fn held(row: &Row<'_>) -> Result<Option<LaneHolder>, JobError> {
     if row.get_ref(OWNER_COLUMN)? == ValueRef::Null {
         return Ok(None);

@@ -6,7 +6,7 @@ use super::{command_line::Command, shell_word::Word};
 const FILE_TESTS: &[&str] = &["-d", "-e", "-f", "-h", "-L", "-r", "-s", "-w", "-x"];
 
 /// Returns the files that the condition inspects; `None` if it may do anything else. Numbers are compared
-/// only if both are literal: in `[[ x -eq 1 ]]` bash runs commands in the value of `x`.
+/// only if both are literal or `$?`: in `[[ x -eq 1 ]]` bash runs commands in the value of `x`.
 pub(crate) fn condition_paths(command: &Command) -> Option<Vec<&str>> {
     let is_double = command.name == "[[";
     let ends = |word: &Word| matches!(word.literal(), Some("&&" | "||"));

@@ -1,5 +1,5 @@
-//! Defines the environment that prevents git from running programs that a repository names. Read-only
-//! commands run in it.
+//! Defines the levels to which git's environment is hardened against what a repository names. Read-only
+//! commands run with the highest.
 
 use std::{
     collections::BTreeMap,
