@@ -4,6 +4,7 @@
 //! defines the item. Paths are resolved by their text, without macros and without test modules.
 
 use crate::File;
+use proc_macro2::{Delimiter, Spacing, TokenStream, TokenTree};
 use std::collections::{BTreeMap, BTreeSet};
 
 /// Path of a module, without `crate`.
@@ -109,6 +110,7 @@ fn without_test_modules(text: &str) -> String {
 impl Imports {
     fn of(text: &str) -> Self {
         let tokens = tokens(text);
+        let tokens: Vec<&str> = tokens.iter().map(String::as_str).collect();
         let mut imports = Self::default();
         let mut at = 0;
         while let Some(token) = tokens.get(at) {
@@ -253,74 +255,40 @@ fn is_name(token: &str) -> bool {
     token.starts_with(|c: char| c.is_alphabetic() || c == '_')
 }
 
-/// Splits source text into names, `::` and single characters, without comments, strings and characters.
-fn tokens(text: &str) -> Vec<&str> {
+/// Splits source text into names, `::` and single characters, without comments and literals.
+///
+/// # Panics
+/// Panics if the text is not Rust.
+fn tokens(text: &str) -> Vec<String> {
     let mut tokens = Vec::new();
-    let mut rest = text;
-    while let Some(first) = rest.chars().next() {
-        let is_of_name = |c: char| c.is_alphanumeric() || c == '_';
-        let len = if first.is_whitespace() {
-            first.len_utf8()
-        } else if rest.starts_with("//") {
-            rest.find('\n').unwrap_or(rest.len())
-        } else if rest.starts_with("/*") {
-            rest.find("*/").map_or(rest.len(), |end| end + 2)
-        } else if let Some(len) = literal_length(rest) {
-            len
-        } else if is_of_name(first) {
-            let len = rest.find(|c| !is_of_name(c)).unwrap_or(rest.len());
-            tokens.push(&rest[..len]);
-            len
-        } else {
-            let len = if rest.starts_with("::") {
-                2
-            } else {
-                first.len_utf8()
-            };
-            tokens.push(&rest[..len]);
-            len
-        };
-        rest = &rest[len..];
-    }
+    flatten(text.parse().expect("Rust"), &mut tokens);
     tokens
 }
 
-/// Returns the length of the string, character or lifetime with which the text begins.
-fn literal_length(text: &str) -> Option<usize> {
-    let prefix = ["br", "cr", "r", "b", "c", ""].into_iter().find(|prefix| {
-        let after = text.strip_prefix(prefix);
-        after.is_some_and(|after| after.starts_with(['"', '#', '\'']))
-    })?;
-    let body = &text[prefix.len()..];
-    let hashes = body.len() - body.trim_start_matches('#').len();
-    let after_hashes = &body[hashes..];
-    if prefix.contains('r') && after_hashes.starts_with('"') {
-        let end = format!("\"{}", "#".repeat(hashes));
-        let at = after_hashes[1..].find(&end)?;
-        return Some(prefix.len() + hashes + 1 + at + end.len());
-    }
-    if hashes > 0 {
-        return None;
-    }
-    if let Some(text) = body.strip_prefix('"') {
-        let mut is_escaped = false;
-        let end = text.find(|c| {
-            let ends = c == '"' && !is_escaped;
-            is_escaped = c == '\\' && !is_escaped;
-            ends
-        });
-        return Some(prefix.len() + end.map_or(body.len(), |end| end + 2));
-    }
-    let mut chars = body.char_indices().skip(1);
-    let (_, first) = chars.next()?;
-    if first == '\\' {
-        let end = body[3.min(body.len())..].find('\'')?;
-        return Some(prefix.len() + 3 + end + 1);
-    }
-    match chars.next() {
-        Some((at, '\'')) => Some(prefix.len() + at + 1),
-        // A lifetime.
-        _ => Some(1 + body[1..].find(|c: char| !(c.is_alphanumeric() || c == '_'))?),
+fn flatten(stream: TokenStream, tokens: &mut Vec<String>) {
+    let mut is_joint_colon = false;
+    for tree in stream {
+        let is_colon = matches!(&tree, TokenTree::Punct(punct) if punct.as_char() == ':');
+        let is_second = is_joint_colon && is_colon;
+        is_joint_colon = false;
+        match tree {
+            TokenTree::Group(group) => {
+                let is_braced = group.delimiter() == Delimiter::Brace;
+                tokens.push(if is_braced { "{" } else { "(" }.to_owned());
+                flatten(group.stream(), tokens);
+                tokens.push(if is_braced { "}" } else { ")" }.to_owned());
+            }
+            TokenTree::Punct(_) if is_second => {
+                *tokens.last_mut().expect("a colon") = "::".to_owned()
+            }
+            TokenTree::Punct(punct) => {
+                is_joint_colon = is_colon && punct.spacing() == Spacing::Joint;
+                tokens.push(punct.as_char().to_string());
+            }
+            TokenTree::Ident(name) => tokens.push(name.to_string()),
+            // Keeps what is before and after it apart.
+            TokenTree::Literal(_) => tokens.push("\"".to_owned()),
+        }
     }
 }
 
