@@ -192,11 +192,7 @@ fn no_answer_error(why: &str) -> ToolEnvelope {
 
 /// Parses and validates the question.
 fn question(args: AskUserArgs) -> Result<(String, AnswerKind), ToolError> {
-    let invalid = |message: &str| ToolError {
-        kind: ToolErrorKind::Validation,
-        message: message.to_owned(),
-        details: None,
-    };
+    let invalid = |message: &str| ToolError::new(ToolErrorKind::Validation, message);
     if args.question.trim().is_empty() || args.question.len() > MAX_TEXT_BYTES {
         return Err(invalid("question must hold a short question"));
     }

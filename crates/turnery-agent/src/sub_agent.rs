@@ -175,9 +175,5 @@ fn stopped_message(result: &PromptResult, why: &str) -> String {
 }
 
 fn failed(message: String) -> ToolError {
-    ToolError {
-        kind: ToolErrorKind::ExecutionError,
-        message,
-        details: None,
-    }
+    ToolError::new(ToolErrorKind::ExecutionError, message)
 }

@@ -207,11 +207,7 @@ impl ToolEnvelope {
     /// Creates a failed result.
     pub fn failed(kind: ToolErrorKind, message: impl Into<String>) -> Self {
         Self {
-            result: Err(ToolError {
-                kind,
-                message: message.into(),
-                details: None,
-            }),
+            result: Err(ToolError::new(kind, message)),
             ..Self::ok(Vec::new())
         }
     }
@@ -252,6 +248,17 @@ pub struct ToolError {
     /// Additional data for hosts.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub details: Option<Value>,
+}
+
+impl ToolError {
+    /// Creates an error without details.
+    pub fn new(kind: ToolErrorKind, message: impl Into<String>) -> Self {
+        Self {
+            kind,
+            message: message.into(),
+            details: None,
+        }
+    }
 }
 
 /// Kind of a tool error (JIDO-65, JIDO-68, UP-23).

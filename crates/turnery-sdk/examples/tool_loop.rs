@@ -26,11 +26,10 @@ fn multiply() -> Action {
         "Multiplies a by b.",
         async |args: Value, _| match (args["a"].as_i64(), args["b"].as_i64()) {
             (Some(a), Some(b)) => Ok(json!({"product": a * b})),
-            _ => Err(ToolError {
-                kind: ToolErrorKind::Validation,
-                message: "a and b must be whole numbers".to_owned(),
-                details: None,
-            }),
+            _ => Err(ToolError::new(
+                ToolErrorKind::Validation,
+                "a and b must be whole numbers",
+            )),
         },
     )
 }

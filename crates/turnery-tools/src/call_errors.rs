@@ -2,21 +2,17 @@
 
 use turnery_engine::{ToolError, ToolErrorKind};
 
-/// Returns an error without details; `message` is for the model.
-pub(crate) fn failure(kind: ToolErrorKind, message: impl Into<String>) -> ToolError {
-    ToolError {
-        kind,
-        message: message.into(),
-        details: None,
-    }
+/// Returns the error of a tool that could not do its work.
+pub(crate) fn execution_error(message: impl Into<String>) -> ToolError {
+    ToolError::new(ToolErrorKind::ExecutionError, message)
 }
 
 /// Returns the error for invalid arguments.
 pub(crate) fn invalid(message: impl Into<String>) -> ToolError {
-    failure(ToolErrorKind::Validation, message)
+    ToolError::new(ToolErrorKind::Validation, message)
 }
 
 /// Returns the error of work that was cancelled.
 pub(crate) fn cancelled() -> ToolError {
-    failure(ToolErrorKind::Cancelled, "cancelled")
+    ToolError::new(ToolErrorKind::Cancelled, "cancelled")
 }

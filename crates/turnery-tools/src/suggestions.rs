@@ -1,8 +1,8 @@
 //! Suggests names for a path that does not exist.
 
-use crate::Workspace;
+use crate::{Workspace, call_errors::execution_error};
 use std::{fs, path::Path};
-use turnery_engine::{ToolError, ToolErrorKind};
+use turnery_engine::ToolError;
 
 /// Minimum similarity of two names, from 0 to 1, for one to be suggested for the other.
 const MIN_SIMILARITY: f64 = 0.8;
@@ -30,11 +30,7 @@ pub(crate) fn no_such_file(path: &Path, workspace: &Workspace) -> ToolError {
             message += &format!("; did you mean {}?", near.join(" or "));
         }
     }
-    ToolError {
-        kind: ToolErrorKind::ExecutionError,
-        message,
-        details: None,
-    }
+    execution_error(message)
 }
 
 /// Returns up to three names in the folder of `path` that are similar to its own, most similar first.

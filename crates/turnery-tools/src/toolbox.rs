@@ -1,7 +1,6 @@
 //! Looks tools up by name and normalises their arguments before they run.
 
 use crate::{
-    call_errors::failure,
     execute::{
         bounds::{bounded, limit_of},
         effects::{EffectPolicies, EffectPolicy},
@@ -246,11 +245,11 @@ impl Toolbox {
     pub(crate) fn look_up(&self, call: &ToolCall) -> Result<(&dyn Tool, Value), ToolError> {
         if call.name.is_empty() {
             let message = "the call names no tool".to_owned();
-            return Err(failure(ToolErrorKind::Validation, message));
+            return Err(ToolError::new(ToolErrorKind::Validation, message));
         }
         let (spec, tool) = self.find(&call.name).ok_or_else(|| {
             let names: Vec<&str> = self.names().collect();
-            failure(
+            ToolError::new(
                 ToolErrorKind::NotFound,
                 format!(
                     "there is no tool {:?}; the tools are {}",

@@ -281,11 +281,7 @@ pub struct PathRefused {
 
 impl From<PathRefused> for ToolError {
     fn from(refused: PathRefused) -> Self {
-        Self {
-            kind: ToolErrorKind::Validation,
-            message: refused.to_string(),
-            details: None,
-        }
+        Self::new(ToolErrorKind::Validation, refused.to_string())
     }
 }
 
@@ -314,10 +310,6 @@ pub enum FileError {
 
 impl From<FileError> for ToolError {
     fn from(error: FileError) -> Self {
-        Self {
-            kind: ToolErrorKind::ExecutionError,
-            message: error.to_string(),
-            details: None,
-        }
+        Self::new(ToolErrorKind::ExecutionError, error.to_string())
     }
 }

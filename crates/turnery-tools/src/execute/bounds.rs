@@ -1,7 +1,6 @@
 //! Bounds the run time of a call and catches its panics.
 
 use crate::{
-    call_errors::failure,
     grace,
     tool::{Tool, ToolCx},
 };
@@ -27,11 +26,11 @@ pub(crate) async fn bounded<T>(
     let done = tokio::select! {
         biased;
         () = cx.cancel.cancelled() => timeout(grace::CALL, work).await.map_err(|_| {
-            failure(ToolErrorKind::Cancelled, format!("{name} was cancelled"))
+            ToolError::new(ToolErrorKind::Cancelled, format!("{name} was cancelled"))
         }),
         done = timeout(limit, &mut work) => done.map_err(|_| ToolError {
             details: Some(json!({ "timeout_ms": milliseconds(limit) })),
-            ..failure(
+            ..ToolError::new(
                 ToolErrorKind::Timeout,
                 format!("{name} ran longer than {limit:?} and was stopped"),
             )
@@ -48,7 +47,7 @@ pub(crate) fn limit_of(name: &str, tool: &dyn Tool, args: &Value) -> Result<Dura
 
 fn panic_failure(name: &str, panic: &(dyn Any + Send)) -> ToolError {
     let words = panic_message(panic);
-    failure(
+    ToolError::new(
         ToolErrorKind::Exception,
         format!("{name} panicked: {words}"),
     )

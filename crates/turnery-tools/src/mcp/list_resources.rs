@@ -1,7 +1,7 @@
 //! `list_mcp_resources`: lists the resources of the session's servers.
 
 use super::{capabilities, connection::Link, errors};
-use crate::{call_errors::failure, tool::ToolCx, typed_tool::TypedTool, workspace::Workspace};
+use crate::{tool::ToolCx, typed_tool::TypedTool, workspace::Workspace};
 use schemars::JsonSchema;
 use serde::Deserialize;
 use std::{borrow::Cow, fmt::Write as _, sync::Arc};
@@ -32,7 +32,7 @@ impl ListResources {
                 biased;
                 () = cx.cancel.cancelled() => {
                     let message = "listing the resources was cancelled".to_owned();
-                    return Err(failure(ToolErrorKind::Cancelled, message));
+                    return Err(ToolError::new(ToolErrorKind::Cancelled, message));
                 }
                 listed = render_resources(link) => listed,
             };
@@ -63,7 +63,7 @@ pub(super) fn chosen<'l>(
                 "no MCP server {name:?} has resources; these have: {}",
                 names.join(", ")
             );
-            Err(failure(ToolErrorKind::NotFound, message))
+            Err(ToolError::new(ToolErrorKind::NotFound, message))
         }
     }
 }

@@ -3,7 +3,6 @@
 use super::{connection::Link, content, list_resources::chosen, request, tool::asked, tool_names};
 use crate::{
     access::Access,
-    call_errors::failure,
     tool::{PreparedCall, ToolCx},
     typed_tool::TypedTool,
     workspace::Workspace,
@@ -40,7 +39,7 @@ impl ReadResourceTool {
     fn link(&self, args: &Args) -> Result<Arc<Link>, ToolError> {
         let mut links = chosen(&self.links, Some(&args.server))?;
         let link = links.pop().map(Arc::clone);
-        let gone = || failure(ToolErrorKind::NotFound, "no such MCP server".to_owned());
+        let gone = || ToolError::new(ToolErrorKind::NotFound, "no such MCP server".to_owned());
         link.ok_or_else(gone)
     }
 
@@ -54,7 +53,7 @@ impl ReadResourceTool {
                 let contents = contents.map(content::convert_resource).collect();
                 Ok(ToolEnvelope::ok(contents))
             }
-            _ => Err(failure(
+            _ => Err(ToolError::new(
                 ToolErrorKind::ExecutionError,
                 format!("the MCP server {} answered with no resource", link.name),
             )),

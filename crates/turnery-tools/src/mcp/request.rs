@@ -2,7 +2,7 @@
 //! cancels the request when the caller stops waiting.
 
 use super::{client_handler::ProgressListeners, connection::Link, errors};
-use crate::{ToolCx, TraceContext, call_errors::failure};
+use crate::{ToolCx, TraceContext};
 use rmcp::{
     RoleClient,
     model::{
@@ -22,7 +22,7 @@ pub(super) async fn ask(
 ) -> Result<ServerResult, ToolError> {
     let cancelled = || {
         let message = format!("the call of the MCP server {} was cancelled", link.name);
-        failure(ToolErrorKind::Cancelled, message)
+        ToolError::new(ToolErrorKind::Cancelled, message)
     };
     tokio::select! {
         biased;
@@ -39,7 +39,7 @@ async fn answered(
 ) -> Result<ServerResult, ToolError> {
     let fault = |(kind, why): (ToolErrorKind, String)| {
         let why = link.secrets.hide(&why);
-        failure(kind, format!("the MCP server {}: {why}", link.name))
+        ToolError::new(kind, format!("the MCP server {}: {why}", link.name))
     };
     let peer = link.peer().await;
     let peer = peer.map_err(|why| fault((ToolErrorKind::ExecutionError, why)))?;

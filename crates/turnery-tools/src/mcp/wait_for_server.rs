@@ -2,7 +2,7 @@
 //! no prompt has to wait for servers that it does not use.
 
 use super::{connection::Link, tool_names};
-use crate::{call_errors::failure, tool::ToolCx, typed_tool::TypedTool, workspace::Workspace};
+use crate::{tool::ToolCx, typed_tool::TypedTool, workspace::Workspace};
 use schemars::JsonSchema;
 use serde::Deserialize;
 use std::{borrow::Cow, collections::HashSet, sync::Arc};
@@ -34,20 +34,20 @@ impl WaitForServer {
                 "no MCP server {server:?} is starting; these are: {}",
                 join_names(&self.links)
             );
-            failure(ToolErrorKind::NotFound, message)
+            ToolError::new(ToolErrorKind::NotFound, message)
         })?;
         tokio::select! {
             biased;
             () = cx.cancel.cancelled() => {
                 let message = "waiting for the server was cancelled".to_owned();
-                return Err(failure(ToolErrorKind::Cancelled, message));
+                return Err(ToolError::new(ToolErrorKind::Cancelled, message));
             }
             () = link.settled() => {}
         }
         let seen = link.seen();
         if let Some(why) = seen.trouble {
             let message = format!("the MCP server {} does not work: {why}", link.name);
-            return Err(failure(ToolErrorKind::ExecutionError, message));
+            return Err(ToolError::new(ToolErrorKind::ExecutionError, message));
         }
         let offer = seen.offer.unwrap_or_default();
         let mut taken = HashSet::new();

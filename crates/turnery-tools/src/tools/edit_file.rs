@@ -2,7 +2,7 @@
 
 use crate::{
     access::Access,
-    call_errors::invalid,
+    call_errors::{execution_error, invalid},
     change_preview,
     line_endings::Unified,
     suggestions::no_such_file,
@@ -15,9 +15,7 @@ use crate::{
 use schemars::JsonSchema;
 use serde::Deserialize;
 use std::{borrow::Cow, path::PathBuf};
-use turnery_engine::{
-    Artifact, CallDetail, CallKind, Content, Location, ToolEnvelope, ToolError, ToolErrorKind,
-};
+use turnery_engine::{Artifact, CallDetail, CallKind, Content, Location, ToolEnvelope, ToolError};
 
 mod indent;
 mod matching;
@@ -128,7 +126,7 @@ impl PlannedEdit {
             Ok(text) => text,
             Err(FileError::NotFound(_)) => return Err(no_such_file(&path, workspace)),
             Err(FileError::NotText(_)) => {
-                return Err(edit_failure(format!("{shown} is not a text file")));
+                return Err(execution_error(format!("{shown} is not a text file")));
             }
             Err(error @ FileError::Other(_)) => return Err(error.into()),
         };
@@ -140,7 +138,7 @@ impl PlannedEdit {
         })
         .await?;
         if new == old {
-            return Err(edit_failure(format!("{shown} would not change")));
+            return Err(execution_error(format!("{shown} would not change")));
         }
         Ok(Self {
             path,
@@ -170,12 +168,12 @@ fn edited(text: &str, args: &EditFileArgs, shown: &str) -> Result<(String, usize
     let all = args.replace_all.unwrap_or(false);
     let found =
         replacements(&unified.text, &old, &new, all).map_err(|mismatch| match mismatch {
-            MatchError::NotFound => edit_failure(format!(
+            MatchError::NotFound => execution_error(format!(
                 "old_text is not in {shown}. {}",
                 nearest_text::hint(&unified.text, &old)
             )),
             MatchError::Ambiguous { places, lines } => {
-                edit_failure(ambiguous_message(places, &lines, shown))
+                execution_error(ambiguous_message(places, &lines, shown))
             }
         })?;
     let in_file: Vec<Replacement> = found
@@ -202,12 +200,4 @@ fn ambiguous_message(places: usize, lines: &[usize], shown: &str) -> String {
          or set replace_all",
         named.join(", ")
     )
-}
-
-fn edit_failure(message: String) -> ToolError {
-    ToolError {
-        kind: ToolErrorKind::ExecutionError,
-        message,
-        details: None,
-    }
 }

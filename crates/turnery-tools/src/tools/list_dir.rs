@@ -2,7 +2,7 @@
 
 use crate::{
     access::Access,
-    call_errors::cancelled,
+    call_errors::{cancelled, execution_error},
     suggestions::no_such_file,
     text::size,
     tool::{PreparedCall, ToolCx},
@@ -19,7 +19,7 @@ use std::{
     path::{Path, PathBuf},
 };
 use tokio_util::sync::CancellationToken;
-use turnery_engine::{CallDetail, CallKind, Location, ToolEnvelope, ToolError, ToolErrorKind};
+use turnery_engine::{CallDetail, CallKind, Location, ToolEnvelope, ToolError};
 
 const DEFAULT_DEPTH: u32 = 2;
 const MAX_ENTRIES: usize = 500;
@@ -67,14 +67,10 @@ impl TypedTool for ListDir {
         let tree = off_thread(&cx.cancel, move |cancel| {
             match fs::symlink_metadata(&path) {
                 Ok(data) if data.is_dir() => tree(&path, depth, &veil, cancel),
-                Ok(_) => Err(ToolError {
-                    kind: ToolErrorKind::ExecutionError,
-                    message: format!(
-                        "{} is not a folder: use read_file",
-                        workspace.display(&path)
-                    ),
-                    details: None,
-                }),
+                Ok(_) => Err(execution_error(format!(
+                    "{} is not a folder: use read_file",
+                    workspace.display(&path)
+                ))),
                 Err(_) => Err(no_such_file(&path, &workspace)),
             }
         })

@@ -2,7 +2,7 @@
 
 use crate::{
     access::Access,
-    call_errors::invalid,
+    call_errors::{execution_error, invalid},
     suggestions::no_such_file,
     text::{cut, size},
     tool::{PreparedCall, ToolCx},
@@ -19,9 +19,7 @@ use std::{
     io::{Read as _, Seek as _},
     path::{Path, PathBuf},
 };
-use turnery_engine::{
-    CallDetail, CallKind, Content, ImageData, Location, ToolEnvelope, ToolError, ToolErrorKind,
-};
+use turnery_engine::{CallDetail, CallKind, Content, ImageData, Location, ToolEnvelope, ToolError};
 
 const MAX_LINES: usize = 2_000;
 const MAX_BYTES: usize = 50 * 1024;
@@ -82,10 +80,12 @@ impl TypedTool for ReadFile {
         let probed = off_thread(&cx.cancel, move |_| Ok(probe_file(&looked_at))).await?;
         match probed {
             Probe::Folder => {
-                return Err(read_failure(format!("{shown} is a folder: use list_dir")));
+                return Err(execution_error(format!(
+                    "{shown} is a folder: use list_dir"
+                )));
             }
             Probe::LargeImage(bytes) => {
-                return Err(read_failure(format!(
+                return Err(execution_error(format!(
                     "{shown} is an image of {}, more than the 5 MiB that can be shown",
                     size(bytes)
                 )));
@@ -108,7 +108,7 @@ impl TypedTool for ReadFile {
             Ok(text) => text,
             Err(FileError::NotFound(_)) => return Err(no_such_file(&path, workspace)),
             Err(FileError::NotText(_)) => {
-                return Err(read_failure(format!("{shown} is not a text file")));
+                return Err(execution_error(format!("{shown} is not a text file")));
             }
             Err(error @ FileError::Other(_)) => return Err(error.into()),
         };
@@ -215,13 +215,5 @@ fn image_type(head: &[u8]) -> Option<&'static str> {
         [b'G', b'I', b'F', b'8', b'7' | b'9', b'a', ..] => Some("image/gif"),
         [b'R', b'I', b'F', b'F', _, _, _, _, b'W', b'E', b'B', b'P'] => Some("image/webp"),
         _ => None,
-    }
-}
-
-fn read_failure(message: String) -> ToolError {
-    ToolError {
-        kind: ToolErrorKind::ExecutionError,
-        message,
-        details: None,
     }
 }

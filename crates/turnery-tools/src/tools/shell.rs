@@ -2,7 +2,7 @@
 
 use crate::{
     access::Access,
-    call_errors::invalid,
+    call_errors::{execution_error, invalid},
     grace,
     shell::{
         HIDDEN_ENV, client_terminal, command_preview, local_process,
@@ -136,10 +136,8 @@ async fn plan(args: &ShellArgs, cwd: &Path, cx: &ToolCx) -> Result<RunPlan, Tool
     let (cwd, workspace, limits) = (cwd.to_owned(), Arc::clone(&cx.workspace), cx.line_limits);
     let planning =
         spawn_blocking(move || run_plan::plan(&line, &cwd, outside.as_deref(), limits, &workspace));
-    planning.await.map_err(|_| ToolError {
-        kind: ToolErrorKind::ExecutionError,
-        message: "the command was not run: turnery could not find out what it does".to_owned(),
-        details: None,
+    planning.await.map_err(|_| {
+        execution_error("the command was not run: turnery could not find out what it does")
     })
 }
 

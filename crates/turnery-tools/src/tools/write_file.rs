@@ -2,6 +2,7 @@
 
 use crate::{
     access::Access,
+    call_errors::execution_error,
     change_preview,
     line_endings::Unified,
     text::first_difference,
@@ -12,9 +13,7 @@ use crate::{
 use schemars::JsonSchema;
 use serde::Deserialize;
 use std::{borrow::Cow, path::PathBuf};
-use turnery_engine::{
-    Artifact, CallDetail, CallKind, Content, Location, ToolEnvelope, ToolError, ToolErrorKind,
-};
+use turnery_engine::{Artifact, CallDetail, CallKind, Content, Location, ToolEnvelope, ToolError};
 
 #[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
@@ -64,7 +63,7 @@ impl TypedTool for WriteFile {
             .promises()
             .keep(&cx.call_id, change.file_state())
         {
-            return Err(write_failure(format!(
+            return Err(execution_error(format!(
                 "{shown} has changed since this was shown for permission, so it was not replaced: \
                  read it and try again"
             )));
@@ -115,7 +114,7 @@ impl<'a> Change<'a> {
             Ok(text) => Some(text),
             Err(FileError::NotFound(_)) => None,
             Err(FileError::NotText(_)) => {
-                return Err(write_failure(format!(
+                return Err(execution_error(format!(
                     "{} is not a text file, so it is not replaced: remove it first if you mean to replace it",
                     workspace.display(&path)
                 )));
@@ -146,13 +145,5 @@ impl<'a> Change<'a> {
 
     fn artifact(&self) -> Artifact {
         change_preview::shown(&self.path, self.old.as_deref(), &self.new)
-    }
-}
-
-fn write_failure(message: String) -> ToolError {
-    ToolError {
-        kind: ToolErrorKind::ExecutionError,
-        message,
-        details: None,
     }
 }

@@ -91,11 +91,7 @@ impl OutputLimits {
                      that nest {MAX_DEPTH} deep",
                     self.control
                 );
-                envelope.result = Err(ToolError {
-                    kind: ToolErrorKind::ExecutionError,
-                    message,
-                    details: None,
-                });
+                envelope.result = Err(ToolError::new(ToolErrorKind::ExecutionError, message));
             }
             Err(_) => cuts.items("final value", 1, bytes.unwrap_or_default()),
         }
