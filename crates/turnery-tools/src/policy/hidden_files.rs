@@ -36,11 +36,7 @@ impl Hidden {
     pub(crate) fn check(&self, path: &Path, roots: &[PathBuf]) -> Result<(), ToolError> {
         match self.rule(path, roots) {
             None => Ok(()),
-            Some(rule) => Err(ToolError {
-                kind: ToolErrorKind::Denied,
-                message: denial(rule),
-                details: None,
-            }),
+            Some(rule) => Err(ToolError::new(ToolErrorKind::Denied, denial(rule))),
         }
     }
 

@@ -201,17 +201,13 @@ impl Policy {
             Mode::Ask | Mode::Edit if paths.iter().any(|path| guarded_paths::is_guarded(path)) => {
                 Judgement::Ask { always: None }
             }
-            Mode::Edit if !self.are_of_user_settings(paths) => Judgement::Allow,
-            Mode::Edit => Judgement::Ask { always: None },
-            Mode::Ask if self.is_edit_allowed(tool, paths, workspace) => {
-                match self.are_of_user_settings(paths) {
-                    true => Judgement::Ask { always: None },
-                    false => Judgement::Allow,
-                }
-            }
-            Mode::Ask => Judgement::Ask {
+            Mode::Ask if !self.is_edit_allowed(tool, paths, workspace) => Judgement::Ask {
                 always: EDIT_GROUP.parse().ok(),
             },
+            Mode::Ask | Mode::Edit if self.are_of_user_settings(paths) => {
+                Judgement::Ask { always: None }
+            }
+            Mode::Ask | Mode::Edit => Judgement::Allow,
         }
     }
 

@@ -214,8 +214,8 @@ fn is_collected_by_pytest(file: &str, bases: &[PathBuf]) -> bool {
         ) || folder.starts_with('.') && folder != "."
             || folder.ends_with(".egg")
     };
-    let holds = |folder: &Path, name: &str| exists(folder, name);
-    let is_environment = |folder: &Path| holds(folder, "pyvenv.cfg") || holds(folder, "conda-meta");
+    let is_environment =
+        |folder: &Path| exists(folder, "pyvenv.cfg") || exists(folder, "conda-meta");
     is_test
         && !folders.split('/').any(is_skipped)
         && bases.iter().all(|base| {

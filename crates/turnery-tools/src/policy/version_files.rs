@@ -3,6 +3,7 @@
 use super::read_only::exists;
 use crate::{Workspace, workspace::disk};
 use std::{
+    collections::BTreeSet,
     env, fs,
     io::{self, Read as _},
     path::{Path, PathBuf},
@@ -50,17 +51,20 @@ const VERSION_FOLDERS: &[(&str, &str, &str)] = &[
 /// root.
 pub(super) fn has_version_in_project(workspace: &Workspace) -> bool {
     let home = env::home_dir().unwrap_or_default();
-    VERSION_FOLDERS.iter().any(|(variable, folder, versions)| {
-        let root = env::var_os(variable).map_or_else(|| home.join(folder), PathBuf::from);
-        links_into_project(&root.join(versions), workspace)
-    })
+    // Two rows may name one folder.
+    let folders: BTreeSet<PathBuf> = VERSION_FOLDERS
+        .iter()
+        .map(|(variable, folder, versions)| {
+            let root = env::var_os(variable).map_or_else(|| home.join(folder), PathBuf::from);
+            root.join(versions)
+        })
+        .collect();
+    let mut folders = folders.iter();
+    folders.any(|folder| has_link_into_project(folder, 0, workspace))
 }
 
 /// Returns true if a link among the versions leads into a root: a version, or one of its programs or environments.
-fn links_into_project(folder: &Path, workspace: &Workspace) -> bool {
-    has_link_into_project(folder, 0, workspace)
-}
-
+/// `depth` is 0 for the folder of all versions.
 fn has_link_into_project(folder: &Path, depth: usize, workspace: &Workspace) -> bool {
     let mut entries = folder.read_dir().into_iter().flatten().flatten();
     entries.any(|entry| {
@@ -128,9 +132,9 @@ mod tests {
         fs::create_dir_all(versions.join("stable/bin")).unwrap();
         let workspace = Workspace::local(root.clone()).unwrap();
         symlink("stable", versions.join("default")).unwrap();
-        assert!(!links_into_project(&versions, &workspace));
+        assert!(!has_link_into_project(&versions, 0, &workspace));
         symlink(root.join("build"), versions.join("dev")).unwrap();
-        assert!(links_into_project(&versions, &workspace));
+        assert!(has_link_into_project(&versions, 0, &workspace));
         for link in [
             "3.12/envs/x",
             "3.12/bin/python3",
@@ -142,7 +146,7 @@ mod tests {
             fs::create_dir_all(link.parent().unwrap()).unwrap();
             symlink(root.join("build"), &link).unwrap();
             assert!(
-                links_into_project(installs.path(), &workspace),
+                has_link_into_project(installs.path(), 0, &workspace),
                 "{}",
                 link.display()
             );
