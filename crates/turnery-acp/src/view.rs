@@ -1,4 +1,4 @@
-//! What the client is shown, independent of the protocol version.
+//! Encoding that both protocol versions share.
 
 pub(crate) mod code_fence;
 pub(crate) mod meta;

@@ -39,7 +39,7 @@ pub struct Compaction {
     pub before: ContextSize,
     /// Fixed part of every request (system prompt, tool schemas). Unit: tokens.
     pub overhead: u64,
-    /// What to keep. Less is kept if the result would still be more than two thirds of the request.
+    /// Amounts of recent messages to keep; lowered if the result would exceed two thirds of the request.
     pub settings: CompactionSettings,
 }
 

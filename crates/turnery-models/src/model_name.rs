@@ -75,6 +75,6 @@ impl FromStr for ModelName {
 pub struct UnknownModelError {
     /// Name as written.
     pub name: String,
-    /// What to write instead, or what is missing.
+    /// Correct spelling of the name, or the missing part.
     pub hint: String,
 }

@@ -1,4 +1,4 @@
-//! What most programs need, for `use turnery_sdk::prelude::*`.
+//! Common imports, for `use turnery_sdk::prelude::*`.
 
 pub use crate::{
     ActivitySink, Agent, AgentBuilder, AgentExt, CancellationToken, Client, Content, ImageBlob,

@@ -439,7 +439,7 @@ pub enum StoreError {
         /// Version of the session.
         actual: u64,
     },
-    /// The same loop was committed before with different content.
+    /// A loop with this id was committed before, with different content.
     #[error("loop {0} was stored already, with other content")]
     CommitMismatch(LoopId),
     /// The cursor was not issued by this store.

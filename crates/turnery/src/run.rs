@@ -251,8 +251,8 @@ async fn run_job(parts: Parts, store: Arc<dyn Store>, job: Job) -> anyhow::Resul
 async fn end(
     session: &Session,
     result: impl Future<Output = Result<PromptResult, PromptError>>,
-    seen: oneshot::Receiver<io::Result<output_thread::Seen>>,
-) -> anyhow::Result<(PromptResult, output_thread::Seen)> {
+    seen: oneshot::Receiver<io::Result<output_thread::OutputSummary>>,
+) -> anyhow::Result<(PromptResult, output_thread::OutputSummary)> {
     let result = result.await;
     session.close().await;
     let seen = seen

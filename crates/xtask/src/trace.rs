@@ -11,7 +11,7 @@ mod tests;
 use crate::steps::root;
 use anyhow::{Context, Result, bail, ensure};
 use kit::Kit;
-use marks::{Fault, Proof};
+use marks::{MarkError, Proof};
 use modules::Modules;
 use std::{
     collections::BTreeMap,
@@ -120,7 +120,7 @@ fn read() -> Result<Trace> {
 }
 
 /// Joins the marks with the table.
-fn join(table: Table, kit: Kit, found: Vec<Proof>, mut faults: Vec<Fault>) -> Result<Trace> {
+fn join(table: Table, kit: Kit, found: Vec<Proof>, mut faults: Vec<MarkError>) -> Result<Trace> {
     let mut proofs: BTreeMap<Id, Vec<Proof>> = BTreeMap::new();
     for proof in found {
         match table.get(&proof.id) {

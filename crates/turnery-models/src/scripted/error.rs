@@ -23,7 +23,7 @@ pub enum ScenarioError {
         line: usize,
         /// Column, from 1.
         column: usize,
-        /// What is wrong, and a suggestion.
+        /// Description of the error, with a suggestion.
         reason: String,
     },
 }

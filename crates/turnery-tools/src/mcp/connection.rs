@@ -40,7 +40,7 @@ type Order = oneshot::Sender<Result<Peer<RoleClient>, String>>;
 
 /// State of a server.
 #[derive(Clone, Default)]
-pub(super) struct Seen {
+pub(super) struct ServerState {
     /// The first attempt to connect is over, successful or not.
     pub(super) settled: bool,
     /// Capabilities, as last listed.
@@ -59,7 +59,7 @@ pub(super) struct Link {
     pub(super) timeout: Duration,
     pub(super) secrets: Secrets,
     pub(super) listeners: ProgressListeners,
-    seen: watch::Receiver<Seen>,
+    seen: watch::Receiver<ServerState>,
     requests: mpsc::Sender<Order>,
 }
 
@@ -70,7 +70,7 @@ pub(super) struct ConnectionTask {
     secrets: Secrets,
     /// Maximum time to connect.
     connect_timeout: Duration,
-    seen: watch::Sender<Seen>,
+    seen: watch::Sender<ServerState>,
     /// Counts changes of all servers of the session.
     changes: watch::Sender<u64>,
     requests: mpsc::Receiver<Order>,
@@ -107,7 +107,7 @@ impl Link {
     pub(super) fn new(plan: Plan) -> (Self, ConnectionTask) {
         let (requests, ordered) = mpsc::channel(MAX_PENDING_REQUESTS);
         let (changing, list_changes) = mpsc::channel(1);
-        let (seen, see) = watch::channel(Seen::default());
+        let (seen, see) = watch::channel(ServerState::default());
         let listeners = ProgressListeners::default();
         let link = Self {
             name: Arc::clone(&plan.name),
@@ -139,7 +139,7 @@ impl Link {
     }
 
     /// Returns the current state of the server.
-    pub(super) fn seen(&self) -> Seen {
+    pub(super) fn seen(&self) -> ServerState {
         self.seen.borrow().clone()
     }
 

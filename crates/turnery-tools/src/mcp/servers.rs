@@ -3,7 +3,7 @@
 use super::{
     McpServer, Way, capabilities,
     client_handler::Told,
-    connection::{ConnectionTask, Link, Plan, Seen},
+    connection::{ConnectionTask, Link, Plan, ServerState},
     http::Http,
     list_resources::ListResources,
     prompts::{self, McpPrompt},
@@ -258,7 +258,7 @@ impl Servers {
     /// Returns the current prompts of all servers.
     #[must_use]
     pub fn prompts(&self) -> Vec<McpPrompt> {
-        let of = |(link, seen): (&Arc<Link>, Seen)| {
+        let of = |(link, seen): (&Arc<Link>, ServerState)| {
             let prompts = seen.offer.iter().flat_map(|offer| &offer.prompts);
             prompts
                 .map(|prompt| McpPrompt::new(link, prompt))
@@ -270,7 +270,7 @@ impl Servers {
     /// Returns true if a server has a prompt of this name, or may have one because it is still connecting.
     #[must_use]
     pub fn may_have_prompt(&self, command: &str) -> bool {
-        let of = |(link, seen): (&Arc<Link>, Seen)| {
+        let of = |(link, seen): (&Arc<Link>, ServerState)| {
             let prompts = seen.offer.iter().flat_map(|offer| &offer.prompts);
             let mut names = prompts.map(|prompt| prompts::command(link, prompt));
             let is_its = command
@@ -302,7 +302,7 @@ impl Servers {
     #[must_use]
     pub fn status(&self) -> Vec<ServerStatus> {
         let mut room = capabilities::MOST;
-        let of = |(link, seen): (&Arc<Link>, Seen)| {
+        let of = |(link, seen): (&Arc<Link>, ServerState)| {
             let offer = seen.offer.unwrap_or_default();
             let mut taken = HashSet::new();
             let tools = offer.tools.iter().take(room);
@@ -320,7 +320,7 @@ impl Servers {
         self.seen().map(of).collect()
     }
 
-    fn seen(&self) -> impl Iterator<Item = (&Arc<Link>, Seen)> {
+    fn seen(&self) -> impl Iterator<Item = (&Arc<Link>, ServerState)> {
         self.connections.iter().map(|link| (link, link.seen()))
     }
 }

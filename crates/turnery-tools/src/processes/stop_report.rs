@@ -1,4 +1,4 @@
-//! What is left of a program and its descendants after they were stopped.
+//! Report of the processes that remain after a program and its descendants were stopped.
 
 use std::{fmt, process::ExitStatus};
 

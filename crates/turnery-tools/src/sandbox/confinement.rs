@@ -1,4 +1,4 @@
-//! What a confined command may access, and what the system can enforce.
+//! Access rights of a confined command, and the part of them that the system can enforce.
 
 use super::{known_paths, links};
 use serde::{Deserialize, Serialize};

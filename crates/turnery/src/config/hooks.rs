@@ -4,7 +4,7 @@ use super::{
     providers::resolve_program,
     reader::Document,
     suggestion::alternatives,
-    values::{Word, parse_named, word},
+    values::{FromText, parse_named, word},
 };
 use schemars::JsonSchema;
 use serde::{
@@ -83,7 +83,7 @@ impl HookPoint {
     }
 }
 
-impl Word for HookPoint {
+impl FromText for HookPoint {
     fn parse(text: &str) -> Result<Self, String> {
         parse_named(text, "hook", Self::ALL, Self::as_str)
     }

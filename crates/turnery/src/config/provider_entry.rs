@@ -2,7 +2,7 @@
 
 use super::{
     reader::Document,
-    values::{Word, parse_named, word},
+    values::{FromText, parse_named, word},
 };
 use schemars::JsonSchema;
 use serde::Deserialize;
@@ -49,7 +49,7 @@ impl From<ApiWord> for Api {
     }
 }
 
-impl Word for ApiWord {
+impl FromText for ApiWord {
     fn parse(text: &str) -> Result<Self, String> {
         let name = |word| match word {
             Self::Anthropic => "anthropic",

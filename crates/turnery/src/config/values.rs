@@ -8,12 +8,12 @@ use turnery_models::{ModelName, Thinking};
 use turnery_tools::{Mode, Rule, SandboxMode};
 
 /// A value that is written as a text.
-pub(super) trait Word: Sized {
+pub(super) trait FromText: Sized {
     /// Parses the text; the error says what to write instead.
     fn parse(text: &str) -> Result<Self, String>;
 }
 
-impl<T: Word> Word for Option<T> {
+impl<T: FromText> FromText for Option<T> {
     fn parse(text: &str) -> Result<Self, String> {
         T::parse(text).map(Some)
     }
@@ -21,7 +21,7 @@ impl<T: Word> Word for Option<T> {
 
 macro_rules! words {
     ($($value:ty: $parse:path,)*) => {$(
-        impl Word for $value {
+        impl FromText for $value {
             fn parse(text: &str) -> Result<Self, String> {
                 $parse(text)
             }
@@ -37,23 +37,23 @@ words! {
     Thinking: thinking,
 }
 
-/// Reads a [`Word`].
+/// Reads a [`FromText`].
 struct Read<T>(T);
 
-impl<'de, T: Word> Deserialize<'de> for Read<T> {
+impl<'de, T: FromText> Deserialize<'de> for Read<T> {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
         let text = String::deserialize(deserializer)?;
         T::parse(&text).map(Read).map_err(D::Error::custom)
     }
 }
 
-/// Reads a text with [`Word::parse`].
-pub(super) fn word<'de, D: Deserializer<'de>, T: Word>(deserializer: D) -> Result<T, D::Error> {
+/// Reads a text with [`FromText::parse`].
+pub(super) fn word<'de, D: Deserializer<'de>, T: FromText>(deserializer: D) -> Result<T, D::Error> {
     Ok(Read::deserialize(deserializer)?.0)
 }
 
-/// Reads a list of texts with [`Word::parse`].
-pub(super) fn words<'de, D: Deserializer<'de>, T: Word>(
+/// Reads a list of texts with [`FromText::parse`].
+pub(super) fn words<'de, D: Deserializer<'de>, T: FromText>(
     deserializer: D,
 ) -> Result<Vec<T>, D::Error> {
     let all = Vec::<Read<T>>::deserialize(deserializer)?;

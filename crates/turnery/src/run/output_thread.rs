@@ -28,7 +28,7 @@ enum OutputItem {
 
 /// Summary of the output, for the result.
 #[derive(Clone, Debug, Default)]
-pub(crate) struct Seen {
+pub(crate) struct OutputSummary {
     /// Text of the model's last message, or the value that the prompt ended with.
     pub(crate) text: String,
 }
@@ -81,7 +81,7 @@ pub(crate) fn start(
 ) -> io::Result<(
     QueueOutbox,
     QuestionSender,
-    oneshot::Receiver<io::Result<Seen>>,
+    oneshot::Receiver<io::Result<OutputSummary>>,
 )> {
     let (sender, receiver) = mpsc::channel(QUEUE_CAPACITY);
     let (done, end) = oneshot::channel();
@@ -106,9 +106,12 @@ struct EventLine<'a> {
     event: &'a Event,
 }
 
-fn write_output(format: Format, mut queue: mpsc::Receiver<OutputItem>) -> io::Result<Seen> {
+fn write_output(
+    format: Format,
+    mut queue: mpsc::Receiver<OutputItem>,
+) -> io::Result<OutputSummary> {
     let mut out = io::stdout();
-    let mut seen = Seen::default();
+    let mut seen = OutputSummary::default();
     let mut text = Text::new(out.is_terminal());
     let mut progress = Progress::new(crate::logs::is_colour_enabled());
     let mut view = SessionView::default();
@@ -163,7 +166,7 @@ pub(crate) fn write_json_line(out: &mut impl io::Write, value: &impl Serialize) 
     out.flush()
 }
 
-impl Seen {
+impl OutputSummary {
     fn record(&mut self, change: &ViewChange<'_>) {
         if let ViewChange::Message { message, .. } = change
             && let Some(text) = assistant_text(message)

@@ -2,7 +2,7 @@
 
 use super::exit::{self, Ending};
 use crate::run::{
-    output_thread::Seen,
+    output_thread::OutputSummary,
     try_models::{self, Tried},
 };
 use anyhow::anyhow;
@@ -104,7 +104,7 @@ impl RunResult {
         session_id: SessionId,
         model: String,
         result: &PromptResult,
-        seen: Seen,
+        seen: OutputSummary,
         price: impl Fn(&str) -> Option<Price>,
     ) -> Self {
         let Ending {
@@ -197,7 +197,7 @@ mod tests {
                 is_stored,
                 ..PromptResult::new(Outcome::Stopped(TurnStop::Cancelled))
             };
-            let seen = Seen {
+            let seen = OutputSummary {
                 text: "partial".to_owned(),
             };
             let result = RunResult::of("s".into(), "p/m".to_owned(), &prompt, seen, |_| None);

@@ -21,13 +21,13 @@ pub(super) struct Proof {
 
 /// Error in a mark.
 #[derive(Debug, PartialEq, Eq)]
-pub(super) struct Fault {
+pub(super) struct MarkError {
     file: String,
     line: usize,
     message: String,
 }
 
-type Marks = (Vec<Proof>, Vec<Fault>);
+type Marks = (Vec<Proof>, Vec<MarkError>);
 
 /// Returns the parser for the marks of a file, or `None` if the file cannot have any.
 pub(super) fn mark_reader(path: &str) -> Option<fn(&str, &str) -> Marks> {
@@ -76,7 +76,7 @@ pub(super) fn rust_marks(path: &str, text: &str) -> Marks {
                     });
                 } else {
                     let message = format!("{id} stands above something that is no test");
-                    faults.push(Fault {
+                    faults.push(MarkError {
                         file,
                         line,
                         message,
@@ -89,7 +89,7 @@ pub(super) fn rust_marks(path: &str, text: &str) -> Marks {
     for (line, id) in waiting {
         let message = format!("{id} stands above nothing");
         let file = path.to_owned();
-        faults.push(Fault {
+        faults.push(MarkError {
             file,
             line,
             message,
@@ -174,7 +174,7 @@ fn parse_ids(
     line: usize,
     words: &[&str],
     taken: &[Id],
-    faults: &mut Vec<Fault>,
+    faults: &mut Vec<MarkError>,
 ) -> Vec<Id> {
     let mut ids = Vec::new();
     for word in words {
@@ -187,7 +187,7 @@ fn parse_ids(
             }
         };
         let file = file.to_owned();
-        faults.push(Fault {
+        faults.push(MarkError {
             file,
             line,
             message,
@@ -196,8 +196,8 @@ fn parse_ids(
     ids
 }
 
-fn malformed_mark(file: &str, line: usize, right: &str) -> Fault {
-    Fault {
+fn malformed_mark(file: &str, line: usize, right: &str) -> MarkError {
+    MarkError {
         file: file.to_owned(),
         line,
         message: format!("write a mark like this: `{right}`"),
@@ -255,8 +255,8 @@ fn battery_tests(text: &str) -> BTreeSet<&str> {
 
 impl Proof {
     /// Returns an error for this mark.
-    pub(super) fn error(&self, message: String) -> Fault {
-        Fault {
+    pub(super) fn error(&self, message: String) -> MarkError {
+        MarkError {
             file: self.file.clone(),
             line: self.line,
             message,
@@ -274,7 +274,7 @@ impl fmt::Display for Proof {
     }
 }
 
-impl fmt::Display for Fault {
+impl fmt::Display for MarkError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{}:{}: {}", self.file, self.line, self.message)
     }

@@ -13,7 +13,9 @@ fn rust(lines: &[&str]) -> (Vec<String>, Vec<String>) {
     to_text(marks::rust_marks("a.rs", &lines.join("\n")))
 }
 
-fn to_text((proofs, faults): (Vec<marks::Proof>, Vec<marks::Fault>)) -> (Vec<String>, Vec<String>) {
+fn to_text(
+    (proofs, faults): (Vec<marks::Proof>, Vec<marks::MarkError>),
+) -> (Vec<String>, Vec<String>) {
     let proofs = proofs.iter().map(|proof| format!("{} {proof}", proof.id));
     (
         proofs.collect(),
