@@ -176,37 +176,40 @@ fn first_words_after(begin: &str, lines: &[String]) -> Vec<String> {
     words.map(str::to_owned).collect()
 }
 
-/// Start of the README's first command: cargo builds the default package and passes on the arguments.
-const RUN_RELEASE: &str = "cargo run --release -- ";
+/// Start of the README's first command.
+const FIRST_COMMAND: &str = "cargo run ";
 
-/// Runs the README's first command in an empty home folder.
+/// Runs the README's first command as it is written, in an empty home folder.
 ///
-/// The command runs the binary of the other steps, since another build would take most of the time of a whole
-/// run. That binary has the features that any package enables; that it compiles with its own features is
-/// checked separately.
+/// It builds the binary with its own features only; the binary of the other steps has those that any package enables.
 pub(crate) fn readme(retries: &mut Retries) -> Result<()> {
     let readme = fs::read_to_string(root().join("README.md")).context("README.md")?;
     let mut lines = readme.lines().map(str::trim);
-    let arguments = lines
-        .find_map(|line| line.strip_prefix(RUN_RELEASE))
-        .with_context(|| format!("README.md has no line that starts with `{RUN_RELEASE}`"))?;
-    run_checked(cargo().args(["check", "--locked"]))?;
-    let turnery = build_binaries()?.join("turnery");
-    retries.run("the command", || try_readme(&turnery, arguments))
+    let command = lines
+        .find(|line| line.starts_with(FIRST_COMMAND))
+        .with_context(|| format!("README.md has no line that starts with `{FIRST_COMMAND}`"))?;
+    retries.run("the command", || try_first_command(command))
 }
 
-/// Runs turnery in a shell, with the arguments from the README.
-fn try_readme(turnery: &Path, arguments: &str) -> Result<()> {
+/// Runs `command` in a shell. Its environment is what cargo needs to find itself and the crates that are already here.
+fn try_first_command(command: &str) -> Result<()> {
     let home = target_folder().join("empty-home");
     let _ = fs::remove_dir_all(&home);
     fs::create_dir_all(&home)?;
+    let user_home = env::home_dir().context("there is no home folder")?;
+    let tool_home = |name: &str, folder: &str| {
+        env::var_os(name).unwrap_or_else(|| user_home.join(folder).into_os_string())
+    };
     let output = Command::new("sh")
-        .arg("-c")
-        .arg(format!("exec \"$0\" {arguments}"))
-        .arg(turnery)
+        .args(["-c", command])
         .current_dir(root())
         .env_clear()
         .env("PATH", env::var_os("PATH").unwrap_or_default())
+        .env("CARGO_HOME", tool_home("CARGO_HOME", ".cargo"))
+        .env("RUSTUP_HOME", tool_home("RUSTUP_HOME", ".rustup"))
+        .envs(env::var_os("RUSTUP_TOOLCHAIN").map(|name| ("RUSTUP_TOOLCHAIN", name)))
+        .env("CARGO_NET_OFFLINE", "true")
+        .env("CARGO_TARGET_DIR", target_folder())
         .env("HOME", &home)
         .stdin(Stdio::null())
         .output()?;
@@ -214,7 +217,7 @@ fn try_readme(turnery: &Path, arguments: &str) -> Result<()> {
     print!("{said}");
     ensure!(
         output.status.success(),
-        "`turnery {arguments}` ended with {}: {}",
+        "`{command}` ended with {}: {}",
         output.status,
         String::from_utf8_lossy(&output.stderr)
     );
@@ -222,7 +225,7 @@ fn try_readme(turnery: &Path, arguments: &str) -> Result<()> {
     for expected in ["crates/turnery-engine/src/", "struct Loop"] {
         ensure!(
             said.contains(expected),
-            "`turnery {arguments}` did not say {expected:?}"
+            "`{command}` did not say {expected:?}"
         );
     }
     Ok(())

@@ -126,7 +126,7 @@ fn append_text(
     while let Some(row) = rows.next()? {
         out.push_str(super::loops::text(row, 0)?);
     }
-    match format!("{:x}", Sha256::digest(&out.as_bytes()[start..])) == name {
+    match hex(&Sha256::digest(&out.as_bytes()[start..])) == name {
         true => Ok(()),
         false => Err(JobError::Row(format!(
             "text {name} of it is missing or differs from what was written"
@@ -224,6 +224,10 @@ impl Finder {
     }
 }
 
+fn hex(hash: &[u8]) -> String {
+    hash.iter().map(|byte| format!("{byte:02x}")).collect()
+}
+
 impl Formatter for &mut Finder {
     fn begin_string<W: ?Sized + Write>(&mut self, _writer: &mut W) -> io::Result<()> {
         self.tail.clear();
@@ -232,7 +236,7 @@ impl Formatter for &mut Finder {
 
     fn end_string<W: ?Sized + Write>(&mut self, _writer: &mut W) -> io::Result<()> {
         if let Some(hash) = self.hash.take() {
-            let name = format!("{:x}", hash.chain_update(&self.tail).finalize());
+            let name = hex(&hash.chain_update(&self.tail).finalize());
             self.found.push((self.place, name));
         }
         self.place += 1;
