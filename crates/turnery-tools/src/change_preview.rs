@@ -5,12 +5,12 @@ use std::path::Path;
 use turnery_engine::{Artifact, Content};
 
 /// Maximum size of a shown change, before and after together. Unit: bytes.
-pub(crate) const MOST: usize = 256 << 10;
+pub(crate) const MAX_PREVIEW_BYTES: usize = 256 << 10;
 /// Number of lines shown around a change.
 const CONTEXT_LINES: usize = 3;
 
 /// Returns the change of a text from `old` to `new`; `old` is `None` for a new file.
-pub(crate) fn shown(path: &Path, old: Option<&str>, new: &str) -> Artifact {
+pub(crate) fn render_change(path: &Path, old: Option<&str>, new: &str) -> Artifact {
     let size = |old: &str, new: &str| old.len() + new.len();
     let diff = |old: Option<&str>, new: &str, from_line| Artifact::Diff {
         path: path.to_owned(),
@@ -19,12 +19,12 @@ pub(crate) fn shown(path: &Path, old: Option<&str>, new: &str) -> Artifact {
         from_line,
     };
     let before = old.unwrap_or_default();
-    if size(before, new) <= MOST {
+    if size(before, new) <= MAX_PREVIEW_BYTES {
         return diff(old, new, None);
     }
     if old.is_some() {
         let (from_line, before, after) = changed_part(before, new);
-        if size(before, after) <= MOST {
+        if size(before, after) <= MAX_PREVIEW_BYTES {
             return diff(Some(before), after, Some(from_line));
         }
     }
@@ -95,7 +95,7 @@ mod tests {
             new: after,
             from_line,
             ..
-        } = shown(Path::new("/w/a"), Some(&old), &new)
+        } = render_change(Path::new("/w/a"), Some(&old), &new)
         else {
             panic!("no diff");
         };
@@ -111,7 +111,7 @@ mod tests {
     // proves: TR-9
     #[test]
     fn oversized_change_is_summarised() {
-        let large = "x".repeat(MOST);
+        let large = "x".repeat(MAX_PREVIEW_BYTES);
         for (old, expected) in [
             (
                 Some("y\n"),
@@ -119,7 +119,7 @@ mod tests {
             ),
             (None, "The new file is too large to be shown: 262145 bytes."),
         ] {
-            let told = shown(Path::new("/w/a"), old, &format!("{large}z"));
+            let told = render_change(Path::new("/w/a"), old, &format!("{large}z"));
             assert_eq!(told, Artifact::Content(Content::text(expected)));
         }
     }
@@ -132,7 +132,10 @@ mod tests {
             new: "a\nc\n".to_owned(),
             from_line: None,
         };
-        assert_eq!(shown(Path::new("/w/a"), Some("a\nb\n"), "a\nc\n"), whole);
+        assert_eq!(
+            render_change(Path::new("/w/a"), Some("a\nb\n"), "a\nc\n"),
+            whole
+        );
     }
 
     proptest! {

@@ -41,7 +41,7 @@ pub async fn execute_tool(
     scope: &Scope,
     options: &Options,
 ) -> ToolEnvelope {
-    let toolbox = scope.toolbox(options).with(vec![tool]);
+    let toolbox = scope.toolbox(options).with_tools(vec![tool]);
     let call = ToolCall {
         call_id: DIRECT_CALL_ID.into(),
         name: toolbox.names().collect(),
@@ -76,7 +76,7 @@ async fn run_in_scope(
     scope: &Scope,
     options: &Options,
 ) -> ToolEnvelope {
-    let cx = scope.cx(call.call_id.clone());
+    let cx = scope.tool_cx(call.call_id.clone());
     toolbox.run_with_timeout(call, &cx, options.timeout()).await
 }
 

@@ -37,14 +37,14 @@ pub use invisible_chars::{visible, visible_line};
 pub use mcp::{McpServer, Servers};
 pub use origin::Origin;
 pub use policy::{
-    GitSettings, GuardedPaths, Hidden, Ignored, Judgement, LineLimits, Mode, Narrowing, Policy,
-    Rule, RuleError,
+    GitSettings, GuardedPaths, Hidden, IgnoredProjectSetting, Judgement, LineLimits, Mode,
+    Narrowing, Policy, Rule, RuleError,
 };
-pub use sandbox::{Confinement, SandboxMode, SandboxSettings, SandboxSupport, Surroundings};
+pub use sandbox::{Confinement, SandboxBaseline, SandboxMode, SandboxSettings, SandboxSupport};
 pub use shell::leave_out_written;
 pub use similar::ChangeTag;
-pub use telemetry::Observe;
-pub use text::{Hunk, NO_NEWLINE, unified_diff};
+pub use telemetry::ToolTelemetry;
+pub use text::{DiffHunk, NO_NEWLINE, unified_diff};
 pub use tool::{PreparedCall, Progress, Tool, ToolCx};
 pub use toolbox::Toolbox;
 pub use tools::{Shell, TOOL_NAMES, is_shown};

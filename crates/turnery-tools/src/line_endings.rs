@@ -3,14 +3,14 @@
 use std::{borrow::Cow, ops::Range};
 
 /// A text with every `\r\n` replaced by `\n`, and the mapping back.
-pub(crate) struct Unified {
+pub(crate) struct NormalisedText {
     pub(crate) text: String,
     /// Positions in `text` of line feeds that had a carriage return, ascending.
     crlf_positions: Vec<usize>,
-    windows: bool,
+    uses_crlf: bool,
 }
 
-impl Unified {
+impl NormalisedText {
     pub(crate) fn new(original: &str) -> Self {
         let mut text = String::with_capacity(original.len());
         let mut crlf_positions = Vec::new();
@@ -26,12 +26,12 @@ impl Unified {
         Self {
             text,
             crlf_positions,
-            windows,
+            uses_crlf: windows,
         }
     }
 
     /// Returns the corresponding range in the original text. Never splits a `\r\n`.
-    pub(crate) fn original(&self, range: &Range<usize>) -> Range<usize> {
+    pub(crate) fn original_range(&self, range: &Range<usize>) -> Range<usize> {
         let shift = |at: usize| {
             at + self
                 .crlf_positions
@@ -41,8 +41,8 @@ impl Unified {
     }
 
     /// Converts `text`, which has bare line feeds only, to the line ending that the file mostly uses.
-    pub(crate) fn adopt<'t>(&self, text: &'t str) -> Cow<'t, str> {
-        match self.windows {
+    pub(crate) fn apply_line_endings<'t>(&self, text: &'t str) -> Cow<'t, str> {
+        match self.uses_crlf {
             true => Cow::Owned(text.replace('\n', "\r\n")),
             false => Cow::Borrowed(text),
         }

@@ -40,6 +40,6 @@ pub use servers::{Launch, ServerStatus, Servers};
 
 /// Names of the tools for resources.
 pub const RESOURCE_TOOL_NAMES: &[&str] = &[
-    list_resources::ListResources::NAME,
+    list_resources::ListResourcesTool::NAME,
     read_resource::ReadResourceTool::NAME,
 ];

@@ -12,7 +12,7 @@ const MAX_STEPS: u32 = 100_000;
 const MAX_DEPTH: u32 = 128;
 
 /// Returns the arguments in the form that the schema requires (JIDO-39, JIDO-40).
-pub(crate) fn normalise(spec: &ToolSpec, args: &Value) -> Result<Value, ToolError> {
+pub(crate) fn normalise_args(spec: &ToolSpec, args: &Value) -> Result<Value, ToolError> {
     let parsed = match args {
         Value::Null => Value::Object(Map::new()),
         Value::String(text) if text.trim().is_empty() => Value::Object(Map::new()),
@@ -31,12 +31,12 @@ pub(crate) fn normalise(spec: &ToolSpec, args: &Value) -> Result<Value, ToolErro
             type_name(&parsed)
         )));
     }
-    let fit = Fit {
-        root: &spec.schema,
+    let fit = SchemaNormaliser {
+        root_schema: &spec.schema,
         remaining_steps: Cell::new(MAX_STEPS),
         depth: Cell::new(0),
     };
-    fit.value(&spec.schema, parsed, "", Leniency::Lenient)
+    fit.normalise_value(&spec.schema, parsed, "", Leniency::Lenient)
         .map_err(|misfit| invalid(format!("{}: {misfit}", spec.name)))
 }
 
@@ -47,14 +47,14 @@ enum Leniency {
     Lenient,
 }
 
-struct Fit<'a> {
-    root: &'a Value,
+struct SchemaNormaliser<'a> {
+    root_schema: &'a Value,
     remaining_steps: Cell<u32>,
     depth: Cell<u32>,
 }
 
-impl<'a> Fit<'a> {
-    fn value(
+impl<'a> SchemaNormaliser<'a> {
+    fn normalise_value(
         &self,
         schema: &'a Value,
         value: Value,
@@ -85,9 +85,9 @@ impl<'a> Fit<'a> {
         if let Some(Value::String(reference)) = rules.get("$ref") {
             let target = reference
                 .strip_prefix('#')
-                .and_then(|pointer| self.root.pointer(pointer));
+                .and_then(|pointer| self.root_schema.pointer(pointer));
             return match target {
-                Some(target) => self.value(target, value, at, manner),
+                Some(target) => self.normalise_value(target, value, at, manner),
                 None => Ok(value),
             };
         }
@@ -101,26 +101,30 @@ impl<'a> Fit<'a> {
             let allowed: Vec<String> = allowed.iter().map(Value::to_string).collect();
             return Err(format!(
                 "{} must be one of {}, not {value}",
-                name(at),
+                describe_location(at),
                 allowed.join(", ")
             ));
         }
         let value = match ["anyOf", "oneOf", "allOf"].map(|word| rules.get(word)) {
             [Some(Value::Array(forms)), _, _] | [_, Some(Value::Array(forms)), _] => {
-                self.any(forms, value, at, manner)?
+                self.normalise_any_of(forms, value, at, manner)?
             }
-            [_, _, Some(Value::Array(forms))] => forms
-                .iter()
-                .try_fold(value, |value, form| self.value(form, value, at, manner))?,
+            [_, _, Some(Value::Array(forms))] => forms.iter().try_fold(value, |value, form| {
+                self.normalise_value(form, value, at, manner)
+            })?,
             _ => value,
         };
         match value {
-            Value::Object(object) => self.object(rules, object, at, manner).map(Value::Object),
+            Value::Object(object) => self
+                .normalise_object(rules, object, at, manner)
+                .map(Value::Object),
             Value::Array(items) => match rules.get("items") {
                 Some(schema) => items
                     .into_iter()
                     .enumerate()
-                    .map(|(index, item)| self.value(schema, item, &format!("{at}/{index}"), manner))
+                    .map(|(index, item)| {
+                        self.normalise_value(schema, item, &format!("{at}/{index}"), manner)
+                    })
                     .collect::<Result<_, _>>()
                     .map(Value::Array),
                 None => Ok(Value::Array(items)),
@@ -133,21 +137,24 @@ impl<'a> Fit<'a> {
 
     /// Returns the value in the first form that it matches strictly, or else the first that it can be
     /// converted to.
-    fn any(
+    fn normalise_any_of(
         &self,
         forms: &'a [Value],
         value: Value,
         at: &str,
         manner: Leniency,
     ) -> Result<Value, String> {
-        let fits = |form, manner| self.value(form, value.clone(), at, manner);
+        let fits = |form, manner| self.normalise_value(form, value.clone(), at, manner);
         if let Some(fitted) = forms
             .iter()
             .find_map(|form| fits(form, Leniency::Strict).ok())
         {
             return Ok(fitted);
         }
-        let mut misfit = format!("{} matches none of the allowed forms", name(at));
+        let mut misfit = format!(
+            "{} matches none of the allowed forms",
+            describe_location(at)
+        );
         if manner == Leniency::Lenient {
             for (index, form) in forms.iter().enumerate() {
                 match fits(form, Leniency::Lenient) {
@@ -160,7 +167,7 @@ impl<'a> Fit<'a> {
         Err(misfit)
     }
 
-    fn object(
+    fn normalise_object(
         &self,
         rules: &'a Map<String, Value>,
         object: Map<String, Value>,
@@ -183,17 +190,20 @@ impl<'a> Fit<'a> {
             let value = match (known.get(&key), rules.get("additionalProperties")) {
                 // Many models write null for arguments that they omit.
                 (Some(_), _) if value.is_null() && !required.contains(&key.as_str()) => continue,
-                (Some(schema), _) => self.value(schema, value, &inner, manner)?,
+                (Some(schema), _) => self.normalise_value(schema, value, &inner, manner)?,
                 (None, Some(Value::Bool(false))) => {
                     return Err(unknown_argument_message(&key, at, known, &required));
                 }
-                (None, Some(schema)) => self.value(schema, value, &inner, manner)?,
+                (None, Some(schema)) => self.normalise_value(schema, value, &inner, manner)?,
                 (None, None) => value,
             };
             fitted.insert(key, value);
         }
         match required.iter().find(|key| !fitted.contains_key(**key)) {
-            Some(missing) => Err(format!("{} is missing", name(&format!("{at}/{missing}")))),
+            Some(missing) => Err(format!(
+                "{} is missing",
+                describe_location(&format!("{at}/{missing}"))
+            )),
             None => Ok(fitted),
         }
     }
@@ -225,7 +235,7 @@ fn coerce_to_types(
     turned.ok_or_else(|| {
         format!(
             "{} must be of type {}, not {}",
-            name(at),
+            describe_location(at),
             wanted.join(" or "),
             type_name(&value)
         )
@@ -327,7 +337,7 @@ const ALIASES: &[(&str, &str)] = &[
 
 /// Returns the distance between a key and a name that it may be a typo of; `None` if they are unrelated.
 fn name_distance(key: &str, name: &str) -> Option<usize> {
-    let (key, name) = (words(key), words(name));
+    let (key, name) = (split_words(key), split_words(name));
     if key.is_empty() || name.is_empty() {
         return None;
     }
@@ -347,7 +357,7 @@ fn name_distance(key: &str, name: &str) -> Option<usize> {
 }
 
 /// Splits `filePath` and `file-path` like `file_path`.
-fn words(name: &str) -> Vec<String> {
+fn split_words(name: &str) -> Vec<String> {
     let mut words = vec![String::new()];
     for c in name.chars() {
         if !c.is_alphanumeric() || c.is_uppercase() {
@@ -365,7 +375,7 @@ fn words(name: &str) -> Vec<String> {
 
 /// Returns the name of a place in the arguments: a top-level argument by its name, anything deeper by its
 /// JSON pointer.
-fn name(at: &str) -> String {
+fn describe_location(at: &str) -> String {
     match at.strip_prefix('/') {
         None => "the arguments".to_owned(),
         Some(name) if !name.contains('/') => format!("{name:?}"),

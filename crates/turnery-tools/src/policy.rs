@@ -8,6 +8,7 @@ mod bounded_walk;
 mod command_line;
 mod command_line_access;
 mod command_line_limits;
+mod command_starters;
 mod command_wrappers;
 mod conditional_expressions;
 mod file_rules;
@@ -23,6 +24,9 @@ mod known_commands;
 mod locale;
 mod mcp_tools;
 mod mode;
+mod named_paths;
+mod program_files;
+mod program_name;
 mod project_settings;
 mod read_only;
 mod read_only_arguments;
@@ -36,7 +40,7 @@ mod version_files;
 mod word_expansion;
 
 pub(crate) use command_line::is_invisible_char;
-pub(crate) use judgement::is_hardened;
+pub(crate) use judgement::needs_hardened_git;
 
 #[cfg(test)]
 mod arguments_oracle_tests;
@@ -48,6 +52,8 @@ mod command_line_tests;
 mod confined_bash_oracle_tests;
 #[cfg(test)]
 mod dangerous_line_tests;
+#[cfg(test)]
+mod deny_rule_tests;
 #[cfg(test)]
 mod everyday_line_tests;
 #[cfg(test)]
@@ -65,5 +71,6 @@ pub use guarded_paths::GuardedPaths;
 pub use hidden_files::Hidden;
 pub use judgement::{Judgement, Policy, only_reads};
 pub use mode::Mode;
-pub use project_settings::{Ignored, Narrowing};
+pub use program_files::program_files;
+pub use project_settings::{IgnoredProjectSetting, Narrowing};
 pub use rule::{Rule, RuleError};

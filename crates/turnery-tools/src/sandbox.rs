@@ -30,7 +30,7 @@ mod unreadable_folders;
 pub use confinement::{Confinement, SandboxSupport};
 #[cfg(target_os = "macos")]
 pub(crate) use seatbelt::profile;
-pub use settings::{SandboxMode, SandboxSettings, Surroundings};
+pub use settings::{SandboxBaseline, SandboxMode, SandboxSettings};
 
 /// Program that confines commands on macOS.
 #[cfg(not(target_os = "linux"))]
@@ -72,7 +72,7 @@ impl SandboxSupport {
 
     /// Returns, for display, what this system's kernel cannot restrict although a newer one could.
     #[must_use]
-    pub fn missing(self) -> Vec<&'static str> {
+    pub fn missing_features(self) -> Vec<&'static str> {
         let mut missing = Vec::new();
         let Some(version) = self.landlock.filter(|_| self.filter) else {
             return missing;
@@ -108,7 +108,7 @@ impl SandboxSupport {
             return "Commands are confined by sandbox-exec".to_owned();
         };
         let mut text = format!("Commands are confined by landlock (version {version}) and seccomp");
-        for missing in self.missing() {
+        for missing in self.missing_features() {
             text.push_str("; ");
             text.push_str(missing);
         }
@@ -118,7 +118,7 @@ impl SandboxSupport {
 
 /// Creates a folder that no confined command can write: neither temporary nor in the source tree.
 #[cfg(test)]
-pub(crate) fn folder_beside_tests() -> tempfile::TempDir {
+pub(crate) fn temp_folder_outside_sandbox() -> tempfile::TempDir {
     let tests = std::env::current_exe().expect("a test runs");
     tempfile::tempdir_in(tests.parent().expect("it lies in a folder")).expect("a folder")
 }

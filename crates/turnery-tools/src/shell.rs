@@ -22,5 +22,5 @@ mod stop_tests;
 mod test_support;
 
 pub use environment::{HIDDEN_ENV, leave_out_written};
-pub(crate) use environment::{inherited, leave_out_relative};
-pub(crate) use strip_ansi::Plain;
+pub(crate) use environment::{inherited_env, strip_relative_paths};
+pub(crate) use strip_ansi::AnsiStripper;

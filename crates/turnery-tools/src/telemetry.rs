@@ -9,7 +9,7 @@
 mod call_span;
 mod sanitise;
 
-pub(crate) use call_span::Watch;
+pub(crate) use call_span::CallSpan;
 pub use sanitise::sanitise;
 
 use serde::Serialize;
@@ -87,10 +87,10 @@ pub enum Measurements {
 }
 
 /// Metadata of an event. Each stage has a fixed set of keys; unknown values are null.
-pub type Metadata = Map<String, Value>;
+pub type EventMetadata = Map<String, Value>;
 
 /// Receives an event's path, measurements and metadata, and the config it was attached with.
-type EventHandler = dyn Fn(&EventPath, &Measurements, &Metadata, &Value) + Send + Sync;
+type EventHandler = dyn Fn(&EventPath, &Measurements, &EventMetadata, &Value) + Send + Sync;
 
 struct Subscriber {
     id: String,
@@ -109,7 +109,7 @@ pub struct AttachError {
 
 /// Handle for subscribing to the events of a toolbox. Clones share their subscribers.
 #[derive(Clone)]
-pub struct Observe(Arc<TelemetryInner>);
+pub struct ToolTelemetry(Arc<TelemetryInner>);
 
 struct TelemetryInner {
     prefix: String,
@@ -118,19 +118,19 @@ struct TelemetryInner {
     subscribers: RwLock<Arc<[Arc<Subscriber>]>>,
 }
 
-impl Default for Observe {
+impl Default for ToolTelemetry {
     fn default() -> Self {
         Self::new("turnery")
     }
 }
 
-impl fmt::Debug for Observe {
+impl fmt::Debug for ToolTelemetry {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_tuple("Observe").field(&self.0.prefix).finish()
     }
 }
 
-impl Observe {
+impl ToolTelemetry {
     /// Creates a handle whose event paths begin with `prefix`.
     #[must_use]
     pub fn new(prefix: &str) -> Self {
@@ -162,7 +162,7 @@ impl Observe {
         &self,
         id: &str,
         path: EventPath,
-        handler: impl Fn(&EventPath, &Measurements, &Metadata, &Value) + Send + Sync + 'static,
+        handler: impl Fn(&EventPath, &Measurements, &EventMetadata, &Value) + Send + Sync + 'static,
         config: Value,
     ) -> Result<(), AttachError> {
         let mut subscribers = self
@@ -193,7 +193,12 @@ impl Observe {
         is_logging_enabled() || self.subscribers().iter().any(|one| one.path == *path)
     }
 
-    fn emit(&self, stage: Stage, measurements: Measurements, metadata: impl FnOnce() -> Metadata) {
+    fn emit(
+        &self,
+        stage: Stage,
+        measurements: Measurements,
+        metadata: impl FnOnce() -> EventMetadata,
+    ) {
         let path = self.event_path(stage);
         if !self.has_listener(path) {
             return;

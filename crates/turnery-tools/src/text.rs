@@ -7,7 +7,7 @@ use std::{borrow::Cow, fmt::Write as _, time::Duration};
 const MAX_DIFF_BYTES: usize = 4 * 1024;
 
 /// Cuts a line that is longer than `most` bytes and states how much is missing.
-pub(crate) fn cut(line: &str, most: usize) -> Cow<'_, str> {
+pub(crate) fn truncate_line(line: &str, most: usize) -> Cow<'_, str> {
     if line.len() <= most {
         return Cow::Borrowed(line);
     }
@@ -16,7 +16,7 @@ pub(crate) fn cut(line: &str, most: usize) -> Cow<'_, str> {
 }
 
 /// Formats a size: `17 B`, `1.2 KiB`, `3.4 MiB`.
-pub(crate) fn size(bytes: u64) -> String {
+pub(crate) fn format_size(bytes: u64) -> String {
     let tenths = |unit: u64| {
         let tenths = bytes.saturating_mul(10) / unit;
         format!("{}.{}", tenths / 10, tenths % 10)
@@ -29,7 +29,7 @@ pub(crate) fn size(bytes: u64) -> String {
 }
 
 /// Returns the number, from 1, of the first line in which two texts differ.
-pub(crate) fn first_difference(old: &str, new: &str) -> u32 {
+pub(crate) fn first_changed_line(old: &str, new: &str) -> u32 {
     let same = old
         .bytes()
         .zip(new.bytes())
@@ -43,7 +43,7 @@ const DIFF_TIMEOUT: Duration = Duration::from_secs(1);
 
 /// One hunk of a unified diff.
 #[derive(Debug, PartialEq, Eq)]
-pub struct Hunk<'a> {
+pub struct DiffHunk<'a> {
     /// `@@ -1,3 +1,3 @@`.
     pub header: String,
     /// Change of each line, and the line with its `\n`, which the last line of a text may lack.
@@ -56,7 +56,7 @@ pub const NO_NEWLINE: &str = "\\ No newline at end of file\n";
 /// Returns a change as a unified diff with `context` lines around each hunk, in bounded time. Lines end in
 /// `\n`, as in Git: a `\r` is part of its line.
 #[must_use]
-pub fn unified_diff<'a>(old: &'a str, new: &'a str, context: usize) -> Vec<Hunk<'a>> {
+pub fn unified_diff<'a>(old: &'a str, new: &'a str, context: usize) -> Vec<DiffHunk<'a>> {
     let old: Vec<&str> = old.split_inclusive('\n').collect();
     let new: Vec<&str> = new.split_inclusive('\n').collect();
     let diff = TextDiff::configure()
@@ -70,7 +70,7 @@ pub fn unified_diff<'a>(old: &'a str, new: &'a str, context: usize) -> Vec<Hunk<
     let mut hunks = Vec::new();
     for hunk in diff.unified_diff().context_radius(context).iter_hunks() {
         let changes = hunk.iter_changes();
-        hunks.push(Hunk {
+        hunks.push(DiffHunk {
             header: hunk.header().to_string(),
             lines: changes
                 .filter_map(|it| line(it.tag(), it.old_index(), it.new_index()))
@@ -80,7 +80,7 @@ pub fn unified_diff<'a>(old: &'a str, new: &'a str, context: usize) -> Vec<Hunk<
     hunks
 }
 
-impl std::fmt::Display for Hunk<'_> {
+impl std::fmt::Display for DiffHunk<'_> {
     fn fmt(&self, out: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         writeln!(out, "{}", self.header)?;
         for (tag, line) in &self.lines {
@@ -94,7 +94,7 @@ impl std::fmt::Display for Hunk<'_> {
 }
 
 /// Returns the hunks of a unified diff, cut if they are too long.
-pub(crate) fn hunks(old: &str, new: &str) -> String {
+pub(crate) fn render_diff(old: &str, new: &str) -> String {
     let mut shown = String::new();
     for hunk in unified_diff(old, new, 2) {
         // Writing to a string cannot fail.

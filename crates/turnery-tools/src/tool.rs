@@ -18,7 +18,7 @@ use turnery_engine::{
 };
 
 /// Default time limit of a call (JIDO-70).
-pub(crate) const TIMEOUT: Duration = Duration::from_secs(30);
+pub(crate) const DEFAULT_TIMEOUT: Duration = Duration::from_secs(30);
 
 /// A tool that the model may call.
 ///
@@ -75,7 +75,7 @@ pub trait Tool: Send + Sync + 'static {
 
     /// Returns the time limit of `run` for these arguments (JIDO-70: 30 s by default).
     fn timeout(&self, _args: &Value) -> Duration {
-        TIMEOUT
+        DEFAULT_TIMEOUT
     }
 }
 
@@ -115,12 +115,13 @@ impl ToolCx {
     /// Resolves a path for reading or writing. Fails if it is outside the roots or hidden.
     pub(crate) fn resolve(&self, path: &str) -> Result<PathBuf, ToolError> {
         let path = self.workspace.resolve(path)?;
-        self.hidden.check(&path, self.workspace.roots())?;
+        self.hidden
+            .check_not_hidden(&path, self.workspace.roots())?;
         Ok(path)
     }
 
     /// Fails once the call is cancelled. Must be called right before every change.
-    pub(crate) fn may_change(&self) -> Result<(), ToolError> {
+    pub(crate) fn check_not_cancelled(&self) -> Result<(), ToolError> {
         match self.cancel.is_cancelled() {
             true => Err(cancelled()),
             false => Ok(()),
@@ -144,6 +145,6 @@ pub enum Progress {
 }
 
 /// Converts the result of a run into an envelope.
-pub(crate) fn end(ran: Result<ToolEnvelope, ToolError>) -> ToolEnvelope {
+pub(crate) fn into_envelope(ran: Result<ToolEnvelope, ToolError>) -> ToolEnvelope {
     ran.unwrap_or_else(ToolEnvelope::from)
 }

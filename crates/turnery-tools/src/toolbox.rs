@@ -2,12 +2,12 @@
 
 use crate::{
     execute::{
-        bounds::{bounded, limit_of},
+        bounds::{run_bounded, tool_timeout},
         effects::{EffectPolicies, EffectPolicy},
         run_call,
     },
     normalise_args,
-    telemetry::Observe,
+    telemetry::ToolTelemetry,
     tool::{PreparedCall, Tool, ToolCx},
     tools::{self, Shell},
     workspace::Workspace,
@@ -29,8 +29,8 @@ use turnery_engine::{
 pub struct Toolbox {
     tools: Arc<[Arc<dyn Tool>]>,
     specs: Arc<[ToolSpec]>,
-    observe: Observe,
-    effects: EffectPolicies,
+    observe: ToolTelemetry,
+    effect_policies: EffectPolicies,
 }
 
 impl fmt::Debug for Toolbox {
@@ -53,15 +53,15 @@ impl Toolbox {
         let empty = Self {
             tools: Arc::new([]),
             specs: Arc::new([]),
-            observe: Observe::default(),
-            effects: EffectPolicies::default(),
+            observe: ToolTelemetry::default(),
+            effect_policies: EffectPolicies::default(),
         };
-        empty.with(tools)
+        empty.with_tools(tools)
     }
 
     /// Replaces the tools, keeping telemetry and effect policies.
     #[must_use]
-    pub fn with(self, tools: Vec<Arc<dyn Tool>>) -> Self {
+    pub fn with_tools(self, tools: Vec<Arc<dyn Tool>>) -> Self {
         self.with_entries(tools.into_iter().map(with_spec))
     }
 
@@ -85,7 +85,7 @@ impl Toolbox {
 
     /// Reports calls to the subscribers of this telemetry handle (JIDO-55).
     #[must_use]
-    pub fn observed(self, observe: Observe) -> Self {
+    pub fn with_telemetry(self, observe: ToolTelemetry) -> Self {
         Self { observe, ..self }
     }
 
@@ -93,7 +93,7 @@ impl Toolbox {
     #[must_use]
     pub fn narrowed(self, policy: EffectPolicy) -> Self {
         Self {
-            effects: self.effects.and(policy),
+            effect_policies: self.effect_policies.with_policy(policy),
             ..self
         }
     }
@@ -138,12 +138,12 @@ impl Toolbox {
 
     /// Returns the telemetry handle to subscribe to.
     #[must_use]
-    pub fn observe(&self) -> &Observe {
+    pub fn observe(&self) -> &ToolTelemetry {
         &self.observe
     }
 
-    pub(crate) fn effects(&self) -> &EffectPolicies {
-        &self.effects
+    pub(crate) fn effect_policies(&self) -> &EffectPolicies {
+        &self.effect_policies
     }
 
     /// Returns the names of the tools, in table order (JIDO-67).
@@ -167,7 +167,7 @@ impl Toolbox {
     /// Returns how to show a call and whether it may run in parallel. Calls of unknown tools never do.
     #[must_use]
     pub fn announce(&self, call: &ToolCall, workspace: &Workspace) -> CallAnnouncement {
-        let announced = self.look_up(call).ok().and_then(|(tool, args)| {
+        let announced = self.resolve_call(call).ok().and_then(|(tool, args)| {
             let announce = || CallAnnouncement {
                 detail: tool.describe(&args, workspace),
                 is_parallel: tool.parallel(&args),
@@ -193,10 +193,10 @@ impl Toolbox {
     /// Looks up the tool, normalises the arguments, and determines what the call will access. An unknown tool
     /// is `NotFound` and lists the tools there are; invalid arguments are `Validation` and name the field.
     pub async fn prepare(&self, call: &ToolCall, cx: &ToolCx) -> Result<PreparedCall, ToolError> {
-        let prepared = self.prepared(call, cx).await;
+        let prepared = self.prepare_unreported(call, cx).await;
         if let Err(failure) = &prepared {
             // The call ends here without having run, so it is reported here.
-            run_call::never_ran(self, call, cx, failure);
+            run_call::report_unstarted(self, call, cx, failure);
         }
         prepared
     }
@@ -215,13 +215,13 @@ impl Toolbox {
         cx: &ToolCx,
         limit: Option<Duration>,
     ) -> ToolEnvelope {
-        run_call::run(self, call, cx, limit).await
+        run_call::run_call(self, call, cx, limit).await
     }
 
     /// Converts arguments written by a model to fit the schema: a JSON string becomes its value, `"6"`
     /// becomes 6 where a number is expected, an absent optional stays absent (JIDO-39, JIDO-40).
-    pub fn normalise(spec: &ToolSpec, args: &Value) -> Result<Value, ToolError> {
-        normalise_args::normalise(spec, args)
+    pub fn normalise_args(spec: &ToolSpec, args: &Value) -> Result<Value, ToolError> {
+        normalise_args::normalise_args(spec, args)
     }
 
     /// Returns the tool called `name`.
@@ -234,15 +234,19 @@ impl Toolbox {
         iter::zip(&*self.specs, &*self.tools).find(|(spec, _)| spec.name == name)
     }
 
-    async fn prepared(&self, call: &ToolCall, cx: &ToolCx) -> Result<PreparedCall, ToolError> {
-        let (tool, args) = self.look_up(call)?;
-        let limit = limit_of(&call.name, tool, &args)?;
+    async fn prepare_unreported(
+        &self,
+        call: &ToolCall,
+        cx: &ToolCx,
+    ) -> Result<PreparedCall, ToolError> {
+        let (tool, args) = self.resolve_call(call)?;
+        let limit = tool_timeout(&call.name, tool, &args)?;
         let work = async { tool.prepare(&args, cx).await };
-        bounded(&call.name, cx, limit, work).await?
+        run_bounded(&call.name, cx, limit, work).await?
     }
 
     /// Returns the tool that a call names, and the arguments normalised to its schema (JIDO-66).
-    pub(crate) fn look_up(&self, call: &ToolCall) -> Result<(&dyn Tool, Value), ToolError> {
+    pub(crate) fn resolve_call(&self, call: &ToolCall) -> Result<(&dyn Tool, Value), ToolError> {
         if call.name.is_empty() {
             let message = "the call names no tool".to_owned();
             return Err(ToolError::new(ToolErrorKind::Validation, message));
@@ -258,7 +262,7 @@ impl Toolbox {
                 ),
             )
         })?;
-        let args = Self::normalise(spec, &call.args)?;
+        let args = Self::normalise_args(spec, &call.args)?;
         Ok((&**tool, args))
     }
 }

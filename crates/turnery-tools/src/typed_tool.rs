@@ -3,7 +3,7 @@
 use crate::{
     access::Access,
     arguments::{parse_args, schema_for},
-    tool::{PreparedCall, TIMEOUT, Tool, ToolCx, end},
+    tool::{DEFAULT_TIMEOUT, PreparedCall, Tool, ToolCx, into_envelope},
     workspace::Workspace,
 };
 use futures_util::future::BoxFuture;
@@ -76,7 +76,7 @@ pub trait TypedTool: Send + Sync + 'static {
 
     /// Returns the time limit of `run` for these arguments.
     fn timeout(&self, _args: &Self::Args) -> Duration {
-        TIMEOUT
+        DEFAULT_TIMEOUT
     }
 }
 
@@ -117,7 +117,7 @@ impl<T: TypedTool> Tool for T {
 
     fn run<'a>(&'a self, args: &'a Value, cx: &'a ToolCx) -> BoxFuture<'a, ToolEnvelope> {
         Box::pin(async move {
-            end(match parse_args(args) {
+            into_envelope(match parse_args(args) {
                 Ok(args) => TypedTool::run(self, args, cx).await,
                 Err(invalid) => Err(invalid),
             })
@@ -125,6 +125,6 @@ impl<T: TypedTool> Tool for T {
     }
 
     fn timeout(&self, args: &Value) -> Duration {
-        parse_args(args).map_or(TIMEOUT, |args| TypedTool::timeout(self, &args))
+        parse_args(args).map_or(DEFAULT_TIMEOUT, |args| TypedTool::timeout(self, &args))
     }
 }

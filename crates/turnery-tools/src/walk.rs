@@ -19,17 +19,17 @@ use turnery_engine::ToolError;
 
 mod ignore_files;
 
-use ignore_files::Ignored;
+use ignore_files::IgnoreFiles;
 
 /// Hides files from a walk and records whether it met any.
 #[derive(Clone)]
-pub(crate) struct Veil {
+pub(crate) struct HiddenFilter {
     hidden: Hidden,
     roots: Arc<[PathBuf]>,
     has_hidden_any: Arc<AtomicBool>,
 }
 
-impl Veil {
+impl HiddenFilter {
     /// Creates the filter for the walks of one call.
     pub(crate) fn new(cx: &ToolCx) -> Self {
         Self {
@@ -39,7 +39,7 @@ impl Veil {
         }
     }
 
-    fn covers(&self, path: &Path) -> bool {
+    fn hides(&self, path: &Path) -> bool {
         let covers = self.hidden.hides(path, &self.roots);
         if covers {
             self.has_hidden_any.store(true, Ordering::Relaxed);
@@ -48,7 +48,7 @@ impl Veil {
     }
 
     /// Notes for the model that something was omitted.
-    pub(crate) fn tell(&self, text: &mut String) {
+    pub(crate) fn append_notice(&self, text: &mut String) {
         if self.has_hidden_any.load(Ordering::Relaxed) {
             if !text.ends_with('\n') {
                 text.push('\n');
@@ -60,13 +60,18 @@ impl Veil {
 
 /// Walks everything below `start`, which itself is never skipped, in the order of names. Hidden files are
 /// skipped.
-pub(crate) fn walk(start: &Path, hidden: bool, depth: Option<usize>, veil: &Veil) -> ignore::Walk {
-    let (ignored, veil) = (Ignored::new(start, hidden), veil.clone());
+pub(crate) fn walk(
+    start: &Path,
+    hidden: bool,
+    depth: Option<usize>,
+    veil: &HiddenFilter,
+) -> ignore::Walk {
+    let (ignored, veil) = (IgnoreFiles::new(start, hidden), veil.clone());
     let shows = move |entry: &DirEntry| {
         entry.depth() == 0
             || (entry.file_name() != ".git"
                 && !ignored.is_ignored(entry)
-                && !veil.covers(entry.path()))
+                && !veil.hides(entry.path()))
     };
     WalkBuilder::new(start)
         .standard_filters(false)
@@ -78,7 +83,7 @@ pub(crate) fn walk(start: &Path, hidden: bool, depth: Option<usize>, veil: &Veil
 
 /// Runs blocking work on another thread. If the caller stops waiting, the token fires, and the work must
 /// check for that.
-pub(crate) async fn off_thread<T: Send + 'static>(
+pub(crate) async fn run_blocking<T: Send + 'static>(
     cancel: &CancellationToken,
     work: impl FnOnce(&CancellationToken) -> Result<T, ToolError> + Send + 'static,
 ) -> Result<T, ToolError> {
@@ -94,15 +99,15 @@ pub(crate) async fn off_thread<T: Send + 'static>(
 }
 
 /// A glob as models write it: `*.rs` matches in any folder, `src/*.rs` only in that folder.
-pub(crate) struct Glob {
+pub(crate) struct PathGlob {
     matcher: GlobMatcher,
     matches_name_only: bool,
     is_negated: bool,
     /// The glob names hidden files, so they are included.
-    pub(crate) hidden: bool,
+    pub(crate) includes_hidden: bool,
 }
 
-impl Glob {
+impl PathGlob {
     pub(crate) fn new(text: &str) -> Result<Self, ToolError> {
         let (is_negated, pattern) = match text.strip_prefix('!') {
             Some(pattern) => (true, pattern),
@@ -122,7 +127,7 @@ impl Glob {
             matcher,
             matches_name_only: !whole.contains('/'),
             is_negated,
-            hidden: !is_negated && (whole.starts_with('.') || whole.contains("/.")),
+            includes_hidden: !is_negated && (whole.starts_with('.') || whole.contains("/.")),
         })
     }
 

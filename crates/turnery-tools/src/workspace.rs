@@ -1,6 +1,6 @@
 //! The roots that a session may access, and the files and terminals in them.
 
-use crate::{SandboxSettings, Surroundings};
+use crate::{SandboxBaseline, SandboxSettings};
 use futures_util::future::BoxFuture;
 use std::{
     ffi::OsString,
@@ -17,11 +17,11 @@ mod local_files;
 mod resolve;
 mod terminals;
 
-pub(crate) use approved_state::{Promise, Promises};
+pub(crate) use approved_state::{ApprovedStates, FileState};
 pub use local_files::LocalFiles;
 #[cfg(test)]
-pub(crate) use resolve::beyond_lookup;
-pub(crate) use resolve::{clean, follow, may_lead};
+pub(crate) use resolve::make_path_too_long_to_look_up;
+pub(crate) use resolve::{canonicalize, follow, may_lead_into, normalise_lexically};
 pub use terminals::{TerminalFault, TerminalRun, Terminals};
 
 /// The files and folders of one session. The first root is the working directory.
@@ -31,9 +31,9 @@ pub struct Workspace {
     roots: Vec<PathBuf>,
     files: Arc<dyn Files>,
     terminals: Option<Arc<dyn Terminals>>,
-    promises: Arc<Promises>,
+    approved_states: Arc<ApprovedStates>,
     sandbox: SandboxSettings,
-    surroundings: Surroundings,
+    surroundings: SandboxBaseline,
     /// Value of `PATH`.
     search_path: OsString,
     /// Folders of `PATH` whose programs belong to the project: relative ones, and those in a root. Determined
@@ -59,10 +59,10 @@ impl Workspace {
         files: Arc<dyn Files>,
         terminals: Option<Arc<dyn Terminals>>,
     ) -> Result<Self, PathRefused> {
-        let cwd = resolve::root(&cwd)?;
+        let cwd = resolve::resolve_root(&cwd)?;
         let mut roots = vec![cwd.clone()];
         for root in more_roots {
-            let root = resolve::root(&root)?;
+            let root = resolve::resolve_root(&root)?;
             if !roots.contains(&root) {
                 roots.push(root);
             }
@@ -87,9 +87,9 @@ impl Workspace {
             roots,
             files,
             terminals,
-            promises: Arc::default(),
+            approved_states: Arc::default(),
             sandbox: SandboxSettings::default(),
-            surroundings: Surroundings::default(),
+            surroundings: SandboxBaseline::default(),
             search_path: std::env::var_os("PATH").unwrap_or_default(),
             program_folders: Arc::default(),
         }
@@ -114,7 +114,7 @@ impl Workspace {
     /// Returns true if a folder named by a variable is or may be in a root; a relative one may be.
     pub(crate) fn may_be_in_project(&self, folder: &Path) -> bool {
         let is_in_root = |folder: &Path| self.roots.iter().any(|root| folder.starts_with(root));
-        !folder.is_absolute() || is_in_root(folder) || may_lead(folder, &is_in_root)
+        !folder.is_absolute() || is_in_root(folder) || may_lead_into(folder, &is_in_root)
     }
 
     /// Returns true if a program called `name`, looked up from `base`, may be provided by the project, so
@@ -145,7 +145,7 @@ impl Workspace {
         let places = std::env::split_paths(&self.search_path).map(|folder| folder.join(name));
         let mut links = places.filter(|place| place.symlink_metadata().is_ok());
         let is_in_root = |target: &Path| self.roots.iter().any(|root| target.starts_with(root));
-        links.any(|place| may_lead(&place, &is_in_root))
+        links.any(|place| may_lead_into(&place, &is_in_root))
     }
 
     /// Creates a workspace with one root on the local disk.
@@ -157,14 +157,14 @@ impl Workspace {
     #[must_use]
     pub fn confined(self, sandbox: SandboxSettings) -> Self {
         Self {
-            surroundings: Surroundings::new(&self.roots, &sandbox),
+            surroundings: SandboxBaseline::new(&self.roots, &sandbox),
             sandbox,
             ..self
         }
     }
 
     /// Returns the repository folders and keys around the roots, as found before the session's first command.
-    pub(crate) fn surroundings(&self) -> &Surroundings {
+    pub(crate) fn sandbox_baseline(&self) -> &SandboxBaseline {
         &self.surroundings
     }
 
@@ -215,14 +215,14 @@ impl Workspace {
     pub(crate) fn all_path_aliases(&self, path: &Path) -> Vec<PathBuf> {
         let text = path.to_str();
         match text.and_then(|text| follow(&self.cwd, text).ok()) {
-            Some(resolved) => self.names(resolved, path),
+            Some(resolved) => self.path_aliases(resolved, path),
             None => vec![path.to_owned()],
         }
     }
 
     /// Returns the resolved name of a file and, if it was called by another name, that name and every one
     /// between the two. Rules may apply to any of them.
-    pub(crate) fn names(&self, resolved: PathBuf, called: impl AsRef<Path>) -> Vec<PathBuf> {
+    pub(crate) fn path_aliases(&self, resolved: PathBuf, called: impl AsRef<Path>) -> Vec<PathBuf> {
         let mut name = self.absolute(called);
         let mut names = vec![resolved];
         while !names.contains(&name) {
@@ -238,7 +238,7 @@ impl Workspace {
     /// prepared, never for accessing a file.
     #[must_use]
     pub fn absolute(&self, path: impl AsRef<Path>) -> PathBuf {
-        clean(&self.cwd.join(path))
+        normalise_lexically(&self.cwd.join(path))
     }
 
     /// Returns a path for display: relative to the working directory where possible.
@@ -264,8 +264,8 @@ impl Workspace {
     }
 
     /// Returns the state of files as shown to the user before permission was asked.
-    pub(crate) fn promises(&self) -> &Promises {
-        &self.promises
+    pub(crate) fn approved_states(&self) -> &ApprovedStates {
+        &self.approved_states
     }
 }
 

@@ -11,7 +11,7 @@ use std::{
 };
 use turnery_agent::{Projects, Settings, SettingsError};
 use turnery_models::ModelName;
-use turnery_tools::{GuardedPaths, SandboxMode, SandboxSettings};
+use turnery_tools::{GuardedPaths, SandboxMode, SandboxSettings, policy::program_files};
 
 /// Sources of settings that do not depend on the folder.
 pub(crate) struct Configured {
@@ -76,19 +76,9 @@ impl Configured {
     /// Returns `private_paths` and `key_files`, with links resolved when the first session opens, and the files in
     /// `roots` that the user's hooks and servers run.
     fn guarded_paths(&self, roots: &[PathBuf]) -> GuardedPaths {
-        let programs = self
-            .user
-            .as_ref()
-            .map_or_else(|_| Vec::new(), Config::program_paths);
-        // The program may not exist yet.
-        let lies_here = |path: &PathBuf| {
-            let place = path.canonicalize().or_else(|_| {
-                let folder = path.parent().unwrap_or(path);
-                folder.canonicalize()
-            });
-            place.is_ok_and(|place| roots.iter().any(|root| place.starts_with(root)))
-        };
-        let here: Vec<PathBuf> = programs.into_iter().filter(lies_here).collect();
+        let user = self.user.as_ref().ok();
+        let words = user.into_iter().flat_map(Config::program_words);
+        let here = program_files(words, roots);
         let with = |programs| {
             GuardedPaths::new([&*self.private_paths, &*self.key_files, programs].concat())
         };

@@ -15,7 +15,7 @@ use tokio::time::timeout;
 use turnery_engine::{ToolError, ToolErrorKind};
 
 /// Runs `work` until it finishes, times out, is cancelled or panics.
-pub(crate) async fn bounded<T>(
+pub(crate) async fn run_bounded<T>(
     name: &str,
     cx: &ToolCx,
     limit: Duration,
@@ -40,7 +40,11 @@ pub(crate) async fn bounded<T>(
 }
 
 /// Returns the tool's time limit for a call (JIDO-70).
-pub(crate) fn limit_of(name: &str, tool: &dyn Tool, args: &Value) -> Result<Duration, ToolError> {
+pub(crate) fn tool_timeout(
+    name: &str,
+    tool: &dyn Tool,
+    args: &Value,
+) -> Result<Duration, ToolError> {
     catch_unwind(AssertUnwindSafe(|| tool.timeout(args)))
         .map_err(|panic| panic_failure(name, &*panic))
 }

@@ -41,7 +41,7 @@ pub enum EffectKind {
 use EffectKind::{DeleteKeys, DeletePath, Emit, ReplaceState, Schedule, SetPath, SetState};
 
 impl EffectKind {
-    fn of(effect: &Value) -> Option<Self> {
+    fn from_effect(effect: &Value) -> Option<Self> {
         Self::deserialize(effect.get("kind")?).ok()
     }
 }
@@ -105,22 +105,22 @@ impl EffectPolicy {
     /// Drops every effect.
     #[must_use]
     pub fn deny_all() -> Self {
-        Self::of(EffectMode::DenyAll, BTreeSet::new())
+        Self::from_mode(EffectMode::DenyAll, BTreeSet::new())
     }
 
     /// Keeps every effect of a known kind.
     #[must_use]
     pub fn allow_all() -> Self {
-        Self::of(EffectMode::AllowAll, BTreeSet::new())
+        Self::from_mode(EffectMode::AllowAll, BTreeSet::new())
     }
 
     /// Keeps effects of these kinds.
     #[must_use]
     pub fn allow_list(kinds: impl IntoIterator<Item = EffectKind>) -> Self {
-        Self::of(EffectMode::AllowList, kinds.into_iter().collect())
+        Self::from_mode(EffectMode::AllowList, kinds.into_iter().collect())
     }
 
-    fn of(mode: EffectMode, allow: BTreeSet<EffectKind>) -> Self {
+    fn from_mode(mode: EffectMode, allow: BTreeSet<EffectKind>) -> Self {
         Self {
             mode,
             allow,
@@ -133,7 +133,7 @@ impl EffectPolicy {
     /// Returns true if this effect is kept.
     #[must_use]
     pub fn allows(&self, effect: &Value) -> bool {
-        let Some(kind) = EffectKind::of(effect) else {
+        let Some(kind) = EffectKind::from_effect(effect) else {
             return false;
         };
         let is_in_mode = match self.mode {
@@ -144,7 +144,7 @@ impl EffectPolicy {
         is_in_mode
             && !self.deny.contains(&kind)
             && match kind {
-                Emit => self.emit.fit(effect),
+                Emit => self.emit.allows(effect),
                 Schedule => self.is_within_max_delay(effect),
                 SetState
                 | ReplaceState
@@ -169,7 +169,7 @@ impl EffectPolicy {
 }
 
 impl EmitLimits {
-    fn fit(&self, effect: &Value) -> bool {
+    fn allows(&self, effect: &Value) -> bool {
         let kind = effect.get("type").and_then(Value::as_str);
         let is_type = |types: &BTreeSet<String>| kind.is_some_and(|kind| types.contains(kind));
         let begins = |prefixes: &Vec<String>| {
@@ -198,7 +198,7 @@ pub struct EffectPolicies(Vec<Arc<EffectPolicy>>);
 impl EffectPolicies {
     /// Returns these policies and `policy`.
     #[must_use]
-    pub fn and(&self, policy: EffectPolicy) -> Self {
+    pub fn with_policy(&self, policy: EffectPolicy) -> Self {
         let mut policies = self.0.clone();
         policies.push(Arc::new(policy));
         Self(policies)
@@ -206,7 +206,7 @@ impl EffectPolicies {
 
     /// Returns true if every policy keeps this effect.
     #[must_use]
-    pub fn allow(&self, effect: &Value) -> bool {
+    pub fn allows(&self, effect: &Value) -> bool {
         self.0.iter().all(|policy| policy.allows(effect))
     }
 }

@@ -2,7 +2,7 @@
 
 use crate::{
     arguments::{parse_args, spec_for},
-    tool::{TIMEOUT, Tool, ToolCx},
+    tool::{DEFAULT_TIMEOUT, Tool, ToolCx},
     workspace::Workspace,
 };
 use futures_util::future::BoxFuture;
@@ -12,14 +12,14 @@ use serde_json::Value;
 use std::time::Duration;
 use turnery_engine::{CallDetail, ToolEnvelope, ToolSpec};
 
-type Run = dyn Fn(&Value, ToolCx) -> BoxFuture<'static, ToolEnvelope> + Send + Sync;
+type RunFunction = dyn Fn(&Value, ToolCx) -> BoxFuture<'static, ToolEnvelope> + Send + Sync;
 
 /// A tool made from a name, an argument type and a function (JIDO-6). Declared to access no files, so it
 /// needs no permission.
 pub struct Action {
     spec: ToolSpec,
     timeout: Option<Duration>,
-    run: Box<Run>,
+    run: Box<RunFunction>,
 }
 
 impl Action {
@@ -49,7 +49,7 @@ impl Action {
 
     /// Sets the time limit.
     #[must_use]
-    pub fn within(self, timeout: Duration) -> Self {
+    pub fn with_timeout(self, timeout: Duration) -> Self {
         Self {
             timeout: Some(timeout),
             ..self
@@ -74,6 +74,6 @@ impl Tool for Action {
     }
 
     fn timeout(&self, _args: &Value) -> Duration {
-        self.timeout.unwrap_or(TIMEOUT)
+        self.timeout.unwrap_or(DEFAULT_TIMEOUT)
     }
 }

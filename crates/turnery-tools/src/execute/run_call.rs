@@ -1,9 +1,9 @@
 //! Runs one call; every call, in a session or outside, goes through here (UP-26).
 
-use super::bounds::{bounded, limit_of};
+use super::bounds::{run_bounded, tool_timeout};
 use crate::{
-    telemetry::Watch,
-    tool::{ToolCx, end},
+    telemetry::CallSpan,
+    tool::{ToolCx, into_envelope},
     toolbox::Toolbox,
 };
 use std::time::Duration;
@@ -11,18 +11,18 @@ use turnery_engine::{ToolCall, ToolEnvelope, ToolError};
 
 /// Runs a call within `limit` or the tool's own time limit (JIDO-69, JIDO-70). The outcome, including an
 /// unknown tool or invalid arguments, is reported to telemetry, and its effects have passed the policies.
-pub(crate) async fn run(
+pub(crate) async fn run_call(
     toolbox: &Toolbox,
     call: &ToolCall,
     cx: &ToolCx,
     limit: Option<Duration>,
 ) -> ToolEnvelope {
-    let watch = Watch::start(toolbox.observe(), call, &cx.origin);
-    let mut envelope = end(run_resolved(toolbox, call, cx, limit).await);
+    let watch = CallSpan::start(toolbox.observe(), call, &cx.origin);
+    let mut envelope = into_envelope(run_resolved(toolbox, call, cx, limit).await);
     envelope
         .effects
-        .retain(|effect| toolbox.effects().allow(effect));
-    watch.end(&envelope);
+        .retain(|effect| toolbox.effect_policies().allows(effect));
+    watch.finish(&envelope);
     envelope
 }
 
@@ -32,17 +32,22 @@ async fn run_resolved(
     cx: &ToolCx,
     limit: Option<Duration>,
 ) -> Result<ToolEnvelope, ToolError> {
-    let (tool, args) = toolbox.look_up(call)?;
+    let (tool, args) = toolbox.resolve_call(call)?;
     let limit = match limit {
         Some(limit) => limit,
-        None => limit_of(&call.name, tool, &args)?,
+        None => tool_timeout(&call.name, tool, &args)?,
     };
     // `run` is called inside the future, so that a panic in it is caught as well.
-    bounded(&call.name, cx, limit, async { tool.run(&args, cx).await }).await
+    run_bounded(&call.name, cx, limit, async { tool.run(&args, cx).await }).await
 }
 
 /// Reports a call that failed before it could run (UP-23).
-pub(crate) fn never_ran(toolbox: &Toolbox, call: &ToolCall, cx: &ToolCx, failure: &ToolError) {
-    let watch = Watch::start(toolbox.observe(), call, &cx.origin);
-    watch.end(&failure.clone().into());
+pub(crate) fn report_unstarted(
+    toolbox: &Toolbox,
+    call: &ToolCall,
+    cx: &ToolCx,
+    failure: &ToolError,
+) {
+    let watch = CallSpan::start(toolbox.observe(), call, &cx.origin);
+    watch.finish(&failure.clone().into());
 }

@@ -20,9 +20,9 @@ pub struct Scope {
     /// The tools (JIDO-25).
     pub tools: Option<Toolbox>,
     /// Tools of the tool-calling component, used if `tools` is `None` (JIDO-27).
-    pub tool_calling: Option<Toolbox>,
+    pub tool_calling_tools: Option<Toolbox>,
     /// Tools of the agent, used if the other two are `None` (UP-24).
-    pub agent: Option<Toolbox>,
+    pub agent_tools: Option<Toolbox>,
     /// Decides which effects are kept; `None` keeps all (JIDO-44, C-22).
     pub effect_policy: Option<EffectPolicy>,
     /// Run, agent and session that calls belong to.
@@ -43,8 +43,8 @@ impl Scope {
     pub fn new(workspace: Arc<Workspace>) -> Self {
         Self {
             tools: None,
-            tool_calling: None,
-            agent: None,
+            tool_calling_tools: None,
+            agent_tools: None,
             effect_policy: None,
             origin: Origin::default(),
             workspace,
@@ -67,7 +67,12 @@ impl Scope {
     /// The scope's effect policy is added to theirs.
     #[must_use]
     pub fn toolbox(&self, options: &Options) -> Toolbox {
-        let tools = [&options.tools, &self.tools, &self.tool_calling, &self.agent];
+        let tools = [
+            &options.tools,
+            &self.tools,
+            &self.tool_calling_tools,
+            &self.agent_tools,
+        ];
         let found = tools.into_iter().find_map(Option::clone);
         let toolbox = found.unwrap_or_else(|| Toolbox::new(Vec::new()));
         match &self.effect_policy {
@@ -76,7 +81,7 @@ impl Scope {
         }
     }
 
-    pub(super) fn cx(&self, call_id: CallId) -> ToolCx {
+    pub(super) fn tool_cx(&self, call_id: CallId) -> ToolCx {
         // Sending to a channel without a receiver fails at once, so no tool waits for it.
         let nowhere = || mpsc::channel(1).0;
         ToolCx {

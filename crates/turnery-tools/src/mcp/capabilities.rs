@@ -10,7 +10,7 @@ use serde_json::{Map, Value, json};
 use turnery_engine::ToolSchema;
 
 /// Maximum number of tools, resources or prompts of one server; all model APIs limit the number of tools.
-pub(super) const MOST: usize = 100;
+pub(super) const MAX_LISTED: usize = 100;
 /// Maximum number of pages read of one list.
 const MAX_PAGES: usize = 20;
 /// A longer description is cut. Unit: bytes.
@@ -22,13 +22,13 @@ const MAX_SCHEMA_BYTES: usize = 64 << 10;
 
 /// Capabilities of a server.
 #[derive(Debug, Default, PartialEq)]
-pub(super) struct Offer {
+pub(super) struct McpServerCapabilities {
     pub(super) tools: Vec<McpToolInfo>,
     pub(super) prompts: Vec<Prompt>,
     /// The server has resources.
-    pub(super) resources: bool,
+    pub(super) has_resources: bool,
     /// Number of tools that cannot be offered to the model.
-    pub(super) left_out: usize,
+    pub(super) omitted_tools: usize,
 }
 
 /// A tool as its server describes it.
@@ -41,33 +41,39 @@ pub(super) struct McpToolInfo {
     pub(super) description: String,
     pub(super) schema: ToolSchema,
     /// The server declares the tool read-only and not destructive. Unverified.
-    pub(super) reads_only: bool,
+    pub(super) is_read_only: bool,
     /// The server declares the tool destructive.
-    pub(super) destroys: bool,
+    pub(super) is_destructive: bool,
 }
 
 /// Requests all lists of a server.
-pub(super) async fn list(peer: &Peer<RoleClient>) -> Result<Offer, String> {
+pub(super) async fn list_capabilities(
+    peer: &Peer<RoleClient>,
+) -> Result<McpServerCapabilities, String> {
     let Some(info) = peer.peer_info() else {
-        return Ok(Offer::default());
+        return Ok(McpServerCapabilities::default());
     };
     let has = &info.capabilities;
-    let mut offer = Offer {
-        resources: has.resources.is_some(),
-        ..Offer::default()
+    let mut offer = McpServerCapabilities {
+        has_resources: has.resources.is_some(),
+        ..McpServerCapabilities::default()
     };
     if has.tools.is_some() {
-        let tools = pages(|page| async move {
+        let tools = fetch_all_pages(|page| async move {
             let list = peer.list_tools(page).await?;
             Ok((list.tools, list.next_cursor))
         });
         let tools = tools.await.map_err(|error| list_error("tools", &error))?;
         let count = tools.len();
-        offer.tools = tools.into_iter().filter_map(tool).take(MOST).collect();
-        offer.left_out = count - offer.tools.len();
+        offer.tools = tools
+            .into_iter()
+            .filter_map(to_tool_info)
+            .take(MAX_LISTED)
+            .collect();
+        offer.omitted_tools = count - offer.tools.len();
     }
     if has.prompts.is_some() {
-        let prompts = pages(|page| async move {
+        let prompts = fetch_all_pages(|page| async move {
             let list = peer.list_prompts(page).await?;
             Ok((list.prompts, list.next_cursor))
         });
@@ -75,7 +81,7 @@ pub(super) async fn list(peer: &Peer<RoleClient>) -> Result<Offer, String> {
             .await
             .map_err(|error| list_error("prompts", &error))?;
         offer.prompts.retain(can_be_typed);
-        offer.prompts.truncate(MOST);
+        offer.prompts.truncate(MAX_LISTED);
     }
     Ok(offer)
 }
@@ -87,12 +93,12 @@ fn can_be_typed(prompt: &Prompt) -> bool {
 }
 
 fn list_error(what: &str, error: &ServiceError) -> String {
-    let (_, why) = errors::of_request(error);
+    let (_, why) = errors::describe_request_error(error);
     format!("its list of {what} cannot be read: {why}")
 }
 
 /// Returns the items of all pages, up to `MAX_PAGES`.
-pub(super) async fn pages<T, F>(
+pub(super) async fn fetch_all_pages<T, F>(
     mut page: impl FnMut(Option<PaginatedRequestParams>) -> F,
 ) -> Result<Vec<T>, ServiceError>
 where
@@ -106,7 +112,7 @@ where
         let (items, next) = page(asked).await?;
         all.extend(items);
         cursor = next;
-        if cursor.is_none() || all.len() > 10 * MOST {
+        if cursor.is_none() || all.len() > 10 * MAX_LISTED {
             break;
         }
     }
@@ -114,8 +120,8 @@ where
 }
 
 /// Converts a tool; `None` if it cannot be offered to a model.
-fn tool(tool: Tool) -> Option<McpToolInfo> {
-    let schema = schema(&tool.input_schema);
+fn to_tool_info(tool: Tool) -> Option<McpToolInfo> {
+    let schema = normalise_schema(&tool.input_schema);
     if tool.name.is_empty() || schema.to_string().len() > MAX_SCHEMA_BYTES {
         return None;
     }
@@ -126,17 +132,17 @@ fn tool(tool: Tool) -> Option<McpToolInfo> {
     // If a server's hints contradict each other, the stricter one applies.
     let destroys = hints.destructive_hint == Some(true);
     Some(McpToolInfo {
-        title: short(title.as_deref().unwrap_or(&tool.name)).to_owned(),
+        title: truncate_name(title.as_deref().unwrap_or(&tool.name)).to_owned(),
         description: description[..cut].to_owned(),
         schema: schema.into(),
-        reads_only: hints.read_only_hint == Some(true) && !destroys,
-        destroys,
+        is_read_only: hints.read_only_hint == Some(true) && !destroys,
+        is_destructive: destroys,
         name: tool.name.into_owned(),
     })
 }
 
 /// Returns the schema in the form that all model APIs accept: its type is `object` and it has `properties`.
-fn schema(given: &Map<String, Value>) -> Value {
+fn normalise_schema(given: &Map<String, Value>) -> Value {
     let mut schema = given.clone();
     schema.remove("$schema");
     schema.insert("type".to_owned(), json!("object"));
@@ -147,16 +153,16 @@ fn schema(given: &Map<String, Value>) -> Value {
 }
 
 /// Returns a name on one line.
-pub(super) fn line(text: &str) -> String {
+pub(super) fn single_line(text: &str) -> String {
     let text: String = text
         .chars()
         .map(|c| if c.is_control() { ' ' } else { c })
         .collect();
-    short(&text).to_owned()
+    truncate_name(&text).to_owned()
 }
 
 /// Returns the beginning of an external name.
-pub(super) fn short(text: &str) -> &str {
+pub(super) fn truncate_name(text: &str) -> &str {
     let cut = text.floor_char_boundary(120);
     text[..cut].trim()
 }

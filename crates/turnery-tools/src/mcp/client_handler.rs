@@ -61,18 +61,18 @@ fn format_progress(report: &ProgressNotificationParam) -> String {
 
 /// Client side of the connection to one server.
 #[derive(Clone)]
-pub(super) struct Told {
+pub(super) struct McpClientHandler {
     pub(super) server: Arc<str>,
     pub(super) listeners: ProgressListeners,
     /// Signals that a list has changed.
-    pub(super) changed: mpsc::Sender<()>,
+    pub(super) list_changes: mpsc::Sender<()>,
     pub(super) roots: Arc<[PathBuf]>,
 }
 
-impl Told {
+impl McpClientHandler {
     /// Signals that a list has changed; one pending signal covers any number of changes.
     fn signal_list_change(&self) {
-        let _ = self.changed.try_send(());
+        let _ = self.list_changes.try_send(());
     }
 }
 
@@ -80,7 +80,7 @@ impl Told {
     deprecated,
     reason = "roots are deprecated in the protocol, but current servers request them"
 )]
-impl ClientHandler for Told {
+impl ClientHandler for McpClientHandler {
     fn get_info(&self) -> ClientConfig {
         let mut capabilities = ClientCapabilities::default();
         capabilities.roots = Some(rmcp::model::RootsCapabilities::default());

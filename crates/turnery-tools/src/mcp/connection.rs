@@ -5,11 +5,11 @@
 //! restarts a server that has died: once for each use, and only a limited number of times in a row.
 
 use super::{
-    capabilities::{self, Offer},
-    client_handler::{ProgressListeners, Told},
-    secrets::Secrets,
-    stdio::Process,
-    transport::Reach,
+    capabilities::{self, McpServerCapabilities},
+    client_handler::{McpClientHandler, ProgressListeners},
+    secrets::ServerSecrets,
+    stdio::ServerProcess,
+    transport::Transport,
 };
 use futures_util::{
     FutureExt as _,
@@ -36,44 +36,44 @@ const CLOSE_TIMEOUT: Duration = Duration::from_millis(500);
 const MAX_EARLY_EXITS: u32 = 3;
 
 /// Request to use the server.
-type Order = oneshot::Sender<Result<Peer<RoleClient>, String>>;
+type PeerRequest = oneshot::Sender<Result<Peer<RoleClient>, String>>;
 
 /// State of a server.
 #[derive(Clone, Default)]
 pub(super) struct ServerState {
     /// The first attempt to connect is over, successful or not.
-    pub(super) settled: bool,
+    pub(super) is_settled: bool,
     /// Capabilities, as last listed.
-    pub(super) offer: Option<Arc<Offer>>,
+    pub(super) capabilities: Option<Arc<McpServerCapabilities>>,
     /// Current error.
-    pub(super) trouble: Option<Arc<str>>,
+    pub(super) error: Option<Arc<str>>,
 }
 
 /// Handle of a server.
-pub(super) struct Link {
+pub(super) struct ServerConnection {
     /// Name for display.
     pub(super) name: Arc<str>,
     /// Name within tool names.
     pub(super) slug: String,
     /// Time limit of a call.
     pub(super) timeout: Duration,
-    pub(super) secrets: Secrets,
+    pub(super) secrets: ServerSecrets,
     pub(super) listeners: ProgressListeners,
-    seen: watch::Receiver<ServerState>,
-    requests: mpsc::Sender<Order>,
+    state: watch::Receiver<ServerState>,
+    requests: mpsc::Sender<PeerRequest>,
 }
 
 /// Task of a server.
 pub(super) struct ConnectionTask {
-    reach: Box<dyn Reach>,
-    told: Told,
-    secrets: Secrets,
+    transport: Box<dyn Transport>,
+    told: McpClientHandler,
+    secrets: ServerSecrets,
     /// Maximum time to connect.
     connect_timeout: Duration,
-    seen: watch::Sender<ServerState>,
+    state: watch::Sender<ServerState>,
     /// Counts changes of all servers of the session.
     changes: watch::Sender<u64>,
-    requests: mpsc::Receiver<Order>,
+    requests: mpsc::Receiver<PeerRequest>,
     list_changes: mpsc::Receiver<()>,
     early_exits: u32,
     /// Errors are also logged.
@@ -81,30 +81,30 @@ pub(super) struct ConnectionTask {
 }
 
 /// Settings of a connection.
-pub(super) struct Plan {
+pub(super) struct ConnectionConfig {
     pub(super) name: Arc<str>,
     pub(super) slug: String,
     pub(super) timeout: Duration,
     pub(super) connect_timeout: Duration,
-    pub(super) secrets: Secrets,
-    pub(super) reach: Box<dyn Reach>,
+    pub(super) secrets: ServerSecrets,
+    pub(super) transport: Box<dyn Transport>,
     pub(super) roots: Arc<[std::path::PathBuf]>,
     pub(super) changes: watch::Sender<u64>,
 }
 
 /// An open connection.
-struct Live {
+struct LiveConnection {
     peer: Peer<RoleClient>,
     /// Polled through clones only, because several places wait for it.
-    over: Shared<BoxFuture<'static, ()>>,
+    closed: Shared<BoxFuture<'static, ()>>,
     stop: RunningServiceCancellationToken,
-    process: Option<Process>,
-    since: Instant,
+    process: Option<ServerProcess>,
+    connected_at: Instant,
 }
 
-impl Link {
+impl ServerConnection {
     /// Creates the handle of a server and its task, which is not running yet.
-    pub(super) fn new(plan: Plan) -> (Self, ConnectionTask) {
+    pub(super) fn new(plan: ConnectionConfig) -> (Self, ConnectionTask) {
         let (requests, ordered) = mpsc::channel(MAX_PENDING_REQUESTS);
         let (changing, list_changes) = mpsc::channel(1);
         let (seen, see) = watch::channel(ServerState::default());
@@ -115,20 +115,20 @@ impl Link {
             timeout: plan.timeout,
             secrets: plan.secrets.clone(),
             listeners: listeners.clone(),
-            seen: see,
+            state: see,
             requests,
         };
         let task = ConnectionTask {
-            reach: plan.reach,
-            told: Told {
+            transport: plan.transport,
+            told: McpClientHandler {
                 server: plan.name,
                 listeners,
-                changed: changing,
+                list_changes: changing,
                 roots: plan.roots,
             },
             secrets: plan.secrets,
             connect_timeout: plan.connect_timeout,
-            seen,
+            state: seen,
             changes: plan.changes,
             requests: ordered,
             list_changes,
@@ -139,14 +139,14 @@ impl Link {
     }
 
     /// Returns the current state of the server.
-    pub(super) fn seen(&self) -> ServerState {
-        self.seen.borrow().clone()
+    pub(super) fn state(&self) -> ServerState {
+        self.state.borrow().clone()
     }
 
     /// Waits until the first attempt to connect is over.
-    pub(super) async fn settled(&self) {
+    pub(super) async fn wait_until_settled(&self) {
         // An error means that the task has ended, so no attempt follows.
-        let _ = self.seen.clone().wait_for(|seen| seen.settled).await;
+        let _ = self.state.clone().wait_for(|seen| seen.is_settled).await;
     }
 
     /// Returns the server, restarting it if it has died.
@@ -165,13 +165,13 @@ impl ConnectionTask {
     }
 
     /// Serves the connection until `stop` fires, then ends the server.
-    pub(super) async fn serve(mut self, stop: CancellationToken) {
+    pub(super) async fn run(mut self, stop: CancellationToken) {
         let mut live = self.connect(&stop).await;
         loop {
             tokio::select! {
                 biased;
                 () = stop.cancelled() => break,
-                () = over(&mut live) => {
+                () = wait_until_closed(&mut live) => {
                     if let Some(dead) = live.take() {
                         self.handle_exit(dead).await;
                     }
@@ -179,7 +179,7 @@ impl ConnectionTask {
                 order = self.requests.recv() => match order {
                     Some(reply) => {
                         live = self.ensure_connected(live, &stop).await;
-                        let _ = reply.send(self.answer(live.as_ref()));
+                        let _ = reply.send(self.peer_or_error(live.as_ref()));
                     }
                     None => break,
                 },
@@ -191,15 +191,15 @@ impl ConnectionTask {
             }
         }
         if let Some(live) = live {
-            live.end().await;
+            live.close().await;
         }
     }
 
-    fn answer(&self, live: Option<&Live>) -> Result<Peer<RoleClient>, String> {
+    fn peer_or_error(&self, live: Option<&LiveConnection>) -> Result<Peer<RoleClient>, String> {
         match live {
             Some(live) => Ok(live.peer.clone()),
             None => {
-                let trouble = self.seen.borrow().trouble.clone();
+                let trouble = self.state.borrow().error.clone();
                 Err(trouble.map_or_else(|| "it is not connected".to_owned(), |why| why.to_string()))
             }
         }
@@ -208,9 +208,9 @@ impl ConnectionTask {
     /// Returns the connection, or a new one if it is dead.
     async fn ensure_connected(
         &mut self,
-        live: Option<Live>,
+        live: Option<LiveConnection>,
         stop: &CancellationToken,
-    ) -> Option<Live> {
+    ) -> Option<LiveConnection> {
         match live {
             Some(live) if !live.peer.is_transport_closed() => return Some(live),
             Some(dead) => self.handle_exit(dead).await,
@@ -225,10 +225,10 @@ impl ConnectionTask {
         self.connect(stop).await
     }
 
-    async fn connect(&mut self, stop: &CancellationToken) -> Option<Live> {
+    async fn connect(&mut self, stop: &CancellationToken) -> Option<LiveConnection> {
         let attempt = async {
-            let reached = self.reach.reach(self.told.clone()).await?;
-            let offer = capabilities::list(reached.service.peer()).await?;
+            let reached = self.transport.connect(self.told.clone()).await?;
+            let offer = capabilities::list_capabilities(reached.service.peer()).await?;
             Ok((reached, offer))
         };
         let made = tokio::select! {
@@ -244,21 +244,21 @@ impl ConnectionTask {
         });
         match made {
             Ok((reached, offer)) => {
-                self.seen.send_modify(|seen| {
-                    seen.trouble = None;
-                    seen.offer = Some(Arc::new(offer));
+                self.state.send_modify(|seen| {
+                    seen.error = None;
+                    seen.capabilities = Some(Arc::new(offer));
                 });
                 self.mark_settled();
-                Some(Live {
+                Some(LiveConnection {
                     peer: reached.service.peer().clone(),
                     stop: reached.service.cancellation_token(),
-                    over: async move {
+                    closed: async move {
                         let _ = reached.service.waiting().await;
                     }
                     .boxed()
                     .shared(),
                     process: reached.process,
-                    since: Instant::now(),
+                    connected_at: Instant::now(),
                 })
             }
             Err(why) => {
@@ -269,8 +269,8 @@ impl ConnectionTask {
         }
     }
 
-    async fn handle_exit(&mut self, dead: Live) {
-        self.early_exits = match dead.since.elapsed() < MIN_UPTIME {
+    async fn handle_exit(&mut self, dead: LiveConnection) {
+        self.early_exits = match dead.connected_at.elapsed() < MIN_UPTIME {
             true => self.early_exits + 1,
             false => 0,
         };
@@ -280,7 +280,7 @@ impl ConnectionTask {
             None => why,
         };
         // Responses that the server sent before its end are read first. Calls still waiting then fail.
-        let _ = timeout(CLOSE_TIMEOUT, dead.over).await;
+        let _ = timeout(CLOSE_TIMEOUT, dead.closed).await;
         dead.stop.cancel();
         self.report_error(Some(why));
     }
@@ -289,12 +289,12 @@ impl ConnectionTask {
         let listed = tokio::select! {
             biased;
             () = stop.cancelled() => return,
-            listed = timeout(self.connect_timeout, capabilities::list(peer)) => listed,
+            listed = timeout(self.connect_timeout, capabilities::list_capabilities(peer)) => listed,
         };
         match listed {
             Ok(Ok(offer)) => {
-                self.seen
-                    .send_modify(|seen| seen.offer = Some(Arc::new(offer)));
+                self.state
+                    .send_modify(|seen| seen.capabilities = Some(Arc::new(offer)));
                 self.changes.send_modify(|count| *count += 1);
             }
             Ok(Err(why)) => self.report_error(Some(why)),
@@ -304,30 +304,30 @@ impl ConnectionTask {
 
     /// Records an error, or that there is none, and logs it.
     fn report_error(&self, trouble: Option<String>) {
-        let trouble = trouble.map(|why| self.secrets.hide(&why));
+        let trouble = trouble.map(|why| self.secrets.redact(&why));
         if let Some(why) = trouble.as_ref().filter(|_| self.logs_errors) {
             tracing::warn!("the MCP server {} does not work: {why}", self.told.server);
         }
-        self.seen
-            .send_modify(|seen| seen.trouble = trouble.map(Into::into));
+        self.state
+            .send_modify(|seen| seen.error = trouble.map(Into::into));
         self.mark_settled();
     }
 
     /// Marks the first attempt as over. The change is counted first, so that callers who wait see it.
     fn mark_settled(&self) {
         self.changes.send_modify(|count| *count += 1);
-        self.seen.send_modify(|seen| seen.settled = true);
+        self.state.send_modify(|seen| seen.is_settled = true);
     }
 }
 
-impl Live {
+impl LiveConnection {
     /// Ends the connection first, which closes the process's stdin, and then the process.
-    async fn end(self) {
+    async fn close(self) {
         self.stop.cancel();
-        let over = timeout(CLOSE_TIMEOUT, self.over);
+        let over = timeout(CLOSE_TIMEOUT, self.closed);
         match self.process {
             Some(process) => {
-                let _ = futures_util::future::join(over, process.end()).await;
+                let _ = futures_util::future::join(over, process.shut_down()).await;
             }
             None => {
                 let _ = over.await;
@@ -337,7 +337,7 @@ impl Live {
 }
 
 /// Waits until the connection is over or its process has exited. Never returns if there is no connection.
-async fn over(live: &mut Option<Live>) {
+async fn wait_until_closed(live: &mut Option<LiveConnection>) {
     let Some(live) = live else {
         return std::future::pending().await;
     };
@@ -349,7 +349,7 @@ async fn over(live: &mut Option<Live>) {
     };
     tokio::select! {
         biased;
-        () = live.over.clone() => {}
+        () = live.closed.clone() => {}
         () = exited => {}
     }
 }

@@ -26,14 +26,14 @@ pub(super) fn response_to_envelope(answer: ServerResult) -> ToolEnvelope {
 }
 
 fn result_to_envelope(result: CallToolResult) -> ToolEnvelope {
-    let mut content = contents(result.content);
+    let mut content = convert_blocks(result.content);
     if content.is_empty()
         && let Some(value) = &result.structured_content
     {
         content.push(Content::text(value.to_string()));
     }
     if result.is_error == Some(true) {
-        let text = text(&content);
+        let text = joined_text(&content);
         let text = match text.is_empty() {
             true => "the tool failed and did not say why",
             false => &text,
@@ -50,7 +50,7 @@ fn is_structured_value_small(value: &Value) -> bool {
     value.to_string().len() <= MAX_STRUCTURED_BYTES
 }
 
-fn text(content: &[Content]) -> String {
+fn joined_text(content: &[Content]) -> String {
     let texts = content.iter().filter_map(|item| match item {
         Content::Text { text } => Some(text.as_str()),
         Content::Image(_)
@@ -63,9 +63,13 @@ fn text(content: &[Content]) -> String {
 }
 
 /// Converts the blocks of a result or of a prompt.
-pub(super) fn contents(blocks: Vec<ContentBlock>) -> Vec<Content> {
+pub(super) fn convert_blocks(blocks: Vec<ContentBlock>) -> Vec<Content> {
     let count = blocks.len();
-    let mut all: Vec<Content> = blocks.into_iter().take(MAX_ITEMS).map(block).collect();
+    let mut all: Vec<Content> = blocks
+        .into_iter()
+        .take(MAX_ITEMS)
+        .map(convert_block)
+        .collect();
     if count > MAX_ITEMS {
         all.push(Content::text(format!(
             "[{} items are left out]",
@@ -75,7 +79,7 @@ pub(super) fn contents(blocks: Vec<ContentBlock>) -> Vec<Content> {
     all
 }
 
-fn block(block: ContentBlock) -> Content {
+fn convert_block(block: ContentBlock) -> Content {
     match block {
         ContentBlock::Text(text) => Content::text(text.text),
         ContentBlock::Image(image) => image_content(image.mime_type, image.data),

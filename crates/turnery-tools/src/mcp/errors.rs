@@ -16,7 +16,10 @@ pub(super) fn describe_handshake_error(error: &ClientInitializeError) -> String 
     }
     match error {
         ClientInitializeError::JsonRpcError(error) => {
-            format!("it refused the connection: {}", of_answer(error))
+            format!(
+                "it refused the connection: {}",
+                describe_server_error(error)
+            )
         }
         ClientInitializeError::ConnectionClosed(_) => "it ended".to_owned(),
         ClientInitializeError::TransportError { error, .. } => {
@@ -37,9 +40,9 @@ pub(super) fn describe_handshake_error(error: &ClientInitializeError) -> String 
 }
 
 /// Describes why a request failed.
-pub(super) fn of_request(error: &ServiceError) -> (ToolErrorKind, String) {
+pub(super) fn describe_request_error(error: &ServiceError) -> (ToolErrorKind, String) {
     let text = match error {
-        ServiceError::McpError(error) => of_answer(error),
+        ServiceError::McpError(error) => describe_server_error(error),
         ServiceError::TransportSend(error) => describe_transport_error(error.error.as_ref()),
         ServiceError::TransportClosed => {
             "it ended before it answered; it is started again when it is used again".to_owned()
@@ -64,7 +67,7 @@ pub(super) fn of_request(error: &ServiceError) -> (ToolErrorKind, String) {
 }
 
 /// Describes an error that the server returned.
-pub(super) fn of_answer(error: &ErrorData) -> String {
+pub(super) fn describe_server_error(error: &ErrorData) -> String {
     format!("{} ({})", error.message, error.code.0)
 }
 
@@ -90,7 +93,7 @@ fn describe_transport_error(error: &(dyn Error + 'static)) -> String {
         if let Some(StreamableHttpError::ResponseBodyTooLarge { max_size }) =
             error.downcast_ref::<StreamableHttpError<reqwest::Error>>()
         {
-            let limit = crate::text::size(*max_size as u64);
+            let limit = crate::text::format_size(*max_size as u64);
             return format!(
                 "its answer is larger than {limit}, the most that is read: ask for less at once"
             );

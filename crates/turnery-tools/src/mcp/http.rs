@@ -1,8 +1,8 @@
 //! Connects to servers over streamable HTTP.
 
 use super::{
-    client_handler::Told,
-    transport::{Reach, Reached, shake_hands},
+    client_handler::McpClientHandler,
+    transport::{ConnectedClient, Transport, initialize},
 };
 use futures_util::future::BoxFuture;
 use reqwest::{
@@ -23,21 +23,21 @@ const MAX_REDIRECTS: usize = 5;
 const RESERVED_HEADERS: [&str; 3] = ["accept", "last-event-id", "mcp-session-id"];
 
 /// A server at a URL.
-pub(super) struct Http {
+pub(super) struct HttpTransport {
     pub(super) url: String,
     pub(super) headers: Vec<(String, String)>,
 }
 
-impl Reach for Http {
-    fn reach(&self, told: Told) -> BoxFuture<'_, Result<Reached, String>> {
+impl Transport for HttpTransport {
+    fn connect(&self, told: McpClientHandler) -> BoxFuture<'_, Result<ConnectedClient, String>> {
         Box::pin(async move {
             let config = StreamableHttpClientTransportConfig::with_uri(self.url.as_str())
-                .custom_headers(headers(&self.headers)?)
+                .custom_headers(build_headers(&self.headers)?)
                 .max_sse_event_size(MAX_EVENT_BYTES);
-            let client = client(self.url.starts_with("https:"))?;
+            let client = build_client(self.url.starts_with("https:"))?;
             let transport = StreamableHttpClientTransport::with_client(client, config);
-            Ok(Reached {
-                service: shake_hands(told, transport).await?,
+            Ok(ConnectedClient {
+                service: initialize(told, transport).await?,
                 process: None,
             })
         })
@@ -46,7 +46,7 @@ impl Reach for Http {
 
 /// Converts the headers exactly as given (MCP-5). Values of the same name are joined to a list, which is
 /// equivalent.
-fn headers(given: &[(String, String)]) -> Result<HashMap<HeaderName, HeaderValue>, String> {
+fn build_headers(given: &[(String, String)]) -> Result<HashMap<HeaderName, HeaderValue>, String> {
     let mut joined: HeaderMap<Vec<u8>> = HeaderMap::default();
     for (name, value) in given {
         let header = HeaderName::from_bytes(name.as_bytes())
@@ -79,7 +79,7 @@ fn headers(given: &[(String, String)]) -> Result<HashMap<HeaderName, HeaderValue
 }
 
 /// Creates a client for this server only, which ends with it. Headers are not sent to another origin.
-fn client(secure: bool) -> Result<Client, String> {
+fn build_client(secure: bool) -> Result<Client, String> {
     // An error means that a provider is installed already, which is fine.
     let _ = rustls::crypto::ring::default_provider().install_default();
     let builder = Client::builder()
@@ -110,7 +110,7 @@ mod tests {
     fn headers_are_sent_as_given() {
         let given = [("X-A", "é \""), ("x-b", ""), ("x-a", "2")];
         let given = given.map(|(name, value)| (name.to_owned(), value.to_owned()));
-        let headers = headers(&given).unwrap();
+        let headers = build_headers(&given).unwrap();
         assert_eq!(headers.len(), 2);
         assert_eq!(
             headers[&HeaderName::from_static("x-a")].as_bytes(),
@@ -122,7 +122,7 @@ mod tests {
 
     #[test]
     fn invalid_header_error_omits_its_value() {
-        let one = |name: &str, value: &str| headers(&[(name.to_owned(), value.to_owned())]);
+        let one = |name: &str, value: &str| build_headers(&[(name.to_owned(), value.to_owned())]);
         assert_eq!(
             one("a b", "secret").unwrap_err(),
             "\"a b\" cannot be the name of a header"

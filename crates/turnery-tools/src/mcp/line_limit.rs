@@ -23,7 +23,7 @@ const MAX_ID_BYTES: usize = 128;
 const INTERNAL_ERROR: i32 = -32603;
 
 /// Reads lines of JSON-RPC of bounded length.
-pub(super) struct LineLimit<R> {
+pub(super) struct LineLimitReader<R> {
     inner: R,
     /// Maximum line length, including the line break. Unit: bytes.
     limit: usize,
@@ -39,7 +39,7 @@ pub(super) struct LineLimit<R> {
     scan: IdScanner,
 }
 
-impl<R> LineLimit<R> {
+impl<R> LineLimitReader<R> {
     pub(super) fn new(inner: R, limit: usize) -> Self {
         Self {
             inner,
@@ -61,7 +61,7 @@ impl<R> LineLimit<R> {
         }
         self.chunk = chunk;
         if self.line_length > self.limit {
-            self.answer();
+            self.emit_error();
         }
         if self.line_length / MAX_OVERRUN_FACTOR > self.limit {
             return Err(io::Error::new(
@@ -85,10 +85,10 @@ impl<R> LineLimit<R> {
             self.pending.push(b'\n');
         }
         let text = part.strip_suffix(b"\n");
-        self.scan.read(text.unwrap_or(part));
+        self.scan.push_bytes(text.unwrap_or(part));
         if text.is_some() {
             if !fits {
-                self.answer();
+                self.emit_error();
                 if !self.is_error_emitted {
                     tracing::warn!("an MCP server sent a message that is too large to read");
                 }
@@ -100,12 +100,12 @@ impl<R> LineLimit<R> {
     }
 
     /// Emits the error once the call's id is known.
-    fn answer(&mut self) {
+    fn emit_error(&mut self) {
         if self.is_error_emitted {
             return;
         }
         if let Some(id) = self.scan.answered_id() {
-            let limit = crate::text::size(self.limit as u64);
+            let limit = crate::text::format_size(self.limit as u64);
             let message = format!(
                 "its answer is larger than {limit}, the most that is read: ask for less at once"
             );
@@ -118,7 +118,7 @@ impl<R> LineLimit<R> {
     }
 }
 
-impl<R: AsyncRead + Unpin> AsyncRead for LineLimit<R> {
+impl<R: AsyncRead + Unpin> AsyncRead for LineLimitReader<R> {
     fn poll_read(
         mut self: Pin<&mut Self>,
         cx: &mut Context<'_>,
@@ -160,7 +160,7 @@ struct IdScanner {
 }
 
 impl IdScanner {
-    fn read(&mut self, mut bytes: &[u8]) {
+    fn push_bytes(&mut self, mut bytes: &[u8]) {
         while let Some((byte, rest)) = bytes.split_first() {
             self.read_byte(*byte);
             bytes = rest;
@@ -178,7 +178,7 @@ impl IdScanner {
             self.is_escaped = byte == b'\\' && !self.is_escaped;
             self.in_string = !ends;
             if is_outermost && (self.in_value || !ends) {
-                self.collect(byte);
+                self.collect_byte(byte);
             }
             return;
         }
@@ -188,7 +188,7 @@ impl IdScanner {
                 if is_outermost && !self.in_value {
                     self.key.clear();
                 } else if is_outermost {
-                    self.collect(byte);
+                    self.collect_byte(byte);
                 }
             }
             b'{' | b'[' => self.depth += 1,
@@ -205,12 +205,12 @@ impl IdScanner {
                 self.in_value = false;
                 self.key.clear();
             }
-            _ if is_outermost && self.in_value => self.collect(byte),
+            _ if is_outermost && self.in_value => self.collect_byte(byte),
             _ => {}
         }
     }
 
-    fn collect(&mut self, byte: u8) {
+    fn collect_byte(&mut self, byte: u8) {
         let part = match (self.in_value, &*self.key) {
             (false, _) => &mut self.key,
             (true, b"id") => &mut self.id,
@@ -238,9 +238,9 @@ mod tests {
     use tokio::io::AsyncReadExt as _;
 
     /// Returns the output for these bytes with a limit of 64 bytes per line.
-    async fn read(bytes: &[u8]) -> String {
+    async fn read_limited(bytes: &[u8]) -> String {
         let mut text = String::new();
-        let mut limited = LineLimit::new(bytes, 64);
+        let mut limited = LineLimitReader::new(bytes, 64);
         limited.read_to_string(&mut text).await.unwrap();
         text
     }
@@ -256,7 +256,7 @@ mod tests {
     #[tokio::test]
     async fn lines_that_fit_pass_unchanged() {
         let text = format!("{}\n\n{{\"id\":1}}\nno end", "x".repeat(63));
-        assert_eq!(read(text.as_bytes()).await, text);
+        assert_eq!(read_limited(text.as_bytes()).await, text);
     }
 
     #[tokio::test]
@@ -278,7 +278,7 @@ mod tests {
                 json!(12),
             ),
         ] {
-            let text = read(format!("{line}\nnext\n").as_bytes()).await;
+            let text = read_limited(format!("{line}\nnext\n").as_bytes()).await;
             let lines: Vec<&str> = text.lines().collect();
             assert_eq!(lines.len(), 3, "{text}");
             // Including its line break, one byte more than the library accepts.
@@ -289,7 +289,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn a_cut_at_any_byte_changes_nothing() {
+    async fn read_boundaries_do_not_change_output() {
         let long = "\\\"x{".repeat(20);
         let text = format!(
             "{{\"id\":1}}\n{{\"result\":[\"{long}\"],\"id\":2}}\n{}\n{}\nend",
@@ -297,7 +297,7 @@ mod tests {
             "z".repeat(64)
         );
         let second = text.lines().nth(1).unwrap();
-        let whole = read(text.as_bytes()).await;
+        let whole = read_limited(text.as_bytes()).await;
         let lines: Vec<&str> = whole.split('\n').collect();
         assert_eq!(lines[0], "{\"id\":1}");
         assert_eq!(lines[1], &second[..64]);
@@ -308,7 +308,7 @@ mod tests {
         for at in 0..text.len() {
             let (start, end) = text.as_bytes().split_at(at);
             let mut parts = String::new();
-            let mut limited = LineLimit::new(start.chain(end), 64);
+            let mut limited = LineLimitReader::new(start.chain(end), 64);
             limited.read_to_string(&mut parts).await.unwrap();
             assert_eq!(parts, whole, "cut at {at}");
         }
@@ -323,7 +323,7 @@ mod tests {
             format!("{{\"result\":\"{long}\",\"id\":[1]}}"),
             long.clone(),
         ] {
-            let text = read(format!("{line}\nnext\n").as_bytes()).await;
+            let text = read_limited(format!("{line}\nnext\n").as_bytes()).await;
             assert_eq!(text, format!("{}\nnext\n", &line[..64]));
         }
     }
@@ -331,7 +331,7 @@ mod tests {
     #[tokio::test]
     async fn error_is_emitted_before_line_ends() {
         let line = format!("{{\"id\":3,\"result\":\"{}", "x".repeat(100));
-        let text = read(line.as_bytes()).await;
+        let text = read_limited(line.as_bytes()).await;
         let (dropped, answer) = text.split_once('\n').unwrap();
         assert_eq!(dropped, &line[..64]);
         assert_error(answer, &json!(3));
@@ -340,7 +340,7 @@ mod tests {
     #[tokio::test]
     async fn endless_line_ends_connection() {
         let mut pending = Vec::new();
-        let mut endless = LineLimit::new(tokio::io::repeat(b'x'), 64);
+        let mut endless = LineLimitReader::new(tokio::io::repeat(b'x'), 64);
         let error = endless.read_to_end(&mut pending).await.unwrap_err();
         assert_eq!(error.kind(), io::ErrorKind::InvalidData);
         assert_eq!(pending.len(), 0, "nothing of it was held");

@@ -1,6 +1,6 @@
 //! `list_mcp_resources`: lists the resources of the session's servers.
 
-use super::{capabilities, connection::Link, errors};
+use super::{capabilities, connection::ServerConnection, errors};
 use crate::{tool::ToolCx, typed_tool::TypedTool, workspace::Workspace};
 use schemars::JsonSchema;
 use serde::Deserialize;
@@ -9,25 +9,29 @@ use turnery_engine::{CallDetail, CallKind, ToolEnvelope, ToolError, ToolErrorKin
 
 #[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
-pub(super) struct Args {
+pub(super) struct ListResourcesArgs {
     /// Only those of this server; of all servers if absent.
     server: Option<String>,
 }
 
 /// Lists resources of MCP servers.
-pub(super) struct ListResources {
-    links: Vec<Arc<Link>>,
+pub(super) struct ListResourcesTool {
+    links: Vec<Arc<ServerConnection>>,
 }
 
-impl ListResources {
+impl ListResourcesTool {
     /// Creates the tool for these servers, all of which have resources.
-    pub(super) fn new(links: Vec<Arc<Link>>) -> Self {
+    pub(super) fn new(links: Vec<Arc<ServerConnection>>) -> Self {
         Self { links }
     }
 
-    async fn list(&self, args: Args, cx: &ToolCx) -> Result<ToolEnvelope, ToolError> {
+    async fn list_resources(
+        &self,
+        args: ListResourcesArgs,
+        cx: &ToolCx,
+    ) -> Result<ToolEnvelope, ToolError> {
         let mut text = String::new();
-        for link in chosen(&self.links, args.server.as_deref())? {
+        for link in select_connections(&self.links, args.server.as_deref())? {
             let listed = tokio::select! {
                 biased;
                 () = cx.cancel.cancelled() => {
@@ -36,8 +40,9 @@ impl ListResources {
                 }
                 listed = render_resources(link) => listed,
             };
-            let listed = listed
-                .unwrap_or_else(|why| format!("  cannot be listed: {}\n", link.secrets.hide(&why)));
+            let listed = listed.unwrap_or_else(|why| {
+                format!("  cannot be listed: {}\n", link.secrets.redact(&why))
+            });
             let _ = write!(text, "{}:\n{listed}", link.name);
         }
         Ok(ToolEnvelope::text(text))
@@ -45,10 +50,10 @@ impl ListResources {
 }
 
 /// Returns the servers to list.
-pub(super) fn chosen<'l>(
-    links: &'l [Arc<Link>],
+pub(super) fn select_connections<'l>(
+    links: &'l [Arc<ServerConnection>],
     name: Option<&str>,
-) -> Result<Vec<&'l Arc<Link>>, ToolError> {
+) -> Result<Vec<&'l Arc<ServerConnection>>, ToolError> {
     let Some(name) = name else {
         return Ok(links.iter().collect());
     };
@@ -68,37 +73,37 @@ pub(super) fn chosen<'l>(
     }
 }
 
-async fn render_resources(link: &Link) -> Result<String, String> {
+async fn render_resources(link: &ServerConnection) -> Result<String, String> {
     let peer = link.peer().await?;
     let peer = &peer;
-    let why = |error: rmcp::ServiceError| errors::of_request(&error).1;
-    let resources = capabilities::pages(|page| async move {
+    let why = |error: rmcp::ServiceError| errors::describe_request_error(&error).1;
+    let resources = capabilities::fetch_all_pages(|page| async move {
         let list = peer.list_resources(page).await?;
         Ok((list.resources, list.next_cursor))
     });
     let resources = resources.await.map_err(why)?;
     // Not every server supports templates.
-    let templates = capabilities::pages(|page| async move {
+    let templates = capabilities::fetch_all_pages(|page| async move {
         let list = peer.list_resource_templates(page).await?;
         Ok((list.resource_templates, list.next_cursor))
     });
     let templates = templates.await.unwrap_or_default();
     let mut text = String::new();
-    for it in resources.iter().take(capabilities::MOST) {
+    for it in resources.iter().take(capabilities::MAX_LISTED) {
         let about = it.description.as_deref().or(it.title.as_deref());
         let _ = writeln!(
             text,
             "  {} {}",
             it.uri,
-            capabilities::line(about.unwrap_or(&it.name))
+            capabilities::single_line(about.unwrap_or(&it.name))
         );
     }
-    if let Some(more) = resources.len().checked_sub(capabilities::MOST + 1) {
+    if let Some(more) = resources.len().checked_sub(capabilities::MAX_LISTED + 1) {
         let _ = writeln!(text, "  … and {} more", more + 1);
     }
-    for it in templates.iter().take(capabilities::MOST) {
+    for it in templates.iter().take(capabilities::MAX_LISTED) {
         let about = it.description.as_deref().or(it.title.as_deref());
-        let about = capabilities::line(about.unwrap_or(&it.name));
+        let about = capabilities::single_line(about.unwrap_or(&it.name));
         let _ = writeln!(text, "  {} (fill in the braces) {about}", it.uri_template);
     }
     if text.is_empty() {
@@ -107,8 +112,8 @@ async fn render_resources(link: &Link) -> Result<String, String> {
     Ok(text)
 }
 
-impl TypedTool for ListResources {
-    type Args = Args;
+impl TypedTool for ListResourcesTool {
+    type Args = ListResourcesArgs;
     const NAME: &'static str = "list_mcp_resources";
     const KIND: CallKind = CallKind::Search;
     const IS_PARALLEL: bool = true;
@@ -123,7 +128,7 @@ impl TypedTool for ListResources {
         .into()
     }
 
-    fn describe(&self, _args: &Args, _workspace: &Workspace) -> CallDetail {
+    fn describe(&self, _args: &ListResourcesArgs, _workspace: &Workspace) -> CallDetail {
         CallDetail {
             title: "List MCP resources".to_owned(),
             kind: Self::KIND,
@@ -132,7 +137,7 @@ impl TypedTool for ListResources {
     }
 
     /// Needs no permission: listing sends no arguments to the servers.
-    async fn run(&self, args: Args, cx: &ToolCx) -> Result<ToolEnvelope, ToolError> {
-        self.list(args, cx).await
+    async fn run(&self, args: ListResourcesArgs, cx: &ToolCx) -> Result<ToolEnvelope, ToolError> {
+        self.list_resources(args, cx).await
     }
 }

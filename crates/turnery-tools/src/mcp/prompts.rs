@@ -1,6 +1,6 @@
 //! Offers the prompts of servers as slash commands: `/SERVER:PROMPT ARGUMENTS`.
 
-use super::{connection::Link, content, errors, request};
+use super::{connection::ServerConnection, content, errors, request};
 use crate::{TraceContext, policy::is_invisible_char};
 use rmcp::model::{ClientRequest, GetPromptRequest, GetPromptRequestParams, Prompt, ServerResult};
 use serde_json::{Map, Value};
@@ -26,25 +26,25 @@ pub struct McpPrompt {
 }
 
 impl McpPrompt {
-    pub(super) fn new(link: &Link, prompt: &Prompt) -> Self {
+    pub(super) fn new(link: &ServerConnection, prompt: &Prompt) -> Self {
         let about = prompt.description.as_deref().or(prompt.title.as_deref());
         let about = about.unwrap_or("A prompt of an MCP server");
-        let words: Vec<String> = arguments(prompt)
+        let words: Vec<String> = prompt_arguments(prompt)
             .map(|(name, required)| match required {
                 true => name.to_owned(),
                 false => format!("[{name}]"),
             })
             .collect();
         Self {
-            command: command(link, prompt),
-            about: super::capabilities::line(about),
+            command: command_name(link, prompt),
+            about: super::capabilities::single_line(about),
             hint: (!words.is_empty()).then(|| words.join(" ")),
         }
     }
 }
 
 /// Returns the command of a prompt, without whitespace, whatever the server calls the prompt.
-pub(super) fn command(link: &Link, prompt: &Prompt) -> String {
+pub(super) fn command_name(link: &ServerConnection, prompt: &Prompt) -> String {
     let word = |c: char| match c.is_whitespace() || is_invisible_char(c) || c == '/' {
         true => '_',
         false => c,
@@ -53,39 +53,48 @@ pub(super) fn command(link: &Link, prompt: &Prompt) -> String {
     format!("{}:{name}", link.slug)
 }
 
-fn arguments(prompt: &Prompt) -> impl Iterator<Item = (&str, bool)> {
+fn prompt_arguments(prompt: &Prompt) -> impl Iterator<Item = (&str, bool)> {
     let all = prompt.arguments.iter().flatten();
     all.map(|argument| (argument.name.as_str(), argument.required == Some(true)))
 }
 
 /// Requests a prompt from the server with the arguments that the user typed.
-pub(super) async fn get(
-    link: &Link,
+pub(super) async fn get_prompt(
+    link: &ServerConnection,
     prompt: &Prompt,
     typed: &str,
     trace: &TraceContext,
 ) -> Result<Vec<Content>, String> {
     let arguments = fill_arguments(prompt, typed).map_err(|missing| {
         let hint = McpPrompt::new(link, prompt).hint.unwrap_or_default();
-        format!("{missing} is missing: /{} {hint}", command(link, prompt))
+        format!(
+            "{missing} is missing: /{} {hint}",
+            command_name(link, prompt)
+        )
     })?;
-    let said = |why: String| format!("the MCP server {}: {}", link.name, link.secrets.hide(&why));
+    let said = |why: String| {
+        format!(
+            "the MCP server {}: {}",
+            link.name,
+            link.secrets.redact(&why)
+        )
+    };
     let peer = link.peer().await.map_err(said)?;
     let mut params = GetPromptRequestParams::new(prompt.name.clone());
     params.arguments = (!arguments.is_empty()).then_some(arguments);
     let request = ClientRequest::GetPromptRequest(GetPromptRequest::new(params));
     let asked = async {
-        let handle = request::send(&peer, request, trace).await?;
+        let handle = request::send_request(&peer, request, trace).await?;
         handle.await_response().await
     };
     let answer = timeout(PROMPT_TIMEOUT, asked)
         .await
         .map_err(|_| said("it did not answer in time".to_owned()))?;
-    match answer.map_err(|error| said(errors::of_request(&error).1))? {
+    match answer.map_err(|error| said(errors::describe_request_error(&error).1))? {
         ServerResult::GetPromptResult(prompt) => {
             let blocks = prompt.messages.into_iter().map(|message| message.content);
-            let content = content::contents(blocks.collect());
-            let size: usize = content.iter().map(size).sum();
+            let content = content::convert_blocks(blocks.collect());
+            let size: usize = content.iter().map(content_size).sum();
             match size {
                 0 => Err(said("the prompt is empty".to_owned())),
                 _ if size > MAX_PROMPT_BYTES => Err(said(format!(
@@ -98,7 +107,7 @@ pub(super) async fn get(
     }
 }
 
-fn size(content: &Content) -> usize {
+fn content_size(content: &Content) -> usize {
     match content {
         Content::Text { text } => text.len(),
         Content::Image(image) => image.base64.len(),
@@ -110,7 +119,7 @@ fn size(content: &Content) -> usize {
 /// Parses arguments: `name=value` if there is an argument of that name, else in order. The last argument
 /// takes the remaining text. Returns the first missing argument as the error.
 fn fill_arguments(prompt: &Prompt, typed: &str) -> Result<Map<String, Value>, String> {
-    let names: Vec<(&str, bool)> = arguments(prompt).collect();
+    let names: Vec<(&str, bool)> = prompt_arguments(prompt).collect();
     let mut filled: Map<String, Value> = Map::new();
     let mut rest = typed.trim();
     while !rest.is_empty() {
@@ -128,7 +137,7 @@ fn fill_arguments(prompt: &Prompt, typed: &str) -> Result<Map<String, Value>, St
         };
         let (value, tail) = match open.len() {
             1 => (strip_quotes(text), ""),
-            _ => word(text),
+            _ => split_first_word(text),
         };
         filled.insert(name.to_owned(), value.into());
         rest = tail.trim_start();
@@ -143,7 +152,7 @@ fn fill_arguments(prompt: &Prompt, typed: &str) -> Result<Map<String, Value>, St
 }
 
 /// Returns the first word, which may be quoted, and the text after it.
-fn word(text: &str) -> (&str, &str) {
+fn split_first_word(text: &str) -> (&str, &str) {
     if let Some(quote) = text.chars().next().filter(|c| matches!(c, '"' | '\''))
         && let Some((inner, tail)) = text[1..].split_once(quote)
         && tail.chars().next().is_none_or(char::is_whitespace)
@@ -155,7 +164,7 @@ fn word(text: &str) -> (&str, &str) {
 
 /// Removes quotes around the whole text.
 fn strip_quotes(text: &str) -> &str {
-    match word(text) {
+    match split_first_word(text) {
         (inner, "") => inner,
         _ => text,
     }
@@ -174,7 +183,7 @@ mod tests {
         Prompt::new("p", None::<&str>, Some(arguments.collect()))
     }
 
-    fn filled(arguments: &[(&str, bool)], typed: &str) -> Result<Value, String> {
+    fn fill_test_prompt(arguments: &[(&str, bool)], typed: &str) -> Result<Value, String> {
         fill_arguments(&prompt(arguments), typed).map(Value::Object)
     }
 
@@ -199,21 +208,21 @@ mod tests {
             ),
             ("a=b c", json!({"city": "a=b", "units": "c"})),
         ] {
-            assert_eq!(filled(two, typed), Ok(expected), "{typed}");
+            assert_eq!(fill_test_prompt(two, typed), Ok(expected), "{typed}");
         }
         let one = &[("code", true)][..];
         assert_eq!(
-            filled(one, "all  of \"it\""),
+            fill_test_prompt(one, "all  of \"it\""),
             Ok(json!({"code": "all  of \"it\""}))
         );
-        assert_eq!(filled(&[], "whatever"), Ok(json!({})));
+        assert_eq!(fill_test_prompt(&[], "whatever"), Ok(json!({})));
     }
 
     #[test]
     fn missing_argument_is_named() {
         let two = &[("city", true), ("units", true)][..];
-        assert_eq!(filled(two, ""), Err("city".to_owned()));
-        assert_eq!(filled(two, "units=x"), Err("city".to_owned()));
-        assert_eq!(filled(&[("a", false)], ""), Ok(json!({})));
+        assert_eq!(fill_test_prompt(two, ""), Err("city".to_owned()));
+        assert_eq!(fill_test_prompt(two, "units=x"), Err("city".to_owned()));
+        assert_eq!(fill_test_prompt(&[("a", false)], ""), Ok(json!({})));
     }
 }

@@ -1,6 +1,9 @@
 //! `read_mcp_resource`: reads one resource of a server.
 
-use super::{connection::Link, content, list_resources::chosen, request, tool::asked, tool_names};
+use super::{
+    connection::ServerConnection, content, list_resources::select_connections, request,
+    tool::render_request, tool_names,
+};
 use crate::{
     access::Access,
     tool::{PreparedCall, ToolCx},
@@ -18,7 +21,7 @@ use turnery_engine::{
 
 #[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
-pub(super) struct Args {
+pub(super) struct ReadResourceArgs {
     /// The server that has it.
     server: String,
     /// Its URI, as list_mcp_resources or a tool names it.
@@ -27,27 +30,31 @@ pub(super) struct Args {
 
 /// Reads a resource of an MCP server.
 pub(super) struct ReadResourceTool {
-    links: Vec<Arc<Link>>,
+    connections: Vec<Arc<ServerConnection>>,
 }
 
 impl ReadResourceTool {
     /// Creates the tool for these servers, all of which have resources.
-    pub(super) fn new(links: Vec<Arc<Link>>) -> Self {
-        Self { links }
+    pub(super) fn new(links: Vec<Arc<ServerConnection>>) -> Self {
+        Self { connections: links }
     }
 
-    fn link(&self, args: &Args) -> Result<Arc<Link>, ToolError> {
-        let mut links = chosen(&self.links, Some(&args.server))?;
+    fn link(&self, args: &ReadResourceArgs) -> Result<Arc<ServerConnection>, ToolError> {
+        let mut links = select_connections(&self.connections, Some(&args.server))?;
         let link = links.pop().map(Arc::clone);
         let gone = || ToolError::new(ToolErrorKind::NotFound, "no such MCP server".to_owned());
         link.ok_or_else(gone)
     }
 
-    async fn read(&self, args: Args, cx: &ToolCx) -> Result<ToolEnvelope, ToolError> {
+    async fn read_resource(
+        &self,
+        args: ReadResourceArgs,
+        cx: &ToolCx,
+    ) -> Result<ToolEnvelope, ToolError> {
         let link = self.link(&args)?;
         let params = ReadResourceRequestParams::new(args.uri);
         let request = ClientRequest::ReadResourceRequest(ReadResourceRequest::new(params));
-        match request::ask(&link, request, cx).await? {
+        match request::request_for_call(&link, request, cx).await? {
             ServerResult::ReadResourceResult(read) => {
                 let contents = read.contents.into_iter();
                 let contents = contents.map(content::convert_resource).collect();
@@ -62,7 +69,7 @@ impl ReadResourceTool {
 }
 
 impl TypedTool for ReadResourceTool {
-    type Args = Args;
+    type Args = ReadResourceArgs;
     const NAME: &'static str = "read_mcp_resource";
     const KIND: CallKind = CallKind::Fetch;
     const IS_PARALLEL: bool = true;
@@ -71,19 +78,23 @@ impl TypedTool for ReadResourceTool {
         "Read a resource (a document or data) that an MCP server offers.".into()
     }
 
-    fn describe(&self, args: &Args, _workspace: &Workspace) -> CallDetail {
+    fn describe(&self, args: &ReadResourceArgs, _workspace: &Workspace) -> CallDetail {
         CallDetail {
-            title: format!("Read {}", super::capabilities::short(&args.uri)),
+            title: format!("Read {}", super::capabilities::truncate_name(&args.uri)),
             kind: Self::KIND,
             ..CallDetail::default()
         }
     }
 
-    async fn prepare(&self, args: Args, cx: &ToolCx) -> Result<PreparedCall, ToolError> {
+    async fn prepare(
+        &self,
+        args: ReadResourceArgs,
+        cx: &ToolCx,
+    ) -> Result<PreparedCall, ToolError> {
         let link = self.link(&args)?;
         let mut detail = TypedTool::describe(self, &args, &cx.workspace);
         let shown = json!({"server": args.server, "uri": args.uri});
-        let text = asked(&link.name, "resources/read", &shown);
+        let text = render_request(&link.name, "resources/read", &shown);
         detail.artifacts = vec![Artifact::Content(Content::text(text))];
         let access = Access::Server {
             all: tool_names::tool_prefix(&link.slug),
@@ -93,7 +104,7 @@ impl TypedTool for ReadResourceTool {
         Ok(PreparedCall { access, detail })
     }
 
-    async fn run(&self, args: Args, cx: &ToolCx) -> Result<ToolEnvelope, ToolError> {
-        self.read(args, cx).await
+    async fn run(&self, args: ReadResourceArgs, cx: &ToolCx) -> Result<ToolEnvelope, ToolError> {
+        self.read_resource(args, cx).await
     }
 }

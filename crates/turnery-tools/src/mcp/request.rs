@@ -1,7 +1,7 @@
 //! Sends one request to a server for a tool call: reports its progress, adds the prompt's trace context, and
 //! cancels the request when the caller stops waiting.
 
-use super::{client_handler::ProgressListeners, connection::Link, errors};
+use super::{client_handler::ProgressListeners, connection::ServerConnection, errors};
 use crate::{ToolCx, TraceContext};
 use rmcp::{
     RoleClient,
@@ -15,8 +15,8 @@ use turnery_engine::{ToolError, ToolErrorKind};
 
 /// Sends a request to the server of `link`, which is restarted if it has died, and waits for the response or
 /// the call's cancel.
-pub(super) async fn ask(
-    link: &Link,
+pub(super) async fn request_for_call(
+    link: &ServerConnection,
     request: ClientRequest,
     cx: &ToolCx,
 ) -> Result<ServerResult, ToolError> {
@@ -28,40 +28,40 @@ pub(super) async fn ask(
         biased;
         // Dropping the other future cancels the request.
         () = cx.cancel.cancelled() => Err(cancelled()),
-        answer = answered(link, request, cx) => answer,
+        answer = await_response(link, request, cx) => answer,
     }
 }
 
-async fn answered(
-    link: &Link,
+async fn await_response(
+    link: &ServerConnection,
     request: ClientRequest,
     cx: &ToolCx,
 ) -> Result<ServerResult, ToolError> {
     let fault = |(kind, why): (ToolErrorKind, String)| {
-        let why = link.secrets.hide(&why);
+        let why = link.secrets.redact(&why);
         ToolError::new(kind, format!("the MCP server {}: {why}", link.name))
     };
     let peer = link.peer().await;
     let peer = peer.map_err(|why| fault((ToolErrorKind::ExecutionError, why)))?;
-    let sent = send(&peer, request, &cx.trace).await;
-    let mut handle = sent.map_err(|error| fault(errors::of_request(&error)))?;
+    let sent = send_request(&peer, request, &cx.trace).await;
+    let mut handle = sent.map_err(|error| fault(errors::describe_request_error(&error)))?;
     link.listeners
         .add(handle.progress_token.clone(), cx.progress.clone());
-    let mut pending = Pending {
+    let mut pending = PendingRequest {
         peer,
         id: handle.id.clone(),
-        token: handle.progress_token.clone(),
+        progress_token: handle.progress_token.clone(),
         listeners: link.listeners.clone(),
-        answered: false,
+        is_answered: false,
     };
     let answer = (&mut handle.rx).await;
-    pending.answered = true;
+    pending.is_answered = true;
     let answer = answer.unwrap_or(Err(rmcp::ServiceError::TransportClosed));
-    answer.map_err(|error| fault(errors::of_request(&error)))
+    answer.map_err(|error| fault(errors::describe_request_error(&error)))
 }
 
 /// Sends a request, with the trace context in its `_meta` (EXT-6).
-pub(super) async fn send(
+pub(super) async fn send_request(
     peer: &Peer<RoleClient>,
     request: ClientRequest,
     trace: &TraceContext,
@@ -75,18 +75,18 @@ pub(super) async fn send(
 }
 
 /// A pending request. Dropping it before the response has arrived cancels it at the server.
-struct Pending {
+struct PendingRequest {
     peer: Peer<RoleClient>,
     id: RequestId,
-    token: ProgressToken,
+    progress_token: ProgressToken,
     listeners: ProgressListeners,
-    answered: bool,
+    is_answered: bool,
 }
 
-impl Drop for Pending {
+impl Drop for PendingRequest {
     fn drop(&mut self) {
-        self.listeners.remove(&self.token);
-        if self.answered {
+        self.listeners.remove(&self.progress_token);
+        if self.is_answered {
             return;
         }
         let cancelled = CancelledNotificationParam::new(

@@ -8,11 +8,11 @@ const MIN_SECRET_BYTES: usize = 4;
 
 /// Values to hide. Cheap to clone.
 #[derive(Clone, Default)]
-pub(super) struct Secrets(Arc<[String]>);
+pub(super) struct ServerSecrets(Arc<[String]>);
 
-impl Secrets {
+impl ServerSecrets {
     /// Collects every value that a server was given except its program and host.
-    pub(super) fn of(way: &Way) -> Self {
+    pub(super) fn from_transport(way: &Way) -> Self {
         let mut values: Vec<String> = match way {
             Way::Stdio { args, env, .. } => {
                 let env = env.iter().map(|(_, value)| value);
@@ -37,7 +37,7 @@ impl Secrets {
     }
 
     /// Replaces the secrets in `text`.
-    pub(super) fn hide(&self, text: &str) -> String {
+    pub(super) fn redact(&self, text: &str) -> String {
         self.0.iter().fold(text.to_owned(), |text, value| {
             match text.contains(value.as_str()) {
                 true => text.replace(value.as_str(), "[hidden]"),
@@ -62,18 +62,18 @@ mod tests {
             args: vec!["-y".to_owned(), "--key=abcdef".to_owned()],
             env: pairs(&[("TOKEN", "s3cret"), ("LONG", "s3cret-and-more")]),
         };
-        let hide = Secrets::of(&stdio);
+        let hide = ServerSecrets::from_transport(&stdio);
         assert_eq!(
-            hide.hide("-y --key=abcdef s3cret-and-more s3cret"),
+            hide.redact("-y --key=abcdef s3cret-and-more s3cret"),
             "-y [hidden] [hidden] [hidden]"
         );
         let http = Way::Http {
             url: "https://me:pass@desk.example/mcp?token=query".to_owned(),
             headers: pairs(&[("authorization", "Bearer t0ken")]),
         };
-        let hide = Secrets::of(&http);
+        let hide = ServerSecrets::from_transport(&http);
         assert_eq!(
-            hide.hide("me:pass at desk.example/mcp: token=query, t0ken, Bearer t0ken"),
+            hide.redact("me:pass at desk.example/mcp: token=query, t0ken, Bearer t0ken"),
             "[hidden] at desk.example/mcp: [hidden], [hidden], [hidden]"
         );
     }

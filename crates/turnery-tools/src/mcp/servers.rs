@@ -2,18 +2,18 @@
 
 use super::{
     McpServer, Way, capabilities,
-    client_handler::Told,
-    connection::{ConnectionTask, Link, Plan, ServerState},
-    http::Http,
-    list_resources::ListResources,
+    client_handler::McpClientHandler,
+    connection::{ConnectionConfig, ConnectionTask, ServerConnection, ServerState},
+    http::HttpTransport,
+    list_resources::ListResourcesTool,
     prompts::{self, McpPrompt},
     read_resource::ReadResourceTool,
-    secrets::Secrets,
-    stdio::Child,
+    secrets::ServerSecrets,
+    stdio::StdioTransport,
     tool::McpTool,
     tool_names,
-    transport::{Reach, Reached},
-    wait_for_server::WaitForServer,
+    transport::{ConnectedClient, Transport},
+    wait_for_server::WaitForServerTool,
 };
 use crate::{Tool, TraceContext, TypedTool as _, shell::HIDDEN_ENV};
 use futures_util::future::{BoxFuture, join_all, ready};
@@ -58,10 +58,10 @@ pub struct ServerStatus {
 
 /// The servers of one session. They end when this value is closed or dropped.
 pub struct Servers {
-    connections: Vec<Arc<Link>>,
+    connections: Vec<Arc<ServerConnection>>,
     /// Tasks that were not started yet.
     tasks: Mutex<Vec<ConnectionTask>>,
-    news: watch::Receiver<u64>,
+    changes: watch::Receiver<u64>,
     stop: CancellationToken,
     tracker: TaskTracker,
 }
@@ -75,7 +75,7 @@ impl fmt::Debug for Servers {
 
 impl Servers {
     /// Name of the tool that waits for a server that is starting.
-    pub const WAIT_TOOL: &str = WaitForServer::NAME;
+    pub const WAIT_TOOL: &str = WaitForServerTool::NAME;
 
     /// Creates the servers without starting them.
     #[must_use]
@@ -89,10 +89,10 @@ impl Servers {
             .cloned()
             .unwrap_or_else(|| PathBuf::from("/"));
         let reaching = servers.iter().map(|server| {
-            let name: Arc<str> = capabilities::line(&server.name).into();
-            let secrets = Secrets::of(&server.way);
-            let reach: Box<dyn Reach> = match &server.way {
-                Way::Stdio { command, args, env } => Box::new(Child {
+            let name: Arc<str> = capabilities::single_line(&server.name).into();
+            let secrets = ServerSecrets::from_transport(&server.way);
+            let reach: Box<dyn Transport> = match &server.way {
+                Way::Stdio { command, args, env } => Box::new(StdioTransport {
                     server: Arc::clone(&name),
                     command: command.clone(),
                     args: args.clone(),
@@ -101,7 +101,7 @@ impl Servers {
                     hidden_env: Arc::clone(&hidden_env),
                     secrets: secrets.clone(),
                 }),
-                Way::Http { url, headers } => Box::new(Http {
+                Way::Http { url, headers } => Box::new(HttpTransport {
                     url: url.clone(),
                     headers: headers.clone(),
                 }),
@@ -114,25 +114,25 @@ impl Servers {
                 reach,
             )
         });
-        Self::reached_by(reaching, &launch.roots)
+        Self::with_transports(reaching, &launch.roots)
     }
 
     /// Creates servers with these names and transports.
-    pub(super) fn reached_by(
-        servers: impl Iterator<Item = (Arc<str>, Duration, Secrets, Box<dyn Reach>)>,
+    pub(super) fn with_transports(
+        servers: impl Iterator<Item = (Arc<str>, Duration, ServerSecrets, Box<dyn Transport>)>,
         roots: &[PathBuf],
     ) -> Self {
         let (news, read) = watch::channel(0);
         let mut slugs = HashSet::new();
         let (connections, tasks) = servers
             .map(|(name, timeout, secrets, reach)| {
-                let (link, task) = Link::new(Plan {
-                    slug: tool_names::of_server(&name, &mut slugs),
+                let (link, task) = ServerConnection::new(ConnectionConfig {
+                    slug: tool_names::server_slug(&name, &mut slugs),
                     name,
                     timeout,
                     connect_timeout: CONNECT_TIMEOUT,
                     secrets,
-                    reach,
+                    transport: reach,
                     roots: roots.into(),
                     changes: news.clone(),
                 });
@@ -142,7 +142,7 @@ impl Servers {
         Self {
             connections,
             tasks: Mutex::new(tasks),
-            news: read,
+            changes: read,
             stop: CancellationToken::new(),
             tracker: TaskTracker::new(),
         }
@@ -161,44 +161,49 @@ impl Servers {
     pub fn start(&self) {
         let mut tasks = self.tasks.lock().unwrap_or_else(PoisonError::into_inner);
         for task in tasks.drain(..) {
-            self.tracker.spawn(task.serve(self.stop.clone()));
+            self.tracker.spawn(task.run(self.stop.clone()));
         }
     }
 
     /// Waits, for a bounded time, until each server is connected or has failed.
     pub async fn settled(&self) {
-        join_all(self.connections.iter().map(|link| link.settled())).await;
+        join_all(
+            self.connections
+                .iter()
+                .map(|link| link.wait_until_settled()),
+        )
+        .await;
     }
 
     /// Waits until the servers whose tools this text names are connected or have failed. Prompts do not wait
     /// for other servers: the model gets a tool to wait for them, and their tools once they are connected.
     pub async fn wait_for_servers_named_in(&self, text: &str) {
-        let is_named = |link: &&Arc<Link>| {
+        let is_named = |link: &&Arc<ServerConnection>| {
             text.contains(&format!("{}__", tool_names::tool_prefix(&link.slug)))
         };
         let named = self.connections.iter().filter(is_named);
-        join_all(named.map(|link| link.settled())).await;
+        join_all(named.map(|link| link.wait_until_settled())).await;
     }
 
     /// Returns true if a server that is still connecting may provide a tool called `name`.
     #[must_use]
     pub fn may_have_tool(&self, name: &str) -> bool {
-        self.seen()
-            .any(|(link, seen)| !seen.settled && tool_names::is_of(name, &link.slug))
+        self.states()
+            .any(|(link, seen)| !seen.is_settled && tool_names::is_tool_of(name, &link.slug))
     }
 
     /// Waits until the server of the tool called `name` is connected or has failed.
     pub async fn wait_for_server_of_tool(&self, name: &str) {
         let its = self.connections.iter();
-        let its = its.filter(|link| tool_names::is_of(name, &link.slug));
-        join_all(its.map(|link| link.settled())).await;
+        let its = its.filter(|link| tool_names::is_tool_of(name, &link.slug));
+        join_all(its.map(|link| link.wait_until_settled())).await;
     }
 
     /// Waits until the server of this prompt command is connected or has failed.
     pub async fn wait_for_server_of_prompt(&self, command: &str) {
         let slug = command.split_once(':').map_or(command, |(slug, _)| slug);
         let its = self.connections.iter().filter(|link| link.slug == slug);
-        join_all(its.map(|link| link.settled())).await;
+        join_all(its.map(|link| link.wait_until_settled())).await;
     }
 
     /// Ends all servers and waits, for a bounded time, until they are gone.
@@ -215,7 +220,7 @@ impl Servers {
     /// Returns a counter of changes. Whenever it grows, tools, prompts and status may have changed.
     #[must_use]
     pub fn news(&self) -> watch::Receiver<u64> {
-        self.news.clone()
+        self.changes.clone()
     }
 
     /// Resolves once the servers are closed.
@@ -230,27 +235,29 @@ impl Servers {
         let mut tools: Vec<Arc<dyn Tool>> = Vec::new();
         let mut with_resources = Vec::new();
         let mut starting = Vec::new();
-        for (link, seen) in self.seen() {
-            if !seen.settled {
+        for (link, seen) in self.states() {
+            if !seen.is_settled {
                 starting.push(Arc::clone(link));
             }
-            let Some(offer) = seen.offer else { continue };
+            let Some(offer) = seen.capabilities else {
+                continue;
+            };
             let mut taken = HashSet::new();
             for it in &offer.tools {
-                let name = tool_names::of_tool(&link.slug, &it.name, &mut taken);
+                let name = tool_names::tool_name(&link.slug, &it.name, &mut taken);
                 tools.push(Arc::new(McpTool::new(name, it, Arc::clone(link))));
             }
-            if offer.resources {
+            if offer.has_resources {
                 with_resources.push(Arc::clone(link));
             }
         }
-        tools.truncate(capabilities::MOST);
+        tools.truncate(capabilities::MAX_LISTED);
         if !with_resources.is_empty() {
-            tools.push(Arc::new(ListResources::new(with_resources.clone())));
+            tools.push(Arc::new(ListResourcesTool::new(with_resources.clone())));
             tools.push(Arc::new(ReadResourceTool::new(with_resources)));
         }
         if !starting.is_empty() {
-            tools.push(Arc::new(WaitForServer::new(starting)));
+            tools.push(Arc::new(WaitForServerTool::new(starting)));
         }
         tools
     }
@@ -258,27 +265,27 @@ impl Servers {
     /// Returns the current prompts of all servers.
     #[must_use]
     pub fn prompts(&self) -> Vec<McpPrompt> {
-        let of = |(link, seen): (&Arc<Link>, ServerState)| {
-            let prompts = seen.offer.iter().flat_map(|offer| &offer.prompts);
+        let of = |(link, seen): (&Arc<ServerConnection>, ServerState)| {
+            let prompts = seen.capabilities.iter().flat_map(|offer| &offer.prompts);
             prompts
                 .map(|prompt| McpPrompt::new(link, prompt))
                 .collect::<Vec<_>>()
         };
-        self.seen().flat_map(of).collect()
+        self.states().flat_map(of).collect()
     }
 
     /// Returns true if a server has a prompt of this name, or may have one because it is still connecting.
     #[must_use]
     pub fn may_have_prompt(&self, command: &str) -> bool {
-        let of = |(link, seen): (&Arc<Link>, ServerState)| {
-            let prompts = seen.offer.iter().flat_map(|offer| &offer.prompts);
-            let mut names = prompts.map(|prompt| prompts::command(link, prompt));
+        let of = |(link, seen): (&Arc<ServerConnection>, ServerState)| {
+            let prompts = seen.capabilities.iter().flat_map(|offer| &offer.prompts);
+            let mut names = prompts.map(|prompt| prompts::command_name(link, prompt));
             let is_its = command
                 .split_once(':')
                 .is_some_and(|(slug, _)| slug == link.slug);
-            is_its && (!seen.settled || names.any(|name| name == command))
+            is_its && (!seen.is_settled || names.any(|name| name == command))
         };
-        self.seen().any(of)
+        self.states().any(of)
     }
 
     /// Requests a prompt with these arguments. The error is for display.
@@ -288,11 +295,12 @@ impl Servers {
         typed: &str,
         trace: &TraceContext,
     ) -> Result<Vec<Content>, String> {
-        for (link, seen) in self.seen() {
-            let offer = seen.offer.unwrap_or_default();
-            let of_it = |prompt: &&rmcp::model::Prompt| prompts::command(link, prompt) == command;
+        for (link, seen) in self.states() {
+            let offer = seen.capabilities.unwrap_or_default();
+            let of_it =
+                |prompt: &&rmcp::model::Prompt| prompts::command_name(link, prompt) == command;
             if let Some(prompt) = offer.prompts.iter().find(of_it) {
-                return prompts::get(link, prompt, typed, trace).await;
+                return prompts::get_prompt(link, prompt, typed, trace).await;
             }
         }
         Err(format!("no MCP server offers /{command} any more"))
@@ -301,27 +309,27 @@ impl Servers {
     /// Returns the status of all servers.
     #[must_use]
     pub fn status(&self) -> Vec<ServerStatus> {
-        let mut room = capabilities::MOST;
-        let of = |(link, seen): (&Arc<Link>, ServerState)| {
-            let offer = seen.offer.unwrap_or_default();
+        let mut room = capabilities::MAX_LISTED;
+        let of = |(link, seen): (&Arc<ServerConnection>, ServerState)| {
+            let offer = seen.capabilities.unwrap_or_default();
             let mut taken = HashSet::new();
             let tools = offer.tools.iter().take(room);
             let tools: Vec<String> = tools
-                .map(|it| tool_names::of_tool(&link.slug, &it.name, &mut taken))
+                .map(|it| tool_names::tool_name(&link.slug, &it.name, &mut taken))
                 .collect();
             room -= tools.len();
             ServerStatus {
                 name: link.name.to_string(),
-                left_out: offer.left_out + offer.tools.len() - tools.len(),
+                left_out: offer.omitted_tools + offer.tools.len() - tools.len(),
                 tools,
-                trouble: seen.trouble.map(|why| why.to_string()),
+                trouble: seen.error.map(|why| why.to_string()),
             }
         };
-        self.seen().map(of).collect()
+        self.states().map(of).collect()
     }
 
-    fn seen(&self) -> impl Iterator<Item = (&Arc<Link>, ServerState)> {
-        self.connections.iter().map(|link| (link, link.seen()))
+    fn states(&self) -> impl Iterator<Item = (&Arc<ServerConnection>, ServerState)> {
+        self.connections.iter().map(|link| (link, link.state()))
     }
 }
 
@@ -334,8 +342,8 @@ impl Drop for Servers {
 /// Transport of a server whose configuration is unusable.
 struct UnusableTransport(String);
 
-impl Reach for UnusableTransport {
-    fn reach(&self, _told: Told) -> BoxFuture<'_, Result<Reached, String>> {
+impl Transport for UnusableTransport {
+    fn connect(&self, _told: McpClientHandler) -> BoxFuture<'_, Result<ConnectedClient, String>> {
         Box::pin(ready(Err(self.0.clone())))
     }
 }

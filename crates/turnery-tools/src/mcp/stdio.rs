@@ -1,16 +1,16 @@
 //! Runs a server as a process in its own group, which ends with its session.
 
 use super::{
-    client_handler::Told,
+    client_handler::McpClientHandler,
     errors,
-    line_limit::LineLimit,
-    secrets::Secrets,
-    transport::{Reach, Reached, shake_hands},
+    line_limit::LineLimitReader,
+    secrets::ServerSecrets,
+    transport::{ConnectedClient, Transport, initialize},
 };
 use crate::{
     grace,
     processes::{FinishedTree, ProcessTree, ProgramSpec, StopReport},
-    shell::{Plain, inherited, leave_out_relative},
+    shell::{AnsiStripper, inherited_env, strip_relative_paths},
 };
 use futures_util::future::BoxFuture;
 use rmcp::transport::async_rw::AsyncRwTransport;
@@ -38,7 +38,7 @@ const STDIN_CLOSE_GRACE: Duration = Duration::from_millis(250);
 const EXIT_TIMEOUT: Duration = Duration::from_millis(250);
 
 /// A server to be started as a process.
-pub(super) struct Child {
+pub(super) struct StdioTransport {
     pub(super) server: Arc<str>,
     pub(super) command: PathBuf,
     pub(super) args: Vec<String>,
@@ -46,18 +46,18 @@ pub(super) struct Child {
     pub(super) cwd: PathBuf,
     /// Variables that the server does not inherit.
     pub(super) hidden_env: Arc<[String]>,
-    pub(super) secrets: Secrets,
+    pub(super) secrets: ServerSecrets,
 }
 
-impl Reach for Child {
-    fn reach(&self, told: Told) -> BoxFuture<'_, Result<Reached, String>> {
+impl Transport for StdioTransport {
+    fn connect(&self, told: McpClientHandler) -> BoxFuture<'_, Result<ConnectedClient, String>> {
         Box::pin(async move {
             let (process, stdin, stdout) = self.start().await?;
-            let stdout = LineLimit::new(stdout, MAX_MESSAGE_BYTES);
+            let stdout = LineLimitReader::new(stdout, MAX_MESSAGE_BYTES);
             let transport =
                 AsyncRwTransport::new(stdout, stdin).with_max_line_length(MAX_MESSAGE_BYTES);
-            match shake_hands(told, transport).await {
-                Ok(service) => Ok(Reached {
+            match initialize(told, transport).await {
+                Ok(service) => Ok(ConnectedClient {
                     service,
                     process: Some(process),
                 }),
@@ -67,11 +67,11 @@ impl Reach for Child {
     }
 }
 
-impl Child {
+impl StdioTransport {
     /// Starts the process. It inherits only the pipes, and no key that was not given for it (MCP-5).
-    async fn start(&self) -> Result<(Process, pipe::Sender, pipe::Receiver), String> {
-        let mut environment = inherited(&self.hidden_env);
-        leave_out_relative(&mut environment);
+    async fn start(&self) -> Result<(ServerProcess, pipe::Sender, pipe::Receiver), String> {
+        let mut environment = inherited_env(&self.hidden_env);
+        strip_relative_paths(&mut environment);
         let given = self.env.iter();
         environment.extend(given.map(|(name, value)| (name.into(), value.into())));
         let started = ProcessTree::spawn_piped(ProgramSpec {
@@ -84,22 +84,30 @@ impl Child {
         .await;
         let (tree, pipes) = started.map_err(|error| errors::describe_spawn_error(error.kind()))?;
         let last = Arc::<Mutex<String>>::default();
-        let drain = drain(
+        let drain = log_stderr(
             pipes.stderr,
             Arc::clone(&self.server),
             self.secrets.clone(),
             Arc::clone(&last),
         );
         let drain = AbortOnDropHandle::new(tokio::spawn(drain));
-        Ok((Process { tree, drain, last }, pipes.stdin, pipes.stdout))
+        Ok((
+            ServerProcess {
+                tree,
+                stderr_task: drain,
+                last,
+            },
+            pipes.stdin,
+            pipes.stdout,
+        ))
     }
 }
 
 /// Reads the server's stderr into the log, so that the server never blocks on it.
-async fn drain(
+async fn log_stderr(
     stderr: impl AsyncRead + Unpin,
     server: Arc<str>,
-    secrets: Secrets,
+    secrets: ServerSecrets,
     last: Arc<Mutex<String>>,
 ) {
     let mut stderr = BufReader::new(stderr);
@@ -110,7 +118,7 @@ async fn drain(
         if !matches!(next.read_until(b'\n', &mut line).await, Ok(1..)) {
             return;
         }
-        let said = secrets.hide(Plain::whole(&line).trim());
+        let said = secrets.redact(AnsiStripper::strip(&line).trim());
         if said.is_empty() {
             continue;
         }
@@ -121,13 +129,13 @@ async fn drain(
 }
 
 /// A running server. Dropping it kills the server and all its descendants.
-pub(super) struct Process {
+pub(super) struct ServerProcess {
     tree: ProcessTree,
-    drain: AbortOnDropHandle<()>,
+    stderr_task: AbortOnDropHandle<()>,
     last: Arc<Mutex<String>>,
 }
 
-impl Process {
+impl ServerProcess {
     /// Waits until the server has exited, or was killed after its supervisor was. Cancel safe.
     pub(super) async fn wait_exit(&mut self) {
         // An error of the operating system also means that the server cannot be used.
@@ -135,7 +143,7 @@ impl Process {
     }
 
     /// Ends the server, whose stdin is closed already: terminates it, then kills its process group.
-    pub(super) async fn end(mut self) {
+    pub(super) async fn shut_down(mut self) {
         if timeout(STDIN_CLOSE_GRACE, self.tree.wait_exit())
             .await
             .is_err()
@@ -153,7 +161,7 @@ impl Process {
     pub(super) async fn describe_exit(mut self, why: String) -> String {
         let ended = timeout(EXIT_TIMEOUT, self.tree.wait_exit()).await;
         // The last line may still be in the pipe, which other processes may hold open.
-        let _ = timeout(EXIT_TIMEOUT, &mut self.drain).await;
+        let _ = timeout(EXIT_TIMEOUT, &mut self.stderr_task).await;
         let said = match &**self.last.lock().unwrap_or_else(PoisonError::into_inner) {
             "" => String::new(),
             said => format!("; the last line on its stderr was {said:?}"),

@@ -1,10 +1,12 @@
 //! Adapts one tool of a server to the `Tool` trait.
 
-use super::{capabilities::McpToolInfo, connection::Link, content, request, tool_names};
+use super::{
+    capabilities::McpToolInfo, connection::ServerConnection, content, request, tool_names,
+};
 use crate::{
     Access, PreparedCall, Tool, ToolCx, Workspace,
     invisible_chars::{visible, visible_line},
-    tool::end,
+    tool::into_envelope,
 };
 use futures_util::future::BoxFuture;
 use rmcp::model::{CallToolRequest, CallToolRequestParams, ClientRequest};
@@ -16,16 +18,16 @@ use turnery_engine::{Artifact, CallDetail, CallKind, Content, ToolEnvelope, Tool
 pub(super) struct McpTool {
     spec: ToolSpec,
     /// Name that the server gives the tool.
-    name: String,
+    remote_name: String,
     title: String,
     is_read_only: bool,
     is_destructive: bool,
-    link: Arc<Link>,
+    link: Arc<ServerConnection>,
 }
 
 impl McpTool {
     /// Creates the tool under the name that the model uses.
-    pub(super) fn new(name: String, offer: &McpToolInfo, link: Arc<Link>) -> Self {
+    pub(super) fn new(name: String, offer: &McpToolInfo, link: Arc<ServerConnection>) -> Self {
         let description = match offer.description.is_empty() {
             true => format!("{} of the MCP server {}", offer.title, link.name),
             false => offer.description.clone(),
@@ -36,21 +38,21 @@ impl McpTool {
                 description,
                 schema: offer.schema.clone(),
             },
-            name: offer.name.clone(),
+            remote_name: offer.name.clone(),
             title: offer.title.clone(),
-            is_read_only: offer.reads_only,
-            is_destructive: offer.destroys,
+            is_read_only: offer.is_read_only,
+            is_destructive: offer.is_destructive,
             link,
         }
     }
 
     /// Returns the server, the tool's name on the server, and its title.
     fn call_title(&self) -> String {
-        let mut text = format!("MCP {}/{}", self.link.name, self.name);
+        let mut text = format!("MCP {}/{}", self.link.name, self.remote_name);
         if self.is_destructive {
             text.push_str(" (destructive)");
         }
-        if self.title != self.name {
+        if self.title != self.remote_name {
             text.push_str(&format!(", titled \"{}\"", self.title));
         }
         text
@@ -88,7 +90,7 @@ impl Tool for McpTool {
         cx: &'a ToolCx,
     ) -> BoxFuture<'a, Result<PreparedCall, ToolError>> {
         let mut detail = self.describe(args, &cx.workspace);
-        let text = asked(&self.link.name, &self.name, args);
+        let text = render_request(&self.link.name, &self.remote_name, args);
         detail.artifacts = vec![Artifact::Content(Content::text(text))];
         let access = Access::Server {
             all: tool_names::tool_prefix(&self.link.slug),
@@ -100,12 +102,14 @@ impl Tool for McpTool {
 
     fn run<'a>(&'a self, args: &'a Value, cx: &'a ToolCx) -> BoxFuture<'a, ToolEnvelope> {
         Box::pin(async move {
-            let mut params = CallToolRequestParams::new(self.name.clone());
+            let mut params = CallToolRequestParams::new(self.remote_name.clone());
             params.arguments = args.as_object().cloned();
             let request = ClientRequest::CallToolRequest(CallToolRequest::new(params));
-            end(request::ask(&self.link, request, cx)
-                .await
-                .map(content::response_to_envelope))
+            into_envelope(
+                request::request_for_call(&self.link, request, cx)
+                    .await
+                    .map(content::response_to_envelope),
+            )
         })
     }
 
@@ -115,7 +119,7 @@ impl Tool for McpTool {
 }
 
 /// Formats a request to a server in full, for display.
-pub(super) fn asked(server: &str, what: &str, args: &Value) -> String {
+pub(super) fn render_request(server: &str, what: &str, args: &Value) -> String {
     let json = serde_json::to_string_pretty(args).unwrap_or_default();
     let json = visible(&json);
     // Longer than any run of backticks in the arguments, so that they cannot close the fence.

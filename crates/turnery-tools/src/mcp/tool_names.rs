@@ -15,7 +15,7 @@ const MAX_SLUG_LEN: usize = 24;
 
 /// Returns a server's name for use in tool names. Contains no `__` and does not end with `_`, so that its end
 /// is unambiguous. `taken`: names of the session's other servers.
-pub(super) fn of_server(name: &str, taken: &mut HashSet<String>) -> String {
+pub(super) fn server_slug(name: &str, taken: &mut HashSet<String>) -> String {
     let mut plain = replace_invalid_chars(name);
     let is_plain = |part: &str| !part.is_empty() && !part.contains("__") && !part.ends_with('_');
     if plain == name && name.len() <= MAX_SLUG_LEN && is_plain(name) {
@@ -32,7 +32,7 @@ pub(super) fn of_server(name: &str, taken: &mut HashSet<String>) -> String {
 }
 
 /// Returns the name of a tool. `taken`: names of the server's other tools.
-pub(super) fn of_tool(server: &str, name: &str, taken: &mut HashSet<String>) -> String {
+pub(super) fn tool_name(server: &str, name: &str, taken: &mut HashSet<String>) -> String {
     let plain = replace_invalid_chars(name);
     let whole = format!("{}__{plain}", tool_prefix(server));
     let name = match plain == name && !name.is_empty() && whole.len() <= MAX_NAME_LEN {
@@ -48,7 +48,7 @@ pub(super) fn tool_prefix(server: &str) -> String {
 }
 
 /// Returns true if a tool called `name` belongs to this server.
-pub(super) fn is_of(name: &str, server: &str) -> bool {
+pub(super) fn is_tool_of(name: &str, server: &str) -> bool {
     name.strip_prefix(TOOL_PREFIX)
         .and_then(|rest| rest.strip_prefix(server))
         .is_some_and(|rest| rest.starts_with("__"))
@@ -64,7 +64,7 @@ fn replace_invalid_chars(name: &str) -> String {
 
 /// Shortens a name and appends a hash of the original.
 fn with_hash_suffix(plain: &str, original: &str, longest: usize) -> String {
-    let mark = format!("{:08x}", hash(original.as_bytes()));
+    let mark = format!("{:08x}", fnv1a(original.as_bytes()));
     let mut kept = plain.to_owned();
     kept.truncate(longest - mark.len() - 1);
     let kept = kept.trim_end_matches('_');
@@ -80,7 +80,7 @@ fn make_unique(name: String, longest: usize, taken: &mut HashSet<String>) -> Str
 }
 
 /// FNV-1a, which is the same in every version of this program, unlike the standard library's hash.
-fn hash(bytes: &[u8]) -> u32 {
+fn fnv1a(bytes: &[u8]) -> u32 {
     bytes.iter().fold(0x811c_9dc5, |hash, byte| {
         (hash ^ u32::from(*byte)).wrapping_mul(0x0100_0193)
     })
@@ -91,17 +91,17 @@ mod tests {
     use super::*;
     use proptest::prelude::*;
 
-    fn server(name: &str) -> String {
-        of_server(name, &mut HashSet::new())
+    fn new_slug(name: &str) -> String {
+        server_slug(name, &mut HashSet::new())
     }
 
     fn new_tool_name(server: &str, name: &str) -> String {
-        of_tool(server, name, &mut HashSet::new())
+        tool_name(server, name, &mut HashSet::new())
     }
 
     #[test]
     fn valid_name_is_unchanged() {
-        assert_eq!(server("github"), "github");
+        assert_eq!(new_slug("github"), "github");
         assert_eq!(
             new_tool_name("github", "create_issue"),
             "mcp__github__create_issue"
@@ -113,7 +113,7 @@ mod tests {
     fn invalid_name_gets_hash_suffix() {
         // FNV-1a of the original names, computed by another implementation.
         assert_eq!(new_tool_name("a", "get.user"), "mcp__a__get_user-404fa158");
-        assert_eq!(server("a__b"), "a_b-749bc500");
+        assert_eq!(new_slug("a__b"), "a_b-749bc500");
         let long = new_tool_name("a", &"x".repeat(70));
         assert_eq!(long.len(), 64);
         assert!(long.starts_with("mcp__a__xxx"));
@@ -122,8 +122,8 @@ mod tests {
     #[test]
     fn servers_with_same_name_get_distinct_slugs() {
         let mut taken = HashSet::new();
-        assert_eq!(of_server("a", &mut taken), "a");
-        let second = of_server("a", &mut taken);
+        assert_eq!(server_slug("a", &mut taken), "a");
+        let second = server_slug("a", &mut taken);
         assert!(second.starts_with("a-") && second.len() == 10, "{second}");
     }
 
@@ -132,12 +132,12 @@ mod tests {
         fn tool_names_are_unique(tools in prop::collection::vec(("[a_.-]{0,4}|\\PC{0,40}", "[a_.-]{0,5}|\\PC{0,80}"), 0..12)) {
             let mut slugs = HashSet::new();
             let mut all = HashSet::new();
-            for (server_name, tool_name) in &tools {
+            for (server_name, remote_name) in &tools {
                 // Each has its own server, because server names may be equal.
-                let slug = of_server(server_name, &mut slugs);
+                let slug = server_slug(server_name, &mut slugs);
                 let mut taken = HashSet::new();
                 for _ in 0..2 {
-                    let name = of_tool(&slug, tool_name, &mut taken);
+                    let name = tool_name(&slug, remote_name, &mut taken);
                     prop_assert!(name.len() <= 64, "{name}");
                     prop_assert!(name.bytes().all(|b| b.is_ascii_alphanumeric() || b == b'_' || b == b'-'));
                     prop_assert!(all.insert(name.clone()), "{name} twice");

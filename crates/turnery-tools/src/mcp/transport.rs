@@ -1,6 +1,6 @@
 //! Connects to a server as a process or over HTTP; tests add a third transport.
 
-use super::{client_handler::Told, errors, stdio::Process};
+use super::{client_handler::McpClientHandler, errors, stdio::ServerProcess};
 use futures_util::future::BoxFuture;
 use rmcp::{
     RoleClient,
@@ -9,22 +9,22 @@ use rmcp::{
 };
 
 /// A connection after its handshake.
-pub(super) struct Reached {
-    pub(super) service: RunningService<RoleClient, Told>,
+pub(super) struct ConnectedClient {
+    pub(super) service: RunningService<RoleClient, McpClientHandler>,
     /// The server's process, if it runs as one.
-    pub(super) process: Option<Process>,
+    pub(super) process: Option<ServerProcess>,
 }
 
 /// Connects to one server, any number of times. Dropping the future undoes everything it started.
-pub(super) trait Reach: Send + Sync + 'static {
-    fn reach(&self, told: Told) -> BoxFuture<'_, Result<Reached, String>>;
+pub(super) trait Transport: Send + Sync + 'static {
+    fn connect(&self, told: McpClientHandler) -> BoxFuture<'_, Result<ConnectedClient, String>>;
 }
 
 /// Performs the handshake.
-pub(super) async fn shake_hands<T, E, A>(
-    told: Told,
+pub(super) async fn initialize<T, E, A>(
+    told: McpClientHandler,
     transport: T,
-) -> Result<RunningService<RoleClient, Told>, String>
+) -> Result<RunningService<RoleClient, McpClientHandler>, String>
 where
     T: IntoTransport<RoleClient, E, A>,
     E: std::error::Error + Send + Sync + 'static,

@@ -1,7 +1,7 @@
 //! `wait_for_mcp_server`: waits for a server that is still starting. Offered as long as there is one, so that
 //! no prompt has to wait for servers that it does not use.
 
-use super::{connection::Link, tool_names};
+use super::{connection::ServerConnection, tool_names};
 use crate::{tool::ToolCx, typed_tool::TypedTool, workspace::Workspace};
 use schemars::JsonSchema;
 use serde::Deserialize;
@@ -10,29 +10,29 @@ use turnery_engine::{CallDetail, ToolEnvelope, ToolError, ToolErrorKind};
 
 #[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
-pub(super) struct Args {
+pub(super) struct WaitForServerArgs {
     /// The server.
     server: String,
 }
 
 /// Waits for an MCP server that is starting.
-pub(super) struct WaitForServer {
-    links: Vec<Arc<Link>>,
+pub(super) struct WaitForServerTool {
+    connections: Vec<Arc<ServerConnection>>,
 }
 
-impl WaitForServer {
+impl WaitForServerTool {
     /// Creates the tool for these servers, all of which are starting.
-    pub(super) fn new(links: Vec<Arc<Link>>) -> Self {
-        Self { links }
+    pub(super) fn new(links: Vec<Arc<ServerConnection>>) -> Self {
+        Self { connections: links }
     }
 
-    async fn wait(&self, server: &str, cx: &ToolCx) -> Result<ToolEnvelope, ToolError> {
-        let mut links = self.links.iter();
+    async fn wait_for_server(&self, server: &str, cx: &ToolCx) -> Result<ToolEnvelope, ToolError> {
+        let mut links = self.connections.iter();
         let link = links.find(|link| &*link.name == server || link.slug == server);
         let link = link.ok_or_else(|| {
             let message = format!(
                 "no MCP server {server:?} is starting; these are: {}",
-                join_names(&self.links)
+                join_names(&self.connections)
             );
             ToolError::new(ToolErrorKind::NotFound, message)
         })?;
@@ -42,18 +42,18 @@ impl WaitForServer {
                 let message = "waiting for the server was cancelled".to_owned();
                 return Err(ToolError::new(ToolErrorKind::Cancelled, message));
             }
-            () = link.settled() => {}
+            () = link.wait_until_settled() => {}
         }
-        let seen = link.seen();
-        if let Some(why) = seen.trouble {
+        let seen = link.state();
+        if let Some(why) = seen.error {
             let message = format!("the MCP server {} does not work: {why}", link.name);
             return Err(ToolError::new(ToolErrorKind::ExecutionError, message));
         }
-        let offer = seen.offer.unwrap_or_default();
+        let offer = seen.capabilities.unwrap_or_default();
         let mut taken = HashSet::new();
         let tools = offer.tools.iter();
         let tools: Vec<String> = tools
-            .map(|tool| tool_names::of_tool(&link.slug, &tool.name, &mut taken))
+            .map(|tool| tool_names::tool_name(&link.slug, &tool.name, &mut taken))
             .collect();
         Ok(ToolEnvelope::text(match tools.is_empty() {
             true => format!("{} has started. It has no tools.", link.name),
@@ -62,13 +62,13 @@ impl WaitForServer {
     }
 }
 
-fn join_names(links: &[Arc<Link>]) -> String {
+fn join_names(links: &[Arc<ServerConnection>]) -> String {
     let names: Vec<&str> = links.iter().map(|link| &*link.name).collect();
     names.join(", ")
 }
 
-impl TypedTool for WaitForServer {
-    type Args = Args;
+impl TypedTool for WaitForServerTool {
+    type Args = WaitForServerArgs;
     const NAME: &'static str = "wait_for_mcp_server";
     const IS_PARALLEL: bool = true;
 
@@ -76,13 +76,13 @@ impl TypedTool for WaitForServer {
         format!(
             "Wait until an MCP server has started; its tools can be called after that. Only for a \
              task that needs this server. Still starting: {}.",
-            join_names(&self.links)
+            join_names(&self.connections)
         )
         .into()
     }
 
-    fn describe(&self, args: &Args, _workspace: &Workspace) -> CallDetail {
-        let link = self.links.iter().find(|it| *it.name == *args.server);
+    fn describe(&self, args: &WaitForServerArgs, _workspace: &Workspace) -> CallDetail {
+        let link = self.connections.iter().find(|it| *it.name == *args.server);
         CallDetail {
             title: match link {
                 Some(link) => format!("Wait for the MCP server {}", link.name),
@@ -93,7 +93,7 @@ impl TypedTool for WaitForServer {
         }
     }
 
-    async fn run(&self, args: Args, cx: &ToolCx) -> Result<ToolEnvelope, ToolError> {
-        self.wait(&args.server, cx).await
+    async fn run(&self, args: WaitForServerArgs, cx: &ToolCx) -> Result<ToolEnvelope, ToolError> {
+        self.wait_for_server(&args.server, cx).await
     }
 }

@@ -1,6 +1,6 @@
 //! Compares the arguments that a real bash passes to programs with those that the parser judged.
 
-use super::{bash_oracle_tests::run_bash, command_line::Line};
+use super::{bash_oracle_tests::run_bash, command_line::CommandLine};
 use crate::Workspace;
 use proptest::prelude::*;
 use std::{fs, os::unix::fs::PermissionsExt, path::PathBuf, sync::LazyLock};
@@ -52,11 +52,15 @@ impl RecordingPrograms {
 
     /// Returns the programs that the line starts with arguments that the parser did not see; empty if the
     /// parser is not certain of the line.
-    fn unseen(&self, line: &str, parsed: &Line) -> Vec<Vec<String>> {
-        let seen: Option<Vec<Vec<&str>>> = parsed.commands.iter().map(|it| it.literal()).collect();
+    fn unseen(&self, line: &str, parsed: &CommandLine) -> Vec<Vec<String>> {
+        let seen: Option<Vec<Vec<&str>>> = parsed
+            .commands
+            .iter()
+            .map(|it| it.literal_words())
+            .collect();
         // `time` is a bash keyword, which the policy reads as a program.
         let is_timed = parsed.commands.iter().any(|it| it.name == "time");
-        let Some(seen) = seen.filter(|_| !parsed.doubtful && !is_timed) else {
+        let Some(seen) = seen.filter(|_| !parsed.is_uncertain && !is_timed) else {
             return Vec::new();
         };
         let mut runs = self.run(line);
@@ -69,22 +73,22 @@ proptest! {
     #![proptest_config(ProptestConfig::with_cases(2000))]
 
     #[test]
-    fn arguments_in_bash_are_those_that_were_judged(line in super::bash_oracle_tests::line()) {
-        let unseen = PROGRAMS.unseen(&line, &Line::parse(&line));
+    fn arguments_in_bash_are_those_that_were_judged(line in super::bash_oracle_tests::line_strategy()) {
+        let unseen = PROGRAMS.unseen(&line, &CommandLine::parse(&line));
         prop_assert!(unseen.is_empty(), "{:?}: {:?}", line, unseen);
     }
 
     /// Several lines with comments, without words that expand to several others.
     #[test]
     fn arguments_of_confined_lines_are_those_that_were_judged(
-        lines in prop::collection::vec(super::bash_oracle_tests::line(), 1..3),
+        lines in prop::collection::vec(super::bash_oracle_tests::line_strategy(), 1..3),
         between in prop::sample::select(vec!["\n", "\n#", " #", "\\\n"]),
     ) {
         let line = lines.join(between);
         let programs = &*CONFINED;
         let workspace = Workspace::local(programs.root.join("work")).unwrap();
         if !line.contains("for ") && !line.contains(['*', '$', '?', '[']) {
-            let parsed = Line::parse_confined(&line, workspace.cwd(), &workspace);
+            let parsed = CommandLine::parse_confined(&line, workspace.cwd(), &workspace);
             let unseen = programs.unseen(&line, &parsed);
             prop_assert!(unseen.is_empty(), "{:?}: {:?}", line, unseen);
         }
@@ -97,8 +101,8 @@ fn word_that_the_grammar_parts_is_doubtful() {
         RecordingPrograms::new().run("ls 'a b'\\;"),
         [["ls", "a b;"]]
     );
-    assert!(Line::parse("ls 'a b'\\;").doubtful);
-    assert!(!Line::parse("ls 'a b' c").doubtful);
+    assert!(CommandLine::parse("ls 'a b'\\;").is_uncertain);
+    assert!(!CommandLine::parse("ls 'a b' c").is_uncertain);
 }
 
 /// bash expands the target of `>&` twice.
@@ -107,9 +111,9 @@ fn quoted_command_in_a_target_is_doubtful() {
     let line = "ls >&'a$(rm x)'";
     let runs = RecordingPrograms::new().run(line);
     assert_eq!(runs, [vec!["rm", "x"], vec!["ls"]]);
-    assert!(Line::parse(line).doubtful);
+    assert!(CommandLine::parse(line).is_uncertain);
     for line in ["ls >&'~'", "ls >&a", "ls <&63", "ls >&1-", "ls >&''"] {
-        assert!(Line::parse(line).doubtful, "{line}");
+        assert!(CommandLine::parse(line).is_uncertain, "{line}");
     }
 }
 
@@ -118,16 +122,16 @@ fn quoted_command_in_a_target_is_doubtful() {
 fn word_behind_a_closed_descriptor_is_doubtful() {
     let line = "2>& -rm cat b";
     assert_eq!(RecordingPrograms::new().run(line), [["rm", "cat", "b"]]);
-    assert!(Line::parse(line).doubtful);
+    assert!(CommandLine::parse(line).is_uncertain);
     for line in ["ls 2>&1", "ls >&2", "ls 2>&-"] {
-        assert!(!Line::parse(line).doubtful, "{line}");
+        assert!(!CommandLine::parse(line).is_uncertain, "{line}");
     }
 }
 
 #[test]
 fn brace_without_a_blank_is_doubtful() {
-    assert!(Line::parse("{ls;}").doubtful);
-    assert!(!Line::parse("{ ls; }").doubtful);
+    assert!(CommandLine::parse("{ls;}").is_uncertain);
+    assert!(!CommandLine::parse("{ ls; }").is_uncertain);
 }
 
 /// Lines with arguments that the grammar parses as descriptors.
@@ -142,7 +146,7 @@ const DESCRIPTORS: [&str; 5] = [
 #[test]
 fn descriptors_are_found_by_the_oracle_once_they_are_not_doubtful() {
     let programs = RecordingPrograms::new();
-    let unseen = |line: &str| programs.unseen(line, &Line::parse(line));
+    let unseen = |line: &str| programs.unseen(line, &CommandLine::parse(line));
     for line in DESCRIPTORS {
         assert!(unseen(line).is_empty(), "{line}");
     }

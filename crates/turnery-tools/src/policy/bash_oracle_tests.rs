@@ -12,16 +12,16 @@ use std::{
     time::Duration,
 };
 
-struct Bench {
+struct OracleFixture {
     folder: tempfile::TempDir,
     workspace: Workspace,
     policy: Policy,
 }
 
-static PROPTEST_FIXTURE: LazyLock<Bench> = LazyLock::new(bench);
-static SELF_CHECK_FIXTURE: LazyLock<Bench> = LazyLock::new(bench);
+static PROPTEST_FIXTURE: LazyLock<OracleFixture> = LazyLock::new(oracle_fixture);
+static SELF_CHECK_FIXTURE: LazyLock<OracleFixture> = LazyLock::new(oracle_fixture);
 
-fn bench() -> Bench {
+fn oracle_fixture() -> OracleFixture {
     let folder = tempfile::tempdir().unwrap();
     let root = folder.path().canonicalize().unwrap();
     for part in ["bin", "work/src"] {
@@ -41,7 +41,7 @@ fn bench() -> Bench {
         "shell(cargo test:*)".parse().unwrap(),
         "shell(git:*)".parse().unwrap(),
     ];
-    Bench {
+    OracleFixture {
         workspace: Workspace::local(root.join("work")).unwrap(),
         policy: Policy::new(Mode::Ask, allow, Vec::new()),
         folder,
@@ -100,7 +100,7 @@ pub(super) fn reap(mut child: Child, line: &str) {
     assert!(!is_late, "bash did not end: {line:?}");
 }
 
-pub(super) fn line() -> impl Strategy<Value = String> {
+pub(super) fn line_strategy() -> impl Strategy<Value = String> {
     let piece = prop::sample::select(vec![
         "ls",
         "cargo test",
@@ -223,7 +223,7 @@ proptest! {
     #![proptest_config(ProptestConfig::with_cases(2000))]
 
     #[test]
-    fn allowed_line_runs_no_hidden_command(line in line()) {
+    fn allowed_line_runs_no_hidden_command(line in line_strategy()) {
         let bench = &*PROPTEST_FIXTURE;
         let access = Access::Run { command: line.clone(), cwd: bench.workspace.cwd().to_owned() };
         if bench.policy.judge("shell", &access, &bench.workspace) == Judgement::Allow {
@@ -281,7 +281,7 @@ fn arithmetic_lines() -> Vec<String> {
     lines
 }
 
-fn allowed_lines_that_leave_a_mark(bench: &Bench) -> Vec<String> {
+fn allowed_lines_that_leave_a_mark(bench: &OracleFixture) -> Vec<String> {
     let mut lines = arithmetic_lines();
     lines.retain(|line| {
         let access = Access::Run {
@@ -296,7 +296,7 @@ fn allowed_lines_that_leave_a_mark(bench: &Bench) -> Vec<String> {
 
 #[test]
 fn oracle_detects_arithmetic_when_check_is_off() {
-    let bench = bench();
+    let bench = oracle_fixture();
     assert_eq!(
         allowed_lines_that_leave_a_mark(&bench),
         Vec::<String>::new()

@@ -1,5 +1,6 @@
 //! Walks the folders that a command may read, up to a maximum number of entries.
 
+use crate::workspace::canonicalize;
 use rustix::io::Errno;
 use std::{collections::HashSet, io, path::Path};
 
@@ -40,7 +41,7 @@ pub(crate) fn may_contain_where(
                     open.push(path);
                 }
             } else if kind.is_symlink() {
-                let target = match path.canonicalize() {
+                let target = match canonicalize(&path) {
                     Ok(target) => target,
                     Err(error) if is_dangling_link_error(&error) => continue,
                     Err(_) => return true,
@@ -95,9 +96,14 @@ mod tests {
             assert!(!may_contain(&root.join("a"), &mut 100, &never), "{target}");
             std::fs::remove_file(root.join("a/turns")).unwrap();
         }
-        let deep = crate::workspace::beyond_lookup(&root);
+        // For the program that opens it, this may exist.
+        let link = root.join("a/link");
+        std::os::unix::fs::symlink("/proc/self/cwd/absent", &link).unwrap();
+        assert!(may_contain(&root.join("a"), &mut 100, &never));
+        std::fs::remove_file(&link).unwrap();
+        let deep = crate::workspace::make_path_too_long_to_look_up(&root);
         std::fs::write(deep.join("file"), "").unwrap();
-        std::os::unix::fs::symlink(deep.join("file"), root.join("a/link")).unwrap();
+        std::os::unix::fs::symlink(deep.join("file"), &link).unwrap();
         assert!(root.join("a/link").exists());
         assert!(may_contain(&root.join("a"), &mut 100, &never));
     }

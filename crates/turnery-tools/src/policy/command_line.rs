@@ -5,8 +5,8 @@ mod confined;
 
 use super::{
     command_wrappers, locale,
-    shell_word::{self, Word},
-    word_expansion::Scope,
+    shell_word::{self, ShellWord},
+    word_expansion::ExpansionScope,
 };
 use crate::Workspace;
 use confined::{has_line_breaks, is_bash_comment, is_empty_gap};
@@ -28,45 +28,45 @@ const PARSE_TIMEOUT: Duration = Duration::from_millis(500);
 
 /// Parsed command line.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub(crate) struct Line {
+pub(crate) struct CommandLine {
     /// All simple commands, including those inside substitutions, loops and functions.
-    pub(crate) commands: Vec<Command>,
+    pub(crate) commands: Vec<SimpleCommand>,
     /// Files written by redirections, as written in the line.
-    pub(crate) writes: Vec<String>,
+    pub(crate) output_files: Vec<String>,
     /// Files read by redirections, as written in the line.
-    pub(crate) reads: Vec<String>,
+    pub(crate) input_files: Vec<String>,
     /// Folders that `cd` changes to, as written in the line and in order; at most three.
-    pub(crate) folders: Vec<String>,
+    pub(crate) cd_folders: Vec<String>,
     /// True if the line sets a variable that may change what a program does, so that no rule for a command decides.
     pub(crate) sets_variables: bool,
     /// True if some part of the line was not understood, so that it may do more than was found.
-    pub(crate) doubtful: bool,
+    pub(crate) is_uncertain: bool,
 }
 
 /// Simple command: a name and its arguments.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct Command {
+pub(crate) struct SimpleCommand {
     /// Name of the program. The name of a doubtful line may be empty or not plain.
     pub(crate) name: String,
     /// Arguments.
-    pub(crate) args: Vec<Word>,
+    pub(crate) args: Vec<ShellWord>,
     /// True if the command runs text from elsewhere, so its own words do not tell what it does.
-    pub(crate) opaque: bool,
+    pub(crate) is_opaque: bool,
     /// True if the line supplies the command's standard input, with a pipe or a `<`.
-    pub(crate) is_fed: bool,
+    pub(crate) is_stdin_redirected: bool,
     /// For `xargs`, the commands before it in the pipeline; otherwise empty.
-    pub(crate) input: Vec<Command>,
+    pub(crate) upstream: Vec<SimpleCommand>,
 }
 
-impl Command {
+impl SimpleCommand {
     /// Returns the name and the arguments if the value of every word is certain.
-    pub(crate) fn literal(&self) -> Option<Vec<&str>> {
-        let args = self.args.iter().map(Word::literal);
+    pub(crate) fn literal_words(&self) -> Option<Vec<&str>> {
+        let args = self.args.iter().map(ShellWord::known_text);
         std::iter::once(Some(&*self.name)).chain(args).collect()
     }
 }
 
-impl Line {
+impl CommandLine {
     /// Parses a command line. Creates a new parser, so sessions that run no commands do not pay for one.
     pub(crate) fn parse(source: &str) -> Self {
         Self::parse_with_timeout(source, PARSE_TIMEOUT, None)
@@ -75,14 +75,22 @@ impl Line {
     /// Like `parse`, for a line that runs confined from `cwd` if it only reads: also understands comments,
     /// several lines, conditions, loop variables and file name patterns.
     pub(crate) fn parse_confined(source: &str, cwd: &Path, workspace: &Workspace) -> Self {
-        Self::parse_with_timeout(source, PARSE_TIMEOUT, Some(&mut Scope::new(cwd, workspace)))
+        Self::parse_with_timeout(
+            source,
+            PARSE_TIMEOUT,
+            Some(&mut ExpansionScope::new(cwd, workspace)),
+        )
     }
 
     /// Like `parse`, with a limit on parsing time.
-    fn parse_with_timeout(source: &str, time: Duration, mut scope: Option<&mut Scope<'_>>) -> Self {
+    fn parse_with_timeout(
+        source: &str,
+        time: Duration,
+        mut scope: Option<&mut ExpansionScope<'_>>,
+    ) -> Self {
         let is_bad = |c: char| is_invisible_char(c) && !(c == '\n' && scope.is_some());
         let mut line = Self {
-            doubtful: source.len() > MAX_LINE_BYTES
+            is_uncertain: source.len() > MAX_LINE_BYTES
                 || source.chars().any(is_bad)
                 || ends_with_continuation(source)
                 || !source.is_ascii() && !locale::is_encoding_safe(),
@@ -98,101 +106,109 @@ impl Line {
             Err(_) => None,
         };
         let Some(tree) = tree else {
-            line.doubtful = true;
+            line.is_uncertain = true;
             return line;
         };
         let root = tree.root_node();
-        line.doubtful |= root.has_error() || has_arithmetic(root, source);
+        line.is_uncertain |= root.has_error() || has_arithmetic(root, source);
         let mut covered = 0;
-        line.walk(root, source, Place::default(), &mut covered, &mut scope);
-        line.doubtful |= !is_empty_gap(source, covered, source.len(), scope.is_some());
-        line.doubtful |= line.commands.iter().any(|command| command.name.is_empty());
+        line.visit_node(
+            root,
+            source,
+            NodeContext::default(),
+            &mut covered,
+            &mut scope,
+        );
+        line.is_uncertain |= !is_empty_gap(source, covered, source.len(), scope.is_some());
+        line.is_uncertain |= line.commands.iter().any(|command| command.name.is_empty());
         line
     }
 
     /// Visits a node and its descendants. `covered` is the end of the leaves visited so far: non-blank text
     /// between two leaves means that the parser skipped something.
-    fn walk(
+    fn visit_node(
         &mut self,
         node: Node<'_>,
         source: &str,
-        place: Place,
+        place: NodeContext,
         covered: &mut usize,
-        scope: &mut Option<&mut Scope<'_>>,
+        scope: &mut Option<&mut ExpansionScope<'_>>,
     ) {
         if place.depth > MAX_NESTING {
-            self.doubtful = true;
+            self.is_uncertain = true;
             *covered = node.end_byte();
             return;
         }
         if node.child_count() == 0 {
             let is_next = is_empty_gap(source, *covered, node.start_byte(), scope.is_some());
-            self.doubtful |= node.is_missing() || !is_next;
+            self.is_uncertain |= node.is_missing() || !is_next;
             *covered = node.end_byte();
         }
         let mut within = place.nested();
         match node.kind() {
             "program" | "list" | "redirected_statement" | "subshell" => {
-                within.straight = place.straight;
-                within.is_fed |= has_input_redirect(node);
+                within.is_top_level = place.is_top_level;
+                within.is_stdin_redirected |= has_input_redirect(node);
             }
-            "command" => self.command(node, source, place, scope),
-            "comment" if scope.is_some() => self.doubtful |= !is_bash_comment(node, source),
+            "command" => self.push_command(node, source, place, scope),
+            "comment" if scope.is_some() => self.is_uncertain |= !is_bash_comment(node, source),
             "test_command" if scope.is_some() => {
-                self.doubtful |= !is_empty_gap(source, *covered, node.start_byte(), true);
+                self.is_uncertain |= !is_empty_gap(source, *covered, node.start_byte(), true);
                 *covered = node.end_byte();
-                return self.condition(node, source, scope);
+                return self.push_condition(node, source, scope);
             }
             "pipeline" if scope.is_some() => {
-                return self.pipeline(node, source, within, covered, scope);
+                return self.visit_pipeline(node, source, within, covered, scope);
             }
-            "function_definition" if scope.is_some() => self.doubtful = true,
+            "function_definition" if scope.is_some() => self.is_uncertain = true,
             // The call of a function may supply its input.
-            "function_definition" => within.is_fed = true,
+            "function_definition" => within.is_stdin_redirected = true,
             "process_substitution" => {
                 let text = source.get(node.byte_range()).unwrap_or_default();
-                within.is_fed |= text.starts_with('>');
+                within.is_stdin_redirected |= text.starts_with('>');
             }
             "compound_statement" => {
                 // To bash `{ls` is a word.
                 let text = source.get(node.byte_range()).unwrap_or_default();
                 let inner = text.strip_prefix('{');
-                self.doubtful |= inner.is_some_and(|inner| !inner.starts_with([' ', '\n']));
+                self.is_uncertain |= inner.is_some_and(|inner| !inner.starts_with([' ', '\n']));
             }
-            "file_redirect" => self.redirect(node, source),
+            "file_redirect" => self.add_redirect(node, source),
             "command_substitution" => {
                 // The shell ends a backtick substitution at the next backtick, also within quotes and
                 // comments; the grammar does not.
                 let text = source.get(node.byte_range()).unwrap_or_default();
-                self.doubtful |= text.starts_with('`');
+                self.is_uncertain |= text.starts_with('`');
             }
             "for_statement" => {
                 let name = node.child_by_field_name("variable");
                 let name = name.and_then(|name| source.get(name.byte_range()));
-                self.doubtful |= !name.is_some_and(command_wrappers::is_safe_loop_variable);
+                self.is_uncertain |= !name.is_some_and(command_wrappers::is_safe_loop_variable);
+                // It reaches programs if the environment has a variable of that name.
+                self.sets_variables = true;
                 // The grammar parses `select` as a `for`.
                 let text = source.get(node.byte_range()).unwrap_or_default();
-                self.doubtful |= !text.starts_with("for");
+                self.is_uncertain |= !text.starts_with("for");
                 let mut cursor = node.walk();
                 if scope.is_some() {
                     return self.visit_confined_loop(node, source, within, covered, scope);
                 }
                 for value in node.children_by_field_name("value", &mut cursor) {
-                    self.doubtful |= shell_word::value(value, source).is_err();
+                    self.is_uncertain |= shell_word::parse_word(value, source).is_err();
                 }
             }
             "variable_assignment" => {
                 let name = node.child_by_field_name("name");
                 let name = name.and_then(|name| source.get(name.byte_range()));
-                self.doubtful |= !name.is_some_and(command_wrappers::is_safe_variable);
+                self.is_uncertain |= !name.is_some_and(command_wrappers::is_safe_variable);
                 self.sets_variables |= !name.is_some_and(command_wrappers::is_output_variable);
                 // `+=` appends to an unknown value.
                 let mut cursor = node.walk();
-                self.doubtful |= node.children(&mut cursor).any(|part| part.kind() == "+=");
+                self.is_uncertain |= node.children(&mut cursor).any(|part| part.kind() == "+=");
                 if let Some(value) = node.child_by_field_name("value") {
-                    self.doubtful |= match (name, shell_word::value(value, source)) {
+                    self.is_uncertain |= match (name, shell_word::parse_word(value, source)) {
                         (Some(name), Ok(value)) => !command_wrappers::is_safe_value(name, &value),
-                        (None, _) | (_, Err(shell_word::Unclear)) => true,
+                        (None, _) | (_, Err(shell_word::AmbiguousWordError)) => true,
                     };
                 }
             }
@@ -218,21 +234,21 @@ impl Line {
             | "variable_assignments" => {}
             _ if !node.is_named() => {}
             // Heredocs, tests, arithmetic, arrays, comments, and node kinds of later grammars.
-            _ => self.doubtful = true,
+            _ => self.is_uncertain = true,
         }
         let mut cursor = node.walk();
         for child in node.children(&mut cursor) {
-            self.walk(child, source, within, covered, scope);
-            within.is_fed |= node.kind() == "pipeline";
+            self.visit_node(child, source, within, covered, scope);
+            within.is_stdin_redirected |= node.kind() == "pipeline";
         }
     }
 
-    fn command(
+    fn push_command(
         &mut self,
         node: Node<'_>,
         source: &str,
-        place: Place,
-        scope: &mut Option<&mut Scope<'_>>,
+        place: NodeContext,
+        scope: &mut Option<&mut ExpansionScope<'_>>,
     ) {
         let name = node
             .child_by_field_name("name")
@@ -246,53 +262,54 @@ impl Line {
         let mut cursor = node.walk();
         for arg in node.children_by_field_name("argument", &mut cursor) {
             // The grammar parses `'a'\;` as two words.
-            self.doubtful |= end == Some(arg.start_byte());
+            self.is_uncertain |= end == Some(arg.start_byte());
             end = Some(arg.end_byte());
             let words = match scope.as_deref_mut() {
                 Some(scope) => {
-                    let bases = bases(self, scope.cwd, scope.workspace);
-                    scope.words(arg, source, &bases)
+                    let bases = base_folders(self, scope.cwd, scope.workspace);
+                    scope.expand_word(arg, source, &bases)
                 }
-                None => shell_word::value(arg, source).map(|word| vec![word]),
+                None => shell_word::parse_word(arg, source).map(|word| vec![word]),
             };
             match words {
                 Ok(words) => args.extend(words),
-                Err(shell_word::Unclear) => {
-                    self.doubtful = true;
-                    args.push(Word::Dynamic);
+                Err(shell_word::AmbiguousWordError) => {
+                    self.is_uncertain = true;
+                    args.push(ShellWord::Dynamic);
                 }
             }
         }
         if name == "cd" {
             match args.as_slice() {
-                [Word::Literal(folder)]
-                    if place.straight
+                [ShellWord::Literal(folder)]
+                    if place.is_top_level
                         && !folder.starts_with('-')
-                        && self.folders.len() < MAX_FOLDER_CHANGES =>
+                        && self.cd_folders.len() < MAX_FOLDER_CHANGES =>
                 {
-                    self.folders.push(folder.clone());
+                    self.cd_folders.push(folder.clone());
                 }
-                _ => self.doubtful = true,
+                _ => self.is_uncertain = true,
             }
         }
-        self.doubtful |= scope.is_some() && has_line_breaks(node, source, false);
-        self.doubtful |= scope.is_some() && !Scope::has_command_budget(self.commands.len());
+        self.is_uncertain |= scope.is_some() && has_line_breaks(node, source, false);
+        self.is_uncertain |=
+            scope.is_some() && !ExpansionScope::has_command_budget(self.commands.len());
         // These commands are judged by their arguments, which either run nothing or are refused.
         let is_judged = scope.is_some() && matches!(name, "awk" | "find" | "git" | "xargs");
-        self.commands.push(Command {
-            opaque: !is_judged && command_wrappers::is_opaque(name, &args),
+        self.commands.push(SimpleCommand {
+            is_opaque: !is_judged && command_wrappers::is_opaque(name, &args),
             name: name.to_owned(),
             args,
-            is_fed: place.is_fed || has_input_redirect(node),
-            input: Vec::new(),
+            is_stdin_redirected: place.is_stdin_redirected || has_input_redirect(node),
+            upstream: Vec::new(),
         });
     }
 
-    fn redirect(&mut self, node: Node<'_>, source: &str) {
+    fn add_redirect(&mut self, node: Node<'_>, source: &str) {
         // `{name}<file` sets a variable; the grammar parses `{name}` as a word.
         let before = source.get(..node.start_byte()).unwrap_or_default();
-        self.doubtful |= before.ends_with('}');
-        self.doubtful |= is_descriptor_doubtful(node, source);
+        self.is_uncertain |= before.ends_with('}');
+        self.is_uncertain |= is_descriptor_doubtful(node, source);
         let mut cursor = node.walk();
         let operator = node
             .children(&mut cursor)
@@ -305,11 +322,11 @@ impl Line {
         // The grammar counts later words as targets that the shell takes as a command.
         let target = match targets.as_slice() {
             [] if matches!(operator, "<&-" | ">&-") => return,
-            [target] => shell_word::value(*target, source),
-            _ => Err(shell_word::Unclear),
+            [target] => shell_word::parse_word(*target, source),
+            _ => Err(shell_word::AmbiguousWordError),
         };
-        let Ok(Word::Literal(target)) = target else {
-            self.doubtful = true;
+        let Ok(ShellWord::Literal(target)) = target else {
+            self.is_uncertain = true;
             return;
         };
         match operator {
@@ -318,19 +335,19 @@ impl Line {
                 let text = source.get(node.byte_range()).unwrap_or_default();
                 let text = text.trim_start_matches(|c: char| c.is_ascii_digit());
                 let copied = text.strip_prefix(operator).map(str::as_bytes);
-                self.doubtful |= !matches!(copied, Some([b'0'..=b'9' | b'-']));
+                self.is_uncertain |= !matches!(copied, Some([b'0'..=b'9' | b'-']));
             }
             ">" | ">>" | ">|" | "&>" | "&>>" => {
                 if target != "/dev/null" {
-                    self.writes.push(target);
+                    self.output_files.push(target);
                 }
             }
             "<" => {
                 if target != "/dev/null" {
-                    self.reads.push(target);
+                    self.input_files.push(target);
                 }
             }
-            _ => self.doubtful = true,
+            _ => self.is_uncertain = true,
         }
     }
 }
@@ -363,31 +380,31 @@ fn is_descriptor_doubtful(redirect: Node<'_>, source: &str) -> bool {
 
 /// Context of a syntax node.
 #[derive(Clone, Copy)]
-struct Place {
+struct NodeContext {
     depth: usize,
     /// True if the node is at the top level of the line and runs once, so that a `cd` here is one change of
     /// folder.
-    straight: bool,
+    is_top_level: bool,
     /// True behind a pipe or a `<`.
-    is_fed: bool,
+    is_stdin_redirected: bool,
 }
 
-impl Default for Place {
+impl Default for NodeContext {
     fn default() -> Self {
         Self {
             depth: 0,
-            straight: true,
-            is_fed: false,
+            is_top_level: true,
+            is_stdin_redirected: false,
         }
     }
 }
 
-impl Place {
+impl NodeContext {
     fn nested(self) -> Self {
         Self {
             depth: self.depth + 1,
-            straight: false,
-            is_fed: self.is_fed,
+            is_top_level: false,
+            is_stdin_redirected: self.is_stdin_redirected,
         }
     }
 }
@@ -460,7 +477,7 @@ fn mask_non_ascii(source: &str) -> Vec<u8> {
     source.bytes().map(mask).collect()
 }
 
-fn is_blank(source: &str, from: usize, to: usize) -> bool {
+fn is_blank_between(source: &str, from: usize, to: usize) -> bool {
     from >= to
         || source
             .get(from..to)
@@ -470,9 +487,9 @@ fn is_blank(source: &str, from: usize, to: usize) -> bool {
 /// Returns the folders that the commands of a line may run in: the starting folder, in case a `cd` fails, and
 /// each folder that the line changes to. `cd a/..` counts both as the shell resolves it (by name) and as the
 /// system does (through links).
-pub(super) fn bases(line: &Line, cwd: &Path, workspace: &Workspace) -> Vec<PathBuf> {
+pub(super) fn base_folders(line: &CommandLine, cwd: &Path, workspace: &Workspace) -> Vec<PathBuf> {
     let mut bases = vec![cwd.to_owned()];
-    for folder in &line.folders {
+    for folder in &line.cd_folders {
         for at in 0..bases.len() {
             let by_links = bases[at].join(folder);
             let by_names = workspace.absolute(&by_links);
@@ -503,10 +520,11 @@ pub(crate) fn is_invisible_char(c: char) -> bool {
     (c.is_control() && c != '\t')
         || (c.is_whitespace() && !c.is_ascii())
         || matches!(c,
-            '\u{ad}' | '\u{34f}' | '\u{61c}' | '\u{115f}' | '\u{1160}' | '\u{17b4}' | '\u{17b5}'
-            | '\u{180b}'..='\u{180f}' | '\u{200b}'..='\u{200f}' | '\u{202a}'..='\u{202e}'
+            '\u{ad}' | '\u{34f}' | '\u{600}'..='\u{605}' | '\u{61c}' | '\u{6dd}' | '\u{70f}' | '\u{890}' | '\u{891}'
+            | '\u{8e2}' | '\u{115f}' | '\u{1160}' | '\u{17b4}' | '\u{17b5}' | '\u{180b}'..='\u{180f}' | '\u{200b}'..='\u{200f}' | '\u{202a}'..='\u{202e}'
             | '\u{2060}'..='\u{206f}' | '\u{2800}' | '\u{3164}' | '\u{fe00}'..='\u{fe0f}' | '\u{feff}'
-            | '\u{ffa0}' | '\u{fff0}'..='\u{fffb}' | '\u{1d173}'..='\u{1d17a}' | '\u{e0000}'..='\u{e0fff}')
+            | '\u{ffa0}' | '\u{fff0}'..='\u{fffb}' | '\u{110bd}' | '\u{110cd}'
+            | '\u{13430}'..='\u{1343f}' | '\u{1bca0}'..='\u{1bca3}' | '\u{1d173}'..='\u{1d17a}' | '\u{e0000}'..='\u{e0fff}')
 }
 
 #[cfg(test)]
@@ -529,25 +547,27 @@ mod tests {
             "for ((;;)); do ls; done",
             "x=$((y))",
         ] {
-            assert!(Line::parse(line).doubtful, "{line}");
+            assert!(CommandLine::parse(line).is_uncertain, "{line}");
         }
         for line in ["grep '((' a", "grep \"f((x\" a", "( (ls) )", "echo $(pwd)"] {
-            assert!(!Line::parse(line).doubtful, "{line}");
+            assert!(!CommandLine::parse(line).is_uncertain, "{line}");
         }
     }
 
     #[test]
     fn line_over_parse_timeout_is_uncertain() {
         let source = "ls a b c; ".repeat(800);
-        assert!(!Line::parse_with_timeout(&source, Duration::from_secs(60), None).doubtful);
-        assert!(Line::parse_with_timeout(&source, Duration::ZERO, None).doubtful);
+        assert!(
+            !CommandLine::parse_with_timeout(&source, Duration::from_secs(60), None).is_uncertain
+        );
+        assert!(CommandLine::parse_with_timeout(&source, Duration::ZERO, None).is_uncertain);
     }
 
     #[test]
     fn only_first_folder_changes_are_followed() {
         let source: Vec<String> = (0..40).map(|at| format!("cd d{at}")).collect();
-        let line = Line::parse(&format!("{};ls", source.join(";")));
-        assert!(line.doubtful);
-        assert_eq!(line.folders, ["d0", "d1", "d2"]);
+        let line = CommandLine::parse(&format!("{};ls", source.join(";")));
+        assert!(line.is_uncertain);
+        assert_eq!(line.cd_folders, ["d0", "d1", "d2"]);
     }
 }

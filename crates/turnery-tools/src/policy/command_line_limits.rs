@@ -1,7 +1,7 @@
 //! Defines the limits that an allowed command line runs within.
 
 use super::{
-    command_line::Line,
+    command_line::CommandLine,
     git::{self, GitSettings},
 };
 
@@ -21,9 +21,9 @@ pub struct LineLimits {
 impl LineLimits {
     /// Determines the limits of a line. `reads_only`: all commands only read, wherever their output goes;
     /// otherwise git runs with `settings`.
-    pub(super) fn of(line: &Line, reads_only: bool, settings: GitSettings) -> Self {
+    pub(super) fn from_line(line: &CommandLine, reads_only: bool, settings: GitSettings) -> Self {
         Self {
-            only_reads: reads_only && line.writes.is_empty(),
+            only_reads: reads_only && line.output_files.is_empty(),
             runs_readers: reads_only,
             git: match has_git_command(line) {
                 true if reads_only => GitSettings::Hardened,
@@ -35,6 +35,6 @@ impl LineLimits {
 }
 
 /// Returns true if one of the commands is git.
-pub(super) fn has_git_command(line: &Line) -> bool {
+pub(super) fn has_git_command(line: &CommandLine) -> bool {
     line.commands.iter().any(git::is_git)
 }

@@ -5,12 +5,12 @@ use crate::{Access, Workspace};
 use proptest::prelude::*;
 
 /// A folder with a few files, and a policy that allows `cargo test`, `cargo fmt` and `npm run build`.
-struct Bench {
+struct CommandLineFixture {
     _folder: tempfile::TempDir,
     workspace: Workspace,
 }
 
-impl Bench {
+impl CommandLineFixture {
     fn new() -> Self {
         let folder = tempfile::tempdir().unwrap();
         let root = folder.path().canonicalize().unwrap();
@@ -55,7 +55,7 @@ fn policy(mode: Mode) -> Policy {
 
 /// Returns the judgements as letters for the modes ask, edit, plan, auto, in this order: `a` allow, `?` ask,
 /// `d` deny.
-fn judgement_letters(bench: &Bench, command: &str) -> String {
+fn judgement_letters(bench: &CommandLineFixture, command: &str) -> String {
     Mode::ALL
         .iter()
         .map(|mode| match bench.judge(&policy(*mode), command) {
@@ -389,7 +389,7 @@ const EXPECTED_JUDGEMENTS: &[(&str, &str)] = &[
 
 #[test]
 fn every_line_is_judged_as_expected() {
-    let bench = Bench::new();
+    let bench = CommandLineFixture::new();
     let wrong: Vec<String> = EXPECTED_JUDGEMENTS
         .iter()
         .filter(|(command, expected)| judgement_letters(&bench, command) != *expected)
@@ -406,7 +406,7 @@ fn every_line_is_judged_as_expected() {
 
 #[test]
 fn suggested_rule_is_narrowest_useful_one() {
-    let bench = Bench::new();
+    let bench = CommandLineFixture::new();
     for (command, expected) in [
         ("cargo build --release", Some("shell(cargo build:+)")),
         (
@@ -447,7 +447,7 @@ fn suggested_rule_is_narrowest_useful_one() {
 
 #[test]
 fn suggested_rule_allows_same_line_next_time() {
-    let bench = Bench::new();
+    let bench = CommandLineFixture::new();
     let mut checked = 0;
     for (command, _) in EXPECTED_JUDGEMENTS {
         let mut policy = policy(Mode::Ask);
@@ -464,7 +464,7 @@ fn suggested_rule_allows_same_line_next_time() {
     assert!(checked > 10, "{checked}");
 }
 
-fn pieces() -> impl Strategy<Value = String> {
+fn line_pieces_strategy() -> impl Strategy<Value = String> {
     let piece = prop::sample::select(vec![
         "ls",
         "cargo test",
@@ -530,7 +530,7 @@ fn pieces() -> impl Strategy<Value = String> {
 
 #[test]
 fn brace_before_rare_character_does_not_break_parser() {
-    let bench = Bench::new();
+    let bench = CommandLineFixture::new();
     for command in ["echo {\u{10ffff}", "echo {1..\u{10ffff}}"] {
         for mode in Mode::ALL {
             let judged = bench.judge(&policy(mode), command);
@@ -547,8 +547,8 @@ proptest! {
     #![proptest_config(ProptestConfig::with_cases(512))]
 
     #[test]
-    fn any_text_is_judged(text in any::<String>(), command in pieces()) {
-        let bench = Bench::new();
+    fn any_text_is_judged(text in any::<String>(), command in line_pieces_strategy()) {
+        let bench = CommandLineFixture::new();
         for command in [text, command] {
             for mode in Mode::ALL {
                 let judged = bench.judge(&policy(mode), &command);
@@ -563,7 +563,7 @@ proptest! {
     #[test]
     fn any_text_parses_as_rule_or_is_error(
         text in any::<String>(),
-        inside in pieces(),
+        inside in line_pieces_strategy(),
         tool in prop::sample::select(vec!["shell", "edit", "read", "write_file"]),
     ) {
         for text in [text, format!("{tool}({inside})")] {
@@ -575,8 +575,8 @@ proptest! {
     }
 
     #[test]
-    fn removal_after_allowed_line_is_not_allowed(command in pieces()) {
-        let bench = Bench::new();
+    fn removal_after_allowed_line_is_not_allowed(command in line_pieces_strategy()) {
+        let bench = CommandLineFixture::new();
         for mode in [Mode::Ask, Mode::Edit, Mode::Plan] {
             let policy = policy(mode);
             if bench.judge(&policy, &command) == Judgement::Allow {

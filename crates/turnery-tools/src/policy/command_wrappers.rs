@@ -3,11 +3,12 @@
 //!
 //! Rules for single commands do not cover such programs.
 
-use super::shell_word::Word;
+use super::{program_name::ProgramName, shell_word::ShellWord};
 
 /// Programs that run another program or shell text, and builtins that change the meaning of later words.
 const COMMAND_WRAPPERS: &[&str] = &[
     ".",
+    "aa-exec",
     "alias",
     "at",
     "awk",
@@ -27,6 +28,7 @@ const COMMAND_WRAPPERS: &[&str] = &[
     "compgen",
     "complete",
     "coproc",
+    "coreutils",
     "cpulimit",
     "crontab",
     "dbus-launch",
@@ -49,16 +51,20 @@ const COMMAND_WRAPPERS: &[&str] = &[
     "expect",
     "export",
     "fakeroot",
+    "fakeroot-sysv",
+    "fakeroot-tcp",
     "faketime",
     "fc",
     "firejail",
     "flock",
+    "fstab-decode",
     "gawk",
     "gdb",
     "getopts",
     "gosu",
     "gpg-agent",
     "gtimeout",
+    "gvim",
     "hash",
     "hyperfine",
     "i386",
@@ -72,16 +78,22 @@ const COMMAND_WRAPPERS: &[&str] = &[
     "lldb",
     "local",
     "ltrace",
+    "luit",
     "mapfile",
     "mawk",
+    "memusage",
+    "mispipe",
     "nawk",
     "nice",
     "nohup",
     "nsenter",
     "numactl",
     "nvim",
+    "original-awk",
     "parallel",
+    "pee",
     "perf",
+    "pg_virtualenv",
     "pkexec",
     "popd",
     "prlimit",
@@ -95,8 +107,11 @@ const COMMAND_WRAPPERS: &[&str] = &[
     "rlwrap",
     "run-one",
     "run-this-one",
+    "run0",
     "runcon",
     "runuser",
+    "rview",
+    "rvim",
     "screen",
     "script",
     "select",
@@ -118,6 +133,7 @@ const COMMAND_WRAPPERS: &[&str] = &[
     "strace",
     "su",
     "sudo",
+    "sudo-rs",
     "systemd-cat",
     "systemd-inhibit",
     "systemd-run",
@@ -127,12 +143,15 @@ const COMMAND_WRAPPERS: &[&str] = &[
     "timeout",
     "tini",
     "tmux",
+    "torify",
     "torsocks",
     "toybox",
     "trap",
     "tsocks",
     "typeset",
+    "uclampset",
     "unalias",
+    "uname26",
     "unbuffer",
     "unset",
     "unshare",
@@ -140,6 +159,7 @@ const COMMAND_WRAPPERS: &[&str] = &[
     "vi",
     "view",
     "vim",
+    "vimdiff",
     "watch",
     "watchexec",
     "x86_64",
@@ -156,6 +176,7 @@ const INTERPRETERS: &[&str] = &[
     "dash",
     "deno",
     "fish",
+    "git-shell",
     "ipython",
     "ksh",
     "lua",
@@ -163,6 +184,7 @@ const INTERPRETERS: &[&str] = &[
     "mksh",
     "node",
     "nodejs",
+    "nu",
     "osascript",
     "perl",
     "php",
@@ -180,6 +202,8 @@ const INTERPRETERS: &[&str] = &[
     "tcsh",
     "ts-node",
     "tsx",
+    "xonsh",
+    "yash",
     "zsh",
 ];
 
@@ -189,67 +213,97 @@ const SHELL_KEYWORDS: &[&str] = &[
     "until", "while",
 ];
 
+/// Builtins that evaluate the subscript in the name of a variable after one of these options.
+const SUBSCRIPT_OPTIONS: &[(&str, &[&str])] = &[
+    ("[", &["-R", "-v"]),
+    ("printf", &["-v"]),
+    ("test", &["-R", "-v"]),
+    ("wait", &["-p"]),
+];
+
 /// Returns true if the words of the command do not determine what it does.
-pub(crate) fn is_opaque(name: &str, args: &[Word]) -> bool {
-    let program = base_name(name);
-    if program.is_empty() || SHELL_KEYWORDS.contains(&program) {
+pub(crate) fn is_opaque(name: &str, args: &[ShellWord]) -> bool {
+    let program = ProgramName::new(name);
+    if program.is_empty() || SHELL_KEYWORDS.contains(&base_name(name)) {
         return true;
     }
     // The dynamic loader runs the program named by its argument.
     if program.starts_with("ld-linux") || program.starts_with("ld-musl") {
         return true;
     }
-    if COMMAND_WRAPPERS.contains(&program) {
-        let first = args.first().and_then(Word::literal);
-        return !(program == "command" && matches!(first, Some("-v" | "-V")));
+    let first = args.first().and_then(ShellWord::known_text);
+    if program.is_in(COMMAND_WRAPPERS) {
+        return !(program.is("command") && matches!(first, Some("-v" | "-V")));
     }
-    let unversioned = program.trim_end_matches(|c: char| c.is_ascii_digit() || c == '.');
-    if INTERPRETERS.contains(&program) || INTERPRETERS.contains(&unversioned) {
-        let words: Vec<Option<&str>> = args.iter().map(Word::literal).collect();
+    if is_interpreter(&program) {
+        let words: Vec<Option<&str>> = args.iter().map(ShellWord::known_text).collect();
         return match words.as_slice() {
             [Some("--version" | "-V" | "-v")] => false,
-            [Some("-m"), Some(module), ..] if program.starts_with('p') => module.starts_with('-'),
-            [Some("run" | "test" | "install"), ..] if matches!(program, "bun" | "deno") => false,
+            [Some("-m"), Some(module), ..] if program.starts_with("py") => module.starts_with('-'),
+            [Some("eval" | "exec" | "repl"), ..] if program.is_in(&["bun", "deno"]) => true,
             [Some(script), ..] => script.starts_with('-') || script.is_empty(),
             _ => true,
         };
     }
-    match program {
-        // The shell evaluates the subscript after the name of a variable.
-        "[" | "printf" | "test" | "wait" => {
-            let mut words = args.iter().map(|arg| arg.literal());
-            let is_index = |word: Option<&str>| word.is_none_or(|word| word.contains('['));
-            let named = words.by_ref().find(|word| {
-                word.is_none_or(|word| matches!(word.get(..2), Some("-R" | "-p" | "-v")))
-            });
-            named.is_some_and(|option| is_index(option) || words.next().is_some_and(is_index))
-        }
-        "find" => args.iter().any(|arg| match arg.literal() {
-            Some(word) => {
-                word.starts_with("-exec")
-                    || word.starts_with("-ok")
-                    || word.starts_with("-fprint")
-                    || matches!(word, "-delete" | "-fls")
-            }
-            None => true,
-        }),
+    let has = |is_wanted: &dyn Fn(&str) -> bool| {
+        let mut words = args.iter().filter_map(ShellWord::known_text);
+        words.any(is_wanted)
+    };
+    if program.is("find") {
+        let runs_or_writes = |word: &str| {
+            word.starts_with("-exec")
+                || word.starts_with("-ok")
+                || word.starts_with("-fprint")
+                || matches!(word, "-delete" | "-fls")
+        };
+        return has(&runs_or_writes) || args.iter().any(|arg| arg.known_text().is_none());
+    }
+    if program.is("git") {
         // Options before git's subcommand can run programs: `git -c core.pager=...`, `git --exec-path=...`.
-        "git" => args
-            .first()
-            .and_then(Word::literal)
-            .is_none_or(|first| first.starts_with('-') && first != "--version"),
-        "fd" | "fdfind" => args.iter().any(|arg| {
-            arg.literal().is_some_and(|word| {
-                word.starts_with("--exec")
-                    || (word.starts_with('-')
-                        && !word.starts_with("--")
-                        && word.contains(['x', 'X']))
-            })
+        return first.is_none_or(|first| first.starts_with('-') && first != "--version");
+    }
+    if program.is_in(&["fd", "fdfind"]) {
+        return has(&|word| {
+            word.starts_with("--exec")
+                || (word.starts_with('-') && !word.starts_with("--") && word.contains(['x', 'X']))
+        });
+    }
+    program.is("rg") && has(&|word| word.starts_with("--pre"))
+        || evaluates_subscript(&program, args)
+}
+
+/// Returns true if the program is an interpreter: it runs the file that its first operand names.
+pub(crate) fn is_interpreter(program: &ProgramName) -> bool {
+    program.is_in(INTERPRETERS)
+}
+
+/// Returns true if the builtin may evaluate the subscript in the name of a variable: `test -v 'a[$(rm x)]'`.
+fn evaluates_subscript(program: &ProgramName, args: &[ShellWord]) -> bool {
+    let Some((_, options)) = SUBSCRIPT_OPTIONS.iter().find(|(name, _)| program.is(name)) else {
+        return false;
+    };
+    let has_subscript = |word: Option<&str>| word.is_none_or(|word| word.contains('['));
+    let words: Vec<Option<&str>> = args.iter().map(ShellWord::known_text).collect();
+    words.iter().enumerate().any(|(at, word)| {
+        let names_variable =
+            word.is_none_or(|word| options.iter().any(|option| may_be_option(word, option)));
+        let next = words.get(at + 1).copied();
+        names_variable && (has_subscript(*word) || next.is_some_and(has_subscript))
+    })
+}
+
+/// Returns true if the word may be the option: long options may be abbreviated and have a value attached, short
+/// ones may be in a group. Other words are compared exactly.
+pub(crate) fn may_be_option(word: &str, option: &str) -> bool {
+    match (option.strip_prefix("--"), option.strip_prefix('-')) {
+        (Some(long), _) => word.strip_prefix("--").is_some_and(|word| {
+            let name = word.split_once('=').map_or(word, |(name, _)| name);
+            !name.is_empty() && long.starts_with(name)
         }),
-        "rg" => args
-            .iter()
-            .any(|arg| arg.literal().is_some_and(|word| word.starts_with("--pre"))),
-        _ => false,
+        (None, Some(letter)) => word
+            .strip_prefix('-')
+            .is_some_and(|letters| !letters.starts_with('-') && letters.contains(letter)),
+        (None, None) => word == option,
     }
 }
 
@@ -281,16 +335,16 @@ pub(crate) fn is_output_variable(name: &str) -> bool {
 /// Checks that the value of a variable is harmless: it is known, so no later command shows a secret by this
 /// name; it names no file, as values of `TZ`, `LANG` and `LC_ALL` may; and nothing evaluates it: make
 /// evaluates `$(shell x)` in the environment.
-pub(crate) fn is_safe_value(name: &str, value: &Word) -> bool {
+pub(crate) fn is_safe_value(name: &str, value: &ShellWord) -> bool {
     #[cfg(test)]
     if super::command_line::IGNORES_ARITHMETIC.get() {
-        return value.literal().is_some();
+        return value.known_text().is_some();
     }
     let is_plain = |text: &str, also: &str| {
         text.chars()
             .all(|c| c.is_ascii_alphanumeric() || also.contains(c))
     };
-    match (name, value.literal()) {
+    match (name, value.known_text()) {
         ("TZ", Some(zone)) => is_plain(zone, "/_+-") && !zone.starts_with('/'),
         ("LANG" | "LC_ALL", Some(locale)) => {
             let language = locale
@@ -323,6 +377,29 @@ mod tests {
         for list in [COMMAND_WRAPPERS, INTERPRETERS, SHELL_KEYWORDS] {
             let words = folded(list);
             assert!(words.windows(2).all(|pair| pair[0] < pair[1]), "{words:?}");
+        }
+    }
+
+    #[test]
+    fn options_are_found_in_groups_and_abbreviations() {
+        for (word, option) in [
+            ("-x", "-x"),
+            ("-ix", "-x"),
+            ("-xrm", "-x"),
+            ("--ex", "--exec"),
+            ("--exec=rm", "--exec"),
+            ("run", "run"),
+        ] {
+            assert!(may_be_option(word, option), "{word}");
+        }
+        for (word, option) in [
+            ("--exclude", "--exec"),
+            ("--", "--exec"),
+            ("-i", "-x"),
+            ("--fix", "-x"),
+            ("running", "run"),
+        ] {
+            assert!(!may_be_option(word, option), "{word}");
         }
     }
 }

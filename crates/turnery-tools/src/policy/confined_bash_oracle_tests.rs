@@ -47,15 +47,17 @@ const HOSTILE_FILE_NAMES: &[&str] = &[
     "a\nx",
 ];
 
-struct Bench {
+struct ConfinedOracleFixture {
     folder: tempfile::TempDir,
     workspace: Workspace,
 }
 
-static HOSTILE_FIXTURE: LazyLock<Bench> = LazyLock::new(|| bench(true));
-static PLAIN_FIXTURE: LazyLock<Bench> = LazyLock::new(|| bench(false));
+static HOSTILE_FIXTURE: LazyLock<ConfinedOracleFixture> =
+    LazyLock::new(|| confined_oracle_fixture(true));
+static PLAIN_FIXTURE: LazyLock<ConfinedOracleFixture> =
+    LazyLock::new(|| confined_oracle_fixture(false));
 
-fn bench(is_hostile: bool) -> Bench {
+fn confined_oracle_fixture(is_hostile: bool) -> ConfinedOracleFixture {
     let folder = tempfile::tempdir().unwrap();
     let root = folder.path().canonicalize().unwrap();
     for part in ["bin", "work/src", "work/odd"] {
@@ -88,13 +90,13 @@ fn bench(is_hostile: bool) -> Bench {
     }
     // Text that `test` evaluates as a condition if it is not quoted.
     fs::write(work.join("args"), "a -o -v x[$(x)]\n").unwrap();
-    Bench {
+    ConfinedOracleFixture {
         workspace: Workspace::local(work).unwrap(),
         folder,
     }
 }
 
-impl Bench {
+impl ConfinedOracleFixture {
     fn is_allowed(&self, line: &str) -> bool {
         let policy = Policy::new(Mode::Ask, Vec::new(), Vec::new()).confined(true);
         let access = Access::Run {
@@ -137,7 +139,7 @@ fn read_contents(folder: &Path) -> BTreeMap<PathBuf, Vec<u8>> {
     found
 }
 
-fn concat(pieces: &'static [&'static str], most: usize) -> impl Strategy<Value = String> {
+fn concat_strategy(pieces: &'static [&'static str], most: usize) -> impl Strategy<Value = String> {
     prop::collection::vec(prop::sample::select(pieces), 1..most).prop_map(|pieces| pieces.concat())
 }
 
@@ -191,7 +193,7 @@ fn sed_strategy() -> impl Strategy<Value = String> {
         "M",
         "x",
     ];
-    concat(pieces, 7).prop_map(|script| format!("sed -n '{script}'"))
+    concat_strategy(pieces, 7).prop_map(|script| format!("sed -n '{script}'"))
 }
 
 fn awk_strategy() -> impl Strategy<Value = String> {
@@ -235,7 +237,7 @@ fn awk_strategy() -> impl Strategy<Value = String> {
         "@",
         "$0~",
     ];
-    concat(pieces, 8).prop_map(|program| format!("awk '{program}'"))
+    concat_strategy(pieces, 8).prop_map(|program| format!("awk '{program}'"))
 }
 
 /// Programs and names in double quotes.
@@ -262,7 +264,7 @@ fn quoted_strategy() -> impl Strategy<Value = String> {
         ";",
     ];
     let program = prop::sample::select(vec!["awk", "sed", "sed -n", "cat", "grep x"]);
-    (program, concat(pieces, 4)).prop_map(|(name, text)| format!("{name} \"{text}\""))
+    (program, concat_strategy(pieces, 4)).prop_map(|(name, text)| format!("{name} \"{text}\""))
 }
 
 /// Conditions: operands, operators that join them, and terminators.
@@ -316,18 +318,18 @@ fn find_strategy() -> impl Strategy<Value = String> {
         " ;",
         " +",
     ];
-    concat(pieces, 4).prop_map(|actions| format!("find a.md b.md README.md{actions}"))
+    concat_strategy(pieces, 4).prop_map(|actions| format!("find a.md b.md README.md{actions}"))
 }
 
 /// Names produced by a pattern as parts of options.
 fn glued_option_strategy() -> impl Strategy<Value = String> {
     let names = vec!["sed p", "sed -n p", "awk 1", "grep x", "sort", "xxd"];
-    let parts = concat(&["-f", "-i", "-e p ", "--file=", " a.md ", "$f", "-E"], 4);
+    let parts = concat_strategy(&["-f", "-i", "-e p ", "--file=", " a.md ", "$f", "-E"], 4);
     (prop::sample::select(names), parts)
         .prop_map(|(name, parts)| format!("for f in *.md; do {name} {parts}$f; done"))
 }
 
-fn command() -> impl Strategy<Value = String> {
+fn command_strategy() -> impl Strategy<Value = String> {
     let simple = prop::sample::select(vec![
         "cat",
         "ls",
@@ -390,7 +392,7 @@ fn command() -> impl Strategy<Value = String> {
 }
 
 /// A line of the wider grammar, with a few fragments inserted at arbitrary positions.
-fn line() -> impl Strategy<Value = String> {
+fn line_strategy() -> impl Strategy<Value = String> {
     let around = prop::sample::select(vec![
         "@",
         "@",
@@ -459,7 +461,7 @@ fn line() -> impl Strategy<Value = String> {
         "&",
     ]);
     let extras = prop::collection::vec((extra, any::<prop::sample::Index>()), 0..3);
-    (around, command(), extras).prop_map(|(around, command, extras)| {
+    (around, command_strategy(), extras).prop_map(|(around, command, extras)| {
         let mut line = around.replace('@', &command);
         for (piece, at) in extras {
             let ends: Vec<usize> = line
@@ -477,7 +479,7 @@ proptest! {
     #![proptest_config(ProptestConfig::with_cases(3000))]
 
     #[test]
-    fn allowed_line_does_no_harm_among_hostile_names(line in line()) {
+    fn allowed_line_does_no_harm_among_hostile_names(line in line_strategy()) {
         for bench in [&*HOSTILE_FIXTURE, &*PLAIN_FIXTURE] {
             if bench.is_allowed(&line) {
                 prop_assert!(!bench.does_harm(&line), "{:?}", line);
@@ -520,7 +522,7 @@ proptest! {
             fs::write(place.join(name), "").unwrap();
         }
         let workspace = Workspace::local(root.clone()).unwrap();
-        let Ok(mut expanded) = glob::expand(&pattern, &root, &workspace, &mut 1000) else {
+        let Ok(mut expanded) = glob::expand_pattern(&pattern, &root, &workspace, &mut 1000) else {
             return Ok(());
         };
         for locale in ["C", "C.UTF-8"] {
@@ -545,7 +547,7 @@ proptest! {
 
 #[test]
 fn oracle_detects_harm() {
-    let bench = bench(true);
+    let bench = confined_oracle_fixture(true);
     for line in [
         "x",
         "sed '1e x' README.md",
@@ -560,7 +562,7 @@ fn oracle_detects_harm() {
 
 #[test]
 fn allowed_lines_of_every_kind_do_no_harm() {
-    let bench = bench(false);
+    let bench = confined_oracle_fixture(false);
     for line in [
         "cat *.md",
         "for f in *.md; do wc -l \"$f\"; done",
@@ -577,7 +579,7 @@ fn allowed_lines_of_every_kind_do_no_harm() {
 
 #[test]
 fn oracle_detects_scripts_when_check_is_off() {
-    let bench = bench(false);
+    let bench = confined_oracle_fixture(false);
     let lines = [
         "sed '1e x' README.md",
         "sed 's/x/x/e' README.md",

@@ -44,12 +44,12 @@ const ONE_LINE_OF_EACH_KIND: &[&str] = &[
     "ls\npwd",
 ];
 
-pub(super) struct Bench {
+pub(super) struct EverydayFixture {
     _folder: tempfile::TempDir,
     pub(super) workspace: Workspace,
 }
 
-pub(super) fn bench() -> Bench {
+pub(super) fn everyday_fixture() -> EverydayFixture {
     let folder = tempfile::tempdir().unwrap();
     let root = folder.path().canonicalize().unwrap();
     for part in ["src", "tests", "target", ".git/objects", ".git/refs/heads"] {
@@ -78,13 +78,13 @@ pub(super) fn bench() -> Bench {
         "[core]\n\trepositoryformatversion = 0\n",
     )
     .unwrap();
-    Bench {
+    EverydayFixture {
         workspace: Workspace::local(root).unwrap(),
         _folder: folder,
     }
 }
 
-fn lines() -> Vec<String> {
+fn everyday_lines() -> Vec<String> {
     include_str!("everyday.txt")
         .lines()
         .filter(|line| !line.is_empty() && (!line.starts_with("# ") || line.contains('⏎')))
@@ -93,7 +93,7 @@ fn lines() -> Vec<String> {
         .collect()
 }
 
-pub(super) fn is_allowed(bench: &Bench, policy: &Policy, line: &str) -> bool {
+pub(super) fn is_allowed(bench: &EverydayFixture, policy: &Policy, line: &str) -> bool {
     let cwd = bench.workspace.cwd().to_owned();
     let access = Access::Run {
         command: line.to_owned(),
@@ -104,9 +104,9 @@ pub(super) fn is_allowed(bench: &Bench, policy: &Policy, line: &str) -> bool {
 
 #[test]
 fn most_everyday_lines_are_allowed_when_confined() {
-    let bench = bench();
+    let bench = everyday_fixture();
     let policy = Policy::new(Mode::Ask, Vec::new(), Vec::new()).confined(true);
-    let lines = lines();
+    let lines = everyday_lines();
     assert!(lines.len() >= 200, "{}", lines.len());
     let asked: Vec<&String> = lines
         .iter()
@@ -122,8 +122,8 @@ fn most_everyday_lines_are_allowed_when_confined() {
 
 #[test]
 fn one_line_of_each_kind_is_allowed() {
-    let bench = bench();
-    let lines = lines();
+    let bench = everyday_fixture();
+    let lines = everyday_lines();
     for mode in [Mode::Ask, Mode::Plan] {
         let policy = Policy::new(mode, Vec::new(), Vec::new()).confined(true);
         for line in ONE_LINE_OF_EACH_KIND {
@@ -138,12 +138,13 @@ fn one_line_of_each_kind_is_allowed() {
 
 #[test]
 fn only_reads_agrees_with_confined_policy() {
-    let bench = bench();
+    let bench = everyday_fixture();
     let confined = Policy::default().confined(true);
-    for line in lines()
-        .iter()
-        .map(String::as_str)
-        .chain(["rm x", "cat > x", "cargo test", ""])
+    for line in
+        everyday_lines()
+            .iter()
+            .map(String::as_str)
+            .chain(["rm x", "cat > x", "cargo test", ""])
     {
         let cwd = bench.workspace.cwd();
         assert_eq!(
@@ -163,7 +164,7 @@ fn only_reads_agrees_with_confined_policy() {
 fn names_that_xargs_splits_are_asked_about() {
     let policy = Policy::default().confined(true);
     for name in ["a -f b", "a'b", "a\\b", "-f", "a\nb"] {
-        let bench = bench();
+        let bench = everyday_fixture();
         let line = "find . | xargs wc -l";
         assert!(is_allowed(&bench, &policy, line));
         std::fs::write(bench.workspace.cwd().join("src").join(name), "").unwrap();
@@ -188,7 +189,7 @@ fn project_programs_are_asked_about() {
         ("bin/bash", "pwd", ""),
     ];
     for (program, question, allowed) in cases {
-        let mut bench = bench();
+        let mut bench = everyday_fixture();
         let root = bench.workspace.cwd().to_owned();
         let search = format!("/usr/bin:{}/bin:tools:here:", root.display());
         bench.workspace = bench.workspace.with_search_path(search.as_ref());
@@ -210,7 +211,7 @@ fn project_programs_are_asked_about() {
 /// Nothing here leads outside the roots, so that could not be the reason to ask.
 #[test]
 fn names_from_find_reach_only_readers() {
-    let bench = bench();
+    let bench = everyday_fixture();
     let policy = Policy::default().confined(true);
     for line in [
         // The first command ends at its semicolon; find parses the rest.
@@ -269,7 +270,7 @@ fn names_from_find_reach_only_readers() {
 
 #[test]
 fn deny_rule_covers_patterns_and_loops() {
-    let bench = bench();
+    let bench = everyday_fixture();
     let policies = [Mode::Ask, Mode::Plan, Mode::Auto].map(|mode| {
         let deny = vec!["read(src/main.rs)".parse().unwrap()];
         Policy::new(mode, Vec::new(), deny).confined(true)
@@ -293,7 +294,7 @@ fn deny_rule_covers_patterns_and_loops() {
 
 #[test]
 fn line_breaks_in_command_are_asked_about() {
-    let bench = bench();
+    let bench = everyday_fixture();
     let policy = Policy::default().confined(true);
     // The grammar parses both lines as one command, bash as two.
     for line in ["! 2>/dev/null\ncat README.md", "! 2>&1 \n ls"] {
@@ -306,7 +307,7 @@ fn line_breaks_in_command_are_asked_about() {
 
 #[test]
 fn loop_variable_set_twice_is_asked_about() {
-    let bench = bench();
+    let bench = everyday_fixture();
     let policy = Policy::default().confined(true);
     for line in [
         "for f in src tests; do for f in README.md; do cat $f; done; done",
@@ -320,7 +321,7 @@ fn loop_variable_set_twice_is_asked_about() {
 
 #[test]
 fn ambiguous_patterns_are_asked_about() {
-    let bench = bench();
+    let bench = everyday_fixture();
     let policy = Policy::default().confined(true);
     // bash's options determine what a pattern without a match becomes; the locale determines the letters of a
     // range.

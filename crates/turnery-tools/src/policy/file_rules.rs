@@ -3,14 +3,14 @@
 
 use super::{
     Policy, Rule, bounded_walk,
-    command_line::{Command, Line},
-    command_line_access::{CommandLineAccess, named_paths},
-    command_wrappers::base_name,
+    command_line::{CommandLine, SimpleCommand},
+    command_line_access::CommandLineAccess,
     git,
-    inner_commands::Started,
+    named_paths::named_paths,
+    program_name::ProgramName,
     read_only_scripts,
-    rule::{EDIT_GROUP, Pattern, READ_GROUP},
-    shell_word::Word,
+    rule::{EDIT_GROUP, READ_GROUP, RulePattern},
+    shell_word::ShellWord,
 };
 use crate::Workspace;
 use std::path::{Path, PathBuf};
@@ -19,39 +19,39 @@ impl Policy {
     /// Returns true if a rule for files may apply to the line whose accesses are `found`.
     pub(super) fn may_touch_denied_files(
         &self,
-        line: &Line,
+        line: &CommandLine,
         found: &CommandLineAccess,
         workspace: &Workspace,
     ) -> bool {
         let bases = &found.bases;
-        let named = |command: &Command| named_paths(command, bases, workspace);
+        let named = |command: &SimpleCommand| named_paths(command, bases, workspace);
         let is_about_files = |rule: &&Rule| {
-            matches!(rule.pattern, Some(Pattern::Files { .. }))
+            matches!(rule.pattern, Some(RulePattern::Files { .. }))
                 && matches!(rule.tool.as_str(), READ_GROUP | EDIT_GROUP)
         };
         let rules: Vec<&Rule> = self.deny_rules().iter().filter(is_about_files).collect();
         if rules.is_empty() {
             return false;
         }
-        let has_unclear_script = |command: &Command| {
+        let has_unclear_script = |command: &SimpleCommand| {
             let mut command = command.clone();
             // These only change where the output goes.
             command.args.retain(|arg| {
-                !matches!(arg.literal(), Some(word) if matches!(word, "-i" | "-s" | "--in-place" | "--separate"))
+                !matches!(arg.known_text(), Some(word) if matches!(word, "-i" | "-s" | "--in-place" | "--separate"))
             });
-            base_name(&command.name) == "sed"
+            ProgramName::new(&command.name).is("sed")
                 && read_only_scripts::sed_input_files(&command).is_none()
         };
         let is_unclear =
-            |command: &Command| has_unresolved_word(command) || has_unclear_script(command);
-        if line.doubtful || line.commands.iter().any(is_unclear) {
+            |command: &SimpleCommand| has_unresolved_word(command) || has_unclear_script(command);
+        if line.is_uncertain || line.commands.iter().any(is_unclear) {
             return true;
         }
-        let is_unknown = |command: &Command| {
+        let is_unknown = |command: &SimpleCommand| {
             let paths = named(command);
             paths.iter().any(|path| !workspace.can_resolve(path))
         };
-        let mut redirected = line.reads.iter().chain(&line.writes);
+        let mut redirected = line.input_files.iter().chain(&line.output_files);
         let is_unknown_file = |file: &String| {
             let mut paths = bases.iter().map(|base| base.join(file));
             paths.any(|path| !workspace.can_resolve(&path))
@@ -62,33 +62,36 @@ impl Policy {
         let adds = line.commands.iter().any(git::may_track_more);
         let hides_any = rules.iter().any(|rule| rule.tool == READ_GROUP);
         let mut left = bounded_walk::MAX_ENTRIES;
-        let commands = line.commands.iter().zip(&found.reads).zip(&found.started);
+        let commands = line
+            .commands
+            .iter()
+            .zip(&found.reads)
+            .zip(&found.inner_commands);
         commands.into_iter().any(|((command, reads), started)| {
-            match started {
-                Started::Unknown => return true,
-                Started::Command(it) if it.opaque && reads.is_none() => return true,
-                Started::Nothing | Started::Command(_) => {}
+            let is_opaque = || started.commands.iter().any(|it| it.is_opaque);
+            if started.is_uncertain || is_opaque() && reads.is_none() {
+                return true;
             }
             let shows_content = git::may_show_content(command)
-                || started.command().is_some_and(git::may_show_content);
+                || started.commands.iter().any(git::may_show_content);
             // Git may show more than the currently tracked files.
             let looks_further = || hides_any && (adds || git::may_show_untracked(command));
             let may_show = || {
                 let mut rules = rules.iter();
-                rules.any(|rule| may_show(rule, command, bases, workspace))
+                rules.any(|rule| may_show_denied_file(rule, command, bases, workspace))
             };
             if shows_content && (looks_further() || may_show()) {
                 return true;
             }
             let mut folders = match reads {
                 // The command lists names, or reads only the files that its words name.
-                Some(reads) if !reads.widely => return false,
+                Some(reads) if !reads.reads_unnamed_files => return false,
                 // The files may come from the previous command instead of its own words.
                 Some(reads) => [named(command), reads.paths.clone()].concat(),
                 None => named(command),
             };
             if searches_working_folder(command)
-                || started.command().is_some_and(searches_working_folder)
+                || started.commands.iter().any(searches_working_folder)
             {
                 folders.extend_from_slice(bases);
             }
@@ -105,13 +108,18 @@ impl Policy {
 }
 
 /// Returns true if git, started in one of `bases`, may show a file that the rule protects from reading.
-fn may_show(rule: &Rule, command: &Command, bases: &[PathBuf], workspace: &Workspace) -> bool {
+fn may_show_denied_file(
+    rule: &Rule,
+    command: &SimpleCommand,
+    bases: &[PathBuf],
+    workspace: &Workspace,
+) -> bool {
     let roots = workspace.roots();
     rule.tool == READ_GROUP && git::may_track(command, bases, &|path| rule.denies_file(path, roots))
 }
 
 /// Returns true if a word may name a file and is known only when the command runs.
-fn has_unresolved_word(command: &Command) -> bool {
+fn has_unresolved_word(command: &SimpleCommand) -> bool {
     let takes_no_file = matches!(command.name.as_str(), "echo" | "exit" | "printf" | "return");
     let is_condition = matches!(command.name.as_str(), "[" | "[[" | "test");
     // Git may resolve these to any file.
@@ -120,29 +128,28 @@ fn has_unresolved_word(command: &Command) -> bool {
             .iter()
             .any(|it| word.starts_with(it))
     };
-    let is_known = |word: &Word| match word.literal() {
+    let is_known = |word: &ShellWord| match word.known_text() {
         Some(word) => !has_magic(word),
-        None => is_condition && *word == Word::Number,
+        None => is_condition && *word == ShellWord::ExitCode,
     };
-    !takes_no_file && (command.opaque || !command.args.iter().all(is_known))
+    !takes_no_file && (command.is_opaque || !command.args.iter().all(is_known))
 }
 
 /// Returns true if the command searches its working directory when its words name no folder.
-fn searches_working_folder(command: &Command) -> bool {
-    match base_name(&command.name) {
-        "ack" | "ag" | "rg" | "rgrep" => true,
-        "egrep" | "fgrep" | "grep" | "zgrep" => {
-            let mut args = command.args.iter().filter_map(|arg| arg.literal());
-            // `--recursive`, `--dereference-recursive` and `--directories` may be abbreviated.
-            args.any(|arg| match arg.strip_prefix("--") {
-                Some(long) => ["r", "de", "di"]
-                    .iter()
-                    .any(|start| long.starts_with(start)),
-                None => arg.starts_with('-') && arg.contains(['d', 'r', 'R']),
-            })
-        }
-        _ => false,
-    }
+fn searches_working_folder(command: &SimpleCommand) -> bool {
+    let program = ProgramName::new(&command.name);
+    let is_recursive = || {
+        let mut args = command.args.iter().filter_map(|arg| arg.known_text());
+        // `--recursive`, `--dereference-recursive` and `--directories` may be abbreviated.
+        args.any(|arg| match arg.strip_prefix("--") {
+            Some(long) => ["r", "de", "di"]
+                .iter()
+                .any(|start| long.starts_with(start)),
+            None => arg.starts_with('-') && arg.contains(['d', 'r', 'R']),
+        })
+    };
+    program.is_in(&["ack", "ag", "rg", "rgrep"])
+        || program.is_in(&["egrep", "fgrep", "grep", "zgrep"]) && is_recursive()
 }
 
 /// Returns true if the rule may deny files below the folder: either its pattern starts below the folder,
@@ -154,7 +161,7 @@ fn may_contain_denied_files(
     left: &mut usize,
 ) -> bool {
     let roots = workspace.roots();
-    let starts = rule.starts(roots);
+    let starts = rule.literal_prefixes(roots);
     let is_part = |start: &PathBuf| !roots.contains(start) && start.starts_with(folder);
     if rule.tool == EDIT_GROUP && starts.iter().any(is_part) {
         return true;

@@ -24,19 +24,22 @@ mod remotes;
 mod repository_layout_tests;
 mod work_tree;
 
-use super::{command_line::Command, command_wrappers};
-use crate::{Workspace, workspace::clean};
+use super::{command_line::SimpleCommand, command_wrappers};
+use crate::{
+    Workspace,
+    workspace::{canonicalize, normalise_lexically},
+};
 use config::PlainConfig;
 pub(crate) use content_disclosure::{
     may_show_content, may_show_untracked, may_track, may_track_more,
 };
 pub use environment::GitSettings;
 use git_dir::{
-    EntryKind, are_work_tree_heads_valid, can_git_enter, git_dir_has_links, has_hooks,
-    has_link_on_path, has_no_pending_operation, is_self_contained, is_valid_head, kind,
-    may_be_git_dir, may_contain_repository, points_back, read_pointer,
+    EntryKind, are_work_tree_heads_valid, can_git_enter, entry_kind, git_dir_has_links, has_hooks,
+    has_link_on_path, has_no_pending_operation, is_self_contained, is_valid_head, may_be_git_dir,
+    may_contain_repository, points_back, read_pointer,
 };
-use remotes::{Talk, may_fetch_submodules};
+use remotes::{RemoteAccess, may_fetch_submodules};
 use std::{
     collections::{BTreeSet, HashSet},
     fs,
@@ -65,20 +68,20 @@ pub(crate) enum GitRun {
 }
 
 impl GitRun {
-    fn has_hooks(self) -> bool {
+    fn runs_hooks(self) -> bool {
         matches!(self, Self::Usual | Self::Changing)
     }
 }
 
 /// Returns true if the program runs git in its working directory.
-pub(crate) fn is_git(command: &Command) -> bool {
+pub(crate) fn is_git(command: &SimpleCommand) -> bool {
     let program = command_wrappers::base_name(&command.name);
     matches!(program, "git" | "gh") || program.starts_with("git-")
 }
 
 /// Returns true if a git command, started in any of `bases`, runs nothing that a repository names.
 pub(crate) fn runs_no_configured_program(
-    command: &Command,
+    command: &SimpleCommand,
     bases: &[PathBuf],
     workspace: &Workspace,
     run: GitRun,
@@ -86,42 +89,45 @@ pub(crate) fn runs_no_configured_program(
     if starts_gpg(command) {
         return false;
     }
-    let Some(folders) = folders(command, bases) else {
+    let Some(folders) = working_folders(command, bases) else {
         return false;
     };
-    if run.has_hooks() && works_in_other_folder(command) {
+    if run.runs_hooks() && works_in_other_folder(command) {
         return false;
     }
-    let mut check = Check {
+    let mut check = RepositoryCheck {
         roots: workspace.roots(),
         run,
         is_blame: has_word(command, "blame"),
-        may_enter_new_submodules: leaves(command) != GitChange::AsItWas,
-        fetches_submodules: run.has_hooks() && may_fetch_submodules(command),
-        remote_access: match run.has_hooks() {
-            true => Talk::of(command),
-            false => Talk::Silent,
+        may_enter_new_submodules: classify_change(command) != GitChange::Nothing,
+        fetches_submodules: run.runs_hooks() && may_fetch_submodules(command),
+        remote_access: match run.runs_hooks() {
+            true => RemoteAccess::from_command(command),
+            false => RemoteAccess::None,
         },
-        left: MAX_REPOSITORIES,
+        repository_budget: MAX_REPOSITORIES,
     };
     let mut seen = HashSet::new();
     folders.iter().all(|folder| {
-        folder.canonicalize().is_ok_and(|folder| {
+        canonicalize(folder).is_ok_and(|folder| {
             !seen.insert(folder.clone()) || check.finds_plain_repository(&folder)
         })
     })
 }
 
-fn has_word(command: &Command, word: &str) -> bool {
-    command.args.iter().any(|arg| arg.literal() == Some(word))
+fn has_word(command: &SimpleCommand, word: &str) -> bool {
+    command
+        .args
+        .iter()
+        .any(|arg| arg.known_text() == Some(word))
 }
 
 /// Returns true for commands that work in a folder named by work tree records or by their own arguments,
 /// which is not checked.
-fn works_in_other_folder(command: &Command) -> bool {
+fn works_in_other_folder(command: &SimpleCommand) -> bool {
     let has = |word| has_word(command, word);
     let is_folder = |word: &str| word != "init" && !word.starts_with('-');
-    let mut words = command.args.iter().filter_map(|arg| arg.literal());
+    let mut words = command.args.iter().filter_map(|arg| arg.known_text());
     has("worktree") && ["move", "remove", "repair"].into_iter().any(has)
         || has("init") && words.any(is_folder)
 }
@@ -130,7 +136,7 @@ fn works_in_other_folder(command: &Command) -> bool {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum GitChange {
     /// No change to the checked repository.
-    AsItWas,
+    Nothing,
     /// Possibly another submodule, which git does not enter until the index is committed.
     Index,
     /// Possibly other files, including a repository.
@@ -138,9 +144,9 @@ pub(crate) enum GitChange {
 }
 
 /// Returns the change that the command may make.
-pub(crate) fn leaves(command: &Command) -> GitChange {
-    match command.args.first().and_then(|arg| arg.literal()) {
-        Some("branch" | "fetch" | "push" | "remote" | "tag") => GitChange::AsItWas,
+pub(crate) fn classify_change(command: &SimpleCommand) -> GitChange {
+    match command.args.first().and_then(|arg| arg.known_text()) {
+        Some("branch" | "fetch" | "push" | "remote" | "tag") => GitChange::Nothing,
         Some("add" | "commit") => GitChange::Index,
         _ => GitChange::WorkTree,
     }
@@ -148,8 +154,8 @@ pub(crate) fn leaves(command: &Command) -> GitChange {
 
 /// Returns true for a `git commit` of the index that reads no other file. Without a message on the command
 /// line, git reads files to describe the commit.
-pub(crate) fn is_index_commit(command: &Command) -> bool {
-    let mut args = command.args.iter().map(|arg| arg.literal());
+pub(crate) fn is_index_commit(command: &SimpleCommand) -> bool {
+    let mut args = command.args.iter().map(|arg| arg.known_text());
     if args.next() != Some(Some("commit")) {
         return false;
     }
@@ -168,8 +174,8 @@ pub(crate) fn is_index_commit(command: &Command) -> bool {
 
 /// Returns true if a format or sort order asks for the signer of a commit, for which git starts gpg: `%G?`,
 /// `%+GS`, `%(*signature)`, `--sort=signature`.
-fn starts_gpg(command: &Command) -> bool {
-    let mut words = command.args.iter().filter_map(|arg| arg.literal());
+fn starts_gpg(command: &SimpleCommand) -> bool {
+    let mut words = command.args.iter().filter_map(|arg| arg.known_text());
     words.any(|word| {
         let is_option = word.starts_with("--s");
         word.contains("signature") && (is_option || word.contains("%("))
@@ -182,13 +188,13 @@ fn starts_gpg(command: &Command) -> bool {
 
 /// Returns the folders in which the command works: the bases, changed by `-C`. `None` if an option names the
 /// repository.
-fn folders(command: &Command, bases: &[PathBuf]) -> Option<Vec<PathBuf>> {
+fn working_folders(command: &SimpleCommand, bases: &[PathBuf]) -> Option<Vec<PathBuf>> {
     let mut folders = bases.to_vec();
     let mut args = command.args.iter();
-    while let Some(option) = args.next().and_then(|arg| arg.literal()) {
+    while let Some(option) = args.next().and_then(|arg| arg.known_text()) {
         match option {
             "-C" => {
-                let to = args.next()?.literal()?;
+                let to = args.next()?.known_text()?;
                 for folder in &mut folders {
                     folder.push(to);
                 }
@@ -206,7 +212,7 @@ fn folders(command: &Command, bases: &[PathBuf]) -> Option<Vec<PathBuf>> {
 }
 
 /// Check of the repositories that a git command finds.
-struct Check<'a> {
+struct RepositoryCheck<'a> {
     roots: &'a [PathBuf],
     run: GitRun,
     /// True for `git blame`, which reads lists of ignored commits that the user's configuration names in the
@@ -217,9 +223,9 @@ struct Check<'a> {
     /// True if the command may fetch submodules.
     fetches_submodules: bool,
     /// Remotes that the command may contact.
-    remote_access: Talk,
+    remote_access: RemoteAccess,
     /// Number of repositories that may still be checked.
-    left: usize,
+    repository_budget: usize,
 }
 
 /// Folders of a repository.
@@ -232,11 +238,11 @@ struct Repository<'a> {
     common_dir: PathBuf,
 }
 
-impl Check<'_> {
+impl RepositoryCheck<'_> {
     /// Returns true if git, started in `folder`, finds a plain repository or none.
     fn finds_plain_repository(&mut self, folder: &Path) -> bool {
         for above in folder.ancestors() {
-            match kind(&above.join(".git")) {
+            match entry_kind(&above.join(".git")) {
                 EntryKind::Absent => {}
                 EntryKind::Folder | EntryKind::File => return self.is_plain_work_tree(above, &[]),
                 EntryKind::Other => return false,
@@ -251,20 +257,20 @@ impl Check<'_> {
     /// Returns true if the repository of `work_tree/.git` is plain. `allowed_git_dirs` are folders besides
     /// the roots that may contain the repository's folder.
     fn is_plain_work_tree(&mut self, work_tree: &Path, allowed_git_dirs: &[PathBuf]) -> bool {
-        let Some(left) = self.left.checked_sub(1) else {
+        let Some(left) = self.repository_budget.checked_sub(1) else {
             return false;
         };
-        self.left = left;
+        self.repository_budget = left;
         let dot_git = work_tree.join(".git");
-        match kind(&dot_git) {
+        match entry_kind(&dot_git) {
             EntryKind::Folder => {
-                let is_linked = kind(&dot_git.join("commondir")) != EntryKind::Absent;
+                let is_linked = entry_kind(&dot_git.join("commondir")) != EntryKind::Absent;
                 let repository = Repository {
                     work_tree,
                     git_dir: dot_git.clone(),
                     common_dir: dot_git,
                 };
-                !is_linked && self.is_plain(&repository).is_some()
+                !is_linked && self.check_repository(&repository).is_some()
             }
             EntryKind::File => self.check_git_file(work_tree, allowed_git_dirs).is_some(),
             EntryKind::Absent | EntryKind::Other => false,
@@ -277,15 +283,15 @@ impl Check<'_> {
         let dot_git = work_tree.join(".git");
         let target = read_pointer(&dot_git)?;
         let target = target.strip_prefix("gitdir: ")?;
-        let git_dir = work_tree.join(target).canonicalize().ok()?;
-        let common_dir = match kind(&git_dir.join("commondir")) {
+        let git_dir = canonicalize(&work_tree.join(target)).ok()?;
+        let common_dir = match entry_kind(&git_dir.join("commondir")) {
             EntryKind::Absent => git_dir.clone(),
             EntryKind::File => {
                 let worktrees = git_dir.parent()?;
                 let common = worktrees.parent()?;
                 let named = git_dir.join(read_pointer(&git_dir.join("commondir"))?);
                 let is_usual = worktrees.ends_with("worktrees")
-                    && named.canonicalize().ok()?.as_path() == common
+                    && canonicalize(&named).ok()?.as_path() == common
                     && points_back(&git_dir, &dot_git);
                 is_usual.then(|| common.to_owned())?
             }
@@ -296,12 +302,12 @@ impl Check<'_> {
             git_dir,
             common_dir,
         };
-        let config = self.is_plain(&repository)?;
+        let config = self.check_repository(&repository)?;
         let git_dir = &repository.git_dir;
         let is_named = match &config.worktree {
             Some(named) => {
-                let named = git_dir.join(named).canonicalize().ok()?;
-                (named == work_tree.canonicalize().ok()?).then_some(true)?
+                let named = canonicalize(&git_dir.join(named)).ok()?;
+                (named == canonicalize(work_tree).ok()?).then_some(true)?
             }
             None => false,
         };
@@ -310,7 +316,7 @@ impl Check<'_> {
         (is_known || is_named || points_back(git_dir, &dot_git)).then_some(())
     }
 
-    fn is_plain(&mut self, repository: &Repository<'_>) -> Option<PlainConfig> {
+    fn check_repository(&mut self, repository: &Repository<'_>) -> Option<PlainConfig> {
         let Repository {
             work_tree,
             git_dir,
@@ -320,8 +326,8 @@ impl Check<'_> {
         // Linked hooks are common, and the sandbox denies access to their targets.
         let may_link_hooks = self.run == GitRun::Confined;
         let is_whole = is_valid_head(&git_dir.join("HEAD"))
-            && kind(&common_dir.join("objects")) == EntryKind::Folder
-            && kind(&common_dir.join("refs")) == EntryKind::Folder
+            && entry_kind(&common_dir.join("objects")) == EntryKind::Folder
+            && entry_kind(&common_dir.join("refs")) == EntryKind::Folder
             && can_git_enter(git_dir, common_dir)
             && is_self_contained(common_dir)
             && are_work_tree_heads_valid(common_dir)
@@ -342,11 +348,12 @@ impl Check<'_> {
         if of_work_tree.worktree.is_some() || config.worktree.is_some() && is_own {
             return None;
         }
-        let has_hooks = config.has_hooks || of_work_tree.has_hooks || has_hooks(common_dir);
-        if self.run.has_hooks() && has_hooks {
+        let has_hooks =
+            config.has_hooks_path || of_work_tree.has_hooks_path || has_hooks(common_dir);
+        if self.run.runs_hooks() && has_hooks {
             return None;
         }
-        if self.run.has_hooks()
+        if self.run.runs_hooks()
             && !(has_no_pending_operation(git_dir)
                 && (!is_linked || has_no_pending_operation(common_dir)))
         {
@@ -363,7 +370,7 @@ impl Check<'_> {
         {
             return None;
         }
-        let links = index::read_gitlinks(&git_dir.join("index"), config.sha256)?;
+        let links = index::read_gitlinks(&git_dir.join("index"), config.uses_sha256)?;
         let modules = [
             common_dir.join("modules"),
             git_dir.join("modules"),
@@ -372,14 +379,16 @@ impl Check<'_> {
         let has_submodules = config.has_submodules
             || of_work_tree.has_submodules
             || !links.is_empty()
-            || modules.iter().any(|path| kind(path) != EntryKind::Absent);
+            || modules
+                .iter()
+                .any(|path| entry_kind(path) != EntryKind::Absent);
         if self.fetches_submodules && has_submodules {
             return None;
         }
         // A merge, a diff or a push looks there for a submodule's commits and uses the configuration that it
         // finds.
         let looks_there =
-            self.may_enter_new_submodules || matches!(self.remote_access, Talk::Pushes(_));
+            self.may_enter_new_submodules || matches!(self.remote_access, RemoteAccess::Pushes(_));
         let mut kept =
             BTreeSet::from([common_dir.join("modules"), git_dir.join("modules")]).into_iter();
         let roots = self.roots;
@@ -390,7 +399,7 @@ impl Check<'_> {
                 .flatten();
             known.any(|root| path.starts_with(root)) || own.any(|above| path.starts_with(above))
         };
-        if self.run.has_hooks()
+        if self.run.runs_hooks()
             && looks_there
             && !kept.all(|it| self.are_stored_submodules_plain(&it, false, &is_inside))
         {
@@ -399,7 +408,8 @@ impl Check<'_> {
         let became_links = match self.run {
             GitRun::Confined => Vec::new(),
             GitRun::Hardened | GitRun::Usual | GitRun::Changing => {
-                let tracked = index::read_tracked_paths(&git_dir.join("index"), config.sha256)?;
+                let tracked =
+                    index::read_tracked_paths(&git_dir.join("index"), config.uses_sha256)?;
                 find_embedded_repositories(work_tree, tracked)?
             }
         };
@@ -420,7 +430,7 @@ impl Check<'_> {
             let is_here = folder.starts_with(work_tree) && !has_link_on_path(work_tree, link);
             // A submodule that is not checked out has no `.git`, and git skips it.
             is_here
-                && (kind(&folder.join(".git")) == EntryKind::Absent
+                && (entry_kind(&folder.join(".git")) == EntryKind::Absent
                     || self.is_plain_work_tree(&folder, allowed_git_dirs))
         });
         self.run = run;
@@ -456,23 +466,25 @@ impl Check<'_> {
                 }
                 continue;
             }
-            let Some(left) = self.left.checked_sub(1) else {
+            let Some(left) = self.repository_budget.checked_sub(1) else {
                 return false;
             };
-            self.left = left;
-            let is_repository = kind(&place.join("HEAD")) != EntryKind::Absent;
+            self.repository_budget = left;
+            let is_repository = entry_kind(&place.join("HEAD")) != EntryKind::Absent;
             let is_plain_config = |name| {
                 let config = config::read_plain_config(&place.join(name));
                 config.is_some_and(|config| match config.worktree {
                     None => true,
-                    Some(named) => name == "config" && is_inside(&clean(&place.join(named))),
+                    Some(named) => {
+                        name == "config" && is_inside(&normalise_lexically(&place.join(named)))
+                    }
                 })
             };
-            let is_plain = kind(&place) == EntryKind::Folder
+            let is_plain = entry_kind(&place) == EntryKind::Folder
                 && (!is_repository
                     || is_plain_config("config")
                         && is_plain_config("config.worktree")
-                        && kind(&place.join("commondir")) == EntryKind::Absent
+                        && entry_kind(&place.join("commondir")) == EntryKind::Absent
                         && is_self_contained(&place)
                         && !has_hooks(&place)
                         && !git_dir_has_links(&place, false))
@@ -491,7 +503,7 @@ fn are_behind_links(work_tree: &Path, tracked: &[PathBuf]) -> bool {
     tracked.iter().any(|path| {
         let above = path.ancestors().skip(1);
         let mut new = above.take_while(|it| !it.as_os_str().is_empty() && folders.insert(*it));
-        new.any(|folder| kind(&work_tree.join(folder)) == EntryKind::Other)
+        new.any(|folder| entry_kind(&work_tree.join(folder)) == EntryKind::Other)
     })
 }
 
@@ -504,7 +516,8 @@ fn find_embedded_repositories(work_tree: &Path, mut tracked: Vec<PathBuf>) -> Op
     }
     tracked.retain(|path| {
         let place = work_tree.join(path);
-        kind(&place) == EntryKind::Folder && kind(&place.join(".git")) != EntryKind::Absent
+        entry_kind(&place) == EntryKind::Folder
+            && entry_kind(&place.join(".git")) != EntryKind::Absent
     });
     Some(tracked)
 }

@@ -1,6 +1,6 @@
 //! Expands bash file name patterns where the result is certain.
 
-use super::shell_word::Unclear;
+use super::shell_word::AmbiguousWordError;
 use crate::Workspace;
 use std::path::Path;
 
@@ -10,15 +10,15 @@ const MAX_NAMES: usize = 500;
 /// Returns the names to which bash expands the pattern in `folder`; empty if nothing matches. Counts the
 /// visited entries against a budget. Fails if the result depends on the locale or on bash's options, if a
 /// name could be read as an option or an expression, or if a name leads outside the roots.
-pub(crate) fn expand(
+pub(crate) fn expand_pattern(
     pattern: &str,
     folder: &Path,
     workspace: &Workspace,
     left: &mut usize,
-) -> Result<Vec<String>, Unclear> {
+) -> Result<Vec<String>, AmbiguousWordError> {
     let is_plain = |c: char| c.is_ascii_alphanumeric() || "_./*?[]@%+,=:-".contains(c);
     if !pattern.chars().all(is_plain) {
-        return Err(Unclear);
+        return Err(AmbiguousWordError);
     }
     let (mut names, relative) = match pattern.strip_prefix('/') {
         Some(rest) => (vec!["/".to_owned()], rest),
@@ -28,10 +28,10 @@ pub(crate) fn expand(
     while let Some(part) = parts.next() {
         let is_last = parts.peek().is_none();
         if part.is_empty() && !is_last {
-            return Err(Unclear);
+            return Err(AmbiguousWordError);
         }
         let matched = match is_pattern(part) {
-            true => matches(part, &names, folder, left)?,
+            true => match_part(part, &names, folder, left)?,
             false => names.iter().map(|name| format!("{name}{part}")).collect(),
         };
         let is_there = |name: &String| match is_last {
@@ -43,7 +43,7 @@ pub(crate) fn expand(
             names.iter_mut().for_each(|name| name.push('/'));
         }
         if names.len() > MAX_NAMES {
-            return Err(Unclear);
+            return Err(AmbiguousWordError);
         }
     }
     for name in &names {
@@ -56,7 +56,7 @@ pub(crate) fn expand(
             .to_str()
             .is_some_and(|path| workspace.resolve(path).is_ok());
         if !has_certain_parts || !is_inside {
-            return Err(Unclear);
+            return Err(AmbiguousWordError);
         }
     }
     Ok(names)
@@ -68,37 +68,37 @@ pub(crate) fn is_pattern(text: &str) -> bool {
 }
 
 /// Returns the names in each of `folders` that match one component of a pattern.
-fn matches(
+fn match_part(
     part: &str,
     folders: &[String],
     base: &Path,
     left: &mut usize,
-) -> Result<Vec<String>, Unclear> {
-    let tokens = tokens(part)?;
+) -> Result<Vec<String>, AmbiguousWordError> {
+    let tokens = tokenize(part)?;
     // It depends on bash's version whether `.*` matches `..`.
     if part.starts_with('.') {
-        return Err(Unclear);
+        return Err(AmbiguousWordError);
     }
     let depends_on_locale = tokens
         .iter()
-        .any(|token| !matches!(token, GlobToken::Byte(_) | GlobToken::Any));
+        .any(|token| !matches!(token, GlobToken::Byte(_) | GlobToken::Star));
     let mut found = Vec::new();
     for folder in folders {
         let Ok(entries) = std::fs::read_dir(base.join(folder)) else {
-            return Err(Unclear);
+            return Err(AmbiguousWordError);
         };
         for entry in entries {
-            *left = left.checked_sub(1).ok_or(Unclear)?;
-            let name = entry.map_err(|_| Unclear)?.file_name();
+            *left = left.checked_sub(1).ok_or(AmbiguousWordError)?;
+            let name = entry.map_err(|_| AmbiguousWordError)?.file_name();
             let name = name.as_encoded_bytes();
             if name.starts_with(b".") {
                 continue;
             }
             if !name.is_ascii() && depends_on_locale {
-                return Err(Unclear);
+                return Err(AmbiguousWordError);
             }
             if is_match(&tokens, name) {
-                let name = std::str::from_utf8(name).map_err(|_| Unclear)?;
+                let name = std::str::from_utf8(name).map_err(|_| AmbiguousWordError)?;
                 found.push(format!("{folder}{name}"));
             }
         }
@@ -112,34 +112,34 @@ fn matches(
 enum GlobToken {
     Byte(u8),
     /// `?`
-    One,
+    Question,
     /// `*`
-    Any,
+    Star,
     /// `[abc]`, `[0-9]`
     Set(Vec<u8>),
 }
 
-fn tokens(part: &str) -> Result<Vec<GlobToken>, Unclear> {
+fn tokenize(part: &str) -> Result<Vec<GlobToken>, AmbiguousWordError> {
     let mut tokens = Vec::new();
     let mut rest = part;
     while let Some(c) = rest.chars().next() {
-        rest = rest.get(c.len_utf8()..).ok_or(Unclear)?;
+        rest = rest.get(c.len_utf8()..).ok_or(AmbiguousWordError)?;
         tokens.push(match c {
-            '*' => GlobToken::Any,
-            '?' => GlobToken::One,
-            ']' => return Err(Unclear),
+            '*' => GlobToken::Star,
+            '?' => GlobToken::Question,
+            ']' => return Err(AmbiguousWordError),
             '[' => {
-                let (set, after) = rest.split_once(']').ok_or(Unclear)?;
+                let (set, after) = rest.split_once(']').ok_or(AmbiguousWordError)?;
                 rest = after;
                 match set {
                     "0-9" => GlobToken::Set((b'0'..=b'9').collect()),
                     _ if !set.is_empty() && set.bytes().all(|b| b.is_ascii_alphanumeric()) => {
                         GlobToken::Set(set.bytes().collect())
                     }
-                    _ => return Err(Unclear),
+                    _ => return Err(AmbiguousWordError),
                 }
             }
-            _ => GlobToken::Byte(u8::try_from(c).map_err(|_| Unclear)?),
+            _ => GlobToken::Byte(u8::try_from(c).map_err(|_| AmbiguousWordError)?),
         });
     }
     Ok(tokens)
@@ -161,8 +161,8 @@ fn is_match(tokens: &[GlobToken], name: &[u8]) -> bool {
             let steps = |fits: bool| fits && before == Some(&true);
             any |= was;
             let is_reached = match token {
-                GlobToken::Any => any,
-                GlobToken::One => steps(true),
+                GlobToken::Star => any,
+                GlobToken::Question => steps(true),
                 GlobToken::Byte(wanted) => steps(byte == Some(wanted)),
                 GlobToken::Set(set) => steps(byte.is_some_and(|byte| set.contains(byte))),
             };

@@ -8,8 +8,8 @@ use super::{
     guarded_names::{
         GIT_FOLDER_FILES, GUARDED_FILE_ENDINGS, GUARDED_FILES, GUARDED_FOLDERS, GUARDED_PATHS,
     },
-    read_only::exists,
-    version_files,
+    read_only::entry_exists,
+    user_settings, version_files,
 };
 use globset::GlobBuilder;
 use std::{
@@ -23,7 +23,7 @@ const WORKTREE_AGENTS: &[&str] = &[".claude", ".codex", ".cursor", ".gemini", ".
 
 /// Returns true if changing the file needs approval in every mode but `auto`. `path` has its links resolved.
 pub(super) fn is_guarded(path: &Path) -> bool {
-    let parts = parts(path);
+    let parts = lowercase_parts(path);
     let is_file = |name: &String| {
         GUARDED_FILES.contains(&name.as_str())
             || GIT_FOLDER_FILES.contains(&name.as_str())
@@ -57,17 +57,19 @@ const OF_GIT: &[&str] = &[
 /// Returns true if the file belongs to a repository whose folder is not called `.git`: a bare one, or one that a `.git`
 /// file names. A line could change its configuration and then run git.
 fn is_of_git(path: &Path) -> bool {
-    // What linked work trees share needs no `HEAD`.
+    // What linked work trees share needs no `HEAD`. A change that completes a repository counts as one in it.
     let is_git_folder = |folder: &&Path| {
         let marks = ["HEAD", "objects", "refs"];
-        marks.iter().filter(|name| exists(folder, name)).count() > 1
+        let is_there =
+            |name: &&&str| path.starts_with(folder.join(name)) || entry_exists(folder, name);
+        marks.iter().filter(is_there).count() > 1
     };
     path.ancestors()
         .skip(1)
         .filter(is_git_folder)
         .any(|folder| {
             let inner = path.strip_prefix(folder).unwrap_or(path);
-            let mut inner = parts(inner).into_iter();
+            let mut inner = lowercase_parts(inner).into_iter();
             match (inner.next(), inner.next()) {
                 (Some(first), Some(_)) => OF_GIT.contains(&first.as_str()),
                 _ => true,
@@ -98,20 +100,20 @@ fn is_in_guarded_folder(parts: &[String]) -> bool {
 /// Returns true if the file configures turnery or holds its keys, so that changing it needs approval in
 /// `auto` mode too. `own` lists the files and folders of this installation.
 pub(super) fn is_own_path(path: &Path, own: &[PathBuf]) -> bool {
-    let is_below = |own: &PathBuf| lowercase_path(path).starts_with(lowercase_path(own));
-    parts(path).iter().any(|part| part == ".turnery") || own.iter().any(is_below)
+    let folded = fold_path(path);
+    let is_below = |own: &PathBuf| folded.starts_with(fold_path(own));
+    lowercase_parts(path).iter().any(|part| part == ".turnery") || own.iter().any(is_below)
 }
 
 /// Returns true if moving, replacing or removing the folder would affect one of turnery's own files.
 pub(super) fn contains_own_path(folder: &Path, own: &[PathBuf]) -> bool {
-    let folder_in_small = lowercase_path(folder);
-    own.iter()
-        .any(|own| lowercase_path(own).starts_with(&folder_in_small))
+    let folded = fold_path(folder);
+    own.iter().any(|own| fold_path(own).starts_with(&folded))
         || folder.join(".turnery").symlink_metadata().is_ok()
 }
 
-fn lowercase_path(path: &Path) -> PathBuf {
-    PathBuf::from(path.to_string_lossy().to_lowercase())
+fn fold_path(path: &Path) -> PathBuf {
+    PathBuf::from(fold_case(&path.to_string_lossy()))
 }
 
 /// Returns true if a command line mentions one of turnery's own files anywhere.
@@ -280,24 +282,25 @@ impl Deref for GuardedPaths {
     }
 }
 
-/// Returns the given paths and their canonical forms, as far as they exist.
+/// Returns the given paths, where their links lead, and where links below them lead, whether or not those exist.
 fn with_links_resolved(paths: Vec<PathBuf>) -> Vec<PathBuf> {
-    let resolve = |path: &PathBuf| match (path.canonicalize(), path.parent(), path.file_name()) {
-        (Ok(path), _, _) => Some(path),
-        (Err(_), Some(folder), Some(name)) => Some(folder.canonicalize().ok()?.join(name)),
-        (Err(_), _, _) => None,
-    };
-    let mut all: Vec<PathBuf> = paths.iter().filter_map(resolve).collect();
+    let mut all: Vec<PathBuf> = paths
+        .iter()
+        .filter_map(|path| user_settings::resolve_links(path))
+        .collect();
+    for path in &paths {
+        user_settings::collect_link_targets(path.clone(), &mut all);
+    }
     all.extend(paths);
     all.sort();
     all.dedup();
     all
 }
 
-/// Returns the lowercase components of the path, starting at the innermost agent work tree. Below a guarded
+/// Returns the folded components of the path, starting at the innermost agent work tree. Below a guarded
 /// folder nothing counts as an agent work tree: a submodule may be called `.claude/worktrees/x`, and git
-/// keeps its hooks under that name in `.git/modules`.
-fn parts(path: &Path) -> Vec<String> {
+/// keeps its hooks under that name in `.git/modules`. Nor does a folder with a guarded or hidden name.
+fn lowercase_parts(path: &Path) -> Vec<String> {
     let mut parts: Vec<String> = path
         .components()
         .map(|part| fold_case(&part.as_os_str().to_string_lossy()))
@@ -311,7 +314,14 @@ fn parts(path: &Path) -> Vec<String> {
             .get(..at)
             .is_some_and(|above| !is_in_guarded_folder(above));
         // These are the agent's folder, `worktrees` and the name of the work tree.
-        if !is_plain || parts.len() <= at + 3 {
+        let is_work_tree = parts.len() > at + 3
+            && parts.get(at + 2).is_some_and(|name| {
+                let begins = |wanted: &&[&str]| wanted.first() == Some(&name.as_str());
+                !name.starts_with('.')
+                    && !GUARDED_FOLDERS.contains(&name.as_str())
+                    && !GUARDED_PATHS.iter().any(begins)
+            });
+        if !is_plain || !is_work_tree {
             break;
         }
         parts.drain(..at + 3);
@@ -320,7 +330,7 @@ fn parts(path: &Path) -> Vec<String> {
 }
 
 /// Folds case as file systems that ignore it do: beyond lower case, `ſ` is `s`, and ligatures are their letters.
-fn fold_case(name: &str) -> String {
+pub(super) fn fold_case(name: &str) -> String {
     let name = name.to_lowercase();
     if name.is_ascii() {
         return name;

@@ -4,12 +4,12 @@ use super::{GuardedPaths, Judgement, Mode, Policy};
 use crate::{Access, Workspace};
 use std::{fs, os::unix::fs::symlink, path::PathBuf};
 
-struct Bench {
+struct GuardedFixture {
     folder: tempfile::TempDir,
     workspace: Workspace,
 }
 
-impl Bench {
+impl GuardedFixture {
     fn new() -> Self {
         let folder = tempfile::tempdir().unwrap();
         let root = folder.path().canonicalize().unwrap();
@@ -17,7 +17,7 @@ impl Bench {
         Self { folder, workspace }
     }
 
-    fn edit(&self, policy: &Policy, path: &str) -> Judgement {
+    fn judge_edit(&self, policy: &Policy, path: &str) -> Judgement {
         let access = Access::Edit(vec![self.workspace.resolve(path).unwrap()]);
         policy.judge("write_file", &access, &self.workspace)
     }
@@ -37,6 +37,9 @@ const GUARDED: &[&str] = &[
     ".bashrc",
     ".cargo/config.toml",
     ".claude/settings.json",
+    ".claude/worktrees/.cargo/config.toml",
+    ".claude/worktrees/.github/workflows/ci.yml",
+    ".claude/worktrees/mise/config.toml",
     ".config/fish/config.fish",
     ".config/git/.cursor/worktrees/x/config",
     ".config/mise/config.toml",
@@ -47,6 +50,7 @@ const GUARDED: &[&str] = &[
     ".envrc",
     ".forgejo/workflows/ci.yml",
     ".gemini/settings.json",
+    ".gemini/worktrees/.git/hooks/pre-commit",
     ".ghci",
     ".git/config",
     ".git/hooks/pre-commit",
@@ -84,6 +88,7 @@ const GUARDED: &[&str] = &[
 ];
 
 const ORDINARY: &[&str] = &[
+    ".claude/worktrees/feature/src/main.rs",
     ".gitignore",
     ".github/ISSUE_TEMPLATE/bug.md",
     "Cargo.toml",
@@ -102,10 +107,10 @@ const ASK: Judgement = Judgement::Ask { always: None };
 
 #[test]
 fn guarded_files_are_asked_about_in_ask_and_edit() {
-    let bench = Bench::new();
+    let bench = GuardedFixture::new();
     for mode in [Mode::Ask, Mode::Edit] {
         for path in GUARDED {
-            assert_eq!(bench.edit(&policy(mode), path), ASK, "{mode} {path}");
+            assert_eq!(bench.judge_edit(&policy(mode), path), ASK, "{mode} {path}");
             let write = format!("echo x > {path}");
             assert_eq!(
                 bench.judge_shell(&policy(mode), &write),
@@ -115,11 +120,15 @@ fn guarded_files_are_asked_about_in_ask_and_edit() {
         }
         for path in ORDINARY {
             let allowed = Judgement::Allow;
-            assert_eq!(bench.edit(&policy(mode), path), allowed, "{mode} {path}");
+            assert_eq!(
+                bench.judge_edit(&policy(mode), path),
+                allowed,
+                "{mode} {path}"
+            );
         }
     }
     for path in GUARDED {
-        let judged = bench.edit(&policy(Mode::Auto), path);
+        let judged = bench.judge_edit(&policy(Mode::Auto), path);
         assert_eq!(judged, Judgement::Allow, "{path}");
     }
 }
@@ -127,7 +136,7 @@ fn guarded_files_are_asked_about_in_ask_and_edit() {
 /// A repository whose folder has another name, and which a `.git` file leads to.
 #[test]
 fn files_of_a_repository_are_guarded_by_any_name() {
-    let bench = Bench::new();
+    let bench = GuardedFixture::new();
     let root = bench.workspace.cwd();
     for part in ["repo/objects/info", "repo/info", "repo/main/src", "work"] {
         fs::create_dir_all(root.join(part)).unwrap();
@@ -147,6 +156,10 @@ fn files_of_a_repository_are_guarded_by_any_name() {
         }
         fs::remove_file(root.join("repo").join(mark)).unwrap();
     }
+    // `commondir` of a folder with `HEAD` may name one that does not exist yet.
+    assert_eq!(judge("echo x > new/objects/a"), Judgement::Allow);
+    fs::create_dir_all(root.join("new/objects")).unwrap();
+    assert_eq!(judge("echo x > new/refs/a"), ASK);
     fs::write(root.join("repo/HEAD"), "x\n").unwrap();
     for line in ["echo x > repo/main/src/a.rs", "echo x > work/config"] {
         assert_eq!(judge(line), Judgement::Allow, "{line}");
@@ -156,14 +169,14 @@ fn files_of_a_repository_are_guarded_by_any_name() {
 /// The user's settings may be kept in the session's folder, under other names.
 #[test]
 fn files_that_user_settings_lead_to_are_guarded() {
-    let bench = Bench::new();
+    let bench = GuardedFixture::new();
     let root = bench.workspace.cwd().to_owned();
     let home = tempfile::tempdir().unwrap();
     symlink(root.join("gitconfig"), home.path().join(".gitconfig")).unwrap();
     fs::write(root.join("gitconfig"), "").unwrap();
     let judge = |mode, rules: Vec<super::Rule>, path: &str| {
         let policy = Policy::new(mode, rules, vec![]).with_home(home.path().to_owned());
-        bench.edit(&policy, path)
+        bench.judge_edit(&policy, path)
     };
     let all = || vec!["edit(**)".parse().unwrap()];
     for (path, expected) in [("gitconfig", ASK), ("notes", Judgement::Allow)] {
@@ -175,7 +188,7 @@ fn files_that_user_settings_lead_to_are_guarded() {
 /// Whatever leads to the file that is written, git and version managers of the same line may read it.
 #[test]
 fn line_that_writes_and_reads_settings_is_asked_about() {
-    let bench = Bench::new();
+    let bench = GuardedFixture::new();
     let edit = policy(Mode::Edit);
     for line in [
         "echo x > more; git diff",
@@ -191,27 +204,28 @@ fn line_that_writes_and_reads_settings_is_asked_about() {
 
 #[test]
 fn guarded_name_is_recognised_in_other_case() {
-    let bench = Bench::new();
+    let bench = GuardedFixture::new();
     for path in [
         ".vſcode/tasks.json",
         ".ſsh/config",
         ".proﬁle",
         ".g\u{200b}it/config",
+        ".g\u{1bca0}it/config",
     ] {
-        assert_eq!(bench.edit(&policy(Mode::Edit), path), ASK, "{path}");
+        assert_eq!(bench.judge_edit(&policy(Mode::Edit), path), ASK, "{path}");
     }
 }
 
 #[test]
 fn link_to_guarded_file_is_guarded() {
-    let bench = Bench::new();
+    let bench = GuardedFixture::new();
     let root = bench.folder.path();
     fs::create_dir(root.join(".ssh")).unwrap();
     fs::write(root.join(".ssh/config"), "").unwrap();
     symlink(".ssh", root.join("notes")).unwrap();
     symlink(".ssh/config", root.join("notes.txt")).unwrap();
     for path in ["notes/config", "notes/new", "notes.txt"] {
-        assert_eq!(bench.edit(&policy(Mode::Edit), path), ASK, "{path}");
+        assert_eq!(bench.judge_edit(&policy(Mode::Edit), path), ASK, "{path}");
         let write = format!("echo x > {path}");
         assert_eq!(
             bench.judge_shell(&policy(Mode::Edit), &write),
@@ -221,9 +235,33 @@ fn link_to_guarded_file_is_guarded() {
     }
 }
 
+/// The user's configuration may be kept elsewhere, also in a branch that is not checked out.
+#[test]
+fn own_files_behind_links_are_asked_about() {
+    let bench = GuardedFixture::new();
+    let root = bench.workspace.cwd();
+    let home = tempfile::tempdir().unwrap();
+    symlink(
+        root.join("dot/turnery.toml"),
+        home.path().join("config.toml"),
+    )
+    .unwrap();
+    symlink(root.join("cmds"), home.path().join("commands")).unwrap();
+    for own in [home.path().to_owned(), home.path().join("config.toml")] {
+        let auto = policy(Mode::Auto).with_guarded_paths(GuardedPaths::new(vec![own]));
+        assert_eq!(bench.judge_edit(&auto, "dot/turnery.toml"), ASK);
+    }
+    let own = GuardedPaths::new(vec![home.path().to_owned()]);
+    let auto = policy(Mode::Auto).with_guarded_paths(own);
+    assert_eq!(bench.judge_edit(&auto, "cmds/new.md"), ASK);
+    assert_eq!(bench.judge_edit(&auto, "notes"), Judgement::Allow);
+    let hidden = ".claude/worktrees/.turnery/config.toml";
+    assert_eq!(bench.judge_edit(&auto, hidden), ASK);
+}
+
 #[test]
 fn own_files_are_asked_about_in_auto_mode() {
-    let bench = Bench::new();
+    let bench = GuardedFixture::new();
     let home = bench.folder.path().join("home");
     fs::create_dir(&home).unwrap();
     fs::create_dir_all(bench.folder.path().join("sub/.turnery")).unwrap();
@@ -241,7 +279,7 @@ fn own_files_are_asked_about_in_auto_mode() {
             // Also on a case-insensitive file system.
             "Home/CONFIG.toml",
         ] {
-            assert_eq!(bench.edit(&policy, path), ASK, "{mode} {path}");
+            assert_eq!(bench.judge_edit(&policy, path), ASK, "{mode} {path}");
             for write in [
                 format!("echo x > {path}"),
                 format!("cp evil.toml {path}"),
@@ -329,21 +367,21 @@ fn own_files_are_asked_about_in_auto_mode() {
 
 #[test]
 fn agent_work_tree_is_not_guarded() {
-    let bench = Bench::new();
+    let bench = GuardedFixture::new();
     let edit = policy(Mode::Edit);
     for path in [
         ".claude/worktrees/one/src/main.rs",
         ".cursor/worktrees/a/b.rs",
         ".claude/worktrees/one/.claude/worktrees/two/src/main.rs",
     ] {
-        assert_eq!(bench.edit(&edit, path), Judgement::Allow, "{path}");
+        assert_eq!(bench.judge_edit(&edit, path), Judgement::Allow, "{path}");
     }
     for path in [
         ".claude/worktrees/one/.git/config",
         ".claude/worktrees/.envrc",
         ".git/worktrees/one/config",
     ] {
-        assert_eq!(bench.edit(&edit, path), ASK, "{path}");
+        assert_eq!(bench.judge_edit(&edit, path), ASK, "{path}");
     }
 }
 
@@ -509,12 +547,12 @@ const ONE_OF_EACH: &[&str] = &[
 
 #[test]
 fn every_guarded_file_is_asked_about_in_edit_mode() {
-    let bench = Bench::new();
+    let bench = GuardedFixture::new();
     let policy = policy(Mode::Edit);
     for path in ONE_OF_EACH {
         for path in [(*path).to_owned(), format!("sub/{path}")] {
-            assert_ne!(bench.edit(&policy, &path), Judgement::Allow, "{path}");
+            assert_ne!(bench.judge_edit(&policy, &path), Judgement::Allow, "{path}");
         }
     }
-    assert_eq!(bench.edit(&policy, "sub/x"), Judgement::Allow);
+    assert_eq!(bench.judge_edit(&policy, "sub/x"), Judgement::Allow);
 }

@@ -3,7 +3,7 @@
 
 use super::{
     Policy, Rule,
-    rule::{Pattern, READ_GROUP},
+    rule::{READ_GROUP, RulePattern},
 };
 use std::{
     path::{Path, PathBuf},
@@ -20,7 +20,8 @@ impl Policy {
     #[must_use]
     pub fn hidden_files_for(&self, tool: &str) -> Hidden {
         let rules = self.deny_rules().iter().filter(|rule| {
-            rule.applies_to(tool, READ_GROUP) && matches!(rule.pattern, Some(Pattern::Files { .. }))
+            rule.applies_to(tool, READ_GROUP)
+                && matches!(rule.pattern, Some(RulePattern::Files { .. }))
         });
         Hidden(rules.cloned().collect())
     }
@@ -29,23 +30,23 @@ impl Policy {
 impl Hidden {
     /// Returns true if the file or a folder above it is hidden. `path` is resolved.
     pub(crate) fn hides(&self, path: &Path, roots: &[PathBuf]) -> bool {
-        self.rule(path, roots).is_some()
+        self.find_rule(path, roots).is_some()
     }
 
     /// Returns an error if the file is hidden.
-    pub(crate) fn check(&self, path: &Path, roots: &[PathBuf]) -> Result<(), ToolError> {
-        match self.rule(path, roots) {
+    pub(crate) fn check_not_hidden(&self, path: &Path, roots: &[PathBuf]) -> Result<(), ToolError> {
+        match self.find_rule(path, roots) {
             None => Ok(()),
-            Some(rule) => Err(ToolError::new(ToolErrorKind::Denied, denial(rule))),
+            Some(rule) => Err(ToolError::new(ToolErrorKind::Denied, denial_message(rule))),
         }
     }
 
-    fn rule(&self, path: &Path, roots: &[PathBuf]) -> Option<&Rule> {
+    fn find_rule(&self, path: &Path, roots: &[PathBuf]) -> Option<&Rule> {
         self.0.iter().find(|rule| rule.denies_file(path, roots))
     }
 }
 
 /// Returns the message that tells the model which rule denied its call.
-pub(super) fn denial(rule: &Rule) -> String {
+pub(super) fn denial_message(rule: &Rule) -> String {
     format!("the rule {rule} denies this: do it another way, or ask the user to change the rule")
 }

@@ -2,168 +2,108 @@
 
 use super::{
     bounded_walk,
-    command_line::Command,
-    command_wrappers::{base_name, is_opaque},
-    read_only::{self, Reads, Table},
+    command_line::SimpleCommand,
+    command_starters::{StartedWords, started_words},
+    command_wrappers::is_opaque,
+    program_name::{ProgramName, as_git_command},
+    read_only::{self, ProgramSet, ReadAccess},
     read_only_arguments,
-    read_only_programs::{FIND_VALUED_TESTS, NAME_LISTING_PROGRAMS, Operands},
-    rule::{Fit, words_follow_options},
-    shell_word::Word,
+    read_only_programs::{FIND_VALUED_TESTS, NAME_LISTING_PROGRAMS, ProgramOperands},
+    shell_word::ShellWord,
 };
 use crate::Workspace;
 use std::path::{Path, PathBuf};
 
-/// Programs that start the command after these words; `_` matches any word.
-const COMMAND_RUNNERS: &[&[&str]] = &[
-    &["asdf", "exec"],
-    &["bundle", "exec"],
-    &["bunx"],
-    &["conda", "run"],
-    &["direnv", "exec", "_"],
-    &["doppler", "run"],
-    &["fnm", "exec"],
-    &["goenv", "exec"],
-    &["hatch", "run"],
-    &["mamba", "run"],
-    &["micromamba", "run"],
-    &["mise", "exec"],
-    &["mise", "x"],
-    &["nodenv", "exec"],
-    &["npm", "exec"],
-    &["npm", "x"],
-    &["npx"],
-    &["pdm", "run"],
-    &["pipenv", "run"],
-    &["pipx", "run"],
-    &["pixi", "run"],
-    &["pnpm", "dlx"],
-    &["pnpm", "exec"],
-    &["poetry", "run"],
-    &["pyenv", "exec"],
-    &["rbenv", "exec"],
-    &["rustup", "run", "_"],
-    &["rye", "run"],
-    &["uv", "run"],
-    &["uvx"],
-    &["volta", "run"],
-    &["yarn", "dlx"],
-    &["yarn", "exec"],
-];
+/// Maximum number of commands that are followed from one command to those that it starts.
+const MAX_STARTED: usize = 16;
 
 /// Placeholder for a file name passed to a command.
 pub(crate) const PLACEHOLDER_NAME: &str = "./name";
 
-/// Command started by another command.
-pub(crate) enum Started {
-    /// No known inner command.
-    Nothing,
-    /// Inner command whose words are not certain.
-    Unknown,
-    /// Inner command, without the names that are appended to it.
-    Command(Command),
+/// Commands started by another command, or by one that it starts.
+#[derive(Default)]
+pub(crate) struct InnerCommands {
+    /// Outermost first, without the names that are appended to them.
+    pub(crate) commands: Vec<SimpleCommand>,
+    /// True if the words of some started command are not certain.
+    pub(crate) is_uncertain: bool,
 }
 
-impl Started {
-    pub(crate) fn command(&self) -> Option<&Command> {
-        match self {
-            Self::Nothing | Self::Unknown => None,
-            Self::Command(command) => Some(command),
+/// Finds the commands that `xargs`, `find` or an environment runner starts.
+pub(crate) fn find_inner_commands(command: &SimpleCommand) -> InnerCommands {
+    let mut found = InnerCommands::default();
+    found.follow(command);
+    let mut at = 0;
+    while let Some(started) = found.commands.get(at).cloned() {
+        if at == MAX_STARTED {
+            found.is_uncertain = true;
+            break;
         }
+        found.follow(&started);
+        at += 1;
     }
+    found
 }
 
-/// Finds the command that `xargs`, `find` or an environment runner starts.
-pub(crate) fn started(command: &Command) -> Started {
-    let is_exec = |word: &Word| {
-        let word = word.literal();
-        word.is_some_and(|it| matches!(it, "-exec" | "-execdir" | "-ok" | "-okdir"))
-    };
-    let starters = COMMAND_RUNNERS
-        .iter()
-        .filter_map(|words| words.split_first());
-    let program = base_name(&command.name);
-    let starters = starters.filter(|(name, _)| **name == program);
-    let owned = |words: Vec<&str>| -> Vec<Word> {
-        let words = words.into_iter();
-        words.map(|word| Word::Literal(word.to_owned())).collect()
-    };
-    let inner: Option<Vec<Word>> = match program {
-        "xargs" => {
-            exact_words(&command.args).and_then(|words| Some(owned(parse_xargs_args(&words)?.1)))
-        }
-        "find" => match command.args.iter().position(is_exec) {
-            None => return Started::Nothing,
-            Some(at) => {
-                let ends = |word: &&Word| matches!(word.literal(), Some(";" | "+"));
-                let inner = command.args.iter().skip(at + 1);
-                Some(inner.take_while(|word| !ends(word)).cloned().collect())
+impl InnerCommands {
+    /// Adds the commands that `command` starts itself.
+    fn follow(&mut self, command: &SimpleCommand) {
+        let git = as_git_command(command);
+        let command = git.as_ref().unwrap_or(command);
+        let program = ProgramName::new(&command.name);
+        if program.is("xargs") {
+            match exact_words(&command.args).and_then(|words| parse_xargs_args(&words)) {
+                Some((_, words)) => {
+                    let words = words
+                        .into_iter()
+                        .map(|word| ShellWord::Literal(word.to_owned()));
+                    self.add(&words.collect::<Vec<_>>());
+                }
+                None => self.is_uncertain = true,
             }
-        },
-        name if runs_shell_line(name, &command.args) => None,
-        _ => {
-            let fits = starters.map(|(_, words)| (match_leading_args(&command.args, words), words));
-            match fits.max_by_key(|(fit, _)| *fit) {
-                None | Some((Fit::No, _)) => return Started::Nothing,
-                Some((Fit::Perhaps, _)) => None,
-                Some((Fit::Yes, words)) => command.args.get(words.len()..).map(<[Word]>::to_vec),
+        } else if program.is("find") {
+            let is_exec = |word: &ShellWord| {
+                let word = word.known_text();
+                word.is_some_and(|it| matches!(it, "-exec" | "-execdir" | "-ok" | "-okdir"))
+            };
+            let ends = |word: &ShellWord| matches!(word.known_text(), Some(";" | "+"));
+            for after in command.args.split(is_exec).skip(1) {
+                self.add(after.split(ends).next().unwrap_or_default());
+            }
+        } else {
+            match started_words(command) {
+                StartedWords::Nothing => {}
+                StartedWords::Unknown => self.is_uncertain = true,
+                StartedWords::Words(words) => self.add(words),
             }
         }
-    };
-    let inner = inner.unwrap_or_default();
-    match inner.split_first() {
-        // After an option, the next word may be its value.
-        Some((Word::Literal(name) | Word::Name(name), args)) if !name.starts_with('-') => {
-            Started::Command(Command {
-                name: name.clone(),
-                args: args.to_vec(),
-                opaque: is_opaque(name, args),
-                is_fed: true,
-                input: Vec::new(),
-            })
-        }
-        Some(_) | None => Started::Unknown,
     }
-}
 
-/// Matches the first arguments against the words. An option before them may have a value, so the first word
-/// is then uncertain.
-fn match_leading_args(args: &[Word], words: &[&str]) -> Fit {
-    let known = || -> Vec<&str> {
-        let known = words.iter().filter(|word| **word != "_");
-        known.copied().collect()
-    };
-    let mut given = args.iter().map(Word::literal);
-    for word in words {
-        match given.next() {
-            Some(Some(arg)) if *word == "_" || arg == *word => {}
-            Some(None) => return Fit::Perhaps,
-            Some(Some(_)) | None if words_follow_options(&known(), args) => return Fit::Perhaps,
-            Some(Some(_)) | None => return Fit::No,
+    fn add(&mut self, words: &[ShellWord]) {
+        match words.split_first() {
+            // After an option, the next word may be its value.
+            Some((ShellWord::Literal(name) | ShellWord::FileName(name), args))
+                if !name.starts_with('-') =>
+            {
+                self.commands.push(SimpleCommand {
+                    name: name.clone(),
+                    args: args.to_vec(),
+                    is_opaque: is_opaque(name, args),
+                    is_stdin_redirected: true,
+                    upstream: Vec::new(),
+                });
+            }
+            Some(_) | None => self.is_uncertain = true,
         }
     }
-    Fit::Yes
-}
-
-/// Returns true for git commands that pass a line to a shell.
-fn runs_shell_line(name: &str, args: &[Word]) -> bool {
-    let has = |wanted: &[&str]| {
-        let mut words = args.iter().map(Word::literal);
-        words.any(|word| word.is_none_or(|word| wanted.iter().any(|it| word.starts_with(it))))
-    };
-    let is_run = |subcommand, words: &[&str]| has(&[subcommand]) && has(words);
-    name == "git"
-        && (has(&["filter-branch"])
-            || is_run("bisect", &["run"])
-            || is_run("rebase", &["--exe", "-x"])
-            || is_run("submodule", &["foreach"]))
 }
 
 /// Returns the texts of the words if all are exactly known.
-fn exact_words(words: &[Word]) -> Option<Vec<&str>> {
-    let is_exact = |word: &&Word| !matches!(word, Word::Among(_));
+fn exact_words(words: &[ShellWord]) -> Option<Vec<&str>> {
+    let is_exact = |word: &&ShellWord| !matches!(word, ShellWord::UnorderedFileName(_));
     let words = words.iter();
     words
-        .map(|word| Some(word).filter(is_exact)?.literal())
+        .map(|word| Some(word).filter(is_exact)?.known_text())
         .collect()
 }
 
@@ -191,24 +131,33 @@ fn parse_xargs_args<'a>(words: &[&'a str]) -> Option<(bool, Vec<&'a str>)> {
 
 /// Returns what `xargs` reads; `None` unless its command only reads and its input certainly consists of file
 /// names.
-pub(crate) fn reads(command: &Command, bases: &[PathBuf], workspace: &Workspace) -> Option<Reads> {
+pub(crate) fn xargs_read_access(
+    command: &SimpleCommand,
+    bases: &[PathBuf],
+    workspace: &Workspace,
+) -> Option<ReadAccess> {
     let words = exact_words(&command.args)?;
     let (by_nul, inner) = parse_xargs_args(&words)?;
     let (name, args) = inner.split_first()?;
-    let source = source(&command.input, by_nul)?;
+    let source = find_name_source(&command.upstream, by_nul)?;
     let ends_options = args.last() == Some(&"--");
     if by_nul && source.may_begin_with_dash && !ends_options {
         return None;
     }
-    let found = read_only::reads(source.command, bases, workspace, Table::Confined)?;
+    let found = read_only::read_access(source.command, bases, workspace, ProgramSet::Confined)?;
     let mut folders = found.paths;
     folders.extend_from_slice(bases);
-    let is_taken_apart =
-        || source.search_paths.iter().any(|place| !is_whole(place)) || may_split_names(&folders);
+    let is_taken_apart = || {
+        source
+            .search_paths
+            .iter()
+            .any(|place| !is_unsplit_name(place))
+            || may_split_names(&folders)
+    };
     if !by_nul && is_taken_apart() {
         return None;
     }
-    let args = args.iter().map(|arg| Word::Literal((*arg).to_owned()));
+    let args = args.iter().map(|arg| ShellWord::Literal((*arg).to_owned()));
     read_access_of_named_files(name, args.collect(), &folders, (bases, workspace))
 }
 
@@ -216,18 +165,18 @@ pub(crate) fn reads(command: &Command, bases: &[PathBuf], workspace: &Workspace)
 /// only reads.
 pub(crate) fn read_access_of_named_files(
     name: &str,
-    mut args: Vec<Word>,
+    mut args: Vec<ShellWord>,
     folders: &[PathBuf],
     (bases, workspace): (&[PathBuf], &Workspace),
-) -> Option<Reads> {
+) -> Option<ReadAccess> {
     // Two names are appended because some programs write to their second file.
-    args.extend([PLACEHOLDER_NAME, "./other"].map(|name| Word::Name(name.to_owned())));
-    let command = Command {
-        opaque: is_opaque(name, &args) && name != "awk",
+    args.extend([PLACEHOLDER_NAME, "./other"].map(|name| ShellWord::FileName(name.to_owned())));
+    let command = SimpleCommand {
+        is_opaque: is_opaque(name, &args) && name != "awk",
         name: name.to_owned(),
         args,
-        is_fed: true,
-        input: Vec::new(),
+        is_stdin_redirected: true,
+        upstream: Vec::new(),
     };
     let is_nested = matches!(name, "find" | "git" | "xargs") || name.contains('/');
     // These programs read some names as a host or as a file with further arguments.
@@ -237,18 +186,18 @@ pub(crate) fn read_access_of_named_files(
     if is_nested || is_brought || reads_names || read_only::links_lead_outside(folders, workspace) {
         return None;
     }
-    let reads = read_only::reads(&command, bases, workspace, Table::Confined)?;
+    let reads = read_only::read_access(&command, bases, workspace, ProgramSet::Confined)?;
     let mut paths = reads.paths;
     paths.extend_from_slice(folders);
-    Some(Reads {
+    Some(ReadAccess {
         paths,
-        widely: true,
+        reads_unnamed_files: true,
     })
 }
 
 /// Command of a pipeline that prints file names.
 struct NameSource<'a> {
-    command: &'a Command,
+    command: &'a SimpleCommand,
     may_begin_with_dash: bool,
     /// Files and folders passed to the command: every printed name begins with one of them.
     search_paths: Vec<&'a str>,
@@ -267,10 +216,10 @@ fn prints_nul(words: &[&str]) -> bool {
     false
 }
 
-fn source(input: &[Command], by_nul: bool) -> Option<NameSource<'_>> {
+fn find_name_source(input: &[SimpleCommand], by_nul: bool) -> Option<NameSource<'_>> {
     let (first, filters) = input.split_first()?;
-    let words = first.literal()?;
-    let check_line_filter = |command: &Command| check_line_filter(command).is_some();
+    let words = first.literal_words()?;
+    let check_line_filter = |command: &SimpleCommand| check_line_filter(command).is_some();
     if by_nul && !filters.is_empty() || !filters.iter().all(check_line_filter) {
         return None;
     }
@@ -292,7 +241,7 @@ fn source(input: &[Command], by_nul: bool) -> Option<NameSource<'_>> {
             let has = |letters: &[char], long: &[&str]| {
                 given.short.contains(letters) || given.long.iter().any(|it| long.contains(it))
             };
-            let is_search = program.operands == Operands::PatternThenPaths;
+            let is_search = program.operands == ProgramOperands::PatternThenPaths;
             let lists = has(&['l'], &["--files-with-matches", "--files"]) || !is_search;
             let takes_pattern = is_search && !has(&['e'], &["--files"]);
             let is_by_nul = has(&['Z', '0'], &["--null"]) || !is_search && has(&['z'], &[]);
@@ -314,8 +263,8 @@ fn source(input: &[Command], by_nul: bool) -> Option<NameSource<'_>> {
 }
 
 /// Checks that a command passes lines on unchanged.
-fn check_line_filter(command: &Command) -> Option<()> {
-    let words = command.literal()?;
+fn check_line_filter(command: &SimpleCommand) -> Option<()> {
+    let words = command.literal_words()?;
     let (name, args) = words.split_first()?;
     // grep reads `-` as a pattern, other programs as a file.
     if args.contains(&"-") {
@@ -340,7 +289,7 @@ fn check_line_filter(command: &Command) -> Option<()> {
 fn may_split_names(folders: &[PathBuf]) -> bool {
     let is_unsafe = |path: &Path| {
         let name = path.file_name().and_then(|name| name.to_str());
-        !name.is_some_and(|name| !name.starts_with('-') && is_whole(name))
+        !name.is_some_and(|name| !name.starts_with('-') && is_unsplit_name(name))
     };
     let mut left = bounded_walk::MAX_ENTRIES;
     folders
@@ -349,7 +298,7 @@ fn may_split_names(folders: &[PathBuf]) -> bool {
 }
 
 /// Checks that `xargs` would not split or unquote the name.
-fn is_whole(name: &str) -> bool {
+fn is_unsplit_name(name: &str) -> bool {
     name.chars()
         .all(|c| c.is_ascii_alphanumeric() || "_-.+,@=%/".contains(c))
 }

@@ -3,14 +3,14 @@
 
 use super::{
     GitSettings, GuardedPaths, LineLimits, Mode, Rule,
-    command_line::{Command, Line},
-    command_line_access::{CommandLineAccess, MAX_LOOKUPS, lookups},
+    command_line::{CommandLine, SimpleCommand},
+    command_line_access::{CommandLineAccess, MAX_LOOKUPS, count_lookups},
     command_line_limits::has_git_command,
-    command_wrappers, git, guarded_paths,
-    hidden_files::denial,
-    inner_commands::Started,
+    git, guarded_paths,
+    hidden_files::denial_message,
+    program_name::ProgramName,
     read_only,
-    rule::{EDIT_GROUP, Fit, Pattern, READ_GROUP, SHELL_GROUP},
+    rule::{EDIT_GROUP, MatchCertainty, READ_GROUP, RulePattern, SHELL_GROUP},
     rule_suggestion,
     user_settings::UserSettings,
 };
@@ -41,7 +41,7 @@ pub struct Policy {
     deny: Vec<Rule>,
     own_paths: GuardedPaths,
     user_settings: Option<UserSettings>,
-    confined: bool,
+    is_confined: bool,
 }
 
 impl Policy {
@@ -54,7 +54,7 @@ impl Policy {
             deny,
             own_paths: GuardedPaths::default(),
             user_settings: UserSettings::from_env(),
-            confined: false,
+            is_confined: false,
         }
     }
 
@@ -62,7 +62,10 @@ impl Policy {
     /// approval.
     #[must_use]
     pub fn confined(self, confined: bool) -> Self {
-        Self { confined, ..self }
+        Self {
+            is_confined: confined,
+            ..self
+        }
     }
 
     /// Requires approval in every mode before the given files, or anything below the given folders, are
@@ -160,7 +163,7 @@ impl Policy {
                     true => GitSettings::Own,
                     false => GitSettings::Careful,
                 };
-                LineLimits::of(&line, found.only_reads(&line), settings)
+                LineLimits::from_line(&line, found.only_reads(&line), settings)
             }
             Judgement::Deny(_) | Judgement::Ask { .. } => LineLimits::default(),
         };
@@ -194,7 +197,7 @@ impl Policy {
                 "plan mode only reads: describe the change instead, or ask for another mode"
                     .to_owned(),
             ),
-            Mode::Ask | Mode::Edit | Mode::Auto if self.is_own(paths) => {
+            Mode::Ask | Mode::Edit | Mode::Auto if self.includes_own_path(paths) => {
                 Judgement::Ask { always: None }
             }
             Mode::Auto => Judgement::Allow,
@@ -222,22 +225,25 @@ impl Policy {
         command: &str,
         cwd: &Path,
         workspace: &Workspace,
-    ) -> (Line, CommandLineAccess) {
-        let about_files = |rule: &Rule| matches!(rule.pattern, Some(Pattern::Files { .. }));
+    ) -> (CommandLine, CommandLineAccess) {
+        let about_files = |rule: &Rule| matches!(rule.pattern, Some(RulePattern::Files { .. }));
         let with_names = self.mode == Mode::Auto || self.deny.iter().any(about_files);
         let confined = || analyse_confined_line(command, cwd, workspace, with_names);
-        self.confined.then(confined).flatten().unwrap_or_else(|| {
-            let mut line = Line::parse(command);
-            line.doubtful |= lookups(&line) > MAX_LOOKUPS;
-            let found = CommandLineAccess::new(
-                &line,
-                cwd,
-                workspace,
-                with_names,
-                read_only::Table::Everywhere,
-            );
-            (line, found)
-        })
+        self.is_confined
+            .then(confined)
+            .flatten()
+            .unwrap_or_else(|| {
+                let mut line = CommandLine::parse(command);
+                line.is_uncertain |= count_lookups(&line) > MAX_LOOKUPS;
+                let found = CommandLineAccess::new(
+                    &line,
+                    cwd,
+                    workspace,
+                    with_names,
+                    read_only::ProgramSet::Everywhere,
+                );
+                (line, found)
+            })
     }
 
     fn judge_line(
@@ -245,7 +251,7 @@ impl Policy {
         tool: &str,
         command: &str,
         cwd: &Path,
-        line: &Line,
+        line: &CommandLine,
         found: &CommandLineAccess,
         workspace: &Workspace,
     ) -> Judgement {
@@ -256,7 +262,7 @@ impl Policy {
         match self.mode {
             // This also covers paths hidden by a nested shell, a pattern or a variable.
             Mode::Auto
-                if self.is_own(&found.named_to_edit)
+                if self.includes_own_path(&found.named_edit_paths)
                     || self.may_move_own_path(line, found, cwd)
                     || !harmless
                         && (guarded_paths::mentions_own_path(command, &self.own_paths)
@@ -269,7 +275,7 @@ impl Policy {
                 return Judgement::Ask { always: None };
             }
             Mode::Auto => return Judgement::Allow,
-            Mode::Plan if harmless && line.writes.is_empty() => return Judgement::Allow,
+            Mode::Plan if harmless && line.output_files.is_empty() => return Judgement::Allow,
             Mode::Plan => {
                 return Judgement::Deny(
                     "plan mode only runs commands that are known to only read inside the folders of this session: describe what you would run instead, or ask for another mode"
@@ -293,17 +299,18 @@ impl Policy {
             .iter()
             .zip(&found.reads)
             .any(|(command, reads)| {
-                let leaves = || git::leaves(command) == git::GitChange::WorkTree;
+                let leaves = || git::classify_change(command) == git::GitChange::WorkTree;
                 reads.is_none() && git::is_git(command) && leaves()
             });
-        if line.doubtful || found.outside || changes_files && !line.reads.is_empty() {
+        if line.is_uncertain || found.leads_outside || changes_files && !line.input_files.is_empty()
+        {
             return Judgement::Ask { always: None };
         }
-        if !line.writes.is_empty() {
+        if !line.output_files.is_empty() {
             // A rule for a command does not cover the files that its output is redirected to. What is written
             // may be settings that a command of the same line reads, wherever the user's own settings lead.
             let reads_settings = || line.commands.iter().any(reads_settings);
-            return match self.judge_edit(tool, &found.writes, workspace) {
+            return match self.judge_edit(tool, &found.write_paths, workspace) {
                 judgement if harmless && !reads_settings() => judgement,
                 _ => Judgement::Ask { always: None },
             };
@@ -313,8 +320,8 @@ impl Policy {
         let commands = line.commands.iter().zip(&found.reads).zip(&safe_git);
         let is_elsewhere = changes_files && found.bases.len() > 1;
         let mut open = commands.filter(|((command, reads), is_safe)| {
-            let is_known = |reads: &read_only::Reads| {
-                let reads_files = reads.widely || !reads.paths.is_empty();
+            let is_known = |reads: &read_only::ReadAccess| {
+                let reads_files = reads.reads_unnamed_files || !reads.paths.is_empty();
                 !(self.hides_unnamed_files(reads) || is_elsewhere || changes_files && reads_files)
             };
             let harmless = reads.as_ref().is_some_and(is_known) && (is_hardened || **is_safe);
@@ -365,7 +372,7 @@ impl Policy {
     fn judge_denied_run(
         &self,
         tool: &str,
-        line: &Line,
+        line: &CommandLine,
         found: &CommandLineAccess,
         workspace: &Workspace,
     ) -> Option<Judgement> {
@@ -378,23 +385,23 @@ impl Policy {
             if rule.pattern.is_none() {
                 return Some(deny_by_rule(rule));
             }
-            if matches!(rule.pattern, Some(Pattern::Files { .. })) {
+            if matches!(rule.pattern, Some(RulePattern::Files { .. })) {
                 continue;
             }
-            unsure |= line.doubtful;
-            for (command, started) in line.commands.iter().zip(&found.started) {
-                unsure |= matches!(started, Started::Unknown);
-                for command in std::iter::once(command).chain(started.command()) {
-                    match rule.denies(command) {
-                        Fit::Yes => return Some(deny_by_rule(rule)),
-                        Fit::Perhaps => unsure = true,
-                        Fit::No => unsure |= command.opaque,
+            unsure |= line.is_uncertain;
+            for (command, started) in line.commands.iter().zip(&found.inner_commands) {
+                unsure |= started.is_uncertain;
+                for command in std::iter::once(command).chain(&started.commands) {
+                    match rule.denies_command(command) {
+                        MatchCertainty::Yes => return Some(deny_by_rule(rule)),
+                        MatchCertainty::Maybe => unsure = true,
+                        MatchCertainty::No => unsure |= command.is_opaque,
                     }
                 }
             }
         }
         let rule = self
-            .find_edit_denial("", &found.writes, workspace)
+            .find_edit_denial("", &found.write_paths, workspace)
             .or_else(|| self.find_named_path_denial(found, workspace));
         if let Some(rule) = rule {
             return Some(deny_by_rule(rule));
@@ -419,8 +426,8 @@ impl Policy {
     ) -> Option<&Rule> {
         self.deny.iter().find(|rule| {
             let paths = match rule.tool.as_str() {
-                READ_GROUP => &found.named_to_read,
-                EDIT_GROUP => &found.named_to_edit,
+                READ_GROUP => &found.named_read_paths,
+                EDIT_GROUP => &found.named_edit_paths,
                 _ => return false,
             };
             rule.pattern.is_some() && denies_any_path(rule, paths, workspace)
@@ -428,10 +435,10 @@ impl Policy {
     }
 
     /// Returns true if a rule hides files that a command reads without naming them.
-    fn hides_unnamed_files(&self, reads: &read_only::Reads) -> bool {
-        self.deny
-            .iter()
-            .any(|rule| rule.tool == READ_GROUP && (reads.widely || rule.pattern.is_none()))
+    fn hides_unnamed_files(&self, reads: &read_only::ReadAccess) -> bool {
+        self.deny.iter().any(|rule| {
+            rule.tool == READ_GROUP && (reads.reads_unnamed_files || rule.pattern.is_none())
+        })
     }
 
     fn hides_unnamed_files_of_line(&self, found: &CommandLineAccess) -> bool {
@@ -473,7 +480,7 @@ impl Policy {
         settings.is_some_and(|settings| paths.iter().any(|path| settings.lead_to(path)))
     }
 
-    fn is_own(&self, paths: &[PathBuf]) -> bool {
+    fn includes_own_path(&self, paths: &[PathBuf]) -> bool {
         paths
             .iter()
             .any(|path| guarded_paths::is_own_path(path, &self.own_paths))
@@ -481,13 +488,12 @@ impl Policy {
 
     /// Returns true if a command moves, replaces or removes a folder that holds turnery's own files. Folders
     /// above `cwd` are left out, because everyday commands write there.
-    fn may_move_own_path(&self, line: &Line, found: &CommandLineAccess, cwd: &Path) -> bool {
-        let moves = |command: &Command| {
-            let program = command_wrappers::base_name(&command.name);
-            matches!(program, "cp" | "install" | "ln" | "mv" | "rm" | "rsync")
+    fn may_move_own_path(&self, line: &CommandLine, found: &CommandLineAccess, cwd: &Path) -> bool {
+        let moves = |command: &SimpleCommand| {
+            ProgramName::new(&command.name).is_in(&["cp", "install", "ln", "mv", "rm", "rsync"])
         };
         line.commands.iter().any(moves)
-            && found.named_to_edit.iter().any(|path| {
+            && found.named_edit_paths.iter().any(|path| {
                 !cwd.starts_with(path) && guarded_paths::contains_own_path(path, &self.own_paths)
             })
     }
@@ -504,7 +510,7 @@ impl Policy {
 }
 
 /// Returns true for programs whose settings name other programs, and for those that a version manager selects.
-fn reads_settings(command: &Command) -> bool {
+fn reads_settings(command: &SimpleCommand) -> bool {
     !matches!(
         command.name.as_str(),
         "[" | "[["
@@ -540,19 +546,25 @@ fn denies_any_path(rule: &Rule, paths: &[PathBuf], workspace: &Workspace) -> boo
 }
 
 fn deny_by_rule(rule: &Rule) -> Judgement {
-    Judgement::Deny(denial(rule))
+    Judgement::Deny(denial_message(rule))
 }
 
 /// Returns true if a command line must run in an environment in which git starts no program named by a
 /// repository. Only read-only commands do: others may need the repository's hooks and filters.
-pub(crate) fn is_hardened(command: &str, cwd: &Path, workspace: &Workspace) -> bool {
+pub(crate) fn needs_hardened_git(command: &str, cwd: &Path, workspace: &Workspace) -> bool {
     if let Some((line, _)) = analyse_confined_line(command, cwd, workspace, false) {
         return has_git_command(&line);
     }
-    let line = Line::parse(command);
+    let line = CommandLine::parse(command);
     has_git_command(&line)
-        && CommandLineAccess::new(&line, cwd, workspace, false, read_only::Table::Everywhere)
-            .only_reads(&line)
+        && CommandLineAccess::new(
+            &line,
+            cwd,
+            workspace,
+            false,
+            read_only::ProgramSet::Everywhere,
+        )
+        .only_reads(&line)
 }
 
 /// Returns true if the confined policy allows the command line as one that only reads.
@@ -569,9 +581,9 @@ fn analyse_confined_line(
     cwd: &Path,
     workspace: &Workspace,
     with_names: bool,
-) -> Option<(Line, CommandLineAccess)> {
-    let line = Line::parse_confined(command, cwd, workspace);
-    if line.doubtful || !line.writes.is_empty() || lookups(&line) > MAX_LOOKUPS {
+) -> Option<(CommandLine, CommandLineAccess)> {
+    let line = CommandLine::parse_confined(command, cwd, workspace);
+    if line.is_uncertain || !line.output_files.is_empty() || count_lookups(&line) > MAX_LOOKUPS {
         return None;
     }
     let found = CommandLineAccess::new(
@@ -579,7 +591,7 @@ fn analyse_confined_line(
         cwd,
         workspace,
         with_names,
-        read_only::Table::Confined,
+        read_only::ProgramSet::Confined,
     );
     found.only_reads(&line).then_some((line, found))
 }

@@ -3,12 +3,12 @@
 use super::{Judgement, Mode, Policy, Rule};
 use crate::{Access, Workspace};
 
-struct Bench {
+struct JudgementFixture {
     _folder: tempfile::TempDir,
     workspace: Workspace,
 }
 
-impl Bench {
+impl JudgementFixture {
     fn new() -> Self {
         let folder = tempfile::tempdir().unwrap();
         let root = folder.path().canonicalize().unwrap();
@@ -18,12 +18,12 @@ impl Bench {
         }
     }
 
-    fn read(&self, policy: &Policy, path: &str) -> Judgement {
+    fn judge_read(&self, policy: &Policy, path: &str) -> Judgement {
         let access = Access::Read(vec![self.workspace.cwd().join(path)]);
         policy.judge("read_file", &access, &self.workspace)
     }
 
-    fn edit(&self, policy: &Policy, path: &str) -> Judgement {
+    fn judge_edit(&self, policy: &Policy, path: &str) -> Judgement {
         let access = Access::Edit(vec![self.workspace.cwd().join(path)]);
         policy.judge("write_file", &access, &self.workspace)
     }
@@ -58,12 +58,12 @@ fn is_denied(judgement: &Judgement) -> bool {
 
 #[test]
 fn reads_are_allowed_in_every_mode() {
-    let bench = Bench::new();
+    let bench = JudgementFixture::new();
     for mode in Mode::ALL {
         let policy = policy(mode, &[], &["read(**/.env)"]);
-        assert_eq!(bench.read(&policy, "src/lib.rs"), Judgement::Allow);
-        assert!(is_denied(&bench.read(&policy, "deep/.env")));
-        assert!(is_denied(&bench.edit(&policy, "deep/.env")));
+        assert_eq!(bench.judge_read(&policy, "src/lib.rs"), Judgement::Allow);
+        assert!(is_denied(&bench.judge_read(&policy, "deep/.env")));
+        assert!(is_denied(&bench.judge_edit(&policy, "deep/.env")));
         assert!(is_denied(&bench.judge_shell(&policy, "cat deep/.env")));
         assert!(is_denied(&bench.judge_shell(&policy, "cat < .env")));
         assert!(is_denied(
@@ -78,8 +78,8 @@ fn reads_are_allowed_in_every_mode() {
 
 #[test]
 fn edits_depend_on_the_mode() {
-    let bench = Bench::new();
-    let judge = |mode| bench.edit(&policy(mode, &[], &[]), "src/lib.rs");
+    let bench = JudgementFixture::new();
+    let judge = |mode| bench.judge_edit(&policy(mode, &[], &[]), "src/lib.rs");
     assert_eq!(judge(Mode::Ask), ask(Some("edit")));
     assert_eq!(judge(Mode::Edit), Judgement::Allow);
     assert_eq!(judge(Mode::Auto), Judgement::Allow);
@@ -93,7 +93,7 @@ fn edits_depend_on_the_mode() {
 
 #[test]
 fn rules_allow_edits_by_group_and_by_tool() {
-    let bench = Bench::new();
+    let bench = JudgementFixture::new();
     for (allow, path, expected) in [
         ("edit", "a", Judgement::Allow),
         ("edit(src/**)", "src/a/b", Judgement::Allow),
@@ -104,22 +104,22 @@ fn rules_allow_edits_by_group_and_by_tool() {
         ("read", "a", ask(Some("edit"))),
     ] {
         let policy = policy(Mode::Ask, &[allow], &[]);
-        assert_eq!(bench.edit(&policy, path), expected, "{allow} {path}");
+        assert_eq!(bench.judge_edit(&policy, path), expected, "{allow} {path}");
     }
     // Allow rules have no effect in plan mode.
     assert!(is_denied(
-        &bench.edit(&policy(Mode::Plan, &["edit"], &[]), "a")
+        &bench.judge_edit(&policy(Mode::Plan, &["edit"], &[]), "a")
     ));
 }
 
 #[test]
 fn deny_rule_wins_over_modes_and_grants() {
-    let bench = Bench::new();
+    let bench = JudgementFixture::new();
     for mode in Mode::ALL {
         let mut policy = policy(mode, &["edit", "shell"], &["edit(migrations/**)"]);
         policy.allow(rule("edit(migrations/**)"));
         assert_eq!(
-            bench.edit(&policy, "migrations/1.sql"),
+            bench.judge_edit(&policy, "migrations/1.sql"),
             Judgement::Deny("the rule edit(migrations/**) denies this: do it another way, or ask the user to change the rule".to_owned())
         );
         assert!(is_denied(
@@ -145,20 +145,20 @@ fn deny_rule_wins_over_modes_and_grants() {
 
 #[test]
 fn edits_in_git_folders_are_always_asked_about() {
-    let bench = Bench::new();
+    let bench = JudgementFixture::new();
     for mode in [Mode::Ask, Mode::Edit] {
         let policy = policy(mode, &["edit"], &[]);
         for path in [".git/hooks/pre-commit", "sub/.git/config", ".GIT/config"] {
-            assert_eq!(bench.edit(&policy, path), ask(None), "{path}");
+            assert_eq!(bench.judge_edit(&policy, path), ask(None), "{path}");
         }
-        assert_eq!(bench.edit(&policy, ".gitignore"), Judgement::Allow);
+        assert_eq!(bench.judge_edit(&policy, ".gitignore"), Judgement::Allow);
     }
 }
 
 /// PERM-6.
 #[test]
 fn grant_holds_for_session() {
-    let bench = Bench::new();
+    let bench = JudgementFixture::new();
     let mut policy = policy(Mode::Ask, &[], &[]);
     assert_eq!(
         bench.judge_shell(&policy, "cargo test"),
@@ -175,7 +175,7 @@ fn grant_holds_for_session() {
 
 #[test]
 fn search_of_hidden_files_is_asked_about() {
-    let bench = Bench::new();
+    let bench = JudgementFixture::new();
     let policy = policy(Mode::Ask, &[], &["read(**/.env)"]);
     for command in ["rg KEY", "grep -r KEY .", "git show HEAD", "diff -r a b"] {
         assert!(
@@ -194,7 +194,7 @@ fn search_of_hidden_files_is_asked_about() {
 
 #[test]
 fn auto_mode_asks_only_when_rule_may_match() {
-    let bench = Bench::new();
+    let bench = JudgementFixture::new();
     let unclear = "bash -c 'rm x'";
     assert_eq!(
         bench.judge_shell(&policy(Mode::Auto, &[], &[]), unclear),
@@ -212,7 +212,7 @@ fn auto_mode_asks_only_when_rule_may_match() {
 
 #[test]
 fn option_before_subcommand_does_not_bypass_rule() {
-    let bench = Bench::new();
+    let bench = JudgementFixture::new();
     let policy = policy(Mode::Auto, &[], &["shell(cargo publish:*)"]);
     assert!(is_denied(&bench.judge_shell(&policy, "cargo publish")));
     assert_eq!(
@@ -235,7 +235,7 @@ fn option_before_subcommand_does_not_bypass_rule() {
 
 #[test]
 fn program_in_other_case_does_not_bypass_rule() {
-    let bench = Bench::new();
+    let bench = JudgementFixture::new();
     let policy = policy(Mode::Auto, &[], &["shell(git push:*)", "shell(rm)"]);
     for line in ["GIT push", "/usr/bin/Git push origin", "/bin/RM"] {
         assert!(is_denied(&bench.judge_shell(&policy, line)), "{line}");
@@ -244,7 +244,7 @@ fn program_in_other_case_does_not_bypass_rule() {
 
 #[test]
 fn git_that_may_run_programs_is_asked_about() {
-    let bench = Bench::new();
+    let bench = JudgementFixture::new();
     let policy = policy(Mode::Ask, &[], &[]);
     assert_eq!(bench.judge_shell(&policy, "git status"), Judgement::Allow);
     assert_eq!(
@@ -278,7 +278,7 @@ fn version_with_project_toolchain_is_asked_about() {
         ("mise.toml", &["node -v", "tree"]),
         (".volta", &["node --version"]),
     ] {
-        let bench = Bench::new();
+        let bench = JudgementFixture::new();
         let policy = policy(Mode::Ask, &[], &[]);
         for command in commands {
             assert_eq!(
@@ -301,7 +301,7 @@ fn version_with_project_toolchain_is_asked_about() {
 #[test]
 fn diff_of_folders_with_links_outside_is_asked_about() {
     use std::os::unix::fs::symlink;
-    let bench = Bench::new();
+    let bench = JudgementFixture::new();
     let policy = policy(Mode::Ask, &[], &[]);
     let root = bench.workspace.cwd();
     for folder in ["a", "b", "other"] {
@@ -328,7 +328,7 @@ fn diff_of_folders_with_links_outside_is_asked_about() {
 
 #[test]
 fn deny_rules_hold_outside_session_roots() {
-    let bench = Bench::new();
+    let bench = JudgementFixture::new();
     let root = bench.workspace.cwd();
     std::fs::create_dir(root.join("src")).unwrap();
     let outside = tempfile::tempdir().unwrap();
@@ -371,7 +371,7 @@ fn deny_rules_hold_outside_session_roots() {
 
 #[test]
 fn words_that_may_name_denied_files_are_not_allowed() {
-    let bench = Bench::new();
+    let bench = JudgementFixture::new();
     let root = bench.workspace.cwd();
     std::fs::create_dir_all(root.join("secrets")).unwrap();
     std::fs::create_dir_all(root.join("src/deep")).unwrap();
@@ -442,7 +442,7 @@ fn words_that_may_name_denied_files_are_not_allowed() {
 /// A script that may name files in it, and git commands that show lines of files that they do not name.
 #[test]
 fn scripts_and_git_readers_do_not_reveal_denied_files() {
-    let bench = Bench::new();
+    let bench = JudgementFixture::new();
     let git = policy(Mode::Ask, &[], &["read(**/.gitignore)", "read(.git/**)"]).confined(true);
     for command in ["git check-ignore -v x", "git config --get core.bare"] {
         assert_ne!(
@@ -477,7 +477,7 @@ fn scripts_and_git_readers_do_not_reveal_denied_files() {
 
 #[test]
 fn many_words_in_many_folders_are_judged_quickly() {
-    let bench = Bench::new();
+    let bench = JudgementFixture::new();
     let changes = "cd a;cd b;cd c;";
     let words = "a ".repeat(4_000);
     for rules in [&[][..], &["read(**/.env)"]] {

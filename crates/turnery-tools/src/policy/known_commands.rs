@@ -9,13 +9,13 @@
 
 mod table;
 
-use super::{command_line_access::is_inside, read_only::exists};
+use super::{command_line_access::is_inside_roots, read_only::entry_exists};
 use crate::Workspace;
 use std::path::{Path, PathBuf};
 use table::KNOWN_COMMANDS;
 
 /// Program with its subcommand, and the arguments that a `:+` rule covers.
-pub(super) struct Offered {
+pub(super) struct KnownCommand {
     /// First words of the command; `_` matches any name.
     words: &'static [&'static str],
     /// Options without a value.
@@ -24,21 +24,21 @@ pub(super) struct Offered {
     /// with one is the exact command, because the program does more without the option.
     restraints: &'static [&'static str],
     /// Options with a value, in the next word or after `=`.
-    values: &'static [(&'static str, Value)],
+    valued_options: &'static [(&'static str, KnownValue)],
     /// Options with a value that deselect something; suggested exactly, like `restraints`.
-    restraining_values: &'static [(&'static str, Value)],
+    restraining_values: &'static [(&'static str, KnownValue)],
     /// Options that select every package of a workspace.
     workspace_flags: &'static [&'static str],
-    operands: Operands,
+    operands: KnownOperands,
     /// Option that must be present.
-    required: Option<&'static str>,
+    required_option: Option<&'static str>,
     /// Arguments after `--`; `None` if `--` is not covered.
-    trailing: Option<&'static Offered>,
+    trailing_args: Option<&'static KnownCommand>,
 }
 
 /// Form of an option's value.
 #[derive(Clone, Copy)]
-enum Value {
+enum KnownValue {
     Number,
     /// Letters, digits, `_`, and not at the start `-` and `,`.
     Names,
@@ -52,7 +52,7 @@ enum Value {
 
 /// Form of the arguments that are not options.
 #[derive(Clone, Copy)]
-enum Operands {
+enum KnownOperands {
     None,
     /// Names of tests, or parts of such names.
     Tests,
@@ -67,8 +67,8 @@ enum Operands {
 }
 
 /// Finds the entry whose words are exactly these.
-pub(super) fn find<S: AsRef<str>>(words: &[S]) -> Option<&'static Offered> {
-    let fits = |entry: &&Offered| {
+pub(super) fn find_known_command<S: AsRef<str>>(words: &[S]) -> Option<&'static KnownCommand> {
+    let fits = |entry: &&KnownCommand| {
         let mut pairs = entry.words.iter().zip(words);
         entry.words.len() == words.len()
             && pairs.all(|(wanted, word)| match *wanted {
@@ -80,26 +80,31 @@ pub(super) fn find<S: AsRef<str>>(words: &[S]) -> Option<&'static Offered> {
 }
 
 /// Finds the longest prefix of the words that has an entry; `None` if an option restricts the program.
-pub(super) fn lead<'a, 'w>(words: &'a [&'w str]) -> Option<&'a [&'w str]> {
+pub(super) fn known_prefix<'a, 'w>(words: &'a [&'w str]) -> Option<&'a [&'w str]> {
     let (lead, entry) = (1..=words.len())
         .rev()
         .filter_map(|end| words.get(..end))
-        .find_map(|lead| Some((lead, find(lead)?)))?;
+        .find_map(|lead| Some((lead, find_known_command(lead)?)))?;
     let mut args = words.iter().skip(lead.len());
     let is_held_back = args.any(|word| entry.has_restraint(word));
     (!is_held_back).then_some(lead)
 }
 
-impl Offered {
+impl KnownCommand {
     /// Checks that these further arguments are covered when the command starts in any of `bases`.
-    pub(super) fn covers(&self, args: &[&str], bases: &[PathBuf], workspace: &Workspace) -> bool {
+    pub(super) fn covers_args(
+        &self,
+        args: &[&str],
+        bases: &[PathBuf],
+        workspace: &Workspace,
+    ) -> bool {
         let has_option = |name: &str| {
             let mut names = args
                 .iter()
                 .map(|arg| arg.split_once('=').map_or(*arg, |it| it.0));
             names.any(|it| it == name)
         };
-        if self.required.is_some_and(|name| !has_option(name)) {
+        if self.required_option.is_some_and(|name| !has_option(name)) {
             return false;
         }
         let mut args = args.iter().copied();
@@ -109,13 +114,13 @@ impl Offered {
             if arg == "--" {
                 let rest: Vec<&str> = args.collect();
                 return self
-                    .trailing
-                    .is_some_and(|trailing| trailing.covers(&rest, bases, workspace));
+                    .trailing_args
+                    .is_some_and(|trailing| trailing.covers_args(&rest, bases, workspace));
             }
             let is_covered = if !arg.starts_with('-') {
                 operand_count += 1;
                 // Some programs read an operand after options as the argument of another option.
-                !are_operands_complete && self.operands.covers(arg, bases, workspace)
+                !are_operands_complete && self.operands.accepts(arg, bases, workspace)
             } else {
                 are_operands_complete = operand_count > 0;
                 self.covers_option(arg, &mut args, workspace)
@@ -124,7 +129,7 @@ impl Offered {
                 return false;
             }
         }
-        operand_count > 0 || !matches!(self.operands, Operands::Files)
+        operand_count > 0 || !matches!(self.operands, KnownOperands::Files)
     }
 
     fn has_restraint(&self, word: &str) -> bool {
@@ -135,7 +140,7 @@ impl Offered {
                 .iter()
                 .any(|(known, _)| *known == name)
             || self
-                .trailing
+                .trailing_args
                 .is_some_and(|trailing| trailing.has_restraint(word))
     }
 
@@ -155,17 +160,17 @@ impl Offered {
             Some((name, value)) => (name, Some(value)),
             None => (arg, None),
         };
-        let mut values = self.values.iter().chain(self.restraining_values);
+        let mut values = self.valued_options.iter().chain(self.restraining_values);
         let known = values.find(|(known, _)| *known == name);
         known.is_some_and(|(_, kind)| {
             let value = attached.or_else(|| rest.next());
-            value.is_some_and(|value| kind.covers(value, workspace))
+            value.is_some_and(|value| kind.accepts(value, workspace))
         })
     }
 }
 
-impl Value {
-    fn covers(self, value: &str, workspace: &Workspace) -> bool {
+impl KnownValue {
+    fn accepts(self, value: &str, workspace: &Workspace) -> bool {
         match self {
             Self::Number => !value.is_empty() && value.bytes().all(|c| c.is_ascii_digit()),
             Self::Names => value.split(',').all(is_name),
@@ -179,8 +184,8 @@ impl Value {
     }
 }
 
-impl Operands {
-    fn covers(self, word: &str, bases: &[PathBuf], workspace: &Workspace) -> bool {
+impl KnownOperands {
+    fn accepts(self, word: &str, bases: &[PathBuf], workspace: &Workspace) -> bool {
         let inside = |path: &str| is_plain_path_inside(path, bases, workspace);
         match self {
             Self::None => false,
@@ -215,7 +220,7 @@ fn is_collected_by_pytest(file: &str, bases: &[PathBuf]) -> bool {
             || folder.ends_with(".egg")
     };
     let is_environment =
-        |folder: &Path| exists(folder, "pyvenv.cfg") || exists(folder, "conda-meta");
+        |folder: &Path| entry_exists(folder, "pyvenv.cfg") || entry_exists(folder, "conda-meta");
     is_test
         && !folders.split('/').any(is_skipped)
         && bases.iter().all(|base| {
@@ -234,8 +239,9 @@ fn is_walked_by_go(folder: &str, base: &Path) -> bool {
         matches!(part, "testdata" | "vendor") || part.starts_with(['_', '.']) && part != "."
     };
     !folder.split('/').any(is_skipped)
-        && folders_below(folder, base)
-            .all(|folder| folder.is_dir() && !folder.is_symlink() && !exists(&folder, "go.mod"))
+        && folders_below(folder, base).all(|folder| {
+            folder.is_dir() && !folder.is_symlink() && !entry_exists(&folder, "go.mod")
+        })
 }
 
 /// Returns each folder on the way from `base` to the relative path `folder`, `base` left out.
@@ -255,7 +261,7 @@ fn folders_below(folder: &str, base: &Path) -> impl Iterator<Item = PathBuf> {
 /// Returns true if a `Cargo.toml` lies above the roots: Cargo would use the packages that it names.
 fn has_cargo_workspace_above(workspace: &Workspace) -> bool {
     let mut above = workspace.roots().iter().flat_map(|root| root.ancestors());
-    above.any(|folder| exists(folder, "Cargo.toml") && !is_inside(folder, workspace))
+    above.any(|folder| entry_exists(folder, "Cargo.toml") && !is_inside_roots(folder, workspace))
 }
 
 /// Returns true for a plain relative path that stays inside the roots, whether links are followed or not.
@@ -266,7 +272,7 @@ fn is_plain_path_inside(path: &str, bases: &[PathBuf], workspace: &Workspace) ->
         && !path.contains("..")
         && bases
             .iter()
-            .all(|base| is_inside(&base.join(path), workspace))
+            .all(|base| is_inside_roots(&base.join(path), workspace))
 }
 
 /// Returns true for a word of letters, digits, `_` and, except at the start, `-`.

@@ -6,12 +6,12 @@ use super::{Judgement, Mode, Policy, Rule};
 use crate::{Access, Workspace};
 use not_covered::NOT_COVERED;
 
-struct Bench {
+struct SuggestedRuleFixture {
     _folder: tempfile::TempDir,
     workspace: Workspace,
 }
 
-impl Bench {
+impl SuggestedRuleFixture {
     fn new() -> Self {
         let folder = tempfile::tempdir().unwrap();
         let root = folder.path().canonicalize().unwrap();
@@ -59,7 +59,7 @@ impl Bench {
 
 #[test]
 fn suggested_rule_covers_no_running_or_writing_option() {
-    let bench = Bench::new();
+    let bench = SuggestedRuleFixture::new();
     let mut covered = Vec::new();
     let mut count = 0;
     for (first, follow_ups) in NOT_COVERED {
@@ -149,7 +149,7 @@ const COVERED: &[(&str, &str, &[&str])] = &[
 
 #[test]
 fn suggested_rule_covers_ordinary_options() {
-    let bench = Bench::new();
+    let bench = SuggestedRuleFixture::new();
     for (first, expected, follow_ups) in COVERED {
         let rule = bench.suggested_rule(first);
         assert_eq!(rule.to_string(), *expected, "{first}");
@@ -162,7 +162,7 @@ fn suggested_rule_covers_ordinary_options() {
 
 #[test]
 fn unlisted_command_is_suggested_exactly() {
-    let bench = Bench::new();
+    let bench = SuggestedRuleFixture::new();
     for line in [
         "./run.sh x",
         "cargo run",
@@ -211,12 +211,13 @@ fn unlisted_command_is_suggested_exactly() {
 /// A variable may make the program do more, so no rule says what the line does.
 #[test]
 fn no_rule_is_suggested_for_line_with_variable() {
-    let bench = Bench::new();
+    let bench = SuggestedRuleFixture::new();
     let policy = Policy::new(Mode::Ask, vec![], vec![]);
     for line in [
         "CI=1 make test",
         "LC_ALL=C npm test",
         "export CI=1; make test",
+        "for container in '$(shell x)'; do make test; done",
     ] {
         assert_eq!(
             bench.judge(&policy, line),
@@ -228,7 +229,7 @@ fn no_rule_is_suggested_for_line_with_variable() {
 
 #[test]
 fn rejected_known_options_rule_denies_every_option() {
-    let bench = Bench::new();
+    let bench = SuggestedRuleFixture::new();
     let rules = vec!["shell(cargo test:+)".parse().unwrap()];
     let policy = Policy::new(Mode::Auto, vec![], rules);
     for line in ["cargo test", "cargo test --config evil.toml"] {
@@ -255,7 +256,7 @@ fn suggested_rule_covers_no_parent_cargo_workspace() {
     let top = folder.path().canonicalize().unwrap();
     let member = top.join("member");
     std::fs::create_dir(&member).unwrap();
-    let bench = Bench {
+    let bench = SuggestedRuleFixture {
         workspace: Workspace::local(member).unwrap(),
         _folder: folder,
     };

@@ -4,7 +4,7 @@
 //! to only read is not allowed for that reason; a tool that claims to be destructive is not covered by a rule
 //! for the whole server, and "always allow" is not offered for it.
 
-use super::{Judgement, Mode, Policy, Rule, hidden_files::denial};
+use super::{Judgement, Mode, Policy, Rule, hidden_files::denial_message};
 
 impl Policy {
     /// Judges a call of `tool`; `all` stands for every tool of the same server.
@@ -16,7 +16,7 @@ impl Policy {
     ) -> Judgement {
         let about = |rule: &&Rule| rule.tool == tool || rule.tool == all;
         if let Some(rule) = self.deny_rules().iter().find(about) {
-            return Judgement::Deny(denial(rule));
+            return Judgement::Deny(denial_message(rule));
         }
         let allows = |rule: &Rule| {
             let exactly = rule.tool == tool;

@@ -2,12 +2,12 @@
 
 use super::{
     Mode, Policy, Rule,
-    everyday_line_tests::{bench, is_allowed},
+    everyday_line_tests::{everyday_fixture, is_allowed},
 };
 
 #[test]
 fn file_named_dash_is_treated_as_file() {
-    let bench = bench();
+    let bench = everyday_fixture();
     let root = bench.workspace.cwd();
     let outside = tempfile::tempdir().unwrap();
     std::os::unix::fs::symlink(outside.path(), root.join("-")).unwrap();
@@ -31,7 +31,7 @@ fn file_named_dash_is_treated_as_file() {
 
 #[test]
 fn exit_code_in_file_name_is_asked_about() {
-    let bench = bench();
+    let bench = everyday_fixture();
     for confined in [true, false] {
         let policy = Policy::new(Mode::Edit, Vec::new(), Vec::new()).confined(confined);
         for line in [
@@ -64,10 +64,46 @@ fn exit_code_in_file_name_is_asked_about() {
     assert!(!is_allowed(&bench, &policy, "false; cat src/main.rs$?"));
 }
 
+/// What a program reads in the project may make it run another program.
+#[test]
+fn program_with_its_settings_in_the_project_is_asked_about() {
+    let policy = Policy::default().confined(true);
+    let tools = ".tool-versions";
+    for (line, name) in [
+        ("awk '{print $1}' README.md", tools),
+        ("cargo --version", tools),
+        ("cargo --version", "rust-toolchain.toml"),
+        ("cargo metadata", ".cargo/config.toml"),
+        ("cargo tree", ".cargo/config"),
+        ("file README.md", tools),
+        ("gcc --version", tools),
+        ("go version", tools),
+        ("jq .name package.json", tools),
+        ("make --version", tools),
+        ("node --version", tools),
+        ("npm ls", ".corepack.env"),
+        ("npm ls", ".npmrc"),
+        ("npm ls", tools),
+        ("pip list", tools),
+        ("python --version", tools),
+        ("python3 --version", tools),
+        ("rg lib", tools),
+        ("rustc --version", "rust-toolchain"),
+        ("tree src", tools),
+    ] {
+        let bench = everyday_fixture();
+        assert!(is_allowed(&bench, &policy, line), "{line}");
+        let path = bench.workspace.cwd().join(name);
+        std::fs::create_dir_all(path.parent().unwrap()).unwrap();
+        std::fs::write(path, "").unwrap();
+        assert!(!is_allowed(&bench, &policy, line), "{line} with {name}");
+    }
+}
+
 /// The order of the names depends on the locale.
 #[test]
 fn expanded_names_are_only_ever_files() {
-    let bench = bench();
+    let bench = everyday_fixture();
     let root = bench.workspace.cwd();
     for name in ["0", "PATH", "cat", "sh"] {
         std::fs::write(root.join(name), "x\n").unwrap();
@@ -111,7 +147,7 @@ fn expanded_names_are_only_ever_files() {
 
 #[test]
 fn deny_rule_covers_programs_that_start_it() {
-    let bench = bench();
+    let bench = everyday_fixture();
     for mode in Mode::ALL {
         for confined in [true, false] {
             let deny = vec!["shell(cat:*)".parse().unwrap()];
@@ -133,7 +169,7 @@ fn deny_rule_covers_programs_that_start_it() {
 
 #[test]
 fn deny_rule_covers_starters_with_options() {
-    let bench = bench();
+    let bench = everyday_fixture();
     let deny = vec!["shell(touch:*)".parse().unwrap()];
     let policy = Policy::new(Mode::Auto, Vec::new(), deny).confined(true);
     for line in [
@@ -173,7 +209,7 @@ fn deny_rule_covers_starters_with_options() {
 /// Such a word stands for the words in a file, which appear in error messages.
 #[test]
 fn words_read_from_file_are_asked_about() {
-    let bench = bench();
+    let bench = everyday_fixture();
     let policy = Policy::default().confined(true);
     for line in [
         "strings -n @src/main.rs README.md",
@@ -198,7 +234,7 @@ fn words_read_from_file_are_asked_about() {
 
 #[test]
 fn file_attached_to_short_options_is_found() {
-    let bench = bench();
+    let bench = everyday_fixture();
     let deny = vec!["read(.env)".parse().unwrap()];
     let policy = Policy::new(Mode::Auto, Vec::new(), deny).confined(true);
     for line in ["date -f.env", "date -uf.env", "tar -cT.env", "x -abc.env"] {
@@ -210,7 +246,7 @@ fn file_attached_to_short_options_is_found() {
 /// A quoted bracket does not close a set.
 #[test]
 fn quoted_brackets_within_a_set_are_asked_about() {
-    let bench = bench();
+    let bench = everyday_fixture();
     let root = bench.workspace.cwd();
     std::fs::create_dir(root.join("w")).unwrap();
     std::fs::write(root.join("w/passwd"), "").unwrap();
@@ -238,7 +274,7 @@ fn quoted_brackets_within_a_set_are_asked_about() {
 /// sed and other programs would read a name after option letters as a script.
 #[test]
 fn expanded_name_in_option_is_asked_about() {
-    let bench = bench();
+    let bench = everyday_fixture();
     std::fs::write(bench.workspace.cwd().join("s1"), "e echo x\n").unwrap();
     let policy = Policy::default().confined(true);
     for line in [
@@ -257,7 +293,7 @@ fn expanded_name_in_option_is_asked_about() {
 
 #[test]
 fn deny_rule_matches_with_options_between_words() {
-    let bench = bench();
+    let bench = everyday_fixture();
     let deny = vec!["shell(git remote add:*)".parse().unwrap()];
     let policy = Policy::new(Mode::Auto, Vec::new(), deny).confined(true);
     for line in [
@@ -277,7 +313,7 @@ fn deny_rule_matches_with_options_between_words() {
 /// The command writes the index unless the kernel denies it.
 #[test]
 fn git_describe_dirty_is_allowed_only_when_confined() {
-    let bench = bench();
+    let bench = everyday_fixture();
     let line = "git describe --always --dirty";
     for confined in [true, false] {
         let policy = Policy::default().confined(confined);
@@ -289,7 +325,7 @@ fn git_describe_dirty_is_allowed_only_when_confined() {
 /// The order of the names depends on the locale, and a name may be that of another command.
 #[test]
 fn expanded_name_as_subcommand_is_asked_about() {
-    let bench = bench();
+    let bench = everyday_fixture();
     for name in ["rev-list", "revert"] {
         std::fs::write(bench.workspace.cwd().join(name), "").unwrap();
     }
@@ -303,7 +339,7 @@ fn expanded_name_as_subcommand_is_asked_about() {
 /// Plan mode never asks, so a rule that may match denies.
 #[test]
 fn possible_deny_match_denies_in_plan_mode() {
-    let bench = bench();
+    let bench = everyday_fixture();
     let deny = ["shell(git log:*)", "read(src/main.rs)"].map(|rule| rule.parse().unwrap());
     let policy = Policy::new(Mode::Plan, Vec::new(), deny.to_vec()).confined(true);
     for line in [
@@ -322,7 +358,7 @@ fn possible_deny_match_denies_in_plan_mode() {
 
 #[test]
 fn unzip_needs_existing_archive_file() {
-    let bench = bench();
+    let bench = everyday_fixture();
     let policy = Policy::default().confined(true);
     for line in [
         "unzip -l a",
@@ -338,7 +374,7 @@ fn unzip_needs_existing_archive_file() {
 /// A path through `/proc` differs between processes.
 #[test]
 fn paths_through_proc_are_asked_about() {
-    let bench = bench();
+    let bench = everyday_fixture();
     let root = bench.workspace.cwd();
     std::os::unix::fs::symlink("/proc/self/cwd", root.join("here")).unwrap();
     std::os::unix::fs::symlink("../README.md", root.join("src/link")).unwrap();
@@ -370,7 +406,7 @@ fn paths_through_proc_are_asked_about() {
 /// The rule covers the file by the name of a link and by its real name.
 #[test]
 fn deny_rule_covers_links_and_their_targets() {
-    let bench = bench();
+    let bench = everyday_fixture();
     let root = bench.workspace.cwd();
     for (link, target) in [
         (".env", "README.md"),
@@ -418,7 +454,7 @@ fn deny_rule_covers_links_and_their_targets() {
 /// A rule allows git to replace files by links, which later commands would follow.
 #[test]
 fn read_after_git_changed_files_is_asked_about() {
-    let bench = bench();
+    let bench = everyday_fixture();
     let allow = ["shell(git stash push:*)", "shell(git add:+)"].map(|rule| rule.parse().unwrap());
     let policy = Policy::new(Mode::Ask, allow.to_vec(), Vec::new()).confined(true);
     for line in [
@@ -453,7 +489,7 @@ fn program_picked_by_version_file_is_asked_about() {
         ("miserable.toml", "", false),
         ("x.toml", "", false),
     ] {
-        let bench = bench();
+        let bench = everyday_fixture();
         let path = bench.workspace.cwd().join(name);
         std::fs::create_dir_all(path.parent().unwrap()).unwrap();
         std::fs::write(path, text).unwrap();
@@ -469,7 +505,7 @@ fn program_picked_by_version_file_is_asked_about() {
 /// The order of the names depends on the locale.
 #[test]
 fn deny_rule_matches_expanded_names_in_any_order() {
-    let bench = bench();
+    let bench = everyday_fixture();
     for name in ["a", "B"] {
         std::fs::write(bench.workspace.cwd().join(name), "").unwrap();
     }
@@ -484,7 +520,7 @@ fn deny_rule_matches_expanded_names_in_any_order() {
 /// A rule with the folder of a program may mean a program that is called by another name.
 #[test]
 fn deny_rule_with_program_path_covers_bare_name() {
-    let bench = bench();
+    let bench = everyday_fixture();
     for mode in Mode::ALL {
         let policy = Policy::new(mode, Vec::new(), vec!["shell(/bin/cat:*)".parse().unwrap()]);
         assert!(!is_allowed(&bench, &policy, "cat README.md"), "{mode:?}");
@@ -495,7 +531,7 @@ fn deny_rule_with_program_path_covers_bare_name() {
 /// A public variable holds the value from turnery's environment or one set by the line.
 #[test]
 fn public_variable_set_to_unknown_is_asked_about() {
-    let bench = bench();
+    let bench = everyday_fixture();
     let policy = Policy::default().confined(true);
     for line in [
         "TERM=$INTERNAL_URL; echo $TERM",
@@ -512,7 +548,7 @@ fn public_variable_set_to_unknown_is_asked_about() {
 
 #[test]
 fn link_to_project_program_is_project_program() {
-    let mut bench = bench();
+    let mut bench = everyday_fixture();
     let outside = tempfile::tempdir().unwrap();
     let root = bench.workspace.cwd().to_owned();
     std::os::unix::fs::symlink(root.join("build.rs"), outside.path().join("wc")).unwrap();
@@ -528,7 +564,7 @@ fn link_to_project_program_is_project_program() {
 /// ripgrep prints lines of the ignore file that are not valid patterns.
 #[test]
 fn search_with_linked_ignore_file_is_asked_about() {
-    let bench = bench();
+    let bench = everyday_fixture();
     let policy = Policy::default();
     assert!(is_allowed(&bench, &policy, "rg x"));
     std::os::unix::fs::symlink("/etc/hostname", bench.workspace.cwd().join(".ignore")).unwrap();
@@ -549,7 +585,7 @@ fn search_with_foreign_ignore_files_is_asked_about() {
         (".git/info", true),
         ("src/.git", false),
     ] {
-        let bench = bench();
+        let bench = everyday_fixture();
         let path = bench.workspace.cwd().join(name);
         assert!(is_allowed(&bench, &policy, "rg x"));
         std::fs::create_dir_all(path.parent().unwrap()).unwrap();

@@ -17,7 +17,7 @@ pub struct Narrowing {
 
 /// Project setting that was ignored.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Ignored {
+pub enum IgnoredProjectSetting {
     /// Mode that is more permissive than the user's.
     Mode {
         /// Mode that the project requests.
@@ -29,7 +29,7 @@ pub enum Ignored {
     Allow(Rule),
 }
 
-impl fmt::Display for Ignored {
+impl fmt::Display for IgnoredProjectSetting {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Mode {
@@ -50,13 +50,13 @@ impl fmt::Display for Ignored {
 impl Policy {
     /// Returns this policy restricted by the project's settings, and the settings that were ignored.
     #[must_use]
-    pub fn with_project_settings(&self, project: Narrowing) -> (Self, Vec<Ignored>) {
+    pub fn with_project_settings(&self, project: Narrowing) -> (Self, Vec<IgnoredProjectSetting>) {
         let mut policy = self.clone();
         let mut ignored = Vec::new();
         if let Some(requested) = project.mode {
             if requested.is_more_permissive_than(self.mode) {
                 let in_force = self.mode;
-                ignored.push(Ignored::Mode {
+                ignored.push(IgnoredProjectSetting::Mode {
                     requested,
                     in_force,
                 });
@@ -64,7 +64,7 @@ impl Policy {
                 policy.mode = requested;
             }
         }
-        ignored.extend(project.allow.into_iter().map(Ignored::Allow));
+        ignored.extend(project.allow.into_iter().map(IgnoredProjectSetting::Allow));
         for rule in project.deny {
             policy.deny(rule);
         }

@@ -3,33 +3,36 @@
 
 use super::{
     bounded_walk,
-    command_line::Command,
-    command_line_access::is_inside,
+    command_line::SimpleCommand,
+    command_line_access::is_inside_roots,
     conditional_expressions, git, ignore_files, inner_commands,
     read_only_arguments::arguments,
     read_only_programs::{
-        FIND_CONFINED_FLAGS, FIND_FLAGS, FIND_VALUED_TESTS, Operands, READ_ONLY_PROGRAMS,
+        FIND_CONFINED_FLAGS, FIND_FLAGS, FIND_VALUED_TESTS, ProgramOperands, READ_ONLY_PROGRAMS,
     },
     read_only_scripts,
-    shell_word::Word,
+    shell_word::ShellWord,
     version_files,
 };
-use crate::{Workspace, workspace::clean};
+use crate::{
+    Workspace,
+    workspace::{canonicalize, normalise_lexically},
+};
 use std::path::{Path, PathBuf};
 
 /// Files that a read-only command reads.
 #[derive(Debug, PartialEq, Eq)]
-pub(crate) struct Reads {
+pub(crate) struct ReadAccess {
     /// Resolved files and folders that the command names.
     pub(crate) paths: Vec<PathBuf>,
     /// True if the command also reads files that its words do not name: everything below a folder, or git's
     /// objects.
-    pub(crate) widely: bool,
+    pub(crate) reads_unnamed_files: bool,
 }
 
 /// Set of table entries that apply to a command.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Table {
+pub(crate) enum ProgramSet {
     /// Programs and options that only read in any environment.
     Everywhere,
     /// All entries, for commands that run in a sandbox without write access, without network and without
@@ -64,41 +67,41 @@ const PRINT_ONLY: &str = "\0";
 
 /// Returns what the command reads when started from any of `bases`; `None` unless it only reads and stays
 /// inside the roots.
-pub(crate) fn reads(
-    command: &Command,
+pub(crate) fn read_access(
+    command: &SimpleCommand,
     bases: &[PathBuf],
     workspace: &Workspace,
-    table: Table,
-) -> Option<Reads> {
-    let is_confined = table == Table::Confined;
+    table: ProgramSet,
+) -> Option<ReadAccess> {
+    let is_confined = table == ProgramSet::Confined;
     if is_confined && let Some((command, bases)) = strip_git_options(command, bases, workspace) {
-        return reads(&command, &bases, workspace, table);
+        return read_access(&command, &bases, workspace, table);
     }
     // The order of the names is unknown, so none of them may be the program, a pattern or the value of an
     // option.
-    let is_among = |word: &Word| matches!(word, Word::Among(_));
+    let is_among = |word: &ShellWord| matches!(word, ShellWord::UnorderedFileName(_));
     let first_among = command.args.iter().position(is_among);
     if let Some(first) = first_among {
         let mut before = command.clone();
         before.args.truncate(first);
-        reads(&before, bases, workspace, table)?;
+        read_access(&before, bases, workspace, table)?;
     }
-    let words = words(command)?;
+    let words = command_words(command)?;
     let is_builtin = BUILTINS.contains(&command.name.as_str());
-    if command.opaque || is_project_program(&command.name, is_builtin, bases, workspace) {
+    if command.is_opaque || is_project_program(&command.name, is_builtin, bases, workspace) {
         return None;
     }
     if command.name == "cd" {
-        return Some(Reads {
-            paths: resolved(&words[1..], bases, workspace)?,
-            widely: false,
+        return Some(ReadAccess {
+            paths: resolve_paths(&words[1..], bases, workspace)?,
+            reads_unnamed_files: false,
         });
     }
     let program = READ_ONLY_PROGRAMS
         .iter()
         .copied()
         .flatten()
-        .filter(|program| is_confined || !program.only_confined)
+        .filter(|program| is_confined || !program.is_confined_only)
         .filter(|program| words.starts_with(program.words))
         .max_by_key(|program| program.words.len())?;
     if first_among.is_some_and(|first| program.words.len() > first + 1) {
@@ -107,13 +110,13 @@ pub(crate) fn reads(
     let args = &words[program.words.len()..];
     let prints = matches!(
         program.operands,
-        Operands::Words | Operands::Format | Operands::Condition
+        ProgramOperands::AnyText | ProgramOperands::PrintfFormat | ProgramOperands::Condition
     );
     if !prints && args.contains(&PRINT_ONLY) {
         return None;
     }
-    if let Operands::Xargs = program.operands {
-        return inner_commands::reads(command, bases, workspace);
+    if let ProgramOperands::Xargs = program.operands {
+        return inner_commands::xargs_read_access(command, bases, workspace);
     }
     if is_confined
         && command.name == "find"
@@ -126,53 +129,56 @@ pub(crate) fn reads(
         .then(sed_files)
         .flatten()
     {
-        return Some(Reads {
-            paths: resolved(&files, bases, workspace)?,
-            widely: false,
+        return Some(ReadAccess {
+            paths: resolve_paths(&files, bases, workspace)?,
+            reads_unnamed_files: false,
         });
     }
     let operands = match program.operands {
-        Operands::Awk => read_only_scripts::awk_input_files(command)?,
-        Operands::Condition => conditional_expressions::condition_paths(command)?,
-        Operands::FindTests => find_searched_folders(args, is_confined)?,
-        Operands::Xargs => return None,
-        Operands::Words => Vec::new(),
-        Operands::Format if printf_only_prints(args) => Vec::new(),
-        Operands::Format => return None,
-        Operands::None
-        | Operands::Text
-        | Operands::OnePath
-        | Operands::Paths
-        | Operands::PatternThenPaths
-        | Operands::Revisions
-        | Operands::Date
-        | Operands::Filter
-        | Operands::Archive
-        | Operands::Number
-        | Operands::Strings
-        | Operands::PrintLines => arguments(program, args, is_confined)?.operands,
+        ProgramOperands::AwkProgram => read_only_scripts::awk_input_files(command)?,
+        ProgramOperands::Condition => conditional_expressions::condition_paths(command)?,
+        ProgramOperands::FindTests => find_searched_folders(args, is_confined)?,
+        ProgramOperands::Xargs => return None,
+        ProgramOperands::AnyText => Vec::new(),
+        ProgramOperands::PrintfFormat if printf_only_prints(args) => Vec::new(),
+        ProgramOperands::PrintfFormat => return None,
+        ProgramOperands::None
+        | ProgramOperands::Text
+        | ProgramOperands::OnePath
+        | ProgramOperands::Paths
+        | ProgramOperands::PatternThenPaths
+        | ProgramOperands::Revisions
+        | ProgramOperands::DateFormat
+        | ProgramOperands::JqFilter
+        | ProgramOperands::Archive
+        | ProgramOperands::Number
+        | ProgramOperands::PathsWithoutArgFiles
+        | ProgramOperands::SedPrintLines => arguments(program, args, is_confined)?.operands,
     };
     let paths: &[&str] = match program.operands {
-        Operands::None if operands.is_empty() => &[],
-        Operands::None => return None,
-        Operands::Text | Operands::Words | Operands::Format | Operands::Xargs => &[],
-        Operands::Date if operands.is_empty() => &[],
-        Operands::Date => match operands.as_slice() {
+        ProgramOperands::None if operands.is_empty() => &[],
+        ProgramOperands::None => return None,
+        ProgramOperands::Text
+        | ProgramOperands::AnyText
+        | ProgramOperands::PrintfFormat
+        | ProgramOperands::Xargs => &[],
+        ProgramOperands::DateFormat if operands.is_empty() => &[],
+        ProgramOperands::DateFormat => match operands.as_slice() {
             [format] if is_confined && format.starts_with('+') => &[],
             _ => return None,
         },
-        Operands::Filter => match operands.split_first() {
+        ProgramOperands::JqFilter => match operands.split_first() {
             Some((filter, paths)) => {
                 let mut args = command.args.iter();
-                let filter = args.find(|arg| arg.literal() == Some(filter))?;
+                let filter = args.find(|arg| arg.known_text() == Some(filter))?;
                 read_only_scripts::jq_only_filters(filter).then_some(paths)?
             }
             None => return None,
         },
         // The word after the letter `f` is the archive, even if it is `--`.
-        Operands::Archive if args.contains(&"--") => return None,
+        ProgramOperands::Archive if args.contains(&"--") => return None,
         // tar takes text before a colon as the host to fetch the archive from.
-        Operands::Archive => match operands.split_first() {
+        ProgramOperands::Archive => match operands.split_first() {
             Some((archive, _))
                 if command.name == "unzip" && !is_existing_archive(archive, bases) =>
             {
@@ -181,25 +187,28 @@ pub(crate) fn reads(
             Some((archive, _)) if !archive.contains(':') => operands.get(..1)?,
             _ => return None,
         },
-        Operands::Awk | Operands::Condition => &operands,
-        Operands::Number => match operands.as_slice() {
+        ProgramOperands::AwkProgram | ProgramOperands::Condition => &operands,
+        ProgramOperands::Number => match operands.as_slice() {
             [number] if number.chars().all(|c| c.is_ascii_digit()) => &[],
             _ => return None,
         },
         // `@file` stands for the words in a file, also as the value of an option.
-        Operands::Strings if args.iter().any(|word| word.contains('@')) => return None,
-        Operands::Strings => &operands,
+        ProgramOperands::PathsWithoutArgFiles if args.iter().any(|word| word.contains('@')) => {
+            return None;
+        }
+        ProgramOperands::PathsWithoutArgFiles => &operands,
         // Any word after the first path may be a second path, which is written, whatever it looks like.
-        Operands::OnePath
+        ProgramOperands::OnePath
             if operands.len() > 1 || operands.first().is_some_and(|it| args.last() != Some(it)) =>
         {
             return None;
         }
-        Operands::OnePath | Operands::Paths | Operands::Revisions | Operands::FindTests => {
-            &operands
-        }
-        Operands::PatternThenPaths => searched(args, &operands)?,
-        Operands::PrintLines => match operands.split_first() {
+        ProgramOperands::OnePath
+        | ProgramOperands::Paths
+        | ProgramOperands::Revisions
+        | ProgramOperands::FindTests => &operands,
+        ProgramOperands::PatternThenPaths => searched_paths(args, &operands)?,
+        ProgramOperands::SedPrintLines => match operands.split_first() {
             Some((script, paths)) if args.contains(&"-n") && is_print_lines_script(script) => paths,
             _ => return None,
         },
@@ -222,25 +231,25 @@ pub(crate) fn reads(
         _ if matches!(command.name.as_str(), "cargo" | "npm") => true,
         // These show lines of files that no word names: the configuration and the ignore files.
         _ if is_git && matches!(program.words, [_, "check-ignore" | "config", ..]) => true,
-        Operands::PatternThenPaths | Operands::Revisions => true,
-        Operands::Paths => command.name == "diff",
-        Operands::None
-        | Operands::Text
-        | Operands::Words
-        | Operands::Format
-        | Operands::OnePath
-        | Operands::PrintLines
-        | Operands::Awk
-        | Operands::Condition
-        | Operands::Date
-        | Operands::Filter
-        | Operands::Archive
-        | Operands::Xargs
-        | Operands::Number
-        | Operands::Strings
-        | Operands::FindTests => false,
+        ProgramOperands::PatternThenPaths | ProgramOperands::Revisions => true,
+        ProgramOperands::Paths => command.name == "diff",
+        ProgramOperands::None
+        | ProgramOperands::Text
+        | ProgramOperands::AnyText
+        | ProgramOperands::PrintfFormat
+        | ProgramOperands::OnePath
+        | ProgramOperands::SedPrintLines
+        | ProgramOperands::AwkProgram
+        | ProgramOperands::Condition
+        | ProgramOperands::DateFormat
+        | ProgramOperands::JqFilter
+        | ProgramOperands::Archive
+        | ProgramOperands::Xargs
+        | ProgramOperands::Number
+        | ProgramOperands::PathsWithoutArgFiles
+        | ProgramOperands::FindTests => false,
     };
-    let paths = resolved(paths, bases, workspace)?;
+    let paths = resolve_paths(paths, bases, workspace)?;
     if command.name == "diff" && links_lead_outside(&paths, workspace) {
         return None;
     }
@@ -262,7 +271,10 @@ pub(crate) fn reads(
             return None;
         }
     }
-    Some(Reads { paths, widely })
+    Some(ReadAccess {
+        paths,
+        reads_unnamed_files: widely,
+    })
 }
 
 /// Returns true if the project may supply the program, a program that it starts, or the shell that runs the
@@ -289,10 +301,10 @@ pub(crate) fn is_project_program(
 }
 
 /// Returns the words of the command, with a placeholder for those that are only printed.
-fn words(command: &Command) -> Option<Vec<&str>> {
+fn command_words(command: &SimpleCommand) -> Option<Vec<&str>> {
     let args = command.args.iter().map(|word| match word {
-        Word::Number | Word::Shown | Word::Split => Some(PRINT_ONLY),
-        word => word.literal(),
+        ShellWord::ExitCode | ShellWord::PublicText | ShellWord::PublicWords => Some(PRINT_ONLY),
+        word => word.known_text(),
     });
     std::iter::once(Some(&*command.name)).chain(args).collect()
 }
@@ -300,10 +312,10 @@ fn words(command: &Command) -> Option<Vec<&str>> {
 /// Strips the options before the subcommand of git and returns the folders that the command works in; `None`
 /// if an option is not known to run nothing.
 fn strip_git_options(
-    command: &Command,
+    command: &SimpleCommand,
     bases: &[PathBuf],
     workspace: &Workspace,
-) -> Option<(Command, Vec<PathBuf>)> {
+) -> Option<(SimpleCommand, Vec<PathBuf>)> {
     let mut bases = bases.to_vec();
     let mut args = command.args.as_slice();
     if command.name != "git" {
@@ -311,19 +323,23 @@ fn strip_git_options(
     }
     loop {
         args = match args {
-            [Word::Literal(option), rest @ ..]
+            [ShellWord::Literal(option), rest @ ..]
                 if matches!(option.as_str(), "--no-pager" | "-P" | "--no-optional-locks") =>
             {
                 rest
             }
-            [Word::Literal(option), Word::Literal(folder), rest @ ..] if option == "-C" => {
-                bases = resolved(&[folder.as_str()], &bases, workspace)?;
+            [
+                ShellWord::Literal(option),
+                ShellWord::Literal(folder),
+                rest @ ..,
+            ] if option == "-C" => {
+                bases = resolve_paths(&[folder.as_str()], &bases, workspace)?;
                 rest
             }
             _ => break,
         };
     }
-    let inner = Command {
+    let inner = SimpleCommand {
         args: args.to_vec(),
         ..command.clone()
     };
@@ -345,8 +361,8 @@ fn is_public_git_key(key: &str) -> bool {
 }
 
 /// Returns true if a search follows links.
-fn search_follows_links(command: &Command) -> bool {
-    let mut args = command.args.iter().filter_map(Word::literal);
+fn search_follows_links(command: &SimpleCommand) -> bool {
+    let mut args = command.args.iter().filter_map(ShellWord::known_text);
     if command.name == "git" {
         return args.next() == Some("grep");
     }
@@ -363,7 +379,7 @@ fn find_exec_access(
     at: usize,
     bases: &[PathBuf],
     workspace: &Workspace,
-) -> Option<Reads> {
+) -> Option<ReadAccess> {
     let (tests, exec) = args.split_at_checked(at)?;
     let [_, inner @ .., "{}", end] = exec else {
         return None;
@@ -373,9 +389,11 @@ fn find_exec_access(
     let is_plain = matches!(*end, "+" | ";")
         && !(inner.iter()).any(|word| word.contains("{}") || *word == ";");
     let folders = find_searched_folders(tests, true).filter(|_| is_plain)?;
-    let mut folders = resolved(&folders, bases, workspace)?;
+    let mut folders = resolve_paths(&folders, bases, workspace)?;
     folders.extend_from_slice(bases);
-    let words = words.iter().map(|word| Word::Literal((*word).to_owned()));
+    let words = words
+        .iter()
+        .map(|word| ShellWord::Literal((*word).to_owned()));
     inner_commands::read_access_of_named_files(name, words.collect(), &folders, (bases, workspace))
 }
 
@@ -390,7 +408,7 @@ pub(crate) fn links_lead_outside(paths: &[PathBuf], workspace: &Workspace) -> bo
 }
 
 /// Resolves the paths from each base; `None` if one of them leads outside the roots.
-pub(crate) fn resolved(
+pub(crate) fn resolve_paths(
     paths: &[&str],
     bases: &[PathBuf],
     workspace: &Workspace,
@@ -400,7 +418,8 @@ pub(crate) fn resolved(
         for path in paths {
             let from_base = base.join(path);
             // Git resolves `..` in the text of a path, without following links.
-            if path.contains("..") && !is_inside(&clean(&from_base), workspace) {
+            if path.contains("..") && !is_inside_roots(&normalise_lexically(&from_base), workspace)
+            {
                 return None;
             }
             found.push(workspace.resolve(from_base.to_str()?).ok()?);
@@ -411,7 +430,7 @@ pub(crate) fn resolved(
 
 /// Returns the paths of a search: every operand but the pattern, unless an option supplies the pattern or
 /// needs none. `None` if the pattern is missing.
-fn searched<'a>(args: &[&str], operands: &'a [&'a str]) -> Option<&'a [&'a str]> {
+fn searched_paths<'a>(args: &[&str], operands: &'a [&'a str]) -> Option<&'a [&'a str]> {
     // When in doubt the pattern also counts as a path; at worst the user is asked.
     let has_own_pattern = args.iter().any(|arg| {
         arg.starts_with("--regexp")
@@ -476,17 +495,18 @@ fn find_searched_folders<'a>(args: &[&'a str], is_confined: bool) -> Option<Vec<
 /// Returns true if files in the folder make this program run something: a program configured in the
 /// repository, or one that the project supplies and a version manager's shim starts.
 fn may_run_project_code(
-    command: &Command,
+    command: &SimpleCommand,
     bases: &[PathBuf],
     workspace: &Workspace,
-    table: Table,
+    table: ProgramSet,
 ) -> bool {
     // Some programs go by the path that the shell names, others by the one without links.
-    let real = bases.iter().filter_map(|base| base.canonicalize().ok());
+    let real = bases.iter().filter_map(|base| canonicalize(base).ok());
     let folders: Vec<PathBuf> = bases.iter().cloned().chain(real).collect();
     let above =
         |found: &dyn Fn(&Path) -> bool| folders.iter().flat_map(|base| base.ancestors()).any(found);
-    let has_any = |names: &[&str]| above(&|folder| names.iter().any(|name| exists(folder, name)));
+    let has_any =
+        |names: &[&str]| above(&|folder| names.iter().any(|name| entry_exists(folder, name)));
     let picks_version = || {
         above(&version_files::picks_project_version)
             || version_files::has_version_in_project(workspace)
@@ -494,13 +514,14 @@ fn may_run_project_code(
     match command.name.as_str() {
         "git" => {
             let run = match table {
-                Table::Confined => git::GitRun::Confined,
-                Table::Everywhere => git::GitRun::Hardened,
+                ProgramSet::Confined => git::GitRun::Confined,
+                ProgramSet::Everywhere => git::GitRun::Hardened,
             };
             !git::runs_no_configured_program(command, bases, workspace, run)
         }
         "cargo" if !is_version_query(command) => {
-            let fixes_lock = |word: &Word| matches!(word.literal(), Some("--locked" | "--offline"));
+            let fixes_lock =
+                |word: &ShellWord| matches!(word.known_text(), Some("--locked" | "--offline"));
             let has_lock = has_any(&["Cargo.lock"]) || command.args.iter().any(fixes_lock);
             !has_lock
                 || has_any(CARGO_CONFIG_FILES)
@@ -508,17 +529,18 @@ fn may_run_project_code(
                 || picks_version()
         }
         "cargo" | "rustc" | "rustup" => has_any(RUST_TOOLCHAIN_FILES) || picks_version(),
-        "npm" => has_any(&[".npmrc"]) || picks_version(),
-        "awk" | "fd" | "file" | "gcc" | "go" | "jq" | "make" | "node" | "pip" | "python"
-        | "python3" | "rg" | "tree" => picks_version(),
+        // Corepack, which may provide `npm`, reads the second.
+        "npm" => has_any(&[".npmrc", ".corepack.env"]) || picks_version(),
+        "awk" | "file" | "gcc" | "go" | "jq" | "make" | "node" | "pip" | "python" | "python3"
+        | "rg" | "tree" => picks_version(),
         _ => false,
     }
 }
 
 /// Returns true if cargo is called without arguments or only for its version.
-fn is_version_query(command: &Command) -> bool {
+fn is_version_query(command: &SimpleCommand) -> bool {
     !matches!(
-        command.args.first().and_then(Word::literal),
+        command.args.first().and_then(ShellWord::known_text),
         Some("tree" | "metadata")
     )
 }
@@ -530,6 +552,6 @@ const CARGO_CONFIG_FILES: &[&str] = &[".cargo/config", ".cargo/config.toml"];
 const RUST_TOOLCHAIN_FILES: &[&str] = &["rust-toolchain", "rust-toolchain.toml"];
 
 /// Returns true if the entry exists, even as a dangling link.
-pub(super) fn exists(folder: &Path, name: &str) -> bool {
+pub(super) fn entry_exists(folder: &Path, name: &str) -> bool {
     folder.join(name).symlink_metadata().is_ok()
 }

@@ -2,7 +2,7 @@
 
 use super::{
     inner_commands,
-    read_only_programs::{Options, Program},
+    read_only_programs::{ConfinedOptions, ReadOnlyProgram},
 };
 
 /// Arguments of a program, parsed with its table entry.
@@ -18,13 +18,13 @@ pub(crate) struct ParsedArguments<'a> {
 
 /// Parses arguments; `None` if an option is not in the table.
 pub(crate) fn arguments<'a>(
-    program: &Program,
+    program: &ReadOnlyProgram,
     args: &[&'a str],
     is_confined: bool,
 ) -> Option<ParsedArguments<'a>> {
     let also = match is_confined {
-        true => program.also,
-        false => Options::NONE,
+        true => program.confined_options,
+        false => ConfinedOptions::NONE,
     };
     let mut found = ParsedArguments::default();
     let mut args = args.iter();

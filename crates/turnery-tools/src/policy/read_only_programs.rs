@@ -10,11 +10,11 @@ pub(crate) use general::{
 };
 
 /// Table of all read-only programs.
-pub(crate) const READ_ONLY_PROGRAMS: [&[Program]; 2] =
+pub(crate) const READ_ONLY_PROGRAMS: [&[ReadOnlyProgram]; 2] =
     [general::GENERAL_PROGRAMS, git::GIT_COMMANDS];
 
 /// Program or subcommand that only reads.
-pub(crate) struct Program {
+pub(crate) struct ReadOnlyProgram {
     /// Name, followed by the subcommand if any.
     pub(crate) words: &'static [&'static str],
     /// Short options without a value.
@@ -24,22 +24,22 @@ pub(crate) struct Program {
     /// Long options. A trailing `=` marks an option with a value, which must follow in the same word.
     pub(crate) long: &'static [&'static str],
     /// Meaning of the remaining arguments.
-    pub(crate) operands: Operands,
+    pub(crate) operands: ProgramOperands,
     /// Further options for commands that run confined.
-    pub(crate) also: Options,
+    pub(crate) confined_options: ConfinedOptions,
     /// True if the program only reads when it runs confined.
-    pub(crate) only_confined: bool,
+    pub(crate) is_confined_only: bool,
 }
 
 /// Additional options of a program entry, in the same format.
 #[derive(Clone, Copy)]
-pub(crate) struct Options {
+pub(crate) struct ConfinedOptions {
     pub(crate) flags: &'static str,
     pub(crate) valued: &'static str,
     pub(crate) long: &'static [&'static str],
 }
 
-impl Options {
+impl ConfinedOptions {
     pub(crate) const NONE: Self = Self {
         flags: "",
         valued: "",
@@ -47,49 +47,52 @@ impl Options {
     };
 }
 
-impl Program {
+impl ReadOnlyProgram {
     /// Adds options for commands that run confined.
-    const fn also(
+    const fn with_confined_options(
         self,
         flags: &'static str,
         valued: &'static str,
         long: &'static [&'static str],
     ) -> Self {
-        let also = Options {
+        let also = ConfinedOptions {
             flags,
             valued,
             long,
         };
-        Self { also, ..self }
+        Self {
+            confined_options: also,
+            ..self
+        }
     }
 }
 
 /// Creates an entry for a program that only reads when it runs confined.
-const fn confined(
+const fn confined_program(
     words: &'static [&'static str],
     flags: &'static str,
     valued: &'static str,
     long: &'static [&'static str],
-    operands: Operands,
-) -> Program {
+    operands: ProgramOperands,
+) -> ReadOnlyProgram {
     let program = program(words, flags, valued, long, operands);
-    Program {
-        only_confined: true,
+    ReadOnlyProgram {
+        is_confined_only: true,
         ..program
     }
 }
 
 /// Meaning of the arguments that are not options.
 #[derive(Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Operands {
+pub(crate) enum ProgramOperands {
     /// No arguments.
     None,
     /// Text that names no file to read.
     Text,
     /// Arbitrary text, even if it looks like an option.
-    Words,
+    AnyText,
     /// `printf` format, then text.
-    Format,
+    PrintfFormat,
     /// Files or folders whose names or contents are shown.
     Paths,
     /// At most one file or folder.
@@ -99,17 +102,17 @@ pub(crate) enum Operands {
     /// Revisions and paths of a git repository.
     Revisions,
     /// `N,Mp`, then paths: a sed script that only prints.
-    PrintLines,
+    SedPrintLines,
     /// Folders, then tests of `find`.
     FindTests,
     /// awk program, then paths.
-    Awk,
+    AwkProgram,
     /// Condition of `test` or `[`.
     Condition,
     /// Optional `+FORMAT`.
-    Date,
+    DateFormat,
     /// jq filter, then paths.
-    Filter,
+    JqFilter,
     /// Archive, then names of its members.
     Archive,
     /// Command that receives names from `xargs`.
@@ -117,7 +120,7 @@ pub(crate) enum Operands {
     /// Number.
     Number,
     /// Paths; `@args` files with further arguments are refused.
-    Strings,
+    PathsWithoutArgFiles,
 }
 
 const fn program(
@@ -125,16 +128,16 @@ const fn program(
     flags: &'static str,
     valued: &'static str,
     long: &'static [&'static str],
-    operands: Operands,
-) -> Program {
-    Program {
+    operands: ProgramOperands,
+) -> ReadOnlyProgram {
+    ReadOnlyProgram {
         words,
         flags,
         valued,
         long,
         operands,
-        also: Options::NONE,
-        only_confined: false,
+        confined_options: ConfinedOptions::NONE,
+        is_confined_only: false,
     }
 }
 
@@ -150,8 +153,8 @@ mod tests {
             .flatten()
             .chain(NAME_LISTING_PROGRAMS)
         {
-            let valued = [program.valued, program.also.valued].concat();
-            let flags = [program.flags, program.also.flags].concat();
+            let valued = [program.valued, program.confined_options.valued].concat();
+            let flags = [program.flags, program.confined_options.flags].concat();
             assert!(
                 !flags.contains(|it| valued.contains(it)),
                 "{:?}",

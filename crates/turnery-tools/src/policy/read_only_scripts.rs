@@ -1,17 +1,19 @@
 //! Recognises sed, awk and jq scripts that neither write, nor run a program, nor read files other than those
 //! named.
 
-use super::{command_line::Command, shell_word::Word};
+use super::{command_line::SimpleCommand, shell_word::ShellWord};
 
 /// Returns the files that a sed command reads; `None` unless its scripts only print. Options must match as
 /// whole words, because sed also accepts options after the files and `-i` within any group.
-pub(crate) fn sed_input_files(command: &Command) -> Option<Vec<&str>> {
+pub(crate) fn sed_input_files(command: &SimpleCommand) -> Option<Vec<&str>> {
     let mut scripts = Vec::new();
-    let mut operands: Vec<&Word> = Vec::new();
+    let mut operands: Vec<&ShellWord> = Vec::new();
     let mut args = command.args.iter();
     while let Some(arg) = args.next() {
         match arg {
-            Word::Literal(option) | Word::Name(option) | Word::Among(option)
+            ShellWord::Literal(option)
+            | ShellWord::FileName(option)
+            | ShellWord::UnorderedFileName(option)
                 if option.starts_with('-') && option != "-" =>
             {
                 match option.as_str() {
@@ -35,9 +37,9 @@ pub(crate) fn sed_input_files(command: &Command) -> Option<Vec<&str>> {
         (false, _) => operands,
     };
     let is_harmless =
-        |script: &&Word| matches!(script, Word::Literal(text) if sed_only_prints(text));
+        |script: &&ShellWord| matches!(script, ShellWord::Literal(text) if sed_only_prints(text));
     scripts.iter().all(is_harmless).then_some(())?;
-    files.into_iter().map(Word::literal).collect()
+    files.into_iter().map(ShellWord::known_text).collect()
 }
 
 #[cfg(test)]
@@ -183,27 +185,27 @@ fn has_plain_brackets(text: &str) -> bool {
 }
 
 /// Returns the files that an awk command reads; `None` unless its program only prints.
-pub(crate) fn awk_input_files(command: &Command) -> Option<Vec<&str>> {
+pub(crate) fn awk_input_files(command: &SimpleCommand) -> Option<Vec<&str>> {
     let mut args = command.args.iter();
     let program = loop {
         match args.next()? {
-            Word::Literal(option) if option == "-F" => {
-                args.next()?.literal()?;
+            ShellWord::Literal(option) if option == "-F" => {
+                args.next()?.known_text()?;
             }
-            Word::Literal(option) if option == "-v" => {
-                let value = args.next()?.literal()?;
+            ShellWord::Literal(option) if option == "-v" => {
+                let value = args.next()?.known_text()?;
                 let (name, _) = value.split_once('=')?;
                 let is_name =
                     !name.is_empty() && name.chars().all(|c| c.is_ascii_lowercase() || c == '_');
                 is_name.then_some(())?;
             }
-            Word::Literal(option) if option.starts_with("-F") => {}
-            Word::Literal(program) if !program.starts_with('-') => break program,
+            ShellWord::Literal(option) if option.starts_with("-F") => {}
+            ShellWord::Literal(program) if !program.starts_with('-') => break program,
             _ => return None,
         }
     };
     awk_only_prints(program).then_some(())?;
-    let files: Option<Vec<&str>> = args.map(Word::literal).collect();
+    let files: Option<Vec<&str>> = args.map(ShellWord::known_text).collect();
     // awk reads `x=y` as an assignment.
     files.filter(|files| {
         let is_file = |file: &&str| !file.contains('=') && (*file == "-" || !file.starts_with('-'));
@@ -272,8 +274,8 @@ fn awk_only_prints(program: &str) -> bool {
 }
 
 /// Returns true if a jq filter reads only its input: neither modules nor the environment.
-pub(crate) fn jq_only_filters(filter: &Word) -> bool {
-    let Word::Literal(filter) = filter else {
+pub(crate) fn jq_only_filters(filter: &ShellWord) -> bool {
+    let ShellWord::Literal(filter) = filter else {
         return false;
     };
     ![

@@ -1,9 +1,12 @@
 //! Rules that allow or deny tool calls in advance, for example `shell(cargo test:*)`.
 
 use super::{
-    command_line::{Command, Line},
+    command_line::{CommandLine, SimpleCommand},
+    command_starters::started_script,
+    command_wrappers::base_name,
     known_commands,
-    shell_word::Word,
+    program_name::{ProgramName, as_git_command},
+    shell_word::ShellWord,
 };
 use crate::Workspace;
 use globset::{GlobBuilder, GlobMatcher};
@@ -27,31 +30,31 @@ use std::{
 pub struct Rule {
     text: String,
     pub(crate) tool: String,
-    pub(crate) pattern: Option<Pattern>,
+    pub(crate) pattern: Option<RulePattern>,
 }
 
 /// Pattern in the parentheses of a rule.
 #[derive(Clone, Debug)]
-pub(crate) enum Pattern {
+pub(crate) enum RulePattern {
     /// Command.
     Command {
         /// Name and arguments.
         words: Vec<String>,
         /// Arguments that may follow.
-        more: More,
+        extra_args: ExtraArgs,
     },
     /// Files.
     Files {
         /// The glob as written, and with the links in its literal prefix resolved if that differs.
         globs: Vec<GlobMatcher>,
         /// True if the globs match paths relative to the working directory.
-        relative: bool,
+        is_relative: bool,
     },
 }
 
 /// Arguments that may follow the words of a rule.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum More {
+pub(crate) enum ExtraArgs {
     Nothing,
     /// `:+`: only those listed in [`known_commands`].
     Known,
@@ -98,14 +101,14 @@ impl FromStr for Rule {
 
     fn from_str(text: &str) -> Result<Self, RuleError> {
         let text = text.trim();
-        parse(text).map_err(|reason| RuleError {
+        parse_rule(text).map_err(|reason| RuleError {
             rule: text.to_owned(),
             reason,
         })
     }
 }
 
-fn parse(text: &str) -> Result<Rule, String> {
+fn parse_rule(text: &str) -> Result<Rule, String> {
     let (tool, inside) = match text.split_once('(') {
         None => (text, None),
         Some((tool, rest)) => match rest.strip_suffix(')') {
@@ -131,7 +134,7 @@ fn parse(text: &str) -> Result<Rule, String> {
         Some("" | "*" | ":*" | ":+") => {
             return Err(format!("nothing to compare with: for all, write {tool}"));
         }
-        Some(inside) if tool == SHELL_GROUP => Some(command(inside)?),
+        Some(inside) if tool == SHELL_GROUP => Some(parse_command_pattern(inside)?),
         Some(inside) => Some(parse_file_pattern(inside)?),
     };
     Ok(Rule {
@@ -141,26 +144,26 @@ fn parse(text: &str) -> Result<Rule, String> {
     })
 }
 
-fn command(inside: &str) -> Result<Pattern, String> {
+fn parse_command_pattern(inside: &str) -> Result<RulePattern, String> {
     let (plain, more) = match (inside.strip_suffix(":*"), inside.strip_suffix(":+")) {
-        (Some(plain), _) => (plain, More::Any),
-        (None, Some(plain)) => (plain, More::Known),
-        (None, None) => (inside, More::Nothing),
+        (Some(plain), _) => (plain, ExtraArgs::Any),
+        (None, Some(plain)) => (plain, ExtraArgs::Known),
+        (None, None) => (inside, ExtraArgs::Nothing),
     };
-    let line = Line::parse(plain);
+    let line = CommandLine::parse(plain);
     let [command] = line.commands.as_slice() else {
         return Err(
             "it must be a single command: one rule for each, like shell(cargo test:*)".to_owned(),
         );
     };
-    let clear = !line.doubtful && line.writes.is_empty() && line.reads.is_empty();
-    match command.literal().filter(|_| clear) {
-        Some(words) if more == More::Known && known_commands::find(&words).is_none() => Err(format!(
+    let clear = !line.is_uncertain && line.output_files.is_empty() && line.input_files.is_empty();
+    match command.literal_words().filter(|_| clear) {
+        Some(words) if more == ExtraArgs::Known && known_commands::find_known_command(&words).is_none() => Err(format!(
             "no options are known of {plain}, so `:+` cannot be used: write shell({plain}) for exactly this, or shell({plain}:*) for any further arguments"
         )),
-        Some(words) => Ok(Pattern::Command {
+        Some(words) => Ok(RulePattern::Command {
             words: words.into_iter().map(str::to_owned).collect(),
-            more,
+            extra_args: more,
         }),
         None => Err(
             "it must be plain words, without variables, patterns or redirections; `:*` at the end stands for any further arguments, like shell(cargo test:*)"
@@ -169,7 +172,7 @@ fn command(inside: &str) -> Result<Pattern, String> {
     }
 }
 
-fn parse_file_pattern(inside: &str) -> Result<Pattern, String> {
+fn parse_file_pattern(inside: &str) -> Result<RulePattern, String> {
     if inside.starts_with('~') {
         return Err(
             "`~` is not known here: write the whole path, like read(/home/me/.ssh/**)".to_owned(),
@@ -211,9 +214,9 @@ fn parse_file_pattern(inside: &str) -> Result<Pattern, String> {
     if let Some(resolved) = resolve_pattern_links(&whole) {
         globs.push(matcher(&resolved)?);
     }
-    Ok(Pattern::Files {
+    Ok(RulePattern::Files {
         globs,
-        relative: !inside.starts_with('/'),
+        is_relative: !inside.starts_with('/'),
     })
 }
 
@@ -238,11 +241,11 @@ fn resolve_pattern_links(pattern: &str) -> Option<String> {
 
 /// Certainty that a rule for commands matches a command.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub(crate) enum Fit {
+pub(crate) enum MatchCertainty {
     /// No match.
     No,
     /// Known only when the command runs.
-    Perhaps,
+    Maybe,
     /// Certain match.
     Yes,
 }
@@ -254,65 +257,78 @@ impl Rule {
     }
 
     /// Returns true if the rule certainly allows the command, started in any of `bases`.
-    pub(crate) fn allows(
+    pub(crate) fn allows_command(
         &self,
-        command: &Command,
+        command: &SimpleCommand,
         bases: &[PathBuf],
         workspace: &Workspace,
     ) -> bool {
-        let Some(Pattern::Command { words, more }) = &self.pattern else {
+        let Some(RulePattern::Command {
+            words,
+            extra_args: more,
+        }) = &self.pattern
+        else {
             return false;
         };
         // In another folder the same words may mean another program, script or Makefile.
         let is_relative = command.name.contains('/') && !command.name.starts_with('/');
-        let is_same = *more != More::Nothing && !is_relative
+        let is_same = *more != ExtraArgs::Nothing && !is_relative
             || bases.iter().all(|base| base == workspace.cwd());
         let fits = is_same
             && command.name == words.first().map_or("", String::as_str)
-            && match_args(&words[1..], *more, &command.args) == Fit::Yes;
+            && match_args(&words[1..], *more, &command.args) == MatchCertainty::Yes;
         match more {
             // Its input may determine what the command does and is not part of the rule.
-            More::Nothing => fits && !command.is_fed,
-            More::Any => fits && !command.opaque,
-            More::Known => {
-                let known = known_commands::find(words).zip(command.literal());
-                fits && !command.opaque
-                    && !command.is_fed
+            ExtraArgs::Nothing => fits && !command.is_stdin_redirected,
+            ExtraArgs::Any => fits && !command.is_opaque,
+            ExtraArgs::Known => {
+                let known = known_commands::find_known_command(words).zip(command.literal_words());
+                fits && !command.is_opaque
+                    && !command.is_stdin_redirected
                     && known.is_some_and(|(known, all)| {
                         let further = all.get(words.len()..).unwrap_or_default();
-                        known.covers(further, bases, workspace)
+                        known.covers_args(further, bases, workspace)
                     })
             }
         }
     }
 
-    /// Returns how certainly the rule denies the command. The folder of the program is ignored, and so is the
-    /// case of its name, because some file systems treat `RM` as `rm`.
-    pub(crate) fn denies(&self, command: &Command) -> Fit {
-        let Some(Pattern::Command { words, more }) = &self.pattern else {
-            return Fit::No;
-        };
-        let name = words.first().map_or("", String::as_str);
-        let program = super::command_wrappers::base_name(&command.name);
+    /// Returns how certainly the rule denies the command, or the script that it runs. The folder of the program
+    /// is ignored, and so is the case of its name, because some file systems treat `RM` as `rm`.
+    pub(crate) fn denies_command(&self, command: &SimpleCommand) -> MatchCertainty {
         // Git's own programs are installed in a separate folder: `git-push`.
-        if let Some(subcommand) = program.strip_prefix("git-") {
-            let mut git = command.clone();
-            git.name = "git".to_owned();
-            git.args.insert(0, Word::Literal(subcommand.to_owned()));
-            if self.denies(&git) != Fit::No {
-                return Fit::Perhaps;
+        let git =
+            as_git_command(command).map(|git| self.match_command(&git).min(MatchCertainty::Maybe));
+        let script = started_script(command).map(|script| self.match_command(&script));
+        let other = git.max(script).unwrap_or(MatchCertainty::No);
+        self.match_command(command).max(other)
+    }
+
+    /// Compares the words of the command with those of the rule.
+    fn match_command(&self, command: &SimpleCommand) -> MatchCertainty {
+        let Some(RulePattern::Command {
+            words,
+            extra_args: more,
+        }) = &self.pattern
+        else {
+            return MatchCertainty::No;
+        };
+        let Some((name, words)) = words.split_first() else {
+            return MatchCertainty::No;
+        };
+        let named = base_name(name);
+        if !ProgramName::new(&command.name).is(named) {
+            return MatchCertainty::No;
+        }
+        // A rule that names the folder may mean the same program under another path, and one without a version
+        // may mean the program of any version.
+        let is_same_file = command.name == *name
+            || !name.contains('/') && base_name(&command.name).eq_ignore_ascii_case(named);
+        match match_args(words, *more, &command.args) {
+            MatchCertainty::No if words_follow_options(words, &command.args) => {
+                MatchCertainty::Maybe
             }
-        }
-        // A rule that names the folder may mean the same program under another path.
-        let is_same_file = command.name == name || !name.contains('/');
-        if command.name != name
-            && !program.eq_ignore_ascii_case(super::command_wrappers::base_name(name))
-        {
-            return Fit::No;
-        }
-        match match_args(&words[1..], *more, &command.args) {
-            Fit::No if words_follow_options(&words[1..], &command.args) => Fit::Perhaps,
-            Fit::Yes if !is_same_file => Fit::Perhaps,
+            MatchCertainty::Yes if !is_same_file => MatchCertainty::Maybe,
             match_args => match_args,
         }
     }
@@ -321,16 +337,16 @@ impl Rule {
     pub(crate) fn allows_file(&self, path: &Path, cwd: &Path) -> bool {
         match &self.pattern {
             None => true,
-            Some(Pattern::Command { .. }) => false,
-            Some(Pattern::Files {
+            Some(RulePattern::Command { .. }) => false,
+            Some(RulePattern::Files {
                 globs,
-                relative: true,
+                is_relative: true,
             }) => path
                 .strip_prefix(cwd)
                 .is_ok_and(|path| globs.iter().any(|glob| glob.is_match(path))),
-            Some(Pattern::Files {
+            Some(RulePattern::Files {
                 globs,
-                relative: false,
+                is_relative: false,
             }) => globs.iter().any(|glob| glob.is_match(path)),
         }
     }
@@ -339,24 +355,28 @@ impl Rule {
     pub(crate) fn denies_file(&self, path: &Path, roots: &[PathBuf]) -> bool {
         match &self.pattern {
             None => true,
-            Some(Pattern::Command { .. }) => false,
-            Some(Pattern::Files {
+            Some(RulePattern::Command { .. }) => false,
+            Some(RulePattern::Files {
                 globs,
-                relative: true,
+                is_relative: true,
             }) => roots
                 .iter()
                 .filter_map(|root| path.strip_prefix(root).ok())
                 .any(|path| matches_path_or_ancestor(globs, path)),
-            Some(Pattern::Files {
+            Some(RulePattern::Files {
                 globs,
-                relative: false,
+                is_relative: false,
             }) => matches_path_or_ancestor(globs, path),
         }
     }
 
     /// Returns the literal prefixes of the paths that the pattern matches, from each root.
-    pub(crate) fn starts(&self, roots: &[PathBuf]) -> Vec<PathBuf> {
-        let Some(Pattern::Files { globs, relative }) = &self.pattern else {
+    pub(crate) fn literal_prefixes(&self, roots: &[PathBuf]) -> Vec<PathBuf> {
+        let Some(RulePattern::Files {
+            globs,
+            is_relative: relative,
+        }) = &self.pattern
+        else {
             return Vec::new();
         };
         let starts = globs
@@ -377,48 +397,67 @@ fn matches_path_or_ancestor(globs: &[GlobMatcher], path: &Path) -> bool {
         .any(|above| globs.iter().any(|glob| glob.is_match(above)))
 }
 
-/// Checks that the arguments contain the words in this order, with an option before the last of them: `cargo
-/// +nightly publish` matches `cargo publish`, `git remote -v add` matches `git remote add`.
-pub(crate) fn words_follow_options<W: AsRef<str>>(words: &[W], args: &[Word]) -> bool {
-    let mut texts = args.iter().filter_map(Word::literal);
+/// Checks that the arguments contain the words in this order, with an option or an assignment before the last
+/// of them: `cargo +nightly publish` matches `cargo publish`, `make V=1 deploy` matches `make deploy`.
+pub(crate) fn words_follow_options<W: AsRef<str>>(words: &[W], args: &[ShellWord]) -> bool {
+    let mut texts = args.iter().filter_map(ShellWord::known_text);
     let mut has_option = false;
     let mut follows = |word: &W| {
         texts.any(|text| {
             let is_word = text == word.as_ref();
-            has_option |= !is_word && text.starts_with(['-', '+']);
+            has_option |= !is_word && (text.starts_with(['-', '+']) || is_assignment(text));
             is_word
         })
     };
     words.iter().all(&mut follows) && has_option
 }
 
-fn match_args(words: &[String], more: More, args: &[Word]) -> Fit {
-    let mut certain = Fit::Yes;
+/// Returns true for a word that sets a variable: `NAME=value`.
+pub(crate) fn is_assignment(word: &str) -> bool {
+    let is_name = |name: &str| {
+        let is_part = |c: char| c.is_ascii_alphanumeric() || c == '_';
+        name.starts_with(|c: char| c.is_ascii_alphabetic() || c == '_') && name.chars().all(is_part)
+    };
+    word.split_once('=').is_some_and(|(name, _)| is_name(name))
+}
+
+fn match_args(words: &[String], more: ExtraArgs, args: &[ShellWord]) -> MatchCertainty {
+    let mut certain = MatchCertainty::Yes;
     let mut args = args.iter();
     for word in words {
         match args.next() {
-            Some(Word::Literal(arg) | Word::Name(arg)) if arg == word => {}
-            Some(Word::Literal(_) | Word::Name(_)) | None => {
+            Some(ShellWord::Literal(arg) | ShellWord::FileName(arg)) if arg == word => {}
+            Some(ShellWord::Literal(_) | ShellWord::FileName(_)) | None => {
                 return match certain {
                     // An earlier pattern may have expanded to several words or none.
-                    Fit::Perhaps => Fit::Perhaps,
-                    Fit::Yes | Fit::No => Fit::No,
+                    MatchCertainty::Maybe => MatchCertainty::Maybe,
+                    MatchCertainty::Yes | MatchCertainty::No => MatchCertainty::No,
                 };
             }
-            Some(Word::Among(_) | Word::Number | Word::Shown | Word::Split | Word::Dynamic) => {
-                certain = Fit::Perhaps
-            }
+            Some(
+                ShellWord::UnorderedFileName(_)
+                | ShellWord::ExitCode
+                | ShellWord::PublicText
+                | ShellWord::PublicWords
+                | ShellWord::Dynamic,
+            ) => certain = MatchCertainty::Maybe,
         }
     }
-    if more == More::Nothing {
+    if more == ExtraArgs::Nothing {
         for arg in args {
             match arg {
-                Word::Literal(_) | Word::Name(_) if certain == Fit::Yes => {
-                    return Fit::No;
+                ShellWord::Literal(_) | ShellWord::FileName(_)
+                    if certain == MatchCertainty::Yes =>
+                {
+                    return MatchCertainty::No;
                 }
-                Word::Literal(_) | Word::Name(_) => {}
-                Word::Among(_) | Word::Number | Word::Shown | Word::Split | Word::Dynamic => {
-                    certain = Fit::Perhaps;
+                ShellWord::Literal(_) | ShellWord::FileName(_) => {}
+                ShellWord::UnorderedFileName(_)
+                | ShellWord::ExitCode
+                | ShellWord::PublicText
+                | ShellWord::PublicWords
+                | ShellWord::Dynamic => {
+                    certain = MatchCertainty::Maybe;
                 }
             }
         }
@@ -431,7 +470,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn rules_are_shown_as_written() {
+    fn rules_display_as_written() {
         for text in [
             "shell",
             "edit",
@@ -449,7 +488,7 @@ mod tests {
     }
 
     #[test]
-    fn a_pattern_that_can_never_match_is_an_error() {
+    fn pattern_that_never_matches_is_error() {
         for pattern in [
             ".", "./", "./.", "sub//x", "sub/./x", "../x", "/", "/a//b", "/a/./b", "\"x\"", "'x'",
             "$PWD/x", ".//x", "a\\b",

@@ -4,75 +4,79 @@ use tree_sitter::Node;
 
 /// Word of a command.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) enum Word {
+pub(crate) enum ShellWord {
     /// Exact text.
     Literal(String),
     /// Name of a file found by a pattern.
-    Name(String),
+    FileName(String),
     /// Name of one of several files found by a pattern; their order depends on the locale.
-    Among(String),
+    UnorderedFileName(String),
     /// Unknown number: the exit code of the previous command.
-    Number,
+    ExitCode,
     /// Unknown text that holds no secret.
-    Shown,
+    PublicText,
     /// Unknown unquoted text that holds no secret: any number of words.
-    Split,
+    PublicWords,
     /// Known only at run time: a variable, a pattern, the output of a command.
     Dynamic,
 }
 
-impl Word {
-    pub(crate) fn literal(&self) -> Option<&str> {
+impl ShellWord {
+    pub(crate) fn known_text(&self) -> Option<&str> {
         match self {
-            Self::Literal(text) | Self::Name(text) | Self::Among(text) => Some(text),
-            Self::Number | Self::Shown | Self::Split | Self::Dynamic => None,
+            Self::Literal(text) | Self::FileName(text) | Self::UnorderedFileName(text) => {
+                Some(text)
+            }
+            Self::ExitCode | Self::PublicText | Self::PublicWords | Self::Dynamic => None,
         }
     }
 }
 
 /// Error of a word that cannot be read with certainty.
-pub(crate) struct Unclear;
+pub(crate) struct AmbiguousWordError;
 
 /// Parses a word node. Commands inside the word are visited elsewhere.
-pub(crate) fn value(node: Node<'_>, source: &str) -> Result<Word, Unclear> {
-    let text = source.get(node.byte_range()).ok_or(Unclear)?;
+pub(crate) fn parse_word(node: Node<'_>, source: &str) -> Result<ShellWord, AmbiguousWordError> {
+    let text = source.get(node.byte_range()).ok_or(AmbiguousWordError)?;
     match node.kind() {
         "word" | "number" => parse_bare(text),
         "raw_string" => text
             .strip_prefix('\'')
             .and_then(|rest| rest.strip_suffix('\''))
             .filter(|inside| !inside.contains('\''))
-            .map(|inside| Word::Literal(inside.to_owned()))
-            .ok_or(Unclear),
-        "string" => quoted(node, text),
+            .map(|inside| ShellWord::Literal(inside.to_owned()))
+            .ok_or(AmbiguousWordError),
+        "string" => parse_double_quoted(node, text),
         "simple_expansion" => Ok(match text {
-            "$?" => Word::Number,
-            _ => Word::Dynamic,
+            "$?" => ShellWord::ExitCode,
+            _ => ShellWord::Dynamic,
         }),
         "expansion" => parse_braced_expansion(text),
-        "command_substitution" | "process_substitution" => Ok(Word::Dynamic),
+        "command_substitution" | "process_substitution" => Ok(ShellWord::Dynamic),
         "concatenation" => {
-            let mut whole = Word::Literal(String::new());
+            let mut whole = ShellWord::Literal(String::new());
             let mut cursor = node.walk();
             for part in node.children(&mut cursor) {
-                whole = match (whole, value(part, source)?) {
-                    (Word::Literal(whole), Word::Literal(text)) => Word::Literal(whole + &text),
+                whole = match (whole, parse_word(part, source)?) {
+                    (ShellWord::Literal(whole), ShellWord::Literal(text)) => {
+                        ShellWord::Literal(whole + &text)
+                    }
                     (
-                        Word::Literal(_) | Word::Shown,
-                        Word::Literal(_) | Word::Number | Word::Shown,
-                    ) => Word::Shown,
-                    _ => Word::Dynamic,
+                        ShellWord::Literal(_) | ShellWord::PublicText,
+                        ShellWord::Literal(_) | ShellWord::ExitCode | ShellWord::PublicText,
+                    ) => ShellWord::PublicText,
+                    _ => ShellWord::Dynamic,
                 };
             }
             Ok(whole)
         }
-        _ => Err(Unclear),
+        _ => Err(AmbiguousWordError),
     }
 }
 
 /// Parses an unquoted word. A character that may be special to the shell and that the parser did not treat as
 /// such makes the word uncertain, because the parser is not the shell.
-fn parse_bare(text: &str) -> Result<Word, Unclear> {
+fn parse_bare(text: &str) -> Result<ShellWord, AmbiguousWordError> {
     let mut literal = String::with_capacity(text.len());
     let mut dynamic = text.starts_with('~');
     let mut chars = text.chars().enumerate();
@@ -80,7 +84,7 @@ fn parse_bare(text: &str) -> Result<Word, Unclear> {
         match c {
             '\\' => match chars.next() {
                 Some((_, escaped)) if escaped.is_ascii_graphic() => literal.push(escaped),
-                _ => return Err(Unclear),
+                _ => return Err(AmbiguousWordError),
             },
             '*' | '?' | '[' | ']' | '{' | '}' => dynamic = true,
             // Bash also expands the tilde in words that look like assignments: `x=~/a`, `x=a:~/b`.
@@ -88,22 +92,22 @@ fn parse_bare(text: &str) -> Result<Word, Unclear> {
                 dynamic |= literal.ends_with(['=', ':']);
                 literal.push(c);
             }
-            '#' if at == 0 => return Err(Unclear),
+            '#' if at == 0 => return Err(AmbiguousWordError),
             ';' | '&' | '|' | '<' | '>' | '(' | ')' | '$' | '`' | '"' | '\'' => {
-                return Err(Unclear);
+                return Err(AmbiguousWordError);
             }
-            _ if c.is_whitespace() || c.is_control() => return Err(Unclear),
+            _ if c.is_whitespace() || c.is_control() => return Err(AmbiguousWordError),
             _ => literal.push(c),
         }
     }
     Ok(if dynamic {
-        Word::Dynamic
+        ShellWord::Dynamic
     } else {
-        Word::Literal(literal)
+        ShellWord::Literal(literal)
     })
 }
 
-fn quoted(node: Node<'_>, text: &str) -> Result<Word, Unclear> {
+fn parse_double_quoted(node: Node<'_>, text: &str) -> Result<ShellWord, AmbiguousWordError> {
     let mut cursor = node.walk();
     let plain = node
         .named_children(&mut cursor)
@@ -111,14 +115,14 @@ fn quoted(node: Node<'_>, text: &str) -> Result<Word, Unclear> {
     let mut holds_number = false;
     if !plain {
         return match has_only_known_parts(node, text) {
-            true => Ok(Word::Dynamic),
-            false => Err(Unclear),
+            true => Ok(ShellWord::Dynamic),
+            false => Err(AmbiguousWordError),
         };
     }
     let inside = text
         .strip_prefix('"')
         .and_then(|rest| rest.strip_suffix('"'))
-        .ok_or(Unclear)?;
+        .ok_or(AmbiguousWordError)?;
     let mut literal = String::with_capacity(inside.len());
     let mut chars = inside.chars().peekable();
     while let Some(c) = chars.next() {
@@ -127,17 +131,17 @@ fn quoted(node: Node<'_>, text: &str) -> Result<Word, Unclear> {
             '\\' => match chars.next() {
                 Some(escaped @ ('\\' | '"' | '$' | '`')) => literal.push(escaped),
                 // Bash removes both characters.
-                Some('\n') => return Err(Unclear),
+                Some('\n') => return Err(AmbiguousWordError),
                 Some(other) => literal.extend(['\\', other]),
-                None => return Err(Unclear),
+                None => return Err(AmbiguousWordError),
             },
-            '"' | '$' | '`' => return Err(Unclear),
+            '"' | '$' | '`' => return Err(AmbiguousWordError),
             _ => literal.push(c),
         }
     }
     Ok(match holds_number {
-        true => Word::Shown,
-        false => Word::Literal(literal),
+        true => ShellWord::PublicText,
+        false => ShellWord::Literal(literal),
     })
 }
 
@@ -163,16 +167,16 @@ fn has_only_known_parts(node: Node<'_>, text: &str) -> bool {
 }
 
 /// Parses `${name}` and no other form: `${x@P}` runs commands, `${x:=y}` assigns.
-fn parse_braced_expansion(text: &str) -> Result<Word, Unclear> {
+fn parse_braced_expansion(text: &str) -> Result<ShellWord, AmbiguousWordError> {
     text.strip_prefix("${")
         .and_then(|rest| rest.strip_suffix('}'))
         .filter(|name| name.chars().all(|c| c.is_ascii_alphanumeric() || c == '_'))
-        .map(|_| Word::Dynamic)
-        .ok_or(Unclear)
+        .map(|_| ShellWord::Dynamic)
+        .ok_or(AmbiguousWordError)
 }
 
 /// Joins words to a command line, quoting those that the shell would read otherwise.
-pub(crate) fn quote(words: &[&str]) -> String {
+pub(crate) fn quote_words(words: &[&str]) -> String {
     let quoted: Vec<String> = words
         .iter()
         .map(|word| {

@@ -1,10 +1,12 @@
 //! Finds the files that links in the user's home folder lead to, such as those of a dotfiles repository: shells, git and
 //! editors read them under another name, so their own names do not give them away.
 
-use super::guarded_paths;
+use super::guarded_paths::{fold_case, guarded_names};
 use crate::workspace::follow;
 use std::{
+    collections::HashMap,
     env,
+    ffi::OsString,
     path::{Path, PathBuf},
     sync::{Arc, OnceLock},
 };
@@ -14,13 +16,9 @@ const MAX_ENTRIES: usize = 4_096;
 /// Maximum depth of these entries below a guarded folder.
 const MAX_DEPTH: usize = 6;
 /// Folders that hold no settings and many entries.
-const SKIPPED_FOLDERS: &[&str] = &[
-    ".git",
-    "extensions",
-    "node_modules",
-    "registry",
-    "toolchains",
-];
+const SKIPPED_FOLDERS: &[&str] = &[".git", "extensions", "node_modules"];
+/// Ends of folders whose own entries are looked at, but not what is below them.
+const SHALLOW_FOLDERS: &[&str] = &[".cargo/registry", ".rustup/toolchains"];
 
 /// Settings in the user's home folder. Cheap to clone.
 #[derive(Clone, Debug)]
@@ -59,36 +57,66 @@ impl UserSettings {
 
     fn find_targets(&self) -> Vec<PathBuf> {
         let mut targets = Vec::new();
-        for name in guarded_paths::guarded_names() {
-            let path = self.home.join(name);
-            targets.extend(target(&path));
-            collect_link_targets(path, &mut targets);
+        let mut listings = HashMap::new();
+        for name in guarded_names() {
+            let mut paths = find_in_any_case(&self.home, &name, &mut listings);
+            paths.push(self.home.join(name));
+            paths.sort();
+            paths.dedup();
+            for path in paths {
+                targets.extend(resolve_links(&path));
+                collect_link_targets(path, &mut targets);
+            }
         }
         targets
     }
 }
 
-/// Adds the targets of links below a folder.
-fn collect_link_targets(folder: PathBuf, targets: &mut Vec<PathBuf>) {
+/// Returns the existing paths in `folder` that are called `name` if case is folded; `name` is folded already.
+fn find_in_any_case(
+    folder: &Path,
+    name: &Path,
+    listings: &mut HashMap<PathBuf, Vec<(String, OsString)>>,
+) -> Vec<PathBuf> {
+    let mut folders = vec![folder.to_owned()];
+    for part in name {
+        let mut inner = Vec::new();
+        for folder in folders {
+            let entries = listings.entry(folder.clone()).or_insert_with(|| {
+                let entries = folder.read_dir().into_iter().flatten().flatten();
+                let fold = |name: OsString| (fold_case(&name.to_string_lossy()), name);
+                entries.map(|entry| fold(entry.file_name())).collect()
+            });
+            let same = entries.iter().filter(|(folded, _)| part == folded.as_str());
+            inner.extend(same.map(|(_, name)| folder.join(name)));
+        }
+        folders = inner;
+    }
+    folders
+}
+
+/// Adds the targets of links below a folder, and of links in the folders that those lead to.
+pub(super) fn collect_link_targets(folder: PathBuf, targets: &mut Vec<PathBuf>) {
     let mut left = MAX_ENTRIES;
     let mut folders = vec![folder];
     for _ in 0..MAX_DEPTH {
         let mut inner = Vec::new();
         for folder in folders {
+            let is_shallow = SHALLOW_FOLDERS.iter().any(|end| folder.ends_with(end));
             for entry in folder.read_dir().into_iter().flatten().flatten() {
                 let Some(rest) = left.checked_sub(1) else {
                     return;
                 };
                 left = rest;
                 let path = entry.path();
-                match entry.file_type() {
-                    Ok(kind) if kind.is_symlink() => targets.extend(target(&path)),
-                    Ok(kind) if kind.is_dir() => {
-                        let name = entry.file_name();
-                        let is_skipped = SKIPPED_FOLDERS.iter().any(|it| name == *it);
-                        inner.extend((!is_skipped).then_some(path));
-                    }
-                    Ok(_) | Err(_) => {}
+                let is_link = entry.file_type().is_ok_and(|kind| kind.is_symlink());
+                if is_link {
+                    targets.extend(resolve_links(&path));
+                }
+                let is_folder = entry.file_type().is_ok_and(|kind| kind.is_dir());
+                let is_skipped = SKIPPED_FOLDERS.iter().any(|it| entry.file_name() == *it);
+                if !is_shallow && !is_skipped && (is_folder || is_link && path.is_dir()) {
+                    inner.push(path);
                 }
             }
         }
@@ -96,8 +124,8 @@ fn collect_link_targets(folder: PathBuf, targets: &mut Vec<PathBuf>) {
     }
 }
 
-/// Returns the path with its links resolved. The file may exist by the time it is read.
-fn target(path: &Path) -> Option<PathBuf> {
+/// Returns the path with its links resolved, `None` if that is not possible. The file need not exist.
+pub(super) fn resolve_links(path: &Path) -> Option<PathBuf> {
     follow(Path::new("/"), path.to_str()?).ok()
 }
 
@@ -128,6 +156,19 @@ mod tests {
                 "x/plugin.vim",
                 true,
             ),
+            (".Rprofile", "dotfiles/r", "r", true),
+            (
+                ".vim/pack/registry/x",
+                "../../../dotfiles/x",
+                "x/plugin.vim",
+                true,
+            ),
+            (
+                ".rustup/toolchains/dev",
+                "../../dotfiles/dev",
+                "dev/bin/cargo",
+                true,
+            ),
             (".gradle", "dotfiles", "init.gradle", true),
             (".gradle", "dotfiles", "notes", false),
             (".config", "dotfiles", "git/config", true),
@@ -143,5 +184,19 @@ mod tests {
             let path = home.join("dotfiles").join(file);
             assert_eq!(settings.lead_to(&path), guarded, "{link} {file}");
         }
+    }
+
+    #[test]
+    fn links_in_linked_folders_are_followed() {
+        let folder = tempfile::tempdir().unwrap();
+        let home = folder.path().canonicalize().unwrap();
+        fs::create_dir_all(home.join("dotfiles/plug")).unwrap();
+        fs::create_dir(home.join(".vim")).unwrap();
+        symlink("../dotfiles/plug", home.join(".vim/plugin")).unwrap();
+        symlink("../shared/a.vim", home.join("dotfiles/plug/a.vim")).unwrap();
+        symlink("..", home.join("dotfiles/plug/loop")).unwrap();
+        let settings = UserSettings::new(home.clone());
+        assert!(settings.lead_to(&home.join("dotfiles/shared/a.vim")));
+        assert!(!settings.lead_to(&home.join("notes")));
     }
 }

@@ -1,6 +1,6 @@
 //! Recognises project files with which version managers select the programs that run by a name.
 
-use super::read_only::exists;
+use super::read_only::entry_exists;
 use crate::{Workspace, workspace::disk};
 use std::{
     collections::BTreeSet,
@@ -113,7 +113,7 @@ pub(super) fn picks_project_version(folder: &Path) -> bool {
     };
     VERSION_MANAGER_FILES
         .iter()
-        .any(|name| exists(folder, name))
+        .any(|name| entry_exists(folder, name))
         || PLAIN_VERSION_FILES.iter().any(is_path)
         || MISE_FOLDERS.iter().any(holds_file_of_mise)
 }

@@ -3,7 +3,7 @@
 use super::{
     bounded_walk::MAX_ENTRIES,
     glob,
-    shell_word::{self, Unclear, Word},
+    shell_word::{self, AmbiguousWordError, ShellWord},
 };
 use crate::Workspace;
 use std::path::{Path, PathBuf};
@@ -18,11 +18,11 @@ const PUBLIC_VARIABLES: &[&str] = &[
 ];
 
 /// Working directory of a line, and the loops around a word.
-pub(crate) struct Scope<'a> {
+pub(crate) struct ExpansionScope<'a> {
     pub(crate) workspace: &'a Workspace,
     pub(crate) cwd: &'a Path,
     /// Names and current values of the surrounding loops.
-    loops: Vec<(String, Word)>,
+    loops: Vec<(String, ShellWord)>,
     /// Names set by any loop of the line so far.
     loop_names: Vec<String>,
     /// Number of folder entries that may still be read.
@@ -36,16 +36,16 @@ enum WordPart {
     /// Text in which `*`, `?` and `[` are special.
     Pattern(String),
     /// Unknown number.
-    Number,
+    ExitCode,
     /// Unknown text that holds no secret.
-    Shown,
+    PublicText,
     /// Unknown unquoted text that holds no secret: any number of words.
-    Split,
+    PublicWords,
     /// Unknown text.
     Dynamic,
 }
 
-impl<'a> Scope<'a> {
+impl<'a> ExpansionScope<'a> {
     pub(crate) fn new(cwd: &'a Path, workspace: &'a Workspace) -> Self {
         Self {
             workspace,
@@ -57,17 +57,17 @@ impl<'a> Scope<'a> {
     }
 
     /// Enters a loop. Fails if an earlier loop of the line already set the name.
-    pub(crate) fn enter_loop(&mut self, name: &str) -> Result<(), Unclear> {
+    pub(crate) fn enter_loop(&mut self, name: &str) -> Result<(), AmbiguousWordError> {
         if self.loop_names.iter().any(|loop_names| loop_names == name) {
-            return Err(Unclear);
+            return Err(AmbiguousWordError);
         }
         self.loop_names.push(name.to_owned());
-        self.loops.push((name.to_owned(), Word::Dynamic));
+        self.loops.push((name.to_owned(), ShellWord::Dynamic));
         Ok(())
     }
 
     /// Sets the variable of the innermost loop for its next iteration.
-    pub(crate) fn set_loop_value(&mut self, value: Word) {
+    pub(crate) fn set_loop_value(&mut self, value: ShellWord) {
         if let Some((_, now)) = self.loops.last_mut() {
             *now = value;
         }
@@ -83,13 +83,13 @@ impl<'a> Scope<'a> {
     }
 
     /// Expands one word of the line as bash does in any of `bases`.
-    pub(crate) fn words(
+    pub(crate) fn expand_word(
         &mut self,
         node: Node<'_>,
         source: &str,
         bases: &[PathBuf],
-    ) -> Result<Vec<Word>, Unclear> {
-        let parts = self.parts(node, source)?;
+    ) -> Result<Vec<ShellWord>, AmbiguousWordError> {
+        let parts = self.parse_parts(node, source)?;
         let is_pattern = parts
             .iter()
             .any(|part| matches!(part, WordPart::Pattern(_)));
@@ -105,53 +105,68 @@ impl<'a> Scope<'a> {
                 WordPart::Text { text, .. }
                     if is_pattern && (glob::is_pattern(&text) || may_close_set(&text)) =>
                 {
-                    return Err(Unclear);
+                    return Err(AmbiguousWordError);
                 }
                 WordPart::Text { text, is_file_name } => {
                     whole.push_str(&text);
                     named |= is_file_name;
                 }
                 WordPart::Pattern(text) => whole.push_str(&text),
-                WordPart::Number if shown.is_none() => shown = Some(Word::Number),
-                WordPart::Number | WordPart::Shown if shown == Some(Word::Split) => {}
-                WordPart::Number | WordPart::Shown => shown = Some(Word::Shown),
-                WordPart::Split => shown = Some(Word::Split),
-                WordPart::Dynamic => return Ok(vec![Word::Dynamic]),
+                WordPart::ExitCode if shown.is_none() => shown = Some(ShellWord::ExitCode),
+                WordPart::ExitCode | WordPart::PublicText
+                    if shown == Some(ShellWord::PublicWords) => {}
+                WordPart::ExitCode | WordPart::PublicText => shown = Some(ShellWord::PublicText),
+                WordPart::PublicWords => shown = Some(ShellWord::PublicWords),
+                WordPart::Dynamic => return Ok(vec![ShellWord::Dynamic]),
             }
         }
         match (is_pattern, shown, named) {
             (true, None, _) => self.expand_files(&whole, bases),
-            (true, Some(_), _) => Ok(vec![Word::Dynamic]),
-            (false, Some(Word::Number), _) if !whole.is_empty() => Ok(vec![Word::Shown]),
+            (true, Some(_), _) => Ok(vec![ShellWord::Dynamic]),
+            (false, Some(ShellWord::ExitCode), _) if !whole.is_empty() => {
+                Ok(vec![ShellWord::PublicText])
+            }
             (false, Some(shown), _) => Ok(vec![shown]),
             // The name would be read as an option or as the value of one.
-            (false, None, true) if whole.starts_with(['-', '+']) => Ok(vec![Word::Dynamic]),
-            (false, None, true) => Ok(vec![Word::Name(whole)]),
-            (false, None, false) => Ok(vec![Word::Literal(whole)]),
+            (false, None, true) if whole.starts_with(['-', '+']) => Ok(vec![ShellWord::Dynamic]),
+            (false, None, true) => Ok(vec![ShellWord::FileName(whole)]),
+            (false, None, false) => Ok(vec![ShellWord::Literal(whole)]),
         }
     }
 
     /// Expands a pattern to file names; fails unless the result is the same in all of `bases`.
-    fn expand_files(&mut self, pattern: &str, bases: &[PathBuf]) -> Result<Vec<Word>, Unclear> {
-        let (first, others) = bases.split_first().ok_or(Unclear)?;
-        let mut expand = |base| glob::expand(pattern, base, self.workspace, &mut self.entry_budget);
+    fn expand_files(
+        &mut self,
+        pattern: &str,
+        bases: &[PathBuf],
+    ) -> Result<Vec<ShellWord>, AmbiguousWordError> {
+        let (first, others) = bases.split_first().ok_or(AmbiguousWordError)?;
+        let mut expand =
+            |base| glob::expand_pattern(pattern, base, self.workspace, &mut self.entry_budget);
         let found = expand(first)?;
         for base in others {
             if expand(base)? != found {
-                return Err(Unclear);
+                return Err(AmbiguousWordError);
             }
         }
         match found.as_slice() {
             // bash leaves an option such as `--include=*.rs` unchanged.
-            [] if pattern.starts_with('-') => Ok(vec![Word::Literal(pattern.to_owned())]),
-            [] => Err(Unclear),
-            [name] => Ok(vec![Word::Name(name.clone())]),
-            _ => Ok(found.into_iter().map(Word::Among).collect()),
+            [] if pattern.starts_with('-') => Ok(vec![ShellWord::Literal(pattern.to_owned())]),
+            [] => Err(AmbiguousWordError),
+            [name] => Ok(vec![ShellWord::FileName(name.clone())]),
+            _ => Ok(found
+                .into_iter()
+                .map(ShellWord::UnorderedFileName)
+                .collect()),
         }
     }
 
-    fn parts(&self, node: Node<'_>, source: &str) -> Result<Vec<WordPart>, Unclear> {
-        let text = source.get(node.byte_range()).ok_or(Unclear)?;
+    fn parse_parts(
+        &self,
+        node: Node<'_>,
+        source: &str,
+    ) -> Result<Vec<WordPart>, AmbiguousWordError> {
+        let text = source.get(node.byte_range()).ok_or(AmbiguousWordError)?;
         match node.kind() {
             // find replaces `{}`; to bash, empty braces are plain text.
             _ if text == "{}" => Ok(vec![WordPart::Text {
@@ -164,47 +179,58 @@ impl<'a> Scope<'a> {
             "concatenation" if !text.contains(['\'', '"', '$', '`', '\\', '{', '}', '~']) => {
                 match glob::is_pattern(text) {
                     true => Ok(vec![WordPart::Pattern(text.to_owned())]),
-                    false => self.whole(node, source),
+                    false => self.parse_whole_word(node, source),
                 }
             }
             "concatenation" => {
                 let mut parts = Vec::new();
                 let mut cursor = node.walk();
                 for child in node.children(&mut cursor) {
-                    parts.extend(self.parts(child, source)?);
+                    parts.extend(self.parse_parts(child, source)?);
                 }
                 Ok(parts)
             }
             "simple_expansion" | "expansion" => Ok(vec![self.expand_variable(text, false)?]),
-            "command_substitution" => Ok(vec![WordPart::Split]),
+            "command_substitution" => Ok(vec![WordPart::PublicWords]),
             "string" => self.parse_quoted(node, source),
-            _ => self.whole(node, source),
+            _ => self.parse_whole_word(node, source),
         }
     }
 
     /// Parses a word as the unconfined policy does.
-    fn whole(&self, node: Node<'_>, source: &str) -> Result<Vec<WordPart>, Unclear> {
-        Ok(vec![match shell_word::value(node, source)? {
-            Word::Literal(text) => WordPart::Text {
+    fn parse_whole_word(
+        &self,
+        node: Node<'_>,
+        source: &str,
+    ) -> Result<Vec<WordPart>, AmbiguousWordError> {
+        Ok(vec![match shell_word::parse_word(node, source)? {
+            ShellWord::Literal(text) => WordPart::Text {
                 text,
                 is_file_name: false,
             },
-            Word::Number => WordPart::Number,
-            Word::Shown => WordPart::Shown,
-            Word::Name(_) | Word::Among(_) | Word::Split | Word::Dynamic => WordPart::Dynamic,
+            ShellWord::ExitCode => WordPart::ExitCode,
+            ShellWord::PublicText => WordPart::PublicText,
+            ShellWord::FileName(_)
+            | ShellWord::UnorderedFileName(_)
+            | ShellWord::PublicWords
+            | ShellWord::Dynamic => WordPart::Dynamic,
         }])
     }
 
-    fn parse_quoted(&self, node: Node<'_>, source: &str) -> Result<Vec<WordPart>, Unclear> {
+    fn parse_quoted(
+        &self,
+        node: Node<'_>,
+        source: &str,
+    ) -> Result<Vec<WordPart>, AmbiguousWordError> {
         let mut cursor = node.walk();
         let mut children = node.named_children(&mut cursor);
         if children.all(|child| child.kind() == "string_content") {
-            return self.whole(node, source);
+            return self.parse_whole_word(node, source);
         }
-        let text_of = |from: usize, to: usize| -> Result<WordPart, Unclear> {
-            let text = source.get(from..to).ok_or(Unclear)?;
+        let text_of = |from: usize, to: usize| -> Result<WordPart, AmbiguousWordError> {
+            let text = source.get(from..to).ok_or(AmbiguousWordError)?;
             match text.contains(['\\', '"', '$', '`']) {
-                true => Err(Unclear),
+                true => Err(AmbiguousWordError),
                 false => Ok(WordPart::Text {
                     text: text.to_owned(),
                     is_file_name: false,
@@ -219,11 +245,11 @@ impl<'a> Scope<'a> {
                 continue;
             }
             parts.push(text_of(at, child.start_byte())?);
-            let text = source.get(child.byte_range()).ok_or(Unclear)?;
+            let text = source.get(child.byte_range()).ok_or(AmbiguousWordError)?;
             parts.push(match child.kind() {
                 "simple_expansion" | "expansion" => self.expand_variable(text, true)?,
-                "command_substitution" => WordPart::Shown,
-                _ => return Err(Unclear),
+                "command_substitution" => WordPart::PublicText,
+                _ => return Err(AmbiguousWordError),
             });
             at = child.end_byte();
         }
@@ -231,44 +257,47 @@ impl<'a> Scope<'a> {
         Ok(parts)
     }
 
-    fn expand_variable(&self, text: &str, is_quoted: bool) -> Result<WordPart, Unclear> {
-        let name = text.strip_prefix('$').ok_or(Unclear)?;
+    fn expand_variable(&self, text: &str, is_quoted: bool) -> Result<WordPart, AmbiguousWordError> {
+        let name = text.strip_prefix('$').ok_or(AmbiguousWordError)?;
         let name = match name.strip_prefix('{') {
-            Some(rest) => rest.strip_suffix('}').ok_or(Unclear)?,
+            Some(rest) => rest.strip_suffix('}').ok_or(AmbiguousWordError)?,
             None => name,
         };
         if !name
             .chars()
             .all(|c| c.is_ascii_alphanumeric() || c == '_' || c == '?')
         {
-            return Err(Unclear);
+            return Err(AmbiguousWordError);
         }
-        Ok(match self.value(name) {
+        Ok(match self.loop_value(name) {
             Some((value, is_file_name)) if is_quoted || is_single_word(value) => WordPart::Text {
                 text: value.to_owned(),
                 is_file_name,
             },
             Some(_) => WordPart::Dynamic,
-            None if name == "?" => WordPart::Number,
+            None if name == "?" => WordPart::ExitCode,
             None if !PUBLIC_VARIABLES.contains(&name) => WordPart::Dynamic,
-            None if is_quoted => WordPart::Shown,
-            None => WordPart::Split,
+            None if is_quoted => WordPart::PublicText,
+            None => WordPart::PublicWords,
         })
     }
 
     /// Returns the value of a surrounding loop's variable, and whether a pattern produced it.
-    fn value(&self, name: &str) -> Option<(&str, bool)> {
+    fn loop_value(&self, name: &str) -> Option<(&str, bool)> {
         let (_, value) = self.loops.iter().find(|(known, _)| known == name)?;
         match value {
-            Word::Literal(text) => Some((text, false)),
-            Word::Name(text) | Word::Among(text) => Some((text, true)),
-            Word::Number | Word::Shown | Word::Split | Word::Dynamic => None,
+            ShellWord::Literal(text) => Some((text, false)),
+            ShellWord::FileName(text) | ShellWord::UnorderedFileName(text) => Some((text, true)),
+            ShellWord::ExitCode
+            | ShellWord::PublicText
+            | ShellWord::PublicWords
+            | ShellWord::Dynamic => None,
         }
     }
 
     /// Parses the words of `[ … ]` or `[[ … ]]`: plain words, strings and known variables, separated by
     /// blanks.
-    pub(crate) fn condition(&self, text: &str) -> Result<Vec<Word>, Unclear> {
+    pub(crate) fn parse_condition(&self, text: &str) -> Result<Vec<ShellWord>, AmbiguousWordError> {
         let mut words = Vec::new();
         let mut rest = text.trim_matches([' ', '\t']);
         while let Some(first) = rest.chars().next() {
@@ -279,9 +308,11 @@ impl<'a> Scope<'a> {
                     .map(|at| at + 2),
                 _ => Some(rest.find([' ', '\t']).unwrap_or(rest.len())),
             };
-            let (word, after) = rest.split_at_checked(end.ok_or(Unclear)?).ok_or(Unclear)?;
+            let (word, after) = rest
+                .split_at_checked(end.ok_or(AmbiguousWordError)?)
+                .ok_or(AmbiguousWordError)?;
             if !after.is_empty() && !after.starts_with([' ', '\t']) {
-                return Err(Unclear);
+                return Err(AmbiguousWordError);
             }
             words.push(self.parse_condition_word(word)?);
             rest = after.trim_start_matches([' ', '\t']);
@@ -289,10 +320,10 @@ impl<'a> Scope<'a> {
         Ok(words)
     }
 
-    fn parse_condition_word(&self, word: &str) -> Result<Word, Unclear> {
+    fn parse_condition_word(&self, word: &str) -> Result<ShellWord, AmbiguousWordError> {
         // `&` and `|` end a single-bracket condition anywhere.
         if matches!(word, "&&" | "||") {
-            return Ok(Word::Literal(word.to_owned()));
+            return Ok(ShellWord::Literal(word.to_owned()));
         }
         let is_plain = |c: char| c.is_ascii_alphanumeric() || "_./=!:@%+,-".contains(c);
         let inside = |quote: char| {
@@ -300,7 +331,7 @@ impl<'a> Scope<'a> {
                 .and_then(|rest| rest.strip_suffix(quote))
         };
         if let Some(inside) = inside('\'') {
-            return Ok(Word::Literal(inside.to_owned()));
+            return Ok(ShellWord::Literal(inside.to_owned()));
         }
         let (text, is_quoted) = match inside('"') {
             Some(inside) => (inside, true),
@@ -311,22 +342,24 @@ impl<'a> Scope<'a> {
                 WordPart::Text {
                     text,
                     is_file_name: false,
-                } => Ok(Word::Literal(text)),
+                } => Ok(ShellWord::Literal(text)),
                 WordPart::Text {
                     text,
                     is_file_name: true,
-                } => Ok(Word::Name(text)),
-                WordPart::Number => Ok(Word::Number),
-                WordPart::Shown => Ok(Word::Shown),
-                WordPart::Dynamic if is_quoted => Ok(Word::Shown),
+                } => Ok(ShellWord::FileName(text)),
+                WordPart::ExitCode => Ok(ShellWord::ExitCode),
+                WordPart::PublicText => Ok(ShellWord::PublicText),
+                WordPart::Dynamic if is_quoted => Ok(ShellWord::PublicText),
                 // These parts may expand to several words.
-                WordPart::Split | WordPart::Dynamic | WordPart::Pattern(_) => Err(Unclear),
+                WordPart::PublicWords | WordPart::Dynamic | WordPart::Pattern(_) => {
+                    Err(AmbiguousWordError)
+                }
             };
         }
         let is_text = |c: char| c == ' ' || is_plain(c);
         match is_quoted && text.chars().all(is_text) || !is_quoted && word.chars().all(is_plain) {
-            true => Ok(Word::Literal(text.to_owned())),
-            false => Err(Unclear),
+            true => Ok(ShellWord::Literal(text.to_owned())),
+            false => Err(AmbiguousWordError),
         }
     }
 }

@@ -42,7 +42,8 @@ impl ConfinedThread {
                 && confine_signals().is_ok()
                 && reaches_only_own_descendants(parent);
             let failed = |_| Err(io::Error::other("the sandbox could not be set up"));
-            let starter = thread::Builder::new().spawn(move || start(&confinement, command));
+            let starter =
+                thread::Builder::new().spawn(move || spawn_confined(&confinement, command));
             let child = starter.and_then(|starter| starter.join().unwrap_or_else(failed));
             let is_child_there = child.is_ok();
             let _ = answer.send(child);
@@ -64,7 +65,7 @@ impl ConfinedThread {
     }
 }
 
-fn start(confinement: &Confinement, mut command: Command) -> io::Result<Child> {
+fn spawn_confined(confinement: &Confinement, mut command: Command) -> io::Result<Child> {
     confine_thread(confinement)?;
     command.spawn()
 }
@@ -91,7 +92,7 @@ fn serve_kill_requests(orders: &Receiver<SyncSender<()>>) {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::sandbox::folder_beside_tests;
+    use crate::sandbox::temp_folder_outside_sandbox;
     use std::{io::Read as _, os::unix::process::ExitStatusExt as _};
 
     fn confinement_of(folder: &tempfile::TempDir) -> Confinement {
@@ -109,7 +110,7 @@ mod tests {
         if !can_confine_signals() {
             return;
         }
-        let folder = folder_beside_tests();
+        let folder = temp_folder_outside_sandbox();
         let (mut reader, writer) = io::pipe().unwrap();
         let (wait, go) = io::pipe().unwrap();
         let mut command = Command::new("bash");
@@ -136,7 +137,7 @@ mod tests {
         if !can_confine_signals() {
             return;
         }
-        let folder = folder_beside_tests();
+        let folder = temp_folder_outside_sandbox();
         let mut other = Command::new("sleep").arg("60").spawn().unwrap();
         let (mut reader, writer) = io::pipe().unwrap();
         let mut command = Command::new("bash");

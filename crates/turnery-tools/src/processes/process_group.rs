@@ -5,7 +5,7 @@
 
 use super::{
     program::{ChildStdio, ProgramSpec},
-    registry::{Target, TreeRegistration, check_open},
+    registry::{KillTarget, TreeRegistration, check_open},
     stop_report::{FinishedTree, RunningProcess, StopReport},
     tagged_processes,
 };
@@ -34,7 +34,7 @@ pub(super) struct ProcessGroup {
     /// File name of the program.
     program: String,
     /// `None` once the leader was reaped.
-    id: Option<Pid>,
+    group_id: Option<Pid>,
     /// Becomes ready when a child of this process exits.
     child_exits: SignalStream,
     registration: Option<TreeRegistration>,
@@ -82,20 +82,22 @@ impl ProcessGroup {
         let mut group = Self {
             leader,
             program: name,
-            id,
+            group_id: id,
             child_exits,
             registration: None,
             tag: Some(tag),
         };
         if let Some(id) = id {
-            group.registration = Some(TreeRegistration::new(Target::Group(id))?);
+            group.registration = Some(TreeRegistration::new(KillTarget::Group(id))?);
         }
         Ok(group)
     }
 
     /// Waits until the leader has exited, without reaping it.
     pub(super) async fn wait_exit(&mut self) -> io::Result<()> {
-        let Some(id) = self.id else { return Ok(()) };
+        let Some(id) = self.group_id else {
+            return Ok(());
+        };
         let how = WaitIdOptions::EXITED | WaitIdOptions::NOWAIT | WaitIdOptions::NOHANG;
         while waitid(WaitId::Pid(id), how)?.is_none() {
             self.child_exits.recv().await;
@@ -121,7 +123,7 @@ impl ProcessGroup {
         self.kill();
         // Dropped before the leader is reaped, since its id may be reused after that.
         self.registration = None;
-        self.id = None;
+        self.group_id = None;
         let status = self.wait_for_leader(pauses).await?;
         let mut stopped = match self.tag.take() {
             Some(tag) => tagged_processes::sweep(tag).await,
@@ -173,7 +175,7 @@ impl ProcessGroup {
     }
 
     fn signal(&self, signal: Signal) {
-        if let Some(id) = self.id {
+        if let Some(id) = self.group_id {
             // Fails only if no process is left.
             let _ = kill_process_group(id, signal);
         }
@@ -212,7 +214,7 @@ mod tests {
     #[cfg(target_os = "linux")]
     use std::path::Path;
 
-    fn group(line: &str) -> ProcessGroup {
+    fn spawn_group(line: &str) -> ProcessGroup {
         let program = ProgramSpec {
             program: "sh".into(),
             args: vec!["-c".into(), line.into()],
@@ -231,8 +233,8 @@ mod tests {
 
     #[tokio::test]
     async fn exited_leader_keeps_pid_until_finish() {
-        let mut group = group("exit 3");
-        let id = group.id.unwrap();
+        let mut group = spawn_group("exit 3");
+        let id = group.group_id.unwrap();
         group.wait_exit().await.unwrap();
         assert_eq!(test_kill_process(id), Ok(()), "nobody has waited for it");
         let status = group.finish().await.unwrap().status.unwrap();
@@ -246,10 +248,10 @@ mod tests {
     /// The leader is not waited for if it may not be killed.
     #[tokio::test]
     async fn unkillable_leader_is_reported() {
-        let mut group = group("exec sleep 600");
-        let pid = group.id.unwrap();
+        let mut group = spawn_group("exec sleep 600");
+        let pid = group.group_id.unwrap();
         // Nothing kills the process before the group is dropped.
-        group.id = None;
+        group.group_id = None;
         group.tag = None;
         let finished = group.finish_within(1).await.unwrap();
         assert_eq!(finished.status, None);
@@ -267,11 +269,11 @@ mod tests {
     #[cfg(target_os = "linux")]
     #[tokio::test]
     async fn registration_is_dropped_before_the_leader() {
-        let mut group = group("exit 3");
-        let id = group.id.unwrap();
+        let mut group = spawn_group("exit 3");
+        let id = group.group_id.unwrap();
         group.wait_exit().await.unwrap();
         let (thread, sent) = std::sync::mpsc::sync_channel(1);
-        let registry = crate::processes::registry::lock();
+        let registry = crate::processes::registry::lock_registry();
         let dropping = thread::spawn(move || {
             thread
                 .send(std::fs::read_link("/proc/thread-self").unwrap())

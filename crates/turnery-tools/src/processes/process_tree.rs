@@ -4,18 +4,18 @@ use super::{
     process_group::ProcessGroup,
     program::{ChildPipes, ChildStdio, ProgramSpec, drop_relative_libraries},
     stop_report::FinishedTree,
-    supervised_tree::Supervised,
+    supervised_tree::SupervisedTree,
     supervision::{SUPERVISOR_EXECUTABLE, TAG_VARIABLE, new_tag},
 };
 use std::io;
 
 /// A running program and all its descendants. Dropping this kills all of them.
 #[derive(Debug)]
-pub struct ProcessTree(Kind);
+pub struct ProcessTree(TreeKind);
 
 #[derive(Debug)]
-enum Kind {
-    Supervised(Supervised),
+enum TreeKind {
+    Supervised(SupervisedTree),
     Group(ProcessGroup),
 }
 
@@ -32,9 +32,9 @@ impl ProcessTree {
         drop_relative_libraries(&mut program.environment);
         Ok(Self(match SUPERVISOR_EXECUTABLE.get() {
             Some(supervisor) => {
-                Kind::Supervised(Supervised::spawn(supervisor, &program, stdio, tag).await?)
+                TreeKind::Supervised(SupervisedTree::spawn(supervisor, &program, stdio, tag).await?)
             }
-            None => Kind::Group(ProcessGroup::spawn(program, stdio, tag)?),
+            None => TreeKind::Group(ProcessGroup::spawn(program, stdio, tag)?),
         }))
     }
 
@@ -56,24 +56,24 @@ impl ProcessTree {
     /// Fails only if the operating system does.
     pub async fn wait_exit(&mut self) -> io::Result<()> {
         match &mut self.0 {
-            Kind::Supervised(tree) => tree.wait_exit().await,
-            Kind::Group(group) => group.wait_exit().await,
+            TreeKind::Supervised(tree) => tree.wait_exit().await,
+            TreeKind::Group(group) => group.wait_exit().await,
         }
     }
 
     /// Sends SIGTERM to the program's process group.
     pub fn request_stop(&self) {
         match &self.0 {
-            Kind::Supervised(tree) => tree.request_stop(),
-            Kind::Group(group) => group.request_stop(),
+            TreeKind::Supervised(tree) => tree.request_stop(),
+            TreeKind::Group(group) => group.request_stop(),
         }
     }
 
     /// Kills the program and all its descendants.
     pub fn kill(&self) {
         match &self.0 {
-            Kind::Supervised(tree) => tree.kill(),
-            Kind::Group(group) => group.kill(),
+            TreeKind::Supervised(tree) => tree.kill(),
+            TreeKind::Group(group) => group.kill(),
         }
     }
 
@@ -85,8 +85,8 @@ impl ProcessTree {
     /// Fails only if the operating system does.
     pub async fn finish(self) -> io::Result<FinishedTree> {
         match self.0 {
-            Kind::Supervised(tree) => Ok(tree.finish().await),
-            Kind::Group(group) => group.finish().await,
+            TreeKind::Supervised(tree) => Ok(tree.finish().await),
+            TreeKind::Group(group) => group.finish().await,
         }
     }
 }

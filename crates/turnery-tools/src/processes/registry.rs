@@ -15,21 +15,21 @@ use std::{
 pub(super) struct ProcessRegistry {
     /// Set once everything was ended; afterwards nothing can be started.
     is_closed: bool,
-    next: u64,
-    running: HashMap<u64, Target>,
+    next_id: u64,
+    running: HashMap<u64, KillTarget>,
 }
 
 /// Target of ending a tree.
 #[derive(Debug)]
-pub(super) enum Target {
+pub(super) enum KillTarget {
     /// A supervisor that was not reaped: its socket is closed and it is woken if it was stopped.
     Supervisor { socket: OwnedFd, pid: Pid },
     /// A process group whose leader was not reaped: it is killed.
     Group(Pid),
 }
 
-impl Target {
-    fn end(&self) {
+impl KillTarget {
+    fn kill(&self) {
         // Fails only if the target has ended.
         match self {
             Self::Supervisor { socket, pid } => {
@@ -45,7 +45,7 @@ impl Target {
 
 static REGISTRY: LazyLock<Mutex<ProcessRegistry>> = LazyLock::new(Mutex::default);
 
-pub(super) fn lock() -> MutexGuard<'static, ProcessRegistry> {
+pub(super) fn lock_registry() -> MutexGuard<'static, ProcessRegistry> {
     REGISTRY.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
@@ -53,9 +53,9 @@ pub(super) fn lock() -> MutexGuard<'static, ProcessRegistry> {
 /// without a runtime, even while the runtime's thread hangs. Supervised trees are killed by their supervisors
 /// within milliseconds after this returns, even if this process exits.
 pub fn end_all() {
-    let mut registry = lock();
+    let mut registry = lock_registry();
     registry.is_closed = true;
-    registry.running.values().for_each(Target::end);
+    registry.running.values().for_each(KillTarget::kill);
 }
 
 /// Entry of one tree in the registry. Dropping this removes the entry.
@@ -64,14 +64,14 @@ pub(super) struct TreeRegistration(u64);
 
 impl TreeRegistration {
     /// Registers a tree. Ends the tree and fails if all trees were ended before.
-    pub(super) fn new(target: Target) -> io::Result<Self> {
-        let mut registry = lock();
+    pub(super) fn new(target: KillTarget) -> io::Result<Self> {
+        let mut registry = lock_registry();
         if registry.is_closed {
-            target.end();
+            target.kill();
             return Err(closed_error());
         }
-        let number = registry.next;
-        registry.next += 1;
+        let number = registry.next_id;
+        registry.next_id += 1;
         registry.running.insert(number, target);
         Ok(Self(number))
     }
@@ -79,7 +79,7 @@ impl TreeRegistration {
 
 /// Fails if all trees were ended.
 pub(super) fn check_open() -> io::Result<()> {
-    match lock().is_closed {
+    match lock_registry().is_closed {
         true => Err(closed_error()),
         false => Ok(()),
     }
@@ -91,6 +91,6 @@ fn closed_error() -> io::Error {
 
 impl Drop for TreeRegistration {
     fn drop(&mut self) {
-        lock().running.remove(&self.0);
+        lock_registry().running.remove(&self.0);
     }
 }

@@ -7,7 +7,7 @@
 
 use super::{
     program::{ChildStdio, ProgramSpec, encode_environment},
-    registry::{Target, TreeRegistration, check_open},
+    registry::{KillTarget, TreeRegistration, check_open},
     stop_report::{FinishedTree, RunningProcess, StopReport},
     supervision::SUPERVISOR_ARGUMENT,
     tagged_processes,
@@ -50,7 +50,7 @@ const MAX_REPORT_BYTES: usize = 64 << 10;
 /// A command of one byte from this process to the supervisor.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(u8)]
-pub(super) enum Order {
+pub(super) enum SupervisorCommand {
     /// Start the program; its three streams are attached and its environment follows.
     Start = b'S',
     /// Send SIGTERM to the program's process group.
@@ -61,7 +61,7 @@ pub(super) enum Order {
 
 /// A line from the supervisor.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) enum Line {
+pub(super) enum SupervisorReport {
     /// The program was started.
     Started,
     /// The program could not be started. Unit: errno.
@@ -75,7 +75,7 @@ pub(super) enum Line {
     Ended(Option<i32>),
 }
 
-impl Line {
+impl SupervisorReport {
     pub(super) fn encode(&self) -> String {
         match self {
             Self::Started => "started\n".to_owned(),
@@ -113,7 +113,7 @@ impl Line {
 /// A program below its supervisor. Dropping this closes the socket, so that the supervisor kills everything;
 /// if the supervisor is gone, all processes with the tag are killed.
 #[derive(Debug)]
-pub(super) struct Supervised {
+pub(super) struct SupervisedTree {
     control: UnixStream,
     supervisor: Child,
     /// Bytes of an incomplete line.
@@ -132,7 +132,7 @@ pub(super) struct Supervised {
     registration: Option<TreeRegistration>,
 }
 
-impl Supervised {
+impl SupervisedTree {
     pub(super) async fn spawn(
         supervisor: &Path,
         program: &ProgramSpec,
@@ -183,7 +183,10 @@ impl Supervised {
             is_closed: false,
             tag: Some(tag),
             stopped: StopReport::GroupAndTagged,
-            registration: Some(TreeRegistration::new(Target::Supervisor { socket, pid })?),
+            registration: Some(TreeRegistration::new(KillTarget::Supervisor {
+                socket,
+                pid,
+            })?),
         };
         for part in [environment, confinement] {
             let length = part.len() as u64;
@@ -191,16 +194,18 @@ impl Supervised {
             tree.send_all(&part).await?;
         }
         match tree.next_report().await? {
-            Some(Line::Started) => Ok(tree),
-            Some(Line::Failed(errno)) => {
+            Some(SupervisorReport::Started) => Ok(tree),
+            Some(SupervisorReport::Failed(errno)) => {
                 tree.tag = None;
                 Err(io::Error::from_raw_os_error(errno))
             }
-            Some(Line::Refused(reason)) => {
+            Some(SupervisorReport::Refused(reason)) => {
                 tree.tag = None;
                 Err(io::Error::other(reason))
             }
-            Some(Line::Remaining(_) | Line::Ended(_)) | None => Err(supervisor_lost()),
+            Some(SupervisorReport::Remaining(_) | SupervisorReport::Ended(_)) | None => {
+                Err(supervisor_lost())
+            }
         }
     }
 
@@ -221,20 +226,27 @@ impl Supervised {
     async fn read_until_ended(&mut self) -> io::Result<()> {
         while self.exit_status.is_none() && !self.is_closed {
             match self.next_report().await? {
-                Some(Line::Remaining(process)) => self.remaining_processes.push(process),
-                Some(Line::Ended(status)) => self.exit_status = Some(status),
-                Some(Line::Started | Line::Failed(_) | Line::Refused(_)) | None => {}
+                Some(SupervisorReport::Remaining(process)) => {
+                    self.remaining_processes.push(process)
+                }
+                Some(SupervisorReport::Ended(status)) => self.exit_status = Some(status),
+                Some(
+                    SupervisorReport::Started
+                    | SupervisorReport::Failed(_)
+                    | SupervisorReport::Refused(_),
+                )
+                | None => {}
             }
         }
         Ok(())
     }
 
     pub(super) fn request_stop(&self) {
-        self.order(Order::RequestStop);
+        self.send_command(SupervisorCommand::RequestStop);
     }
 
     pub(super) fn kill(&self) {
-        self.order(Order::Kill);
+        self.send_command(SupervisorCommand::Kill);
     }
 
     /// Kills the remaining processes and waits for the report.
@@ -269,7 +281,7 @@ impl Supervised {
         }
     }
 
-    fn order(&self, order: Order) {
+    fn send_command(&self, order: SupervisorCommand) {
         // An error means that the supervisor has exited or that its socket is full of earlier orders.
         let _ = send_now(&self.control, &[order as u8]);
         self.wake();
@@ -297,12 +309,12 @@ impl Supervised {
     }
 
     /// Returns the next line of the supervisor; `None` at the end or if a line is invalid. Cancel safe.
-    async fn next_report(&mut self) -> io::Result<Option<Line>> {
+    async fn next_report(&mut self) -> io::Result<Option<SupervisorReport>> {
         loop {
             if let Some(end) = self.unread.iter().position(|byte| *byte == b'\n') {
                 let line: Vec<u8> = self.unread.drain(..=end).collect();
                 let line = String::from_utf8_lossy(&line[..end]);
-                return Ok(Line::decode(&line));
+                return Ok(SupervisorReport::decode(&line));
             }
             self.control.readable().await?;
             let mut chunk = [0; 1024];
@@ -320,7 +332,7 @@ impl Supervised {
     }
 }
 
-impl Drop for Supervised {
+impl Drop for SupervisedTree {
     fn drop(&mut self) {
         self.registration = None;
         if self.exit_status.is_some() {
@@ -370,7 +382,7 @@ fn send_streams(socket: &StdUnixStream, stdio: &ChildStdio) -> io::Result<()> {
     let mut space = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(3))];
     let mut rights = SendAncillaryBuffer::new(&mut space);
     rights.push(SendAncillaryMessage::ScmRights(&streams));
-    let order = [Order::Start as u8];
+    let order = [SupervisorCommand::Start as u8];
     sendmsg(
         socket,
         &[IoSlice::new(&order)],
@@ -392,18 +404,18 @@ mod tests {
             command: "sudo sleep 5".to_owned(),
         };
         for line in [
-            Line::Started,
-            Line::Failed(2),
-            Line::Refused("/a b is closed".to_owned()),
-            Line::Remaining(process),
-            Line::Ended(Some(256)),
-            Line::Ended(None),
+            SupervisorReport::Started,
+            SupervisorReport::Failed(2),
+            SupervisorReport::Refused("/a b is closed".to_owned()),
+            SupervisorReport::Remaining(process),
+            SupervisorReport::Ended(Some(256)),
+            SupervisorReport::Ended(None),
         ] {
             let encoded = line.encode();
-            assert_eq!(Line::decode(encoded.trim_end()), Some(line));
+            assert_eq!(SupervisorReport::decode(encoded.trim_end()), Some(line));
         }
-        assert_eq!(Line::decode("ended x"), None);
-        assert_eq!(Line::decode("what"), None);
+        assert_eq!(SupervisorReport::decode("ended x"), None);
+        assert_eq!(SupervisorReport::decode("what"), None);
     }
 
     #[tokio::test]
@@ -411,7 +423,7 @@ mod tests {
         let (control, mut theirs) = UnixStream::pair().unwrap();
         let lines = b"remaining 7 sudo sleep 5\nended\n";
         theirs.write_all(lines).await.unwrap();
-        let tree = Supervised {
+        let tree = SupervisedTree {
             control,
             supervisor: Command::new("true").spawn().unwrap(),
             unread: Vec::new(),

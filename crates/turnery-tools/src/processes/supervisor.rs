@@ -8,7 +8,7 @@ use super::{
     confined_thread::ConfinedThread,
     program::decode_environment,
     stop_report::RunningProcess,
-    supervised_tree::{Line, Order, send_now},
+    supervised_tree::{SupervisorCommand, SupervisorReport, send_now},
     tagged_processes::command_line,
 };
 use crate::sandbox::Confinement;
@@ -124,15 +124,15 @@ fn supervise(command: &[OsString]) -> io::Result<()> {
             }
             Err(error) => {
                 let line = match error.raw_os_error() {
-                    Some(errno) => Line::Failed(errno),
-                    None => Line::Refused(error.to_string()),
+                    Some(errno) => SupervisorReport::Failed(errno),
+                    None => SupervisorReport::Refused(error.to_string()),
                 };
                 send_report(&control, &line);
                 return Ok(());
             }
         };
-        send_report(&control, &Line::Started);
-        let tree = Tree {
+        send_report(&control, &SupervisorReport::Started);
+        let tree = ProgramTree {
             control,
             child_exits,
             leader,
@@ -180,12 +180,12 @@ fn receive_part(mut socket: &StdUnixStream) -> io::Result<Vec<u8>> {
 }
 
 /// Sends a line to the other end. If that is gone, reading the socket reports it.
-fn send_report(control: &UnixStream, line: &Line) {
+fn send_report(control: &UnixStream, line: &SupervisorReport) {
     let _ = send_now(control, line.encode().as_bytes());
 }
 
 /// The program and all its descendants.
-struct Tree {
+struct ProgramTree {
     control: UnixStream,
     /// Becomes ready when a child exits.
     child_exits: SignalStream,
@@ -197,16 +197,16 @@ struct Tree {
     status: Option<i32>,
 }
 
-impl Tree {
+impl ProgramTree {
     /// Waits until the program exits, a kill is ordered, or turnery is gone.
     async fn watch(mut self) {
         loop {
             tokio::select! {
                 biased;
                 order = next_command(&self.control) => match order {
-                    Some(Order::RequestStop) => self.signal_group(Signal::TERM),
-                    Some(Order::Start) => {}
-                    Some(Order::Kill) | None => break,
+                    Some(SupervisorCommand::RequestStop) => self.signal_group(Signal::TERM),
+                    Some(SupervisorCommand::Start) => {}
+                    Some(SupervisorCommand::Kill) | None => break,
                 },
                 _ = self.child_exits.recv() => {
                     if self.has_leader_ended() {
@@ -233,7 +233,7 @@ impl Tree {
         let mut intervals = 0;
         let mut is_reported = false;
         while self.reap() {
-            let children = children();
+            let children = list_children();
             for child in &children {
                 // A process that may not be killed is reported below.
                 let _ = kill_process(*child, Signal::KILL);
@@ -262,9 +262,9 @@ impl Tree {
     fn report(&self, children: Vec<Pid>) {
         let named = children.into_iter().take(MAX_NAMED);
         for process in named.map(describe_process) {
-            send_report(&self.control, &Line::Remaining(process));
+            send_report(&self.control, &SupervisorReport::Remaining(process));
         }
-        send_report(&self.control, &Line::Ended(self.status));
+        send_report(&self.control, &SupervisorReport::Ended(self.status));
     }
 
     fn signal_group(&self, signal: Signal) {
@@ -299,14 +299,18 @@ impl Tree {
 }
 
 /// Returns the next order; `None` once turnery is gone. Cancel safe.
-async fn next_command(control: &UnixStream) -> Option<Order> {
+async fn next_command(control: &UnixStream) -> Option<SupervisorCommand> {
     loop {
         control.readable().await.ok()?;
         let mut byte = [0];
         match control.try_read(&mut byte) {
             Ok(0) => return None,
             Ok(_) => {
-                let all = [Order::Start, Order::RequestStop, Order::Kill];
+                let all = [
+                    SupervisorCommand::Start,
+                    SupervisorCommand::RequestStop,
+                    SupervisorCommand::Kill,
+                ];
                 if let Some(order) = all.into_iter().find(|order| *order as u8 == byte[0]) {
                     return Some(order);
                 }
@@ -318,7 +322,7 @@ async fn next_command(control: &UnixStream) -> Option<Order> {
 }
 
 /// Returns the children of this process, including zombies.
-fn children() -> Vec<Pid> {
+fn list_children() -> Vec<Pid> {
     let pid = |text: &str| text.parse().ok().and_then(Pid::from_raw);
     // Available since Linux 3.5 if the kernel was built with it.
     if let Ok(text) = fs::read_to_string(format!("/proc/self/task/{}/children", getpid())) {

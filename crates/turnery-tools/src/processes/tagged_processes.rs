@@ -83,7 +83,10 @@ mod linux {
             if found.match_tag.is_empty() && !found.has_unknown {
                 return StopReport::GroupAndTagged;
             }
-            found.match_tag.iter().for_each(|pid| kill(*pid, &variable));
+            found
+                .match_tag
+                .iter()
+                .for_each(|pid| kill_tagged(*pid, &variable));
             sleep(PAUSE);
         }
         let left = scan(&variable).match_tag.into_iter().filter_map(|pid| {
@@ -120,7 +123,7 @@ mod linux {
 
     /// Checks the environment of a process for this variable. A process that has ended does not match.
     pub(super) fn match_tag(pid: i32, variable: &str) -> TagMatch {
-        let Ok(environment) = environment(pid) else {
+        let Ok(environment) = read_environment(pid) else {
             return TagMatch::No;
         };
         let mut entries = environment.split(|byte| *byte == 0);
@@ -133,7 +136,7 @@ mod linux {
         }
     }
 
-    fn environment(pid: i32) -> io::Result<Vec<u8>> {
+    fn read_environment(pid: i32) -> io::Result<Vec<u8>> {
         let mut file = File::open(format!("/proc/{pid}/environ"))?;
         // Usually read at once: by a second read `exec` may have replaced what the first one saw.
         let mut bytes = vec![0; ENVIRONMENT_BYTES];
@@ -177,7 +180,7 @@ mod linux {
     }
 
     /// Kills the process if it still has the variable once its id can no longer be reused.
-    fn kill(pid: i32, variable: &str) {
+    fn kill_tagged(pid: i32, variable: &str) {
         let Some(number) = Pid::from_raw(pid) else {
             return;
         };

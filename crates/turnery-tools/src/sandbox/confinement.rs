@@ -50,7 +50,7 @@ impl Confinement {
         self.with_roots(
             places
                 .iter()
-                .filter_map(|path| links::follow(path, &anywhere)),
+                .filter_map(|path| links::follow_links(path, &anywhere)),
         )
     }
 
@@ -81,7 +81,7 @@ impl Confinement {
         let usual = std::env::temp_dir();
         !self.writes
             || !self.temporary.contains(&usual)
-            || links::follow(&usual, &self.writable_through_links()).is_none()
+            || links::follow_links(&usual, &self.writable_through_links()).is_none()
     }
 
     /// Returns the folder in which to create the [`scratch`](Self::scratch) folder: `usual`, or the system's
@@ -90,7 +90,7 @@ impl Confinement {
     pub(crate) fn scratch_parent(&self, usual: &Path) -> Option<PathBuf> {
         let anywhere = self.writable_through_links();
         let mut folders = [usual, Path::new(known_paths::TEMPORARY_FOLDER)].into_iter();
-        folders.find_map(|folder| links::follow(folder, &anywhere))
+        folders.find_map(|folder| links::follow_links(folder, &anywhere))
     }
 }
 

@@ -4,12 +4,12 @@
 pub(super) const TEMPORARY_FOLDER: &str = "/tmp";
 
 /// The system's settings, which may contain keys.
-pub(super) const SETTINGS: &str = "/etc";
+pub(super) const SYSTEM_CONFIG: &str = "/etc";
 
 /// Paths outside the roots that read-only commands may read.
-pub(super) const SYSTEM: &[&str] = &[
+pub(super) const SYSTEM_FOLDERS: &[&str] = &[
     "/bin",
-    SETTINGS,
+    SYSTEM_CONFIG,
     "/lib",
     "/lib32",
     "/lib64",
@@ -49,7 +49,7 @@ pub(super) const TOOLCHAINS: &[&str] = &[
 ];
 
 /// Paths below the home folder that no command reads or writes: keys, and files with passwords.
-pub(super) const KEYS: &[&str] = &[
+pub(super) const KEY_PATHS: &[&str] = &[
     ".aws",
     ".azure",
     ".bash_history",
@@ -110,7 +110,7 @@ pub(super) const KEYS: &[&str] = &[
 
 /// Paths below the home folder that no command reads or writes: folders of browsers and other applications,
 /// which keep passwords among thousands of other files.
-pub(super) const PROFILES: &[&str] = &[
+pub(super) const APPLICATION_PROFILES: &[&str] = &[
     ".config/BraveSoftware",
     ".config/chromium",
     ".config/google-chrome",

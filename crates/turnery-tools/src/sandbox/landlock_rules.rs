@@ -77,7 +77,7 @@ pub(super) fn restrict(confinement: &Confinement) -> io::Result<Option<u32>> {
         .and_then(|ruleset| ruleset.scope(Scope::from_all(ABI_VERSION)))
         .and_then(Ruleset::create)
         .map_err(io::Error::other)?;
-    let rules = Rules {
+    let rules = LandlockRules {
         ruleset,
         writable: confinement.writable(),
         excluded: Vec::new(),
@@ -108,7 +108,7 @@ pub(super) fn restrict_signals() -> io::Result<()> {
     }
 }
 
-struct Rules {
+struct LandlockRules {
     ruleset: RulesetCreated,
     /// Paths that the session's commands can write: [`Confinement::writable`].
     writable: Vec<PathBuf>,
@@ -118,7 +118,7 @@ struct Rules {
     is_truncated: bool,
 }
 
-impl Rules {
+impl LandlockRules {
     fn allow_all(mut self, confinement: &Confinement) -> io::Result<Self> {
         let home = confinement.home.as_deref();
         let in_home = |names: &[&str]| -> Vec<PathBuf> {
@@ -130,8 +130,8 @@ impl Rules {
             confinement.toolchains.clone(),
         ]
         .concat();
-        let profiles = in_home(known_paths::PROFILES);
-        let keys = [in_home(known_paths::KEYS), confinement.private.clone()].concat();
+        let profiles = in_home(known_paths::APPLICATION_PROFILES);
+        let keys = [in_home(known_paths::KEY_PATHS), confinement.private.clone()].concat();
         let existing = |paths: &[PathBuf]| -> io::Result<Vec<PathBuf>> {
             let mut existing = Vec::new();
             for path in paths {
@@ -143,13 +143,13 @@ impl Rules {
         };
         let (existing, existing_profiles) = (existing(&keys)?, existing(&profiles)?);
         let linked = LinkedKeys::new(&self.writable, &toolchains, home);
-        let linked = linked.find(&existing, &existing_profiles)?;
+        let linked = linked.find_targets(&existing, &existing_profiles)?;
         let keys = [keys, profiles].concat();
         let mut links = LinkResolver::new(self.writable.clone());
         let existing = existing.iter().chain(&existing_profiles);
         self.excluded = links.resolve_all(existing.chain(&linked))?;
         let (roots, work_trees) = (&confinement.roots, &confinement.work_trees);
-        let repositories = RepositoryFolders::of(work_trees, roots, home, &self.writable);
+        let repositories = RepositoryFolders::find(work_trees, roots, home, &self.writable);
         let mut readable = toolchains;
         if confinement.writes {
             // Names are no secrets, and a program may look for itself or for its settings anywhere.
@@ -162,12 +162,12 @@ impl Rules {
             }
             readable.push("/dev/shm".into());
         } else {
-            readable.extend(known_paths::SYSTEM.iter().map(PathBuf::from));
+            readable.extend(known_paths::SYSTEM_FOLDERS.iter().map(PathBuf::from));
             readable.extend(repositories.work_trees);
             readable.extend(repositories.git_folders.iter().cloned());
         }
         for path in &readable {
-            if let Some(path) = links::follow(path, &self.writable) {
+            if let Some(path) = links::follow_links(path, &self.writable) {
                 self = self.allow_below(&path, read_access())?;
             }
         }
@@ -324,7 +324,7 @@ impl LinkResolver {
         let mut all = Vec::new();
         for path in paths {
             let resolved = match unreadable_folders::is_link(path)? {
-                true => unreadable_folders::follow(path)?,
+                true => unreadable_folders::follow_link(path)?,
                 false => None,
             };
             let resolved = match resolved {
@@ -348,7 +348,7 @@ impl LinkResolver {
         let folder = match self.folders.get(parent) {
             Some(folder) => folder.clone(),
             None => {
-                let folder = unreadable_folders::follow(parent)?;
+                let folder = unreadable_folders::follow_link(parent)?;
                 self.folders.insert(parent.to_owned(), folder.clone());
                 folder
             }
@@ -363,7 +363,7 @@ impl LinkResolver {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::sandbox::tests::as_anybody;
+    use crate::sandbox::tests::without_root_capabilities;
     use std::os::unix::fs::PermissionsExt as _;
 
     /// A command may close the folder after its links were resolved.
@@ -374,7 +374,11 @@ mod tests {
         fs::create_dir(&closed).unwrap();
         let set = |mode| fs::set_permissions(&closed, fs::Permissions::from_mode(mode)).unwrap();
         let key = closed.join("key");
-        let found = || as_anybody(|| LinkResolver::new(Vec::new()).resolve_all([&key].into_iter()));
+        let found = || {
+            without_root_capabilities(|| {
+                LinkResolver::new(Vec::new()).resolve_all([&key].into_iter())
+            })
+        };
         assert_eq!(found().unwrap().as_slice(), std::slice::from_ref(&key));
         set(0o000);
         let refused = found();

@@ -47,7 +47,11 @@ impl<'a> LinkedKeys<'a> {
     /// # Errors
     ///
     /// Fails if links cannot be found because a folder is closed to its owner.
-    pub(super) fn find(&self, keys: &[PathBuf], profiles: &[PathBuf]) -> io::Result<Vec<PathBuf>> {
+    pub(super) fn find_targets(
+        &self,
+        keys: &[PathBuf],
+        profiles: &[PathBuf],
+    ) -> io::Result<Vec<PathBuf>> {
         let mut found = Vec::new();
         let deep = keys.iter().filter(|it| !profiles.contains(it));
         let deep = deep.map(|it| (it.clone(), true));
@@ -73,7 +77,7 @@ impl<'a> LinkedKeys<'a> {
                     continue;
                 };
                 if kind.is_symlink() {
-                    let followed = unreadable_folders::follow(&path)?;
+                    let followed = unreadable_folders::follow_link(&path)?;
                     let Some(ResolvedPath { target, links }) =
                         followed.filter(|it| self.may_be_key(&it.target))
                     else {
@@ -97,7 +101,7 @@ impl<'a> LinkedKeys<'a> {
     /// Returns true if a link's target may be a key: it neither is in a folder that commands need nor
     /// contains one.
     fn may_be_key(&self, target: &Path) -> bool {
-        let programs = self.programs.get_or_init(|| self.programs());
+        let programs = self.programs.get_or_init(|| self.program_folders());
         let needed = || self.writable.iter().chain(programs);
         let is_in_needed = needed().any(|it| target.starts_with(it));
         let is_above = |it: &Path| it.starts_with(target);
@@ -105,10 +109,10 @@ impl<'a> LinkedKeys<'a> {
     }
 
     /// Returns the folders of programs and their libraries, except those that contain the home folder.
-    fn programs(&self) -> Vec<PathBuf> {
-        let system = known_paths::SYSTEM
+    fn program_folders(&self) -> Vec<PathBuf> {
+        let system = known_paths::SYSTEM_FOLDERS
             .iter()
-            .filter(|it| **it != known_paths::SETTINGS);
+            .filter(|it| **it != known_paths::SYSTEM_CONFIG);
         let toolchains = self
             .toolchains
             .iter()

@@ -12,7 +12,7 @@ const MAX_LINKS: usize = 40;
 /// Returns an absolute path without links. Returns `None` if the path does not exist, or if a link on the way
 /// is in `writable` or below, since a command could lead turnery anywhere with it. `writable` contains no
 /// links.
-pub(super) fn follow(path: &Path, writable: &[PathBuf]) -> Option<PathBuf> {
+pub(super) fn follow_links(path: &Path, writable: &[PathBuf]) -> Option<PathBuf> {
     try_follow_links(path, writable).ok().map(|it| it.target)
 }
 
@@ -43,7 +43,7 @@ pub(super) fn try_follow_links(
     writable: &[PathBuf],
 ) -> Result<ResolvedPath, (PathBuf, io::Error)> {
     let mut resolved = PathBuf::from("/");
-    let mut rest = names(path);
+    let mut rest = reversed_names(path);
     let mut links = Vec::new();
     while let Some(name) = rest.pop() {
         if name == ".." {
@@ -71,7 +71,7 @@ pub(super) fn try_follow_links(
         if target.is_absolute() {
             resolved = PathBuf::from("/");
         }
-        rest.extend(names(&target));
+        rest.extend(reversed_names(&target));
     }
     Ok(ResolvedPath {
         target: resolved,
@@ -80,7 +80,7 @@ pub(super) fn try_follow_links(
 }
 
 /// Returns the components of a path, last one first.
-fn names(path: &Path) -> Vec<OsString> {
+fn reversed_names(path: &Path) -> Vec<OsString> {
     let names = path.components().rev().filter_map(|it| match it {
         Component::Normal(name) => Some(name.to_owned()),
         Component::ParentDir => Some("..".into()),
@@ -117,8 +117,8 @@ mod tests {
         for (path, freely, within) in expected {
             let wanted = |it: Option<&str>| it.map(|it| top.join(it));
             let path = top.join(path);
-            assert_eq!(follow(&path, &[]), wanted(freely), "{path:?}");
-            assert_eq!(follow(&path, &project), wanted(within), "{path:?}");
+            assert_eq!(follow_links(&path, &[]), wanted(freely), "{path:?}");
+            assert_eq!(follow_links(&path, &project), wanted(within), "{path:?}");
         }
     }
 }

@@ -4,7 +4,7 @@
 //! A `.git` file may name any folder, and a command may write one. It counts only if that folder names it in
 //! return: git's own record of a linked work tree, or the configuration of a submodule.
 
-use super::links::follow;
+use super::links::follow_links;
 use crate::workspace::disk;
 use std::{
     io::Read as _,
@@ -24,7 +24,7 @@ pub(super) struct RepositoryFolders {
 impl RepositoryFolders {
     /// Returns the folders of `work_trees`, which contain `roots`. Follows no link in `writable`, where
     /// commands write.
-    pub(super) fn of(
+    pub(super) fn find(
         work_trees: &[PathBuf],
         roots: &[PathBuf],
         home: Option<&Path>,
@@ -38,10 +38,11 @@ impl RepositoryFolders {
             if !is_shared && !home.is_some_and(|home| home.starts_with(top)) {
                 found.work_trees.push(top.clone());
             }
-            let folder = follow(&top.join(".git"), writable).and_then(|it| match it.is_dir() {
-                true => Some(it),
-                false => linked_git_folder(&it, writable),
-            });
+            let folder =
+                follow_links(&top.join(".git"), writable).and_then(|it| match it.is_dir() {
+                    true => Some(it),
+                    false => linked_git_folder(&it, writable),
+                });
             found
                 .git_folders
                 .extend(folder.filter(|it| it.join("HEAD").is_file()));
@@ -55,13 +56,13 @@ fn linked_git_folder(dot_git: &Path, writable: &[PathBuf]) -> Option<PathBuf> {
     let work_tree = dot_git.parent()?;
     let text = read_bounded(dot_git)?;
     let folder = work_tree.join(text.strip_prefix("gitdir:")?.trim());
-    let folder = follow(&folder, writable)?;
+    let folder = follow_links(&folder, writable)?;
     let leads_to = |path: &str, wanted: &Path| {
         let path = folder.join(path.trim_end_matches(['\n', '\r']));
-        follow(&path, writable).is_some_and(|it| it == wanted)
+        follow_links(&path, writable).is_some_and(|it| it == wanted)
     };
     if let Some(common) = read_bounded(&folder.join("commondir")) {
-        let common = follow(&folder.join(common.trim_end()), writable)?;
+        let common = follow_links(&folder.join(common.trim_end()), writable)?;
         let is_recorded = folder.parent() == Some(&common.join("worktrees"))
             && leads_to(&read_bounded(&folder.join("gitdir"))?, dot_git);
         return is_recorded.then_some(common);

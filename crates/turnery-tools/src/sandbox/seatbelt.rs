@@ -40,7 +40,7 @@ pub(crate) fn profile(confinement: &Confinement) -> String {
             rule("deny", "file-write*", &path);
         }
     }
-    let keys = in_home(known_paths::KEYS).chain(in_home(known_paths::PROFILES));
+    let keys = in_home(known_paths::KEY_PATHS).chain(in_home(known_paths::APPLICATION_PROFILES));
     for path in keys.chain(confinement.private.iter().cloned()) {
         rule("deny", "file-read-data", &path);
         rule("deny", "file-write*", &path);
@@ -67,7 +67,7 @@ fn quote_path(path: &Path) -> String {
 mod tests {
     use super::*;
 
-    fn confinement(writes: bool) -> Confinement {
+    fn test_confinement(writes: bool) -> Confinement {
         Confinement {
             writes,
             roots: vec!["/srv/a\"b".into()],
@@ -81,7 +81,7 @@ mod tests {
 
     #[test]
     fn private_folders_are_denied_after_allow_rules() {
-        let text = profile(&confinement(true));
+        let text = profile(&test_confinement(true));
         let place = |line: &str| text.find(line).unwrap();
         let root = place(r#"(allow file-write* (subpath "/srv/a\"b"))"#);
         let keys = place(r#"(deny file-read-data (subpath "/Users/me/.ssh"))"#);
@@ -94,7 +94,7 @@ mod tests {
 
     #[test]
     fn read_only_profile_allows_no_write_to_roots() {
-        let text = profile(&confinement(false));
+        let text = profile(&test_confinement(false));
         assert!(!text.contains(r#"(allow file-write* (subpath "/srv"#));
         assert!(text.contains(r#"(allow file-write* (subpath "/scratch"))"#));
         let home = text.find(r#"(deny file-read-data (subpath "/Users/me"))"#);

@@ -169,7 +169,7 @@ pub(super) fn restrict(confinement: &Confinement, landlock: Option<u32>) -> io::
     // The C library falls back to `clone`, whose flags can be checked.
     let clone3 = [(libc::SYS_clone3, Vec::new())];
     install_filter(BTreeMap::from(clone3), libc::ENOSYS)?;
-    let rules = rules(confinement, landlock).map_err(io::Error::other)?;
+    let rules = build_rules(confinement, landlock).map_err(io::Error::other)?;
     install_filter(rules, libc::EPERM)
 }
 
@@ -184,12 +184,12 @@ fn install_filter(rules: BTreeMap<i64, Vec<SeccompRule>>, errno: libc::c_int) ->
     apply_filter(&program).map_err(io::Error::other)
 }
 
-type Rules = BTreeMap<i64, Vec<SeccompRule>>;
+type SeccompRules = BTreeMap<i64, Vec<SeccompRule>>;
 
-fn rules(
+fn build_rules(
     confinement: &Confinement,
     landlock: Option<u32>,
-) -> Result<Rules, seccompiler::BackendError> {
+) -> Result<SeccompRules, seccompiler::BackendError> {
     let mut refused: Vec<i64> = REFUSED_CALLS.to_vec();
     if !confinement.writes {
         refused.extend(METADATA_WRITES.iter().chain(OLD_WRITES));
@@ -197,7 +197,7 @@ fn rules(
     if landlock < Some(LANDLOCK_WITH_TRUNCATE) {
         refused.push(libc::SYS_truncate);
     }
-    let mut rules: Rules = refused.into_iter().map(|call| (call, Vec::new())).collect();
+    let mut rules: SeccompRules = refused.into_iter().map(|call| (call, Vec::new())).collect();
     let argument = |index, operator, value: u64| {
         SeccompCondition::new(index, SeccompCmpArgLen::Dword, operator, value)
     };
@@ -281,7 +281,7 @@ fn rules(
 }
 
 #[cfg(target_arch = "x86_64")]
-fn with_x32(rules: Rules) -> Rules {
+fn with_x32(rules: SeccompRules) -> SeccompRules {
     let mut all = rules.clone();
     if rules.len() > 1 {
         all.extend(X32_ONLY_CALLS.map(|call| (call | X32_CALL_BIT, Vec::new())));

@@ -99,7 +99,7 @@ impl SandboxSettings {
     pub fn confinement(
         &self,
         roots: &[PathBuf],
-        surroundings: &Surroundings,
+        surroundings: &SandboxBaseline,
         only_reads: bool,
     ) -> Option<Confinement> {
         if !self.is_active() {
@@ -126,7 +126,7 @@ impl SandboxSettings {
             temporary,
             scratch: None,
             toolchains: toolchains.flat_map(absolute_paths_in).collect(),
-            caches: named(known_paths::CACHE_VARIABLES, absolute_paths_in),
+            caches: paths_below(known_paths::CACHE_VARIABLES, absolute_paths_in),
             private: self.private.clone(),
         };
         // A key among files that commands write belongs to them; excluding it would prevent all new files
@@ -152,17 +152,19 @@ impl SandboxSettings {
         let home = env::home_dir();
         let found = |variable: &str| key_paths_in(variable, roots, home.as_deref());
         let below = |usual: &str| -> Vec<&str> {
-            let keys = known_paths::KEYS.iter().chain(known_paths::PROFILES);
+            let keys = known_paths::KEY_PATHS
+                .iter()
+                .chain(known_paths::APPLICATION_PROFILES);
             keys.filter_map(|key| key.strip_prefix(usual)).collect()
         };
         [
             self.key_files.clone(),
-            named(known_paths::KEY_VARIABLES, found),
-            named(
+            paths_below(known_paths::KEY_VARIABLES, found),
+            paths_below(
                 &[("XDG_CONFIG_HOME", &below(".config/"))],
                 absolute_paths_in,
             ),
-            named(
+            paths_below(
                 &[("XDG_DATA_HOME", &below(".local/share/"))],
                 absolute_paths_in,
             ),
@@ -174,7 +176,7 @@ impl SandboxSettings {
 /// Repository folders and keys around the roots before a session's first command, so that changes by commands
 /// open nothing.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Surroundings {
+pub struct SandboxBaseline {
     /// For each root the nearest folder with a `.git`.
     work_trees: Vec<PathBuf>,
     /// Files and folders of keys that settings and variables name, links resolved. Determined at the first
@@ -182,7 +184,7 @@ pub struct Surroundings {
     keys: OnceLock<Vec<PathBuf>>,
 }
 
-impl Surroundings {
+impl SandboxBaseline {
     /// Finds the surroundings of `roots` for commands with these settings. Reads the disk.
     #[must_use]
     pub fn new(roots: &[PathBuf], settings: &SandboxSettings) -> Self {
@@ -190,13 +192,13 @@ impl Surroundings {
             return Self::default();
         }
         Self {
-            work_trees: work_trees(roots),
+            work_trees: find_work_trees(roots),
             keys: OnceLock::new(),
         }
     }
 }
 
-pub(super) fn work_trees(roots: &[PathBuf]) -> Vec<PathBuf> {
+pub(super) fn find_work_trees(roots: &[PathBuf]) -> Vec<PathBuf> {
     let has_git = |it: &&Path| it.join(".git").symlink_metadata().is_ok();
     let tops = roots
         .iter()
@@ -236,7 +238,7 @@ fn key_paths_in(variable: &str, roots: &[PathBuf], home: Option<&Path>) -> Vec<P
 }
 
 /// Returns paths of the table's names below the folders that `found` returns for each variable.
-fn named(table: &[(&str, &[&str])], found: impl Fn(&str) -> Vec<PathBuf>) -> Vec<PathBuf> {
+fn paths_below(table: &[(&str, &[&str])], found: impl Fn(&str) -> Vec<PathBuf>) -> Vec<PathBuf> {
     let mut all = Vec::new();
     for (variable, names) in table {
         for folder in found(variable) {
@@ -274,8 +276,11 @@ mod tests {
             (&[], &place, false),
             (&[], &[], true),
         ] {
-            let confinement =
-                settings(private, key_files).confinement(&roots, &Surroundings::default(), false);
+            let confinement = settings(private, key_files).confinement(
+                &roots,
+                &SandboxBaseline::default(),
+                false,
+            );
             assert_eq!(confinement.is_some(), SandboxSupport::detect().is_usable());
             if let Some(it) = confinement {
                 assert_eq!(it.temporary.contains(&env::temp_dir()), is_writable);
@@ -289,7 +294,7 @@ mod tests {
         if !SandboxSupport::detect().is_usable() {
             return;
         }
-        let folder = crate::sandbox::folder_beside_tests();
+        let folder = crate::sandbox::temp_folder_outside_sandbox();
         let top = folder.path().canonicalize().unwrap();
         let root = top.join("root");
         fs::create_dir(&root).unwrap();
@@ -303,7 +308,7 @@ mod tests {
             ..SandboxSettings::default()
         };
         let roots = [root];
-        let surroundings = Surroundings::new(&roots, &settings);
+        let surroundings = SandboxBaseline::new(&roots, &settings);
         let closed = || -> Vec<PathBuf> {
             let confinement = settings.confinement(&roots, &surroundings, false).unwrap();
             let private = confinement.private.into_iter();

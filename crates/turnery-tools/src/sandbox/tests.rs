@@ -5,7 +5,8 @@
 mod links;
 
 use super::{
-    Confinement, SandboxSupport, folder_beside_tests, settings::work_trees, start_confined,
+    Confinement, SandboxSupport, settings::find_work_trees, start_confined,
+    temp_folder_outside_sandbox,
 };
 use rustix::thread::{CapabilitySet, capabilities, set_capabilities};
 use std::{
@@ -17,12 +18,12 @@ use std::{
 };
 
 /// A home folder with a project in it and a key beside it.
-struct World {
+struct SandboxFixture {
     folder: tempfile::TempDir,
 }
 
 /// Runs `run` without root's capability to enter folders that are closed to their owner.
-pub(super) fn as_anybody<T: Send>(run: impl FnOnce() -> T + Send) -> T {
+pub(super) fn without_root_capabilities<T: Send>(run: impl FnOnce() -> T + Send) -> T {
     thread::scope(|scope| {
         let run = || {
             let mut sets = capabilities(None).expect("capabilities");
@@ -36,9 +37,9 @@ pub(super) fn as_anybody<T: Send>(run: impl FnOnce() -> T + Send) -> T {
     })
 }
 
-impl World {
+impl SandboxFixture {
     fn new() -> Self {
-        let folder = folder_beside_tests();
+        let folder = temp_folder_outside_sandbox();
         let world = Self { folder };
         for name in [
             "project",
@@ -74,7 +75,7 @@ impl World {
             writes,
             network: false,
             roots: vec![self.home().join("project")],
-            work_trees: work_trees(&[self.home().join("project")]),
+            work_trees: find_work_trees(&[self.home().join("project")]),
             home: Some(self.home()),
             temporary: vec![self.home().join("tmp")],
             scratch: None,
@@ -109,7 +110,7 @@ impl World {
     }
 
     /// Asserts that the line works, but fails with `words` under this confinement.
-    fn refuses(&self, confinement: &Confinement, line: &str, words: &str) {
+    fn assert_refused(&self, confinement: &Confinement, line: &str, words: &str) {
         let free = self.run(None, line);
         assert!(free.status.success(), "{line}: {free:?}");
         let confined = self.run(Some(confinement), line);
@@ -118,7 +119,7 @@ impl World {
         assert!(said.contains(words), "{line}: {said}");
     }
 
-    fn allows(&self, confinement: &Confinement, line: &str) {
+    fn assert_allowed(&self, confinement: &Confinement, line: &str) {
         let output = self.run(Some(confinement), line);
         assert!(output.status.success(), "{line}: {output:?}");
     }
@@ -138,13 +139,13 @@ fn is_confining() -> bool {
 
 #[test]
 fn write_outside_the_roots_is_refused() {
-    let world = World::new();
+    let world = SandboxFixture::new();
     if !is_confining() {
         return;
     }
     let line = "touch ../Documents/new && rm ../Documents/new";
-    world.refuses(&world.workspace(), line, DENIED);
-    world.refuses(&world.read_only(), line, DENIED);
+    world.assert_refused(&world.workspace(), line, DENIED);
+    world.assert_refused(&world.read_only(), line, DENIED);
     for line in [
         "echo x >> ../Documents/tax.txt",
         "echo x >> ../.cargo/config.toml",
@@ -153,14 +154,14 @@ fn write_outside_the_roots_is_refused() {
         "mkdir ../new && rmdir ../new",
         "echo x >> ../.bashrc",
     ] {
-        world.refuses(&world.workspace(), line, DENIED);
+        world.assert_refused(&world.workspace(), line, DENIED);
     }
 }
 
 /// Programs that users start by hand, or shells at startup, may be beside build caches.
 #[test]
 fn build_caches_are_writable_but_programs_are_not() {
-    let world = World::new();
+    let world = SandboxFixture::new();
     if !is_confining() {
         return;
     }
@@ -181,15 +182,15 @@ fn build_caches_are_writable_but_programs_are_not() {
         fs::create_dir_all(&path).unwrap();
         let line = format!("echo x > {0}/a && rm {0}/a", path.display());
         match is_writable {
-            true => world.allows(&world.workspace(), &line),
-            false => world.refuses(&world.workspace(), &line, DENIED),
+            true => world.assert_allowed(&world.workspace(), &line),
+            false => world.assert_refused(&world.workspace(), &line, DENIED),
         }
     }
 }
 
 #[test]
 fn write_inside_is_refused_to_readers_only() {
-    let world = World::new();
+    let world = SandboxFixture::new();
     if !is_confining() {
         return;
     }
@@ -198,22 +199,22 @@ fn write_inside_is_refused_to_readers_only() {
         "mkdir d && rmdir d",
         "echo x > $HOME/tmp/b",
     ] {
-        world.refuses(&world.read_only(), line, DENIED);
-        world.allows(&world.workspace(), line);
+        world.assert_refused(&world.read_only(), line, DENIED);
+        world.assert_allowed(&world.workspace(), line);
     }
-    world.refuses(&world.read_only(), "chmod +x a.txt", NOT_PERMITTED);
-    world.refuses(&world.read_only(), "touch -d @0 a.txt", "");
+    world.assert_refused(&world.read_only(), "chmod +x a.txt", NOT_PERMITTED);
+    world.assert_refused(&world.read_only(), "touch -d @0 a.txt", "");
     // Not every file system has flags.
     let flags = "chattr +d a.txt && chattr -d a.txt";
     if world.run(None, flags).status.success() {
-        world.refuses(&world.read_only(), flags, NOT_PERMITTED);
+        world.assert_refused(&world.read_only(), flags, NOT_PERMITTED);
     }
-    world.allows(&world.workspace(), "chmod +x a.txt; echo x > /dev/null");
+    world.assert_allowed(&world.workspace(), "chmod +x a.txt; echo x > /dev/null");
 }
 
 #[test]
 fn keys_cannot_be_read() {
-    let world = World::new();
+    let world = SandboxFixture::new();
     if !is_confining() {
         return;
     }
@@ -223,18 +224,18 @@ fn keys_cannot_be_read() {
         "cat link",
         "cat ../.turnery/keys.toml",
     ] {
-        world.refuses(&world.workspace(), line, DENIED);
-        world.refuses(&world.read_only(), line, DENIED);
+        world.assert_refused(&world.workspace(), line, DENIED);
+        world.assert_refused(&world.read_only(), line, DENIED);
     }
-    world.allows(&world.workspace(), "cat ../Documents/tax.txt a.txt; ls ..");
-    world.refuses(&world.read_only(), "cat ../Documents/tax.txt", DENIED);
-    world.allows(&world.read_only(), "cat a.txt ../.cargo/config.toml");
+    world.assert_allowed(&world.workspace(), "cat ../Documents/tax.txt a.txt; ls ..");
+    world.assert_refused(&world.read_only(), "cat ../Documents/tax.txt", DENIED);
+    world.assert_allowed(&world.read_only(), "cat a.txt ../.cargo/config.toml");
 }
 
 /// Keys that tools keep among their other files, and browser profiles.
 #[test]
 fn tool_keys_cannot_be_read() {
-    let world = World::new();
+    let world = SandboxFixture::new();
     if !is_confining() {
         return;
     }
@@ -259,89 +260,89 @@ fn tool_keys_cannot_be_read() {
         fs::create_dir_all(folder).unwrap();
         fs::write(&path, "content\n").unwrap();
         let line = format!("cat {}", path.display());
-        world.refuses(&world.workspace(), &line, DENIED);
-        world.refuses(&world.read_only(), &line, DENIED);
+        world.assert_refused(&world.workspace(), &line, DENIED);
+        world.assert_refused(&world.read_only(), &line, DENIED);
     }
 }
 
 /// A home folder as root contains keys, and programs that start with the user's rights.
 #[test]
 fn keys_below_a_root_stay_closed() {
-    let world = World::new();
+    let world = SandboxFixture::new();
     if !is_confining() {
         return;
     }
     let mut confinement = world.workspace();
     confinement.roots = vec![world.home()];
-    world.refuses(&confinement, "cat ../.ssh/id_rsa", DENIED);
-    world.refuses(&confinement, "echo x >> ../.ssh/authorized_keys", DENIED);
-    world.refuses(&confinement, "echo x >> ../.bashrc", DENIED);
-    world.allows(&confinement, "echo x >> ../Documents/tax.txt");
+    world.assert_refused(&confinement, "cat ../.ssh/id_rsa", DENIED);
+    world.assert_refused(&confinement, "echo x >> ../.ssh/authorized_keys", DENIED);
+    world.assert_refused(&confinement, "echo x >> ../.bashrc", DENIED);
+    world.assert_allowed(&confinement, "echo x >> ../Documents/tax.txt");
 }
 
 #[test]
 fn sockets_are_refused_without_network() {
-    let world = World::new();
+    let world = SandboxFixture::new();
     if !is_confining() {
         return;
     }
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
     let port = listener.local_addr().unwrap().port();
     let connect = format!("exec 3<>/dev/tcp/127.0.0.1/{port}");
-    world.refuses(&world.workspace(), &connect, NOT_PERMITTED);
-    world.refuses(&world.read_only(), &connect, NOT_PERMITTED);
+    world.assert_refused(&world.workspace(), &connect, NOT_PERMITTED);
+    world.assert_refused(&world.read_only(), &connect, NOT_PERMITTED);
     let mut with_network = world.workspace();
     with_network.network = true;
-    world.allows(&with_network, &connect);
+    world.assert_allowed(&with_network, &connect);
     let local = "python3 -c 'import socket; socket.socket(socket.AF_UNIX)'";
-    world.refuses(&with_network, local, NOT_PERMITTED);
+    world.assert_refused(&with_network, local, NOT_PERMITTED);
     // Only for addresses and routes.
     let netlink = |protocol: u8| {
         format!("python3 -c 'from socket import *; socket(AF_NETLINK, SOCK_RAW, {protocol})'")
     };
-    world.allows(&with_network, &netlink(0));
+    world.assert_allowed(&with_network, &netlink(0));
     for protocol in [4, 15, 16] {
-        world.refuses(&with_network, &netlink(protocol), NOT_PERMITTED);
+        world.assert_refused(&with_network, &netlink(protocol), NOT_PERMITTED);
     }
     let pair = |kind: &str| {
         format!("python3 -c 'from socket import *; socketpair(AF_UNIX, {kind} | SOCK_CLOEXEC)'")
     };
     for kind in ["SOCK_STREAM", "SOCK_SEQPACKET"] {
-        world.allows(&world.workspace(), &pair(kind));
+        world.assert_allowed(&world.workspace(), &pair(kind));
     }
     // Its datagrams could be sent to the path of any daemon's socket.
     for kind in ["SOCK_DGRAM", "SOCK_RAW"] {
         for confinement in [&world.workspace(), &with_network] {
-            world.refuses(confinement, &pair(kind), NOT_PERMITTED);
+            world.assert_refused(confinement, &pair(kind), NOT_PERMITTED);
         }
     }
 }
 
 #[test]
 fn other_processes_are_out_of_reach() {
-    let world = World::new();
+    let world = SandboxFixture::new();
     if !is_confining() {
         return;
     }
     let agent = std::process::id();
     let environment = format!("cat /proc/{agent}/environ > /dev/null");
-    world.refuses(&world.workspace(), &environment, DENIED);
-    world.refuses(&world.read_only(), &environment, DENIED);
+    world.assert_refused(&world.workspace(), &environment, DENIED);
+    world.assert_refused(&world.read_only(), &environment, DENIED);
     if SandboxSupport::detect().landlock >= Some(6) {
         let signal = format!("kill -0 {agent}");
-        world.refuses(&world.workspace(), &signal, NOT_PERMITTED);
+        world.assert_refused(&world.workspace(), &signal, NOT_PERMITTED);
     }
     // A process over its limit of processor time is killed.
     let limit = format!("prlimit --pid {agent} --core=0:0");
-    world.refuses(&world.workspace(), &limit, NOT_PERMITTED);
-    world.allows(&world.workspace(), "ulimit -c 0");
-    world.allows(&world.workspace(), "sleep 60 & kill $! && ! wait $!");
+    world.assert_refused(&world.workspace(), &limit, NOT_PERMITTED);
+    world.assert_allowed(&world.workspace(), "ulimit -c 0");
+    world.assert_allowed(&world.workspace(), "sleep 60 & kill $! && ! wait $!");
 }
 
 /// A supervisor that is never scheduled kills nothing. A command may still change itself.
 #[test]
 fn scheduling_of_other_processes_is_out_of_reach() {
-    let world = World::new();
+    let world = SandboxFixture::new();
     if !is_confining() {
         return;
     }
@@ -379,26 +380,26 @@ fn scheduling_of_other_processes_is_out_of_reach() {
         format!("sleep 60 & {set}; status=$?; kill $!; exit $status")
     };
     for name in ["affinity", "scheduler", "param", "attr", "nice", "ionice"] {
-        world.refuses(&world.workspace(), &set_other(name), NOT_PERMITTED);
-        world.allows(&world.workspace(), &set(name, "0"));
+        world.assert_refused(&world.workspace(), &set_other(name), NOT_PERMITTED);
+        world.assert_allowed(&world.workspace(), &set(name, "0"));
     }
     // The caller's group may contain other processes.
     for name in ["nice of a group", "ionice of a group"] {
-        world.refuses(&world.workspace(), &set(name, "0"), NOT_PERMITTED);
+        world.assert_refused(&world.workspace(), &set(name, "0"), NOT_PERMITTED);
     }
     let own = "nice true && ionice -c 3 true && chrt --idle 0 true && taskset 1 true";
     if world.run(None, own).status.success() {
-        world.allows(&world.workspace(), own);
+        world.assert_allowed(&world.workspace(), own);
     }
 }
 
 #[test]
 fn sandbox_escape_calls_are_refused() {
-    let world = World::new();
+    let world = SandboxFixture::new();
     if !is_confining() {
         return;
     }
-    world.refuses(&world.workspace(), "unshare --user true", NOT_PERMITTED);
+    world.assert_refused(&world.workspace(), "unshare --user true", NOT_PERMITTED);
     let call = |number: i64, arguments: &str| {
         format!(
             "python3 -c 'import ctypes, sys\nlibc = ctypes.CDLL(None, use_errno=True)\n\
@@ -416,13 +417,13 @@ fn sandbox_escape_calls_are_refused() {
         // `open_tree_attr`.
         467,
     ] {
-        world.refuses(
+        world.assert_refused(
             &world.workspace(),
             &call(number, ", -1, 0, 0, 0, 0, 0"),
             NOT_PERMITTED,
         );
     }
-    world.refuses(
+    world.assert_refused(
         &world.workspace(),
         &call(libc::SYS_io_uring_setup, ", 0, 0"),
         NOT_PERMITTED,
@@ -430,16 +431,16 @@ fn sandbox_escape_calls_are_refused() {
     let request = |number: u32| call(libc::SYS_ioctl, &format!(", 0, {number:#x}, 0"));
     // Terminal input, and creating a snapshot or a subvolume or deleting one on btrfs.
     for number in [0x5412, 0x5000_9401, 0x5000_9418, 0x5000_943F] {
-        world.refuses(&world.workspace(), &request(number), NOT_PERMITTED);
+        world.assert_refused(&world.workspace(), &request(number), NOT_PERMITTED);
     }
     // Changes of a file through a read-only descriptor. Python may be installed anywhere.
     let mut reader = world.read_only();
     reader.roots = vec!["/".into()];
     for number in [0x4008_6604, 0x6609, 0x660C, 0x800C_6613, 0xC040_6618] {
-        world.refuses(&reader, &request(number), NOT_PERMITTED);
-        world.allows(&world.workspace(), &request(number));
+        world.assert_refused(&reader, &request(number), NOT_PERMITTED);
+        world.assert_allowed(&world.workspace(), &request(number));
     }
-    world.allows(
+    world.assert_allowed(
         &world.workspace(),
         "grep -q 'NoNewPrivs:.1' /proc/self/status",
     );
@@ -448,40 +449,40 @@ fn sandbox_escape_calls_are_refused() {
 /// A session may have the whole system as its folder.
 #[test]
 fn top_folder_opens_no_devices() {
-    let world = World::new();
+    let world = SandboxFixture::new();
     if !is_confining() {
         return;
     }
     for writes in [true, false] {
         let mut confinement = world.confinement(writes);
         confinement.roots = vec!["/".into()];
-        world.refuses(&confinement, ": < /dev/ptmx", DENIED);
-        world.refuses(&confinement, "echo 900 > /proc/self/oom_score_adj", DENIED);
-        world.allows(&confinement, "cat $HOME/Documents/tax.txt > /dev/null");
+        world.assert_refused(&confinement, ": < /dev/ptmx", DENIED);
+        world.assert_refused(&confinement, "echo 900 > /proc/self/oom_score_adj", DENIED);
+        world.assert_allowed(&confinement, "cat $HOME/Documents/tax.txt > /dev/null");
     }
 }
 
 #[test]
 fn common_development_commands_work() {
-    let world = World::new();
+    let world = SandboxFixture::new();
     if !is_confining() {
         return;
     }
     let workspace = world.workspace();
     let author = "-c user.name=a -c user.email=a@b";
-    world.allows(
+    world.assert_allowed(
         &workspace,
         &format!("git init -q && git add . && git {author} commit -qm x"),
     );
-    world.allows(
+    world.assert_allowed(
         &world.read_only(),
         "GIT_OPTIONAL_LOCKS=0 git status && git log && git diff",
     );
-    world.allows(&workspace, &format!("git worktree add -q ../project/tree && cd tree && echo y > y && git add y && git {author} commit -qm y"));
+    world.assert_allowed(&workspace, &format!("git worktree add -q ../project/tree && cd tree && echo y > y && git add y && git {author} commit -qm y"));
     // A work tree whose repository is elsewhere.
     let mut linked = world.workspace();
     linked.roots = vec![world.home().join("project/tree")];
-    world.allows(
+    world.assert_allowed(
         &linked,
         &format!("cd tree && echo z > z && git add z && git {author} commit -qm z"),
     );
@@ -490,9 +491,9 @@ fn common_development_commands_work() {
         "a:\n\techo x > made\n",
     )
     .unwrap();
-    world.allows(&workspace, "make && test -f made");
-    world.allows(&workspace, "python3 -c 'import tempfile, subprocess, multiprocessing; subprocess.run([\"ls\"], check=True); open(\"p\", \"w\").write(\"x\")'");
-    world.allows(
+    world.assert_allowed(&workspace, "make && test -f made");
+    world.assert_allowed(&workspace, "python3 -c 'import tempfile, subprocess, multiprocessing; subprocess.run([\"ls\"], check=True); open(\"p\", \"w\").write(\"x\")'");
+    world.assert_allowed(
         &world.read_only(),
         "ls -la | sort | head -1; find . -name '*.txt' | xargs wc -l",
     );
@@ -501,7 +502,7 @@ fn common_development_commands_work() {
 /// A build needs the compiler, the linker and cargo's locks.
 #[test]
 fn cargo_builds_in_the_workspace() {
-    let world = World::new();
+    let world = SandboxFixture::new();
     if !is_confining() {
         return;
     }
@@ -514,13 +515,13 @@ fn cargo_builds_in_the_workspace() {
         rustc.display(),
         cargo.display()
     );
-    world.allows(&world.workspace(), &line);
+    world.assert_allowed(&world.workspace(), &line);
 }
 
 /// Where node is not installed, bash writes the same file.
 #[test]
 fn node_runs_in_the_workspace() {
-    let world = World::new();
+    let world = SandboxFixture::new();
     if !is_confining() {
         return;
     }
@@ -528,21 +529,21 @@ fn node_runs_in_the_workspace() {
     let line = format!(
         "if command -v node > /dev/null; then node -e \"{script}\"; else echo x > n; fi; grep -q x n"
     );
-    world.allows(&world.workspace(), &line);
+    world.assert_allowed(&world.workspace(), &line);
 }
 
 #[test]
 fn reader_writes_only_its_scratch_folder() {
-    let world = World::new();
+    let world = SandboxFixture::new();
     if !is_confining() {
         return;
     }
     let mut confinement = world.read_only();
     let line = "echo x > $HOME/tmp/b && cat $HOME/tmp/b";
-    world.refuses(&confinement, line, DENIED);
+    world.assert_refused(&confinement, line, DENIED);
     confinement.scratch = Some(world.home().join("tmp"));
-    world.allows(&confinement, line);
-    world.refuses(&confinement, "echo x > b.txt", DENIED);
+    world.assert_allowed(&confinement, line);
+    world.assert_refused(&confinement, "echo x > b.txt", DENIED);
 }
 
 #[test]
@@ -569,11 +570,11 @@ fn missing_support_is_described() {
 
 #[test]
 fn confinement_without_home_works() {
-    let world = World::new();
+    let world = SandboxFixture::new();
     if !is_confining() {
         return;
     }
     let mut confinement = world.workspace();
     confinement.home = None;
-    world.allows(&confinement, "cat a.txt");
+    world.assert_allowed(&confinement, "cat a.txt");
 }

@@ -36,7 +36,7 @@ fn check_metadata(path: &Path, is_met: impl FnOnce(&fs::Metadata) -> bool) -> io
         Err(error) if matches!(error.kind(), ErrorKind::NotFound | ErrorKind::NotADirectory) => {
             Ok(false)
         }
-        Err(error) => check(path, &error).map(|()| true),
+        Err(error) => check_access(path, &error).map(|()| true),
     }
 }
 
@@ -46,7 +46,7 @@ fn check_metadata(path: &Path, is_met: impl FnOnce(&fs::Metadata) -> bool) -> io
 ///
 /// Names the folder that its owner, the current user, may not enter, and how to open it; or reports that the
 /// path was closed meanwhile by a command that runs at the same time.
-pub(super) fn check(path: &Path, error: &io::Error) -> io::Result<()> {
+pub(super) fn check_access(path: &Path, error: &io::Error) -> io::Result<()> {
     if error.kind() != ErrorKind::PermissionDenied {
         return Ok(());
     }
@@ -63,7 +63,7 @@ pub(super) fn check(path: &Path, error: &io::Error) -> io::Result<()> {
         Some((link, metadata)) if metadata.is_symlink() => match links::try_follow_links(link, &[])
         {
             // The path contains no links.
-            Err((at, error)) => check(&at, &error),
+            Err((at, error)) => check_access(&at, &error),
             Ok(_) => opened(link),
         },
         Some((folder, metadata)) => check_owner(folder, &metadata),
@@ -82,7 +82,7 @@ pub(super) fn check_listing(folder: &Path, error: &io::Error) -> io::Result<()> 
             check_owner(folder, &metadata)
         }
         Ok(_) => Ok(()),
-        Err(error) => check(folder, &error),
+        Err(error) => check_access(folder, &error),
     }
 }
 
@@ -101,10 +101,10 @@ fn check_owner(folder: &Path, metadata: &fs::Metadata) -> io::Result<()> {
 /// # Errors
 ///
 /// Fails if a folder on the way is closed to its owner.
-pub(super) fn follow(link: &Path) -> io::Result<Option<ResolvedPath>> {
+pub(super) fn follow_link(link: &Path) -> io::Result<Option<ResolvedPath>> {
     match links::try_follow_links(link, &[]) {
         Ok(followed) => Ok(Some(followed)),
-        Err((at, error)) => check(&at, &error).map(|()| None),
+        Err((at, error)) => check_access(&at, &error).map(|()| None),
     }
 }
 
@@ -123,12 +123,12 @@ mod tests {
         symlink(folder.path(), &link).unwrap();
         let denied = io::Error::from(ErrorKind::PermissionDenied);
         for path in [file.clone(), link.clone(), link.join("absent")] {
-            let error = check(&path, &denied).unwrap_err().to_string();
+            let error = check_access(&path, &denied).unwrap_err().to_string();
             assert!(error.contains("a moment ago"), "{error}");
         }
-        let error = check(&folder.path().join("absent"), &denied).unwrap_err();
+        let error = check_access(&folder.path().join("absent"), &denied).unwrap_err();
         assert!(error.to_string().contains("chmod u+rx"), "{error}");
         let absent = io::Error::from(ErrorKind::NotFound);
-        assert!(check(&file, &absent).is_ok());
+        assert!(check_access(&file, &absent).is_ok());
     }
 }

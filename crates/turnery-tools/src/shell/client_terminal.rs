@@ -4,12 +4,12 @@ use super::{
     environment,
     exit_status::{Ending, Stopped},
     output_buffer,
-    output_buffer::Kept,
-    strip_ansi::Plain,
+    output_buffer::OutputBuffer,
+    strip_ansi::AnsiStripper,
 };
 use crate::{
     Progress, TerminalFault, TerminalRun, Terminals, ToolCx, grace,
-    policy::{GitSettings, git::environment::variables},
+    policy::{GitSettings, git::environment::git_variables},
 };
 use std::{path::Path, time::Duration};
 use tokio::{
@@ -31,15 +31,15 @@ pub(crate) async fn run(
 ) -> Option<ToolEnvelope> {
     let stop = cx.cancel.child_token();
     let (started, mut starts) = mpsc::channel(1);
-    let mut environment = variables(git, |_| None);
+    let mut environment = git_variables(git, |_| None);
     if let Some(cwd) = cwd.to_str() {
-        environment.push((environment::FOLDER.to_owned(), cwd.to_owned()));
+        environment.push((environment::PWD.to_owned(), cwd.to_owned()));
     }
     let running = terminals.run(
         line,
         cwd,
         &environment,
-        Kept::LIMIT as u64,
+        OutputBuffer::MAX_BYTES as u64,
         started,
         stop.clone(),
     );
@@ -74,16 +74,16 @@ pub(crate) async fn run(
     // Without a terminal there was nothing to kill.
     let unconfirmed = match shown {
         Some(_) => Stopped::Unconfirmed,
-        None => Stopped::NotOpened,
+        None => Stopped::TerminalNotOpened,
     };
     let mut envelope = match ran {
         Some(Ok(ran)) if timed_out => {
-            Ending::TimedOut(limit).envelope(text(ran), &Stopped::ByClient)
+            Ending::TimedOut(limit).envelope(output_text(ran), &Stopped::KilledByClient)
         }
         Some(Ok(ran)) if cx.cancel.is_cancelled() => {
-            Ending::Cancelled.envelope(text(ran), &Stopped::ByClient)
+            Ending::Cancelled.envelope(output_text(ran), &Stopped::KilledByClient)
         }
-        Some(Ok(ran)) => to_command_exit(&ran).envelope(text(ran), &Stopped::ByClient),
+        Some(Ok(ran)) => to_command_exit(&ran).envelope(output_text(ran), &Stopped::KilledByClient),
         Some(Err(_)) | None if timed_out => {
             Ending::TimedOut(limit).envelope(String::new(), &unconfirmed)
         }
@@ -92,13 +92,13 @@ pub(crate) async fn run(
         }
         Some(Err(TerminalFault::Absent)) => return None,
         Some(Err(TerminalFault::NotOpened(reason))) => {
-            failed(format!("the client could not run this: {reason}"))
+            execution_failure(format!("the client could not run this: {reason}"))
         }
-        Some(Err(TerminalFault::Lost(reason))) => failed(format!(
+        Some(Err(TerminalFault::Lost(reason))) => execution_failure(format!(
             "the command was started in the client's terminal, but the client did not report how it ended ({reason}): \
              it may have completed, so check before you run it again"
         )),
-        None => failed("the client did not say how this ended".to_owned()),
+        None => execution_failure("the client did not say how this ended".to_owned()),
     };
     // The client keeps showing the terminal's output.
     envelope.artifacts.extend(shown);
@@ -127,7 +127,7 @@ async fn show_terminal(
     Some(terminal)
 }
 
-fn failed(message: String) -> ToolEnvelope {
+fn execution_failure(message: String) -> ToolEnvelope {
     ToolEnvelope::failed(ToolErrorKind::ExecutionError, message)
 }
 
@@ -141,12 +141,12 @@ fn to_command_exit(ran: &TerminalRun) -> Ending {
 
 /// Converts terminal output to plain text. Terminals use CRLF and colours, and a client may send more output
 /// than was requested.
-fn text(ran: TerminalRun) -> String {
-    let mut kept = Kept::default();
-    kept.add(Plain::whole(ran.output.as_bytes()).as_bytes());
+fn output_text(ran: TerminalRun) -> String {
+    let mut kept = OutputBuffer::default();
+    kept.push(AnsiStripper::strip(ran.output.as_bytes()).as_bytes());
     let text = kept.into_text();
     if ran.truncated {
-        return output_buffer::left_out(None) + &text;
+        return output_buffer::omission_note(None) + &text;
     }
     text
 }

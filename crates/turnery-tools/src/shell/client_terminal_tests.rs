@@ -1,6 +1,6 @@
 //! Tests of commands in client terminals, with a scripted client.
 
-use super::test_support::{Trial, printed, text};
+use super::test_support::{ShellFixture, envelope_text, printed_output};
 use crate::{Progress, TerminalFault, TerminalRun, Terminals};
 use futures_util::future::BoxFuture;
 use serde_json::json;
@@ -18,7 +18,7 @@ struct FakeTerminals {
     result: Result<TerminalRun, TerminalFault>,
     waits: bool,
     /// Command lines received.
-    lines: Mutex<Vec<String>>,
+    commands: Mutex<Vec<String>>,
     /// Variables of the last command.
     environment: Mutex<Vec<(String, String)>>,
 }
@@ -28,7 +28,7 @@ impl FakeTerminals {
         Arc::new(Self {
             result,
             waits,
-            lines: Mutex::default(),
+            commands: Mutex::default(),
             environment: Mutex::default(),
         })
     }
@@ -45,7 +45,7 @@ impl Terminals for FakeTerminals {
         cancel: CancellationToken,
     ) -> BoxFuture<'a, Result<TerminalRun, TerminalFault>> {
         Box::pin(async move {
-            self.lines.lock().unwrap().push(command.to_owned());
+            self.commands.lock().unwrap().push(command.to_owned());
             *self.environment.lock().unwrap() = environment.to_vec();
             let is_opened = !matches!(
                 self.result,
@@ -62,7 +62,7 @@ impl Terminals for FakeTerminals {
     }
 }
 
-fn ran(output: &str, exit_code: Option<i64>, signal: Option<&str>) -> TerminalRun {
+fn terminal_output(output: &str, exit_code: Option<i64>, signal: Option<&str>) -> TerminalRun {
     TerminalRun {
         output: output.to_owned(),
         truncated: false,
@@ -79,17 +79,20 @@ fn terminal_artifact() -> Artifact {
 
 #[tokio::test]
 async fn terminal_is_shown_and_result_is_plain_text() {
-    let client = FakeTerminals::new(Ok(ran("\u{1b}[1ma\u{1b}[0m\r\nb", Some(0), None)), false);
-    let trial = Trial::in_terminals(Some(client.clone()));
+    let client = FakeTerminals::new(
+        Ok(terminal_output("\u{1b}[1ma\u{1b}[0m\r\nb", Some(0), None)),
+        false,
+    );
+    let trial = ShellFixture::with_terminals(Some(client.clone()));
     let (envelope, reports) = trial.run(json!({ "command": "echo \"a b\" | cat" })).await;
-    assert_eq!(*client.lines.lock().unwrap(), ["echo \"a b\" | cat"]);
-    assert_eq!(text(&envelope), "a\nb\nexit code: 0");
+    assert_eq!(*client.commands.lock().unwrap(), ["echo \"a b\" | cat"]);
+    assert_eq!(envelope_text(&envelope), "a\nb\nexit code: 0");
     let [Progress::Shows(detail)] = reports.as_slice() else {
         panic!("{reports:?}");
     };
     assert_eq!(detail.artifacts, [terminal_artifact()]);
     assert_eq!(envelope.artifacts, [terminal_artifact()]);
-    assert_eq!(printed(&reports), "");
+    assert_eq!(printed_output(&reports), "");
 }
 
 #[tokio::test]
@@ -103,8 +106,8 @@ async fn git_that_only_reads_gets_a_hardened_environment() {
         ("git status; make", false),
         ("ls", false),
     ] {
-        let client = FakeTerminals::new(Ok(ran("", Some(0), None)), false);
-        let trial = Trial::in_terminals(Some(client.clone()));
+        let client = FakeTerminals::new(Ok(terminal_output("", Some(0), None)), false);
+        let trial = ShellFixture::with_terminals(Some(client.clone()));
         let folder = trial.cx.workspace.cwd().to_str().unwrap().to_owned();
         trial.run(json!({ "command": command })).await;
         let environment = client.environment.lock().unwrap();
@@ -123,12 +126,18 @@ async fn git_that_only_reads_gets_a_hardened_environment() {
 #[tokio::test]
 async fn nonzero_exits_and_errors_are_failures() {
     for (result, expected) in [
-        (Ok(ran("x\r\n", Some(2), None)), "x\nexit code: 2"),
         (
-            Ok(ran("", None, Some("SIGKILL"))),
+            Ok(terminal_output("x\r\n", Some(2), None)),
+            "x\nexit code: 2",
+        ),
+        (
+            Ok(terminal_output("", None, Some("SIGKILL"))),
             "killed by signal: SIGKILL",
         ),
-        (Ok(ran("", None, None)), "ended without an exit code"),
+        (
+            Ok(terminal_output("", None, None)),
+            "ended without an exit code",
+        ),
         (
             Err(TerminalFault::NotOpened("no room".to_owned())),
             "the client could not run this: no room",
@@ -139,11 +148,11 @@ async fn nonzero_exits_and_errors_are_failures() {
              it may have completed, so check before you run it again",
         ),
     ] {
-        let trial = Trial::in_terminals(Some(FakeTerminals::new(result, false)));
+        let trial = ShellFixture::with_terminals(Some(FakeTerminals::new(result, false)));
         let (envelope, _) = trial.run(json!({ "command": "x" })).await;
         let failure = envelope.result.as_ref().unwrap_err();
         assert_eq!(failure.kind, ToolErrorKind::ExecutionError);
-        assert_eq!(text(&envelope), expected);
+        assert_eq!(envelope_text(&envelope), expected);
     }
 }
 
@@ -151,9 +160,10 @@ async fn nonzero_exits_and_errors_are_failures() {
 // proves: TERM-3
 #[tokio::test]
 async fn unsupported_terminals_fall_back_to_local_run() {
-    let trial = Trial::in_terminals(Some(FakeTerminals::new(Err(TerminalFault::Absent), false)));
+    let trial =
+        ShellFixture::with_terminals(Some(FakeTerminals::new(Err(TerminalFault::Absent), false)));
     let (envelope, _) = trial.run(json!({ "command": "echo here" })).await;
-    assert_eq!(text(&envelope), "here\nexit code: 0");
+    assert_eq!(envelope_text(&envelope), "here\nexit code: 0");
     assert_eq!(envelope.artifacts, []);
 }
 
@@ -161,11 +171,11 @@ async fn unsupported_terminals_fall_back_to_local_run() {
 async fn truncated_output_is_marked() {
     let run = TerminalRun {
         truncated: true,
-        ..ran("end\n", Some(0), None)
+        ..terminal_output("end\n", Some(0), None)
     };
-    let trial = Trial::in_terminals(Some(FakeTerminals::new(Ok(run), false)));
+    let trial = ShellFixture::with_terminals(Some(FakeTerminals::new(Ok(run), false)));
     let (envelope, _) = trial.run(json!({ "command": "x" })).await;
-    let text = text(&envelope);
+    let text = envelope_text(&envelope);
     assert!(text.starts_with("[output left out here."), "{text}");
     assert!(text.ends_with("]\nend\nexit code: 0"), "{text}");
 }
@@ -174,14 +184,14 @@ async fn truncated_output_is_marked() {
 // proves: TERM-4
 #[tokio::test(start_paused = true)]
 async fn timeout_kills_command_and_keeps_output() {
-    let client = FakeTerminals::new(Ok(ran("half", None, Some("SIGTERM"))), true);
-    let trial = Trial::in_terminals(Some(client));
+    let client = FakeTerminals::new(Ok(terminal_output("half", None, Some("SIGTERM"))), true);
+    let trial = ShellFixture::with_terminals(Some(client));
     let (envelope, _) = trial
         .run(json!({ "command": "x", "timeout_ms": 5000 }))
         .await;
     let failure = envelope.result.as_ref().unwrap_err();
     assert_eq!(failure.kind, ToolErrorKind::Timeout);
-    assert!(text(&envelope).starts_with("half\ntimed out after 5 s:"));
+    assert!(envelope_text(&envelope).starts_with("half\ntimed out after 5 s:"));
 }
 
 /// A kill is reported only if a terminal exists.
@@ -198,23 +208,23 @@ async fn timeout_reports_unconfirmed_kill() {
             "timed out after 5 s: the client was told to kill the command in its terminal, but",
         ),
     ] {
-        let trial = Trial::in_terminals(Some(FakeTerminals::new(result, true)));
+        let trial = ShellFixture::with_terminals(Some(FakeTerminals::new(result, true)));
         let (envelope, _) = trial
             .run(json!({ "command": "x", "timeout_ms": 5000 }))
             .await;
-        let text = text(&envelope);
+        let text = envelope_text(&envelope);
         assert!(text.starts_with(expected), "{text}");
     }
 }
 
 #[tokio::test]
 async fn cancel_is_forwarded_to_client() {
-    let client = FakeTerminals::new(Ok(ran("half\n", None, None)), true);
-    let trial = Trial::in_terminals(Some(client));
+    let client = FakeTerminals::new(Ok(terminal_output("half\n", None, None)), true);
+    let trial = ShellFixture::with_terminals(Some(client));
     let (envelope, _) = trial
-        .run_and(json!({ "command": "x" }), |_, cancel| cancel.cancel())
+        .run_with_reports(json!({ "command": "x" }), |_, cancel| cancel.cancel())
         .await;
     let failure = envelope.result.as_ref().unwrap_err();
     assert_eq!(failure.kind, ToolErrorKind::Cancelled);
-    assert!(text(&envelope).starts_with("half\ncancelled:"));
+    assert!(envelope_text(&envelope).starts_with("half\ncancelled:"));
 }

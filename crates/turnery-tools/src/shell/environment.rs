@@ -1,6 +1,6 @@
 //! Builds the environment of commands: no prompts for input and no keys.
 
-use crate::{SandboxSettings, Surroundings, Workspace, workspace::may_lead};
+use crate::{SandboxBaseline, SandboxSettings, Workspace, workspace::may_lead_into};
 use std::{
     collections::BTreeMap,
     ffi::{OsStr, OsString},
@@ -42,7 +42,7 @@ pub const HIDDEN_ENV: &[&str] = &[
 const NOT_SECRET: &[&str] = &["GIT_AUTHOR_*", "SSH_AUTH_SOCK", "XAUTHORITY"];
 
 /// Variables set for every command: no pager, no colour, no prompts.
-pub(super) const SET: &[(&str, &str)] = &[
+pub(super) const DEFAULT_VARIABLES: &[(&str, &str)] = &[
     ("GIT_PAGER", "cat"),
     ("GIT_TERMINAL_PROMPT", "0"),
     ("NO_COLOR", "1"),
@@ -66,7 +66,7 @@ const REMOVED_VARIABLES: &[&str] = &[
 
 /// Variable with the working directory of a command, as the policy saw it. Bash would otherwise use another
 /// name of the folder from it, from which `..` leads elsewhere.
-pub(super) const FOLDER: &str = "PWD";
+pub(super) const PWD: &str = "PWD";
 
 /// Variables that list folders in which programs or their code are searched, including relative folders.
 const SEARCH_PATH_VARIABLES: &[&str] = &[
@@ -91,7 +91,7 @@ const CONFIG_PATH_VARIABLES: &[&str] = &[
 ];
 
 /// Variables that may legitimately name a folder of the session.
-const SESSION_FOLDER_VARIABLES: &[&str] = &["HOME", "TMPDIR", FOLDER];
+const SESSION_FOLDER_VARIABLES: &[&str] = &["HOME", "TMPDIR", PWD];
 
 /// Variables that make bash and other programs load code or settings unseen by the policy.
 const CODE_LOADING_VARIABLES: &[&str] = &[
@@ -126,13 +126,13 @@ const CODE_LOADING_VARIABLES: &[&str] = &[
 /// Removes everything that makes read-only programs load code from the session's folders, including relative
 /// folders, which may be inside them. A script outside the folders (a pyenv shim) does not find its helpers
 /// there either, and Python searches none of them.
-pub(super) fn strip_project_code(environment: &mut Environment, workspace: &Workspace) {
+pub(super) fn strip_project_code(environment: &mut EnvVars, workspace: &Workspace) {
     environment.retain(|name, value| {
         let is_settings = CONFIG_PATH_VARIABLES.iter().any(|it| name == *it);
         let name = name.to_string_lossy();
         let loads = CODE_LOADING_VARIABLES
             .iter()
-            .any(|pattern| matches(pattern, &name));
+            .any(|pattern| matches_pattern(pattern, &name));
         !loads && (!is_settings || std::env::split_paths(value).all(|path| path.is_absolute()))
     });
     strip_entries(environment, &|path, is_searched| {
@@ -144,29 +144,25 @@ pub(super) fn strip_project_code(environment: &mut Environment, workspace: &Work
 /// Removes the search folders that commands of a session in `roots` can write to, and relative ones, so that
 /// a program outside the sandbox runs nothing that a command left behind. Python does not load modules from
 /// its working directory.
-pub fn leave_out_written(
-    environment: &mut Environment,
-    roots: &[PathBuf],
-    sandbox: &SandboxSettings,
-) {
-    let confinement = sandbox.confinement(roots, &Surroundings::default(), false);
+pub fn leave_out_written(environment: &mut EnvVars, roots: &[PathBuf], sandbox: &SandboxSettings) {
+    let confinement = sandbox.confinement(roots, &SandboxBaseline::default(), false);
     let written = confinement.map_or_else(|| roots.to_vec(), |it| it.writable_through_links());
     strip_entries(environment, &|path, is_searched| {
         let lies_in = |path: &Path| written.iter().any(|folder| path.starts_with(folder));
-        is_searched && (path.is_relative() || lies_in(path) || may_lead(path, &lies_in))
+        is_searched && (path.is_relative() || lies_in(path) || may_lead_into(path, &lies_in))
     });
     environment.insert(PYTHON_SAFE_PATH.into(), "1".into());
 }
 
 /// Removes relative search folders, which may be the session's.
-pub(crate) fn leave_out_relative(environment: &mut Environment) {
+pub(crate) fn strip_relative_paths(environment: &mut EnvVars) {
     strip_entries(environment, &|path, is_searched| {
         is_searched && path.is_relative()
     });
 }
 
 /// Removes entries of variables. `is_out` receives a folder and whether code is searched in it.
-fn strip_entries(environment: &mut Environment, is_out: &dyn Fn(&Path, bool) -> bool) {
+fn strip_entries(environment: &mut EnvVars, is_out: &dyn Fn(&Path, bool) -> bool) {
     for (name, value) in std::mem::take(environment) {
         let is_searched = SEARCH_PATH_VARIABLES.iter().any(|it| name == *it);
         let is_of_session = SESSION_FOLDER_VARIABLES.iter().any(|it| name == *it);
@@ -184,15 +180,15 @@ fn strip_entries(environment: &mut Environment, is_out: &dyn Fn(&Path, bool) -> 
 }
 
 /// Variables and their values.
-type Environment = BTreeMap<OsString, OsString>;
+type EnvVars = BTreeMap<OsString, OsString>;
 
 /// Returns the environment of this process without hidden variables.
-pub(crate) fn inherited(hidden: &[String]) -> Environment {
+pub(crate) fn inherited_env(hidden: &[String]) -> EnvVars {
     inherited_env_with(hidden, &[])
 }
 
 /// Returns the environment of this process without hidden variables, except those named in `passed`.
-pub(super) fn inherited_env_with(hidden: &[String], passed: &[String]) -> Environment {
+pub(super) fn inherited_env_with(hidden: &[String], passed: &[String]) -> EnvVars {
     std::env::vars_os()
         .filter(|(name, _)| !is_removed(name, hidden, passed))
         .collect()
@@ -204,16 +200,19 @@ fn is_removed(name: &OsStr, hidden: &[String], passed: &[String]) -> bool {
         return true;
     }
     // A variable hidden by its full name stays hidden even if it is in `NOT_SECRET`.
-    let is_hidden = |it: &String| matches(it, &name) && (*it == name || !is_not_secret(&name));
+    let is_hidden =
+        |it: &String| matches_pattern(it, &name) && (*it == name || !is_not_secret(&name));
     hidden.iter().any(is_hidden) && !passed.contains(&name)
 }
 
 fn is_not_secret(name: &str) -> bool {
-    NOT_SECRET.iter().any(|pattern| matches(pattern, name))
+    NOT_SECRET
+        .iter()
+        .any(|pattern| matches_pattern(pattern, name))
 }
 
 /// Returns true if `name` matches a pattern that may have a `*` at either end.
-fn matches(pattern: &str, name: &str) -> bool {
+fn matches_pattern(pattern: &str, name: &str) -> bool {
     match (pattern.strip_prefix('*'), pattern.strip_suffix('*')) {
         (Some(rest), Some(_)) => name.contains(rest.trim_end_matches('*')),
         (Some(end), None) => name.ends_with(end),
@@ -343,11 +342,11 @@ mod tests {
             ("PYTHONPATH", ":"),
             ("OTHER", "a:b"),
         ];
-        let mut environment: Environment = before
+        let mut environment: EnvVars = before
             .into_iter()
             .map(|(name, value)| (name.into(), value.into()))
             .collect();
-        leave_out_relative(&mut environment);
+        strip_relative_paths(&mut environment);
         let after = [("PATH", "/usr/bin"), ("OTHER", "a:b")];
         let expected = after.map(|(name, value)| (name.into(), value.into()));
         assert_eq!(environment, BTreeMap::from(expected));
@@ -361,7 +360,11 @@ mod tests {
             .map(|folder| folder.path().canonicalize().unwrap());
         let elsewhere = tempfile::tempdir().unwrap();
         let linked = elsewhere.path().join("linked");
-        std::os::unix::fs::symlink(crate::workspace::beyond_lookup(&roots[0]), &linked).unwrap();
+        std::os::unix::fs::symlink(
+            crate::workspace::make_path_too_long_to_look_up(&roots[0]),
+            &linked,
+        )
+        .unwrap();
         let path = format!(
             "{}:{}/bin:{}:/var/tmp/x:bin:/usr/bin",
             roots[0].display(),
@@ -379,7 +382,7 @@ mod tests {
             if mode != SandboxMode::Off && !sandbox.is_active() {
                 continue;
             }
-            let mut environment = Environment::from([("PATH".into(), path.clone().into())]);
+            let mut environment = EnvVars::from([("PATH".into(), path.clone().into())]);
             leave_out_written(&mut environment, &roots, &sandbox);
             let left = environment.get(OsStr::new("PATH"));
             assert_eq!(left, Some(&OsString::from(expected)), "{mode:?}");

@@ -34,51 +34,51 @@ impl From<ExitStatus> for Ending {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Stopped {
     /// The command ran locally.
-    Here(StopReport),
+    Local(StopReport),
     /// The command ran in a client terminal; the client was told to kill it and has confirmed its end.
-    ByClient,
+    KilledByClient,
     /// The command ran in a client terminal; the client was told to kill it but has not confirmed its end.
     Unconfirmed,
     /// The client did not respond to the request for a terminal.
-    NotOpened,
+    TerminalNotOpened,
 }
 
 impl Stopped {
     fn describe(&self) -> String {
         match self {
-            Self::Here(StopReport::Everything) => {
+            Self::Local(StopReport::Everything) => {
                 "the command and all that it started were stopped".to_owned()
             }
-            Self::Here(StopReport::GroupAndTagged) => {
+            Self::Local(StopReport::GroupAndTagged) => {
                 "the command and its process group were stopped; a process that left the group and cleared its environment may still run".to_owned()
             }
-            Self::Here(StopReport::Remaining(processes)) => format!(
+            Self::Local(StopReport::Remaining(processes)) => format!(
                 "the command and all that it started were stopped, except for processes that have not ended yet: {}",
                 join_processes(processes)
             ),
-            Self::ByClient => {
+            Self::KilledByClient => {
                 "the client killed the command in its terminal; what it started in the background may still run".to_owned()
             }
             Self::Unconfirmed => {
                 "the client was told to kill the command in its terminal, but has not confirmed that it ended".to_owned()
             }
-            Self::NotOpened => {
+            Self::TerminalNotOpened => {
                 "the client was asked for a terminal and has not answered; if it still opens one, it is told to close it at once".to_owned()
             }
         }
     }
 
     /// Returns a warning about processes that outlive a command which ended by itself.
-    fn warning(&self) -> Option<String> {
+    fn remaining_warning(&self) -> Option<String> {
         match self {
-            Self::Here(StopReport::Remaining(processes)) => Some(format!(
+            Self::Local(StopReport::Remaining(processes)) => Some(format!(
                 "processes that were to be stopped with it and have not ended yet: {}",
                 join_processes(processes)
             )),
-            Self::Here(StopReport::Everything | StopReport::GroupAndTagged)
-            | Self::ByClient
+            Self::Local(StopReport::Everything | StopReport::GroupAndTagged)
+            | Self::KilledByClient
             | Self::Unconfirmed
-            | Self::NotOpened => None,
+            | Self::TerminalNotOpened => None,
         }
     }
 }
@@ -123,7 +123,7 @@ impl Ending {
         }
         text.push_str(&self.status_line(stopped));
         if !matches!(self, Self::TimedOut(_) | Self::Cancelled)
-            && let Some(warning) = stopped.warning()
+            && let Some(warning) = stopped.remaining_warning()
         {
             text.push('\n');
             text.push_str(&warning);
@@ -176,7 +176,7 @@ mod tests {
             pid,
             command: command.to_owned(),
         };
-        let remaining = Stopped::Here(StopReport::Remaining(vec![
+        let remaining = Stopped::Local(StopReport::Remaining(vec![
             process(41, "sudo sleep 9"),
             process(42, "dd"),
         ]));
@@ -194,13 +194,13 @@ mod tests {
 
     #[test]
     fn full_stop_is_reported_only_if_kernel_confirms() {
-        let everything = Stopped::Here(StopReport::Everything);
+        let everything = Stopped::Local(StopReport::Everything);
         assert_eq!(
             text(&Ending::Cancelled, &everything),
             "out\ncancelled: the command and all that it started were stopped"
         );
-        let searched = Stopped::Here(StopReport::GroupAndTagged);
-        for stopped in [searched, Stopped::ByClient, Stopped::Unconfirmed] {
+        let searched = Stopped::Local(StopReport::GroupAndTagged);
+        for stopped in [searched, Stopped::KilledByClient, Stopped::Unconfirmed] {
             let text = text(&Ending::Cancelled, &stopped);
             assert!(!text.contains("all that it started"), "{text}");
         }

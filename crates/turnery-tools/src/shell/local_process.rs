@@ -3,12 +3,12 @@
 use super::{
     environment,
     exit_status::{Ending, Stopped},
-    live_output::Stream,
-    output_buffer::Kept,
+    live_output::LiveOutput,
+    output_buffer::OutputBuffer,
 };
 use crate::{
     Confinement, Progress, ToolCx, Workspace, grace,
-    policy::{GitSettings, git::environment::set},
+    policy::{GitSettings, git::environment::apply_git_settings},
     processes::{ChildStdio, ProcessTree, ProgramSpec},
 };
 use rustix::io::Errno;
@@ -53,7 +53,7 @@ pub(crate) async fn run(
     surroundings: Surroundings<'_>,
     cx: &ToolCx,
 ) -> io::Result<(Ending, Stopped, String)> {
-    let mut environment = environment(surroundings, cwd, &cx.workspace);
+    let mut environment = build_environment(surroundings, cwd, &cx.workspace);
     let mut confinement = surroundings.confinement.cloned();
     let _scratch = match &mut confinement {
         Some(confinement) if confinement.needs_scratch() => {
@@ -62,8 +62,8 @@ pub(crate) async fn run(
         _ => None,
     };
     let (mut tree, mut output) = start_shell(line, cwd, environment, confinement.as_ref()).await?;
-    let mut kept = Kept::default();
-    let mut stream = Stream::default();
+    let mut kept = OutputBuffer::default();
+    let mut stream = LiveOutput::default();
     let mut chunk = vec![0; CHUNK_BYTES];
     let mut is_open = true;
     let mut stopped = None;
@@ -91,7 +91,7 @@ pub(crate) async fn run(
                 break;
             }
             permit = cx.progress.reserve(), if stream.has_text() => match permit {
-                Ok(permit) => permit.send(Progress::Printed(stream.take())),
+                Ok(permit) => permit.send(Progress::Printed(stream.take_text())),
                 Err(_) => stream.close(),
             },
             // A command that is shutting down is not blocked by a client that stopped reading.
@@ -99,9 +99,9 @@ pub(crate) async fn run(
                 match read {
                     Ok(0) | Err(_) => is_open = false,
                     Ok(count) => {
-                        kept.add(&chunk[..count]);
+                        kept.push(&chunk[..count]);
                         if stream.has_room() {
-                            stream.add(&chunk[..count]);
+                            stream.push(&chunk[..count]);
                         }
                     }
                 }
@@ -110,26 +110,26 @@ pub(crate) async fn run(
     }
     let finished = tree.finish().await?;
     drain_pipe(&output, &mut chunk, |bytes| {
-        kept.add(bytes);
-        stream.add(bytes);
+        kept.push(bytes);
+        stream.push(bytes);
     });
-    stream.end();
+    stream.finish();
     if stream.has_text() {
         tokio::select! {
             biased;
             () = cx.cancel.cancelled() => {}
             // An error means that progress is not displayed.
-            _ = cx.progress.send(Progress::Printed(stream.take())) => {}
+            _ = cx.progress.send(Progress::Printed(stream.take_text())) => {}
         }
     }
     let ending = stopped.unwrap_or_else(|| finished.status.map_or(Ending::Unknown, Ending::from));
-    Ok((ending, Stopped::Here(finished.stopped), kept.into_text()))
+    Ok((ending, Stopped::Local(finished.stopped), kept.into_text()))
 }
 
 /// Creates a folder for the temporary files of a command that needs one. Removed on drop.
 fn add_scratch(
     confinement: &mut Confinement,
-    environment: &mut Environment,
+    environment: &mut CommandEnv,
 ) -> io::Result<tempfile::TempDir> {
     let parent = confinement.scratch_parent(&std::env::temp_dir());
     let parent =
@@ -144,18 +144,18 @@ fn add_scratch(
     Ok(folder)
 }
 
-type Environment = BTreeMap<OsString, OsString>;
+type CommandEnv = BTreeMap<OsString, OsString>;
 
 /// Returns the environment of a command that starts in `cwd`.
-fn environment(around: Surroundings<'_>, cwd: &Path, workspace: &Workspace) -> Environment {
+fn build_environment(around: Surroundings<'_>, cwd: &Path, workspace: &Workspace) -> CommandEnv {
     let mut environment = environment::inherited_env_with(around.hidden, around.passed);
-    let usual = environment::SET.iter();
+    let usual = environment::DEFAULT_VARIABLES.iter();
     environment.extend(usual.map(|(name, value)| (name.into(), value.into())));
-    environment.insert(environment::FOLDER.into(), cwd.into());
+    environment.insert(environment::PWD.into(), cwd.into());
     if around.runs_readers {
         environment::strip_project_code(&mut environment, workspace);
     }
-    set(around.git, &mut environment);
+    apply_git_settings(around.git, &mut environment);
     environment
 }
 
@@ -164,7 +164,7 @@ fn environment(around: Surroundings<'_>, cwd: &Path, workspace: &Workspace) -> E
 async fn start_shell(
     line: &str,
     cwd: &Path,
-    environment: Environment,
+    environment: CommandEnv,
     confinement: Option<&Confinement>,
 ) -> io::Result<(ProcessTree, pipe::Receiver)> {
     match start_with("bash", line, cwd, environment.clone(), confinement).await {
@@ -179,7 +179,7 @@ async fn start_with(
     shell: &str,
     line: &str,
     cwd: &Path,
-    environment: Environment,
+    environment: CommandEnv,
     confinement: Option<&Confinement>,
 ) -> io::Result<(ProcessTree, pipe::Receiver)> {
     let (reader, writer) = io::pipe()?;

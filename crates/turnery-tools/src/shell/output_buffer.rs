@@ -1,6 +1,6 @@
 //! Keeps the beginning and the end of a command's output; the middle is counted and dropped.
 
-use super::strip_ansi::Plain;
+use super::strip_ansi::AnsiStripper;
 
 /// Bytes kept from the beginning.
 const HEAD_BYTES: usize = 12 * 1024;
@@ -9,19 +9,19 @@ const TAIL_BYTES: usize = 18 * 1024;
 
 /// Bounded output of a command.
 #[derive(Debug, Default)]
-pub(super) struct Kept {
+pub(super) struct OutputBuffer {
     head: Vec<u8>,
     /// Grows to twice the kept size, so that dropping the front is cheap.
     tail: Vec<u8>,
     omitted_bytes: u64,
 }
 
-impl Kept {
+impl OutputBuffer {
     /// Maximum number of bytes kept.
-    pub(super) const LIMIT: usize = HEAD_BYTES + TAIL_BYTES;
+    pub(super) const MAX_BYTES: usize = HEAD_BYTES + TAIL_BYTES;
 
     /// Adds the next bytes.
-    pub(super) fn add(&mut self, bytes: &[u8]) {
+    pub(super) fn push(&mut self, bytes: &[u8]) {
         let (to_head, rest) = bytes.split_at(bytes.len().min(HEAD_BYTES - self.head.len()));
         self.head.extend_from_slice(to_head);
         self.tail.extend_from_slice(rest);
@@ -37,7 +37,7 @@ impl Kept {
         }
         if self.omitted_bytes == 0 {
             self.head.append(&mut self.tail);
-            return Plain::whole(&self.head);
+            return AnsiStripper::strip(&self.head);
         }
         // Cut at line breaks if possible, so that no line or character is split.
         if let Some(end) = self.head.iter().rposition(|byte| *byte == b'\n') {
@@ -50,12 +50,12 @@ impl Kept {
             Some(_) | None => self.tail.iter().position(is_begin).unwrap_or(0),
         };
         self.drop_from_tail(begin);
-        let mut text = Plain::whole(&self.head);
+        let mut text = AnsiStripper::strip(&self.head);
         if !text.ends_with('\n') {
             text.push('\n');
         }
-        text.push_str(&left_out(Some(self.omitted_bytes)));
-        text.push_str(&Plain::whole(&self.tail));
+        text.push_str(&omission_note(Some(self.omitted_bytes)));
+        text.push_str(&AnsiStripper::strip(&self.tail));
         text
     }
 
@@ -66,7 +66,7 @@ impl Kept {
 }
 
 /// Returns the note that replaces omitted output.
-pub(super) fn left_out(bytes: Option<u64>) -> String {
+pub(super) fn omission_note(bytes: Option<u64>) -> String {
     let what = bytes.map_or("output".to_owned(), |bytes| format!("{bytes} bytes"));
     format!(
         "[{what} left out here. To see it, narrow the command: grep for what matters, or print a part with head, tail or sed -n]\n"
@@ -79,19 +79,22 @@ mod tests {
 
     #[test]
     fn output_within_limit_is_kept_whole() {
-        let mut kept = Kept::default();
-        kept.add(b"a\nb");
-        kept.add(&[b'x'; Kept::LIMIT - 3]);
+        let mut kept = OutputBuffer::default();
+        kept.push(b"a\nb");
+        kept.push(&[b'x'; OutputBuffer::MAX_BYTES - 3]);
         let text = kept.into_text();
-        assert_eq!(text, format!("a\nb{}", "x".repeat(Kept::LIMIT - 3)));
+        assert_eq!(
+            text,
+            format!("a\nb{}", "x".repeat(OutputBuffer::MAX_BYTES - 3))
+        );
     }
 
     #[test]
     fn middle_is_omitted_at_line_boundaries() {
-        let mut kept = Kept::default();
+        let mut kept = OutputBuffer::default();
         // 8 bytes per line, 800 000 bytes.
         for number in 0..100_000 {
-            kept.add(format!("{number:07}\n").as_bytes());
+            kept.push(format!("{number:07}\n").as_bytes());
         }
         let text = kept.into_text();
         // 12 288 bytes are lines 0 to 1535; of the last 18 432 the first line is dropped.
@@ -106,12 +109,12 @@ mod tests {
 
     #[test]
     fn single_long_line_is_cut_at_char_boundary() {
-        let mut kept = Kept::default();
-        kept.add("\u{e9}".repeat(100_000).as_bytes());
-        kept.add(b"!");
+        let mut kept = OutputBuffer::default();
+        kept.push("\u{e9}".repeat(100_000).as_bytes());
+        kept.push(b"!");
         let text = kept.into_text();
         assert!(!text.contains('\u{fffd}'));
         assert!(text.starts_with("\u{e9}\u{e9}") && text.ends_with("\u{e9}!"));
-        assert!(text.len() <= Kept::LIMIT + 200);
+        assert!(text.len() <= OutputBuffer::MAX_BYTES + 200);
     }
 }

@@ -3,7 +3,7 @@
 use super::exit_status::Ending;
 use crate::{
     Confinement, LineLimits, Workspace,
-    policy::{GitSettings, is_hardened, only_reads},
+    policy::{GitSettings, needs_hardened_git, only_reads},
 };
 use std::path::Path;
 
@@ -53,7 +53,7 @@ pub(crate) fn plan(
     workspace: &Workspace,
 ) -> RunPlan {
     let sandbox = workspace.sandbox();
-    let git = match is_hardened(line, cwd, workspace) {
+    let git = match needs_hardened_git(line, cwd, workspace) {
         true => GitSettings::Hardened,
         false => limits.git,
     };
@@ -67,7 +67,11 @@ pub(crate) fn plan(
     }
     let only_reads = limits.only_reads || only_reads(line, cwd, workspace);
     RunPlan {
-        confinement: sandbox.confinement(workspace.roots(), workspace.surroundings(), only_reads),
+        confinement: sandbox.confinement(
+            workspace.roots(),
+            workspace.sandbox_baseline(),
+            only_reads,
+        ),
         may_use_terminals: !only_reads && !sandbox.replaces_terminals,
         runs_readers: only_reads || limits.runs_readers,
         git,

@@ -1,6 +1,6 @@
 //! Tests of the shell tool with a sandbox: permission, confinement, and hints for the model.
 
-use super::test_support::{Trial, text};
+use super::test_support::{ShellFixture, envelope_text};
 use crate::{
     Access, GitSettings, Judgement, LineLimits, Mode, Policy, SandboxMode, SandboxSettings,
     SandboxSupport, Tool, Workspace,
@@ -17,8 +17,8 @@ fn settings(mode: SandboxMode) -> SandboxSettings {
 }
 
 /// Creates a shell with this sandbox mode.
-fn trial(mode: SandboxMode) -> Trial {
-    let mut trial = Trial::new();
+fn sandboxed_shell(mode: SandboxMode) -> ShellFixture {
+    let mut trial = ShellFixture::new();
     let workspace = Workspace::clone(&trial.cx.workspace).confined(settings(mode));
     trial.cx.workspace = Arc::new(workspace);
     trial
@@ -26,7 +26,7 @@ fn trial(mode: SandboxMode) -> Trial {
 
 /// Creates a file that no command can write in a sandbox.
 fn file_outside_roots() -> (tempfile::TempDir, PathBuf) {
-    let folder = crate::sandbox::folder_beside_tests();
+    let folder = crate::sandbox::temp_folder_outside_sandbox();
     let file = folder.path().join("file");
     (folder, file)
 }
@@ -39,13 +39,13 @@ async fn refused_command_suggests_outside_sandbox() {
         (SandboxMode::ReadOnly, false),
     ] {
         let (_folder, file) = file_outside_roots();
-        let trial = trial(mode);
+        let trial = sandboxed_shell(mode);
         let is_confined = trial.cx.workspace.sandbox().is_active();
         let (envelope, _) = trial
             .run(json!({ "command": format!("echo x > {}", file.display()) }))
             .await;
         assert_eq!(file.exists(), writes || !is_confined, "{mode:?}");
-        let said = text(&envelope);
+        let said = envelope_text(&envelope);
         assert_eq!(
             said.contains("sandbox: this may have failed because the command was confined"),
             !writes && is_confined,
@@ -70,12 +70,12 @@ async fn confined_command_has_temporary_folder() {
         (settings(SandboxMode::ReadOnly), true),
         (in_temporary, true),
     ] {
-        let mut trial = Trial::new();
+        let mut trial = ShellFixture::new();
         let workspace = Workspace::clone(&trial.cx.workspace).confined(settings.clone());
         let has_own = has_own && workspace.sandbox().is_active();
         trial.cx.workspace = Arc::new(workspace);
         let (envelope, _) = trial.run(json!({ "command": line })).await;
-        let said = text(&envelope);
+        let said = envelope_text(&envelope);
         let file = said.strip_prefix("x\n").and_then(|it| it.lines().next());
         let folder = file.and_then(|it| std::path::Path::new(it).parent());
         let folder = folder.unwrap_or_else(|| panic!("{settings:?}: {said}"));
@@ -90,15 +90,15 @@ async fn confined_command_has_temporary_folder() {
 
 #[tokio::test]
 async fn unrelated_failure_has_no_sandbox_hint() {
-    let (envelope, _) = trial(SandboxMode::Workspace)
+    let (envelope, _) = sandboxed_shell(SandboxMode::Workspace)
         .run(json!({ "command": "echo no such thing; exit 3" }))
         .await;
-    assert_eq!(text(&envelope), "no such thing\nexit code: 3");
+    assert_eq!(envelope_text(&envelope), "no such thing\nexit code: 3");
 }
 
 #[tokio::test]
 async fn read_only_command_gets_read_only_confinement() {
-    let trial = trial(SandboxMode::Workspace);
+    let trial = sandboxed_shell(SandboxMode::Workspace);
     let workspace = Arc::clone(&trial.cx.workspace);
     let plan = |line: &str| {
         super::run_plan::plan(
@@ -139,7 +139,7 @@ fn allowed_limits(mode: Mode, line: &str, workspace: &Workspace) -> LineLimits {
 async fn read_only_limits_hold_after_folder_is_replaced() {
     let (elsewhere, file) = file_outside_roots();
     std::fs::write(&file, "private").unwrap();
-    let mut trial = trial(SandboxMode::Workspace);
+    let mut trial = sandboxed_shell(SandboxMode::Workspace);
     let workspace = Arc::clone(&trial.cx.workspace);
     let folder = workspace.cwd().join("folder");
     std::fs::create_dir(&folder).unwrap();
@@ -158,7 +158,7 @@ async fn read_only_limits_hold_after_folder_is_replaced() {
     assert_eq!(plan.confinement.map(|it| it.writes), Some(false));
     trial.cx.line_limits = limits;
     let (envelope, _) = trial.run(json!({ "command": line })).await;
-    let said = text(&envelope);
+    let said = envelope_text(&envelope);
     assert!(said.contains("Permission denied"), "{said}");
     assert!(!said.contains("private"), "{said}");
 }
@@ -166,7 +166,7 @@ async fn read_only_limits_hold_after_folder_is_replaced() {
 #[tokio::test]
 async fn git_stays_hardened_after_config_change() {
     for sandbox in [SandboxMode::Workspace, SandboxMode::Off] {
-        let trial = trial(sandbox);
+        let trial = sandboxed_shell(sandbox);
         let workspace = &trial.cx.workspace;
         let made = std::process::Command::new("git")
             .args(["init", "-q", "."])
@@ -184,8 +184,8 @@ async fn git_stays_hardened_after_config_change() {
     }
 }
 
-async fn prepared(mode: SandboxMode, args: &Value) -> (Access, String, String, Workspace) {
-    let trial = trial(mode);
+async fn prepare_call(mode: SandboxMode, args: &Value) -> (Access, String, String, Workspace) {
+    let trial = sandboxed_shell(mode);
     let prepared = trial.shell.prepare(args, &trial.cx).await.expect("valid");
     let shown = prepared.detail.artifacts.iter().map(|it| match it {
         Artifact::Content(content) => Content::as_text(content).unwrap_or_default().to_owned(),
@@ -204,7 +204,7 @@ async fn prepared(mode: SandboxMode, args: &Value) -> (Access, String, String, W
 #[tokio::test]
 async fn leaving_sandbox_always_asks() {
     let args = json!({ "command": "touch a", "outside_sandbox": "it needs \u{202e}docker" });
-    let (access, title, shown, workspace) = prepared(SandboxMode::Workspace, &args).await;
+    let (access, title, shown, workspace) = prepare_call(SandboxMode::Workspace, &args).await;
     if !workspace.sandbox().is_active() {
         assert!(matches!(access, Access::Run { .. }));
         return;
@@ -236,7 +236,7 @@ async fn leaving_sandbox_always_asks() {
 #[tokio::test]
 async fn outside_sandbox_is_ignored_without_sandbox() {
     let args = json!({ "command": "touch a", "outside_sandbox": "why" });
-    let (access, title, ..) = prepared(SandboxMode::Off, &args).await;
+    let (access, title, ..) = prepare_call(SandboxMode::Off, &args).await;
     assert!(matches!(access, Access::Run { .. }), "{access:?}");
     assert_eq!(title, "touch a");
 }
@@ -248,7 +248,7 @@ async fn approved_outside_sandbox_runs_unconfined() {
         "command": format!("echo x > {}", file.display()),
         "outside_sandbox": "it writes elsewhere",
     });
-    let (envelope, _) = trial(SandboxMode::Workspace).run(args).await;
+    let (envelope, _) = sandboxed_shell(SandboxMode::Workspace).run(args).await;
     assert!(file.exists(), "{envelope:?}");
 }
 
@@ -259,7 +259,7 @@ async fn outer_repository_stays_closed_after_inner_moves() {
         return;
     }
     for has_own in [true, false] {
-        let folder = crate::sandbox::folder_beside_tests();
+        let folder = crate::sandbox::temp_folder_outside_sandbox();
         let outer = folder.path().canonicalize().unwrap();
         let root = outer.join("project");
         for (top, is_made) in [(&outer, true), (&root, has_own)] {
@@ -274,7 +274,7 @@ async fn outer_repository_stays_closed_after_inner_moves() {
             "mv .git moved",
             "echo x > ../.git/second",
         ] {
-            let mut trial = Trial::new();
+            let mut trial = ShellFixture::new();
             trial.cx.workspace = Arc::clone(&workspace);
             trial.run(json!({ "command": command })).await;
         }

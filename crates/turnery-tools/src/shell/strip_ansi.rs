@@ -7,16 +7,16 @@ const MAX_ESCAPE_LEN: u16 = 4096;
 
 /// Converts a stream of bytes to plain text, independent of chunk boundaries.
 #[derive(Debug, Default)]
-pub(crate) struct Plain {
+pub(crate) struct AnsiStripper {
     /// Beginning of a character, at most three bytes.
     incomplete_char: Vec<u8>,
-    state: State,
+    state: EscapeState,
     sequence_length: u16,
     after_carriage_return: bool,
 }
 
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
-enum State {
+enum EscapeState {
     #[default]
     Text,
     /// After ESC.
@@ -26,23 +26,23 @@ enum State {
     /// After `ESC [`, up to a letter.
     Csi,
     /// In a control string such as a title, up to BEL or `ESC \`.
-    Words,
+    ControlString,
     /// After ESC in a control string.
     ControlStringEscape,
 }
 
-impl Plain {
+impl AnsiStripper {
     /// Converts complete output.
-    pub(crate) fn whole(bytes: &[u8]) -> String {
+    pub(crate) fn strip(bytes: &[u8]) -> String {
         let mut plain = Self::default();
         let mut text = String::with_capacity(bytes.len());
-        plain.add(bytes, &mut text);
-        plain.end(&mut text);
+        plain.push_bytes(bytes, &mut text);
+        plain.finish(&mut text);
         text
     }
 
     /// Adds the next bytes.
-    pub(super) fn add(&mut self, bytes: &[u8], text: &mut String) {
+    pub(super) fn push_bytes(&mut self, bytes: &[u8], text: &mut String) {
         let joined;
         let mut rest = if self.incomplete_char.is_empty() {
             bytes
@@ -61,13 +61,13 @@ impl Plain {
                 }
             };
             for c in valid.chars() {
-                self.push(c, text);
+                self.push_char(c, text);
             }
             rest = &rest[valid.len()..];
             match skip {
                 None => {}
                 Some(Some(bad)) => {
-                    self.push(char::REPLACEMENT_CHARACTER, text);
+                    self.push_char(char::REPLACEMENT_CHARACTER, text);
                     rest = &rest[bad..];
                 }
                 Some(None) => {
@@ -79,48 +79,52 @@ impl Plain {
     }
 
     /// Marks the end of the bytes.
-    pub(super) fn end(&mut self, text: &mut String) {
+    pub(super) fn finish(&mut self, text: &mut String) {
         if !self.incomplete_char.is_empty() {
             self.incomplete_char.clear();
-            self.push(char::REPLACEMENT_CHARACTER, text);
+            self.push_char(char::REPLACEMENT_CHARACTER, text);
         }
         if std::mem::take(&mut self.after_carriage_return) {
             text.push('\n');
         }
     }
 
-    fn push(&mut self, c: char, text: &mut String) {
+    fn push_char(&mut self, c: char, text: &mut String) {
         self.sequence_length = self.sequence_length.saturating_add(1);
         let begun = match (self.state, c) {
-            (_, '\u{1b}') if self.state != State::Words => State::Escape,
-            (State::Words, '\u{1b}') => State::ControlStringEscape,
+            (_, '\u{1b}') if self.state != EscapeState::ControlString => EscapeState::Escape,
+            (EscapeState::ControlString, '\u{1b}') => EscapeState::ControlStringEscape,
             // A line feed is always text: a stray escape must not swallow what follows.
-            (_, '\n') => State::Text,
-            (_, _) if self.state != State::Text && self.sequence_length > MAX_ESCAPE_LEN => {
-                State::Text
+            (_, '\n') => EscapeState::Text,
+            (_, _) if self.state != EscapeState::Text && self.sequence_length > MAX_ESCAPE_LEN => {
+                EscapeState::Text
             }
-            (State::Text, '\u{9b}') => State::Csi,
-            (State::Text, _) => return self.print(c, text),
-            (State::Escape, '[') => State::Csi,
-            (State::Escape, ']' | 'P' | 'X' | '^' | '_') => State::Words,
-            (State::Escape | State::Intermediate, ' '..='/') => State::Intermediate,
-            (State::Escape | State::Intermediate, _) => State::Text,
-            (State::Csi, '@'..='~') => State::Text,
-            (State::Csi, _) => State::Csi,
-            (State::Words, '\u{7}' | '\u{9c}') => State::Text,
-            (State::ControlStringEscape, '\\') => State::Text,
-            (State::Words | State::ControlStringEscape, _) => State::Words,
+            (EscapeState::Text, '\u{9b}') => EscapeState::Csi,
+            (EscapeState::Text, _) => return self.push_text_char(c, text),
+            (EscapeState::Escape, '[') => EscapeState::Csi,
+            (EscapeState::Escape, ']' | 'P' | 'X' | '^' | '_') => EscapeState::ControlString,
+            (EscapeState::Escape | EscapeState::Intermediate, ' '..='/') => {
+                EscapeState::Intermediate
+            }
+            (EscapeState::Escape | EscapeState::Intermediate, _) => EscapeState::Text,
+            (EscapeState::Csi, '@'..='~') => EscapeState::Text,
+            (EscapeState::Csi, _) => EscapeState::Csi,
+            (EscapeState::ControlString, '\u{7}' | '\u{9c}') => EscapeState::Text,
+            (EscapeState::ControlStringEscape, '\\') => EscapeState::Text,
+            (EscapeState::ControlString | EscapeState::ControlStringEscape, _) => {
+                EscapeState::ControlString
+            }
         };
-        if self.state == State::Text {
+        if self.state == EscapeState::Text {
             self.sequence_length = 0;
         }
         self.state = begun;
         if c == '\n' {
-            self.print(c, text);
+            self.push_text_char(c, text);
         }
     }
 
-    fn print(&mut self, c: char, text: &mut String) {
+    fn push_text_char(&mut self, c: char, text: &mut String) {
         // A carriage return before a line feed is part of the line break; any other starts the line over.
         if std::mem::take(&mut self.after_carriage_return) && c != '\n' && c != '\r' {
             text.push('\n');
@@ -156,7 +160,7 @@ mod tests {
             ("h\u{e9} \u{1f600}".as_bytes(), "h\u{e9} \u{1f600}"),
             (b"cut \xf0\x9f", "cut \u{fffd}"),
         ] {
-            assert_eq!(Plain::whole(bytes), expected);
+            assert_eq!(AnsiStripper::strip(bytes), expected);
         }
     }
 
@@ -165,13 +169,13 @@ mod tests {
         fn chunk_boundaries_do_not_change_output(bytes in prop::collection::vec(prop_oneof![
             any::<u8>(), Just(0x1b), Just(b'['), Just(b'\r'), Just(b'\n'), Just(0xc3), Just(0xa9),
         ], 0..60)) {
-            let mut plain = Plain::default();
+            let mut plain = AnsiStripper::default();
             let mut text = String::new();
             for byte in &bytes {
-                plain.add(&[*byte], &mut text);
+                plain.push_bytes(&[*byte], &mut text);
             }
-            plain.end(&mut text);
-            prop_assert_eq!(text, Plain::whole(&bytes));
+            plain.finish(&mut text);
+            prop_assert_eq!(text, AnsiStripper::strip(&bytes));
         }
     }
 }

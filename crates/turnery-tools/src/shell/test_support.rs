@@ -15,19 +15,19 @@ use tokio::sync::mpsc;
 use tokio_util::sync::CancellationToken;
 use turnery_engine::{CallId, Content, ToolEnvelope};
 
-pub(super) struct Trial {
+pub(super) struct ShellFixture {
     folder: tempfile::TempDir,
     pub(super) shell: Shell,
     pub(super) cx: ToolCx,
     pub(super) progress: mpsc::Receiver<Progress>,
 }
 
-impl Trial {
+impl ShellFixture {
     pub(super) fn new() -> Self {
-        Self::in_terminals(None)
+        Self::with_terminals(None)
     }
 
-    pub(super) fn in_terminals(terminals: Option<Arc<dyn Terminals>>) -> Self {
+    pub(super) fn with_terminals(terminals: Option<Arc<dyn Terminals>>) -> Self {
         let folder = tempfile::tempdir().unwrap();
         let root = folder.path().canonicalize().unwrap();
         let workspace = Workspace::new(root, Vec::new(), Arc::new(LocalFiles), terminals).unwrap();
@@ -56,11 +56,11 @@ impl Trial {
 
     /// Runs a call to its end. Returns the result and the progress reports.
     pub(super) async fn run(self, args: Value) -> (ToolEnvelope, Vec<Progress>) {
-        self.run_and(args, |_, _| {}).await
+        self.run_with_reports(args, |_, _| {}).await
     }
 
     /// Runs a call to its end, with a callback for each report.
-    pub(super) async fn run_and(
+    pub(super) async fn run_with_reports(
         mut self,
         args: Value,
         mut each: impl FnMut(&Progress, &CancellationToken),
@@ -86,7 +86,7 @@ impl Trial {
 }
 
 /// Returns the text of a result, successful or not.
-pub(super) fn text(envelope: &ToolEnvelope) -> String {
+pub(super) fn envelope_text(envelope: &ToolEnvelope) -> String {
     match &envelope.result {
         Ok(content) => content.iter().filter_map(Content::as_text).collect(),
         Err(failure) => failure.message.clone(),
@@ -94,7 +94,7 @@ pub(super) fn text(envelope: &ToolEnvelope) -> String {
 }
 
 /// Returns all output reported while the call ran.
-pub(super) fn printed(reports: &[Progress]) -> String {
+pub(super) fn printed_output(reports: &[Progress]) -> String {
     let text = |report: &Progress| match report {
         Progress::Printed(text) => text.clone(),
         Progress::Shows(_) | Progress::Planned(_) | Progress::Says(_) | Progress::Spent(_) => {
@@ -105,14 +105,14 @@ pub(super) fn printed(reports: &[Progress]) -> String {
 }
 
 /// Returns a unique number of seconds to sleep, by which a process can be found.
-pub(super) fn mark() -> String {
+pub(super) fn unique_marker() -> String {
     static COUNT: AtomicU32 = AtomicU32::new(0);
     let count = COUNT.fetch_add(1, Ordering::Relaxed);
     format!("3000.{:07}{count:03}", std::process::id())
 }
 
 /// Returns how many processes have the mark in their command line.
-pub(super) fn alive(mark: &str) -> usize {
+pub(super) fn count_processes(mark: &str) -> usize {
     let processes = std::fs::read_dir("/proc").unwrap();
     processes
         .filter_map(|process| std::fs::read(process.ok()?.path().join("cmdline")).ok())
@@ -121,9 +121,9 @@ pub(super) fn alive(mark: &str) -> usize {
 }
 
 /// Waits until no process with the mark is left. Returns false on timeout.
-pub(super) fn is_gone(mark: &str) -> bool {
+pub(super) fn wait_until_gone(mark: &str) -> bool {
     let patience = Instant::now() + Duration::from_secs(120);
-    while alive(mark) > 0 {
+    while count_processes(mark) > 0 {
         if Instant::now() > patience {
             return false;
         }

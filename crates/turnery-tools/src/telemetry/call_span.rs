@@ -1,6 +1,6 @@
 //! Reports the start and the end of one call to subscribers.
 
-use super::{Measurements, Metadata, Observe, Stage, sanitise};
+use super::{EventMetadata, Measurements, Stage, ToolTelemetry, sanitise};
 use crate::origin::Origin;
 use serde_json::{Value, json};
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
@@ -8,16 +8,20 @@ use tokio::time::Instant;
 use turnery_engine::{ToolCall, ToolEnvelope, ToolErrorKind};
 
 /// A running call. Dropping it before its end was reported reports the call as interrupted.
-pub(crate) struct Watch<'a> {
-    telemetry: &'a Observe,
+pub(crate) struct CallSpan<'a> {
+    telemetry: &'a ToolTelemetry,
     call: &'a ToolCall,
     origin: &'a Origin,
     started: Instant,
     is_end_emitted: bool,
 }
 
-impl<'a> Watch<'a> {
-    pub(crate) fn start(telemetry: &'a Observe, call: &'a ToolCall, origin: &'a Origin) -> Self {
+impl<'a> CallSpan<'a> {
+    pub(crate) fn start(
+        telemetry: &'a ToolTelemetry,
+        call: &'a ToolCall,
+        origin: &'a Origin,
+    ) -> Self {
         let now = SystemTime::now().duration_since(UNIX_EPOCH);
         let started = Measurements::Began {
             system_time: nanoseconds(now.unwrap_or_default()),
@@ -41,17 +45,21 @@ impl<'a> Watch<'a> {
         }
     }
 
-    pub(crate) fn end(mut self, envelope: &ToolEnvelope) {
+    pub(crate) fn finish(mut self, envelope: &ToolEnvelope) {
         self.is_end_emitted = true;
         match &envelope.result {
             Err(failure) if failure.kind == ToolErrorKind::Timeout => {
-                self.tell(Stage::Exception, "reason", || outcome(self.call, envelope));
+                self.emit_end(Stage::Exception, "reason", || {
+                    outcome_value(self.call, envelope)
+                });
             }
-            Ok(_) | Err(_) => self.tell(Stage::Stop, "result", || outcome(self.call, envelope)),
+            Ok(_) | Err(_) => {
+                self.emit_end(Stage::Stop, "result", || outcome_value(self.call, envelope))
+            }
         }
     }
 
-    fn tell(&self, stage: Stage, what: &'static str, outcome: impl FnOnce() -> Value) {
+    fn emit_end(&self, stage: Stage, what: &'static str, outcome: impl FnOnce() -> Value) {
         let duration = self.started.elapsed();
         let ended = Measurements::Ended {
             duration_ms: u64::try_from(duration.as_millis()).unwrap_or(u64::MAX),
@@ -70,16 +78,16 @@ impl<'a> Watch<'a> {
     }
 }
 
-impl Drop for Watch<'_> {
+impl Drop for CallSpan<'_> {
     fn drop(&mut self) {
         if !self.is_end_emitted {
             let cut = || json!({"error": {"type": "cancelled", "message": "it was cut short"}});
-            self.tell(Stage::Stop, "result", cut);
+            self.emit_end(Stage::Stop, "result", cut);
         }
     }
 }
 
-fn metadata<const N: usize>(pairs: [(&str, Value); N]) -> Metadata {
+fn metadata<const N: usize>(pairs: [(&str, Value); N]) -> EventMetadata {
     pairs
         .map(|(key, value)| (key.to_owned(), value))
         .into_iter()
@@ -97,7 +105,7 @@ fn parse_params(args: &Value) -> Value {
 }
 
 /// Returns the result of a call: `ok` with the value, or `error` with its type; and the effects.
-fn outcome(call: &ToolCall, envelope: &ToolEnvelope) -> Value {
+fn outcome_value(call: &ToolCall, envelope: &ToolEnvelope) -> Value {
     let effects = &envelope.effects;
     match &envelope.result {
         Ok(_) => {

@@ -4,13 +4,13 @@ use crate::{
     access::Access,
     call_errors::{execution_error, invalid},
     change_preview,
-    line_endings::Unified,
+    line_endings::NormalisedText,
     suggestions::no_such_file,
-    text::{first_difference, hunks},
+    text::{first_changed_line, render_diff},
     tool::{PreparedCall, ToolCx},
     typed_tool::TypedTool,
-    walk::off_thread,
-    workspace::{FileError, Workspace},
+    walk::run_blocking,
+    workspace::{FileError, FileState, Workspace},
 };
 use schemars::JsonSchema;
 use serde::Deserialize;
@@ -21,7 +21,7 @@ mod indent;
 mod matching;
 mod nearest_text;
 
-use matching::{COUNTED, MatchError, Replacement, apply, replacements};
+use matching::{MAX_COUNTED_MATCHES, MatchError, Replacement, apply_replacements, find_replacements};
 
 #[derive(Clone, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
@@ -50,16 +50,19 @@ impl TypedTool for EditFile {
     }
 
     fn describe(&self, args: &EditFileArgs, workspace: &Workspace) -> CallDetail {
-        detail(workspace.absolute(&args.path), workspace)
+        call_detail(workspace.absolute(&args.path), workspace)
     }
 
     async fn prepare(&self, args: EditFileArgs, cx: &ToolCx) -> Result<PreparedCall, ToolError> {
         let edit = PlannedEdit::plan(&args, cx).await?;
-        let mut detail = detail(edit.path.clone(), &cx.workspace);
+        cx.workspace
+            .approved_states()
+            .remember(&cx.call_id, edit.target());
+        let mut detail = call_detail(edit.path.clone(), &cx.workspace);
         detail.locations = vec![edit.location()];
         detail.artifacts = vec![edit.artifact()];
         Ok(PreparedCall {
-            access: Access::Edit(cx.workspace.names(edit.path, &args.path)),
+            access: Access::Edit(cx.workspace.path_aliases(edit.path, &args.path)),
             detail,
         })
     }
@@ -69,14 +72,23 @@ impl TypedTool for EditFile {
     async fn run(&self, args: EditFileArgs, cx: &ToolCx) -> Result<ToolEnvelope, ToolError> {
         let workspace = &cx.workspace;
         let edit = PlannedEdit::plan(&args, cx).await?;
-        let (edit, changes) = off_thread(&cx.cancel, move |_| {
-            let changes = hunks(&edit.old, &edit.new);
+        if !workspace
+            .approved_states()
+            .check_unchanged(&cx.call_id, edit.target())
+        {
+            return Err(execution_error(format!(
+                "{} leads to another file than when this was shown for permission, so nothing was changed",
+                args.path
+            )));
+        }
+        let (edit, changes) = run_blocking(&cx.cancel, move |_| {
+            let changes = render_diff(&edit.old, &edit.new);
             Ok((edit, changes))
         })
         .await?;
-        cx.may_change()?;
+        cx.check_not_cancelled()?;
         workspace.files().write(&edit.path, &edit.new).await?;
-        let places = match edit.places {
+        let places = match edit.replacement_count {
             1 => String::new(),
             places => format!(" in {places} places"),
         };
@@ -92,7 +104,7 @@ impl TypedTool for EditFile {
     }
 }
 
-fn detail(path: PathBuf, workspace: &Workspace) -> CallDetail {
+fn call_detail(path: PathBuf, workspace: &Workspace) -> CallDetail {
     CallDetail {
         title: format!("Edit {}", workspace.display(&path)),
         kind: CallKind::Edit,
@@ -106,10 +118,15 @@ struct PlannedEdit {
     path: PathBuf,
     old: String,
     new: String,
-    places: usize,
+    replacement_count: usize,
 }
 
 impl PlannedEdit {
+    /// Returns the state that a permission is for: the file, whatever its text.
+    fn target(&self) -> FileState {
+        FileState::new(&self.path, None)
+    }
+
     async fn plan(args: &EditFileArgs, cx: &ToolCx) -> Result<Self, ToolError> {
         if args.old_text.is_empty() {
             return Err(invalid(
@@ -132,8 +149,8 @@ impl PlannedEdit {
         };
         let args = args.clone();
         let in_file = shown.clone();
-        let (old, (new, places)) = off_thread(&cx.cancel, move |_| {
-            let edited = edited(&old, &args, &in_file)?;
+        let (old, (new, places)) = run_blocking(&cx.cancel, move |_| {
+            let edited = apply_edit(&old, &args, &in_file)?;
             Ok((old, edited))
         })
         .await?;
@@ -144,46 +161,46 @@ impl PlannedEdit {
             path,
             old,
             new,
-            places,
+            replacement_count: places,
         })
     }
 
     fn location(&self) -> Location {
         Location {
             path: self.path.clone(),
-            line: Some(first_difference(&self.old, &self.new)),
+            line: Some(first_changed_line(&self.old, &self.new)),
         }
     }
 
     fn artifact(&self) -> Artifact {
-        change_preview::shown(&self.path, Some(&self.old), &self.new)
+        change_preview::render_change(&self.path, Some(&self.old), &self.new)
     }
 }
 
 /// Returns the edited text and the number of places that changed.
-fn edited(text: &str, args: &EditFileArgs, shown: &str) -> Result<(String, usize), ToolError> {
-    let unified = Unified::new(text);
+fn apply_edit(text: &str, args: &EditFileArgs, shown: &str) -> Result<(String, usize), ToolError> {
+    let unified = NormalisedText::new(text);
     let old = args.old_text.replace("\r\n", "\n");
     let new = args.new_text.replace("\r\n", "\n");
     let all = args.replace_all.unwrap_or(false);
     let found =
-        replacements(&unified.text, &old, &new, all).map_err(|mismatch| match mismatch {
+        find_replacements(&unified.text, &old, &new, all).map_err(|mismatch| match mismatch {
             MatchError::NotFound => execution_error(format!(
                 "old_text is not in {shown}. {}",
-                nearest_text::hint(&unified.text, &old)
+                nearest_text::not_found_hint(&unified.text, &old)
             )),
-            MatchError::Ambiguous { places, lines } => {
+            MatchError::Ambiguous { count: places, lines } => {
                 execution_error(ambiguous_message(places, &lines, shown))
             }
         })?;
     let in_file: Vec<Replacement> = found
         .into_iter()
         .map(|replacement| Replacement {
-            range: unified.original(&replacement.range),
-            text: unified.adopt(&replacement.text).into_owned(),
+            range: unified.original_range(&replacement.range),
+            text: unified.apply_line_endings(&replacement.text).into_owned(),
         })
         .collect();
-    Ok((apply(text, &in_file), in_file.len()))
+    Ok((apply_replacements(text, &in_file), in_file.len()))
 }
 
 fn ambiguous_message(places: usize, lines: &[usize], shown: &str) -> String {
@@ -192,7 +209,7 @@ fn ambiguous_message(places: usize, lines: &[usize], shown: &str) -> String {
         named.push("more".to_owned());
     }
     let places = match places {
-        COUNTED => format!("at least {COUNTED}"),
+        MAX_COUNTED_MATCHES => format!("at least {MAX_COUNTED_MATCHES}"),
         places => places.to_string(),
     };
     format!(

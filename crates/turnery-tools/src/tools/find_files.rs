@@ -6,7 +6,7 @@ use crate::{
     suggestions::no_such_file,
     tool::{PreparedCall, ToolCx},
     typed_tool::TypedTool,
-    walk::{Glob, Veil, off_thread, walk},
+    walk::{PathGlob, HiddenFilter, run_blocking, walk},
     workspace::Workspace,
 };
 use schemars::JsonSchema;
@@ -33,7 +33,7 @@ pub(super) struct FindFilesArgs {
 impl FindFilesArgs {
     /// Returns the folder and the glob within it. Models also write absolute globs; the leading part without
     /// wildcards is the folder.
-    fn split(&self) -> (String, String) {
+    fn split_folder_and_glob(&self) -> (String, String) {
         let folder = self.path.clone().unwrap_or_else(|| ".".to_owned());
         if !self.pattern.starts_with('/') {
             return (folder, self.pattern.clone());
@@ -69,59 +69,59 @@ impl TypedTool for FindFiles {
     }
 
     fn describe(&self, args: &FindFilesArgs, workspace: &Workspace) -> CallDetail {
-        detail(args, workspace.absolute(&args.split().0), workspace)
+        call_detail(args, workspace.absolute(&args.split_folder_and_glob().0), workspace)
     }
 
     async fn prepare(&self, args: FindFilesArgs, cx: &ToolCx) -> Result<PreparedCall, ToolError> {
-        let (folder, pattern) = args.split();
+        let (folder, pattern) = args.split_folder_and_glob();
         let path = cx.workspace.resolve(&folder)?;
-        Glob::new(&pattern)?;
+        PathGlob::new(&pattern)?;
         Ok(PreparedCall {
-            detail: detail(&args, path.clone(), &cx.workspace),
-            access: Access::Read(cx.workspace.names(path, &folder)),
+            detail: call_detail(&args, path.clone(), &cx.workspace),
+            access: Access::Read(cx.workspace.path_aliases(path, &folder)),
         })
     }
 
     async fn run(&self, args: FindFilesArgs, cx: &ToolCx) -> Result<ToolEnvelope, ToolError> {
-        let (folder, pattern) = args.split();
+        let (folder, pattern) = args.split_folder_and_glob();
         let start = cx.resolve(&folder)?;
-        let glob = Glob::new(&pattern)?;
+        let glob = PathGlob::new(&pattern)?;
         let workspace = cx.workspace.clone();
-        let veil = Veil::new(cx);
-        let found = off_thread(&cx.cancel, move |cancel| {
+        let veil = HiddenFilter::new(cx);
+        let found = run_blocking(&cx.cancel, move |cancel| {
             if !start.exists() {
                 return Err(no_such_file(&start, &workspace));
             }
-            found(&start, &glob, &workspace, &veil, cancel)
+            list_matches(&start, &glob, &workspace, &veil, cancel)
         })
         .await?;
         Ok(ToolEnvelope::text(found))
     }
 }
 
-fn detail(args: &FindFilesArgs, path: PathBuf, workspace: &Workspace) -> CallDetail {
+fn call_detail(args: &FindFilesArgs, path: PathBuf, workspace: &Workspace) -> CallDetail {
     let place = match path == workspace.cwd() {
         true => String::new(),
         false => format!(" in {}", workspace.display(&path)),
     };
     CallDetail {
-        title: format!("Find {}{place}", args.split().1),
+        title: format!("Find {}{place}", args.split_folder_and_glob().1),
         kind: CallKind::Search,
         locations: vec![Location { path, line: None }],
         artifacts: Vec::new(),
     }
 }
 
-fn found(
+fn list_matches(
     start: &Path,
-    glob: &Glob,
+    glob: &PathGlob,
     workspace: &Workspace,
-    veil: &Veil,
+    veil: &HiddenFilter,
     cancel: &CancellationToken,
 ) -> Result<String, ToolError> {
     let mut listed = String::new();
     let mut count = 0;
-    for entry in walk(start, glob.hidden, None, veil) {
+    for entry in walk(start, glob.includes_hidden, None, veil) {
         if cancel.is_cancelled() {
             return Err(cancelled());
         }
@@ -145,6 +145,6 @@ fn found(
             "[the first {MAX_FILES} of {count}; narrow the pattern or the path]"
         );
     }
-    veil.tell(&mut listed);
+    veil.append_notice(&mut listed);
     Ok(listed)
 }

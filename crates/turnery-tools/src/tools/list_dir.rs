@@ -4,10 +4,10 @@ use crate::{
     access::Access,
     call_errors::{cancelled, execution_error},
     suggestions::no_such_file,
-    text::size,
+    text::format_size,
     tool::{PreparedCall, ToolCx},
     typed_tool::TypedTool,
-    walk::{Veil, off_thread, walk},
+    walk::{HiddenFilter, run_blocking, walk},
     workspace::Workspace,
 };
 use schemars::JsonSchema;
@@ -26,7 +26,7 @@ const MAX_ENTRIES: usize = 500;
 
 #[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
-pub(super) struct Args {
+pub(super) struct ListDirArgs {
     /// Default: the working directory
     path: Option<String>,
     /// Levels to show; default 2
@@ -38,7 +38,7 @@ pub(super) struct Args {
 pub(super) struct ListDir;
 
 impl TypedTool for ListDir {
-    type Args = Args;
+    type Args = ListDirArgs;
     const NAME: &'static str = "list_dir";
     const KIND: CallKind = CallKind::Read;
     const IS_PARALLEL: bool = true;
@@ -47,26 +47,26 @@ impl TypedTool for ListDir {
         "Show a folder as a tree with file sizes. What git ignores is left out.".into()
     }
 
-    fn describe(&self, args: &Args, workspace: &Workspace) -> CallDetail {
-        detail(workspace.absolute(requested_path(args)), workspace)
+    fn describe(&self, args: &ListDirArgs, workspace: &Workspace) -> CallDetail {
+        call_detail(workspace.absolute(requested_path(args)), workspace)
     }
 
-    async fn prepare(&self, args: Args, cx: &ToolCx) -> Result<PreparedCall, ToolError> {
+    async fn prepare(&self, args: ListDirArgs, cx: &ToolCx) -> Result<PreparedCall, ToolError> {
         let path = cx.workspace.resolve(requested_path(&args))?;
         Ok(PreparedCall {
-            detail: detail(path.clone(), &cx.workspace),
-            access: Access::Read(cx.workspace.names(path, requested_path(&args))),
+            detail: call_detail(path.clone(), &cx.workspace),
+            access: Access::Read(cx.workspace.path_aliases(path, requested_path(&args))),
         })
     }
 
-    async fn run(&self, args: Args, cx: &ToolCx) -> Result<ToolEnvelope, ToolError> {
+    async fn run(&self, args: ListDirArgs, cx: &ToolCx) -> Result<ToolEnvelope, ToolError> {
         let path = cx.resolve(requested_path(&args))?;
         let depth = args.depth.unwrap_or(DEFAULT_DEPTH).max(1) as usize;
         let workspace = cx.workspace.clone();
-        let veil = Veil::new(cx);
-        let tree = off_thread(&cx.cancel, move |cancel| {
+        let veil = HiddenFilter::new(cx);
+        let tree = run_blocking(&cx.cancel, move |cancel| {
             match fs::symlink_metadata(&path) {
-                Ok(data) if data.is_dir() => tree(&path, depth, &veil, cancel),
+                Ok(data) if data.is_dir() => render_tree(&path, depth, &veil, cancel),
                 Ok(_) => Err(execution_error(format!(
                     "{} is not a folder: use read_file",
                     workspace.display(&path)
@@ -79,11 +79,11 @@ impl TypedTool for ListDir {
     }
 }
 
-fn requested_path(args: &Args) -> &str {
+fn requested_path(args: &ListDirArgs) -> &str {
     args.path.as_deref().unwrap_or(".")
 }
 
-fn detail(path: PathBuf, workspace: &Workspace) -> CallDetail {
+fn call_detail(path: PathBuf, workspace: &Workspace) -> CallDetail {
     CallDetail {
         title: format!("List {}", workspace.display(&path)),
         kind: CallKind::Read,
@@ -92,10 +92,10 @@ fn detail(path: PathBuf, workspace: &Workspace) -> CallDetail {
     }
 }
 
-fn tree(
+fn render_tree(
     start: &Path,
     depth: usize,
-    veil: &Veil,
+    veil: &HiddenFilter,
     cancel: &CancellationToken,
 ) -> Result<String, ToolError> {
     let mut tree = String::new();
@@ -125,12 +125,12 @@ fn tree(
             writeln!(tree, "{indent}{name} -> {}", target.display())
         } else {
             let bytes = entry.metadata().map_or(0, |data| data.len());
-            writeln!(tree, "{indent}{name}  {}", size(bytes))
+            writeln!(tree, "{indent}{name}  {}", format_size(bytes))
         };
     }
     if tree.is_empty() {
         tree += "[the folder is empty]";
     }
-    veil.tell(&mut tree);
+    veil.append_notice(&mut tree);
     Ok(tree)
 }

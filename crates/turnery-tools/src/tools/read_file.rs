@@ -4,10 +4,10 @@ use crate::{
     access::Access,
     call_errors::{execution_error, invalid},
     suggestions::no_such_file,
-    text::{cut, size},
+    text::{truncate_line, format_size},
     tool::{PreparedCall, ToolCx},
     typed_tool::TypedTool,
-    walk::off_thread,
+    walk::run_blocking,
     workspace::{FileError, Workspace, disk},
 };
 use base64::{Engine as _, engine::general_purpose::STANDARD};
@@ -29,7 +29,7 @@ const MAX_IMAGE_BYTES: u64 = 5 * 1024 * 1024;
 
 #[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
-pub(super) struct Args {
+pub(super) struct ReadFileArgs {
     path: String,
     /// First line, from 1
     start_line: Option<u32>,
@@ -42,7 +42,7 @@ pub(super) struct Args {
 pub(super) struct ReadFile;
 
 impl TypedTool for ReadFile {
-    type Args = Args;
+    type Args = ReadFileArgs;
     const NAME: &'static str = "read_file";
     const KIND: CallKind = CallKind::Read;
     const IS_PARALLEL: bool = true;
@@ -53,11 +53,11 @@ impl TypedTool for ReadFile {
             .into()
     }
 
-    fn describe(&self, args: &Args, workspace: &Workspace) -> CallDetail {
-        detail(args, workspace.absolute(&args.path), workspace)
+    fn describe(&self, args: &ReadFileArgs, workspace: &Workspace) -> CallDetail {
+        call_detail(args, workspace.absolute(&args.path), workspace)
     }
 
-    async fn prepare(&self, args: Args, cx: &ToolCx) -> Result<PreparedCall, ToolError> {
+    async fn prepare(&self, args: ReadFileArgs, cx: &ToolCx) -> Result<PreparedCall, ToolError> {
         let path = cx.workspace.resolve(&args.path)?;
         if let (Some(start), Some(last)) = (args.start_line, args.end_line)
             && start > last
@@ -67,31 +67,31 @@ impl TypedTool for ReadFile {
             )));
         }
         Ok(PreparedCall {
-            detail: detail(&args, path.clone(), &cx.workspace),
-            access: Access::Read(cx.workspace.names(path, &args.path)),
+            detail: call_detail(&args, path.clone(), &cx.workspace),
+            access: Access::Read(cx.workspace.path_aliases(path, &args.path)),
         })
     }
 
-    async fn run(&self, args: Args, cx: &ToolCx) -> Result<ToolEnvelope, ToolError> {
+    async fn run(&self, args: ReadFileArgs, cx: &ToolCx) -> Result<ToolEnvelope, ToolError> {
         let workspace = &cx.workspace;
         let path = cx.resolve(&args.path)?;
         let shown = workspace.display(&path);
         let looked_at = path.clone();
-        let probed = off_thread(&cx.cancel, move |_| Ok(probe_file(&looked_at))).await?;
+        let probed = run_blocking(&cx.cancel, move |_| Ok(probe_file(&looked_at))).await?;
         match probed {
-            Probe::Folder => {
+            FileProbe::Folder => {
                 return Err(execution_error(format!(
                     "{shown} is a folder: use list_dir"
                 )));
             }
-            Probe::LargeImage(bytes) => {
+            FileProbe::LargeImage(bytes) => {
                 return Err(execution_error(format!(
                     "{shown} is an image of {}, more than the 5 MiB that can be shown",
-                    size(bytes)
+                    format_size(bytes)
                 )));
             }
-            Probe::Image(mime_type, bytes) => {
-                let note = format!("{shown}: {mime_type}, {}", size(bytes.len() as u64));
+            FileProbe::Image(mime_type, bytes) => {
+                let note = format!("{shown}: {mime_type}, {}", format_size(bytes.len() as u64));
                 let image = ImageData {
                     mime_type: mime_type.to_owned(),
                     base64: STANDARD.encode(bytes).into(),
@@ -102,7 +102,7 @@ impl TypedTool for ReadFile {
                 ]));
             }
             // A file that is not on disk may still be open in the editor.
-            Probe::Other => {}
+            FileProbe::Other => {}
         }
         let text = match workspace.files().read(&path).await {
             Ok(text) => text,
@@ -112,11 +112,11 @@ impl TypedTool for ReadFile {
             }
             Err(error @ FileError::Other(_)) => return Err(error.into()),
         };
-        page(&text, &args, &shown).map(ToolEnvelope::text)
+        render_page(&text, &args, &shown).map(ToolEnvelope::text)
     }
 }
 
-fn detail(args: &Args, path: PathBuf, workspace: &Workspace) -> CallDetail {
+fn call_detail(args: &ReadFileArgs, path: PathBuf, workspace: &Workspace) -> CallDetail {
     let lines = match (args.start_line, args.end_line) {
         (None, None) => String::new(),
         (start, Some(last)) => format!(":{}-{last}", start.unwrap_or(1)),
@@ -134,7 +134,7 @@ fn detail(args: &Args, path: PathBuf, workspace: &Workspace) -> CallDetail {
 }
 
 /// Returns the requested lines, as many as fit, and how to continue.
-fn page(text: &str, args: &Args, shown: &str) -> Result<String, ToolError> {
+fn render_page(text: &str, args: &ReadFileArgs, shown: &str) -> Result<String, ToolError> {
     if text.is_empty() {
         return Ok(format!("[{shown} is empty]"));
     }
@@ -153,7 +153,7 @@ fn page(text: &str, args: &Args, shown: &str) -> Result<String, ToolError> {
             break;
         }
         // Writing to a string cannot fail.
-        let _ = writeln!(page, "{number}\t{}", cut(line, MAX_LINE_LEN));
+        let _ = writeln!(page, "{number}\t{}", truncate_line(line, MAX_LINE_LEN));
         next = number + 1;
     }
     let total = text.lines().count();
@@ -172,39 +172,39 @@ fn page(text: &str, args: &Args, shown: &str) -> Result<String, ToolError> {
     Ok(page)
 }
 
-enum Probe {
+enum FileProbe {
     Folder,
     Image(&'static str, Vec<u8>),
     LargeImage(u64),
     Other,
 }
 
-fn probe_file(path: &Path) -> Probe {
+fn probe_file(path: &Path) -> FileProbe {
     // The path was just resolved inside the roots, so naming the folder reveals nothing.
     if path.is_dir() {
-        return Probe::Folder;
+        return FileProbe::Folder;
     }
     let Ok(mut file) = disk::open(path) else {
-        return Probe::Other;
+        return FileProbe::Other;
     };
     let mut head = Vec::new();
     if (&mut file).take(12).read_to_end(&mut head).is_err() {
-        return Probe::Other;
+        return FileProbe::Other;
     }
     let Some(mime_type) = image_type(&head) else {
-        return Probe::Other;
+        return FileProbe::Other;
     };
     let length = file.metadata().map_or(0, |data| data.len());
     if length > MAX_IMAGE_BYTES {
-        return Probe::LargeImage(length);
+        return FileProbe::LargeImage(length);
     }
     let mut bytes = Vec::new();
     let read = file
         .rewind()
         .and_then(|()| file.take(MAX_IMAGE_BYTES).read_to_end(&mut bytes));
     match read {
-        Ok(_) => Probe::Image(mime_type, bytes),
-        Err(_) => Probe::Other,
+        Ok(_) => FileProbe::Image(mime_type, bytes),
+        Err(_) => FileProbe::Other,
     }
 }
 

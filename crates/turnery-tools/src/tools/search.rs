@@ -6,7 +6,7 @@ use crate::{
     suggestions::no_such_file,
     tool::{PreparedCall, ToolCx},
     typed_tool::TypedTool,
-    walk::{Glob, Veil, off_thread, walk},
+    walk::{PathGlob, HiddenFilter, run_blocking, walk},
     workspace::{Workspace, disk},
 };
 use grep_matcher::LineTerminator;
@@ -26,7 +26,7 @@ use turnery_engine::{CallDetail, CallKind, Location, ToolEnvelope, ToolError};
 
 mod results;
 
-use results::{Hits, InFile};
+use results::{SearchResults, FileSink};
 
 const DEFAULT_RESULTS: u32 = 100;
 const MAX_RESULTS: u32 = 1_000;
@@ -39,7 +39,7 @@ const MAX_TITLE_PATTERN: usize = 60;
 
 #[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
-pub(super) struct Args {
+pub(super) struct SearchArgs {
     /// Regular expression, matched line by line
     pattern: String,
     /// File or folder
@@ -60,7 +60,7 @@ pub(super) struct Args {
 pub(super) struct Search;
 
 impl TypedTool for Search {
-    type Args = Args;
+    type Args = SearchArgs;
     const NAME: &'static str = "search";
     const KIND: CallKind = CallKind::Search;
     const IS_PARALLEL: bool = true;
@@ -71,34 +71,34 @@ impl TypedTool for Search {
             .into()
     }
 
-    fn describe(&self, args: &Args, workspace: &Workspace) -> CallDetail {
-        detail(args, workspace.absolute(place(args)), workspace)
+    fn describe(&self, args: &SearchArgs, workspace: &Workspace) -> CallDetail {
+        call_detail(args, workspace.absolute(requested_path(args)), workspace)
     }
 
-    async fn prepare(&self, args: Args, cx: &ToolCx) -> Result<PreparedCall, ToolError> {
-        let path = cx.workspace.resolve(place(&args))?;
-        matcher(&args)?;
-        args.glob.as_deref().map(Glob::new).transpose()?;
+    async fn prepare(&self, args: SearchArgs, cx: &ToolCx) -> Result<PreparedCall, ToolError> {
+        let path = cx.workspace.resolve(requested_path(&args))?;
+        build_matcher(&args)?;
+        args.glob.as_deref().map(PathGlob::new).transpose()?;
         Ok(PreparedCall {
-            detail: detail(&args, path.clone(), &cx.workspace),
-            access: Access::Read(cx.workspace.names(path, place(&args))),
+            detail: call_detail(&args, path.clone(), &cx.workspace),
+            access: Access::Read(cx.workspace.path_aliases(path, requested_path(&args))),
         })
     }
 
-    async fn run(&self, args: Args, cx: &ToolCx) -> Result<ToolEnvelope, ToolError> {
-        let start = cx.resolve(place(&args))?;
-        let plan = Plan {
-            matcher: matcher(&args)?,
-            glob: args.glob.as_deref().map(Glob::new).transpose()?,
+    async fn run(&self, args: SearchArgs, cx: &ToolCx) -> Result<ToolEnvelope, ToolError> {
+        let start = cx.resolve(requested_path(&args))?;
+        let plan = SearchQuery {
+            matcher: build_matcher(&args)?,
+            glob: args.glob.as_deref().map(PathGlob::new).transpose()?,
             context: args.context.unwrap_or(0).min(MAX_CONTEXT) as usize,
-            most: args
+            max_results: args
                 .max_results
                 .unwrap_or(DEFAULT_RESULTS)
                 .clamp(1, MAX_RESULTS) as usize,
         };
         let workspace = cx.workspace.clone();
-        let veil = Veil::new(cx);
-        let hits = off_thread(&cx.cancel, move |cancel| {
+        let veil = HiddenFilter::new(cx);
+        let hits = run_blocking(&cx.cancel, move |cancel| {
             if !start.exists() {
                 return Err(no_such_file(&start, &workspace));
             }
@@ -109,11 +109,11 @@ impl TypedTool for Search {
     }
 }
 
-fn place(args: &Args) -> &str {
+fn requested_path(args: &SearchArgs) -> &str {
     args.path.as_deref().unwrap_or(".")
 }
 
-fn detail(args: &Args, path: PathBuf, workspace: &Workspace) -> CallDetail {
+fn call_detail(args: &SearchArgs, path: PathBuf, workspace: &Workspace) -> CallDetail {
     let place = match path == workspace.cwd() {
         true => String::new(),
         false => format!(" in {}", workspace.display(&path)),
@@ -130,7 +130,7 @@ fn detail(args: &Args, path: PathBuf, workspace: &Workspace) -> CallDetail {
     }
 }
 
-fn matcher(args: &Args) -> Result<RegexMatcher, ToolError> {
+fn build_matcher(args: &SearchArgs) -> Result<RegexMatcher, ToolError> {
     if args.pattern.is_empty() {
         return Err(invalid("pattern is empty"));
     }
@@ -149,19 +149,19 @@ fn matcher(args: &Args) -> Result<RegexMatcher, ToolError> {
         })
 }
 
-struct Plan {
+struct SearchQuery {
     matcher: RegexMatcher,
-    glob: Option<Glob>,
+    glob: Option<PathGlob>,
     context: usize,
-    most: usize,
+    max_results: usize,
 }
 
-impl Plan {
+impl SearchQuery {
     fn search_below(
         &self,
         start: &Path,
         workspace: &Workspace,
-        veil: &Veil,
+        veil: &HiddenFilter,
         cancel: &CancellationToken,
     ) -> Result<String, ToolError> {
         let mut searcher = SearcherBuilder::new()
@@ -172,9 +172,9 @@ impl Plan {
             .after_context(self.context)
             .heap_limit(Some(MAX_LINE_BYTES))
             .build();
-        let mut hits = Hits::new(self.most);
+        let mut hits = SearchResults::new(self.max_results);
         let mut unread = 0;
-        let hidden = self.glob.as_ref().is_some_and(|glob| glob.hidden);
+        let hidden = self.glob.as_ref().is_some_and(|glob| glob.includes_hidden);
         for entry in walk(start, hidden, None, veil) {
             if cancel.is_cancelled() {
                 return Err(cancelled());
@@ -193,19 +193,19 @@ impl Plan {
             if !self.search_file(&mut searcher, path, &shown, &mut hits, cancel) {
                 unread += 1;
             }
-            if hits.full() {
+            if hits.is_truncated() {
                 break;
             }
         }
         if cancel.is_cancelled() {
             return Err(cancelled());
         }
-        let mut text = hits.finish();
+        let mut text = hits.into_text();
         if unread > 0 {
             // Writing to a string cannot fail.
             let _ = write!(text, "[{unread} files could not be read]");
         }
-        veil.tell(&mut text);
+        veil.append_notice(&mut text);
         Ok(text)
     }
 
@@ -215,16 +215,16 @@ impl Plan {
         searcher: &mut Searcher,
         path: &Path,
         shown: &str,
-        hits: &mut Hits,
+        hits: &mut SearchResults,
         cancel: &CancellationToken,
     ) -> bool {
         let Ok(file) = disk::open(path) else {
             return false;
         };
-        let sink = InFile {
+        let sink = FileSink {
             matcher: &self.matcher,
-            shown,
-            hits,
+            display_path: shown,
+            results: hits,
             cancel,
         };
         let file = CancellableFile { file, cancel };
@@ -256,9 +256,9 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         let workspace = Workspace::local(folder.path().canonicalize().unwrap()).unwrap();
         let title = |pattern: &str| {
-            let args: Args =
+            let args: SearchArgs =
                 serde_json::from_value(serde_json::json!({"pattern": pattern})).unwrap();
-            detail(&args, workspace.cwd().to_owned(), &workspace).title
+            call_detail(&args, workspace.cwd().to_owned(), &workspace).title
         };
         assert_eq!(
             title(&"é".repeat(60)),

@@ -14,13 +14,13 @@ use turnery_engine::{
 
 #[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
-pub(super) struct Args {
-    entries: Vec<Entry>,
+pub(super) struct UpdatePlanArgs {
+    entries: Vec<PlanEntryArgs>,
 }
 
 #[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
-struct Entry {
+struct PlanEntryArgs {
     content: String,
     priority: Option<PlanPriorityArg>,
     status: Option<PlanStatusArg>,
@@ -47,7 +47,7 @@ enum PlanStatusArg {
 pub(super) struct UpdatePlan;
 
 impl TypedTool for UpdatePlan {
-    type Args = Args;
+    type Args = UpdatePlanArgs;
     const NAME: &'static str = "update_plan";
     const KIND: CallKind = CallKind::Think;
     /// The plan has its own event (PLAN-2).
@@ -59,7 +59,7 @@ impl TypedTool for UpdatePlan {
             .into()
     }
 
-    fn describe(&self, _args: &Args, _workspace: &Workspace) -> CallDetail {
+    fn describe(&self, _args: &UpdatePlanArgs, _workspace: &Workspace) -> CallDetail {
         CallDetail {
             title: "Update the plan".to_owned(),
             kind: Self::KIND,
@@ -67,11 +67,11 @@ impl TypedTool for UpdatePlan {
         }
     }
 
-    async fn run(&self, args: Args, cx: &ToolCx) -> Result<ToolEnvelope, ToolError> {
+    async fn run(&self, args: UpdatePlanArgs, cx: &ToolCx) -> Result<ToolEnvelope, ToolError> {
         let entries: Vec<PlanEntry> = args
             .entries
             .into_iter()
-            .map(Entry::into_plan_entry)
+            .map(PlanEntryArgs::into_plan_entry)
             .collect();
         let done = entries
             .iter()
@@ -84,7 +84,7 @@ impl TypedTool for UpdatePlan {
     }
 }
 
-impl Entry {
+impl PlanEntryArgs {
     fn into_plan_entry(self) -> PlanEntry {
         PlanEntry {
             content: self.content,

@@ -4,11 +4,11 @@ use crate::{
     access::Access,
     call_errors::execution_error,
     change_preview,
-    line_endings::Unified,
-    text::first_difference,
+    line_endings::NormalisedText,
+    text::first_changed_line,
     tool::{PreparedCall, ToolCx},
     typed_tool::TypedTool,
-    workspace::{FileError, Promise, Workspace},
+    workspace::{FileError, FileState, Workspace},
 };
 use schemars::JsonSchema;
 use serde::Deserialize;
@@ -17,7 +17,7 @@ use turnery_engine::{Artifact, CallDetail, CallKind, Content, Location, ToolEnve
 
 #[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
-pub(super) struct Args {
+pub(super) struct WriteFileArgs {
     path: String,
     content: String,
 }
@@ -27,7 +27,7 @@ pub(super) struct Args {
 pub(super) struct WriteFile;
 
 impl TypedTool for WriteFile {
-    type Args = Args;
+    type Args = WriteFileArgs;
     const NAME: &'static str = "write_file";
     const KIND: CallKind = CallKind::Edit;
 
@@ -37,31 +37,31 @@ impl TypedTool for WriteFile {
             .into()
     }
 
-    fn describe(&self, args: &Args, workspace: &Workspace) -> CallDetail {
-        detail(workspace.absolute(&args.path), workspace)
+    fn describe(&self, args: &WriteFileArgs, workspace: &Workspace) -> CallDetail {
+        call_detail(workspace.absolute(&args.path), workspace)
     }
 
-    async fn prepare(&self, args: Args, cx: &ToolCx) -> Result<PreparedCall, ToolError> {
-        let change = Change::plan(&args, cx).await?;
+    async fn prepare(&self, args: WriteFileArgs, cx: &ToolCx) -> Result<PreparedCall, ToolError> {
+        let change = FileChange::plan(&args, cx).await?;
         cx.workspace
-            .promises()
-            .give(&cx.call_id, change.file_state());
-        let mut detail = detail(change.path.clone(), &cx.workspace);
+            .approved_states()
+            .remember(&cx.call_id, change.file_state());
+        let mut detail = call_detail(change.path.clone(), &cx.workspace);
         detail.locations = vec![change.location()];
         detail.artifacts = vec![change.artifact()];
         Ok(PreparedCall {
-            access: Access::Edit(cx.workspace.names(change.path, &args.path)),
+            access: Access::Edit(cx.workspace.path_aliases(change.path, &args.path)),
             detail,
         })
     }
 
-    async fn run(&self, args: Args, cx: &ToolCx) -> Result<ToolEnvelope, ToolError> {
-        let change = Change::plan(&args, cx).await?;
+    async fn run(&self, args: WriteFileArgs, cx: &ToolCx) -> Result<ToolEnvelope, ToolError> {
+        let change = FileChange::plan(&args, cx).await?;
         let shown = cx.workspace.display(&change.path);
         if !cx
             .workspace
-            .promises()
-            .keep(&cx.call_id, change.file_state())
+            .approved_states()
+            .check_unchanged(&cx.call_id, change.file_state())
         {
             return Err(execution_error(format!(
                 "{shown} has changed since this was shown for permission, so it was not replaced: \
@@ -74,7 +74,7 @@ impl TypedTool for WriteFile {
             Some(_) => "Replaced",
         };
         if change.old.as_deref() != Some(&*change.new) {
-            cx.may_change()?;
+            cx.check_not_cancelled()?;
             cx.workspace
                 .files()
                 .write(&change.path, &change.new)
@@ -89,7 +89,7 @@ impl TypedTool for WriteFile {
     }
 }
 
-fn detail(path: PathBuf, workspace: &Workspace) -> CallDetail {
+fn call_detail(path: PathBuf, workspace: &Workspace) -> CallDetail {
     CallDetail {
         title: format!("Write {}", workspace.display(&path)),
         kind: CallKind::Edit,
@@ -99,15 +99,15 @@ fn detail(path: PathBuf, workspace: &Workspace) -> CallDetail {
 }
 
 /// A planned change to a file.
-struct Change<'a> {
+struct FileChange<'a> {
     path: PathBuf,
     old: Option<String>,
     /// Borrowed from the arguments, unless line endings change.
     new: Cow<'a, str>,
 }
 
-impl<'a> Change<'a> {
-    async fn plan(args: &'a Args, cx: &ToolCx) -> Result<Self, ToolError> {
+impl<'a> FileChange<'a> {
+    async fn plan(args: &'a WriteFileArgs, cx: &ToolCx) -> Result<Self, ToolError> {
         let workspace = &cx.workspace;
         let path = cx.resolve(&args.path)?;
         let old = match workspace.files().read(&path).await {
@@ -123,14 +123,14 @@ impl<'a> Change<'a> {
         };
         // A model that rewrites a file with Windows line endings does not mean to change every line.
         let new = match &old {
-            Some(old) if !args.content.contains('\r') => Unified::new(old).adopt(&args.content),
+            Some(old) if !args.content.contains('\r') => NormalisedText::new(old).apply_line_endings(&args.content),
             Some(_) | None => Cow::Borrowed(&*args.content),
         };
         Ok(Self { path, old, new })
     }
 
-    fn file_state(&self) -> Promise {
-        Promise::of(self.old.as_deref())
+    fn file_state(&self) -> FileState {
+        FileState::new(&self.path, self.old.as_deref())
     }
 
     fn location(&self) -> Location {
@@ -139,11 +139,11 @@ impl<'a> Change<'a> {
             line: self
                 .old
                 .as_ref()
-                .map(|old| first_difference(old, &self.new)),
+                .map(|old| first_changed_line(old, &self.new)),
         }
     }
 
     fn artifact(&self) -> Artifact {
-        change_preview::shown(&self.path, self.old.as_deref(), &self.new)
+        change_preview::render_change(&self.path, self.old.as_deref(), &self.new)
     }
 }

@@ -17,21 +17,21 @@ use std::{
 const MAX_IGNORE_FILE_BYTES: u64 = 1024 * 1024;
 
 /// The ignore files that apply to a walk, read on the way down.
-pub(super) struct Ignored {
+pub(super) struct IgnoreFiles {
     /// Files whose names begin with a dot are shown.
     show_hidden: bool,
     /// One per folder, from the outermost to the current one.
-    levels: Mutex<Vec<Level>>,
+    levels: Mutex<Vec<FolderIgnoreFiles>>,
     global: Gitignore,
 }
 
-struct Level {
+struct FolderIgnoreFiles {
     folder: PathBuf,
     /// `.ignore`, `.gitignore`, `.git/info/exclude`: the first that matches a path decides.
     files: [Gitignore; 3],
 }
 
-impl Ignored {
+impl IgnoreFiles {
     /// Creates the rules for a walk from `start`. Ignore files of the folders above apply too, up to the top
     /// of the repository.
     pub(super) fn new(start: &Path, show_hidden: bool) -> Self {
@@ -44,7 +44,11 @@ impl Ignored {
             above.push(parent);
             folder = parent;
         }
-        let levels = above.into_iter().rev().map(Level::read).collect();
+        let levels = above
+            .into_iter()
+            .rev()
+            .map(FolderIgnoreFiles::read)
+            .collect();
         Self {
             show_hidden,
             levels: Mutex::new(levels),
@@ -67,14 +71,14 @@ impl Ignored {
             levels.pop();
         }
         if levels.last().is_none_or(|level| level.folder != folder) {
-            levels.push(Level::read(folder));
+            levels.push(FolderIgnoreFiles::read(folder));
         }
         let is_folder = entry.file_type().is_some_and(|kind| kind.is_dir());
         let by_file = |index: usize| {
             levels
                 .iter()
                 .rev()
-                .map(|level: &Level| level.files[index].matched(path, is_folder))
+                .map(|level: &FolderIgnoreFiles| level.files[index].matched(path, is_folder))
                 .find(|found| !found.is_none())
         };
         let found = (0..3)
@@ -88,7 +92,7 @@ impl Ignored {
     }
 }
 
-impl Level {
+impl FolderIgnoreFiles {
     fn read(folder: &Path) -> Self {
         let file = |name: &str| parse_ignore_file(folder, &folder.join(name));
         Self {
@@ -104,7 +108,7 @@ impl Level {
 
 /// Returns the rules of one file for what is in `folder`; no rules if it cannot be read.
 fn parse_ignore_file(folder: &Path, path: &Path) -> Gitignore {
-    let Some(bytes) = read(path) else {
+    let Some(bytes) = read_bounded(path) else {
         return Gitignore::empty();
     };
     let mut builder = GitignoreBuilder::new(folder);
@@ -118,7 +122,7 @@ fn parse_ignore_file(folder: &Path, path: &Path) -> Gitignore {
     builder.build().unwrap_or_else(|_| Gitignore::empty())
 }
 
-fn read(path: &Path) -> Option<Vec<u8>> {
+fn read_bounded(path: &Path) -> Option<Vec<u8>> {
     // Most folders have none, and checking is cheaper than opening.
     fs::symlink_metadata(path).ok().filter(Metadata::is_file)?;
     let mut bytes = Vec::new();

@@ -3,6 +3,7 @@
 use std::{
     collections::{VecDeque, hash_map::DefaultHasher},
     hash::{Hash, Hasher},
+    path::Path,
     sync::{Mutex, PoisonError},
 };
 use turnery_engine::CallId;
@@ -12,26 +13,24 @@ const MAX_ENTRIES: usize = 64;
 
 /// Hash of a file's text when its diff was shown; `None` if the file did not exist.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Promise(Option<u64>);
+pub(crate) struct FileState(u64);
 
-impl Promise {
-    /// Returns the state of a file with this text.
-    pub(crate) fn of(text: Option<&str>) -> Self {
-        Self(text.map(|text| {
-            let mut hasher = DefaultHasher::new();
-            text.hash(&mut hasher);
-            hasher.finish()
-        }))
+impl FileState {
+    /// Returns the state of the file at a resolved path; the text is `None` if it does not exist.
+    pub(crate) fn new(path: &Path, text: Option<&str>) -> Self {
+        let mut hasher = DefaultHasher::new();
+        (path, text).hash(&mut hasher);
+        Self(hasher.finish())
     }
 }
 
 /// States shown for the calls of a session that have not run yet.
 #[derive(Debug, Default)]
-pub(crate) struct Promises(Mutex<VecDeque<(CallId, Promise)>>);
+pub(crate) struct ApprovedStates(Mutex<VecDeque<(CallId, FileState)>>);
 
-impl Promises {
+impl ApprovedStates {
     /// Stores the state shown for a call.
-    pub(crate) fn give(&self, call_id: &CallId, promise: Promise) {
+    pub(crate) fn remember(&self, call_id: &CallId, promise: FileState) {
         let mut kept = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         kept.retain(|(id, _)| id != call_id);
         if kept.len() == MAX_ENTRIES {
@@ -42,7 +41,7 @@ impl Promises {
 
     /// Returns true if the file is unchanged since it was shown for the call, or if nothing was shown.
     /// Removes the entry.
-    pub(crate) fn keep(&self, call_id: &CallId, now: Promise) -> bool {
+    pub(crate) fn check_unchanged(&self, call_id: &CallId, now: FileState) -> bool {
         let mut kept = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         match kept.iter().position(|(id, _)| id == call_id) {
             Some(index) => kept.remove(index).is_none_or(|(_, promise)| promise == now),

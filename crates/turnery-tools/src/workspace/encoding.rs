@@ -61,8 +61,8 @@ pub(super) fn encode(text: &str, encoding: Encoding) -> Result<Cow<'_, [u8]>, ch
         Encoding::Utf8 { has_bom: true } => {
             Ok([&[0xEF, 0xBB, 0xBF], text.as_bytes()].concat().into())
         }
-        Encoding::Utf16Le => Ok(utf16(text, u16::to_le_bytes).into()),
-        Encoding::Utf16Be => Ok(utf16(text, u16::to_be_bytes).into()),
+        Encoding::Utf16Le => Ok(encode_utf16(text, u16::to_le_bytes).into()),
+        Encoding::Utf16Be => Ok(encode_utf16(text, u16::to_be_bytes).into()),
         Encoding::Windows1252 => encode_windows_1252(text).map(Cow::Owned),
     }
 }
@@ -79,7 +79,7 @@ fn encode_windows_1252(text: &str) -> Result<Vec<u8>, char> {
     })
 }
 
-fn utf16(text: &str, bytes: fn(u16) -> [u8; 2]) -> Vec<u8> {
+fn encode_utf16(text: &str, bytes: fn(u16) -> [u8; 2]) -> Vec<u8> {
     std::iter::once(0xFEFF)
         .chain(text.encode_utf16())
         .flat_map(bytes)

@@ -49,11 +49,11 @@ impl Files for LocalFiles {
 
     fn write<'a>(&'a self, path: &'a Path, text: &'a str) -> BoxFuture<'a, Result<(), FileError>> {
         let (path, text) = (path.to_owned(), text.to_owned());
-        Box::pin(run_blocking(move || replace(&path, &text)))
+        Box::pin(run_blocking(move || replace_file(&path, &text)))
     }
 }
 
-fn replace(path: &Path, text: &str) -> Result<(), FileError> {
+fn replace_file(path: &Path, text: &str) -> Result<(), FileError> {
     let written = |error: io::Error| file_error("written", path, &error);
     let mut old = disk::open_for_change(path).map_err(written)?;
     let encoding = match &mut old {

@@ -13,7 +13,7 @@ use std::{
 const MAX_LINKS: usize = 40;
 
 /// Resolves the links of a root. Fails unless it is an absolute, readable folder.
-pub(super) fn root(path: &Path) -> Result<PathBuf, PathRefused> {
+pub(super) fn resolve_root(path: &Path) -> Result<PathBuf, PathRefused> {
     let refused = |reason: String| PathRefused {
         path: path.display().to_string(),
         reason,
@@ -49,32 +49,66 @@ pub(crate) fn follow(base: &Path, path: &str) -> Result<PathBuf, PathRefused> {
     if path.contains('\0') {
         return Err(refused("has a NUL character in it"));
     }
+    walk_links(base, Path::new(path), false).map_err(|error| refused(error.reason()))
+}
+
+/// Returns the path of an existing file with its links resolved, as [`Path::canonicalize`] does, except that a path that
+/// leads through a link of a process in `/proc` (`/proc/self/cwd`) is an error of another kind than `NotFound`: turnery
+/// and the program that opens the path would find different files. `path` is absolute.
+pub(crate) fn canonicalize(path: &Path) -> io::Result<PathBuf> {
+    match walk_links(Path::new("/"), path, true) {
+        Err(error @ LinkError::Process) => Err(io::Error::other(error.reason())),
+        // The system tells what else is wrong.
+        Ok(_) | Err(LinkError::TooLong | LinkError::Loop) => path.canonicalize(),
+    }
+}
+
+/// Reason why the links of a path are not followed.
+enum LinkError {
+    TooLong,
+    Process,
+    Loop,
+}
+
+impl LinkError {
+    fn reason(&self) -> &'static str {
+        match self {
+            Self::TooLong => "is too long to be followed",
+            Self::Process => "leads through /proc, elsewhere for each process",
+            Self::Loop => "leads through a loop of links",
+        }
+    }
+}
+
+/// Links directly in `/proc` are followed only if `follows_proc`; they lead to what the kernel says about a process.
+fn walk_links(base: &Path, path: &Path, follows_proc: bool) -> Result<PathBuf, LinkError> {
     let mut resolved = base.to_owned();
     let mut ahead = VecDeque::new();
-    push_components(&mut ahead, &mut resolved, Path::new(path));
+    push_components(&mut ahead, &mut resolved, path);
     let mut links = 0;
     while let Some(step) = ahead.pop_front() {
         match step {
-            Step::Up => {
+            PathStep::Up => {
                 resolved.pop();
             }
-            Step::Down(name) => {
+            PathStep::Down(name) => {
                 resolved.push(name);
                 let target = match fs::read_link(&resolved) {
                     Ok(target) => target,
                     // The system may still reach the file through links.
                     Err(error) if error.kind() == io::ErrorKind::InvalidFilename => {
-                        return Err(refused("is too long to be followed"));
+                        return Err(LinkError::TooLong);
                     }
                     // Not a link, does not exist, or cannot be examined: kept as written.
                     Err(_) => continue,
                 };
-                if resolved.starts_with("/proc") {
-                    return Err(refused("leads through /proc, elsewhere for each process"));
+                let is_top = follows_proc && resolved.parent() == Some(Path::new("/proc"));
+                if resolved.starts_with("/proc") && !is_top {
+                    return Err(LinkError::Process);
                 }
                 links += 1;
                 if links > MAX_LINKS {
-                    return Err(refused("leads through a loop of links"));
+                    return Err(LinkError::Loop);
                 }
                 resolved.pop();
                 push_components(&mut ahead, &mut resolved, &target);
@@ -86,8 +120,8 @@ pub(crate) fn follow(base: &Path, path: &str) -> Result<PathBuf, PathRefused> {
 
 /// Returns true if a path leads, or may lead, to a place for which `is_in` holds. It may if it cannot be
 /// examined now, or if it has more links than turnery, but not the system, follows.
-pub(crate) fn may_lead(path: &Path, is_in: &dyn Fn(&Path) -> bool) -> bool {
-    match path.canonicalize() {
+pub(crate) fn may_lead_into(path: &Path, is_in: &dyn Fn(&Path) -> bool) -> bool {
+    match canonicalize(path) {
         Ok(target) => is_in(&target),
         // The target may exist by the time it is used.
         Err(error) if error.kind() == io::ErrorKind::NotFound => {
@@ -105,12 +139,12 @@ pub(super) fn resolve_first_link(path: &Path) -> Option<PathBuf> {
     above.into_iter().find_map(|link| {
         let target = fs::read_link(link).ok()?;
         let rest = path.strip_prefix(link).ok()?;
-        Some(clean(&link.parent()?.join(target).join(rest)))
+        Some(normalise_lexically(&link.parent()?.join(target).join(rest)))
     })
 }
 
 /// Removes `.` and `..` from `path` by its text alone.
-pub(crate) fn clean(path: &Path) -> PathBuf {
+pub(crate) fn normalise_lexically(path: &Path) -> PathBuf {
     let mut cleaned = PathBuf::new();
     for component in path.components() {
         match component {
@@ -126,19 +160,19 @@ pub(crate) fn clean(path: &Path) -> PathBuf {
     cleaned
 }
 
-enum Step {
+enum PathStep {
     Up,
     Down(OsString),
 }
 
 /// Puts the components of `path` before the remaining ones; an absolute path restarts at the top.
-fn push_components(ahead: &mut VecDeque<Step>, resolved: &mut PathBuf, path: &Path) {
+fn push_components(ahead: &mut VecDeque<PathStep>, resolved: &mut PathBuf, path: &Path) {
     for component in path.components().rev() {
         match component {
             Component::Prefix(_) | Component::RootDir => *resolved = PathBuf::from("/"),
             Component::CurDir => {}
-            Component::ParentDir => ahead.push_front(Step::Up),
-            Component::Normal(name) => ahead.push_front(Step::Down(name.to_owned())),
+            Component::ParentDir => ahead.push_front(PathStep::Up),
+            Component::Normal(name) => ahead.push_front(PathStep::Down(name.to_owned())),
         }
     }
 }
@@ -146,7 +180,7 @@ fn push_components(ahead: &mut VecDeque<Step>, resolved: &mut PathBuf, path: &Pa
 /// Creates a folder in `folder` that is reached through links, by a link-free path that is too long to look
 /// up.
 #[cfg(test)]
-pub(crate) fn beyond_lookup(folder: &Path) -> PathBuf {
+pub(crate) fn make_path_too_long_to_look_up(folder: &Path) -> PathBuf {
     let deep: PathBuf = std::iter::repeat_n("d".repeat(200), 9).collect();
     (0..3).fold(folder.to_owned(), |at, _| {
         fs::create_dir_all(at.join(&deep)).unwrap();
@@ -167,7 +201,7 @@ mod tests {
             .each_ref()
             .map(|folder| folder.path().canonicalize().unwrap());
         fs::write(outside.join("secret"), "content").unwrap();
-        let deep = beyond_lookup(&root);
+        let deep = make_path_too_long_to_look_up(&root);
         symlink(outside.join("secret"), deep.join("linked")).unwrap();
         // The system can read the file.
         assert_eq!(fs::read_to_string(deep.join("linked")).unwrap(), "content");
@@ -185,7 +219,11 @@ mod tests {
             ("absent", false),
             ("secret", false),
         ] {
-            assert_eq!(may_lead(&outside.join(name), &is_in_root), may, "{name}");
+            assert_eq!(
+                may_lead_into(&outside.join(name), &is_in_root),
+                may,
+                "{name}"
+            );
         }
     }
 }

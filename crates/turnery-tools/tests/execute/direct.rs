@@ -1,6 +1,6 @@
 //! Tests of running one tool by its name or by reference.
 
-use super::{kind, multiply, scope, toolbox};
+use super::{empty_scope, failure_kind, multiply, toolbox};
 use serde_json::{Value, json};
 use std::sync::Arc;
 use turnery_engine::{Content, ToolError, ToolErrorKind};
@@ -13,7 +13,13 @@ async fn tool_runs_by_name() {
         tools: Some(toolbox(vec![multiply()])),
         ..Options::default()
     };
-    let done = execute("multiply", json!({"a": 6, "b": 7}), &scope(), &options).await;
+    let done = execute(
+        "multiply",
+        json!({"a": 6, "b": 7}),
+        &empty_scope(),
+        &options,
+    )
+    .await;
     assert_eq!(done.result, Ok(vec![Content::text("{\"product\":42}")]));
     assert_eq!(done.value, Some(json!({"product": 42})));
     assert!(done.effects.is_empty());
@@ -25,7 +31,7 @@ async fn tool_runs_by_reference() {
     let other = Action::new("multiply", "", async |_: Value, _| {
         Ok::<Value, ToolError>(json!("the wrong one"))
     });
-    let scope = scope().with_tools(toolbox(vec![other]));
+    let scope = empty_scope().with_tools(toolbox(vec![other]));
     let done = execute_tool(
         Arc::new(multiply()),
         json!({"a": 6, "b": 7}),
@@ -40,7 +46,7 @@ async fn tool_runs_by_reference() {
 // proves: JIDO-39, JIDO-40
 #[tokio::test]
 async fn arguments_are_normalised_by_name_and_by_reference() {
-    let scope = scope().with_tools(multiply().into());
+    let scope = empty_scope().with_tools(multiply().into());
     for args in [
         json!({"a": "6", "b": "7"}),
         json!("{\"a\": 6, \"b\": \"7\"}"),
@@ -58,23 +64,23 @@ async fn arguments_are_normalised_by_name_and_by_reference() {
 // proves: JIDO-42, JIDO-76
 #[tokio::test]
 async fn invalid_arguments_are_validation_failure() {
-    let scope = scope().with_tools(multiply().into());
+    let scope = empty_scope().with_tools(multiply().into());
     for args in [json!({"a": 6}), json!("{oops"), json!([6, 7])] {
         let done = execute("multiply", args, &scope, &Options::default()).await;
-        assert_eq!(kind(&done), ToolErrorKind::Validation);
+        assert_eq!(failure_kind(&done), ToolErrorKind::Validation);
         assert!(done.effects.is_empty());
     }
     let nameless = execute("", json!({}), &scope, &Options::default()).await;
-    assert_eq!(kind(&nameless), ToolErrorKind::Validation);
+    assert_eq!(failure_kind(&nameless), ToolErrorKind::Validation);
 }
 
 // proves: JIDO-65, JIDO-66
 #[tokio::test]
 async fn unknown_or_miscased_name_is_not_found() {
-    let scope = scope().with_tools(multiply().into());
+    let scope = empty_scope().with_tools(multiply().into());
     for name in ["divide", "Multiply"] {
         let done = execute(name, json!({}), &scope, &Options::default()).await;
-        assert_eq!(kind(&done), ToolErrorKind::NotFound);
+        assert_eq!(failure_kind(&done), ToolErrorKind::NotFound);
         let failure = done.result.expect_err("a failure");
         assert_eq!(
             failure.message,
@@ -101,7 +107,7 @@ fn toolbox_is_built_from_tool_or_list() {
 }
 
 /// Returns a toolbox whose only tool reports where the toolbox comes from.
-fn from(place: &'static str) -> Toolbox {
+fn toolbox_from(place: &'static str) -> Toolbox {
     Action::new("where", "", move |_: Value, _| async move {
         Ok::<Value, ToolError>(json!(place))
     })
@@ -111,20 +117,20 @@ fn from(place: &'static str) -> Toolbox {
 // proves: JIDO-25, JIDO-26, JIDO-27, UP-24
 #[tokio::test]
 async fn toolbox_selection_follows_precedence() {
-    let mut scope = scope();
+    let mut scope = empty_scope();
     let mut options = Options::default();
     let nowhere = execute("where", json!({}), &scope, &options).await;
-    assert_eq!(kind(&nowhere), ToolErrorKind::NotFound);
-    scope.agent = Some(from("agent"));
+    assert_eq!(failure_kind(&nowhere), ToolErrorKind::NotFound);
+    scope.agent_tools = Some(toolbox_from("agent"));
     let found = execute("where", json!({}), &scope, &options).await;
     assert_eq!(found.value, Some(json!("agent")));
-    scope.tool_calling = Some(from("tool calling"));
+    scope.tool_calling_tools = Some(toolbox_from("tool calling"));
     let found = execute("where", json!({}), &scope, &options).await;
     assert_eq!(found.value, Some(json!("tool calling")));
-    scope.tools = Some(from("scope"));
+    scope.tools = Some(toolbox_from("scope"));
     let found = execute("where", json!({}), &scope, &options).await;
     assert_eq!(found.value, Some(json!("scope")));
-    options.tools = Some(from("options"));
+    options.tools = Some(toolbox_from("options"));
     let found = execute("where", json!({}), &scope, &options).await;
     assert_eq!(found.value, Some(json!("options")));
 }

@@ -1,6 +1,6 @@
 //! Tests of which effects of tools reach the host.
 
-use super::{asking, scope};
+use super::{empty_scope, response_with_calls};
 use proptest::{collection::vec, option, prelude::*, sample::select};
 use serde_json::{Value, json};
 use std::sync::Arc;
@@ -14,7 +14,7 @@ fn emit(kind: &str) -> Value {
     json!({"kind": "emit", "type": kind})
 }
 
-fn all() -> Vec<Value> {
+fn all_effects() -> Vec<Value> {
     vec![
         emit("order.placed"),
         json!({"kind": "spawn", "command": "rm"}),
@@ -35,7 +35,7 @@ fn tool_with_effects(fails: bool) -> Action {
             }),
             false => ToolEnvelope::json(json!("done")),
         };
-        envelope.with_effects(all())
+        envelope.with_effects(all_effects())
     })
 }
 
@@ -49,15 +49,15 @@ fn effect_kinds(effects: &[Value]) -> Vec<&str> {
 // proves: C-22
 #[tokio::test]
 async fn without_a_policy_all_effects_pass() {
-    let scope = scope().with_tools(tool_with_effects(false).into());
+    let scope = empty_scope().with_tools(tool_with_effects(false).into());
     let done = execute("busy", json!({}), &scope, &Options::default()).await;
-    assert_eq!(done.effects, all());
+    assert_eq!(done.effects, all_effects());
 }
 
 // proves: JIDO-44, JIDO-45, JIDO-46, JIDO-76
 #[tokio::test]
 async fn scope_policy_applies_to_every_entry_point() {
-    let mut scope = scope().with_tools(tool_with_effects(false).into());
+    let mut scope = empty_scope().with_tools(tool_with_effects(false).into());
     scope.effect_policy = Some(EffectPolicy::default());
     let options = Options::default();
     let by_name = execute("busy", json!({}), &scope, &options).await;
@@ -67,7 +67,7 @@ async fn scope_policy_applies_to_every_entry_point() {
     let by_reference = execute_tool(failing, json!({}), &scope, &options).await;
     assert!(by_reference.result.is_err());
     assert_eq!(effect_kinds(&by_reference.effects), kept);
-    let response = asking(&[("c1", "busy", json!({}))]);
+    let response = response_with_calls(&[("c1", "busy", json!({}))]);
     let executed = run_tools(&response, &scope, &options).await;
     let effects = &executed.tool_results[0].raw_result().effects;
     assert_eq!(effect_kinds(effects), kept);
@@ -79,7 +79,7 @@ async fn toolbox_policy_applies_too() {
         EffectKind::Emit,
         EffectKind::Spawn,
     ]));
-    let mut scope = scope().with_tools(tools);
+    let mut scope = empty_scope().with_tools(tools);
     let options = Options::default();
     let done = execute("busy", json!({}), &scope, &options).await;
     assert_eq!(effect_kinds(&done.effects), ["emit", "spawn"]);
@@ -88,9 +88,9 @@ async fn toolbox_policy_applies_too() {
     assert_eq!(effect_kinds(&done.effects), ["emit"]);
 }
 
-fn kept(policy: &EffectPolicy) -> Vec<&'static str> {
+fn kept_kinds(policy: &EffectPolicy) -> Vec<&'static str> {
     let names = ["emit", "spawn", "schedule", "launch", "set_state"];
-    let effects = all();
+    let effects = all_effects();
     let kept = names.into_iter().zip(&effects);
     kept.filter(|(_, effect)| policy.allows(effect))
         .map(|(name, _)| name)
@@ -100,17 +100,20 @@ fn kept(policy: &EffectPolicy) -> Vec<&'static str> {
 // proves: JIDO-45, JIDO-46, UP-22
 #[test]
 fn policy_modes_and_lists_filter_effects() {
-    assert_eq!(kept(&EffectPolicy::deny_all()), [""; 0]);
+    assert_eq!(kept_kinds(&EffectPolicy::deny_all()), [""; 0]);
     let allow_all = EffectPolicy::allow_all();
     // An unknown kind is never allowed.
-    assert_eq!(kept(&allow_all), ["emit", "spawn", "schedule", "set_state"]);
+    assert_eq!(
+        kept_kinds(&allow_all),
+        ["emit", "spawn", "schedule", "set_state"]
+    );
     let deny = [EffectKind::Emit].into();
     let denying = EffectPolicy { deny, ..allow_all };
-    assert_eq!(kept(&denying), ["spawn", "schedule", "set_state"]);
+    assert_eq!(kept_kinds(&denying), ["spawn", "schedule", "set_state"]);
     let listed = EffectPolicy::allow_list([EffectKind::Emit, EffectKind::Spawn]);
-    assert_eq!(kept(&listed), ["emit", "spawn"]);
+    assert_eq!(kept_kinds(&listed), ["emit", "spawn"]);
     let deny = [EffectKind::Spawn].into();
-    assert_eq!(kept(&EffectPolicy { deny, ..listed }), ["emit"]);
+    assert_eq!(kept_kinds(&EffectPolicy { deny, ..listed }), ["emit"]);
     assert!(!EffectPolicy::allow_all().allows(&json!("emit")));
     assert!(!EffectPolicy::allow_all().allows(&json!({"type": "emit"})));
 }
@@ -218,7 +221,7 @@ const MODES: [EffectMode; 3] = [
 ];
 
 prop_compose! {
-    fn policy()(
+    fn any_policy()(
         mode in select(&MODES[..]),
         allow in vec(select(&KINDS[..]), 0..4),
         deny in vec(select(&KINDS[..]), 0..2),
@@ -237,14 +240,14 @@ prop_compose! {
 proptest! {
     // proves: UP-22
     #[test]
-    fn additional_policy_only_narrows(policies in vec(policy(), 0..4), more in policy()) {
+    fn additional_policy_only_narrows(policies in vec(any_policy(), 0..4), more in any_policy()) {
         let before = policies
             .into_iter()
-            .fold(EffectPolicies::default(), |all, policy| all.and(policy));
-        let after = before.and(more.clone());
-        for effect in all() {
-            let expected = before.allow(&effect) && more.allows(&effect);
-            prop_assert_eq!(after.allow(&effect), expected);
+            .fold(EffectPolicies::default(), |all, policy| all.with_policy(policy));
+        let after = before.with_policy(more.clone());
+        for effect in all_effects() {
+            let expected = before.allows(&effect) && more.allows(&effect);
+            prop_assert_eq!(after.allows(&effect), expected);
         }
     }
 }

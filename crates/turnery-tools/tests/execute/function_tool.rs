@@ -1,6 +1,6 @@
 //! Tests of tools made from functions.
 
-use super::{multiply, scope};
+use super::{empty_scope, multiply};
 use serde_json::{Value, json};
 use std::{sync::Arc, time::Duration};
 use turnery_engine::{Content, ToolEnvelope, ToolError, ToolErrorKind};
@@ -16,7 +16,7 @@ async fn function_tool_has_name_schema_and_result() {
     assert_eq!(schema["properties"]["a"]["type"], "integer");
     assert_eq!(schema["required"], json!(["a", "b"]));
     let args = json!({"a": 6, "b": 7});
-    let done = execute_tool(Arc::new(tool), args, &scope(), &Options::default()).await;
+    let done = execute_tool(Arc::new(tool), args, &empty_scope(), &Options::default()).await;
     assert_eq!(done.value, Some(json!({"product": 42})));
 }
 
@@ -29,7 +29,13 @@ fn failure() -> ToolError {
 }
 
 async fn run(tool: Action) -> ToolEnvelope {
-    execute_tool(Arc::new(tool), json!({}), &scope(), &Options::default()).await
+    execute_tool(
+        Arc::new(tool),
+        json!({}),
+        &empty_scope(),
+        &Options::default(),
+    )
+    .await
 }
 
 // proves: JIDO-43, JIDO-76
@@ -72,11 +78,11 @@ async fn panic_before_first_poll_is_a_failure() {
 
 #[tokio::test]
 async fn function_tool_needs_no_permission_and_sets_timeout() {
-    let tool = multiply().within(Duration::from_secs(90));
+    let tool = multiply().with_timeout(Duration::from_secs(90));
     let cx = turnery_tools::ToolCx {
         call_id: "c".into(),
         origin: turnery_tools::Origin::default(),
-        workspace: scope().workspace,
+        workspace: empty_scope().workspace,
         hidden: turnery_tools::Hidden::default(),
         line_limits: turnery_tools::LineLimits::default(),
         progress: tokio::sync::mpsc::channel(1).0,

@@ -1,6 +1,6 @@
 //! Tests of tool events in the log.
 
-use super::{multiply, scope};
+use super::{empty_scope, multiply};
 use serde_json::json;
 use std::{
     fmt::Debug,
@@ -15,17 +15,17 @@ use turnery_tools::{Options, execute};
 
 /// Collects log events as `level target field=value ...`.
 #[derive(Clone, Default)]
-struct Kept(Arc<Mutex<Vec<String>>>);
+struct LogCollector(Arc<Mutex<Vec<String>>>);
 
-struct Line(String);
+struct LogLine(String);
 
-impl Visit for Line {
+impl Visit for LogLine {
     fn record_debug(&mut self, field: &Field, value: &dyn Debug) {
         self.0 += &format!(" {field}={value:?}");
     }
 }
 
-impl Subscriber for Kept {
+impl Subscriber for LogCollector {
     fn enabled(&self, metadata: &Metadata<'_>) -> bool {
         *metadata.level() <= Level::DEBUG && metadata.target() == "turnery::tool"
     }
@@ -36,7 +36,7 @@ impl Subscriber for Kept {
     fn record_follows_from(&self, _: &span::Id, _: &span::Id) {}
     fn event(&self, event: &Event<'_>) {
         let metadata = event.metadata();
-        let mut line = Line(format!("{} {}", metadata.level(), metadata.target()));
+        let mut line = LogLine(format!("{} {}", metadata.level(), metadata.target()));
         event.record(&mut line);
         self.0.lock().expect("a log").push(line.0);
     }
@@ -47,12 +47,12 @@ impl Subscriber for Kept {
 // proves: JIDO-55
 #[tokio::test(start_paused = true)]
 async fn calls_are_logged_at_debug_level_without_secrets() {
-    let kept = Kept::default();
+    let kept = LogCollector::default();
     // With a single subscriber in the process, tracing caches the interest of whichever thread logs first: a
     // parallel test without a subscriber would decide for this one.
-    let _other = tracing::Dispatch::new(Kept::default());
+    let _other = tracing::Dispatch::new(LogCollector::default());
     let guard = tracing::subscriber::set_default(kept.clone());
-    let scope = scope().with_tools(multiply().into());
+    let scope = empty_scope().with_tools(multiply().into());
     let args = json!({"a": 6, "b": 7, "password": "sk-1"});
     execute("multiply", args, &scope, &Options::default()).await;
     drop(guard);

@@ -32,7 +32,7 @@ fn multiply() -> Action {
 }
 
 /// Returns a scope for tools that access no files: its folder is already deleted.
-fn scope() -> Scope {
+fn empty_scope() -> Scope {
     let folder = tempfile::tempdir().expect("a folder");
     let workspace = Workspace::local(folder.path().to_owned()).expect("a folder");
     Scope::new(Arc::new(workspace))
@@ -46,7 +46,7 @@ fn toolbox(tools: Vec<Action>) -> Toolbox {
 }
 
 /// Returns a response that requests these calls: id, name, arguments.
-fn asking(calls: &[(&str, &str, Value)]) -> Response {
+fn response_with_calls(calls: &[(&str, &str, Value)]) -> Response {
     let calls = calls.iter().map(|(id, name, args)| {
         Content::ToolCall(ToolCall {
             call_id: (*id).into(),
@@ -65,7 +65,7 @@ fn asking(calls: &[(&str, &str, Value)]) -> Response {
     }
 }
 
-fn kind(envelope: &ToolEnvelope) -> ToolErrorKind {
+fn failure_kind(envelope: &ToolEnvelope) -> ToolErrorKind {
     let failure = envelope.result.as_ref().expect_err("a failure");
     failure.kind
 }

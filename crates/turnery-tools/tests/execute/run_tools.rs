@@ -1,6 +1,6 @@
 //! Tests of running all calls of a response.
 
-use super::{asking, kind, multiply, scope, toolbox};
+use super::{empty_scope, failure_kind, multiply, response_with_calls, toolbox};
 use serde_json::{Value, json};
 use std::{
     sync::{Arc, Mutex},
@@ -10,7 +10,7 @@ use turnery_engine::{Content, Message, ModelStop, Response, ToolError, ToolError
 use turnery_tools::{Action, Options, Scope, run_tools};
 
 fn two_products() -> Response {
-    asking(&[
+    response_with_calls(&[
         ("c1", "multiply", json!({"a": 6, "b": 7})),
         ("c2", "multiply", json!({"a": 2, "b": 3})),
     ])
@@ -19,7 +19,7 @@ fn two_products() -> Response {
 // proves: JIDO-18, JIDO-21, JIDO-22, JIDO-23, JIDO-24
 #[tokio::test]
 async fn every_call_gets_a_result() {
-    let scope = scope().with_tools(multiply().into());
+    let scope = empty_scope().with_tools(multiply().into());
     let executed = run_tools(&two_products(), &scope, &Options::default()).await;
     let told: Vec<_> = executed
         .tool_results
@@ -40,7 +40,7 @@ async fn every_call_gets_a_result() {
 // proves: JIDO-14, JIDO-19
 #[tokio::test]
 async fn given_response_is_not_modified() {
-    let scope = scope().with_tools(multiply().into());
+    let scope = empty_scope().with_tools(multiply().into());
     let response = two_products();
     let executed = run_tools(&response, &scope, &Options::default()).await;
     assert_eq!(response, two_products());
@@ -54,9 +54,9 @@ async fn response_without_calls_is_returned_unchanged() {
         let response = Response {
             content: vec![Content::text("42")],
             stop,
-            ..asking(&[])
+            ..response_with_calls(&[])
         };
-        let same = run_tools(&response, &scope(), &Options::default()).await;
+        let same = run_tools(&response, &empty_scope(), &Options::default()).await;
         assert_eq!(same, response);
     }
 }
@@ -83,8 +83,8 @@ async fn calls_run_sequentially_in_order() {
         slow_tool("quick", 1, &log),
         slow_tool("slow", 50, &log),
     ]);
-    let response = asking(&[("c1", "slow", json!({})), ("c2", "quick", json!({}))]);
-    let scope = scope().with_tools(tools);
+    let response = response_with_calls(&[("c1", "slow", json!({})), ("c2", "quick", json!({}))]);
+    let scope = empty_scope().with_tools(tools);
     let executed = run_tools(&response, &scope, &Options::default()).await;
     assert_eq!(
         *log.lock().expect("a log"),
@@ -101,8 +101,8 @@ async fn calls_run_sequentially_in_order() {
 // proves: JIDO-65
 #[tokio::test]
 async fn unknown_tool_gets_a_failed_result() {
-    let scope = scope().with_tools(multiply().into());
-    let response = asking(&[
+    let scope = empty_scope().with_tools(multiply().into());
+    let response = response_with_calls(&[
         ("c1", "divide", json!({})),
         ("c2", "multiply", json!({"a": 1, "b": 1})),
     ]);
@@ -110,7 +110,7 @@ async fn unknown_tool_gets_a_failed_result() {
     let [unknown, known] = &executed.tool_results[..] else {
         panic!("two results");
     };
-    assert_eq!(kind(unknown.raw_result()), ToolErrorKind::NotFound);
+    assert_eq!(failure_kind(unknown.raw_result()), ToolErrorKind::NotFound);
     assert_eq!(
         unknown.content(),
         "there is no tool \"divide\"; the tools are multiply"
@@ -121,7 +121,7 @@ async fn unknown_tool_gets_a_failed_result() {
 // proves: JIDO-31
 #[tokio::test]
 async fn executed_response_makes_valid_history() {
-    let scope = scope().with_tools(multiply().into());
+    let scope = empty_scope().with_tools(multiply().into());
     let executed = run_tools(&two_products(), &scope, &Options::default()).await;
     let mut history = vec![Message::User {
         content: vec![Content::text("What is 6 * 7, and 2 * 3?")],
@@ -153,7 +153,7 @@ async fn executed_response_makes_valid_history() {
 
 #[tokio::test]
 async fn calls_after_cancel_get_cancelled_results() {
-    let scope = scope();
+    let scope = empty_scope();
     let cancel = scope.cancel.clone();
     let stop = Action::new("stop", "", move |_: Value, _| {
         cancel.cancel();
@@ -165,12 +165,12 @@ async fn calls_after_cancel_get_cancelled_results() {
         tools: Some(tools),
         ..scope
     };
-    let response = asking(&[("c1", "stop", json!({})), ("c2", "slow", json!({}))]);
+    let response = response_with_calls(&[("c1", "stop", json!({})), ("c2", "slow", json!({}))]);
     let executed = run_tools(&response, &scope, &Options::default()).await;
     let [stopped, unrun] = &executed.tool_results[..] else {
         panic!("two results");
     };
     assert_eq!(stopped.content(), "\"stopped\"");
-    assert_eq!(kind(unrun.raw_result()), ToolErrorKind::Cancelled);
+    assert_eq!(failure_kind(unrun.raw_result()), ToolErrorKind::Cancelled);
     assert!(log.lock().expect("a log").is_empty());
 }

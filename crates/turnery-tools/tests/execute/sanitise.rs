@@ -103,7 +103,7 @@ fn value_is_bounded_in_depth_and_size() {
     assert_eq!(sanitise(&fits), fits);
 }
 
-fn value() -> impl Strategy<Value = Value> {
+fn any_value() -> impl Strategy<Value = Value> {
     let leaf = prop_oneof![
         Just(json!("hunter2")),
         any::<i64>().prop_map(Value::from),
@@ -134,7 +134,7 @@ fn contains_secret(value: &Value) -> bool {
 proptest! {
     // proves: JIDO-64
     #[test]
-    fn secrets_never_appear(value in value()) {
+    fn secrets_never_appear(value in any_value()) {
         prop_assert!(!contains_secret(&sanitise(&value)));
     }
 }

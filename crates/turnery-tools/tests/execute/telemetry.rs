@@ -1,6 +1,6 @@
 //! Tests of the events that subscribers receive.
 
-use super::{asking, multiply, scope};
+use super::{empty_scope, multiply, response_with_calls};
 use serde_json::{Value, json};
 use std::{
     sync::{Arc, Mutex},
@@ -8,28 +8,28 @@ use std::{
 };
 use turnery_engine::{ToolError, ToolErrorKind};
 use turnery_tools::{
-    Action, Observe, Options, Origin, Scope, Toolbox, execute, run_tools,
+    Action, Options, Origin, Scope, ToolTelemetry, Toolbox, execute, run_tools,
     telemetry::{AttachError, EventPath, Measurements, Stage},
 };
 
 /// An event as received by a subscriber.
 #[derive(Clone, Debug, PartialEq)]
-struct Told {
+struct ReceivedEvent {
     path: String,
     measurements: Measurements,
     metadata: Value,
     config: Value,
 }
 
-type Log = Arc<Mutex<Vec<Told>>>;
+type EventLog = Arc<Mutex<Vec<ReceivedEvent>>>;
 
-fn attach(observe: &Observe, id: &str, path: EventPath, config: Value) -> Log {
-    let log = Log::default();
+fn attach(observe: &ToolTelemetry, id: &str, path: EventPath, config: Value) -> EventLog {
+    let log = EventLog::default();
     let kept = Arc::clone(&log);
     let handler = move |path: &EventPath, measurements: &Measurements, metadata: &_, config: &_| {
         let metadata: &serde_json::Map<String, Value> = metadata;
         let config: &Value = config;
-        kept.lock().expect("a log").push(Told {
+        kept.lock().expect("a log").push(ReceivedEvent {
             path: path.to_string(),
             measurements: *measurements,
             metadata: Value::Object(metadata.clone()),
@@ -41,7 +41,7 @@ fn attach(observe: &Observe, id: &str, path: EventPath, config: Value) -> Log {
 }
 
 /// Subscribes to all three events of these tools.
-fn subscribe_all(tools: &Toolbox) -> [Log; 3] {
+fn subscribe_all(tools: &Toolbox) -> [EventLog; 3] {
     let observe = tools.observe();
     [Stage::Start, Stage::Stop, Stage::Exception].map(|stage| {
         let path = observe.event_path(stage).clone();
@@ -49,7 +49,7 @@ fn subscribe_all(tools: &Toolbox) -> [Log; 3] {
     })
 }
 
-fn received_events(log: &Log) -> Vec<Told> {
+fn received_events(log: &EventLog) -> Vec<ReceivedEvent> {
     log.lock().expect("a log").clone()
 }
 
@@ -61,7 +61,7 @@ fn session_scope(tools: Toolbox) -> Scope {
             thread_id: Some("s".into()),
             iteration: Some(3),
         },
-        ..scope().with_tools(tools)
+        ..empty_scope().with_tools(tools)
     }
 }
 
@@ -86,7 +86,7 @@ async fn start_event_has_time_and_metadata() {
     let tools = sleeping_tool();
     let [starts, _, _] = subscribe_all(&tools);
     let before = nanoseconds_now();
-    let response = asking(&[("c1", "sleep", json!({"path": "a", "api_key": "sk-1"}))]);
+    let response = response_with_calls(&[("c1", "sleep", json!({"path": "a", "api_key": "sk-1"}))]);
     run_tools(&response, &session_scope(tools), &Options::default()).await;
     let [start] = &received_events(&starts)[..] else {
         panic!("one start");
@@ -113,7 +113,7 @@ async fn start_event_has_time_and_metadata() {
 async fn stop_event_has_duration_and_result() {
     let tools = sleeping_tool();
     let [_, stops, exceptions] = subscribe_all(&tools);
-    let response = asking(&[("c1", "sleep", json!({}))]);
+    let response = response_with_calls(&[("c1", "sleep", json!({}))]);
     run_tools(&response, &session_scope(tools), &Options::default()).await;
     let [stop] = &received_events(&stops)[..] else {
         panic!("one stop");
@@ -147,7 +147,7 @@ async fn timeout_emits_exception_event() {
         timeout_ms: Some(100),
         ..Options::default()
     };
-    let response = asking(&[("c1", "sleep", json!({}))]);
+    let response = response_with_calls(&[("c1", "sleep", json!({}))]);
     run_tools(&response, &session_scope(tools), &options).await;
     assert_eq!(
         (
@@ -203,13 +203,18 @@ async fn other_failures_emit_stop_event_with_error() {
     });
     let tools = super::toolbox(vec![broken, panicking, multiply()]);
     let [starts, stops, exceptions] = subscribe_all(&tools);
-    let response = asking(&[
+    let response = response_with_calls(&[
         ("c1", "nothing", json!({})),
         ("c2", "broken", json!({})),
         ("c3", "panicking", json!({})),
         ("c4", "multiply", json!({"a": 1})),
     ]);
-    run_tools(&response, &scope().with_tools(tools), &Options::default()).await;
+    run_tools(
+        &response,
+        &empty_scope().with_tools(tools),
+        &Options::default(),
+    )
+    .await;
     assert_eq!(received_events(&starts).len(), 4);
     assert_eq!(received_events(&exceptions), []);
     let kinds: Vec<Value> = received_events(&stops)
@@ -231,11 +236,11 @@ async fn other_failures_emit_stop_event_with_error() {
 // proves: JIDO-62
 #[test]
 fn event_paths_use_prefix() {
-    let observe = Observe::new("jido.ai");
+    let observe = ToolTelemetry::new("jido.ai");
     let path = observe.event_path(Stage::Exception);
     let words: Vec<&str> = path.segments().collect();
     assert_eq!(words, ["jido", "ai", "tool", "execute", "exception"]);
-    let ours = Observe::default();
+    let ours = ToolTelemetry::default();
     let paths = [Stage::Start, Stage::Stop].map(|stage| ours.event_path(stage).to_string());
     assert_eq!(
         paths,
@@ -246,12 +251,12 @@ fn event_paths_use_prefix() {
 // proves: JIDO-63
 #[tokio::test]
 async fn subscriber_gets_its_path_and_config() {
-    let observe = Observe::new("mine");
-    let tools = Toolbox::from(multiply()).observed(observe.clone());
+    let observe = ToolTelemetry::new("mine");
+    let tools = Toolbox::from(multiply()).with_telemetry(observe.clone());
     let config = json!({"unit": "ms"});
     let path = EventPath::from("mine.tool.execute.stop");
     let log = attach(&observe, "my-tool-timer", path.clone(), config.clone());
-    let scope = scope().with_tools(tools);
+    let scope = empty_scope().with_tools(tools);
     let args = json!({"a": 6, "b": 7});
     execute("multiply", args.clone(), &scope, &Options::default()).await;
     let [only] = &received_events(&log)[..] else {
@@ -284,7 +289,7 @@ async fn panicking_subscriber_is_detached() {
         .attach("broken", stop.clone(), panics, Value::Null)
         .expect("attached");
     let log = attach(&observe, "whole", stop, Value::Null);
-    let scope = scope().with_tools(tools);
+    let scope = empty_scope().with_tools(tools);
     for _ in 0..2 {
         let args = json!({"a": 6, "b": 7});
         let done = execute("multiply", args, &scope, &Options::default()).await;
@@ -305,7 +310,7 @@ async fn subscriber_can_attach_and_detach_in_handler() {
     observe
         .attach("once", start, once, Value::Null)
         .expect("attached");
-    let scope = scope().with_tools(tools);
+    let scope = empty_scope().with_tools(tools);
     let args = json!({"a": 6, "b": 7});
     execute("multiply", args, &scope, &Options::default()).await;
     assert!(!observe.detach("once"));
@@ -318,7 +323,7 @@ async fn dropped_call_emits_stop_event() {
     });
     let tools = Toolbox::from(hang);
     let [starts, stops, _] = subscribe_all(&tools);
-    let scope = scope().with_tools(tools);
+    let scope = empty_scope().with_tools(tools);
     let options = Options::default();
     let mut call = Box::pin(execute("hang", json!({}), &scope, &options));
     assert!(futures_util::poll!(&mut call).is_pending());
@@ -344,7 +349,7 @@ async fn secrets_in_args_and_results_are_redacted() {
     });
     let tools = Toolbox::from(leaky);
     let [starts, stops, _] = subscribe_all(&tools);
-    let scope = scope().with_tools(tools);
+    let scope = empty_scope().with_tools(tools);
     for args in [json!("{\"password\": \"sk-1\"}"), json!("password: sk-1")] {
         execute("leaky", args, &scope, &Options::default()).await;
     }

@@ -1,6 +1,6 @@
 //! Tests of the time limits of tools.
 
-use super::{asking, kind, scope};
+use super::{empty_scope, failure_kind, response_with_calls};
 use serde_json::{Value, json};
 use std::time::Duration;
 use tokio::time::Instant;
@@ -17,11 +17,11 @@ fn hanging_tool() -> Toolbox {
 // proves: JIDO-68, JIDO-69, JIDO-70, JIDO-76
 #[tokio::test(start_paused = true)]
 async fn default_timeout_is_30_seconds() {
-    let scope = scope().with_tools(hanging_tool());
+    let scope = empty_scope().with_tools(hanging_tool());
     let began = Instant::now();
     let done = execute("hang", json!({}), &scope, &Options::default()).await;
     assert_eq!(began.elapsed(), Duration::from_millis(30_000));
-    assert_eq!(kind(&done), ToolErrorKind::Timeout);
+    assert_eq!(failure_kind(&done), ToolErrorKind::Timeout);
     assert!(done.effects.is_empty());
     let failure = serde_json::to_value(done.result.expect_err("a failure")).expect("JSON");
     assert_eq!(failure["kind"], "timeout");
@@ -31,12 +31,12 @@ async fn default_timeout_is_30_seconds() {
 // proves: JIDO-28
 #[tokio::test(start_paused = true)]
 async fn timeout_option_bounds_each_call() {
-    let scope = scope().with_tools(hanging_tool());
+    let scope = empty_scope().with_tools(hanging_tool());
     let options = Options {
         timeout_ms: Some(250),
         ..Options::default()
     };
-    let response = asking(&[("c1", "hang", json!({})), ("c2", "hang", json!({}))]);
+    let response = response_with_calls(&[("c1", "hang", json!({})), ("c2", "hang", json!({}))]);
     let began = Instant::now();
     let executed = run_tools(&response, &scope, &options).await;
     assert_eq!(began.elapsed(), Duration::from_millis(500));
@@ -54,7 +54,7 @@ async fn timeout_option_can_extend_tool_timeout() {
         tokio::time::sleep(Duration::from_secs(40)).await;
         Ok::<Value, ToolError>(json!("done"))
     });
-    let scope = scope().with_tools(slow.into());
+    let scope = empty_scope().with_tools(slow.into());
     let options = Options {
         timeout_ms: Some(60_000),
         ..Options::default()

@@ -1,6 +1,6 @@
 //! `edit_file`.
 
-use crate::fixture::Bench;
+use crate::fixture::ToolFixture;
 use proptest::prelude::*;
 use serde_json::json;
 use turnery_engine::{Artifact, Location, ToolErrorKind};
@@ -8,11 +8,11 @@ use turnery_tools::Access;
 
 /// Returns the edited text, or the error message.
 async fn edit(text: &str, old: &str, new: &str, all: bool) -> Result<String, String> {
-    let bench = Bench::new();
-    bench.put("f", text);
+    let bench = ToolFixture::new();
+    bench.write_file("f", text);
     let args = json!({"path": "f", "old_text": old, "new_text": new, "replace_all": all});
     let envelope = bench.run("edit_file", args).await;
-    let after = String::from_utf8(bench.bytes("f")).expect("text");
+    let after = String::from_utf8(bench.read_bytes("f")).expect("text");
     match envelope.result {
         Ok(_) => Ok(after),
         Err(failure) => {
@@ -24,8 +24,8 @@ async fn edit(text: &str, old: &str, new: &str, all: bool) -> Result<String, Str
 
 #[tokio::test]
 async fn diff_is_shown_in_preview_and_result() {
-    let bench = Bench::new();
-    let path = bench.put("src/a.rs", "one\ntwo\nthree\n");
+    let bench = ToolFixture::new();
+    let path = bench.write_file("src/a.rs", "one\ntwo\nthree\n");
     let args = json!({"path": "src/a.rs", "old_text": "two", "new_text": "2"});
     let diff = |old: &str, new: &str| {
         vec![Artifact::Diff {
@@ -49,7 +49,7 @@ async fn diff_is_shown_in_preview_and_result() {
         diff("one\ntwo\nthree\n", "one\n2\nthree\n")
     );
     // The file changes meanwhile: the edit applies to its new text.
-    bench.put("src/a.rs", "zero\none\ntwo\nthree\n");
+    bench.write_file("src/a.rs", "zero\none\ntwo\nthree\n");
     let envelope = bench.run("edit_file", args).await;
     assert_eq!(
         envelope.artifacts,
@@ -59,7 +59,7 @@ async fn diff_is_shown_in_preview_and_result() {
         envelope.result.unwrap()[0].as_text(),
         Some("Edited src/a.rs:\n@@ -1,4 +1,4 @@\n zero\n one\n-two\n+2\n three\n")
     );
-    assert_eq!(bench.bytes("src/a.rs"), b"zero\none\n2\nthree\n");
+    assert_eq!(bench.read_bytes("src/a.rs"), b"zero\none\n2\nthree\n");
 }
 
 #[tokio::test]
@@ -128,11 +128,11 @@ async fn line_endings_and_encoding_are_preserved() {
     assert_eq!(edited.unwrap(), "x\r\ny\r\nz\r\nc\r\n");
     let mixed = edit("a\nb\r\nc\r\nd\r\ne\n", "c", "1\n2", false).await;
     assert_eq!(mixed.unwrap(), "a\nb\r\n1\r\n2\r\nd\r\ne\n");
-    let bench = Bench::new();
-    bench.put("u", b"\xFF\xFEa\0\r\0\n\0b\0");
+    let bench = ToolFixture::new();
+    bench.write_file("u", b"\xFF\xFEa\0\r\0\n\0b\0");
     let args = json!({"path": "u", "old_text": "b", "new_text": "c"});
-    bench.told("edit_file", args).await;
-    assert_eq!(bench.bytes("u"), b"\xFF\xFEa\0\r\0\n\0c\0");
+    bench.call_text("edit_file", args).await;
+    assert_eq!(bench.read_bytes("u"), b"\xFF\xFEa\0\r\0\n\0c\0");
 }
 
 #[tokio::test]
@@ -162,9 +162,9 @@ async fn invalid_arguments_are_rejected() {
     assert!(refused.starts_with("old_text is empty"), "{refused}");
     let refused = edit("a", "a", "a", false).await.unwrap_err();
     assert_eq!(refused, "old_text and new_text are the same");
-    let bench = Bench::new();
+    let bench = ToolFixture::new();
     let args = json!({"path": "none", "old_text": "a", "new_text": "b"});
-    let (kind, message) = bench.failure("edit_file", args).await;
+    let (kind, message) = bench.call_failure("edit_file", args).await;
     assert_eq!(kind, ToolErrorKind::ExecutionError);
     assert!(message.starts_with("none does not exist"), "{message}");
 }

@@ -7,18 +7,18 @@ use tokio_util::sync::CancellationToken;
 use turnery_engine::{Content, ToolCall, ToolEnvelope, ToolError, ToolErrorKind};
 use turnery_tools::{Hidden, Origin, PreparedCall, Progress, ToolCx, Toolbox, Workspace};
 
-pub(crate) struct Bench {
+pub(crate) struct ToolFixture {
     _temporary: tempfile::TempDir,
     /// The resolved working directory: `work` in the temporary folder.
     pub(crate) root: PathBuf,
     /// Its neighbour, outside the session.
-    pub(crate) outside: PathBuf,
+    pub(crate) outside_folder: PathBuf,
     pub(crate) toolbox: Toolbox,
     pub(crate) cx: ToolCx,
     pub(crate) progress: mpsc::Receiver<Progress>,
 }
 
-impl Bench {
+impl ToolFixture {
     pub(crate) fn new() -> Self {
         let temporary = tempfile::tempdir().expect("a temporary folder");
         let top = fs::canonicalize(temporary.path()).expect("it exists");
@@ -30,7 +30,7 @@ impl Bench {
         Self {
             _temporary: temporary,
             root,
-            outside,
+            outside_folder: outside,
             toolbox: Toolbox::coding(),
             cx: ToolCx {
                 call_id: "call-1".into(),
@@ -47,27 +47,27 @@ impl Bench {
         }
     }
 
-    pub(crate) fn put(&self, path: &str, bytes: impl AsRef<[u8]>) -> PathBuf {
+    pub(crate) fn write_file(&self, path: &str, bytes: impl AsRef<[u8]>) -> PathBuf {
         let path = self.root.join(path);
         fs::create_dir_all(path.parent().expect("a file lies in a folder")).expect("folders");
         fs::write(&path, bytes).expect("a file");
         path
     }
 
-    pub(crate) fn bytes(&self, path: &str) -> Vec<u8> {
+    pub(crate) fn read_bytes(&self, path: &str) -> Vec<u8> {
         fs::read(self.root.join(path)).expect("the file is there")
     }
 
     pub(crate) async fn prepare(&self, name: &str, args: Value) -> Result<PreparedCall, ToolError> {
-        self.toolbox.prepare(&call(name, args), &self.cx).await
+        self.toolbox.prepare(&new_call(name, args), &self.cx).await
     }
 
     pub(crate) async fn run(&self, name: &str, args: Value) -> ToolEnvelope {
-        self.toolbox.run(&call(name, args), &self.cx).await
+        self.toolbox.run(&new_call(name, args), &self.cx).await
     }
 
     /// Returns what the model receives from a call that succeeds.
-    pub(crate) async fn told(&self, name: &str, args: Value) -> String {
+    pub(crate) async fn call_text(&self, name: &str, args: Value) -> String {
         let envelope = self.run(name, args).await;
         let content = envelope.result.expect("the call works");
         let texts: Vec<&str> = content.iter().filter_map(Content::as_text).collect();
@@ -75,7 +75,7 @@ impl Bench {
     }
 
     /// Returns the failure of a call that fails.
-    pub(crate) async fn failure(&self, name: &str, args: Value) -> (ToolErrorKind, String) {
+    pub(crate) async fn call_failure(&self, name: &str, args: Value) -> (ToolErrorKind, String) {
         let failure = self
             .run(name, args)
             .await
@@ -85,7 +85,7 @@ impl Bench {
     }
 }
 
-pub(crate) fn call(name: &str, args: Value) -> ToolCall {
+pub(crate) fn new_call(name: &str, args: Value) -> ToolCall {
     ToolCall {
         call_id: "call-1".into(),
         name: name.to_owned(),

@@ -1,6 +1,6 @@
 //! Tests that no tool reveals files that a rule denies to read.
 
-use crate::fixture::{Bench, call};
+use crate::fixture::{ToolFixture, new_call};
 use serde_json::{Value, json};
 use turnery_engine::{Content, ToolErrorKind};
 use turnery_tools::{Mode, Policy};
@@ -18,38 +18,38 @@ fn policy() -> Policy {
 }
 
 /// Makes a call as the agent does, with the files that the policy hides from the tool.
-async fn told(bench: &mut Bench, name: &str, args: Value) -> String {
+async fn call_text_with_policy(bench: &mut ToolFixture, name: &str, args: Value) -> String {
     bench.cx.hidden = policy().hidden_files_for(name);
-    bench.told(name, args).await
+    bench.call_text(name, args).await
 }
 
-fn bench() -> Bench {
-    let bench = Bench::new();
-    bench.put(".env", "TOKEN=s3cret\n");
-    bench.put("keys/deep/id", "TOKEN of s3cret\n");
-    bench.put("notes.txt", "TOKEN in notes\n");
-    bench.put("src/a.rs", "TOKEN in code\n");
+fn fixture() -> ToolFixture {
+    let bench = ToolFixture::new();
+    bench.write_file(".env", "TOKEN=s3cret\n");
+    bench.write_file("keys/deep/id", "TOKEN of s3cret\n");
+    bench.write_file("notes.txt", "TOKEN in notes\n");
+    bench.write_file("src/a.rs", "TOKEN in code\n");
     bench
 }
 
 #[tokio::test]
 async fn hidden_files_are_omitted_from_listings_with_notice() {
-    let mut bench = bench();
+    let mut bench = fixture();
     let note = "[files that rules deny to read are left out]";
     for glob in [json!("*"), json!(".env"), json!("{.env,*.rs,id}")] {
         let args = json!({"pattern": "TOKEN", "glob": glob});
-        let found = told(&mut bench, "search", args).await;
+        let found = call_text_with_policy(&mut bench, "search", args).await;
         assert!(
             !found.contains("s3cret") && !found.contains("notes"),
             "{found}"
         );
     }
     assert_eq!(
-        told(&mut bench, "search", json!({"pattern": "TOKEN"})).await,
+        call_text_with_policy(&mut bench, "search", json!({"pattern": "TOKEN"})).await,
         format!("src/a.rs:1: TOKEN in code\n{note}")
     );
     assert_eq!(
-        told(
+        call_text_with_policy(
             &mut bench,
             "find_files",
             json!({"pattern": "{.env,id,notes.txt}"})
@@ -58,19 +58,19 @@ async fn hidden_files_are_omitted_from_listings_with_notice() {
         format!("notes.txt\n{note}")
     );
     assert_eq!(
-        told(&mut bench, "list_dir", json!({"depth": 9})).await,
+        call_text_with_policy(&mut bench, "list_dir", json!({"depth": 9})).await,
         format!("notes.txt  15 B\nsrc/\n  a.rs  14 B\n{note}")
     );
     bench.cx.hidden = Policy::default().hidden_files_for("search");
     let all = bench
-        .told("search", json!({"pattern": "TOKEN", "glob": "*"}))
+        .call_text("search", json!({"pattern": "TOKEN", "glob": "*"}))
         .await;
     assert_eq!(all.matches("TOKEN").count(), 3, "{all}");
 }
 
 #[tokio::test]
 async fn call_naming_hidden_file_is_refused_without_policy() {
-    let mut bench = bench();
+    let mut bench = fixture();
     std::os::unix::fs::symlink(".env", bench.root.join("link")).unwrap();
     for (name, args) in [
         ("read_file", json!({"path": ".env"})),
@@ -83,7 +83,7 @@ async fn call_naming_hidden_file_is_refused_without_policy() {
         ),
     ] {
         bench.cx.hidden = policy().hidden_files_for(name);
-        let failure = bench.failure(name, args).await;
+        let failure = bench.call_failure(name, args).await;
         assert_eq!(failure, (ToolErrorKind::Denied, RULE.to_owned()), "{name}");
     }
 }
@@ -91,7 +91,7 @@ async fn call_naming_hidden_file_is_refused_without_policy() {
 /// A failed edit suggests the nearest text, before permission is asked.
 #[tokio::test]
 async fn failed_edit_does_not_reveal_hidden_text() {
-    let mut bench = bench();
+    let mut bench = fixture();
     bench.cx.hidden = policy().hidden_files_for("edit_file");
     let args = json!({"path": ".env", "old_text": "TOKEN=secret", "new_text": "x"});
     let failure = bench.prepare("edit_file", args).await.unwrap_err();
@@ -110,8 +110,8 @@ async fn failed_edit_does_not_reveal_hidden_text() {
 
 #[tokio::test]
 async fn without_a_rule_nothing_is_hidden() {
-    let bench = bench();
-    let read = call("read_file", json!({"path": ".env"}));
+    let bench = fixture();
+    let read = new_call("read_file", json!({"path": ".env"}));
     let envelope = bench.toolbox.run(&read, &bench.cx).await;
     let content = envelope.result.unwrap();
     assert_eq!(content, [Content::text("1\tTOKEN=s3cret\n")]);

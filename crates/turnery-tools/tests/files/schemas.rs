@@ -5,13 +5,13 @@ use serde_json::{Value, json};
 use turnery_engine::{ToolErrorKind, ToolSpec};
 use turnery_tools::Toolbox;
 
-fn spec(name: &str) -> ToolSpec {
+fn tool_spec(name: &str) -> ToolSpec {
     let toolbox = Toolbox::coding();
     toolbox.get(name).expect("it is there").spec()
 }
 
 fn normalise_args(name: &str, args: Value) -> Result<Value, String> {
-    Toolbox::normalise(&spec(name), &args).map_err(|failure| {
+    Toolbox::normalise_args(&tool_spec(name), &args).map_err(|failure| {
         assert_eq!(failure.kind, ToolErrorKind::Validation);
         failure.message
     })
@@ -20,7 +20,7 @@ fn normalise_args(name: &str, args: Value) -> Result<Value, String> {
 #[test]
 fn schema_contains_only_what_models_need() {
     assert_eq!(
-        *spec("read_file").schema,
+        *tool_spec("read_file").schema,
         json!({
             "type": "object",
             "properties": {
@@ -33,7 +33,7 @@ fn schema_contains_only_what_models_need() {
         })
     );
     assert_eq!(
-        spec("update_plan")
+        tool_spec("update_plan")
             .schema
             .pointer("/properties/entries/items/properties/status"),
         Some(&json!({"type": "string", "enum": ["pending", "in_progress", "completed"]}))
@@ -167,8 +167,8 @@ proptest! {
     #[test]
     fn normalising_is_idempotent(args in any_json()) {
         for spec in Toolbox::coding().specs().iter() {
-            if let Ok(once) = Toolbox::normalise(spec, &args) {
-                prop_assert_eq!(Toolbox::normalise(spec, &once), Ok(once.clone()));
+            if let Ok(once) = Toolbox::normalise_args(spec, &args) {
+                prop_assert_eq!(Toolbox::normalise_args(spec, &once), Ok(once.clone()));
             }
         }
     }
@@ -185,7 +185,7 @@ proptest! {
                 "anyOf": [{"$ref": "#"}, {"anyOf": [{"$ref": "#"}, {"type": "array"}]}],
             }).into(),
         };
-        if let Ok(fitted) = Toolbox::normalise(&spec, &args) {
+        if let Ok(fitted) = Toolbox::normalise_args(&spec, &args) {
             prop_assert!(fitted.is_object());
         }
     }

@@ -1,17 +1,17 @@
 //! `search`.
 
-use crate::fixture::Bench;
+use crate::fixture::ToolFixture;
 use serde_json::json;
 use turnery_engine::{CallKind, ToolErrorKind};
 
-fn tree() -> Bench {
-    let bench = Bench::new();
-    bench.put(".gitignore", "built\n");
-    bench.put(".env", "needle=1\n");
-    bench.put("a.rs", "hay\nlet needle = 1;\nhay\nNeedle\r\n");
-    bench.put("b/c.txt", "a needle (here)\n");
-    bench.put("b/bin", b"needle\0needle\n");
-    bench.put("built/x.rs", "needle\n");
+fn tree() -> ToolFixture {
+    let bench = ToolFixture::new();
+    bench.write_file(".gitignore", "built\n");
+    bench.write_file(".env", "needle=1\n");
+    bench.write_file("a.rs", "hay\nlet needle = 1;\nhay\nNeedle\r\n");
+    bench.write_file("b/c.txt", "a needle (here)\n");
+    bench.write_file("b/bin", b"needle\0needle\n");
+    bench.write_file("built/x.rs", "needle\n");
     bench
 }
 
@@ -58,14 +58,18 @@ async fn matching_lines_are_found() {
         ),
         (json!({"pattern": "nowhere"}), "[no match]\n"),
     ] {
-        assert_eq!(bench.told("search", args.clone()).await, expected, "{args}");
+        assert_eq!(
+            bench.call_text("search", args.clone()).await,
+            expected,
+            "{args}"
+        );
     }
 }
 
 #[tokio::test]
 async fn invalid_regex_error_suggests_literal() {
     let bench = tree();
-    let (kind, message) = bench.failure("search", json!({"pattern": "f("})).await;
+    let (kind, message) = bench.call_failure("search", json!({"pattern": "f("})).await;
     assert_eq!(kind, ToolErrorKind::Validation);
     assert!(
         message.ends_with("Set literal to true to look for the text as it is."),
@@ -75,12 +79,14 @@ async fn invalid_regex_error_suggests_literal() {
 
 #[tokio::test]
 async fn long_line_is_cut_around_match() {
-    let bench = Bench::new();
-    bench.put(
+    let bench = ToolFixture::new();
+    bench.write_file(
         "min.js",
         format!("{}needle{}\n", "a".repeat(1_000), "b".repeat(1_000)),
     );
-    let told = bench.told("search", json!({"pattern": "needle"})).await;
+    let told = bench
+        .call_text("search", json!({"pattern": "needle"}))
+        .await;
     let expected = format!(
         "min.js:1: … {}needle{} …\n",
         "a".repeat(100),

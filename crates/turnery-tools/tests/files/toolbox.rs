@@ -1,6 +1,6 @@
 //! Tests that every call ends and reports how, however its tool behaves.
 
-use crate::fixture::{Bench, call};
+use crate::fixture::{ToolFixture, new_call};
 use futures_util::future::BoxFuture;
 use serde_json::{Value, json};
 use std::{sync::Arc, time::Duration};
@@ -8,9 +8,9 @@ use turnery_engine::{CallDetail, CallKind, ToolEnvelope, ToolError, ToolErrorKin
 use turnery_tools::{Access, PreparedCall, Tool, ToolCx, Toolbox, Workspace};
 
 /// A tool that hangs, panics, or delays its end on cancel, according to its arguments.
-struct Odd(ToolSpec);
+struct MisbehavingTool(ToolSpec);
 
-impl Odd {
+impl MisbehavingTool {
     fn new() -> Self {
         Self(ToolSpec {
             name: "odd".to_owned(),
@@ -20,7 +20,7 @@ impl Odd {
     }
 }
 
-impl Tool for Odd {
+impl Tool for MisbehavingTool {
     fn spec(&self) -> ToolSpec {
         self.0.clone()
     }
@@ -61,9 +61,12 @@ impl Tool for Odd {
     }
 }
 
-fn bench() -> Bench {
-    let mut bench = Bench::new();
-    bench.toolbox = Toolbox::new(vec![Arc::new(Odd::new()), Arc::new(Odd::new())]);
+fn fixture() -> ToolFixture {
+    let mut bench = ToolFixture::new();
+    bench.toolbox = Toolbox::new(vec![
+        Arc::new(MisbehavingTool::new()),
+        Arc::new(MisbehavingTool::new()),
+    ]);
     bench
 }
 
@@ -71,10 +74,10 @@ fn bench() -> Bench {
 // proves: JIDO-68, JIDO-69, JIDO-70, C-21
 #[tokio::test(start_paused = true)]
 async fn hanging_tool_times_out_after_30_seconds() {
-    let bench = bench();
+    let bench = fixture();
     let began = tokio::time::Instant::now();
     assert_eq!(
-        bench.failure("odd", json!({})).await,
+        bench.call_failure("odd", json!({})).await,
         (
             ToolErrorKind::Timeout,
             "odd ran longer than 30s and was stopped".to_owned()
@@ -87,10 +90,10 @@ async fn hanging_tool_times_out_after_30_seconds() {
 // proves: JIDO-28, C-21
 #[tokio::test(start_paused = true)]
 async fn caller_can_set_timeout() {
-    let bench = bench();
+    let bench = fixture();
     let began = tokio::time::Instant::now();
     let limit = Some(Duration::from_millis(250));
-    let call = call("odd", json!({}));
+    let call = new_call("odd", json!({}));
     let envelope = bench
         .toolbox
         .run_with_timeout(&call, &bench.cx, limit)
@@ -101,13 +104,13 @@ async fn caller_can_set_timeout() {
 
 #[tokio::test(start_paused = true)]
 async fn cancelled_tool_gets_bounded_grace_period() {
-    let bench = bench();
+    let bench = fixture();
     bench.cx.cancel.cancel();
-    let told = bench.told("odd", json!({"do": "wind up"})).await;
+    let told = bench.call_text("odd", json!({"do": "wind up"})).await;
     assert_eq!(told, "as far as it got");
     let began = tokio::time::Instant::now();
     assert_eq!(
-        bench.failure("odd", json!({})).await,
+        bench.call_failure("odd", json!({})).await,
         (ToolErrorKind::Cancelled, "odd was cancelled".to_owned())
     );
     assert_eq!(began.elapsed(), Duration::from_millis(1250));
@@ -115,9 +118,9 @@ async fn cancelled_tool_gets_bounded_grace_period() {
 
 #[tokio::test]
 async fn panic_fails_only_its_call() {
-    let bench = bench();
+    let bench = fixture();
     assert_eq!(
-        bench.failure("odd", json!({"do": "panic"})).await,
+        bench.call_failure("odd", json!({"do": "panic"})).await,
         (
             ToolErrorKind::Exception,
             "odd panicked: of its own".to_owned()
@@ -126,12 +129,12 @@ async fn panic_fails_only_its_call() {
     let no_limit = json!({"do": "have no limit"});
     let message = "odd panicked: of its own".to_owned();
     assert_eq!(
-        bench.failure("odd", no_limit.clone()).await,
+        bench.call_failure("odd", no_limit.clone()).await,
         (ToolErrorKind::Exception, message.clone())
     );
     let unprepared = bench.prepare("odd", no_limit).await.unwrap_err();
     assert_eq!(unprepared.message, message);
-    let call = call("odd", json!({}));
+    let call = new_call("odd", json!({}));
     let detail = bench.toolbox.describe(&call, &bench.cx.workspace);
     assert_eq!(detail.title, "odd");
 }
@@ -140,10 +143,10 @@ async fn panic_fails_only_its_call() {
 // proves: JIDO-66, JIDO-67
 #[tokio::test]
 async fn unknown_tool_error_lists_tools() {
-    let bench = bench();
+    let bench = fixture();
     let message = "there is no tool \"Odd\"; the tools are odd".to_owned();
     assert_eq!(
-        bench.failure("Odd", json!({})).await,
+        bench.call_failure("Odd", json!({})).await,
         (ToolErrorKind::NotFound, message.clone())
     );
     let failure = bench.prepare("Odd", json!({})).await.unwrap_err();
@@ -173,7 +176,7 @@ async fn unknown_tool_error_lists_tools() {
 
 #[test]
 fn describing_call_does_no_io() {
-    let bench = Bench::new();
+    let bench = ToolFixture::new();
     for (name, args, title) in [
         ("read_file", json!({"path": "x/../a.rs"}), "Read a.rs"),
         ("list_dir", json!({}), "List ."),
@@ -187,7 +190,7 @@ fn describing_call_does_no_io() {
     ] {
         let detail = bench
             .toolbox
-            .describe(&call(name, args), &bench.cx.workspace);
+            .describe(&new_call(name, args), &bench.cx.workspace);
         assert_eq!(detail.title, title);
         let kind = match name {
             "read_file" | "list_dir" => CallKind::Read,

@@ -1,13 +1,13 @@
 //! `update_plan`.
 
-use crate::fixture::Bench;
+use crate::fixture::ToolFixture;
 use serde_json::json;
 use turnery_engine::{CallKind, PlanEntry, PlanPriority, PlanStatus};
 use turnery_tools::{Access, Progress};
 
 #[tokio::test]
 async fn whole_plan_is_reported() {
-    let mut bench = Bench::new();
+    let mut bench = ToolFixture::new();
     let args = json!({"entries": [
         {"content": "look", "priority": "high", "status": "completed"},
         {"content": "leap"},
@@ -15,7 +15,7 @@ async fn whole_plan_is_reported() {
     let prepared = bench.prepare("update_plan", args.clone()).await.unwrap();
     assert_eq!(prepared.access, Access::Nothing);
     assert_eq!(prepared.detail.kind, CallKind::Think);
-    let told = bench.told("update_plan", args).await;
+    let told = bench.call_text("update_plan", args).await;
     assert_eq!(told, "Plan updated: 1 of 2 done");
     let entry = |content: &str, priority, status| PlanEntry {
         content: content.to_owned(),
@@ -31,9 +31,9 @@ async fn whole_plan_is_reported() {
 
 #[tokio::test]
 async fn unknown_status_is_named() {
-    let bench = Bench::new();
+    let bench = ToolFixture::new();
     let args = json!({"entries": [{"content": "x", "status": "doing"}]});
-    let (_, message) = bench.failure("update_plan", args).await;
+    let (_, message) = bench.call_failure("update_plan", args).await;
     assert_eq!(
         message,
         "update_plan: /entries/0/status must be one of \"pending\", \"in_progress\", \

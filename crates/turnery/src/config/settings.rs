@@ -14,7 +14,6 @@ use serde::Deserialize;
 use std::{
     collections::BTreeMap,
     num::{NonZeroU32, NonZeroU64, NonZeroUsize},
-    path::PathBuf,
     time::Duration,
 };
 use turnery_engine::{CompactionSettings, Limits, ResponseLimits};
@@ -213,26 +212,15 @@ impl Config {
         })
     }
 
-    /// Returns the files that hooks and servers run: absolute paths in their command lines, including those
-    /// inside a shell line or after the `=` of an option, without folders.
-    pub(crate) fn program_paths(&self) -> Vec<PathBuf> {
+    /// Returns the words of the command lines of hooks and servers.
+    pub(crate) fn program_words(&self) -> impl Iterator<Item = &str> {
         let hooks = self.hooks.iter().flatten().flat_map(|hook| &hook.command);
         let servers = self
             .mcp
             .iter()
             .flatten()
             .flat_map(|(_, server)| server.command_words());
-        let ends_path = |c: char| c.is_whitespace() || "'\"`$;&|()<>=:,".contains(c);
-        let parts = |word: &str| -> Vec<PathBuf> {
-            let quoted = word.split(['\'', '"']);
-            let parts = word.split(ends_path).chain(quoted).chain([word]);
-            parts.map(PathBuf::from).collect()
-        };
-        let words = hooks.chain(servers);
-        words
-            .flat_map(|word| parts(word))
-            .filter(|path| path.is_absolute() && !path.is_dir())
-            .collect()
+        hooks.chain(servers).map(String::as_str)
     }
 
     /// Merges two sources: this one takes precedence over `below`, and the rules of both apply. Providers and models

@@ -54,6 +54,7 @@ async fn editing_a_hook_program_needs_permission() {
     let path = |name: &str| home.project_folder().join(name).display().to_string();
     let line = |name: &str| json!(["sh", "-c", format!("test ! -f '{0}' || {0}", path(name))]);
     let quoted = format!("'{}'; true", path("with blank/guard.sh"));
+    let escaped = format!("{}; true", path("with blank/guard.sh").replace(' ', "\\ "));
     for (command, name, is_changed) in [
         (json!([path("guard.sh")]), "guard.sh", false),
         (line("guard.sh"), "guard.sh", false),
@@ -64,6 +65,8 @@ async fn editing_a_hook_program_needs_permission() {
         ),
         (json!(["sh", "-c", quoted]), "with blank/guard.sh", false),
         (line("later.sh"), "later.sh", false),
+        (json!(["sh", "-c", escaped]), "with blank/guard.sh", false),
+        (line("tools/later.sh"), "tools/later.sh", false),
         (json!([path("guard.sh")]), "other.sh", true),
     ] {
         let hooks = format!("[[hooks]]\non = \"before_loop\"\ncommand = {command}\n");

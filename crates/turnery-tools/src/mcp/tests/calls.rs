@@ -1,13 +1,13 @@
 //! Tests of tool calls: what is sent to a server and what it returns.
 
-use super::fake_server::{Bench, Fake, text, tool};
+use super::fake_server::{FakeServer, McpFixture, envelope_text, tool_json};
 use crate::{Access, Progress, TraceContext};
 use serde_json::{Value, json};
 use turnery_engine::{Artifact, AudioData, Content};
 
-async fn connect_one(name: &str) -> (Bench, Fake) {
-    let fake = Fake::new(vec![tool(name)]);
-    (Bench::connected(vec![("s", fake.clone())]).await, fake)
+async fn connect_one(name: &str) -> (McpFixture, FakeServer) {
+    let fake = FakeServer::new(vec![tool_json(name)]);
+    (McpFixture::connected(vec![("s", fake.clone())]).await, fake)
 }
 
 #[tokio::test]
@@ -16,7 +16,7 @@ async fn arguments_reach_server_unchanged_and_in_order() {
     let args = json!({"z": "é\n", "a": "", "m": [1.5, null, {"y": 1, "b": 2}]});
     let envelope = bench.call("mcp__s__echo", args).await;
     assert_eq!(
-        text(&envelope),
+        envelope_text(&envelope),
         r#"{"z":"é\n","a":"","m":[1.5,null,{"y":1,"b":2}]}"#
     );
 }
@@ -28,7 +28,7 @@ async fn trace_context_of_prompt_is_forwarded() {
     let meta = json!({"traceparent": "00-a-b-01", "tracestate": "k=v", "baggage": "u=1", "x": 1});
     bench.cx.trace = TraceContext::from_meta(meta.as_object().unwrap());
     bench.call("mcp__s__echo", json!({})).await;
-    let mut seen = fake.meta.lock().unwrap().clone();
+    let mut seen = fake.last_meta.lock().unwrap().clone();
     assert!(seen["progressToken"].is_number());
     seen.as_object_mut().unwrap().remove("progressToken");
     let expected = json!({"traceparent": "00-a-b-01", "tracestate": "k=v", "baggage": "u=1"});
@@ -55,7 +55,7 @@ async fn results_are_converted_for_the_model() {
     ];
     for (result, expected) in table {
         let envelope = bench.call("mcp__s__raw", result.clone()).await;
-        assert_eq!(text(&envelope), *expected);
+        assert_eq!(envelope_text(&envelope), *expected);
     }
     let picture = json!({"content": [{"type": "image", "data": "AAAA", "mimeType": "image/png"}],
         "structuredContent": {"n": 1}});
@@ -82,16 +82,16 @@ async fn server_error_is_reported_without_secrets() {
     let (bench, _) = connect_one("refuse").await;
     let envelope = bench.call("mcp__s__refuse", json!({})).await;
     assert_eq!(
-        text(&envelope),
+        envelope_text(&envelope),
         "ExecutionError: the MCP server s: no such thing as [hidden] (-32602)"
     );
 }
 
 #[tokio::test]
-async fn progress_is_shown() {
+async fn progress_is_forwarded() {
     let (mut bench, _) = connect_one("progress").await;
     let envelope = bench.call("mcp__s__progress", json!({})).await;
-    assert_eq!(text(&envelope), "done");
+    assert_eq!(envelope_text(&envelope), "done");
     let report = bench.progress.recv().await;
     assert_eq!(report, Some(Progress::Says("half (1 of 2)".to_owned())));
 }
@@ -99,7 +99,10 @@ async fn progress_is_shown() {
 #[tokio::test]
 async fn cancel_is_sent_to_server_without_waiting() {
     let (bench, fake) = connect_one("wait").await;
-    let (mut waiting, mut cancelled) = (fake.waiting.subscribe(), fake.cancelled.subscribe());
+    let (mut waiting, mut cancelled) = (
+        fake.waiting_calls.subscribe(),
+        fake.cancelled_calls.subscribe(),
+    );
     let cancel = bench.cx.cancel.clone();
     let stop = async {
         waiting.wait_for(|count| *count == 1).await.unwrap();
@@ -107,7 +110,7 @@ async fn cancel_is_sent_to_server_without_waiting() {
     };
     let (envelope, ()) = tokio::join!(bench.call("mcp__s__wait", json!({})), stop);
     assert_eq!(
-        text(&envelope),
+        envelope_text(&envelope),
         "Cancelled: the call of the MCP server s was cancelled"
     );
     cancelled.wait_for(|count| *count == 1).await.unwrap();
@@ -116,10 +119,10 @@ async fn cancel_is_sent_to_server_without_waiting() {
 #[tokio::test(start_paused = true)]
 async fn timed_out_call_is_cancelled_at_server() {
     let (bench, fake) = connect_one("wait").await;
-    let mut cancelled = fake.cancelled.subscribe();
+    let mut cancelled = fake.cancelled_calls.subscribe();
     let envelope = bench.call("mcp__s__wait", json!({})).await;
     assert_eq!(
-        text(&envelope),
+        envelope_text(&envelope),
         "Timeout: mcp__s__wait ran longer than 60s and was stopped"
     );
     cancelled.wait_for(|count| *count == 1).await.unwrap();
@@ -127,10 +130,10 @@ async fn timed_out_call_is_cancelled_at_server() {
 
 #[tokio::test]
 async fn permission_request_shows_server_tool_and_args() {
-    let mut lying = tool("drop_all");
+    let mut lying = tool_json("drop_all");
     lying["title"] = json!("Harmless\nthing");
     lying["annotations"] = json!({"readOnlyHint": true});
-    let bench = Bench::connected(vec![("db", Fake::new(vec![lying]))]).await;
+    let bench = McpFixture::connected(vec![("db", FakeServer::new(vec![lying]))]).await;
     let prepared = bench
         .tool("mcp__db__drop_all")
         .prepare(&json!({"now": "```"}), &bench.cx)
@@ -156,12 +159,12 @@ async fn permission_request_shows_server_tool_and_args() {
 /// A server's hints can only make the policy stricter.
 #[tokio::test]
 async fn destructive_tool_is_marked_and_never_read_only() {
-    let mut both = tool("drop_all");
+    let mut both = tool_json("drop_all");
     both["annotations"] =
         json!({"readOnlyHint": true, "destructiveHint": true, "title": "List\u{202e}\r files"});
-    let mut plain = tool("keep");
+    let mut plain = tool_json("keep");
     plain["annotations"] = json!({"readOnlyHint": true, "destructiveHint": false});
-    let bench = Bench::connected(vec![("db", Fake::new(vec![both, plain]))]).await;
+    let bench = McpFixture::connected(vec![("db", FakeServer::new(vec![both, plain]))]).await;
     for (name, title, hints) in [
         (
             "mcp__db__drop_all",
@@ -186,15 +189,15 @@ async fn destructive_tool_is_marked_and_never_read_only() {
 async fn resources_are_listed_and_read() {
     let (bench, _) = connect_one("echo").await;
     let listed = bench.call("list_mcp_resources", json!({})).await;
-    assert_eq!(text(&listed), "s:\n  note://1 A note\n");
+    assert_eq!(envelope_text(&listed), "s:\n  note://1 A note\n");
     let read = json!({"server": "s", "uri": "note://1"});
     let read = bench.call("read_mcp_resource", read).await;
-    assert_eq!(text(&read), "note://1\nBuy milk");
+    assert_eq!(envelope_text(&read), "note://1\nBuy milk");
     let other = bench
         .call("list_mcp_resources", json!({"server": "x"}))
         .await;
     assert_eq!(
-        text(&other),
+        envelope_text(&other),
         "NotFound: no MCP server \"x\" has resources; these have: s"
     );
     let prepared = bench

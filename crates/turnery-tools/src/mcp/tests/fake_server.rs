@@ -4,9 +4,9 @@ use crate::{
     Hidden, Origin, Progress, Tool, ToolCx, TraceContext, Workspace,
     mcp::{
         Servers,
-        client_handler::Told,
-        secrets::Secrets,
-        transport::{Reach, Reached, shake_hands},
+        client_handler::McpClientHandler,
+        secrets::ServerSecrets,
+        transport::{ConnectedClient, Transport, initialize},
     },
 };
 use futures_util::future::BoxFuture;
@@ -36,61 +36,61 @@ use turnery_engine::{ToolCall, ToolEnvelope};
 
 /// Handle of a server that a test inspects and controls.
 #[derive(Clone)]
-pub(super) struct Fake {
+pub(super) struct FakeServer {
     /// Its tools, as JSON sent on the wire.
     pub(super) tools: Arc<Mutex<Vec<Value>>>,
     /// Number of connections made.
-    pub(super) starts: Arc<AtomicUsize>,
+    pub(super) connects: Arc<AtomicUsize>,
     /// Number of connections that it will refuse.
-    pub(super) refusals: Arc<AtomicUsize>,
+    pub(super) remaining_refusals: Arc<AtomicUsize>,
     /// The `_meta` of the last call.
-    pub(super) meta: Arc<Mutex<Value>>,
+    pub(super) last_meta: Arc<Mutex<Value>>,
     /// Counts calls that were cancelled while they ran.
-    pub(super) cancelled: watch::Sender<usize>,
+    pub(super) cancelled_calls: watch::Sender<usize>,
     /// Counts calls that never return.
-    pub(super) waiting: watch::Sender<usize>,
+    pub(super) waiting_calls: watch::Sender<usize>,
     /// Ends the connection.
-    pub(super) end: Arc<Mutex<CancellationToken>>,
+    pub(super) disconnect_token: Arc<Mutex<CancellationToken>>,
     /// Never responds to the handshake.
     pub(super) hangs: bool,
 }
 
-impl Fake {
+impl FakeServer {
     pub(super) fn new(tools: Vec<Value>) -> Self {
         Self {
             tools: Arc::new(Mutex::new(tools)),
-            starts: Arc::default(),
-            refusals: Arc::default(),
-            meta: Arc::default(),
-            cancelled: watch::channel(0).0,
-            waiting: watch::channel(0).0,
-            end: Arc::default(),
+            connects: Arc::default(),
+            remaining_refusals: Arc::default(),
+            last_meta: Arc::default(),
+            cancelled_calls: watch::channel(0).0,
+            waiting_calls: watch::channel(0).0,
+            disconnect_token: Arc::default(),
             hangs: false,
         }
     }
 
     /// Breaks the connection.
     pub(super) fn disconnect(&self) {
-        self.end.lock().unwrap().cancel();
+        self.disconnect_token.lock().unwrap().cancel();
     }
 
-    pub(super) fn starts(&self) -> usize {
-        self.starts.load(Ordering::SeqCst)
+    pub(super) fn connect_count(&self) -> usize {
+        self.connects.load(Ordering::SeqCst)
     }
 }
 
 /// Returns a tool as a server writes it.
-pub(super) fn tool(name: &str) -> Value {
+pub(super) fn tool_json(name: &str) -> Value {
     json!({"name": name, "description": "Does it", "inputSchema": {"type": "object"}})
 }
 
-impl Reach for Fake {
-    fn reach(&self, told: Told) -> BoxFuture<'_, Result<Reached, String>> {
+impl Transport for FakeServer {
+    fn connect(&self, told: McpClientHandler) -> BoxFuture<'_, Result<ConnectedClient, String>> {
         Box::pin(async move {
-            self.starts.fetch_add(1, Ordering::SeqCst);
+            self.connects.fetch_add(1, Ordering::SeqCst);
             let refuses = |left: usize| left.checked_sub(1);
             if self
-                .refusals
+                .remaining_refusals
                 .fetch_update(Ordering::SeqCst, Ordering::SeqCst, refuses)
                 .is_ok()
             {
@@ -100,7 +100,7 @@ impl Reach for Fake {
             let (ours, mut left) = tokio::io::duplex(1 << 16);
             let (mut right, theirs) = tokio::io::duplex(1 << 16);
             let end = CancellationToken::new();
-            *self.end.lock().unwrap() = end.clone();
+            *self.disconnect_token.lock().unwrap() = end.clone();
             let wire = async move { tokio::io::copy_bidirectional(&mut left, &mut right).await };
             tokio::spawn(end.run_until_cancelled_owned(wire));
             if self.hangs {
@@ -114,15 +114,15 @@ impl Reach for Fake {
                     }
                 });
             }
-            Ok(Reached {
-                service: shake_hands(told, ours).await?,
+            Ok(ConnectedClient {
+                service: initialize(told, ours).await?,
                 process: None,
             })
         })
     }
 }
 
-impl ServerHandler for Fake {
+impl ServerHandler for FakeServer {
     fn get_info(&self) -> ServerConfig {
         let mut has = ServerCapabilities::default();
         has.tools = Some(serde_json::from_value(json!({"listChanged": true})).unwrap());
@@ -154,16 +154,16 @@ impl ServerHandler for Fake {
         call: CallToolRequestParams,
         cx: RequestContext<RoleServer>,
     ) -> Result<CallToolResponse, ErrorData> {
-        *self.meta.lock().unwrap() = serde_json::to_value(&cx.meta).unwrap();
+        *self.last_meta.lock().unwrap() = serde_json::to_value(&cx.meta).unwrap();
         let args = Value::Object(call.arguments.unwrap_or_default());
         match &*call.name {
             "echo" => {
                 Ok(CallToolResult::success(vec![ContentBlock::text(args.to_string())]).into())
             }
             "wait" => {
-                self.waiting.send_modify(|count| *count += 1);
+                self.waiting_calls.send_modify(|count| *count += 1);
                 cx.ct.cancelled().await;
-                self.cancelled.send_modify(|count| *count += 1);
+                self.cancelled_calls.send_modify(|count| *count += 1);
                 Err(ErrorData::internal_error("too late", None))
             }
             "die" => {
@@ -179,7 +179,7 @@ impl ServerHandler for Fake {
                 Ok(CallToolResult::success(vec![ContentBlock::text("done")]).into())
             }
             "change" => {
-                *self.tools.lock().unwrap() = vec![tool("changed")];
+                *self.tools.lock().unwrap() = vec![tool_json("changed")];
                 cx.peer.notify_tool_list_changed().await.unwrap();
                 Ok(CallToolResult::success(Vec::new()).into())
             }
@@ -234,37 +234,42 @@ impl ServerHandler for Fake {
 }
 
 /// Servers under test, and the context for calls to them.
-pub(super) struct Bench {
+pub(super) struct McpFixture {
     pub(super) servers: Servers,
     pub(super) cx: ToolCx,
     pub(super) progress: mpsc::Receiver<Progress>,
     _folder: tempfile::TempDir,
 }
 
-impl Bench {
+impl McpFixture {
     /// Creates servers with these names and waits until they are connected.
-    pub(super) async fn connected(servers: Vec<(&str, Fake)>) -> Self {
+    pub(super) async fn connected(servers: Vec<(&str, FakeServer)>) -> Self {
         let bench = Self::new(servers);
         bench.servers.settled().await;
         bench
     }
 
     /// Creates servers with these names that are connecting.
-    pub(super) fn new(servers: Vec<(&str, Fake)>) -> Self {
+    pub(super) fn new(servers: Vec<(&str, FakeServer)>) -> Self {
         let folder = tempfile::tempdir().unwrap();
         let workspace = Workspace::local(folder.path().canonicalize().unwrap()).unwrap();
         let (sender, progress) = mpsc::channel(16);
         let reaching = servers.into_iter().map(|(name, fake)| {
-            let reach: Box<dyn Reach> = Box::new(fake);
+            let reach: Box<dyn Transport> = Box::new(fake);
             let given = crate::mcp::Way::Stdio {
                 command: "x".into(),
                 args: vec!["s3cret-key".to_owned()],
                 env: Vec::new(),
             };
             let minute = Duration::from_secs(60);
-            (name.into(), minute, Secrets::of(&given), reach)
+            (
+                name.into(),
+                minute,
+                ServerSecrets::from_transport(&given),
+                reach,
+            )
         });
-        let servers = Servers::reached_by(reaching, workspace.roots());
+        let servers = Servers::with_transports(reaching, workspace.roots());
         servers.start();
         Self {
             servers,
@@ -284,7 +289,7 @@ impl Bench {
         }
     }
 
-    pub(super) fn names(&self) -> Vec<String> {
+    pub(super) fn tool_names(&self) -> Vec<String> {
         let tools = self.servers.tools();
         tools.iter().map(|tool| tool.spec().name).collect()
     }
@@ -308,7 +313,7 @@ impl Bench {
 }
 
 /// Returns the text of a result or of a failure.
-pub(super) fn text(envelope: &ToolEnvelope) -> String {
+pub(super) fn envelope_text(envelope: &ToolEnvelope) -> String {
     match &envelope.result {
         Ok(content) => content
             .iter()

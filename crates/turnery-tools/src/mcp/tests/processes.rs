@@ -1,6 +1,6 @@
 //! Tests of servers that run as processes: their environment, and that nothing is left of them.
 
-use super::fake_server::{Bench, text};
+use super::fake_server::{McpFixture, envelope_text};
 use crate::mcp::{Launch, McpServer, Servers, Way};
 use serde_json::json;
 use std::{fs, path::Path};
@@ -215,17 +215,17 @@ async fn oversized_response_fails_only_its_call() {
     let folder = tempfile::tempdir().unwrap();
     let servers = start_script(folder.path(), &[], &[], SIZED_RESPONSE_SCRIPT);
     servers.settled().await;
-    let bench = Bench::connected(Vec::new()).await;
+    let bench = McpFixture::connected(Vec::new()).await;
     let tools = servers.tools();
     let tool = &tools[0];
     let answer = tool.run(&json!({"size": 33 << 20}), &bench.cx).await;
     assert_eq!(
-        text(&answer),
+        envelope_text(&answer),
         "ExecutionError: the MCP server script: its answer is larger than 32.0 MiB, the most that is read: \
          ask for less at once (-32603)"
     );
     let answer = tool.run(&json!({"size": 3}), &bench.cx).await;
-    assert_eq!(text(&answer), "xxx");
+    assert_eq!(envelope_text(&answer), "xxx");
     let starts = fs::read_to_string(folder.path().join("starts")).unwrap();
     assert_eq!(starts, "started\n", "the connection went on");
     servers.close().await;

@@ -1,34 +1,34 @@
 //! Parses the parts of a line that only the confined policy understands: loops, pipelines, conditions,
 //! comments and several lines.
 
-use super::{Command, Line, Place, bases, is_blank};
-use crate::policy::{shell_word, word_expansion::Scope};
+use super::{CommandLine, NodeContext, SimpleCommand, base_folders, is_blank_between};
+use crate::policy::{shell_word, word_expansion::ExpansionScope};
 use std::path::PathBuf;
 use tree_sitter::Node;
 
-impl Line {
+impl CommandLine {
     /// Visits a loop once for each value of its variable.
     pub(super) fn visit_confined_loop(
         &mut self,
         node: Node<'_>,
         source: &str,
-        place: Place,
+        place: NodeContext,
         covered: &mut usize,
-        scope: &mut Option<&mut Scope<'_>>,
+        scope: &mut Option<&mut ExpansionScope<'_>>,
     ) {
         let name = node.child_by_field_name("variable");
         let name = name.and_then(|name| source.get(name.byte_range()));
-        self.doubtful |= has_line_breaks(node, source, true);
-        let bases = self.bases(scope);
+        self.is_uncertain |= has_line_breaks(node, source, true);
+        let bases = self.base_folders(scope);
         let mut values = Vec::new();
         let mut cursor = node.walk();
         for value in node.children_by_field_name("value", &mut cursor) {
             match scope
                 .as_deref_mut()
-                .map(|scope| scope.words(value, source, &bases))
+                .map(|scope| scope.expand_word(value, source, &bases))
             {
                 Some(Ok(words)) => values.extend(words),
-                Some(Err(shell_word::Unclear)) | None => self.doubtful = true,
+                Some(Err(shell_word::AmbiguousWordError)) | None => self.is_uncertain = true,
             }
         }
         let entered = scope
@@ -36,27 +36,27 @@ impl Line {
             .zip(name)
             .map(|(scope, name)| scope.enter_loop(name));
         if !matches!(entered, Some(Ok(()))) || values.is_empty() {
-            self.doubtful = true;
+            self.is_uncertain = true;
             *covered = node.end_byte();
             return;
         }
         let mut cursor = node.walk();
         for child in node.children(&mut cursor) {
             if child.kind() != "do_group" {
-                self.walk(child, source, place, covered, scope);
+                self.visit_node(child, source, place, covered, scope);
                 continue;
             }
             let begin = *covered;
             for value in &values {
                 *covered = begin;
-                if !Scope::has_command_budget(self.commands.len()) {
-                    self.doubtful = true;
+                if !ExpansionScope::has_command_budget(self.commands.len()) {
+                    self.is_uncertain = true;
                     break;
                 }
                 if let Some(scope) = scope.as_deref_mut() {
                     scope.set_loop_value(value.clone());
                 }
-                self.walk(child, source, place, covered, scope);
+                self.visit_node(child, source, place, covered, scope);
             }
         }
         if let Some(scope) = scope.as_deref_mut() {
@@ -65,15 +65,15 @@ impl Line {
     }
 
     /// Visits the parts of a pipeline and records for `xargs` the commands before it.
-    pub(super) fn pipeline(
+    pub(super) fn visit_pipeline(
         &mut self,
         node: Node<'_>,
         source: &str,
-        place: Place,
+        place: NodeContext,
         covered: &mut usize,
-        scope: &mut Option<&mut Scope<'_>>,
+        scope: &mut Option<&mut ExpansionScope<'_>>,
     ) {
-        let mut before: Option<Vec<Command>> = Some(Vec::new());
+        let mut before: Option<Vec<SimpleCommand>> = Some(Vec::new());
         // The grammar attaches redirections after the last command to the whole pipeline.
         if (node.parent()).is_some_and(|whole| is_redirected(whole, source)) {
             before = None;
@@ -81,13 +81,13 @@ impl Line {
         let mut cursor = node.walk();
         for child in node.children(&mut cursor) {
             let first = self.commands.len();
-            self.walk(child, source, place, covered, scope);
+            self.visit_node(child, source, place, covered, scope);
             match self.commands.get_mut(first..) {
                 // `|&` also passes on standard error.
                 Some([]) | None if child.kind() == "|" => {}
                 Some([command]) if is_single_command(child) && !is_redirected(child, source) => {
                     if command.name == "xargs" {
-                        command.input = before.clone().unwrap_or_default();
+                        command.upstream = before.clone().unwrap_or_default();
                     }
                     if let Some(before) = &mut before {
                         before.push(command.clone());
@@ -98,11 +98,11 @@ impl Line {
         }
     }
 
-    pub(super) fn condition(
+    pub(super) fn push_condition(
         &mut self,
         node: Node<'_>,
         source: &str,
-        scope: &mut Option<&mut Scope<'_>>,
+        scope: &mut Option<&mut ExpansionScope<'_>>,
     ) {
         let text = source.get(node.byte_range()).unwrap_or_default();
         let inside = |open: &str, close: &str| text.strip_prefix(open)?.strip_suffix(close);
@@ -114,25 +114,25 @@ impl Line {
         let words = inside
             .filter(|text| text.starts_with(blank) && text.ends_with(blank))
             .zip(scope.as_deref_mut())
-            .and_then(|(text, scope)| scope.condition(text).ok());
+            .and_then(|(text, scope)| scope.parse_condition(text).ok());
         let Some(args) = words else {
-            self.doubtful = true;
+            self.is_uncertain = true;
             return;
         };
-        self.commands.push(Command {
+        self.commands.push(SimpleCommand {
             name: name.to_owned(),
             args,
-            opaque: false,
-            is_fed: false,
-            input: Vec::new(),
+            is_opaque: false,
+            is_stdin_redirected: false,
+            upstream: Vec::new(),
         });
     }
 
     /// Returns the folders that the next commands of a confined line may run in.
-    fn bases(&self, scope: &Option<&mut Scope<'_>>) -> Vec<PathBuf> {
-        scope
-            .as_deref()
-            .map_or_else(Vec::new, |scope| bases(self, scope.cwd, scope.workspace))
+    fn base_folders(&self, scope: &Option<&mut ExpansionScope<'_>>) -> Vec<PathBuf> {
+        scope.as_deref().map_or_else(Vec::new, |scope| {
+            base_folders(self, scope.cwd, scope.workspace)
+        })
     }
 }
 
@@ -160,7 +160,7 @@ fn is_redirected(node: Node<'_>, source: &str) -> bool {
 /// after a backslash.
 pub(super) fn is_empty_gap(source: &str, from: usize, to: usize, is_confined: bool) -> bool {
     if !is_confined || from >= to {
-        return is_blank(source, from, to);
+        return is_blank_between(source, from, to);
     }
     let Some(gap) = source.get(from..to) else {
         return false;

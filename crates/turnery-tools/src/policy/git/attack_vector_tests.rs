@@ -4,8 +4,8 @@
 
 use super::super::{Judgement, Mode, Policy, Rule, read_only_programs::READ_ONLY_PROGRAMS};
 use super::{
-    attack_vectors::{ATTACK_VECTORS, submodule},
-    environment::{GitSettings, set},
+    attack_vectors::{ATTACK_VECTORS, add_submodule},
+    environment::{GitSettings, apply_git_settings},
 };
 use crate::{Access, Workspace};
 use std::{
@@ -20,15 +20,15 @@ use std::{
 };
 
 /// Fixture: a repository in `work/` with some history, next to a program that leaves a mark.
-pub(super) struct Bench {
+pub(super) struct GitFixture {
     _folder: tempfile::TempDir,
     /// Offset of the files' modification times. Unit: seconds.
     file_age: Cell<u64>,
     pub(super) root: PathBuf,
-    pub(super) work: PathBuf,
+    pub(super) work_tree: PathBuf,
 }
 
-impl Bench {
+impl GitFixture {
     pub(super) fn new() -> Self {
         let folder = tempfile::tempdir().unwrap();
         let root = folder.path().canonicalize().unwrap();
@@ -36,7 +36,7 @@ impl Bench {
         let bench = Self {
             _folder: folder,
             file_age: Cell::new(0),
-            work: work.clone(),
+            work_tree: work.clone(),
             root: root.clone(),
         };
         fs::create_dir(&work).unwrap();
@@ -57,7 +57,7 @@ impl Bench {
 
     /// Runs git as the user would, before anything malicious is configured.
     pub(super) fn git(&self, line: &str) {
-        self.git_in(&self.work, line);
+        self.git_in(&self.work_tree, line);
     }
 
     pub(super) fn git_in(&self, folder: &Path, line: &str) {
@@ -129,7 +129,7 @@ impl Bench {
     }
 
     pub(super) fn workspace(&self) -> Workspace {
-        Workspace::local(self.work.clone()).unwrap()
+        Workspace::local(self.work_tree.clone()).unwrap()
     }
 
     pub(super) fn judge(&self, policy: &Policy, cwd: &Path, line: &str) -> Judgement {
@@ -166,12 +166,24 @@ fn allowed_git_commands() -> Vec<String> {
         "git shortlog HEAD",
         "git log --format=%G?",
         "git log '--pretty=%+GS'",
+        "git --no-pager log -p",
+        "git -C src diff",
+        "git -C . status",
+        "git grep -n one",
+        "git grep one HEAD",
+        "git reflog -p",
+        "git cat-file -p HEAD:src/a.txt",
+        "git check-ignore src/a.txt",
+        "git config --get core.editor",
+        "git worktree list",
+        "git remote get-url origin",
+        "git tag -l",
     ];
     of_table.chain(more.map(str::to_owned)).collect()
 }
 
 /// Rules that a user may have written.
-pub(super) fn rules() -> Vec<Rule> {
+pub(super) fn user_rules() -> Vec<Rule> {
     let texts = [
         "shell(git status)",
         "shell(git diff)",
@@ -191,15 +203,16 @@ pub(super) fn rules() -> Vec<Rule> {
 #[test]
 fn no_attack_vector_runs_without_asking() {
     let (mut ran, mut idle) = (Vec::new(), Vec::new());
-    let mut judged = 0;
+    let mut allowed_count = 0;
     for way in ATTACK_VECTORS {
-        let bench = Bench::new();
-        (way.lay)(&bench);
-        let cwd = bench.work.join(way.folder);
+        let bench = GitFixture::new();
+        (way.set_up)(&bench);
+        let cwd = bench.work_tree.join(way.folder);
         bench.take_mark();
-        bench.touch_files(&bench.work);
+        bench.touch_files(&bench.work_tree);
         let alone = Policy::new(Mode::Ask, vec![], vec![]);
-        let edit = Policy::new(Mode::Edit, rules(), vec![]);
+        let confined = Policy::new(Mode::Ask, user_rules(), vec![]).confined(true);
+        let edit = Policy::new(Mode::Edit, user_rules(), vec![]);
         let by_rules = [
             "git add -A",
             "git commit -q -a -m x",
@@ -212,22 +225,23 @@ fn no_attack_vector_runs_without_asking() {
             .iter()
             .map(String::as_str)
             .chain(by_rules)
-            .chain([way.works_with])
+            .chain([way.trigger])
         {
             for (policy, line) in [
                 (&alone, command.to_owned()),
+                (&confined, command.to_owned()),
                 (&edit, format!("{command} > out.tmp")),
                 (&edit, command.to_owned()),
             ] {
-                judged += 1;
                 if bench.judge(policy, &cwd, &line) != Judgement::Allow {
                     continue;
                 }
+                allowed_count += 1;
                 let mut environment = bench.environment();
-                if super::super::is_hardened(&line, &cwd, &bench.workspace()) {
-                    set(GitSettings::Hardened, &mut environment);
+                if super::super::needs_hardened_git(&line, &cwd, &bench.workspace()) {
+                    apply_git_settings(GitSettings::Hardened, &mut environment);
                 }
-                bench.touch_files(&bench.work);
+                bench.touch_files(&bench.work_tree);
                 bench.run(&cwd, &line, &environment);
                 if bench.take_mark() {
                     ran.push(format!("{}: {line}", way.name));
@@ -237,13 +251,13 @@ fn no_attack_vector_runs_without_asking() {
         // From the folder above, with `cd`.
         for line in ["git status", "git diff"].map(|line| format!("cd {} && {line}", way.folder)) {
             if !way.folder.is_empty() {
-                let judgement = bench.judge(&edit, &bench.work, &line);
+                let judgement = bench.judge(&edit, &bench.work_tree, &line);
                 assert_ne!(judgement, Judgement::Allow, "{}: {line}", way.name);
             }
         }
         // This comes last because it may change the repository: the vector works without protection.
-        bench.touch_files(&bench.work);
-        let output = bench.run(&cwd, way.works_with, &bench.environment());
+        bench.touch_files(&bench.work_tree);
+        let output = bench.run(&cwd, way.trigger, &bench.environment());
         if !bench.take_mark() {
             idle.push(format!("{}: {output:?}", way.name));
         }
@@ -253,19 +267,19 @@ fn no_attack_vector_runs_without_asking() {
         idle.is_empty(),
         "these ways do not work undefended: {idle:#?}"
     );
-    assert!(judged > 1000, "{judged}");
+    assert!(allowed_count > 300, "{allowed_count}");
 }
 
 #[test]
 fn plain_repository_commands_are_allowed() {
-    let bench = Bench::new();
-    submodule(&bench);
+    let bench = GitFixture::new();
+    add_submodule(&bench);
     bench.git("worktree add -q ../other");
-    let policy = Policy::new(Mode::Ask, rules(), vec![]);
+    let policy = Policy::new(Mode::Ask, user_rules(), vec![]);
     for cwd in [
-        &bench.work,
-        &bench.work.join("src"),
-        &bench.work.join("lib"),
+        &bench.work_tree,
+        &bench.work_tree.join("src"),
+        &bench.work_tree.join("lib"),
     ] {
         for line in [
             "git status",
@@ -291,43 +305,43 @@ fn plain_repository_commands_are_allowed() {
 #[test]
 fn every_index_version_is_read() {
     for (version, expected) in [(2, true), (3, true), (4, true)] {
-        let bench = Bench::new();
-        let kept = submodule(&bench);
+        let bench = GitFixture::new();
+        let kept = add_submodule(&bench);
         if version == 3 {
-            fs::write(bench.work.join("new"), "").unwrap();
+            fs::write(bench.work_tree.join("new"), "").unwrap();
             bench.git("add -N new");
         } else {
             bench.git(&format!("update-index --index-version {version}"));
         }
         let policy = Policy::new(Mode::Ask, vec![], vec![]);
-        let judged = bench.judge(&policy, &bench.work, "git status");
+        let judged = bench.judge(&policy, &bench.work_tree, "git status");
         assert_eq!(judged == Judgement::Allow, expected, "{version}");
         bench.configure(&kept, "[core]\nfsmonitor = EVIL\n");
         assert_ne!(
-            bench.judge(&policy, &bench.work, "git status"),
+            bench.judge(&policy, &bench.work_tree, "git status"),
             Judgement::Allow
         );
     }
-    let bench = Bench::new();
+    let bench = GitFixture::new();
     bench.git("update-index --split-index");
     let policy = Policy::new(Mode::Ask, vec![], vec![]);
     assert_ne!(
-        bench.judge(&policy, &bench.work, "git status"),
+        bench.judge(&policy, &bench.work_tree, "git status"),
         Judgement::Allow
     );
 }
 
 #[test]
 fn git_after_work_tree_change_is_asked_about() {
-    let bench = Bench::new();
-    fs::create_dir(bench.work.join("docs")).unwrap();
-    let policy = Policy::new(Mode::Ask, rules(), vec![]);
+    let bench = GitFixture::new();
+    fs::create_dir(bench.work_tree.join("docs")).unwrap();
+    let policy = Policy::new(Mode::Ask, user_rules(), vec![]);
     for line in [
         "git pull && cd docs && git status",
         "git checkout x; git diff",
     ] {
         assert_ne!(
-            bench.judge(&policy, &bench.work, line),
+            bench.judge(&policy, &bench.work_tree, line),
             Judgement::Allow,
             "{line}"
         );
@@ -337,7 +351,7 @@ fn git_after_work_tree_change_is_asked_about() {
 /// `git add` turns a nested repository into a submodule, which later commands enter.
 #[test]
 fn submodule_made_by_git_add_runs_nothing() {
-    let policy = Policy::new(Mode::Ask, rules(), vec![]);
+    let policy = Policy::new(Mode::Ask, user_rules(), vec![]);
     for line in [
         "git add -A",
         "git add lib && git commit -q -m x",
@@ -348,11 +362,14 @@ fn submodule_made_by_git_add_runs_nothing() {
         "git add lib && git stash push",
         "git add lib && git pull",
     ] {
-        let bench = Bench::new();
-        bench.git(&format!("clone -q {} lib", bench.work.display()));
-        bench.configure(&bench.work.join("lib/.git"), "[core]\nfsmonitor = EVIL\n");
-        if bench.judge(&policy, &bench.work, line) == Judgement::Allow {
-            bench.run(&bench.work, line, &bench.environment());
+        let bench = GitFixture::new();
+        bench.git(&format!("clone -q {} lib", bench.work_tree.display()));
+        bench.configure(
+            &bench.work_tree.join("lib/.git"),
+            "[core]\nfsmonitor = EVIL\n",
+        );
+        if bench.judge(&policy, &bench.work_tree, line) == Judgement::Allow {
+            bench.run(&bench.work_tree, line, &bench.environment());
             assert!(!bench.take_mark(), "{line}");
         }
     }

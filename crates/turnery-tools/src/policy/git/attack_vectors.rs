@@ -1,38 +1,42 @@
 //! Lists known ways in which a repository makes git run a program.
 
-use super::attack_vector_tests::Bench;
+use super::attack_vector_tests::GitFixture;
 use std::{fs, path::PathBuf};
 
 /// Attack vector: name, setup, the folder in which git starts, and a command that triggers the program.
-pub(super) struct Way {
+pub(super) struct AttackVector {
     pub(super) name: &'static str,
-    pub(super) lay: fn(&Bench),
+    pub(super) set_up: fn(&GitFixture),
     pub(super) folder: &'static str,
-    pub(super) works_with: &'static str,
+    pub(super) trigger: &'static str,
 }
 
-const fn config_vector(name: &'static str, lay: fn(&Bench), works_with: &'static str) -> Way {
-    Way {
+const fn config_vector(
+    name: &'static str,
+    lay: fn(&GitFixture),
+    works_with: &'static str,
+) -> AttackVector {
+    AttackVector {
         name,
-        lay,
+        set_up: lay,
         folder: "",
-        works_with,
+        trigger: works_with,
     }
 }
 
-pub(super) fn config(bench: &Bench, text: &str) {
-    bench.configure(&bench.work.join(".git"), text);
+pub(super) fn append_config(bench: &GitFixture, text: &str) {
+    bench.configure(&bench.work_tree.join(".git"), text);
 }
 
-fn hook(bench: &Bench, name: &str) {
-    let hook = bench.work.join(".git/hooks").join(name);
+fn add_hook(bench: &GitFixture, name: &str) {
+    let hook = bench.work_tree.join(".git/hooks").join(name);
     fs::create_dir_all(hook.parent().unwrap()).unwrap();
     fs::copy(bench.root.join("evil"), hook).unwrap();
 }
 
 /// Adds a folder `docs` that git treats as a repository, as a clone could contain it.
-fn add_bare_repository(bench: &Bench, split: bool) {
-    let docs = bench.work.join("docs");
+fn add_bare_repository(bench: &GitFixture, split: bool) {
+    let docs = bench.work_tree.join("docs");
     let common = if split { docs.join("x") } else { docs.clone() };
     for part in ["objects", "refs"] {
         fs::create_dir_all(common.join(part)).unwrap();
@@ -55,123 +59,127 @@ fn add_bare_repository(bench: &Bench, split: bool) {
     } else {
         bench.configure(&common, text);
     }
-    fs::copy(bench.work.join(".git/index"), docs.join("index")).unwrap();
+    fs::copy(bench.work_tree.join(".git/index"), docs.join("index")).unwrap();
 }
 
 /// Adds a copy of the repository as the submodule `lib`.
-pub(super) fn submodule(bench: &Bench) -> PathBuf {
-    let from = bench.work.display();
+pub(super) fn add_submodule(bench: &GitFixture) -> PathBuf {
+    let from = bench.work_tree.display();
     bench.git(&format!(
         "-c protocol.file.allow=always submodule --quiet add -f {from} lib"
     ));
     bench.git("commit -q -m lib");
-    bench.work.join(".git/modules/lib")
+    bench.work_tree.join(".git/modules/lib")
 }
 
 /// All attack vectors.
-pub(super) const ATTACK_VECTORS: &[Way] = &[
+pub(super) const ATTACK_VECTORS: &[AttackVector] = &[
     config_vector(
         "core.fsmonitor",
-        |b| config(b, "[core]\nfsmonitor = EVIL\n"),
+        |b| append_config(b, "[core]\nfsmonitor = EVIL\n"),
         "git status",
     ),
     config_vector(
         "one-line section",
-        |b| config(b, "[core] fsmonitor = EVIL\n"),
+        |b| append_config(b, "[core] fsmonitor = EVIL\n"),
         "git status",
     ),
     config_vector(
         "continued line",
-        |b| config(b, "[core]\nfsmonitor = \\\nEVIL\n"),
+        |b| append_config(b, "[core]\nfsmonitor = \\\nEVIL\n"),
         "git status",
     ),
     config_vector(
         "include",
         |b| {
             fs::write(
-                b.work.join("more"),
+                b.work_tree.join("more"),
                 format!("[core]\nfsmonitor = {}\n", b.evil_program()),
             )
             .unwrap();
-            config(b, "[include]\npath = ../more\n");
+            append_config(b, "[include]\npath = ../more\n");
         },
         "git status",
     ),
     config_vector(
         "config.worktree",
         |b| {
-            config(
+            append_config(
                 b,
                 "[extensions]\nworktreeConfig = true\n[core]\nrepositoryformatversion = 1\n",
             );
             let text = format!("[core]\nfsmonitor = {}\n", b.evil_program());
-            fs::write(b.work.join(".git/config.worktree"), text).unwrap();
+            fs::write(b.work_tree.join(".git/config.worktree"), text).unwrap();
         },
         "git status",
     ),
     config_vector(
         "diff.external",
-        |b| config(b, "[diff]\nexternal = EVIL\n"),
+        |b| append_config(b, "[diff]\nexternal = EVIL\n"),
         "git diff",
     ),
     config_vector(
         "diff driver's command",
-        |b| config(b, "[diff \"evil\"]\ncommand = EVIL\n"),
+        |b| append_config(b, "[diff \"evil\"]\ncommand = EVIL\n"),
         "git diff",
     ),
     config_vector(
         "diff driver's textconv",
-        |b| config(b, "[diff \"evil\"]\ntextconv = EVIL\n"),
+        |b| append_config(b, "[diff \"evil\"]\ntextconv = EVIL\n"),
         "git log -p",
     ),
     config_vector(
         "clean filter",
-        |b| config(b, "[filter \"evil\"]\nclean = EVIL\n"),
+        |b| append_config(b, "[filter \"evil\"]\nclean = EVIL\n"),
         "git diff",
     ),
     config_vector(
         "process filter",
-        |b| config(b, "[filter \"evil\"]\nprocess = EVIL\n"),
+        |b| append_config(b, "[filter \"evil\"]\nprocess = EVIL\n"),
         "git diff",
     ),
     config_vector(
         "smudge filter",
-        |b| config(b, "[filter \"evil\"]\nsmudge = EVIL\n"),
+        |b| append_config(b, "[filter \"evil\"]\nsmudge = EVIL\n"),
         "git checkout HEAD~1 -- src/a.txt",
     ),
     config_vector(
         "hook post-index-change",
-        |b| hook(b, "post-index-change"),
+        |b| add_hook(b, "post-index-change"),
         "git status",
     ),
     config_vector(
         "hook pre-commit",
-        |b| hook(b, "pre-commit"),
+        |b| add_hook(b, "pre-commit"),
         "git commit -q -a -m x",
     ),
     config_vector(
         "core.hooksPath",
         |b| {
-            fs::create_dir(b.work.join("hooks")).unwrap();
-            fs::copy(b.root.join("evil"), b.work.join("hooks/post-index-change")).unwrap();
-            config(b, "[core]\nhooksPath = hooks\n");
+            fs::create_dir(b.work_tree.join("hooks")).unwrap();
+            fs::copy(
+                b.root.join("evil"),
+                b.work_tree.join("hooks/post-index-change"),
+            )
+            .unwrap();
+            append_config(b, "[core]\nhooksPath = hooks\n");
         },
         "git status",
     ),
     config_vector(
         "core.pager",
-        |b| config(b, "[core]\npager = EVIL\n"),
+        |b| append_config(b, "[core]\npager = EVIL\n"),
         "script -qec 'git log' /dev/null",
     ),
     config_vector(
         "pager.log",
-        |b| config(b, "[pager]\nlog = EVIL\n"),
+        |b| append_config(b, "[pager]\nlog = EVIL\n"),
         "script -qec 'git log' /dev/null",
     ),
     config_vector(
         "core.sshCommand",
         |b| {
-            config(
+            append_config(
                 b,
                 "[core]\nsshCommand = EVIL\n[remote \"origin\"]\nurl = ssh://x/y\n",
             )
@@ -181,14 +189,14 @@ pub(super) const ATTACK_VECTORS: &[Way] = &[
     config_vector(
         "remote helper",
         |b| {
-            config(b, "[remote \"origin\"]\nurl = ext::EVIL\n");
+            append_config(b, "[remote \"origin\"]\nurl = ext::EVIL\n");
         },
         "git fetch",
     ),
     config_vector(
         "upload-pack",
         |b| {
-            config(
+            append_config(
                 b,
                 "[remote \"origin\"]\nurl = .\nuploadpack = EVIL\nfetch = +refs/heads/*:refs/remotes/origin/*\n",
             )
@@ -198,7 +206,7 @@ pub(super) const ATTACK_VECTORS: &[Way] = &[
     config_vector(
         "promisor remote",
         |b| {
-            config(
+            append_config(
                 b,
                 "[core]\nrepositoryformatversion = 1\n[extensions]\npartialClone = origin\n\
                  [remote \"origin\"]\nurl = ext::EVIL\npromisor = true\n",
@@ -209,14 +217,14 @@ pub(super) const ATTACK_VECTORS: &[Way] = &[
     ),
     config_vector(
         "alias",
-        |b| config(b, "[alias]\nstatus2 = !EVIL\n"),
+        |b| append_config(b, "[alias]\nstatus2 = !EVIL\n"),
         "git status2",
     ),
     config_vector(
         "gpg.program",
         |b| {
             add_signed_commit(b);
-            config(b, "[gpg]\nprogram = EVIL\n");
+            append_config(b, "[gpg]\nprogram = EVIL\n");
         },
         "git log --format=%G?",
     ),
@@ -224,88 +232,88 @@ pub(super) const ATTACK_VECTORS: &[Way] = &[
         "log.showSignature",
         |b| {
             add_signed_commit(b);
-            config(b, "[gpg]\nprogram = EVIL\n[log]\nshowSignature = true\n");
+            append_config(b, "[gpg]\nprogram = EVIL\n[log]\nshowSignature = true\n");
         },
         "git log",
     ),
     config_vector(
         "credential.helper",
-        |b| config(b, "[credential]\nhelper = EVIL\n"),
+        |b| append_config(b, "[credential]\nhelper = EVIL\n"),
         "echo url=https://example.org | git credential fill",
     ),
     config_vector(
         "core.editor",
-        |b| config(b, "[core]\neditor = EVIL\n"),
+        |b| append_config(b, "[core]\neditor = EVIL\n"),
         "git commit -a",
     ),
     config_vector(
         "interactive.diffFilter",
         |b| {
-            config(
+            append_config(
                 b,
                 "[interactive]\ndiffFilter = EVIL\n[color]\nui = always\n",
             )
         },
         "echo q | git add -p",
     ),
-    Way {
+    AttackVector {
         name: "embedded bare repository",
-        lay: |b| add_bare_repository(b, false),
+        set_up: |b| add_bare_repository(b, false),
         folder: "docs",
-        works_with: "git status",
+        trigger: "git status",
     },
-    Way {
+    AttackVector {
         name: "embedded repository with commondir",
-        lay: |b| add_bare_repository(b, true),
+        set_up: |b| add_bare_repository(b, true),
         folder: "docs",
-        works_with: "git status",
+        trigger: "git status",
     },
-    Way {
+    AttackVector {
         name: "folder below an embedded repository",
-        lay: |b| {
+        set_up: |b| {
             add_bare_repository(b, true);
-            fs::create_dir(b.work.join("docs/deep")).unwrap();
+            fs::create_dir(b.work_tree.join("docs/deep")).unwrap();
         },
         folder: "docs/deep",
-        works_with: "git status",
+        trigger: "git status",
     },
-    Way {
+    AttackVector {
         name: "repository with commondir in .git",
-        lay: |b| {
+        set_up: |b| {
             add_bare_repository(b, true);
-            fs::rename(b.work.join(".git"), b.work.join("was")).unwrap();
-            fs::rename(b.work.join("docs"), b.work.join(".git")).unwrap();
-            let config = b.work.join(".git/config.worktree");
+            fs::rename(b.work_tree.join(".git"), b.work_tree.join("was")).unwrap();
+            fs::rename(b.work_tree.join("docs"), b.work_tree.join(".git")).unwrap();
+            let config = b.work_tree.join(".git/config.worktree");
             let text = fs::read_to_string(&config).unwrap();
             fs::write(config, text.replace("worktree = ..\n", "")).unwrap();
         },
         folder: "",
-        works_with: "git status",
+        trigger: "git status",
     },
-    Way {
+    AttackVector {
         name: "file .git that leads to a prepared folder",
-        lay: |b| {
-            config(b, "[core]\nfsmonitor = EVIL\n");
-            fs::rename(b.work.join(".git"), b.work.join("was")).unwrap();
-            fs::write(b.work.join(".git"), "gitdir: was\n").unwrap();
+        set_up: |b| {
+            append_config(b, "[core]\nfsmonitor = EVIL\n");
+            fs::rename(b.work_tree.join(".git"), b.work_tree.join("was")).unwrap();
+            fs::write(b.work_tree.join(".git"), "gitdir: was\n").unwrap();
         },
         folder: "",
-        works_with: "git status",
+        trigger: "git status",
     },
-    Way {
+    AttackVector {
         name: "link .git",
-        lay: |b| {
-            config(b, "[core]\nfsmonitor = EVIL\n");
-            fs::rename(b.work.join(".git"), b.work.join("was")).unwrap();
-            std::os::unix::fs::symlink("was", b.work.join(".git")).unwrap();
+        set_up: |b| {
+            append_config(b, "[core]\nfsmonitor = EVIL\n");
+            fs::rename(b.work_tree.join(".git"), b.work_tree.join("was")).unwrap();
+            std::os::unix::fs::symlink("was", b.work_tree.join(".git")).unwrap();
         },
         folder: "",
-        works_with: "git status",
+        trigger: "git status",
     },
     config_vector(
         "submodule's core.fsmonitor",
         |b| {
-            let kept = submodule(b);
+            let kept = add_submodule(b);
             b.configure(&kept, "[core]\nfsmonitor = EVIL\n");
         },
         "git status",
@@ -313,7 +321,7 @@ pub(super) const ATTACK_VECTORS: &[Way] = &[
     config_vector(
         "submodule's hook",
         |b| {
-            let kept = submodule(b);
+            let kept = add_submodule(b);
             fs::create_dir_all(kept.join("hooks")).unwrap();
             fs::copy(b.root.join("evil"), kept.join("hooks/post-index-change")).unwrap();
         },
@@ -322,41 +330,41 @@ pub(super) const ATTACK_VECTORS: &[Way] = &[
     config_vector(
         "submodule's filter",
         |b| {
-            let kept = submodule(b);
+            let kept = add_submodule(b);
             b.configure(&kept, "[filter \"evil\"]\nclean = EVIL\n");
-            fs::write(b.work.join("lib/src/a.txt"), "one\nTWO\n").unwrap();
+            fs::write(b.work_tree.join("lib/src/a.txt"), "one\nTWO\n").unwrap();
         },
         "git diff",
     ),
     config_vector(
         "gitlink to a repository with a folder .git",
         |b| {
-            b.git(&format!("clone -q {} lib", b.work.display()));
+            b.git(&format!("clone -q {} lib", b.work_tree.display()));
             b.git("-c advice.addEmbeddedRepo=false add lib");
             b.git("commit -q -m lib");
-            b.configure(&b.work.join("lib/.git"), "[core]\nfsmonitor = EVIL\n");
+            b.configure(&b.work_tree.join("lib/.git"), "[core]\nfsmonitor = EVIL\n");
         },
         "git status",
     ),
 ];
 
 /// Removes the blobs of the first commits, which a partial clone then requests from its remote.
-fn remove_blobs(bench: &Bench) {
+fn remove_blobs(bench: &GitFixture) {
     let listed = bench.run(
-        &bench.work,
+        &bench.work_tree,
         "git rev-parse HEAD:src/a.txt HEAD~1:src/a.txt",
         &bench.environment(),
     );
     for name in String::from_utf8(listed.stdout).unwrap().lines() {
         let (folder, file) = name.split_at(2);
-        let _ = fs::remove_file(bench.work.join(".git/objects").join(folder).join(file));
+        let _ = fs::remove_file(bench.work_tree.join(".git/objects").join(folder).join(file));
     }
 }
 
 /// Adds a commit with a fake signature.
-fn add_signed_commit(bench: &Bench) {
+fn add_signed_commit(bench: &GitFixture) {
     let line = "c=$(git cat-file commit HEAD | sed '/^committer/a gpgsig -----BEGIN PGP SIGNATURE-----\\n \\n x\\n -----END PGP SIGNATURE-----' \
                 | git hash-object -t commit -w --stdin) && git update-ref HEAD $c";
-    let output = bench.run(&bench.work, line, &bench.environment());
+    let output = bench.run(&bench.work_tree, line, &bench.environment());
     assert!(output.status.success(), "{output:?}");
 }

@@ -15,7 +15,7 @@ pub(super) struct PlainConfig {
     /// `core.worktree`: the repository's work tree, as written.
     pub(super) worktree: Option<String>,
     /// True if `core.hooksPath` is set.
-    pub(super) has_hooks: bool,
+    pub(super) has_hooks_path: bool,
     /// True if a submodule is configured, checked out or not.
     pub(super) has_submodules: bool,
     /// True if a remote is a repository on this machine.
@@ -29,13 +29,13 @@ pub(super) struct PlainConfig {
     /// True if refs are stored in reftables instead of files.
     pub(super) has_reftable: bool,
     /// True if object names have 32 bytes instead of 20.
-    pub(super) sha256: bool,
+    pub(super) uses_sha256: bool,
     /// `core.repositoryformatversion`. Without it git ignores the extensions.
-    version: Option<u8>,
+    format_version: Option<u8>,
 }
 
 /// Sections without a name, with the keys that only affect how git works or prints.
-const KEYS: &[(&str, &[&str])] = &[
+const PLAIN_KEYS: &[(&str, &[&str])] = &[
     ("branch", &["autosetupmerge", "autosetuprebase", "sort"]),
     ("clean", &["requireforce"]),
     ("commit", &["cleanup", "gpgsign", "status", "verbose"]),
@@ -115,7 +115,7 @@ const KEYS: &[(&str, &[&str])] = &[
 ];
 
 /// Sections with a quoted name.
-const NAMED_KEYS: &[(&str, &[&str])] = &[
+const PLAIN_SUBSECTION_KEYS: &[(&str, &[&str])] = &[
     (
         "branch",
         &[
@@ -139,7 +139,7 @@ const NAMED_KEYS: &[(&str, &[&str])] = &[
 ];
 
 /// Sections none of whose keys runs anything: colours and hints.
-const HARMLESS_SECTIONS: &[&str] = &["advice", "color"];
+const PLAIN_SECTIONS: &[&str] = &["advice", "color"];
 
 /// Reads a configuration file; `None` unless every line is known to run nothing. A missing file is an empty
 /// configuration.
@@ -154,12 +154,12 @@ pub(super) fn read_plain_config(path: &Path) -> Option<PlainConfig> {
     let mut text = String::new();
     let file = fs::File::open(path).ok()?;
     file.take(MAX_CONFIG_BYTES).read_to_string(&mut text).ok()?;
-    parse_plain(&text)
+    parse_plain_config(&text)
 }
 
-fn parse_plain(text: &str) -> Option<PlainConfig> {
+fn parse_plain_config(text: &str) -> Option<PlainConfig> {
     let mut config = PlainConfig::default();
-    let mut section: Option<Section<'_>> = None;
+    let mut section: Option<ConfigSection<'_>> = None;
     for line in text.split('\n') {
         let line = line.strip_suffix('\r').unwrap_or(line);
         if line.chars().any(|c| c.is_control() && c != '\t') {
@@ -174,7 +174,7 @@ fn parse_plain(text: &str) -> Option<PlainConfig> {
             return None;
         }
         if let Some(header) = line.strip_prefix('[') {
-            section = Some(Section::parse(header.strip_suffix(']')?)?);
+            section = Some(ConfigSection::parse(header.strip_suffix(']')?)?);
             continue;
         }
         let (key, value) = match line.split_once('=') {
@@ -189,16 +189,16 @@ fn parse_plain(text: &str) -> Option<PlainConfig> {
             .as_ref()?
             .apply_key(&key.to_lowercase(), value, &mut config)?;
     }
-    (!config.sha256 || config.version == Some(1)).then_some(config)
+    (!config.uses_sha256 || config.format_version == Some(1)).then_some(config)
 }
 
 /// Section header without the brackets: `[core]` or `[remote "origin"]`.
-struct Section<'a> {
+struct ConfigSection<'a> {
     name: String,
     subsection: Option<&'a str>,
 }
 
-impl<'a> Section<'a> {
+impl<'a> ConfigSection<'a> {
     fn parse(header: &'a str) -> Option<Self> {
         let (name, subsection) = match header.split_once(' ') {
             None => (header, None),
@@ -221,10 +221,10 @@ impl<'a> Section<'a> {
             config.remote_sections.insert((*remote).to_string());
         }
         let table = match self.subsection {
-            None => KEYS,
-            Some(_) => NAMED_KEYS,
+            None => PLAIN_KEYS,
+            Some(_) => PLAIN_SUBSECTION_KEYS,
         };
-        let is_listed = HARMLESS_SECTIONS.contains(&name)
+        let is_listed = PLAIN_SECTIONS.contains(&name)
             || table
                 .iter()
                 .any(|(section, keys)| *section == name && keys.contains(&key));
@@ -247,7 +247,11 @@ impl<'a> Section<'a> {
                     _ => return None,
                 };
                 // If the key occurs twice, it is unclear which one counts.
-                config.version.replace(version).is_none().then_some(())
+                config
+                    .format_version
+                    .replace(version)
+                    .is_none()
+                    .then_some(())
             }
             // Without this protection a pull may write into `.git` under an equivalent name.
             ("core", None, "protecthfs" | "protectntfs") => {
@@ -264,7 +268,7 @@ impl<'a> Section<'a> {
                 .filter(|value| !value.to_lowercase().contains("signature"))
                 .map(|_| ()),
             ("core", None, "hookspath") => {
-                config.has_hooks = true;
+                config.has_hooks_path = true;
                 Some(())
             }
             ("core", None, "worktree") => {
@@ -272,7 +276,7 @@ impl<'a> Section<'a> {
                 Some(())
             }
             ("extensions", None, "objectformat") => {
-                config.sha256 = match plain? {
+                config.uses_sha256 = match plain? {
                     "sha1" => false,
                     "sha256" => true,
                     _ => return None,
@@ -399,22 +403,22 @@ mod tests {
             remotes: BTreeSet::from(["origin".to_owned()]),
             remote_sections: BTreeSet::from(["origin".to_owned()]),
             branch_remotes: BTreeSet::from(["origin".to_owned()]),
-            version: Some(0),
+            format_version: Some(0),
             ..PlainConfig::default()
         };
         assert_eq!(
-            parse_plain(&TYPICAL_CONFIG.replace('\n', "\r\n")).as_ref(),
+            parse_plain_config(&TYPICAL_CONFIG.replace('\n', "\r\n")).as_ref(),
             Some(&expected)
         );
-        assert_eq!(parse_plain(TYPICAL_CONFIG), Some(expected));
+        assert_eq!(parse_plain_config(TYPICAL_CONFIG), Some(expected));
         assert_eq!(
-            parse_plain(
+            parse_plain_config(
                 "[core]\n\trepositoryformatversion = 1\n\tworktree = ../../../x\n[extensions]\n\tobjectFormat = sha256\n"
             ),
             Some(PlainConfig {
                 worktree: Some("../../../x".to_owned()),
-                sha256: true,
-                version: Some(1),
+                uses_sha256: true,
+                format_version: Some(1),
                 ..PlainConfig::default()
             })
         );
@@ -424,14 +428,18 @@ mod tests {
     fn signing_keys_are_plain_by_id_and_address() {
         for key in ["0xDEADBEEF!", "3AA5C34371567BD2", "me+x@example.org"] {
             let text = format!("[user]\n\tsigningKey = {key}\n");
-            assert_eq!(parse_plain(&text), Some(PlainConfig::default()), "{key}");
+            assert_eq!(
+                parse_plain_config(&text),
+                Some(PlainConfig::default()),
+                "{key}"
+            );
         }
     }
 
     #[test]
     fn hooks_path_is_reported() {
-        let config = parse_plain("[core]\n\thooksPath = .husky/_\n\tfsmonitor = true\n");
-        assert!(config.is_some_and(|config| config.has_hooks));
+        let config = parse_plain_config("[core]\n\thooksPath = .husky/_\n\tfsmonitor = true\n");
+        assert!(config.is_some_and(|config| config.has_hooks_path));
     }
 
     #[test]
@@ -495,7 +503,7 @@ mod tests {
             "[user]\nsigningKey = key::ssh-ed25519 AAAA\n",
             "[user]\nsigningKey\n",
         ] {
-            assert_eq!(parse_plain(text), None, "{text:?}");
+            assert_eq!(parse_plain_config(text), None, "{text:?}");
         }
     }
 }

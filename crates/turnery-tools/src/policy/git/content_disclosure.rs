@@ -1,27 +1,28 @@
 //! Determines which git commands show file contents, and which files those may be.
 
 use super::{
-    Command, command_wrappers, config,
+    SimpleCommand, command_wrappers, config,
     git_dir::{
-        EntryKind, can_git_enter, git_dir_has_links, is_valid_head, kind, may_be_git_dir,
+        EntryKind, can_git_enter, entry_kind, git_dir_has_links, is_valid_head, may_be_git_dir,
         read_pointer,
     },
     index,
 };
+use crate::workspace::canonicalize;
 use std::{
     fs,
     path::{Path, PathBuf},
 };
 
 /// Returns true if the command may show the contents of files that its words do not name.
-pub(crate) fn may_show_content(command: &Command) -> bool {
+pub(crate) fn may_show_content(command: &SimpleCommand) -> bool {
     match command_wrappers::base_name(&command.name) {
         "git" => {}
         name => return name.starts_with("git-"),
     }
-    let mut args = command.args.iter().map(|arg| arg.literal());
+    let mut args = command.args.iter().map(|arg| arg.known_text());
     let mut has = |may_show: fn(&str) -> bool| args.any(|arg| arg.is_none_or(may_show));
-    match command.args.first().and_then(|arg| arg.literal()) {
+    match command.args.first().and_then(|arg| arg.known_text()) {
         Some("log" | "reflog" | "shortlog") => {
             has(|arg| arg.starts_with('-') && !is_patchless_log_option(arg))
         }
@@ -30,7 +31,7 @@ pub(crate) fn may_show_content(command: &Command) -> bool {
             if command
                 .args
                 .get(1)
-                .is_some_and(|arg| arg.literal() == Some("list")) =>
+                .is_some_and(|arg| arg.known_text() == Some("list")) =>
         {
             has(|arg| arg.starts_with('-') && !is_patchless_log_option(arg))
         }
@@ -62,9 +63,9 @@ pub(crate) fn may_show_content(command: &Command) -> bool {
 
 /// Returns true for commands that may show files not tracked by the repository itself, such as those of a
 /// submodule.
-pub(crate) fn may_show_untracked(command: &Command) -> bool {
+pub(crate) fn may_show_untracked(command: &SimpleCommand) -> bool {
     let program = command_wrappers::base_name(&command.name).strip_prefix("git-");
-    let words = command.args.iter().map(|arg| arg.literal());
+    let words = command.args.iter().map(|arg| arg.known_text());
     program.map(Some).into_iter().chain(words).any(|word| {
         word.is_none_or(|word| {
             let starts = ["--no-i", "--recurse", "--subm", "--unt", "submodule"];
@@ -75,8 +76,8 @@ pub(crate) fn may_show_untracked(command: &Command) -> bool {
 }
 
 /// Returns true for commands after which git may track more files.
-pub(crate) fn may_track_more(command: &Command) -> bool {
-    let mut words = command.args.iter().map(|arg| arg.literal());
+pub(crate) fn may_track_more(command: &SimpleCommand) -> bool {
+    let mut words = command.args.iter().map(|arg| arg.known_text());
     let adds = |word: Option<&str>| {
         word.is_none_or(|word| matches!(word, "add" | "commit" | "stash" | "update-index"))
     };
@@ -137,13 +138,13 @@ fn is_patchless_log_option(arg: &str) -> bool {
 /// Returns true if a repository that git finds from one of `bases` currently tracks a file that fulfils
 /// `is_met`, and also if that is uncertain. Files that only earlier commits contain are not considered.
 pub(crate) fn may_track(
-    command: &Command,
+    command: &SimpleCommand,
     bases: &[PathBuf],
     is_met: &dyn Fn(&Path) -> bool,
 ) -> bool {
-    super::folders(command, bases).is_none_or(|folders| {
+    super::working_folders(command, bases).is_none_or(|folders| {
         folders.iter().any(|folder| {
-            let folder = folder.canonicalize();
+            let folder = canonicalize(folder);
             folder.map_or(true, |folder| may_track_in_folder(&folder, is_met))
         })
     })
@@ -151,42 +152,42 @@ pub(crate) fn may_track(
 
 /// How git may treat a `.git`: as a repository, or by continuing in the folder above.
 enum DotGitKind {
-    Yes,
-    No,
-    Perhaps,
+    Repository,
+    NotRepository,
+    Uncertain,
 }
 
 fn classify_dot_git(dot_git: &Path) -> DotGitKind {
-    match kind(dot_git) {
-        EntryKind::Absent => DotGitKind::No,
+    match entry_kind(dot_git) {
+        EntryKind::Absent => DotGitKind::NotRepository,
         EntryKind::Folder => {
             let parts = ["HEAD", "objects", "refs"];
-            let has = |part: &&str| kind(&dot_git.join(part)) != EntryKind::Absent;
+            let has = |part: &&str| entry_kind(&dot_git.join(part)) != EntryKind::Absent;
             match parts.iter().any(has) {
-                false => DotGitKind::No,
+                false => DotGitKind::NotRepository,
                 true if is_valid_head(&dot_git.join("HEAD")) && can_git_enter(dot_git, dot_git) => {
-                    DotGitKind::Yes
+                    DotGitKind::Repository
                 }
-                true => DotGitKind::Perhaps,
+                true => DotGitKind::Uncertain,
             }
         }
-        EntryKind::File | EntryKind::Other => DotGitKind::Yes,
+        EntryKind::File | EntryKind::Other => DotGitKind::Repository,
     }
 }
 
 fn may_track_in_folder(folder: &Path, is_met: &dyn Fn(&Path) -> bool) -> bool {
     for above in folder.ancestors() {
         match classify_dot_git(&above.join(".git")) {
-            DotGitKind::Yes => {
-                return tracked(above).is_none_or(|(top, paths)| {
+            DotGitKind::Repository => {
+                return read_repository_paths(above).is_none_or(|(top, paths)| {
                     let mut paths = paths.iter();
                     paths.any(|path| is_met(&above.join(path)) || is_met(&top.join(path)))
                 });
             }
-            DotGitKind::Perhaps => return true,
+            DotGitKind::Uncertain => return true,
             // Git's own folder or a bare repository.
-            DotGitKind::No if may_be_git_dir(above) => return true,
-            DotGitKind::No => {}
+            DotGitKind::NotRepository if may_be_git_dir(above) => return true,
+            DotGitKind::NotRepository => {}
         }
     }
     false
@@ -194,17 +195,17 @@ fn may_track_in_folder(folder: &Path, is_met: &dyn Fn(&Path) -> bool) -> bool {
 
 /// Returns the paths that the repository of a work tree currently tracks, and the top of the work tree to
 /// which its commits belong; `None` if that is uncertain.
-fn tracked(work_tree: &Path) -> Option<(PathBuf, Vec<PathBuf>)> {
+fn read_repository_paths(work_tree: &Path) -> Option<(PathBuf, Vec<PathBuf>)> {
     let dot_git = work_tree.join(".git");
-    let (git_dir, common_dir) = match kind(&dot_git) {
+    let (git_dir, common_dir) = match entry_kind(&dot_git) {
         EntryKind::Folder => (dot_git.clone(), dot_git),
         EntryKind::File => {
             let named = read_pointer(&dot_git)?;
             let git_dir = work_tree.join(named.strip_prefix("gitdir: ")?);
-            let git_dir = git_dir.canonicalize().ok()?;
+            let git_dir = canonicalize(&git_dir).ok()?;
             let common_dir = read_pointer(&git_dir.join("commondir"));
             let common_dir = common_dir.map_or(git_dir.clone(), |it| git_dir.join(it));
-            (git_dir, common_dir.canonicalize().ok()?)
+            (git_dir, canonicalize(&common_dir).ok()?)
         }
         EntryKind::Absent | EntryKind::Other => return None,
     };
@@ -212,7 +213,7 @@ fn tracked(work_tree: &Path) -> Option<(PathBuf, Vec<PathBuf>)> {
     // Without an index, for example in a linked work tree, git may still show any commit.
     if may_have_other_work_tree(&git_dir, work_tree)
         || shares_other_repository(&common_dir)
-        || kind(&index) == EntryKind::Absent
+        || entry_kind(&index) == EntryKind::Absent
     {
         return None;
     }
@@ -232,8 +233,8 @@ fn tracked(work_tree: &Path) -> Option<(PathBuf, Vec<PathBuf>)> {
 
 /// Returns true if the repository shares parts with another one.
 fn shares_other_repository(common_dir: &Path) -> bool {
-    kind(&common_dir.join("commondir")) != EntryKind::Absent
-        || kind(&common_dir.join("objects/info/alternates")) != EntryKind::Absent
+    entry_kind(&common_dir.join("commondir")) != EntryKind::Absent
+        || entry_kind(&common_dir.join("objects/info/alternates")) != EntryKind::Absent
         || git_dir_has_links(common_dir, true)
 }
 
@@ -245,8 +246,8 @@ fn may_have_other_work_tree(git_dir: &Path, work_tree: &Path) -> bool {
     let mut files = files.flat_map(|it| ["config", "config.worktree"].map(|name| it.join(name)));
     files.any(|file| match config::read_plain_config(&file) {
         Some(config) => config.worktree.is_some_and(|named| {
-            let named = git_dir.join(named).canonicalize().ok();
-            named.is_none() || named != work_tree.canonicalize().ok()
+            let named = canonicalize(&git_dir.join(named)).ok();
+            named.is_none() || named != canonicalize(work_tree).ok()
         }),
         // A configuration that names programs is allowed for the commands checked here.
         None => fs::read_to_string(&file).map_or(true, |text| {

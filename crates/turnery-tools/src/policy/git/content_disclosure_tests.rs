@@ -1,13 +1,13 @@
 //! Checks git commands that show files hidden by a rule, in the repository and elsewhere.
 
 use super::super::{Judgement, Mode, Policy};
-use super::{GitSettings, attack_vector_tests::Bench, environment::set};
+use super::{GitSettings, attack_vector_tests::GitFixture, environment::apply_git_settings};
 use std::{fs, os::unix::fs::symlink};
 
 /// A repository in which a file with `SECRET` is tracked, changed and staged, stashed, and in two commits.
-fn fixture_with_secret() -> Bench {
-    let bench = Bench::new();
-    let write = |text: &str| fs::write(bench.work.join(".env"), text).unwrap();
+fn fixture_with_secret() -> GitFixture {
+    let bench = GitFixture::new();
+    let write = |text: &str| fs::write(bench.work_tree.join(".env"), text).unwrap();
     write("SECRET=1\n");
     bench.git("add .env");
     bench.git("commit -q -m third");
@@ -21,8 +21,8 @@ fn fixture_with_secret() -> Bench {
 }
 
 /// Returns the output of a line in the work tree, without protection.
-fn output_of(bench: &Bench, line: &str) -> String {
-    let output = bench.run(&bench.work, line, &bench.environment());
+fn output_of(bench: &GitFixture, line: &str) -> String {
+    let output = bench.run(&bench.work_tree, line, &bench.environment());
     String::from_utf8_lossy(&output.stdout).into_owned()
 }
 
@@ -72,7 +72,7 @@ fn git_shows_no_denied_file() {
         let shown = output_of(&bench, line);
         let is_known = line.contains("whatchanged");
         assert!(shown.contains("SECRET") || is_known, "{line}: {shown}");
-        let judged = bench.judge(&policy, &bench.work, line);
+        let judged = bench.judge(&policy, &bench.work_tree, line);
         assert_ne!(judged, Judgement::Allow, "{line}");
     }
 }
@@ -81,8 +81,8 @@ fn git_shows_no_denied_file() {
 #[test]
 fn git_showing_untracked_files_is_asked_about() {
     let policy = Policy::new(Mode::Auto, vec![], vec!["read(**/.env)".parse().unwrap()]);
-    let bench = Bench::new();
-    fs::write(bench.work.join(".env"), "SECRET=1\n").unwrap();
+    let bench = GitFixture::new();
+    fs::write(bench.work_tree.join(".env"), "SECRET=1\n").unwrap();
     for line in [
         "git grep --untracked SECRET",
         "git grep --no-index SECRET",
@@ -106,7 +106,7 @@ fn git_showing_untracked_files_is_asked_about() {
         "npx sh -c 'git show'",
         "npx -y git show",
     ] {
-        let judged = bench.judge(&policy, &bench.work, line);
+        let judged = bench.judge(&policy, &bench.work_tree, line);
         assert_ne!(judged, Judgement::Allow, "{line}");
     }
     for line in [
@@ -115,7 +115,7 @@ fn git_showing_untracked_files_is_asked_about() {
         "git add -A && git status",
         "git show",
     ] {
-        let judged = bench.judge(&policy, &bench.work, line);
+        let judged = bench.judge(&policy, &bench.work_tree, line);
         assert_eq!(judged, Judgement::Allow, "{line}");
     }
     // Git skips a folder that is not a repository.
@@ -126,15 +126,15 @@ fn git_showing_untracked_files_is_asked_about() {
         "git stash show list",
         "git commit --dry-run",
     ] {
-        let judged = bench.judge(&policy, &bench.work, line);
+        let judged = bench.judge(&policy, &bench.work_tree, line);
         assert_ne!(judged, Judgement::Allow, "{line}");
     }
     // Git also skips this folder and shows the files tracked by the repository above.
-    let passed_over = bench.work.join("passed/over");
+    let passed_over = bench.work_tree.join("passed/over");
     fs::create_dir_all(passed_over.join(".git")).unwrap();
     fs::write(passed_over.join(".git/HEAD"), "ref: refs/heads/main\n").unwrap();
     fs::copy(
-        Bench::new().work.join(".git/index"),
+        GitFixture::new().work_tree.join(".git/index"),
         passed_over.join(".git/index"),
     )
     .unwrap();
@@ -152,7 +152,7 @@ fn git_showing_untracked_files_is_asked_about() {
     .unwrap();
     let judged = bench.judge(&policy, &passed_over, "git show");
     assert_ne!(judged, Judgement::Allow);
-    let inner = bench.work.join("inner");
+    let inner = bench.work_tree.join("inner");
     fs::create_dir_all(inner.join(".git")).unwrap();
     assert_ne!(bench.judge(&policy, &inner, "git show"), Judgement::Allow);
 }
@@ -169,26 +169,29 @@ fn indirectly_started_git_shows_no_denied_file() {
         "git rebase --exec='git show HEAD' HEAD~1",
         "git rebase --exe 'git show HEAD' HEAD~1",
     ] {
-        let judged = bench.judge(&policy, &bench.work, line);
+        let judged = bench.judge(&policy, &bench.work_tree, line);
         assert_ne!(judged, Judgement::Allow, "{line}");
     }
     // Another repository tracks the file, which does not exist at present.
     let confined = policy.clone().confined(true);
-    let other = Bench::new();
-    let nested = other.work.join("nested");
-    other.git_in(&bench.work, &format!("clone -q . {}", nested.display()));
+    let other = GitFixture::new();
+    let nested = other.work_tree.join("nested");
+    other.git_in(
+        &bench.work_tree,
+        &format!("clone -q . {}", nested.display()),
+    );
     fs::remove_file(nested.join(".env")).unwrap();
     for line in ["git -C nested show HEAD", "git -C nested diff"] {
         let shown = output_of(&other, line);
         assert!(shown.contains("SECRET"), "{line}: {shown}");
-        let judged = other.judge(&confined, &other.work, line);
+        let judged = other.judge(&confined, &other.work_tree, line);
         assert_ne!(judged, Judgement::Allow, "{line}");
     }
     // A repository whose files lie elsewhere.
     let deny = vec!["read(./priv)".parse().unwrap()];
     let folder_rule = Policy::new(Mode::Auto, vec![], deny);
-    let moved = Bench::new();
-    let shows = |line| moved.judge(&folder_rule, &moved.work, line);
+    let moved = GitFixture::new();
+    let shows = |line| moved.judge(&folder_rule, &moved.work_tree, line);
     assert_eq!(shows("git show HEAD"), Judgement::Allow);
     moved.git("config filter.x.clean cat");
     assert_eq!(shows("git show HEAD"), Judgement::Allow);
@@ -200,47 +203,56 @@ fn indirectly_started_git_shows_no_denied_file() {
     moved.git("config include.path x");
     assert_ne!(shows("git show HEAD"), Judgement::Allow);
     // A bare repository.
-    let bare = other.work.join("b.git");
+    let bare = other.work_tree.join("b.git");
     other.git_in(
-        &bench.work,
+        &bench.work_tree,
         &format!("clone -q --bare . {}", bare.display()),
     );
     for line in ["cd b.git && git show HEAD", "cd b.git/refs; git log -p"] {
         assert!(output_of(&other, line).contains("SECRET"));
-        let judged = other.judge(&confined, &other.work, line);
+        let judged = other.judge(&confined, &other.work_tree, line);
         assert_ne!(judged, Judgement::Allow, "{line}");
     }
     // A linked work tree without an index.
     bench.git("worktree add -q --no-checkout linked");
     let line = "git -C linked show HEAD";
     assert!(output_of(&bench, line).contains("SECRET"));
-    assert_ne!(bench.judge(&confined, &bench.work, line), Judgement::Allow);
+    assert_ne!(
+        bench.judge(&confined, &bench.work_tree, line),
+        Judgement::Allow
+    );
     let line = "git -C src show HEAD";
-    assert_eq!(other.judge(&confined, &other.work, line), Judgement::Allow);
+    assert_eq!(
+        other.judge(&confined, &other.work_tree, line),
+        Judgement::Allow
+    );
     let line = "/usr/bin/git log --oneline";
-    assert_eq!(bench.judge(&policy, &bench.work, line), Judgement::Allow);
+    assert_eq!(
+        bench.judge(&policy, &bench.work_tree, line),
+        Judgement::Allow
+    );
 }
 
 /// A common user setting names a file in the work tree, which the repository supplies.
 #[test]
 fn blame_shows_no_file_outside() {
     let policy = Policy::new(Mode::Ask, vec![], vec![]);
-    let bench = Bench::new();
+    let bench = GitFixture::new();
     let own = "[blame]\n\tignoreRevsFile = .git-blame-ignore-revs\n";
     fs::write(bench.root.join(".gitconfig"), own).unwrap();
-    let list = bench.work.join(".git-blame-ignore-revs");
-    fs::write(bench.work.join("list"), "").unwrap();
+    let list = bench.work_tree.join(".git-blame-ignore-revs");
+    fs::write(bench.work_tree.join("list"), "").unwrap();
     fs::write(bench.root.join("secret"), "hidden words\n").unwrap();
     let line = "git blame src/a.txt";
-    let judge = || bench.judge(&policy, &bench.work, line);
+    let judge = || bench.judge(&policy, &bench.work_tree, line);
     symlink("list", &list).unwrap();
-    symlink("..", bench.work.join("src/linked")).unwrap();
+    symlink("..", bench.work_tree.join("src/linked")).unwrap();
     assert_eq!(judge(), Judgement::Allow);
     fs::remove_file(&list).unwrap();
     symlink("../secret", &list).unwrap();
     assert!(matches!(judge(), Judgement::Ask { .. }));
     // Without protection, the attack works.
-    let output = bench.run(&bench.work, line, &bench.environment());
+    let output = bench.run(&bench.work_tree, line, &bench.environment());
     let text = String::from_utf8_lossy(&output.stderr);
     assert!(text.contains("hidden words"), "{text}");
 }
@@ -248,19 +260,19 @@ fn blame_shows_no_file_outside() {
 #[test]
 fn mailmap_outside_roots_is_not_shown() {
     let policy = Policy::new(Mode::Ask, vec![], vec![]);
-    let bench = Bench::new();
+    let bench = GitFixture::new();
     let own = "[mailmap]\n\tfile = .names\n";
     fs::write(bench.root.join(".gitconfig"), own).unwrap();
     fs::write(bench.root.join("names"), "hidden words <a@example.org>\n").unwrap();
-    symlink("../names", bench.work.join(".names")).unwrap();
+    symlink("../names", bench.work_tree.join(".names")).unwrap();
     let line = "git log --format=%aN";
-    let judged = bench.judge(&policy, &bench.work, line);
+    let judged = bench.judge(&policy, &bench.work_tree, line);
     assert_eq!(judged, Judgement::Allow);
     // Without protection, the attack works.
     for (settings, is_shown) in [(GitSettings::Own, true), (GitSettings::Hardened, false)] {
         let mut environment = bench.environment();
-        set(settings, &mut environment);
-        let output = bench.run(&bench.work, line, &environment);
+        apply_git_settings(settings, &mut environment);
+        let output = bench.run(&bench.work_tree, line, &environment);
         let text = String::from_utf8_lossy(&output.stdout);
         assert_eq!(text.contains("hidden words"), is_shown, "{text}");
     }
@@ -290,18 +302,18 @@ fn git_without_file_content_is_allowed() {
     for line in lines {
         let shown = output_of(&bench, line);
         assert!(!shown.contains("SECRET"), "{line}: {shown}");
-        let judged = bench.judge(&policy, &bench.work, line);
+        let judged = bench.judge(&policy, &bench.work_tree, line);
         assert_eq!(judged, Judgement::Allow, "{line}");
     }
     // A repository that tracks no such file is allowed.
-    let other = Bench::new();
+    let other = GitFixture::new();
     for line in ["git diff", "git show", "git log -p", "git grep one"] {
-        let judged = other.judge(&policy, &other.work, line);
+        let judged = other.judge(&policy, &other.work_tree, line);
         assert_eq!(judged, Judgement::Allow, "{line}");
     }
-    fs::write(other.work.join(".git/index"), "DIRC").unwrap();
+    fs::write(other.work_tree.join(".git/index"), "DIRC").unwrap();
     assert_ne!(
-        other.judge(&policy, &other.work, "git diff"),
+        other.judge(&policy, &other.work_tree, "git diff"),
         Judgement::Allow
     );
 }
@@ -309,49 +321,53 @@ fn git_without_file_content_is_allowed() {
 /// A repository from elsewhere may lead to one that a rule hides, or to files that git does not track.
 #[test]
 fn repository_that_leads_to_hidden_files_is_asked_about() {
-    type Lay = fn(&Bench, &Bench);
+    type Lay = fn(&GitFixture, &GitFixture);
     let lay: [(&str, Lay); 5] = [
         ("git show HEAD", |b, other| {
-            fs::rename(b.work.join(".git"), b.root.join("own")).unwrap();
-            let named = format!("gitdir: {}\n", other.work.join(".git").display());
-            fs::write(b.work.join(".git"), named).unwrap();
+            fs::rename(b.work_tree.join(".git"), b.root.join("own")).unwrap();
+            let named = format!("gitdir: {}\n", other.work_tree.join(".git").display());
+            fs::write(b.work_tree.join(".git"), named).unwrap();
         }),
         ("git show HEAD", |b, other| {
-            let named = format!("{}\n", other.work.join(".git").display());
-            fs::write(b.work.join(".git/commondir"), named).unwrap();
+            let named = format!("{}\n", other.work_tree.join(".git").display());
+            fs::write(b.work_tree.join(".git/commondir"), named).unwrap();
         }),
         ("git show HEAD", |b, other| {
             for part in ["objects", "refs"] {
-                let place = b.work.join(".git").join(part);
+                let place = b.work_tree.join(".git").join(part);
                 fs::rename(&place, b.root.join(part)).unwrap();
-                symlink(other.work.join(".git").join(part), place).unwrap();
+                symlink(other.work_tree.join(".git").join(part), place).unwrap();
             }
         }),
         ("git show other", |b, other| {
-            let objects = other.work.join(".git/objects").display().to_string();
-            fs::create_dir_all(b.work.join(".git/objects/info")).unwrap();
-            fs::write(b.work.join(".git/objects/info/alternates"), objects + "\n").unwrap();
-            let head = other.run(&other.work, "git rev-parse HEAD", &other.environment());
-            fs::write(b.work.join(".git/refs/heads/other"), head.stdout).unwrap();
+            let objects = other.work_tree.join(".git/objects").display().to_string();
+            fs::create_dir_all(b.work_tree.join(".git/objects/info")).unwrap();
+            fs::write(
+                b.work_tree.join(".git/objects/info/alternates"),
+                objects + "\n",
+            )
+            .unwrap();
+            let head = other.run(&other.work_tree, "git rev-parse HEAD", &other.environment());
+            fs::write(b.work_tree.join(".git/refs/heads/other"), head.stdout).unwrap();
         }),
         ("git grep SECRET", |b, other| {
-            b.touch_files(&b.work);
-            fs::rename(b.work.join("src"), b.root.join("src")).unwrap();
-            symlink(other.work.join("src"), b.work.join("src")).unwrap();
+            b.touch_files(&b.work_tree);
+            fs::rename(b.work_tree.join("src"), b.root.join("src")).unwrap();
+            symlink(other.work_tree.join("src"), b.work_tree.join("src")).unwrap();
         }),
     ];
     for (at, (line, lay)) in lay.into_iter().enumerate() {
-        let (bench, other) = (Bench::new(), Bench::new());
-        fs::write(other.work.join("src/a.txt"), "SECRET=1\n").unwrap();
+        let (bench, other) = (GitFixture::new(), GitFixture::new());
+        fs::write(other.work_tree.join("src/a.txt"), "SECRET=1\n").unwrap();
         other.git("commit -qam secret");
-        let rule = format!("read({}/**)", other.work.display());
+        let rule = format!("read({}/**)", other.work_tree.display());
         let policy = Policy::new(Mode::Auto, vec![], vec![rule.parse().unwrap()]);
-        let judged = bench.judge(&policy, &bench.work, "git show HEAD");
+        let judged = bench.judge(&policy, &bench.work_tree, "git show HEAD");
         assert_eq!(judged, Judgement::Allow, "{at}");
         lay(&bench, &other);
         let shown = output_of(&bench, line);
         assert!(shown.contains("SECRET=1"), "{at}: {shown}");
-        let judged = bench.judge(&policy, &bench.work, line);
+        let judged = bench.judge(&policy, &bench.work_tree, line);
         assert_ne!(judged, Judgement::Allow, "{at}");
     }
 }

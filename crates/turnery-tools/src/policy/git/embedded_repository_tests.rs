@@ -1,14 +1,14 @@
 //! Checks repositories in a work tree that become submodules while a command covered by a rule runs.
 
 use super::super::{GitSettings, Judgement, Mode, Policy, Rule};
-use super::attack_vector_tests::{Bench, rules};
-use super::attack_vectors::config;
-use super::environment::set;
-use super::repository_layout_tests::Laid;
+use super::attack_vector_tests::{GitFixture, user_rules};
+use super::attack_vectors::append_config;
+use super::environment::apply_git_settings;
+use super::repository_layout_tests::LayoutCase;
 use crate::Access;
 use std::{ffi::OsStr, fs, os::unix::fs::symlink};
 
-fn policy() -> Policy {
+fn submodule_policy() -> Policy {
     let rules = [
         "shell(git add:*)",
         "shell(git checkout feat)",
@@ -23,24 +23,24 @@ fn policy() -> Policy {
 }
 
 /// Adds an ignored repository in the folder `n`.
-fn add_ignored_repository(bench: &Bench) {
+fn add_ignored_repository(bench: &GitFixture) {
     bench.git("init -q n");
-    fs::write(bench.work.join(".git/info/exclude"), "/n\n").unwrap();
+    fs::write(bench.work_tree.join(".git/info/exclude"), "/n\n").unwrap();
 }
 
 /// Adds a branch `feat` and a stash with `n` as a submodule that the index does not contain.
-fn add_submodule_branch(bench: &Bench) {
+fn add_submodule_branch(bench: &GitFixture) {
     let line = "export GIT_INDEX_FILE=.git/other && cp .git/index .git/other \
         && git update-index --add --cacheinfo 160000,1111111111111111111111111111111111111111,n \
         && t=$(git write-tree) && c=$(git commit-tree -p HEAD -m feat $t) \
         && git update-ref refs/heads/feat $c \
         && git stash store $(git commit-tree -p HEAD -p $c -m stash $t) && rm .git/other";
-    let output = bench.run(&bench.work, line, &bench.environment());
+    let output = bench.run(&bench.work_tree, line, &bench.environment());
     assert!(output.status.success(), "{output:?}");
 }
 
 /// Adds a remote whose branch `main` has `n` as a submodule, and configures pulls to stash changes.
-fn add_submodule_remote(bench: &Bench) {
+fn add_submodule_remote(bench: &GitFixture) {
     add_submodule_branch(bench);
     let upstream = bench.root.join("upstream");
     let upstream = upstream.display();
@@ -48,7 +48,7 @@ fn add_submodule_remote(bench: &Bench) {
     bench.git(&format!("push -q {upstream} feat:main"));
     let own = format!("[url \"{upstream}\"]\n\tinsteadOf = https://example.org/x.git\n");
     fs::write(bench.root.join(".gitconfig"), own).unwrap();
-    config(
+    append_config(
         bench,
         "[remote \"origin\"]\nurl = https://example.org/x.git\nfetch = +refs/heads/*:refs/remotes/origin/*\n\
          [branch \"main\"]\nremote = origin\nmerge = refs/heads/main\n\
@@ -58,8 +58,8 @@ fn add_submodule_remote(bench: &Bench) {
 
 #[test]
 fn repository_that_becomes_a_submodule_runs_nothing() {
-    let policy = policy();
-    let cases: [Laid; 10] = [
+    let policy = submodule_policy();
+    let cases: [LayoutCase; 10] = [
         ("git add n && git commit --amend", |_| {}),
         ("git add n && git commit", |_| {}),
         ("git add n && git commit --amend -s", |_| {}),
@@ -72,19 +72,22 @@ fn repository_that_becomes_a_submodule_runs_nothing() {
         ("git commit -am x", add_submodule_branch),
     ];
     for (line, lay) in cases {
-        let bench = Bench::new();
+        let bench = GitFixture::new();
         add_ignored_repository(&bench);
         if line.starts_with("git add") {
-            fs::write(bench.work.join(".git/info/exclude"), "").unwrap();
-            bench.git_in(&bench.work.join("n"), "commit -q --allow-empty -m new");
+            fs::write(bench.work_tree.join(".git/info/exclude"), "").unwrap();
+            bench.git_in(&bench.work_tree.join("n"), "commit -q --allow-empty -m new");
         }
         lay(&bench);
         // After an `add`, a commit without a message needs approval anyway.
         let is_covered = !line.starts_with("git add");
-        let before = bench.judge(&policy, &bench.work, line);
+        let before = bench.judge(&policy, &bench.work_tree, line);
         assert_eq!(before == Judgement::Allow, is_covered, "{line}");
-        bench.configure(&bench.work.join("n/.git"), "[core]\nfsmonitor = EVIL\n");
-        let judged = bench.judge(&policy, &bench.work, line);
+        bench.configure(
+            &bench.work_tree.join("n/.git"),
+            "[core]\nfsmonitor = EVIL\n",
+        );
+        let judged = bench.judge(&policy, &bench.work_tree, line);
         assert!(
             matches!(judged, Judgement::Ask { .. }),
             "{line}: {judged:?}"
@@ -94,7 +97,7 @@ fn repository_that_becomes_a_submodule_runs_nothing() {
             bench.git("rev-parse stash > .git/MERGE_AUTOSTASH");
         }
         bench.take_mark();
-        let output = bench.run(&bench.work, line, &bench.environment());
+        let output = bench.run(&bench.work_tree, line, &bench.environment());
         assert!(bench.take_mark(), "{line}: {output:?}");
     }
 }
@@ -102,20 +105,27 @@ fn repository_that_becomes_a_submodule_runs_nothing() {
 /// Git reads the refs of a repository that it adds, and shows lines that are not refs.
 #[test]
 fn repository_that_is_added_shows_no_file_outside() {
-    let policy = policy();
+    let policy = submodule_policy();
     for line in ["git add -A", "git add n"] {
-        let bench = Bench::new();
+        let bench = GitFixture::new();
         fs::write(bench.root.join("secret"), "hidden words\n").unwrap();
         bench.git("init -q n");
-        assert_eq!(bench.judge(&policy, &bench.work, line), Judgement::Allow);
-        symlink("../../../secret", bench.work.join("n/.git/packed-refs")).unwrap();
-        let judged = bench.judge(&policy, &bench.work, line);
+        assert_eq!(
+            bench.judge(&policy, &bench.work_tree, line),
+            Judgement::Allow
+        );
+        symlink(
+            "../../../secret",
+            bench.work_tree.join("n/.git/packed-refs"),
+        )
+        .unwrap();
+        let judged = bench.judge(&policy, &bench.work_tree, line);
         assert!(
             matches!(judged, Judgement::Ask { .. }),
             "{line}: {judged:?}"
         );
         // Without protection, the attack works.
-        let output = bench.run(&bench.work, line, &bench.environment());
+        let output = bench.run(&bench.work_tree, line, &bench.environment());
         let text = String::from_utf8_lossy(&output.stderr);
         assert!(text.contains("hidden words"), "{line}: {text}");
     }
@@ -137,7 +147,7 @@ fn stored_submodule_that_is_not_plain_is_asked_about() {
     );
     let promisor = "[extensions]\npartialclone = p\n[remote \"p\"]\nurl = https://example.org/x\npromisor = true\nuploadpack = EVIL\n";
     for name in ["n", "deep/er", "n/modules/m", "n/x"] {
-        let bench = Bench::new();
+        let bench = GitFixture::new();
         let lines = [
             "git stash pop",
             "git stash apply -q",
@@ -145,19 +155,23 @@ fn stored_submodule_that_is_not_plain_is_asked_about() {
         ];
         for name in ["n", name] {
             bench.git(&format!("init -q --bare .git/modules/{name}"));
-            let config = bench.work.join(".git/modules").join(name).join("config");
+            let config = bench
+                .work_tree
+                .join(".git/modules")
+                .join(name)
+                .join("config");
             fs::write(config, "[core]\nbare = false\n").unwrap();
         }
         for line in lines {
             assert_eq!(
-                bench.judge(&policy, &bench.work, line),
+                bench.judge(&policy, &bench.work_tree, line),
                 Judgement::Allow,
                 "{line}"
             );
         }
-        bench.configure(&bench.work.join(".git/modules").join(name), promisor);
+        bench.configure(&bench.work_tree.join(".git/modules").join(name), promisor);
         for line in lines {
-            let judged = bench.judge(&policy, &bench.work, line);
+            let judged = bench.judge(&policy, &bench.work_tree, line);
             assert!(
                 matches!(judged, Judgement::Ask { .. }),
                 "{line}: {judged:?}"
@@ -177,16 +191,21 @@ fn stored_submodule_in_git_folder_is_asked_about() {
         "n/objects/ab/x",
         "n/logs/refs/x",
     ] {
-        let bench = Bench::new();
+        let bench = GitFixture::new();
         let line = "git stash push -k";
         bench.git("init -q --bare .git/modules/n");
-        fs::write(bench.work.join(".git/modules/n/config"), "").unwrap();
-        fs::create_dir_all(bench.work.join(".git/modules/n/logs/refs/remotes/o")).unwrap();
-        let log = bench.work.join(".git/modules/n/logs/refs/remotes/o/HEAD");
+        fs::write(bench.work_tree.join(".git/modules/n/config"), "").unwrap();
+        fs::create_dir_all(bench.work_tree.join(".git/modules/n/logs/refs/remotes/o")).unwrap();
+        let log = bench
+            .work_tree
+            .join(".git/modules/n/logs/refs/remotes/o/HEAD");
         fs::write(log, "").unwrap();
-        assert_eq!(bench.judge(&policy, &bench.work, line), Judgement::Allow);
+        assert_eq!(
+            bench.judge(&policy, &bench.work_tree, line),
+            Judgement::Allow
+        );
         bench.git(&format!("init -q --bare .git/modules/{name}"));
-        let judged = bench.judge(&policy, &bench.work, line);
+        let judged = bench.judge(&policy, &bench.work_tree, line);
         assert!(
             matches!(judged, Judgement::Ask { .. }),
             "{name}: {judged:?}"
@@ -206,14 +225,14 @@ fn stored_submodule_with_foreign_work_tree_is_asked_about() {
         ("config.worktree", "../../../n", true),
         ("config.worktree", "/elsewhere", true),
     ] {
-        let bench = Bench::new();
+        let bench = GitFixture::new();
         bench.git("init -q --bare .git/modules/n");
-        let kept = bench.work.join(".git/modules/n");
+        let kept = bench.work_tree.join(".git/modules/n");
         fs::write(kept.join("config"), extended).unwrap();
         let text = format!("[core]\n\tworktree = {work_tree}\n");
         let before = fs::read_to_string(kept.join(name)).unwrap_or_default();
         fs::write(kept.join(name), before + &text).unwrap();
-        let judged = bench.judge(&policy, &bench.work, "git stash push -k");
+        let judged = bench.judge(&policy, &bench.work_tree, "git stash push -k");
         assert_eq!(
             matches!(judged, Judgement::Ask { .. }),
             is_asked,
@@ -226,14 +245,14 @@ fn stored_submodule_with_foreign_work_tree_is_asked_about() {
 /// such a name.
 #[test]
 fn user_git_settings_name_no_local_repository() {
-    let bench = Bench::new();
+    let bench = GitFixture::new();
     let rules = ["shell(git push)", "shell(git fetch:*)"];
     let policy = Policy::new(
         Mode::Ask,
         rules.map(|rule| rule.parse().unwrap()).to_vec(),
         vec![],
     );
-    config(
+    append_config(
         &bench,
         "[remote \"origin\"]\nurl = https://example.invalid/x\n",
     );
@@ -244,14 +263,14 @@ fn user_git_settings_name_no_local_repository() {
     for line in ["git push", "git fetch upstream"] {
         let access = Access::Run {
             command: line.to_owned(),
-            cwd: bench.work.clone(),
+            cwd: bench.work_tree.clone(),
         };
         let (_, limits) = policy.judge_with_limits("shell", &access, &bench.workspace());
         let run = |settings| {
             let mut environment = bench.environment();
             environment.remove(OsStr::new("GIT_ALLOW_PROTOCOL"));
-            set(settings, &mut environment);
-            let output = bench.run(&bench.work, &format!("{line} --dry-run"), &environment);
+            apply_git_settings(settings, &mut environment);
+            let output = bench.run(&bench.work_tree, &format!("{line} --dry-run"), &environment);
             String::from_utf8_lossy(&output.stderr).into_owned()
         };
         let free = run(GitSettings::Own);
@@ -271,7 +290,7 @@ fn commands_in_other_work_trees_are_asked_about() {
         rules.map(|rule| rule.parse().unwrap()).to_vec(),
         vec![],
     );
-    let bench = Bench::new();
+    let bench = GitFixture::new();
     bench.git("worktree add -q ../linked");
     for line in [
         "git worktree repair",
@@ -280,7 +299,7 @@ fn commands_in_other_work_trees_are_asked_about() {
         "git -C . worktree remove --force ../linked",
         "git init ../other",
     ] {
-        let judged = bench.judge(&policy, &bench.work, line);
+        let judged = bench.judge(&policy, &bench.work_tree, line);
         assert!(
             matches!(judged, Judgement::Ask { .. }),
             "{line}: {judged:?}"
@@ -291,7 +310,7 @@ fn commands_in_other_work_trees_are_asked_about() {
         "git worktree lock ../linked",
         "git init -q",
     ] {
-        let judged = bench.judge(&policy, &bench.work, line);
+        let judged = bench.judge(&policy, &bench.work_tree, line);
         assert_eq!(judged, Judgement::Allow, "{line}");
     }
 }
@@ -304,13 +323,16 @@ fn pointer_replacing_stored_submodule_is_asked_about() {
         ("n/commondir", "../../../evil\n"),
         ("m", "gitdir: ../../evil\n"),
     ] {
-        let bench = Bench::new();
+        let bench = GitFixture::new();
         bench.git("init -q --bare .git/modules/n");
-        fs::write(bench.work.join(".git/modules/n/config"), "").unwrap();
+        fs::write(bench.work_tree.join(".git/modules/n/config"), "").unwrap();
         let line = "git stash pop";
-        assert_eq!(bench.judge(&policy, &bench.work, line), Judgement::Allow);
-        fs::write(bench.work.join(".git/modules").join(name), text).unwrap();
-        let judged = bench.judge(&policy, &bench.work, line);
+        assert_eq!(
+            bench.judge(&policy, &bench.work_tree, line),
+            Judgement::Allow
+        );
+        fs::write(bench.work_tree.join(".git/modules").join(name), text).unwrap();
+        let judged = bench.judge(&policy, &bench.work_tree, line);
         assert!(
             matches!(judged, Judgement::Ask { .. }),
             "{name}: {judged:?}"
@@ -323,18 +345,21 @@ fn pointer_replacing_stored_submodule_is_asked_about() {
 fn remote_without_url_is_asked_about() {
     let rules = ["shell(git fetch:*)".parse().unwrap()].to_vec();
     let policy = Policy::new(Mode::Ask, rules, vec![]);
-    let bench = Bench::new();
-    config(&bench, "[remote \"origin\"]\nurl = https://example.org/x\n");
+    let bench = GitFixture::new();
+    append_config(&bench, "[remote \"origin\"]\nurl = https://example.org/x\n");
     let line = "git fetch --all --no-recurse-submodules";
-    assert_eq!(bench.judge(&policy, &bench.work, line), Judgement::Allow);
+    assert_eq!(
+        bench.judge(&policy, &bench.work_tree, line),
+        Judgement::Allow
+    );
     for key in [
         "fetch = +refs/heads/*:refs/remotes/p/*",
         "pushurl = https://example.org/x",
     ] {
-        let bench = Bench::new();
-        config(&bench, "[remote \"origin\"]\nurl = https://example.org/x\n");
-        config(&bench, &format!("[remote \"../other\"]\n{key}\n"));
-        let judged = bench.judge(&policy, &bench.work, line);
+        let bench = GitFixture::new();
+        append_config(&bench, "[remote \"origin\"]\nurl = https://example.org/x\n");
+        append_config(&bench, &format!("[remote \"../other\"]\n{key}\n"));
+        let judged = bench.judge(&policy, &bench.work_tree, line);
         assert!(matches!(judged, Judgement::Ask { .. }), "{key}: {judged:?}");
     }
 }
@@ -344,26 +369,29 @@ fn remote_without_url_is_asked_about() {
 fn fetch_with_embedded_repository_is_asked_about() {
     let rules = ["shell(git fetch:*)".parse().unwrap()].to_vec();
     let policy = Policy::new(Mode::Ask, rules, vec![]);
-    let bench = Bench::new();
-    config(&bench, "[remote \"origin\"]\nurl = https://example.org/x\n");
+    let bench = GitFixture::new();
+    append_config(&bench, "[remote \"origin\"]\nurl = https://example.org/x\n");
     assert_eq!(
-        bench.judge(&policy, &bench.work, "git fetch"),
+        bench.judge(&policy, &bench.work_tree, "git fetch"),
         Judgement::Allow
     );
     bench.git("init -q n");
-    bench.configure(&bench.work.join("n/.git"), "[core]\nfsmonitor = EVIL\n");
-    let judged = bench.judge(&policy, &bench.work, "git fetch");
+    bench.configure(
+        &bench.work_tree.join("n/.git"),
+        "[core]\nfsmonitor = EVIL\n",
+    );
+    let judged = bench.judge(&policy, &bench.work_tree, "git fetch");
     assert!(matches!(judged, Judgement::Ask { .. }), "{judged:?}");
 }
 
 /// Git records pending operations, and a commit continues them.
 #[test]
 fn unfinished_merge_is_asked_about() {
-    let policy = Policy::new(Mode::Ask, rules(), vec![]);
+    let policy = Policy::new(Mode::Ask, user_rules(), vec![]);
     let hash = "1".repeat(40);
-    let bench = Bench::new();
-    let git = bench.work.join(".git");
-    let judge = || bench.judge(&policy, &bench.work, "git commit -am x");
+    let bench = GitFixture::new();
+    let git = bench.work_tree.join(".git");
+    let judge = || bench.judge(&policy, &bench.work_tree, "git commit -am x");
     fs::write(git.join("MERGE_RR"), "").unwrap();
     assert_eq!(judge(), Judgement::Allow);
     fs::write(git.join("MERGE_AUTOSTASH"), format!("{hash}\n")).unwrap();
@@ -377,7 +405,7 @@ fn unfinished_merge_is_asked_about() {
     assert!(matches!(judge(), Judgement::Ask { .. }));
     fs::remove_file(&packed).unwrap();
     let before = fs::read_to_string(git.join("config")).unwrap();
-    config(
+    append_config(
         &bench,
         "[core]\nrepositoryformatversion = 1\n[extensions]\nrefStorage = reftable\n",
     );
@@ -389,7 +417,7 @@ fn unfinished_merge_is_asked_about() {
     .unwrap();
     assert!(matches!(judge(), Judgement::Ask { .. }));
     // The list of reftables may name files anywhere.
-    let reads = |policy: &Policy| bench.judge(policy, &bench.work, "git status");
+    let reads = |policy: &Policy| bench.judge(policy, &bench.work_tree, "git status");
     assert!(matches!(reads(&policy), Judgement::Ask { .. }));
     assert_eq!(reads(&policy.clone().confined(true)), Judgement::Allow);
     fs::write(git.join("config"), before).unwrap();
@@ -401,7 +429,7 @@ fn unfinished_merge_is_asked_about() {
     let resolved = git.join("rr-cache").join(&hash);
     fs::create_dir_all(&resolved).unwrap();
     fs::write(resolved.join("preimage"), "").unwrap();
-    bench.run(&bench.work, "git commit -am x", &bench.environment());
+    bench.run(&bench.work_tree, "git commit -am x", &bench.environment());
     let copied = fs::read_to_string(resolved.join("postimage")).unwrap();
     assert_eq!(copied, "hidden words\n");
 }
@@ -412,9 +440,9 @@ fn git_behind_another_program_is_asked_about() {
     let lines = ["npx git status", "uv run git commit -m x"];
     let rules = lines.map(|line| format!("shell({line})").parse().unwrap());
     let policy = Policy::new(Mode::Ask, rules.to_vec(), vec![]);
-    let bench = Bench::new();
+    let bench = GitFixture::new();
     for line in lines {
-        let judged = bench.judge(&policy, &bench.work, line);
+        let judged = bench.judge(&policy, &bench.work_tree, line);
         assert_eq!(judged, Judgement::Ask { always: None }, "{line}");
     }
 }
@@ -423,35 +451,35 @@ fn git_behind_another_program_is_asked_about() {
 #[test]
 fn git_settings_show_no_denied_file() {
     let policy = Policy::new(Mode::Auto, vec![], vec!["read(**/.env)".parse().unwrap()]);
-    let library = Bench::new();
-    fs::write(library.work.join(".env"), "SECRET=1\n").unwrap();
+    let library = GitFixture::new();
+    fs::write(library.work_tree.join(".env"), "SECRET=1\n").unwrap();
     library.git("add -f .env");
     library.git("commit -qm env");
-    let bench = Bench::new();
+    let bench = GitFixture::new();
     bench.git(&format!(
         "-c protocol.file.allow=always submodule add -q {} lib",
-        library.work.display()
+        library.work_tree.display()
     ));
     bench.git("commit -qm lib");
-    fs::write(bench.work.join("lib/.env"), "SECRET=2\n").unwrap();
+    fs::write(bench.work_tree.join("lib/.env"), "SECRET=2\n").unwrap();
     bench.git("config diff.submodule diff");
-    let own = Bench::new();
-    fs::write(own.work.join(".env"), "SECRET=1\n").unwrap();
+    let own = GitFixture::new();
+    fs::write(own.work_tree.join(".env"), "SECRET=1\n").unwrap();
     own.git("add -f .env");
     own.git("commit -qm env");
-    fs::write(own.work.join(".env"), "SECRET=2\n").unwrap();
+    fs::write(own.work_tree.join(".env"), "SECRET=2\n").unwrap();
     own.git("config commit.verbose 2");
     for (bench, line) in [(&bench, "git diff -W"), (&own, "git commit -m x")] {
         let access = Access::Run {
             command: line.to_owned(),
-            cwd: bench.work.clone(),
+            cwd: bench.work_tree.clone(),
         };
         let (judged, limits) = policy.judge_with_limits("shell", &access, &bench.workspace());
         assert_eq!(judged, Judgement::Allow, "{line}");
         let shows = |settings| {
             let mut environment = bench.environment();
-            set(settings, &mut environment);
-            let output = bench.run(&bench.work, line, &environment);
+            apply_git_settings(settings, &mut environment);
+            let output = bench.run(&bench.work_tree, line, &environment);
             String::from_utf8_lossy(&output.stdout).contains("SECRET")
         };
         assert!(shows(GitSettings::Own), "{line}");
@@ -463,10 +491,10 @@ fn git_settings_show_no_denied_file() {
 /// covers every other one too.
 #[test]
 fn git_allowed_by_rule_gets_careful_settings() {
-    let bench = Bench::new();
+    let bench = GitFixture::new();
     let access = Access::Run {
         command: "git add -A".to_owned(),
-        cwd: bench.work.clone(),
+        cwd: bench.work_tree.clone(),
     };
     for (mode, rule, expected) in [
         (Mode::Ask, "shell(git add:*)", GitSettings::Careful),

@@ -71,7 +71,7 @@ pub(crate) const REMOVED_VARIABLES: &[&str] = &[
 ];
 
 /// Returns the variables to set in addition to `inherited`, whose `GIT_CONFIG_COUNT` is extended.
-pub(crate) fn variables(
+pub(crate) fn git_variables(
     settings: GitSettings,
     inherited: impl Fn(&str) -> Option<OsString>,
 ) -> Vec<(String, String)> {
@@ -95,13 +95,16 @@ pub(crate) fn variables(
 }
 
 /// Applies the settings to the environment of a command.
-pub(crate) fn set(settings: GitSettings, environment: &mut BTreeMap<OsString, OsString>) {
+pub(crate) fn apply_git_settings(
+    settings: GitSettings,
+    environment: &mut BTreeMap<OsString, OsString>,
+) {
     if settings == Hardened {
         for name in REMOVED_VARIABLES {
             environment.remove(OsStr::new(name));
         }
     }
-    let variables = variables(settings, |name| environment.get(OsStr::new(name)).cloned());
+    let variables = git_variables(settings, |name| environment.get(OsStr::new(name)).cloned());
     let variables = variables.into_iter();
     environment.extend(variables.map(|(name, value)| (name.into(), value.into())));
 }
@@ -115,7 +118,7 @@ mod tests {
             .iter()
             .map(|(name, value)| ((*name).into(), (*value).into()))
             .collect();
-        set(Hardened, &mut environment);
+        apply_git_settings(Hardened, &mut environment);
         environment
     }
 
@@ -137,6 +140,33 @@ mod tests {
     }
 
     #[test]
+    fn hardened_git_runs_nothing_that_is_configured() {
+        let set = hardened_environment(&[("GIT_EXTERNAL_DIFF", "evil"), ("GIT_PAGER", "evil")]);
+        let get = |name: &str| set.get(OsStr::new(name)).and_then(|value| value.to_str());
+        let config = |key: &str| {
+            let at = (0..17).find(|at| get(&format!("GIT_CONFIG_KEY_{at}")) == Some(key))?;
+            get(&format!("GIT_CONFIG_VALUE_{at}"))
+        };
+        for (key, value) in [
+            ("core.fsmonitor", "false"),
+            ("core.hooksPath", "/dev/null"),
+            ("core.pager", "cat"),
+            ("protocol.ext.allow", "never"),
+            ("safe.bareRepository", "explicit"),
+        ] {
+            assert_eq!(config(key), Some(value), "{key}");
+        }
+        for (name, value) in [
+            ("GIT_EXTERNAL_DIFF", None),
+            ("GIT_NO_LAZY_FETCH", Some("1")),
+            ("GIT_OPTIONAL_LOCKS", Some("0")),
+            ("GIT_PAGER", Some("cat")),
+        ] {
+            assert_eq!(get(name), value, "{name}");
+        }
+    }
+
+    #[test]
     fn invalid_config_count_is_replaced() {
         let set = hardened_environment(&[("GIT_CONFIG_COUNT", "many")]);
         assert_eq!(set[OsStr::new("GIT_CONFIG_COUNT")], "17");
@@ -146,8 +176,8 @@ mod tests {
     #[test]
     fn careful_settings_are_subset_of_hardened() {
         let nothing = |_: &str| None;
-        assert_eq!(variables(GitSettings::Own, nothing), []);
-        let careful = variables(Careful, nothing);
+        assert_eq!(git_variables(GitSettings::Own, nothing), []);
+        let careful = git_variables(Careful, nothing);
         let pairs: Vec<(&str, &str)> = careful
             .iter()
             .map(|(name, value)| (name.as_str(), value.as_str()))

@@ -1,6 +1,7 @@
 //! Inspects the parts of a repository's folder on disk, without following links.
 
 use super::super::bounded_walk;
+use crate::workspace::canonicalize;
 use rustix::fs::Access;
 use std::{
     ffi::OsStr,
@@ -30,7 +31,7 @@ pub(super) enum EntryKind {
     Other,
 }
 
-pub(super) fn kind(path: &Path) -> EntryKind {
+pub(super) fn entry_kind(path: &Path) -> EntryKind {
     match path.symlink_metadata() {
         Ok(found) if found.is_dir() => EntryKind::Folder,
         Ok(found) if found.is_file() => EntryKind::File,
@@ -44,7 +45,7 @@ pub(super) fn kind(path: &Path) -> EntryKind {
 /// Returns true if git may treat the folder itself as a repository. Git also requires `refs` and a valid
 /// `HEAD`.
 pub(super) fn may_be_git_dir(folder: &Path) -> bool {
-    let holds = |name: &str| kind(&folder.join(name)) != EntryKind::Absent;
+    let holds = |name: &str| entry_kind(&folder.join(name)) != EntryKind::Absent;
     holds("HEAD") && (holds("objects") || holds("commondir"))
 }
 
@@ -54,7 +55,7 @@ pub(super) fn has_link_on_path(work_tree: &Path, link: &Path) -> bool {
         .filter(|part| !part.as_os_str().is_empty())
         .any(|part| {
             !matches!(
-                kind(&work_tree.join(part)),
+                entry_kind(&work_tree.join(part)),
                 EntryKind::Folder | EntryKind::Absent
             )
         })
@@ -63,13 +64,13 @@ pub(super) fn has_link_on_path(work_tree: &Path, link: &Path) -> bool {
 /// Returns true if the folder of a linked work tree points back to the `.git` file that names it.
 pub(super) fn points_back(git_dir: &Path, dot_git: &Path) -> bool {
     let named = read_pointer(&git_dir.join("gitdir")).map(|named| git_dir.join(named));
-    let named = named.and_then(|named| named.canonicalize().ok());
-    named.is_some() && named == dot_git.canonicalize().ok()
+    let named = named.and_then(|named| canonicalize(&named).ok());
+    named.is_some() && named == canonicalize(dot_git).ok()
 }
 
 /// Returns the single line of a file that points to another; `None` if the file holds more.
 pub(super) fn read_pointer(path: &Path) -> Option<String> {
-    if kind(path) != EntryKind::File {
+    if entry_kind(path) != EntryKind::File {
         return None;
     }
     let mut text = String::new();
@@ -101,15 +102,15 @@ pub(super) fn are_work_tree_heads_valid(common_dir: &Path) -> bool {
         Ok(work_trees) => work_trees,
         Err(error) => return error.kind() == ErrorKind::NotFound,
     };
-    let common = common_dir.canonicalize().ok();
+    let common = canonicalize(common_dir).ok();
     let is_plain = |git_dir: &Path| {
         let named = read_pointer(&git_dir.join("commondir"))
-            .and_then(|named| git_dir.join(named).canonicalize().ok());
+            .and_then(|named| canonicalize(&git_dir.join(named)).ok());
         is_valid_head(&git_dir.join("HEAD")) && named.is_some() && named == common
     };
     work_trees
         .map(|entry| entry.map(|entry| entry.path()))
-        .all(|path| path.is_ok_and(|path| kind(&path) == EntryKind::File || is_plain(&path)))
+        .all(|path| path.is_ok_and(|path| entry_kind(&path) == EntryKind::File || is_plain(&path)))
 }
 
 /// Returns true if a folder in which git keeps parts of a repository may contain a whole one, at any depth.
@@ -127,7 +128,7 @@ pub(super) fn has_no_pending_operation(git_dir: &Path) -> bool {
         "rebase-merge",
         "sequencer",
     ];
-    let is_absent = |part: &&str| kind(&git_dir.join(part)) == EntryKind::Absent;
+    let is_absent = |part: &&str| entry_kind(&git_dir.join(part)) == EntryKind::Absent;
     parts.iter().all(is_absent)
         && has_only_packed_refs(&git_dir.join("packed-refs"))
         && match git_dir.join("MERGE_RR").symlink_metadata() {
@@ -156,9 +157,9 @@ fn has_only_packed_refs(path: &Path) -> bool {
 /// Returns true if a repository refers to no other one, neither for its objects nor in the legacy folders
 /// from which git still reads remotes.
 pub(super) fn is_self_contained(common_dir: &Path) -> bool {
-    kind(&common_dir.join("objects/info/alternates")) == EntryKind::Absent
-        && is_empty(&common_dir.join("remotes"))
-        && is_empty(&common_dir.join("branches"))
+    entry_kind(&common_dir.join("objects/info/alternates")) == EntryKind::Absent
+        && is_empty_or_absent(&common_dir.join("remotes"))
+        && is_empty_or_absent(&common_dir.join("branches"))
 }
 
 /// Returns true if git has permission to enter the folders. Otherwise it does not treat them as a repository
@@ -174,7 +175,7 @@ pub(super) fn can_git_enter(git_dir: &Path, common_dir: &Path) -> bool {
 }
 
 /// Returns true if the folder is absent or empty. Git still reads remotes from these legacy folders.
-pub(super) fn is_empty(folder: &Path) -> bool {
+pub(super) fn is_empty_or_absent(folder: &Path) -> bool {
     match fs::read_dir(folder) {
         Ok(mut entries) => entries.next().is_none(),
         Err(error) => error.kind() == ErrorKind::NotFound,
@@ -259,7 +260,7 @@ fn folder_has_link(folder: &Path, is_left_out: fn(&OsStr) -> bool, left: &mut us
 /// Returns true if there may be hooks other than the samples that `git init` creates.
 pub(super) fn has_hooks(common_dir: &Path) -> bool {
     let hooks = common_dir.join("hooks");
-    if kind(&hooks) == EntryKind::Absent {
+    if entry_kind(&hooks) == EntryKind::Absent {
         return false;
     }
     let is_sample = |entry: std::io::Result<fs::DirEntry>| {

@@ -32,19 +32,19 @@ fn read_paths(index: &Path, sha256: bool, is_wanted: fn(u32) -> bool) -> Option<
         Ok(_) | Err(_) => return None,
     }
     let hash = if sha256 { 32 } else { 20 };
-    parse(&fs::read(index).ok()?, hash, is_wanted)
+    parse_index(&fs::read(index).ok()?, hash, is_wanted)
 }
 
-fn parse(index: &[u8], hash: usize, is_wanted: fn(u32) -> bool) -> Option<Vec<PathBuf>> {
-    let mut rest = Bytes(index);
-    if rest.take(4)? != b"DIRC" {
+fn parse_index(index: &[u8], hash: usize, is_wanted: fn(u32) -> bool) -> Option<Vec<PathBuf>> {
+    let mut rest = ByteReader(index);
+    if rest.take_bytes(4)? != b"DIRC" {
         return None;
     }
-    let version = rest.number()?;
+    let version = rest.read_u32()?;
     if !(2..=4).contains(&version) {
         return None;
     }
-    let count = rest.number()?;
+    let count = rest.read_u32()?;
     let mut found = Vec::new();
     // Offset of each entry from the start of the file, and whether it can be read first because its name is
     // not prefix-compressed.
@@ -52,13 +52,13 @@ fn parse(index: &[u8], hash: usize, is_wanted: fn(u32) -> bool) -> Option<Vec<Pa
     let mut path: Vec<u8> = Vec::new();
     for _ in 0..count {
         let start = rest.0.len();
-        rest.take(24)?;
-        let mode = rest.number()?;
-        rest.take(12 + hash)?;
-        let flags = rest.take(2)?;
+        rest.take_bytes(24)?;
+        let mode = rest.read_u32()?;
+        rest.take_bytes(12 + hash)?;
+        let flags = rest.take_bytes(2)?;
         let length = usize::from(u16::from_be_bytes(flags.try_into().ok()?) & MAX_NAME_LENGTH);
         if flags.first()? & 0x40 != 0 {
-            rest.take(2)?;
+            rest.take_bytes(2)?;
         }
         if version == 4 {
             let kept = path.len().checked_sub(rest.read_varint()?)?;
@@ -75,7 +75,7 @@ fn parse(index: &[u8], hash: usize, is_wanted: fn(u32) -> bool) -> Option<Vec<Pa
         if version != 4 {
             // Entries are padded with NULs to a multiple of eight bytes; one NUL is read already.
             let length = start.checked_sub(rest.0.len())?;
-            rest.take(length.next_multiple_of(8) - length)?;
+            rest.take_bytes(length.next_multiple_of(8) - length)?;
         }
         if !path.split(|byte| *byte == b'/').all(is_valid_component) {
             return None;
@@ -95,17 +95,17 @@ fn parse(index: &[u8], hash: usize, is_wanted: fn(u32) -> bool) -> Option<Vec<Pa
         .is_some_and(|name| name == b"EOIE");
     while rest.0.len() > hash {
         is_hidden &= Some(index.len() - rest.0.len()) != believed;
-        let name = rest.take(4)?;
+        let name = rest.take_bytes(4)?;
         // Extensions with lowercase names change the meaning of the entries.
         if !name.first()?.is_ascii_uppercase() {
             return None;
         }
-        let size = rest.number()?;
-        let body = rest.take(usize::try_from(size).ok()?)?;
+        let size = rest.read_u32()?;
+        let body = rest.take_bytes(usize::try_from(size).ok()?)?;
         // With these extensions, git's threads start reading at several offsets at once.
         let leads_to_what_was_read = match name {
-            b"EOIE" => Bytes(body).number()? as usize == end,
-            b"IEOT" => offsets_cover_entries(Bytes(body), &begins)?,
+            b"EOIE" => ByteReader(body).read_u32()? as usize == end,
+            b"IEOT" => offsets_cover_entries(ByteReader(body), &begins)?,
             _ => true,
         };
         if !leads_to_what_was_read {
@@ -121,12 +121,12 @@ fn is_valid_component(part: &[u8]) -> bool {
 }
 
 /// Returns true if the blocks of the offset table cover all entries in order.
-fn offsets_cover_entries(mut table: Bytes<'_>, begins: &[(usize, bool)]) -> Option<bool> {
-    table.number()?;
+fn offsets_cover_entries(mut table: ByteReader<'_>, begins: &[(usize, bool)]) -> Option<bool> {
+    table.read_u32()?;
     let mut next = 0_usize;
     while !table.0.is_empty() {
-        let offset = usize::try_from(table.number()?).ok()?;
-        let count = usize::try_from(table.number()?).ok()?;
+        let offset = usize::try_from(table.read_u32()?).ok()?;
+        let count = usize::try_from(table.read_u32()?).ok()?;
         if count > 0 && begins.get(next) != Some(&(offset, true)) {
             return Some(false);
         }
@@ -135,23 +135,23 @@ fn offsets_cover_entries(mut table: Bytes<'_>, begins: &[(usize, bool)]) -> Opti
     Some(next == begins.len())
 }
 
-struct Bytes<'a>(&'a [u8]);
+struct ByteReader<'a>(&'a [u8]);
 
-impl<'a> Bytes<'a> {
-    fn take(&mut self, count: usize) -> Option<&'a [u8]> {
+impl<'a> ByteReader<'a> {
+    fn take_bytes(&mut self, count: usize) -> Option<&'a [u8]> {
         let (taken, rest) = self.0.split_at_checked(count)?;
         self.0 = rest;
         Some(taken)
     }
 
-    fn number(&mut self) -> Option<u32> {
-        Some(u32::from_be_bytes(self.take(4)?.try_into().ok()?))
+    fn read_u32(&mut self) -> Option<u32> {
+        Some(u32::from_be_bytes(self.take_bytes(4)?.try_into().ok()?))
     }
 
     fn read_until_nul(&mut self) -> Option<&'a [u8]> {
         let end = memchr::memchr(0, self.0)?;
-        let text = self.take(end)?;
-        self.take(1)?;
+        let text = self.take_bytes(end)?;
+        self.take_bytes(1)?;
         Some(text)
     }
 
@@ -159,7 +159,7 @@ impl<'a> Bytes<'a> {
     fn read_varint(&mut self) -> Option<usize> {
         let mut value = 0_usize;
         loop {
-            let byte = *self.take(1)?.first()?;
+            let byte = *self.take_bytes(1)?.first()?;
             value = value.checked_add(usize::from(byte & 0x7f))?;
             if byte & 0x80 == 0 {
                 return Some(value);
@@ -177,7 +177,7 @@ mod tests {
     use super::*;
 
     /// Builds an index of version 2 with two files and these extensions.
-    fn index(extensions: &[(&[u8; 4], Vec<u8>)]) -> Vec<u8> {
+    fn build_index(extensions: &[(&[u8; 4], Vec<u8>)]) -> Vec<u8> {
         let mut bytes = b"DIRC\0\0\0\x02\0\0\0\x02".to_vec();
         for name in [b"a", b"b"] {
             bytes.extend([0; 24]);
@@ -196,7 +196,7 @@ mod tests {
         bytes
     }
 
-    fn numbers(numbers: &[u32]) -> Vec<u8> {
+    fn encode_u32s(numbers: &[u32]) -> Vec<u8> {
         numbers
             .iter()
             .flat_map(|number| number.to_be_bytes())
@@ -205,25 +205,26 @@ mod tests {
 
     #[test]
     fn extension_offsets_must_match_entries() {
-        let is_read =
-            |extensions: &[(&[u8; 4], Vec<u8>)]| parse(&index(extensions), 20, |_| true).is_some();
+        let is_read = |extensions: &[(&[u8; 4], Vec<u8>)]| {
+            parse_index(&build_index(extensions), 20, |_| true).is_some()
+        };
         assert!(is_read(&[]));
         // Entries of 64 bytes begin at 12 and 76 and end at 140.
-        assert!(is_read(&[(b"IEOT", numbers(&[1, 12, 1, 76, 1]))]));
-        assert!(is_read(&[(b"IEOT", numbers(&[1, 12, 2]))]));
-        assert!(is_read(&[(b"EOIE", numbers(&[140, 0, 0, 0, 0, 0]))]));
+        assert!(is_read(&[(b"IEOT", encode_u32s(&[1, 12, 1, 76, 1]))]));
+        assert!(is_read(&[(b"IEOT", encode_u32s(&[1, 12, 2]))]));
+        assert!(is_read(&[(b"EOIE", encode_u32s(&[140, 0, 0, 0, 0, 0]))]));
         for table in [
             &[1, 12, 1, 148, 1][..],
             &[1, 12, 1],
             &[1, 76, 1, 12, 1],
             &[1, 12, 3],
         ] {
-            assert!(!is_read(&[(b"IEOT", numbers(table))]), "{table:?}");
+            assert!(!is_read(&[(b"IEOT", encode_u32s(table))]), "{table:?}");
         }
-        assert!(!is_read(&[(b"EOIE", numbers(&[148, 0, 0, 0, 0, 0]))]));
+        assert!(!is_read(&[(b"EOIE", encode_u32s(&[148, 0, 0, 0, 0, 0]))]));
         // An extension of another name contains it at the offset where git looks.
         let mut body = b"EOIE".to_vec();
-        body.extend(numbers(&[24, 140, 0, 0, 0, 0, 0]));
+        body.extend(encode_u32s(&[24, 140, 0, 0, 0, 0, 0]));
         assert!(!is_read(&[(b"TREE", body.clone())]));
         body.push(0);
         assert!(is_read(&[(b"TREE", body)]));

@@ -2,9 +2,9 @@
 
 use super::{
     config::PlainConfig,
-    git_dir::{EntryKind, kind},
+    git_dir::{EntryKind, entry_kind},
 };
-use crate::policy::command_line::Command;
+use crate::policy::command_line::SimpleCommand;
 use std::path::Path;
 
 /// Subcommands of git that contact no remote.
@@ -49,25 +49,23 @@ const LOCAL_SUBCOMMANDS: &[&str] = &[
 ];
 
 /// Remotes that a command may contact.
-pub(super) enum Talk {
+pub(super) enum RemoteAccess {
     /// No remote.
-    Silent,
+    None,
     /// The configured remotes, and possibly those named by these operands.
     Fetches(Vec<String>),
     /// The target of a push.
-    Pushes(Target),
+    Pushes(PushTarget),
 }
 
-impl Talk {
-    pub(super) fn of(command: &Command) -> Self {
+impl RemoteAccess {
+    pub(super) fn from_command(command: &SimpleCommand) -> Self {
         if let Some(target) = find_push_target(command) {
             return Self::Pushes(target);
         }
-        let mut words = command.args.iter().filter_map(|arg| arg.literal());
+        let mut words = command.args.iter().filter_map(|arg| arg.known_text());
         match words.next() {
-            Some(word) if command.name == "git" && LOCAL_SUBCOMMANDS.contains(&word) => {
-                Self::Silent
-            }
+            Some(word) if command.name == "git" && LOCAL_SUBCOMMANDS.contains(&word) => Self::None,
             _ => {
                 let operands = words.filter(|word| !word.starts_with('-'));
                 Self::Fetches(operands.map(str::to_owned).collect())
@@ -86,16 +84,16 @@ impl Talk {
         let is_remote = |name: &str| configs[0].remotes.contains(name);
         let is_folder = |name: &str| {
             let is_path = name.starts_with(['/', '.', '~']) || name.starts_with("file:");
-            let exists = |name: &str| kind(&work_tree.join(name)) != EntryKind::Absent;
+            let exists = |name: &str| entry_kind(&work_tree.join(name)) != EntryKind::Absent;
             !is_remote(name) && (is_path || exists(name) || exists(&format!("{name}.git")))
         };
         let is_known = match self {
-            Self::Silent => return true,
+            Self::None => return true,
             Self::Fetches(names) if names.is_empty() => !is_folder("origin"),
             Self::Fetches(names) => !names.iter().any(|name| is_folder(name)),
-            Self::Pushes(Target::Configured) => is_remote("origin"),
-            Self::Pushes(Target::Named(name)) => is_remote(name),
-            Self::Pushes(Target::Unknown) => false,
+            Self::Pushes(PushTarget::Configured) => is_remote("origin"),
+            Self::Pushes(PushTarget::Named(name)) => is_remote(name),
+            Self::Pushes(PushTarget::Unknown) => false,
         };
         let mut of_branches = configs.iter().flat_map(|config| &config.branch_remotes);
         // Git uses the name of a remote without a URL as a path.
@@ -108,7 +106,7 @@ impl Talk {
 }
 
 /// Target of a push.
-pub(super) enum Target {
+pub(super) enum PushTarget {
     /// The branch's remote, or the default one.
     Configured,
     /// A remote by name. Git uses a name that is not a remote as a path.
@@ -117,8 +115,8 @@ pub(super) enum Target {
     Unknown,
 }
 
-fn find_push_target(command: &Command) -> Option<Target> {
-    let words: Vec<Option<&str>> = command.args.iter().map(|arg| arg.literal()).collect();
+fn find_push_target(command: &SimpleCommand) -> Option<PushTarget> {
+    let words: Vec<Option<&str>> = command.args.iter().map(|arg| arg.known_text()).collect();
     if words.first() == Some(&Some("stash")) {
         return None;
     }
@@ -131,13 +129,13 @@ fn find_push_target(command: &Command) -> Option<Target> {
             Some(word) if is_push_flag(word) => {}
             Some(word) if !word.starts_with('-') => operands.push(*word),
             // The next word may be the option's value.
-            Some(_) | None => return Some(Target::Unknown),
+            Some(_) | None => return Some(PushTarget::Unknown),
         }
     }
     Some(match operands.as_slice() {
-        ["push"] => Target::Configured,
-        ["push", name, ..] => Target::Named((*name).to_owned()),
-        _ => Target::Unknown,
+        ["push"] => PushTarget::Configured,
+        ["push", name, ..] => PushTarget::Named((*name).to_owned()),
+        _ => PushTarget::Unknown,
     })
 }
 
@@ -178,8 +176,8 @@ fn is_push_flag(word: &str) -> bool {
 /// even those not checked out, and their repositories below `.git/modules` may also name programs. Excluding
 /// submodules counts only as the single option of the line: git uses the last one, and the word may be the
 /// value of another option.
-pub(super) fn may_fetch_submodules(command: &Command) -> bool {
-    let words: Vec<Option<&str>> = command.args.iter().map(|arg| arg.literal()).collect();
+pub(super) fn may_fetch_submodules(command: &SimpleCommand) -> bool {
+    let words: Vec<Option<&str>> = command.args.iter().map(|arg| arg.known_text()).collect();
     match words.first() {
         Some(Some("add" | "commit" | "push" | "stash" | "tag")) if command.name == "git" => false,
         _ => !words

@@ -2,8 +2,8 @@
 //! remotes, unfinished rebases and links. All of them need approval.
 
 use super::super::{Judgement, Mode, Policy, Rule};
-use super::attack_vector_tests::{Bench, rules};
-use super::attack_vectors::config;
+use super::attack_vector_tests::{GitFixture, user_rules};
+use super::attack_vectors::append_config;
 use std::{fs, os::unix::fs::PermissionsExt};
 
 /// A fetch continues in the stored repositories of submodules that a new commit names, even if they are not
@@ -13,7 +13,7 @@ fn fetch_of_submodules_is_asked_about() {
     let wide = ["shell(git fetch:*)", "shell(git pull:*)"];
     let wide = wide.iter().map(|text| text.parse().unwrap()).collect();
     let policy = Policy::new(Mode::Ask, wide, vec![]);
-    let bench = Bench::new();
+    let bench = GitFixture::new();
     let to = bench.root.join("upstream");
     bench.git(&format!("clone -q . {}", to.display()));
     let address = "https://example.org/upstream";
@@ -33,10 +33,10 @@ fn fetch_of_submodules_is_asked_about() {
         &format!("update-index --add --cacheinfo 160000,{missing},lib"),
     );
     bench.git_in(&to, "commit -q -m lib");
-    config(&bench, &(modules.to_owned() + "\tactive = true\n"));
+    append_config(&bench, &(modules.to_owned() + "\tactive = true\n"));
     bench.git("init -q --bare .git/modules/lib");
     bench.configure(
-        &bench.work.join(".git/modules/lib"),
+        &bench.work_tree.join(".git/modules/lib"),
         "[core]\nbare = false\n[remote \"origin\"]\nurl = ../../upstream\nuploadpack = EVIL\n",
     );
     for line in [
@@ -48,34 +48,37 @@ fn fetch_of_submodules_is_asked_about() {
         "git fetch --no-recurse-submodules --multiple --recurse-submodules origin",
         "git pull --no-recurse-submodules --recurse-submodules",
     ] {
-        let judged = bench.judge(&policy, &bench.work, line);
+        let judged = bench.judge(&policy, &bench.work_tree, line);
         assert!(
             matches!(judged, Judgement::Ask { .. }),
             "{line}: {judged:?}"
         );
     }
     let line = "git fetch --no-recurse-submodules";
-    assert_eq!(bench.judge(&policy, &bench.work, line), Judgement::Allow);
-    bench.run(&bench.work, line, &bench.environment());
+    assert_eq!(
+        bench.judge(&policy, &bench.work_tree, line),
+        Judgement::Allow
+    );
+    bench.run(&bench.work_tree, line, &bench.environment());
     assert!(!bench.take_mark(), "{line}");
     // Without protection, the attack works.
     bench.git("update-ref -d refs/remotes/origin/main");
-    let output = bench.run(&bench.work, "git fetch", &bench.environment());
+    let output = bench.run(&bench.work_tree, "git fetch", &bench.environment());
     assert!(bench.take_mark(), "{output:?}");
 }
 
 /// Command line, and the setup that runs before it.
-pub(super) type Laid = (&'static str, fn(&Bench));
+pub(super) type LayoutCase = (&'static str, fn(&GitFixture));
 
-fn add_link(bench: &Bench, name: &str, target: &str) {
-    let path = bench.work.join(name);
+fn add_link(bench: &GitFixture, name: &str, target: &str) {
+    let path = bench.work_tree.join(name);
     fs::create_dir_all(path.parent().unwrap()).unwrap();
     std::os::unix::fs::symlink(target, path).unwrap();
 }
 
 #[test]
 fn git_dir_leading_outside_is_asked_about() {
-    let lay: [fn(&Bench); 20] = [
+    let lay: [fn(&GitFixture); 20] = [
         |b| add_link(b, ".git/ORIG_HEAD", "/etc/passwd"),
         |b| add_link(b, ".git/rebase-merge/head-name", "/etc/passwd"),
         |b| add_link(b, ".git/rebase-apply/head-name", "/etc/passwd"),
@@ -83,7 +86,7 @@ fn git_dir_leading_outside_is_asked_about() {
         |b| add_link(b, ".git/hooks/x.sample", "/etc/passwd"),
         |b| add_link(b, ".git/modules/x", "/etc/passwd"),
         |b| {
-            fs::remove_dir_all(b.work.join(".git/hooks")).unwrap();
+            fs::remove_dir_all(b.work_tree.join(".git/hooks")).unwrap();
             add_link(b, ".git/hooks", "/etc");
         },
         |b| add_link(b, ".git/lfs/objects", "/etc"),
@@ -91,9 +94,12 @@ fn git_dir_leading_outside_is_asked_about() {
         |b| add_link(b, ".git/refs/heads/hooks", "/etc"),
         |b| add_link(b, ".git/logs/hooks", "/etc"),
         |b| add_link(b, ".git/fsmonitor--daemon.ipc", "/etc/passwd"),
-        |b| fs::write(b.work.join(".git/objects/info/alternates"), "/x\n").unwrap(),
-        |b| std::os::unix::fs::symlink("/etc", b.work.join(".git/refs/heads/x")).unwrap(),
-        |b| std::os::unix::fs::symlink("/etc/x", b.work.join(".git/objects/pack/x.pack")).unwrap(),
+        |b| fs::write(b.work_tree.join(".git/objects/info/alternates"), "/x\n").unwrap(),
+        |b| std::os::unix::fs::symlink("/etc", b.work_tree.join(".git/refs/heads/x")).unwrap(),
+        |b| {
+            std::os::unix::fs::symlink("/etc/x", b.work_tree.join(".git/objects/pack/x.pack"))
+                .unwrap()
+        },
         // Git shows the line of these files that is not a hash.
         |b| {
             add_link(
@@ -110,21 +116,21 @@ fn git_dir_leading_outside_is_asked_about() {
             )
         },
         |b| add_link(b, ".git/objects/info/ab/x", "/etc/passwd"),
-        |b| config(b, "[core]\nworktree = /etc\n"),
+        |b| append_config(b, "[core]\nworktree = /etc\n"),
         |b| {
-            fs::rename(b.work.join(".git"), b.root.join("elsewhere")).unwrap();
-            fs::write(b.work.join(".git"), "gitdir: ../elsewhere\n").unwrap();
+            fs::rename(b.work_tree.join(".git"), b.root.join("elsewhere")).unwrap();
+            fs::write(b.work_tree.join(".git"), "gitdir: ../elsewhere\n").unwrap();
         },
     ];
-    let policy = Policy::new(Mode::Ask, rules(), vec![]);
+    let policy = Policy::new(Mode::Ask, user_rules(), vec![]);
     for (at, lay) in lay.iter().enumerate() {
-        let bench = Bench::new();
+        let bench = GitFixture::new();
         assert_eq!(
-            bench.judge(&policy, &bench.work, "git status"),
+            bench.judge(&policy, &bench.work_tree, "git status"),
             Judgement::Allow
         );
         lay(&bench);
-        let judged = bench.judge(&policy, &bench.work, "git status");
+        let judged = bench.judge(&policy, &bench.work_tree, "git status");
         assert!(matches!(judged, Judgement::Ask { .. }), "{at}: {judged:?}");
     }
 }
@@ -133,35 +139,38 @@ fn git_dir_leading_outside_is_asked_about() {
 /// not refs.
 #[test]
 fn foreign_work_tree_record_is_asked_about() {
-    let policy = Policy::new(Mode::Ask, rules(), vec![]);
-    let lay: [fn(&Bench); 4] = [
+    let policy = Policy::new(Mode::Ask, user_rules(), vec![]);
+    let lay: [fn(&GitFixture); 4] = [
         |b| {
-            let record = b.work.join(".git/worktrees/other");
+            let record = b.work_tree.join(".git/worktrees/other");
             fs::write(record.join("commondir"), "../../../evil\n").unwrap();
             fs::write(record.join("HEAD"), "ref: refs/heads/zz\n").unwrap();
-            fs::create_dir_all(b.work.join("evil/refs")).unwrap();
+            fs::create_dir_all(b.work_tree.join("evil/refs")).unwrap();
             fs::write(b.root.join("secret"), "hidden words\n").unwrap();
             add_link(b, "evil/packed-refs", "../../secret");
         },
-        |b| fs::remove_file(b.work.join(".git/worktrees/other/commondir")).unwrap(),
-        |b| fs::write(b.work.join(".git/worktrees/other/HEAD"), "ref: x\n").unwrap(),
-        |b| fs::remove_file(b.work.join(".git/worktrees/other/HEAD")).unwrap(),
+        |b| fs::remove_file(b.work_tree.join(".git/worktrees/other/commondir")).unwrap(),
+        |b| fs::write(b.work_tree.join(".git/worktrees/other/HEAD"), "ref: x\n").unwrap(),
+        |b| fs::remove_file(b.work_tree.join(".git/worktrees/other/HEAD")).unwrap(),
     ];
     for (at, lay) in lay.iter().enumerate() {
-        let bench = Bench::new();
+        let bench = GitFixture::new();
         bench.git("worktree add -q ../other");
         let lines = ["git branch", "git log --oneline --all"];
         for line in lines {
-            assert_eq!(bench.judge(&policy, &bench.work, line), Judgement::Allow);
+            assert_eq!(
+                bench.judge(&policy, &bench.work_tree, line),
+                Judgement::Allow
+            );
         }
         lay(&bench);
         for line in lines {
-            let judged = bench.judge(&policy, &bench.work, line);
+            let judged = bench.judge(&policy, &bench.work_tree, line);
             assert!(matches!(judged, Judgement::Ask { .. }), "{at}: {judged:?}");
         }
         if at == 0 {
             // Without protection, the attack works.
-            let output = bench.run(&bench.work, "git branch", &bench.environment());
+            let output = bench.run(&bench.work_tree, "git branch", &bench.environment());
             let text = String::from_utf8_lossy(&output.stderr);
             assert!(text.contains("hidden words"), "{text}");
         }
@@ -172,9 +181,9 @@ fn foreign_work_tree_record_is_asked_about() {
 /// shows.
 #[test]
 fn tracked_path_that_leads_outside_is_asked_about() {
-    let lay: [fn(&Bench); 2] = [
+    let lay: [fn(&GitFixture); 2] = [
         |b| {
-            let file = b.work.join("src/a.txt");
+            let file = b.work_tree.join("src/a.txt");
             fs::remove_file(&file).unwrap();
             for part in ["objects", "refs"] {
                 fs::create_dir_all(file.join(".git").join(part)).unwrap();
@@ -184,10 +193,10 @@ fn tracked_path_that_leads_outside_is_asked_about() {
         },
         // With the same size and time, git assumes that the file is unchanged.
         |b| {
-            b.touch_files(&b.work);
+            b.touch_files(&b.work_tree);
             b.git("add -A");
-            let known = fs::metadata(b.work.join("src/a.txt")).unwrap();
-            fs::remove_dir_all(b.work.join("src")).unwrap();
+            let known = fs::metadata(b.work_tree.join("src/a.txt")).unwrap();
+            fs::remove_dir_all(b.work_tree.join("src")).unwrap();
             fs::create_dir(b.root.join("src")).unwrap();
             fs::rename(b.root.join("secret"), b.root.join("src/a.txt")).unwrap();
             let file = fs::File::options()
@@ -201,17 +210,17 @@ fn tracked_path_that_leads_outside_is_asked_about() {
             fs::write(b.root.join(".gitconfig"), own).unwrap();
         },
     ];
-    let policy = Policy::new(Mode::Ask, rules(), vec![]);
+    let policy = Policy::new(Mode::Ask, user_rules(), vec![]);
     for (at, lay) in lay.iter().enumerate() {
-        let bench = Bench::new();
+        let bench = GitFixture::new();
         fs::write(bench.root.join("secret"), "hidden words\n").unwrap();
-        let judge = || bench.judge(&policy, &bench.work, "git diff");
+        let judge = || bench.judge(&policy, &bench.work_tree, "git diff");
         assert_eq!(judge(), Judgement::Allow);
         lay(&bench);
         let judged = judge();
         assert!(matches!(judged, Judgement::Ask { .. }), "{at}: {judged:?}");
         // Without protection, the attack works.
-        let output = bench.run(&bench.work, "git diff", &bench.environment());
+        let output = bench.run(&bench.work_tree, "git diff", &bench.environment());
         let shown = [output.stdout, output.stderr].concat();
         let shown = String::from_utf8_lossy(&shown);
         assert!(shown.contains("hidden"), "{at}: {shown}");
@@ -221,19 +230,23 @@ fn tracked_path_that_leads_outside_is_asked_about() {
 /// Git reads a file that names a folder completely, however long it is.
 #[test]
 fn pointer_longer_than_what_is_read_is_asked_about() {
-    let policy = Policy::new(Mode::Ask, rules(), vec![]);
-    let bench = Bench::new();
+    let policy = Policy::new(Mode::Ask, user_rules(), vec![]);
+    let bench = GitFixture::new();
     bench.git("worktree add -q lib");
     bench.git("clone -q . evil");
-    let evil = bench.work.join("evil/.git");
+    let evil = bench.work_tree.join("evil/.git");
     bench.configure(&evil, "[diff]\nexternal = EVIL\n");
-    fs::write(bench.work.join("lib/src/a.txt"), "four\n").unwrap();
-    let lib = bench.work.join("lib");
+    fs::write(bench.work_tree.join("lib/src/a.txt"), "four\n").unwrap();
+    let lib = bench.work_tree.join("lib");
     assert_eq!(bench.judge(&policy, &lib, "git diff"), Judgement::Allow);
     // The first 4096 bytes name the record's own folder.
     let pointer = format!("../..{}/../evil/.git\n", "/.".repeat(2045));
     assert_eq!(pointer.find("../evil"), Some(4096));
-    fs::write(bench.work.join(".git/worktrees/lib/commondir"), pointer).unwrap();
+    fs::write(
+        bench.work_tree.join(".git/worktrees/lib/commondir"),
+        pointer,
+    )
+    .unwrap();
     for line in ["git diff", "git status", "git log"] {
         let judged = bench.judge(&policy, &lib, line);
         assert!(
@@ -246,11 +259,60 @@ fn pointer_longer_than_what_is_read_is_asked_about() {
     assert!(bench.take_mark(), "{output:?}");
 }
 
+/// A path through `/proc/self/cwd` starts at the folder of the program that opens it: turnery's, or git's.
+#[test]
+fn path_through_proc_is_asked_about() {
+    let policy = Policy::new(Mode::Ask, user_rules(), vec![]);
+    let bench = GitFixture::new();
+    bench.git("worktree add -q lib");
+    bench.git("init -q -b main other");
+    let other = bench.work_tree.join("other/.git");
+    fs::rename(&other, bench.work_tree.join("g")).unwrap();
+    fs::write(&other, "gitdir: ../g\n").unwrap();
+    let config = bench.work_tree.join("g/config");
+    let own = fs::read_to_string(&config).unwrap();
+    fs::write(&config, own + "\tworktree = ../other\n").unwrap();
+    let (lib, record) = (
+        bench.work_tree.join("lib"),
+        bench.work_tree.join(".git/worktrees/lib"),
+    );
+    for (folder, file, named) in [
+        (&lib, lib.join(".git"), record.clone()),
+        (&lib, record.join("commondir"), bench.work_tree.join(".git")),
+        (&lib, record.join("gitdir"), lib.join(".git")),
+        (
+            &bench.work_tree.join("other"),
+            other.clone(),
+            bench.work_tree.join("g"),
+        ),
+    ] {
+        let judge = || bench.judge(&policy, folder, "git status");
+        assert_eq!(judge(), Judgement::Allow, "{}", file.display());
+        let text = fs::read_to_string(&file).unwrap();
+        let prefix = if text.starts_with("gitdir: ") {
+            "gitdir: "
+        } else {
+            ""
+        };
+        // For every process this is the same file, which only reading the path does not tell.
+        let ups = "../".repeat(40);
+        let through = format!("{prefix}/proc/self/cwd/{ups}{}\n", named.display());
+        fs::write(&file, through).unwrap();
+        let judged = judge();
+        assert!(
+            matches!(judged, Judgement::Ask { .. }),
+            "{}: {judged:?}",
+            file.display()
+        );
+        fs::write(&file, text).unwrap();
+    }
+}
+
 /// Git uses the recorded length of a name in the index, which may differ from where the name ends.
 #[test]
 fn submodule_under_a_false_name_is_asked_about() {
-    let bench = Bench::new();
-    let lib = bench.work.join("lib");
+    let bench = GitFixture::new();
+    let lib = bench.work_tree.join("lib");
     bench.git("init -q -b main lib");
     fs::write(lib.join("z"), "z\n").unwrap();
     bench.git_in(&lib, "add z");
@@ -264,7 +326,7 @@ fn submodule_under_a_false_name_is_asked_about() {
         "update-index --add --cacheinfo 160000,{},lib",
         head.trim()
     ));
-    let file = bench.work.join(".git/index");
+    let file = bench.work_tree.join(".git/index");
     let mut index = fs::read(&file).unwrap();
     let at = index
         .windows(6)
@@ -272,24 +334,24 @@ fn submodule_under_a_false_name_is_asked_about() {
         .unwrap();
     index[at..at + 6].copy_from_slice(b"\0\x02libX");
     fs::write(&file, index).unwrap();
-    let policy = Policy::new(Mode::Ask, rules(), vec![]);
+    let policy = Policy::new(Mode::Ask, user_rules(), vec![]);
     for line in ["git status", "git diff"] {
-        let judged = bench.judge(&policy, &bench.work, line);
+        let judged = bench.judge(&policy, &bench.work_tree, line);
         assert!(
             matches!(judged, Judgement::Ask { .. }),
             "{line}: {judged:?}"
         );
     }
     // Without protection, the attack works.
-    bench.run(&bench.work, "git status", &bench.environment());
+    bench.run(&bench.work_tree, "git status", &bench.environment());
     assert!(bench.take_mark());
 }
 
 /// Some user settings make git enter submodules, even those that are not checked out.
 #[test]
 fn user_git_settings_enter_no_submodule() {
-    let bench = Bench::new();
-    let lib = bench.work.join("lib");
+    let bench = GitFixture::new();
+    let lib = bench.work_tree.join("lib");
     bench.git("init -q -b main lib");
     for text in ["one\n", "two\n", "three\n"] {
         fs::write(lib.join("z"), text).unwrap();
@@ -302,29 +364,32 @@ fn user_git_settings_enter_no_submodule() {
     }
     let settings = "[diff]\n\tsubmodule = diff\n[status]\n\tsubmoduleSummary = true\n";
     fs::write(bench.root.join(".gitconfig"), settings).unwrap();
-    let policy = Policy::new(Mode::Ask, rules(), vec![]);
+    let policy = Policy::new(Mode::Ask, user_rules(), vec![]);
     let mut hardened = bench.environment();
-    super::environment::set(super::GitSettings::Hardened, &mut hardened);
+    super::environment::apply_git_settings(super::GitSettings::Hardened, &mut hardened);
     let status = |environment: &_| {
-        let output = bench.run(&bench.work, "git status", environment);
+        let output = bench.run(&bench.work_tree, "git status", environment);
         String::from_utf8(output.stdout).unwrap()
     };
     assert!(status(&bench.environment()).contains("Submodule changes"));
     assert!(!status(&hardened).contains("Submodule changes"));
 
-    let modules = bench.work.join(".git/modules");
+    let modules = bench.work_tree.join(".git/modules");
     fs::create_dir(&modules).unwrap();
     fs::rename(lib.join(".git"), modules.join("lib")).unwrap();
     fs::remove_dir_all(&lib).unwrap();
     bench.configure(&modules.join("lib"), "[diff]\n\texternal = EVIL\n");
     let named = "[submodule \"lib\"]\n\tpath = lib\n\turl = https://example.org/x\n";
-    fs::write(bench.work.join(".gitmodules"), named).unwrap();
+    fs::write(bench.work_tree.join(".gitmodules"), named).unwrap();
     for line in ["git log -p -1", "git show", "git diff HEAD~1 HEAD"] {
-        assert_eq!(bench.judge(&policy, &bench.work, line), Judgement::Allow);
-        let output = bench.run(&bench.work, line, &hardened);
+        assert_eq!(
+            bench.judge(&policy, &bench.work_tree, line),
+            Judgement::Allow
+        );
+        let output = bench.run(&bench.work_tree, line, &hardened);
         assert!(!bench.take_mark(), "{line}: {output:?}");
         // Without protection, the attack works.
-        let output = bench.run(&bench.work, line, &bench.environment());
+        let output = bench.run(&bench.work_tree, line, &bench.environment());
         assert!(bench.take_mark(), "{line}: {output:?}");
     }
 }
@@ -332,9 +397,9 @@ fn user_git_settings_enter_no_submodule() {
 /// Git trusts names in the index: one that leads outside shows the file there as a change.
 #[test]
 fn index_that_names_files_elsewhere_is_asked_about() {
-    let policy = Policy::new(Mode::Ask, rules(), vec![]);
+    let policy = Policy::new(Mode::Ask, user_rules(), vec![]);
     let confined = Policy::new(Mode::Ask, vec![], vec![]).confined(true);
-    let place = |bench: &Bench, name: &str| match name {
+    let place = |bench: &GitFixture, name: &str| match name {
         "/" => bench.root.join("secret").display().to_string(),
         _ => name.to_owned(),
     };
@@ -347,24 +412,24 @@ fn index_that_names_files_elsewhere_is_asked_about() {
         ".git/config",
         ".Git/a",
     ] {
-        let bench = Bench::new();
+        let bench = GitFixture::new();
         fs::write(bench.root.join("secret"), "hidden words\n").unwrap();
         let name = place(&bench, name);
         let stand_in = "z".repeat(name.len());
-        fs::write(bench.work.join(&stand_in), "z\n").unwrap();
+        fs::write(bench.work_tree.join(&stand_in), "z\n").unwrap();
         bench.git(&format!("add {stand_in}"));
         bench.git(&format!("commit -q -m {stand_in}"));
         let lines = ["git diff", "git status"];
-        let judged = lines.map(|line| bench.judge(&policy, &bench.work, line));
+        let judged = lines.map(|line| bench.judge(&policy, &bench.work_tree, line));
         assert_eq!(judged, [Judgement::Allow, Judgement::Allow], "{name}");
-        let file = bench.work.join(".git/index");
+        let file = bench.work_tree.join(".git/index");
         let mut index = fs::read(&file).unwrap();
         let bytes = stand_in.as_bytes();
         let at = memchr::memmem::find(&index, bytes).unwrap();
         index[at..at + name.len()].copy_from_slice(name.as_bytes());
         fs::write(&file, index).unwrap();
         for line in lines {
-            let judged = bench.judge(&policy, &bench.work, line);
+            let judged = bench.judge(&policy, &bench.work_tree, line);
             assert!(
                 matches!(judged, Judgement::Ask { .. }),
                 "{name}: {judged:?}"
@@ -375,7 +440,7 @@ fn index_that_names_files_elsewhere_is_asked_about() {
             "git grep words",
             "git ls-files -z | xargs -0 cat --",
         ] {
-            let judged = bench.judge(&confined, &bench.work, line);
+            let judged = bench.judge(&confined, &bench.work_tree, line);
             assert!(
                 matches!(judged, Judgement::Ask { .. }),
                 "{name}: {judged:?}"
@@ -383,7 +448,7 @@ fn index_that_names_files_elsewhere_is_asked_about() {
         }
         if name.ends_with("../secret") || name.starts_with('/') {
             // Without protection, the attack works.
-            let output = bench.run(&bench.work, "git diff", &bench.environment());
+            let output = bench.run(&bench.work_tree, "git diff", &bench.environment());
             let text = String::from_utf8_lossy(&output.stdout);
             assert!(text.contains("hidden words"), "{name}: {text}");
         }
@@ -401,24 +466,29 @@ fn covered_command_in_prepared_repository_is_asked_about() {
     ];
     let rules: Vec<Rule> = rules.iter().map(|rule| rule.parse().unwrap()).collect();
     let policy = Policy::new(Mode::Ask, rules, vec![]);
-    let cases: [Laid; 21] = [
+    let cases: [LayoutCase; 21] = [
         ("git commit -a --dry-run", |b| {
-            fs::remove_file(b.work.join("src/a.txt")).unwrap();
+            fs::remove_file(b.work_tree.join("src/a.txt")).unwrap();
             b.git("clone -q . src/a.txt");
-            b.configure(&b.work.join("src/a.txt/.git"), "[core]\nfsmonitor = EVIL\n");
+            b.configure(
+                &b.work_tree.join("src/a.txt/.git"),
+                "[core]\nfsmonitor = EVIL\n",
+            );
         }),
         ("git push", |b| {
-            config(b, "[remote \"origin\"]\nurl = ./x.git\n")
+            append_config(b, "[remote \"origin\"]\nurl = ./x.git\n")
         }),
         ("git fetch", |b| {
-            config(b, "[remote \"origin\"]\nurl = ./x.git\n")
+            append_config(b, "[remote \"origin\"]\nurl = ./x.git\n")
         }),
-        ("git fetch", |b| config(b, "[remote \"up\"]\nurl = /x\n")),
+        ("git fetch", |b| {
+            append_config(b, "[remote \"up\"]\nurl = /x\n")
+        }),
         ("git pull --rebase", |b| {
-            config(b, "[remote \"origin\"]\nurl = file:///x\n")
+            append_config(b, "[remote \"origin\"]\nurl = file:///x\n")
         }),
         ("git fetch", |b| {
-            config(b, "[branch \"main\"]\nremote = evil\n")
+            append_config(b, "[branch \"main\"]\nremote = evil\n")
         }),
         ("git pull", |b| {
             b.git("config --remove-section remote.origin");
@@ -429,13 +499,13 @@ fn covered_command_in_prepared_repository_is_asked_about() {
             add_link(b, "evil.git", "../elsewhere")
         }),
         ("git push", |b| {
-            config(b, "[remote \"up\"]\nurl = git@x/y:z\n")
+            append_config(b, "[remote \"up\"]\nurl = git@x/y:z\n")
         }),
         ("git push", |b| {
-            config(b, "[branch \"main\"]\nremote = evil\n")
+            append_config(b, "[branch \"main\"]\nremote = evil\n")
         }),
         ("git push", |b| {
-            config(b, "[branch \"main\"]\npushRemote = evil\n")
+            append_config(b, "[branch \"main\"]\npushRemote = evil\n")
         }),
         ("git push origin main", |b| {
             b.git("config --remove-section remote.origin")
@@ -444,7 +514,7 @@ fn covered_command_in_prepared_repository_is_asked_about() {
             b.git("config --remove-section remote.origin")
         }),
         ("git fetch", |b| {
-            fs::create_dir_all(b.work.join(".git/modules/x")).unwrap();
+            fs::create_dir_all(b.work_tree.join(".git/modules/x")).unwrap();
         }),
         ("git fetch", |b| {
             let missing = "1".repeat(40);
@@ -453,46 +523,46 @@ fn covered_command_in_prepared_repository_is_asked_about() {
             ));
         }),
         ("git pull", |b| {
-            fs::write(b.work.join(".gitmodules"), "").unwrap();
+            fs::write(b.work_tree.join(".gitmodules"), "").unwrap();
         }),
         ("git push", |b| {
-            config(b, "[remote \"origin\"]\nurl = file:///x.git\n")
+            append_config(b, "[remote \"origin\"]\nurl = file:///x.git\n")
         }),
         ("git rebase --continue", |b| {
-            fs::create_dir(b.work.join(".git/rebase-merge")).unwrap();
+            fs::create_dir(b.work_tree.join(".git/rebase-merge")).unwrap();
             fs::write(
-                b.work.join(".git/rebase-merge/git-rebase-todo"),
+                b.work_tree.join(".git/rebase-merge/git-rebase-todo"),
                 "exec touch x\n",
             )
             .unwrap();
         }),
         ("git fetch origin", |b| {
-            fs::create_dir_all(b.work.join(".git/remotes")).unwrap();
-            fs::write(b.work.join(".git/remotes/origin"), "URL: ext::evil\n").unwrap();
+            fs::create_dir_all(b.work_tree.join(".git/remotes")).unwrap();
+            fs::write(b.work_tree.join(".git/remotes/origin"), "URL: ext::evil\n").unwrap();
         }),
         ("git fetch other", |b| {
-            fs::create_dir_all(b.work.join(".git/branches")).unwrap();
-            fs::write(b.work.join(".git/branches/other"), "ext::evil\n").unwrap();
+            fs::create_dir_all(b.work_tree.join(".git/branches")).unwrap();
+            fs::write(b.work_tree.join(".git/branches/other"), "ext::evil\n").unwrap();
         }),
     ];
     for (line, lay) in cases {
-        let bench = Bench::new();
-        config(
+        let bench = GitFixture::new();
+        append_config(
             &bench,
             "[remote \"origin\"]\nurl = https://example.org/x.git\n",
         );
-        let before = bench.judge(&policy, &bench.work, line);
+        let before = bench.judge(&policy, &bench.work_tree, line);
         assert_eq!(before, Judgement::Allow, "{line}");
         lay(&bench);
-        let judged = bench.judge(&policy, &bench.work, line);
+        let judged = bench.judge(&policy, &bench.work_tree, line);
         assert!(
             matches!(judged, Judgement::Ask { .. }),
             "{line}: {judged:?}"
         );
     }
     // A name that is not a remote is a folder with its own hooks.
-    let bench = Bench::new();
-    config(
+    let bench = GitFixture::new();
+    append_config(
         &bench,
         "[remote \"origin\"]\nurl = https://example.org/x.git\n[remote \"/abs/evil\"]\nurl = https://example.org/x.git\n",
     );
@@ -506,7 +576,7 @@ fn covered_command_in_prepared_repository_is_asked_about() {
         "git fetch '~/evil'",
         "git pull /evil main",
     ] {
-        let judged = bench.judge(&policy, &bench.work, line);
+        let judged = bench.judge(&policy, &bench.work_tree, line);
         assert!(
             matches!(judged, Judgement::Ask { .. }),
             "{line}: {judged:?}"
@@ -517,9 +587,9 @@ fn covered_command_in_prepared_repository_is_asked_about() {
 /// Git skips a `.git` whose folders it has no permission to enter, and uses the repository above.
 #[test]
 fn repository_skipped_by_git_is_asked_about() {
-    let bench = Bench::new();
+    let bench = GitFixture::new();
     bench.git("init -q sub");
-    let sub = bench.work.join("sub");
+    let sub = bench.work_tree.join("sub");
     let policy = Policy::new(Mode::Ask, vec![], vec![]);
     assert_eq!(bench.judge(&policy, &sub, "git status"), Judgement::Allow);
     // With packed refs the folder is empty, so no entry in it could turn out to be unreadable.
@@ -537,9 +607,9 @@ fn repository_skipped_by_git_is_asked_about() {
 
 #[test]
 fn confined_git_shows_no_keys_or_link_targets() {
-    let bench = Bench::new();
+    let bench = GitFixture::new();
     let policy = Policy::new(Mode::Ask, vec![], vec![]).confined(true);
-    let judge = |line: &str| bench.judge(&policy, &bench.work, line);
+    let judge = |line: &str| bench.judge(&policy, &bench.work_tree, line);
     assert_eq!(judge("git grep one"), Judgement::Allow);
     assert_eq!(judge("git -C src grep one -- .."), Judgement::Allow);
     assert_eq!(judge("git config --get user.name"), Judgement::Allow);

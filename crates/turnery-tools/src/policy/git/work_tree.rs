@@ -1,7 +1,8 @@
 //! Walks a work tree to find nested repositories and links that lead out of it.
 
 use super::super::bounded_walk::is_dangling_link_error;
-use super::git_dir::{EntryKind, kind};
+use super::git_dir::{EntryKind, entry_kind};
+use crate::workspace::canonicalize;
 use rustix::fs::Access;
 use std::{
     fs,
@@ -17,7 +18,7 @@ const MAX_ENTRIES: usize = 100_000;
 pub(super) fn find_repositories(work_tree: &Path) -> Option<Vec<PathBuf>> {
     let mut found = Vec::new();
     walk_entries(work_tree, MAX_ENTRIES, |path, is_link| {
-        if !is_link && kind(&work_tree.join(path).join(".git")) != EntryKind::Absent {
+        if !is_link && entry_kind(&work_tree.join(path).join(".git")) != EntryKind::Absent {
             found.push(path.to_owned());
         }
     })?;
@@ -29,7 +30,7 @@ pub(super) fn links_lead_outside(work_tree: &Path, roots: &[PathBuf]) -> bool {
     let mut is_led = false;
     let walked = walk_entries(work_tree, MAX_ENTRIES, |path, is_link| {
         is_led |= is_link
-            && match work_tree.join(path).canonicalize() {
+            && match canonicalize(&work_tree.join(path)) {
                 Ok(target) => {
                     let mut inside = roots.iter().map(PathBuf::as_path).chain([work_tree]);
                     !inside.any(|folder| target.starts_with(folder))

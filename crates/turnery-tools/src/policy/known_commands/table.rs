@@ -1,18 +1,18 @@
 //! Lists the known commands. No option names a program, an output file or a path outside the roots. Read the
 //! manual before adding an option.
 
-use super::{Offered, Operands, Value};
+use super::{KnownCommand, KnownOperands, KnownValue};
 
-const EMPTY: Offered = Offered {
+const EMPTY: KnownCommand = KnownCommand {
     words: &[],
     flags: &[],
     restraints: &[],
-    values: &[],
+    valued_options: &[],
     restraining_values: &[],
     workspace_flags: &[],
-    operands: Operands::None,
-    required: None,
-    trailing: None,
+    operands: KnownOperands::None,
+    required_option: None,
+    trailing_args: None,
 };
 
 const CARGO_FLAGS: &[&str] = &[
@@ -38,41 +38,41 @@ const CARGO_FLAGS: &[&str] = &[
 
 const CARGO_RESTRAINTS: &[&str] = &["--frozen", "--locked", "--no-run", "--offline"];
 
-const CARGO_VALUES: &[(&str, Value)] = &[
-    ("--bench", Value::Names),
-    ("--bin", Value::Names),
-    ("--color", Value::Names),
-    ("--example", Value::Names),
-    ("--features", Value::Names),
-    ("--jobs", Value::Number),
-    ("--message-format", Value::Names),
-    ("--package", Value::Package),
-    ("--test", Value::Names),
-    ("-F", Value::Names),
-    ("-j", Value::Number),
-    ("-p", Value::Package),
+const CARGO_VALUES: &[(&str, KnownValue)] = &[
+    ("--bench", KnownValue::Names),
+    ("--bin", KnownValue::Names),
+    ("--color", KnownValue::Names),
+    ("--example", KnownValue::Names),
+    ("--features", KnownValue::Names),
+    ("--jobs", KnownValue::Number),
+    ("--message-format", KnownValue::Names),
+    ("--package", KnownValue::Package),
+    ("--test", KnownValue::Names),
+    ("-F", KnownValue::Names),
+    ("-j", KnownValue::Number),
+    ("-p", KnownValue::Package),
 ];
 
 const fn cargo_command(
     words: &'static [&'static str],
-    operands: Operands,
-    trailing: Option<&'static Offered>,
-) -> Offered {
-    Offered {
+    operands: KnownOperands,
+    trailing: Option<&'static KnownCommand>,
+) -> KnownCommand {
+    KnownCommand {
         words,
         flags: CARGO_FLAGS,
         restraints: CARGO_RESTRAINTS,
-        values: CARGO_VALUES,
-        restraining_values: &[("--exclude", Value::Package)],
+        valued_options: CARGO_VALUES,
+        restraining_values: &[("--exclude", KnownValue::Package)],
         workspace_flags: &["--all", "--workspace"],
         operands,
-        trailing,
+        trailing_args: trailing,
         ..EMPTY
     }
 }
 
 /// Arguments of Rust's test harness.
-const LIBTEST_ARGS: Offered = Offered {
+const LIBTEST_ARGS: KnownCommand = KnownCommand {
     flags: &[
         "--exact",
         "--nocapture",
@@ -82,23 +82,26 @@ const LIBTEST_ARGS: Offered = Offered {
         "-q",
     ],
     restraints: &["--list"],
-    values: &[("--color", Value::Names), ("--test-threads", Value::Number)],
-    operands: Operands::Tests,
+    valued_options: &[
+        ("--color", KnownValue::Names),
+        ("--test-threads", KnownValue::Number),
+    ],
+    operands: KnownOperands::Tests,
     ..EMPTY
 };
 
-const CLIPPY_LINT_ARGS: Offered = Offered {
+const CLIPPY_LINT_ARGS: KnownCommand = KnownCommand {
     flags: &["-Dwarnings"],
-    values: &[
-        ("-A", Value::Lint),
-        ("-D", Value::Lint),
-        ("-W", Value::Lint),
+    valued_options: &[
+        ("-A", KnownValue::Lint),
+        ("-D", KnownValue::Lint),
+        ("-W", KnownValue::Lint),
     ],
     ..EMPTY
 };
 
-const fn pytest_command(words: &'static [&'static str]) -> Offered {
-    Offered {
+const fn pytest_command(words: &'static [&'static str]) -> KnownCommand {
+    KnownCommand {
         words,
         flags: &[
             "--exitfirst",
@@ -116,54 +119,61 @@ const fn pytest_command(words: &'static [&'static str]) -> Offered {
             "-x",
         ],
         restraints: &["--collect-only"],
-        values: &[
-            ("--durations", Value::Number),
-            ("--maxfail", Value::Number),
-            ("--tb", Value::Names),
+        valued_options: &[
+            ("--durations", KnownValue::Number),
+            ("--maxfail", KnownValue::Number),
+            ("--tb", KnownValue::Names),
         ],
         // `-m` and `-k` replace those of the project's settings, which may leave tests out.
-        operands: Operands::TestFiles,
+        operands: KnownOperands::TestFiles,
         ..EMPTY
     }
 }
 
 /// All known commands.
-pub(super) const KNOWN_COMMANDS: &[Offered] = &[
-    cargo_command(&["cargo", "build"], Operands::None, None),
-    cargo_command(&["cargo", "check"], Operands::None, None),
+pub(super) const KNOWN_COMMANDS: &[KnownCommand] = &[
+    cargo_command(&["cargo", "build"], KnownOperands::None, None),
+    cargo_command(&["cargo", "check"], KnownOperands::None, None),
     cargo_command(
         &["cargo", "clippy"],
-        Operands::None,
+        KnownOperands::None,
         Some(&CLIPPY_LINT_ARGS),
     ),
-    cargo_command(&["cargo", "nextest", "run"], Operands::Tests, None),
-    cargo_command(&["cargo", "test"], Operands::Tests, Some(&LIBTEST_ARGS)),
-    Offered {
+    cargo_command(&["cargo", "nextest", "run"], KnownOperands::Tests, None),
+    cargo_command(
+        &["cargo", "test"],
+        KnownOperands::Tests,
+        Some(&LIBTEST_ARGS),
+    ),
+    KnownCommand {
         words: &["git", "add"],
         flags: &["--all", "--update", "--verbose", "-A", "-u", "-v"],
-        operands: Operands::Files,
+        operands: KnownOperands::Files,
         ..EMPTY
     },
-    Offered {
+    KnownCommand {
         words: &["git", "commit"],
         // With paths, git reads files of the last commit from the work tree, following links on the way to
         // them.
         flags: &["--allow-empty", "--quiet", "-q"],
-        values: &[("-m", Value::Text)],
+        valued_options: &[("-m", KnownValue::Text)],
         // Without a message, git starts an editor.
-        required: Some("-m"),
+        required_option: Some("-m"),
         ..EMPTY
     },
-    Offered {
+    KnownCommand {
         words: &["go", "test"],
         flags: &["-failfast", "-race", "-v"],
         restraints: &["-short"],
-        values: &[("-count", Value::Number), ("-timeout", Value::Names)],
-        restraining_values: &[("-run", Value::Names)],
-        operands: Operands::GoPackages,
+        valued_options: &[
+            ("-count", KnownValue::Number),
+            ("-timeout", KnownValue::Names),
+        ],
+        restraining_values: &[("-run", KnownValue::Names)],
+        operands: KnownOperands::GoPackages,
         ..EMPTY
     },
-    Offered {
+    KnownCommand {
         words: &["make", "_"],
         // `-k` and `-j` go on where a target has failed.
         flags: &["--silent", "-s"],

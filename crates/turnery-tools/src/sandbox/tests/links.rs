@@ -1,8 +1,8 @@
 //! Tests that nothing a command leaves on the disk gives the next command more access.
 
-use super::{DENIED, World, as_anybody, is_confining};
+use super::{DENIED, SandboxFixture, is_confining, without_root_capabilities};
 use crate::sandbox::{
-    Confinement, repository_folders::RepositoryFolders, settings::work_trees, start_confined,
+    Confinement, repository_folders::RepositoryFolders, settings::find_work_trees, start_confined,
 };
 use rustix::fs::{CWD, FileType, Mode, mknodat};
 use std::{
@@ -18,7 +18,7 @@ use std::{
 const WRITE: &str = "echo x >> $HOME/Documents/tax.txt";
 const READ: &str = "cat $HOME/Documents/tax.txt";
 
-impl World {
+impl SandboxFixture {
     fn path(&self, name: &str) -> PathBuf {
         self.home().join(name)
     }
@@ -38,7 +38,7 @@ impl World {
     }
 
     /// Moves `name` away and replaces it by a link to the folder `Documents`.
-    fn swap(&self, name: &str) {
+    fn replace_with_link(&self, name: &str) {
         let path = self.path(name);
         if path.exists() {
             fs::rename(&path, path.with_extension("moved")).expect("a world to test in");
@@ -50,10 +50,10 @@ impl World {
     fn assert_documents_protected(&self, change: impl Fn(&mut Confinement)) {
         let mut confinement = self.workspace();
         change(&mut confinement);
-        self.refuses(&confinement, WRITE, DENIED);
+        self.assert_refused(&confinement, WRITE, DENIED);
         confinement.writes = false;
-        self.refuses(&confinement, WRITE, DENIED);
-        self.refuses(&confinement, READ, DENIED);
+        self.assert_refused(&confinement, WRITE, DENIED);
+        self.assert_refused(&confinement, READ, DENIED);
     }
 
     fn git(&self, folder: &str, arguments: &[&str]) {
@@ -70,7 +70,7 @@ impl World {
 
 #[test]
 fn programs_cannot_be_replaced() {
-    let world = World::new();
+    let world = SandboxFixture::new();
     if !is_confining() {
         return;
     }
@@ -80,16 +80,16 @@ fn programs_cannot_be_replaced() {
         let mut confinement = world.workspace();
         confinement.toolchains = vec![world.path("bin")];
         let line = format!("echo x >> $HOME/bin/{name}");
-        world.refuses(&confinement, &line, DENIED);
+        world.assert_refused(&confinement, &line, DENIED);
         confinement.writes = false;
-        world.refuses(&confinement, &line, DENIED);
-        world.allows(&confinement, &format!("cat $HOME/bin/{name}"));
+        world.assert_refused(&confinement, &line, DENIED);
+        world.assert_allowed(&confinement, &format!("cat $HOME/bin/{name}"));
     }
 }
 
 #[test]
 fn project_links_open_nothing() {
-    let world = World::new();
+    let world = SandboxFixture::new();
     if !is_confining() {
         return;
     }
@@ -109,25 +109,25 @@ fn project_links_open_nothing() {
 /// A command can move away a root that is in a folder for temporary files.
 #[test]
 fn root_replaced_by_link_is_not_followed() {
-    let world = World::new();
+    let world = SandboxFixture::new();
     if !is_confining() {
         return;
     }
     fs::create_dir(world.path("tmp/own")).unwrap();
-    world.swap("tmp/own");
+    world.replace_with_link("tmp/own");
     world.assert_documents_protected(|it| it.roots = vec![world.path("tmp/own")]);
     let below = world.path("tmp/own/inner");
     fs::create_dir(world.path("Documents/inner")).unwrap();
     fs::write(world.path("Documents/inner/a"), "a\n").unwrap();
     let mut confinement = world.workspace();
     confinement.roots = vec![below];
-    world.refuses(&confinement, "echo x >> $HOME/Documents/inner/a", DENIED);
+    world.assert_refused(&confinement, "echo x >> $HOME/Documents/inner/a", DENIED);
 }
 
 /// `TMPDIR` is often in the system's folder for temporary files, and a cache may be in another one.
 #[test]
 fn nested_temporary_folder_replaced_by_link_is_not_followed() {
-    let world = World::new();
+    let world = SandboxFixture::new();
     if !is_confining() {
         return;
     }
@@ -143,8 +143,8 @@ fn nested_temporary_folder_replaced_by_link_is_not_followed() {
             confinement.scratch_parent(&world.path(own)),
             Some(world.path(own))
         );
-        world.allows(&confinement, &format!("echo x > $HOME/{own}/a"));
-        world.swap(own);
+        world.assert_allowed(&confinement, &format!("echo x > $HOME/{own}/a"));
+        world.replace_with_link(own);
         world.assert_documents_protected(change);
         let parent = confinement.scratch_parent(&world.path(own)).unwrap();
         assert!(!parent.starts_with(world.home()));
@@ -153,7 +153,7 @@ fn nested_temporary_folder_replaced_by_link_is_not_followed() {
 
 #[test]
 fn cache_replaced_by_link_is_not_followed() {
-    let world = World::new();
+    let world = SandboxFixture::new();
     if !is_confining() {
         return;
     }
@@ -164,23 +164,23 @@ fn cache_replaced_by_link_is_not_followed() {
     }
     fs::create_dir(elsewhere.join("pip")).unwrap();
     symlink(&elsewhere, world.path("home/.cache")).unwrap();
-    world.swap("home/go/pkg");
+    world.replace_with_link("home/go/pkg");
     let home = |roots: Vec<PathBuf>| {
         let mut confinement = world.workspace();
         confinement.home = Some(world.path("home"));
         confinement.roots = roots;
         confinement
     };
-    world.refuses(&home(vec![world.path("home")]), WRITE, DENIED);
+    world.assert_refused(&home(vec![world.path("home")]), WRITE, DENIED);
     // A link of the user's is followed where no command can have put it.
     let apart = home(vec![world.path("home/project")]);
-    world.allows(&apart, "echo x > $HOME/home/.cache/pip/a");
+    world.assert_allowed(&apart, "echo x > $HOME/home/.cache/pip/a");
 }
 
 /// A `.git` file of a project may not open a folder that does not name it in return.
 #[test]
 fn git_file_opens_no_foreign_folder() {
-    let world = World::new();
+    let world = SandboxFixture::new();
     if !is_confining() {
         return;
     }
@@ -215,7 +215,7 @@ fn git_file_opens_no_foreign_folder() {
 /// The folder of a linked work tree or a submodule belongs only to that one.
 #[test]
 fn git_file_opens_no_folder_of_another_work_tree() {
-    let world = World::new();
+    let world = SandboxFixture::new();
     if !is_confining() {
         return;
     }
@@ -231,20 +231,20 @@ fn git_file_opens_no_folder_of_another_work_tree() {
         fs::write(world.path("project/.git"), text).unwrap();
         let head = folder.join("HEAD").display().to_string();
         for confinement in [world.workspace(), world.read_only()] {
-            world.refuses(
+            world.assert_refused(
                 &confinement,
                 &format!("touch {head}.lock; rm {head}.lock"),
                 DENIED,
             );
         }
-        world.refuses(&world.read_only(), &format!("cat {head}"), DENIED);
+        world.assert_refused(&world.read_only(), &format!("cat {head}"), DENIED);
     }
 }
 
 /// Commands may be able to write where another work tree is.
 #[test]
 fn git_file_opens_no_folder_through_linked_work_tree() {
-    let world = World::new();
+    let world = SandboxFixture::new();
     if !is_confining() {
         return;
     }
@@ -254,7 +254,7 @@ fn git_file_opens_no_folder_through_linked_work_tree() {
     let dot_git = world.path("project/.git");
     fs::write(&dot_git, format!("gitdir: {}\n", record.display())).unwrap();
     let hook = "echo x > $HOME/main/.git/hooks/pre-commit";
-    let keeps_hooks = || world.refuses(&world.workspace(), hook, DENIED);
+    let keeps_hooks = || world.assert_refused(&world.workspace(), hook, DENIED);
     fs::remove_file(world.path("tmp/linked/.git")).unwrap();
     symlink(&dot_git, world.path("tmp/linked/.git")).unwrap();
     keeps_hooks();
@@ -272,19 +272,19 @@ fn git_file_opens_no_folder_through_linked_work_tree() {
     fs::write(folder.join("HEAD"), "ref: refs/heads/main\n").unwrap();
     fs::write(&dot_git, format!("gitdir: {}\n", folder.display())).unwrap();
     let head = format!("touch {0}/a && rm {0}/a", folder.display());
-    world.refuses(&world.workspace(), &head, DENIED);
+    world.assert_refused(&world.workspace(), &head, DENIED);
 }
 
 /// Opening a pipe blocks until its other end is opened.
 #[test]
 fn git_file_that_is_pipe_or_too_long_is_ignored() {
-    let world = World::new();
+    let world = SandboxFixture::new();
     let root = world.path("project");
     let dot_git = root.join(".git");
     let around = || {
         let root = root.clone();
         let (answer, answers) = mpsc::channel();
-        thread::spawn(move || answer.send(RepositoryFolders::of(&[root], &[], None, &[])));
+        thread::spawn(move || answer.send(RepositoryFolders::find(&[root], &[], None, &[])));
         answers.recv_timeout(Duration::from_secs(20)).unwrap()
     };
     let folder = root.join("own");
@@ -303,7 +303,7 @@ fn git_file_that_is_pipe_or_too_long_is_ignored() {
 /// Work trees, submodules and subfolders whose repository is outside the roots.
 #[test]
 fn git_works_with_git_folder_outside_roots() {
-    let world = World::new();
+    let world = SandboxFixture::new();
     if !is_confining() {
         return;
     }
@@ -322,40 +322,40 @@ fn git_works_with_git_folder_outside_roots() {
     for folder in ["main/module", "linked", "relative", "main/sub/deep"] {
         let mut confinement = world.workspace();
         confinement.roots = vec![world.path(folder)];
-        confinement.work_trees = work_trees(&confinement.roots);
+        confinement.work_trees = find_work_trees(&confinement.roots);
         let line = format!("cd $HOME/{folder} && echo y > y && git add y && {commit}");
-        world.allows(&confinement, &line);
+        world.assert_allowed(&confinement, &line);
         confinement.writes = false;
         let line = format!("cd $HOME/{folder} && GIT_OPTIONAL_LOCKS=0 git status && git log");
-        world.allows(&confinement, &line);
+        world.assert_allowed(&confinement, &line);
         // The work tree of the repository is read, not written.
         let outside = "echo x >> $HOME/main/.gitmodules";
         confinement.writes = true;
-        world.refuses(&confinement, outside, DENIED);
+        world.assert_refused(&confinement, outside, DENIED);
     }
 }
 
 /// Users may keep keys in another folder and link to them from where programs look.
 #[test]
 fn key_behind_a_link_stays_closed() {
-    let world = World::new();
+    let world = SandboxFixture::new();
     if !is_confining() {
         return;
     }
     symlink(world.path("Documents/tax.txt"), world.path(".ssh/config")).unwrap();
     fs::write(world.path("Documents/other.txt"), "x\n").unwrap();
     let workspace = world.workspace();
-    world.refuses(&workspace, READ, DENIED);
-    world.refuses(&workspace, "cat $HOME/.ssh/config", DENIED);
-    world.allows(&workspace, "cat $HOME/Documents/other.txt");
+    world.assert_refused(&workspace, READ, DENIED);
+    world.assert_refused(&workspace, "cat $HOME/.ssh/config", DENIED);
+    world.assert_allowed(&workspace, "cat $HOME/Documents/other.txt");
     // Files in the project belong to the project.
     symlink(world.path("project/a.txt"), world.path(".ssh/known_hosts")).unwrap();
-    world.allows(&workspace, "cat a.txt && echo x > new.txt");
+    world.assert_allowed(&workspace, "cat a.txt && echo x > new.txt");
 }
 
 #[test]
 fn keys_behind_nested_and_folder_links_stay_closed() {
-    let world = World::new();
+    let world = SandboxFixture::new();
     if !is_confining() {
         return;
     }
@@ -381,12 +381,12 @@ fn keys_behind_nested_and_folder_links_stay_closed() {
     }
     for confinement in [world.workspace(), world.read_only()] {
         for key in keys {
-            world.refuses(&confinement, &format!("cat $HOME/{key}"), DENIED);
+            world.assert_refused(&confinement, &format!("cat $HOME/{key}"), DENIED);
         }
     }
     let append = "echo x >> $HOME/vault/keys/deep/a";
-    world.refuses(&world.workspace(), append, DENIED);
-    world.allows(&world.workspace(), READ);
+    world.assert_refused(&world.workspace(), append, DENIED);
+    world.assert_allowed(&world.workspace(), READ);
     // A folder with programs that commands need stays open.
     fs::write(world.path("apps/bin/tool"), "tool\n").unwrap();
     for (name, target) in [
@@ -399,21 +399,21 @@ fn keys_behind_nested_and_folder_links_stay_closed() {
     }
     let mut confinement = world.workspace();
     confinement.toolchains = vec![world.path("apps/bin")];
-    world.allows(
+    world.assert_allowed(
         &confinement,
         "echo x > new && cat a.txt $HOME/apps/bin/tool",
     );
-    world.allows(&confinement, READ);
+    world.assert_allowed(&confinement, READ);
     fs::create_dir_all(world.path("other/.ssh")).unwrap();
     symlink(world.path("other"), world.path("other/.ssh/home")).unwrap();
     fs::write(world.path("other/notes"), "notes\n").unwrap();
     confinement.home = Some(world.path("other"));
-    world.allows(&confinement, "cat $HOME/other/notes");
+    world.assert_allowed(&confinement, "cat $HOME/other/notes");
 }
 
 #[test]
 fn scratch_folder_replaced_by_link_is_not_followed() {
-    let world = World::new();
+    let world = SandboxFixture::new();
     if !is_confining() {
         return;
     }
@@ -428,11 +428,11 @@ fn scratch_folder_replaced_by_link_is_not_followed() {
         confinement.scratch = Some(scratch.clone());
         if is_link {
             world.run(None, "rm -rf ~/tmp/scratch; ln -s ~/.ssh ~/tmp/scratch");
-            world.refuses(&confinement, "cat ~/tmp/scratch/id_rsa", DENIED);
-            world.refuses(&confinement, "echo x > ~/tmp/scratch/planted", DENIED);
+            world.assert_refused(&confinement, "cat ~/tmp/scratch/id_rsa", DENIED);
+            world.assert_refused(&confinement, "echo x > ~/tmp/scratch/planted", DENIED);
         } else {
             world.run(None, "mkdir -p ~/tmp/scratch");
-            world.allows(&confinement, "echo x > ~/tmp/scratch/$RANDOM");
+            world.assert_allowed(&confinement, "echo x > ~/tmp/scratch/$RANDOM");
         }
     }
 }
@@ -440,7 +440,7 @@ fn scratch_folder_replaced_by_link_is_not_followed() {
 /// Replacing a link on the way to a closed file would close another file instead.
 #[test]
 fn links_leading_to_keys_cannot_be_replaced() {
-    let world = World::new();
+    let world = SandboxFixture::new();
     if !is_confining() {
         return;
     }
@@ -450,12 +450,12 @@ fn links_leading_to_keys_cannot_be_replaced() {
     fs::write(world.path("project/b/config"), "content\n").unwrap();
     let mut confinement = world.workspace();
     confinement.private.push(world.path(".turnery/linked"));
-    world.refuses(
+    world.assert_refused(
         &confinement,
         "ln -sfn x a/config && ln -sfn ../b/config a/config",
         DENIED,
     );
-    world.refuses(&confinement, "cat b/config", DENIED);
+    world.assert_refused(&confinement, "cat b/config", DENIED);
     // Through a folder, and to a key that no table names.
     world.link("project/c/current", "../../vault");
     world.link(".config", "project/c/current");
@@ -464,23 +464,23 @@ fn links_leading_to_keys_cannot_be_replaced() {
     fs::create_dir_all(world.path("vault/gh")).unwrap();
     fs::write(world.path("vault/key"), "content\n").unwrap();
     let confinement = world.workspace();
-    world.refuses(
+    world.assert_refused(
         &confinement,
         "rm c/current && ln -s ../../vault c/current",
         DENIED,
     );
-    world.refuses(
+    world.assert_refused(
         &confinement,
         "rm d/key && ln -s ../../vault/key d/key",
         DENIED,
     );
-    world.refuses(&confinement, "cat $HOME/vault/key", DENIED);
+    world.assert_refused(&confinement, "cat $HOME/vault/key", DENIED);
 }
 
 /// A command may close a folder of its user, which the next command opens again.
 #[test]
 fn nothing_starts_while_key_folder_is_unreadable() {
-    let world = World::new();
+    let world = SandboxFixture::new();
     if !is_confining() {
         return;
     }
@@ -494,7 +494,9 @@ fn nothing_starts_while_key_folder_is_unreadable() {
     let mut confinement = world.workspace();
     let later = world.home().join(".kaggle-linked/later");
     confinement.private.push(later);
-    let start = || as_anybody(|| start_confined(&confinement, || Command::new("true").status()));
+    let start = || {
+        without_root_capabilities(|| start_confined(&confinement, || Command::new("true").status()))
+    };
     assert!(start().is_ok_and(|status| status.success()));
     for (name, mode) in [
         (".ssh", 0o000),

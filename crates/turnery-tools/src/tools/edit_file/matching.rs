@@ -5,10 +5,10 @@ use super::indent::Reindenter;
 use std::ops::Range;
 
 /// Maximum number of places listed when there are several.
-pub(super) const NAMED: usize = 10;
+pub(super) const MAX_LISTED_LINES: usize = 10;
 
 /// Maximum number of places counted, since the cost grows with their length.
-pub(super) const COUNTED: usize = 1_000;
+pub(super) const MAX_COUNTED_MATCHES: usize = 1_000;
 
 /// One replacement to make.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -27,7 +27,7 @@ pub(super) enum MatchError {
     /// The text occurs in several places, and only one was to be replaced.
     Ambiguous {
         /// Number of places.
-        places: usize,
+        count: usize,
         /// Line numbers of the first places, from 1.
         lines: Vec<usize>,
     },
@@ -35,13 +35,13 @@ pub(super) enum MatchError {
 
 /// Returns the replacements to make, in order and not overlapping. All texts have bare line feeds; `old` is
 /// not empty.
-pub(super) fn replacements(
+pub(super) fn find_replacements(
     text: &str,
     old: &str,
     new: &str,
     all: bool,
 ) -> Result<Vec<Replacement>, MatchError> {
-    let exact = exact(text, old, all);
+    let exact = find_exact(text, old, all);
     let found = if exact.is_empty() {
         find_by_lines(text, old, new, all)
     } else {
@@ -58,10 +58,10 @@ pub(super) fn replacements(
         [_] => Ok(found),
         several if all => Ok(drop_overlapping(several)),
         several => Err(MatchError::Ambiguous {
-            places: several.len(),
+            count: several.len(),
             lines: several
                 .iter()
-                .take(NAMED)
+                .take(MAX_LISTED_LINES)
                 .map(|replacement| line_number_at(text, replacement.range.start))
                 .collect(),
         }),
@@ -69,7 +69,7 @@ pub(super) fn replacements(
 }
 
 /// Returns the text with the replacements made.
-pub(super) fn apply(text: &str, replacements: &[Replacement]) -> String {
+pub(super) fn apply_replacements(text: &str, replacements: &[Replacement]) -> String {
     let mut applied = String::with_capacity(text.len());
     let mut done = 0;
     for replacement in replacements {
@@ -82,11 +82,11 @@ pub(super) fn apply(text: &str, replacements: &[Replacement]) -> String {
 }
 
 /// Returns the ranges of `old`: non-overlapping ones if `all`, otherwise as many as are counted.
-fn exact(text: &str, old: &str, all: bool) -> Vec<Range<usize>> {
+fn find_exact(text: &str, old: &str, all: bool) -> Vec<Range<usize>> {
     let range = |start| start..start + old.len();
     match all {
         true => text.match_indices(old).map(|(at, _)| range(at)).collect(),
-        false => match_starts(text, old).take(COUNTED).map(range).collect(),
+        false => match_starts(text, old).take(MAX_COUNTED_MATCHES).map(range).collect(),
     }
 }
 
@@ -125,7 +125,7 @@ fn find_by_lines(text: &str, old: &str, new: &str, all: bool) -> Vec<Replacement
     let telling = (0..wanted.len())
         .max_by_key(|at| wanted[*at].trim().len())
         .unwrap_or(0);
-    let lines = lines(text);
+    let lines = lines_with_offsets(text);
     lines
         .windows(wanted.len())
         .filter_map(|window| {
@@ -137,7 +137,7 @@ fn find_by_lines(text: &str, old: &str, new: &str, all: bool) -> Vec<Replacement
                 .iter()
                 .zip(window)
                 .map(|(old, (_, line))| (*old, *line));
-            let reindented = Reindenter::learn(pairs)?.apply(new);
+            let reindented = Reindenter::from_line_pairs(pairs)?.apply(new);
             let ((first, _), (last, line)) = (window.first()?, window.last()?);
             let mut range = *first..last + line.len();
             let mut text_in = reindented;
@@ -154,12 +154,12 @@ fn find_by_lines(text: &str, old: &str, new: &str, all: bool) -> Vec<Replacement
             })
         })
         .filter(|replacement| text[replacement.range.clone()] != replacement.text)
-        .take(if all { usize::MAX } else { COUNTED })
+        .take(if all { usize::MAX } else { MAX_COUNTED_MATCHES })
         .collect()
 }
 
 /// Returns each line without its line break, and its start.
-pub(super) fn lines(text: &str) -> Vec<(usize, &str)> {
+pub(super) fn lines_with_offsets(text: &str) -> Vec<(usize, &str)> {
     let mut start = 0;
     text.split('\n')
         .map(|line| {

@@ -1,7 +1,7 @@
 //! Finds the part of a file that is most similar to a text which does not occur in it.
 
-use super::matching::lines;
-use crate::text::cut;
+use super::matching::lines_with_offsets;
+use crate::text::truncate_line;
 use std::{collections::HashMap, fmt::Write as _};
 
 const CONTEXT_LINES: usize = 2;
@@ -11,12 +11,12 @@ const MAX_COMPARED_LINES: usize = 5_000;
 const MAX_LINE_LEN: usize = 300;
 
 /// Returns a hint for the model about a text that was not found.
-pub(super) fn hint(text: &str, old: &str) -> String {
+pub(super) fn not_found_hint(text: &str, old: &str) -> String {
     if has_line_numbers(old) {
         return "Leave out the line numbers that read_file shows".to_owned();
     }
-    let lines = lines(text);
-    let Some(start) = start(&lines, old) else {
+    let lines = lines_with_offsets(text);
+    let Some(start) = find_nearest_start(&lines, old) else {
         return "No text in the file is similar: read the file again".to_owned();
     };
     let length = old.trim_end().split('\n').count().min(MAX_LINES);
@@ -25,7 +25,7 @@ pub(super) fn hint(text: &str, old: &str) -> String {
     let mut hint = format!("The nearest text is lines {}-{last}:\n", first + 1);
     for (index, (_, line)) in lines.iter().enumerate().take(last).skip(first) {
         // Writing to a string cannot fail.
-        let _ = writeln!(hint, "{}\t{}", index + 1, cut(line, MAX_LINE_LEN));
+        let _ = writeln!(hint, "{}\t{}", index + 1, truncate_line(line, MAX_LINE_LEN));
     }
     hint
 }
@@ -41,7 +41,7 @@ fn has_line_numbers(old: &str) -> bool {
 }
 
 /// Returns the line where most lines are equal, or else where one is similar.
-fn start(lines: &[(usize, &str)], old: &str) -> Option<usize> {
+fn find_nearest_start(lines: &[(usize, &str)], old: &str) -> Option<usize> {
     let wanted: Vec<&str> = old.split('\n').map(str::trim).collect();
     let mut places: HashMap<&str, usize> = HashMap::new();
     for (index, line) in wanted.iter().enumerate() {

@@ -10,14 +10,14 @@ const MAX_BYTES: usize = 50 * 1024;
 /// Maximum length of a shown line; of a longer one only the part around the match is shown. Unit: bytes.
 const MAX_SHOWN_BYTES: usize = 300;
 
-pub(super) struct Hits {
+pub(super) struct SearchResults {
     text: String,
     count: usize,
     max_results: usize,
     is_truncated: bool,
 }
 
-impl Hits {
+impl SearchResults {
     pub(super) fn new(max_results: usize) -> Self {
         Self {
             text: String::new(),
@@ -28,11 +28,11 @@ impl Hits {
     }
 
     /// Returns true if a match was found that did not fit.
-    pub(super) fn full(&self) -> bool {
+    pub(super) fn is_truncated(&self) -> bool {
         self.is_truncated
     }
 
-    pub(super) fn finish(mut self) -> String {
+    pub(super) fn into_text(mut self) -> String {
         if self.count == 0 {
             self.text += "[no match]\n";
         } else if self.is_truncated {
@@ -48,18 +48,18 @@ impl Hits {
 }
 
 /// Collects the matches of one file.
-pub(super) struct InFile<'a> {
+pub(super) struct FileSink<'a> {
     pub(super) matcher: &'a RegexMatcher,
-    pub(super) shown: &'a str,
-    pub(super) hits: &'a mut Hits,
+    pub(super) display_path: &'a str,
+    pub(super) results: &'a mut SearchResults,
     pub(super) cancel: &'a CancellationToken,
 }
 
-impl Sink for InFile<'_> {
+impl Sink for FileSink<'_> {
     type Error = io::Error;
 
     fn matched(&mut self, _: &Searcher, found: &SinkMatch<'_>) -> io::Result<bool> {
-        let hits = &mut *self.hits;
+        let hits = &mut *self.results;
         if hits.count == hits.max_results || hits.text.len() >= MAX_BYTES {
             hits.is_truncated = true;
             return Ok(false);
@@ -73,19 +73,19 @@ impl Sink for InFile<'_> {
             .map_or(0, |found| found.start());
         let line = line_excerpt(found.bytes(), at);
         let number = found.line_number().unwrap_or(0);
-        let _ = writeln!(hits.text, "{}:{number}: {line}", self.shown);
+        let _ = writeln!(hits.text, "{}:{number}: {line}", self.display_path);
         Ok(!self.cancel.is_cancelled())
     }
 
     fn context(&mut self, _: &Searcher, context: &SinkContext<'_>) -> io::Result<bool> {
         let line = line_excerpt(context.bytes(), 0);
         let number = context.line_number().unwrap_or(0);
-        let _ = writeln!(self.hits.text, "{}-{number}- {line}", self.shown);
+        let _ = writeln!(self.results.text, "{}-{number}- {line}", self.display_path);
         Ok(true)
     }
 
     fn context_break(&mut self, _: &Searcher) -> io::Result<bool> {
-        self.hits.text += "--\n";
+        self.results.text += "--\n";
         Ok(true)
     }
 }

@@ -1,6 +1,9 @@
 //! Compares the parser of plain configurations with git itself, on generated files.
 
-use super::{HARMLESS_SECTIONS, KEYS, NAMED_KEYS, PlainConfig, is_signing_key_id, parse_plain};
+use super::{
+    PLAIN_KEYS, PLAIN_SECTIONS, PLAIN_SUBSECTION_KEYS, PlainConfig, is_signing_key_id,
+    parse_plain_config,
+};
 use proptest::{prelude::*, sample::select};
 use std::{cell::Cell, collections::BTreeSet, fs, process::Command};
 
@@ -68,7 +71,7 @@ const ODDITIES: &[&str] = &[
 ];
 
 /// Generates a plain file with a few oddities in it.
-fn text() -> impl Strategy<Value = String> {
+fn config_text_strategy() -> impl Strategy<Value = String> {
     let sections = prop::collection::vec(select(PLAIN_SAMPLES), 1..4);
     let place = (any::<prop::sample::Index>(), any::<bool>());
     let oddities = prop::collection::vec((place, select(ODDITIES)), 0..4);
@@ -85,15 +88,19 @@ fn text() -> impl Strategy<Value = String> {
 }
 
 fn is_listed_key(section: &str, has_name: bool, key: &str) -> bool {
-    let table = if has_name { NAMED_KEYS } else { KEYS };
-    HARMLESS_SECTIONS.contains(&section)
+    let table = if has_name {
+        PLAIN_SUBSECTION_KEYS
+    } else {
+        PLAIN_KEYS
+    };
+    PLAIN_SECTIONS.contains(&section)
         || table
             .iter()
             .any(|(name, keys)| *name == section && keys.contains(&key))
 }
 
 /// Entry of a configuration file as git reads it.
-struct Entry {
+struct GitConfigEntry {
     section: String,
     name: Option<String>,
     key: String,
@@ -101,7 +108,7 @@ struct Entry {
 }
 
 /// Reads the file with git; `None` if git refuses it.
-fn read_with_git(text: &str) -> Option<Vec<Entry>> {
+fn read_with_git(text: &str) -> Option<Vec<GitConfigEntry>> {
     let folder = tempfile::tempdir().unwrap();
     let file = folder.path().join("config");
     fs::write(&file, text).unwrap();
@@ -122,7 +129,7 @@ fn read_with_git(text: &str) -> Option<Vec<Entry>> {
             None => (None, rest),
         };
         let own = |text: &str| text.to_owned();
-        Entry {
+        GitConfigEntry {
             section: own(section),
             name,
             key: own(key),
@@ -139,7 +146,7 @@ fn find_disagreement(config: &PlainConfig, text: &str) -> Option<String> {
     let mut branch_remotes = BTreeSet::new();
     let (mut worktree, mut format, mut version) = (None, None, None);
     for entry in read_with_git(text)? {
-        let Entry {
+        let GitConfigEntry {
             section,
             name,
             key,
@@ -152,7 +159,7 @@ fn find_disagreement(config: &PlainConfig, text: &str) -> Option<String> {
         let is_fine = match (section.as_str(), name, key.as_str()) {
             ("core", None, "fsmonitor") => matches!(value.as_str(), "true" | "false"),
             ("core", None, "bare") => value == "false",
-            ("core", None, "hookspath") => config.has_hooks,
+            ("core", None, "hookspath") => config.has_hooks_path,
             ("core", None, "worktree") => !worktree.insert(value).is_empty(),
             ("core", None, "repositoryformatversion") => !version.insert(value).is_empty(),
             ("extensions", None, "objectformat") => !format.insert(value).is_empty(),
@@ -176,7 +183,7 @@ fn find_disagreement(config: &PlainConfig, text: &str) -> Option<String> {
     }
     let sha256 = version.as_deref() == Some("1") && format.as_deref() == Some("sha256");
     let is_same = worktree == config.worktree
-        && sha256 == config.sha256
+        && sha256 == config.uses_sha256
         && remotes.is_superset(&config.remotes)
         && branch_remotes == config.branch_remotes;
     (!is_same).then(|| format!("{config:?}"))
@@ -191,8 +198,8 @@ fn plain_configuration_is_read_as_git_reads_it() {
         failure_persistence: None,
         ..ProptestConfig::default()
     });
-    let result = runner.run(&text(), |text| {
-        if let Some(config) = parse_plain(&text) {
+    let result = runner.run(&config_text_strategy(), |text| {
+        if let Some(config) = parse_plain_config(&text) {
             plain.set(plain.get() + 1);
             prop_assert_eq!(find_disagreement(&config, &text), None, "{:?}", text);
         }

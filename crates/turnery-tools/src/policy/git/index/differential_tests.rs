@@ -1,6 +1,6 @@
 //! Compares the index parser with git itself, on damaged files.
 
-use super::{GITLINK_MODE, parse};
+use super::{GITLINK_MODE, parse_index};
 use proptest::prelude::*;
 use std::{
     cell::Cell,
@@ -19,7 +19,7 @@ fn run_git(folder: &Path, arguments: &[&str]) -> Output {
 }
 
 /// Creates repositories with an index of each version, long names and a submodule.
-fn repositories() -> Vec<(tempfile::TempDir, Vec<u8>)> {
+fn index_repositories() -> Vec<(tempfile::TempDir, Vec<u8>)> {
     let long = format!("long/{}", "x".repeat(200));
     let made = ["2", "3", "4"].map(|version| {
         let folder = tempfile::tempdir().unwrap();
@@ -72,10 +72,10 @@ fn read_with_git(folder: &Path) -> Option<(Vec<PathBuf>, Vec<PathBuf>)> {
 /// If a damaged index is understood, git finds the same files and submodules in it.
 #[test]
 fn index_is_read_as_git_reads_it() {
-    let repositories = repositories();
+    let repositories = index_repositories();
     for (folder, index) in &repositories {
-        let all = parse(index, 20, |_| true).unwrap();
-        let links = parse(index, 20, |mode| mode == GITLINK_MODE).unwrap();
+        let all = parse_index(index, 20, |_| true).unwrap();
+        let links = parse_index(index, 20, |mode| mode == GITLINK_MODE).unwrap();
         assert_eq!((all.len(), links.len()), (7, 1));
         assert_eq!(read_with_git(folder.path()), Some((all, links)));
     }
@@ -100,8 +100,8 @@ fn index_is_read_as_git_reads_it() {
             let at = at.index(bytes.len() - 20);
             bytes[at] = if flips { bytes[at] ^ (1 << bit) } else { byte };
         }
-        if let Some(all) = parse(&bytes, 20, |_| true) {
-            let links = parse(&bytes, 20, |mode| mode == GITLINK_MODE).unwrap();
+        if let Some(all) = parse_index(&bytes, 20, |_| true) {
+            let links = parse_index(&bytes, 20, |mode| mode == GITLINK_MODE).unwrap();
             fs::write(folder.path().join(".git/index"), &bytes).unwrap();
             let told = read_with_git(folder.path());
             understood.set(understood.get() + usize::from(told.is_some()));

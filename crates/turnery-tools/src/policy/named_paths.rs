@@ -1,0 +1,126 @@
+//! Finds the paths that the words of a command may name, also within a word: `--file=.env`, `f=@.env;type=x`.
+
+use super::command_line::SimpleCommand;
+use crate::Workspace;
+use std::{collections::BTreeSet, path::PathBuf};
+
+/// Maximum number of separators in a name that is followed by another one; a name at the end of a word may
+/// contain any number.
+const MAX_NAME_SEPARATORS: usize = 3;
+
+/// Starts of addresses of files; the name of a host may follow.
+const FILE_ADDRESSES: &[&str] = &["file://", "fileb://"];
+
+/// Returns every path that a known word of the command may name.
+pub(super) fn named_paths(
+    command: &SimpleCommand,
+    bases: &[PathBuf],
+    workspace: &Workspace,
+) -> Vec<PathBuf> {
+    let words = command.args.iter().filter_map(|arg| arg.known_text());
+    let names: BTreeSet<&str> = words.flat_map(named_parts).collect();
+    let paths = names
+        .into_iter()
+        .flat_map(|name| bases.iter().map(move |base| base.join(name)));
+    paths
+        .flat_map(|path| workspace.all_path_aliases(&path))
+        .collect()
+}
+
+/// Returns the parts of a word that may be a path: from its start, a separator, the letters of short options or
+/// the start of an address, to a separator or its end.
+fn named_parts(word: &str) -> Vec<&str> {
+    let after_separators = word
+        .match_indices(is_separator)
+        .map(|(at, found)| at + found.len());
+    let addresses = FILE_ADDRESSES
+        .iter()
+        .flat_map(|address| word.match_indices(address))
+        .flat_map(|(at, found)| {
+            let host = at + found.len();
+            let path = word.get(host..).and_then(|rest| rest.find('/'));
+            [Some(host), path.map(|path| host + path)]
+        });
+    let starts = std::iter::once(0)
+        .chain(after_separators)
+        .chain(addresses.flatten());
+    let mut parts: Vec<&str> = starts
+        .filter_map(|start| word.get(start..))
+        .flat_map(|rest| {
+            let ends = rest.match_indices(is_separator).map(|(at, _)| at);
+            let ends = ends.filter(|at| !is_punctuation(rest, *at));
+            let ends = ends.take(MAX_NAME_SEPARATORS + 1).chain([rest.len()]);
+            ends.filter_map(|end| rest.get(..end))
+        })
+        .collect();
+    // Values attached to short options: `-Csecrets`, `-xfsecrets`, `-vsecrets:/x`.
+    if let Some(short) = word.strip_prefix('-').filter(|rest| !rest.starts_with('-')) {
+        let end = short.find(is_separator).unwrap_or(short.len());
+        let values = short.char_indices().skip(1);
+        parts.extend(
+            values
+                .flat_map(|(at, _)| [short.get(at..), short.get(at..end)])
+                .flatten(),
+        );
+    }
+    parts.retain(|part| !part.is_empty());
+    parts
+}
+
+/// Returns true for characters that separate a name from others, in lists, addresses, settings and scripts
+/// (`r .env`, `.read .env`, `$(file <.env)`).
+fn is_separator(c: char) -> bool {
+    c.is_whitespace() || "=,:;@|?#'\"`<>(){}".contains(c)
+}
+
+/// Returns true for a colon or question mark before a blank, as in the subject of a commit (`src: add x`).
+fn is_punctuation(text: &str, at: usize) -> bool {
+    let rest = text
+        .get(at..)
+        .and_then(|rest| rest.strip_prefix([':', '?']));
+    rest.is_some_and(|rest| rest.starts_with(char::is_whitespace))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn parts_end_at_separators_and_at_the_end() {
+        for (word, part) in [
+            (".env", ".env"),
+            ("--env=.env", ".env"),
+            ("f=@.env;type=text/plain", ".env"),
+            (".env:/x", ".env"),
+            ("-v.env:/x", ".env"),
+            ("type=bind,src=/w/.env,dst=/x", "/w/.env"),
+            ("id=x,src=.env,type=file", ".env"),
+            ("lib.jar:out", "lib.jar"),
+            ("concat:.env|a.txt", ".env"),
+            ("file://.env", ".env"),
+            ("fileb://.env", ".env"),
+            ("file://localhost/w/.env", "/w/.env"),
+            ("file:///w/.env", "/w/.env"),
+            ("file:secret.db?mode=ro", "secret.db"),
+            ("a.html#top", "a.html"),
+            ("x=a:b.txt;type=y", "a:b.txt"),
+            ("-xf.env", ".env"),
+            ("$(file <.env)", ".env"),
+        ] {
+            assert!(
+                named_parts(word).contains(&part),
+                "{word}: {:?}",
+                named_parts(word)
+            );
+        }
+        assert!(!named_parts("src: add x").contains(&"src"));
+        // The path of an address elsewhere is no file here.
+        assert!(!named_parts("https://example.org/").contains(&"/"));
+    }
+
+    #[test]
+    fn long_words_have_few_parts() {
+        let word = "a,".repeat(4_000);
+        assert!(named_parts(&word).len() < 6 * word.len());
+    }
+}

@@ -1,0 +1,78 @@
+//! Finds the files of a session that command lines of the user's own hooks and servers name.
+
+use super::user_settings::resolve_links;
+use std::path::{Path, PathBuf};
+
+/// Maximum number of places at which a path in a shell line may end, from where it begins.
+const MAX_ENDS: usize = 16;
+
+/// Returns the files in `roots` that the words of command lines name by an absolute path: as a word, in the value of an
+/// option, or inside a shell line with its quotes and escapes. Links are resolved, in `roots` too; the files need not
+/// exist. Existing folders are left out.
+pub fn program_files<'a>(
+    words: impl IntoIterator<Item = &'a str>,
+    roots: &[PathBuf],
+) -> Vec<PathBuf> {
+    let is_here =
+        |path: &PathBuf| roots.iter().any(|root| path.starts_with(root)) && !path.is_dir();
+    let mut files = Vec::new();
+    for word in words {
+        let unquoted = word.replace(['\'', '"', '\\'], "");
+        for text in [word, &unquoted] {
+            let named = named_paths(text).filter_map(|path| resolve_links(Path::new(path)));
+            files.extend(named.filter(is_here));
+        }
+    }
+    files.sort();
+    files.dedup();
+    files
+}
+
+/// Returns all texts that may be an absolute path. One may begin at any slash, since a value may touch its option
+/// (`-f/x`).
+fn named_paths(text: &str) -> impl Iterator<Item = &str> {
+    let ends_path = |c: char| c.is_whitespace() || "'\"`$;&|()<>=:,{}".contains(c);
+    text.match_indices('/').flat_map(move |(start, _)| {
+        let rest = text.get(start..).unwrap_or_default();
+        let ends = rest.match_indices(ends_path).map(|(end, _)| end);
+        let ends = ends.take(MAX_ENDS).chain([rest.len()]);
+        ends.filter_map(|end| rest.get(..end))
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::{fs, os::unix::fs::symlink};
+
+    #[test]
+    fn files_are_found_in_command_lines() {
+        let folder = tempfile::tempdir().unwrap();
+        let home = folder.path().canonicalize().unwrap();
+        let root = home.join("project");
+        fs::create_dir(&root).unwrap();
+        symlink(root.join("later.sh"), home.join("link.sh")).unwrap();
+        let (p, h) = (root.display(), home.display());
+        for (word, file) in [
+            (format!("{p}/h.sh"), Some("h.sh")),
+            (format!("{p}/tools/h.sh"), Some("tools/h.sh")),
+            (format!("{h}/link.sh"), Some("later.sh")),
+            (format!("sh {p}/my\\ d/pre.sh"), Some("my d/pre.sh")),
+            (format!("'{p}/my d/pre.sh' now"), Some("my d/pre.sh")),
+            (format!("-f{p}/h.mk"), Some("h.mk")),
+            (format!("--file={p}/h.mk"), Some("h.mk")),
+            (format!("sh ${{X:-{p}/h.sh}}"), Some("h.sh")),
+            (format!("mkdir -p {p}/no; sh {p}/no/../h.sh"), Some("h.sh")),
+            (format!("X={p}/lib:{p}/a.sh"), Some("a.sh")),
+            (format!("{p}"), None),
+            (format!("{h}/elsewhere.sh"), None),
+            ("h.sh".to_owned(), None),
+        ] {
+            let found = program_files([word.as_str()], std::slice::from_ref(&root));
+            match file {
+                Some(file) => assert!(found.contains(&root.join(file)), "{word}: {found:?}"),
+                None => assert_eq!(found, [] as [PathBuf; 0], "{word}"),
+            }
+        }
+    }
+}

@@ -1,0 +1,135 @@
+//! Names of a program: the one by which it is called, and those by which the tables of the policy know it.
+
+use super::{command_line::SimpleCommand, command_wrappers::base_name, shell_word::ShellWord};
+
+/// Ends of names that distributions add to tell builds of a program apart.
+const BUILD_SUFFIXES: &[&str] = &[
+    ".athena", ".basic", ".bin", ".distrib", ".exe", ".gtk", ".gtk3", ".motif", ".nox", ".real",
+    ".tiny",
+];
+
+/// GNU tools, which are installed with a `g` before their name where the system has its own.
+const GNU_TOOLS: &[&str] = &[
+    "awk", "cat", "chgrp", "chmod", "chown", "chroot", "cp", "dd", "env", "find", "grep",
+    "install", "kill", "ln", "make", "mkdir", "mkfifo", "mktemp", "mv", "nice", "nohup", "rm",
+    "rmdir", "sed", "shred", "split", "stdbuf", "sync", "tar", "tee", "time", "timeout", "touch",
+    "truncate", "unlink", "xargs",
+];
+
+/// Names of a program, in lowercase and without its folder.
+pub(crate) struct ProgramName {
+    names: Vec<String>,
+}
+
+impl ProgramName {
+    /// Derives the names from the first word of a command: `/usr/bin/Perl5.36-x86_64-linux-gnu` is also `perl`,
+    /// `vim.basic` is also `vim`, `gxargs` is also `xargs`.
+    pub(crate) fn new(called: &str) -> Self {
+        let called = base_name(called).to_ascii_lowercase();
+        let mut names = vec![called.clone()];
+        let strips: [fn(&str) -> Option<&str>; 4] =
+            [strip_platform, strip_build, strip_version, strip_gnu_prefix];
+        let mut shortest = called.as_str();
+        for strip in strips {
+            if let Some(rest) = strip(shortest).filter(|rest| !rest.is_empty()) {
+                shortest = rest;
+                names.push(rest.to_owned());
+            }
+        }
+        Self { names }
+    }
+
+    /// Returns true if the program has this name. Case is ignored, because some file systems treat `RM` as `rm`.
+    pub(crate) fn is(&self, name: &str) -> bool {
+        self.names.iter().any(|own| own.eq_ignore_ascii_case(name))
+    }
+
+    /// Returns true if the table contains the program.
+    pub(crate) fn is_in(&self, table: &[&str]) -> bool {
+        table.iter().any(|name| self.is(name))
+    }
+
+    /// Returns true if a name of the program begins with the text, which is in lowercase.
+    pub(crate) fn starts_with(&self, text: &str) -> bool {
+        self.names.iter().any(|name| name.starts_with(text))
+    }
+
+    pub(crate) fn is_empty(&self) -> bool {
+        self.names.iter().all(String::is_empty)
+    }
+}
+
+/// Returns the call of `git` that a program of git's own folder stands for: `git-push x` becomes `git push x`.
+pub(crate) fn as_git_command(command: &SimpleCommand) -> Option<SimpleCommand> {
+    let program = base_name(&command.name).to_ascii_lowercase();
+    let subcommand = program.strip_prefix("git-")?;
+    let mut git = command.clone();
+    git.name = "git".to_owned();
+    git.args
+        .insert(0, ShellWord::Literal(subcommand.to_owned()));
+    Some(git)
+}
+
+/// Removes a platform: `-x86_64-linux-gnu`.
+fn strip_platform(name: &str) -> Option<&str> {
+    let (program, platform) = name.split_once('-')?;
+    ["-linux", "-darwin", "-freebsd"]
+        .iter()
+        .any(|system| platform.contains(system))
+        .then_some(program)
+}
+
+fn strip_build(name: &str) -> Option<&str> {
+    BUILD_SUFFIXES
+        .iter()
+        .find_map(|suffix| name.strip_suffix(suffix))
+}
+
+/// Removes a version, also with the letter of a build of Python: `8.6`, `3.13t`.
+fn strip_version(name: &str) -> Option<&str> {
+    let is_version = |c: char| c.is_ascii_digit() || c == '.';
+    let end = name.strip_suffix(['d', 'm', 't', 'u']).unwrap_or(name);
+    let version = if end.ends_with(is_version) { end } else { name };
+    let rest = version.trim_end_matches(is_version);
+    (rest.len() < version.len()).then(|| rest.trim_end_matches('-'))
+}
+
+fn strip_gnu_prefix(name: &str) -> Option<&str> {
+    name.strip_prefix('g')
+        .filter(|tool| GNU_TOOLS.contains(tool))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn program_has_names_without_folder_version_and_build() {
+        for (called, name) in [
+            ("/usr/bin/perl5.36-x86_64-linux-gnu", "perl"),
+            ("NICE", "nice"),
+            ("Rscript", "rscript"),
+            ("genv", "env"),
+            ("GXARGS", "xargs"),
+            ("pip3.11", "pip"),
+            ("python3.13t", "python"),
+            ("tclsh8.6", "tclsh"),
+            ("valgrind.bin", "valgrind"),
+            ("vim.basic", "vim"),
+            ("uname26", "uname26"),
+            ("x86_64", "x86_64"),
+        ] {
+            assert!(ProgramName::new(called).is(name), "{called}");
+        }
+        for (called, name) in [
+            ("build.sh", "build"),
+            ("git", "it"),
+            ("node-gyp", "node"),
+            ("ssh-keygen", "ssh"),
+            ("watch.sh", "watch"),
+            ("26", ""),
+        ] {
+            assert!(!ProgramName::new(called).is(name), "{called}");
+        }
+    }
+}
