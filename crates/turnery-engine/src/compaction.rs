@@ -21,7 +21,7 @@ pub struct CompactionBlock {
     /// First messages of the conversation, kept unchanged.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub keep_first: Vec<MessageId>,
-    /// Summary of the messages in between.
+    /// Summary of the messages between `keep_first` and `keep_recent`; never empty in a valid block.
     pub keep_compacted: Vec<Arc<LlmMessage>>,
     /// Latest messages, in order, possibly with shortened tool output.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]

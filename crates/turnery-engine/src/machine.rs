@@ -162,12 +162,12 @@ impl Loop {
         match input {
             Input::ModelDelta(delta) => self.handle_delta(delta),
             Input::ModelAnswered { response, calls } => self.handle_response(response, calls),
-            Input::ModelFailed(fault) => self.handle_model_error(fault),
+            Input::ModelFailed(error) => self.handle_model_error(error),
             Input::ModelRetried {
                 attempt,
-                error: fault,
+                error,
                 wait_ms,
-            } => self.handle_retry(attempt, fault, wait_ms),
+            } => self.handle_retry(attempt, error, wait_ms),
             Input::ModelSilent {
                 silent_ms,
                 is_connected,
@@ -205,7 +205,7 @@ impl Loop {
             Input::GraceOver => self.handle_grace_over(),
             Input::TimeUp => self.halt(Halt::TimeUp),
             Input::Committed => self.handle_committed(),
-            Input::CommitFailed(fault) => self.handle_commit_error(fault),
+            Input::CommitFailed(error) => self.handle_commit_error(error),
             Input::LaneLost => self.halt(Halt::LaneLost),
         }
         mem::swap(&mut self.emitter.effects, out);

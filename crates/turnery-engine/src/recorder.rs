@@ -229,14 +229,10 @@ fn apply_event(record: &mut LoopRecord, event: &Event) {
                 *record.compaction_usage.get_or_insert_default() += *usage;
             }
         }
-        EventKind::ModelRetried {
-            attempt,
-            error: fault,
-            ..
-        } => record.attempts.push(FailedAttempt {
+        EventKind::ModelRetried { attempt, error, .. } => record.attempts.push(FailedAttempt {
             turn_index: event.turn_index.unwrap_or_default(),
             attempt: *attempt,
-            error: fault.clone(),
+            error: error.clone(),
         }),
         EventKind::Issue { text } => record.issues.push(text.clone()),
         EventKind::ChildUsageReported { child, .. } => {

@@ -37,9 +37,11 @@ pub enum DamagedPart {
         loop_id: LoopId,
     },
     /// A note in the transcript (see [`TranscriptNote`](crate::TranscriptNote)).
-    Remark {
+    #[serde(rename = "remark")]
+    Note {
         /// Key of its row.
-        remark: i64,
+        #[serde(rename = "remark")]
+        note: i64,
     },
     /// Journalled events of a loop that was never committed.
     Journal {
@@ -75,7 +77,7 @@ impl fmt::Display for Damage {
             DamagedPart::Loop { loop_id } | DamagedPart::Parent { loop_id } => {
                 write!(f, "loop {loop_id}")?;
             }
-            DamagedPart::Remark { remark } => write!(f, "note {remark} of the transcript")?,
+            DamagedPart::Note { note } => write!(f, "note {note} of the transcript")?,
             DamagedPart::Journal { loop_id } => write!(f, "the journal of loop {loop_id}")?,
         }
         write!(f, " {}", self.reason)

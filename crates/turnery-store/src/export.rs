@@ -25,8 +25,8 @@ pub struct SessionDocument {
     /// Loops in commit order, so that parents come before their children.
     pub loops: Vec<Arc<LoopRecord>>,
     /// Notes in the transcript.
-    #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    pub remarks: Vec<TranscriptNote>,
+    #[serde(default, rename = "remarks", skip_serializing_if = "Vec::is_empty")]
+    pub notes: Vec<TranscriptNote>,
 }
 
 /// Error of an import.
@@ -72,7 +72,7 @@ pub async fn export_session(
     let mut session = store.info(id).await?;
     loop {
         let loops = store.loops(id, 0).await?;
-        let remarks = store.remarks(id).await?;
+        let notes = store.notes(id).await?;
         let now = store.info(id).await?;
         // Otherwise the session changed meanwhile, and metadata and loops would not match.
         if now == session {
@@ -82,7 +82,7 @@ pub async fn export_session(
                 format: FORMAT_VERSION,
                 session,
                 loops,
-                remarks,
+                notes,
             });
         }
         session = now;
@@ -175,7 +175,7 @@ pub async fn import_session(
     let SessionDocument {
         session,
         loops,
-        remarks,
+        notes,
         format: _,
     } = document;
     let id = session.id.clone();
@@ -192,7 +192,7 @@ pub async fn import_session(
         spawned_by: session.spawned_by.clone(),
     };
     store.create(made).await?;
-    match store_content(store, session, loops, remarks).await {
+    match store_content(store, session, loops, notes).await {
         Ok(info) => Ok(info),
         Err(error) => {
             // The import itself may still hold the lane.
@@ -206,7 +206,7 @@ async fn store_content(
     store: &dyn Store,
     session: SessionInfo,
     loops: Vec<Arc<LoopRecord>>,
-    remarks: Vec<TranscriptNote>,
+    notes: Vec<TranscriptNote>,
 ) -> Result<SessionInfo, StoreError> {
     if !loops.is_empty() {
         let opened = store.claim(&session.id, &Owner::this_process()).await?;
@@ -222,8 +222,8 @@ async fn store_content(
         };
         store.commit(commit).await?;
     }
-    if !remarks.is_empty() {
-        store.remark(&session.id, remarks).await?;
+    if !notes.is_empty() {
+        store.add_notes(&session.id, notes).await?;
     }
     let patch = SessionPatch {
         title: Some(session.title),

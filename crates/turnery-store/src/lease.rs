@@ -48,8 +48,9 @@ fn to_time_delta(time: Duration) -> chrono::TimeDelta {
     chrono::TimeDelta::from_std(time).unwrap_or_default()
 }
 
-/// Returns true if the lease has not expired. `process` is the stored description, `ends_at` the end of the
-/// lease on the holder's wall clock.
+/// Returns true if the lane cannot be claimed by another owner: the holder's process is not known to be gone, and
+/// its lease has not expired, with the tolerances given above. `process` is the stored description of the holder,
+/// `ends_at` the end of the lease on its wall clock.
 pub(crate) fn is_held(process: &str, ends_at: Timestamp, now: ClockReading) -> bool {
     if process_state(process) == ProcessState::Gone {
         return false;

@@ -27,7 +27,7 @@ pub struct MemoryStore {
 #[derive(Debug)]
 struct MemorySession {
     info: SessionInfo,
-    remarks: Vec<TranscriptNote>,
+    notes: Vec<TranscriptNote>,
     /// Loops, each with the head version of its commit.
     loops: Vec<(u64, Arc<LoopRecord>)>,
     fence: u64,
@@ -253,12 +253,12 @@ impl MemorySession {
         chain
     }
 
-    fn shown(&self, rest: Option<ReplayCursor>) -> Result<ReplayPage, StoreError> {
+    fn replay_page(&self, cursor: Option<ReplayCursor>) -> Result<ReplayPage, StoreError> {
         let MemoryReplay {
             mut loops,
             mut next_event,
-        } = match rest {
-            Some(rest) => rest.left()?,
+        } = match cursor {
+            Some(cursor) => cursor.into_position()?,
             None => {
                 let loops = self.loops.iter().map(|(_, record)| Arc::clone(record));
                 let loops: Vec<_> = loops.collect();
@@ -285,7 +285,7 @@ impl MemorySession {
                 }
             }
         }
-        page.rest =
+        page.next_cursor =
             (!loops.is_empty()).then(|| ReplayCursor::new(MemoryReplay { loops, next_event }));
         Ok(page)
     }
@@ -330,7 +330,7 @@ impl Store for MemoryStore {
             }
             let held = MemorySession {
                 info: info.clone(),
-                remarks: Vec::new(),
+                notes: Vec::new(),
                 loops: Vec::new(),
                 fence: 0,
                 last_lost_number: 0,
@@ -395,12 +395,12 @@ impl Store for MemoryStore {
         })
     }
 
-    fn shown(
+    fn replay_page(
         &self,
         id: &SessionId,
-        rest: Option<ReplayCursor>,
+        cursor: Option<ReplayCursor>,
     ) -> BoxFuture<'_, Result<ReplayPage, StoreError>> {
-        self.with(id, |held| held.shown(rest))
+        self.with(id, |held| held.replay_page(cursor))
     }
 
     fn claim(
@@ -485,19 +485,19 @@ impl Store for MemoryStore {
         })
     }
 
-    fn remark(
+    fn add_notes(
         &self,
         id: &SessionId,
-        said: Vec<TranscriptNote>,
+        notes: Vec<TranscriptNote>,
     ) -> BoxFuture<'_, Result<(), StoreError>> {
         self.with(id, |held| {
-            held.remarks.extend(said);
+            held.notes.extend(notes);
             Ok(())
         })
     }
 
-    fn remarks(&self, id: &SessionId) -> BoxFuture<'_, Result<Vec<TranscriptNote>, StoreError>> {
-        self.with(id, |held| Ok(held.remarks.clone()))
+    fn notes(&self, id: &SessionId) -> BoxFuture<'_, Result<Vec<TranscriptNote>, StoreError>> {
+        self.with(id, |held| Ok(held.notes.clone()))
     }
 
     /// Memory holds no damage.

@@ -80,21 +80,21 @@ impl Drop for OracleGuard {
 
 impl fmt::Debug for OracleGuard {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Guard").finish_non_exhaustive()
+        f.debug_struct("OracleGuard").finish_non_exhaustive()
     }
 }
 
 /// Checks every loop of every session in a store, including child sessions.
 async fn check_store(store: &dyn Store) -> Result<(), String> {
-    let fault = |error: StoreError| format!("the store cannot be read: {error}");
+    let unreadable = |error: StoreError| format!("the store cannot be read: {error}");
     let all = ListQuery {
         spawned: true,
         archived: ArchivedFilter::Include,
         limit: MAX_SESSIONS,
         ..ListQuery::default()
     };
-    for session in store.list(all).await.map_err(fault)?.sessions {
-        for record in store.loops(&session.id, 0).await.map_err(fault)? {
+    for session in store.list(all).await.map_err(unreadable)?.sessions {
+        for record in store.loops(&session.id, 0).await.map_err(unreadable)? {
             check_record(&record)?;
         }
     }

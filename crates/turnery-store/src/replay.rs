@@ -8,7 +8,7 @@ use turnery_engine::{Event, LoopRecord};
 /// Maximum number of events in a page. A store may end a page earlier if events are large.
 pub const REPLAY_PAGE_EVENTS: usize = 256;
 
-/// One page of a replayed conversation, as returned by [`Store::shown`](crate::Store::shown).
+/// One page of a replayed conversation, as returned by [`Store::replay_page`](crate::Store::replay_page).
 #[derive(Debug, Default)]
 pub struct ReplayPage {
     /// Events in order, without transient ones.
@@ -18,7 +18,7 @@ pub struct ReplayPage {
     /// Damage found while reading this page; the first page reports everything known to be missing.
     pub damage: Vec<Damage>,
     /// Cursor of the next page; `None` at the end.
-    pub rest: Option<ReplayCursor>,
+    pub next_cursor: Option<ReplayCursor>,
 }
 
 /// Position in a replayed conversation. Opaque except to the store that created it.
@@ -27,19 +27,19 @@ pub struct ReplayCursor(Box<dyn Any + Send>);
 impl ReplayCursor {
     /// Wraps the position of a store.
     #[must_use]
-    pub fn new<T: Any + Send>(left: T) -> Self {
-        Self(Box::new(left))
+    pub fn new<T: Any + Send>(position: T) -> Self {
+        Self(Box::new(position))
     }
 
     /// Returns the wrapped position. Fails if the cursor comes from another kind of store.
-    pub fn left<T: Any>(self) -> Result<T, StoreError> {
-        let left = self.0.downcast().map(|left| *left);
-        left.map_err(|_| StoreError::Broken("a page of another store was asked for".to_owned()))
+    pub fn into_position<T: Any>(self) -> Result<T, StoreError> {
+        let position = self.0.downcast().map(|position| *position);
+        position.map_err(|_| StoreError::Broken("a page of another store was asked for".to_owned()))
     }
 }
 
 impl fmt::Debug for ReplayCursor {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Rest").finish_non_exhaustive()
+        f.debug_struct("ReplayCursor").finish_non_exhaustive()
     }
 }

@@ -89,7 +89,7 @@ impl SqliteStore {
             let mut claim = |beginning| lanes::claim(db, &id, &owner, beginning, clock.reading());
             match claim(beginning.as_deref()) {
                 // The journal only serves recovery: the claim succeeds without it.
-                Err(fault) if beginning.is_some() && fault.can_retry_without_journal() => {
+                Err(error) if beginning.is_some() && error.can_retry_without_journal() => {
                     claim(None)
                 }
                 claimed => claimed,
@@ -172,15 +172,15 @@ impl Store for SqliteStore {
             })
     }
 
-    fn shown(
+    fn replay_page(
         &self,
         id: &SessionId,
-        rest: Option<ReplayCursor>,
+        cursor: Option<ReplayCursor>,
     ) -> BoxFuture<'_, Result<ReplayPage, StoreError>> {
         let id = id.clone();
         self.reader
             .call(Flush::Later, SettledLoops::new(), move |db| {
-                replay::shown(&mut db.sql, &id, rest)
+                replay::read_page(&mut db.sql, &id, cursor)
             })
     }
 
@@ -210,8 +210,8 @@ impl Store for SqliteStore {
             Flush::Later,
             SettledLoops::new(),
             move |db| {
-                journal::discard_loop(&db.sql, &id, &owner, &loop_id).inspect_err(|fault| {
-                    tracing::warn!(error = fault.message(), "failed to drop a journal");
+                journal::discard_loop(&db.sql, &id, &owner, &loop_id).inspect_err(|error| {
+                    tracing::warn!(error = error.message(), "failed to drop a journal");
                 })
             },
         ));
@@ -300,19 +300,19 @@ impl Store for SqliteStore {
             })
     }
 
-    fn remark(
+    fn add_notes(
         &self,
         id: &SessionId,
-        said: Vec<TranscriptNote>,
+        notes: Vec<TranscriptNote>,
     ) -> BoxFuture<'_, Result<(), StoreError>> {
         let id = id.clone();
         self.writer
             .call(Flush::Later, SettledLoops::new(), move |db| {
-                notes::add(&mut db.sql, &id, &said)
+                notes::add(&mut db.sql, &id, &notes)
             })
     }
 
-    fn remarks(&self, id: &SessionId) -> BoxFuture<'_, Result<Vec<TranscriptNote>, StoreError>> {
+    fn notes(&self, id: &SessionId) -> BoxFuture<'_, Result<Vec<TranscriptNote>, StoreError>> {
         let id = id.clone();
         self.reader
             .call(Flush::Later, SettledLoops::new(), move |db| {

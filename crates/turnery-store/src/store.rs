@@ -43,12 +43,12 @@ pub trait Store: Send + Sync + 'static {
     fn history(&self, id: &SessionId) -> BoxFuture<'_, Result<History, StoreError>>;
 
     /// Reads one page of the conversation to replay: the loops on the chain to the tip, oldest first, without
-    /// loops that were rerun. `rest` is the cursor returned with the previous page; `None` starts from the
+    /// loops that were rerun. `cursor` is the one returned with the previous page; `None` starts from the
     /// beginning. Request the next page before showing the last one, so that it is read meanwhile.
-    fn shown(
+    fn replay_page(
         &self,
         id: &SessionId,
-        rest: Option<ReplayCursor>,
+        cursor: Option<ReplayCursor>,
     ) -> BoxFuture<'_, Result<ReplayPage, StoreError>>;
 
     /// Claims the lane: the right to commit. Journals left by a dead holder become loops with status Aborted
@@ -122,14 +122,14 @@ pub trait Store: Send + Sync + 'static {
     ) -> BoxFuture<'_, Result<SessionInfo, StoreError>>;
 
     /// Stores notes in the transcript. Needs no lane, and changes no version.
-    fn remark(
+    fn add_notes(
         &self,
         id: &SessionId,
-        said: Vec<TranscriptNote>,
+        notes: Vec<TranscriptNote>,
     ) -> BoxFuture<'_, Result<(), StoreError>>;
 
     /// Returns all notes of the transcript, in the order in which they were stored.
-    fn remarks(&self, id: &SessionId) -> BoxFuture<'_, Result<Vec<TranscriptNote>, StoreError>>;
+    fn notes(&self, id: &SessionId) -> BoxFuture<'_, Result<Vec<TranscriptNote>, StoreError>>;
 
     /// Looks for damage in one session; with `None`, reads all sessions and the database as a whole. Changes
     /// nothing. Empty if there is no damage.

@@ -32,7 +32,7 @@ pub(super) fn message(id: &SessionId, damage: &[Damage]) -> LlmMessage {
 /// Adds a warning about damaged history to the system prompt; `None` if nothing that the model sees is
 /// damaged.
 pub(super) fn system_prompt_with_warning(system: &str, damage: &[Damage]) -> Option<String> {
-    let is_note = |it: &&Damage| matches!(it.part, DamagedPart::Remark { .. });
+    let is_note = |it: &&Damage| matches!(it.part, DamagedPart::Note { .. });
     let count = damage.len() - damage.iter().filter(is_note).count();
     if count == 0 {
         return None;

@@ -18,7 +18,7 @@ pub(super) async fn replay_session(
     known: Vec<Damage>,
     outbox: &mut dyn Outbox,
 ) -> Result<History, StoreError> {
-    let remarks = store.remarks(id).await?.into_iter();
+    let remarks = store.notes(id).await?.into_iter();
     let mut screen = Replayer {
         remarks: remarks.map(|it| note_event(id, it)).collect(),
         outbox,
@@ -28,9 +28,12 @@ pub(super) async fn replay_session(
         damage: known,
         ..History::default()
     };
-    let mut page = store.shown(id, None).await?;
+    let mut page = store.replay_page(id, None).await?;
     loop {
-        let coming = page.rest.take().map(|rest| store.shown(id, Some(rest)));
+        let coming = page
+            .next_cursor
+            .take()
+            .map(|cursor| store.replay_page(id, Some(cursor)));
         let mut ended = page.loops.iter().peekable();
         for event in &page.events {
             while let Some(record) = ended.next_if(|it| it.loop_id != event.loop_id) {

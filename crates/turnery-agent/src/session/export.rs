@@ -7,7 +7,7 @@ impl Session {
     /// Stores transcript notes: a command and its output. They are replayed when the session is loaded, and
     /// never sent to a model.
     pub async fn add_notes(&self, notes: Vec<TranscriptNote>) -> Result<(), StoreError> {
-        self.store().remark(self.id(), notes).await
+        self.store().add_notes(self.id(), notes).await
     }
 
     /// Exports everything stored of the session as one document.

@@ -147,12 +147,12 @@ impl Store for FailingStore {
         fail_if_set(&self.loops).unwrap_or_else(|| self.inner.history(id))
     }
 
-    fn shown(
+    fn replay_page(
         &self,
         id: &SessionId,
-        rest: Option<ReplayCursor>,
+        cursor: Option<ReplayCursor>,
     ) -> BoxFuture<'_, Result<ReplayPage, StoreError>> {
-        fail_if_set(&self.loops).unwrap_or_else(|| self.inner.shown(id, rest))
+        fail_if_set(&self.loops).unwrap_or_else(|| self.inner.replay_page(id, cursor))
     }
 
     fn claim(
@@ -253,15 +253,15 @@ impl Store for FailingStore {
             .unwrap_or_else(|| write(&self.writes_take, self.inner.patch(id, patch)))
     }
 
-    fn remark(
+    fn add_notes(
         &self,
         id: &SessionId,
-        said: Vec<TranscriptNote>,
+        notes: Vec<TranscriptNote>,
     ) -> BoxFuture<'_, Result<(), StoreError>> {
-        self.inner.remark(id, said)
+        self.inner.add_notes(id, notes)
     }
 
-    fn remarks(&self, id: &SessionId) -> BoxFuture<'_, Result<Vec<TranscriptNote>, StoreError>> {
-        self.inner.remarks(id)
+    fn notes(&self, id: &SessionId) -> BoxFuture<'_, Result<Vec<TranscriptNote>, StoreError>> {
+        self.inner.notes(id)
     }
 }

@@ -169,11 +169,11 @@ impl Loop {
     pub(super) fn resume_after_compaction(&mut self, reason: CompactionReason) {
         match reason {
             CompactionReason::ContextFull => self.call_model(),
-            CompactionReason::Overflow(fault) => {
+            CompactionReason::Overflow(error) => {
                 self.failed_attempts += 1;
                 self.emitter.emit(EventKind::ModelRetried {
                     attempt: self.failed_attempts,
-                    error: fault,
+                    error,
                     wait_ms: 0,
                 });
                 self.call_model();
@@ -193,7 +193,7 @@ impl Loop {
     pub(super) fn resume_without_compaction(&mut self, reason: CompactionReason, why: String) {
         match reason {
             CompactionReason::ContextFull => self.call_model(),
-            CompactionReason::Overflow(fault) => self.fail_without_draft(fault),
+            CompactionReason::Overflow(error) => self.fail_without_draft(error),
             CompactionReason::Standalone => {
                 let failed = LoopFailure {
                     usage: None,

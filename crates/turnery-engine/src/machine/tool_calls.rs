@@ -61,7 +61,8 @@ impl Loop {
         }
     }
 
-    /// Adds results to history, in call order (R3).
+    /// Adds the results of ended calls to history, in call order (R3), until the next call in that order has
+    /// not ended, or an after-tool hook was requested, whose verdict must come first.
     fn deliver_results(&mut self, batch: &mut CallBatch) {
         while batch.hook_call.is_none() {
             let at = batch.next_to_deliver;
@@ -325,7 +326,8 @@ impl Loop {
         }
     }
 
-    /// Takes the batch if it has this call in a matching phase. The caller sets the next stage.
+    /// Takes the batch and the index of a call if the call is in a phase that `fits`; otherwise leaves the
+    /// stage unchanged. The caller sets the next stage.
     fn take_call(
         &mut self,
         call_id: &CallId,

@@ -53,8 +53,8 @@ impl ResponseSize {
     /// Size added for every block, so that the number of small blocks is limited too. Unit: bytes.
     pub const BLOCK_OVERHEAD_BYTES: usize = 128;
 
-    /// Returns the size of a complete response. Call arguments count only with the bytes of their JSON
-    /// strings.
+    /// Returns the size of a complete response. Call arguments count only if they are still text, because
+    /// they are not valid JSON; those that were parsed were counted while they streamed.
     #[must_use]
     pub fn of_response(response: &Response) -> Self {
         let mut size = Self::default();

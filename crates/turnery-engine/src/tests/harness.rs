@@ -128,7 +128,7 @@ fn describe_effect(effect: &Effect) -> String {
         Effect::StopCompaction => "> stop compaction".to_owned(),
         Effect::Commit(event) => format!("> commit {}", describe_event(&event.kind)),
         Effect::Finish(LoopFinish::Committed { .. }) => "> done".to_owned(),
-        Effect::Finish(LoopFinish::CommitFailed(fault)) => format!("> lost {fault:?}"),
+        Effect::Finish(LoopFinish::CommitFailed(error)) => format!("> lost {error:?}"),
     }
 }
 

@@ -304,13 +304,13 @@ fn failed_commit_publishes_nothing() {
         CommitError::LaneLost,
         CommitError::Store("disk full".to_owned()),
     ];
-    for fault in faults {
+    for error in faults {
         let mut script = LoopHarness::start(prompt_spec());
         script.feed(text_answer("done"));
         script.lines();
-        script.feed(Input::CommitFailed(fault.clone()));
-        assert_eq!(script.lines(), [format!("> lost {fault:?}")]);
-        assert_eq!(script.finish, Some(LoopFinish::CommitFailed(fault)));
+        script.feed(Input::CommitFailed(error.clone()));
+        assert_eq!(script.lines(), [format!("> lost {error:?}")]);
+        assert_eq!(script.finish, Some(LoopFinish::CommitFailed(error)));
         assert!(script.machine.is_over());
         script.feed(Input::Committed);
         assert!(script.lines().is_empty(), "R5");

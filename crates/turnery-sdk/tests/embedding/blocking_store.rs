@@ -69,12 +69,12 @@ impl<S: Store> Store for Held<S> {
         run_blocking(self.0.history(id))
     }
 
-    fn shown(
+    fn replay_page(
         &self,
         id: &SessionId,
-        rest: Option<ReplayCursor>,
+        cursor: Option<ReplayCursor>,
     ) -> BoxFuture<'_, Result<ReplayPage, StoreError>> {
-        run_blocking(self.0.shown(id, rest))
+        run_blocking(self.0.replay_page(id, cursor))
     }
 
     fn claim(
@@ -122,15 +122,15 @@ impl<S: Store> Store for Held<S> {
         run_blocking(self.0.patch(id, patch))
     }
 
-    fn remark(
+    fn add_notes(
         &self,
         id: &SessionId,
-        said: Vec<TranscriptNote>,
+        notes: Vec<TranscriptNote>,
     ) -> BoxFuture<'_, Result<(), StoreError>> {
-        run_blocking(self.0.remark(id, said))
+        run_blocking(self.0.add_notes(id, notes))
     }
 
-    fn remarks(&self, id: &SessionId) -> BoxFuture<'_, Result<Vec<TranscriptNote>, StoreError>> {
-        run_blocking(self.0.remarks(id))
+    fn notes(&self, id: &SessionId) -> BoxFuture<'_, Result<Vec<TranscriptNote>, StoreError>> {
+        run_blocking(self.0.notes(id))
     }
 }

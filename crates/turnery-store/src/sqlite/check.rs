@@ -49,8 +49,8 @@ fn session_ids(db: &Connection) -> Result<Vec<SessionId>, JobError> {
             Ok(Some(row)) => ids.extend(row.get::<_, String>(0).map(SessionId::from)),
             Ok(None) => return Ok(ids),
             // The rest of the table is unreadable, which the damage of the database reports.
-            Err(fault) if fault.is_damage() => return Ok(ids),
-            Err(fault) => return Err(fault),
+            Err(error) if error.is_damage() => return Ok(ids),
+            Err(error) => return Err(error),
         }
     }
 }
@@ -64,19 +64,19 @@ pub(super) fn check_database(db: &Connection) -> Result<Vec<Damage>, JobError> {
             damage
                 .extend(complaints.map(|text| Damage::in_database(format!("is damaged: {text}"))));
         }
-        Err(fault) if fault.is_damage() => {
-            let reason = format!("is damaged: {}", fault.message());
+        Err(error) if error.is_damage() => {
+            let reason = format!("is damaged: {}", error.message());
             damage.push(Damage::in_database(reason));
         }
-        Err(fault) => return Err(fault),
+        Err(error) => return Err(error),
     }
     match texts(db, MISSING_PARENTS) {
         Ok(missing) => damage.extend(missing.into_iter().map(|table| {
             Damage::in_database(format!("refers to the table {table}, which does not exist"))
         })),
         // Already reported above.
-        Err(fault) if fault.is_damage() => {}
-        Err(fault) => return Err(fault),
+        Err(error) if error.is_damage() => {}
+        Err(error) => return Err(error),
     }
     for table in ["loops", "texts", "remarks", "journal", "repairs"] {
         let sql = format!(
@@ -89,8 +89,8 @@ pub(super) fn check_database(db: &Connection) -> Result<Vec<Damage>, JobError> {
                 Damage::in_database(reason)
             })),
             // Already reported above.
-            Err(fault) if fault.is_damage() => {}
-            Err(fault) => return Err(fault),
+            Err(error) if error.is_damage() => {}
+            Err(error) => return Err(error),
         }
     }
     Ok(damage)
@@ -145,9 +145,9 @@ fn check_session_loops(
         Ok(())
     })();
     match found {
-        Err(fault @ JobError::Told(StoreError::NotFound(_))) => Err(fault),
-        Err(fault) if fault.is_damage() => {
-            let reason = format!("cannot be read to its end: {}", fault.message());
+        Err(error @ JobError::Told(StoreError::NotFound(_))) => Err(error),
+        Err(error) if error.is_damage() => {
+            let reason = format!("cannot be read to its end: {}", error.message());
             damage.push(of(DamagedPart::Session, reason));
             Ok(damage)
         }

@@ -61,9 +61,10 @@ impl Cleanup {
     }
 }
 
-/// Time at which cleanup runs.
+/// Occasion of a cleanup, which decides how long it may take.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum CleanupTrigger {
+    /// No job has arrived for a while.
     Idle,
     /// The store is about to be closed.
     End,
@@ -74,18 +75,18 @@ impl Db {
     pub(super) fn clean_up(
         &mut self,
         path: &Path,
-        occasion: CleanupTrigger,
+        trigger: CleanupTrigger,
         is_wanted: impl Fn() -> bool + Send + 'static,
     ) {
         if !self.tidy.has_written && !self.tidy.has_deleted {
             return;
         }
-        match self.try_clean_up(path, occasion, is_wanted) {
+        match self.try_clean_up(path, trigger, is_wanted) {
             Ok(true) => self.tidy = Cleanup::default(),
             Ok(false) => self.tidy.tries += 1,
-            Err(fault) if fault.is_interrupted() || fault.is_busy() => self.tidy.tries += 1,
-            Err(fault) => {
-                tracing::warn!(error = %fault.into_store_error(path), "failed to free the space of deleted sessions");
+            Err(error) if error.is_interrupted() || error.is_busy() => self.tidy.tries += 1,
+            Err(error) => {
+                tracing::warn!(error = %error.into_store_error(path), "failed to free the space of deleted sessions");
                 self.tidy = Cleanup::default();
             }
         }
@@ -95,7 +96,7 @@ impl Db {
     fn try_clean_up(
         &mut self,
         path: &Path,
-        occasion: CleanupTrigger,
+        trigger: CleanupTrigger,
         is_wanted: impl Fn() -> bool + Send + 'static,
     ) -> Result<bool, JobError> {
         self.check_files()?;
@@ -103,21 +104,21 @@ impl Db {
         if !self.tidy.has_deleted && free <= SPARE_PAGES {
             return Ok(true);
         }
-        self.wait_for_locks(match occasion {
+        self.set_lock_timeout(match trigger {
             CleanupTrigger::Idle => READER_TIMEOUT,
             CleanupTrigger::End => READER_TIMEOUT_AT_SHUTDOWN,
         })?;
         if pragma_number(&self.sql, "auto_vacuum")? == 0 {
-            if free > 0 && has_space_to_rewrite(&self.sql, path, occasion)? {
+            if free > 0 && has_space_to_rewrite(&self.sql, path, trigger)? {
                 match rewrite(&mut self.sql, is_wanted) {
-                    Err(fault) if fault.is_interrupted() && occasion == CleanupTrigger::End => {}
+                    Err(error) if error.is_interrupted() && trigger == CleanupTrigger::End => {}
                     done => done?,
                 }
             }
         } else {
             while pragma_number(&self.sql, "freelist_count")? > 0 {
                 if is_wanted() {
-                    match occasion {
+                    match trigger {
                         CleanupTrigger::Idle => return Ok(false),
                         // The log is truncated all the same, because it contains deleted text.
                         CleanupTrigger::End => break,
@@ -161,10 +162,10 @@ fn rewrite(
 fn has_space_to_rewrite(
     sql: &Connection,
     path: &Path,
-    occasion: CleanupTrigger,
+    trigger: CleanupTrigger,
 ) -> Result<bool, JobError> {
     let size = pragma_number(sql, "page_count")? * pragma_number(sql, "page_size")?;
-    let limit = match occasion {
+    let limit = match trigger {
         CleanupTrigger::Idle => REWRITE_LIMIT,
         CleanupTrigger::End => REWRITE_LIMIT_AT_SHUTDOWN,
     };

@@ -44,9 +44,9 @@ impl Db {
         })
     }
 
-    /// Writes events to the journal and removes them from `appends`. If the disk is full or the database stays
-    /// locked for longer than `patience`, they remain there for the next attempt. Logs the error that it
-    /// returns.
+    /// Writes events to the journal and removes them from `appends`. After a transient error, such as a full
+    /// disk or a lock held for longer than `patience`, they remain there for the next attempt; after any other,
+    /// they are dropped and their loops are added to `cut`. Logs the error that it returns.
     pub(super) fn write_journal(
         &mut self,
         path: &Path,
@@ -58,15 +58,15 @@ impl Db {
             return Ok(());
         }
         let written = self
-            .wait_for_locks(patience)
+            .set_lock_timeout(patience)
             .and_then(|()| self.files.check())
             .and_then(|()| journal::write_appends(self, appends));
-        let Err(fault) = written else {
+        let Err(error) = written else {
             appends.clear();
             return Ok(());
         };
-        let may_pass = fault.is_transient();
-        let error = fault.into_store_error(path);
+        let may_pass = error.is_transient();
+        let error = error.into_store_error(path);
         if may_pass {
             tracing::warn!(%error, "failed to journal; trying again later");
         } else {
@@ -77,8 +77,8 @@ impl Db {
         Err(error)
     }
 
-    /// Sets the longest time that statements wait for another writing process.
-    pub(super) fn wait_for_locks(&self, patience: Duration) -> Result<(), JobError> {
+    /// Sets the longest time that later statements wait for another writing process; waits for nothing itself.
+    pub(super) fn set_lock_timeout(&self, patience: Duration) -> Result<(), JobError> {
         Ok(self.sql.busy_timeout(patience)?)
     }
 

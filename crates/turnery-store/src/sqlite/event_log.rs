@@ -66,8 +66,8 @@ pub(super) fn read_all(log: &str, record: &LoopRecord) -> (Vec<Event>, Option<St
         match next(log, &mut at, record, &[]) {
             Ok(Some(decode_event)) => events.push(decode_event),
             Ok(None) => return (events, failure),
-            Err(fault) => {
-                failure.get_or_insert_with(|| fault.message());
+            Err(error) => {
+                failure.get_or_insert_with(|| error.message());
                 if at == from {
                     return (Vec::new(), failure);
                 }

@@ -302,7 +302,8 @@ pub(super) fn has_journal(db: &Connection, session: &SessionId) -> Result<bool, 
 const SELECT_EVENTS: &str =
     "SELECT loop_id, seq, at, body, checksum FROM journal WHERE session_id = ?1";
 
-/// Empties the journal of a session. Returns the events of each loop, oldest loop first.
+/// Empties the journal of a session. Returns the readable events of each loop, oldest loop first; what is unreadable
+/// is copied to `repairs`.
 pub(super) fn take_all(db: &Connection, session: &SessionId) -> Result<Vec<Vec<Event>>, JobError> {
     let mut loops: Vec<(LoopId, Vec<Event>)> = Vec::new();
     let mut has_lost = false;
@@ -370,7 +371,8 @@ fn back_up(db: &Connection, session: &SessionId) -> Result<(), JobError> {
     Ok(())
 }
 
-/// Records the loop numbers in the journal of a session before damaged rows are removed.
+/// Records the greatest loop number in the journal of a session as lost, before damaged rows are removed, so that
+/// it is never reused.
 fn note_lost(db: &Connection, session: &SessionId) -> Result<(), JobError> {
     let mut select = db.prepare_cached(
         "SELECT loop_id FROM journal WHERE session_id = ?1 \

@@ -126,7 +126,8 @@ pub(super) fn note_lost_number(
     Ok(())
 }
 
-/// Reads a session that no other owner holds, including its journal.
+/// Reads the row of a session and its loop numbers, after turning a journal left by an earlier holder into loops.
+/// Fails with [`StoreError::Busy`] while another owner holds the lane.
 fn find_claimable(
     work: &Connection,
     id: &SessionId,
@@ -385,7 +386,8 @@ pub(super) fn free(db: &Connection, id: &SessionId) -> Result<(), JobError> {
     Ok(())
 }
 
-/// Returns the sessions among these whose lane is held, with the holder described for the user.
+/// Returns those of `sessions` whose holder may be active, even after its lease expired, with the holder described
+/// for the user.
 pub(super) fn holders(
     db: &Connection,
     sessions: &[SessionId],
@@ -401,8 +403,8 @@ pub(super) fn holders(
     Ok(holders)
 }
 
-/// Returns true if the caller holds the lane. A holder whose lease expired keeps it until another owner claims
-/// it.
+/// Returns true if `lane` is the last one claimed in its session and was not released. An expired lease does not
+/// matter until another owner claims the session.
 pub(super) fn is_lane_held(db: &Connection, lane: &Lane) -> Result<bool, JobError> {
     let mut select = db.prepare_cached(
         "SELECT 1 FROM sessions WHERE session_id = ?1 AND owner_id = ?2 AND fence = ?3",

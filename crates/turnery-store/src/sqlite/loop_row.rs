@@ -129,7 +129,7 @@ impl RowEncoder<'_> {
             Some(db) => match encode_large(db, &self.record.session_id, &mut self.text, value) {
                 Ok(()) => Ok(true),
                 Err(JobError::Json(error)) => Err(refused(&error).into()),
-                Err(fault) => Err(fault),
+                Err(error) => Err(error),
             },
         }
     }

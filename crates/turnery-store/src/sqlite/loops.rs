@@ -77,7 +77,8 @@ fn read_all(
     Ok(Some(found))
 }
 
-/// Returns the loops on the chain to the tip, oldest first, without their events.
+/// Returns the loops that the next prompt follows, without their events, and the damage found among them. Surveys
+/// the whole session only if the chain to the tip is damaged.
 pub(super) fn history(db: &mut Connection, id: &SessionId) -> Result<History, JobError> {
     let db = db.transaction()?;
     let mut whole = String::new();
@@ -174,8 +175,8 @@ fn reversed<T>(mut taken: Vec<T>) -> Vec<T> {
 pub(super) fn none_if_damaged<T>(read: Result<T, JobError>) -> Result<Option<T>, JobError> {
     match read {
         Ok(read) => Ok(Some(read)),
-        Err(fault) if fault.is_damage() => Ok(None),
-        Err(fault) => Err(fault),
+        Err(error) if error.is_damage() => Ok(None),
+        Err(error) => Err(error),
     }
 }
 
@@ -185,8 +186,8 @@ pub(super) fn reason_if_damaged<T>(
 ) -> Result<Result<T, String>, JobError> {
     match read {
         Ok(read) => Ok(Ok(read)),
-        Err(fault) if fault.is_damage() => Ok(Err(fault.message())),
-        Err(fault) => Err(fault),
+        Err(error) if error.is_damage() => Ok(Err(error.message())),
+        Err(error) => Err(error),
     }
 }
 

@@ -16,14 +16,14 @@ const SELECT_NOTES: &str = "SELECT body, checksum, remark FROM remarks \
 pub(super) fn add(
     db: &mut Connection,
     id: &SessionId,
-    said: &[TranscriptNote],
+    notes: &[TranscriptNote],
 ) -> Result<(), JobError> {
     let db = db.transaction_with_behavior(TransactionBehavior::Immediate)?;
     sessions::get(&db, id)?;
     let mut insert =
         db.prepare_cached("INSERT INTO remarks (session_id, body, checksum) VALUES (?1, ?2, ?3)")?;
-    for remark in said {
-        let body = serde_json::to_string(remark)?;
+    for note in notes {
+        let body = serde_json::to_string(note)?;
         let checksum = Checksum::default().text(id.as_str()).text(&body).finish();
         insert.execute((id.as_str(), body, checksum))?;
     }
@@ -39,21 +39,21 @@ pub(super) fn read_all(
 ) -> Result<Vec<TranscriptNote>, JobError> {
     let db = db.transaction()?;
     sessions::get(&db, id)?;
-    let mut said = Vec::new();
+    let mut notes = Vec::new();
     for_each_note(&db, id, |_, read, complaint| {
         if let Some(reason) = complaint {
             tracing::warn!(session = %id, reason, "a note of the transcript is damaged");
         }
-        said.extend(read);
+        notes.extend(read);
     })?;
-    Ok(said)
+    Ok(notes)
 }
 
 /// Returns the damage in the notes of a session.
 pub(super) fn check(db: &Connection, id: &SessionId) -> Result<Vec<Damage>, JobError> {
     let mut damage = Vec::new();
-    for_each_note(db, id, |remark, _, complaint| {
-        let part = DamagedPart::Remark { remark };
+    for_each_note(db, id, |note, _, complaint| {
+        let part = DamagedPart::Note { note };
         damage.extend(complaint.map(|reason| Damage::new(id, part, reason)));
     })?;
     Ok(damage)
@@ -62,29 +62,29 @@ pub(super) fn check(db: &Connection, id: &SessionId) -> Result<Vec<Damage>, JobE
 /// Sets unreadable notes aside, and updates the checksums of the others. Returns the changes.
 pub(super) fn repair(db: &Connection, id: &SessionId) -> Result<Vec<String>, JobError> {
     let mut damaged = Vec::new();
-    for_each_note(db, id, |remark, read, complaint| {
-        damaged.extend(complaint.map(|reason| (remark, read.is_some(), reason)));
+    for_each_note(db, id, |key, read, complaint| {
+        damaged.extend(complaint.map(|reason| (key, read.is_some(), reason)));
     })?;
     let mut changes = Vec::new();
-    for (remark, is_readable, reason) in damaged {
+    for (key, is_readable, reason) in damaged {
         if is_readable {
             let body: String = db.query_row(
                 "SELECT body FROM remarks WHERE remark = ?1",
-                (remark,),
+                (key,),
                 |row| row.get(0),
             )?;
             let checksum = Checksum::default().text(id.as_str()).text(&body).finish();
             db.execute(
                 "UPDATE remarks SET checksum = ?2 WHERE remark = ?1",
-                (remark, checksum),
+                (key, checksum),
             )?;
-            changes.push(format!("note {remark} is kept as it reads; it {reason}"));
+            changes.push(format!("note {key} is kept as it reads; it {reason}"));
         } else {
             db.execute(
                 "UPDATE remarks SET set_aside = ?2 WHERE remark = ?1",
-                (remark, &reason),
+                (key, &reason),
             )?;
-            changes.push(format!("note {remark} is set aside; it {reason}"));
+            changes.push(format!("note {key} is set aside; it {reason}"));
         }
     }
     Ok(changes)
@@ -102,11 +102,11 @@ fn for_each_note(
         let key = row.get(2)?;
         match reason_if_damaged(read(row))? {
             Err(reason) => take(key, None, Some(format!("cannot be read: {reason}"))),
-            Ok(remark) => {
+            Ok(note) => {
                 let sum = Checksum::default().text(id.as_str()).columns(row, [0])?;
                 let differs = sum.verify(row.get_ref(1)?) == ChecksumVerdict::Differs;
                 let complaint = "differs from what was written: its checksum does not match";
-                take(key, Some(remark), differs.then(|| complaint.to_owned()));
+                take(key, Some(note), differs.then(|| complaint.to_owned()));
             }
         }
     }

@@ -36,7 +36,7 @@ pub(super) fn open(path: &Path) -> Result<(Connection, OpenFiles), StoreError> {
     let files = OpenFiles::before_open(path).map_err(|error| create_error(path, &error));
     let (mut files, db) = (files?, connect(path));
     let db = db.and_then(|db| files.check().map(|()| db));
-    Ok((db.map_err(|fault| fault.into_store_error(path))?, files))
+    Ok((db.map_err(|error| error.into_store_error(path))?, files))
 }
 
 fn create_error(path: &Path, error: &io::Error) -> StoreError {
@@ -107,7 +107,7 @@ fn switch_to_wal(db: &Connection) -> Result<String, JobError> {
     loop {
         let mode = db.pragma_update_and_check(None, "journal_mode", "wal", |row| row.get(0));
         match mode.map_err(JobError::from) {
-            Err(fault) if fault.is_busy() && Instant::now() < deadline => {
+            Err(error) if error.is_busy() && Instant::now() < deadline => {
                 let waited = db.execute_batch("BEGIN IMMEDIATE; COMMIT");
                 if let Err(error) = waited {
                     tracing::debug!(%error, "failed to wait for another process");

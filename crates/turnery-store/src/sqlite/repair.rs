@@ -204,12 +204,12 @@ impl SessionRepair<'_> {
     fn rebuild_indexes(&mut self) -> Result<(), JobError> {
         match self.db.execute_batch("REINDEX").map_err(JobError::from) {
             Ok(()) => self.changes.push("the indexes are made again".to_owned()),
-            Err(fault) if fault.is_damage() => {
-                let reason = fault.message();
+            Err(error) if error.is_damage() => {
+                let reason = error.message();
                 self.changes
                     .push(format!("the indexes cannot be made again: {reason}"));
             }
-            Err(fault) => return Err(fault),
+            Err(error) => return Err(error),
         }
         Ok(())
     }

@@ -41,15 +41,15 @@ struct OpenLoop {
     position: usize,
 }
 
-pub(super) fn shown(
+pub(super) fn read_page(
     db: &mut Connection,
     id: &SessionId,
-    rest: Option<ReplayCursor>,
+    cursor: Option<ReplayCursor>,
 ) -> Result<ReplayPage, JobError> {
     let db = db.transaction()?;
     let mut page = ReplayPage::default();
-    let mut left = match rest {
-        Some(rest) => rest.left()?,
+    let mut left = match cursor {
+        Some(cursor) => cursor.into_position()?,
         None => {
             let left = begin_replay(&db, id, &mut page.damage)?;
             page.damage.append(&mut notes::check(&db, id)?);
@@ -118,7 +118,7 @@ pub(super) fn shown(
         }
         page.damage.append(&mut damage);
     }
-    page.rest = left.begun.is_some().then(|| ReplayCursor::new(left));
+    page.next_cursor = left.begun.is_some().then(|| ReplayCursor::new(left));
     Ok(page)
 }
 

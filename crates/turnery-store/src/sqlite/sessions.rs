@@ -349,10 +349,10 @@ impl ColumnReader<'_, '_> {
     ) -> Option<T> {
         match read(column) {
             Ok(value) => Some(value),
-            Err(fault) => {
+            Err(error) => {
                 self.complaints.push(UnreadableColumn {
                     column: name,
-                    reason: fault.message(),
+                    reason: error.message(),
                 });
                 None
             }

@@ -382,8 +382,8 @@ fn read(
         Err(error) => Err(error.into()),
     };
     match read {
-        Err(fault) if fault.is_damage() => {
-            let reason = format!("cannot be read: {}", fault.message());
+        Err(error) if error.is_damage() => {
+            let reason = format!("cannot be read: {}", error.message());
             Ok((read_head(db, key)?, Some(reason)))
         }
         read => read,
@@ -396,8 +396,8 @@ fn read_head(db: &Connection, key: i64) -> Result<SurveyedLoop, JobError> {
     let mut rows = select.query((key,))?;
     let row = match rows.next().map_err(JobError::from) {
         Ok(row) => row,
-        Err(fault) if fault.is_damage() => None,
-        Err(fault) => return Err(fault),
+        Err(error) if error.is_damage() => None,
+        Err(error) => return Err(error),
     };
     let value = |column| row.and_then(|row| row.get_ref(column).ok());
     Ok(SurveyedLoop {
@@ -438,14 +438,14 @@ fn read_whole(
     }
     let mut record = match loops::record(db, row, id, &mut String::new()) {
         Ok(record) => record,
-        Err(fault) if fault.is_damage() => {
+        Err(error) if error.is_damage() => {
             // A long text may be lost although the row is intact.
             surveyed.is_newer =
-                verdict == ChecksumVerdict::Matches && matches!(fault, JobError::Json(_));
-            let reason = fault.message();
+                verdict == ChecksumVerdict::Matches && matches!(error, JobError::Json(_));
+            let reason = error.message();
             return Ok((surveyed, Some(format!("cannot be read: {reason}"))));
         }
-        Err(fault) => return Err(fault),
+        Err(error) => return Err(error),
     };
     let log = log.map(|log| loops::reason_if_damaged(expand_references(db, id, log)));
     let (events, failure, is_lost) = match log.transpose()? {

@@ -141,7 +141,7 @@ impl Worker {
             let deadline: Arc<dyn Deadline> = Arc::<JobReply<T>>::clone(&ticket);
             let work: JobFn = Box::new(move |db| {
                 ticket.answer(
-                    db.and_then(|db| work(db).map_err(|fault| fault.into_store_error(&path))),
+                    db.and_then(|db| work(db).map_err(|error| error.into_store_error(&path))),
                 );
             });
             Job::Call {

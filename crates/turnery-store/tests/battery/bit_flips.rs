@@ -54,19 +54,19 @@ async fn read(bytes: &[u8], sound: &HashMap<LoopId, LoopRecord>) {
         let checked = store.check(Some(&id)).await;
         let is_told = |damage: &Result<Vec<_>, _>| !matches!(damage, Ok(none) if none.is_empty());
         let is_told = is_told(&checked) || is_told(&whole);
-        let mut rest = None;
+        let mut cursor = None;
         // More pages than loops would mean a cycle.
         for _ in 0..20 {
-            match store.shown(&id, rest).await {
-                Ok(page) => rest = page.rest,
-                Err(_) => rest = None,
+            match store.replay_page(&id, cursor).await {
+                Ok(page) => cursor = page.next_cursor,
+                Err(_) => cursor = None,
             }
-            if rest.is_none() {
+            if cursor.is_none() {
                 break;
             }
         }
-        assert!(rest.is_none(), "pages without end");
-        let _ = store.remarks(&id).await;
+        assert!(cursor.is_none(), "pages without end");
+        let _ = store.notes(&id).await;
         if let Ok(history) = store.history(&id).await {
             let own = |record: &&LoopRecord| record.session_id == id;
             let expected = sound.values().filter(own).count();

@@ -23,7 +23,7 @@ pub(crate) async fn write_loops(path: &Path) -> Vec<Arc<LoopRecord>> {
             let commit = commit_of(&lane, u64::from(number) - 1, &record);
             store.commit(commit).await.unwrap();
         }
-        store.remark(&id.into(), vec![note(id)]).await.unwrap();
+        store.add_notes(&id.into(), vec![note(id)]).await.unwrap();
         store.release(&lane).await.unwrap();
     }
     (1..=LOOPS)
@@ -230,14 +230,14 @@ const CASES: &[Case] = &[
 
 async fn shown(store: &SqliteStore) -> ReplayPage {
     let mut all = ReplayPage::default();
-    let mut rest = None;
+    let mut cursor = None;
     loop {
-        let mut page = store.shown(&"s1".into(), rest).await.unwrap();
+        let mut page = store.replay_page(&"s1".into(), cursor).await.unwrap();
         all.events.append(&mut page.events);
         all.loops.append(&mut page.loops);
         all.damage.append(&mut page.damage);
-        rest = page.rest;
-        if rest.is_none() {
+        cursor = page.next_cursor;
+        if cursor.is_none() {
             return all;
         }
     }
@@ -309,7 +309,7 @@ async fn damage_is_reported_and_the_rest_is_read() {
             ..ListQuery::default()
         };
         assert_eq!(store.list(all).await.unwrap().sessions.len(), 3);
-        assert!(store.remarks(&id).await.is_ok());
+        assert!(store.notes(&id).await.is_ok());
         assert_eq!(store.check(Some(&"s2".into())).await, Ok(Vec::new()));
         assert_eq!(store.history(&"s2".into()).await.unwrap().loops.len(), 6);
     }

@@ -19,7 +19,7 @@ async fn store_session_with_marker(store: &SqliteStore, id: &str) {
         at: at(0),
         message: (*message(&loop_id(id, 1), "command", user(MARKER))).clone(),
     };
-    store.remark(&id.into(), vec![remark]).await.unwrap();
+    store.add_notes(&id.into(), vec![remark]).await.unwrap();
     let lane = store.claim(&id.into(), &owner("a")).await.unwrap().lane;
     let long = |number: u32| format!("{MARKER} {number} ").repeat(5000);
     for number in 1..=6 {

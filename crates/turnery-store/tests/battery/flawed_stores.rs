@@ -79,7 +79,7 @@ impl FlawedStore {
         what(&mut self.state.lock().expect("not poisoned"))
     }
 
-    fn shown(&self, mut info: SessionInfo) -> SessionInfo {
+    fn alter_info(&self, mut info: SessionInfo) -> SessionInfo {
         if self.flaw == Flaw::TipOffChain {
             let tip = self.with_state(|state| state.tips.get(&info.id).cloned());
             info.tip_loop_id = tip.or(info.tip_loop_id);
@@ -113,7 +113,7 @@ impl Store for FlawedStore {
 
     fn info(&self, id: &SessionId) -> BoxFuture<'_, Result<SessionInfo, StoreError>> {
         let info = self.inner.info(id);
-        Box::pin(async move { Ok(self.shown(info.await?)) })
+        Box::pin(async move { Ok(self.alter_info(info.await?)) })
     }
 
     fn list(&self, query: ListQuery) -> BoxFuture<'_, Result<ListPage, StoreError>> {
@@ -185,12 +185,12 @@ impl Store for FlawedStore {
         self.inner.history(id)
     }
 
-    fn shown(
+    fn replay_page(
         &self,
         id: &SessionId,
-        rest: Option<ReplayCursor>,
+        cursor: Option<ReplayCursor>,
     ) -> BoxFuture<'_, Result<ReplayPage, StoreError>> {
-        let page = self.inner.shown(id, rest);
+        let page = self.inner.replay_page(id, cursor);
         let all = self.inner.loops(id, 0);
         Box::pin(async move {
             let mut page = page.await?;
@@ -199,7 +199,7 @@ impl Store for FlawedStore {
                 let loops = page.loops.iter();
                 page.events = loops.flat_map(|record| record.events.clone()).collect();
             }
-            if self.flaw == Flaw::ReplayDropsEvent && page.rest.is_some() {
+            if self.flaw == Flaw::ReplayDropsEvent && page.next_cursor.is_some() {
                 page.events.pop();
             }
             Ok(page)
@@ -230,7 +230,7 @@ impl Store for FlawedStore {
                 let ghost = commit_of(&opened.lane, opened.info.head_version, &record.into());
                 opened.info.head_version = self.inner.commit(ghost).await?;
             }
-            opened.info = self.shown(opened.info);
+            opened.info = self.alter_info(opened.info);
             Ok(opened)
         })
     }
@@ -312,16 +312,16 @@ impl Store for FlawedStore {
         self.inner.patch(id, patch)
     }
 
-    fn remark(
+    fn add_notes(
         &self,
         id: &SessionId,
-        said: Vec<TranscriptNote>,
+        notes: Vec<TranscriptNote>,
     ) -> BoxFuture<'_, Result<(), StoreError>> {
-        self.inner.remark(id, said)
+        self.inner.add_notes(id, notes)
     }
 
-    fn remarks(&self, id: &SessionId) -> BoxFuture<'_, Result<Vec<TranscriptNote>, StoreError>> {
-        self.inner.remarks(id)
+    fn notes(&self, id: &SessionId) -> BoxFuture<'_, Result<Vec<TranscriptNote>, StoreError>> {
+        self.inner.notes(id)
     }
 }
 

@@ -140,12 +140,12 @@ async fn long_texts_come_back_equal(world: &World) {
     let messages: Vec<_> = history.iter().map(|record| &record.messages).collect();
     assert_eq!(messages, [&first.messages, &second.messages]);
     let mut shown = Vec::new();
-    let mut rest = None;
+    let mut cursor = None;
     loop {
-        let page = store.shown(&id, rest).await.unwrap();
+        let page = store.replay_page(&id, cursor).await.unwrap();
         shown.extend(page.events);
-        rest = page.rest;
-        if rest.is_none() {
+        cursor = page.next_cursor;
+        if cursor.is_none() {
             break;
         }
     }

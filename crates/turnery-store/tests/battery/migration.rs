@@ -47,7 +47,7 @@ async fn older_versions_are_migrated() {
                 message: (*message(&loop_id("s1", 1), "m1", user("/help"))).clone(),
             }],
         };
-        assert_eq!(store.remarks(&id).await, Ok(kept.clone()), "{version}");
+        assert_eq!(store.notes(&id).await, Ok(kept.clone()), "{version}");
         let stored = [
             Arc::new(record("s1", 1, "How is it?")),
             Arc::new(with_calls(record("s1", 2, "Why?"), 1, "out")),
@@ -92,9 +92,9 @@ async fn older_versions_are_migrated() {
             at: at(9),
             message: (*message(&loop_id("s1", 1), "m2", user("/cost"))).clone(),
         };
-        store.remark(&id, vec![note.clone()]).await.unwrap();
+        store.add_notes(&id, vec![note.clone()]).await.unwrap();
         let noted = [kept, vec![note]].concat();
-        assert_eq!(store.remarks(&id).await, Ok(noted), "{version}");
+        assert_eq!(store.notes(&id).await, Ok(noted), "{version}");
         assert_eq!(store.check(None).await, Ok(Vec::new()), "{version}");
         drop(store);
         // Same tables as in a new database.

@@ -69,30 +69,30 @@ async fn notes_keep_their_order_and_go_with_the_session(world: &World) {
     let store = &world.store;
     let id = "s1".into();
     assert_eq!(
-        store.remark(&id, vec![remark(1, "m1", "x")]).await,
+        store.add_notes(&id, vec![remark(1, "m1", "x")]).await,
         Err(StoreError::NotFound(id.clone()))
     );
     assert_eq!(
-        store.remarks(&id).await,
+        store.notes(&id).await,
         Err(StoreError::NotFound(id.clone()))
     );
     let before = store.create(new_session("s1")).await.unwrap();
     store.create(new_session("s2")).await.unwrap();
-    assert_eq!(store.remarks(&id).await, Ok(Vec::new()));
+    assert_eq!(store.notes(&id).await, Ok(Vec::new()));
     let one = vec![remark(5, "m1", "/help"), remark(6, "m2", "All of it")];
     let two = vec![remark(4, "m3", "/cost")];
-    store.remark(&id, one.clone()).await.unwrap();
+    store.add_notes(&id, one.clone()).await.unwrap();
     let other = vec![remark(5, "m9", "elsewhere")];
-    store.remark(&"s2".into(), other.clone()).await.unwrap();
-    store.remark(&id, two.clone()).await.unwrap();
-    assert_eq!(store.remarks(&id).await, Ok([one, two].concat()));
-    assert_eq!(store.remarks(&"s2".into()).await, Ok(other));
+    store.add_notes(&"s2".into(), other.clone()).await.unwrap();
+    store.add_notes(&id, two.clone()).await.unwrap();
+    assert_eq!(store.notes(&id).await, Ok([one, two].concat()));
+    assert_eq!(store.notes(&"s2".into()).await, Ok(other));
     // Without a commit or a prompt the session is unchanged.
     assert_eq!(store.info(&id).await, Ok(before));
 
     store.delete(&id).await.unwrap();
     store.create(new_session("s1")).await.unwrap();
-    assert_eq!(store.remarks(&id).await, Ok(Vec::new()));
+    assert_eq!(store.notes(&id).await, Ok(Vec::new()));
 }
 
 /// LOAD-1, PERM-6: documents never carry approvals, neither on export nor on import.
@@ -106,7 +106,7 @@ async fn document_has_notes_and_settings_but_no_approvals(world: &World) {
     };
     source.store.patch(&id, patch).await.unwrap();
     let said = vec![remark(1, "s1.command.1", "/help me, s1.command.1")];
-    source.store.remark(&id, said).await.unwrap();
+    source.store.add_notes(&id, said).await.unwrap();
     let document = export_session(&*source.store, &id).await.unwrap();
     let mut text = serde_json::to_value(&document).unwrap();
     assert_eq!(text["session"].get("always"), None);
@@ -124,7 +124,7 @@ async fn document_has_notes_and_settings_but_no_approvals(world: &World) {
         assert_eq!(made.thinking.as_deref(), Some("low"));
         let message = format!("{id}.command.1");
         let expected = vec![remark(1, &message, "/help me, s1.command.1")];
-        assert_eq!(world.store.remarks(&id).await, Ok(expected));
+        assert_eq!(world.store.notes(&id).await, Ok(expected));
     }
 }
 

@@ -20,12 +20,12 @@ battery!(
 /// Returns all pages of `s1`.
 async fn shown(world: &World) -> Vec<ReplayPage> {
     let mut pages = Vec::new();
-    let mut rest = None;
+    let mut cursor = None;
     loop {
-        let mut page = world.store.shown(&"s1".into(), rest).await.unwrap();
-        rest = page.rest.take();
+        let mut page = world.store.replay_page(&"s1".into(), cursor).await.unwrap();
+        cursor = page.next_cursor.take();
         pages.push(page);
-        if rest.is_none() {
+        if cursor.is_none() {
             return pages;
         }
     }
@@ -51,7 +51,7 @@ pub(crate) async fn replay_is_the_chain_without_transient_events(world: &World) 
     }
     let all = shown(world).await;
     let page = all.last().unwrap();
-    assert_eq!((all.len(), page.rest.is_none()), (1, true));
+    assert_eq!((all.len(), page.next_cursor.is_none()), (1, true));
     let loops = page.loops.iter().map(|record| &record.loop_id);
     let chain = [1, 3, 4].map(|number| loop_id("s1", number));
     assert_eq!(loops.collect::<Vec<_>>(), chain.iter().collect::<Vec<_>>());
@@ -168,12 +168,12 @@ async fn deleted_session_is_not_replayed(world: &World) {
     let done = world.store.commit(commit_of(&lane, 0, &long.into()));
     done.await.unwrap();
     let id = "s1".into();
-    let first = world.store.shown(&id, None).await.unwrap();
+    let first = world.store.replay_page(&id, None).await.unwrap();
     world.store.delete_in_use(&id).await.unwrap();
     let missing = StoreError::NotFound(id.clone());
-    for rest in [first.rest, None] {
+    for cursor in [first.next_cursor, None] {
         assert_eq!(
-            world.store.shown(&id, rest).await.err(),
+            world.store.replay_page(&id, cursor).await.err(),
             Some(missing.clone())
         );
     }
@@ -183,17 +183,24 @@ async fn deleted_session_is_not_replayed(world: &World) {
 #[tokio::test]
 async fn cursor_of_another_store_is_refused() {
     let worlds = [World::memory(), World::sqlite()];
-    let mut rests = Vec::new();
+    let mut cursors = Vec::new();
     for world in &worlds {
         let lane = opened(world).await;
         let long = with_calls(record("s1", 1, "How is it?"), 300, "one");
         let done = world.store.commit(commit_of(&lane, 0, &long.into()));
         done.await.unwrap();
-        rests.push(world.store.shown(&"s1".into(), None).await.unwrap().rest);
+        cursors.push(
+            world
+                .store
+                .replay_page(&"s1".into(), None)
+                .await
+                .unwrap()
+                .next_cursor,
+        );
     }
-    rests.reverse();
-    for (world, rest) in worlds.iter().zip(rests) {
-        let refused = world.store.shown(&"s1".into(), rest).await.err();
+    cursors.reverse();
+    for (world, cursor) in worlds.iter().zip(cursors) {
+        let refused = world.store.replay_page(&"s1".into(), cursor).await.err();
         let why = "a page of another store was asked for".to_owned();
         assert_eq!(refused, Some(StoreError::Broken(why)));
     }

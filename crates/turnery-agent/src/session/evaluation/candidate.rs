@@ -131,12 +131,12 @@ impl Store for CandidateStore {
         self.store.history(id)
     }
 
-    fn shown(
+    fn replay_page(
         &self,
         id: &SessionId,
-        rest: Option<ReplayCursor>,
+        cursor: Option<ReplayCursor>,
     ) -> BoxFuture<'_, Result<ReplayPage, StoreError>> {
-        self.store.shown(id, rest)
+        self.store.replay_page(id, cursor)
     }
 
     fn claim(
@@ -203,15 +203,15 @@ impl Store for CandidateStore {
         self.store.patch(id, patch)
     }
 
-    fn remark(
+    fn add_notes(
         &self,
         id: &SessionId,
-        said: Vec<TranscriptNote>,
+        notes: Vec<TranscriptNote>,
     ) -> BoxFuture<'_, Result<(), StoreError>> {
-        self.store.remark(id, said)
+        self.store.add_notes(id, notes)
     }
 
-    fn remarks(&self, id: &SessionId) -> BoxFuture<'_, Result<Vec<TranscriptNote>, StoreError>> {
-        self.store.remarks(id)
+    fn notes(&self, id: &SessionId) -> BoxFuture<'_, Result<Vec<TranscriptNote>, StoreError>> {
+        self.store.notes(id)
     }
 }

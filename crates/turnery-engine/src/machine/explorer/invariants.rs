@@ -332,7 +332,7 @@ impl InvariantChecker {
                 | TurnStop::ToolError { .. } => format!("Stopped({stop:?})"),
             },
             LoopFinish::Committed { outcome, .. } => format!("{outcome:?}"),
-            LoopFinish::CommitFailed(fault) => format!("lost {fault:?}"),
+            LoopFinish::CommitFailed(error) => format!("lost {error:?}"),
         };
         host.is_over = true;
         host.sealed = true;

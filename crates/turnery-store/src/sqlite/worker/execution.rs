@@ -322,12 +322,12 @@ fn work_off(
                     continue;
                 }
                 let ready = db
-                    .wait_for_locks(deadline.time_left())
+                    .set_lock_timeout(deadline.time_left())
                     .and_then(|()| db.check_files())
                     .and_then(|()| db.log.prepare(order.flush, &db.sql));
                 match ready {
                     Ok(()) => work(Ok(db)),
-                    Err(fault) => work(Err(fault.into_store_error(path))),
+                    Err(error) => work(Err(error.into_store_error(path))),
                 }
                 if order.flush == Flush::Now {
                     db.log.request_flush();
