@@ -8,7 +8,9 @@
 pub mod call;
 pub mod category;
 pub mod compaction;
+mod config_snapshot;
 pub mod context;
+mod continuation;
 pub mod event;
 pub mod hook;
 pub mod ids;
@@ -25,6 +27,7 @@ mod response_text;
 mod session_title;
 #[cfg(test)]
 mod tests;
+mod timestamp;
 pub mod usage;
 
 pub use call::{
@@ -33,6 +36,8 @@ pub use call::{
 };
 pub use category::{OutcomeCategory, RetryHint};
 pub use compaction::{CompactionBlock, CompactionSettings, ContextSize, RetainedMessage};
+pub use config_snapshot::ConfigSnapshot;
+pub use continuation::{ContinuationKind, Frame, TurnTrigger};
 pub use event::{Event, EventKind, StreamDelta};
 pub use hook::{HookRequest, HookSet, HookVerdict};
 pub use ids::{CallId, FrameId, LoopId, MessageId, PromptId, SessionId, TurnId};
@@ -47,18 +52,19 @@ pub use outcome::{
     EndKind, LimitKind, Outcome, OutcomeReport, ProviderFailure, ReachedLimit, StopClass,
     TurnFinish, TurnStop, render_value,
 };
-pub use record::{
-    ChildLoopRef, ChildUsage, ConfigSnapshot, ContinuationKind, FailedAttempt, Frame, LoopRecord,
-    LoopStatus, ParallelGroup, TurnRecord, TurnTrigger,
-};
+pub use record::{ChildLoopRef, FailedAttempt, LoopRecord, LoopStatus, ParallelGroup, TurnRecord};
 pub use recorder::{Recorder, recover_interrupted_loop, recover_interrupted_loops};
 pub use response::{
-    ModelDelta, ModelError, ModelErrorKind, ModelStop, Response, ResponseError, ResponseKind,
-    ResponseLimitError, ResponseLimits, ResponseOverrides, ResponseSize, ResponseSource,
-    ToolResult, extract_from_content, extract_text, tool_message,
+    Response, ResponseKind,
+    extract_text::{extract_from_content, extract_text},
+    model_delta::ModelDelta,
+    model_error::{ModelError, ModelErrorKind},
+    model_stop::ModelStop,
+    response_error::ResponseError,
+    response_limits::{ResponseLimitError, ResponseLimits, ResponseSize},
+    source::{ResponseOverrides, ResponseSource},
+    tool_result::{ToolResult, tool_message},
 };
 pub use response_text::ResponseText;
-pub use usage::Usage;
-
-/// Wall-clock time in UTC. The engine never reads a clock; the host passes the time with every input.
-pub type Timestamp = chrono::DateTime<chrono::Utc>;
+pub use timestamp::Timestamp;
+pub use usage::{ChildUsage, Usage};

@@ -16,17 +16,22 @@ mod seeded_fault;
 
 mod call_batch;
 mod call_end;
+mod cancellation;
 mod commit;
 mod compaction;
+mod context_gauge;
 mod effect;
 mod event_emitter;
 mod halt;
 mod hooks;
 mod input;
+mod input_queues;
 mod limits;
+mod next_step;
 mod pending_turn;
 mod response_draft;
 mod spec;
+mod stage;
 mod steering;
 mod tool_calls;
 mod tool_control;
@@ -39,15 +44,15 @@ pub use spec::{ContextBudget, Limits, LoopSpec, Price, QueueMode, Spending};
 #[cfg(test)]
 pub(crate) use call_batch::visit_count as batch_visits;
 
-use crate::{ChildUsage, ContinuationKind, Event, EventKind, ReachedLimit, Timestamp, Usage};
+use crate::{ChildUsage, ContinuationKind, EventKind, ReachedLimit, Timestamp, Usage};
 use call_batch::CallBatch;
-use compaction::{CompactionReason, ContextGauge};
+use context_gauge::ContextGauge;
 use event_emitter::EventEmitter;
 use halt::Halt;
-use hooks::PendingHook;
+use input_queues::InputQueues;
 use response_draft::ResponseDraft;
+use stage::{CompactionReason, Stage};
 use std::mem;
-use steering::InputQueues;
 
 /// One engine execution.
 #[derive(Clone, Debug)]
@@ -82,23 +87,6 @@ pub struct Loop {
     stage: Stage,
     #[cfg(test)]
     seeded_fault: Option<seeded_fault::SeededFault>,
-}
-
-/// Stage of a loop: what it waits for.
-#[derive(Clone, Debug)]
-enum Stage {
-    /// A hook verdict. Tool hooks run while other calls are running; they are part of `RunningCalls`.
-    AwaitingHook(Box<PendingHook>),
-    /// A summary of history.
-    Compacting(Box<CompactionReason>),
-    /// A model response.
-    AwaitingModel(ResponseDraft),
-    /// A permission verdict, the end of a call, or the verdict of a tool hook.
-    RunningCalls(CallBatch),
-    /// The result of the commit. The sealed outcome is in this `LoopEnd` event.
-    Committing(Box<Event>),
-    /// Nothing; the loop is over.
-    Finished,
 }
 
 impl Loop {

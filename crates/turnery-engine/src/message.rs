@@ -128,14 +128,7 @@ impl Message {
             Self::Assistant { content, .. } => content,
             Self::System { .. } | Self::User { .. } | Self::ToolResult { .. } => &[],
         };
-        content.iter().filter_map(|item| match item {
-            Content::ToolCall(call) => Some(call),
-            Content::Text { .. }
-            | Content::Image(_)
-            | Content::Audio(_)
-            | Content::Thinking { .. }
-            | Content::Opaque { .. } => None,
-        })
+        content.iter().filter_map(Content::as_tool_call)
     }
 }
 
@@ -201,6 +194,19 @@ impl Content {
     /// Creates a text block.
     pub fn text(text: impl Into<String>) -> Self {
         Self::Text { text: text.into() }
+    }
+
+    /// Returns the tool call, if the block is one.
+    #[must_use]
+    pub(crate) fn as_tool_call(&self) -> Option<&ToolCall> {
+        match self {
+            Self::ToolCall(call) => Some(call),
+            Self::Text { .. }
+            | Self::Image(_)
+            | Self::Audio(_)
+            | Self::Thinking { .. }
+            | Self::Opaque { .. } => None,
+        }
     }
 
     /// Returns the text of a text block.

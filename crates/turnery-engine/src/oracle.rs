@@ -4,6 +4,7 @@
 //! to I4, or a requirement id.
 
 mod call_tracker;
+pub(crate) mod ensure;
 mod loop_oracles;
 mod outcome_check;
 mod turn_progress;
@@ -12,10 +13,10 @@ use crate::{
     CallId, ContinuationKind, Event, EventKind, LlmMessage, LoopId, Message, MessageId,
     MessageStop, TurnId, TurnTrigger, Usage,
 };
+use ensure::ensure;
 pub use loop_oracles::{LoopOracles, check_record};
-use outcome_check::FinalValue;
 use std::{collections::BTreeSet, sync::Arc};
-use turn_progress::TurnProgress;
+use turn_progress::{FinalValue, TurnProgress};
 
 /// Checks a complete stream as the client sees it, including the numbers of streaming fragments. Gaps are
 /// allowed only for the winner of a group, which is replayed from its record without tool output.
@@ -104,10 +105,6 @@ enum LimitState {
     Reached,
     /// The last reply was started; the end follows.
     ReplyStarted,
-}
-
-fn ensure(holds: bool, complaint: impl FnOnce() -> String) -> Result<(), String> {
-    if holds { Ok(()) } else { Err(complaint()) }
 }
 
 impl Oracle {

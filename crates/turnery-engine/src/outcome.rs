@@ -59,6 +59,26 @@ impl Outcome {
         }
     }
 
+    /// Returns true if the next prompt sees a loop with this outcome (UP-35).
+    pub(crate) fn stays_in_conversation(&self) -> bool {
+        match self {
+            Self::Finished(..) | Self::FrameSwitch { .. } => true,
+            Self::Stopped(stop) => match stop {
+                TurnStop::InvalidInput { .. }
+                | TurnStop::PluginAbort { .. }
+                | TurnStop::ProviderError(ProviderFailure::Refused) => false,
+                TurnStop::Cancelled
+                | TurnStop::Incomplete
+                | TurnStop::ProviderError(ProviderFailure::Failed { .. })
+                | TurnStop::MaxTurns(_)
+                | TurnStop::ToolFailure { .. }
+                | TurnStop::RuntimeError { .. }
+                | TurnStop::SubmittedError { .. }
+                | TurnStop::ToolError { .. } => true,
+            },
+        }
+    }
+
     /// Returns the limit that was reached, with or without a terminal value.
     #[must_use]
     pub fn limit(&self) -> Option<&ReachedLimit> {

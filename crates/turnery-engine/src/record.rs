@@ -1,9 +1,9 @@
 //! Stored records of loops, turns and parallel groups. Only the recorder builds them, from events.
 
 use crate::{
-    CallId, CompactionBlock, Event, FrameId, LlmMessage, LoopId, Message, MessageId, ModelError,
-    Outcome, PromptId, SessionId, Timestamp, TurnId, Usage, recorder::stays_in_conversation,
-    session_title,
+    CallId, ChildUsage, CompactionBlock, ConfigSnapshot, ContinuationKind, Event, Frame, FrameId,
+    LlmMessage, LoopId, Message, MessageId, ModelError, Outcome, PromptId, SessionId, Timestamp,
+    TurnId, TurnTrigger, Usage, session_title,
 };
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
@@ -108,7 +108,10 @@ impl LoopRecord {
         self.on_chain
             || (is_loser
                 && self.status == LoopStatus::Completed
-                && self.outcome.as_ref().is_some_and(stays_in_conversation))
+                && self
+                    .outcome
+                    .as_ref()
+                    .is_some_and(Outcome::stays_in_conversation))
     }
 
     /// Returns a session title: the user's first line in the first prompt, shortened. `None` if there is
@@ -189,21 +192,6 @@ pub struct TurnRecord {
     pub ended_at: Option<Timestamp>,
 }
 
-/// Cause of a turn (TURN-15).
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
-#[serde(rename_all = "snake_case")]
-pub enum TurnTrigger {
-    /// Message of the user.
-    User,
-    /// Request of a parent agent.
-    SubAgent,
-    /// Tool results, a steering message, or a continued loop.
-    Continuation,
-    /// First turn of a branch.
-    Branch,
-}
-
 /// Status of a loop (LOOP-15).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
@@ -219,94 +207,6 @@ pub enum LoopStatus {
     Rejected,
     /// Never ended, because the process terminated.
     Aborted,
-}
-
-/// How a loop continues from its parent (LOOP-16).
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
-#[serde(rename_all = "snake_case")]
-pub enum ContinuationKind {
-    /// New prompt.
-    Initial,
-    /// Continuation without a new prompt.
-    Default,
-    /// Retry of the parent's prompt.
-    Rerun,
-    /// New branch.
-    Branch,
-    /// Standalone compaction.
-    Compaction,
-}
-
-/// Model configuration of a loop (LOOP-29 to LOOP-43), without keys.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
-pub struct ConfigSnapshot {
-    /// Model id.
-    pub model: String,
-    /// Provider name.
-    pub provider: String,
-    /// Stable id of the configuration; the middle part of the loop id.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub config_id: Option<String>,
-    /// Display name.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub name: Option<String>,
-    /// API protocol, for example `anthropic_messages`.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub api: Option<String>,
-    /// Base URL without credentials.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub base_url: Option<String>,
-    /// True if the model supports reasoning.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub reasoning: Option<bool>,
-    /// Size of the context window. Unit: tokens.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub context_window: Option<u32>,
-    /// Output limit per response. Unit: tokens.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub max_tokens: Option<u32>,
-    /// Thinking level.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub thinking_level: Option<String>,
-    /// Sampling temperature.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub temperature: Option<f32>,
-}
-
-/// Separate context inside a session: requests omit everything before its first loop (LASH-12).
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
-pub struct Frame {
-    /// Frame id.
-    pub frame_id: FrameId,
-    /// Preceding frame; `None` is the first frame of the session.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub parent_frame_id: Option<FrameId>,
-    /// Loop whose outcome opened the frame.
-    pub opened_by: LoopId,
-    /// Task of the frame.
-    pub task: String,
-}
-
-/// Usage of a child session with one model (LASH-101, UP-19).
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
-pub struct ChildUsage {
-    /// Child session.
-    pub session_id: SessionId,
-    /// Purpose: see [`usage::source`](crate::usage::source).
-    pub source: String,
-    /// `provider/model`.
-    pub model: String,
-    /// Turn that `usage` belongs to, counted from 0 over all loops of the child session.
-    pub iteration: u32,
-    /// Usage of that turn; `None` if the provider did not report it.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub usage: Option<Usage>,
-    /// Usage of the child session so far, with this source and model.
-    pub cumulative: Usage,
 }
 
 /// Link to a loop that a tool call ran in another session (LOOP-66 to LOOP-69).

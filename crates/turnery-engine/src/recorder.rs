@@ -3,8 +3,7 @@
 
 use crate::{
     ChildLoopRef, ChildUsage, ConfigSnapshot, Event, EventKind, FailedAttempt, LlmMessage, LoopId,
-    LoopRecord, LoopStatus, Message, Outcome, ParallelGroup, ProviderFailure, TurnId, TurnRecord,
-    TurnStop, Usage,
+    LoopRecord, LoopStatus, Message, ParallelGroup, TurnId, TurnRecord, Usage,
 };
 use std::sync::Arc;
 
@@ -216,7 +215,7 @@ fn apply_event(record: &mut LoopRecord, event: &Event) {
                 None => LoopStatus::Completed,
             };
             record.outcome = Some(outcome.clone());
-            record.on_chain = rejection.is_none() && stays_in_conversation(outcome);
+            record.on_chain = rejection.is_none() && outcome.stays_in_conversation();
             record.usage = *usage;
             record.rejection.clone_from(rejection);
             record.ended_at = Some(event.at);
@@ -323,25 +322,5 @@ fn config_from_message(message: &Message) -> Option<ConfigSnapshot> {
             temperature: None,
         }),
         Message::System { .. } | Message::User { .. } | Message::ToolResult { .. } => None,
-    }
-}
-
-/// Returns true if the next prompt sees a loop with this outcome (UP-35).
-pub(crate) fn stays_in_conversation(outcome: &Outcome) -> bool {
-    match outcome {
-        Outcome::Finished(..) | Outcome::FrameSwitch { .. } => true,
-        Outcome::Stopped(stop) => match stop {
-            TurnStop::InvalidInput { .. }
-            | TurnStop::PluginAbort { .. }
-            | TurnStop::ProviderError(ProviderFailure::Refused) => false,
-            TurnStop::Cancelled
-            | TurnStop::Incomplete
-            | TurnStop::ProviderError(ProviderFailure::Failed { .. })
-            | TurnStop::MaxTurns(_)
-            | TurnStop::ToolFailure { .. }
-            | TurnStop::RuntimeError { .. }
-            | TurnStop::SubmittedError { .. }
-            | TurnStop::ToolError { .. } => true,
-        },
     }
 }

@@ -10,24 +10,19 @@
 //! code that converts responses into history (JIDO-77). Callers that only need an answer use `converse` or
 //! `ask` of the agent crate.
 
-mod extract_text;
+pub(crate) mod extract_text;
 mod json;
-mod model_delta;
-mod model_error;
-mod model_stop;
-mod response_limits;
-mod source;
-mod tool_result;
+pub(crate) mod model_delta;
+pub(crate) mod model_error;
+pub(crate) mod model_stop;
+pub(crate) mod response_error;
+pub(crate) mod response_limits;
+pub(crate) mod source;
+pub(crate) mod tool_result;
 
-pub use extract_text::{extract_from_content, extract_text};
-pub use model_delta::ModelDelta;
-pub use model_error::{ModelError, ModelErrorKind};
-pub use model_stop::ModelStop;
-pub use response_limits::{ResponseLimitError, ResponseLimits, ResponseSize};
-pub use source::{ResponseError, ResponseOverrides, ResponseSource};
-pub use tool_result::{ToolResult, tool_message};
-
-use crate::{Content, Message, MessageStop, ToolCall, Usage, message::join_text};
+use crate::{
+    Content, Message, MessageStop, ModelStop, ToolCall, ToolResult, Usage, message::join_text,
+};
 use serde::{Deserialize, Serialize};
 
 /// Normalised response of one model call.
@@ -104,7 +99,7 @@ impl Response {
 
     /// Returns the requested calls, in order (JIDO-11).
     pub fn calls(&self) -> impl Iterator<Item = &ToolCall> {
-        self.content.iter().filter_map(as_tool_call)
+        self.content.iter().filter_map(Content::as_tool_call)
     }
 
     /// Returns the response with these results, without running anything (JIDO-74).
@@ -123,11 +118,11 @@ impl Response {
     pub fn settled(mut self) -> Self {
         match self.stop {
             ModelStop::Length | ModelStop::Refusal => {
-                self.content.retain(|item| as_tool_call(item).is_none());
+                self.content.retain(|item| item.as_tool_call().is_none());
             }
             ModelStop::EndTurn | ModelStop::ToolUse => {
                 let has_calls = self.calls().next().is_some();
-                self.stop = stop_for_calls(has_calls);
+                self.stop = ModelStop::from_response(None, has_calls, false);
             }
         }
         self.usage = self.usage.map(Usage::normalized);
@@ -163,25 +158,6 @@ impl Response {
     #[must_use]
     pub fn tool_messages(&self) -> Vec<Message> {
         self.tool_results.iter().map(ToolResult::message).collect()
-    }
-}
-
-/// Returns the stop reason of a response with or without calls.
-fn stop_for_calls(has_calls: bool) -> ModelStop {
-    match has_calls {
-        true => ModelStop::ToolUse,
-        false => ModelStop::EndTurn,
-    }
-}
-
-fn as_tool_call(item: &Content) -> Option<&ToolCall> {
-    match item {
-        Content::ToolCall(call) => Some(call),
-        Content::Text { .. }
-        | Content::Image(_)
-        | Content::Audio(_)
-        | Content::Thinking { .. }
-        | Content::Opaque { .. } => None,
     }
 }
 

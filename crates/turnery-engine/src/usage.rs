@@ -1,5 +1,6 @@
 //! Token usage. Unknown usage is `None`, never zero.
 
+use crate::SessionId;
 use serde::{Deserialize, Serialize};
 use std::ops::AddAssign;
 
@@ -76,4 +77,23 @@ impl AddAssign for Usage {
         self.cache_read = self.cache_read.saturating_add(other.cache_read);
         self.cache_write = self.cache_write.saturating_add(other.cache_write);
     }
+}
+
+/// Usage of a child session with one model (LASH-101, UP-19).
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+pub struct ChildUsage {
+    /// Child session.
+    pub session_id: SessionId,
+    /// Purpose: see [`source`].
+    pub source: String,
+    /// `provider/model`.
+    pub model: String,
+    /// Turn that `usage` belongs to, counted from 0 over all loops of the child session.
+    pub iteration: u32,
+    /// Usage of that turn; `None` if the provider did not report it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub usage: Option<Usage>,
+    /// Usage of the child session so far, with this source and model.
+    pub cumulative: Usage,
 }

@@ -1,78 +1,12 @@
 //! Requests compaction of history when the next request would fill the model's context (UP-10, TURN-58).
 
-use super::hooks::{LoopFailure, PendingHook};
-use super::{ContextBudget, Effect, Loop, Stage};
+use super::stage::{CompactionReason, LoopFailure, PendingHook};
+use super::{Effect, Loop, Stage};
 use crate::{
-    CompactionBlock, ContextSize, EventKind, HookRequest, Message, ModelError, Outcome, TurnFinish,
+    CompactionBlock, ContextSize, EventKind, HookRequest, ModelError, Outcome, TurnFinish,
     TurnStop, Usage,
 };
 use std::mem;
-
-/// Minimum growth of the context before another compaction attempt. Unit: percent.
-const MIN_GROWTH_PERCENT: u64 = 10;
-
-/// Tracks the size of the context.
-#[derive(Clone, Debug)]
-pub(super) struct ContextGauge {
-    size: ContextSize,
-    /// Minimum size for another attempt, whether or not the last one succeeded.
-    retry_above: u64,
-    /// True if compaction was attempted in this turn.
-    attempted: bool,
-}
-
-impl ContextGauge {
-    pub(super) fn new(context: &ContextBudget) -> Self {
-        Self {
-            size: context.size,
-            retry_above: 0,
-            attempted: false,
-        }
-    }
-
-    pub(super) fn begin_turn(&mut self) {
-        self.attempted = false;
-    }
-
-    /// Adds the estimated size of a new message.
-    pub(super) fn add(&mut self, message: &Message) {
-        self.size += ContextSize::of_message(message);
-    }
-
-    /// Replaces the estimate with the provider's token count.
-    pub(super) fn set_measured(&mut self, usage: &Usage) {
-        self.size.tokens = usage.context_tokens();
-    }
-
-    fn set_compacted_size(&mut self, after: ContextSize) {
-        self.size = after;
-        self.retry_above = after
-            .tokens
-            .saturating_add(after.tokens / (100 / MIN_GROWTH_PERCENT));
-    }
-
-    /// Returns true if the next request reaches the compaction threshold.
-    fn is_full(&self, context: &ContextBudget) -> bool {
-        let full = |window: u64| {
-            let tokens = u128::from(self.size.tokens) * 100;
-            tokens >= u128::from(window) * u128::from(context.compact_at)
-        };
-        context.compact_at > 0
-            && self.size.tokens >= self.retry_above
-            && context.window.is_some_and(full)
-    }
-}
-
-/// Reason for a compaction, which decides how the loop continues.
-#[derive(Clone, Debug)]
-pub(super) enum CompactionReason {
-    /// The next request would fill the context; the model is called in any case.
-    ContextFull,
-    /// The provider rejected the request as too long; the model is called again if there is a summary.
-    Overflow(ModelError),
-    /// The loop does nothing else (UP-13).
-    Standalone,
-}
 
 impl Loop {
     /// Compacts if the context is full, then calls the model; called after the inputs were added (TURN-57).

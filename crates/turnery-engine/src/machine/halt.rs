@@ -1,11 +1,6 @@
-//! Stops a loop from outside in two tiers: first request, then force (LASH-90, R1).
+//! Reasons for stopping a loop from outside.
 
-use super::call_batch::{CallBatch, CallPhase};
-use super::call_end::CallEnd;
-use super::pending_turn::{NextStep, PendingTurn};
-use super::{Effect, Loop, ResponseDraft, Stage};
-use crate::{CommitError, MessageStop, Outcome, ToolEnvelope, ToolErrorKind, TurnStop, Verdict};
-use std::mem;
+use crate::{ToolEnvelope, ToolErrorKind};
 
 /// Reason why a loop is stopped from outside, in ascending order of precedence.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -16,7 +11,7 @@ pub(super) enum Halt {
 }
 
 impl Halt {
-    fn cause(self) -> &'static str {
+    pub(super) fn cause(self) -> &'static str {
         match self {
             Self::TimeUp => "the time limit was reached",
             Self::Cancelled => "the prompt was cancelled",
@@ -42,168 +37,6 @@ impl Halt {
         match self {
             Self::TimeUp => true,
             Self::Cancelled | Self::LaneLost => false,
-        }
-    }
-}
-
-impl Loop {
-    /// First tier: starts nothing new and requests running work to stop. No effect once the outcome is
-    /// sealed; the store then reports whether the record was stored.
-    pub(super) fn halt(&mut self, why: Halt) {
-        let outranked = self.halt >= Some(why) && !faulty!(self, LastHaltWins);
-        if outranked || self.is_sealed() {
-            return;
-        }
-        self.halt = Some(why);
-        self.is_grace_over |= why == Halt::LaneLost;
-        match mem::replace(&mut self.stage, Stage::Finished) {
-            Stage::AwaitingHook(question) => {
-                self.cancel_hook();
-                self.resume_without_hook(*question);
-            }
-            Stage::Compacting(_) => {
-                self.stop_compaction(why.cause().to_owned());
-                self.abandon_model_call();
-            }
-            Stage::AwaitingModel(draft) => {
-                if !faulty!(self, ForgetStopModel) {
-                    self.push_effect(Effect::StopModel);
-                }
-                self.end_cut_off_turn(draft);
-            }
-            Stage::RunningCalls(batch) => self.stop_calls(batch, why),
-            sealed @ (Stage::Committing(_) | Stage::Finished) => self.stage = sealed,
-        }
-    }
-
-    /// Requests running calls to stop and cancels all others.
-    fn stop_calls(&mut self, mut batch: CallBatch, why: Halt) {
-        if batch.hook_call.take().is_some() {
-            self.cancel_hook();
-        }
-        if let Some(at) = batch.undecided() {
-            if !matches!(batch.phase(at), CallPhase::Permitted) && !faulty!(self, ForgetCancelGate)
-            {
-                self.push_effect(Effect::CancelGate(batch.call(at).call_id.clone()));
-            }
-            self.resolve_permission(&batch, at, Verdict::Cancelled);
-            self.end_call(
-                &mut batch,
-                at,
-                CallEnd::not_executed(why.cancelled_envelope(false)),
-            );
-        }
-        if !self.grace_started {
-            for at in batch.running() {
-                self.push_effect(Effect::StopTool(batch.call(at).call_id.clone()));
-            }
-        }
-        if self.is_grace_over {
-            return self.kill_calls(batch, why);
-        }
-        if batch.running().next().is_some() {
-            self.start_grace();
-        }
-        self.advance_calls(batch);
-    }
-
-    /// Second tier: kills running calls and ends them at once.
-    pub(super) fn handle_grace_over(&mut self) {
-        let Some(halt) = self.halt else {
-            return;
-        };
-        if self.is_sealed() || faulty!(self, IgnoreGraceOver) {
-            return;
-        }
-        self.is_grace_over = true;
-        match mem::replace(&mut self.stage, Stage::Finished) {
-            Stage::AwaitingHook(question) => {
-                self.cancel_hook();
-                self.resume_without_hook(*question);
-            }
-            Stage::RunningCalls(mut batch) => {
-                if batch.hook_call.take().is_some() {
-                    self.cancel_hook();
-                }
-                self.kill_calls(batch, halt);
-            }
-            other @ (Stage::Compacting(_)
-            | Stage::AwaitingModel(_)
-            | Stage::Committing(_)
-            | Stage::Finished) => self.stage = other,
-        }
-    }
-
-    fn kill_calls(&mut self, mut batch: CallBatch, halt: Halt) {
-        let running: Vec<usize> = batch.running().collect();
-        for at in running {
-            if !faulty!(self, ForgetAbort) {
-                self.push_effect(Effect::AbortTool(batch.call(at).call_id.clone()));
-            }
-            if faulty!(self, OmitEndOnAbort) {
-                batch.set_phase(at, CallPhase::Delivered);
-            } else {
-                self.end_call(
-                    &mut batch,
-                    at,
-                    CallEnd::executed(halt.cancelled_envelope(true)),
-                );
-            }
-        }
-        self.advance_calls(batch);
-    }
-
-    pub(super) fn start_grace(&mut self) {
-        if !self.grace_started && !self.is_grace_over {
-            self.grace_started = true;
-            self.push_effect(Effect::StartGrace);
-        }
-    }
-
-    fn cancel_hook(&mut self) {
-        if !faulty!(self, ForgetCancelHook) {
-            self.push_effect(Effect::CancelHook);
-        }
-    }
-
-    /// Ends a turn whose response was cut off; output already shown is kept.
-    fn end_cut_off_turn(&mut self, draft: ResponseDraft) {
-        self.settle_draft(draft, MessageStop::Aborted, None);
-        if faulty!(self, ReportErrorOnCancel) {
-            let message = String::new();
-            self.push_effect(Effect::RunHook(crate::HookRequest::OnError { message }));
-            self.push_effect(Effect::CancelHook);
-        }
-        self.finish_turn(
-            None,
-            Vec::new(),
-            NextStep::Turn(PendingTurn::continuation(None)),
-        );
-    }
-
-    /// Ends a turn whose model call will not be made.
-    pub(super) fn abandon_model_call(&mut self) {
-        if self.emitter.turn_index.is_some() {
-            self.end_cut_off_turn(ResponseDraft::default());
-        } else {
-            self.continue_halted();
-        }
-    }
-
-    /// Ends a halted loop, after all its calls have ended.
-    pub(super) fn end_halted_loop(&mut self, halt: Halt) {
-        match halt {
-            Halt::Cancelled if faulty!(self, CancelReportsEndTurn) => {
-                let text = "".into();
-                let finish = crate::TurnFinish::AssistantMessage { text };
-                self.commit(Outcome::Finished(finish, None));
-            }
-            Halt::LaneLost if faulty!(self, CommitAfterLaneLost) => {
-                self.commit(Outcome::Stopped(TurnStop::Cancelled));
-            }
-            Halt::TimeUp => self.stop_at_time_limit(),
-            Halt::Cancelled => self.commit(Outcome::Stopped(TurnStop::Cancelled)),
-            Halt::LaneLost => self.finish_uncommitted(CommitError::LaneLost),
         }
     }
 }

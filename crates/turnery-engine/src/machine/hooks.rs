@@ -4,37 +4,11 @@
 //! a halt no more hooks run before actions, and those after actions may use the grace period, so that every
 //! started turn gets its `AfterTurn` (R1).
 
-use super::compaction::CompactionReason;
-use super::pending_turn::{InputFiltering, NextStep, PendingTurn};
+use super::pending_turn::{NextStep, PendingTurn};
+use super::stage::{CompactionReason, LoopFailure, PendingHook};
 use super::{Effect, Loop, Stage};
-use crate::{Content, HookRequest, HookVerdict, MessageId, Outcome, ResponseText, TurnStop, Usage};
+use crate::{HookRequest, HookVerdict, Outcome, TurnStop};
 use std::mem;
-
-/// Pending hook with the state to continue from. Tool hooks are part of the call batch.
-#[derive(Clone, Debug)]
-pub(super) enum PendingHook {
-    /// Input filter of the prompt.
-    Prompt(Vec<Content>),
-    /// Input filter of a steering or follow-up message.
-    Queued(Vec<Content>, InputFiltering),
-    BeforeTurn(PendingTurn),
-    AfterTurn(NextStep),
-    /// Error hook of a failed loop; its turn, if there is one, is still open.
-    OnError(LoopFailure),
-    BeforeCompaction(CompactionReason),
-    AfterCompaction(CompactionReason),
-    /// Checkpoint after this text of the model.
-    Checkpoint(ResponseText),
-}
-
-/// End of a failed loop.
-#[derive(Clone, Debug)]
-pub(super) struct LoopFailure {
-    pub(super) usage: Option<Usage>,
-    /// Results of the turn's calls.
-    pub(super) tool_results: Vec<MessageId>,
-    pub(super) stop: TurnStop,
-}
 
 impl Loop {
     /// Returns true if a hook after an action should run.

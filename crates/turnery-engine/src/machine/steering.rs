@@ -4,37 +4,10 @@
 //! messages are delivered once the loop would finish. Undelivered messages are returned
 //! (`ReturnUndelivered`), never dropped.
 
-use super::{Effect, Loop, QueueMode};
+use super::input_queues::InputQueues;
+use super::{Effect, Loop};
 use crate::Content;
-use std::{collections::VecDeque, mem};
-
-/// User messages waiting for delivery.
-#[derive(Clone, Debug, Default)]
-pub(super) struct InputQueues {
-    steering: VecDeque<Vec<Content>>,
-    follow_ups: VecDeque<Vec<Content>>,
-}
-
-impl InputQueues {
-    pub(super) fn has_steering(&self) -> bool {
-        !self.steering.is_empty()
-    }
-
-    pub(super) fn take_steering(&mut self, mode: QueueMode) -> VecDeque<Vec<Content>> {
-        take_queued(&mut self.steering, mode)
-    }
-
-    pub(super) fn take_follow_ups(&mut self, mode: QueueMode) -> VecDeque<Vec<Content>> {
-        take_queued(&mut self.follow_ups, mode)
-    }
-}
-
-fn take_queued(queue: &mut VecDeque<Vec<Content>>, mode: QueueMode) -> VecDeque<Vec<Content>> {
-    match mode {
-        QueueMode::OneAtATime => queue.pop_front().into_iter().collect(),
-        QueueMode::All => mem::take(queue),
-    }
-}
+use std::mem;
 
 impl Loop {
     pub(super) fn queue_steering(&mut self, content: Vec<Content>) {

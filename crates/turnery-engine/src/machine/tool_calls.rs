@@ -6,7 +6,7 @@
 
 use super::call_batch::{CallBatch, CallPhase};
 use super::call_end::CallEnd;
-use super::hooks::LoopFailure;
+use super::stage::LoopFailure;
 use super::{CallAnnouncement, Effect, Halt, Loop, Stage};
 use crate::{
     CallDetail, CallId, ChildUsage, EventKind, HookRequest, HookVerdict, PlanEntry, ToolEnvelope,

@@ -1,7 +1,7 @@
 //! Runs a turn: emits its inputs, calls the model, and handles the response.
 
-use super::hooks::{LoopFailure, PendingHook};
 use super::pending_turn::{NextStep, PendingTurn};
+use super::stage::{LoopFailure, PendingHook};
 use super::{CallAnnouncement, CallBatch, Effect, Loop, ResponseDraft, Stage};
 use crate::{
     EventKind, HookRequest, LlmMessage, Message, MessageId, MessageStop, ModelDelta, ModelError,

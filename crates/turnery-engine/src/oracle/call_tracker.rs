@@ -1,7 +1,7 @@
 //! Checks the events of a turn's calls. Events of parallel calls may interleave; those of each call keep
 //! their order, and start events and results are in call order (R3).
 
-use super::ensure;
+use super::ensure::ensure;
 use crate::{CallId, Disposition, EventKind, Message, MessageId, ToolCall, Verdict};
 
 /// Calls of one turn.

@@ -1,14 +1,7 @@
 //! Checks that the outcome matches the events before it (LASH-3 to LASH-27).
 
-use super::{LimitState, Oracle, ensure};
+use super::{LimitState, Oracle, ensure::ensure, turn_progress::FinalValue};
 use crate::{ContinuationKind, MessageStop, Outcome, TurnFinish, TurnStop};
-
-/// Final value shown in a turn.
-#[derive(Clone, Debug, PartialEq)]
-pub(super) enum FinalValue {
-    Submitted(serde_json::Value),
-    Tool(String, serde_json::Value),
-}
 
 impl Oracle {
     /// Checks the outcome against the last response, the final value, the limit and the rejection.

@@ -1,8 +1,7 @@
 //! Checks the events between `TurnStart` and `TurnEnd`.
 
 use super::call_tracker::CallTracker;
-use super::outcome_check::FinalValue;
-use super::{Oracle, ensure};
+use super::{Oracle, ensure::ensure};
 use crate::{CallId, Event, EventKind, LlmMessage, Message, MessageId, MessageStop, Usage};
 
 /// Progress of a turn.
@@ -35,6 +34,13 @@ enum TurnPart {
     },
     /// A final value was shown; only the end of the turn may follow.
     FinalValue,
+}
+
+/// Final value shown in a turn.
+#[derive(Clone, Debug, PartialEq)]
+pub(super) enum FinalValue {
+    Submitted(serde_json::Value),
+    Tool(String, serde_json::Value),
 }
 
 impl TurnProgress {

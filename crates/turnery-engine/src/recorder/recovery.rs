@@ -1,6 +1,6 @@
 //! Recovers the records of loops whose process ended before the commit, from their journals (S5).
 
-use super::{Recorder, stays_in_conversation};
+use super::Recorder;
 use crate::{
     CallDetail, CallId, ContextSize, Event, EventKind, LlmMessage, LoopId, LoopRecord, LoopStatus,
     Message, MessageId, MessageStop, SessionId, Timestamp, ToolCall, TurnId, Usage, Verdict,
@@ -105,7 +105,7 @@ impl JournalRecovery {
                 outcome, rejection, ..
             } = &event.kind
             {
-                closing.is_excluded |= rejection.is_some() || !stays_in_conversation(outcome);
+                closing.is_excluded |= rejection.is_some() || !outcome.stays_in_conversation();
             } else if let EventKind::ParallelEnd { winner, .. } = &event.kind {
                 closing.winner = Some(winner.clone());
             } else {

@@ -4,54 +4,37 @@
 //! `extract_text` needs; then the pieces become content, which fails for a call without a name.
 
 mod chat_message;
+mod fields;
 mod gemini;
 mod openai_responses;
+mod piece;
 mod result_map;
 mod tool_call;
 mod usage;
 
-pub(super) use chat_message::block_texts;
-pub(super) use result_map::{has_result_type, parse_result_map as classified};
+pub use chat_message::extract_from_content;
+pub(super) use result_map::{has_result_type, parse_result_map};
 
-use super::{Response, ResponseError, source::describe_json_type};
-use crate::{Content, ImageData, ModelStop};
-use serde_json::{Map, Value};
-use tool_call::{CallParser, RawCall};
-
-/// Provider of responses that do not name one.
-const UNKNOWN_PROVIDER: &str = "unknown";
+use crate::{Content, ImageData, ModelStop, Response, ResponseError};
+use fields::{JsonObject, first_text, get_or_null};
+use piece::{ResponsePiece, UNKNOWN_PROVIDER};
+use serde_json::Value;
+use tool_call::CallParser;
 
 /// Shape of a response.
 pub(super) enum ResponseShape<'a> {
     /// OpenAI chat completions, and maps that hold a single `message`.
-    Choice(&'a Map<String, Value>),
+    Choice(&'a JsonObject),
     /// OpenAI responses.
-    Output(&'a Map<String, Value>),
+    Output(&'a JsonObject),
     /// Gemini generateContent.
-    Candidate(&'a Map<String, Value>),
+    Candidate(&'a JsonObject),
     /// Anthropic messages and history messages, which have the content at the top level.
-    Message(&'a Map<String, Value>),
-}
-
-/// Piece of a response, unparsed.
-enum ResponsePiece<'a> {
-    Text(&'a str),
-    Thinking {
-        text: &'a str,
-        signature: Option<&'a str>,
-    },
-    Image {
-        mime_type: &'a str,
-        base64: &'a str,
-    },
-    /// Refusal text of the provider.
-    Refusal(&'a str),
-    Call(RawCall<'a>),
-    Opaque(&'a Value),
+    Message(&'a JsonObject),
 }
 
 impl<'a> ResponseShape<'a> {
-    pub(super) fn detect(map: &'a Map<String, Value>) -> Option<Self> {
+    pub(super) fn detect(map: &'a JsonObject) -> Option<Self> {
         let is_list = |key: &str| map.get(key).is_some_and(Value::is_array);
         if is_list("choices") {
             Some(Self::Choice(map))
@@ -111,7 +94,7 @@ impl<'a> ResponseShape<'a> {
             Self::Choice(map) => chat_message::check_choice(map),
             Self::Output(map) => openai_responses::check(map),
             Self::Candidate(map) => gemini::check(map),
-            Self::Message(map) => match map.get("content").unwrap_or(&Value::Null) {
+            Self::Message(map) => match get_or_null(map, "content") {
                 Value::Null | Value::String(_) | Value::Array(_) => Ok(()),
                 found @ (Value::Bool(_) | Value::Number(_) | Value::Object(_)) => Err(
                     ResponseError::malformed("content", "text or a list of blocks", found),
@@ -127,11 +110,10 @@ pub(super) fn parse_response(
     provider: Option<&str>,
 ) -> Result<Response, ResponseError> {
     let Value::Object(map) = answer else {
-        let found = describe_json_type(answer);
-        return Err(ResponseError::NotAnObject { found });
+        return Err(ResponseError::not_an_object(answer));
     };
     if result_map::is_result_map(map) {
-        return result_map::parse_result_map(answer, provider);
+        return parse_result_map(answer, provider);
     }
     if map.get("error").is_some_and(|error| !error.is_null()) {
         return Err(ResponseError::ProviderError);
@@ -188,10 +170,4 @@ fn piece_to_content(
             value: value.clone(),
         },
     })
-}
-
-/// Returns the first of these values that is a string.
-fn first_text<'a>(map: &'a Map<String, Value>, keys: &[&str]) -> Option<&'a str> {
-    keys.iter()
-        .find_map(|key| map.get(*key).and_then(Value::as_str))
 }

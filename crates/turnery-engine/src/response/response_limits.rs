@@ -1,7 +1,6 @@
 //! Size limits of a response, and the running size that is checked against them.
 
-use super::{Response, as_tool_call};
-use crate::Content;
+use crate::{Content, Response};
 
 /// Size limits of one model response. A larger response is stopped while it streams (UP-1).
 ///
@@ -64,14 +63,11 @@ impl ResponseSize {
                 Content::Text { text } | Content::Thinking { text, .. } => {
                     size.add_bytes(text.len())
                 }
-                Content::ToolCall(_)
-                | Content::Image(_)
-                | Content::Audio(_)
-                | Content::Opaque { .. } => {}
-            }
-            if let Some(call) = as_tool_call(item) {
-                size.add_call();
-                size.add_bytes(call.args.as_str().map_or(0, str::len));
+                Content::ToolCall(call) => {
+                    size.add_call();
+                    size.add_bytes(call.args.as_str().map_or(0, str::len));
+                }
+                Content::Image(_) | Content::Audio(_) | Content::Opaque { .. } => {}
             }
         }
         size

@@ -1,7 +1,7 @@
-//! Sources from which a response can be built, and the errors of doing so.
+//! Sources from which a response can be built.
 
-use super::{Response, json};
-use crate::{Content, Message, MessageStop, ModelStop};
+use super::json;
+use crate::{Message, MessageStop, ModelStop, Response, ResponseError};
 use serde_json::Value;
 
 /// Source of a response (JIDO-4).
@@ -85,7 +85,7 @@ impl Response {
         map: &Value,
         overrides: ResponseOverrides,
     ) -> Result<Self, ResponseError> {
-        json::classified(map, overrides.provider.as_deref())
+        json::parse_result_map(map, overrides.provider.as_deref())
             .map(|response| overrides.apply_to(response))
     }
 }
@@ -102,11 +102,11 @@ fn response_from_message(message: Message) -> Result<Response, ResponseError> {
     else {
         return Err(ResponseError::NotAssistantMessage);
     };
-    let has_calls = content
-        .iter()
-        .any(|item| matches!(item, Content::ToolCall(_)));
+    let has_calls = content.iter().any(|item| item.as_tool_call().is_some());
     let stop = match (stop, error) {
-        (MessageStop::Stop | MessageStop::ToolUse, None) => super::stop_for_calls(has_calls),
+        (MessageStop::Stop | MessageStop::ToolUse, None) => {
+            ModelStop::from_response(None, has_calls, false)
+        }
         (MessageStop::Length, None) => ModelStop::Length,
         (MessageStop::GuardRail, None) => ModelStop::Refusal,
         (MessageStop::Error | MessageStop::Aborted, _) | (_, Some(_)) => {
@@ -122,62 +122,4 @@ fn response_from_message(message: Message) -> Result<Response, ResponseError> {
         provider,
         tool_results: Vec::new(),
     })
-}
-
-/// Error of building a response.
-#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-pub enum ResponseError {
-    /// The source is not a JSON object.
-    #[error("the answer is {found}, not an object; give the whole of what the provider sent")]
-    NotAnObject {
-        /// JSON type of the source.
-        found: &'static str,
-    },
-    /// The object has no known shape.
-    #[error(
-        "the answer has no choices, output, candidates, message, content or type, so it is of no known shape"
-    )]
-    UnknownShape,
-    /// A part of the source is malformed.
-    #[error("{at} of the answer is {found}, not {wanted}")]
-    Malformed {
-        /// Path of the part.
-        at: String,
-        /// Expected value.
-        wanted: &'static str,
-        /// Actual value.
-        found: &'static str,
-    },
-    /// The source is an error response of the provider. Its message is omitted, because it may contain part
-    /// of a key.
-    #[error("the provider sent an error in place of an answer")]
-    ProviderError,
-    /// The message is not an assistant message.
-    #[error("only an assistant message can become a response")]
-    NotAssistantMessage,
-    /// The message is incomplete.
-    #[error("the message is incomplete and cannot become a response; call the model again")]
-    Unfinished,
-}
-
-impl ResponseError {
-    pub(super) fn malformed(at: impl Into<String>, wanted: &'static str, found: &Value) -> Self {
-        Self::Malformed {
-            at: at.into(),
-            wanted,
-            found: describe_json_type(found),
-        }
-    }
-}
-
-/// Describes the JSON type of a value.
-pub(super) fn describe_json_type(value: &Value) -> &'static str {
-    match value {
-        Value::Null => "missing",
-        Value::Bool(_) => "true or false",
-        Value::Number(_) => "a number",
-        Value::String(_) => "text",
-        Value::Array(_) => "a list",
-        Value::Object(_) => "an object",
-    }
 }

@@ -7,7 +7,7 @@ use crate::{
     LoopFinish, Message, MessageStop, Outcome, ProviderFailure, ReachedLimit, ToolControl,
     TurnFinish, TurnStop,
     message::join_text,
-    oracle::{Oracle, check_history},
+    oracle::{Oracle, check_history, ensure::ensure},
 };
 use std::sync::Arc;
 
@@ -33,10 +33,6 @@ fn check_budget(host: &SimulatedHost, what: &str) -> Result<(), String> {
     ensure(!host.is_budget_spent, || {
         format!("UP-1: {what} is called beyond the limits")
     })
-}
-
-fn ensure(holds: bool, complaint: impl FnOnce() -> String) -> Result<(), String> {
-    if holds { Ok(()) } else { Err(complaint()) }
 }
 
 impl InvariantChecker {

@@ -1,9 +1,12 @@
 //! Parses messages of OpenAI chat completions and Anthropic messages, which differ in their envelopes.
 
-use super::{super::ResponseError, RawCall, ResponsePiece, first_text};
-use serde_json::{Map, Value};
-
-type JsonObject = Map<String, Value>;
+use super::{
+    fields::{JsonObject, first_text},
+    piece::ResponsePiece,
+    tool_call::RawCall,
+};
+use crate::ResponseError;
+use serde_json::Value;
 
 /// Returns the first choice, or the map itself if it holds a single `message`.
 fn first_choice(map: &JsonObject) -> Option<&JsonObject> {
@@ -117,7 +120,7 @@ pub(super) fn parse_block<'a>(value: &'a Value, at: impl FnOnce() -> String) -> 
 }
 
 /// Returns the texts of a list of blocks.
-pub(in super::super) fn block_texts(blocks: &[Value]) -> impl Iterator<Item = &str> {
+fn block_texts(blocks: &[Value]) -> impl Iterator<Item = &str> {
     blocks
         .iter()
         .filter_map(|value| match parse_block(value, String::new) {
@@ -127,4 +130,16 @@ pub(in super::super) fn block_texts(blocks: &[Value]) -> impl Iterator<Item = &s
             | ResponsePiece::Call(_)
             | ResponsePiece::Opaque(_) => None,
         })
+}
+
+/// Returns the plain text of a content value without envelope: a string, or blocks whose texts are joined by
+/// newlines (JIDO-53, JIDO-54).
+#[must_use]
+pub fn extract_from_content(content: &Value) -> String {
+    match content {
+        Value::String(text) => text.clone(),
+        Value::Array(blocks) => block_texts(blocks).collect::<Vec<_>>().join("\n"),
+        Value::Object(_) => block_texts(std::slice::from_ref(content)).collect(),
+        Value::Null | Value::Bool(_) | Value::Number(_) => String::new(),
+    }
 }

@@ -1,9 +1,12 @@
 //! Parses responses of Gemini generateContent, of which only the first candidate is used.
 
-use super::{super::ResponseError, RawCall, ResponsePiece, first_text};
-use serde_json::{Map, Value};
-
-type JsonObject = Map<String, Value>;
+use super::{
+    fields::{JsonObject, first_text},
+    piece::ResponsePiece,
+    tool_call::RawCall,
+};
+use crate::ResponseError;
+use serde_json::Value;
 
 fn first_candidate(map: &JsonObject) -> Option<&Value> {
     map.get("candidates")?.as_array()?.first()

@@ -1,9 +1,13 @@
 //! Parses responses of the OpenAI responses API, which are lists of typed items.
 
-use super::{super::ResponseError, RawCall, ResponsePiece, chat_message::parse_block, first_text};
-use serde_json::{Map, Value};
-
-type JsonObject = Map<String, Value>;
+use super::{
+    chat_message::parse_block,
+    fields::{JsonObject, first_text},
+    piece::ResponsePiece,
+    tool_call::RawCall,
+};
+use crate::ResponseError;
+use serde_json::Value;
 
 fn output_items(map: &JsonObject) -> &[Value] {
     match map.get("output") {

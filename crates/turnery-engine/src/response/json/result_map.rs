@@ -1,17 +1,15 @@
 //! Parses maps that name their type, as hosts keep them, and stored responses.
 
 use super::{
-    super::{
-        Response, ResponseError, ToolResult, extract_from_content, source::describe_json_type,
-        stop_for_calls,
-    },
-    CallParser, RawCall, UNKNOWN_PROVIDER, first_text, usage,
+    chat_message::extract_from_content,
+    fields::{JsonObject, first_text, get_or_null},
+    piece::UNKNOWN_PROVIDER,
+    tool_call::{CallParser, RawCall},
+    usage,
 };
-use crate::{Content, ModelStop, ToolEnvelope};
+use crate::{Content, ModelStop, Response, ResponseError, ToolEnvelope, ToolResult};
 use serde::Deserialize as _;
-use serde_json::{Map, Value};
-
-type JsonObject = Map<String, Value>;
+use serde_json::Value;
 
 /// Returns true if a map is a result map or a stored response, not a vendor's.
 pub(super) fn is_result_map(map: &JsonObject) -> bool {
@@ -36,8 +34,7 @@ pub(in super::super) fn parse_result_map(
     provider: Option<&str>,
 ) -> Result<Response, ResponseError> {
     let Value::Object(map) = map else {
-        let found = describe_json_type(map);
-        return Err(ResponseError::NotAnObject { found });
+        return Err(ResponseError::not_an_object(map));
     };
     if is_stored_response(map) {
         return Response::deserialize(map).map_err(|_| ResponseError::Malformed {
@@ -62,7 +59,7 @@ pub(in super::super) fn parse_result_map(
         content.push(Content::ToolCall(calls.parse_call(call)?));
     }
     let stop = match get_or_null(map, "type") {
-        Value::Null => stop_for_calls(!calls.is_empty()),
+        Value::Null => ModelStop::from_response(None, !calls.is_empty(), false),
         Value::String(kind) if kind == "tool_calls" => ModelStop::ToolUse,
         Value::String(kind) if kind == "final_answer" => ModelStop::EndTurn,
         found => {
@@ -113,8 +110,4 @@ fn parse_result(n: usize, value: &Value) -> Result<ToolResult, ResponseError> {
         raw => ToolEnvelope::deserialize(raw).map_err(|_| malformed())?,
     };
     Ok(ToolResult::new(id.into(), name.to_owned(), envelope))
-}
-
-fn get_or_null<'a>(map: &'a JsonObject, key: &str) -> &'a Value {
-    map.get(key).unwrap_or(&Value::Null)
 }

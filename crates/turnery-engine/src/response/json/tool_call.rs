@@ -1,7 +1,7 @@
 //! Parses tool calls in the formats of all vendors.
 
-use super::{super::ResponseError, first_text};
-use crate::{CallId, ToolCall};
+use super::fields::{JsonObject, first_text};
+use crate::{CallId, ResponseError, ToolCall};
 use serde_json::{Map, Value};
 use std::{collections::HashSet, sync::Arc};
 
@@ -72,7 +72,7 @@ impl CallParser {
     }
 
     /// Returns the given id if it is unused, else a generated one.
-    fn allocate_id(&mut self, call: &Map<String, Value>) -> CallId {
+    fn allocate_id(&mut self, call: &JsonObject) -> CallId {
         let given = first_text(call, &["call_id", "id"]).unwrap_or_default();
         if !given.is_empty() && self.ids.insert(given.into()) {
             return given.into();

@@ -1,14 +1,15 @@
 //! Parses token usage under the names of all vendors.
 
+use super::fields::JsonObject;
 use crate::Usage;
-use serde_json::{Map, Value};
+use serde_json::Value;
 use std::cell::Cell;
 
 /// Largest float that represents every smaller integer exactly. Unit: tokens.
 const MAX_EXACT_FLOAT: f64 = 9_007_199_254_740_992.0;
 
 /// Parses the usage in a map; `None` if it has no token counts, or if any of them is unreadable.
-pub(super) fn parse_usage(map: &Map<String, Value>) -> Option<Usage> {
+pub(super) fn parse_usage(map: &JsonObject) -> Option<Usage> {
     let unreadable = Cell::new(false);
     let first = |paths: &[&str]| {
         let value = paths.iter().find_map(|path| value_at_path(map, path))?;
@@ -67,7 +68,7 @@ pub(super) fn parse_usage(map: &Map<String, Value>) -> Option<Usage> {
 }
 
 /// Returns the value at a path, unless it is null.
-fn value_at_path<'a>(map: &'a Map<String, Value>, path: &str) -> Option<&'a Value> {
+fn value_at_path<'a>(map: &'a JsonObject, path: &str) -> Option<&'a Value> {
     let value = match path.split_once('/') {
         Some((outer, inner)) => map.get(outer)?.get(inner)?,
         None => map.get(path)?,

@@ -1,0 +1,59 @@
+//! Tracks the size of the context, to decide when history is compacted.
+
+use super::ContextBudget;
+use crate::{ContextSize, Message, Usage};
+
+/// Minimum growth of the context before another compaction attempt. Unit: percent.
+const MIN_GROWTH_PERCENT: u64 = 10;
+
+/// Tracks the size of the context.
+#[derive(Clone, Debug)]
+pub(super) struct ContextGauge {
+    pub(super) size: ContextSize,
+    /// Minimum size for another attempt, whether or not the last one succeeded.
+    retry_above: u64,
+    /// True if compaction was attempted in this turn.
+    pub(super) attempted: bool,
+}
+
+impl ContextGauge {
+    pub(super) fn new(context: &ContextBudget) -> Self {
+        Self {
+            size: context.size,
+            retry_above: 0,
+            attempted: false,
+        }
+    }
+
+    pub(super) fn begin_turn(&mut self) {
+        self.attempted = false;
+    }
+
+    /// Adds the estimated size of a new message.
+    pub(super) fn add(&mut self, message: &Message) {
+        self.size += ContextSize::of_message(message);
+    }
+
+    /// Replaces the estimate with the provider's token count.
+    pub(super) fn set_measured(&mut self, usage: &Usage) {
+        self.size.tokens = usage.context_tokens();
+    }
+
+    pub(super) fn set_compacted_size(&mut self, after: ContextSize) {
+        self.size = after;
+        self.retry_above = after
+            .tokens
+            .saturating_add(after.tokens / (100 / MIN_GROWTH_PERCENT));
+    }
+
+    /// Returns true if the next request reaches the compaction threshold.
+    pub(super) fn is_full(&self, context: &ContextBudget) -> bool {
+        let full = |window: u64| {
+            let tokens = u128::from(self.size.tokens) * 100;
+            tokens >= u128::from(window) * u128::from(context.compact_at)
+        };
+        context.compact_at > 0
+            && self.size.tokens >= self.retry_above
+            && context.window.is_some_and(full)
+    }
+}
