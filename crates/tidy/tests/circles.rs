@@ -6,11 +6,7 @@ use std::collections::BTreeSet;
 const MAX_FILES: usize = 3;
 
 /// Larger circles that are still to be opened, with their sizes. A size may only fall.
-const TO_BE_OPENED: &[(&str, &[usize])] = &[
-    ("turnery-engine", &[21, 10, 5]),
-    ("turnery-store", &[20]),
-    ("turnery-tools", &[8]),
-];
+const TO_BE_OPENED: &[(&str, &[usize])] = &[("turnery-tools", &[8])];
 
 #[test]
 fn no_circle_of_imports_is_large() {

@@ -85,7 +85,7 @@ impl AddAssign for Usage {
 pub struct ChildUsage {
     /// Child session.
     pub session_id: SessionId,
-    /// Purpose: see [`source`].
+    /// Purpose: one of the labels in [`source`].
     pub source: String,
     /// `provider/model`.
     pub model: String,

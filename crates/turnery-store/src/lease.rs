@@ -8,12 +8,18 @@
 //! suspended process loses its lane after that.
 
 use crate::{
-    COMMIT_TIMEOUT, LEASE_DURATION,
     clock::ClockReading,
     owner::{ProcessState, field, is_alive_here, is_same_boot, process_state},
 };
 use std::time::Duration;
 use turnery_engine::Timestamp;
+
+/// Period after which a lane expires unless it is renewed.
+pub const LEASE_DURATION: Duration = Duration::from_secs(30);
+
+/// Longest time a commit waits for another program's lock. Generous, because the model's response has been
+/// paid for.
+pub(crate) const COMMIT_TIMEOUT: Duration = Duration::from_secs(60);
 
 /// Tolerated clock skew between two machines.
 const CLOCK_SKEW: Duration = Duration::from_secs(60);

@@ -6,6 +6,9 @@ use sha2::{Digest, Sha256};
 use std::fmt::Write;
 use turnery_engine::{LoopRecord, SessionId, Timestamp};
 
+/// Number of sessions in a page of [`Store::list`](crate::Store::list) if the query sets no limit.
+pub const PAGE_SIZE: usize = 100;
+
 /// Last session of a page; the next page starts below it.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct ListCursor {

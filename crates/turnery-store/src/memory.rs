@@ -2,11 +2,11 @@
 
 use crate::{
     ClaimedLane, Clock, Commit, Damage, History, Lane, ListPage, ListQuery, NewSession, Owner,
-    PAGE_SIZE, REPLAY_PAGE_EVENTS, RepairReport, ReplayCursor, ReplayPage, SessionInfo,
-    SessionPatch, Store, StoreError, TranscriptNote,
+    REPLAY_PAGE_EVENTS, RepairReport, ReplayCursor, ReplayPage, SessionInfo, SessionPatch, Store,
+    StoreError, TranscriptNote,
     clock::ClockReading,
     lease::{LeaseEnd, is_held, may_be_active},
-    list_cursor::{ListCursor, format_time, last_active_at},
+    list_cursor::{ListCursor, PAGE_SIZE, format_time, last_active_at},
     owner::describe_holder,
     recovery::{self, last_loop_number},
 };

@@ -7,17 +7,24 @@
 
 mod check;
 mod checksum;
+mod claim;
 mod cleanup;
+mod columns;
 mod commit;
 mod db;
 mod deadlines;
+mod deletion;
 mod event_log;
+mod execution;
 mod flush;
 mod inline_runtime;
 mod job_error;
 mod journal;
+mod journal_append;
+mod lane_columns;
 mod lanes;
 mod long_texts;
+mod loop_numbers;
 mod loop_row;
 mod loops;
 mod notes;
@@ -28,23 +35,27 @@ mod queue;
 mod repair;
 mod replay;
 mod sessions;
+mod stored_loop;
 mod survey;
+mod transaction;
 mod worker;
 
 use crate::{
-    COMMIT_TIMEOUT, ClaimOutcome, ClaimedLane, Clock, Commit, Damage, History, Lane, ListPage,
-    ListQuery, LoopBeginning, NewSession, Owner, RepairReport, ReplayCursor, ReplayPage,
-    SessionInfo, SessionPatch, Store, StoreError, TranscriptNote,
+    ClaimOutcome, ClaimedLane, Clock, Commit, Damage, History, Lane, ListPage, ListQuery,
+    LoopBeginning, NewSession, Owner, RepairReport, ReplayCursor, ReplayPage, SessionInfo,
+    SessionPatch, Store, StoreError, TranscriptNote, lease::COMMIT_TIMEOUT,
 };
 use db::Db;
+use execution::SettledLoops;
 use flush::Flush;
 use futures_util::future::BoxFuture;
 pub use inline_runtime::InlineRuntime;
 use job_error::CHECK_TIMEOUT;
+use journal_append::JournalAppend;
 use loop_row::LoopRow;
 use std::{path::PathBuf, sync::Arc};
 use turnery_engine::{Event, LoopId, LoopRecord, SessionId};
-use worker::{SettledLoops, Worker};
+use worker::Worker;
 
 /// Sessions in one SQLite file. Dropping the store writes everything that was queued.
 pub struct SqliteStore {
@@ -86,7 +97,7 @@ impl SqliteStore {
     ) -> BoxFuture<'static, Result<ClaimOutcome, StoreError>> {
         let (id, owner, clock) = (id.clone(), owner.clone(), self.clock.clone());
         self.writer.settle(&id.clone(), move |db| {
-            let mut claim = |beginning| lanes::claim(db, &id, &owner, beginning, clock.reading());
+            let mut claim = |beginning| claim::claim(db, &id, &owner, beginning, clock.reading());
             match claim(beginning.as_deref()) {
                 // The journal only serves recovery: the claim succeeds without it.
                 Err(error) if beginning.is_some() && error.can_retry_without_journal() => {
@@ -131,7 +142,7 @@ impl Store for SqliteStore {
         let (id, clock) = (id.clone(), self.clock.clone());
         self.writer
             .call(Flush::Now, SettledLoops::new(), move |db| {
-                let deleted = sessions::delete(&db.sql, &id, clock.reading())?;
+                let deleted = deletion::delete(&db.sql, &id, clock.reading())?;
                 db.numbers.clear();
                 db.tidy.note_deletion();
                 Ok(deleted)
@@ -145,7 +156,7 @@ impl Store for SqliteStore {
         let (id, clock) = (id.clone(), self.clock.clone());
         self.writer
             .call(Flush::Now, SettledLoops::new(), move |db| {
-                let deleted = sessions::force_delete(&db.sql, &id, clock.reading())?;
+                let deleted = deletion::force_delete(&db.sql, &id, clock.reading())?;
                 db.numbers.clear();
                 db.tidy.note_deletion();
                 Ok(deleted)
@@ -230,7 +241,7 @@ impl Store for SqliteStore {
             }
             let clock = self.clock.clone();
             let recovered = self.writer.settle(&id.clone(), move |db| {
-                lanes::recover(db, &id, clock.reading())
+                claim::recover(db, &id, clock.reading())
             });
             recovered.await
         })
@@ -240,19 +251,19 @@ impl Store for SqliteStore {
         let (lane, clock) = (lane.clone(), self.clock.clone());
         self.writer
             .call(Flush::Later, SettledLoops::new(), move |db| {
-                lanes::renew(&mut db.sql, &lane, clock.reading())
+                lane_columns::renew(&mut db.sql, &lane, clock.reading())
             })
     }
 
     fn release(&self, lane: &Lane) -> BoxFuture<'_, Result<(), StoreError>> {
         let lane = lane.clone();
         self.writer.settle(&lane.session_id.clone(), move |db| {
-            lanes::release(&db.sql, &lane)
+            lane_columns::release(&db.sql, &lane)
         })
     }
 
     fn append(&self, lane: &Lane, loop_id: &LoopId, events: Vec<Event>) {
-        if let Some(append) = journal::JournalAppend::new(lane, loop_id, events) {
+        if let Some(append) = JournalAppend::new(lane, loop_id, events) {
             self.writer.append(append);
         }
     }
@@ -263,7 +274,7 @@ impl Store for SqliteStore {
         loop_id: &LoopId,
         events: Vec<Event>,
     ) -> BoxFuture<'_, Result<(), StoreError>> {
-        let Some(append) = journal::JournalAppend::new(lane, loop_id, events) else {
+        let Some(append) = JournalAppend::new(lane, loop_id, events) else {
             return Box::pin(std::future::ready(Ok(())));
         };
         self.writer.append_now(append)

@@ -2,8 +2,8 @@
 
 use super::{
     checksum::ChecksumVerdict,
-    job_error::JobError,
-    journal, lanes, loops, notes,
+    job_error::{JobError, none_if_damaged},
+    journal, lanes, notes,
     sessions::{self, UnreadableColumn},
     survey::{LoopKeys, Survey},
 };
@@ -30,7 +30,7 @@ pub(super) fn check(db: &mut Connection, id: Option<&SessionId>) -> Result<Vec<D
     }
     let mut damage = check_database(&db)?;
     // `None` if the pass does not reach the end of the table: each session is then searched separately.
-    let keys = loops::none_if_damaged(LoopKeys::read(&db))?;
+    let keys = none_if_damaged(LoopKeys::read(&db))?;
     for id in &session_ids(&db)? {
         let keys = keys.as_ref().map(|keys| keys.of(id));
         damage.append(&mut check_session_loops(&db, id, keys)?);
@@ -259,7 +259,7 @@ impl VersionCounts {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::sqlite::lanes::tests::{claim_and_commit, open_with_sessions};
+    use crate::sqlite::claim::tests::{claim_and_commit, open_with_sessions};
     use std::sync::{
         Arc,
         atomic::{AtomicU64, Ordering},

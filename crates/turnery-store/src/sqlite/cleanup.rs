@@ -187,10 +187,7 @@ fn free_space(_path: &Path) -> Option<u64> {
 #[cfg(test)]
 mod tests {
     use super::{
-        super::{
-            flush::Flush,
-            worker::{SettledLoops, Worker},
-        },
+        super::{execution::SettledLoops, flush::Flush, worker::Worker},
         *,
     };
     use std::{fs, sync::mpsc};

@@ -1,13 +1,14 @@
 //! Commits loops atomically with everything that belongs to them (S1 to S4, S6).
 
 use super::{
-    db::{Db, write},
+    columns::optional_text_column,
+    db::Db,
     job_error::JobError,
     journal::{self, no_beginning},
-    lanes::{self, no_holder},
+    lane_columns::{self, no_holder},
     loop_row::LoopRow,
-    loops::optional_text_column,
     sessions,
+    transaction::write,
 };
 use crate::{
     Commit, Lane, StoreError,
@@ -108,7 +109,7 @@ fn commit_rows(
             .all(|check| check.is_same_content && check.version == first.version)
     {
         if commit.release {
-            lanes::release(work, lane)?;
+            lane_columns::release(work, lane)?;
         }
         return Ok(Ok(CommitOutcome {
             version,
@@ -131,7 +132,7 @@ fn commit_rows(
     }
     if first.head_version != commit.expected_head {
         journal::drop_beginning(work, &lane.session_id)?;
-        lanes::note_lost_number(work, &lane.session_id, last_loop_number(records))?;
+        lane_columns::note_lost_number(work, &lane.session_id, last_loop_number(records))?;
         return Ok(Err(StoreError::HeadConflict {
             expected: commit.expected_head,
             actual: first.head_version,
@@ -194,16 +195,6 @@ fn check_loop(
         version,
         is_same_content,
     })
-}
-
-pub(super) fn is_stored(
-    db: &Connection,
-    session: &SessionId,
-    loop_id: &LoopId,
-) -> Result<bool, JobError> {
-    let mut select =
-        db.prepare_cached("SELECT 1 FROM loops WHERE session_id = ?1 AND loop_id = ?2")?;
-    Ok(select.exists((session.as_str(), loop_id.as_str()))?)
 }
 
 /// Inserts a loop as part of this version.

@@ -1,14 +1,8 @@
 //! Wraps a connection with its cached state.
 
 use super::{
-    cleanup::Cleanup,
-    flush::WriteAheadLog,
-    job_error::JobError,
-    journal::{self, JournalAppend},
-    lanes::LoopNumbers,
-    open::open,
-    open_files::OpenFiles,
-    worker::TruncatedJournals,
+    cleanup::Cleanup, flush::WriteAheadLog, job_error::JobError, loop_numbers::LoopNumbers,
+    open::open, open_files::OpenFiles,
 };
 use crate::StoreError;
 use rusqlite::Connection;
@@ -44,39 +38,6 @@ impl Db {
         })
     }
 
-    /// Writes events to the journal and removes them from `appends`. After a transient error, such as a full
-    /// disk or a lock held for longer than `patience`, they remain there for the next attempt; after any other,
-    /// they are dropped and their loops are added to `cut`. Logs the error that it returns.
-    pub(super) fn write_journal(
-        &mut self,
-        path: &Path,
-        appends: &mut Vec<JournalAppend>,
-        cut: &TruncatedJournals,
-        patience: Duration,
-    ) -> Result<(), StoreError> {
-        if appends.is_empty() {
-            return Ok(());
-        }
-        let written = self
-            .set_lock_timeout(patience)
-            .and_then(|()| self.files.check())
-            .and_then(|()| journal::write_appends(self, appends));
-        let Err(error) = written else {
-            appends.clear();
-            return Ok(());
-        };
-        let may_pass = error.is_transient();
-        let error = error.into_store_error(path);
-        if may_pass {
-            tracing::warn!(%error, "failed to journal; trying again later");
-        } else {
-            for append in appends.drain(..) {
-                cut.cut(append.loop_id().clone(), &error.to_string());
-            }
-        }
-        Err(error)
-    }
-
     /// Sets the longest time that later statements wait for another writing process; waits for nothing itself.
     pub(super) fn set_lock_timeout(&self, patience: Duration) -> Result<(), JobError> {
         Ok(self.sql.busy_timeout(patience)?)
@@ -95,30 +56,5 @@ impl Db {
             tracing::debug!(%error, "failed to checkpoint");
         }
         self.dirty = false;
-    }
-}
-
-/// Runs a write transaction: other writers wait, and an error rolls everything back.
-pub(super) fn write<T>(
-    sql: &Connection,
-    work: impl FnOnce(&Connection) -> Result<T, JobError>,
-) -> Result<T, JobError> {
-    let undo = RollbackOnDrop(sql);
-    sql.prepare_cached("BEGIN IMMEDIATE")?.execute([])?;
-    let done = work(undo.0)?;
-    sql.prepare_cached("COMMIT")?.execute([])?;
-    Ok(done)
-}
-
-/// Like rusqlite's transaction, but without re-parsing its statements each time.
-struct RollbackOnDrop<'a>(&'a Connection);
-
-impl Drop for RollbackOnDrop<'_> {
-    fn drop(&mut self) {
-        if !self.0.is_autocommit()
-            && let Err(error) = self.0.execute_batch("ROLLBACK")
-        {
-            tracing::warn!(%error, "failed to roll back");
-        }
     }
 }

@@ -4,7 +4,7 @@ use super::job_error::JobError;
 use chrono::TimeDelta;
 use serde::Deserialize;
 use serde_json::{Deserializer, value::RawValue};
-use turnery_engine::{Event, EventKind, LoopRecord};
+use turnery_engine::{Event, EventKind, LoopId, LoopRecord};
 
 /// Stored form of an event; see `loop_row`.
 #[derive(Deserialize)]
@@ -123,4 +123,36 @@ fn kind(entry: &EventEntry<'_>, record: &LoopRecord) -> Result<EventKind, JobErr
 fn missing_field(record: &LoopRecord, seq: u64, what: &str) -> JobError {
     let loop_id = &record.loop_id;
     JobError::Row(format!("loop {loop_id} lacks the {what} of event {seq}"))
+}
+
+/// Returns the parent of a loop according to its start event.
+pub(super) fn logged_parent(log: &str) -> Option<Option<LoopId>> {
+    #[derive(Deserialize)]
+    struct StartEntry {
+        start: Option<StartKind>,
+        body: Option<StartKind>,
+    }
+    #[derive(Deserialize)]
+    struct StartKind {
+        event: String,
+        parent_loop_id: Option<LoopId>,
+    }
+    let entries = log.strip_prefix('[')?;
+    let mut at = 0;
+    // The announcement of a group may precede the start event.
+    for _ in 0..2 {
+        let rest = entries.get(at..)?;
+        let rest = rest.strip_prefix(',').unwrap_or(rest);
+        let mut entry = Deserializer::from_str(rest).into_iter::<StartEntry>();
+        let kind = entry.next()?.ok()?;
+        at = entries.len() - rest.len() + entry.byte_offset();
+        if let Some(kind) = kind
+            .start
+            .or(kind.body)
+            .filter(|kind| kind.event == "loop_start")
+        {
+            return Some(kind.parent_loop_id);
+        }
+    }
+    None
 }

@@ -130,7 +130,7 @@ fn no_space() -> io::Error {
 #[cfg(test)]
 mod tests {
     use super::{
-        super::worker::{SettledLoops, Worker},
+        super::{execution::SettledLoops, worker::Worker},
         *,
     };
     use crate::StoreError;

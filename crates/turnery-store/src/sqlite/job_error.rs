@@ -168,3 +168,23 @@ impl JobError {
         StoreError::Broken(text)
     }
 }
+
+/// Returns `None` in place of an error that reports a damaged row.
+pub(super) fn none_if_damaged<T>(read: Result<T, JobError>) -> Result<Option<T>, JobError> {
+    match read {
+        Ok(read) => Ok(Some(read)),
+        Err(error) if error.is_damage() => Ok(None),
+        Err(error) => Err(error),
+    }
+}
+
+/// Returns the reason in place of an error that reports a damaged row.
+pub(super) fn reason_if_damaged<T>(
+    read: Result<T, JobError>,
+) -> Result<Result<T, String>, JobError> {
+    match read {
+        Ok(read) => Ok(Ok(read)),
+        Err(error) if error.is_damage() => Ok(Err(error.message())),
+        Err(error) => Err(error),
+    }
+}

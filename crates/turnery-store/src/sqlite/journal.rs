@@ -2,56 +2,17 @@
 
 use super::{
     checksum::{Checksum, ChecksumVerdict},
-    commit,
-    db::{Db, write as in_one},
-    job_error::JobError,
-    lanes, long_texts,
-    loops::{reason_if_damaged, text},
+    columns::text,
+    db::Db,
+    job_error::{JobError, reason_if_damaged},
+    journal_append::JournalAppend,
+    lane_columns, long_texts, stored_loop,
+    transaction::write,
 };
-use crate::{Damage, DamagedPart, Lane, LoopBeginning, Owner, list_cursor::format_time};
+use crate::{Damage, DamagedPart, LoopBeginning, Owner, list_cursor::format_time};
 use rusqlite::{Connection, Row, params, types::Value};
 use serde::{Deserialize, Serialize};
 use turnery_engine::{Event, EventKind, LoopId, SessionId, Timestamp};
-
-/// Events to be journalled.
-pub(super) struct JournalAppend {
-    lane: Lane,
-    loop_id: LoopId,
-    events: Vec<Event>,
-}
-
-impl JournalAppend {
-    /// Returns `None` if no event would be stored: deltas of the model's text are not journalled.
-    pub(super) fn new(lane: &Lane, loop_id: &LoopId, mut events: Vec<Event>) -> Option<Self> {
-        events.retain(|event| !matches!(event.kind, EventKind::Delta { .. }));
-        (!events.is_empty()).then(|| Self {
-            lane: lane.clone(),
-            loop_id: loop_id.clone(),
-            events,
-        })
-    }
-
-    pub(super) fn lane(&self) -> &Lane {
-        &self.lane
-    }
-
-    pub(super) fn loop_id(&self) -> &LoopId {
-        &self.loop_id
-    }
-
-    /// True if these are the first events of the loop.
-    pub(super) fn starts_loop(&self) -> bool {
-        self.events.first().is_some_and(|event| event.seq == 0)
-    }
-
-    pub(super) fn is_in_session(&self, session: &SessionId) -> bool {
-        self.lane.session_id == *session
-    }
-
-    pub(super) fn is_for(&self, lane: &Lane, loop_id: &LoopId) -> bool {
-        self.lane == *lane && self.loop_id == *loop_id
-    }
-}
 
 /// A loop, and events of it.
 type LoopEvents = (LoopId, Vec<Event>);
@@ -65,11 +26,11 @@ pub(super) fn write_appends(db: &mut Db, appends: &[JournalAppend]) -> Result<()
     for append in appends {
         db.clean.remove(&append.lane.session_id);
     }
-    in_one(&db.sql, |work| {
+    write(&db.sql, |work| {
         for append in appends {
             let (session, loop_id) = (&append.lane.session_id, &append.loop_id);
-            let late = commit::is_stored(work, session, loop_id)?;
-            if late || !lanes::is_lane_held(work, &append.lane)? {
+            let late = stored_loop::is_stored(work, session, loop_id)?;
+            if late || !lane_columns::is_lane_held(work, &append.lane)? {
                 continue;
             }
             if append.starts_loop() {
@@ -274,7 +235,7 @@ pub(super) fn discard_loop(
     owner: &Owner,
     loop_id: &LoopId,
 ) -> Result<(), JobError> {
-    in_one(db, |work| {
+    write(db, |work| {
         let mut select =
             work.prepare_cached("SELECT 1 FROM sessions WHERE session_id = ?1 AND owner_id = ?2")?;
         match select.exists((session.as_str(), &owner.id))? {
@@ -384,7 +345,7 @@ fn note_lost(db: &Connection, session: &SessionId) -> Result<(), JobError> {
         let number = text(row, 0).ok().and_then(|id| LoopId::from(id).number());
         last = last.max(number.unwrap_or_default());
     }
-    lanes::note_lost_number(db, session, last)
+    lane_columns::note_lost_number(db, session, last)
 }
 
 /// Returns the damage in the journal of a session: one entry per loop.

@@ -4,7 +4,7 @@
 //! A text is named by the SHA-256 of its JSON. In the JSON of a large row it is replaced by a reference: a
 //! string that starts with an escaped slash, which `serde_json` never writes.
 
-use super::job_error::JobError;
+use super::{columns::text, job_error::JobError};
 use rusqlite::{Connection, params};
 use serde::Serialize;
 use serde_json::{
@@ -124,7 +124,7 @@ fn append_text(
     )?;
     let mut rows = select.query((session.as_str(), name))?;
     while let Some(row) = rows.next()? {
-        out.push_str(super::loops::text(row, 0)?);
+        out.push_str(text(row, 0)?);
     }
     match hex(&Sha256::digest(&out.as_bytes()[start..])) == name {
         true => Ok(()),
@@ -144,7 +144,7 @@ pub(super) fn move_damaged(
     let mut rows = names.query((session.as_str(),))?;
     let mut damaged = Vec::new();
     while let Some(row) = rows.next()? {
-        let name = super::loops::text(row, 0)?;
+        let name = text(row, 0)?;
         if append_text(db, session, name, &mut String::new()).is_err() {
             damaged.push(name.to_owned());
         }

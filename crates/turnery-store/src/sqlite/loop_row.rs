@@ -97,7 +97,7 @@ impl LoopRow {
     }
 
     /// Returns the checksum of the row written by a commit with this version: see
-    /// [`super::loops::SELECT_LOOP`].
+    /// [`super::stored_loop::SELECT_LOOP`].
     pub(super) fn checksum(&self, version: i64, record: &LoopRecord) -> i64 {
         let [kind, status, rest @ ..] = self.columns();
         let head = Checksum::default()

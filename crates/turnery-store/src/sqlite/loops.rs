@@ -1,31 +1,24 @@
 //! Reads the rows of a session back as loop records.
 
 use super::{
-    checksum::{Checksum, ChecksumVerdict},
-    event_log,
-    job_error::JobError,
+    checksum::ChecksumVerdict,
+    columns::{optional_text_column, text},
+    event_log::{self, logged_parent},
+    job_error::{JobError, none_if_damaged},
     long_texts::expand_references,
     sessions,
-    survey::{Survey, logged_parent},
+    stored_loop::{
+        LOG_COLUMN, ON_CHAIN_COLUMN, PARENT_COLUMN, SELECT_LOOP, is_foreign, is_set_aside, record,
+        verify,
+    },
+    survey::Survey,
 };
 use crate::History;
-use chrono::DateTime;
-use rusqlite::{Connection, Row, types::ValueRef};
+use rusqlite::{Connection, Row};
 use std::{collections::HashSet, sync::Arc};
-use turnery_engine::{LoopId, LoopRecord, SessionId, Timestamp};
+use turnery_engine::{LoopId, LoopRecord, SessionId};
 
 const SELECT_KEYS: &str = "SELECT loop FROM loops WHERE session_id = ?1";
-
-/// Columns of a loop, in the order of its checksum.
-pub(super) const SELECT_LOOP: &str = "SELECT version, loop_id, parent_loop_id, continuation_kind, status, on_chain, \
-     started_at, ended_at, record, messages, log, checksum, set_aside FROM loops WHERE loop = ?1";
-
-/// Index of the parent in [`SELECT_LOOP`].
-pub(super) const PARENT_COLUMN: usize = 2;
-pub(super) const ON_CHAIN_COLUMN: usize = 5;
-pub(super) const LOG_COLUMN: usize = 10;
-pub(super) const CHECKSUM_COLUMN: usize = 11;
-pub(super) const SET_ASIDE_COLUMN: usize = 12;
 
 /// Returns the readable loops committed after head version `after`, oldest first.
 pub(super) fn read(
@@ -171,46 +164,6 @@ fn reversed<T>(mut taken: Vec<T>) -> Vec<T> {
     taken
 }
 
-/// Returns `None` in place of an error that reports a damaged row.
-pub(super) fn none_if_damaged<T>(read: Result<T, JobError>) -> Result<Option<T>, JobError> {
-    match read {
-        Ok(read) => Ok(Some(read)),
-        Err(error) if error.is_damage() => Ok(None),
-        Err(error) => Err(error),
-    }
-}
-
-/// Returns the reason in place of an error that reports a damaged row.
-pub(super) fn reason_if_damaged<T>(
-    read: Result<T, JobError>,
-) -> Result<Result<T, String>, JobError> {
-    match read {
-        Ok(read) => Ok(Ok(read)),
-        Err(error) if error.is_damage() => Ok(Err(error.message())),
-        Err(error) => Err(error),
-    }
-}
-
-/// Returns true if the id cannot belong to a loop of this session.
-pub(super) fn is_foreign(id: &SessionId, loop_id: &str) -> bool {
-    let own = loop_id.strip_prefix(id.as_str());
-    !own.is_some_and(|rest| rest.starts_with('.'))
-}
-
-pub(super) fn is_set_aside(row: &Row<'_>) -> Result<bool, JobError> {
-    Ok(!matches!(row.get_ref(SET_ASIDE_COLUMN)?, ValueRef::Null))
-}
-
-/// Compares a row with its checksum.
-pub(super) fn verify(row: &Row<'_>, id: &SessionId) -> Result<ChecksumVerdict, JobError> {
-    let stored = row.get_ref(CHECKSUM_COLUMN)?;
-    if stored == ValueRef::Null {
-        return Ok(ChecksumVerdict::Unknown);
-    }
-    let sum = Checksum::default().text(id.as_str());
-    Ok(sum.columns(row, 0..=LOG_COLUMN)?.verify(stored))
-}
-
 /// Returns true if a row differs from its checksum, or has none and its first event names another parent.
 fn is_suspect(row: &Row<'_>, id: &SessionId) -> Result<bool, JobError> {
     Ok(match verify(row, id)? {
@@ -247,90 +200,4 @@ fn read_record_with_events(
     }
     record.events = events;
     Ok(record)
-}
-
-/// Returns the record without its events. `whole` is a reusable buffer in which the columns are joined.
-pub(super) fn record(
-    db: &Connection,
-    row: &Row<'_>,
-    session: &SessionId,
-    whole: &mut String,
-) -> Result<LoopRecord, JobError> {
-    whole.clear();
-    whole.push('{');
-    push_string_field(whole, "session_id", session.as_str())?;
-    push_string_field(whole, "loop_id", text(row, 1)?)?;
-    if let Some(parent) = optional_text_column(row, PARENT_COLUMN)? {
-        push_string_field(whole, "parent_loop_id", parent)?;
-    }
-    word(whole, "continuation_kind", text(row, 3)?)?;
-    word(whole, "status", text(row, 4)?)?;
-    push_raw_field(
-        whole,
-        "on_chain",
-        if row.get(ON_CHAIN_COLUMN)? {
-            "true"
-        } else {
-            "false"
-        },
-    );
-    push_string_field(whole, "started_at", text(row, 6)?)?;
-    if let Some(ended_at) = optional_text_column(row, 7)? {
-        push_string_field(whole, "ended_at", ended_at)?;
-    }
-    push_raw_field(whole, "messages", "[]");
-    let rest = expand_references(db, session, text(row, 8)?)?;
-    let rest = rest.strip_prefix('{').unwrap_or_default();
-    if rest == "}" {
-        whole.pop();
-    }
-    whole.push_str(rest);
-    let mut record: LoopRecord = serde_json::from_str(whole)?;
-    // Parsed separately, because messages are the largest part.
-    record.messages = serde_json::from_str(&expand_references(db, session, text(row, 9)?)?)?;
-    Ok(record)
-}
-
-/// Appends a field of a JSON object that has more fields to follow.
-fn push_raw_field(whole: &mut String, name: &str, json: &str) {
-    for part in ["\"", name, "\":", json, ","] {
-        whole.push_str(part);
-    }
-}
-
-fn push_string_field(whole: &mut String, name: &str, text: &str) -> Result<(), JobError> {
-    push_raw_field(whole, name, &serde_json::to_string(text)?);
-    Ok(())
-}
-
-/// Appends an enum stored by `loop_row`.
-fn word(whole: &mut String, name: &str, word: &str) -> Result<(), JobError> {
-    if word.starts_with('{') {
-        push_raw_field(whole, name, word);
-        return Ok(());
-    }
-    push_string_field(whole, name, word)
-}
-
-pub(super) fn text<'a>(row: &'a Row<'_>, column: usize) -> Result<&'a str, JobError> {
-    let value = row.get_ref(column)?.as_str();
-    value.map_err(|error| JobError::Row(format!("column {column} is not text: {error}")))
-}
-
-pub(super) fn optional_text_column<'a>(
-    row: &'a Row<'_>,
-    column: usize,
-) -> Result<Option<&'a str>, JobError> {
-    match row.get_ref(column)? {
-        ValueRef::Null => Ok(None),
-        ValueRef::Integer(_) | ValueRef::Real(_) | ValueRef::Text(_) | ValueRef::Blob(_) => {
-            text(row, column).map(Some)
-        }
-    }
-}
-
-pub(super) fn time(text: &str) -> Result<Timestamp, JobError> {
-    DateTime::parse_from_rfc3339(text)
-        .map(|time| time.to_utc())
-        .map_err(|error| JobError::Row(format!("{text:?} is not a time: {error}")))
 }

@@ -2,8 +2,8 @@
 
 use super::{
     checksum::{Checksum, ChecksumVerdict},
-    job_error::JobError,
-    loops::{reason_if_damaged, text},
+    columns::text,
+    job_error::{JobError, reason_if_damaged},
     sessions,
 };
 use crate::{Damage, DamagedPart, TranscriptNote};

@@ -4,12 +4,11 @@
 use super::{
     check::{self, VersionCounts},
     checksum::{Checksum, ChecksumVerdict},
-    db::write,
     job_error::JobError,
-    journal, lanes, long_texts,
-    loops::{CHECKSUM_COLUMN, LOG_COLUMN, SELECT_LOOP},
-    notes, sessions,
+    journal, lane_columns, lanes, long_texts, notes, sessions,
+    stored_loop::{CHECKSUM_COLUMN, LOG_COLUMN, SELECT_LOOP},
     survey::{DamagedColumn, Survey, SurveyedLoop},
+    transaction::write,
 };
 use crate::{RepairReport, StoreError, clock::ClockReading, list_cursor::format_time};
 use rusqlite::{
@@ -242,7 +241,7 @@ impl SessionRepair<'_> {
                 (self.id.as_str(), value),
             )?;
             if matches!(column, "owner_id" | "process" | "expires_at") {
-                lanes::free(self.db, self.id)?;
+                lane_columns::free(self.db, self.id)?;
             }
             self.changes.push(format!(
                 "{column} of the session is emptied: it could not be read"

@@ -2,12 +2,13 @@
 
 use super::{
     checksum::ChecksumVerdict,
+    columns::text,
     event_log,
-    job_error::JobError,
+    job_error::{JobError, reason_if_damaged},
     journal,
     long_texts::expand_references,
-    loops::{self, LOG_COLUMN, SELECT_LOOP, reason_if_damaged, text},
-    notes, sessions,
+    loops, notes, sessions,
+    stored_loop::{self, LOG_COLUMN, SELECT_LOOP},
     survey::{ChainLink, Survey},
 };
 use crate::{
@@ -159,7 +160,8 @@ fn open_loop(
     let Some(row) = rows.next()? else {
         return Err(StoreError::NotFound(id.clone()).into());
     };
-    let mut record = match reason_if_damaged(loops::record(db, row, id, &mut String::new()))? {
+    let mut record = match reason_if_damaged(stored_loop::record(db, row, id, &mut String::new()))?
+    {
         Ok(record) => record,
         Err(reason) => {
             let loop_id = text(row, 1).unwrap_or("(unreadable)");
@@ -179,7 +181,7 @@ fn open_loop(
         }
     };
     // The events of a truncated log are not replayed: the messages hold the full conversation.
-    if loops::verify(row, id)? != ChecksumVerdict::Matches
+    if stored_loop::verify(row, id)? != ChecksumVerdict::Matches
         && let (events, Some(reason)) = event_log::read_all(&log, &record)
         && events.is_empty()
     {

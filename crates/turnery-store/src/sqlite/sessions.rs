@@ -1,16 +1,12 @@
-//! Creates, finds, lists, changes and deletes sessions.
+//! Creates, finds, lists and changes sessions.
 
 use super::{
-    db::write,
+    columns::{optional_text_column, text, time},
     job_error::JobError,
-    lanes,
-    loops::{optional_text_column, text, time},
 };
 use crate::{
-    ArchivedFilter, ListPage, ListQuery, NewSession, PAGE_SIZE, SessionInfo, SessionPatch,
-    StoreError,
-    clock::ClockReading,
-    list_cursor::{ListCursor, format_time},
+    ArchivedFilter, ListPage, ListQuery, NewSession, SessionInfo, SessionPatch, StoreError,
+    list_cursor::{ListCursor, PAGE_SIZE, format_time},
 };
 use rusqlite::{Connection, Row, TransactionBehavior, params, types::ValueRef};
 use serde::de::DeserializeOwned;
@@ -153,60 +149,6 @@ fn list_sql(query: &ListQuery) -> String {
          SELECT {COLUMNS} FROM page JOIN sessions USING (session_id) \
          ORDER BY updated_at DESC, session_id DESC"
     )
-}
-
-/// Common table expression of a session and all its descendants.
-const WITH_FAMILY: &str = "WITH RECURSIVE family (id) AS (VALUES (?1) UNION SELECT session_id FROM sessions \
-     JOIN family ON json_valid(spawned_by) AND spawned_by ->> 'session_id' = family.id)";
-
-pub(super) fn delete(db: &Connection, id: &SessionId, now: ClockReading) -> Result<bool, JobError> {
-    write(db, |db| match holders(db, id, now)?.into_iter().next() {
-        Some((session, holder)) => Err(StoreError::Busy { session, holder }.into()),
-        None => remove_family(db, id),
-    })
-}
-
-/// Returns the holders of the revoked lanes; `None` if there was no such session.
-pub(super) fn force_delete(
-    db: &Connection,
-    id: &SessionId,
-    now: ClockReading,
-) -> Result<Option<Vec<String>>, JobError> {
-    write(db, |db| {
-        let holders = holders(db, id, now)?.into_iter();
-        let holders = holders.map(|(_, holder)| holder).collect();
-        Ok(remove_family(db, id)?.then_some(holders))
-    })
-}
-
-/// Returns the sessions of a family whose lane is held, with their holders.
-fn holders(
-    db: &Connection,
-    id: &SessionId,
-    now: ClockReading,
-) -> Result<Vec<(SessionId, String)>, JobError> {
-    let mut select = db.prepare_cached(&format!(
-        "{WITH_FAMILY} SELECT session_id FROM sessions WHERE session_id IN family AND owner_id IS NOT NULL"
-    ))?;
-    let mut rows = select.query((id.as_str(),))?;
-    let mut held = Vec::new();
-    while let Some(row) = rows.next()? {
-        held.push(text(row, 0)?.into());
-    }
-    lanes::holders(db, &held, now)
-}
-
-/// Deletes a session and its descendants; dependent tables delete by foreign key.
-fn remove_family(db: &Connection, id: &SessionId) -> Result<bool, JobError> {
-    let mut delete = db.prepare_cached(&format!(
-        "{WITH_FAMILY} DELETE FROM sessions WHERE session_id IN family RETURNING session_id"
-    ))?;
-    let mut gone = delete.query((id.as_str(),))?;
-    let mut found = false;
-    while let Some(row) = gone.next()? {
-        found |= text(row, 0)? == id.as_str();
-    }
-    Ok(found)
 }
 
 pub(super) fn patch(

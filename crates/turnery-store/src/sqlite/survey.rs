@@ -3,18 +3,17 @@
 
 use super::{
     checksum::{Checksum, ChecksumVerdict},
-    event_log,
-    job_error::JobError,
+    columns::text,
+    event_log::{self, logged_parent},
+    job_error::{JobError, reason_if_damaged},
     long_texts::expand_references,
-    loops::{
-        self, CHECKSUM_COLUMN, LOG_COLUMN, ON_CHAIN_COLUMN, PARENT_COLUMN, SELECT_LOOP, is_foreign,
-        text,
-    },
     sessions,
+    stored_loop::{
+        self, CHECKSUM_COLUMN, LOG_COLUMN, ON_CHAIN_COLUMN, PARENT_COLUMN, SELECT_LOOP, is_foreign,
+    },
 };
 use crate::{Damage, DamagedPart, History};
 use rusqlite::{Connection, Row, types::ValueRef};
-use serde::Deserialize;
 use std::{collections::HashMap, sync::Arc};
 use turnery_engine::{ContinuationKind, LoopId, LoopRecord, SessionId, context};
 
@@ -418,7 +417,7 @@ fn read_whole(
     key: i64,
     row: &Row<'_>,
 ) -> Result<(SurveyedLoop, Option<String>), JobError> {
-    let verdict = loops::verify(row, id)?;
+    let verdict = stored_loop::verify(row, id)?;
     let value = |column| row.get_ref(column).ok();
     let log = text(row, LOG_COLUMN).ok();
     let mut surveyed = SurveyedLoop {
@@ -430,13 +429,13 @@ fn read_whole(
         parent: value(PARENT_COLUMN).and_then(lossy_text).map(LoopId::from),
         logged_parent: log.and_then(logged_parent),
         verdict,
-        is_set_aside: loops::is_set_aside(row)?,
+        is_set_aside: stored_loop::is_set_aside(row)?,
         ..SurveyedLoop::unreadable(key)
     };
     if surveyed.is_set_aside {
         return Ok((surveyed, None));
     }
-    let mut record = match loops::record(db, row, id, &mut String::new()) {
+    let mut record = match stored_loop::record(db, row, id, &mut String::new()) {
         Ok(record) => record,
         Err(error) if error.is_damage() => {
             // A long text may be lost although the row is intact.
@@ -447,7 +446,7 @@ fn read_whole(
         }
         Err(error) => return Err(error),
     };
-    let log = log.map(|log| loops::reason_if_damaged(expand_references(db, id, log)));
+    let log = log.map(|log| reason_if_damaged(expand_references(db, id, log)));
     let (events, failure, is_lost) = match log.transpose()? {
         Some(Ok(log)) => {
             let (events, failure) = event_log::read_all(&log, &record);
@@ -506,38 +505,6 @@ fn culprit(
         }
     }
     Ok(None)
-}
-
-/// Returns the parent of a loop according to its start event.
-pub(super) fn logged_parent(log: &str) -> Option<Option<LoopId>> {
-    #[derive(Deserialize)]
-    struct StartEntry {
-        start: Option<StartKind>,
-        body: Option<StartKind>,
-    }
-    #[derive(Deserialize)]
-    struct StartKind {
-        event: String,
-        parent_loop_id: Option<LoopId>,
-    }
-    let entries = log.strip_prefix('[')?;
-    let mut at = 0;
-    // The announcement of a group may precede the start event.
-    for _ in 0..2 {
-        let rest = entries.get(at..)?;
-        let rest = rest.strip_prefix(',').unwrap_or(rest);
-        let mut entry = serde_json::Deserializer::from_str(rest).into_iter::<StartEntry>();
-        let kind = entry.next()?.ok()?;
-        at = entries.len() - rest.len() + entry.byte_offset();
-        if let Some(kind) = kind
-            .start
-            .or(kind.body)
-            .filter(|kind| kind.event == "loop_start")
-        {
-            return Some(kind.parent_loop_id);
-        }
-    }
-    None
 }
 
 /// Returns the text of a value with replacement characters for invalid UTF-8; `None` for NULL.

@@ -14,13 +14,14 @@
 use super::{
     db::Db,
     deadlines::{Deadline, DeadlineWatcher, JobReply},
+    execution::{Job, JobFn, JobOptions, SettledLoops, WorkerShared},
     flush::Flush,
     inline_runtime::InlineRuntime,
     job_error::{JOB_TIMEOUT, JobError},
-    journal::JournalAppend,
+    journal_append::{JournalAppend, TruncatedJournals, gap_error},
     queue::{CAPACITY, PushError, Urgency},
 };
-use crate::{COMMIT_TIMEOUT, StoreError};
+use crate::{StoreError, lease::COMMIT_TIMEOUT};
 use futures_util::future::BoxFuture;
 use std::{
     path::{Path, PathBuf},
@@ -30,11 +31,6 @@ use std::{
 };
 use tokio::sync::oneshot;
 use turnery_engine::SessionId;
-
-mod execution;
-
-use execution::{Job, JobFn, JobOptions, WorkerShared, gap_error};
-pub(super) use execution::{SettledLoops, TruncatedJournals};
 
 pub(super) struct Worker {
     path: PathBuf,
@@ -162,7 +158,7 @@ impl Worker {
         if !self.cut.accepts(&append) {
             return Box::pin(std::future::ready(Err(gap_error(&append))));
         }
-        let loop_id = append.loop_id().clone();
+        let loop_id = append.loop_id.clone();
         let queued = self.submit(JOB_TIMEOUT, true, |ticket| {
             let ticket = Some(ticket);
             Job::Append { append, ticket }
@@ -223,7 +219,7 @@ impl Worker {
         if !self.cut.accepts(&append) {
             return;
         }
-        let loop_id = append.loop_id().clone();
+        let loop_id = append.loop_id.clone();
         let queued = self.running().map_err(|error| error.to_string());
         let queued = queued.and_then(|running| {
             let job = Job::Append {

@@ -1,8 +1,7 @@
 //! Tests jobs that hang, time out, or find the database locked, full or gone.
 
 use super::{
-    super::{db, db::Db, queue::CAPACITY},
-    execution::MAX_QUICK_BATCH,
+    super::{db::Db, execution::MAX_QUICK_BATCH, queue::CAPACITY, transaction::write},
     *,
 };
 use crate::{Lane, NewSession, Owner, SqliteStore, Store};
@@ -335,7 +334,7 @@ async fn database_recovers_once_the_disk_has_space() {
     let worker = worker(&folder);
     let fill = |worker: &Worker| {
         worker.commit(SettledLoops::new(), |db| {
-            db::write(&db.sql, |sql| {
+            write(&db.sql, |sql| {
                 sql.execute_batch("CREATE TABLE IF NOT EXISTS filled (body TEXT)")?;
                 sql.execute("INSERT INTO filled VALUES (?1)", ["x".repeat(1 << 20)])?;
                 Ok(())

@@ -1,17 +1,18 @@
 //! Executes the jobs of a worker, on its thread or in place of it.
 
-use super::super::{
+use super::{
     cleanup::{CleanupTrigger, TIME_AT_SHUTDOWN},
     db::Db,
     deadlines::{Deadline, JobReply},
     flush::Flush,
     inline_runtime::InlineRuntime,
-    journal::JournalAppend,
+    journal,
+    journal_append::{JournalAppend, TruncatedJournals, gap_error},
     queue::{JobQueue, QueueEvent},
 };
 use crate::{Lane, StoreError};
 use std::{
-    collections::{HashSet, VecDeque},
+    collections::VecDeque,
     path::{Path, PathBuf},
     sync::{
         Arc, Mutex, MutexGuard, PoisonError, TryLockError,
@@ -38,7 +39,7 @@ const MAX_UNWRITTEN: usize = 4096;
 pub(super) type JobFn = Box<dyn FnOnce(Result<&mut Db, StoreError>) + Send>;
 
 /// Loops whose journals a job drops, each with the lane of its holder.
-pub(in super::super) type SettledLoops = Vec<(Lane, LoopId)>;
+pub(super) type SettledLoops = Vec<(Lane, LoopId)>;
 
 pub(super) enum Job {
     Append {
@@ -92,42 +93,6 @@ impl Drop for AbandonOnPanic<'_> {
         if thread::panicking() {
             self.0.abandon();
         }
-    }
-}
-
-pub(super) fn gap_error(append: &JournalAppend) -> StoreError {
-    StoreError::Broken(format!(
-        "earlier events of loop {} are not in its journal; journal it again from its first event",
-        append.loop_id()
-    ))
-}
-
-/// Loops whose journal has lost events. Later events of these loops are dropped too: a journal may end early,
-/// but must not have a gap.
-#[derive(Default)]
-pub(in super::super) struct TruncatedJournals(Mutex<HashSet<LoopId>>);
-
-impl TruncatedJournals {
-    /// Returns false if earlier events of the loop are missing. A loop that starts again is always accepted.
-    pub(super) fn accepts(&self, append: &JournalAppend) -> bool {
-        let mut cut = self.lock();
-        if append.starts_loop() {
-            cut.remove(append.loop_id());
-        }
-        cut.is_empty() || !cut.contains(append.loop_id())
-    }
-
-    pub(in super::super) fn cut(&self, loop_id: LoopId, error: &str) {
-        tracing::warn!(%loop_id, error, "the journal of a loop ends early");
-        self.lock().insert(loop_id);
-    }
-
-    pub(super) fn clear(&self, loop_id: &LoopId) {
-        self.lock().remove(loop_id);
-    }
-
-    fn lock(&self) -> MutexGuard<'_, HashSet<LoopId>> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
@@ -240,15 +205,16 @@ impl WorkerState {
         self.db.as_ref().is_some_and(has_idle_work)
     }
 
-    fn do_idle_work(&mut self, shared: &Arc<WorkerShared>) {
+    /// Writes the kept events as far as possible; the rest is logged and kept for the next attempt.
+    fn write_appends(&mut self, path: &Path) {
         if let Some(db) = &mut self.db {
-            journal(
-                db,
-                &shared.path,
-                &mut self.appends,
-                &self.cut,
-                JOURNAL_TIMEOUT,
-            );
+            let _ = write_journal(db, path, &mut self.appends, &self.cut, JOURNAL_TIMEOUT);
+        }
+    }
+
+    fn do_idle_work(&mut self, shared: &Arc<WorkerShared>) {
+        self.write_appends(&shared.path);
+        if let Some(db) = &mut self.db {
             db.checkpoint();
             let waiting = Arc::clone(shared);
             db.clean_up(&shared.path, CleanupTrigger::Idle, move || {
@@ -258,8 +224,8 @@ impl WorkerState {
     }
 
     fn end(mut self, path: &Path) {
+        self.write_appends(path);
         if let Some(db) = &mut self.db {
-            journal(db, path, &mut self.appends, &self.cut, JOURNAL_TIMEOUT);
             if db.tidy.is_due() {
                 let end = Instant::now() + TIME_AT_SHUTDOWN;
                 db.clean_up(path, CleanupTrigger::End, move || Instant::now() >= end);
@@ -273,7 +239,7 @@ fn refuse_batch(batch: VecDeque<Job>, error: &StoreError, cut: &TruncatedJournal
     for job in batch {
         match job {
             Job::Append { append, ticket } => {
-                cut.cut(append.loop_id().clone(), &error.to_string());
+                cut.cut(append.loop_id.clone(), &error.to_string());
                 if let Some(ticket) = ticket {
                     ticket.answer(Err(error.clone()));
                 }
@@ -297,7 +263,7 @@ fn work_off(
                 if let Some(ticket) = ticket {
                     // Written with all earlier events, in order: a journal must not have a gap.
                     let written = kept
-                        .and_then(|()| db.write_journal(path, appends, cut, ticket.time_left()));
+                        .and_then(|()| write_journal(db, path, appends, cut, ticket.time_left()));
                     ticket.answer(written);
                 }
             }
@@ -314,7 +280,7 @@ fn work_off(
                     appends.retain(|append| !append.is_for(lane, loop_id));
                     cut.clear(loop_id);
                 }
-                let written = db.write_journal(path, appends, cut, deadline.time_left());
+                let written = write_journal(db, path, appends, cut, deadline.time_left());
                 if let (Err(error), Some(session)) = (written, order.needs)
                     && appends.iter().any(|append| append.is_in_session(&session))
                 {
@@ -336,7 +302,8 @@ fn work_off(
             }
         }
     }
-    journal(db, path, appends, cut, JOURNAL_TIMEOUT);
+    // Logged; the rest is kept for the next attempt.
+    let _ = write_journal(db, path, appends, cut, JOURNAL_TIMEOUT);
     db.dirty = true;
 }
 
@@ -348,11 +315,11 @@ fn queue_append(
 ) -> Result<(), StoreError> {
     if append.starts_loop() {
         // A loop whose journal is written again from its first event.
-        appends.retain(|earlier| !earlier.is_for(append.lane(), append.loop_id()));
+        appends.retain(|earlier| !earlier.is_for(&append.lane, &append.loop_id));
     }
     if appends.len() >= MAX_UNWRITTEN {
-        appends.retain(|earlier| earlier.loop_id() != append.loop_id());
-        let loop_id = append.loop_id().clone();
+        appends.retain(|earlier| earlier.loop_id != append.loop_id);
+        let loop_id = append.loop_id.clone();
         cut.cut(loop_id, "too much is waiting to be written");
     }
     if !cut.accepts(&append) {
@@ -362,13 +329,35 @@ fn queue_append(
     Ok(())
 }
 
-/// Writes the kept events as far as possible; the rest is logged and kept for the next attempt.
-fn journal(
+/// Writes events to the journal and removes them from `appends`. After a transient error, such as a full
+/// disk or a lock held for longer than `patience`, they remain there for the next attempt; after any other,
+/// they are dropped and their loops are added to `cut`. Logs the error that it returns.
+fn write_journal(
     db: &mut Db,
     path: &Path,
     appends: &mut Vec<JournalAppend>,
     cut: &TruncatedJournals,
     patience: Duration,
-) {
-    let _ = db.write_journal(path, appends, cut, patience);
+) -> Result<(), StoreError> {
+    if appends.is_empty() {
+        return Ok(());
+    }
+    let written = db
+        .set_lock_timeout(patience)
+        .and_then(|()| db.check_files())
+        .and_then(|()| journal::write_appends(db, appends));
+    let Err(error) = written else {
+        appends.clear();
+        return Ok(());
+    };
+    let may_pass = error.is_transient();
+    let error = error.into_store_error(path);
+    if may_pass {
+        tracing::warn!(%error, "failed to journal; trying again later");
+    } else {
+        for append in appends.drain(..) {
+            cut.cut(append.loop_id, &error.to_string());
+        }
+    }
+    Err(error)
 }
