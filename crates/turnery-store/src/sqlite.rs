@@ -46,7 +46,6 @@ use crate::{
     SessionPatch, Store, StoreError, TranscriptNote, lease::COMMIT_TIMEOUT,
 };
 use db::Db;
-use execution::SettledLoops;
 use flush::Flush;
 use futures_util::future::BoxFuture;
 pub use inline_runtime::InlineRuntime;
@@ -118,35 +117,27 @@ impl std::fmt::Debug for SqliteStore {
 impl Store for SqliteStore {
     fn create(&self, new: NewSession) -> BoxFuture<'_, Result<SessionInfo, StoreError>> {
         self.writer
-            .call(Flush::Now, SettledLoops::new(), move |db| {
-                sessions::create(&mut db.sql, new)
-            })
+            .call_flushed(move |db| sessions::create(&mut db.sql, new))
     }
 
     fn info(&self, id: &SessionId) -> BoxFuture<'_, Result<SessionInfo, StoreError>> {
         let id = id.clone();
-        self.reader
-            .call(Flush::Later, SettledLoops::new(), move |db| {
-                sessions::info(&mut db.sql, &id)
-            })
+        self.reader.call(move |db| sessions::info(&mut db.sql, &id))
     }
 
     fn list(&self, query: ListQuery) -> BoxFuture<'_, Result<ListPage, StoreError>> {
         self.reader
-            .call(Flush::Later, SettledLoops::new(), move |db| {
-                sessions::list(&mut db.sql, &query)
-            })
+            .call(move |db| sessions::list(&mut db.sql, &query))
     }
 
     fn delete(&self, id: &SessionId) -> BoxFuture<'_, Result<bool, StoreError>> {
         let (id, clock) = (id.clone(), self.clock.clone());
-        self.writer
-            .call(Flush::Now, SettledLoops::new(), move |db| {
-                let deleted = deletion::delete(&db.sql, &id, clock.reading())?;
-                db.numbers.clear();
-                db.tidy.note_deletion();
-                Ok(deleted)
-            })
+        self.writer.call_flushed(move |db| {
+            let deleted = deletion::delete(&db.sql, &id, clock.reading())?;
+            db.numbers.clear();
+            db.tidy.note_deletion();
+            Ok(deleted)
+        })
     }
 
     fn delete_in_use(
@@ -154,13 +145,12 @@ impl Store for SqliteStore {
         id: &SessionId,
     ) -> BoxFuture<'_, Result<Option<Vec<String>>, StoreError>> {
         let (id, clock) = (id.clone(), self.clock.clone());
-        self.writer
-            .call(Flush::Now, SettledLoops::new(), move |db| {
-                let deleted = deletion::force_delete(&db.sql, &id, clock.reading())?;
-                db.numbers.clear();
-                db.tidy.note_deletion();
-                Ok(deleted)
-            })
+        self.writer.call_flushed(move |db| {
+            let deleted = deletion::force_delete(&db.sql, &id, clock.reading())?;
+            db.numbers.clear();
+            db.tidy.note_deletion();
+            Ok(deleted)
+        })
     }
 
     fn loops(
@@ -170,17 +160,12 @@ impl Store for SqliteStore {
     ) -> BoxFuture<'_, Result<Vec<Arc<LoopRecord>>, StoreError>> {
         let id = id.clone();
         self.reader
-            .call(Flush::Later, SettledLoops::new(), move |db| {
-                loops::read(&mut db.sql, &id, after)
-            })
+            .call(move |db| loops::read(&mut db.sql, &id, after))
     }
 
     fn history(&self, id: &SessionId) -> BoxFuture<'_, Result<History, StoreError>> {
         let id = id.clone();
-        self.reader
-            .call(Flush::Later, SettledLoops::new(), move |db| {
-                loops::history(&mut db.sql, &id)
-            })
+        self.reader.call(move |db| loops::history(&mut db.sql, &id))
     }
 
     fn replay_page(
@@ -190,9 +175,7 @@ impl Store for SqliteStore {
     ) -> BoxFuture<'_, Result<ReplayPage, StoreError>> {
         let id = id.clone();
         self.reader
-            .call(Flush::Later, SettledLoops::new(), move |db| {
-                replay::read_page(&mut db.sql, &id, cursor)
-            })
+            .call(move |db| replay::read_page(&mut db.sql, &id, cursor))
     }
 
     fn claim(
@@ -216,25 +199,21 @@ impl Store for SqliteStore {
     fn forget_journal(&self, id: &SessionId, owner: &Owner, loop_id: &LoopId) {
         let (id, owner, loop_id) = (id.clone(), owner.clone(), loop_id.clone());
         // The job runs even though nobody awaits it.
-        drop(self.writer.call_with_timeout(
-            COMMIT_TIMEOUT,
-            Flush::Later,
-            SettledLoops::new(),
-            move |db| {
-                journal::discard_loop(&db.sql, &id, &owner, &loop_id).inspect_err(|error| {
-                    tracing::warn!(error = error.message(), "failed to drop a journal");
-                })
-            },
-        ));
+        drop(
+            self.writer
+                .call_with_timeout(COMMIT_TIMEOUT, Flush::Later, move |db| {
+                    journal::discard_loop(&db.sql, &id, &owner, &loop_id).inspect_err(|error| {
+                        tracing::warn!(error = error.message(), "failed to drop a journal");
+                    })
+                }),
+        );
     }
 
     fn recover(&self, id: &SessionId) -> BoxFuture<'_, Result<Vec<Damage>, StoreError>> {
         let (key, id) = (id.clone(), id.clone());
         let journalled = self
             .reader
-            .call(Flush::Later, SettledLoops::new(), move |db| {
-                journal::has_journal(&db.sql, &key)
-            });
+            .call(move |db| journal::has_journal(&db.sql, &key));
         Box::pin(async move {
             if !journalled.await? {
                 return Ok(Vec::new());
@@ -250,9 +229,7 @@ impl Store for SqliteStore {
     fn renew(&self, lane: &Lane) -> BoxFuture<'_, Result<(), StoreError>> {
         let (lane, clock) = (lane.clone(), self.clock.clone());
         self.writer
-            .call(Flush::Later, SettledLoops::new(), move |db| {
-                lane_columns::renew(&mut db.sql, &lane, clock.reading())
-            })
+            .call(move |db| lane_columns::renew(&mut db.sql, &lane, clock.reading()))
     }
 
     fn release(&self, lane: &Lane) -> BoxFuture<'_, Result<(), StoreError>> {
@@ -306,9 +283,7 @@ impl Store for SqliteStore {
     ) -> BoxFuture<'_, Result<SessionInfo, StoreError>> {
         let id = id.clone();
         self.writer
-            .call(Flush::Later, SettledLoops::new(), move |db| {
-                sessions::patch(&mut db.sql, &id, patch)
-            })
+            .call(move |db| sessions::patch(&mut db.sql, &id, patch))
     }
 
     fn add_notes(
@@ -318,36 +293,30 @@ impl Store for SqliteStore {
     ) -> BoxFuture<'_, Result<(), StoreError>> {
         let id = id.clone();
         self.writer
-            .call(Flush::Later, SettledLoops::new(), move |db| {
-                notes::add(&mut db.sql, &id, &notes)
-            })
+            .call(move |db| notes::add(&mut db.sql, &id, &notes))
     }
 
     fn notes(&self, id: &SessionId) -> BoxFuture<'_, Result<Vec<TranscriptNote>, StoreError>> {
         let id = id.clone();
         self.reader
-            .call(Flush::Later, SettledLoops::new(), move |db| {
-                notes::read_all(&mut db.sql, &id)
-            })
+            .call(move |db| notes::read_all(&mut db.sql, &id))
     }
 
     fn check(&self, id: Option<&SessionId>) -> BoxFuture<'_, Result<Vec<Damage>, StoreError>> {
         let id = id.cloned();
         let work = move |db: &mut Db| check::check(&mut db.sql, id.as_ref());
         self.reader
-            .call_with_timeout(CHECK_TIMEOUT, Flush::Later, SettledLoops::new(), work)
+            .call_with_timeout(CHECK_TIMEOUT, Flush::Later, work)
     }
 
     fn repair(&self, id: &SessionId) -> BoxFuture<'_, Result<RepairReport, StoreError>> {
         let (id, clock) = (id.clone(), self.clock.clone());
         let work = move |db: &mut Db| repair::repair(&mut db.sql, &id, clock.reading());
         self.writer
-            .call_with_timeout(CHECK_TIMEOUT, Flush::Now, SettledLoops::new(), work)
+            .call_with_timeout(CHECK_TIMEOUT, Flush::Now, work)
     }
 
     fn copies(&self) -> BoxFuture<'_, Result<Vec<PathBuf>, StoreError>> {
-        self.reader.call(Flush::Later, SettledLoops::new(), |db| {
-            Ok(repair::copies(&db.sql)?)
-        })
+        self.reader.call(|db| Ok(repair::copies(&db.sql)?))
     }
 }

@@ -186,10 +186,7 @@ fn free_space(_path: &Path) -> Option<u64> {
 
 #[cfg(test)]
 mod tests {
-    use super::{
-        super::{execution::SettledLoops, flush::Flush, worker::Worker},
-        *,
-    };
+    use super::{super::worker::Worker, *};
     use std::{fs, sync::mpsc};
 
     /// Text that occurs nowhere else in the database.
@@ -201,7 +198,7 @@ mod tests {
 
     /// Fills a table with short and long rows, and removes long ones without recording a deletion.
     async fn fill(worker: &Worker) {
-        let fill = worker.call(Flush::Now, SettledLoops::new(), |db| {
+        let fill = worker.call_flushed(|db| {
             let long = format!("{MARKER}{}", "x".repeat(100)).repeat(2000);
             db.sql.execute_batch("CREATE TABLE said (body TEXT)")?;
             for body in [MARKER, &long, MARKER, &long] {
@@ -213,7 +210,7 @@ mod tests {
     }
 
     async fn delete_all(worker: &Worker) {
-        let delete = worker.call(Flush::Now, SettledLoops::new(), |db| {
+        let delete = worker.call_flushed(|db| {
             db.sql.execute_batch("DELETE FROM said")?;
             db.tidy.note_deletion();
             Ok(())
@@ -224,7 +221,7 @@ mod tests {
     /// Cleans up like an idle thread. Returns true if nothing is left to do.
     async fn idle(worker: &Worker, folder: &tempfile::TempDir, is_wanted: fn() -> bool) -> bool {
         let path = folder.path().join("sessions.db");
-        let idle = worker.call(Flush::Later, SettledLoops::new(), move |db| {
+        let idle = worker.call(move |db| {
             db.clean_up(&path, CleanupTrigger::Idle, is_wanted);
             Ok(!db.tidy.is_due())
         });
@@ -266,7 +263,7 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         let worker = worker(&folder);
         fill(&worker).await;
-        let as_before = worker.call(Flush::Later, SettledLoops::new(), |db| {
+        let as_before = worker.call(|db| {
             db.sql.pragma_update(None, "auto_vacuum", "NONE")?;
             db.sql.execute_batch("VACUUM")?;
             // Text deleted by earlier versions is still readable.
@@ -280,9 +277,7 @@ mod tests {
         assert!(idle(&worker, &folder, || false).await);
         assert_eq!(files_with_marker(&folder), [""; 0]);
         assert!(size(&folder) < 300_000, "{}", size(&folder));
-        let mode = worker.call(Flush::Later, SettledLoops::new(), |db| {
-            pragma_number(&db.sql, "auto_vacuum")
-        });
+        let mode = worker.call(|db| pragma_number(&db.sql, "auto_vacuum"));
         assert_eq!(mode.await, Ok(2));
     }
 
@@ -306,7 +301,7 @@ mod tests {
         fill(&worker).await;
         delete_all(&worker).await;
         let path = folder.path().join("sessions.db");
-        let ended = worker.call(Flush::Later, SettledLoops::new(), move |db| {
+        let ended = worker.call(move |db| {
             db.clean_up(&path, CleanupTrigger::End, || true);
             pragma_number(&db.sql, "freelist_count")
         });

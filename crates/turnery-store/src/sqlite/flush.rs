@@ -129,10 +129,7 @@ fn no_space() -> io::Error {
 
 #[cfg(test)]
 mod tests {
-    use super::{
-        super::{execution::SettledLoops, worker::Worker},
-        *,
-    };
+    use super::{super::worker::Worker, *};
     use crate::StoreError;
 
     fn worker(folder: &tempfile::TempDir) -> Worker {
@@ -141,21 +138,17 @@ mod tests {
 
     /// Returns once all pending commits are flushed: the thread flushes between two rounds.
     async fn wait_for_round(worker: &Worker) {
-        let nothing = worker.call(Flush::Later, SettledLoops::new(), |db| {
-            Ok(db.sql.execute_batch("BEGIN IMMEDIATE; COMMIT")?)
-        });
+        let nothing = worker.call(|db| Ok(db.sql.execute_batch("BEGIN IMMEDIATE; COMMIT")?));
         nothing.await.unwrap();
     }
 
     async fn flushes(worker: &Worker) -> usize {
-        let asked = worker.call(Flush::Later, SettledLoops::new(), |db| {
-            Ok(db.log.flushes.load(Ordering::Relaxed))
-        });
+        let asked = worker.call(|db| Ok(db.log.flushes.load(Ordering::Relaxed)));
         asked.await.unwrap()
     }
 
     async fn set_disk_fails(worker: &Worker, fails: bool) {
-        let set = worker.call(Flush::Later, SettledLoops::new(), move |db| {
+        let set = worker.call(move |db| {
             db.log.disk_fails.store(fails, Ordering::Relaxed);
             Ok(())
         });
@@ -169,7 +162,7 @@ mod tests {
         wait_for_round(&worker).await;
         assert_eq!(flushes(&worker).await, 0);
         for done in 1..10 {
-            let queued = worker.call(Flush::Now, SettledLoops::new(), |_| Ok(()));
+            let queued = worker.call_flushed(|_| Ok(()));
             queued.await.unwrap();
             wait_for_round(&worker).await;
             assert_eq!(flushes(&worker).await, done);
@@ -181,11 +174,11 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         let worker = worker(&folder);
         set_disk_fails(&worker, true).await;
-        let lost = worker.call(Flush::Now, SettledLoops::new(), |_| Ok(()));
+        let lost = worker.call_flushed(|_| Ok(()));
         assert_eq!(lost.await, Ok(()), "nobody waits for the disk");
         wait_for_round(&worker).await;
         for _ in 0..2 {
-            let job = worker.call(Flush::Now, SettledLoops::new(), |_| Ok(()));
+            let job = worker.call_flushed(|_| Ok(()));
             let StoreError::Broken(text) = job.await.unwrap_err() else {
                 panic!("another error");
             };
@@ -202,17 +195,15 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         let worker = worker(&folder);
         set_disk_fails(&worker, true).await;
-        let make = worker.call(Flush::Now, SettledLoops::new(), |db| {
-            Ok(db.sql.execute_batch("CREATE TABLE kept (n)")?)
-        });
+        let make = worker.call_flushed(|db| Ok(db.sql.execute_batch("CREATE TABLE kept (n)")?));
         make.await.unwrap();
         wait_for_round(&worker).await;
-        let refused = worker.call(Flush::Now, SettledLoops::new(), |_| Ok(()));
+        let refused = worker.call_flushed(|_| Ok(()));
         assert!(refused.await.is_err());
         set_disk_fails(&worker, false).await;
         let log = folder.path().join("sessions.db-wal");
         assert!(std::fs::metadata(&log).unwrap().len() > 0);
-        let accepted = worker.call(Flush::Now, SettledLoops::new(), |_| Ok(()));
+        let accepted = worker.call_flushed(|_| Ok(()));
         assert_eq!(accepted.await, Ok(()));
         assert_eq!(std::fs::metadata(&log).unwrap().len(), 0);
     }

@@ -66,24 +66,29 @@ impl Worker {
     /// Queues a job. The job runs even if the future is dropped, unless its deadline passes before it starts.
     pub(super) fn call<T: Send + 'static>(
         &self,
-        flush: Flush,
-        settles: SettledLoops,
         work: impl FnOnce(&mut Db) -> Result<T, JobError> + Send + 'static,
     ) -> BoxFuture<'static, Result<T, StoreError>> {
-        self.call_with_timeout(JOB_TIMEOUT, flush, settles, work)
+        self.call_with_timeout(JOB_TIMEOUT, Flush::Later, work)
+    }
+
+    /// Like `call`, for a job whose writes are flushed to disk at once.
+    pub(super) fn call_flushed<T: Send + 'static>(
+        &self,
+        work: impl FnOnce(&mut Db) -> Result<T, JobError> + Send + 'static,
+    ) -> BoxFuture<'static, Result<T, StoreError>> {
+        self.call_with_timeout(JOB_TIMEOUT, Flush::Now, work)
     }
 
     pub(super) fn call_with_timeout<T: Send + 'static>(
         &self,
         patience: Duration,
         flush: Flush,
-        settles: SettledLoops,
         work: impl FnOnce(&mut Db) -> Result<T, JobError> + Send + 'static,
     ) -> BoxFuture<'static, Result<T, StoreError>> {
         let order = JobOptions {
             patience,
             flush,
-            settles,
+            settles: SettledLoops::new(),
             needs: None,
             is_short: false,
         };

@@ -51,7 +51,7 @@ fn backend_error_text(error: StoreError) -> String {
 /// A transaction without content.
 async fn empty_transaction(worker: &Worker) -> Result<(), StoreError> {
     let work = |db: &mut Db| Ok(db.sql.execute_batch("BEGIN IMMEDIATE; COMMIT")?);
-    worker.call(Flush::Now, SettledLoops::new(), work).await
+    worker.call_flushed(work).await
 }
 
 /// A call that blocks its thread would hang this test.
@@ -76,11 +76,10 @@ async fn overdue_jobs_fail_while_the_disk_hangs() {
     let (hanging, release, _) = hanging_commit(&worker);
     let was_done = Arc::new(AtomicBool::new(false));
     let done = Arc::clone(&was_done);
-    let queued =
-        worker.call_with_timeout(Duration::ZERO, Flush::Now, SettledLoops::new(), move |_| {
-            done.store(true, Ordering::Relaxed);
-            Ok(())
-        });
+    let queued = worker.call_with_timeout(Duration::ZERO, Flush::Now, move |_| {
+        done.store(true, Ordering::Relaxed);
+        Ok(())
+    });
     let told = backend_error_text(queued.await.unwrap_err());
     assert!(told.contains("did not respond within"), "{told}");
     release.send(()).unwrap();
@@ -96,7 +95,7 @@ async fn job_that_nobody_waits_for_is_done() {
     let (hanging, release, _) = hanging_commit(&worker);
     let was_done = Arc::new(AtomicBool::new(false));
     let done = Arc::clone(&was_done);
-    drop(worker.call(Flush::Later, SettledLoops::new(), move |_| {
+    drop(worker.call(move |_| {
         done.store(true, Ordering::Relaxed);
         Ok(())
     }));
@@ -133,7 +132,7 @@ fn event(session: &SessionId, loop_id: &LoopId, seq: u64) -> Event {
 }
 
 async fn journalled_seqs(store: &SqliteStore) -> Vec<u64> {
-    let read = store.writer.call(Flush::Later, SettledLoops::new(), |db| {
+    let read = store.writer.call(|db| {
         let mut read = db.sql.prepare("SELECT seq FROM journal ORDER BY seq")?;
         let seqs = read.query_map([], |row| row.get(0))?;
         Ok(seqs.collect::<Result<Vec<u64>, _>>()?)
@@ -161,12 +160,11 @@ async fn journal_is_written_after_a_lock_ends() {
     let other = Connection::open(&path).unwrap();
     other.execute_batch("BEGIN IMMEDIATE").unwrap();
     append(0);
-    let refused =
-        store
-            .writer
-            .call_with_timeout(Duration::ZERO, Flush::Later, SettledLoops::new(), |db| {
-                Ok(db.sql.execute_batch("BEGIN IMMEDIATE; COMMIT")?)
-            });
+    let refused = store
+        .writer
+        .call_with_timeout(Duration::ZERO, Flush::Later, |db| {
+            Ok(db.sql.execute_batch("BEGIN IMMEDIATE; COMMIT")?)
+        });
     let told = backend_error_text(refused.await.unwrap_err());
     assert!(told.contains("another program keeps"), "{told}");
     other.execute_batch("COMMIT").unwrap();
@@ -181,12 +179,10 @@ async fn unwritten_journal_is_recovered_by_the_next_claim() {
     let store = SqliteStore::open(folder.path().join("sessions.db"));
     let (lane, loop_id) = claim_new_session(&store).await;
     let limit = |pages: u32| {
-        store
-            .writer
-            .call(Flush::Later, SettledLoops::new(), move |db| {
-                let limit = format!("PRAGMA max_page_count = {pages}");
-                Ok(db.sql.query_row(&limit, [], |_| Ok(()))?)
-            })
+        store.writer.call(move |db| {
+            let limit = format!("PRAGMA max_page_count = {pages}");
+            Ok(db.sql.query_row(&limit, [], |_| Ok(()))?)
+        })
     };
     // As many as there are.
     limit(1).await.unwrap();
@@ -223,7 +219,7 @@ async fn commit_waits_a_minute_for_a_lock() {
         commit > JOB_TIMEOUT && commit <= COMMIT_TIMEOUT,
         "{commit:?}"
     );
-    let other = worker.call(Flush::Now, SettledLoops::new(), patience);
+    let other = worker.call_flushed(patience);
     let other = other.await.unwrap();
     assert!(other <= JOB_TIMEOUT, "{other:?}");
 }
@@ -240,11 +236,7 @@ async fn journal_that_lost_an_event_ends_there() {
     let (hanging, release, _) = hanging_commit(&store.writer);
     append(0);
     for _ in 1..CAPACITY {
-        drop(
-            store
-                .writer
-                .call(Flush::Later, SettledLoops::new(), |_| Ok(())),
-        );
+        drop(store.writer.call(|_| Ok(())));
     }
     // The queue is full: neither append waits.
     append(1);
@@ -314,11 +306,7 @@ async fn thread_panic_fails_all_jobs() {
     let folder = tempfile::tempdir().unwrap();
     let worker = worker(&folder);
     let (hanging, release, _) = hanging_commit(&worker);
-    let broken = worker.call(
-        Flush::Later,
-        SettledLoops::new(),
-        |_| -> Result<(), JobError> { panic!("a bug") },
-    );
+    let broken = worker.call(|_| -> Result<(), JobError> { panic!("a bug") });
     let behind = empty_transaction(&worker);
     release.send(()).unwrap();
     hanging.await.unwrap();
@@ -342,7 +330,7 @@ async fn database_recovers_once_the_disk_has_space() {
         })
     };
     let limit = |worker: &Worker, pages: u32| {
-        worker.call(Flush::Later, SettledLoops::new(), move |db| {
+        worker.call(move |db| {
             let limit = format!("PRAGMA max_page_count = {pages}");
             Ok(db.sql.query_row(&limit, [], |_| Ok(()))?)
         })
@@ -354,7 +342,7 @@ async fn database_recovers_once_the_disk_has_space() {
     }
     limit(&worker, 1_000_000).await.unwrap();
     fill(&worker).await.unwrap();
-    let found = worker.call(Flush::Later, SettledLoops::new(), |db| {
+    let found = worker.call(|db| {
         let count: u32 = db
             .sql
             .query_row("SELECT count(*) FROM filled", [], |row| row.get(0))?;
@@ -432,7 +420,7 @@ fn short_jobs_are_done_inline_and_others_are_not() {
     runtime.block_on(async {
         // A busy machine may have made the last job slow.
         while place(&worker).await != INLINE_THREAD {}
-        let other = worker.call(Flush::Later, SettledLoops::new(), |_| Ok(thread_name()));
+        let other = worker.call(|_| Ok(thread_name()));
         assert_eq!(other.await.unwrap(), "writer");
         let slow = worker.commit(SettledLoops::new(), |_| {
             thread::sleep(MAX_QUICK_BATCH);
@@ -463,7 +451,7 @@ fn inline_jobs_keep_their_order() {
                 Ok(())
             };
             match number % 3 {
-                0 => worker.call(Flush::Later, SettledLoops::new(), work),
+                0 => worker.call(work),
                 _ => worker.commit(SettledLoops::new(), work),
             }
         })
@@ -488,8 +476,7 @@ fn hanging_inline_job_is_reported_and_times_out() {
         runtime.block_on(hanging).unwrap();
     };
     stalled.recv_timeout(Duration::from_secs(60)).expect("told");
-    let queued =
-        worker.call_with_timeout(Duration::ZERO, Flush::Now, SettledLoops::new(), |_| Ok(()));
+    let queued = worker.call_with_timeout(Duration::ZERO, Flush::Now, |_| Ok(()));
     let told = backend_error_text(runtime.block_on(queued).unwrap_err());
     assert!(told.contains("did not respond within"), "{told}");
     release.send(()).unwrap();
