@@ -26,5 +26,5 @@ pub use sqlite::{InlineRuntime, SqliteStore};
 pub use store::{
     ArchivedFilter, ClaimOutcome, ClaimedLane, Commit, Lane, ListPage, ListQuery, LoopBeginning,
     NewSession, Owner, RememberedApproval, SessionInfo, SessionPatch, SpawnRef, Store, StoreError,
-    TranscriptNote,
+    StoreFuture, TranscriptNote,
 };

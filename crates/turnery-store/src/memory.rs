@@ -3,16 +3,16 @@
 use crate::{
     ClaimedLane, Clock, Commit, Damage, History, Lane, ListPage, ListQuery, NewSession, Owner,
     REPLAY_PAGE_EVENTS, RepairReport, ReplayCursor, ReplayPage, SessionInfo, SessionPatch, Store,
-    StoreError, TranscriptNote,
+    StoreError, StoreFuture, TranscriptNote,
     clock::ClockReading,
     lease::{LeaseEnd, is_held, may_be_active},
     list_cursor::{ListCursor, PAGE_SIZE, format_time, last_active_at},
     owner::describe_holder,
     recovery::{self, last_loop_number},
 };
-use futures_util::future::{BoxFuture, ready};
+use futures_util::future::ready;
 use std::{
-    collections::{HashMap, VecDeque},
+    collections::{HashMap, VecDeque, hash_map::Entry},
     sync::{Arc, Mutex, PoisonError},
 };
 use turnery_engine::{Event, EventKind, LoopId, LoopRecord, SessionId, Timestamp, context};
@@ -70,7 +70,7 @@ impl MemoryStore {
         &self,
         id: &SessionId,
         work: impl FnOnce(&mut MemorySession) -> Result<T, StoreError>,
-    ) -> BoxFuture<'static, Result<T, StoreError>> {
+    ) -> StoreFuture<'static, T> {
         Box::pin(ready(self.all(|sessions| {
             let held = sessions.get_mut(id);
             work(held.ok_or_else(|| StoreError::NotFound(id.clone()))?)
@@ -85,6 +85,18 @@ impl Default for MemoryStore {
 }
 
 impl MemorySession {
+    fn new(info: SessionInfo) -> Self {
+        Self {
+            info,
+            notes: Vec::new(),
+            loops: Vec::new(),
+            fence: 0,
+            last_lost_number: 0,
+            holder: None,
+            journal: Vec::new(),
+        }
+    }
+
     fn is_lane_held(&self, lane: &Lane) -> bool {
         let holder = self.holder.as_ref();
         self.fence == lane.fence && holder.is_some_and(|holder| holder.owner_id == lane.owner_id)
@@ -305,55 +317,31 @@ fn without_events(record: &LoopRecord) -> Arc<LoopRecord> {
 }
 
 impl Store for MemoryStore {
-    fn create(&self, new: NewSession) -> BoxFuture<'_, Result<SessionInfo, StoreError>> {
-        let folder = new.folder.unwrap_or_else(|| new.cwd.clone());
-        let info = SessionInfo {
-            id: new.id.clone(),
-            cwd: new.cwd,
-            folder,
-            roots: new.roots,
-            title: None,
-            model: new.model,
-            mode: new.mode,
-            created_at: new.at,
-            updated_at: new.at,
-            head_version: 0,
-            tip_loop_id: None,
-            spawned_by: new.spawned_by,
-            thinking: None,
-            always: Vec::new(),
-            archived: false,
-        };
-        Box::pin(ready(self.all(|sessions| {
-            if sessions.contains_key(&new.id) {
-                return Err(StoreError::Exists(new.id));
-            }
-            let held = MemorySession {
-                info: info.clone(),
-                notes: Vec::new(),
-                loops: Vec::new(),
-                fence: 0,
-                last_lost_number: 0,
-                holder: None,
-                journal: Vec::new(),
-            };
-            sessions.insert(new.id, held);
-            Ok(info)
-        })))
+    fn create(&self, new: NewSession) -> StoreFuture<'_, SessionInfo> {
+        let info = new.into_info();
+        Box::pin(ready(self.all(
+            |sessions| match sessions.entry(info.id.clone()) {
+                Entry::Occupied(_) => Err(StoreError::Exists(info.id)),
+                Entry::Vacant(entry) => {
+                    entry.insert(MemorySession::new(info.clone()));
+                    Ok(info)
+                }
+            },
+        )))
     }
 
-    fn info(&self, id: &SessionId) -> BoxFuture<'_, Result<SessionInfo, StoreError>> {
+    fn info(&self, id: &SessionId) -> StoreFuture<'_, SessionInfo> {
         self.with(id, |held| Ok(held.info.clone()))
     }
 
-    fn list(&self, query: ListQuery) -> BoxFuture<'_, Result<ListPage, StoreError>> {
+    fn list(&self, query: ListQuery) -> StoreFuture<'_, ListPage> {
         let start = query.cursor.as_deref().map(ListCursor::decode).transpose();
         Box::pin(ready(start.map(|start| {
             self.all(|sessions| page(sessions, &query, start.as_ref()))
         })))
     }
 
-    fn delete(&self, id: &SessionId) -> BoxFuture<'_, Result<bool, StoreError>> {
+    fn delete(&self, id: &SessionId) -> StoreFuture<'_, bool> {
         let now = self.clock.reading();
         Box::pin(ready(self.all(
             |sessions| match holders(sessions, id, now).into_iter().next() {
@@ -363,10 +351,7 @@ impl Store for MemoryStore {
         )))
     }
 
-    fn delete_in_use(
-        &self,
-        id: &SessionId,
-    ) -> BoxFuture<'_, Result<Option<Vec<String>>, StoreError>> {
+    fn delete_in_use(&self, id: &SessionId) -> StoreFuture<'_, Option<Vec<String>>> {
         let now = self.clock.reading();
         Box::pin(ready(Ok(self.all(|sessions| {
             let holders = holders(sessions, id, now).into_iter();
@@ -375,18 +360,14 @@ impl Store for MemoryStore {
         }))))
     }
 
-    fn loops(
-        &self,
-        id: &SessionId,
-        after: u64,
-    ) -> BoxFuture<'_, Result<Vec<Arc<LoopRecord>>, StoreError>> {
+    fn loops(&self, id: &SessionId, after: u64) -> StoreFuture<'_, Vec<Arc<LoopRecord>>> {
         self.with(id, |held| {
             let newer = held.loops.iter().filter(|(version, _)| *version > after);
             Ok(newer.map(|(_, record)| record.clone()).collect())
         })
     }
 
-    fn history(&self, id: &SessionId) -> BoxFuture<'_, Result<History, StoreError>> {
+    fn history(&self, id: &SessionId) -> StoreFuture<'_, History> {
         self.with(id, |held| {
             Ok(History {
                 loops: held.history(),
@@ -399,20 +380,16 @@ impl Store for MemoryStore {
         &self,
         id: &SessionId,
         cursor: Option<ReplayCursor>,
-    ) -> BoxFuture<'_, Result<ReplayPage, StoreError>> {
+    ) -> StoreFuture<'_, ReplayPage> {
         self.with(id, |held| held.replay_page(cursor))
     }
 
-    fn claim(
-        &self,
-        id: &SessionId,
-        owner: &Owner,
-    ) -> BoxFuture<'_, Result<ClaimedLane, StoreError>> {
+    fn claim(&self, id: &SessionId, owner: &Owner) -> StoreFuture<'_, ClaimedLane> {
         let now = self.clock.reading();
         self.with(id, |held| held.claim(owner, now))
     }
 
-    fn recover(&self, id: &SessionId) -> BoxFuture<'_, Result<Vec<Damage>, StoreError>> {
+    fn recover(&self, id: &SessionId) -> StoreFuture<'_, Vec<Damage>> {
         let now = self.clock.reading();
         self.with(id, |held| {
             held.recover(now);
@@ -420,7 +397,7 @@ impl Store for MemoryStore {
         })
     }
 
-    fn renew(&self, lane: &Lane) -> BoxFuture<'_, Result<(), StoreError>> {
+    fn renew(&self, lane: &Lane) -> StoreFuture<'_, ()> {
         let end = LeaseEnd::after(self.clock.reading());
         let lost = || StoreError::LaneLost(lane.session_id.clone());
         let renewed = self.all(|sessions| {
@@ -438,7 +415,7 @@ impl Store for MemoryStore {
         Box::pin(ready(renewed))
     }
 
-    fn release(&self, lane: &Lane) -> BoxFuture<'_, Result<(), StoreError>> {
+    fn release(&self, lane: &Lane) -> StoreFuture<'_, ()> {
         self.all(|sessions| {
             if let Some(held) = sessions.get_mut(&lane.session_id) {
                 held.release(lane);
@@ -455,17 +432,12 @@ impl Store for MemoryStore {
         });
     }
 
-    fn append_now(
-        &self,
-        lane: &Lane,
-        loop_id: &LoopId,
-        events: Vec<Event>,
-    ) -> BoxFuture<'_, Result<(), StoreError>> {
+    fn append_now(&self, lane: &Lane, loop_id: &LoopId, events: Vec<Event>) -> StoreFuture<'_, ()> {
         self.append(lane, loop_id, events);
         Box::pin(ready(Ok(())))
     }
 
-    fn commit(&self, commit: Commit) -> BoxFuture<'_, Result<u64, StoreError>> {
+    fn commit(&self, commit: Commit) -> StoreFuture<'_, u64> {
         let id = commit.lane.session_id.clone();
         let checked = commit.check();
         self.with(&id, |held| {
@@ -474,41 +446,33 @@ impl Store for MemoryStore {
         })
     }
 
-    fn patch(
-        &self,
-        id: &SessionId,
-        patch: SessionPatch,
-    ) -> BoxFuture<'_, Result<SessionInfo, StoreError>> {
+    fn patch(&self, id: &SessionId, patch: SessionPatch) -> StoreFuture<'_, SessionInfo> {
         self.with(id, |held| {
             patch.apply(&mut held.info);
             Ok(held.info.clone())
         })
     }
 
-    fn add_notes(
-        &self,
-        id: &SessionId,
-        notes: Vec<TranscriptNote>,
-    ) -> BoxFuture<'_, Result<(), StoreError>> {
+    fn add_notes(&self, id: &SessionId, notes: Vec<TranscriptNote>) -> StoreFuture<'_, ()> {
         self.with(id, |held| {
             held.notes.extend(notes);
             Ok(())
         })
     }
 
-    fn notes(&self, id: &SessionId) -> BoxFuture<'_, Result<Vec<TranscriptNote>, StoreError>> {
+    fn notes(&self, id: &SessionId) -> StoreFuture<'_, Vec<TranscriptNote>> {
         self.with(id, |held| Ok(held.notes.clone()))
     }
 
     /// Memory holds no damage.
-    fn check(&self, id: Option<&SessionId>) -> BoxFuture<'_, Result<Vec<Damage>, StoreError>> {
+    fn check(&self, id: Option<&SessionId>) -> StoreFuture<'_, Vec<Damage>> {
         match id {
             Some(id) => self.with(id, |_| Ok(Vec::new())),
             None => Box::pin(ready(Ok(Vec::new()))),
         }
     }
 
-    fn repair(&self, id: &SessionId) -> BoxFuture<'_, Result<RepairReport, StoreError>> {
+    fn repair(&self, id: &SessionId) -> StoreFuture<'_, RepairReport> {
         let now = self.clock.reading();
         self.with(id, |held| match held.active_holder(now) {
             Some(holder) => Err(StoreError::Busy {

@@ -43,11 +43,10 @@ mod worker;
 use crate::{
     ClaimOutcome, ClaimedLane, Clock, Commit, Damage, History, Lane, ListPage, ListQuery,
     LoopBeginning, NewSession, Owner, RepairReport, ReplayCursor, ReplayPage, SessionInfo,
-    SessionPatch, Store, StoreError, TranscriptNote, lease::COMMIT_TIMEOUT,
+    SessionPatch, Store, StoreFuture, TranscriptNote, lease::COMMIT_TIMEOUT,
 };
 use db::Db;
 use flush::Flush;
-use futures_util::future::BoxFuture;
 pub use inline_runtime::InlineRuntime;
 use job_error::CHECK_TIMEOUT;
 use journal_append::JournalAppend;
@@ -93,7 +92,7 @@ impl SqliteStore {
         id: &SessionId,
         owner: &Owner,
         beginning: Option<Arc<LoopBeginning>>,
-    ) -> BoxFuture<'static, Result<ClaimOutcome, StoreError>> {
+    ) -> StoreFuture<'static, ClaimOutcome> {
         let (id, owner, clock) = (id.clone(), owner.clone(), self.clock.clone());
         self.writer.settle(&id.clone(), move |db| {
             let mut claim = |beginning| claim::claim(db, &id, &owner, beginning, clock.reading());
@@ -115,22 +114,21 @@ impl std::fmt::Debug for SqliteStore {
 }
 
 impl Store for SqliteStore {
-    fn create(&self, new: NewSession) -> BoxFuture<'_, Result<SessionInfo, StoreError>> {
+    fn create(&self, new: NewSession) -> StoreFuture<'_, SessionInfo> {
         self.writer
-            .call_flushed(move |db| sessions::create(&mut db.sql, new))
+            .call_flushed(move |db| sessions::create(&db.sql, new))
     }
 
-    fn info(&self, id: &SessionId) -> BoxFuture<'_, Result<SessionInfo, StoreError>> {
+    fn info(&self, id: &SessionId) -> StoreFuture<'_, SessionInfo> {
         let id = id.clone();
-        self.reader.call(move |db| sessions::info(&mut db.sql, &id))
+        self.reader.call(move |db| sessions::get(&db.sql, &id))
     }
 
-    fn list(&self, query: ListQuery) -> BoxFuture<'_, Result<ListPage, StoreError>> {
-        self.reader
-            .call(move |db| sessions::list(&mut db.sql, &query))
+    fn list(&self, query: ListQuery) -> StoreFuture<'_, ListPage> {
+        self.reader.call(move |db| sessions::list(&db.sql, &query))
     }
 
-    fn delete(&self, id: &SessionId) -> BoxFuture<'_, Result<bool, StoreError>> {
+    fn delete(&self, id: &SessionId) -> StoreFuture<'_, bool> {
         let (id, clock) = (id.clone(), self.clock.clone());
         self.writer.call_flushed(move |db| {
             let deleted = deletion::delete(&db.sql, &id, clock.reading())?;
@@ -140,10 +138,7 @@ impl Store for SqliteStore {
         })
     }
 
-    fn delete_in_use(
-        &self,
-        id: &SessionId,
-    ) -> BoxFuture<'_, Result<Option<Vec<String>>, StoreError>> {
+    fn delete_in_use(&self, id: &SessionId) -> StoreFuture<'_, Option<Vec<String>>> {
         let (id, clock) = (id.clone(), self.clock.clone());
         self.writer.call_flushed(move |db| {
             let deleted = deletion::force_delete(&db.sql, &id, clock.reading())?;
@@ -153,17 +148,13 @@ impl Store for SqliteStore {
         })
     }
 
-    fn loops(
-        &self,
-        id: &SessionId,
-        after: u64,
-    ) -> BoxFuture<'_, Result<Vec<Arc<LoopRecord>>, StoreError>> {
+    fn loops(&self, id: &SessionId, after: u64) -> StoreFuture<'_, Vec<Arc<LoopRecord>>> {
         let id = id.clone();
         self.reader
             .call(move |db| loops::read(&mut db.sql, &id, after))
     }
 
-    fn history(&self, id: &SessionId) -> BoxFuture<'_, Result<History, StoreError>> {
+    fn history(&self, id: &SessionId) -> StoreFuture<'_, History> {
         let id = id.clone();
         self.reader.call(move |db| loops::history(&mut db.sql, &id))
     }
@@ -172,17 +163,13 @@ impl Store for SqliteStore {
         &self,
         id: &SessionId,
         cursor: Option<ReplayCursor>,
-    ) -> BoxFuture<'_, Result<ReplayPage, StoreError>> {
+    ) -> StoreFuture<'_, ReplayPage> {
         let id = id.clone();
         self.reader
             .call(move |db| replay::read_page(&mut db.sql, &id, cursor))
     }
 
-    fn claim(
-        &self,
-        id: &SessionId,
-        owner: &Owner,
-    ) -> BoxFuture<'_, Result<ClaimedLane, StoreError>> {
+    fn claim(&self, id: &SessionId, owner: &Owner) -> StoreFuture<'_, ClaimedLane> {
         let claimed = self.queue_claim(id, owner, None);
         Box::pin(async move { Ok(claimed.await?.opened) })
     }
@@ -192,7 +179,7 @@ impl Store for SqliteStore {
         id: &SessionId,
         owner: &Owner,
         beginning: Arc<LoopBeginning>,
-    ) -> BoxFuture<'_, Result<ClaimOutcome, StoreError>> {
+    ) -> StoreFuture<'_, ClaimOutcome> {
         self.queue_claim(id, owner, Some(beginning))
     }
 
@@ -203,13 +190,13 @@ impl Store for SqliteStore {
             self.writer
                 .call_with_timeout(COMMIT_TIMEOUT, Flush::Later, move |db| {
                     journal::discard_loop(&db.sql, &id, &owner, &loop_id).inspect_err(|error| {
-                        tracing::warn!(error = error.message(), "failed to drop a journal");
+                        tracing::warn!(%error, "failed to drop a journal");
                     })
                 }),
         );
     }
 
-    fn recover(&self, id: &SessionId) -> BoxFuture<'_, Result<Vec<Damage>, StoreError>> {
+    fn recover(&self, id: &SessionId) -> StoreFuture<'_, Vec<Damage>> {
         let (key, id) = (id.clone(), id.clone());
         let journalled = self
             .reader
@@ -226,13 +213,13 @@ impl Store for SqliteStore {
         })
     }
 
-    fn renew(&self, lane: &Lane) -> BoxFuture<'_, Result<(), StoreError>> {
+    fn renew(&self, lane: &Lane) -> StoreFuture<'_, ()> {
         let (lane, clock) = (lane.clone(), self.clock.clone());
         self.writer
-            .call(move |db| lane_columns::renew(&mut db.sql, &lane, clock.reading()))
+            .call(move |db| lane_columns::renew(&db.sql, &lane, clock.reading()))
     }
 
-    fn release(&self, lane: &Lane) -> BoxFuture<'_, Result<(), StoreError>> {
+    fn release(&self, lane: &Lane) -> StoreFuture<'_, ()> {
         let lane = lane.clone();
         self.writer.settle(&lane.session_id.clone(), move |db| {
             lane_columns::release(&db.sql, &lane)
@@ -245,19 +232,14 @@ impl Store for SqliteStore {
         }
     }
 
-    fn append_now(
-        &self,
-        lane: &Lane,
-        loop_id: &LoopId,
-        events: Vec<Event>,
-    ) -> BoxFuture<'_, Result<(), StoreError>> {
+    fn append_now(&self, lane: &Lane, loop_id: &LoopId, events: Vec<Event>) -> StoreFuture<'_, ()> {
         let Some(append) = JournalAppend::new(lane, loop_id, events) else {
             return Box::pin(std::future::ready(Ok(())));
         };
         self.writer.append_now(append)
     }
 
-    fn commit(&self, commit: Commit) -> BoxFuture<'_, Result<u64, StoreError>> {
+    fn commit(&self, commit: Commit) -> StoreFuture<'_, u64> {
         let records = commit.records.iter();
         let checked = commit.check().and_then(|()| {
             records
@@ -276,47 +258,39 @@ impl Store for SqliteStore {
         })
     }
 
-    fn patch(
-        &self,
-        id: &SessionId,
-        patch: SessionPatch,
-    ) -> BoxFuture<'_, Result<SessionInfo, StoreError>> {
+    fn patch(&self, id: &SessionId, patch: SessionPatch) -> StoreFuture<'_, SessionInfo> {
         let id = id.clone();
         self.writer
             .call(move |db| sessions::patch(&mut db.sql, &id, patch))
     }
 
-    fn add_notes(
-        &self,
-        id: &SessionId,
-        notes: Vec<TranscriptNote>,
-    ) -> BoxFuture<'_, Result<(), StoreError>> {
+    fn add_notes(&self, id: &SessionId, notes: Vec<TranscriptNote>) -> StoreFuture<'_, ()> {
         let id = id.clone();
         self.writer
             .call(move |db| notes::add(&mut db.sql, &id, &notes))
     }
 
-    fn notes(&self, id: &SessionId) -> BoxFuture<'_, Result<Vec<TranscriptNote>, StoreError>> {
+    fn notes(&self, id: &SessionId) -> StoreFuture<'_, Vec<TranscriptNote>> {
         let id = id.clone();
         self.reader
             .call(move |db| notes::read_all(&mut db.sql, &id))
     }
 
-    fn check(&self, id: Option<&SessionId>) -> BoxFuture<'_, Result<Vec<Damage>, StoreError>> {
+    fn check(&self, id: Option<&SessionId>) -> StoreFuture<'_, Vec<Damage>> {
         let id = id.cloned();
         let work = move |db: &mut Db| check::check(&mut db.sql, id.as_ref());
         self.reader
             .call_with_timeout(CHECK_TIMEOUT, Flush::Later, work)
     }
 
-    fn repair(&self, id: &SessionId) -> BoxFuture<'_, Result<RepairReport, StoreError>> {
+    fn repair(&self, id: &SessionId) -> StoreFuture<'_, RepairReport> {
         let (id, clock) = (id.clone(), self.clock.clone());
         let work = move |db: &mut Db| repair::repair(&mut db.sql, &id, clock.reading());
         self.writer
             .call_with_timeout(CHECK_TIMEOUT, Flush::Now, work)
     }
 
-    fn copies(&self) -> BoxFuture<'_, Result<Vec<PathBuf>, StoreError>> {
+    fn copies(&self) -> StoreFuture<'_, Vec<PathBuf>> {
         self.reader.call(|db| Ok(repair::copies(&db.sql)?))
     }
 }

@@ -6,41 +6,37 @@ use serde::{Deserialize, Serialize};
 use std::{path::PathBuf, sync::Arc};
 use turnery_engine::{CallId, Event, LlmMessage, LoopId, LoopRecord, SessionId, Timestamp};
 
+/// Future of a store operation.
+pub type StoreFuture<'a, T> = BoxFuture<'a, Result<T, StoreError>>;
+
 /// A store of sessions. All methods may be called concurrently; share it behind an `Arc`.
 pub trait Store: Send + Sync + 'static {
     /// Creates a session. It is on disk when this returns, so other processes see it.
-    fn create(&self, new: NewSession) -> BoxFuture<'_, Result<SessionInfo, StoreError>>;
+    fn create(&self, new: NewSession) -> StoreFuture<'_, SessionInfo>;
 
     /// Returns a session without its history.
-    fn info(&self, id: &SessionId) -> BoxFuture<'_, Result<SessionInfo, StoreError>>;
+    fn info(&self, id: &SessionId) -> StoreFuture<'_, SessionInfo>;
 
     /// Lists sessions, most recently active first, in pages with stable cursors.
-    fn list(&self, query: ListQuery) -> BoxFuture<'_, Result<ListPage, StoreError>>;
+    fn list(&self, query: ListQuery) -> StoreFuture<'_, ListPage>;
 
     /// Deletes a session with its child sessions and everything else that belongs to it. Returns true if the
     /// session existed. Fails with [`StoreError::Busy`] while the lane of one of these sessions is held.
-    fn delete(&self, id: &SessionId) -> BoxFuture<'_, Result<bool, StoreError>>;
+    fn delete(&self, id: &SessionId) -> StoreFuture<'_, bool>;
 
     /// Deletes a session like [`Store::delete`], even while it is in use. Returns the holders of the revoked
     /// lanes, each described for the user; `None` if there is no such session.
-    fn delete_in_use(
-        &self,
-        id: &SessionId,
-    ) -> BoxFuture<'_, Result<Option<Vec<String>>, StoreError>>;
+    fn delete_in_use(&self, id: &SessionId) -> StoreFuture<'_, Option<Vec<String>>>;
 
     /// Returns the history of a session: its loops, oldest first, with their messages and events.
     ///
     /// `after` leaves out loops committed at or before that head version. Unreadable loops are left out, and
     /// their children are attached to the nearest readable ancestor; [`Store::check`] reports them.
-    fn loops(
-        &self,
-        id: &SessionId,
-        after: u64,
-    ) -> BoxFuture<'_, Result<Vec<Arc<LoopRecord>>, StoreError>>;
+    fn loops(&self, id: &SessionId, after: u64) -> StoreFuture<'_, Vec<Arc<LoopRecord>>>;
 
     /// Returns the context of the next prompt: the loops on the chain to the tip, oldest first, with their
     /// messages but without their events, which are the larger part; and the damage found in them.
-    fn history(&self, id: &SessionId) -> BoxFuture<'_, Result<History, StoreError>>;
+    fn history(&self, id: &SessionId) -> StoreFuture<'_, History>;
 
     /// Reads one page of the conversation to replay: the loops on the chain to the tip, oldest first, without
     /// loops that were rerun. `cursor` is the one returned with the previous page; `None` starts from the
@@ -49,17 +45,13 @@ pub trait Store: Send + Sync + 'static {
         &self,
         id: &SessionId,
         cursor: Option<ReplayCursor>,
-    ) -> BoxFuture<'_, Result<ReplayPage, StoreError>>;
+    ) -> StoreFuture<'_, ReplayPage>;
 
     /// Claims the lane: the right to commit. Journals left by a dead holder become loops with status Aborted
     /// (S5): a loop with any messages joins the chain as the new tip, marked as interrupted; other loops stay
     /// off the chain. One candidate of a group joins the chain. A holder whose process is gone loses
     /// its lane at once, any other holder when its lease expires.
-    fn claim(
-        &self,
-        id: &SessionId,
-        owner: &Owner,
-    ) -> BoxFuture<'_, Result<ClaimedLane, StoreError>>;
+    fn claim(&self, id: &SessionId, owner: &Owner) -> StoreFuture<'_, ClaimedLane>;
 
     /// Claims like [`claim`](Self::claim), and journals the first events of a loop in the same step if the
     /// session is at the head that `beginning` expects. A store may skip the journalling.
@@ -68,7 +60,7 @@ pub trait Store: Send + Sync + 'static {
         id: &SessionId,
         owner: &Owner,
         beginning: Arc<LoopBeginning>,
-    ) -> BoxFuture<'_, Result<ClaimOutcome, StoreError>> {
+    ) -> StoreFuture<'_, ClaimOutcome> {
         drop(beginning);
         let claimed = self.claim(id, owner);
         Box::pin(async move {
@@ -89,13 +81,13 @@ pub trait Store: Send + Sync + 'static {
     /// Turns journals of a dead holder into loops, as a claim does, without holding the lane afterwards; for
     /// callers that only read. Does nothing while the holder may be active. Idempotent. Returns the damage
     /// found in the journals, which later calls do not report again.
-    fn recover(&self, id: &SessionId) -> BoxFuture<'_, Result<Vec<Damage>, StoreError>>;
+    fn recover(&self, id: &SessionId) -> StoreFuture<'_, Vec<Damage>>;
 
     /// Extends the lease of the lane by another period.
-    fn renew(&self, lane: &Lane) -> BoxFuture<'_, Result<(), StoreError>>;
+    fn renew(&self, lane: &Lane) -> StoreFuture<'_, ()>;
 
     /// Releases the lane. Idempotent; never evicts a newer holder.
-    fn release(&self, lane: &Lane) -> BoxFuture<'_, Result<(), StoreError>>;
+    fn release(&self, lane: &Lane) -> StoreFuture<'_, ()>;
 
     /// Journals events of a running loop, so that they survive a crash; they do not become history. Returns
     /// when queued; an error is reported by the commit.
@@ -103,46 +95,33 @@ pub trait Store: Send + Sync + 'static {
 
     /// Journals events like [`append`](Self::append) and resolves once they are written and survive the end of
     /// this process. The write starts with the call, even if the future is dropped.
-    fn append_now(
-        &self,
-        lane: &Lane,
-        loop_id: &LoopId,
-        events: Vec<Event>,
-    ) -> BoxFuture<'_, Result<(), StoreError>>;
+    fn append_now(&self, lane: &Lane, loop_id: &LoopId, events: Vec<Event>) -> StoreFuture<'_, ()>;
 
     /// Stores loops and everything that belongs to them in one transaction, and drops their journals. Fence
     /// and head are checked in the same transaction (S1). Returns the new head version.
-    fn commit(&self, commit: Commit) -> BoxFuture<'_, Result<u64, StoreError>>;
+    fn commit(&self, commit: Commit) -> StoreFuture<'_, u64>;
 
     /// Changes the title or the settings of a session. Needs no lane.
-    fn patch(
-        &self,
-        id: &SessionId,
-        patch: SessionPatch,
-    ) -> BoxFuture<'_, Result<SessionInfo, StoreError>>;
+    fn patch(&self, id: &SessionId, patch: SessionPatch) -> StoreFuture<'_, SessionInfo>;
 
     /// Stores notes in the transcript. Needs no lane, and changes no version.
-    fn add_notes(
-        &self,
-        id: &SessionId,
-        notes: Vec<TranscriptNote>,
-    ) -> BoxFuture<'_, Result<(), StoreError>>;
+    fn add_notes(&self, id: &SessionId, notes: Vec<TranscriptNote>) -> StoreFuture<'_, ()>;
 
     /// Returns all notes of the transcript, in the order in which they were stored.
-    fn notes(&self, id: &SessionId) -> BoxFuture<'_, Result<Vec<TranscriptNote>, StoreError>>;
+    fn notes(&self, id: &SessionId) -> StoreFuture<'_, Vec<TranscriptNote>>;
 
     /// Looks for damage in one session; with `None`, reads all sessions and the database as a whole. Changes
     /// nothing. Empty if there is no damage.
-    fn check(&self, id: Option<&SessionId>) -> BoxFuture<'_, Result<Vec<Damage>, StoreError>>;
+    fn check(&self, id: Option<&SessionId>) -> StoreFuture<'_, Vec<Damage>>;
 
     /// Repairs a damaged session after copying the whole store: unreadable loops are set aside, their children
     /// are attached to the nearest readable ancestor, and nothing is deleted. Changes nothing if the session
     /// is undamaged. Fails with [`StoreError::Busy`] while the lane is held.
-    fn repair(&self, id: &SessionId) -> BoxFuture<'_, Result<RepairReport, StoreError>>;
+    fn repair(&self, id: &SessionId) -> StoreFuture<'_, RepairReport>;
 
     /// Returns the copies made by repairs that still exist, oldest first. A copy holds every session of its
     /// time, including sessions deleted since. Only the user removes copies.
-    fn copies(&self) -> BoxFuture<'_, Result<Vec<PathBuf>, StoreError>> {
+    fn copies(&self) -> StoreFuture<'_, Vec<PathBuf>> {
         Box::pin(ready(Ok(Vec::new())))
     }
 }
@@ -188,6 +167,29 @@ pub struct NewSession {
     pub at: Timestamp,
     /// Tool call that creates the session; `None` if the user does.
     pub spawned_by: Option<SpawnRef>,
+}
+
+impl NewSession {
+    /// Returns the metadata of the session once it is created.
+    pub(crate) fn into_info(self) -> SessionInfo {
+        SessionInfo {
+            id: self.id,
+            folder: self.folder.unwrap_or_else(|| self.cwd.clone()),
+            cwd: self.cwd,
+            roots: self.roots,
+            title: None,
+            model: self.model,
+            mode: self.mode,
+            created_at: self.at,
+            updated_at: self.at,
+            head_version: 0,
+            tip_loop_id: None,
+            spawned_by: self.spawned_by,
+            thinking: None,
+            always: Vec::new(),
+            archived: false,
+        }
+    }
 }
 
 /// Tool call that created a child session (S7). Its loop may never be committed.

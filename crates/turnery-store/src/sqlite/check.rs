@@ -2,7 +2,7 @@
 
 use super::{
     checksum::ChecksumVerdict,
-    job_error::{JobError, none_if_damaged},
+    job_error::{JobError, none_if_damaged, reason_if_damaged},
     journal, lanes, notes,
     sessions::{self, UnreadableColumn},
     survey::{LoopKeys, Survey},
@@ -44,53 +44,37 @@ fn session_ids(db: &Connection) -> Result<Vec<SessionId>, JobError> {
         db.prepare("SELECT CAST(session_id AS TEXT) FROM sessions ORDER BY session_id")?;
     let mut rows = select.query([])?;
     let mut ids = Vec::new();
-    loop {
-        match rows.next().map_err(JobError::from) {
-            Ok(Some(row)) => ids.extend(row.get::<_, String>(0).map(SessionId::from)),
-            Ok(None) => return Ok(ids),
-            // The rest of the table is unreadable, which the damage of the database reports.
-            Err(error) if error.is_damage() => return Ok(ids),
-            Err(error) => return Err(error),
-        }
+    // If the rest of the table is unreadable, the damage of the database reports that.
+    while let Some(Some(row)) = none_if_damaged(rows.next().map_err(JobError::from))? {
+        ids.extend(row.get::<_, String>(0).map(SessionId::from));
     }
+    Ok(ids)
 }
 
 /// Returns the damage of the file as a whole: pages, indexes, and rows of sessions that do not exist.
 pub(super) fn check_database(db: &Connection) -> Result<Vec<Damage>, JobError> {
     let mut damage = Vec::new();
-    match texts(db, INTEGRITY_CHECK) {
+    match reason_if_damaged(texts(db, INTEGRITY_CHECK))? {
         Ok(complaints) => {
             let complaints = complaints.into_iter().filter(|text| text != "ok");
             damage
                 .extend(complaints.map(|text| Damage::in_database(format!("is damaged: {text}"))));
         }
-        Err(error) if error.is_damage() => {
-            let reason = format!("is damaged: {}", error.message());
-            damage.push(Damage::in_database(reason));
-        }
-        Err(error) => return Err(error),
+        Err(reason) => damage.push(Damage::in_database(format!("is damaged: {reason}"))),
     }
-    match texts(db, MISSING_PARENTS) {
-        Ok(missing) => damage.extend(missing.into_iter().map(|table| {
-            Damage::in_database(format!("refers to the table {table}, which does not exist"))
-        })),
-        // Already reported above.
-        Err(error) if error.is_damage() => {}
-        Err(error) => return Err(error),
+    // Damage met from here on is already reported above.
+    for table in none_if_damaged(texts(db, MISSING_PARENTS))?.unwrap_or_default() {
+        let reason = format!("refers to the table {table}, which does not exist");
+        damage.push(Damage::in_database(reason));
     }
     for table in ["loops", "texts", "remarks", "journal", "repairs"] {
         let sql = format!(
             "SELECT coalesce(CAST(session_id AS TEXT), '') || ' (' || count(*) || ')' FROM {table} \
              WHERE session_id NOT IN (SELECT session_id FROM sessions) GROUP BY session_id"
         );
-        match texts(db, &sql) {
-            Ok(orphans) => damage.extend(orphans.into_iter().map(|orphan| {
-                let reason = format!("has rows in {table} of a session that is gone: {orphan}");
-                Damage::in_database(reason)
-            })),
-            // Already reported above.
-            Err(error) if error.is_damage() => {}
-            Err(error) => return Err(error),
+        for orphan in none_if_damaged(texts(db, &sql))?.unwrap_or_default() {
+            let reason = format!("has rows in {table} of a session that is gone: {orphan}");
+            damage.push(Damage::in_database(reason));
         }
     }
     Ok(damage)
@@ -116,39 +100,30 @@ fn check_session_loops(
     id: &SessionId,
     keys: Option<&[i64]>,
 ) -> Result<Vec<Damage>, JobError> {
-    let of = |part, reason: String| Damage::new(id, part, reason);
+    let of_session = |reason: String| Damage::new(id, DamagedPart::Session, reason);
     let mut damage = Vec::new();
     let found = (|| {
-        let complaints =
-            unreadable_columns(db, id)?
-                .into_iter()
-                .map(|UnreadableColumn { column, reason }| {
-                    of(
-                        DamagedPart::Session,
-                        format!("has {column} that cannot be read: {reason}"),
-                    )
-                });
-        damage.extend(complaints);
+        for UnreadableColumn { column, reason } in unreadable_columns(db, id)? {
+            damage.push(of_session(format!(
+                "has {column} that cannot be read: {reason}"
+            )));
+        }
         let survey = match keys {
             Some(keys) => Survey::of_loops(db, id, keys)?,
             None => Survey::of(db, id)?,
         };
         let counts = VersionCounts::of(db, id, &survey)?;
-        damage.extend(
-            counts
-                .complaints()
-                .map(|reason| of(DamagedPart::Session, reason)),
-        );
+        damage.extend(counts.complaints().map(of_session));
         damage.extend(survey.damage);
         damage.append(&mut notes::check(db, id)?);
         damage.append(&mut journal::check(db, id)?);
         Ok(())
     })();
     match found {
-        Err(error @ JobError::Told(StoreError::NotFound(_))) => Err(error),
+        Err(error @ JobError::Store(StoreError::NotFound(_))) => Err(error),
         Err(error) if error.is_damage() => {
-            let reason = format!("cannot be read to its end: {}", error.message());
-            damage.push(of(DamagedPart::Session, reason));
+            let reason = format!("cannot be read to its end: {}", error.to_string());
+            damage.push(of_session(reason));
             Ok(damage)
         }
         found => found.map(|()| damage),

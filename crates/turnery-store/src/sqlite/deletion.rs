@@ -1,7 +1,7 @@
 //! Deletes sessions with their descendants.
 
 use super::{columns::text, job_error::JobError, lanes, transaction::write};
-use crate::{StoreError, clock::ClockReading};
+use crate::clock::ClockReading;
 use rusqlite::Connection;
 use turnery_engine::SessionId;
 
@@ -10,9 +10,9 @@ const WITH_FAMILY: &str = "WITH RECURSIVE family (id) AS (VALUES (?1) UNION SELE
      JOIN family ON json_valid(spawned_by) AND spawned_by ->> 'session_id' = family.id)";
 
 pub(super) fn delete(db: &Connection, id: &SessionId, now: ClockReading) -> Result<bool, JobError> {
-    write(db, |db| match holders(db, id, now)?.into_iter().next() {
-        Some((session, holder)) => Err(StoreError::Busy { session, holder }.into()),
-        None => remove_family(db, id),
+    write(db, |db| {
+        lanes::require_free(db, &claimed_family(db, id)?, now)?;
+        remove_family(db, id)
     })
 }
 
@@ -23,27 +23,23 @@ pub(super) fn force_delete(
     now: ClockReading,
 ) -> Result<Option<Vec<String>>, JobError> {
     write(db, |db| {
-        let holders = holders(db, id, now)?.into_iter();
-        let holders = holders.map(|(_, holder)| holder).collect();
+        let holders = lanes::holders(db, &claimed_family(db, id)?, now)?;
+        let holders = holders.into_iter().map(|(_, holder)| holder).collect();
         Ok(remove_family(db, id)?.then_some(holders))
     })
 }
 
-/// Returns the sessions of a family whose lane is held, with their holders.
-fn holders(
-    db: &Connection,
-    id: &SessionId,
-    now: ClockReading,
-) -> Result<Vec<(SessionId, String)>, JobError> {
+/// Returns the sessions of a family whose lane was claimed and not released.
+fn claimed_family(db: &Connection, id: &SessionId) -> Result<Vec<SessionId>, JobError> {
     let mut select = db.prepare_cached(&format!(
         "{WITH_FAMILY} SELECT session_id FROM sessions WHERE session_id IN family AND owner_id IS NOT NULL"
     ))?;
     let mut rows = select.query((id.as_str(),))?;
-    let mut held = Vec::new();
+    let mut claimed = Vec::new();
     while let Some(row) = rows.next()? {
-        held.push(text(row, 0)?.into());
+        claimed.push(text(row, 0)?.into());
     }
-    lanes::holders(db, &held, now)
+    Ok(claimed)
 }
 
 /// Deletes a session and its descendants; dependent tables delete by foreign key.

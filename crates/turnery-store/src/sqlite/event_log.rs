@@ -67,7 +67,7 @@ pub(super) fn read_all(log: &str, record: &LoopRecord) -> (Vec<Event>, Option<St
             Ok(Some(decode_event)) => events.push(decode_event),
             Ok(None) => return (events, failure),
             Err(error) => {
-                failure.get_or_insert_with(|| error.message());
+                failure.get_or_insert_with(|| error.to_string());
                 if at == from {
                     return (Vec::new(), failure);
                 }

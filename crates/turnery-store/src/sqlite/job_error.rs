@@ -13,47 +13,30 @@ pub(super) const JOB_TIMEOUT: Duration = Duration::from_secs(10);
 /// Like [`JOB_TIMEOUT`], for a check or a repair, which reads the whole database.
 pub(super) const CHECK_TIMEOUT: Duration = Duration::from_secs(3600);
 
-/// Error of a job, without the path of the database.
-#[derive(Debug)]
+/// Error of a job. Its message lacks the path of the database, which [`JobError::into_store_error`] adds.
+#[derive(Debug, thiserror::Error)]
 pub(super) enum JobError {
     /// Error that is passed to the caller unchanged.
-    Told(StoreError),
+    #[error(transparent)]
+    Store(#[from] StoreError),
     /// Error of SQLite.
-    Sql(rusqlite::Error),
+    #[error(transparent)]
+    Sql(#[from] rusqlite::Error),
     /// Error of the disk while flushing.
-    Disk(std::io::Error),
+    #[error(transparent)]
+    Disk(#[from] std::io::Error),
     /// Malformed JSON in a row, or a value that cannot be serialized.
-    Json(serde_json::Error),
+    #[error("{0}; if a newer turnery has written it, use that one")]
+    Json(#[from] serde_json::Error),
     /// Malformed row.
+    #[error("{0}")]
     Row(String),
     /// The database file was moved, removed or replaced.
+    #[error("{} was moved, removed or replaced", .0.display())]
     Moved(PathBuf),
     /// The job did not finish within this time.
+    #[error("no answer within {} s", .0.as_secs())]
     Stuck(Duration),
-}
-
-impl From<StoreError> for JobError {
-    fn from(error: StoreError) -> Self {
-        Self::Told(error)
-    }
-}
-
-impl From<rusqlite::Error> for JobError {
-    fn from(error: rusqlite::Error) -> Self {
-        Self::Sql(error)
-    }
-}
-
-impl From<std::io::Error> for JobError {
-    fn from(error: std::io::Error) -> Self {
-        Self::Disk(error)
-    }
-}
-
-impl From<serde_json::Error> for JobError {
-    fn from(error: serde_json::Error) -> Self {
-        Self::Json(error)
-    }
 }
 
 impl JobError {
@@ -76,13 +59,13 @@ impl JobError {
                     || self.has_code(ErrorCode::SystemIoFailure)
             }
             Self::Moved(_) | Self::Stuck(_) | Self::Disk(_) => true,
-            Self::Told(_) | Self::Json(_) | Self::Row(_) => false,
+            Self::Store(_) | Self::Json(_) | Self::Row(_) => false,
         }
     }
 
     /// Returns true if a failed claim may succeed without journalling.
     pub(super) fn can_retry_without_journal(&self) -> bool {
-        !matches!(self, Self::Told(_)) && !self.is_busy()
+        !matches!(self, Self::Store(_)) && !self.is_busy()
     }
 
     fn has_code(&self, code: ErrorCode) -> bool {
@@ -93,7 +76,7 @@ impl JobError {
     pub(super) fn is_damage(&self) -> bool {
         match self {
             Self::Json(_) | Self::Row(_) => true,
-            Self::Told(_) | Self::Disk(_) | Self::Moved(_) | Self::Stuck(_) => false,
+            Self::Store(_) | Self::Disk(_) | Self::Moved(_) | Self::Stuck(_) => false,
             Self::Sql(error) => match error.sqlite_error_code() {
                 Some(code) => code == ErrorCode::DatabaseCorrupt,
                 // The value has another type than its column.
@@ -102,25 +85,10 @@ impl JobError {
         }
     }
 
-    /// Returns the message without the path.
-    pub(super) fn message(&self) -> String {
-        match self {
-            Self::Told(error) => error.to_string(),
-            Self::Json(error) => {
-                format!("{error}; if a newer turnery has written it, use that one")
-            }
-            Self::Sql(error) => error.to_string(),
-            Self::Disk(error) => error.to_string(),
-            Self::Row(text) => text.clone(),
-            Self::Moved(file) => format!("{} was moved, removed or replaced", file.display()),
-            Self::Stuck(waited) => format!("no answer within {} s", waited.as_secs()),
-        }
-    }
-
     pub(super) fn into_store_error(self, path: &Path) -> StoreError {
         let path = path.display();
         let text = match self {
-            Self::Told(error) => return error,
+            Self::Store(error) => return error,
             Self::Json(error) => format!("{path}: a value does not fit its column: {error}"),
             Self::Row(text) => format!("{path}: {text}"),
             Self::Disk(error) => format!(
@@ -169,22 +137,18 @@ impl JobError {
     }
 }
 
-/// Returns `None` in place of an error that reports a damaged row.
-pub(super) fn none_if_damaged<T>(read: Result<T, JobError>) -> Result<Option<T>, JobError> {
-    match read {
-        Ok(read) => Ok(Some(read)),
-        Err(error) if error.is_damage() => Ok(None),
-        Err(error) => Err(error),
-    }
-}
-
 /// Returns the reason in place of an error that reports a damaged row.
 pub(super) fn reason_if_damaged<T>(
     read: Result<T, JobError>,
 ) -> Result<Result<T, String>, JobError> {
     match read {
         Ok(read) => Ok(Ok(read)),
-        Err(error) if error.is_damage() => Ok(Err(error.message())),
+        Err(error) if error.is_damage() => Ok(Err(error.to_string())),
         Err(error) => Err(error),
     }
+}
+
+/// Returns `None` in place of an error that reports a damaged row.
+pub(super) fn none_if_damaged<T>(read: Result<T, JobError>) -> Result<Option<T>, JobError> {
+    Ok(reason_if_damaged(read)?.ok())
 }

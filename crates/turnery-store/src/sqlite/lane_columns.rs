@@ -22,7 +22,7 @@ pub(super) fn is_lane_held(db: &Connection, lane: &Lane) -> Result<bool, JobErro
     Ok(select.exists(params![lane.session_id.as_str(), lane.owner_id, lane.fence])?)
 }
 
-pub(super) fn renew(db: &mut Connection, lane: &Lane, now: ClockReading) -> Result<(), JobError> {
+pub(super) fn renew(db: &Connection, lane: &Lane, now: ClockReading) -> Result<(), JobError> {
     let mut update = db.prepare_cached(
         "UPDATE sessions SET expires_at = ?4, \
          process = 'until=' || ?5 || substr(process, instr(process, ' ')) \

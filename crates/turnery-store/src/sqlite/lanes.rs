@@ -147,7 +147,7 @@ pub(super) fn unreadable_lane_columns(
         ),
     ];
     let unread = columns.into_iter().filter_map(|(column, read)| {
-        let reason = read.err()?.message();
+        let reason = read.err()?.to_string();
         Some(UnreadableColumn { column, reason })
     });
     Ok(unread.collect())
@@ -175,4 +175,16 @@ pub(super) fn holders(
         holders.extend(held.map(|held| (id.clone(), describe_holder(&held.process))));
     }
     Ok(holders)
+}
+
+/// Fails with [`StoreError::Busy`] if the lane of one of these sessions is held.
+pub(super) fn require_free(
+    db: &Connection,
+    sessions: &[SessionId],
+    now: ClockReading,
+) -> Result<(), JobError> {
+    match holders(db, sessions, now)?.into_iter().next() {
+        Some((session, holder)) => Err(StoreError::Busy { session, holder }.into()),
+        None => Ok(()),
+    }
 }

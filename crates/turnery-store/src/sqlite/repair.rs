@@ -10,7 +10,7 @@ use super::{
     survey::{DamagedColumn, Survey, SurveyedLoop},
     transaction::write,
 };
-use crate::{RepairReport, StoreError, clock::ClockReading, list_cursor::format_time};
+use crate::{RepairReport, clock::ClockReading, list_cursor::format_time};
 use rusqlite::{
     Connection, Row,
     backup::{Backup, StepResult},
@@ -33,19 +33,11 @@ pub(super) fn repair(
     if check::check_session(db, id)?.is_empty() && !is_index_damaged {
         return Ok(RepairReport::default());
     }
-    let holders = lanes::holders(db, std::slice::from_ref(id), now)?;
-    if let Some((session, holder)) = holders.into_iter().next() {
-        return Err(StoreError::Busy { session, holder }.into());
-    }
+    lanes::require_free(db, std::slice::from_ref(id), now)?;
     let backup = back_up(db, now.wall)?;
     let changes = write(db, |db| {
         // The session may have been claimed meanwhile.
-        if let Some((session, holder)) = lanes::holders(db, std::slice::from_ref(id), now)?
-            .into_iter()
-            .next()
-        {
-            return Err(StoreError::Busy { session, holder }.into());
-        }
+        lanes::require_free(db, std::slice::from_ref(id), now)?;
         let mut work = SessionRepair {
             db,
             id,
@@ -204,7 +196,7 @@ impl SessionRepair<'_> {
         match self.db.execute_batch("REINDEX").map_err(JobError::from) {
             Ok(()) => self.changes.push("the indexes are made again".to_owned()),
             Err(error) if error.is_damage() => {
-                let reason = error.message();
+                let reason = error.to_string();
                 self.changes
                     .push(format!("the indexes cannot be made again: {reason}"));
             }

@@ -22,49 +22,27 @@ pub(super) const COLUMN_COUNT: usize = 15;
 /// Index of `updated_at` in [`COLUMNS`].
 const UPDATED_AT_COLUMN: usize = 7;
 
-pub(super) fn create(db: &mut Connection, new: NewSession) -> Result<SessionInfo, JobError> {
-    let at = format_time(new.at);
-    let folder = new.folder.unwrap_or_else(|| new.cwd.clone());
-    let spawned_by = new.spawned_by.as_ref().map(serde_json::to_string);
-    let spawned_by = spawned_by.transpose()?;
+pub(super) fn create(db: &Connection, new: NewSession) -> Result<SessionInfo, JobError> {
+    let info = new.into_info();
+    let spawned_by = info.spawned_by.as_ref().map(serde_json::to_string);
     let mut insert = db.prepare_cached(
         "INSERT INTO sessions (session_id, cwd, folder, roots, model, mode, created_at, updated_at, spawned_by) \
          VALUES (?1, ?2, ?8, ?3, ?4, ?5, ?6, ?6, ?7) ON CONFLICT (session_id) DO NOTHING",
     )?;
     let made = insert.execute(params![
-        new.id.as_str(),
-        path_text(&new.cwd)?,
-        serde_json::to_string(&new.roots)?,
-        new.model,
-        new.mode,
-        at,
-        spawned_by,
-        path_text(&folder)?
+        info.id.as_str(),
+        path_text(&info.cwd)?,
+        serde_json::to_string(&info.roots)?,
+        info.model,
+        info.mode,
+        format_time(info.created_at),
+        spawned_by.transpose()?,
+        path_text(&info.folder)?
     ])?;
-    if made == 0 {
-        return Err(StoreError::Exists(new.id).into());
+    match made {
+        0 => Err(StoreError::Exists(info.id).into()),
+        _ => Ok(info),
     }
-    Ok(SessionInfo {
-        id: new.id,
-        cwd: new.cwd,
-        folder,
-        roots: new.roots,
-        title: None,
-        model: new.model,
-        mode: new.mode,
-        created_at: new.at,
-        updated_at: new.at,
-        head_version: 0,
-        tip_loop_id: None,
-        spawned_by: new.spawned_by,
-        thinking: None,
-        always: Vec::new(),
-        archived: false,
-    })
-}
-
-pub(super) fn info(db: &mut Connection, id: &SessionId) -> Result<SessionInfo, JobError> {
-    get(db, id)
 }
 
 pub(super) fn get(db: &Connection, id: &SessionId) -> Result<SessionInfo, JobError> {
@@ -79,15 +57,16 @@ pub(super) fn get(db: &Connection, id: &SessionId) -> Result<SessionInfo, JobErr
 }
 
 /// Lists sessions by last activity, newest first; ties are ordered by descending id.
-pub(super) fn list(db: &mut Connection, query: &ListQuery) -> Result<ListPage, JobError> {
+pub(super) fn list(db: &Connection, query: &ListQuery) -> Result<ListPage, JobError> {
     let limit = match query.limit {
         0 => PAGE_SIZE,
         limit => limit,
     };
-    let start = match &query.cursor {
-        Some(cursor) => Some(ListCursor::decode(cursor)?),
-        None => None,
-    };
+    let start = query
+        .cursor
+        .as_deref()
+        .map(ListCursor::decode)
+        .transpose()?;
     // A text greater than every time starts at the top.
     let (before, below) = match &start {
         Some(start) => (start.updated_at.as_str(), start.id.as_str()),
@@ -294,7 +273,7 @@ impl ColumnReader<'_, '_> {
             Err(error) => {
                 self.complaints.push(UnreadableColumn {
                     column: name,
-                    reason: error.message(),
+                    reason: error.to_string(),
                 });
                 None
             }

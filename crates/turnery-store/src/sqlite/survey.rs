@@ -5,7 +5,7 @@ use super::{
     checksum::{Checksum, ChecksumVerdict},
     columns::text,
     event_log::{self, logged_parent},
-    job_error::{JobError, reason_if_damaged},
+    job_error::{JobError, none_if_damaged, reason_if_damaged},
     long_texts::expand_references,
     sessions,
     stored_loop::{
@@ -382,7 +382,7 @@ fn read(
     };
     match read {
         Err(error) if error.is_damage() => {
-            let reason = format!("cannot be read: {}", error.message());
+            let reason = format!("cannot be read: {}", error.to_string());
             Ok((read_head(db, key)?, Some(reason)))
         }
         read => read,
@@ -393,21 +393,8 @@ fn read(
 fn read_head(db: &Connection, key: i64) -> Result<SurveyedLoop, JobError> {
     let mut select = db.prepare_cached(SELECT_HEAD)?;
     let mut rows = select.query((key,))?;
-    let row = match rows.next().map_err(JobError::from) {
-        Ok(row) => row,
-        Err(error) if error.is_damage() => None,
-        Err(error) => return Err(error),
-    };
-    let value = |column| row.and_then(|row| row.get_ref(column).ok());
-    Ok(SurveyedLoop {
-        version: value(0).and_then(|value| u64::try_from(value.as_i64().ok()?).ok()),
-        loop_id: value(1)
-            .and_then(lossy_text)
-            .unwrap_or_else(|| format!("in row {key}"))
-            .into(),
-        parent: value(2).and_then(lossy_text).map(LoopId::from),
-        ..SurveyedLoop::unreadable(key)
-    })
+    let row = none_if_damaged(rows.next().map_err(JobError::from))?;
+    Ok(SurveyedLoop::from_head(key, row.flatten()))
 }
 
 /// Reads a complete row, and describes the damage of its content.
@@ -418,19 +405,12 @@ fn read_whole(
     row: &Row<'_>,
 ) -> Result<(SurveyedLoop, Option<String>), JobError> {
     let verdict = stored_loop::verify(row, id)?;
-    let value = |column| row.get_ref(column).ok();
     let log = text(row, LOG_COLUMN).ok();
     let mut surveyed = SurveyedLoop {
-        version: row.get(0).ok(),
-        loop_id: value(1)
-            .and_then(lossy_text)
-            .unwrap_or_else(|| format!("in row {key}"))
-            .into(),
-        parent: value(PARENT_COLUMN).and_then(lossy_text).map(LoopId::from),
         logged_parent: log.and_then(logged_parent),
         verdict,
         is_set_aside: stored_loop::is_set_aside(row)?,
-        ..SurveyedLoop::unreadable(key)
+        ..SurveyedLoop::from_head(key, Some(row))
     };
     if surveyed.is_set_aside {
         return Ok((surveyed, None));
@@ -441,7 +421,7 @@ fn read_whole(
             // A long text may be lost although the row is intact.
             surveyed.is_newer =
                 verdict == ChecksumVerdict::Matches && matches!(error, JobError::Json(_));
-            let reason = error.message();
+            let reason = error.to_string();
             return Ok((surveyed, Some(format!("cannot be read: {reason}"))));
         }
         Err(error) => return Err(error),
@@ -520,12 +500,15 @@ fn lossy_text(value: ValueRef<'_>) -> Option<String> {
 }
 
 impl SurveyedLoop {
-    fn unreadable(key: i64) -> Self {
+    /// Reads the columns before the long ones, as far as they are readable.
+    fn from_head(key: i64, row: Option<&Row<'_>>) -> Self {
+        let value = |column| row.and_then(|row| row.get_ref(column).ok());
+        let text = |column| value(column).and_then(lossy_text);
         Self {
             key,
-            version: None,
-            loop_id: LoopId::from(""),
-            parent: None,
+            version: value(0).and_then(|value| u64::try_from(value.as_i64().ok()?).ok()),
+            loop_id: text(1).unwrap_or_else(|| format!("in row {key}")).into(),
+            parent: text(PARENT_COLUMN).map(LoopId::from),
             logged_parent: None,
             verdict: ChecksumVerdict::Unknown,
             culprit: None,

@@ -21,8 +21,7 @@ use super::{
     journal_append::{JournalAppend, TruncatedJournals, gap_error},
     queue::{CAPACITY, PushError, Urgency},
 };
-use crate::{StoreError, lease::COMMIT_TIMEOUT};
-use futures_util::future::BoxFuture;
+use crate::{StoreError, StoreFuture, lease::COMMIT_TIMEOUT};
 use std::{
     path::{Path, PathBuf},
     sync::{Arc, OnceLock},
@@ -67,7 +66,7 @@ impl Worker {
     pub(super) fn call<T: Send + 'static>(
         &self,
         work: impl FnOnce(&mut Db) -> Result<T, JobError> + Send + 'static,
-    ) -> BoxFuture<'static, Result<T, StoreError>> {
+    ) -> StoreFuture<'static, T> {
         self.call_with_timeout(JOB_TIMEOUT, Flush::Later, work)
     }
 
@@ -75,7 +74,7 @@ impl Worker {
     pub(super) fn call_flushed<T: Send + 'static>(
         &self,
         work: impl FnOnce(&mut Db) -> Result<T, JobError> + Send + 'static,
-    ) -> BoxFuture<'static, Result<T, StoreError>> {
+    ) -> StoreFuture<'static, T> {
         self.call_with_timeout(JOB_TIMEOUT, Flush::Now, work)
     }
 
@@ -84,7 +83,7 @@ impl Worker {
         patience: Duration,
         flush: Flush,
         work: impl FnOnce(&mut Db) -> Result<T, JobError> + Send + 'static,
-    ) -> BoxFuture<'static, Result<T, StoreError>> {
+    ) -> StoreFuture<'static, T> {
         let order = JobOptions {
             patience,
             flush,
@@ -101,7 +100,7 @@ impl Worker {
         &self,
         session: &SessionId,
         work: impl FnOnce(&mut Db) -> Result<T, JobError> + Send + 'static,
-    ) -> BoxFuture<'static, Result<T, StoreError>> {
+    ) -> StoreFuture<'static, T> {
         let order = JobOptions {
             patience: JOB_TIMEOUT,
             flush: Flush::Later,
@@ -117,7 +116,7 @@ impl Worker {
         &self,
         settles: SettledLoops,
         work: impl FnOnce(&mut Db) -> Result<T, JobError> + Send + 'static,
-    ) -> BoxFuture<'static, Result<T, StoreError>> {
+    ) -> StoreFuture<'static, T> {
         let order = JobOptions {
             patience: COMMIT_TIMEOUT,
             flush: Flush::Now,
@@ -132,7 +131,7 @@ impl Worker {
         &self,
         order: JobOptions,
         work: impl FnOnce(&mut Db) -> Result<T, JobError> + Send + 'static,
-    ) -> BoxFuture<'static, Result<T, StoreError>> {
+    ) -> StoreFuture<'static, T> {
         for (_, loop_id) in &order.settles {
             self.cut.clear(loop_id);
         }
@@ -156,10 +155,7 @@ impl Worker {
 
     /// Queues events for the journal, and resolves when they are written. Fails if earlier events of the loop
     /// are missing.
-    pub(super) fn append_now(
-        &self,
-        append: JournalAppend,
-    ) -> BoxFuture<'static, Result<(), StoreError>> {
+    pub(super) fn append_now(&self, append: JournalAppend) -> StoreFuture<'static, ()> {
         if !self.cut.accepts(&append) {
             return Box::pin(std::future::ready(Err(gap_error(&append))));
         }
@@ -213,7 +209,7 @@ impl Worker {
     fn answer<T: Send + 'static>(
         &self,
         queued: Result<oneshot::Receiver<Result<T, StoreError>>, StoreError>,
-    ) -> BoxFuture<'static, Result<T, StoreError>> {
+    ) -> StoreFuture<'static, T> {
         let path = self.path.clone();
         Box::pin(async move { queued?.await.unwrap_or_else(|_| Err(stopped_error(&path))) })
     }

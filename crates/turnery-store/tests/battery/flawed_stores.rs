@@ -1,7 +1,6 @@
 //! Runs the battery against deliberately broken stores: it must detect each flaw.
 
 use crate::{World, commits, listing, recovery, replay, samples::*, sessions};
-use futures_util::future::BoxFuture;
 use std::{
     collections::HashMap,
     future::Future,
@@ -11,7 +10,7 @@ use std::{
 use turnery_engine::{Event, LoopId, LoopRecord, LoopStatus, SessionId};
 use turnery_store::{
     ClaimedLane, Commit, Damage, History, Lane, ListPage, ListQuery, NewSession, Owner,
-    RepairReport, ReplayCursor, ReplayPage, SessionInfo, SessionPatch, Store, StoreError,
+    RepairReport, ReplayCursor, ReplayPage, SessionInfo, SessionPatch, Store, StoreFuture,
     TranscriptNote,
 };
 
@@ -96,7 +95,7 @@ impl FlawedStore {
 }
 
 impl Store for FlawedStore {
-    fn create(&self, new: NewSession) -> BoxFuture<'_, Result<SessionInfo, StoreError>> {
+    fn create(&self, new: NewSession) -> StoreFuture<'_, SessionInfo> {
         let mut new = new;
         let spawned_by = new.spawned_by.clone();
         if self.flaw == Flaw::ChildrenOutliveParent {
@@ -111,12 +110,12 @@ impl Store for FlawedStore {
         })
     }
 
-    fn info(&self, id: &SessionId) -> BoxFuture<'_, Result<SessionInfo, StoreError>> {
+    fn info(&self, id: &SessionId) -> StoreFuture<'_, SessionInfo> {
         let info = self.inner.info(id);
         Box::pin(async move { Ok(self.alter_info(info.await?)) })
     }
 
-    fn list(&self, query: ListQuery) -> BoxFuture<'_, Result<ListPage, StoreError>> {
+    fn list(&self, query: ListQuery) -> StoreFuture<'_, ListPage> {
         if self.flaw == Flaw::ChildrenListed {
             let all = ListQuery {
                 spawned: true,
@@ -145,34 +144,27 @@ impl Store for FlawedStore {
         })
     }
 
-    fn delete(&self, id: &SessionId) -> BoxFuture<'_, Result<bool, StoreError>> {
+    fn delete(&self, id: &SessionId) -> StoreFuture<'_, bool> {
         self.inner.delete(id)
     }
 
-    fn delete_in_use(
-        &self,
-        id: &SessionId,
-    ) -> BoxFuture<'_, Result<Option<Vec<String>>, StoreError>> {
+    fn delete_in_use(&self, id: &SessionId) -> StoreFuture<'_, Option<Vec<String>>> {
         self.inner.delete_in_use(id)
     }
 
-    fn check(&self, id: Option<&SessionId>) -> BoxFuture<'_, Result<Vec<Damage>, StoreError>> {
+    fn check(&self, id: Option<&SessionId>) -> StoreFuture<'_, Vec<Damage>> {
         self.inner.check(id)
     }
 
-    fn repair(&self, id: &SessionId) -> BoxFuture<'_, Result<RepairReport, StoreError>> {
+    fn repair(&self, id: &SessionId) -> StoreFuture<'_, RepairReport> {
         self.inner.repair(id)
     }
 
-    fn loops(
-        &self,
-        id: &SessionId,
-        after: u64,
-    ) -> BoxFuture<'_, Result<Vec<Arc<LoopRecord>>, StoreError>> {
+    fn loops(&self, id: &SessionId, after: u64) -> StoreFuture<'_, Vec<Arc<LoopRecord>>> {
         self.inner.loops(id, after)
     }
 
-    fn history(&self, id: &SessionId) -> BoxFuture<'_, Result<History, StoreError>> {
+    fn history(&self, id: &SessionId) -> StoreFuture<'_, History> {
         if self.flaw == Flaw::HistoryHasAllLoops {
             let all = self.inner.loops(id, 0);
             return Box::pin(async {
@@ -189,7 +181,7 @@ impl Store for FlawedStore {
         &self,
         id: &SessionId,
         cursor: Option<ReplayCursor>,
-    ) -> BoxFuture<'_, Result<ReplayPage, StoreError>> {
+    ) -> StoreFuture<'_, ReplayPage> {
         let page = self.inner.replay_page(id, cursor);
         let all = self.inner.loops(id, 0);
         Box::pin(async move {
@@ -206,11 +198,7 @@ impl Store for FlawedStore {
         })
     }
 
-    fn claim(
-        &self,
-        id: &SessionId,
-        owner: &Owner,
-    ) -> BoxFuture<'_, Result<ClaimedLane, StoreError>> {
+    fn claim(&self, id: &SessionId, owner: &Owner) -> StoreFuture<'_, ClaimedLane> {
         let claimed = self.inner.claim(id, owner);
         Box::pin(async move {
             let mut opened = claimed.await?;
@@ -235,15 +223,15 @@ impl Store for FlawedStore {
         })
     }
 
-    fn recover(&self, id: &SessionId) -> BoxFuture<'_, Result<Vec<Damage>, StoreError>> {
+    fn recover(&self, id: &SessionId) -> StoreFuture<'_, Vec<Damage>> {
         self.inner.recover(id)
     }
 
-    fn renew(&self, lane: &Lane) -> BoxFuture<'_, Result<(), StoreError>> {
+    fn renew(&self, lane: &Lane) -> StoreFuture<'_, ()> {
         self.inner.renew(lane)
     }
 
-    fn release(&self, lane: &Lane) -> BoxFuture<'_, Result<(), StoreError>> {
+    fn release(&self, lane: &Lane) -> StoreFuture<'_, ()> {
         self.inner.release(lane)
     }
 
@@ -255,17 +243,12 @@ impl Store for FlawedStore {
         self.inner.append(&lane, loop_id, events);
     }
 
-    fn append_now(
-        &self,
-        lane: &Lane,
-        loop_id: &LoopId,
-        events: Vec<Event>,
-    ) -> BoxFuture<'_, Result<(), StoreError>> {
+    fn append_now(&self, lane: &Lane, loop_id: &LoopId, events: Vec<Event>) -> StoreFuture<'_, ()> {
         self.append(lane, loop_id, events);
         Box::pin(std::future::ready(Ok(())))
     }
 
-    fn commit(&self, mut commit: Commit) -> BoxFuture<'_, Result<u64, StoreError>> {
+    fn commit(&self, mut commit: Commit) -> StoreFuture<'_, u64> {
         let id = commit.lane.session_id.clone();
         commit.lane = self.lane(&commit.lane, Flaw::NoFence);
         Box::pin(async move {
@@ -304,23 +287,15 @@ impl Store for FlawedStore {
         })
     }
 
-    fn patch(
-        &self,
-        id: &SessionId,
-        patch: SessionPatch,
-    ) -> BoxFuture<'_, Result<SessionInfo, StoreError>> {
+    fn patch(&self, id: &SessionId, patch: SessionPatch) -> StoreFuture<'_, SessionInfo> {
         self.inner.patch(id, patch)
     }
 
-    fn add_notes(
-        &self,
-        id: &SessionId,
-        notes: Vec<TranscriptNote>,
-    ) -> BoxFuture<'_, Result<(), StoreError>> {
+    fn add_notes(&self, id: &SessionId, notes: Vec<TranscriptNote>) -> StoreFuture<'_, ()> {
         self.inner.add_notes(id, notes)
     }
 
-    fn notes(&self, id: &SessionId) -> BoxFuture<'_, Result<Vec<TranscriptNote>, StoreError>> {
+    fn notes(&self, id: &SessionId) -> StoreFuture<'_, Vec<TranscriptNote>> {
         self.inner.notes(id)
     }
 }

@@ -23,13 +23,7 @@ fn worker(folder: &tempfile::TempDir) -> Worker {
 
 /// Starts a commit that hangs like a write to a dead disk. Returns the commit, a sender that releases it, and the
 /// name of the thread that runs it.
-fn hanging_commit(
-    worker: &Worker,
-) -> (
-    BoxFuture<'static, Result<(), StoreError>>,
-    mpsc::SyncSender<()>,
-    String,
-) {
+fn hanging_commit(worker: &Worker) -> (StoreFuture<'static, ()>, mpsc::SyncSender<()>, String) {
     let (release, released) = mpsc::sync_channel(1);
     let (begin, begun) = mpsc::sync_channel(1);
     let hanging = worker.commit(SettledLoops::new(), move |_| {
