@@ -94,6 +94,16 @@ pub struct CallDetail {
     pub artifacts: Vec<Artifact>,
 }
 
+impl CallDetail {
+    /// Creates a detail with nothing but a title.
+    pub(crate) fn with_title(title: impl Into<String>) -> Self {
+        Self {
+            title: title.into(),
+            ..Self::default()
+        }
+    }
+}
+
 /// Kind of action that a call performs.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]

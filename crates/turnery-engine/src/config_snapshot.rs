@@ -3,7 +3,7 @@
 use serde::{Deserialize, Serialize};
 
 /// Model configuration of a loop (LOOP-29 to LOOP-43), without keys.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct ConfigSnapshot {
     /// Model id.

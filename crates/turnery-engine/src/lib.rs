@@ -29,6 +29,7 @@ mod session_title;
 mod tests;
 mod timestamp;
 pub mod usage;
+mod visits;
 
 pub use call::{
     Artifact, CallDetail, CallKind, Disposition, Location, PlanEntry, PlanPriority, PlanStatus,

@@ -41,9 +41,6 @@ pub use effect::{CommitError, Effect, LoopFinish};
 pub use input::{CallAnnouncement, Input};
 pub use spec::{ContextBudget, Limits, LoopSpec, Price, QueueMode, Spending};
 
-#[cfg(test)]
-pub(crate) use call_batch::visit_count as batch_visits;
-
 use crate::{ChildUsage, ContinuationKind, EventKind, ReachedLimit, Timestamp, Usage};
 use call_batch::CallBatch;
 use context_gauge::ContextGauge;
@@ -183,7 +180,9 @@ impl Loop {
             }
             Input::ChildUsageReported { .. } if faulty!(self, DropChildUsage) => {}
             Input::ChildUsageReported { call_id, child } => self.handle_child_usage(call_id, child),
-            Input::PlanUpdated { call_id, entries } => self.handle_plan_update(&call_id, entries),
+            Input::PlanUpdated { call_id, entries } => {
+                self.emit_from_call(call_id, |_| EventKind::PlanUpdated { entries });
+            }
             Input::ToolEnded { call_id, envelope } => self.handle_tool_end(&call_id, envelope),
             Input::OtherSpending(_) if faulty!(self, IgnoreOtherSpending) => {}
             Input::OtherSpending(spending) => self.other_spending = spending,
@@ -221,26 +220,13 @@ impl Loop {
     /// Returns true once `Commit` was emitted: later inputs cannot change the outcome.
     #[must_use]
     pub fn is_sealed(&self) -> bool {
-        match self.stage {
-            Stage::AwaitingHook(_)
-            | Stage::Compacting(_)
-            | Stage::AwaitingModel(_)
-            | Stage::RunningCalls(_) => false,
-            Stage::Committing(_) | Stage::Finished => true,
-        }
+        matches!(self.stage, Stage::Committing(_) | Stage::Finished)
     }
 
     /// Returns true once `Finish` was emitted.
     #[must_use]
     pub fn is_over(&self) -> bool {
-        match self.stage {
-            Stage::AwaitingHook(_)
-            | Stage::Compacting(_)
-            | Stage::AwaitingModel(_)
-            | Stage::RunningCalls(_)
-            | Stage::Committing(_) => false,
-            Stage::Finished => true,
-        }
+        matches!(self.stage, Stage::Finished)
     }
 
     fn push_effect(&mut self, effect: Effect) {

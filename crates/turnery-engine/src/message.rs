@@ -105,10 +105,10 @@ impl Message {
     /// Returns the usage of an assistant message, if the provider reported it.
     #[must_use]
     pub fn usage(&self) -> Option<Usage> {
-        match self {
-            Self::Assistant { usage, .. } => *usage,
-            Self::System { .. } | Self::User { .. } | Self::ToolResult { .. } => None,
-        }
+        let Self::Assistant { usage, .. } = self else {
+            return None;
+        };
+        *usage
     }
 
     /// Returns the text blocks, joined by newlines (C-19).
@@ -201,11 +201,7 @@ impl Content {
     pub(crate) fn as_tool_call(&self) -> Option<&ToolCall> {
         match self {
             Self::ToolCall(call) => Some(call),
-            Self::Text { .. }
-            | Self::Image(_)
-            | Self::Audio(_)
-            | Self::Thinking { .. }
-            | Self::Opaque { .. } => None,
+            _ => None,
         }
     }
 
@@ -214,11 +210,7 @@ impl Content {
     pub fn as_text(&self) -> Option<&str> {
         match self {
             Self::Text { text } => Some(text),
-            Self::Image(_)
-            | Self::Audio(_)
-            | Self::Thinking { .. }
-            | Self::ToolCall(_)
-            | Self::Opaque { .. } => None,
+            _ => None,
         }
     }
 }

@@ -44,18 +44,7 @@ impl Outcome {
             | Self::Stopped(
                 TurnStop::SubmittedError { value } | TurnStop::ToolError { value, .. },
             ) => Some(value),
-            Self::Finished(TurnFinish::AssistantMessage { .. }, _)
-            | Self::FrameSwitch { .. }
-            | Self::Stopped(
-                TurnStop::Cancelled
-                | TurnStop::InvalidInput { .. }
-                | TurnStop::Incomplete
-                | TurnStop::ProviderError(_)
-                | TurnStop::MaxTurns(_)
-                | TurnStop::ToolFailure { .. }
-                | TurnStop::PluginAbort { .. }
-                | TurnStop::RuntimeError { .. },
-            ) => None,
+            _ => None,
         }
     }
 

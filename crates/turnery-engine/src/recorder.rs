@@ -9,8 +9,6 @@ use std::sync::Arc;
 
 mod recovery;
 
-#[cfg(test)]
-pub(crate) use recovery::call_visits;
 pub use recovery::{recover_interrupted_loop, recover_interrupted_loops};
 
 /// Builds the record of one loop from its events.
@@ -235,7 +233,7 @@ fn apply_event(record: &mut LoopRecord, event: &Event) {
         }),
         EventKind::Issue { text } => record.issues.push(text.clone()),
         EventKind::ChildUsageReported { child, .. } => {
-            update_child_usage(&mut record.children_usage, child)
+            ChildUsage::update_totals(&mut record.children_usage, child);
         }
         EventKind::ToolExecutionEnd {
             call_id,
@@ -274,15 +272,6 @@ fn apply_event(record: &mut LoopRecord, event: &Event) {
     }
 }
 
-/// Keeps the latest total per session, source and model (UP-19).
-fn update_child_usage(totals: &mut Vec<ChildUsage>, child: &ChildUsage) {
-    let key = |it: &ChildUsage| (it.session_id.clone(), it.source.clone(), it.model.clone());
-    match totals.iter_mut().find(|it| key(it) == key(child)) {
-        Some(total) => total.clone_from(child),
-        None => totals.push(child.clone()),
-    }
-}
-
 /// Stores a message once; its turn refers to it by id (C-13, D-4).
 fn add_message(record: &mut LoopRecord, message: &Arc<LlmMessage>) {
     record.messages.push(Arc::clone(message));
@@ -311,15 +300,7 @@ fn config_from_message(message: &Message) -> Option<ConfigSnapshot> {
         } => Some(ConfigSnapshot {
             model: model.clone(),
             provider: provider.clone(),
-            config_id: None,
-            name: None,
-            api: None,
-            base_url: None,
-            reasoning: None,
-            context_window: None,
-            max_tokens: None,
-            thinking_level: None,
-            temperature: None,
+            ..ConfigSnapshot::default()
         }),
         Message::System { .. } | Message::User { .. } | Message::ToolResult { .. } => None,
     }

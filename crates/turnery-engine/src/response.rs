@@ -164,11 +164,6 @@ impl Response {
 fn as_thinking(item: &Content) -> Option<&str> {
     match item {
         Content::Thinking { text, .. } if !text.is_empty() => Some(text),
-        Content::Thinking { .. }
-        | Content::Text { .. }
-        | Content::Image(_)
-        | Content::Audio(_)
-        | Content::ToolCall(_)
-        | Content::Opaque { .. } => None,
+        _ => None,
     }
 }

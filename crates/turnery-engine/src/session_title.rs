@@ -24,16 +24,7 @@ const PERSONA_PREFIXES: [&str; 4] = ["you are a ", "you are an ", "act as a ", "
 /// Returns the first line written by the user, shortened; the very first line if all lines look like client
 /// text.
 pub(crate) fn title_from_content(content: &[Content]) -> Option<String> {
-    let texts = || {
-        content.iter().filter_map(|block| match block {
-            Content::Text { text } => Some(text.as_str()),
-            Content::Thinking { .. }
-            | Content::Image(_)
-            | Content::Audio(_)
-            | Content::ToolCall(_)
-            | Content::Opaque { .. } => None,
-        })
-    };
+    let texts = || content.iter().filter_map(Content::as_text);
     let line = texts().find_map(first_user_line);
     let is_of_code =
         |line: &&str| has_alphanumeric(line) && !line.trim_start().starts_with(CODE_FENCE);

@@ -4,7 +4,9 @@
 //! indexed separately, and ids map to indices.
 
 use super::CallAnnouncement;
-use crate::{CallId, HookRequest, Message, MessageId, ToolCall, ToolControl, Usage};
+use crate::{
+    CallId, HookRequest, Message, MessageId, ToolCall, ToolControl, Usage, visits::count_visit,
+};
 use std::{
     collections::{BTreeMap, BTreeSet},
     mem,
@@ -182,21 +184,4 @@ impl CallBatch {
                 && self.running_exclusive == 0
                 && self.running.len() < max)
     }
-}
-
-#[cfg(test)]
-thread_local! {
-    static VISITS: std::cell::Cell<u64> = const { std::cell::Cell::new(0) };
-}
-
-/// Counts an access to a slot, for the tests that bound the work of a batch.
-fn count_visit() {
-    #[cfg(test)]
-    VISITS.with(|visits| visits.set(visits.get() + 1));
-}
-
-/// Returns the number of slot accesses on this thread so far.
-#[cfg(test)]
-pub(crate) fn visit_count() -> u64 {
-    VISITS.with(std::cell::Cell::get)
 }

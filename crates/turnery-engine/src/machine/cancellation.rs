@@ -88,10 +88,7 @@ impl Loop {
                 }
                 self.kill_calls(batch, halt);
             }
-            other @ (Stage::Compacting(_)
-            | Stage::AwaitingModel(_)
-            | Stage::Committing(_)
-            | Stage::Finished) => self.stage = other,
+            other => self.stage = other,
         }
     }
 

@@ -129,14 +129,8 @@ impl Loop {
             CompactionReason::ContextFull => self.call_model(),
             CompactionReason::Overflow(error) => self.fail_without_draft(error),
             CompactionReason::Standalone => {
-                let failed = LoopFailure {
-                    usage: None,
-                    tool_results: Vec::new(),
-                    stop: TurnStop::RuntimeError {
-                        message: why.clone(),
-                    },
-                };
-                self.fail_loop(failed, why);
+                let stop = TurnStop::RuntimeError { message: why };
+                self.fail_loop(LoopFailure::without_calls(stop, None));
             }
         }
     }

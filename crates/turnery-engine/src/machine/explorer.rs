@@ -6,7 +6,7 @@ mod scenario;
 mod simulated_host;
 
 use super::{Effect, Input, Loop, seeded_fault::SeededFault};
-use crate::Timestamp;
+use crate::{Timestamp, oracle::ensure::ensure};
 use invariants::InvariantChecker;
 use scenario::Scenario;
 use simulated_host::SimulatedHost;
@@ -38,17 +38,17 @@ impl fmt::Write for Fingerprint {
 }
 
 impl ExplorerState {
-    fn start(scene: Scenario, fault: Option<SeededFault>) -> Result<Self, String> {
+    fn start(scenario: Scenario, fault: Option<SeededFault>) -> Result<Self, String> {
         let mut out = Vec::new();
-        let mut machine = Loop::start(scene.spec(), now(), &mut out);
+        let mut machine = Loop::start(scenario.spec(), now(), &mut out);
         machine.seeded_fault = fault;
-        let mut node = Self {
+        let mut state = Self {
             machine,
-            host: SimulatedHost::new(scene),
+            host: SimulatedHost::new(scenario),
             checker: InvariantChecker::new(),
         };
-        node.check_effects(out)?;
-        Ok(node)
+        state.check_effects(out)?;
+        Ok(state)
     }
 
     fn feed(&mut self, input: Input) -> Result<(), String> {
@@ -68,7 +68,7 @@ impl ExplorerState {
             | Input::ModelSilent { .. }
                 if silent =>
             {
-                Err(format!("what is said is shown: {input:?}"))
+                Err(format!("every report is shown: {input:?}"))
             }
             _ => Ok(()),
         }
@@ -78,11 +78,9 @@ impl ExplorerState {
         for effect in effects {
             self.checker.check_effect(&mut self.host, effect)?;
         }
-        if self.machine.is_over() == self.host.is_over {
-            Ok(())
-        } else {
-            Err("exactly one Finish: the machine is over without one".to_owned())
-        }
+        ensure(self.machine.is_over() == self.host.is_over, || {
+            "exactly one Finish: the machine is over without one".to_owned()
+        })
     }
 
     fn fingerprint(&self) -> u64 {
@@ -100,15 +98,11 @@ impl ExplorerState {
         for input in self.host.invalid_inputs() {
             let what = format!("{input:?}");
             other.machine.handle_input(now(), input, &mut out);
-            if !out.is_empty() {
-                return Err(format!("R5: {what} gave {out:?}"));
-            }
+            ensure(out.is_empty(), || format!("R5: {what} gave {out:?}"))?;
         }
-        if other.fingerprint() == before {
-            Ok(())
-        } else {
-            Err("R5: a late word changed the machine".to_owned())
-        }
+        ensure(other.fingerprint() == before, || {
+            "R5: a late input changed the machine".to_owned()
+        })
     }
 
     /// Checks that a cancel, the end of the grace period and the commit result always end the loop.
@@ -140,11 +134,9 @@ impl ExplorerState {
         for input in inputs {
             other.machine.handle_input(now(), input, &mut out);
         }
-        if other.machine.is_over() {
-            Ok(())
-        } else {
-            Err(format!("a loop can always be {how}: {:?}", self.host))
-        }
+        ensure(other.machine.is_over(), || {
+            format!("a loop can always be {how}: {:?}", self.host)
+        })
     }
 }
 
@@ -152,20 +144,20 @@ impl Loop {
     /// Writes everything that distinguishes states of the machine.
     fn write_state(&self, out: &mut impl fmt::Write) -> fmt::Result {
         let Self {
-            emitter: mint,
-            turn_count: turns,
-            failed_attempts: attempts,
-            is_after_result: after_result,
+            emitter,
+            turn_count,
+            failed_attempts,
+            is_after_result,
             usage,
-            own_spending: own,
-            other_spending: elsewhere,
-            children_usage: children,
+            own_spending,
+            other_spending,
+            children_usage,
             gauge,
-            input_queues: queues,
+            input_queues,
             halt,
-            grace_started: grace,
-            is_grace_over: killed,
-            last_reply_limit: last_reply,
+            grace_started,
+            is_grace_over,
+            last_reply_limit,
             stage,
             spec: _,
             time_base: _,
@@ -174,11 +166,17 @@ impl Loop {
         } = self;
         write!(
             out,
-            "{mint:?}{turns}{attempts}{after_result}{usage:?}{children:?}"
+            "{emitter:?}{turn_count}{failed_attempts}{is_after_result}"
         )?;
-        write!(out, "{own:?}{elsewhere:?}")?;
-        write!(out, "{gauge:?}{queues:?}{halt:?}{grace}{killed}")?;
-        write!(out, "{last_reply:?}{stage:?}")
+        write!(
+            out,
+            "{usage:?}{own_spending:?}{other_spending:?}{children_usage:?}"
+        )?;
+        write!(
+            out,
+            "{gauge:?}{input_queues:?}{halt:?}{grace_started}{is_grace_over}"
+        )?;
+        write!(out, "{last_reply_limit:?}{stage:?}")
     }
 }
 
@@ -187,39 +185,39 @@ fn now() -> Timestamp {
 }
 
 /// Explores all states depth-first. Fails with the first violation.
-fn explore(scene: Scenario, fault: Option<SeededFault>) -> Result<Exploration, String> {
+fn explore(scenario: Scenario, fault: Option<SeededFault>) -> Result<Exploration, String> {
     let mut endings = BTreeSet::new();
     let mut seen = HashSet::new();
-    let mut stack = vec![ExplorerState::start(scene, fault)?];
-    while let Some(node) = stack.pop() {
-        if !seen.insert(node.fingerprint()) {
+    let mut stack = vec![ExplorerState::start(scenario, fault)?];
+    while let Some(state) = stack.pop() {
+        if !seen.insert(state.fingerprint()) {
             continue;
         }
-        if node.host.is_over {
-            endings.insert(node.host.ending.clone());
+        if state.host.is_over {
+            endings.insert(state.host.ending.clone());
         }
-        for input in node.host.possible_inputs() {
-            let mut next = node.clone();
+        for input in state.host.possible_inputs() {
+            let mut next = state.clone();
             next.feed(input)?;
             stack.push(next);
         }
-        node.ignores_invalid_inputs()?;
-        node.can_be_cancelled()?;
-        node.can_finish()?;
+        state.ignores_invalid_inputs()?;
+        state.can_be_cancelled()?;
+        state.can_finish()?;
     }
     let states = seen.len();
     Ok(Exploration { states, endings })
 }
 
-fn explore_and_check(scene: Scenario, at_least: usize) {
-    let explored = explore(scene, None).unwrap();
+fn explore_and_check(scenario: Scenario, at_least: usize) {
+    let explored = explore(scenario, None).unwrap();
     let endings: Vec<&str> = explored.endings.iter().map(String::as_str).collect();
-    assert_eq!(endings, scene.expected_endings());
+    assert_eq!(endings, scenario.expected_endings());
     let states = explored.states;
-    println!("{scene:?}: {states} states");
+    println!("{scenario:?}: {states} states");
     assert!(
         states > at_least,
-        "the world is not hostile enough: {states}"
+        "the host is not hostile enough: {states}"
     );
 }
 
@@ -261,95 +259,88 @@ fn every_seeded_bug_is_found() {
     use Scenario::{
         Calls, FullContext, OversizedResponses, ParallelCalls, StandaloneCompaction, Steering,
     };
+    use SeededFault as Bug;
     let bugs = [
-        (SeededFault::AcceptLateUpdates, Calls, "R5"),
-        (SeededFault::CancelReportsEndTurn, Calls, "ACP-52"),
+        (Bug::AcceptLateUpdates, Calls, "R5"),
+        (Bug::CancelReportsEndTurn, Calls, "ACP-52"),
         (
-            SeededFault::CommitAfterLaneLost,
+            Bug::CommitAfterLaneLost,
             Calls,
             "no Commit without the lane",
         ),
-        (SeededFault::CommitTwice, Calls, "at most one Commit"),
+        (Bug::CommitTwice, Calls, "at most one Commit"),
+        (Bug::DropChildUsage, ParallelCalls, "every report is shown"),
         (
-            SeededFault::DropChildUsage,
-            ParallelCalls,
-            "what is said is shown",
-        ),
-        (
-            SeededFault::DropCutOffResponse,
+            Bug::DropCutOffResponse,
             OversizedResponses,
-            "UP-1: what came so far is kept",
+            "UP-1: what was shown is kept",
         ),
-        (SeededFault::DropResultOnDeny, Calls, "R2"),
-        (SeededFault::EventAfterLoopEnd, Calls, "R5"),
-        (SeededFault::ForgetAbort, Calls, "nothing runs in the end"),
-        (SeededFault::ForgetOnError, FullContext, "C-28"),
-        (SeededFault::ForgetOnError, StandaloneCompaction, "C-28"),
+        (Bug::DropResultOnDeny, Calls, "R2"),
+        (Bug::EventAfterLoopEnd, Calls, "R5"),
+        (Bug::ForgetAbort, Calls, "nothing runs in the end"),
+        (Bug::ForgetOnError, FullContext, "C-28"),
+        (Bug::ForgetOnError, StandaloneCompaction, "C-28"),
         (
-            SeededFault::ForgetStopCompaction,
+            Bug::ForgetStopCompaction,
             FullContext,
-            "summaries are dropped in the end",
+            "compactions are stopped in the end",
         ),
         (
-            SeededFault::ForgetCancelHook,
+            Bug::ForgetCancelHook,
             ParallelCalls,
-            "hooks are taken back in the end",
+            "hooks are cancelled in the end",
         ),
         (
-            SeededFault::ForgetStopModel,
+            Bug::ForgetStopModel,
             Calls,
             "the model is stopped in the end",
         ),
-        (SeededFault::ForgetUndelivered, Steering, "no word is lost"),
-        (SeededFault::ForgetValue, ParallelCalls, "LASH-119"),
+        (Bug::ForgetUndelivered, Steering, "no message is lost"),
+        (Bug::ForgetValue, ParallelCalls, "LASH-119"),
         (
-            SeededFault::ForgetCancelGate,
+            Bug::ForgetCancelGate,
             Calls,
-            "asks are withdrawn in the end",
+            "permission requests are cancelled in the end",
         ),
-        (SeededFault::DeliverFollowUpsEarly, Steering, "UP-6"),
+        (Bug::DeliverFollowUpsEarly, Steering, "UP-6"),
         (
-            SeededFault::IgnoreResponseLimit,
+            Bug::IgnoreResponseLimit,
             OversizedResponses,
-            "UP-1: an answer beyond its bounds",
+            "UP-1: an oversized response",
         ),
         (
-            SeededFault::IgnoreGraceOver,
+            Bug::IgnoreGraceOver,
             Calls,
             "a loop can always be cancelled",
         ),
         (
-            SeededFault::IgnoreOtherSpending,
+            Bug::IgnoreOtherSpending,
             Steering,
             "UP-1: the model is called beyond the limits",
         ),
-        (SeededFault::KeepIncompleteCalls, Calls, "D-16"),
-        (SeededFault::LastControlWins, ParallelCalls, "UP-21"),
-        (SeededFault::LastHaltWins, Calls, "R5"),
-        (SeededFault::OmitCompactionEnd, FullContext, "R1"),
-        (SeededFault::OmitEndOnAbort, Calls, "R2"),
-        (SeededFault::PublishBeforeCommit, Calls, "R4"),
+        (Bug::KeepIncompleteCalls, Calls, "D-16"),
+        (Bug::LastControlWins, ParallelCalls, "UP-21"),
+        (Bug::LastHaltWins, Calls, "R5"),
+        (Bug::OmitCompactionEnd, FullContext, "R1"),
+        (Bug::OmitEndOnAbort, Calls, "R2"),
+        (Bug::PublishBeforeCommit, Calls, "R4"),
+        (Bug::RunAfterCancel, Calls, "nothing starts once halted"),
+        (Bug::RunAllInParallel, ParallelCalls, "C-6"),
+        (Bug::RunBeforeVerdict, Calls, "ACP-32"),
         (
-            SeededFault::RunAfterCancel,
-            Calls,
-            "nothing starts once halted",
-        ),
-        (SeededFault::RunAllInParallel, ParallelCalls, "C-6"),
-        (SeededFault::RunBeforeVerdict, Calls, "ACP-32"),
-        (
-            SeededFault::RunCallsOfOversizedResponse,
+            Bug::RunCallsOfOversizedResponse,
             OversizedResponses,
-            "UP-1: an answer beyond its bounds",
+            "UP-1: an oversized response",
         ),
-        (SeededFault::RunWhenSteered, Steering, "UP-5"),
-        (SeededFault::OmitStartOfSkippedCall, Calls, "R1"),
-        (SeededFault::DeliverResultsOutOfOrder, ParallelCalls, "R2"),
-        (SeededFault::ReportErrorOnCancel, FullContext, "C-28"),
-        (SeededFault::ReportErrorTwice, FullContext, "C-28"),
-        (SeededFault::UsageZeroForUnknown, Calls, "I2"),
+        (Bug::RunWhenSteered, Steering, "UP-5"),
+        (Bug::OmitStartOfSkippedCall, Calls, "R1"),
+        (Bug::DeliverResultsOutOfOrder, ParallelCalls, "R2"),
+        (Bug::ReportErrorOnCancel, FullContext, "C-28"),
+        (Bug::ReportErrorTwice, FullContext, "C-28"),
+        (Bug::UsageZeroForUnknown, Calls, "I2"),
     ];
-    for (bug, scene, invariant) in bugs {
-        match explore(scene, Some(bug)) {
+    for (bug, scenario, invariant) in bugs {
+        match explore(scenario, Some(bug)) {
             Ok(explored) => panic!("{bug:?} was not found in {} states", explored.states),
             Err(complaint) => {
                 assert!(complaint.starts_with(invariant), "{bug:?}: {complaint}");

@@ -34,9 +34,6 @@ impl Halt {
     }
 
     pub(super) fn is_time_up(self) -> bool {
-        match self {
-            Self::TimeUp => true,
-            Self::Cancelled | Self::LaneLost => false,
-        }
+        self == Self::TimeUp
     }
 }

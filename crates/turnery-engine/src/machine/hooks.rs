@@ -33,6 +33,7 @@ impl Loop {
         }
     }
 
+    /// Continues with the verdict; one that does not apply to the hook counts as `Continue`.
     fn resume_after_hook(&mut self, question: PendingHook, verdict: HookVerdict) {
         match (question, verdict) {
             (PendingHook::Prompt(prompt), verdict) => self.handle_prompt_verdict(prompt, verdict),
@@ -43,10 +44,7 @@ impl Loop {
                 self.abandon_turn(turn);
                 self.abort_by_hook(reason);
             }
-            (
-                PendingHook::BeforeTurn(turn),
-                HookVerdict::Continue | HookVerdict::Warn(_) | HookVerdict::Inject(_),
-            ) => self.begin_turn(turn),
+            (PendingHook::BeforeTurn(turn), _) => self.begin_turn(turn),
             (PendingHook::AfterTurn(next), _) => self.continue_with(next),
             (PendingHook::OnError(failed), _) => self.end_failed_loop(failed),
             (
@@ -58,10 +56,7 @@ impl Loop {
             (PendingHook::BeforeCompaction(reason), HookVerdict::Stop(why)) => {
                 self.resume_without_compaction(reason, why);
             }
-            (
-                PendingHook::BeforeCompaction(reason),
-                HookVerdict::Continue | HookVerdict::Warn(_) | HookVerdict::Inject(_),
-            ) => self.start_compaction(reason),
+            (PendingHook::BeforeCompaction(reason), _) => self.start_compaction(reason),
             (PendingHook::AfterCompaction(reason), _) => self.resume_after_compaction(reason),
             (PendingHook::Checkpoint(_), HookVerdict::Stop(reason)) => self.abort_by_hook(reason),
             (PendingHook::Checkpoint(_), HookVerdict::Inject(content)) if !content.is_empty() => {
@@ -69,10 +64,7 @@ impl Loop {
                     content.into(),
                 ))));
             }
-            (
-                PendingHook::Checkpoint(text),
-                HookVerdict::Continue | HookVerdict::Warn(_) | HookVerdict::Inject(_),
-            ) => self.continue_with(NextStep::ModelDone {
+            (PendingHook::Checkpoint(text), _) => self.continue_with(NextStep::ModelDone {
                 text,
                 checkpoint_passed: true,
             }),
@@ -85,7 +77,8 @@ impl Loop {
     }
 
     /// Runs the error hook, if there is one, then ends the failed loop (C-28).
-    pub(super) fn fail_loop(&mut self, failed: LoopFailure, message: String) {
+    pub(super) fn fail_loop(&mut self, failed: LoopFailure) {
+        let message = failed.stop.describe().into_owned();
         if faulty!(self, ReportErrorTwice) {
             let message = message.clone();
             self.push_effect(Effect::RunHook(HookRequest::OnError { message }));

@@ -50,13 +50,7 @@ impl Loop {
     /// Returns true if the model may give a last reply. For a loop with its own turn limit that is an
     /// ordinary turn of the prompt; otherwise there is one reply per prompt, beyond its turn limit.
     fn can_give_last_reply(&self, limit: &ReachedLimit) -> bool {
-        let by_turns = matches!(
-            limit,
-            ReachedLimit {
-                kind: LimitKind::Turns,
-                ..
-            }
-        );
+        let by_turns = limit.kind == LimitKind::Turns;
         let has_room = match self.spec.loop_turn_limit {
             Some(_) => {
                 let reached = self.spec.limits.reached_limit(&self.prompt_spending());
@@ -103,10 +97,7 @@ impl Loop {
             NextStep::ModelDone { text, .. } if !text.is_empty() => {
                 Outcome::Finished(TurnFinish::AssistantMessage { text }, Some(limit))
             }
-            NextStep::ModelDone { .. }
-            | NextStep::Turn(_)
-            | NextStep::ResponseTooLarge(_)
-            | NextStep::EndLoop(_) => Outcome::Stopped(TurnStop::MaxTurns(limit)),
+            _ => Outcome::Stopped(TurnStop::MaxTurns(limit)),
         };
         NextStep::EndLoop(outcome)
     }

@@ -80,22 +80,13 @@ impl ResponseDraft {
     pub(super) fn into_content(self) -> Vec<Content> {
         self.blocks
             .into_iter()
-            .map(
-                |DraftBlock {
-                     is_thinking: thinking,
-                     text,
-                     ..
-                 }| {
-                    if thinking {
-                        Content::Thinking {
-                            text,
-                            signature: None,
-                        }
-                    } else {
-                        Content::Text { text }
-                    }
+            .map(|block| match block.is_thinking {
+                true => Content::Thinking {
+                    text: block.text,
+                    signature: None,
                 },
-            )
+                false => Content::Text { text: block.text },
+            })
             .collect()
     }
 }

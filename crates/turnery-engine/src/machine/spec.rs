@@ -252,10 +252,9 @@ impl Limits {
     #[must_use]
     pub fn duration_limit(&self, spending: &Spending) -> ReachedLimit {
         let (time, most) = (spending.time.as_secs(), self.duration.as_secs());
-        ReachedLimit {
-            kind: LimitKind::Duration,
-            text: format!("Max duration reached ({time}s/{most}s)"),
-        }
+        let text = format!("Max duration reached ({time}s/{most}s)");
+        let kind = LimitKind::Duration;
+        ReachedLimit { kind, text }
     }
 }
 

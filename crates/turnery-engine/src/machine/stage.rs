@@ -48,6 +48,17 @@ pub(super) struct LoopFailure {
     pub(super) stop: TurnStop,
 }
 
+impl LoopFailure {
+    /// Creates the failure of a loop whose turn, if there is one, has no calls.
+    pub(super) fn without_calls(stop: TurnStop, usage: Option<Usage>) -> Self {
+        Self {
+            usage,
+            tool_results: Vec::new(),
+            stop,
+        }
+    }
+}
+
 /// Reason for a compaction, which decides how the loop continues.
 #[derive(Clone, Debug)]
 pub(super) enum CompactionReason {

@@ -9,7 +9,7 @@ use super::call_end::CallEnd;
 use super::stage::LoopFailure;
 use super::{CallAnnouncement, Effect, Halt, Loop, Stage};
 use crate::{
-    CallDetail, CallId, ChildUsage, EventKind, HookRequest, HookVerdict, PlanEntry, ToolEnvelope,
+    CallDetail, CallId, ChildUsage, EventKind, HookRequest, HookVerdict, ToolEnvelope,
     ToolErrorKind, TurnStop, Verdict,
 };
 use std::mem;
@@ -21,10 +21,7 @@ impl Loop {
         for call in batch.calls() {
             let call = call.clone();
             let detail = announced.next().map_or_else(
-                || CallDetail {
-                    title: call.name.clone(),
-                    ..CallDetail::default()
-                },
+                || CallDetail::with_title(&call.name),
                 |announced| announced.detail,
             );
             self.emitter
@@ -48,37 +45,23 @@ impl Loop {
         }
         match self.decide_next(&mut batch) {
             Ok(next) => self.finish_turn(batch.usage, batch.results, next),
-            Err(message) => {
-                let failed = LoopFailure {
-                    usage: batch.usage,
-                    tool_results: batch.results,
-                    stop: TurnStop::RuntimeError {
-                        message: message.clone(),
-                    },
-                };
-                self.fail_loop(failed, message);
-            }
+            Err(message) => self.fail_loop(LoopFailure {
+                usage: batch.usage,
+                tool_results: batch.results,
+                stop: TurnStop::RuntimeError { message },
+            }),
         }
     }
 
     /// Adds the results of ended calls to history, in call order (R3), until the next call in that order has
     /// not ended, or an after-tool hook was requested, whose verdict must come first.
     fn deliver_results(&mut self, batch: &mut CallBatch) {
-        while batch.hook_call.is_none() {
+        while batch.hook_call.is_none() && batch.next_to_deliver < batch.len() {
             let at = batch.next_to_deliver;
-            if at >= batch.len() {
-                return;
-            }
             match batch.phase(at) {
                 CallPhase::Ended { .. } | CallPhase::Delivered => {}
                 CallPhase::Running if faulty!(self, DeliverResultsOutOfOrder) => {}
-                CallPhase::Waiting
-                | CallPhase::Gating
-                | CallPhase::AwaitingPermission
-                | CallPhase::Permitted
-                | CallPhase::Running => {
-                    return;
-                }
+                _ => return,
             }
             match batch.set_phase(at, CallPhase::Delivered) {
                 CallPhase::Ended { message, hook } => {
@@ -95,11 +78,7 @@ impl Loop {
                 phase @ CallPhase::Running => {
                     batch.set_phase(at, phase);
                 }
-                CallPhase::Waiting
-                | CallPhase::Gating
-                | CallPhase::AwaitingPermission
-                | CallPhase::Permitted
-                | CallPhase::Delivered => {}
+                _ => {}
             }
             batch.next_to_deliver += 1;
         }
@@ -178,13 +157,8 @@ impl Loop {
 
     /// Handles a permission verdict: run (PERM-3), deny, or cancel the prompt (PERM-4).
     pub(super) fn handle_verdict(&mut self, call_id: &CallId, verdict: Verdict) {
-        let Some((mut batch, at)) = self.take_call(call_id, |phase| match phase {
-            CallPhase::Gating | CallPhase::AwaitingPermission => true,
-            CallPhase::Waiting
-            | CallPhase::Permitted
-            | CallPhase::Running
-            | CallPhase::Ended { .. }
-            | CallPhase::Delivered => false,
+        let Some((mut batch, at)) = self.take_call(call_id, |phase| {
+            matches!(phase, CallPhase::Gating | CallPhase::AwaitingPermission)
         }) else {
             return;
         };
@@ -226,31 +200,20 @@ impl Loop {
                 let envelope = ToolEnvelope::failed(ToolErrorKind::Skipped, why);
                 self.end_call(&mut batch, at, CallEnd::not_executed(envelope));
             }
-            (
-                CallPhase::Permitted,
-                HookVerdict::Continue | HookVerdict::Warn(_) | HookVerdict::Inject(_),
-            ) => self.run_call(&mut batch, at),
-            (
-                CallPhase::Waiting
-                | CallPhase::Gating
-                | CallPhase::AwaitingPermission
-                | CallPhase::Running
-                | CallPhase::Ended { .. }
-                | CallPhase::Delivered,
-                _,
-            ) => {}
+            (CallPhase::Permitted, _) => self.run_call(&mut batch, at),
+            // An after-tool hook, whose verdict is ignored.
+            _ => {}
         }
         self.advance_calls(batch);
     }
 
     /// Handles the end of a call that ran, or that failed before it could run.
     pub(super) fn handle_tool_end(&mut self, call_id: &CallId, envelope: ToolEnvelope) {
-        let Some((mut batch, at)) = self.take_call(call_id, |phase| match phase {
-            CallPhase::Gating | CallPhase::AwaitingPermission | CallPhase::Running => true,
-            CallPhase::Waiting
-            | CallPhase::Permitted
-            | CallPhase::Ended { .. }
-            | CallPhase::Delivered => false,
+        let Some((mut batch, at)) = self.take_call(call_id, |phase| {
+            matches!(
+                phase,
+                CallPhase::Gating | CallPhase::AwaitingPermission | CallPhase::Running
+            )
         }) else {
             return;
         };
@@ -281,37 +244,17 @@ impl Loop {
         if !self.is_call_running(&call_id) {
             return;
         }
-        let same = |it: &&mut ChildUsage| {
-            it.session_id == child.session_id
-                && it.source == child.source
-                && it.model == child.model
-        };
-        match self.children_usage.iter_mut().find(same) {
-            Some(last) => last.cumulative = child.cumulative,
-            None => self.children_usage.push(child.clone()),
-        }
+        ChildUsage::update_totals(&mut self.children_usage, &child);
         self.emitter
             .emit(EventKind::ChildUsageReported { call_id, child });
     }
 
-    pub(super) fn handle_plan_update(&mut self, call_id: &CallId, entries: Vec<PlanEntry>) {
-        if self.is_call_running(call_id) {
-            self.emitter.emit(EventKind::PlanUpdated { entries });
-        }
-    }
-
     fn is_call_running(&self, call_id: &CallId) -> bool {
-        match &self.stage {
-            Stage::RunningCalls(batch) => {
-                faulty!(self, AcceptLateUpdates)
-                    || matches!(batch.find(call_id), Some((_, CallPhase::Running)))
-            }
-            Stage::AwaitingHook(_)
-            | Stage::Compacting(_)
-            | Stage::AwaitingModel(_)
-            | Stage::Committing(_)
-            | Stage::Finished => false,
-        }
+        let Stage::RunningCalls(batch) = &self.stage else {
+            return false;
+        };
+        faulty!(self, AcceptLateUpdates)
+            || matches!(batch.find(call_id), Some((_, CallPhase::Running)))
     }
 
     /// Resolves the permission request to the user, if there was one.

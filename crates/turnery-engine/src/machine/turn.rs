@@ -104,38 +104,25 @@ impl Loop {
 
     /// Reports that the model is silent.
     pub(super) fn handle_silence(&mut self, silent_ms: u64, is_connected: bool) {
-        match &self.stage {
-            Stage::AwaitingModel(_) => self.emitter.emit(EventKind::ModelSilent {
+        if matches!(self.stage, Stage::AwaitingModel(_)) {
+            self.emitter.emit(EventKind::ModelSilent {
                 silent_ms,
                 is_connected,
-            }),
-            Stage::AwaitingHook(_)
-            | Stage::Compacting(_)
-            | Stage::RunningCalls(_)
-            | Stage::Committing(_)
-            | Stage::Finished => {}
+            });
         }
     }
 
     /// Reports a failed attempt, of which nothing was shown (R9).
     pub(super) fn handle_retry(&mut self, attempt: u32, error: ModelError, wait_ms: u64) {
-        match &self.stage {
-            Stage::AwaitingModel(ResponseDraft {
-                message_id: None, ..
-            }) => {
-                self.failed_attempts = attempt;
-                self.emitter.emit(EventKind::ModelRetried {
-                    attempt,
-                    error,
-                    wait_ms,
-                });
-            }
-            Stage::AwaitingModel(_)
-            | Stage::AwaitingHook(_)
-            | Stage::Compacting(_)
-            | Stage::RunningCalls(_)
-            | Stage::Committing(_)
-            | Stage::Finished => {}
+        if let Stage::AwaitingModel(draft) = &self.stage
+            && draft.message_id.is_none()
+        {
+            self.failed_attempts = attempt;
+            self.emitter.emit(EventKind::ModelRetried {
+                attempt,
+                error,
+                wait_ms,
+            });
         }
     }
 
@@ -193,14 +180,11 @@ impl Loop {
 
     /// Fails the loop because of an empty response, as a provider error.
     fn fail_empty_response(&mut self, message_id: Option<MessageId>, response: Response) {
-        let failed = LoopFailure {
-            usage: response.usage,
-            tool_results: Vec::new(),
-            stop: TurnStop::ProviderError(ProviderFailure::Failed {
-                kind: ModelErrorKind::Protocol,
-                message: EMPTY_RESPONSE.to_owned(),
-            }),
-        };
+        let stop = TurnStop::ProviderError(ProviderFailure::Failed {
+            kind: ModelErrorKind::Protocol,
+            message: EMPTY_RESPONSE.to_owned(),
+        });
+        let failure = LoopFailure::without_calls(stop, response.usage);
         let message = Message::Assistant {
             content: response.content,
             stop: MessageStop::Error,
@@ -210,7 +194,7 @@ impl Loop {
             error: Some(EMPTY_RESPONSE.to_owned()),
         };
         self.settle_response(message_id, message);
-        self.fail_loop(failed, EMPTY_RESPONSE.to_owned());
+        self.fail_loop(failure);
     }
 
     /// Handles a model call that failed after all retries.
@@ -236,27 +220,12 @@ impl Loop {
     /// engine error, not a provider error (LASH-25, C-31).
     fn fail_draft(&mut self, draft: ResponseDraft, error: ModelError) {
         self.settle_draft(draft, MessageStop::Error, Some(error.message.clone()));
-        let message = error.message.clone();
+        let message = error.message;
         let stop = match error.kind {
             ModelErrorKind::Unfinished => TurnStop::RuntimeError { message },
-            kind @ (ModelErrorKind::Network
-            | ModelErrorKind::Protocol
-            | ModelErrorKind::RateLimit
-            | ModelErrorKind::Overloaded
-            | ModelErrorKind::Auth
-            | ModelErrorKind::ContextOverflow
-            | ModelErrorKind::BadRequest
-            | ModelErrorKind::Timeout
-            | ModelErrorKind::AnswerLimit) => {
-                TurnStop::ProviderError(ProviderFailure::Failed { kind, message })
-            }
+            kind => TurnStop::ProviderError(ProviderFailure::Failed { kind, message }),
         };
-        let failed = LoopFailure {
-            usage: None,
-            tool_results: Vec::new(),
-            stop,
-        };
-        self.fail_loop(failed, error.message);
+        self.fail_loop(LoopFailure::without_calls(stop, None));
     }
 
     /// Ends the message of a response that broke off, without its unfinished calls.
@@ -337,12 +306,11 @@ impl Loop {
 
     /// Takes the draft if a model call is running. The caller sets the next stage.
     pub(super) fn take_draft(&mut self) -> Option<ResponseDraft> {
-        match mem::replace(&mut self.stage, Stage::Finished) {
-            Stage::AwaitingModel(draft) => Some(draft),
-            other => {
-                self.stage = other;
-                None
-            }
-        }
+        let Stage::AwaitingModel(draft) = &mut self.stage else {
+            return None;
+        };
+        let draft = mem::take(draft);
+        self.stage = Stage::Finished;
+        Some(draft)
     }
 }

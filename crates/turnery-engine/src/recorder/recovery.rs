@@ -11,9 +11,6 @@ use std::sync::Arc;
 
 mod open_calls;
 
-#[cfg(test)]
-pub(crate) use open_calls::visit_count as call_visits;
-
 const INTERRUPTED_NOTICE: &str = "This prompt was interrupted: turnery ended before it was finished and stored. \
      Calls with a result were done. Calls marked as interrupted may or may not have had effects; \
      check before relying on them or repeating them.";
@@ -253,12 +250,14 @@ impl JournalRecovery {
     /// conversation.
     fn into_record(mut self, stands: bool) -> Option<LoopRecord> {
         if let Some(before) = self.open_compaction.take() {
-            self.emit(EventKind::CompactionEnded {
+            let turn_index = self.turn.as_ref().map(|turn| turn.index);
+            let kind = EventKind::CompactionEnded {
                 block: None,
                 after: before,
                 failure: Some(COMPACTION_INTERRUPTED.to_owned()),
                 usage: None,
-            });
+            };
+            self.append_event(turn_index, kind);
         }
         if let Some(turn) = self.turn.take() {
             self.close_turn(turn);
@@ -287,10 +286,7 @@ impl JournalRecovery {
             let open = turn.calls.get(at);
             if !open.is_announced {
                 let call = open.call.clone();
-                let detail = CallDetail {
-                    title: call.name.clone(),
-                    ..CallDetail::default()
-                };
+                let detail = CallDetail::with_title(&call.name);
                 self.emit_in_turn(&turn, EventKind::ToolCallRequested { call, detail });
             }
         }
@@ -397,12 +393,6 @@ impl JournalRecovery {
             message,
         });
         self.append_event(turn_index, EventKind::MessageEnd { message });
-    }
-
-    /// Adds an event at the current position.
-    fn emit(&mut self, kind: EventKind) {
-        let turn_index = self.turn.as_ref().map(|turn| turn.index);
-        self.append_event(turn_index, kind);
     }
 
     fn emit_in_turn(&mut self, turn: &OpenTurn, kind: EventKind) {

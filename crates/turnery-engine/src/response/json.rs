@@ -53,17 +53,8 @@ impl<'a> ResponseShape<'a> {
 
     /// Returns the text of the response, even if other parts are malformed.
     pub(super) fn text(&self) -> String {
-        let texts: Vec<&str> = self
-            .pieces()
-            .into_iter()
-            .filter_map(|piece| match piece {
-                ResponsePiece::Text(text) | ResponsePiece::Refusal(text) => Some(text),
-                ResponsePiece::Thinking { .. }
-                | ResponsePiece::Image { .. }
-                | ResponsePiece::Call(_)
-                | ResponsePiece::Opaque(_) => None,
-            })
-            .collect();
+        let pieces = self.pieces();
+        let texts: Vec<&str> = pieces.iter().filter_map(ResponsePiece::text).collect();
         texts.join("\n")
     }
 

@@ -4,7 +4,7 @@ use super::fixtures::spec_with_limits;
 use crate::{
     CallAnnouncement, Content, Effect, EventKind, Input, Limits, Loop, LoopFinish, ModelStop,
     Outcome, Response, ResponseLimits, Timestamp, ToolCall, ToolEnvelope, TurnStop, Verdict,
-    machine::batch_visits, recorder::call_visits, recover_interrupted_loop,
+    recover_interrupted_loop, visits::visit_count,
 };
 use std::sync::Arc;
 
@@ -50,12 +50,12 @@ fn start() -> Loop {
 
 /// Feeds inputs; returns the number of call accesses and the effects.
 fn feed(machine: &mut Loop, inputs: Vec<Input>) -> (u64, Vec<Effect>) {
-    let before = batch_visits();
+    let before = visit_count();
     let mut out = Vec::new();
     for input in inputs {
         machine.handle_input(Timestamp::default(), input, &mut out);
     }
-    (batch_visits() - before, out)
+    (visit_count() - before, out)
 }
 
 fn ended(at: usize) -> Input {
@@ -144,7 +144,7 @@ fn visits_of_closing(count: usize) -> u64 {
             _ => None,
         })
         .collect();
-    let before = call_visits();
+    let before = visit_count();
     let record = recover_interrupted_loop(&journal).expect("the journal begins with a loop");
     let results = &record
         .turns
@@ -152,7 +152,7 @@ fn visits_of_closing(count: usize) -> u64 {
         .expect("the loop has a turn")
         .tool_results;
     assert_eq!(results.len(), count);
-    call_visits() - before
+    visit_count() - before
 }
 
 #[test]

@@ -4,8 +4,7 @@ use super::inputs::FRAGMENT;
 use super::simulated_host::{SimulatedCall, SimulatedHost, UserInputFate};
 use crate::{
     CallId, ContinuationKind, Effect, Event, EventKind, HookRequest, Input, LimitKind, LlmMessage,
-    LoopFinish, Message, MessageStop, Outcome, ProviderFailure, ReachedLimit, ToolControl,
-    TurnFinish, TurnStop,
+    LoopFinish, Message, MessageStop, Outcome, ProviderFailure, ToolControl, TurnFinish, TurnStop,
     message::join_text,
     oracle::{Oracle, check_history, ensure::ensure},
 };
@@ -93,7 +92,9 @@ impl InvariantChecker {
                     nothing_starts("a hook")?;
                 }
                 if matches!(hook, HookRequest::OnError { .. }) {
-                    ensure(!halted, || "C-28: told of an error once halted".to_owned())?;
+                    ensure(!halted, || {
+                        "C-28: an error is reported once halted".to_owned()
+                    })?;
                     self.error_reports += 1;
                 }
                 ensure(host.hook.is_none(), || {
@@ -123,7 +124,7 @@ impl InvariantChecker {
                 ensure(before.is_none(), || format!("gated twice: {call:?}"))?;
                 let steered = host.user_inputs.get("steer") == Some(&UserInputFate::Waiting);
                 ensure(!host.is_response_oversized, || {
-                    format!("UP-1: an answer beyond its bounds runs {call:?}")
+                    format!("UP-1: an oversized response runs {call:?}")
                 })?;
                 ensure(!steered, || format!("UP-5: {call:?} begins though steered"))?;
                 host.set_call_state(call.call_id.as_str(), SimulatedCall::Gated);
@@ -155,7 +156,7 @@ impl InvariantChecker {
             Effect::ReturnUndelivered(words) => {
                 let text = join_text(&words);
                 let waiting = host.user_inputs.get(text.as_str()) == Some(&UserInputFate::Waiting);
-                ensure(waiting, || format!("no word is lost: {text} comes back"))?;
+                ensure(waiting, || format!("no message is lost: {text} comes back"))?;
                 host.set_fate(&text, UserInputFate::Returned);
             }
             Effect::Commit(event) => self.check_commit(host, event)?,
@@ -193,7 +194,7 @@ impl InvariantChecker {
                     let shown = FRAGMENT.repeat(usize::from(host.deltas));
                     ensure(
                         !host.is_response_cut_off || message.message.text() == shown,
-                        || format!("UP-1: what came so far is kept: {message:?} of {shown}"),
+                        || format!("UP-1: what was shown is kept: {message:?} of {shown}"),
                     )?;
                 }
                 Message::System { .. } | Message::ToolResult { .. } => {}
@@ -222,13 +223,8 @@ impl InvariantChecker {
             )
         })?;
         let limit = outcome.limit();
-        let by_time = matches!(
-            limit,
-            Some(ReachedLimit {
-                kind: LimitKind::Duration,
-                ..
-            })
-        );
+        let is_by = |kind| limit.is_some_and(|limit| limit.kind == kind);
+        let by_time = is_by(LimitKind::Duration);
         let must = self.is_cut_off && host.time_up && !host.cancelled && host.controls.is_empty();
         ensure(by_time || !must, || {
             format!("UP-1: time was up, {outcome:?}")
@@ -236,26 +232,12 @@ impl InvariantChecker {
         ensure(host.time_up || !by_time, || {
             "UP-1: time was not up".to_owned()
         })?;
-        let by_others = matches!(
-            limit,
-            Some(ReachedLimit {
-                kind: LimitKind::Tokens,
-                ..
-            })
-        );
-        ensure(host.is_budget_spent || !by_others, || {
+        ensure(host.is_budget_spent || !is_by(LimitKind::Tokens), || {
             "UP-1: others had not spent the tokens".to_owned()
         })?;
-        let by_size = matches!(
-            limit,
-            Some(ReachedLimit {
-                kind: LimitKind::Answer,
-                ..
-            })
-        );
         ensure(
-            by_size == host.is_response_oversized || host.cancelled,
-            || format!("UP-1: an answer beyond its bounds ends as {outcome:?}"),
+            is_by(LimitKind::Answer) == host.is_response_oversized || host.cancelled,
+            || format!("UP-1: an oversized response ends as {outcome:?}"),
         )?;
         self.check_error_reports(host, outcome)?;
         check_control(host, outcome)?;
@@ -277,7 +259,7 @@ impl InvariantChecker {
             !wanted || (least..=most).contains(&self.error_reports),
             || {
                 format!(
-                    "C-28: told {} times of {outcome:?} after {:?}",
+                    "C-28: {} reports of errors for {outcome:?} after {:?}",
                     self.error_reports, self.last_stop
                 )
             },
@@ -337,7 +319,7 @@ impl InvariantChecker {
             .iter()
             .find(|(_, fate)| **fate == UserInputFate::Waiting);
         ensure(waiting.is_none(), || {
-            format!("no word is lost: {waiting:?}")
+            format!("no message is lost: {waiting:?}")
         })
     }
 }
@@ -397,15 +379,15 @@ fn check_nothing_runs(host: &SimulatedHost) -> Result<(), String> {
         "the model is stopped in the end".to_owned()
     })?;
     ensure(host.hook.is_none(), || {
-        format!("hooks are taken back in the end: {:?}", host.hook)
+        format!("hooks are cancelled in the end: {:?}", host.hook)
     })?;
     ensure(!host.compacting, || {
-        "summaries are dropped in the end".to_owned()
+        "compactions are stopped in the end".to_owned()
     })?;
     let asked =
         host.calls_where(|state| matches!(state, SimulatedCall::Gated | SimulatedCall::Asked));
     ensure(asked.is_empty(), || {
-        format!("asks are withdrawn in the end: {asked:?}")
+        format!("permission requests are cancelled in the end: {asked:?}")
     })?;
     let running = host.calls_where(|state| {
         matches!(

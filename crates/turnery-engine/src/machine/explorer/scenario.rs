@@ -4,7 +4,8 @@
 use super::inputs::{self, ToolBehavior};
 use crate::{
     CallAnnouncement, ContextBudget, ContextSize, ContinuationKind, HookSet, Input, Limits,
-    LoopSpec, ModelStop, Response, ResponseLimits, ResponseSize, ToolControl, tests::fixtures,
+    LoopSpec, ModelErrorKind, ModelStop, Response, ResponseLimits, ResponseSize, ToolControl,
+    tests::fixtures,
 };
 
 /// Scenario of an exploration.
@@ -144,14 +145,7 @@ impl Scenario {
                 can_fail: true,
                 ..runs
             },
-            (
-                Self::Steering
-                | Self::ParallelCalls
-                | Self::FullContext
-                | Self::StandaloneCompaction
-                | Self::OversizedResponses,
-                _,
-            ) => runs,
+            _ => runs,
         }
     }
 
@@ -187,43 +181,29 @@ impl Scenario {
             (Self::ParallelCalls, 0) => vec![with(&["c0", "c1", "c2"])],
             (Self::OversizedResponses, 0) => vec![with(&["c0", "c1"]), with(&["c0"]), prose(cost)],
             (Self::FullContext, 0) => vec![with(&["c0"]), prose(None)],
-            (
-                Self::Steering
-                | Self::ParallelCalls
-                | Self::FullContext
-                | Self::StandaloneCompaction
-                | Self::OversizedResponses,
-                _,
-            ) => {
-                vec![prose(cost)]
-            }
+            _ => vec![prose(cost)],
         }
     }
 
     /// Returns the possible errors of the model.
     pub(super) fn possible_model_errors(self) -> Vec<Input> {
-        match self {
-            Self::Calls => vec![inputs::model_failed(crate::ModelErrorKind::Network)],
-            Self::FullContext => vec![
-                inputs::model_failed(crate::ModelErrorKind::Network),
-                inputs::model_failed(crate::ModelErrorKind::ContextOverflow),
-            ],
-            Self::OversizedResponses => {
-                vec![inputs::model_failed(crate::ModelErrorKind::AnswerLimit)]
-            }
-            Self::Steering | Self::ParallelCalls | Self::StandaloneCompaction => Vec::new(),
-        }
+        let kinds: &[ModelErrorKind] = match self {
+            Self::Calls => &[ModelErrorKind::Network],
+            Self::FullContext => &[ModelErrorKind::Network, ModelErrorKind::ContextOverflow],
+            Self::OversizedResponses => &[ModelErrorKind::AnswerLimit],
+            Self::Steering | Self::ParallelCalls | Self::StandaloneCompaction => &[],
+        };
+        kinds
+            .iter()
+            .map(|kind| inputs::model_failed(*kind))
+            .collect()
     }
 
     /// Returns the maximum number of fragments of a response.
     pub(super) fn max_fragments(self) -> u8 {
         match self {
             Self::OversizedResponses => 2,
-            Self::Calls
-            | Self::Steering
-            | Self::ParallelCalls
-            | Self::FullContext
-            | Self::StandaloneCompaction => 1,
+            _ => 1,
         }
     }
 

@@ -60,9 +60,9 @@ pub(super) enum UserInputFate {
 }
 
 impl SimulatedHost {
-    pub(super) fn new(scene: Scenario) -> Self {
+    pub(super) fn new(scenario: Scenario) -> Self {
         Self {
-            scenario: scene,
+            scenario,
             model: None,
             deltas: 0,
             was_silent: false,

@@ -2,7 +2,9 @@
 //!
 //! A journal holds several events for each call, so no event may cause a search through all calls.
 
-use crate::{CallId, Disposition, Message, ToolCall, ToolEnvelope, ToolErrorKind};
+use crate::{
+    CallId, Disposition, Message, ToolCall, ToolEnvelope, ToolErrorKind, visits::count_visit,
+};
 use std::collections::HashMap;
 
 const INTERRUPTED_WHILE_RUNNING: &str = "interrupted: turnery ended while this call was running, so it may or may not \
@@ -109,21 +111,4 @@ impl FromIterator<OpenCall> for OpenCalls {
         }
         this
     }
-}
-
-#[cfg(test)]
-thread_local! {
-    static VISITS: std::cell::Cell<u64> = const { std::cell::Cell::new(0) };
-}
-
-/// Counts an access to a call, for the test that bounds the work of closing a journal.
-fn count_visit() {
-    #[cfg(test)]
-    VISITS.with(|visits| visits.set(visits.get() + 1));
-}
-
-/// Returns the number of call accesses on this thread so far.
-#[cfg(test)]
-pub(crate) fn visit_count() -> u64 {
-    VISITS.with(std::cell::Cell::get)
 }

@@ -121,15 +121,8 @@ pub(super) fn parse_block<'a>(value: &'a Value, at: impl FnOnce() -> String) -> 
 
 /// Returns the texts of a list of blocks.
 fn block_texts(blocks: &[Value]) -> impl Iterator<Item = &str> {
-    blocks
-        .iter()
-        .filter_map(|value| match parse_block(value, String::new) {
-            ResponsePiece::Text(text) | ResponsePiece::Refusal(text) => Some(text),
-            ResponsePiece::Thinking { .. }
-            | ResponsePiece::Image { .. }
-            | ResponsePiece::Call(_)
-            | ResponsePiece::Opaque(_) => None,
-        })
+    let pieces = blocks.iter().map(|value| parse_block(value, String::new));
+    pieces.filter_map(|piece| piece.text())
 }
 
 /// Returns the plain text of a content value without envelope: a string, or blocks whose texts are joined by

@@ -22,3 +22,13 @@ pub(super) enum ResponsePiece<'a> {
     Call(RawCall<'a>),
     Opaque(&'a Value),
 }
+
+impl<'a> ResponsePiece<'a> {
+    /// Returns the text of an answer or a refusal.
+    pub(super) fn text(&self) -> Option<&'a str> {
+        match self {
+            Self::Text(text) | Self::Refusal(text) => Some(text),
+            _ => None,
+        }
+    }
+}
