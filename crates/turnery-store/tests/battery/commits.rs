@@ -26,7 +26,7 @@ battery!(
 
 pub(crate) async fn opened(world: &World) -> Lane {
     world.store.create(new_session("s1")).await.expect("made");
-    let opened = world.store.claim(&"s1".into(), &owner("a")).await;
+    let opened = world.claim("a").await;
     opened.expect("claimed").lane
 }
 
@@ -40,14 +40,14 @@ async fn commit_advances_the_session(world: &World) {
     let lane = opened(world).await;
     let commits = [(0, sample_record(1)), (1, sample_record(2))];
     for (head, record) in &commits {
-        let version = world.store.commit(commit_of(&lane, *head, record)).await;
+        let version = world.commit(&lane, *head, record).await;
         assert_eq!(version, Ok(head + 1));
     }
-    let info = world.store.info(&"s1".into()).await.unwrap();
+    let info = world.info().await.unwrap();
     assert_eq!(info.head_version, 2);
     assert_eq!(info.tip_loop_id, Some(loop_id("s1", 2)));
     assert_eq!(info.updated_at, at(208));
-    let again = world.store.claim(&"s1".into(), &owner("a")).await.unwrap();
+    let again = world.claim("a").await.unwrap();
     assert_eq!(again.last_number, 2);
     assert_eq!(again.info, info);
 }
@@ -55,17 +55,9 @@ async fn commit_advances_the_session(world: &World) {
 // proves: LOOP-2
 async fn stored_loops_are_read_back_unchanged(world: &World) {
     let lane = opened(world).await;
-    world
-        .store
-        .commit(commit_of(&lane, 0, &sample_record(1)))
-        .await
-        .unwrap();
-    world
-        .store
-        .commit(commit_of(&lane, 1, &sample_record(2)))
-        .await
-        .unwrap();
-    let loops = world.store.loops(&"s1".into(), 0).await.unwrap();
+    world.commit(&lane, 0, &sample_record(1)).await.unwrap();
+    world.commit(&lane, 1, &sample_record(2)).await.unwrap();
+    let loops = world.loops().await.unwrap();
     assert_eq!(loops, [sample_record(1), sample_record(2)]);
 }
 
@@ -79,39 +71,28 @@ pub(crate) async fn retried_commit_returns_the_same_version(world: &World) {
     };
     assert_eq!(world.store.commit(giving.clone()).await, Ok(1));
     assert_eq!(world.store.commit(giving).await, Ok(1));
-    assert_eq!(world.store.loops(&"s1".into(), 0).await.unwrap().len(), 1);
+    assert_eq!(world.loops().await.unwrap().len(), 1);
 }
 
 /// S2.
 // proves: S2, UP-28
 async fn same_loop_id_with_other_content_is_refused(world: &World) {
     let lane = opened(world).await;
-    world
-        .store
-        .commit(commit_of(&lane, 0, &sample_record(1)))
-        .await
-        .unwrap();
+    world.commit(&lane, 0, &sample_record(1)).await.unwrap();
     let other = Arc::new(record("s1", 1, "How was it?"));
     assert_eq!(
-        world.store.commit(commit_of(&lane, 1, &other)).await,
+        world.commit(&lane, 1, &other).await,
         Err(StoreError::CommitMismatch(loop_id("s1", 1)))
     );
-    assert_eq!(
-        world.store.loops(&"s1".into(), 0).await,
-        Ok(vec![sample_record(1)])
-    );
+    assert_eq!(world.loops().await, Ok(vec![sample_record(1)]));
 }
 
 /// S1, S8: the loser's journal is dropped (C-12).
 // proves: LASH-34, LASH-35, S1, S8, C-12
 pub(crate) async fn stale_head_changes_nothing(world: &World) {
     let lane = opened(world).await;
-    world
-        .store
-        .commit(commit_of(&lane, 0, &sample_record(1)))
-        .await
-        .unwrap();
-    let before = world.store.info(&"s1".into()).await.unwrap();
+    world.commit(&lane, 0, &sample_record(1)).await.unwrap();
+    let before = world.info().await.unwrap();
     let loser = sample_record(2);
     world
         .store
@@ -120,67 +101,41 @@ pub(crate) async fn stale_head_changes_nothing(world: &World) {
         expected: 0,
         actual: 1,
     };
-    assert_eq!(
-        world.store.commit(commit_of(&lane, 0, &loser)).await,
-        Err(refused)
-    );
-    let opened = world.store.claim(&"s1".into(), &owner("a")).await.unwrap();
+    assert_eq!(world.commit(&lane, 0, &loser).await, Err(refused));
+    let opened = world.claim("a").await.unwrap();
     assert_eq!(opened.info, before);
-    assert_eq!(
-        world.store.loops(&"s1".into(), 0).await,
-        Ok(vec![sample_record(1)])
-    );
+    assert_eq!(world.loops().await, Ok(vec![sample_record(1)]));
 }
 
 /// S1, S8: the fence decides, not the id of the holder.
 // proves: LASH-35, S1, S8
 pub(crate) async fn lost_lane_changes_nothing(world: &World) {
     let old = opened(world).await;
-    let new = world.store.claim(&"s1".into(), &owner("a")).await.unwrap();
+    let new = world.claim("a").await.unwrap();
     let lost = Err(StoreError::LaneLost("s1".into()));
-    assert_eq!(
-        world
-            .store
-            .commit(commit_of(&old, 0, &sample_record(1)))
-            .await,
-        lost
-    );
-    assert_eq!(world.store.loops(&"s1".into(), 0).await, Ok(Vec::new()));
-    let committed = world
-        .store
-        .commit(commit_of(&new.lane, 0, &sample_record(1)))
-        .await;
+    assert_eq!(world.commit(&old, 0, &sample_record(1)).await, lost);
+    assert_eq!(world.loops().await, Ok(Vec::new()));
+    let committed = world.commit(&new.lane, 0, &sample_record(1)).await;
     assert_eq!(committed, Ok(1));
     // A loser is not told about a mismatch of another owner's loop.
     let other = Arc::new(record("s1", 1, "How was it?"));
-    assert_eq!(world.store.commit(commit_of(&old, 1, &other)).await, lost);
+    assert_eq!(world.commit(&old, 1, &other).await, lost);
 }
 
 pub(crate) async fn loop_off_the_chain_keeps_the_tip(world: &World) {
     let lane = opened(world).await;
-    world
-        .store
-        .commit(commit_of(&lane, 0, &sample_record(1)))
-        .await
-        .unwrap();
+    world.commit(&lane, 0, &sample_record(1)).await.unwrap();
     let refused = Arc::new(LoopRecord {
         status: LoopStatus::Rejected,
         on_chain: false,
         rejection: Some("no".into()),
         ..record("s1", 2, "?")
     });
-    world
-        .store
-        .commit(commit_of(&lane, 1, &refused))
-        .await
-        .unwrap();
-    let info = world.store.info(&"s1".into()).await.unwrap();
+    world.commit(&lane, 1, &refused).await.unwrap();
+    let info = world.info().await.unwrap();
     assert_eq!(info.head_version, 2);
     assert_eq!(info.tip_loop_id, Some(loop_id("s1", 1)));
-    assert_eq!(
-        world.store.loops(&"s1".into(), 0).await,
-        Ok(vec![sample_record(1), refused])
-    );
+    assert_eq!(world.loops().await, Ok(vec![sample_record(1), refused]));
 }
 
 pub(crate) async fn first_title_is_kept(world: &World) {
@@ -196,7 +151,7 @@ pub(crate) async fn first_title_is_kept(world: &World) {
         };
         world.store.commit(titled).await.unwrap();
     }
-    let info = world.store.info(&"s1".into()).await.unwrap();
+    let info = world.info().await.unwrap();
     assert_eq!(info.title.as_deref(), Some("First"));
 }
 
@@ -209,7 +164,7 @@ async fn commit_can_release_the_lane(world: &World) {
     world.store.commit(giving).await.unwrap();
     let lost = Err(StoreError::LaneLost("s1".into()));
     assert_eq!(world.store.renew(&lane).await, lost);
-    let next = world.store.claim(&"s1".into(), &owner("b")).await.unwrap();
+    let next = world.claim("b").await.unwrap();
     assert_eq!(next.lane.fence, lane.fence + 1);
 }
 
@@ -219,26 +174,17 @@ pub(crate) async fn a_committed_loop_leaves_no_journal(world: &World) {
     let (before, after) = (events("s1", 1, "How is it?"), events("s1", 1, "Late"));
     world.store.append(&lane, &loop_id("s1", 1), before);
     world.store.renew(&lane).await.unwrap();
-    world
-        .store
-        .commit(commit_of(&lane, 0, &sample_record(1)))
-        .await
-        .unwrap();
+    world.commit(&lane, 0, &sample_record(1)).await.unwrap();
     world.store.append(&lane, &loop_id("s1", 1), after);
-    let next = world.store.claim(&"s1".into(), &owner("a")).await.unwrap();
+    let next = world.claim("a").await.unwrap();
     assert_eq!(next.info.head_version, 1);
-    assert_eq!(
-        world.store.loops(&"s1".into(), 0).await,
-        Ok(vec![sample_record(1)])
-    );
+    assert_eq!(world.loops().await, Ok(vec![sample_record(1)]));
 }
 
 async fn loops_after_a_version_are_returned(world: &World) {
     let lane = opened(world).await;
     for (head, number) in [(0, 1), (1, 2), (2, 3)] {
-        let committed = world
-            .store
-            .commit(commit_of(&lane, head, &sample_record(number)));
+        let committed = world.commit(&lane, head, &sample_record(number));
         committed.await.unwrap();
     }
     let id = "s1".into();
@@ -275,13 +221,11 @@ pub(crate) async fn the_history_is_the_chain_without_events(world: &World) {
         (3, child(4, 1)),
         (4, child(5, 2)),
     ] {
-        let done = world
-            .store
-            .commit(commit_of(&lane, head, &Arc::new(record)));
+        let done = world.commit(&lane, head, &Arc::new(record));
         done.await.unwrap();
         let history = world.store.history(&"s1".into()).await.unwrap().loops;
         let tip = history.last().map(|record| record.loop_id.clone());
-        let info = world.store.info(&"s1".into()).await.unwrap();
+        let info = world.info().await.unwrap();
         assert_eq!(tip, info.tip_loop_id);
     }
     let history = world.store.history(&"s1".into()).await.unwrap().loops;
@@ -324,7 +268,7 @@ pub(crate) async fn a_group_commits_once(world: &World) {
         world.store.append(&lane, &record.loop_id, half);
     }
     assert_eq!(world.store.commit(group(&lane, 1)).await, Ok(2));
-    let again = world.store.claim(&"s1".into(), &owner("a")).await.unwrap();
+    let again = world.claim("a").await.unwrap();
     assert_eq!((again.info.head_version, again.last_number), (2, 4));
     assert_eq!(again.info.tip_loop_id, Some(loop_id("s1", 3)));
     assert_eq!(again.info.updated_at, at(408));
@@ -342,7 +286,7 @@ pub(crate) async fn retried_group_returns_the_same_version(world: &World) {
     let lane = opened(world).await;
     assert_eq!(world.store.commit(group(&lane, 0)).await, Ok(1));
     assert_eq!(world.store.commit(group(&lane, 0)).await, Ok(1));
-    let loops = world.store.loops(&"s1".into(), 0).await.unwrap();
+    let loops = world.loops().await.unwrap();
     assert_eq!(loops.len(), 3);
 }
 
@@ -358,7 +302,7 @@ pub(crate) async fn partly_stored_group_is_refused(world: &World) {
     assert_eq!(world.store.commit(known).await, Ok(1));
     let mixed = Err(StoreError::CommitMismatch(loop_id("s1", 4)));
     assert_eq!(world.store.commit(group(&lane, 1)).await, mixed);
-    let loops = world.store.loops(&"s1".into(), 0).await.unwrap();
+    let loops = world.loops().await.unwrap();
     assert_eq!(loops.len(), 1);
 }
 
@@ -376,5 +320,5 @@ async fn loop_of_another_session_is_refused(world: &World) {
     };
     let refused = world.store.commit(empty).await;
     assert!(matches!(refused, Err(StoreError::Broken(_))), "{refused:?}");
-    assert_eq!(world.store.loops(&"s1".into(), 0).await, Ok(Vec::new()));
+    assert_eq!(world.loops().await, Ok(Vec::new()));
 }

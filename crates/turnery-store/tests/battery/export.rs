@@ -111,10 +111,7 @@ async fn document_with_new_id_uses_it_everywhere(world: &World) {
     assert_eq!(opened.last_number, 3);
     let next = record("s2", 4, "On").into();
     let head = opened.info.head_version;
-    let committed = world
-        .store
-        .commit(commit_of(&opened.lane, head, &next))
-        .await;
+    let committed = world.commit(&opened.lane, head, &next).await;
     assert_eq!(committed, Ok(head + 1));
 }
 
@@ -198,7 +195,7 @@ async fn document_without_turns_loads() {
     let world = World::sqlite();
     let document = SessionDocument::parse(&old.to_string()).unwrap();
     import_session(&*world.store, document).await.unwrap();
-    let loops = world.store.loops(&"s1".into(), 0).await.unwrap();
+    let loops = world.loops().await.unwrap();
     assert_eq!(loops.len(), 3);
     assert!(loops.iter().all(|record| record.turns.is_empty()));
     assert_eq!(loops[0].messages.len(), 2);

@@ -89,18 +89,9 @@ async fn last_active_session_comes_first(world: &World) {
         ids(world, ListQuery::default()).await,
         ["s4", "s2", "s3", "s1"]
     );
-    let lane = world
-        .store
-        .claim(&"s1".into(), &owner("a"))
-        .await
-        .unwrap()
-        .lane;
+    let lane = world.claim("a").await.unwrap().lane;
     let record = record("s1", 2, "Hello").into();
-    world
-        .store
-        .commit(commit_of(&lane, 0, &record))
-        .await
-        .unwrap();
+    world.commit(&lane, 0, &record).await.unwrap();
     assert_eq!(
         ids(world, ListQuery::default()).await,
         ["s1", "s4", "s2", "s3"]

@@ -32,8 +32,10 @@ mod truncated_wal;
 mod variants;
 
 use std::sync::{Arc, Mutex};
-use turnery_engine::Timestamp;
-use turnery_store::{Clock, MemoryStore, SqliteStore, Store};
+use turnery_engine::{LoopRecord, Timestamp};
+use turnery_store::{
+    ClaimedLane, Clock, Lane, MemoryStore, SessionInfo, SqliteStore, Store, StoreFuture,
+};
 
 /// A store under test, with the clock of its leases.
 pub(crate) struct World {
@@ -62,6 +64,32 @@ impl World {
             clock,
             _folder: Some(folder),
         }
+    }
+
+    /// Commits one loop of the lane's session.
+    pub(crate) fn commit(
+        &self,
+        lane: &Lane,
+        expected_head: u64,
+        record: &Arc<LoopRecord>,
+    ) -> StoreFuture<'_, u64> {
+        let commit = samples::commit_of(lane, expected_head, record);
+        self.store.commit(commit)
+    }
+
+    /// Claims session `s1` for an owner of this name.
+    pub(crate) fn claim(&self, owner: &str) -> StoreFuture<'_, ClaimedLane> {
+        self.store.claim(&"s1".into(), &samples::owner(owner))
+    }
+
+    /// Returns all loops of session `s1`.
+    pub(crate) fn loops(&self) -> StoreFuture<'_, Vec<Arc<LoopRecord>>> {
+        self.store.loops(&"s1".into(), 0)
+    }
+
+    /// Returns the metadata of session `s1`.
+    pub(crate) fn info(&self) -> StoreFuture<'_, SessionInfo> {
+        self.store.info(&"s1".into())
     }
 
     /// Advances the clock.

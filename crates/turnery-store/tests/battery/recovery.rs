@@ -45,9 +45,9 @@ pub(crate) fn dead_owner(id: &str) -> Owner {
 }
 
 async fn recovered_loops(world: &World) -> Vec<Arc<LoopRecord>> {
-    let opened = world.store.claim(&"s1".into(), &owner("a")).await;
+    let opened = world.claim("a").await;
     opened.expect("claimed again");
-    world.store.loops(&"s1".into(), 0).await.expect("loaded")
+    world.loops().await.expect("loaded")
 }
 
 /// The history stays, and the interrupted loop follows it: closed, marked, and visible to the next prompt.
@@ -55,11 +55,7 @@ async fn recovered_loops(world: &World) -> Vec<Arc<LoopRecord>> {
 async fn interrupted_loop_becomes_the_tip(world: &World) {
     let lane = opened(world).await;
     let first = record("s1", 1, "Hello").into();
-    world
-        .store
-        .commit(commit_of(&lane, 0, &first))
-        .await
-        .unwrap();
+    world.commit(&lane, 0, &first).await.unwrap();
     let all = events("s1", 2, "And then?");
     let delta = EventKind::Delta {
         message_id: "m".into(),
@@ -95,7 +91,7 @@ async fn interrupted_loop_becomes_the_tip(world: &World) {
     // Streamed text of the response is not kept.
     assert_eq!(answer.text(), "");
     assert!(text.contains("interrupted"), "{text}");
-    let info = world.store.info(&"s1".into()).await.unwrap();
+    let info = world.info().await.unwrap();
     assert_eq!(info.tip_loop_id, Some(loop_id("s1", 2)));
     assert_eq!(info.head_version, 2);
     let history = world.store.history(&"s1".into()).await.unwrap();
@@ -122,7 +118,7 @@ async fn announced_loop_is_aborted(world: &World) {
     assert_eq!((&lost.loop_id, lost.status), (&ids[1], LoopStatus::Aborted));
     assert!(!lost.on_chain);
     assert_eq!(lost.events, [event]);
-    let info = world.store.info(&"s1".into()).await.unwrap();
+    let info = world.info().await.unwrap();
     assert_eq!(info.tip_loop_id, None);
 }
 
@@ -230,16 +226,16 @@ async fn recovery_needs_no_claim(world: &World) {
     world.store.append_now(&lane, &id, running).await.unwrap();
     for _ in 0..2 {
         world.store.recover(&"s1".into()).await.unwrap();
-        let info = world.store.info(&"s1".into()).await.unwrap();
+        let info = world.info().await.unwrap();
         assert_eq!(info.head_version, 1);
         assert_eq!(info.tip_loop_id, Some(loop_id("s1", 1)));
         assert_eq!(info.title.as_deref(), Some("Hello"));
     }
     // The lane is free, and the dead holder never gets it back.
     let late = record("s1", 1, "Late").into();
-    let refused = world.store.commit(commit_of(&lane, 1, &late)).await;
+    let refused = world.commit(&lane, 1, &late).await;
     assert_eq!(refused, Err(StoreError::LaneLost("s1".into())));
-    let free = world.store.claim(&"s1".into(), &owner("b")).await;
+    let free = world.claim("b").await;
     assert_eq!(free.unwrap().lane.fence, lane.fence + 2);
     let missing = world.store.recover(&"s2".into()).await;
     assert!(matches!(missing, Ok(_) | Err(StoreError::NotFound(_))));
@@ -253,9 +249,9 @@ async fn recovery_leaves_a_live_holder_alone(world: &World) {
     world.store.append(&lane, &loop_id("s1", 1), running);
     world.pass(60);
     world.store.recover(&"s1".into()).await.unwrap();
-    assert_eq!(world.store.loops(&"s1".into(), 0).await, Ok(Vec::new()));
+    assert_eq!(world.loops().await, Ok(Vec::new()));
     let record = record("s1", 1, "Hello").into();
-    let committed = world.store.commit(commit_of(&lane, 0, &record)).await;
+    let committed = world.commit(&lane, 0, &record).await;
     assert_eq!(committed, Ok(1));
 }
 
@@ -265,14 +261,10 @@ pub(crate) async fn last_loop_number_counts_lost_loops(world: &World) {
     let lane = opened(world).await;
     let stored = [7, 3].map(|number| Arc::new(record("s1", number, "Hello")));
     for (head, record) in (0..).zip(&stored) {
-        world
-            .store
-            .commit(commit_of(&lane, head, record))
-            .await
-            .unwrap();
+        world.commit(&lane, head, record).await.unwrap();
     }
     let last = || async {
-        let opened = world.store.claim(&"s1".into(), &owner("a")).await;
+        let opened = world.claim("a").await;
         let opened = opened.unwrap();
         (opened.lane, opened.last_number)
     };
@@ -280,11 +272,7 @@ pub(crate) async fn last_loop_number_counts_lost_loops(world: &World) {
     assert_eq!(number, 7);
     // Stored after the numbers were cached.
     let ninth = record("s1", 9, "Hello").into();
-    world
-        .store
-        .commit(commit_of(&lane, 2, &ninth))
-        .await
-        .unwrap();
+    world.commit(&lane, 2, &ninth).await.unwrap();
     let (lane, number) = last().await;
     assert_eq!(number, 9);
     // Journalled, with or without a start event.
@@ -298,7 +286,7 @@ pub(crate) async fn last_loop_number_counts_lost_loops(world: &World) {
     assert_eq!(number, 15);
     // Shown, and refused.
     let shown = record("s1", 20, "Hello").into();
-    let refused = world.store.commit(commit_of(&lane, 77, &shown)).await;
+    let refused = world.commit(&lane, 77, &shown).await;
     assert!(matches!(refused, Err(StoreError::HeadConflict { .. })));
     assert_eq!(last().await.1, 20);
 }
@@ -309,13 +297,9 @@ async fn recreated_session_has_its_own_loop_numbers(world: &World) {
         let lane = opened(world).await;
         for (head, number) in (0..).zip(numbers) {
             let record = record("s1", *number, "Hello").into();
-            world
-                .store
-                .commit(commit_of(&lane, head, &record))
-                .await
-                .unwrap();
+            world.commit(&lane, head, &record).await.unwrap();
         }
-        let again = world.store.claim(&"s1".into(), &owner("a")).await.unwrap();
+        let again = world.claim("a").await.unwrap();
         assert_eq!(
             Some(again.last_number),
             numbers.last().map(|it| u64::from(*it))
@@ -329,7 +313,7 @@ async fn recreated_session_has_its_own_loop_numbers(world: &World) {
 // proves: C-12
 pub(crate) async fn lost_lane_cannot_journal(world: &World) {
     let old = opened(world).await;
-    let new = world.store.claim(&"s1".into(), &owner("a")).await.unwrap();
+    let new = world.claim("a").await.unwrap();
     world
         .store
         .append(&old, &loop_id("s1", 1), events("s1", 1, "Late"));
@@ -341,13 +325,13 @@ pub(crate) async fn lost_lane_cannot_journal(world: &World) {
 // proves: C-12
 async fn lost_lane_cannot_drop_the_holders_journal(world: &World) {
     let old = opened(world).await;
-    let new = world.store.claim(&"s1".into(), &owner("a")).await.unwrap();
+    let new = world.claim("a").await.unwrap();
     let running = events("s1", 1, "Mine")[..4].to_vec();
     world
         .store
         .append(&new.lane, &loop_id("s1", 1), running.clone());
     let late = record("s1", 1, "Late").into();
-    let refused = world.store.commit(commit_of(&old, 0, &late)).await;
+    let refused = world.commit(&old, 0, &late).await;
     assert_eq!(refused, Err(StoreError::LaneLost("s1".into())));
     assert_eq!(recovered_loops(world).await[0].events[..4], running);
 }
@@ -375,7 +359,7 @@ async fn journal_without_first_event_is_dropped(world: &World) {
     let middle = events("s1", 1, "Hello")[1..4].to_vec();
     world.store.append(&lane, &loop_id("s1", 1), middle);
     assert_eq!(recovered_loops(world).await, []);
-    let info = world.store.info(&"s1".into()).await.unwrap();
+    let info = world.info().await.unwrap();
     assert_eq!(info.head_version, 0);
 }
 

@@ -46,7 +46,7 @@ pub(crate) async fn replay_is_the_chain_without_transient_events(world: &World) 
         (2, again.into()),
         (3, after.into()),
     ] {
-        let done = world.store.commit(commit_of(&lane, head, &record));
+        let done = world.commit(&lane, head, &record);
         done.await.unwrap();
     }
     let all = shown(world).await;
@@ -122,7 +122,7 @@ async fn transient_events_are_not_replayed(world: &World) {
         record.events.push(event("s1", 1, seq, Some(0), kind));
     }
     let lane = opened(world).await;
-    let done = world.store.commit(commit_of(&lane, 0, &record.into()));
+    let done = world.commit(&lane, 0, &record.into());
     done.await.unwrap();
     let seqs = shown(world).await[0]
         .events
@@ -137,7 +137,7 @@ pub(crate) async fn long_loop_is_replayed_in_pages(world: &World) {
     let lane = opened(world).await;
     let long = with_calls(record("s1", 1, "How is it?"), 300, "one\ntwo");
     for (head, record) in [(0, long.clone().into()), (1, sample_record(2))] {
-        let done = world.store.commit(commit_of(&lane, head, &record));
+        let done = world.commit(&lane, head, &record);
         done.await.unwrap();
     }
     let pages = shown(world).await;
@@ -165,7 +165,7 @@ pub(crate) async fn long_loop_is_replayed_in_pages(world: &World) {
 async fn deleted_session_is_not_replayed(world: &World) {
     let lane = opened(world).await;
     let long = with_calls(record("s1", 1, "How is it?"), 300, "one");
-    let done = world.store.commit(commit_of(&lane, 0, &long.into()));
+    let done = world.commit(&lane, 0, &long.into());
     done.await.unwrap();
     let id = "s1".into();
     let first = world.store.replay_page(&id, None).await.unwrap();
@@ -187,7 +187,7 @@ async fn cursor_of_another_store_is_refused() {
     for world in &worlds {
         let lane = opened(world).await;
         let long = with_calls(record("s1", 1, "How is it?"), 300, "one");
-        let done = world.store.commit(commit_of(&lane, 0, &long.into()));
+        let done = world.commit(&lane, 0, &long.into());
         done.await.unwrap();
         cursors.push(
             world

@@ -51,7 +51,7 @@ async fn created_session_is_read_back(world: &World) {
         archived: false,
     };
     assert_eq!(made, Ok(expected.clone()));
-    assert_eq!(world.store.info(&"s1".into()).await, Ok(expected));
+    assert_eq!(world.info().await, Ok(expected));
 }
 
 async fn duplicate_id_is_refused(world: &World) {

@@ -185,11 +185,7 @@ async fn assert_stored_unchanged(world: &World, record: LoopRecord) {
     world.store.create(new_session(id.as_str())).await.unwrap();
     let lane = world.store.claim(&id, &owner("a")).await.unwrap().lane;
     let record = Arc::new(record);
-    world
-        .store
-        .commit(commit_of(&lane, 0, &record))
-        .await
-        .unwrap();
+    world.commit(&lane, 0, &record).await.unwrap();
     assert_eq!(world.store.loops(&id, 0).await, Ok(vec![record]));
 }
 
