@@ -9,8 +9,6 @@
 //! every loop ends in `seal`, so that every start event gets its end event (R1) and every queued user message
 //! is either delivered or returned.
 
-#[cfg(test)]
-mod explorer;
 #[macro_use]
 mod seeded_fault;
 
@@ -33,6 +31,8 @@ mod response_draft;
 mod spec;
 mod stage;
 mod steering;
+#[cfg(test)]
+mod tests;
 mod tool_calls;
 mod tool_control;
 mod turn;

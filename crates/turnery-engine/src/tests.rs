@@ -8,7 +8,7 @@ mod context;
 mod continuation_kinds;
 mod event_contents;
 pub(crate) mod fixtures;
-mod harness;
+pub(crate) mod harness;
 mod hooks;
 mod last_reply;
 mod many_calls;

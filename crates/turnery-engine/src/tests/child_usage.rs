@@ -1,27 +1,20 @@
 //! Tests that usage of child sessions counts against the limits of the loop, and nowhere else.
 
 use super::fixtures::spec_with_limits;
-use super::harness::{LoopHarness, allow, model_answered, text_answer, tool_call, tool_ended};
+use super::harness::{
+    LoopHarness, allow, child_usage, model_answered, text_answer, tool_call, tool_ended,
+};
 use crate::{
-    ChildUsage, Input, LimitKind, Limits, LoopFinish, LoopSpec, ModelStop, Outcome, Price,
-    ReachedLimit, ToolEnvelope, Usage,
+    Input, LimitKind, Limits, LoopFinish, LoopSpec, ModelStop, Outcome, Price, ReachedLimit,
+    ToolEnvelope, Usage,
 };
 
-fn child_usage(session: &str, output: u64) -> Input {
-    Input::ChildUsageReported {
-        call_id: "a".into(),
-        child: ChildUsage {
-            session_id: session.into(),
-            source: "subagent".to_owned(),
-            model: "p/m".to_owned(),
-            iteration: 0,
-            usage: None,
-            cumulative: Usage {
-                output,
-                ..Usage::default()
-            },
-        },
-    }
+fn child_output(session: &str, output: u64) -> Input {
+    let cumulative = Usage {
+        output,
+        ..Usage::default()
+    };
+    child_usage("a", session, None, cumulative)
 }
 
 /// Returns a loop whose first turn takes 11 tokens, and whose only call has two child sessions, with 60 and
@@ -39,9 +32,9 @@ fn after_children(limits: Limits) -> LoopHarness {
     script.feed_all([
         model_answered(vec![tool_call("a")], ModelStop::ToolUse, Some((10, 1))),
         allow("a"),
-        child_usage("one", 40),
-        child_usage("two", 29),
-        child_usage("one", 60),
+        child_output("one", 40),
+        child_output("two", 29),
+        child_output("one", 60),
     ]);
     script
 }

@@ -2,43 +2,24 @@
 
 use super::fixtures::prompt_spec;
 use super::harness::{
-    LoopHarness, allow, hook_continue, hook_stop, model_answered, model_failed, text_answer,
-    text_delta, tool_call, tool_ended,
+    LoopHarness, allow, compaction_block, compaction_result, hook_continue, hook_stop,
+    model_answered, model_failed, text_answer, text_delta, tool_call, tool_ended,
 };
 use crate::{
-    CompactionBlock, ContextBudget, ContextSize, ContinuationKind, HookSet, Input, LoopFinish,
-    LoopSpec, ModelErrorKind, ModelStop, Outcome, ProviderFailure, Timestamp, ToolEnvelope,
-    TurnStop, Usage,
+    ContextBudget, ContextSize, ContinuationKind, HookSet, Input, LoopFinish, LoopSpec,
+    ModelErrorKind, ModelStop, Outcome, ProviderFailure, ToolEnvelope, TurnStop, Usage,
 };
-
-fn block() -> CompactionBlock {
-    CompactionBlock {
-        keep_first: Vec::new(),
-        keep_compacted: Vec::new(),
-        keep_recent: Vec::new(),
-        through: "s.cfg.0.m9".into(),
-        created_at: Timestamp::default(),
-    }
-}
 
 fn size(tokens: u64, messages: u64) -> ContextSize {
     ContextSize { tokens, messages }
 }
 
 fn compaction_succeeded(tokens: u64) -> Input {
-    Input::Compacted {
-        block: Ok(block()),
-        after: size(tokens, 2),
-        usage: None,
-    }
+    compaction_result(true, size(tokens, 2), None)
 }
 
 fn compaction_failed() -> Input {
-    Input::Compacted {
-        block: Err("no model".to_owned()),
-        after: size(1, 1),
-        usage: None,
-    }
+    compaction_result(false, size(1, 1), None)
 }
 
 /// Returns a spec with a window of 1 000 tokens, a threshold of 90 percent, and a first request of `tokens`.
@@ -102,7 +83,7 @@ fn full_context_is_compacted_inside_turn() {
     ];
     assert_eq!(script.lines()[..14], expected);
     let record = script.recorder.into_record().unwrap();
-    assert_eq!(record.compaction_block, Some(block()), "LOOP-46");
+    assert_eq!(record.compaction_block, Some(compaction_block()), "LOOP-46");
     assert_eq!(record.messages.len(), 2, "LOOP-48");
 }
 
@@ -266,7 +247,7 @@ fn standalone_compaction_finishes() {
     assert_eq!(script.lines(), expected);
     let record = script.recorder.into_record().unwrap();
     assert_eq!((record.turns.len(), record.usage), (0, Usage::default()));
-    assert_eq!(record.compaction_block, Some(block()));
+    assert_eq!(record.compaction_block, Some(compaction_block()));
     assert_eq!(record.loop_id, "s.cfg.1".into(), "an id of its own");
     assert!(record.on_chain);
 }

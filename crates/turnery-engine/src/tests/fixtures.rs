@@ -7,15 +7,7 @@ pub(crate) fn spec_with_limits(limits: Limits) -> LoopSpec {
     let config = ConfigSnapshot {
         model: "snap-model".to_owned(),
         provider: "snap-provider".to_owned(),
-        config_id: None,
-        name: None,
-        api: None,
-        base_url: None,
-        reasoning: None,
-        context_window: None,
-        max_tokens: None,
-        thinking_level: None,
-        temperature: None,
+        ..ConfigSnapshot::default()
     };
     let input = vec![Content::text("hello")];
     LoopSpec {

@@ -1,9 +1,10 @@
 //! Test harness: feeds a loop, checks its events, and formats its effects as lines.
 
 use crate::{
-    CallAnnouncement, CallDetail, Content, Effect, Event, EventKind, HookRequest, HookVerdict,
-    Input, LlmMessage, Loop, LoopFinish, LoopSpec, Message, ModelDelta, ModelError, ModelErrorKind,
-    ModelStop, Recorder, Response, Timestamp, ToolCall, ToolControl, ToolEnvelope, Usage, Verdict,
+    CallAnnouncement, CallDetail, ChildUsage, CompactionBlock, Content, ContextSize, Effect, Event,
+    EventKind, HookRequest, HookVerdict, Input, LimitKind, LlmMessage, Loop, LoopFinish, LoopSpec,
+    Message, ModelDelta, ModelError, ModelErrorKind, ModelStop, Outcome, ReachedLimit, Recorder,
+    Response, Timestamp, ToolCall, ToolControl, ToolEnvelope, Usage, Verdict,
     message::join_text,
     oracle::{Oracle, check_record},
 };
@@ -61,6 +62,14 @@ impl LoopHarness {
         std::mem::take(&mut self.lines)
     }
 
+    /// Returns the outcome of a committed loop.
+    pub(crate) fn outcome(&self) -> Outcome {
+        match &self.finish {
+            Some(LoopFinish::Committed { outcome, .. }) => outcome.clone(),
+            other => panic!("not committed: {other:?}"),
+        }
+    }
+
     pub(crate) fn messages(&self) -> Vec<Arc<LlmMessage>> {
         self.recorder.record().expect("begun").messages.clone()
     }
@@ -76,19 +85,7 @@ impl LoopHarness {
                 Effect::Publish(event) => self.publish(event),
                 Effect::Commit(event) => self.recorder.fold(&event),
                 Effect::Finish(finish) => self.finish_loop(finish),
-                Effect::CallModel { .. }
-                | Effect::StopModel
-                | Effect::Gate(_)
-                | Effect::CancelGate(_)
-                | Effect::RunTool(_)
-                | Effect::StopTool(_)
-                | Effect::AbortTool(_)
-                | Effect::RunHook(_)
-                | Effect::CancelHook
-                | Effect::Compact(_)
-                | Effect::StopCompaction
-                | Effect::ReturnUndelivered(_)
-                | Effect::StartGrace => {}
+                _ => {}
             }
         }
     }
@@ -232,21 +229,13 @@ fn announcements(
     content: &[Content],
     parallel: impl Fn(&ToolCall) -> bool,
 ) -> Vec<CallAnnouncement> {
-    let calls = content.iter().filter_map(|item| match item {
-        Content::ToolCall(call) => Some(CallAnnouncement {
-            detail: CallDetail {
-                title: format!("Use {}", call.name),
-                ..CallDetail::default()
-            },
+    let calls = content.iter().filter_map(Content::as_tool_call);
+    calls
+        .map(|call| CallAnnouncement {
+            detail: CallDetail::with_title(format!("Use {}", call.name)),
             is_parallel: parallel(call),
-        }),
-        Content::Text { .. }
-        | Content::Image(_)
-        | Content::Audio(_)
-        | Content::Thinking { .. }
-        | Content::Opaque { .. } => None,
-    });
-    calls.collect()
+        })
+        .collect()
 }
 
 /// Builds a response with this content; `cost` is input and output tokens, or unknown.
@@ -307,12 +296,72 @@ pub(crate) fn tool_ended(id: &str, envelope: ToolEnvelope) -> Input {
 }
 
 pub(crate) fn model_failed(kind: ModelErrorKind) -> Input {
-    Input::ModelFailed(ModelError {
+    Input::ModelFailed(model_error(kind))
+}
+
+pub(crate) fn model_retried() -> Input {
+    Input::ModelRetried {
+        attempt: 1,
+        error: model_error(ModelErrorKind::Network),
+        wait_ms: 1_000,
+    }
+}
+
+fn model_error(kind: ModelErrorKind) -> ModelError {
+    ModelError {
         kind,
         message: "it broke".to_owned(),
         status: None,
         retry_after: None,
-    })
+    }
+}
+
+pub(crate) fn limit(kind: LimitKind, text: &str) -> ReachedLimit {
+    ReachedLimit {
+        kind,
+        text: text.to_owned(),
+    }
+}
+
+/// Builds the report of a sub-agent of this call about its last turn and all of its turns.
+pub(crate) fn child_usage(
+    call_id: &str,
+    session: &str,
+    usage: Option<Usage>,
+    cumulative: Usage,
+) -> Input {
+    Input::ChildUsageReported {
+        call_id: call_id.into(),
+        child: ChildUsage {
+            session_id: session.into(),
+            source: crate::usage::source::SUBAGENT.to_owned(),
+            model: "p/m".to_owned(),
+            iteration: 0,
+            usage,
+            cumulative,
+        },
+    }
+}
+
+/// Builds a block without messages.
+pub(crate) fn compaction_block() -> CompactionBlock {
+    CompactionBlock {
+        keep_first: Vec::new(),
+        keep_compacted: Vec::new(),
+        keep_recent: Vec::new(),
+        through: "s.cfg.0.m0".into(),
+        created_at: Timestamp::default(),
+    }
+}
+
+/// Builds the result of a compaction: a block without messages, or a failure.
+pub(crate) fn compaction_result(succeeds: bool, after: ContextSize, usage: Option<Usage>) -> Input {
+    let block = succeeds.then(compaction_block);
+    Input::Compacted {
+        block: block.ok_or_else(|| "no model".to_owned()),
+        after,
+        usage,
+    }
 }
 
 /// Builds a response with these calls; those in `beside` may run in parallel.

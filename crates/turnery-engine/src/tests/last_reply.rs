@@ -2,11 +2,11 @@
 
 use super::fixtures::spec_with_limits;
 use super::harness::{
-    LoopHarness, allow, calls_answer, model_answered, model_failed, text_answer, tool_ended,
+    LoopHarness, allow, calls_answer, limit, model_answered, model_failed, text_answer, tool_ended,
 };
 use crate::{
-    Effect, Input, LimitKind, Limits, Loop, LoopFinish, LoopSpec, Message, ModelErrorKind,
-    ModelStop, Outcome, ReachedLimit, Timestamp, ToolEnvelope, TurnFinish, TurnStop,
+    Effect, Input, LimitKind, Limits, Loop, LoopSpec, Message, ModelErrorKind, ModelStop, Outcome,
+    ReachedLimit, Timestamp, ToolEnvelope, TurnFinish, TurnStop,
 };
 use std::time::Duration;
 
@@ -36,17 +36,12 @@ fn end_of(spec: LoopSpec, inputs: Vec<Input>) -> (LoopHarness, Outcome) {
     let mut script = LoopHarness::start(spec);
     script.feed_all(inputs).feed(Input::Committed);
     script.lines();
-    match script.finish.clone() {
-        Some(LoopFinish::Committed { outcome, .. }) => (script, outcome),
-        other => panic!("not done: {other:?}"),
-    }
+    let outcome = script.outcome();
+    (script, outcome)
 }
 
 fn turn_limit() -> ReachedLimit {
-    ReachedLimit {
-        kind: LimitKind::Turns,
-        text: "Max turns reached (1/1)".to_owned(),
-    }
+    limit(LimitKind::Turns, "Max turns reached (1/1)")
 }
 
 // proves: TURN-69, C-4, UP-3

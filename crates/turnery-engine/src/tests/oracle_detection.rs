@@ -2,14 +2,13 @@
 
 use super::fixtures::{prompt_spec, spec_with_limits};
 use super::harness::{
-    LoopHarness, allow, calls_answer, control_envelope, follow_up, hook_continue, hook_stop,
-    model_failed, parallel_calls, permission_requested, steer, text_answer, text_delta, tool_ended,
-    tool_output, verdict,
+    LoopHarness, allow, calls_answer, child_usage, compaction_result, control_envelope, follow_up,
+    hook_continue, hook_stop, model_failed, model_retried, parallel_calls, permission_requested,
+    steer, text_answer, text_delta, tool_ended, tool_output, verdict,
 };
 use crate::{
-    CallId, ChildUsage, CompactionBlock, ContextBudget, ContextSize, ContinuationKind, Event,
-    EventKind, HookSet, Input, Limits, LoopSpec, ModelError, ModelErrorKind, Timestamp,
-    ToolControl, ToolEnvelope, Usage, Verdict, oracle,
+    CallId, ContextBudget, ContextSize, ContinuationKind, Event, EventKind, HookSet, Input, Limits,
+    LoopSpec, ModelErrorKind, ToolControl, ToolEnvelope, Usage, Verdict, oracle,
 };
 use serde_json::json;
 
@@ -18,21 +17,6 @@ fn run(spec: LoopSpec, inputs: impl IntoIterator<Item = Input>) -> Vec<Event> {
     script.feed_all(inputs).feed(Input::Committed);
     assert!(script.machine.is_over(), "{:?}", script.lines());
     script.published_events
-}
-
-fn compaction_result(block: bool) -> Input {
-    let whole = CompactionBlock {
-        keep_first: Vec::new(),
-        keep_compacted: Vec::new(),
-        keep_recent: Vec::new(),
-        through: "s.cfg.0.m0".into(),
-        created_at: Timestamp::default(),
-    };
-    Input::Compacted {
-        block: block.then_some(whole).ok_or_else(|| "no".to_owned()),
-        after: ContextSize::default(),
-        usage: None,
-    }
 }
 
 fn full_context_spec() -> LoopSpec {
@@ -47,33 +31,6 @@ fn full_context_spec() -> LoopSpec {
     LoopSpec {
         context,
         ..prompt_spec()
-    }
-}
-
-fn child_usage(id: &str) -> Input {
-    Input::ChildUsageReported {
-        call_id: id.into(),
-        child: ChildUsage {
-            session_id: "child".into(),
-            source: "subagent".to_owned(),
-            model: "p/m".to_owned(),
-            iteration: 0,
-            usage: None,
-            cumulative: Usage::default(),
-        },
-    }
-}
-
-fn model_retried() -> Input {
-    Input::ModelRetried {
-        attempt: 1,
-        error: ModelError {
-            kind: ModelErrorKind::Network,
-            message: "reset".to_owned(),
-            status: None,
-            retry_after: None,
-        },
-        wait_ms: 1,
     }
 }
 
@@ -98,7 +55,7 @@ fn streams() -> Vec<(&'static str, Vec<Event>)> {
         permission_requested("b"),
         tool_output("a", "1"),
         allow("b"),
-        child_usage("b"),
+        child_usage("b", "child", None, Usage::default()),
         tool_ended("b", ToolEnvelope::text("r")),
         allow("c"),
         tool_ended("a", control_envelope("x", ToolControl::Submit(json!(1)))),
@@ -107,7 +64,7 @@ fn streams() -> Vec<(&'static str, Vec<Event>)> {
     let overflow = [
         model_retried(),
         model_failed(ModelErrorKind::ContextOverflow),
-        compaction_result(true),
+        compaction_result(true, ContextSize::default(), None),
         calls_answer(&["a"]),
         allow("a"),
         tool_ended("a", control_envelope("x", ToolControl::Finish(json!(1)))),
@@ -152,7 +109,10 @@ fn streams() -> Vec<(&'static str, Vec<Event>)> {
             "full",
             run(
                 full_context_spec(),
-                [compaction_result(false), text_answer("a")],
+                [
+                    compaction_result(false, ContextSize::default(), None),
+                    text_answer("a"),
+                ],
             ),
         ),
         ("rejected", run(filtered(), [hook_stop("rude")])),
@@ -164,7 +124,13 @@ fn streams() -> Vec<(&'static str, Vec<Event>)> {
                 [calls_answer(&["a"]), allow("a"), done(), text_answer("a")],
             ),
         ),
-        ("pass", run(pass, [compaction_result(true)])),
+        (
+            "pass",
+            run(
+                pass,
+                [compaction_result(true, ContextSize::default(), None)],
+            ),
+        ),
         (
             "failed",
             run(prompt_spec(), [model_failed(ModelErrorKind::Auth)]),

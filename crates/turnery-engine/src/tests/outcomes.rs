@@ -2,13 +2,13 @@
 
 use super::fixtures::{prompt_spec, spec_with_limits};
 use super::harness::{
-    LoopHarness, allow, calls_answer, model_answered, model_failed, permission_requested,
+    LoopHarness, allow, calls_answer, limit, model_answered, model_failed, permission_requested,
     text_answer, text_delta, tool_call, tool_ended,
 };
 use crate::{
     CommitError, Content, Input, LimitKind, Limits, LoopFinish, LoopSpec, LoopStatus, MessageStop,
-    ModelErrorKind, ModelStop, Outcome, Price, ProviderFailure, ReachedLimit, ToolEnvelope,
-    TurnFinish, TurnStop, Usage,
+    ModelErrorKind, ModelStop, Outcome, Price, ProviderFailure, ToolEnvelope, TurnFinish, TurnStop,
+    Usage,
 };
 use std::time::Duration;
 
@@ -16,9 +16,7 @@ fn end_of(limits: Limits, inputs: Vec<Input>) -> (LoopHarness, Outcome) {
     let mut script = LoopHarness::start(spec_with_limits(limits));
     script.feed_all(inputs).feed(Input::Committed);
     script.lines();
-    let Some(LoopFinish::Committed { outcome, .. }) = script.finish.clone() else {
-        panic!("not done: {:?}", script.finish);
-    };
+    let outcome = script.outcome();
     (script, outcome)
 }
 
@@ -27,13 +25,6 @@ fn broken(kind: ModelErrorKind, message: &str) -> TurnStop {
         kind,
         message: message.to_owned(),
     })
-}
-
-fn limit(kind: LimitKind, text: &str) -> ReachedLimit {
-    ReachedLimit {
-        kind,
-        text: text.to_owned(),
-    }
 }
 
 fn finished(text: &str) -> Outcome {

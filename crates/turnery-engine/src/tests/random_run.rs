@@ -2,14 +2,14 @@
 
 use super::fixtures::spec_with_limits;
 use super::harness::{
-    LoopHarness, allow, control_envelope, follow_up, hook_continue, hook_stop, model_answered,
-    model_failed, parallel_calls, permission_requested, steer, text_answer, text_delta, tool_call,
-    tool_ended, tool_output, verdict,
+    LoopHarness, allow, child_usage, compaction_result, control_envelope, follow_up, hook_continue,
+    hook_stop, model_answered, model_failed, model_retried, parallel_calls, permission_requested,
+    steer, text_answer, text_delta, tool_call, tool_ended, tool_output, verdict,
 };
 use crate::{
-    ChildUsage, CommitError, CompactionBlock, ContextBudget, ContextSize, ContinuationKind,
-    EventKind, HookSet, HookVerdict, Input, Limits, LoopSpec, ModelError, ModelErrorKind,
-    ModelStop, QueueMode, Timestamp, ToolControl, ToolEnvelope, ToolErrorKind, Usage, Verdict,
+    CommitError, ContextBudget, ContextSize, ContinuationKind, EventKind, HookSet, HookVerdict,
+    Input, Limits, LoopSpec, ModelErrorKind, ModelStop, QueueMode, ToolControl, ToolEnvelope,
+    ToolErrorKind, Usage, Verdict,
 };
 use proptest::prelude::*;
 use serde_json::json;
@@ -79,38 +79,16 @@ fn any_call_report() -> impl Strategy<Value = CallReport> {
     ]
 }
 
-fn compaction_result(block: bool) -> Input {
-    let whole = CompactionBlock {
-        keep_first: Vec::new(),
-        keep_compacted: Vec::new(),
-        keep_recent: Vec::new(),
-        through: "s.cfg.0.m0".into(),
-        created_at: Timestamp::default(),
+fn compacted(succeeds: bool) -> Input {
+    let after = ContextSize {
+        tokens: 100,
+        messages: 2,
     };
-    Input::Compacted {
-        block: block.then_some(whole).ok_or_else(|| "no".to_owned()),
-        after: ContextSize {
-            tokens: 100,
-            messages: 2,
-        },
-        usage: Some(Usage {
-            input: 4,
-            ..Usage::default()
-        }),
-    }
-}
-
-fn model_retried() -> Input {
-    Input::ModelRetried {
-        attempt: 1,
-        error: ModelError {
-            kind: ModelErrorKind::RateLimit,
-            message: "slow down".to_owned(),
-            status: Some(429),
-            retry_after: None,
-        },
-        wait_ms: 1_000,
-    }
+    let usage = Usage {
+        input: 4,
+        ..Usage::default()
+    };
+    compaction_result(succeeds, after, Some(usage))
 }
 
 /// Generates any step at any time; most do not fit the state, which is intended.
@@ -120,7 +98,7 @@ fn any_step() -> impl Strategy<Value = RunStep> {
         6 => Just(hook_continue()),
         1 => Just(hook_stop("not this")),
         1 => Just(Input::HookAnswered(HookVerdict::Warn("careful".to_owned()))),
-        2 => any::<bool>().prop_map(compaction_result),
+        2 => any::<bool>().prop_map(compacted),
         1 => Just(model_retried()),
         1 => Just(Input::Issue("a hook failed".to_owned())),
         2 => Just(steer("steer")),
@@ -258,17 +236,7 @@ impl RandomRun {
         };
         let total = self.children.entry(session).or_default();
         *total += usage;
-        Input::ChildUsageReported {
-            call_id: id.into(),
-            child: ChildUsage {
-                session_id: session.into(),
-                source: "subagent".to_owned(),
-                model: "p/m".to_owned(),
-                iteration: 0,
-                usage: Some(usage),
-                cumulative: *total,
-            },
-        }
+        child_usage(id, session, Some(usage), *total)
     }
 
     /// Answers every effect until the loop is over.
@@ -288,7 +256,7 @@ impl RandomRun {
             }
             self.harness.feed_all([
                 hook_continue(),
-                compaction_result(false),
+                compacted(false),
                 text_answer("end"),
                 Input::Committed,
             ]);

@@ -4,7 +4,7 @@ use super::fixtures::spec_with_limits;
 use super::harness::{LoopHarness, model_answered, model_failed, text_delta, tool_call};
 use crate::{
     Content, Input, LimitKind, Limits, LoopFinish, Message, MessageStop, ModelDelta,
-    ModelErrorKind, ModelStop, Outcome, ReachedLimit, ResponseLimits, ResponseSize, TurnStop,
+    ModelErrorKind, ModelStop, Outcome, ResponseLimits, ResponseSize, TurnStop,
 };
 
 const BLOCK: u64 = ResponseSize::BLOCK_OVERHEAD_BYTES as u64;
@@ -29,17 +29,11 @@ fn end_of(limits: Limits, inputs: Vec<Input>) -> (String, MessageStop, String) {
     let mut script = LoopHarness::start(spec_with_limits(limits));
     script.feed_all(inputs).feed(Input::Committed);
     script.lines();
-    let Some(LoopFinish::Committed {
-        outcome:
-            Outcome::Stopped(TurnStop::MaxTurns(ReachedLimit {
-                kind: LimitKind::Answer,
-                text,
-            })),
-        ..
-    }) = script.finish.clone()
-    else {
+    let Outcome::Stopped(TurnStop::MaxTurns(limit)) = script.outcome() else {
         panic!("no limit: {:?}", script.finish);
     };
+    assert_eq!(limit.kind, LimitKind::Answer);
+    let text = limit.text;
     let record = script.recorder.record().unwrap();
     let said: Vec<&Message> = record.messages.iter().map(|it| &it.message).collect();
     let [

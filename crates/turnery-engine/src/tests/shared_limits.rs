@@ -2,13 +2,12 @@
 
 use super::fixtures::spec_with_limits;
 use super::harness::{
-    LoopHarness, allow, calls_answer, follow_up, hook_continue, model_answered, text_answer,
+    LoopHarness, allow, calls_answer, follow_up, hook_continue, limit, model_answered, text_answer,
     tool_call, tool_ended,
 };
 use crate::{
-    ContextBudget, ContextSize, Effect, HookSet, Input, LimitKind, Limits, LoopFinish, LoopSpec,
-    ModelStop, Outcome, Price, ReachedLimit, Spending, Timestamp, ToolEnvelope, TurnFinish,
-    TurnStop, Usage,
+    ContextBudget, ContextSize, Effect, HookSet, Input, LimitKind, Limits, LoopSpec, ModelStop,
+    Outcome, Price, Spending, Timestamp, ToolEnvelope, TurnFinish, TurnStop, Usage,
 };
 use std::time::Duration;
 
@@ -23,15 +22,7 @@ fn a_turn() -> [Input; 3] {
 
 fn end_of(mut script: LoopHarness) -> Outcome {
     script.feed(Input::Committed);
-    match script.finish.clone() {
-        Some(LoopFinish::Committed { outcome, .. }) => outcome,
-        other => panic!("not done: {other:?}"),
-    }
-}
-
-fn limit(kind: LimitKind, text: &str) -> ReachedLimit {
-    let text = text.to_owned();
-    ReachedLimit { kind, text }
+    script.outcome()
 }
 
 /// Returns a price of ten cents per token.

@@ -3,10 +3,13 @@
 use super::scenario::Scenario;
 use super::simulated_host::{SimulatedCall, SimulatedHost};
 use crate::{
-    CallAnnouncement, CallDetail, CallId, ChildUsage, CompactionBlock, Content, ContextSize,
-    HookRequest, HookVerdict, Input, Limits, ModelDelta, ModelError, ModelErrorKind, ModelStop,
-    Response, Spending, Timestamp, ToolCall, ToolControl, ToolEnvelope, ToolErrorKind, Usage,
-    Verdict,
+    CallAnnouncement, CallDetail, CallId, Content, ContextSize, HookRequest, HookVerdict, Input,
+    Limits, ModelErrorKind, ModelStop, Response, Spending, ToolCall, ToolControl, ToolEnvelope,
+    ToolErrorKind, Usage, Verdict,
+    tests::harness::{
+        child_usage, compaction_result, model_failed, permission_requested, text_delta, tool_ended,
+        tool_output, verdict,
+    },
 };
 use std::sync::Arc;
 
@@ -151,7 +154,7 @@ impl SimulatedHost {
             }
             if !running {
                 inputs.extend(tool_updates(id));
-                inputs.push(child_usage(id));
+                inputs.push(child_spending(id));
             }
             if !gated && !running {
                 let envelope = ToolEnvelope::text("late");
@@ -233,7 +236,7 @@ fn push_call_inputs(id: &str, state: SimulatedCall, tool: &ToolBehavior, inputs:
                 inputs.push(tool_updates(id).swap_remove(usize::from(said)));
             }
             if tool.has_child && said == 0 {
-                inputs.push(child_usage(id));
+                inputs.push(child_spending(id));
             }
             if stopped {
                 inputs.push(failed(ToolErrorKind::Cancelled, "stopped"));
@@ -291,10 +294,7 @@ fn call(id: &str) -> Content {
 }
 
 fn model_delta() -> Input {
-    Input::ModelDelta(ModelDelta::Text {
-        block: 0,
-        text: FRAGMENT.to_owned(),
-    })
+    text_delta(0, FRAGMENT)
 }
 
 fn model_silent() -> Input {
@@ -304,78 +304,24 @@ fn model_silent() -> Input {
     }
 }
 
-pub(super) fn model_failed(kind: ModelErrorKind) -> Input {
-    Input::ModelFailed(ModelError {
-        kind,
-        message: "the call failed".to_owned(),
-        status: None,
-        retry_after: None,
-    })
-}
-
 fn compaction_succeeded() -> Input {
-    let block = CompactionBlock {
-        keep_first: Vec::new(),
-        keep_compacted: Vec::new(),
-        keep_recent: Vec::new(),
-        through: "s.cfg.0.m0".into(),
-        created_at: Timestamp::default(),
+    let after = ContextSize {
+        tokens: 10,
+        messages: 1,
     };
-    Input::Compacted {
-        block: Ok(block),
-        after: ContextSize {
-            tokens: 10,
-            messages: 1,
-        },
-        usage: None,
-    }
+    compaction_result(true, after, None)
 }
 
 fn compaction_failed() -> Input {
-    Input::Compacted {
-        block: Err("no model".to_owned()),
-        after: ContextSize::default(),
-        usage: None,
-    }
+    compaction_result(false, ContextSize::default(), None)
 }
 
-fn permission_requested(id: &str) -> Input {
-    Input::PermissionRequested {
-        call_id: id.into(),
-        detail: CallDetail::default(),
-    }
-}
-
-fn verdict(id: &str, verdict: Verdict) -> Input {
-    Input::Verdict {
-        call_id: id.into(),
-        verdict,
-    }
-}
-
-fn tool_ended(id: &str, envelope: ToolEnvelope) -> Input {
-    Input::ToolEnded {
-        call_id: id.into(),
-        envelope,
-    }
-}
-
-fn child_usage(id: &str) -> Input {
+fn child_spending(id: &str) -> Input {
     let usage = Usage {
         input: 3,
         ..Usage::default()
     };
-    Input::ChildUsageReported {
-        call_id: id.into(),
-        child: ChildUsage {
-            session_id: "child".into(),
-            source: crate::usage::source::SUBAGENT.to_owned(),
-            model: "p/m".to_owned(),
-            iteration: 0,
-            usage: Some(usage),
-            cumulative: usage,
-        },
-    }
+    child_usage(id, "child", Some(usage), usage)
 }
 
 /// Builds the report that the rest of the prompt has used up its tokens.
@@ -388,10 +334,7 @@ fn other_spending() -> Input {
 
 fn tool_updates(id: &str) -> Vec<Input> {
     vec![
-        Input::ToolOutput {
-            call_id: id.into(),
-            text: "out".to_owned(),
-        },
+        tool_output(id, "out"),
         Input::ToolUpdate {
             call_id: id.into(),
             detail: CallDetail::default(),

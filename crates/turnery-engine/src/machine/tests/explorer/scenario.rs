@@ -5,7 +5,7 @@ use super::inputs::{self, ToolBehavior};
 use crate::{
     CallAnnouncement, ContextBudget, ContextSize, ContinuationKind, HookSet, Input, Limits,
     LoopSpec, ModelErrorKind, ModelStop, Response, ResponseLimits, ResponseSize, ToolControl,
-    tests::fixtures,
+    tests::{fixtures, harness::model_failed},
 };
 
 /// Scenario of an exploration.
@@ -193,10 +193,7 @@ impl Scenario {
             Self::OversizedResponses => &[ModelErrorKind::AnswerLimit],
             Self::Steering | Self::ParallelCalls | Self::StandaloneCompaction => &[],
         };
-        kinds
-            .iter()
-            .map(|kind| inputs::model_failed(*kind))
-            .collect()
+        kinds.iter().map(|kind| model_failed(*kind)).collect()
     }
 
     /// Returns the maximum number of fragments of a response.

@@ -5,7 +5,7 @@ mod invariants;
 mod scenario;
 mod simulated_host;
 
-use super::{Effect, Input, Loop, seeded_fault::SeededFault};
+use super::super::{Effect, Input, Loop, seeded_fault::SeededFault};
 use crate::{Timestamp, oracle::ensure::ensure};
 use invariants::InvariantChecker;
 use scenario::Scenario;

@@ -1,0 +1,3 @@
+//! Tests that look into the state of the machine.
+
+mod explorer;
