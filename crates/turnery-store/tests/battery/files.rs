@@ -4,11 +4,16 @@ use crate::samples::*;
 use std::{fs, path::Path};
 use turnery_store::{ListQuery, SqliteStore, Store, StoreError};
 
-async fn open_error(path: &Path) -> String {
+/// Checks that a store with this file fails, with a message that contains all of `parts`.
+async fn assert_refused(path: &Path, parts: &[&str]) {
     let store = SqliteStore::open(path.to_path_buf());
     match store.list(ListQuery::default()).await {
-        Err(StoreError::Broken(open_error)) => open_error,
-        other => panic!("{other:?} instead of a sentence"),
+        Err(StoreError::Broken(text)) => {
+            for part in parts {
+                assert!(text.contains(part), "{text}");
+            }
+        }
+        other => panic!("{other:?} instead of an error of the file"),
     }
 }
 
@@ -60,11 +65,7 @@ async fn garbage_is_refused_and_left_alone() {
     let path = folder.path().join("sessions.db");
     let garbage = b"this is not a database, it only says so. ".repeat(100);
     fs::write(&path, &garbage).unwrap();
-    let said = open_error(&path).await;
-    assert!(
-        said.contains("sessions.db is damaged or not a session database"),
-        "{said}"
-    );
+    assert_refused(&path, &["sessions.db is damaged or not a session database"]).await;
     assert_eq!(fs::read(&path).unwrap(), garbage);
 }
 
@@ -77,8 +78,7 @@ async fn truncated_file_is_refused_and_left_alone() {
     drop(store);
     let whole = fs::read(&path).unwrap();
     fs::write(&path, &whole[..5000]).unwrap();
-    let said = open_error(&path).await;
-    assert!(said.contains("damaged"), "{said}");
+    assert_refused(&path, &["damaged"]).await;
     assert_eq!(fs::read(&path).unwrap(), whole[..5000]);
 }
 
@@ -92,42 +92,32 @@ async fn another_version_and_another_program_are_refused() {
     let db = rusqlite::Connection::open(&newer).unwrap();
     db.pragma_update(None, "user_version", 99).unwrap();
     drop(db);
-    let said = open_error(&newer).await;
-    assert!(
-        said.contains("version 99") && said.contains("update turnery"),
-        "{said}"
-    );
+    assert_refused(&newer, &["version 99", "update turnery"]).await;
 
     let db = rusqlite::Connection::open(&newer).unwrap();
     db.pragma_update(None, "user_version", 1).unwrap();
     drop(db);
-    let said = open_error(&newer).await;
-    assert!(
-        said.contains("version 1 ") && said.contains("choose another file"),
-        "{said}"
-    );
+    assert_refused(&newer, &["version 1 ", "choose another file"]).await;
 
     let other = folder.path().join("other.db");
     let db = rusqlite::Connection::open(&other).unwrap();
     db.execute_batch("CREATE TABLE recipes (name TEXT)")
         .unwrap();
     drop(db);
-    let said = open_error(&other).await;
-    assert!(said.contains("database of another program"), "{said}");
+    assert_refused(&other, &["database of another program"]).await;
 }
 
 #[tokio::test]
 async fn unusable_path_is_named_in_the_error() {
     let folder = tempfile::tempdir().unwrap();
-    let said = open_error(folder.path()).await;
-    assert!(said.contains(folder.path().to_str().unwrap()), "{said}");
+    assert_refused(folder.path(), &[folder.path().to_str().unwrap()]).await;
     let file = folder.path().join("file");
     fs::write(&file, "").unwrap();
-    let said = open_error(&file.join("sessions.db")).await;
-    assert!(
-        said.contains("choose a file in a folder of yours"),
-        "{said}"
-    );
+    assert_refused(
+        &file.join("sessions.db"),
+        &["choose a file in a folder of yours"],
+    )
+    .await;
 }
 
 /// Nothing can be created under `/proc`, not even by root.
@@ -135,18 +125,19 @@ async fn unusable_path_is_named_in_the_error() {
 #[cfg(target_os = "linux")]
 async fn read_only_folder_is_named_in_the_error() {
     for path in ["/proc/turnery/sessions.db", "/proc/sys/sessions.db"] {
-        let said = open_error(Path::new(path)).await;
-        assert!(said.contains(path), "{said}");
-        assert!(
-            said.contains("choose a file in a folder of yours"),
-            "{said}"
-        );
+        assert_refused(
+            Path::new(path),
+            &[path, "choose a file in a folder of yours"],
+        )
+        .await;
     }
     // Exists, but is read-only.
-    let said = open_error(Path::new("/proc/sys/kernel/ostype")).await;
-    assert!(said.contains("/proc/sys/kernel/ostype"), "{said}");
-    assert!(
-        said.contains("check that it is a file in a folder of yours"),
-        "{said}"
-    );
+    assert_refused(
+        Path::new("/proc/sys/kernel/ostype"),
+        &[
+            "/proc/sys/kernel/ostype",
+            "check that it is a file in a folder of yours",
+        ],
+    )
+    .await;
 }

@@ -35,10 +35,12 @@ fn hanging_commit(worker: &Worker) -> (StoreFuture<'static, ()>, mpsc::SyncSende
     (hanging, release, place)
 }
 
-fn backend_error_text(error: StoreError) -> String {
-    match error {
-        StoreError::Broken(backend_error_text) => backend_error_text,
-        other => panic!("another error: {other:?}"),
+/// Checks that an operation failed with a message that contains `part`.
+#[track_caller]
+fn assert_broken<T: std::fmt::Debug>(answer: Result<T, StoreError>, part: &str) {
+    match answer {
+        Err(StoreError::Broken(text)) => assert!(text.contains(part), "{text}"),
+        other => panic!("another answer: {other:?}"),
     }
 }
 
@@ -74,8 +76,7 @@ async fn overdue_jobs_fail_while_the_disk_hangs() {
         done.store(true, Ordering::Relaxed);
         Ok(())
     });
-    let told = backend_error_text(queued.await.unwrap_err());
-    assert!(told.contains("did not respond within"), "{told}");
+    assert_broken(queued.await, "did not respond within");
     release.send(()).unwrap();
     assert_eq!(hanging.await, Ok(()));
     empty_transaction(&worker).await.unwrap();
@@ -159,8 +160,7 @@ async fn journal_is_written_after_a_lock_ends() {
         .call_with_timeout(Duration::ZERO, Flush::Later, |db| {
             Ok(db.sql.execute_batch("BEGIN IMMEDIATE; COMMIT")?)
         });
-    let told = backend_error_text(refused.await.unwrap_err());
-    assert!(told.contains("another program keeps"), "{told}");
+    assert_broken(refused.await, "another program keeps");
     other.execute_batch("COMMIT").unwrap();
     append(1);
     assert_eq!(journalled_seqs(&store).await, [0, 1]);
@@ -189,8 +189,7 @@ async fn unwritten_journal_is_recovered_by_the_next_claim() {
     let kept = store.release(&lane).await;
     let refused = store.claim(&lane.session_id, &own).await.map(drop);
     for answer in [kept, refused] {
-        let told = backend_error_text(answer.unwrap_err());
-        assert!(told.contains("is full; free some space"), "{told}");
+        assert_broken(answer, "is full; free some space");
     }
     limit(1_000_000).await.unwrap();
     let opened = store.claim(&lane.session_id, &own).await;
@@ -234,8 +233,7 @@ async fn journal_that_lost_an_event_ends_there() {
     }
     // The queue is full: neither append waits.
     append(1);
-    let told = backend_error_text(empty_transaction(&store.writer).await.unwrap_err());
-    assert!(told.contains("does not keep up"), "{told}");
+    assert_broken(empty_transaction(&store.writer).await, "does not keep up");
     release.send(()).unwrap();
     hanging.await.unwrap();
     while empty_transaction(&store.writer).await.is_err() {
@@ -244,8 +242,7 @@ async fn journal_that_lost_an_event_ends_there() {
     append(2);
     let event = event(&lane.session_id, &loop_id, 3);
     let refused = store.append_now(&lane, &loop_id, vec![event]).await;
-    let told = backend_error_text(refused.unwrap_err());
-    assert!(told.contains("from its first event"), "{told}");
+    assert_broken(refused, "from its first event");
     assert_eq!(journalled_seqs(&store).await, [0]);
     // The loop starts again.
     append(0);
@@ -268,22 +265,16 @@ async fn append_after_a_cut_in_the_thread_is_refused() {
     let loop_id = LoopId::from("s1.cfg.1");
     let events = |seq| vec![event(&lane.session_id, &loop_id, seq)];
     store.append(&lane, &loop_id, events(0));
-    let told = backend_error_text(
-        store
-            .append_now(&lane, &loop_id, events(1))
-            .await
-            .unwrap_err(),
+    assert_broken(
+        store.append_now(&lane, &loop_id, events(1)).await,
+        "cannot be stored in",
     );
-    assert!(told.contains("cannot be stored in"), "{told}");
     fs::remove_file(&inside).unwrap();
     let (lane, loop_id) = claim_new_session(&store).await;
-    let told = backend_error_text(
-        store
-            .append_now(&lane, &loop_id, events(2))
-            .await
-            .unwrap_err(),
+    assert_broken(
+        store.append_now(&lane, &loop_id, events(2)).await,
+        "from its first event",
     );
-    assert!(told.contains("from its first event"), "{told}");
     assert_eq!(journalled_seqs(&store).await, [0; 0]);
     let all = vec![
         event(&lane.session_id, &loop_id, 0),
@@ -305,8 +296,7 @@ async fn thread_panic_fails_all_jobs() {
     release.send(()).unwrap();
     hanging.await.unwrap();
     for answer in [broken.await, behind.await] {
-        let told = backend_error_text(answer.unwrap_err());
-        assert!(told.contains("has stopped after a fault"), "{told}");
+        assert_broken(answer, "has stopped after a fault");
     }
 }
 
@@ -331,8 +321,7 @@ async fn database_recovers_once_the_disk_has_space() {
     };
     limit(&worker, 20).await.unwrap();
     for _ in 0..2 {
-        let told = backend_error_text(fill(&worker).await.unwrap_err());
-        assert!(told.contains("is full; free some space"), "{told}");
+        assert_broken(fill(&worker).await, "is full; free some space");
     }
     limit(&worker, 1_000_000).await.unwrap();
     fill(&worker).await.unwrap();
@@ -356,9 +345,8 @@ async fn missing_files_are_refused_until_restored() {
     for name in ["sessions.db", "sessions.db-wal", "sessions.db-shm"] {
         let (file, elsewhere) = (folder.path().join(name), folder.path().join("elsewhere"));
         fs::rename(&file, &elsewhere).unwrap();
-        let told = backend_error_text(empty_transaction(&worker).await.unwrap_err());
-        assert!(told.contains("was moved, removed or replaced"), "{told}");
-        assert!(told.contains(name), "{told}");
+        let moved = format!("{name} was moved, removed or replaced");
+        assert_broken(empty_transaction(&worker).await, &moved);
         fs::copy(&elsewhere, &file).unwrap();
         assert!(
             empty_transaction(&worker).await.is_err(),
@@ -471,8 +459,7 @@ fn hanging_inline_job_is_reported_and_times_out() {
     };
     stalled.recv_timeout(Duration::from_secs(60)).expect("told");
     let queued = worker.call_with_timeout(Duration::ZERO, Flush::Now, |_| Ok(()));
-    let told = backend_error_text(runtime.block_on(queued).unwrap_err());
-    assert!(told.contains("did not respond within"), "{told}");
+    assert_broken(runtime.block_on(queued), "did not respond within");
     release.send(()).unwrap();
     assert_eq!(runtime.block_on(hanging), Ok(()));
     runtime.block_on(empty_transaction(&worker)).unwrap();
@@ -486,10 +473,11 @@ fn inline_job_panic_fails_all_jobs() {
     let broken = worker.commit(SettledLoops::new(), |_| -> Result<(), JobError> {
         panic!("a bug")
     });
-    let told = backend_error_text(runtime.block_on(broken).unwrap_err());
-    assert!(told.contains("has stopped after a fault"), "{told}");
-    let behind = backend_error_text(runtime.block_on(empty_transaction(&worker)).unwrap_err());
-    assert!(behind.contains("has stopped after a fault"), "{behind}");
+    assert_broken(runtime.block_on(broken), "has stopped after a fault");
+    assert_broken(
+        runtime.block_on(empty_transaction(&worker)),
+        "has stopped after a fault",
+    );
 }
 
 /// The runtime that should do a job is gone.
