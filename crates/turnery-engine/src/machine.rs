@@ -157,8 +157,8 @@ impl Loop {
                 silent_ms,
                 is_connected,
             } => self.handle_silence(silent_ms, is_connected),
-            Input::Steer(words) => self.queue_steering(words),
-            Input::FollowUp(words) => self.queue_follow_up(words),
+            Input::Steer(content) => self.queue_steering(content),
+            Input::FollowUp(content) => self.queue_follow_up(content),
             Input::HookAnswered(verdict) => self.handle_hook_verdict(verdict),
             Input::Compacted {
                 block,

@@ -133,7 +133,7 @@ impl Store for SqliteStore {
         self.writer.call_flushed(move |db| {
             let deleted = deletion::delete(&db.sql, &id, clock.reading())?;
             db.numbers.clear();
-            db.tidy.note_deletion();
+            db.cleanup.note_deletion();
             Ok(deleted)
         })
     }
@@ -143,7 +143,7 @@ impl Store for SqliteStore {
         self.writer.call_flushed(move |db| {
             let deleted = deletion::force_delete(&db.sql, &id, clock.reading())?;
             db.numbers.clear();
-            db.tidy.note_deletion();
+            db.cleanup.note_deletion();
             Ok(deleted)
         })
     }

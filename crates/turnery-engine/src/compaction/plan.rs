@@ -113,35 +113,35 @@ pub fn plan_compaction(
     before: Option<&CompactionBlock>,
     settings: &CompactionSettings,
 ) -> Option<CompactionPlan> {
-    let draft = MessageLayout::new(messages, before);
-    let now = draft.size(&(0..messages.len()));
-    let frame = ContextSize::of_message(&summary_message("")).tokens;
-    let mut least = None;
-    for step in retention_levels(settings) {
+    let layout = MessageLayout::new(messages, before);
+    let now = layout.size(&(0..messages.len()));
+    let summary_overhead = ContextSize::of_message(&summary_message("")).tokens;
+    let mut best = None;
+    for level in retention_levels(settings) {
         let mut after = now.tokens;
-        if let Some(cut) = draft.replaced_range(&step) {
-            let whole = draft.size(&cut).tokens;
+        if let Some(range) = layout.replaced_range(&level) {
+            let whole = layout.size(&range).tokens;
             let summary = settings
                 .max_summary_tokens
-                .min(whole.saturating_sub(frame + 1));
-            let recent = draft.retain_recent(cut.end, &step);
-            let kept = draft.retained_size(&cut, &recent);
+                .min(whole.saturating_sub(summary_overhead + 1));
+            let recent = layout.retain_recent(range.end, &level);
+            let kept = layout.retained_size(&range, &recent);
             if summary > 0 {
-                after = kept.tokens.saturating_add(frame + summary);
-                least = Some((cut, recent, kept, summary));
+                after = kept.tokens.saturating_add(summary_overhead + summary);
+                best = Some((range, recent, kept, summary));
             }
         }
         if after <= settings.target_tokens {
             break;
         }
     }
-    let (cut, recent, kept, summary_tokens) = least?;
-    let (earlier, replaced) = messages[cut.clone()]
+    let (range, recent, kept, summary_tokens) = best?;
+    let (earlier, replaced) = messages[range.clone()]
         .iter()
         .cloned()
-        .partition(|message| draft.is_summary(message));
+        .partition(|message| layout.is_summary(message));
     Some(CompactionPlan {
-        first: messages[..cut.start]
+        first: messages[..range.start]
             .iter()
             .map(|message| message.message_id.clone())
             .collect(),
@@ -165,15 +165,15 @@ struct RetentionLevel {
 
 /// Returns the levels to try, from the settings down to the minimum.
 fn retention_levels(settings: &CompactionSettings) -> Vec<RetentionLevel> {
-    let mut steps = Vec::new();
-    let mut add = |first, recent, lines, newest_too| {
+    let mut levels = Vec::new();
+    let mut add = |first, recent, lines, include_unseen| {
         let media = lines >= settings.max_output_lines;
-        let outputs = OutputLimit { lines, media };
-        steps.push(RetentionLevel {
+        let output_limit = OutputLimit { lines, media };
+        levels.push(RetentionLevel {
             first,
             recent,
-            output_limit: outputs,
-            include_unseen: newest_too,
+            output_limit,
+            include_unseen,
         });
     };
     let fewer = |lines: usize| (lines / 2).max(MIN_OUTPUT_LINES.min(lines));
@@ -193,7 +193,7 @@ fn retention_levels(settings: &CompactionSettings) -> Vec<RetentionLevel> {
         lines = fewer(lines);
         add(0, 1, lines, true);
     }
-    steps
+    levels
 }
 
 /// Messages split into turns.
@@ -212,7 +212,7 @@ impl<'a> MessageLayout<'a> {
             .iter()
             .flat_map(|block| &block.keep_compacted);
         let kept = previous_block.iter().flat_map(|block| &block.keep_recent);
-        let mut draft = Self {
+        let mut layout = Self {
             messages,
             sizes: messages
                 .iter()
@@ -225,8 +225,8 @@ impl<'a> MessageLayout<'a> {
                 .map(|kept| &kept.message_id)
                 .collect(),
         };
-        draft.turn_starts = draft.find_turn_starts();
-        draft
+        layout.turn_starts = layout.find_turn_starts();
+        layout
     }
 
     fn is_summary(&self, message: &LlmMessage) -> bool {
@@ -250,7 +250,7 @@ impl<'a> MessageLayout<'a> {
     }
 
     /// Returns the range to summarise at this level; `None` if it contains nothing new.
-    fn replaced_range(&self, step: &RetentionLevel) -> Option<Range<usize>> {
+    fn replaced_range(&self, level: &RetentionLevel) -> Option<Range<usize>> {
         let turns = self.turn_starts.len() - 1;
         // The first messages are kept unchanged, so they end where a message was already shortened or
         // summarised.
@@ -259,27 +259,30 @@ impl<'a> MessageLayout<'a> {
         };
         let verbatim = self.messages.iter().position(altered);
         let verbatim = verbatim.unwrap_or(self.messages.len());
-        let first = (0..=step.first.min(turns))
+        let first = (0..=level.first.min(turns))
             .rev()
             .find(|turn| self.turn_starts[*turn] <= verbatim)?;
         let from = self.turn_starts[first];
         let summary = self.messages.iter().rposition(|m| self.is_summary(m));
-        let to =
-            self.turn_starts[turns.saturating_sub(step.recent)].max(summary.map_or(0, |at| at + 1));
-        let cut = from..to.max(from);
+        let to = self.turn_starts[turns.saturating_sub(level.recent)]
+            .max(summary.map_or(0, |at| at + 1));
+        let range = from..to.max(from);
         let is_new = |message: &Arc<LlmMessage>| !self.is_summary(message);
-        self.messages[cut.clone()].iter().any(is_new).then_some(cut)
+        self.messages[range.clone()]
+            .iter()
+            .any(is_new)
+            .then_some(range)
     }
 
     /// Returns the messages from `from` on, in the form in which they are kept.
-    fn retain_recent(&self, from: usize, step: &RetentionLevel) -> Vec<RetainedMessage> {
+    fn retain_recent(&self, from: usize, level: &RetentionLevel) -> Vec<RetainedMessage> {
         let is_answer = |m: &Arc<LlmMessage>| matches!(m.message, Message::Assistant { .. });
         let seen = self.messages.iter().rposition(is_answer);
         let keep = |(at, message): (usize, &Arc<LlmMessage>)| {
-            let is_unseen = Some(at) > seen && !step.include_unseen;
+            let is_unseen = Some(at) > seen && !level.include_unseen;
             let was_shortened = self.shortened_ids.contains(&message.message_id);
             let shortened = (!is_unseen)
-                .then(|| shorten_tool_result(message, step.output_limit))
+                .then(|| shorten_tool_result(message, level.output_limit))
                 .flatten()
                 .or_else(|| was_shortened.then(|| Arc::clone(message)));
             RetainedMessage {
@@ -297,9 +300,9 @@ impl<'a> MessageLayout<'a> {
         size
     }
 
-    fn retained_size(&self, cut: &Range<usize>, recent: &[RetainedMessage]) -> ContextSize {
-        let mut size = self.size(&(0..cut.start));
-        for (whole, kept) in self.sizes[cut.end..].iter().zip(recent) {
+    fn retained_size(&self, range: &Range<usize>, recent: &[RetainedMessage]) -> ContextSize {
+        let mut size = self.size(&(0..range.start));
+        for (whole, kept) in self.sizes[range.end..].iter().zip(recent) {
             size += match &kept.shortened {
                 Some(shortened) => ContextSize::of_message(&shortened.message),
                 None => *whole,

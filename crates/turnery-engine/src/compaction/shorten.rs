@@ -25,7 +25,7 @@ pub(super) struct OutputLimit {
 /// Returns the shortened form of a tool result; `None` for short results and other messages.
 pub(super) fn shorten_tool_result(
     message: &LlmMessage,
-    extent: OutputLimit,
+    limit: OutputLimit,
 ) -> Option<Arc<LlmMessage>> {
     let Message::ToolResult {
         call_id,
@@ -42,32 +42,31 @@ pub(super) fn shorten_tool_result(
         message: Message::ToolResult {
             call_id: call_id.clone(),
             tool_name: tool_name.clone(),
-            content: shorten_content(content, extent)?,
+            content: shorten_content(content, limit)?,
             is_error: *is_error,
         },
     }))
 }
 
-fn shorten_content(content: &[Content], extent: OutputLimit) -> Option<Vec<Content>> {
+fn shorten_content(content: &[Content], limit: OutputLimit) -> Option<Vec<Content>> {
     let is_image = |item: &&Content| matches!(item, Content::Image(_));
     let is_audio = |item: &&Content| matches!(item, Content::Audio(_));
     let media = content
         .iter()
         .filter(|item| is_image(item) || is_audio(item));
-    let too_many = !extent.media && media.clone().next().is_some();
+    let omits_media = !limit.media && media.clone().next().is_some();
     let text = join_text(content);
-    let short =
-        (!is_within_lines(&text, extent.lines)).then(|| truncate_middle(&text, extent.lines));
+    let short = (!is_within_lines(&text, limit.lines)).then(|| truncate_middle(&text, limit.lines));
     // Omitted short lines may be smaller than the note that replaces them.
     let short = short.filter(|short| short.len() < text.len());
-    if short.is_none() && !too_many {
+    if short.is_none() && !omits_media {
         return None;
     }
     let mut kept = Vec::new();
     if !text.is_empty() {
         kept.push(Content::text(short.unwrap_or(text)));
     }
-    if too_many {
+    if omits_media {
         let has_image = media.clone().any(|item| is_image(&item));
         let has_audio = media.clone().any(|item| is_audio(&item));
         kept.extend(has_image.then(|| Content::text(OMITTED_IMAGE_NOTE)));

@@ -10,20 +10,20 @@ use std::mem;
 impl Loop {
     /// First tier: starts nothing new and requests running work to stop. No effect once the outcome is
     /// sealed; the store then reports whether the record was stored.
-    pub(super) fn halt(&mut self, why: Halt) {
-        let outranked = self.halt >= Some(why) && !faulty!(self, LastHaltWins);
+    pub(super) fn halt(&mut self, halt: Halt) {
+        let outranked = self.halt >= Some(halt) && !faulty!(self, LastHaltWins);
         if outranked || self.is_sealed() {
             return;
         }
-        self.halt = Some(why);
-        self.is_grace_over |= why == Halt::LaneLost;
+        self.halt = Some(halt);
+        self.is_grace_over |= halt == Halt::LaneLost;
         match mem::replace(&mut self.stage, Stage::Finished) {
-            Stage::AwaitingHook(question) => {
+            Stage::AwaitingHook(pending) => {
                 self.cancel_hook();
-                self.resume_without_hook(*question);
+                self.resume_without_hook(*pending);
             }
             Stage::Compacting(_) => {
-                self.stop_compaction(why.cause().to_owned());
+                self.stop_compaction(halt.cause().to_owned());
                 self.abandon_model_call();
             }
             Stage::AwaitingModel(draft) => {
@@ -32,13 +32,13 @@ impl Loop {
                 }
                 self.end_cut_off_turn(draft);
             }
-            Stage::RunningCalls(batch) => self.stop_calls(batch, why),
+            Stage::RunningCalls(batch) => self.stop_calls(batch, halt),
             sealed @ (Stage::Committing(_) | Stage::Finished) => self.stage = sealed,
         }
     }
 
     /// Requests running calls to stop and cancels all others.
-    fn stop_calls(&mut self, mut batch: CallBatch, why: Halt) {
+    fn stop_calls(&mut self, mut batch: CallBatch, halt: Halt) {
         if batch.hook_call.take().is_some() {
             self.cancel_hook();
         }
@@ -51,7 +51,7 @@ impl Loop {
             self.end_call(
                 &mut batch,
                 at,
-                CallEnd::not_executed(why.cancelled_envelope(false)),
+                CallEnd::not_executed(halt.cancelled_envelope(false)),
             );
         }
         if !self.grace_started {
@@ -60,7 +60,7 @@ impl Loop {
             }
         }
         if self.is_grace_over {
-            return self.kill_calls(batch, why);
+            return self.kill_calls(batch, halt);
         }
         if batch.running().next().is_some() {
             self.start_grace();
@@ -78,9 +78,9 @@ impl Loop {
         }
         self.is_grace_over = true;
         match mem::replace(&mut self.stage, Stage::Finished) {
-            Stage::AwaitingHook(question) => {
+            Stage::AwaitingHook(pending) => {
                 self.cancel_hook();
-                self.resume_without_hook(*question);
+                self.resume_without_hook(*pending);
             }
             Stage::RunningCalls(mut batch) => {
                 if batch.hook_call.take().is_some() {

@@ -16,9 +16,9 @@ impl Loop {
         wanted && !self.is_grace_over
     }
 
-    pub(super) fn ask_hook(&mut self, hook: HookRequest, question: PendingHook) {
+    pub(super) fn ask_hook(&mut self, hook: HookRequest, pending: PendingHook) {
         self.push_effect(Effect::RunHook(hook));
-        self.stage = Stage::AwaitingHook(Box::new(question));
+        self.stage = Stage::AwaitingHook(Box::new(pending));
         if self.halt.is_some() {
             self.start_grace();
         }
@@ -27,15 +27,15 @@ impl Loop {
     /// Handles the verdict of a hook.
     pub(super) fn handle_hook_verdict(&mut self, verdict: HookVerdict) {
         match mem::replace(&mut self.stage, Stage::Finished) {
-            Stage::AwaitingHook(question) => self.resume_after_hook(*question, verdict),
+            Stage::AwaitingHook(pending) => self.resume_after_hook(*pending, verdict),
             Stage::RunningCalls(batch) => self.handle_call_hook_verdict(batch, verdict),
             other => self.stage = other,
         }
     }
 
     /// Continues with the verdict; one that does not apply to the hook counts as `Continue`.
-    fn resume_after_hook(&mut self, question: PendingHook, verdict: HookVerdict) {
-        match (question, verdict) {
+    fn resume_after_hook(&mut self, pending: PendingHook, verdict: HookVerdict) {
+        match (pending, verdict) {
             (PendingHook::Prompt(prompt), verdict) => self.handle_prompt_verdict(prompt, verdict),
             (PendingHook::Queued(content, filtering), verdict) => {
                 self.handle_queued_verdict(content, verdict, filtering);
@@ -46,7 +46,7 @@ impl Loop {
             }
             (PendingHook::BeforeTurn(turn), _) => self.begin_turn(turn),
             (PendingHook::AfterTurn(next), _) => self.continue_with(next),
-            (PendingHook::OnError(failed), _) => self.end_failed_loop(failed),
+            (PendingHook::OnError(failure), _) => self.end_failed_loop(failure),
             (
                 PendingHook::BeforeCompaction(CompactionReason::Standalone),
                 HookVerdict::Stop(why),
@@ -77,8 +77,8 @@ impl Loop {
     }
 
     /// Runs the error hook, if there is one, then ends the failed loop (C-28).
-    pub(super) fn fail_loop(&mut self, failed: LoopFailure) {
-        let message = failed.stop.describe().into_owned();
+    pub(super) fn fail_loop(&mut self, failure: LoopFailure) {
+        let message = failure.stop.describe().into_owned();
         if faulty!(self, ReportErrorTwice) {
             let message = message.clone();
             self.push_effect(Effect::RunHook(HookRequest::OnError { message }));
@@ -87,25 +87,25 @@ impl Loop {
         if self.should_notify_hook(self.spec.hooks.on_error) && !faulty!(self, ForgetOnError) {
             self.ask_hook(
                 HookRequest::OnError { message },
-                PendingHook::OnError(failed),
+                PendingHook::OnError(failure),
             );
         } else {
-            self.end_failed_loop(failed);
+            self.end_failed_loop(failure);
         }
     }
 
-    fn end_failed_loop(&mut self, failed: LoopFailure) {
-        let next = NextStep::EndLoop(Outcome::Stopped(failed.stop));
+    fn end_failed_loop(&mut self, failure: LoopFailure) {
+        let next = NextStep::EndLoop(Outcome::Stopped(failure.stop));
         if self.emitter.turn_index.is_some() {
-            self.finish_turn(failed.usage, failed.tool_results, next);
+            self.finish_turn(failure.usage, failure.tool_results, next);
         } else {
             self.continue_with(next);
         }
     }
 
     /// Continues a halted loop without the verdict of the pending hook.
-    pub(super) fn resume_without_hook(&mut self, question: PendingHook) {
-        match question {
+    pub(super) fn resume_without_hook(&mut self, pending: PendingHook) {
+        match pending {
             PendingHook::Prompt(_) | PendingHook::Checkpoint(_) => self.continue_halted(),
             PendingHook::Queued(content, filtering) => {
                 self.abandon_filtering(content, filtering);
@@ -116,7 +116,7 @@ impl Loop {
                 self.continue_halted();
             }
             PendingHook::AfterTurn(next) => self.continue_with(next),
-            PendingHook::OnError(failed) => self.end_failed_loop(failed),
+            PendingHook::OnError(failure) => self.end_failed_loop(failure),
             PendingHook::BeforeCompaction(_) | PendingHook::AfterCompaction(_) => {
                 self.abandon_model_call()
             }

@@ -24,7 +24,7 @@ impl Loop {
     }
 
     /// Starts the first turn with its trigger (TURN-16 to TURN-22).
-    fn start_first_turn(&mut self, given: Option<QueuedMessage>) {
+    fn start_first_turn(&mut self, prompt: Option<QueuedMessage>) {
         let trigger = match self.spec.continuation_kind {
             ContinuationKind::Initial => self.spec.trigger,
             ContinuationKind::Branch => TurnTrigger::Branch,
@@ -34,7 +34,7 @@ impl Loop {
         };
         self.continue_with(NextStep::Turn(PendingTurn {
             trigger,
-            prompt: given,
+            prompt,
             queued: Vec::new(),
         }));
     }
@@ -100,15 +100,15 @@ impl Loop {
 
     /// Delivers steering, then runs the checkpoint, then delivers follow-ups; finishes if there are none.
     fn handle_model_done(&mut self, text: ResponseText, checked: bool, may_go_on: bool) {
-        let hears = may_go_on && self.reached_limit().is_none();
+        let accepts_input = may_go_on && self.reached_limit().is_none();
         let mut waiting = VecDeque::new();
-        if hears {
+        if accepts_input {
             waiting = self.input_queues.take_steering(self.spec.steering);
         }
         if waiting.is_empty() && !checked && self.spec.hooks.checkpoint {
             return self.ask_hook(HookRequest::Checkpoint, PendingHook::Checkpoint(text));
         }
-        if waiting.is_empty() && hears {
+        if waiting.is_empty() && accepts_input {
             waiting = self.input_queues.take_follow_ups(self.spec.follow_ups);
         }
         if waiting.is_empty() {

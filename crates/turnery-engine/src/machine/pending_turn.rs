@@ -15,10 +15,10 @@ pub(super) struct PendingTurn {
 
 impl PendingTurn {
     /// Creates a turn that continues the loop, after tool results or with more input.
-    pub(super) fn continuation(given: Option<QueuedMessage>) -> Self {
+    pub(super) fn continuation(prompt: Option<QueuedMessage>) -> Self {
         Self {
             trigger: TurnTrigger::Continuation,
-            prompt: given,
+            prompt,
             queued: Vec::new(),
         }
     }

@@ -71,8 +71,8 @@ impl Loop {
             .clone();
         let size = draft.size();
         self.emitter.emit(EventKind::Delta { message_id, delta });
-        if let Err(overrun) = self.check_response_size(size) {
-            self.stop_oversized_response(overrun);
+        if let Err(exceeded) = self.check_response_size(size) {
+            self.stop_oversized_response(exceeded);
         }
     }
 
@@ -84,12 +84,12 @@ impl Loop {
     }
 
     /// Stops a streaming response that exceeds a limit; output already shown is kept (UP-1).
-    fn stop_oversized_response(&mut self, overrun: ResponseLimitError) {
+    fn stop_oversized_response(&mut self, exceeded: ResponseLimitError) {
         let Some(draft) = self.take_draft() else {
             return;
         };
         self.push_effect(Effect::StopModel);
-        self.end_oversized_response(draft, overrun.to_string());
+        self.end_oversized_response(draft, exceeded.to_string());
     }
 
     /// Ends the turn of an oversized response. Its calls do not run, because they may be incomplete.
@@ -136,10 +136,10 @@ impl Loop {
         let Some(ResponseDraft { message_id, .. }) = self.take_draft() else {
             return;
         };
-        let overrun = self
+        let exceeded = self
             .check_response_size(ResponseSize::of_response(&response))
             .err();
-        if overrun.is_some() && !faulty!(self, RunCallsOfOversizedResponse) {
+        if exceeded.is_some() && !faulty!(self, RunCallsOfOversizedResponse) {
             // `settled` then drops the calls, which will have no results.
             response.stop = ModelStop::Length;
         }
@@ -148,8 +148,8 @@ impl Loop {
         }
         let usage = response.usage;
         let next = match response.stop {
-            ModelStop::Length => match overrun {
-                Some(overrun) => NextStep::ResponseTooLarge(overrun.to_string()),
+            ModelStop::Length => match exceeded {
+                Some(exceeded) => NextStep::ResponseTooLarge(exceeded.to_string()),
                 None => NextStep::EndLoop(Outcome::Stopped(TurnStop::Incomplete)),
             },
             ModelStop::Refusal => {

@@ -36,13 +36,13 @@ pub fn recover_interrupted_loop(events: &[Event]) -> Option<LoopRecord> {
 pub fn recover_interrupted_loops<J: AsRef<[Event]>>(journals: &[J]) -> Vec<LoopRecord> {
     let read = |journal: &J| JournalRecovery::from_journal(journal.as_ref());
     let all: Vec<JournalRecovery> = journals.iter().filter_map(read).collect();
-    let stand: Vec<bool> = all
+    let stay: Vec<bool> = all
         .iter()
-        .map(|closing| closing.can_stay() && closing.is_selected(&all))
+        .map(|recovery| recovery.can_stay() && recovery.is_selected(&all))
         .collect();
-    let closed = all.into_iter().zip(stand);
+    let closed = all.into_iter().zip(stay);
     closed
-        .filter_map(|(closing, stands)| closing.into_record(stands))
+        .filter_map(|(recovery, stays)| recovery.into_record(stays))
         .collect()
 }
 
@@ -96,20 +96,20 @@ impl EventPosition {
 
 impl JournalRecovery {
     fn from_journal(events: &[Event]) -> Option<Self> {
-        let mut closing = Self::new(events.first()?);
+        let mut recovery = Self::new(events.first()?);
         for event in events {
             if let EventKind::LoopEnd {
                 outcome, rejection, ..
             } = &event.kind
             {
-                closing.is_excluded |= rejection.is_some() || !outcome.stays_in_conversation();
+                recovery.is_excluded |= rejection.is_some() || !outcome.stays_in_conversation();
             } else if let EventKind::ParallelEnd { winner, .. } = &event.kind {
-                closing.winner = Some(winner.clone());
+                recovery.winner = Some(winner.clone());
             } else {
-                closing.apply_event(event);
+                recovery.apply_event(event);
             }
         }
-        Some(closing)
+        Some(recovery)
     }
 
     fn new(first: &Event) -> Self {
@@ -246,9 +246,9 @@ impl JournalRecovery {
         chosen.is_none_or(|chosen| chosen == own)
     }
 
-    /// Closes everything that is open and returns the record; `stands` is true if the loop stays in the
+    /// Closes everything that is open and returns the record; `stays` is true if the loop stays in the
     /// conversation.
-    fn into_record(mut self, stands: bool) -> Option<LoopRecord> {
+    fn into_record(mut self, stays: bool) -> Option<LoopRecord> {
         if let Some(before) = self.open_compaction.take() {
             let turn_index = self.turn.as_ref().map(|turn| turn.index);
             let kind = EventKind::CompactionEnded {
@@ -262,13 +262,13 @@ impl JournalRecovery {
         if let Some(turn) = self.turn.take() {
             self.close_turn(turn);
         }
-        if stands {
+        if stays {
             let text = INTERRUPTED_NOTICE.to_owned();
             self.emit_message(Message::System { text }, None);
         }
         let mut record = self.recorder.into_aborted()?;
         // A journal with a gap must not produce a conversation that models reject.
-        record.on_chain = stands && has_all_results(&record.messages);
+        record.on_chain = stays && has_all_results(&record.messages);
         Some(record)
     }
 
@@ -372,7 +372,7 @@ impl JournalRecovery {
     fn emit_message(&mut self, message: Message, turn_index: Option<u32>) {
         let loop_id = self.position.loop_id.clone();
         let message_id = match self.open_message.take() {
-            Some(begun) => begun,
+            Some(started) => started,
             None => {
                 let message_id = MessageId::from(format!("{loop_id}.m{}", self.message_count));
                 self.message_count += 1;

@@ -78,16 +78,16 @@ impl Db {
         trigger: CleanupTrigger,
         is_wanted: impl Fn() -> bool + Send + 'static,
     ) {
-        if !self.tidy.has_written && !self.tidy.has_deleted {
+        if !self.cleanup.has_written && !self.cleanup.has_deleted {
             return;
         }
         match self.try_clean_up(path, trigger, is_wanted) {
-            Ok(true) => self.tidy = Cleanup::default(),
-            Ok(false) => self.tidy.tries += 1,
-            Err(error) if error.is_interrupted() || error.is_busy() => self.tidy.tries += 1,
+            Ok(true) => self.cleanup = Cleanup::default(),
+            Ok(false) => self.cleanup.tries += 1,
+            Err(error) if error.is_interrupted() || error.is_busy() => self.cleanup.tries += 1,
             Err(error) => {
                 tracing::warn!(error = %error.into_store_error(path), "failed to free the space of deleted sessions");
-                self.tidy = Cleanup::default();
+                self.cleanup = Cleanup::default();
             }
         }
     }
@@ -101,7 +101,7 @@ impl Db {
     ) -> Result<bool, JobError> {
         self.check_files()?;
         let free = pragma_number(&self.sql, "freelist_count")?;
-        if !self.tidy.has_deleted && free <= SPARE_PAGES {
+        if !self.cleanup.has_deleted && free <= SPARE_PAGES {
             return Ok(true);
         }
         self.set_lock_timeout(match trigger {
@@ -212,7 +212,7 @@ mod tests {
     async fn delete_all(worker: &Worker) {
         let delete = worker.call_flushed(|db| {
             db.sql.execute_batch("DELETE FROM said")?;
-            db.tidy.note_deletion();
+            db.cleanup.note_deletion();
             Ok(())
         });
         delete.await.unwrap();
@@ -223,7 +223,7 @@ mod tests {
         let path = folder.path().join("sessions.db");
         let idle = worker.call(move |db| {
             db.clean_up(&path, CleanupTrigger::Idle, is_wanted);
-            Ok(!db.tidy.is_due())
+            Ok(!db.cleanup.is_due())
         });
         idle.await.unwrap()
     }

@@ -20,7 +20,7 @@ pub(super) struct Db {
     /// True after a write since the last checkpoint.
     pub(super) dirty: bool,
     pub(super) log: Arc<WriteAheadLog>,
-    pub(super) tidy: Cleanup,
+    pub(super) cleanup: Cleanup,
     files: OpenFiles,
 }
 
@@ -34,13 +34,13 @@ impl Db {
             numbers: HashMap::new(),
             dirty: false,
             log: Arc::new(WriteAheadLog::of(path)),
-            tidy: Cleanup::default(),
+            cleanup: Cleanup::default(),
         })
     }
 
     /// Sets the longest time that later statements wait for another writing process; waits for nothing itself.
-    pub(super) fn set_lock_timeout(&self, patience: Duration) -> Result<(), JobError> {
-        Ok(self.sql.busy_timeout(patience)?)
+    pub(super) fn set_lock_timeout(&self, timeout: Duration) -> Result<(), JobError> {
+        Ok(self.sql.busy_timeout(timeout)?)
     }
 
     /// Fails if the database was moved, removed or replaced since it was opened.

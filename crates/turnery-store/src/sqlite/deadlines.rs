@@ -103,7 +103,7 @@ pub(super) struct DeadlineWatcher {
 #[derive(Default)]
 struct DeadlineState {
     /// Weak: a job dropped by a panic is answered by being dropped.
-    tickets: Vec<Weak<dyn Deadline>>,
+    deadlines: Vec<Weak<dyn Deadline>>,
     /// True while the thread checks periodically.
     is_ticking: bool,
     is_closed: bool,
@@ -129,9 +129,9 @@ impl DeadlineWatcher {
         Ok(deadlines)
     }
 
-    pub(super) fn add(&self, ticket: &Arc<dyn Deadline>) {
+    pub(super) fn add(&self, deadline: &Arc<dyn Deadline>) {
         let mut state = self.lock();
-        state.tickets.push(Arc::downgrade(ticket));
+        state.deadlines.push(Arc::downgrade(deadline));
         if !std::mem::replace(&mut state.is_ticking, true) {
             drop(state);
             self.changed.notify_one();
@@ -148,7 +148,7 @@ impl DeadlineWatcher {
         let mut state = self.lock();
         let mut ticks_left: u32 = 0;
         while !state.is_closed {
-            ticks_left = match state.tickets.is_empty() {
+            ticks_left = match state.deadlines.is_empty() {
                 true => ticks_left.saturating_sub(1),
                 false => IDLE_TICKS,
             };
@@ -161,13 +161,13 @@ impl DeadlineWatcher {
                 waited.unwrap_or_else(PoisonError::into_inner)
             };
             let mut is_stalled = false;
-            state.tickets.retain(|ticket| {
-                let Some(ticket) = ticket.upgrade() else {
+            state.deadlines.retain(|deadline| {
+                let Some(deadline) = deadline.upgrade() else {
                     return false;
                 };
-                ticket.expire(&self.path);
-                let is_open = !ticket.is_answered();
-                is_stalled |= is_open && ticket.is_stalled();
+                deadline.expire(&self.path);
+                let is_open = !deadline.is_answered();
+                is_stalled |= is_open && deadline.is_stalled();
                 is_open
             });
             if is_stalled {

@@ -45,10 +45,10 @@ pub(super) enum Job {
     Append {
         append: JournalAppend,
         /// Answered once the events are written, if the caller awaits that.
-        ticket: Option<Arc<JobReply<()>>>,
+        reply: Option<Arc<JobReply<()>>>,
     },
     Call {
-        order: JobOptions,
+        options: JobOptions,
         deadline: Arc<dyn Deadline>,
         work: JobFn,
     },
@@ -56,7 +56,7 @@ pub(super) enum Job {
 
 /// Options of a job.
 pub(super) struct JobOptions {
-    pub(super) patience: Duration,
+    pub(super) timeout: Duration,
     pub(super) flush: Flush,
     pub(super) settles: SettledLoops,
     /// Session whose journal must be complete before the job runs.
@@ -82,7 +82,7 @@ struct WorkerState {
     /// Events that could not be written yet.
     appends: Vec<JournalAppend>,
     /// Journals truncated because their events could not be written.
-    cut: TruncatedJournals,
+    truncated: TruncatedJournals,
 }
 
 /// Closes the queue after a panic, so that no caller waits for an answer.
@@ -184,14 +184,18 @@ impl WorkerShared {
             return;
         }
         let begun = Instant::now();
-        let WorkerState { db, appends, cut } = state;
+        let WorkerState {
+            db,
+            appends,
+            truncated,
+        } = state;
         let db = match db {
             Some(db) => Ok(db),
             None => Db::open(&self.path).map(|opened| db.insert(opened)),
         };
         match db {
-            Ok(db) => work_off(db, &self.path, batch, appends, cut),
-            Err(error) => refuse_batch(batch, &error, cut),
+            Ok(db) => work_off(db, &self.path, batch, appends, truncated),
+            Err(error) => refuse_batch(batch, &error, truncated),
         }
         let is_quick = begun.elapsed() < MAX_QUICK_BATCH;
         self.is_quick.store(is_quick, Ordering::Relaxed);
@@ -201,14 +205,20 @@ impl WorkerShared {
 impl WorkerState {
     /// Returns true if there is housekeeping to do while idle.
     fn has_idle_work(&self) -> bool {
-        let has_idle_work = |db: &Db| db.dirty || db.tidy.is_due() || !self.appends.is_empty();
+        let has_idle_work = |db: &Db| db.dirty || db.cleanup.is_due() || !self.appends.is_empty();
         self.db.as_ref().is_some_and(has_idle_work)
     }
 
     /// Writes the kept events as far as possible; the rest is logged and kept for the next attempt.
     fn write_appends(&mut self, path: &Path) {
         if let Some(db) = &mut self.db {
-            let _ = write_journal(db, path, &mut self.appends, &self.cut, JOURNAL_TIMEOUT);
+            let _ = write_journal(
+                db,
+                path,
+                &mut self.appends,
+                &self.truncated,
+                JOURNAL_TIMEOUT,
+            );
         }
     }
 
@@ -226,7 +236,7 @@ impl WorkerState {
     fn end(mut self, path: &Path) {
         self.write_appends(path);
         if let Some(db) = &mut self.db {
-            if db.tidy.is_due() {
+            if db.cleanup.is_due() {
                 let end = Instant::now() + TIME_AT_SHUTDOWN;
                 db.clean_up(path, CleanupTrigger::End, move || Instant::now() >= end);
             }
@@ -235,13 +245,13 @@ impl WorkerState {
     }
 }
 
-fn refuse_batch(batch: VecDeque<Job>, error: &StoreError, cut: &TruncatedJournals) {
+fn refuse_batch(batch: VecDeque<Job>, error: &StoreError, truncated: &TruncatedJournals) {
     for job in batch {
         match job {
-            Job::Append { append, ticket } => {
-                cut.cut(append.loop_id.clone(), &error.to_string());
-                if let Some(ticket) = ticket {
-                    ticket.answer(Err(error.clone()));
+            Job::Append { append, reply } => {
+                truncated.add(append.loop_id.clone(), &error.to_string());
+                if let Some(reply) = reply {
+                    reply.answer(Err(error.clone()));
                 }
             }
             Job::Call { work, .. } => work(Err(error.clone())),
@@ -254,21 +264,22 @@ fn work_off(
     path: &Path,
     batch: VecDeque<Job>,
     appends: &mut Vec<JournalAppend>,
-    cut: &TruncatedJournals,
+    truncated: &TruncatedJournals,
 ) {
     for job in batch {
         match job {
-            Job::Append { append, ticket } => {
-                let kept = queue_append(append, appends, cut);
-                if let Some(ticket) = ticket {
+            Job::Append { append, reply } => {
+                let kept = queue_append(append, appends, truncated);
+                if let Some(reply) = reply {
                     // Written with all earlier events, in order: a journal must not have a gap.
-                    let written = kept
-                        .and_then(|()| write_journal(db, path, appends, cut, ticket.time_left()));
-                    ticket.answer(written);
+                    let written = kept.and_then(|()| {
+                        write_journal(db, path, appends, truncated, reply.time_left())
+                    });
+                    reply.answer(written);
                 }
             }
             Job::Call {
-                order,
+                options,
                 deadline,
                 work,
             } => {
@@ -276,12 +287,12 @@ fn work_off(
                     continue;
                 }
                 // Events whose journal the commit drops need not be written.
-                for (lane, loop_id) in &order.settles {
+                for (lane, loop_id) in &options.settles {
                     appends.retain(|append| !append.is_for(lane, loop_id));
-                    cut.clear(loop_id);
+                    truncated.clear(loop_id);
                 }
-                let written = write_journal(db, path, appends, cut, deadline.time_left());
-                if let (Err(error), Some(session)) = (written, order.needs)
+                let written = write_journal(db, path, appends, truncated, deadline.time_left());
+                if let (Err(error), Some(session)) = (written, options.needs)
                     && appends.iter().any(|append| append.is_in_session(&session))
                 {
                     work(Err(error));
@@ -290,20 +301,20 @@ fn work_off(
                 let ready = db
                     .set_lock_timeout(deadline.time_left())
                     .and_then(|()| db.check_files())
-                    .and_then(|()| db.log.prepare(order.flush, &db.sql));
+                    .and_then(|()| db.log.prepare(options.flush, &db.sql));
                 match ready {
                     Ok(()) => work(Ok(db)),
                     Err(error) => work(Err(error.into_store_error(path))),
                 }
-                if order.flush == Flush::Now {
+                if options.flush == Flush::Now {
                     db.log.request_flush();
-                    db.tidy.note_commit();
+                    db.cleanup.note_commit();
                 }
             }
         }
     }
     // Logged; the rest is kept for the next attempt.
-    let _ = write_journal(db, path, appends, cut, JOURNAL_TIMEOUT);
+    let _ = write_journal(db, path, appends, truncated, JOURNAL_TIMEOUT);
     db.dirty = true;
 }
 
@@ -311,7 +322,7 @@ fn work_off(
 fn queue_append(
     append: JournalAppend,
     appends: &mut Vec<JournalAppend>,
-    cut: &TruncatedJournals,
+    truncated: &TruncatedJournals,
 ) -> Result<(), StoreError> {
     if append.starts_loop() {
         // A loop whose journal is written again from its first event.
@@ -320,9 +331,9 @@ fn queue_append(
     if appends.len() >= MAX_UNWRITTEN {
         appends.retain(|earlier| earlier.loop_id != append.loop_id);
         let loop_id = append.loop_id.clone();
-        cut.cut(loop_id, "too much is waiting to be written");
+        truncated.add(loop_id, "too much is waiting to be written");
     }
-    if !cut.accepts(&append) {
+    if !truncated.accepts(&append) {
         return Err(gap_error(&append));
     }
     appends.push(append);
@@ -330,20 +341,20 @@ fn queue_append(
 }
 
 /// Writes events to the journal and removes them from `appends`. After a transient error, such as a full
-/// disk or a lock held for longer than `patience`, they remain there for the next attempt; after any other,
-/// they are dropped and their loops are added to `cut`. Logs the error that it returns.
+/// disk or a lock held for longer than `timeout`, they remain there for the next attempt; after any other,
+/// they are dropped and their loops are added to `truncated`. Logs the error that it returns.
 fn write_journal(
     db: &mut Db,
     path: &Path,
     appends: &mut Vec<JournalAppend>,
-    cut: &TruncatedJournals,
-    patience: Duration,
+    truncated: &TruncatedJournals,
+    timeout: Duration,
 ) -> Result<(), StoreError> {
     if appends.is_empty() {
         return Ok(());
     }
     let written = db
-        .set_lock_timeout(patience)
+        .set_lock_timeout(timeout)
         .and_then(|()| db.check_files())
         .and_then(|()| journal::write_appends(db, appends));
     let Err(error) = written else {
@@ -356,7 +367,7 @@ fn write_journal(
         tracing::warn!(%error, "failed to journal; trying again later");
     } else {
         for append in appends.drain(..) {
-            cut.cut(append.loop_id, &error.to_string());
+            truncated.add(append.loop_id, &error.to_string());
         }
     }
     Err(error)

@@ -55,14 +55,14 @@ pub(super) struct TruncatedJournals(Mutex<HashSet<LoopId>>);
 impl TruncatedJournals {
     /// Returns false if earlier events of the loop are missing. A loop that starts again is always accepted.
     pub(super) fn accepts(&self, append: &JournalAppend) -> bool {
-        let mut cut = self.lock();
+        let mut truncated = self.lock();
         if append.starts_loop() {
-            cut.remove(&append.loop_id);
+            truncated.remove(&append.loop_id);
         }
-        cut.is_empty() || !cut.contains(&append.loop_id)
+        truncated.is_empty() || !truncated.contains(&append.loop_id)
     }
 
-    pub(super) fn cut(&self, loop_id: LoopId, error: &str) {
+    pub(super) fn add(&self, loop_id: LoopId, error: &str) {
         tracing::warn!(%loop_id, error, "the journal of a loop ends early");
         self.lock().insert(loop_id);
     }

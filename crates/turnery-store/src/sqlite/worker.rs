@@ -37,7 +37,7 @@ pub(super) struct Worker {
     inline: Option<InlineRuntime>,
     running: OnceLock<Result<WorkerThread, StoreError>>,
     /// Journals truncated because the queue was full.
-    cut: TruncatedJournals,
+    truncated: TruncatedJournals,
 }
 
 struct WorkerThread {
@@ -53,7 +53,7 @@ impl Worker {
             name,
             inline: None,
             running: OnceLock::new(),
-            cut: TruncatedJournals::default(),
+            truncated: TruncatedJournals::default(),
         }
     }
 
@@ -80,18 +80,18 @@ impl Worker {
 
     pub(super) fn call_with_timeout<T: Send + 'static>(
         &self,
-        patience: Duration,
+        timeout: Duration,
         flush: Flush,
         work: impl FnOnce(&mut Db) -> Result<T, JobError> + Send + 'static,
     ) -> StoreFuture<'static, T> {
-        let order = JobOptions {
-            patience,
+        let options = JobOptions {
+            timeout,
             flush,
             settles: SettledLoops::new(),
             needs: None,
             is_short: false,
         };
-        self.queue(order, work)
+        self.queue(options, work)
     }
 
     /// Like `call`, for a job that starts or ends a lane of a session. Fails if journalled events of the
@@ -101,14 +101,14 @@ impl Worker {
         session: &SessionId,
         work: impl FnOnce(&mut Db) -> Result<T, JobError> + Send + 'static,
     ) -> StoreFuture<'static, T> {
-        let order = JobOptions {
-            patience: JOB_TIMEOUT,
+        let options = JobOptions {
+            timeout: JOB_TIMEOUT,
             flush: Flush::Later,
             settles: SettledLoops::new(),
             needs: Some(session.clone()),
             is_short: true,
         };
-        self.queue(order, work)
+        self.queue(options, work)
     }
 
     /// Like `call`, with the longer timeout of a commit.
@@ -117,35 +117,35 @@ impl Worker {
         settles: SettledLoops,
         work: impl FnOnce(&mut Db) -> Result<T, JobError> + Send + 'static,
     ) -> StoreFuture<'static, T> {
-        let order = JobOptions {
-            patience: COMMIT_TIMEOUT,
+        let options = JobOptions {
+            timeout: COMMIT_TIMEOUT,
             flush: Flush::Now,
             settles,
             needs: None,
             is_short: true,
         };
-        self.queue(order, work)
+        self.queue(options, work)
     }
 
     fn queue<T: Send + 'static>(
         &self,
-        order: JobOptions,
+        options: JobOptions,
         work: impl FnOnce(&mut Db) -> Result<T, JobError> + Send + 'static,
     ) -> StoreFuture<'static, T> {
-        for (_, loop_id) in &order.settles {
-            self.cut.clear(loop_id);
+        for (_, loop_id) in &options.settles {
+            self.truncated.clear(loop_id);
         }
-        let (patience, is_short) = (order.patience, order.is_short);
+        let (timeout, is_short) = (options.timeout, options.is_short);
         let path = self.path.clone();
-        let queued = self.submit(patience, is_short, |ticket: Arc<JobReply<T>>| {
-            let deadline: Arc<dyn Deadline> = Arc::<JobReply<T>>::clone(&ticket);
+        let queued = self.submit(timeout, is_short, |reply: Arc<JobReply<T>>| {
+            let deadline: Arc<dyn Deadline> = Arc::<JobReply<T>>::clone(&reply);
             let work: JobFn = Box::new(move |db| {
-                ticket.answer(
+                reply.answer(
                     db.and_then(|db| work(db).map_err(|error| error.into_store_error(&path))),
                 );
             });
             Job::Call {
-                order,
+                options,
                 deadline,
                 work,
             }
@@ -156,24 +156,24 @@ impl Worker {
     /// Queues events for the journal, and resolves when they are written. Fails if earlier events of the loop
     /// are missing.
     pub(super) fn append_now(&self, append: JournalAppend) -> StoreFuture<'static, ()> {
-        if !self.cut.accepts(&append) {
+        if !self.truncated.accepts(&append) {
             return Box::pin(std::future::ready(Err(gap_error(&append))));
         }
         let loop_id = append.loop_id.clone();
-        let queued = self.submit(JOB_TIMEOUT, true, |ticket| {
-            let ticket = Some(ticket);
-            Job::Append { append, ticket }
+        let queued = self.submit(JOB_TIMEOUT, true, |reply| {
+            let reply = Some(reply);
+            Job::Append { append, reply }
         });
         if let Err(error) = &queued {
-            self.cut.cut(loop_id, &error.to_string());
+            self.truncated.add(loop_id, &error.to_string());
         }
         self.answer(queued)
     }
 
-    /// Queues the job that `job` creates from its ticket.
+    /// Queues the job that `job` creates from its reply.
     fn submit<T: Send + 'static>(
         &self,
-        patience: Duration,
+        timeout: Duration,
         is_short: bool,
         job: impl FnOnce(Arc<JobReply<T>>) -> Job,
     ) -> Result<oneshot::Receiver<Result<T, StoreError>>, StoreError> {
@@ -185,9 +185,9 @@ impl Worker {
             None => Urgency::Now,
         };
         let (answer, answered) = oneshot::channel();
-        let ticket = JobReply::new(patience, answer);
-        let deadline: Arc<dyn Deadline> = Arc::<JobReply<T>>::clone(&ticket);
-        let pushed = running.shared.queue.push(job(ticket), urgency);
+        let reply = JobReply::new(timeout, answer);
+        let deadline: Arc<dyn Deadline> = Arc::<JobReply<T>>::clone(&reply);
+        let pushed = running.shared.queue.push(job(reply), urgency);
         pushed.map_err(|error| match error {
             PushError::Full => StoreError::Broken(format!(
                 "{} does not keep up: {CAPACITY} requests wait for it already; check its disk, and \
@@ -217,7 +217,7 @@ impl Worker {
     /// Queues events for the journal. If the queue is full because the disk hangs, the loop's journal ends
     /// here.
     pub(super) fn append(&self, append: JournalAppend) {
-        if !self.cut.accepts(&append) {
+        if !self.truncated.accepts(&append) {
             return;
         }
         let loop_id = append.loop_id.clone();
@@ -225,13 +225,13 @@ impl Worker {
         let queued = queued.and_then(|running| {
             let job = Job::Append {
                 append,
-                ticket: None,
+                reply: None,
             };
             let pushed = running.shared.queue.push(job, Urgency::Later);
             pushed.map_err(|error| format!("the queue is {error:?}"))
         });
         if let Err(error) = queued {
-            self.cut.cut(loop_id, &error);
+            self.truncated.add(loop_id, &error);
         }
     }
 
