@@ -81,72 +81,24 @@ impl RetryHint {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::{LimitKind, ProviderFailure, ReachedLimit, TurnFinish};
+    use crate::{TurnFinish, tests::fixtures::stops};
     use serde_json::json;
 
     // proves: LASH-14, LASH-28, LASH-29, LASH-30, LASH-31, LASH-32
     #[test]
     fn every_stop_has_class_and_hint() {
-        let value = json!({"why": "no"});
-        let tool_name = "t".to_owned();
-        let text = || "no".to_owned();
-        let limit = ReachedLimit {
-            kind: LimitKind::Turns,
-            text: text(),
-        };
-        let stops = [
-            (TurnStop::Cancelled, "host", "next_request", true),
-            (
-                TurnStop::InvalidInput { reason: text() },
-                "host",
-                "next_request",
-                true,
-            ),
-            (TurnStop::Incomplete, "provider", "other_model", true),
-            (
-                TurnStop::ProviderError(ProviderFailure::Refused),
-                "provider",
-                "other_model",
-                true,
-            ),
-            (TurnStop::MaxTurns(limit), "runtime", "configuration", true),
-            (
-                TurnStop::ToolFailure { message: text() },
-                "runtime",
-                "configuration",
-                true,
-            ),
-            (
-                TurnStop::PluginAbort { reason: text() },
-                "runtime",
-                "configuration",
-                true,
-            ),
-            (
-                TurnStop::RuntimeError { message: text() },
-                "fatal",
-                "not_the_same",
-                false,
-            ),
-            (
-                TurnStop::SubmittedError {
-                    value: value.clone(),
-                },
-                "rlm",
-                "payload",
-                true,
-            ),
-            (
-                TurnStop::ToolError { tool_name, value },
-                "rlm",
-                "payload",
-                true,
-            ),
-        ];
-        for (stop, class, hint, same) in stops {
-            assert_eq!(json!(stop.class()), class, "{stop:?}");
+        for (stop, class) in stops() {
+            let (name, hint) = match class {
+                StopClass::Host => ("host", "next_request"),
+                StopClass::Provider => ("provider", "other_model"),
+                StopClass::Runtime => ("runtime", "configuration"),
+                StopClass::Fatal => ("fatal", "not_the_same"),
+                StopClass::Rlm => ("rlm", "payload"),
+            };
+            assert_eq!(json!(stop.class()), name, "{stop:?}");
             assert_eq!(json!(stop.hint()), hint, "{stop:?}");
-            assert_eq!(stop.hint().same_input_may_help(), same, "{stop:?}");
+            let may_help = class != StopClass::Fatal;
+            assert_eq!(stop.hint().same_input_may_help(), may_help, "{stop:?}");
             let outcome = Outcome::Stopped(stop);
             assert_eq!(outcome.category(), OutcomeCategory::Stopped);
             assert_eq!(json!(outcome.hint()), hint);

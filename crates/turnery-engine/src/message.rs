@@ -215,11 +215,11 @@ impl Content {
     }
 }
 
-/// Shared image data.
+/// Image, shared by the messages and events that contain it.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct ImageData {
-    /// MIME type, for example `image/png` or `audio/wav`.
+    /// MIME type, for example `image/png`.
     pub mime_type: String,
     /// Base64-encoded bytes, as model APIs take them.
     pub base64: Arc<str>,
@@ -231,11 +231,11 @@ impl ImageData {
         ["image/png", "image/jpeg", "image/gif", "image/webp"];
 }
 
-/// Shared audio data.
+/// Audio, shared by the messages and events that contain it.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct AudioData {
-    /// MIME type, for example `image/png` or `audio/wav`.
+    /// MIME type, for example `audio/wav`.
     pub mime_type: String,
     /// Base64-encoded bytes, as model APIs take them.
     pub base64: Arc<str>,

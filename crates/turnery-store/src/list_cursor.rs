@@ -34,10 +34,10 @@ impl ListCursor {
     }
 
     pub(crate) fn decode(cursor: &str) -> Result<Self, StoreError> {
-        Self::read(cursor).ok_or_else(|| StoreError::BadCursor(cursor.chars().take(200).collect()))
+        Self::parse(cursor).ok_or_else(|| StoreError::BadCursor(cursor.chars().take(200).collect()))
     }
 
-    fn read(cursor: &str) -> Option<Self> {
+    fn parse(cursor: &str) -> Option<Self> {
         let bytes = cursor
             .as_bytes()
             .chunks(2)

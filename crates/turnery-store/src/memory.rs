@@ -62,18 +62,18 @@ impl MemoryStore {
         }
     }
 
-    fn all<T>(&self, work: impl FnOnce(&mut HashMap<SessionId, MemorySession>) -> T) -> T {
+    fn with_all<T>(&self, work: impl FnOnce(&mut HashMap<SessionId, MemorySession>) -> T) -> T {
         work(&mut self.sessions.lock().unwrap_or_else(PoisonError::into_inner))
     }
 
-    fn with<T: Send + 'static>(
+    fn with_session<T: Send + 'static>(
         &self,
         id: &SessionId,
         work: impl FnOnce(&mut MemorySession) -> Result<T, StoreError>,
     ) -> StoreFuture<'static, T> {
-        Box::pin(ready(self.all(|sessions| {
-            let held = sessions.get_mut(id);
-            work(held.ok_or_else(|| StoreError::NotFound(id.clone()))?)
+        Box::pin(ready(self.with_all(|sessions| {
+            let session = sessions.get_mut(id);
+            work(session.ok_or_else(|| StoreError::NotFound(id.clone()))?)
         })))
     }
 }
@@ -319,7 +319,7 @@ fn without_events(record: &LoopRecord) -> Arc<LoopRecord> {
 impl Store for MemoryStore {
     fn create(&self, new: NewSession) -> StoreFuture<'_, SessionInfo> {
         let info = new.into_info();
-        Box::pin(ready(self.all(
+        Box::pin(ready(self.with_all(
             |sessions| match sessions.entry(info.id.clone()) {
                 Entry::Occupied(_) => Err(StoreError::Exists(info.id)),
                 Entry::Vacant(entry) => {
@@ -331,46 +331,46 @@ impl Store for MemoryStore {
     }
 
     fn info(&self, id: &SessionId) -> StoreFuture<'_, SessionInfo> {
-        self.with(id, |held| Ok(held.info.clone()))
+        self.with_session(id, |session| Ok(session.info.clone()))
     }
 
     fn list(&self, query: ListQuery) -> StoreFuture<'_, ListPage> {
         let start = query.cursor.as_deref().map(ListCursor::decode).transpose();
         Box::pin(ready(start.map(|start| {
-            self.all(|sessions| page(sessions, &query, start.as_ref()))
+            self.with_all(|sessions| list_page(sessions, &query, start.as_ref()))
         })))
     }
 
     fn delete(&self, id: &SessionId) -> StoreFuture<'_, bool> {
         let now = self.clock.reading();
-        Box::pin(ready(self.all(
+        Box::pin(ready(self.with_all(
             |sessions| match holders(sessions, id, now).into_iter().next() {
                 Some((session, holder)) => Err(StoreError::Busy { session, holder }),
-                None => Ok(remove(sessions, id)),
+                None => Ok(remove_family(sessions, id)),
             },
         )))
     }
 
     fn delete_in_use(&self, id: &SessionId) -> StoreFuture<'_, Option<Vec<String>>> {
         let now = self.clock.reading();
-        Box::pin(ready(Ok(self.all(|sessions| {
+        Box::pin(ready(Ok(self.with_all(|sessions| {
             let holders = holders(sessions, id, now).into_iter();
             let holders = holders.map(|(_, holder)| holder).collect();
-            remove(sessions, id).then_some(holders)
+            remove_family(sessions, id).then_some(holders)
         }))))
     }
 
     fn loops(&self, id: &SessionId, after: u64) -> StoreFuture<'_, Vec<Arc<LoopRecord>>> {
-        self.with(id, |held| {
-            let newer = held.loops.iter().filter(|(version, _)| *version > after);
+        self.with_session(id, |session| {
+            let newer = session.loops.iter().filter(|(version, _)| *version > after);
             Ok(newer.map(|(_, record)| record.clone()).collect())
         })
     }
 
     fn history(&self, id: &SessionId) -> StoreFuture<'_, History> {
-        self.with(id, |held| {
+        self.with_session(id, |session| {
             Ok(History {
-                loops: held.history(),
+                loops: session.history(),
                 damage: Vec::new(),
             })
         })
@@ -381,18 +381,18 @@ impl Store for MemoryStore {
         id: &SessionId,
         cursor: Option<ReplayCursor>,
     ) -> StoreFuture<'_, ReplayPage> {
-        self.with(id, |held| held.replay_page(cursor))
+        self.with_session(id, |session| session.replay_page(cursor))
     }
 
     fn claim(&self, id: &SessionId, owner: &Owner) -> StoreFuture<'_, ClaimedLane> {
         let now = self.clock.reading();
-        self.with(id, |held| held.claim(owner, now))
+        self.with_session(id, |session| session.claim(owner, now))
     }
 
     fn recover(&self, id: &SessionId) -> StoreFuture<'_, Vec<Damage>> {
         let now = self.clock.reading();
-        self.with(id, |held| {
-            held.recover(now);
+        self.with_session(id, |session| {
+            session.recover(now);
             Ok(Vec::new())
         })
     }
@@ -400,12 +400,12 @@ impl Store for MemoryStore {
     fn renew(&self, lane: &Lane) -> StoreFuture<'_, ()> {
         let end = LeaseEnd::after(self.clock.reading());
         let lost = || StoreError::LaneLost(lane.session_id.clone());
-        let renewed = self.all(|sessions| {
-            let held = sessions.get_mut(&lane.session_id);
-            let held = held
-                .filter(|held| held.is_lane_held(lane))
+        let renewed = self.with_all(|sessions| {
+            let session = sessions.get_mut(&lane.session_id);
+            let session = session
+                .filter(|session| session.is_lane_held(lane))
                 .ok_or_else(lost)?;
-            if let Some(holder) = &mut held.holder {
+            if let Some(holder) = &mut session.holder {
                 let process = holder.process.split_once(' ');
                 holder.process = end.stamp_process(process.map_or("", |(_, process)| process));
                 holder.expires_at = end.wall;
@@ -416,18 +416,18 @@ impl Store for MemoryStore {
     }
 
     fn release(&self, lane: &Lane) -> StoreFuture<'_, ()> {
-        self.all(|sessions| {
-            if let Some(held) = sessions.get_mut(&lane.session_id) {
-                held.release(lane);
+        self.with_all(|sessions| {
+            if let Some(session) = sessions.get_mut(&lane.session_id) {
+                session.release(lane);
             }
         });
         Box::pin(ready(Ok(())))
     }
 
     fn append(&self, lane: &Lane, loop_id: &LoopId, events: Vec<Event>) {
-        self.all(|sessions| {
-            if let Some(held) = sessions.get_mut(&lane.session_id) {
-                held.append(lane, loop_id, events);
+        self.with_all(|sessions| {
+            if let Some(session) = sessions.get_mut(&lane.session_id) {
+                session.append(lane, loop_id, events);
             }
         });
     }
@@ -440,43 +440,43 @@ impl Store for MemoryStore {
     fn commit(&self, commit: Commit) -> StoreFuture<'_, u64> {
         let id = commit.lane.session_id.clone();
         let checked = commit.check();
-        self.with(&id, |held| {
+        self.with_session(&id, |session| {
             checked?;
-            held.commit(commit)
+            session.commit(commit)
         })
     }
 
     fn patch(&self, id: &SessionId, patch: SessionPatch) -> StoreFuture<'_, SessionInfo> {
-        self.with(id, |held| {
-            patch.apply(&mut held.info);
-            Ok(held.info.clone())
+        self.with_session(id, |session| {
+            patch.apply(&mut session.info);
+            Ok(session.info.clone())
         })
     }
 
     fn add_notes(&self, id: &SessionId, notes: Vec<TranscriptNote>) -> StoreFuture<'_, ()> {
-        self.with(id, |held| {
-            held.notes.extend(notes);
+        self.with_session(id, |session| {
+            session.notes.extend(notes);
             Ok(())
         })
     }
 
     fn notes(&self, id: &SessionId) -> StoreFuture<'_, Vec<TranscriptNote>> {
-        self.with(id, |held| Ok(held.notes.clone()))
+        self.with_session(id, |session| Ok(session.notes.clone()))
     }
 
     /// Memory holds no damage.
     fn check(&self, id: Option<&SessionId>) -> StoreFuture<'_, Vec<Damage>> {
         match id {
-            Some(id) => self.with(id, |_| Ok(Vec::new())),
+            Some(id) => self.with_session(id, |_| Ok(Vec::new())),
             None => Box::pin(ready(Ok(Vec::new()))),
         }
     }
 
     fn repair(&self, id: &SessionId) -> StoreFuture<'_, RepairReport> {
         let now = self.clock.reading();
-        self.with(id, |held| match held.active_holder(now) {
+        self.with_session(id, |session| match session.active_holder(now) {
             Some(holder) => Err(StoreError::Busy {
-                session: held.info.id.clone(),
+                session: session.info.id.clone(),
                 holder,
             }),
             None => Ok(RepairReport::default()),
@@ -494,35 +494,36 @@ fn holders(
     let mut next = 0;
     while let Some(parent) = family.get(next).copied() {
         next += 1;
-        for (child, held) in sessions {
-            let by = held.info.spawned_by.as_ref();
+        for (child, session) in sessions {
+            let by = session.info.spawned_by.as_ref();
             if by.is_some_and(|by| by.session_id == *parent) && !family.contains(&child) {
                 family.push(child);
             }
         }
     }
-    let held = |id: &SessionId| Some((id.clone(), sessions.get(id)?.active_holder(now)?));
-    family.into_iter().filter_map(held).collect()
+    let session = |id: &SessionId| Some((id.clone(), sessions.get(id)?.active_holder(now)?));
+    family.into_iter().filter_map(session).collect()
 }
 
 /// Removes the parent first, so that a cycle of parents terminates.
-fn remove(sessions: &mut HashMap<SessionId, MemorySession>, id: &SessionId) -> bool {
+fn remove_family(sessions: &mut HashMap<SessionId, MemorySession>, id: &SessionId) -> bool {
     let removed = sessions.remove(id).is_some();
-    let of = |held: &MemorySession| {
-        held.info
+    let of = |session: &MemorySession| {
+        session
+            .info
             .spawned_by
             .as_ref()
             .is_some_and(|by| by.session_id == *id)
     };
-    let children = sessions.iter().filter(|(_, held)| of(held));
+    let children = sessions.iter().filter(|(_, session)| of(session));
     let children: Vec<SessionId> = children.map(|(child, _)| child.clone()).collect();
     for child in &children {
-        remove(sessions, child);
+        remove_family(sessions, child);
     }
     removed
 }
 
-fn page(
+fn list_page(
     sessions: &HashMap<SessionId, MemorySession>,
     query: &ListQuery,
     start: Option<&ListCursor>,
@@ -531,13 +532,13 @@ fn page(
         0 => PAGE_SIZE,
         limit => limit,
     };
-    let here = |held: &&MemorySession| {
+    let here = |session: &&MemorySession| {
         query
             .cwd
             .as_ref()
-            .is_none_or(|cwd| held.info.folder == *cwd)
+            .is_none_or(|cwd| session.info.folder == *cwd)
     };
-    let infos = sessions.values().filter(here).map(|held| &held.info);
+    let infos = sessions.values().filter(here).map(|session| &session.info);
     let mut found: Vec<(String, &SessionInfo)> = infos
         .filter(|info| query.spawned || info.spawned_by.is_none())
         .filter(|info| query.archived.matches(info.archived))

@@ -31,7 +31,7 @@ fn this_process() -> &'static str {
     static TEXT: OnceLock<String> = OnceLock::new();
     TEXT.get_or_init(|| {
         let pid = std::process::id();
-        match (start("self"), place()) {
+        match (process_start("self"), boot_and_namespace()) {
             (Some(start), Some(place)) => format!("pid={pid} start={} {place}", start.ticks),
             _ => format!("pid={pid}"),
         }
@@ -39,7 +39,7 @@ fn this_process() -> &'static str {
 }
 
 /// Identifies the boot and the pid namespace, within which a pid is meaningful.
-fn place() -> Option<String> {
+fn boot_and_namespace() -> Option<String> {
     let boot = fs::read_to_string("/proc/sys/kernel/random/boot_id").ok()?;
     let namespace = fs::read_link("/proc/self/ns/pid").ok()?;
     Some(format!("boot={} ns={}", boot.trim(), namespace.display()))
@@ -52,7 +52,7 @@ struct ProcessStart {
     zombie: bool,
 }
 
-fn start(pid: &str) -> Option<ProcessStart> {
+fn process_start(pid: &str) -> Option<ProcessStart> {
     let stat = fs::read_to_string(format!("/proc/{pid}/stat")).ok()?;
     // The name in field 2 may contain blanks and brackets, so fields are counted after the last bracket.
     let mut fields = stat.rsplit_once(')')?.1.split_ascii_whitespace();
@@ -80,12 +80,12 @@ pub(crate) fn process_state(process: &str) -> ProcessState {
         return ProcessState::MaybeAlive;
     };
     let Some(ticks) = field(process, "start").and_then(|start| start.parse::<u64>().ok()) else {
-        return life_of_pid(pid);
+        return state_of_pid(pid);
     };
-    if !place().is_some_and(|here| process.ends_with(&here)) {
+    if !boot_and_namespace().is_some_and(|here| process.ends_with(&here)) {
         return ProcessState::MaybeAlive;
     }
-    match start(&pid.to_string()) {
+    match process_start(&pid.to_string()) {
         Some(found) if found.ticks == ticks && !found.zombie => ProcessState::MaybeAlive,
         Some(_) | None => ProcessState::Gone,
     }
@@ -98,11 +98,12 @@ pub(crate) fn is_alive_here(process: &str) -> bool {
         return false;
     }
     // Without a start time the pid above was looked up in this namespace.
-    field(process, "start").is_none() || place().is_some_and(|here| process.ends_with(&here))
+    field(process, "start").is_none()
+        || boot_and_namespace().is_some_and(|here| process.ends_with(&here))
 }
 
 #[cfg(unix)]
-fn life_of_pid(pid: u32) -> ProcessState {
+fn state_of_pid(pid: u32) -> ProcessState {
     let pid = i32::try_from(pid)
         .ok()
         .and_then(rustix::process::Pid::from_raw);
@@ -113,7 +114,7 @@ fn life_of_pid(pid: u32) -> ProcessState {
 }
 
 #[cfg(not(unix))]
-fn life_of_pid(_pid: u32) -> ProcessState {
+fn state_of_pid(_pid: u32) -> ProcessState {
     ProcessState::MaybeAlive
 }
 

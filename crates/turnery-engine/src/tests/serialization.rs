@@ -1,14 +1,14 @@
 //! Tests of the serialized form of events, records and outcomes.
 
-use super::fixtures::prompt_spec;
+use super::fixtures::{prompt_spec, stops};
 use super::harness::{
     LoopHarness, allow, calls_answer, model_failed, permission_requested, text_answer, text_delta,
     tool_ended,
 };
 use crate::{
-    Content, ContinuationKind, Event, EventKind, Input, LimitKind, LlmMessage, LoopId, LoopStatus,
-    Message, ModelErrorKind, Outcome, PlanEntry, ProviderFailure, ReachedLimit, SessionId,
-    StopClass, StreamDelta, ToolEnvelope, TurnFinish, TurnId, TurnStop, TurnTrigger, Usage,
+    Content, ContinuationKind, Event, EventKind, Input, LlmMessage, LoopId, LoopStatus, Message,
+    ModelErrorKind, Outcome, PlanEntry, SessionId, StopClass, StreamDelta, ToolEnvelope,
+    TurnFinish, TurnId, TurnStop, TurnTrigger, Usage,
 };
 use serde::{Serialize, de::DeserializeOwned};
 use serde_json::{Value, json};
@@ -81,38 +81,6 @@ fn continuation_kinds_serialize() {
             Initial | Default | Rerun | Branch | Compaction => {}
         }
     }
-}
-
-/// Returns the ten stops with their classes.
-fn stops() -> [(TurnStop, StopClass); 10] {
-    use TurnStop as S;
-    let value = || json!({"why": "because"});
-    let text = || "because".to_owned();
-    let limit = || ReachedLimit {
-        kind: LimitKind::Turns,
-        text: text(),
-    };
-    [
-        (S::Cancelled, StopClass::Host),
-        (S::InvalidInput { reason: text() }, StopClass::Host),
-        (S::Incomplete, StopClass::Provider),
-        (
-            S::ProviderError(ProviderFailure::Refused),
-            StopClass::Provider,
-        ),
-        (S::MaxTurns(limit()), StopClass::Runtime),
-        (S::ToolFailure { message: text() }, StopClass::Runtime),
-        (S::PluginAbort { reason: text() }, StopClass::Runtime),
-        (S::RuntimeError { message: text() }, StopClass::Fatal),
-        (S::SubmittedError { value: value() }, StopClass::Rlm),
-        (
-            S::ToolError {
-                tool_name: "t".to_owned(),
-                value: value(),
-            },
-            StopClass::Rlm,
-        ),
-    ]
 }
 
 // proves: LASH-14, LASH-28

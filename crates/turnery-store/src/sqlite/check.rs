@@ -54,7 +54,7 @@ fn session_ids(db: &Connection) -> Result<Vec<SessionId>, JobError> {
 /// Returns the damage of the file as a whole: pages, indexes, and rows of sessions that do not exist.
 pub(super) fn check_database(db: &Connection) -> Result<Vec<Damage>, JobError> {
     let mut damage = Vec::new();
-    match reason_if_damaged(texts(db, INTEGRITY_CHECK))? {
+    match reason_if_damaged(query_texts(db, INTEGRITY_CHECK))? {
         Ok(complaints) => {
             let complaints = complaints.into_iter().filter(|text| text != "ok");
             damage
@@ -63,7 +63,7 @@ pub(super) fn check_database(db: &Connection) -> Result<Vec<Damage>, JobError> {
         Err(reason) => damage.push(Damage::in_database(format!("is damaged: {reason}"))),
     }
     // Damage met from here on is already reported above.
-    for table in none_if_damaged(texts(db, MISSING_PARENTS))?.unwrap_or_default() {
+    for table in none_if_damaged(query_texts(db, MISSING_PARENTS))?.unwrap_or_default() {
         let reason = format!("refers to the table {table}, which does not exist");
         damage.push(Damage::in_database(reason));
     }
@@ -72,7 +72,7 @@ pub(super) fn check_database(db: &Connection) -> Result<Vec<Damage>, JobError> {
             "SELECT coalesce(CAST(session_id AS TEXT), '') || ' (' || count(*) || ')' FROM {table} \
              WHERE session_id NOT IN (SELECT session_id FROM sessions) GROUP BY session_id"
         );
-        for orphan in none_if_damaged(texts(db, &sql))?.unwrap_or_default() {
+        for orphan in none_if_damaged(query_texts(db, &sql))?.unwrap_or_default() {
             let reason = format!("has rows in {table} of a session that is gone: {orphan}");
             damage.push(Damage::in_database(reason));
         }
@@ -80,7 +80,7 @@ pub(super) fn check_database(db: &Connection) -> Result<Vec<Damage>, JobError> {
     Ok(damage)
 }
 
-fn texts(db: &Connection, sql: &str) -> Result<Vec<String>, JobError> {
+fn query_texts(db: &Connection, sql: &str) -> Result<Vec<String>, JobError> {
     let mut select = db.prepare(sql)?;
     let texts = select.query_map([], |row| {
         let bytes = row.get_ref(0)?.as_bytes().unwrap_or_default().to_vec();
@@ -142,7 +142,7 @@ pub(super) fn unreadable_columns(
     let mut rows = select.query((id.as_str(),))?;
     match rows.next()? {
         Some(row) => {
-            let mut complaints = sessions::read(row).1;
+            let mut complaints = sessions::read_columns(row).1;
             complaints.append(&mut lanes::unreadable_lane_columns(db, id)?);
             Ok(complaints)
         }

@@ -38,7 +38,7 @@ pub(super) fn claim(
         let beginning = beginning.filter(fits);
         let beginning = beginning.map(|it| journal::StoredBeginning::encode(work, id, fence, it));
         let beginning = beginning.transpose()?;
-        take(work, id, owner, now, fence, beginning.as_ref())?;
+        take_lane(work, id, owner, now, fence, beginning.as_ref())?;
         Ok((found, fence, numbers, beginning.is_some()))
     })?;
     db.clean.insert(id.clone(), fence);
@@ -128,7 +128,7 @@ fn find_claimable(
 }
 
 /// Gives the lane to `owner`.
-fn take(
+fn take_lane(
     work: &Connection,
     id: &SessionId,
     owner: &Owner,

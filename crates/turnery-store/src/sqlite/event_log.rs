@@ -32,7 +32,7 @@ impl EventEntry<'_> {
 
 /// Returns the next event of the log from position `at`, skipping events named in `without`; `None` at the
 /// end. Skipped events are not parsed.
-pub(super) fn next(
+pub(super) fn next_event(
     log: &str,
     at: &mut usize,
     record: &LoopRecord,
@@ -63,8 +63,8 @@ pub(super) fn read_all(log: &str, record: &LoopRecord) -> (Vec<Event>, Option<St
     let mut at = 0;
     loop {
         let from = at;
-        match next(log, &mut at, record, &[]) {
-            Ok(Some(decode_event)) => events.push(decode_event),
+        match next_event(log, &mut at, record, &[]) {
+            Ok(Some(event)) => events.push(event),
             Ok(None) => return (events, failure),
             Err(error) => {
                 failure.get_or_insert_with(|| error.to_string());
@@ -86,11 +86,11 @@ fn decode_event(entry: &EventEntry<'_>, record: &LoopRecord) -> Result<Event, Jo
             .started_at
             .checked_add_signed(TimeDelta::nanoseconds(entry.at))
             .ok_or_else(|| missing_field(record, entry.seq, "time"))?,
-        kind: kind(entry, record)?,
+        kind: decode_kind(entry, record)?,
     })
 }
 
-fn kind(entry: &EventEntry<'_>, record: &LoopRecord) -> Result<EventKind, JobError> {
+fn decode_kind(entry: &EventEntry<'_>, record: &LoopRecord) -> Result<EventKind, JobError> {
     if let Some(body) = entry.body {
         return Ok(serde_json::from_str(body.get())?);
     }

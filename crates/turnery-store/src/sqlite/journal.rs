@@ -37,14 +37,14 @@ pub(super) fn write_appends(db: &mut Db, appends: &[JournalAppend]) -> Result<()
                 // A loop whose journal is written again from its first event.
                 drop_loop(work, session, loop_id)?;
             }
-            insert(work, session, loop_id, &append.events)?;
+            insert_events(work, session, loop_id, &append.events)?;
         }
         Ok(())
     })
 }
 
 /// Adds events to the journal of a loop as one row.
-fn insert(
+fn insert_events(
     db: &Connection,
     session: &SessionId,
     loop_id: &LoopId,
@@ -296,12 +296,12 @@ pub(super) fn take_all(db: &Connection, session: &SessionId) -> Result<Vec<Vec<E
     ))?;
     let mut rows = select.query((session.as_str(),))?;
     while let Some(row) = rows.next()? {
-        add(reason_if_damaged(read(db, session, row))?);
+        add(reason_if_damaged(read_row(db, session, row))?);
     }
     drop(rows);
     if has_lost {
         back_up(db, session)?;
-        note_lost(db, session)?;
+        note_lost_numbers(db, session)?;
     }
     let mut delete = db.prepare_cached("DELETE FROM journal WHERE session_id = ?1")?;
     delete.execute((session.as_str(),))?;
@@ -310,7 +310,7 @@ pub(super) fn take_all(db: &Connection, session: &SessionId) -> Result<Vec<Vec<E
 }
 
 /// Returns the events of a row, after comparing its checksum.
-fn read(db: &Connection, session: &SessionId, row: &Row<'_>) -> Result<LoopEvents, JobError> {
+fn read_row(db: &Connection, session: &SessionId, row: &Row<'_>) -> Result<LoopEvents, JobError> {
     let sum = Checksum::default().text(session.as_str());
     if sum.columns(row, 0..4)?.verify(row.get_ref(4)?) == ChecksumVerdict::Differs {
         return Err(JobError::Row("its checksum does not match".to_owned()));
@@ -334,7 +334,7 @@ fn back_up(db: &Connection, session: &SessionId) -> Result<(), JobError> {
 
 /// Records the greatest loop number in the journal of a session as lost, before damaged rows are removed, so that
 /// it is never reused.
-fn note_lost(db: &Connection, session: &SessionId) -> Result<(), JobError> {
+fn note_lost_numbers(db: &Connection, session: &SessionId) -> Result<(), JobError> {
     let mut select = db.prepare_cached(
         "SELECT loop_id FROM journal WHERE session_id = ?1 \
          UNION ALL SELECT begun_loop_id FROM sessions WHERE session_id = ?1",
@@ -368,7 +368,7 @@ pub(super) fn check(db: &Connection, session: &SessionId) -> Result<Vec<Damage>,
     let mut select = db.prepare_cached(SELECT_EVENTS)?;
     let mut rows = select.query((session.as_str(),))?;
     while let Some(row) = rows.next()? {
-        if let Err(reason) = reason_if_damaged(read(db, session, row))? {
+        if let Err(reason) = reason_if_damaged(read_row(db, session, row))? {
             add(text(row, 0).unwrap_or(UNREADABLE), reason);
         }
     }
@@ -383,7 +383,7 @@ pub(super) fn repair(db: &Connection, session: &SessionId) -> Result<usize, JobE
         return Ok(0);
     }
     back_up(db, session)?;
-    note_lost(db, session)?;
+    note_lost_numbers(db, session)?;
     let mut count = 0;
     if StoredBeginning::read(db, session)?.is_some_and(|found| found.events.is_err()) {
         drop_beginning(db, session)?;
@@ -396,7 +396,7 @@ pub(super) fn repair(db: &Connection, session: &SessionId) -> Result<usize, JobE
     let mut rows = select.query((session.as_str(),))?;
     let mut damaged = Vec::new();
     while let Some(row) = rows.next()? {
-        if reason_if_damaged(read(db, session, row))?.is_err() {
+        if reason_if_damaged(read_row(db, session, row))?.is_err() {
             damaged.push((row.get::<_, Value>(0)?, row.get::<_, Value>(1)?));
         }
     }

@@ -82,17 +82,17 @@ pub(super) fn read_lane_row(db: &Connection, id: &SessionId) -> Result<LaneRow, 
     let row = rows.next()?;
     let row = row.ok_or_else(|| StoreError::NotFound(id.clone()))?;
     Ok(LaneRow {
-        info: sessions::session(row),
+        info: sessions::session_from_row(row),
         loop_count: row.get(LOOP_COUNT_COLUMN).ok(),
         lost_number: row.get(LOST_NUMBER_COLUMN).unwrap_or_default(),
-        fence: fence(row).unwrap_or_default(),
-        held: held(row)?,
+        fence: fence_from_row(row).unwrap_or_default(),
+        held: holder_from_row(row)?,
         has_journal: row.get(HAS_JOURNAL_COLUMN)?,
     })
 }
 
 /// Returns the fence, if it can still rise.
-fn fence(row: &Row<'_>) -> Result<u64, JobError> {
+fn fence_from_row(row: &Row<'_>) -> Result<u64, JobError> {
     let fence: i64 = row.get(FENCE_COLUMN)?;
     match u64::try_from(fence) {
         Ok(known) if fence < i64::MAX => Ok(known),
@@ -102,7 +102,7 @@ fn fence(row: &Row<'_>) -> Result<u64, JobError> {
 
 /// Returns the holder; `None` if the lane is free. An unreadable process is empty and an unreadable end of the
 /// lease has passed, since the session could otherwise never be claimed.
-fn held(row: &Row<'_>) -> Result<Option<LaneHolder>, JobError> {
+fn holder_from_row(row: &Row<'_>) -> Result<Option<LaneHolder>, JobError> {
     if row.get_ref(OWNER_COLUMN)? == ValueRef::Null {
         return Ok(None);
     }
@@ -138,7 +138,7 @@ pub(super) fn unreadable_lane_columns(
                 .map_err(JobError::from)
                 .and_then(require_non_negative),
         ),
-        ("fence", fence(row).map(drop)),
+        ("fence", fence_from_row(row).map(drop)),
         ("owner_id", holder(text(row, OWNER_COLUMN).map(drop))),
         ("process", holder(text(row, PROCESS_COLUMN).map(drop))),
         (

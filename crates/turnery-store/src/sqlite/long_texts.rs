@@ -56,9 +56,9 @@ pub(super) fn encode_large(
     out: &mut Vec<u8>,
     value: &impl Serialize,
 ) -> Result<(), JobError> {
-    let mut finder = Finder::default();
+    let mut finder = LongTextFinder::default();
     value.serialize(&mut Serializer::with_formatter(io::sink(), &mut finder))?;
-    let mut storer = Storer {
+    let mut texts = LongTextWriter {
         db,
         session,
         found: finder.found.into_iter().peekable(),
@@ -66,8 +66,8 @@ pub(super) fn encode_large(
         text: CurrentText::Short,
         error: None,
     };
-    let encoded = value.serialize(&mut Serializer::with_formatter(out, &mut storer));
-    match storer.error {
+    let encoded = value.serialize(&mut Serializer::with_formatter(out, &mut texts));
+    match texts.error {
         Some(error) => Err(error.into()),
         None => Ok(encoded?),
     }
@@ -200,7 +200,7 @@ fn encode_escape(escape: CharEscape) -> io::Result<([u8; 6], usize)> {
 
 /// Finds the long strings of a value.
 #[derive(Default)]
-struct Finder {
+struct LongTextFinder {
     /// Number of strings before the current one.
     place: usize,
     /// Bytes not yet hashed; hashing each escape separately would be slow.
@@ -211,7 +211,7 @@ struct Finder {
     found: Vec<(usize, String)>,
 }
 
-impl Finder {
+impl LongTextFinder {
     fn add(&mut self, part: &[u8]) {
         if self.tail.len() + part.len() < MIN_LONG_TEXT_BYTES {
             self.tail.extend_from_slice(part);
@@ -228,7 +228,7 @@ fn hex(hash: &[u8]) -> String {
     hash.iter().map(|byte| format!("{byte:02x}")).collect()
 }
 
-impl Formatter for &mut Finder {
+impl Formatter for &mut LongTextFinder {
     fn begin_string<W: ?Sized + Write>(&mut self, _writer: &mut W) -> io::Result<()> {
         self.tail.clear();
         Ok(())
@@ -264,7 +264,7 @@ impl Formatter for &mut Finder {
 }
 
 /// Writes the short strings of a value, and stores the long ones and writes references to them.
-struct Storer<'a> {
+struct LongTextWriter<'a> {
     db: &'a Connection,
     session: &'a SessionId,
     found: Peekable<vec::IntoIter<(usize, String)>>,
@@ -287,7 +287,7 @@ enum CurrentText {
     },
 }
 
-impl Storer<'_> {
+impl LongTextWriter<'_> {
     fn begin_text(&mut self) -> rusqlite::Result<CurrentText> {
         let place = self.place;
         let Some((_, name)) = self.found.next_if(|(found, _)| *found == place) else {
@@ -363,7 +363,7 @@ fn insert(
     Ok(())
 }
 
-impl Formatter for &mut Storer<'_> {
+impl Formatter for &mut LongTextWriter<'_> {
     fn begin_string<W: ?Sized + Write>(&mut self, writer: &mut W) -> io::Result<()> {
         let begun = self.begin_text();
         self.text = self.keep_error(begun)?;

@@ -35,7 +35,7 @@ pub(super) struct LoopRow {
 impl LoopRow {
     /// Rejects a record that a row cannot hold. Takes constant time per event and turn.
     pub(super) fn validate(record: &LoopRecord) -> Result<(), StoreError> {
-        check_consistency(record).map_err(|what| refused(record, &what))
+        check_consistency(record).map_err(|what| rejection_error(record, &what))
     }
 
     /// Encodes a record accepted by [`validate`](Self::validate) with all its texts. `None` if the row would
@@ -51,7 +51,7 @@ impl LoopRow {
         record: &LoopRecord,
     ) -> Result<Self, JobError> {
         let row = Self::encode(record, Some(db))?;
-        row.ok_or_else(|| refused(record, &"it cannot be encoded").into())
+        row.ok_or_else(|| rejection_error(record, &"it cannot be encoded").into())
     }
 
     fn encode(record: &LoopRecord, db: Option<&Connection>) -> Result<Option<Self>, JobError> {
@@ -123,7 +123,7 @@ struct RowEncoder<'a> {
 impl RowEncoder<'_> {
     /// Returns false if the row is too large to hold its texts.
     fn append(&mut self, value: &impl Serialize) -> Result<bool, JobError> {
-        let refused = |error: &serde_json::Error| refused(self.record, error);
+        let refused = |error: &serde_json::Error| rejection_error(self.record, error);
         match self.db {
             None => encode_small(&mut self.text, value).map_err(|error| refused(&error).into()),
             Some(db) => match encode_large(db, &self.record.session_id, &mut self.text, value) {
@@ -135,7 +135,7 @@ impl RowEncoder<'_> {
     }
 }
 
-fn refused(record: &LoopRecord, what: &dyn std::fmt::Display) -> StoreError {
+fn rejection_error(record: &LoopRecord, what: &dyn std::fmt::Display) -> StoreError {
     StoreError::Broken(format!("loop {} cannot be stored: {what}", record.loop_id))
 }
 
@@ -210,7 +210,7 @@ impl Serialize for EventLog<'_> {
         let record = self.0;
         let mut settled = 0;
         serializer.collect_seq(record.events.iter().map(|event| {
-            let message = place(event, &record.messages, settled);
+            let message = message_index(event, &record.messages, settled);
             settled = message.map_or(settled, |place| place + 1);
             event_entry(record, event, message)
         }))
@@ -239,7 +239,7 @@ fn event_entry<'a>(
 }
 
 /// Returns the index of the message that an event settles, trying `next` first.
-fn place(event: &Event, messages: &[Arc<LlmMessage>], next: usize) -> Option<usize> {
+fn message_index(event: &Event, messages: &[Arc<LlmMessage>], next: usize) -> Option<usize> {
     let EventKind::MessageEnd { message } = &event.kind else {
         return None;
     };

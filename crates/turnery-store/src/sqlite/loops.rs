@@ -195,7 +195,7 @@ fn read_record_with_events(
     let mut record = record(db, row, id, whole)?;
     let (log, mut at) = (expand_references(db, id, text(row, LOG_COLUMN)?)?, 0);
     let mut events = Vec::new();
-    while let Some(event) = event_log::next(&log, &mut at, &record, &[])? {
+    while let Some(event) = event_log::next_event(&log, &mut at, &record, &[])? {
         events.push(event);
     }
     record.events = events;

@@ -100,7 +100,7 @@ fn for_each_note(
     let mut rows = select.query((id.as_str(),))?;
     while let Some(row) = rows.next()? {
         let key = row.get(2)?;
-        match reason_if_damaged(read(row))? {
+        match reason_if_damaged(parse_note(row))? {
             Err(reason) => take(key, None, Some(format!("cannot be read: {reason}"))),
             Ok(note) => {
                 let sum = Checksum::default().text(id.as_str()).columns(row, [0])?;
@@ -113,6 +113,6 @@ fn for_each_note(
     Ok(())
 }
 
-fn read(row: &Row<'_>) -> Result<TranscriptNote, JobError> {
+fn parse_note(row: &Row<'_>) -> Result<TranscriptNote, JobError> {
     Ok(serde_json::from_str(text(row, 0)?)?)
 }

@@ -47,7 +47,7 @@ pub(super) fn repair(
         if is_index_damaged {
             work.rebuild_indexes()?;
         }
-        work.columns()?;
+        work.repair_columns()?;
         work.repair_loops()?;
         work.changes.extend(notes::repair(db, id)?);
         match journal::repair(db, id)? {
@@ -206,7 +206,7 @@ impl SessionRepair<'_> {
     }
 
     /// Overwrites unreadable columns of the session's row with the values that readers substitute.
-    fn columns(&mut self) -> Result<(), JobError> {
+    fn repair_columns(&mut self) -> Result<(), JobError> {
         let info = sessions::get(self.db, self.id)?;
         for complaint in check::unreadable_columns(self.db, self.id)? {
             let column = complaint.column;
@@ -253,20 +253,20 @@ impl SessionRepair<'_> {
                 continue;
             }
             if let Some(version) = corrected_version(&survey.rows, place) {
-                self.set(row, "version", Some(&version.to_string()))?;
+                self.set_column(row, "version", Some(&version.to_string()))?;
             }
             match &row.record {
                 None if row.is_newer => {}
                 None => self.set_aside(row, &survey)?,
                 Some(record) => {
                     if row.is_retied {
-                        self.set(
+                        self.set_column(
                             row,
                             "parent_loop_id",
                             record.parent_loop_id.as_ref().map(LoopId::as_str),
                         )?;
                         let kind = serde_json::to_value(record.continuation_kind)?;
-                        self.set(row, "continuation_kind", kind.as_str())?;
+                        self.set_column(row, "continuation_kind", kind.as_str())?;
                         self.changes.push(match &record.parent_loop_id {
                             Some(parent) => {
                                 format!("loop {} follows loop {parent} now", row.loop_id)
@@ -275,7 +275,7 @@ impl SessionRepair<'_> {
                         });
                     }
                     if row.is_log_broken {
-                        self.set(row, "log", Some("[]"))?;
+                        self.set_column(row, "log", Some("[]"))?;
                         self.changes.push(format!(
                             "loop {} is kept without its events, which cannot be read",
                             row.loop_id
@@ -295,13 +295,13 @@ impl SessionRepair<'_> {
                 );
             }
         } else {
-            self.tip(&survey)?;
+            self.repair_tip(&survey)?;
         }
-        self.counts(&counts)
+        self.repair_counts(&counts)
     }
 
     /// Corrects the reference to the loop that the next prompt follows.
-    fn tip(&mut self, survey: &Survey) -> Result<(), JobError> {
+    fn repair_tip(&mut self, survey: &Survey) -> Result<(), JobError> {
         let tip = survey
             .readable_tip()
             .map(|tip| survey.rows[tip].loop_id.clone());
@@ -336,7 +336,12 @@ impl SessionRepair<'_> {
         Ok(())
     }
 
-    fn set(&self, row: &SurveyedLoop, column: &str, value: Option<&str>) -> Result<(), JobError> {
+    fn set_column(
+        &self,
+        row: &SurveyedLoop,
+        column: &str,
+        value: Option<&str>,
+    ) -> Result<(), JobError> {
         let before = self.db.query_row(
             &format!("SELECT {column} FROM loops WHERE loop = ?1"),
             (row.key,),
@@ -413,7 +418,7 @@ impl SessionRepair<'_> {
         self.keep_previous("version", "version", &Value::Integer(version))
     }
 
-    fn counts(&mut self, counts: &VersionCounts) -> Result<(), JobError> {
+    fn repair_counts(&mut self, counts: &VersionCounts) -> Result<(), JobError> {
         if counts.is_head_wrong() || counts.is_count_wrong() {
             self.db.execute(
                 "UPDATE sessions SET head_version = max(head_version, ?2), \

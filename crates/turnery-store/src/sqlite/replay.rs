@@ -91,7 +91,7 @@ pub(super) fn read_page(
                 break 'loops;
             }
             let from = *position;
-            match reason_if_damaged(event_log::next(
+            match reason_if_damaged(event_log::next_event(
                 log,
                 position,
                 record,

@@ -51,7 +51,7 @@ pub(super) fn get(db: &Connection, id: &SessionId) -> Result<SessionInfo, JobErr
     ))?;
     let mut rows = select.query((id.as_str(),))?;
     match rows.next()? {
-        Some(row) => Ok(session(row)),
+        Some(row) => Ok(session_from_row(row)),
         None => Err(StoreError::NotFound(id.clone()).into()),
     }
 }
@@ -90,7 +90,7 @@ pub(super) fn list(db: &Connection, query: &ListQuery) -> Result<ListPage, JobEr
             next_cursor = last.map(|last: ListCursor| last.encode());
             break;
         }
-        let session = session(row);
+        let session = session_from_row(row);
         last = Some(ListCursor {
             updated_at: cursor_time(row)?,
             id: session.id.clone(),
@@ -198,8 +198,8 @@ impl SessionPatch {
 }
 
 /// Reads [`COLUMNS`]. Unreadable columns become empty and are logged.
-pub(super) fn session(row: &Row<'_>) -> SessionInfo {
-    let (info, damage) = read(row);
+pub(super) fn session_from_row(row: &Row<'_>) -> SessionInfo {
+    let (info, damage) = read_columns(row);
     for UnreadableColumn { column, reason } in damage {
         tracing::warn!(session = %info.id, column, reason, "failed to read a column of a session");
     }
@@ -213,7 +213,7 @@ pub(super) struct UnreadableColumn {
 }
 
 /// Reads [`COLUMNS`], and returns the unreadable ones.
-pub(super) fn read(row: &Row<'_>) -> (SessionInfo, Vec<UnreadableColumn>) {
+pub(super) fn read_columns(row: &Row<'_>) -> (SessionInfo, Vec<UnreadableColumn>) {
     let mut columns = ColumnReader {
         row,
         complaints: Vec::new(),

@@ -65,8 +65,8 @@ pub(super) fn record(
     if let Some(parent) = optional_text_column(row, PARENT_COLUMN)? {
         push_string_field(whole, "parent_loop_id", parent)?;
     }
-    word(whole, "continuation_kind", text(row, 3)?)?;
-    word(whole, "status", text(row, 4)?)?;
+    push_enum_field(whole, "continuation_kind", text(row, 3)?)?;
+    push_enum_field(whole, "status", text(row, 4)?)?;
     push_raw_field(
         whole,
         "on_chain",
@@ -106,10 +106,10 @@ fn push_string_field(whole: &mut String, name: &str, text: &str) -> Result<(), J
 }
 
 /// Appends an enum stored by `loop_row`.
-fn word(whole: &mut String, name: &str, word: &str) -> Result<(), JobError> {
-    if word.starts_with('{') {
-        push_raw_field(whole, name, word);
+fn push_enum_field(whole: &mut String, name: &str, json: &str) -> Result<(), JobError> {
+    if json.starts_with('{') {
+        push_raw_field(whole, name, json);
         return Ok(());
     }
-    push_string_field(whole, name, word)
+    push_string_field(whole, name, json)
 }

@@ -199,7 +199,7 @@ impl Survey {
         let mut chain = Vec::new();
         let mut next = self.readable_tip();
         while let Some(place) = next {
-            if self.stands(place) {
+            if self.is_in_conversation(place) {
                 chain.push(place);
             }
             next = self.readable_previous(place);
@@ -208,7 +208,7 @@ impl Survey {
         chain
     }
 
-    fn stands(&self, place: usize) -> bool {
+    fn is_in_conversation(&self, place: usize) -> bool {
         let record = self.rows[place].record.as_ref();
         record.is_some_and(LoopRecord::is_in_conversation)
     }
@@ -299,7 +299,7 @@ impl Survey {
                 is_foreign(id, parent.as_str())
                     && row.verdict != ChecksumVerdict::Differs
                     && logged_before.is_none()
-                    && !(0..place).any(|earlier| self.stands(earlier))
+                    && !(0..place).any(|earlier| self.is_in_conversation(earlier))
             }
         };
         if is_beginning {
@@ -313,7 +313,7 @@ impl Survey {
             (0..place)
                 .rev()
                 .filter(earlier)
-                .find(|other| self.stands(*other))
+                .find(|other| self.is_in_conversation(*other))
         };
         let before = logged_before.or_else(newest);
         (before, Some(self.parent_complaint(row, before)))
@@ -439,7 +439,7 @@ fn read_whole(
     surveyed.is_log_broken = failure.is_some() && is_lost;
     let mut complaint = failure.map(|failure| format!("has events that cannot be read: {failure}"));
     if verdict == ChecksumVerdict::Differs {
-        surveyed.culprit = culprit(id, row, surveyed.logged_parent.as_ref())?;
+        surveyed.culprit = find_culprit(id, row, surveyed.logged_parent.as_ref())?;
         complaint = complaint.or_else(|| match surveyed.culprit {
             // Reported with the reference itself.
             Some(DamagedColumn::Parent) => None,
@@ -457,7 +457,7 @@ fn read_whole(
 }
 
 /// Returns the column whose correction makes the checksum match.
-fn culprit(
+fn find_culprit(
     id: &SessionId,
     row: &Row<'_>,
     logged: Option<&Option<LoopId>>,
