@@ -196,26 +196,36 @@ async fn measure_long_session(path: &Path) -> Outcome {
             .commit(commit_of(&lane, head, &record_of_turn("s3", number)))
             .await?;
     }
-    let mut loads = RoundTimes::new("loops of 10,000 turns, 150,000 events");
-    for _ in 0..3 {
+    measure_reading(
+        "loops of 10,000 turns, 150,000 events",
+        3,
+        10_000,
+        async || Ok(store.loops(&id, 0).await?.len()),
+    )
+    .await?;
+    measure_reading("history of 10,000 turns", 3, 10_000, async || {
+        Ok(store.history(&id).await?.loops.len())
+    })
+    .await
+}
+
+/// Measures an operation that returns the number of things that it read.
+async fn measure_reading(
+    name: &'static str,
+    rounds: u32,
+    expected: usize,
+    read: impl AsyncFn() -> Outcome<usize>,
+) -> Outcome {
+    let mut times = RoundTimes::new(name);
+    for _ in 0..rounds {
         let since = Instant::now();
-        let loops = store.loops(&id, 0).await?;
-        loads.add(since);
-        if loops.len() != 10_000 {
-            return Err("a loop is missing".into());
+        let count = read().await?;
+        times.add(since);
+        if count != expected {
+            return Err(format!("{count} in place of {expected}").into());
         }
     }
-    loads.print();
-    let mut histories = RoundTimes::new("history of 10,000 turns");
-    for _ in 0..3 {
-        let since = Instant::now();
-        let loops = store.history(&id).await?.loops;
-        histories.add(since);
-        if loops.len() != 10_000 {
-            return Err("a loop is missing".into());
-        }
-    }
-    histories.print();
+    times.print();
     Ok(())
 }
 
@@ -229,16 +239,10 @@ async fn measure_reads(store: &SqliteStore) -> Outcome {
             .commit(commit_of(&lane, head, &record_of_turn("s2", number)))
             .await?;
     }
-    let mut loads = RoundTimes::new("loops of 200 turns, 3,000 events");
-    for _ in 0..100 {
-        let since = Instant::now();
-        let loops = store.loops(&id, 0).await?;
-        loads.add(since);
-        if loops.len() != 200 {
-            return Err("a loop is missing".into());
-        }
-    }
-    loads.print();
+    measure_reading("loops of 200 turns, 3,000 events", 100, 200, async || {
+        Ok(store.loops(&id, 0).await?.len())
+    })
+    .await?;
 
     for number in 0..SESSIONS {
         let new = NewSession {
@@ -259,16 +263,10 @@ async fn measure_reads(store: &SqliteStore) -> Outcome {
             cwd,
             ..ListQuery::default()
         };
-        let mut lists = RoundTimes::new(name);
-        for _ in 0..ROUNDS {
-            let since = Instant::now();
-            let page = store.list(query.clone()).await?;
-            lists.add(since);
-            if page.sessions.len() != 100 {
-                return Err("a session is missing".into());
-            }
-        }
-        lists.print();
+        measure_reading(name, ROUNDS, 100, async || {
+            Ok(store.list(query.clone()).await?.sessions.len())
+        })
+        .await?;
     }
     Ok(())
 }

@@ -64,14 +64,10 @@ pub(crate) fn config() -> ConfigSnapshot {
         model: "echo".into(),
         provider: "offline".into(),
         config_id: Some("cfg".into()),
-        name: None,
-        api: None,
-        base_url: None,
         reasoning: Some(false),
         context_window: Some(200_000),
-        max_tokens: None,
-        thinking_level: None,
         temperature: Some(0.7),
+        ..ConfigSnapshot::default()
     }
 }
 
