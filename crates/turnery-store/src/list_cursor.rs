@@ -3,7 +3,6 @@
 use crate::StoreError;
 use chrono::SecondsFormat;
 use sha2::{Digest, Sha256};
-use std::fmt::Write;
 use turnery_engine::{LoopRecord, SessionId, Timestamp};
 
 /// Number of sessions in a page of [`Store::list`](crate::Store::list) if the query sets no limit.
@@ -26,11 +25,8 @@ impl ListCursor {
 
     pub(crate) fn encode(&self) -> String {
         let text = format!("{} {}", self.updated_at, self.id);
-        let mut hex = String::with_capacity(2 * text.len() + 8);
-        for byte in cursor_checksum(&text).iter().chain(text.as_bytes()) {
-            let _ = write!(hex, "{byte:02x}");
-        }
-        hex
+        let bytes = cursor_checksum(&text).into_iter().chain(text.bytes());
+        bytes.map(|byte| format!("{byte:02x}")).collect()
     }
 
     pub(crate) fn decode(cursor: &str) -> Result<Self, StoreError> {

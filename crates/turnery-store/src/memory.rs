@@ -484,43 +484,42 @@ impl Store for MemoryStore {
     }
 }
 
+/// Returns a session and its descendants.
+fn family(sessions: &HashMap<SessionId, MemorySession>, id: &SessionId) -> Vec<SessionId> {
+    let mut family = vec![id.clone()];
+    let mut next = 0;
+    while let Some(parent) = family.get(next).cloned() {
+        next += 1;
+        for (child, session) in sessions {
+            let spawned_by = session.info.spawned_by.as_ref();
+            if spawned_by.is_some_and(|by| by.session_id == parent) && !family.contains(child) {
+                family.push(child.clone());
+            }
+        }
+    }
+    family
+}
+
 /// Returns the sessions in use among a session and its descendants, with their holders.
 fn holders(
     sessions: &HashMap<SessionId, MemorySession>,
     id: &SessionId,
     now: ClockReading,
 ) -> Vec<(SessionId, String)> {
-    let mut family = vec![id];
-    let mut next = 0;
-    while let Some(parent) = family.get(next).copied() {
-        next += 1;
-        for (child, session) in sessions {
-            let by = session.info.spawned_by.as_ref();
-            if by.is_some_and(|by| by.session_id == *parent) && !family.contains(&child) {
-                family.push(child);
-            }
-        }
-    }
-    let session = |id: &SessionId| Some((id.clone(), sessions.get(id)?.active_holder(now)?));
-    family.into_iter().filter_map(session).collect()
+    let held = |id: SessionId| {
+        let holder = sessions.get(&id)?.active_holder(now)?;
+        Some((id, holder))
+    };
+    family(sessions, id).into_iter().filter_map(held).collect()
 }
 
-/// Removes the parent first, so that a cycle of parents terminates.
+/// Removes a session and its descendants. Returns true if the session existed.
 fn remove_family(sessions: &mut HashMap<SessionId, MemorySession>, id: &SessionId) -> bool {
-    let removed = sessions.remove(id).is_some();
-    let of = |session: &MemorySession| {
-        session
-            .info
-            .spawned_by
-            .as_ref()
-            .is_some_and(|by| by.session_id == *id)
-    };
-    let children = sessions.iter().filter(|(_, session)| of(session));
-    let children: Vec<SessionId> = children.map(|(child, _)| child.clone()).collect();
-    for child in &children {
-        remove_family(sessions, child);
+    let existed = sessions.contains_key(id);
+    for id in family(sessions, id) {
+        sessions.remove(&id);
     }
-    removed
+    existed
 }
 
 fn list_page(

@@ -43,14 +43,15 @@ mod worker;
 use crate::{
     ClaimOutcome, ClaimedLane, Clock, Commit, Damage, History, Lane, ListPage, ListQuery,
     LoopBeginning, NewSession, Owner, RepairReport, ReplayCursor, ReplayPage, SessionInfo,
-    SessionPatch, Store, StoreFuture, TranscriptNote, lease::COMMIT_TIMEOUT,
+    SessionPatch, Store, StoreFuture, TranscriptNote, clock::ClockReading, lease::COMMIT_TIMEOUT,
 };
 use db::Db;
 use flush::Flush;
 pub use inline_runtime::InlineRuntime;
-use job_error::CHECK_TIMEOUT;
+use job_error::{CHECK_TIMEOUT, JobError};
 use journal_append::JournalAppend;
 use loop_row::LoopRow;
+use rusqlite::Connection;
 use std::{path::PathBuf, sync::Arc};
 use turnery_engine::{Event, LoopId, LoopRecord, SessionId};
 use worker::Worker;
@@ -85,6 +86,20 @@ impl SqliteStore {
     pub fn inline(mut self, inline: InlineRuntime) -> Self {
         self.writer.inline(inline);
         self
+    }
+
+    fn delete_by<T: Send + 'static>(
+        &self,
+        id: &SessionId,
+        delete: fn(&Connection, &SessionId, ClockReading) -> Result<T, JobError>,
+    ) -> StoreFuture<'static, T> {
+        let (id, clock) = (id.clone(), self.clock.clone());
+        self.writer.call_flushed(move |db| {
+            let deleted = delete(&db.sql, &id, clock.reading())?;
+            db.numbers.clear();
+            db.cleanup.note_deletion();
+            Ok(deleted)
+        })
     }
 
     fn queue_claim(
@@ -129,23 +144,11 @@ impl Store for SqliteStore {
     }
 
     fn delete(&self, id: &SessionId) -> StoreFuture<'_, bool> {
-        let (id, clock) = (id.clone(), self.clock.clone());
-        self.writer.call_flushed(move |db| {
-            let deleted = deletion::delete(&db.sql, &id, clock.reading())?;
-            db.numbers.clear();
-            db.cleanup.note_deletion();
-            Ok(deleted)
-        })
+        self.delete_by(id, deletion::delete)
     }
 
     fn delete_in_use(&self, id: &SessionId) -> StoreFuture<'_, Option<Vec<String>>> {
-        let (id, clock) = (id.clone(), self.clock.clone());
-        self.writer.call_flushed(move |db| {
-            let deleted = deletion::force_delete(&db.sql, &id, clock.reading())?;
-            db.numbers.clear();
-            db.cleanup.note_deletion();
-            Ok(deleted)
-        })
+        self.delete_by(id, deletion::force_delete)
     }
 
     fn loops(&self, id: &SessionId, after: u64) -> StoreFuture<'_, Vec<Arc<LoopRecord>>> {

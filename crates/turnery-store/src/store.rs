@@ -318,6 +318,29 @@ pub struct SessionPatch {
     pub always: Option<RememberedApproval>,
 }
 
+impl SessionPatch {
+    /// Applies the changes to `info`.
+    pub(crate) fn apply(self, info: &mut SessionInfo) {
+        fn set<T>(field: &mut T, value: Option<T>) {
+            if let Some(value) = value {
+                *field = value;
+            }
+        }
+        set(&mut info.title, self.title);
+        set(&mut info.model, self.model);
+        set(&mut info.mode, self.mode);
+        set(&mut info.roots, self.roots);
+        set(&mut info.updated_at, self.updated_at);
+        set(&mut info.thinking, self.thinking.map(Some));
+        set(&mut info.archived, self.archived);
+        if let Some(always) = self.always
+            && !info.always.contains(&always)
+        {
+            info.always.push(always);
+        }
+    }
+}
+
 /// Claimant of a lane.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Owner {

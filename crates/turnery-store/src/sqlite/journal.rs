@@ -172,29 +172,19 @@ impl StoredBeginning {
     }
 }
 
-/// Event as stored, without the ids that its row has.
-#[derive(Serialize)]
-struct EventBodyRef<'a> {
+/// Event as stored, without the ids that its row has. `K` is an [`EventKind`] or a reference to one.
+#[derive(Serialize, Deserialize)]
+struct EventBody<K> {
     seq: u64,
-    #[serde(skip_serializing_if = "Option::is_none")]
+    #[serde(default, skip_serializing_if = "Option::is_none")]
     turn_index: Option<u32>,
     at: Timestamp,
     #[serde(flatten)]
-    kind: &'a EventKind,
-}
-
-#[derive(Deserialize)]
-struct EventBody {
-    seq: u64,
-    #[serde(default)]
-    turn_index: Option<u32>,
-    at: Timestamp,
-    #[serde(flatten)]
-    kind: EventKind,
+    kind: K,
 }
 
 fn encode(db: &Connection, session: &SessionId, events: &[Event]) -> Result<String, JobError> {
-    let written = events.iter().map(|event| EventBodyRef {
+    let written = events.iter().map(|event| EventBody {
         seq: event.seq,
         turn_index: event.turn_index,
         at: event.at,
@@ -211,7 +201,7 @@ fn parse(
     body: &str,
 ) -> Result<LoopEvents, JobError> {
     let body = long_texts::expand_references(db, session, body)?;
-    let bodies: Vec<EventBody> = match body.starts_with('[') {
+    let bodies: Vec<EventBody<EventKind>> = match body.starts_with('[') {
         true => serde_json::from_str(&body)?,
         false => vec![serde_json::from_str(&body)?],
     };

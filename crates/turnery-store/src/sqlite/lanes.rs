@@ -126,18 +126,8 @@ pub(super) fn unreadable_lane_columns(
     let is_held = row.get_ref(OWNER_COLUMN)? != ValueRef::Null;
     let holder = |read: Result<(), JobError>| if is_held { read } else { Ok(()) };
     let columns = [
-        (
-            "loop_count",
-            row.get(LOOP_COUNT_COLUMN)
-                .map_err(JobError::from)
-                .and_then(require_non_negative),
-        ),
-        (
-            "lost_number",
-            row.get(LOST_NUMBER_COLUMN)
-                .map_err(JobError::from)
-                .and_then(require_non_negative),
-        ),
+        ("loop_count", check_non_negative(row, LOOP_COUNT_COLUMN)),
+        ("lost_number", check_non_negative(row, LOST_NUMBER_COLUMN)),
         ("fence", fence_from_row(row).map(drop)),
         ("owner_id", holder(text(row, OWNER_COLUMN).map(drop))),
         ("process", holder(text(row, PROCESS_COLUMN).map(drop))),
@@ -153,10 +143,10 @@ pub(super) fn unreadable_lane_columns(
     Ok(unread.collect())
 }
 
-fn require_non_negative(count: i64) -> Result<(), JobError> {
-    match count {
-        0.. => Ok(()),
-        _ => Err(JobError::Row(format!("{count} is out of range"))),
+fn check_non_negative(row: &Row<'_>, column: usize) -> Result<(), JobError> {
+    match row.get(column)? {
+        0_i64.. => Ok(()),
+        count => Err(JobError::Row(format!("{count} is out of range"))),
     }
 }
 

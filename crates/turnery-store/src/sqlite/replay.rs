@@ -26,7 +26,7 @@ const PAGE_BYTES: usize = 1 << 20;
 struct SqliteReplay {
     /// Loops not yet opened. A stored loop never changes, and is only deleted with its session.
     pending: vec::IntoIter<ReplayLoop>,
-    begun: Option<OpenLoop>,
+    open: Option<OpenLoop>,
     /// True if the whole session was searched for damage, so that pages need not report it.
     is_surveyed: bool,
 }
@@ -62,7 +62,7 @@ pub(super) fn read_page(
     sessions::get(&db, id)?;
     let mut damage = Vec::new();
     let mut bytes = 0;
-    let mut name = |loop_id: &LoopId, reason: String| {
+    let mut report = |loop_id: &LoopId, reason: String| {
         let loop_id = loop_id.clone();
         let part = DamagedPart::Loop { loop_id };
         if damage.last().is_none_or(|last: &Damage| last.part != part) {
@@ -70,11 +70,11 @@ pub(super) fn read_page(
         }
     };
     'loops: loop {
-        let mut begun = match left.begun.take() {
-            Some(begun) => begun,
+        let mut open = match left.open.take() {
+            Some(open) => open,
             None => match left.pending.next() {
-                Some(stop) => match open_loop(&db, id, stop, &mut name)? {
-                    Some(begun) => begun,
+                Some(next) => match open_loop(&db, id, next, &mut report)? {
+                    Some(open) => open,
                     None => continue,
                 },
                 None => break,
@@ -84,10 +84,10 @@ pub(super) fn read_page(
             record,
             log,
             position,
-        } = &mut begun;
+        } = &mut open;
         loop {
             if page.events.len() == REPLAY_PAGE_EVENTS || bytes > PAGE_BYTES {
-                left.begun = Some(begun);
+                left.open = Some(open);
                 break 'loops;
             }
             let from = *position;
@@ -100,7 +100,7 @@ pub(super) fn read_page(
                 Ok(Some(event)) => page.events.push(event),
                 Ok(None) => break,
                 Err(reason) => {
-                    name(
+                    report(
                         &record.loop_id,
                         format!("has events that cannot be read: {reason}"),
                     );
@@ -111,7 +111,7 @@ pub(super) fn read_page(
             }
             bytes += *position - from;
         }
-        page.loops.push(begun.record);
+        page.loops.push(open.record);
     }
     if !left.is_surveyed {
         for damage in &damage {
@@ -119,7 +119,7 @@ pub(super) fn read_page(
         }
         page.damage.append(&mut damage);
     }
-    page.next_cursor = left.begun.is_some().then(|| ReplayCursor::new(left));
+    page.next_cursor = left.open.is_some().then(|| ReplayCursor::new(left));
     Ok(page)
 }
 
@@ -128,23 +128,22 @@ fn begin_replay(
     id: &SessionId,
     damage: &mut Vec<Damage>,
 ) -> Result<SqliteReplay, JobError> {
-    if let Some(keys) = loops::chain(db, id)? {
-        let pending: Vec<ReplayLoop> = keys.into_iter().map(|key| (key, None)).collect();
-        return Ok(SqliteReplay {
-            pending: pending.into_iter(),
-            begun: None,
-            is_surveyed: false,
-        });
-    }
-    let mut survey = Survey::of(db, id)?;
-    survey.warn();
-    damage.append(&mut survey.damage);
-    let pending = survey.replay_loops().into_iter();
-    let pending: Vec<ReplayLoop> = pending.map(|(key, tie)| (key, Some(tie))).collect();
+    let chain = loops::chain(db, id)?;
+    let is_surveyed = chain.is_none();
+    let pending: Vec<ReplayLoop> = match chain {
+        Some(keys) => keys.into_iter().map(|key| (key, None)).collect(),
+        None => {
+            let mut survey = Survey::of(db, id)?;
+            survey.warn();
+            damage.append(&mut survey.damage);
+            let loops = survey.replay_loops().into_iter();
+            loops.map(|(key, link)| (key, Some(link))).collect()
+        }
+    };
     Ok(SqliteReplay {
         pending: pending.into_iter(),
-        begun: None,
-        is_surveyed: true,
+        open: None,
+        is_surveyed,
     })
 }
 
@@ -152,8 +151,8 @@ fn begin_replay(
 fn open_loop(
     db: &Connection,
     id: &SessionId,
-    (key, tie): ReplayLoop,
-    name: &mut impl FnMut(&LoopId, String),
+    (key, link): ReplayLoop,
+    report: &mut impl FnMut(&LoopId, String),
 ) -> Result<Option<OpenLoop>, JobError> {
     let mut select = db.prepare_cached(SELECT_LOOP)?;
     let mut rows = select.query((key,))?;
@@ -165,7 +164,7 @@ fn open_loop(
         Ok(record) => record,
         Err(reason) => {
             let loop_id = text(row, 1).unwrap_or("(unreadable)");
-            name(&loop_id.into(), format!("cannot be read: {reason}"));
+            report(&loop_id.into(), format!("cannot be read: {reason}"));
             return Ok(None);
         }
     };
@@ -173,7 +172,7 @@ fn open_loop(
     let mut log = match reason_if_damaged(expand_references(db, id, log))? {
         Ok(log) => log.into_owned(),
         Err(reason) => {
-            name(
+            report(
                 &record.loop_id,
                 format!("has events that cannot be read: {reason}"),
             );
@@ -185,7 +184,7 @@ fn open_loop(
         && let (events, Some(reason)) = event_log::read_all(&log, &record)
         && events.is_empty()
     {
-        name(
+        report(
             &record.loop_id,
             format!("has events that cannot be read: {reason}"),
         );
@@ -195,7 +194,7 @@ fn open_loop(
         parent,
         kind,
         on_chain,
-    }) = tie
+    }) = link
     {
         record.parent_loop_id = parent;
         record.continuation_kind = kind;

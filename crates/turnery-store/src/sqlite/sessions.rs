@@ -165,38 +165,6 @@ pub(super) fn patch(
     Ok(info)
 }
 
-impl SessionPatch {
-    /// Applies the changes to `info`.
-    pub(crate) fn apply(self, info: &mut SessionInfo) {
-        if let Some(title) = self.title {
-            info.title = title;
-        }
-        if let Some(model) = self.model {
-            info.model = model;
-        }
-        if let Some(mode) = self.mode {
-            info.mode = mode;
-        }
-        if let Some(roots) = self.roots {
-            info.roots = roots;
-        }
-        if let Some(updated_at) = self.updated_at {
-            info.updated_at = updated_at;
-        }
-        if let Some(thinking) = self.thinking {
-            info.thinking = Some(thinking);
-        }
-        if let Some(archived) = self.archived {
-            info.archived = archived;
-        }
-        if let Some(always) = self.always
-            && !info.always.contains(&always)
-        {
-            info.always.push(always);
-        }
-    }
-}
-
 /// Reads [`COLUMNS`]. Unreadable columns become empty and are logged.
 pub(super) fn session_from_row(row: &Row<'_>) -> SessionInfo {
     let (info, damage) = read_columns(row);
