@@ -122,7 +122,7 @@ fn check_session_loops(
     match found {
         Err(error @ JobError::Store(StoreError::NotFound(_))) => Err(error),
         Err(error) if error.is_damage() => {
-            let reason = format!("cannot be read to its end: {}", error.to_string());
+            let reason = format!("cannot be read to its end: {error}");
             damage.push(of_session(reason));
             Ok(damage)
         }

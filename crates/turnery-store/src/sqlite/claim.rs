@@ -170,7 +170,7 @@ pub(super) mod tests {
         path: &std::path::Path,
         count: usize,
     ) -> (Db, Vec<SessionId>) {
-        let mut db = Db::open(path).unwrap();
+        let db = Db::open(path).unwrap();
         let ids: Vec<SessionId> = (0..count).map(|n| format!("s{n}").into()).collect();
         for id in &ids {
             let new = NewSession {
@@ -183,7 +183,7 @@ pub(super) mod tests {
                 at: Timestamp::UNIX_EPOCH,
                 spawned_by: None,
             };
-            sessions::create(&mut db.sql, new).unwrap();
+            sessions::create(&db.sql, new).unwrap();
         }
         (db, ids)
     }

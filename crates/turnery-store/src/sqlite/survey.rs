@@ -382,7 +382,7 @@ fn read(
     };
     match read {
         Err(error) if error.is_damage() => {
-            let reason = format!("cannot be read: {}", error.to_string());
+            let reason = format!("cannot be read: {error}");
             Ok((read_head(db, key)?, Some(reason)))
         }
         read => read,
