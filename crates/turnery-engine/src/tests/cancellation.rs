@@ -51,7 +51,7 @@ fn cancel_while_permission_is_pending() {
     let before = vec![calls_answer(&["a", "b"]), permission_requested("a")];
     let lines = after(before, vec![Input::Cancel, allow("a")]);
     let expected = [
-        "> withdraw a",
+        "> cancel gate a",
         "a Cancelled",
         "a begins, runs false",
         "a ends Cancelled",

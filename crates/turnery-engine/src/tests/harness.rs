@@ -113,7 +113,7 @@ fn describe_effect(effect: &Effect) -> String {
         Effect::CallModel { turn_index, .. } => format!("> call model {turn_index}"),
         Effect::StopModel => "> stop model".to_owned(),
         Effect::Gate(call) => format!("> gate {}", call.call_id),
-        Effect::CancelGate(id) => format!("> withdraw {id}"),
+        Effect::CancelGate(id) => format!("> cancel gate {id}"),
         Effect::RunTool(call) => format!("> run {}", call.call_id),
         Effect::StopTool(id) => format!("> stop {id}"),
         Effect::AbortTool(id) => format!("> abort {id}"),
@@ -121,7 +121,9 @@ fn describe_effect(effect: &Effect) -> String {
         Effect::RunHook(hook) => format!("> hook {}", describe_hook_request(hook)),
         Effect::CancelHook => "> stop hook".to_owned(),
         Effect::Compact(size) => format!("> compact {}", size.messages),
-        Effect::ReturnUndelivered(content) => format!("> unheard {}", join_text(content)),
+        Effect::ReturnUndelivered(content) => {
+            format!("> return undelivered {}", join_text(content))
+        }
         Effect::StopCompaction => "> stop compaction".to_owned(),
         Effect::Commit(event) => format!("> commit {}", describe_event(&event.kind)),
         Effect::Finish(LoopFinish::Committed { .. }) => "> done".to_owned(),
@@ -163,7 +165,7 @@ fn describe_event(kind: &EventKind) -> String {
             cumulative.total()
         ),
         EventKind::ToolCallRequested { call, detail } => {
-            format!("{} wanted: {}", call.call_id, detail.title)
+            format!("{} requested: {}", call.call_id, detail.title)
         }
         EventKind::PermissionRequested { call_id, .. } => format!("{call_id} asked"),
         EventKind::PermissionResolved { call_id, verdict } => format!("{call_id} {verdict:?}"),

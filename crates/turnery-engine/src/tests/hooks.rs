@@ -17,6 +17,13 @@ fn spec_with_hooks(hooks: HookSet) -> LoopSpec {
     }
 }
 
+fn spec_with_input_filter() -> LoopSpec {
+    spec_with_hooks(HookSet {
+        input: true,
+        ..HookSet::default()
+    })
+}
+
 fn spec_with_all_hooks() -> LoopSpec {
     spec_with_hooks(HookSet {
         input: true,
@@ -65,7 +72,7 @@ fn hooks_are_asked_in_order() {
         "s.cfg.1.m1 begins",
         "s.cfg.1.m1 assistant ToolUse: ",
         "usage Some(13) of 13",
-        "a wanted: Use tool-a",
+        "a requested: Use tool-a",
         "> gate a",
         "> hook before tool a",
         "a begins, runs true",
@@ -112,10 +119,7 @@ fn loop_waits_for_hook() {
 // proves: UP-7, LOOP-27, LOOP-53, LASH-16, C-7, I13
 #[test]
 fn refused_prompt_is_rejected() {
-    let mut script = LoopHarness::start(spec_with_hooks(HookSet {
-        input: true,
-        ..HookSet::default()
-    }));
+    let mut script = LoopHarness::start(spec_with_input_filter());
     script.feed_all([hook_stop("not here"), Input::Committed]);
     let expected = [
         "loop begins",
@@ -144,10 +148,7 @@ fn refused_prompt_is_rejected() {
 // proves: UP-7, C-7, D-7
 #[test]
 fn refused_steering_drops_only_itself() {
-    let mut script = LoopHarness::start(spec_with_hooks(HookSet {
-        input: true,
-        ..HookSet::default()
-    }));
+    let mut script = LoopHarness::start(spec_with_input_filter());
     script.feed_all([hook_continue(), steer("be rude"), follow_up("be rude too")]);
     script.lines();
     script.feed_all([
@@ -178,10 +179,7 @@ fn refused_steering_drops_only_itself() {
 // proves: UP-7
 #[test]
 fn warning_is_appended_to_message() {
-    let mut script = LoopHarness::start(spec_with_hooks(HookSet {
-        input: true,
-        ..HookSet::default()
-    }));
+    let mut script = LoopHarness::start(spec_with_input_filter());
     let warn = |text: &str| Input::HookAnswered(HookVerdict::Warn(text.to_owned()));
     script.feed_all([
         warn("no names"),
@@ -208,7 +206,7 @@ fn vetoed_turn_leaves_no_trace() {
     let expected = [
         "loop begins",
         "> hook before turn 0",
-        "> unheard wait",
+        "> return undelivered wait",
         "> commit loop ends Stopped(PluginAbort)",
         "publish loop ends Stopped(PluginAbort)",
         "> done",

@@ -126,7 +126,7 @@ fn cancel_reaches_all_running_calls() {
     script.feed_all([Input::Cancel, tool_ended("b", stopped), Input::GraceOver]);
     let lines = script.lines();
     let expected = [
-        "> withdraw c",
+        "> cancel gate c",
         "c Cancelled",
         "c begins, runs false",
         "c ends Cancelled",

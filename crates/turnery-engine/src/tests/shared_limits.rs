@@ -286,7 +286,12 @@ fn limit_reached_during_filter_keeps_finished_outcome() {
         ..Spending::default()
     };
     script.feed_all([Input::OtherSpending(others), hook_continue()]);
-    assert!(script.lines().iter().any(|line| line.contains("unheard")));
+    assert!(
+        script
+            .lines()
+            .iter()
+            .any(|line| line.contains("return undelivered"))
+    );
     let text = "done".into();
     let finish = TurnFinish::AssistantMessage { text };
     assert_eq!(end_of(script), Outcome::Finished(finish, None));

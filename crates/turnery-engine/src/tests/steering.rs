@@ -171,8 +171,8 @@ fn undelivered_input_is_returned() {
         let waiting = vec![follow_up("later"), steer("now")];
         let lines = after(spec_with_limits(limits), waiting, vec![end]);
         let expected = [
-            "> unheard now".to_owned(),
-            "> unheard later".to_owned(),
+            "> return undelivered now".to_owned(),
+            "> return undelivered later".to_owned(),
             format!("> commit loop ends {outcome}"),
         ];
         assert_eq!(lines[lines.len() - 3..], expected);
@@ -186,12 +186,15 @@ fn late_input_is_returned() {
     script.feed(text_answer("done"));
     script.lines();
     script.feed(steer("one"));
-    assert_eq!(script.lines(), ["> unheard one"]);
+    assert_eq!(script.lines(), ["> return undelivered one"]);
     script.feed(Input::Committed);
     script.lines();
     script.feed_all([steer("two"), follow_up("three")]);
-    assert_eq!(script.lines(), ["> unheard two", "> unheard three"]);
+    assert_eq!(
+        script.lines(),
+        ["> return undelivered two", "> return undelivered three"]
+    );
     let lines = after(prompt_spec(), vec![steer("x")], vec![Input::LaneLost]);
-    let expected = ["> unheard x", "> lost LaneLost"];
+    let expected = ["> return undelivered x", "> lost LaneLost"];
     assert_eq!(lines[lines.len() - 2..], expected);
 }

@@ -164,7 +164,7 @@ fn control_is_final_unless_cancelled() {
     script.feed_all([follow_up("and then"), calls_answer(&["a"]), allow("a")]);
     script.feed(tool_ended("a", control_envelope("x", control())));
     let lines = script.lines();
-    assert_eq!(lines[lines.len() - 2], "> unheard and then");
+    assert_eq!(lines[lines.len() - 2], "> return undelivered and then");
     let mut script = LoopHarness::start(prompt_spec());
     script.feed_all([calls_answer(&["a"]), allow("a"), Input::Cancel]);
     script.lines();
