@@ -192,8 +192,10 @@ mod tests {
     /// Text that occurs nowhere else in the database.
     const MARKER: &str = "the-password-is-swordfish";
 
-    fn worker(folder: &tempfile::TempDir) -> Worker {
-        Worker::new(folder.path().join("sessions.db"), "writer")
+    fn worker() -> (tempfile::TempDir, Worker) {
+        let folder = tempfile::tempdir().unwrap();
+        let worker = Worker::new(folder.path().join("sessions.db"), "writer");
+        (folder, worker)
     }
 
     /// Fills a table with short and long rows, and removes long ones without recording a deletion.
@@ -248,8 +250,7 @@ mod tests {
 
     #[tokio::test]
     async fn deleted_text_and_its_space_are_gone_when_idle() {
-        let folder = tempfile::tempdir().unwrap();
-        let worker = worker(&folder);
+        let (folder, worker) = worker();
         fill(&worker).await;
         assert_ne!(files_with_marker(&folder), [""; 0]);
         delete_all(&worker).await;
@@ -260,8 +261,7 @@ mod tests {
 
     #[tokio::test]
     async fn database_of_an_earlier_version_shrinks_too() {
-        let folder = tempfile::tempdir().unwrap();
-        let worker = worker(&folder);
+        let (folder, worker) = worker();
         fill(&worker).await;
         let as_before = worker.call(|db| {
             db.sql.pragma_update(None, "auto_vacuum", "NONE")?;
@@ -283,8 +283,7 @@ mod tests {
 
     #[tokio::test]
     async fn cleaning_up_makes_way_for_a_job() {
-        let folder = tempfile::tempdir().unwrap();
-        let worker = worker(&folder);
+        let (folder, worker) = worker();
         fill(&worker).await;
         delete_all(&worker).await;
         let before = size(&folder);
@@ -296,8 +295,7 @@ mod tests {
 
     #[tokio::test]
     async fn end_without_time_left_empties_the_log() {
-        let folder = tempfile::tempdir().unwrap();
-        let worker = worker(&folder);
+        let (folder, worker) = worker();
         fill(&worker).await;
         delete_all(&worker).await;
         let path = folder.path().join("sessions.db");
@@ -311,8 +309,7 @@ mod tests {
 
     #[tokio::test]
     async fn reader_of_an_old_state_delays_cleaning_up() {
-        let folder = tempfile::tempdir().unwrap();
-        let worker = worker(&folder);
+        let (folder, worker) = worker();
         fill(&worker).await;
         let (go, gone) = mpsc::sync_channel::<()>(1);
         let (begun, begins) = mpsc::sync_channel(1);

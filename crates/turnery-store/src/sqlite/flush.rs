@@ -132,8 +132,10 @@ mod tests {
     use super::{super::worker::Worker, *};
     use crate::StoreError;
 
-    fn worker(folder: &tempfile::TempDir) -> Worker {
-        Worker::new(folder.path().join("sessions.db"), "writer")
+    fn worker() -> (tempfile::TempDir, Worker) {
+        let folder = tempfile::tempdir().unwrap();
+        let worker = Worker::new(folder.path().join("sessions.db"), "writer");
+        (folder, worker)
     }
 
     /// Returns once all pending commits are flushed: the thread flushes between two rounds.
@@ -157,8 +159,7 @@ mod tests {
 
     #[tokio::test]
     async fn only_jobs_with_flush_now_are_flushed() {
-        let folder = tempfile::tempdir().unwrap();
-        let worker = worker(&folder);
+        let (_folder, worker) = worker();
         wait_for_round(&worker).await;
         assert_eq!(flushes(&worker).await, 0);
         for done in 1..10 {
@@ -171,8 +172,7 @@ mod tests {
 
     #[tokio::test]
     async fn jobs_fail_after_a_failed_flush() {
-        let folder = tempfile::tempdir().unwrap();
-        let worker = worker(&folder);
+        let (_folder, worker) = worker();
         set_disk_fails(&worker, true).await;
         let lost = worker.call_flushed(|_| Ok(()));
         assert_eq!(lost.await, Ok(()), "nobody waits for the disk");
@@ -192,8 +192,7 @@ mod tests {
 
     #[tokio::test]
     async fn flushing_resumes_once_the_wal_is_copied_back() {
-        let folder = tempfile::tempdir().unwrap();
-        let worker = worker(&folder);
+        let (folder, worker) = worker();
         set_disk_fails(&worker, true).await;
         let make = worker.call_flushed(|db| Ok(db.sql.execute_batch("CREATE TABLE kept (n)")?));
         make.await.unwrap();

@@ -14,8 +14,7 @@ fn sound() -> &'static (Vec<u8>, HashMap<LoopId, LoopRecord>) {
     static SOUND: OnceLock<(Vec<u8>, HashMap<LoopId, LoopRecord>)> = OnceLock::new();
     SOUND.get_or_init(|| {
         run(async {
-            let folder = tempfile::tempdir().unwrap();
-            let path = folder.path().join("sessions.db");
+            let (_folder, path) = crate::temp_database();
             write_loops(&path).await;
             let mut all = HashMap::new();
             let store = SqliteStore::open(path.clone());
@@ -37,8 +36,7 @@ fn run<T>(work: impl Future<Output = T>) -> T {
 
 /// Reads everything in every way. Either an error is returned, or every loop is equal, or damage is reported.
 async fn read(bytes: &[u8], sound: &HashMap<LoopId, LoopRecord>) {
-    let folder = tempfile::tempdir().unwrap();
-    let path = folder.path().join("sessions.db");
+    let (_folder, path) = crate::temp_database();
     fs::write(&path, bytes).unwrap();
     let store = SqliteStore::open(path);
     let query = ListQuery {

@@ -261,8 +261,7 @@ fn run_sql(path: &Path, sql: &str) {
 #[tokio::test]
 async fn damage_is_reported_and_the_rest_is_read() {
     for case in CASES {
-        let folder = tempfile::tempdir().unwrap();
-        let path = folder.path().join("sessions.db");
+        let (_folder, path) = crate::temp_database();
         let sound = write_loops(&path).await;
         run_sql(&path, case.sql);
         let store = SqliteStore::open(path.clone());
@@ -318,8 +317,7 @@ async fn damage_is_reported_and_the_rest_is_read() {
 #[tokio::test]
 async fn repair_fixes_damage_and_keeps_previous_values() {
     for case in CASES {
-        let folder = tempfile::tempdir().unwrap();
-        let path = folder.path().join("sessions.db");
+        let (_folder, path) = crate::temp_database();
         write_loops(&path).await;
         run_sql(&path, case.sql);
         let count = "SELECT count(*) FROM loops WHERE session_id = 's1'";
@@ -384,8 +382,7 @@ async fn repair_fixes_damage_and_keeps_previous_values() {
 
 #[tokio::test]
 async fn rows_without_a_checksum_are_accepted() {
-    let folder = tempfile::tempdir().unwrap();
-    let path = folder.path().join("sessions.db");
+    let (_folder, path) = crate::temp_database();
     let sound = write_loops(&path).await;
     run_sql(&path, "UPDATE loops SET checksum = NULL");
     let store = SqliteStore::open(path.clone());
@@ -407,8 +404,7 @@ async fn repair_of_rows_without_a_checksum_is_complete() {
     // Only a checksum reveals a wrong version; each repair records at most 64 lost ones.
     let is_told = |case: &&Case| !case.sql.contains("version = 77");
     for case in CASES.iter().filter(is_told) {
-        let folder = tempfile::tempdir().unwrap();
-        let path = folder.path().join("sessions.db");
+        let (_folder, path) = crate::temp_database();
         write_loops(&path).await;
         run_sql(&path, "UPDATE loops SET checksum = NULL");
         run_sql(&path, case.sql);
@@ -435,8 +431,7 @@ async fn repair_of_rows_without_a_checksum_is_complete() {
 
 #[tokio::test]
 async fn loop_id_that_is_not_text_does_not_block_claims() {
-    let folder = tempfile::tempdir().unwrap();
-    let path = folder.path().join("sessions.db");
+    let (_folder, path) = crate::temp_database();
     write_loops(&path).await;
     run_sql(
         &path,
@@ -453,8 +448,7 @@ async fn loop_id_that_is_not_text_does_not_block_claims() {
 
 #[tokio::test]
 async fn loop_with_a_wrong_id_is_replayed_in_its_place() {
-    let folder = tempfile::tempdir().unwrap();
-    let path = folder.path().join("sessions.db");
+    let (_folder, path) = crate::temp_database();
     write_loops(&path).await;
     run_sql(
         &path,
@@ -474,8 +468,7 @@ async fn loop_with_a_wrong_id_is_replayed_in_its_place() {
 
 #[tokio::test]
 async fn an_undamaged_session_is_not_repaired() {
-    let folder = tempfile::tempdir().unwrap();
-    let path = folder.path().join("sessions.db");
+    let (folder, path) = crate::temp_database();
     write_loops(&path).await;
     let store = SqliteStore::open(path.clone());
     assert_eq!(store.check(None).await, Ok(Vec::new()));
@@ -494,8 +487,7 @@ async fn an_undamaged_session_is_not_repaired() {
 
 #[tokio::test]
 async fn a_session_in_use_is_not_repaired() {
-    let folder = tempfile::tempdir().unwrap();
-    let path = folder.path().join("sessions.db");
+    let (_folder, path) = crate::temp_database();
     write_loops(&path).await;
     run_sql(
         &path,
@@ -511,8 +503,7 @@ async fn a_session_in_use_is_not_repaired() {
 
 #[tokio::test]
 async fn rows_without_a_session_are_named() {
-    let folder = tempfile::tempdir().unwrap();
-    let path = folder.path().join("sessions.db");
+    let (_folder, path) = crate::temp_database();
     write_loops(&path).await;
     let db = Connection::open(&path).unwrap();
     db.pragma_update(None, "foreign_keys", false).unwrap();
@@ -556,8 +547,7 @@ async fn damaged_journal_is_named_and_kept() {
                          begun_events = replace(begun_events, 'More', 'Less')";
     for (in_claim, damage) in [(false, ROW), (true, BEGINNING), (true, FENCE)] {
         for is_repaired in [false, true] {
-            let folder = tempfile::tempdir().unwrap();
-            let path = folder.path().join("sessions.db");
+            let (_folder, path) = crate::temp_database();
             write_unfinished_loop(&path, in_claim).await;
             run_sql(&path, damage);
             assert_named_and_kept(&path, is_repaired).await;

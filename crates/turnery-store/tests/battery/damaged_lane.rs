@@ -64,8 +64,7 @@ async fn assert_usable(store: &SqliteStore, context: &str) {
 /// Clients with the session open compare its version to decide whether to reload it.
 #[tokio::test]
 async fn repair_is_noticed_at_the_next_claim() {
-    let folder = tempfile::tempdir().unwrap();
-    let path = folder.path().join("sessions.db");
+    let (_folder, path) = crate::temp_database();
     write_loops(&path).await;
     let open = SqliteStore::open(path.clone());
     let id = "s1".into();
@@ -92,8 +91,7 @@ async fn repair_is_noticed_at_the_next_claim() {
 async fn patch_leaves_what_it_does_not_name() {
     let columns = ["title", "model", "mode", "thinking", "archived"];
     for column in columns {
-        let folder = tempfile::tempdir().unwrap();
-        let path = folder.path().join("sessions.db");
+        let (_folder, path) = crate::temp_database();
         write_loops(&path).await;
         let db = Connection::open(&path).unwrap();
         let value = match column {
@@ -140,8 +138,7 @@ async fn damaged_lane_does_not_block_claims() {
 async fn damaged_lane_is_named_and_repaired() {
     let id = "s1".into();
     for (change, columns) in CASES {
-        let folder = tempfile::tempdir().unwrap();
-        let path = folder.path().join("sessions.db");
+        let (_folder, path) = crate::temp_database();
         let store = damaged_store(&path, change).await;
         let damage = store.check(Some(&id)).await.unwrap();
         for column in *columns {

@@ -51,8 +51,7 @@ fn files_with_marker(folder: &Path) -> Vec<String> {
 
 #[tokio::test]
 async fn deleted_session_leaves_no_text_and_no_space() {
-    let folder = tempfile::tempdir().unwrap();
-    let path = folder.path().join("sessions.db");
+    let (folder, path) = crate::temp_database();
     let store = SqliteStore::open(path.clone());
     store.create(new_session("stays")).await.unwrap();
     store_session_with_marker(&store, "s1").await;

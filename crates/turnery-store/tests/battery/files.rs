@@ -42,8 +42,7 @@ async fn folder_and_files_are_the_owners_alone() {
 
 #[tokio::test]
 async fn drop_writes_queued_events() {
-    let folder = tempfile::tempdir().unwrap();
-    let path = folder.path().join("sessions.db");
+    let (_folder, path) = crate::temp_database();
     let store = SqliteStore::open(path.clone());
     store.create(new_session("s1")).await.unwrap();
     let lane = store.claim(&"s1".into(), &owner("a")).await.unwrap().lane;
@@ -61,8 +60,7 @@ async fn drop_writes_queued_events() {
 
 #[tokio::test]
 async fn garbage_is_refused_and_left_alone() {
-    let folder = tempfile::tempdir().unwrap();
-    let path = folder.path().join("sessions.db");
+    let (_folder, path) = crate::temp_database();
     let garbage = b"this is not a database, it only says so. ".repeat(100);
     fs::write(&path, &garbage).unwrap();
     assert_refused(&path, &["sessions.db is damaged or not a session database"]).await;
@@ -71,8 +69,7 @@ async fn garbage_is_refused_and_left_alone() {
 
 #[tokio::test]
 async fn truncated_file_is_refused_and_left_alone() {
-    let folder = tempfile::tempdir().unwrap();
-    let path = folder.path().join("sessions.db");
+    let (_folder, path) = crate::temp_database();
     let store = SqliteStore::open(path.clone());
     store.create(new_session("s1")).await.unwrap();
     drop(store);

@@ -147,8 +147,7 @@ async fn a_lost_lane_is_not_renewed(world: &World) {
 #[tokio::test]
 #[cfg(target_os = "linux")]
 async fn clock_ahead_does_not_take_over_a_lane() {
-    let folder = tempfile::tempdir().unwrap();
-    let path = folder.path().join("sessions.db");
+    let (_folder, path) = crate::temp_database();
     let store = |wall: u64, steady: u64| {
         let steady = Duration::from_secs(steady);
         let clock = Clock::with_monotonic(move || at(wall), move || steady);

@@ -14,8 +14,7 @@ fn lock_database(path: &PathBuf) -> Connection {
 
 #[tokio::test]
 async fn commit_waits_for_the_lock_of_another_program() {
-    let folder = tempfile::tempdir().unwrap();
-    let path = folder.path().join("sessions.db");
+    let (_folder, path) = crate::temp_database();
     let store = SqliteStore::open(path.clone());
     store.create(new_session("s1")).await.unwrap();
     let lane = store.claim(&"s1".into(), &owner("a")).await.unwrap().lane;

@@ -160,8 +160,7 @@ async fn long_texts_come_back_equal(world: &World) {
 /// Events journalled by a killed process keep their texts.
 #[tokio::test]
 async fn journalled_long_texts_are_recovered() {
-    let folder = tempfile::tempdir().unwrap();
-    let path = folder.path().join("sessions.db");
+    let (_folder, path) = crate::temp_database();
     let store = SqliteStore::open(path.clone());
     store.create(new_session("s1")).await.unwrap();
     let id = "s1".into();
@@ -191,8 +190,7 @@ fn stored_texts(path: &Path) -> usize {
 /// SQLite copies a value when it is bound and a row when it is built, so both must stay small.
 #[tokio::test]
 async fn long_text_is_stored_once_in_small_rows() {
-    let folder = tempfile::tempdir().unwrap();
-    let path = folder.path().join("sessions.db");
+    let (_folder, path) = crate::temp_database();
     let store = SqliteStore::open(path.clone());
     store.create(new_session("s1")).await.unwrap();
     let lane = store.claim(&"s1".into(), &owner("a")).await.unwrap().lane;
@@ -232,8 +230,7 @@ async fn long_text_is_stored_once_in_small_rows() {
 /// The format of small rows is unchanged.
 #[tokio::test]
 async fn small_rows_hold_their_texts() {
-    let folder = tempfile::tempdir().unwrap();
-    let path = folder.path().join("sessions.db");
+    let (_folder, path) = crate::temp_database();
     let store = SqliteStore::open(path.clone());
     store.create(new_session("s1")).await.unwrap();
     let lane = store.claim(&"s1".into(), &owner("a")).await.unwrap().lane;
@@ -257,8 +254,7 @@ async fn damaged_text_is_named_and_repaired() {
         "UPDATE texts SET body = replace(body, 'quoted', 'quotes') WHERE piece = 0",
     ];
     for damage in damages {
-        let folder = tempfile::tempdir().unwrap();
-        let path = folder.path().join("sessions.db");
+        let (_folder, path) = crate::temp_database();
         let store = SqliteStore::open(path.clone());
         store.create(new_session("s1")).await.unwrap();
         let id = "s1".into();
@@ -318,8 +314,7 @@ async fn damaged_text_is_named_and_repaired() {
 
 #[tokio::test]
 async fn deleted_session_leaves_no_long_text() {
-    let folder = tempfile::tempdir().unwrap();
-    let path = folder.path().join("sessions.db");
+    let (_folder, path) = crate::temp_database();
     let store = SqliteStore::open(path.clone());
     for id in ["s1", "s2"] {
         store.create(new_session(id)).await.unwrap();

@@ -31,7 +31,10 @@ mod sql;
 mod truncated_wal;
 mod variants;
 
-use std::sync::{Arc, Mutex};
+use std::{
+    path::PathBuf,
+    sync::{Arc, Mutex},
+};
 use turnery_engine::{LoopRecord, Timestamp};
 use turnery_store::{
     ClaimedLane, Clock, Lane, MemoryStore, SessionInfo, SqliteStore, Store, StoreFuture,
@@ -97,6 +100,13 @@ impl World {
         let mut now = self.clock.lock().expect("the clock");
         *now += std::time::Duration::from_secs(seconds.into());
     }
+}
+
+/// Returns a new folder, and the path of a database in it that does not exist yet.
+pub(crate) fn temp_database() -> (tempfile::TempDir, PathBuf) {
+    let folder = tempfile::tempdir().expect("a folder");
+    let path = folder.path().join("sessions.db");
+    (folder, path)
 }
 
 fn test_clock(clock: &Arc<Mutex<Timestamp>>) -> Clock {

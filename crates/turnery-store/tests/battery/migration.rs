@@ -31,8 +31,7 @@ fn schema_of(path: &Path) -> Vec<String> {
 #[tokio::test]
 async fn older_versions_are_migrated() {
     for (version, sql) in VERSIONS {
-        let folder = tempfile::tempdir().unwrap();
-        let path = folder.path().join("sessions.db");
+        let (folder, path) = crate::temp_database();
         Connection::open(&path).unwrap().execute_batch(sql).unwrap();
         let store = SqliteStore::open(path.clone());
         let id = "s1".into();

@@ -20,8 +20,7 @@ async fn refusals(store: &SqliteStore, lane: &turnery_store::Lane) -> Vec<StoreE
 }
 
 async fn is_refused_while(change: impl FnOnce(&Path), undo: impl FnOnce(&Path)) {
-    let folder = tempfile::tempdir().unwrap();
-    let path = folder.path().join("sessions.db");
+    let (_folder, path) = crate::temp_database();
     let store = SqliteStore::open(path.clone());
     store.create(new_session("s1")).await.unwrap();
     store.info(&"s1".into()).await.unwrap();

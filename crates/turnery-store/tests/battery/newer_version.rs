@@ -40,8 +40,7 @@ async fn create_two_sessions(path: &Path) {
 #[tokio::test]
 async fn row_of_a_newer_version_is_named_and_kept() {
     for (change, word) in WORDS {
-        let folder = tempfile::tempdir().unwrap();
-        let path = folder.path().join("sessions.db");
+        let (_folder, path) = crate::temp_database();
         create_two_sessions(&path).await;
         let db = Connection::open(&path).unwrap();
         let sql = format!("UPDATE loops SET {change}, checksum = NULL WHERE session_id = 's1'");
@@ -125,8 +124,7 @@ fn rows(db: &Connection) -> Vec<Vec<Value>> {
 async fn repair_keeps_the_chain_of_a_newer_version() {
     for (change, word) in WORDS {
         for number in [1, 3, 6] {
-            let folder = tempfile::tempdir().unwrap();
-            let path = folder.path().join("sessions.db");
+            let (_folder, path) = crate::temp_database();
             let sound = write_loops(&path).await;
             let db = Connection::open(&path).unwrap();
             let before = rows(&db);

@@ -185,8 +185,7 @@ async fn event_that_differs_from_its_record_is_stored_whole() {
 // proves: C-12
 #[tokio::test]
 async fn a_commit_leaves_no_journal_behind() {
-    let folder = tempfile::tempdir().unwrap();
-    let path = folder.path().join("sessions.db");
+    let (_folder, path) = crate::temp_database();
     let (store, other) = (
         SqliteStore::open(path.clone()),
         SqliteStore::open(path.clone()),

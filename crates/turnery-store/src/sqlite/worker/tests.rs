@@ -17,8 +17,10 @@ use std::{
 };
 use turnery_engine::{Event, EventKind, LoopId, SessionId, TurnTrigger};
 
-fn worker(folder: &tempfile::TempDir) -> Worker {
-    Worker::new(folder.path().join("sessions.db"), "writer")
+fn worker() -> (tempfile::TempDir, Worker) {
+    let folder = tempfile::tempdir().unwrap();
+    let worker = Worker::new(folder.path().join("sessions.db"), "writer");
+    (folder, worker)
 }
 
 /// Starts a commit that hangs like a write to a dead disk. Returns the commit, a sender that releases it, and the
@@ -53,8 +55,7 @@ async fn empty_transaction(worker: &Worker) -> Result<(), StoreError> {
 /// A call that blocks its thread would hang this test.
 #[tokio::test]
 async fn hanging_commit_leaves_the_callers_thread_free() {
-    let folder = tempfile::tempdir().unwrap();
-    let worker = worker(&folder);
+    let (_folder, worker) = worker();
     for _ in 0..3 {
         empty_transaction(&worker).await.unwrap();
     }
@@ -67,8 +68,7 @@ async fn hanging_commit_leaves_the_callers_thread_free() {
 
 #[tokio::test]
 async fn overdue_jobs_fail_while_the_disk_hangs() {
-    let folder = tempfile::tempdir().unwrap();
-    let worker = worker(&folder);
+    let (_folder, worker) = worker();
     let (hanging, release, _) = hanging_commit(&worker);
     let was_done = Arc::new(AtomicBool::new(false));
     let done = Arc::clone(&was_done);
@@ -85,8 +85,7 @@ async fn overdue_jobs_fail_while_the_disk_hangs() {
 
 #[tokio::test]
 async fn job_that_nobody_waits_for_is_done() {
-    let folder = tempfile::tempdir().unwrap();
-    let worker = worker(&folder);
+    let (_folder, worker) = worker();
     let (hanging, release, _) = hanging_commit(&worker);
     let was_done = Arc::new(AtomicBool::new(false));
     let done = Arc::clone(&was_done);
@@ -199,8 +198,7 @@ async fn unwritten_journal_is_recovered_by_the_next_claim() {
 /// The commit waits for the lock up to its full timeout, because the model's response has been paid for.
 #[tokio::test]
 async fn commit_waits_a_minute_for_a_lock() {
-    let folder = tempfile::tempdir().unwrap();
-    let worker = worker(&folder);
+    let (_folder, worker) = worker();
     let patience = |db: &mut Db| {
         let waits = db
             .sql
@@ -288,8 +286,7 @@ async fn append_after_a_cut_in_the_thread_is_refused() {
 /// The panic answers the jobs, not the deadlines, whose error differs.
 #[tokio::test]
 async fn thread_panic_fails_all_jobs() {
-    let folder = tempfile::tempdir().unwrap();
-    let worker = worker(&folder);
+    let (_folder, worker) = worker();
     let (hanging, release, _) = hanging_commit(&worker);
     let broken = worker.call(|_| -> Result<(), JobError> { panic!("a bug") });
     let behind = empty_transaction(&worker);
@@ -302,8 +299,7 @@ async fn thread_panic_fails_all_jobs() {
 
 #[tokio::test]
 async fn database_recovers_once_the_disk_has_space() {
-    let folder = tempfile::tempdir().unwrap();
-    let worker = worker(&folder);
+    let (_folder, worker) = worker();
     let fill = |worker: &Worker| {
         worker.commit(SettledLoops::new(), |db| {
             write(&db.sql, |sql| {
@@ -339,8 +335,7 @@ async fn database_recovers_once_the_disk_has_space() {
 
 #[tokio::test]
 async fn missing_files_are_refused_until_restored() {
-    let folder = tempfile::tempdir().unwrap();
-    let worker = worker(&folder);
+    let (folder, worker) = worker();
     empty_transaction(&worker).await.unwrap();
     for name in ["sessions.db", "sessions.db-wal", "sessions.db-shm"] {
         let (file, elsewhere) = (folder.path().join(name), folder.path().join("elsewhere"));
@@ -372,7 +367,7 @@ fn inline_worker(
     runtime: &tokio::runtime::Runtime,
 ) -> (Worker, mpsc::Receiver<()>) {
     let (stall, stalled) = mpsc::sync_channel(1);
-    let mut worker = worker(folder);
+    let mut worker = Worker::new(folder.path().join("sessions.db"), "writer");
     worker.inline(InlineRuntime {
         runtime: runtime.handle().clone(),
         on_stall: Arc::new(move || {
