@@ -53,7 +53,7 @@ impl ResponseSize {
     pub const BLOCK_OVERHEAD_BYTES: usize = 128;
 
     /// Returns the size of a complete response. Call arguments count only if they are still text, because
-    /// they are not valid JSON; those that were parsed were counted while they streamed.
+    /// they are not valid JSON; parsed ones count as fragments, while the response streams.
     #[must_use]
     pub fn of_response(response: &Response) -> Self {
         let mut size = Self::default();
