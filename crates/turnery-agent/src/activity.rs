@@ -333,11 +333,11 @@ impl Projection {
             },
             EventKind::ModelRetried {
                 attempt,
-                error: fault,
+                error,
                 wait_ms,
             } => TurnEvent::ModelRetried {
                 attempt: *attempt,
-                reason: fault.message.as_str().into(),
+                reason: error.message.as_str().into(),
                 wait_ms: *wait_ms,
             },
             EventKind::ModelSilent {

@@ -96,7 +96,7 @@ impl Compaction {
         let mut usage = None;
         let (block, after) = match self.block(&*model, begin, &mut usage).await {
             Ok((block, after)) => (Ok(block), after),
-            Err(fault) => (Err(fault), self.before),
+            Err(error) => (Err(error), self.before),
         };
         CompactionOutput {
             block,

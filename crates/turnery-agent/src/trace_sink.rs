@@ -47,8 +47,8 @@ pub struct ModelCall {
     )]
     pub usage: Option<Usage>,
     /// Error; absent if the attempt was accepted or dropped.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub fault: Option<ModelError>,
+    #[serde(rename = "fault", skip_serializing_if = "Option::is_none")]
+    pub error: Option<ModelError>,
 }
 
 fn millis<S: serde::Serializer>(time: &Duration, serializer: S) -> Result<S::Ok, S::Error> {
@@ -87,7 +87,7 @@ impl ModelCallTracer {
                 duration: Duration::ZERO,
                 accepted: false,
                 usage: None,
-                fault: None,
+                error: None,
             },
         });
         ModelCallTrace(running)
@@ -112,10 +112,10 @@ impl ModelCallTrace {
             return;
         };
         running.call.attempt = retry.attempt;
-        running.call.fault = Some(retry.fault.clone());
+        running.call.error = Some(retry.error.clone());
         running.report();
         running.call.attempt = retry.attempt.saturating_add(1);
-        running.call.fault = None;
+        running.call.error = None;
         running.begun = Instant::now() + retry.wait;
         running.call.started_at = turnery_store::now() + retry.wait;
     }
@@ -131,7 +131,7 @@ impl ModelCallTrace {
                 running.call.model = format!("{}/{}", response.provider, response.model);
                 running.call.usage = response.usage.map(Usage::normalized);
             }
-            Err(fault) => running.call.fault = Some(fault.clone()),
+            Err(error) => running.call.error = Some(error.clone()),
         }
         running.report();
     }

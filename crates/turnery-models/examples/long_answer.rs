@@ -73,7 +73,7 @@ fn main() -> Result<(), Box<dyn Error>> {
     let _ = server.join();
     let said = match ended {
         Ok(response) => format!("{} bytes", response.text().len()),
-        Err(fault) => fault.to_string(),
+        Err(error) => error.to_string(),
     };
     let grown = peak_memory()?.saturating_sub(before) / 1024;
     writeln!(

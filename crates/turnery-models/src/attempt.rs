@@ -150,7 +150,7 @@ fn model_error(at: &Endpoint, why: StreamError) -> ModelError {
     match why {
         StreamError::Promise(why) => errors::protocol_violation(at, &why),
         StreamError::Unfinished(why) => errors::unfinished(at, &why),
-        StreamError::Said(said) => ProviderError::fault(&said, at, None),
+        StreamError::Said(said) => said.to_model_error(at, None),
     }
 }
 

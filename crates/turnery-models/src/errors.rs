@@ -108,7 +108,7 @@ pub(crate) fn answer_limit_exceeded(overrun: ResponseLimitError) -> ModelError {
 /// The status reports success, but the body is not an event stream.
 pub(crate) fn not_an_event_stream(at: &Endpoint, text: &str) -> ModelError {
     if let Some(said) = ProviderError::within(text) {
-        return said.fault(at, None);
+        return said.to_model_error(at, None);
     }
     let Endpoint {
         provider,
@@ -162,21 +162,21 @@ pub(crate) fn from_status(
         message: text.to_owned(),
         status: None,
     });
-    let mut fault = said.fault(at, Some(status));
+    let mut error = said.to_model_error(at, Some(status));
     if (300..400).contains(&status) {
         let to = redact_and_shorten(at, header("location").unwrap_or("elsewhere"));
-        fault.message = format!(
+        error.message = format!(
             "{} has moved from {} to {to}: {}.",
             at.provider, at.shown, at.url_hint
         );
     }
-    fault.retry_after = wait(
+    error.retry_after = wait(
         header("retry-after-ms"),
         header("retry-after"),
         std::time::SystemTime::now().into(),
     );
     AttemptError {
-        fault,
+        error,
         should_retry: header("x-should-retry").and_then(|word| word.parse().ok()),
     }
 }
@@ -255,7 +255,7 @@ impl ProviderError {
     }
 
     /// Converts to a `ModelError`; `status` is the HTTP status if it was an error status.
-    pub(crate) fn fault(&self, at: &Endpoint, status: Option<u16>) -> ModelError {
+    pub(crate) fn to_model_error(&self, at: &Endpoint, status: Option<u16>) -> ModelError {
         let Endpoint {
             provider,
             model,

@@ -105,13 +105,13 @@ impl Endpoint {
         let request = request.header("accept", "application/json");
         let mut silence = self.silence(None);
         let sent = self.send(request, &mut silence).await;
-        let mut answer = sent.map_err(|failure| failure.fault)?;
+        let mut answer = sent.map_err(|failure| failure.error)?;
         let status = answer.response.status();
         let headers = answer.response.headers().clone();
         let text = answer.text(MAX_DOCUMENT_BYTES).await;
         match status.is_success() {
             true => Ok(text),
-            false => Err(errors::from_status(self, status.as_u16(), &headers, &text).fault),
+            false => Err(errors::from_status(self, status.as_u16(), &headers, &text).error),
         }
     }
 
@@ -144,11 +144,11 @@ impl Endpoint {
         let headers = events.response.headers().clone();
         let text = events.text(MAX_ERROR_BYTES).await;
         Err(if status.is_success() {
-            let fault = errors::not_an_event_stream(self, &text);
+            let error = errors::not_an_event_stream(self, &text);
             // A server that returns an HTML page does so again, and may have charged for a response.
-            let should_retry = (fault.kind == ModelErrorKind::Protocol).then_some(false);
+            let should_retry = (error.kind == ModelErrorKind::Protocol).then_some(false);
             AttemptError {
-                fault,
+                error,
                 should_retry,
             }
         } else {
@@ -169,7 +169,7 @@ impl Endpoint {
                 Ok(EventStream { provider, response })
             }
             Ok(Err(error)) => Err(AttemptError {
-                fault: errors::connection_failed(self, &error),
+                error: errors::connection_failed(self, &error),
                 should_retry: self.is_refused_locally(&error).then_some(false),
             }),
             Err(which) => Err(too_silent(self, silence, which).into()),

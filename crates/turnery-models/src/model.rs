@@ -181,7 +181,7 @@ pub struct RetryNotice {
     /// Number of the failed attempt, from 1.
     pub attempt: u32,
     /// Error of the attempt.
-    pub fault: ModelError,
+    pub error: ModelError,
     /// Delay before the next attempt.
     pub wait: Duration,
 }

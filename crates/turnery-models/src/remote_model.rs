@@ -49,9 +49,9 @@ impl<D: ApiDialect> Model for RemoteModel<D> {
                 match attempt.await {
                     Ok(response) => return self.check_response(response),
                     // R9: deltas that were shown cannot be withdrawn.
-                    Err(failure) if sent => return Err(failure.fault),
+                    Err(failure) if sent => return Err(failure.error),
                     Err(failure) => {
-                        let fault = failure.fault.clone();
+                        let error = failure.error.clone();
                         let wait = self.retry.after(retry, failure)?;
                         tracing::debug!(
                             provider = self.endpoint.provider,
@@ -62,7 +62,7 @@ impl<D: ApiDialect> Model for RemoteModel<D> {
                         let attempt = retry + 1;
                         out.retry(RetryNotice {
                             attempt,
-                            fault,
+                            error,
                             wait,
                         })
                         .await;
@@ -115,7 +115,7 @@ impl<D: ApiDialect> RemoteModel<D> {
                 message: format!("{read} of {window} tokens are used"),
                 status: None,
             };
-            return Err(said.fault(&self.endpoint, None));
+            return Err(said.to_model_error(&self.endpoint, None));
         }
         Ok(response)
     }

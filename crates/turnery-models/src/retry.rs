@@ -38,15 +38,15 @@ impl Default for RetryPolicy {
 /// A failed attempt.
 #[derive(Debug)]
 pub(crate) struct AttemptError {
-    pub(crate) fault: ModelError,
+    pub(crate) error: ModelError,
     /// The provider's statement on retries (`x-should-retry`).
     pub(crate) should_retry: Option<bool>,
 }
 
 impl From<ModelError> for AttemptError {
-    fn from(fault: ModelError) -> Self {
+    fn from(error: ModelError) -> Self {
         Self {
-            fault,
+            error,
             should_retry: None,
         }
     }
@@ -56,28 +56,28 @@ impl RetryPolicy {
     /// Returns the delay before retry number `retry` (from 0), or the error that ends the call.
     pub(crate) fn after(&self, retry: u32, failure: AttemptError) -> Result<Duration, ModelError> {
         let AttemptError {
-            mut fault,
+            mut error,
             should_retry,
         } = failure;
-        if !should_retry.unwrap_or_else(|| is_retryable(fault.kind)) {
-            return Err(fault);
+        if !should_retry.unwrap_or_else(|| is_retryable(error.kind)) {
+            return Err(error);
         }
-        if let Some(wait) = fault.retry_after.filter(|wait| *wait > self.patience) {
-            fault.message = format!(
+        if let Some(wait) = error.retry_after.filter(|wait| *wait > self.patience) {
+            error.message = format!(
                 "{} It asks to wait {} seconds: try again after that, or choose another model.",
-                fault.message,
+                error.message,
                 wait.as_secs()
             );
-            return Err(fault);
+            return Err(error);
         }
         if retry >= self.retries {
             if retry > 0 {
-                let said = fault.message.trim_end_matches('.');
-                fault.message = format!("{said} ({} attempts).", retry + 1);
+                let said = error.message.trim_end_matches('.');
+                error.message = format!("{said} ({} attempts).", retry + 1);
             }
-            return Err(fault);
+            return Err(error);
         }
-        Ok(fault
+        Ok(error
             .retry_after
             .unwrap_or_else(|| self.backoff(retry, random_fraction())))
     }
@@ -118,7 +118,7 @@ fn random_fraction() -> f64 {
 mod tests {
     use super::*;
 
-    fn fault(kind: ModelErrorKind, retry_after: Option<u64>) -> AttemptError {
+    fn attempt_error(kind: ModelErrorKind, retry_after: Option<u64>) -> AttemptError {
         ModelError {
             kind,
             message: "It is busy.".to_owned(),
@@ -149,9 +149,9 @@ mod tests {
     #[test]
     fn provider_wait_is_used_up_to_the_limit() {
         let policy = RetryPolicy::default();
-        let wait = policy.after(0, fault(ModelErrorKind::RateLimit, Some(7)));
+        let wait = policy.after(0, attempt_error(ModelErrorKind::RateLimit, Some(7)));
         assert_eq!(wait, Ok(Duration::from_secs(7)));
-        let wait = policy.after(0, fault(ModelErrorKind::RateLimit, Some(3600)));
+        let wait = policy.after(0, attempt_error(ModelErrorKind::RateLimit, Some(3600)));
         assert_eq!(
             wait.unwrap_err().message,
             "It is busy. It asks to wait 3600 seconds: try again after that, or choose another model."
@@ -164,10 +164,10 @@ mod tests {
         let policy = RetryPolicy::default();
         assert!(
             policy
-                .after(2, fault(ModelErrorKind::Overloaded, None))
+                .after(2, attempt_error(ModelErrorKind::Overloaded, None))
                 .is_ok()
         );
-        let end = policy.after(3, fault(ModelErrorKind::Overloaded, None));
+        let end = policy.after(3, attempt_error(ModelErrorKind::Overloaded, None));
         assert_eq!(end.unwrap_err().message, "It is busy (4 attempts).");
     }
 
@@ -180,12 +180,12 @@ mod tests {
             ModelErrorKind::ContextOverflow,
             ModelErrorKind::Timeout,
         ] {
-            assert!(policy.after(0, fault(kind, None)).is_err());
+            assert!(policy.after(0, attempt_error(kind, None)).is_err());
         }
-        let mut willing = fault(ModelErrorKind::BadRequest, None);
+        let mut willing = attempt_error(ModelErrorKind::BadRequest, None);
         willing.should_retry = Some(true);
         assert!(policy.after(0, willing).is_ok());
-        let mut unwilling = fault(ModelErrorKind::Overloaded, None);
+        let mut unwilling = attempt_error(ModelErrorKind::Overloaded, None);
         unwilling.should_retry = Some(false);
         assert!(policy.after(0, unwilling).is_err());
     }

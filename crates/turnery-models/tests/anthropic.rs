@@ -153,7 +153,7 @@ async fn an_answer_that_breaks_off_anywhere_is_a_fault() {
     let model = server.model_with_retries(Api::Anthropic, "claude-sonnet-4-5", 0);
     for end in ends {
         let (response, _) = call(&*model, hello_request()).await;
-        let kind = response.expect_err("a fault").kind;
+        let kind = response.expect_err("an error").kind;
         let expected = match end < head {
             true => ModelErrorKind::Network,
             false => ModelErrorKind::Unfinished,
@@ -175,10 +175,10 @@ async fn mid_stream_error_is_retried_only_before_text() {
     .await;
     let model = server.model(Api::Anthropic, "claude-sonnet-4-5");
     let (response, streamed) = call(&*model, hello_request()).await;
-    let fault = response.unwrap_err();
-    assert_eq!(fault.kind, ModelErrorKind::Overloaded);
+    let error = response.unwrap_err();
+    assert_eq!(error.kind, ModelErrorKind::Overloaded);
     assert_eq!(
-        fault.message,
+        error.message,
         "acme is overloaded or broken (it said: Overloaded)."
     );
     assert_eq!(streamed, [text(0, "Hi")]);
@@ -220,8 +220,8 @@ async fn stop_reasons() {
         );
         assert_eq!(response.usage, None, "unknown is not zero");
     }
-    let fault = call(&*model, hello_request()).await.0.unwrap_err();
-    assert_eq!(fault.kind, ModelErrorKind::ContextOverflow);
+    let error = call(&*model, hello_request()).await.0.unwrap_err();
+    assert_eq!(error.kind, ModelErrorKind::ContextOverflow);
 }
 
 /// TURN-49: results in call order; the signature goes back byte for byte.

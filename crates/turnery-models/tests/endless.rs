@@ -59,17 +59,17 @@ async fn error_of_endless_response(
     let model = catalogue
         .model(&"acme/m".parse().expect("it works"))
         .expect("it works");
-    let fault = call(&*model, hello_request()).await.0.expect_err("a fault");
+    let error = call(&*model, hello_request()).await.0.expect_err("an error");
     // The client has closed the connection: the server's next write fails.
     server.await.expect("it works");
-    fault
+    error
 }
 
 #[tokio::test]
 async fn endless_100_continue_ends_at_the_idle_limit() {
     let interim = "HTTP/1.1 100 Continue\r\n\r\n";
-    let fault = error_of_endless_response("", interim, Some(HANG_TIMEOUT)).await;
-    assert_eq!(fault.kind, ModelErrorKind::Timeout, "{fault}");
+    let error = error_of_endless_response("", interim, Some(HANG_TIMEOUT)).await;
+    assert_eq!(error.kind, ModelErrorKind::Timeout, "{error}");
 }
 
 const HANG_TIMEOUT: Duration = Duration::from_secs(300);
@@ -88,37 +88,37 @@ async fn silent_list_of_models_ends_after_twenty_seconds() {
     };
     let provider = provider(base_url);
     let (checked, _socket) = tokio::join!(check_key(&provider), silent);
-    assert_eq!(checked.expect_err("a fault").kind, ModelErrorKind::Timeout);
+    assert_eq!(checked.expect_err("an error").kind, ModelErrorKind::Timeout);
 }
 
 #[tokio::test]
 async fn an_endless_error_body_is_cut() {
     let head = "HTTP/1.1 500 Broken\r\ncontent-type: text/plain\r\n\r\n";
-    let fault = error_of_endless_response(head, "no luck today ", None).await;
-    assert_eq!(fault.kind, ModelErrorKind::Overloaded, "{fault}");
-    assert!(fault.message.contains("it said: no luck today"), "{fault}");
-    assert!(fault.message.len() < 1_000, "{fault}");
+    let error = error_of_endless_response(head, "no luck today ", None).await;
+    assert_eq!(error.kind, ModelErrorKind::Overloaded, "{error}");
+    assert!(error.message.contains("it said: no luck today"), "{error}");
+    assert!(error.message.len() < 1_000, "{error}");
 }
 
 #[tokio::test]
 async fn endless_headers_are_refused() {
     let head = "HTTP/1.1 200 OK\r\n";
-    let fault = error_of_endless_response(head, "x-more: and more\r\n", None).await;
-    assert_eq!(fault.kind, ModelErrorKind::Network, "{fault}");
+    let error = error_of_endless_response(head, "x-more: and more\r\n", None).await;
+    assert_eq!(error.kind, ModelErrorKind::Network, "{error}");
 }
 
 #[tokio::test]
 async fn an_endless_header_line_is_refused() {
     let head = "HTTP/1.1 200 OK\r\nx-long: ";
-    let fault = error_of_endless_response(head, "and on and on ", None).await;
-    assert_eq!(fault.kind, ModelErrorKind::Network, "{fault}");
+    let error = error_of_endless_response(head, "and on and on ", None).await;
+    assert_eq!(error.kind, ModelErrorKind::Network, "{error}");
 }
 
 #[tokio::test]
 async fn an_endless_event_is_refused() {
     let head = "HTTP/1.1 200 OK\r\ncontent-type: text/event-stream\r\n\r\ndata: {\"a\":\"";
-    let fault = error_of_endless_response(head, &"x".repeat(1024), None).await;
-    assert_eq!(fault.kind, ModelErrorKind::Protocol, "{fault}");
+    let error = error_of_endless_response(head, &"x".repeat(1024), None).await;
+    assert_eq!(error.kind, ModelErrorKind::Protocol, "{error}");
 }
 
 async fn usage_of(api: Api, answer: String) -> Option<Usage> {

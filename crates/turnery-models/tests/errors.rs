@@ -15,21 +15,21 @@ const OK_STREAM: &str = "data: {\"choices\":[{\"delta\":{\"content\":\"Hi\"},\"f
 async fn call_error(line: &str, headers: &str, body: &str) -> ModelError {
     let server = serve(vec![error_response(line, headers, body)]).await;
     let model = server.model_with_retries(Api::OpenAi, "m1", 0);
-    call(&*model, hello_request()).await.0.expect_err("a fault")
+    call(&*model, hello_request()).await.0.expect_err("an error")
 }
 
 #[tokio::test]
 async fn wrong_key_error_names_its_variable_not_the_key() {
-    let fault = call_error(
+    let error = call_error(
         "401 Unauthorized",
         "",
         r#"{"error":{"message":"bad key sk-test"}}"#,
     )
     .await;
-    assert_eq!(fault.kind, ModelErrorKind::Auth);
-    assert_eq!(fault.status, Some(401));
+    assert_eq!(error.kind, ModelErrorKind::Auth);
+    assert_eq!(error.status, Some(401));
     assert_eq!(
-        fault.message,
+        error.message,
         "acme refuses the key: check ACME_KEY (it said: bad key [key])."
     );
 }
@@ -135,17 +135,17 @@ async fn errors_by_status_and_text() {
         ),
     ];
     for (line, body, kind, start) in cases {
-        let fault = call_error(line, "", body).await;
-        assert_eq!(fault.kind, kind, "{line} {body}");
-        assert!(fault.message.starts_with(start), "{}", fault.message);
+        let error = call_error(line, "", body).await;
+        assert_eq!(error.kind, kind, "{line} {body}");
+        assert!(error.message.starts_with(start), "{}", error.message);
     }
 }
 
 #[tokio::test]
 async fn long_provider_texts_are_shortened() {
-    let fault = call_error("400 Bad Request", "", &"x".repeat(100_000)).await;
+    let error = call_error("400 Bad Request", "", &"x".repeat(100_000)).await;
     assert_eq!(
-        fault.message,
+        error.message,
         format!("acme refuses the request (it said: {}…).", "x".repeat(300))
     );
 }
@@ -170,7 +170,7 @@ async fn transient_errors_are_retried() {
         .into_iter()
         .map(|told| match told {
             ModelEvent::Silent(silent) => panic!("{silent:?}"),
-            ModelEvent::Retry(retry) => (retry.attempt, Some(retry.fault.kind)),
+            ModelEvent::Retry(retry) => (retry.attempt, Some(retry.error.kind)),
             ModelEvent::Delta(delta) => {
                 assert_eq!(delta, text(0, "Hi"));
                 (4, None)
@@ -188,13 +188,13 @@ async fn transient_errors_are_retried() {
 
 #[tokio::test]
 async fn too_long_provider_wait_ends_the_call() {
-    let fault = call_error("429 Too Many Requests", "Retry-After: 3600\r\n", "").await;
-    assert_eq!(fault.kind, ModelErrorKind::RateLimit);
-    assert_eq!(fault.retry_after, Some(Duration::from_secs(3600)));
+    let error = call_error("429 Too Many Requests", "Retry-After: 3600\r\n", "").await;
+    assert_eq!(error.kind, ModelErrorKind::RateLimit);
+    assert_eq!(error.retry_after, Some(Duration::from_secs(3600)));
     assert!(
-        fault.message.contains("It asks to wait 3600 seconds"),
+        error.message.contains("It asks to wait 3600 seconds"),
         "{}",
-        fault.message
+        error.message
     );
 }
 
@@ -224,21 +224,21 @@ async fn unreachable_endpoint_is_named() {
     // Even with retries enabled, a local server that does not run is not retried.
     let catalogue = ModelRegistry::new(vec![provider]);
     let model = catalogue.model(&"ollama/m1".parse().unwrap()).unwrap();
-    let fault = call(&*model, hello_request()).await.0.unwrap_err();
-    assert_eq!(fault.kind, ModelErrorKind::Network);
+    let error = call(&*model, hello_request()).await.0.unwrap_err();
+    assert_eq!(error.kind, ModelErrorKind::Network);
     assert!(
-        fault
+        error
             .message
             .starts_with("Could not reach ollama at http://127.0.0.1:1/v1 ("),
         "{}",
-        fault.message
+        error.message
     );
     assert!(
-        fault
+        error
             .message
             .ends_with("or set OLLAMA_HOST to its address."),
         "{}",
-        fault.message
+        error.message
     );
 }
 
@@ -251,8 +251,8 @@ async fn provider_header_decides_about_retry() {
     ])
     .await;
     let model = server.model(Api::OpenAi, "m1");
-    let fault = call(&*model, hello_request()).await.0.unwrap_err();
-    assert_eq!(fault.kind, ModelErrorKind::Overloaded);
+    let error = call(&*model, hello_request()).await.0.unwrap_err();
+    assert_eq!(error.kind, ModelErrorKind::Overloaded);
     assert_eq!(server.bodies().len(), 1);
 
     let yes = "x-should-retry: true\r\n";
@@ -270,18 +270,18 @@ async fn provider_header_decides_about_retry() {
 #[tokio::test]
 async fn key_is_masked_in_places_and_in_broken_events() {
     let moved = "location: http://h/?key=sk%2Dtest\r\n";
-    let fault = call_error("301 Moved Permanently", moved, "").await;
+    let error = call_error("301 Moved Permanently", moved, "").await;
     assert!(
-        fault.message.contains("to http://h/?key=[key]:"),
-        "{fault:?}"
+        error.message.contains("to http://h/?key=[key]:"),
+        "{error:?}"
     );
     let server = serve(vec![event_response(
         "data: {\"choices\": \"sk-\u{ad}test\"}\n\n",
     )])
     .await;
     let model = server.model_with_retries(Api::OpenAi, "m1", 0);
-    let fault = call(&*model, hello_request()).await.0.expect_err("a fault");
-    assert!(fault.message.contains("\"[key]\""), "{fault:?}");
+    let error = call(&*model, hello_request()).await.0.expect_err("an error");
+    assert!(error.message.contains("\"[key]\""), "{error:?}");
 }
 
 /// A followed redirect would send the key and the conversation to any host that a server names.
@@ -300,9 +300,9 @@ async fn redirect_is_reported_and_not_followed() {
         ])
         .await;
         let model = server.model(Api::OpenAi, "m1");
-        let fault = call(&*model, hello_request()).await.0.unwrap_err();
+        let error = call(&*model, hello_request()).await.0.unwrap_err();
         assert_eq!(
-            fault.message,
+            error.message,
             format!(
                 "acme has moved from {0}/v1 to {1}/v1/chat/completions: set base_url of the provider acme in the configuration.",
                 server.base, elsewhere.base
@@ -317,10 +317,10 @@ async fn redirect_is_reported_and_not_followed() {
 async fn missing_key_fails_calls_and_hides_models() {
     let catalogue = ModelRegistry::new(ProviderConfig::standard_from_env(&|_| None));
     let model = catalogue.model(&"openai/gpt-5".parse().unwrap()).unwrap();
-    let fault = call(&*model, hello_request()).await.0.unwrap_err();
-    assert_eq!(fault.kind, ModelErrorKind::Auth);
+    let error = call(&*model, hello_request()).await.0.unwrap_err();
+    assert_eq!(error.kind, ModelErrorKind::Auth);
     assert_eq!(
-        fault.message,
+        error.message,
         "There is no key for openai: set OPENAI_API_KEY."
     );
     let names: Vec<String> = catalogue
@@ -368,15 +368,15 @@ async fn html_instead_of_events_is_explained() {
     let page = || error_response("200 OK", "", r#"{"choices":[]}"#);
     let server = serve(vec![page(), page()]).await;
     let model = server.model_with_retries(Api::OpenAi, "m1", 1);
-    let fault = call(&*model, hello_request()).await.0.expect_err("a fault");
+    let error = call(&*model, hello_request()).await.0.expect_err("an error");
     // A retry would return the same page.
     assert_eq!(server.requests.lock().expect("no panic").len(), 1);
-    assert_eq!(fault.kind, ModelErrorKind::Protocol);
+    assert_eq!(error.kind, ModelErrorKind::Protocol);
     assert!(
-        fault
+        error
             .message
             .contains("did not answer with a stream of events"),
         "{}",
-        fault.message
+        error.message
     );
 }

@@ -132,7 +132,7 @@ async fn an_answer_that_breaks_off_anywhere_is_a_fault() {
     let model = server.model_with_retries(Api::OpenAi, "m1", 0);
     for end in 1..=done {
         let (response, _) = call(&*model, hello_request()).await;
-        let kind = response.expect_err("a fault").kind;
+        let kind = response.expect_err("an error").kind;
         assert_eq!(
             kind,
             ModelErrorKind::Network,
@@ -156,7 +156,7 @@ async fn response_without_terminal_event_is_unfinished() {
     let model = server.model_with_retries(Api::OpenAi, "m1", 0);
     for end in ends {
         let (response, _) = call(&*model, hello_request()).await;
-        let kind = response.expect_err("a fault").kind;
+        let kind = response.expect_err("an error").kind;
         assert_eq!(kind, ModelErrorKind::Unfinished, "cut at {end}");
     }
 }
@@ -173,9 +173,9 @@ async fn finish_reason_ends_a_response_without_done() {
     let model = server.model_with_retries(Api::OpenAi, "m1", 0);
     let response = call(&*model, hello_request()).await.0.unwrap();
     assert_eq!((response.stop, response.usage), (ModelStop::Length, None));
-    let fault = call(&*model, hello_request()).await.0.unwrap_err();
+    let error = call(&*model, hello_request()).await.0.unwrap_err();
     assert_eq!(
-        fault.kind,
+        error.kind,
         ModelErrorKind::Unfinished,
         "what follows broke off"
     );
@@ -301,9 +301,9 @@ async fn error_inside_the_stream_fails_the_call() {
     )])
     .await;
     let model = server.model(Api::OpenAi, "m1");
-    let fault = call(&*model, hello_request()).await.0.unwrap_err();
+    let error = call(&*model, hello_request()).await.0.unwrap_err();
     assert_eq!(
-        (fault.kind, fault.status),
+        (error.kind, error.status),
         (ModelErrorKind::ContextOverflow, Some(400))
     );
 }

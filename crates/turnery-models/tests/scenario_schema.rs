@@ -32,7 +32,7 @@ fn examples_fit_the_schema_and_play() {
         let value = serde_json::from_str(&text).expect("JSON");
         let faults: Vec<String> = validator
             .iter_errors(&value)
-            .map(|fault| format!("{}: {fault}", fault.instance_path()))
+            .map(|error| format!("{}: {error}", error.instance_path()))
             .collect();
         assert_eq!(faults, Vec::<String>::new(), "{}", path.display());
         ScriptedModel::open(&path).expect("a scenario");

@@ -80,7 +80,7 @@ async fn text(model: &ScriptedModel, messages: Vec<Message>) -> String {
             .iter()
             .filter_map(Content::as_text)
             .collect(),
-        Err(fault) => format!("fault: {fault}"),
+        Err(error) => format!("error: {error}"),
     }
 }
 
@@ -209,17 +209,17 @@ async fn each_end_is_reported() {
         let (_, answer) = call(&model, vec![user("a")]).await;
         assert_eq!(answer.expect("an answer").stop, stop, "{end}");
     }
-    let fault = json!({"error": {"kind": "rate_limit", "message": "slow down", "status": 429, "retry_after_ms": 1500}});
+    let error = json!({"error": {"kind": "rate_limit", "message": "slow down", "status": 429, "retry_after_ms": 1500}});
     let model = ScriptedModel::new(scenario(
-        &json!({"answers": [{"steps": [{"text": "x"}], "end": fault}]}),
+        &json!({"answers": [{"steps": [{"text": "x"}], "end": error}]}),
     ));
     let (deltas, answer) = call(&model, vec![user("a")]).await;
     assert_eq!(deltas.len(), 1);
-    let fault = answer.expect_err("a fault");
-    assert_eq!(fault.kind, ModelErrorKind::RateLimit);
-    assert_eq!(fault.message, "slow down");
-    assert_eq!(fault.status, Some(429));
-    assert_eq!(fault.retry_after, Some(Duration::from_millis(1500)));
+    let error = answer.expect_err("an error");
+    assert_eq!(error.kind, ModelErrorKind::RateLimit);
+    assert_eq!(error.message, "slow down");
+    assert_eq!(error.status, Some(429));
+    assert_eq!(error.retry_after, Some(Duration::from_millis(1500)));
 }
 
 #[test]

@@ -284,7 +284,7 @@ async fn unusable_summary_is_a_typed_error() {
         name: "x".to_owned(),
         args: Arc::new(json!({})),
     });
-    let fault = ModelError {
+    let error = ModelError {
         kind: ModelErrorKind::Overloaded,
         message: "no".to_owned(),
         status: None,
@@ -316,7 +316,7 @@ async fn unusable_summary_is_a_typed_error() {
         (Says::Panic, CompactionError::Broken, false),
         (
             Says::Fault(ModelErrorKind::Overloaded),
-            CompactionError::Model(fault),
+            CompactionError::Model(error),
             false,
         ),
     ];

@@ -351,7 +351,7 @@ impl SessionTask {
                 choice = parse_judge_reply(&reply.collect::<String>(), eligible.len());
                 "it named no answer".to_owned()
             }
-            GuardOutcome::Done(Ok(Err(fault))) => fault.to_string(),
+            GuardOutcome::Done(Ok(Err(error))) => error.to_string(),
             GuardOutcome::Done(Err(_)) => limit.insert(scope.budget.time_up()).text.clone(),
             GuardOutcome::Cancelled => "the prompt was cancelled".to_owned(),
             // The commit will report it.

@@ -255,7 +255,7 @@ impl<'t> LoopRun<'t> {
                 self.feed(Input::HookAnswered(combined.verdict));
             }
             WorkEvent::CompactionEnded(compacted) => self.feed(Input::Compacted {
-                block: compacted.block.map_err(|fault| fault.to_string()),
+                block: compacted.block.map_err(|error| error.to_string()),
                 after: compacted.after,
                 usage: compacted.usage,
             }),
@@ -279,11 +279,11 @@ impl<'t> LoopRun<'t> {
             }
             WorkEvent::Model(StreamItem::Item(ModelEvent::Retry(RetryNotice {
                 attempt,
-                fault,
+                error,
                 wait,
             }))) => self.feed(Input::ModelRetried {
                 attempt,
-                error: fault,
+                error,
                 wait_ms: u64::try_from(wait.as_millis()).unwrap_or(u64::MAX),
             }),
             WorkEvent::Model(StreamItem::Item(ModelEvent::Silent(silent))) => {
@@ -306,7 +306,7 @@ impl<'t> LoopRun<'t> {
                 let calls = response.calls().map(announce).collect();
                 self.feed(Input::ModelAnswered { response, calls });
             }
-            WorkEvent::Model(StreamItem::End(Err(fault))) => self.feed(Input::ModelFailed(fault)),
+            WorkEvent::Model(StreamItem::End(Err(error))) => self.feed(Input::ModelFailed(error)),
         }
     }
 
@@ -379,11 +379,11 @@ impl<'t> LoopRun<'t> {
                 })
             }
             (LoopFinish::Committed { .. }, None) => Err(Self::missing_record_error().into()),
-            (LoopFinish::CommitFailed(fault), _) => {
+            (LoopFinish::CommitFailed(error), _) => {
                 if !faulty!(KeepLostMessages) {
                     self.rewind_history();
                 }
-                Err(PromptError::Lost(fault))
+                Err(PromptError::Lost(error))
             }
         }
     }

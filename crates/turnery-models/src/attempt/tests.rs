@@ -134,7 +134,7 @@ async fn read(
         };
         let ended = attempt.read(source, &mut silence).await;
         drop(out);
-        ended.map_err(|failure| failure.fault)
+        ended.map_err(|failure| failure.error)
     };
     futures_util::future::join(reading, collect_events(told)).await
 }
@@ -156,10 +156,10 @@ async fn pings_alone_end_at_the_content_limit() {
     let begun = Instant::now();
     let mut pings = ScriptedSource::endless(9, PING);
     let (ended, told) = read(openai(), ResponseLimits::default(), &mut pings).await;
-    let fault = ended.unwrap_err();
-    assert_eq!(fault.kind, ModelErrorKind::Timeout);
+    let error = ended.unwrap_err();
+    assert_eq!(error.kind, ModelErrorKind::Timeout);
     assert_eq!(
-        fault.message,
+        error.message,
         "acme at http://acme.test/v1 kept the connection open for 100 seconds and sent nothing of an answer: try again, choose another model, or raise limits.content_seconds in the configuration."
     );
     assert_eq!(begun.elapsed().as_secs(), 100);
@@ -178,14 +178,14 @@ async fn dead_connection_ends_at_the_idle_limit() {
     let begun = Instant::now();
     let mut dead = ScriptedSource::new([(0, text("Hi"))]);
     let (ended, told) = read(openai(), ResponseLimits::default(), &mut dead).await;
-    let fault = ended.unwrap_err();
-    assert_eq!(fault.kind, ModelErrorKind::Timeout);
+    let error = ended.unwrap_err();
+    assert_eq!(error.kind, ModelErrorKind::Timeout);
     assert!(
-        fault
+        error
             .message
             .starts_with("acme at http://acme.test/v1 sent nothing for 30 seconds: "),
         "{}",
-        fault.message
+        error.message
     );
     assert_eq!(begun.elapsed().as_secs(), 30);
     assert_eq!(notices(&told), [(20, false)]);
@@ -237,9 +237,9 @@ async fn read_until_limit(dialect: impl ApiDialect, first: &str, endless: &str) 
     let mut server = ScriptedSource::endless(0, endless);
     server.chunks.push_front((Duration::ZERO, first.to_owned()));
     let (ended, _) = read(dialect, SMALL_LIMITS, &mut server).await;
-    let fault = ended.unwrap_err();
-    assert_eq!(fault.kind, ModelErrorKind::AnswerLimit);
-    (fault.message, server.sent_bytes)
+    let error = ended.unwrap_err();
+    assert_eq!(error.kind, ModelErrorKind::AnswerLimit);
+    (error.message, server.sent_bytes)
 }
 
 // proves: UP-1

@@ -107,14 +107,14 @@ fn finish(
         Some(AnswerEnd::ToolUse) => Ok((ModelStop::ToolUse, "tool_use")),
         Some(AnswerEnd::Length) => Ok((ModelStop::Length, "length")),
         Some(AnswerEnd::Refusal) => Ok((ModelStop::Refusal, "refusal")),
-        Some(AnswerEnd::Error(fault)) => Err(ModelError {
-            kind: fault.kind.into(),
-            message: fault
+        Some(AnswerEnd::Error(error)) => Err(ModelError {
+            kind: error.kind.into(),
+            message: error
                 .message
                 .clone()
                 .unwrap_or_else(|| "the scenario says that this call fails".to_owned()),
-            status: fault.status,
-            retry_after: fault.retry_after_ms.map(Duration::from_millis),
+            status: error.status,
+            retry_after: error.retry_after_ms.map(Duration::from_millis),
         }),
     }
 }

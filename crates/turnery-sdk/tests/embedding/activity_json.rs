@@ -1,6 +1,6 @@
 //! Tests of the JSON form of activities and of their row identities.
 
-use crate::toy::{fault, usage_of};
+use crate::toy::{model_error, usage_of};
 use serde_json::{Value, json};
 use std::sync::Arc;
 use turnery_engine::{
@@ -321,7 +321,7 @@ fn plan_retry_silence_and_errors_are_shown() {
         (
             EventKind::ModelRetried {
                 attempt: 2,
-                error: fault(),
+                error: model_error(),
                 wait_ms: 1500,
             },
             json!({"type": "model_retried", "attempt": 2, "reason": "too much to do", "wait_ms": 1500}),

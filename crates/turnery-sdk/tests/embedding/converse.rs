@@ -135,7 +135,7 @@ async fn model_error_ends_the_conversation() {
     let script = r#"{"answers": []}"#;
     let options = ConverseOptions::default();
     match converse(&model(script), question(), &scope(), &options).await {
-        Err(ConverseError::Model(fault)) => assert_eq!(fault.kind, ModelErrorKind::BadRequest),
+        Err(ConverseError::Model(error)) => assert_eq!(error.kind, ModelErrorKind::BadRequest),
         other => panic!("{other:?}"),
     }
 }

@@ -91,7 +91,7 @@ fn request_source(request: &ModelRequest) -> &'static str {
     }
 }
 
-pub(crate) fn fault() -> ModelError {
+pub(crate) fn model_error() -> ModelError {
     ModelError {
         kind: ModelErrorKind::Overloaded,
         message: "too much to do".to_owned(),
@@ -183,7 +183,7 @@ impl Toy {
                     let wait = Duration::from_secs(1);
                     out.retry(RetryNotice {
                         attempt,
-                        fault: fault(),
+                        error: model_error(),
                         wait,
                     })
                     .await;
@@ -193,7 +193,7 @@ impl Toy {
                 Act::Wait(signal) => signal.notified().await,
                 Act::Pause(time) => tokio::time::sleep(time).await,
                 Act::Hang => std::future::pending().await,
-                Act::Fail => return Err(fault()),
+                Act::Fail => return Err(model_error()),
                 Act::Refuse => stop = ModelStop::Refusal,
             }
         }

@@ -2,7 +2,7 @@
 
 use crate::{
     fixture::{World, describe_all, run_hello},
-    toy::{Act, fault, usage_of},
+    toy::{Act, model_error, usage_of},
 };
 use serde_json::json;
 use std::{sync::Arc, time::Duration};
@@ -44,7 +44,7 @@ async fn every_attempt_is_traced_with_its_end() {
     let told: Vec<_> = calls
         .iter()
         .map(|call| {
-            let kind = call.fault.as_ref().map(|fault| fault.kind);
+            let kind = call.error.as_ref().map(|error| error.kind);
             (call.attempt, call.accepted, kind, call.duration.as_secs())
         })
         .collect();
@@ -94,7 +94,7 @@ async fn dropped_call_is_traced_as_not_accepted() {
     assert_eq!(ids, [first.id(), second.id()]);
     assert!(calls[0].accepted);
     assert_eq!(
-        (calls[1].accepted, &calls[1].usage, &calls[1].fault),
+        (calls[1].accepted, &calls[1].usage, &calls[1].error),
         (false, &None, &None)
     );
     let mut shape = json!(calls[0]);
@@ -128,7 +128,7 @@ struct Broken;
 
 impl TraceSink for Broken {
     fn record(&self, _call: &ModelCall) {
-        panic!("{}", fault());
+        panic!("{}", model_error());
     }
 }
 

@@ -50,8 +50,8 @@ impl LoopRun<'_> {
         self.recorder.fold(end);
         self.journal.reset();
         let Some(record) = mem::take(&mut self.recorder).into_record() else {
-            let fault = Self::missing_record_error();
-            self.inputs.push_back(Input::CommitFailed(fault));
+            let error = Self::missing_record_error();
+            self.inputs.push_back(Input::CommitFailed(error));
             return;
         };
         let title = match &self.task.conversation.info.title {
