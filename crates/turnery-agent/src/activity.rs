@@ -10,13 +10,13 @@ use turnery_engine::{
 
 /// One item of the activity stream (LASH-50). Cheap to clone: large parts are shared.
 #[derive(Clone, Debug, PartialEq, Serialize)]
-pub struct TurnActivity {
+pub struct PromptActivity {
     /// Identity of this item, unique within the session (LASH-44).
     pub id: ActivityId,
     /// Logical row that this item belongs to (LASH-76).
     pub correlation_id: CorrelationId,
     /// What happened.
-    pub event: TurnEvent,
+    pub event: ActivityEvent,
 }
 
 /// Identity of an activity: its loop and the position of its event there. Displayed as `{loop_id}#{seq}`.
@@ -59,7 +59,7 @@ impl fmt::Display for CorrelationId {
 #[derive(Clone, Debug, PartialEq, Serialize)]
 #[serde(tag = "type", rename_all = "snake_case")]
 #[non_exhaustive]
-pub enum TurnEvent {
+pub enum ActivityEvent {
     /// Fragment of the response text (LASH-56).
     AssistantProseDelta {
         /// The fragment.
@@ -241,13 +241,13 @@ pub struct Projection {
 
 impl Projection {
     /// Returns the activity for an event; `None` for most kinds.
-    pub fn project(&mut self, event: &Event) -> Option<TurnActivity> {
+    pub fn project(&mut self, event: &Event) -> Option<PromptActivity> {
         let shown = self.shown(&event.kind)?;
         let id = ActivityId {
             loop_id: event.loop_id.clone(),
             seq: event.seq,
         };
-        Some(TurnActivity {
+        Some(PromptActivity {
             correlation_id: self.correlation(event, &id),
             id,
             event: shown,
@@ -264,13 +264,13 @@ impl Projection {
         }
     }
 
-    fn shown(&mut self, kind: &EventKind) -> Option<TurnEvent> {
+    fn shown(&mut self, kind: &EventKind) -> Option<ActivityEvent> {
         Some(match kind {
             EventKind::Delta { delta, .. } => match delta {
-                StreamDelta::Text { text, .. } => TurnEvent::AssistantProseDelta {
+                StreamDelta::Text { text, .. } => ActivityEvent::AssistantProseDelta {
                     text: text.as_str().into(),
                 },
-                StreamDelta::Thinking { text, .. } => TurnEvent::ReasoningDelta {
+                StreamDelta::Thinking { text, .. } => ActivityEvent::ReasoningDelta {
                     text: text.as_str().into(),
                 },
                 StreamDelta::ToolCallArgs { .. } => return None,
@@ -282,17 +282,17 @@ impl Projection {
             }
             EventKind::ToolExecutionStart {
                 call_id, tool_name, ..
-            } => TurnEvent::ToolCallStarted {
+            } => ActivityEvent::ToolCallStarted {
                 args: self.args.remove(call_id).unwrap_or_default(),
                 call_id: Some(call_id.clone()),
                 name: tool_name.as_str().into(),
                 parent_call_id: None,
             },
-            EventKind::ToolExecutionOutput { call_id, text } => TurnEvent::ToolCallOutput {
+            EventKind::ToolExecutionOutput { call_id, text } => ActivityEvent::ToolCallOutput {
                 call_id: call_id.clone(),
                 text: text.as_str().into(),
             },
-            EventKind::ToolProgress { call_id, text } => TurnEvent::ToolCallProgress {
+            EventKind::ToolProgress { call_id, text } => ActivityEvent::ToolCallProgress {
                 call_id: call_id.clone(),
                 text: text.as_str().into(),
             },
@@ -302,25 +302,25 @@ impl Projection {
                 envelope,
                 disposition,
                 child_loop_id,
-            } => TurnEvent::ToolCallCompleted {
+            } => ActivityEvent::ToolCallCompleted {
                 call_id: Some(call_id.clone()),
                 name: tool_name.as_str().into(),
                 output: Arc::new(ToolOutput::new(envelope, *disposition)),
                 parent_call_id: None,
                 child_loop_id: child_loop_id.clone(),
             },
-            EventKind::FinalValue { value } => TurnEvent::FinalValue {
+            EventKind::FinalValue { value } => ActivityEvent::FinalValue {
                 value: Arc::new(value.clone()),
             },
-            EventKind::ToolValue { tool_name, value } => TurnEvent::ToolValue {
+            EventKind::ToolValue { tool_name, value } => ActivityEvent::ToolValue {
                 tool_name: tool_name.as_str().into(),
                 value: Arc::new(value.clone()),
             },
-            EventKind::UsageReported { usage, cumulative } => TurnEvent::Usage {
+            EventKind::UsageReported { usage, cumulative } => ActivityEvent::Usage {
                 usage: *usage,
                 cumulative: *cumulative,
             },
-            EventKind::ChildUsageReported { child, .. } => TurnEvent::ChildUsage {
+            EventKind::ChildUsageReported { child, .. } => ActivityEvent::ChildUsage {
                 session_id: child.session_id.clone(),
                 source: child.source.as_str().into(),
                 model: child.model.as_str().into(),
@@ -328,14 +328,14 @@ impl Projection {
                 usage: child.usage,
                 cumulative: child.cumulative,
             },
-            EventKind::PlanUpdated { entries } => TurnEvent::PlanUpdated {
+            EventKind::PlanUpdated { entries } => ActivityEvent::PlanUpdated {
                 entries: entries.as_slice().into(),
             },
             EventKind::ModelRetried {
                 attempt,
                 error,
                 wait_ms,
-            } => TurnEvent::ModelRetried {
+            } => ActivityEvent::ModelRetried {
                 attempt: *attempt,
                 reason: error.message.as_str().into(),
                 wait_ms: *wait_ms,
@@ -343,12 +343,12 @@ impl Projection {
             EventKind::ModelSilent {
                 silent_ms,
                 is_connected,
-            } => TurnEvent::ModelSilent {
+            } => ActivityEvent::ModelSilent {
                 silent_ms: *silent_ms,
                 is_connected: *is_connected,
             },
             EventKind::InputRejected { reason: text } | EventKind::Issue { text } => {
-                TurnEvent::Error {
+                ActivityEvent::Error {
                     text: text.as_str().into(),
                 }
             }

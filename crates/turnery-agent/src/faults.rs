@@ -30,43 +30,43 @@ mod seeding {
     #[derive(Clone, Copy, Debug, PartialEq, Eq)]
     pub enum SeededFault {
         /// Returns the result of a prompt before its last events are shown.
-        AnswerBeforeEvents,
+        ResultBeforeEvents,
         /// Treats a hook that panics or hangs before a step as approval.
-        BrokenHookMeansYes,
+        BrokenHookApproves,
         /// Drops a pending journal write in favour of the next one.
         DropJournalWrite,
         /// Does not replace the summarized messages by the summary.
         ForgetSummary,
         /// Loses interjections that the loop did not deliver.
-        ForgetUnheardWords,
+        DropUndelivered,
         /// Ignores a rejection by a `before_loop` hook.
-        BeforeLoopIsDeaf,
+        IgnoreBeforeLoopHook,
         /// Ends a prompt with the loop that opened a frame.
-        StopAtFrameSwitch,
+        EndAtFrameSwitch,
         /// Numbers the next loop by the count of the loops before it.
-        CountLoops,
+        NumberLoopsByCount,
         /// Journals events only after the next call has begun.
         JournalLate,
         /// Runs parallel calls one at a time.
-        OneCallAtATime,
+        SequentialCalls,
         /// Keeps the first run of a loop in the context of its rerun.
-        RerunSeesItself,
+        KeepLoopInItsRerun,
         /// Keeps a rejected prompt in the context of the next one.
-        KeepRefusedMessages,
+        KeepRejectedMessages,
         /// Keeps a slot of a shared queue while the session is idle.
-        KeepRoomWhenIdle,
+        KeepSlotWhenIdle,
         /// Keeps a prompt that was not stored in the context of the next one.
         KeepLostMessages,
         /// Takes the last queued prompt first.
         LastPromptFirst,
         /// Leaves a question open when the prompt is cancelled.
-        LeaveQuestionOpen,
+        KeepRequestOnCancel,
         /// Leaves the model running when the prompt is cancelled.
-        LeaveModelRunning,
+        KeepModelOnCancel,
         /// Reads from the model however far behind the client is.
-        ListenAlways,
+        ReadModelWhenFull,
         /// Does not read what another handle did in the session.
-        NoCatchingUp,
+        SkipReload,
     }
 
     thread_local! {

@@ -170,7 +170,7 @@ impl HookList {
                 // The step is already done: a rejection can only be reported.
                 Ok(HookVerdict::Stop(why)) => issues.push(why),
                 Ok(HookVerdict::Continue) => {}
-                Err(broken) if is_blocking(&hook) && !faulty!(BrokenHookMeansYes) => {
+                Err(broken) if is_blocking(&hook) && !faulty!(BrokenHookApproves) => {
                     return CombinedVerdict {
                         verdict: HookVerdict::Stop(broken),
                         issues,

@@ -25,7 +25,9 @@ pub mod trace_sink;
 pub mod usage_report;
 pub mod view;
 
-pub use activity::{ActivityId, CorrelationId, Projection, ToolOutput, TurnActivity, TurnEvent};
+pub use activity::{
+    ActivityEvent, ActivityId, CorrelationId, Projection, PromptActivity, ToolOutput,
+};
 pub use agent::{Agent, Instructions, OpenError, OpenRequest};
 pub use ask_user::{AnswerKind, UserAnswer, UserQuestion};
 pub use client::{
@@ -39,9 +41,9 @@ pub use evaluate::{CANDIDATES, Candidate, SelectionStrategy};
 pub use hooks::{HOOK_TIME, HookCx, Hooks};
 pub use observe::{ObservedEvent, Observer, ObserverCursor};
 pub use session::{
-    ContinueError, DeliveryReceipt, InterjectError, PROMPTS_WAITING, PromptError, PromptHandle,
-    PromptOptions, PromptResult, Session, SessionOptions, SetOptionError, StartError,
-    ToolExecution, UnknownPriceError, WORDS_WAITING, known_price,
+    ContinueError, DeliveryReceipt, InterjectError, MAX_PENDING_INTERJECTIONS, MAX_QUEUED_PROMPTS,
+    PromptError, PromptHandle, PromptOptions, PromptResult, Session, SessionOptions,
+    SetOptionError, StartError, ToolExecution, UnknownPriceError, known_price,
 };
 pub use settings::{Projects, Settings, SettingsError};
 pub use sink::{ActivityLog, ActivitySink, PromptSinks};

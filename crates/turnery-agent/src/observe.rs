@@ -1,7 +1,7 @@
 //! Publishes a session's activities to observers that come and go and resume from cursors (LASH-54, UP-32).
 //! Observers never block a prompt: one that falls behind receives [`ObservedEvent::Gap`].
 
-use crate::activity::{Projection, TurnActivity};
+use crate::activity::{Projection, PromptActivity};
 use serde::Serialize;
 use std::{
     collections::VecDeque,
@@ -38,7 +38,7 @@ impl fmt::Display for ObserverCursor {
 #[non_exhaustive]
 pub enum ObservedEvent {
     /// Activity of a prompt.
-    Activity(TurnActivity),
+    Activity(PromptActivity),
     /// A loop was stored: its messages are now in the session's records.
     Committed {
         /// The loop.

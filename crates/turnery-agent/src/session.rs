@@ -37,7 +37,7 @@ mod spawn;
 mod task;
 mod tools;
 
-pub use command::{PROMPTS_WAITING, WORDS_WAITING};
+pub use command::{MAX_PENDING_INTERJECTIONS, MAX_QUEUED_PROMPTS};
 pub use errors::{ContinueError, InterjectError, PromptError, SetOptionError, StartError};
 pub use handle::Session;
 pub use options::{PromptOptions, SessionOptions};

@@ -1,7 +1,7 @@
 //! Delivers the activities of one prompt to its sink, one at a time, each awaited before the next.
 
 use crate::{
-    activity::{Projection, TurnActivity},
+    activity::{Projection, PromptActivity},
     cancels::Cancels,
 };
 use futures_util::{FutureExt as _, future::BoxFuture};
@@ -23,7 +23,7 @@ use turnery_tools::grace;
 /// it missed are in the prompt's output.
 pub trait ActivitySink: Send + Sync + 'static {
     /// Receives one activity.
-    fn emit(&self, activity: TurnActivity) -> BoxFuture<'_, ()>;
+    fn emit(&self, activity: PromptActivity) -> BoxFuture<'_, ()>;
 }
 
 /// Sink and log of one prompt. By default both are absent, and no activities are built.
@@ -35,20 +35,20 @@ pub struct PromptSinks {
 
 /// All activities of one prompt so far, even if its sink failed (LASH-86).
 #[derive(Clone, Default)]
-pub struct ActivityLog(Arc<Mutex<Vec<TurnActivity>>>);
+pub struct ActivityLog(Arc<Mutex<Vec<PromptActivity>>>);
 
 impl ActivityLog {
-    fn push(&self, activity: TurnActivity) {
+    fn push(&self, activity: PromptActivity) {
         self.lock().push(activity);
     }
 
     /// Returns the activities logged so far, and forgets them.
     #[must_use]
-    pub fn take(&self) -> Vec<TurnActivity> {
+    pub fn take(&self) -> Vec<PromptActivity> {
         mem::take(&mut self.lock())
     }
 
-    fn lock(&self) -> MutexGuard<'_, Vec<TurnActivity>> {
+    fn lock(&self) -> MutexGuard<'_, Vec<PromptActivity>> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }

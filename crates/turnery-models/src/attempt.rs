@@ -4,7 +4,7 @@ use crate::{
     ModelEventSender,
     dialect::{ResponseReader, StreamError, StreamStatus},
     endpoint::Endpoint,
-    errors::{self, ProviderError},
+    errors,
     retry::AttemptError,
     silence::{SilenceError, SilenceTimer},
     sse::SseDecoder,
@@ -77,8 +77,9 @@ impl<R: ResponseReader> Attempt<'_, R> {
         let mut deltas = Vec::new();
         let mut unread = 0;
         while let Some(data) = decoder.next(is_last) {
-            let data = data
-                .map_err(|why| self.stream_error(StreamError::Promise(why.to_string()), is_last))?;
+            let data = data.map_err(|why| {
+                self.stream_error(StreamError::Violation(why.to_string()), is_last)
+            })?;
             // Some servers send empty events as keep-alives.
             if data.trim_ascii().is_empty() {
                 continue;
@@ -133,10 +134,10 @@ impl<R: ResponseReader> Attempt<'_, R> {
     /// Converts an error; a malformed last event counts as truncated, because no blank line ends it.
     fn stream_error(&self, why: StreamError, is_last: bool) -> ModelError {
         let why = match why {
-            StreamError::Promise(why) if is_last => StreamError::Unfinished(why),
-            why @ (StreamError::Promise(_) | StreamError::Unfinished(_) | StreamError::Said(_)) => {
-                why
-            }
+            StreamError::Violation(why) if is_last => StreamError::Unfinished(why),
+            why @ (StreamError::Violation(_)
+            | StreamError::Unfinished(_)
+            | StreamError::Provider(_)) => why,
         };
         model_error(self.at, why)
     }
@@ -148,9 +149,9 @@ impl<R: ResponseReader> Attempt<'_, R> {
 
 fn model_error(at: &Endpoint, why: StreamError) -> ModelError {
     match why {
-        StreamError::Promise(why) => errors::protocol_violation(at, &why),
+        StreamError::Violation(why) => errors::protocol_violation(at, &why),
         StreamError::Unfinished(why) => errors::unfinished(at, &why),
-        StreamError::Said(said) => said.to_model_error(at, None),
+        StreamError::Provider(error) => error.to_model_error(at, None),
     }
 }
 

@@ -62,15 +62,15 @@ pub(crate) enum StreamStatus {
 #[derive(Debug, PartialEq)]
 pub(crate) enum StreamError {
     /// The stream violates the API.
-    Promise(String),
+    Violation(String),
     /// The stream ended without the API's terminal event (C-31).
     Unfinished(String),
     /// The provider reported an error within the stream.
-    Said(ProviderError),
+    Provider(ProviderError),
 }
 
 impl From<serde_json::Error> for StreamError {
     fn from(error: serde_json::Error) -> Self {
-        Self::Promise(format!("an event is not as expected: {error}"))
+        Self::Violation(format!("an event is not as expected: {error}"))
     }
 }

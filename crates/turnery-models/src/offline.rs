@@ -2,7 +2,7 @@
 //! list of commands, calls the same tools as any model, and reports their results.
 
 mod command;
-mod conversation;
+mod command_context;
 mod definition;
 mod edit;
 mod failures;
@@ -13,7 +13,7 @@ use crate::{
     model::{Model, ModelEventSender, ModelInfo, ModelRequest},
     model_name::ModelName,
 };
-use conversation::{Conversation, Interrupt};
+use command_context::{CommandContext, Interrupt};
 use futures_util::future::BoxFuture;
 use turnery_engine::{CallId, Content, ModelDelta, ModelError, ModelStop, Response, ToolCall};
 
@@ -108,8 +108,8 @@ impl Model for OfflineModel {
 
 /// Returns the next tool call of the prompt's command, or its response.
 fn respond(request: &ModelRequest) -> Content {
-    let mut conversation = Conversation::new(request);
-    let text = match command::carry_out(&mut conversation) {
+    let mut cx = CommandContext::new(request);
+    let text = match command::carry_out(&mut cx) {
         None => HELP_TEXT.to_owned(),
         Some(Ok(text) | Err(Interrupt::Stop(text))) => text,
         Some(Err(Interrupt::Call(name, args))) => {
@@ -120,7 +120,7 @@ fn respond(request: &ModelRequest) -> Content {
             });
         }
     };
-    let blind = match conversation.has_image {
+    let blind = match cx.has_image {
         true => "I cannot see pictures, so I go by the words alone.\n\n",
         false => "",
     };

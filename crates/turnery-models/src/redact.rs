@@ -153,7 +153,7 @@ fn is_invisible(c: char) -> bool {
         )
 }
 
-/// Decodes `%2d`, `\u002d`, `\u{2d}`, `\x2d`, `&#45;`, `&#x2d;` and `\/` once.
+/// Decodes `%2d`, `\u002d`, `\u{2d}`, `\x2d`, `&#45;`, `&#x2d;`, `\/` and `\\` once.
 fn decode_escapes(units: &[DecodedChar]) -> Vec<DecodedChar> {
     let mut out = Vec::with_capacity(units.len());
     let mut rest = units;
@@ -216,8 +216,6 @@ mod tests {
 
     #[test]
     fn key_is_masked_in_whatever_form() {
-        // Encoded with other programs: percent-encoding of all bytes, base64 of the key alone and after
-        // "Bearer " and "x:", hexadecimal.
         for form in [
             KEY,
             "SK-PROJ-abcdefgh12345678-WXYZ",

@@ -1,11 +1,12 @@
 //! Decodes server-sent events from bytes; yields the data of one event at a time, borrowed from the buffer.
 //!
-//! The model APIs need only `data`: it repeats the name of the event. Guarantees: the result does not depend
-//! on how the bytes were split, and no event uses more memory than the limit.
+//! Only the field `data` is read; in the model APIs it repeats the name of the event. The result does not
+//! depend on how the bytes were split. Once more than [`MAX_EVENT_BYTES`] of an incomplete event are buffered,
+//! decoding fails.
 
 use std::{ops::Range, str};
 
-/// Longest accepted event. Unit: bytes.
+/// Longest incomplete event that is buffered. Unit: bytes.
 pub(crate) const MAX_EVENT_BYTES: usize = 16 * 1024 * 1024;
 
 /// Byte-order mark at the start of a stream.
@@ -14,13 +15,13 @@ const BYTE_ORDER_MARK: &[u8] = b"\xEF\xBB\xBF";
 /// Error after which a stream cannot be decoded further.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub(crate) enum SseError {
-    /// An event exceeds [`MAX_EVENT_BYTES`].
+    /// An incomplete event exceeds [`MAX_EVENT_BYTES`].
     #[error("one event is longer than {} MiB", MAX_EVENT_BYTES / 1024 / 1024)]
     TooLong,
     /// An event is not UTF-8.
     #[error("an event is not UTF-8")]
     NotText,
-    /// The last line is incomplete.
+    /// The stream ends within a line that is not `data`.
     #[error("the last event broke off")]
     CutShort,
 }

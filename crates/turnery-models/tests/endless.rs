@@ -59,7 +59,10 @@ async fn error_of_endless_response(
     let model = catalogue
         .model(&"acme/m".parse().expect("it works"))
         .expect("it works");
-    let error = call(&*model, hello_request()).await.0.expect_err("an error");
+    let error = call(&*model, hello_request())
+        .await
+        .0
+        .expect_err("an error");
     // The client has closed the connection: the server's next write fails.
     server.await.expect("it works");
     error

@@ -15,7 +15,10 @@ const OK_STREAM: &str = "data: {\"choices\":[{\"delta\":{\"content\":\"Hi\"},\"f
 async fn call_error(line: &str, headers: &str, body: &str) -> ModelError {
     let server = serve(vec![error_response(line, headers, body)]).await;
     let model = server.model_with_retries(Api::OpenAi, "m1", 0);
-    call(&*model, hello_request()).await.0.expect_err("an error")
+    call(&*model, hello_request())
+        .await
+        .0
+        .expect_err("an error")
 }
 
 #[tokio::test]
@@ -280,7 +283,10 @@ async fn key_is_masked_in_places_and_in_broken_events() {
     )])
     .await;
     let model = server.model_with_retries(Api::OpenAi, "m1", 0);
-    let error = call(&*model, hello_request()).await.0.expect_err("an error");
+    let error = call(&*model, hello_request())
+        .await
+        .0
+        .expect_err("an error");
     assert!(error.message.contains("\"[key]\""), "{error:?}");
 }
 
@@ -368,7 +374,10 @@ async fn html_instead_of_events_is_explained() {
     let page = || error_response("200 OK", "", r#"{"choices":[]}"#);
     let server = serve(vec![page(), page()]).await;
     let model = server.model_with_retries(Api::OpenAi, "m1", 1);
-    let error = call(&*model, hello_request()).await.0.expect_err("an error");
+    let error = call(&*model, hello_request())
+        .await
+        .0
+        .expect_err("an error");
     // A retry would return the same page.
     assert_eq!(server.requests.lock().expect("no panic").len(), 1);
     assert_eq!(error.kind, ModelErrorKind::Protocol);

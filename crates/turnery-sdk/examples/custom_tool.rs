@@ -40,7 +40,7 @@ async fn ask(prompt: &str) -> Result<String, Box<dyn Error>> {
         .build();
     let folder = std::env::current_dir()?;
     let session = agent.new_session().folder(folder).open().await?;
-    let output = session.turn(prompt).run().await?;
+    let output = session.new_prompt(prompt).run().await?;
     let ended_early = || format!("the prompt ended early: {:?}", output.result.outcome);
     Ok(output.text().ok_or_else(ended_early)?)
 }

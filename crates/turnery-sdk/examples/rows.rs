@@ -36,15 +36,15 @@ enum RowChange {
 }
 
 impl Rows {
-    fn apply(&self, activity: &TurnActivity) {
+    fn apply(&self, activity: &PromptActivity) {
         let stroke = match &activity.event {
-            TurnEvent::AssistantProseDelta { text } => RowChange::Append(text.to_string()),
-            TurnEvent::ReasoningDelta { text } => RowChange::Append(text.to_string()),
-            TurnEvent::ToolCallStarted { name, args, .. } => {
+            ActivityEvent::AssistantProseDelta { text } => RowChange::Append(text.to_string()),
+            ActivityEvent::ReasoningDelta { text } => RowChange::Append(text.to_string()),
+            ActivityEvent::ToolCallStarted { name, args, .. } => {
                 RowChange::Draw(format!("… {name} {args}"))
             }
             // Enough to draw the whole row, also for a reader that missed the start.
-            TurnEvent::ToolCallCompleted { name, output, .. } => {
+            ActivityEvent::ToolCallCompleted { name, output, .. } => {
                 let mark = if output.is_error { "✗" } else { "✓" };
                 let text = output.text();
                 RowChange::Draw(format!(
@@ -52,10 +52,10 @@ impl Rows {
                     text.lines().next().unwrap_or("")
                 ))
             }
-            TurnEvent::FinalValue { value } | TurnEvent::ToolValue { value, .. } => {
+            ActivityEvent::FinalValue { value } | ActivityEvent::ToolValue { value, .. } => {
                 RowChange::Draw(render_value(value))
             }
-            TurnEvent::Error { text } => RowChange::Draw(format!("! {text}")),
+            ActivityEvent::Error { text } => RowChange::Draw(format!("! {text}")),
             // Future versions may add more kinds.
             _ => return,
         };
@@ -80,7 +80,7 @@ impl Rows {
 }
 
 impl ActivitySink for Rows {
-    fn emit(&self, activity: TurnActivity) -> BoxFuture<'_, ()> {
+    fn emit(&self, activity: PromptActivity) -> BoxFuture<'_, ()> {
         self.apply(&activity);
         Box::pin(std::future::ready(()))
     }
@@ -94,8 +94,9 @@ async fn ask(folder: &Path, prompt: &str) -> Result<Vec<String>, Box<dyn Error>>
         .build();
     let session = agent.new_session().folder(folder).open().await?;
     let rows = Arc::new(Rows::default());
-    let turn = session.turn(prompt);
-    turn.stream_to(Arc::clone(&rows) as Arc<dyn ActivitySink>)
+    let prompt = session.new_prompt(prompt);
+    prompt
+        .stream_to(Arc::clone(&rows) as Arc<dyn ActivitySink>)
         .await?;
     session.close().await;
     Ok(rows.lines())

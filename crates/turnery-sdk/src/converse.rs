@@ -160,9 +160,10 @@ async fn call(model: &dyn Model, request: ModelRequest) -> Result<Response, Mode
 /// Messages of a conversation, in the form sent to a model.
 struct ConverseHistory {
     session_id: SessionId,
+    /// Texts of the leading system messages.
     system: Arc<str>,
     messages: Arc<Vec<Arc<LlmMessage>>>,
-    /// Leading system messages, sent as instructions.
+    /// Leading system messages, which are not among `messages`.
     instructions: Vec<Message>,
 }
 
@@ -210,7 +211,7 @@ impl ConverseHistory {
     }
 
     fn into_messages(self) -> Vec<Message> {
-        let said = self.messages.iter().map(|one| one.message.clone());
-        self.instructions.into_iter().chain(said).collect()
+        let others = self.messages.iter().map(|it| it.message.clone());
+        self.instructions.into_iter().chain(others).collect()
     }
 }

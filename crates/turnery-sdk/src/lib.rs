@@ -1,7 +1,7 @@
 //! Embeds the turnery agent in a Rust program, which needs no other crate.
 //!
 //! An [`AgentBuilder`] makes an agent of a model, tools and a store; a [`SessionBuilder`] opens a session, in
-//! memory and without a folder unless told otherwise; a [`TurnBuilder`] runs a prompt to its end, to a sink
+//! memory and without a folder unless told otherwise; a [`PromptBuilder`] runs a prompt to its end, to a sink
 //! or as a stream.
 //!
 //! ```no_run
@@ -21,7 +21,7 @@
 //!         .tool(Action::new("seats", "Counts the seats at tables.", seats))
 //!         .build();
 //!     let session = agent.session("party-42").open().await?;
-//!     Ok(session.turn(question).run().await?.text())
+//!     Ok(session.new_prompt(question).run().await?.text())
 //! }
 //! ```
 //!
@@ -31,23 +31,23 @@
 
 pub mod prelude;
 
+mod activity_stream;
 mod agent_builder;
 mod channel_sink;
 mod converse;
+mod prompt_builder;
+mod prompt_input;
 mod session_builder;
-mod turn_builder;
-mod turn_input;
-mod turn_stream;
 
+pub use activity_stream::ActivityStream;
 pub use agent_builder::AgentBuilder;
 pub use channel_sink::ChannelSink;
 pub use converse::{
     ConverseError, ConverseOptions, ConverseOutput, converse, generate, generate_text,
 };
+pub use prompt_builder::{PromptBuilder, PromptOutput, RunError, SessionExt};
+pub use prompt_input::{ImageBlob, InputError, InputItem, PromptInput};
 pub use session_builder::{AgentExt, SessionBuilder};
-pub use turn_builder::{PromptOutput, SessionExt, TurnBuilder, TurnError};
-pub use turn_input::{ImageBlob, InputError, InputItem, TurnInput};
-pub use turn_stream::TurnStream;
 
 pub use futures_util::future::BoxFuture;
 pub use schemars;

@@ -25,7 +25,7 @@ pub(super) fn handle_session_cancel(connection: &Connection, params: Option<&Raw
     if let Some(named) = parse_notification::<SessionCancelParams>(params)
         && let Ok(session) = connection.session(&named.session_id)
     {
-        let count = session.cancel_running_turns();
+        let count = session.cancel_prompts();
         tracing::debug!(session = %session.id(), count, "cancelled");
     }
 }

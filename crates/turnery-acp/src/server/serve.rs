@@ -290,7 +290,7 @@ impl ServeLoop {
         }
         let mut stall_timer = StallTimer::start(self.progress.clone());
         for session in self.connection.sessions() {
-            session.cancel_running_turns();
+            session.cancel_prompts();
         }
         let in_time = tokio::select! {
             biased;

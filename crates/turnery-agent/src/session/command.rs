@@ -18,12 +18,13 @@ use turnery_models::{ModelName, Thinking};
 use turnery_tools::Mode;
 
 /// Maximum number of prompts queued in one session.
-pub const PROMPTS_WAITING: usize = 64;
+pub const MAX_QUEUED_PROMPTS: usize = 64;
 /// Maximum number of pending steering messages and follow-ups in one session.
-pub const WORDS_WAITING: usize = 64;
+pub const MAX_PENDING_INTERJECTIONS: usize = 64;
 
 /// Capacity of the mailbox: all queued prompts and interjections, and some settings.
-pub(crate) const COMMAND_QUEUE_CAPACITY: usize = PROMPTS_WAITING + WORDS_WAITING + 16;
+pub(crate) const COMMAND_QUEUE_CAPACITY: usize =
+    MAX_QUEUED_PROMPTS + MAX_PENDING_INTERJECTIONS + 16;
 
 /// Command to a session task.
 pub(crate) enum SessionCommand {

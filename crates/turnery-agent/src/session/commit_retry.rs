@@ -1,4 +1,4 @@
-//! Commits loops, and retries while the store fails for a transient reason.
+//! Commits loops. A commit that fails with [`StoreError::Broken`] is retried five times, within some seconds.
 
 use futures_util::future::join_all;
 use std::{sync::Arc, time::Duration};
@@ -13,9 +13,9 @@ const RETRY_DELAYS: [Duration; 5] = [
     Duration::from_secs(4),
 ];
 
-/// Commits; while the store is full or locked, retries as [`RETRY_DELAYS`] says. A commit that succeeded
-/// unnoticed is not repeated (S2). After the first failure the loops are journalled, so that a crash before
-/// the next attempt loses nothing that was shown (S5).
+/// Commits, and retries after [`RETRY_DELAYS`] if the store is broken, for example full or locked; other
+/// errors are returned at once. The store recognizes a repeated commit (S2). After the first failure the loops
+/// are journalled, so that a crash before the next attempt loses nothing that was shown (S5).
 pub(super) async fn commit(store: Arc<dyn Store>, commit: Commit) -> Result<u64, StoreError> {
     let mut waits = RETRY_DELAYS.iter();
     let mut attempts = 0;

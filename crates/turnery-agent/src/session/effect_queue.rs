@@ -110,7 +110,7 @@ impl EffectQueue {
 
     /// Returns true if the queue is short enough to read from tools and models.
     pub(crate) fn has_room(&self) -> bool {
-        self.queue.len() - self.cleared < MAX_QUEUED_EFFECTS || faulty!(ListenAlways)
+        self.queue.len() - self.cleared < MAX_QUEUED_EFFECTS || faulty!(ReadModelWhenFull)
     }
 
     /// Shows queued events while there is room; resolves with the first other effect.
@@ -120,7 +120,7 @@ impl EffectQueue {
         output: &mut SessionOutput,
         info: &turnery_store::SessionInfo,
     ) -> Poll<QueuedEffect> {
-        if faulty!(AnswerBeforeEvents)
+        if faulty!(ResultBeforeEvents)
             && matches!(self.queue.back(), Some(Some(QueuedEffect::Finish(_))))
         {
             while self.queue.len() > 1 {

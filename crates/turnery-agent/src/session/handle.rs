@@ -3,8 +3,8 @@
 use super::{
     PromptOptions, SessionOptions,
     command::{
-        Delivery, Interjection, OptionChange, PROMPTS_WAITING, PromptKind, QueuedPrompt,
-        SessionCommand, TryRequest, WORDS_WAITING,
+        Delivery, Interjection, MAX_PENDING_INTERJECTIONS, MAX_QUEUED_PROMPTS, OptionChange,
+        PromptKind, QueuedPrompt, SessionCommand, TryRequest,
     },
     counter::{CounterGuard, SharedCounter},
     errors::{InterjectError, SetOptionError, StartError},
@@ -175,8 +175,8 @@ impl Session {
         tries: Option<TryRequest>,
     ) -> Result<PromptHandle, StartError> {
         let (open, cancel_all) = self.enter();
-        if open.before >= PROMPTS_WAITING {
-            return Err(StartError::Full(PROMPTS_WAITING));
+        if open.before >= MAX_QUEUED_PROMPTS {
+            return Err(StartError::Full(MAX_QUEUED_PROMPTS));
         }
         let (reply, result) = oneshot::channel();
         let (insert, inserted) = oneshot::channel();
@@ -200,7 +200,7 @@ impl Session {
             .mailbox
             .try_send(SessionCommand::Prompt(Box::new(prompt)))
             .map_err(|refused| match refused {
-                mpsc::error::TrySendError::Full(_) => StartError::Full(PROMPTS_WAITING),
+                mpsc::error::TrySendError::Full(_) => StartError::Full(MAX_QUEUED_PROMPTS),
                 mpsc::error::TrySendError::Closed(_) => StartError::Closed,
             })?;
         Ok(PromptHandle {
@@ -212,7 +212,7 @@ impl Session {
         })
     }
 
-    /// Counts a new prompt and returns the shared cancel token, under the lock that `cancel_running_turns`
+    /// Counts a new prompt and returns the shared cancel token, under the lock that `cancel_prompts`
     /// takes.
     fn enter(&self) -> (CounterGuard, CancellationToken) {
         let all = self.shared.all.lock();
@@ -275,8 +275,8 @@ impl Session {
             return Err(InterjectError::Empty);
         }
         let room = self.shared.words.open();
-        if room.before >= WORDS_WAITING {
-            return Err(InterjectError::Full(WORDS_WAITING));
+        if room.before >= MAX_PENDING_INTERJECTIONS {
+            return Err(InterjectError::Full(MAX_PENDING_INTERJECTIONS));
         }
         let interjection = Interjection {
             when,
@@ -291,14 +291,16 @@ impl Session {
             .mailbox
             .try_send(SessionCommand::Interject(interjection))
             .map_err(|refused| match refused {
-                mpsc::error::TrySendError::Full(_) => InterjectError::Full(WORDS_WAITING),
+                mpsc::error::TrySendError::Full(_) => {
+                    InterjectError::Full(MAX_PENDING_INTERJECTIONS)
+                }
                 mpsc::error::TrySendError::Closed(_) => InterjectError::Closed,
             })
     }
 
     /// Cancels all running and queued prompts of this handle and its clones, and returns their number
     /// (LASH-93). Prompts started later are unaffected.
-    pub fn cancel_running_turns(&self) -> usize {
+    pub fn cancel_prompts(&self) -> usize {
         // Under one lock, so that the token reaches exactly the prompts that are counted.
         let (fired, count) = {
             let mut all = self
@@ -362,7 +364,7 @@ impl Session {
     /// Cancels all prompts, waits until they have ended and closes the session. Every prompt handle receives
     /// its result.
     pub async fn close(&self) {
-        self.cancel_running_turns();
+        self.cancel_prompts();
         self.finish().await;
     }
 

@@ -95,7 +95,7 @@ impl LaneClaim {
         })?;
         let stale = opened.info.head_version != self.known.head_version
             || opened.info.tip_loop_id != self.known.tip_loop_id;
-        if !stale || faulty!(NoCatchingUp) {
+        if !stale || faulty!(SkipReload) {
             return Ok(ClaimResult {
                 opened,
                 chain: None,

@@ -104,7 +104,7 @@ impl SessionTask {
             None => last(&loops, self.conversation.info.tip_loop_id.as_ref())
                 .ok_or(ContinueError::NothingToRerun)?,
         };
-        let chain = match faulty!(RerunSeesItself) {
+        let chain = match faulty!(KeepLoopInItsRerun) {
             true => loop_chain(&loops, Some(&record.loop_id)),
             false => loop_chain(&loops, previous_loop(&loops, record)),
         };

@@ -206,7 +206,7 @@ impl SessionTask {
         let Outcome::FrameSwitch { frame_id, task } = &result.outcome else {
             return None;
         };
-        if faulty!(StopAtFrameSwitch) {
+        if faulty!(EndAtFrameSwitch) {
             return None;
         }
         Some(LoopPlan::frame(Frame {
@@ -232,7 +232,7 @@ impl SessionTask {
         let cx = self.hook_cx(loop_id, history.messages());
         let asked = scope.hooks.clone().before_loop(cx, plan.input.clone());
         match guard.run_guarded(self, asked, Duration::ZERO).await {
-            GuardOutcome::Done(Err(_)) if faulty!(BeforeLoopIsDeaf) => Ok(Ok(())),
+            GuardOutcome::Done(Err(_)) if faulty!(IgnoreBeforeLoopHook) => Ok(Ok(())),
             GuardOutcome::Done(answer) => Ok(answer),
             GuardOutcome::Cancelled => Ok(Ok(())),
             GuardOutcome::LaneLost => Err(PromptError::Lost(CommitError::LaneLost)),
@@ -271,7 +271,7 @@ impl SessionTask {
 /// Returns the last used loop number. Numbers that were shown are never reused, so they have gaps and cannot
 /// be derived from a count.
 fn last_used_loop_number(opened: &ClaimedLane, lost: u64) -> u64 {
-    match faulty!(CountLoops) {
+    match faulty!(NumberLoopsByCount) {
         true => opened.info.head_version.max(lost),
         false => opened.last_number.max(lost),
     }

@@ -1,9 +1,9 @@
 //! Runs one loop from its first effect to its last.
 //!
-//! All its event sources are polled in one place, in a fixed order: cancel, grace and limits, commands, the
-//! lane, the store, the outbox, hooks, verdicts, tool output, model output. The last two are read only while
-//! few effects are queued, so a slow client slows the model's stream and memory stays bounded, while a cancel
-//! is still handled at once.
+//! All its event sources are polled in one place, in a fixed order: cancel, grace period and time limit,
+//! journal, commands, lane, commit, queued effects (which wait for the client), hook, compaction, permission
+//! check, key request, tools, model. Tools and model are read only while few effects are queued, so a slow
+//! client slows the model's stream and memory stays bounded, while a cancel is still handled at once.
 
 pub(super) mod beginning;
 mod clock;

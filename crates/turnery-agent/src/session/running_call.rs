@@ -1,5 +1,5 @@
-//! Runs one model call or one tool. Polled by the session task itself, so dropping it ends the call at once,
-//! with its connection or processes.
+//! Runs one model call or one tool call. The session task polls it, so dropping it ends the call at once, with
+//! its connection or processes.
 
 use super::output_limit::OutputBudget;
 use crate::trace_sink::ModelCallTrace;
@@ -155,7 +155,7 @@ impl RunningTool {
         }
     }
 
-    /// Asks the tool to stop.
+    /// Cancels the tool's token. The tool may still run; dropping this aborts it.
     pub(crate) fn stop(&self) {
         self.cancel.cancel();
     }

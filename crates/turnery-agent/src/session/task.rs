@@ -54,7 +54,7 @@ impl SessionTask {
             if !self.inbox.closing.is_empty() {
                 break;
             }
-            if !faulty!(KeepRoomWhenIdle) {
+            if !faulty!(KeepSlotWhenIdle) {
                 self.output.outbox.release_room();
             }
             match self.next_command().await {

@@ -14,7 +14,7 @@ use std::{
 use tokio::time::Instant;
 use turnery_agent::{
     ActivitySink, Client, ClientPorts, ContinueError, HookCx, Hooks, OpenError, PermissionAnswer,
-    PermissionRequest, PromptError, PromptOptions, PromptSinks, Session, TurnActivity,
+    PermissionRequest, PromptActivity, PromptError, PromptOptions, PromptSinks, Session,
 };
 use turnery_engine::{
     CallDetail, CommitError, Content, EventKind, HookRequest, HookSet, HookVerdict, LoopId,
@@ -265,7 +265,7 @@ async fn gigabyte_of_tool_output_is_truncated() {
 struct Stuck(Mutex<usize>);
 
 impl ActivitySink for Stuck {
-    fn emit(&self, _: TurnActivity) -> BoxFuture<'_, ()> {
+    fn emit(&self, _: PromptActivity) -> BoxFuture<'_, ()> {
         *self.0.lock().unwrap() += 1;
         Box::pin(pending())
     }
@@ -283,7 +283,7 @@ async fn stuck_sink_is_abandoned_after_cancel() {
     tokio::time::sleep(Duration::from_secs(60)).await;
     assert!(!prompt.is_finished());
     let begun = Instant::now();
-    session.cancel_running_turns();
+    session.cancel_prompts();
     let result = prompt.await.unwrap().unwrap();
     assert_eq!(result.outcome, Outcome::Stopped(TurnStop::Cancelled));
     assert!(begun.elapsed() <= Duration::from_secs(5));

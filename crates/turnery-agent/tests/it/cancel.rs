@@ -43,7 +43,7 @@ async fn cancel_drops_model_and_keeps_shown_text() {
             break;
         }
     }
-    assert_eq!(session.cancel_running_turns(), 1);
+    assert_eq!(session.cancel_prompts(), 1);
     assert_eq!(ticket.result().await.unwrap().outcome, CANCELLED);
     assert_eq!(*world.puppet.alive.lock().unwrap(), 0);
     start_text(&session, "go on").result().await.unwrap();
@@ -57,7 +57,7 @@ async fn cancel_withdraws_permission_request() {
     let (session, _seen) = world.session(LARGE_CAPACITY).await;
     let ticket = start_text(&session, "ring");
     world.person.called.notified().await;
-    session.cancel_running_turns();
+    session.cancel_prompts();
     assert_eq!(ticket.result().await.unwrap().outcome, CANCELLED);
     assert_eq!(*world.person.open.lock().unwrap(), 0);
     assert!(world.ran.lock().unwrap().is_empty());
@@ -79,7 +79,7 @@ async fn cancel_during_tool(tool: &'static str) -> (Duration, Vec<Disposition>) 
     tokio::time::sleep(Duration::from_millis(1)).await;
     assert_eq!(*world.ran.lock().unwrap(), [tool]);
     let begun = Instant::now();
-    session.cancel_running_turns();
+    session.cancel_prompts();
     assert_eq!(ticket.result().await.unwrap().outcome, CANCELLED);
     let took = begun.elapsed();
     let ends = live_events(&drain(&mut seen))
@@ -130,7 +130,7 @@ async fn close_answers_running_and_waiting_prompts() {
 async fn idle_cancel_spares_the_next_prompt() {
     let world = World::new(&[&[Act::Say("fine")]]);
     let (session, _seen) = world.session(LARGE_CAPACITY).await;
-    assert_eq!(session.cancel_running_turns(), 0);
+    assert_eq!(session.cancel_prompts(), 0);
     assert_ne!(
         start_text(&session, "hi").result().await.unwrap().outcome,
         CANCELLED

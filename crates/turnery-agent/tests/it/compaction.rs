@@ -199,7 +199,7 @@ async fn cancel_drops_running_compaction() {
             break;
         }
     }
-    session.cancel_running_turns();
+    session.cancel_prompts();
     let result = ticket.result().await.unwrap();
     assert_eq!(result.outcome, Outcome::Stopped(TurnStop::Cancelled));
     assert_eq!(result.loops[0].compaction_block, None);

@@ -103,7 +103,7 @@ async fn cancel_between_loops_ends_the_prompt() {
     while world.puppet.requests.lock().unwrap().len() < 2 {
         tokio::task::yield_now().await;
     }
-    session.cancel_running_turns();
+    session.cancel_prompts();
     let result = ticket.result().await.unwrap();
     assert_eq!(result.outcome, Outcome::Stopped(TurnStop::Cancelled));
     assert_eq!(result.loops.len(), 2);

@@ -172,7 +172,7 @@ fn while_judging_hangs(test: impl AsyncFnOnce(World, Session, PromptHandle, mpsc
 #[test]
 fn hanging_judgement_does_not_delay_cancel() {
     while_judging_hangs(async |world, session, ticket, release| {
-        assert_eq!(session.cancel_running_turns(), 1);
+        assert_eq!(session.cancel_prompts(), 1);
         let result = ticket.result().await.unwrap();
         assert_eq!(result.outcome, Outcome::Stopped(TurnStop::Cancelled));
         assert!(world.person.asked.lock().unwrap().is_empty());
@@ -210,7 +210,7 @@ fn unjudged_call_asks_for_permission() {
             ]
         );
         assert!(world.ran.lock().unwrap().is_empty());
-        session.cancel_running_turns();
+        session.cancel_prompts();
         drop(release);
     });
 }

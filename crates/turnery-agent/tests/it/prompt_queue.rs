@@ -28,7 +28,7 @@ async fn handle_reports_inserted_message_id() {
     let (session, mut seen) = world.session(LARGE_CAPACITY).await;
     let mut ticket = start_text(&session, "hi");
     let inserted = ticket.inserted().await.unwrap();
-    session.cancel_running_turns();
+    session.cancel_prompts();
     ticket.result().await.unwrap();
     let shown = live_events(&drain(&mut seen))
         .into_iter()
@@ -74,7 +74,7 @@ async fn cancel_before_start_leaves_nothing() {
     let (session, mut seen) = world.session(LARGE_CAPACITY).await;
     let first = start_discardable(&session, "first", CancellationToken::new());
     let second = start_discardable(&session, "second", CancellationToken::new());
-    session.cancel_running_turns();
+    session.cancel_prompts();
     for ticket in [first, second] {
         assert_eq!(ticket.result().await.unwrap_err(), PromptError::Withdrawn);
     }

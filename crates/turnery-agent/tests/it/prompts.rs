@@ -3,7 +3,7 @@
 use crate::fixture::{Act, LARGE_CAPACITY, Seen, World, drain, live_events, start_text};
 use std::sync::Arc;
 use tokio::sync::Notify;
-use turnery_agent::{PROMPTS_WAITING, StartError};
+use turnery_agent::{MAX_QUEUED_PROMPTS, StartError};
 use turnery_engine::{EventKind, ModelErrorKind, Outcome, ProviderFailure, TurnFinish, TurnStop};
 
 fn finished(text: &str) -> Outcome {
@@ -70,12 +70,12 @@ async fn waiting_prompts_are_limited() {
     let world = World::new(&[&[Act::Hang]]);
     let (session, _seen) = world.session(LARGE_CAPACITY).await;
     let mut tickets = Vec::new();
-    for _ in 0..PROMPTS_WAITING {
+    for _ in 0..MAX_QUEUED_PROMPTS {
         tickets.push(start_text(&session, "again"));
     }
     let refused = session.start(Vec::new(), turnery_agent::CancellationToken::new());
     assert_eq!(refused.err(), Some(StartError::Full(64)));
-    assert_eq!(session.cancel_running_turns(), 64);
+    assert_eq!(session.cancel_prompts(), 64);
     for ticket in tickets {
         assert_eq!(
             ticket.result().await.unwrap().outcome,

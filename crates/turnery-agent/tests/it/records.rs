@@ -242,7 +242,7 @@ async fn outcome_match_is_exhaustive() {
     for text in ["one", "two", "three"] {
         let ticket = start_text(&session, text);
         if text == "three" {
-            session.cancel_running_turns();
+            session.cancel_prompts();
         }
         steps.push(next_step(&ticket.result().await.unwrap().outcome));
     }

@@ -11,15 +11,15 @@ use turnery_agent::faults::{SeededFault, with_seeded_fault};
 fn every_seeded_bug_is_found() {
     let table: [(SeededFault, fn()); 21] = [
         (
-            SeededFault::KeepRoomWhenIdle,
+            SeededFault::KeepSlotWhenIdle,
             shared_queue::idle_session_releases_its_slot,
         ),
         (
-            SeededFault::AnswerBeforeEvents,
+            SeededFault::ResultBeforeEvents,
             prompts::result_follows_all_events_and_the_commit,
         ),
         (
-            SeededFault::KeepRefusedMessages,
+            SeededFault::KeepRejectedMessages,
             store_failures::a_refused_prompt_is_not_in_the_next_context,
         ),
         (
@@ -31,39 +31,39 @@ fn every_seeded_bug_is_found() {
             prompts::prompts_run_in_arrival_order,
         ),
         (
-            SeededFault::LeaveQuestionOpen,
+            SeededFault::KeepRequestOnCancel,
             slow_client::permission_request_is_cancelled_without_reader,
         ),
         (
-            SeededFault::LeaveModelRunning,
+            SeededFault::KeepModelOnCancel,
             slow_client::unread_outbox_applies_backpressure,
         ),
         (
-            SeededFault::ListenAlways,
+            SeededFault::ReadModelWhenFull,
             slow_client::unread_outbox_applies_backpressure,
         ),
         (
-            SeededFault::NoCatchingUp,
+            SeededFault::SkipReload,
             open::second_handle_gets_busy_then_catches_up,
         ),
         (
-            SeededFault::BeforeLoopIsDeaf,
+            SeededFault::IgnoreBeforeLoopHook,
             hooks::stop_before_loop_leaves_no_event_or_record,
         ),
         (
-            SeededFault::BrokenHookMeansYes,
+            SeededFault::BrokenHookApproves,
             hooks::panicking_hook_stops_the_tool,
         ),
         (
-            SeededFault::ForgetUnheardWords,
+            SeededFault::DropUndelivered,
             steering::late_interjection_becomes_the_next_prompt,
         ),
         (
-            SeededFault::ForgetUnheardWords,
+            SeededFault::DropUndelivered,
             simulation::random_runs_agree_on_shown_and_stored,
         ),
         (
-            SeededFault::StopAtFrameSwitch,
+            SeededFault::EndAtFrameSwitch,
             simulation::random_runs_agree_on_shown_and_stored,
         ),
         (
@@ -71,19 +71,19 @@ fn every_seeded_bug_is_found() {
             continuation::requested_compaction_is_a_loop_without_turn,
         ),
         (
-            SeededFault::RerunSeesItself,
+            SeededFault::KeepLoopInItsRerun,
             continuation::rerun_replaces_the_first_run,
         ),
         (
-            SeededFault::StopAtFrameSwitch,
+            SeededFault::EndAtFrameSwitch,
             frames::prompt_continues_in_opened_frame,
         ),
         (
-            SeededFault::OneCallAtATime,
+            SeededFault::SequentialCalls,
             frames::calls_that_may_run_beside_each_other_do,
         ),
         (
-            SeededFault::CountLoops,
+            SeededFault::NumberLoopsByCount,
             recovery::prompts_after_a_lost_one_are_stored,
         ),
         (

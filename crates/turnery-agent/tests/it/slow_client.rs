@@ -25,7 +25,7 @@ pub(crate) async fn unread_outbox_applies_backpressure() {
         "the model has to wait"
     );
     // A cancel drops the model at once, though the client has read nothing.
-    session.cancel_running_turns();
+    session.cancel_prompts();
     tokio::time::sleep(Duration::from_millis(1)).await;
     assert_eq!(*world.puppet.alive.lock().unwrap(), 0);
     // And the prompt is stored, for that does not depend on the client (LASH-85).
@@ -95,7 +95,7 @@ pub(crate) async fn permission_request_is_cancelled_without_reader() {
     let (session, mut seen) = world.session(9).await;
     let ticket = start_text(&session, "ring");
     world.person.called.notified().await;
-    session.cancel_running_turns();
+    session.cancel_prompts();
     tokio::time::sleep(Duration::from_millis(1)).await;
     assert_eq!(*world.person.open.lock().unwrap(), 0);
     assert_eq!(drain(&mut seen).len(), 9);

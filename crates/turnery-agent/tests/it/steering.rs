@@ -3,7 +3,7 @@
 use crate::fixture::{Act, LARGE_CAPACITY, World, start, start_text};
 use std::sync::Arc;
 use tokio::sync::Notify;
-use turnery_agent::{CancellationToken, InterjectError, Session, WORDS_WAITING};
+use turnery_agent::{CancellationToken, InterjectError, MAX_PENDING_INTERJECTIONS, Session};
 use turnery_engine::{Content, Outcome, QueueMode, TurnStop};
 
 fn text_content(text: &str) -> Vec<Content> {
@@ -114,12 +114,12 @@ async fn interjections_per_prompt_are_limited() {
     let (session, _seen) = world.session(LARGE_CAPACITY).await;
     let ticket = start_text(&session, "hi");
     assert_eq!(session.steer(Vec::new()), Err(InterjectError::Empty));
-    for _ in 0..WORDS_WAITING {
+    for _ in 0..MAX_PENDING_INTERJECTIONS {
         session.follow_up(text_content("more")).unwrap();
     }
-    let full = Err(InterjectError::Full(WORDS_WAITING));
+    let full = Err(InterjectError::Full(MAX_PENDING_INTERJECTIONS));
     assert_eq!(session.follow_up(text_content("more")), full);
-    session.cancel_running_turns();
+    session.cancel_prompts();
     ticket.result().await.unwrap();
 }
 

@@ -218,7 +218,7 @@ async fn cancel_reaches_child_and_is_recorded() {
             break;
         }
     }
-    session.cancel_running_turns();
+    session.cancel_prompts();
     let cancelled = Outcome::Stopped(TurnStop::Cancelled);
     let result = ticket.result().await.unwrap();
     assert_eq!(result.outcome, cancelled);

@@ -232,7 +232,7 @@ impl AnthropicReader {
         out: &mut Vec<ModelDelta>,
     ) -> Result<(), StreamError> {
         let Some((_, open)) = self.open.as_mut().filter(|(open, _)| *open == index) else {
-            return Err(StreamError::Promise(format!(
+            return Err(StreamError::Violation(format!(
                 "a fragment of block {index}, which is not open"
             )));
         };
@@ -363,7 +363,7 @@ impl dialect::ResponseReader for AnthropicReader {
                 return Ok(StreamStatus::Done);
             }
             "error" => {
-                return Err(StreamError::Said(
+                return Err(StreamError::Provider(
                     ProviderError::within(data).unwrap_or_default(),
                 ));
             }
@@ -380,13 +380,13 @@ impl dialect::ResponseReader for AnthropicReader {
             ));
         }
         let Some(raw_stop) = self.raw_stop else {
-            return Err(StreamError::Promise(
+            return Err(StreamError::Violation(
                 "it does not say why it stopped".to_owned(),
             ));
         };
         let stop = ModelStop::from_vendor_reason(&raw_stop);
         if raw_stop == "model_context_window_exceeded" && self.response.is_empty() {
-            return Err(StreamError::Said(ProviderError {
+            return Err(StreamError::Provider(ProviderError {
                 code: "context_length_exceeded".to_owned(),
                 message: raw_stop,
                 status: None,

@@ -3,7 +3,7 @@
 //! first matching pattern with valid operands wins.
 
 use super::{
-    conversation::{CommandResult, Conversation, pattern},
+    command_context::{CommandContext, CommandResult, pattern},
     edit, run, search,
 };
 use regex::{Captures, Regex};
@@ -34,7 +34,7 @@ impl Operands<'_> {
     }
 
     /// Runs a command; `None` if its operands are invalid.
-    fn carry_out(&self, command: &str, cx: &mut Conversation) -> Option<CommandResult> {
+    fn carry_out(&self, command: &str, cx: &mut CommandContext) -> Option<CommandResult> {
         Some(match command {
             "lookup" => search::lookup(self.name()?, cx),
             "search" => search::search(self.text()?, self.path()?, cx),
@@ -136,7 +136,7 @@ fn compile_patterns() -> Vec<(&'static str, Regex)> {
 }
 
 /// Runs the command of the prompt; `None` unless there clearly is one.
-pub(super) fn carry_out(cx: &mut Conversation) -> Option<CommandResult> {
+pub(super) fn carry_out(cx: &mut CommandContext) -> Option<CommandResult> {
     static COMMANDS: LazyLock<Vec<(&str, Regex)>> = LazyLock::new(compile_patterns);
     let prompt = cx.prompt.trim().to_owned();
     let (first, rest) = prompt.split_once('\n').unwrap_or((&prompt, ""));

@@ -1,6 +1,6 @@
 //! Recognizes lines that define an identifier in common languages, by their syntax.
 
-use super::conversation::pattern;
+use super::command_context::pattern;
 use regex::Regex;
 
 const MODIFIERS: &str = r#"(?:(?:pub(?:\([^)]*\))?|export|default|async|unsafe|extern|"[^"]*"|const|static|public|private|protected|internal|abstract|final|sealed|override|virtual|open|data|inline|declare|readonly|partial|suspend|local|constexpr)\s+)*"#;

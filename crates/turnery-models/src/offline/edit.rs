@@ -1,7 +1,7 @@
 //! Edits files: replaces text, applies unified diffs. Edits that cannot be completed are not started.
 
 use super::{
-    conversation::{CommandResult, Conversation, code_block, count, list, pattern, stop_with},
+    command_context::{CommandContext, CommandResult, code_block, count, list, pattern, stop_with},
     search::{self, SEARCH_SCOPE},
 };
 use serde_json::{Value, json};
@@ -13,7 +13,7 @@ const MAX_FILES: usize = 50;
 const MAX_HUNKS: usize = 30;
 
 /// Replaces a text in all files that contain it.
-pub(super) fn replace(old: &str, new: &str, path: &str, cx: &mut Conversation) -> CommandResult {
+pub(super) fn replace(old: &str, new: &str, path: &str, cx: &mut CommandContext) -> CommandResult {
     let found = search::hits(json!({"pattern": old, "literal": true}), path, cx)?;
     if found.has_no_match() {
         return stop_with(format!(
@@ -62,7 +62,7 @@ struct Hunk {
 }
 
 /// Applies a unified diff, hunk by hunk.
-pub(super) fn apply(diff: &str, cx: &mut Conversation) -> CommandResult {
+pub(super) fn apply(diff: &str, cx: &mut CommandContext) -> CommandResult {
     let hunks = match parse(diff) {
         Ok(hunks) => hunks,
         Err(why) => return stop_with(format!("Nothing was changed: {why}. Try `git apply`.")),

@@ -1,6 +1,6 @@
 //! Finds failures in the output of cargo, pytest, Go, Node and compilers.
 
-use super::conversation::pattern;
+use super::command_context::pattern;
 
 /// First lines of a failure.
 const HEAD: &str = r"(?x) ^----\ \S+\ stdout\ ----$ | ^error(?:\[\w+\])?:\  | ^(?:FAILED|ERROR)\ \S+\.py

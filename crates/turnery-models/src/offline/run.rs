@@ -1,7 +1,9 @@
 //! Runs tests or a command and lists failures; summarizes uncommitted changes.
 
 use super::{
-    conversation::{CommandResult, Conversation, code_block, count, last_lines, list, stop_with},
+    command_context::{
+        CommandContext, CommandResult, code_block, count, last_lines, list, stop_with,
+    },
     failures::parse_failures,
 };
 use serde_json::json;
@@ -20,7 +22,7 @@ const DIFF_COMMAND: &str =
     "git diff HEAD --no-color --no-ext-diff --no-textconv --numstat --shortstat";
 
 /// Runs the tests of the project in the working directory.
-pub(super) fn run_tests(cx: &mut Conversation) -> CommandResult {
+pub(super) fn run_tests(cx: &mut CommandContext) -> CommandResult {
     let listing = cx.call_or_stop("list_dir", json!({"path": ".", "depth": 1}))?;
     let names: Vec<_> = listing.lines().map(|it| it.split("  ").next()).collect();
     let known = TEST_COMMANDS
@@ -35,7 +37,7 @@ pub(super) fn run_tests(cx: &mut Conversation) -> CommandResult {
 }
 
 /// Runs a command; reports its status and its failures or the end of its output.
-pub(super) fn run_command(command: &str, cx: &mut Conversation) -> CommandResult {
+pub(super) fn run_command(command: &str, cx: &mut CommandContext) -> CommandResult {
     let (output, code) = cx.run_shell(command)?;
     let (failures, counts) = parse_failures(&output);
     let ended = if code == 0 { "succeeded" } else { "failed" };
@@ -72,7 +74,7 @@ fn is_truncated(output: &str) -> bool {
 }
 
 /// Summarizes uncommitted changes in the words and numbers of git.
-pub(super) fn summarize_changes(cx: &mut Conversation) -> CommandResult {
+pub(super) fn summarize_changes(cx: &mut CommandContext) -> CommandResult {
     let status = run_git("git status --short --branch", cx)?;
     let (branch, entries): (Vec<&str>, Vec<&str>) =
         status.lines().partition(|line| line.starts_with("## "));
@@ -98,7 +100,7 @@ pub(super) fn summarize_changes(cx: &mut Conversation) -> CommandResult {
 }
 
 /// Returns the output of a git command. A failing command ends the offline command too.
-fn run_git(command: &str, cx: &mut Conversation) -> CommandResult {
+fn run_git(command: &str, cx: &mut CommandContext) -> CommandResult {
     let (text, code) = cx.run_shell(command)?;
     match code {
         0 => Ok(text),

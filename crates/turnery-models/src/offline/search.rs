@@ -1,8 +1,8 @@
 //! Searches for identifiers, text, notes and files, and shows lines and definitions of a file.
 
 use super::{
-    conversation::{
-        CommandResult, Conversation, Interrupt, SearchHits, code_block, count, pattern,
+    command_context::{
+        CommandContext, CommandResult, Interrupt, SearchHits, code_block, count, pattern,
     },
     definition::{ANY_NAME, DefinitionMatcher, search_pattern},
 };
@@ -18,7 +18,7 @@ const MAX_SHOWN: u64 = 200;
 pub(super) fn hits(
     mut args: Value,
     path: &str,
-    cx: &mut Conversation,
+    cx: &mut CommandContext,
 ) -> Result<SearchHits, Interrupt> {
     args["max_results"] = 1000.into();
     args["path"] = path.into();
@@ -26,7 +26,7 @@ pub(super) fn hits(
 }
 
 /// Lists the definitions of an identifier, and other lines that contain it.
-pub(super) fn lookup(written: &str, cx: &mut Conversation) -> CommandResult {
+pub(super) fn lookup(written: &str, cx: &mut CommandContext) -> CommandResult {
     let name = written.rsplit([':', '.', '#']).next().unwrap_or(written);
     let escaped = regex::escape(name);
     let definition = DefinitionMatcher::of(&escaped);
@@ -48,7 +48,7 @@ pub(super) fn lookup(written: &str, cx: &mut Conversation) -> CommandResult {
 }
 
 /// Lists the lines that contain a text.
-pub(super) fn search(text: &str, path: &str, cx: &mut Conversation) -> CommandResult {
+pub(super) fn search(text: &str, path: &str, cx: &mut CommandContext) -> CommandResult {
     let found = hits(json!({"pattern": text, "literal": true}), path, cx)?;
     if found.has_no_match() {
         return Ok(format!("No matches for `{text}`. {SEARCH_SCOPE}"));
@@ -58,7 +58,7 @@ pub(super) fn search(text: &str, path: &str, cx: &mut Conversation) -> CommandRe
 }
 
 /// Lists comments and list items that start with one of the usual markers.
-pub(super) fn todos(path: &str, cx: &mut Conversation) -> CommandResult {
+pub(super) fn todos(path: &str, cx: &mut CommandContext) -> CommandResult {
     let comment = r#"(?:^|\s)(?://+!?|#+|/\*+|\*|--|<!--|;+|%+|"""|''')\s*MARK(?:[(:!,.\s]|$)"#;
     let item = r"^\s*(?:[-*+] )?(?:\[[ xX]\] )?MARK(?:\([^)]*\))?:|^\s*[-*+] MARK\s";
     let pattern = format!("{comment}|{item}").replace("MARK", "(?:TODO|FIXME|XXX|HACK)");
@@ -74,7 +74,7 @@ pub(super) fn todos(path: &str, cx: &mut Conversation) -> CommandResult {
 }
 
 /// Lists the files whose path matches a glob, with their total number.
-pub(super) fn files(glob: &str, path: &str, cx: &mut Conversation) -> CommandResult {
+pub(super) fn files(glob: &str, path: &str, cx: &mut CommandContext) -> CommandResult {
     let args = json!({"pattern": glob, "path": path});
     let found = cx.call_or_stop("find_files", args)?;
     let is_path = |line: &&str| !(line.starts_with('[') && line.ends_with(']'));
@@ -91,7 +91,7 @@ pub(super) fn show(
     path: &str,
     first: u64,
     last: Option<u64>,
-    cx: &mut Conversation,
+    cx: &mut CommandContext,
 ) -> CommandResult {
     let most = first.max(1).saturating_add(MAX_SHOWN - 1);
     let end = last.unwrap_or(most).clamp(first, most);
@@ -114,7 +114,7 @@ pub(super) fn show(
 }
 
 /// Lists the definitions, headings and sections of a file, or of all files of a folder.
-pub(super) fn outline(path: &str, cx: &mut Conversation) -> CommandResult {
+pub(super) fn outline(path: &str, cx: &mut CommandContext) -> CommandResult {
     let others = r"^#{1,6} |^\s*```|^\[.+\]\s*(?:#.*)?$|^\s*(?:unsafe\s+)?impl\b";
     let pattern = format!("{}|{others}", search_pattern(ANY_NAME));
     let mut found = hits(json!({ "pattern": pattern }), path, cx)?;

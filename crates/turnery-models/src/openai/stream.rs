@@ -104,7 +104,7 @@ impl dialect::ResponseReader for OpenAiReader {
         }
         let chunk: Chunk<'_> = serde_json::from_str(data)?;
         if chunk.error.is_some() {
-            return Err(StreamError::Said(
+            return Err(StreamError::Provider(
                 ProviderError::within(data).unwrap_or_default(),
             ));
         }
@@ -136,7 +136,7 @@ impl dialect::ResponseReader for OpenAiReader {
         }
         let word = self.raw_stop.as_deref();
         if let Some(word @ ("error" | "insufficient_system_resource")) = word {
-            return Err(StreamError::Said(ProviderError {
+            return Err(StreamError::Provider(ProviderError {
                 message: format!("finish_reason {word}"),
                 ..ProviderError::default()
             }));

@@ -1,4 +1,4 @@
-//! Finds the next answer of a scenario from the history, so that the position survives a restart.
+//! Finds the next answer of a scenario, by the history of the request or by counting calls.
 
 use super::scenario::{AnswerCondition, Scenario, ScriptedAnswer};
 use std::sync::atomic::{AtomicUsize, Ordering};

@@ -17,7 +17,7 @@ async fn ask(question: &str) -> Result<Option<String>, Box<dyn std::error::Error
         .tool(Action::new("seats", "Counts the seats at tables.", seats))
         .build();
     let session = agent.session("party-42").open().await?;
-    Ok(session.turn(question).run().await?.text())
+    Ok(session.new_prompt(question).run().await?.text())
 }
 
 #[expect(clippy::print_stdout, reason = "this is the program's output")]

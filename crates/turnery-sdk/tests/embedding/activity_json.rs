@@ -8,7 +8,7 @@ use turnery_engine::{
     MessageStop, Outcome, PlanEntry, PlanPriority, PlanStatus, StreamDelta, ToolCall, ToolEnvelope,
     ToolErrorKind, TurnFinish, TurnTrigger, Usage,
 };
-use turnery_sdk::{Projection, TurnActivity, TurnEvent};
+use turnery_sdk::{ActivityEvent, Projection, PromptActivity};
 
 fn event(seq: u64, kind: EventKind) -> Event {
     Event {
@@ -22,7 +22,7 @@ fn event(seq: u64, kind: EventKind) -> Event {
 }
 
 /// Returns the activities of these events, numbered from 0.
-fn activities(kinds: Vec<EventKind>) -> Vec<TurnActivity> {
+fn activities(kinds: Vec<EventKind>) -> Vec<PromptActivity> {
     let mut projection = Projection::default();
     (0..)
         .zip(kinds)
@@ -149,7 +149,7 @@ fn call_has_one_row_and_omits_absent_fields() {
 // proves: LASH-74
 #[test]
 fn optional_fields_are_serialised_when_present() {
-    let event = TurnEvent::ToolCallStarted {
+    let event = ActivityEvent::ToolCallStarted {
         call_id: None,
         name: "look".into(),
         args: Arc::new(json!({})),

@@ -22,7 +22,7 @@ async fn session_with_chosen_id_is_created_then_continued() {
         let agent = builder(ANSWERS).store(Arc::clone(&store)).build();
         let session = agent.session("party-42").open().await.unwrap();
         assert_eq!(session.id(), &SessionId::from("party-42"));
-        let output = session.turn("Is it?").run().await.unwrap();
+        let output = session.new_prompt("Is it?").run().await.unwrap();
         assert_eq!(output.text().as_deref(), Some("Yes."));
         assert_eq!(session.records().await.unwrap().len(), prompts);
         session.close().await;
@@ -68,10 +68,10 @@ async fn session_without_folder_reaches_no_file() {
         .settings(|settings| settings.mode = Mode::Edit)
         .build();
     let session = agent.session("no-folder").open().await.unwrap();
-    let output = session.turn("Look around.").run().await.unwrap();
+    let output = session.new_prompt("Look around.").run().await.unwrap();
     assert_eq!(output.text().as_deref(), Some("Nothing."));
     let ended = output.activities.iter().filter_map(|it| match &it.event {
-        TurnEvent::ToolCallCompleted { name, output, .. } => Some((name, output)),
+        ActivityEvent::ToolCallCompleted { name, output, .. } => Some((name, output)),
         _ => None,
     });
     let ended: Vec<_> = ended.collect();

@@ -7,7 +7,7 @@ use crate::{
 use std::{sync::Arc, time::Duration};
 use tokio::sync::Notify;
 use turnery_sdk::{
-    PROMPTS_WAITING, PromptError, SessionExt as _, StartError, TurnError, TurnInput,
+    MAX_QUEUED_PROMPTS, PromptError, PromptInput, RunError, SessionExt as _, StartError,
 };
 
 // proves: LASH-33, LASH-35
@@ -20,12 +20,18 @@ async fn busy_session_is_an_error_for_every_entry_point() {
     ]);
     let session = world.session().await;
     let other = world.reopen(&session).await;
-    let running = session.turn(TurnInput::text("hello")).stream().unwrap();
+    let running = session
+        .new_prompt(PromptInput::text("hello"))
+        .stream()
+        .unwrap();
     tokio::time::sleep(Duration::from_millis(1)).await;
-    let is_busy = |error: TurnError| matches!(error, TurnError::Prompt(PromptError::Busy { .. }));
-    let refused = other.turn(TurnInput::text("hello")).run().await;
+    let is_busy = |error: RunError| matches!(error, RunError::Prompt(PromptError::Busy { .. }));
+    let refused = other.new_prompt(PromptInput::text("hello")).run().await;
     assert!(is_busy(refused.unwrap_err()));
-    let mut stream = other.turn(TurnInput::text("hello")).stream().unwrap();
+    let mut stream = other
+        .new_prompt(PromptInput::text("hello"))
+        .stream()
+        .unwrap();
     assert_eq!(stream.next().await, None);
     assert!(is_busy(stream.finish().await.unwrap_err()));
     assert!(world.records(&session).await.is_empty());
@@ -42,16 +48,24 @@ async fn rejected_prompt_reports_reason() {
     let world = World::new(vec![vec![Act::Hang]]);
     let session = world.session().await;
     let mut waiting = Vec::new();
-    for _ in 0..PROMPTS_WAITING {
-        waiting.push(session.turn(TurnInput::text("hello")).stream().unwrap());
+    for _ in 0..MAX_QUEUED_PROMPTS {
+        waiting.push(
+            session
+                .new_prompt(PromptInput::text("hello"))
+                .stream()
+                .unwrap(),
+        );
     }
-    let refused = session.turn(TurnInput::text("one more")).run().await;
-    let full = TurnError::Start(StartError::Full(PROMPTS_WAITING));
+    let refused = session
+        .new_prompt(PromptInput::text("one more"))
+        .run()
+        .await;
+    let full = RunError::Start(StartError::Full(MAX_QUEUED_PROMPTS));
     assert_eq!(refused.unwrap_err(), full);
     session.close().await;
-    let refused = session.turn(TurnInput::text("hello")).stream();
+    let refused = session.new_prompt(PromptInput::text("hello")).stream();
     assert_eq!(
         refused.map(drop).unwrap_err(),
-        TurnError::Start(StartError::Closed)
+        RunError::Start(StartError::Closed)
     );
 }

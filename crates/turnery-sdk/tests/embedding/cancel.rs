@@ -8,7 +8,7 @@ use crate::{
 use std::{sync::Arc, time::Duration};
 use tokio::sync::Notify;
 use turnery_engine::{LoopStatus, Outcome, OutcomeCategory, RetryHint, TurnStop};
-use turnery_sdk::{CancellationToken, PromptOutput, SessionExt as _, TurnInput};
+use turnery_sdk::{CancellationToken, PromptInput, PromptOutput, SessionExt as _};
 
 const CANCELLED: Outcome = Outcome::Stopped(TurnStop::Cancelled);
 
@@ -25,8 +25,10 @@ async fn token_cancels_prompt_while_stream_is_read() {
     ]);
     let session = world.session().await;
     let token = CancellationToken::new();
-    let turn = session.turn(TurnInput::text("hello")).cancel(token.clone());
-    let mut stream = turn.stream().unwrap();
+    let prompt = session
+        .new_prompt(PromptInput::text("hello"))
+        .cancel(token.clone());
+    let mut stream = prompt.stream().unwrap();
     let seen = Arc::new(Notify::new());
     let stop = {
         let seen = Arc::clone(&seen);
@@ -66,7 +68,7 @@ async fn token_cancels_only_its_own_waiting_prompt() {
     ]);
     let session = world.session().await;
     let token = CancellationToken::new();
-    let turn = |text| session.turn(TurnInput::text(text));
+    let turn = |text| session.new_prompt(PromptInput::text(text));
     let one = turn("1").stream().unwrap();
     let two = turn("2").cancel(token.clone()).stream().unwrap();
     let three = turn("3").stream().unwrap();
@@ -76,7 +78,7 @@ async fn token_cancels_only_its_own_waiting_prompt() {
     assert!(is_cancelled(&two.finish().await.unwrap()));
     let three = three.finish().await.unwrap();
     assert_eq!(describe_all(&three.activities), ["say three", "usage"]);
-    assert_eq!(session.cancel_running_turns(), 0);
+    assert_eq!(session.cancel_prompts(), 0);
 }
 
 // proves: LASH-89, LASH-93, LASH-94
@@ -85,10 +87,10 @@ async fn handle_cancels_prompts_of_all_clones() {
     let world = World::new(vec![vec![Act::Hang], vec![Act::Say("fine")]]);
     let session = world.session().await;
     let clone = session.clone();
-    let one = session.turn(TurnInput::text("1")).stream().unwrap();
-    let two = clone.turn(TurnInput::text("2")).stream().unwrap();
+    let one = session.new_prompt(PromptInput::text("1")).stream().unwrap();
+    let two = clone.new_prompt(PromptInput::text("2")).stream().unwrap();
     tokio::time::sleep(Duration::from_millis(1)).await;
-    assert_eq!(clone.cancel_running_turns(), 2);
+    assert_eq!(clone.cancel_prompts(), 2);
     assert!(is_cancelled(&one.finish().await.unwrap()));
     assert!(is_cancelled(&two.finish().await.unwrap()));
     assert!(!is_cancelled(&run_hello(&session).await));
@@ -101,9 +103,12 @@ async fn cancel_spares_separately_opened_handle() {
     let world = World::new(vec![vec![Act::Wait(Arc::clone(&go_on)), Act::Say("fine")]]);
     let session = world.session().await;
     let other = world.reopen(&session).await;
-    let running = session.turn(TurnInput::text("hello")).stream().unwrap();
+    let running = session
+        .new_prompt(PromptInput::text("hello"))
+        .stream()
+        .unwrap();
     tokio::time::sleep(Duration::from_millis(1)).await;
-    assert_eq!(other.cancel_running_turns(), 0);
+    assert_eq!(other.cancel_prompts(), 0);
     tokio::time::sleep(Duration::from_millis(1)).await;
     go_on.notify_one();
     assert!(!is_cancelled(&running.finish().await.unwrap()));
@@ -117,7 +122,10 @@ async fn cancelled_tool_stops_and_completes_its_row() {
         vec![Act::Say("next")],
     ]);
     let session = world.session().await;
-    let mut stream = session.turn(TurnInput::text("hello")).stream().unwrap();
+    let mut stream = session
+        .new_prompt(PromptInput::text("hello"))
+        .stream()
+        .unwrap();
     let mut shown = Vec::new();
     while let Some(activity) = stream.next().await {
         shown.push(activity);
@@ -126,7 +134,7 @@ async fn cancelled_tool_stops_and_completes_its_row() {
             .is_some_and(|it| it == "start hang")
         {
             tokio::time::sleep(Duration::from_millis(1)).await;
-            assert_eq!(session.cancel_running_turns(), 1);
+            assert_eq!(session.cancel_prompts(), 1);
         }
     }
     let starts = describe_all(&shown)

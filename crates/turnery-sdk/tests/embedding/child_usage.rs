@@ -5,14 +5,14 @@ use crate::{
     toy::{Act, usage_of},
 };
 use turnery_engine::Usage;
-use turnery_sdk::{TurnActivity, TurnEvent, usage::source};
+use turnery_sdk::{ActivityEvent, PromptActivity, usage::source};
 
 /// Session, purpose, model, turn, usage and sum of a child usage that was shown.
 type Told<'a> = (&'a str, &'a str, &'a str, u32, Option<Usage>, Usage);
 
-fn shown_child_usage(activity: &TurnActivity) -> Option<Told<'_>> {
+fn shown_child_usage(activity: &PromptActivity) -> Option<Told<'_>> {
     match &activity.event {
-        TurnEvent::ChildUsage {
+        ActivityEvent::ChildUsage {
             session_id,
             source,
             model,
@@ -65,9 +65,9 @@ async fn child_usage_is_live_and_counted_once() {
         .iter()
         .filter(|activity| *activity.correlation_id.0 == *"c")
         .map(|activity| match &activity.event {
-            TurnEvent::ToolCallStarted { .. } => "start",
-            TurnEvent::ChildUsage { .. } => "child",
-            TurnEvent::ToolCallCompleted { .. } => "end",
+            ActivityEvent::ToolCallStarted { .. } => "start",
+            ActivityEvent::ChildUsage { .. } => "child",
+            ActivityEvent::ToolCallCompleted { .. } => "end",
             _ => "other",
         })
         .collect();

@@ -7,11 +7,11 @@ const PAGE: &str = include_str!("../../../../docs/embedding.md");
 fn embedding_page_lists_every_channel() {
     for line in [
         "| `TraceSink` (`Agent::with_trace`) | each attempt of a model call, in every session |",
-        "| `TurnEvent::Usage`, `TurnEvent::ChildUsage` | each model call, live |",
+        "| `ActivityEvent::Usage`, `ActivityEvent::ChildUsage` | each model call, live |",
         "| `PromptResult` | each prompt |",
         "| `session.usage_report()` | the session so far |",
         "| `ObservedEvent` (`session.observe`) | applications with remote readers |",
-        "| `TurnActivity` (`TurnEvent`) | applications | fields stay; kinds and optional fields may be added |",
+        "| `PromptActivity` (`ActivityEvent`) | applications | fields stay; kinds and optional fields may be added |",
         "it cannot be resumed",
     ] {
         assert!(PAGE.contains(line), "{line}");

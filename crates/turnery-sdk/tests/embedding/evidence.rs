@@ -6,7 +6,7 @@ use crate::{
 };
 use std::{collections::BTreeMap, sync::Arc};
 use turnery_engine::{EventKind, LoopRecord, SessionId, Usage};
-use turnery_sdk::{ModelCall, PromptResult, TurnActivity, UsageReport, UsageRow, usage::source};
+use turnery_sdk::{ModelCall, PromptActivity, PromptResult, UsageReport, UsageRow, usage::source};
 use turnery_store::ListQuery;
 
 /// Purpose and model.
@@ -45,7 +45,7 @@ pub(crate) struct Evidence {
     pub(crate) sessions: BTreeMap<SessionId, Stored>,
     pub(crate) prompts: Vec<PromptFigures>,
     /// All activities of the root.
-    pub(crate) shown: Vec<TurnActivity>,
+    pub(crate) shown: Vec<PromptActivity>,
     /// Reports of the root, in order.
     pub(crate) reports: Vec<Told>,
     /// Records of the trace sink.
@@ -137,7 +137,7 @@ impl Evidence {
         world: &World,
         root: SessionId,
         prompts: Vec<PromptFigures>,
-        shown: Vec<TurnActivity>,
+        shown: Vec<PromptActivity>,
         reports: Vec<Told>,
     ) -> Self {
         let all = ListQuery {

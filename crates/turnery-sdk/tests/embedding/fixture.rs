@@ -9,9 +9,9 @@ use std::{
 use turnery_engine::{LoopRecord, SessionId, Usage};
 use turnery_models::ModelRegistry;
 use turnery_sdk::{
-    ActivitySink, Agent, ClientPorts, ModelCall, OpenRequest, Outbox, OutboxItem, PromptOutput,
-    Session, SessionExt as _, Settings, SilentClient, SubAgentTool, TraceSink, TurnActivity,
-    TurnEvent, TurnInput,
+    ActivityEvent, ActivitySink, Agent, ClientPorts, ModelCall, OpenRequest, Outbox, OutboxItem,
+    PromptActivity, PromptInput, PromptOutput, Session, SessionExt as _, Settings, SilentClient,
+    SubAgentTool, TraceSink,
 };
 use turnery_store::{
     MemoryStore, Store,
@@ -173,20 +173,24 @@ impl World {
 
 /// Runs a hello prompt to its end.
 pub(crate) async fn run_hello(session: &Session) -> PromptOutput {
-    session.turn(TurnInput::text("hello")).run().await.unwrap()
+    session
+        .new_prompt(PromptInput::text("hello"))
+        .run()
+        .await
+        .unwrap()
 }
 
 /// Sink that records activities. Panics at the activity with the given index.
 #[derive(Default)]
 pub(crate) struct RecordingSink {
-    pub(crate) seen: Mutex<Vec<TurnActivity>>,
+    pub(crate) seen: Mutex<Vec<PromptActivity>>,
     pub(crate) breaks_at: Option<usize>,
     /// Panic before returning a future.
     pub(crate) at_once: bool,
 }
 
 impl ActivitySink for RecordingSink {
-    fn emit(&self, activity: TurnActivity) -> BoxFuture<'_, ()> {
+    fn emit(&self, activity: PromptActivity) -> BoxFuture<'_, ()> {
         let number = {
             let mut seen = self.seen.lock().unwrap();
             seen.push(activity);
@@ -199,21 +203,21 @@ impl ActivitySink for RecordingSink {
 }
 
 /// Describes each activity in a word or two.
-pub(crate) fn describe_all(activities: &[TurnActivity]) -> Vec<String> {
+pub(crate) fn describe_all(activities: &[PromptActivity]) -> Vec<String> {
     activities.iter().map(describe).collect()
 }
 
-fn describe(activity: &TurnActivity) -> String {
+fn describe(activity: &PromptActivity) -> String {
     match &activity.event {
-        TurnEvent::AssistantProseDelta { text } => format!("say {text}"),
-        TurnEvent::ReasoningDelta { text } => format!("think {text}"),
-        TurnEvent::ToolCallStarted { name, .. } => format!("start {name}"),
-        TurnEvent::ToolCallCompleted { name, output, .. } => {
+        ActivityEvent::AssistantProseDelta { text } => format!("say {text}"),
+        ActivityEvent::ReasoningDelta { text } => format!("think {text}"),
+        ActivityEvent::ToolCallStarted { name, .. } => format!("start {name}"),
+        ActivityEvent::ToolCallCompleted { name, output, .. } => {
             format!("end {name}: {}", output.text())
         }
-        TurnEvent::Usage { .. } => "usage".to_owned(),
-        TurnEvent::ModelRetried { attempt, .. } => format!("retry {attempt}"),
-        TurnEvent::Error { .. } => "error".to_owned(),
+        ActivityEvent::Usage { .. } => "usage".to_owned(),
+        ActivityEvent::ModelRetried { attempt, .. } => format!("retry {attempt}"),
+        ActivityEvent::Error { .. } => "error".to_owned(),
         other => format!("{other:?}"),
     }
 }

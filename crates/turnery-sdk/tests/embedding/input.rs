@@ -5,7 +5,7 @@ use crate::{
     toy::Act,
 };
 use turnery_engine::{Content, ImageData, LoopStatus, Outcome, TurnStop, Usage};
-use turnery_sdk::{ImageBlob, InputError, InputItem, SessionExt as _, TurnEvent, TurnInput};
+use turnery_sdk::{ActivityEvent, ImageBlob, InputError, InputItem, PromptInput, SessionExt as _};
 
 fn png() -> ImageBlob {
     ImageBlob {
@@ -24,14 +24,14 @@ fn image_content() -> Content {
 // proves: LASH-37, LASH-38, LASH-39, LASH-40, LASH-41
 #[test]
 fn input_items_keep_order_and_text() {
-    let input = TurnInput::text("what is in @/etc/passwd and here:")
+    let input = PromptInput::text("what is in @/etc/passwd and here:")
         .image("shot-1", png())
         .image("shot-2", png());
     let content = input.content().unwrap();
     let text = Content::text("what is in @/etc/passwd and here:");
     assert_eq!(content, [text, image_content(), image_content()]);
     // One image twice, and one that is not referenced.
-    let mut input = TurnInput::default().image("a", png());
+    let mut input = PromptInput::default().image("a", png());
     input.items.push(InputItem::Text("and again".to_owned()));
     input.items.push(InputItem::ImageRef("a".to_owned()));
     input.image_blobs.insert("b".to_owned(), png());
@@ -43,9 +43,9 @@ fn input_items_keep_order_and_text() {
 }
 
 fn input_error(items: Vec<InputItem>) -> InputError {
-    let mut input = TurnInput {
+    let mut input = PromptInput {
         items,
-        ..TurnInput::default()
+        ..PromptInput::default()
     };
     input.image_blobs.insert("here".to_owned(), png());
     let text = ImageBlob {
@@ -88,7 +88,10 @@ fn invalid_image_is_a_typed_error() {
 #[tokio::test(start_paused = true)]
 async fn image_bytes_reach_the_model() {
     let world = World::new(vec![vec![Act::Say("a cat")]]);
-    let turn = world.session().await.turn(TurnInput::text("who is this?"));
+    let turn = world
+        .session()
+        .await
+        .new_prompt(PromptInput::text("who is this?"));
     turn.image("cat", png()).run().await.unwrap();
     let requests = world.toy.requests.lock().unwrap();
     let turnery_engine::Message::User { content } = &requests[0].messages[0].message else {
@@ -102,9 +105,9 @@ async fn image_bytes_reach_the_model() {
 async fn invalid_input_ends_as_invalid_input_outcome() {
     let world = World::new(vec![vec![Act::Say("fine")]]);
     let session = world.session().await;
-    let mut input = TurnInput::text("who is this?");
+    let mut input = PromptInput::text("who is this?");
     input.items.push(InputItem::ImageRef("cat".to_owned()));
-    let output = session.turn(input).run().await.unwrap();
+    let output = session.new_prompt(input).run().await.unwrap();
     let reason =
         "the input refers to the image \"cat\", which is missing: add it to image_blobs".to_owned();
     let outcome = Outcome::Stopped(TurnStop::InvalidInput {
@@ -113,7 +116,7 @@ async fn invalid_input_ends_as_invalid_input_outcome() {
     assert_eq!(output.result.outcome, outcome);
     let text = reason.as_str().into();
     let shown: Vec<_> = output.activities.into_iter().map(|it| it.event).collect();
-    assert_eq!(shown, [TurnEvent::Error { text }]);
+    assert_eq!(shown, [ActivityEvent::Error { text }]);
     let records = world.records(&session).await;
     assert_eq!(records.len(), 1);
     assert_eq!(records[0].status, LoopStatus::Rejected);

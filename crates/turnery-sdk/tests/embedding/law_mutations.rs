@@ -7,7 +7,7 @@ use crate::{
 };
 use std::collections::BTreeMap;
 use turnery_engine::{EventKind, LoopStatus, Usage};
-use turnery_sdk::TurnEvent;
+use turnery_sdk::ActivityEvent;
 
 /// Usage of each response.
 const UNIT_USAGE: Usage = Usage {
@@ -234,8 +234,8 @@ const LAW_MUTATIONS: [LawMutation; 21] = [
     }),
 ];
 
-fn is_usage(event: &TurnEvent) -> bool {
-    matches!(event, TurnEvent::Usage { .. })
+fn is_usage(event: &ActivityEvent) -> bool {
+    matches!(event, ActivityEvent::Usage { .. })
 }
 
 /// Every law can be broken.

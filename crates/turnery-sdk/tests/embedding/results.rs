@@ -6,10 +6,10 @@ use crate::{
 };
 use serde_json::json;
 use turnery_engine::{Outcome, OutcomeCategory, TurnFinish, TurnStop};
-use turnery_sdk::{TurnEvent, render_value};
+use turnery_sdk::{ActivityEvent, render_value};
 
 /// Runs a prompt whose model calls this tool; returns the outcome and the activities.
-async fn run_with_tool(tool: &'static str) -> (Outcome, Vec<TurnEvent>) {
+async fn run_with_tool(tool: &'static str) -> (Outcome, Vec<ActivityEvent>) {
     let world = World::new(vec![vec![Act::Call("c", tool)], vec![Act::Say("over")]]);
     let output = run_hello(&world.session().await).await;
     let shown = output.activities.into_iter().map(|it| it.event);
@@ -20,7 +20,7 @@ async fn run_with_tool(tool: &'static str) -> (Outcome, Vec<TurnEvent>) {
 #[tokio::test(start_paused = true)]
 async fn tool_value_ends_prompt_and_is_shown() {
     let (outcome, shown) = run_with_tool("rate").await;
-    let Some(TurnEvent::ToolValue { tool_name, value }) = shown.last() else {
+    let Some(ActivityEvent::ToolValue { tool_name, value }) = shown.last() else {
         panic!("{shown:#?}")
     };
     assert_eq!(
@@ -41,7 +41,7 @@ async fn tool_value_ends_prompt_and_is_shown() {
 #[tokio::test(start_paused = true)]
 async fn submitted_value_ends_prompt_and_is_shown() {
     let (outcome, shown) = run_with_tool("submit").await;
-    let Some(TurnEvent::FinalValue { value }) = shown.last() else {
+    let Some(ActivityEvent::FinalValue { value }) = shown.last() else {
         panic!("{shown:#?}")
     };
     assert_eq!(**value, json!(["a", "b"]));
@@ -55,10 +55,10 @@ async fn submitted_value_ends_prompt_and_is_shown() {
 // proves: LASH-4, LASH-27, LASH-48, LASH-77
 #[tokio::test(start_paused = true)]
 async fn other_outcomes_show_no_value() {
-    let is_value = |event: &TurnEvent| {
+    let is_value = |event: &ActivityEvent| {
         matches!(
             event,
-            TurnEvent::FinalValue { .. } | TurnEvent::ToolValue { .. }
+            ActivityEvent::FinalValue { .. } | ActivityEvent::ToolValue { .. }
         )
     };
     let (outcome, shown) = run_with_tool("give_up").await;
@@ -104,7 +104,7 @@ async fn result_sums_loops_of_all_frames() {
         .activities
         .iter()
         .filter_map(|activity| match activity.event {
-            TurnEvent::Usage { cumulative, .. } => Some(cumulative),
+            ActivityEvent::Usage { cumulative, .. } => Some(cumulative),
             _ => None,
         })
         .collect();

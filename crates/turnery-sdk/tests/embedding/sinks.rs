@@ -11,7 +11,9 @@ use std::{
 };
 use tokio::sync::Semaphore;
 use turnery_engine::{EventKind, Outcome, TurnFinish, TurnStop};
-use turnery_sdk::{ActivitySink, ChannelSink, SessionExt as _, TurnActivity, TurnEvent, TurnInput};
+use turnery_sdk::{
+    ActivityEvent, ActivitySink, ChannelSink, PromptActivity, PromptInput, SessionExt as _,
+};
 
 fn finished(text: &str) -> Outcome {
     Outcome::Finished(TurnFinish::AssistantMessage { text: text.into() }, None)
@@ -20,7 +22,7 @@ fn finished(text: &str) -> Outcome {
 /// Sink that takes an activity only with a permit.
 struct Gate {
     permits: Semaphore,
-    received: Mutex<Vec<TurnActivity>>,
+    received: Mutex<Vec<PromptActivity>>,
     active: Mutex<usize>,
     max_active: Mutex<usize>,
 }
@@ -37,7 +39,7 @@ impl Gate {
 }
 
 impl ActivitySink for Gate {
-    fn emit(&self, activity: TurnActivity) -> BoxFuture<'_, ()> {
+    fn emit(&self, activity: PromptActivity) -> BoxFuture<'_, ()> {
         Box::pin(async move {
             self.received.lock().unwrap().push(activity);
             let now = {
@@ -69,7 +71,7 @@ async fn slow_sink_gets_one_activity_at_a_time() {
     let session = world.session().await;
     let gate = Gate::closed();
     let prompt = session
-        .turn(TurnInput::text("hello"))
+        .new_prompt(PromptInput::text("hello"))
         .stream_to(gate.clone());
     let prompt = tokio::spawn(prompt);
     run_until_idle().await;
@@ -103,11 +105,11 @@ async fn cancel_is_stored_while_sink_is_busy() {
     let session = world.session().await;
     let gate = Gate::closed();
     let prompt = session
-        .turn(TurnInput::text("hello"))
+        .new_prompt(PromptInput::text("hello"))
         .stream_to(gate.clone());
     let prompt = tokio::spawn(prompt);
     run_until_idle().await;
-    assert_eq!(session.cancel_running_turns(), 1);
+    assert_eq!(session.cancel_prompts(), 1);
     run_until_idle().await;
     assert_eq!(*world.toy.alive.lock().unwrap(), 0);
     assert_eq!(world.records(&session).await.len(), 1);
@@ -129,12 +131,12 @@ async fn activity_reaches_sink_before_next_effect() {
     let session = world.session().await;
     let sink = Arc::new(RecordingSink::default());
     let prompt = session
-        .turn(TurnInput::text("hello"))
+        .new_prompt(PromptInput::text("hello"))
         .stream_to(sink.clone());
     let prompt = tokio::spawn(prompt);
     run_until_idle().await;
     assert_eq!(describe_all(&sink.seen.lock().unwrap()), ["say one"]);
-    session.cancel_running_turns();
+    session.cancel_prompts();
     prompt.await.unwrap().unwrap();
 }
 
@@ -146,7 +148,7 @@ async fn channel_sink_waits_only_while_full() {
     let session = world.session().await;
     let (sink, mut activities) = ChannelSink::new(4);
     let prompt = session
-        .turn(TurnInput::text("hello"))
+        .new_prompt(PromptInput::text("hello"))
         .stream_to(Arc::new(sink));
     let prompt = tokio::spawn(prompt);
     run_until_idle().await;
@@ -171,7 +173,7 @@ async fn closed_channel_sink_blocks_and_loses_nothing() {
     let (sink, activities) = ChannelSink::new(1);
     drop(activities);
     let prompt = session
-        .turn(TurnInput::text("hello"))
+        .new_prompt(PromptInput::text("hello"))
         .stream_to(Arc::new(sink));
     assert_eq!(prompt.await.unwrap().activities.len(), 101);
 }
@@ -202,7 +204,7 @@ async fn check_panicking_sink(breaks_at: usize, at_once: bool) {
         ..RecordingSink::default()
     });
     let prompt = session
-        .turn(TurnInput::text("hello"))
+        .new_prompt(PromptInput::text("hello"))
         .stream_to(sink.clone());
     let output = prompt.await.unwrap();
     assert_eq!(output.result.outcome, finished("two"));
@@ -212,7 +214,7 @@ async fn check_panicking_sink(breaks_at: usize, at_once: bool) {
     let without: Vec<_> = told.iter().filter(|word| *word != "error").collect();
     assert_eq!(without, expected.iter().collect::<Vec<_>>());
     let errors = output.activities.iter().filter(
-        |activity| matches!(&activity.event, TurnEvent::Error { text } if text.contains("sink")),
+        |activity| matches!(&activity.event, ActivityEvent::Error { text } if text.contains("sink")),
     );
     assert_eq!(errors.count(), 1);
     // The record is complete and reports the failure, too.
@@ -246,7 +248,7 @@ async fn sink_panic_after_outcome_changes_nothing() {
         ..RecordingSink::default()
     });
     let prompt = session
-        .turn(TurnInput::text("hello"))
+        .new_prompt(PromptInput::text("hello"))
         .stream_to(sink.clone());
     let output = prompt.await.unwrap();
     assert_eq!(output.result.outcome, finished("one"));
@@ -265,10 +267,10 @@ async fn record_is_the_same_with_and_without_sink() {
     for sink in [None, Some(Arc::new(RecordingSink::default()))] {
         let world = World::new(script.clone());
         let session = world.session().await;
-        let turn = session.turn(TurnInput::text("hello"));
+        let prompt = session.new_prompt(PromptInput::text("hello"));
         let output = match sink {
-            Some(sink) => turn.stream_to(sink).await,
-            None => turn.run().await,
+            Some(sink) => prompt.stream_to(sink).await,
+            None => prompt.run().await,
         };
         let record = Arc::clone(&world.records(&session).await[0]);
         let kinds: Vec<_> = record.events.iter().map(|event| event.seq).collect();

@@ -7,7 +7,7 @@ use crate::{
 use futures_util::StreamExt;
 use std::{sync::Arc, time::Duration};
 use turnery_engine::{Outcome, TurnFinish};
-use turnery_sdk::{SessionExt as _, TurnInput, TurnStream};
+use turnery_sdk::{ActivityStream, PromptInput, SessionExt as _};
 
 fn script() -> Vec<Vec<Act>> {
     vec![
@@ -38,14 +38,14 @@ async fn run_sink_and_stream_give_the_same_output() {
 
     let world = World::new(script());
     let sink = Arc::new(RecordingSink::default());
-    let turn = world.session().await.turn(TurnInput::text("hello"));
+    let turn = world.session().await.new_prompt(PromptInput::text("hello"));
     let output = turn.stream_to(sink.clone()).await.unwrap();
     assert_eq!(describe_all(&sink.seen.lock().unwrap()), SHOWN);
     assert_eq!(describe_all(&output.activities), SHOWN);
     ends.push(output.result.outcome);
 
     let world = World::new(script());
-    let turn = world.session().await.turn(TurnInput::text("hello"));
+    let turn = world.session().await.new_prompt(PromptInput::text("hello"));
     let mut stream = turn.stream().unwrap();
     let pulled: Vec<_> = StreamExt::by_ref(&mut stream).collect().await;
     assert_eq!(describe_all(&pulled), SHOWN);
@@ -73,7 +73,7 @@ async fn final_message_is_recorded_once() {
     assert_eq!(texts, ["hello", "Hel\nlo"]);
 }
 
-async fn first_activity(stream: &mut TurnStream) -> String {
+async fn first_activity(stream: &mut ActivityStream) -> String {
     let activity = stream.next().await.unwrap();
     describe_all(&[activity]).remove(0)
 }
@@ -84,7 +84,7 @@ async fn finishing_a_stream_early_loses_nothing() {
     let mut turn: Vec<Act> = std::iter::repeat_n(Act::Say("x"), 500).collect();
     turn.push(Act::Call("c", "look"));
     let world = World::new(vec![turn, vec![Act::Say("done")]]);
-    let turn = world.session().await.turn(TurnInput::text("hello"));
+    let turn = world.session().await.new_prompt(PromptInput::text("hello"));
     let mut stream = turn.stream().unwrap();
     assert_eq!(first_activity(&mut stream).await, "say x");
     // Nobody reads: the prompt waits.
@@ -102,7 +102,10 @@ async fn dropped_stream_does_not_cancel() {
     turn.push(Act::Call("c", "look"));
     let world = World::new(vec![turn, vec![Act::Say("done")], vec![Act::Say("next")]]);
     let session = world.session().await;
-    let mut stream = session.turn(TurnInput::text("one")).stream().unwrap();
+    let mut stream = session
+        .new_prompt(PromptInput::text("one"))
+        .stream()
+        .unwrap();
     assert_eq!(first_activity(&mut stream).await, "say x");
     drop(stream);
     // The next prompt runs after it.

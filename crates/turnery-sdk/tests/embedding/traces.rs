@@ -7,7 +7,9 @@ use crate::{
 use serde_json::json;
 use std::{sync::Arc, time::Duration};
 use turnery_engine::ModelErrorKind;
-use turnery_sdk::{ModelCall, PromptOptions, SessionExt as _, TraceSink, TurnInput, usage::source};
+use turnery_sdk::{
+    ModelCall, PromptInput, PromptOptions, SessionExt as _, TraceSink, usage::source,
+};
 
 // proves: LASH-99, LASH-112, I12, R9
 #[tokio::test(start_paused = true)]
@@ -85,9 +87,12 @@ async fn dropped_call_is_traced_as_not_accepted() {
     ]);
     let (first, second) = (world.session().await, world.session().await);
     run_hello(&first).await;
-    let mut stream = second.turn(TurnInput::text("hello")).stream().unwrap();
+    let mut stream = second
+        .new_prompt(PromptInput::text("hello"))
+        .stream()
+        .unwrap();
     stream.next().await.unwrap();
-    second.cancel_running_turns();
+    second.cancel_prompts();
     stream.finish().await.unwrap();
     let calls = world.traced_calls();
     let ids: Vec<_> = calls.iter().map(|call| &call.session_id).collect();

@@ -10,7 +10,7 @@ use std::{
 use turnery_engine::{
     ContinuationKind, EventKind, LoopRecord, LoopStatus, Message, SessionId, Usage,
 };
-use turnery_sdk::{TurnEvent, usage::source};
+use turnery_sdk::{ActivityEvent, usage::source};
 
 type Verdict = Result<(), String>;
 type UsageLaw = fn(&Evidence) -> Verdict;
@@ -145,7 +145,7 @@ fn each_turn_reports_once(evidence: &Evidence) -> Verdict {
         let shown = evidence.shown.iter();
         let shown = shown.filter(|activity| activity.id.loop_id == record.loop_id);
         let shown = shown.filter_map(|activity| match &activity.event {
-            TurnEvent::Usage { usage, cumulative } => Some((*usage, *cumulative)),
+            ActivityEvent::Usage { usage, cumulative } => Some((*usage, *cumulative)),
             _ => None,
         });
         let stored = reported_usages(record).into_iter();
@@ -210,7 +210,7 @@ fn children_equal_last_sums(evidence: &Evidence) -> Verdict {
             let shown = evidence.shown.iter();
             let shown = shown.filter(|activity| activity.id.loop_id == record.loop_id);
             let shown = shown.filter_map(|activity| match &activity.event {
-                TurnEvent::ChildUsage { cumulative, .. } => Some(cumulative),
+                ActivityEvent::ChildUsage { cumulative, .. } => Some(cumulative),
                 _ => None,
             });
             check_equal(&record.loop_id, &shown.collect(), &told)?;

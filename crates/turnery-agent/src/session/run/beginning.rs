@@ -41,7 +41,7 @@ pub(super) fn specify(
         steering: task.env.settings.steering,
         follow_ups: task.env.settings.follow_ups,
         forced_reply: scope.forced_reply,
-        max_parallel_calls: match faulty!(OneCallAtATime) {
+        max_parallel_calls: match faulty!(SequentialCalls) {
             true => 1,
             false => task.env.settings.parallel_tools.get(),
         },

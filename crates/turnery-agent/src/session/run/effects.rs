@@ -161,8 +161,8 @@ impl LoopRun<'_> {
 
     pub(super) fn urgent(&mut self, urgent: ImmediateEffect) {
         match urgent {
-            ImmediateEffect::StopModel if faulty!(LeaveModelRunning) => {}
-            ImmediateEffect::Withdraw(_) if faulty!(LeaveQuestionOpen) => {}
+            ImmediateEffect::StopModel if faulty!(KeepModelOnCancel) => {}
+            ImmediateEffect::Withdraw(_) if faulty!(KeepRequestOnCancel) => {}
             ImmediateEffect::StopModel => {
                 if self.work.key_wait.take().is_some() {
                     self.clock.resume();
@@ -199,7 +199,7 @@ impl LoopRun<'_> {
                 self.work.tools.retain(|tool| tool.call_id != call_id);
             }
             ImmediateEffect::StartGrace => self.clock.start_grace(),
-            ImmediateEffect::ReturnUndelivered(_) if faulty!(ForgetUnheardWords) => {}
+            ImmediateEffect::ReturnUndelivered(_) if faulty!(DropUndelivered) => {}
             ImmediateEffect::ReturnUndelivered(content) => {
                 let mut passed = self.interjections.iter();
                 if let Some(place) = passed.position(|it| !it.is_delivered && it.content == content)

@@ -174,7 +174,7 @@ impl LoopRun<'_> {
                 self.task.conversation.info.tip_loop_id = Some(record.loop_id.clone());
                 self.task.conversation.frame_id.clone_from(&record.frame_id);
                 self.previous_history = None;
-            } else if !faulty!(KeepRefusedMessages) {
+            } else if !faulty!(KeepRejectedMessages) {
                 self.rewind_history();
             }
         }

@@ -1,9 +1,9 @@
 //! Builds one prompt and runs it to its end, to a sink or as a stream (LASH-53).
 
 use crate::{
+    activity_stream::ActivityStream,
     channel_sink::ChannelSink,
-    turn_input::{ImageBlob, InputError, TurnInput},
-    turn_stream::TurnStream,
+    prompt_input::{ImageBlob, InputError, PromptInput},
 };
 use futures_util::future::BoxFuture;
 use std::{
@@ -14,8 +14,8 @@ use std::{
     },
 };
 use turnery_agent::{
-    ActivityLog, ActivitySink, CancellationToken, HookCx, Hooks, PromptError, PromptHandle,
-    PromptOptions, PromptResult, PromptSinks, Session, StartError, TurnActivity,
+    ActivityLog, ActivitySink, CancellationToken, HookCx, Hooks, PromptActivity, PromptError,
+    PromptHandle, PromptOptions, PromptResult, PromptSinks, Session, StartError,
 };
 use turnery_engine::{
     Content, HookRequest, HookSet, HookVerdict, Outcome, TurnFinish, render_value,
@@ -30,7 +30,7 @@ pub struct PromptOutput {
     /// Result of the prompt.
     pub result: PromptResult,
     /// All activities in order, even if the sink failed (LASH-86).
-    pub activities: Vec<TurnActivity>,
+    pub activities: Vec<PromptActivity>,
 }
 
 impl PromptOutput {
@@ -48,9 +48,9 @@ impl PromptOutput {
     }
 }
 
-/// Error of a prompt that has no outcome: none of it was stored (LASH-33 to 35).
+/// Error of running a prompt: it has no outcome, and none of it was stored (LASH-33 to 35).
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-pub enum TurnError {
+pub enum RunError {
     /// The prompt was not accepted.
     #[error(transparent)]
     Start(#[from] StartError),
@@ -61,21 +61,21 @@ pub enum TurnError {
 
 /// Builder of a prompt.
 #[must_use = "a prompt is started by `run`, `stream_to` or `stream`"]
-pub struct TurnBuilder {
+pub struct PromptBuilder {
     session: Session,
-    input: TurnInput,
+    input: PromptInput,
     options: PromptOptions,
 }
 
-/// Prepares prompts of a session.
+/// Builds prompts of a session.
 pub trait SessionExt {
-    /// Prepares a prompt.
-    fn turn(&self, input: impl Into<TurnInput>) -> TurnBuilder;
+    /// Returns the builder of a prompt with this input.
+    fn new_prompt(&self, input: impl Into<PromptInput>) -> PromptBuilder;
 }
 
 impl SessionExt for Session {
-    fn turn(&self, input: impl Into<TurnInput>) -> TurnBuilder {
-        TurnBuilder {
+    fn new_prompt(&self, input: impl Into<PromptInput>) -> PromptBuilder {
+        PromptBuilder {
             session: self.clone(),
             input: input.into(),
             options: PromptOptions::default(),
@@ -83,7 +83,7 @@ impl SessionExt for Session {
     }
 }
 
-impl TurnBuilder {
+impl PromptBuilder {
     /// Appends an image to the input.
     pub fn image(mut self, name: impl Into<String>, blob: ImageBlob) -> Self {
         self.input = self.input.image(name, blob);
@@ -103,25 +103,25 @@ impl TurnBuilder {
     }
 
     /// Runs the prompt to its end. Dropping the future does not cancel the prompt; its token does.
-    pub async fn run(self) -> Result<PromptOutput, TurnError> {
+    pub async fn run(self) -> Result<PromptOutput, RunError> {
         self.start(None)?.wait_for_output().await
     }
 
     /// Runs the prompt to its end and passes each activity to `sink`. Dropping the future does not cancel the
     /// prompt; its token does.
-    pub async fn stream_to(self, sink: Arc<dyn ActivitySink>) -> Result<PromptOutput, TurnError> {
+    pub async fn stream_to(self, sink: Arc<dyn ActivitySink>) -> Result<PromptOutput, RunError> {
         self.start(Some(sink))?.wait_for_output().await
     }
 
     /// Starts the prompt and returns its activities as a stream. An unread stream blocks the prompt once 64
     /// activities are buffered; a dropped stream neither blocks nor cancels the prompt.
-    pub fn stream(self) -> Result<TurnStream, TurnError> {
+    pub fn stream(self) -> Result<ActivityStream, RunError> {
         let (sink, activities) = ChannelSink::new(STREAM_CAPACITY);
         let started = self.start(Some(Arc::new(sink)))?;
-        Ok(TurnStream::new(activities, started))
+        Ok(ActivityStream::new(activities, started))
     }
 
-    fn start(mut self, sink: Option<Arc<dyn ActivitySink>>) -> Result<StartedPrompt, TurnError> {
+    fn start(mut self, sink: Option<Arc<dyn ActivitySink>>) -> Result<StartedPrompt, RunError> {
         let (sinks, log) = PromptSinks::new(sink);
         let content = self.input.content().unwrap_or_else(|error| {
             self.options
@@ -182,7 +182,7 @@ pub(crate) struct StartedPrompt {
 
 impl StartedPrompt {
     /// Waits for the result of the prompt.
-    pub(crate) async fn wait_for_output(self) -> Result<PromptOutput, TurnError> {
+    pub(crate) async fn wait_for_output(self) -> Result<PromptOutput, RunError> {
         let result = self.handle.result().await?;
         Ok(PromptOutput {
             result,

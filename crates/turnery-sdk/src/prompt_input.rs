@@ -10,19 +10,19 @@ const MAX_IMAGE_NAME_BYTES: usize = 256;
 /// Input of a prompt: text, and images referenced by name (LASH-37). Text is passed on verbatim: an
 /// application that lets `@path` mean a file inserts the file's text itself (LASH-38, LASH-40).
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct TurnInput {
+pub struct PromptInput {
     /// Pieces of the input, in order.
     pub items: Vec<InputItem>,
     /// Images referenced by the pieces (LASH-41).
     pub image_blobs: HashMap<String, ImageBlob>,
 }
 
-/// Piece of a [`TurnInput`].
+/// Piece of a [`PromptInput`].
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum InputItem {
     /// Text for the model (LASH-39).
     Text(String),
-    /// Name of an image in [`TurnInput::image_blobs`].
+    /// Name of an image in [`PromptInput::image_blobs`].
     ImageRef(String),
 }
 
@@ -61,13 +61,13 @@ pub enum InputError {
     },
 }
 
-impl<T: Into<String>> From<T> for TurnInput {
+impl<T: Into<String>> From<T> for PromptInput {
     fn from(text: T) -> Self {
         Self::text(text)
     }
 }
 
-impl TurnInput {
+impl PromptInput {
     /// Creates an input of one text.
     pub fn text(text: impl Into<String>) -> Self {
         Self {

@@ -32,8 +32,8 @@ pub(super) enum Interrupt {
 /// Response of a command, or its interruption.
 pub(super) type CommandResult = Result<String, Interrupt>;
 
-/// Messages since the user's last one.
-pub(super) struct Conversation {
+/// What a command works with: the prompt, the tools, and the results of its calls so far.
+pub(super) struct CommandContext {
     pub(super) prompt: String,
     pub(super) has_image: bool,
     tools: Vec<String>,
@@ -41,7 +41,7 @@ pub(super) struct Conversation {
     results: IntoIter<Result<String, String>>,
 }
 
-impl Conversation {
+impl CommandContext {
     pub(super) fn new(request: &ModelRequest) -> Self {
         let (mut prompt, mut has_image, mut results) = (String::new(), false, Vec::new());
         for message in request.messages.iter().map(|it| &it.message) {
