@@ -170,14 +170,14 @@ async fn answer(
     let (out, mut deltas) = ModelEventSender::new(DELTA_QUEUE_CAPACITY);
     let call = AssertUnwindSafe(async move { model.call(request, out).await });
     let mut call = std::pin::pin!(call.catch_unwind());
-    let mut said = 0;
+    let mut tokens = 0;
     loop {
         select! {
             biased;
-            Some(told) = deltas.recv() => match told {
+            Some(event) = deltas.recv() => match event {
                 ModelEvent::Delta(ModelDelta::Text { text, .. }) => {
-                    said += estimate_text_tokens(&text);
-                    if said > most {
+                    tokens += estimate_text_tokens(&text);
+                    if tokens > most {
                         return Err(CompactionError::TooLong);
                     }
                 }

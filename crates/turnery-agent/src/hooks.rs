@@ -152,11 +152,11 @@ impl HookList {
         let mut issues = Vec::new();
         let mut warnings: Vec<String> = Vec::new();
         let mut injected = Vec::new();
-        let asked = self
+        let subscribed = self
             .hooks
             .iter()
             .filter(|(set, _)| is_subscribed(set, &hook));
-        for (_, hooks) in asked {
+        for (_, hooks) in subscribed {
             let answer = async { hooks.ask(&cx, &hook).await };
             match self.run_bounded(&**hooks, answer).await {
                 Ok(HookVerdict::Stop(reason)) if is_blocking(&hook) => {
@@ -194,8 +194,8 @@ impl HookList {
     /// Asks the hooks whether a loop may begin.
     pub(crate) async fn before_loop(self, cx: HookCx, input: Vec<Content>) -> Result<(), String> {
         for (_, hooks) in &*self.hooks {
-            let asked = async { hooks.before_loop(&cx, &input).await };
-            self.run_bounded(&**hooks, asked).await??;
+            let answer = async { hooks.before_loop(&cx, &input).await };
+            self.run_bounded(&**hooks, answer).await??;
         }
         Ok(())
     }
@@ -204,8 +204,8 @@ impl HookList {
     pub(crate) async fn after_loop(self, cx: HookCx, record: Arc<LoopRecord>) -> Vec<String> {
         let mut issues = Vec::new();
         for (_, hooks) in &*self.hooks {
-            let told = async { hooks.after_loop(&cx, &record).await };
-            issues.extend(self.run_bounded(&**hooks, told).await.err());
+            let work = async { hooks.after_loop(&cx, &record).await };
+            issues.extend(self.run_bounded(&**hooks, work).await.err());
         }
         issues
     }

@@ -83,7 +83,7 @@ impl EventRing {
 
 /// Sending half, owned by the session task.
 pub(crate) struct EventPublisher {
-    kept: Arc<EventBuffer>,
+    buffer: Arc<EventBuffer>,
     more: watch::Sender<()>,
     projection: Projection,
 }
@@ -91,33 +91,33 @@ pub(crate) struct EventPublisher {
 /// Receiving half, owned by the session's handles.
 #[derive(Clone)]
 pub(crate) struct EventSource {
-    kept: Arc<EventBuffer>,
+    buffer: Arc<EventBuffer>,
     more: watch::Receiver<()>,
 }
 
 /// Creates both halves.
-pub(crate) fn observing() -> (EventPublisher, EventSource) {
-    let kept = Arc::new(EventBuffer {
+pub(crate) fn observer_channel() -> (EventPublisher, EventSource) {
+    let buffer = Arc::new(EventBuffer {
         epoch: turnery_store::new_uuid(),
         ring: Mutex::default(),
     });
     let (sender, receiver) = watch::channel(());
-    let observable = EventSource {
-        kept: Arc::clone(&kept),
+    let source = EventSource {
+        buffer: Arc::clone(&buffer),
         more: receiver,
     };
-    let observing = EventPublisher {
-        kept,
+    let publisher = EventPublisher {
+        buffer,
         more: sender,
         projection: Projection::default(),
     };
-    (observing, observable)
+    (publisher, source)
 }
 
 impl EventPublisher {
     /// Publishes an event.
     pub(crate) fn push(&mut self, event: &Event) {
-        let mut ring = self.kept.ring();
+        let mut ring = self.buffer.ring();
         if !ring.is_observed {
             self.projection.project_unobserved(event);
             return;
@@ -145,7 +145,7 @@ impl EventPublisher {
 impl EventSource {
     /// Creates an observer that starts now or at a cursor.
     pub(crate) fn observe(&self, after: Option<&ObserverCursor>) -> Observer {
-        let mut ring = self.kept.ring();
+        let mut ring = self.buffer.ring();
         let end = ring.end();
         ring.is_observed = true;
         drop(ring);
@@ -154,14 +154,14 @@ impl EventSource {
             Some(cursor) => self.place(cursor).filter(|place| *place <= end),
         };
         Observer {
-            observable: self.clone(),
+            source: self.clone(),
             place,
         }
     }
 
     fn place(&self, cursor: &ObserverCursor) -> Option<u64> {
         let (epoch, place) = cursor.0.split_once('.')?;
-        (epoch == self.kept.epoch.simple().to_string())
+        (epoch == self.buffer.epoch.simple().to_string())
             .then(|| place.parse().ok())
             .flatten()
     }
@@ -169,7 +169,7 @@ impl EventSource {
 
 /// Reads the observed events of a session.
 pub struct Observer {
-    observable: EventSource,
+    source: EventSource,
     /// Index of the next event to read; `None` for an unknown cursor, which yields a gap.
     place: Option<u64>,
 }
@@ -178,27 +178,27 @@ impl Observer {
     /// Returns the cursor after the last event that was read.
     #[must_use]
     pub fn cursor(&self) -> ObserverCursor {
-        let kept = &self.observable.kept;
-        let place = self.place.unwrap_or_else(|| kept.ring().first);
-        ObserverCursor(format!("{}.{place}", kept.epoch.simple()))
+        let buffer = &self.source.buffer;
+        let place = self.place.unwrap_or_else(|| buffer.ring().first);
+        ObserverCursor(format!("{}.{place}", buffer.epoch.simple()))
     }
 
     /// Returns the next event; `None` after the session is closed. Cancel safe.
     pub async fn next(&mut self) -> Option<ObservedEvent> {
         loop {
-            self.observable.more.mark_unchanged();
-            if let Some(observed) = self.kept() {
+            self.source.more.mark_unchanged();
+            if let Some(observed) = self.next_buffered() {
                 return Some(observed);
             }
-            if self.observable.more.changed().await.is_err() {
-                return self.kept();
+            if self.source.more.changed().await.is_err() {
+                return self.next_buffered();
             }
         }
     }
 
     /// Returns the next event if it is buffered.
-    fn kept(&mut self) -> Option<ObservedEvent> {
-        let ring = self.observable.kept.ring();
+    fn next_buffered(&mut self) -> Option<ObservedEvent> {
+        let ring = self.source.buffer.ring();
         let Some(place) = self.place.filter(|place| *place >= ring.first) else {
             self.place = Some(ring.first);
             return Some(ObservedEvent::Gap);

@@ -148,8 +148,8 @@ impl Drop for ModelCallTrace {
 impl OpenModelCall {
     fn report(&mut self) {
         self.call.duration = self.begun.elapsed();
-        let told = catch_unwind(AssertUnwindSafe(|| self.sink.record(&self.call)));
-        if told.is_err() {
+        let recorded = catch_unwind(AssertUnwindSafe(|| self.sink.record(&self.call)));
+        if recorded.is_err() {
             tracing::warn!("the trace sink panicked; a record of a model call is lost");
         }
     }

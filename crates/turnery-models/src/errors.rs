@@ -1,6 +1,6 @@
 //! Turns failed calls into errors that say what failed and what to do.
 //!
-//! Messages quote what the provider said, shortened and without the key. Nothing else of the traffic appears
+//! Messages quote what the provider reported, shortened and without the key. Nothing else of the traffic appears
 //! in them.
 
 use crate::{endpoint::Endpoint, retry::AttemptError};
@@ -107,8 +107,8 @@ pub(crate) fn answer_limit_exceeded(overrun: ResponseLimitError) -> ModelError {
 
 /// The status reports success, but the body is not an event stream.
 pub(crate) fn not_an_event_stream(at: &Endpoint, text: &str) -> ModelError {
-    if let Some(said) = ProviderError::within(text) {
-        return said.to_model_error(at, None);
+    if let Some(reported) = ProviderError::within(text) {
+        return reported.to_model_error(at, None);
     }
     let Endpoint {
         provider,
@@ -157,12 +157,12 @@ pub(crate) fn from_status(
     text: &str,
 ) -> AttemptError {
     let header = |name: &str| headers.get(name).and_then(|value| value.to_str().ok());
-    let said = ProviderError::within(text).unwrap_or_else(|| ProviderError {
+    let reported = ProviderError::within(text).unwrap_or_else(|| ProviderError {
         code: String::new(),
         message: text.to_owned(),
         status: None,
     });
-    let mut error = said.to_model_error(at, Some(status));
+    let mut error = reported.to_model_error(at, Some(status));
     if (300..400).contains(&status) {
         let to = redact_and_shorten(at, header("location").unwrap_or("elsewhere"));
         error.message = format!(
@@ -456,7 +456,8 @@ mod tests {
 
     #[test]
     fn errors_are_found_in_every_shape() {
-        let message = |text| ProviderError::within(text).map(|said| (said.message, said.status));
+        let message =
+            |text| ProviderError::within(text).map(|reported| (reported.message, reported.status));
         let says = |text: &str, status| Some((text.to_owned(), status));
         assert_eq!(
             message(r#"{"error":{"message":"a","code":502}}"#),

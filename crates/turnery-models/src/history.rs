@@ -32,14 +32,14 @@ pub(crate) enum InputContent<'a> {
 #[derive(Debug)]
 pub(crate) struct CallResult<'a> {
     pub(crate) call_id: &'a CallId,
-    pub(crate) said: Vec<InputContent<'a>>,
+    pub(crate) content: Vec<InputContent<'a>>,
     pub(crate) is_error: bool,
 }
 
 /// Returns the conversation for this model.
 pub(crate) fn turns<'a>(messages: &'a [Arc<LlmMessage>], info: &ModelInfo) -> Vec<HistoryItem<'a>> {
     let provider = info.name.provider.as_str();
-    let said = |content| said(content, info);
+    let convert = |content| input_content(content, info);
     let results = results(messages);
     let mut turns = Vec::with_capacity(messages.len());
     for message in messages {
@@ -47,7 +47,7 @@ pub(crate) fn turns<'a>(messages: &'a [Arc<LlmMessage>], info: &ModelInfo) -> Ve
             Message::System { text } => {
                 push_user(&mut turns, vec![InputContent::Text(wrap_notice(text))])
             }
-            Message::User { content } => push_user(&mut turns, said(content)),
+            Message::User { content } => push_user(&mut turns, convert(content)),
             Message::Assistant {
                 content,
                 provider: author,
@@ -58,7 +58,7 @@ pub(crate) fn turns<'a>(messages: &'a [Arc<LlmMessage>], info: &ModelInfo) -> Ve
                 let answers: Vec<CallResult<'_>> = message
                     .message
                     .calls()
-                    .map(|call| call_result(&call.call_id, &results, said))
+                    .map(|call| call_result(&call.call_id, &results, convert))
                     .collect();
                 if !answers.is_empty() {
                     turns.push(HistoryItem::Results(answers));
@@ -92,17 +92,17 @@ fn results(messages: &[Arc<LlmMessage>]) -> HashMap<&CallId, (&[Content], bool)>
 fn call_result<'a>(
     call_id: &'a CallId,
     results: &HashMap<&'a CallId, (&'a [Content], bool)>,
-    said: impl Fn(&'a [Content]) -> Vec<InputContent<'a>>,
+    convert: impl Fn(&'a [Content]) -> Vec<InputContent<'a>>,
 ) -> CallResult<'a> {
     match results.get(call_id) {
         Some((content, is_error)) => CallResult {
             call_id,
-            said: said(content),
+            content: convert(content),
             is_error: *is_error,
         },
         None => CallResult {
             call_id,
-            said: vec![InputContent::Text(Cow::Borrowed(MISSING_RESULT))],
+            content: vec![InputContent::Text(Cow::Borrowed(MISSING_RESULT))],
             is_error: true,
         },
     }
@@ -113,7 +113,7 @@ fn wrap_notice(text: &str) -> Cow<'_, str> {
     Cow::Owned(format!("<system-notice>\n{text}\n</system-notice>"))
 }
 
-fn said<'a>(content: &'a [Content], info: &ModelInfo) -> Vec<InputContent<'a>> {
+fn input_content<'a>(content: &'a [Content], info: &ModelInfo) -> Vec<InputContent<'a>> {
     content
         .iter()
         .filter_map(|item| match item {
@@ -155,14 +155,14 @@ fn is_sent_back(item: &Content, author: &str, provider: &str) -> bool {
     }
 }
 
-fn push_user<'a>(turns: &mut Vec<HistoryItem<'a>>, mut said: Vec<InputContent<'a>>) {
-    if said.is_empty() {
+fn push_user<'a>(turns: &mut Vec<HistoryItem<'a>>, mut parts: Vec<InputContent<'a>>) {
+    if parts.is_empty() {
         return;
     }
     match turns.last_mut() {
-        Some(HistoryItem::User(so_far)) => so_far.append(&mut said),
+        Some(HistoryItem::User(so_far)) => so_far.append(&mut parts),
         Some(HistoryItem::Assistant(_) | HistoryItem::Results(_)) | None => {
-            turns.push(HistoryItem::User(said))
+            turns.push(HistoryItem::User(parts))
         }
     }
 }

@@ -46,15 +46,15 @@ impl ModelOverrides {
     }
 
     pub(crate) fn has_prices(&self) -> bool {
-        self.0.values().any(|said| said.price.is_some())
+        self.0.values().any(|it| it.price.is_some())
     }
 
     /// Returns the overrides of a model: those of its exact name, then those of the name without its date.
     pub(crate) fn of(&self, name: &ModelName) -> ModelOverride {
-        let said = |name: &ModelName| self.0.get(name).copied().unwrap_or_default();
-        let own = said(name);
+        let exact = |name: &ModelName| self.0.get(name).copied().unwrap_or_default();
+        let own = exact(name);
         match strip_date(&name.model) {
-            Some(model) => own.or(said(&ModelName {
+            Some(model) => own.or(exact(&ModelName {
                 provider: name.provider.clone(),
                 model: model.to_owned(),
             })),

@@ -254,17 +254,17 @@ mod tests {
             ),
             ("eDpzay1wcm9qLUFCQ0RFRkdIMTIzNDU2Nzgtd3h5eg==", "QUJDREVGR0"),
         ] {
-            let told = redacted(text);
-            assert!(told.contains(MASK), "{told}");
-            let longest = told.split(MASK).map(str::len).max().unwrap_or_default();
-            assert!(longest <= 12 && !told.contains(own), "{told}");
+            let masked = redacted(text);
+            assert!(masked.contains(MASK), "{masked}");
+            let longest = masked.split(MASK).map(str::len).max().unwrap_or_default();
+            assert!(longest <= 12 && !masked.contains(own), "{masked}");
         }
     }
 
     #[test]
     fn parts_are_masked_from_twelve_characters_on() {
-        let told = redacted("bad key sk-proj-ABCDEFGH12345678-**** in roj-ABCDEFGH12345678-wxyz");
-        assert_eq!(told, "bad key [key]**** in [key]");
+        let masked = redacted("bad key sk-proj-ABCDEFGH12345678-**** in roj-ABCDEFGH12345678-wxyz");
+        assert_eq!(masked, "bad key [key]**** in [key]");
         let named = "Incorrect API key provided: sk-proj-ABC*****wxyz.";
         assert_eq!(redacted(named), named);
         assert_eq!(redacted("EFGH12345678"), "[key]");

@@ -110,12 +110,12 @@ impl<D: ApiDialect> RemoteModel<D> {
             (response.stop, response.content.is_empty(), read, window)
             && read >= window - window / 20
         {
-            let said = ProviderError {
+            let overflow = ProviderError {
                 code: "context_length_exceeded".to_owned(),
                 message: format!("{read} of {window} tokens are used"),
                 status: None,
             };
-            return Err(said.to_model_error(&self.endpoint, None));
+            return Err(overflow.to_model_error(&self.endpoint, None));
         }
         Ok(response)
     }

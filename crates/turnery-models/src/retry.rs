@@ -72,8 +72,8 @@ impl RetryPolicy {
         }
         if retry >= self.retries {
             if retry > 0 {
-                let said = error.message.trim_end_matches('.');
-                error.message = format!("{said} ({} attempts).", retry + 1);
+                let message = error.message.trim_end_matches('.');
+                error.message = format!("{message} ({} attempts).", retry + 1);
             }
             return Err(error);
         }

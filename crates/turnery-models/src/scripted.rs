@@ -102,15 +102,15 @@ impl Model for ScriptedModel {
         request: ModelRequest,
         out: ModelEventSender,
     ) -> BoxFuture<'_, Result<Response, ModelError>> {
-        let messages: Vec<&Message> = request.messages.iter().map(|kept| &kept.message).collect();
+        let messages: Vec<&Message> = request.messages.iter().map(|it| &it.message).collect();
         let answer = self.position.next_answer(&self.scenario, &messages);
-        let said = messages
+        let answer_count = messages
             .iter()
             .filter(|message| matches!(message, Message::Assistant { .. }))
             .count();
         Box::pin(async move {
             let answer = answer.ok_or_else(|| self.exhausted_error())?;
-            play::play_answer(answer, said, &self.info.name, &out).await
+            play::play_answer(answer, answer_count, &self.info.name, &out).await
         })
     }
 }

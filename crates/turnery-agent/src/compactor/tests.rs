@@ -78,7 +78,7 @@ enum Says {
 }
 
 /// Model that records its requests.
-struct Asked {
+struct RecordingModel {
     info: ModelInfo,
     says: Says,
     requests: Mutex<Vec<ModelRequest>>,
@@ -92,7 +92,7 @@ const COST: Usage = Usage {
     cache_write: 0,
 };
 
-impl Asked {
+impl RecordingModel {
     fn new(says: Says) -> Arc<Self> {
         Self::with_window(None, says)
     }
@@ -123,7 +123,7 @@ impl Asked {
     }
 
     /// Returns the text of the only request.
-    fn asked(&self) -> String {
+    fn request(&self) -> String {
         let requests = self.requests.lock().unwrap();
         let [request] = &requests[..] else {
             panic!("one request: {requests:?}");
@@ -132,7 +132,7 @@ impl Asked {
     }
 }
 
-impl Model for Asked {
+impl Model for RecordingModel {
     fn info(&self) -> &ModelInfo {
         &self.info
     }
@@ -198,20 +198,20 @@ async fn model_answer_becomes_summary() {
 
 #[tokio::test]
 async fn summary_request_has_transcript_and_no_tools() {
-    let model = Asked::text("a summary");
+    let model = RecordingModel::text("a summary");
     let compacted = compaction(view(40, "some output")).run(model.clone()).await;
     assert!(compacted.block.is_ok(), "{:?}", compacted.block);
-    let asked = model.asked();
+    let request = model.request();
     let part = "<agent>\nNow part 2.\n[calls read_file with {\"path\":\"/src/part2.rs\"}]\n</agent>\n\
                 <tool>\n[read_file answered]\nsome output\n</tool>\n";
     assert!(
-        asked.starts_with(&format!("<conversation>\n{part}")),
-        "{asked}"
+        request.starts_with(&format!("<conversation>\n{part}")),
+        "{request}"
     );
-    assert!(asked.contains("<tool>\n[read_file failed]\nsome output\n</tool>\n"));
+    assert!(request.contains("<tool>\n[read_file failed]\nsome output\n</tool>\n"));
     assert!(
-        !asked.contains("part 1.") && !asked.contains("and now?"),
-        "{asked}"
+        !request.contains("part 1.") && !request.contains("and now?"),
+        "{request}"
     );
     let requests = model.requests.lock().unwrap();
     assert!(requests[0].tools.is_empty());
@@ -224,14 +224,14 @@ async fn earlier_summary_is_summarised_again() {
     let output = "x ".repeat(200);
     let mut view = view(60, &output);
     let first = compaction(view.clone())
-        .run(Asked::text("what was first"))
+        .run(RecordingModel::text("what was first"))
         .await;
     assert!(view.apply_block(&first.block.unwrap()));
-    let model = Asked::text("what was then");
+    let model = RecordingModel::text("what was then");
     let second = compaction(view.clone()).run(model.clone()).await;
-    let asked = model.asked();
-    assert!(asked.starts_with("<conversation>\n<earlier>\n[Not a message of the user"));
-    assert!(asked.contains("what was first"), "{asked}");
+    let request = model.request();
+    assert!(request.starts_with("<conversation>\n<earlier>\n[Not a message of the user"));
+    assert!(request.contains("what was first"), "{request}");
     assert!(view.apply_block(&second.block.unwrap()));
     let shown: Vec<String> = view.messages().iter().map(|m| m.message.text()).collect();
     assert!(!shown.iter().any(|text| text.contains("what was first")));
@@ -244,17 +244,17 @@ async fn transcript_fits_context_window() {
     let small = "and a summary";
     for (window, lines) in [(None, 100), (Some(22_000), 40), (Some(3_500), 5)] {
         let says = Says::Answer(vec![Content::text(small)], ModelStop::EndTurn);
-        let model = Asked::with_window(window, says);
+        let model = RecordingModel::with_window(window, says);
         let compacted = compaction(view(40, &output)).run(model.clone()).await;
         assert!(compacted.block.is_ok());
-        let asked = model.asked();
+        let request = model.request();
         if let Some(window) = window {
             assert!(
-                estimate_text_tokens(&asked) + 100 < u64::from(window),
+                estimate_text_tokens(&request) + 100 < u64::from(window),
                 "{window}"
             );
         }
-        let tool = asked.split("<tool>").nth(1).unwrap();
+        let tool = request.split("<tool>").nth(1).unwrap();
         let shown = tool.split("</tool>").next().unwrap().trim().lines();
         assert_eq!(shown.count(), 1 + lines, "{window:?}");
     }
@@ -263,15 +263,15 @@ async fn transcript_fits_context_window() {
 #[tokio::test]
 async fn oldest_messages_are_omitted_first() {
     let says = Says::Answer(vec![Content::text("short")], ModelStop::EndTurn);
-    let model = Asked::with_window(Some(1_000), says);
+    let model = RecordingModel::with_window(Some(1_000), says);
     let compacted = compaction(view(60, "output")).run(model.clone()).await;
     assert!(compacted.block.is_ok());
-    let asked = model.asked();
-    assert!(asked.starts_with("<conversation>\n[… what was said before this is left out …]\n"));
+    let request = model.request();
+    assert!(request.starts_with("<conversation>\n[… what was said before this is left out …]\n"));
     assert!(
-        estimate_text_tokens(&asked) < 900 + 50,
+        estimate_text_tokens(&request) < 900 + 50,
         "{}",
-        estimate_text_tokens(&asked)
+        estimate_text_tokens(&request)
     );
 }
 
@@ -323,7 +323,7 @@ async fn unusable_summary_is_a_typed_error() {
     for (says, expected, costs) in cases {
         let view = view(40, "some output");
         let before = view.size();
-        let compacted = compaction(view).run(Asked::new(says)).await;
+        let compacted = compaction(view).run(RecordingModel::new(says)).await;
         assert_eq!(compacted.block, Err(expected));
         assert_eq!(compacted.after, before);
         assert_eq!(
@@ -336,7 +336,7 @@ async fn unusable_summary_is_a_typed_error() {
 
 #[tokio::test]
 async fn empty_plan_makes_no_model_call() {
-    let model = Asked::text("a summary");
+    let model = RecordingModel::text("a summary");
     let compacted = compaction(view(0, "")).run(model.clone()).await;
     assert_eq!(compacted.block, Err(CompactionError::NothingToSummarise));
     assert_eq!(compacted.usage, None);
@@ -347,7 +347,7 @@ async fn empty_plan_makes_no_model_call() {
 async fn summary_cut_at_output_limit_is_kept() {
     let says = Says::Answer(vec![Content::text("GOAL: half a")], ModelStop::Length);
     let compacted = compaction(view(40, "some output"))
-        .run(Asked::new(says))
+        .run(RecordingModel::new(says))
         .await;
     assert!(compacted.block.is_ok());
 }
@@ -365,7 +365,7 @@ async fn remaining_size_is_scaled_to_provider_count() {
         overhead: 1_000,
         ..compaction(view.clone())
     };
-    let compacted = counted.run(Asked::text("a summary")).await;
+    let compacted = counted.run(RecordingModel::text("a summary")).await;
     let mut live = view;
     assert!(live.apply_block(&compacted.block.unwrap()));
     let expected = ContextSize {

@@ -7,19 +7,19 @@ use turnery_engine::ContextSize;
 /// Hook with a fixed verdict that records its requests.
 struct Puppet {
     says: fn() -> HookVerdict,
-    asked: Mutex<Vec<HookRequest>>,
+    requests: Mutex<Vec<HookRequest>>,
 }
 
 impl Puppet {
     fn new(says: fn() -> HookVerdict) -> Arc<Self> {
         Arc::new(Self {
             says,
-            asked: Mutex::default(),
+            requests: Mutex::default(),
         })
     }
 
-    fn asked(&self) -> usize {
-        self.asked.lock().unwrap().len()
+    fn requests(&self) -> usize {
+        self.requests.lock().unwrap().len()
     }
 }
 
@@ -40,7 +40,7 @@ impl Hooks for Puppet {
     }
 
     fn ask<'a>(&'a self, _: &'a HookCx, hook: &'a HookRequest) -> BoxFuture<'a, HookVerdict> {
-        self.asked.lock().unwrap().push(hook.clone());
+        self.requests.lock().unwrap().push(hook.clone());
         Box::pin(ready((self.says)()))
     }
 }
@@ -117,7 +117,7 @@ async fn first_stop_wins_and_ends_the_list() {
         ask(&all, input()).await,
         combined(HookVerdict::Stop("first".to_owned()))
     );
-    assert_eq!((yes.asked(), late.asked()), (1, 0));
+    assert_eq!((yes.requests(), late.requests()), (1, 0));
 }
 
 // proves: UP-7
@@ -168,7 +168,7 @@ async fn unsubscribed_hook_is_not_asked() {
     };
     let all: [Arc<dyn Hooks>; 1] = [puppet.clone()];
     assert_eq!(ask(&all, error).await, combined(HookVerdict::Continue));
-    assert_eq!(puppet.asked(), 0);
+    assert_eq!(puppet.requests(), 0);
     assert!(!hook_list(&all).set().on_error);
     assert!(hook_list(&all).set().checkpoint);
     assert_eq!(hook_list(&[]).set(), HookSet::default());
@@ -181,9 +181,9 @@ async fn stop_after_the_fact_is_only_an_issue() {
         before: ContextSize::default(),
         after: ContextSize::default(),
     };
-    let told = ask(&[puppet], after).await;
+    let combined = ask(&[puppet], after).await;
     assert_eq!(
-        (told.verdict, told.issues),
+        (combined.verdict, combined.issues),
         (HookVerdict::Continue, vec!["no".to_owned()])
     );
 }
@@ -200,9 +200,9 @@ async fn hanging_hook_stops_before_and_reports_after() {
         turn_index: 0,
         usage: None,
     };
-    let told = ask(&hanging, after).await;
+    let combined = ask(&hanging, after).await;
     assert_eq!(
-        (told.verdict, told.issues),
+        (combined.verdict, combined.issues),
         (HookVerdict::Continue, vec![text.clone()])
     );
     let began = hook_list(&hanging).before_loop(hook_cx(), Vec::new()).await;
@@ -231,9 +231,9 @@ async fn panicking_hook_stops_before_and_reports_after() {
         turn_index: 0,
         usage: None,
     };
-    let told = ask(&broken, after).await;
+    let combined = ask(&broken, after).await;
     assert_eq!(
-        (told.verdict, told.issues),
+        (combined.verdict, combined.issues),
         (HookVerdict::Continue, vec![text])
     );
 }

@@ -13,14 +13,16 @@ pub(crate) enum ApprovalRule {
 }
 
 impl ApprovalRule {
-    fn read(kept: &turnery_store::RememberedApproval) -> Result<Self, turnery_tools::RuleError> {
-        match kept {
+    fn from_stored(
+        stored: &turnery_store::RememberedApproval,
+    ) -> Result<Self, turnery_tools::RuleError> {
+        match stored {
             turnery_store::RememberedApproval::Allow(rule) => rule.parse().map(Self::Allow),
             turnery_store::RememberedApproval::Reject(rule) => rule.parse().map(Self::Reject),
         }
     }
 
-    fn kept(&self) -> turnery_store::RememberedApproval {
+    fn to_stored(&self) -> turnery_store::RememberedApproval {
         match self {
             Self::Allow(rule) => turnery_store::RememberedApproval::Allow(rule.to_string()),
             Self::Reject(rule) => turnery_store::RememberedApproval::Reject(rule.to_string()),
@@ -39,8 +41,8 @@ impl RememberedApprovals {
     /// Restores the approvals of a stored session. A rule that this version does not understand is dropped,
     /// so that the user is asked again.
     pub(crate) fn from_info(info: &SessionInfo) -> Self {
-        let rules = info.always.iter().filter_map(|kept| {
-            let read = ApprovalRule::read(kept);
+        let rules = info.always.iter().filter_map(|stored| {
+            let read = ApprovalRule::from_stored(stored);
             read.inspect_err(|error| {
                 tracing::warn!(
                     "a remembered approval is ignored, so the user is asked again: {error}"
@@ -62,7 +64,7 @@ impl RememberedApprovals {
     /// answer is valid while the session is open.
     pub(crate) async fn remember(&self, always: ApprovalRule, store: &dyn Store) {
         let patch = SessionPatch {
-            always: Some(always.kept()),
+            always: Some(always.to_stored()),
             ..SessionPatch::default()
         };
         let is_new = self.rules.send_if_modified(|rules| {

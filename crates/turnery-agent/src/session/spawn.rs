@@ -5,7 +5,7 @@ use super::{
     conversation::Conversation, env::SessionEnv, handle::Session, inbox::Inbox,
     option_change::selectable_models, output::SessionOutput, task::SessionTask,
 };
-use crate::{ask_user, client::Outbox, observe::observing};
+use crate::{ask_user, client::Outbox, observe::observer_channel};
 use std::sync::Arc;
 use tokio::sync::{mpsc, watch};
 use turnery_engine::LoopRecord;
@@ -48,7 +48,7 @@ impl SessionParts<'_> {
         };
         let (options, seen) = watch::channel(options);
         let (sender, mailbox) = mpsc::channel(COMMAND_QUEUE_CAPACITY);
-        let (publisher, events) = observing();
+        let (publisher, events) = observer_channel();
         let session = Session::new(
             info.id.clone(),
             sender,

@@ -152,7 +152,7 @@ fn messages<'a>(info: &ModelInfo, request: &'a ModelRequest) -> Vec<MessageParam
     let mut messages: Vec<MessageParam<'a>> = Vec::new();
     for turn in turns(&request.messages, info) {
         let (role, content) = match turn {
-            HistoryItem::User(said) => ("user", said.into_iter().map(block).collect()),
+            HistoryItem::User(parts) => ("user", parts.into_iter().map(block).collect()),
             HistoryItem::Assistant(content) => ("assistant", assistant_blocks(&content)),
             HistoryItem::Results(answers) => {
                 ("user", answers.into_iter().map(tool_result_block).collect())
@@ -232,8 +232,8 @@ fn is_thinking_block(block: &ContentBlock<'_>) -> bool {
     }
 }
 
-fn block(said: InputContent<'_>) -> ContentBlock<'_> {
-    ContentBlock::Known(match said {
+fn block(part: InputContent<'_>) -> ContentBlock<'_> {
+    ContentBlock::Known(match part {
         InputContent::Text(text) => KnownBlock::Text {
             text,
             cache_control: None,
@@ -253,7 +253,7 @@ fn block(said: InputContent<'_>) -> ContentBlock<'_> {
 fn tool_result_block(answer: CallResult<'_>) -> ContentBlock<'_> {
     ContentBlock::Known(KnownBlock::ToolResult {
         tool_use_id: sanitize_call_id(answer.call_id.as_str()),
-        content: answer.said.into_iter().map(block).collect(),
+        content: answer.content.into_iter().map(block).collect(),
         is_error: answer.is_error,
         cache_control: None,
     })

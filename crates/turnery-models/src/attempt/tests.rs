@@ -106,9 +106,9 @@ fn openai() -> OpenAi {
     OpenAi::new("http://acme.test/v1")
 }
 
-async fn collect_events(mut told: Receiver<ModelEvent>) -> Vec<ModelEvent> {
+async fn collect_events(mut events: Receiver<ModelEvent>) -> Vec<ModelEvent> {
     let mut all = Vec::new();
-    while let Some(next) = told.recv().await {
+    while let Some(next) = events.recv().await {
         all.push(next);
     }
     all
@@ -121,7 +121,7 @@ async fn read(
     source: &mut impl ByteSource,
 ) -> (Result<Response, ModelError>, Vec<ModelEvent>) {
     let (at, info) = endpoint();
-    let (out, told) = ModelEventSender::new(64);
+    let (out, events) = ModelEventSender::new(64);
     let reading = async {
         let mut sent_bytes = false;
         let mut silence = SilenceTimer::new(SilenceLimits::new(&limits(), false), Some(&out));
@@ -136,26 +136,26 @@ async fn read(
         drop(out);
         ended.map_err(|failure| failure.error)
     };
-    futures_util::future::join(reading, collect_events(told)).await
+    futures_util::future::join(reading, collect_events(events)).await
 }
 
 /// Returns the notices: length in seconds, and whether the connection is alive.
-fn notices(told: &[ModelEvent]) -> Vec<(u64, bool)> {
-    let notice = |told: &ModelEvent| match told {
+fn notices(events: &[ModelEvent]) -> Vec<(u64, bool)> {
+    let notice = |events: &ModelEvent| match events {
         ModelEvent::Silent(SilenceNotice {
             length,
             is_connected,
         }) => Some((length.as_secs(), *is_connected)),
         ModelEvent::Delta(_) | ModelEvent::Retry(_) => None,
     };
-    told.iter().filter_map(notice).collect()
+    events.iter().filter_map(notice).collect()
 }
 
 #[tokio::test(start_paused = true)]
 async fn pings_alone_end_at_the_content_limit() {
     let begun = Instant::now();
     let mut pings = ScriptedSource::endless(9, PING);
-    let (ended, told) = read(openai(), ResponseLimits::default(), &mut pings).await;
+    let (ended, events) = read(openai(), ResponseLimits::default(), &mut pings).await;
     let error = ended.unwrap_err();
     assert_eq!(error.kind, ModelErrorKind::Timeout);
     assert_eq!(
@@ -163,21 +163,21 @@ async fn pings_alone_end_at_the_content_limit() {
         "acme at http://acme.test/v1 kept the connection open for 100 seconds and sent nothing of an answer: try again, choose another model, or raise limits.content_seconds in the configuration."
     );
     assert_eq!(begun.elapsed().as_secs(), 100);
-    assert_eq!(notices(&told), [(20, true), (40, true), (80, true)]);
+    assert_eq!(notices(&events), [(20, true), (40, true), (80, true)]);
 }
 
 #[tokio::test(start_paused = true)]
 async fn pings_that_are_always_ready_end_at_the_content_limit() {
-    let (ended, told) = read(openai(), ResponseLimits::default(), &mut PingFlood).await;
+    let (ended, events) = read(openai(), ResponseLimits::default(), &mut PingFlood).await;
     assert_eq!(ended.unwrap_err().kind, ModelErrorKind::Timeout);
-    assert_eq!(notices(&told), [(20, true), (40, true), (80, true)]);
+    assert_eq!(notices(&events), [(20, true), (40, true), (80, true)]);
 }
 
 #[tokio::test(start_paused = true)]
 async fn dead_connection_ends_at_the_idle_limit() {
     let begun = Instant::now();
     let mut dead = ScriptedSource::new([(0, text("Hi"))]);
-    let (ended, told) = read(openai(), ResponseLimits::default(), &mut dead).await;
+    let (ended, events) = read(openai(), ResponseLimits::default(), &mut dead).await;
     let error = ended.unwrap_err();
     assert_eq!(error.kind, ModelErrorKind::Timeout);
     assert!(
@@ -188,7 +188,7 @@ async fn dead_connection_ends_at_the_idle_limit() {
         error.message
     );
     assert_eq!(begun.elapsed().as_secs(), 30);
-    assert_eq!(notices(&told), [(20, false)]);
+    assert_eq!(notices(&events), [(20, false)]);
 }
 
 /// A model that thinks for minutes between words is not cancelled.
@@ -200,7 +200,7 @@ async fn slow_content_between_pings_resets_the_clocks() {
         chunks.push((20, text("word ")));
     }
     chunks.push((0, DONE.to_owned()));
-    let (ended, told) = read(
+    let (ended, events) = read(
         openai(),
         ResponseLimits::default(),
         &mut ScriptedSource::new(chunks),
@@ -208,7 +208,7 @@ async fn slow_content_between_pings_resets_the_clocks() {
     .await;
     assert_eq!(ended.unwrap().text(), "word ".repeat(10));
     let each = [(20, false), (40, true), (80, true)];
-    assert_eq!(notices(&told), each.repeat(10));
+    assert_eq!(notices(&events), each.repeat(10));
 }
 
 #[tokio::test(start_paused = true)]
@@ -294,12 +294,12 @@ async fn endless_calls_are_stopped_with_and_without_arguments() {
         let call = format!(
             "data: {{\"choices\":[{{\"delta\":{{\"tool_calls\":[{{\"function\":{{\"name\":\"read\",\"arguments\":\"{arguments}\"}}}}]}}}}]}}\n\n"
         );
-        let (told, sent_bytes) = read_until_limit(openai(), "", &call).await;
-        assert_eq!((told.as_str(), sent_bytes), (limit, 51 * call.len()));
+        let (events, sent_bytes) = read_until_limit(openai(), "", &call).await;
+        assert_eq!((events.as_str(), sent_bytes), (limit, 51 * call.len()));
     }
     let block = "data: {\"type\":\"content_block_start\",\"index\":0,\"content_block\":{\"type\":\"tool_use\",\"name\":\"read\"}}\n\n";
-    let (told, sent_bytes) = read_until_limit(Anthropic, "", block).await;
-    assert_eq!((told.as_str(), sent_bytes), (limit, 51 * block.len()));
+    let (events, sent_bytes) = read_until_limit(Anthropic, "", block).await;
+    assert_eq!((events.as_str(), sent_bytes), (limit, 51 * block.len()));
 }
 
 /// A response that is always ready still yields to other tasks.

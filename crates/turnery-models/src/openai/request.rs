@@ -202,9 +202,9 @@ fn messages<'a>(
             push_user(&mut messages, quirks, std::mem::take(&mut media));
         }
         match turn {
-            HistoryItem::User(said) if media.is_empty() => push_user(&mut messages, quirks, said),
-            HistoryItem::User(said) => {
-                media.extend(said);
+            HistoryItem::User(parts) if media.is_empty() => push_user(&mut messages, quirks, parts),
+            HistoryItem::User(parts) => {
+                media.extend(parts);
                 push_user(&mut messages, quirks, std::mem::take(&mut media));
             }
             HistoryItem::Assistant(content) => {
@@ -227,7 +227,7 @@ fn messages<'a>(
 fn push_user<'a>(
     messages: &mut Vec<ChatMessage<'a>>,
     quirks: &Quirks,
-    said: Vec<InputContent<'a>>,
+    parts: Vec<InputContent<'a>>,
 ) {
     if quirks.is_mistral && matches!(messages.last(), Some(ChatMessage::Tool { .. })) {
         messages.push(ChatMessage::Assistant {
@@ -238,12 +238,12 @@ fn push_user<'a>(
         });
     }
     messages.push(ChatMessage::User {
-        content: content(said),
+        content: content(parts),
     });
 }
 
-fn content(said: Vec<InputContent<'_>>) -> ChatContent<'_> {
-    if !said.iter().all(is_text) {
+fn content(parts: Vec<InputContent<'_>>) -> ChatContent<'_> {
+    if !parts.iter().all(is_text) {
         let part = |piece| match piece {
             InputContent::Text(text) => ChatContentPart::Text { text },
             InputContent::Image(image) => ChatContentPart::ImageUrl {
@@ -255,9 +255,9 @@ fn content(said: Vec<InputContent<'_>>) -> ChatContent<'_> {
                 input_audio: input_audio(format, audio),
             },
         };
-        return ChatContent::Parts(said.into_iter().map(part).collect());
+        return ChatContent::Parts(parts.into_iter().map(part).collect());
     }
-    ChatContent::Text(join_texts(said))
+    ChatContent::Text(join_texts(parts))
 }
 
 fn is_text(piece: &InputContent<'_>) -> bool {
@@ -268,9 +268,9 @@ fn is_text(piece: &InputContent<'_>) -> bool {
 }
 
 /// Joins texts with blank lines.
-fn join_texts(said: Vec<InputContent<'_>>) -> Cow<'_, str> {
+fn join_texts(parts: Vec<InputContent<'_>>) -> Cow<'_, str> {
     let mut all = None;
-    for piece in said {
+    for piece in parts {
         match piece {
             InputContent::Text(text) => append_paragraph(&mut all, text),
             InputContent::Image(_) | InputContent::Audio(..) => {}
@@ -361,7 +361,7 @@ fn tool_message<'a>(
     media: &mut Vec<InputContent<'a>>,
 ) -> ChatMessage<'a> {
     let id = sanitize_call_id(answer.call_id, quirks);
-    let (texts, others): (Vec<_>, Vec<_>) = answer.said.into_iter().partition(is_text);
+    let (texts, others): (Vec<_>, Vec<_>) = answer.content.into_iter().partition(is_text);
     let is_audio = |piece: &InputContent<'_>| matches!(piece, InputContent::Audio(..));
     let (one, all) = match others.iter().any(is_audio) {
         true => ("recording", "Recordings"),

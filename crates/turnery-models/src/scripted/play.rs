@@ -5,11 +5,11 @@ use crate::{model::ModelEventSender, model_name::ModelName};
 use std::{sync::Arc, time::Duration};
 use turnery_engine::{CallId, Content, ModelDelta, ModelError, ModelStop, Response, ToolCall};
 
-/// Plays one answer. `said` is the number of answers in the history, from which missing call ids are made
+/// Plays one answer. `answer_count` is the number of answers in the history, from which missing call ids are made
 /// unique within a session.
 pub(super) async fn play_answer(
     answer: &ScriptedAnswer,
-    said: usize,
+    answer_count: usize,
     name: &ModelName,
     out: &ModelEventSender,
 ) -> Result<Response, ModelError> {
@@ -44,7 +44,7 @@ pub(super) async fn play_answer(
                 content.push(Content::ToolCall(ToolCall {
                     call_id: match &tool.id {
                         Some(id) => CallId::from(id.as_str()),
-                        None => CallId::from(format!("scripted-{said}-{block}")),
+                        None => CallId::from(format!("scripted-{answer_count}-{block}")),
                     },
                     name: tool.name.clone(),
                     args: Arc::new(tool.args.clone()),

@@ -4,7 +4,7 @@ use super::super::{
     BackgroundWork, PromptError, inbox::Inbox, loop_plan::LoopPlan, output::SessionOutput,
     prompt_guard::PromptGuard, prompt_scope::PromptScope, run::LoopRun, task::SessionTask,
 };
-use crate::{ask_user, client::SilentClient, observe::observing};
+use crate::{ask_user, client::SilentClient, observe::observer_channel};
 use futures_util::future::BoxFuture;
 use std::sync::Arc;
 use tokio::sync::{mpsc, oneshot, watch::channel};
@@ -64,7 +64,7 @@ impl SessionTask {
             owner: self.owner.clone(),
             options: channel(options).0,
             inbox: Inbox::new(mailbox),
-            output: SessionOutput::new(Box::new(SilentClient), observing().0),
+            output: SessionOutput::new(Box::new(SilentClient), observer_channel().0),
             background: BackgroundWork::default(),
             retries: false,
         }

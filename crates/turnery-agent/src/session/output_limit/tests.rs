@@ -53,22 +53,22 @@ fn image(base64: &str) -> Content {
 fn first_text_over_limit_is_cut_in_middle() {
     let long = format!("{}-{}", "ä".repeat(40), "ö".repeat(40));
     let content = ["one", &long, "two", ""].map(Content::text).to_vec();
-    let kept = bounded(ToolEnvelope::ok(content));
+    let limited = bounded(ToolEnvelope::ok(content));
     // 100 - 32 - 3 are left for the second, 32 of them for the block: 33, so 16 on either side.
     let cut = format!(
         "{}\n[129 bytes are left out here]\n{}",
         "ä".repeat(8),
         "ö".repeat(8)
     );
-    assert_eq!(texts(&kept), ["one", &cut, &note("2 texts (3 bytes)")]);
+    assert_eq!(texts(&limited), ["one", &cut, &note("2 texts (3 bytes)")]);
 }
 
 #[test]
 fn number_of_empty_texts_is_limited() {
-    let kept = bounded(ToolEnvelope::ok(vec![Content::text(""); 1000]));
+    let limited = bounded(ToolEnvelope::ok(vec![Content::text(""); 1000]));
     let cut = "\n[0 bytes are left out here]\n";
     let note = note("996 texts (0 bytes)");
-    assert_eq!(texts(&kept), ["", "", "", cut, &note]);
+    assert_eq!(texts(&limited), ["", "", "", cut, &note]);
 }
 
 #[test]
@@ -96,11 +96,11 @@ fn oversized_image_is_omitted_whole() {
         image(""),
         image(""),
     ];
-    let kept = bounded(ToolEnvelope::ok(content));
+    let limited = bounded(ToolEnvelope::ok(content));
     // {"type":"image","mime_type":"image/png","base64":""} is 52 bytes, so one is all there is room for.
     let note = note("3 images and recordings (256 bytes)");
-    assert_eq!(texts(&kept), ["*", "between", &note]);
-    assert_eq!(kept.result.unwrap()[0], image("aaaa"));
+    assert_eq!(texts(&limited), ["*", "between", &note]);
+    assert_eq!(limited.result.unwrap()[0], image("aaaa"));
 }
 
 #[test]
@@ -113,10 +113,10 @@ fn oversized_diff_is_omitted_whole() {
     };
     let mut envelope = ToolEnvelope::text("done");
     envelope.artifacts = vec![diff(&"n".repeat(100)), diff("small"), diff("\n")];
-    let kept = bounded(envelope);
+    let limited = bounded(envelope);
     // {"diff":{"path":"/a","new":""}} is 31 bytes.
-    assert_eq!(kept.artifacts, [diff("small"), diff("\n")]);
-    assert_eq!(texts(&kept), ["done", &note("1 artifacts (131 bytes)")]);
+    assert_eq!(limited.artifacts, [diff("small"), diff("\n")]);
+    assert_eq!(texts(&limited), ["done", &note("1 artifacts (131 bytes)")]);
 }
 
 #[test]
@@ -129,12 +129,12 @@ fn oversized_locations_and_effects_are_omitted() {
     envelope.locations = vec![place("/a"), place(&"b".repeat(100))];
     envelope.effects = vec![json!({"do": 1}), json!("much more than that"), json!(2)];
     envelope.child_loop_id = Some("l".repeat(2000).into());
-    let kept = bounded(envelope);
-    assert_eq!(kept.locations, [place("/a")]);
-    assert_eq!(kept.effects, [json!({"do": 1}), json!(2)]);
-    assert_eq!(kept.child_loop_id, None);
+    let limited = bounded(envelope);
+    assert_eq!(limited.locations, [place("/a")]);
+    assert_eq!(limited.effects, [json!({"do": 1}), json!(2)]);
+    assert_eq!(limited.child_loop_id, None);
     let left = "1 locations (111 bytes), 1 effects (21 bytes)";
-    assert_eq!(texts(&kept), ["done", &note(left)]);
+    assert_eq!(texts(&limited), ["done", &note(left)]);
 }
 
 #[test]
@@ -170,10 +170,10 @@ fn value_is_pruned_from_its_end() {
     for (value, expected, left_out) in cases {
         let mut envelope = ToolEnvelope::text("done");
         envelope.value = Some(value);
-        let kept = bounded(envelope);
-        assert_eq!(kept.value, Some(expected));
+        let limited = bounded(envelope);
+        assert_eq!(limited.value, Some(expected));
         assert_eq!(
-            texts(&kept),
+            texts(&limited),
             ["done", &note(&format!("{left_out} of the value"))]
         );
     }
@@ -190,17 +190,17 @@ fn too_deep_values_are_omitted() {
     envelope.value = Some(json!({"deep": nested(64), "b": 2}));
     envelope.effects = vec![nested(64), nested(65)];
     envelope.control = Some(Box::new(ToolControl::FailWith(nested(65))));
-    let kept = MOST.limit_envelope(envelope, Omissions::default());
-    assert_eq!(kept.effects, [nested(64)]);
+    let limited = MOST.limit_envelope(envelope, Omissions::default());
+    assert_eq!(limited.effects, [nested(64)]);
     // The 64th array is the 65th level.
-    let mut bottom = &kept.value.as_ref().unwrap()["deep"];
+    let mut bottom = &limited.value.as_ref().unwrap()["deep"];
     for _ in 0..63 {
         bottom = &bottom[0];
     }
     assert_eq!(*bottom, Value::Null);
-    assert_eq!(kept.value.as_ref().unwrap()["b"], 2);
-    assert_eq!(kept.control, Some(Box::new(ToolControl::Fail)));
-    let failure = kept.result.unwrap_err();
+    assert_eq!(limited.value.as_ref().unwrap()["b"], 2);
+    assert_eq!(limited.control, Some(Box::new(ToolControl::Fail)));
+    let failure = limited.result.unwrap_err();
     assert!(failure.message.contains("nests too deep"));
 }
 
@@ -225,9 +225,9 @@ fn oversized_final_value_fails_the_call() {
         let mut envelope = ToolEnvelope::text("done");
         let fits = expected.as_ref() == Some(&control);
         envelope.control = Some(Box::new(control));
-        let kept = bounded(envelope);
-        assert_eq!(kept.control.as_deref(), expected.as_ref());
-        assert_eq!(kept.result.is_ok(), fits);
+        let limited = bounded(envelope);
+        assert_eq!(limited.control.as_deref(), expected.as_ref());
+        assert_eq!(limited.result.is_ok(), fits);
     }
 }
 
@@ -235,8 +235,8 @@ fn oversized_final_value_fails_the_call() {
 fn error_survives_oversized_final_error() {
     let mut envelope = ToolEnvelope::failed(ToolErrorKind::Denied, "no");
     envelope.control = Some(Box::new(ToolControl::FailWith(json!("0123456789"))));
-    let kept = bounded(envelope);
-    let failure = kept.result.unwrap_err();
+    let limited = bounded(envelope);
+    let failure = limited.result.unwrap_err();
     assert_eq!(failure.kind, ToolErrorKind::Denied);
     // {"fail_with":"0123456789"}
     let note = note("1 final value (26 bytes)");
@@ -279,8 +279,8 @@ fn reports_are_limited_in_number_and_size() {
     assert_eq!(room.admit(detail_report("t")), Some(detail_report("t")));
     assert_eq!(room.admit(plan_report("p")), None);
     assert_eq!(room.admit(usage_report()), Some(usage_report()));
-    let kept = room.close(ToolEnvelope::text("done"));
-    assert_eq!(texts(&kept), ["done", &note("2 reports (102 bytes)")]);
+    let limited = room.close(ToolEnvelope::text("done"));
+    assert_eq!(texts(&limited), ["done", &note("2 reports (102 bytes)")]);
     // By number.
     let mut room = small();
     for _ in 0..3 {
@@ -295,6 +295,6 @@ fn reports_are_limited_in_number_and_size() {
     for _ in 0..1000 {
         assert_eq!(room.admit(usage_report()), Some(usage_report()));
     }
-    let kept = room.close(ToolEnvelope::text("done"));
-    assert_eq!(texts(&kept), ["done", &note("2 reports (31 bytes)")]);
+    let limited = room.close(ToolEnvelope::text("done"));
+    assert_eq!(texts(&limited), ["done", &note("2 reports (31 bytes)")]);
 }

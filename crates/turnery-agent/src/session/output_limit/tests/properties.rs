@@ -105,15 +105,15 @@ fn to_json(thing: &impl Serialize) -> String {
 proptest! {
     #[test]
     fn any_envelope_stays_within_total_limit(envelope in envelope()) {
-        let kept = bounded(envelope);
-        let whole = to_json(&kept);
+        let limited = bounded(envelope);
+        let whole = to_json(&limited);
         prop_assert!(whole.len() <= MAX_TOTAL_BYTES, "{} bytes", whole.len());
         // Each kind by itself; a list has brackets.
-        prop_assert!(kept.value.as_ref().is_none_or(|it| to_json(it).len() <= 20));
-        prop_assert!(kept.control.as_ref().is_none_or(|it| to_json(it).len() <= 20));
-        prop_assert!(to_json(&kept.effects).len() <= 22);
-        prop_assert!(to_json(&kept.artifacts).len() <= 102);
-        prop_assert!(to_json(&kept.locations).len() <= 102);
+        prop_assert!(limited.value.as_ref().is_none_or(|it| to_json(it).len() <= 20));
+        prop_assert!(limited.control.as_ref().is_none_or(|it| to_json(it).len() <= 20));
+        prop_assert!(to_json(&limited.effects).len() <= 22);
+        prop_assert!(to_json(&limited.artifacts).len() <= 102);
+        prop_assert!(to_json(&limited.locations).len() <= 102);
         // The limited envelope can be parsed again, despite its depth.
         prop_assert!(serde_json::from_str::<ToolEnvelope>(&whole).is_ok());
     }
@@ -123,7 +123,7 @@ proptest! {
         prop_assume!(!to_json(&envelope).contains(&"[".repeat(60)));
         prop_assume!(to_json(&envelope).len() <= 64 * 1024);
         prop_assume!(envelope.child_loop_id.as_ref().is_none_or(|id| id.as_str().len() <= 1024));
-        let kept = MOST.limit_envelope(envelope.clone(), Omissions::default());
-        prop_assert_eq!(kept, envelope);
+        let limited = MOST.limit_envelope(envelope.clone(), Omissions::default());
+        prop_assert_eq!(limited, envelope);
     }
 }
