@@ -13,6 +13,7 @@ mod errors;
 mod evaluation;
 mod export;
 mod gate;
+mod group_commit;
 mod handle;
 mod history;
 mod inbox;

@@ -9,6 +9,7 @@ use super::{
     background::OverdueCommit,
     command::TryRequest,
     commit_retry,
+    group_commit::{CandidateResult, GroupCommit},
     loop_plan::LoopPlan,
     prompt_guard::{GuardOutcome, PromptGuard},
     prompt_run::{refused, unstored_result},
@@ -22,7 +23,7 @@ use crate::{
     evaluate::{JudgeInput, SelectionStrategy, final_answer},
     trace_sink::ModelCallContext,
 };
-use candidate::{CandidateResult, CandidateRun, CandidateStore};
+use candidate::CandidateRun;
 use futures_util::{FutureExt as _, StreamExt as _, future::BoxFuture, stream::FuturesUnordered};
 use std::{future::poll_fn, sync::Arc, time::Duration};
 use tokio::{
@@ -253,15 +254,13 @@ impl SessionTask {
     ) -> RunningCandidates {
         let candidates = evaluation.candidates.iter().zip(ids).enumerate();
         let begun = candidates.map(|(index, ((model, thinking), loop_id))| {
-            let store = CandidateStore {
-                session_id: self.conversation.info.id.clone(),
-                store: Arc::clone(&self.env.store),
+            let group = GroupCommit {
                 index,
                 results: results.clone(),
             };
             let candidate = CandidateRun {
                 loop_id: loop_id.clone(),
-                task: self.for_candidate(model, *thinking, store),
+                task: self.for_candidate(model, *thinking, group),
                 guard: guard.for_candidate(evaluation.cancels.clone()),
                 scope: scope.with_model(model),
             };

@@ -57,11 +57,12 @@ impl PromptGuard {
         }
     }
 
-    /// Creates the guard of a candidate of the same prompt, under the same lane.
+    /// Creates the guard of a candidate of the same prompt. This one keeps and renews their lane.
     pub(crate) fn for_candidate(&self, cancels: Cancels) -> Self {
-        let mut guard = Self::new(self.lane.session_id.clone(), cancels);
-        guard.hold_lane(self.lane.clone());
-        guard
+        Self {
+            lane: self.lane.clone(),
+            ..Self::new(self.lane.session_id.clone(), cancels)
+        }
     }
 
     /// Renews `lane` from now on.

@@ -66,7 +66,7 @@ impl SessionParts<'_> {
             inbox: Inbox::new(mailbox),
             output: SessionOutput::new(outbox, publisher),
             background: BackgroundWork::default(),
-            retries: true,
+            group: None,
         };
         tokio::spawn(task.serve());
         session

@@ -2,8 +2,8 @@
 
 use super::{
     BackgroundWork, PromptOptions, SessionOptions, SessionTools, command::SessionCommand,
-    conversation::Conversation, env::SessionEnv, inbox::Inbox, option_change::PendingOptionChange,
-    output::SessionOutput, result::PromptEnd,
+    conversation::Conversation, env::SessionEnv, group_commit::GroupCommit, inbox::Inbox,
+    option_change::PendingOptionChange, output::SessionOutput, result::PromptEnd,
 };
 use crate::client::OutboxItem;
 use std::{
@@ -25,8 +25,8 @@ pub(crate) struct SessionTask {
     pub(crate) output: SessionOutput,
     /// Commits and releases of earlier prompts that the store has not finished.
     pub(crate) background: BackgroundWork,
-    /// If true, failed commits are retried; a candidate leaves that to its group.
-    pub(crate) retries: bool,
+    /// Group that commits the loop of a candidate; `None` for a session, which retries failed commits itself.
+    pub(crate) group: Option<GroupCommit>,
 }
 
 impl SessionTask {

@@ -73,9 +73,9 @@ impl LoopRun<'_> {
             tip: 0,
         };
         let store = Arc::clone(&self.task.env.store);
-        self.commit.committing = Some(match self.task.retries {
-            true => Box::pin(commit(store, data)),
-            false => Box::pin(async move { store.commit(data).await }),
+        self.commit.committing = Some(match self.task.group.clone() {
+            None => Box::pin(commit(store, data)),
+            Some(group) => group.commit(data),
         });
         self.limit_commit();
     }
@@ -86,7 +86,7 @@ impl LoopRun<'_> {
         if !self.is_cancelled || self.commit.committing.is_none() {
             return;
         }
-        if self.task.retries {
+        if self.task.group.is_none() {
             self.commit.patience.get_or_insert_with(store_timeout);
         } else {
             drop(self.journal.take_write());
@@ -155,7 +155,7 @@ impl LoopRun<'_> {
     ///
     /// A candidate's loop is already in the journal of its group, with the group's own events.
     fn journal_uncommitted(&mut self) {
-        if self.task.retries
+        if self.task.group.is_none()
             && let Some(record) = &self.commit.record
         {
             let (lane, events) = (&self.guard.lane, record.events.clone());
