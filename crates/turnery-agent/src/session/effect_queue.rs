@@ -6,9 +6,7 @@ use std::{
     collections::{HashMap, VecDeque},
     task::{Context, Poll},
 };
-use turnery_engine::{
-    CallId, Content, ContextSize, Effect, Event, HookRequest, LoopFinish, ToolCall,
-};
+use turnery_engine::{CallId, ContextSize, Event, HookRequest, LoopFinish, ToolCall};
 
 /// Number of queued effects at which tools and models are no longer read.
 const MAX_QUEUED_EFFECTS: usize = 8;
@@ -60,22 +58,8 @@ pub(crate) struct EffectQueue {
 impl EffectQueue {
     pub(crate) fn push(&mut self, step: QueuedEffect) {
         let number = self.front + self.queue.len() as u64;
-        match &step {
-            QueuedEffect::Gate(tool_call) => {
-                self.gates.insert(tool_call.call_id.clone(), number);
-            }
-            QueuedEffect::Ask(question) => {
-                self.gates.insert(question.ask.call_id.clone(), number);
-            }
-            QueuedEffect::Run(tool_call) => {
-                self.runs.insert(tool_call.call_id.clone(), number);
-            }
-            QueuedEffect::Show(_)
-            | QueuedEffect::Info
-            | QueuedEffect::CallModel { .. }
-            | QueuedEffect::Hook(_)
-            | QueuedEffect::Compact(_)
-            | QueuedEffect::Finish(_) => {}
+        if let Some((numbers, call_id)) = self.numbers_of(&step) {
+            numbers.insert(call_id.clone(), number);
         }
         self.queue.push_back(Some(step));
     }
@@ -87,25 +71,31 @@ impl EffectQueue {
         self.front += 1;
         match &step {
             None => self.cleared -= 1,
-            Some(QueuedEffect::Gate(tool_call)) => {
-                self.gates.remove(&tool_call.call_id);
+            Some(step) => {
+                if let Some((numbers, call_id)) = self.numbers_of(step) {
+                    numbers.remove(call_id);
+                }
             }
-            Some(QueuedEffect::Ask(question)) => {
-                self.gates.remove(&question.ask.call_id);
-            }
-            Some(QueuedEffect::Run(tool_call)) => {
-                self.runs.remove(&tool_call.call_id);
-            }
-            Some(
-                QueuedEffect::Show(_)
-                | QueuedEffect::Info
-                | QueuedEffect::CallModel { .. }
-                | QueuedEffect::Hook(_)
-                | QueuedEffect::Compact(_)
-                | QueuedEffect::Finish(_),
-            ) => {}
         }
         step
+    }
+
+    /// Returns the numbers among which that of an effect is found, and the call of the effect.
+    fn numbers_of<'a>(
+        &mut self,
+        step: &'a QueuedEffect,
+    ) -> Option<(&mut HashMap<CallId, u64>, &'a CallId)> {
+        match step {
+            QueuedEffect::Gate(call) => Some((&mut self.gates, &call.call_id)),
+            QueuedEffect::Ask(question) => Some((&mut self.gates, &question.ask.call_id)),
+            QueuedEffect::Run(call) => Some((&mut self.runs, &call.call_id)),
+            QueuedEffect::Show(_)
+            | QueuedEffect::Info
+            | QueuedEffect::CallModel { .. }
+            | QueuedEffect::Hook(_)
+            | QueuedEffect::Compact(_)
+            | QueuedEffect::Finish(_) => None,
+        }
     }
 
     /// Returns true if the queue is short enough to read from tools and models.
@@ -228,59 +218,6 @@ thread_local! {
 fn count_visit() {
     #[cfg(test)]
     VISITS.with(|visits| visits.set(visits.get() + 1));
-}
-
-/// When an effect is carried out.
-#[expect(
-    clippy::large_enum_variant,
-    reason = "moved once, at once; a box would cost an allocation per delta"
-)]
-pub(crate) enum EffectTiming {
-    /// In order, after earlier effects.
-    Later(QueuedEffect),
-    /// At once: stopping never waits for a slow client.
-    Now(ImmediateEffect),
-}
-
-/// Effect that is carried out at once.
-pub(crate) enum ImmediateEffect {
-    StopModel,
-    StopHook,
-    StopCompaction,
-    Withdraw(CallId),
-    StopTool(CallId),
-    AbortTool(CallId),
-    StartGrace,
-    /// Interjections for the next loop.
-    ReturnUndelivered(Vec<Content>),
-    /// Storing does not depend on the client (LASH-85).
-    Commit(Box<Event>),
-}
-
-/// Classifies an effect, after its event has been folded.
-pub(crate) fn classify_effect(effect: Effect) -> EffectTiming {
-    match effect {
-        Effect::Emit(event) | Effect::Publish(event) => {
-            EffectTiming::Later(QueuedEffect::Show(event))
-        }
-        Effect::CallModel { tools, .. } => EffectTiming::Later(QueuedEffect::CallModel { tools }),
-        Effect::Gate(tool_call) => EffectTiming::Later(QueuedEffect::Gate(tool_call)),
-        Effect::RunTool(tool_call) => EffectTiming::Later(QueuedEffect::Run(tool_call)),
-        Effect::Finish(finish) => EffectTiming::Later(QueuedEffect::Finish(finish)),
-        Effect::RunHook(hook) => EffectTiming::Later(QueuedEffect::Hook(hook)),
-        Effect::Compact(before) => EffectTiming::Later(QueuedEffect::Compact(before)),
-        Effect::CancelHook => EffectTiming::Now(ImmediateEffect::StopHook),
-        Effect::StopCompaction => EffectTiming::Now(ImmediateEffect::StopCompaction),
-        Effect::ReturnUndelivered(content) => {
-            EffectTiming::Now(ImmediateEffect::ReturnUndelivered(content))
-        }
-        Effect::StopModel => EffectTiming::Now(ImmediateEffect::StopModel),
-        Effect::CancelGate(call_id) => EffectTiming::Now(ImmediateEffect::Withdraw(call_id)),
-        Effect::StopTool(call_id) => EffectTiming::Now(ImmediateEffect::StopTool(call_id)),
-        Effect::AbortTool(call_id) => EffectTiming::Now(ImmediateEffect::AbortTool(call_id)),
-        Effect::StartGrace => EffectTiming::Now(ImmediateEffect::StartGrace),
-        Effect::Commit(event) => EffectTiming::Now(ImmediateEffect::Commit(Box::new(event))),
-    }
 }
 
 #[cfg(test)]

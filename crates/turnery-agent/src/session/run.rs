@@ -23,7 +23,7 @@ use self::{
 use super::{
     PromptError, SessionHistory,
     command::{Delivery, Interjection, SessionCommand},
-    effect_queue::{self, EffectQueue, EffectTiming, ImmediateEffect, QueuedEffect},
+    effect_queue::{EffectQueue, QueuedEffect},
     loop_plan::LoopPlan,
     prompt_guard::PromptGuard,
     prompt_scope::PromptScope,
@@ -336,7 +336,7 @@ impl<'t> LoopRun<'t> {
         self.process_effects();
     }
 
-    /// Folds events, carries out immediate effects and queues the rest.
+    /// Folds events into the record, and carries out or queues all effects.
     fn process_effects(&mut self) {
         let mut effects = mem::take(&mut self.effects);
         let mut matters = false;
@@ -345,11 +345,7 @@ impl<'t> LoopRun<'t> {
             if let Effect::Emit(event) = &effect {
                 self.fold(event);
             }
-            match effect_queue::classify_effect(effect) {
-                EffectTiming::Later(step) => self.queue.push(step),
-                EffectTiming::Now(ImmediateEffect::Commit(end)) => self.start_commit(&end),
-                EffectTiming::Now(urgent) => self.urgent(urgent),
-            }
+            self.carry_out(effect);
         }
         // After a commit nothing is left to journal: the commit contains everything.
         let events = recorded(&self.recorder);

@@ -5,7 +5,7 @@ use crate::{
     compactor::Compaction,
     hooks::HookCx,
     session::{
-        effect_queue::{ImmediateEffect, QueuedEffect},
+        effect_queue::QueuedEffect,
         gate::{self, CallGate, GateDecision, GateResult, JudgedCall},
         output_limit,
         parent_session::{MAX_CHILD_TURNS, ParentSession},
@@ -18,7 +18,7 @@ use std::{any::Any, sync::Arc, time::Duration};
 use tokio::sync::mpsc;
 use tokio_util::sync::CancellationToken;
 use turnery_engine::{
-    ContextSize, HookRequest, Input, ModelError, ModelErrorKind, ToolCall, ToolEnvelope,
+    ContextSize, Effect, HookRequest, Input, ModelError, ModelErrorKind, ToolCall, ToolEnvelope,
     ToolErrorKind, usage::source,
 };
 use turnery_models::{MissingKeyError, Model, ModelRequest};
@@ -159,30 +159,41 @@ impl LoopRun<'_> {
         self.work.gate = Some(CallGate::judge(call, prepared, policy, workspace));
     }
 
-    pub(super) fn urgent(&mut self, urgent: ImmediateEffect) {
-        match urgent {
-            ImmediateEffect::StopModel if faulty!(KeepModelOnCancel) => {}
-            ImmediateEffect::Withdraw(_) if faulty!(KeepRequestOnCancel) => {}
-            ImmediateEffect::StopModel => {
+    /// Queues an effect, to be carried out once the client has taken the events before it. Stopping and
+    /// committing never wait for a slow client (LASH-85).
+    pub(super) fn carry_out(&mut self, effect: Effect) {
+        match effect {
+            Effect::Emit(event) | Effect::Publish(event) => {
+                self.queue.push(QueuedEffect::Show(event));
+            }
+            Effect::CallModel { tools, .. } => self.queue.push(QueuedEffect::CallModel { tools }),
+            Effect::Gate(call) => self.queue.push(QueuedEffect::Gate(call)),
+            Effect::RunTool(call) => self.queue.push(QueuedEffect::Run(call)),
+            Effect::Finish(finish) => self.queue.push(QueuedEffect::Finish(finish)),
+            Effect::RunHook(hook) => self.queue.push(QueuedEffect::Hook(hook)),
+            Effect::Compact(before) => self.queue.push(QueuedEffect::Compact(before)),
+            Effect::StopModel if faulty!(KeepModelOnCancel) => {}
+            Effect::CancelGate(_) if faulty!(KeepRequestOnCancel) => {}
+            Effect::StopModel => {
                 if self.work.key_wait.take().is_some() {
                     self.clock.resume();
                 }
                 self.work.model = None;
                 self.queue.cancel_model_call();
             }
-            ImmediateEffect::StopHook => {
+            Effect::CancelHook => {
                 self.work.hook = None;
                 self.queue.cancel_hook();
             }
-            ImmediateEffect::StopCompaction => {
+            Effect::StopCompaction => {
                 self.work.compaction = None;
                 self.queue.cancel_compaction();
             }
-            ImmediateEffect::Withdraw(call_id) => {
+            Effect::CancelGate(call_id) => {
                 self.queue.cancel_gate(&call_id);
                 self.work.gate.take_if(|gate| *gate.call_id() == call_id);
             }
-            ImmediateEffect::StopTool(call_id) => {
+            Effect::StopTool(call_id) => {
                 if self.queue.cancel_tool_run(&call_id) {
                     let envelope =
                         ToolEnvelope::failed(ToolErrorKind::Cancelled, "cancelled before it began");
@@ -194,13 +205,13 @@ impl LoopRun<'_> {
                     tool.stop();
                 }
             }
-            ImmediateEffect::AbortTool(call_id) => {
+            Effect::AbortTool(call_id) => {
                 self.queue.cancel_tool_run(&call_id);
                 self.work.tools.retain(|tool| tool.call_id != call_id);
             }
-            ImmediateEffect::StartGrace => self.clock.start_grace(),
-            ImmediateEffect::ReturnUndelivered(_) if faulty!(DropUndelivered) => {}
-            ImmediateEffect::ReturnUndelivered(content) => {
+            Effect::StartGrace => self.clock.start_grace(),
+            Effect::ReturnUndelivered(_) if faulty!(DropUndelivered) => {}
+            Effect::ReturnUndelivered(content) => {
                 let mut passed = self.interjections.iter();
                 if let Some(place) = passed.position(|it| !it.is_delivered && it.content == content)
                 {
@@ -208,7 +219,7 @@ impl LoopRun<'_> {
                     self.task.inbox.interjections.push_back(undelivered);
                 }
             }
-            ImmediateEffect::Commit(_) => {}
+            Effect::Commit(end) => self.start_commit(&end),
         }
     }
 
