@@ -125,7 +125,6 @@ impl HookList {
         self.hooks.is_empty()
     }
 
-    /// Returns all hooks.
     pub(crate) fn all(&self) -> Vec<Arc<dyn Hooks>> {
         let hooks = self.hooks.iter();
         hooks.map(|(_, hooks)| Arc::clone(hooks)).collect()
@@ -147,7 +146,6 @@ impl HookList {
             })
     }
 
-    /// Asks the subscribed hooks.
     pub(crate) async fn ask(self, cx: HookCx, hook: HookRequest) -> CombinedVerdict {
         let mut issues = Vec::new();
         let mut warnings: Vec<String> = Vec::new();

@@ -115,7 +115,6 @@ pub(crate) fn observer_channel() -> (EventPublisher, EventSource) {
 }
 
 impl EventPublisher {
-    /// Publishes an event.
     pub(crate) fn push(&mut self, event: &Event) {
         let mut ring = self.buffer.ring();
         if !ring.is_observed {
@@ -196,7 +195,6 @@ impl Observer {
         }
     }
 
-    /// Returns the next event if it is buffered.
     fn next_buffered(&mut self) -> Option<ObservedEvent> {
         let ring = self.source.buffer.ring();
         let Some(place) = self.place.filter(|place| *place >= ring.first) else {

@@ -78,7 +78,6 @@ pub(crate) struct SinkDriver {
 }
 
 impl SinkDriver {
-    /// Creates the driver of a prompt.
     pub(crate) fn new(sinks: PromptSinks, cancels: Cancels) -> Self {
         Self {
             sinks,

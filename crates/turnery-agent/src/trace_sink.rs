@@ -72,7 +72,6 @@ impl ModelCallTracer {
         Self(Some(sink))
     }
 
-    /// Starts to trace a call.
     pub(crate) fn begin(&self, call: ModelCallContext<'_>) -> ModelCallTrace {
         let running = self.0.as_ref().map(|sink| OpenModelCall {
             sink: Arc::clone(sink),
@@ -120,7 +119,6 @@ impl ModelCallTrace {
         running.call.started_at = turnery_store::now() + retry.wait;
     }
 
-    /// Records the end of the call.
     pub(crate) fn end(&mut self, end: &Result<Response, ModelError>) {
         let Some(mut running) = self.0.take() else {
             return;

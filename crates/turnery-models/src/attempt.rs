@@ -67,7 +67,6 @@ impl<R: ResponseReader> Attempt<'_, R> {
         self.finish().await
     }
 
-    /// Reads the buffered events.
     async fn read_events(
         &mut self,
         decoder: &mut SseDecoder,

@@ -18,7 +18,6 @@ pub(crate) struct ApiDescriptor {
     pub(crate) models_path: &'static str,
     /// Header for the key, and the prefix of its value.
     pub(crate) key_header: (&'static str, &'static str),
-    /// Additional headers.
     pub(crate) headers: &'static [(&'static str, &'static str)],
     /// True if the API has a format for audio.
     pub(crate) takes_audio: bool,
@@ -26,7 +25,6 @@ pub(crate) struct ApiDescriptor {
 
 /// One model API: how requests are written and responses are read.
 pub(crate) trait ApiDialect: Send + Sync + 'static {
-    /// Reader of one response.
     type Reader: ResponseReader;
     /// Paths and headers of the API.
     const API: ApiDescriptor;

@@ -179,7 +179,6 @@ impl Endpoint {
 
 /// A streaming response. Dropping it closes its connection at once.
 pub(crate) struct EventStream {
-    /// Name of the provider.
     provider: String,
     response: Response,
 }

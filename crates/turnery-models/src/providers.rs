@@ -36,11 +36,9 @@ struct KnownProvider {
     api: Api,
     /// Address, unless the variable sets another.
     base_url: &'static str,
-    /// Environment variable of the address.
     url_variable: &'static str,
     /// Returns the address for a value of the variable.
     read_url: fn(&str) -> String,
-    /// Environment variable of the key.
     key_variable: &'static str,
     /// False for servers that usually work without a key.
     needs_key: bool,
@@ -138,7 +136,6 @@ fn served_at(base_url: &str) -> Option<&'static KnownProvider> {
     })
 }
 
-/// Returns the quirks of the server at `base_url`.
 pub(crate) fn quirks_at(base_url: &str) -> Quirks {
     served_at(base_url).map_or(Quirks::DEFAULT, |known| known.quirks)
 }

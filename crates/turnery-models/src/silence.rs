@@ -64,7 +64,6 @@ pub(crate) struct SilenceTimer<'a> {
 }
 
 impl<'a> SilenceTimer<'a> {
-    /// Starts the timers.
     pub(crate) fn new(limits: SilenceLimits, out: Option<&'a ModelEventSender>) -> Self {
         Self {
             limits,
@@ -75,7 +74,6 @@ impl<'a> SilenceTimer<'a> {
         }
     }
 
-    /// Returns the limits of the call.
     pub(crate) fn limits(&self) -> SilenceLimits {
         self.limits
     }

@@ -181,7 +181,6 @@ pub(crate) struct StartedPrompt {
 }
 
 impl StartedPrompt {
-    /// Waits for the result of the prompt.
     pub(crate) async fn wait_for_output(self) -> Result<PromptOutput, RunError> {
         let result = self.handle.result().await?;
         Ok(PromptOutput {

@@ -25,7 +25,6 @@ pub(crate) struct Budget {
 }
 
 impl Budget {
-    /// Creates the budget of a new prompt.
     pub(crate) fn new(limits: Limits) -> Self {
         Self {
             limits,
@@ -44,7 +43,6 @@ impl Budget {
         }
     }
 
-    /// Returns the time left.
     pub(crate) fn time_left(&self) -> Duration {
         self.limits.duration.saturating_sub(self.elapsed)
     }
@@ -66,7 +64,6 @@ impl Budget {
         self.account().turns
     }
 
-    /// Returns the limit that is reached, if any.
     pub(crate) fn reached(&self) -> Option<ReachedLimit> {
         self.limits.reached_limit(&self.spending(&self.account()))
     }

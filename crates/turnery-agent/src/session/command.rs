@@ -119,7 +119,6 @@ pub(crate) struct Interjection {
 }
 
 impl Interjection {
-    /// Marks the interjection as delivered.
     pub(crate) fn mark_delivered(&mut self) {
         self.is_delivered = true;
         if let Some(reply) = self.reply.take() {

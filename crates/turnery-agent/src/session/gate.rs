@@ -57,7 +57,6 @@ impl PendingPermission {
 pub(crate) struct JudgedCall {
     pub(crate) call: ToolCall,
     pub(crate) prepared: PreparedCall,
-    /// Policy that judged the call.
     pub(crate) policy: Policy,
     pub(crate) judgement: Judgement,
     /// Limits within which an allowed command line runs.

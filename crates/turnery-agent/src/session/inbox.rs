@@ -10,7 +10,6 @@ use tokio::sync::{mpsc, oneshot};
 /// Mailbox of a session task, and the commands taken from it.
 pub(crate) struct Inbox {
     pub(crate) mailbox: mpsc::Receiver<SessionCommand>,
-    /// Queued prompts.
     pub(crate) prompts: VecDeque<QueuedPrompt>,
     /// Pending interjections of the running prompt.
     pub(crate) interjections: VecDeque<Interjection>,

@@ -55,7 +55,6 @@ impl LoopPlan {
 }
 
 impl SessionTask {
-    /// Plans the first loop of a prompt.
     pub(crate) async fn plan(&mut self, work: PromptKind) -> Result<LoopPlan, PromptError> {
         let tip = self.conversation.info.tip_loop_id.clone();
         let mut plan = match work {

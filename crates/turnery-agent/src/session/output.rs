@@ -44,7 +44,6 @@ impl SessionOutput {
         self.sinks.poll_idle(cx)
     }
 
-    /// Pushes an item to all outputs.
     pub(crate) fn push(&mut self, item: OutboxItem<'_>) {
         self.outbox.push(item);
         if let OutboxItem::Live(event) = item {

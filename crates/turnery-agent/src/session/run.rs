@@ -96,7 +96,6 @@ enum RunEvent {
 }
 
 impl<'t> LoopRun<'t> {
-    /// Begins a loop.
     pub(crate) fn begin(
         task: &'t mut SessionTask,
         guard: &'t mut PromptGuard,

@@ -77,7 +77,6 @@ pub(crate) struct RunningModel {
 }
 
 impl RunningModel {
-    /// Starts a model call.
     pub(crate) fn call(
         model: Arc<dyn Model>,
         request: ModelRequest,
@@ -120,7 +119,6 @@ impl RunningModel {
 /// Running tool call.
 pub(crate) struct RunningTool {
     pub(crate) call_id: CallId,
-    /// True if the tool opens child sessions.
     pub(crate) opens_sessions: bool,
     cancel: CancellationToken,
     output_budget: OutputBudget,
@@ -128,7 +126,6 @@ pub(crate) struct RunningTool {
 }
 
 impl RunningTool {
-    /// Starts a tool call.
     pub(crate) fn run(
         toolbox: Toolbox,
         call: ToolCall,

@@ -38,7 +38,6 @@ pub struct CallEnd<'a> {
 pub(super) struct OpenCalls(HashMap<CallId, CallView>);
 
 impl OpenCalls {
-    /// Adds a call.
     pub(super) fn insert(&mut self, request: &ToolCall, detail: &CallDetail) -> &CallView {
         let call = CallView {
             request: request.clone(),

@@ -32,7 +32,6 @@ impl PromptUsage {
         self.running_loop = cumulative;
     }
 
-    /// Records the usage of a child session.
     pub(super) fn record_child(&mut self, child: &ChildUsage) {
         let same = |known: &&mut ChildUsage| {
             known.session_id == child.session_id

@@ -18,35 +18,26 @@ struct StreamEvent<'a> {
     kind: JsonStr<'a>,
     #[serde(default)]
     index: u32,
-    #[serde(default, borrow)]
     delta: Option<EventDelta<'a>>,
-    #[serde(default, borrow)]
     content_block: Option<&'a RawValue>,
-    #[serde(default, borrow)]
     message: Option<MessageStart<'a>>,
-    #[serde(default, borrow)]
     usage: Option<&'a RawValue>,
 }
 
 #[derive(Deserialize)]
 struct EventDelta<'a> {
-    #[serde(default, borrow)]
+    #[serde(borrow)]
     text: Option<JsonStr<'a>>,
-    #[serde(default, borrow)]
     thinking: Option<JsonStr<'a>>,
-    #[serde(default, borrow)]
     signature: Option<JsonStr<'a>>,
-    #[serde(default, borrow)]
     partial_json: Option<JsonStr<'a>>,
-    #[serde(default, borrow)]
     stop_reason: Option<JsonStr<'a>>,
 }
 
 #[derive(Deserialize)]
 struct MessageStart<'a> {
-    #[serde(default, borrow)]
+    #[serde(borrow)]
     model: Option<JsonStr<'a>>,
-    #[serde(default, borrow)]
     usage: Option<&'a RawValue>,
 }
 
@@ -55,17 +46,11 @@ struct MessageStart<'a> {
 struct ContentBlockStart<'a> {
     #[serde(rename = "type", borrow)]
     kind: JsonStr<'a>,
-    #[serde(default, borrow)]
     text: Option<JsonStr<'a>>,
-    #[serde(default, borrow)]
     thinking: Option<JsonStr<'a>>,
-    #[serde(default, borrow)]
     signature: Option<JsonStr<'a>>,
-    #[serde(default, borrow)]
     id: Option<JsonStr<'a>>,
-    #[serde(default, borrow)]
     name: Option<JsonStr<'a>>,
-    #[serde(default, borrow)]
     input: Option<&'a RawValue>,
 }
 

@@ -194,7 +194,6 @@ pub(super) fn list(items: impl ExactSizeIterator<Item = String>, most: usize) ->
     text
 }
 
-/// Returns the last lines of a text.
 pub(super) fn last_lines(text: &str, most: usize) -> String {
     let lines: Vec<&str> = text.trim().lines().collect();
     lines[lines.len().saturating_sub(most)..].join("\n")

@@ -10,75 +10,62 @@ use turnery_engine::Usage;
 
 #[derive(Deserialize)]
 pub(super) struct Chunk<'a> {
-    #[serde(default, borrow)]
+    #[serde(borrow)]
     pub(super) model: Option<JsonStr<'a>>,
-    #[serde(default, borrow)]
     pub(super) choices: Option<Vec<Choice<'a>>>,
-    #[serde(default, borrow)]
     pub(super) usage: Option<&'a RawValue>,
-    #[serde(default, borrow)]
     pub(super) error: Option<&'a RawValue>,
 }
 
 #[derive(Deserialize)]
 pub(super) struct Choice<'a> {
-    #[serde(default, borrow)]
+    #[serde(borrow)]
     pub(super) delta: Option<ChoiceDelta<'a>>,
-    #[serde(default, borrow)]
     pub(super) finish_reason: Option<JsonStr<'a>>,
 }
 
 #[derive(Deserialize)]
 pub(super) struct ChoiceDelta<'a> {
     /// A string, or Mistral's list of parts.
-    #[serde(default, borrow)]
+    #[serde(borrow)]
     pub(super) content: Option<&'a RawValue>,
     /// DeepSeek, vLLM, llama.cpp, LM Studio.
-    #[serde(default, borrow)]
     pub(super) reasoning_content: Option<JsonStr<'a>>,
     /// OpenRouter, Ollama, newer vLLM.
-    #[serde(default, borrow)]
     pub(super) reasoning: Option<JsonStr<'a>>,
-    #[serde(default, borrow)]
     pub(super) refusal: Option<JsonStr<'a>>,
-    #[serde(default, borrow)]
     pub(super) tool_calls: Option<Vec<ToolCallDelta<'a>>>,
     /// Predecessor of `tool_calls`, for a single call.
-    #[serde(default, borrow)]
     pub(super) function_call: Option<FunctionDelta<'a>>,
 }
 
 #[derive(Deserialize)]
 pub(super) struct ToolCallDelta<'a> {
-    #[serde(default)]
     pub(super) index: Option<u32>,
-    #[serde(default, borrow)]
+    #[serde(borrow)]
     pub(super) id: Option<JsonStr<'a>>,
-    #[serde(default, borrow)]
     pub(super) function: Option<FunctionDelta<'a>>,
 }
 
 #[derive(Default, Deserialize)]
 pub(super) struct FunctionDelta<'a> {
-    #[serde(default, borrow)]
+    #[serde(borrow)]
     pub(super) name: Option<JsonStr<'a>>,
     /// A string of JSON; some servers send the object itself.
-    #[serde(default, borrow)]
     pub(super) arguments: Option<&'a RawValue>,
 }
 
 /// Part of content given as a list.
 #[derive(Deserialize)]
 pub(super) struct ContentPart<'a> {
-    #[serde(default, borrow)]
+    #[serde(borrow)]
     pub(super) text: Option<JsonStr<'a>>,
-    #[serde(default, borrow)]
     pub(super) thinking: Option<Vec<TextPart<'a>>>,
 }
 
 #[derive(Deserialize)]
 pub(super) struct TextPart<'a> {
-    #[serde(default, borrow)]
+    #[serde(borrow)]
     pub(super) text: Option<JsonStr<'a>>,
 }
 

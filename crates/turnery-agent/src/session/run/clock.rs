@@ -33,7 +33,6 @@ impl LoopClock {
         self.stopped_at = Some(Instant::now());
     }
 
-    /// Resumes the clock.
     pub(super) fn resume(&mut self) {
         if let Some(since) = self.stopped_at.take()
             && let Some(deadline) = &mut self.deadline

@@ -223,7 +223,6 @@ impl LoopRun<'_> {
         }
     }
 
-    /// Returns the model of this loop.
     fn loop_model(&self) -> &Arc<dyn Model> {
         self.scope.model_or(&self.task.env.model)
     }

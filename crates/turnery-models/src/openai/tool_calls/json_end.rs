@@ -20,7 +20,6 @@ pub(super) struct JsonEndDetector {
 }
 
 impl JsonEndDetector {
-    /// Reads the next fragment.
     pub(super) fn read(&mut self, fragment: &str) {
         if !fragment.trim().is_empty() {
             // Text after the end can never become valid JSON.
