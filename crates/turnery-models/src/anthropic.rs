@@ -9,22 +9,20 @@ use crate::{
     response_accumulator::CallIds,
 };
 
-/// The Messages API below a base URL that does not end in `/v1`.
-pub(crate) const API: ApiDescriptor = ApiDescriptor {
-    record_name: "anthropic_messages",
-    path: "/v1/messages",
-    models_path: "/v1/models",
-    key_header: ("x-api-key", ""),
-    headers: &[("anthropic-version", "2023-06-01")],
-    takes_audio: false,
-};
-
 /// Dialect of the Anthropic Messages API.
 pub(crate) struct Anthropic;
 
 impl ApiDialect for Anthropic {
     type Reader = stream::AnthropicReader;
-    const API: ApiDescriptor = API;
+    /// The Messages API below a base URL that does not end in `/v1`.
+    const API: ApiDescriptor = ApiDescriptor {
+        record_name: "anthropic_messages",
+        path: "/v1/messages",
+        models_path: "/v1/models",
+        key_header: ("x-api-key", ""),
+        headers: &[("anthropic-version", "2023-06-01")],
+        takes_audio: false,
+    };
 
     fn body(&self, info: &ModelInfo, request: &ModelRequest) -> serde_json::Result<Vec<u8>> {
         request::body(info, request)

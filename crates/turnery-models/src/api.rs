@@ -1,11 +1,11 @@
 //! Maps each model API to its descriptor and to its models.
 
 use crate::{
-    anthropic::{self, Anthropic},
-    dialect::ApiDescriptor,
+    anthropic::Anthropic,
+    dialect::{ApiDescriptor, ApiDialect as _},
     endpoint::Endpoint,
     model::{Model, ModelInfo},
-    openai::{self, OpenAi},
+    openai::OpenAi,
     provider::{Api, CallLimits},
     remote_model::RemoteModel,
 };
@@ -15,8 +15,8 @@ impl Api {
     /// Returns the paths and headers of the API.
     pub(crate) const fn descriptor(self) -> ApiDescriptor {
         match self {
-            Self::Anthropic => anthropic::API,
-            Self::OpenAi => openai::API,
+            Self::Anthropic => Anthropic::API,
+            Self::OpenAi => OpenAi::API,
         }
     }
 
@@ -32,10 +32,7 @@ impl Api {
         match self {
             Self::Anthropic => Arc::new(RemoteModel::new(info, endpoint, limits, Anthropic)),
             Self::OpenAi => {
-                let mut dialect = OpenAi::new(base_url);
-                if is_limit_chosen {
-                    dialect = dialect.choosing_limit();
-                }
+                let dialect = OpenAi::new(base_url, is_limit_chosen);
                 Arc::new(RemoteModel::new(info, endpoint, limits, dialect))
             }
         }

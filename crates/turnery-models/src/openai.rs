@@ -16,40 +16,35 @@ use crate::{
 };
 use quirks::Quirks;
 
-/// Chat Completions below a base URL that ends in `/v1`.
-pub(crate) const API: ApiDescriptor = ApiDescriptor {
-    record_name: "openai_chat_completions",
-    path: "/chat/completions",
-    models_path: "/models",
-    key_header: ("authorization", "Bearer "),
-    headers: &[],
-    takes_audio: true,
-};
-
 /// Dialect of Chat Completions.
 pub(crate) struct OpenAi {
     quirks: Quirks,
 }
 
 impl OpenAi {
-    /// Creates the dialect for the server at `base_url`.
-    pub(crate) fn new(base_url: &str) -> Self {
+    /// Creates the dialect for the server at `base_url`. If the user chose the output limit, it is sent.
+    pub(crate) fn new(base_url: &str, is_limit_chosen: bool) -> Self {
+        let quirks = providers::quirks_at(base_url);
         Self {
-            quirks: providers::quirks_at(base_url),
-        }
-    }
-
-    /// Sends the output limit, because the user configured it.
-    pub(crate) fn choosing_limit(self) -> Self {
-        Self {
-            quirks: self.quirks.with_user_limit(),
+            quirks: match is_limit_chosen {
+                true => quirks.with_user_limit(),
+                false => quirks,
+            },
         }
     }
 }
 
 impl ApiDialect for OpenAi {
     type Reader = stream::OpenAiReader;
-    const API: ApiDescriptor = API;
+    /// Chat Completions below a base URL that ends in `/v1`.
+    const API: ApiDescriptor = ApiDescriptor {
+        record_name: "openai_chat_completions",
+        path: "/chat/completions",
+        models_path: "/models",
+        key_header: ("authorization", "Bearer "),
+        headers: &[],
+        takes_audio: true,
+    };
 
     fn body(&self, info: &ModelInfo, request: &ModelRequest) -> serde_json::Result<Vec<u8>> {
         request::body(info, &self.quirks, request)

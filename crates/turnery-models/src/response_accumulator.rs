@@ -184,7 +184,7 @@ pub(crate) fn args_as_object(args: &Value) -> Cow<'_, Value> {
 }
 
 /// Converts an index to a block number.
-fn block_number(at: usize) -> u32 {
+pub(crate) fn block_number(at: usize) -> u32 {
     u32::try_from(at).unwrap_or(u32::MAX)
 }
 

@@ -3,7 +3,7 @@
 use std::{env, sync::Arc};
 use turnery_agent::{Agent, Settings, TraceSink};
 use turnery_engine::Limits;
-use turnery_models::{Model, ModelRegistry, ProviderConfig, UnknownModelError};
+use turnery_models::{Model, ModelName, ModelRegistry, ProviderConfig, UnknownModelError};
 use turnery_store::{MemoryStore, Store};
 use turnery_tools::{Tool, Toolbox};
 
@@ -24,20 +24,20 @@ impl AgentBuilder {
     /// model or a missing key is an error of opening a session.
     pub fn new(model: &str) -> Result<Self, UnknownModelError> {
         let providers = ProviderConfig::standard_from_env(&|name| env::var(name).ok());
-        Ok(Self {
-            settings: Settings::new(model.parse()?, ""),
-            models: ModelRegistry::new(providers),
-            tools: Toolbox::new(Vec::new()),
-            store: Arc::new(MemoryStore::new()),
-            trace: None,
-        })
+        Ok(Self::of(model.parse()?, ModelRegistry::new(providers)))
     }
 
     /// Creates the builder of an agent that uses a model of its own, for example a scripted one in a test.
     pub fn with_model(model: impl Model) -> Self {
+        let name = model.info().name.clone();
+        let models = ModelRegistry::new(Vec::new()).with_model(Arc::new(model));
+        Self::of(name, models)
+    }
+
+    fn of(model: ModelName, models: ModelRegistry) -> Self {
         Self {
-            settings: Settings::new(model.info().name.clone(), ""),
-            models: ModelRegistry::new(Vec::new()).with_model(Arc::new(model)),
+            settings: Settings::new(model, ""),
+            models,
             tools: Toolbox::new(Vec::new()),
             store: Arc::new(MemoryStore::new()),
             trace: None,

@@ -17,34 +17,20 @@ impl Agent {
         ports: impl FnOnce(&SessionId) -> ClientPorts + Send,
     ) -> Result<Session, OpenError> {
         let copy = self.copy(id).await?;
-        match self.open(&copy, request, false, ports).await {
-            Ok(session) => Ok(session),
-            Err(error) => {
-                if let Err(error) = self.store.delete(&copy).await {
-                    tracing::warn!(
-                        "the copy of a session that could not be opened is left: {error}"
-                    );
-                }
-                Err(match error {
-                    OpenError::OtherFolder { expected, .. } => OpenError::OtherFolder {
-                        session: id.clone(),
-                        expected,
-                    },
-                    OpenError::FolderLeadsElsewhere {
-                        expected,
-                        requested,
-                        found,
-                        ..
-                    } => OpenError::FolderLeadsElsewhere {
-                        session: id.clone(),
-                        expected,
-                        requested,
-                        found,
-                    },
-                    other => other,
-                })
-            }
+        let opened = self.open(&copy, request, false, ports).await;
+        if opened.is_err()
+            && let Err(error) = self.store.delete(&copy).await
+        {
+            tracing::warn!("the copy of a session that could not be opened is left: {error}");
         }
+        opened.map_err(|mut error| {
+            if let OpenError::OtherFolder { session, .. }
+            | OpenError::FolderLeadsElsewhere { session, .. } = &mut error
+            {
+                session.clone_from(id);
+            }
+            error
+        })
     }
 
     /// Copies all loops, including those off the active branch: others may follow from them.

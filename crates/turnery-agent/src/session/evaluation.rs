@@ -143,15 +143,14 @@ impl SessionTask {
             .collect();
         scope.budget.add_time(began.elapsed());
         let began = Instant::now();
-        let decision = self
-            .choose_winner(&plan, &evaluation, &records, scope, guard)
-            .await;
-        scope.budget.add_time(began.elapsed());
         let WinnerDecision {
             winner,
             judge_report,
             limit,
-        } = decision;
+        } = self
+            .choose_winner(&plan, &evaluation, &records, scope, guard)
+            .await;
+        scope.budget.add_time(began.elapsed());
         record_winner(&mut records, winner, &judge_report);
         let records: Vec<Arc<LoopRecord>> = records.into_iter().map(Arc::new).collect();
         let title = results[winner].commit.title.clone();
@@ -198,13 +197,9 @@ impl SessionTask {
                 };
                 self.background.start(commit.finish());
                 guard.stop_renewing();
-                result.usage = records.iter().map(|record| record.usage).fold(
-                    result.usage,
-                    |mut sum, usage| {
-                        sum += usage;
-                        sum
-                    },
-                );
+                for record in &records {
+                    result.usage += record.usage;
+                }
                 result.loops = records;
                 return Ok(unstored_result(result));
             }
@@ -279,13 +274,14 @@ impl SessionTask {
         guard: &mut PromptGuard,
     ) -> WinnerDecision {
         let eligible = eligible_candidates(records);
-        let first = select_candidate(records, &eligible, evaluation.strategy.selection_rule());
+        let rule = evaluation.strategy.selection_rule();
+        let mut decision = WinnerDecision {
+            winner: select_candidate(records, &eligible, rule),
+            judge_report: JudgeReport::default(),
+            limit: None,
+        };
         if !matches!(evaluation.strategy, SelectionStrategy::Judge(_)) || eligible.len() < 2 {
-            return WinnerDecision {
-                winner: first,
-                judge_report: JudgeReport::default(),
-                limit: None,
-            };
+            return decision;
         }
         let name = evaluation.judge.info().name.clone();
         let undecided = |what: &str, why: &str| {
@@ -294,28 +290,17 @@ impl SessionTask {
             ))
         };
         if let Err(limit) = scope.budget.take_turn() {
-            return WinnerDecision {
-                winner: first,
-                judge_report: JudgeReport {
-                    issue: undecided("was not asked", &limit.text),
-                    ..JudgeReport::default()
-                },
-                limit: Some(limit),
-            };
+            decision.judge_report.issue = undecided("was not asked", &limit.text);
+            decision.limit = Some(limit);
+            return decision;
         }
-        let history = plan
-            .base
-            .as_ref()
-            .unwrap_or(&self.conversation.history)
-            .messages();
+        let history = plan.base.as_ref().unwrap_or(&self.conversation.history);
+        let answers = eligible.iter().map(|it| final_answer(&records[*it]));
         let request = JudgeInput {
             session_id: self.conversation.info.id.clone(),
-            earlier: &history,
+            earlier: &history.messages(),
             input: &plan.input,
-            answers: eligible
-                .iter()
-                .map(|it| final_answer(&records[*it]))
-                .collect(),
+            answers: answers.collect(),
         }
         .to_request();
         let call = ModelCallContext {
@@ -324,53 +309,42 @@ impl SessionTask {
             source: source::EVALUATION,
             model: &name,
         };
-        let tracing = self.env.tracer.clone();
+        let tracer = self.env.tracer.clone();
         let judge = Arc::clone(&evaluation.judge);
-        let asked = async {
-            let mut running = RunningModel::call(judge, request, tracing.begin(call));
+        let asked = timeout(scope.budget.time_left(), async {
+            let mut running = RunningModel::call(judge, request, tracer.begin(call));
             loop {
                 if let StreamItem::End(end) = poll_fn(|cx| running.poll(cx, true)).await {
                     return end;
                 }
             }
-        };
-        let mut judge_report = JudgeReport {
-            model: Some(name.to_string()),
-            ..JudgeReport::default()
-        };
-        let mut choice = None;
-        let mut limit = None;
-        let asked = timeout(scope.budget.time_left(), asked);
+        });
+        decision.judge_report.model = Some(name.to_string());
         let why = match guard.run_guarded(self, asked, Duration::ZERO).await {
             GuardOutcome::Done(Ok(Ok(response))) => {
-                judge_report.usage = response.usage.map(Usage::normalized).unwrap_or_default();
+                let usage = response.usage.map(Usage::normalized).unwrap_or_default();
                 let price = self.env.price(&*evaluation.judge);
-                scope.budget.add_answer(&judge_report.usage, price);
+                scope.budget.add_answer(&usage, price);
+                decision.judge_report.usage = usage;
                 let reply = response.content.iter().filter_map(Content::as_text);
-                choice = parse_judge_reply(&reply.collect::<String>(), eligible.len());
+                let choice = parse_judge_reply(&reply.collect::<String>(), eligible.len());
+                if let Some(place) = choice {
+                    decision.winner = eligible[place];
+                    return decision;
+                }
                 "it named no answer".to_owned()
             }
             GuardOutcome::Done(Ok(Err(error))) => error.to_string(),
-            GuardOutcome::Done(Err(_)) => limit.insert(scope.budget.time_up()).text.clone(),
+            GuardOutcome::Done(Err(_)) => {
+                let limit = decision.limit.insert(scope.budget.time_up());
+                limit.text.clone()
+            }
             GuardOutcome::Cancelled => "the prompt was cancelled".to_owned(),
             // The commit will report it.
             GuardOutcome::LaneLost => "the session was taken over".to_owned(),
         };
-        match choice {
-            Some(place) => WinnerDecision {
-                winner: eligible[place],
-                judge_report,
-                limit,
-            },
-            None => {
-                judge_report.issue = undecided("did not choose", &why);
-                WinnerDecision {
-                    winner: first,
-                    judge_report,
-                    limit,
-                }
-            }
-        }
+        decision.judge_report.issue = undecided("did not choose", &why);
+        decision
     }
 
     /// Continues the session from the winner; call ids of the others stay reserved.

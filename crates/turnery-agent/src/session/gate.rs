@@ -195,42 +195,26 @@ fn ask(
     detail: CallDetail,
     always: Option<&Rule>,
 ) -> PermissionRequest {
-    let option = |id: &str, name: String, kind| PermissionChoice {
-        id: id.to_owned(),
-        name,
-        kind,
-    };
-    let mut options = vec![option(
-        "allow_once",
-        "Allow".to_owned(),
-        PermissionChoiceKind::AllowOnce,
-    )];
-    if let Some(rule) = always {
-        options.push(option(
-            "allow_always",
-            format!("Always allow {rule} in this session"),
-            PermissionChoiceKind::AllowAlways,
-        ));
-    }
-    options.push(option(
-        "reject_once",
-        "Reject".to_owned(),
-        PermissionChoiceKind::RejectOnce,
-    ));
-    if let Some(rule) = always {
-        options.push(option(
-            "reject_always",
-            format!("Always reject {rule} in this session"),
-            PermissionChoiceKind::RejectAlways,
-        ));
-    }
+    use PermissionChoiceKind::{AllowAlways, AllowOnce, RejectAlways, RejectOnce};
+    let once = |name: &str| Some(name.to_owned());
+    let for_all = |verb| always.map(|rule| format!("Always {verb} {rule} in this session"));
+    let options = [
+        ("allow_once", once("Allow"), AllowOnce),
+        ("allow_always", for_all("allow"), AllowAlways),
+        ("reject_once", once("Reject"), RejectOnce),
+        ("reject_always", for_all("reject"), RejectAlways),
+    ];
+    let options = options.into_iter().filter_map(|(id, name, kind)| {
+        let id = id.to_owned();
+        name.map(|name| PermissionChoice { id, name, kind })
+    });
     PermissionRequest {
         session_id: session_id.clone(),
         call_id: call.call_id.clone(),
         tool_name: call.name.clone(),
         args: Arc::clone(&call.args),
         detail,
-        options,
+        options: options.collect(),
         rule: always.cloned(),
     }
 }

@@ -95,24 +95,21 @@ impl LaneClaim {
         })?;
         let stale = opened.info.head_version != self.known.head_version
             || opened.info.tip_loop_id != self.known.tip_loop_id;
-        if !stale || faulty!(SkipReload) {
-            return Ok(ClaimResult {
-                opened,
-                chain: None,
-                pending,
-            });
-        }
-        match self.store.history(&opened.info.id).await {
-            Ok(history) => Ok(ClaimResult {
-                opened,
-                chain: Some(history.loops),
-                pending,
-            }),
-            Err(error) => {
-                drop(pending);
-                let _ = self.store.release(&opened.lane).await;
-                Err(lost(error))
+        let mut chain = None;
+        if stale && !faulty!(SkipReload) {
+            match self.store.history(&opened.info.id).await {
+                Ok(history) => chain = Some(history.loops),
+                Err(error) => {
+                    drop(pending);
+                    let _ = self.store.release(&opened.lane).await;
+                    return Err(lost(error));
+                }
             }
         }
+        Ok(ClaimResult {
+            opened,
+            chain,
+            pending,
+        })
     }
 }

@@ -103,7 +103,7 @@ fn endpoint() -> (Endpoint, ModelInfo) {
 }
 
 fn openai() -> OpenAi {
-    OpenAi::new("http://acme.test/v1")
+    OpenAi::new("http://acme.test/v1", false)
 }
 
 async fn collect_events(mut events: Receiver<ModelEvent>) -> Vec<ModelEvent> {

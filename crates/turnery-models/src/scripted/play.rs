@@ -1,7 +1,7 @@
 //! Plays the steps of one answer as deltas and a settled response.
 
 use super::scenario::{AnswerEnd, AnswerStep, ScriptedAnswer, split_evenly};
-use crate::{model::ModelEventSender, model_name::ModelName};
+use crate::{model::ModelEventSender, model_name::ModelName, response_accumulator::block_number};
 use std::{sync::Arc, time::Duration};
 use turnery_engine::{CallId, Content, ModelDelta, ModelError, ModelStop, Response, ToolCall};
 
@@ -88,10 +88,6 @@ fn add_thinking(content: &mut Vec<Content>, piece: &str) -> u32 {
         });
     }
     block_number(content.len() - 1)
-}
-
-fn block_number(at: usize) -> u32 {
-    u32::try_from(at).unwrap_or(u32::MAX)
 }
 
 fn finish(
