@@ -2,7 +2,9 @@
 
 use crate::{
     failing_store::FailingStore,
-    fixture::{Act, LARGE_CAPACITY, Seen, World, drain, live_events, start_text},
+    fixture::{
+        Act, LARGE_CAPACITY, World, drain, finished, hook_set, live_events, run_text, with_hooks,
+    },
 };
 use futures_util::future::BoxFuture;
 use serde_json::{Value, json};
@@ -13,28 +15,23 @@ use std::{
 };
 use tokio::time::Instant;
 use turnery_agent::{
-    ActivitySink, Client, ClientPorts, ContinueError, HookCx, Hooks, OpenError, PermissionAnswer,
+    ActivitySink, Client, ContinueError, HookCx, Hooks, OpenError, PermissionAnswer,
     PermissionRequest, PromptActivity, PromptError, PromptOptions, PromptSinks, Session,
 };
 use turnery_engine::{
-    CallDetail, CommitError, Content, EventKind, HookRequest, HookSet, HookVerdict, LoopId,
-    Outcome, PlanEntry, PlanPriority, PlanStatus, ToolEnvelope, ToolError, ToolSpec, TurnFinish,
-    TurnStop,
+    CommitError, Content, EventKind, HookRequest, HookSet, HookVerdict, LoopId, Outcome, PlanEntry,
+    PlanPriority, PlanStatus, ToolEnvelope, ToolSpec, TurnStop,
 };
 use turnery_store::{
     ImportError, MemoryStore, StoreError,
     export::{SessionDocument, export_session, import_session},
 };
-use turnery_tools::{Access, LocalFiles, PreparedCall, Progress, Tool, ToolCx, Workspace};
-
-fn finished(text: &str) -> Outcome {
-    Outcome::Finished(TurnFinish::AssistantMessage { text: text.into() }, None)
-}
+use turnery_tools::{Progress, Tool, ToolCx};
 
 /// Checks that the next prompt works.
 async fn assert_session_works(world: &World, session: &Session) {
     world.puppet.answer_next(&[Act::Say("all is well")]);
-    let result = start_text(session, "how are you?").result().await.unwrap();
+    let result = run_text(session, "how are you?").await;
     assert_eq!(result.outcome, finished("all is well"));
 }
 
@@ -72,46 +69,15 @@ async fn hanging_hook_times_out_everywhere() {
     let cases = [
         // Only the end of the loop is told.
         (none, finished("done"), 0),
-        (
-            HookSet {
-                before_turn: true,
-                ..none
-            },
-            stopped.clone(),
-            0,
-        ),
-        (
-            HookSet {
-                after_turn: true,
-                ..none
-            },
-            finished("done"),
-            1,
-        ),
-        (
-            HookSet {
-                before_tool: true,
-                ..none
-            },
-            finished("done"),
-            0,
-        ),
-        (
-            HookSet {
-                after_tool: true,
-                ..none
-            },
-            finished("done"),
-            1,
-        ),
+        (hook_set!(before_turn), stopped.clone(), 0),
+        (hook_set!(after_turn), finished("done"), 1),
+        (hook_set!(before_tool), finished("done"), 0),
+        (hook_set!(after_tool), finished("done"), 1),
     ];
     for (set, outcome, ran) in cases {
         let world = World::new(&[&[Act::Call("c", "look")], &[Act::Say("done")]]);
         let (session, _seen) = world.session(LARGE_CAPACITY).await;
-        let options = PromptOptions {
-            hooks: vec![Arc::new(NeverAnsweringHooks(set))],
-            ..PromptOptions::default()
-        };
+        let options = with_hooks(Arc::new(NeverAnsweringHooks(set)));
         let begun = Instant::now();
         let ticket = session.prompt(vec![Content::text("hi")], options).unwrap();
         let result = ticket.result().await.unwrap();
@@ -147,10 +113,7 @@ impl Hooks for PanickingHookSet {
 async fn hook_with_panicking_set_is_asked_everything() {
     let world = World::new(&[&[Act::Call("c", "look")], &[Act::Say("well")]]);
     let (session, _seen) = world.session(LARGE_CAPACITY).await;
-    let options = PromptOptions {
-        hooks: vec![Arc::new(PanickingHookSet)],
-        ..PromptOptions::default()
-    };
+    let options = with_hooks(Arc::new(PanickingHookSet));
     let ticket = session.prompt(vec![Content::text("hi")], options).unwrap();
     ticket.result().await.unwrap();
     assert!(world.ran.lock().unwrap().is_empty());
@@ -162,7 +125,7 @@ async fn hook_with_panicking_set_is_asked_everything() {
 async fn panicking_tool_is_a_failed_call() {
     let world = World::new(&[&[Act::Call("p", "panic")], &[Act::Say("never mind")]]);
     let (session, _seen) = world.session(LARGE_CAPACITY).await;
-    let result = start_text(&session, "break").result().await.unwrap();
+    let result = run_text(&session, "break").await;
     assert_eq!(result.outcome, finished("never mind"));
     assert!(result.executions()[0].envelope.result.is_err());
     assert_session_works(&world, &session).await;
@@ -176,22 +139,6 @@ struct FloodTool(ToolSpec);
 impl Tool for FloodTool {
     fn spec(&self) -> ToolSpec {
         self.0.clone()
-    }
-
-    fn describe(&self, _: &Value, _: &Workspace) -> CallDetail {
-        CallDetail::default()
-    }
-
-    fn prepare<'a>(
-        &'a self,
-        _: &'a Value,
-        _: &'a ToolCx,
-    ) -> BoxFuture<'a, Result<PreparedCall, ToolError>> {
-        let prepared = PreparedCall {
-            access: Access::Nothing,
-            detail: CallDetail::default(),
-        };
-        Box::pin(std::future::ready(Ok(prepared)))
     }
 
     fn run<'a>(&'a self, _: &'a Value, cx: &'a ToolCx) -> BoxFuture<'a, ToolEnvelope> {
@@ -236,7 +183,7 @@ async fn gigabyte_of_tool_output_is_truncated() {
         |tools| tools.and(FloodTool(spec)),
     );
     let (session, mut seen) = world.session(LARGE_CAPACITY).await;
-    let result = start_text(&session, "print").result().await.unwrap();
+    let result = run_text(&session, "print").await;
     assert_eq!(result.outcome, finished("so much"));
     let printed: Vec<String> = live_events(&drain(&mut seen))
         .into_iter()
@@ -297,7 +244,7 @@ async fn stuck_sink_is_abandoned_after_cancel() {
 async fn truncated_call_arguments_fail_the_call() {
     let world = World::new(&[&[Act::Half("h", "look")], &[Act::Say("sorry")]]);
     let (session, _seen) = world.session(LARGE_CAPACITY).await;
-    let result = start_text(&session, "look").result().await.unwrap();
+    let result = run_text(&session, "look").await;
     assert_eq!(result.outcome, finished("sorry"));
     assert!(world.ran.lock().unwrap().is_empty());
     assert!(result.executions()[0].envelope.result.is_err());
@@ -308,7 +255,7 @@ async fn truncated_call_arguments_fail_the_call() {
 async fn truncated_response_ends_only_the_prompt() {
     let world = World::new(&[&[Act::Say("so f"), Act::Half("h", "look"), Act::Fail]]);
     let (session, _seen) = world.session(LARGE_CAPACITY).await;
-    let result = start_text(&session, "look").result().await.unwrap();
+    let result = run_text(&session, "look").await;
     assert!(matches!(
         result.outcome,
         Outcome::Stopped(TurnStop::ProviderError(_))
@@ -322,18 +269,11 @@ async fn unreadable_record_is_an_error() {
     let store = FailingStore::new();
     let world = World::over(store.clone(), &[&[Act::Say("hello")]]);
     let (session, _seen) = world.session(LARGE_CAPACITY).await;
-    start_text(&session, "hi").result().await.unwrap();
+    run_text(&session, "hi").await;
     // As the store says of a database or a record of a newer version.
     let broken = StoreError::Broken("the disk is full".to_owned());
     store.loops.store(true, Ordering::SeqCst);
-    let person = world.person.clone();
-    let (tray, _shown) = world.tray(LARGE_CAPACITY);
-    let ports = ClientPorts {
-        client: person,
-        outbox: tray,
-        files: Arc::new(LocalFiles),
-        terminals: None,
-    };
+    let (ports, _shown) = world.ports(LARGE_CAPACITY);
     let opened = world
         .agent
         .open(session.id(), world.request(), true, |_| ports)
@@ -350,7 +290,7 @@ async fn unreadable_record_is_an_error() {
 async fn newer_document_version_is_rejected() {
     let world = World::new(&[&[Act::Say("hello")]]);
     let (session, _seen) = world.session(LARGE_CAPACITY).await;
-    start_text(&session, "hi").result().await.unwrap();
+    run_text(&session, "hi").await;
     let document = export_session(&*world.store, session.id()).await.unwrap();
     let mut newer = serde_json::to_value(&document).unwrap();
     newer["format"] = json!(2);
@@ -370,7 +310,7 @@ async fn newer_document_version_is_rejected() {
 async fn branch_from_unknown_loop_is_rejected() {
     let world = World::new(&[&[Act::Say("hello")]]);
     let (session, mut seen) = world.session(LARGE_CAPACITY).await;
-    start_text(&session, "hi").result().await.unwrap();
+    run_text(&session, "hi").await;
     drain(&mut seen);
     for stray in ["", "other.puppet-one.1", "\u{0}\u{fffd}"] {
         let stray = LoopId::from(stray);
@@ -380,7 +320,7 @@ async fn branch_from_unknown_loop_is_rejected() {
         assert_eq!(branch.unwrap().result().await, Err(refused));
     }
     assert!(drain(&mut seen).is_empty());
-    let head = world.store.info(session.id()).await.unwrap().head_version;
+    let head = world.head(&session).await;
     assert_eq!(head, 1);
     assert_session_works(&world, &session).await;
 }
@@ -401,18 +341,13 @@ impl Client for PanickingClient {
 async fn client_panic_denies_the_call() {
     for panics_before_future in [false, true] {
         let world = World::new(&[&[Act::Call("r", "ring")], &[Act::Say("pity")]]);
-        let (tray, _shown): (_, tokio::sync::mpsc::Receiver<Seen>) = world.tray(LARGE_CAPACITY);
-        let ports = ClientPorts {
-            client: Arc::new(PanickingClient {
-                panics_before_future,
-            }),
-            outbox: tray,
-            files: Arc::new(LocalFiles),
-            terminals: None,
-        };
+        let (mut ports, _shown) = world.ports(LARGE_CAPACITY);
+        ports.client = Arc::new(PanickingClient {
+            panics_before_future,
+        });
         let session = world.agent.create(world.request(), |_| ports).await;
         let session = session.unwrap();
-        let result = start_text(&session, "ring").result().await.unwrap();
+        let result = run_text(&session, "ring").await;
         assert_eq!(result.outcome, finished("pity"));
         assert!(world.ran.lock().unwrap().is_empty());
         assert_session_works(&world, &session).await;

@@ -1,7 +1,9 @@
 //! Tests of cancelling at every stage of a prompt: the outcome is cancelled, nothing is left running, the
 //! session continues.
 
-use crate::fixture::{Act, LARGE_CAPACITY, World, drain, live_events, start, start_text};
+use crate::fixture::{
+    Act, LARGE_CAPACITY, World, drain, live_events, run_text, start, start_text, wait_for_event,
+};
 use tokio::time::{Duration, Instant};
 use turnery_agent::CancellationToken;
 use turnery_engine::{Disposition, EventKind, Outcome, TurnStop};
@@ -18,14 +20,7 @@ async fn cancel_at_once_calls_no_model() {
     cancel.cancel();
     assert_eq!(ticket.result().await.unwrap().outcome, CANCELLED);
     assert_eq!(world.puppet.requests.lock().unwrap().len(), 0);
-    assert_ne!(
-        start_text(&session, "go on")
-            .result()
-            .await
-            .unwrap()
-            .outcome,
-        CANCELLED
-    );
+    assert_ne!(run_text(&session, "go on").await.outcome, CANCELLED);
 }
 
 // proves: ACP-51, LASH-89, LASH-90, LASH-93, LASH-94, D-1, C-34, LASH-29
@@ -34,19 +29,11 @@ async fn cancel_drops_model_and_keeps_shown_text() {
     let world = World::new(&[&[Act::Say("so far"), Act::Hang], &[Act::Say("ok")]]);
     let (session, mut seen) = world.session(LARGE_CAPACITY).await;
     let ticket = start_text(&session, "hi");
-    loop {
-        let seen = seen.recv().await.unwrap();
-        if matches!(
-            live_events(&[seen]).first().map(|e| &e.kind),
-            Some(EventKind::Delta { .. })
-        ) {
-            break;
-        }
-    }
+    wait_for_event(&mut seen, |kind| matches!(kind, EventKind::Delta { .. })).await;
     assert_eq!(session.cancel_prompts(), 1);
     assert_eq!(ticket.result().await.unwrap().outcome, CANCELLED);
     assert_eq!(*world.puppet.alive.lock().unwrap(), 0);
-    start_text(&session, "go on").result().await.unwrap();
+    run_text(&session, "go on").await;
     assert_eq!(world.puppet.request(1), ["hi", "so far", "go on"]);
 }
 
@@ -67,14 +54,10 @@ async fn cancel_during_tool(tool: &'static str) -> (Duration, Vec<Disposition>) 
     let world = World::new(&[&[Act::Call("t", tool), Act::Call("u", "look")]]);
     let (session, mut seen) = world.session(LARGE_CAPACITY).await;
     let ticket = start_text(&session, "go");
-    loop {
-        let seen = seen.recv().await.unwrap();
-        if let Some(event) = live_events(&[seen]).first()
-            && matches!(event.kind, EventKind::ToolExecutionStart { .. })
-        {
-            break;
-        }
-    }
+    wait_for_event(&mut seen, |kind| {
+        matches!(kind, EventKind::ToolExecutionStart { .. })
+    })
+    .await;
     // The tool is at work once the session has nothing else to do.
     tokio::time::sleep(Duration::from_millis(1)).await;
     assert_eq!(*world.ran.lock().unwrap(), [tool]);
@@ -131,8 +114,5 @@ async fn idle_cancel_spares_the_next_prompt() {
     let world = World::new(&[&[Act::Say("fine")]]);
     let (session, _seen) = world.session(LARGE_CAPACITY).await;
     assert_eq!(session.cancel_prompts(), 0);
-    assert_ne!(
-        start_text(&session, "hi").result().await.unwrap().outcome,
-        CANCELLED
-    );
+    assert_ne!(run_text(&session, "hi").await.outcome, CANCELLED);
 }

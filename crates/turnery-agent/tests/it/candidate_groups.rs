@@ -3,11 +3,13 @@
 
 use crate::{
     evaluation::{
-        cancelled_by, candidates, evaluate, loop_ids_and_winner, short_id, three_models, usage,
-        world,
+        cancelled_by, candidates, evaluate, loop_ids_and_winner, short_id, three_models, world,
     },
     failing_store::FailingStore,
-    fixture::{Act, LARGE_CAPACITY, Puppet, World, drain, live_events, start_text},
+    fixture::{
+        Act, LARGE_CAPACITY, Puppet, World, drain, hook_set, live_events, run_text, usage_of,
+        with_hooks, yield_while,
+    },
 };
 use futures_util::future::BoxFuture;
 use std::{
@@ -48,7 +50,7 @@ fn killed_evaluation_leaves_aborted_loops() {
         let store = Arc::new(SqliteStore::open(path.clone()));
         let world = World::with_models(store, &[half.clone(), none.clone()]);
         let (session, _seen) = world.session(LARGE_CAPACITY).await;
-        start_text(&session, "hello").result().await.unwrap();
+        run_text(&session, "hello").await;
         let input = vec![Content::text("which?")];
         let ticket = session.evaluate(
             input,
@@ -57,9 +59,7 @@ fn killed_evaluation_leaves_aborted_loops() {
             PromptOptions::default(),
         );
         let _ticket = ticket.unwrap();
-        while *half.alive.lock().unwrap() == 0 || *none.alive.lock().unwrap() == 0 {
-            tokio::task::yield_now().await;
-        }
+        yield_while(|| *half.alive.lock().unwrap() == 0 || *none.alive.lock().unwrap() == 0).await;
         // What was given to the store before this has reached the disk: at least the announcement.
         let info = world.store.info(session.id()).await.unwrap();
         assert_eq!(info.head_version, 1);
@@ -76,8 +76,8 @@ fn killed_evaluation_leaves_aborted_loops() {
             ..World::over(store, &[&[Act::Say("here")]])
         };
         let (session, _seen) = world.open(&id, false).await;
-        start_text(&session, "again").result().await.unwrap();
-        let loops = world.store.loops(&id, 0).await.unwrap();
+        run_text(&session, "again").await;
+        let loops = world.loops(&id).await;
         let told: Vec<_> = loops
             .iter()
             .map(|record| (short_id(&record.loop_id), record.status, record.on_chain))
@@ -128,10 +128,7 @@ impl CandidateHookLog {
 
 impl Hooks for CandidateHookLog {
     fn set(&self) -> HookSet {
-        HookSet {
-            before_turn: true,
-            ..HookSet::default()
-        }
+        hook_set!(before_turn)
     }
 
     fn ask<'a>(&'a self, cx: &'a HookCx, _: &'a HookRequest) -> BoxFuture<'a, HookVerdict> {
@@ -165,10 +162,7 @@ async fn hooks_are_asked_in_each_candidate() {
     let world = world(&three_models());
     let (session, _seen) = world.session(LARGE_CAPACITY).await;
     let scribe = Arc::new(CandidateHookLog::default());
-    let options = PromptOptions {
-        hooks: vec![scribe.clone()],
-        ..PromptOptions::default()
-    };
+    let options = with_hooks(scribe.clone());
     let input = vec![Content::text("which?")];
     let ticket = session.evaluate(
         input,
@@ -197,13 +191,10 @@ async fn stop_of_one_candidate_stops_all() {
     let puppets = three_models();
     let world = world(&puppets);
     let (session, mut seen) = world.session(LARGE_CAPACITY).await;
-    let options = PromptOptions {
-        hooks: vec![Arc::new(CandidateHookLog {
-            refused_loop: Some("puppet-b.2"),
-            ..CandidateHookLog::default()
-        })],
-        ..PromptOptions::default()
-    };
+    let options = with_hooks(Arc::new(CandidateHookLog {
+        refused_loop: Some("puppet-b.2"),
+        ..CandidateHookLog::default()
+    }));
     let input = vec![Content::text("which?")];
     let ticket = session.evaluate(
         input,
@@ -220,8 +211,8 @@ async fn stop_of_one_candidate_stops_all() {
     assert_eq!(live_events(&drain(&mut seen)), []);
     assert_eq!(puppets[0].requests.lock().unwrap().len(), 0);
     // The next prompt finds no announced candidate either.
-    start_text(&session, "next").result().await.unwrap();
-    let loops = world.store.loops(session.id(), 0).await.unwrap();
+    run_text(&session, "next").await;
+    let loops = world.loops(session.id()).await;
     assert_eq!(loops.len(), 1);
 }
 
@@ -264,9 +255,9 @@ async fn sub_agents_of_candidates_are_read_only() {
         stored[0].parent_loop_id,
         Some(result.loops[1].loop_id.clone())
     );
-    assert_eq!(stored[0].usage, usage(9, 3));
-    assert_eq!(result.usage, usage(11, 6));
-    assert_eq!(result.total_usage(), usage(20, 9));
+    assert_eq!(stored[0].usage, usage_of(9, 3));
+    assert_eq!(result.usage, usage_of(11, 6));
+    assert_eq!(result.total_usage(), usage_of(20, 9));
 }
 
 /// During an evaluation the task responds, and no other owner gets the session.
@@ -352,7 +343,7 @@ async fn unread_client_is_abandoned_after_cancel() {
     assert!(took < Duration::from_secs(62), "{took:?}");
     assert_eq!(drain(&mut seen).len(), 3);
     let reader = tokio::spawn(async move { while seen.recv().await.is_some() {} });
-    start_text(&session, "next").result().await.unwrap();
+    run_text(&session, "next").await;
     assert_eq!(world.puppet.request(0), ["which?", "from a", "next"]);
     drop(session);
     reader.await.unwrap();

@@ -2,7 +2,9 @@
 
 use crate::{
     failing_store::FailingStore,
-    fixture::{Act, LARGE_CAPACITY, Puppet, World, start, start_text},
+    fixture::{
+        Act, LARGE_CAPACITY, Puppet, World, run_text, start, start_text, with_hooks, yield_while,
+    },
 };
 use futures_util::future::BoxFuture;
 use std::{
@@ -12,7 +14,7 @@ use std::{
         atomic::{AtomicI64, Ordering},
     },
 };
-use turnery_agent::{CancellationToken, HookCx, Hooks, PromptOptions, Session};
+use turnery_agent::{CancellationToken, HookCx, Hooks, Session};
 use turnery_engine::{Content, HookSet, LoopRecord, LoopStatus};
 use turnery_models::Thinking;
 use turnery_store::{Clock, Owner, SqliteStore};
@@ -40,7 +42,7 @@ impl Stage {
         let store = FailingStore::over(Arc::new(SqliteStore::with_clock(path, clock)));
         let world = World::over(store.clone(), &[&[Act::Say("one")], next]);
         let (session, _seen) = world.session(LARGE_CAPACITY).await;
-        start_text(&session, "first").result().await.unwrap();
+        run_text(&session, "first").await;
         assert_eq!(store.beginnings.load(Ordering::SeqCst), 1);
         Self {
             world,
@@ -68,9 +70,7 @@ impl Stage {
 }
 
 async fn wait_until_called(model: &Puppet) {
-    while *model.alive.lock().unwrap() == 0 {
-        tokio::task::yield_now().await;
-    }
+    yield_while(|| *model.alive.lock().unwrap() == 0).await;
 }
 
 /// The claim has written all that the model's call needs to have in the journal.
@@ -169,10 +169,7 @@ impl Hooks for Refusal {
 #[tokio::test]
 async fn refused_prompt_is_not_journalled() {
     let stage = Stage::after_first_prompt(&[]).await;
-    let options = PromptOptions {
-        hooks: vec![Arc::new(Refusal)],
-        ..PromptOptions::default()
-    };
+    let options = with_hooks(Arc::new(Refusal));
     let input = vec![Content::text("second")];
     let ticket = stage.session.prompt(input, options).unwrap();
     assert_eq!(ticket.result().await.unwrap().loops, []);

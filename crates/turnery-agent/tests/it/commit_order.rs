@@ -2,7 +2,7 @@
 
 use crate::{
     failing_store::{ALWAYS, FailingStore},
-    fixture::{Act, LARGE_CAPACITY, Seen, World, start_text},
+    fixture::{Act, LARGE_CAPACITY, Seen, World, start_text, wait_for_event},
     sub_agents::children,
 };
 use std::{
@@ -24,13 +24,13 @@ fn slow_store_fixture(script: &[&[Act]]) -> (Arc<FailingStore>, World) {
 
 /// Returns the next event that ends something.
 async fn next_end_event(seen: &mut mpsc::Receiver<Seen>) -> Event {
-    loop {
-        if let Some(Seen::Live(event)) = seen.recv().await
-            && let EventKind::ToolExecutionEnd { .. } | EventKind::LoopEnd { .. } = event.kind
-        {
-            return event;
-        }
-    }
+    wait_for_event(seen, |kind| {
+        matches!(
+            kind,
+            EventKind::ToolExecutionEnd { .. } | EventKind::LoopEnd { .. }
+        )
+    })
+    .await
 }
 
 /// Returns the number of stored loops: of all children, and of the session.
@@ -66,10 +66,7 @@ async fn commit_precedes_call_end_and_loop_end() {
     assert_eq!(over.session_id, *session.id());
     assert_eq!(stored_loop_counts(&world, session.id()).await, (1, 1));
     let result = ticket.result().await.unwrap();
-    assert_eq!(
-        result.loops,
-        world.store.loops(session.id(), 0).await.unwrap()
-    );
+    assert_eq!(result.loops, world.loops(session.id()).await);
     let links: Vec<_> = result.loops[0].child_loop_refs.iter().collect();
     assert_eq!((links.len(), &links[0].child_session_id), (1, child));
 }

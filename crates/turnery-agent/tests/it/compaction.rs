@@ -1,20 +1,14 @@
 //! Tests of compaction in a session: when the context fills up, within a turn, live and after a load.
 
-use crate::fixture::{Act, LARGE_CAPACITY, World, drain, live_events, start_text};
+use crate::fixture::{
+    Act, LARGE_CAPACITY, World, drain, live_events, run_text, start_text, usage_of, wait_for_event,
+};
 use std::sync::Arc;
 use turnery_agent::Session;
 use turnery_engine::{
-    ContextSize, EventKind, LlmMessage, Message, Outcome, TurnStop, Usage, oracle, usage::source,
+    ContextSize, EventKind, LlmMessage, Message, Outcome, TurnStop, oracle, usage::source,
 };
 use turnery_store::SqliteStore;
-
-fn usage_of(input: u64, output: u64) -> Usage {
-    Usage {
-        input,
-        output,
-        ..Usage::default()
-    }
-}
 
 /// About a hundred tokens.
 fn long_text() -> &'static str {
@@ -29,7 +23,7 @@ fn last_request(world: &World) -> Vec<Arc<LlmMessage>> {
 
 async fn run_exchanges(session: &Session, count: usize) {
     for _ in 0..count {
-        start_text(session, long_text()).result().await.unwrap();
+        run_text(session, long_text()).await;
     }
 }
 
@@ -92,14 +86,14 @@ async fn loaded_session_sees_the_compacted_context() {
     assert!(compactions > 1, "{compactions}");
     // A rejected prompt reveals the session's context and leaves nothing behind.
     world.puppet.answer_next(&[Act::Refuse]);
-    start_text(&session, "still there?").result().await.unwrap();
+    run_text(&session, "still there?").await;
     let before = last_request(&world);
     session.close().await;
     let (loaded, _seen) = world.open(session.id(), false).await;
     world.puppet.answer_next(&[Act::Refuse]);
-    start_text(&loaded, "still there?").result().await.unwrap();
+    run_text(&loaded, "still there?").await;
     assert_eq!(without_ids(&last_request(&world)), without_ids(&before));
-    let kept = world.store.loops(session.id(), 0).await.unwrap();
+    let kept = world.loops(session.id()).await;
     let kept: usize = kept.iter().map(|record| record.messages.len()).sum();
     assert_eq!(kept, 2 * 20 + 2 + 2 * 2, "all that was ever said");
 }
@@ -116,7 +110,7 @@ async fn compaction_runs_before_model_call() {
     let world = World::new(&script);
     let (session, _seen) = world.session(LARGE_CAPACITY).await;
     run_exchanges(&session, 4).await;
-    let result = start_text(&session, "look around").result().await.unwrap();
+    let result = run_text(&session, "look around").await;
     let record = &result.loops[0];
     assert_eq!(result.usage, usage_of(1_000, 30));
     assert_eq!(record.compaction_usage, Some(usage_of(50, 5)));
@@ -162,7 +156,7 @@ async fn failed_summary_leaves_history_unchanged() {
     let world = World::new(&script);
     let (session, _seen) = world.session(LARGE_CAPACITY).await;
     run_exchanges(&session, 4).await;
-    let result = start_text(&session, "look around").result().await.unwrap();
+    let result = run_text(&session, "look around").await;
     let record = &result.loops[0];
     assert_eq!(record.compaction_block, None);
     assert_eq!(record.compaction_usage, Some(usage_of(50, 0)));
@@ -190,21 +184,16 @@ async fn cancel_drops_running_compaction() {
     let (session, mut seen) = world.session(LARGE_CAPACITY).await;
     run_exchanges(&session, 4).await;
     let ticket = start_text(&session, "look around");
-    loop {
-        let seen = seen.recv().await.unwrap();
-        if live_events(&[seen])
-            .iter()
-            .any(|event| matches!(event.kind, EventKind::CompactionStarted { .. }))
-        {
-            break;
-        }
-    }
+    wait_for_event(&mut seen, |kind| {
+        matches!(kind, EventKind::CompactionStarted { .. })
+    })
+    .await;
     session.cancel_prompts();
     let result = ticket.result().await.unwrap();
     assert_eq!(result.outcome, Outcome::Stopped(TurnStop::Cancelled));
     assert_eq!(result.loops[0].compaction_block, None);
     assert_eq!(*world.puppet.alive.lock().unwrap(), 0);
-    start_text(&session, "go on").result().await.unwrap();
+    run_text(&session, "go on").await;
     let request = last_request(&world);
     assert_eq!(oracle::check_history(&request), Ok(()));
     assert_eq!(request[0].message.text(), long_text());

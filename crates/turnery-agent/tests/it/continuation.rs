@@ -1,13 +1,13 @@
 //! Tests of continuing, rerunning, branching and compacting, and of per-prompt options.
 
-use crate::fixture::{Act, LARGE_CAPACITY, Seen, World, drain, start_text};
+use crate::fixture::{Act, LARGE_CAPACITY, World, drain_replayed, finished, run_text};
 use serde_json::json;
 use turnery_agent::{
     ContinueError, PromptError, PromptHandle, PromptOptions, PromptResult, Session,
 };
 use turnery_engine::{
     Content, ContinuationKind, EventKind, LimitKind, Limits, LoopId, LoopRecord, Outcome,
-    ReachedLimit, TurnFinish, TurnStop, TurnTrigger,
+    ReachedLimit, TurnStop, TurnTrigger,
 };
 
 fn usual() -> PromptOptions {
@@ -46,7 +46,7 @@ fn without_session_id(id: &str) -> &str {
 /// Returns the messages of the next model call, in this session and in the same one reloaded.
 async fn next(world: &World, session: &Session) -> Vec<String> {
     let before = world.puppet.requests.lock().unwrap().len();
-    start_text(session, "next").result().await.unwrap();
+    run_text(session, "next").await;
     let live = world.puppet.request(before);
     session.close().await;
     let (loaded, _seen) = world.open(session.id(), false).await;
@@ -80,15 +80,12 @@ async fn invalid_continuation_is_error_and_frees_session() {
     );
     let branch = session.branch(stray, vec![Content::text("x")], usual());
     assert_eq!(continue_error(branch).await, gone);
-    start_text(&session, "hi").result().await.unwrap();
+    run_text(&session, "hi").await;
     assert_eq!(
         continue_error(session.continue_loop(usual())).await,
         ContinueError::Answered
     );
-    assert_eq!(
-        world.store.info(session.id()).await.unwrap().head_version,
-        1
-    );
+    assert_eq!(world.head(&session).await, 1);
 }
 
 // proves: LOOP-8, LOOP-10, LOOP-12, LOOP-18, LOOP-85, TURN-20
@@ -141,8 +138,8 @@ pub(crate) async fn rerun_replaces_the_first_run() {
         &[Act::Say("on")],
     ]);
     let (session, _seen) = world.session(LARGE_CAPACITY).await;
-    start_text(&session, "first").result().await.unwrap();
-    start_text(&session, "second").result().await.unwrap();
+    run_text(&session, "first").await;
+    run_text(&session, "second").await;
     result_of(session.rerun(None, usual())).await;
     let again = result_of(session.rerun(None, usual())).await;
     let (rerun, goes_on) = (ContinuationKind::Rerun, TurnTrigger::Continuation);
@@ -172,8 +169,8 @@ async fn branch_continues_from_earlier_loop() {
         &[Act::Say("on")],
     ]);
     let (session, _seen) = world.session(LARGE_CAPACITY).await;
-    let first = start_text(&session, "first").result().await.unwrap();
-    start_text(&session, "second").result().await.unwrap();
+    let first = run_text(&session, "first").await;
+    run_text(&session, "second").await;
     let from = first.loop_ids().next().unwrap().clone();
     let branch = result_of(session.branch(from, vec![Content::text("else")], usual())).await;
     assert_eq!(
@@ -205,11 +202,11 @@ async fn refused_rerun_leaves_session_unchanged() {
         &[Act::Say("on")],
     ]);
     let (session, _seen) = world.session(LARGE_CAPACITY).await;
-    let first = start_text(&session, "first").result().await.unwrap();
-    start_text(&session, "second").result().await.unwrap();
+    let first = run_text(&session, "first").await;
+    run_text(&session, "second").await;
     let which = first.loop_ids().next().cloned();
     result_of(session.rerun(which, usual())).await;
-    start_text(&session, "next").result().await.unwrap();
+    run_text(&session, "next").await;
     assert_eq!(
         world.puppet.request(3),
         ["first", "one", "second", "two", "next"]
@@ -228,7 +225,7 @@ pub(crate) async fn requested_compaction_is_a_loop_without_turn() {
     let world = World::set(&script, |settings| settings.compact_at = 0);
     let (session, _seen) = world.session(LARGE_CAPACITY).await;
     for _ in 0..20 {
-        start_text(&session, "go on").result().await.unwrap();
+        run_text(&session, "go on").await;
     }
     let compacted = result_of(session.compact(usual())).await;
     let record = &compacted.loops[0];
@@ -248,7 +245,7 @@ pub(crate) async fn requested_compaction_is_a_loop_without_turn() {
     assert!(next.len() < 42, "{}", next.len());
     assert!(next.iter().any(|text| text.contains("much was said")));
     // Nothing is lost (LOOP-48).
-    let loops = world.store.loops(session.id(), 0).await.unwrap();
+    let loops = world.loops(session.id()).await;
     let kept: usize = loops.iter().map(|record| record.messages.len()).sum();
     assert_eq!(kept, 44);
 }
@@ -264,16 +261,12 @@ async fn prompt_options_apply_to_one_prompt() {
         ..usual()
     };
     let second = result_of(session.prompt(vec![Content::text("hi")], options)).await;
-    let text = "the second".into();
-    assert_eq!(
-        second.outcome,
-        Outcome::Finished(TurnFinish::AssistantMessage { text }, None)
-    );
+    assert_eq!(second.outcome, finished("the second"));
     let record = &second.loops[0];
     assert_eq!(record.metadata, Some(json!({"request": 7, "trace": null})));
     assert_eq!(record.config.as_ref().unwrap().model, "two");
     assert_eq!(without_session_id(record.loop_id.as_str()), "puppet-two.1");
-    let first = start_text(&session, "hi").result().await.unwrap();
+    let first = run_text(&session, "hi").await;
     let record = &first.loops[0];
     assert_eq!(
         (
@@ -299,18 +292,14 @@ async fn kept_fragments_are_not_replayed() {
             settings.keep_streaming = keep;
         });
         let (session, _seen) = world.session(LARGE_CAPACITY).await;
-        start_text(&session, "hi").result().await.unwrap();
+        run_text(&session, "hi").await;
         session.close().await;
-        let loops = world.store.loops(session.id(), 0).await.unwrap();
+        let loops = world.loops(session.id()).await;
         let deltas = |event: &&turnery_engine::Event| matches!(event.kind, EventKind::Delta { .. });
         assert_eq!(loops[0].events.iter().filter(deltas).count(), kept);
         let (_loaded, mut seen) = world.open(session.id(), true).await;
-        let shown = drain(&mut seen);
-        let replayed = shown.iter().filter_map(|seen| match seen {
-            Seen::Replay(event) => Some(event),
-            Seen::Live(_) | Seen::Info(_) => None,
-        });
-        assert_eq!(replayed.filter(deltas).count(), 0);
+        let replayed = drain_replayed(&mut seen);
+        assert_eq!(replayed.iter().filter(deltas).count(), 0);
     }
 }
 

@@ -2,7 +2,10 @@
 
 use crate::{
     failing_store::{ALWAYS, FailingStore},
-    fixture::{Act, LARGE_CAPACITY, Puppet, Seen, World, drain, live_events, start_text},
+    fixture::{
+        Act, LARGE_CAPACITY, Puppet, Seen, World, drain, live_events, run_text, usage_of,
+        yield_while,
+    },
 };
 use std::sync::{Arc, atomic::Ordering};
 use tokio::sync::Notify;
@@ -12,18 +15,10 @@ use turnery_agent::{
 };
 use turnery_engine::{
     CommitError, Content, ContinuationKind, EventKind, LoopId, LoopRecord, LoopStatus, Message,
-    Outcome, TurnStop, Usage, oracle, usage::source,
+    Outcome, TurnStop, oracle, usage::source,
 };
 use turnery_models::ModelName;
 use turnery_store::MemoryStore;
-
-pub(crate) fn usage(input: u64, output: u64) -> Usage {
-    Usage {
-        input,
-        output,
-        ..Usage::default()
-    }
-}
 
 pub(crate) fn three_models() -> [Arc<Puppet>; 3] {
     [
@@ -118,7 +113,7 @@ async fn each_strategy_selects_its_winner() {
             loop_ids_and_winner(&result),
             (vec!["puppet-a.1", "puppet-b.2", "puppet-c.3"], place)
         );
-        assert_eq!(result.usage, usage(30, 15));
+        assert_eq!(result.usage, usage_of(30, 15));
         for record in &result.loops {
             let group = record.parallel_group.as_ref().unwrap();
             assert_eq!(
@@ -127,7 +122,10 @@ async fn each_strategy_selects_its_winner() {
             );
             assert_eq!(short_id(&group.selected_loop_id), model);
             assert_eq!(group.selected_config_index as usize, place);
-            assert_eq!((group.evaluation_usage, &group.judge), (usage(0, 0), &None));
+            assert_eq!(
+                (group.evaluation_usage, &group.judge),
+                (usage_of(0, 0), &None)
+            );
             assert_eq!(record.status, LoopStatus::Completed);
             let won = short_id(&record.loop_id) == model;
             assert_eq!((record.on_chain, group.is_selected), (won, won));
@@ -135,7 +133,7 @@ async fn each_strategy_selects_its_winner() {
         }
         // The client reads the winner alone, once, in a stream that is in order.
         let seen = live_events(&drain(&mut seen));
-        let stored = world.store.loops(session.id(), 0).await.unwrap();
+        let stored = world.loops(session.id()).await;
         let shown: Vec<&str> = seen.iter().map(|event| short_id(&event.loop_id)).collect();
         assert!(shown.iter().all(|id| *id == model), "{shown:?}");
         assert_eq!(oracle::check_live(&seen), Ok(()));
@@ -149,8 +147,8 @@ async fn each_strategy_selects_its_winner() {
         };
         assert_eq!((short_id(winner), judge), (model, &None));
         assert_eq!(stored, result.loops);
-        start_text(&session, "plain").result().await.unwrap();
-        let stored = world.store.loops(session.id(), 0).await.unwrap();
+        run_text(&session, "plain").await;
+        let stored = world.loops(session.id()).await;
         assert_eq!(stored[3].parallel_group, None);
         assert_eq!(short_id(&stored[3].loop_id), "puppet-one.4");
     }
@@ -161,7 +159,7 @@ async fn each_strategy_selects_its_winner() {
 async fn group_is_committed_once_with_only_winner_on_chain() {
     let world = world(&three_models());
     let (session, mut seen) = world.session(LARGE_CAPACITY).await;
-    start_text(&session, "hello").result().await.unwrap();
+    run_text(&session, "hello").await;
     let first = world.store.info(session.id()).await.unwrap();
     drain(&mut seen);
     let result = evaluate(&session, &["a", "b", "c"], SelectionStrategy::FewestTokens)
@@ -178,7 +176,7 @@ async fn group_is_committed_once_with_only_winner_on_chain() {
         messages_read(&drain(&mut seen)),
         ["Text { block: 0, text: \"from b\" }"]
     );
-    start_text(&session, "next").result().await.unwrap();
+    run_text(&session, "next").await;
     let expected = ["hello", "", "which?", "from b", "next"];
     assert_eq!(world.puppet.request(1), expected);
     // A reloaded session is in the same state.
@@ -210,7 +208,7 @@ async fn losers_are_kept_for_branching() {
     // A reload shows the same.
     session.close().await;
     let (loaded, _seen) = world.open(session.id(), false).await;
-    start_text(&loaded, "I see").result().await.unwrap();
+    run_text(&loaded, "I see").await;
     let expected = ["which?", "from b", "but why?", "", "I see"];
     assert_eq!(world.puppet.request(1), expected);
 }
@@ -222,22 +220,22 @@ async fn judge_sees_only_answers_and_is_counted_once() {
     let wise = Puppet::new("wise", &[&[Act::Say("Answer 3."), Act::Spend(100, 2)]]);
     let world = world(&[a, b, c, Arc::clone(&wise)]);
     let (session, _seen) = world.session(LARGE_CAPACITY).await;
-    start_text(&session, "hello").result().await.unwrap();
+    run_text(&session, "hello").await;
     let result = evaluate(&session, &["a", "b", "c"], judge("wise"))
         .await
         .unwrap();
     assert_eq!(loop_ids_and_winner(&result).1, 2);
     for record in &result.loops {
         let group = record.parallel_group.as_ref().unwrap();
-        assert_eq!(group.evaluation_usage, usage(100, 2));
+        assert_eq!(group.evaluation_usage, usage_of(100, 2));
         assert_eq!(group.judge.as_deref(), Some("puppet/wise"));
     }
-    assert_eq!(result.usage, usage(30, 15));
+    assert_eq!(result.usage, usage_of(30, 15));
     let report = session.usage_report().await.unwrap();
-    assert_eq!(report.by_source()[source::EVALUATION], usage(100, 2));
-    assert_eq!(report.by_source()[source::TURN], usage(30, 15));
-    assert_eq!(report.by_model()["puppet/wise"], usage(100, 2));
-    assert_eq!(report.total(), usage(130, 17));
+    assert_eq!(report.by_source()[source::EVALUATION], usage_of(100, 2));
+    assert_eq!(report.by_source()[source::TURN], usage_of(30, 15));
+    assert_eq!(report.by_model()["puppet/wise"], usage_of(100, 2));
+    assert_eq!(report.total(), usage_of(130, 17));
     let shown = wise.request(0);
     assert_eq!(
         shown,
@@ -253,14 +251,14 @@ async fn judge_sees_only_answers_and_is_counted_once() {
 #[tokio::test(start_paused = true)]
 async fn undecided_judge_falls_back_to_first() {
     for (acts, why, spent) in [
-        (&[Act::Fail][..], "too much to do", usage(0, 0)),
+        (&[Act::Fail][..], "too much to do", usage_of(0, 0)),
         (
             &[Act::Say("none"), Act::Spend(4, 1)],
             "it named no answer",
-            usage(4, 1),
+            usage_of(4, 1),
         ),
-        (&[Act::Say("9")], "it named no answer", usage(0, 0)),
-        (&[Act::Panic], "bug in turnery", usage(0, 0)),
+        (&[Act::Say("9")], "it named no answer", usage_of(0, 0)),
+        (&[Act::Panic], "bug in turnery", usage_of(0, 0)),
     ] {
         let [a, b, _] = three_models();
         let world = world(&[a, b, Puppet::new("wise", &[acts])]);
@@ -325,8 +323,7 @@ async fn first_error_is_reported_if_all_fail() {
         result.outcome,
         Outcome::Stopped(TurnStop::ProviderError(_))
     ));
-    let info = world.store.info(session.id()).await.unwrap();
-    assert_eq!(info.head_version, 1);
+    assert_eq!(world.head(&session).await, 1);
 }
 
 // proves: LASH-91
@@ -345,9 +342,7 @@ async fn cancel_ends_all_candidates_and_commits_once() {
         cancel.clone(),
     );
     let (result, ()) = tokio::join!(run, async {
-        while *also.alive.lock().unwrap() == 0 || *hang.alive.lock().unwrap() == 0 {
-            tokio::task::yield_now().await;
-        }
+        yield_while(|| *also.alive.lock().unwrap() == 0 || *hang.alive.lock().unwrap() == 0).await;
         cancel.cancel();
     });
     let result = result.unwrap();
@@ -360,12 +355,8 @@ async fn cancel_ends_all_candidates_and_commits_once() {
         (*hang.alive.lock().unwrap(), *also.alive.lock().unwrap()),
         (0, 0)
     );
-    let info = world.store.info(session.id()).await.unwrap();
-    assert_eq!(info.head_version, 1);
-    assert_eq!(
-        world.store.loops(session.id(), 0).await.unwrap(),
-        result.loops
-    );
+    assert_eq!(world.head(&session).await, 1);
+    assert_eq!(world.loops(session.id()).await, result.loops);
 }
 
 #[tokio::test(start_paused = true)]
@@ -377,9 +368,7 @@ async fn cancel_keeps_finished_candidates_and_ends_judge() {
     let (session, _seen) = world.session(LARGE_CAPACITY).await;
     let run = cancelled_by(&session, &["b", "a"], judge("wise"), cancel.clone());
     let (result, ()) = tokio::join!(run, async {
-        while *wise.alive.lock().unwrap() == 0 {
-            tokio::task::yield_now().await;
-        }
+        yield_while(|| *wise.alive.lock().unwrap() == 0).await;
         cancel.cancel();
     });
     let result = result.unwrap();
@@ -400,7 +389,7 @@ async fn unstored_group_is_recovered() {
     assert_eq!(lost, Err(PromptError::Lost(why)));
     assert_eq!(live_events(&drain(&mut seen)), []);
     store.commit.store(0, Ordering::SeqCst);
-    start_text(&session, "next").result().await.unwrap();
+    run_text(&session, "next").await;
     // The winner, by the journal.
     let request = world.puppet.request(0);
     let [asked, answer, notice, next] = &request[..] else {
@@ -488,14 +477,12 @@ async fn interjection_during_evaluation_becomes_next_prompt() {
     let (session, _seen) = world.session(LARGE_CAPACITY).await;
     let run = evaluate(&session, &["w"], SelectionStrategy::First);
     let (result, ()) = tokio::join!(run, async {
-        while *waits.alive.lock().unwrap() == 0 {
-            tokio::task::yield_now().await;
-        }
+        yield_while(|| *waits.alive.lock().unwrap() == 0).await;
         session.steer(vec![Content::text("and tests")]).unwrap();
         go.notify_one();
     });
     assert_eq!(loop_ids_and_winner(&result.unwrap()).1, 0);
-    start_text(&session, "last").result().await.unwrap();
+    run_text(&session, "last").await;
     assert_eq!(world.puppet.request(0), ["which?", "done", "and tests"]);
 }
 

@@ -1,6 +1,7 @@
 //! Test fixture: scripted model and tools, and a recording client.
 
 use futures_util::future::BoxFuture;
+use proptest::{prelude::*, test_runner::TestRunner};
 use serde_json::{Value, json};
 use std::{
     collections::VecDeque,
@@ -10,20 +11,21 @@ use std::{
 use tokio::sync::{Barrier, Notify, mpsc};
 use tokio_util::sync::PollSender;
 use turnery_agent::{
-    Agent, CancellationToken, Client, ClientPorts, OpenRequest, Outbox, OutboxItem,
-    PermissionAnswer, PermissionRequest, PromptHandle, Session, Settings, SubAgentTool,
+    Agent, CancellationToken, Client, ClientPorts, Hooks, OpenRequest, Outbox, OutboxItem,
+    PermissionAnswer, PermissionRequest, PromptHandle, PromptOptions, PromptResult, Session,
+    Settings, SubAgentTool,
 };
 use turnery_engine::{
-    CallDetail, CallId, ChildUsage, Content, Event, ModelDelta, ModelError, ModelErrorKind,
-    ModelStop, Response, SessionId, ToolCall, ToolControl, ToolEnvelope, ToolError, ToolSpec,
-    Usage, usage,
+    CallDetail, CallId, ChildUsage, Content, Event, EventKind, LoopRecord, ModelDelta, ModelError,
+    ModelErrorKind, ModelStop, Outcome, Response, SessionId, ToolCall, ToolControl, ToolEnvelope,
+    ToolError, ToolSpec, TurnFinish, Usage, usage,
 };
 use turnery_models::{Model, ModelEventSender, ModelInfo, ModelName, ModelRegistry, ModelRequest};
 use turnery_store::{
     MemoryStore, Store,
     oracle::{EventObserver, OracleGuard},
 };
-use turnery_tools::{Access, LocalFiles, PreparedCall, Progress, Tool, ToolCx, Toolbox, Workspace};
+use turnery_tools::{Access, PreparedCall, Progress, Tool, ToolCx, Toolbox, Workspace};
 
 /// One step of the puppet model.
 #[derive(Clone)]
@@ -123,7 +125,7 @@ impl Model for Puppet {
         Box::pin(async move {
             let _alive = alive;
             let mut content = Vec::new();
-            let mut stop = ModelStop::EndTurn;
+            let mut is_refused = false;
             let mut usage = None;
             for (block, act) in acts.into_iter().enumerate() {
                 match act {
@@ -135,44 +137,20 @@ impl Model for Puppet {
                         .await;
                         content.push(Content::text(text));
                     }
-                    Act::Spend(input, output) => {
-                        usage = Some(Usage {
-                            input,
-                            output,
-                            ..Usage::default()
-                        });
-                    }
-                    Act::Call(id, name) => {
-                        stop = ModelStop::ToolUse;
-                        content.push(Content::ToolCall(ToolCall {
-                            call_id: CallId::from(id),
-                            name: name.to_owned(),
-                            args: Arc::new(json!({})),
-                        }));
-                    }
+                    Act::Spend(input, output) => usage = Some(usage_of(input, output)),
+                    Act::Call(id, name) => content.push(tool_call(id, name, json!({}))),
                     Act::Half(id, name) => {
-                        stop = ModelStop::ToolUse;
-                        content.push(Content::ToolCall(ToolCall {
-                            call_id: CallId::from(id),
-                            name: name.to_owned(),
-                            args: Arc::new(json!("{\"path\": \"src/ma")),
-                        }));
+                        content.push(tool_call(id, name, json!("{\"path\": \"src/ma")));
                     }
                     Act::Delegate(id, read_only) => {
-                        stop = ModelStop::ToolUse;
-                        content.push(Content::ToolCall(ToolCall {
-                            call_id: CallId::from(id),
-                            name: "task".to_owned(),
-                            args: Arc::new(json!({
-                                "title": "Dig", "prompt": "dig", "read_only": read_only
-                            })),
-                        }));
+                        let args = json!({"title": "Dig", "prompt": "dig", "read_only": read_only});
+                        content.push(tool_call(id, "task", args));
                     }
                     Act::Wait(signal) => signal.notified().await,
                     Act::Pause(time) => tokio::time::sleep(time).await,
                     Act::Hang => std::future::pending().await,
                     Act::Panic => panic!("puppet"),
-                    Act::Refuse => stop = ModelStop::Refusal,
+                    Act::Refuse => is_refused = true,
                     Act::Fail => {
                         return Err(ModelError {
                             kind: ModelErrorKind::Overloaded,
@@ -183,9 +161,14 @@ impl Model for Puppet {
                     }
                 }
             }
+            let calls = content.iter().any(|it| matches!(it, Content::ToolCall(_)));
             Ok(Response {
+                stop: match (is_refused, calls) {
+                    (true, _) => ModelStop::Refusal,
+                    (false, true) => ModelStop::ToolUse,
+                    (false, false) => ModelStop::EndTurn,
+                },
                 content,
-                stop,
                 raw_stop: None,
                 usage,
                 model: "one".to_owned(),
@@ -194,6 +177,14 @@ impl Model for Puppet {
             })
         })
     }
+}
+
+fn tool_call(id: &str, name: &str, args: Value) -> Content {
+    Content::ToolCall(ToolCall {
+        call_id: CallId::from(id),
+        name: name.to_owned(),
+        args: Arc::new(args),
+    })
 }
 
 /// Tool whose behavior follows from its name.
@@ -278,17 +269,13 @@ impl Tool for FakeTool {
 
 /// Usage of a child session as of the turn with this number.
 fn child_usage(iteration: u32, output: u64) -> ChildUsage {
-    let cumulative = Usage {
-        output,
-        ..Usage::default()
-    };
     ChildUsage {
         session_id: SessionId::from("child"),
         source: usage::source::SUBAGENT.to_owned(),
         model: "puppet/two".to_owned(),
         iteration,
         usage: None,
-        cumulative,
+        cumulative: usage_of(0, output),
     }
 }
 
@@ -451,12 +438,17 @@ impl World {
     }
 
     pub(crate) fn request(&self) -> OpenRequest {
-        OpenRequest {
-            cwd: self.folder.path().canonicalize().unwrap(),
-            roots: Vec::new(),
-            mcp: Vec::new(),
-            instructions: None,
-        }
+        OpenRequest::folder(self.folder.path().canonicalize().unwrap())
+    }
+
+    /// Returns the number of commits of a session.
+    pub(crate) async fn head(&self, session: &Session) -> u64 {
+        let info = self.store.info(session.id()).await;
+        info.unwrap().head_version
+    }
+
+    pub(crate) async fn loops(&self, id: &SessionId) -> Vec<Arc<LoopRecord>> {
+        self.store.loops(id, 0).await.unwrap()
     }
 
     /// Creates an outbox with this capacity, and its receiver.
@@ -470,13 +462,7 @@ impl World {
 
     pub(crate) fn ports(&self, room: usize) -> (ClientPorts, mpsc::Receiver<Seen>) {
         let (outbox, seen) = self.tray(room);
-        let ports = ClientPorts {
-            client: self.person.clone(),
-            outbox,
-            files: Arc::new(LocalFiles),
-            terminals: None,
-        };
-        (ports, seen)
+        (ClientPorts::local(self.person.clone(), outbox), seen)
     }
 
     /// Creates a session whose client takes `room` items before it must be read.
@@ -501,6 +487,86 @@ impl World {
 /// Capacity large enough that the client never blocks.
 pub(crate) const LARGE_CAPACITY: usize = 1000;
 
+/// Set of these hook requests.
+macro_rules! hook_set {
+    ($($request:ident),+) => {
+        turnery_engine::HookSet { $($request: true,)+ ..turnery_engine::HookSet::default() }
+    };
+}
+pub(crate) use hook_set;
+
+/// Runs a prompt to its end.
+pub(crate) async fn run_text(session: &Session, text: &str) -> PromptResult {
+    start_text(session, text).result().await.unwrap()
+}
+
+/// Lets other tasks work while the condition holds.
+pub(crate) async fn yield_while(condition: impl Fn() -> bool) {
+    while condition() {
+        tokio::task::yield_now().await;
+    }
+}
+
+/// Reads items up to the next live event that fits.
+pub(crate) async fn wait_for_event(
+    seen: &mut mpsc::Receiver<Seen>,
+    fits: impl Fn(&EventKind) -> bool,
+) -> Event {
+    loop {
+        if let Seen::Live(event) = seen.recv().await.unwrap()
+            && fits(&event.kind)
+        {
+            return event;
+        }
+    }
+}
+
+/// Checks random values, each on a runtime of its own with a paused clock.
+pub(crate) fn check_random<S: Strategy>(
+    cases: u32,
+    values: S,
+    check: impl AsyncFn(S::Value) -> Result<(), TestCaseError>,
+) {
+    let config = ProptestConfig {
+        cases,
+        failure_persistence: None,
+        ..ProptestConfig::default()
+    };
+    let checked = TestRunner::new(config).run(&values, |value| {
+        let runtime = tokio::runtime::Builder::new_current_thread()
+            .enable_all()
+            .start_paused(true)
+            .build()
+            .unwrap();
+        runtime.block_on(check(value))
+    });
+    checked.unwrap_or_else(|failure| panic!("{failure}"));
+}
+
+pub(crate) fn usage_of(input: u64, output: u64) -> Usage {
+    Usage {
+        input,
+        output,
+        ..Usage::default()
+    }
+}
+
+pub(crate) fn finished(text: &str) -> Outcome {
+    Outcome::Finished(TurnFinish::AssistantMessage { text: text.into() }, None)
+}
+
+pub(crate) fn choose(id: &str) -> PermissionAnswer {
+    PermissionAnswer::Chose(id.to_owned())
+}
+
+/// Options of a prompt with these hooks.
+pub(crate) fn with_hooks(hooks: Arc<dyn Hooks>) -> PromptOptions {
+    PromptOptions {
+        hooks: vec![hooks],
+        ..PromptOptions::default()
+    }
+}
+
 pub(crate) fn start_text(session: &Session, text: &str) -> PromptHandle {
     start(session, text, CancellationToken::new())
 }
@@ -512,6 +578,15 @@ pub(crate) fn start(session: &Session, text: &str, cancel: CancellationToken) ->
 /// Returns all items shown so far.
 pub(crate) fn drain(seen: &mut mpsc::Receiver<Seen>) -> Vec<Seen> {
     std::iter::from_fn(|| seen.try_recv().ok()).collect()
+}
+
+/// Returns the replayed events among all items shown so far.
+pub(crate) fn drain_replayed(seen: &mut mpsc::Receiver<Seen>) -> Vec<Event> {
+    let replayed = drain(seen).into_iter().filter_map(|seen| match seen {
+        Seen::Replay(event) => Some(event),
+        Seen::Live(_) | Seen::Info(_) => None,
+    });
+    replayed.collect()
 }
 
 /// Returns the live events among them.

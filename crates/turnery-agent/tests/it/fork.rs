@@ -1,13 +1,13 @@
 //! Tests of forking a session: the same history under new ids, or nothing at all.
 
-use crate::fixture::{Act, LARGE_CAPACITY, World, drain, start_text};
+use crate::fixture::{Act, LARGE_CAPACITY, World, drain, run_text};
 use std::sync::Arc;
-use turnery_agent::{ClientPorts, OpenError, OpenRequest, SilentClient};
+use turnery_agent::{ClientPorts, OpenError, OpenRequest};
 use turnery_engine::SessionId;
 use turnery_store::ListQuery;
 
 fn silent_ports(_: &SessionId) -> ClientPorts {
-    ClientPorts::local(Arc::new(SilentClient), Box::new(SilentClient))
+    ClientPorts::silent()
 }
 
 /// The oracle does not check records: the copy is the source's text with the session id replaced. Calls and
@@ -24,7 +24,7 @@ async fn fork_is_a_copy_under_other_ids() {
     ]);
     let (session, mut seen) = world.session(LARGE_CAPACITY).await;
     for text in ["look", "refuse this", "go on"] {
-        start_text(&session, text).result().await.unwrap();
+        run_text(&session, text).await;
     }
     drain(&mut seen);
     let copy = world
@@ -34,8 +34,8 @@ async fn fork_is_a_copy_under_other_ids() {
         .unwrap();
     assert_ne!(copy.id(), session.id());
 
-    let source = world.store.loops(session.id(), 0).await.unwrap();
-    let copied = world.store.loops(copy.id(), 0).await.unwrap();
+    let source = world.loops(session.id()).await;
+    let copied = world.loops(copy.id()).await;
     assert_eq!(source.len(), 3);
     let source_text = serde_json::to_string(&source).unwrap();
     let mut told_apart = copied.clone();
@@ -78,13 +78,13 @@ async fn fork_is_a_copy_under_other_ids() {
     assert_eq!(spent(&copy).await, 0);
 
     // The next prompt follows what was copied; the refused one is not in it.
-    start_text(&copy, "and then").result().await.unwrap();
+    run_text(&copy, "and then").await;
     assert_eq!(
         world.puppet.request(4),
         ["look", "one", "done", "two", "go on", "three", "and then"]
     );
-    assert_eq!(world.store.loops(session.id(), 0).await.unwrap().len(), 3);
-    let copied = world.store.loops(copy.id(), 0).await.unwrap();
+    assert_eq!(world.loops(session.id()).await.len(), 3);
+    let copied = world.loops(copy.id()).await;
     assert_eq!(copied.len(), 4);
     assert_eq!(copied[3].copied_from, None);
     assert_eq!(spent(&copy).await, 3);
@@ -101,8 +101,8 @@ async fn empty_session_can_be_forked() {
         .fork(session.id(), world.request(), silent_ports)
         .await
         .unwrap();
-    start_text(&copy, "hi").result().await.unwrap();
-    let loops = world.store.loops(copy.id(), 0).await.unwrap();
+    run_text(&copy, "hi").await;
+    let loops = world.loops(copy.id()).await;
     assert_eq!(loops.len(), 1);
     assert_eq!(loops[0].session_id, *copy.id());
 }
@@ -111,13 +111,8 @@ async fn empty_session_can_be_forked() {
 async fn failed_fork_leaves_nothing_behind() {
     let world = World::new(&[&[Act::Say("one")]]);
     let (session, _seen) = world.session(LARGE_CAPACITY).await;
-    start_text(&session, "hi").result().await.unwrap();
-    let elsewhere = OpenRequest {
-        cwd: std::env::temp_dir(),
-        roots: Vec::new(),
-        mcp: Vec::new(),
-        instructions: None,
-    };
+    run_text(&session, "hi").await;
+    let elsewhere = OpenRequest::folder(std::env::temp_dir());
     let refused = world
         .agent
         .fork(session.id(), elsewhere, silent_ports)

@@ -1,18 +1,11 @@
 //! Tests of frames, of the totals of a prompt with several loops, and of parallel calls and children.
 
-use crate::fixture::{Act, LARGE_CAPACITY, World, drain, live_events, start_text};
-use turnery_agent::UsageRow;
-use turnery_engine::{
-    ContinuationKind, EventKind, LoopId, Outcome, TurnFinish, TurnStop, Usage, usage::source,
+use crate::fixture::{
+    Act, LARGE_CAPACITY, World, drain, finished, live_events, run_text, start_text, usage_of,
+    yield_while,
 };
-
-fn usage_of(input: u64, output: u64) -> Usage {
-    Usage {
-        input,
-        output,
-        ..Usage::default()
-    }
-}
+use turnery_agent::UsageRow;
+use turnery_engine::{ContinuationKind, EventKind, LoopId, Outcome, TurnStop, usage::source};
 
 // proves: LASH-12, LASH-13, I5
 #[tokio::test(start_paused = true)]
@@ -24,12 +17,8 @@ pub(crate) async fn prompt_continues_in_opened_frame() {
         &[Act::Say("deeper")],
     ]);
     let (session, mut seen) = world.session(LARGE_CAPACITY).await;
-    let result = start_text(&session, "go").result().await.unwrap();
-    let text = "dug".into();
-    assert_eq!(
-        result.outcome,
-        Outcome::Finished(TurnFinish::AssistantMessage { text }, None)
-    );
+    let result = run_text(&session, "go").await;
+    assert_eq!(result.outcome, finished("dug"));
     assert_eq!(result.usage, usage_of(30, 3));
     let ids: Vec<&LoopId> = result.loop_ids().collect();
     let id = session.id();
@@ -56,11 +45,11 @@ pub(crate) async fn prompt_continues_in_opened_frame() {
     assert_eq!(ends.map(|event| &event.loop_id).collect::<Vec<_>>(), ids);
     // What was said before is not seen in the frame, now or after a load.
     assert_eq!(world.puppet.request(1), ["dig here"]);
-    start_text(&session, "on").result().await.unwrap();
+    run_text(&session, "on").await;
     assert_eq!(world.puppet.request(2), ["dig here", "dug", "on"]);
     session.close().await;
     let (loaded, _seen) = world.open(session.id(), false).await;
-    let third = start_text(&loaded, "on").result().await.unwrap();
+    let third = run_text(&loaded, "on").await;
     assert_eq!(
         world.puppet.request(3),
         ["dig here", "dug", "on", "deeper", "on"]
@@ -74,7 +63,7 @@ async fn prompt_opens_at_most_sixteen_frames() {
     let switch: &[Act] = &[Act::Call("c", "switch")];
     let world = World::new(&[switch; 20]);
     let (session, _seen) = world.session(LARGE_CAPACITY).await;
-    let result = start_text(&session, "go").result().await.unwrap();
+    let result = run_text(&session, "go").await;
     assert_eq!(result.loops.len(), 17);
     let message =
         "switch: this prompt has opened as many frames as one may; send another prompt to go on";
@@ -83,7 +72,7 @@ async fn prompt_opens_at_most_sixteen_frames() {
     };
     assert_eq!(result.outcome, Outcome::Stopped(stop));
     // The record agrees with the events shown.
-    let stored = world.store.loops(session.id(), 0).await.unwrap();
+    let stored = world.loops(session.id()).await;
     assert_eq!(stored.len(), 17);
     let last = &stored[16];
     assert_eq!(last.outcome, Some(result.outcome));
@@ -92,7 +81,7 @@ async fn prompt_opens_at_most_sixteen_frames() {
         Some(Outcome::FrameSwitch { .. })
     ));
     // The lane is free.
-    start_text(&session, "again").result().await.unwrap();
+    run_text(&session, "again").await;
 }
 
 #[tokio::test(start_paused = true)]
@@ -100,9 +89,7 @@ async fn cancel_between_loops_ends_the_prompt() {
     let world = World::new(&[&[Act::Call("c", "switch")], &[Act::Hang]]);
     let (session, _seen) = world.session(LARGE_CAPACITY).await;
     let ticket = start_text(&session, "go");
-    while world.puppet.requests.lock().unwrap().len() < 2 {
-        tokio::task::yield_now().await;
-    }
+    yield_while(|| world.puppet.requests.lock().unwrap().len() < 2).await;
     session.cancel_prompts();
     let result = ticket.result().await.unwrap();
     assert_eq!(result.outcome, Outcome::Stopped(TurnStop::Cancelled));
@@ -136,7 +123,7 @@ async fn child_usage_is_separate_from_own_usage() {
         &[Act::Say("done"), Act::Spend(20, 2)],
     ]);
     let (session, mut seen) = world.session(LARGE_CAPACITY).await;
-    let result = start_text(&session, "go").result().await.unwrap();
+    let result = run_text(&session, "go").await;
     assert_eq!(result.usage, usage_of(30, 3));
     let child = UsageRow {
         source: source::SUBAGENT.to_owned(),

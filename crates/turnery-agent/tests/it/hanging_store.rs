@@ -3,7 +3,7 @@
 use crate::{
     evaluation::{candidates, three_models},
     failing_store::{ALWAYS, FailingStore},
-    fixture::{Act, LARGE_CAPACITY, World, drain, live_events, start, start_text},
+    fixture::{Act, LARGE_CAPACITY, World, drain, live_events, run_text, start},
 };
 use std::{sync::atomic::Ordering, time::Duration};
 use tokio::time::{Instant, sleep};
@@ -35,7 +35,7 @@ fn is_cancelled(result: &PromptResult) -> bool {
 }
 
 async fn stored_loop_count(world: &World, session: &Session) -> usize {
-    world.store.loops(session.id(), 0).await.unwrap().len()
+    world.loops(session.id()).await.len()
 }
 
 const TWO_ANSWERS: [&[Act]; 2] = [&[Act::Say("one"), Act::Hang], &[Act::Say("two")]];
@@ -79,7 +79,7 @@ async fn cancel_does_not_wait_for_a_hanging_commit() {
     );
 
     store.commit_takes.store(0, Ordering::SeqCst);
-    let second = start_text(&session, "second").result().await.unwrap();
+    let second = run_text(&session, "second").await;
     assert!(began.elapsed() >= Duration::from_secs(HANG_SECONDS));
     assert!(second.is_stored);
     assert_eq!(world.puppet.request(1), ["first", "one", "second"]);
@@ -101,7 +101,7 @@ async fn cancel_of_the_next_prompt_does_not_wait_either() {
     let second = cancel_and_measure(start(&session, "second", cancel.clone()), &cancel).await;
     assert!(is_cancelled(&second) && !second.is_stored && second.loops.is_empty());
     store.commit_takes.store(0, Ordering::SeqCst);
-    start_text(&session, "third").result().await.unwrap();
+    run_text(&session, "third").await;
     assert_eq!(world.puppet.request(1), ["first", "one", "third"]);
 }
 
@@ -143,10 +143,10 @@ async fn waiting_behind_commit_is_reported_once() {
     cancel_and_measure(second, &cancel).await;
     assert!(drain(&mut seen).is_empty());
 
-    start_text(&session, "third").result().await.unwrap();
+    run_text(&session, "third").await;
     assert_eq!(storing_notices(&live_events(&drain(&mut seen))).len(), 1);
     assert_eq!(world.puppet.request(1), ["first", "one", "third"]);
-    start_text(&session, "fourth").result().await.unwrap();
+    run_text(&session, "fourth").await;
     assert!(storing_notices(&live_events(&drain(&mut seen))).is_empty());
 }
 
@@ -161,7 +161,7 @@ async fn short_wait_shows_no_notice() {
     assert!(!first.is_stored);
     store.commit_takes.store(0, Ordering::SeqCst);
     store.writes_take.store(5, Ordering::SeqCst);
-    start_text(&session, "second").result().await.unwrap();
+    run_text(&session, "second").await;
     assert!(storing_notices(&live_events(&drain(&mut seen))).is_empty());
 }
 
@@ -192,7 +192,7 @@ async fn cancelled_unstored_prompt_is_recovered() {
     // All the attempts that any prompt has.
     assert_eq!(store.failed.load(Ordering::SeqCst), 6);
     store.commit.store(0, Ordering::SeqCst);
-    start_text(&session, "second").result().await.unwrap();
+    run_text(&session, "second").await;
     let request = world.puppet.request(1);
     assert_eq!(
         [&request[0], &request[1], &request[3]],
@@ -215,7 +215,7 @@ async fn cancel_does_not_wait_for_a_hanging_journal() {
     assert!(is_cancelled(&first) && !first.is_stored);
     assert_eq!(first.loops.len(), 1);
     store.journal_takes.store(0, Ordering::SeqCst);
-    start_text(&session, "second").result().await.unwrap();
+    run_text(&session, "second").await;
     assert_eq!(stored_loop_count(&world, &session).await, 2);
 }
 
@@ -230,7 +230,7 @@ async fn cancel_does_not_wait_for_a_hanging_claim() {
     let first = cancel_and_measure(start(&session, "first", cancel.clone()), &cancel).await;
     assert!(is_cancelled(&first) && !first.is_stored && first.loops.is_empty());
     store.writes_take.store(0, Ordering::SeqCst);
-    start_text(&session, "second").result().await.unwrap();
+    run_text(&session, "second").await;
     assert_eq!(world.puppet.request(0), ["second"]);
 }
 
@@ -278,7 +278,7 @@ async fn cancelled_evaluation_does_not_wait_for_its_commit() {
         );
         store.commit_takes.store(0, Ordering::SeqCst);
         store.journal_takes.store(0, Ordering::SeqCst);
-        start_text(&session, "second").result().await.unwrap();
+        run_text(&session, "second").await;
         assert_eq!(stored_loop_count(&world, &session).await, 3);
         let request = world.puppet.request(0);
         assert_eq!((&*request[0], &*request[2]), ("which?", "second"));

@@ -1,6 +1,8 @@
 //! Tests of the hooks of a session and of one prompt: their requests and the effect of a rejection.
 
-use crate::fixture::{Act, LARGE_CAPACITY, World, drain, live_events, start_text};
+use crate::fixture::{
+    Act, LARGE_CAPACITY, World, drain, hook_set, live_events, run_text, with_hooks,
+};
 use futures_util::future::BoxFuture;
 use std::{
     future::{pending, ready},
@@ -108,10 +110,7 @@ impl Hooks for RecordingHooks {
 }
 
 async fn ask(session: &Session, hooks: Arc<RecordingHooks>) -> PromptResult {
-    let options = PromptOptions {
-        hooks: vec![hooks],
-        ..PromptOptions::default()
-    };
+    let options = with_hooks(hooks);
     let ticket = session.prompt(vec![Content::text("hi")], options).unwrap();
     ticket.result().await.unwrap()
 }
@@ -135,12 +134,9 @@ pub(crate) async fn stop_before_loop_leaves_no_event_or_record() {
         assert_eq!(result.outcome, Outcome::Stopped(stop));
         assert_eq!(result.loops, []);
         assert!(drain(&mut seen).is_empty());
-        assert_eq!(
-            world.store.info(session.id()).await.unwrap().head_version,
-            0
-        );
+        assert_eq!(world.head(&session).await, 0);
         // The lane is free, and the prompt is not in the next context.
-        start_text(&session, "again").result().await.unwrap();
+        run_text(&session, "again").await;
         assert_eq!(world.puppet.request(0), ["again"]);
     }
 }
@@ -155,7 +151,7 @@ async fn after_loop_hook_sees_committed_record() {
     let told = ["before loop: \"hi\"", "after loop: 2 messages, 9 tokens"];
     assert_eq!(clerk.log(), told);
     // The hooks of one prompt are not asked in the next.
-    start_text(&session, "again").result().await.unwrap();
+    run_text(&session, "again").await;
     assert_eq!(clerk.log(), told);
 }
 
@@ -184,13 +180,7 @@ async fn cancel_drops_pending_hook_and_is_recorded() {
 async fn hooks_see_model_messages_around_turns_and_tools() {
     let world = World::new(&[&[Act::Call("c", "look")], &[Act::Say("done")]]);
     let (session, _seen) = world.session(LARGE_CAPACITY).await;
-    let set = HookSet {
-        before_turn: true,
-        after_turn: true,
-        before_tool: true,
-        after_tool: true,
-        ..HookSet::default()
-    };
+    let set = hook_set!(before_turn, after_turn, before_tool, after_tool);
     let clerk = RecordingHooks::with_answer(set, |_| HookVerdict::Continue);
     ask(&session, clerk.clone()).await;
     assert_eq!(
@@ -212,10 +202,7 @@ async fn hooks_see_model_messages_around_turns_and_tools() {
 async fn stop_before_turn_keeps_prompt_out_of_context() {
     let world = World::new(&[&[Act::Call("c", "look")], &[Act::Say("second")]]);
     let (session, mut seen) = world.session(LARGE_CAPACITY).await;
-    let set = HookSet {
-        before_turn: true,
-        ..HookSet::default()
-    };
+    let set = hook_set!(before_turn);
     let clerk = RecordingHooks::with_answer(set, |hook| match hook {
         HookRequest::BeforeTurn { turn_index: 1 } => HookVerdict::Stop("enough".to_owned()),
         _ => HookVerdict::Continue,
@@ -231,7 +218,7 @@ async fn stop_before_turn_keeps_prompt_out_of_context() {
         .iter()
         .filter(|event| matches!(event.kind, EventKind::TurnStart { .. }));
     assert_eq!(turns.count(), 1);
-    start_text(&session, "again").result().await.unwrap();
+    run_text(&session, "again").await;
     assert_eq!(world.puppet.request(1), ["again"]);
 }
 
@@ -240,10 +227,7 @@ async fn stop_before_turn_keeps_prompt_out_of_context() {
 async fn stop_before_tool_is_reported_to_model() {
     let world = World::new(&[&[Act::Call("c", "look")], &[Act::Say("well")]]);
     let (session, _seen) = world.session(LARGE_CAPACITY).await;
-    let set = HookSet {
-        before_tool: true,
-        ..HookSet::default()
-    };
+    let set = hook_set!(before_tool);
     let clerk = RecordingHooks::with_answer(set, |_| HookVerdict::Stop("no looking".to_owned()));
     let result = ask(&session, clerk).await;
     assert!(world.ran.lock().unwrap().is_empty());
@@ -255,10 +239,7 @@ async fn stop_before_tool_is_reported_to_model() {
 pub(crate) async fn panicking_hook_stops_the_tool() {
     let world = World::new(&[&[Act::Call("c", "look")], &[Act::Say("well")]]);
     let (session, _seen) = world.session(LARGE_CAPACITY).await;
-    let set = HookSet {
-        before_tool: true,
-        ..HookSet::default()
-    };
+    let set = hook_set!(before_tool);
     ask(
         &session,
         RecordingHooks::with_answer(set, |_| panic!("clerk")),
@@ -271,15 +252,12 @@ pub(crate) async fn panicking_hook_stops_the_tool() {
 #[tokio::test(start_paused = true)]
 async fn panicking_after_hook_is_only_an_issue() {
     let world = World::set(&[&[Act::Say("hello")]], |settings| {
-        let set = HookSet {
-            after_turn: true,
-            ..HookSet::default()
-        };
+        let set = hook_set!(after_turn);
         let clerk = RecordingHooks::with_answer(set, |_| panic!("clerk"));
         settings.hooks.push(clerk);
     });
     let (session, _seen) = world.session(LARGE_CAPACITY).await;
-    let result = start_text(&session, "hi").result().await.unwrap();
+    let result = run_text(&session, "hi").await;
     assert!(matches!(result.outcome, Outcome::Finished(..)));
     let issues: Vec<&str> = result.issues().collect();
     assert_eq!(issues, ["the hook clerk panicked"]);

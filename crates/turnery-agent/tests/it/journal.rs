@@ -2,7 +2,7 @@
 
 use crate::{
     failing_store::{ALWAYS, FailingStore},
-    fixture::{Act, LARGE_CAPACITY, World, start_text},
+    fixture::{Act, LARGE_CAPACITY, World, hook_set, start_text, yield_while},
     recovery::expiring_store,
 };
 use futures_util::future::BoxFuture;
@@ -28,11 +28,7 @@ struct CancelBeforeTool {
 
 impl Hooks for CancelBeforeTool {
     fn set(&self) -> HookSet {
-        HookSet {
-            before_tool: true,
-            after_tool: true,
-            ..HookSet::default()
-        }
+        hook_set!(before_tool, after_tool)
     }
 
     fn ask<'a>(&'a self, _: &'a HookCx, hook: &'a HookRequest) -> BoxFuture<'a, HookVerdict> {
@@ -74,7 +70,7 @@ async fn taken_over_after_cancel(failures: u64) -> LoopRecord {
     later.store(120, Ordering::SeqCst);
     let owner = Owner::this_process();
     world.store.claim(session.id(), &owner).await.unwrap();
-    let loops = world.store.loops(session.id(), 0).await.unwrap();
+    let loops = world.loops(session.id()).await;
     ticket.result().await.unwrap_err();
     assert_eq!(loops.len(), 1);
     LoopRecord::clone(&loops[0])
@@ -115,14 +111,12 @@ async fn crash_between_commit_attempts_keeps_answer() {
     let (session, _seen) = world.session(LARGE_CAPACITY).await;
     store.commit.store(ALWAYS, Ordering::SeqCst);
     let ticket = start_text(&session, "go");
-    while store.failed.load(Ordering::SeqCst) == 0 {
-        tokio::task::yield_now().await;
-    }
+    yield_while(|| store.failed.load(Ordering::SeqCst) == 0).await;
     later.store(120, Ordering::SeqCst);
     let owner = Owner::this_process();
     world.store.claim(session.id(), &owner).await.unwrap();
     assert_eq!(store.failed.load(Ordering::SeqCst), 1);
-    let loops = world.store.loops(session.id(), 0).await.unwrap();
+    let loops = world.loops(session.id()).await;
     let messages = loops[0].messages.iter();
     let texts: Vec<_> = messages.map(|it| it.message.text()).collect();
     assert_eq!(texts[..2], ["go", "one"]);

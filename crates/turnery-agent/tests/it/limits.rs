@@ -1,8 +1,8 @@
 //! Tests of the limits of a prompt: one budget for its frames, candidates, judge and child sessions.
 
-use crate::fixture::{Act, LARGE_CAPACITY, Puppet, World, start_text};
+use crate::fixture::{Act, LARGE_CAPACITY, Puppet, World, check_random, run_text};
 use futures_util::future::BoxFuture;
-use proptest::{prelude::*, test_runner::TestRunner};
+use proptest::prelude::*;
 use serde_json::{Value, json};
 use std::{
     hash::{DefaultHasher, Hash as _, Hasher as _},
@@ -11,7 +11,7 @@ use std::{
 };
 use turnery_agent::{
     Agent, ClientPorts, OpenRequest, PromptOptions, PromptResult, SelectionStrategy, Settings,
-    SilentClient, SubAgentTool,
+    SubAgentTool,
 };
 use turnery_engine::{
     CallId, Content, LimitKind, Limits, ModelError, ModelStop, Outcome, Price, Response, ToolCall,
@@ -208,8 +208,8 @@ impl Job {
         let agent = Agent::new(store, Arc::new(models), tools, Arc::new(settings));
         let folder = tempfile::tempdir().unwrap();
         let cwd = folder.path().canonicalize().unwrap();
-        let ports = ClientPorts::local(Arc::new(SilentClient), Box::new(SilentClient));
-        let session = agent.create(OpenRequest::folder(cwd), |_| ports).await;
+        let request = OpenRequest::folder(cwd);
+        let session = agent.create(request, |_| ClientPorts::silent()).await;
         let session = session.unwrap();
         let input = vec![Content::text("go")];
         let options = PromptOptions::default();
@@ -425,25 +425,15 @@ fn hash(seed: u64, number: u64) -> u64 {
 // proves: UP-1, C-4
 #[test]
 fn random_loop_trees_stay_within_limits() {
-    let config = ProptestConfig {
-        cases: 150,
-        failure_persistence: None,
-        ..ProptestConfig::default()
-    };
     let jobs = (any_limits(), 0..5usize, any::<bool>(), any::<u64>());
-    let ended = TestRunner::new(config).run(&jobs, |(limits, candidates, judge, seed)| {
+    check_random(150, jobs, async |(limits, candidates, judge, seed)| {
         let job = Job {
             limits,
             candidates,
             judge,
             pause: |number| Duration::from_millis(1 + hash(7, number) % 9),
         };
-        let runtime = tokio::runtime::Builder::new_current_thread()
-            .enable_all()
-            .start_paused(true)
-            .build()
-            .unwrap();
-        let done = runtime.block_on(job.run(move |number| random_step(seed, number)));
+        let done = job.run(move |number| random_step(seed, number)).await;
         let Ledger {
             calls,
             charged,
@@ -473,7 +463,6 @@ fn random_loop_trees_stay_within_limits() {
         );
         Ok(())
     });
-    ended.unwrap_or_else(|failure| panic!("{failure}"));
 }
 
 /// The next prompt has a budget of its own.
@@ -485,7 +474,7 @@ async fn next_prompt_starts_with_fresh_budget() {
     });
     let (session, _seen) = world.session(LARGE_CAPACITY).await;
     for calls in [2, 4] {
-        let result = start_text(&session, "go").result().await.unwrap();
+        let result = run_text(&session, "go").await;
         assert!(matches!(
             result.outcome,
             Outcome::Stopped(TurnStop::MaxTurns(_))

@@ -1,9 +1,9 @@
 //! Tests of opening a session again: with or without replay, the same history, and two independent handles.
 
-use crate::fixture::{Act, LARGE_CAPACITY, Seen, World, drain, live_events, start_text};
+use crate::fixture::{Act, LARGE_CAPACITY, Seen, World, drain, live_events, run_text, start_text};
 use std::sync::Arc;
 use tokio::sync::Notify;
-use turnery_agent::{OpenError, OpenRequest, PromptError};
+use turnery_agent::{ClientPorts, OpenError, OpenRequest, PromptError};
 use turnery_engine::{EventKind, SessionId};
 use turnery_store::{ListQuery, SessionPatch};
 use turnery_tools::Mode;
@@ -17,7 +17,7 @@ async fn load_replays_all_and_resume_nothing() {
         &[Act::Say("three")],
     ]);
     let (session, mut seen) = world.session(LARGE_CAPACITY).await;
-    start_text(&session, "look").result().await.unwrap();
+    run_text(&session, "look").await;
     let lived: Vec<_> = live_events(&drain(&mut seen))
         .into_iter()
         .filter(|event| {
@@ -50,7 +50,7 @@ async fn load_replays_all_and_resume_nothing() {
         "replay shows what was shown, but for what passes"
     );
 
-    start_text(&again, "go on").result().await.unwrap();
+    run_text(&again, "go on").await;
     assert_eq!(
         world.puppet.request(2),
         ["look", "one", "done", "two", "go on"]
@@ -73,7 +73,7 @@ pub(crate) async fn second_handle_gets_busy_then_catches_up() {
     assert!(matches!(busy, Err(PromptError::Busy { .. })), "{busy:?}");
     signal.notify_one();
     running.result().await.unwrap();
-    start_text(&two, "c").result().await.unwrap();
+    run_text(&two, "c").await;
     assert_eq!(world.puppet.request(1), ["a", "first", "c"]);
 }
 
@@ -82,15 +82,10 @@ async fn session_opens_only_in_its_own_folder() {
     let world = World::new(&[]);
     let (session, _seen) = world.session(LARGE_CAPACITY).await;
     let elsewhere = tempfile::tempdir().unwrap();
-    let request = OpenRequest {
-        cwd: elsewhere.path().canonicalize().unwrap(),
-        roots: Vec::new(),
-        mcp: Vec::new(),
-        instructions: None,
-    };
+    let request = OpenRequest::folder(elsewhere.path().canonicalize().unwrap());
     let refused = world
         .agent
-        .open(session.id(), request, false, |_| unreachable_ports())
+        .open(session.id(), request, false, |_| ClientPorts::silent())
         .await;
     assert!(matches!(refused.err(), Some(OpenError::OtherFolder { .. })));
 }
@@ -106,7 +101,7 @@ async fn link_replacing_folder_is_rejected() {
     std::fs::remove_dir(&folder).unwrap();
     std::os::unix::fs::symlink(&elsewhere, &folder).unwrap();
     let request = || OpenRequest::folder(folder.clone());
-    let ports = |_: &SessionId| unreachable_ports();
+    let ports = |_: &SessionId| ClientPorts::silent();
     let id = session.id();
     for replay in [true, false] {
         let refused = world.agent.open(id, request(), replay, ports).await;
@@ -143,7 +138,7 @@ async fn session_opens_by_any_path_to_its_folder() {
     let link = beside.path().canonicalize().unwrap().join("link");
     let folder = world.request().cwd;
     std::os::unix::fs::symlink(&folder, &link).unwrap();
-    let ports = |_: &SessionId| unreachable_ports();
+    let ports = |_: &SessionId| ClientPorts::silent();
     let request = || OpenRequest::folder(link.clone());
     let session = world.agent.create(request(), ports).await.unwrap();
     for cwd in [link.clone(), folder] {
@@ -184,7 +179,7 @@ async fn missing_session_is_not_found() {
     let id = SessionId::from("nobody");
     let refused = world
         .agent
-        .open(&id, world.request(), false, |_| unreachable_ports())
+        .open(&id, world.request(), false, |_| ClientPorts::silent())
         .await;
     let text = refused.err().unwrap().to_string();
     assert_eq!(
@@ -197,20 +192,8 @@ async fn missing_session_is_not_found() {
 async fn relative_or_missing_folder_is_rejected() {
     let world = World::new(&[]);
     for cwd in ["relative", "/nowhere/at/all"] {
-        let request = OpenRequest {
-            cwd: cwd.into(),
-            roots: Vec::new(),
-            mcp: Vec::new(),
-            instructions: None,
-        };
-        let refused = world.agent.create(request, |_| unreachable_ports()).await;
+        let request = OpenRequest::folder(cwd.into());
+        let refused = world.agent.create(request, |_| ClientPorts::silent()).await;
         assert!(matches!(refused.err(), Some(OpenError::Path(_))), "{cwd}");
     }
-}
-
-fn unreachable_ports() -> turnery_agent::ClientPorts {
-    turnery_agent::ClientPorts::local(
-        Arc::new(turnery_agent::SilentClient),
-        Box::new(turnery_agent::SilentClient),
-    )
 }

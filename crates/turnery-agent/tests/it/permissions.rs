@@ -1,28 +1,24 @@
 //! Tests that nothing runs before an offered, allowing answer (PERM-1 to 6).
 
-use crate::fixture::{Act, LARGE_CAPACITY, World, live_events, start_text};
+use crate::fixture::{Act, LARGE_CAPACITY, World, choose, run_text, start_text, wait_for_event};
 use futures_util::future::BoxFuture;
 use serde_json::{Value, json};
 use std::sync::{Arc, Mutex, mpsc};
 use turnery_agent::{PermissionAnswer, PermissionChoiceKind, PromptHandle, Session};
-use turnery_engine::{Event, EventKind, Outcome, ToolEnvelope, ToolError, ToolSpec, TurnStop};
+use turnery_engine::{EventKind, Outcome, ToolEnvelope, ToolError, ToolSpec, TurnStop};
 use turnery_store::MemoryStore;
 use turnery_tools::{Access, GitSettings, LineLimits, Mode, PreparedCall, Tool, ToolCx};
-
-fn selected(id: &str) -> PermissionAnswer {
-    PermissionAnswer::Chose(id.to_owned())
-}
 
 // proves: ACP-32, ACP-33, PERM-1, PERM-3
 #[tokio::test(start_paused = true)]
 async fn only_offered_allow_option_runs_the_call() {
     let table = [
-        (selected("allow_once"), true),
-        (selected("allow_always"), true),
-        (selected("reject_once"), false),
-        (selected("reject_always"), false),
-        (selected("allow_sometimes"), false),
-        (selected(""), false),
+        (choose("allow_once"), true),
+        (choose("allow_always"), true),
+        (choose("reject_once"), false),
+        (choose("reject_always"), false),
+        (choose("allow_sometimes"), false),
+        (choose(""), false),
         (
             PermissionAnswer::NoAnswer("the client answered with an error".to_owned()),
             false,
@@ -32,7 +28,7 @@ async fn only_offered_allow_option_runs_the_call() {
         let world = World::new(&[&[Act::Call("r", "ring")], &[Act::Say("so be it")]])
             .with_answers(std::slice::from_ref(&answer));
         let (session, _seen) = world.session(LARGE_CAPACITY).await;
-        let result = start_text(&session, "ring").result().await.unwrap();
+        let result = run_text(&session, "ring").await;
         assert_eq!(!world.ran.lock().unwrap().is_empty(), runs, "{answer:?}");
         // A refused call does not end the turn.
         assert!(
@@ -45,9 +41,9 @@ async fn only_offered_allow_option_runs_the_call() {
 // proves: ACP-31, PERM-2, PERM-5
 #[tokio::test(start_paused = true)]
 async fn each_permission_option_is_offered_once() {
-    let world = World::new(&[&[Act::Call("r", "ring")]]).with_answers(&[selected("reject_once")]);
+    let world = World::new(&[&[Act::Call("r", "ring")]]).with_answers(&[choose("reject_once")]);
     let (session, _seen) = world.session(LARGE_CAPACITY).await;
-    start_text(&session, "ring").result().await.unwrap();
+    run_text(&session, "ring").await;
     let asked = world.person.asked.lock().unwrap();
     let kinds: Vec<PermissionChoiceKind> =
         asked[0].options.iter().map(|option| option.kind).collect();
@@ -69,9 +65,9 @@ async fn allow_always_is_remembered_in_session() {
             &[Act::Call("a", "ring"), Act::Call("b", "ring")],
             &[Act::Say("done")],
         ])
-        .with_answers(&[selected(answer)]);
+        .with_answers(&[choose(answer)]);
         let (session, _seen) = world.session(LARGE_CAPACITY).await;
-        start_text(&session, "ring twice").result().await.unwrap();
+        run_text(&session, "ring twice").await;
         assert_eq!(world.person.asked.lock().unwrap().len(), 1, "{answer}");
         assert_eq!(world.ran.lock().unwrap().len(), ran, "{answer}");
     }
@@ -83,7 +79,7 @@ async fn cancelled_permission_cancels_the_prompt() {
     let world =
         World::new(&[&[Act::Call("r", "ring")]]).with_answers(&[PermissionAnswer::Cancelled]);
     let (session, _seen) = world.session(LARGE_CAPACITY).await;
-    let result = start_text(&session, "ring").result().await.unwrap();
+    let result = run_text(&session, "ring").await;
     assert_eq!(result.outcome, Outcome::Stopped(TurnStop::Cancelled));
     assert!(world.ran.lock().unwrap().is_empty());
 }
@@ -117,17 +113,17 @@ async fn permission_wait_does_not_count_as_time() {
         &[Act::Call("r", "ring")],
         &[Act::Hang],
     ])
-    .with_answers(&[selected("allow_once"), selected("allow_once")]);
+    .with_answers(&[choose("allow_once"), choose("allow_once")]);
     *world.person.thinks.lock().unwrap() = hour;
     let (session, _seen) = world.session(LARGE_CAPACITY).await;
-    let result = start_text(&session, "ring").result().await.unwrap();
+    let result = run_text(&session, "ring").await;
     assert!(
         matches!(result.outcome, Outcome::Finished(..)),
         "{result:?}"
     );
     // The limit is still there.
     let begun = tokio::time::Instant::now();
-    let result = start_text(&session, "hang").result().await.unwrap();
+    let result = run_text(&session, "hang").await;
     assert!(matches!(
         result.outcome,
         Outcome::Stopped(TurnStop::MaxTurns(_))
@@ -154,13 +150,11 @@ fn while_judging_hangs(test: impl AsyncFnOnce(World, Session, PromptHandle, mpsc
         let (release, held) = mpsc::channel();
         tokio::task::spawn_blocking(move || held.recv());
         let ticket = start_text(&session, "ring");
-        let is_requested =
-            |event: &Event| matches!(event.kind, EventKind::ToolCallRequested { .. });
-        while !live_events(&[seen.recv().await.unwrap()])
-            .iter()
-            .any(is_requested)
-        {}
-        let result = start_text(&other, "hello").result().await.unwrap();
+        wait_for_event(&mut seen, |kind| {
+            matches!(kind, EventKind::ToolCallRequested { .. })
+        })
+        .await;
+        let result = run_text(&other, "hello").await;
         assert!(
             matches!(result.outcome, Outcome::Finished(..)),
             "{result:?}"
@@ -270,9 +264,9 @@ async fn command_line_keeps_limits_of_its_judgement() {
         let script: &[&[Act]] = &[&[Act::Call("c", "runner")], &[Act::Say("so be it")]];
         let store = Arc::new(MemoryStore::new());
         let world = World::build(store, script, &[], |_| {}, |tools| tools.and(runner))
-            .with_answers(&[selected("allow_once")]);
+            .with_answers(&[choose("allow_once")]);
         let (session, _seen) = world.session(LARGE_CAPACITY).await;
-        start_text(&session, "run it").result().await.unwrap();
+        run_text(&session, "run it").await;
         let is_asked = !world.person.asked.lock().unwrap().is_empty();
         assert_eq!(is_asked, command == "touch a");
         assert_eq!(*limits.lock().unwrap(), [expected], "{command}");

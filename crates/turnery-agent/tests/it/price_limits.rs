@@ -1,6 +1,6 @@
 //! Tests of cost limits with models whose price is unknown.
 
-use crate::fixture::{Act, LARGE_CAPACITY, Puppet, World};
+use crate::fixture::{Act, LARGE_CAPACITY, Puppet, World, yield_while};
 use std::sync::Arc;
 use turnery_agent::{
     Agent, Candidate, PromptError, PromptOptions, SelectionStrategy, Settings, UnknownPriceError,
@@ -107,9 +107,7 @@ async fn model_changed_in_prompt_needs_price() {
     let (world, puppet) = partly_priced(&others, script);
     let (session, _seen) = world.session(LARGE_CAPACITY).await;
     let ticket = session.prompt(vec![Content::text("go")], with_cost(9));
-    while puppet.requests.lock().unwrap().is_empty() {
-        tokio::task::yield_now().await;
-    }
+    yield_while(|| puppet.requests.lock().unwrap().is_empty()).await;
     session.set_model("puppet/a").await.unwrap();
     gate.notify_one();
     let result = ticket.unwrap().result().await.unwrap();

@@ -1,7 +1,7 @@
 //! Tests of the message id of a prompt, of withdrawing queued prompts, and of prompt ends pushed to an
 //! outbox.
 
-use crate::fixture::{Act, LARGE_CAPACITY, World, drain, live_events, start_text};
+use crate::fixture::{Act, LARGE_CAPACITY, World, drain, live_events, run_text, start_text};
 use std::{
     sync::{Arc, Mutex},
     task::{Context, Poll},
@@ -79,7 +79,7 @@ async fn cancel_before_start_leaves_nothing() {
         assert_eq!(ticket.result().await.unwrap_err(), PromptError::Withdrawn);
     }
     assert!(drain(&mut seen).is_empty());
-    start_text(&session, "third").result().await.unwrap();
+    run_text(&session, "third").await;
     assert_eq!(world.puppet.request(0), ["third"]);
 }
 
@@ -125,8 +125,8 @@ async fn outbox_gets_prompt_end_last() {
     let made = world.agent.create(world.request(), |_| ports).await;
     let session = made.unwrap();
     let told = || following.0.lock().unwrap().clone();
-    start_text(&session, "first").result().await.unwrap();
+    run_text(&session, "first").await;
     assert_eq!(told(), ["start", "end", "ended"]);
-    start_text(&session, "second").result().await.unwrap();
+    run_text(&session, "second").await;
     assert_eq!(told()[3..], ["start", "end", "ended"]);
 }

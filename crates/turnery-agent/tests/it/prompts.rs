@@ -1,21 +1,19 @@
 //! Tests that prompts run one at a time and that a result comes after all events and the commit.
 
-use crate::fixture::{Act, LARGE_CAPACITY, Seen, World, drain, live_events, start_text};
+use crate::fixture::{
+    Act, LARGE_CAPACITY, Seen, World, drain, finished, live_events, run_text, start_text,
+};
 use std::sync::Arc;
 use tokio::sync::Notify;
 use turnery_agent::{MAX_QUEUED_PROMPTS, StartError};
-use turnery_engine::{EventKind, ModelErrorKind, Outcome, ProviderFailure, TurnFinish, TurnStop};
-
-fn finished(text: &str) -> Outcome {
-    Outcome::Finished(TurnFinish::AssistantMessage { text: text.into() }, None)
-}
+use turnery_engine::{EventKind, ModelErrorKind, Outcome, ProviderFailure, TurnStop};
 
 // proves: R5, C-11
 #[tokio::test(start_paused = true)]
 pub(crate) async fn result_follows_all_events_and_the_commit() {
     let world = World::new(&[&[Act::Say("hel"), Act::Say("lo")]]);
     let (session, mut seen) = world.session(LARGE_CAPACITY).await;
-    let result = start_text(&session, "hi").result().await.unwrap();
+    let result = run_text(&session, "hi").await;
     assert_eq!(result.outcome, finished("hel\nlo"));
     // Nothing may come after this point; all is there now.
     let events = live_events(&drain(&mut seen));
@@ -93,7 +91,7 @@ async fn duplicate_call_ids_get_a_suffix() {
         &[Act::Say("ok")],
     ]);
     let (session, mut seen) = world.session(LARGE_CAPACITY).await;
-    start_text(&session, "look twice").result().await.unwrap();
+    run_text(&session, "look twice").await;
     let mut ids: Vec<String> = live_events(&drain(&mut seen))
         .iter()
         .filter_map(|event| match &event.kind {
@@ -115,26 +113,19 @@ async fn model_error_or_panic_ends_only_the_prompt() {
         &[Act::Say("fine")],
     ]);
     let (session, _seen) = world.session(LARGE_CAPACITY).await;
-    let failed = start_text(&session, "one").result().await.unwrap();
+    let failed = run_text(&session, "one").await;
     let failure = ProviderFailure::Failed {
         kind: ModelErrorKind::Overloaded,
         message: "too much to do".to_owned(),
     };
     let stop = TurnStop::ProviderError(failure);
     assert_eq!(failed.outcome, Outcome::Stopped(stop));
-    let panicked = start_text(&session, "two").result().await.unwrap();
+    let panicked = run_text(&session, "two").await;
     assert!(matches!(
         panicked.outcome,
         Outcome::Stopped(TurnStop::ProviderError(_))
     ));
-    assert_eq!(
-        start_text(&session, "three")
-            .result()
-            .await
-            .unwrap()
-            .outcome,
-        finished("fine")
-    );
+    assert_eq!(run_text(&session, "three").await.outcome, finished("fine"));
 }
 
 // proves: TURN-48, ACP-39, C-5
@@ -142,7 +133,7 @@ async fn model_error_or_panic_ends_only_the_prompt() {
 async fn panicking_tool_is_a_failed_call() {
     let world = World::new(&[&[Act::Call("p", "panic")], &[Act::Say("never mind")]]);
     let (session, _seen) = world.session(LARGE_CAPACITY).await;
-    let result = start_text(&session, "break").result().await.unwrap();
+    let result = run_text(&session, "break").await;
     assert_eq!(result.outcome, finished("never mind"));
     assert!(
         world.puppet.request(1)[2].contains("panicked"),
@@ -155,11 +146,8 @@ async fn panicking_tool_is_a_failed_call() {
 async fn title_is_shown_once() {
     let world = World::new(&[&[Act::Say("a")], &[Act::Say("b")]]);
     let (session, mut seen) = world.session(LARGE_CAPACITY).await;
-    start_text(&session, "\n  Fix the bug \nplease")
-        .result()
-        .await
-        .unwrap();
-    start_text(&session, "and another").result().await.unwrap();
+    run_text(&session, "\n  Fix the bug \nplease").await;
+    run_text(&session, "and another").await;
     let titles: Vec<_> = drain(&mut seen)
         .into_iter()
         .filter_map(|seen| match seen {

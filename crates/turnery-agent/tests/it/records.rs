@@ -1,6 +1,6 @@
 //! Tests of the record of a prompt and of the messages of the next call.
 
-use crate::fixture::{Act, LARGE_CAPACITY, World, start_text};
+use crate::fixture::{Act, LARGE_CAPACITY, World, run_text, start_text};
 use serde_json::{Value, json};
 use std::sync::Arc;
 use turnery_agent::Session;
@@ -12,7 +12,7 @@ use turnery_models::Thinking;
 use turnery_store::{Commit, NewSession, Owner};
 
 async fn records(world: &World, session: &Session) -> Vec<Arc<LoopRecord>> {
-    world.store.loops(session.id(), 0).await.unwrap()
+    world.loops(session.id()).await
 }
 
 // proves: LOOP-1, LOOP-2, LOOP-10, LOOP-11, LOOP-12, LOOP-13, LOOP-14, LOOP-35, LOOP-52, D-13
@@ -26,7 +26,7 @@ async fn each_prompt_is_one_record_with_structured_id() {
     ]);
     let (session, _seen) = world.session(LARGE_CAPACITY).await;
     for text in ["one", "two", "three"] {
-        start_text(&session, text).result().await.unwrap();
+        run_text(&session, text).await;
     }
     let id = session.id().as_str();
     assert!(!id.contains('.'), "{id}");
@@ -51,8 +51,8 @@ async fn each_prompt_is_one_record_with_structured_id() {
 async fn loop_parent_is_the_previous_loop() {
     let world = World::new(&[&[Act::Say("1")], &[Act::Say("2")]]);
     let (session, _seen) = world.session(LARGE_CAPACITY).await;
-    start_text(&session, "one").result().await.unwrap();
-    start_text(&session, "two").result().await.unwrap();
+    run_text(&session, "one").await;
+    run_text(&session, "two").await;
     let records = records(&world, &session).await;
     assert_eq!(records[0].parent_loop_id, None);
     assert_eq!(records[0].continuation_kind, ContinuationKind::Initial);
@@ -71,13 +71,13 @@ fn scripted(world: &World, answers: Value) -> String {
 async fn record_names_its_model() {
     let world = World::new(&[&[Act::Say("1")], &[Act::Say("2")]]);
     let (session, _seen) = world.session(LARGE_CAPACITY).await;
-    start_text(&session, "one").result().await.unwrap();
+    run_text(&session, "one").await;
     session.set_thinking(Thinking::High).await.unwrap();
-    start_text(&session, "two").result().await.unwrap();
+    run_text(&session, "two").await;
     let word = json!({"steps": [{"text": "3"}]});
     let other = scripted(&world, json!([word, word, word]));
     session.set_model(&other).await.unwrap();
-    start_text(&session, "three").result().await.unwrap();
+    run_text(&session, "three").await;
     let records = records(&world, &session).await;
     let configs: Vec<_> = records
         .iter()
@@ -114,7 +114,7 @@ async fn result_and_record_agree_on_usage() {
         ]),
     );
     session.set_model(&model).await.unwrap();
-    let result = start_text(&session, "go").result().await.unwrap();
+    let result = run_text(&session, "go").await;
     let spent = Usage {
         input: 120,
         output: 15,
@@ -141,7 +141,7 @@ async fn next_call_sees_recorded_messages() {
         &[Act::Say("done")],
     ]);
     let (session, _seen) = world.session(LARGE_CAPACITY).await;
-    start_text(&session, "go").result().await.unwrap();
+    run_text(&session, "go").await;
     let record = &records(&world, &session).await[0];
     let requests = world.puppet.requests.lock().unwrap();
     // The prompt, the answer with its call, and the result; then the last answer.
@@ -161,7 +161,7 @@ async fn next_call_sees_recorded_messages() {
 async fn session_without_turns_can_be_continued() {
     let world = World::new(&[&[Act::Say("hello")]]);
     let (session, _seen) = world.session(LARGE_CAPACITY).await;
-    start_text(&session, "hi").result().await.unwrap();
+    run_text(&session, "hi").await;
     let mut old = LoopRecord::clone(&records(&world, &session).await[0]);
     old.turns.clear();
 
@@ -189,7 +189,7 @@ async fn session_without_turns_can_be_continued() {
     };
     world.store.commit(commit).await.unwrap();
     let (session, _seen) = world.open(&id, false).await;
-    start_text(&session, "go on").result().await.unwrap();
+    run_text(&session, "go on").await;
     assert_eq!(world.puppet.request(0), ["hi", "hello", "go on"]);
     assert_eq!(records(&world, &session).await[0].turns, []);
 }

@@ -3,9 +3,12 @@
 use crate::{
     evaluation::{candidates, evaluate},
     failing_store::{ALWAYS, FailingStore},
-    fixture::{Act, LARGE_CAPACITY, Puppet, Seen, World, start_text},
+    fixture::{
+        Act, LARGE_CAPACITY, Puppet, World, check_random, run_text, start_text, wait_for_event,
+        yield_while,
+    },
 };
-use proptest::{prelude::*, test_runner::TestRunner};
+use proptest::prelude::*;
 use std::{
     collections::BTreeSet,
     sync::{
@@ -13,11 +16,8 @@ use std::{
         atomic::{AtomicI64, Ordering},
     },
 };
-use tokio::sync::mpsc;
-use turnery_agent::{
-    ClientPorts, PromptError, PromptOptions, SelectionStrategy, SilentClient, SubAgentTool,
-};
-use turnery_engine::{CommitError, Content, Event, EventKind, LoopStatus, oracle};
+use turnery_agent::{ClientPorts, PromptError, PromptOptions, SelectionStrategy, SubAgentTool};
+use turnery_engine::{CommitError, Content, EventKind, LoopStatus, oracle};
 use turnery_store::{Clock, ListQuery, MemoryStore, Owner};
 use turnery_tools::Toolbox;
 
@@ -36,19 +36,6 @@ pub(crate) fn expiring_store() -> (Arc<MemoryStore>, Arc<AtomicI64>) {
 fn expiring_fixture(script: &[&[Act]]) -> (World, Arc<AtomicI64>) {
     let (store, later) = expiring_store();
     (World::over(store, script), later)
-}
-
-async fn wait_for_event(
-    seen: &mut mpsc::Receiver<Seen>,
-    fits: impl Fn(&EventKind) -> bool,
-) -> Event {
-    loop {
-        if let Seen::Live(event) = seen.recv().await.unwrap()
-            && fits(&event.kind)
-        {
-            return event;
-        }
-    }
 }
 
 /// One call has ended and one is running: the model learns the state of each, and that the prompt was
@@ -71,7 +58,7 @@ pub(crate) async fn interrupted_prompt_is_in_the_next_context() {
     .await;
     later.store(120, Ordering::SeqCst);
     let (two, _seen) = world.open(one.id(), false).await;
-    let second = start_text(&two, "second").result().await.unwrap();
+    let second = run_text(&two, "second").await;
     let request = world.puppet.request(1);
     let [first, answer, done, running, notice, last] = &request[..] else {
         panic!("{request:?}");
@@ -85,7 +72,7 @@ pub(crate) async fn interrupted_prompt_is_in_the_next_context() {
         "{running}"
     );
     assert!(notice.contains("interrupted"), "{notice}");
-    let loops = world.store.loops(one.id(), 0).await.unwrap();
+    let loops = world.loops(one.id()).await;
     assert_eq!(
         (loops[0].status, loops[0].on_chain),
         (LoopStatus::Aborted, true)
@@ -119,13 +106,11 @@ async fn interrupted_evaluation_is_in_the_next_context() {
         SelectionStrategy::First,
         options,
     );
-    while world.ran.lock().unwrap().is_empty() {
-        tokio::task::yield_now().await;
-    }
+    yield_while(|| world.ran.lock().unwrap().is_empty()).await;
     tokio::time::sleep(std::time::Duration::from_secs(1)).await;
     later.store(120, Ordering::SeqCst);
     let (two, _seen) = world.open(one.id(), false).await;
-    start_text(&two, "second").result().await.unwrap();
+    run_text(&two, "second").await;
     let request = world.puppet.request(0);
     let [asked, answer, done, .., notice, last] = &request[..] else {
         panic!("{request:?}");
@@ -133,7 +118,7 @@ async fn interrupted_evaluation_is_in_the_next_context() {
     let expected = ["which?", "on it", "done", "second"];
     assert_eq!([asked, answer, done, last], expected);
     assert!(notice.contains("interrupted"), "{notice}");
-    let loops = world.store.loops(one.id(), 0).await.unwrap();
+    let loops = world.loops(one.id()).await;
     let found: Vec<_> = loops.iter().map(|it| (it.status, it.on_chain)).collect();
     let (aborted, completed) = (LoopStatus::Aborted, LoopStatus::Completed);
     assert_eq!(
@@ -158,7 +143,7 @@ async fn interrupted_frame_is_continued() {
     wait_for_event(&mut seen, |kind| matches!(kind, EventKind::Delta { .. })).await;
     later.store(120, Ordering::SeqCst);
     let (two, _seen) = world.open(one.id(), false).await;
-    start_text(&two, "second").result().await.unwrap();
+    run_text(&two, "second").await;
     let request = world.puppet.request(2);
     // What was streamed is not settled.
     assert_eq!(
@@ -178,9 +163,7 @@ async fn interrupted_child_has_a_record() {
     let world = World::build(store, &script, &[], |_| {}, tools);
     let (one, _seen) = world.session(LARGE_CAPACITY).await;
     let _ticket = start_text(&one, "first");
-    while world.ran.lock().unwrap().is_empty() {
-        tokio::task::yield_now().await;
-    }
+    yield_while(|| world.ran.lock().unwrap().is_empty()).await;
     later.store(120, Ordering::SeqCst);
     let all = ListQuery {
         spawned: true,
@@ -209,9 +192,9 @@ async fn failing_commit_is_retried() {
     let world = World::over(store.clone(), &[ONE_ANSWER]);
     let (session, _seen) = world.session(LARGE_CAPACITY).await;
     store.commit.store(3, Ordering::SeqCst);
-    start_text(&session, "go").result().await.unwrap();
+    run_text(&session, "go").await;
     assert_eq!(store.failed.load(Ordering::SeqCst), 3);
-    assert_eq!(world.store.loops(session.id(), 0).await.unwrap().len(), 1);
+    assert_eq!(world.loops(session.id()).await.len(), 1);
 }
 
 /// A lost prompt was paid for and shown: the next prompt recovers it.
@@ -224,7 +207,7 @@ async fn unstored_answer_is_recovered() {
     store.commit.store(ALWAYS, Ordering::SeqCst);
     start_text(&session, "first").result().await.unwrap_err();
     store.commit.store(0, Ordering::SeqCst);
-    start_text(&session, "second").result().await.unwrap();
+    run_text(&session, "second").await;
     let request = world.puppet.request(1);
     assert_eq!(
         [&request[0], &request[1], &request[3]],
@@ -247,12 +230,9 @@ async fn unstored_refusal_stays_off_chain() {
         .await
         .unwrap_err();
     store.commit.store(0, Ordering::SeqCst);
-    start_text(&session, "something good")
-        .result()
-        .await
-        .unwrap();
+    run_text(&session, "something good").await;
     assert_eq!(world.puppet.request(1), ["something good"]);
-    let loops = world.store.loops(session.id(), 0).await.unwrap();
+    let loops = world.loops(session.id()).await;
     let found: Vec<_> = loops.iter().map(|it| (it.status, it.on_chain)).collect();
     let expected = [(LoopStatus::Aborted, false), (LoopStatus::Completed, true)];
     assert_eq!(found, expected);
@@ -265,17 +245,17 @@ pub(crate) async fn prompts_after_a_lost_one_are_stored() {
     let store = FailingStore::new();
     let world = World::over(store.clone(), &[ONE_ANSWER; 64]);
     let (session, _seen) = world.session(LARGE_CAPACITY).await;
-    start_text(&session, "one").result().await.unwrap();
+    run_text(&session, "one").await;
     store.append.store(true, Ordering::SeqCst);
     store.commit.store(ALWAYS, Ordering::SeqCst);
     start_text(&session, "lost").result().await.unwrap_err();
     store.append.store(false, Ordering::SeqCst);
     store.commit.store(0, Ordering::SeqCst);
-    start_text(&session, "two").result().await.unwrap();
+    run_text(&session, "two").await;
     let id = session.id().clone();
     session.close().await;
     let (again, _seen) = world.open(&id, false).await;
-    let silent = |_: &_| ClientPorts::local(Arc::new(SilentClient), Box::new(SilentClient));
+    let silent = |_: &_| ClientPorts::silent();
     let fork = world
         .agent
         .fork(&id, world.request(), silent)
@@ -283,9 +263,9 @@ pub(crate) async fn prompts_after_a_lost_one_are_stored() {
         .unwrap();
     for session in [&again, &fork] {
         for _ in 0..10 {
-            start_text(session, "go").result().await.unwrap();
+            run_text(session, "go").await;
         }
-        let loops = world.store.loops(session.id(), 0).await.unwrap();
+        let loops = world.loops(session.id()).await;
         assert_eq!(loops.len(), 12);
     }
 }
@@ -344,22 +324,9 @@ async fn check_session_goes_on(ops: &[u8]) -> Result<(), String> {
 // proves: LOOP-10, S5
 #[test]
 fn sessions_continue_after_random_failures() {
-    let config = ProptestConfig {
-        cases: 60,
-        failure_persistence: None,
-        ..ProptestConfig::default()
-    };
     let ops = prop::collection::vec(any::<u8>(), 1..20);
-    let ended = TestRunner::new(config).run(&ops, |ops| {
-        let runtime = tokio::runtime::Builder::new_current_thread()
-            .enable_time()
-            .start_paused(true)
-            .build()
-            .unwrap();
-        prop_assert_eq!(runtime.block_on(check_session_goes_on(&ops)), Ok(()));
+    check_random(60, ops, async |ops| {
+        prop_assert_eq!(check_session_goes_on(&ops).await, Ok(()));
         Ok(())
     });
-    if let Err(found) = ended {
-        panic!("{found}");
-    }
 }

@@ -1,17 +1,13 @@
 //! Tests that options and remembered approvals are restored when a session is opened again.
 
-use crate::fixture::{Act, LARGE_CAPACITY, Seen, World, drain, start_text};
+use crate::fixture::{Act, LARGE_CAPACITY, World, choose, drain_replayed, run_text};
 use std::sync::Arc;
-use turnery_agent::{ClientPorts, PermissionAnswer};
+use turnery_agent::ClientPorts;
 use turnery_engine::{Content, EventKind, LlmMessage, Message};
 use turnery_models::Thinking;
 use turnery_store::{
     MemoryStore, RememberedApproval, SessionPatch, SqliteStore, Store, TranscriptNote, export,
 };
-
-fn selected(id: &str) -> PermissionAnswer {
-    PermissionAnswer::Chose(id.to_owned())
-}
 
 fn asked(world: &World) -> usize {
     world.person.asked.lock().unwrap().len()
@@ -30,13 +26,13 @@ async fn remembered_approval_survives_reopening() {
             &[Act::Call("c", "ring")],
             &[Act::Say("three")],
         ])
-        .with_answers(&[selected(answer)]);
+        .with_answers(&[choose(answer)]);
         let (session, _seen) = world.session(LARGE_CAPACITY).await;
-        start_text(&session, "ring").result().await.unwrap();
+        run_text(&session, "ring").await;
         session.close().await;
         for replay in [true, false] {
             let (session, _seen) = world.open(session.id(), replay).await;
-            start_text(&session, "ring").result().await.unwrap();
+            run_text(&session, "ring").await;
             session.close().await;
         }
         assert_eq!(asked(&world), 1, "{answer}");
@@ -59,20 +55,20 @@ async fn remembered_approval_is_limited_to_its_session() {
         &[Act::Say("four")],
     ])
     .with_answers(&[
-        selected("allow_always"),
-        selected("reject_once"),
-        selected("reject_once"),
-        selected("allow_once"),
+        choose("allow_always"),
+        choose("reject_once"),
+        choose("reject_once"),
+        choose("allow_once"),
     ]);
     let (first, _seen) = world.session(LARGE_CAPACITY).await;
-    start_text(&first, "ring").result().await.unwrap();
+    run_text(&first, "ring").await;
     let (second, _seen) = world.session(LARGE_CAPACITY).await;
-    start_text(&second, "ring").result().await.unwrap();
+    run_text(&second, "ring").await;
     assert_eq!(asked(&world), 2);
     let (ports, _seen) = world.ports(LARGE_CAPACITY);
     let copied = world.agent.fork(first.id(), world.request(), |_| ports);
     let copy = copied.await.unwrap();
-    start_text(&copy, "ring").result().await.unwrap();
+    run_text(&copy, "ring").await;
     assert_eq!(asked(&world), 3);
     // An unreadable rule allows nothing.
     let patch = SessionPatch {
@@ -81,7 +77,7 @@ async fn remembered_approval_is_limited_to_its_session() {
     };
     world.store.patch(second.id(), patch).await.unwrap();
     let (second, _seen) = world.open(second.id(), false).await;
-    start_text(&second, "ring").result().await.unwrap();
+    run_text(&second, "ring").await;
     assert_eq!(asked(&world), 4);
     assert_eq!(world.ran.lock().unwrap().len(), 2);
 }
@@ -133,26 +129,23 @@ async fn transcript_notes_are_replayed_in_place() {
         },
     };
     session.add_notes(vec![beside("first")]).await.unwrap();
-    start_text(&session, "a").result().await.unwrap();
+    run_text(&session, "a").await;
     session.add_notes(vec![beside("second")]).await.unwrap();
-    start_text(&session, "b").result().await.unwrap();
+    run_text(&session, "b").await;
     session.add_notes(vec![beside("third")]).await.unwrap();
     session.close().await;
 
     let (again, mut seen) = world.open(session.id(), true).await;
-    let texts: Vec<String> = drain(&mut seen)
+    let texts: Vec<String> = drain_replayed(&mut seen)
         .into_iter()
-        .filter_map(|seen| match seen {
-            Seen::Replay(event) => match event.kind {
-                EventKind::MessageEnd { message } => Some(message.message.text()),
-                _ => None,
-            },
-            Seen::Live(_) | Seen::Info(_) => None,
+        .filter_map(|event| match event.kind {
+            EventKind::MessageEnd { message } => Some(message.message.text()),
+            _ => None,
         })
         .collect();
     let expected = ["first", "a", "one", "second", "b", "two", "third"];
     assert_eq!(texts, expected);
-    start_text(&again, "c").result().await.unwrap();
+    run_text(&again, "c").await;
     assert_eq!(world.puppet.request(2), ["a", "one", "b", "two", "c"]);
 }
 
@@ -177,7 +170,7 @@ async fn check_legacy_replay(store: Arc<dyn Store>) {
     let world = World::over(store, &script);
     let (session, _seen) = world.session(LARGE_CAPACITY).await;
     for text in ["a", "b", "c"] {
-        start_text(&session, text).result().await.unwrap();
+        run_text(&session, text).await;
     }
     session.close().await;
     let id = session.id();
@@ -193,23 +186,18 @@ async fn check_legacy_replay(store: Arc<dyn Store>) {
     export::import_session(&*world.store, old).await.unwrap();
 
     let (_again, mut seen) = world.open(id, true).await;
-    let shown: Vec<String> = drain(&mut seen)
+    let shown: Vec<String> = drain_replayed(&mut seen)
         .into_iter()
-        .filter_map(|seen| match seen {
-            Seen::Replay(event) => match event.kind {
-                EventKind::MessageEnd { message } => Some(message.message.text()),
-                EventKind::ToolCallRequested { call, .. } => {
-                    Some(format!("{} asked", call.call_id))
-                }
-                EventKind::ToolExecutionEnd {
-                    call_id, envelope, ..
-                } => Some(match envelope.result {
-                    Ok(_) => format!("{call_id} done"),
-                    Err(failure) => format!("{call_id} failed: {failure}"),
-                }),
-                _ => None,
-            },
-            Seen::Live(_) | Seen::Info(_) => None,
+        .filter_map(|event| match event.kind {
+            EventKind::MessageEnd { message } => Some(message.message.text()),
+            EventKind::ToolCallRequested { call, .. } => Some(format!("{} asked", call.call_id)),
+            EventKind::ToolExecutionEnd {
+                call_id, envelope, ..
+            } => Some(match envelope.result {
+                Ok(_) => format!("{call_id} done"),
+                Err(failure) => format!("{call_id} failed: {failure}"),
+            }),
+            _ => None,
         })
         .collect();
     let expected = [

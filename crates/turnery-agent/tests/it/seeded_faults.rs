@@ -7,94 +7,37 @@ use crate::{
 use std::panic::catch_unwind;
 use turnery_agent::faults::{SeededFault, with_seeded_fault};
 
+macro_rules! table {
+    ($($fault:ident => $test:path,)+) => {
+        [$((SeededFault::$fault, $test as fn())),+]
+    };
+}
+
 #[test]
 fn every_seeded_bug_is_found() {
-    let table: [(SeededFault, fn()); 21] = [
-        (
-            SeededFault::KeepSlotWhenIdle,
-            shared_queue::idle_session_releases_its_slot,
-        ),
-        (
-            SeededFault::ResultBeforeEvents,
-            prompts::result_follows_all_events_and_the_commit,
-        ),
-        (
-            SeededFault::KeepRejectedMessages,
-            store_failures::a_refused_prompt_is_not_in_the_next_context,
-        ),
-        (
-            SeededFault::KeepLostMessages,
-            store_failures::unstored_prompt_is_not_in_next_context,
-        ),
-        (
-            SeededFault::LastPromptFirst,
-            prompts::prompts_run_in_arrival_order,
-        ),
-        (
-            SeededFault::KeepRequestOnCancel,
-            slow_client::permission_request_is_cancelled_without_reader,
-        ),
-        (
-            SeededFault::KeepModelOnCancel,
-            slow_client::unread_outbox_applies_backpressure,
-        ),
-        (
-            SeededFault::ReadModelWhenFull,
-            slow_client::unread_outbox_applies_backpressure,
-        ),
-        (
-            SeededFault::SkipReload,
-            open::second_handle_gets_busy_then_catches_up,
-        ),
-        (
-            SeededFault::IgnoreBeforeLoopHook,
-            hooks::stop_before_loop_leaves_no_event_or_record,
-        ),
-        (
-            SeededFault::BrokenHookApproves,
-            hooks::panicking_hook_stops_the_tool,
-        ),
-        (
-            SeededFault::DropUndelivered,
-            steering::late_interjection_becomes_the_next_prompt,
-        ),
-        (
-            SeededFault::DropUndelivered,
-            simulation::random_runs_agree_on_shown_and_stored,
-        ),
-        (
-            SeededFault::EndAtFrameSwitch,
-            simulation::random_runs_agree_on_shown_and_stored,
-        ),
-        (
-            SeededFault::ForgetSummary,
-            continuation::requested_compaction_is_a_loop_without_turn,
-        ),
-        (
-            SeededFault::KeepLoopInItsRerun,
-            continuation::rerun_replaces_the_first_run,
-        ),
-        (
-            SeededFault::EndAtFrameSwitch,
-            frames::prompt_continues_in_opened_frame,
-        ),
-        (
-            SeededFault::SequentialCalls,
-            frames::calls_that_may_run_beside_each_other_do,
-        ),
-        (
-            SeededFault::NumberLoopsByCount,
-            recovery::prompts_after_a_lost_one_are_stored,
-        ),
-        (
-            SeededFault::JournalLate,
-            recovery::interrupted_prompt_is_in_the_next_context,
-        ),
-        (
-            SeededFault::DropJournalWrite,
-            journal::cancel_during_journal_write_leaves_no_hole,
-        ),
-    ];
+    let table = table! {
+        KeepSlotWhenIdle => shared_queue::idle_session_releases_its_slot,
+        ResultBeforeEvents => prompts::result_follows_all_events_and_the_commit,
+        KeepRejectedMessages => store_failures::a_refused_prompt_is_not_in_the_next_context,
+        KeepLostMessages => store_failures::unstored_prompt_is_not_in_next_context,
+        LastPromptFirst => prompts::prompts_run_in_arrival_order,
+        KeepRequestOnCancel => slow_client::permission_request_is_cancelled_without_reader,
+        KeepModelOnCancel => slow_client::unread_outbox_applies_backpressure,
+        ReadModelWhenFull => slow_client::unread_outbox_applies_backpressure,
+        SkipReload => open::second_handle_gets_busy_then_catches_up,
+        IgnoreBeforeLoopHook => hooks::stop_before_loop_leaves_no_event_or_record,
+        BrokenHookApproves => hooks::panicking_hook_stops_the_tool,
+        DropUndelivered => steering::late_interjection_becomes_the_next_prompt,
+        DropUndelivered => simulation::random_runs_agree_on_shown_and_stored,
+        EndAtFrameSwitch => simulation::random_runs_agree_on_shown_and_stored,
+        ForgetSummary => continuation::requested_compaction_is_a_loop_without_turn,
+        KeepLoopInItsRerun => continuation::rerun_replaces_the_first_run,
+        EndAtFrameSwitch => frames::prompt_continues_in_opened_frame,
+        SequentialCalls => frames::calls_that_may_run_beside_each_other_do,
+        NumberLoopsByCount => recovery::prompts_after_a_lost_one_are_stored,
+        JournalLate => recovery::interrupted_prompt_is_in_the_next_context,
+        DropJournalWrite => journal::cancel_during_journal_write_leaves_no_hole,
+    };
     for (fault, test) in table {
         test();
         assert!(

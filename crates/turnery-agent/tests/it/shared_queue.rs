@@ -1,6 +1,7 @@
 //! Tests that an idle session holds no slot in a queue that outboxes share.
 
 use crate::evaluation::{cancelled_by, three_models, world};
+use crate::fixture::yield_while;
 use std::{
     sync::{
         Arc,
@@ -54,9 +55,7 @@ pub(crate) async fn idle_session_releases_its_slot() {
         let _ = prompt.await;
     };
     let client_waits = async {
-        while !queue.waiting.load(Ordering::SeqCst) {
-            tokio::task::yield_now().await;
-        }
+        yield_while(|| !queue.waiting.load(Ordering::SeqCst)).await;
         cancel.cancel();
     };
     tokio::join!(prompt, client_waits);

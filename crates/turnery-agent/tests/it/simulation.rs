@@ -1,9 +1,9 @@
 //! Simulates the session task in random worlds: model output, tool behavior, answers, interjections, hooks,
 //! context size, client speed and cancels. Time is virtual, the seed is proptest's.
 
-use crate::fixture::{Act, World, drain, live_events};
+use crate::fixture::{Act, World, check_random, drain, live_events};
 use futures_util::future::BoxFuture;
-use proptest::{prelude::*, test_runner::TestRunner};
+use proptest::prelude::*;
 use std::{
     collections::VecDeque,
     future::{pending, ready},
@@ -331,23 +331,9 @@ fn check_interjections(said: &[String], loops: &[Arc<LoopRecord>]) -> Result<(),
 // proves: LOOP-82, R1, R2, R5, D-16, UP-30, LASH-13
 #[test]
 pub(crate) fn random_runs_agree_on_shown_and_stored() {
-    let config = ProptestConfig {
-        cases: 300,
-        failure_persistence: None,
-        ..ProptestConfig::default()
-    };
     let worlds = (prop::collection::vec(any_prompt(), 1..4), around());
-    let ended = TestRunner::new(config).run(&worlds, |(prompts, around)| {
-        let runtime = tokio::runtime::Builder::new_current_thread()
-            .enable_time()
-            .start_paused(true)
-            .build()
-            .unwrap();
-        let ended = runtime.block_on(simulate(&prompts, &around));
-        prop_assert_eq!(ended, Ok(()));
+    check_random(300, worlds, async |(prompts, around)| {
+        prop_assert_eq!(simulate(&prompts, &around).await, Ok(()));
         Ok(())
     });
-    if let Err(found) = ended {
-        panic!("{found}");
-    }
 }

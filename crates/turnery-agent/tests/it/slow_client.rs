@@ -29,10 +29,7 @@ pub(crate) async fn unread_outbox_applies_backpressure() {
     tokio::time::sleep(Duration::from_millis(1)).await;
     assert_eq!(*world.puppet.alive.lock().unwrap(), 0);
     // And the prompt is stored, for that does not depend on the client (LASH-85).
-    assert_eq!(
-        world.store.info(session.id()).await.unwrap().head_version,
-        1
-    );
+    assert_eq!(world.head(&session).await, 1);
     let mut shown = Vec::new();
     let result = ticket.result();
     tokio::pin!(result);

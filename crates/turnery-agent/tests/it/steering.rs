@@ -1,6 +1,8 @@
 //! Tests of steering and follow-ups: delivered soon, at the end, or at least not lost.
 
-use crate::fixture::{Act, LARGE_CAPACITY, World, start, start_text};
+use crate::fixture::{
+    Act, LARGE_CAPACITY, World, choose, run_text, start, start_text, yield_while,
+};
 use std::sync::Arc;
 use tokio::sync::Notify;
 use turnery_agent::{CancellationToken, InterjectError, MAX_PENDING_INTERJECTIONS, Session};
@@ -13,7 +15,7 @@ fn text_content(text: &str) -> Vec<Content> {
 /// Returns all messages of the session once it is idle.
 async fn final_messages(world: &World, session: &Session) -> Vec<Vec<String>> {
     session.close().await;
-    let loops = world.store.loops(session.id(), 0).await.unwrap();
+    let loops = world.loops(session.id()).await;
     let texts = |record: &turnery_engine::LoopRecord| {
         record.messages.iter().map(|m| m.message.text()).collect()
     };
@@ -28,9 +30,7 @@ async fn steering_follows_running_call_and_skips_the_rest() {
         &[Act::Call("a", "ring"), Act::Call("b", "look")],
         &[Act::Say("as you wish")],
     ]);
-    let world = world.with_answers(&[turnery_agent::PermissionAnswer::Chose(
-        "allow_once".to_owned(),
-    )]);
+    let world = world.with_answers(&[choose("allow_once")]);
     *world.person.thinks.lock().unwrap() = std::time::Duration::from_secs(1);
     let (session, _seen) = world.session(LARGE_CAPACITY).await;
     let ticket = start_text(&session, "go");
@@ -95,7 +95,7 @@ async fn interjection_without_prompt_is_rejected() {
         session.steer(text_content("psst")),
         Err(InterjectError::Idle)
     );
-    start_text(&session, "hi").result().await.unwrap();
+    run_text(&session, "hi").await;
     assert_eq!(
         session.follow_up(text_content("psst")),
         Err(InterjectError::Idle)
@@ -155,9 +155,7 @@ async fn interjection_to_cancelled_prompt_calls_no_model() {
     let (session, _seen) = world.session(LARGE_CAPACITY).await;
     let cancel = CancellationToken::new();
     let ticket = start(&session, "first", cancel.clone());
-    while *world.puppet.alive.lock().unwrap() == 0 {
-        tokio::task::yield_now().await;
-    }
+    yield_while(|| *world.puppet.alive.lock().unwrap() == 0).await;
     session.steer(text_content("wait")).unwrap();
     cancel.cancel();
     let result = ticket.result().await.unwrap();

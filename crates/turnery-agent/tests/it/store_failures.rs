@@ -2,7 +2,10 @@
 
 use crate::{
     failing_store::{ALWAYS, FailingStore},
-    fixture::{Act, LARGE_CAPACITY, Seen, World, drain, live_events, start, start_text},
+    fixture::{
+        Act, LARGE_CAPACITY, World, drain, drain_replayed, live_events, run_text, start,
+        start_text, yield_while,
+    },
 };
 use std::sync::{Arc, atomic::Ordering};
 use turnery_agent::{CancellationToken, PromptError, SetOptionError};
@@ -27,7 +30,7 @@ pub(crate) async fn unstored_prompt_is_not_in_next_context() {
     );
     store.commit.store(0, Ordering::SeqCst);
     let shown = live_events(&drain(&mut seen));
-    let second = start_text(&session, "second").result().await.unwrap();
+    let second = run_text(&session, "second").await;
     assert_eq!(world.puppet.request(1), ["second"]);
     // LOOP-10: nor is it confused with what was shown of the lost one.
     assert_ne!(second.loops[0].loop_id, shown[0].loop_id);
@@ -41,14 +44,8 @@ pub(crate) async fn unstored_prompt_is_not_in_next_context() {
 pub(crate) async fn a_refused_prompt_is_not_in_the_next_context() {
     let world = World::new(&[&[Act::Say("no"), Act::Refuse], &[Act::Say("yes")]]);
     let (session, _seen) = world.session(LARGE_CAPACITY).await;
-    start_text(&session, "something bad")
-        .result()
-        .await
-        .unwrap();
-    start_text(&session, "something good")
-        .result()
-        .await
-        .unwrap();
+    run_text(&session, "something bad").await;
+    run_text(&session, "something good").await;
     assert_eq!(world.puppet.request(1), ["something good"]);
 }
 
@@ -57,9 +54,9 @@ async fn setting_change_keeps_work_of_other_handle() {
     let world = World::new(&[&[Act::Say("first")], &[Act::Say("second")]]);
     let (one, _seen) = world.session(LARGE_CAPACITY).await;
     let (two, _seen) = world.open(one.id(), false).await;
-    start_text(&one, "a").result().await.unwrap();
+    run_text(&one, "a").await;
     two.set_mode(Mode::Plan).await.unwrap();
-    start_text(&two, "b").result().await.unwrap();
+    run_text(&two, "b").await;
     assert_eq!(world.puppet.request(1), ["a", "first", "b"]);
 }
 
@@ -72,14 +69,14 @@ async fn failed_refresh_is_retried_at_next_prompt() {
     );
     let (one, _seen) = world.session(LARGE_CAPACITY).await;
     let (two, _seen) = world.open(one.id(), false).await;
-    start_text(&one, "a").result().await.unwrap();
+    run_text(&one, "a").await;
     store.loops.store(true, Ordering::SeqCst);
     let failed = start_text(&two, "b").result().await;
     assert!(
         matches!(failed, Err(PromptError::Lost(CommitError::Store(_)))),
         "{failed:?}"
     );
-    start_text(&two, "c").result().await.unwrap();
+    run_text(&two, "c").await;
     assert_eq!(world.puppet.request(1), ["a", "first", "c"]);
 }
 
@@ -120,7 +117,7 @@ async fn damaged_session_opens_with_notice() {
     let (first, _seen) = world.session(LARGE_CAPACITY).await;
     let (second, _seen) = world.session(LARGE_CAPACITY).await;
     for session in [&first, &second] {
-        start_text(session, "hi").result().await.unwrap();
+        run_text(session, "hi").await;
     }
     let id = first.id().clone();
     first.close().await;
@@ -135,11 +132,8 @@ async fn damaged_session_opens_with_notice() {
     write("sideways");
 
     let (opened, mut shown) = world.open(&id, true).await;
-    let replayed = drain(&mut shown).into_iter().filter_map(|seen| match seen {
-        Seen::Replay(event) => Some(event.kind),
-        Seen::Live(_) | Seen::Info(_) => None,
-    });
-    let kinds: Vec<_> = replayed.collect();
+    let replayed = drain_replayed(&mut shown).into_iter();
+    let kinds: Vec<_> = replayed.map(|event| event.kind).collect();
     let [EventKind::MessageEnd { message }] = &kinds[..] else {
         panic!("{kinds:?}");
     };
@@ -154,11 +148,11 @@ async fn damaged_session_opens_with_notice() {
     ] {
         assert!(notice.contains(part), "{part}: {notice}");
     }
-    start_text(&opened, "on").result().await.unwrap();
+    run_text(&opened, "on").await;
     opened.close().await;
     // Without a replay as well.
     let (opened, _seen) = world.open(&id, false).await;
-    start_text(&opened, "go on").result().await.unwrap();
+    run_text(&opened, "go on").await;
     opened.close().await;
     let systems = |call: usize| world.puppet.requests.lock().unwrap()[call].system.clone();
     for call in [2, 3] {
@@ -171,7 +165,7 @@ async fn damaged_session_opens_with_notice() {
     let (again, mut shown) = world.open(&other, true).await;
     let shown = format!("{:?}", drain(&mut shown));
     assert!(!shown.contains("damaged"), "{shown}");
-    start_text(&again, "and on").result().await.unwrap();
+    run_text(&again, "and on").await;
     assert_eq!(world.puppet.request(4), ["hi", "hello", "and on"]);
     assert!(!systems(4).contains("damaged"));
     // All that is stored is looked at when the world ends.
@@ -192,9 +186,7 @@ async fn damaged_journal_is_reported_on_open() {
         let (first, _seen) = world.session(LARGE_CAPACITY).await;
         let _ticket = start_text(&first, "first");
         // The journal is written before the model is called, and before the tool runs.
-        while world.ran.lock().unwrap().is_empty() {
-            tokio::task::yield_now().await;
-        }
+        yield_while(|| world.ran.lock().unwrap().is_empty()).await;
         let db = rusqlite::Connection::open(&path).unwrap();
         let damage = "UPDATE journal SET body = body || ' ' WHERE seq > 0";
         assert!(db.execute(damage, []).unwrap() > 0);
@@ -203,7 +195,7 @@ async fn damaged_journal_is_reported_on_open() {
         let (second, mut shown) = world.open(first.id(), replay).await;
         let shown = format!("{:?}", drain(&mut shown));
         assert_eq!(shown.contains("the journal of loop"), replay, "{shown}");
-        start_text(&second, "second").result().await.unwrap();
+        run_text(&second, "second").await;
         let system = world.puppet.requests.lock().unwrap()[1].system.clone();
         assert!(system.contains("history of this session is damaged"));
     }

@@ -1,38 +1,19 @@
 //! Tests of what a sub-agent shares with its parent: the remaining limits and the remembered approvals.
 
-use crate::fixture::{Act, LARGE_CAPACITY, World, start_text};
+use crate::fixture::{Act, LARGE_CAPACITY, World, choose, run_text, start_text, yield_while};
+use crate::sub_agents::children;
 use std::sync::Arc;
-use turnery_agent::{PermissionAnswer, Session, Settings};
-use turnery_engine::{LimitKind, Limits, LoopRecord, Message, Price, ReachedLimit};
-use turnery_store::ListQuery;
+use turnery_agent::{Session, Settings};
+use turnery_engine::{LimitKind, Limits, Message, Price, ReachedLimit};
 use turnery_tools::Mode;
-
-fn selected(id: &str) -> PermissionAnswer {
-    PermissionAnswer::Chose(id.to_owned())
-}
-
-/// The loops of all child sessions.
-async fn children(world: &World) -> Vec<Arc<LoopRecord>> {
-    let query = ListQuery {
-        spawned: true,
-        ..ListQuery::default()
-    };
-    let mut found = Vec::new();
-    for info in world.store.list(query).await.unwrap().sessions {
-        if info.spawned_by.is_some() {
-            found.extend(world.store.loops(&info.id, 0).await.unwrap());
-        }
-    }
-    found
-}
 
 /// Returns why the only child was stopped.
 async fn child_stop_reason(world: &World) -> String {
-    let loops = children(world).await;
-    let [record] = &loops[..] else {
-        panic!("one child: {}", loops.len())
+    let children = children(world).await;
+    let [(_, loops)] = &children[..] else {
+        panic!("one child: {}", children.len())
     };
-    let said = record.messages.iter().filter_map(|it| match &it.message {
+    let said = loops[0].messages.iter().filter_map(|it| match &it.message {
         Message::System { text } => Some(text.clone()),
         Message::User { .. } | Message::Assistant { .. } | Message::ToolResult { .. } => None,
     });
@@ -87,10 +68,7 @@ async fn child_gets_only_the_remaining_budget() {
     for (limits, text) in cases {
         let world = World::with_sub_agents(script, with_limits(limits));
         let (session, _seen) = world.session(LARGE_CAPACITY).await;
-        start_text(&session, "find something")
-            .result()
-            .await
-            .unwrap();
+        run_text(&session, "find something").await;
         assert_eq!(child_stop_reason(&world).await, text);
     }
 }
@@ -110,10 +88,7 @@ async fn child_spending_reduces_parent_budget() {
         with_limits(limits),
     );
     let (session, _seen) = world.session(LARGE_CAPACITY).await;
-    let result = start_text(&session, "find something")
-        .result()
-        .await
-        .unwrap();
+    let result = run_text(&session, "find something").await;
     assert_eq!(
         result.outcome.limit(),
         Some(&ReachedLimit {
@@ -132,10 +107,7 @@ async fn child_is_not_started_without_turns_left() {
     };
     let world = World::with_sub_agents(&[&[Act::Delegate("t", false)]], with_limits(limits));
     let (session, _seen) = world.session(LARGE_CAPACITY).await;
-    let result = start_text(&session, "find something")
-        .result()
-        .await
-        .unwrap();
+    let result = run_text(&session, "find something").await;
     assert!(children(&world).await.is_empty());
     let told = result.executions()[0].envelope.result.clone();
     assert_eq!(
@@ -159,7 +131,7 @@ fn approval_fixture(first: &str) -> World {
         ],
         |_| {},
     )
-    .with_answers(&[selected(first)])
+    .with_answers(&[choose(first)])
 }
 
 async fn calls_and_questions(world: &World, session: &Session) -> (usize, usize) {
@@ -195,7 +167,7 @@ async fn approval_does_not_widen_read_only_child() {
         ],
         |settings| settings.mode = Mode::Ask,
     )
-    .with_answers(&[selected("allow_always")]);
+    .with_answers(&[choose("allow_always")]);
     let (session, _seen) = world.session(LARGE_CAPACITY).await;
     assert_eq!(calls_and_questions(&world, &session).await, (1, 1));
 }
@@ -215,12 +187,10 @@ async fn approval_in_child_applies_to_running_sibling() {
         ],
         |_| {},
     )
-    .with_answers(&[selected("allow_always")]);
+    .with_answers(&[choose("allow_always")]);
     let (session, _seen) = world.session(LARGE_CAPACITY).await;
     let ticket = start_text(&session, "ring");
-    while world.ran.lock().unwrap().is_empty() {
-        tokio::task::yield_now().await;
-    }
+    yield_while(|| world.ran.lock().unwrap().is_empty()).await;
     gate.notify_one();
     ticket.result().await.unwrap();
     assert_eq!(world.ran.lock().unwrap().len(), 2);

@@ -1,12 +1,15 @@
 //! Tests of sub-agents: a child session has no more permissions than its parent, and ends with it.
 
-use crate::fixture::{Act, LARGE_CAPACITY, World, drain, live_events, start_text};
+use crate::fixture::{
+    Act, LARGE_CAPACITY, World, choose, drain, hook_set, live_events, run_text, start_text,
+    wait_for_event,
+};
 use futures_util::future::BoxFuture;
 use std::sync::Arc;
-use turnery_agent::{HookCx, Hooks, PermissionAnswer, PromptOptions, PromptResult};
+use turnery_agent::{HookCx, Hooks, PromptOptions, PromptResult};
 use turnery_engine::{
-    Content, ContinuationKind, Event, EventKind, HookRequest, HookSet, HookVerdict, Limits,
-    LoopRecord, Message, Outcome, SessionId, TurnStop, TurnTrigger, oracle,
+    Content, ContinuationKind, EventKind, HookRequest, HookSet, HookVerdict, Limits, LoopRecord,
+    Message, Outcome, SessionId, TurnStop, TurnTrigger, oracle,
 };
 use turnery_store::ListQuery;
 use turnery_tools::{Mode, Rule};
@@ -20,6 +23,10 @@ fn tool_results(result: &PromptResult) -> Vec<String> {
             Message::System { .. } | Message::User { .. } | Message::Assistant { .. } => None,
         });
     texts.collect()
+}
+
+fn is_output(kind: &EventKind) -> bool {
+    matches!(kind, EventKind::ToolExecutionOutput { .. })
 }
 
 /// The child sessions of all sessions, with their loops.
@@ -50,10 +57,7 @@ async fn sub_agent_runs_in_own_session_and_answers() {
         |_| {},
     );
     let (session, mut seen) = world.session(LARGE_CAPACITY).await;
-    let result = start_text(&session, "find something")
-        .result()
-        .await
-        .unwrap();
+    let result = run_text(&session, "find something").await;
     assert_eq!(tool_results(&result), ["gold"]);
     assert_eq!(world.puppet.request(1), ["dig"]);
     let [(child, loops)] = &children(&world).await[..] else {
@@ -92,10 +96,7 @@ async fn child_usage_is_reported_live_and_separately() {
         |_| {},
     );
     let (session, mut seen) = world.session(LARGE_CAPACITY).await;
-    let result = start_text(&session, "find something")
-        .result()
-        .await
-        .unwrap();
+    let result = run_text(&session, "find something").await;
     let told: Vec<(u32, u64)> = live_events(&drain(&mut seen))
         .iter()
         .filter_map(|event| match &event.kind {
@@ -126,9 +127,9 @@ async fn child_permission_request_names_parent_call() {
         ],
         |_| {},
     )
-    .with_answers(&[PermissionAnswer::Chose("allow_once".to_owned())]);
+    .with_answers(&[choose("allow_once")]);
     let (session, _seen) = world.session(LARGE_CAPACITY).await;
-    let result = start_text(&session, "ring").result().await.unwrap();
+    let result = run_text(&session, "ring").await;
     assert_eq!(tool_results(&result), ["rung"]);
     assert_eq!(*world.ran.lock().unwrap(), ["ring"]);
     let asked = world.person.asked.lock().unwrap();
@@ -164,7 +165,7 @@ async fn child_is_bound_by_parent_policy() {
         World::with_sub_agents(reads, free),
     ] {
         let (session, _seen) = world.session(LARGE_CAPACITY).await;
-        start_text(&session, "ring").result().await.unwrap();
+        run_text(&session, "ring").await;
         assert!(world.ran.lock().unwrap().is_empty());
         assert!(world.person.asked.lock().unwrap().is_empty());
     }
@@ -209,15 +210,7 @@ async fn cancel_reaches_child_and_is_recorded() {
     );
     let (session, mut seen) = world.session(LARGE_CAPACITY).await;
     let ticket = start_text(&session, "find something");
-    loop {
-        let item = seen.recv().await.unwrap();
-        if live_events(&[item])
-            .iter()
-            .any(|event| matches!(event.kind, EventKind::ToolExecutionOutput { .. }))
-        {
-            break;
-        }
-    }
+    wait_for_event(&mut seen, is_output).await;
     session.cancel_prompts();
     let cancelled = Outcome::Stopped(TurnStop::Cancelled);
     let result = ticket.result().await.unwrap();
@@ -249,13 +242,7 @@ async fn new_prompt_does_not_end_running_child() {
     );
     let (session, mut seen) = world.session(LARGE_CAPACITY).await;
     let first = start_text(&session, "find something");
-    loop {
-        let item = seen.recv().await.unwrap();
-        let is_output = |event: &Event| matches!(event.kind, EventKind::ToolExecutionOutput { .. });
-        if live_events(&[item]).iter().any(is_output) {
-            break;
-        }
-    }
+    wait_for_event(&mut seen, is_output).await;
     let second = start_text(&session, "and another thing");
     // The new prompt has had every chance to affect the child.
     for _ in 0..100 {
@@ -293,7 +280,7 @@ async fn children_of_one_response_run_in_parallel() {
         |_| {},
     );
     let (session, _seen) = world.session(LARGE_CAPACITY).await;
-    let result = start_text(&session, "meet").result().await.unwrap();
+    let result = run_text(&session, "meet").await;
     assert_eq!(tool_results(&result), ["met", "met"]);
     assert_eq!(children(&world).await.len(), 2);
     assert_eq!(result.loops[0].child_loop_refs.len(), 2);
@@ -310,10 +297,7 @@ async fn failed_child_is_a_failed_call() {
         |_| {},
     );
     let (session, _seen) = world.session(LARGE_CAPACITY).await;
-    let result = start_text(&session, "find something")
-        .result()
-        .await
-        .unwrap();
+    let result = run_text(&session, "find something").await;
     assert_eq!(
         tool_results(&result),
         ["the sub-agent did not finish: too much to do"]
@@ -327,7 +311,7 @@ async fn sub_agents_nest_at_most_five_deep() {
     script.extend([&[Act::Say("up")] as &[Act]; 6]);
     let world = World::with_sub_agents(&script, |_| {});
     let (session, _seen) = world.session(LARGE_CAPACITY).await;
-    start_text(&session, "dig").result().await.unwrap();
+    run_text(&session, "dig").await;
     let found = children(&world).await;
     assert_eq!(found.len(), 5);
     let refused = found.iter().flat_map(|(_, loops)| loops).any(|record| {
@@ -344,10 +328,7 @@ struct Guard;
 
 impl Hooks for Guard {
     fn set(&self) -> HookSet {
-        HookSet {
-            before_tool: true,
-            ..HookSet::default()
-        }
+        hook_set!(before_tool)
     }
 
     fn ask<'a>(&'a self, _: &'a HookCx, hook: &'a HookRequest) -> BoxFuture<'a, HookVerdict> {

@@ -1,6 +1,6 @@
 //! Tests that a session's tools use the common tool interface and report the session as origin.
 
-use crate::fixture::{Act, LARGE_CAPACITY, World, drain, live_events, start_text};
+use crate::fixture::{Act, LARGE_CAPACITY, World, drain, live_events, run_text};
 use serde_json::{Map, Value, json};
 use tokio::sync::mpsc;
 use turnery_tools::telemetry::Stage;
@@ -37,7 +37,7 @@ async fn tool_telemetry_names_loop_turn_and_session() {
     ]);
     let mut told = record_telemetry(&world);
     let (session, mut seen) = world.session(LARGE_CAPACITY).await;
-    start_text(&session, "hi").result().await.unwrap();
+    run_text(&session, "hi").await;
     let loop_id = live_events(&drain(&mut seen))[0].loop_id.to_string();
     let told = drain_events(&mut told);
     assert_eq!(told.len(), 4);
@@ -68,7 +68,7 @@ async fn unknown_tool_call_is_observed_once() {
     let world = World::new(&[&[Act::Call("c1", "nothing")], &[Act::Say("done")]]);
     let mut told = record_telemetry(&world);
     let (session, _seen) = world.session(LARGE_CAPACITY).await;
-    start_text(&session, "hi").result().await.unwrap();
+    run_text(&session, "hi").await;
     let told = drain_events(&mut told);
     assert_eq!(told.len(), 2);
     assert_eq!(told[0]["tool_name"], "nothing");

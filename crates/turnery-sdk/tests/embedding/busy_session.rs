@@ -6,9 +6,7 @@ use crate::{
 };
 use std::{sync::Arc, time::Duration};
 use tokio::sync::Notify;
-use turnery_sdk::{
-    MAX_QUEUED_PROMPTS, PromptError, PromptInput, RunError, SessionExt as _, StartError,
-};
+use turnery_sdk::{MAX_QUEUED_PROMPTS, PromptError, RunError, SessionExt as _, StartError};
 
 // proves: LASH-33, LASH-35
 #[tokio::test(start_paused = true)]
@@ -20,18 +18,12 @@ async fn busy_session_is_an_error_for_every_entry_point() {
     ]);
     let session = world.session().await;
     let other = world.reopen(&session).await;
-    let running = session
-        .new_prompt(PromptInput::text("hello"))
-        .stream()
-        .unwrap();
+    let running = session.new_prompt("hello").stream().unwrap();
     tokio::time::sleep(Duration::from_millis(1)).await;
     let is_busy = |error: RunError| matches!(error, RunError::Prompt(PromptError::Busy { .. }));
-    let refused = other.new_prompt(PromptInput::text("hello")).run().await;
+    let refused = other.new_prompt("hello").run().await;
     assert!(is_busy(refused.unwrap_err()));
-    let mut stream = other
-        .new_prompt(PromptInput::text("hello"))
-        .stream()
-        .unwrap();
+    let mut stream = other.new_prompt("hello").stream().unwrap();
     assert_eq!(stream.next().await, None);
     assert!(is_busy(stream.finish().await.unwrap_err()));
     assert!(world.records(&session).await.is_empty());
@@ -49,21 +41,13 @@ async fn rejected_prompt_reports_reason() {
     let session = world.session().await;
     let mut waiting = Vec::new();
     for _ in 0..MAX_QUEUED_PROMPTS {
-        waiting.push(
-            session
-                .new_prompt(PromptInput::text("hello"))
-                .stream()
-                .unwrap(),
-        );
+        waiting.push(session.new_prompt("hello").stream().unwrap());
     }
-    let refused = session
-        .new_prompt(PromptInput::text("one more"))
-        .run()
-        .await;
+    let refused = session.new_prompt("one more").run().await;
     let full = RunError::Start(StartError::Full(MAX_QUEUED_PROMPTS));
     assert_eq!(refused.unwrap_err(), full);
     session.close().await;
-    let refused = session.new_prompt(PromptInput::text("hello")).stream();
+    let refused = session.new_prompt("hello").stream();
     assert_eq!(
         refused.map(drop).unwrap_err(),
         RunError::Start(StartError::Closed)

@@ -8,7 +8,7 @@ use crate::{
 use std::{sync::Arc, time::Duration};
 use tokio::sync::Notify;
 use turnery_engine::{LoopStatus, Outcome, OutcomeCategory, RetryHint, TurnStop};
-use turnery_sdk::{CancellationToken, PromptInput, PromptOutput, SessionExt as _};
+use turnery_sdk::{CancellationToken, PromptOutput, SessionExt as _};
 
 const CANCELLED: Outcome = Outcome::Stopped(TurnStop::Cancelled);
 
@@ -25,9 +25,7 @@ async fn token_cancels_prompt_while_stream_is_read() {
     ]);
     let session = world.session().await;
     let token = CancellationToken::new();
-    let prompt = session
-        .new_prompt(PromptInput::text("hello"))
-        .cancel(token.clone());
+    let prompt = session.new_prompt("hello").cancel(token.clone());
     let mut stream = prompt.stream().unwrap();
     let seen = Arc::new(Notify::new());
     let stop = {
@@ -68,10 +66,10 @@ async fn token_cancels_only_its_own_waiting_prompt() {
     ]);
     let session = world.session().await;
     let token = CancellationToken::new();
-    let turn = |text| session.new_prompt(PromptInput::text(text));
-    let one = turn("1").stream().unwrap();
-    let two = turn("2").cancel(token.clone()).stream().unwrap();
-    let three = turn("3").stream().unwrap();
+    let prompt = |text| session.new_prompt(text);
+    let one = prompt("1").stream().unwrap();
+    let two = prompt("2").cancel(token.clone()).stream().unwrap();
+    let three = prompt("3").stream().unwrap();
     token.cancel();
     go_on.notify_one();
     assert!(!is_cancelled(&one.finish().await.unwrap()));
@@ -87,8 +85,8 @@ async fn handle_cancels_prompts_of_all_clones() {
     let world = World::new(vec![vec![Act::Hang], vec![Act::Say("fine")]]);
     let session = world.session().await;
     let clone = session.clone();
-    let one = session.new_prompt(PromptInput::text("1")).stream().unwrap();
-    let two = clone.new_prompt(PromptInput::text("2")).stream().unwrap();
+    let one = session.new_prompt("1").stream().unwrap();
+    let two = clone.new_prompt("2").stream().unwrap();
     tokio::time::sleep(Duration::from_millis(1)).await;
     assert_eq!(clone.cancel_prompts(), 2);
     assert!(is_cancelled(&one.finish().await.unwrap()));
@@ -103,10 +101,7 @@ async fn cancel_spares_separately_opened_handle() {
     let world = World::new(vec![vec![Act::Wait(Arc::clone(&go_on)), Act::Say("fine")]]);
     let session = world.session().await;
     let other = world.reopen(&session).await;
-    let running = session
-        .new_prompt(PromptInput::text("hello"))
-        .stream()
-        .unwrap();
+    let running = session.new_prompt("hello").stream().unwrap();
     tokio::time::sleep(Duration::from_millis(1)).await;
     assert_eq!(other.cancel_prompts(), 0);
     tokio::time::sleep(Duration::from_millis(1)).await;
@@ -122,10 +117,7 @@ async fn cancelled_tool_stops_and_completes_its_row() {
         vec![Act::Say("next")],
     ]);
     let session = world.session().await;
-    let mut stream = session
-        .new_prompt(PromptInput::text("hello"))
-        .stream()
-        .unwrap();
+    let mut stream = session.new_prompt("hello").stream().unwrap();
     let mut shown = Vec::new();
     while let Some(activity) = stream.next().await {
         shown.push(activity);

@@ -6,12 +6,12 @@ use std::{
     sync::{Arc, Mutex},
     task::{Context, Poll},
 };
-use turnery_engine::{LoopRecord, SessionId, Usage};
+use turnery_engine::{LoopRecord, Outcome, SessionId, TurnFinish, Usage};
 use turnery_models::ModelRegistry;
 use turnery_sdk::{
     ActivityEvent, ActivitySink, Agent, ClientPorts, ModelCall, OpenRequest, Outbox, OutboxItem,
-    PromptActivity, PromptInput, PromptOutput, Session, SessionExt as _, Settings, SilentClient,
-    SubAgentTool, TraceSink,
+    PromptActivity, PromptOutput, Session, SessionExt as _, Settings, SilentClient, SubAgentTool,
+    TraceSink,
 };
 use turnery_store::{
     MemoryStore, Store,
@@ -127,12 +127,7 @@ impl World {
     }
 
     fn request(&self) -> OpenRequest {
-        OpenRequest {
-            cwd: self.folder.path().canonicalize().unwrap(),
-            roots: Vec::new(),
-            mcp: Vec::new(),
-            instructions: None,
-        }
+        OpenRequest::folder(self.folder.path().canonicalize().unwrap())
     }
 
     fn ports(&self) -> ClientPorts {
@@ -171,13 +166,13 @@ impl World {
     }
 }
 
+pub(crate) fn finished(text: &str) -> Outcome {
+    Outcome::Finished(TurnFinish::AssistantMessage { text: text.into() }, None)
+}
+
 /// Runs a hello prompt to its end.
 pub(crate) async fn run_hello(session: &Session) -> PromptOutput {
-    session
-        .new_prompt(PromptInput::text("hello"))
-        .run()
-        .await
-        .unwrap()
+    session.new_prompt("hello").run().await.unwrap()
 }
 
 /// Sink that records activities. Panics at the activity with the given index.

@@ -88,11 +88,11 @@ fn invalid_image_is_a_typed_error() {
 #[tokio::test(start_paused = true)]
 async fn image_bytes_reach_the_model() {
     let world = World::new(vec![vec![Act::Say("a cat")]]);
-    let turn = world
+    let prompt = world
         .session()
         .await
         .new_prompt(PromptInput::text("who is this?"));
-    turn.image("cat", png()).run().await.unwrap();
+    prompt.image("cat", png()).run().await.unwrap();
     let requests = world.toy.requests.lock().unwrap();
     let turnery_engine::Message::User { content } = &requests[0].messages[0].message else {
         unreachable!("the first message is the user's")

@@ -1,7 +1,7 @@
 //! Tests of prompt outcomes: a final value is the one that was shown.
 
 use crate::{
-    fixture::{World, describe_all, run_hello},
+    fixture::{World, describe_all, finished, run_hello},
     toy::{Act, usage_of},
 };
 use serde_json::json;
@@ -72,11 +72,7 @@ async fn other_outcomes_show_no_value() {
     );
     assert!(!shown.iter().any(is_value));
     let (outcome, shown) = run_with_tool("look").await;
-    let text = "over".into();
-    assert_eq!(
-        outcome,
-        Outcome::Finished(TurnFinish::AssistantMessage { text }, None)
-    );
+    assert_eq!(outcome, finished("over"));
     assert!(!shown.iter().any(is_value));
 }
 
@@ -111,11 +107,7 @@ async fn result_sums_loops_of_all_frames() {
     assert_eq!(sums, [usage_of(1), usage_of(2)]);
     assert_eq!(output.result.usage, usage_of(3));
     assert_eq!(output.result.loop_ids().count(), 2);
-    let text = "done".into();
-    assert_eq!(
-        output.result.outcome,
-        Outcome::Finished(TurnFinish::AssistantMessage { text }, None)
-    );
+    assert_eq!(output.result.outcome, finished("done"));
     let report = session.usage_report().await.unwrap();
     assert_eq!(report.total(), usage_of(3));
 }

@@ -1,7 +1,7 @@
 //! Tests that a sink is awaited for each activity and that its failures stay its own.
 
 use crate::{
-    fixture::{RecordingSink, World, describe_all, run_hello},
+    fixture::{RecordingSink, World, describe_all, finished, run_hello},
     toy::Act,
 };
 use futures_util::future::BoxFuture;
@@ -10,14 +10,8 @@ use std::{
     time::Duration,
 };
 use tokio::sync::Semaphore;
-use turnery_engine::{EventKind, Outcome, TurnFinish, TurnStop};
-use turnery_sdk::{
-    ActivityEvent, ActivitySink, ChannelSink, PromptActivity, PromptInput, SessionExt as _,
-};
-
-fn finished(text: &str) -> Outcome {
-    Outcome::Finished(TurnFinish::AssistantMessage { text: text.into() }, None)
-}
+use turnery_engine::{EventKind, Outcome, TurnStop};
+use turnery_sdk::{ActivityEvent, ActivitySink, ChannelSink, PromptActivity, SessionExt as _};
 
 /// Sink that takes an activity only with a permit.
 struct Gate {
@@ -70,9 +64,7 @@ async fn slow_sink_gets_one_activity_at_a_time() {
     let world = World::new(vec![turn, vec![Act::Say("done")]]);
     let session = world.session().await;
     let gate = Gate::closed();
-    let prompt = session
-        .new_prompt(PromptInput::text("hello"))
-        .stream_to(gate.clone());
+    let prompt = session.new_prompt("hello").stream_to(gate.clone());
     let prompt = tokio::spawn(prompt);
     run_until_idle().await;
     assert_eq!(gate.received.lock().unwrap().len(), 1);
@@ -104,9 +96,7 @@ async fn cancel_is_stored_while_sink_is_busy() {
     let world = World::new(vec![vec![Act::Say("one"), Act::Hang]]);
     let session = world.session().await;
     let gate = Gate::closed();
-    let prompt = session
-        .new_prompt(PromptInput::text("hello"))
-        .stream_to(gate.clone());
+    let prompt = session.new_prompt("hello").stream_to(gate.clone());
     let prompt = tokio::spawn(prompt);
     run_until_idle().await;
     assert_eq!(session.cancel_prompts(), 1);
@@ -130,9 +120,7 @@ async fn activity_reaches_sink_before_next_effect() {
     let world = World::new(vec![vec![Act::Say("one"), Act::Hang]]);
     let session = world.session().await;
     let sink = Arc::new(RecordingSink::default());
-    let prompt = session
-        .new_prompt(PromptInput::text("hello"))
-        .stream_to(sink.clone());
+    let prompt = session.new_prompt("hello").stream_to(sink.clone());
     let prompt = tokio::spawn(prompt);
     run_until_idle().await;
     assert_eq!(describe_all(&sink.seen.lock().unwrap()), ["say one"]);
@@ -147,9 +135,7 @@ async fn channel_sink_waits_only_while_full() {
     let world = World::new(vec![turn]);
     let session = world.session().await;
     let (sink, mut activities) = ChannelSink::new(4);
-    let prompt = session
-        .new_prompt(PromptInput::text("hello"))
-        .stream_to(Arc::new(sink));
+    let prompt = session.new_prompt("hello").stream_to(Arc::new(sink));
     let prompt = tokio::spawn(prompt);
     run_until_idle().await;
     assert!(!prompt.is_finished());
@@ -172,9 +158,7 @@ async fn closed_channel_sink_blocks_and_loses_nothing() {
     let session = world.session().await;
     let (sink, activities) = ChannelSink::new(1);
     drop(activities);
-    let prompt = session
-        .new_prompt(PromptInput::text("hello"))
-        .stream_to(Arc::new(sink));
+    let prompt = session.new_prompt("hello").stream_to(Arc::new(sink));
     assert_eq!(prompt.await.unwrap().activities.len(), 101);
 }
 
@@ -203,9 +187,7 @@ async fn check_panicking_sink(breaks_at: usize, at_once: bool) {
         at_once,
         ..RecordingSink::default()
     });
-    let prompt = session
-        .new_prompt(PromptInput::text("hello"))
-        .stream_to(sink.clone());
+    let prompt = session.new_prompt("hello").stream_to(sink.clone());
     let output = prompt.await.unwrap();
     assert_eq!(output.result.outcome, finished("two"));
     // The sink receives nothing more; the activity log is complete and reports the failure.
@@ -247,9 +229,7 @@ async fn sink_panic_after_outcome_changes_nothing() {
         breaks_at: Some(1),
         ..RecordingSink::default()
     });
-    let prompt = session
-        .new_prompt(PromptInput::text("hello"))
-        .stream_to(sink.clone());
+    let prompt = session.new_prompt("hello").stream_to(sink.clone());
     let output = prompt.await.unwrap();
     assert_eq!(output.result.outcome, finished("one"));
     assert_eq!(describe_all(&output.activities), ["say one", "usage"]);
@@ -267,7 +247,7 @@ async fn record_is_the_same_with_and_without_sink() {
     for sink in [None, Some(Arc::new(RecordingSink::default()))] {
         let world = World::new(script.clone());
         let session = world.session().await;
-        let prompt = session.new_prompt(PromptInput::text("hello"));
+        let prompt = session.new_prompt("hello");
         let output = match sink {
             Some(sink) => prompt.stream_to(sink).await,
             None => prompt.run().await,

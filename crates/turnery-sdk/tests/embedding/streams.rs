@@ -1,13 +1,12 @@
 //! Tests of the three ways to follow a prompt: running it, passing a sink, and reading its stream.
 
 use crate::{
-    fixture::{RecordingSink, World, describe_all, run_hello},
+    fixture::{RecordingSink, World, describe_all, finished, run_hello},
     toy::Act,
 };
 use futures_util::StreamExt;
 use std::{sync::Arc, time::Duration};
-use turnery_engine::{Outcome, TurnFinish};
-use turnery_sdk::{ActivityStream, PromptInput, SessionExt as _};
+use turnery_sdk::{ActivityStream, SessionExt as _};
 
 fn script() -> Vec<Vec<Act>> {
     vec![
@@ -38,23 +37,22 @@ async fn run_sink_and_stream_give_the_same_output() {
 
     let world = World::new(script());
     let sink = Arc::new(RecordingSink::default());
-    let turn = world.session().await.new_prompt(PromptInput::text("hello"));
-    let output = turn.stream_to(sink.clone()).await.unwrap();
+    let prompt = world.session().await.new_prompt("hello");
+    let output = prompt.stream_to(sink.clone()).await.unwrap();
     assert_eq!(describe_all(&sink.seen.lock().unwrap()), SHOWN);
     assert_eq!(describe_all(&output.activities), SHOWN);
     ends.push(output.result.outcome);
 
     let world = World::new(script());
-    let turn = world.session().await.new_prompt(PromptInput::text("hello"));
-    let mut stream = turn.stream().unwrap();
+    let prompt = world.session().await.new_prompt("hello");
+    let mut stream = prompt.stream().unwrap();
     let pulled: Vec<_> = StreamExt::by_ref(&mut stream).collect().await;
     assert_eq!(describe_all(&pulled), SHOWN);
     let output = stream.finish().await.unwrap();
     assert_eq!(output.activities, pulled);
     ends.push(output.result.outcome);
 
-    let text = "c".into();
-    let outcome = Outcome::Finished(TurnFinish::AssistantMessage { text }, None);
+    let outcome = finished("c");
     assert_eq!(ends, [outcome.clone(), outcome.clone(), outcome]);
 }
 
@@ -84,8 +82,8 @@ async fn finishing_a_stream_early_loses_nothing() {
     let mut turn: Vec<Act> = std::iter::repeat_n(Act::Say("x"), 500).collect();
     turn.push(Act::Call("c", "look"));
     let world = World::new(vec![turn, vec![Act::Say("done")]]);
-    let turn = world.session().await.new_prompt(PromptInput::text("hello"));
-    let mut stream = turn.stream().unwrap();
+    let prompt = world.session().await.new_prompt("hello");
+    let mut stream = prompt.stream().unwrap();
     assert_eq!(first_activity(&mut stream).await, "say x");
     // Nobody reads: the prompt waits.
     tokio::time::sleep(Duration::from_secs(1)).await;
@@ -102,17 +100,13 @@ async fn dropped_stream_does_not_cancel() {
     turn.push(Act::Call("c", "look"));
     let world = World::new(vec![turn, vec![Act::Say("done")], vec![Act::Say("next")]]);
     let session = world.session().await;
-    let mut stream = session
-        .new_prompt(PromptInput::text("one"))
-        .stream()
-        .unwrap();
+    let mut stream = session.new_prompt("one").stream().unwrap();
     assert_eq!(first_activity(&mut stream).await, "say x");
     drop(stream);
     // The next prompt runs after it.
     run_hello(&session).await;
     let records = world.records(&session).await;
     assert_eq!(records.len(), 2);
-    let text = "done".into();
-    let outcome = Outcome::Finished(TurnFinish::AssistantMessage { text }, None);
+    let outcome = finished("done");
     assert_eq!(records[0].outcome, Some(outcome));
 }

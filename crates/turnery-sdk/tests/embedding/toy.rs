@@ -9,12 +9,11 @@ use std::{
 };
 use tokio::sync::Notify;
 use turnery_engine::{
-    CallDetail, CallId, ChildUsage, Content, ModelDelta, ModelError, ModelErrorKind, ModelStop,
-    Response, SessionId, ToolCall, ToolControl, ToolEnvelope, ToolError, ToolErrorKind, ToolSpec,
-    Usage, usage::source,
+    CallId, ChildUsage, Content, ModelDelta, ModelError, ModelErrorKind, ModelStop, Response,
+    SessionId, ToolCall, ToolControl, ToolEnvelope, ToolErrorKind, ToolSpec, Usage, usage::source,
 };
 use turnery_models::{Model, ModelEventSender, ModelInfo, ModelName, ModelRequest, RetryNotice};
-use turnery_tools::{Access, PreparedCall, Progress, Tool, ToolCx, Workspace};
+use turnery_tools::{Progress, Tool, ToolCx};
 
 /// One step of the toy model.
 #[derive(Clone, Debug)]
@@ -259,11 +258,7 @@ impl ToyTool {
     ) -> Vec<Arc<dyn Tool>> {
         let make = |name: &str| -> Arc<dyn Tool> {
             Arc::new(Self {
-                spec: ToolSpec {
-                    name: name.to_owned(),
-                    description: String::new(),
-                    schema: json!({"type": "object"}).into(),
-                },
+                spec: ToolSpec::new(name, "", json!({"type": "object"})),
                 ran: Arc::clone(ran),
                 external_usage: Arc::clone(external_usage),
             })
@@ -309,23 +304,6 @@ fn control_envelope(control: ToolControl) -> ToolEnvelope {
 impl Tool for ToyTool {
     fn spec(&self) -> ToolSpec {
         self.spec.clone()
-    }
-
-    fn describe(&self, _args: &Value, _workspace: &Workspace) -> CallDetail {
-        CallDetail::default()
-    }
-
-    fn prepare<'a>(
-        &'a self,
-        _args: &'a Value,
-        _cx: &'a ToolCx,
-    ) -> BoxFuture<'a, Result<PreparedCall, ToolError>> {
-        Box::pin(async move {
-            Ok(PreparedCall {
-                access: Access::Nothing,
-                detail: CallDetail::default(),
-            })
-        })
     }
 
     fn run<'a>(&'a self, _args: &'a Value, cx: &'a ToolCx) -> BoxFuture<'a, ToolEnvelope> {

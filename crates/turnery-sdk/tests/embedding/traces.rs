@@ -7,9 +7,7 @@ use crate::{
 use serde_json::json;
 use std::{sync::Arc, time::Duration};
 use turnery_engine::ModelErrorKind;
-use turnery_sdk::{
-    ModelCall, PromptInput, PromptOptions, SessionExt as _, TraceSink, usage::source,
-};
+use turnery_sdk::{ModelCall, PromptOptions, SessionExt as _, TraceSink, usage::source};
 
 // proves: LASH-99, LASH-112, I12, R9
 #[tokio::test(start_paused = true)]
@@ -61,6 +59,7 @@ async fn every_attempt_is_traced_with_its_end() {
             (2, false, busy, 0),
         ]
     );
+    assert_eq!(json!(calls[0])["fault"]["kind"], "overloaded");
     let records = world.records(&session).await;
     for call in &calls {
         assert_eq!(call.session_id, *session.id());
@@ -87,10 +86,7 @@ async fn dropped_call_is_traced_as_not_accepted() {
     ]);
     let (first, second) = (world.session().await, world.session().await);
     run_hello(&first).await;
-    let mut stream = second
-        .new_prompt(PromptInput::text("hello"))
-        .stream()
-        .unwrap();
+    let mut stream = second.new_prompt("hello").stream().unwrap();
     stream.next().await.unwrap();
     second.cancel_prompts();
     stream.finish().await.unwrap();

@@ -1,14 +1,14 @@
 //! Tests of the usage report of a session.
 
 use crate::{
-    fixture::{World, run_hello},
+    fixture::{World, finished, run_hello},
     toy::{Act, usage_of},
 };
 use serde_json::json;
 use std::sync::Arc;
 use turnery_engine::{
-    ChildUsage, ConfigSnapshot, LlmMessage, LoopId, LoopRecord, Message, MessageStop, Outcome,
-    ParallelGroup, TurnFinish, TurnId, TurnRecord, TurnTrigger, Usage,
+    ChildUsage, ConfigSnapshot, LlmMessage, LoopId, LoopRecord, Message, MessageStop,
+    ParallelGroup, TurnId, TurnRecord, TurnTrigger, Usage,
 };
 use turnery_sdk::{PromptResult, UsageReport, usage::source};
 use turnery_store::MemoryStore;
@@ -185,8 +185,7 @@ fn result_separates_own_and_child_usage() {
         "toy/one",
         usage_of(14),
     )];
-    let text = "done".into();
-    let outcome = Outcome::Finished(TurnFinish::AssistantMessage { text }, None);
+    let outcome = finished("done");
     let result = PromptResult {
         usage: usage_of(3),
         loops: vec![Arc::new(first), Arc::new(second)],
