@@ -6,7 +6,6 @@ use std::{
     fs,
     io::{Read, Write},
     net::TcpListener,
-    sync::Arc,
     thread,
 };
 use turnery_models::{
@@ -29,24 +28,10 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
         }
         socket.write_all(b"data: [DONE]\n\n")
     });
-    let provider = ProviderConfig {
-        name: "local".to_owned(),
-        api: Api::OpenAi,
-        base_url,
-        key: None,
-        key_hint: String::new(),
-        models: Vec::new(),
-    };
+    let provider = ProviderConfig::new("local", Api::OpenAi, base_url);
     let model = ModelRegistry::new(vec![provider]).model(&"local/m1".parse()?)?;
-    let request = ModelRequest {
-        session_id: "s".into(),
-        system: "".into(),
-        messages: Arc::default(),
-        tools: Arc::new([]),
-        thinking: Thinking::Default,
-        temperature: None,
-        answer: turnery_engine::ResponseLimits::default(),
-    };
+    let request =
+        ModelRequest::single_question("s".into(), "", "m0", "hello".to_owned(), Thinking::Off);
     let runtime = tokio::runtime::Builder::new_current_thread()
         .enable_all()
         .build()?;

@@ -30,14 +30,7 @@ fn main() -> Result<(), Box<dyn Error>> {
         }
         socket.write_all(b"data: [DONE]\n\n")
     });
-    let provider = ProviderConfig {
-        name: "local".to_owned(),
-        api: Api::OpenAi,
-        base_url,
-        key: None,
-        key_hint: String::new(),
-        models: Vec::new(),
-    };
+    let provider = ProviderConfig::new("local", Api::OpenAi, base_url);
     let model = ModelRegistry::new(vec![provider]).model(&"local/m1".parse()?)?;
     let request =
         ModelRequest::single_question("s".into(), "", "m0", "hello".to_owned(), Thinking::Off);

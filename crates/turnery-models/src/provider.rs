@@ -118,6 +118,19 @@ impl Default for CallLimits {
 }
 
 impl ProviderConfig {
+    /// Creates a provider that needs no key and lists no models.
+    #[must_use]
+    pub fn new(name: impl Into<String>, api: Api, base_url: impl Into<String>) -> Self {
+        Self {
+            name: name.into(),
+            api,
+            base_url: base_url.into(),
+            key: None,
+            key_hint: String::new(),
+            models: Vec::new(),
+        }
+    }
+
     /// Returns the URL for display, without user name, password or query.
     #[must_use]
     pub fn display_url(&self) -> String {

@@ -80,13 +80,11 @@ impl KnownProvider {
         let url = look(self.url_variable);
         // A custom server under the name of a hosted provider may need no key.
         let needs_key = self.needs_key && url.is_none();
+        let base_url = match url {
+            Some(url) => (self.read_url)(&url),
+            None => self.base_url.to_owned(),
+        };
         ProviderConfig {
-            name: self.name.to_owned(),
-            api: self.api,
-            base_url: match url {
-                Some(url) => (self.read_url)(&url),
-                None => self.base_url.to_owned(),
-            },
             key: look(self.key_variable).map(SecretString::from),
             key_hint: if needs_key {
                 self.key_variable.to_owned()
@@ -94,6 +92,7 @@ impl KnownProvider {
                 String::new()
             },
             models: self.models.iter().map(|&model| model.to_owned()).collect(),
+            ..ProviderConfig::new(self.name, self.api, base_url)
         }
     }
 }

@@ -4,14 +4,10 @@ mod server;
 
 use serde_json::json;
 use server::{
-    assert_same_when_cut_anywhere, assert_same_when_cut_randomly, call, event_response,
-    hello_request, request, serve, text,
+    assert_same_when_cut_anywhere, assert_same_when_cut_randomly, assistant, call, call_error,
+    event_response, hello_request, picture, request, serve, text, tool_call, tool_result, user,
 };
-use std::sync::Arc;
-use turnery_engine::{
-    Content, ImageData, Message, MessageStop, ModelDelta, ModelErrorKind, ModelStop, Response,
-    ToolCall, Usage,
-};
+use turnery_engine::{Content, Message, ModelDelta, ModelErrorKind, ModelStop, Response, Usage};
 use turnery_models::{Api, Thinking};
 
 const ANSWER: &str = r#"event: message_start
@@ -79,11 +75,7 @@ fn answer() -> Response {
                 value: json!({"type": "redacted_thinking", "data": "x9"}),
             },
             Content::text("Let me \"see\" €"),
-            Content::ToolCall(ToolCall {
-                call_id: "toolu_1".into(),
-                name: "read".to_owned(),
-                args: Arc::new(json!({"path": "a"})),
-            }),
+            tool_call("toolu_1", "read", json!({"path": "a"})),
         ],
         stop: ModelStop::ToolUse,
         raw_stop: Some("tool_use".to_owned()),
@@ -119,7 +111,7 @@ fn deltas() -> Vec<ModelDelta> {
 
 // proves: TURN-52, TURN-53, TURN-54, TURN-55, LASH-107, LASH-108, LASH-109, LASH-110
 #[tokio::test]
-async fn a_cut_at_any_byte_changes_nothing() {
+async fn response_does_not_depend_on_one_cut() {
     assert_same_when_cut_anywhere(
         Api::Anthropic,
         "claude-sonnet-4-5",
@@ -131,7 +123,7 @@ async fn a_cut_at_any_byte_changes_nothing() {
 }
 
 #[test]
-fn nor_do_many_cuts() {
+fn response_does_not_depend_on_many_cuts() {
     assert_same_when_cut_randomly(
         Api::Anthropic,
         "claude-sonnet-4-5",
@@ -144,7 +136,7 @@ fn nor_do_many_cuts() {
 /// LASH-25, C-31: within the head the connection is lost; after it, the response lacks its terminal event.
 // proves: LASH-25, C-31
 #[tokio::test]
-async fn an_answer_that_breaks_off_anywhere_is_a_fault() {
+async fn truncated_stream_is_an_error() {
     // The last event is complete once its closing brace has arrived.
     let bytes = event_response(ANSWER.trim_end());
     let head = event_response("").len();
@@ -152,8 +144,7 @@ async fn an_answer_that_breaks_off_anywhere_is_a_fault() {
     let server = serve(ends.iter().map(|end| bytes[..*end].to_vec()).collect()).await;
     let model = server.model_with_retries(Api::Anthropic, "claude-sonnet-4-5", 0);
     for end in ends {
-        let (response, _) = call(&*model, hello_request()).await;
-        let kind = response.expect_err("an error").kind;
+        let kind = call_error(&*model).await.kind;
         let expected = match end < head {
             true => ModelErrorKind::Network,
             false => ModelErrorKind::Unfinished,
@@ -220,40 +211,22 @@ async fn stop_reasons() {
         );
         assert_eq!(response.usage, None, "unknown is not zero");
     }
-    let error = call(&*model, hello_request()).await.0.unwrap_err();
+    let error = call_error(&*model).await;
     assert_eq!(error.kind, ModelErrorKind::ContextOverflow);
 }
 
 /// TURN-49: results in call order; the signature goes back byte for byte.
 // proves: LASH-43
 #[tokio::test]
-async fn the_second_turn_sends_everything_back() {
+async fn history_is_sent_completely() {
     let server = serve(vec![event_response(ANSWER)]).await;
     let model = server.model(Api::Anthropic, "claude-sonnet-4-5");
     let mut second = request(vec![
         Message::User {
             content: vec![Content::text("hello"), Content::text(" ")],
         },
-        Message::Assistant {
-            content: answer().content,
-            stop: MessageStop::ToolUse,
-            model: "claude-x".to_owned(),
-            provider: "acme".to_owned(),
-            usage: None,
-            error: None,
-        },
-        Message::ToolResult {
-            call_id: "toolu_1".into(),
-            tool_name: "read".to_owned(),
-            content: vec![
-                Content::text("gone"),
-                Content::Image(ImageData {
-                    mime_type: "image/png".to_owned(),
-                    base64: "QUJD".into(),
-                }),
-            ],
-            is_error: true,
-        },
+        assistant(answer().content),
+        tool_result("toolu_1", vec![Content::text("gone"), picture()], true),
         Message::System {
             text: "Two turns left.".to_owned(),
         },
@@ -314,31 +287,10 @@ async fn temperature_is_sent_only_without_thinking() {
 // A cache entry is keyed by the start of a request: settings, and all earlier messages.
 #[tokio::test]
 async fn turn_extends_the_previous_request() {
-    let assistant = |content| Message::Assistant {
-        content,
-        stop: MessageStop::ToolUse,
-        model: "claude-opus-5".to_owned(),
-        provider: "acme".to_owned(),
-        usage: None,
-        error: None,
-    };
-    let read = |id: &str| {
-        Content::ToolCall(ToolCall {
-            call_id: id.into(),
-            name: "read".to_owned(),
-            args: Arc::new(json!({})),
-        })
-    };
-    let result = |id: &str| Message::ToolResult {
-        call_id: id.into(),
-        tool_name: "read".to_owned(),
-        content: vec![Content::text("x")],
-        is_error: false,
-    };
+    let read = |id| tool_call(id, "read", json!({}));
+    let result = |id| tool_result(id, vec![Content::text("x")], false);
     let history = [
-        Message::User {
-            content: vec![Content::text("hello")],
-        },
+        user("hello"),
         // No thinking before this call: the model decides by itself.
         assistant(vec![read("a"), read("b")]),
         result("b"),
@@ -347,17 +299,9 @@ async fn turn_extends_the_previous_request() {
         result("c"),
         // Truncated before any content.
         assistant(Vec::new()),
-        Message::User {
-            content: vec![Content::text("go on")],
-        },
+        user("go on"),
     ];
-    let server = serve(vec![
-        event_response(ANSWER),
-        event_response(ANSWER),
-        event_response(ANSWER),
-        event_response(ANSWER),
-    ])
-    .await;
+    let server = serve(vec![event_response(ANSWER); 4]).await;
     let model = server.model(Api::Anthropic, "claude-opus-5");
     for upto in [1, 4, 6, 8] {
         let mut turn = request(history[..upto].to_vec());

@@ -3,9 +3,8 @@
 mod server;
 
 use serde_json::{Value, json};
-use server::{call, event_response, request, serve};
-use std::sync::Arc;
-use turnery_engine::{AudioData, Content, Message, MessageStop, ToolCall};
+use server::{assistant, call, event_response, request, serve, tool_call, tool_result};
+use turnery_engine::{AudioData, Content, Message};
 use turnery_models::Api;
 
 const OPENAI: &str = "data: {\"choices\":[{\"delta\":{\"content\":\"Hi\"},\"finish_reason\":\"stop\"}]}\n\ndata: [DONE]\n\n";
@@ -27,24 +26,8 @@ fn recorded_conversation() -> Vec<Message> {
                 recording("audio/mpeg", "SUQz"),
             ],
         },
-        Message::Assistant {
-            content: vec![Content::ToolCall(ToolCall {
-                call_id: "c_a".into(),
-                name: "read".to_owned(),
-                args: Arc::new(json!({})),
-            })],
-            stop: MessageStop::ToolUse,
-            model: "m".to_owned(),
-            provider: "acme".to_owned(),
-            usage: None,
-            error: None,
-        },
-        Message::ToolResult {
-            call_id: "c_a".into(),
-            tool_name: "read".to_owned(),
-            content: vec![recording("audio/wav", "QUJD")],
-            is_error: false,
-        },
+        assistant(vec![tool_call("c_a", "read", json!({}))]),
+        tool_result("c_a", vec![recording("audio/wav", "QUJD")], false),
     ]
 }
 

@@ -2,7 +2,7 @@
 
 mod server;
 
-use server::{call, event_response, hello_request, serve};
+use server::{ModelServer, call, call_error, event_response, hello_request, serve};
 use std::time::Duration;
 use tokio::{
     io::{AsyncReadExt, AsyncWriteExt},
@@ -11,15 +11,11 @@ use tokio::{
 use turnery_engine::{ModelError, ModelErrorKind, Usage};
 use turnery_models::{Api, CallLimits, ModelRegistry, ProviderConfig, check_key};
 
-fn provider(base_url: String) -> ProviderConfig {
-    ProviderConfig {
-        name: "acme".to_owned(),
-        api: Api::OpenAi,
-        base_url,
-        key: None,
-        key_hint: String::new(),
-        models: Vec::new(),
-    }
+/// A provider whose server is to be played by the test.
+async fn provider() -> (ProviderConfig, TcpListener) {
+    let (server, listener) = ModelServer::bind().await;
+    let provider = ProviderConfig::new("acme", Api::OpenAi, format!("{}/v1", server.base));
+    (provider, listener)
 }
 
 /// Answers one request with `first`, then with `endless` until the client disconnects. With `until`, virtual
@@ -29,8 +25,7 @@ async fn error_of_endless_response(
     endless: &str,
     until: Option<Duration>,
 ) -> ModelError {
-    let listener = TcpListener::bind("127.0.0.1:0").await.expect("it works");
-    let base_url = format!("http://{}/v1", listener.local_addr().expect("it works"));
+    let (provider, listener) = provider().await;
     let (first, endless) = (first.to_owned(), endless.repeat(64));
     let server = tokio::spawn(async move {
         let (mut socket, _) = listener.accept().await.expect("it works");
@@ -46,7 +41,6 @@ async fn error_of_endless_response(
             tokio::task::yield_now().await;
         }
     });
-    let provider = provider(base_url);
     let limits = CallLimits {
         idle_local: HANG_TIMEOUT,
         retry: turnery_models::RetryPolicy {
@@ -59,10 +53,7 @@ async fn error_of_endless_response(
     let model = catalogue
         .model(&"acme/m".parse().expect("it works"))
         .expect("it works");
-    let error = call(&*model, hello_request())
-        .await
-        .0
-        .expect_err("an error");
+    let error = call_error(&*model).await;
     // The client has closed the connection: the server's next write fails.
     server.await.expect("it works");
     error
@@ -80,8 +71,7 @@ const HANG_TIMEOUT: Duration = Duration::from_secs(300);
 /// The timeout of a list of models is shorter than that of a response.
 #[tokio::test]
 async fn silent_list_of_models_ends_after_twenty_seconds() {
-    let listener = TcpListener::bind("127.0.0.1:0").await.expect("it works");
-    let base_url = format!("http://{}/v1", listener.local_addr().expect("it works"));
+    let (provider, listener) = provider().await;
     let silent = async {
         let (mut socket, _) = listener.accept().await.expect("it works");
         let _ = socket.read(&mut [0; 65536]).await.expect("it works");
@@ -89,13 +79,12 @@ async fn silent_list_of_models_ends_after_twenty_seconds() {
         tokio::time::advance(Duration::from_secs(20)).await;
         socket
     };
-    let provider = provider(base_url);
     let (checked, _socket) = tokio::join!(check_key(&provider), silent);
     assert_eq!(checked.expect_err("an error").kind, ModelErrorKind::Timeout);
 }
 
 #[tokio::test]
-async fn an_endless_error_body_is_cut() {
+async fn endless_error_body_is_truncated() {
     let head = "HTTP/1.1 500 Broken\r\ncontent-type: text/plain\r\n\r\n";
     let error = error_of_endless_response(head, "no luck today ", None).await;
     assert_eq!(error.kind, ModelErrorKind::Overloaded, "{error}");
@@ -104,24 +93,24 @@ async fn an_endless_error_body_is_cut() {
 }
 
 #[tokio::test]
-async fn endless_headers_are_refused() {
-    let head = "HTTP/1.1 200 OK\r\n";
-    let error = error_of_endless_response(head, "x-more: and more\r\n", None).await;
-    assert_eq!(error.kind, ModelErrorKind::Network, "{error}");
-}
-
-#[tokio::test]
-async fn an_endless_header_line_is_refused() {
-    let head = "HTTP/1.1 200 OK\r\nx-long: ";
-    let error = error_of_endless_response(head, "and on and on ", None).await;
-    assert_eq!(error.kind, ModelErrorKind::Network, "{error}");
-}
-
-#[tokio::test]
-async fn an_endless_event_is_refused() {
-    let head = "HTTP/1.1 200 OK\r\ncontent-type: text/event-stream\r\n\r\ndata: {\"a\":\"";
-    let error = error_of_endless_response(head, &"x".repeat(1024), None).await;
-    assert_eq!(error.kind, ModelErrorKind::Protocol, "{error}");
+async fn endless_header_or_event_is_refused() {
+    let event = "HTTP/1.1 200 OK\r\ncontent-type: text/event-stream\r\n\r\ndata: {\"a\":\"";
+    for (first, endless, kind) in [
+        (
+            "HTTP/1.1 200 OK\r\n",
+            "x-more: and more\r\n",
+            ModelErrorKind::Network,
+        ),
+        (
+            "HTTP/1.1 200 OK\r\nx-long: ",
+            "and on and on ",
+            ModelErrorKind::Network,
+        ),
+        (event, "xxxxxxxxxxxxxxxx", ModelErrorKind::Protocol),
+    ] {
+        let error = error_of_endless_response(first, endless, None).await;
+        assert_eq!(error.kind, kind, "{first}: {error}");
+    }
 }
 
 async fn usage_of(api: Api, answer: String) -> Option<Usage> {

@@ -3,7 +3,7 @@
 mod server;
 
 use server::{
-    Reply, call, call_for_events, error_response, event_response, hello_request, serve,
+    Reply, call, call_error, call_for_events, error_response, event_response, hello_request, serve,
     serve_replies, text,
 };
 use std::time::Duration;
@@ -12,22 +12,19 @@ use turnery_models::{Api, ModelEvent, ModelEventSender, ModelRegistry, ProviderC
 
 const OK_STREAM: &str = "data: {\"choices\":[{\"delta\":{\"content\":\"Hi\"},\"finish_reason\":\"stop\"}]}\n\ndata: [DONE]\n\n";
 
-async fn call_error(line: &str, headers: &str, body: &str) -> ModelError {
-    let server = serve(vec![error_response(line, headers, body)]).await;
-    let model = server.model_with_retries(Api::OpenAi, "m1", 0);
-    call(&*model, hello_request())
-        .await
-        .0
-        .expect_err("an error")
+/// Returns the error of a call without retries to which the server answers with these bytes.
+async fn error_of(reply: Vec<u8>) -> ModelError {
+    let server = serve(vec![reply]).await;
+    call_error(&*server.model_with_retries(Api::OpenAi, "m1", 0)).await
 }
 
 #[tokio::test]
 async fn wrong_key_error_names_its_variable_not_the_key() {
-    let error = call_error(
+    let error = error_of(error_response(
         "401 Unauthorized",
         "",
         r#"{"error":{"message":"bad key sk-test"}}"#,
-    )
+    ))
     .await;
     assert_eq!(error.kind, ModelErrorKind::Auth);
     assert_eq!(error.status, Some(401));
@@ -39,106 +36,107 @@ async fn wrong_key_error_names_its_variable_not_the_key() {
 
 #[tokio::test]
 async fn errors_by_status_and_text() {
+    use ModelErrorKind::{Auth, BadRequest, ContextOverflow, Overloaded, RateLimit};
     let cases = [
         (
             "404 Not Found",
             r#"{"error":"model 'm1' not found"}"#,
-            ModelErrorKind::BadRequest,
+            BadRequest,
             "acme has no model called \"m1\"",
         ),
         (
             "404 Not Found",
             "404 page not found",
-            ModelErrorKind::BadRequest,
+            BadRequest,
             "There is nothing at http://127.0.0.1",
         ),
         (
             "400 Bad Request",
             r#"{"error":{"code":"context_length_exceeded","message":"too long"}}"#,
-            ModelErrorKind::ContextOverflow,
+            ContextOverflow,
             "The conversation is longer than m1 can take in",
         ),
         (
             "400 Bad Request",
             r#"{"type":"error","error":{"type":"invalid_request_error","message":"prompt is too long: 9 > 8"}}"#,
-            ModelErrorKind::ContextOverflow,
+            ContextOverflow,
             "The conversation is longer",
         ),
         (
             "400 Bad Request",
             r#"{"error":{"message":"no"}}"#,
-            ModelErrorKind::BadRequest,
+            BadRequest,
             "acme refuses the request (it said: no).",
         ),
         (
             "429 Too Many Requests",
             r#"{"error":{"code":"insufficient_quota","message":"pay"}}"#,
-            ModelErrorKind::BadRequest,
+            BadRequest,
             "The account at acme has no credit left",
         ),
         (
             "402 Payment Required",
             r#"{"error":{"message":"This request requires more credits","code":402}}"#,
-            ModelErrorKind::BadRequest,
+            BadRequest,
             "The account at acme has no credit left",
         ),
         (
             "403 Forbidden",
             r#"{"error":{"message":"Quota exceeded for this project"}}"#,
-            ModelErrorKind::BadRequest,
+            BadRequest,
             "The account at acme has no credit left",
         ),
         (
             "400 Bad Request",
             r#"{"type":"error","error":{"type":"invalid_request_error","message":"Your credit balance is too low to access the Anthropic API."}}"#,
-            ModelErrorKind::BadRequest,
+            BadRequest,
             "The account at acme has no credit left",
         ),
         (
             "403 Forbidden",
             r#"{"type":"error","error":{"type":"billing_error","message":"pay"}}"#,
-            ModelErrorKind::BadRequest,
+            BadRequest,
             "The account at acme has no credit left",
         ),
         (
             "429 Too Many Requests",
             r#"[{"error":{"code":429,"message":"You exceeded your current quota, please check your plan and billing details.","status":"RESOURCE_EXHAUSTED"}}]"#,
-            ModelErrorKind::RateLimit,
+            RateLimit,
             "acme has had too many requests",
         ),
         (
             "403 Forbidden",
             r#"{"error":{"message":"no access to m1"}}"#,
-            ModelErrorKind::Auth,
+            Auth,
             "acme does not let this key use m1",
         ),
         (
             "403 Forbidden",
             "<!DOCTYPE html><html><title>Blocked</title></html>",
-            ModelErrorKind::BadRequest,
+            BadRequest,
             "acme refuses the request (it answered with a page for browsers).",
         ),
         (
             "400 Bad Request",
             r#"[{"error":{"code":400,"status":"INVALID_ARGUMENT","message":"API key not valid. Please pass a valid API key."}}]"#,
-            ModelErrorKind::Auth,
+            Auth,
             "acme refuses the key",
         ),
         (
             "500 Internal Server Error",
             "",
-            ModelErrorKind::Overloaded,
+            Overloaded,
             "acme is overloaded or broken",
         ),
         (
             "529 Overloaded",
             "",
-            ModelErrorKind::Overloaded,
+            Overloaded,
             "acme is overloaded or broken",
         ),
     ];
     for (line, body, kind, start) in cases {
-        let error = call_error(line, "", body).await;
+        let error = error_of(error_response(line, "", body)).await;
         assert_eq!(error.kind, kind, "{line} {body}");
         assert!(error.message.starts_with(start), "{}", error.message);
     }
@@ -146,7 +144,7 @@ async fn errors_by_status_and_text() {
 
 #[tokio::test]
 async fn long_provider_texts_are_shortened() {
-    let error = call_error("400 Bad Request", "", &"x".repeat(100_000)).await;
+    let error = error_of(error_response("400 Bad Request", "", &"x".repeat(100_000))).await;
     assert_eq!(
         error.message,
         format!("acme refuses the request (it said: {}…).", "x".repeat(300))
@@ -165,13 +163,13 @@ async fn transient_errors_are_retried() {
     ])
     .await;
     let model = server.model(Api::OpenAi, "m1");
-    let (response, told) = call_for_events(&*model, hello_request()).await;
+    let (response, events) = call_for_events(&*model, hello_request()).await;
     assert_eq!(response.unwrap().raw_stop.as_deref(), Some("stop"));
     assert_eq!(server.bodies().len(), 4);
     // Each failed attempt is reported before the next one, and all of them before the response.
-    let told: Vec<_> = told
+    let events: Vec<_> = events
         .into_iter()
-        .map(|told| match told {
+        .map(|event| match event {
             ModelEvent::Silent(silent) => panic!("{silent:?}"),
             ModelEvent::Retry(retry) => (retry.attempt, Some(retry.error.kind)),
             ModelEvent::Delta(delta) => {
@@ -180,18 +178,23 @@ async fn transient_errors_are_retried() {
             }
         })
         .collect();
-    let faults = [
+    let expected = [
         (1, Some(ModelErrorKind::RateLimit)),
         (2, Some(ModelErrorKind::Overloaded)),
         (3, Some(ModelErrorKind::Network)),
         (4, None),
     ];
-    assert_eq!(told, faults);
+    assert_eq!(events, expected);
 }
 
 #[tokio::test]
 async fn too_long_provider_wait_ends_the_call() {
-    let error = call_error("429 Too Many Requests", "Retry-After: 3600\r\n", "").await;
+    let error = error_of(error_response(
+        "429 Too Many Requests",
+        "Retry-After: 3600\r\n",
+        "",
+    ))
+    .await;
     assert_eq!(error.kind, ModelErrorKind::RateLimit);
     assert_eq!(error.retry_after, Some(Duration::from_secs(3600)));
     assert!(
@@ -208,26 +211,19 @@ async fn no_retry_after_the_first_delta() {
     let cut = "data: {\"choices\":[{\"delta\":{\"content\":\"Hi\"}}]}\n\n";
     let server = serve(vec![event_response(cut), event_response(OK_STREAM)]).await;
     let model = server.model(Api::OpenAi, "m1");
-    let (response, told) = call_for_events(&*model, hello_request()).await;
+    let (response, events) = call_for_events(&*model, hello_request()).await;
     assert_eq!(response.unwrap_err().kind, ModelErrorKind::Unfinished);
-    assert_eq!(told, [ModelEvent::Delta(text(0, "Hi"))]);
+    assert_eq!(events, [ModelEvent::Delta(text(0, "Hi"))]);
     assert_eq!(server.bodies().len(), 1);
 }
 
 #[tokio::test]
 async fn unreachable_endpoint_is_named() {
-    let provider = ProviderConfig {
-        name: "ollama".to_owned(),
-        api: Api::OpenAi,
-        base_url: "http://127.0.0.1:1/v1".to_owned(),
-        key: None,
-        key_hint: String::new(),
-        models: Vec::new(),
-    };
+    let provider = ProviderConfig::new("ollama", Api::OpenAi, "http://127.0.0.1:1/v1");
     // Even with retries enabled, a local server that does not run is not retried.
     let catalogue = ModelRegistry::new(vec![provider]);
     let model = catalogue.model(&"ollama/m1".parse().unwrap()).unwrap();
-    let error = call(&*model, hello_request()).await.0.unwrap_err();
+    let error = call_error(&*model).await;
     assert_eq!(error.kind, ModelErrorKind::Network);
     assert!(
         error
@@ -254,7 +250,7 @@ async fn provider_header_decides_about_retry() {
     ])
     .await;
     let model = server.model(Api::OpenAi, "m1");
-    let error = call(&*model, hello_request()).await.0.unwrap_err();
+    let error = call_error(&*model).await;
     assert_eq!(error.kind, ModelErrorKind::Overloaded);
     assert_eq!(server.bodies().len(), 1);
 
@@ -273,20 +269,13 @@ async fn provider_header_decides_about_retry() {
 #[tokio::test]
 async fn key_is_masked_in_places_and_in_broken_events() {
     let moved = "location: http://h/?key=sk%2Dtest\r\n";
-    let error = call_error("301 Moved Permanently", moved, "").await;
+    let error = error_of(error_response("301 Moved Permanently", moved, "")).await;
     assert!(
         error.message.contains("to http://h/?key=[key]:"),
         "{error:?}"
     );
-    let server = serve(vec![event_response(
-        "data: {\"choices\": \"sk-\u{ad}test\"}\n\n",
-    )])
-    .await;
-    let model = server.model_with_retries(Api::OpenAi, "m1", 0);
-    let error = call(&*model, hello_request())
-        .await
-        .0
-        .expect_err("an error");
+    let broken = "data: {\"choices\": \"sk-\u{ad}test\"}\n\n";
+    let error = error_of(event_response(broken)).await;
     assert!(error.message.contains("\"[key]\""), "{error:?}");
 }
 
@@ -306,7 +295,7 @@ async fn redirect_is_reported_and_not_followed() {
         ])
         .await;
         let model = server.model(Api::OpenAi, "m1");
-        let error = call(&*model, hello_request()).await.0.unwrap_err();
+        let error = call_error(&*model).await;
         assert_eq!(
             error.message,
             format!(
@@ -323,7 +312,7 @@ async fn redirect_is_reported_and_not_followed() {
 async fn missing_key_fails_calls_and_hides_models() {
     let catalogue = ModelRegistry::new(ProviderConfig::standard_from_env(&|_| None));
     let model = catalogue.model(&"openai/gpt-5".parse().unwrap()).unwrap();
-    let error = call(&*model, hello_request()).await.0.unwrap_err();
+    let error = call_error(&*model).await;
     assert_eq!(error.kind, ModelErrorKind::Auth);
     assert_eq!(
         error.message,
@@ -374,10 +363,7 @@ async fn html_instead_of_events_is_explained() {
     let page = || error_response("200 OK", "", r#"{"choices":[]}"#);
     let server = serve(vec![page(), page()]).await;
     let model = server.model_with_retries(Api::OpenAi, "m1", 1);
-    let error = call(&*model, hello_request())
-        .await
-        .0
-        .expect_err("an error");
+    let error = call_error(&*model).await;
     // A retry would return the same page.
     assert_eq!(server.requests.lock().expect("no panic").len(), 1);
     assert_eq!(error.kind, ModelErrorKind::Protocol);

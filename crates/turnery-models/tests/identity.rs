@@ -4,21 +4,22 @@ use serde_json::json;
 use turnery_engine::Price;
 use turnery_models::{Api, ModelName, ModelOverride, ModelRegistry, ProviderConfig, Thinking};
 
+const URL: &str = "http://desk.example/v1";
+
+fn name(text: &str) -> ModelName {
+    text.parse().expect("a name")
+}
+
 // proves: LOOP-29, LOOP-33, LOOP-34, LOOP-35, LOOP-37, LOOP-38, LOOP-42, LOOP-43
 #[test]
-fn a_snapshot_has_the_address_and_no_secret() {
+fn snapshot_has_the_address_and_no_secret() {
+    let url = "https://me:hunter2@desk.example/v1";
     let provider = ProviderConfig {
-        name: "desk".to_owned(),
-        api: Api::OpenAi,
-        base_url: "https://me:hunter2@desk.example/v1".to_owned(),
         key: Some("sk-very-secret".to_owned().into()),
-        key_hint: "DESK_KEY".to_owned(),
-        models: Vec::new(),
+        ..ProviderConfig::new("desk", Api::OpenAi, url)
     };
-    let name: ModelName = "desk/qwen2.5:7b".parse().expect("a name");
-    let model = ModelRegistry::new(vec![provider])
-        .model(&name)
-        .expect("there");
+    let registry = ModelRegistry::new(vec![provider]);
+    let model = registry.model(&name("desk/qwen2.5:7b")).expect("there");
     let snapshot = model.info().snapshot(Thinking::Low, Some(0.25));
     let written = serde_json::to_value(snapshot).expect("written");
     for (field, value) in [
@@ -41,7 +42,7 @@ fn a_snapshot_has_the_address_and_no_secret() {
 // proves: LOOP-11, D-13
 #[test]
 fn model_name_cannot_split_a_loop_id() {
-    for (name, segment) in [
+    for (text, segment) in [
         ("offline", "offline"),
         ("openai/gpt-5.1", "openai-gpt-5-1"),
         (
@@ -51,22 +52,16 @@ fn model_name_cannot_split_a_loop_id() {
         ("scripted:/a.b/c.json", "scripted--a-b-c-json"),
         ("desk/é.ü", "desk----"),
     ] {
-        let name: ModelName = name.parse().expect(name);
-        assert_eq!(name.loop_id_segment(), segment);
+        assert_eq!(name(text).loop_id_segment(), segment);
     }
 }
 
 #[test]
 fn override_wins_over_the_model_name() {
     let provider = ProviderConfig {
-        name: "desk".to_owned(),
-        api: Api::OpenAi,
-        base_url: "http://desk.example/v1".to_owned(),
-        key: None,
-        key_hint: String::new(),
         models: vec!["gpt-4o".to_owned()],
+        ..ProviderConfig::new("desk", Api::OpenAi, URL)
     };
-    let name = |text: &str| text.parse::<ModelName>().expect("a name");
     let price = Price {
         input: 3_000_000,
         ..Price::default()
@@ -90,8 +85,8 @@ fn override_wins_over_the_model_name() {
             },
         ),
     ]);
-    let told = catalogue.model(&name("desk/gpt-4o")).expect("there");
-    let info = told.info();
+    let known = catalogue.model(&name("desk/gpt-4o")).expect("there");
+    let info = known.info();
     assert_eq!(
         (info.context_window, info.max_output, info.images),
         (Some(32_000), 16_384, false)
@@ -110,27 +105,18 @@ fn override_wins_over_the_model_name() {
 /// An audio override has no effect if the API cannot transmit audio.
 #[test]
 fn audio_override_needs_an_api_that_takes_audio() {
-    let provider = |name: &str, api| ProviderConfig {
-        name: name.to_owned(),
-        api,
-        base_url: "http://desk.example/v1".to_owned(),
-        key: None,
-        key_hint: String::new(),
-        models: Vec::new(),
-    };
-    let name = |text: &str| text.parse::<ModelName>().expect("a name");
-    let facts = |audio| ModelOverride {
+    let audio = |audio| ModelOverride {
         audio: Some(audio),
         ..ModelOverride::default()
     };
     let catalogue = ModelRegistry::new(vec![
-        provider("desk", Api::OpenAi),
-        provider("far", Api::Anthropic),
+        ProviderConfig::new("desk", Api::OpenAi, URL),
+        ProviderConfig::new("far", Api::Anthropic, URL),
     ])
     .with_overrides([
-        (name("desk/voxtral"), facts(true)),
-        (name("desk/gpt-audio-mini"), facts(false)),
-        (name("far/voxtral"), facts(true)),
+        (name("desk/voxtral"), audio(true)),
+        (name("desk/gpt-audio-mini"), audio(false)),
+        (name("far/voxtral"), audio(true)),
     ]);
     for (model, takes) in [
         ("desk/voxtral", true),

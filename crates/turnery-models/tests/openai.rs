@@ -2,16 +2,13 @@
 
 mod server;
 
-use serde_json::{Value, json};
+use serde_json::json;
 use server::{
-    assert_same_when_cut_anywhere, assert_same_when_cut_randomly, call, chunked_response,
-    event_response, hello_request, request, serve, serve_one_connection, text,
+    assert_same_when_cut_anywhere, assert_same_when_cut_randomly, assistant, call, call_error,
+    chunked_response, event_response, hello_request, picture, request, serve, serve_one_connection,
+    text, tool_call, tool_result, user,
 };
-use std::sync::Arc;
-use turnery_engine::{
-    Content, ImageData, Message, MessageStop, ModelDelta, ModelErrorKind, ModelStop, Response,
-    ToolCall, Usage,
-};
+use turnery_engine::{Content, Message, ModelDelta, ModelErrorKind, ModelStop, Response, Usage};
 use turnery_models::{Api, Thinking};
 
 /// A stream of OpenAI or DeepSeek: reasoning, text, two calls by index, usage at the end.
@@ -36,14 +33,6 @@ data: {"model":"m1-0914","choices":[],"usage":{"prompt_tokens":100,"completion_t
 data: [DONE]
 
 "#;
-
-fn tool_call(id: &str, name: &str, args: Value) -> Content {
-    Content::ToolCall(ToolCall {
-        call_id: id.into(),
-        name: name.to_owned(),
-        args: Arc::new(args),
-    })
-}
 
 fn answer() -> Response {
     Response {
@@ -91,23 +80,18 @@ fn deltas() -> Vec<ModelDelta> {
 
 // proves: TURN-52, TURN-53, TURN-54, TURN-55, LASH-107, LASH-108, LASH-109, LASH-111
 #[tokio::test]
-async fn a_cut_at_any_byte_changes_nothing() {
+async fn response_does_not_depend_on_one_cut() {
     assert_same_when_cut_anywhere(Api::OpenAi, "m1", ANSWER, &answer(), &deltas()).await;
 }
 
 #[test]
-fn nor_do_many_cuts() {
+fn response_does_not_depend_on_many_cuts() {
     assert_same_when_cut_randomly(Api::OpenAi, "m1", ANSWER, &answer(), &deltas());
 }
 
 #[tokio::test]
 async fn consecutive_calls_share_a_connection() {
-    let server = serve_one_connection(vec![
-        chunked_response(ANSWER),
-        chunked_response(ANSWER),
-        chunked_response(ANSWER),
-    ])
-    .await;
+    let server = serve_one_connection(vec![chunked_response(ANSWER); 3]).await;
     let model = server.model(Api::OpenAi, "m1");
     for count in 1..=3 {
         let (response, _) = call(&*model, hello_request()).await;
@@ -123,7 +107,7 @@ async fn consecutive_calls_share_a_connection() {
 /// C-31.
 // proves: C-31
 #[tokio::test]
-async fn an_answer_that_breaks_off_anywhere_is_a_fault() {
+async fn truncated_stream_is_an_error() {
     let bytes = chunked_response(ANSWER);
     // The blank line after [DONE] and the end of the chunk, "\r\n0\r\n\r\n": the response is complete before
     // them.
@@ -131,8 +115,7 @@ async fn an_answer_that_breaks_off_anywhere_is_a_fault() {
     let server = serve((1..=done).map(|end| bytes[..end].to_vec()).collect()).await;
     let model = server.model_with_retries(Api::OpenAi, "m1", 0);
     for end in 1..=done {
-        let (response, _) = call(&*model, hello_request()).await;
-        let kind = response.expect_err("an error").kind;
+        let kind = call_error(&*model).await.kind;
         assert_eq!(
             kind,
             ModelErrorKind::Network,
@@ -155,8 +138,7 @@ async fn response_without_terminal_event_is_unfinished() {
     let server = serve(bodies.collect()).await;
     let model = server.model_with_retries(Api::OpenAi, "m1", 0);
     for end in ends {
-        let (response, _) = call(&*model, hello_request()).await;
-        let kind = response.expect_err("an error").kind;
+        let kind = call_error(&*model).await.kind;
         assert_eq!(kind, ModelErrorKind::Unfinished, "cut at {end}");
     }
 }
@@ -173,7 +155,7 @@ async fn finish_reason_ends_a_response_without_done() {
     let model = server.model_with_retries(Api::OpenAi, "m1", 0);
     let response = call(&*model, hello_request()).await.0.unwrap();
     assert_eq!((response.stop, response.usage), (ModelStop::Length, None));
-    let error = call(&*model, hello_request()).await.0.unwrap_err();
+    let error = call_error(&*model).await;
     assert_eq!(
         error.kind,
         ModelErrorKind::Unfinished,
@@ -301,7 +283,7 @@ async fn error_inside_the_stream_fails_the_call() {
     )])
     .await;
     let model = server.model(Api::OpenAi, "m1");
-    let error = call(&*model, hello_request()).await.0.unwrap_err();
+    let error = call_error(&*model).await;
     assert_eq!(
         (error.kind, error.status),
         (ModelErrorKind::ContextOverflow, Some(400))
@@ -327,33 +309,16 @@ async fn temperature_is_sent_to_models_that_take_one() {
 
 // proves: LASH-43
 #[tokio::test]
-async fn the_second_turn_sends_everything_back() {
+async fn history_is_sent_completely() {
     let server = serve(vec![event_response(ANSWER)]).await;
     let model = server.model(Api::OpenAi, "m1");
     let mut second = request(vec![
-        Message::User {
-            content: vec![Content::text("hello")],
-        },
+        user("hello"),
         Message::System {
             text: "Careful.".to_owned(),
         },
-        Message::Assistant {
-            content: answer().content,
-            stop: MessageStop::ToolUse,
-            model: "m1".to_owned(),
-            provider: "acme".to_owned(),
-            usage: None,
-            error: None,
-        },
-        Message::ToolResult {
-            call_id: "c_a".into(),
-            tool_name: "read".to_owned(),
-            content: vec![Content::Image(ImageData {
-                mime_type: "image/png".to_owned(),
-                base64: "QUJD".into(),
-            })],
-            is_error: false,
-        },
+        assistant(answer().content),
+        tool_result("c_a", vec![picture()], false),
     ]);
     second.thinking = Thinking::Low;
     let response = call(&*model, second).await.0.unwrap();

@@ -42,7 +42,7 @@ fn examples_fit_the_schema_and_play() {
 }
 
 #[test]
-fn the_schema_refuses_what_the_reader_refuses() {
+fn schema_rejects_what_the_reader_rejects() {
     let schema = serde_json::to_value(scenario_schema()).expect("JSON");
     let validator = jsonschema::validator_for(&schema).expect("a schema");
     for (text, fits) in [

@@ -1,87 +1,25 @@
 //! Tests the scripted model: played answers, its position, and errors of invalid files.
 
+mod server;
+
 use serde_json::{Value, json};
-use std::{path::Path, sync::Arc, time::Duration};
-use turnery_engine::{
-    CallId, Content, LlmMessage, Message, MessageStop, ModelDelta, ModelError, ModelErrorKind,
-    ModelStop, Response, SessionId, Usage,
-};
-use turnery_models::{
-    Model, ModelEvent, ModelEventSender, ModelRequest, Scenario, ScriptedModel, Thinking,
-};
+use server::{assistant, call, request, tool_result, user};
+use std::{path::Path, time::Duration};
+use turnery_engine::{Content, Message, ModelDelta, ModelErrorKind, ModelStop, Usage};
+use turnery_models::{Scenario, ScriptedModel};
 
 fn scenario(value: &Value) -> Scenario {
     Scenario::parse(&value.to_string(), Path::new("s.json")).expect("a scenario")
 }
 
-fn user(text: &str) -> Message {
-    Message::User {
-        content: vec![Content::text(text)],
-    }
+fn answer(text: &str) -> Message {
+    assistant(vec![Content::text(text)])
 }
 
-fn assistant(text: &str) -> Message {
-    Message::Assistant {
-        content: vec![Content::text(text)],
-        stop: MessageStop::Stop,
-        model: "s".into(),
-        provider: "scripted".into(),
-        usage: None,
-        error: None,
-    }
-}
-
-fn result(text: &str) -> Message {
-    Message::ToolResult {
-        call_id: CallId::from("c"),
-        tool_name: "read_file".into(),
-        content: vec![Content::text(text)],
-        is_error: false,
-    }
-}
-
-fn request(messages: Vec<Message>) -> ModelRequest {
-    let kept = messages.into_iter().enumerate().map(|(at, message)| {
-        Arc::new(LlmMessage {
-            message_id: format!("m{at}").into(),
-            turn_id: None,
-            message,
-        })
-    });
-    ModelRequest {
-        session_id: SessionId::from("s"),
-        system: "".into(),
-        messages: Arc::new(kept.collect()),
-        tools: Arc::new([]),
-        thinking: Thinking::Default,
-        temperature: None,
-        answer: turnery_engine::ResponseLimits::default(),
-    }
-}
-
-async fn call(
-    model: &ScriptedModel,
-    messages: Vec<Message>,
-) -> (Vec<ModelDelta>, Result<Response, ModelError>) {
-    let (out, mut deltas) = ModelEventSender::new(100);
-    let answer = model.call(request(messages), out).await;
-    let mut seen = Vec::new();
-    while let Some(ModelEvent::Delta(delta)) = deltas.recv().await {
-        seen.push(delta);
-    }
-    (seen, answer)
-}
-
+/// Calls the model and returns the text of its answer.
 async fn text(model: &ScriptedModel, messages: Vec<Message>) -> String {
-    let (_, answer) = call(model, messages).await;
-    match answer {
-        Ok(response) => response
-            .content
-            .iter()
-            .filter_map(Content::as_text)
-            .collect(),
-        Err(error) => format!("error: {error}"),
-    }
+    let (response, _) = call(model, request(messages)).await;
+    response.expect("an answer").text()
 }
 
 #[tokio::test(start_paused = true)]
@@ -97,7 +35,7 @@ async fn answer_is_streamed_and_finished() {
         "usage": {"input": 3, "output": 4}
     }]})));
     let before = tokio::time::Instant::now();
-    let (deltas, answer) = call(&model, vec![user("hi")]).await;
+    let (answer, deltas) = call(&model, request(vec![user("hi")])).await;
     assert_eq!(before.elapsed(), Duration::from_secs(5));
     let thinking = |text: &str| ModelDelta::Thinking {
         block: 0,
@@ -143,13 +81,13 @@ async fn answer_is_streamed_and_finished() {
 async fn history_selects_the_next_answer() {
     let value = json!({"answers": [{"steps": [{"text": "one"}]}, {"steps": [{"text": "two"}]}]});
     let model = ScriptedModel::new(scenario(&value));
-    let second = vec![user("a"), assistant("one"), user("b")];
+    let second = vec![user("a"), answer("one"), user("b")];
     // A new process and a parallel session each follow their own history.
     assert_eq!(text(&model, second.clone()).await, "two");
     assert_eq!(text(&model, vec![user("a")]).await, "one");
     assert_eq!(text(&model, second).await, "two");
-    let after = vec![user("a"), assistant("one"), user("b"), assistant("two")];
-    let (_, over) = call(&model, after).await;
+    let after = vec![user("a"), answer("one"), user("b"), answer("two")];
+    let (over, _) = call(&model, request(after)).await;
     let over = over.expect_err("over");
     assert_eq!(over.kind, ModelErrorKind::BadRequest);
     assert!(over.message.contains("is over"), "{over}");
@@ -161,11 +99,9 @@ async fn calls_can_be_counted_instead_and_repeated() {
     let value = json!({"by_history": false, "repeat": true,
         "answers": [{"steps": [{"text": "one"}]}, {"steps": [{"text": "two"}]}]});
     let model = ScriptedModel::new(scenario(&value));
-    let mut said = Vec::new();
-    for _ in 0..3 {
-        said.push(text(&model, vec![user("a")]).await);
+    for expected in ["one", "two", "one"] {
+        assert_eq!(text(&model, vec![user("a")]).await, expected);
     }
-    assert_eq!(said, ["one", "two", "one"]);
 }
 
 #[tokio::test]
@@ -180,11 +116,14 @@ async fn conditional_answers_do_not_consume_the_order() {
     let model = ScriptedModel::new(scenario(&value));
     let mut history = vec![user("please edit")];
     assert_eq!(text(&model, history.clone()).await, "editing");
-    history.extend([assistant("editing"), result("all done")]);
+    history.extend([
+        answer("editing"),
+        tool_result("c", vec![Content::text("all done")], false),
+    ]);
     assert_eq!(text(&model, history.clone()).await, "edited");
-    history.extend([assistant("edited"), user("hello")]);
+    history.extend([answer("edited"), user("hello")]);
     assert_eq!(text(&model, history.clone()).await, "one");
-    history.extend([assistant("one"), user("hello")]);
+    history.extend([answer("one"), user("hello")]);
     assert_eq!(text(&model, history).await, "two");
 }
 
@@ -192,7 +131,7 @@ async fn conditional_answers_do_not_consume_the_order() {
 async fn waiting_for_cancel_never_ends_by_itself() {
     let value = json!({"answers": [{"steps": [{"text": "hm"}, {"wait_for_cancel": true}]}]});
     let model = ScriptedModel::new(scenario(&value));
-    let waiting = call(&model, vec![user("a")]);
+    let waiting = call(&model, request(vec![user("a")]));
     let ended = tokio::time::timeout(Duration::from_secs(86_400), waiting).await;
     assert!(ended.is_err());
 }
@@ -206,14 +145,14 @@ async fn each_end_is_reported() {
         ("tool_use", ModelStop::ToolUse),
     ] {
         let model = ScriptedModel::new(scenario(&json!({"answers": [{"end": end}]})));
-        let (_, answer) = call(&model, vec![user("a")]).await;
+        let (answer, _) = call(&model, request(vec![user("a")])).await;
         assert_eq!(answer.expect("an answer").stop, stop, "{end}");
     }
     let error = json!({"error": {"kind": "rate_limit", "message": "slow down", "status": 429, "retry_after_ms": 1500}});
     let model = ScriptedModel::new(scenario(
         &json!({"answers": [{"steps": [{"text": "x"}], "end": error}]}),
     ));
-    let (deltas, answer) = call(&model, vec![user("a")]).await;
+    let (answer, deltas) = call(&model, request(vec![user("a")])).await;
     assert_eq!(deltas.len(), 1);
     let error = answer.expect_err("an error");
     assert_eq!(error.kind, ModelErrorKind::RateLimit);

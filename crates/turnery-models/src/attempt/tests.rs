@@ -90,12 +90,8 @@ fn limits() -> CallLimits {
 
 fn endpoint() -> (Endpoint, ModelInfo) {
     let provider = ProviderConfig {
-        name: "acme".to_owned(),
-        api: crate::Api::OpenAi,
-        base_url: "http://acme.test/v1".to_owned(),
-        key: None,
         key_hint: "ACME_KEY".to_owned(),
-        models: Vec::new(),
+        ..ProviderConfig::new("acme", crate::Api::OpenAi, "http://acme.test/v1")
     };
     let at = Endpoint::new(&provider, "m", "/chat/completions", &limits());
     let model = ModelRegistry::new(vec![provider]).model(&"acme/m".parse().unwrap());
@@ -115,7 +111,11 @@ async fn collect_events(mut events: Receiver<ModelEvent>) -> Vec<ModelEvent> {
 }
 
 /// Reads a response; returns the result and the events sent.
-async fn read(
+async fn read(source: &mut impl ByteSource) -> (Result<Response, ModelError>, Vec<ModelEvent>) {
+    read_with(openai(), ResponseLimits::default(), source).await
+}
+
+async fn read_with(
     dialect: impl ApiDialect,
     bounds: ResponseLimits,
     source: &mut impl ByteSource,
@@ -155,7 +155,7 @@ fn notices(events: &[ModelEvent]) -> Vec<(u64, bool)> {
 async fn pings_alone_end_at_the_content_limit() {
     let begun = Instant::now();
     let mut pings = ScriptedSource::endless(9, PING);
-    let (ended, events) = read(openai(), ResponseLimits::default(), &mut pings).await;
+    let (ended, events) = read(&mut pings).await;
     let error = ended.unwrap_err();
     assert_eq!(error.kind, ModelErrorKind::Timeout);
     assert_eq!(
@@ -168,7 +168,7 @@ async fn pings_alone_end_at_the_content_limit() {
 
 #[tokio::test(start_paused = true)]
 async fn pings_that_are_always_ready_end_at_the_content_limit() {
-    let (ended, events) = read(openai(), ResponseLimits::default(), &mut PingFlood).await;
+    let (ended, events) = read(&mut PingFlood).await;
     assert_eq!(ended.unwrap_err().kind, ModelErrorKind::Timeout);
     assert_eq!(notices(&events), [(20, true), (40, true), (80, true)]);
 }
@@ -177,7 +177,7 @@ async fn pings_that_are_always_ready_end_at_the_content_limit() {
 async fn dead_connection_ends_at_the_idle_limit() {
     let begun = Instant::now();
     let mut dead = ScriptedSource::new([(0, text("Hi"))]);
-    let (ended, events) = read(openai(), ResponseLimits::default(), &mut dead).await;
+    let (ended, events) = read(&mut dead).await;
     let error = ended.unwrap_err();
     assert_eq!(error.kind, ModelErrorKind::Timeout);
     assert!(
@@ -200,12 +200,7 @@ async fn slow_content_between_pings_resets_the_clocks() {
         chunks.push((20, text("word ")));
     }
     chunks.push((0, DONE.to_owned()));
-    let (ended, events) = read(
-        openai(),
-        ResponseLimits::default(),
-        &mut ScriptedSource::new(chunks),
-    )
-    .await;
+    let (ended, events) = read(&mut ScriptedSource::new(chunks)).await;
     assert_eq!(ended.unwrap().text(), "word ".repeat(10));
     let each = [(20, false), (40, true), (80, true)];
     assert_eq!(notices(&events), each.repeat(10));
@@ -218,12 +213,7 @@ async fn empty_event_is_ignored() {
         (1, text("Hi")),
         (0, DONE.to_owned()),
     ];
-    let (ended, _) = read(
-        openai(),
-        ResponseLimits::default(),
-        &mut ScriptedSource::new(chunks),
-    )
-    .await;
+    let (ended, _) = read(&mut ScriptedSource::new(chunks)).await;
     assert_eq!(ended.unwrap().text(), "Hi");
 }
 
@@ -236,7 +226,7 @@ const SMALL_LIMITS: ResponseLimits = ResponseLimits {
 async fn read_until_limit(dialect: impl ApiDialect, first: &str, endless: &str) -> (String, usize) {
     let mut server = ScriptedSource::endless(0, endless);
     server.chunks.push_front((Duration::ZERO, first.to_owned()));
-    let (ended, _) = read(dialect, SMALL_LIMITS, &mut server).await;
+    let (ended, _) = read_with(dialect, SMALL_LIMITS, &mut server).await;
     let error = ended.unwrap_err();
     assert_eq!(error.kind, ModelErrorKind::AnswerLimit);
     (error.message, server.sent_bytes)
@@ -312,7 +302,7 @@ async fn long_response_yields_to_other_tasks() {
     let mut server = ScriptedSource::new(chunks);
     let turns = std::cell::Cell::new(0);
     let reading = async {
-        let (ended, _) = read(openai(), ResponseLimits::default(), &mut server).await;
+        let (ended, _) = read(&mut server).await;
         assert_eq!(ended.unwrap().text().len(), 40 * AT_ONCE);
     };
     let other = async {
@@ -341,12 +331,7 @@ async fn arguments_under_a_repeated_name_are_read_once() {
     let mut chunks = vec![(0, call("{\"a\":\""))];
     chunks.extend(vec![(0, call("}}}}}}}}}}").repeat(100)); 200]);
     chunks.extend([(0, call("\"}")), (0, call("{}")), (0, DONE.to_owned())]);
-    let (ended, _) = read(
-        openai(),
-        ResponseLimits::default(),
-        &mut ScriptedSource::new(chunks),
-    )
-    .await;
+    let (ended, _) = read(&mut ScriptedSource::new(chunks)).await;
     let response = ended.unwrap();
     let lengths: Vec<usize> = response
         .calls()

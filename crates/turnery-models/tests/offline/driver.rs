@@ -1,11 +1,10 @@
 //! Runs conversations with the offline model in which a closure acts as the tools.
 
-use serde_json::{Value, json};
+use crate::server;
+use serde_json::Value;
 use std::sync::Arc;
-use turnery_engine::{
-    Content, LlmMessage, Message, MessageStop, ModelDelta, ModelStop, SessionId, ToolSpec,
-};
-use turnery_models::{Model, ModelEvent, ModelEventSender, ModelRequest, OfflineModel, Thinking};
+use turnery_engine::{Content, Message, ModelDelta, ModelStop, ToolSpec};
+use turnery_models::OfflineModel;
 
 const TOOLS: [&str; 7] = [
     "read_file",
@@ -56,14 +55,7 @@ pub(crate) fn play_content(
     mut tools: impl FnMut(&str, &Value) -> Result<String, String>,
 ) -> Transcript {
     let model = OfflineModel::new();
-    let specs: Arc<[ToolSpec]> = names
-        .iter()
-        .map(|name| ToolSpec {
-            name: (*name).to_owned(),
-            description: String::new(),
-            schema: json!({"type": "object"}).into(),
-        })
-        .collect();
+    let specs: Arc<[ToolSpec]> = names.iter().map(|name| server::tool(name, "")).collect();
     let mut history = vec![Message::User { content: prompt }];
     let mut played = Transcript {
         text: String::new(),
@@ -71,14 +63,7 @@ pub(crate) fn play_content(
     };
     for _ in 0..MAX_CALLS {
         let (content, stop) = call(&model, &history, &specs);
-        let message = Message::Assistant {
-            content,
-            stop: MessageStop::Stop,
-            model: "offline".into(),
-            provider: "offline".into(),
-            usage: None,
-            error: None,
-        };
+        let message = server::assistant(content);
         if !played.text.is_empty() {
             played.text.push('\n');
         }
@@ -109,42 +94,21 @@ fn call(
     history: &[Message],
     specs: &Arc<[ToolSpec]>,
 ) -> (Vec<Content>, ModelStop) {
-    let kept = history.iter().cloned().enumerate().map(|(at, message)| {
-        Arc::new(LlmMessage {
-            message_id: format!("m{at}").into(),
-            turn_id: None,
-            message,
-        })
-    });
-    let request = ModelRequest {
-        session_id: SessionId::from("s"),
-        system: "".into(),
-        messages: Arc::new(kept.collect()),
-        tools: Arc::clone(specs),
-        thinking: Thinking::Default,
-        temperature: None,
-        answer: turnery_engine::ResponseLimits::default(),
-    };
+    let mut request = server::request(history.to_vec());
+    request.tools = Arc::clone(specs);
     let runtime = tokio::runtime::Builder::new_current_thread()
         .build()
         .expect("a runtime");
-    runtime.block_on(async {
-        let (out, mut deltas) = ModelEventSender::new(8);
-        let listen = async {
-            let mut text = String::new();
-            while let Some(ModelEvent::Delta(delta)) = deltas.recv().await {
-                if let ModelDelta::Text { text: piece, .. } = delta {
-                    assert!(!piece.is_empty());
-                    text.push_str(&piece);
-                }
-            }
-            text
-        };
-        let (answer, streamed) = tokio::join!(model.call(request, out), listen);
-        let answer = answer.expect("an answer");
-        let settled: Vec<&str> = answer.content.iter().filter_map(Content::as_text).collect();
-        assert_eq!(settled.concat(), streamed);
-        assert_eq!(answer.usage, None);
-        (answer.content, answer.stop)
-    })
+    let (answer, deltas) = runtime.block_on(server::call(model, request));
+    let answer = answer.expect("an answer");
+    let streamed = deltas.iter().map(|delta| match delta {
+        ModelDelta::Text { text, .. } => {
+            assert!(!text.is_empty());
+            text.as_str()
+        }
+        _ => "",
+    });
+    assert_eq!(answer.text(), streamed.collect::<String>());
+    assert_eq!(answer.usage, None);
+    (answer.content, answer.stop)
 }

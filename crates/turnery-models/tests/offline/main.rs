@@ -5,3 +5,5 @@ mod driver;
 mod outputs;
 mod phrasings;
 mod property_tests;
+#[path = "../server/mod.rs"]
+mod server;

@@ -125,7 +125,7 @@ fn truncated_output_is_reported() {
 
 /// The last line of the command's own output is not an exit code.
 #[test]
-fn a_command_that_was_stopped_has_no_exit_code() {
+fn stopped_command_has_no_exit_code() {
     let played = play("run `make it`", |_, _| {
         Err("exit code: 0\nmore\ntimed out after 600 s: it was stopped".to_owned())
     });
@@ -209,7 +209,7 @@ fn search_notice_makes_the_count_a_lower_bound() {
 }
 
 #[test]
-fn a_denied_edit_stops_the_rest() {
+fn denied_edit_stops_the_rest() {
     let mut edits = 0;
     let played = play("replace `a_b` with `c_d`", |tool, _| {
         edits += usize::from(tool == "edit_file");

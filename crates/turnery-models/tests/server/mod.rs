@@ -14,7 +14,8 @@ use tokio::{
     sync::Notify,
 };
 use turnery_engine::{
-    LlmMessage, Message, MessageId, ModelDelta, ModelError, Response, ResponseLimits, ToolSpec,
+    Content, ImageData, LlmMessage, Message, MessageId, MessageStop, ModelDelta, ModelError,
+    Response, ResponseLimits, ToolCall, ToolSpec,
 };
 use turnery_models::{
     Api, CallLimits, Model, ModelEvent, ModelEventSender, ModelName, ModelRegistry, ModelRequest,
@@ -71,13 +72,7 @@ pub(crate) async fn serve(replies: Vec<Vec<u8>>) -> ModelServer {
 
 /// Plays `replies`, one per connection.
 pub(crate) async fn serve_replies(replies: Vec<Reply>) -> ModelServer {
-    let listener = TcpListener::bind("127.0.0.1:0").await.expect("a port");
-    let port = listener.local_addr().expect("an address").port();
-    let server = ModelServer {
-        base: format!("http://127.0.0.1:{port}"),
-        requests: Arc::default(),
-        closed: Arc::default(),
-    };
+    let (server, listener) = ModelServer::bind().await;
     let (requests, closed) = (server.requests.clone(), server.closed.clone());
     tokio::spawn(async move {
         for reply in replies {
@@ -102,13 +97,7 @@ pub(crate) async fn serve_replies(replies: Vec<Reply>) -> ModelServer {
 
 /// Plays `replies`, all on the first connection; there is no second.
 pub(crate) async fn serve_one_connection(replies: Vec<Vec<u8>>) -> ModelServer {
-    let listener = TcpListener::bind("127.0.0.1:0").await.expect("a port");
-    let port = listener.local_addr().expect("an address").port();
-    let server = ModelServer {
-        base: format!("http://127.0.0.1:{port}"),
-        requests: Arc::default(),
-        closed: Arc::default(),
-    };
+    let (server, listener) = ModelServer::bind().await;
     let requests = server.requests.clone();
     tokio::spawn(async move {
         let (mut socket, _) = listener.accept().await.expect("a connection");
@@ -145,13 +134,24 @@ async fn read_request(socket: &mut TcpStream) -> (String, Value) {
 }
 
 impl ModelServer {
+    /// Returns a server whose requests are still to be accepted.
+    pub(crate) async fn bind() -> (Self, TcpListener) {
+        let listener = TcpListener::bind("127.0.0.1:0").await.expect("a port");
+        let address = listener.local_addr().expect("an address");
+        let server = Self {
+            base: format!("http://{address}"),
+            requests: Arc::default(),
+            closed: Arc::default(),
+        };
+        (server, listener)
+    }
+
     /// Returns a model of this server with the key `sk-test`. Only a hang exceeds its idle limit.
     pub(crate) fn model(&self, api: Api, model: &str) -> Arc<dyn Model> {
         self.model_with_retries(api, model, 3)
     }
 
     pub(crate) fn model_with_retries(&self, api: Api, model: &str, retries: u32) -> Arc<dyn Model> {
-        // Long enough that only a hang exceeds it.
         self.model_with_idle_limit(api, model, retries, Duration::from_secs(120))
     }
 
@@ -168,12 +168,9 @@ impl ModelServer {
             Api::OpenAi => "/v1",
         };
         let provider = ProviderConfig {
-            name: "acme".to_owned(),
-            api,
-            base_url: format!("{}{path}", self.base),
             key: Some("sk-test".to_owned().into()),
             key_hint: "ACME_KEY".to_owned(),
-            models: Vec::new(),
+            ..ProviderConfig::new("acme", api, format!("{}{path}", self.base))
         };
         let limits = CallLimits {
             idle,
@@ -203,15 +200,21 @@ pub(crate) async fn call(
     model: &dyn Model,
     request: ModelRequest,
 ) -> (Result<Response, ModelError>, Vec<ModelDelta>) {
-    let (response, told) = call_for_events(model, request).await;
-    let deltas = told
+    let (response, events) = call_for_events(model, request).await;
+    let deltas = events
         .into_iter()
-        .filter_map(|told| match told {
+        .filter_map(|event| match event {
             ModelEvent::Delta(delta) => Some(delta),
             ModelEvent::Retry(_) | ModelEvent::Silent(_) => None,
         })
         .collect();
     (response, deltas)
+}
+
+/// Calls the model, which must fail.
+pub(crate) async fn call_error(model: &dyn Model) -> ModelError {
+    let (response, _) = call(model, hello_request()).await;
+    response.expect_err("an error")
 }
 
 /// Calls the model and collects all events.
@@ -220,12 +223,14 @@ pub(crate) async fn call_for_events(
     request: ModelRequest,
 ) -> (Result<Response, ModelError>, Vec<ModelEvent>) {
     let (sender, mut receiver) = ModelEventSender::new(1000);
-    let response = model.call(request, sender).await;
-    let mut told = Vec::new();
-    while let Some(next) = receiver.recv().await {
-        told.push(next);
-    }
-    (response, told)
+    let events = async {
+        let mut events = Vec::new();
+        while let Some(event) = receiver.recv().await {
+            events.push(event);
+        }
+        events
+    };
+    tokio::join!(model.call(request, sender), events)
 }
 
 /// Checks that a response does not depend on where the network splits it in two.
@@ -288,7 +293,7 @@ pub(crate) fn assert_same_when_cut_randomly(
 }
 
 pub(crate) fn request(messages: Vec<Message>) -> ModelRequest {
-    let keep = |(i, message)| {
+    let with_id = |(i, message)| {
         Arc::new(LlmMessage {
             message_id: MessageId::from(format!("m{i}")),
             turn_id: None,
@@ -298,12 +303,8 @@ pub(crate) fn request(messages: Vec<Message>) -> ModelRequest {
     ModelRequest {
         session_id: "s1".into(),
         system: "Be brief.".into(),
-        messages: Arc::new(messages.into_iter().enumerate().map(keep).collect()),
-        tools: Arc::new([ToolSpec {
-            name: "read".to_owned(),
-            description: "Reads a file.".to_owned(),
-            schema: serde_json::json!({"type": "object"}).into(),
-        }]),
+        messages: Arc::new(messages.into_iter().enumerate().map(with_id).collect()),
+        tools: Arc::new([tool("read", "Reads a file.")]),
         thinking: Thinking::Default,
         temperature: None,
         answer: ResponseLimits::default(),
@@ -311,9 +312,58 @@ pub(crate) fn request(messages: Vec<Message>) -> ModelRequest {
 }
 
 pub(crate) fn hello_request() -> ModelRequest {
-    request(vec![Message::User {
-        content: vec![turnery_engine::Content::text("hello")],
-    }])
+    request(vec![user("hello")])
+}
+
+/// A tool without parameters.
+pub(crate) fn tool(name: &str, description: &str) -> ToolSpec {
+    ToolSpec {
+        name: name.to_owned(),
+        description: description.to_owned(),
+        schema: serde_json::json!({"type": "object"}).into(),
+    }
+}
+
+pub(crate) fn user(text: &str) -> Message {
+    Message::User {
+        content: vec![Content::text(text)],
+    }
+}
+
+pub(crate) fn assistant(content: Vec<Content>) -> Message {
+    Message::Assistant {
+        content,
+        stop: MessageStop::ToolUse,
+        model: "m1".to_owned(),
+        provider: "acme".to_owned(),
+        usage: None,
+        error: None,
+    }
+}
+
+pub(crate) fn tool_call(id: &str, name: &str, args: Value) -> Content {
+    Content::ToolCall(ToolCall {
+        call_id: id.into(),
+        name: name.to_owned(),
+        args: Arc::new(args),
+    })
+}
+
+pub(crate) fn picture() -> Content {
+    Content::Image(ImageData {
+        mime_type: "image/png".to_owned(),
+        base64: "QUJD".into(),
+    })
+}
+
+/// The result of a call of the tool `read`.
+pub(crate) fn tool_result(id: &str, content: Vec<Content>, is_error: bool) -> Message {
+    Message::ToolResult {
+        call_id: id.into(),
+        tool_name: "read".to_owned(),
+        content,
+        is_error,
+    }
 }
 
 /// Deltas joined per block: their boundaries may depend only on the events.
