@@ -151,7 +151,7 @@ impl TypedTool for AskUserTool {
 
 impl AskUserTool {
     async fn ask_question(&self, text: String, answer: AnswerKind, cx: &ToolCx) -> ToolEnvelope {
-        let asked = self.client.question(UserQuestion {
+        let reply = self.client.question(UserQuestion {
             session_id: self.session_id.clone(),
             call_id: cx.call_id.clone(),
             text,
@@ -162,7 +162,7 @@ impl AskUserTool {
             () = cx.cancel.cancelled() => {
                 return ToolEnvelope::failed(ToolErrorKind::Cancelled, "the question was taken back");
             }
-            reply = asked => reply,
+            reply = reply => reply,
         };
         match reply {
             UserAnswer::Given(value) => match render_answer(&value, &answer) {
@@ -202,8 +202,8 @@ fn question(args: AskUserArgs) -> Result<(String, AnswerKind), ToolError> {
             AnswerForm::Number => AnswerKind::Number,
             AnswerForm::Boolean => AnswerKind::Boolean,
         };
-        let asked = args.question.to_lowercase();
-        if wanted == AnswerKind::Text && SECRET_WORDS.iter().any(|word| asked.contains(word)) {
+        let question = args.question.to_lowercase();
+        if wanted == AnswerKind::Text && SECRET_WORDS.iter().any(|word| question.contains(word)) {
             return Err(invalid(
                 "a secret must not be asked for here: ask the user to put it into the environment or \
                  a file of theirs, and use it from there without reading it",
@@ -315,14 +315,14 @@ mod tests {
     // proves: ELIC-3
     #[test]
     fn question_for_secret_is_rejected() {
-        for asked in [
+        for question in [
             "What is your API key?",
             "Your password, please",
             "Paste the Access Token",
             "the PRIVATE KEY of the server",
         ] {
-            let failure = parse_question(&json!({"question": asked})).unwrap_err();
-            assert_eq!(failure.kind, ToolErrorKind::Validation, "{asked}");
+            let failure = parse_question(&json!({"question": question})).unwrap_err();
+            assert_eq!(failure.kind, ToolErrorKind::Validation, "{question}");
         }
         // A question about a secret is allowed if the answer cannot contain it.
         let about = json!({"question": "Is there a password?", "answer": "boolean"});

@@ -214,9 +214,9 @@ mod tests {
 
     #[test]
     fn init_command_appends_arguments() {
-        let said = CustomCommand::init().fill("the tests are slow");
-        assert!(said.contains("AGENTS.md"), "{said}");
-        assert!(said.ends_with("\n\nthe tests are slow"), "{said}");
+        let text = CustomCommand::init().fill("the tests are slow");
+        assert!(text.contains("AGENTS.md"), "{text}");
+        assert!(text.ends_with("\n\nthe tests are slow"), "{text}");
     }
 
     proptest! {

@@ -69,9 +69,9 @@ fn compaction(view: ContextView) -> Compaction {
 }
 
 /// Behavior of the test model.
-enum Says {
+enum Behavior {
     Answer(Vec<Content>, ModelStop),
-    Fault(ModelErrorKind),
+    Error(ModelErrorKind),
     Panic,
     /// Streams text without end.
     Endless,
@@ -80,7 +80,7 @@ enum Says {
 /// Model that records its requests.
 struct RecordingModel {
     info: ModelInfo,
-    says: Says,
+    behavior: Behavior,
     requests: Mutex<Vec<ModelRequest>>,
 }
 
@@ -93,11 +93,11 @@ const COST: Usage = Usage {
 };
 
 impl RecordingModel {
-    fn new(says: Says) -> Arc<Self> {
-        Self::with_window(None, says)
+    fn new(behavior: Behavior) -> Arc<Self> {
+        Self::with_window(None, behavior)
     }
 
-    fn with_window(context_window: Option<u32>, says: Says) -> Arc<Self> {
+    fn with_window(context_window: Option<u32>, behavior: Behavior) -> Arc<Self> {
         Arc::new(Self {
             info: ModelInfo {
                 name: ModelName {
@@ -113,13 +113,16 @@ impl RecordingModel {
                 api: "test",
                 base_url: None,
             },
-            says,
+            behavior,
             requests: Mutex::default(),
         })
     }
 
     fn text(text: &str) -> Arc<Self> {
-        Self::new(Says::Answer(vec![Content::text(text)], ModelStop::EndTurn))
+        Self::new(Behavior::Answer(
+            vec![Content::text(text)],
+            ModelStop::EndTurn,
+        ))
     }
 
     /// Returns the text of the only request.
@@ -144,8 +147,8 @@ impl Model for RecordingModel {
     ) -> BoxFuture<'_, Result<Response, ModelError>> {
         self.requests.lock().unwrap().push(request);
         Box::pin(async move {
-            match &self.says {
-                Says::Answer(content, stop) => Ok(Response {
+            match &self.behavior {
+                Behavior::Answer(content, stop) => Ok(Response {
                     content: content.clone(),
                     stop: *stop,
                     raw_stop: None,
@@ -154,14 +157,14 @@ impl Model for RecordingModel {
                     model: "m".to_owned(),
                     provider: "p".to_owned(),
                 }),
-                Says::Fault(kind) => Err(ModelError {
+                Behavior::Error(kind) => Err(ModelError {
                     kind: *kind,
                     message: "no".to_owned(),
                     status: None,
                     retry_after: None,
                 }),
-                Says::Panic => panic!("adapter"),
-                Says::Endless => loop {
+                Behavior::Panic => panic!("adapter"),
+                Behavior::Endless => loop {
                     let (block, text) = (0, "word ".repeat(100));
                     out.send(ModelDelta::Text { block, text }).await;
                 },
@@ -243,8 +246,8 @@ async fn transcript_fits_context_window() {
     let output = "a line of some length that says nothing at all\n".repeat(300);
     let small = "and a summary";
     for (window, lines) in [(None, 100), (Some(22_000), 40), (Some(3_500), 5)] {
-        let says = Says::Answer(vec![Content::text(small)], ModelStop::EndTurn);
-        let model = RecordingModel::with_window(window, says);
+        let behavior = Behavior::Answer(vec![Content::text(small)], ModelStop::EndTurn);
+        let model = RecordingModel::with_window(window, behavior);
         let compacted = compaction(view(40, &output)).run(model.clone()).await;
         assert!(compacted.block.is_ok());
         let request = model.request();
@@ -262,8 +265,8 @@ async fn transcript_fits_context_window() {
 
 #[tokio::test]
 async fn oldest_messages_are_omitted_first() {
-    let says = Says::Answer(vec![Content::text("short")], ModelStop::EndTurn);
-    let model = RecordingModel::with_window(Some(1_000), says);
+    let behavior = Behavior::Answer(vec![Content::text("short")], ModelStop::EndTurn);
+    let model = RecordingModel::with_window(Some(1_000), behavior);
     let compacted = compaction(view(60, "output")).run(model.clone()).await;
     assert!(compacted.block.is_ok());
     let request = model.request();
@@ -278,7 +281,7 @@ async fn oldest_messages_are_omitted_first() {
 // proves: I10
 #[tokio::test]
 async fn unusable_summary_is_a_typed_error() {
-    let answer = |text: &str, stop| Says::Answer(vec![Content::text(text)], stop);
+    let answer = |text: &str, stop| Behavior::Answer(vec![Content::text(text)], stop);
     let call = Content::ToolCall(ToolCall {
         call_id: "c".into(),
         name: "x".to_owned(),
@@ -298,7 +301,7 @@ async fn unusable_summary_is_a_typed_error() {
             true,
         ),
         (
-            Says::Answer(vec![call], ModelStop::ToolUse),
+            Behavior::Answer(vec![call], ModelStop::ToolUse),
             CompactionError::Empty,
             true,
         ),
@@ -312,18 +315,18 @@ async fn unusable_summary_is_a_typed_error() {
             CompactionError::Refused,
             true,
         ),
-        (Says::Endless, CompactionError::TooLong, false),
-        (Says::Panic, CompactionError::Broken, false),
+        (Behavior::Endless, CompactionError::TooLong, false),
+        (Behavior::Panic, CompactionError::Broken, false),
         (
-            Says::Fault(ModelErrorKind::Overloaded),
+            Behavior::Error(ModelErrorKind::Overloaded),
             CompactionError::Model(error),
             false,
         ),
     ];
-    for (says, expected, costs) in cases {
+    for (behavior, expected, costs) in cases {
         let view = view(40, "some output");
         let before = view.size();
-        let compacted = compaction(view).run(RecordingModel::new(says)).await;
+        let compacted = compaction(view).run(RecordingModel::new(behavior)).await;
         assert_eq!(compacted.block, Err(expected));
         assert_eq!(compacted.after, before);
         assert_eq!(
@@ -345,9 +348,9 @@ async fn empty_plan_makes_no_model_call() {
 
 #[tokio::test]
 async fn summary_cut_at_output_limit_is_kept() {
-    let says = Says::Answer(vec![Content::text("GOAL: half a")], ModelStop::Length);
+    let behavior = Behavior::Answer(vec![Content::text("GOAL: half a")], ModelStop::Length);
     let compacted = compaction(view(40, "some output"))
-        .run(RecordingModel::new(says))
+        .run(RecordingModel::new(behavior))
         .await;
     assert!(compacted.block.is_ok());
 }

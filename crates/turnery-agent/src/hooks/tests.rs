@@ -6,14 +6,14 @@ use turnery_engine::ContextSize;
 
 /// Hook with a fixed verdict that records its requests.
 struct Puppet {
-    says: fn() -> HookVerdict,
+    verdict: fn() -> HookVerdict,
     requests: Mutex<Vec<HookRequest>>,
 }
 
 impl Puppet {
-    fn new(says: fn() -> HookVerdict) -> Arc<Self> {
+    fn new(verdict: fn() -> HookVerdict) -> Arc<Self> {
         Arc::new(Self {
-            says,
+            verdict,
             requests: Mutex::default(),
         })
     }
@@ -41,7 +41,7 @@ impl Hooks for Puppet {
 
     fn ask<'a>(&'a self, _: &'a HookCx, hook: &'a HookRequest) -> BoxFuture<'a, HookVerdict> {
         self.requests.lock().unwrap().push(hook.clone());
-        Box::pin(ready((self.says)()))
+        Box::pin(ready((self.verdict)()))
     }
 }
 

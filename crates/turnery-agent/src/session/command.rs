@@ -51,9 +51,9 @@ pub(crate) enum OptionChange {
 
 /// Prompt in the queue.
 pub(crate) struct QueuedPrompt {
-    pub(crate) work: PromptKind,
+    pub(crate) kind: PromptKind,
     /// Candidates, if the prompt is evaluated under several configurations.
-    pub(crate) tries: Option<TryRequest>,
+    pub(crate) evaluation: Option<EvaluationRequest>,
     pub(crate) options: PromptOptions,
     /// Tokens that cancel the prompt; the first is that of its options.
     pub(crate) cancels: Cancels,
@@ -74,18 +74,18 @@ impl QueuedPrompt {
 }
 
 /// Candidates of a prompt and the rule that selects one.
-pub(crate) struct TryRequest {
+pub(crate) struct EvaluationRequest {
     pub(crate) candidates: Vec<Candidate>,
-    pub(crate) pick: SelectionStrategy,
+    pub(crate) strategy: SelectionStrategy,
 }
 
 /// Kind of a prompt.
 #[derive(Clone, Debug)]
 pub(crate) enum PromptKind {
     /// Sends this content to the model.
-    Say(Vec<Content>),
+    Input(Vec<Content>),
     /// Sends the content that an MCP server generates from one of its prompts.
-    Server {
+    McpPrompt {
         /// Name of the MCP prompt as a command.
         command: String,
         /// Its arguments, as typed.
@@ -113,7 +113,7 @@ pub(crate) struct Interjection {
     /// Shared cancel token of all prompts when this was sent.
     pub(crate) cancel_all: CancellationToken,
     /// Counts the interjection as pending.
-    pub(crate) _room: CounterGuard,
+    pub(crate) _pending: CounterGuard,
     /// Counter of open prompts, used if the interjection becomes a prompt.
     pub(crate) prompts: SharedCounter,
 }
@@ -133,8 +133,8 @@ impl Interjection {
             return None;
         }
         Some(QueuedPrompt {
-            work: PromptKind::Say(self.content),
-            tries: None,
+            kind: PromptKind::Input(self.content),
+            evaluation: None,
             cancels: Cancels {
                 prompt: options.cancel.clone(),
                 session: self.cancel_all,

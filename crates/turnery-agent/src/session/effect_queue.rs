@@ -56,36 +56,36 @@ pub(crate) struct EffectQueue {
 }
 
 impl EffectQueue {
-    pub(crate) fn push(&mut self, step: QueuedEffect) {
+    pub(crate) fn push(&mut self, effect: QueuedEffect) {
         let number = self.front + self.queue.len() as u64;
-        if let Some((numbers, call_id)) = self.numbers_of(&step) {
+        if let Some((numbers, call_id)) = self.numbers_of(&effect) {
             numbers.insert(call_id.clone(), number);
         }
-        self.queue.push_back(Some(step));
+        self.queue.push_back(Some(effect));
     }
 
     /// Removes the first effect; `None` if the queue is empty.
     fn pop(&mut self) -> Option<QueuedEffect> {
-        let step = self.queue.pop_front()?;
+        let effect = self.queue.pop_front()?;
         count_visit();
         self.front += 1;
-        match &step {
+        match &effect {
             None => self.cleared -= 1,
-            Some(step) => {
-                if let Some((numbers, call_id)) = self.numbers_of(step) {
+            Some(effect) => {
+                if let Some((numbers, call_id)) = self.numbers_of(effect) {
                     numbers.remove(call_id);
                 }
             }
         }
-        step
+        effect
     }
 
     /// Returns the numbers among which that of an effect is found, and the call of the effect.
     fn numbers_of<'a>(
         &mut self,
-        step: &'a QueuedEffect,
+        effect: &'a QueuedEffect,
     ) -> Option<(&mut HashMap<CallId, u64>, &'a CallId)> {
-        match step {
+        match effect {
             QueuedEffect::Gate(call) => Some((&mut self.gates, &call.call_id)),
             QueuedEffect::Ask(question) => Some((&mut self.gates, &question.ask.call_id)),
             QueuedEffect::Run(call) => Some((&mut self.runs, &call.call_id)),
@@ -160,17 +160,17 @@ impl EffectQueue {
 
     /// Removes the queued model call.
     pub(crate) fn cancel_model_call(&mut self) {
-        self.clear_matching(|step| matches!(step, QueuedEffect::CallModel { .. }));
+        self.clear_matching(|effect| matches!(effect, QueuedEffect::CallModel { .. }));
     }
 
     /// Removes the queued hook request.
     pub(crate) fn cancel_hook(&mut self) {
-        self.clear_matching(|step| matches!(step, QueuedEffect::Hook(_)));
+        self.clear_matching(|effect| matches!(effect, QueuedEffect::Hook(_)));
     }
 
     /// Removes the queued compaction.
     pub(crate) fn cancel_compaction(&mut self) {
-        self.clear_matching(|step| matches!(step, QueuedEffect::Compact(_)));
+        self.clear_matching(|effect| matches!(effect, QueuedEffect::Compact(_)));
     }
 
     /// Removes the queued permission check of a call.
@@ -193,16 +193,16 @@ impl EffectQueue {
         count_visit();
         let place = number.checked_sub(self.front).map(usize::try_from);
         let Some(Ok(place)) = place else { return false };
-        let step = self.queue.get_mut(place).and_then(Option::take);
-        self.cleared += usize::from(step.is_some());
-        step.is_some()
+        let effect = self.queue.get_mut(place).and_then(Option::take);
+        self.cleared += usize::from(effect.is_some());
+        effect.is_some()
     }
 
     /// Scans the whole queue, for effects that occur once per turn.
     fn clear_matching(&mut self, is_meant: impl Fn(&QueuedEffect) -> bool) {
         for place in &mut self.queue {
             count_visit();
-            if place.take_if(|step| is_meant(step)).is_some() {
+            if place.take_if(|effect| is_meant(effect)).is_some() {
                 self.cleared += 1;
             }
         }
@@ -235,24 +235,24 @@ mod tests {
 
     /// Returns the slot visits when `count` queued calls are cancelled one by one.
     fn visits_for_cancelling(count: usize) -> u64 {
-        let mut steps = EffectQueue::default();
+        let mut queue = EffectQueue::default();
         for at in 0..count {
-            steps.push(QueuedEffect::Info);
-            steps.push(QueuedEffect::Gate(tool_call(at)));
-            steps.push(QueuedEffect::Run(tool_call(at)));
+            queue.push(QueuedEffect::Info);
+            queue.push(QueuedEffect::Gate(tool_call(at)));
+            queue.push(QueuedEffect::Run(tool_call(at)));
         }
         let before = VISITS.with(std::cell::Cell::get);
         for at in 0..count {
             let call_id = tool_call(at).call_id;
-            steps.cancel_gate(&call_id);
-            assert!(steps.cancel_tool_run(&call_id));
-            assert!(!steps.cancel_tool_run(&call_id));
+            queue.cancel_gate(&call_id);
+            assert!(queue.cancel_tool_run(&call_id));
+            assert!(!queue.cancel_tool_run(&call_id));
         }
         let mut left = 0;
-        while !steps.queue.is_empty() {
-            left += usize::from(steps.pop().is_some());
+        while !queue.queue.is_empty() {
+            left += usize::from(queue.pop().is_some());
         }
-        assert_eq!((left, steps.cleared), (count, 0));
+        assert_eq!((left, queue.cleared), (count, 0));
         VISITS.with(std::cell::Cell::get) - before
     }
 
@@ -265,30 +265,30 @@ mod tests {
 
     #[test]
     fn cancelled_run_is_found_after_pops() {
-        let mut steps = EffectQueue::default();
+        let mut queue = EffectQueue::default();
         for at in 0..3 {
-            steps.push(QueuedEffect::Run(tool_call(at)));
+            queue.push(QueuedEffect::Run(tool_call(at)));
         }
         assert!(
-            matches!(steps.pop(), Some(QueuedEffect::Run(tool_call)) if tool_call.call_id == "c0".into())
+            matches!(queue.pop(), Some(QueuedEffect::Run(tool_call)) if tool_call.call_id == "c0".into())
         );
-        assert!(!steps.cancel_tool_run(&"c0".into()));
-        assert!(steps.cancel_tool_run(&"c2".into()));
+        assert!(!queue.cancel_tool_run(&"c0".into()));
+        assert!(queue.cancel_tool_run(&"c2".into()));
         assert!(
-            matches!(steps.pop(), Some(QueuedEffect::Run(tool_call)) if tool_call.call_id == "c1".into())
+            matches!(queue.pop(), Some(QueuedEffect::Run(tool_call)) if tool_call.call_id == "c1".into())
         );
-        assert!(steps.pop().is_none());
-        assert!(steps.queue.is_empty());
+        assert!(queue.pop().is_none());
+        assert!(queue.queue.is_empty());
     }
 
     #[test]
     fn cancelled_effects_free_room() {
-        let mut steps = EffectQueue::default();
+        let mut queue = EffectQueue::default();
         for at in 0..MAX_QUEUED_EFFECTS {
-            steps.push(QueuedEffect::Gate(tool_call(at)));
+            queue.push(QueuedEffect::Gate(tool_call(at)));
         }
-        assert!(!steps.has_room());
-        steps.cancel_gate(&"c1".into());
-        assert!(steps.has_room());
+        assert!(!queue.has_room());
+        queue.cancel_gate(&"c1".into());
+        assert!(queue.has_room());
     }
 }

@@ -7,7 +7,7 @@ mod group_output;
 use super::{
     PromptError, PromptResult,
     background::OverdueCommit,
-    command::TryRequest,
+    command::EvaluationRequest,
     commit_retry,
     group_commit::{CandidateResult, GroupCommit},
     loop_plan::LoopPlan,
@@ -80,7 +80,7 @@ impl SessionTask {
     /// Resolves the models of an evaluation. Starts nothing.
     pub(super) fn resolve_evaluation(
         &self,
-        request: TryRequest,
+        request: EvaluationRequest,
         own: Option<&Arc<dyn Model>>,
         cancels: Cancels,
     ) -> Result<Evaluation, PromptError> {
@@ -93,7 +93,7 @@ impl SessionTask {
         if candidates.is_empty() {
             candidates.push((Arc::clone(own), None));
         }
-        let judge = match &request.pick {
+        let judge = match &request.strategy {
             SelectionStrategy::Judge(Some(name)) => self.env.models.model(name)?,
             SelectionStrategy::Judge(None)
             | SelectionStrategy::First
@@ -102,7 +102,7 @@ impl SessionTask {
         };
         Ok(Evaluation {
             candidates,
-            strategy: request.pick,
+            strategy: request.strategy,
             judge,
             cancels,
         })
@@ -311,7 +311,7 @@ impl SessionTask {
         };
         let tracer = self.env.tracer.clone();
         let judge = Arc::clone(&evaluation.judge);
-        let asked = timeout(scope.budget.time_left(), async {
+        let judged = timeout(scope.budget.time_left(), async {
             let mut running = RunningModel::call(judge, request, tracer.begin(call));
             loop {
                 if let StreamItem::End(end) = poll_fn(|cx| running.poll(cx, true)).await {
@@ -320,7 +320,7 @@ impl SessionTask {
             }
         });
         decision.judge_report.model = Some(name.to_string());
-        let why = match guard.run_guarded(self, asked, Duration::ZERO).await {
+        let why = match guard.run_guarded(self, judged, Duration::ZERO).await {
             GuardOutcome::Done(Ok(Ok(response))) => {
                 let usage = response.usage.map(Usage::normalized).unwrap_or_default();
                 let price = self.env.price(&*evaluation.judge);

@@ -144,8 +144,8 @@ impl CallGate {
         Self {
             call_id: question.ask.call_id.clone(),
             step: Box::pin(async move {
-                let asked = async { client.ask(question.ask.clone()).await };
-                let answered = AssertUnwindSafe(asked).catch_unwind().await;
+                let answer = async { client.ask(question.ask.clone()).await };
+                let answered = AssertUnwindSafe(answer).catch_unwind().await;
                 let answer = answered.unwrap_or_else(|_| {
                     PermissionAnswer::NoAnswer("the client panicked when it was asked".to_owned())
                 });

@@ -3,10 +3,10 @@
 use super::{
     PromptOptions, SessionOptions,
     command::{
-        Delivery, Interjection, MAX_PENDING_INTERJECTIONS, MAX_QUEUED_PROMPTS, OptionChange,
-        PromptKind, QueuedPrompt, SessionCommand, TryRequest,
+        Delivery, EvaluationRequest, Interjection, MAX_PENDING_INTERJECTIONS, MAX_QUEUED_PROMPTS,
+        OptionChange, PromptKind, QueuedPrompt, SessionCommand,
     },
-    counter::{CounterGuard, SharedCounter},
+    counter::SharedCounter,
     errors::{InterjectError, SetOptionError, StartError},
     prompt_handle::{DeliveryReceipt, PromptHandle, QueueSlot},
 };
@@ -17,8 +17,12 @@ use crate::{
     sink::PromptSinks,
     usage_report::UsageReport,
 };
-use std::sync::{Arc, Mutex, PoisonError};
-use tokio::sync::{mpsc, oneshot, watch::Receiver};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use tokio::sync::{
+    mpsc::{self, error::TrySendError},
+    oneshot,
+    watch::Receiver,
+};
 use tokio_util::sync::CancellationToken;
 use turnery_engine::{Content, LoopId, LoopRecord, SessionId};
 use turnery_models::Thinking;
@@ -44,7 +48,7 @@ struct SessionShared {
     /// Number of prompts started and not finished.
     open: SharedCounter,
     /// Number of pending interjections.
-    words: SharedCounter,
+    interjections: SharedCounter,
 }
 
 impl Session {
@@ -66,7 +70,7 @@ impl Session {
                 servers,
                 all: Mutex::new(CancellationToken::new()),
                 open: SharedCounter::default(),
-                words: SharedCounter::default(),
+                interjections: SharedCounter::default(),
             }),
         }
     }
@@ -93,7 +97,7 @@ impl Session {
         input: Vec<Content>,
         options: PromptOptions,
     ) -> Result<PromptHandle, StartError> {
-        self.queue(PromptKind::Say(input), options)
+        self.queue(PromptKind::Input(input), options)
     }
 
     /// Queues a prompt whose content an MCP server generates from the MCP prompt `command` and the arguments
@@ -106,12 +110,12 @@ impl Session {
         extra_content: Vec<Content>,
         options: PromptOptions,
     ) -> Result<PromptHandle, StartError> {
-        let work = PromptKind::Server {
+        let kind = PromptKind::McpPrompt {
             command,
             args,
             extra_content,
         };
-        self.queue(work, options)
+        self.queue(kind, options)
     }
 
     /// Returns the session's MCP servers, if any are configured.
@@ -127,7 +131,7 @@ impl Session {
         options: PromptOptions,
         sinks: PromptSinks,
     ) -> Result<PromptHandle, StartError> {
-        self.enqueue_with(PromptKind::Say(input), options, sinks, None)
+        self.enqueue_with(PromptKind::Input(input), options, sinks, None)
     }
 
     /// Queues a prompt that continues the conversation without new input (LOOP-18). The handle returns
@@ -163,18 +167,21 @@ impl Session {
         self.queue(PromptKind::Compact, options)
     }
 
-    fn queue(&self, work: PromptKind, options: PromptOptions) -> Result<PromptHandle, StartError> {
-        self.enqueue_with(work, options, PromptSinks::default(), None)
+    fn queue(&self, kind: PromptKind, options: PromptOptions) -> Result<PromptHandle, StartError> {
+        self.enqueue_with(kind, options, PromptSinks::default(), None)
     }
 
     fn enqueue_with(
         &self,
-        work: PromptKind,
+        kind: PromptKind,
         options: PromptOptions,
         sinks: PromptSinks,
-        tries: Option<TryRequest>,
+        evaluation: Option<EvaluationRequest>,
     ) -> Result<PromptHandle, StartError> {
-        let (open, cancel_all) = self.enter();
+        let (open, cancel_all) = {
+            let all = self.lock_cancel_token();
+            (self.shared.open.open(), all.clone())
+        };
         if open.before >= MAX_QUEUED_PROMPTS {
             return Err(StartError::Full(MAX_QUEUED_PROMPTS));
         }
@@ -186,8 +193,8 @@ impl Session {
             session: cancel_all,
         };
         let prompt = QueuedPrompt {
-            work,
-            tries,
+            kind,
+            evaluation,
             options,
             cancels: cancels.clone(),
             sinks,
@@ -196,13 +203,12 @@ impl Session {
             slot: slot.clone(),
             open,
         };
-        self.shared
-            .mailbox
-            .try_send(SessionCommand::Prompt(Box::new(prompt)))
-            .map_err(|refused| match refused {
-                mpsc::error::TrySendError::Full(_) => StartError::Full(MAX_QUEUED_PROMPTS),
-                mpsc::error::TrySendError::Closed(_) => StartError::Closed,
-            })?;
+        let full = StartError::Full(MAX_QUEUED_PROMPTS);
+        self.send(
+            SessionCommand::Prompt(Box::new(prompt)),
+            full,
+            StartError::Closed,
+        )?;
         Ok(PromptHandle {
             result,
             inserted,
@@ -212,17 +218,20 @@ impl Session {
         })
     }
 
-    /// Counts a new prompt and returns the shared cancel token, under the lock that `cancel_prompts`
-    /// takes.
-    fn enter(&self) -> (CounterGuard, CancellationToken) {
+    /// Locks the cancel token of all prompts. A prompt is counted under this lock, so that the token reaches
+    /// exactly the prompts that [`cancel_prompts`](Self::cancel_prompts) counts.
+    fn lock_cancel_token(&self) -> MutexGuard<'_, CancellationToken> {
         let all = self.shared.all.lock();
-        let all = all.unwrap_or_else(PoisonError::into_inner);
-        (self.shared.open.open(), all.clone())
+        all.unwrap_or_else(PoisonError::into_inner)
     }
 
-    fn cancel_all(&self) -> CancellationToken {
-        let all = self.shared.all.lock();
-        all.unwrap_or_else(PoisonError::into_inner).clone()
+    /// Sends a command without waiting.
+    fn send<E>(&self, command: SessionCommand, full: E, closed: E) -> Result<(), E> {
+        let sent = self.shared.mailbox.try_send(command);
+        sent.map_err(|error| match error {
+            TrySendError::Full(_) => full,
+            TrySendError::Closed(_) => closed,
+        })
     }
 
     /// Sends a steering message to the running prompt. The model sees it after the current call, never in
@@ -274,8 +283,8 @@ impl Session {
         if content.is_empty() {
             return Err(InterjectError::Empty);
         }
-        let room = self.shared.words.open();
-        if room.before >= MAX_PENDING_INTERJECTIONS {
+        let pending = self.shared.interjections.open();
+        if pending.before >= MAX_PENDING_INTERJECTIONS {
             return Err(InterjectError::Full(MAX_PENDING_INTERJECTIONS));
         }
         let interjection = Interjection {
@@ -283,34 +292,26 @@ impl Session {
             content,
             reply,
             is_delivered: false,
-            cancel_all: self.cancel_all(),
-            _room: room,
+            cancel_all: self.lock_cancel_token().clone(),
+            _pending: pending,
             prompts: self.shared.open.clone(),
         };
-        self.shared
-            .mailbox
-            .try_send(SessionCommand::Interject(interjection))
-            .map_err(|refused| match refused {
-                mpsc::error::TrySendError::Full(_) => {
-                    InterjectError::Full(MAX_PENDING_INTERJECTIONS)
-                }
-                mpsc::error::TrySendError::Closed(_) => InterjectError::Closed,
-            })
+        let full = InterjectError::Full(MAX_PENDING_INTERJECTIONS);
+        self.send(
+            SessionCommand::Interject(interjection),
+            full,
+            InterjectError::Closed,
+        )
     }
 
     /// Cancels all running and queued prompts of this handle and its clones, and returns their number
     /// (LASH-93). Prompts started later are unaffected.
     pub fn cancel_prompts(&self) -> usize {
-        // Under one lock, so that the token reaches exactly the prompts that are counted.
-        let (fired, count) = {
-            let mut all = self
-                .shared
-                .all
-                .lock()
-                .unwrap_or_else(PoisonError::into_inner);
+        let (cancelled, count) = {
+            let mut all = self.lock_cancel_token();
             (std::mem::take(&mut *all), self.shared.open.count())
         };
-        fired.cancel();
+        cancelled.cancel();
         count
     }
 
@@ -371,16 +372,10 @@ impl Session {
     /// Waits until every prompt started so far has ended, then closes the session.
     pub async fn finish(&self) {
         let (reply, done) = oneshot::channel();
-        if self
-            .shared
-            .mailbox
-            .send(SessionCommand::Close(reply))
-            .await
-            .is_ok()
-        {
-            // Answered, or dropped with the task: the session is closed either way.
-            let _ = done.await;
-        }
+        // Fails if the session is closed already; then the reply is dropped.
+        let _ = self.shared.mailbox.send(SessionCommand::Close(reply)).await;
+        // Answered, or dropped with the task: the session is closed either way.
+        let _ = done.await;
     }
 
     /// Returns true if a prompt is running or queued.
@@ -417,17 +412,20 @@ impl Session {
         &self,
         input: Vec<Content>,
         candidates: Vec<Candidate>,
-        pick: SelectionStrategy,
+        strategy: SelectionStrategy,
         options: PromptOptions,
     ) -> Result<PromptHandle, StartError> {
         if candidates.len() > CANDIDATES {
             return Err(StartError::Candidates(candidates.len()));
         }
-        let work = match input.is_empty() {
+        let kind = match input.is_empty() {
             true => PromptKind::Continue,
-            false => PromptKind::Say(input),
+            false => PromptKind::Input(input),
         };
-        let tries = TryRequest { candidates, pick };
-        self.enqueue_with(work, options, PromptSinks::default(), Some(tries))
+        let evaluation = EvaluationRequest {
+            candidates,
+            strategy,
+        };
+        self.enqueue_with(kind, options, PromptSinks::default(), Some(evaluation))
     }
 }

@@ -55,12 +55,12 @@ impl LoopPlan {
 }
 
 impl SessionTask {
-    pub(crate) async fn plan(&mut self, work: PromptKind) -> Result<LoopPlan, PromptError> {
+    pub(crate) async fn plan(&mut self, kind: PromptKind) -> Result<LoopPlan, PromptError> {
         let tip = self.conversation.info.tip_loop_id.clone();
-        let mut plan = match work {
-            PromptKind::Say(input) => return Ok(self.plan_input(input)),
+        let mut plan = match kind {
+            PromptKind::Input(input) => return Ok(self.plan_input(input)),
             // Resolved before planning; if that was cancelled, the command is sent as typed.
-            PromptKind::Server {
+            PromptKind::McpPrompt {
                 command,
                 args,
                 mut extra_content,

@@ -4,7 +4,7 @@
 use super::{
     PromptError, PromptOptions, PromptResult,
     budget::Budget,
-    command::{PromptKind, QueuedPrompt, TryRequest},
+    command::{EvaluationRequest, PromptKind, QueuedPrompt},
     loop_plan::LoopPlan,
     prompt_guard::{GuardOutcome, PromptGuard},
     prompt_scope::PromptScope,
@@ -33,8 +33,8 @@ impl SessionTask {
     pub(crate) async fn prompt(&mut self, prompt: QueuedPrompt) {
         let begins = prompt.try_begin();
         let QueuedPrompt {
-            work,
-            tries,
+            kind,
+            evaluation,
             options,
             cancels,
             sinks,
@@ -51,7 +51,7 @@ impl SessionTask {
         }
         self.output.inserted = inserted;
         self.output.sinks = SinkDriver::new(sinks, cancels.clone());
-        let result = self.run_prompt(work, tries, &options, cancels).await;
+        let result = self.run_prompt(kind, evaluation, &options, cancels).await;
         self.output.sinks = SinkDriver::default();
         self.output.inserted = None;
         for interjection in std::mem::take(&mut self.inbox.interjections)
@@ -76,8 +76,8 @@ impl SessionTask {
 
     async fn run_prompt(
         &mut self,
-        work: PromptKind,
-        tries: Option<TryRequest>,
+        kind: PromptKind,
+        evaluation: Option<EvaluationRequest>,
         options: &PromptOptions,
         cancels: Cancels,
     ) -> PromptEnd {
@@ -85,8 +85,8 @@ impl SessionTask {
         self.env.models.prefetch_keys();
         let name = options.model.as_ref();
         let model = name.map(|name| self.env.models.model(name)).transpose()?;
-        let evaluation =
-            tries.map(|request| self.resolve_evaluation(request, model.as_ref(), cancels.clone()));
+        let evaluation = evaluation
+            .map(|request| self.resolve_evaluation(request, model.as_ref(), cancels.clone()));
         let evaluation = evaluation.transpose()?;
         let settings = &self.env.settings;
         let limits = options.limits.unwrap_or(settings.limits);
@@ -117,7 +117,7 @@ impl SessionTask {
         };
         let beginning = match evaluation {
             Some(_) => None,
-            None => predict_beginning(self, &scope, &work),
+            None => predict_beginning(self, &scope, &kind),
         };
         let mut guard = PromptGuard::new(self.conversation.info.id.clone(), cancels);
         let Some(opened) = self.claim(&mut guard, beginning).await? else {
@@ -130,8 +130,8 @@ impl SessionTask {
             last_loop_number: last_used_loop_number(&opened, self.conversation.last_lost_loop),
             ..scope
         };
-        let planned = match self.wait_for_servers(work, &scope, &mut guard).await {
-            Ok(work) => self.plan(work).await,
+        let planned = match self.wait_for_servers(kind, &scope, &mut guard).await {
+            Ok(kind) => self.plan(kind).await,
             Err(error) => Err(error),
         };
         let end = match (planned, evaluation) {
@@ -230,8 +230,8 @@ impl SessionTask {
         }
         let history = plan.base.as_ref().unwrap_or(&self.conversation.history);
         let cx = self.hook_cx(loop_id, history.messages());
-        let asked = scope.hooks.clone().before_loop(cx, plan.input.clone());
-        match guard.run_guarded(self, asked, Duration::ZERO).await {
+        let verdict = scope.hooks.clone().before_loop(cx, plan.input.clone());
+        match guard.run_guarded(self, verdict, Duration::ZERO).await {
             GuardOutcome::Done(Err(_)) if faulty!(IgnoreBeforeLoopHook) => Ok(Ok(())),
             GuardOutcome::Done(answer) => Ok(answer),
             GuardOutcome::Cancelled => Ok(Ok(())),

@@ -90,7 +90,7 @@ enum RunEvent {
     LaneLost,
     Committed(Result<u64, StoreError>),
     CommitOverdue,
-    Step(QueuedEffect),
+    Effect(QueuedEffect),
     SinkFailed(String),
     Work(WorkEvent),
 }
@@ -163,7 +163,7 @@ impl<'t> LoopRun<'t> {
     pub(crate) async fn finish(mut self) -> Result<LoopResult, PromptError> {
         loop {
             let finish = match poll_fn(|cx| self.poll_next(cx)).await {
-                RunEvent::Step(QueuedEffect::Finish(finish)) => finish,
+                RunEvent::Effect(QueuedEffect::Finish(finish)) => finish,
                 RunEvent::Command(command) => {
                     self.task.handle_command(command);
                     self.pass_interjections();
@@ -217,9 +217,9 @@ impl<'t> LoopRun<'t> {
             return Poll::Ready(RunEvent::SinkFailed(failure));
         }
         if !self.journal.is_writing()
-            && let Poll::Ready(step) = self.queue.poll_next(cx, output, info)
+            && let Poll::Ready(effect) = self.queue.poll_next(cx, output, info)
         {
-            return Poll::Ready(RunEvent::Step(step));
+            return Poll::Ready(RunEvent::Effect(effect));
         }
         if let Poll::Ready(failure) = output.sinks.poll_known_failure() {
             return Poll::Ready(RunEvent::SinkFailed(failure));
@@ -239,7 +239,7 @@ impl<'t> LoopRun<'t> {
             RunEvent::LaneLost => self.feed(Input::LaneLost),
             RunEvent::Committed(committed) => self.committed(committed),
             RunEvent::CommitOverdue => self.detach_commit(),
-            RunEvent::Step(step) => self.step(step),
+            RunEvent::Effect(effect) => self.start_effect(effect),
             RunEvent::SinkFailed(text) => self.feed(Input::Issue(text)),
             RunEvent::Work(event) => self.handle_work(event),
         }

@@ -16,16 +16,16 @@ impl SessionTask {
     /// once after a cancel, which the loop then handles.
     pub(super) async fn wait_for_servers(
         &mut self,
-        work: PromptKind,
+        kind: PromptKind,
         scope: &PromptScope,
         guard: &mut PromptGuard,
     ) -> Result<PromptKind, PromptError> {
         let Some(servers) = self.tools.servers() else {
-            return Ok(work);
+            return Ok(kind);
         };
-        let asked = async {
-            match &work {
-                PromptKind::Server {
+        let prepared = async {
+            match &kind {
+                PromptKind::McpPrompt {
                     command,
                     args,
                     extra_content,
@@ -34,10 +34,10 @@ impl SessionTask {
                     let written = servers.prompt(command, args, &scope.trace).await;
                     written.map(|mut content| {
                         content.extend(extra_content.iter().cloned());
-                        Some(PromptKind::Say(content))
+                        Some(PromptKind::Input(content))
                     })
                 }
-                PromptKind::Say(content) | PromptKind::Branch(_, content) => {
+                PromptKind::Input(content) | PromptKind::Branch(_, content) => {
                     for text in content.iter().filter_map(Content::as_text) {
                         servers.wait_for_servers_named_in(text).await;
                     }
@@ -46,12 +46,12 @@ impl SessionTask {
                 PromptKind::Continue | PromptKind::Rerun(_) | PromptKind::Compact => Ok(None),
             }
         };
-        let written = match guard.run_guarded(self, asked, Duration::ZERO).await {
+        let written = match guard.run_guarded(self, prepared, Duration::ZERO).await {
             GuardOutcome::Done(written) => written.map_err(PromptError::Server)?,
             GuardOutcome::Cancelled => None,
             GuardOutcome::LaneLost => return Err(PromptError::Lost(CommitError::LaneLost)),
         };
         self.refresh_tools();
-        Ok(written.unwrap_or(work))
+        Ok(written.unwrap_or(kind))
     }
 }

@@ -30,7 +30,7 @@ use turnery_tools::{Progress, Tool, ToolCx};
 
 /// Checks that the next prompt works.
 async fn assert_session_works(world: &World, session: &Session) {
-    world.puppet.answer_next(&[Act::Say("all is well")]);
+    world.model.answer_next(&[Act::Say("all is well")]);
     let result = run_text(session, "how are you?").await;
     assert_eq!(result.outcome, finished("all is well"));
 }
@@ -67,7 +67,7 @@ async fn hanging_hook_times_out_everywhere() {
         reason: "the hook mute did not answer within 60s".to_owned(),
     });
     let cases = [
-        // Only the end of the loop is told.
+        // Only the end of the loop is text.
         (none, finished("done"), 0),
         (hook_set!(before_turn), stopped.clone(), 0),
         (hook_set!(after_turn), finished("done"), 1),
@@ -117,10 +117,11 @@ async fn hook_with_panicking_set_is_asked_everything() {
     let ticket = session.prompt(vec![Content::text("hi")], options).unwrap();
     ticket.result().await.unwrap();
     assert!(world.ran.lock().unwrap().is_empty());
-    assert_eq!(world.puppet.request(1)[2], "no tools");
+    assert_eq!(world.model.request(1)[2], "no tools");
     assert_session_works(&world, &session).await;
 }
 
+// proves: TURN-48, ACP-39, C-5
 #[tokio::test(start_paused = true)]
 async fn panicking_tool_is_a_failed_call() {
     let world = World::new(&[&[Act::Call("p", "panic")], &[Act::Say("never mind")]]);
@@ -128,6 +129,8 @@ async fn panicking_tool_is_a_failed_call() {
     let result = run_text(&session, "break").await;
     assert_eq!(result.outcome, finished("never mind"));
     assert!(result.executions()[0].envelope.result.is_err());
+    let request = world.model.request(1);
+    assert!(request[2].contains("panicked"), "{request:?}");
     assert_session_works(&world, &session).await;
 }
 
@@ -196,12 +199,12 @@ async fn gigabyte_of_tool_output_is_truncated() {
     assert!((4 * MIB..=4 * MIB + 200).contains(&shown), "{shown}");
     assert!(printed.last().unwrap().contains("the rest is left out"));
     // The model's message and the record, including events with fragments.
-    let told = &world.puppet.request(1)[2];
-    assert!(told.starts_with("first"));
-    assert!(told.contains("bytes are left out"));
-    assert!(told.contains("the last line"));
-    assert!(told.contains("1 reports (17825847 bytes), 1 texts (4 bytes)"));
-    assert!(told.len() <= MIB / 4 + 200, "{}", told.len());
+    let text = &world.model.request(1)[2];
+    assert!(text.starts_with("first"));
+    assert!(text.contains("bytes are left out"));
+    assert!(text.contains("the last line"));
+    assert!(text.contains("1 reports (17825847 bytes), 1 texts (4 bytes)"));
+    assert!(text.len() <= MIB / 4 + 200, "{}", text.len());
     let record = serde_json::to_string(&*result.loops[0]).unwrap();
     assert!(record.len() < 7 * MIB, "{}", record.len());
     assert_session_works(&world, &session).await;

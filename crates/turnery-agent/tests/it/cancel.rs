@@ -19,7 +19,7 @@ async fn cancel_at_once_calls_no_model() {
     let ticket = start(&session, "hi", cancel.clone());
     cancel.cancel();
     assert_eq!(ticket.result().await.unwrap().outcome, CANCELLED);
-    assert_eq!(world.puppet.requests.lock().unwrap().len(), 0);
+    assert_eq!(world.model.requests.lock().unwrap().len(), 0);
     assert_ne!(run_text(&session, "go on").await.outcome, CANCELLED);
 }
 
@@ -32,9 +32,9 @@ async fn cancel_drops_model_and_keeps_shown_text() {
     wait_for_event(&mut seen, |kind| matches!(kind, EventKind::Delta { .. })).await;
     assert_eq!(session.cancel_prompts(), 1);
     assert_eq!(ticket.result().await.unwrap().outcome, CANCELLED);
-    assert_eq!(*world.puppet.alive.lock().unwrap(), 0);
+    assert_eq!(*world.model.alive.lock().unwrap(), 0);
     run_text(&session, "go on").await;
-    assert_eq!(world.puppet.request(1), ["hi", "so far", "go on"]);
+    assert_eq!(world.model.request(1), ["hi", "so far", "go on"]);
 }
 
 // proves: ACP-51, LASH-93
@@ -43,10 +43,10 @@ async fn cancel_withdraws_permission_request() {
     let world = World::new(&[&[Act::Call("r", "ring")]]);
     let (session, _seen) = world.session(LARGE_CAPACITY).await;
     let ticket = start_text(&session, "ring");
-    world.person.called.notified().await;
+    world.client.called.notified().await;
     session.cancel_prompts();
     assert_eq!(ticket.result().await.unwrap().outcome, CANCELLED);
-    assert_eq!(*world.person.open.lock().unwrap(), 0);
+    assert_eq!(*world.client.open.lock().unwrap(), 0);
     assert!(world.ran.lock().unwrap().is_empty());
 }
 

@@ -3,11 +3,12 @@
 
 use crate::{
     evaluation::{
-        cancelled_by, candidates, evaluate, loop_ids_and_winner, short_id, three_models, world,
+        cancelled_by, candidates, evaluate, loop_ids_and_winner, short_id, start_evaluation,
+        three_models, world,
     },
     failing_store::FailingStore,
     fixture::{
-        Act, LARGE_CAPACITY, Puppet, World, drain, hook_set, live_events, run_text, usage_of,
+        Act, LARGE_CAPACITY, TestModel, World, drain, hook_set, live_events, run_text, usage_of,
         with_hooks, yield_while,
     },
 };
@@ -43,22 +44,16 @@ fn real_time_runtime() -> tokio::runtime::Runtime {
 fn killed_evaluation_leaves_aborted_loops() {
     let home = tempfile::tempdir().unwrap();
     let path = home.path().join("sessions.db");
-    let half = Puppet::new("x", &[&[Act::Say("half"), Act::Hang]]);
-    let none = Puppet::new("y", &[&[Act::Hang]]);
+    let half = TestModel::new("x", &[&[Act::Say("half"), Act::Hang]]);
+    let none = TestModel::new("y", &[&[Act::Hang]]);
     let first = real_time_runtime();
     let (id, tip, folder) = first.block_on(async {
         let store = Arc::new(SqliteStore::open(path.clone()));
         let world = World::with_models(store, &[half.clone(), none.clone()]);
         let (session, _seen) = world.session(LARGE_CAPACITY).await;
         run_text(&session, "hello").await;
-        let input = vec![Content::text("which?")];
-        let ticket = session.evaluate(
-            input,
-            candidates(&["x", "y"]),
-            SelectionStrategy::First,
-            PromptOptions::default(),
-        );
-        let _ticket = ticket.unwrap();
+        let options = PromptOptions::default();
+        let _ticket = start_evaluation(&session, &["x", "y"], SelectionStrategy::First, options);
         yield_while(|| *half.alive.lock().unwrap() == 0 || *none.alive.lock().unwrap() == 0).await;
         // What was given to the store before this has reached the disk: at least the announcement.
         let info = world.store.info(session.id()).await.unwrap();
@@ -78,12 +73,12 @@ fn killed_evaluation_leaves_aborted_loops() {
         let (session, _seen) = world.open(&id, false).await;
         run_text(&session, "again").await;
         let loops = world.loops(&id).await;
-        let told: Vec<_> = loops
+        let found: Vec<_> = loops
             .iter()
             .map(|record| (short_id(&record.loop_id), record.status, record.on_chain))
             .collect();
         assert_eq!(
-            told,
+            found,
             [
                 ("puppet-one.1", LoopStatus::Completed, true),
                 // Its group has no winner, so the first stays.
@@ -101,7 +96,7 @@ fn killed_evaluation_leaves_aborted_loops() {
         }
         assert_eq!(loops[1].parent_loop_id, tip);
         assert_eq!(loops[3].parent_loop_id.as_ref(), Some(&loops[1].loop_id));
-        let request = world.puppet.request(0);
+        let request = world.model.request(0);
         assert_eq!(request[..3], ["hello", "", "which?"]);
         let [.., notice, last] = &request[..] else {
             panic!("{request:?}");
@@ -163,14 +158,9 @@ async fn hooks_are_asked_in_each_candidate() {
     let (session, _seen) = world.session(LARGE_CAPACITY).await;
     let scribe = Arc::new(CandidateHookLog::default());
     let options = with_hooks(scribe.clone());
-    let input = vec![Content::text("which?")];
-    let ticket = session.evaluate(
-        input,
-        candidates(&["a", "b"]),
-        SelectionStrategy::FewestTokens,
-        options,
-    );
-    ticket.unwrap().result().await.unwrap();
+    let strategy = SelectionStrategy::FewestTokens;
+    let ticket = start_evaluation(&session, &["a", "b"], strategy, options);
+    ticket.result().await.unwrap();
     assert_eq!(
         *scribe.log.lock().unwrap(),
         [
@@ -195,14 +185,8 @@ async fn stop_of_one_candidate_stops_all() {
         refused_loop: Some("puppet-b.2"),
         ..CandidateHookLog::default()
     }));
-    let input = vec![Content::text("which?")];
-    let ticket = session.evaluate(
-        input,
-        candidates(&["a", "b"]),
-        SelectionStrategy::First,
-        options,
-    );
-    let result = ticket.unwrap().result().await.unwrap();
+    let ticket = start_evaluation(&session, &["a", "b"], SelectionStrategy::First, options);
+    let result = ticket.result().await.unwrap();
     assert!(matches!(
         result.outcome,
         Outcome::Stopped(TurnStop::PluginAbort { .. })
@@ -227,7 +211,7 @@ async fn sub_agents_of_candidates_are_read_only() {
         &[Act::Say("I may not"), Act::Spend(5, 1)],
         &[Act::Say("it may not"), Act::Spend(1, 1)],
     ];
-    let digs = Puppet::new("d", digs);
+    let digs = TestModel::new("d", digs);
     let world = World::build(
         Arc::new(MemoryStore::new()),
         &[],
@@ -244,7 +228,7 @@ async fn sub_agents_of_candidates_are_read_only() {
         (vec!["puppet-a.1", "puppet-d.2"], 0)
     );
     assert!(world.ran.lock().unwrap().is_empty());
-    assert!(world.person.asked.lock().unwrap().is_empty());
+    assert!(world.client.asked.lock().unwrap().is_empty());
     let [child] = &result.loops[1].child_loop_refs[..] else {
         panic!("{:?}", result.loops[1]);
     };
@@ -268,7 +252,7 @@ async fn session_is_served_while_candidates_run() {
     let clock = Clock::new(move || {
         chrono::DateTime::UNIX_EPOCH + chrono::Duration::from_std(began.elapsed()).unwrap()
     });
-    let slow = Puppet::new(
+    let slow = TestModel::new(
         "slow",
         &[&[Act::Pause(Duration::from_secs(300)), Act::Say("s")]],
     );
@@ -344,7 +328,7 @@ async fn unread_client_is_abandoned_after_cancel() {
     assert_eq!(drain(&mut seen).len(), 3);
     let reader = tokio::spawn(async move { while seen.recv().await.is_some() {} });
     run_text(&session, "next").await;
-    assert_eq!(world.puppet.request(0), ["which?", "from a", "next"]);
+    assert_eq!(world.model.request(0), ["which?", "from a", "next"]);
     drop(session);
     reader.await.unwrap();
 }

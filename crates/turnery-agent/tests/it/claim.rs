@@ -3,7 +3,7 @@
 use crate::{
     failing_store::FailingStore,
     fixture::{
-        Act, LARGE_CAPACITY, Puppet, World, run_text, start, start_text, with_hooks, yield_while,
+        Act, LARGE_CAPACITY, TestModel, World, run_text, start, start_text, with_hooks, yield_while,
     },
 };
 use futures_util::future::BoxFuture;
@@ -65,11 +65,11 @@ impl Stage {
     /// Runs a further prompt and returns the messages that the model receives.
     async fn third_request(&self) -> Vec<String> {
         start_text(&self.session, "third").result().await.unwrap();
-        self.world.puppet.request(1)
+        self.world.model.request(1)
     }
 }
 
-async fn wait_until_called(model: &Puppet) {
+async fn wait_until_called(model: &TestModel) {
     yield_while(|| *model.alive.lock().unwrap() == 0).await;
 }
 
@@ -80,7 +80,7 @@ async fn plain_prompt_makes_no_journal_write() {
     let stage = Stage::after_first_prompt(&[Act::Hang]).await;
     stage.store.journal_writes.store(0, Ordering::SeqCst);
     let _ticket = start_text(&stage.session, "second");
-    wait_until_called(&stage.world.puppet).await;
+    wait_until_called(&stage.world.model).await;
     assert_eq!(stage.store.journal_writes.load(Ordering::SeqCst), 0);
     let loops = stage.taken_over().await;
     let [_, lost] = &loops[..] else {
@@ -98,7 +98,7 @@ async fn setting_changed_during_claim_is_journalled() {
     let _ticket = start_text(&stage.session, "second");
     stage.session.set_thinking(Thinking::High).await.unwrap();
     drop(held);
-    wait_until_called(&stage.world.puppet).await;
+    wait_until_called(&stage.world.model).await;
     let loops = stage.taken_over().await;
     let config = loops[1].config.as_ref().unwrap();
     assert_eq!(config.thinking_level.as_deref(), Some("high"));

@@ -2,7 +2,7 @@
 
 use crate::{
     failing_store::{ALWAYS, FailingStore},
-    fixture::{Act, LARGE_CAPACITY, Seen, World, start_text, wait_for_event},
+    fixture::{Act, LARGE_CAPACITY, ShownItem, World, start_text, wait_for_event},
     sub_agents::children,
 };
 use std::{
@@ -23,7 +23,7 @@ fn slow_store_fixture(script: &[&[Act]]) -> (Arc<FailingStore>, World) {
 }
 
 /// Returns the next event that ends something.
-async fn next_end_event(seen: &mut mpsc::Receiver<Seen>) -> Event {
+async fn next_end_event(seen: &mut mpsc::Receiver<ShownItem>) -> Event {
     wait_for_event(seen, |kind| {
         matches!(
             kind,

@@ -17,7 +17,7 @@ fn long_text() -> &'static str {
 
 /// Returns the messages of the last model call.
 fn last_request(world: &World) -> Vec<Arc<LlmMessage>> {
-    let requests = world.puppet.requests.lock().unwrap();
+    let requests = world.model.requests.lock().unwrap();
     requests.last().unwrap().messages.to_vec()
 }
 
@@ -41,7 +41,7 @@ async fn compaction_keeps_what_settings_say() {
     });
     let (session, _seen) = world.session(LARGE_CAPACITY).await;
     run_exchanges(&session, 20).await;
-    let requests = world.puppet.requests.lock().unwrap();
+    let requests = world.model.requests.lock().unwrap();
     let asked: Vec<String> = requests
         .iter()
         .flat_map(|request| request.messages.iter())
@@ -85,12 +85,12 @@ async fn loaded_session_sees_the_compacted_context() {
     }
     assert!(compactions > 1, "{compactions}");
     // A rejected prompt reveals the session's context and leaves nothing behind.
-    world.puppet.answer_next(&[Act::Refuse]);
+    world.model.answer_next(&[Act::Refuse]);
     run_text(&session, "still there?").await;
     let before = last_request(&world);
     session.close().await;
     let (loaded, _seen) = world.open(session.id(), false).await;
-    world.puppet.answer_next(&[Act::Refuse]);
+    world.model.answer_next(&[Act::Refuse]);
     run_text(&loaded, "still there?").await;
     assert_eq!(without_ids(&last_request(&world)), without_ids(&before));
     let kept = world.loops(session.id()).await;
@@ -192,7 +192,7 @@ async fn cancel_drops_running_compaction() {
     let result = ticket.result().await.unwrap();
     assert_eq!(result.outcome, Outcome::Stopped(TurnStop::Cancelled));
     assert_eq!(result.loops[0].compaction_block, None);
-    assert_eq!(*world.puppet.alive.lock().unwrap(), 0);
+    assert_eq!(*world.model.alive.lock().unwrap(), 0);
     run_text(&session, "go on").await;
     let request = last_request(&world);
     assert_eq!(oracle::check_history(&request), Ok(()));

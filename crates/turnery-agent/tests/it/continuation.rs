@@ -45,13 +45,13 @@ fn without_session_id(id: &str) -> &str {
 
 /// Returns the messages of the next model call, in this session and in the same one reloaded.
 async fn next(world: &World, session: &Session) -> Vec<String> {
-    let before = world.puppet.requests.lock().unwrap().len();
+    let before = world.model.requests.lock().unwrap().len();
     run_text(session, "next").await;
-    let live = world.puppet.request(before);
+    let live = world.model.request(before);
     session.close().await;
     let (loaded, _seen) = world.open(session.id(), false).await;
     result_of(loaded.rerun(None, usual())).await;
-    assert_eq!(world.puppet.request(before + 1), live);
+    assert_eq!(world.model.request(before + 1), live);
     live
 }
 
@@ -120,7 +120,7 @@ async fn continue_resumes_after_model_error() {
         (default, goes_on, Some("puppet-one.1"), "puppet-one.2")
     );
     assert_eq!(
-        world.puppet.request(1),
+        world.model.request(1),
         ["hi", "", "done", "[Agent stopped: Max turns reached (1/1)]"]
     );
     assert!(matches!(second.outcome, Outcome::Finished(..)));
@@ -149,8 +149,8 @@ pub(crate) async fn rerun_replaces_the_first_run() {
     );
     let tag = again.loops[0].tag.clone().unwrap();
     assert!(chrono::DateTime::parse_from_rfc3339(&tag).is_ok(), "{tag}");
-    assert_eq!(world.puppet.request(2), ["first", "one", "second"]);
-    assert_eq!(world.puppet.request(3), ["first", "one", "second"]);
+    assert_eq!(world.model.request(2), ["first", "one", "second"]);
+    assert_eq!(world.model.request(3), ["first", "one", "second"]);
     assert_eq!(
         next(&world, &session).await,
         ["first", "one", "second", "right", "next"]
@@ -208,7 +208,7 @@ async fn refused_rerun_leaves_session_unchanged() {
     result_of(session.rerun(which, usual())).await;
     run_text(&session, "next").await;
     assert_eq!(
-        world.puppet.request(3),
+        world.model.request(3),
         ["first", "one", "second", "two", "next"]
     );
 }

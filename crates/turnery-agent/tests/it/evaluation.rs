@@ -3,15 +3,15 @@
 use crate::{
     failing_store::{ALWAYS, FailingStore},
     fixture::{
-        Act, LARGE_CAPACITY, Puppet, Seen, World, drain, live_events, run_text, usage_of,
+        Act, LARGE_CAPACITY, ShownItem, TestModel, World, drain, live_events, run_text, usage_of,
         yield_while,
     },
 };
 use std::sync::{Arc, atomic::Ordering};
 use tokio::sync::Notify;
 use turnery_agent::{
-    CancellationToken, Candidate, ObservedEvent, PromptError, PromptOptions, PromptResult,
-    SelectionStrategy, Session,
+    CancellationToken, Candidate, ObservedEvent, PromptError, PromptHandle, PromptOptions,
+    PromptResult, SelectionStrategy, Session,
 };
 use turnery_engine::{
     CommitError, Content, ContinuationKind, EventKind, LoopId, LoopRecord, LoopStatus, Message,
@@ -20,15 +20,15 @@ use turnery_engine::{
 use turnery_models::ModelName;
 use turnery_store::MemoryStore;
 
-pub(crate) fn three_models() -> [Arc<Puppet>; 3] {
+pub(crate) fn three_models() -> [Arc<TestModel>; 3] {
     [
-        Puppet::new("a", &[&[Act::Say("from a"), Act::Spend(10, 5)]]),
-        Puppet::new("b", &[&[Act::Say("from b"), Act::Spend(10, 1)]]),
-        Puppet::new("c", &[&[Act::Say("from c"), Act::Spend(10, 9)]]),
+        TestModel::new("a", &[&[Act::Say("from a"), Act::Spend(10, 5)]]),
+        TestModel::new("b", &[&[Act::Say("from b"), Act::Spend(10, 1)]]),
+        TestModel::new("c", &[&[Act::Say("from c"), Act::Spend(10, 9)]]),
     ]
 }
 
-pub(crate) fn world(others: &[Arc<Puppet>]) -> World {
+pub(crate) fn world(others: &[Arc<TestModel>]) -> World {
     World::with_models(Arc::new(MemoryStore::new()), others)
 }
 
@@ -53,9 +53,20 @@ pub(crate) async fn cancelled_by(
     cancel: CancellationToken,
 ) -> Result<PromptResult, PromptError> {
     let options = PromptOptions::cancelled_by(cancel);
+    start_evaluation(session, models, pick, options)
+        .result()
+        .await
+}
+
+pub(crate) fn start_evaluation(
+    session: &Session,
+    models: &[&str],
+    pick: SelectionStrategy,
+    options: PromptOptions,
+) -> PromptHandle {
     let input = vec![Content::text("which?")];
     let ticket = session.evaluate(input, candidates(models), pick, options);
-    ticket.unwrap().result().await
+    ticket.unwrap()
 }
 
 fn judge(name: &str) -> SelectionStrategy {
@@ -77,7 +88,7 @@ pub(crate) fn short_id(id: &LoopId) -> &str {
 }
 
 /// Returns the model messages that a client has read, streamed or settled, each once.
-fn messages_read(seen: &[Seen]) -> Vec<String> {
+fn messages_read(seen: &[ShownItem]) -> Vec<String> {
     let mut open = None;
     let mut texts = Vec::new();
     for event in live_events(seen) {
@@ -178,7 +189,7 @@ async fn group_is_committed_once_with_only_winner_on_chain() {
     );
     run_text(&session, "next").await;
     let expected = ["hello", "", "which?", "from b", "next"];
-    assert_eq!(world.puppet.request(1), expected);
+    assert_eq!(world.model.request(1), expected);
     // A reloaded session is in the same state.
     session.close().await;
     let (loaded, _seen) = world.open(session.id(), false).await;
@@ -188,7 +199,7 @@ async fn group_is_committed_once_with_only_winner_on_chain() {
         .result()
         .await
         .unwrap();
-    assert_eq!(world.puppet.request(2), expected);
+    assert_eq!(world.model.request(2), expected);
 }
 
 /// A losing answer can be continued.
@@ -204,20 +215,20 @@ async fn losers_are_kept_for_branching() {
     let input = vec![Content::text("but why?")];
     let ticket = session.branch(other, input, PromptOptions::default());
     ticket.unwrap().result().await.unwrap();
-    assert_eq!(world.puppet.request(0), ["which?", "from b", "but why?"]);
+    assert_eq!(world.model.request(0), ["which?", "from b", "but why?"]);
     // A reload shows the same.
     session.close().await;
     let (loaded, _seen) = world.open(session.id(), false).await;
     run_text(&loaded, "I see").await;
     let expected = ["which?", "from b", "but why?", "", "I see"];
-    assert_eq!(world.puppet.request(1), expected);
+    assert_eq!(world.model.request(1), expected);
 }
 
 // proves: LOOP-76, I10, I5, D-14
 #[tokio::test(start_paused = true)]
 async fn judge_sees_only_answers_and_is_counted_once() {
     let [a, b, c] = three_models();
-    let wise = Puppet::new("wise", &[&[Act::Say("Answer 3."), Act::Spend(100, 2)]]);
+    let wise = TestModel::new("wise", &[&[Act::Say("Answer 3."), Act::Spend(100, 2)]]);
     let world = world(&[a, b, c, Arc::clone(&wise)]);
     let (session, _seen) = world.session(LARGE_CAPACITY).await;
     run_text(&session, "hello").await;
@@ -261,7 +272,7 @@ async fn undecided_judge_falls_back_to_first() {
         (&[Act::Panic], "bug in turnery", usage_of(0, 0)),
     ] {
         let [a, b, _] = three_models();
-        let world = world(&[a, b, Puppet::new("wise", &[acts])]);
+        let world = world(&[a, b, TestModel::new("wise", &[acts])]);
         let (session, mut seen) = world.session(LARGE_CAPACITY).await;
         let result = evaluate(&session, &["b", "a"], judge("wise"))
             .await
@@ -275,8 +286,8 @@ async fn undecided_judge_falls_back_to_first() {
         assert_eq!(group.evaluation_usage, spent);
         let seen = live_events(&drain(&mut seen));
         assert_eq!(oracle::check_live(&seen), Ok(()));
-        let told = |kind: &EventKind| matches!(kind, EventKind::Issue { .. });
-        assert_eq!(seen.iter().filter(|event| told(&event.kind)).count(), 1);
+        let is_issue = |kind: &EventKind| matches!(kind, EventKind::Issue { .. });
+        assert_eq!(seen.iter().filter(|event| is_issue(&event.kind)).count(), 1);
         for record in &result.loops {
             assert_eq!(oracle::check_stored(&record.events), Ok(()));
         }
@@ -286,9 +297,9 @@ async fn undecided_judge_falls_back_to_first() {
 // proves: UP-17
 #[tokio::test(start_paused = true)]
 async fn failed_candidate_is_kept_and_never_wins() {
-    let failing = Puppet::new("bad", &[&[Act::Fail]]);
+    let failing = TestModel::new("bad", &[&[Act::Fail]]);
     let [a, _, _] = three_models();
-    let wise = Puppet::new("wise", &[]);
+    let wise = TestModel::new("wise", &[]);
     let world = world(&[failing, a, Arc::clone(&wise)]);
     let (session, _seen) = world.session(LARGE_CAPACITY).await;
     let result = evaluate(&session, &["bad", "a"], judge("wise"))
@@ -309,7 +320,7 @@ async fn failed_candidate_is_kept_and_never_wins() {
 
 #[tokio::test(start_paused = true)]
 async fn first_error_is_reported_if_all_fail() {
-    let bad = Puppet::new("bad", &[&[Act::Fail], &[Act::Fail]]);
+    let bad = TestModel::new("bad", &[&[Act::Fail], &[Act::Fail]]);
     let world = world(&[bad]);
     let (session, _seen) = world.session(LARGE_CAPACITY).await;
     let result = evaluate(&session, &["bad", "bad"], SelectionStrategy::MostTokens)
@@ -331,8 +342,8 @@ async fn first_error_is_reported_if_all_fail() {
 async fn cancel_ends_all_candidates_and_commits_once() {
     let cancel = CancellationToken::new();
     let begun = Arc::new(Notify::new());
-    let hang = Puppet::new("x", &[&[Act::Say("half"), Act::Hang]]);
-    let also = Puppet::new("y", &[&[Act::Wait(Arc::clone(&begun)), Act::Hang]]);
+    let hang = TestModel::new("x", &[&[Act::Say("half"), Act::Hang]]);
+    let also = TestModel::new("y", &[&[Act::Wait(Arc::clone(&begun)), Act::Hang]]);
     let world = world(&[Arc::clone(&hang), Arc::clone(&also)]);
     let (session, _seen) = world.session(LARGE_CAPACITY).await;
     let run = cancelled_by(
@@ -363,7 +374,7 @@ async fn cancel_ends_all_candidates_and_commits_once() {
 async fn cancel_keeps_finished_candidates_and_ends_judge() {
     let cancel = CancellationToken::new();
     let [a, b, _] = three_models();
-    let wise = Puppet::new("wise", &[&[Act::Hang]]);
+    let wise = TestModel::new("wise", &[&[Act::Hang]]);
     let world = world(&[a, b, Arc::clone(&wise)]);
     let (session, _seen) = world.session(LARGE_CAPACITY).await;
     let run = cancelled_by(&session, &["b", "a"], judge("wise"), cancel.clone());
@@ -391,7 +402,7 @@ async fn unstored_group_is_recovered() {
     store.commit.store(0, Ordering::SeqCst);
     run_text(&session, "next").await;
     // The winner, by the journal.
-    let request = world.puppet.request(0);
+    let request = world.model.request(0);
     let [asked, answer, notice, next] = &request[..] else {
         panic!("{request:?}");
     };
@@ -401,8 +412,8 @@ async fn unstored_group_is_recovered() {
 
 #[tokio::test(start_paused = true)]
 async fn candidates_are_read_only_and_never_ask() {
-    let rings = Puppet::new("r", &[&[Act::Call("1", "ring")], &[Act::Say("I may not")]]);
-    let looks = Puppet::new("l", &[&[Act::Call("1", "look")], &[Act::Say("I looked")]]);
+    let rings = TestModel::new("r", &[&[Act::Call("1", "ring")], &[Act::Say("I may not")]]);
+    let looks = TestModel::new("l", &[&[Act::Call("1", "look")], &[Act::Say("I looked")]]);
     let world = world(&[rings, looks]);
     let (session, _seen) = world.session(LARGE_CAPACITY).await;
     session.set_mode(turnery_tools::Mode::Auto).await.unwrap();
@@ -410,7 +421,7 @@ async fn candidates_are_read_only_and_never_ask() {
         .await
         .unwrap();
     assert_eq!(*world.ran.lock().unwrap(), ["look"]);
-    assert_eq!(world.person.asked.lock().unwrap().len(), 0);
+    assert_eq!(world.client.asked.lock().unwrap().len(), 0);
     assert_eq!(session.options().mode, turnery_tools::Mode::Auto);
 }
 
@@ -442,7 +453,7 @@ async fn no_candidates_means_session_model() {
 async fn frame_of_winner_is_entered() {
     let [a, ..] = three_models();
     let acts: &[&[Act]] = &[&[Act::Call("1", "switch")], &[Act::Say("dug")]];
-    let digs = Puppet::new("d", acts);
+    let digs = TestModel::new("d", acts);
     let world = world(&[Arc::clone(&digs), a]);
     let (session, mut seen) = world.session(LARGE_CAPACITY).await;
     let result = evaluate(&session, &["d", "a"], SelectionStrategy::First)
@@ -461,8 +472,8 @@ async fn frame_of_winner_is_entered() {
     let titles = drain(&mut seen).into_iter();
     let titles: Vec<_> = titles
         .filter_map(|seen| match seen {
-            Seen::Info(title) => title,
-            Seen::Live(_) | Seen::Replay(_) => None,
+            ShownItem::Info(title) => title,
+            ShownItem::Live(_) | ShownItem::Replay(_) => None,
         })
         .collect();
     assert_eq!(titles, ["which?"]);
@@ -472,7 +483,7 @@ async fn frame_of_winner_is_entered() {
 #[tokio::test(start_paused = true)]
 async fn interjection_during_evaluation_becomes_next_prompt() {
     let go = Arc::new(Notify::new());
-    let waits = Puppet::new("w", &[&[Act::Wait(Arc::clone(&go)), Act::Say("done")]]);
+    let waits = TestModel::new("w", &[&[Act::Wait(Arc::clone(&go)), Act::Say("done")]]);
     let world = world(&[Arc::clone(&waits)]);
     let (session, _seen) = world.session(LARGE_CAPACITY).await;
     let run = evaluate(&session, &["w"], SelectionStrategy::First);
@@ -483,7 +494,7 @@ async fn interjection_during_evaluation_becomes_next_prompt() {
     });
     assert_eq!(loop_ids_and_winner(&result.unwrap()).1, 0);
     run_text(&session, "last").await;
-    assert_eq!(world.puppet.request(0), ["which?", "done", "and tests"]);
+    assert_eq!(world.model.request(0), ["which?", "done", "and tests"]);
 }
 
 /// The second candidate finishes long before the first, but its end is reported after it.
@@ -491,7 +502,7 @@ async fn interjection_during_evaluation_becomes_next_prompt() {
 #[tokio::test(start_paused = true)]
 async fn candidate_ends_are_shown_in_order() {
     let long = std::time::Duration::from_secs(60);
-    let slow = Puppet::new("slow", &[&[Act::Pause(long), Act::Say("from slow")]]);
+    let slow = TestModel::new("slow", &[&[Act::Pause(long), Act::Say("from slow")]]);
     let [a, b, _] = three_models();
     let world = world(&[slow, a, b]);
     let (session, _seen) = world.session(LARGE_CAPACITY).await;
@@ -500,19 +511,22 @@ async fn candidate_ends_are_shown_in_order() {
     evaluate(&session, &models, SelectionStrategy::FewestTokens)
         .await
         .unwrap();
-    let mut told = Vec::new();
-    while told.last().is_none_or(|last| last != "end of puppet-b.3") {
+    let mut observed = Vec::new();
+    while observed
+        .last()
+        .is_none_or(|last| last != "end of puppet-b.3")
+    {
         match observer.next().await.unwrap() {
             ObservedEvent::Committed { loop_id, .. } => {
-                told.push(format!("end of {}", short_id(&loop_id)))
+                observed.push(format!("end of {}", short_id(&loop_id)))
             }
-            ObservedEvent::Activity(_) => told.push("activity".to_owned()),
+            ObservedEvent::Activity(_) => observed.push("activity".to_owned()),
             other => panic!("{other:?}"),
         }
     }
-    told.dedup();
+    observed.dedup();
     assert_eq!(
-        told,
+        observed,
         [
             "end of puppet-slow.1",
             "end of puppet-a.2",

@@ -27,7 +27,7 @@ use turnery_store::{
 };
 use turnery_tools::{Access, PreparedCall, Progress, Tool, ToolCx, Toolbox, Workspace};
 
-/// One step of the puppet model.
+/// One step of the model model.
 #[derive(Clone)]
 pub(crate) enum Act {
     Say(&'static str),
@@ -47,7 +47,7 @@ pub(crate) enum Act {
 }
 
 /// Scripted model that records its requests.
-pub(crate) struct Puppet {
+pub(crate) struct TestModel {
     info: ModelInfo,
     script: Mutex<VecDeque<Vec<Act>>>,
     pub(crate) requests: Mutex<Vec<ModelRequest>>,
@@ -55,7 +55,7 @@ pub(crate) struct Puppet {
     pub(crate) alive: Arc<Mutex<usize>>,
 }
 
-impl Puppet {
+impl TestModel {
     pub(crate) fn new(model: &str, script: &[&[Act]]) -> Arc<Self> {
         Arc::new(Self {
             info: ModelInfo {
@@ -94,22 +94,22 @@ impl Puppet {
     }
 }
 
-struct Alive(Arc<Mutex<usize>>);
+struct Counted(Arc<Mutex<usize>>);
 
-impl Alive {
+impl Counted {
     fn new(count: &Arc<Mutex<usize>>) -> Self {
         *count.lock().unwrap() += 1;
         Self(Arc::clone(count))
     }
 }
 
-impl Drop for Alive {
+impl Drop for Counted {
     fn drop(&mut self) {
         *self.0.lock().unwrap() -= 1;
     }
 }
 
-impl Model for Puppet {
+impl Model for TestModel {
     fn info(&self) -> &ModelInfo {
         &self.info
     }
@@ -121,7 +121,7 @@ impl Model for Puppet {
     ) -> BoxFuture<'_, Result<Response, ModelError>> {
         let acts = self.script.lock().unwrap().pop_front().unwrap_or_default();
         self.requests.lock().unwrap().push(request);
-        let alive = Alive::new(&self.alive);
+        let alive = Counted::new(&self.alive);
         Box::pin(async move {
             let _alive = alive;
             let mut content = Vec::new();
@@ -249,8 +249,8 @@ impl Tool for FakeTool {
                     ..ToolEnvelope::text("switched")
                 },
                 "spend" => {
-                    let said = Progress::Says("half way".to_owned());
-                    cx.progress.send(said).await.unwrap();
+                    let report = Progress::Says("half way".to_owned());
+                    cx.progress.send(report).await.unwrap();
                     for (iteration, output) in [(0, 3), (1, 5)] {
                         let spent = Progress::Spent(child_usage(iteration, output));
                         cx.progress.send(spent).await.unwrap();
@@ -281,14 +281,14 @@ fn child_usage(iteration: u32, output: u64) -> ChildUsage {
 
 /// Item shown to the client.
 #[derive(Clone, Debug)]
-pub(crate) enum Seen {
+pub(crate) enum ShownItem {
     Live(Event),
     Replay(Event),
     Info(Option<String>),
 }
 
 /// Passes the items shown to the client to the oracle as well.
-struct TestOutbox(PollSender<Seen>, EventObserver);
+struct TestOutbox(PollSender<ShownItem>, EventObserver);
 
 impl Outbox for TestOutbox {
     fn poll_room(&mut self, cx: &mut Context<'_>) -> Poll<()> {
@@ -299,10 +299,10 @@ impl Outbox for TestOutbox {
         let seen = match item {
             OutboxItem::Live(event) => {
                 self.1.see(event);
-                Seen::Live(event.clone())
+                ShownItem::Live(event.clone())
             }
-            OutboxItem::Replay(event) => Seen::Replay(event.clone()),
-            OutboxItem::Info { title, .. } => Seen::Info(title.map(str::to_owned)),
+            OutboxItem::Replay(event) => ShownItem::Replay(event.clone()),
+            OutboxItem::Info { title, .. } => ShownItem::Info(title.map(str::to_owned)),
             OutboxItem::Ended(_) => return self.release_room(),
         };
         let _ = self.0.send_item(seen);
@@ -315,25 +315,25 @@ impl Outbox for TestOutbox {
 
 /// Client that gives scripted answers in order, then none.
 #[derive(Default)]
-pub(crate) struct Person {
+pub(crate) struct TestClient {
     pub(crate) answers: Mutex<VecDeque<PermissionAnswer>>,
     /// How long each answer takes.
-    pub(crate) thinks: Mutex<std::time::Duration>,
+    pub(crate) delay: Mutex<std::time::Duration>,
     pub(crate) asked: Mutex<Vec<PermissionRequest>>,
     pub(crate) called: Notify,
     /// Open questions.
     pub(crate) open: Arc<Mutex<usize>>,
 }
 
-impl Client for Person {
+impl Client for TestClient {
     fn ask(&self, ask: PermissionRequest) -> BoxFuture<'_, PermissionAnswer> {
         Box::pin(async move {
-            let _open = Alive::new(&self.open);
+            let _open = Counted::new(&self.open);
             self.asked.lock().unwrap().push(ask);
             self.called.notify_one();
-            let thinks = *self.thinks.lock().unwrap();
-            if !thinks.is_zero() {
-                tokio::time::sleep(thinks).await;
+            let delay = *self.delay.lock().unwrap();
+            if !delay.is_zero() {
+                tokio::time::sleep(delay).await;
             }
             let answer = self.answers.lock().unwrap().pop_front();
             match answer {
@@ -344,11 +344,11 @@ impl Client for Person {
     }
 }
 
-/// Agent with a puppet model, in its own folder.
+/// Agent with a model model, in its own folder.
 pub(crate) struct World {
     pub(crate) agent: Agent,
-    pub(crate) puppet: Arc<Puppet>,
-    pub(crate) person: Arc<Person>,
+    pub(crate) model: Arc<TestModel>,
+    pub(crate) client: Arc<TestClient>,
     pub(crate) store: Arc<dyn Store>,
     pub(crate) ran: Arc<Mutex<Vec<String>>>,
     pub(crate) folder: tempfile::TempDir,
@@ -378,19 +378,19 @@ impl World {
     }
 
     /// Creates a world with several models.
-    pub(crate) fn with_models(store: Arc<dyn Store>, others: &[Arc<Puppet>]) -> Self {
+    pub(crate) fn with_models(store: Arc<dyn Store>, others: &[Arc<TestModel>]) -> Self {
         Self::build(store, &[], others, |_| {}, |tools| tools)
     }
 
     pub(crate) fn build(
         store: Arc<dyn Store>,
         script: &[&[Act]],
-        others: &[Arc<Puppet>],
+        others: &[Arc<TestModel>],
         set: impl FnOnce(&mut Settings),
         and: impl FnOnce(Toolbox) -> Toolbox,
     ) -> Self {
-        let puppet = Puppet::new("one", script);
-        let second = Puppet::new("two", &[&[Act::Say("the second")]]);
+        let model = TestModel::new("one", script);
+        let second = TestModel::new("two", &[&[Act::Say("the second")]]);
         let ran: Arc<Mutex<Vec<String>>> = Arc::default();
         let barrier = Arc::new(Barrier::new(2));
         let tools = [
@@ -406,7 +406,7 @@ impl World {
         let mut settings = Settings::new("puppet/one".parse().unwrap(), "be good");
         set(&mut settings);
         let models = ModelRegistry::new(Vec::new())
-            .with_model(puppet.clone())
+            .with_model(model.clone())
             .with_model(second);
         let models = others
             .iter()
@@ -419,8 +419,8 @@ impl World {
         );
         Self {
             agent,
-            puppet,
-            person: Arc::default(),
+            model,
+            client: Arc::default(),
             guard: OracleGuard::new(Arc::clone(&store)),
             store,
             ran,
@@ -429,7 +429,7 @@ impl World {
     }
 
     pub(crate) fn with_answers(self, answers: &[PermissionAnswer]) -> Self {
-        self.person
+        self.client
             .answers
             .lock()
             .unwrap()
@@ -452,7 +452,7 @@ impl World {
     }
 
     /// Creates an outbox with this capacity, and its receiver.
-    pub(crate) fn tray(&self, room: usize) -> (Box<dyn Outbox>, mpsc::Receiver<Seen>) {
+    pub(crate) fn outbox(&self, room: usize) -> (Box<dyn Outbox>, mpsc::Receiver<ShownItem>) {
         let (sender, seen) = mpsc::channel(room);
         (
             Box::new(TestOutbox(PollSender::new(sender), self.guard.observer())),
@@ -460,13 +460,13 @@ impl World {
         )
     }
 
-    pub(crate) fn ports(&self, room: usize) -> (ClientPorts, mpsc::Receiver<Seen>) {
-        let (outbox, seen) = self.tray(room);
-        (ClientPorts::local(self.person.clone(), outbox), seen)
+    pub(crate) fn ports(&self, room: usize) -> (ClientPorts, mpsc::Receiver<ShownItem>) {
+        let (outbox, seen) = self.outbox(room);
+        (ClientPorts::local(self.client.clone(), outbox), seen)
     }
 
     /// Creates a session whose client takes `room` items before it must be read.
-    pub(crate) async fn session(&self, room: usize) -> (Session, mpsc::Receiver<Seen>) {
+    pub(crate) async fn session(&self, room: usize) -> (Session, mpsc::Receiver<ShownItem>) {
         let (ports, seen) = self.ports(room);
         let session = self.agent.create(self.request(), |_| ports).await.unwrap();
         (session, seen)
@@ -477,7 +477,7 @@ impl World {
         &self,
         id: &SessionId,
         replay: bool,
-    ) -> (Session, mpsc::Receiver<Seen>) {
+    ) -> (Session, mpsc::Receiver<ShownItem>) {
         let (ports, seen) = self.ports(1000);
         let opened = self.agent.open(id, self.request(), replay, |_| ports).await;
         (opened.unwrap(), seen)
@@ -509,11 +509,11 @@ pub(crate) async fn yield_while(condition: impl Fn() -> bool) {
 
 /// Reads items up to the next live event that fits.
 pub(crate) async fn wait_for_event(
-    seen: &mut mpsc::Receiver<Seen>,
+    seen: &mut mpsc::Receiver<ShownItem>,
     fits: impl Fn(&EventKind) -> bool,
 ) -> Event {
     loop {
-        if let Seen::Live(event) = seen.recv().await.unwrap()
+        if let ShownItem::Live(event) = seen.recv().await.unwrap()
             && fits(&event.kind)
         {
             return event;
@@ -576,25 +576,25 @@ pub(crate) fn start(session: &Session, text: &str, cancel: CancellationToken) ->
 }
 
 /// Returns all items shown so far.
-pub(crate) fn drain(seen: &mut mpsc::Receiver<Seen>) -> Vec<Seen> {
+pub(crate) fn drain(seen: &mut mpsc::Receiver<ShownItem>) -> Vec<ShownItem> {
     std::iter::from_fn(|| seen.try_recv().ok()).collect()
 }
 
 /// Returns the replayed events among all items shown so far.
-pub(crate) fn drain_replayed(seen: &mut mpsc::Receiver<Seen>) -> Vec<Event> {
+pub(crate) fn drain_replayed(seen: &mut mpsc::Receiver<ShownItem>) -> Vec<Event> {
     let replayed = drain(seen).into_iter().filter_map(|seen| match seen {
-        Seen::Replay(event) => Some(event),
-        Seen::Live(_) | Seen::Info(_) => None,
+        ShownItem::Replay(event) => Some(event),
+        ShownItem::Live(_) | ShownItem::Info(_) => None,
     });
     replayed.collect()
 }
 
 /// Returns the live events among them.
-pub(crate) fn live_events(seen: &[Seen]) -> Vec<Event> {
+pub(crate) fn live_events(seen: &[ShownItem]) -> Vec<Event> {
     seen.iter()
         .filter_map(|seen| match seen {
-            Seen::Live(event) => Some(event.clone()),
-            Seen::Replay(_) | Seen::Info(_) => None,
+            ShownItem::Live(event) => Some(event.clone()),
+            ShownItem::Replay(_) | ShownItem::Info(_) => None,
         })
         .collect()
 }

@@ -80,7 +80,7 @@ async fn fork_is_a_copy_under_other_ids() {
     // The next prompt follows what was copied; the refused one is not in it.
     run_text(&copy, "and then").await;
     assert_eq!(
-        world.puppet.request(4),
+        world.model.request(4),
         ["look", "one", "done", "two", "go on", "three", "and then"]
     );
     assert_eq!(world.loops(session.id()).await.len(), 3);

@@ -43,15 +43,15 @@ pub(crate) async fn prompt_continues_in_opened_frame() {
         .iter()
         .filter(|event| matches!(event.kind, EventKind::LoopEnd { .. }));
     assert_eq!(ends.map(|event| &event.loop_id).collect::<Vec<_>>(), ids);
-    // What was said before is not seen in the frame, now or after a load.
-    assert_eq!(world.puppet.request(1), ["dig here"]);
+    // What was is_reported before is not seen in the frame, now or after a load.
+    assert_eq!(world.model.request(1), ["dig here"]);
     run_text(&session, "on").await;
-    assert_eq!(world.puppet.request(2), ["dig here", "dug", "on"]);
+    assert_eq!(world.model.request(2), ["dig here", "dug", "on"]);
     session.close().await;
     let (loaded, _seen) = world.open(session.id(), false).await;
     let third = run_text(&loaded, "on").await;
     assert_eq!(
-        world.puppet.request(3),
+        world.model.request(3),
         ["dig here", "dug", "on", "deeper", "on"]
     );
     assert_eq!(third.loops[0].frame_id, second.frame_id);
@@ -89,7 +89,7 @@ async fn cancel_between_loops_ends_the_prompt() {
     let world = World::new(&[&[Act::Call("c", "switch")], &[Act::Hang]]);
     let (session, _seen) = world.session(LARGE_CAPACITY).await;
     let ticket = start_text(&session, "go");
-    yield_while(|| world.puppet.requests.lock().unwrap().len() < 2).await;
+    yield_while(|| world.model.requests.lock().unwrap().len() < 2).await;
     session.cancel_prompts();
     let result = ticket.result().await.unwrap();
     assert_eq!(result.outcome, Outcome::Stopped(TurnStop::Cancelled));
@@ -112,7 +112,7 @@ pub(crate) async fn calls_that_may_run_beside_each_other_do() {
         .map(|call| call.call.call_id.as_str())
         .collect();
     assert_eq!(ids, ["a", "b"]);
-    assert_eq!(world.puppet.request(1), ["go", "", "met", "met"]);
+    assert_eq!(world.model.request(1), ["go", "", "met", "met"]);
 }
 
 // proves: LASH-101, LASH-103, LASH-104, I6, I7, C-17, TURN-46
@@ -133,8 +133,8 @@ async fn child_usage_is_separate_from_own_usage() {
     assert_eq!(result.children_usage(), [child]);
     assert_eq!(result.total_usage(), usage_of(30, 8));
     let events = live_events(&drain(&mut seen));
-    let said = events.iter().any(
+    let is_reported = events.iter().any(
         |event| matches!(&event.kind, EventKind::ToolProgress { text, .. } if text == "half way"),
     );
-    assert!(said);
+    assert!(is_reported);
 }

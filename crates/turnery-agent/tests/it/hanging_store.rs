@@ -1,7 +1,7 @@
 //! Tests that a hanging store blocks neither a cancelled prompt nor the cancelling of other work.
 
 use crate::{
-    evaluation::{candidates, three_models},
+    evaluation::{start_evaluation, three_models},
     failing_store::{ALWAYS, FailingStore},
     fixture::{Act, LARGE_CAPACITY, World, drain, live_events, run_text, start},
 };
@@ -10,7 +10,7 @@ use tokio::time::{Instant, sleep};
 use turnery_agent::{
     CancellationToken, PromptHandle, PromptOptions, PromptResult, SelectionStrategy, Session,
 };
-use turnery_engine::{Content, Event, EventKind, Outcome, TurnStop};
+use turnery_engine::{Event, EventKind, Outcome, TurnStop};
 use turnery_store::{Owner, StoreError};
 use turnery_tools::Mode;
 
@@ -82,7 +82,7 @@ async fn cancel_does_not_wait_for_a_hanging_commit() {
     let second = run_text(&session, "second").await;
     assert!(began.elapsed() >= Duration::from_secs(HANG_SECONDS));
     assert!(second.is_stored);
-    assert_eq!(world.puppet.request(1), ["first", "one", "second"]);
+    assert_eq!(world.model.request(1), ["first", "one", "second"]);
     assert_eq!(stored_loop_count(&world, &session).await, 2);
     assert_ne!(first.loops[0].loop_id, second.loops[0].loop_id);
 }
@@ -102,7 +102,7 @@ async fn cancel_of_the_next_prompt_does_not_wait_either() {
     assert!(is_cancelled(&second) && !second.is_stored && second.loops.is_empty());
     store.commit_takes.store(0, Ordering::SeqCst);
     run_text(&session, "third").await;
-    assert_eq!(world.puppet.request(1), ["first", "one", "third"]);
+    assert_eq!(world.model.request(1), ["first", "one", "third"]);
 }
 
 /// The notices in `shown` that an earlier prompt is still being stored.
@@ -125,8 +125,8 @@ async fn waiting_behind_commit_is_reported_once() {
     let cancel = CancellationToken::new();
     let first = cancel_and_measure(start(&session, "first", cancel.clone()), &cancel).await;
     store.commit_takes.store(0, Ordering::SeqCst);
-    let told = drain(&mut seen);
-    assert!(storing_notices(&live_events(&told)).is_empty());
+    let items = drain(&mut seen);
+    assert!(storing_notices(&live_events(&items)).is_empty());
 
     let cancel = CancellationToken::new();
     let second = start(&session, "second", cancel.clone());
@@ -145,7 +145,7 @@ async fn waiting_behind_commit_is_reported_once() {
 
     run_text(&session, "third").await;
     assert_eq!(storing_notices(&live_events(&drain(&mut seen))).len(), 1);
-    assert_eq!(world.puppet.request(1), ["first", "one", "third"]);
+    assert_eq!(world.model.request(1), ["first", "one", "third"]);
     run_text(&session, "fourth").await;
     assert!(storing_notices(&live_events(&drain(&mut seen))).is_empty());
 }
@@ -193,7 +193,7 @@ async fn cancelled_unstored_prompt_is_recovered() {
     assert_eq!(store.failed.load(Ordering::SeqCst), 6);
     store.commit.store(0, Ordering::SeqCst);
     run_text(&session, "second").await;
-    let request = world.puppet.request(1);
+    let request = world.model.request(1);
     assert_eq!(
         [&request[0], &request[1], &request[3]],
         ["first", "one", "second"]
@@ -231,7 +231,7 @@ async fn cancel_does_not_wait_for_a_hanging_claim() {
     assert!(is_cancelled(&first) && !first.is_stored && first.loops.is_empty());
     store.writes_take.store(0, Ordering::SeqCst);
     run_text(&session, "second").await;
-    assert_eq!(world.puppet.request(0), ["second"]);
+    assert_eq!(world.model.request(0), ["second"]);
 }
 
 // proves: CANCEL-2
@@ -263,14 +263,9 @@ async fn cancelled_evaluation_does_not_wait_for_its_commit() {
         store.commit_takes.store(HANG_SECONDS, Ordering::SeqCst);
         store.journal_takes.store(journal_takes, Ordering::SeqCst);
         let options = PromptOptions::cancelled_by(CancellationToken::new());
-        let (input, cancel) = (vec![Content::text("which?")], options.cancel.clone());
-        let ticket = session.evaluate(
-            input,
-            candidates(&["a", "b"]),
-            SelectionStrategy::First,
-            options,
-        );
-        let first = cancel_and_measure(ticket.unwrap(), &cancel).await;
+        let cancel = options.cancel.clone();
+        let ticket = start_evaluation(&session, &["a", "b"], SelectionStrategy::First, options);
+        let first = cancel_and_measure(ticket, &cancel).await;
         assert!(!first.is_stored);
         assert_eq!(
             (first.loops.len(), stored_loop_count(&world, &session).await),
@@ -280,7 +275,7 @@ async fn cancelled_evaluation_does_not_wait_for_its_commit() {
         store.journal_takes.store(0, Ordering::SeqCst);
         run_text(&session, "second").await;
         assert_eq!(stored_loop_count(&world, &session).await, 3);
-        let request = world.puppet.request(0);
+        let request = world.model.request(0);
         assert_eq!((&*request[0], &*request[2]), ("which?", "second"));
     }
 }

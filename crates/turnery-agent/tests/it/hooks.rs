@@ -137,7 +137,7 @@ pub(crate) async fn stop_before_loop_leaves_no_event_or_record() {
         assert_eq!(world.head(&session).await, 0);
         // The lane is free, and the prompt is not in the next context.
         run_text(&session, "again").await;
-        assert_eq!(world.puppet.request(0), ["again"]);
+        assert_eq!(world.model.request(0), ["again"]);
     }
 }
 
@@ -148,11 +148,11 @@ async fn after_loop_hook_sees_committed_record() {
     let (session, _seen) = world.session(LARGE_CAPACITY).await;
     let clerk = Arc::new(RecordingHooks::new(BeforeLoopBehavior::Allows));
     ask(&session, clerk.clone()).await;
-    let told = ["before loop: \"hi\"", "after loop: 2 messages, 9 tokens"];
-    assert_eq!(clerk.log(), told);
+    let expected = ["before loop: \"hi\"", "after loop: 2 messages, 9 tokens"];
+    assert_eq!(clerk.log(), expected);
     // The hooks of one prompt are not asked in the next.
     run_text(&session, "again").await;
-    assert_eq!(clerk.log(), told);
+    assert_eq!(clerk.log(), expected);
 }
 
 #[tokio::test(start_paused = true)]
@@ -219,7 +219,7 @@ async fn stop_before_turn_keeps_prompt_out_of_context() {
         .filter(|event| matches!(event.kind, EventKind::TurnStart { .. }));
     assert_eq!(turns.count(), 1);
     run_text(&session, "again").await;
-    assert_eq!(world.puppet.request(1), ["again"]);
+    assert_eq!(world.model.request(1), ["again"]);
 }
 
 // proves: D-9
@@ -232,7 +232,7 @@ async fn stop_before_tool_is_reported_to_model() {
     let result = ask(&session, clerk).await;
     assert!(world.ran.lock().unwrap().is_empty());
     assert_eq!(result.executions()[0].disposition, Disposition::Skipped);
-    assert_eq!(world.puppet.request(1), ["hi", "", "no looking"]);
+    assert_eq!(world.model.request(1), ["hi", "", "no looking"]);
 }
 
 #[tokio::test(start_paused = true)]
@@ -246,7 +246,7 @@ pub(crate) async fn panicking_hook_stops_the_tool() {
     )
     .await;
     assert!(world.ran.lock().unwrap().is_empty());
-    assert_eq!(world.puppet.request(1)[2], "the hook clerk panicked");
+    assert_eq!(world.model.request(1)[2], "the hook clerk panicked");
 }
 
 #[tokio::test(start_paused = true)]

@@ -1,6 +1,6 @@
 //! Tests of the limits of a prompt: one budget for its frames, candidates, judge and child sessions.
 
-use crate::fixture::{Act, LARGE_CAPACITY, Puppet, World, check_random, run_text};
+use crate::fixture::{Act, LARGE_CAPACITY, TestModel, World, check_random, run_text};
 use futures_util::future::BoxFuture;
 use proptest::prelude::*;
 use serde_json::{Value, json};
@@ -164,7 +164,7 @@ impl Job {
         }));
         let names = ["one", "a", "b", "c", "d", "judge"];
         let worker = |name: &&str| {
-            let puppet = Puppet::new(name, &[]);
+            let puppet = TestModel::new(name, &[]);
             Arc::new(Worker {
                 info: ModelInfo {
                     context_window: None,
@@ -365,11 +365,11 @@ async fn child_turn_limit_is_reported_to_parent() {
     // One of the parent, thirty and the last reply of the child, one of the parent.
     assert_eq!(done.ledger.calls, 33);
     assert_eq!(done.limit(), None, "the prompt has not reached its own");
-    let told = done.result.executions()[0].envelope.result.clone().unwrap();
-    let told: String = told.iter().filter_map(Content::as_text).collect();
+    let content = done.result.executions()[0].envelope.result.clone().unwrap();
+    let text: String = content.iter().filter_map(Content::as_text).collect();
     assert!(
-        told.contains("had to stop here: Max turns reached (30/30)"),
-        "{told}"
+        text.contains("had to stop here: Max turns reached (30/30)"),
+        "{text}"
     );
 }
 
@@ -479,6 +479,6 @@ async fn next_prompt_starts_with_fresh_budget() {
             result.outcome,
             Outcome::Stopped(TurnStop::MaxTurns(_))
         ));
-        assert_eq!(world.puppet.requests.lock().unwrap().len(), calls);
+        assert_eq!(world.model.requests.lock().unwrap().len(), calls);
     }
 }

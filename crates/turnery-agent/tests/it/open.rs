@@ -1,6 +1,8 @@
 //! Tests of opening a session again: with or without replay, the same history, and two independent handles.
 
-use crate::fixture::{Act, LARGE_CAPACITY, Seen, World, drain, live_events, run_text, start_text};
+use crate::fixture::{
+    Act, LARGE_CAPACITY, ShownItem, World, drain, live_events, run_text, start_text,
+};
 use std::sync::Arc;
 use tokio::sync::Notify;
 use turnery_agent::{ClientPorts, OpenError, OpenRequest, PromptError};
@@ -41,7 +43,7 @@ async fn load_replays_all_and_resume_nothing() {
     let replayed: Vec<_> = drain(&mut seen)
         .into_iter()
         .map(|seen| match seen {
-            Seen::Replay(event) => event,
+            ShownItem::Replay(event) => event,
             other => panic!("{other:?}"),
         })
         .collect();
@@ -52,7 +54,7 @@ async fn load_replays_all_and_resume_nothing() {
 
     run_text(&again, "go on").await;
     assert_eq!(
-        world.puppet.request(2),
+        world.model.request(2),
         ["look", "one", "done", "two", "go on"]
     );
 }
@@ -74,7 +76,7 @@ pub(crate) async fn second_handle_gets_busy_then_catches_up() {
     signal.notify_one();
     running.result().await.unwrap();
     run_text(&two, "c").await;
-    assert_eq!(world.puppet.request(1), ["a", "first", "c"]);
+    assert_eq!(world.model.request(1), ["a", "first", "c"]);
 }
 
 #[tokio::test(start_paused = true)]
@@ -107,14 +109,14 @@ async fn link_replacing_folder_is_rejected() {
         let refused = world.agent.open(id, request(), replay, ports).await;
         let error = refused.err().unwrap();
         assert!(matches!(error, OpenError::FolderLeadsElsewhere { .. }));
-        let told = error.to_string();
+        let message = error.to_string();
         let wanted = format!(
             "session {id} belongs to {0}, but {0} leads to {1} now: put the folder back in its place, or begin a \
              new session",
             folder.display(),
             elsewhere.display()
         );
-        assert_eq!(told, wanted);
+        assert_eq!(message, wanted);
     }
     let refused = world.agent.fork(id, request(), ports).await;
     match refused.err() {

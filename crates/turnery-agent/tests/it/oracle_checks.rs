@@ -1,6 +1,6 @@
 //! Tests that the oracle fails any test whose event stream or record breaks the grammar.
 
-use crate::fixture::{Act, LARGE_CAPACITY, Seen, World, drain, live_events, run_text};
+use crate::fixture::{Act, LARGE_CAPACITY, ShownItem, World, drain, live_events, run_text};
 use std::{
     future::poll_fn,
     panic::{AssertUnwindSafe, catch_unwind},
@@ -22,12 +22,14 @@ async fn finished_run() -> (World, Vec<Event>) {
 /// Returns the failure reported when a world ends.
 fn oracle_failure(world: World) -> Option<String> {
     let ended = catch_unwind(AssertUnwindSafe(|| drop(world)));
-    ended.err().map(|said| *said.downcast::<String>().unwrap())
+    ended
+        .err()
+        .map(|failure| *failure.downcast::<String>().unwrap())
 }
 
-async fn show_event(tray: &mut dyn Outbox, event: &Event) {
-    poll_fn(|cx| tray.poll_room(cx)).await;
-    tray.push(OutboxItem::Live(event));
+async fn show_event(outbox: &mut dyn Outbox, event: &Event) {
+    poll_fn(|cx| outbox.poll_room(cx)).await;
+    outbox.push(OutboxItem::Live(event));
 }
 
 #[tokio::test(start_paused = true)]
@@ -37,7 +39,8 @@ async fn oracle_rejects_broken_event_stream() {
 
     let (_told, events) = finished_run().await;
     let (world, _) = finished_run().await;
-    let (mut tray, seen): (_, tokio::sync::mpsc::Receiver<Seen>) = world.tray(LARGE_CAPACITY);
+    let (mut outbox, seen): (_, tokio::sync::mpsc::Receiver<ShownItem>) =
+        world.outbox(LARGE_CAPACITY);
     // A result that nobody tells the model.
     let last = events
         .iter()
@@ -56,11 +59,11 @@ async fn oracle_rejects_broken_event_stream() {
         ..after
     });
     for event in &broken {
-        show_event(&mut *tray, event).await;
+        show_event(&mut *outbox, event).await;
     }
     drop(seen);
-    let said = oracle_failure(world).unwrap();
-    assert!(said.contains("R2: not all done at the end"), "{said}");
+    let failure = oracle_failure(world).unwrap();
+    assert!(failure.contains("R2: not all done at the end"), "{failure}");
 }
 
 #[tokio::test(start_paused = true)]
@@ -83,6 +86,6 @@ async fn oracle_rejects_broken_record() {
         release: true,
     };
     world.store.commit(commit).await.unwrap();
-    let said = oracle_failure(world).unwrap();
-    assert!(said.contains("stored of"), "{said}");
+    let failure = oracle_failure(world).unwrap();
+    assert!(failure.contains("stored of"), "{failure}");
 }

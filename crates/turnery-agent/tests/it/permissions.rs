@@ -44,7 +44,7 @@ async fn each_permission_option_is_offered_once() {
     let world = World::new(&[&[Act::Call("r", "ring")]]).with_answers(&[choose("reject_once")]);
     let (session, _seen) = world.session(LARGE_CAPACITY).await;
     run_text(&session, "ring").await;
-    let asked = world.person.asked.lock().unwrap();
+    let asked = world.client.asked.lock().unwrap();
     let kinds: Vec<PermissionChoiceKind> =
         asked[0].options.iter().map(|option| option.kind).collect();
     assert_eq!(
@@ -68,7 +68,7 @@ async fn allow_always_is_remembered_in_session() {
         .with_answers(&[choose(answer)]);
         let (session, _seen) = world.session(LARGE_CAPACITY).await;
         run_text(&session, "ring twice").await;
-        assert_eq!(world.person.asked.lock().unwrap().len(), 1, "{answer}");
+        assert_eq!(world.client.asked.lock().unwrap().len(), 1, "{answer}");
         assert_eq!(world.ran.lock().unwrap().len(), ran, "{answer}");
     }
 }
@@ -98,7 +98,7 @@ async fn mode_change_applies_to_next_call() {
     signal.notify_one();
     ticket.result().await.unwrap();
     assert_eq!(*world.ran.lock().unwrap(), ["ring"]);
-    assert!(world.person.asked.lock().unwrap().is_empty());
+    assert!(world.client.asked.lock().unwrap().is_empty());
 }
 
 #[tokio::test(start_paused = true)]
@@ -114,7 +114,7 @@ async fn permission_wait_does_not_count_as_time() {
         &[Act::Hang],
     ])
     .with_answers(&[choose("allow_once"), choose("allow_once")]);
-    *world.person.thinks.lock().unwrap() = hour;
+    *world.client.delay.lock().unwrap() = hour;
     let (session, _seen) = world.session(LARGE_CAPACITY).await;
     let result = run_text(&session, "ring").await;
     assert!(
@@ -169,7 +169,7 @@ fn hanging_judgement_does_not_delay_cancel() {
         assert_eq!(session.cancel_prompts(), 1);
         let result = ticket.result().await.unwrap();
         assert_eq!(result.outcome, Outcome::Stopped(TurnStop::Cancelled));
-        assert!(world.person.asked.lock().unwrap().is_empty());
+        assert!(world.client.asked.lock().unwrap().is_empty());
         assert!(world.ran.lock().unwrap().is_empty());
         drop(release);
     });
@@ -181,7 +181,7 @@ fn mode_change_applies_to_call_being_judged() {
         session.set_mode(Mode::Plan).await.unwrap();
         drop(release);
         ticket.result().await.unwrap();
-        assert!(world.person.asked.lock().unwrap().is_empty());
+        assert!(world.client.asked.lock().unwrap().is_empty());
         assert!(world.ran.lock().unwrap().is_empty());
     });
 }
@@ -190,8 +190,8 @@ fn mode_change_applies_to_call_being_judged() {
 fn unjudged_call_asks_for_permission() {
     while_judging_hangs(async |world, session, _ticket, release| {
         tokio::time::advance(std::time::Duration::from_secs(5)).await;
-        world.person.called.notified().await;
-        let kinds: Vec<PermissionChoiceKind> = world.person.asked.lock().unwrap()[0]
+        world.client.called.notified().await;
+        let kinds: Vec<PermissionChoiceKind> = world.client.asked.lock().unwrap()[0]
             .options
             .iter()
             .map(|option| option.kind)
@@ -267,7 +267,7 @@ async fn command_line_keeps_limits_of_its_judgement() {
             .with_answers(&[choose("allow_once")]);
         let (session, _seen) = world.session(LARGE_CAPACITY).await;
         run_text(&session, "run it").await;
-        let is_asked = !world.person.asked.lock().unwrap().is_empty();
+        let is_asked = !world.client.asked.lock().unwrap().is_empty();
         assert_eq!(is_asked, command == "touch a");
         assert_eq!(*limits.lock().unwrap(), [expected], "{command}");
     }

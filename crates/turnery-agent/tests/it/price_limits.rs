@@ -1,9 +1,12 @@
 //! Tests of cost limits with models whose price is unknown.
 
-use crate::fixture::{Act, LARGE_CAPACITY, Puppet, World, yield_while};
+use crate::{
+    evaluation::{evaluate, start_evaluation},
+    fixture::{Act, LARGE_CAPACITY, TestModel, World, yield_while},
+};
 use std::sync::Arc;
 use turnery_agent::{
-    Agent, Candidate, PromptError, PromptOptions, SelectionStrategy, Settings, UnknownPriceError,
+    Agent, PromptError, PromptOptions, SelectionStrategy, Settings, UnknownPriceError,
 };
 use turnery_engine::{Content, Limits, Outcome, Price, TurnStop};
 use turnery_models::{ModelName, ModelOverride, ModelRegistry};
@@ -24,7 +27,7 @@ fn with_cost(most: u64) -> PromptOptions {
 }
 
 /// Models `a` and `b` have no price, `one` has.
-fn partly_priced(others: &[Arc<Puppet>], script: &[&[Act]]) -> (World, Arc<Puppet>) {
+fn partly_priced(others: &[Arc<TestModel>], script: &[&[Act]]) -> (World, Arc<TestModel>) {
     let world = World::build(
         Arc::new(MemoryStore::new()),
         script,
@@ -32,7 +35,7 @@ fn partly_priced(others: &[Arc<Puppet>], script: &[&[Act]]) -> (World, Arc<Puppe
         |_| {},
         |tools| tools,
     );
-    let puppet = Arc::clone(&world.puppet);
+    let puppet = Arc::clone(&world.model);
     let models = others.iter().fold(
         ModelRegistry::new(Vec::new()).with_model(puppet.clone()),
         |models, other| models.with_model(other.clone()),
@@ -60,22 +63,18 @@ fn partly_priced(others: &[Arc<Puppet>], script: &[&[Act]]) -> (World, Arc<Puppe
 #[tokio::test(start_paused = true)]
 async fn unknown_price_is_refused_before_the_first_call() {
     let others = [
-        Puppet::new("a", &[&[Act::Say("a")]]),
-        Puppet::new("b", &[&[Act::Say("b")]]),
+        TestModel::new("a", &[&[Act::Say("a")]]),
+        TestModel::new("b", &[&[Act::Say("b")]]),
     ];
     let (world, puppet) = partly_priced(&others, &[&[Act::Say("one")], &[Act::Say("two")]]);
     let (session, _seen) = world.session(LARGE_CAPACITY).await;
-    let tried = |names: &[&str]| -> Vec<Candidate> {
-        names.iter().map(|name| model_name(name).into()).collect()
-    };
     let judged = |name: &str| SelectionStrategy::Judge(Some(model_name(name)));
     for (candidates, pick, unknown) in [
-        (tried(&["one", "b"]), SelectionStrategy::First, "b"),
-        (tried(&["one", "one"]), judged("a"), "a"),
+        (["one", "b"], SelectionStrategy::First, "b"),
+        (["one", "one"], judged("a"), "a"),
     ] {
-        let input = vec![Content::text("go")];
-        let ticket = session.evaluate(input, candidates, pick, with_cost(9));
-        let refused = ticket.unwrap().result().await;
+        let ticket = start_evaluation(&session, &candidates, pick, with_cost(9));
+        let refused = ticket.result().await;
         let model = model_name(unknown);
         assert_eq!(
             refused,
@@ -86,13 +85,8 @@ async fn unknown_price_is_refused_before_the_first_call() {
         assert!(model.requests.lock().unwrap().is_empty());
     }
     // Nothing is limited, or all is known.
-    let free = session.evaluate(
-        vec![Content::text("go")],
-        tried(&["a", "b"]),
-        SelectionStrategy::First,
-        PromptOptions::default(),
-    );
-    assert!(free.unwrap().result().await.is_ok());
+    let free = evaluate(&session, &["a", "b"], SelectionStrategy::First).await;
+    assert!(free.is_ok());
     let ticket = session.prompt(vec![Content::text("go")], with_cost(9));
     assert!(ticket.unwrap().result().await.is_ok());
 }
@@ -102,7 +96,7 @@ async fn unknown_price_is_refused_before_the_first_call() {
 #[tokio::test(start_paused = true)]
 async fn model_changed_in_prompt_needs_price() {
     let gate = Arc::new(tokio::sync::Notify::new());
-    let others = [Puppet::new("a", &[&[Act::Say("a")]])];
+    let others = [TestModel::new("a", &[&[Act::Say("a")]])];
     let script: &[&[Act]] = &[&[Act::Wait(gate.clone()), Act::Call("l", "look")]];
     let (world, puppet) = partly_priced(&others, script);
     let (session, _seen) = world.session(LARGE_CAPACITY).await;
@@ -115,9 +109,9 @@ async fn model_changed_in_prompt_needs_price() {
     let Outcome::Stopped(stop @ TurnStop::ProviderError(_)) = &result.outcome else {
         panic!("{:?}", result.outcome);
     };
-    let told = stop.describe();
+    let text = stop.describe();
     assert!(
-        told.starts_with("no price is known for puppet/a, "),
-        "{told}"
+        text.starts_with("no price is known for puppet/a, "),
+        "{text}"
     );
 }

@@ -63,7 +63,7 @@ async fn waiting_prompt_can_be_cancelled() {
     signal.notify_one();
     first.result().await.unwrap();
     third.result().await.unwrap();
-    assert_eq!(world.puppet.request(1), ["first", "one", "third"]);
+    assert_eq!(world.model.request(1), ["first", "one", "third"]);
 }
 
 // proves: V2-7
@@ -80,7 +80,7 @@ async fn cancel_before_start_leaves_nothing() {
     }
     assert!(drain(&mut seen).is_empty());
     run_text(&session, "third").await;
-    assert_eq!(world.puppet.request(0), ["third"]);
+    assert_eq!(world.model.request(0), ["third"]);
 }
 
 /// Items of an outbox that follows, in one word each.
@@ -93,16 +93,16 @@ impl Outbox for EndTrackingOutbox {
     }
 
     fn push(&mut self, item: OutboxItem<'_>) {
-        let mut told = self.0.lock().unwrap();
+        let mut log = self.0.lock().unwrap();
         match item {
             OutboxItem::Live(event) if matches!(event.kind, EventKind::LoopStart { .. }) => {
-                told.push("start");
+                log.push("start");
             }
             OutboxItem::Live(event) if matches!(event.kind, EventKind::LoopEnd { .. }) => {
-                told.push("end");
+                log.push("end");
             }
             OutboxItem::Live(_) | OutboxItem::Replay(_) | OutboxItem::Info { .. } => {}
-            OutboxItem::Ended(end) => told.push(match end {
+            OutboxItem::Ended(end) => log.push(match end {
                 Ok(_) => "ended",
                 Err(_) => "failed",
             }),
@@ -124,9 +124,9 @@ async fn outbox_gets_prompt_end_last() {
     ports.outbox = Box::new(following.clone());
     let made = world.agent.create(world.request(), |_| ports).await;
     let session = made.unwrap();
-    let told = || following.0.lock().unwrap().clone();
+    let log = || following.0.lock().unwrap().clone();
     run_text(&session, "first").await;
-    assert_eq!(told(), ["start", "end", "ended"]);
+    assert_eq!(log(), ["start", "end", "ended"]);
     run_text(&session, "second").await;
-    assert_eq!(told()[3..], ["start", "end", "ended"]);
+    assert_eq!(log()[3..], ["start", "end", "ended"]);
 }

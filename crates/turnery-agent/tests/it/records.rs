@@ -143,7 +143,7 @@ async fn next_call_sees_recorded_messages() {
     let (session, _seen) = world.session(LARGE_CAPACITY).await;
     run_text(&session, "go").await;
     let record = &records(&world, &session).await[0];
-    let requests = world.puppet.requests.lock().unwrap();
+    let requests = world.model.requests.lock().unwrap();
     // The prompt, the answer with its call, and the result; then the last answer.
     assert_eq!(*requests[1].messages, record.messages[..3]);
     assert_eq!(record.messages.len(), 4);
@@ -190,7 +190,7 @@ async fn session_without_turns_can_be_continued() {
     world.store.commit(commit).await.unwrap();
     let (session, _seen) = world.open(&id, false).await;
     run_text(&session, "go on").await;
-    assert_eq!(world.puppet.request(0), ["hi", "hello", "go on"]);
+    assert_eq!(world.model.request(0), ["hi", "hello", "go on"]);
     assert_eq!(records(&world, &session).await[0].turns, []);
 }
 
@@ -209,7 +209,7 @@ async fn text_is_streamed_or_settled() {
     let ticket = session.start(input, cancel).unwrap();
     ticket.result().await.unwrap();
     // Sent verbatim: resolving paths is up to the host.
-    assert_eq!(world.puppet.request(0), ["see @src/main.rs\nand ~/x"]);
+    assert_eq!(world.model.request(0), ["see @src/main.rs\nand ~/x"]);
 }
 
 // proves: LASH-36

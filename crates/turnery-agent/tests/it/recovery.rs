@@ -1,10 +1,10 @@
 //! Tests that an interrupted or unstored prompt stays in its session, and that the session goes on.
 
 use crate::{
-    evaluation::{candidates, evaluate},
+    evaluation::{evaluate, start_evaluation},
     failing_store::{ALWAYS, FailingStore},
     fixture::{
-        Act, LARGE_CAPACITY, Puppet, World, check_random, run_text, start_text, wait_for_event,
+        Act, LARGE_CAPACITY, TestModel, World, check_random, run_text, start_text, wait_for_event,
         yield_while,
     },
 };
@@ -17,7 +17,7 @@ use std::{
     },
 };
 use turnery_agent::{ClientPorts, PromptError, PromptOptions, SelectionStrategy, SubAgentTool};
-use turnery_engine::{CommitError, Content, EventKind, LoopStatus, oracle};
+use turnery_engine::{CommitError, EventKind, LoopStatus, oracle};
 use turnery_store::{Clock, ListQuery, MemoryStore, Owner};
 use turnery_tools::Toolbox;
 
@@ -59,7 +59,7 @@ pub(crate) async fn interrupted_prompt_is_in_the_next_context() {
     later.store(120, Ordering::SeqCst);
     let (two, _seen) = world.open(one.id(), false).await;
     let second = run_text(&two, "second").await;
-    let request = world.puppet.request(1);
+    let request = world.model.request(1);
     let [first, answer, done, running, notice, last] = &request[..] else {
         panic!("{request:?}");
     };
@@ -90,28 +90,22 @@ pub(crate) async fn interrupted_prompt_is_in_the_next_context() {
 #[tokio::test(start_paused = true)]
 async fn interrupted_evaluation_is_in_the_next_context() {
     let (store, later) = expiring_store();
-    let a = Puppet::new(
+    let a = TestModel::new(
         "a",
         &[&[Act::Say("on it"), Act::Call("1", "look")], &[Act::Hang]],
     );
-    let b = Puppet::new("b", &[&[Act::Hang]]);
+    let b = TestModel::new("b", &[&[Act::Hang]]);
     let script: &[&[Act]] = &[&[Act::Say("here")]];
     let world = World::build(store, script, &[a, b], |_| {}, |tools| tools);
     let (one, _seen) = world.session(LARGE_CAPACITY).await;
     let options = PromptOptions::default();
-    let input = vec![Content::text("which?")];
-    let ticket = one.evaluate(
-        input,
-        candidates(&["a", "b"]),
-        SelectionStrategy::First,
-        options,
-    );
+    let ticket = start_evaluation(&one, &["a", "b"], SelectionStrategy::First, options);
     yield_while(|| world.ran.lock().unwrap().is_empty()).await;
     tokio::time::sleep(std::time::Duration::from_secs(1)).await;
     later.store(120, Ordering::SeqCst);
     let (two, _seen) = world.open(one.id(), false).await;
     run_text(&two, "second").await;
-    let request = world.puppet.request(0);
+    let request = world.model.request(0);
     let [asked, answer, done, .., notice, last] = &request[..] else {
         panic!("{request:?}");
     };
@@ -144,7 +138,7 @@ async fn interrupted_frame_is_continued() {
     later.store(120, Ordering::SeqCst);
     let (two, _seen) = world.open(one.id(), false).await;
     run_text(&two, "second").await;
-    let request = world.puppet.request(2);
+    let request = world.model.request(2);
     // What was streamed is not settled.
     assert_eq!(
         [&request[0], &request[1], &request[3]],
@@ -208,7 +202,7 @@ async fn unstored_answer_is_recovered() {
     start_text(&session, "first").result().await.unwrap_err();
     store.commit.store(0, Ordering::SeqCst);
     run_text(&session, "second").await;
-    let request = world.puppet.request(1);
+    let request = world.model.request(1);
     assert_eq!(
         [&request[0], &request[1], &request[3]],
         ["first", "one", "second"]
@@ -231,7 +225,7 @@ async fn unstored_refusal_stays_off_chain() {
         .unwrap_err();
     store.commit.store(0, Ordering::SeqCst);
     run_text(&session, "something good").await;
-    assert_eq!(world.puppet.request(1), ["something good"]);
+    assert_eq!(world.model.request(1), ["something good"]);
     let loops = world.loops(session.id()).await;
     let found: Vec<_> = loops.iter().map(|it| (it.status, it.on_chain)).collect();
     let expected = [(LoopStatus::Aborted, false), (LoopStatus::Completed, true)];
@@ -273,7 +267,7 @@ pub(crate) async fn prompts_after_a_lost_one_are_stored() {
 /// Whatever fails and whichever owner continues, a prompt is stored if the store works, under its own id.
 async fn check_session_goes_on(ops: &[u8]) -> Result<(), String> {
     let store = FailingStore::new();
-    let others = ["a", "b"].map(|name| Puppet::new(name, &[ONE_ANSWER; 40]));
+    let others = ["a", "b"].map(|name| TestModel::new(name, &[ONE_ANSWER; 40]));
     let world = World::build(
         store.clone(),
         &[ONE_ANSWER; 40],

@@ -10,7 +10,7 @@ use turnery_store::{
 };
 
 fn asked(world: &World) -> usize {
-    world.person.asked.lock().unwrap().len()
+    world.client.asked.lock().unwrap().len()
 }
 
 /// PERM-6: approvals and rejections, by load and by resume.
@@ -146,7 +146,7 @@ async fn transcript_notes_are_replayed_in_place() {
     let expected = ["first", "a", "one", "second", "b", "two", "third"];
     assert_eq!(texts, expected);
     run_text(&again, "c").await;
-    assert_eq!(world.puppet.request(2), ["a", "one", "b", "two", "c"]);
+    assert_eq!(world.model.request(2), ["a", "one", "b", "two", "c"]);
 }
 
 /// Loops stored before events existed are replayed too: messages, and each call in its final state.

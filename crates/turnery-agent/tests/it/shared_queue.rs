@@ -38,7 +38,7 @@ impl Outbox for FullOutbox {
 pub(crate) async fn idle_session_releases_its_slot() {
     let world = world(&three_models());
     let queue = FullOutbox::default();
-    let ports = ClientPorts::local(world.person.clone(), Box::new(queue.clone()));
+    let ports = ClientPorts::local(world.client.clone(), Box::new(queue.clone()));
     let session = world
         .agent
         .create(world.request(), |_| ports)

@@ -44,7 +44,7 @@ struct SimulatedEnv {
 
 fn model_act(what: u8) -> Act {
     match what % 14 {
-        0..=3 => Act::Say("word"),
+        0..=3 => Act::Say("text"),
         4 => Act::Call("c", "look"),
         5 => Act::Call("c", "ring"),
         6 => Act::Call("c", "hang"),
@@ -141,19 +141,24 @@ impl Hooks for RandomHooks {
 /// Maximum duration of any prompt.
 const MAX_PROMPT_TIME: Duration = Duration::from_secs(300);
 
-/// Interjects into the prompt that runs then. Accepted interjections are added to `said`.
-fn interject_later(session: &Session, number: usize, at: u64, said: &Arc<Mutex<Vec<String>>>) {
-    let (session, said) = (session.clone(), Arc::clone(said));
+/// Interjects into the prompt that runs then. Accepted interjections are added to `interjected`.
+fn interject_later(
+    session: &Session,
+    number: usize,
+    at: u64,
+    interjected: &Arc<Mutex<Vec<String>>>,
+) {
+    let (session, interjected) = (session.clone(), Arc::clone(interjected));
     tokio::spawn(async move {
         tokio::time::sleep(Duration::from_millis(at)).await;
-        let text = format!("word {number}");
+        let text = format!("text {number}");
         let content = vec![Content::text(&*text)];
         let accepted = match at % 2 {
             0 => session.steer(content),
             _ => session.follow_up(content),
         };
         if accepted.is_ok() {
-            said.lock().unwrap().push(text);
+            interjected.lock().unwrap().push(text);
         }
     });
 }
@@ -191,7 +196,7 @@ async fn simulate(prompts: &[Planned], around: &SimulatedEnv) -> Result<(), Stri
         }
         shown
     });
-    let said: Arc<Mutex<Vec<String>>> = Arc::default();
+    let interjected: Arc<Mutex<Vec<String>>> = Arc::default();
     let mut tickets = Vec::new();
     let mut spoken = 0;
     for prompt in prompts {
@@ -206,7 +211,7 @@ async fn simulate(prompts: &[Planned], around: &SimulatedEnv) -> Result<(), Stri
         });
         for at in &prompt.interjections {
             spoken += 1;
-            interject_later(&session, spoken, *at, &said);
+            interject_later(&session, spoken, *at, &interjected);
         }
     }
     let mut results = Vec::new();
@@ -218,7 +223,7 @@ async fn simulate(prompts: &[Planned], around: &SimulatedEnv) -> Result<(), Stri
     let id = session.id().clone();
     session.close().await;
     drop(session);
-    if *world.puppet.alive.lock().unwrap() > 0 || *world.person.open.lock().unwrap() > 0 {
+    if *world.model.alive.lock().unwrap() > 0 || *world.client.open.lock().unwrap() > 0 {
         return Err("something is left running".to_owned());
     }
     let shown = reader.await.map_err(|error| error.to_string())?;
@@ -231,8 +236,8 @@ async fn simulate(prompts: &[Planned], around: &SimulatedEnv) -> Result<(), Stri
     for result in &results {
         check_result(result, &loops)?;
     }
-    let said = said.lock().unwrap().clone();
-    check_interjections(&said, &loops)?;
+    let interjected = interjected.lock().unwrap().clone();
+    check_interjections(&interjected, &loops)?;
 
     let tip = world.store.info(&id).await.map_err(|it| it.to_string())?;
     let view = ContextView::from_chain(&loop_chain(&loops, tip.tip_loop_id.as_ref()));
@@ -302,7 +307,7 @@ fn check_result(result: &PromptResult, loops: &[Arc<LoopRecord>]) -> Result<(), 
 
 /// Checks that no interjection is lost or duplicated: each is in one loop, or was rejected by an input
 /// filter.
-fn check_interjections(said: &[String], loops: &[Arc<LoopRecord>]) -> Result<(), String> {
+fn check_interjections(interjected: &[String], loops: &[Arc<LoopRecord>]) -> Result<(), String> {
     let messages = loops.iter().flat_map(|record| &record.messages);
     let heard: Vec<&str> = messages
         .filter_map(|message| match &message.message {
@@ -313,14 +318,14 @@ fn check_interjections(said: &[String], loops: &[Arc<LoopRecord>]) -> Result<(),
     let events = loops.iter().flat_map(|record| &record.events);
     let refused = events.filter(|event| matches!(event.kind, EventKind::InputRejected { .. }));
     let mut missing = 0;
-    for word in said {
-        match heard.iter().filter(|heard| *heard == word).count() {
+    for text in interjected {
+        match heard.iter().filter(|heard| *heard == text).count() {
             0 => missing += 1,
             1 => {}
-            _ => return Err(format!("{word} was heard twice")),
+            _ => return Err(format!("{text} was heard twice")),
         }
     }
-    // A prompt that began with its cancel has said nothing either; its words are its own.
+    // A prompt that began with its cancel has interjected nothing either; its words are its own.
     let unsaid = loops.iter().filter(|record| record.messages.is_empty());
     match missing <= refused.count() + unsaid.count() {
         true => Ok(()),

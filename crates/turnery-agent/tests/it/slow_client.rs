@@ -20,14 +20,14 @@ pub(crate) async fn unread_outbox_applies_backpressure() {
     let ticket = start_text(&session, "talk");
     tokio::time::sleep(Duration::from_secs(60)).await;
     assert_eq!(
-        *world.puppet.alive.lock().unwrap(),
+        *world.model.alive.lock().unwrap(),
         1,
         "the model has to wait"
     );
     // A cancel drops the model at once, though the client has read nothing.
     session.cancel_prompts();
     tokio::time::sleep(Duration::from_millis(1)).await;
-    assert_eq!(*world.puppet.alive.lock().unwrap(), 0);
+    assert_eq!(*world.model.alive.lock().unwrap(), 0);
     // And the prompt is stored, for that does not depend on the client (LASH-85).
     assert_eq!(world.head(&session).await, 1);
     let mut shown = Vec::new();
@@ -91,10 +91,10 @@ pub(crate) async fn permission_request_is_cancelled_without_reader() {
     // end of the answer, usage, call, question.
     let (session, mut seen) = world.session(9).await;
     let ticket = start_text(&session, "ring");
-    world.person.called.notified().await;
+    world.client.called.notified().await;
     session.cancel_prompts();
     tokio::time::sleep(Duration::from_millis(1)).await;
-    assert_eq!(*world.person.open.lock().unwrap(), 0);
+    assert_eq!(*world.client.open.lock().unwrap(), 0);
     assert_eq!(drain(&mut seen).len(), 9);
     let reader = tokio::spawn(async move { while seen.recv().await.is_some() {} });
     let result = ticket.result().await.unwrap();

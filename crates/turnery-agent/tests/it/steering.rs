@@ -31,16 +31,16 @@ async fn steering_follows_running_call_and_skips_the_rest() {
         &[Act::Say("as you wish")],
     ]);
     let world = world.with_answers(&[choose("allow_once")]);
-    *world.person.thinks.lock().unwrap() = std::time::Duration::from_secs(1);
+    *world.client.delay.lock().unwrap() = std::time::Duration::from_secs(1);
     let (session, _seen) = world.session(LARGE_CAPACITY).await;
     let ticket = start_text(&session, "go");
-    world.person.called.notified().await;
+    world.client.called.notified().await;
     session.steer(text_content("rather not")).unwrap();
     signal.notify_one();
     let result = ticket.result().await.unwrap();
     assert_eq!(result.loops.len(), 1);
     assert_eq!(*world.ran.lock().unwrap(), ["ring"]);
-    let request = world.puppet.request(1);
+    let request = world.model.request(1);
     assert_eq!(request[request.len() - 1], "rather not");
     assert!(request[3].contains("skipped"), "{request:?}");
 }
@@ -60,9 +60,9 @@ async fn follow_up_is_delivered_at_loop_end() {
     signal.notify_one();
     let result = ticket.result().await.unwrap();
     assert_eq!(result.loops.len(), 1);
-    assert_eq!(world.puppet.request(1), ["go", "", "done"]);
+    assert_eq!(world.model.request(1), ["go", "", "done"]);
     assert_eq!(
-        world.puppet.request(2),
+        world.model.request(2),
         ["go", "", "done", "that is it", "and then?"]
     );
 }
@@ -83,7 +83,7 @@ async fn queue_mode_delivers_one_or_all() {
         session.steer(text_content("three")).unwrap();
         signal.notify_one();
         ticket.result().await.unwrap();
-        assert_eq!(world.puppet.request(1).last().unwrap(), last);
+        assert_eq!(world.model.request(1).last().unwrap(), last);
     }
 }
 
@@ -155,14 +155,14 @@ async fn interjection_to_cancelled_prompt_calls_no_model() {
     let (session, _seen) = world.session(LARGE_CAPACITY).await;
     let cancel = CancellationToken::new();
     let ticket = start(&session, "first", cancel.clone());
-    yield_while(|| *world.puppet.alive.lock().unwrap() == 0).await;
+    yield_while(|| *world.model.alive.lock().unwrap() == 0).await;
     session.steer(text_content("wait")).unwrap();
     cancel.cancel();
     let result = ticket.result().await.unwrap();
     assert_eq!(result.outcome, Outcome::Stopped(TurnStop::Cancelled));
     let kept = final_messages(&world, &session).await;
     assert!(kept.concat().contains(&"wait".to_owned()), "{kept:?}");
-    assert_eq!(world.puppet.requests.lock().unwrap().len(), 1);
+    assert_eq!(world.model.requests.lock().unwrap().len(), 1);
 }
 
 #[tokio::test(start_paused = true)]
@@ -185,6 +185,6 @@ async fn receipt_reports_delivery_and_late_is_not_run() {
     ticket.result().await.unwrap();
     assert_eq!(late.result().await, Err(InterjectError::Idle));
     assert_eq!(end.result().await, Err(InterjectError::Idle));
-    assert_eq!(world.puppet.requests.lock().unwrap().len(), 2);
+    assert_eq!(world.model.requests.lock().unwrap().len(), 2);
     assert_eq!(final_messages(&world, &session).await.len(), 1);
 }

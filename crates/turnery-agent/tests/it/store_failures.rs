@@ -31,7 +31,7 @@ pub(crate) async fn unstored_prompt_is_not_in_next_context() {
     store.commit.store(0, Ordering::SeqCst);
     let shown = live_events(&drain(&mut seen));
     let second = run_text(&session, "second").await;
-    assert_eq!(world.puppet.request(1), ["second"]);
+    assert_eq!(world.model.request(1), ["second"]);
     // LOOP-10: nor is it confused with what was shown of the lost one.
     assert_ne!(second.loops[0].loop_id, shown[0].loop_id);
     let info = world.store.info(session.id()).await.unwrap();
@@ -46,7 +46,7 @@ pub(crate) async fn a_refused_prompt_is_not_in_the_next_context() {
     let (session, _seen) = world.session(LARGE_CAPACITY).await;
     run_text(&session, "something bad").await;
     run_text(&session, "something good").await;
-    assert_eq!(world.puppet.request(1), ["something good"]);
+    assert_eq!(world.model.request(1), ["something good"]);
 }
 
 #[tokio::test(start_paused = true)]
@@ -57,7 +57,7 @@ async fn setting_change_keeps_work_of_other_handle() {
     run_text(&one, "a").await;
     two.set_mode(Mode::Plan).await.unwrap();
     run_text(&two, "b").await;
-    assert_eq!(world.puppet.request(1), ["a", "first", "b"]);
+    assert_eq!(world.model.request(1), ["a", "first", "b"]);
 }
 
 #[tokio::test(start_paused = true)]
@@ -77,7 +77,7 @@ async fn failed_refresh_is_retried_at_next_prompt() {
         "{failed:?}"
     );
     run_text(&two, "c").await;
-    assert_eq!(world.puppet.request(1), ["a", "first", "c"]);
+    assert_eq!(world.model.request(1), ["a", "first", "c"]);
 }
 
 /// MODE-1: a rejected change has no effect.
@@ -101,7 +101,7 @@ async fn unstored_setting_is_not_applied() {
     tokio::time::sleep(std::time::Duration::from_secs(1)).await;
     cancel.cancel();
     ticket.result().await.unwrap();
-    assert_eq!(world.person.asked.lock().unwrap().len(), 1);
+    assert_eq!(world.client.asked.lock().unwrap().len(), 1);
     assert!(world.ran.lock().unwrap().is_empty());
 }
 
@@ -154,11 +154,11 @@ async fn damaged_session_opens_with_notice() {
     let (opened, _seen) = world.open(&id, false).await;
     run_text(&opened, "go on").await;
     opened.close().await;
-    let systems = |call: usize| world.puppet.requests.lock().unwrap()[call].system.clone();
+    let systems = |call: usize| world.model.requests.lock().unwrap()[call].system.clone();
     for call in [2, 3] {
         assert!(systems(call).contains("history of this session is damaged"));
     }
-    assert_eq!(world.puppet.request(2), ["on"]);
+    assert_eq!(world.model.request(2), ["on"]);
 
     let other = second.id().clone();
     second.close().await;
@@ -166,7 +166,7 @@ async fn damaged_session_opens_with_notice() {
     let shown = format!("{:?}", drain(&mut shown));
     assert!(!shown.contains("damaged"), "{shown}");
     run_text(&again, "and on").await;
-    assert_eq!(world.puppet.request(4), ["hi", "hello", "and on"]);
+    assert_eq!(world.model.request(4), ["hi", "hello", "and on"]);
     assert!(!systems(4).contains("damaged"));
     // All that is stored is looked at when the world ends.
     write("initial");
@@ -196,7 +196,7 @@ async fn damaged_journal_is_reported_on_open() {
         let shown = format!("{:?}", drain(&mut shown));
         assert_eq!(shown.contains("the journal of loop"), replay, "{shown}");
         run_text(&second, "second").await;
-        let system = world.puppet.requests.lock().unwrap()[1].system.clone();
+        let system = world.model.requests.lock().unwrap()[1].system.clone();
         assert!(system.contains("history of this session is damaged"));
     }
 }

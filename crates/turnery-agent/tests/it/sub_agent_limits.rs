@@ -13,11 +13,11 @@ async fn child_stop_reason(world: &World) -> String {
     let [(_, loops)] = &children[..] else {
         panic!("one child: {}", children.len())
     };
-    let said = loops[0].messages.iter().filter_map(|it| match &it.message {
+    let texts = loops[0].messages.iter().filter_map(|it| match &it.message {
         Message::System { text } => Some(text.clone()),
         Message::User { .. } | Message::Assistant { .. } | Message::ToolResult { .. } => None,
     });
-    said.collect()
+    texts.collect()
 }
 
 fn with_limits(limits: Limits) -> impl FnOnce(&mut Settings) {
@@ -109,9 +109,9 @@ async fn child_is_not_started_without_turns_left() {
     let (session, _seen) = world.session(LARGE_CAPACITY).await;
     let result = run_text(&session, "find something").await;
     assert!(children(&world).await.is_empty());
-    let told = result.executions()[0].envelope.result.clone();
+    let outcome = result.executions()[0].envelope.result.clone();
     assert_eq!(
-        told.unwrap_err().message,
+        outcome.unwrap_err().message,
         "nothing is left for a sub-agent (Max turns reached (1/1)): end the work yourself"
     );
 }
@@ -138,7 +138,7 @@ async fn calls_and_questions(world: &World, session: &Session) -> (usize, usize)
     let ticket = start_text(session, "ring");
     ticket.result().await.unwrap();
     let ran = world.ran.lock().unwrap().len();
-    (ran, world.person.asked.lock().unwrap().len())
+    (ran, world.client.asked.lock().unwrap().len())
 }
 
 /// PERM-6
@@ -194,5 +194,5 @@ async fn approval_in_child_applies_to_running_sibling() {
     gate.notify_one();
     ticket.result().await.unwrap();
     assert_eq!(world.ran.lock().unwrap().len(), 2);
-    assert_eq!(world.person.asked.lock().unwrap().len(), 1);
+    assert_eq!(world.client.asked.lock().unwrap().len(), 1);
 }

@@ -59,7 +59,7 @@ async fn sub_agent_runs_in_own_session_and_answers() {
     let (session, mut seen) = world.session(LARGE_CAPACITY).await;
     let result = run_text(&session, "find something").await;
     assert_eq!(tool_results(&result), ["gold"]);
-    assert_eq!(world.puppet.request(1), ["dig"]);
+    assert_eq!(world.model.request(1), ["dig"]);
     let [(child, loops)] = &children(&world).await[..] else {
         panic!("one child")
     };
@@ -97,7 +97,7 @@ async fn child_usage_is_reported_live_and_separately() {
     );
     let (session, mut seen) = world.session(LARGE_CAPACITY).await;
     let result = run_text(&session, "find something").await;
-    let told: Vec<(u32, u64)> = live_events(&drain(&mut seen))
+    let reported: Vec<(u32, u64)> = live_events(&drain(&mut seen))
         .iter()
         .filter_map(|event| match &event.kind {
             EventKind::ChildUsageReported { child, .. } => {
@@ -106,7 +106,7 @@ async fn child_usage_is_reported_live_and_separately() {
             _ => None,
         })
         .collect();
-    assert_eq!(told, [(0, 7), (1, 18)]);
+    assert_eq!(reported, [(0, 7), (1, 18)]);
     assert_eq!(result.usage.total(), 33);
     assert_eq!(result.total_usage().total(), 51);
     let [row] = &result.children_usage()[..] else {
@@ -132,7 +132,7 @@ async fn child_permission_request_names_parent_call() {
     let result = run_text(&session, "ring").await;
     assert_eq!(tool_results(&result), ["rung"]);
     assert_eq!(*world.ran.lock().unwrap(), ["ring"]);
-    let asked = world.person.asked.lock().unwrap();
+    let asked = world.client.asked.lock().unwrap();
     assert_eq!(asked[0].session_id, *session.id());
     assert_eq!(asked[0].call_id.as_str(), "t");
     assert_eq!(asked[0].tool_name, "ring");
@@ -167,7 +167,7 @@ async fn child_is_bound_by_parent_policy() {
         let (session, _seen) = world.session(LARGE_CAPACITY).await;
         run_text(&session, "ring").await;
         assert!(world.ran.lock().unwrap().is_empty());
-        assert!(world.person.asked.lock().unwrap().is_empty());
+        assert!(world.client.asked.lock().unwrap().is_empty());
     }
 }
 
@@ -186,7 +186,7 @@ async fn stricter_mode_applies_to_running_child() {
     let (session, mut seen) = world.session(LARGE_CAPACITY).await;
     let ticket = start_text(&session, "ring");
     // The child has begun: its first call of the model waits.
-    while world.puppet.requests.lock().unwrap().len() < 2 {
+    while world.model.requests.lock().unwrap().len() < 2 {
         seen.recv().await.unwrap();
         tokio::task::yield_now().await;
     }
@@ -215,7 +215,7 @@ async fn cancel_reaches_child_and_is_recorded() {
     let cancelled = Outcome::Stopped(TurnStop::Cancelled);
     let result = ticket.result().await.unwrap();
     assert_eq!(result.outcome, cancelled);
-    assert_eq!(*world.puppet.alive.lock().unwrap(), 0);
+    assert_eq!(*world.model.alive.lock().unwrap(), 0);
     let [(_, loops)] = &children(&world).await[..] else {
         panic!("one child")
     };
@@ -226,13 +226,13 @@ async fn cancel_reaches_child_and_is_recorded() {
 // proves: PROMPT-12, G-17
 #[tokio::test(start_paused = true)]
 async fn new_prompt_does_not_end_running_child() {
-    let told = Arc::new(tokio::sync::Notify::new());
+    let signal = Arc::new(tokio::sync::Notify::new());
     let world = World::with_sub_agents(
         &[
             &[Act::Delegate("t", false)],
             &[
                 Act::Say("so far"),
-                Act::Wait(told.clone()),
+                Act::Wait(signal.clone()),
                 Act::Say("gold"),
             ],
             &[Act::Say("thanks")],
@@ -249,11 +249,11 @@ async fn new_prompt_does_not_end_running_child() {
         tokio::task::yield_now().await;
     }
     assert_eq!(
-        *world.puppet.alive.lock().unwrap(),
+        *world.model.alive.lock().unwrap(),
         1,
         "the child still works"
     );
-    told.notify_one();
+    signal.notify_one();
     let first = first.result().await.unwrap();
     assert_eq!(tool_results(&first), ["so far\ngold"]);
     let second = second.result().await.unwrap();

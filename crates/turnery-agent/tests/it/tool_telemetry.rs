@@ -7,7 +7,7 @@ use turnery_tools::telemetry::Stage;
 
 fn record_telemetry(world: &World) -> mpsc::Receiver<Map<String, Value>> {
     let observe = world.agent.toolbox().observe();
-    let (sender, told) = mpsc::channel(16);
+    let (sender, events) = mpsc::channel(16);
     for stage in [Stage::Start, Stage::Stop] {
         let path = observe.event_path(stage).clone();
         let sender = sender.clone();
@@ -18,11 +18,11 @@ fn record_telemetry(world: &World) -> mpsc::Receiver<Map<String, Value>> {
             .attach(&path.to_string(), path, tell, Value::Null)
             .unwrap();
     }
-    told
+    events
 }
 
-fn drain_events(told: &mut mpsc::Receiver<Map<String, Value>>) -> Vec<Value> {
-    std::iter::from_fn(|| told.try_recv().ok())
+fn drain_events(events: &mut mpsc::Receiver<Map<String, Value>>) -> Vec<Value> {
+    std::iter::from_fn(|| events.try_recv().ok())
         .map(Value::Object)
         .collect()
 }
@@ -35,13 +35,13 @@ async fn tool_telemetry_names_loop_turn_and_session() {
         &[Act::Call("c2", "look")],
         &[Act::Say("done")],
     ]);
-    let mut told = record_telemetry(&world);
+    let mut events = record_telemetry(&world);
     let (session, mut seen) = world.session(LARGE_CAPACITY).await;
     run_text(&session, "hi").await;
     let loop_id = live_events(&drain(&mut seen))[0].loop_id.to_string();
-    let told = drain_events(&mut told);
-    assert_eq!(told.len(), 4);
-    for ((n, call_id), pair) in [(0, "c1"), (1, "c2")].into_iter().zip(told.chunks(2)) {
+    let events = drain_events(&mut events);
+    assert_eq!(events.len(), 4);
+    for ((n, call_id), pair) in [(0, "c1"), (1, "c2")].into_iter().zip(events.chunks(2)) {
         let [start, stop] = pair else {
             panic!("pairs");
         };
@@ -66,11 +66,11 @@ async fn tool_telemetry_names_loop_turn_and_session() {
 #[tokio::test(start_paused = true)]
 async fn unknown_tool_call_is_observed_once() {
     let world = World::new(&[&[Act::Call("c1", "nothing")], &[Act::Say("done")]]);
-    let mut told = record_telemetry(&world);
+    let mut events = record_telemetry(&world);
     let (session, _seen) = world.session(LARGE_CAPACITY).await;
     run_text(&session, "hi").await;
-    let told = drain_events(&mut told);
-    assert_eq!(told.len(), 2);
-    assert_eq!(told[0]["tool_name"], "nothing");
-    assert_eq!(told[1]["result"]["error"]["type"], "not_found");
+    let events = drain_events(&mut events);
+    assert_eq!(events.len(), 2);
+    assert_eq!(events[0]["tool_name"], "nothing");
+    assert_eq!(events[1]["result"]["error"]["type"], "not_found");
 }

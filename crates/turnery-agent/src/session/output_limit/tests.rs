@@ -284,8 +284,8 @@ fn reports_are_limited_in_number_and_size() {
     // By number.
     let mut room = small();
     for _ in 0..3 {
-        let says = Progress::Says("s".to_owned());
-        assert_eq!(room.admit(says.clone()), Some(says));
+        let text = Progress::Says("s".to_owned());
+        assert_eq!(room.admit(text.clone()), Some(text));
     }
     assert_eq!(room.admit(detail_report("")), None);
     assert_eq!(room.admit(Progress::Says("four".to_owned())), None);

@@ -67,9 +67,9 @@ pub(super) fn specify(
 pub(crate) fn predict_beginning(
     task: &SessionTask,
     scope: &PromptScope,
-    work: &PromptKind,
+    kind: &PromptKind,
 ) -> Option<Arc<LoopBeginning>> {
-    let PromptKind::Say(input) = work else {
+    let PromptKind::Input(input) = kind else {
         return None;
     };
     if !scope.hooks.is_empty() {

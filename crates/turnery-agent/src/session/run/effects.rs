@@ -25,8 +25,8 @@ use turnery_models::{MissingKeyError, Model, ModelRequest};
 use turnery_tools::{LineLimits, Origin, PreparedCall, Progress, ToolCx};
 
 impl LoopRun<'_> {
-    pub(super) fn step(&mut self, step: QueuedEffect) {
-        match step {
+    pub(super) fn start_effect(&mut self, effect: QueuedEffect) {
+        match effect {
             QueuedEffect::Show(_) | QueuedEffect::Info | QueuedEffect::Finish(_) => {}
             QueuedEffect::CallModel { tools } => {
                 self.task.refresh_tools();
