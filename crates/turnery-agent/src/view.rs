@@ -98,15 +98,8 @@ impl SessionView {
                     show(ViewChange::CallProgressed(call));
                 }
             }
-            EventKind::ToolExecutionEnd {
-                call_id,
-                envelope,
-                disposition,
-                child_loop_id,
-                ..
-            } => {
-                if let Some(call) = self.calls.remove(call_id) {
-                    let end = CallEnd::new(envelope, *disposition, child_loop_id.as_ref());
+            EventKind::ToolExecutionEnd { .. } => {
+                if let Some((call, end)) = self.calls.end(&event.kind) {
                     show(ViewChange::CallEnded { call: &call, end });
                 }
             }
@@ -214,22 +207,11 @@ impl SessionView {
                     call.detail.clone_from(detail);
                 }
             }
-            EventKind::ToolExecutionEnd {
-                call_id,
-                envelope,
-                disposition,
-                child_loop_id,
-                ..
-            } => {
-                if let Some(call) = self.calls.remove(call_id) {
-                    let end = CallEnd::new(envelope, *disposition, child_loop_id.as_ref());
+            EventKind::ToolExecutionEnd { .. } => {
+                if let Some((call, end)) = self.calls.end(&event.kind) {
                     call.show_stored(end, show);
                 }
             }
-            EventKind::PlanUpdated { entries } => show(ViewChange::Plan {
-                session_id: &event.session_id,
-                entries,
-            }),
             EventKind::LoopStart { .. } => self.begin_loop(event, show),
             EventKind::UsageReported { usage, cumulative } => {
                 self.record_turn(usage.as_ref(), *cumulative);
@@ -252,9 +234,9 @@ impl SessionView {
                 }
                 self.context_tokens = Some(after.tokens);
             }
-            EventKind::FinalValue { value } | EventKind::ToolValue { value, .. } => {
-                self.show_value(value, &event.loop_id, show);
-            }
+            EventKind::PlanUpdated { .. }
+            | EventKind::FinalValue { .. }
+            | EventKind::ToolValue { .. } => self.apply_live(event, show),
             EventKind::LoopEnd { outcome, .. } => {
                 self.calls.show_unfinished(show);
                 if let Some(value) = outcome.value() {

@@ -7,11 +7,12 @@ mod group_output;
 use super::{
     PromptError, PromptResult,
     background::OverdueCommit,
+    budget::Budget,
     command::EvaluationRequest,
     commit_retry,
     group_commit::{CandidateResult, GroupCommit},
     loop_plan::LoopPlan,
-    prompt_guard::{GuardOutcome, PromptGuard},
+    prompt_guard::PromptGuard,
     prompt_run::{refused, unstored_result},
     prompt_scope::PromptScope,
     result::{PromptEnd, missing_outcome},
@@ -136,7 +137,9 @@ impl SessionTask {
         let mut running = self.start_candidates(&plan, &evaluation, scope, guard, &ids, &sender);
         drop(sender);
         let collected = collect_results(&mut running, &mut arrivals, ids.len());
-        let results = guard_result(guard.run_guarded(self, collected, CANDIDATE_GRACE).await)??;
+        let results = guard.run_guarded(self, collected, CANDIDATE_GRACE).await?;
+        let results =
+            results.ok_or_else(|| lost("a candidate did not end although it was cancelled"))??;
         let mut records: Vec<LoopRecord> = results
             .iter()
             .map(|ended| LoopRecord::clone(&ended.commit.records[0]))
@@ -163,26 +166,7 @@ impl SessionTask {
             title: title.clone(),
             release: !switches,
         };
-        let outcome = records[winner].outcome.clone();
-        let outcome = outcome.unwrap_or_else(missing_outcome);
-        let known = outcome.limit().cloned();
-        let known = known.or(limit).or_else(|| stopping_limit(&records));
-        // A candidate knows what the others had spent when it ended, but not their later spending.
-        let limit = match known {
-            None
-            | Some(ReachedLimit {
-                kind: LimitKind::Tokens | LimitKind::Cost,
-                ..
-            }) => scope.budget.passed().or(known),
-            other => other,
-        };
-        let outcome = match (outcome, &limit) {
-            (Outcome::Finished(finish, _), _) => Outcome::Finished(finish, limit.clone()),
-            (Outcome::Stopped(TurnStop::MaxTurns(_)), Some(limit)) => {
-                Outcome::Stopped(TurnStop::MaxTurns(limit.clone()))
-            }
-            (other, _) => other,
-        };
+        let (outcome, limit) = group_outcome(&records, winner, limit, &scope.budget);
         let mut result = PromptResult::new(outcome);
         let committing = commit_retry::commit(Arc::clone(&self.env.store), commit).boxed();
         let committed = match guard.wait_for_store(self, committing).await {
@@ -321,7 +305,7 @@ impl SessionTask {
         });
         decision.judge_report.model = Some(name.to_string());
         let why = match guard.run_guarded(self, judged, Duration::ZERO).await {
-            GuardOutcome::Done(Ok(Ok(response))) => {
+            Ok(Some(Ok(Ok(response)))) => {
                 let usage = response.usage.map(Usage::normalized).unwrap_or_default();
                 let price = self.env.price(&*evaluation.judge);
                 scope.budget.add_answer(&usage, price);
@@ -334,14 +318,14 @@ impl SessionTask {
                 }
                 "it named no answer".to_owned()
             }
-            GuardOutcome::Done(Ok(Err(error))) => error.to_string(),
-            GuardOutcome::Done(Err(_)) => {
+            Ok(Some(Ok(Err(error)))) => error.to_string(),
+            Ok(Some(Err(_))) => {
                 let limit = decision.limit.insert(scope.budget.time_up());
                 limit.text.clone()
             }
-            GuardOutcome::Cancelled => "the prompt was cancelled".to_owned(),
+            Ok(None) => "the prompt was cancelled".to_owned(),
             // The commit will report it.
-            GuardOutcome::LaneLost => "the session was taken over".to_owned(),
+            Err(_) => "the session was taken over".to_owned(),
         };
         decision.judge_report.issue = undecided("did not choose", &why);
         decision
@@ -408,12 +392,35 @@ async fn collect_results(
     Ok(results)
 }
 
-fn guard_result<T>(guard_result: GuardOutcome<T>) -> Result<T, PromptError> {
-    match guard_result {
-        GuardOutcome::Done(done) => Ok(done),
-        GuardOutcome::LaneLost => Err(PromptError::Lost(CommitError::LaneLost)),
-        GuardOutcome::Cancelled => Err(lost("a candidate did not end although it was cancelled")),
-    }
+/// Returns the outcome of a group, which is that of its winner, and the limit that the group reached. The limit
+/// `judge_limit` kept the judge from choosing.
+fn group_outcome(
+    records: &[Arc<LoopRecord>],
+    winner: usize,
+    judge_limit: Option<ReachedLimit>,
+    budget: &Budget,
+) -> (Outcome, Option<ReachedLimit>) {
+    let outcome = records[winner].outcome.clone();
+    let outcome = outcome.unwrap_or_else(missing_outcome);
+    let known = outcome.limit().cloned();
+    let known = known.or(judge_limit).or_else(|| stopping_limit(records));
+    // A candidate knows what the others had spent when it ended, but not their later spending.
+    let limit = match known {
+        None
+        | Some(ReachedLimit {
+            kind: LimitKind::Tokens | LimitKind::Cost,
+            ..
+        }) => budget.passed().or(known),
+        other => other,
+    };
+    let outcome = match (outcome, &limit) {
+        (Outcome::Finished(finish, _), _) => Outcome::Finished(finish, limit.clone()),
+        (Outcome::Stopped(TurnStop::MaxTurns(_)), Some(limit)) => {
+            Outcome::Stopped(TurnStop::MaxTurns(limit.clone()))
+        }
+        (other, _) => other,
+    };
+    (outcome, limit)
 }
 
 fn lost(why: impl Into<String>) -> PromptError {

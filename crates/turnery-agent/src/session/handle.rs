@@ -36,45 +36,29 @@ pub struct Session {
 }
 
 /// State shared by all clones of a handle.
-struct SessionShared {
-    id: SessionId,
-    mailbox: mpsc::Sender<SessionCommand>,
-    store: Arc<dyn Store>,
-    observable: EventSource,
-    options: Receiver<SessionOptions>,
-    servers: Option<Arc<Servers>>,
+pub(super) struct SessionShared {
+    pub(super) id: SessionId,
+    pub(super) mailbox: mpsc::Sender<SessionCommand>,
+    pub(super) store: Arc<dyn Store>,
+    pub(super) observable: EventSource,
+    pub(super) options: Receiver<SessionOptions>,
+    pub(super) servers: Option<Arc<Servers>>,
     /// Cancels every prompt started so far; replaced by a new token at each cancel.
-    all: Mutex<CancellationToken>,
+    pub(super) all: Mutex<CancellationToken>,
     /// Number of prompts started and not finished.
-    open: SharedCounter,
+    pub(super) open: SharedCounter,
     /// Number of pending interjections.
-    interjections: SharedCounter,
+    pub(super) interjections: SharedCounter,
+}
+
+impl From<SessionShared> for Session {
+    fn from(shared: SessionShared) -> Self {
+        let shared = Arc::new(shared);
+        Self { shared }
+    }
 }
 
 impl Session {
-    pub(crate) fn new(
-        id: SessionId,
-        mailbox: mpsc::Sender<SessionCommand>,
-        store: Arc<dyn Store>,
-        observable: EventSource,
-        options: Receiver<SessionOptions>,
-        servers: Option<Arc<Servers>>,
-    ) -> Self {
-        Self {
-            shared: Arc::new(SessionShared {
-                id,
-                mailbox,
-                store,
-                observable,
-                options,
-                servers,
-                all: Mutex::new(CancellationToken::new()),
-                open: SharedCounter::default(),
-                interjections: SharedCounter::default(),
-            }),
-        }
-    }
-
     /// Returns the session id.
     #[must_use]
     pub fn id(&self) -> &SessionId {

@@ -5,7 +5,7 @@ use crate::{
     observe::EventPublisher,
     sink::SinkDriver,
 };
-use std::task::{Context, Poll};
+use std::task::{Context, Poll, ready};
 use tokio::sync::oneshot;
 use turnery_engine::MessageId;
 
@@ -33,10 +33,8 @@ impl SessionOutput {
 
     /// Resolves when an item may be pushed.
     pub(crate) fn poll_ready(&mut self, cx: &mut Context<'_>) -> Poll<()> {
-        match self.sinks.poll_idle(cx) {
-            Poll::Ready(()) => self.outbox.poll_room(cx),
-            Poll::Pending => Poll::Pending,
-        }
+        ready!(self.sinks.poll_idle(cx));
+        self.outbox.poll_room(cx)
     }
 
     /// Resolves when the sink is idle, so that work other than output may be done.

@@ -16,7 +16,7 @@ use std::{
     time::Duration,
 };
 use tokio::time::{Instant, Sleep, sleep_until};
-use turnery_engine::SessionId;
+use turnery_engine::{CommitError, SessionId};
 use turnery_store::{Lane, Store, StoreError};
 
 /// Cancellation and lane of one prompt.
@@ -29,15 +29,6 @@ pub(crate) struct PromptGuard {
     cancelled: Option<BoxFuture<'static, ()>>,
     renew: Pin<Box<Sleep>>,
     renewing: Option<BoxFuture<'static, Result<(), StoreError>>>,
-}
-
-/// Outcome of guarded work.
-pub(crate) enum GuardOutcome<T> {
-    Done(T),
-    /// The prompt was cancelled first.
-    Cancelled,
-    /// Another owner has taken the session.
-    LaneLost,
 }
 
 impl PromptGuard {
@@ -162,15 +153,16 @@ impl PromptGuard {
         }
     }
 
-    /// Runs `work` while the task serves commands. After a cancel the work has `patience` left.
+    /// Runs `work` while the task serves commands. Returns `None` after a cancel, once the work has taken
+    /// `patience` longer, and an error if another owner takes the session.
     pub(crate) async fn run_guarded<T>(
         &mut self,
         task: &mut SessionTask,
         work: impl Future<Output = T>,
         patience: Duration,
-    ) -> GuardOutcome<T> {
+    ) -> Result<Option<T>, CommitError> {
         enum Next<T> {
-            End(GuardOutcome<T>),
+            End(Result<Option<T>, CommitError>),
             Command(SessionCommand),
         }
         let mut work = pin!(work);
@@ -181,17 +173,17 @@ impl PromptGuard {
                     let end = Instant::now() + patience;
                     let last = last.get_or_insert_with(|| Box::pin(sleep_until(end)));
                     if patience.is_zero() || last.as_mut().poll(cx).is_ready() {
-                        return Poll::Ready(Next::End(GuardOutcome::Cancelled));
+                        return Poll::Ready(Next::End(Ok(None)));
                     }
                 }
                 if let Poll::Ready(Some(command)) = task.poll_command(cx) {
                     return Poll::Ready(Next::Command(command));
                 }
                 if self.poll_lane_lost(cx, &task.env.store).is_ready() {
-                    return Poll::Ready(Next::End(GuardOutcome::LaneLost));
+                    return Poll::Ready(Next::End(Err(CommitError::LaneLost)));
                 }
                 let done = work.as_mut().poll(cx);
-                done.map(|done| Next::End(GuardOutcome::Done(done)))
+                done.map(|done| Next::End(Ok(Some(done))))
             });
             match next.await {
                 Next::End(end) => return end,

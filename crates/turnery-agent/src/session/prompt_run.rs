@@ -6,7 +6,7 @@ use super::{
     budget::Budget,
     command::{EvaluationRequest, PromptKind, QueuedPrompt},
     loop_plan::LoopPlan,
-    prompt_guard::{GuardOutcome, PromptGuard},
+    prompt_guard::PromptGuard,
     prompt_scope::PromptScope,
     result::PromptEnd,
     run::{LoopRun, beginning::predict_beginning},
@@ -19,8 +19,7 @@ use crate::{
 };
 use std::{sync::Arc, time::Duration};
 use turnery_engine::{
-    CommitError, Frame, FrameId, LlmMessage, LoopId, LoopRecord, Outcome, PromptId, ReachedLimit,
-    TurnStop,
+    Frame, FrameId, LlmMessage, LoopId, LoopRecord, Outcome, PromptId, ReachedLimit, TurnStop,
 };
 use turnery_store::ClaimedLane;
 use turnery_tools::grace;
@@ -231,12 +230,11 @@ impl SessionTask {
         let history = plan.base.as_ref().unwrap_or(&self.conversation.history);
         let cx = self.hook_cx(loop_id, history.messages());
         let verdict = scope.hooks.clone().before_loop(cx, plan.input.clone());
-        match guard.run_guarded(self, verdict, Duration::ZERO).await {
-            GuardOutcome::Done(Err(_)) if faulty!(IgnoreBeforeLoopHook) => Ok(Ok(())),
-            GuardOutcome::Done(answer) => Ok(answer),
-            GuardOutcome::Cancelled => Ok(Ok(())),
-            GuardOutcome::LaneLost => Err(PromptError::Lost(CommitError::LaneLost)),
-        }
+        let verdict = guard.run_guarded(self, verdict, Duration::ZERO).await?;
+        Ok(match verdict {
+            Some(Err(_)) if faulty!(IgnoreBeforeLoopHook) => Ok(()),
+            verdict => verdict.unwrap_or(Ok(())),
+        })
     }
 
     /// Reports the end of a loop to the hooks (LOOP-56). Their errors are only logged.
@@ -252,7 +250,7 @@ impl SessionTask {
         }
         let cx = self.hook_cx(&record.loop_id, messages);
         let reported = scope.hooks.clone().after_loop(cx, record);
-        if let GuardOutcome::Done(issues) = guard.run_guarded(self, reported, grace::CALL).await {
+        if let Ok(Some(issues)) = guard.run_guarded(self, reported, grace::CALL).await {
             for issue in issues {
                 tracing::warn!("{issue}");
             }

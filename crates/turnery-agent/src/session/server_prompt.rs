@@ -1,14 +1,11 @@
 //! Waits for the MCP servers that a prompt needs.
 
 use super::{
-    PromptError,
-    command::PromptKind,
-    prompt_guard::{GuardOutcome, PromptGuard},
-    prompt_scope::PromptScope,
+    PromptError, command::PromptKind, prompt_guard::PromptGuard, prompt_scope::PromptScope,
     task::SessionTask,
 };
 use std::time::Duration;
-use turnery_engine::{CommitError, Content};
+use turnery_engine::Content;
 
 impl SessionTask {
     /// Waits for connecting servers if the prompt names one of their tools. For a prompt that an MCP server
@@ -46,12 +43,9 @@ impl SessionTask {
                 PromptKind::Continue | PromptKind::Rerun(_) | PromptKind::Compact => Ok(None),
             }
         };
-        let written = match guard.run_guarded(self, prepared, Duration::ZERO).await {
-            GuardOutcome::Done(written) => written.map_err(PromptError::Server)?,
-            GuardOutcome::Cancelled => None,
-            GuardOutcome::LaneLost => return Err(PromptError::Lost(CommitError::LaneLost)),
-        };
+        let written = guard.run_guarded(self, prepared, Duration::ZERO).await?;
+        let written = written.transpose().map_err(PromptError::Server)?;
         self.refresh_tools();
-        Ok(written.unwrap_or(kind))
+        Ok(written.flatten().unwrap_or(kind))
     }
 }

@@ -1,12 +1,19 @@
 //! Spawns the task that serves a session.
 
 use super::{
-    BackgroundWork, SessionOptions, SessionTools, command::COMMAND_QUEUE_CAPACITY,
-    conversation::Conversation, env::SessionEnv, handle::Session, inbox::Inbox,
-    option_change::selectable_models, output::SessionOutput, task::SessionTask,
+    BackgroundWork, SessionOptions, SessionTools,
+    command::COMMAND_QUEUE_CAPACITY,
+    conversation::Conversation,
+    counter::SharedCounter,
+    env::SessionEnv,
+    handle::{Session, SessionShared},
+    inbox::Inbox,
+    option_change::selectable_models,
+    output::SessionOutput,
+    task::SessionTask,
 };
 use crate::{ask_user, client::Outbox, observe::observer_channel};
-use std::sync::Arc;
+use std::sync::{Arc, Mutex};
 use tokio::sync::{mpsc, watch};
 use turnery_engine::LoopRecord;
 use turnery_store::{Owner, SessionInfo};
@@ -46,17 +53,20 @@ impl SessionParts<'_> {
                 .into(),
             slashes: Arc::clone(&settings.slashes),
         };
-        let (options, seen) = watch::channel(options);
+        let (options, receiver) = watch::channel(options);
         let (sender, mailbox) = mpsc::channel(COMMAND_QUEUE_CAPACITY);
         let (publisher, events) = observer_channel();
-        let session = Session::new(
-            info.id.clone(),
-            sender,
-            Arc::clone(&env.store),
-            events,
-            seen,
-            servers.clone(),
-        );
+        let shared = SessionShared {
+            id: info.id.clone(),
+            mailbox: sender,
+            store: Arc::clone(&env.store),
+            observable: events,
+            options: receiver,
+            servers: servers.clone(),
+            all: Mutex::default(),
+            open: SharedCounter::default(),
+            interjections: SharedCounter::default(),
+        };
         let task = SessionTask {
             tools: SessionTools::new(env.toolbox.clone(), servers, &settings.system),
             env,
@@ -69,6 +79,6 @@ impl SessionParts<'_> {
             group: None,
         };
         tokio::spawn(task.serve());
-        session
+        shared.into()
     }
 }

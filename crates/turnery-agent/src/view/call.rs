@@ -3,8 +3,8 @@
 use super::ViewChange;
 use std::{borrow::Cow, collections::HashMap};
 use turnery_engine::{
-    Artifact, CallDetail, CallId, Disposition, Location, LoopId, SessionId, ToolCall, ToolControl,
-    ToolEnvelope,
+    Artifact, CallDetail, CallId, Disposition, EventKind, Location, LoopId, SessionId, ToolCall,
+    ToolControl, ToolEnvelope,
 };
 
 /// Tool call that is being shown.
@@ -54,8 +54,24 @@ impl OpenCalls {
         self.0.get_mut(id)
     }
 
-    pub(super) fn remove(&mut self, id: &CallId) -> Option<CallView> {
-        self.0.remove(id)
+    /// Removes the call that an event ends.
+    pub(super) fn end<'a>(&mut self, kind: &'a EventKind) -> Option<(CallView, CallEnd<'a>)> {
+        let EventKind::ToolExecutionEnd {
+            call_id,
+            envelope,
+            disposition,
+            child_loop_id,
+            ..
+        } = kind
+        else {
+            return None;
+        };
+        let end = CallEnd {
+            envelope,
+            disposition: *disposition,
+            child_loop_id: child_loop_id.as_ref(),
+        };
+        Some((self.0.remove(call_id)?, end))
     }
 
     /// Replaces the details of a call and shows the change.
@@ -159,18 +175,6 @@ impl CallView {
 }
 
 impl<'a> CallEnd<'a> {
-    pub(super) fn new(
-        envelope: &'a ToolEnvelope,
-        disposition: Disposition,
-        child_loop_id: Option<&'a LoopId>,
-    ) -> Self {
-        Self {
-            envelope,
-            disposition,
-            child_loop_id,
-        }
-    }
-
     /// Returns true if the call failed. A call that ends its loop with an error has failed, whatever else it
     /// reports.
     #[must_use]
