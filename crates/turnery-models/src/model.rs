@@ -51,6 +51,22 @@ pub struct ModelInfo {
 }
 
 impl ModelInfo {
+    /// Creates the facts of a model that accepts and returns only text and has no known limits.
+    #[must_use]
+    pub fn new(name: ModelName, api: &'static str) -> Self {
+        Self {
+            display_name: name.model.clone(),
+            name,
+            context_window: None,
+            max_output: u32::MAX,
+            images: false,
+            audio: false,
+            reasoning: false,
+            api,
+            base_url: None,
+        }
+    }
+
     /// Returns the configuration that is stored with each loop. Contains no secret.
     #[must_use]
     pub fn snapshot(&self, thinking: Thinking, temperature: Option<f32>) -> ConfigSnapshot {

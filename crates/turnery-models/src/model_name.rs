@@ -14,6 +14,15 @@ pub struct ModelName {
 }
 
 impl ModelName {
+    /// Creates the name `provider/model`.
+    #[must_use]
+    pub fn new(provider: impl Into<String>, model: impl Into<String>) -> Self {
+        Self {
+            provider: provider.into(),
+            model: model.into(),
+        }
+    }
+
     /// Returns the configuration segment of a loop id: letters, digits and dashes only, no dot (D-13).
     #[must_use]
     pub fn loop_id_segment(&self) -> String {
@@ -62,10 +71,7 @@ impl FromStr for ModelName {
                 hint: "write it as provider/model, for example offline or openai/gpt-5".to_owned(),
             });
         }
-        Ok(Self {
-            provider: provider.to_owned(),
-            model: model.to_owned(),
-        })
+        Ok(Self::new(provider, model))
     }
 }
 

@@ -54,10 +54,7 @@ impl ModelOverrides {
         let exact = |name: &ModelName| self.0.get(name).copied().unwrap_or_default();
         let own = exact(name);
         match strip_date(&name.model) {
-            Some(model) => own.or(exact(&ModelName {
-                provider: name.provider.clone(),
-                model: model.to_owned(),
-            })),
+            Some(model) => own.or(exact(&ModelName::new(&name.provider, model))),
             None => own,
         }
     }
@@ -80,10 +77,7 @@ mod tests {
     use super::*;
 
     fn named(model: &str) -> ModelName {
-        ModelName {
-            provider: "openai".to_owned(),
-            model: model.to_owned(),
-        }
+        ModelName::new("openai", model)
     }
 
     fn price(input: u64) -> Option<Price> {
@@ -133,10 +127,7 @@ mod tests {
         assert_eq!(facts.of(&named("gpt-5")), of(7, Some(1000)));
         // Overrides of a dated name do not apply to the undated one.
         assert_eq!(facts.of(&named("gpt-5-mini")), ModelOverride::default());
-        let other = ModelName {
-            provider: "desk".to_owned(),
-            ..named("gpt-5-20251111")
-        };
+        let other = ModelName::new("desk", "gpt-5-20251111");
         assert_eq!(facts.of(&other), ModelOverride::default());
     }
 }

@@ -67,10 +67,7 @@ impl ModelRegistry {
     #[must_use]
     pub fn recorded_price(&self, recorded: &str) -> Option<Price> {
         let (provider, model) = recorded.split_once('/')?;
-        self.price(&ModelName {
-            provider: provider.to_owned(),
-            model: model.to_owned(),
-        })
+        self.price(&ModelName::new(provider, model))
     }
 
     /// Adds a model of the host under the name that the model reports.
@@ -170,13 +167,8 @@ impl ModelRegistry {
             .iter()
             .filter(|provider| provider.require_key().is_ok())
             .flat_map(|provider| {
-                provider.models.iter().map(|model| {
-                    let name = ModelName {
-                        provider: provider.name.clone(),
-                        model: model.clone(),
-                    };
-                    self.info(provider, name)
-                })
+                let names = provider.models.iter();
+                names.map(|model| self.info(provider, ModelName::new(&provider.name, model)))
             })
             .chain(self.own.iter().map(|own| own.info().clone()))
             .chain([OfflineModel::new().info().clone()])

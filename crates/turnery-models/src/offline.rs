@@ -40,19 +40,10 @@ impl OfflineModel {
     pub fn new() -> Self {
         Self {
             info: ModelInfo {
-                name: ModelName {
-                    provider: "offline".to_owned(),
-                    model: String::new(),
-                },
                 display_name: "Offline (rules, no AI)".to_owned(),
-                context_window: None,
-                max_output: u32::MAX,
                 // Accepted like by other models; the response says that images are ignored.
                 images: true,
-                audio: false,
-                reasoning: false,
-                api: "offline",
-                base_url: None,
+                ..ModelInfo::new(ModelName::new("offline", ""), "offline")
             },
         }
     }

@@ -57,17 +57,10 @@ impl ScriptedModel {
         Self {
             info: ModelInfo {
                 display_name: format!("Scripted ({title})"),
-                name: ModelName {
-                    provider: "scripted".to_owned(),
-                    model,
-                },
-                context_window: None,
-                max_output: u32::MAX,
                 images: true,
                 audio: scenario.audio,
                 reasoning: true,
-                api: "scripted",
-                base_url: None,
+                ..ModelInfo::new(ModelName::new("scripted", model), "scripted")
             },
             position: ScenarioPosition::new(&scenario),
             scenario,

@@ -100,18 +100,9 @@ impl RecordingModel {
     fn with_window(context_window: Option<u32>, behavior: Behavior) -> Arc<Self> {
         Arc::new(Self {
             info: ModelInfo {
-                name: ModelName {
-                    provider: "p".to_owned(),
-                    model: "m".to_owned(),
-                },
-                display_name: "M".to_owned(),
                 context_window,
                 max_output: 100,
-                images: false,
-                audio: false,
-                reasoning: false,
-                api: "test",
-                base_url: None,
+                ..ModelInfo::new(ModelName::new("p", "m"), "test")
             },
             behavior,
             requests: Mutex::default(),

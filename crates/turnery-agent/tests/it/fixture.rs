@@ -59,18 +59,9 @@ impl TestModel {
     pub(crate) fn new(model: &str, script: &[&[Act]]) -> Arc<Self> {
         Arc::new(Self {
             info: ModelInfo {
-                name: ModelName {
-                    provider: "puppet".to_owned(),
-                    model: model.to_owned(),
-                },
-                display_name: "Puppet".to_owned(),
                 context_window: Some(1000),
                 max_output: 100,
-                images: false,
-                audio: false,
-                reasoning: false,
-                api: "puppet",
-                base_url: None,
+                ..ModelInfo::new(ModelName::new("puppet", model), "puppet")
             },
             script: Mutex::new(script.iter().map(|acts| acts.to_vec()).collect()),
             requests: Mutex::default(),

@@ -13,7 +13,7 @@ use turnery_models::{ModelName, ModelOverride, ModelRegistry};
 use turnery_store::MemoryStore;
 
 fn model_name(model: &str) -> ModelName {
-    format!("puppet/{model}").parse().unwrap()
+    ModelName::new("puppet", model)
 }
 
 fn with_cost(most: u64) -> PromptOptions {

@@ -16,18 +16,11 @@ pub(super) async fn play_answer(
     let mut content = Vec::new();
     for step in &answer.steps {
         match step {
-            AnswerStep::Text(pieces) => {
+            AnswerStep::Text(pieces) | AnswerStep::Thinking(pieces) => {
+                let is_thinking = matches!(step, AnswerStep::Thinking(_));
                 for piece in pieces.iter().filter(|piece| !piece.is_empty()) {
-                    let block = add_text(&mut content, piece);
-                    let text = piece.clone();
-                    out.send(ModelDelta::Text { block, text }).await;
-                }
-            }
-            AnswerStep::Thinking(pieces) => {
-                for piece in pieces.iter().filter(|piece| !piece.is_empty()) {
-                    let block = add_thinking(&mut content, piece);
-                    let text = piece.clone();
-                    out.send(ModelDelta::Thinking { block, text }).await;
+                    let delta = add_piece(&mut content, piece, is_thinking);
+                    out.send(delta).await;
                 }
             }
             AnswerStep::ToolCall(tool, chunks) => {
@@ -68,26 +61,24 @@ pub(super) async fn play_answer(
     })
 }
 
-/// Appends to the last text block, so that consecutive pieces form one block regardless of delays in between.
-fn add_text(content: &mut Vec<Content>, piece: &str) -> u32 {
-    if let Some(Content::Text { text }) = content.last_mut() {
-        text.push_str(piece);
-    } else {
-        content.push(Content::text(piece));
-    }
-    block_number(content.len() - 1)
-}
-
-fn add_thinking(content: &mut Vec<Content>, piece: &str) -> u32 {
-    if let Some(Content::Thinking { text, .. }) = content.last_mut() {
-        text.push_str(piece);
-    } else {
-        content.push(Content::Thinking {
+/// Appends to the last block if it is of the same kind, so that consecutive pieces form one block regardless of
+/// delays in between.
+fn add_piece(content: &mut Vec<Content>, piece: &str, is_thinking: bool) -> ModelDelta {
+    match (content.last_mut(), is_thinking) {
+        (Some(Content::Text { text }), false) | (Some(Content::Thinking { text, .. }), true) => {
+            text.push_str(piece);
+        }
+        (_, false) => content.push(Content::text(piece)),
+        (_, true) => content.push(Content::Thinking {
             text: piece.to_owned(),
             signature: None,
-        });
+        }),
     }
-    block_number(content.len() - 1)
+    let (block, text) = (block_number(content.len() - 1), piece.to_owned());
+    match is_thinking {
+        true => ModelDelta::Thinking { block, text },
+        false => ModelDelta::Text { block, text },
+    }
 }
 
 fn finish(

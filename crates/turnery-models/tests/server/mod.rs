@@ -181,12 +181,9 @@ impl ModelServer {
             },
             ..CallLimits::default()
         };
-        let name = ModelName {
-            provider: "acme".to_owned(),
-            model: model.to_owned(),
-        };
-        let catalogue = ModelRegistry::new(vec![provider]).limits(limits);
-        catalogue.model(&name).expect("a model")
+        let registry = ModelRegistry::new(vec![provider]).limits(limits);
+        let name = ModelName::new("acme", model);
+        registry.model(&name).expect("a model")
     }
 
     pub(crate) fn bodies(&self) -> Vec<Value> {

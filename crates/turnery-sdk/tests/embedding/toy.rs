@@ -122,18 +122,11 @@ impl Toy {
     ) -> Arc<Self> {
         Arc::new(Self {
             info: ModelInfo {
-                name: ModelName {
-                    provider: "toy".to_owned(),
-                    model: name.to_owned(),
-                },
-                display_name: "Toy".to_owned(),
                 context_window,
                 max_output: 100,
                 images: true,
-                audio: false,
                 reasoning: true,
-                api: "toy",
-                base_url: None,
+                ..ModelInfo::new(ModelName::new("toy", name), "toy")
             },
             script: Mutex::new(script.into()),
             requests: Mutex::default(),
