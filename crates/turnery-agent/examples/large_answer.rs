@@ -37,14 +37,8 @@ fn main() -> Result<(), Box<dyn Error>> {
         }
         socket.write_all(stop.as_bytes())
     });
-    let models = ModelRegistry::new(vec![ProviderConfig {
-        name: "local".to_owned(),
-        api: Api::OpenAi,
-        base_url,
-        key: None,
-        key_hint: String::new(),
-        models: Vec::new(),
-    }]);
+    let provider = ProviderConfig::new("local", Api::OpenAi, base_url);
+    let models = ModelRegistry::new(vec![provider]);
     let settings = Settings::new("local/m1".parse()?, "");
     let folder = std::env::temp_dir().join(format!("turnery-large-answer-{}", std::process::id()));
     fs::create_dir(&folder)?;

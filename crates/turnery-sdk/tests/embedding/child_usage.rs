@@ -8,9 +8,9 @@ use turnery_engine::Usage;
 use turnery_sdk::{ActivityEvent, PromptActivity, usage::source};
 
 /// Session, purpose, model, turn, usage and sum of a child usage that was shown.
-type Told<'a> = (&'a str, &'a str, &'a str, u32, Option<Usage>, Usage);
+type ReportFigures<'a> = (&'a str, &'a str, &'a str, u32, Option<Usage>, Usage);
 
-fn shown_child_usage(activity: &PromptActivity) -> Option<Told<'_>> {
+fn shown_child_usage(activity: &PromptActivity) -> Option<ReportFigures<'_>> {
     match &activity.event {
         ActivityEvent::ChildUsage {
             session_id,

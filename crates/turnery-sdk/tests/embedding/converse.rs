@@ -61,7 +61,7 @@ async fn converse_runs_tools_until_final_answer() {
     assert_eq!(done.response.text(), "It is 42.");
     assert!(!done.response.needs_tools());
     assert_eq!(done.iterations, 1);
-    let said: Vec<(Role, String)> = done
+    let texts: Vec<(Role, String)> = done
         .messages
         .iter()
         .map(|message| (message.role(), message.text()))
@@ -73,7 +73,7 @@ async fn converse_runs_tools_until_final_answer() {
         (Role::Tool, "{\"product\":42}"),
         (Role::Assistant, "It is 42."),
     ];
-    assert_eq!(said, expected.map(|(role, text)| (role, text.to_owned())));
+    assert_eq!(texts, expected.map(|(role, text)| (role, text.to_owned())));
 }
 
 // proves: JIDO-33, JIDO-34
@@ -90,7 +90,7 @@ async fn iterations_count_from_zero_to_maximum() {
         ),
     ] {
         let scope = scope();
-        let (sender, mut told) = tokio::sync::mpsc::channel(16);
+        let (sender, mut receiver) = tokio::sync::mpsc::channel(16);
         let observe = scope.tools.as_ref().unwrap().observe();
         let start = observe.event_path(Stage::Start).clone();
         let count = move |_: &_, _: &_, about: &serde_json::Map<_, Value>, _: &_| {
@@ -102,7 +102,7 @@ async fn iterations_count_from_zero_to_maximum() {
         assert_eq!(stopped, Err(ConverseError::MaxIterationsReached { max }));
         let words = ConverseError::MaxIterationsReached { max }.to_string();
         assert!(words.starts_with("max_iterations_reached: "));
-        let counted: Vec<Value> = std::iter::from_fn(|| told.try_recv().ok()).collect();
+        let counted: Vec<Value> = std::iter::from_fn(|| receiver.try_recv().ok()).collect();
         let rising: Vec<Value> = [0, 1, 2, 3, 4, 5, 6].map(Value::from).to_vec();
         assert_eq!(counted, rising[..max as usize]);
     }

@@ -2,7 +2,7 @@
 
 use crate::{
     fixture::World,
-    toy::{Answered, Toy},
+    toy::{Answered, TestModel},
 };
 use std::{collections::BTreeMap, sync::Arc};
 use turnery_engine::{EventKind, LoopRecord, SessionId, Usage};
@@ -14,7 +14,7 @@ pub(crate) type Row = (String, String);
 
 /// Figures of a usage report.
 #[derive(Clone, Debug)]
-pub(crate) struct Told {
+pub(crate) struct ReportFigures {
     pub(crate) rows: Vec<UsageRow>,
     pub(crate) total: Usage,
     pub(crate) by_source: BTreeMap<String, Usage>,
@@ -34,7 +34,7 @@ pub(crate) struct PromptFigures {
 pub(crate) struct Stored {
     pub(crate) spawned_by: Option<SessionId>,
     pub(crate) records: Vec<LoopRecord>,
-    pub(crate) report: Told,
+    pub(crate) report: ReportFigures,
 }
 
 #[derive(Clone, Debug)]
@@ -47,7 +47,7 @@ pub(crate) struct Evidence {
     /// All activities of the root.
     pub(crate) shown: Vec<PromptActivity>,
     /// Reports of the root, in order.
-    pub(crate) reports: Vec<Told>,
+    pub(crate) reports: Vec<ReportFigures>,
     /// Records of the trace sink.
     pub(crate) calls: Vec<ModelCall>,
     /// Usage claimed by the test models themselves, independent of the code under test.
@@ -57,7 +57,7 @@ pub(crate) struct Evidence {
     pub(crate) hired: Usage,
 }
 
-impl From<&UsageReport> for Told {
+impl From<&UsageReport> for ReportFigures {
     fn from(report: &UsageReport) -> Self {
         let owned = |sums: BTreeMap<&str, Usage>| {
             let owned = sums.into_iter();
@@ -121,14 +121,15 @@ pub(crate) fn normalised_usage(claimed: Usage) -> Usage {
 
 /// Returns the usage events of a loop: turn, usage of the turn, and cumulative usage.
 pub(crate) fn reported_usages(record: &LoopRecord) -> Vec<(Option<u32>, Option<Usage>, Usage)> {
-    let told = record.events.iter();
-    told.filter_map(|event| match &event.kind {
-        EventKind::UsageReported { usage, cumulative } => {
-            Some((event.turn_index, *usage, *cumulative))
-        }
-        _ => None,
-    })
-    .collect()
+    let events = record.events.iter();
+    events
+        .filter_map(|event| match &event.kind {
+            EventKind::UsageReported { usage, cumulative } => {
+                Some((event.turn_index, *usage, *cumulative))
+            }
+            _ => None,
+        })
+        .collect()
 }
 
 impl Evidence {
@@ -138,7 +139,7 @@ impl Evidence {
         root: SessionId,
         prompts: Vec<PromptFigures>,
         shown: Vec<PromptActivity>,
-        reports: Vec<Told>,
+        reports: Vec<ReportFigures>,
     ) -> Self {
         let all = ListQuery {
             spawned: true,
@@ -150,7 +151,7 @@ impl Evidence {
             let records = world.store.loops(&info.id, 0).await.unwrap();
             let stored = Stored {
                 spawned_by: info.spawned_by.map(|call| call.session_id),
-                report: Told::from(&UsageReport::from_records(
+                report: ReportFigures::from(&UsageReport::from_records(
                     records.iter().map(|record| &**record),
                 )),
                 records: records.into_iter().map(Arc::unwrap_or_clone).collect(),
@@ -158,8 +159,8 @@ impl Evidence {
             sessions.insert(info.id, stored);
         }
         let toys = [&world.toy, &world.second];
-        let answered = |toy: &Arc<Toy>| toy.answered.lock().unwrap().clone();
-        let failed = |toy: &Arc<Toy>| *toy.failed.lock().unwrap();
+        let answered = |toy: &Arc<TestModel>| toy.answered.lock().unwrap().clone();
+        let failed = |toy: &Arc<TestModel>| *toy.failed.lock().unwrap();
         Self {
             root,
             sessions,

@@ -1,6 +1,6 @@
 //! Test fixture: an agent with toy models and tools, recording sinks and a trace.
 
-use crate::toy::{Act, Toy, ToyTool};
+use crate::toy::{Act, TestModel, TestTool};
 use futures_util::future::BoxFuture;
 use std::{
     sync::{Arc, Mutex},
@@ -48,8 +48,8 @@ impl Outbox for OracleOutbox {
 /// Agent with toys, in its own folder.
 pub(crate) struct World {
     pub(crate) agent: Agent,
-    pub(crate) toy: Arc<Toy>,
-    pub(crate) second: Arc<Toy>,
+    pub(crate) toy: Arc<TestModel>,
+    pub(crate) second: Arc<TestModel>,
     pub(crate) store: Arc<dyn Store>,
     traced: Arc<RecordingTraceSink>,
     pub(crate) ran: Arc<Mutex<Vec<String>>>,
@@ -70,7 +70,7 @@ impl World {
         script: Vec<Vec<Act>>,
         second: Vec<Vec<Act>>,
     ) -> Self {
-        let toys = [Toy::new("one", script), Toy::new("two", second)];
+        let toys = [TestModel::new("one", script), TestModel::new("two", second)];
         Self::build(store, toys, |_| {}, |tools| tools)
     }
 
@@ -82,8 +82,8 @@ impl World {
     ) -> Self {
         const WINDOW: Option<u32> = Some(20_000);
         let toys = [
-            Toy::with_window("one", WINDOW, script),
-            Toy::with_window("two", WINDOW, second),
+            TestModel::with_window("one", WINDOW, script),
+            TestModel::with_window("two", WINDOW, second),
         ];
         let set = |settings: &mut Settings| {
             settings.compact_at = 50;
@@ -95,7 +95,7 @@ impl World {
 
     fn build(
         store: Arc<dyn Store>,
-        [toy, second]: [Arc<Toy>; 2],
+        [toy, second]: [Arc<TestModel>; 2],
         set: impl FnOnce(&mut Settings),
         and: impl FnOnce(Toolbox) -> Toolbox,
     ) -> Self {
@@ -110,7 +110,7 @@ impl World {
         let agent = Agent::new(
             Arc::clone(&store),
             Arc::new(models),
-            and(Toolbox::new(ToyTool::all(&ran, &hired))),
+            and(Toolbox::new(TestTool::all(&ran, &hired))),
             Arc::new(settings),
         );
         Self {

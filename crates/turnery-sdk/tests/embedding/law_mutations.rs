@@ -41,7 +41,7 @@ fn step(what: What) -> Step {
         what,
         second: false,
         patience: 10_005,
-        word: None,
+        interjection: None,
     }
 }
 
@@ -92,7 +92,7 @@ fn full_session() -> Evidence {
         step(What::Compact),
         step(What::Try(Vote::Judge)),
         Step {
-            word: Some(0),
+            interjection: Some(0),
             ..step(What::Say)
         },
         step(What::Say),

@@ -3,7 +3,7 @@
 
 use crate::{
     blocking_store::Held,
-    evidence::{Evidence, PromptFigures, Told},
+    evidence::{Evidence, PromptFigures, ReportFigures},
     fixture::World,
     toy::Act,
     usage_laws::broken_laws,
@@ -63,7 +63,7 @@ pub(crate) struct Step {
     /// coincides with a response.
     pub(crate) patience: u64,
     /// Time of an interjection; a follow-up if even. Unit: tens of milliseconds.
-    pub(crate) word: Option<u64>,
+    pub(crate) interjection: Option<u64>,
 }
 
 impl Answer {
@@ -122,13 +122,15 @@ fn any_step() -> impl Strategy<Value = Step> {
         3 => Just(What::Try(Vote::Judge)),
     ];
     let patience = prop_oneof![1 => 0..40u64, 3 => 1000..3000u64];
-    let word = prop::option::of(0..20u64);
-    (what, any::<bool>(), patience, word).prop_map(|(what, second, patience, word)| Step {
-        what,
-        second,
-        patience: 10 * patience + 5,
-        word,
-    })
+    let interjection = prop::option::of(0..20u64);
+    (what, any::<bool>(), patience, interjection).prop_map(
+        |(what, second, patience, interjection)| Step {
+            what,
+            second,
+            patience: 10 * patience + 5,
+            interjection,
+        },
+    )
 }
 
 /// Input long enough to be worth a summary.
@@ -184,12 +186,12 @@ async fn start_step(session: &Session, what: What, mut options: PromptOptions) -
 }
 
 /// Interjects into the prompt that runs then, if any.
-fn interject_later(session: &Session, word: u64) {
+fn interject_later(session: &Session, interjection: u64) {
     let session = session.clone();
     tokio::spawn(async move {
-        tokio::time::sleep(Duration::from_millis(10 * word + 7)).await;
+        tokio::time::sleep(Duration::from_millis(10 * interjection + 7)).await;
         let content = vec![Content::text("one thing more")];
-        let _too_late = match word % 2 {
+        let _too_late = match interjection % 2 {
             0 => session.follow_up(content),
             _ => session.steer(content),
         };
@@ -222,8 +224,8 @@ pub(crate) async fn run_session(one: &[Answer], two: &[Answer], steps: &[Step]) 
         let cancel = CancellationToken::new();
         let options = PromptOptions::cancelled_by(cancel.clone());
         let ticket = start_step(&session, any_step.what, options).await;
-        if let Some(word) = any_step.word {
-            interject_later(&session, word);
+        if let Some(interjection) = any_step.interjection {
+            interject_later(&session, interjection);
         }
         tokio::time::sleep(Duration::from_millis(any_step.patience)).await;
         cancel.cancel();
@@ -232,7 +234,7 @@ pub(crate) async fn run_session(one: &[Answer], two: &[Answer], steps: &[Step]) 
             Err(PromptError::Continue(_)) => {}
             Err(error) => panic!("{error}"),
         }
-        reports.push(Told::from(&session.usage_report().await.unwrap()));
+        reports.push(ReportFigures::from(&session.usage_report().await.unwrap()));
     }
     let root = session.id().clone();
     session.close().await;
@@ -241,7 +243,7 @@ pub(crate) async fn run_session(one: &[Answer], two: &[Answer], steps: &[Step]) 
     // Abandoned sub-agents have ended long before.
     tokio::time::sleep(Duration::from_secs(3600)).await;
     let again = world.open(&root).await;
-    reports.push(Told::from(&again.usage_report().await.unwrap()));
+    reports.push(ReportFigures::from(&again.usage_report().await.unwrap()));
     Evidence::gather(&world, root, prompts, shown, reports).await
 }
 
@@ -285,7 +287,7 @@ pub(crate) fn happened(life: &Evidence) -> Vec<&'static str> {
         let group = record.parallel_group.as_ref();
         group.is_some_and(|group| !group.is_selected) && !record.children_usage.is_empty()
     });
-    let told = [
+    let events = [
         ("a rerun", kinds(ContinuationKind::Rerun)),
         ("a branch", kinds(ContinuationKind::Branch)),
         ("a compaction", kinds(ContinuationKind::Compaction)),
@@ -312,8 +314,8 @@ pub(crate) fn happened(life: &Evidence) -> Vec<&'static str> {
         ("a hired child", life.hired.total() > 0),
         ("more loops than prompts", root.len() > life.prompts.len()),
     ];
-    let told = told.into_iter().filter(|(_, happened)| *happened);
-    told.map(|(what, _)| what).collect()
+    let events = events.into_iter().filter(|(_, happened)| *happened);
+    events.map(|(what, _)| what).collect()
 }
 
 // proves: LASH-98, LASH-100, LASH-101, LASH-102, LASH-103, LASH-104, LASH-105, I1, I2, I3, I4, I5, I6, I7, I8, I9, I10, I11, I12, I13

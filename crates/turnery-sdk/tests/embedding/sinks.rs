@@ -192,8 +192,8 @@ async fn check_panicking_sink(breaks_at: usize, at_once: bool) {
     assert_eq!(output.result.outcome, finished("two"));
     // The sink receives nothing more; the activity log is complete and reports the failure.
     assert_eq!(sink.seen.lock().unwrap().len(), breaks_at + 1);
-    let told = describe_all(&output.activities);
-    let without: Vec<_> = told.iter().filter(|word| *word != "error").collect();
+    let described = describe_all(&output.activities);
+    let without: Vec<_> = described.iter().filter(|word| *word != "error").collect();
     assert_eq!(without, expected.iter().collect::<Vec<_>>());
     let errors = output.activities.iter().filter(
         |activity| matches!(&activity.event, ActivityEvent::Error { text } if text.contains("sink")),

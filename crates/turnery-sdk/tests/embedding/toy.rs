@@ -34,7 +34,7 @@ pub(crate) enum Act {
 }
 
 /// Scripted model.
-pub(crate) struct Toy {
+pub(crate) struct TestModel {
     info: ModelInfo,
     script: Mutex<VecDeque<Vec<Act>>>,
     pub(crate) requests: Mutex<Vec<ModelRequest>>,
@@ -110,7 +110,7 @@ pub(crate) fn usage_of(n: u64) -> Usage {
     }
 }
 
-impl Toy {
+impl TestModel {
     pub(crate) fn new(name: &str, script: Vec<Vec<Act>>) -> Arc<Self> {
         Self::with_window(name, None, script)
     }
@@ -201,7 +201,7 @@ impl Toy {
     }
 }
 
-impl Model for Toy {
+impl Model for TestModel {
     fn info(&self) -> &ModelInfo {
         &self.info
     }
@@ -237,14 +237,14 @@ impl Model for Toy {
 }
 
 /// Tool whose behavior follows from its name.
-pub(crate) struct ToyTool {
+pub(crate) struct TestTool {
     spec: ToolSpec,
     ran: Arc<Mutex<Vec<String>>>,
     /// Usage of all external children.
     external_usage: Arc<Mutex<Usage>>,
 }
 
-impl ToyTool {
+impl TestTool {
     pub(crate) fn all(
         ran: &Arc<Mutex<Vec<String>>>,
         external_usage: &Arc<Mutex<Usage>>,
@@ -294,7 +294,7 @@ fn control_envelope(control: ToolControl) -> ToolEnvelope {
     }
 }
 
-impl Tool for ToyTool {
+impl Tool for TestTool {
     fn spec(&self) -> ToolSpec {
         self.spec.clone()
     }

@@ -41,7 +41,7 @@ async fn every_attempt_is_traced_with_its_end() {
         ]
     );
     let calls = world.traced_calls();
-    let told: Vec<_> = calls
+    let found: Vec<_> = calls
         .iter()
         .map(|call| {
             let kind = call.error.as_ref().map(|error| error.kind);
@@ -50,7 +50,7 @@ async fn every_attempt_is_traced_with_its_end() {
         .collect();
     let busy = Some(ModelErrorKind::Overloaded);
     assert_eq!(
-        told,
+        found,
         [
             (1, false, busy, 3),
             (2, false, busy, 0),
@@ -160,10 +160,10 @@ async fn compaction_without_call_is_not_traced() {
     let ticket = session.compact(PromptOptions::default()).unwrap();
     let result = ticket.result().await.unwrap();
     assert_eq!(result.loops[0].compaction_block, None);
-    let told: Vec<_> = world
+    let found: Vec<_> = world
         .traced_calls()
         .iter()
         .map(|call| call.source)
         .collect();
-    assert_eq!(told, [source::TURN]);
+    assert_eq!(found, [source::TURN]);
 }

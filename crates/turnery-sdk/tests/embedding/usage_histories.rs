@@ -80,10 +80,10 @@ proptest! {
             loops: records.iter().cloned().map(Arc::new).collect(),
             ..PromptResult::new(Outcome::Stopped(TurnStop::Cancelled))
         };
-        let told = result.children_usage().into_iter();
-        let told: BTreeMap<_, _> = told.map(|row| ((row.source, row.model), row.usage)).collect();
+        let children = result.children_usage().into_iter();
+        let children: BTreeMap<_, _> = children.map(|row| ((row.source, row.model), row.usage)).collect();
         let of_all_children = sum(of_children.values().copied());
-        prop_assert_eq!(told, of_children);
+        prop_assert_eq!(children, of_children);
         prop_assert_eq!(result.total_usage(), sum([own, of_all_children]));
         let total = sum(expected.into_values());
         prop_assert_eq!(report.total(), total);

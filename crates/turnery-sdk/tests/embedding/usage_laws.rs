@@ -1,7 +1,7 @@
 //! Checks the usage identities against all evidence of a session.
 
 use crate::evidence::{
-    Evidence, Row, Told, key, normalised_usage, reported_usages, rows, sum, sums,
+    Evidence, ReportFigures, Row, key, normalised_usage, reported_usages, rows, sum, sums,
 };
 use std::{
     collections::{BTreeMap, BTreeSet},
@@ -39,10 +39,10 @@ pub(crate) fn broken_laws(evidence: &Evidence) -> Vec<(&'static str, String)> {
         .collect()
 }
 
-fn check_equal<T: PartialEq + Debug>(what: impl Debug, said: &T, expected: &T) -> Verdict {
-    match said == expected {
+fn check_equal<T: PartialEq + Debug>(what: impl Debug, found: &T, expected: &T) -> Verdict {
+    match found == expected {
         true => Ok(()),
-        false => Err(format!("{what:?}: {said:?}, but expected {expected:?}")),
+        false => Err(format!("{what:?}: {found:?}, but expected {expected:?}")),
     }
 }
 
@@ -62,7 +62,7 @@ fn total_equals_buckets(evidence: &Evidence) -> Verdict {
     let records = evidence.records().flat_map(of_record);
     let calls = evidence.calls.iter().filter_map(|call| call.usage);
     let reports = evidence.reports.iter();
-    let reports = reports.flat_map(|told| told.rows.iter().map(|row| row.usage));
+    let reports = reports.flat_map(|report| report.rows.iter().map(|row| row.usage));
     for usage in records.chain(calls).chain(reports) {
         let total = usage.input + usage.output + usage.cache_read + usage.cache_write;
         check_equal("total", &usage.total(), &total)?;
@@ -163,14 +163,14 @@ fn is_shown(record: &LoopRecord) -> bool {
 
 fn prompt_equals_loops(evidence: &Evidence) -> Verdict {
     for prompted in &evidence.prompts {
-        let told: BTreeSet<_> = prompted.result.loop_ids().collect();
+        let reported: BTreeSet<_> = prompted.result.loop_ids().collect();
         let of_prompt = prompted.result.loops.first().map(|it| &it.prompt_id);
         let stored = evidence.root().records.iter();
         let stored: Vec<_> = stored
             .filter(|it| of_prompt == Some(&it.prompt_id))
             .collect();
         let ids: BTreeSet<_> = stored.iter().map(|record| &record.loop_id).collect();
-        check_equal("loops", &told, &ids)?;
+        check_equal("loops", &reported, &ids)?;
         let turns = stored.iter().flat_map(|record| &record.turns);
         let turns = sum(turns.filter_map(|turn| turn.usage));
         check_equal(of_prompt, &prompted.result.usage, &turns)?;
@@ -185,22 +185,22 @@ fn update_last_sums<'a>(
     record: &'a LoopRecord,
     sums: &mut BTreeMap<Child, Usage>,
 ) -> Vec<&'a Usage> {
-    let mut told = Vec::new();
+    let mut reported = Vec::new();
     for event in &record.events {
         if let EventKind::ChildUsageReported { child, .. } = &event.kind {
             let (source, model) = (child.source.clone(), child.model.clone());
             let of = (child.session_id.clone(), source, model);
             sums.insert(of, child.cumulative);
-            told.push(&child.cumulative);
+            reported.push(&child.cumulative);
         }
     }
-    told
+    reported
 }
 
 fn children_equal_last_sums(evidence: &Evidence) -> Verdict {
     for record in evidence.records() {
         let mut last = BTreeMap::new();
-        let told = update_last_sums(record, &mut last);
+        let sums = update_last_sums(record, &mut last);
         let kept = record.children_usage.iter().map(|child| {
             let (source, model) = (child.source.clone(), child.model.clone());
             ((child.session_id.clone(), source, model), child.cumulative)
@@ -213,7 +213,7 @@ fn children_equal_last_sums(evidence: &Evidence) -> Verdict {
                 ActivityEvent::ChildUsage { cumulative, .. } => Some(cumulative),
                 _ => None,
             });
-            check_equal(&record.loop_id, &shown.collect(), &told)?;
+            check_equal(&record.loop_id, &shown.collect(), &sums)?;
         }
     }
     for prompted in &evidence.prompts {
@@ -247,27 +247,27 @@ fn total_equals_own_plus_children(evidence: &Evidence) -> Verdict {
 
 fn report_margins_match_total(evidence: &Evidence) -> Verdict {
     let all = evidence.sessions.values().map(|stored| &stored.report);
-    for told in all.chain(&evidence.reports) {
-        let keys: BTreeSet<Row> = told.rows.iter().map(key).collect();
-        check_equal("rows", &keys.len(), &told.rows.len())?;
+    for report in all.chain(&evidence.reports) {
+        let keys: BTreeSet<Row> = report.rows.iter().map(key).collect();
+        check_equal("rows", &keys.len(), &report.rows.len())?;
         check_equal(
             "total",
-            &told.total,
-            &sum(told.rows.iter().map(|it| it.usage)),
+            &report.total,
+            &sum(report.rows.iter().map(|it| it.usage)),
         )?;
-        let by_source = told.rows.iter().map(|it| (it.source.clone(), it.usage));
-        check_equal("sources", &told.by_source, &sums(by_source))?;
-        let by_model = told.rows.iter().map(|it| (it.model.clone(), it.usage));
-        check_equal("models", &told.by_model, &sums(by_model))?;
-        for margin in [&told.by_source, &told.by_model] {
-            check_equal("margin", &sum(margin.values().copied()), &told.total)?;
+        let by_source = report.rows.iter().map(|it| (it.source.clone(), it.usage));
+        check_equal("sources", &report.by_source, &sums(by_source))?;
+        let by_model = report.rows.iter().map(|it| (it.model.clone(), it.usage));
+        check_equal("models", &report.by_model, &sums(by_model))?;
+        for margin in [&report.by_source, &report.by_model] {
+            check_equal("margin", &sum(margin.values().copied()), &report.total)?;
         }
     }
     Ok(())
 }
 
-fn of(told: &Told, purpose: &str) -> Usage {
-    told.by_source.get(purpose).copied().unwrap_or_default()
+fn of(report: &ReportFigures, purpose: &str) -> Usage {
+    report.by_source.get(purpose).copied().unwrap_or_default()
 }
 
 fn turn_rows_equal_all_loops(evidence: &Evidence) -> Verdict {
@@ -289,9 +289,9 @@ fn judge_and_summary_are_separate(evidence: &Evidence) -> Verdict {
             .iter()
             .filter_map(|it| it.parallel_group.as_ref())
         {
-            let said = (&group.judge, group.evaluation_usage);
-            let first = judged.entry(&group.all_loop_ids).or_insert(said);
-            check_equal("branches of one group", &said, first)?;
+            let found = (&group.judge, group.evaluation_usage);
+            let first = judged.entry(&group.all_loop_ids).or_insert(found);
+            check_equal("branches of one group", &found, first)?;
         }
         let judges = sum(judged.into_values().map(|(_, usage)| usage));
         let expected = sum(evidence.responses_for(session, source::EVALUATION));
@@ -306,13 +306,13 @@ fn judge_and_summary_are_separate(evidence: &Evidence) -> Verdict {
 
 fn report_equals_expected_usage(evidence: &Evidence) -> Verdict {
     for (session, stored) in &evidence.sessions {
-        let mut said = rows(&stored.report.rows);
+        let mut found = rows(&stored.report.rows);
         // External children have no test model.
-        let hired = said.remove(&(source::SUBAGENT.to_owned(), "toy/kid".to_owned()));
+        let hired = found.remove(&(source::SUBAGENT.to_owned(), "toy/kid".to_owned()));
         if *session == evidence.root {
             check_equal("hired", &hired.unwrap_or_default(), &evidence.hired)?;
         }
-        check_equal(session, &said, &evidence.expected_usage(session))?;
+        check_equal(session, &found, &evidence.expected_usage(session))?;
     }
     let last = evidence.reports.last().ok_or("there is no report")?;
     check_equal("report", &last.rows, &evidence.root().report.rows)
@@ -324,7 +324,7 @@ fn accepted_traces_equal_report(evidence: &Evidence) -> Verdict {
     check_equal("failed attempts", &others.len(), &evidence.failed)?;
     let paid = others.iter().filter_map(|call| call.usage);
     check_equal("failed attempts", &sum(paid), &Usage::default())?;
-    let told = sums(accepted.iter().map(|call| {
+    let traced = sums(accepted.iter().map(|call| {
         let row = (call.session_id.clone(), call.source, call.model.clone());
         (row, call.usage.unwrap_or_default())
     }));
@@ -332,7 +332,7 @@ fn accepted_traces_equal_report(evidence: &Evidence) -> Verdict {
         let row = (it.session_id.clone(), it.source, it.model.clone());
         (row, normalised_usage(it.usage.unwrap_or_default()))
     }));
-    check_equal("rows", &told, &answers)?;
+    check_equal("rows", &traced, &answers)?;
     let all = accepted.iter().filter_map(|call| call.usage);
     let all = sum(all.chain([evidence.hired]));
     check_equal("ledger", &evidence.root().report.total, &all)?;
@@ -346,8 +346,8 @@ fn report_never_shrinks(evidence: &Evidence) -> Verdict {
     for record in evidence.records() {
         let is_compaction = record.continuation_kind == ContinuationKind::Compaction;
         if record.status == LoopStatus::Rejected || is_compaction {
-            let said = (record.usage, record.turns.len());
-            check_equal(&record.loop_id, &said, &(Usage::default(), 0))?;
+            let found = (record.usage, record.turns.len());
+            check_equal(&record.loop_id, &found, &(Usage::default(), 0))?;
         }
     }
     for reports in evidence.reports.windows(2) {
