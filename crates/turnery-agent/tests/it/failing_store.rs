@@ -103,36 +103,28 @@ fn take_failure(count: &AtomicU64) -> bool {
     count.fetch_update(order, order, one_less).is_ok()
 }
 
+/// Methods that only call the inner store.
+macro_rules! forward {
+    ($($name:ident($($argument:ident: $type:ty),*) -> $result:ty;)*) => {$(
+        fn $name(&self, $($argument: $type),*) -> BoxFuture<'_, Result<$result, StoreError>> {
+            self.inner.$name($($argument),*)
+        }
+    )*};
+}
+
 impl Store for FailingStore {
-    fn create(&self, new: NewSession) -> BoxFuture<'_, Result<SessionInfo, StoreError>> {
-        self.inner.create(new)
-    }
-
-    fn info(&self, id: &SessionId) -> BoxFuture<'_, Result<SessionInfo, StoreError>> {
-        self.inner.info(id)
-    }
-
-    fn list(&self, query: ListQuery) -> BoxFuture<'_, Result<ListPage, StoreError>> {
-        self.inner.list(query)
-    }
-
-    fn delete(&self, id: &SessionId) -> BoxFuture<'_, Result<bool, StoreError>> {
-        self.inner.delete(id)
-    }
-
-    fn delete_in_use(
-        &self,
-        id: &SessionId,
-    ) -> BoxFuture<'_, Result<Option<Vec<String>>, StoreError>> {
-        self.inner.delete_in_use(id)
-    }
-
-    fn check(&self, id: Option<&SessionId>) -> BoxFuture<'_, Result<Vec<Damage>, StoreError>> {
-        self.inner.check(id)
-    }
-
-    fn repair(&self, id: &SessionId) -> BoxFuture<'_, Result<RepairReport, StoreError>> {
-        self.inner.repair(id)
+    forward! {
+        create(new: NewSession) -> SessionInfo;
+        info(id: &SessionId) -> SessionInfo;
+        list(query: ListQuery) -> ListPage;
+        delete(id: &SessionId) -> bool;
+        delete_in_use(id: &SessionId) -> Option<Vec<String>>;
+        check(id: Option<&SessionId>) -> Vec<Damage>;
+        repair(id: &SessionId) -> RepairReport;
+        recover(id: &SessionId) -> Vec<Damage>;
+        release(lane: &Lane) -> ();
+        add_notes(id: &SessionId, notes: Vec<TranscriptNote>) -> ();
+        notes(id: &SessionId) -> Vec<TranscriptNote>;
     }
 
     fn loops(
@@ -193,17 +185,9 @@ impl Store for FailingStore {
         self.inner.forget_journal(id, owner, loop_id);
     }
 
-    fn recover(&self, id: &SessionId) -> BoxFuture<'_, Result<Vec<Damage>, StoreError>> {
-        self.inner.recover(id)
-    }
-
     fn renew(&self, lane: &Lane) -> BoxFuture<'_, Result<(), StoreError>> {
         self.renewed.fetch_add(1, Ordering::SeqCst);
         self.inner.renew(lane)
-    }
-
-    fn release(&self, lane: &Lane) -> BoxFuture<'_, Result<(), StoreError>> {
-        self.inner.release(lane)
     }
 
     fn append(&self, lane: &Lane, loop_id: &LoopId, events: Vec<Event>) {
@@ -237,11 +221,8 @@ impl Store for FailingStore {
             self.failed.fetch_add(1, Ordering::SeqCst);
             return Box::pin(std::future::ready(Err(disk_full())));
         }
-        let takes = Duration::from_secs(self.commit_takes.load(Ordering::SeqCst));
-        Box::pin(async move {
-            tokio::time::sleep(takes).await;
-            self.inner.commit(commit).await
-        })
+        let commit = Box::pin(async move { self.inner.commit(commit).await });
+        write(&self.commit_takes, commit)
     }
 
     fn patch(
@@ -251,17 +232,5 @@ impl Store for FailingStore {
     ) -> BoxFuture<'_, Result<SessionInfo, StoreError>> {
         fail_if_set(&self.patch)
             .unwrap_or_else(|| write(&self.writes_take, self.inner.patch(id, patch)))
-    }
-
-    fn add_notes(
-        &self,
-        id: &SessionId,
-        notes: Vec<TranscriptNote>,
-    ) -> BoxFuture<'_, Result<(), StoreError>> {
-        self.inner.add_notes(id, notes)
-    }
-
-    fn notes(&self, id: &SessionId) -> BoxFuture<'_, Result<Vec<TranscriptNote>, StoreError>> {
-        self.inner.notes(id)
     }
 }
