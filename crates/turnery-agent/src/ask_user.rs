@@ -166,9 +166,7 @@ impl AskUserTool {
         };
         match reply {
             UserAnswer::Given(value) => match render_answer(&value, &answer) {
-                Some(render_answer) => {
-                    ToolEnvelope::text(format!("The user answers: {render_answer}"))
-                }
+                Some(answer) => ToolEnvelope::text(format!("The user answers: {answer}")),
                 None => no_answer_error("what came back is no answer to this question"),
             },
             UserAnswer::Declined => ToolEnvelope::text(

@@ -5,12 +5,12 @@ use std::{future::pending, sync::Mutex};
 use turnery_engine::ContextSize;
 
 /// Hook with a fixed verdict that records its requests.
-struct Puppet {
+struct FixedHooks {
     verdict: fn() -> HookVerdict,
     requests: Mutex<Vec<HookRequest>>,
 }
 
-impl Puppet {
+impl FixedHooks {
     fn new(verdict: fn() -> HookVerdict) -> Arc<Self> {
         Arc::new(Self {
             verdict,
@@ -23,9 +23,9 @@ impl Puppet {
     }
 }
 
-impl Hooks for Puppet {
+impl Hooks for FixedHooks {
     fn name(&self) -> &str {
-        "puppet"
+        "fixed"
     }
 
     fn set(&self) -> HookSet {
@@ -109,9 +109,9 @@ fn combined(verdict: HookVerdict) -> CombinedVerdict {
 
 #[tokio::test]
 async fn first_stop_wins_and_ends_the_list() {
-    let yes = Puppet::new(|| HookVerdict::Warn("careful".to_owned()));
-    let no = Puppet::new(|| HookVerdict::Stop("first".to_owned()));
-    let late = Puppet::new(|| HookVerdict::Stop("second".to_owned()));
+    let yes = FixedHooks::new(|| HookVerdict::Warn("careful".to_owned()));
+    let no = FixedHooks::new(|| HookVerdict::Stop("first".to_owned()));
+    let late = FixedHooks::new(|| HookVerdict::Stop("second".to_owned()));
     let all: [Arc<dyn Hooks>; 3] = [yes.clone(), no, late.clone()];
     assert_eq!(
         ask(&all, input()).await,
@@ -123,14 +123,14 @@ async fn first_stop_wins_and_ends_the_list() {
 // proves: UP-7
 #[tokio::test]
 async fn warnings_and_injections_accumulate() {
-    let one = Puppet::new(|| HookVerdict::Warn("one".to_owned()));
-    let two = Puppet::new(|| HookVerdict::Warn("two".to_owned()));
+    let one = FixedHooks::new(|| HookVerdict::Warn("one".to_owned()));
+    let two = FixedHooks::new(|| HookVerdict::Warn("two".to_owned()));
     assert_eq!(
         ask(&[one, two], input()).await,
         combined(HookVerdict::Warn("one; two".to_owned()))
     );
-    let one = Puppet::new(|| HookVerdict::Inject(vec![Content::text("a")]));
-    let two = Puppet::new(|| HookVerdict::Inject(vec![Content::text("b")]));
+    let one = FixedHooks::new(|| HookVerdict::Inject(vec![Content::text("a")]));
+    let two = FixedHooks::new(|| HookVerdict::Inject(vec![Content::text("b")]));
     assert_eq!(
         ask(&[one, two], HookRequest::Checkpoint).await,
         combined(HookVerdict::Inject(vec![
@@ -142,8 +142,8 @@ async fn warnings_and_injections_accumulate() {
 
 #[tokio::test]
 async fn injection_survives_warning_of_other_hook() {
-    let careful = Puppet::new(|| HookVerdict::Warn("careful".to_owned()));
-    let more = Puppet::new(|| HookVerdict::Inject(vec![Content::text("more")]));
+    let careful = FixedHooks::new(|| HookVerdict::Warn("careful".to_owned()));
+    let more = FixedHooks::new(|| HookVerdict::Inject(vec![Content::text("more")]));
     let all: [Arc<dyn Hooks>; 2] = [careful, more];
     assert_eq!(
         ask(&all, HookRequest::Checkpoint).await,
@@ -162,13 +162,13 @@ async fn injection_survives_warning_of_other_hook() {
 // proves: LOOP-59
 #[tokio::test]
 async fn unsubscribed_hook_is_not_asked() {
-    let puppet = Puppet::new(|| HookVerdict::Stop("no".to_owned()));
+    let fixed = FixedHooks::new(|| HookVerdict::Stop("no".to_owned()));
     let error = HookRequest::OnError {
         message: "x".to_owned(),
     };
-    let all: [Arc<dyn Hooks>; 1] = [puppet.clone()];
+    let all: [Arc<dyn Hooks>; 1] = [fixed.clone()];
     assert_eq!(ask(&all, error).await, combined(HookVerdict::Continue));
-    assert_eq!(puppet.requests(), 0);
+    assert_eq!(fixed.requests(), 0);
     assert!(!hook_list(&all).set().on_error);
     assert!(hook_list(&all).set().checkpoint);
     assert_eq!(hook_list(&[]).set(), HookSet::default());
@@ -176,12 +176,12 @@ async fn unsubscribed_hook_is_not_asked() {
 
 #[tokio::test]
 async fn stop_after_the_fact_is_only_an_issue() {
-    let puppet = Puppet::new(|| HookVerdict::Stop("no".to_owned()));
+    let fixed = FixedHooks::new(|| HookVerdict::Stop("no".to_owned()));
     let after = HookRequest::AfterCompaction {
         before: ContextSize::default(),
         after: ContextSize::default(),
     };
-    let combined = ask(&[puppet], after).await;
+    let combined = ask(&[fixed], after).await;
     assert_eq!(
         (combined.verdict, combined.issues),
         (HookVerdict::Continue, vec!["no".to_owned()])
@@ -221,8 +221,8 @@ async fn hanging_hook_stops_before_and_reports_after() {
 
 #[tokio::test]
 async fn panicking_hook_stops_before_and_reports_after() {
-    let broken: [Arc<dyn Hooks>; 1] = [Puppet::new(|| panic!("puppet"))];
-    let text = "the hook puppet panicked".to_owned();
+    let broken: [Arc<dyn Hooks>; 1] = [FixedHooks::new(|| panic!("fixed"))];
+    let text = "the hook fixed panicked".to_owned();
     assert_eq!(
         ask(&broken, HookRequest::Checkpoint).await,
         combined(HookVerdict::Stop(text.clone()))

@@ -5,17 +5,14 @@ use crate::{
     fixture::{
         Act, LARGE_CAPACITY, TestModel, World, run_text, start, start_text, with_hooks, yield_while,
     },
+    hooks::{BeforeLoopBehavior, RecordingHooks},
 };
-use futures_util::future::BoxFuture;
-use std::{
-    future::ready,
-    sync::{
-        Arc,
-        atomic::{AtomicI64, Ordering},
-    },
+use std::sync::{
+    Arc,
+    atomic::{AtomicI64, Ordering},
 };
-use turnery_agent::{CancellationToken, HookCx, Hooks, Session};
-use turnery_engine::{Content, HookSet, LoopRecord, LoopStatus};
+use turnery_agent::{CancellationToken, Session};
+use turnery_engine::{Content, LoopRecord, LoopStatus};
 use turnery_models::Thinking;
 use turnery_store::{Clock, Owner, SqliteStore};
 
@@ -147,29 +144,12 @@ async fn unanswered_claim_leaves_no_loop() {
     assert_eq!(stage.third_request().await, ["first", "one", "third"]);
 }
 
-/// Hooks that reject every prompt.
-struct Refusal;
-
-impl Hooks for Refusal {
-    fn set(&self) -> HookSet {
-        HookSet::default()
-    }
-
-    fn before_loop<'a>(
-        &'a self,
-        _: &'a HookCx,
-        _: &'a [Content],
-    ) -> BoxFuture<'a, Result<(), String>> {
-        Box::pin(ready(Err("not today".to_owned())))
-    }
-}
-
 /// Nothing of the prompt reaches the disk before the hooks have agreed.
 // proves: LOOP-55
 #[tokio::test]
 async fn refused_prompt_is_not_journalled() {
     let stage = Stage::after_first_prompt(&[]).await;
-    let options = with_hooks(Arc::new(Refusal));
+    let options = with_hooks(Arc::new(RecordingHooks::new(BeforeLoopBehavior::Refuses)));
     let input = vec![Content::text("second")];
     let ticket = stage.session.prompt(input, options).unwrap();
     assert_eq!(ticket.result().await.unwrap().loops, []);

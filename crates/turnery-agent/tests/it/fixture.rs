@@ -59,6 +59,7 @@ impl TestModel {
     pub(crate) fn new(model: &str, script: &[&[Act]]) -> Arc<Self> {
         Arc::new(Self {
             info: ModelInfo {
+                display_name: "Test model".to_owned(),
                 context_window: Some(1000),
                 max_output: 100,
                 ..ModelInfo::new(ModelName::new("puppet", model), "puppet")

@@ -18,7 +18,7 @@ use turnery_engine::{
 
 /// What a hook does before a loop.
 #[derive(Clone, Copy, PartialEq)]
-enum BeforeLoopBehavior {
+pub(crate) enum BeforeLoopBehavior {
     Allows,
     Refuses,
     Hangs,
@@ -26,7 +26,7 @@ enum BeforeLoopBehavior {
 }
 
 /// Hooks that record their requests and give scripted verdicts.
-struct RecordingHooks {
+pub(crate) struct RecordingHooks {
     before: BeforeLoopBehavior,
     set: HookSet,
     answer: fn(&HookRequest) -> HookVerdict,
@@ -35,7 +35,7 @@ struct RecordingHooks {
 }
 
 impl RecordingHooks {
-    fn new(before: BeforeLoopBehavior) -> Self {
+    pub(crate) fn new(before: BeforeLoopBehavior) -> Self {
         Self {
             before,
             set: HookSet::default(),
@@ -45,7 +45,7 @@ impl RecordingHooks {
         }
     }
 
-    fn with_answer(set: HookSet, answer: fn(&HookRequest) -> HookVerdict) -> Arc<Self> {
+    pub(crate) fn with_answer(set: HookSet, answer: fn(&HookRequest) -> HookVerdict) -> Arc<Self> {
         Arc::new(Self {
             set,
             answer,
@@ -240,11 +240,8 @@ pub(crate) async fn panicking_hook_stops_the_tool() {
     let world = World::new(&[&[Act::Call("c", "look")], &[Act::Say("well")]]);
     let (session, _seen) = world.session(LARGE_CAPACITY).await;
     let set = hook_set!(before_tool);
-    ask(
-        &session,
-        RecordingHooks::with_answer(set, |_| panic!("clerk")),
-    )
-    .await;
+    let clerk = RecordingHooks::with_answer(set, |_| panic!("clerk"));
+    ask(&session, clerk).await;
     assert!(world.ran.lock().unwrap().is_empty());
     assert_eq!(world.model.request(1)[2], "the hook clerk panicked");
 }

@@ -85,7 +85,7 @@ async fn record_names_its_model() {
         .collect();
     let first = &configs[0];
     assert_eq!((&*first.model, &*first.provider), ("one", "puppet"));
-    assert_eq!(first.name.as_deref(), Some("Puppet"));
+    assert_eq!(first.name.as_deref(), Some("Test model"));
     assert_eq!(first.api.as_deref(), Some("puppet"));
     assert_eq!(first.reasoning, Some(false));
     assert_eq!(first.context_window, Some(1000));

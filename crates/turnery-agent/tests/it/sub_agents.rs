@@ -1,15 +1,17 @@
 //! Tests of sub-agents: a child session has no more permissions than its parent, and ends with it.
 
-use crate::fixture::{
-    Act, LARGE_CAPACITY, World, choose, drain, hook_set, live_events, run_text, start_text,
-    wait_for_event,
+use crate::{
+    fixture::{
+        Act, LARGE_CAPACITY, World, choose, drain, hook_set, live_events, run_text, start_text,
+        wait_for_event,
+    },
+    hooks::RecordingHooks,
 };
-use futures_util::future::BoxFuture;
 use std::sync::Arc;
-use turnery_agent::{HookCx, Hooks, PromptOptions, PromptResult};
+use turnery_agent::{PromptOptions, PromptResult};
 use turnery_engine::{
-    Content, ContinuationKind, EventKind, HookRequest, HookSet, HookVerdict, Limits, LoopRecord,
-    Message, Outcome, SessionId, TurnStop, TurnTrigger, oracle,
+    Content, ContinuationKind, EventKind, HookRequest, HookVerdict, Limits, LoopRecord, Message,
+    Outcome, SessionId, TurnStop, TurnTrigger, oracle,
 };
 use turnery_store::ListQuery;
 use turnery_tools::{Mode, Rule};
@@ -323,25 +325,6 @@ async fn sub_agents_nest_at_most_five_deep() {
     assert!(refused);
 }
 
-/// Hooks that reject every tool except `task`.
-struct Guard;
-
-impl Hooks for Guard {
-    fn set(&self) -> HookSet {
-        hook_set!(before_tool)
-    }
-
-    fn ask<'a>(&'a self, _: &'a HookCx, hook: &'a HookRequest) -> BoxFuture<'a, HookVerdict> {
-        let verdict = match hook {
-            HookRequest::BeforeTool(call) if call.name != "task" => {
-                HookVerdict::Stop("no".to_owned())
-            }
-            _ => HookVerdict::Continue,
-        };
-        Box::pin(std::future::ready(verdict))
-    }
-}
-
 #[tokio::test(start_paused = true)]
 async fn prompt_hooks_and_limits_apply_to_sub_agents() {
     let world = World::with_sub_agents(
@@ -354,8 +337,12 @@ async fn prompt_hooks_and_limits_apply_to_sub_agents() {
         |settings| settings.forced_reply = false,
     );
     let (session, _seen) = world.session(LARGE_CAPACITY).await;
+    let only_task = RecordingHooks::with_answer(hook_set!(before_tool), |hook| match hook {
+        HookRequest::BeforeTool(call) if call.name != "task" => HookVerdict::Stop("no".to_owned()),
+        _ => HookVerdict::Continue,
+    });
     let options = PromptOptions {
-        hooks: vec![Arc::new(Guard)],
+        hooks: vec![only_task],
         limits: Some(Limits {
             turns: 3,
             ..Limits::default()
