@@ -3,7 +3,10 @@
 //! A file imports another if it names an item by a path that leads there; re-exports are followed to the file that
 //! defines the item. Paths are resolved by their text, without macros and without test modules.
 
-use crate::File;
+use crate::{
+    File,
+    source::{module_path, without_test_items},
+};
 use proc_macro2::{Delimiter, Spacing, TokenStream, TokenTree};
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -32,7 +35,7 @@ pub fn circles(files: &[File], folder: &str) -> Vec<Vec<String>> {
             continue;
         };
         if let Some(module) = module_path(path) {
-            let imports = Imports::of(&without_test_modules(&file.text));
+            let imports = Imports::of(&file.text);
             modules.entry(module).or_insert(imports);
         }
     }
@@ -69,42 +72,6 @@ pub fn circles(files: &[File], folder: &str) -> Vec<Vec<String>> {
     let mut named: Vec<Vec<String>> = named.collect();
     named.sort_by_key(|group| std::cmp::Reverse(group.len()));
     named
-}
-
-/// Returns the module of a source file; `None` for tests.
-fn module_path(path: &str) -> Option<ModulePath> {
-    let path = path.strip_suffix(".rs")?;
-    let parts: ModulePath = match path {
-        "lib" | "main" => Vec::new(),
-        path => path.split('/').map(str::to_owned).collect(),
-    };
-    let is_test =
-        |part: &String| part == "tests" || part == "test_support" || part.ends_with("_tests");
-    (!parts.iter().any(is_test)).then_some(parts)
-}
-
-/// Removes the test modules that are written in the file.
-fn without_test_modules(text: &str) -> String {
-    let mut kept = String::new();
-    let mut lines = text.lines().peekable();
-    while let Some(line) = lines.next() {
-        let is_for_tests = line.starts_with("#[cfg(test)]") || line.starts_with("#[cfg(all(test");
-        if is_for_tests {
-            while lines.next_if(|line| line.starts_with("#[")).is_some() {}
-            let is_module = |line: &&str| line.contains("mod ") && line.ends_with('{');
-            if lines.next_if(is_module).is_some() {
-                for line in lines.by_ref() {
-                    if line == "}" {
-                        break;
-                    }
-                }
-            }
-        } else {
-            kept.push_str(line);
-            kept.push('\n');
-        }
-    }
-    kept
 }
 
 impl Imports {
@@ -255,13 +222,14 @@ fn is_name(token: &str) -> bool {
     token.starts_with(|c: char| c.is_alphabetic() || c == '_')
 }
 
-/// Splits source text into names, `::` and single characters, without comments and literals.
+/// Splits source text into names, `::` and single characters, without comments, literals and items for tests.
 ///
 /// # Panics
 /// Panics if the text is not Rust.
 fn tokens(text: &str) -> Vec<String> {
     let mut tokens = Vec::new();
-    flatten(text.parse().expect("Rust"), &mut tokens);
+    let items = without_test_items(text.parse().expect("Rust"), |_| {});
+    flatten(items, &mut tokens);
     tokens
 }
 

@@ -1,6 +1,8 @@
 //! Reads the files of the repository, for the checks in `tests/`.
 
 pub mod imports;
+mod source;
+pub mod types;
 
 use std::{
     fs,
