@@ -1,72 +1,65 @@
-//! Defines named faults, each a small function over the lines between a client and a conforming agent.
+//! Defines named faults between a client and a conforming agent.
 //!
 //! `conformance/faults.toml` describes each fault and lists the rules it breaks; the mutation table holds the
 //! suite to that. A fault sees all lines of both directions in order, and may change, drop or hold back a
-//! line, or add lines.
+//! line, or add lines. `faults/clauses.txt` lists them all and says what most of them do; the others are functions.
 
-mod auth;
-mod cancel;
+mod clauses;
+mod client_requests;
 mod config;
 mod connection_state;
-mod elicitation;
-mod extensions;
 mod fault;
-mod files;
 mod framing;
-mod initialize;
 mod intercepted_line;
 mod json_rpc;
-mod list;
-mod load;
 mod mcp;
-mod messages;
-mod permission;
-mod plan;
 mod process;
 mod prompt;
 mod sessions;
-mod terminals;
 mod tools;
 mod v2;
-mod v2_sessions;
 
 pub use connection_state::Direction;
 pub use fault::{Fault, ProcessFault};
 pub use intercepted_line::SideEffect;
 
 use connection_state::{ConnectionState, MessageKind};
-use fault::FaultKind;
+use fault::{FaultKind, LineFunction};
 use intercepted_line::{FaultMemory, InterceptedLine};
 use serde_json::Value;
+use std::sync::LazyLock;
+
+const FUNCTIONS: [&[LineFunction]; 9] = [
+    client_requests::FUNCTIONS,
+    config::FUNCTIONS,
+    framing::FUNCTIONS,
+    json_rpc::FUNCTIONS,
+    mcp::FUNCTIONS,
+    prompt::FUNCTIONS,
+    sessions::FUNCTIONS,
+    tools::FUNCTIONS,
+    v2::FUNCTIONS,
+];
+
+static FAULTS: LazyLock<Vec<Fault>> = LazyLock::new(|| {
+    clauses::parse_faults(include_str!("faults/clauses.txt"), &find_code)
+        .unwrap_or_else(|error| panic!("clauses.txt, {error}"))
+});
+
+/// Returns the fault of this name that is code.
+fn find_code(name: &str) -> Option<FaultKind> {
+    let mut functions = FUNCTIONS.into_iter().flatten();
+    if let Some((_, function)) = functions.find(|(known, _)| *known == name) {
+        return Some(FaultKind::Lines(Box::new(function)));
+    }
+    let mut faults = process::FAULTS.iter();
+    let (_, fault) = faults.find(|(known, _)| *known == name)?;
+    Some(FaultKind::Process(*fault))
+}
 
 /// Returns all faults, grouped by area.
 pub fn all() -> impl Iterator<Item = &'static Fault> {
-    [
-        framing::FAULTS,
-        process::FAULTS,
-        json_rpc::FAULTS,
-        initialize::FAULTS,
-        auth::FAULTS,
-        sessions::FAULTS,
-        load::FAULTS,
-        list::FAULTS,
-        mcp::FAULTS,
-        prompt::FAULTS,
-        messages::FAULTS,
-        tools::FAULTS,
-        permission::FAULTS,
-        files::FAULTS,
-        terminals::FAULTS,
-        cancel::FAULTS,
-        plan::FAULTS,
-        config::FAULTS,
-        elicitation::FAULTS,
-        extensions::FAULTS,
-        v2::FAULTS,
-        v2_sessions::FAULTS,
-    ]
-    .into_iter()
-    .flatten()
+    FAULTS.iter()
 }
 
 /// Returns the fault of this name.
@@ -78,7 +71,7 @@ pub fn find(name: &str) -> Option<&'static Fault> {
 /// State of one connection with at most one fault.
 #[derive(Debug, Default)]
 pub struct FaultInjector {
-    handler: Option<fn(&mut InterceptedLine<'_>)>,
+    fault: Option<&'static Fault>,
     connection: ConnectionState,
     memory: FaultMemory,
 }
@@ -93,46 +86,43 @@ pub struct LineOutcome {
 }
 
 impl FaultInjector {
-    /// Creates the state of a new connection; without a fault every line passes unchanged.
+    /// Creates the state of a new connection; without a fault of lines every line passes unchanged.
     #[must_use]
-    pub fn new(fault: Option<&Fault>) -> Self {
-        let handler = fault.and_then(|fault| match fault.kind {
-            FaultKind::Lines(handler) => Some(handler),
-            FaultKind::Process(_) => None,
-        });
+    pub fn new(fault: Option<&'static Fault>) -> Self {
         Self {
-            handler,
+            fault,
             ..Self::default()
         }
     }
 
     /// Processes one line, including its line end unless the stream ended without one.
     pub fn process_line(&mut self, direction: Direction, raw: &[u8]) -> LineOutcome {
-        let Some(handler) = self.handler else {
-            return LineOutcome::unchanged(direction, raw);
-        };
-        self.apply_fault(handler, direction, raw, parse_or_null(raw))
-            .into_outcome()
+        match self.apply_fault(direction, raw, || parse_or_null(raw)) {
+            Some(intercepted) => intercepted.into_outcome(),
+            None => LineOutcome::unchanged(direction, raw),
+        }
     }
 
     /// Returns true if the fault changes an already parsed line.
-    pub(crate) fn would_change(&mut self, direction: Direction, raw: &[u8], value: Value) -> bool {
-        let Some(handler) = self.handler else {
-            return false;
-        };
-        let intercepted = self.apply_fault(handler, direction, raw, value);
+    pub(crate) fn would_change(&mut self, direction: Direction, raw: &[u8], value: &Value) -> bool {
+        let intercepted = self.apply_fault(direction, raw, || value.clone());
         // Most lines pass untouched, and long ones are not copied for that.
-        !intercepted.is_untouched() && !intercepted.into_outcome().is_unchanged(direction, raw)
+        intercepted.is_some_and(|intercepted| {
+            !intercepted.is_untouched() && !intercepted.into_outcome().is_unchanged(direction, raw)
+        })
     }
 
-    /// Lets the fault handle a line.
+    /// Lets the fault handle a line; returns `None` without a fault of lines.
     fn apply_fault<'a>(
         &'a mut self,
-        handler: fn(&mut InterceptedLine<'_>),
         direction: Direction,
         raw: &'a [u8],
-        value: Value,
-    ) -> InterceptedLine<'a> {
+        parse: impl FnOnce() -> Value,
+    ) -> Option<InterceptedLine<'a>> {
+        let Some(FaultKind::Lines(handler)) = self.fault.map(|fault| &fault.kind) else {
+            return None;
+        };
+        let value = parse();
         let kind = self.connection.observe(direction, &value);
         let is_injected = matches!(&kind, MessageKind::Response(open) if open.injected);
         let mut intercepted = InterceptedLine {
@@ -150,7 +140,7 @@ impl FaultInjector {
             side_effect: SideEffect::None,
         };
         handler(&mut intercepted);
-        intercepted
+        Some(intercepted)
     }
 }
 

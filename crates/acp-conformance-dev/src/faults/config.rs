@@ -1,74 +1,66 @@
-//! Faults of modes, options and commands.
+//! Faults of capabilities, modes, options and commands.
 
-use super::{fault::Fault, intercepted_line::InterceptedLine};
+use super::{
+    fault::LineFunction,
+    intercepted_line::{InterceptedLine, value_at},
+};
 use serde_json::{Value, json};
 
-pub(super) const FAULTS: &[Fault] = &[
-    Fault::lines("unknown_mode_taken", unknown_mode_taken),
-    Fault::lines("mode_refused_in_turn", mode_refused_in_turn),
-    Fault::lines("set_mode_answers_null", set_mode_answers_null),
-    Fault::lines("mode_id_key", mode_id_key),
-    Fault::lines("mode_change_silent", mode_change_silent),
-    Fault::lines("mode_without_option", mode_without_option),
-    Fault::lines("mode_option_stale", mode_option_stale),
-    Fault::lines("option_without_value", option_without_value),
-    Fault::lines("set_option_answers_one", set_option_answers_one),
-    Fault::lines("boolean_option_unasked", boolean_option_unasked),
-    Fault::lines("unknown_value_taken", unknown_value_taken),
-    Fault::lines("unknown_option_taken", unknown_option_taken),
-    Fault::lines("untyped_value_refused", untyped_value_refused),
-    Fault::lines(
+pub(super) const FUNCTIONS: &[LineFunction] = &[
+    ("version_as_string", version_as_string),
+    (
+        "wrong_capability_type_refused",
+        wrong_capability_type_refused,
+    ),
+    ("mode_option_stale", mode_option_stale),
+    ("set_option_answers_one", set_option_answers_one),
+    ("unknown_value_taken", unknown_value_taken),
+    ("unknown_option_taken", unknown_option_taken),
+    (
         "own_category_without_underscore",
         own_category_without_underscore,
     ),
-    Fault::lines("option_refused_in_turn", option_refused_in_turn),
-    Fault::lines("command_hangs", command_hangs),
-    Fault::lines("command_with_slash", command_with_slash),
-    Fault::lines("command_twice", command_twice),
+    ("command_with_slash", command_with_slash),
 ];
 
+fn version_as_string(m: &mut InterceptedLine<'_>) {
+    if m.is_agent_result("initialize") {
+        let version = m.get("/result/protocolVersion").to_string();
+        m.set("/result/protocolVersion", version);
+    }
+}
+
+/// Returns true if a client capability has the wrong type.
+fn has_mistyped_capability(m: &InterceptedLine<'_>) -> bool {
+    let capabilities = m.get("/params/clientCapabilities");
+    let flag = |pointer: &str| {
+        let value = value_at(capabilities, pointer);
+        value.is_null() || value.is_boolean()
+    };
+    let object = |pointer: &str| {
+        let value = value_at(capabilities, pointer);
+        value.is_null() || value.is_object()
+    };
+    let right = object("")
+        && object("/fs")
+        && flag("/fs/readTextFile")
+        && flag("/fs/writeTextFile")
+        && flag("/terminal")
+        && object("/session/notices")
+        && object("/session/compaction")
+        && object("/elicitation");
+    !right
+}
+
+fn wrong_capability_type_refused(m: &mut InterceptedLine<'_>) {
+    if m.is_client_call("initialize") && has_mistyped_capability(m) {
+        m.respond_error(-32602, "a capability has the wrong type");
+    }
+}
+
 const SET_MODE: &str = "session/set_mode";
+
 const SET_OPTION: &str = "session/set_config_option";
-
-fn has_running_prompt(m: &InterceptedLine<'_>) -> bool {
-    m.connection.running_prompt(&m.session_id()).is_some()
-}
-
-fn unknown_mode_taken(m: &mut InterceptedLine<'_>) {
-    if m.is_agent_response(SET_MODE)
-        && m.is_agent_error(-32602)
-        && m.request_params()["modeId"].is_string()
-    {
-        m.turn_into_result(json!({}));
-    }
-}
-
-fn mode_refused_in_turn(m: &mut InterceptedLine<'_>) {
-    if m.is_client_call(SET_MODE) && has_running_prompt(m) {
-        m.respond_error(-32603, "a prompt runs");
-    }
-}
-
-fn set_mode_answers_null(m: &mut InterceptedLine<'_>) {
-    if m.is_agent_result(SET_MODE) {
-        m.set("/result", Value::Null);
-    }
-}
-
-/// Uses the key `modeId`, as an example in the specification of modes does.
-fn mode_id_key(m: &mut InterceptedLine<'_>) {
-    if m.update_kind() == "current_mode_update"
-        && let Some(id) = m.remove("/params/update/currentModeId")
-    {
-        m.set("/params/update/modeId", id);
-    }
-}
-
-fn mode_change_silent(m: &mut InterceptedLine<'_>) {
-    if m.update_kind() == "current_mode_update" {
-        m.swallow();
-    }
-}
 
 /// Returns the JSON pointer to the options in this message.
 fn options_pointer(m: &InterceptedLine<'_>) -> Option<&'static str> {
@@ -93,10 +85,6 @@ fn edit_options(m: &mut InterceptedLine<'_>, change: impl FnOnce(&mut Vec<Value>
     }
 }
 
-fn mode_without_option(m: &mut InterceptedLine<'_>) {
-    edit_options(m, |options| options.retain(|o| o["category"] != "mode"));
-}
-
 /// Keeps the first mode as the option's value after `session/set_mode`.
 fn mode_option_stale(m: &mut InterceptedLine<'_>) {
     if m.is_agent_result("session/new") {
@@ -114,27 +102,10 @@ fn mode_option_stale(m: &mut InterceptedLine<'_>) {
     }
 }
 
-fn option_without_value(m: &mut InterceptedLine<'_>) {
-    if m.is_agent_result("session/new") {
-        m.remove("/result/configOptions/0/currentValue");
-    }
-}
-
 fn set_option_answers_one(m: &mut InterceptedLine<'_>) {
     if m.is_agent_result(SET_OPTION) {
         let id = m.request_params()["configId"].clone();
         edit_options(m, |options| options.retain(|option| option["id"] == id));
-    }
-}
-
-fn boolean_option_unasked(m: &mut InterceptedLine<'_>) {
-    let asked = m.connection.client_capabilities["session"]["configOptions"]["boolean"].is_object();
-    if m.is_agent_result("session/new") && !asked {
-        edit_options(m, |options| {
-            options.push(
-                json!({"id": "loud", "name": "Loud", "type": "boolean", "currentValue": false}),
-            );
-        });
     }
 }
 
@@ -167,14 +138,6 @@ fn unknown_option_taken(m: &mut InterceptedLine<'_>) {
     }
 }
 
-fn untyped_value_refused(m: &mut InterceptedLine<'_>) {
-    let kind = m.get_str("/params/type");
-    let strange = !kind.is_empty() && kind != "boolean" && kind != "select" && kind != "id";
-    if m.is_client_call(SET_OPTION) && m.get("/params/value").is_string() && strange {
-        m.respond_error(-32602, "unknown type");
-    }
-}
-
 fn own_category_without_underscore(m: &mut InterceptedLine<'_>) {
     edit_options(m, |options| {
         if let Some(last) = options.last_mut() {
@@ -182,21 +145,6 @@ fn own_category_without_underscore(m: &mut InterceptedLine<'_>) {
         }
     });
 }
-
-fn option_refused_in_turn(m: &mut InterceptedLine<'_>) {
-    if m.is_client_call(SET_OPTION) && has_running_prompt(m) {
-        m.respond_error(-32603, "a prompt runs");
-    }
-}
-
-/// Never answers a prompt that begins with a slash.
-fn command_hangs(m: &mut InterceptedLine<'_>) {
-    if m.is_client_call("session/prompt") && m.get_str("/params/prompt/0/text").starts_with('/') {
-        m.swallow();
-    }
-}
-
-const COMMANDS: &str = "/params/update/availableCommands";
 
 fn command_with_slash(m: &mut InterceptedLine<'_>) {
     let name = m
@@ -207,16 +155,5 @@ fn command_with_slash(m: &mut InterceptedLine<'_>) {
             "/params/update/availableCommands/0/name",
             format!("/{name}"),
         );
-    }
-}
-
-fn command_twice(m: &mut InterceptedLine<'_>) {
-    if m.update_kind() == "available_commands_update"
-        && let Some(commands) = m.get(COMMANDS).as_array()
-        && let Some(first) = commands.first()
-    {
-        let mut commands = commands.clone();
-        commands.push(first.clone());
-        m.set(COMMANDS, commands);
     }
 }

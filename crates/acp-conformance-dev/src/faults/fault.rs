@@ -1,35 +1,35 @@
 //! Defines a named fault.
 
 use super::intercepted_line::InterceptedLine;
+use std::fmt;
 
 /// Named fault of an agent.
-#[derive(Debug)]
 pub struct Fault {
     /// Name in `faults.toml` and on the command line.
     pub name: &'static str,
     pub(super) kind: FaultKind,
 }
 
+/// Handles one line.
+pub(super) type LineHandler = Box<dyn Fn(&mut InterceptedLine<'_>) + Send + Sync>;
+/// Function that handles one line, with the name of its fault.
+pub(super) type LineFunction = (&'static str, fn(&mut InterceptedLine<'_>));
+
 /// Part of the agent that a fault affects.
-#[derive(Clone, Copy, Debug)]
 pub(super) enum FaultKind {
     /// Lines, handled one at a time.
-    Lines(fn(&mut InterceptedLine<'_>)),
+    Lines(LineHandler),
     /// Behaviour of the process.
     Process(ProcessFault),
 }
 
+impl fmt::Debug for Fault {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.name)
+    }
+}
+
 impl Fault {
-    pub(super) const fn lines(name: &'static str, handler: fn(&mut InterceptedLine<'_>)) -> Self {
-        let kind = FaultKind::Lines(handler);
-        Self { name, kind }
-    }
-
-    pub(super) const fn process(name: &'static str, process_fault: ProcessFault) -> Self {
-        let kind = FaultKind::Process(process_fault);
-        Self { name, kind }
-    }
-
     /// Returns the fault of the process itself; `None` for faults of lines.
     #[must_use]
     pub fn process_fault(&self) -> Option<ProcessFault> {

@@ -49,37 +49,41 @@ pub(crate) fn value_at<'v>(value: &'v Value, pointer: &str) -> &'v Value {
 impl InterceptedLine<'_> {
     // Queries
 
+    /// Returns the method of a request or notification; empty for other messages.
+    pub(crate) fn called_method(&self) -> &str {
+        match self.kind {
+            MessageKind::Call => self.get_str("/method"),
+            MessageKind::Response(_) | MessageKind::Other => "",
+        }
+    }
+
+    /// Returns the method of the request that this line responds to, if it was made up or not as `is_injected` says;
+    /// empty otherwise.
+    pub(crate) fn answered_method(&self, is_injected: bool) -> &str {
+        match &self.kind {
+            MessageKind::Response(open) if open.injected == is_injected => &open.method,
+            MessageKind::Response(_) | MessageKind::Call | MessageKind::Other => "",
+        }
+    }
+
     /// Returns true for a request or notification of the client with this method.
     pub(crate) fn is_client_call(&self, method: &str) -> bool {
-        self.direction == Direction::ToAgent
-            && self.kind == MessageKind::Call
-            && self.message["method"] == method
+        self.direction == Direction::ToAgent && self.called_method() == method
     }
 
     /// Returns true for a request or notification of the agent with this method.
     pub(crate) fn is_agent_call(&self, method: &str) -> bool {
-        self.direction == Direction::ToClient
-            && self.kind == MessageKind::Call
-            && self.message["method"] == method
+        self.direction == Direction::ToClient && self.called_method() == method
     }
 
     /// Returns true for the agent's response to a client request with this method.
     pub(crate) fn is_agent_response(&self, method: &str) -> bool {
-        self.direction == Direction::ToClient && self.is_response_to(method, false)
+        self.direction == Direction::ToClient && self.answered_method(false) == method
     }
 
     /// Returns true for the client's response to an agent request with this method.
     pub(crate) fn is_client_response(&self, method: &str) -> bool {
-        self.direction == Direction::ToAgent && self.is_response_to(method, false)
-    }
-
-    /// Returns true for a response to a made-up request with this method.
-    pub(crate) fn is_response_to_injected(&self, method: &str) -> bool {
-        self.is_response_to(method, true)
-    }
-
-    fn is_response_to(&self, method: &str, injected: bool) -> bool {
-        matches!(&self.kind, MessageKind::Response(open) if open.method == method && open.injected == injected)
+        self.direction == Direction::ToAgent && self.answered_method(false) == method
     }
 
     /// Returns true for the agent's result of a client request with this method.
@@ -98,6 +102,17 @@ impl InterceptedLine<'_> {
             MessageKind::Response(open) => &open.params,
             MessageKind::Call | MessageKind::Other => &Value::Null,
         }
+    }
+
+    /// Returns the kind of the option that this response chooses; empty if it is none of those offered.
+    pub(crate) fn chosen_kind(&self) -> &str {
+        let id = self.get("/result/outcome/optionId");
+        let options = self.request_params()["options"].as_array();
+        let mut options = options.into_iter().flatten();
+        let chosen = options.find(|option| option["optionId"] == *id);
+        chosen
+            .and_then(|option| option["kind"].as_str())
+            .unwrap_or_default()
     }
 
     /// Returns the kind of a session update; empty for other messages.
@@ -231,6 +246,12 @@ impl InterceptedLine<'_> {
             .extend(held.into_iter().map(|message| (way, message)));
     }
 
+    /// Replaces this response to a permission request by the choice of the first option that allows once.
+    pub(crate) fn replace_with_allow(&mut self) {
+        let allow = option_id_of_kind(&self.request_params()["options"], "allow_once");
+        self.turn_into_result(selected_outcome(&allow));
+    }
+
     // Additional messages
 
     /// Sends a message to the client before this line.
@@ -251,12 +272,6 @@ impl InterceptedLine<'_> {
     /// Sends a message to the agent before this line.
     pub(crate) fn send_to_agent_before(&mut self, message: Value) {
         self.lines_before.push((Direction::ToAgent, message));
-    }
-
-    /// Sends a made-up update to the client after this line.
-    pub(crate) fn send_update(&mut self, session: &str, update: Value) {
-        let message = injected_update(session, update);
-        self.send_to_client(message);
     }
 
     /// Sends a made-up request to the client; the agent does not see the response.
@@ -314,8 +329,14 @@ impl InterceptedLine<'_> {
     }
 }
 
-/// Returns a made-up session update.
-pub(crate) fn injected_update(session: &str, update: Value) -> Value {
-    json!({"jsonrpc": "2.0", "method": "session/update",
-        "params": {"sessionId": session, "update": update}})
+/// Returns the id of the first option of this kind, or null.
+pub(crate) fn option_id_of_kind(options: &Value, kind: &str) -> Value {
+    let mut options = options.as_array().into_iter().flatten();
+    let fits = options.find(|option| option["kind"] == kind);
+    fits.map(|option| option["optionId"].clone())
+        .unwrap_or_default()
+}
+
+pub(crate) fn selected_outcome(id: &Value) -> Value {
+    json!({"outcome": {"outcome": "selected", "optionId": id}})
 }

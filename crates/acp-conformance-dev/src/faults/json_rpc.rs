@@ -1,60 +1,28 @@
 //! Faults of JSON-RPC: ids, envelopes, errors and responses.
 
 use super::{
-    Direction, Fault, SideEffect,
-    connection_state::MessageKind,
-    intercepted_line::{InterceptedLine, value_at},
+    Direction, connection_state::MessageKind, fault::LineFunction,
+    intercepted_line::InterceptedLine,
 };
 use serde_json::{Value, json};
 
-pub(super) const FAULTS: &[Fault] = &[
-    Fault::lines("no_jsonrpc", no_jsonrpc),
-    Fault::lines("big_id_rounded", big_id_rounded),
-    Fault::lines("string_id_as_number", string_id_as_number),
-    Fault::lines("negative_id_as_string", negative_id_as_string),
-    Fault::lines("fractional_id_served", fractional_id_served),
-    Fault::lines("empty_result_null", empty_result_null),
-    Fault::lines("no_result_key", no_result_key),
-    Fault::lines("result_and_error", result_and_error),
-    Fault::lines("bad_cancel_answered", bad_cancel_answered),
-    Fault::lines("parse_error_silent", parse_error_silent),
-    Fault::lines("parse_error_fatal", parse_error_fatal),
-    Fault::lines("bad_envelope_silent", bad_envelope_silent),
-    Fault::lines("batch_silent", batch_silent),
-    Fault::lines("batch_served", batch_served),
-    Fault::lines(
-        "unknown_method_internal_error",
-        unknown_method_internal_error,
-    ),
-    Fault::lines("unknown_method_unanswered", unknown_method_unanswered),
-    Fault::lines(
-        "missing_params_internal_error",
-        missing_params_internal_error,
-    ),
-    Fault::lines("absent_params_refused", absent_params_refused),
-    Fault::lines("list_answered_twice", list_answered_twice),
-    Fault::lines("error_code_as_string", error_code_as_string),
-    Fault::lines("error_without_message", error_without_message),
-    Fault::lines("own_code_in_reserved_range", own_code_in_reserved_range),
-    Fault::lines("client_error_hangs", client_error_hangs),
-    Fault::lines("request_id_reused", request_id_reused),
-    Fault::lines("ids_confused", ids_confused),
-    Fault::lines("stray_answer_refused", stray_answer_refused),
-    Fault::lines("busy_is_deaf", busy_is_deaf),
-    Fault::lines("unknown_field_refused", unknown_field_refused),
-    Fault::lines(
+pub(super) const FUNCTIONS: &[LineFunction] = &[
+    ("big_id_rounded", big_id_rounded),
+    ("string_id_as_number", string_id_as_number),
+    ("negative_id_as_string", negative_id_as_string),
+    ("bad_envelope_silent", bad_envelope_silent),
+    ("batch_silent", batch_silent),
+    ("batch_served", batch_served),
+    ("request_id_reused", request_id_reused),
+    ("ids_confused", ids_confused),
+    ("stray_answer_refused", stray_answer_refused),
+    ("busy_is_deaf", busy_is_deaf),
+    ("unknown_field_refused", unknown_field_refused),
+    (
         "unknown_notification_answered",
         unknown_notification_answered,
     ),
-    Fault::lines("snake_case_key", snake_case_key),
-    Fault::lines("login_code_for_failures", login_code_for_failures),
 ];
-
-fn no_jsonrpc(m: &mut InterceptedLine<'_>) {
-    if m.update_kind() == "tool_call" {
-        m.remove("/jsonrpc");
-    }
-}
 
 /// Rounds ids above 2^53, as languages that have only doubles do.
 fn big_id_rounded(m: &mut InterceptedLine<'_>) {
@@ -89,57 +57,9 @@ fn negative_id_as_string(m: &mut InterceptedLine<'_>) {
     }
 }
 
-fn fractional_id_served(m: &mut InterceptedLine<'_>) {
-    if m.direction == Direction::ToAgent && m.kind == MessageKind::Call && m.get("/id").is_f64() {
-        m.respond(json!({}));
-    }
-}
-
-fn is_empty_result(m: &InterceptedLine<'_>) -> bool {
-    m.is_agent_response("authenticate")
-        && m.get("/result").as_object().is_some_and(|o| o.is_empty())
-}
-
-fn empty_result_null(m: &mut InterceptedLine<'_>) {
-    if is_empty_result(m) {
-        m.set("/result", Value::Null);
-    }
-}
-
-fn no_result_key(m: &mut InterceptedLine<'_>) {
-    if is_empty_result(m) {
-        m.remove("/result");
-    }
-}
-
-fn result_and_error(m: &mut InterceptedLine<'_>) {
-    if m.is_agent_result("session/list") {
-        m.set("/error", json!({"code": 0, "message": "no error"}));
-    }
-}
-
-fn bad_cancel_answered(m: &mut InterceptedLine<'_>) {
-    if m.is_client_call("session/cancel") && !m.get("/params/sessionId").is_string() {
-        m.send_to_client(json!({"jsonrpc": "2.0", "id": null,
-            "error": {"code": -32602, "message": "sessionId is missing"}}));
-    }
-}
-
 /// Returns true for an error with this code and a null id.
 fn is_null_id_error(m: &InterceptedLine<'_>, code: i64) -> bool {
     m.is_agent_error(code) && m.message.get("id") == Some(&Value::Null)
-}
-
-fn parse_error_silent(m: &mut InterceptedLine<'_>) {
-    if is_null_id_error(m, -32700) {
-        m.swallow();
-    }
-}
-
-fn parse_error_fatal(m: &mut InterceptedLine<'_>) {
-    if is_null_id_error(m, -32700) {
-        m.side_effect = SideEffect::Die;
-    }
 }
 
 /// Returns the reason why a line will be answered with a null id; empty if it will not.
@@ -191,66 +111,6 @@ fn batch_served(m: &mut InterceptedLine<'_>) {
         for part in parts {
             m.send_to_agent(part);
         }
-    }
-}
-
-fn unknown_method_internal_error(m: &mut InterceptedLine<'_>) {
-    if m.is_agent_error(-32601) {
-        m.set("/error/code", -32603);
-    }
-}
-
-fn unknown_method_unanswered(m: &mut InterceptedLine<'_>) {
-    if m.is_agent_error(-32601) {
-        m.swallow();
-    }
-}
-
-fn missing_params_internal_error(m: &mut InterceptedLine<'_>) {
-    let without = m.request_params().is_null() || *m.request_params() == json!({});
-    if m.is_agent_error(-32602) && without && !m.is_agent_response("authenticate") {
-        m.set("/error/code", -32603);
-    }
-}
-
-fn absent_params_refused(m: &mut InterceptedLine<'_>) {
-    if m.is_client_call("session/list") && !m.has("/params") {
-        m.respond_error(-32602, "params are missing");
-    }
-}
-
-fn list_answered_twice(m: &mut InterceptedLine<'_>) {
-    if m.is_agent_response("session/list") {
-        let again = m.message.clone();
-        m.send_to_client(again);
-    }
-}
-
-fn error_code_as_string(m: &mut InterceptedLine<'_>) {
-    if m.is_agent_error(-32601) {
-        m.set("/error/code", "-32601");
-    }
-}
-
-fn error_without_message(m: &mut InterceptedLine<'_>) {
-    if m.is_agent_error(-32601) {
-        m.remove("/error/message");
-    }
-}
-
-/// Uses -32010, which is in the range reserved by JSON-RPC.
-fn own_code_in_reserved_range(m: &mut InterceptedLine<'_>) {
-    if m.is_agent_response("session/prompt") && m.is_agent_error(-32603) {
-        m.set("/error/code", -32010);
-    }
-}
-
-fn client_error_hangs(m: &mut InterceptedLine<'_>) {
-    if m.direction == Direction::ToAgent
-        && matches!(m.kind, MessageKind::Response(_))
-        && m.has("/error")
-    {
-        m.swallow();
     }
 }
 
@@ -341,19 +201,5 @@ fn unknown_notification_answered(m: &mut InterceptedLine<'_>) {
         let method = m.get_str("/method").to_owned();
         m.send_to_client(json!({"jsonrpc": "2.0", "id": null,
             "error": {"code": -32601, "message": format!("no such method: {method}")}}));
-    }
-}
-
-fn snake_case_key(m: &mut InterceptedLine<'_>) {
-    if m.is_tool_update()
-        && let Some(input) = m.remove("/params/update/rawInput")
-    {
-        m.set("/params/update/raw_input", input);
-    }
-}
-
-fn login_code_for_failures(m: &mut InterceptedLine<'_>) {
-    if m.is_agent_response("session/prompt") && *value_at(&m.message, "/error/code") == -32603 {
-        m.set("/error/code", -32000);
     }
 }

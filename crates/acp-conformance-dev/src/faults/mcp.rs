@@ -1,17 +1,17 @@
 //! Faults of MCP servers: the servers connected, and their arguments and variables.
 
-use super::{fault::Fault, intercepted_line::InterceptedLine};
+use super::{fault::LineFunction, intercepted_line::InterceptedLine};
 use serde_json::{Value, json};
 
-pub(super) const FAULTS: &[Fault] = &[
-    Fault::lines("mcp_ignored", mcp_ignored),
-    Fault::lines("mcp_http_ignored", mcp_http_ignored),
-    Fault::lines("mcp_first_only", mcp_first_only),
-    Fault::lines("mcp_unadvertised_dropped", mcp_unadvertised_dropped),
-    Fault::lines("mcp_env_lost", mcp_env_lost),
-    Fault::lines("mcp_args_split", mcp_args_split),
-    Fault::lines("mcp_failure_sinks_session", mcp_failure_sinks_session),
-    Fault::lines("mcp_not_reconnected", mcp_not_reconnected),
+pub(super) const FUNCTIONS: &[LineFunction] = &[
+    ("mcp_ignored", mcp_ignored),
+    ("mcp_http_ignored", mcp_http_ignored),
+    ("mcp_first_only", mcp_first_only),
+    ("mcp_unadvertised_dropped", mcp_unadvertised_dropped),
+    ("mcp_env_lost", mcp_env_lost),
+    ("mcp_args_split", mcp_args_split),
+    ("mcp_failure_sinks_session", mcp_failure_sinks_session),
+    ("mcp_not_reconnected", mcp_not_reconnected),
 ];
 
 const SERVERS: &str = "/params/mcpServers";

@@ -1,28 +1,17 @@
-//! Faults of the prompt turn: accepted content, stop reasons, and order.
+//! Faults of the prompt turn and of cancelling.
 
-use super::{
-    Direction, Fault, SideEffect,
-    intercepted_line::{InterceptedLine, value_at},
-};
+use super::{Direction, fault::LineFunction, intercepted_line::InterceptedLine};
 use serde_json::{Value, json};
 
-pub(super) const FAULTS: &[Fault] = &[
-    Fault::lines("link_refused", link_refused),
-    Fault::lines("unadvertised_content_dropped", unadvertised_content_dropped),
-    Fault::lines("no_stop_reason", no_stop_reason),
-    Fault::lines("stop_reason_error", stop_reason_error),
-    Fault::lines("prompt_unanswered_on_failure", prompt_unanswered_on_failure),
-    Fault::lines("prompt_answered_twice", prompt_answered_twice),
-    Fault::lines("failure_is_end_turn", failure_is_end_turn),
-    Fault::lines("model_failure_kills", model_failure_kills),
-    Fault::lines("always_end_turn", always_end_turn),
-    Fault::lines("late_update", late_update),
-    Fault::lines("amnesia", amnesia),
-    Fault::lines("refused_prompt_comes_back", refused_prompt_comes_back),
-    Fault::lines("bad_block_skipped", bad_block_skipped),
-    Fault::lines("prompt_as_text_taken", prompt_as_text_taken),
-    Fault::lines("second_prompt_swallowed", second_prompt_swallowed),
-    Fault::lines("empty_prompt_hangs", empty_prompt_hangs),
+pub(super) const FUNCTIONS: &[LineFunction] = &[
+    ("link_refused", link_refused),
+    ("unadvertised_content_dropped", unadvertised_content_dropped),
+    ("amnesia", amnesia),
+    ("refused_prompt_comes_back", refused_prompt_comes_back),
+    ("bad_block_skipped", bad_block_skipped),
+    ("second_prompt_swallowed", second_prompt_swallowed),
+    ("second_cancel_poisons", second_cancel_poisons),
+    ("foreign_cancel_request_hits", foreign_cancel_request_hits),
 ];
 
 const PROMPT: &str = "/params/prompt";
@@ -63,65 +52,6 @@ fn unadvertised_content_dropped(m: &mut InterceptedLine<'_>) {
     }
 }
 
-fn no_stop_reason(m: &mut InterceptedLine<'_>) {
-    if m.is_agent_result("session/prompt") {
-        m.remove("/result/stopReason");
-    }
-}
-
-/// Uses the stop reason `error`, which version 1 does not have.
-fn stop_reason_error(m: &mut InterceptedLine<'_>) {
-    if m.is_agent_response("session/prompt") && m.is_agent_error(-32603) {
-        m.turn_into_result(json!({"stopReason": "error"}));
-    }
-}
-
-fn prompt_unanswered_on_failure(m: &mut InterceptedLine<'_>) {
-    if m.is_agent_response("session/prompt") && m.is_agent_error(-32603) {
-        m.swallow();
-    }
-}
-
-fn prompt_answered_twice(m: &mut InterceptedLine<'_>) {
-    if m.is_agent_result("session/prompt") {
-        let again = m.message.clone();
-        m.send_to_client(again);
-    }
-}
-
-fn failure_is_end_turn(m: &mut InterceptedLine<'_>) {
-    if m.is_agent_response("session/prompt") && m.is_agent_error(-32603) {
-        m.turn_into_result(json!({"stopReason": "end_turn"}));
-    }
-}
-
-fn model_failure_kills(m: &mut InterceptedLine<'_>) {
-    if m.is_agent_response("session/prompt") && m.is_agent_error(-32603) {
-        m.swallow();
-        m.side_effect = SideEffect::Die;
-    }
-}
-
-fn always_end_turn(m: &mut InterceptedLine<'_>) {
-    let reason = m.get_str("/result/stopReason");
-    if m.is_agent_response("session/prompt") && !reason.is_empty() && reason != "cancelled" {
-        m.set("/result/stopReason", "end_turn");
-    }
-}
-
-/// Sends the last text chunk of a turn after the prompt response, unless it was cancelled.
-fn late_update(m: &mut InterceptedLine<'_>) {
-    if m.update_kind() == "agent_message_chunk" && m.connection.any_running_prompt().is_some() {
-        m.release_before();
-        m.hold();
-    } else if m.is_agent_result("session/prompt") && m.get_str("/result/stopReason") != "cancelled"
-    {
-        m.release();
-    } else if m.direction == Direction::ToClient {
-        m.release_before();
-    }
-}
-
 /// Sends each prompt after the first to a new session, presented under the old id.
 fn amnesia(m: &mut InterceptedLine<'_>) {
     if m.is_client_call("session/new") {
@@ -141,7 +71,7 @@ fn amnesia(m: &mut InterceptedLine<'_>) {
             m.send_request_to_agent("session/new", m.recall("params"));
             m.hold();
         }
-    } else if m.is_response_to_injected("session/new") {
+    } else if m.answered_method(true) == "session/new" {
         let new = m.get("/result/sessionId").clone();
         m.remember("new", new.clone());
         for mut message in std::mem::take(&mut m.memory.held) {
@@ -191,15 +121,6 @@ fn bad_block_skipped(m: &mut InterceptedLine<'_>) {
     }
 }
 
-fn prompt_as_text_taken(m: &mut InterceptedLine<'_>) {
-    if m.is_client_call("session/prompt")
-        && let Some(text) = m.get(PROMPT).as_str()
-    {
-        let text = text.to_owned();
-        m.set(PROMPT, json!([{"type": "text", "text": text}]));
-    }
-}
-
 /// Returns true for a prompt to a session in which another prompt runs.
 fn has_other_prompt(m: &InterceptedLine<'_>) -> bool {
     let session = m.session_id();
@@ -220,11 +141,39 @@ fn second_prompt_swallowed(m: &mut InterceptedLine<'_>) {
     }
 }
 
-fn empty_prompt_hangs(m: &mut InterceptedLine<'_>) {
-    let empty = value_at(&m.message, PROMPT)
-        .as_array()
-        .is_some_and(Vec::is_empty);
-    if m.is_client_call("session/prompt") && empty {
-        m.swallow();
+const CANCEL: &str = "session/cancel";
+
+fn cancel_notification(session: &str) -> Value {
+    json!({"jsonrpc": "2.0", "method": CANCEL, "params": {"sessionId": session}})
+}
+
+/// Applies the second cancel of a prompt to the next prompt, even if the first cancel has not ended the
+/// prompt yet.
+fn second_cancel_poisons(m: &mut InterceptedLine<'_>) {
+    let session = m.session_id();
+    if m.is_client_call(CANCEL) {
+        m.increment(&session);
+    } else if m.is_client_call("session/prompt") {
+        if m.recall(&session).as_u64().unwrap_or_default() > 1 {
+            m.send_to_agent(cancel_notification(&session));
+        }
+        m.remember(&session, 0);
+    }
+}
+
+/// Cancels the running prompt on a `$/cancel_request` for an unknown id.
+fn foreign_cancel_request_hits(m: &mut InterceptedLine<'_>) {
+    let id = m.get("/params/requestId").clone();
+    if m.is_client_call("$/cancel_request")
+        && m.connection
+            .pending_requests(Direction::ToAgent)
+            .all(|open| open.id != id)
+        && let Some(open) = m.connection.any_running_prompt()
+    {
+        let session = open.params["sessionId"]
+            .as_str()
+            .unwrap_or_default()
+            .to_owned();
+        m.send_to_agent(cancel_notification(&session));
     }
 }

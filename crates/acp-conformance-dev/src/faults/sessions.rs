@@ -1,31 +1,22 @@
-//! Faults of sessions: ids, folders, roots and routing.
+//! Faults of sessions: their creation, loading, listing and closing.
 
-use super::{Direction, Fault, intercepted_line::InterceptedLine};
+use super::{Direction, fault::LineFunction, intercepted_line::InterceptedLine};
 use serde_json::{Value, json};
 
-pub(super) const FAULTS: &[Fault] = &[
-    Fault::lines("session_id_twice", session_id_twice),
-    Fault::lines("relative_cwd_taken", relative_cwd_taken),
-    Fault::lines("missing_cwd_guessed", missing_cwd_guessed),
-    Fault::lines("cwd_of_the_first_session", cwd_of_the_first_session),
-    Fault::lines("mcp_servers_key_optional", mcp_servers_key_optional),
-    Fault::lines("bad_mcp_server_skipped", bad_mcp_server_skipped),
-    Fault::lines("crosstalk", crosstalk),
-    Fault::lines(
-        "news_before_session_new_answer",
-        news_before_session_new_answer,
-    ),
-    Fault::lines(
-        "unknown_session_internal_error",
-        unknown_session_internal_error,
-    ),
-    Fault::lines("unknown_session_unnamed", unknown_session_unnamed),
-    Fault::lines("any_session_prompted", any_session_prompted),
-    Fault::lines("relative_root_dropped", relative_root_dropped),
-    Fault::lines("roots_restored", roots_restored),
-    Fault::lines("relative_to_the_root", relative_to_the_root),
-    Fault::lines("no_bounds", no_bounds),
-    Fault::lines("roots_ignored", roots_ignored),
+pub(super) const FUNCTIONS: &[LineFunction] = &[
+    ("session_id_twice", session_id_twice),
+    ("cwd_of_the_first_session", cwd_of_the_first_session),
+    ("bad_mcp_server_skipped", bad_mcp_server_skipped),
+    ("crosstalk", crosstalk),
+    ("relative_root_dropped", relative_root_dropped),
+    ("roots_restored", roots_restored),
+    ("relative_to_the_root", relative_to_the_root),
+    ("no_bounds", no_bounds),
+    ("loaded_without_context", loaded_without_context),
+    ("resumed_without_context", resumed_without_context),
+    ("list_touches_sessions", list_touches_sessions),
+    ("time_as_seconds", time_as_seconds),
+    ("close_lets_turn_run", close_lets_turn_run),
 ];
 
 const OPENING_METHODS: [&str; 3] = ["session/new", "session/load", "session/resume"];
@@ -56,18 +47,6 @@ fn is_relative_path(value: &Value) -> bool {
     value.as_str().is_some_and(|path| !path.starts_with('/'))
 }
 
-fn relative_cwd_taken(m: &mut InterceptedLine<'_>) {
-    if is_session_opening(m) && is_relative_path(m.get("/params/cwd")) {
-        m.set("/params/cwd", "/tmp");
-    }
-}
-
-fn missing_cwd_guessed(m: &mut InterceptedLine<'_>) {
-    if m.is_client_call("session/new") && m.get("/params").is_object() && !m.has("/params/cwd") {
-        m.set("/params/cwd", "/tmp");
-    }
-}
-
 fn cwd_of_the_first_session(m: &mut InterceptedLine<'_>) {
     if m.is_agent_result("session/new") && m.recall("cwd").is_null() {
         let cwd = m.request_params()["cwd"].clone();
@@ -80,13 +59,6 @@ fn cwd_of_the_first_session(m: &mut InterceptedLine<'_>) {
         if !is_relative_path(m.get("/params/cwd")) {
             m.set("/params/cwd", first);
         }
-    }
-}
-
-fn mcp_servers_key_optional(m: &mut InterceptedLine<'_>) {
-    let load = m.is_client_call("session/new") || m.is_client_call("session/load");
-    if load && m.get("/params").is_object() && m.get("/params").get("mcpServers").is_none() {
-        m.set("/params/mcpServers", json!([]));
     }
 }
 
@@ -136,36 +108,6 @@ fn crosstalk(m: &mut InterceptedLine<'_>) {
         if let Some(other) = other {
             m.set("/params/sessionId", other);
         }
-    }
-}
-
-/// Holds the response back until the agent's next message, such as the session's first update.
-fn news_before_session_new_answer(m: &mut InterceptedLine<'_>) {
-    // In version 2, no message need follow that would release the response.
-    if m.is_agent_result("session/new") && m.connection.protocol_version != 2 {
-        m.hold();
-    } else if m.direction == Direction::ToClient {
-        m.release();
-    }
-}
-
-fn unknown_session_internal_error(m: &mut InterceptedLine<'_>) {
-    if m.is_agent_error(-32002) && m.request_params()["sessionId"].is_string() {
-        m.set("/error/code", -32603);
-    }
-}
-
-fn unknown_session_unnamed(m: &mut InterceptedLine<'_>) {
-    if m.is_agent_error(-32002) {
-        m.remove("/error/data");
-    }
-}
-
-/// Answers a prompt to a session that is not open.
-fn any_session_prompted(m: &mut InterceptedLine<'_>) {
-    let open = m.connection.open_sessions.contains(&m.session_id());
-    if m.is_client_call("session/prompt") && m.connection.protocol_version == 1 && !open {
-        m.respond(json!({"stopReason": "end_turn"}));
     }
 }
 
@@ -224,12 +166,99 @@ fn no_bounds(m: &mut InterceptedLine<'_>) {
     }
 }
 
-fn roots_ignored(m: &mut InterceptedLine<'_>) {
-    if is_session_opening(m)
-        && m.get(ROOTS)
-            .as_array()
-            .is_some_and(|roots| !roots.is_empty())
+/// Replaces the session by a new one with the old id after `method`.
+fn lose_context_after(m: &mut InterceptedLine<'_>, method: &str) {
+    if m.is_agent_result(method) {
+        let asked = m.request_params().clone();
+        m.remember("old", asked["sessionId"].clone());
+        m.remember("new", Value::Null);
+        m.send_request_to_agent(
+            "session/new",
+            json!({"cwd": asked["cwd"], "mcpServers": asked["mcpServers"]}),
+        );
+    } else if m.answered_method(true) == "session/new" {
+        let new = m.get("/result/sessionId").clone();
+        m.remember("new", new);
+        for message in std::mem::take(&mut m.memory.held) {
+            m.send_to_agent(replace_session_id(
+                message,
+                &m.recall("old"),
+                &m.recall("new"),
+            ));
+        }
+    } else if m.direction == Direction::ToAgent && !m.recall("old").is_null() {
+        if m.get("/params/sessionId") != &m.recall("old") {
+            return;
+        }
+        if m.recall("new").is_null() {
+            m.hold();
+        } else {
+            let new = m.recall("new");
+            m.set("/params/sessionId", new);
+        }
+    } else if m.direction == Direction::ToClient
+        && !m.recall("new").is_null()
+        && m.get("/params/sessionId") == &m.recall("new")
     {
-        m.remove(ROOTS);
+        let old = m.recall("old");
+        m.set("/params/sessionId", old);
+    }
+}
+
+fn replace_session_id(mut message: Value, from: &Value, to: &Value) -> Value {
+    if let Some(session) = message.pointer_mut("/params/sessionId")
+        && session == from
+    {
+        *session = to.clone();
+    }
+    message
+}
+
+fn loaded_without_context(m: &mut InterceptedLine<'_>) {
+    lose_context_after(m, "session/load");
+}
+
+fn resumed_without_context(m: &mut InterceptedLine<'_>) {
+    lose_context_after(m, "session/resume");
+}
+
+const SESSIONS: &str = "/result/sessions";
+
+fn edit_sessions(m: &mut InterceptedLine<'_>, change: impl Fn(&mut Value)) {
+    if m.is_agent_result("session/list")
+        && let Some(sessions) = m
+            .message_mut()
+            .pointer_mut(SESSIONS)
+            .and_then(Value::as_array_mut)
+    {
+        sessions.iter_mut().for_each(change);
+    }
+}
+
+fn list_touches_sessions(m: &mut InterceptedLine<'_>) {
+    if m.is_agent_result("session/list") {
+        let second = m.increment("lists") % 60;
+        edit_sessions(m, |session| {
+            session["updatedAt"] = json!(format!("2099-01-01T00:00:{second:02}Z"));
+        });
+    }
+}
+
+fn time_as_seconds(m: &mut InterceptedLine<'_>) {
+    edit_sessions(m, |session| {
+        if session["updatedAt"].is_string() {
+            session["updatedAt"] = json!("1795282800");
+        }
+    });
+}
+
+/// Answers a close at once, but closes the session only when its turn has ended.
+fn close_lets_turn_run(m: &mut InterceptedLine<'_>) {
+    let session = m.session_id();
+    if m.is_client_call("session/close") && m.connection.running_prompt(&session).is_some() {
+        m.respond(json!({}));
+        m.remember("close", session);
+    } else if m.is_agent_response("session/prompt") && m.recall("close") == json!(session) {
+        m.send_request_to_agent("session/close", json!({"sessionId": session}));
     }
 }

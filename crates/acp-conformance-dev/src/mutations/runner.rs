@@ -92,7 +92,7 @@ pub fn run_mutations(
     let facts = preflight.facts;
     let mut baseline = play_baseline(plan, &facts, folder.path())?;
     let is_selected =
-        |fault: &&Fault| plan.only.is_empty() || plan.only.iter().any(|n| n == fault.name);
+        |fault: &&'static Fault| plan.only.is_empty() || plan.only.iter().any(|n| n == fault.name);
     let tried: Vec<_> = faults::all()
         .filter(is_selected)
         .filter_map(|fault| Some((fault, expected.faults.get(fault.name)?)))
@@ -174,7 +174,7 @@ struct FaultTrial<'a> {
     plan: &'a MutationPlan<'a>,
     facts: &'a AgentFacts,
     baseline: &'a [BaselineCase<'a>],
-    fault: &'a Fault,
+    fault: &'static Fault,
     expected: &'a ExpectedFault,
     /// Indices of the cases that the fault changes.
     affected_cases: Vec<usize>,
@@ -388,7 +388,7 @@ impl MutationRow {
 impl BaselineCase<'_> {
     /// Returns true if the fault would change a recorded line. For process faults, returns true if the case
     /// cites a rule about processes.
-    fn is_changed_by(&self, fault: &Fault) -> bool {
+    fn is_changed_by(&self, fault: &'static Fault) -> bool {
         if fault.process_fault().is_some() {
             let rules = self.case.rules();
             return rules.iter().any(|rule| PROCESS_RULES.contains(rule));
@@ -396,7 +396,7 @@ impl BaselineCase<'_> {
         self.recordings.iter().any(|process| {
             let mut injector = FaultInjector::new(Some(fault));
             let mut lines = process.iter();
-            lines.any(|(way, raw, value)| injector.would_change(*way, raw, value.clone()))
+            lines.any(|(way, raw, value)| injector.would_change(*way, raw, value))
         })
     }
 }

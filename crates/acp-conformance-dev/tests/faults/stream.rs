@@ -223,7 +223,7 @@ impl FaultStream {
         Ok(())
     }
 
-    fn opened_injector(&self, fault: Option<&Fault>) -> FaultInjector {
+    fn opened_injector(&self, fault: Option<&'static Fault>) -> FaultInjector {
         let mut breaker = FaultInjector::new(fault);
         for (way, message) in self.opening_messages() {
             let line = format!("{}\n", with_jsonrpc(message));
