@@ -19,59 +19,51 @@ use report::{RunReport, Stopwatch};
 pub(crate) struct Step {
     /// Name on the command line.
     pub(crate) name: &'static str,
-    /// Description for the usage text.
+    /// What the step checks; printed by `cargo xtask steps`, and when the step begins.
     pub(crate) what: &'static str,
     run: fn(&mut Retries) -> Result<()>,
 }
 
 /// All steps, cheap ones first. Steps that only read the code are not retried: they would fail the same way.
 pub(crate) const STEPS: &[Step] = &[
-    Step {
-        name: "fmt",
-        what: "the code is formatted",
-        run: |_| steps::fmt(),
-    },
-    Step {
-        name: "trace",
-        what: "every requirement has a test that names it",
-        run: |_| trace::run(&["--missing".to_owned()]),
-    },
-    Step {
-        name: "clippy",
-        what: "no warning in any target",
-        run: |_| steps::clippy(),
-    },
-    Step {
-        name: "doc",
-        what: "the documentation builds without broken links",
-        run: |_| steps::doc(),
-    },
-    Step {
-        name: "test",
-        what: "all tests of all crates, and of the repository itself",
-        run: test_step::run,
-    },
-    Step {
-        name: "cases",
-        what: "the protocol cases pass",
-        run: steps::cases,
-    },
-    Step {
-        name: "mutations",
-        what: "each fault of the broken agent fails exactly the rules that it breaks",
-        run: steps::mutations,
-    },
-    Step {
-        name: "clients",
-        what: "the official TypeScript and Python clients drive a whole session; real MCP servers are used in one",
-        run: clients::run,
-    },
-    Step {
-        name: "readme",
-        what: "the README's first command works with an empty home, and its package compiles with its own features only",
-        run: steps::readme,
-    },
+    step("fmt", "the code is formatted", |_| steps::fmt()),
+    step(
+        "trace",
+        "every requirement has a test that names it",
+        |_| trace::run(&["--missing".to_owned()]),
+    ),
+    step("clippy", "no warning in any target", |_| steps::clippy()),
+    step(
+        "doc",
+        "the documentation builds without broken links",
+        |_| steps::doc(),
+    ),
+    step(
+        "test",
+        "all tests of all crates, and of the repository itself",
+        test_step::run,
+    ),
+    step("cases", "the protocol cases pass", steps::cases),
+    step(
+        "mutations",
+        "each fault of the broken agent fails exactly the rules that it breaks",
+        steps::mutations,
+    ),
+    step(
+        "clients",
+        "the official TypeScript and Python clients drive a whole session; real MCP servers are used in one",
+        clients::run,
+    ),
+    step(
+        "readme",
+        "the README's first command works with an empty home, and its package compiles with its own features only",
+        steps::readme,
+    ),
 ];
+
+const fn step(name: &'static str, what: &'static str, run: fn(&mut Retries) -> Result<()>) -> Step {
+    Step { name, what, run }
+}
 
 /// Runs `cargo xtask ci` with these arguments.
 ///

@@ -19,7 +19,7 @@ use std::{env, process::ExitCode};
 const USAGE: &str = "\
 usage: cargo xtask COMMAND
 
-  ci [STEP ...]   run all checks, or only these steps; retry each failure once, alone
+  ci [STEP ...]   run all steps, or only these; what can fail by chance is retried once, alone
      --times N    run the steps N times and print a table
      --beside N   run N busy loops at the same time
   schemas         regenerate the files in schemas/ from the Rust types

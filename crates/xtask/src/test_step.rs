@@ -1,4 +1,4 @@
-//! Runs all tests, and retries those that fail, each alone.
+//! Runs all tests, and those that fail once more, one after another.
 
 use crate::{
     ci::Retries,

@@ -13,13 +13,9 @@ use anyhow::{Context, Result, bail, ensure};
 use kit::Kit;
 use marks::{MarkError, Proof};
 use modules::Modules;
-use std::{
-    collections::BTreeMap,
-    fmt::Write as _,
-    fs,
-    process::{Command, Stdio},
-};
+use std::{collections::BTreeMap, fmt::Write as _, fs};
 use table::{GROUPS, Id, Requirement, Table};
+use tidy::File;
 
 /// File with turnery's own requirements.
 const OWN_FILE: &str = "docs/requirements.toml";
@@ -99,12 +95,8 @@ fn read() -> Result<Trace> {
     let mut proofs = Vec::new();
     let mut faults = Vec::new();
     let mut modules = Modules::default();
-    for path in repository_files()? {
+    for File { path, text } in tidy::files() {
         let Some(read) = marks::mark_reader(&path) else {
-            continue;
-        };
-        // git still lists a file whose deletion is not committed.
-        let Ok(text) = fs::read_to_string(root().join(&path)) else {
             continue;
         };
         modules.add_file(&path, &text);
@@ -139,24 +131,6 @@ fn join(table: Table, kit: Kit, found: Vec<Proof>, mut faults: Vec<MarkError>) -
     }
     let lines: Vec<String> = faults.iter().map(ToString::to_string).collect();
     bail!("marks that are wrong:\n{}", lines.join("\n"))
-}
-
-/// Returns the files of the repository: tracked, or untracked and not ignored.
-fn repository_files() -> Result<Vec<String>> {
-    let listed = Command::new("git")
-        .args(["ls-files", "--cached", "--others", "--exclude-standard"])
-        .current_dir(root())
-        .stdin(Stdio::null())
-        .output()
-        .context("could not start git")?;
-    ensure!(listed.status.success(), "git could not list the files");
-    let mut paths: Vec<String> = String::from_utf8_lossy(&listed.stdout)
-        .lines()
-        .map(str::to_owned)
-        .collect();
-    paths.sort();
-    paths.dedup();
-    Ok(paths)
 }
 
 impl Trace {

@@ -16,7 +16,7 @@ pub(super) struct Proof {
     /// Line of the mark, from 1.
     line: usize,
     /// Name of the test function; `None` for a case file.
-    is_test: Option<String>,
+    test: Option<String>,
 }
 
 /// Error in a mark.
@@ -64,36 +64,22 @@ pub(super) fn rust_marks(path: &str, text: &str) -> Marks {
             }
         } else {
             let name = function_name(line);
-            let is_test = name.filter(|name| attributes.is_test || generated.contains(name));
+            let test = name.filter(|name| attributes.is_test || generated.contains(name));
             for (line, id) in waiting.drain(..) {
-                let (file, is_test) = (path.to_owned(), is_test.map(str::to_owned));
-                if is_test.is_some() {
-                    proofs.push(Proof {
-                        id,
-                        file,
-                        line,
-                        is_test,
-                    });
+                let proof = Proof::new(id, path, line, test);
+                if test.is_some() {
+                    proofs.push(proof);
                 } else {
                     let message = format!("{id} stands above something that is no test");
-                    faults.push(MarkError {
-                        file,
-                        line,
-                        message,
-                    });
+                    faults.push(proof.error(message));
                 }
             }
             attributes = Attributes::default();
         }
     }
     for (line, id) in waiting {
-        let message = format!("{id} stands above nothing");
-        let file = path.to_owned();
-        faults.push(MarkError {
-            file,
-            line,
-            message,
-        });
+        let proof = Proof::new(id, path, line, None);
+        faults.push(proof.error(format!("{id} stands above nothing")));
     }
     (proofs, faults)
 }
@@ -105,12 +91,7 @@ pub(super) fn case_marks(path: &str, text: &str) -> Marks {
         let Some(comment) = text.trim().strip_prefix('#') else {
             for id in checked_rules(text) {
                 if !proofs.iter().any(|proof: &Proof| proof.id == id) {
-                    proofs.push(Proof {
-                        id,
-                        file: path.to_owned(),
-                        line,
-                        is_test: None,
-                    });
+                    proofs.push(Proof::new(id, path, line, None));
                 }
             }
             continue;
@@ -120,15 +101,8 @@ pub(super) fn case_marks(path: &str, text: &str) -> Marks {
             Mark::Odd => faults.push(malformed_mark(path, line, "# proves: ACP-2, ACP-3")),
             Mark::Ids(ids) => {
                 let taken: Vec<Id> = proofs.iter().map(|proof: &Proof| proof.id).collect();
-                for id in parse_ids(path, line, &ids, &taken, &mut faults) {
-                    let file = path.to_owned();
-                    proofs.push(Proof {
-                        id,
-                        file,
-                        line,
-                        is_test: None,
-                    });
-                }
+                let ids = parse_ids(path, line, &ids, &taken, &mut faults);
+                proofs.extend(ids.into_iter().map(|id| Proof::new(id, path, line, None)));
             }
         }
     }
@@ -254,6 +228,15 @@ fn battery_tests(text: &str) -> BTreeSet<&str> {
 }
 
 impl Proof {
+    fn new(id: Id, file: &str, line: usize, test: Option<&str>) -> Self {
+        Self {
+            id,
+            file: file.to_owned(),
+            line,
+            test: test.map(str::to_owned),
+        }
+    }
+
     /// Returns an error for this mark.
     pub(super) fn error(&self, message: String) -> MarkError {
         MarkError {
@@ -267,8 +250,8 @@ impl Proof {
 impl fmt::Display for Proof {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(&self.file)?;
-        match &self.is_test {
-            Some(is_test) => write!(f, " {is_test}"),
+        match &self.test {
+            Some(test) => write!(f, " {test}"),
             None => Ok(()),
         }
     }

@@ -1,8 +1,9 @@
-//! Finds out which files are compiled. A test in a file that no module declares never runs.
+//! Finds out which files are compiled: those that a `mod` line names, and the roots of crates and of their tests.
+//! A test in any other file never runs.
 
 use std::collections::BTreeSet;
 
-/// Modules that each crate declares, and roots that need no declaration.
+/// Names of the modules that are declared, each with the folder of its crate.
 #[derive(Default)]
 pub(super) struct Modules(BTreeSet<(String, String)>);
 
@@ -25,7 +26,8 @@ impl Modules {
         }
     }
 
-    /// Returns true if the file is compiled, or is a case and therefore run.
+    /// Returns true if the tests of the file are run: it is a root, a module of its name is declared anywhere in its
+    /// crate, or it is a case of the suite.
     pub(super) fn is_compiled(&self, path: &str) -> bool {
         if path.ends_with(".case") {
             return path.starts_with("conformance/cases/");
