@@ -1,5 +1,5 @@
-//! Puts into the program what it carries along: all files of `conformance/cases`, so that none is forgotten, and
-//! the official JSON Schemas of both versions, made from the types of the official crate. Its unstable parts are in
+//! Puts into the program what it carries along: all files of `conformance/cases` and `conformance/profiles`, so that
+//! none is forgotten, and the official JSON Schemas of both versions, made from the types of the official crate. Its unstable parts are in
 //! them, each under a name of its own: `x-unstable`, so that an agent may use those that were agreed on.
 
 use agent_client_protocol_schema::{v1, v2};
@@ -14,27 +14,27 @@ use std::{
 
 fn main() -> Result<(), Box<dyn Error>> {
     let out = PathBuf::from(env::var("OUT_DIR")?);
-    cases(&out)?;
-    let mut first = SchemaSettings::draft2020_12().into_generator();
-    first.subschema_for::<v1::AgentRequest>();
-    first.subschema_for::<v1::AgentResponse>();
-    first.subschema_for::<v1::AgentNotification>();
-    first.subschema_for::<v1::ClientRequest>();
-    first.subschema_for::<v1::ClientResponse>();
-    first.subschema_for::<v1::ClientNotification>();
-    first.subschema_for::<v1::ProtocolLevelNotification>();
-    first.subschema_for::<v1::Error>();
-    fs::write(out.join("v1.json"), definitions(first)?)?;
-    let mut second = SchemaSettings::draft2020_12().into_generator();
-    second.subschema_for::<v2::AgentRequest>();
-    second.subschema_for::<v2::AgentResponse>();
-    second.subschema_for::<v2::AgentNotification>();
-    second.subschema_for::<v2::ClientRequest>();
-    second.subschema_for::<v2::ClientResponse>();
-    second.subschema_for::<v2::ClientNotification>();
-    second.subschema_for::<v2::ProtocolLevelNotification>();
-    second.subschema_for::<v2::Error>();
-    fs::write(out.join("v2.json"), definitions(second)?)?;
+    println!("cargo::rerun-if-changed=build.rs");
+    embed_folder(&out, "cases", "case", Path::to_owned)?;
+    embed_folder(&out, "profiles", "toml", |file| file.with_extension(""))?;
+    // The types of a version have the same names.
+    macro_rules! write_schema {
+        ($version:ident) => {
+            let mut generator = SchemaSettings::draft2020_12().into_generator();
+            generator.subschema_for::<$version::AgentRequest>();
+            generator.subschema_for::<$version::AgentResponse>();
+            generator.subschema_for::<$version::AgentNotification>();
+            generator.subschema_for::<$version::ClientRequest>();
+            generator.subschema_for::<$version::ClientResponse>();
+            generator.subschema_for::<$version::ClientNotification>();
+            generator.subschema_for::<$version::ProtocolLevelNotification>();
+            generator.subschema_for::<$version::Error>();
+            let file = out.join(concat!(stringify!($version), ".json"));
+            fs::write(file, definitions(generator)?)?;
+        };
+    }
+    write_schema!(v1);
+    write_schema!(v2);
     Ok(())
 }
 
@@ -83,27 +83,30 @@ fn name_unstable(definitions: &mut Value) -> usize {
     named
 }
 
-fn cases(out: &Path) -> Result<(), Box<dyn Error>> {
-    let folder = Path::new(&env::var("CARGO_MANIFEST_DIR")?).join("../../conformance/cases");
-    println!("cargo::rerun-if-changed=build.rs");
-    println!("cargo::rerun-if-changed={}", folder.display());
+/// Writes a list of the names and texts of a folder's files, in the order of their keys.
+fn embed_folder(
+    out: &Path,
+    folder: &str,
+    extension: &str,
+    key: fn(&Path) -> PathBuf,
+) -> Result<(), Box<dyn Error>> {
+    let path = Path::new(&env::var("CARGO_MANIFEST_DIR")?).join("../../conformance");
+    let path = path.join(folder);
+    println!("cargo::rerun-if-changed={}", path.display());
     let mut files = Vec::new();
-    for entry in fs::read_dir(&folder)? {
+    for entry in fs::read_dir(&path)? {
         let path = entry?.path();
-        if path
-            .extension()
-            .is_some_and(|extension| extension == "case")
-        {
+        if path.extension().is_some_and(|found| found == extension) {
             files.push(path);
         }
     }
-    files.sort();
+    files.sort_by_key(|file| key(file));
     let mut list = String::from("&[\n");
     for file in files {
         let name = file.file_stem().unwrap_or_default().to_string_lossy();
         list.push_str(&format!("({name:?}, include_str!({file:?})),\n"));
     }
     list.push(']');
-    fs::write(out.join("cases.rs"), list)?;
+    fs::write(out.join(format!("{folder}.rs")), list)?;
     Ok(())
 }

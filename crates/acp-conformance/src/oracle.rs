@@ -17,7 +17,7 @@ mod unstable;
 mod update_order;
 mod v2;
 
-pub use recorder::{RULES, Violation};
+pub use recorder::Violation;
 pub use responses::OutputEnding;
 pub use schema_check::client_violation;
 

@@ -1,5 +1,6 @@
 //! Defines the outcome of one case: the result of each check, and the transcript.
 
+use serde::Serialize;
 use std::time::Duration;
 
 /// Outcome of a case.
@@ -63,21 +64,25 @@ impl CheckResult {
     }
 }
 
-/// Failure of a step or check.
-#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+/// Failure at one place.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, thiserror::Error)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 #[error("line {line}: {why}")]
 pub struct Finding {
+    /// Name of the case.
+    pub case: String,
     /// Line in the case.
     pub line: usize,
     /// Text of the line.
     pub step: String,
-    /// Latest message sent, if any.
+    /// Latest message sent.
     pub sent: Option<String>,
-    /// Received line, if the failure concerns a single line.
+    /// Received line.
+    #[serde(rename = "came")]
     pub received: Option<String>,
     /// Explanation of the failure.
     pub why: String,
-    /// Index of the related transcript entry.
+    /// Index of the transcript entry, starting at 0.
     pub entry: Option<usize>,
 }
 
@@ -86,34 +91,36 @@ pub struct Finding {
 pub struct TranscriptEntry {
     /// Time since the case began.
     pub at: Duration,
-    /// Kind of the entry.
-    pub kind: EntryKind,
+    /// Source of the entry.
+    pub by: TranscriptSource,
     /// Line, or description of an event; cut if very long.
     pub text: String,
 }
 
-/// Kind of a transcript entry.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum EntryKind {
+/// Source of a transcript entry.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
+#[serde(rename_all = "snake_case")]
+pub enum TranscriptSource {
     /// Message sent by the case.
-    Sent,
+    Case,
     /// Automatic response of the client.
-    ClientReply,
+    Client,
     /// Message received from the agent.
-    Received,
+    Agent,
     /// Event of the agent's process.
-    Note,
+    Process,
 }
 
-impl EntryKind {
-    /// Returns the marker of this kind in a transcript.
+impl TranscriptSource {
+    /// Returns the marker of this source in a transcript.
     #[must_use]
     pub const fn marker(self) -> &'static str {
         match self {
-            Self::Sent => ">",
-            Self::ClientReply => "»",
-            Self::Received => "<",
-            Self::Note => "·",
+            Self::Case => ">",
+            Self::Client => "»",
+            Self::Agent => "<",
+            Self::Process => "·",
         }
     }
 }

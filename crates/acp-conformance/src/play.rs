@@ -168,7 +168,7 @@ pub(crate) async fn play_case_with_artifacts(
         }
         return (outcome, CaseArtifacts::default());
     }
-    let mut run = match CaseRun::new(agent, options, facts).await {
+    let mut run = match CaseRun::new(case, agent, options, facts).await {
         Ok(run) => run,
         Err(error) => {
             outcome.fault = Some(error);
@@ -258,6 +258,7 @@ async fn play_steps(
         }
         let sent = run.sent();
         let found = |why: &str| Finding {
+            case: case.name.clone(),
             line: line.number,
             step: line.text.clone(),
             sent: sent.clone(),

@@ -4,7 +4,7 @@ use crate::{
     case::{Case, CaseError, ToolKind},
     facts::AgentFacts,
     model::Exchange,
-    outcome::{CaseOutcome, CheckResult, EntryKind, RuleCheck},
+    outcome::{CaseOutcome, CheckResult, RuleCheck, TranscriptSource},
     play::{AgentSpec, CaseArtifacts, PlayOptions, play_case_with_artifacts},
     profile::Profile,
 };
@@ -122,7 +122,7 @@ pub(crate) async fn run_preflight(
 /// Returns the time from the start to the first line; zero if no line was received.
 fn time_to_first_line(outcome: &CaseOutcome) -> Duration {
     let mut entries = outcome.transcript.iter();
-    let first = entries.find(|entry| entry.kind == EntryKind::Received);
+    let first = entries.find(|entry| entry.by == TranscriptSource::Agent);
     first.map_or(Duration::ZERO, |entry| entry.at)
 }
 
@@ -186,7 +186,7 @@ fn describe_unresponsive(agent: &AgentSpec, outcome: &CaseOutcome) -> String {
         );
     }
     let came = outcome.transcript.iter().rev();
-    let came = came.filter(|entry| entry.kind == EntryKind::Received);
+    let came = came.filter(|entry| entry.by == TranscriptSource::Agent);
     if let Some(last) = came.map(|entry| truncate_line(&entry.text)).next() {
         let _ = write!(text, "\n  last output line: {last}");
     }

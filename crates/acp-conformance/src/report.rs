@@ -11,8 +11,7 @@ mod sanitize;
 mod unexpected_exits;
 
 pub use contents::{
-    FlakyRule, JudgedRule, PlayedCase, Report, ReportFinding, RuleCount, TestedAgent,
-    TranscriptLine, TranscriptSource,
+    FlakyRule, JudgedRule, PlayedCase, Report, RuleCount, TestedAgent, TranscriptLine,
 };
 pub use exit_summary::REPORTED_SLOWDOWN;
 pub use html::render_html;

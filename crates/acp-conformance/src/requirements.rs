@@ -16,9 +16,11 @@ pub struct Requirements {
 }
 
 /// Rule that an agent must, should or may keep.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, Deserialize, PartialEq)]
+#[serde(deny_unknown_fields)]
 pub struct Rule {
-    /// Id of the rule.
+    /// Id of the rule: the key of the table.
+    #[serde(skip)]
     pub id: String,
     /// Requirement level.
     pub level: Level,
@@ -27,9 +29,14 @@ pub struct Rule {
     /// Source of the rule.
     pub source: String,
     /// Requirements of the official test kit that correspond to the rule.
+    #[serde(default)]
     pub kit: Vec<String>,
     /// True if breaking the rule may cost the user files or trust, which fails a run at any level.
+    #[serde(default)]
     pub danger: bool,
+    /// True if the oracle looks for violations in every case.
+    #[serde(default)]
+    pub watched: bool,
     /// Reason why the rule cannot be observed from outside.
     pub untestable: Option<String>,
 }
@@ -105,20 +112,7 @@ impl fmt::Display for Level {
 #[derive(Deserialize)]
 struct RequirementsFile {
     revision: String,
-    rules: BTreeMap<String, RuleEntry>,
-}
-
-#[derive(Deserialize)]
-#[serde(deny_unknown_fields)]
-struct RuleEntry {
-    level: Level,
-    says: String,
-    source: String,
-    #[serde(default)]
-    kit: Vec<String>,
-    #[serde(default)]
-    danger: bool,
-    untestable: Option<String>,
+    rules: BTreeMap<String, Rule>,
 }
 
 impl Requirements {
@@ -143,16 +137,8 @@ impl Requirements {
             Some(id.to_owned())
         });
         let rules = ids.filter_map(|id| {
-            let entry = table.rules.remove(&id)?;
-            Some(Rule {
-                id,
-                level: entry.level,
-                says: entry.says,
-                source: entry.source,
-                kit: entry.kit,
-                danger: entry.danger,
-                untestable: entry.untestable,
-            })
+            let rule = table.rules.remove(&id)?;
+            Some(Rule { id, ..rule })
         });
         let rules = rules.collect();
         match table.rules.keys().next() {

@@ -160,8 +160,8 @@ pub struct RuleVerdict<'a> {
     pub verdict: Verdict,
     /// Reason why the rule is not applicable or not observable.
     pub reason: Option<String>,
-    /// Failures with the names of their cases; for a rule that was not reached, the failed earlier step.
-    pub findings: Vec<(&'a str, &'a Finding)>,
+    /// Failures; for a rule that was not reached, the failed earlier step.
+    pub findings: Vec<&'a Finding>,
     /// True if the rule was expected to be broken.
     pub is_expected: bool,
 }
@@ -218,9 +218,9 @@ fn judge_rule<'a>(
         for check in outcome.checks.iter().filter(|check| check.rule == rule.id) {
             match &check.result {
                 CheckResult::Passed => has_passed = true,
-                CheckResult::Failed(finding) => findings.push((outcome.case.as_str(), finding)),
+                CheckResult::Failed(finding) => findings.push(finding),
                 CheckResult::NotReached(before) => {
-                    unreached.get_or_insert((outcome.case.as_str(), before));
+                    unreached.get_or_insert(before);
                 }
                 CheckResult::NotApplicable(missing) => {
                     reason.get_or_insert_with(|| missing.clone());
@@ -304,6 +304,7 @@ mod tests {
 
     fn finding() -> Finding {
         Finding {
+            case: "c".to_owned(),
             line: 3,
             step: "< {}".to_owned(),
             sent: None,
@@ -383,8 +384,8 @@ mod tests {
             ]),
         ];
         let rules = judge_rules(&requirements, &outcomes, &BTreeSet::new()).rules;
-        let (case, before) = rules[0].findings[0];
-        assert_eq!((case, before.line, before.why.as_str()), ("c", 3, "wrong"));
+        let before = rules[0].findings[0];
+        assert_eq!((before.line, before.why.as_str()), (3, "wrong"));
         // One unreached check is enough, and a real failure says more.
         assert_eq!((rules[0].findings.len(), rules[1].findings.len()), (1, 1));
         assert_eq!(rules[1].verdict, Verdict::Warn);

@@ -2,7 +2,7 @@
 
 use acp_conformance::{
     AgentFacts, AgentSpec, Case, CaseOutcome, CheckResult, Finding, PlayOptions, RuleCheck,
-    outcome::EntryKind, play_suite,
+    outcome::TranscriptSource, play_suite,
 };
 use std::time::Duration;
 
@@ -95,6 +95,7 @@ fn case_continues_after_mismatch_not_after_silence() {
     let none = "start\nwithin 1 < {} @ A-1\nexit 0 @ A-2\nif loadSession mark @ A-3";
     let not_applicable = CheckResult::NotApplicable("loadSession".to_owned());
     let before = Finding {
+        case: "test".to_owned(),
         line: 3,
         step: "within 1 < {} @ A-1".to_owned(),
         sent: None,
@@ -395,19 +396,19 @@ fn case_messages_are_checked_by_schema() {
 #[test]
 fn transcript_is_complete() {
     let outcome = outcome(ECHO_AGENT, "start\n>! {\"a\": 1}\n< {}\nexit 0");
-    let said: Vec<(EntryKind, &str)> = outcome
+    let said: Vec<(TranscriptSource, &str)> = outcome
         .transcript
         .iter()
-        .map(|entry| (entry.kind, entry.text.as_str()))
+        .map(|entry| (entry.by, entry.text.as_str()))
         .collect();
     assert_eq!(
         said,
         [
-            (EntryKind::Note, "started sh"),
-            (EntryKind::Sent, "{\"a\": 1}"),
-            (EntryKind::Received, "{\"a\": 1}"),
-            (EntryKind::Note, "stdin is closed"),
-            (EntryKind::Note, "the agent ended: exit status: 0"),
+            (TranscriptSource::Process, "started sh"),
+            (TranscriptSource::Case, "{\"a\": 1}"),
+            (TranscriptSource::Agent, "{\"a\": 1}"),
+            (TranscriptSource::Process, "stdin is closed"),
+            (TranscriptSource::Process, "the agent ended: exit status: 0"),
         ]
     );
 }
@@ -415,7 +416,7 @@ fn transcript_is_complete() {
 /// Returns all notes of a transcript.
 fn notes(outcome: &CaseOutcome) -> Vec<&str> {
     let notes = outcome.transcript.iter();
-    let notes = notes.filter(|entry| entry.kind == EntryKind::Note);
+    let notes = notes.filter(|entry| entry.by == TranscriptSource::Process);
     notes.map(|entry| entry.text.as_str()).collect()
 }
 
@@ -472,7 +473,7 @@ fn control_characters_are_escaped() {
     let mut sent = outcome
         .transcript
         .iter()
-        .filter(|entry| entry.kind == EntryKind::Sent);
+        .filter(|entry| entry.by == TranscriptSource::Case);
     assert_eq!(
         sent.next().map(|entry| entry.text.as_str()),
         Some("{}\\r\\u{1b}\n")

@@ -109,8 +109,7 @@ impl AgentStanding {
         }
         for judged in judge_rules(requirements, &played.outcomes, &BTreeSet::new()).rules {
             let finding = judged.findings.first();
-            let why =
-                finding.map(|(case, finding)| FailureReason::from_finding(case, finding, &short));
+            let why = finding.map(|finding| FailureReason::from_finding(finding, &short));
             let verdict = judged.verdict;
             let found = RuleResult { verdict, why };
             standing.rules.insert(judged.rule.id.clone(), found);
@@ -176,9 +175,9 @@ impl AgentStanding {
 }
 
 impl FailureReason {
-    fn from_finding(case: &str, finding: &Finding, short: &dyn Fn(&str) -> String) -> Self {
+    fn from_finding(finding: &Finding, short: &dyn Fn(&str) -> String) -> Self {
         Self {
-            case: case.to_owned(),
+            case: finding.case.clone(),
             line: finding.line,
             text: short(&finding.why),
             step: short(&finding.step),
@@ -216,6 +215,7 @@ mod tests {
     fn standing_has_each_rule_and_round_trips() {
         let profile = Profile::parse("x", PROFILE).unwrap();
         let finding = |line| Finding {
+            case: "leaving".to_owned(),
             line,
             step: "exit any".to_owned(),
             sent: None,

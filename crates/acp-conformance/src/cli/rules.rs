@@ -2,7 +2,7 @@
 
 use super::load::{load_cases, load_requirements};
 use acp_conformance::{
-    Case, oracle,
+    Case,
     requirements::{Level, Rule},
     verdict::cases_citing,
 };
@@ -80,8 +80,7 @@ pub(crate) fn print_coverage(args: &CoverageArgs, out: &mut dyn Write) -> Result
 
 /// Returns the checks of a rule: its cases, and a note if it is always watched.
 pub(crate) fn checks_of_rule<'a>(rule: &'a Rule, cases: &'a [Case]) -> Vec<&'a str> {
-    let is_watched = oracle::RULES.contains(&rule.id.as_str());
-    let watched = is_watched.then_some("(always watched)");
+    let watched = rule.watched.then_some("(always watched)");
     watched
         .into_iter()
         .chain(cases_citing(&rule.id, cases))

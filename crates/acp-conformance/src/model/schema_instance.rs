@@ -7,7 +7,8 @@ use serde_json::{Map, Value, json};
 /// Limit on nested schemas and references; schemas may refer to themselves.
 const MAX_REF_DEPTH: usize = 16;
 
-/// Returns a value that satisfies a schema, with required members only.
+/// Returns a short value of the type that a schema asks for, with required members only. Limits on length and patterns
+/// are ignored.
 pub(super) fn minimal_instance(schema: &Value) -> Value {
     instance_at_depth(schema, schema, 0)
 }

@@ -34,94 +34,22 @@ pub struct ToolCandidate {
 /// Candidates for each script tool, by its name in cases.
 pub type ToolCandidates = BTreeMap<String, Vec<ToolCandidate>>;
 
-const READ_TOOLS: &[&str] = &[
-    "read",
-    "readfile",
-    "readtextfile",
-    "viewfile",
-    "view",
-    "openfile",
-    "readfiles",
-    "fsread",
-    "cat",
-];
-const WRITE_TOOLS: &[&str] = &[
-    "write",
-    "writefile",
-    "createfile",
-    "create",
-    "writetofile",
-    "writetextfile",
-    "editor",
-    "fswrite",
-    "savefile",
-];
+// Names of tools and parameters of agents, as [`letters`] writes them; the first match wins.
+const READ_TOOLS: &str = "read readfile readtextfile viewfile view openfile readfiles fsread cat";
+const WRITE_TOOLS: &str =
+    "write writefile createfile create writetofile writetextfile editor fswrite savefile";
 /// Write tools that may refuse to overwrite a file.
-const CREATE_ONLY_TOOLS: &[&str] = &["create", "createfile"];
-const SHELL_TOOLS: &[&str] = &[
-    "bash",
-    "shell",
-    "execcommand",
-    "runshellcommand",
-    "executecommand",
-    "runcommand",
-    "runcommands",
-    "shellcommand",
-    "runterminalcommand",
-    "terminal",
-    "execute",
-    "exec",
-    "executebash",
-    "sh",
-];
-const PATH_PARAMS: &[&str] = &[
-    "path",
-    "filepath",
-    "absolutepath",
-    "abspath",
-    "targetfile",
-    "filename",
-    "file",
-    "paths",
-    "files",
-    "filepaths",
-];
-const TEXT_PARAMS: &[&str] = &[
-    "content",
-    "contents",
-    "text",
-    "filetext",
-    "filecontent",
-    "newtext",
-    "data",
-];
-const EDIT_TOOLS: &[&str] = &[
-    "edit",
-    "editfile",
-    "replace",
-    "strreplace",
-    "searchreplace",
-    "replaceinfile",
-    "strreplacefile",
-    "edittextfile",
-];
-const OLD_TEXT_PARAMS: &[&str] = &["oldstring", "oldstr", "oldtext", "old", "search", "find"];
-const NEW_TEXT_PARAMS: &[&str] = &[
-    "newstring",
-    "newstr",
-    "newtext",
-    "new",
-    "replacement",
-    "replace",
-];
-const COMMAND_PARAMS: &[&str] = &[
-    "command",
-    "cmd",
-    "commandline",
-    "commands",
-    "script",
-    "code",
-];
+const CREATE_ONLY_TOOLS: &str = "create createfile";
+const SHELL_TOOLS: &str = "bash shell execcommand runshellcommand executecommand runcommand runcommands \
+    shellcommand runterminalcommand terminal execute exec executebash sh";
+const PATH_PARAMS: &str =
+    "path filepath absolutepath abspath targetfile filename file paths files filepaths";
+const TEXT_PARAMS: &str = "content contents text filetext filecontent newtext data";
+const EDIT_TOOLS: &str =
+    "edit editfile replace strreplace searchreplace replaceinfile strreplacefile edittextfile";
+const OLD_TEXT_PARAMS: &str = "oldstring oldstr oldtext old search find";
+const NEW_TEXT_PARAMS: &str = "newstring newstr newtext new replacement replace";
+const COMMAND_PARAMS: &str = "command cmd commandline commands script code";
 
 /// Returns the call of the agent's tool; `None` if no offered tool fits.
 pub(super) fn resolve(
@@ -277,8 +205,7 @@ fn find_tool_call(
                 WRITE_TOOLS,
                 &[(PATH_PARAMS, path), (TEXT_PARAMS, text)],
             );
-            let is_refused =
-                |found: &ToolCall| CREATE_ONLY_TOOLS.contains(&letters(&found.name).as_str());
+            let is_refused = |found: &ToolCall| is_listed(&letters(&found.name), CREATE_ONLY_TOOLS);
             if word("old").is_empty() || found.as_ref().is_some_and(|found| !is_refused(found)) {
                 found
             } else {
@@ -340,11 +267,11 @@ fn find_tool_call(
 /// Finds the first tool, by name or else by schema, that takes all these values.
 fn find_by_name_or_schema(
     offered_tools: &[OfferedTool],
-    names: &[&str],
-    values: &[(&[&str], &str)],
+    names: &str,
+    values: &[(&str, &str)],
 ) -> Option<ToolCall> {
-    let by_name = names.iter().flat_map(|name| {
-        let called = move |offer: &&OfferedTool| letters(&offer.name) == *name;
+    let by_name = names.split(' ').flat_map(|name| {
+        let called = move |offer: &&OfferedTool| letters(&offer.name) == name;
         offered_tools.iter().filter(called)
     });
     // Otherwise accept a name that contains one of `names`, if the tool requires as many arguments as given.
@@ -353,28 +280,23 @@ fn find_by_name_or_schema(
         let name = letters(&offer.name);
         let required = offer.schema.as_ref().map(|schema| &schema["required"]);
         let required = required.and_then(Value::as_array).map_or(0, Vec::len);
-        let holds = |word: &&&str| word.len() > 4 && name.contains(**word);
-        required == values.len() && names.iter().any(|word| holds(&word))
+        let holds = |word: &str| word.len() > 4 && name.contains(word);
+        required == values.len() && names.split(' ').any(holds)
     });
     let mut both = by_name.chain(by_shape);
     both.find_map(|offer| build_call(offer, values))
 }
 
-fn build_call(offer: &OfferedTool, values: &[(&[&str], &str)]) -> Option<ToolCall> {
+fn build_call(offer: &OfferedTool, values: &[(&str, &str)]) -> Option<ToolCall> {
     let schema = offer.schema.as_ref()?;
     let properties = schema["properties"].as_object()?;
     let mut given = Map::new();
     for (names, value) in values {
-        let fits = |name: &&str| {
-            let property = properties
-                .keys()
-                .find(|property| letters(property) == **name);
-            property.cloned()
-        };
-        let property = names.iter().find_map(fits)?;
+        let fits = |name: &str| properties.keys().find(|property| letters(property) == name);
+        let property = names.split(' ').find_map(fits)?;
         given.insert(
             property.clone(),
-            coerce_to_schema(&properties[&property], value, names),
+            coerce_to_schema(&properties[property], value, names),
         );
     }
     Some(ToolCall {
@@ -385,7 +307,7 @@ fn build_call(offer: &OfferedTool, values: &[(&[&str], &str)]) -> Option<ToolCal
 }
 
 /// Converts a value to the shape of its schema.
-fn coerce_to_schema(schema: &Value, value: &str, names: &[&str]) -> Value {
+fn coerce_to_schema(schema: &Value, value: &str, names: &str) -> Value {
     if kind(schema) != "array" {
         return value.into();
     }
@@ -403,12 +325,16 @@ fn coerce_to_schema(schema: &Value, value: &str, names: &[&str]) -> Value {
     let properties = item["properties"].as_object();
     let property = properties.and_then(|all| {
         all.keys()
-            .find(|property| names.contains(&letters(property).as_str()))
+            .find(|property| is_listed(&letters(property), names))
     });
     if let Some(property) = property {
         fields[property] = value.into();
     }
     json!([fields])
+}
+
+fn is_listed(name: &str, names: &str) -> bool {
+    names.split(' ').any(|listed| listed == name)
 }
 
 /// Returns the ASCII letters and digits of a name in lower case.

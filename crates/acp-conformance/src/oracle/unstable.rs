@@ -17,45 +17,23 @@ enum RequiredCapability {
     Unrestricted,
 }
 
+use RequiredCapability::{Agent, Client, Unrestricted};
+
 /// Unstable parts of agent messages, except the capabilities themselves.
 const UNSTABLE_PARTS: &[(&str, RequiredCapability)] = &[
-    (
-        "AuthStatusUpdateNotification",
-        RequiredCapability::Agent("/auth/status"),
-    ),
-    (
-        "IdleStateUpdate.usage",
-        RequiredCapability::Client("/subagents"),
-    ),
-    (
-        "MessageMcpRequest",
-        RequiredCapability::Agent("/mcpCapabilities/acp"),
-    ),
-    ("PromptResponse.usage", RequiredCapability::Unrestricted),
+    ("AuthStatusUpdateNotification", Agent("/auth/status")),
+    ("IdleStateUpdate.usage", Client("/subagents")),
+    ("MessageMcpRequest", Agent("/mcpCapabilities/acp")),
+    ("PromptResponse.usage", Unrestricted),
     (
         "SessionInfo.archived",
-        RequiredCapability::Agent("/sessionCapabilities/archive"),
+        Agent("/sessionCapabilities/archive"),
     ),
-    (
-        "SessionUpdate.plan_removed",
-        RequiredCapability::Client("/plan"),
-    ),
-    (
-        "SessionUpdate.plan_update",
-        RequiredCapability::Client("/plan"),
-    ),
-    (
-        "SessionUpdate.session_message",
-        RequiredCapability::Client("/subagents"),
-    ),
-    (
-        "SessionUpdate.session_message_chunk",
-        RequiredCapability::Client("/subagents"),
-    ),
-    (
-        "SessionUpdate.subagent_update",
-        RequiredCapability::Client("/subagents"),
-    ),
+    ("SessionUpdate.plan_removed", Client("/plan")),
+    ("SessionUpdate.plan_update", Client("/plan")),
+    ("SessionUpdate.session_message", Client("/subagents")),
+    ("SessionUpdate.session_message_chunk", Client("/subagents")),
+    ("SessionUpdate.subagent_update", Client("/subagents")),
 ];
 
 #[derive(Debug, Default)]
@@ -120,13 +98,9 @@ impl UnstableRules {
     fn check_part(&self, part: &str, rule: &'static str, recorder: &mut RuleRecorder) {
         let offer = UNSTABLE_PARTS.iter().find(|(name, _)| *name == part);
         let (offered, what) = match offer {
-            Some((_, RequiredCapability::Client(path))) => {
-                (self.client_capabilities.pointer(path), path)
-            }
-            Some((_, RequiredCapability::Agent(path))) => {
-                (self.agent_capabilities.pointer(path), path)
-            }
-            Some((_, RequiredCapability::Unrestricted)) | None => return,
+            Some((_, Client(path))) => (self.client_capabilities.pointer(path), path),
+            Some((_, Agent(path))) => (self.agent_capabilities.pointer(path), path),
+            Some((_, Unrestricted)) | None => return,
         };
         let is_offered = offered.is_some_and(|offer| !offer.is_null() && *offer != false);
         recorder.holds(rule, is_offered, || {

@@ -6,10 +6,11 @@ use super::{
     transcript::{TranscriptLog, escape_text},
 };
 use crate::{
+    case::Case,
     deep_json,
     model::{FakeModel, ScriptTool},
     oracle::{Oracle, OutputEnding, Violation},
-    outcome::{EntryKind, Finding},
+    outcome::{Finding, TranscriptSource},
     pattern::{Captures, fill_text},
     peer::{
         client::Client,
@@ -37,6 +38,8 @@ const EXIT_GRACE: Duration = Duration::from_millis(500);
 
 /// State of a running case.
 pub(super) struct CaseRun<'a> {
+    /// Name of the case.
+    case: &'a str,
     /// Fake model, if the agent has a profile.
     pub(super) fake_model: Option<FakeModel>,
     /// Number of model requests before the agent was started.
@@ -137,6 +140,7 @@ pub(super) enum ReceiveError {
 
 impl<'a> CaseRun<'a> {
     pub(super) async fn new(
+        case: &'a Case,
         agent: &'a AgentSpec,
         options: &'a PlayOptions,
         facts: &AgentFacts,
@@ -188,6 +192,7 @@ impl<'a> CaseRun<'a> {
             mark: path.display().to_string(),
         };
         Ok(Self {
+            case: &case.name,
             fake_model: fake,
             model_requests_before: 0,
             missing_tools: BTreeSet::new(),
@@ -331,7 +336,7 @@ impl<'a> CaseRun<'a> {
     async fn accept_line(&mut self, line: &[u8]) {
         let text = String::from_utf8_lossy(line.strip_suffix(b"\n").unwrap_or(line)).into_owned();
         let value = deep_json::parse_json(line).unwrap_or_default();
-        let entry = self.transcript.add(EntryKind::Received, &text);
+        let entry = self.transcript.add(TranscriptSource::Agent, &text);
         let violations = self.oracle.heard(line);
         self.record_violations(violations, Some((&text, entry)));
         if value.get("method").is_none() {
@@ -353,7 +358,7 @@ impl<'a> CaseRun<'a> {
     /// Records a line that is too long to parse and that no client would read.
     fn accept_overlong_line(&mut self, beginning: &[u8]) {
         let text = format!("{}…", String::from_utf8_lossy(beginning));
-        let entry = self.transcript.add(EntryKind::Received, &text);
+        let entry = self.transcript.add(TranscriptSource::Agent, &text);
         let why = format!("a line of more than {} MiB", MAX_LINE_BYTES >> 20);
         let violation = Violation { rule: "TR-9", why };
         self.record_violations(vec![violation], Some((&text, entry)));
@@ -381,6 +386,7 @@ impl<'a> CaseRun<'a> {
                 continue;
             }
             let finding = Finding {
+                case: self.case.to_owned(),
                 line: self.line_number,
                 step: "(always watched)".to_owned(),
                 sent: self.sent(),
@@ -438,7 +444,7 @@ impl<'a> CaseRun<'a> {
     /// Sends a response of the client.
     pub(super) async fn reply(&mut self, reply: &Value) {
         let text = reply.to_string();
-        self.transcript.add(EntryKind::ClientReply, &text);
+        self.transcript.add(TranscriptSource::Client, &text);
         self.oracle.sent(&text);
         // An agent that no longer reads is detected by its missing responses.
         let _ = self.write(format!("{text}\n").into_bytes()).await;

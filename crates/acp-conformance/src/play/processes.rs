@@ -159,6 +159,7 @@ impl CaseRun<'_> {
         Ok(())
     }
 
+    /// Closes stdin, if it is open, and checks the exit.
     pub(super) async fn check_exit(&mut self, wanted: Option<i32>) -> Result<(), StepError> {
         if self.running_process()?.is_stdin_open() {
             self.close_stdin()?;
@@ -166,6 +167,8 @@ impl CaseRun<'_> {
         self.check_unprompted_exit(wanted).await
     }
 
+    /// Waits for the agent to exit, kills it after the time limit, and checks its exit code and that it leaves no
+    /// process behind.
     pub(super) async fn check_unprompted_exit(
         &mut self,
         wanted: Option<i32>,

@@ -1,6 +1,6 @@
 //! Records the events of a case in order, and the sent messages that are unanswered.
 
-use crate::outcome::{EntryKind, TranscriptEntry};
+use crate::outcome::{TranscriptEntry, TranscriptSource};
 use serde_json::Value;
 use std::time::Instant;
 
@@ -44,11 +44,11 @@ struct SentLine {
 }
 
 impl TranscriptLog {
-    pub(super) fn add(&mut self, kind: EntryKind, text: &str) -> usize {
+    pub(super) fn add(&mut self, by: TranscriptSource, text: &str) -> usize {
         let begun = *self.started_at.get_or_insert_with(Instant::now);
         self.entries.push(TranscriptEntry {
             at: begun.elapsed(),
-            kind,
+            by,
             text: escape_text(text),
         });
         self.entries.len() - 1
@@ -57,7 +57,7 @@ impl TranscriptLog {
     /// Adds a sent line. `message` is the parsed text; `null` if the text is not JSON.
     pub(super) fn sent(&mut self, text: &str, message: &Value) {
         let sent = SentLine {
-            entry: self.add(EntryKind::Sent, text),
+            entry: self.add(TranscriptSource::Case, text),
             is_probe: message["method"] == PROBE_METHOD,
             id: message["id"].clone(),
             is_answered: false,
@@ -73,7 +73,7 @@ impl TranscriptLog {
     }
 
     pub(super) fn push_note(&mut self, text: impl AsRef<str>) {
-        self.add(EntryKind::Note, text.as_ref());
+        self.add(TranscriptSource::Process, text.as_ref());
     }
 
     pub(super) fn last_sent(&self) -> Option<String> {

@@ -1,7 +1,7 @@
 //! Defines the contents of the report of a run.
 
 use crate::{
-    outcome::{CaseOutcome, EntryKind, Finding},
+    outcome::{CaseOutcome, Finding, TranscriptSource},
     replay::FlakyFailure,
     requirements::Level,
     suite::SuiteResult,
@@ -107,28 +107,7 @@ pub struct JudgedRule {
     /// True if the verdict counts against the agent and fails the run.
     pub is_counted: bool,
     /// Failures; for a rule that was not reached, the failed earlier step.
-    pub findings: Vec<ReportFinding>,
-}
-
-/// Failure at one place.
-#[derive(Clone, Debug, Serialize)]
-#[cfg_attr(test, derive(schemars::JsonSchema))]
-#[serde(rename_all = "camelCase")]
-pub struct ReportFinding {
-    /// Name of the case.
-    pub case: String,
-    /// Line in the case.
-    pub line: usize,
-    /// Text of the line.
-    pub step: String,
-    /// Latest message sent.
-    pub sent: Option<String>,
-    /// Received line.
-    pub came: Option<String>,
-    /// Explanation of the failure.
-    pub why: String,
-    /// Index of the transcript entry, starting at 0.
-    pub entry: Option<usize>,
+    pub findings: Vec<Finding>,
 }
 
 /// Played case.
@@ -147,7 +126,7 @@ pub struct PlayedCase {
     /// Error in the case itself; the case then says nothing about the agent.
     pub fault: Option<String>,
     /// Failed step that cites no rule and ended the case.
-    pub broken: Option<ReportFinding>,
+    pub broken: Option<Finding>,
     /// Exit status of the agent's process, if the process ended unexpectedly.
     pub died: Option<String>,
     /// Transcript, if the case did not pass.
@@ -169,33 +148,6 @@ pub struct TranscriptLine {
     pub text: String,
     /// True if a failure concerns this entry.
     pub marked: bool,
-}
-
-/// Source of a transcript entry.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
-#[cfg_attr(test, derive(schemars::JsonSchema))]
-#[serde(rename_all = "snake_case")]
-pub enum TranscriptSource {
-    /// Message sent by the case.
-    Case,
-    /// Automatic response of the client.
-    Client,
-    /// Message received from the agent.
-    Agent,
-    /// Event of the agent's process.
-    Process,
-}
-
-impl TranscriptSource {
-    /// Returns the marker of this source in a transcript.
-    pub(super) const fn sign(self) -> &'static str {
-        match self {
-            Self::Case => EntryKind::Sent.marker(),
-            Self::Client => EntryKind::ClientReply.marker(),
-            Self::Agent => EntryKind::Received.marker(),
-            Self::Process => EntryKind::Note.marker(),
-        }
-    }
 }
 
 impl FlakyRule {
@@ -245,11 +197,7 @@ impl Report {
                 reason: judged.reason.clone(),
                 is_expected: judged.is_expected,
                 is_counted: measure.counts(judged.rule, judged.verdict),
-                findings: judged
-                    .findings
-                    .iter()
-                    .map(|(case, finding)| ReportFinding::new(case, finding))
-                    .collect(),
+                findings: judged.findings.iter().copied().cloned().collect(),
             })
             .collect();
         let mut cases: Vec<PlayedCase> = played.outcomes.iter().map(PlayedCase::new).collect();
@@ -316,20 +264,6 @@ fn count_rules(rules: &[JudgedRule]) -> Vec<RuleCount> {
     counts
 }
 
-impl ReportFinding {
-    fn new(case: &str, finding: &Finding) -> Self {
-        Self {
-            case: case.to_owned(),
-            line: finding.line,
-            step: finding.step.clone(),
-            sent: finding.sent.clone(),
-            came: finding.received.clone(),
-            why: finding.why.clone(),
-            entry: finding.entry,
-        }
-    }
-}
-
 impl JudgedRule {
     /// Returns the suffix to show after the verdict on a rule that was expected to be broken.
     pub(super) const fn expected_suffix(&self) -> &'static str {
@@ -353,12 +287,7 @@ impl PlayedCase {
         let entries = outcome.transcript.iter().enumerate();
         let transcript = entries.map(|(index, entry)| TranscriptLine {
             at_ms: duration_ms(entry.at),
-            by: match entry.kind {
-                EntryKind::Sent => TranscriptSource::Case,
-                EntryKind::ClientReply => TranscriptSource::Client,
-                EntryKind::Received => TranscriptSource::Agent,
-                EntryKind::Note => TranscriptSource::Process,
-            },
+            by: entry.by,
             text: entry.text.clone(),
             marked: marked.contains(&index),
         });
@@ -371,10 +300,7 @@ impl PlayedCase {
             took_ms: duration_ms(outcome.elapsed),
             fault: outcome.fault.clone(),
             died: outcome.unexpected_exit.clone(),
-            broken: outcome
-                .failed_step
-                .as_ref()
-                .map(|finding| ReportFinding::new(&outcome.case, finding)),
+            broken: outcome.failed_step.clone(),
             transcript: if passed {
                 Vec::new()
             } else {

@@ -1,7 +1,7 @@
 //! Explains the exit code and what the run left out.
 
-use super::contents::{JudgedRule, Report, ReportFinding};
-use crate::verdict::Verdict;
+use super::contents::{JudgedRule, Report};
+use crate::{outcome::Finding, verdict::Verdict};
 use std::collections::BTreeMap;
 
 /// Minimum slowdown that the report mentions.
@@ -25,7 +25,7 @@ impl Report {
     }
 
     /// Iterates over the failed steps that cite no rule and ended their case.
-    pub(super) fn early_end_findings(&self) -> impl Iterator<Item = &ReportFinding> {
+    pub(super) fn early_end_findings(&self) -> impl Iterator<Item = &Finding> {
         self.cases.iter().filter_map(|case| case.broken.as_ref())
     }
 

@@ -1,11 +1,11 @@
 //! Renders a report as one self-contained HTML page.
 
 use super::{
-    contents::{PlayedCase, Report, ReportFinding, TestedAgent, TranscriptLine},
+    contents::{PlayedCase, Report, TestedAgent, TranscriptLine},
     exit_summary::format_count,
     sanitize::sanitize_lines,
 };
-use crate::{requirements::Level, verdict::Verdict};
+use crate::{outcome::Finding, requirements::Level, verdict::Verdict};
 use askama::Template;
 use std::time::Duration;
 
@@ -55,14 +55,14 @@ impl ReportPage<'_> {
     }
 }
 
-impl ReportFinding {
+impl Finding {
     /// Returns the step and the messages of the finding, as far as there are any, with their names.
     fn quoted_lines(&self) -> impl Iterator<Item = (&'static str, &String)> {
         let step = Some(&self.step).filter(|step| !step.is_empty());
         let lines = [
             ("step", step),
             ("sent", self.sent.as_ref()),
-            ("came", self.came.as_ref()),
+            ("came", self.received.as_ref()),
         ];
         let lines = lines.into_iter();
         lines.filter_map(|(what, line)| Some((what, line?)))
@@ -71,7 +71,7 @@ impl ReportFinding {
 
 impl TranscriptLine {
     fn rendered(&self) -> String {
-        format!("{:>8} {} {}", self.at_ms, self.by.sign(), self.text)
+        format!("{:>8} {} {}", self.at_ms, self.by.marker(), self.text)
     }
 }
 

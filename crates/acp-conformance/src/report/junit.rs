@@ -1,10 +1,10 @@
 //! Renders a report for build servers: each rule is a JUnit test, which fails if the rule fails the run.
 
 use super::{
-    contents::{JudgedRule, Report, ReportFinding},
+    contents::{JudgedRule, Report},
     sanitize::sanitize_char,
 };
-use crate::verdict::Verdict;
+use crate::{outcome::Finding, verdict::Verdict};
 use std::fmt::{self, Write};
 
 /// Renders a report as JUnit XML.
@@ -143,10 +143,10 @@ fn write_rule(text: &mut String, rule: &JudgedRule, test: &TestResult) -> fmt::R
 }
 
 /// Formats a finding with its step and messages.
-fn format_finding(finding: &ReportFinding) -> String {
+fn format_finding(finding: &Finding) -> String {
     let mut text = format!("{}, line {}: {}\n", finding.case, finding.line, finding.why);
     text += &format!("  {}\n", finding.step);
-    for (sign, message) in [(">", &finding.sent), ("<", &finding.came)] {
+    for (sign, message) in [(">", &finding.sent), ("<", &finding.received)] {
         if let Some(message) = message {
             text += &format!("  {sign} {message}\n");
         }

@@ -1,12 +1,12 @@
 //! Renders a report for a terminal.
 
 use super::{
-    contents::{JudgedRule, Report, ReportFinding},
+    contents::{JudgedRule, Report},
     exit_summary::format_count,
     rule_groups::GroupFinding,
     sanitize::sanitize_line,
 };
-use crate::{requirements::Level, verdict::Verdict};
+use crate::{outcome::Finding, requirements::Level, verdict::Verdict};
 use std::fmt::{self, Write};
 
 /// Maximum number of rules that are listed in full if one failure kept them from being reached; more are only
@@ -153,7 +153,7 @@ fn write_unreached(text: &mut String, rules: &[&JudgedRule], colours: Colours) -
     writeln!(text, "{word}  {} rules: {}", ids.len(), ids.join(", "))
 }
 
-fn write_finding(text: &mut String, finding: &ReportFinding, others: &[&str]) -> fmt::Result {
+fn write_finding(text: &mut String, finding: &Finding, others: &[&str]) -> fmt::Result {
     let others = if others.is_empty() {
         String::new()
     } else {
@@ -167,7 +167,7 @@ fn write_finding(text: &mut String, finding: &ReportFinding, others: &[&str]) ->
         sanitize_line(&finding.why)
     )?;
     writeln!(text, "      {}", sanitize_line(&finding.step))?;
-    for (sign, message) in [(">", &finding.sent), ("<", &finding.came)] {
+    for (sign, message) in [(">", &finding.sent), ("<", &finding.received)] {
         if let Some(message) = message {
             writeln!(text, "      {sign} {}", truncate_line(message))?;
         }

@@ -1,7 +1,10 @@
 //! Orders broken rules by weight and groups them by finding.
 
-use super::contents::{JudgedRule, Report, ReportFinding};
-use crate::{outcome::NOT_REACHED_PREFIX, verdict::Verdict};
+use super::contents::{JudgedRule, Report};
+use crate::{
+    outcome::{Finding, NOT_REACHED_PREFIX},
+    verdict::Verdict,
+};
 
 /// Rules of one verdict with the same findings.
 pub(super) struct RuleGroup<'a> {
@@ -12,9 +15,9 @@ pub(super) struct RuleGroup<'a> {
 /// Finding, or a reference to its earlier occurrence.
 pub(super) enum GroupFinding<'a> {
     /// First occurrence, with the other rules that the finding breaks.
-    First(&'a ReportFinding, Vec<&'a str>),
+    First(&'a Finding, Vec<&'a str>),
     /// Later occurrence, with the rule under which the finding was shown.
-    Repeated(&'a ReportFinding, &'a str),
+    Repeated(&'a Finding, &'a str),
 }
 
 impl Report {
@@ -52,7 +55,7 @@ impl Report {
                 }),
             }
         }
-        let mut shown: Vec<(&ReportFinding, &str)> = Vec::new();
+        let mut shown: Vec<(&Finding, &str)> = Vec::new();
         for group in &mut groups {
             let first = group.rules[0];
             for found in &first.findings {
@@ -83,12 +86,12 @@ impl RuleGroup<'_> {
     }
 }
 
-impl ReportFinding {
+impl Finding {
     fn is_same_as(&self, other: &Self) -> bool {
         self.case == other.case
             && self.line == other.line
             && self.step == other.step
-            && self.came == other.came
+            && self.received == other.received
             && self.cause() == other.cause()
     }
 

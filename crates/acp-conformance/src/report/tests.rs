@@ -8,7 +8,7 @@ mod unexpected_exits;
 use super::*;
 use crate::{
     facts::AgentFacts,
-    outcome::{CaseOutcome, CheckResult, EntryKind, Finding, RuleCheck, TranscriptEntry},
+    outcome::{CaseOutcome, CheckResult, Finding, RuleCheck, TranscriptEntry, TranscriptSource},
     requirements::{Level, Requirements},
     suite::SuiteResult,
     verdict::{FailurePolicy, Verdict, judge_rules},
@@ -38,6 +38,7 @@ kit = ["ACP-X-001"]
 
 fn finding() -> Finding {
     Finding {
+        case: "some-case".to_owned(),
         line: 7,
         step: "answered {\"a\": 1} @ A-1".to_owned(),
         sent: Some("{\"id\":1}".to_owned()),
@@ -58,9 +59,9 @@ fn report_with(last: CheckResult, expected: &[&str], broken: bool, strict: bool)
         line: 7,
         result,
     };
-    let entry = |kind, text: &str| TranscriptEntry {
+    let entry = |by, text: &str| TranscriptEntry {
         at: Duration::from_millis(5),
-        kind,
+        by,
         text: text.to_owned(),
     };
     let outcome = CaseOutcome {
@@ -76,8 +77,8 @@ fn report_with(last: CheckResult, expected: &[&str], broken: bool, strict: bool)
         fault: None,
         unexpected_exit: None,
         transcript: vec![
-            entry(EntryKind::Sent, "{\"id\":1}"),
-            entry(EntryKind::Received, "{\"text\":\"<script>\"}"),
+            entry(TranscriptSource::Case, "{\"id\":1}"),
+            entry(TranscriptSource::Agent, "{\"text\":\"<script>\"}"),
         ],
         stderr: "a <log>\u{7}\n".to_owned(),
         elapsed: Duration::from_millis(12),
@@ -203,7 +204,7 @@ fn hostile_report() -> Report {
     let found = report.rules.iter_mut().flat_map(|rule| &mut rule.findings);
     for found in found.chain(broken) {
         found.why = wild.to_owned();
-        found.came = Some(wild.to_owned());
+        found.received = Some(wild.to_owned());
         found.sent = Some(wild.to_owned());
         found.step = wild.to_owned();
     }
