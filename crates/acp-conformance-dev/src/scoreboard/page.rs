@@ -1,18 +1,16 @@
 //! Renders the page of the scoreboard: agents side by side, SDK examples apart from them, common failures, and
-//! then each agent in detail.
-
-mod section;
+//! then each agent in detail. Failures of required rules are open, all others are folded.
 
 use super::{
     manual_checks::ManualChecks,
-    standing::{AgentStanding, BROKEN_VERDICTS},
+    standing::{AgentStanding, BROKEN_VERDICTS, FailureReason},
 };
 use acp_conformance::{
-    report,
+    report::{self, REPORTED_SLOWDOWN},
     requirements::{Level, Requirements, Rule},
     verdict::Verdict,
 };
-use std::fmt::Write;
+use askama::Template;
 
 /// Columns: a heading and the levels that it counts.
 const COLUMNS: [(&str, &[Level]); 5] = [
@@ -23,26 +21,25 @@ const COLUMNS: [(&str, &[Level]); 5] = [
     ("MAY", &[Level::May]),
 ];
 
-const HOW_TO_READ: &str = "\
-Each cell says how many rules were kept, of those that could be judged. A rule counts once for an agent, however many
-cases look at it, and it is kept only if none of them saw it broken. Who breaks fewest MUST comes first. turnery comes
-from the same repository as this suite.
+/// Length of a shown reason. Unit: characters.
+const MAX_SHOWN_CHARS: usize = 200;
 
-- **MUST** counts MUST NOT too, and **SHOULD** SHOULD NOT. A **fact** is what the protocol states without such a word.
-  **interop** is written nowhere, but clients and the official SDKs insist on it. What is only allowed, **MAY**, need not
-  be kept.
-- **not applicable**: the agent does not have what the rule is about, and does not say that it has.
-- **not reached**: something else failed before it could be seen.
-- What failed was played again, alone and with more patience, and once more if another rule failed then. The last
-  play counts.
-- What stands behind *By hand* was seen again without the suite, on a plain pipe.
-";
-
-const EXAMPLES_NOTE: &str = "\
-Agents are begun by copying these, so it is good to know what comes along. They have no model, and most of what the
-protocol says of tools, files and terminals cannot be asked of them. They are no match for the agents above, nor for
-each other.
-";
+/// Page of `templates/scoreboard.md`.
+#[derive(Template)]
+#[template(path = "scoreboard.md")]
+struct ScoreboardPage<'a> {
+    requirements: &'a Requirements,
+    agents: Vec<&'a AgentStanding>,
+    examples: Vec<&'a AgentStanding>,
+    missing: &'a [&'a str],
+    checked: &'a ManualChecks,
+    /// Number of cases.
+    cases: usize,
+    /// Number of agents that must break a rule for it to be a common failure.
+    many: usize,
+    /// Rules that many agents break, each with these agents, the most frequent first.
+    common_failures: Vec<(&'a Rule, Vec<&'a str>)>,
+}
 
 /// Renders the page. `missing`: names of known agents without a result.
 pub(super) fn render_page(
@@ -52,52 +49,28 @@ pub(super) fn render_page(
     checked: &ManualChecks,
     cases: usize,
 ) -> String {
-    let mut page = String::new();
-    // Writing to a string cannot fail.
-    let _ = write_page(&mut page, requirements, standings, missing, checked, cases);
-    page
-}
-
-fn write_page(
-    page: &mut String,
-    requirements: &Requirements,
-    standings: &[AgentStanding],
-    missing: &[&str],
-    checked: &ManualChecks,
-    cases: usize,
-) -> std::fmt::Result {
     let is_example = |standing: &&AgentStanding| standing.is_example;
     let (examples, mut agents): (Vec<_>, Vec<_>) = standings.iter().partition(is_example);
     agents.sort_by_key(|agent| sort_key(requirements, agent));
-    writeln!(page, "# How agents keep the protocol\n")?;
-    writeln!(
-        page,
-        "Agents: {}. Examples of the official SDKs: {}. The {cases} [cases](cases) look at {} [rules](requirements.toml) of\n\
-         revision {}. Each agent comes as its registry has it, is pointed at the suite's own model by its\n\
-         [profile](profiles), runs without a network, and is asked the same. `acp-conformance-dev scoreboard` made this page.\n",
-        agents.len(),
-        examples.len(),
-        requirements.rules.len(),
-        requirements.revision,
-    )?;
-    if !missing.is_empty() {
-        let names = missing.join(", ");
-        writeln!(page, "Not played, so not on this page: {names}.\n")?;
-    }
-    writeln!(page, "## Agents\n")?;
-    write_agent_table(page, requirements, &agents)?;
-    writeln!(page, "\n{HOW_TO_READ}")?;
-    write_common_failures(page, requirements, &agents)?;
-    if !examples.is_empty() {
-        writeln!(page, "## Examples of the official SDKs\n\n{EXAMPLES_NOTE}")?;
-        write_agent_table(page, requirements, &examples)?;
-        writeln!(page)?;
-    }
-    writeln!(page, "## One by one")?;
-    for standing in agents.into_iter().chain(examples) {
-        section::write_section(page, requirements, standing, checked)?;
-    }
-    Ok(())
+    let many = agents.len().div_ceil(2).max(2);
+    let rules = requirements.rules.iter();
+    let mut common_failures: Vec<(&Rule, Vec<&str>)> = rules
+        .map(|rule| (rule, agents_breaking(rule, &agents)))
+        .filter(|(_, breakers)| breakers.len() >= many)
+        .collect();
+    common_failures.sort_by_key(|(_, agents)| std::cmp::Reverse(agents.len()));
+    let page = ScoreboardPage {
+        requirements,
+        agents,
+        examples,
+        missing,
+        checked,
+        cases,
+        many,
+        common_failures,
+    };
+    // Writing to a string cannot fail.
+    page.render().unwrap_or_default()
 }
 
 /// Returns the sort key: agents that break the fewest MUST rules come first, then the fewest facts, and so on;
@@ -111,73 +84,6 @@ fn sort_key(requirements: &Requirements, standing: &AgentStanding) -> (bool, Vec
     (standing.rules.is_empty(), broken.to_vec(), name)
 }
 
-fn write_agent_table(
-    page: &mut String,
-    requirements: &Requirements,
-    standings: &[&AgentStanding],
-) -> std::fmt::Result {
-    write!(page, "| | version |")?;
-    for (heading, _) in COLUMNS {
-        write!(page, " {heading} |")?;
-    }
-    writeln!(page, " not applicable | not reached |")?;
-    writeln!(page, "|---|---|{}", "--:|".repeat(2 + COLUMNS.len()))?;
-    for standing in standings {
-        let version = escape_cell(standing.version().unwrap_or("?"));
-        write!(page, "| [{0}](#{0})", standing.name)?;
-        match &standing.revision {
-            _ if standing.rules.is_empty() => {}
-            Some(revision) if *revision == requirements.revision => {}
-            other => write!(page, ", revision {}", other.as_deref().unwrap_or("unknown"))?,
-        }
-        write!(page, " | {version} |")?;
-        for (_, levels) in COLUMNS {
-            match standing.kept_and_judged(requirements, levels) {
-                (_, 0) => write!(page, " – |")?,
-                (passed, judged) => write!(page, " {passed} of {judged} |")?,
-            }
-        }
-        let count = |verdict| {
-            let found = standing.rules.values();
-            found.filter(|found| found.verdict == verdict).count()
-        };
-        let (missing, unreached) = (count(Verdict::NotApplicable), count(Verdict::NotReached));
-        writeln!(page, " {missing} | {unreached} |")?;
-    }
-    Ok(())
-}
-
-/// Writes the rules that many agents break, the most frequent first.
-fn write_common_failures(
-    page: &mut String,
-    requirements: &Requirements,
-    agents: &[&AgentStanding],
-) -> std::fmt::Result {
-    let many = agents.len().div_ceil(2).max(2);
-    let rules = requirements.rules.iter();
-    let mut broken: Vec<(&Rule, Vec<&str>)> = rules
-        .map(|rule| (rule, agents_breaking(rule, agents)))
-        .filter(|(_, breakers)| breakers.len() >= many)
-        .collect();
-    if broken.is_empty() {
-        return Ok(());
-    }
-    broken.sort_by_key(|(_, agents)| std::cmp::Reverse(agents.len()));
-    writeln!(page, "## What agents stumble over\n")?;
-    writeln!(page, "The rules that {many} agents or more break:\n")?;
-    writeln!(page, "| rule | what it asks | broken by |\n|---|---|---|")?;
-    for (rule, agents) in broken {
-        let (id, level) = (&rule.id, rule.level.name());
-        let names = agents.join(", ");
-        writeln!(
-            page,
-            "| {id}, {level} | {} | {names} |",
-            escape_cell(&rule.says)
-        )?;
-    }
-    writeln!(page)
-}
-
 fn agents_breaking<'a>(rule: &Rule, agents: &[&'a AgentStanding]) -> Vec<&'a str> {
     let breaks = |agent: &&&AgentStanding| {
         let found = agent.rules.get(&rule.id);
@@ -185,6 +91,96 @@ fn agents_breaking<'a>(rule: &Rule, agents: &[&'a AgentStanding]) -> Vec<&'a str
     };
     let breakers = agents.iter().filter(breaks);
     breakers.map(|agent| agent.name.as_str()).collect()
+}
+
+impl ScoreboardPage<'_> {
+    /// Renders the table that compares agents.
+    fn table(&self, standings: &[&AgentStanding]) -> String {
+        let headings: String = COLUMNS.map(|(heading, _)| format!(" {heading} |")).concat();
+        let line = "--:|".repeat(2 + COLUMNS.len());
+        let head =
+            format!("| | version |{headings} not applicable | not reached |\n|---|---|{line}\n");
+        let rows = standings.iter().map(|standing| self.row(standing));
+        head + &rows.collect::<String>()
+    }
+
+    fn row(&self, standing: &AgentStanding) -> String {
+        let name = &standing.name;
+        let revision = match &standing.revision {
+            _ if standing.rules.is_empty() => String::new(),
+            Some(revision) if *revision == self.requirements.revision => String::new(),
+            other => format!(", revision {}", other.as_deref().unwrap_or("unknown")),
+        };
+        let version = escape_cell(standing.version().unwrap_or("?"));
+        let cells =
+            COLUMNS.map(
+                |(_, levels)| match standing.kept_and_judged(self.requirements, levels) {
+                    (_, 0) => " – |".to_owned(),
+                    (passed, judged) => format!(" {passed} of {judged} |"),
+                },
+            );
+        let count = |verdict| standing.ids_with_verdict(verdict).len();
+        let (missing, unreached) = (count(Verdict::NotApplicable), count(Verdict::NotReached));
+        let cells = cells.concat();
+        format!("| [{name}](#{name}){revision} | {version} |{cells} {missing} | {unreached} |\n")
+    }
+
+    /// Returns how many rules of these levels could be judged.
+    fn judged(&self, standing: &AgentStanding, levels: &[Level]) -> usize {
+        standing.kept_and_judged(self.requirements, levels).1
+    }
+
+    fn folded_lists<'s>(&self, standing: &'s AgentStanding) -> [(&'static str, &'s [String]); 2] {
+        [
+            ("Steps that ended their case", &standing.broken),
+            ("Failed in one play, and not in the last", &standing.once),
+        ]
+    }
+
+    /// Renders the broken rules of these levels, by level.
+    fn broken_rules(&self, standing: &AgentStanding, levels: &[Level]) -> Vec<String> {
+        let rules = levels.iter().flat_map(|level| {
+            let rules = self.requirements.rules.iter();
+            rules.filter(move |rule| rule.level == *level)
+        });
+        let found = rules.filter_map(|rule| Some((rule, standing.rules.get(&rule.id)?)));
+        let broken = found.filter(|(_, found)| BROKEN_VERDICTS.contains(&found.verdict));
+        let render = |(rule, why): (&Rule, &Option<FailureReason>)| {
+            let mut text = format!("- **{}**, {}: {}.\n", rule.id, rule.level, rule.says);
+            if let Some(why) = why {
+                text.push_str(&format!("  {}\n", format_reason(why)));
+            }
+            let notes = self.checked.checked.iter();
+            for note in notes.filter(|note| note.is_about(standing, rule)) {
+                text.push_str(&format!("  *By hand:* {}\n", note.how));
+            }
+            text
+        };
+        broken
+            .map(|(rule, found)| render((rule, &found.why)))
+            .collect()
+    }
+}
+
+fn format_reason(why: &FailureReason) -> String {
+    let place = match why.line {
+        0 => format!("[{0}](cases/{0}.case)", why.case),
+        line => format!("[{0}](cases/{0}.case), line {line}", why.case),
+    };
+    let came = why.came.as_ref();
+    let came = came.map_or(String::new(), |came| {
+        format!("; came {}", format_code(came))
+    });
+    format!("In {place}: {}{came}", format_code(&why.text))
+}
+
+/// Formats text as code, so that it is not read as Markdown.
+fn format_code(text: &str) -> String {
+    let mut shown: String = text.chars().take(MAX_SHOWN_CHARS).collect();
+    if shown.len() < text.len() {
+        shown.push('…');
+    }
+    format!("`{}`", report::sanitize_line(&shown).replace('`', "'"))
 }
 
 /// Escapes text for a table cell.

@@ -133,6 +133,13 @@ impl AgentStanding {
         installed.or_else(|| self.says.split(' ').nth(1))
     }
 
+    /// Returns the ids of the rules with this verdict.
+    pub(super) fn ids_with_verdict(&self, verdict: Verdict) -> Vec<&str> {
+        let rules = self.rules.iter();
+        let rules = rules.filter(|(_, found)| found.verdict == verdict);
+        rules.map(|(id, _)| id.as_str()).collect()
+    }
+
     /// Returns how many rules of these levels were kept, and how many could be judged.
     pub(super) fn kept_and_judged(
         &self,
