@@ -5,19 +5,49 @@ use super::{
     sanitize::sanitize_char,
 };
 use crate::{outcome::Finding, verdict::Verdict};
-use std::fmt::{self, Write};
+use askama::Template;
+use std::time::Duration;
+
+/// Report of `templates/report.xml`, which escapes values by [`escape`], as it replaces unsafe characters, too.
+#[derive(Template)]
+#[template(path = "report.xml", escape = "none")]
+struct JunitReport<'a> {
+    report: &'a Report,
+    tests: Vec<(&'a JudgedRule, TestResult)>,
+    failures: usize,
+    errors: usize,
+    skipped: usize,
+    seconds: f64,
+}
 
 /// Renders a report as JUnit XML.
 #[must_use]
 pub fn render_junit(report: &Report) -> String {
-    let mut text = String::new();
+    let tests = report.rules.iter();
+    let tests: Vec<_> = tests
+        .map(|rule| (rule, test_result(report, rule)))
+        .collect();
+    let count = |is_its: fn(&TestResult) -> bool| {
+        let tests = tests.iter();
+        tests.filter(|(_, result)| is_its(result)).count()
+    };
+    let page = JunitReport {
+        report,
+        errors: report.early_end_findings().count() + report.faulty_cases().count(),
+        failures: count(|it| matches!(it, TestResult::Failed | TestResult::UnexpectedPass)),
+        skipped: count(|it| matches!(it, TestResult::Skipped)),
+        seconds: Duration::from_millis(report.took_ms).as_secs_f64(),
+        tests,
+    };
     // Writing to a string cannot fail.
-    let _ = write_suite(&mut text, report);
+    let mut text = page.render().unwrap_or_default();
+    text.push('\n');
     text
 }
 
 /// Escapes markup for use in an element or attribute, and replaces unsafe characters.
-fn escape_markup(text: &str) -> String {
+fn escape(text: impl AsRef<str>) -> String {
+    let text = text.as_ref();
     let mut escaped = String::with_capacity(text.len());
     for letter in text.chars().map(sanitize_char) {
         match letter {
@@ -57,92 +87,24 @@ fn test_result(report: &Report, rule: &JudgedRule) -> TestResult {
     }
 }
 
-fn write_suite(text: &mut String, report: &Report) -> fmt::Result {
-    let tests = report.rules.iter().map(|rule| test_result(report, rule));
-    let (mut failures, mut skipped) = (0, 0);
-    for test in tests {
-        match test {
-            TestResult::Failed | TestResult::UnexpectedPass => failures += 1,
-            TestResult::Skipped => skipped += 1,
-            TestResult::Passed | TestResult::PassedWithRemark => {}
-        }
+impl JudgedRule {
+    /// Returns the reason for the verdict, or else the verdict.
+    fn reason_or_verdict(&self) -> &str {
+        self.reason.as_deref().unwrap_or(self.verdict.name())
     }
-    let errors = report.early_end_findings().count() + report.faulty_cases().count();
-    writeln!(text, "<?xml version=\"1.0\" encoding=\"UTF-8\"?>")?;
-    writeln!(
-        text,
-        "<testsuite name=\"{}\" tests=\"{}\" failures=\"{failures}\" errors=\"{errors}\" skipped=\"{skipped}\" time=\"{}\">",
-        escape_markup(&format!("acp-conformance {}", report.agent.name)),
-        report.rules.len() + errors,
-        std::time::Duration::from_millis(report.took_ms).as_secs_f64(),
-    )?;
-    for rule in &report.rules {
-        write_rule(text, rule, &test_result(report, rule))?;
-    }
-    for found in report.early_end_findings() {
-        let name = escape_markup(&format!("{}, line {}", found.case, found.line));
-        let why = escape_markup(&found.why);
-        writeln!(
-            text,
-            "  <testcase classname=\"case\" name=\"{name}\"><error message=\"{why}\">"
-        )?;
-        writeln!(
-            text,
-            "{}</error></testcase>",
-            escape_markup(&format_finding(found))
-        )?;
-    }
-    for (case, fault) in report.faulty_cases() {
-        let (case, fault) = (escape_markup(case), escape_markup(fault));
-        writeln!(
-            text,
-            "  <testcase classname=\"case\" name=\"{case}\"><error message=\"{fault}\"/></testcase>"
-        )?;
-    }
-    let deaths = report.unexpected_exits();
-    if !deaths.is_empty() {
-        writeln!(text, "  <system-err>")?;
-        for death in deaths {
-            writeln!(text, "{}", escape_markup(&death.message()))?;
-            writeln!(text, "{}", escape_markup(&death.last_lines.join("\n")))?;
-        }
-        writeln!(text, "  </system-err>")?;
-    }
-    writeln!(text, "</testsuite>")
-}
 
-fn write_rule(text: &mut String, rule: &JudgedRule, test: &TestResult) -> fmt::Result {
-    let name = escape_markup(&format!("{} {}", rule.id, rule.says));
-    let level = rule.level;
-    write!(text, "  <testcase classname=\"{level}\" name=\"{name}\"")?;
-    let verdict = rule.verdict.name();
-    let reason = rule.reason.as_deref().unwrap_or(verdict);
-    let places = || rule.findings.iter().map(format_finding).collect::<String>();
-    match test {
-        TestResult::Passed => writeln!(text, "/>"),
-        TestResult::Skipped => {
-            let reason = escape_markup(reason);
-            writeln!(text, "><skipped message=\"{reason}\"/></testcase>")
-        }
-        TestResult::UnexpectedPass => writeln!(
-            text,
-            "><failure type=\"unexpected pass\" message=\"it was expected to be broken, and is not\"/></testcase>"
-        ),
-        TestResult::PassedWithRemark => {
-            let expected = rule.expected_suffix();
-            let remark = escape_markup(&format!("{verdict}{expected}\n{}", places()));
-            writeln!(text, "><system-out>{remark}</system-out></testcase>")
-        }
-        TestResult::Failed => {
-            let why = rule.findings.first().map_or(reason, |found| &found.why);
-            let why = escape_markup(why);
-            writeln!(text, "><failure type=\"{verdict}\" message=\"{why}\">")?;
-            writeln!(text, "{}</failure></testcase>", escape_markup(&places()))
-        }
+    /// Returns the explanation of the first failure, or else the reason for the verdict.
+    fn first_reason(&self) -> &str {
+        let found = self.findings.first();
+        found.map_or(self.reason_or_verdict(), |found| &found.why)
     }
 }
 
-/// Formats a finding with its step and messages.
+fn format_findings(rule: &JudgedRule) -> String {
+    rule.findings.iter().map(format_finding).collect()
+}
+
+/// Formats a finding with its step and messages, and escapes it.
 fn format_finding(finding: &Finding) -> String {
     let mut text = format!("{}, line {}: {}\n", finding.case, finding.line, finding.why);
     text += &format!("  {}\n", finding.step);
@@ -151,5 +113,5 @@ fn format_finding(finding: &Finding) -> String {
             text += &format!("  {sign} {message}\n");
         }
     }
-    text
+    escape(&text)
 }
