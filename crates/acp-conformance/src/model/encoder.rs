@@ -3,6 +3,7 @@
 use super::script::{FinishReason, TokenUsage};
 use bytes::Bytes;
 use serde_json::Value;
+use std::mem::discriminant;
 
 /// Call of a tool that the agent offers.
 #[derive(Clone, Debug, PartialEq)]
@@ -46,6 +47,16 @@ pub(super) enum ResponsePart {
     Call(ToolCall),
 }
 
+impl ResponsePart {
+    /// Returns the text; `None` for a call.
+    pub(super) fn text_mut(&mut self) -> Option<&mut String> {
+        match self {
+            Self::Text(text) | Self::Think(text) | Self::Refusal(text) => Some(text),
+            Self::Call(_) => None,
+        }
+    }
+}
+
 /// Finish reason and usage of a response.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct ResponseEnd {
@@ -83,19 +94,14 @@ pub(super) fn event(name: Option<&str>, data: &Value) -> Bytes {
 pub(super) fn joined(parts: &[ResponsePart]) -> Vec<ResponsePart> {
     let mut joined: Vec<ResponsePart> = Vec::new();
     for part in parts {
-        match (joined.last_mut(), part) {
-            (Some(ResponsePart::Text(all)), ResponsePart::Text(text))
-            | (Some(ResponsePart::Think(all)), ResponsePart::Think(text))
-            | (Some(ResponsePart::Refusal(all)), ResponsePart::Refusal(text)) => all.push_str(text),
-            (
-                _,
-                ResponsePart::Text(_)
-                | ResponsePart::Think(_)
-                | ResponsePart::Refusal(_)
-                | ResponsePart::Call(_),
-            ) => {
-                joined.push(part.clone());
-            }
+        let last = joined.last_mut();
+        let same = last.filter(|last| discriminant(*last) == discriminant(part));
+        match (
+            same.and_then(ResponsePart::text_mut),
+            part.clone().text_mut(),
+        ) {
+            (Some(all), Some(text)) => all.push_str(text),
+            _ => joined.push(part.clone()),
         }
     }
     joined

@@ -14,6 +14,7 @@ use super::{
 };
 use bytes::Bytes;
 use serde_json::{Value, json};
+use std::mem::discriminant;
 
 pub(super) fn parse_request(body: &Value) -> ModelRequest {
     let mut request = ModelRequest {
@@ -104,10 +105,10 @@ fn encode_item(head: &ResponseHead, index: usize, part: &ResponsePart) -> Value 
             "status": "completed",
             "content": [content_part(part)],
         }),
-        ResponsePart::Think(text) => json!({
+        ResponsePart::Think(_) => json!({
             "id": format!("rs_{}_{index}", head.number),
             "type": "reasoning",
-            "summary": [{"type": "summary_text", "text": text}],
+            "summary": [content_part(part)],
         }),
         ResponsePart::Call(call) => call_item(head, index, call),
     }
@@ -142,9 +143,10 @@ fn call_item(head: &ResponseHead, index: usize, call: &ToolCall) -> Value {
 fn content_part(part: &ResponsePart) -> Value {
     match part {
         ResponsePart::Refusal(text) => json!({"type": "refusal", "refusal": text}),
-        ResponsePart::Text(text) | ResponsePart::Think(text) => {
+        ResponsePart::Text(text) => {
             json!({"type": "output_text", "text": text, "annotations": []})
         }
+        ResponsePart::Think(text) => json!({"type": "summary_text", "text": text}),
         ResponsePart::Call(_) => Value::Null,
     }
 }
@@ -200,11 +202,45 @@ fn has_refusal(output: &[Value]) -> bool {
     })
 }
 
+/// Words of the events of a part that is sent as deltas.
+struct PartNames {
+    /// Begin of the names of the events that carry the text.
+    text_event: &'static str,
+    /// Begin of the names of the events that begin and end the part.
+    part_event: &'static str,
+    /// Member with the index of the part.
+    index: &'static str,
+    /// Member of the part with its text.
+    member: &'static str,
+    /// Member of the item with its parts.
+    item_member: &'static str,
+}
+
+const TEXT: PartNames = PartNames {
+    text_event: "response.output_text",
+    part_event: "response.content_part",
+    index: "content_index",
+    member: "text",
+    item_member: "content",
+};
+const REFUSAL: PartNames = PartNames {
+    text_event: "response.refusal",
+    member: "refusal",
+    ..TEXT
+};
+const SUMMARY: PartNames = PartNames {
+    text_event: "response.reasoning_summary_text",
+    part_event: "response.reasoning_summary_part",
+    index: "summary_index",
+    member: "text",
+    item_member: "summary",
+};
+
 pub(super) struct ResponsesEncoder {
     head: ResponseHead,
     sequence: u64,
     /// Open item that deltas are appended to, as accumulated so far.
-    open_part: Option<ResponsePart>,
+    open_part: Option<(ResponsePart, PartNames)>,
     output: Vec<Value>,
 }
 
@@ -233,37 +269,18 @@ impl ResponsesEncoder {
 
     /// Closes the open item.
     fn close_item(&mut self, events: &mut Vec<Bytes>) {
-        let Some(part) = self.open_part.take() else {
+        let Some((part, names)) = self.open_part.take() else {
             return;
         };
         let index = self.output.len();
         let item = encode_item(&self.head, index, &part);
         let id = item["id"].clone();
-        match &part {
-            ResponsePart::Think(text) => {
-                let done = self.with_item_position(json!({"summary_index": 0, "text": text}), &id);
-                events.push(self.numbered_event("response.reasoning_summary_text.done", done));
-                let part = json!({"type": "summary_text", "text": text});
-                let done = self.with_item_position(json!({"summary_index": 0, "part": part}), &id);
-                events.push(self.numbered_event("response.reasoning_summary_part.done", done));
-            }
-            ResponsePart::Text(text) => {
-                let done = self.with_item_position(json!({"content_index": 0, "text": text}), &id);
-                events.push(self.numbered_event("response.output_text.done", done));
-            }
-            ResponsePart::Refusal(text) => {
-                let done =
-                    self.with_item_position(json!({"content_index": 0, "refusal": text}), &id);
-                events.push(self.numbered_event("response.refusal.done", done));
-            }
-            ResponsePart::Call(_) => {}
-        }
-        if matches!(part, ResponsePart::Text(_) | ResponsePart::Refusal(_)) {
-            let done = self.with_item_position(
-                json!({"content_index": 0, "part": content_part(&part)}),
-                &id,
-            );
-            events.push(self.numbered_event("response.content_part.done", done));
+        let content = content_part(&part);
+        let text = json!({(names.index): 0, (names.member): content[names.member]});
+        let part = json!({(names.index): 0, "part": content});
+        for (kind, done) in [(names.text_event, text), (names.part_event, part)] {
+            let done = self.with_item_position(done, &id);
+            events.push(self.numbered_event(&format!("{kind}.done"), done));
         }
         let done = json!({"output_index": index, "item": item});
         events.push(self.numbered_event("response.output_item.done", done));
@@ -271,51 +288,33 @@ impl ResponsesEncoder {
     }
 
     /// Begins an item with an empty part.
-    fn begin_item(&mut self, part: ResponsePart, events: &mut Vec<Bytes>) {
+    fn begin_item(&mut self, part: ResponsePart, names: PartNames, events: &mut Vec<Bytes>) {
         self.close_item(events);
         let index = self.output.len();
         let mut item = encode_item(&self.head, index, &part);
         let id = item["id"].clone();
-        let field = if matches!(part, ResponsePart::Think(_)) {
-            "summary"
-        } else {
-            "content"
-        };
-        item[field] = json!([]);
-        if field == "content" {
+        item[names.item_member] = json!([]);
+        if names.item_member == "content" {
             item["status"] = "in_progress".into();
         }
         let added = json!({"output_index": index, "item": item});
         events.push(self.numbered_event("response.output_item.added", added));
-        if field == "summary" {
-            let part = json!({"type": "summary_text", "text": ""});
-            let added = self.with_item_position(json!({"summary_index": 0, "part": part}), &id);
-            events.push(self.numbered_event("response.reasoning_summary_part.added", added));
-        } else {
-            let added = self.with_item_position(
-                json!({"content_index": 0, "part": content_part(&part)}),
-                &id,
-            );
-            events.push(self.numbered_event("response.content_part.added", added));
-        }
-        self.open_part = Some(part);
+        let added = json!({(names.index): 0, "part": content_part(&part)});
+        let added = self.with_item_position(added, &id);
+        events.push(self.numbered_event(&format!("{}.added", names.part_event), added));
+        self.open_part = Some((part, names));
     }
 
-    fn delta(&mut self, kind: &str, at: &str, text: &str, events: &mut Vec<Bytes>) {
-        if let Some(
-            ResponsePart::Text(all) | ResponsePart::Think(all) | ResponsePart::Refusal(all),
-        ) = &mut self.open_part
-        {
-            all.push_str(text);
-        }
-        let index = self.output.len();
-        let id = self
-            .open_part
-            .as_ref()
-            .map(|part| encode_item(&self.head, index, part)["id"].clone());
-        let mut data = self.with_item_position(json!({"delta": text}), &id.unwrap_or_default());
-        data[at] = 0.into();
-        events.push(self.numbered_event(kind, data));
+    /// Appends a text to the open item.
+    fn delta(&mut self, text: &str) -> Option<Bytes> {
+        let (part, names) = self.open_part.as_mut()?;
+        part.text_mut()?.push_str(text);
+        let kind = format!("{}.delta", names.text_event);
+        let index = names.index;
+        let id = encode_item(&self.head, self.output.len(), part)["id"].clone();
+        let mut data = self.with_item_position(json!({"delta": text}), &id);
+        data[index] = 0.into();
+        Some(self.numbered_event(&kind, data))
     }
 
     fn call(&mut self, call: &ToolCall, events: &mut Vec<Bytes>) {
@@ -355,34 +354,22 @@ impl StreamEncoder for ResponsesEncoder {
 
     fn part(&mut self, part: &ResponsePart) -> Vec<Bytes> {
         let mut events = Vec::new();
-        let empty = String::new;
-        match part {
-            ResponsePart::Text(text) => {
-                if !matches!(self.open_part, Some(ResponsePart::Text(_))) {
-                    self.begin_item(ResponsePart::Text(empty()), &mut events);
-                }
-                self.delta(
-                    "response.output_text.delta",
-                    "content_index",
-                    text,
-                    &mut events,
-                );
+        let (names, text) = match part {
+            ResponsePart::Text(text) => (TEXT, text),
+            ResponsePart::Think(text) => (SUMMARY, text),
+            ResponsePart::Refusal(text) => (REFUSAL, text),
+            ResponsePart::Call(call) => {
+                self.call(call, &mut events);
+                return events;
             }
-            ResponsePart::Think(text) => {
-                if !matches!(self.open_part, Some(ResponsePart::Think(_))) {
-                    self.begin_item(ResponsePart::Think(empty()), &mut events);
-                }
-                let kind = "response.reasoning_summary_text.delta";
-                self.delta(kind, "summary_index", text, &mut events);
-            }
-            ResponsePart::Refusal(text) => {
-                if !matches!(self.open_part, Some(ResponsePart::Refusal(_))) {
-                    self.begin_item(ResponsePart::Refusal(empty()), &mut events);
-                }
-                self.delta("response.refusal.delta", "content_index", text, &mut events);
-            }
-            ResponsePart::Call(call) => self.call(call, &mut events),
+        };
+        let open = self.open_part.as_ref().map(|(part, _)| discriminant(part));
+        if open != Some(discriminant(part)) {
+            let mut empty = part.clone();
+            empty.text_mut().map(String::clear);
+            self.begin_item(empty, names, &mut events);
         }
+        events.extend(self.delta(text));
         events
     }
 

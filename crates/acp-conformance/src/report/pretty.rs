@@ -3,11 +3,12 @@
 use super::{
     contents::{JudgedRule, Report},
     exit_summary::format_count,
-    rule_groups::GroupFinding,
+    rule_groups::{GroupFinding, RuleGroup},
     sanitize::sanitize_line,
 };
 use crate::{outcome::Finding, requirements::Level, verdict::Verdict};
-use std::fmt::{self, Write};
+use askama::Template;
+use std::time::Duration;
 
 /// Maximum number of rules that are listed in full if one failure kept them from being reached; more are only
 /// named.
@@ -41,138 +42,99 @@ impl Colours {
     }
 }
 
+/// Text of `templates/report.txt`.
+#[derive(Template)]
+#[template(path = "report.txt")]
+struct PrettyReport<'a> {
+    report: &'a Report,
+    colours: Colours,
+    title: String,
+    /// Number of cases, with its noun.
+    cases: String,
+    seconds: String,
+    /// Levels that some rule has, each with the painted numbers of its verdicts.
+    levels: Vec<(Level, Vec<String>)>,
+    /// Exit code with its reasons, painted.
+    summary: String,
+}
+
 /// Renders a report as text: failures by weight, then the counts, and the reasons for the exit code.
 #[must_use]
 pub fn render_pretty(report: &Report, colours: Colours) -> String {
-    let mut text = String::new();
-    // Writing to a string cannot fail.
-    let _ = write_report(&mut text, report, colours);
-    text
-}
-
-fn write_report(text: &mut String, report: &Report, colours: Colours) -> fmt::Result {
-    for death in report.unexpected_exits() {
-        writeln!(text, "{}", colours.paint(Verdict::Fail, &death.message()))?;
-        for words in &death.last_lines {
-            writeln!(text, "    {words}")?;
-        }
-    }
-    for group in report.rule_groups() {
-        if group.rules.len() > MAX_LISTED_UNREACHED && group.rules[0].verdict == Verdict::NotReached
-        {
-            write_unreached(text, &group.rules, colours)?;
-        } else {
-            for rule in &group.rules {
-                write_rule(text, rule, colours)?;
-            }
-        }
-        for shown in &group.findings {
-            match shown {
-                GroupFinding::First(found, others) => write_finding(text, found, others)?,
-                GroupFinding::Repeated(found, rule) => {
-                    let case = sanitize_line(&found.case);
-                    writeln!(text, "    {case}, line {}: as under {rule}", found.line)?;
-                }
-            }
-        }
-    }
-    for found in report.early_end_findings() {
-        writeln!(
-            text,
-            "{}",
-            colours.paint(Verdict::Fail, "a case ended early")
-        )?;
-        write_finding(text, found, &[])?;
-    }
-    for (case, fault) in report.faulty_cases() {
-        let (case, fault) = (sanitize_line(case), sanitize_line(fault));
-        writeln!(text, "the case {case} is at fault itself: {fault}")?;
-    }
-    for id in &report.unexpected_passes {
-        writeln!(text, "{id} was expected to be broken, and is not")?;
-    }
-    for remark in report.flaky_remarks() {
-        writeln!(text, "{}", sanitize_line(&remark))?;
-    }
-    for remark in report.unseen_warnings() {
-        writeln!(text, "{}", sanitize_line(&remark))?;
-    }
-    writeln!(
-        text,
-        "\n{}: {} in {:.1} s, rules of {}",
-        sanitize_line(&report.agent.title()),
-        format_count(report.cases.len(), ["case", "cases"]),
-        std::time::Duration::from_millis(report.took_ms).as_secs_f64(),
-        report.revision
-    )?;
-    for level in Level::ALL {
+    let seconds = Duration::from_millis(report.took_ms).as_secs_f64();
+    let counts = |level| {
         let counts = Verdict::ALL.into_iter().filter_map(|verdict| {
             let count = report.rule_count(level, verdict);
             (count > 0).then(|| colours.paint(verdict, &format!("{count} {}", verdict.name())))
         });
-        let counts: Vec<String> = counts.collect();
-        if !counts.is_empty() {
-            writeln!(text, "{:>10}  {}", level.name(), counts.join(", "))?;
-        }
-    }
-    if let Some(reasons) = report.not_applicable_summary() {
-        writeln!(text, "{}", sanitize_line(&reasons))?;
-    }
-    if let Some(slowdown) = report.slowdown_note() {
-        writeln!(text, "note: {slowdown}")?;
-    }
-    if let Some(hint) = report.profile_hint() {
-        writeln!(text, "hint: {hint}")?;
-    }
+        (level, counts.collect())
+    };
+    let levels = Level::ALL.into_iter().map(counts);
     let is_good = report.is_conformant() && report.faulty_cases().next().is_none();
     let verdict = if is_good {
         Verdict::Pass
     } else {
         Verdict::Fail
     };
-    writeln!(text, "{}", colours.paint(verdict, &report.exit_summary()))
+    let page = PrettyReport {
+        report,
+        colours,
+        title: report.agent.title(),
+        cases: format_count(report.cases.len(), ["case", "cases"]),
+        seconds: format!("{seconds:.1}"),
+        levels: levels
+            .filter(|(_, counts): &(_, Vec<_>)| !counts.is_empty())
+            .collect(),
+        summary: colours.paint(verdict, &report.exit_summary()),
+    };
+    // Writing to a string cannot fail.
+    let mut text = page.render().unwrap_or_default();
+    text.push('\n');
+    text
 }
 
-fn write_rule(text: &mut String, rule: &JudgedRule, colours: Colours) -> fmt::Result {
-    let expected = rule.expected_suffix();
-    // The first source is the most authoritative.
-    let source = rule.source.split([';', ',']).next().unwrap_or_default();
-    writeln!(
-        text,
-        "{}  {} ({}, {source}){expected}: {}",
-        colours.paint(rule.verdict, rule.verdict.name()),
-        rule.id,
-        rule.level,
-        rule.says
-    )
+impl PrettyReport<'_> {
+    fn failure(&self, text: impl AsRef<str>) -> String {
+        self.colours.paint(Verdict::Fail, text.as_ref())
+    }
+
+    fn verdict(&self, rule: &JudgedRule) -> String {
+        self.colours.paint(rule.verdict, rule.verdict.name())
+    }
 }
 
-fn write_unreached(text: &mut String, rules: &[&JudgedRule], colours: Colours) -> fmt::Result {
-    let ids: Vec<&str> = rules.iter().map(|rule| rule.id.as_str()).collect();
-    let word = colours.paint(Verdict::NotReached, Verdict::NotReached.name());
-    writeln!(text, "{word}  {} rules: {}", ids.len(), ids.join(", "))
+fn is_long_unreached(group: &RuleGroup<'_>) -> bool {
+    group.rules.len() > MAX_LISTED_UNREACHED && group.rules[0].verdict == Verdict::NotReached
 }
 
-fn write_finding(text: &mut String, finding: &Finding, others: &[&str]) -> fmt::Result {
+/// Returns the first source of a rule, which is the most authoritative.
+fn first_source(rule: &JudgedRule) -> &str {
+    rule.source.split([';', ',']).next().unwrap_or_default()
+}
+
+fn join_ids(group: &RuleGroup<'_>) -> String {
+    let ids: Vec<&str> = group.rules.iter().map(|rule| rule.id.as_str()).collect();
+    ids.join(", ")
+}
+
+fn format_finding(finding: &Finding, others: &[&str]) -> String {
     let others = if others.is_empty() {
         String::new()
     } else {
         format!(" (breaks {} too)", others.join(", "))
     };
-    writeln!(
-        text,
-        "    {}, line {}: {}{others}",
-        sanitize_line(&finding.case),
-        finding.line,
-        sanitize_line(&finding.why)
-    )?;
-    writeln!(text, "      {}", sanitize_line(&finding.step))?;
+    let (case, why) = (sanitize_line(&finding.case), sanitize_line(&finding.why));
+    let step = sanitize_line(&finding.step);
+    let mut text = format!(
+        "    {case}, line {}: {why}{others}\n      {step}\n",
+        finding.line
+    );
     for (sign, message) in [(">", &finding.sent), ("<", &finding.received)] {
         if let Some(message) = message {
-            writeln!(text, "      {sign} {}", truncate_line(message))?;
+            text.push_str(&format!("      {sign} {}\n", truncate_line(message)));
         }
     }
-    Ok(())
+    text
 }
 
 /// Shortens a line to a few lines of a terminal.
