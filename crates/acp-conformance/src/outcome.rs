@@ -126,6 +126,12 @@ impl TranscriptSource {
 }
 
 impl CaseOutcome {
+    /// Adds the result of a check.
+    pub(crate) fn add_check(&mut self, rule: &str, line: usize, result: CheckResult) {
+        let rule = rule.to_owned();
+        self.checks.push(RuleCheck { rule, line, result });
+    }
+
     /// Returns true if no check or step failed and the case itself has no error.
     #[must_use]
     pub fn is_passed(&self) -> bool {

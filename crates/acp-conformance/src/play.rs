@@ -13,7 +13,7 @@ use crate::{
     case::{Case, CaseLine, CaseStep, LineCondition, Need},
     facts::AgentFacts,
     model::{Exchange, FakeModel},
-    outcome::{CaseOutcome, CheckResult, Finding, RuleCheck},
+    outcome::{CaseOutcome, CheckResult, Finding},
     pattern::{self, Captures},
     profile::Profile,
     suite_clock::SuiteClock,
@@ -160,11 +160,7 @@ pub(crate) async fn play_case_with_artifacts(
     };
     if let Some(missing) = facts.missing(case) {
         for rule in case.rules() {
-            outcome.checks.push(RuleCheck {
-                rule: rule.to_owned(),
-                line: 0,
-                result: CheckResult::NotApplicable(missing.clone()),
-            });
+            outcome.add_check(rule, 0, CheckResult::NotApplicable(missing.clone()));
         }
         return (outcome, CaseArtifacts::default());
     }
@@ -179,18 +175,10 @@ pub(crate) async fn play_case_with_artifacts(
     run.clear().await;
     for (rule, finding) in std::mem::take(&mut run.violations) {
         run.seen_rules.remove(rule);
-        outcome.checks.push(RuleCheck {
-            rule: rule.to_owned(),
-            line: 0,
-            result: CheckResult::Failed(finding),
-        });
+        outcome.add_check(rule, 0, CheckResult::Failed(finding));
     }
     for rule in &run.seen_rules {
-        outcome.checks.push(RuleCheck {
-            rule: (*rule).to_owned(),
-            line: 0,
-            result: CheckResult::Passed,
-        });
+        outcome.add_check(rule, 0, CheckResult::Passed);
     }
     if outcome.fault.is_some() {
         // A faulty case may have affected the agent in any way.
@@ -230,11 +218,7 @@ async fn play_steps(
     for line in &case.lines {
         let mut rule = |result: &CheckResult| {
             for rule in &line.rules {
-                outcome.checks.push(RuleCheck {
-                    rule: rule.clone(),
-                    line: line.number,
-                    result: result.clone(),
-                });
+                outcome.add_check(rule, line.number, result.clone());
             }
         };
         if let Some(missing) = without.clone().or_else(|| run.skip_reason(line, facts)) {
@@ -319,11 +303,9 @@ async fn play_steps(
         let usual = default_rule(line, run);
         if line.rules.is_empty() {
             match usual {
-                Some(usual) => outcome.checks.push(RuleCheck {
-                    rule: usual.to_owned(),
-                    line: line.number,
-                    result: CheckResult::Failed(finding),
-                }),
+                Some(usual) => {
+                    outcome.add_check(usual, line.number, CheckResult::Failed(finding));
+                }
                 None => outcome.failed_step = Some(finding),
             }
             // An agent that fails to exit, or exits wrongly, does not affect later steps.

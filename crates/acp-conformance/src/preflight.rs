@@ -4,7 +4,7 @@ use crate::{
     case::{Case, CaseError, ToolKind},
     facts::AgentFacts,
     model::Exchange,
-    outcome::{CaseOutcome, CheckResult, RuleCheck, TranscriptSource},
+    outcome::{CaseOutcome, CheckResult, TranscriptSource},
     play::{AgentSpec, CaseArtifacts, PlayOptions, play_case_with_artifacts},
     profile::Profile,
 };
@@ -154,11 +154,7 @@ impl UnresponsiveAgent {
         };
         for rule in cases.iter().flat_map(|case| case.rules()) {
             if outcome.checks.iter().all(|check| check.rule != rule) {
-                outcome.checks.push(RuleCheck {
-                    rule: rule.to_owned(),
-                    line: failed.line,
-                    result: CheckResult::not_reached(&failed),
-                });
+                outcome.add_check(rule, failed.line, CheckResult::not_reached(&failed));
             }
         }
         outcome

@@ -8,10 +8,7 @@ use crate::{
     preflight::run_preflight,
 };
 use std::{
-    sync::{
-        Mutex, PoisonError,
-        atomic::{AtomicUsize, Ordering},
-    },
+    sync::atomic::{AtomicUsize, Ordering},
     time::{Duration, Instant},
 };
 
@@ -72,33 +69,11 @@ pub fn play_suite(
     let (unreached, cases): (Vec<&Case>, Vec<&Case>) = cases
         .iter()
         .partition(|case| mute.is_some() && begins(case));
-    let next = AtomicUsize::new(0);
-    let outcomes: Mutex<Vec<Option<CaseOutcome>>> =
-        Mutex::new(cases.iter().map(|_| None).collect());
-    let work = || -> Result<(), String> {
-        let runtime = runtime()?;
-        loop {
-            let index = next.fetch_add(1, Ordering::Relaxed);
-            let Some(case) = cases.get(index).copied() else {
-                return Ok(());
-            };
-            let outcome = runtime.block_on(play_case(case, agent, options, &facts));
-            on_outcome(&outcome);
-            outcomes.lock().unwrap_or_else(PoisonError::into_inner)[index] = Some(outcome);
-        }
-    };
-    let jobs = options.jobs.clamp(1, cases.len().max(1));
-    std::thread::scope(|scope| {
-        let workers: Vec<_> = (0..jobs).map(|_| scope.spawn(work)).collect();
-        workers.into_iter().try_for_each(|worker| {
-            let panicked = |_| Err("the runner panicked".to_owned());
-            worker.join().unwrap_or_else(panicked)
-        })
+    let mut outcomes = run_parallel(options.jobs, cases.len(), &|index| {
+        let outcome = runtime()?.block_on(play_case(cases[index], agent, options, &facts));
+        on_outcome(&outcome);
+        Ok(outcome)
     })?;
-    let outcomes = outcomes
-        .into_inner()
-        .unwrap_or_else(PoisonError::into_inner);
-    let mut outcomes: Vec<CaseOutcome> = outcomes.into_iter().flatten().collect();
     let mut stopped = None;
     if let Some(mute) = mute.filter(|_| !unreached.is_empty() || cases.is_empty()) {
         stopped = Some(mute.description.clone());
@@ -113,6 +88,49 @@ pub fn play_suite(
         patience: options.patience,
         stop_reason: stopped,
     })
+}
+
+/// Calls `work` with each index below `count` on `jobs` threads, and returns the results in order.
+///
+/// # Errors
+/// The first error of `work`, after which no other index is begun.
+pub fn run_parallel<T: Send>(
+    jobs: usize,
+    count: usize,
+    work: &(dyn Fn(usize) -> Result<T, String> + Sync),
+) -> Result<Vec<T>, String> {
+    let next = AtomicUsize::new(0);
+    let worker = || {
+        let mut made = Vec::new();
+        loop {
+            let index = next.fetch_add(1, Ordering::Relaxed);
+            if index >= count {
+                return Ok(made);
+            }
+            match work(index) {
+                Ok(thing) => made.push((index, thing)),
+                Err(error) => {
+                    // Stop the other workers.
+                    next.store(count, Ordering::Relaxed);
+                    return Err(error);
+                }
+            }
+        }
+    };
+    let made: Result<Vec<_>, String> = std::thread::scope(|scope| {
+        let workers: Vec<_> = (0..jobs.clamp(1, count.max(1)))
+            .map(|_| scope.spawn(worker))
+            .collect();
+        let join = |worker: std::thread::ScopedJoinHandle<'_, _>| {
+            worker
+                .join()
+                .unwrap_or_else(|_| Err("the runner panicked".to_owned()))
+        };
+        workers.into_iter().map(join).collect()
+    });
+    let mut made: Vec<_> = made?.into_iter().flatten().collect();
+    made.sort_by_key(|(index, _)| *index);
+    Ok(made.into_iter().map(|(_, thing)| thing).collect())
 }
 
 /// Returns the real time for each second of the clock that time limits are measured on.

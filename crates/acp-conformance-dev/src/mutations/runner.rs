@@ -8,16 +8,14 @@ use crate::{
 };
 use acp_conformance::{
     AgentFacts, AgentSpec, Case, CaseOutcome, PlayOptions, play_suite, scratch::ScratchFolder,
+    suite::run_parallel,
 };
 use serde_json::Value;
 use std::{
     cmp::Reverse,
     collections::{BTreeMap, BTreeSet},
     path::{Path, PathBuf},
-    sync::{
-        Condvar, Mutex, MutexGuard, PoisonError,
-        atomic::{AtomicUsize, Ordering},
-    },
+    sync::{Condvar, Mutex, MutexGuard, PoisonError},
     time::{Duration, Instant},
 };
 
@@ -467,44 +465,4 @@ impl MutationPlan<'_> {
         }
         agent
     }
-}
-
-/// Calls `work` with each index below `count` on `jobs` threads, and returns the results in order.
-fn run_parallel<T: Send>(
-    jobs: usize,
-    count: usize,
-    work: &(dyn Fn(usize) -> Result<T, String> + Sync),
-) -> Result<Vec<T>, String> {
-    let next = AtomicUsize::new(0);
-    let worker = || {
-        let mut made = Vec::new();
-        loop {
-            let index = next.fetch_add(1, Ordering::Relaxed);
-            if index >= count {
-                return Ok(made);
-            }
-            match work(index) {
-                Ok(thing) => made.push((index, thing)),
-                Err(error) => {
-                    // Stop the other workers.
-                    next.store(count, Ordering::Relaxed);
-                    return Err(error);
-                }
-            }
-        }
-    };
-    let made: Result<Vec<_>, String> = std::thread::scope(|scope| {
-        let workers: Vec<_> = (0..jobs.clamp(1, count.max(1)))
-            .map(|_| scope.spawn(worker))
-            .collect();
-        let join = |worker: std::thread::ScopedJoinHandle<'_, _>| {
-            worker
-                .join()
-                .unwrap_or_else(|_| Err("the runner panicked".to_owned()))
-        };
-        workers.into_iter().map(join).collect()
-    });
-    let mut made: Vec<_> = made?.into_iter().flatten().collect();
-    made.sort_by_key(|(index, _)| *index);
-    Ok(made.into_iter().map(|(_, thing)| thing).collect())
 }

@@ -3,7 +3,7 @@
 use super::{
     encoder::{ResponseEnd, ResponseHead, ResponsePart, StreamEncoder, ToolCall, event, joined},
     request::{
-        Api, MessageRole, ModelRequest, OfferedTool, array_items, content_text, render_call,
+        Api, MessageRole, ModelRequest, array_items, content_text, render_call,
         str_field,
     },
     script::FinishReason,
@@ -15,24 +15,13 @@ use serde_json::{Value, json};
 const THINKING_SIGNATURE: &str = "c2lnbmVk";
 
 pub(super) fn parse_request(body: &Value) -> ModelRequest {
-    let mut request = ModelRequest {
-        api: Api::Anthropic,
-        model: str_field(body, "model").to_owned(),
-        streaming: body["stream"] == true,
-        system_prompt: content_text(&body["system"]),
-        messages: Vec::new(),
-        tools: Vec::new(),
-        schema: body
-            .pointer("/output_config/format/schema")
-            .or_else(|| body.pointer("/output_format/schema"))
-            .cloned(),
-    };
+    let schema = body.pointer("/output_config/format/schema");
+    let schema = schema.or_else(|| body.pointer("/output_format/schema"));
+    let (model, streaming) = (str_field(body, "model"), body["stream"] == true);
+    let mut request = ModelRequest::new(Api::Anthropic, model, streaming, schema);
+    request.system_prompt = content_text(&body["system"]);
     for tool in array_items(&body["tools"]) {
-        request.tools.push(OfferedTool {
-            name: str_field(tool, "name").to_owned(),
-            namespace: None,
-            schema: Some(tool["input_schema"].clone()),
-        });
+        request.push_tool(str_field(tool, "name"), &tool["input_schema"]);
     }
     for message in array_items(&body["messages"]) {
         let by = if message["role"] == "assistant" {

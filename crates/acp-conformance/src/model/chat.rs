@@ -3,7 +3,7 @@
 use super::{
     encoder::{ResponseEnd, ResponseHead, ResponsePart, StreamEncoder, ToolCall, event, joined},
     request::{
-        Api, MessageRole, ModelRequest, OfferedTool, array_items, content_text, render_call,
+        Api, MessageRole, ModelRequest, array_items, content_text, render_call,
         str_field,
     },
     script::FinishReason,
@@ -15,22 +15,12 @@ use serde_json::{Map, Value, json};
 pub(super) const CREATED_AT: u64 = 1_700_000_000;
 
 pub(super) fn parse_request(body: &Value) -> ModelRequest {
-    let mut request = ModelRequest {
-        api: Api::Chat,
-        model: str_field(body, "model").to_owned(),
-        streaming: body["stream"] == true,
-        system_prompt: String::new(),
-        messages: Vec::new(),
-        tools: Vec::new(),
-        schema: body.pointer("/response_format/json_schema/schema").cloned(),
-    };
+    let schema = body.pointer("/response_format/json_schema/schema");
+    let (model, streaming) = (str_field(body, "model"), body["stream"] == true);
+    let mut request = ModelRequest::new(Api::Chat, model, streaming, schema);
     for tool in array_items(&body["tools"]) {
         let function = tool.get("function").unwrap_or(tool);
-        request.tools.push(OfferedTool {
-            name: str_field(function, "name").to_owned(),
-            namespace: None,
-            schema: Some(function["parameters"].clone()),
-        });
+        request.push_tool(str_field(function, "name"), &function["parameters"]);
     }
     let mut system = Vec::new();
     for message in array_items(&body["messages"]) {

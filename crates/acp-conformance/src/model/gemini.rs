@@ -3,7 +3,7 @@
 use super::{
     encoder::{ResponseEnd, ResponseHead, ResponsePart, StreamEncoder, event, joined},
     request::{
-        Api, MessageRole, ModelRequest, OfferedTool, array_items, content_text, render_call,
+        Api, MessageRole, ModelRequest, array_items, content_text, render_call,
         str_field,
     },
     script::FinishReason,
@@ -15,28 +15,17 @@ pub(super) fn parse_request(path: &str, body: &Value) -> ModelRequest {
     let (before, method) = path.rsplit_once(':').unwrap_or((path, ""));
     let model = before.rsplit('/').next().unwrap_or_default();
     let wanted = &body["generationConfig"];
-    let mut request = ModelRequest {
-        api: Api::Gemini,
-        model: model.to_owned(),
-        streaming: method == "streamGenerateContent",
-        system_prompt: content_text(&body["systemInstruction"]["parts"]),
-        messages: Vec::new(),
-        tools: Vec::new(),
-        schema: wanted
-            .get("responseJsonSchema")
-            .or_else(|| wanted.get("responseSchema"))
-            .cloned(),
-    };
+    let schema = wanted.get("responseJsonSchema");
+    let schema = schema.or_else(|| wanted.get("responseSchema"));
+    let streaming = method == "streamGenerateContent";
+    let mut request = ModelRequest::new(Api::Gemini, model, streaming, schema);
+    request.system_prompt = content_text(&body["systemInstruction"]["parts"]);
     for tool in array_items(&body["tools"]) {
         for function in array_items(&tool["functionDeclarations"]) {
             let schema = function
                 .get("parametersJsonSchema")
                 .unwrap_or(&function["parameters"]);
-            request.tools.push(OfferedTool {
-                name: str_field(function, "name").to_owned(),
-                namespace: None,
-                schema: Some(schema.clone()),
-            });
+            request.push_tool(str_field(function, "name"), schema);
         }
     }
     for content in array_items(&body["contents"]) {

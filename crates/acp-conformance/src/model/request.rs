@@ -66,6 +66,27 @@ pub struct OfferedTool {
 }
 
 impl ModelRequest {
+    /// Creates a request without messages and tools.
+    pub(super) fn new(api: Api, model: &str, streaming: bool, schema: Option<&Value>) -> Self {
+        Self {
+            api,
+            model: model.to_owned(),
+            streaming,
+            system_prompt: String::new(),
+            messages: Vec::new(),
+            tools: Vec::new(),
+            schema: schema.cloned(),
+        }
+    }
+
+    pub(super) fn push_tool(&mut self, name: &str, schema: &Value) {
+        self.tools.push(OfferedTool {
+            name: name.to_owned(),
+            namespace: None,
+            schema: Some(schema.clone()),
+        });
+    }
+
     /// Returns the texts of the user, in order.
     pub fn user_texts(&self) -> impl Iterator<Item = &str> {
         let users = self

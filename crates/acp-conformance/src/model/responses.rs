@@ -17,15 +17,9 @@ use serde_json::{Value, json};
 use std::mem::discriminant;
 
 pub(super) fn parse_request(body: &Value) -> ModelRequest {
-    let mut request = ModelRequest {
-        api: Api::Responses,
-        model: str_field(body, "model").to_owned(),
-        streaming: body["stream"] == true,
-        system_prompt: String::new(),
-        messages: Vec::new(),
-        tools: Vec::new(),
-        schema: body.pointer("/text/format/schema").cloned(),
-    };
+    let schema = body.pointer("/text/format/schema");
+    let (model, streaming) = (str_field(body, "model"), body["stream"] == true);
+    let mut request = ModelRequest::new(Api::Responses, model, streaming, schema);
     collect_tools(&body["tools"], None, &mut request.tools);
     let mut system = vec![content_text(&body["instructions"])];
     if body["input"].is_string() {

@@ -36,45 +36,37 @@ impl CaseRun<'_> {
         self.client.buffers.insert(self.path(name), text);
     }
 
-    fn read_text(&self, name: &str) -> Result<String, StepError> {
-        fs::read_to_string(self.path(name))
-            .map_err(|error| StepError::wrong(format!("{name}: {error}")))
-    }
-
-    pub(super) fn check_file_equals(&self, name: &str, wanted: &str) -> Result<(), StepError> {
-        let text = self.read_text(name)?;
-        if text == fill_text(wanted, &self.captures) {
-            return Ok(());
-        }
-        Err(StepError::wrong(format!(
-            "{name} holds {}",
-            short(&text.into())
-        )))
-    }
-
-    pub(super) fn check_file_contains(&self, name: &str, wanted: &str) -> Result<(), StepError> {
-        let text = self.read_text(name)?;
-        if text.contains(&fill_text(wanted, &self.captures)) {
-            return Ok(());
-        }
-        Err(StepError::wrong(format!(
-            "{name} holds {}",
-            short(&text.into())
-        )))
-    }
-
-    pub(super) fn check_file_unchanged(&self, name: &str) -> Result<(), StepError> {
-        let Some(made) = self.made_files.get(&self.path(name)) else {
-            return Err(StepError::CaseFault(format!("no step made {name}")));
-        };
-        let text = self.read_text(name)?;
-        if text == *made {
+    /// Checks the text of a file; `what` begins the error.
+    fn check_text(
+        &self,
+        name: &str,
+        what: &str,
+        is_right: impl FnOnce(&str) -> bool,
+    ) -> Result<(), StepError> {
+        let text = fs::read_to_string(self.path(name));
+        let text = text.map_err(|error| StepError::wrong(format!("{name}: {error}")))?;
+        if is_right(&text) {
             return Ok(());
         }
         let text = short(&text.into());
-        Err(StepError::wrong(format!(
-            "{name} was changed and holds {text}"
-        )))
+        Err(StepError::wrong(format!("{name} {what} {text}")))
+    }
+
+    pub(super) fn check_file_equals(&self, name: &str, wanted: &str) -> Result<(), StepError> {
+        let wanted = fill_text(wanted, &self.captures);
+        self.check_text(name, "holds", |text| text == wanted)
+    }
+
+    pub(super) fn check_file_contains(&self, name: &str, wanted: &str) -> Result<(), StepError> {
+        let wanted = fill_text(wanted, &self.captures);
+        self.check_text(name, "holds", |text| text.contains(&wanted))
+    }
+
+    pub(super) fn check_file_unchanged(&self, name: &str) -> Result<(), StepError> {
+        match self.made_files.get(&self.path(name)) {
+            Some(made) => self.check_text(name, "was changed and holds", |text| text == made),
+            None => Err(StepError::CaseFault(format!("no step made {name}"))),
+        }
     }
 
     pub(super) fn check_file_absent(&self, name: &str) -> Result<(), StepError> {
