@@ -2,10 +2,7 @@
 
 use super::{
     encoder::{ResponseEnd, ResponseHead, ResponsePart, StreamEncoder, ToolCall, event, joined},
-    request::{
-        Api, MessageRole, ModelRequest, array_items, content_text, render_call,
-        str_field,
-    },
+    request::{Api, MessageRole, ModelRequest, array_items, content_text, render_call, str_field},
     script::FinishReason,
 };
 use bytes::Bytes;

@@ -1,6 +1,9 @@
 //! Tests that each watched rule is broken by a stream that breaks no other rule.
 
-use super::{v2::V2_SESSION, *};
+use super::{
+    v2::{V2_SESSION, whole_line},
+    *,
+};
 use crate::requirements::Requirements;
 
 /// `initialize` request of a client that offers files, terminals, forms and compactions.
@@ -28,11 +31,7 @@ fn each_watched_rule_has_a_breaking_stream() {
             Some(&"died") => Some(OutputEnding::Unexpected),
             Some(other) => panic!("{other:?}"),
         };
-        let whole = |line: &str| match line.starts_with('{') {
-            true => update(line),
-            false => line.to_owned(),
-        };
-        let lines: Vec<String> = lines.map(whole).collect();
+        let lines: Vec<String> = lines.map(whole_line).collect();
         let lines: Vec<&str> = lines.iter().map(String::as_str).collect();
         let broken = violations_after(before, &lines, ending);
         if broken != [head[0]] {
