@@ -51,7 +51,7 @@ const LAYERS: &[(&str, &[&str])] = &[
     ("acp-conformance", &[]),
     ("acp-conformance-dev", &["acp-conformance"]),
     ("tidy", &[]),
-    ("xtask", &[]),
+    ("xtask", &["tidy"]),
 ];
 
 /// Crates whose tests may use the suite's oracle.
