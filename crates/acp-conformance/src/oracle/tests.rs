@@ -4,7 +4,7 @@ use super::*;
 use serde_json::json;
 
 mod every_rule;
-mod lifecycles;
+mod streams;
 mod unstable;
 mod v2;
 

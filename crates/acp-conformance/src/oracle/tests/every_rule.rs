@@ -1,13 +1,33 @@
 //! Tests that each watched rule is broken by a stream that breaks no other rule.
 
-use super::{
-    v2::{V2_SESSION, whole_line},
-    *,
-};
+use super::{streams::whole_line, v2::V2_SESSION, *};
 use crate::requirements::Requirements;
 
-/// `initialize` request of a client that offers files, terminals, forms and compactions.
-const CAPABLE_CLIENT: &str = r#"> {"jsonrpc":"2.0","id":0,"method":"initialize","params":{"protocolVersion":1,"clientCapabilities":{"fs":{"readTextFile":true},"terminal":true,"elicitation":{"form":{}},"session":{"compaction":{}}}}}"#;
+/// `initialize` of a client that offers files, terminals, forms and compactions.
+const CAPABLE_CLIENT: &[&str] = &[
+    r#"> {"jsonrpc":"2.0","id":0,"method":"initialize","params":{"protocolVersion":1,"clientCapabilities":{"fs":{"readTextFile":true},"terminal":true,"elicitation":{"form":{}},"session":{"compaction":{}}}}}"#,
+    INITIALIZED[1],
+];
+
+/// Returns the exchange before a stream, by its name.
+pub(super) fn exchange(name: &str) -> &'static [&'static [&'static str]] {
+    match name {
+        "none" => &[],
+        "one" => &[INITIALIZED, SESSION],
+        "two" => &[V2_SESSION],
+        "with" => &[CAPABLE_CLIENT, SESSION],
+        other => panic!("{other:?}"),
+    }
+}
+
+/// Returns the end of the output, by its name.
+pub(super) fn ending(name: Option<&str>) -> Option<OutputEnding> {
+    name.map(|name| match name {
+        "eof" => OutputEnding::Eof,
+        "died" => OutputEnding::Unexpected,
+        other => panic!("{other:?}"),
+    })
+}
 
 #[test]
 fn each_watched_rule_has_a_breaking_stream() {
@@ -18,22 +38,9 @@ fn each_watched_rule_has_a_breaking_stream() {
     for stream in streams {
         let mut lines = stream.lines();
         let head: Vec<&str> = lines.next().unwrap().split(' ').collect();
-        let before: &[&[&str]] = match head[1] {
-            "none" => &[],
-            "one" => &[INITIALIZED, SESSION],
-            "two" => &[V2_SESSION],
-            "with" => &[&[CAPABLE_CLIENT, INITIALIZED[1]], SESSION],
-            other => panic!("{other:?}"),
-        };
-        let ending = match head.get(2) {
-            None => None,
-            Some(&"eof") => Some(OutputEnding::Eof),
-            Some(&"died") => Some(OutputEnding::Unexpected),
-            Some(other) => panic!("{other:?}"),
-        };
         let lines: Vec<String> = lines.map(whole_line).collect();
         let lines: Vec<&str> = lines.iter().map(String::as_str).collect();
-        let broken = violations_after(before, &lines, ending);
+        let broken = violations_after(exchange(head[1]), &lines, ending(head.get(2).copied()));
         if broken != [head[0]] {
             wrong.push((head[0], broken));
         }
