@@ -9,25 +9,6 @@ const TO_BE_RENAMED: &[(&str, &[&str])] = &[
         &["Command", "Kept", "Place", "Row", "Shared", "State"],
     ),
     ("turnery-acp", &["ToolCallEncoder"]),
-    ("turnery-engine", &["JsonObject"]),
-    (
-        "turnery-tools",
-        &[
-            "Args",
-            "Environment",
-            "Fit",
-            "Ignored",
-            "Line",
-            "Operands",
-            "Options",
-            "Order",
-            "Plan",
-            "Rules",
-            "Scope",
-            "Surroundings",
-            "Target",
-        ],
-    ),
 ];
 
 #[test]
