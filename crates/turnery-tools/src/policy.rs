@@ -25,6 +25,7 @@ mod locale;
 mod mcp_tools;
 mod mode;
 mod named_paths;
+mod path_checks;
 mod program_files;
 mod program_name;
 mod project_settings;
@@ -64,6 +65,8 @@ mod judgement_tests;
 mod known_commands_tests;
 #[cfg(test)]
 mod misleading_line_tests;
+#[cfg(test)]
+mod program_settings_tests;
 
 pub use command_line_limits::LineLimits;
 pub use git::GitSettings;

@@ -6,6 +6,7 @@ use super::{
     git,
     inner_commands::{self, InnerCommands},
     named_paths::named_paths,
+    path_checks::is_inside_roots,
     read_only,
 };
 use crate::Workspace;
@@ -161,10 +162,4 @@ pub(super) fn count_lookups(line: &CommandLine) -> usize {
     let files = line.output_files.len() + line.input_files.len();
     // Each change of folder keeps the earlier folders and adds two for each.
     (0..line.cd_folders.len()).fold(words + files, |lookups, _| lookups.saturating_mul(3))
-}
-
-/// Returns true if a path resolves to a place inside the roots.
-pub(super) fn is_inside_roots(path: &Path, workspace: &Workspace) -> bool {
-    path.to_str()
-        .is_some_and(|path| workspace.resolve(path).is_ok())
 }

@@ -4,7 +4,7 @@
 use super::{
     command_line::SimpleCommand,
     command_wrappers::{is_interpreter, may_be_option},
-    program_name::ProgramName,
+    program_name::{ProgramName, base_name},
     rule::{MatchCertainty, is_assignment, words_follow_options},
     shell_word::ShellWord,
 };
@@ -207,6 +207,17 @@ fn passes_shell_line(program: &ProgramName, args: &[ShellWord]) -> bool {
                         .any(|wanted| has(&|word| may_be_option(word, wanted))))
         })
     })
+}
+
+/// Returns the call of `git` that a program of git's own folder stands for: `git-push x` becomes `git push x`.
+pub(crate) fn as_git_command(command: &SimpleCommand) -> Option<SimpleCommand> {
+    let program = base_name(&command.name).to_ascii_lowercase();
+    let subcommand = program.strip_prefix("git-")?;
+    let mut git = command.clone();
+    git.name = "git".to_owned();
+    git.args
+        .insert(0, ShellWord::Literal(subcommand.to_owned()));
+    Some(git)
 }
 
 #[cfg(test)]

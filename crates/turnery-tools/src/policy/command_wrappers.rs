@@ -3,7 +3,10 @@
 //!
 //! Rules for single commands do not cover such programs.
 
-use super::{program_name::ProgramName, shell_word::ShellWord};
+use super::{
+    program_name::{ProgramName, base_name},
+    shell_word::ShellWord,
+};
 
 /// Programs that run another program or shell text, and builtins that change the meaning of later words.
 const COMMAND_WRAPPERS: &[&str] = &[
@@ -305,11 +308,6 @@ pub(crate) fn may_be_option(word: &str, option: &str) -> bool {
             .is_some_and(|letters| !letters.starts_with('-') && letters.contains(letter)),
         (None, None) => word == option,
     }
-}
-
-/// Returns the program's name without its folder: `/bin/rm` becomes `rm`.
-pub(crate) fn base_name(name: &str) -> &str {
-    name.rsplit('/').next().unwrap_or(name)
 }
 
 /// Returns true if setting the variable makes no program that only reads do more.

@@ -19,12 +19,14 @@ mod attack_vectors;
 mod content_disclosure;
 #[cfg(test)]
 mod content_disclosure_tests;
+#[cfg(test)]
+mod pointer_tests;
 mod remotes;
 #[cfg(test)]
 mod repository_layout_tests;
 mod work_tree;
 
-use super::{command_line::SimpleCommand, command_wrappers};
+use super::{command_line::SimpleCommand, program_name};
 use crate::{
     Workspace,
     workspace::{canonicalize, normalise_lexically},
@@ -75,7 +77,7 @@ impl GitRun {
 
 /// Returns true if the program runs git in its working directory.
 pub(crate) fn is_git(command: &SimpleCommand) -> bool {
-    let program = command_wrappers::base_name(&command.name);
+    let program = program_name::base_name(&command.name);
     matches!(program, "git" | "gh") || program.starts_with("git-")
 }
 

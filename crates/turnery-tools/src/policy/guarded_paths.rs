@@ -8,7 +8,7 @@ use super::{
     guarded_names::{
         GIT_FOLDER_FILES, GUARDED_FILE_ENDINGS, GUARDED_FILES, GUARDED_FOLDERS, GUARDED_PATHS,
     },
-    read_only::entry_exists,
+    path_checks::entry_exists,
     user_settings, version_files,
 };
 use globset::GlobBuilder;

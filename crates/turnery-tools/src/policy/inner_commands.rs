@@ -3,9 +3,9 @@
 use super::{
     bounded_walk,
     command_line::SimpleCommand,
-    command_starters::{StartedWords, started_words},
+    command_starters::{StartedWords, as_git_command, started_words},
     command_wrappers::is_opaque,
-    program_name::{ProgramName, as_git_command},
+    program_name::ProgramName,
     read_only::{self, ProgramSet, ReadAccess},
     read_only_arguments,
     read_only_programs::{FIND_VALUED_TESTS, NAME_LISTING_PROGRAMS, ProgramOperands},

@@ -9,7 +9,7 @@
 
 mod table;
 
-use super::{command_line_access::is_inside_roots, read_only::entry_exists};
+use super::path_checks::{entry_exists, is_inside_roots};
 use crate::Workspace;
 use std::path::{Path, PathBuf};
 use table::KNOWN_COMMANDS;

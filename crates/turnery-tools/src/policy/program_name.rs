@@ -1,7 +1,5 @@
 //! Names of a program: the one by which it is called, and those by which the tables of the policy know it.
 
-use super::{command_line::SimpleCommand, command_wrappers::base_name, shell_word::ShellWord};
-
 /// Ends of names that distributions add to tell builds of a program apart.
 const BUILD_SUFFIXES: &[&str] = &[
     ".athena", ".basic", ".bin", ".distrib", ".exe", ".gtk", ".gtk3", ".motif", ".nox", ".real",
@@ -59,15 +57,9 @@ impl ProgramName {
     }
 }
 
-/// Returns the call of `git` that a program of git's own folder stands for: `git-push x` becomes `git push x`.
-pub(crate) fn as_git_command(command: &SimpleCommand) -> Option<SimpleCommand> {
-    let program = base_name(&command.name).to_ascii_lowercase();
-    let subcommand = program.strip_prefix("git-")?;
-    let mut git = command.clone();
-    git.name = "git".to_owned();
-    git.args
-        .insert(0, ShellWord::Literal(subcommand.to_owned()));
-    Some(git)
+/// Returns the program's name without its folder: `/bin/rm` becomes `rm`.
+pub(crate) fn base_name(name: &str) -> &str {
+    name.rsplit('/').next().unwrap_or(name)
 }
 
 /// Removes a platform: `-x86_64-linux-gnu`.

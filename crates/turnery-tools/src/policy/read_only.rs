@@ -4,8 +4,8 @@
 use super::{
     bounded_walk,
     command_line::SimpleCommand,
-    command_line_access::is_inside_roots,
     conditional_expressions, git, ignore_files, inner_commands,
+    path_checks::{entry_exists, is_inside_roots},
     read_only_arguments::arguments,
     read_only_programs::{
         FIND_CONFINED_FLAGS, FIND_FLAGS, FIND_VALUED_TESTS, ProgramOperands, READ_ONLY_PROGRAMS,
@@ -550,8 +550,3 @@ const CARGO_CONFIG_FILES: &[&str] = &[".cargo/config", ".cargo/config.toml"];
 
 /// Files with which rustup selects a toolchain, which may be a folder of the project.
 const RUST_TOOLCHAIN_FILES: &[&str] = &["rust-toolchain", "rust-toolchain.toml"];
-
-/// Returns true if the entry exists, even as a dangling link.
-pub(super) fn entry_exists(folder: &Path, name: &str) -> bool {
-    folder.join(name).symlink_metadata().is_ok()
-}

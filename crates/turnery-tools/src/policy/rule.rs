@@ -2,10 +2,9 @@
 
 use super::{
     command_line::{CommandLine, SimpleCommand},
-    command_starters::started_script,
-    command_wrappers::base_name,
+    command_starters::{as_git_command, started_script},
     known_commands,
-    program_name::{ProgramName, as_git_command},
+    program_name::{ProgramName, base_name},
     shell_word::ShellWord,
 };
 use crate::Workspace;

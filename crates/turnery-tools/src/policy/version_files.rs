@@ -1,6 +1,6 @@
 //! Recognises project files with which version managers select the programs that run by a name.
 
-use super::read_only::entry_exists;
+use super::path_checks::entry_exists;
 use crate::{Workspace, workspace::disk};
 use std::{
     collections::BTreeSet,

@@ -1,12 +1,12 @@
 //! Determines which git commands show file contents, and which files those may be.
 
 use super::{
-    SimpleCommand, command_wrappers, config,
+    SimpleCommand, config,
     git_dir::{
         EntryKind, can_git_enter, entry_kind, git_dir_has_links, is_valid_head, may_be_git_dir,
         read_pointer,
     },
-    index,
+    index, program_name,
 };
 use crate::workspace::canonicalize;
 use std::{
@@ -16,7 +16,7 @@ use std::{
 
 /// Returns true if the command may show the contents of files that its words do not name.
 pub(crate) fn may_show_content(command: &SimpleCommand) -> bool {
-    match command_wrappers::base_name(&command.name) {
+    match program_name::base_name(&command.name) {
         "git" => {}
         name => return name.starts_with("git-"),
     }
@@ -64,7 +64,7 @@ pub(crate) fn may_show_content(command: &SimpleCommand) -> bool {
 /// Returns true for commands that may show files not tracked by the repository itself, such as those of a
 /// submodule.
 pub(crate) fn may_show_untracked(command: &SimpleCommand) -> bool {
-    let program = command_wrappers::base_name(&command.name).strip_prefix("git-");
+    let program = program_name::base_name(&command.name).strip_prefix("git-");
     let words = command.args.iter().map(|arg| arg.known_text());
     program.map(Some).into_iter().chain(words).any(|word| {
         word.is_none_or(|word| {
