@@ -72,17 +72,21 @@ impl ScoreboardArgs {
         if let Some(name) = self
             .only
             .iter()
-            .find(|name| !Profile::known().any(|it| it == *name))
+            .find(|name| !Profile::built_in_names().any(|it| it == *name))
         {
-            return Err(unknown_name_message(name, "profile", Profile::known()));
+            return Err(unknown_name_message(
+                name,
+                "profile",
+                Profile::built_in_names(),
+            ));
         }
-        let requirements = Requirements::known()?;
+        let requirements = Requirements::built_in()?;
         let cases = case_folder::cases(self.cases.as_slice())?;
         let own = self.parse_own_commands()?;
         fs::create_dir_all(&self.scratch).map_err(|error| path_error(&self.scratch, &error))?;
         let mut standings = Vec::new();
         let mut missing = Vec::new();
-        for name in Profile::known() {
+        for name in Profile::built_in_names() {
             let profile = Profile::find(name).map_err(|error| error.to_string())?;
             let folder = self.scratch.join(name);
             let standing_file = folder.join("standing.json");

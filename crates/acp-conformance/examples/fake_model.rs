@@ -16,7 +16,7 @@ fn main() -> Result<()> {
     let script = arguments.next().context("say which script")?;
     let script = fs::read_to_string(&script).with_context(|| script.clone())?;
     let rules = match arguments.next() {
-        Some(name) => Profile::find(&name)?.rules(),
+        Some(name) => Profile::find(&name)?.fake_model_config(),
         None => FakeModelConfig::default(),
     };
     let runtime = tokio::runtime::Builder::new_current_thread()
@@ -25,7 +25,7 @@ fn main() -> Result<()> {
     runtime.block_on(async {
         let model = FakeModel::start(rules).await?;
         model.set_script(None, parse_script(&script)?);
-        println!("{}", model.base());
+        println!("{}", model.base_url());
         tokio::task::spawn_blocking(|| io::copy(&mut io::stdin(), &mut io::sink())).await??;
         for exchange in model.exchanges() {
             let tools = exchange.request.iter().flat_map(|asked| &asked.tools);

@@ -114,7 +114,7 @@ impl Case {
                     .map_err(|fault| error(number + fault.line, fault.reason))?;
             }
             variables
-                .check(&line)
+                .check_line(&line)
                 .map_err(|reason| error(number, reason))?;
             case.lines.push(line);
         }
@@ -141,7 +141,7 @@ impl Case {
 
     /// Returns the rules that the checks cite, each once, in order.
     #[must_use]
-    pub fn rules(&self) -> Vec<&str> {
+    pub fn cited_rules(&self) -> Vec<&str> {
         let mut rules: Vec<&str> = Vec::new();
         for rule in self.lines.iter().flat_map(|line| &line.rules) {
             if !rules.contains(&rule.as_str()) {

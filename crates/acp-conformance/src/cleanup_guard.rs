@@ -32,7 +32,7 @@ impl CleanupGuard {
     /// If the folder cannot be created, signals cannot be handled, or the guard process cannot be started.
     pub fn start(program: &'static str) -> Result<Self, String> {
         let because = |what: &str, error: io::Error| format!("cannot {what}: {error}");
-        let scratch = ScratchFolder::present()
+        let scratch = ScratchFolder::current()
             .map_err(|error| because("create the folder for the cases", error))?;
         exit_on_signals(program).map_err(|error| because("handle signals", error))?;
         let process = std::env::current_exe().and_then(|this| {

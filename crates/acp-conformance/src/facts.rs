@@ -36,7 +36,7 @@ impl AgentFacts {
             Need::Tool(tool) => self.tools.contains(tool),
             // Captures belong to a case, not to the agent.
             Need::Captured(_) => false,
-            Need::Path(path) => self.path(path).is_some_and(|found| match found {
+            Need::Path(path) => self.lookup_path(path).is_some_and(|found| match found {
                 Value::Null | Value::Bool(false) => false,
                 Value::Array(items) => !items.is_empty(),
                 Value::Bool(true) | Value::Number(_) | Value::String(_) | Value::Object(_) => true,
@@ -47,7 +47,7 @@ impl AgentFacts {
     /// Returns the first need of a case that the agent does not meet. Cases without `v2` need version 1,
     /// which an agent that speaks version 2 may lack.
     #[must_use]
-    pub fn missing(&self, case: &Case) -> Option<String> {
+    pub fn missing_need(&self, case: &Case) -> Option<String> {
         let missing = case.needs.iter().find(|need| !self.has(need));
         let speaks_first = !self.supports_v2 || self.initialize["protocolVersion"] == 1;
         match missing {
@@ -57,7 +57,7 @@ impl AgentFacts {
         }
     }
 
-    fn path(&self, path: &str) -> Option<&Value> {
+    fn lookup_path(&self, path: &str) -> Option<&Value> {
         let (root, path) = match path.split_once('.') {
             Some(("initialize", rest)) => (&self.initialize, rest),
             Some(("session", rest)) => (&self.session, rest),
@@ -83,7 +83,7 @@ mod tests {
                 supports_v2: v2,
                 ..AgentFacts::default()
             };
-            (facts.missing(&first), facts.missing(&second))
+            (facts.missing_need(&first), facts.missing_need(&second))
         };
         let text = |text: &str| Some(text.to_owned());
         let spoken = json!({"protocolVersion": 1});

@@ -62,7 +62,7 @@ impl FakeModel {
 
     /// Returns the base URL, `http://127.0.0.1:PORT`, without a path.
     #[must_use]
-    pub fn base(&self) -> &str {
+    pub fn base_url(&self) -> &str {
         &self.base_url
     }
 

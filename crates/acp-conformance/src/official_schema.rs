@@ -76,7 +76,7 @@ impl fmt::Display for JsonPointer<'_> {
 
 impl JsonPointer<'_> {
     /// Returns a violation at this location.
-    fn fault(self, why: String) -> SchemaViolation {
+    fn violation(self, why: String) -> SchemaViolation {
         let path = self.to_string();
         SchemaViolation { path, why }
     }
@@ -107,11 +107,11 @@ const SCHEMAS: [&str; 2] = [
     include_str!(concat!(env!("OUT_DIR"), "/v1.json")),
     include_str!(concat!(env!("OUT_DIR"), "/v2.json")),
 ];
-static V1: LazyLock<OfficialSchema> = LazyLock::new(|| OfficialSchema::read(SCHEMAS[0]));
-static V2: LazyLock<OfficialSchema> = LazyLock::new(|| OfficialSchema::read(SCHEMAS[1]));
+static V1: LazyLock<OfficialSchema> = LazyLock::new(|| OfficialSchema::parse(SCHEMAS[0]));
+static V2: LazyLock<OfficialSchema> = LazyLock::new(|| OfficialSchema::parse(SCHEMAS[1]));
 
 /// Returns the schema of a protocol version.
-pub(crate) fn official(version: u64) -> &'static OfficialSchema {
+pub(crate) fn official_schema(version: u64) -> &'static OfficialSchema {
     match version {
         2 => &V2,
         _ => &V1,
@@ -119,7 +119,7 @@ pub(crate) fn official(version: u64) -> &'static OfficialSchema {
 }
 
 impl OfficialSchema {
-    fn read(text: &str) -> Self {
+    fn parse(text: &str) -> Self {
         // The schemas are embedded; a test checks that they parse.
         let schema: Value = serde_json::from_str(text).unwrap_or_default();
         let definitions = || schema["$defs"].as_object().into_iter().flatten();
@@ -155,20 +155,25 @@ impl OfficialSchema {
     }
 
     /// Returns the definition name for this part of a method.
-    pub(crate) fn name(&self, side: Side, method: &str, part: MethodPart) -> Option<&str> {
+    pub(crate) fn definition_name(
+        &self,
+        side: Side,
+        method: &str,
+        part: MethodPart,
+    ) -> Option<&str> {
         let name = |side| self.definition_names.get(&(side, method.to_owned(), part));
         name(side).or_else(|| name(Side::Both)).map(String::as_str)
     }
 
     /// Returns the violations of a definition by a value.
-    pub(crate) fn faults(&self, name: &str, value: &Value) -> Vec<SchemaViolation> {
+    pub(crate) fn violations(&self, name: &str, value: &Value) -> Vec<SchemaViolation> {
         let mut faults = Vec::new();
         let _ = self.check_value(self.definition(name), value, JsonPointer::Root, &mut faults);
         faults
     }
 
     /// Returns the members that the definition lacks, outside `_meta`.
-    pub(crate) fn unknown(&self, name: &str, value: &Value) -> Vec<String> {
+    pub(crate) fn unknown_members(&self, name: &str, value: &Value) -> Vec<String> {
         let mut looked = ExtraParts::default();
         self.collect_extras(
             &[self.definition(name)],
@@ -181,7 +186,7 @@ impl OfficialSchema {
     }
 
     /// Returns the unstable members and variants that a value of this definition uses, as `Definition.member`.
-    pub(crate) fn unstable(&self, name: &str, value: &Value) -> BTreeSet<&str> {
+    pub(crate) fn unstable_uses(&self, name: &str, value: &Value) -> BTreeSet<&str> {
         let mut looked = ExtraParts::default();
         self.collect_extras(
             &[self.definition(name)],
@@ -198,8 +203,8 @@ impl OfficialSchema {
     }
 
     /// Returns the values of a member that tell the variants of a definition apart.
-    pub(crate) fn variants(&self, name: &str, key: &str) -> Vec<&str> {
-        let branches = self.definition(name).branches();
+    pub(crate) fn variant_tags(&self, name: &str, key: &str) -> Vec<&str> {
+        let branches = self.definition(name).variants();
         branches
             .filter_map(|branch| branch.constant_of(key)?.as_str())
             .collect()
@@ -235,7 +240,7 @@ impl OfficialSchema {
     fn members<'a>(&'a self, schema: &'a Schema, members: &mut BTreeMap<&'a str, &'a Schema>) {
         let own = schema.properties.iter();
         members.extend(own.map(|(key, member)| (key.as_str(), member)));
-        let parts = schema.all_of.iter().chain(schema.branches());
+        let parts = schema.all_of.iter().chain(schema.variants());
         for part in parts.chain(self.target(schema)) {
             self.members(part, members);
         }
@@ -250,7 +255,7 @@ impl OfficialSchema {
         Some(&self.definitions[schema.target?])
     }
 
-    fn holds(&self, schema: &Schema, value: &Value) -> bool {
+    fn is_valid(&self, schema: &Schema, value: &Value) -> bool {
         schema.fits_tag(value)
             && self
                 .check_value(schema, value, JsonPointer::Root, &mut StopAtFirst)
@@ -270,16 +275,17 @@ impl OfficialSchema {
         for part in &schema.all_of {
             self.check_value(part, value, at, faults)?;
         }
-        let mut wrong = |why: &dyn Fn() -> String| faults.add(|list| list.push(at.fault(why())));
+        let mut wrong =
+            |why: &dyn Fn() -> String| faults.add(|list| list.push(at.violation(why())));
         if let Some(types) = &schema.types
             && !has_type(types, value)
         {
-            return wrong(&|| format!("{} is no {}", short(value), types.join(" or ")));
+            return wrong(&|| format!("{} is no {}", short_json(value), types.join(" or ")));
         }
         if let Some(wanted) = &schema.constant
             && wanted != value
         {
-            wrong(&|| format!("{} is not {wanted}", short(value)))?;
+            wrong(&|| format!("{} is not {wanted}", short_json(value)))?;
         }
         if let Some(number) = value.as_f64()
             && (schema.minimum.is_some_and(|bound| number < bound)
@@ -293,12 +299,12 @@ impl OfficialSchema {
             Value::Null | Value::Bool(_) | Value::Number(_) | Value::Object(_) => None,
         };
         if length.is_some_and(|(length, least)| length < least) {
-            wrong(&|| format!("{} is too short", short(value)))?;
+            wrong(&|| format!("{} is too short", short_json(value)))?;
         }
         if let Some(not) = &schema.not
-            && self.holds(not, value)
+            && self.is_valid(not, value)
         {
-            wrong(&|| format!("{} is a forbidden value", short(value)))?;
+            wrong(&|| format!("{} is a forbidden value", short_json(value)))?;
         }
         if let Some(object) = value.as_object() {
             for key in &schema.required {
@@ -309,7 +315,8 @@ impl OfficialSchema {
         }
         self.check_members(schema, value, at, faults)?;
         for variants in [&schema.one_of, &schema.any_of] {
-            if !variants.is_empty() && !variants.iter().any(|variant| self.holds(variant, value)) {
+            if !variants.is_empty() && !variants.iter().any(|variant| self.is_valid(variant, value))
+            {
                 faults.add(|list| self.add_variant_violations(variants, value, at, list))?;
             }
         }
@@ -365,13 +372,13 @@ impl OfficialSchema {
                 .iter()
                 .all(|variant| variant.tag.as_deref() == Some(key))
             {
-                let why = format!("{} is none of the known ones", short(found));
-                return faults.push(JsonPointer::Member(&at, key).fault(why));
+                let why = format!("{} is none of the known ones", short_json(found));
+                return faults.push(JsonPointer::Member(&at, key).violation(why));
             }
         }
         if variants.iter().all(|variant| variant.constant.is_some()) {
-            let why = format!("{} is none of the known ones", short(value));
-            return faults.push(at.fault(why));
+            let why = format!("{} is none of the known ones", short_json(value));
+            return faults.push(at.violation(why));
         }
         // A value that is present is not meant to be null.
         let is_null = |variant: &Schema| {
@@ -447,8 +454,8 @@ impl OfficialSchema {
         for part in &schema.all_of {
             self.collect_schemas(part, value, all);
         }
-        for branch in schema.branches() {
-            if self.holds(branch, value) {
+        for branch in schema.variants() {
+            if self.is_valid(branch, value) {
                 self.collect_schemas(branch, value, all);
             }
         }
@@ -469,8 +476,8 @@ fn has_type(types: &[String], value: &Value) -> bool {
     })
 }
 
-fn short(value: &Value) -> String {
-    crate::pattern::short(value)
+fn short_json(value: &Value) -> String {
+    crate::pattern::short_json(value)
 }
 
 #[cfg(test)]

@@ -70,7 +70,7 @@ impl Oracle {
         self.tool_calls.on_sent(message);
         self.terminals.on_sent(message);
         self.session_state.on_sent(message);
-        self.v2.sent(message);
+        self.v2.on_sent(message);
         self.unstable.on_sent(message);
     }
 
@@ -89,7 +89,7 @@ impl Oracle {
         let request = match kind {
             JsonRpcKind::Response => self.responses.match_response(&message, recorder),
             JsonRpcKind::Request => {
-                self.responses.ask(&message, recorder);
+                self.responses.on_agent_request(&message, recorder);
                 None
             }
             JsonRpcKind::Notification => None,
@@ -127,7 +127,7 @@ impl Oracle {
     }
 
     /// Returns true if the last line was malformed, which is reported under some rule.
-    pub(crate) fn is_bent(&self) -> bool {
+    pub(crate) fn is_last_line_malformed(&self) -> bool {
         self.is_malformed
     }
 
@@ -142,7 +142,7 @@ impl Oracle {
 
     /// Returns the rules that the observed messages could have broken.
     #[must_use]
-    pub fn seen(&self) -> &BTreeSet<&'static str> {
+    pub fn seen_rules(&self) -> &BTreeSet<&'static str> {
         &self.recorder.seen
     }
 }

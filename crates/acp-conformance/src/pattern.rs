@@ -16,7 +16,11 @@ pub type Captures = BTreeMap<String, Value>;
 ///
 /// # Errors
 /// If a value differs; the error has the path of the first difference and the value there.
-pub fn fits(pattern: &Value, found: &Value, captures: &mut Captures) -> Result<(), String> {
+pub fn match_pattern(
+    pattern: &Value,
+    found: &Value,
+    captures: &mut Captures,
+) -> Result<(), String> {
     let mut scope = CaptureScope::new(captures);
     compare_value(pattern, Some(found), &mut scope, "")?;
     let new = scope.added;
@@ -25,7 +29,7 @@ pub fn fits(pattern: &Value, found: &Value, captures: &mut Captures) -> Result<(
 }
 
 /// Returns true if `found` matches `pattern`; captures nothing.
-pub(crate) fn would_fit(pattern: &Value, found: &Value, captures: &Captures) -> bool {
+pub(crate) fn is_match(pattern: &Value, found: &Value, captures: &Captures) -> bool {
     compare_value(pattern, Some(found), &mut CaptureScope::new(captures), "").is_ok()
 }
 
@@ -56,18 +60,18 @@ fn compare_value(
     captures: &mut CaptureScope<'_>,
     path: &str,
 ) -> Result<(), String> {
-    if let Some((word, argument)) = operator(pattern) {
+    if let Some((word, argument)) = as_operator(pattern) {
         return apply_operator(word, argument, found, captures, path);
     }
     let Some(found) = found else {
         return Err(format!("{path} is missing"));
     };
     match (pattern, found) {
-        (Value::String(text), _) => match name(text) {
+        (Value::String(text), _) => match as_variable_name(text) {
             Some(name) => match captures.get(name) {
                 Some(before) if before != found => Err(format!(
                     "{path}: ${name} was {before}, now {}",
-                    short(found)
+                    short_json(found)
                 )),
                 Some(_) => Ok(()),
                 None => {
@@ -77,7 +81,7 @@ fn compare_value(
             },
             None => {
                 let text = Value::from(fill_with(text, |name| captures.get(name)));
-                same(&text, found, path)
+                expect_equal(&text, found, path)
             }
         },
         (Value::Object(wanted), Value::Object(there)) => {
@@ -92,23 +96,23 @@ fn compare_value(
             }
             Ok(())
         }
-        _ => same(pattern, found, path),
+        _ => expect_equal(pattern, found, path),
     }
 }
 
-fn same(pattern: &Value, found: &Value, path: &str) -> Result<(), String> {
+fn expect_equal(pattern: &Value, found: &Value, path: &str) -> Result<(), String> {
     if pattern == found {
         return Ok(());
     }
     Err(format!(
         "{path}: expected {pattern}, found {}",
-        short(found)
+        short_json(found)
     ))
 }
 
 /// Renders a value as JSON, cut to a readable length. Rendering stops there, because this function runs for
 /// every schema variant that does not match.
-pub(crate) fn short(value: &Value) -> String {
+pub(crate) fn short_json(value: &Value) -> String {
     const LONGEST: usize = 400;
     let mut start = TruncatingWriter {
         text: String::new(),
@@ -140,7 +144,7 @@ impl fmt::Write for TruncatingWriter {
 }
 
 /// Splits an operator object: `{"$any": 1}` is the operator `any` with the argument 1.
-fn operator(pattern: &Value) -> Option<(&str, &Value)> {
+fn as_operator(pattern: &Value) -> Option<(&str, &Value)> {
     let object = pattern.as_object().filter(|object| object.len() == 1)?;
     let (key, argument) = object.iter().next()?;
     key.strip_prefix('$').map(|word| (word, argument))
@@ -157,7 +161,7 @@ fn apply_operator(
         "absent" => {
             return match found {
                 None => Ok(()),
-                Some(found) => Err(format!("{path} is there: {}", short(found))),
+                Some(found) => Err(format!("{path} is there: {}", short_json(found))),
             };
         }
         "not" => {
@@ -168,10 +172,10 @@ fn apply_operator(
             };
         }
         "in" => {
-            let one = list(argument)
+            let one = as_list(argument)
                 .iter()
                 .any(|pattern| try_match(pattern, found, captures, path));
-            let found = found.map_or("nothing".to_owned(), short);
+            let found = found.map_or("nothing".to_owned(), short_json);
             return if one {
                 Ok(())
             } else {
@@ -179,7 +183,7 @@ fn apply_operator(
             };
         }
         "all" => {
-            for pattern in list(argument) {
+            for pattern in as_list(argument) {
                 compare_value(pattern, found, captures, path)?;
             }
             return Ok(());
@@ -189,7 +193,7 @@ fn apply_operator(
     let Some(found) = found else {
         return Err(format!("{path} is missing"));
     };
-    let wrong = |what: &str| Err(format!("{path}: {} {what} {argument}", short(found)));
+    let wrong = |what: &str| Err(format!("{path}: {} {what} {argument}", short_json(found)));
     match word {
         "any" => Ok(()),
         "type" if argument.as_str().is_some_and(|name| has_type(name, found)) => Ok(()),
@@ -204,12 +208,12 @@ fn apply_operator(
         }
         "has" => {
             let items = found.as_array().map_or(&[][..], Vec::as_slice);
-            for pattern in list(argument) {
+            for pattern in as_list(argument) {
                 let one = items
                     .iter()
                     .any(|item| try_match(pattern, Some(item), captures, path));
                 if !one {
-                    return Err(format!("{path}: {} lacks {pattern}", short(found)));
+                    return Err(format!("{path}: {} lacks {pattern}", short_json(found)));
                 }
             }
             Ok(())
@@ -266,7 +270,7 @@ fn try_match(
     one
 }
 
-fn list(argument: &Value) -> &[Value] {
+fn as_list(argument: &Value) -> &[Value] {
     match argument {
         Value::Array(items) => items,
         other => std::slice::from_ref(other),
@@ -285,7 +289,7 @@ fn has_type(name: &str, value: &Value) -> bool {
 }
 
 /// Returns the name if the text is exactly `$name`.
-fn name(text: &str) -> Option<&str> {
+fn as_variable_name(text: &str) -> Option<&str> {
     let name = text.strip_prefix('$')?;
     (leading_name_len(name) == name.len() && !name.is_empty()).then_some(name)
 }
@@ -336,7 +340,7 @@ fn fill_with<'a>(text: &str, captured: impl Fn(&str) -> Option<&'a Value>) -> St
 #[must_use]
 pub fn fill_value(value: &Value, captures: &Captures) -> Value {
     match value {
-        Value::String(text) => match name(text).and_then(|name| captures.get(name)) {
+        Value::String(text) => match as_variable_name(text).and_then(|name| captures.get(name)) {
             Some(value) => value.clone(),
             None => Value::from(fill_text(text, captures)),
         },
@@ -367,7 +371,7 @@ pub fn fill_line(line: &str, captures: &Captures) -> String {
         rest = match after.as_bytes()[0] {
             b'"' => {
                 let named = after[1..].find('"').and_then(|end| {
-                    let value = captures.get(name(&after[1..=end])?)?;
+                    let value = captures.get(as_variable_name(&after[1..=end])?)?;
                     Some((value, end + 2))
                 });
                 match named {
@@ -409,7 +413,7 @@ pub fn fill_line(line: &str, captures: &Captures) -> String {
 }
 
 /// Iterates over the names that a text mentions.
-pub fn names(text: &str) -> impl Iterator<Item = &str> {
+pub fn variable_names(text: &str) -> impl Iterator<Item = &str> {
     text.split('$').skip(1).filter_map(|after| {
         let end = leading_name_len(after);
         (end > 0).then(|| &after[..end])

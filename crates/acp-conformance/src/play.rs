@@ -69,7 +69,7 @@ pub struct PlayOptions {
 
 impl PlayOptions {
     /// Returns the clock for all time limits.
-    pub(crate) fn pace(&self) -> SuiteClock {
+    pub(crate) fn clock(&self) -> SuiteClock {
         if self.real_time {
             SuiteClock::Real
         } else {
@@ -114,7 +114,7 @@ pub(crate) enum StepError {
 }
 
 impl StepError {
-    pub(crate) fn wrong(why: impl Into<String>) -> Self {
+    pub(crate) fn mismatch(why: impl Into<String>) -> Self {
         Self::Mismatch {
             why: why.into(),
             received: None,
@@ -158,8 +158,8 @@ pub(crate) async fn play_case_with_artifacts(
         purpose: case.purpose.clone(),
         ..CaseOutcome::default()
     };
-    if let Some(missing) = facts.missing(case) {
-        for rule in case.rules() {
+    if let Some(missing) = facts.missing_need(case) {
+        for rule in case.cited_rules() {
             outcome.add_check(rule, 0, CheckResult::NotApplicable(missing.clone()));
         }
         return (outcome, CaseArtifacts::default());
@@ -172,7 +172,7 @@ pub(crate) async fn play_case_with_artifacts(
         }
     };
     play_steps(case, facts, &mut run, &mut outcome).await;
-    run.clear().await;
+    run.end_case().await;
     for (rule, finding) in std::mem::take(&mut run.violations) {
         run.seen_rules.remove(rule);
         outcome.add_check(rule, 0, CheckResult::Failed(finding));
@@ -230,7 +230,7 @@ async fn play_steps(
             continue;
         }
         run.line_number = line.number;
-        let done = run.step(line).await;
+        let done = run.play_step(line).await;
         if run.has_new_missing_tool() {
             run.has_failed_step = true;
             without = case.needs.iter().find_map(|need| run.missing_tool(need));
@@ -240,7 +240,7 @@ async fn play_steps(
                 continue;
             }
         }
-        let sent = run.sent();
+        let sent = run.relevant_sent_line();
         let found = |why: &str| Finding {
             case: case.name.clone(),
             line: line.number,
@@ -340,8 +340,8 @@ fn default_rule(line: &CaseLine, run: &CaseRun<'_>) -> Option<&'static str> {
 
 impl CaseRun<'_> {
     /// Executes one step.
-    async fn step(&mut self, line: &CaseLine) -> Result<(), StepError> {
-        for name in pattern::names(&line.text) {
+    async fn play_step(&mut self, line: &CaseLine) -> Result<(), StepError> {
+        for name in pattern::variable_names(&line.text) {
             if line.requires_variable(name) && !self.captures.contains_key(name) {
                 return Err(StepError::UnsetVariable(name.to_owned()));
             }
@@ -350,7 +350,7 @@ impl CaseRun<'_> {
         if matches!(line.step, CaseStep::Exit(_)) && line.patience.is_none() {
             self.patience = self.patience.min(EXIT_PATIENCE);
         }
-        self.deadline = self.pace().now() + self.patience;
+        self.deadline = self.clock().now() + self.patience;
         self.retries_checks = line.patience.is_some();
         match &line.step {
             CaseStep::Version(version) => self.version = *version,
@@ -366,14 +366,14 @@ impl CaseRun<'_> {
                 self.set_variable(name, text.repeat(*times).into())
             }
             CaseStep::Model { prompt, answers } => self.set_script(prompt.as_deref(), answers)?,
-            CaseStep::ReleaseModel => self.fake()?.release_hanging(),
+            CaseStep::ReleaseModel => self.require_fake_model()?.release_hanging(),
             CaseStep::Start(start) => self.start_agent(start).await?,
             CaseStep::Restart(start) => self.restart_agent(start).await?,
             CaseStep::Eof => self.close_stdin()?,
             CaseStep::Exit(code) => self.check_exit(*code).await?,
             CaseStep::ExitUnprompted(code) => self.check_unprompted_exit(*code).await?,
             CaseStep::Term => self.send_sigterm()?,
-            CaseStep::Kill => self.kill().await?,
+            CaseStep::Kill => self.kill_agent().await?,
             CaseStep::StopReading(pipe) => self.stop_reading(*pipe)?,
             CaseStep::ResumeReading => self.resume_reading()?,
             CaseStep::HangUp => self.close_stdout().await?,
@@ -408,7 +408,8 @@ impl CaseRun<'_> {
                 expected: then,
             } => {
                 let params = pattern::fill_value(params, &self.captures);
-                self.call(method, params, name, *broken, false).await?;
+                self.send_request(method, params, name, *broken, false)
+                    .await?;
                 if let Some(expect) = then {
                     self.check_response(name, expect).await?;
                 }
@@ -468,11 +469,11 @@ impl CaseLine {
     pub(crate) fn requires_variable(&self, name: &str) -> bool {
         let in_json = |value: &Value| {
             let text = value.to_string();
-            pattern::names(&text).any(|found| found == name)
+            pattern::variable_names(&text).any(|found| found == name)
         };
         match &self.step {
             CaseStep::Send { text, broken, .. } => {
-                !broken && pattern::names(text).any(|found| found == name)
+                !broken && pattern::variable_names(text).any(|found| found == name)
             }
             CaseStep::Value(value, _) => in_json(value),
             CaseStep::Call { params, broken, .. } | CaseStep::Notify { params, broken, .. } => {

@@ -96,14 +96,14 @@ pub(crate) async fn run_preflight(
     let facts = AgentFacts {
         initialize: var("initialize"),
         session: var("session_result"),
-        supports_v2: second.captures.get("initialize").is_some_and(speaks_second),
+        supports_v2: second.captures.get("initialize").is_some_and(supports_v2),
         has_profile: agent.profile.is_some(),
         has_model: model_profile(agent).is_some(),
         can_start_keyless: agent
             .profile
             .as_ref()
             .is_some_and(|profile| profile.keyless.is_some()),
-        tools: tools(agent),
+        tools: available_tools(agent),
         offers_no_tools: offers_no_tools(&first),
     };
     let start = time_to_first_line(&outcome).max(time_to_first_line(&again));
@@ -143,7 +143,7 @@ fn offers_no_tools(artifacts: &CaseArtifacts) -> bool {
 impl UnresponsiveAgent {
     /// Returns an outcome for all rules of these cases: the failed `initialize` breaks some rules, and the
     /// others are not reached.
-    pub(crate) fn outcome(self, cases: &[&Case]) -> CaseOutcome {
+    pub(crate) fn into_outcome(self, cases: &[&Case]) -> CaseOutcome {
         let mut outcome = self.outcome;
         let Some(failed) = outcome
             .findings()
@@ -152,7 +152,7 @@ impl UnresponsiveAgent {
         else {
             return outcome;
         };
-        for rule in cases.iter().flat_map(|case| case.rules()) {
+        for rule in cases.iter().flat_map(|case| case.cited_rules()) {
             if outcome.checks.iter().all(|check| check.rule != rule) {
                 outcome.add_check(rule, failed.line, CheckResult::not_reached(&failed));
             }
@@ -207,7 +207,7 @@ fn truncate_line(line: &str) -> String {
 
 /// Returns true if the agent speaks version 2 and does not just repeat the requested number. The cases find
 /// other errors.
-fn speaks_second(initialize: &Value) -> bool {
+fn supports_v2(initialize: &Value) -> bool {
     initialize["protocolVersion"] == 2 && initialize.get("info").is_some()
 }
 
@@ -224,10 +224,10 @@ fn strip_line_number(fault: &str) -> &str {
     behind.map_or(fault, |(_, why)| why)
 }
 
-fn tools(agent: &AgentSpec) -> Vec<ToolKind> {
+fn available_tools(agent: &AgentSpec) -> Vec<ToolKind> {
     let Some(profile) = model_profile(agent) else {
         return Vec::new();
     };
-    let can = |tool: &ToolKind| profile.can(tool.name());
+    let can = |tool: &ToolKind| profile.has_tool(tool.name());
     ToolKind::ALL.into_iter().filter(can).collect()
 }

@@ -182,7 +182,7 @@ impl Default for RequestRules {
 
 impl Profile {
     /// Iterates over the names of the built-in profiles.
-    pub fn known() -> impl Iterator<Item = &'static str> {
+    pub fn built_in_names() -> impl Iterator<Item = &'static str> {
         BUILT_IN.iter().map(|(name, _)| *name)
     }
 
@@ -196,7 +196,7 @@ impl Profile {
         }
         let text = fs::read_to_string(name).map_err(|_| ProfileError::Unknown {
             name: name.to_owned(),
-            known: Self::known().collect::<Vec<_>>().join(", "),
+            known: Self::built_in_names().collect::<Vec<_>>().join(", "),
         })?;
         Self::parse(name, &text)
     }
@@ -223,7 +223,7 @@ impl Profile {
 
     /// Returns the configuration of the fake model for this agent.
     #[must_use]
-    pub fn rules(&self) -> FakeModelConfig {
+    pub fn fake_model_config(&self) -> FakeModelConfig {
         FakeModelConfig {
             tools: self.tools.clone(),
             side_markers: self.requests.side.clone(),
@@ -235,7 +235,7 @@ impl Profile {
     /// Returns true if the agent has a tool of this kind: `read`, `write`, `edit`, `shell` and `mcp` unless the
     /// profile lists it under `lacks`, others if they have a candidate.
     #[must_use]
-    pub fn can(&self, tool: &str) -> bool {
+    pub fn has_tool(&self, tool: &str) -> bool {
         let lacks = self.lacks.iter().any(|lacked| lacked == tool);
         !lacks && (SEARCHED_TOOLS.contains(&tool) || self.tools.contains_key(tool))
     }
@@ -247,7 +247,7 @@ impl Profile {
             (Some(install), Some(_)) => &install.command,
             _ => &self.command,
         };
-        command.iter().map(|word| paths.fill(word)).collect()
+        command.iter().map(|word| paths.expand(word)).collect()
     }
 
     /// Returns the environment variables of the agent, except `HOME`.
@@ -255,11 +255,11 @@ impl Profile {
     pub fn environment(&self, paths: &ProfilePaths<'_>) -> Vec<(String, String)> {
         let pairs = self.environment.iter();
         let mut pairs: Vec<(String, String)> = pairs
-            .map(|(name, value)| (name.clone(), paths.fill(value)))
+            .map(|(name, value)| (name.clone(), paths.expand(value)))
             .collect();
         if let (Some(install), Some(_)) = (&self.install, paths.install) {
             let folders = install.path.iter().map(String::as_str).chain([NODE_FOLDER]);
-            let mut path: Vec<String> = folders.map(|folder| paths.fill(folder)).collect();
+            let mut path: Vec<String> = folders.map(|folder| paths.expand(folder)).collect();
             path.extend(env::var("PATH"));
             pairs.push(("PATH".to_owned(), path.join(":")));
         }
@@ -272,18 +272,18 @@ impl Profile {
     /// If a file cannot be written.
     pub fn write_files(&self, paths: &ProfilePaths<'_>) -> io::Result<()> {
         for file in &self.files {
-            let path = paths.fill(&file.path);
+            let path = paths.expand(&file.path);
             if let Some(folder) = Path::new(&path).parent() {
                 fs::create_dir_all(folder)?;
             }
-            fs::write(path, paths.fill(&file.text))?;
+            fs::write(path, paths.expand(&file.text))?;
         }
         Ok(())
     }
 }
 
 impl ProfilePaths<'_> {
-    fn fill(&self, text: &str) -> String {
+    fn expand(&self, text: &str) -> String {
         let show = |path: &Path| path.display().to_string();
         let text = text
             .replace("{BASE}", self.model_url)

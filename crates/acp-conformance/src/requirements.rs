@@ -96,7 +96,7 @@ impl Level {
 
     /// Parses a name, ignoring case, with `-` or `_` for a space.
     #[must_use]
-    pub fn named(name: &str) -> Option<Self> {
+    pub fn from_name(name: &str) -> Option<Self> {
         let name = name.replace(['-', '_'], " ");
         let mut levels = Self::ALL.into_iter();
         levels.find(|level| level.name().eq_ignore_ascii_case(&name))
@@ -120,7 +120,7 @@ impl Requirements {
     ///
     /// # Errors
     /// If the table is invalid, which a test rules out.
-    pub fn known() -> Result<Self, String> {
+    pub fn built_in() -> Result<Self, String> {
         Self::parse(BUILT_IN_TABLE)
     }
 
@@ -152,7 +152,7 @@ impl Requirements {
 
     /// Returns the rule with this id, ignoring case.
     #[must_use]
-    pub fn named(&self, name: &str) -> Option<&Rule> {
+    pub fn find_rule(&self, name: &str) -> Option<&Rule> {
         let mut rules = self.rules.iter();
         rules.find(|rule| rule.id.eq_ignore_ascii_case(name))
     }
@@ -170,7 +170,7 @@ mod tests {
 
     #[test]
     fn built_in_table_keeps_its_order() {
-        let known = Requirements::known().unwrap();
+        let known = Requirements::built_in().unwrap();
         assert_eq!(known.rules.len(), 224);
         assert!(include_str!("../README.md").contains("Each of 224 rules "));
         assert_eq!(known.rules[0].id, "TR-1");
@@ -181,12 +181,12 @@ mod tests {
         );
         assert_eq!(known.rule("NO-1"), None);
         assert_eq!(known.rule("tr-3"), None);
-        assert_eq!(known.named("tr-3"), known.rule("TR-3"));
+        assert_eq!(known.find_rule("tr-3"), known.rule("TR-3"));
     }
 
     #[test]
     fn dangerous_rules_are_marked() {
-        let known = Requirements::known().unwrap();
+        let known = Requirements::built_in().unwrap();
         let dangerous = known.rules.iter().filter(|rule| rule.danger);
         let dangerous: Vec<&str> = dangerous.map(|rule| rule.id.as_str()).collect();
         assert_eq!(dangerous, ["CLOSE-3", "PERM-1", "PERM-3"]);
@@ -212,9 +212,9 @@ mod tests {
 
     #[test]
     fn level_names_ignore_case_and_separators() {
-        assert_eq!(Level::named("must"), Some(Level::Must));
-        assert_eq!(Level::named("Should-Not"), Some(Level::ShouldNot));
-        assert_eq!(Level::named("must_not"), Some(Level::MustNot));
-        assert_eq!(Level::named("ought"), None);
+        assert_eq!(Level::from_name("must"), Some(Level::Must));
+        assert_eq!(Level::from_name("Should-Not"), Some(Level::ShouldNot));
+        assert_eq!(Level::from_name("must_not"), Some(Level::MustNot));
+        assert_eq!(Level::from_name("ought"), None);
     }
 }

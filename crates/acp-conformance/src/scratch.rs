@@ -39,7 +39,7 @@ impl ScratchFolder {
     ///
     /// # Errors
     /// If the folder cannot be created.
-    pub fn present() -> io::Result<Arc<Self>> {
+    pub fn current() -> io::Result<Arc<Self>> {
         let mut present = CURRENT.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some(scratch) = present.upgrade() {
             return Ok(scratch);
@@ -76,7 +76,7 @@ impl ScratchFolder {
     ///
     /// # Errors
     /// If the folder cannot be created.
-    pub fn case(&self) -> io::Result<TempDir> {
+    pub fn create_case_folder(&self) -> io::Result<TempDir> {
         Builder::new().prefix("").tempdir_in(&self.path)
     }
 }
@@ -151,7 +151,7 @@ mod tests {
         command.spawn().expect("sleep")
     }
 
-    fn names(folder: &Path) -> Vec<String> {
+    fn entry_names(folder: &Path) -> Vec<String> {
         let entries = fs::read_dir(folder).expect("a folder").flatten();
         let mut names: Vec<_> = entries
             .map(|entry| entry.file_name().to_string_lossy().into_owned())
@@ -191,7 +191,7 @@ mod tests {
         let alive_name = alive.path().file_name().unwrap().to_string_lossy();
         let mut expected = [&alive_name, "acp-cases-beginning", "others"];
         expected.sort_unstable();
-        assert_eq!(names(&within), expected);
+        assert_eq!(entry_names(&within), expected);
         assert!(alive.path().join("case").is_dir());
         assert_eq!(left.wait().unwrap().signal(), Some(9));
         for child in [&mut in_use, &mut other] {
@@ -205,11 +205,11 @@ mod tests {
     fn folder_is_removed_with_its_last_user() {
         let within = tempfile::tempdir().unwrap();
         let scratch = ScratchFolder::new(within.path()).unwrap();
-        let case = scratch.case().unwrap();
+        let case = scratch.create_case_folder().unwrap();
         assert_eq!(case.path().parent(), Some(scratch.path()));
-        assert_eq!(names(within.path()).len(), 1);
+        assert_eq!(entry_names(within.path()).len(), 1);
         drop(case);
         drop(scratch);
-        assert_eq!(names(within.path()), [""; 0]);
+        assert_eq!(entry_names(within.path()), [""; 0]);
     }
 }

@@ -46,11 +46,11 @@ pub fn play_suite(
     on_outcome: &(dyn Fn(&CaseOutcome) + Sync),
 ) -> Result<SuiteResult, String> {
     let started_at = Instant::now();
-    let begun_on_clock = options.pace().now();
+    let begun_on_clock = options.clock().now();
     let (facts, mute, options) = match facts {
         Some(facts) => (facts, None, options.clone()),
         None => {
-            let preflight = runtime()?.block_on(run_preflight(agent, options))?;
+            let preflight = build_runtime()?.block_on(run_preflight(agent, options))?;
             let options = PlayOptions {
                 patience: options
                     .patience
@@ -70,21 +70,21 @@ pub fn play_suite(
         .iter()
         .partition(|case| mute.is_some() && begins(case));
     let mut outcomes = run_parallel(options.jobs, cases.len(), &|index| {
-        let outcome = runtime()?.block_on(play_case(cases[index], agent, options, &facts));
+        let outcome = build_runtime()?.block_on(play_case(cases[index], agent, options, &facts));
         on_outcome(&outcome);
         Ok(outcome)
     })?;
     let mut stopped = None;
     if let Some(mute) = mute.filter(|_| !unreached.is_empty() || cases.is_empty()) {
         stopped = Some(mute.description.clone());
-        outcomes.push(mute.outcome(&unreached));
+        outcomes.push(mute.into_outcome(&unreached));
     }
     let took = started_at.elapsed();
     Ok(SuiteResult {
         facts,
         outcomes,
         elapsed: took,
-        slowdown: slowdown(took, options.pace().now().saturating_sub(begun_on_clock)),
+        slowdown: slowdown(took, options.clock().now().saturating_sub(begun_on_clock)),
         patience: options.patience,
         stop_reason: stopped,
     })
@@ -140,7 +140,7 @@ fn slowdown(took: Duration, on_clock: Duration) -> f64 {
     if slowdown.is_finite() { slowdown } else { 1.0 }
 }
 
-fn runtime() -> Result<tokio::runtime::Runtime, String> {
+fn build_runtime() -> Result<tokio::runtime::Runtime, String> {
     let runtime = tokio::runtime::Builder::new_current_thread()
         .enable_all()
         .build();

@@ -106,7 +106,7 @@ impl SuiteClock {
 
     /// Waits until this clock shows `time`.
     pub(crate) async fn sleep_until(self, time: Duration) {
-        while let Some(left) = self.left(time) {
+        while let Some(left) = self.remaining(time) {
             tokio::time::sleep(left).await;
         }
     }
@@ -114,12 +114,12 @@ impl SuiteClock {
     /// Blocks the thread for `duration` on this clock.
     pub fn sleep(self, duration: Duration) {
         let time = self.now() + duration;
-        while let Some(left) = self.left(time) {
+        while let Some(left) = self.remaining(time) {
             thread::sleep(left);
         }
     }
 
-    fn left(self, time: Duration) -> Option<Duration> {
+    fn remaining(self, time: Duration) -> Option<Duration> {
         let left = time.checked_sub(self.now()).filter(|left| !left.is_zero());
         left.map(|left| left.max(Duration::from_millis(1)))
     }

@@ -266,7 +266,7 @@ pub fn parse_expected_failures(
         if id.is_empty() {
             continue;
         }
-        let Some(rule) = requirements.named(id) else {
+        let Some(rule) = requirements.find_rule(id) else {
             return Err(format!("line {}: {id:?} is no rule", index + 1));
         };
         expected.insert(rule.id.clone());
@@ -278,7 +278,7 @@ pub fn parse_expected_failures(
 pub fn cases_citing<'a>(rule: &'a str, cases: &'a [Case]) -> impl Iterator<Item = &'a str> {
     let cases = cases
         .iter()
-        .filter(move |case| case.rules().contains(&rule));
+        .filter(move |case| case.cited_rules().contains(&rule));
     cases.map(|case| case.name.as_str())
 }
 
@@ -392,7 +392,7 @@ mod tests {
     }
 
     /// Returns the verdict on a case with these results.
-    fn case(checks: Vec<(&str, CheckResult)>, broken: bool, strict: bool) -> Verdict {
+    fn case_verdict_of(checks: Vec<(&str, CheckResult)>, broken: bool, strict: bool) -> Verdict {
         let (requirements, expected) = (requirements(), BTreeSet::from(["A-4".to_owned()]));
         let measure = FailurePolicy {
             requirements: &requirements,
@@ -411,8 +411,8 @@ mod tests {
         let failed = |rule| vec![(rule, CheckResult::Failed(finding()))];
         let of = |rule| {
             (
-                case(failed(rule), false, false),
-                case(failed(rule), false, true),
+                case_verdict_of(failed(rule), false, false),
+                case_verdict_of(failed(rule), false, true),
             )
         };
         assert_eq!(of("A-1"), (Verdict::Fail, Verdict::Fail));
@@ -422,7 +422,7 @@ mod tests {
         assert_eq!(of("A-6"), (Verdict::Fail, Verdict::Fail));
         // A check that was not reached has not shown anything dangerous.
         assert_eq!(
-            case(vec![("A-6", unreached())], false, false),
+            case_verdict_of(vec![("A-6", unreached())], false, false),
             Verdict::Warn
         );
         // The rule is expected to be broken.
@@ -430,18 +430,18 @@ mod tests {
         // The rule is not part of the run.
         assert_eq!(of("A-9"), (Verdict::Pass, Verdict::Pass));
         assert_eq!(
-            case(vec![("A-1", unreached())], false, false),
+            case_verdict_of(vec![("A-1", unreached())], false, false),
             Verdict::Fail
         );
         assert_eq!(
-            case(vec![("A-2", unreached())], false, false),
+            case_verdict_of(vec![("A-2", unreached())], false, false),
             Verdict::Warn
         );
         let warned_first = [failed("A-2"), failed("A-1")].concat();
-        assert_eq!(case(warned_first, false, false), Verdict::Fail);
-        assert_eq!(case(failed("A-2"), true, false), Verdict::Fail);
+        assert_eq!(case_verdict_of(warned_first, false, false), Verdict::Fail);
+        assert_eq!(case_verdict_of(failed("A-2"), true, false), Verdict::Fail);
         assert_eq!(
-            case(vec![("A-1", CheckResult::Passed)], false, false),
+            case_verdict_of(vec![("A-1", CheckResult::Passed)], false, false),
             Verdict::Pass
         );
     }

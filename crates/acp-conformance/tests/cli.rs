@@ -22,14 +22,14 @@ fn run_cli(arguments: &[&str]) -> (Option<i32>, String, String) {
 const MUTE_AGENT: &str = "true";
 
 /// Returns a folder with one case of two rules, one of them a SHOULD.
-fn folder() -> tempfile::TempDir {
+fn case_folder() -> tempfile::TempDir {
     let folder = tempfile::tempdir().expect("a folder");
     let case = "# It begins and ends.\nstart\nexit 0 @ TR-6 RPC-9\n";
     fs::write(folder.path().join("ends.case"), case).expect("a case");
     folder
 }
 
-fn path(path: &Path) -> &str {
+fn path_str(path: &Path) -> &str {
     path.to_str().expect("UTF-8")
 }
 
@@ -41,21 +41,21 @@ fn agent_that_does_not_start_is_reported() {
 }
 
 /// Plays a case for this rule against an agent that exits with status 1 only the first time.
-fn flaky(rule: &str, more: &[&str]) -> (Option<i32>, String) {
+fn run_flaky_agent(rule: &str, more: &[&str]) -> (Option<i32>, String) {
     let folder = tempfile::tempdir().expect("a folder");
     let case = format!("# It ends.\nstart CASE=1\nexit 0 @ {rule}\n");
     let ends = folder.path().join("ends.case");
     fs::write(&ends, case).expect("a case");
     let seen = folder.path().join("seen");
-    let script = format!("test -z \"$CASE\" || ! mkdir '{}' 2>&-", path(&seen));
+    let script = format!("test -z \"$CASE\" || ! mkdir '{}' 2>&-", path_str(&seen));
     let agent = ["--", "sh", "-c", &script];
-    let (code, stdout, _) = run_cli(&[&["run", path(&ends)], more, &agent].concat());
+    let (code, stdout, _) = run_cli(&[&["run", path_str(&ends)], more, &agent].concat());
     (code, stdout)
 }
 
 #[test]
 fn failure_that_does_not_recur_is_flaky() {
-    let (code, stdout) = flaky("RPC-9", &[]);
+    let (code, stdout) = run_flaky_agent("RPC-9", &[]);
     assert_eq!(code, Some(0), "{stdout}");
     assert!(
         stdout.contains("flaky  RPC-9 in ends, line 3: "),
@@ -66,7 +66,7 @@ fn failure_that_does_not_recur_is_flaky() {
 
 #[test]
 fn flaky_failure_is_in_the_report() {
-    let (_, stdout) = flaky("PERM-1", &["--format", "json"]);
+    let (_, stdout) = run_flaky_agent("PERM-1", &["--format", "json"]);
     let report: serde_json::Value = serde_json::from_str(&stdout).expect("a report");
     let flaky = &report["flaky"][0];
     assert_eq!(
@@ -80,14 +80,14 @@ fn flaky_expected_failure_is_no_unexpected_pass() {
     let folder = tempfile::tempdir().expect("a folder");
     let known = folder.path().join("known");
     fs::write(&known, "RPC-9\n").expect("a list");
-    let (code, stdout) = flaky("RPC-9", &["--expected-failures", path(&known)]);
+    let (code, stdout) = run_flaky_agent("RPC-9", &["--expected-failures", path_str(&known)]);
     assert_eq!(code, Some(0), "{stdout}");
     assert!(stdout.contains("; 1 flaky"), "{stdout}");
 }
 
 #[test]
 fn dangerous_failure_counts_even_if_flaky() {
-    let (code, stdout) = flaky("PERM-1", &[]);
+    let (code, stdout) = run_flaky_agent("PERM-1", &[]);
     assert_eq!(code, Some(1), "{stdout}");
     let ending = "exit 1: 1 dangerous failure that is flaky";
     assert!(stdout.contains(ending), "{stdout}");
@@ -102,9 +102,9 @@ fn missing_case_file_is_reported() {
 
 #[test]
 fn unwritable_report_is_rejected_before_start() {
-    let folder = folder();
+    let folder = case_folder();
     let seen = folder.path().join("seen");
-    let agent = format!("touch {}", path(&seen));
+    let agent = format!("touch {}", path_str(&seen));
     let report = "/no/such/report";
     let (code, _, stderr) = run_cli(&["run", "--agent", &agent, "--output", report]);
     assert_eq!(code, Some(2));
@@ -115,15 +115,22 @@ fn unwritable_report_is_rejected_before_start() {
 
 #[test]
 fn report_replaces_existing_file() {
-    let folder = folder();
+    let folder = case_folder();
     let report = folder.path().join("report");
     fs::write(&report, "x".repeat(1 << 16)).expect("a file");
-    let output = ["--output", path(&report), "--format", "json"];
+    let output = ["--output", path_str(&report), "--format", "json"];
     let case = folder.path().join("ends.case");
-    let broken = ["run", path(&case), "--agent", "/no/such"];
+    let broken = ["run", path_str(&case), "--agent", "/no/such"];
     assert_eq!(run_cli(&[&broken[..], &output].concat()).0, Some(2));
     assert_eq!(fs::metadata(&report).expect("a file").len(), 1 << 16);
-    let right = ["run", path(&case), "--agent", MUTE_AGENT, "--only", "tr-6"];
+    let right = [
+        "run",
+        path_str(&case),
+        "--agent",
+        MUTE_AGENT,
+        "--only",
+        "tr-6",
+    ];
     let (code, stdout, _) = run_cli(&[&right[..], &output].concat());
     assert_eq!((code, stdout.as_str()), (Some(0), ""));
     let text = fs::read_to_string(&report).expect("a report");
@@ -134,24 +141,30 @@ fn report_replaces_existing_file() {
 
 #[test]
 fn unwritten_report_leaves_no_file() {
-    let folder = folder();
+    let folder = case_folder();
     let report = folder.path().join("report");
-    let (code, ..) = run_cli(&["run", "--agent", "/no/such", "--output", path(&report)]);
+    let (code, ..) = run_cli(&["run", "--agent", "/no/such", "--output", path_str(&report)]);
     assert_eq!((code, report.exists()), (Some(2), false));
     let case = folder.path().join("ends.case");
-    let output = ["--output", path(&report), "--format", "json"];
-    let (code, ..) = run_cli(&[&["run", path(&case), "--agent", MUTE_AGENT], &output[..]].concat());
+    let output = ["--output", path_str(&report), "--format", "json"];
+    let (code, ..) = run_cli(
+        &[
+            &["run", path_str(&case), "--agent", MUTE_AGENT],
+            &output[..],
+        ]
+        .concat(),
+    );
     assert_eq!((code, report.exists()), (Some(0), true));
 }
 
 #[test]
 fn faulty_case_does_not_affect_other_cases() {
-    let folder = folder();
+    let folder = case_folder();
     let wrong = "# It is wrong.\nstart\nmark @ RPC-12\nstart\n";
     fs::write(folder.path().join("wrong.case"), wrong).expect("a case");
     let run = [
         "run",
-        path(folder.path()),
+        path_str(folder.path()),
         "--agent",
         MUTE_AGENT,
         "--format",
@@ -193,8 +206,8 @@ fn command_in_place_of_cases_is_rejected() {
 
 #[test]
 fn invalid_and_missing_arguments_are_reported() {
-    let folder = folder();
-    let run = ["run", path(folder.path()), "--agent", MUTE_AGENT];
+    let folder = case_folder();
+    let run = ["run", path_str(folder.path()), "--agent", MUTE_AGENT];
     for option in ["--jobs", "--patience"] {
         let (code, _, stderr) = run_cli(&[&run[..], &[option, "0"]].concat());
         assert!(stderr.contains("0 is not in 1.."), "{stderr}");
@@ -207,18 +220,18 @@ fn invalid_and_missing_arguments_are_reported() {
 
 #[test]
 fn expected_and_chosen_rules_use_the_whole_table() {
-    let folder = folder();
+    let folder = case_folder();
     let expected = folder.path().join("expected");
     // One rule that is selected, and one that is not.
     fs::write(&expected, "RPC-12\nInit-3 # a bug of theirs\n").expect("a file");
-    let cases = path(folder.path());
+    let cases = path_str(folder.path());
     let run = [
         "run",
         cases,
         "--agent",
         MUTE_AGENT,
         "--expected-failures",
-        path(&expected),
+        path_str(&expected),
     ];
     let with = |more: &[&str]| {
         let (code, _, stderr) = run_cli(&[&run[..], more].concat());
@@ -236,14 +249,14 @@ fn expected_and_chosen_rules_use_the_whole_table() {
     fs::write(&expected, "INIT-333\n").expect("a file");
     let why = format!(
         "acp-conformance: {}: line 1: \"INIT-333\" is no rule\n",
-        path(&expected)
+        path_str(&expected)
     );
     assert_eq!(with(&["--only", "TR-6"]), (Some(2), why));
 }
 
 #[test]
 fn unseen_expected_failure_is_a_cli_warning() {
-    let folder = folder();
+    let folder = case_folder();
     let expected = folder.path().join("expected");
     fs::write(&expected, "V2-1\n").expect("a file");
     let case = folder.path().join("ends.case");
@@ -251,14 +264,14 @@ fn unseen_expected_failure_is_a_cli_warning() {
         "--agent",
         MUTE_AGENT,
         "--expected-failures",
-        path(&expected),
+        path_str(&expected),
     ];
     let warning = "warning: V2-1 was expected to be broken, but is unchecked\n";
-    let (code, stdout, _) = run_cli(&[&["run", path(folder.path())], &rest[..]].concat());
+    let (code, stdout, _) = run_cli(&[&["run", path_str(folder.path())], &rest[..]].concat());
     assert_eq!(code, Some(0), "{stdout}");
     assert!(stdout.contains(warning), "{stdout}");
     // The other cases may observe the rule.
-    let (code, stdout, _) = run_cli(&[&["run", path(&case)], &rest[..]].concat());
+    let (code, stdout, _) = run_cli(&[&["run", path_str(&case)], &rest[..]].concat());
     assert_eq!(code, Some(0));
     assert!(!stdout.contains("warning"), "{stdout}");
 }
@@ -268,7 +281,7 @@ fn run_case(agent: &str, case: &str, more: &[&str]) -> (Option<i32>, String, Str
     let folder = tempfile::tempdir().expect("a folder");
     let file = folder.path().join("odd.case");
     fs::write(&file, case).expect("a case");
-    run_cli(&[&["run", path(&file), "--agent", agent], more].concat())
+    run_cli(&[&["run", path_str(&file), "--agent", agent], more].concat())
 }
 
 #[test]
@@ -298,13 +311,13 @@ fn faulty_case_still_writes_the_report() {
 
 #[test]
 fn unnamed_agent_gets_its_profile_name() {
-    let folder = folder();
+    let folder = case_folder();
     let case = folder.path().join("ends.case");
     let profile = folder.path().join("p.toml");
     let text = "name = \"mine\"\nabout = \"An agent.\"\ncommand = [\"true\", \"--acp\"]\n";
     fs::write(&profile, text).expect("a profile");
     let agent = |more: &[&str]| {
-        let run = ["run", path(&case), "--format", "json"];
+        let run = ["run", path_str(&case), "--format", "json"];
         let (_, stdout, _) = run_cli(&[&run[..], more].concat());
         let report: serde_json::Value = serde_json::from_str(&stdout).expect("JSON");
         let text = |key: &str| report["agent"][key].as_str().map(str::to_owned);
@@ -314,7 +327,7 @@ fn unnamed_agent_gets_its_profile_name() {
         )
     };
     let words = |name: &str, command: &str| (name.to_owned(), command.to_owned());
-    let profile = path(&profile);
+    let profile = path_str(&profile);
     assert_eq!(agent(&["--profile", profile]), words("mine", "true --acp"));
     let both = ["--profile", profile, "--agent", "true -v"];
     assert_eq!(agent(&both), words("mine", "true -v"));
@@ -350,7 +363,7 @@ fn unknown_rule_gets_a_suggestion() {
     let folder = tempfile::tempdir().expect("a folder");
     let case = folder.path().join("ends.case");
     fs::write(&case, "# It ends.\nstart\nexit 0 @ MCP-77\n").expect("a case");
-    let (code, _, stderr) = run_cli(&["run", path(&case), "--agent", MUTE_AGENT]);
+    let (code, _, stderr) = run_cli(&["run", path_str(&case), "--agent", MUTE_AGENT]);
     let why = "acp-conformance: the case ends: \"MCP-77\" is no rule; there is MCP-7";
     assert_eq!(code, Some(2));
     assert!(stderr.starts_with(why), "{stderr}");

@@ -41,7 +41,7 @@ const EXAMPLES: &[(&str, &str)] = &[
 ];
 
 /// Returns each rule with its alternatives, and each word with its regular expression.
-fn rules() -> BTreeMap<&'static str, Vec<&'static str>> {
+fn grammar_rules() -> BTreeMap<&'static str, Vec<&'static str>> {
     let mut rules: BTreeMap<&str, Vec<&str>> = BTreeMap::new();
     let mut last = "";
     for line in LARK.lines().map(str::trim) {
@@ -57,7 +57,7 @@ fn rules() -> BTreeMap<&'static str, Vec<&'static str>> {
             let rests = if is_word {
                 vec![rest]
             } else {
-                alternatives(rest)
+                split_alternatives(rest)
             };
             rules.entry(name).or_default().extend(rests);
         }
@@ -66,7 +66,7 @@ fn rules() -> BTreeMap<&'static str, Vec<&'static str>> {
 }
 
 /// Splits a text at the bars outside quotes and brackets.
-fn alternatives(text: &'static str) -> Vec<&'static str> {
+fn split_alternatives(text: &'static str) -> Vec<&'static str> {
     let mut parts = Vec::new();
     let (mut depth, mut quoted, mut begin) = (0, false, 0);
     for (at, letter) in text.char_indices() {
@@ -86,7 +86,7 @@ fn alternatives(text: &'static str) -> Vec<&'static str> {
 }
 
 /// Splits an alternative into items: `"literal"`, `name`, `( … )`, each with its `?`, `*` or `+`.
-fn items(text: &'static str) -> Vec<(&'static str, char)> {
+fn split_items(text: &'static str) -> Vec<(&'static str, char)> {
     let mut items = Vec::new();
     let (mut depth, mut quoted, mut begin) = (0, false, None);
     let mut push = |item: &'static str| {
@@ -123,7 +123,7 @@ fn alternative_regex(
     let item = |(item, mark): (&'static str, char)| {
         let inner = if let Some(group) = item.strip_prefix('(') {
             let group = group.strip_suffix(')').expect("a closed bracket");
-            alternatives_regex(rules, &alternatives(group))
+            alternatives_regex(rules, &split_alternatives(group))
         } else if let Some(literal) = item.strip_prefix('"') {
             // Some literals in the grammar start with a blank.
             let literal = literal.strip_suffix('"').expect("a closed quote").trim();
@@ -143,7 +143,7 @@ fn alternative_regex(
         };
         format!("(?:{inner}){mark}").trim_end().to_owned()
     };
-    items(alternative).into_iter().map(item).collect()
+    split_items(alternative).into_iter().map(item).collect()
 }
 
 fn alternatives_regex(
@@ -155,7 +155,7 @@ fn alternatives_regex(
 }
 
 fn rule_regex(rule: &str) -> Regex {
-    let rules = rules();
+    let rules = grammar_rules();
     Regex::new(&format!(
         "^(?:{})$",
         alternatives_regex(&rules, &rules[rule])
@@ -164,7 +164,7 @@ fn rule_regex(rule: &str) -> Regex {
 }
 
 /// Returns the step lines of a case, and the lines of its model blocks.
-fn lines(text: &str) -> (Vec<&str>, Vec<&str>) {
+fn step_and_model_lines(text: &str) -> (Vec<&str>, Vec<&str>) {
     let (mut steps, mut said) = (Vec::new(), Vec::new());
     let mut is_model = false;
     for line in text.lines().map(str::trim).filter(|line| !line.is_empty()) {
@@ -192,7 +192,7 @@ fn grammar_matches_every_case_line() {
     let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../conformance/cases");
     for file in fs::read_dir(folder).expect("the cases") {
         let text = fs::read_to_string(file.expect("a file").path()).expect("a text");
-        let (steps, models) = lines(&text);
+        let (steps, models) = step_and_model_lines(&text);
         for line in steps.into_iter().filter(|line| !line.starts_with('#')) {
             assert!(guarded.is_match(line) || need.is_match(line), "{line}");
             seen += 1;
@@ -211,7 +211,7 @@ fn example_lines(rules: &BTreeMap<&str, Vec<&'static str>>, rule: &str) -> Vec<S
     }
     let each = rules[rule].iter().flat_map(|alternative| {
         let mut lines = vec![String::new()];
-        for (item, mark) in items(alternative) {
+        for (item, mark) in split_items(alternative) {
             let texts = match item.strip_prefix('"') {
                 Some(literal) => vec![literal.trim_matches(['"', ' ']).to_owned()],
                 None => example_lines(rules, item),
@@ -233,7 +233,7 @@ fn example_lines(rules: &BTreeMap<&str, Vec<&'static str>>, rule: &str) -> Vec<S
 
 #[test]
 fn parser_accepts_each_grammar_step() {
-    let rules = rules();
+    let rules = grammar_rules();
     let set = ["session", "prompt", "name", "word", "a"].map(|name| format!("let {name} 1\n"));
     let set = set.concat();
     let steps = example_lines(&rules, "step");
@@ -334,7 +334,7 @@ fn documented_examples_are_cases() {
         let (_, example) = document.split_once("```text\n").expect("an example");
         let (example, _) = example.split_once("```").expect("its end");
         let case = Case::parse("example", example).expect("a case");
-        assert_eq!(case.rules(), rules);
+        assert_eq!(case.cited_rules(), rules);
     }
 }
 
@@ -373,7 +373,7 @@ fn documented_words(heading: &str) -> BTreeSet<String> {
 
 #[test]
 fn document_describes_just_the_grammar() {
-    let rules = rules();
+    let rules = grammar_rules();
     let mut steps = first_words(&rules, "step");
     steps.extend(["needs", "model", "end"].map(str::to_owned));
     let documented = &documented_words("step") | &documented_words("check");

@@ -102,7 +102,7 @@ fn play_results(case: &str) -> Vec<(String, &'static str, String)> {
     };
     let case = case.replace("PLAN", PLAN_TOOL).replace("ELSE", OTHER_TOOL);
     let case = Case::parse("test", &format!("# test\n{case}")).expect("a case");
-    let cited: Vec<String> = case.rules().iter().map(ToString::to_string).collect();
+    let cited: Vec<String> = case.cited_rules().iter().map(ToString::to_string).collect();
     let played = play_suite(
         &[case],
         &agent,

@@ -6,7 +6,7 @@ use acp_conformance::{
 };
 use std::time::Duration;
 
-fn outcome(script: &str, case: &str) -> CaseOutcome {
+fn play_script(script: &str, case: &str) -> CaseOutcome {
     let agent = AgentSpec {
         command: ["sh", "-c", script].map(str::to_owned).to_vec(),
         ..AgentSpec::default()
@@ -24,8 +24,8 @@ fn outcome(script: &str, case: &str) -> CaseOutcome {
 }
 
 /// Returns the failures: rule, line, explanation. The rule is empty for a step without one.
-fn failed(script: &str, case: &str) -> Vec<(String, usize, String)> {
-    let outcome = outcome(script, case);
+fn failures(script: &str, case: &str) -> Vec<(String, usize, String)> {
+    let outcome = play_script(script, case);
     assert_eq!(outcome.fault, None, "{:?}", outcome.transcript);
     // Only those of the steps: rules that are always watched have separate tests.
     let mut failed: Vec<_> = Vec::new();
@@ -49,10 +49,10 @@ const ECHO_AGENT: &str = "cat";
 #[test]
 fn received_lines_are_compared() {
     let right = "start\n>! {\"id\": 1}\n< {\"id\": 1} @ A-1\nexit 0 @ A-2";
-    assert_eq!(failed(ECHO_AGENT, right), []);
+    assert_eq!(failures(ECHO_AGENT, right), []);
     let wrong = "start\n>! {\"id\": 1}\n< {\"id\": 2} @ A-1\nexit 0 @ A-2";
     assert_eq!(
-        failed(ECHO_AGENT, wrong),
+        failures(ECHO_AGENT, wrong),
         single_failure("A-1", 4, "/id: expected 2, found 1")
     );
 }
@@ -67,7 +67,7 @@ fn null_load_result_fails_load_4_only() {
     let case = "start\n\
         call session/load {\"sessionId\": \"s\", \"cwd\": \"/\", \"mcpServers\": []} as load\n\
         answered {} for load @ LOAD-1\nexit any @ TR-6";
-    let outcome = outcome(script, case);
+    let outcome = play_script(script, case);
     let failed: Vec<_> = outcome.findings().map(|(rule, _)| rule).collect();
     assert_eq!(failed, ["LOAD-4"]);
     let is_unreached = |check: &RuleCheck| matches!(check.result, CheckResult::NotReached(_));
@@ -81,7 +81,7 @@ fn null_load_result_fails_load_4_only() {
 #[test]
 fn case_continues_after_mismatch_not_after_silence() {
     let rulings = |case: &str| -> Vec<(String, CheckResult)> {
-        let outcome = outcome(ECHO_AGENT, case);
+        let outcome = play_script(ECHO_AGENT, case);
         let checks = outcome.checks.into_iter();
         checks
             .filter(|check| check.line > 0 || matches!(check.result, CheckResult::NotApplicable(_)))
@@ -127,7 +127,7 @@ fn case_continues_after_mismatch_not_after_silence() {
 fn checks_see_lines_since_the_mark() {
     let sent = "start\n>!+ {\"a\": 1}\n>! {\"b\": 2}\n<* {\"b\": 2}\n";
     let right = format!("{sent}no {{\"c\": 3}}\nsome {{\"a\": 1}}\ncount 1.. {{}}\nmark\nno {{}}");
-    assert_eq!(failed(ECHO_AGENT, &right), []);
+    assert_eq!(failures(ECHO_AGENT, &right), []);
     for (check, why) in [
         ("no {\"a\": 1}", "there should be no such line"),
         ("some {\"c\": 1}", "none of 2 lines fits {\"c\":1}"),
@@ -139,7 +139,7 @@ fn checks_see_lines_since_the_mark() {
     ] {
         let wrong = format!("{sent}{check} @ A-1");
         assert_eq!(
-            failed(ECHO_AGENT, &wrong),
+            failures(ECHO_AGENT, &wrong),
             single_failure("A-1", 6, why),
             "{check}"
         );
@@ -152,20 +152,20 @@ fn responses_are_matched_by_id() {
     let script = "read a; read b; echo '{\"jsonrpc\":\"2.0\",\"id\":102,\"result\":{\"x\":2}}'; echo '{\"jsonrpc\":\"2.0\",\"id\":101,\"error\":{\"code\":5,\"message\":\"no\"}}'; cat >/dev/null";
     let calls = "start\ncall a {} as a\ncall b {} as b\n";
     let right = "refused {\"code\": 5} for a @ A-1\nanswered {\"x\": 2} for b @ A-2\nexit 0";
-    assert_eq!(failed(script, &format!("{calls}{right}")), []);
+    assert_eq!(failures(script, &format!("{calls}{right}")), []);
     let wrong = "answered {} for a @ A-1";
     assert_eq!(
-        failed(script, &format!("{calls}{wrong}")),
+        failures(script, &format!("{calls}{wrong}")),
         single_failure("A-1", 5, "it is no result, but an error")
     );
     let talks = "while echo '{\"jsonrpc\":\"2.0\",\"method\":\"_x\"}'; do sleep 0.01; done";
     let patience = "start\nwithin 1000 <* {\"id\": 1} @ A-1";
     let why = "nothing fitting came in 1000 ms; the last line: /id is missing";
-    assert_eq!(failed(talks, patience), single_failure("A-1", 3, why));
+    assert_eq!(failures(talks, patience), single_failure("A-1", 3, why));
     let usual = "start\nwithin 1 call a {} -> any\nmark @ A-2";
     let nothing = "nothing fitting came in 1 ms";
     assert_eq!(
-        failed("cat >/dev/null", usual),
+        failures("cat >/dev/null", usual),
         single_failure("RPC-12", 3, nothing)
     );
 }
@@ -174,7 +174,7 @@ fn responses_are_matched_by_id() {
 fn malformed_response_breaks_only_its_shape_rule() {
     // The error has no message.
     let script = r#"read a; echo '{"jsonrpc":"2.0","id":101,"error":{"code":5}}'; cat >/dev/null"#;
-    let outcome = outcome(
+    let outcome = play_script(
         script,
         "start\ncall a {} as a\nanswered {} for a @ A-1\nexit 0 @ A-2",
     );
@@ -197,22 +197,25 @@ fn malformed_response_breaks_only_its_shape_rule() {
 fn unexpected_exit_is_caught() {
     let ended = "the agent ended: exit status: 0";
     assert_eq!(
-        failed("exit 0", "start\n< {}"),
+        failures("exit 0", "start\n< {}"),
         single_failure("", 3, ended)
     );
     let ended = "the agent ended: signal: 9 (SIGKILL)";
     assert_eq!(
-        failed("kill -9 $$", "start\n<* {}"),
+        failures("kill -9 $$", "start\n<* {}"),
         single_failure("", 3, ended)
     );
     let closed = "the agent closed its output";
     let script = "exec >&-; sleep 1000";
-    assert_eq!(failed(script, "start\n< {}"), single_failure("", 3, closed));
-    let code = failed("exit 3", "start\nexit 0 @ A-1");
+    assert_eq!(
+        failures(script, "start\n< {}"),
+        single_failure("", 3, closed)
+    );
+    let code = failures("exit 3", "start\nexit 0 @ A-1");
     let why = "the agent ended with exit status: 3";
     assert_eq!(code, single_failure("A-1", 3, why));
-    assert_eq!(failed("exit 3", "start\nexit any\nstart\nexit 3"), []);
-    let usual = failed(
+    assert_eq!(failures("exit 3", "start\nexit any\nstart\nexit 3"), []);
+    let usual = failures(
         "sleep 1000",
         "start\nwithin 50 exit 0\nstart\nwithin 50 exit 0 @ A-1",
     );
@@ -223,7 +226,7 @@ fn unexpected_exit_is_caught() {
     assert_eq!(lines, [("TR-6", 3), ("A-1", 5)]);
     let stays = "start\nwithin 50 exit 0 @ A-1";
     let why = "the agent does not end";
-    assert_eq!(failed("sleep 1000", stays), single_failure("A-1", 3, why));
+    assert_eq!(failures("sleep 1000", stays), single_failure("A-1", 3, why));
 }
 
 #[test]
@@ -250,13 +253,13 @@ fn relative_agent_path_starts_at_runner_folder() {
 #[test]
 fn all_child_processes_are_killed() {
     let script = "sleep 1000 >&- & setsid sleep 1001 >&- & cat >/dev/null";
-    let found = failed(script, "start\nexit 0\norphans none @ TR-6");
+    let found = failures(script, "start\nexit 0\norphans none @ TR-6");
     let [(rule, 4, why)] = &found[..] else {
         panic!("{found:?}");
     };
     assert_eq!(rule, "TR-6");
     assert!(why.contains("sleep 1000"), "{why}");
-    let gone = failed("cat >/dev/null", "start\nexit 0\norphans none @ TR-6");
+    let gone = failures("cat >/dev/null", "start\nexit 0\norphans none @ TR-6");
     assert_eq!(gone, []);
 }
 
@@ -265,7 +268,7 @@ fn orphans_are_reported_for_their_agent() {
     let left = |case: &str| {
         let script =
             "sleep 1000 >&- & test -e $HOME/again && kill $!; touch $HOME/again; cat >/dev/null";
-        let outcome = outcome(script, case);
+        let outcome = play_script(script, case);
         let mut findings = outcome.findings();
         findings.any(|(rule, _)| rule == "TR-6")
     };
@@ -277,7 +280,7 @@ fn orphans_are_reported_for_their_agent() {
 fn files_are_created_and_compared() {
     let script = "read line; cp \"$line\" \"$line.copy\"; echo '{}'; cat >/dev/null";
     let case = "file a one\\n\nstart\n>raw \"$CWD/a\\n\"\n< {}\nread a.copy one\\n\nsame a\nholds a on\nabsent b\nexit 0";
-    assert_eq!(failed(script, case), []);
+    assert_eq!(failures(script, case), []);
     for (check, why) in [
         ("read a.copy two", "a.copy holds \"one\\n\""),
         ("holds a two", "a holds \"one\\n\""),
@@ -285,7 +288,7 @@ fn files_are_created_and_compared() {
     ] {
         let wrong = format!("file a one\\n\nstart\n>raw \"$CWD/a\\n\"\n< {{}}\n{check} @ A-1");
         assert_eq!(
-            failed(script, &wrong),
+            failures(script, &wrong),
             single_failure("A-1", 6, why),
             "{check}"
         );
@@ -293,13 +296,13 @@ fn files_are_created_and_compared() {
     let spoils = "read line; echo more >> \"$line\"; echo '{}'; cat >/dev/null";
     let wrong = "file a one\\n\nstart\n>raw \"$CWD/a\\n\"\n< {}\nsame a @ A-1";
     let why = "a was changed and holds \"one\\nmore\\n\"";
-    assert_eq!(failed(spoils, wrong), single_failure("A-1", 6, why));
+    assert_eq!(failures(spoils, wrong), single_failure("A-1", 6, why));
 }
 
 #[test]
 fn raw_bytes_are_sent_unchanged() {
     let case = "let x 7\nstart\n>raw+ \"{\\\"a\\\":\\x22\"\nsplit 2\n>raw \"\\u00e9$x\\\"}\\n\"\n< {\"a\": \"é7\"} @ A-1\nexit 0";
-    assert_eq!(failed(ECHO_AGENT, case), []);
+    assert_eq!(failures(ECHO_AGENT, case), []);
 }
 
 #[test]
@@ -314,7 +317,7 @@ fn case_faults_are_not_agent_failures() {
         ),
         ("start\nstart", "line 3: an agent is already running"),
     ] {
-        let found = outcome(ECHO_AGENT, case).fault.expect(case);
+        let found = play_script(ECHO_AGENT, case).fault.expect(case);
         assert!(found.starts_with(fault), "{found}");
     }
 }
@@ -322,7 +325,7 @@ fn case_faults_are_not_agent_failures() {
 #[test]
 fn watched_rules_are_in_the_outcome() {
     let script = "echo starting; read a; echo '{\"jsonrpc\":\"2.0\",\"id\":101,\"result\":{}}'";
-    let outcome = outcome(
+    let outcome = play_script(
         script,
         "start\ncall _x {} -> {} @ A-1\ncall _y {} -> {} @ A-2",
     );
@@ -353,7 +356,7 @@ fn watched_rules_are_in_the_outcome() {
 fn overlong_line_is_reported_and_next_is_read() {
     // A line of 65 MiB.
     let script = "head -c 68157440 /dev/zero | tr '\\0' x; echo; echo '{\"jsonrpc\":\"2.0\",\"method\":\"_x\"}'; cat";
-    let outcome = outcome(script, "start\n<* {\"method\": \"_x\"} @ A-1\nexit 0 @ A-2");
+    let outcome = play_script(script, "start\n<* {\"method\": \"_x\"} @ A-1\nexit 0 @ A-2");
     let found: Vec<(&str, &str)> = outcome
         .findings()
         .map(|(rule, finding)| (rule, finding.why.as_str()))
@@ -370,20 +373,20 @@ fn overlong_line_is_reported_and_next_is_read() {
 #[test]
 fn deeply_nested_json_is_received() {
     let script = "read a; printf '{\"jsonrpc\":\"2.0\",\"id\":101,\"result\":{\"x\":1,\"deep\":'; head -c 500000 /dev/zero | tr '\\0' '['; head -c 500000 /dev/zero | tr '\\0' ']'; echo '}}'; cat >/dev/null";
-    let deep = outcome(
+    let deep = play_script(
         script,
         "start\ncall _x {} -> {\"x\": 1} @ A-1\nexit 0 @ A-2",
     );
     assert_eq!(deep.findings().collect::<Vec<_>>(), []);
     let script = "head -c 500000 /dev/zero | tr '\\0' '['; echo; cat >/dev/null";
-    let open = outcome(script, "start\nexit 0 @ A-1");
+    let open = play_script(script, "start\nexit 0 @ A-1");
     let found: Vec<&str> = open.findings().map(|(rule, _)| rule).collect();
     assert_eq!(found, ["TR-3"]);
 }
 
 #[test]
 fn case_messages_are_checked_by_schema() {
-    let fault = |case: &str| outcome("cat >/dev/null", case).fault;
+    let fault = |case: &str| play_script("cat >/dev/null", case).fault;
     let wrong =
         fault("start\n> {\"jsonrpc\":\"2.0\",\"id\":1,\"method\":\"session/new\",\"params\":{}}");
     let wrong = wrong.expect("it lacks cwd");
@@ -395,7 +398,7 @@ fn case_messages_are_checked_by_schema() {
 
 #[test]
 fn transcript_is_complete() {
-    let outcome = outcome(ECHO_AGENT, "start\n>! {\"a\": 1}\n< {}\nexit 0");
+    let outcome = play_script(ECHO_AGENT, "start\n>! {\"a\": 1}\n< {}\nexit 0");
     let said: Vec<(TranscriptSource, &str)> = outcome
         .transcript
         .iter()
@@ -414,7 +417,7 @@ fn transcript_is_complete() {
 }
 
 /// Returns all notes of a transcript.
-fn notes(outcome: &CaseOutcome) -> Vec<&str> {
+fn transcript_notes(outcome: &CaseOutcome) -> Vec<&str> {
     let notes = outcome.transcript.iter();
     let notes = notes.filter(|entry| entry.by == TranscriptSource::Process);
     notes.map(|entry| entry.text.as_str()).collect()
@@ -422,23 +425,23 @@ fn notes(outcome: &CaseOutcome) -> Vec<&str> {
 
 #[test]
 fn unexpected_exit_is_in_the_transcript() {
-    let crashed = outcome("read a; exit 7", "start\ncall _x {} -> {} @ A-1");
+    let crashed = play_script("read a; exit 7", "start\ncall _x {} -> {} @ A-1");
     assert_eq!(
-        notes(&crashed),
+        transcript_notes(&crashed),
         ["started sh", "the agent ended: exit status: 7"]
     );
     // A child holds stdout open, so the exit of the agent is found before the end of its output.
     let script = "sleep 1000 & echo '{}'; exit 7";
-    let left = outcome(script, "start\n< {}\nwithin 300 < {} @ A-1");
+    let left = play_script(script, "start\n< {}\nwithin 300 < {} @ A-1");
     assert_eq!(
-        notes(&left),
+        transcript_notes(&left),
         ["started sh", "the agent ended: exit status: 7"]
     );
-    let again = outcome(
+    let again = play_script(
         "read a; exit 7",
         "start\ntell _x {}\nexit 7\nstart\nexit any",
     );
-    let notes = notes(&again);
+    let notes = transcript_notes(&again);
     let ended = notes
         .iter()
         .filter(|note| note.starts_with("the agent ended"));
@@ -449,7 +452,7 @@ fn unexpected_exit_is_in_the_transcript() {
 fn exit_is_blamed_on_the_unanswered_request() {
     let answers = "answer() { read a; echo '{\"jsonrpc\":\"2.0\",\"id\":'$1',\"result\":{}}'; }";
     let sent = |script: &str, case: &str| -> Vec<String> {
-        let outcome = outcome(&format!("{answers}; {script}"), case);
+        let outcome = play_script(&format!("{answers}; {script}"), case);
         let found = outcome.findings().map(|(_, finding)| finding.sent.clone());
         found
             .map(|sent| sent.expect("something was sent"))
@@ -469,7 +472,7 @@ fn exit_is_blamed_on_the_unanswered_request() {
 
 #[test]
 fn control_characters_are_escaped() {
-    let outcome = outcome("cat >/dev/null", "start\n>raw \"{}\\r\\x1b\\n\"\nexit 0");
+    let outcome = play_script("cat >/dev/null", "start\n>raw \"{}\\r\\x1b\\n\"\nexit 0");
     let mut sent = outcome
         .transcript
         .iter()
@@ -485,7 +488,7 @@ fn response_with_string_id_is_mentioned() {
     let script = r#"read a; echo '{"jsonrpc":"2.0","id":"101","result":{}}'; cat >/dev/null"#;
     let why = "nothing fitting came in 300 ms; an answer with the id \"101\" came, a string, and not the number 101";
     let case = "start\nwithin 300 call _x {} -> {} @ A-1";
-    assert_eq!(failed(script, case), single_failure("A-1", 3, why));
+    assert_eq!(failures(script, case), single_failure("A-1", 3, why));
 }
 
 #[test]
@@ -506,10 +509,10 @@ fn permission_selects_option_by_kind() {
         let case = format!(
             "permission {way}\nstart\n< {{\"method\": \"session/request_permission\"}}\n< {{\"id\": 1, \"result\": {{\"outcome\": {outcome}}}}}\nexit 0"
         );
-        assert_eq!(failed(script, &case), [], "{way}");
+        assert_eq!(failures(script, &case), [], "{way}");
     }
     let never = "permission never\nstart\n< {}\npermission reject_once\n< {\"result\": {\"outcome\": {\"optionId\": \"n\"}}}\nexit 0";
-    assert_eq!(failed(script, never), []);
+    assert_eq!(failures(script, never), []);
 }
 
 #[test]
@@ -523,10 +526,10 @@ fn client_serves_only_offered_capabilities() {
     };
     let offered = "{\"fs\": {\"readTextFile\": true}}";
     let text = "{\"id\": 9, \"result\": {\"content\": \"two\\n\"}}";
-    assert_eq!(failed(&script, &case(offered, text)), []);
+    assert_eq!(failures(&script, &case(offered, text)), []);
     let none = "{\"id\": 9, \"error\": {\"code\": -32601}}";
-    assert_eq!(failed(&script, &case("{}", none)), []);
+    assert_eq!(failures(&script, &case("{}", none)), []);
     let unsaved = case(offered, "{\"result\": {\"content\": \"b\"}}")
         .replace("start", "buffer a a\\nb\nstart");
-    assert_eq!(failed(&script, &unsaved), []);
+    assert_eq!(failures(&script, &unsaved), []);
 }

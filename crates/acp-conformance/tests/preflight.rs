@@ -20,7 +20,7 @@ fn run_agent_script(folder: &Path, script: &str, more: &[&str]) -> (Option<i32>,
     (output.status.code(), report, stderr)
 }
 
-fn folder() -> (tempfile::TempDir, String) {
+fn agent_folder() -> (tempfile::TempDir, String) {
     let folder = tempfile::tempdir().expect("a folder");
     let path = folder.path().canonicalize().expect("a path");
     (folder, path.display().to_string())
@@ -42,7 +42,7 @@ fn verdicts_and_cases(report: &Value, rules: &[&str]) -> (Vec<String>, Vec<Strin
 
 #[test]
 fn agent_that_exits_at_once_stops_the_run() {
-    let (folder, path) = folder();
+    let (folder, path) = agent_folder();
     let agent = ["--", "sh", "agent.sh", "/no/such"];
     let (code, report, stderr) = run_agent_script(folder.path(), "exit 0", &agent);
     // The agent starts in another folder, so the shell does not find the file; its message differs between
@@ -63,7 +63,7 @@ fn agent_that_exits_at_once_stops_the_run() {
 
 #[test]
 fn output_instead_of_response_is_reported() {
-    let (folder, path) = folder();
+    let (folder, path) = agent_folder();
     // The first start gets twice the patience.
     let script = "read a; echo 'cannot' >&2; echo '{\"jsonrpc\":\"2.0\",\"id\":\"101\",\"result\":{}}'; cat >/dev/null";
     let command = format!("sh {path}/agent.sh");
@@ -91,7 +91,7 @@ fn output_instead_of_response_is_reported() {
 
 #[test]
 fn refusing_or_v2_only_agent_is_played() {
-    let (folder, path) = folder();
+    let (folder, path) = agent_folder();
     let case =
         "# It begins.\nstart\ncall initialize {\"protocolVersion\": 1} -> any @ INIT-1\nexit 0\n";
     fs::write(folder.path().join("begins.case"), case).expect("a case");
@@ -114,7 +114,7 @@ fn refusing_or_v2_only_agent_is_played() {
 /// Returns the verdict on INIT-1 with two seconds of patience, and the flaky failures, of an agent that takes
 /// `first` seconds for the two starts of the preflight and `others` seconds for all later ones.
 fn run_slow_agent(first: f32, others: f32) -> (Vec<String>, Value) {
-    let (folder, path) = folder();
+    let (folder, path) = agent_folder();
     let case =
         "# It begins.\nstart\ncall initialize {\"protocolVersion\": 1} -> any @ INIT-1\nexit 0\n";
     fs::write(folder.path().join("begins.case"), case).expect("a case");

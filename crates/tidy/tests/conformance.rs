@@ -7,14 +7,14 @@ use std::{
 
 use toml::{Table, Value};
 
-fn table(path: &str) -> Table {
+fn read_table(path: &str) -> Table {
     let text = fs::read_to_string(tidy::root().join(path)).expect("the table is there");
     text.parse().expect("the table is TOML")
 }
 
 /// Returns the suite's rules.
 fn rules() -> Table {
-    match table("conformance/requirements.toml").remove("rules") {
+    match read_table("conformance/requirements.toml").remove("rules") {
         Some(Value::Table(rules)) => rules,
         other => panic!("conformance/requirements.toml has no rules but {other:?}"),
     }
@@ -37,7 +37,7 @@ fn every_rule_of_both_versions_is_in_the_table() {
             );
         }
     }
-    let revision = table("conformance/requirements.toml").remove("revision");
+    let revision = read_table("conformance/requirements.toml").remove("revision");
     assert!(revision.is_some_and(|name| name.is_str()));
 }
 
@@ -56,14 +56,16 @@ fn kit_requirements_map_to_same_rules() {
         }
     }
     assert_eq!(ours.len(), 56);
-    let theirs = table("docs/acp-kit.toml").into_iter().map(|(kit, entry)| {
-        let rules = entry
-            .get("rules")
-            .and_then(Value::as_array)
-            .into_iter()
-            .flatten();
-        let rules = rules.filter_map(Value::as_str).map(str::to_owned).collect();
-        (kit, rules)
-    });
+    let theirs = read_table("docs/acp-kit.toml")
+        .into_iter()
+        .map(|(kit, entry)| {
+            let rules = entry
+                .get("rules")
+                .and_then(Value::as_array)
+                .into_iter()
+                .flatten();
+            let rules = rules.filter_map(Value::as_str).map(str::to_owned).collect();
+            (kit, rules)
+        });
     assert_eq!(ours, theirs.collect());
 }

@@ -147,7 +147,7 @@ fn version() -> String {
 }
 
 #[test]
-fn the_registry_takes_what_it_is_given() {
+fn registry_entry_is_valid() {
     let agent: Value = serde_json::from_str(&registry_file("agent.json")).expect("JSON");
     assert_eq!(first_broken_rule(&agent, "turnery", &version()), None);
     for (target, binary) in agent["distribution"]["binary"]
@@ -160,7 +160,7 @@ fn the_registry_takes_what_it_is_given() {
 }
 
 #[test]
-fn what_the_registry_refuses_is_found_out_here() {
+fn invalid_registry_entries_are_detected() {
     let agent: Value = serde_json::from_str(&registry_file("agent.json")).expect("JSON");
     let binary = "/distribution/binary/linux-x86_64";
     let table = [

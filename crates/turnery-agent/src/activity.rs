@@ -234,21 +234,21 @@ impl ToolOutput {
 #[derive(Clone, Debug, Default)]
 pub struct Projection {
     /// Arguments of calls that were announced and have not started.
-    args: HashMap<CallId, Arc<Value>>,
+    pending_args: HashMap<CallId, Arc<Value>>,
     /// Block of the last delta, cached so that its id is built once.
-    block: Option<(MessageId, u32, CorrelationId)>,
+    last_block: Option<(MessageId, u32, CorrelationId)>,
 }
 
 impl Projection {
     /// Returns the activity for an event; `None` for most kinds.
     pub fn project(&mut self, event: &Event) -> Option<PromptActivity> {
-        let shown = self.shown(&event.kind)?;
+        let shown = self.project_kind(&event.kind)?;
         let id = ActivityId {
             loop_id: event.loop_id.clone(),
             seq: event.seq,
         };
         Some(PromptActivity {
-            correlation_id: self.correlation(event, &id),
+            correlation_id: self.correlation_id(event, &id),
             id,
             event: shown,
         })
@@ -258,13 +258,13 @@ impl Projection {
     pub(crate) fn project_unobserved(&mut self, event: &Event) {
         match &event.kind {
             EventKind::ToolCallRequested { .. } | EventKind::ToolExecutionStart { .. } => {
-                self.shown(&event.kind);
+                self.project_kind(&event.kind);
             }
             _ => {}
         }
     }
 
-    fn shown(&mut self, kind: &EventKind) -> Option<ActivityEvent> {
+    fn project_kind(&mut self, kind: &EventKind) -> Option<ActivityEvent> {
         Some(match kind {
             EventKind::Delta { delta, .. } => match delta {
                 StreamDelta::Text { text, .. } => ActivityEvent::AssistantProseDelta {
@@ -276,14 +276,14 @@ impl Projection {
                 StreamDelta::ToolCallArgs { .. } => return None,
             },
             EventKind::ToolCallRequested { call, .. } => {
-                self.args
+                self.pending_args
                     .insert(call.call_id.clone(), Arc::clone(&call.args));
                 return None;
             }
             EventKind::ToolExecutionStart {
                 call_id, tool_name, ..
             } => ActivityEvent::ToolCallStarted {
-                args: self.args.remove(call_id).unwrap_or_default(),
+                args: self.pending_args.remove(call_id).unwrap_or_default(),
                 call_id: Some(call_id.clone()),
                 name: tool_name.as_str().into(),
                 parent_call_id: None,
@@ -368,17 +368,17 @@ impl Projection {
         })
     }
 
-    fn correlation(&mut self, event: &Event, id: &ActivityId) -> CorrelationId {
+    fn correlation_id(&mut self, event: &Event, id: &ActivityId) -> CorrelationId {
         if let EventKind::Delta { message_id, delta } = &event.kind {
             let block = delta.block();
-            if let Some((message, number, known)) = &self.block
+            if let Some((message, number, known)) = &self.last_block
                 && message == message_id
                 && *number == block
             {
                 return known.clone();
             }
             let made = to_correlation_id(format!("{message_id}.{block}"));
-            self.block = Some((message_id.clone(), block, made.clone()));
+            self.last_block = Some((message_id.clone(), block, made.clone()));
             return made;
         }
         match &event.kind {

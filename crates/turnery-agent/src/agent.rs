@@ -118,11 +118,11 @@ impl Agent {
             return Err(OpenError::InvalidId(id));
         }
         self.models.discover_servers().await;
-        let settings = self.settings(&request)?;
+        let settings = self.resolve_settings(&request)?;
         let model = self.models.model(&settings.model)?;
         self.models.require_key(&settings.model)?;
         let ports = ports(&id);
-        let workspace = workspace(&request, &ports)?;
+        let workspace = open_workspace(&request, &ports)?;
         let new = NewSession {
             id,
             cwd: match request.has_folder() {
@@ -138,9 +138,9 @@ impl Agent {
         };
         let info = self.store.create(new).await?;
         let mode = settings.mode;
-        let servers = self.servers(request.mcp, &settings, &workspace);
+        let servers = self.mcp_servers(request.mcp, &settings, &workspace);
         let given = (ports, workspace, servers);
-        Ok(self.spawn(info, mode, &[], settings, model, given))
+        Ok(self.start_session(info, mode, &[], settings, model, given))
     }
 
     /// Opens a stored session. With `replay`, the whole conversation is pushed to the outbox as
@@ -156,12 +156,12 @@ impl Agent {
         self.models.discover_servers().await;
         let journal_damage = self.recover_journal(id).await;
         let info = self.store.info(id).await?;
-        let mut settings = self.settings(&request)?;
+        let mut settings = self.resolve_settings(&request)?;
         if let Some(thinking) = info.thinking.as_deref() {
             settings.thinking = parse_thinking(thinking).unwrap_or(settings.thinking);
         }
         let mut ports = ports(id);
-        let workspace = workspace(&request, &ports)?;
+        let workspace = open_workspace(&request, &ports)?;
         check_folder(&info, &request.cwd, workspace.cwd())?;
         // A model that no longer exists is replaced by the configured one.
         let known = info.model.parse().and_then(|name| self.models.model(&name));
@@ -216,9 +216,9 @@ impl Agent {
         {
             settings.system = system.into();
         }
-        let servers = self.servers(request.mcp, &settings, &workspace);
+        let servers = self.mcp_servers(request.mcp, &settings, &workspace);
         let given = (ports, workspace, servers);
-        Ok(self.spawn(info, mode, &history.loops, settings, model, given))
+        Ok(self.start_session(info, mode, &history.loops, settings, model, given))
     }
 
     /// Recovers the journal that a dead process left behind and returns the damage found in it. A session
@@ -234,7 +234,7 @@ impl Agent {
 
     /// Combines the client's MCP servers with those in the settings that they do not hide. Does not start
     /// them.
-    fn servers(
+    fn mcp_servers(
         &self,
         mut mcp: Vec<McpServer>,
         settings: &Settings,
@@ -252,19 +252,19 @@ impl Agent {
 
     /// Checks that the model of a new session has the key it needs.
     pub fn check_model_key(&self, request: &OpenRequest) -> Result<(), OpenError> {
-        let settings = self.settings(request)?;
+        let settings = self.resolve_settings(request)?;
         Ok(self.models.require_key(&settings.model)?)
     }
 
     /// Returns true if the model of a new session has a key; false also for a model that needs none. Fails if
     /// the model does not exist.
     pub fn has_key(&self, request: &OpenRequest) -> Result<bool, OpenError> {
-        let settings = self.settings(request)?;
+        let settings = self.resolve_settings(request)?;
         self.models.model(&settings.model)?;
         Ok(self.models.has_key(&settings.model))
     }
 
-    fn settings(&self, request: &OpenRequest) -> Result<Settings, OpenError> {
+    fn resolve_settings(&self, request: &OpenRequest) -> Result<Settings, OpenError> {
         let cwd = request.has_folder().then(|| request.cwd.clone());
         let roots: Vec<PathBuf> = cwd.into_iter().chain(request.roots.clone()).collect();
         let mut settings = self.projects.settings(&roots)?;
@@ -274,7 +274,7 @@ impl Agent {
         Ok(settings)
     }
 
-    fn spawn(
+    fn start_session(
         &self,
         info: SessionInfo,
         mode: Mode,
@@ -315,7 +315,7 @@ impl Agent {
     /// (LIST-2).
     pub async fn list(&self, mut query: ListQuery) -> Result<ListPage, StoreError> {
         if let Some(cwd) = query.cwd {
-            let found = tokio::task::spawn_blocking(move || folder(&cwd)).await;
+            let found = tokio::task::spawn_blocking(move || resolve_folder(&cwd)).await;
             let found = found.map_err(|error| StoreError::Broken(error.to_string()))?;
             query.cwd = Some(found);
         }
@@ -375,7 +375,7 @@ fn is_valid_id(id: &SessionId) -> bool {
     !id.as_str().is_empty() && !id.as_str().contains(is_odd)
 }
 
-fn workspace(request: &OpenRequest, ports: &ClientPorts) -> Result<Workspace, PathRefused> {
+fn open_workspace(request: &OpenRequest, ports: &ClientPorts) -> Result<Workspace, PathRefused> {
     if !request.has_folder() && request.roots.is_empty() {
         return Ok(Workspace::without_folder());
     }
@@ -411,7 +411,7 @@ fn normalize_path(path: &Path) -> PathBuf {
 }
 
 /// Resolves symlinks; returns a path that does not exist normalized but unresolved.
-fn folder(path: &Path) -> PathBuf {
+fn resolve_folder(path: &Path) -> PathBuf {
     std::fs::canonicalize(path).unwrap_or_else(|_| normalize_path(path))
 }
 

@@ -140,7 +140,7 @@ impl TypedTool for AskUserTool {
     }
 
     async fn run(&self, args: AskUserArgs, cx: &ToolCx) -> Result<ToolEnvelope, ToolError> {
-        let (text, answer) = question(args)?;
+        let (text, answer) = parse_question(args)?;
         Ok(self.ask_question(text, answer, cx).await)
     }
 
@@ -189,7 +189,7 @@ fn no_answer_error(why: &str) -> ToolEnvelope {
 }
 
 /// Parses and validates the question.
-fn question(args: AskUserArgs) -> Result<(String, AnswerKind), ToolError> {
+fn parse_question(args: AskUserArgs) -> Result<(String, AnswerKind), ToolError> {
     let invalid = |message: &str| ToolError::new(ToolErrorKind::Validation, message);
     if args.question.trim().is_empty() || args.question.len() > MAX_TEXT_BYTES {
         return Err(invalid("question must hold a short question"));
@@ -262,30 +262,38 @@ mod tests {
     use super::*;
     use serde_json::json;
 
-    fn choices() -> Vec<String> {
+    fn sample_choices() -> Vec<String> {
         vec!["red".to_owned(), "blue".to_owned()]
     }
 
-    fn parse_question(args: &Value) -> Result<(String, AnswerKind), ToolError> {
-        question(AskUserArgs::deserialize(args).expect("arguments"))
+    fn parse_json_question(args: &Value) -> Result<(String, AnswerKind), ToolError> {
+        parse_question(AskUserArgs::deserialize(args).expect("arguments"))
     }
 
     // proves: ELIC-5
     #[test]
     fn answer_must_match_asked_kind() {
         let table = [
-            (AnswerKind::One(choices()), json!("red"), Some("red")),
-            (AnswerKind::One(choices()), json!("green"), None),
-            (AnswerKind::One(choices()), json!(["red"]), None),
+            (AnswerKind::One(sample_choices()), json!("red"), Some("red")),
+            (AnswerKind::One(sample_choices()), json!("green"), None),
+            (AnswerKind::One(sample_choices()), json!(["red"]), None),
             (
-                AnswerKind::Some(choices()),
+                AnswerKind::Some(sample_choices()),
                 json!(["red", "blue"]),
                 Some("red, blue"),
             ),
-            (AnswerKind::Some(choices()), json!([]), Some("none of them")),
-            (AnswerKind::Some(choices()), json!(["red", "green"]), None),
-            (AnswerKind::Some(choices()), json!(["red", 7]), None),
-            (AnswerKind::Some(choices()), json!("red"), None),
+            (
+                AnswerKind::Some(sample_choices()),
+                json!([]),
+                Some("none of them"),
+            ),
+            (
+                AnswerKind::Some(sample_choices()),
+                json!(["red", "green"]),
+                None,
+            ),
+            (AnswerKind::Some(sample_choices()), json!(["red", 7]), None),
+            (AnswerKind::Some(sample_choices()), json!("red"), None),
             (AnswerKind::Text, json!("so"), Some("so")),
             (AnswerKind::Text, json!(7), None),
             (
@@ -319,12 +327,12 @@ mod tests {
             "Paste the Access Token",
             "the PRIVATE KEY of the server",
         ] {
-            let failure = parse_question(&json!({"question": question})).unwrap_err();
+            let failure = parse_json_question(&json!({"question": question})).unwrap_err();
             assert_eq!(failure.kind, ToolErrorKind::Validation, "{question}");
         }
         // A question about a secret is allowed if the answer cannot contain it.
         let about = json!({"question": "Is there a password?", "answer": "boolean"});
-        assert_eq!(parse_question(&about).unwrap().1, AnswerKind::Boolean);
+        assert_eq!(parse_json_question(&about).unwrap().1, AnswerKind::Boolean);
     }
 
     #[test]
@@ -338,17 +346,20 @@ mod tests {
             json!({"question": "which?", "choices": ["one", " "]}),
             json!({"question": "which?", "choices": vec!["x"; 21]}),
         ] {
-            let failure = parse_question(&args).unwrap_err();
+            let failure = parse_json_question(&args).unwrap_err();
             assert_eq!(failure.kind, ToolErrorKind::Validation, "{args}");
         }
         let several = json!({"question": "which?", "choices": ["red", "blue"], "several": true});
         assert_eq!(
-            parse_question(&several).unwrap().1,
-            AnswerKind::Some(choices())
+            parse_json_question(&several).unwrap().1,
+            AnswerKind::Some(sample_choices())
         );
         let one = json!({"question": "which?", "choices": ["red", "blue"]});
-        assert_eq!(parse_question(&one).unwrap().1, AnswerKind::One(choices()));
+        assert_eq!(
+            parse_json_question(&one).unwrap().1,
+            AnswerKind::One(sample_choices())
+        );
         let text = json!({"question": "what?"});
-        assert_eq!(parse_question(&text).unwrap().1, AnswerKind::Text);
+        assert_eq!(parse_json_question(&text).unwrap().1, AnswerKind::Text);
     }
 }

@@ -36,9 +36,9 @@ pub struct Compaction {
     /// Messages that the model sees.
     pub view: ContextView,
     /// Size of the next request, as counted by the loop.
-    pub before: ContextSize,
+    pub size_before: ContextSize,
     /// Fixed part of every request (system prompt, tool schemas). Unit: tokens.
-    pub overhead: u64,
+    pub overhead_tokens: u64,
     /// Amounts of recent messages to keep; lowered if the result would exceed two thirds of the request.
     pub settings: CompactionSettings,
 }
@@ -49,7 +49,7 @@ pub struct CompactionOutput {
     /// Summary block, or the error.
     pub block: Result<CompactionBlock, CompactionError>,
     /// Size of the next request after the compaction.
-    pub after: ContextSize,
+    pub size_after: ContextSize,
     /// Usage of the summary call, if one was made and the provider reported it. Its source is
     /// [`COMPACTION`](turnery_engine::usage::source::COMPACTION).
     pub usage: Option<Usage>,
@@ -69,7 +69,7 @@ pub enum CompactionError {
     Model(#[from] ModelError),
     /// The model adapter panicked.
     #[error("the model adapter panicked; this is a bug in turnery")]
-    Broken,
+    AdapterPanicked,
     /// The model or a content filter refused.
     #[error("the model refused to make a summary; take another model")]
     Refused,
@@ -94,18 +94,18 @@ impl Compaction {
         begin: impl FnOnce() -> ModelCallTrace,
     ) -> CompactionOutput {
         let mut usage = None;
-        let (block, after) = match self.block(&*model, begin, &mut usage).await {
+        let (block, after) = match self.build_block(&*model, begin, &mut usage).await {
             Ok((block, after)) => (Ok(block), after),
-            Err(error) => (Err(error), self.before),
+            Err(error) => (Err(error), self.size_before),
         };
         CompactionOutput {
             block,
-            after,
+            size_after: after,
             usage,
         }
     }
 
-    async fn block(
+    async fn build_block(
         &self,
         model: &dyn Model,
         begin: impl FnOnce() -> ModelCallTrace,
@@ -114,8 +114,8 @@ impl Compaction {
         if model.info().api == OFFLINE_API {
             return Err(CompactionError::Offline);
         }
-        let estimate = self.view.size().tokens.saturating_add(self.overhead);
-        let room = (estimate / 3 * 2).saturating_sub(self.overhead);
+        let estimate = self.view.size().tokens.saturating_add(self.overhead_tokens);
+        let room = (estimate / 3 * 2).saturating_sub(self.overhead_tokens);
         let room = self.settings.target_tokens.min(room);
         let settings = CompactionSettings {
             target_tokens: room,
@@ -125,21 +125,21 @@ impl Compaction {
         let plan = plan_compaction(self.view.messages(), self.view.block(), &settings)
             .ok_or(CompactionError::NothingToSummarise)?;
         let room = transcript_budget(model.info(), estimate);
-        let request = self.request(&plan, room);
+        let request = self.to_request(&plan, room);
         let most = plan.max_summary_tokens().saturating_mul(MAX_OVERRUN_FACTOR);
-        let response = answer(model, request, most, begin()).await?;
+        let response = call_model(model, request, most, begin()).await?;
         *usage = response.usage.map(Usage::normalized);
         let summary = extract_summary(response, &plan)?;
         let (block, mut after) = plan.into_block(&summary, turnery_store::now());
         // Scales the estimate of the next request by the count of the current one.
-        let counted = u128::from(self.before.tokens.max(1));
-        let left = u128::from(after.tokens.saturating_add(self.overhead));
+        let counted = u128::from(self.size_before.tokens.max(1));
+        let left = u128::from(after.tokens.saturating_add(self.overhead_tokens));
         let left = left * counted / u128::from(estimate.max(1));
         after.tokens = u64::try_from(left).unwrap_or(u64::MAX);
         Ok((block, after))
     }
 
-    fn request(&self, plan: &CompactionPlan, room: u64) -> ModelRequest {
+    fn to_request(&self, plan: &CompactionPlan, room: u64) -> ModelRequest {
         let words = plan.max_summary_tokens() * 3 / 4;
         let conversation = transcript::render_transcript(plan, room);
         let text = format!(
@@ -161,7 +161,7 @@ fn transcript_budget(info: &ModelInfo, estimate: u64) -> u64 {
 }
 
 /// Returns the model's response; fails once it exceeds `most` tokens.
-async fn answer(
+async fn call_model(
     model: &dyn Model,
     request: ModelRequest,
     most: u64,
@@ -183,10 +183,10 @@ async fn answer(
                 }
                 ModelEvent::Delta(ModelDelta::Thinking { .. } | ModelDelta::ToolCallArgs { .. }) => {}
                 ModelEvent::Retry(retry) => trace.attempt_failed(&retry),
-                ModelEvent::Silent(_) => {}
+                ModelEvent::Silence(_) => {}
             },
             ended = &mut call => {
-                let ended = ended.map_err(|_| CompactionError::Broken)?;
+                let ended = ended.map_err(|_| CompactionError::AdapterPanicked)?;
                 trace.end(&ended);
                 return Ok(ended?);
             }

@@ -12,7 +12,7 @@ pub struct CustomCommand {
     pub about: String,
     /// Hint for the arguments.
     pub hint: Option<String>,
-    text: Arc<str>,
+    template: Arc<str>,
 }
 
 /// Maximum length of a displayed description or hint. Unit: characters.
@@ -32,14 +32,14 @@ impl CustomCommand {
         let field = |key: &str| {
             let lines = head.lines().filter_map(|line| line.split_once(':'));
             let found = lines.into_iter().find(|(it, _)| it.trim() == key)?;
-            Some(line(unquote(found.1.trim()))).filter(|it| !it.is_empty())
+            Some(truncate_line(unquote(found.1.trim()))).filter(|it| !it.is_empty())
         };
-        let first = || line(text.lines().next().unwrap_or_default());
+        let first = || truncate_line(text.lines().next().unwrap_or_default());
         (!text.is_empty()).then(|| Self {
             name: name.to_owned(),
             about: field("description").unwrap_or_else(first),
             hint: field("argument-hint"),
-            text: text.into(),
+            template: text.into(),
         })
     }
 
@@ -50,7 +50,7 @@ impl CustomCommand {
             name: "init".to_owned(),
             about: "Write an AGENTS.md for this project".to_owned(),
             hint: Some("[WHAT TO MIND]".to_owned()),
-            text: include_str!("init.md").trim().into(),
+            template: include_str!("init.md").trim().into(),
         }
     }
 
@@ -59,9 +59,9 @@ impl CustomCommand {
     #[must_use]
     pub fn fill(&self, args: &str) -> String {
         let args = args.trim();
-        let words = words(args);
-        let mut filled = String::with_capacity(self.text.len() + args.len());
-        let mut rest = &*self.text;
+        let words = split_args(args);
+        let mut filled = String::with_capacity(self.template.len() + args.len());
+        let mut rest = &*self.template;
         let mut has_place = false;
         while let Some((before, after)) = rest.split_once('$') {
             filled.push_str(before);
@@ -116,7 +116,7 @@ fn unquote(text: &str) -> &str {
 }
 
 /// Returns text as one short line without control characters, which could garble a list.
-fn line(text: &str) -> String {
+fn truncate_line(text: &str) -> String {
     let plain = text.trim().trim_start_matches('#').trim();
     let plain = plain.chars().filter(|c| !c.is_control());
     let mut line: String = plain.clone().take(MAX_LINE_CHARS).collect();
@@ -127,7 +127,7 @@ fn line(text: &str) -> String {
 }
 
 /// Splits arguments at whitespace outside quotes.
-fn words(args: &str) -> Vec<String> {
+fn split_args(args: &str) -> Vec<String> {
     let mut words = Vec::new();
     let mut word: Option<String> = None;
     let mut quote = None;

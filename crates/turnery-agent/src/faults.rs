@@ -46,7 +46,7 @@ mod seeding {
         /// Numbers the next loop by the count of the loops before it.
         NumberLoopsByCount,
         /// Journals events only after the next call has begun.
-        JournalLate,
+        JournalAfterNextCall,
         /// Runs parallel calls one at a time.
         SequentialCalls,
         /// Keeps the first run of a loop in the context of its rerun.
@@ -58,7 +58,7 @@ mod seeding {
         /// Keeps a prompt that was not stored in the context of the next one.
         KeepLostMessages,
         /// Takes the last queued prompt first.
-        LastPromptFirst,
+        RunLastPromptFirst,
         /// Leaves a question open when the prompt is cancelled.
         KeepRequestOnCancel,
         /// Leaves the model running when the prompt is cancelled.

@@ -101,7 +101,7 @@ pub(crate) struct CombinedVerdict {
 #[derive(Clone, Debug)]
 pub(crate) struct HookList {
     hooks: Arc<[(HookSet, Arc<dyn Hooks>)]>,
-    limit: Duration,
+    timeout: Duration,
 }
 
 impl HookList {
@@ -117,7 +117,7 @@ impl HookList {
         };
         Self {
             hooks: hooks.into_iter().map(set).collect(),
-            limit,
+            timeout: limit,
         }
     }
 
@@ -125,13 +125,13 @@ impl HookList {
         self.hooks.is_empty()
     }
 
-    pub(crate) fn all(&self) -> Vec<Arc<dyn Hooks>> {
+    pub(crate) fn to_vec(&self) -> Vec<Arc<dyn Hooks>> {
         let hooks = self.hooks.iter();
         hooks.map(|(_, hooks)| Arc::clone(hooks)).collect()
     }
 
     /// Returns the union of the hooks' sets.
-    pub(crate) fn set(&self) -> HookSet {
+    pub(crate) fn hook_set(&self) -> HookSet {
         self.hooks
             .iter()
             .fold(HookSet::default(), |all, (set, _)| HookSet {
@@ -146,7 +146,7 @@ impl HookList {
             })
     }
 
-    pub(crate) async fn ask(self, cx: HookCx, hook: HookRequest) -> CombinedVerdict {
+    pub(crate) async fn ask_hook(self, cx: HookCx, hook: HookRequest) -> CombinedVerdict {
         let mut issues = Vec::new();
         let mut warnings: Vec<String> = Vec::new();
         let mut injected = Vec::new();
@@ -214,19 +214,19 @@ impl HookList {
         work: impl Future<Output = T>,
     ) -> Result<T, String> {
         let work = AssertUnwindSafe(work).catch_unwind();
-        match tokio::time::timeout(self.limit, work).await {
+        match tokio::time::timeout(self.timeout, work).await {
             Ok(Ok(answer)) => Ok(answer),
-            Ok(Err(_)) => Err(format!("the hook {} panicked", name(hooks))),
+            Ok(Err(_)) => Err(format!("the hook {} panicked", hook_name(hooks))),
             Err(_) => Err(format!(
                 "the hook {} did not answer within {:?}",
-                name(hooks),
-                self.limit
+                hook_name(hooks),
+                self.timeout
             )),
         }
     }
 }
 
-fn name(hooks: &dyn Hooks) -> &str {
+fn hook_name(hooks: &dyn Hooks) -> &str {
     catch_unwind(AssertUnwindSafe(|| hooks.name())).unwrap_or("without a name")
 }
 

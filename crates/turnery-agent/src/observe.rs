@@ -65,7 +65,7 @@ struct EventRing {
     is_observed: bool,
     items: VecDeque<ObservedEvent>,
     /// Index of the first buffered event.
-    first: u64,
+    first_index: u64,
 }
 
 impl EventBuffer {
@@ -76,15 +76,15 @@ impl EventBuffer {
 
 impl EventRing {
     /// Index of the next event.
-    fn end(&self) -> u64 {
-        self.first + self.items.len() as u64
+    fn next_index(&self) -> u64 {
+        self.first_index + self.items.len() as u64
     }
 }
 
 /// Sending half, owned by the session task.
 pub(crate) struct EventPublisher {
     buffer: Arc<EventBuffer>,
-    more: watch::Sender<()>,
+    changed: watch::Sender<()>,
     projection: Projection,
 }
 
@@ -92,7 +92,7 @@ pub(crate) struct EventPublisher {
 #[derive(Clone)]
 pub(crate) struct EventSource {
     buffer: Arc<EventBuffer>,
-    more: watch::Receiver<()>,
+    changed: watch::Receiver<()>,
 }
 
 /// Creates both halves.
@@ -104,11 +104,11 @@ pub(crate) fn observer_channel() -> (EventPublisher, EventSource) {
     let (sender, receiver) = watch::channel(());
     let source = EventSource {
         buffer: Arc::clone(&buffer),
-        more: receiver,
+        changed: receiver,
     };
     let publisher = EventPublisher {
         buffer,
-        more: sender,
+        changed: sender,
         projection: Projection::default(),
     };
     (publisher, source)
@@ -133,11 +133,11 @@ impl EventPublisher {
         };
         if ring.items.len() == BUFFER_CAPACITY {
             ring.items.pop_front();
-            ring.first += 1;
+            ring.first_index += 1;
         }
         ring.items.push_back(observed);
         drop(ring);
-        self.more.send_replace(());
+        self.changed.send_replace(());
     }
 }
 
@@ -145,20 +145,20 @@ impl EventSource {
     /// Creates an observer that starts now or at a cursor.
     pub(crate) fn observe(&self, after: Option<&ObserverCursor>) -> Observer {
         let mut ring = self.buffer.ring();
-        let end = ring.end();
+        let end = ring.next_index();
         ring.is_observed = true;
         drop(ring);
         let place = match after {
             None => Some(end),
-            Some(cursor) => self.place(cursor).filter(|place| *place <= end),
+            Some(cursor) => self.parse_position(cursor).filter(|place| *place <= end),
         };
         Observer {
             source: self.clone(),
-            place,
+            position: place,
         }
     }
 
-    fn place(&self, cursor: &ObserverCursor) -> Option<u64> {
+    fn parse_position(&self, cursor: &ObserverCursor) -> Option<u64> {
         let (epoch, place) = cursor.0.split_once('.')?;
         (epoch == self.buffer.epoch.simple().to_string())
             .then(|| place.parse().ok())
@@ -170,7 +170,7 @@ impl EventSource {
 pub struct Observer {
     source: EventSource,
     /// Index of the next event to read; `None` for an unknown cursor, which yields a gap.
-    place: Option<u64>,
+    position: Option<u64>,
 }
 
 impl Observer {
@@ -178,18 +178,18 @@ impl Observer {
     #[must_use]
     pub fn cursor(&self) -> ObserverCursor {
         let buffer = &self.source.buffer;
-        let place = self.place.unwrap_or_else(|| buffer.ring().first);
+        let place = self.position.unwrap_or_else(|| buffer.ring().first_index);
         ObserverCursor(format!("{}.{place}", buffer.epoch.simple()))
     }
 
     /// Returns the next event; `None` after the session is closed. Cancel safe.
     pub async fn next(&mut self) -> Option<ObservedEvent> {
         loop {
-            self.source.more.mark_unchanged();
+            self.source.changed.mark_unchanged();
             if let Some(observed) = self.next_buffered() {
                 return Some(observed);
             }
-            if self.source.more.changed().await.is_err() {
+            if self.source.changed.changed().await.is_err() {
                 return self.next_buffered();
             }
         }
@@ -197,13 +197,13 @@ impl Observer {
 
     fn next_buffered(&mut self) -> Option<ObservedEvent> {
         let ring = self.source.buffer.ring();
-        let Some(place) = self.place.filter(|place| *place >= ring.first) else {
-            self.place = Some(ring.first);
+        let Some(place) = self.position.filter(|place| *place >= ring.first_index) else {
+            self.position = Some(ring.first_index);
             return Some(ObservedEvent::Gap);
         };
-        let at = usize::try_from(place - ring.first).ok()?;
+        let at = usize::try_from(place - ring.first_index).ok()?;
         let observed = ring.items.get(at)?.clone();
-        self.place = Some(place + 1);
+        self.position = Some(place + 1);
         Some(observed)
     }
 }

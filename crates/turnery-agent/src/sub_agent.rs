@@ -80,18 +80,18 @@ async fn run(args: TaskArgs, cx: &ToolCx) -> Result<ToolEnvelope, ToolError> {
         .host
         .as_ref()
         .and_then(|host| Arc::clone(host).downcast::<ParentSession>().ok())
-        .ok_or_else(|| failed("a sub-agent needs a session to belong to".to_owned()))?;
+        .ok_or_else(|| execution_error("a sub-agent needs a session to belong to".to_owned()))?;
     if parent.env.depth >= MAX_DEPTH {
         let message = format!("sub-agents nest no deeper than {MAX_DEPTH}: do this part yourself");
-        return Err(failed(message));
+        return Err(execution_error(message));
     }
     let budget = parent.env.budget.as_ref();
-    if let Some(limit) = budget.and_then(Budget::reached) {
+    if let Some(limit) = budget.and_then(Budget::reached_limit) {
         let message = format!(
             "nothing is left for a sub-agent ({}): end the work yourself",
             limit.text
         );
-        return Err(failed(message));
+        return Err(execution_error(message));
     }
     // However this future ends, the child ends too.
     let cancel = cx.cancel.child_token();
@@ -100,7 +100,7 @@ async fn run(args: TaskArgs, cx: &ToolCx) -> Result<ToolEnvelope, ToolError> {
         .open_child(cx, args.read_only == Some(true))
         .await
         .map_err(|error| {
-            failed(format!(
+            execution_error(format!(
                 "the sub-agent {:?} could not start: {error}",
                 args.title
             ))
@@ -112,12 +112,12 @@ async fn run(args: TaskArgs, cx: &ToolCx) -> Result<ToolEnvelope, ToolError> {
     };
     let result = match child.prompt(vec![Content::text(args.prompt)], options) {
         Ok(ticket) => parent.watch(&child, ticket.result()).await,
-        Err(error) => return Err(failed(error.to_string())),
+        Err(error) => return Err(execution_error(error.to_string())),
     };
     child.close().await;
     match result {
         Ok(result) => Ok(result_envelope(&result, &cancel)),
-        Err(error) => Err(failed(format!(
+        Err(error) => Err(execution_error(format!(
             "the sub-agent {:?} has no result: {error}",
             args.title
         ))),
@@ -174,6 +174,6 @@ fn stopped_message(result: &PromptResult, why: &str) -> String {
     }
 }
 
-fn failed(message: String) -> ToolError {
+fn execution_error(message: String) -> ToolError {
     ToolError::new(ToolErrorKind::ExecutionError, message)
 }

@@ -35,7 +35,7 @@ pub struct ModelCall {
     /// Start time.
     pub started_at: Timestamp,
     /// Duration, excluding the wait before the attempt.
-    #[serde(rename = "duration_ms", serialize_with = "millis")]
+    #[serde(rename = "duration_ms", serialize_with = "serialize_millis")]
     pub duration: Duration,
     /// True if the response was used: the usage of these attempts adds up to the session's records (I12).
     /// False for an attempt that failed, or was dropped by a cancel or timeout.
@@ -51,7 +51,10 @@ pub struct ModelCall {
     pub error: Option<ModelError>,
 }
 
-fn millis<S: serde::Serializer>(time: &Duration, serializer: S) -> Result<S::Ok, S::Error> {
+fn serialize_millis<S: serde::Serializer>(
+    time: &Duration,
+    serializer: S,
+) -> Result<S::Ok, S::Error> {
     serializer.serialize_u64(u64::try_from(time.as_millis()).unwrap_or(u64::MAX))
 }
 
@@ -75,7 +78,7 @@ impl ModelCallTracer {
     pub(crate) fn begin(&self, call: ModelCallContext<'_>) -> ModelCallTrace {
         let running = self.0.as_ref().map(|sink| OpenModelCall {
             sink: Arc::clone(sink),
-            begun: Instant::now(),
+            started: Instant::now(),
             call: ModelCall {
                 session_id: call.session_id,
                 loop_id: call.loop_id,
@@ -100,7 +103,7 @@ pub(crate) struct ModelCallTrace(Option<OpenModelCall>);
 
 struct OpenModelCall {
     sink: Arc<dyn TraceSink>,
-    begun: Instant,
+    started: Instant,
     call: ModelCall,
 }
 
@@ -115,7 +118,7 @@ impl ModelCallTrace {
         running.report();
         running.call.attempt = retry.attempt.saturating_add(1);
         running.call.error = None;
-        running.begun = Instant::now() + retry.wait;
+        running.started = Instant::now() + retry.wait;
         running.call.started_at = turnery_store::now() + retry.wait;
     }
 
@@ -145,7 +148,7 @@ impl Drop for ModelCallTrace {
 
 impl OpenModelCall {
     fn report(&mut self) {
-        self.call.duration = self.begun.elapsed();
+        self.call.duration = self.started.elapsed();
         let recorded = catch_unwind(AssertUnwindSafe(|| self.sink.record(&self.call)));
         if recorded.is_err() {
             tracing::warn!("the trace sink panicked; a record of a model call is lost");

@@ -34,7 +34,7 @@ impl UsageReport {
         let mut ledger = UsageLedger::default();
         let here = |record: &&LoopRecord| record.copied_from.is_none();
         for record in records.into_iter().filter(here) {
-            ledger.add(record);
+            ledger.add_record(record);
         }
         ledger.into_report()
     }
@@ -57,16 +57,16 @@ impl UsageReport {
     /// Returns the usage by purpose.
     #[must_use]
     pub fn by_source(&self) -> BTreeMap<&str, Usage> {
-        self.sums(|row| &row.source)
+        self.sum_by(|row| &row.source)
     }
 
     /// Returns the usage by model.
     #[must_use]
     pub fn by_model(&self) -> BTreeMap<&str, Usage> {
-        self.sums(|row| &row.model)
+        self.sum_by(|row| &row.model)
     }
 
-    fn sums(&self, key: impl Fn(&UsageRow) -> &str) -> BTreeMap<&str, Usage> {
+    fn sum_by(&self, key: impl Fn(&UsageRow) -> &str) -> BTreeMap<&str, Usage> {
         let mut sums: BTreeMap<&str, Usage> = BTreeMap::new();
         for row in &self.rows {
             *sums.entry(key(row)).or_default() += row.usage;
@@ -76,12 +76,12 @@ impl UsageReport {
 }
 
 /// Returns the usage of the child sessions of these loops (I6).
-pub(crate) fn children_usage<'r>(
+pub(crate) fn child_usage_rows<'r>(
     records: impl IntoIterator<Item = &'r LoopRecord>,
 ) -> Vec<UsageRow> {
     let mut ledger = UsageLedger::default();
     for record in records {
-        ledger.children(record);
+        ledger.add_children(record);
     }
     ledger.into_report().rows
 }
@@ -91,20 +91,20 @@ pub(crate) fn children_usage<'r>(
 struct UsageLedger<'r> {
     rows: BTreeMap<(&'r str, String), Usage>,
     /// Last cumulative usage of each child session, purpose and model (I6), across all loops.
-    children: HashMap<(&'r SessionId, &'r str, &'r str), Usage>,
+    child_totals: HashMap<(&'r SessionId, &'r str, &'r str), Usage>,
     /// Parallel groups already counted: each branch's record carries the same judge (I10).
-    judged: HashSet<&'r [LoopId]>,
+    counted_groups: HashSet<&'r [LoopId]>,
 }
 
 impl<'r> UsageLedger<'r> {
-    fn add(&mut self, record: &'r LoopRecord) {
-        self.turns(record);
-        self.children(record);
+    fn add_record(&mut self, record: &'r LoopRecord) {
+        self.add_turns(record);
+        self.add_children(record);
         if let Some(spent) = record.compaction_usage {
             self.add_usage(source::COMPACTION, configured_model(record), spent);
         }
         if let Some(group) = &record.parallel_group
-            && self.judged.insert(&group.all_loop_ids)
+            && self.counted_groups.insert(&group.all_loop_ids)
         {
             self.add_usage(
                 source::EVALUATION,
@@ -117,15 +117,15 @@ impl<'r> UsageLedger<'r> {
         }
     }
 
-    fn children(&mut self, record: &'r LoopRecord) {
+    fn add_children(&mut self, record: &'r LoopRecord) {
         for child in &record.children_usage {
             let key = (&child.session_id, &*child.source, &*child.model);
-            self.children.insert(key, child.cumulative);
+            self.child_totals.insert(key, child.cumulative);
         }
     }
 
     /// Attributes each turn to the model that answered it: a session may change its model between turns.
-    fn turns(&mut self, record: &'r LoopRecord) {
+    fn add_turns(&mut self, record: &'r LoopRecord) {
         let answered: HashMap<&MessageId, String> = record
             .messages
             .iter()
@@ -160,7 +160,7 @@ impl<'r> UsageLedger<'r> {
     }
 
     fn into_report(mut self) -> UsageReport {
-        for ((_, source, model), spent) in std::mem::take(&mut self.children) {
+        for ((_, source, model), spent) in std::mem::take(&mut self.child_totals) {
             self.add_usage(source, model.to_owned(), spent);
         }
         let rows = self.rows.into_iter();

@@ -25,7 +25,7 @@ impl ApiDialect for Anthropic {
     };
 
     fn body(&self, info: &ModelInfo, request: &ModelRequest) -> serde_json::Result<Vec<u8>> {
-        request::body(info, request)
+        request::encode_request(info, request)
     }
 
     fn reader(&self, info: &ModelInfo, ids: CallIds) -> stream::AnthropicReader {

@@ -14,7 +14,7 @@ use std::{future::Future, panic};
 use turnery_engine::{ModelDelta, ModelError, Response, ResponseLimits};
 
 /// Bytes read before yielding to other tasks of the runtime. Unit: bytes.
-const AT_ONCE: usize = 64 * 1024;
+const YIELD_AFTER_BYTES: usize = 64 * 1024;
 
 /// Size above which a response is settled on a blocking thread, because its arguments are parsed then. Unit:
 /// bytes.
@@ -23,22 +23,22 @@ const MAX_INLINE_PARSE_BYTES: u64 = 256 * 1024;
 /// Source of the bytes of a response.
 pub(crate) trait ByteSource: Send {
     /// Returns the next bytes; `None` at the end of the response.
-    fn next(&mut self) -> impl Future<Output = Result<Option<Bytes>, ModelError>> + Send;
+    fn next_chunk(&mut self) -> impl Future<Output = Result<Option<Bytes>, ModelError>> + Send;
 }
 
 /// State of reading one response.
 pub(crate) struct Attempt<'a, R> {
-    pub(crate) at: &'a Endpoint,
+    pub(crate) endpoint: &'a Endpoint,
     pub(crate) reader: R,
     pub(crate) limits: ResponseLimits,
-    pub(crate) out: &'a ModelEventSender,
+    pub(crate) sender: &'a ModelEventSender,
     /// Set to true with the first delta.
-    pub(crate) sent: &'a mut bool,
+    pub(crate) has_sent: &'a mut bool,
 }
 
 impl<R: ResponseReader> Attempt<'_, R> {
     /// Reads the whole response.
-    pub(crate) async fn read(
+    pub(crate) async fn read_response(
         mut self,
         source: &mut impl ByteSource,
         silence: &mut SilenceTimer<'_>,
@@ -46,8 +46,8 @@ impl<R: ResponseReader> Attempt<'_, R> {
         let mut decoder = SseDecoder::default();
         let mut unread = 0;
         loop {
-            let next = silence.wait_for(source.next()).await;
-            let chunk = next.map_err(|which| self.too_silent(silence, which))??;
+            let next = silence.wait_for(source.next_chunk()).await;
+            let chunk = next.map_err(|which| self.silence_error(silence, which))??;
             if let Some(bytes) = &chunk {
                 silence.note_bytes();
                 unread += bytes.len();
@@ -59,7 +59,7 @@ impl<R: ResponseReader> Attempt<'_, R> {
             if step == StreamStatus::Done || chunk.is_none() {
                 break;
             }
-            if unread >= AT_ONCE {
+            if unread >= YIELD_AFTER_BYTES {
                 unread = 0;
                 tokio::task::yield_now().await;
             }
@@ -75,7 +75,7 @@ impl<R: ResponseReader> Attempt<'_, R> {
     ) -> Result<StreamStatus, AttemptError> {
         let mut deltas = Vec::new();
         let mut unread = 0;
-        while let Some(data) = decoder.next(is_last) {
+        while let Some(data) = decoder.next_data(is_last) {
             let data = data.map_err(|why| {
                 self.stream_error(StreamError::Violation(why.to_string()), is_last)
             })?;
@@ -88,7 +88,7 @@ impl<R: ResponseReader> Attempt<'_, R> {
             let read = self.reader.on(data, &mut deltas);
             // Signatures and opaque blocks are content without a delta.
             let has_content = !deltas.is_empty() || self.reader.size().bytes() > size;
-            self.send(&mut deltas).await;
+            self.send_deltas(&mut deltas).await;
             if has_content {
                 silence.note_content();
             }
@@ -99,7 +99,7 @@ impl<R: ResponseReader> Attempt<'_, R> {
             if step == StreamStatus::Done {
                 return Ok(step);
             }
-            if unread >= AT_ONCE {
+            if unread >= YIELD_AFTER_BYTES {
                 unread = 0;
                 tokio::task::yield_now().await;
             }
@@ -107,15 +107,19 @@ impl<R: ResponseReader> Attempt<'_, R> {
         Ok(StreamStatus::More)
     }
 
-    async fn send(&mut self, deltas: &mut Vec<ModelDelta>) {
+    async fn send_deltas(&mut self, deltas: &mut Vec<ModelDelta>) {
         for delta in deltas.drain(..) {
-            *self.sent = true;
-            self.out.send(delta).await;
+            *self.has_sent = true;
+            self.sender.send(delta).await;
         }
     }
 
     async fn finish(self) -> Result<Response, AttemptError> {
-        let Self { at, reader, .. } = self;
+        let Self {
+            endpoint: at,
+            reader,
+            ..
+        } = self;
         let ended = if reader.size().bytes() <= MAX_INLINE_PARSE_BYTES {
             reader.end()
         } else {
@@ -138,11 +142,11 @@ impl<R: ResponseReader> Attempt<'_, R> {
             | StreamError::Unfinished(_)
             | StreamError::Provider(_)) => why,
         };
-        model_error(self.at, why)
+        model_error(self.endpoint, why)
     }
 
-    fn too_silent(&self, silence: &SilenceTimer<'_>, which: SilenceError) -> ModelError {
-        too_silent(self.at, silence, which)
+    fn silence_error(&self, silence: &SilenceTimer<'_>, which: SilenceError) -> ModelError {
+        silence_error(self.endpoint, silence, which)
     }
 }
 
@@ -155,7 +159,7 @@ fn model_error(at: &Endpoint, why: StreamError) -> ModelError {
 }
 
 /// Returns the error of a call that was silent for too long.
-pub(crate) fn too_silent(
+pub(crate) fn silence_error(
     at: &Endpoint,
     silence: &SilenceTimer<'_>,
     which: SilenceError,

@@ -37,10 +37,13 @@ pub(crate) struct CallResult<'a> {
 }
 
 /// Returns the conversation for this model.
-pub(crate) fn turns<'a>(messages: &'a [Arc<LlmMessage>], info: &ModelInfo) -> Vec<HistoryItem<'a>> {
+pub(crate) fn build_history<'a>(
+    messages: &'a [Arc<LlmMessage>],
+    info: &ModelInfo,
+) -> Vec<HistoryItem<'a>> {
     let provider = info.name.provider.as_str();
     let convert = |content| input_content(content, info);
-    let results = results(messages);
+    let results = results_by_call(messages);
     let mut turns = Vec::with_capacity(messages.len());
     for message in messages {
         match &message.message {
@@ -71,7 +74,7 @@ pub(crate) fn turns<'a>(messages: &'a [Arc<LlmMessage>], info: &ModelInfo) -> Ve
 }
 
 /// Returns the first result of each call.
-fn results(messages: &[Arc<LlmMessage>]) -> HashMap<&CallId, (&[Content], bool)> {
+fn results_by_call(messages: &[Arc<LlmMessage>]) -> HashMap<&CallId, (&[Content], bool)> {
     let mut results = HashMap::new();
     for message in messages {
         if let Message::ToolResult {

@@ -2,7 +2,7 @@
 //! ones.
 
 use crate::{
-    attempt::{ByteSource, too_silent},
+    attempt::{ByteSource, silence_error},
     endpoint::Endpoint,
     errors::{self, MAX_ERROR_BYTES},
     provider::MissingKeyError,
@@ -72,7 +72,7 @@ impl Endpoint {
     }
 
     /// Creates a request with the key in the header `key_header`, after `key_prefix`.
-    fn request(
+    fn build_request(
         &self,
         method: Method,
         (key_header, key_prefix): (&'static str, &'static str),
@@ -83,7 +83,7 @@ impl Endpoint {
             .clone()
             .map_err(|why| errors::invalid_url(self, &why))?;
         let key_header_value = self.key_header_value(key_prefix)?;
-        let mut request = client(url.scheme() == "https")
+        let mut request = shared_client(url.scheme() == "https")
             .map_err(|error| errors::client_setup_failed(self, &error))?
             .request(method, url);
         for (name, value) in headers {
@@ -101,14 +101,14 @@ impl Endpoint {
         key: (&'static str, &'static str),
         headers: &[(&'static str, &'static str)],
     ) -> Result<String, ModelError> {
-        let request = self.request(Method::GET, key, headers)?;
+        let request = self.build_request(Method::GET, key, headers)?;
         let request = request.header("accept", "application/json");
         let mut silence = self.silence(None);
         let sent = self.send(request, &mut silence).await;
         let mut answer = sent.map_err(|failure| failure.error)?;
         let status = answer.response.status();
         let headers = answer.response.headers().clone();
-        let text = answer.text(MAX_DOCUMENT_BYTES).await;
+        let text = answer.read_text(MAX_DOCUMENT_BYTES).await;
         match status.is_success() {
             true => Ok(text),
             false => Err(errors::from_status(self, status.as_u16(), &headers, &text).error),
@@ -126,7 +126,7 @@ impl Endpoint {
         silence: &mut SilenceTimer<'_>,
     ) -> Result<EventStream, AttemptError> {
         let request = self
-            .request(Method::POST, key, headers)?
+            .build_request(Method::POST, key, headers)?
             .header("content-type", "application/json")
             .header("accept", "text/event-stream")
             .body(body);
@@ -142,7 +142,7 @@ impl Endpoint {
             return Ok(events);
         }
         let headers = events.response.headers().clone();
-        let text = events.text(MAX_ERROR_BYTES).await;
+        let text = events.read_text(MAX_ERROR_BYTES).await;
         Err(if status.is_success() {
             let error = errors::not_an_event_stream(self, &text);
             // A server that returns an HTML page does so again, and may have charged for a response.
@@ -172,7 +172,7 @@ impl Endpoint {
                 error: errors::connection_failed(self, &error),
                 should_retry: self.is_refused_locally(&error).then_some(false),
             }),
-            Err(which) => Err(too_silent(self, silence, which).into()),
+            Err(which) => Err(silence_error(self, silence, which).into()),
         }
     }
 }
@@ -184,7 +184,7 @@ pub(crate) struct EventStream {
 }
 
 impl ByteSource for EventStream {
-    async fn next(&mut self) -> Result<Option<bytes::Bytes>, ModelError> {
+    async fn next_chunk(&mut self) -> Result<Option<bytes::Bytes>, ModelError> {
         let chunk = self.response.chunk().await;
         chunk.map_err(|error| errors::connection_lost(&self.provider, &error))
     }
@@ -201,7 +201,7 @@ impl EventStream {
     }
 
     /// Returns the remaining body, up to `most` bytes and a time limit: an error body may be endless.
-    async fn text(&mut self, most: usize) -> String {
+    async fn read_text(&mut self, most: usize) -> String {
         let mut bytes = Vec::new();
         let read = async {
             while let Ok(Some(chunk)) = self.response.chunk().await {
@@ -220,7 +220,7 @@ impl EventStream {
 
 /// Returns the process-wide client for HTTP or HTTPS. The HTTPS client loads the system's certificates when it
 /// is built, which users of local models need not wait for.
-fn client(secure: bool) -> Result<&'static Client, reqwest::Error> {
+fn shared_client(secure: bool) -> Result<&'static Client, reqwest::Error> {
     static PLAIN: OnceLock<Client> = OnceLock::new();
     static SECURE: OnceLock<Client> = OnceLock::new();
     let slot = if secure { &SECURE } else { &PLAIN };
@@ -249,7 +249,7 @@ fn client(secure: bool) -> Result<&'static Client, reqwest::Error> {
 const BODY_CAPACITY: usize = 32 * 1024;
 
 /// Serializes a request body as JSON.
-pub(crate) fn body(content: &impl serde::Serialize) -> serde_json::Result<Vec<u8>> {
+pub(crate) fn encode_json(content: &impl serde::Serialize) -> serde_json::Result<Vec<u8>> {
     let mut bytes = Vec::with_capacity(BODY_CAPACITY);
     serde_json::to_writer(&mut bytes, content)?;
     Ok(bytes)

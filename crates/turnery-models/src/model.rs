@@ -106,7 +106,7 @@ pub struct ModelRequest {
     /// exceeds a limit, so memory use stays bounded.
     ///
     /// [`ModelErrorKind::AnswerLimit`]: turnery_engine::ModelErrorKind::AnswerLimit
-    pub answer: ResponseLimits,
+    pub answer_limits: ResponseLimits,
 }
 
 impl ModelRequest {
@@ -133,7 +133,7 @@ impl ModelRequest {
             tools: Arc::new([]),
             thinking,
             temperature: None,
-            answer: ResponseLimits::default(),
+            answer_limits: ResponseLimits::default(),
         }
     }
 }
@@ -179,7 +179,7 @@ pub enum ModelEvent {
     /// An attempt failed before its first delta and will be retried (R9).
     Retry(RetryNotice),
     /// No content has arrived for a while; the call continues.
-    Silent(SilenceNotice),
+    Silence(SilenceNotice),
 }
 
 /// Notice about a call without new content.
@@ -221,12 +221,12 @@ impl ModelEventSender {
     }
 
     /// Reports a silence, unless the queue is full: the receiver is then still busy with earlier events.
-    pub fn silent(&self, silent: SilenceNotice) {
-        let _ = self.0.try_send(ModelEvent::Silent(silent));
+    pub fn send_silence(&self, silent: SilenceNotice) {
+        let _ = self.0.try_send(ModelEvent::Silence(silent));
     }
 
     /// Reports a failed attempt before the delay of its retry.
-    pub async fn retry(&self, retry: RetryNotice) {
+    pub async fn send_retry(&self, retry: RetryNotice) {
         let _ = self.0.send(ModelEvent::Retry(retry)).await;
     }
 }

@@ -100,7 +100,7 @@ impl Model for OfflineModel {
 /// Returns the next tool call of the prompt's command, or its response.
 fn respond(request: &ModelRequest) -> Content {
     let mut cx = CommandContext::new(request);
-    let text = match command::carry_out(&mut cx) {
+    let text = match command::execute(&mut cx) {
         None => HELP_TEXT.to_owned(),
         Some(Ok(text) | Err(Interrupt::Stop(text))) => text,
         Some(Err(Interrupt::Call(name, args))) => {

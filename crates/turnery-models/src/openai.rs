@@ -47,7 +47,7 @@ impl ApiDialect for OpenAi {
     };
 
     fn body(&self, info: &ModelInfo, request: &ModelRequest) -> serde_json::Result<Vec<u8>> {
-        request::body(info, &self.quirks, request)
+        request::encode_request(info, &self.quirks, request)
     }
 
     fn reader(&self, info: &ModelInfo, ids: CallIds) -> stream::OpenAiReader {

@@ -137,7 +137,7 @@ fn decode_pieces(pieces: &[&[u8]]) -> Vec<Result<String, String>> {
     for (at, piece) in pieces.iter().enumerate() {
         decoder.push(piece);
         let ended = at + 1 == pieces.len();
-        while let Some(data) = decoder.next(ended) {
+        while let Some(data) = decoder.next_data(ended) {
             let data = data.map(str::to_owned).map_err(|why| why.to_string());
             let is_over = data.is_err();
             found.push(data);

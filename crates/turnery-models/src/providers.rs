@@ -243,7 +243,7 @@ mod tests {
     fn user_limit_is_sent_to_every_server() {
         for (url, field) in [
             ("http://127.0.0.1:8080/v1", LimitField::MaxTokens),
-            ("https://api.openai.com/v1", LimitField::Completion),
+            ("https://api.openai.com/v1", LimitField::MaxCompletionTokens),
         ] {
             let quirks = quirks_at(url).with_user_limit();
             assert_eq!(
@@ -260,7 +260,7 @@ mod tests {
         assert_eq!(quirks_at("https://notopenai.com/v1"), Quirks::DEFAULT);
         assert_eq!(
             quirks_at("https://api.openai.com/v1").limit,
-            LimitField::Completion
+            LimitField::MaxCompletionTokens
         );
         assert_eq!(
             quirks_at("https://api.deepseek.com/v1").limit,

@@ -28,7 +28,7 @@ pub(crate) fn redact_key(text: &str, key: &str) -> String {
     if key.is_empty() {
         return text.to_owned();
     }
-    let traces = traces(key);
+    let traces = key_encodings(key);
     let mut masked = vec![false; text.len()];
     let mut units: Vec<DecodedChar> = text
         .char_indices()
@@ -107,7 +107,7 @@ impl KeyEncoding {
 }
 
 /// Returns the key in every encoding that is searched.
-fn traces(key: &[u8]) -> Vec<KeyEncoding> {
+fn key_encodings(key: &[u8]) -> Vec<KeyEncoding> {
     if key.len() < MIN_MASKED_BYTES {
         // A short word, for a server that checks no key. A looser comparison would match ordinary text.
         return vec![KeyEncoding::new(key, key.len(), |byte| byte)];

@@ -39,7 +39,7 @@ impl<D: ApiDialect> Model for RemoteModel<D> {
             })?;
             let body = Bytes::from(body);
             let ids = CallIds::from_history(&request.messages);
-            let limits = request.answer;
+            let limits = request.answer_limits;
             drop(request);
             let mut retry = 0;
             loop {
@@ -52,7 +52,7 @@ impl<D: ApiDialect> Model for RemoteModel<D> {
                     Err(failure) if sent => return Err(failure.error),
                     Err(failure) => {
                         let error = failure.error.clone();
-                        let wait = self.retry.after(retry, failure)?;
+                        let wait = self.retry.wait_before(retry, failure)?;
                         tracing::debug!(
                             provider = self.endpoint.provider,
                             retry,
@@ -60,7 +60,7 @@ impl<D: ApiDialect> Model for RemoteModel<D> {
                             "model call is made again"
                         );
                         let attempt = retry + 1;
-                        out.retry(RetryNotice {
+                        out.send_retry(RetryNotice {
                             attempt,
                             error,
                             wait,
@@ -91,13 +91,13 @@ impl<D: ApiDialect> RemoteModel<D> {
             .post(body, D::API.key_header, D::API.headers, &mut silence)
             .await?;
         let attempt = Attempt {
-            at: &self.endpoint,
+            endpoint: &self.endpoint,
             reader,
             limits,
-            out,
-            sent,
+            sender: out,
+            has_sent: sent,
         };
-        let response = attempt.read(&mut events, &mut silence).await?;
+        let response = attempt.read_response(&mut events, &mut silence).await?;
         events.drain();
         Ok(response)
     }

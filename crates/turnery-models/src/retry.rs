@@ -9,9 +9,9 @@ use turnery_engine::{ModelError, ModelErrorKind};
 #[derive(Clone, Debug, PartialEq)]
 pub struct RetryPolicy {
     /// Number of attempts after the first.
-    pub retries: u32,
+    pub max_retries: u32,
     /// Delay before the first retry.
-    pub initial: Duration,
+    pub initial_wait: Duration,
     /// Factor by which each delay exceeds the one before.
     pub factor: u32,
     /// Longest delay computed by turnery.
@@ -19,18 +19,18 @@ pub struct RetryPolicy {
     /// Fraction by which each delay is randomly shortened or extended.
     pub jitter: f64,
     /// Longest delay that a provider may request; a longer one ends the call.
-    pub patience: Duration,
+    pub max_provider_wait: Duration,
 }
 
 impl Default for RetryPolicy {
     fn default() -> Self {
         Self {
-            retries: 3,
-            initial: Duration::from_secs(1),
+            max_retries: 3,
+            initial_wait: Duration::from_secs(1),
             factor: 2,
             max_wait: Duration::from_secs(30),
             jitter: 0.2,
-            patience: Duration::from_secs(60),
+            max_provider_wait: Duration::from_secs(60),
         }
     }
 }
@@ -54,7 +54,11 @@ impl From<ModelError> for AttemptError {
 
 impl RetryPolicy {
     /// Returns the delay before retry number `retry` (from 0), or the error that ends the call.
-    pub(crate) fn after(&self, retry: u32, failure: AttemptError) -> Result<Duration, ModelError> {
+    pub(crate) fn wait_before(
+        &self,
+        retry: u32,
+        failure: AttemptError,
+    ) -> Result<Duration, ModelError> {
         let AttemptError {
             mut error,
             should_retry,
@@ -62,7 +66,10 @@ impl RetryPolicy {
         if !should_retry.unwrap_or_else(|| is_retryable(error.kind)) {
             return Err(error);
         }
-        if let Some(wait) = error.retry_after.filter(|wait| *wait > self.patience) {
+        if let Some(wait) = error
+            .retry_after
+            .filter(|wait| *wait > self.max_provider_wait)
+        {
             error.message = format!(
                 "{} It asks to wait {} seconds: try again after that, or choose another model.",
                 error.message,
@@ -70,7 +77,7 @@ impl RetryPolicy {
             );
             return Err(error);
         }
-        if retry >= self.retries {
+        if retry >= self.max_retries {
             if retry > 0 {
                 let message = error.message.trim_end_matches('.');
                 error.message = format!("{message} ({} attempts).", retry + 1);
@@ -85,7 +92,7 @@ impl RetryPolicy {
     /// Returns the delay without a request of the provider; `random_fraction` lies in 0..1.
     fn backoff(&self, retry: u32, random_fraction: f64) -> Duration {
         let wait = self
-            .initial
+            .initial_wait
             .saturating_mul(self.factor.saturating_pow(retry))
             .min(self.max_wait);
         wait.mul_f64((1.0 + self.jitter * (2.0 * random_fraction - 1.0)).max(0.0))
@@ -149,9 +156,9 @@ mod tests {
     #[test]
     fn provider_wait_is_used_up_to_the_limit() {
         let policy = RetryPolicy::default();
-        let wait = policy.after(0, attempt_error(ModelErrorKind::RateLimit, Some(7)));
+        let wait = policy.wait_before(0, attempt_error(ModelErrorKind::RateLimit, Some(7)));
         assert_eq!(wait, Ok(Duration::from_secs(7)));
-        let wait = policy.after(0, attempt_error(ModelErrorKind::RateLimit, Some(3600)));
+        let wait = policy.wait_before(0, attempt_error(ModelErrorKind::RateLimit, Some(3600)));
         assert_eq!(
             wait.unwrap_err().message,
             "It is busy. It asks to wait 3600 seconds: try again after that, or choose another model."
@@ -164,10 +171,10 @@ mod tests {
         let policy = RetryPolicy::default();
         assert!(
             policy
-                .after(2, attempt_error(ModelErrorKind::Overloaded, None))
+                .wait_before(2, attempt_error(ModelErrorKind::Overloaded, None))
                 .is_ok()
         );
-        let end = policy.after(3, attempt_error(ModelErrorKind::Overloaded, None));
+        let end = policy.wait_before(3, attempt_error(ModelErrorKind::Overloaded, None));
         assert_eq!(end.unwrap_err().message, "It is busy (4 attempts).");
     }
 
@@ -180,13 +187,13 @@ mod tests {
             ModelErrorKind::ContextOverflow,
             ModelErrorKind::Timeout,
         ] {
-            assert!(policy.after(0, attempt_error(kind, None)).is_err());
+            assert!(policy.wait_before(0, attempt_error(kind, None)).is_err());
         }
         let mut willing = attempt_error(ModelErrorKind::BadRequest, None);
         willing.should_retry = Some(true);
-        assert!(policy.after(0, willing).is_ok());
+        assert!(policy.wait_before(0, willing).is_ok());
         let mut unwilling = attempt_error(ModelErrorKind::Overloaded, None);
         unwilling.should_retry = Some(false);
-        assert!(policy.after(0, unwilling).is_err());
+        assert!(policy.wait_before(0, unwilling).is_err());
     }
 }

@@ -121,7 +121,7 @@ impl<'a> SilenceTimer<'a> {
 
     fn send_notice(&mut self) {
         if let Some(out) = self.out {
-            out.silent(SilenceNotice {
+            out.send_silence(SilenceNotice {
                 length: self.content_at.elapsed(),
                 is_connected: self.is_connected,
             });

@@ -20,7 +20,7 @@ pub(crate) enum SseError {
     TooLong,
     /// An event is not UTF-8.
     #[error("an event is not UTF-8")]
-    NotText,
+    NotUtf8,
     /// The stream ends within a line that is not `data`.
     #[error("the last event broke off")]
     CutShort,
@@ -31,11 +31,11 @@ pub(crate) enum SseError {
 pub(crate) struct SseDecoder {
     buffer: Vec<u8>,
     /// Start of the current event; earlier bytes were consumed.
-    event: usize,
+    event_start: usize,
     /// Start of the current line.
-    line: usize,
+    line_start: usize,
     /// Position up to which line ends were searched.
-    seen: usize,
+    scanned: usize,
     /// Ranges of the `data` values of the current event.
     data: Vec<Range<usize>>,
     /// Joined value of an event with several `data` lines.
@@ -43,81 +43,81 @@ pub(crate) struct SseDecoder {
     /// The last line ended with a carriage return; a directly following line feed belongs to it.
     after_return: bool,
     /// True once the first line was read.
-    begun: bool,
+    has_begun: bool,
 }
 
 impl SseDecoder {
     /// Appends bytes from the socket.
     pub(crate) fn push(&mut self, bytes: &[u8]) {
-        if self.event > 0 {
-            self.buffer.drain(..self.event);
+        if self.event_start > 0 {
+            self.buffer.drain(..self.event_start);
             for range in &mut self.data {
-                *range = range.start - self.event..range.end - self.event;
+                *range = range.start - self.event_start..range.end - self.event_start;
             }
-            self.line -= self.event;
-            self.seen -= self.event;
-            self.event = 0;
+            self.line_start -= self.event_start;
+            self.scanned -= self.event_start;
+            self.event_start = 0;
         }
         self.buffer.extend_from_slice(bytes);
     }
 
     /// Returns the data of the next complete event, if available. `ended` means that no more bytes follow, so
     /// an event without a final blank line counts as complete.
-    pub(crate) fn next(&mut self, ended: bool) -> Option<Result<&str, SseError>> {
+    pub(crate) fn next_data(&mut self, ended: bool) -> Option<Result<&str, SseError>> {
         while let Some(line) = self.next_line() {
             if !line.is_empty() {
                 self.read_field(line);
                 continue;
             }
-            self.event = self.line;
+            self.event_start = self.line_start;
             if !self.data.is_empty() {
-                return Some(self.take());
+                return Some(self.take_data());
             }
         }
         if ended {
-            return self.rest();
+            return self.remaining_data();
         }
-        (self.buffer.len() - self.event > MAX_EVENT_BYTES).then_some(Err(SseError::TooLong))
+        (self.buffer.len() - self.event_start > MAX_EVENT_BYTES).then_some(Err(SseError::TooLong))
     }
 
     /// Returns the remaining event at the end of the stream: some servers omit the last blank line. An event
     /// truncated in the middle is detected by the caller, because its data is not valid JSON.
-    fn rest(&mut self) -> Option<Result<&str, SseError>> {
-        let line = self.line..self.buffer.len();
+    fn remaining_data(&mut self) -> Option<Result<&str, SseError>> {
+        let line = self.line_start..self.buffer.len();
         if !line.is_empty() {
             let before = self.data.len();
             self.read_field(line);
-            self.line = self.buffer.len();
-            self.seen = self.line;
+            self.line_start = self.buffer.len();
+            self.scanned = self.line_start;
             if self.data.len() == before {
                 return Some(Err(SseError::CutShort));
             }
         }
-        (!self.data.is_empty()).then(|| self.take())
+        (!self.data.is_empty()).then(|| self.take_data())
     }
 
     /// Returns the next complete line, without its end.
     fn next_line(&mut self) -> Option<Range<usize>> {
         loop {
-            let rest = &self.buffer[self.seen..];
+            let rest = &self.buffer[self.scanned..];
             let Some(at) = memchr::memchr2(b'\n', b'\r', rest) else {
-                self.seen = self.buffer.len();
+                self.scanned = self.buffer.len();
                 return None;
             };
-            let end = self.seen + at;
+            let end = self.scanned + at;
             let is_return = self.buffer[end] == b'\r';
-            let belongs_to_last = self.after_return && !is_return && end == self.line;
+            let belongs_to_last = self.after_return && !is_return && end == self.line_start;
             self.after_return = is_return;
-            self.seen = end + 1;
-            let mut start = std::mem::replace(&mut self.line, end + 1);
+            self.scanned = end + 1;
+            let mut start = std::mem::replace(&mut self.line_start, end + 1);
             if belongs_to_last {
-                if self.event == start {
-                    self.event = self.line;
+                if self.event_start == start {
+                    self.event_start = self.line_start;
                 }
                 continue;
             }
-            if !self.begun {
-                self.begun = true;
+            if !self.has_begun {
+                self.has_begun = true;
                 if self.buffer[start..end].starts_with(BYTE_ORDER_MARK) {
                     start += BYTE_ORDER_MARK.len();
                 }
@@ -141,7 +141,7 @@ impl SseDecoder {
     }
 
     /// Returns the data of the event whose lines were all read.
-    fn take(&mut self) -> Result<&str, SseError> {
+    fn take_data(&mut self) -> Result<&str, SseError> {
         let bytes = if let [one] = self.data.as_slice() {
             &self.buffer[one.clone()]
         } else {
@@ -155,7 +155,7 @@ impl SseDecoder {
             &self.joined
         };
         self.data.clear();
-        str::from_utf8(bytes).map_err(|_| SseError::NotText)
+        str::from_utf8(bytes).map_err(|_| SseError::NotUtf8)
     }
 }
 
@@ -169,7 +169,7 @@ mod tests {
         let mut found = Vec::new();
         for piece in pieces {
             decoder.push(piece);
-            while let Some(data) = decoder.next(false) {
+            while let Some(data) = decoder.next_data(false) {
                 found.push(data.unwrap().to_owned());
             }
         }
@@ -216,32 +216,32 @@ mod tests {
     fn unterminated_last_event_is_returned_at_end() {
         let mut decoder = SseDecoder::default();
         decoder.push(b"data: a\n\ndata: [DONE]");
-        assert_eq!(decoder.next(false), Some(Ok("a")));
-        assert_eq!(decoder.next(false), None);
-        assert_eq!(decoder.next(true), Some(Ok("[DONE]")));
-        assert_eq!(decoder.next(true), None);
+        assert_eq!(decoder.next_data(false), Some(Ok("a")));
+        assert_eq!(decoder.next_data(false), None);
+        assert_eq!(decoder.next_data(true), Some(Ok("[DONE]")));
+        assert_eq!(decoder.next_data(true), None);
 
         decoder.push(b"eve");
-        assert_eq!(decoder.next(false), None);
-        assert_eq!(decoder.next(true), Some(Err(SseError::CutShort)));
+        assert_eq!(decoder.next_data(false), None);
+        assert_eq!(decoder.next_data(true), Some(Err(SseError::CutShort)));
     }
 
     #[test]
-    fn an_endless_event_is_refused() {
+    fn endless_event_is_refused() {
         let mut decoder = SseDecoder::default();
         decoder.push(b"data: ");
         let mebibyte = vec![b'x'; 1024 * 1024];
         for _ in 0..16 {
-            assert_eq!(decoder.next(false), None);
+            assert_eq!(decoder.next_data(false), None);
             decoder.push(&mebibyte);
         }
-        assert_eq!(decoder.next(false), Some(Err(SseError::TooLong)));
+        assert_eq!(decoder.next_data(false), Some(Err(SseError::TooLong)));
     }
 
     #[test]
-    fn what_is_no_text_is_refused() {
+    fn invalid_utf8_is_refused() {
         let mut decoder = SseDecoder::default();
         decoder.push(b"data: \xff\n\n");
-        assert_eq!(decoder.next(false), Some(Err(SseError::NotText)));
+        assert_eq!(decoder.next_data(false), Some(Err(SseError::NotUtf8)));
     }
 }

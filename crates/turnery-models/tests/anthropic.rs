@@ -4,8 +4,9 @@ mod server;
 
 use serde_json::json;
 use server::{
-    assert_same_when_cut_anywhere, assert_same_when_cut_randomly, assistant, call, call_error,
-    event_response, hello_request, picture, request, serve, text, tool_call, tool_result, user,
+    assert_same_when_cut_anywhere, assert_same_when_cut_randomly, assistant, call_error,
+    call_for_deltas, event_response, hello_request, picture, request, serve, text_delta, tool_call,
+    tool_result, user,
 };
 use turnery_engine::{Content, Message, ModelDelta, ModelErrorKind, ModelStop, Response, Usage};
 use turnery_models::{Api, Thinking};
@@ -103,7 +104,7 @@ fn deltas() -> Vec<ModelDelta> {
             block: 0,
             text: "Hm".to_owned(),
         },
-        text(2, "Let me \"see\" €"),
+        text_delta(2, "Let me \"see\" €"),
         args("{\"path\":"),
         args("\"a\"}"),
     ]
@@ -165,14 +166,14 @@ async fn mid_stream_error_is_retried_only_before_text() {
     ])
     .await;
     let model = server.model(Api::Anthropic, "claude-sonnet-4-5");
-    let (response, streamed) = call(&*model, hello_request()).await;
+    let (response, streamed) = call_for_deltas(&*model, hello_request()).await;
     let error = response.unwrap_err();
     assert_eq!(error.kind, ModelErrorKind::Overloaded);
     assert_eq!(
         error.message,
         "acme is overloaded or broken (it said: Overloaded)."
     );
-    assert_eq!(streamed, [text(0, "Hi")]);
+    assert_eq!(streamed, [text_delta(0, "Hi")]);
     assert_eq!(
         server.bodies().len(),
         2,
@@ -204,7 +205,7 @@ async fn stop_reasons() {
     .await;
     let model = server.model(Api::Anthropic, "claude-sonnet-4-5");
     for (word, stop) in cases {
-        let response = call(&*model, hello_request()).await.0.unwrap();
+        let response = call_for_deltas(&*model, hello_request()).await.0.unwrap();
         assert_eq!(
             (response.stop, response.raw_stop.as_deref()),
             (stop, Some(word))
@@ -232,7 +233,7 @@ async fn history_is_sent_completely() {
         },
     ]);
     second.thinking = Thinking::High;
-    call(&*model, second).await.0.unwrap();
+    call_for_deltas(&*model, second).await.0.unwrap();
     let cached = json!({"type": "ephemeral"});
     assert_eq!(
         server.bodies()[0],
@@ -279,7 +280,7 @@ async fn temperature_is_sent_only_without_thinking() {
         let mut request = hello_request();
         request.thinking = thinking;
         request.temperature = Some(0.25);
-        call(&*model, request).await.0.unwrap();
+        call_for_deltas(&*model, request).await.0.unwrap();
         assert_eq!(server.bodies()[0]["temperature"], sent, "{thinking:?}");
     }
 }
@@ -306,7 +307,7 @@ async fn turn_extends_the_previous_request() {
     for upto in [1, 4, 6, 8] {
         let mut turn = request(history[..upto].to_vec());
         turn.thinking = Thinking::Low;
-        call(&*model, turn).await.0.unwrap();
+        call_for_deltas(&*model, turn).await.0.unwrap();
     }
     let bodies = server.bodies();
     assert_eq!(bodies[3]["messages"].as_array().unwrap().len(), 5);

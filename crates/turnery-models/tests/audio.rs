@@ -3,7 +3,7 @@
 mod server;
 
 use serde_json::{Value, json};
-use server::{assistant, call, event_response, request, serve, tool_call, tool_result};
+use server::{assistant, call_for_deltas, event_response, request, serve, tool_call, tool_result};
 use turnery_engine::{AudioData, Content, Message};
 use turnery_models::Api;
 
@@ -36,7 +36,7 @@ async fn sent_messages(api: Api, model: &str, messages: Vec<Message>) -> Vec<Val
     let server = serve(vec![event_response(OPENAI)]).await;
     let model = server.model_with_retries(api, model, 0);
     // The response does not matter, and the other API could not parse it.
-    let _ = call(&*model, request(messages)).await;
+    let _ = call_for_deltas(&*model, request(messages)).await;
     let mut bodies = server.bodies();
     let mut messages = match bodies.remove(0)["messages"].take() {
         Value::Array(messages) => messages,

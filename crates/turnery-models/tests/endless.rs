@@ -2,7 +2,7 @@
 
 mod server;
 
-use server::{ModelServer, call, call_error, event_response, hello_request, serve};
+use server::{ModelServer, call_error, call_for_deltas, event_response, hello_request, serve};
 use std::time::Duration;
 use tokio::{
     io::{AsyncReadExt, AsyncWriteExt},
@@ -14,7 +14,7 @@ use turnery_models::{Api, CallLimits, ModelRegistry, ProviderConfig, check_key};
 /// A provider whose server is to be played by the test.
 async fn provider() -> (ProviderConfig, TcpListener) {
     let (server, listener) = ModelServer::bind().await;
-    let provider = ProviderConfig::new("acme", Api::OpenAi, format!("{}/v1", server.base));
+    let provider = ProviderConfig::new("acme", Api::OpenAi, format!("{}/v1", server.base_url));
     (provider, listener)
 }
 
@@ -44,7 +44,7 @@ async fn error_of_endless_response(
     let limits = CallLimits {
         idle_local: HANG_TIMEOUT,
         retry: turnery_models::RetryPolicy {
-            retries: 0,
+            max_retries: 0,
             ..turnery_models::RetryPolicy::default()
         },
         ..CallLimits::default()
@@ -116,7 +116,10 @@ async fn endless_header_or_event_is_refused() {
 async fn usage_of(api: Api, answer: String) -> Option<Usage> {
     let server = serve(vec![event_response(&answer)]).await;
     let model = server.model_with_retries(api, "m1", 0);
-    let response = call(&*model, hello_request()).await.0.expect("it works");
+    let response = call_for_deltas(&*model, hello_request())
+        .await
+        .0
+        .expect("it works");
     assert_eq!(response.text(), "Hi");
     response.usage
 }

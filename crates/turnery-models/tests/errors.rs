@@ -3,8 +3,8 @@
 mod server;
 
 use server::{
-    Reply, call, call_error, call_for_events, error_response, event_response, hello_request, serve,
-    serve_replies, text,
+    Reply, call_error, call_for_deltas, call_for_events, error_response, event_response,
+    hello_request, serve, serve_replies, text_delta,
 };
 use std::time::Duration;
 use turnery_engine::{ModelError, ModelErrorKind};
@@ -170,10 +170,10 @@ async fn transient_errors_are_retried() {
     let events: Vec<_> = events
         .into_iter()
         .map(|event| match event {
-            ModelEvent::Silent(silent) => panic!("{silent:?}"),
+            ModelEvent::Silence(silent) => panic!("{silent:?}"),
             ModelEvent::Retry(retry) => (retry.attempt, Some(retry.error.kind)),
             ModelEvent::Delta(delta) => {
-                assert_eq!(delta, text(0, "Hi"));
+                assert_eq!(delta, text_delta(0, "Hi"));
                 (4, None)
             }
         })
@@ -213,7 +213,7 @@ async fn no_retry_after_the_first_delta() {
     let model = server.model(Api::OpenAi, "m1");
     let (response, events) = call_for_events(&*model, hello_request()).await;
     assert_eq!(response.unwrap_err().kind, ModelErrorKind::Unfinished);
-    assert_eq!(events, [ModelEvent::Delta(text(0, "Hi"))]);
+    assert_eq!(events, [ModelEvent::Delta(text_delta(0, "Hi"))]);
     assert_eq!(server.bodies().len(), 1);
 }
 
@@ -261,7 +261,7 @@ async fn provider_header_decides_about_retry() {
     ])
     .await;
     let model = server.model(Api::OpenAi, "m1");
-    assert!(call(&*model, hello_request()).await.0.is_ok());
+    assert!(call_for_deltas(&*model, hello_request()).await.0.is_ok());
     assert_eq!(server.bodies().len(), 2);
 }
 
@@ -283,7 +283,7 @@ async fn key_is_masked_in_places_and_in_broken_events() {
 #[tokio::test]
 async fn redirect_is_reported_and_not_followed() {
     let elsewhere = serve(vec![event_response(OK_STREAM)]).await;
-    let location = format!("location: {}/v1/chat/completions\r\n", elsewhere.base);
+    let location = format!("location: {}/v1/chat/completions\r\n", elsewhere.base_url);
     for line in [
         "301 Moved Permanently",
         "307 Temporary Redirect",
@@ -300,7 +300,7 @@ async fn redirect_is_reported_and_not_followed() {
             error.message,
             format!(
                 "acme has moved from {0}/v1 to {1}/v1/chat/completions: set base_url of the provider acme in the configuration.",
-                server.base, elsewhere.base
+                server.base_url, elsewhere.base_url
             )
         );
         assert_eq!(server.bodies().len(), 1, "{line}");
@@ -340,7 +340,7 @@ async fn silence_and_drop_both_close_the_socket() {
         let model = server.model_with_idle_limit(Api::OpenAi, "m1", 0, idle);
         let (sender, mut receiver) = ModelEventSender::new(8);
         let running = tokio::spawn(async move { model.call(hello_request(), sender).await });
-        let hi = ModelEvent::Delta(text(0, "Hi"));
+        let hi = ModelEvent::Delta(text_delta(0, "Hi"));
         assert_eq!(receiver.recv().await, Some(hi));
         (running, receiver)
     };

@@ -4,9 +4,9 @@ mod server;
 
 use serde_json::json;
 use server::{
-    assert_same_when_cut_anywhere, assert_same_when_cut_randomly, assistant, call, call_error,
-    chunked_response, event_response, hello_request, picture, request, serve, serve_one_connection,
-    text, tool_call, tool_result, user,
+    assert_same_when_cut_anywhere, assert_same_when_cut_randomly, assistant, call_error,
+    call_for_deltas, chunked_response, event_response, hello_request, picture, request, serve,
+    serve_one_connection, text_delta, tool_call, tool_result, user,
 };
 use turnery_engine::{Content, Message, ModelDelta, ModelErrorKind, ModelStop, Response, Usage};
 use turnery_models::{Api, Thinking};
@@ -71,7 +71,7 @@ fn deltas() -> Vec<ModelDelta> {
             block: 0,
             text: "Hm".to_owned(),
         },
-        text(1, "Let me \"see\" €"),
+        text_delta(1, "Let me \"see\" €"),
         args(2, "read", "{\"path\":"),
         args(2, "read", "\"a\"}"),
         args(3, "list", "{oops"),
@@ -94,7 +94,7 @@ async fn consecutive_calls_share_a_connection() {
     let server = serve_one_connection(vec![chunked_response(ANSWER); 3]).await;
     let model = server.model(Api::OpenAi, "m1");
     for count in 1..=3 {
-        let (response, _) = call(&*model, hello_request()).await;
+        let (response, _) = call_for_deltas(&*model, hello_request()).await;
         assert_eq!(response, Ok(answer()));
         assert_eq!(server.bodies().len(), count);
         // The rest of the response, which has already arrived, is drained in the background.
@@ -153,7 +153,7 @@ async fn finish_reason_ends_a_response_without_done() {
     ])
     .await;
     let model = server.model_with_retries(Api::OpenAi, "m1", 0);
-    let response = call(&*model, hello_request()).await.0.unwrap();
+    let response = call_for_deltas(&*model, hello_request()).await.0.unwrap();
     assert_eq!((response.stop, response.usage), (ModelStop::Length, None));
     let error = call_error(&*model).await;
     assert_eq!(
@@ -270,7 +270,10 @@ data: [DONE]
     let server = serve(cases.iter().map(|case| event_response(case.1)).collect()).await;
     let model = server.model_with_retries(Api::OpenAi, "m1", 0);
     for (what, _, content, stop) in cases {
-        let response = call(&*model, hello_request()).await.0.expect(what);
+        let response = call_for_deltas(&*model, hello_request())
+            .await
+            .0
+            .expect(what);
         assert_eq!(response.content, content, "{what}");
         assert_eq!(response.stop, stop, "{what}");
     }
@@ -302,7 +305,7 @@ async fn temperature_is_sent_to_models_that_take_one() {
         let model = server.model(Api::OpenAi, name);
         let mut request = hello_request();
         request.temperature = Some(0.25);
-        call(&*model, request).await.0.unwrap();
+        call_for_deltas(&*model, request).await.0.unwrap();
         assert_eq!(server.bodies()[0]["temperature"], sent, "{name}");
     }
 }
@@ -321,7 +324,7 @@ async fn history_is_sent_completely() {
         tool_result("c_a", vec![picture()], false),
     ]);
     second.thinking = Thinking::Low;
-    let response = call(&*model, second).await.0.unwrap();
+    let response = call_for_deltas(&*model, second).await.0.unwrap();
     let ids: Vec<String> = response
         .calls()
         .map(|call| call.call_id.to_string())

@@ -3,7 +3,7 @@
 mod server;
 
 use serde_json::{Value, json};
-use server::{assistant, call, request, tool_result, user};
+use server::{assistant, call_for_deltas, request, tool_result, user};
 use std::{path::Path, time::Duration};
 use turnery_engine::{Content, Message, ModelDelta, ModelErrorKind, ModelStop, Usage};
 use turnery_models::{Scenario, ScriptedModel};
@@ -18,7 +18,7 @@ fn answer(text: &str) -> Message {
 
 /// Calls the model and returns the text of its answer.
 async fn text(model: &ScriptedModel, messages: Vec<Message>) -> String {
-    let (response, _) = call(model, request(messages)).await;
+    let (response, _) = call_for_deltas(model, request(messages)).await;
     response.expect("an answer").text()
 }
 
@@ -35,7 +35,7 @@ async fn answer_is_streamed_and_finished() {
         "usage": {"input": 3, "output": 4}
     }]})));
     let before = tokio::time::Instant::now();
-    let (answer, deltas) = call(&model, request(vec![user("hi")])).await;
+    let (answer, deltas) = call_for_deltas(&model, request(vec![user("hi")])).await;
     assert_eq!(before.elapsed(), Duration::from_secs(5));
     let thinking = |text: &str| ModelDelta::Thinking {
         block: 0,
@@ -87,7 +87,7 @@ async fn history_selects_the_next_answer() {
     assert_eq!(text(&model, vec![user("a")]).await, "one");
     assert_eq!(text(&model, second).await, "two");
     let after = vec![user("a"), answer("one"), user("b"), answer("two")];
-    let (over, _) = call(&model, request(after)).await;
+    let (over, _) = call_for_deltas(&model, request(after)).await;
     let over = over.expect_err("over");
     assert_eq!(over.kind, ModelErrorKind::BadRequest);
     assert!(over.message.contains("is over"), "{over}");
@@ -131,7 +131,7 @@ async fn conditional_answers_do_not_consume_the_order() {
 async fn waiting_for_cancel_never_ends_by_itself() {
     let value = json!({"answers": [{"steps": [{"text": "hm"}, {"wait_for_cancel": true}]}]});
     let model = ScriptedModel::new(scenario(&value));
-    let waiting = call(&model, request(vec![user("a")]));
+    let waiting = call_for_deltas(&model, request(vec![user("a")]));
     let ended = tokio::time::timeout(Duration::from_secs(86_400), waiting).await;
     assert!(ended.is_err());
 }
@@ -145,14 +145,14 @@ async fn each_end_is_reported() {
         ("tool_use", ModelStop::ToolUse),
     ] {
         let model = ScriptedModel::new(scenario(&json!({"answers": [{"end": end}]})));
-        let (answer, _) = call(&model, request(vec![user("a")])).await;
+        let (answer, _) = call_for_deltas(&model, request(vec![user("a")])).await;
         assert_eq!(answer.expect("an answer").stop, stop, "{end}");
     }
     let error = json!({"error": {"kind": "rate_limit", "message": "slow down", "status": 429, "retry_after_ms": 1500}});
     let model = ScriptedModel::new(scenario(
         &json!({"answers": [{"steps": [{"text": "x"}], "end": error}]}),
     ));
-    let (answer, deltas) = call(&model, request(vec![user("a")])).await;
+    let (answer, deltas) = call_for_deltas(&model, request(vec![user("a")])).await;
     assert_eq!(deltas.len(), 1);
     let error = answer.expect_err("an error");
     assert_eq!(error.kind, ModelErrorKind::RateLimit);

@@ -206,7 +206,7 @@ impl ConverseHistory {
             tools,
             thinking,
             temperature: None,
-            answer: ResponseLimits::default(),
+            answer_limits: ResponseLimits::default(),
         }
     }
 

@@ -34,22 +34,22 @@ pub struct SessionDocument {
 pub enum ImportError {
     /// The text is not JSON, or not a session document.
     #[error("this is not an exported session")]
-    Form(#[from] serde_json::Error),
+    InvalidJson(#[from] serde_json::Error),
     /// The document has an unsupported format version.
     #[error(
         "this session was exported in format {found}, and this turnery knows formats up to {FORMAT_VERSION}; \
          update turnery"
     )]
-    Format {
+    UnsupportedFormat {
         /// Version of the document.
         found: u32,
     },
     /// A session id is the first part of every loop id, so it must be non-empty and free of dots (D-13).
     #[error("{0:?} cannot be the id of a session: it must have some text and no dots")]
-    Id(SessionId),
+    InvalidId(SessionId),
     /// A loop is inconsistent with the others.
     #[error("loop {loop_id} of this document {what}")]
-    Loop {
+    InvalidLoop {
         /// Id of the loop.
         loop_id: LoopId,
         /// Predicate that describes the inconsistency.
@@ -76,7 +76,7 @@ pub async fn export_session(
         let now = store.info(id).await?;
         // Otherwise the session changed meanwhile, and metadata and loops would not match.
         if now == session {
-            session.tip_loop_id = tip(store, &session).await?;
+            session.tip_loop_id = readable_tip(store, &session).await?;
             session.folder = PathBuf::new();
             return Ok(SessionDocument {
                 format: FORMAT_VERSION,
@@ -90,7 +90,10 @@ pub async fn export_session(
 }
 
 /// Returns the tip of a session; for a damaged session, the last readable loop of the conversation.
-async fn tip(store: &dyn Store, session: &SessionInfo) -> Result<Option<LoopId>, StoreError> {
+async fn readable_tip(
+    store: &dyn Store,
+    session: &SessionInfo,
+) -> Result<Option<LoopId>, StoreError> {
     let history = store.history(&session.id).await?;
     Ok(match history.damage.is_empty() {
         true => session.tip_loop_id.clone(),
@@ -108,14 +111,14 @@ impl SessionDocument {
         // A newer format may differ from here on, so the version is checked first.
         let Version { format } = serde_json::from_str(text)?;
         if format == 0 || format > FORMAT_VERSION {
-            return Err(ImportError::Format { found: format });
+            return Err(ImportError::UnsupportedFormat { found: format });
         }
         Ok(serde_json::from_str(text)?)
     }
 
     /// Returns the document under another session id. All references to the session and its loops change,
     /// content does not. The loops are marked as copies, so their cost is not counted again.
-    pub fn renamed(&self, id: &SessionId) -> Result<Self, ImportError> {
+    pub fn with_session_id(&self, id: &SessionId) -> Result<Self, ImportError> {
         check_id(id)?;
         let mut document = serde_json::to_value(self)?;
         rename_ids::rename_ids(&mut document, self.session.id.as_str(), id.as_str());
@@ -133,7 +136,7 @@ impl SessionDocument {
         let all: HashSet<&LoopId> = self.loops.iter().map(|record| &record.loop_id).collect();
         let mut before = HashSet::new();
         for record in &self.loops {
-            let wrong = |what| ImportError::Loop {
+            let wrong = |what| ImportError::InvalidLoop {
                 loop_id: record.loop_id.clone(),
                 what,
             };
@@ -149,7 +152,7 @@ impl SessionDocument {
             }
         }
         match &self.session.tip_loop_id {
-            Some(tip) if !before.contains(tip) => Err(ImportError::Loop {
+            Some(tip) if !before.contains(tip) => Err(ImportError::InvalidLoop {
                 loop_id: tip.clone(),
                 what: "is missing, and the next prompt was to follow it",
             }),
@@ -160,8 +163,8 @@ impl SessionDocument {
 
 fn check_id(id: &SessionId) -> Result<(), ImportError> {
     match id.as_str() {
-        "" => Err(ImportError::Id(id.clone())),
-        text if text.contains('.') => Err(ImportError::Id(id.clone())),
+        "" => Err(ImportError::InvalidId(id.clone())),
+        text if text.contains('.') => Err(ImportError::InvalidId(id.clone())),
         _ => Ok(()),
     }
 }
@@ -240,7 +243,7 @@ mod tests {
     use std::path::Path;
 
     #[test]
-    fn the_schema_file_is_up_to_date() {
+    fn schema_file_is_up_to_date() {
         let file = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../schemas/session.json");
         let schema = schemars::schema_for!(SessionDocument);
         let text = serde_json::to_string_pretty(&schema).unwrap() + "\n";

@@ -9,7 +9,7 @@
 
 use crate::{
     clock::ClockReading,
-    owner::{ProcessState, field, is_alive_here, is_same_boot, process_state},
+    owner::{ProcessState, is_alive_here, is_same_boot, process_field, process_state},
 };
 use std::time::Duration;
 use turnery_engine::Timestamp;
@@ -29,7 +29,7 @@ const CLOCK_SKEW: Duration = Duration::from_secs(60);
 pub(crate) struct LeaseEnd {
     pub(crate) wall: Timestamp,
     /// Monotonic time. Unit: milliseconds.
-    pub(crate) steady: u64,
+    pub(crate) monotonic_ms: u64,
 }
 
 impl LeaseEnd {
@@ -40,13 +40,13 @@ impl LeaseEnd {
                 .wall
                 .checked_add_signed(to_time_delta(LEASE_DURATION))
                 .unwrap_or(now.wall),
-            steady: u64::try_from(steady).unwrap_or(u64::MAX),
+            monotonic_ms: u64::try_from(steady).unwrap_or(u64::MAX),
         }
     }
 
     /// Returns the stored form of the holder's process, including the end of the lease.
     pub(crate) fn stamp_process(self, process: &str) -> String {
-        format!("until={} {process}", self.steady)
+        format!("until={} {process}", self.monotonic_ms)
     }
 }
 
@@ -61,7 +61,7 @@ pub(crate) fn is_held(process: &str, ends_at: Timestamp, now: ClockReading) -> b
     if process_state(process) == ProcessState::Gone {
         return false;
     }
-    let until = field(process, "until").and_then(|until| until.parse().ok());
+    let until = process_field(process, "until").and_then(|until| until.parse().ok());
     let more = match is_alive_here(process) {
         true => COMMIT_TIMEOUT,
         false => Duration::ZERO,

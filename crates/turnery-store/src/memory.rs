@@ -150,7 +150,7 @@ impl MemorySession {
             if record.on_chain && self.info.title.is_none() {
                 self.info.title = record.title();
             }
-            self.store(vec![Arc::new(record)], Some(0));
+            self.store_version(vec![Arc::new(record)], Some(0));
         }
     }
 
@@ -174,7 +174,7 @@ impl MemorySession {
     }
 
     fn append(&mut self, lane: &Lane, loop_id: &LoopId, mut events: Vec<Event>) {
-        let stored = self.stored(loop_id).is_some();
+        let stored = self.find_loop(loop_id).is_some();
         events.retain(|event| !matches!(event.kind, EventKind::Delta { .. }));
         if !self.is_lane_held(lane) || stored || events.is_empty() {
             return;
@@ -188,7 +188,7 @@ impl MemorySession {
         }
     }
 
-    fn stored(&self, id: &LoopId) -> Option<&(u64, Arc<LoopRecord>)> {
+    fn find_loop(&self, id: &LoopId) -> Option<&(u64, Arc<LoopRecord>)> {
         self.loops.iter().find(|(_, known)| known.loop_id == *id)
     }
 
@@ -196,7 +196,7 @@ impl MemorySession {
         let Commit { lane, records, .. } = commit;
         let earlier: Vec<_> = records
             .iter()
-            .map(|record| self.stored(&record.loop_id))
+            .map(|record| self.find_loop(&record.loop_id))
             .collect();
         let version = earlier.first().copied().flatten().map(|(made, _)| *made);
         let again = earlier.iter().zip(&records).all(|(earlier, record)| {
@@ -223,7 +223,7 @@ impl MemorySession {
                 if self.info.title.is_none() {
                     self.info.title = commit.title;
                 }
-                self.store(records, Some(commit.tip))
+                self.store_version(records, Some(commit.tip))
             }
         };
         if commit.release {
@@ -234,7 +234,7 @@ impl MemorySession {
 
     /// Stores records under the next version (S3), and moves the tip to the record at `tip` if that is on the
     /// chain.
-    fn store(&mut self, records: Vec<Arc<LoopRecord>>, tip: Option<usize>) -> u64 {
+    fn store_version(&mut self, records: Vec<Arc<LoopRecord>>, tip: Option<usize>) -> u64 {
         let info = &mut self.info;
         info.head_version += 1;
         let tip = tip.and_then(|place| records.get(place));
@@ -249,7 +249,7 @@ impl MemorySession {
     }
 
     /// Parents are committed before their children, so one backward pass collects the whole chain.
-    fn history(&self) -> Vec<Arc<LoopRecord>> {
+    fn chain(&self) -> Vec<Arc<LoopRecord>> {
         let mut next = self.info.tip_loop_id.as_ref();
         let mut chain = Vec::new();
         for (_, record) in self.loops.iter().rev() {
@@ -343,18 +343,18 @@ impl Store for MemoryStore {
 
     fn delete(&self, id: &SessionId) -> StoreFuture<'_, bool> {
         let now = self.clock.reading();
-        Box::pin(ready(self.with_all(
-            |sessions| match holders(sessions, id, now).into_iter().next() {
+        Box::pin(ready(self.with_all(|sessions| {
+            match active_holders(sessions, id, now).into_iter().next() {
                 Some((session, holder)) => Err(StoreError::Busy { session, holder }),
                 None => Ok(remove_family(sessions, id)),
-            },
-        )))
+            }
+        })))
     }
 
     fn delete_in_use(&self, id: &SessionId) -> StoreFuture<'_, Option<Vec<String>>> {
         let now = self.clock.reading();
         Box::pin(ready(Ok(self.with_all(|sessions| {
-            let holders = holders(sessions, id, now).into_iter();
+            let holders = active_holders(sessions, id, now).into_iter();
             let holders = holders.map(|(_, holder)| holder).collect();
             remove_family(sessions, id).then_some(holders)
         }))))
@@ -370,7 +370,7 @@ impl Store for MemoryStore {
     fn history(&self, id: &SessionId) -> StoreFuture<'_, History> {
         self.with_session(id, |session| {
             Ok(History {
-                loops: session.history(),
+                loops: session.chain(),
                 damage: Vec::new(),
             })
         })
@@ -501,7 +501,7 @@ fn family(sessions: &HashMap<SessionId, MemorySession>, id: &SessionId) -> Vec<S
 }
 
 /// Returns the sessions in use among a session and its descendants, with their holders.
-fn holders(
+fn active_holders(
     sessions: &HashMap<SessionId, MemorySession>,
     id: &SessionId,
     now: ClockReading,

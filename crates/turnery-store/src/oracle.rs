@@ -27,7 +27,7 @@ pub struct EventObserver(Arc<Mutex<LoopOracles>>);
 
 impl EventObserver {
     /// Checks an event shown to a client.
-    pub fn see(&self, event: &Event) {
+    pub fn observe(&self, event: &Event) {
         self.0
             .lock()
             .unwrap_or_else(PoisonError::into_inner)

@@ -22,12 +22,12 @@ impl Owner {
     pub fn this_process() -> Self {
         Self {
             id: crate::clock::new_uuid().to_string(),
-            process: this_process().to_owned(),
+            process: process_identity().to_owned(),
         }
     }
 }
 
-fn this_process() -> &'static str {
+fn process_identity() -> &'static str {
     static TEXT: OnceLock<String> = OnceLock::new();
     TEXT.get_or_init(|| {
         let pid = std::process::id();
@@ -61,7 +61,7 @@ fn process_start(pid: &str) -> Option<ProcessStart> {
     Some(ProcessStart { ticks, zombie })
 }
 
-pub(crate) fn field<'a>(process: &'a str, name: &str) -> Option<&'a str> {
+pub(crate) fn process_field<'a>(process: &'a str, name: &str) -> Option<&'a str> {
     process
         .split(' ')
         .find_map(|field| field.strip_prefix(name)?.strip_prefix('='))
@@ -70,16 +70,17 @@ pub(crate) fn field<'a>(process: &'a str, name: &str) -> Option<&'a str> {
 /// Returns true if the holder was recorded on this machine since its last boot; false if the description does
 /// not say.
 pub(crate) fn is_same_boot(process: &str) -> bool {
-    let boot = field(process, "boot");
-    boot.is_some() && boot == field(this_process(), "boot")
+    let boot = process_field(process, "boot");
+    boot.is_some() && boot == process_field(process_identity(), "boot")
 }
 
 /// Returns the state of the holder's process.
 pub(crate) fn process_state(process: &str) -> ProcessState {
-    let Some(pid) = field(process, "pid").and_then(|pid| pid.parse::<u32>().ok()) else {
+    let Some(pid) = process_field(process, "pid").and_then(|pid| pid.parse::<u32>().ok()) else {
         return ProcessState::MaybeAlive;
     };
-    let Some(ticks) = field(process, "start").and_then(|start| start.parse::<u64>().ok()) else {
+    let Some(ticks) = process_field(process, "start").and_then(|start| start.parse::<u64>().ok())
+    else {
         return state_of_pid(pid);
     };
     if !boot_and_namespace().is_some_and(|here| process.ends_with(&here)) {
@@ -93,12 +94,12 @@ pub(crate) fn process_state(process: &str) -> ProcessState {
 
 /// Returns true if the holder's process certainly runs on this machine, even if its lease has expired.
 pub(crate) fn is_alive_here(process: &str) -> bool {
-    let pid = field(process, "pid").and_then(|pid| pid.parse::<i32>().ok());
+    let pid = process_field(process, "pid").and_then(|pid| pid.parse::<i32>().ok());
     if process_state(process) == ProcessState::Gone || pid.is_none_or(|pid| pid <= 0) {
         return false;
     }
     // Without a start time the pid above was looked up in this namespace.
-    field(process, "start").is_none()
+    process_field(process, "start").is_none()
         || boot_and_namespace().is_some_and(|here| process.ends_with(&here))
 }
 
@@ -120,7 +121,7 @@ fn state_of_pid(_pid: u32) -> ProcessState {
 
 /// Describes the holder for the user.
 pub(crate) fn describe_holder(process: &str) -> String {
-    match field(process, "pid") {
+    match process_field(process, "pid") {
         Some(pid) if pid == std::process::id().to_string() => {
             "another client of this process".to_owned()
         }
@@ -145,8 +146,8 @@ mod tests {
     #[test]
     #[cfg(target_os = "linux")]
     fn reused_pid_is_another_process() {
-        let text = this_process();
-        let ticks = field(text, "start").unwrap();
+        let text = process_identity();
+        let ticks = process_field(text, "start").unwrap();
         let other = text.replace(&format!("start={ticks}"), "start=1");
         assert_eq!(process_state(&other), ProcessState::Gone);
         assert!(!is_alive_here(&other));
@@ -155,8 +156,8 @@ mod tests {
     #[test]
     #[cfg(target_os = "linux")]
     fn process_of_another_machine_may_be_alive() {
-        let text = this_process();
-        let ticks = field(text, "start").unwrap();
+        let text = process_identity();
+        let ticks = process_field(text, "start").unwrap();
         let dead = text.replace(&format!("start={ticks}"), "start=1");
         assert_eq!(
             process_state(&dead.replace("boot=", "boot=x")),

@@ -84,7 +84,7 @@ impl SqliteStore {
     /// Runs claims and commits on this runtime while they are quick, instead of on a thread of the store.
     #[must_use]
     pub fn inline(mut self, inline: InlineRuntime) -> Self {
-        self.writer.inline(inline);
+        self.writer.set_inline_runtime(inline);
         self
     }
 
@@ -96,7 +96,7 @@ impl SqliteStore {
         let (id, clock) = (id.clone(), self.clock.clone());
         self.writer.call_flushed(move |db| {
             let deleted = delete(&db.sql, &id, clock.reading())?;
-            db.numbers.clear();
+            db.loop_numbers.clear();
             db.cleanup.note_deletion();
             Ok(deleted)
         })
@@ -109,7 +109,7 @@ impl SqliteStore {
         beginning: Option<Arc<LoopBeginning>>,
     ) -> StoreFuture<'static, ClaimOutcome> {
         let (id, owner, clock) = (id.clone(), owner.clone(), self.clock.clone());
-        self.writer.settle(&id.clone(), move |db| {
+        self.writer.call_for_lane(&id.clone(), move |db| {
             let mut claim = |beginning| claim::claim(db, &id, &owner, beginning, clock.reading());
             match claim(beginning.as_deref()) {
                 // The journal only serves recovery: the claim succeeds without it.
@@ -154,7 +154,7 @@ impl Store for SqliteStore {
     fn loops(&self, id: &SessionId, after: u64) -> StoreFuture<'_, Vec<Arc<LoopRecord>>> {
         let id = id.clone();
         self.reader
-            .call(move |db| loops::read(&mut db.sql, &id, after))
+            .call(move |db| loops::read_loops(&mut db.sql, &id, after))
     }
 
     fn history(&self, id: &SessionId) -> StoreFuture<'_, History> {
@@ -209,7 +209,7 @@ impl Store for SqliteStore {
                 return Ok(Vec::new());
             }
             let clock = self.clock.clone();
-            let recovered = self.writer.settle(&id.clone(), move |db| {
+            let recovered = self.writer.call_for_lane(&id.clone(), move |db| {
                 claim::recover(db, &id, clock.reading())
             });
             recovered.await
@@ -224,9 +224,10 @@ impl Store for SqliteStore {
 
     fn release(&self, lane: &Lane) -> StoreFuture<'_, ()> {
         let lane = lane.clone();
-        self.writer.settle(&lane.session_id.clone(), move |db| {
-            lane_columns::release(&db.sql, &lane)
-        })
+        self.writer
+            .call_for_lane(&lane.session_id.clone(), move |db| {
+                lane_columns::release(&db.sql, &lane)
+            })
     }
 
     fn append(&self, lane: &Lane, loop_id: &LoopId, events: Vec<Event>) {
@@ -239,7 +240,7 @@ impl Store for SqliteStore {
         let Some(append) = JournalAppend::new(lane, loop_id, events) else {
             return Box::pin(std::future::ready(Ok(())));
         };
-        self.writer.append_now(append)
+        self.writer.append_and_wait(append)
     }
 
     fn commit(&self, commit: Commit) -> StoreFuture<'_, u64> {
@@ -294,6 +295,6 @@ impl Store for SqliteStore {
     }
 
     fn copies(&self) -> StoreFuture<'_, Vec<PathBuf>> {
-        self.reader.call(|db| Ok(repair::copies(&db.sql)?))
+        self.reader.call(|db| Ok(repair::list_backups(&db.sql)?))
     }
 }

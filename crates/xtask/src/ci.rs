@@ -12,20 +12,20 @@ pub(crate) use retries::Retries;
 use crate::{clients, steps, test_step, trace};
 use anyhow::{Result, bail};
 use busy_loops::BusyLoops;
-use options::Options;
+use options::CiOptions;
 use report::{RunReport, Stopwatch};
 
 /// A step of `cargo xtask ci`.
-pub(crate) struct Step {
+pub(crate) struct CiStep {
     /// Name on the command line.
     pub(crate) name: &'static str,
     /// What the step checks; printed by `cargo xtask steps`, and when the step begins.
-    pub(crate) what: &'static str,
+    pub(crate) description: &'static str,
     run: fn(&mut Retries) -> Result<()>,
 }
 
 /// All steps, cheap ones first. Steps that only read the code are not retried: they would fail the same way.
-pub(crate) const STEPS: &[Step] = &[
+pub(crate) const STEPS: &[CiStep] = &[
     step("fmt", "the code is formatted", |_| steps::fmt()),
     step(
         "trace",
@@ -61,8 +61,16 @@ pub(crate) const STEPS: &[Step] = &[
     ),
 ];
 
-const fn step(name: &'static str, what: &'static str, run: fn(&mut Retries) -> Result<()>) -> Step {
-    Step { name, what, run }
+const fn step(
+    name: &'static str,
+    what: &'static str,
+    run: fn(&mut Retries) -> Result<()>,
+) -> CiStep {
+    CiStep {
+        name,
+        description: what,
+        run,
+    }
 }
 
 /// Runs `cargo xtask ci` with these arguments.
@@ -70,8 +78,8 @@ const fn step(name: &'static str, what: &'static str, run: fn(&mut Retries) -> R
 /// # Errors
 /// Fails if a step fails twice or the arguments are invalid.
 pub(crate) fn run(args: &[String]) -> Result<()> {
-    let options = Options::parse(args)?;
-    let _busy = BusyLoops::start(options.beside)?;
+    let options = CiOptions::parse(args)?;
+    let _busy = BusyLoops::start(options.busy_loops)?;
     if options.times > 1 {
         return repeat::run(&options);
     }
@@ -86,9 +94,9 @@ pub(crate) fn run(args: &[String]) -> Result<()> {
 /// Runs the steps named in `wanted`, or all if empty, until one fails.
 fn run_steps(wanted: &[String]) -> RunReport {
     let mut report = RunReport::default();
-    let named = |step: &&Step| wanted.iter().any(|name| name == step.name);
+    let named = |step: &&CiStep| wanted.iter().any(|name| name == step.name);
     for step in STEPS.iter().filter(|step| wanted.is_empty() || named(step)) {
-        println!("== {}: {}", step.name, step.what);
+        println!("== {}: {}", step.name, step.description);
         let stopwatch = Stopwatch::start();
         let mut retries = Retries::default();
         let result = (step.run)(&mut retries);

@@ -21,7 +21,7 @@ pub(crate) fn run(retries: &mut Retries) -> Result<()> {
     retries.run("TypeScript client", || {
         run_node_tests("clients/typescript", &binary)
     })?;
-    retries.run("Python client", || python(&binary))?;
+    retries.run("Python client", || run_python_tests(&binary))?;
     // These tests use packages of the TypeScript client.
     retries.run("MCP servers", || run_node_tests("mcp", &binary))
 }
@@ -35,7 +35,7 @@ pub(crate) fn published_schemas() -> Result<Option<PathBuf>> {
         return Ok(None);
     }
     let client = root().join("conformance/clients/typescript");
-    install(&client)?;
+    install_npm_packages(&client)?;
     Ok(Some(
         client.join("node_modules/@agentclientprotocol/sdk/schema"),
     ))
@@ -44,7 +44,7 @@ pub(crate) fn published_schemas() -> Result<Option<PathBuf>> {
 /// Runs the tests of a folder with the packages of its lock file.
 fn run_node_tests(folder: &str, binary: &Path) -> Result<()> {
     let folder = root().join("conformance").join(folder);
-    install(&folder)?;
+    install_npm_packages(&folder)?;
     run_checked(
         Command::new("node")
             .args(["--test", "--test-reporter=spec"])
@@ -54,7 +54,7 @@ fn run_node_tests(folder: &str, binary: &Path) -> Result<()> {
 }
 
 /// Installs the packages of a folder's lock file.
-fn install(folder: &Path) -> Result<()> {
+fn install_npm_packages(folder: &Path) -> Result<()> {
     let installed = folder.join("node_modules/.installed");
     install_once(&installed, &folder.join("package-lock.json"), || {
         let mut npm = Command::new("npm");
@@ -65,7 +65,7 @@ fn install(folder: &Path) -> Result<()> {
     })
 }
 
-fn python(binary: &Path) -> Result<()> {
+fn run_python_tests(binary: &Path) -> Result<()> {
     let folder = root().join("conformance/clients/python");
     let packages = "python3 (3.10 or newer) and python3-venv";
     ensure_installed(packages, "python3 python3-venv", || {

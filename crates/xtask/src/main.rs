@@ -47,7 +47,7 @@ fn run() -> Result<()> {
         Some(ci::BUSY_LOOP) => ci::spin(),
         Some("steps") => {
             for step in ci::STEPS {
-                println!("{:10} {}", step.name, step.what);
+                println!("{:10} {}", step.name, step.description);
             }
             Ok(())
         }

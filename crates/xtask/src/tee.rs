@@ -12,7 +12,7 @@ use std::{
 };
 
 /// Output and exit status of a command.
-pub(crate) struct Printed {
+pub(crate) struct TeeOutput {
     pub(crate) status: ExitStatus,
     /// Lines of stdout and stderr, in the order of printing.
     pub(crate) lines: Vec<String>,
@@ -27,7 +27,7 @@ const DRAIN_TIMEOUT: Duration = Duration::from_secs(5);
 ///
 /// # Errors
 /// Fails if the command cannot be started.
-pub(crate) fn tee(command: Command) -> Result<Printed> {
+pub(crate) fn tee(command: Command) -> Result<TeeOutput> {
     tee_stderr(command, None)
 }
 
@@ -35,7 +35,7 @@ pub(crate) fn tee(command: Command) -> Result<Printed> {
 ///
 /// # Errors
 /// Fails if the command cannot be started.
-pub(crate) fn tee_stderr(mut command: Command, file: Option<File>) -> Result<Printed> {
+pub(crate) fn tee_stderr(mut command: Command, file: Option<File>) -> Result<TeeOutput> {
     let program = command.get_program().to_owned();
     let (reader, writer) = io::pipe().context("a pipe")?;
     if io::stdout().is_terminal() && env::var_os("CARGO_TERM_COLOR").is_none() {
@@ -83,7 +83,7 @@ pub(crate) fn tee_stderr(mut command: Command, file: Option<File>) -> Result<Pri
         // The reading thread cannot panic.
         let _ = reading.join();
     }
-    Ok(Printed { status, lines })
+    Ok(TeeOutput { status, lines })
 }
 
 #[cfg(test)]

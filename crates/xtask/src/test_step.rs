@@ -4,7 +4,7 @@ use crate::{
     ci::Retries,
     clients,
     steps::cargo,
-    tee::{Printed, tee},
+    tee::{TeeOutput, tee},
 };
 use anyhow::{Context, Result, ensure};
 use std::collections::BTreeSet;
@@ -40,7 +40,7 @@ pub(crate) fn run(retries: &mut Retries) -> Result<()> {
     if first.status.success() {
         return Ok(());
     }
-    let failed = Failed::read(&first.lines);
+    let failed = TestFailures::parse(&first.lines);
     ensure!(
         !failed.does_not_compile,
         "the tests do not compile: cargo ended with {}",
@@ -58,11 +58,11 @@ pub(crate) fn run(retries: &mut Retries) -> Result<()> {
     Ok(())
 }
 
-fn check_rerun(failed: &Failed, again: &Printed) -> Result<()> {
+fn check_rerun(failed: &TestFailures, again: &TeeOutput) -> Result<()> {
     ensure!(
         again.status.success(),
         "{} ({})",
-        Failed::read(&again.lines).names(),
+        TestFailures::parse(&again.lines).names(),
         again.status
     );
     for name in &failed.tests {
@@ -76,15 +76,15 @@ fn check_rerun(failed: &Failed, again: &Printed) -> Result<()> {
 
 /// Failures of a run of `cargo test`.
 #[derive(Debug, Default, PartialEq, Eq)]
-struct Failed {
+struct TestFailures {
     tests: BTreeSet<String>,
     /// True if a test program crashed, so that the results of its other tests are unknown.
     has_crashed: bool,
     does_not_compile: bool,
 }
 
-impl Failed {
-    fn read(lines: &[String]) -> Self {
+impl TestFailures {
+    fn parse(lines: &[String]) -> Self {
         let mut failed = Self::default();
         for line in lines {
             let dashed = line
@@ -115,8 +115,8 @@ impl Failed {
 mod tests {
     use super::*;
 
-    fn read(text: &str) -> Failed {
-        Failed::read(&text.lines().map(str::to_owned).collect::<Vec<_>>())
+    fn parse_failures(text: &str) -> TestFailures {
+        TestFailures::parse(&text.lines().map(str::to_owned).collect::<Vec<_>>())
     }
 
     #[test]
@@ -128,7 +128,7 @@ garbled test a::worse ... FAILED
 ---- a::worse stdout ----
 test b::panics - should panic ... FAILED
 error: 2 targets failed:";
-        let failed = read(text);
+        let failed = parse_failures(text);
         let names: Vec<&str> = failed.tests.iter().map(String::as_str).collect();
         assert_eq!(names, ["a::bad", "a::worse", "b::panics"]);
         assert!(!failed.has_crashed && !failed.does_not_compile);
@@ -139,21 +139,21 @@ error: 2 targets failed:";
         let crash = "\
 test a::bad ... FAILED
   process didn't exit successfully: `target/debug/deps/b-1` (signal: 6, SIGABRT)";
-        assert!(read(crash).has_crashed);
-        assert!(read("error: no library targets found").has_crashed);
+        assert!(parse_failures(crash).has_crashed);
+        assert!(parse_failures("error: no library targets found").has_crashed);
     }
 
     #[test]
     fn tests_that_do_not_compile_are_not_run_again() {
         let text = "error: could not compile `a` (lib test) due to 1 previous error";
-        assert!(read(text).does_not_compile);
+        assert!(parse_failures(text).does_not_compile);
     }
 
     #[test]
     fn test_missing_from_rerun_has_not_passed() {
-        let failed = read("test a::bad ... FAILED");
+        let failed = parse_failures("test a::bad ... FAILED");
         let status = std::process::Command::new("true").status().unwrap();
-        let printed = |text: &str| Printed {
+        let printed = |text: &str| TeeOutput {
             status,
             lines: vec![text.to_owned()],
         };

@@ -10,11 +10,11 @@ mod tests;
 
 use crate::steps::root;
 use anyhow::{Context, Result, bail, ensure};
-use kit::Kit;
+use kit::TestKit;
 use marks::{MarkError, Proof};
-use modules::Modules;
+use modules::NamedModules;
 use std::{collections::BTreeMap, fmt::Write as _, fs};
-use table::{GROUPS, Id, Requirement, Table};
+use table::{GROUPS, Requirement, RequirementId, Table};
 use tidy::File;
 
 /// File with turnery's own requirements.
@@ -29,13 +29,13 @@ const KIT_FILE: &str = "docs/acp-kit.toml";
 /// Requirements with the tests that prove them.
 struct Trace {
     table: Table,
-    kit: Kit,
-    proofs: BTreeMap<Id, Vec<Proof>>,
+    kit: TestKit,
+    proofs: BTreeMap<RequirementId, Vec<Proof>>,
 }
 
 /// Status of a requirement.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Standing {
+enum ProofStatus {
     Proved,
     Missing,
     Waived,
@@ -44,13 +44,13 @@ enum Standing {
 
 /// Runs `cargo xtask trace`, `cargo xtask trace --missing` or `cargo xtask trace ID ...`.
 pub(crate) fn run(wanted: &[String]) -> Result<()> {
-    let trace = read()?;
+    let trace = read_trace()?;
     let only_missing = wanted == ["--missing"];
     if wanted.is_empty() || only_missing {
-        let missing: Vec<&Id> = trace.ids_with_status(Standing::Missing).collect();
+        let missing: Vec<&RequirementId> = trace.ids_with_status(ProofStatus::Missing).collect();
         for id in trace.table.keys() {
             if !only_missing || missing.contains(&id) {
-                print!("{}", trace.show(id));
+                print!("{}", trace.render(id));
             }
         }
         print!("{}", trace.summary());
@@ -59,7 +59,7 @@ pub(crate) fn run(wanted: &[String]) -> Result<()> {
             "{} ids have neither a test nor a waiver; `cargo xtask trace --missing` lists them",
             missing.len()
         );
-        let stale = trace.stale();
+        let stale = trace.proved_but_later();
         ensure!(
             stale.is_empty(),
             "proved by now, so take their `later` away: {}",
@@ -78,15 +78,15 @@ pub(crate) fn run(wanted: &[String]) -> Result<()> {
             print!("{}", trace.render_kit_requirement(text));
             continue;
         }
-        let known = Id::parse(text).filter(|id| trace.table.contains_key(id));
+        let known = RequirementId::parse(text).filter(|id| trace.table.contains_key(id));
         let id = known.with_context(|| format!("there is no requirement {text:?}"))?;
-        print!("{}", trace.show(&id));
+        print!("{}", trace.render(&id));
     }
     Ok(())
 }
 
 /// Reads the table and all marks. Reports all their errors at once.
-fn read() -> Result<Trace> {
+fn read_trace() -> Result<Trace> {
     let text = |file| fs::read_to_string(root().join(file)).context(file);
     let table = table::parse(&text(OWN_FILE)?, &text(PROTOCOL_FILE)?)
         .with_context(|| format!("failed to read {OWN_FILE} and {PROTOCOL_FILE}"))?;
@@ -94,7 +94,7 @@ fn read() -> Result<Trace> {
         .with_context(|| format!("failed to read {KIT_FILE}"))?;
     let mut proofs = Vec::new();
     let mut faults = Vec::new();
-    let mut modules = Modules::default();
+    let mut modules = NamedModules::default();
     for File { path, text } in tidy::files() {
         let Some(read) = marks::mark_reader(&path) else {
             continue;
@@ -108,12 +108,17 @@ fn read() -> Result<Trace> {
         .iter()
         .filter(|proof| !modules.is_compiled(&proof.file));
     faults.extend(never_run.map(|proof| proof.error("nothing runs this file".to_owned())));
-    join(table, kit, proofs, faults)
+    build_trace(table, kit, proofs, faults)
 }
 
 /// Joins the marks with the table.
-fn join(table: Table, kit: Kit, found: Vec<Proof>, mut faults: Vec<MarkError>) -> Result<Trace> {
-    let mut proofs: BTreeMap<Id, Vec<Proof>> = BTreeMap::new();
+fn build_trace(
+    table: Table,
+    kit: TestKit,
+    found: Vec<Proof>,
+    mut faults: Vec<MarkError>,
+) -> Result<Trace> {
+    let mut proofs: BTreeMap<RequirementId, Vec<Proof>> = BTreeMap::new();
     for proof in found {
         match table.get(&proof.id) {
             Some(Requirement {
@@ -134,27 +139,27 @@ fn join(table: Table, kit: Kit, found: Vec<Proof>, mut faults: Vec<MarkError>) -
 }
 
 impl Trace {
-    fn stands(&self, id: &Id) -> Standing {
+    fn status_of(&self, id: &RequirementId) -> ProofStatus {
         let requirement = &self.table[id];
         if self.proofs.contains_key(id) {
-            Standing::Proved
+            ProofStatus::Proved
         } else if requirement.waived.is_some() {
-            Standing::Waived
+            ProofStatus::Waived
         } else if requirement.later.is_some() {
-            Standing::Later
+            ProofStatus::Later
         } else {
-            Standing::Missing
+            ProofStatus::Missing
         }
     }
 
-    fn ids_with_status(&self, wanted: Standing) -> impl Iterator<Item = &Id> {
+    fn ids_with_status(&self, wanted: ProofStatus) -> impl Iterator<Item = &RequirementId> {
         self.table
             .keys()
-            .filter(move |id| self.stands(id) == wanted)
+            .filter(move |id| self.status_of(id) == wanted)
     }
 
     /// Renders a requirement with its tests, or the reason why it has none.
-    fn show(&self, id: &Id) -> String {
+    fn render(&self, id: &RequirementId) -> String {
         let requirement = &self.table[id];
         let mut text = match &requirement.level {
             Some(level) => format!("{id} ({level}): {}\n", requirement.says),
@@ -163,12 +168,12 @@ impl Trace {
         for proof in self.proofs.get(id).into_iter().flatten() {
             let _ = writeln!(text, "    {proof}");
         }
-        let _ = match (self.stands(id), &requirement.waived, &requirement.later) {
-            (Standing::Waived, Some(reason), _) => writeln!(text, "    waived: {reason}"),
-            (Standing::Later, _, Some(work)) => writeln!(text, "    later: {work}"),
-            (Standing::Missing, ..) => writeln!(text, "    no test"),
-            (Standing::Proved, _, Some(work)) => writeln!(text, "    not for later: {work}"),
-            (Standing::Proved | Standing::Waived | Standing::Later, ..) => Ok(()),
+        let _ = match (self.status_of(id), &requirement.waived, &requirement.later) {
+            (ProofStatus::Waived, Some(reason), _) => writeln!(text, "    waived: {reason}"),
+            (ProofStatus::Later, _, Some(work)) => writeln!(text, "    later: {work}"),
+            (ProofStatus::Missing, ..) => writeln!(text, "    no test"),
+            (ProofStatus::Proved, _, Some(work)) => writeln!(text, "    not for later: {work}"),
+            (ProofStatus::Proved | ProofStatus::Waived | ProofStatus::Later, ..) => Ok(()),
         };
         text
     }
@@ -178,13 +183,13 @@ impl Trace {
         let asked = &self.kit[id];
         let tier = format!("{:?}", asked.tier).to_lowercase();
         let mut text = format!("{id} ({tier}): {}\n", asked.asks);
-        text.extend(asked.rules.iter().map(|rule| self.show(rule)));
+        text.extend(asked.rules.iter().map(|rule| self.render(rule)));
         text
     }
 
     /// Returns the requirements of the kit with an unproved rule.
     fn unproved_kit_requirements(&self) -> Vec<&str> {
-        let proved = |rule| self.stands(rule) == Standing::Proved;
+        let proved = |rule| self.status_of(rule) == ProofStatus::Proved;
         let open = self
             .kit
             .iter()
@@ -193,8 +198,8 @@ impl Trace {
     }
 
     /// Returns the ids that are marked as later but are already proved.
-    fn stale(&self) -> Vec<String> {
-        let proved = self.ids_with_status(Standing::Proved);
+    fn proved_but_later(&self) -> Vec<String> {
+        let proved = self.ids_with_status(ProofStatus::Proved);
         proved
             .filter(|id| self.table[id].later.is_some())
             .map(ToString::to_string)
@@ -204,20 +209,20 @@ impl Trace {
     /// Renders the counts of each group.
     fn summary(&self) -> String {
         let mut text = String::from("\ngroup    ids  proved  missing  waived  later\n");
-        let mut line = |name: &str, ids: &[&Id]| {
-            let count = |wanted| ids.iter().filter(|id| self.stands(id) == wanted).count();
+        let mut line = |name: &str, ids: &[&RequirementId]| {
+            let count = |wanted| ids.iter().filter(|id| self.status_of(id) == wanted).count();
             let _ = writeln!(
                 text,
                 "{name:6} {:5} {:7} {:8} {:7} {:6}",
                 ids.len(),
-                count(Standing::Proved),
-                count(Standing::Missing),
-                count(Standing::Waived),
-                count(Standing::Later)
+                count(ProofStatus::Proved),
+                count(ProofStatus::Missing),
+                count(ProofStatus::Waived),
+                count(ProofStatus::Later)
             );
         };
         for group in GROUPS {
-            let ids: Vec<&Id> = self
+            let ids: Vec<&RequirementId> = self
                 .table
                 .keys()
                 .filter(|id| id.group() == *group)

@@ -75,8 +75,8 @@ pub fn run_mutations(
 ) -> Result<MutationTable, String> {
     let started_at = Instant::now();
     let no_folder = |error| format!("cannot create a folder for recordings: {error}");
-    let scratch = ScratchFolder::present().map_err(no_folder)?;
-    let folder = scratch.case().map_err(no_folder)?;
+    let scratch = ScratchFolder::current().map_err(no_folder)?;
+    let folder = scratch.create_case_folder().map_err(no_folder)?;
     let preflight = play_suite(
         &[],
         &plan.agent_through_proxy(&[]),
@@ -215,7 +215,7 @@ impl FaultTrial<'_> {
         // timing, so the replay may miss a case that the fault changes.
         let missed: BTreeSet<&str> = row.missed_rules().map(String::as_str).collect();
         let names = |case: &usize| {
-            let rules = self.baseline[*case].case.rules();
+            let rules = self.baseline[*case].case.cited_rules();
             rules.iter().any(|rule| missed.contains(rule))
         };
         let named: Vec<usize> = (0..self.baseline.len()).filter(names).collect();
@@ -325,7 +325,7 @@ fn select_nearest_cases(
     breaks: &BTreeSet<String>,
 ) -> Vec<usize> {
     let names = |case: usize| {
-        let rules = baseline[case].case.rules().into_iter();
+        let rules = baseline[case].case.cited_rules().into_iter();
         rules.filter(|rule| breaks.contains(*rule))
     };
     let mut nearest = affected.to_vec();
@@ -388,7 +388,7 @@ impl BaselineCase<'_> {
     /// cites a rule about processes.
     fn is_changed_by(&self, fault: &'static Fault) -> bool {
         if fault.process_fault().is_some() {
-            let rules = self.case.rules();
+            let rules = self.case.cited_rules();
             return rules.iter().any(|rule| PROCESS_RULES.contains(rule));
         }
         self.recordings.iter().any(|process| {

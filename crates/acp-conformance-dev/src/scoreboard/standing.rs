@@ -258,7 +258,7 @@ mod tests {
             slowdown: 2.5,
             patience: Duration::from_secs(20),
         };
-        let requirements = Requirements::known().unwrap();
+        let requirements = Requirements::built_in().unwrap();
         let once = ["TR-1: leaving in /installed/x".to_owned()];
         let places = PathRedactor::new(Path::new("/installed")).unwrap();
         let standing = AgentStanding::from_run(&profile, &played, &once, &requirements, &places);

@@ -22,7 +22,7 @@ impl<'a> LineCursor<'a> {
     }
 
     /// Consumes the next word.
-    pub(super) fn word(&mut self) -> Option<&'a str> {
+    pub(super) fn next_word(&mut self) -> Option<&'a str> {
         let word = self.peek();
         self.rest = self.rest[word.len()..].trim_start();
         (!word.is_empty()).then_some(word)
@@ -30,14 +30,14 @@ impl<'a> LineCursor<'a> {
 
     /// Consumes the next word; `what` names it in the error if it is missing.
     pub(super) fn expect_word(&mut self, what: &str) -> Result<&'a str, String> {
-        self.word().ok_or_else(|| format!("{what} is missing"))
+        self.next_word().ok_or_else(|| format!("{what} is missing"))
     }
 
     /// Consumes the next word if it equals `word`.
-    pub(super) fn take(&mut self, word: &str) -> bool {
+    pub(super) fn take_word(&mut self, word: &str) -> bool {
         let found = self.peek() == word;
         if found {
-            self.word();
+            self.next_word();
         }
         found
     }
@@ -65,7 +65,7 @@ impl<'a> LineCursor<'a> {
     }
 
     /// Parses a JSON string.
-    pub(super) fn quoted(&mut self) -> Result<String, String> {
+    pub(super) fn parse_string(&mut self) -> Result<String, String> {
         match self.parse_json()? {
             Value::String(text) => Ok(text),
             other => Err(format!("{other} is no string")),
@@ -73,17 +73,17 @@ impl<'a> LineCursor<'a> {
     }
 
     /// Consumes the rest of the line verbatim.
-    pub(super) fn rest(&mut self) -> &'a str {
+    pub(super) fn take_rest(&mut self) -> &'a str {
         std::mem::take(&mut self.rest)
     }
 
     /// Consumes the rest of the line: a JSON string, or text with the escapes `\n`, `\t` and `\\`.
-    pub(super) fn text(&mut self) -> Result<String, String> {
+    pub(super) fn parse_text(&mut self) -> Result<String, String> {
         if self.rest.starts_with('"') {
-            return self.quoted();
+            return self.parse_string();
         }
         let mut text = String::new();
-        let mut letters = self.rest().chars();
+        let mut letters = self.take_rest().chars();
         while let Some(letter) = letters.next() {
             text.push(match (letter, letter == '\\') {
                 (letter, false) => letter,
@@ -99,7 +99,7 @@ impl<'a> LineCursor<'a> {
     }
 
     /// Checks that the line is fully consumed.
-    pub(super) fn end(&self) -> Result<(), String> {
+    pub(super) fn expect_end(&self) -> Result<(), String> {
         if self.rest.is_empty() {
             Ok(())
         } else if self.rest.starts_with('@') {
@@ -112,7 +112,7 @@ impl<'a> LineCursor<'a> {
 }
 
 /// Decodes a quoted text with JSON escapes and `\xHH` to bytes.
-pub(super) fn bytes(quoted: &str) -> Result<Vec<u8>, String> {
+pub(super) fn parse_bytes(quoted: &str) -> Result<Vec<u8>, String> {
     let inner = quoted
         .strip_prefix('"')
         .and_then(|rest| rest.strip_suffix('"'))

@@ -4,7 +4,7 @@ use super::{
     CaseLine, CaseStep, ChunkAuthor, CountRange, ElicitationAnswer, ExpectedResponse,
     LineCondition, Need, OutputPipe, PermissionAnswer, PromptContent, ResponseMode, StartOptions,
     ToolKind,
-    cursor::{LineCursor, bytes},
+    cursor::{LineCursor, parse_bytes},
     validate::check_capability_path,
 };
 use serde_json::Value;
@@ -17,11 +17,11 @@ pub(super) fn parse_line(number: usize, whole: &str) -> Result<CaseLine, String>
     let mut guards = Vec::new();
     let mut within = None;
     loop {
-        if cursor.take("if") {
+        if cursor.take_word("if") {
             guards.push(LineCondition::If(Need::parse_from(&mut cursor)?));
-        } else if cursor.take("unless") {
+        } else if cursor.take_word("unless") {
             guards.push(LineCondition::Unless(Need::parse_from(&mut cursor)?));
-        } else if cursor.take("within") {
+        } else if cursor.take_word("within") {
             let number = cursor.expect_word("the number of milliseconds")?;
             within = Some(Duration::from_millis(parse_number(number)?));
         } else {
@@ -29,7 +29,7 @@ pub(super) fn parse_line(number: usize, whole: &str) -> Result<CaseLine, String>
         }
     }
     let step = parse_step(&mut cursor)?;
-    cursor.end()?;
+    cursor.expect_end()?;
     Ok(CaseLine {
         number,
         text: whole.to_owned(),
@@ -91,7 +91,7 @@ impl Need {
     pub(super) fn parse(text: &str) -> Result<Self, String> {
         let mut cursor = LineCursor::new(text);
         let need = Self::parse_from(&mut cursor)?;
-        cursor.end().map(|()| need)
+        cursor.expect_end().map(|()| need)
     }
 
     fn parse_from(cursor: &mut LineCursor<'_>) -> Result<Self, String> {
@@ -122,19 +122,19 @@ fn parse_step(cursor: &mut LineCursor<'_>) -> Result<CaseStep, String> {
     Ok(match word {
         "version" => CaseStep::Version(parse_number(cursor.expect_word("the version")?)?),
         "client" => CaseStep::Client(cursor.parse_json()?),
-        "file" => CaseStep::File(parse_name(cursor)?, cursor.text()?),
+        "file" => CaseStep::File(parse_name(cursor)?, cursor.parse_text()?),
         "folder" => CaseStep::Folder(parse_name(cursor)?),
         "link" => CaseStep::Link(parse_name(cursor)?, parse_name(cursor)?),
-        "buffer" => CaseStep::Buffer(parse_name(cursor)?, cursor.text()?),
+        "buffer" => CaseStep::Buffer(parse_name(cursor)?, cursor.parse_text()?),
         "let" => CaseStep::Let(parse_name(cursor)?, cursor.parse_json()?),
         "repeat" => CaseStep::Repeat(
             parse_name(cursor)?,
             parse_number(cursor.expect_word("how many times")?)?,
-            cursor.quoted()?,
+            cursor.parse_string()?,
         ),
         "model" => {
-            let prompt = if cursor.take("for") {
-                Some(cursor.quoted()?)
+            let prompt = if cursor.take_word("for") {
+                Some(cursor.parse_string()?)
             } else {
                 None
             };
@@ -150,7 +150,7 @@ fn parse_step(cursor: &mut LineCursor<'_>) -> Result<CaseStep, String> {
         "kill" => CaseStep::Kill,
         "stop" => {
             expect_literal(cursor, "reading")?;
-            CaseStep::StopReading(if cursor.take("stderr") {
+            CaseStep::StopReading(if cursor.take_word("stderr") {
                 OutputPipe::Stderr
             } else {
                 OutputPipe::Stdout
@@ -173,17 +173,17 @@ fn parse_step(cursor: &mut LineCursor<'_>) -> Result<CaseStep, String> {
             CaseStep::NoOrphans
         }
         "stderr" => match cursor.expect_word("`has` or `lacks`")? {
-            "has" => CaseStep::Stderr(true, cursor.text()?),
-            "lacks" => CaseStep::Stderr(false, cursor.text()?),
+            "has" => CaseStep::Stderr(true, cursor.parse_text()?),
+            "lacks" => CaseStep::Stderr(false, cursor.parse_text()?),
             other => return Err(format!("{other:?} is neither `has` nor `lacks`")),
         },
         ">" | ">+" | ">!" | ">!+" => CaseStep::Send {
-            text: cursor.rest().to_owned(),
+            text: cursor.take_rest().to_owned(),
             broken: word.contains('!'),
             more: word.contains('+'),
         },
         ">raw" | ">raw+" => CaseStep::Raw {
-            bytes: bytes(cursor.rest())?,
+            bytes: parse_bytes(cursor.take_rest())?,
             more: word.contains('+'),
         },
         "split" => match parse_number(cursor.expect_word("the number of bytes")?)? {
@@ -203,15 +203,15 @@ fn parse_step(cursor: &mut LineCursor<'_>) -> Result<CaseStep, String> {
         },
         "said" | "unsaid" => parse_said(cursor, word == "unsaid")?,
         "value" => CaseStep::Value(cursor.parse_json()?, cursor.parse_json()?),
-        "read" => CaseStep::FileEquals(parse_name(cursor)?, cursor.text()?),
-        "holds" => CaseStep::FileContains(parse_name(cursor)?, cursor.text()?),
+        "read" => CaseStep::FileEquals(parse_name(cursor)?, cursor.parse_text()?),
+        "holds" => CaseStep::FileContains(parse_name(cursor)?, cursor.parse_text()?),
         "same" => CaseStep::FileUnchanged(parse_name(cursor)?),
         "absent" => CaseStep::FileAbsent(parse_name(cursor)?),
         "permission" => CaseStep::Permission(parse_permission(cursor)?),
         "elicitation" => CaseStep::Elicitation(parse_elicitation(cursor)?),
         "answer" => CaseStep::Answer(parse_name(cursor)?, parse_response_mode(cursor)?),
-        "saw" => CaseStep::ModelRequestText(true, cursor.text()?),
-        "unseen" => CaseStep::ModelRequestText(false, cursor.text()?),
+        "saw" => CaseStep::ModelRequestText(true, cursor.parse_text()?),
+        "unseen" => CaseStep::ModelRequestText(false, cursor.parse_text()?),
         "asked" => CaseStep::ModelRequestCount(parse_range(cursor)?),
         "dropped" => CaseStep::ModelStreamClosed,
         other => return parse_request_step(other, cursor),
@@ -234,7 +234,7 @@ fn parse_request_step(word: &str, cursor: &mut LineCursor<'_>) -> Result<CaseSte
                 Value::String(text) => PromptContent::Text(text),
                 blocks => PromptContent::Blocks(blocks),
             };
-            let session = if cursor.take("in") {
+            let session = if cursor.take_word("in") {
                 parse_name(cursor)?
             } else {
                 "session".to_owned()
@@ -251,11 +251,11 @@ fn parse_request_step(word: &str, cursor: &mut LineCursor<'_>) -> Result<CaseSte
             let method = parse_name(cursor)?;
             let params = cursor.parse_json()?;
             let name = parse_optional_name(cursor, "as", "call")?;
-            let then = if !cursor.take("->") {
+            let then = if !cursor.take_word("->") {
                 None
-            } else if cursor.take("any") {
+            } else if cursor.take_word("any") {
                 Some(ExpectedResponse::Any)
-            } else if cursor.take("error") {
+            } else if cursor.take_word("error") {
                 Some(ExpectedResponse::Error(cursor.parse_json()?))
             } else {
                 Some(ExpectedResponse::Result(cursor.parse_json()?))
@@ -298,7 +298,7 @@ fn parse_exit_code(cursor: &mut LineCursor<'_>) -> Result<Option<i32>, String> {
 }
 
 fn expect_literal(cursor: &mut LineCursor<'_>, word: &str) -> Result<(), String> {
-    if cursor.take(word) {
+    if cursor.take_word(word) {
         Ok(())
     } else {
         Err(format!("`{word}` is missing"))
@@ -314,7 +314,7 @@ fn parse_name(cursor: &mut LineCursor<'_>) -> Result<String, String> {
 fn parse_session(cursor: &mut LineCursor<'_>) -> String {
     let word = cursor.peek();
     let is_name = word.starts_with(|letter: char| letter.is_ascii_alphabetic());
-    let word = if is_name { cursor.word() } else { None };
+    let word = if is_name { cursor.next_word() } else { None };
     word.unwrap_or("session").to_owned()
 }
 
@@ -323,7 +323,7 @@ fn parse_optional_name(
     word: &str,
     usual: &str,
 ) -> Result<String, String> {
-    if cursor.take(word) {
+    if cursor.take_word(word) {
         parse_name(cursor)
     } else {
         Ok(usual.to_owned())
@@ -332,13 +332,13 @@ fn parse_optional_name(
 
 fn parse_start(cursor: &mut LineCursor<'_>) -> Result<StartOptions, String> {
     let mut start = StartOptions {
-        is_keyless: cursor.take("keyless"),
+        is_keyless: cursor.take_word("keyless"),
         ..StartOptions::default()
     };
-    if cursor.take("in") {
+    if cursor.take_word("in") {
         start.folder = Some(parse_name(cursor)?);
     }
-    while let Some(word) = cursor.word() {
+    while let Some(word) = cursor.next_word() {
         let (name, value) = word
             .split_once('=')
             .ok_or_else(|| format!("{word:?} is no KEY=VALUE"))?;
@@ -364,23 +364,23 @@ fn parse_range(cursor: &mut LineCursor<'_>) -> Result<CountRange, String> {
 }
 
 fn parse_said(cursor: &mut LineCursor<'_>, not: bool) -> Result<CaseStep, String> {
-    let voice = if cursor.take("user") {
+    let voice = if cursor.take_word("user") {
         ChunkAuthor::User
-    } else if cursor.take("thought") {
+    } else if cursor.take_word("thought") {
         ChunkAuthor::Thought
     } else {
         ChunkAuthor::Agent
     };
     Ok(CaseStep::MessageText {
         author: voice,
-        text: cursor.quoted()?,
+        text: cursor.parse_string()?,
         session: parse_optional_name(cursor, "in", "session")?,
         is_negated: not,
     })
 }
 
 fn parse_permission(cursor: &mut LineCursor<'_>) -> Result<PermissionAnswer, String> {
-    Ok(match cursor.rest().trim() {
+    Ok(match cursor.take_rest().trim() {
         "allow_once" => PermissionAnswer::AllowOnce,
         "allow_always" => PermissionAnswer::AllowAlways,
         "reject_once" => PermissionAnswer::RejectOnce,
@@ -396,13 +396,13 @@ fn parse_permission(cursor: &mut LineCursor<'_>) -> Result<PermissionAnswer, Str
 }
 
 fn parse_elicitation(cursor: &mut LineCursor<'_>) -> Result<ElicitationAnswer, String> {
-    if cursor.take("accept") {
-        if cursor.take("each") {
+    if cursor.take_word("accept") {
+        if cursor.take_word("each") {
             return cursor.parse_json().map(ElicitationAnswer::AcceptEach);
         }
         return cursor.parse_json().map(ElicitationAnswer::Accept);
     }
-    Ok(match cursor.rest().trim() {
+    Ok(match cursor.take_rest().trim() {
         "decline" => ElicitationAnswer::Decline,
         "cancel" => ElicitationAnswer::Cancel,
         "strange" => ElicitationAnswer::UnknownAction,

@@ -12,7 +12,7 @@ fn parse_line_of_case(line: &str) -> CaseLine {
     case.lines.remove(5)
 }
 
-fn step(line: &str) -> CaseStep {
+fn parse_step(line: &str) -> CaseStep {
     parse_line_of_case(line).step
 }
 
@@ -34,7 +34,7 @@ fn case_is_parsed_line_by_line() {
         .iter()
         .map(|line| (line.number, &line.step))
         .collect();
-    let answers = vec![model::ScriptedResponse::text("a")];
+    let answers = vec![model::ScriptedResponse::from_text("a")];
     assert_eq!(
         steps,
         [
@@ -51,7 +51,7 @@ fn case_is_parsed_line_by_line() {
         ]
     );
     assert_eq!(case.lines[3].text, "exit 3 @ TR-6 TR-7");
-    assert_eq!(case.rules(), ["TR-6", "TR-7"]);
+    assert_eq!(case.cited_rules(), ["TR-6", "TR-7"]);
 }
 
 #[test]
@@ -133,7 +133,7 @@ fn misspelled_rules_are_reported() {
     let tabs = parse_line_of_case("exit 0\t@\tTR-6\tTR-7");
     assert_eq!(tabs.step, CaseStep::Exit(Some(0)));
     assert_eq!(tabs.rules, ["TR-6", "TR-7"]);
-    let address = step("saw me@home-1 or @ home");
+    let address = parse_step("saw me@home-1 or @ home");
     assert_eq!(
         address,
         CaseStep::ModelRequestText(true, text("me@home-1 or @ home"))
@@ -153,12 +153,12 @@ fn send_steps_are_parsed() {
         broken,
         more,
     };
-    assert_eq!(step("> {\"a\": 1}"), send("{\"a\": 1}", false, false));
-    assert_eq!(step(">+ {}"), send("{}", false, true));
-    assert_eq!(step(">! {\"a"), send("{\"a", true, false));
-    assert_eq!(step(">!+ []"), send("[]", true, true));
+    assert_eq!(parse_step("> {\"a\": 1}"), send("{\"a\": 1}", false, false));
+    assert_eq!(parse_step(">+ {}"), send("{}", false, true));
+    assert_eq!(parse_step(">! {\"a"), send("{\"a", true, false));
+    assert_eq!(parse_step(">!+ []"), send("[]", true, true));
     assert_eq!(
-        step(r#">raw "a\xff\n\u00e9\"""#),
+        parse_step(r#">raw "a\xff\n\u00e9\"""#),
         CaseStep::Raw {
             bytes: vec![b'a', 0xff, b'\n', 0xc3, 0xa9, b'"'],
             more: false,
@@ -169,14 +169,17 @@ fn send_steps_are_parsed() {
 #[test]
 fn request_and_response_steps_are_parsed() {
     assert_eq!(
-        step("session other {\"cwd\": \".\"}"),
+        parse_step("session other {\"cwd\": \".\"}"),
         CaseStep::Session(text("other"), Some(json!({"cwd": "."})))
     );
-    assert_eq!(step("session"), CaseStep::Session(text("session"), None));
-    assert_eq!(step("login"), CaseStep::Login);
-    assert_eq!(step("cancel b"), CaseStep::Cancel(text("b")));
     assert_eq!(
-        step("prompt+ \"hi in b\" in b as second"),
+        parse_step("session"),
+        CaseStep::Session(text("session"), None)
+    );
+    assert_eq!(parse_step("login"), CaseStep::Login);
+    assert_eq!(parse_step("cancel b"), CaseStep::Cancel(text("b")));
+    assert_eq!(
+        parse_step("prompt+ \"hi in b\" in b as second"),
         CaseStep::Prompt {
             content: PromptContent::Text(text("hi in b")),
             session: text("b"),
@@ -186,7 +189,7 @@ fn request_and_response_steps_are_parsed() {
         }
     );
     assert_eq!(
-        step("call! session/list null as x"),
+        parse_step("call! session/list null as x"),
         CaseStep::Call {
             method: text("session/list"),
             params: Value::Null,
@@ -196,7 +199,7 @@ fn request_and_response_steps_are_parsed() {
         }
     );
     assert_eq!(
-        step("call nope/nope {} -> error {\"code\": -32601}"),
+        parse_step("call nope/nope {} -> error {\"code\": -32601}"),
         CaseStep::Call {
             method: text("nope/nope"),
             params: json!({}),
@@ -206,14 +209,14 @@ fn request_and_response_steps_are_parsed() {
         }
     );
     assert_eq!(
-        step("answered {\"stopReason\": \"end_turn\"} for second"),
+        parse_step("answered {\"stopReason\": \"end_turn\"} for second"),
         CaseStep::ExpectResponse(
             text("second"),
             ExpectedResponse::Result(json!({"stopReason": "end_turn"}))
         )
     );
     assert_eq!(
-        step("ended"),
+        parse_step("ended"),
         CaseStep::ExpectResponse(text("prompt"), ExpectedResponse::Any)
     );
 }
@@ -222,17 +225,17 @@ fn request_and_response_steps_are_parsed() {
 fn check_process_and_client_steps_are_parsed() {
     let range = |from, to| CountRange { min: from, max: to };
     assert_eq!(
-        step("count 2.. 5"),
+        parse_step("count 2.. 5"),
         CaseStep::Count(range(2, None), json!(5))
     );
-    assert_eq!(step("maybe 5"), CaseStep::CaptureIfAny(json!(5)));
-    assert_eq!(step("gone any"), CaseStep::ExitUnprompted(None));
+    assert_eq!(parse_step("maybe 5"), CaseStep::CaptureIfAny(json!(5)));
+    assert_eq!(parse_step("gone any"), CaseStep::ExitUnprompted(None));
     assert_eq!(
-        step("asked ..3"),
+        parse_step("asked ..3"),
         CaseStep::ModelRequestCount(range(0, Some(3)))
     );
     assert_eq!(
-        step("unsaid thought \"x\" in b"),
+        parse_step("unsaid thought \"x\" in b"),
         CaseStep::MessageText {
             author: ChunkAuthor::Thought,
             text: text("x"),
@@ -241,7 +244,7 @@ fn check_process_and_client_steps_are_parsed() {
         }
     );
     assert_eq!(
-        step("start in $CWD A=1 B="),
+        parse_step("start in $CWD A=1 B="),
         CaseStep::Start(StartOptions {
             is_keyless: false,
             folder: Some(text("$CWD")),
@@ -249,27 +252,27 @@ fn check_process_and_client_steps_are_parsed() {
         })
     );
     assert_eq!(
-        step("stop reading stderr"),
+        parse_step("stop reading stderr"),
         CaseStep::StopReading(OutputPipe::Stderr)
     );
     assert_eq!(
-        step("permission by hand"),
+        parse_step("permission by hand"),
         CaseStep::Permission(PermissionAnswer::ByHand)
     );
     assert_eq!(
-        step("answer fs/read_text_file error -32002"),
+        parse_step("answer fs/read_text_file error -32002"),
         CaseStep::Answer(text("fs/read_text_file"), ResponseMode::Error(-32002))
     );
     assert_eq!(
-        step("elicitation accept {\"a\": 1}"),
+        parse_step("elicitation accept {\"a\": 1}"),
         CaseStep::Elicitation(ElicitationAnswer::Accept(json!({"a": 1})))
     );
     assert_eq!(
-        step("elicitation accept each \"a\""),
+        parse_step("elicitation accept each \"a\""),
         CaseStep::Elicitation(ElicitationAnswer::AcceptEach(json!("a")))
     );
     assert_eq!(
-        step("saw \"a b\""),
+        parse_step("saw \"a b\""),
         CaseStep::ModelRequestText(true, text("a b"))
     );
 }

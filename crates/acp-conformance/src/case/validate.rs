@@ -2,7 +2,7 @@
 
 use super::{CaseLine, CaseStep, ExpectedResponse, LineCondition, Need};
 use crate::{
-    official_schema::official,
+    official_schema::official_schema,
     pattern::{self, validate},
     suggestions::unknown_name_message,
 };
@@ -33,11 +33,12 @@ impl KnownVariables {
     }
 
     /// Checks the next line, and adds the variables it sets.
-    pub(super) fn check(&mut self, line: &CaseLine) -> Result<(), String> {
+    pub(super) fn check_line(&mut self, line: &CaseLine) -> Result<(), String> {
         for pattern in step_patterns(&line.step) {
             validate::validate_pattern(pattern)?;
         }
-        let mentioned = pattern::names(&line.text).filter(|name| line.requires_variable(name));
+        let mentioned =
+            pattern::variable_names(&line.text).filter(|name| line.requires_variable(name));
         for name in mentioned.chain(required_variables(line)) {
             if !self.0.contains(name) {
                 let known: Vec<String> = self.0.iter().map(|name| format!("${name}")).collect();
@@ -55,15 +56,15 @@ impl KnownVariables {
             CaseStep::Let(name, _)
             | CaseStep::Repeat(name, ..)
             | CaseStep::Call { name, .. }
-            | CaseStep::Prompt { name, .. } => self.set(name),
-            CaseStep::Initialize(_) => self.set("initialize"),
+            | CaseStep::Prompt { name, .. } => self.insert(name),
+            CaseStep::Initialize(_) => self.insert("initialize"),
             CaseStep::Session(name, _) => {
-                self.set(name);
-                self.set(&format!("{name}_new"));
-                self.set(&format!("{name}_result"));
+                self.insert(name);
+                self.insert(&format!("{name}_new"));
+                self.insert(&format!("{name}_result"));
             }
-            CaseStep::Load(..) => self.set("load"),
-            CaseStep::Resume(..) => self.set("resume"),
+            CaseStep::Load(..) => self.insert("load"),
+            CaseStep::Resume(..) => self.insert("resume"),
             // These steps capture nothing.
             CaseStep::No(_) | CaseStep::Count(..) => return,
             _ => {}
@@ -73,7 +74,7 @@ impl KnownVariables {
         }
     }
 
-    fn set(&mut self, name: &str) {
+    fn insert(&mut self, name: &str) {
         self.0.insert(name.to_owned());
     }
 }
@@ -128,7 +129,7 @@ pub(super) fn check_capability_path(path: &str) -> Result<(), String> {
         Some(("session", members)) => ("NewSessionResponse", "session.", members),
         _ => ("AgentCapabilities", "", path),
     };
-    let Err((before, known)) = official(1).check_path(name, members) else {
+    let Err((before, known)) = official_schema(1).check_path(name, members) else {
         return Ok(());
     };
     match format!("{root}{before}").strip_suffix('.') {

@@ -6,7 +6,7 @@ use std::path::PathBuf;
 
 /// Loads the table of rules.
 pub(crate) fn load_requirements() -> Result<Requirements> {
-    Requirements::known()
+    Requirements::built_in()
         .map_err(anyhow::Error::msg)
         .context("requirements.toml")
 }
@@ -16,7 +16,7 @@ pub(crate) fn load_requirements() -> Result<Requirements> {
 pub(crate) fn load_cases(paths: &[PathBuf], requirements: &Requirements) -> Result<Vec<Case>> {
     let cases = case_folder::cases(paths).map_err(anyhow::Error::msg)?;
     for case in &cases {
-        for rule in case.rules() {
+        for rule in case.cited_rules() {
             if requirements.rule(rule).is_none() {
                 let ids = requirements.rules.iter().map(|rule| &*rule.id);
                 bail!(

@@ -31,7 +31,7 @@ pub(crate) struct CoverageArgs {
 
 pub(crate) fn parse_level(name: &str) -> Result<Level, String> {
     let names = || Level::ALL.map(Level::name).join(", ");
-    Level::named(name).ok_or_else(|| format!("there is no such level; there are {}", names()))
+    Level::from_name(name).ok_or_else(|| format!("there is no such level; there are {}", names()))
 }
 
 pub(crate) fn print_rules(args: &ListArgs, out: &mut dyn Write) -> Result<()> {

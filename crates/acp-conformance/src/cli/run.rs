@@ -173,7 +173,7 @@ fn reject_command_as_cases(args: &RunArgs) -> Result<()> {
 /// Returns true if only some cases of the suite are played.
 fn is_partial_run(args: &RunArgs, requirements: &Requirements) -> bool {
     let mut only = args.only.iter();
-    only.any(|name| requirements.named(name).is_none())
+    only.any(|name| requirements.find_rule(name).is_none())
         || args.cases.iter().any(|path| !path.is_dir())
 }
 
@@ -185,7 +185,7 @@ fn select_cases(
 ) -> Result<Vec<Case>> {
     let mut rules = Vec::new();
     for name in &args.only {
-        if let Some(rule) = requirements.named(name) {
+        if let Some(rule) = requirements.find_rule(name) {
             rules.push(rule.id.clone());
         } else if cases.iter().all(|case| case.name != *name) {
             let ids = requirements.rules.iter().map(|rule| rule.id.as_str());
@@ -215,14 +215,14 @@ fn select_cases(
     }
     rules.retain(|id| requirements.rule(id).is_some());
     let cited = |case: &Case| {
-        case.rules()
+        case.cited_rules()
             .iter()
             .any(|rule| rules.iter().any(|id| id == rule))
     };
     let is_watched = |rule: &String| {
         !cases
             .iter()
-            .any(|case| case.rules().contains(&rule.as_str()))
+            .any(|case| case.cited_rules().contains(&rule.as_str()))
     };
     // Rules that no case cites are watched in every case.
     let takes_all = rules.iter().any(is_watched);

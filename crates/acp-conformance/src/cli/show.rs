@@ -23,7 +23,7 @@ pub(crate) fn print_case_or_rule(args: &ShowArgs, out: &mut dyn Write) -> Result
         return Ok(());
     }
     let requirements = load_requirements()?;
-    let Some(rule) = requirements.named(name) else {
+    let Some(rule) = requirements.find_rule(name) else {
         let names: Vec<&str> = embedded::names().collect();
         let ids = requirements.rules.iter().map(|rule| &*rule.id);
         bail!(unknown_name_message(

@@ -1,7 +1,9 @@
 //! Parses requests and encodes responses of Anthropic Messages.
 
 use super::{
-    encoder::{ResponseEnd, ResponseHead, ResponsePart, StreamEncoder, ToolCall, event, joined},
+    encoder::{
+        ResponseEnd, ResponseHead, ResponsePart, StreamEncoder, ToolCall, merge_parts, sse_event,
+    },
     request::{Api, MessageRole, ModelRequest, array_items, content_text, render_call, str_field},
     script::FinishReason,
 };
@@ -60,7 +62,7 @@ pub(super) fn error_body(status: u16, message: &str) -> Value {
 }
 
 pub(super) fn encode_whole(head: &ResponseHead, parts: &[ResponsePart], end: ResponseEnd) -> Value {
-    let parts = joined(parts);
+    let parts = merge_parts(parts);
     let mut content = Vec::new();
     for (index, part) in parts.iter().enumerate() {
         content.push(match part {
@@ -89,11 +91,11 @@ pub(super) fn encode_whole(head: &ResponseHead, parts: &[ResponsePart], end: Res
         "content": content,
         "stop_reason": stop_reason(end.finish_reason, calls),
         "stop_sequence": null,
-        "usage": usage(end),
+        "usage": usage_json(end),
     })
 }
 
-fn usage(end: ResponseEnd) -> Value {
+fn usage_json(end: ResponseEnd) -> Value {
     json!({
         "input_tokens": end.usage.input,
         "cache_creation_input_tokens": 0,
@@ -145,9 +147,9 @@ impl AnthropicEncoder {
             OpenBlock::None => return,
             OpenBlock::Text => {}
             OpenBlock::Think => {
-                events.push(
-                    self.delta(json!({"type": "signature_delta", "signature": THINKING_SIGNATURE})),
-                );
+                events.push(self.block_delta_event(
+                    json!({"type": "signature_delta", "signature": THINKING_SIGNATURE}),
+                ));
             }
         }
         events.push(self.block_stop_event());
@@ -169,7 +171,7 @@ impl AnthropicEncoder {
         )
     }
 
-    fn delta(&self, delta: Value) -> Bytes {
+    fn block_delta_event(&self, delta: Value) -> Bytes {
         typed_event(json!({"type": "content_block_delta", "index": self.block, "delta": delta}))
     }
 
@@ -177,14 +179,16 @@ impl AnthropicEncoder {
         typed_event(json!({"type": "content_block_stop", "index": self.block}))
     }
 
-    fn call(&mut self, call: &ToolCall, events: &mut Vec<Bytes>) {
+    fn encode_call(&mut self, call: &ToolCall, events: &mut Vec<Bytes>) {
         self.close_block(events);
         let id = call_id(&self.head, self.block);
         events.push(self.block_start_event(
             json!({"type": "tool_use", "id": id, "name": call.name, "input": {}}),
         ));
         let text = call.arguments_object().to_string();
-        events.push(self.delta(json!({"type": "input_json_delta", "partial_json": text})));
+        events.push(
+            self.block_delta_event(json!({"type": "input_json_delta", "partial_json": text})),
+        );
         events.push(self.block_stop_event());
         self.block += 1;
         self.has_calls = true;
@@ -192,7 +196,7 @@ impl AnthropicEncoder {
 }
 
 impl StreamEncoder for AnthropicEncoder {
-    fn open(&mut self) -> Vec<Bytes> {
+    fn encode_start(&mut self) -> Vec<Bytes> {
         let message = json!({
             "id": format!("msg_{}", self.head.number),
             "type": "message",
@@ -218,14 +222,16 @@ impl StreamEncoder for AnthropicEncoder {
                     json!({"type": "text", "text": ""}),
                     &mut events,
                 );
-                events.push(self.delta(json!({"type": "text_delta", "text": text})));
+                events.push(self.block_delta_event(json!({"type": "text_delta", "text": text})));
             }
             ResponsePart::Think(text) => {
                 let block = json!({"type": "thinking", "thinking": "", "signature": ""});
                 self.begin_block(OpenBlock::Think, block, &mut events);
-                events.push(self.delta(json!({"type": "thinking_delta", "thinking": text})));
+                events.push(
+                    self.block_delta_event(json!({"type": "thinking_delta", "thinking": text})),
+                );
             }
-            ResponsePart::Call(call) => self.call(call, &mut events),
+            ResponsePart::Call(call) => self.encode_call(call, &mut events),
         }
         events
     }
@@ -236,18 +242,18 @@ impl StreamEncoder for AnthropicEncoder {
         events.push(typed_event(json!({
             "type": "message_delta",
             "delta": {"stop_reason": stop_reason(end.finish_reason, self.has_calls), "stop_sequence": null},
-            "usage": usage(end),
+            "usage": usage_json(end),
         })));
         events.push(typed_event(json!({"type": "message_stop"})));
         events
     }
 
-    fn fail(&mut self, status: u16, message: &str) -> Vec<Bytes> {
+    fn encode_error(&mut self, status: u16, message: &str) -> Vec<Bytes> {
         vec![typed_event(error_body(status, message))]
     }
 }
 
 /// Encodes an event whose name is its type.
 fn typed_event(data: Value) -> Bytes {
-    event(data["type"].as_str(), &data)
+    sse_event(data["type"].as_str(), &data)
 }

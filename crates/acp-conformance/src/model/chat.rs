@@ -1,7 +1,9 @@
 //! Parses requests and encodes responses of OpenAI Chat Completions.
 
 use super::{
-    encoder::{ResponseEnd, ResponseHead, ResponsePart, StreamEncoder, ToolCall, event, joined},
+    encoder::{
+        ResponseEnd, ResponseHead, ResponsePart, StreamEncoder, ToolCall, merge_parts, sse_event,
+    },
     request::{Api, MessageRole, ModelRequest, array_items, content_text, render_call, str_field},
     script::FinishReason,
 };
@@ -57,7 +59,7 @@ pub(super) fn encode_whole(head: &ResponseHead, parts: &[ResponsePart], end: Res
     message.insert("role".to_owned(), "assistant".into());
     message.insert("content".to_owned(), Value::Null);
     let mut calls = Vec::new();
-    for part in joined(parts) {
+    for part in merge_parts(parts) {
         match part {
             ResponsePart::Text(text) => append_text(&mut message, "content", text),
             ResponsePart::Think(text) => append_text(&mut message, "reasoning_content", text),
@@ -75,7 +77,7 @@ pub(super) fn encode_whole(head: &ResponseHead, parts: &[ResponsePart], end: Res
         "created": CREATED_AT,
         "model": head.model,
         "choices": [{"index": 0, "message": message, "finish_reason": finish}],
-        "usage": usage(end),
+        "usage": usage_json(end),
     })
 }
 
@@ -85,7 +87,7 @@ fn append_text(message: &mut Map<String, Value>, field: &str, text: String) {
     message.insert(field.to_owned(), text.into());
 }
 
-fn usage(end: ResponseEnd) -> Value {
+fn usage_json(end: ResponseEnd) -> Value {
     json!({
         "prompt_tokens": end.usage.input,
         "completion_tokens": end.usage.output,
@@ -134,25 +136,27 @@ impl ChatEncoder {
         if let Some(usage) = usage {
             chunk["usage"] = usage;
         }
-        event(None, &chunk)
+        sse_event(None, &chunk)
     }
 
-    fn delta(&self, delta: Value, finish: Option<&str>) -> Bytes {
+    fn delta_chunk(&self, delta: Value, finish: Option<&str>) -> Bytes {
         let choice = json!({"index": 0, "delta": delta, "finish_reason": finish});
         self.chunk(json!([choice]), None)
     }
 }
 
 impl StreamEncoder for ChatEncoder {
-    fn open(&mut self) -> Vec<Bytes> {
-        vec![self.delta(json!({"role": "assistant", "content": ""}), None)]
+    fn encode_start(&mut self) -> Vec<Bytes> {
+        vec![self.delta_chunk(json!({"role": "assistant", "content": ""}), None)]
     }
 
     fn part(&mut self, part: &ResponsePart) -> Vec<Bytes> {
         match part {
-            ResponsePart::Text(text) => vec![self.delta(json!({"content": text}), None)],
-            ResponsePart::Think(text) => vec![self.delta(json!({"reasoning_content": text}), None)],
-            ResponsePart::Refusal(text) => vec![self.delta(json!({"refusal": text}), None)],
+            ResponsePart::Text(text) => vec![self.delta_chunk(json!({"content": text}), None)],
+            ResponsePart::Think(text) => {
+                vec![self.delta_chunk(json!({"reasoning_content": text}), None)]
+            }
+            ResponsePart::Refusal(text) => vec![self.delta_chunk(json!({"refusal": text}), None)],
             ResponsePart::Call(call) => {
                 let index = self.call_count;
                 self.call_count += 1;
@@ -163,8 +167,8 @@ impl StreamEncoder for ChatEncoder {
                 let arguments =
                     json!({"index": index, "function": {"arguments": call.arguments_text()}});
                 vec![
-                    self.delta(json!({"tool_calls": [begun]}), None),
-                    self.delta(json!({"tool_calls": [arguments]}), None),
+                    self.delta_chunk(json!({"tool_calls": [begun]}), None),
+                    self.delta_chunk(json!({"tool_calls": [arguments]}), None),
                 ]
             }
         }
@@ -173,13 +177,13 @@ impl StreamEncoder for ChatEncoder {
     fn close(&mut self, end: ResponseEnd) -> Vec<Bytes> {
         let finish = finish_reason(end.finish_reason, self.call_count > 0);
         vec![
-            self.delta(json!({}), Some(finish)),
-            self.chunk(json!([]), Some(usage(end))),
+            self.delta_chunk(json!({}), Some(finish)),
+            self.chunk(json!([]), Some(usage_json(end))),
             Bytes::from_static(b"data: [DONE]\n\n"),
         ]
     }
 
-    fn fail(&mut self, status: u16, message: &str) -> Vec<Bytes> {
-        vec![event(None, &error_body(status, message))]
+    fn encode_error(&mut self, status: u16, message: &str) -> Vec<Bytes> {
+        vec![sse_event(None, &error_body(status, message))]
     }
 }

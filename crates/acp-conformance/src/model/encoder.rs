@@ -75,23 +75,23 @@ pub(super) struct ResponseHead {
 /// Encoder of a response as the stream events of one API.
 pub(super) trait StreamEncoder: Send {
     /// Returns the events that begin the response.
-    fn open(&mut self) -> Vec<Bytes>;
+    fn encode_start(&mut self) -> Vec<Bytes>;
     /// Returns the events of one more part.
     fn part(&mut self, part: &ResponsePart) -> Vec<Bytes>;
     /// Returns the events that end the response.
     fn close(&mut self, end: ResponseEnd) -> Vec<Bytes>;
     /// Returns the events of an error within the stream.
-    fn fail(&mut self, status: u16, message: &str) -> Vec<Bytes>;
+    fn encode_error(&mut self, status: u16, message: &str) -> Vec<Bytes>;
 }
 
 /// Encodes a server-sent event.
-pub(super) fn event(name: Option<&str>, data: &Value) -> Bytes {
+pub(super) fn sse_event(name: Option<&str>, data: &Value) -> Bytes {
     let name = name.map_or_else(String::new, |name| format!("event: {name}\n"));
     Bytes::from(format!("{name}data: {data}\n\n"))
 }
 
 /// Joins adjacent parts of the same kind.
-pub(super) fn joined(parts: &[ResponsePart]) -> Vec<ResponsePart> {
+pub(super) fn merge_parts(parts: &[ResponsePart]) -> Vec<ResponsePart> {
     let mut joined: Vec<ResponsePart> = Vec::new();
     for part in parts {
         let last = joined.last_mut();

@@ -1,7 +1,7 @@
 //! Parses requests and encodes responses of Gemini `generateContent`.
 
 use super::{
-    encoder::{ResponseEnd, ResponseHead, ResponsePart, StreamEncoder, event, joined},
+    encoder::{ResponseEnd, ResponseHead, ResponsePart, StreamEncoder, merge_parts, sse_event},
     request::{Api, MessageRole, ModelRequest, array_items, content_text, render_call, str_field},
     script::FinishReason,
 };
@@ -58,8 +58,8 @@ pub(super) fn error_body(status: u16, message: &str) -> Value {
 }
 
 pub(super) fn encode_whole(head: &ResponseHead, parts: &[ResponsePart], end: ResponseEnd) -> Value {
-    let parts: Vec<Value> = joined(parts).iter().map(part_json).collect();
-    chunk(head, &parts, Some(end))
+    let parts: Vec<Value> = merge_parts(parts).iter().map(part_json).collect();
+    chunk_json(head, &parts, Some(end))
 }
 
 fn part_json(part: &ResponsePart) -> Value {
@@ -72,7 +72,7 @@ fn part_json(part: &ResponsePart) -> Value {
     }
 }
 
-fn chunk(head: &ResponseHead, parts: &[Value], end: Option<ResponseEnd>) -> Value {
+fn chunk_json(head: &ResponseHead, parts: &[Value], end: Option<ResponseEnd>) -> Value {
     let mut chunk = json!({
         "candidates": [{"content": {"parts": parts, "role": "model"}, "index": 0}],
         "modelVersion": head.model,
@@ -105,20 +105,23 @@ impl GeminiEncoder {
 }
 
 impl StreamEncoder for GeminiEncoder {
-    fn open(&mut self) -> Vec<Bytes> {
+    fn encode_start(&mut self) -> Vec<Bytes> {
         Vec::new()
     }
 
     fn part(&mut self, part: &ResponsePart) -> Vec<Bytes> {
-        vec![event(None, &chunk(&self.head, &[part_json(part)], None))]
+        vec![sse_event(
+            None,
+            &chunk_json(&self.head, &[part_json(part)], None),
+        )]
     }
 
     fn close(&mut self, end: ResponseEnd) -> Vec<Bytes> {
-        let last = chunk(&self.head, &[json!({"text": ""})], Some(end));
-        vec![event(None, &last)]
+        let last = chunk_json(&self.head, &[json!({"text": ""})], Some(end));
+        vec![sse_event(None, &last)]
     }
 
-    fn fail(&mut self, status: u16, message: &str) -> Vec<Bytes> {
-        vec![event(None, &error_body(status, message))]
+    fn encode_error(&mut self, status: u16, message: &str) -> Vec<Bytes> {
+        vec![sse_event(None, &error_body(status, message))]
     }
 }

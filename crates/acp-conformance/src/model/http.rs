@@ -42,7 +42,7 @@ pub(super) async fn serve(listener: TcpListener, state: SharedState) {
             accepted = listener.accept() => {
                 // If no file descriptor is left, the next accept may succeed.
                 if let Ok((stream, _)) = accepted {
-                    connections.spawn(connection(stream, SharedState::clone(&state)));
+                    connections.spawn(serve_connection(stream, SharedState::clone(&state)));
                 }
             }
             Some(_) = connections.join_next() => {}
@@ -50,10 +50,10 @@ pub(super) async fn serve(listener: TcpListener, state: SharedState) {
     }
 }
 
-async fn connection(stream: TcpStream, state: SharedState) {
+async fn serve_connection(stream: TcpStream, state: SharedState) {
     // Send each event at once.
     let _ = stream.set_nodelay(true);
-    let service = service_fn(|request| answer(SharedState::clone(&state), request));
+    let service = service_fn(|request| handle_request(SharedState::clone(&state), request));
     // The state of each exchange tells how the connection ended.
     let _ = http1::Builder::new()
         .serve_connection(TokioIo::new(stream), service)
@@ -95,7 +95,7 @@ fn parse_route(method: &Method, path: &str) -> Route {
     }
 }
 
-async fn answer(
+async fn handle_request(
     state: SharedState,
     request: Request<Incoming>,
 ) -> Result<Response<ResponseBody>, ConnectionCutError> {
@@ -111,7 +111,9 @@ async fn answer(
     let body = match Limited::new(body, MAX_BODY_BYTES).collect().await {
         Ok(body) => body.to_bytes(),
         Err(error) => {
-            ticket.note(|exchange| exchange.role = ExchangeRole::Unreadable(error.to_string()));
+            ticket.update_exchange(|exchange| {
+                exchange.role = ExchangeRole::Unreadable(error.to_string())
+            });
             let broken = encode_error_body(Api::Chat, 400, "cannot read the request body");
             return Ok(fixed_response(ticket, 400, &broken));
         }
@@ -121,7 +123,7 @@ async fn answer(
         Ok(body) => body.clone(),
         Err(_) => String::from_utf8_lossy(&body).into_owned().into(),
     };
-    ticket.note(|exchange| exchange.body = recorded_body);
+    ticket.update_exchange(|exchange| exchange.body = recorded_body);
     if head.headers.contains_key(UPGRADE) {
         let sorry = encode_error_body(Api::Chat, 426, "protocol upgrades are not supported");
         return Ok(fixed_response(ticket, 426, &sorry));
@@ -129,7 +131,7 @@ async fn answer(
     let api = match route {
         Route::Model(api) => api,
         Route::CountTokens(field) => {
-            ticket.note(|exchange| exchange.role = ExchangeRole::Service);
+            ticket.update_exchange(|exchange| exchange.role = ExchangeRole::Service);
             return Ok(fixed_response(
                 ticket,
                 200,
@@ -137,12 +139,12 @@ async fn answer(
             ));
         }
         Route::ListModels => {
-            ticket.note(|exchange| exchange.role = ExchangeRole::Service);
+            ticket.update_exchange(|exchange| exchange.role = ExchangeRole::Service);
             let models = list_models(&state.borrow().config.models);
             return Ok(fixed_response(ticket, 200, &models));
         }
         Route::Mcp => {
-            ticket.note(|exchange| exchange.role = ExchangeRole::Service);
+            ticket.update_exchange(|exchange| exchange.role = ExchangeRole::Service);
             let key = head.headers.get(MCP_KEY_HEADER.0);
             if key.is_none_or(|key| key.as_bytes() != MCP_KEY_HEADER.1.as_bytes()) {
                 return Ok(fixed_response(
@@ -168,7 +170,7 @@ async fn answer(
             let encoding = head.headers.get(CONTENT_ENCODING);
             let reason = format!("no JSON object (content-encoding: {encoding:?})");
             let broken = encode_error_body(api, 400, &reason);
-            ticket.note(|exchange| exchange.role = ExchangeRole::Unreadable(reason));
+            ticket.update_exchange(|exchange| exchange.role = ExchangeRole::Unreadable(reason));
             return Ok(fixed_response(ticket, 400, &broken));
         }
     };
@@ -182,20 +184,20 @@ async fn answer(
         tools.clone_from(&stage.config.tools);
     });
     let (role, answer) = due;
-    ticket.note(|exchange| {
+    ticket.update_exchange(|exchange| {
         exchange.role = role;
         exchange.request = Some(request.clone());
     });
     let performance = ResponsePlayback::new(answer, &request, &tools, &state, ticket);
-    match performance.open().await? {
+    match performance.start().await? {
         ResponseStart::Error(status, message) => {
             let status = StatusCode::from_u16(status).unwrap_or(StatusCode::BAD_GATEWAY);
             let body = encode_error_body(api, status.as_u16(), &message);
             Ok(json_response(status, &body))
         }
         ResponseStart::Response(performance) if request.streaming && events => {
-            let body = StreamBody::new(performance.stream()).boxed_unsync();
-            Ok(response(StatusCode::OK, "text/event-stream", body))
+            let body = StreamBody::new(performance.into_stream()).boxed_unsync();
+            Ok(build_response(StatusCode::OK, "text/event-stream", body))
         }
         ResponseStart::Response(performance) => {
             let whole = performance.into_json().await?;
@@ -241,7 +243,7 @@ fn list_models(names: &[String]) -> Value {
 
 /// Returns a response that does not come from a script.
 fn fixed_response(mut ticket: ExchangeGuard, status: u16, body: &Value) -> Response<ResponseBody> {
-    ticket.note(|exchange| exchange.status = Some(status));
+    ticket.update_exchange(|exchange| exchange.status = Some(status));
     ticket.settle(ExchangeState::Answered);
     let status = StatusCode::from_u16(status).unwrap_or(StatusCode::BAD_GATEWAY);
     json_response(status, body)
@@ -250,10 +252,14 @@ fn fixed_response(mut ticket: ExchangeGuard, status: u16, body: &Value) -> Respo
 fn json_response(status: StatusCode, body: &Value) -> Response<ResponseBody> {
     let body = Full::new(Bytes::from(body.to_string()));
     let body = body.map_err(|never| match never {}).boxed_unsync();
-    response(status, "application/json", body)
+    build_response(status, "application/json", body)
 }
 
-fn response(status: StatusCode, kind: &'static str, body: ResponseBody) -> Response<ResponseBody> {
+fn build_response(
+    status: StatusCode,
+    kind: &'static str,
+    body: ResponseBody,
+) -> Response<ResponseBody> {
     let mut response = Response::new(body);
     *response.status_mut() = status;
     let kind = hyper::header::HeaderValue::from_static(kind);

@@ -6,7 +6,7 @@ use super::{
     request::{Api, ModelRequest},
     script::{ScriptAction, ScriptedResponse},
     state::{ExchangeGuard, SharedState},
-    tool_resolution::{ToolCandidates, resolve},
+    tool_resolution::{ToolCandidates, resolve_tool_call},
     wire_format::{encode_whole, stream_encoder},
 };
 use bytes::Bytes;
@@ -71,7 +71,7 @@ impl ResponsePlayback {
                 ScriptAction::Cut => PlaybackStep::Cut,
                 ScriptAction::Error(status, message) => PlaybackStep::Error(status, message),
                 ScriptAction::Call(tool, arguments) => {
-                    match resolve(&tool, &arguments, &request.tools, candidates) {
+                    match resolve_tool_call(&tool, &arguments, &request.tools, candidates) {
                         Some(called) => {
                             calls.push(called.name.clone());
                             served.push(tool);
@@ -86,7 +86,7 @@ impl ResponsePlayback {
                 }
             });
         }
-        ticket.note(|exchange: &mut Exchange| {
+        ticket.update_exchange(|exchange: &mut Exchange| {
             exchange.called_tools = calls;
             exchange.served_tools = served;
             exchange.missing_tools = missing;
@@ -99,7 +99,7 @@ impl ResponsePlayback {
             },
             api: request.api,
             head: ResponseHead {
-                number: ticket.number(),
+                number: ticket.exchange_index(),
                 model: request.model.clone(),
             },
             pause: Duration::ZERO,
@@ -109,14 +109,15 @@ impl ResponsePlayback {
     }
 
     /// Plays the steps before the first part: pauses, or an error instead of a response.
-    pub(super) async fn open(mut self) -> Result<ResponseStart, ConnectionCutError> {
+    pub(super) async fn start(mut self) -> Result<ResponseStart, ConnectionCutError> {
         while let Some(beat) = self.steps.pop_front() {
             match beat {
                 PlaybackStep::Slow(pause) => self.pause = pause,
                 PlaybackStep::Hang => wait_for_release(&self.state).await,
                 PlaybackStep::Cut => return Err(self.cut_connection()),
                 PlaybackStep::Error(status, message) => {
-                    self.ticket.note(|exchange| exchange.status = Some(status));
+                    self.ticket
+                        .update_exchange(|exchange| exchange.status = Some(status));
                     self.ticket.settle(ExchangeState::Answered);
                     return Ok(ResponseStart::Error(status, message));
                 }
@@ -126,7 +127,8 @@ impl ResponsePlayback {
                 }
             }
         }
-        self.ticket.note(|exchange| exchange.status = Some(200));
+        self.ticket
+            .update_exchange(|exchange| exchange.status = Some(200));
         Ok(ResponseStart::Response(self))
     }
 
@@ -150,18 +152,18 @@ impl ResponsePlayback {
     }
 
     /// Plays the response as a stream of the API's events.
-    pub(super) fn stream(
+    pub(super) fn into_stream(
         self,
     ) -> impl Stream<Item = Result<Frame<Bytes>, ConnectionCutError>> + Send {
         let mut encoder = stream_encoder(self.api, self.head.clone());
         let streaming = EventStream {
-            ready_events: encoder.open().into(),
+            ready_events: encoder.encode_start().into(),
             encoder,
             playback: self,
             is_closed: false,
         };
         unfold(streaming, |mut streaming| async {
-            let frame = streaming.next().await?;
+            let frame = streaming.next_event().await?;
             Some((frame.map(Frame::data), streaming))
         })
     }
@@ -182,7 +184,7 @@ struct EventStream {
 
 impl EventStream {
     /// Returns the next event; each is written before the next is made.
-    async fn next(&mut self) -> Option<Result<Bytes, ConnectionCutError>> {
+    async fn next_event(&mut self) -> Option<Result<Bytes, ConnectionCutError>> {
         loop {
             if let Some(event) = self.ready_events.pop_front() {
                 if self.is_closed && self.ready_events.is_empty() {
@@ -209,7 +211,7 @@ impl EventStream {
                     self.ready_events = self.encoder.part(&part).into();
                 }
                 Some(PlaybackStep::Error(status, message)) => {
-                    self.ready_events = self.encoder.fail(status, &message).into();
+                    self.ready_events = self.encoder.encode_error(status, &message).into();
                     self.is_closed = true;
                 }
                 None => {

@@ -3,8 +3,8 @@
 use super::{
     chat::CREATED_AT,
     encoder::{
-        ResponseEnd, ResponseHead, ResponsePart, StreamEncoder, ToolArguments, ToolCall, event,
-        joined,
+        ResponseEnd, ResponseHead, ResponsePart, StreamEncoder, ToolArguments, ToolCall,
+        merge_parts, sse_event,
     },
     request::{
         Api, MessageRole, ModelRequest, OfferedTool, array_items, content_text, render_call,
@@ -81,7 +81,7 @@ fn collect_tools(tools: &Value, namespace: Option<&str>, offered: &mut Vec<Offer
 }
 
 pub(super) fn encode_whole(head: &ResponseHead, parts: &[ResponsePart], end: ResponseEnd) -> Value {
-    let parts = joined(parts);
+    let parts = merge_parts(parts);
     let items = parts.iter().enumerate();
     let output = items
         .map(|(index, part)| encode_item(head, index, part))
@@ -252,7 +252,7 @@ impl ResponsesEncoder {
         data["type"] = kind.into();
         data["sequence_number"] = self.sequence.into();
         self.sequence += 1;
-        event(Some(kind), &data)
+        sse_event(Some(kind), &data)
     }
 
     fn with_item_position(&self, mut data: Value, id: &Value) -> Value {
@@ -300,7 +300,7 @@ impl ResponsesEncoder {
     }
 
     /// Appends a text to the open item.
-    fn delta(&mut self, text: &str) -> Option<Bytes> {
+    fn push_delta(&mut self, text: &str) -> Option<Bytes> {
         let (part, names) = self.open_part.as_mut()?;
         part.text_mut()?.push_str(text);
         let kind = format!("{}.delta", names.text_event);
@@ -311,7 +311,7 @@ impl ResponsesEncoder {
         Some(self.numbered_event(&kind, data))
     }
 
-    fn call(&mut self, call: &ToolCall, events: &mut Vec<Bytes>) {
+    fn encode_call(&mut self, call: &ToolCall, events: &mut Vec<Bytes>) {
         self.close_item(events);
         let index = self.output.len();
         let item = call_item(&self.head, index, call);
@@ -338,7 +338,7 @@ impl ResponsesEncoder {
 }
 
 impl StreamEncoder for ResponsesEncoder {
-    fn open(&mut self) -> Vec<Bytes> {
+    fn encode_start(&mut self) -> Vec<Bytes> {
         let begun = json!({"response": encode_response(&self.head, "in_progress", Vec::new())});
         vec![
             self.numbered_event("response.created", begun.clone()),
@@ -353,7 +353,7 @@ impl StreamEncoder for ResponsesEncoder {
             ResponsePart::Think(text) => (SUMMARY, text),
             ResponsePart::Refusal(text) => (REFUSAL, text),
             ResponsePart::Call(call) => {
-                self.call(call, &mut events);
+                self.encode_call(call, &mut events);
                 return events;
             }
         };
@@ -363,7 +363,7 @@ impl StreamEncoder for ResponsesEncoder {
             empty.text_mut().map(String::clear);
             self.begin_item(empty, names, &mut events);
         }
-        events.extend(self.delta(text));
+        events.extend(self.push_delta(text));
         events
     }
 
@@ -381,7 +381,7 @@ impl StreamEncoder for ResponsesEncoder {
         events
     }
 
-    fn fail(&mut self, status: u16, message: &str) -> Vec<Bytes> {
+    fn encode_error(&mut self, status: u16, message: &str) -> Vec<Bytes> {
         let code = if status == 429 {
             "rate_limit_exceeded"
         } else {

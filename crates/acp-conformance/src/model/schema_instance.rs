@@ -14,7 +14,7 @@ pub(super) fn minimal_instance(schema: &Value) -> Value {
 }
 
 /// Returns the type of a schema in lower case; of several types, the first that is not null.
-pub(super) fn kind(schema: &Value) -> String {
+pub(super) fn schema_type(schema: &Value) -> String {
     let named = match &schema["type"] {
         Value::String(kind) => Some(kind.as_str()),
         Value::Array(kinds) => kinds
@@ -29,7 +29,7 @@ pub(super) fn kind(schema: &Value) -> String {
     let choices = ["anyOf", "oneOf"]
         .iter()
         .flat_map(|word| array_items(&schema[*word]));
-    if let Some(choice) = choices.map(kind).find(|kind| kind != "null") {
+    if let Some(choice) = choices.map(schema_type).find(|kind| kind != "null") {
         return choice;
     }
     let fallback = if schema["properties"].is_object() {
@@ -64,7 +64,7 @@ fn instance_at_depth(schema: &Value, root: &Value, depth: usize) -> Value {
             return instance_at_depth(first, root, depth + 1);
         }
     }
-    match kind(schema).as_str() {
+    match schema_type(schema).as_str() {
         "object" => {
             let required = array_items(&schema["required"])
                 .iter()

@@ -182,7 +182,7 @@ pub fn parse_script(script: &str) -> Result<Vec<ScriptedResponse>, ScriptError> 
 impl ScriptedResponse {
     /// Creates a response that consists of one text.
     #[must_use]
-    pub fn text(text: &str) -> Self {
+    pub fn from_text(text: &str) -> Self {
         Self {
             actions: vec![ScriptAction::Text(text.to_owned())],
             ..Self::default()

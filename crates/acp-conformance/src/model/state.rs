@@ -102,13 +102,13 @@ impl FakeModelState {
                 .map(|schema| minimal_instance(schema).to_string());
             return (
                 ExchangeRole::Side,
-                ScriptedResponse::text(json.as_deref().unwrap_or(SIDE_RESPONSE)),
+                ScriptedResponse::from_text(json.as_deref().unwrap_or(SIDE_RESPONSE)),
             );
         }
-        let Some(thread) = self.thread(request) else {
+        let Some(thread) = self.script_for(request) else {
             return (
                 ExchangeRole::AfterScript,
-                ScriptedResponse::text(AFTER_SCRIPT_RESPONSE),
+                ScriptedResponse::from_text(AFTER_SCRIPT_RESPONSE),
             );
         };
         if let Some(answer) = thread.responses.get(thread.next_index) {
@@ -116,7 +116,7 @@ impl FakeModelState {
             return (ExchangeRole::Main(thread.next_index - 1), answer.clone());
         }
         let last = thread.responses.last().filter(|last| !last.has_tool_call());
-        let again = || ScriptedResponse::text(AFTER_SCRIPT_RESPONSE);
+        let again = || ScriptedResponse::from_text(AFTER_SCRIPT_RESPONSE);
         (
             ExchangeRole::AfterScript,
             last.cloned().unwrap_or_else(again),
@@ -135,7 +135,7 @@ impl FakeModelState {
     }
 
     /// Returns the script for the newest user text that has one, or else the script for all others.
-    fn thread(&mut self, request: &ModelRequest) -> Option<&mut PromptScript> {
+    fn script_for(&mut self, request: &ModelRequest) -> Option<&mut PromptScript> {
         // Agents may join a prompt to the previous one, so the last match within a text wins.
         let latest = |text: &str| {
             let found = self
@@ -178,11 +178,11 @@ impl ExchangeGuard {
         }
     }
 
-    pub(super) fn number(&self) -> usize {
+    pub(super) fn exchange_index(&self) -> usize {
         self.exchange_index
     }
 
-    pub(super) fn note(&self, note: impl FnOnce(&mut Exchange)) {
+    pub(super) fn update_exchange(&self, note: impl FnOnce(&mut Exchange)) {
         self.state.send_modify(|stage| {
             if let Some(exchange) = stage.exchanges.get_mut(self.exchange_index) {
                 note(exchange);
@@ -193,7 +193,7 @@ impl ExchangeGuard {
     pub(super) fn settle(&mut self, fate: ExchangeState) {
         if !self.is_settled {
             self.is_settled = true;
-            self.note(|exchange| exchange.state = fate);
+            self.update_exchange(|exchange| exchange.state = fate);
         }
     }
 }

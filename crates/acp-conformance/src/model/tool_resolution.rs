@@ -8,7 +8,7 @@
 use super::{
     encoder::{ToolArguments, ToolCall},
     request::OfferedTool,
-    schema_instance::{kind, minimal_instance},
+    schema_instance::{minimal_instance, schema_type},
     script::ScriptTool,
 };
 use serde::Deserialize;
@@ -52,7 +52,7 @@ const NEW_TEXT_PARAMS: &str = "newstring newstr newtext new replacement replace"
 const COMMAND_PARAMS: &str = "command cmd commandline commands script code";
 
 /// Returns the call of the agent's tool; `None` if no offered tool fits.
-pub(super) fn resolve(
+pub(super) fn resolve_tool_call(
     tool: &ScriptTool,
     arguments: &Value,
     offered_tools: &[OfferedTool],
@@ -205,7 +205,8 @@ fn find_tool_call(
                 WRITE_TOOLS,
                 &[(PATH_PARAMS, path), (TEXT_PARAMS, text)],
             );
-            let is_refused = |found: &ToolCall| is_listed(&letters(&found.name), CREATE_ONLY_TOOLS);
+            let is_refused =
+                |found: &ToolCall| is_listed(&normalize_name(&found.name), CREATE_ONLY_TOOLS);
             if word("old").is_empty() || found.as_ref().is_some_and(|found| !is_refused(found)) {
                 found
             } else {
@@ -271,13 +272,13 @@ fn find_by_name_or_schema(
     values: &[(&str, &str)],
 ) -> Option<ToolCall> {
     let by_name = names.split(' ').flat_map(|name| {
-        let called = move |offer: &&OfferedTool| letters(&offer.name) == name;
+        let called = move |offer: &&OfferedTool| normalize_name(&offer.name) == name;
         offered_tools.iter().filter(called)
     });
     // Otherwise accept a name that contains one of `names`, if the tool requires as many arguments as given.
     // Short names are part of too many others.
     let by_shape = offered_tools.iter().filter(|offer| {
-        let name = letters(&offer.name);
+        let name = normalize_name(&offer.name);
         let required = offer.schema.as_ref().map(|schema| &schema["required"]);
         let required = required.and_then(Value::as_array).map_or(0, Vec::len);
         let holds = |word: &str| word.len() > 4 && name.contains(word);
@@ -292,7 +293,11 @@ fn build_call(offer: &OfferedTool, values: &[(&str, &str)]) -> Option<ToolCall> 
     let properties = schema["properties"].as_object()?;
     let mut given = Map::new();
     for (names, value) in values {
-        let fits = |name: &str| properties.keys().find(|property| letters(property) == name);
+        let fits = |name: &str| {
+            properties
+                .keys()
+                .find(|property| normalize_name(property) == name)
+        };
         let property = names.split(' ').find_map(fits)?;
         given.insert(
             property.clone(),
@@ -308,11 +313,11 @@ fn build_call(offer: &OfferedTool, values: &[(&str, &str)]) -> Option<ToolCall> 
 
 /// Converts a value to the shape of its schema.
 fn coerce_to_schema(schema: &Value, value: &str, names: &str) -> Value {
-    if kind(schema) != "array" {
+    if schema_type(schema) != "array" {
         return value.into();
     }
     let item = &schema["items"];
-    if kind(item) != "object" {
+    if schema_type(item) != "object" {
         // A command line as a list of words must be run by a shell.
         let words = if names == COMMAND_PARAMS {
             vec!["bash", "-c", value]
@@ -325,7 +330,7 @@ fn coerce_to_schema(schema: &Value, value: &str, names: &str) -> Value {
     let properties = item["properties"].as_object();
     let property = properties.and_then(|all| {
         all.keys()
-            .find(|property| is_listed(&letters(property), names))
+            .find(|property| is_listed(&normalize_name(property), names))
     });
     if let Some(property) = property {
         fields[property] = value.into();
@@ -338,7 +343,7 @@ fn is_listed(name: &str, names: &str) -> bool {
 }
 
 /// Returns the ASCII letters and digits of a name in lower case.
-fn letters(name: &str) -> String {
+fn normalize_name(name: &str) -> String {
     let letters = name.chars().filter(char::is_ascii_alphanumeric);
     letters.map(|letter| letter.to_ascii_lowercase()).collect()
 }

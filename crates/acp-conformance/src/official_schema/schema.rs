@@ -73,14 +73,14 @@ impl Schema {
             tag: tag.map(|(key, _)| key.clone()),
             tags: branches.filter_map(|branch| branch.tag.clone()).collect(),
             unstable: text(&schema["x-unstable"]),
-            is_open: is_open(schema),
+            is_open: allows_unknown_members(schema),
             one_of,
             any_of,
         }
     }
 
     /// Iterates over the alternative variants.
-    pub(super) fn branches(&self) -> impl Iterator<Item = &Self> {
+    pub(super) fn variants(&self) -> impl Iterator<Item = &Self> {
         self.one_of.iter().chain(&self.any_of)
     }
 
@@ -101,7 +101,7 @@ impl Schema {
 
 /// Returns true if unnamed members are allowed: explicitly, or because the schema restricts nothing, like the
 /// schema of error data, an alternative to named shapes.
-fn is_open(schema: &Value) -> bool {
+fn allows_unknown_members(schema: &Value) -> bool {
     let allows = |key| schema.get(key).is_some_and(|others| *others != false);
     let mut words = schema.as_object().into_iter().flatten();
     allows("additionalProperties")

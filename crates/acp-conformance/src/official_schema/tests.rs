@@ -4,8 +4,8 @@ use super::*;
 use serde_json::json;
 
 fn violations_of(name: &str, value: &Value) -> Vec<(String, String)> {
-    let faults = official(1).faults(name, value);
-    let holds = official(1).holds(official(1).definition(name), value);
+    let faults = official_schema(1).violations(name, value);
+    let holds = official_schema(1).is_valid(official_schema(1).definition(name), value);
     assert_eq!(holds, faults.is_empty(), "{name} {value}: {faults:?}");
     let definitions: Value = serde_json::from_str(SCHEMAS[0]).unwrap();
     let schema = json!({"$ref": format!("#/$defs/{name}"), "$defs": definitions["$defs"]});
@@ -23,9 +23,9 @@ fn single_violation(path: &str, why: &str) -> Vec<(String, String)> {
 
 #[test]
 fn both_schemas_are_parsed() {
-    assert!(official(1).definition_names.len() > 50);
-    assert!(official(2).definition_names.len() > 50);
-    let name = |side, method, part| official(1).name(side, method, part);
+    assert!(official_schema(1).definition_names.len() > 50);
+    assert!(official_schema(2).definition_names.len() > 50);
+    let name = |side, method, part| official_schema(1).definition_name(side, method, part);
     assert_eq!(
         name(Side::Agent, "session/prompt", MethodPart::Response),
         Some("PromptResponse")
@@ -42,7 +42,7 @@ fn both_schemas_are_parsed() {
         name(Side::Client, "session/prompt", MethodPart::Request),
         None
     );
-    let variants = official(1).variants("SessionUpdate", "sessionUpdate");
+    let variants = official_schema(1).variant_tags("SessionUpdate", "sessionUpdate");
     assert!(variants.contains(&"plan") && !variants.contains(&"state_update"));
 }
 
@@ -85,7 +85,7 @@ fn valid_messages_have_no_violations() {
     ] {
         assert_eq!(violations_of(name, &value), [], "{name}");
         assert_eq!(
-            official(1).unknown(name, &value),
+            official_schema(1).unknown_members(name, &value),
             Vec::<String>::new(),
             "{name}"
         );
@@ -164,7 +164,7 @@ fn invalid_messages_name_the_member() {
 
 #[test]
 fn unknown_members_are_found_at_any_depth() {
-    let unknown = |name: &str, value: Value| official(1).unknown(name, &value);
+    let unknown = |name: &str, value: Value| official_schema(1).unknown_members(name, &value);
     let value = json!({"stopReason": "end_turn", "outcome": 1, "_meta": {"outcome": 1}});
     assert_eq!(unknown("PromptResponse", value), ["/outcome"]);
     let value = json!({"sessionId": "s", "update": {"sessionUpdate": "tool_call", "toolCallId": "t",
@@ -184,7 +184,7 @@ fn unknown_members_are_found_at_any_depth() {
     );
     // An error may carry any data, even if its code defines a shape.
     let value = json!({"code": -32002, "message": "x", "data": {"sessionId": "s", "details": "x"}});
-    assert_eq!(official(2).unknown("Error", &value), [""; 0]);
+    assert_eq!(official_schema(2).unknown_members("Error", &value), [""; 0]);
 }
 
 impl OfficialSchema {
@@ -218,7 +218,7 @@ impl OfficialSchema {
         let unstable = schema.unstable.as_deref();
         parts.extend(unstable.filter(|name| name.contains('.')));
         let target = schema.target.filter(|target| known.insert(*target));
-        let inner = schema.all_of.iter().chain(schema.branches());
+        let inner = schema.all_of.iter().chain(schema.variants());
         let inner = inner.chain(schema.properties.values());
         let inner = inner.chain(schema.additional.as_deref());
         let inner = inner.chain(schema.items.as_deref());

@@ -86,7 +86,7 @@ impl CapabilityRules {
                 let offers = self.has_object("/session/compaction");
                 recorder.holds("COMP-1", offers, || why("session.compaction"));
             }
-            "config_option_update" => self.options(&update["configOptions"], recorder),
+            "config_option_update" => self.check_options(&update["configOptions"], recorder),
             _ => {}
         }
     }
@@ -114,13 +114,13 @@ impl CapabilityRules {
             Some(
                 "session/new" | "session/load" | "session/resume" | "session/set_config_option",
             ) if recorder.version != 2 => {
-                self.options(&result["configOptions"], recorder);
+                self.check_options(&result["configOptions"], recorder);
             }
             _ => {}
         }
     }
 
-    fn options(&self, options: &Value, recorder: &mut RuleRecorder) {
+    fn check_options(&self, options: &Value, recorder: &mut RuleRecorder) {
         let Some(options) = options.as_array() else {
             return;
         };

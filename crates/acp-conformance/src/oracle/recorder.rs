@@ -5,7 +5,7 @@ use std::{collections::BTreeSet, sync::LazyLock};
 
 /// Built-in table of rules.
 static REQUIREMENTS: LazyLock<Requirements> =
-    LazyLock::new(|| Requirements::known().expect("a valid table"));
+    LazyLock::new(|| Requirements::built_in().expect("a valid table"));
 
 /// Violation of a rule.
 #[derive(Clone, Debug, PartialEq, Eq)]

@@ -170,7 +170,7 @@ impl ResponseRules {
     }
 
     /// Checks the id of an agent request and records the request as pending.
-    pub(super) fn ask(&mut self, message: &Value, recorder: &mut RuleRecorder) {
+    pub(super) fn on_agent_request(&mut self, message: &Value, recorder: &mut RuleRecorder) {
         let id = &message["id"];
         let rule = if recorder.version == 2 {
             recorder.holds("V2-3", id.is_string() || id.is_i64() || id.is_u64(), || {

@@ -2,7 +2,7 @@
 //! rules.
 
 use super::{messages::JsonRpcKind, recorder::RuleRecorder, responses::ClientRequest};
-use crate::official_schema::{MethodPart, OfficialSchema, SchemaViolation, Side, official};
+use crate::official_schema::{MethodPart, OfficialSchema, SchemaViolation, Side, official_schema};
 use serde_json::Value;
 
 /// Value to check against a definition.
@@ -20,7 +20,7 @@ pub(super) fn check(
     request: Option<&ClientRequest>,
     recorder: &mut RuleRecorder,
 ) -> bool {
-    let official = official(recorder.version);
+    let official = official_schema(recorder.version);
     let params = message.get("params").unwrap_or(&Value::Null);
     let method = message["method"].as_str().unwrap_or_default();
     let shape = |method, part, value| CheckedValue {
@@ -41,10 +41,10 @@ pub(super) fn check(
         ),
         (JsonRpcKind::Response, Some(request)) => {
             let result = message.get("result");
-            let name = official.name(Side::Agent, &request.method, MethodPart::Response);
+            let name = official.definition_name(Side::Agent, &request.method, MethodPart::Response);
             let held = |(result, name)| {
                 let shape = shape(&request.method, MethodPart::Response, result);
-                held(official, name, &shape, recorder)
+                check_schema(official, name, &shape, recorder)
             };
             result.zip(name).is_none_or(held)
         }
@@ -54,7 +54,7 @@ pub(super) fn check(
         && error["code"].is_i64()
         && error["message"].is_string()
     {
-        unknown(
+        check_unknown_members(
             official,
             "Error",
             &shape("error", MethodPart::Response, error),
@@ -71,8 +71,8 @@ fn check_method(
     recorder: &mut RuleRecorder,
 ) -> bool {
     let method = shape.method;
-    if let Some(name) = official.name(Side::Client, method, shape.part) {
-        return held(official, name, shape, recorder);
+    if let Some(name) = official.definition_name(Side::Client, method, shape.part) {
+        return check_schema(official, name, shape, recorder);
     }
     if method.starts_with('_') {
         recorder.seen("EXT-3");
@@ -82,7 +82,7 @@ fn check_method(
         return true;
     }
     let is_of_the_other = other_version(recorder.version)
-        .name(Side::Client, method, shape.part)
+        .definition_name(Side::Client, method, shape.part)
         .is_some();
     if is_of_the_other {
         recorder.broken(
@@ -106,7 +106,7 @@ pub fn client_violation(version: u64, message: &Value, answers: Option<&str>) ->
     if message["jsonrpc"] != "2.0" {
         return Some("this is no JSON-RPC 2.0".to_owned());
     }
-    let official = official(version);
+    let official = official_schema(version);
     let params = message.get("params").unwrap_or(&Value::Null);
     let (name, value) = match (message["method"].as_str(), message.get("id")) {
         (Some(method), id) => {
@@ -114,11 +114,12 @@ pub fn client_violation(version: u64, message: &Value, answers: Option<&str>) ->
                 Some(_) => MethodPart::Request,
                 None => MethodPart::Notification,
             };
-            (official.name(Side::Agent, method, part), params)
+            (official.definition_name(Side::Agent, method, part), params)
         }
         (None, Some(_)) => {
             let result = message.get("result")?;
-            let name = |method| official.name(Side::Client, method, MethodPart::Response);
+            let name =
+                |method| official.definition_name(Side::Client, method, MethodPart::Response);
             (answers.and_then(name), result)
         }
         (None, None) => return Some("this is no message".to_owned()),
@@ -126,26 +127,26 @@ pub fn client_violation(version: u64, message: &Value, answers: Option<&str>) ->
     // Missing params count as empty params.
     let nothing = Value::Object(serde_json::Map::new());
     let value = if value.is_null() { &nothing } else { value };
-    let faults = official.faults(name?, value);
+    let faults = official.violations(name?, value);
     let found = faults.first()?;
     Some(format!("{}: {} at {:?}", name?, found.why, found.path))
 }
 
 fn other_version(version: u64) -> &'static OfficialSchema {
-    official(if version == 2 { 1 } else { 2 })
+    official_schema(if version == 2 { 1 } else { 2 })
 }
 
-fn held(
+fn check_schema(
     official: &OfficialSchema,
     name: &str,
     shape: &CheckedValue<'_>,
     recorder: &mut RuleRecorder,
 ) -> bool {
-    let faults = official.faults(name, shape.value);
+    let faults = official.violations(name, shape.value);
     if faults.is_empty() {
         recorder.seen("RPC-21");
         mark_kept_rules(shape, recorder);
-        unknown(official, name, shape, recorder);
+        check_unknown_members(official, name, shape, recorder);
         return true;
     }
     // The first violation explains the others.
@@ -187,14 +188,14 @@ const LEGACY_MEMBERS: [(&str, &str); 4] = [
 ];
 
 /// Reports members that the schema does not define.
-fn unknown(
+fn check_unknown_members(
     official: &OfficialSchema,
     name: &str,
     shape: &CheckedValue<'_>,
     recorder: &mut RuleRecorder,
 ) {
     let (former, unknown): (Vec<_>, Vec<_>) = official
-        .unknown(name, shape.value)
+        .unknown_members(name, shape.value)
         .into_iter()
         .partition(|path| LEGACY_MEMBERS.contains(&(name, path.as_str())));
     match former.first() {
@@ -245,7 +246,7 @@ fn is_misspelt(official: &OfficialSchema, name: &str, value: &Value, path: &str)
     let renamed = to_camel_case(key);
     object.insert(renamed.clone(), member);
     !official
-        .unknown(name, &value)
+        .unknown_members(name, &value)
         .contains(&format!("{parent}/{renamed}"))
 }
 
@@ -329,7 +330,7 @@ fn violated_update_rule(update: &Value, path: &str) -> &'static str {
         "notice" => "NOTE-1",
         "compaction_update" | "compaction_summary_chunk" => "COMP-2",
         variant => {
-            let later = official(2).variants("SessionUpdate", "sessionUpdate");
+            let later = official_schema(2).variant_tags("SessionUpdate", "sessionUpdate");
             if later.contains(&variant) && path.ends_with("/sessionUpdate") {
                 "INIT-15"
             } else {

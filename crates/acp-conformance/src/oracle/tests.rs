@@ -22,7 +22,7 @@ const CANCELLED: &str = r#"< {"jsonrpc":"2.0","id":2,"result":{"stopReason":"can
 const TEXT_CHUNK: &str =
     r#"{"sessionUpdate":"agent_message_chunk","content":{"type":"text","text":"a"}}"#;
 
-fn update(update: &str) -> String {
+fn update_line(update: &str) -> String {
     session_update_line("s", update)
 }
 
@@ -59,49 +59,51 @@ fn violations_after(
     rules
 }
 
-fn broken(lines: &[&str]) -> Vec<&'static str> {
+fn violations(lines: &[&str]) -> Vec<&'static str> {
     violations_after(&[INITIALIZED, SESSION], lines, None)
 }
 
-fn nothing() -> Vec<&'static str> {
+fn no_violations() -> Vec<&'static str> {
     Vec::new()
 }
 
 #[test]
 fn whole_turn_breaks_no_rule() {
     let lines = [
-        &*update(
+        &*update_line(
             r#"{"sessionUpdate":"available_commands_update","availableCommands":[{"name":"init","description":"d"}]}"#,
         ),
         PROMPT,
-        &*update(TEXT_CHUNK),
-        &*update(
+        &*update_line(TEXT_CHUNK),
+        &*update_line(
             r#"{"sessionUpdate":"tool_call","toolCallId":"t","title":"x","kind":"read","locations":[{"path":"/a","line":1}]}"#,
         ),
         r#"< {"jsonrpc":"2.0","id":"ask","method":"session/request_permission","params":{"sessionId":"s","toolCall":{"toolCallId":"t"},"options":[{"optionId":"y","name":"Yes","kind":"allow_once"},{"optionId":"n","name":"No","kind":"reject_once"}]}}"#,
         r#"> {"jsonrpc":"2.0","id":"ask","result":{"outcome":{"outcome":"selected","optionId":"y"}}}"#,
-        &*update(r#"{"sessionUpdate":"tool_call_update","toolCallId":"t","status":"in_progress"}"#),
-        &*update(
+        &*update_line(
+            r#"{"sessionUpdate":"tool_call_update","toolCallId":"t","status":"in_progress"}"#,
+        ),
+        &*update_line(
             r#"{"sessionUpdate":"tool_call_update","toolCallId":"t","status":"completed","content":[{"type":"content","content":{"type":"text","text":"x"}}]}"#,
         ),
         END_TURN,
-        &*update(
+        &*update_line(
             r#"{"sessionUpdate":"session_info_update","title":"A title","updatedAt":"2026-11-21T18:00:00Z"}"#,
         ),
     ];
     let all = violations_after(&[INITIALIZED, SESSION], &lines, Some(OutputEnding::Eof));
-    assert_eq!(all, nothing());
+    assert_eq!(all, no_violations());
 }
 
 #[test]
-fn framing() {
+fn framing_errors_are_reported() {
     let heard = |line: &[u8]| -> Vec<&'static str> {
         let found = Oracle::default().heard(line);
         found.into_iter().map(|violation| violation.rule).collect()
     };
     let right = br#"{"jsonrpc":"2.0","method":"_x"}"#;
-    assert_eq!(heard(&[&right[..], b"\n"].concat()), nothing());
-    assert_eq!(heard(&[&right[..], b"\r\n"].concat()), nothing());
+    assert_eq!(heard(&[&right[..], b"\n"].concat()), no_violations());
+    assert_eq!(heard(&[&right[..], b"\r\n"].concat()), no_violations());
     assert_eq!(heard(right), ["TR-2"]);
     assert_eq!(
         heard(b"{\"jsonrpc\":\"2.0\",\"method\":\"_\xff\"}\n"),
@@ -113,7 +115,7 @@ fn framing() {
     assert_eq!(heard(&[&right[..], &right[..], b"\n"].concat()), ["TR-2"]);
     let mut long = right.to_vec();
     long.resize(33_554_431, b' ');
-    assert_eq!(heard(&[&long[..], b"\n"].concat()), nothing());
+    assert_eq!(heard(&[&long[..], b"\n"].concat()), no_violations());
     assert_eq!(heard(&[&long[..], b" \n"].concat()), ["TR-9"]);
 }
 
@@ -125,16 +127,19 @@ fn split_message_is_reported_once_and_parsed() {
         "<   \"method\": \"nope\"",
         "< }",
     ];
-    assert_eq!(broken(&lines), ["TR-2", "EXT-3"]);
+    assert_eq!(violations(&lines), ["TR-2", "EXT-3"]);
 }
 
 #[test]
 fn batch_may_be_answered_with_a_batch() {
     let batch = r#"> [{"jsonrpc":"2.0","id":7,"method":"a"}]"#;
     let error = r#"{"jsonrpc":"2.0","id":7,"error":{"code":-32601,"message":"x"}}"#;
-    assert_eq!(broken(&[batch, &format!("< [{error}]")]), nothing());
-    assert_eq!(broken(&[batch, &format!("< {error}")]), nothing());
-    assert_eq!(broken(&[&format!("< [{error}]")]), ["TR-3"]);
+    assert_eq!(
+        violations(&[batch, &format!("< [{error}]")]),
+        no_violations()
+    );
+    assert_eq!(violations(&[batch, &format!("< {error}")]), no_violations());
+    assert_eq!(violations(&[&format!("< [{error}]")]), ["TR-3"]);
 }
 
 #[test]
@@ -188,12 +193,12 @@ fn envelope_errors_are_reported() {
         ),
     ] {
         let asked = r#"> {"jsonrpc":"2.0","id":3,"method":"_x"}"#;
-        assert_eq!(broken(&[asked, line]), rules, "{line}");
+        assert_eq!(violations(&[asked, line]), rules, "{line}");
     }
 }
 
 #[test]
-fn answers() {
+fn response_errors_are_reported() {
     let ask = |id: &str| format!(r#"> {{"jsonrpc":"2.0","id":{id},"method":"_x"}}"#);
     let answer = |id: &str| format!(r#"< {{"jsonrpc":"2.0","id":{id},"result":{{}}}}"#);
     let error = |id: &str| {
@@ -201,8 +206,8 @@ fn answers() {
     };
     let tell = r#"> {"jsonrpc":"2.0","method":"_x"}"#;
     let no_id = r#"< {"jsonrpc":"2.0","error":{"code":-32600,"message":"x"}}"#;
-    assert_eq!(broken(&[tell, no_id]), ["TR-3", "RPC-5"]);
-    assert_eq!(broken(&["> {\"x\":", no_id]), ["TR-3"]);
+    assert_eq!(violations(&[tell, no_id]), ["TR-3", "RPC-5"]);
+    assert_eq!(violations(&["> {\"x\":", no_id]), ["TR-3"]);
     for (lines, rules) in [
         (
             vec![ask("9223372036854775807"), answer("9223372036854775807")],
@@ -246,9 +251,9 @@ fn answers() {
         ),
     ] {
         let lines: Vec<&str> = lines.iter().map(String::as_str).collect();
-        assert_eq!(broken(&lines), rules, "{lines:?}");
+        assert_eq!(violations(&lines), rules, "{lines:?}");
     }
-    assert_eq!(broken(&[PROMPT, END_TURN, END_TURN]), ["PROMPT-4"]);
+    assert_eq!(violations(&[PROMPT, END_TURN, END_TURN]), ["PROMPT-4"]);
 }
 
 #[test]
@@ -258,9 +263,9 @@ fn missing_responses_are_reported_at_end() {
     let ended = |line, ending| violations_after(&[INITIALIZED, SESSION], &[line], Some(ending));
     assert_eq!(ended(ask, OutputEnding::Eof), ["TR-7"]);
     assert_eq!(ended(ask, OutputEnding::Unexpected), ["RPC-12"]);
-    assert_eq!(ended(ask, OutputEnding::Forced), nothing());
+    assert_eq!(ended(ask, OutputEnding::Forced), no_violations());
     assert_eq!(ended(PROMPT, OutputEnding::Unexpected), ["PROMPT-4"]);
-    assert_eq!(ended(odd, OutputEnding::Eof), nothing());
+    assert_eq!(ended(odd, OutputEnding::Eof), no_violations());
 }
 
 #[test]
@@ -276,9 +281,12 @@ fn end_after_malformed_line_owes_no_response() {
         )
     };
     for fault in ["> [1]", "> {\"x\":", "> \u{fffd}"] {
-        assert_eq!(ended(&[fault, &ask(3)]), nothing(), "{fault}");
-        assert_eq!(ended(&[&ask(3), fault, &answer(3), &ask(4)]), nothing());
-        assert_eq!(ended(&[fault, refusal, &ask(3)]), nothing());
+        assert_eq!(ended(&[fault, &ask(3)]), no_violations(), "{fault}");
+        assert_eq!(
+            ended(&[&ask(3), fault, &answer(3), &ask(4)]),
+            no_violations()
+        );
+        assert_eq!(ended(&[fault, refusal, &ask(3)]), no_violations());
         // The process survived the malformed line: another request ended it.
         let later = [fault, &ask(3), &answer(3), &ask(4)];
         assert_eq!(ended(&later), ["RPC-12"], "{fault}");
@@ -289,11 +297,11 @@ fn end_after_malformed_line_owes_no_response() {
 fn agent_request_ids_are_unique() {
     let ask = r#"< {"jsonrpc":"2.0","id":1,"method":"_x"}"#;
     let answer = r#"> {"jsonrpc":"2.0","id":1,"result":{}}"#;
-    assert_eq!(broken(&[ask, ask]), ["RPC-16"]);
-    assert_eq!(broken(&[ask, answer, ask]), nothing());
+    assert_eq!(violations(&[ask, ask]), ["RPC-16"]);
+    assert_eq!(violations(&[ask, answer, ask]), no_violations());
     // The client's requests have a separate id space.
     let own = r#"> {"jsonrpc":"2.0","id":1,"method":"_x"}"#;
-    assert_eq!(broken(&[own, ask]), nothing());
+    assert_eq!(violations(&[own, ask]), no_violations());
 }
 
 #[test]
@@ -306,8 +314,8 @@ fn malformed_message_still_updates_state() {
         "t",
         r#"{"sessionUpdate":"available_commands_update","availableCommands":[]}"#,
     );
-    assert_eq!(broken(&[new, odd, &commands]), ["MODE-1"]);
-    assert_eq!(broken(&[new, more, &commands]), ["EXT-1"]);
+    assert_eq!(violations(&[new, odd, &commands]), ["MODE-1"]);
+    assert_eq!(violations(&[new, more, &commands]), ["EXT-1"]);
 }
 
 #[test]
@@ -359,7 +367,7 @@ fn schema_errors_map_to_their_rules() {
             "RPC-21",
         ),
     ] {
-        assert_eq!(broken(&[PROMPT, &update(body)]), [rule], "{body}");
+        assert_eq!(violations(&[PROMPT, &update_line(body)]), [rule], "{body}");
     }
     for (lines, rule) in [
         (
@@ -413,20 +421,20 @@ fn schema_errors_map_to_their_rules() {
         ),
     ] {
         let rules: Vec<&str> = [rule].into_iter().filter(|rule| !rule.is_empty()).collect();
-        assert_eq!(broken(&lines), rules, "{lines:?}");
+        assert_eq!(violations(&lines), rules, "{lines:?}");
     }
 }
 
 #[test]
-fn capabilities() {
+fn missing_capabilities_are_reported() {
     let read = r#"< {"jsonrpc":"2.0","id":9,"method":"fs/read_text_file","params":{"sessionId":"s","path":"/a"}}"#;
     let terminal = r#"< {"jsonrpc":"2.0","id":9,"method":"terminal/create","params":{"sessionId":"s","command":"a"}}"#;
     let elicits = r#"< {"jsonrpc":"2.0","id":9,"method":"elicitation/create","params":{"sessionId":"s","message":"m","mode":"form","requestedSchema":{"type":"object","properties":{}}}}"#;
-    let notice = update(r#"{"sessionUpdate":"notice","severity":"info","title":"t"}"#);
-    let compaction = update(
+    let notice = update_line(r#"{"sessionUpdate":"notice","severity":"info","title":"t"}"#);
+    let compaction = update_line(
         r#"{"sessionUpdate":"compaction_update","compactionId":"c","status":"in_progress"}"#,
     );
-    let boolean = update(
+    let boolean = update_line(
         r#"{"sessionUpdate":"config_option_update","configOptions":[{"type":"boolean","id":"a","name":"A","currentValue":true}]}"#,
     );
     let offer = |capabilities: Value| {
@@ -452,27 +460,32 @@ fn capabilities() {
             json!({"session": {"configOptions": {"boolean": {}}}}),
         ),
     ] {
-        assert_eq!(broken(&[line]), [rule], "{line}");
+        assert_eq!(violations(&[line]), [rule], "{line}");
         let offered = offer(capabilities);
         let answer = INITIALIZED[1];
-        assert_eq!(broken(&[&offered, answer, line]), nothing(), "{line}");
+        assert_eq!(
+            violations(&[&offered, answer, line]),
+            no_violations(),
+            "{line}"
+        );
     }
     // A marker is an object.
     let wrong = offer(json!({"session": {"notices": true}}));
-    assert_eq!(broken(&[&wrong, INITIALIZED[1], &notice]), ["NOTE-1"]);
+    assert_eq!(violations(&[&wrong, INITIALIZED[1], &notice]), ["NOTE-1"]);
     let terminal = r#"< {"jsonrpc":"2.0","id":0,"result":{"protocolVersion":1,"authMethods":[{"type":"terminal","id":"t","name":"T"}]}}"#;
     let all = [&*offer(json!({})), terminal];
     assert_eq!(violations_after(&[], &all, None), ["AUTH-2"]);
     let all = [&*offer(json!({"auth": {"terminal": true}})), terminal];
-    assert_eq!(violations_after(&[], &all, None), nothing());
+    assert_eq!(violations_after(&[], &all, None), no_violations());
 }
 
 #[test]
-fn order() {
-    let text = update(TEXT_CHUNK);
-    let title = update(r#"{"sessionUpdate":"session_info_update","title":"t"}"#);
-    let echo =
-        update(r#"{"sessionUpdate":"user_message_chunk","content":{"type":"text","text":"hi"}}"#);
+fn update_order_errors_are_reported() {
+    let text = update_line(TEXT_CHUNK);
+    let title = update_line(r#"{"sessionUpdate":"session_info_update","title":"t"}"#);
+    let echo = update_line(
+        r#"{"sessionUpdate":"user_message_chunk","content":{"type":"text","text":"hi"}}"#,
+    );
     let other = session_update_line("x", TEXT_CHUNK);
     let load = r#"> {"jsonrpc":"2.0","id":5,"method":"session/load","params":{"sessionId":"s","cwd":"/","mcpServers":[]}}"#;
     let resume = r#"> {"jsonrpc":"2.0","id":5,"method":"session/resume","params":{"sessionId":"s","cwd":"/"}}"#;
@@ -501,7 +514,7 @@ fn order() {
         (vec![close, done, load, &*text], vec![]),
         (vec![PROMPT, close, done, &*text, CANCELLED], vec![]),
     ] {
-        assert_eq!(broken(&lines), rules, "{lines:?}");
+        assert_eq!(violations(&lines), rules, "{lines:?}");
     }
 }
 
@@ -509,6 +522,6 @@ fn order() {
 fn seen_rules_are_listed() {
     let mut oracle = Oracle::default();
     oracle.heard(b"{\"jsonrpc\":\"2.0\",\"method\":\"_x\"}\n");
-    let seen: Vec<&str> = oracle.seen().iter().copied().collect();
+    let seen: Vec<&str> = oracle.seen_rules().iter().copied().collect();
     assert_eq!(seen, ["EXT-3", "RPC-1", "TR-1", "TR-2", "TR-3"]);
 }

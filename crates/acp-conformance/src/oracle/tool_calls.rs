@@ -73,7 +73,7 @@ impl ToolCallRules {
             .loading_sessions
             .iter()
             .any(|loading| loading == session);
-        let known = self.calls.entry(key(session, call)).or_default();
+        let known = self.calls.entry(call_key(session, call)).or_default();
         let is_used = known.is_reported && known.is_over && !is_replayed;
         recorder.holds("TOOL-2", !is_used, || {
             format!("the tool call {} is over already", call["toolCallId"])
@@ -81,14 +81,14 @@ impl ToolCallRules {
         *known = ToolCallState {
             name: call["name"].as_str().map(str::to_owned),
             is_reported: true,
-            is_over: is_over(call),
+            is_over: has_final_status(call),
             is_replayed,
         };
         check_paths(call, recorder);
     }
 
     fn on_tool_call_update(&mut self, session: &str, call: &Value, recorder: &mut RuleRecorder) {
-        let Some(known) = self.calls.get_mut(&key(session, call)) else {
+        let Some(known) = self.calls.get_mut(&call_key(session, call)) else {
             let why = format!("the tool call {} was never reported", call["toolCallId"]);
             return recorder.broken("TOOL-2", why);
         };
@@ -98,7 +98,7 @@ impl ToolCallRules {
         recorder.holds("TOOL-4", !goes_back, || {
             "the tool call was over already".to_owned()
         });
-        known.is_over |= is_over(call);
+        known.is_over |= has_final_status(call);
         if let Some(name) = call["name"].as_str() {
             let changes = known.name.as_ref().is_some_and(|known| known != name);
             recorder.holds("TOOL-10", !changes, || {
@@ -125,7 +125,9 @@ impl ToolCallRules {
             "there is no option, or two have one id".to_owned()
         });
         // A permission request may introduce a call.
-        self.calls.entry(key(session_id(params), call)).or_default();
+        self.calls
+            .entry(call_key(session_id(params), call))
+            .or_default();
         check_paths(call, recorder);
     }
 
@@ -189,12 +191,12 @@ impl ToolCallRules {
     }
 }
 
-fn key(session: &str, call: &Value) -> (String, String) {
+fn call_key(session: &str, call: &Value) -> (String, String) {
     let id = call["toolCallId"].as_str().unwrap_or_default();
     (session.to_owned(), id.to_owned())
 }
 
-fn is_over(call: &Value) -> bool {
+fn has_final_status(call: &Value) -> bool {
     matches!(call["status"].as_str(), Some("completed" | "failed"))
 }
 

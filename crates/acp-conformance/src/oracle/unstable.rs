@@ -5,7 +5,7 @@
 //! here.
 
 use super::{messages::JsonRpcKind, recorder::RuleRecorder, responses::ClientRequest};
-use crate::official_schema::{MethodPart, Side, official};
+use crate::official_schema::{MethodPart, Side, official_schema};
 use serde_json::Value;
 
 /// Capability that allows a part, below `clientCapabilities` or `agentCapabilities`.
@@ -82,14 +82,14 @@ impl UnstableRules {
             ),
             (JsonRpcKind::Response, None) => return,
         };
-        let official = official(1);
-        let Some(name) = official.name(side, method, part) else {
+        let official = official_schema(1);
+        let Some(name) = official.definition_name(side, method, part) else {
             return;
         };
         if side == Side::Client && official.is_unstable(name) {
             self.check_part(name, "EXT-3", recorder);
         }
-        for part in official.unstable(name, value) {
+        for part in official.unstable_uses(name, value) {
             let is_update = part.starts_with("SessionUpdate.");
             self.check_part(part, if is_update { "UPD-1" } else { "EXT-1" }, recorder);
         }

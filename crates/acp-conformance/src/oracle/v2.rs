@@ -14,7 +14,7 @@ use super::{
     recorder::RuleRecorder,
     responses::ClientRequest,
 };
-use crate::official_schema::official;
+use crate::official_schema::official_schema;
 use background::BackgroundWork;
 use items::SessionItems;
 use lifecycle::SessionLifecycle;
@@ -37,7 +37,7 @@ struct V2Session {
 }
 
 impl V2Rules {
-    pub(super) fn sent(&mut self, message: &Value) {
+    pub(super) fn on_sent(&mut self, message: &Value) {
         let id = &message["id"];
         let Some(method) = message["method"].as_str() else {
             for session in self.sessions.values_mut() {
@@ -51,10 +51,10 @@ impl V2Rules {
         let params = &message["params"];
         let name = session_id(params);
         match method {
-            "session/prompt" => self.session(name).lifecycle.on_prompt(id),
+            "session/prompt" => self.session_mut(name).lifecycle.on_prompt(id),
             "session/resume" => {
                 let wants_replay = !params["replayFrom"].is_null();
-                self.session(name).lifecycle.on_resume(id, wants_replay);
+                self.session_mut(name).lifecycle.on_resume(id, wants_replay);
             }
             "tool_call/cancel" | "terminal/cancel" => {
                 let is_due = self.is_cancellable(params);
@@ -79,10 +79,10 @@ impl V2Rules {
             session.lifecycle.check_not_closed(recorder);
         }
         if let Some(update) = parse_update(message) {
-            return self.updated(&update, recorder);
+            return self.on_update(&update, recorder);
         }
         if kind == JsonRpcKind::Request && params["sessionId"].is_string() {
-            let session = self.session(session_id(params));
+            let session = self.session_mut(session_id(params));
             session.lifecycle.on_agent_request(&message["id"]);
             if message["method"] == "session/request_permission" {
                 lists::check_permission(params, recorder);
@@ -93,7 +93,7 @@ impl V2Rules {
         }
     }
 
-    fn session(&mut self, name: &str) -> &mut V2Session {
+    fn session_mut(&mut self, name: &str) -> &mut V2Session {
         self.sessions.entry(name.to_owned()).or_default()
     }
 
@@ -119,19 +119,21 @@ impl V2Rules {
             }
             "session/new" | "session/fork" => {
                 if let Some(id) = result.and_then(|result| result["sessionId"].as_str()) {
-                    self.session(id);
+                    self.session_mut(id);
                 }
             }
             "session/prompt" => {
-                self.session(name)
+                self.session_mut(name)
                     .lifecycle
                     .on_prompt_response(&request.id, result, recorder)
             }
             "session/resume" => {
                 let is_granted = result.is_some();
-                self.session(name)
-                    .lifecycle
-                    .on_resume_response(&request.id, is_granted, recorder);
+                self.session_mut(name).lifecycle.on_resume_response(
+                    &request.id,
+                    is_granted,
+                    recorder,
+                );
             }
             "session/close" if result.is_some() => {
                 if let Some(session) = self.sessions.get_mut(name) {
@@ -159,19 +161,19 @@ impl V2Rules {
         }
     }
 
-    fn updated(&mut self, update: &SessionUpdate<'_>, recorder: &mut RuleRecorder) {
+    fn on_update(&mut self, update: &SessionUpdate<'_>, recorder: &mut RuleRecorder) {
         let is_known = update.kind.starts_with('_')
-            || official(2)
-                .variants("SessionUpdate", "sessionUpdate")
+            || official_schema(2)
+                .variant_tags("SessionUpdate", "sessionUpdate")
                 .contains(&update.kind);
         recorder.holds("V2-20", is_known, || {
             format!("no update is called {:?}", update.kind)
         });
         let body = update.body;
-        let session = self.session(update.session_id);
+        let session = self.session_mut(update.session_id);
         match update.kind {
             "state_update" => {
-                session.lifecycle.state(body, recorder);
+                session.lifecycle.on_state_update(body, recorder);
                 session
                     .background
                     .on_state_update(&body["background"], &session.items, recorder);

@@ -4,7 +4,7 @@ use super::*;
 use serde_json::json;
 
 fn match_once(pattern: Value, found: Value) -> Result<(), String> {
-    fits(&pattern, &found, &mut Captures::new())
+    match_pattern(&pattern, &found, &mut Captures::new())
 }
 
 fn captures_of(pairs: &[(&str, Value)]) -> Captures {
@@ -30,12 +30,12 @@ fn extra_members_are_allowed() {
 fn repeated_capture_must_be_equal() {
     let mut captures = Captures::new();
     let pattern = json!({"id": "$id"});
-    fits(&pattern, &json!({"id": "x\"y"}), &mut captures).unwrap();
+    match_pattern(&pattern, &json!({"id": "x\"y"}), &mut captures).unwrap();
     assert_eq!(
-        fits(&pattern, &json!({"id": "x\"y"}), &mut captures),
+        match_pattern(&pattern, &json!({"id": "x\"y"}), &mut captures),
         Ok(())
     );
-    let wrong = fits(&pattern, &json!({"id": "z"}), &mut captures);
+    let wrong = match_pattern(&pattern, &json!({"id": "z"}), &mut captures);
     assert_eq!(wrong, Err("/id: $id was \"x\\\"y\", now \"z\"".to_owned()));
 }
 
@@ -43,7 +43,7 @@ fn repeated_capture_must_be_equal() {
 fn mismatch_captures_nothing() {
     let mut captures = Captures::new();
     let pattern = json!({"a": "$a", "b": 1});
-    assert!(fits(&pattern, &json!({"a": 5, "b": 2}), &mut captures).is_err());
+    assert!(match_pattern(&pattern, &json!({"a": 5, "b": 2}), &mut captures).is_err());
     assert!(captures.is_empty());
 }
 
@@ -114,7 +114,7 @@ fn has_operator_captures() {
     let mut captures = Captures::new();
     let pattern = json!({"$has": [{"kind": "b", "id": "$b"}]});
     let found = json!([{"kind": "a", "id": 1}, {"kind": "b", "id": 2}]);
-    fits(&pattern, &found, &mut captures).unwrap();
+    match_pattern(&pattern, &found, &mut captures).unwrap();
     assert_eq!(captures, captures_of(&[("b", json!(2))]));
 }
 
@@ -123,10 +123,10 @@ fn names_in_longer_strings_are_filled() {
     let mut captures = captures_of(&[("CWD", json!("/x"))]);
     let pattern = json!({"path": "$CWD/a"});
     assert_eq!(
-        fits(&pattern, &json!({"path": "/x/a"}), &mut captures),
+        match_pattern(&pattern, &json!({"path": "/x/a"}), &mut captures),
         Ok(())
     );
-    assert!(fits(&pattern, &json!({"path": "/y/a"}), &mut captures).is_err());
+    assert!(match_pattern(&pattern, &json!({"path": "/y/a"}), &mut captures).is_err());
     assert_eq!(captures.len(), 1);
 }
 
@@ -143,7 +143,10 @@ fn filled_values_keep_their_type() {
         json!({"a": [7, "7!"]})
     );
     assert_eq!(fill_text("$s $id $", &captures), "x\"y 7 $");
-    assert_eq!(names("$a \"$b_1/$\" $5").collect::<Vec<_>>(), ["a", "b_1"]);
+    assert_eq!(
+        variable_names("$a \"$b_1/$\" $5").collect::<Vec<_>>(),
+        ["a", "b_1"]
+    );
 }
 
 #[test]
@@ -151,15 +154,15 @@ fn unique_operator_compares_items() {
     let unique = json!({"$unique": "id"});
     let mut captures = Captures::new();
     let differ = json!([{"id": 1}, {"id": "1"}, {}, {}]);
-    assert_eq!(fits(&unique, &differ, &mut captures), Ok(()));
+    assert_eq!(match_pattern(&unique, &differ, &mut captures), Ok(()));
     let same = json!([{"id": 1}, {"id": 2}, {"id": 1}]);
-    let twice = fits(&unique, &same, &mut captures).unwrap_err();
+    let twice = match_pattern(&unique, &same, &mut captures).unwrap_err();
     assert_eq!(twice, ": id 1 is there twice");
 }
 
 #[test]
 fn long_value_is_cut_after_400_characters() {
-    let of = |count: usize| short(&Value::from("ä".repeat(count)));
+    let of = |count: usize| short_json(&Value::from("ä".repeat(count)));
     assert_eq!(of(398), format!("\"{}\"", "ä".repeat(398)));
     assert_eq!(of(399), format!("\"{}…", "ä".repeat(399)));
     assert_eq!(of(5000), format!("\"{}…", "ä".repeat(399)));

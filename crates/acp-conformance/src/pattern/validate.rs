@@ -1,6 +1,6 @@
 //! Validates patterns before a case runs, and collects the names that they capture.
 
-use super::{list, name, operator};
+use super::{as_list, as_operator, as_variable_name};
 use crate::suggestions::unknown_name_message;
 use regex::Regex;
 use serde_json::Value;
@@ -19,7 +19,7 @@ const TYPES: [&str; 7] = [
 /// # Errors
 /// If the pattern is invalid; the error describes the invalid part.
 pub(crate) fn validate_pattern(pattern: &Value) -> Result<(), String> {
-    if let Some((word, argument)) = operator(pattern) {
+    if let Some((word, argument)) = as_operator(pattern) {
         return validate_operator(word, argument);
     }
     match pattern {
@@ -51,7 +51,7 @@ fn validate_operator(word: &str, argument: &Value) -> Result<(), String> {
             format!("{argument} is no regular expression: {why}")
         }),
         ("type" | "match" | "unique", None) => Err(format!("${word} takes a text, not {argument}")),
-        ("in" | "all" | "has", _) => list(argument).iter().try_for_each(validate_pattern),
+        ("in" | "all" | "has", _) => as_list(argument).iter().try_for_each(validate_pattern),
         ("not" | "each", _) => validate_pattern(argument),
         ("length", _) if argument.is_u64() => Ok(()),
         ("length", _) => Err(format!("$length takes a whole number, not {argument}")),
@@ -65,9 +65,9 @@ fn validate_operator(word: &str, argument: &Value) -> Result<(), String> {
 
 /// Adds the names that a match of this pattern captures.
 pub(crate) fn collect_captured_names(pattern: &Value, names: &mut BTreeSet<String>) {
-    match (operator(pattern), pattern) {
+    match (as_operator(pattern), pattern) {
         (Some(("in" | "all" | "has", argument)), _) => {
-            for pattern in list(argument) {
+            for pattern in as_list(argument) {
                 collect_captured_names(pattern, names);
             }
         }
@@ -83,7 +83,7 @@ pub(crate) fn collect_captured_names(pattern: &Value, names: &mut BTreeSet<Strin
                 collect_captured_names(pattern, names);
             }
         }
-        (None, Value::String(text)) => names.extend(name(text).map(str::to_owned)),
+        (None, Value::String(text)) => names.extend(as_variable_name(text).map(str::to_owned)),
         (None, Value::Null | Value::Bool(_) | Value::Number(_)) => {}
     }
 }

@@ -42,7 +42,7 @@ impl Default for Client {
     }
 }
 
-fn result(id: &Value, result: Value) -> Value {
+fn result_response(id: &Value, result: Value) -> Value {
     json!({"jsonrpc": "2.0", "id": id, "result": result})
 }
 
@@ -83,17 +83,19 @@ impl Client {
             Some(ResponseMode::Error(code)) => {
                 return vec![error_response(id, *code, "The case wants this error")];
             }
-            Some(ResponseMode::With(value)) => return vec![result(id, value.clone())],
+            Some(ResponseMode::With(value)) => return vec![result_response(id, value.clone())],
         }
         let reply = match method {
-            "session/request_permission" => return self.ask(id, params),
-            "fs/read_text_file" if self.has_capability("/fs/readTextFile") => self.read(id, params),
+            "session/request_permission" => return self.handle_permission_request(id, params),
+            "fs/read_text_file" if self.has_capability("/fs/readTextFile") => {
+                self.read_file(id, params)
+            }
             "fs/write_text_file" if self.has_capability("/fs/writeTextFile") => {
-                self.write(id, params)
+                self.write_file(id, params)
             }
             _ if method.starts_with("terminal/") && self.has_capability("/terminal") => {
-                match self.terminals.answer(method, id, params) {
-                    Ok(Some(answer)) => result(id, answer),
+                match self.terminals.handle_request(method, id, params) {
+                    Ok(Some(answer)) => result_response(id, answer),
                     Ok(None) => return Vec::new(),
                     Err((code, message)) => error_response(id, code, &message),
                 }
@@ -115,9 +117,9 @@ impl Client {
     }
 
     /// Ends everything that the client has started.
-    pub(crate) fn clear(&mut self) {
+    pub(crate) fn stop_all(&mut self) {
         self.open_permissions.clear();
-        self.terminals.clear();
+        self.terminals.kill_all();
     }
 
     fn has_capability(&self, pointer: &str) -> bool {
@@ -129,7 +131,7 @@ impl Client {
         self.capabilities["elicitation"][mode].is_object()
     }
 
-    fn read(&self, id: &Value, params: &Value) -> Value {
+    fn read_file(&self, id: &Value, params: &Value) -> Value {
         let Some(path) = params["path"].as_str().map(Path::new) else {
             return error_response(id, -32602, "path is missing");
         };
@@ -148,13 +150,13 @@ impl Client {
         let limit = params["limit"].as_u64().unwrap_or(u64::MAX);
         let number = |number: u64| usize::try_from(number).unwrap_or(usize::MAX);
         let lines = text.split_inclusive('\n').skip(number(first));
-        result(
+        result_response(
             id,
             json!({"content": lines.take(number(limit)).collect::<String>()}),
         )
     }
 
-    fn write(&mut self, id: &Value, params: &Value) -> Value {
+    fn write_file(&mut self, id: &Value, params: &Value) -> Value {
         let (Some(path), Some(text)) = (params["path"].as_str(), params["content"].as_str()) else {
             return error_response(id, -32602, "path or content is missing");
         };
@@ -170,11 +172,12 @@ impl Client {
         if let Some(buffer) = self.buffers.get_mut(path) {
             text.clone_into(buffer);
         }
-        result(id, json!({}))
+        result_response(id, json!({}))
     }
 
     fn handle_elicitation(&self, id: &Value, params: &Value) -> Option<Value> {
-        let accept = |content: Value| result(id, json!({"action": "accept", "content": content}));
+        let accept =
+            |content: Value| result_response(id, json!({"action": "accept", "content": content}));
         Some(match &self.elicitation {
             ElicitationAnswer::Accept(content) => accept(content.clone()),
             ElicitationAnswer::AcceptEach(value) => {
@@ -182,15 +185,15 @@ impl Client {
                 let names = fields.into_iter().flat_map(|fields| fields.keys());
                 accept(names.map(|name| (name.clone(), value.clone())).collect())
             }
-            ElicitationAnswer::Decline => result(id, json!({"action": "decline"})),
-            ElicitationAnswer::Cancel => result(id, json!({"action": "cancel"})),
-            ElicitationAnswer::UnknownAction => result(id, json!({"action": "_shrug"})),
+            ElicitationAnswer::Decline => result_response(id, json!({"action": "decline"})),
+            ElicitationAnswer::Cancel => result_response(id, json!({"action": "cancel"})),
+            ElicitationAnswer::UnknownAction => result_response(id, json!({"action": "_shrug"})),
             ElicitationAnswer::Error => error_response(id, -32603, "The user could not be asked"),
             ElicitationAnswer::ByHand => return None,
         })
     }
 
-    fn ask(&mut self, id: &Value, params: &Value) -> Vec<Value> {
+    fn handle_permission_request(&mut self, id: &Value, params: &Value) -> Vec<Value> {
         self.open_permissions.push(PermissionRequest {
             id: id.clone(),
             params: params.clone(),
@@ -199,7 +202,7 @@ impl Client {
     }
 
     /// Sets the permission policy and returns the responses to open requests.
-    pub(crate) fn permit(&mut self, permission: PermissionAnswer) -> Vec<Value> {
+    pub(crate) fn set_permission(&mut self, permission: PermissionAnswer) -> Vec<Value> {
         self.permission = permission;
         self.answer_open_permissions()
     }
@@ -213,27 +216,27 @@ impl Client {
         }
         let open = std::mem::take(&mut self.open_permissions);
         open.iter()
-            .map(|ask| permit(self.permission, ask))
+            .map(|ask| permission_response(self.permission, ask))
             .collect()
     }
 
     /// Returns responses to the open permission requests of a session that the case cancels.
-    pub(crate) fn cancelled(&mut self, session: &Value) -> Vec<Value> {
+    pub(crate) fn cancel_permissions(&mut self, session: &Value) -> Vec<Value> {
         if self.permission == PermissionAnswer::ByHand {
             return Vec::new();
         }
         let is_its = |ask: &mut PermissionRequest| ask.params["sessionId"] == *session;
         let open = self.open_permissions.extract_if(.., is_its);
-        open.map(|ask| permit(PermissionAnswer::Cancelled, &ask))
+        open.map(|ask| permission_response(PermissionAnswer::Cancelled, &ask))
             .collect()
     }
 }
 
-fn permit(permission: PermissionAnswer, ask: &PermissionRequest) -> Value {
-    let cancelled = || result(&ask.id, json!({"outcome": {"outcome": "cancelled"}}));
+fn permission_response(permission: PermissionAnswer, ask: &PermissionRequest) -> Value {
+    let cancelled = || result_response(&ask.id, json!({"outcome": {"outcome": "cancelled"}}));
     let selected = |option: &Value| {
         let outcome = json!({"outcome": "selected", "optionId": option});
-        result(&ask.id, json!({"outcome": outcome}))
+        result_response(&ask.id, json!({"outcome": outcome}))
     };
     let kinds = match permission {
         PermissionAnswer::AllowOnce => ["allow_once", "allow_always"],
@@ -242,7 +245,7 @@ fn permit(permission: PermissionAnswer, ask: &PermissionRequest) -> Value {
         PermissionAnswer::RejectAlways => ["reject_always", "reject_once"],
         PermissionAnswer::UnknownOption => return selected(&json!("no-such-option")),
         PermissionAnswer::UnknownOutcome => {
-            return result(&ask.id, json!({"outcome": {"outcome": "_shrug"}}));
+            return result_response(&ask.id, json!({"outcome": {"outcome": "_shrug"}}));
         }
         PermissionAnswer::Error => {
             return error_response(&ask.id, -32603, "The user could not be asked");
@@ -262,10 +265,10 @@ fn permit(permission: PermissionAnswer, ask: &PermissionRequest) -> Value {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::official_schema::{MethodPart, Side, official};
+    use crate::official_schema::{MethodPart, Side, official_schema};
 
     /// Returns the responses of a client that offers all capabilities.
-    fn answers(client: &mut Client, method: &str, params: Value) -> Vec<Value> {
+    fn responses_to(client: &mut Client, method: &str, params: Value) -> Vec<Value> {
         let offered = json!({"fs": {"readTextFile": true, "writeTextFile": true}, "elicitation": {"form": {}}});
         let params_of_initialize = json!({"protocolVersion": 1, "clientCapabilities": offered});
         client.observe_sent(&json!({"method": "initialize", "params": params_of_initialize}));
@@ -276,8 +279,8 @@ mod tests {
         let [answer] = answers else {
             panic!("{answers:?}");
         };
-        let name = official(1).name(Side::Client, method, MethodPart::Response);
-        let faults = official(1).faults(name.unwrap(), &answer["result"]);
+        let name = official_schema(1).definition_name(Side::Client, method, MethodPart::Response);
+        let faults = official_schema(1).violations(name.unwrap(), &answer["result"]);
         assert_eq!(faults, [], "{answer}");
     }
 
@@ -287,9 +290,9 @@ mod tests {
         let path = folder.path().join("new/a");
         let file = |text: &str| json!({"sessionId": "s", "path": path, "content": text});
         let mut client = Client::default();
-        let written = answers(&mut client, "fs/write_text_file", file("x"));
+        let written = responses_to(&mut client, "fs/write_text_file", file("x"));
         assert_valid_response("fs/write_text_file", &written);
-        let read = answers(&mut client, "fs/read_text_file", file(""));
+        let read = responses_to(&mut client, "fs/read_text_file", file(""));
         assert_valid_response("fs/read_text_file", &read);
         assert_eq!(read[0]["result"]["content"], "x");
         let options = json!([{"optionId": "y", "name": "Y", "kind": "allow_always"}]);
@@ -300,8 +303,8 @@ mod tests {
             PermissionAnswer::Cancelled,
             PermissionAnswer::UnknownOption,
         ] {
-            client.permit(permission);
-            let answers = answers(&mut client, "session/request_permission", ask.clone());
+            client.set_permission(permission);
+            let answers = responses_to(&mut client, "session/request_permission", ask.clone());
             assert_valid_response("session/request_permission", &answers);
         }
         let form = json!({"sessionId": "s", "mode": "form", "message": "m", "requestedSchema": {"type": "object", "properties": {"a": {"type": "string"}, "b": {"type": "string"}}}});
@@ -311,11 +314,11 @@ mod tests {
             ElicitationAnswer::Cancel,
         ] {
             client.elicitation = way;
-            let answers = answers(&mut client, "elicitation/create", form.clone());
+            let answers = responses_to(&mut client, "elicitation/create", form.clone());
             assert_valid_response("elicitation/create", &answers);
         }
         client.elicitation = ElicitationAnswer::AcceptEach(json!("x"));
-        let answers = answers(&mut client, "elicitation/create", form);
+        let answers = responses_to(&mut client, "elicitation/create", form);
         assert_valid_response("elicitation/create", &answers);
         assert_eq!(answers[0]["result"]["content"], json!({"a": "x", "b": "x"}));
     }
@@ -323,7 +326,7 @@ mod tests {
     #[test]
     fn cancel_answers_permissions_of_its_session_only() {
         let mut client = Client::default();
-        client.permit(PermissionAnswer::Never);
+        client.set_permission(PermissionAnswer::Never);
         for (id, session) in [(1, "a"), (2, "b")] {
             let params = json!({"sessionId": session, "options": []});
             let ask = json!({"id": id, "method": "session/request_permission", "params": params});
@@ -331,9 +334,9 @@ mod tests {
         }
         let cancelled = json!({"outcome": {"outcome": "cancelled"}});
         assert_eq!(
-            client.cancelled(&json!("a")),
-            [result(&json!(1), cancelled)]
+            client.cancel_permissions(&json!("a")),
+            [result_response(&json!(1), cancelled)]
         );
-        assert_eq!(client.cancelled(&json!("a")), Vec::<Value>::new());
+        assert_eq!(client.cancel_permissions(&json!("a")), Vec::<Value>::new());
     }
 }

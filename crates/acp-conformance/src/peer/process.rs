@@ -86,19 +86,19 @@ impl AgentProcess {
             stdin: Some(sender),
             stdin_writer: Some(writer),
             lines: spoken,
-            stdout_reader: Some(tokio::spawn(read(stdout, found, go_on))),
+            stdout_reader: Some(tokio::spawn(read_stdout(stdout, found, go_on))),
             is_reading: reading,
             stderr_reader: logger,
         })
     }
 
     /// Returns the next line; `None` once stdout is closed.
-    pub(crate) async fn line(&mut self) -> Option<OutputLine> {
-        self.lines.take().await
+    pub(crate) async fn next_line(&mut self) -> Option<OutputLine> {
+        self.lines.recv().await
     }
 
     /// Returns the queue of writes to stdin; `None` once stdin is closed.
-    pub(crate) fn writes(&self) -> Option<mpsc::Sender<Vec<u8>>> {
+    pub(crate) fn stdin_sender(&self) -> Option<mpsc::Sender<Vec<u8>>> {
         self.stdin.clone()
     }
 
@@ -112,7 +112,7 @@ impl AgentProcess {
     }
 
     /// Resumes or pauses reading stdout.
-    pub(crate) fn read(&self, reading: bool) {
+    pub(crate) fn set_reading(&self, reading: bool) {
         // Fails if stdout is already closed: then there is nothing to read.
         let _ = self.is_reading.send(reading);
     }
@@ -128,12 +128,12 @@ impl AgentProcess {
         drop(lock_spawning());
     }
 
-    pub(crate) async fn ended(&mut self) -> io::Result<ExitStatus> {
+    pub(crate) async fn wait(&mut self) -> io::Result<ExitStatus> {
         self.child.wait().await
     }
 
     /// Takes the task that ends once everything written to stderr has been read.
-    pub(crate) fn logger(&mut self) -> Option<JoinHandle<()>> {
+    pub(crate) fn take_stderr_reader(&mut self) -> Option<JoinHandle<()>> {
         self.stderr_reader.take()
     }
 
@@ -142,13 +142,13 @@ impl AgentProcess {
     }
 
     /// Returns the process id while the process runs.
-    pub(crate) fn id(&self) -> Option<Pid> {
+    pub(crate) fn running_pid(&self) -> Option<Pid> {
         self.group.filter(|_| self.child.id().is_some())
     }
 
     /// Sends SIGTERM to the process, without its children.
     pub(crate) fn terminate(&self) {
-        if let Some(pid) = self.id() {
+        if let Some(pid) = self.running_pid() {
             // The process may have just ended.
             let _ = kill_process(pid, Signal::TERM);
         }
@@ -187,7 +187,7 @@ async fn write_stdin(mut stdin: ChildStdin, mut writes: mpsc::Receiver<Vec<u8>>)
     }
 }
 
-async fn read(stdout: ChildStdout, lines: LineSender, mut reading: watch::Receiver<bool>) {
+async fn read_stdout(stdout: ChildStdout, lines: LineSender, mut reading: watch::Receiver<bool>) {
     let mut is_rest = false;
     let mut stdout = BufReader::with_capacity(1 << 16, stdout);
     loop {
@@ -212,7 +212,7 @@ async fn read(stdout: ChildStdout, lines: LineSender, mut reading: watch::Receiv
         } else {
             OutputLine::Line(line)
         };
-        if !lines.put(spoken).await {
+        if !lines.send(spoken).await {
             return;
         }
     }
@@ -229,19 +229,19 @@ async fn read_stderr(mut stderr: impl AsyncRead + Unpin, logs: StderrLog) {
 
 /// Returns the processes with this mark in their environment: all that a case started, in any group or session.
 pub(crate) fn marked_processes(mark: &str) -> Vec<Pid> {
-    processes(|found| found == mark.as_bytes())
+    find_processes(|found| found == mark.as_bytes())
 }
 
 /// Returns the marked processes of all cases in this folder.
 pub(crate) fn marked_processes_below(folder: &Path) -> Vec<Pid> {
     let folder = folder.as_os_str().as_bytes();
-    processes(|found| {
+    find_processes(|found| {
         let case = found.strip_prefix(folder);
         case.is_some_and(|case| case.starts_with(b"/"))
     })
 }
 
-fn processes(is_wanted: impl Fn(&[u8]) -> bool) -> Vec<Pid> {
+fn find_processes(is_wanted: impl Fn(&[u8]) -> bool) -> Vec<Pid> {
     let mut found = Vec::new();
     let Ok(processes) = std::fs::read_dir("/proc") else {
         return Vec::new();
@@ -251,7 +251,7 @@ fn processes(is_wanted: impl Fn(&[u8]) -> bool) -> Vec<Pid> {
         let Some(id) = name.to_str().and_then(|name| name.parse::<i32>().ok()) else {
             continue;
         };
-        let Some(environment) = environment(&process.path()) else {
+        let Some(environment) = read_environment(&process.path()) else {
             continue;
         };
         // Most processes have no mark; this check is fast even in an unoptimized build.
@@ -273,7 +273,7 @@ fn processes(is_wanted: impl Fn(&[u8]) -> bool) -> Vec<Pid> {
 
 /// Reads the environment of a process; `None` if the process is gone or belongs to another user. A process in
 /// the middle of `exec` briefly has no environment, so the function reads again.
-fn environment(process: &Path) -> Option<Vec<u8>> {
+fn read_environment(process: &Path) -> Option<Vec<u8>> {
     loop {
         let environment = std::fs::read(process.join("environ")).ok()?;
         if !environment.is_empty() {
@@ -311,7 +311,7 @@ mod tests {
     use super::is_in_exec;
 
     /// Returns a `/proc/PID/stat` line with this state, memory size and end of the environment.
-    fn stat(state: &str, memory: u64, environment: u64) -> String {
+    fn stat_line(state: &str, memory: u64, environment: u64) -> String {
         let zeros = |count: usize| " 0".repeat(count);
         let head = format!("42 (a) b) {state}{}", zeros(19));
         format!("{head} {memory}{} {environment} 0\n", zeros(27))
@@ -319,10 +319,13 @@ mod tests {
 
     #[test]
     fn only_process_in_exec_is_read_again() {
-        assert!(is_in_exec(&stat("R", 4096, 0)));
-        assert!(!is_in_exec(&stat("R", 4096, 7)), "an empty environment");
-        assert!(!is_in_exec(&stat("S", 0, 0)), "a kernel thread");
-        assert!(!is_in_exec(&stat("Z", 4096, 0)), "a zombie");
+        assert!(is_in_exec(&stat_line("R", 4096, 0)));
+        assert!(
+            !is_in_exec(&stat_line("R", 4096, 7)),
+            "an empty environment"
+        );
+        assert!(!is_in_exec(&stat_line("S", 0, 0)), "a kernel thread");
+        assert!(!is_in_exec(&stat_line("Z", 4096, 0)), "a zombie");
         assert!(!is_in_exec(""));
         let own = std::fs::read_to_string("/proc/self/stat").unwrap();
         assert!(!is_in_exec(&own));

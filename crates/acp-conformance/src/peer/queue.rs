@@ -36,7 +36,7 @@ pub(crate) fn line_queue(max_lines: usize, bytes: u32) -> (LineSender, LineRecei
 
 impl LineSender {
     /// Waits for space and adds a line. Returns false if the receiver is gone.
-    pub(crate) async fn put(&self, line: OutputLine) -> bool {
+    pub(crate) async fn send(&self, line: OutputLine) -> bool {
         let (OutputLine::Line(bytes) | OutputLine::TooLong(bytes)) = &line;
         let length = u32::try_from(bytes.len()).unwrap_or(u32::MAX);
         let room = Arc::clone(&self.free_bytes);
@@ -49,7 +49,7 @@ impl LineSender {
 
 impl LineReceiver {
     /// Returns the next line; `None` once the sender is gone and the queue is empty.
-    pub(crate) async fn take(&mut self) -> Option<OutputLine> {
+    pub(crate) async fn recv(&mut self) -> Option<OutputLine> {
         self.0.recv().await.map(|(spoken, _)| spoken)
     }
 }
@@ -67,38 +67,38 @@ mod tests {
     use super::*;
     use futures_util::FutureExt;
 
-    fn line(length: usize) -> OutputLine {
+    fn line_of_length(length: usize) -> OutputLine {
         OutputLine::Line(vec![b'x'; length])
     }
 
     #[tokio::test]
     async fn queue_is_bounded_in_bytes() {
         let (entry, mut exit) = line_queue(10, 100);
-        assert!(entry.put(line(60)).await);
-        assert!(entry.put(line(40)).await);
-        let mut third = Box::pin(entry.put(line(1)));
+        assert!(entry.send(line_of_length(60)).await);
+        assert!(entry.send(line_of_length(40)).await);
+        let mut third = Box::pin(entry.send(line_of_length(1)));
         assert_eq!(third.as_mut().now_or_never(), None);
-        assert_eq!(exit.take().await, Some(line(60)));
+        assert_eq!(exit.recv().await, Some(line_of_length(60)));
         assert_eq!(third.as_mut().now_or_never(), Some(true));
-        assert_eq!(exit.take().await, Some(line(40)));
-        assert_eq!(exit.take().await, Some(line(1)));
+        assert_eq!(exit.recv().await, Some(line_of_length(40)));
+        assert_eq!(exit.recv().await, Some(line_of_length(1)));
     }
 
     #[tokio::test]
     async fn overlong_line_waits_alone() {
         let (entry, mut exit) = line_queue(10, 100);
-        assert!(entry.put(line(500)).await);
-        let mut second = Box::pin(entry.put(line(1)));
+        assert!(entry.send(line_of_length(500)).await);
+        let mut second = Box::pin(entry.send(line_of_length(1)));
         assert_eq!(second.as_mut().now_or_never(), None);
-        assert_eq!(exit.take().await, Some(line(500)));
+        assert_eq!(exit.recv().await, Some(line_of_length(500)));
         assert!(second.await);
     }
 
     #[tokio::test]
     async fn send_fails_when_receiver_is_dropped() {
         let (entry, exit) = line_queue(10, 100);
-        assert!(entry.put(line(100)).await);
-        let mut second = Box::pin(entry.put(line(1)));
+        assert!(entry.send(line_of_length(100)).await);
+        let mut second = Box::pin(entry.send(line_of_length(1)));
         assert_eq!(second.as_mut().now_or_never(), None);
         drop(exit);
         assert!(!second.await);

@@ -74,7 +74,7 @@ impl Default for ClientTerminals {
 
 impl ClientTerminals {
     /// Answers a request; `None` if the response follows when the process ends.
-    pub(crate) fn answer(
+    pub(crate) fn handle_request(
         &mut self,
         method: &str,
         id: &Value,
@@ -88,7 +88,7 @@ impl ClientTerminals {
             return Err((-32602, format!("there is no terminal {name:?}")));
         };
         Ok(Some(match method {
-            "terminal/output" => terminal.output(),
+            "terminal/output" => terminal.output_response(),
             "terminal/kill" => {
                 terminal.kill();
                 json!({})
@@ -98,7 +98,7 @@ impl ClientTerminals {
                 json!({})
             }
             "terminal/wait_for_exit" => {
-                self.wait(id.clone(), terminal.exit.clone());
+                self.respond_on_exit(id.clone(), terminal.exit.clone());
                 return Ok(None);
             }
             other => return Err((-32601, format!("there is no {other}"))),
@@ -115,7 +115,7 @@ impl ClientTerminals {
     }
 
     /// Ends all terminals.
-    pub(crate) fn clear(&mut self) {
+    pub(crate) fn kill_all(&mut self) {
         self.terminals.clear();
     }
 
@@ -175,7 +175,7 @@ impl ClientTerminals {
         Ok(json!({"terminalId": name}))
     }
 
-    fn wait(&self, id: Value, mut exit: watch::Receiver<Option<Value>>) {
+    fn respond_on_exit(&self, id: Value, mut exit: watch::Receiver<Option<Value>>) {
         let ended = self.response_sender.clone();
         tokio::spawn(async move {
             let exit = match exit.wait_for(Option::is_some).await {
@@ -190,7 +190,7 @@ impl ClientTerminals {
 }
 
 impl Terminal {
-    fn output(&self) -> Value {
+    fn output_response(&self) -> Value {
         let output = self.output.lock().unwrap_or_else(PoisonError::into_inner);
         let mut answer = json!({
             "output": String::from_utf8_lossy(&output.bytes),
@@ -252,13 +252,13 @@ async fn collect_output(pipe: Option<impl AsyncRead + Unpin>, output: &Mutex<Ter
     let mut bytes = [0; 8192];
     while let Ok(length @ 1..) = pipe.read(&mut bytes).await {
         let mut output = output.lock().unwrap_or_else(PoisonError::into_inner);
-        output.add(&bytes[..length]);
+        output.append(&bytes[..length]);
     }
 }
 
 impl TerminalOutput {
     /// Appends output and drops its beginning if it is too long, up to a character boundary.
-    fn add(&mut self, bytes: &[u8]) {
+    fn append(&mut self, bytes: &[u8]) {
         self.bytes.extend_from_slice(bytes);
         let mut excess = self.bytes.len().saturating_sub(self.limit);
         if excess == 0 {
@@ -294,14 +294,14 @@ mod tests {
             limit: 4,
             ..TerminalOutput::default()
         };
-        output.add(b"abcd");
+        output.append(b"abcd");
         assert!(!output.is_truncated);
-        output.add("é".as_bytes());
+        output.append("é".as_bytes());
         assert_eq!(
             (&*output.bytes, output.is_truncated),
             ("cdé".as_bytes(), true)
         );
-        output.add(b"xyz");
+        output.append(b"xyz");
         assert_eq!(output.bytes, b"xyz");
     }
 
@@ -312,15 +312,19 @@ mod tests {
         let id = json!(7);
         let params = json!({"command": "sh", "args": ["-c", "echo $A; echo b >&2; exit 3"],
             "env": [{"name": "A", "value": "a"}]});
-        let made = terminals.answer("terminal/create", &id, &params).unwrap();
+        let made = terminals
+            .handle_request("terminal/create", &id, &params)
+            .unwrap();
         assert_eq!(made, Some(json!({"terminalId": "terminal-1"})));
         let params = json!({"terminalId": "terminal-1"});
-        let wait = terminals.answer("terminal/wait_for_exit", &id, &params);
+        let wait = terminals.handle_request("terminal/wait_for_exit", &id, &params);
         assert_eq!(wait, Ok(None));
         let exit = json!({"exitCode": 3, "signal": null});
         let answer = json!({"jsonrpc": "2.0", "id": 7, "result": exit});
         assert_eq!(terminals.next_delayed_response().await, answer);
-        let output = terminals.answer("terminal/output", &id, &params).unwrap();
+        let output = terminals
+            .handle_request("terminal/output", &id, &params)
+            .unwrap();
         let mut output = output.unwrap();
         let text = output["output"].take();
         let text = text.as_str().unwrap();
@@ -329,9 +333,9 @@ mod tests {
             output,
             json!({"output": null, "truncated": false, "exitStatus": exit})
         );
-        let release = terminals.answer("terminal/release", &id, &params);
+        let release = terminals.handle_request("terminal/release", &id, &params);
         assert_eq!(release, Ok(Some(json!({}))));
-        let gone = terminals.answer("terminal/output", &id, &params);
+        let gone = terminals.handle_request("terminal/output", &id, &params);
         assert_eq!(gone.unwrap_err().0, -32602);
     }
 
@@ -341,12 +345,16 @@ mod tests {
         terminals.context.cwd = std::env::temp_dir();
         let id = json!(1);
         let params = json!({"command": "sleep 1000"});
-        terminals.answer("terminal/create", &id, &params).unwrap();
+        terminals
+            .handle_request("terminal/create", &id, &params)
+            .unwrap();
         let params = json!({"terminalId": "terminal-1"});
         terminals
-            .answer("terminal/wait_for_exit", &id, &params)
+            .handle_request("terminal/wait_for_exit", &id, &params)
             .unwrap();
-        terminals.answer("terminal/kill", &id, &params).unwrap();
+        terminals
+            .handle_request("terminal/kill", &id, &params)
+            .unwrap();
         let exit = json!({"exitCode": null, "signal": "SIGKILL"});
         assert_eq!(terminals.next_delayed_response().await["result"], exit);
     }

@@ -2,7 +2,7 @@
 
 use super::{
     AgentFacts, AgentSpec, PlayOptions, StepError,
-    model_steps::holds,
+    model_steps::contains_text,
     transcript::{TranscriptLog, escape_text},
 };
 use crate::{
@@ -146,8 +146,8 @@ impl<'a> CaseRun<'a> {
         facts: &AgentFacts,
     ) -> Result<Self, String> {
         let no_folder = |error: std::io::Error| format!("no folder for a case: {error}");
-        let scratch = ScratchFolder::present().map_err(no_folder)?;
-        let top = scratch.case().map_err(no_folder)?;
+        let scratch = ScratchFolder::current().map_err(no_folder)?;
+        let top = scratch.create_case_folder().map_err(no_folder)?;
         let path = top.path().canonicalize().map_err(no_folder)?;
         for folder in ["home", "project", "tmp"] {
             std::fs::create_dir(path.join(folder)).map_err(no_folder)?;
@@ -164,14 +164,14 @@ impl<'a> CaseRun<'a> {
         let fake = match &agent.profile {
             None => None,
             Some(profile) => {
-                let mut rules = profile.rules();
+                let mut rules = profile.fake_model_config();
                 rules.offers_tools &= !facts.offers_no_tools;
                 let fake = FakeModel::start(rules).await;
                 Some(fake.map_err(|error| format!("no fake model: {error}"))?)
             }
         };
         if let Some(fake) = &fake {
-            vars.insert("MODEL".to_owned(), fake.base().into());
+            vars.insert("MODEL".to_owned(), fake.base_url().into());
         }
         if let Some(profile) = &agent.profile {
             let keyless = profile.keyless.as_ref();
@@ -222,7 +222,7 @@ impl<'a> CaseRun<'a> {
             version: 1,
             capabilities: Value::Object(serde_json::Map::default()),
             patience: options.patience,
-            deadline: options.pace().now(),
+            deadline: options.clock().now(),
             retries_checks: false,
             has_failed_step: false,
             line_number: 0,
@@ -238,8 +238,8 @@ impl<'a> CaseRun<'a> {
     }
 
     /// Returns the clock for all time limits.
-    pub(super) fn pace(&self) -> SuiteClock {
-        self.options.pace()
+    pub(super) fn clock(&self) -> SuiteClock {
+        self.options.clock()
     }
 
     pub(super) fn set_variable(&mut self, name: &str, value: Value) {
@@ -247,7 +247,7 @@ impl<'a> CaseRun<'a> {
     }
 
     /// Resolves a path of the case, relative to the session folder.
-    pub(super) fn path(&self, name: &str) -> PathBuf {
+    pub(super) fn resolve_path(&self, name: &str) -> PathBuf {
         let name = fill_text(name, &self.captures);
         self.folder_variable("CWD").join(name)
     }
@@ -285,11 +285,11 @@ impl<'a> CaseRun<'a> {
 
     /// Receives one more line, or sends a delayed response.
     pub(super) async fn receive(&mut self, deadline: Duration) -> Result<(), ReceiveError> {
-        let pace = self.pace();
+        let pace = self.clock();
         let process = self.process.as_mut().ok_or(ReceiveError::NotStarted)?;
         let spoken = tokio::select! {
             biased;
-            spoken = process.line() => match spoken {
+            spoken = process.next_line() => match spoken {
                 Some(spoken) => spoken,
                 None => {
                     self.is_output_closed = true;
@@ -298,7 +298,7 @@ impl<'a> CaseRun<'a> {
                 }
             },
             reply = self.client.next_delayed_response() => {
-                self.reply(&reply).await;
+                self.send_reply(&reply).await;
                 return Ok(());
             }
             () = pace.sleep_until(deadline) => return Err(ReceiveError::Timeout),
@@ -312,7 +312,7 @@ impl<'a> CaseRun<'a> {
 
     /// Records how the agent ended, if it ended unexpectedly.
     pub(super) async fn note_unexpected_end(&mut self) {
-        let pace = self.pace();
+        let pace = self.clock();
         let is_asked = self.is_forced || self.unexpected_end.is_some();
         let Some(process) = self
             .process
@@ -321,7 +321,7 @@ impl<'a> CaseRun<'a> {
         else {
             return;
         };
-        let ending = match pace.timeout(EXIT_GRACE, process.ended()).await {
+        let ending = match pace.timeout(EXIT_GRACE, process.wait()).await {
             Some(Ok(status)) => {
                 self.unexpected_exit
                     .get_or_insert_with(|| status.to_string());
@@ -336,14 +336,14 @@ impl<'a> CaseRun<'a> {
     async fn accept_line(&mut self, line: &[u8]) {
         let text = String::from_utf8_lossy(line.strip_suffix(b"\n").unwrap_or(line)).into_owned();
         let value = deep_json::parse_json(line).unwrap_or_default();
-        let entry = self.transcript.add(TranscriptSource::Agent, &text);
+        let entry = self.transcript.push(TranscriptSource::Agent, &text);
         let violations = self.oracle.heard(line);
         self.record_violations(violations, Some((&text, entry)));
         if value.get("method").is_none() {
-            self.transcript.answered(&value["id"]);
+            self.transcript.mark_answered(&value["id"]);
         }
         let replies = self.client.handle_message(&value);
-        let is_bent = self.oracle.is_bent();
+        let is_bent = self.oracle.is_last_line_malformed();
         self.received.push(ReceivedLine {
             value,
             text: escape_text(&text),
@@ -351,14 +351,14 @@ impl<'a> CaseRun<'a> {
             is_malformed: is_bent,
         });
         for reply in replies {
-            self.reply(&reply).await;
+            self.send_reply(&reply).await;
         }
     }
 
     /// Records a line that is too long to parse and that no client would read.
     fn accept_overlong_line(&mut self, beginning: &[u8]) {
         let text = format!("{}…", String::from_utf8_lossy(beginning));
-        let entry = self.transcript.add(TranscriptSource::Agent, &text);
+        let entry = self.transcript.push(TranscriptSource::Agent, &text);
         let why = format!("a line of more than {} MiB", MAX_LINE_BYTES >> 20);
         let violation = Violation { rule: "TR-9", why };
         self.record_violations(vec![violation], Some((&text, entry)));
@@ -389,7 +389,7 @@ impl<'a> CaseRun<'a> {
                 case: self.case.to_owned(),
                 line: self.line_number,
                 step: "(always watched)".to_owned(),
-                sent: self.sent(),
+                sent: self.relevant_sent_line(),
                 received: came.map(|(text, _)| escape_text(text)),
                 why: violation.why,
                 entry: came.map(|(_, entry)| entry),
@@ -408,7 +408,7 @@ impl<'a> CaseRun<'a> {
     }
 
     fn collect_seen_rules(&mut self) {
-        self.seen_rules.extend(self.oracle.seen());
+        self.seen_rules.extend(self.oracle.seen_rules());
     }
 
     /// Splits sent bytes into lines for the observers of the connection.
@@ -436,22 +436,22 @@ impl<'a> CaseRun<'a> {
         if let Some(fake) = &self.fake_model
             && message["method"] == "session/prompt"
         {
-            fake.restart_scripts(|text| holds(&message["params"]["prompt"], text));
+            fake.restart_scripts(|text| contains_text(&message["params"]["prompt"], text));
         }
         self.client.observe_sent(message);
     }
 
     /// Sends a response of the client.
-    pub(super) async fn reply(&mut self, reply: &Value) {
+    pub(super) async fn send_reply(&mut self, reply: &Value) {
         let text = reply.to_string();
-        self.transcript.add(TranscriptSource::Client, &text);
+        self.transcript.push(TranscriptSource::Client, &text);
         self.oracle.sent(&text);
         // An agent that no longer reads is detected by its missing responses.
-        let _ = self.write(format!("{text}\n").into_bytes()).await;
+        let _ = self.write_bytes(format!("{text}\n").into_bytes()).await;
     }
 
     /// Returns the latest sent line; after an unexpected end, the latest unanswered line.
-    pub(super) fn sent(&self) -> Option<String> {
+    pub(super) fn relevant_sent_line(&self) -> Option<String> {
         match self.unexpected_end {
             None => self.transcript.last_sent(),
             Some(_) => self.transcript.last_unanswered(),
@@ -481,25 +481,25 @@ impl<'a> CaseRun<'a> {
     ) -> Result<(), StepError> {
         const SHORTEST: Duration = Duration::from_millis(5);
         const LONGEST: Duration = Duration::from_millis(40);
-        let deadline = self.pace().now() + self.patience;
+        let deadline = self.clock().now() + self.patience;
         let mut pause = SHORTEST;
         loop {
             let result = check(self);
-            if result.is_ok() || !self.retries_checks || self.pace().now() >= deadline {
+            if result.is_ok() || !self.retries_checks || self.clock().now() >= deadline {
                 return result;
             }
             // Receive lines meanwhile, but do not read them.
-            let look = (self.pace().now() + pause).min(deadline);
+            let look = (self.clock().now() + pause).min(deadline);
             pause = (pause * 2).min(LONGEST);
             if self.receive(look).await.is_err() {
-                self.pace().sleep_until(look).await;
+                self.clock().sleep_until(look).await;
             }
         }
     }
 
     /// Ends everything that is left of the case.
-    pub(super) async fn clear(&mut self) {
-        self.client.clear();
+    pub(super) async fn end_case(&mut self) {
+        self.client.stop_all();
         if let Some(mut process) = self.process.take() {
             if self.is_output_closed && process.is_stdin_open() && !self.is_forced {
                 self.judge_output_end(OutputEnding::Unexpected);
@@ -507,7 +507,7 @@ impl<'a> CaseRun<'a> {
             // A child left behind may hold stdout open.
             if self.unexpected_end.is_none()
                 && process.has_ended()
-                && let Ok(status) = process.ended().await
+                && let Ok(status) = process.wait().await
             {
                 self.transcript
                     .push_note(format!("the agent ended: {status}"));
@@ -518,20 +518,20 @@ impl<'a> CaseRun<'a> {
             }
             process.kill();
             // Reap the process, so that no zombie remains.
-            let _ = process.ended().await;
+            let _ = process.wait().await;
             self.ended_processes.push(process);
         }
         let loggers: Vec<_> = self
             .ended_processes
             .iter_mut()
-            .filter_map(AgentProcess::logger)
+            .filter_map(AgentProcess::take_stderr_reader)
             .collect();
         self.ended_processes.clear();
         self.collect_seen_rules();
         kill_all(&marked_processes(&self.process_mark));
         for logger in loggers {
             // A process that cannot be killed may hold stderr open.
-            let _ = self.pace().timeout(EXIT_GRACE, logger).await;
+            let _ = self.clock().timeout(EXIT_GRACE, logger).await;
         }
         // Blocks after a signal: an interrupted case has no outcome.
         drop(lock_spawning());

@@ -6,7 +6,7 @@ use super::{
 };
 use crate::{
     case::{ChunkAuthor, CountRange},
-    pattern::{fill_text, fill_value, fits, short, would_fit},
+    pattern::{fill_text, fill_value, is_match, match_pattern, short_json},
 };
 use serde_json::Value;
 
@@ -16,7 +16,7 @@ impl CaseRun<'_> {
             Ok(index) => index,
             Err(silence) => return Err(self.error(&silence)),
         };
-        let fits = fits(pattern, &self.received[index].value, &mut self.captures);
+        let fits = match_pattern(pattern, &self.received[index].value, &mut self.captures);
         fits.map_err(|why| self.mismatch_at(why, index))
     }
 
@@ -24,10 +24,12 @@ impl CaseRun<'_> {
         let mut nearest = String::new();
         loop {
             match self.next_unread().await {
-                Ok(index) => match fits(pattern, &self.received[index].value, &mut self.captures) {
-                    Ok(()) => return Ok(()),
-                    Err(why) => nearest = format!("; the last line: {why}"),
-                },
+                Ok(index) => {
+                    match match_pattern(pattern, &self.received[index].value, &mut self.captures) {
+                        Ok(()) => return Ok(()),
+                        Err(why) => nearest = format!("; the last line: {why}"),
+                    }
+                }
                 Err(silence) => {
                     return Err(match (self.error(&silence), silence) {
                         (StepError::NoLine(why), ReceiveError::Timeout) => {
@@ -44,61 +46,62 @@ impl CaseRun<'_> {
     }
 
     /// Returns the lines from the mark to the last line read.
-    fn lines(&self) -> &[ReceivedLine] {
+    fn marked_lines(&self) -> &[ReceivedLine] {
         &self.received[self.mark_index.min(self.read_count)..self.read_count]
     }
 
     /// Returns the indices of the lines that match.
-    fn fitting(&self, pattern: &Value) -> Vec<usize> {
-        let fit = |line: &ReceivedLine| would_fit(pattern, &line.value, &self.captures);
-        let lines = self.lines().iter().enumerate();
+    fn matching_lines(&self, pattern: &Value) -> Vec<usize> {
+        let fit = |line: &ReceivedLine| is_match(pattern, &line.value, &self.captures);
+        let lines = self.marked_lines().iter().enumerate();
         let fitting = lines.filter(|(_, line)| fit(line));
         fitting.map(|(index, _)| self.mark_index + index).collect()
     }
 
     pub(super) fn check_none(&self, pattern: &Value) -> Result<(), StepError> {
-        match self.fitting(pattern).first() {
+        match self.matching_lines(pattern).first() {
             None => Ok(()),
             Some(index) => Err(self.mismatch_at("there should be no such line".to_owned(), *index)),
         }
     }
 
     pub(super) fn check_some(&mut self, pattern: &Value) -> Result<(), StepError> {
-        let Some(index) = self.fitting(pattern).first().copied() else {
-            let lines = self.lines().len();
-            return Err(StepError::wrong(format!(
+        let Some(index) = self.matching_lines(pattern).first().copied() else {
+            let lines = self.marked_lines().len();
+            return Err(StepError::mismatch(format!(
                 "none of {lines} lines fits {pattern}"
             )));
         };
-        fits(pattern, &self.received[index].value, &mut self.captures).map_err(StepError::wrong)
+        match_pattern(pattern, &self.received[index].value, &mut self.captures)
+            .map_err(StepError::mismatch)
     }
 
     pub(super) fn capture_if_present(&mut self, pattern: &Value) {
-        if let Some(index) = self.fitting(pattern).first().copied() {
-            let fits = fits(pattern, &self.received[index].value, &mut self.captures);
+        if let Some(index) = self.matching_lines(pattern).first().copied() {
+            let fits = match_pattern(pattern, &self.received[index].value, &mut self.captures);
             debug_assert!(fits.is_ok(), "it fitted");
         }
     }
 
     pub(super) fn check_count(&self, range: CountRange, pattern: &Value) -> Result<(), StepError> {
-        let fitting = self.fitting(pattern);
-        if range.holds(fitting.len()) {
+        let fitting = self.matching_lines(pattern);
+        if range.contains(fitting.len()) {
             return Ok(());
         }
         let why = format!("{} lines fit, not {range}", fitting.len());
         match fitting.last() {
             Some(index) => Err(self.mismatch_at(why, *index)),
-            None => Err(StepError::wrong(why)),
+            None => Err(StepError::mismatch(why)),
         }
     }
 
     pub(super) fn check_order(&mut self, patterns: &[Value]) -> Result<(), StepError> {
         let mut captures = self.captures.clone();
-        let mut lines = self.lines().iter();
+        let mut lines = self.marked_lines().iter();
         for pattern in patterns {
-            if !lines.any(|line| fits(pattern, &line.value, &mut captures).is_ok()) {
+            if !lines.any(|line| match_pattern(pattern, &line.value, &mut captures).is_ok()) {
                 let why = format!("behind those before it no line fits {pattern}");
-                return Err(StepError::wrong(why));
+                return Err(StepError::mismatch(why));
             }
         }
         self.captures = captures;
@@ -112,14 +115,14 @@ impl CaseRun<'_> {
         session: &str,
         not: bool,
     ) -> Result<(), StepError> {
-        let session = self.var(session)?;
+        let session = self.variable(session)?;
         let chunk = match voice {
             ChunkAuthor::Agent => "agent_message_chunk",
             ChunkAuthor::Thought => "agent_thought_chunk",
             ChunkAuthor::User => "user_message_chunk",
         };
         let joined: String = self
-            .lines()
+            .marked_lines()
             .iter()
             .filter(|line| line.value["params"]["sessionId"] == session)
             .map(|line| &line.value["params"]["update"])
@@ -129,19 +132,19 @@ impl CaseRun<'_> {
         if joined.contains(&fill_text(text, &self.captures)) != not {
             return Ok(());
         }
-        let joined = short(&joined.into());
+        let joined = short_json(&joined.into());
         let why = if not { "it was said" } else { "what was said" };
-        Err(StepError::wrong(format!("{why}: {joined}")))
+        Err(StepError::mismatch(format!("{why}: {joined}")))
     }
 
     pub(super) fn check_value(&mut self, value: &Value, pattern: &Value) -> Result<(), StepError> {
         let value = fill_value(value, &self.captures);
-        fits(pattern, &value, &mut self.captures).map_err(StepError::wrong)
+        match_pattern(pattern, &value, &mut self.captures).map_err(StepError::mismatch)
     }
 }
 
 impl CountRange {
-    pub(super) fn holds(self, number: usize) -> bool {
+    pub(super) fn contains(self, number: usize) -> bool {
         number >= self.min && self.max.is_none_or(|to| number <= to)
     }
 }

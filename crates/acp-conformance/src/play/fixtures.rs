@@ -1,7 +1,7 @@
 //! Steps that create and check files.
 
 use super::{StepError, case_run::CaseRun};
-use crate::pattern::{fill_text, short};
+use crate::pattern::{fill_text, short_json};
 use std::{fs, path::Path};
 
 fn io_fault(path: &Path, error: &std::io::Error) -> StepError {
@@ -10,7 +10,7 @@ fn io_fault(path: &Path, error: &std::io::Error) -> StepError {
 
 impl CaseRun<'_> {
     pub(super) fn write_file(&mut self, name: &str, text: &str) -> Result<(), StepError> {
-        let path = self.path(name);
+        let path = self.resolve_path(name);
         let text = fill_text(text, &self.captures);
         if let Some(folder) = path.parent() {
             fs::create_dir_all(folder).map_err(|error| io_fault(folder, &error))?;
@@ -21,19 +21,19 @@ impl CaseRun<'_> {
     }
 
     pub(super) fn create_folder(&self, name: &str) -> Result<(), StepError> {
-        let path = self.path(name);
+        let path = self.resolve_path(name);
         fs::create_dir_all(&path).map_err(|error| io_fault(&path, &error))
     }
 
     pub(super) fn create_link(&self, name: &str, target: &str) -> Result<(), StepError> {
-        let path = self.path(name);
+        let path = self.resolve_path(name);
         let target = fill_text(target, &self.captures);
         std::os::unix::fs::symlink(target, &path).map_err(|error| io_fault(&path, &error))
     }
 
     pub(super) fn set_buffer(&mut self, name: &str, text: &str) {
         let text = fill_text(text, &self.captures);
-        self.client.buffers.insert(self.path(name), text);
+        self.client.buffers.insert(self.resolve_path(name), text);
     }
 
     /// Checks the text of a file; `what` begins the error.
@@ -43,13 +43,13 @@ impl CaseRun<'_> {
         what: &str,
         is_right: impl FnOnce(&str) -> bool,
     ) -> Result<(), StepError> {
-        let text = fs::read_to_string(self.path(name));
-        let text = text.map_err(|error| StepError::wrong(format!("{name}: {error}")))?;
+        let text = fs::read_to_string(self.resolve_path(name));
+        let text = text.map_err(|error| StepError::mismatch(format!("{name}: {error}")))?;
         if is_right(&text) {
             return Ok(());
         }
-        let text = short(&text.into());
-        Err(StepError::wrong(format!("{name} {what} {text}")))
+        let text = short_json(&text.into());
+        Err(StepError::mismatch(format!("{name} {what} {text}")))
     }
 
     pub(super) fn check_file_equals(&self, name: &str, wanted: &str) -> Result<(), StepError> {
@@ -63,16 +63,16 @@ impl CaseRun<'_> {
     }
 
     pub(super) fn check_file_unchanged(&self, name: &str) -> Result<(), StepError> {
-        match self.made_files.get(&self.path(name)) {
+        match self.made_files.get(&self.resolve_path(name)) {
             Some(made) => self.check_text(name, "was changed and holds", |text| text == made),
             None => Err(StepError::CaseFault(format!("no step made {name}"))),
         }
     }
 
     pub(super) fn check_file_absent(&self, name: &str) -> Result<(), StepError> {
-        if self.path(name).symlink_metadata().is_err() {
+        if self.resolve_path(name).symlink_metadata().is_err() {
             return Ok(());
         }
-        Err(StepError::wrong(format!("{name} is there")))
+        Err(StepError::mismatch(format!("{name} is there")))
     }
 }

@@ -9,7 +9,7 @@ use crate::{
 use serde_json::Value;
 
 impl CaseRun<'_> {
-    pub(super) fn fake(&self) -> Result<&FakeModel, StepError> {
+    pub(super) fn require_fake_model(&self) -> Result<&FakeModel, StepError> {
         let fault = "there is no fake model without a profile: say `needs model`";
         self.fake_model
             .as_ref()
@@ -27,7 +27,8 @@ impl CaseRun<'_> {
             .map(|answer| answer.with_substitutions(&fill))
             .collect();
         let prompt = prompt.map(fill);
-        self.fake()?.set_script(prompt.as_deref(), answers);
+        self.require_fake_model()?
+            .set_script(prompt.as_deref(), answers);
         Ok(())
     }
 
@@ -56,29 +57,31 @@ impl CaseRun<'_> {
 
     pub(super) fn check_model_request(&self, has: bool, text: &str) -> Result<(), StepError> {
         let text = fill_text(text, &self.captures);
-        let holds = self.fake()?.read_exchanges(|exchanges| {
+        let holds = self.require_fake_model()?.read_exchanges(|exchanges| {
             let last = exchanges.iter().rfind(|exchange| exchange.is_main());
-            last.map(|last| holds(&last.body, &text))
+            last.map(|last| contains_text(&last.body, &text))
         });
         let Some(holds) = holds else {
-            return Err(StepError::wrong(
+            return Err(StepError::mismatch(
                 self.explain_side_requests("the model was not asked anything")?,
             ));
         };
         match (holds, has) {
             (true, true) | (false, false) => Ok(()),
-            (true, false) => Err(StepError::wrong(format!("the model saw {text:?}"))),
-            (false, true) => Err(StepError::wrong(format!("the model did not see {text:?}"))),
+            (true, false) => Err(StepError::mismatch(format!("the model saw {text:?}"))),
+            (false, true) => Err(StepError::mismatch(format!(
+                "the model did not see {text:?}"
+            ))),
         }
     }
 
     pub(super) fn check_request_count(&self, range: CountRange) -> Result<(), StepError> {
-        let count = self.fake()?.count_conversation() - self.model_requests_before;
-        if range.holds(count) {
+        let count = self.require_fake_model()?.count_conversation() - self.model_requests_before;
+        if range.contains(count) {
             return Ok(());
         }
         let why = format!("the model was asked {count} times, not {range}");
-        Err(StepError::wrong(self.explain_side_requests(&why)?))
+        Err(StepError::mismatch(self.explain_side_requests(&why)?))
     }
 
     /// Adds a hint if requests without tools were taken for side requests.
@@ -88,7 +91,7 @@ impl CaseRun<'_> {
             exchange.role == ExchangeRole::Side
                 && request.is_some_and(|request| request.tools.is_empty())
         };
-        let fake = self.fake()?;
+        let fake = self.require_fake_model()?;
         let has_side = fake.read_exchanges(|exchanges| exchanges.iter().any(is_side));
         Ok(if has_side {
             format!(
@@ -102,20 +105,20 @@ impl CaseRun<'_> {
 
     pub(super) fn check_stream_closed(&self) -> Result<(), StepError> {
         let is_dropped = |exchange: &Exchange| exchange.state == ExchangeState::Dropped;
-        let fake = self.fake()?;
+        let fake = self.require_fake_model()?;
         if fake.read_exchanges(|exchanges| exchanges.iter().any(is_dropped)) {
             return Ok(());
         }
-        Err(StepError::wrong("no answer of the model was let go of"))
+        Err(StepError::mismatch("no answer of the model was let go of"))
     }
 }
 
 /// Returns true if any string in the value contains `text`.
-pub(super) fn holds(value: &Value, text: &str) -> bool {
+pub(super) fn contains_text(value: &Value, text: &str) -> bool {
     match value {
         Value::String(found) => found.contains(text),
-        Value::Array(items) => items.iter().any(|item| holds(item, text)),
-        Value::Object(members) => members.values().any(|member| holds(member, text)),
+        Value::Array(items) => items.iter().any(|item| contains_text(item, text)),
+        Value::Object(members) => members.values().any(|member| contains_text(member, text)),
         Value::Null | Value::Bool(_) | Value::Number(_) => false,
     }
 }

@@ -31,7 +31,7 @@ impl CaseRun<'_> {
         }
         let home = self.folder_variable("HOME");
         let places = ProfilePaths {
-            model_url: self.fake_model.as_ref().map_or("", FakeModel::base),
+            model_url: self.fake_model.as_ref().map_or("", FakeModel::base_url),
             home,
             cwd: self.folder_variable("CWD"),
             install: self.agent.install_folder.as_deref(),
@@ -58,7 +58,10 @@ impl CaseRun<'_> {
         let (program, arguments) = words
             .split_first()
             .ok_or_else(|| StepError::CaseFault("no agent command".to_owned()))?;
-        let folder = start.folder.as_ref().map(|folder| self.path(folder));
+        let folder = start
+            .folder
+            .as_ref()
+            .map(|folder| self.resolve_path(folder));
         let mut command = Command::new(program);
         command
             .args(arguments)
@@ -110,23 +113,23 @@ impl CaseRun<'_> {
             process.close_stdin();
             self.patience = self.patience.min(RESTART_PATIENCE);
             self.receive_to_end().await?;
-            self.end().await?;
+            self.wait_or_kill().await?;
         }
         self.start_agent(options).await
     }
 
     /// Waits for the exit and returns its status, or kills the agent after the time limit and returns `None`.
-    async fn end(&mut self) -> Result<Option<std::process::ExitStatus>, StepError> {
+    async fn wait_or_kill(&mut self) -> Result<Option<std::process::ExitStatus>, StepError> {
         let Some(mut process) = self.process.take() else {
             return Err(StepError::CaseFault("no agent has been started".to_owned()));
         };
-        let status = match self.pace().timeout(self.patience, process.ended()).await {
+        let status = match self.clock().timeout(self.patience, process.wait()).await {
             Some(Ok(status)) => Some(status),
             Some(Err(error)) => return Err(StepError::CaseFault(error.to_string())),
             None => {
                 self.is_forced = true;
                 process.kill();
-                let _ = process.ended().await;
+                let _ = process.wait().await;
                 None
             }
         };
@@ -175,31 +178,31 @@ impl CaseRun<'_> {
     ) -> Result<(), StepError> {
         self.receive_to_end().await?;
         let is_forced = self.is_forced;
-        let status = self.end().await?;
+        let status = self.wait_or_kill().await?;
         if !is_forced && status.is_some() {
             self.judge_orphans().await;
         }
         match (status, wanted) {
-            (None, _) => Err(StepError::wrong("the agent does not end")),
+            (None, _) => Err(StepError::mismatch("the agent does not end")),
             (Some(_), None) => Ok(()),
             (Some(status), Some(wanted)) if status.code() == Some(wanted) => Ok(()),
-            (Some(status), Some(_)) => {
-                Err(StepError::wrong(format!("the agent ended with {status}")))
-            }
+            (Some(status), Some(_)) => Err(StepError::mismatch(format!(
+                "the agent ended with {status}"
+            ))),
         }
     }
 
     /// Receives all remaining output.
     async fn receive_to_end(&mut self) -> Result<(), StepError> {
-        let deadline = self.pace().now() + self.patience;
+        let deadline = self.clock().now() + self.patience;
         loop {
             // A child left behind may hold stdout open: then the exit of the agent itself counts.
-            let look = self.pace().now() + EXIT_POLL_INTERVAL;
+            let look = self.clock().now() + EXIT_POLL_INTERVAL;
             match self.receive(look.min(deadline)).await {
                 Ok(()) => {}
                 Err(ReceiveError::Closed | ReceiveError::NotStarted) => break,
                 Err(ReceiveError::Timeout) if self.running_process()?.has_ended() => break,
-                Err(ReceiveError::Timeout) if self.pace().now() < deadline => {}
+                Err(ReceiveError::Timeout) if self.clock().now() < deadline => {}
                 Err(ReceiveError::Timeout) => {
                     self.patience = Duration::ZERO;
                     break;
@@ -217,24 +220,24 @@ impl CaseRun<'_> {
         Ok(())
     }
 
-    pub(super) async fn kill(&mut self) -> Result<(), StepError> {
+    pub(super) async fn kill_agent(&mut self) -> Result<(), StepError> {
         self.running_process()?.kill();
         self.is_forced = true;
         self.transcript.push_note("SIGKILL");
         self.receive_to_end().await?;
-        self.end().await.map(drop)
+        self.wait_or_kill().await.map(drop)
     }
 
     pub(super) fn stop_reading(&mut self, pipe: OutputPipe) -> Result<(), StepError> {
         match pipe {
-            OutputPipe::Stdout => self.running_process()?.read(false),
+            OutputPipe::Stdout => self.running_process()?.set_reading(false),
             OutputPipe::Stderr => self.reads_stderr = false,
         }
         Ok(())
     }
 
     pub(super) fn resume_reading(&mut self) -> Result<(), StepError> {
-        self.running_process()?.read(true);
+        self.running_process()?.set_reading(true);
         Ok(())
     }
 
@@ -268,16 +271,18 @@ impl CaseRun<'_> {
     }
 
     async fn check_no_orphans_except(&mut self, known: Vec<Pid>) -> Result<(), StepError> {
-        self.client.clear();
+        self.client.stop_all();
         self.retry_check(|stage| {
             let mut left = marked_processes(&stage.process_mark);
             left.retain(|pid| !known.contains(pid));
-            left.retain(|pid| Some(*pid) != stage.process.as_ref().and_then(AgentProcess::id));
+            left.retain(|pid| {
+                Some(*pid) != stage.process.as_ref().and_then(AgentProcess::running_pid)
+            });
             if left.is_empty() {
                 return Ok(());
             }
             let names: Vec<String> = left.iter().map(|pid| describe_process(*pid)).collect();
-            Err(StepError::wrong(format!(
+            Err(StepError::mismatch(format!(
                 "still alive: {}",
                 names.join(", ")
             )))
@@ -289,8 +294,8 @@ impl CaseRun<'_> {
         let text = fill_text(text, &self.captures);
         match (self.stderr_text().contains(&text), has) {
             (true, true) | (false, false) => Ok(()),
-            (true, false) => Err(StepError::wrong(format!("stderr has {text:?}"))),
-            (false, true) => Err(StepError::wrong(format!("stderr lacks {text:?}"))),
+            (true, false) => Err(StepError::mismatch(format!("stderr has {text:?}"))),
+            (false, true) => Err(StepError::mismatch(format!("stderr lacks {text:?}"))),
         }
     }
 

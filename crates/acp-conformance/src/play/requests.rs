@@ -7,7 +7,7 @@ use super::{
 };
 use crate::{
     case::{ExpectedResponse, PermissionAnswer, PromptContent},
-    pattern::{fill_text, fill_value, fits},
+    pattern::{fill_text, fill_value, match_pattern},
 };
 use serde_json::{Value, json};
 
@@ -27,7 +27,7 @@ fn merge_params(params: &mut Value, extra: Option<Value>) {
 
 impl CaseRun<'_> {
     /// Sends a request and stores it under a name.
-    pub(super) async fn call(
+    pub(super) async fn send_request(
         &mut self,
         method: &str,
         params: Value,
@@ -121,9 +121,9 @@ impl CaseRun<'_> {
         let result = match line.value.get(wanted) {
             // The rule about the shape reports the null; other rules take null for an empty result.
             Some(found) if line.is_malformed && found.is_null() => {
-                fits(pattern, &json!({}), &mut self.captures)
+                match_pattern(pattern, &json!({}), &mut self.captures)
             }
-            Some(found) => fits(pattern, found, &mut self.captures),
+            Some(found) => match_pattern(pattern, found, &mut self.captures),
             None if line.value.get(other).is_some() => {
                 Err(format!("it is no {wanted}, but {named}"))
             }
@@ -172,7 +172,7 @@ impl CaseRun<'_> {
             &mut params,
             extra.map(|extra| fill_value(extra, &self.captures)),
         );
-        self.call("initialize", params, "initialize", false, false)
+        self.send_request("initialize", params, "initialize", false, false)
             .await?;
         let result = self.wait_for_result("initialize").await?;
         self.set_variable("initialize", result);
@@ -204,7 +204,8 @@ impl CaseRun<'_> {
             _ => "authenticate",
         };
         let params = json!({"methodId": method});
-        self.call(request, params, "_login", false, false).await?;
+        self.send_request(request, params, "_login", false, false)
+            .await?;
         self.wait_for_result("_login").await.map(drop)
     }
 
@@ -220,7 +221,7 @@ impl CaseRun<'_> {
             extra.map(|extra| fill_value(extra, &self.captures)),
         );
         let request_name = format!("{name}_new");
-        self.call("session/new", params, &request_name, false, false)
+        self.send_request("session/new", params, &request_name, false, false)
             .await?;
         let result = self.wait_for_result(&request_name).await?;
         match result.get("sessionId") {
@@ -241,14 +242,14 @@ impl CaseRun<'_> {
         name: &str,
         extra: Option<&Value>,
     ) -> Result<(), StepError> {
-        let id = self.var(name)?;
+        let id = self.variable(name)?;
         self.log_in().await?;
         let mut params = json!({"sessionId": id, "cwd": self.captures["CWD"], "mcpServers": []});
         merge_params(
             &mut params,
             extra.map(|extra| fill_value(extra, &self.captures)),
         );
-        self.call(&format!("session/{how}"), params, how, false, false)
+        self.send_request(&format!("session/{how}"), params, how, false, false)
             .await?;
         let result = self.wait_for_result(how).await?;
         self.set_variable(how, result);
@@ -263,7 +264,7 @@ impl CaseRun<'_> {
         broken: bool,
         more: bool,
     ) -> Result<(), StepError> {
-        let id = self.var(session)?;
+        let id = self.variable(session)?;
         let blocks = match content {
             PromptContent::Text(text) => {
                 json!([{"type": "text", "text": fill_text(text, &self.captures)}])
@@ -271,17 +272,17 @@ impl CaseRun<'_> {
             PromptContent::Blocks(blocks) => fill_value(blocks, &self.captures),
         };
         let params = json!({"sessionId": id, "prompt": blocks});
-        self.call("session/prompt", params, name, broken, more)
+        self.send_request("session/prompt", params, name, broken, more)
             .await
     }
 
     pub(super) async fn send_cancel(&mut self, session: &str) -> Result<(), StepError> {
-        let id = self.var(session)?;
+        let id = self.variable(session)?;
         let message =
             json!({"jsonrpc": "2.0", "method": "session/cancel", "params": {"sessionId": id}});
         self.send_message(&message, false, false).await?;
-        for reply in self.client.cancelled(&id) {
-            self.reply(&reply).await;
+        for reply in self.client.cancel_permissions(&id) {
+            self.send_reply(&reply).await;
         }
         Ok(())
     }
@@ -290,28 +291,28 @@ impl CaseRun<'_> {
         &mut self,
         permission: PermissionAnswer,
     ) -> Result<(), StepError> {
-        for reply in self.client.permit(permission) {
-            self.reply(&reply).await;
+        for reply in self.client.set_permission(permission) {
+            self.send_reply(&reply).await;
         }
         Ok(())
     }
 
     pub(super) async fn send_probe(&mut self) -> Result<(), StepError> {
         let params = json!({});
-        self.call(PROBE_METHOD, params, "_probe", false, false)
+        self.send_request(PROBE_METHOD, params, "_probe", false, false)
             .await?;
         self.wait_for_response("_probe").await.map(drop)
     }
 
     pub(super) async fn wait_until_quiet(&mut self) -> Result<(), StepError> {
         self.send_probe().await?;
-        let deadline = self.pace().now() + self.options.quiet_pause;
+        let deadline = self.clock().now() + self.options.quiet_pause;
         while self.receive(deadline).await.is_ok() {}
         self.send_probe().await
     }
 
     /// Returns a variable, which must have been captured.
-    pub(super) fn var(&self, name: &str) -> Result<Value, StepError> {
+    pub(super) fn variable(&self, name: &str) -> Result<Value, StepError> {
         let value = self.captures.get(name).cloned();
         value.ok_or_else(|| StepError::UnsetVariable(name.to_owned()))
     }

@@ -41,7 +41,7 @@ impl CaseRun<'_> {
     }
 
     async fn send(&mut self, line: &str, message: &Value, more: bool) -> Result<(), StepError> {
-        self.transcript.sent(line, message);
+        self.transcript.push_sent(line, message);
         if self.partial_sent_line.is_empty() && !line.contains('\n') {
             self.observe_sent_message(message);
         } else {
@@ -50,7 +50,11 @@ impl CaseRun<'_> {
         }
         self.pending_bytes.extend_from_slice(line.as_bytes());
         self.pending_bytes.push(b'\n');
-        if more { Ok(()) } else { self.flush().await }
+        if more {
+            Ok(())
+        } else {
+            self.flush_pending().await
+        }
     }
 
     pub(super) async fn send_raw(&mut self, bytes: &[u8], more: bool) -> Result<(), StepError> {
@@ -60,10 +64,14 @@ impl CaseRun<'_> {
         };
         let text = String::from_utf8_lossy(&bytes);
         let message = serde_json::from_str(&text).unwrap_or_default();
-        self.transcript.sent(&text, &message);
+        self.transcript.push_sent(&text, &message);
         self.observe_sent_bytes(&bytes);
         self.pending_bytes.extend_from_slice(&bytes);
-        if more { Ok(()) } else { self.flush().await }
+        if more {
+            Ok(())
+        } else {
+            self.flush_pending().await
+        }
     }
 
     /// Checks that a message of the runner is valid.
@@ -86,23 +94,27 @@ impl CaseRun<'_> {
         client_violation(version, message, method).map_or(Ok(()), |why| fault(&why))
     }
 
-    async fn flush(&mut self) -> Result<(), StepError> {
+    async fn flush_pending(&mut self) -> Result<(), StepError> {
         let held = std::mem::take(&mut self.pending_bytes);
         let size = self.write_chunk_size.take().unwrap_or(held.len()).max(1);
         for piece in held.chunks(size) {
-            self.write(piece.to_vec()).await?;
+            self.write_bytes(piece.to_vec()).await?;
             // Let the writer task run, so that chunks are written separately.
             tokio::task::yield_now().await;
         }
         Ok(())
     }
 
-    pub(super) async fn write(&mut self, bytes: Vec<u8>) -> Result<(), StepError> {
-        let writes = self.running_process()?.writes();
+    pub(super) async fn write_bytes(&mut self, bytes: Vec<u8>) -> Result<(), StepError> {
+        let writes = self.running_process()?.stdin_sender();
         let Some(writes) = writes else {
             return Err(StepError::CaseFault("stdin is closed".to_owned()));
         };
-        match self.pace().timeout(self.patience, writes.send(bytes)).await {
+        match self
+            .clock()
+            .timeout(self.patience, writes.send(bytes))
+            .await
+        {
             Some(Ok(())) => Ok(()),
             Some(Err(_)) => {
                 self.note_unexpected_end().await;

@@ -44,7 +44,7 @@ struct SentLine {
 }
 
 impl TranscriptLog {
-    pub(super) fn add(&mut self, by: TranscriptSource, text: &str) -> usize {
+    pub(super) fn push(&mut self, by: TranscriptSource, text: &str) -> usize {
         let begun = *self.started_at.get_or_insert_with(Instant::now);
         self.entries.push(TranscriptEntry {
             at: begun.elapsed(),
@@ -55,9 +55,9 @@ impl TranscriptLog {
     }
 
     /// Adds a sent line. `message` is the parsed text; `null` if the text is not JSON.
-    pub(super) fn sent(&mut self, text: &str, message: &Value) {
+    pub(super) fn push_sent(&mut self, text: &str, message: &Value) {
         let sent = SentLine {
-            entry: self.add(TranscriptSource::Case, text),
+            entry: self.push(TranscriptSource::Case, text),
             is_probe: message["method"] == PROBE_METHOD,
             id: message["id"].clone(),
             is_answered: false,
@@ -65,7 +65,7 @@ impl TranscriptLog {
         self.sent_lines.push(sent);
     }
 
-    pub(super) fn answered(&mut self, id: &Value) {
+    pub(super) fn mark_answered(&mut self, id: &Value) {
         let mut sent = self.sent_lines.iter_mut().rev();
         if let Some(sent) = sent.find(|sent| !sent.id.is_null() && sent.id == *id) {
             sent.is_answered = true;
@@ -73,11 +73,11 @@ impl TranscriptLog {
     }
 
     pub(super) fn push_note(&mut self, text: impl AsRef<str>) {
-        self.add(TranscriptSource::Process, text.as_ref());
+        self.push(TranscriptSource::Process, text.as_ref());
     }
 
     pub(super) fn last_sent(&self) -> Option<String> {
-        self.text(self.sent_lines.last())
+        self.entry_text(self.sent_lines.last())
     }
 
     /// Returns the latest sent line that may be unanswered. Lines of the case take precedence over the runner's
@@ -90,10 +90,10 @@ impl TranscriptLog {
         let is_open = |sent: &&SentLine| !sent.is_answered && !sent.is_probe && !sent.id.is_null();
         let latest = since.iter().rev().find(|sent| !sent.is_probe);
         let open = || before.iter().rev().find(is_open);
-        self.text(latest.or_else(open).or(self.sent_lines.last()))
+        self.entry_text(latest.or_else(open).or(self.sent_lines.last()))
     }
 
-    fn text(&self, sent: Option<&SentLine>) -> Option<String> {
+    fn entry_text(&self, sent: Option<&SentLine>) -> Option<String> {
         Some(self.entries.get(sent?.entry)?.text.clone())
     }
 }

@@ -3,17 +3,17 @@
 use super::*;
 use std::{collections::BTreeSet, path::PathBuf};
 
-fn folder() -> PathBuf {
+fn profile_folder() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("../../conformance/profiles")
 }
 
 #[test]
 fn every_profile_file_is_built_in() {
-    let files: BTreeSet<String> = fs::read_dir(folder())
+    let files: BTreeSet<String> = fs::read_dir(profile_folder())
         .unwrap()
         .map(|file| file.unwrap().file_name().into_string().unwrap())
         .collect();
-    let known: BTreeSet<String> = Profile::known()
+    let known: BTreeSet<String> = Profile::built_in_names()
         .map(|name| format!("{name}.toml"))
         .collect();
     assert_eq!(files, known);
@@ -21,7 +21,7 @@ fn every_profile_file_is_built_in() {
 
 #[test]
 fn every_profile_is_complete() {
-    for name in Profile::known() {
+    for name in Profile::built_in_names() {
         let profile = Profile::find(name).unwrap();
         assert_eq!(profile.name, name);
         assert!(!profile.command.is_empty(), "{name} has no command");
@@ -100,8 +100,8 @@ fn paths_are_expanded_in_files_and_commands() {
     };
     assert_eq!(profile.command(&bare), ["x", "acp"]);
     assert_eq!(profile.environment(&bare), [url]);
-    assert!(profile.can("read") && profile.can("plan"));
-    assert!(!profile.can("shell") && !profile.can("ask"));
+    assert!(profile.has_tool("read") && profile.has_tool("plan"));
+    assert!(!profile.has_tool("shell") && !profile.has_tool("ask"));
     assert_eq!(profile.api, Some(ModelApi::OpenaiChat));
 }
 

@@ -1,6 +1,6 @@
 //! Tests of Anthropic Messages, against the events in its documentation.
 
-use crate::wire::{model, post};
+use crate::wire::{post, start_model};
 use acp_conformance::model::{Api, ConversationMessage, ExchangeRole, ExchangeState, MessageRole};
 use serde_json::{Value, json};
 
@@ -19,7 +19,7 @@ fn request(stream: bool) -> Value {
 
 #[tokio::test]
 async fn thinking_text_and_call_are_blocks() {
-    let model = model("think \"a\"\nthink \"b\"\ntext \"one \"\ntext \"two\"\ncall read {\"path\": \"/a\"}\nusage 11 7").await;
+    let model = start_model("think \"a\"\nthink \"b\"\ntext \"one \"\ntext \"two\"\ncall read {\"path\": \"/a\"}\nusage 11 7").await;
     let events = post(&model, "/v1/messages?beta=true", &request(true))
         .await
         .named_events();
@@ -55,7 +55,7 @@ async fn thinking_text_and_call_are_blocks() {
 
 #[tokio::test]
 async fn unstreamed_response_is_one_message() {
-    let model = model("think \"a\"\ntext \"one \"\ntext \"two\"\ncall read {\"path\": \"/a\"}\n---\ntext \"x\"\nlength\n---\nrefuse").await;
+    let model = start_model("think \"a\"\ntext \"one \"\ntext \"two\"\ncall read {\"path\": \"/a\"}\n---\ntext \"x\"\nlength\n---\nrefuse").await;
     let message = post(&model, "/v1/messages", &request(false)).await.json();
     assert_eq!(
         message["content"],
@@ -77,8 +77,8 @@ async fn unstreamed_response_is_one_message() {
 }
 
 #[tokio::test]
-async fn errors_come_as_a_status_or_within_the_stream() {
-    let model = model("error 529 \"busy\"\n---\ntext \"x\"\nerror 500").await;
+async fn errors_are_a_status_or_an_event() {
+    let model = start_model("error 529 \"busy\"\n---\ntext \"x\"\nerror 500").await;
     let error = post(&model, "/v1/messages", &request(true)).await;
     assert_eq!(error.status, 529);
     assert_eq!(
@@ -97,8 +97,8 @@ async fn errors_come_as_a_status_or_within_the_stream() {
 }
 
 #[tokio::test]
-async fn the_request_is_recorded_as_it_was_meant() {
-    let model = model("text \"x\"").await;
+async fn request_is_recorded() {
+    let model = start_model("text \"x\"").await;
     post(&model, "/v1/messages", &request(true)).await;
     let exchange = model.conversation_exchanges().remove(0);
     assert_eq!(

@@ -1,6 +1,6 @@
 //! Tests of OpenAI Chat Completions, against the chunks in its documentation.
 
-use crate::wire::{model, post};
+use crate::wire::{post, start_model};
 use acp_conformance::model::{Api, ConversationMessage, MessageRole};
 use serde_json::{Value, json};
 
@@ -29,7 +29,7 @@ fn chunk_json(delta: Value, finish: Value) -> Value {
 
 #[tokio::test]
 async fn reasoning_text_and_calls_are_deltas() {
-    let model = model("think \"a\"\ntext \"one\"\ncall write {\"path\": \"/a\", \"text\": \"t\"}\ncall tool:gone {}\nusage 11 7").await;
+    let model = start_model("think \"a\"\ntext \"one\"\ncall write {\"path\": \"/a\", \"text\": \"t\"}\ncall tool:gone {}\nusage 11 7").await;
     let chunks = post(&model, PATH, &request(true)).await.unnamed_events();
     let null = Value::Null;
     let call = |call: Value| chunk_json(json!({"tool_calls": [call]}), Value::Null);
@@ -64,7 +64,7 @@ async fn reasoning_text_and_calls_are_deltas() {
 
 #[tokio::test]
 async fn unstreamed_response_is_one_completion() {
-    let model = model("think \"a\"\ntext \"one \"\ntext \"two\"\ncall tool:gone {\"a\": 1}\n---\ntext \"x\"\nlength\n---\nrefuse \"no\"").await;
+    let model = start_model("think \"a\"\ntext \"one \"\ntext \"two\"\ncall tool:gone {\"a\": 1}\n---\ntext \"x\"\nlength\n---\nrefuse \"no\"").await;
     let completion = post(&model, PATH, &request(false)).await.json();
     assert_eq!(completion["object"], "chat.completion");
     assert_eq!(
@@ -90,8 +90,8 @@ async fn unstreamed_response_is_one_completion() {
 }
 
 #[tokio::test]
-async fn errors_come_as_a_status_or_within_the_stream() {
-    let model = model("error 429\n---\ntext \"x\"\nerror 500 \"broke\"").await;
+async fn errors_are_a_status_or_an_event() {
+    let model = start_model("error 429\n---\ntext \"x\"\nerror 500 \"broke\"").await;
     let error = post(&model, PATH, &request(true)).await;
     assert_eq!(error.status, 429);
     assert_eq!(error.json()["error"]["type"], "rate_limit_exceeded");
@@ -105,8 +105,8 @@ async fn errors_come_as_a_status_or_within_the_stream() {
 }
 
 #[tokio::test]
-async fn the_request_is_recorded_as_it_was_meant() {
-    let model = model("text \"x\"").await;
+async fn request_is_recorded() {
+    let model = start_model("text \"x\"").await;
     post(&model, PATH, &request(true)).await;
     let asked = model.conversation_exchanges().remove(0).request.unwrap();
     assert_eq!(

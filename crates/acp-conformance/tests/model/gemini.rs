@@ -1,6 +1,6 @@
 //! Tests of Gemini, against the chunks in its documentation.
 
-use crate::wire::{model, post};
+use crate::wire::{post, start_model};
 use acp_conformance::model::{Api, ConversationMessage, MessageRole};
 use serde_json::{Value, json};
 
@@ -31,7 +31,7 @@ fn chunk_json(part: Value) -> Value {
 
 #[tokio::test]
 async fn thoughts_text_and_calls_are_parts() {
-    let model = model("think \"a\"\ntext \"one\"\ncall read {\"path\": \"/a\"}\ncall shell {\"command\": \"ls\"}\nusage 11 7").await;
+    let model = start_model("think \"a\"\ntext \"one\"\ncall read {\"path\": \"/a\"}\ncall shell {\"command\": \"ls\"}\nusage 11 7").await;
     let chunks = post(&model, STREAM_PATH, &request()).await.unnamed_events();
     let mut last = chunk_json(json!({"text": ""}));
     last["candidates"][0]["finishReason"] = json!("STOP");
@@ -55,7 +55,8 @@ async fn thoughts_text_and_calls_are_parts() {
 
 #[tokio::test]
 async fn unstreamed_response_is_one_chunk_or_an_array() {
-    let model = model("text \"one \"\ntext \"two\"\nlength\n---\nrefuse\n---\ntext \"x\"").await;
+    let model =
+        start_model("text \"one \"\ntext \"two\"\nlength\n---\nrefuse\n---\ntext \"x\"").await;
     let whole = post(&model, WHOLE_PATH, &request()).await.json();
     let candidate = &whole["candidates"][0];
     assert_eq!(candidate["content"]["parts"], json!([{"text": "one two"}]));
@@ -72,8 +73,8 @@ async fn unstreamed_response_is_one_chunk_or_an_array() {
 }
 
 #[tokio::test]
-async fn errors_come_as_a_status_or_within_the_stream() {
-    let model = model("error 503\n---\ntext \"x\"\nerror 429 \"slow down\"").await;
+async fn errors_are_a_status_or_an_event() {
+    let model = start_model("error 503\n---\ntext \"x\"\nerror 429 \"slow down\"").await;
     let error = post(&model, STREAM_PATH, &request()).await;
     assert_eq!(error.status, 503);
     assert_eq!(
@@ -90,8 +91,8 @@ async fn errors_come_as_a_status_or_within_the_stream() {
 }
 
 #[tokio::test]
-async fn the_request_is_recorded_as_it_was_meant() {
-    let model = model("text \"x\"").await;
+async fn request_is_recorded() {
+    let model = start_model("text \"x\"").await;
     post(&model, STREAM_PATH, &request()).await;
     let asked = model.conversation_exchanges().remove(0).request.unwrap();
     assert_eq!((asked.api, asked.streaming), (Api::Gemini, true));

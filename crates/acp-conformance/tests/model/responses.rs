@@ -1,6 +1,6 @@
 //! Tests of OpenAI Responses, against the events in its documentation.
 
-use crate::wire::{model, post};
+use crate::wire::{post, start_model};
 use acp_conformance::model::{Api, ConversationMessage, MessageRole};
 use serde_json::{Value, json};
 
@@ -38,7 +38,8 @@ fn without_sequence_numbers(events: Vec<Value>) -> Vec<Value> {
 
 #[tokio::test]
 async fn reasoning_and_text_are_items_with_parts() {
-    let model = model("think \"a\"\nthink \"b\"\ntext \"one \"\ntext \"two\"\nusage 11 7").await;
+    let model =
+        start_model("think \"a\"\nthink \"b\"\ntext \"one \"\ntext \"two\"\nusage 11 7").await;
     let events = without_sequence_numbers(post(&model, PATH, &request(true)).await.named_events());
     assert_eq!(events[0]["type"], "response.created");
     assert_eq!(events[0]["response"]["id"], "resp_0");
@@ -81,7 +82,7 @@ async fn reasoning_and_text_are_items_with_parts() {
 
 #[tokio::test]
 async fn calls_of_each_kind_are_items() {
-    let model = model(
+    let model = start_model(
         "call shell {\"command\": \"ls\"}\ncall patch {\"input\": \"*** P\"}\ncall mcp:echo {}",
     )
     .await;
@@ -113,7 +114,7 @@ async fn calls_of_each_kind_are_items() {
 
 #[tokio::test]
 async fn response_can_be_cut_off_refused_or_failed() {
-    let model = model(
+    let model = start_model(
         "text \"x\"\nlength\n---\nrefuse \"no\"\n---\nrefuse\n---\ntext \"x\"\nerror 500 \"broke\"",
     )
     .await;
@@ -150,7 +151,7 @@ async fn response_can_be_cut_off_refused_or_failed() {
 
 #[tokio::test]
 async fn unstreamed_response_is_one_object() {
-    let model = model("text \"one \"\ntext \"two\"\ncall shell {\"command\": \"ls\"}").await;
+    let model = start_model("text \"one \"\ntext \"two\"\ncall shell {\"command\": \"ls\"}").await;
     let response = post(&model, PATH, &request(false)).await.json();
     assert_eq!(
         (&response["object"], &response["status"]),
@@ -166,8 +167,8 @@ async fn unstreamed_response_is_one_object() {
 }
 
 #[tokio::test]
-async fn the_request_is_recorded_as_it_was_meant() {
-    let model = model("text \"x\"").await;
+async fn request_is_recorded() {
+    let model = start_model("text \"x\"").await;
     post(&model, PATH, &request(true)).await;
     let asked = model.conversation_exchanges().remove(0).request.unwrap();
     assert_eq!(

@@ -1,6 +1,6 @@
 //! Tests of the server: order of responses, dropped connections and unknown paths.
 
-use crate::wire::{get, model, parse_responses, post, read_response, send_request};
+use crate::wire::{get, parse_responses, post, read_response, send_request, start_model};
 use acp_conformance::model::{
     ExchangeRole, ExchangeState, FakeModel, FakeModelConfig, ScriptTool, ToolCandidates,
 };
@@ -26,7 +26,7 @@ async fn response_text(model: &FakeModel, prompt: &str) -> Value {
 
 #[tokio::test]
 async fn responses_come_in_order_and_last_repeats() {
-    let model = model("text \"first\"\n---\ntext \"second\"").await;
+    let model = start_model("text \"first\"\n---\ntext \"second\"").await;
     assert_eq!(model.unused_responses(), 2);
     assert_eq!(response_text(&model, "a").await, "first");
     assert_eq!(response_text(&model, "b").await, "second");
@@ -50,7 +50,7 @@ async fn responses_come_in_order_and_last_repeats() {
 #[tokio::test]
 async fn same_script_gives_the_same_bytes() {
     let script = "think \"a\"\ntext \"b\" times 3\ncall t {\"x\": 1}\n---\ntext \"c\"\nlength";
-    let (one, other) = (model(script).await, model(script).await);
+    let (one, other) = (start_model(script).await, start_model(script).await);
     for path in [
         CHAT_PATH,
         "/v1/responses",
@@ -68,7 +68,7 @@ async fn same_script_gives_the_same_bytes() {
 
 #[tokio::test]
 async fn tool_call_is_not_repeated() {
-    let model = model("call tool:nothing {}").await;
+    let model = start_model("call tool:nothing {}").await;
     assert_eq!(response_text(&model, "a").await, Value::Null);
     assert_eq!(
         response_text(&model, "b").await,
@@ -78,7 +78,7 @@ async fn tool_call_is_not_repeated() {
 
 #[tokio::test]
 async fn final_error_repeats() {
-    let model = model("error 500").await;
+    let model = start_model("error 500").await;
     for _ in 0..3 {
         assert_eq!(
             post(&model, CHAT_PATH, &chat_request(true, "a"))
@@ -91,7 +91,7 @@ async fn final_error_repeats() {
 
 #[tokio::test]
 async fn each_prompt_can_have_its_own_script() {
-    let model = model("text \"any\"\n---\ntext \"any again\"").await;
+    let model = start_model("text \"any\"\n---\ntext \"any again\"").await;
     model.set_script(
         Some("alpha"),
         parse_responses("text \"A1\"\n---\ntext \"A2\""),
@@ -116,7 +116,7 @@ async fn each_prompt_can_have_its_own_script() {
 
 #[tokio::test]
 async fn prompt_script_restarts_with_each_prompt() {
-    let model = model("text \"any 1\"\n---\ntext \"any 2\"").await;
+    let model = start_model("text \"any 1\"\n---\ntext \"any 2\"").await;
     model.set_script(
         Some("alpha"),
         parse_responses("text \"A1\"\n---\ntext \"A2\""),
@@ -189,7 +189,7 @@ async fn agent_without_tools_can_converse() {
 
 #[tokio::test]
 async fn dropped_connection_is_noticed() {
-    let model = model("hang\n---\ntext \"begun\"\nhang").await;
+    let model = start_model("hang\n---\ntext \"begun\"\nhang").await;
     let silent = send_request(
         &model,
         "POST",
@@ -229,7 +229,7 @@ async fn dropped_connection_is_noticed() {
 
 #[tokio::test]
 async fn hanging_response_continues_on_release() {
-    let model = model("text \"a\"\nhang\ntext \"b\"").await;
+    let model = start_model("text \"a\"\nhang\ntext \"b\"").await;
     let stream = send_request(
         &model,
         "POST",
@@ -253,7 +253,7 @@ async fn hanging_response_continues_on_release() {
 
 #[tokio::test]
 async fn cut_closes_connection_within_the_response() {
-    let model = model("text \"a\"\ncut\n---\ncut").await;
+    let model = start_model("text \"a\"\ncut\n---\ncut").await;
     let answer = post(&model, CHAT_PATH, &chat_request(true, "go")).await;
     assert!(answer.body.contains("\"content\":\"a\"") && !answer.is_complete);
     assert_eq!(
@@ -268,7 +268,7 @@ async fn cut_closes_connection_within_the_response() {
 
 #[tokio::test]
 async fn slow_response_is_complete() {
-    let model = model("slow 1\ntext \"a\" times 20").await;
+    let model = start_model("slow 1\ntext \"a\" times 20").await;
     let answer = post(&model, CHAT_PATH, &chat_request(true, "go")).await;
     assert_eq!(answer.body.matches("\"content\":\"a\"").count(), 20);
     assert_eq!(model.exchanges()[0].state, ExchangeState::Answered);
@@ -276,7 +276,7 @@ async fn slow_response_is_complete() {
 
 #[tokio::test]
 async fn missing_tool_is_reported_and_recorded() {
-    let model = model("call shell {\"command\": \"ls\"}").await;
+    let model = start_model("call shell {\"command\": \"ls\"}").await;
     assert_eq!(
         response_text(&model, "go").await,
         "No tool on offer does shell."
@@ -304,7 +304,7 @@ async fn profile_candidates_precede_the_search() {
 
 #[tokio::test]
 async fn unknown_path_gets_404_and_is_recorded() {
-    let model = model("text \"a\"").await;
+    let model = start_model("text \"a\"").await;
     let nothing = post(&model, "/v1/nothing?a=b&key=s3cret", &json!({"x": 1})).await;
     assert_eq!(nothing.status, 404);
     assert_eq!(get(&model, "/").await.status, 404);
@@ -323,7 +323,7 @@ async fn unknown_path_gets_404_and_is_recorded() {
 
 #[tokio::test]
 async fn unreadable_request_gets_400() {
-    let model = model("text \"a\"").await;
+    let model = start_model("text \"a\"").await;
     let broken = read_response(send_request(&model, "POST", CHAT_PATH, "{nonsense").await).await;
     assert_eq!(broken.status, 400);
     let exchange = model.exchanges().remove(0);
@@ -334,7 +334,7 @@ async fn unreadable_request_gets_400() {
 
 #[tokio::test]
 async fn models_are_listed_and_tokens_counted() {
-    let model = model("text \"a\"").await;
+    let model = start_model("text \"a\"").await;
     let models = get(&model, "/v1/models").await.json();
     assert_eq!(models["data"][0]["id"], "fake-model");
     assert_eq!(models["models"][0]["name"], "models/fake-model");
@@ -357,7 +357,7 @@ async fn models_are_listed_and_tokens_counted() {
 
 #[tokio::test]
 async fn dropping_the_model_closes_connections() {
-    let model = model("hang").await;
+    let model = start_model("hang").await;
     let stream = send_request(
         &model,
         "POST",

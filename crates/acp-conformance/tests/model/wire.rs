@@ -8,7 +8,7 @@ use tokio::{
 };
 
 /// Starts a fake model with this script.
-pub(crate) async fn model(script: &str) -> FakeModel {
+pub(crate) async fn start_model(script: &str) -> FakeModel {
     let model = FakeModel::start(FakeModelConfig::default())
         .await
         .expect("a port");
@@ -27,7 +27,7 @@ pub(crate) async fn send_request(
     path: &str,
     body: &str,
 ) -> TcpStream {
-    let address = model.base().strip_prefix("http://").expect("http");
+    let address = model.base_url().strip_prefix("http://").expect("http");
     let mut stream = TcpStream::connect(address).await.expect("it listens");
     let length = body.len();
     let request = format!(

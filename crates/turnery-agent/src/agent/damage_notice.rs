@@ -8,7 +8,7 @@ use turnery_store::{Damage, DamagedPart};
 const MAX_LISTED: usize = 20;
 
 /// Builds the message at the end of a replay. Not part of the model's context.
-pub(super) fn message(id: &SessionId, damage: &[Damage]) -> LlmMessage {
+pub(super) fn replay_message(id: &SessionId, damage: &[Damage]) -> LlmMessage {
     let mut text =
         "⚠ Part of this session is damaged. What can be read is shown above.\n".to_owned();
     for problem in damage.iter().take(MAX_LISTED) {

@@ -16,7 +16,7 @@ impl Agent {
         request: OpenRequest,
         ports: impl FnOnce(&SessionId) -> ClientPorts + Send,
     ) -> Result<Session, OpenError> {
-        let copy = self.copy(id).await?;
+        let copy = self.copy_session(id).await?;
         let opened = self.open(&copy, request, false, ports).await;
         if opened.is_err()
             && let Err(error) = self.store.delete(&copy).await
@@ -34,10 +34,10 @@ impl Agent {
     }
 
     /// Copies all loops, including those off the active branch: others may follow from them.
-    async fn copy(&self, id: &SessionId) -> Result<SessionId, StoreError> {
+    async fn copy_session(&self, id: &SessionId) -> Result<SessionId, StoreError> {
         let source = export::export_session(&*self.store, id).await?;
         let copy = SessionId::from(turnery_store::new_uuid().to_string());
-        let mut document = source.renamed(&copy).map_err(into_store_error)?;
+        let mut document = source.with_session_id(&copy).map_err(into_store_error)?;
         // Keep the recorded folder instead of resolving the path again.
         document.session.folder = self.store.info(id).await?.folder;
         let now = turnery_store::now();
@@ -54,9 +54,9 @@ impl Agent {
 fn into_store_error(error: ImportError) -> StoreError {
     match error {
         ImportError::Store(error) => error,
-        ImportError::Form(_)
-        | ImportError::Format { .. }
-        | ImportError::Id(_)
-        | ImportError::Loop { .. } => StoreError::Broken(error.to_string()),
+        ImportError::InvalidJson(_)
+        | ImportError::UnsupportedFormat { .. }
+        | ImportError::InvalidId(_)
+        | ImportError::InvalidLoop { .. } => StoreError::Broken(error.to_string()),
     }
 }

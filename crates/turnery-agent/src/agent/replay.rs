@@ -20,9 +20,9 @@ pub(super) async fn replay_session(
 ) -> Result<History, StoreError> {
     let remarks = store.notes(id).await?.into_iter();
     let mut screen = Replayer {
-        remarks: remarks.map(|it| note_event(id, it)).collect(),
+        notes: remarks.map(|it| note_event(id, it)).collect(),
         outbox,
-        last: None,
+        last_loop_id: None,
     };
     let mut history = History {
         damage: known,
@@ -37,12 +37,12 @@ pub(super) async fn replay_session(
         let mut ended = page.loops.iter().peekable();
         for event in &page.events {
             while let Some(record) = ended.next_if(|it| it.loop_id != event.loop_id) {
-                screen.end(record).await;
+                screen.end_loop(record).await;
             }
-            screen.event(event).await;
+            screen.show_event(event).await;
         }
         for record in ended {
-            screen.end(record).await;
+            screen.end_loop(record).await;
         }
         history.loops.append(&mut page.loops);
         history.damage.append(&mut page.damage);
@@ -51,14 +51,14 @@ pub(super) async fn replay_session(
             None => break,
         };
     }
-    while let Some(remark) = screen.remarks.pop_front() {
+    while let Some(remark) = screen.notes.pop_front() {
         screen.push_event(&remark).await;
     }
     if !history.damage.is_empty() {
         // This message is not stored.
         let notice = TranscriptNote {
             at: turnery_store::now(),
-            message: damage_notice::message(id, &history.damage),
+            message: damage_notice::replay_message(id, &history.damage),
         };
         screen.push_event(&note_event(id, notice)).await;
     }
@@ -68,28 +68,28 @@ pub(super) async fn replay_session(
 struct Replayer<'a> {
     outbox: &'a mut dyn Outbox,
     /// Transcript notes not shown yet.
-    remarks: VecDeque<Event>,
+    notes: VecDeque<Event>,
     /// Loop shown last.
-    last: Option<LoopId>,
+    last_loop_id: Option<LoopId>,
 }
 
 impl Replayer<'_> {
-    async fn event(&mut self, event: &Event) {
-        while let Some(remark) = self.remarks.pop_front_if(|remark| remark.at < event.at) {
+    async fn show_event(&mut self, event: &Event) {
+        while let Some(remark) = self.notes.pop_front_if(|remark| remark.at < event.at) {
             self.push_event(&remark).await;
         }
         self.push_event(event).await;
-        if self.last.as_ref() != Some(&event.loop_id) {
-            self.last = Some(event.loop_id.clone());
+        if self.last_loop_id.as_ref() != Some(&event.loop_id) {
+            self.last_loop_id = Some(event.loop_id.clone());
         }
     }
 
     /// Ends a loop. A loop without events was stored by an old version; its events are reconstructed from its
     /// messages (LOOP-83).
-    async fn end(&mut self, record: &LoopRecord) {
-        if self.last.as_ref() != Some(&record.loop_id) {
+    async fn end_loop(&mut self, record: &LoopRecord) {
+        if self.last_loop_id.as_ref() != Some(&record.loop_id) {
             for event in synthesize_events(record) {
-                self.event(&event).await;
+                self.show_event(&event).await;
             }
         }
         if let Some(event) = interruption_event(record) {

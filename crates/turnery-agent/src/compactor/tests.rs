@@ -8,7 +8,7 @@ use turnery_engine::{CallId, LlmMessage, Message, MessageStop, ModelErrorKind, T
 use turnery_models::{ModelName, OfflineModel, Scenario, ScriptedModel};
 
 /// A prompt, `turns` turns that read one file each, and a question.
-fn view(turns: u32, output: &str) -> ContextView {
+fn sample_view(turns: u32, output: &str) -> ContextView {
     let mut view = ContextView::default();
     let mut n = 0;
     let mut say = |turn, message| {
@@ -61,9 +61,9 @@ fn view(turns: u32, output: &str) -> ContextView {
 fn compaction(view: ContextView) -> Compaction {
     Compaction {
         session_id: "s".into(),
-        before: view.size(),
+        size_before: view.size(),
         view,
-        overhead: 0,
+        overhead_tokens: 0,
         settings: CompactionSettings::default(),
     }
 }
@@ -109,7 +109,7 @@ impl RecordingModel {
         })
     }
 
-    fn text(text: &str) -> Arc<Self> {
+    fn answering(text: &str) -> Arc<Self> {
         Self::new(Behavior::Answer(
             vec![Content::text(text)],
             ModelStop::EndTurn,
@@ -170,7 +170,7 @@ async fn model_answer_becomes_summary() {
     let scenario = r#"{"answers": [{"steps": [{"text": "GOAL: read it all"}],
         "usage": {"input": 70, "output": 8}}]}"#;
     let scenario = Scenario::parse(scenario, Path::new("x")).unwrap();
-    let view = view(20, &"fn main() {}\n".repeat(20));
+    let view = sample_view(20, &"fn main() {}\n".repeat(20));
     let before = view.size();
     let compacted = compaction(view.clone())
         .run(Arc::new(ScriptedModel::new(scenario)))
@@ -186,14 +186,16 @@ async fn model_answer_becomes_summary() {
     assert!(summary.contains("\nGOAL: read it all\n"), "{summary}");
     let mut live = view;
     assert!(live.apply_block(&block));
-    assert_eq!(live.size(), compacted.after);
-    assert!(compacted.after.tokens < before.tokens / 2);
+    assert_eq!(live.size(), compacted.size_after);
+    assert!(compacted.size_after.tokens < before.tokens / 2);
 }
 
 #[tokio::test]
 async fn summary_request_has_transcript_and_no_tools() {
-    let model = RecordingModel::text("a summary");
-    let compacted = compaction(view(40, "some output")).run(model.clone()).await;
+    let model = RecordingModel::answering("a summary");
+    let compacted = compaction(sample_view(40, "some output"))
+        .run(model.clone())
+        .await;
     assert!(compacted.block.is_ok(), "{:?}", compacted.block);
     let request = model.request();
     let part = "<agent>\nNow part 2.\n[calls read_file with {\"path\":\"/src/part2.rs\"}]\n</agent>\n\
@@ -216,12 +218,12 @@ async fn summary_request_has_transcript_and_no_tools() {
 #[tokio::test]
 async fn earlier_summary_is_summarised_again() {
     let output = "x ".repeat(200);
-    let mut view = view(60, &output);
+    let mut view = sample_view(60, &output);
     let first = compaction(view.clone())
-        .run(RecordingModel::text("what was first"))
+        .run(RecordingModel::answering("what was first"))
         .await;
     assert!(view.apply_block(&first.block.unwrap()));
-    let model = RecordingModel::text("what was then");
+    let model = RecordingModel::answering("what was then");
     let second = compaction(view.clone()).run(model.clone()).await;
     let request = model.request();
     assert!(request.starts_with("<conversation>\n<earlier>\n[Not a message of the user"));
@@ -239,7 +241,9 @@ async fn transcript_fits_context_window() {
     for (window, lines) in [(None, 100), (Some(22_000), 40), (Some(3_500), 5)] {
         let behavior = Behavior::Answer(vec![Content::text(small)], ModelStop::EndTurn);
         let model = RecordingModel::with_window(window, behavior);
-        let compacted = compaction(view(40, &output)).run(model.clone()).await;
+        let compacted = compaction(sample_view(40, &output))
+            .run(model.clone())
+            .await;
         assert!(compacted.block.is_ok());
         let request = model.request();
         if let Some(window) = window {
@@ -258,7 +262,9 @@ async fn transcript_fits_context_window() {
 async fn oldest_messages_are_omitted_first() {
     let behavior = Behavior::Answer(vec![Content::text("short")], ModelStop::EndTurn);
     let model = RecordingModel::with_window(Some(1_000), behavior);
-    let compacted = compaction(view(60, "output")).run(model.clone()).await;
+    let compacted = compaction(sample_view(60, "output"))
+        .run(model.clone())
+        .await;
     assert!(compacted.block.is_ok());
     let request = model.request();
     assert!(request.starts_with("<conversation>\n[… what was said before this is left out …]\n"));
@@ -307,7 +313,7 @@ async fn unusable_summary_is_a_typed_error() {
             true,
         ),
         (Behavior::Endless, CompactionError::TooLong, false),
-        (Behavior::Panic, CompactionError::Broken, false),
+        (Behavior::Panic, CompactionError::AdapterPanicked, false),
         (
             Behavior::Error(ModelErrorKind::Overloaded),
             CompactionError::Model(error),
@@ -315,11 +321,11 @@ async fn unusable_summary_is_a_typed_error() {
         ),
     ];
     for (behavior, expected, costs) in cases {
-        let view = view(40, "some output");
+        let view = sample_view(40, "some output");
         let before = view.size();
         let compacted = compaction(view).run(RecordingModel::new(behavior)).await;
         assert_eq!(compacted.block, Err(expected));
-        assert_eq!(compacted.after, before);
+        assert_eq!(compacted.size_after, before);
         assert_eq!(
             compacted.usage,
             costs.then_some(COST),
@@ -330,8 +336,8 @@ async fn unusable_summary_is_a_typed_error() {
 
 #[tokio::test]
 async fn empty_plan_makes_no_model_call() {
-    let model = RecordingModel::text("a summary");
-    let compacted = compaction(view(0, "")).run(model.clone()).await;
+    let model = RecordingModel::answering("a summary");
+    let compacted = compaction(sample_view(0, "")).run(model.clone()).await;
     assert_eq!(compacted.block, Err(CompactionError::NothingToSummarise));
     assert_eq!(compacted.usage, None);
     assert!(model.requests.lock().unwrap().is_empty());
@@ -340,7 +346,7 @@ async fn empty_plan_makes_no_model_call() {
 #[tokio::test]
 async fn summary_cut_at_output_limit_is_kept() {
     let behavior = Behavior::Answer(vec![Content::text("GOAL: half a")], ModelStop::Length);
-    let compacted = compaction(view(40, "some output"))
+    let compacted = compaction(sample_view(40, "some output"))
         .run(RecordingModel::new(behavior))
         .await;
     assert!(compacted.block.is_ok());
@@ -349,30 +355,30 @@ async fn summary_cut_at_output_limit_is_kept() {
 /// The loop uses the provider's count, the plan an estimate: the remaining size is in the loop's count.
 #[tokio::test]
 async fn remaining_size_is_scaled_to_provider_count() {
-    let view = view(20, &"x ".repeat(200));
+    let view = sample_view(20, &"x ".repeat(200));
     let whole = view.size();
     let counted = Compaction {
-        before: ContextSize {
+        size_before: ContextSize {
             tokens: 3 * (whole.tokens + 1_000),
             ..whole
         },
-        overhead: 1_000,
+        overhead_tokens: 1_000,
         ..compaction(view.clone())
     };
-    let compacted = counted.run(RecordingModel::text("a summary")).await;
+    let compacted = counted.run(RecordingModel::answering("a summary")).await;
     let mut live = view;
     assert!(live.apply_block(&compacted.block.unwrap()));
     let expected = ContextSize {
         tokens: 3 * (live.size().tokens + 1_000),
         ..live.size()
     };
-    assert_eq!(compacted.after, expected);
+    assert_eq!(compacted.size_after, expected);
 }
 
 /// The offline model's rules cannot produce a summary.
 #[tokio::test]
 async fn offline_model_is_not_called() {
-    let compacted = compaction(view(40, "some output"))
+    let compacted = compaction(sample_view(40, "some output"))
         .run(Arc::new(OfflineModel::new()))
         .await;
     assert_eq!(compacted.block, Err(CompactionError::Offline));

@@ -28,7 +28,7 @@ pub(super) fn render_transcript(plan: &CompactionPlan, room: u64) -> String {
         entries = plan
             .replaced_messages()
             .iter()
-            .map(|it| entry(it, lines))
+            .map(|it| render_entry(it, lines))
             .collect();
         if total_tokens(&entries) <= room {
             break;
@@ -54,7 +54,7 @@ fn total_tokens(entries: &[String]) -> u64 {
         .sum()
 }
 
-fn entry(message: &LlmMessage, lines: usize) -> String {
+fn render_entry(message: &LlmMessage, lines: usize) -> String {
     match &message.message {
         Message::System { text } => {
             wrap_in_tag("notice", &truncate_middle(text, lines * PROSE_FACTOR))

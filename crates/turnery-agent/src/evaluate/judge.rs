@@ -21,7 +21,7 @@ pub(crate) struct JudgeInput<'a> {
 impl JudgeInput<'_> {
     pub(crate) fn to_request(&self) -> ModelRequest {
         let mut text = String::new();
-        let earlier = earlier(self.earlier);
+        let earlier = render_earlier(self.earlier);
         if !earlier.is_empty() {
             let _ = write!(text, "<earlier>\n{earlier}</earlier>\n\n");
         }
@@ -41,7 +41,7 @@ impl JudgeInput<'_> {
 }
 
 /// Renders the end of the conversation, up to the limit.
-fn earlier(messages: &[Arc<LlmMessage>]) -> String {
+fn render_earlier(messages: &[Arc<LlmMessage>]) -> String {
     let mut lines = Vec::new();
     let mut room = MAX_EARLIER_CHARS;
     for message in messages.iter().rev() {

@@ -90,11 +90,11 @@ fn hook_cx() -> HookCx {
     }
 }
 
-async fn ask(hooks: &[Arc<dyn Hooks>], hook: HookRequest) -> CombinedVerdict {
-    hook_list(hooks).ask(hook_cx(), hook).await
+async fn ask_hooks(hooks: &[Arc<dyn Hooks>], hook: HookRequest) -> CombinedVerdict {
+    hook_list(hooks).ask_hook(hook_cx(), hook).await
 }
 
-fn input() -> HookRequest {
+fn input_hook() -> HookRequest {
     HookRequest::Input {
         text: "hi".to_owned(),
     }
@@ -114,7 +114,7 @@ async fn first_stop_wins_and_ends_the_list() {
     let late = FixedHooks::new(|| HookVerdict::Stop("second".to_owned()));
     let all: [Arc<dyn Hooks>; 3] = [yes.clone(), no, late.clone()];
     assert_eq!(
-        ask(&all, input()).await,
+        ask_hooks(&all, input_hook()).await,
         combined(HookVerdict::Stop("first".to_owned()))
     );
     assert_eq!((yes.requests(), late.requests()), (1, 0));
@@ -126,13 +126,13 @@ async fn warnings_and_injections_accumulate() {
     let one = FixedHooks::new(|| HookVerdict::Warn("one".to_owned()));
     let two = FixedHooks::new(|| HookVerdict::Warn("two".to_owned()));
     assert_eq!(
-        ask(&[one, two], input()).await,
+        ask_hooks(&[one, two], input_hook()).await,
         combined(HookVerdict::Warn("one; two".to_owned()))
     );
     let one = FixedHooks::new(|| HookVerdict::Inject(vec![Content::text("a")]));
     let two = FixedHooks::new(|| HookVerdict::Inject(vec![Content::text("b")]));
     assert_eq!(
-        ask(&[one, two], HookRequest::Checkpoint).await,
+        ask_hooks(&[one, two], HookRequest::Checkpoint).await,
         combined(HookVerdict::Inject(vec![
             Content::text("a"),
             Content::text("b")
@@ -146,7 +146,7 @@ async fn injection_survives_warning_of_other_hook() {
     let more = FixedHooks::new(|| HookVerdict::Inject(vec![Content::text("more")]));
     let all: [Arc<dyn Hooks>; 2] = [careful, more];
     assert_eq!(
-        ask(&all, HookRequest::Checkpoint).await,
+        ask_hooks(&all, HookRequest::Checkpoint).await,
         CombinedVerdict {
             verdict: HookVerdict::Inject(vec![Content::text("more")]),
             issues: vec!["careful".to_owned()],
@@ -154,7 +154,7 @@ async fn injection_survives_warning_of_other_hook() {
     );
     // An input hook cannot inject content, so the warning is the verdict.
     assert_eq!(
-        ask(&all, input()).await,
+        ask_hooks(&all, input_hook()).await,
         combined(HookVerdict::Warn("careful".to_owned()))
     );
 }
@@ -167,11 +167,14 @@ async fn unsubscribed_hook_is_not_asked() {
         message: "x".to_owned(),
     };
     let all: [Arc<dyn Hooks>; 1] = [fixed.clone()];
-    assert_eq!(ask(&all, error).await, combined(HookVerdict::Continue));
+    assert_eq!(
+        ask_hooks(&all, error).await,
+        combined(HookVerdict::Continue)
+    );
     assert_eq!(fixed.requests(), 0);
-    assert!(!hook_list(&all).set().on_error);
-    assert!(hook_list(&all).set().checkpoint);
-    assert_eq!(hook_list(&[]).set(), HookSet::default());
+    assert!(!hook_list(&all).hook_set().on_error);
+    assert!(hook_list(&all).hook_set().checkpoint);
+    assert_eq!(hook_list(&[]).hook_set(), HookSet::default());
 }
 
 #[tokio::test]
@@ -181,7 +184,7 @@ async fn stop_after_the_fact_is_only_an_issue() {
         before: ContextSize::default(),
         after: ContextSize::default(),
     };
-    let combined = ask(&[fixed], after).await;
+    let combined = ask_hooks(&[fixed], after).await;
     assert_eq!(
         (combined.verdict, combined.issues),
         (HookVerdict::Continue, vec!["no".to_owned()])
@@ -193,14 +196,14 @@ async fn hanging_hook_stops_before_and_reports_after() {
     let hanging: [Arc<dyn Hooks>; 1] = [Arc::new(HangingHooks)];
     let text = "the hook hanging did not answer within 60s".to_owned();
     assert_eq!(
-        ask(&hanging, HookRequest::BeforeTurn { turn_index: 0 }).await,
+        ask_hooks(&hanging, HookRequest::BeforeTurn { turn_index: 0 }).await,
         combined(HookVerdict::Stop(text.clone()))
     );
     let after = HookRequest::AfterTurn {
         turn_index: 0,
         usage: None,
     };
-    let combined = ask(&hanging, after).await;
+    let combined = ask_hooks(&hanging, after).await;
     assert_eq!(
         (combined.verdict, combined.issues),
         (HookVerdict::Continue, vec![text.clone()])
@@ -224,14 +227,14 @@ async fn panicking_hook_stops_before_and_reports_after() {
     let broken: [Arc<dyn Hooks>; 1] = [FixedHooks::new(|| panic!("fixed"))];
     let text = "the hook fixed panicked".to_owned();
     assert_eq!(
-        ask(&broken, HookRequest::Checkpoint).await,
+        ask_hooks(&broken, HookRequest::Checkpoint).await,
         combined(HookVerdict::Stop(text.clone()))
     );
     let after = HookRequest::AfterTurn {
         turn_index: 0,
         usage: None,
     };
-    let combined = ask(&broken, after).await;
+    let combined = ask_hooks(&broken, after).await;
     assert_eq!(
         (combined.verdict, combined.issues),
         (HookVerdict::Continue, vec![text])

@@ -105,7 +105,7 @@ impl BackgroundWork {
     }
 
     /// Takes the pending work; the future resolves when it is done.
-    pub(super) fn take(&mut self) -> BoxFuture<'static, ()> {
+    pub(super) fn take_work(&mut self) -> BoxFuture<'static, ()> {
         let work = self.work.take();
         self.taken = work.as_ref().map(JoinHandle::abort_handle);
         self.notice_due = work.as_ref().map(|_| Box::pin(sleep(NOTICE_DELAY)));

@@ -60,21 +60,22 @@ impl Budget {
     }
 
     /// Returns the number of turns that the whole prompt has begun.
-    pub(crate) fn turns(&self) -> u32 {
+    pub(crate) fn turns_taken(&self) -> u32 {
         self.account().turns
     }
 
-    pub(crate) fn reached(&self) -> Option<ReachedLimit> {
-        self.limits.reached_limit(&self.spending(&self.account()))
+    pub(crate) fn reached_limit(&self) -> Option<ReachedLimit> {
+        self.limits
+            .reached_limit(&self.spending_with_time(&self.account()))
     }
 
     /// Returns the token or cost limit that is exceeded, if any.
-    pub(crate) fn passed(&self) -> Option<ReachedLimit> {
+    pub(crate) fn exceeded_limit(&self) -> Option<ReachedLimit> {
         self.limits.exceeded_limit(&self.account())
     }
 
     /// Returns the time limit, for a deadline that has passed.
-    pub(crate) fn time_up(&self) -> ReachedLimit {
+    pub(crate) fn duration_limit(&self) -> ReachedLimit {
         let spending = Spending {
             time: self.limits.duration,
             ..Spending::default()
@@ -85,7 +86,10 @@ impl Budget {
     /// Takes a turn for a model call outside the loops.
     pub(crate) fn take_turn(&self) -> Result<(), ReachedLimit> {
         let mut account = self.account();
-        match self.limits.reached_limit(&self.spending(&account)) {
+        match self
+            .limits
+            .reached_limit(&self.spending_with_time(&account))
+        {
             Some(limit) => Err(limit),
             None => {
                 account.turns = account.turns.saturating_add(1);
@@ -104,16 +108,16 @@ impl Budget {
         LoopSpec {
             limits: self.limits,
             loop_turn_limit: self.turn_limit,
-            other_spending: self.spending(&self.account()),
+            other_spending: self.spending_with_time(&self.account()),
             ..spec
         }
     }
 
     /// Starts a loop, which may take its first turn at once.
-    pub(crate) fn start(&self, spec: LoopSpec, now: Timestamp, out: &mut Vec<Effect>) -> Loop {
+    pub(crate) fn start_loop(&self, spec: LoopSpec, now: Timestamp, out: &mut Vec<Effect>) -> Loop {
         let mut account = self.account();
         let spec = LoopSpec {
-            other_spending: self.spending(&account),
+            other_spending: self.spending_with_time(&account),
             ..spec
         };
         let machine = Loop::start(spec, now, out);
@@ -131,14 +135,18 @@ impl Budget {
     ) {
         let mut account = self.account();
         let others = account.minus(machine.spending());
-        machine.handle_input(now, Input::OtherSpending(self.spending(&others)), out);
+        machine.handle_input(
+            now,
+            Input::OtherSpending(self.spending_with_time(&others)),
+            out,
+        );
         machine.handle_input(now, input, out);
         // A turn that a hook rejected is given back.
         *account = add_spending(others, machine.spending());
     }
 
     /// Returns the spending with the time of this part.
-    fn spending(&self, account: &Spending) -> Spending {
+    fn spending_with_time(&self, account: &Spending) -> Spending {
         Spending {
             time: self.elapsed,
             ..*account
@@ -217,7 +225,7 @@ mod tests {
                 let spec = LoopSpec::for_prompt(ids.0, ids.1, ids.2, config, input);
                 let (now, mut out) = (Timestamp::default(), Vec::new());
                 start.wait();
-                let mut machine = budget.start(budget.apply_to_spec(spec), now, &mut out);
+                let mut machine = budget.start_loop(budget.apply_to_spec(spec), now, &mut out);
                 for input in [tool_call_inputs(), tool_call_inputs()].concat() {
                     budget.feed_loop(&mut machine, now, input, &mut out);
                 }

@@ -33,7 +33,7 @@ pub(crate) enum SessionCommand {
     /// Interjects into the running prompt.
     Interject(Interjection),
     /// Changes an option at once.
-    Set {
+    SetOption {
         change: OptionChange,
         reply: oneshot::Sender<Result<(), SetOptionError>>,
     },
@@ -63,7 +63,7 @@ pub(crate) struct QueuedPrompt {
     /// Receives the id of the prompt's message.
     pub(crate) inserted: Option<oneshot::Sender<MessageId>>,
     pub(crate) slot: QueueSlot,
-    pub(crate) open: CounterGuard,
+    pub(crate) active_guard: CounterGuard,
 }
 
 impl QueuedPrompt {
@@ -105,7 +105,7 @@ pub(crate) enum PromptKind {
 
 /// Content sent to a running prompt.
 pub(crate) struct Interjection {
-    pub(crate) when: Delivery,
+    pub(crate) delivery: Delivery,
     pub(crate) content: Vec<Content>,
     /// Notified on delivery, if the sender waits for that; dropped if there will be none.
     pub(crate) reply: Option<oneshot::Sender<()>>,
@@ -115,7 +115,7 @@ pub(crate) struct Interjection {
     /// Counts the interjection as pending.
     pub(crate) _pending: CounterGuard,
     /// Counter of open prompts, used if the interjection becomes a prompt.
-    pub(crate) prompts: SharedCounter,
+    pub(crate) active_prompts: SharedCounter,
 }
 
 impl Interjection {
@@ -144,7 +144,7 @@ impl Interjection {
             reply: None,
             inserted: None,
             slot: QueueSlot::default(),
-            open: self.prompts.open(),
+            active_guard: self.active_prompts.open(),
         })
     }
 }
@@ -153,7 +153,7 @@ impl Interjection {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Delivery {
     /// As soon as possible: steering (UP-5).
-    Soon,
+    Steering,
     /// Once the loop would end: a follow-up (UP-6).
-    AtTheEnd,
+    FollowUp,
 }

@@ -16,7 +16,10 @@ const RETRY_DELAYS: [Duration; 5] = [
 /// Commits, and retries after [`RETRY_DELAYS`] if the store is broken, for example full or locked; other
 /// errors are returned at once. The store recognizes a repeated commit (S2). After the first failure the loops
 /// are journalled, so that a crash before the next attempt loses nothing that was shown (S5).
-pub(super) async fn commit(store: Arc<dyn Store>, commit: Commit) -> Result<u64, StoreError> {
+pub(super) async fn commit_with_retry(
+    store: Arc<dyn Store>,
+    commit: Commit,
+) -> Result<u64, StoreError> {
     let mut waits = RETRY_DELAYS.iter();
     let mut attempts = 0;
     loop {

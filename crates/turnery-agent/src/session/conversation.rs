@@ -31,7 +31,7 @@ impl Conversation {
 
     /// Replaces the history by that of these loops.
     pub(crate) fn continue_from(&mut self, chain: &[Arc<LoopRecord>]) {
-        self.history = SessionHistory::of(chain);
+        self.history = SessionHistory::from_chain(chain);
         self.frame_id = chain.last().and_then(|last| last.frame_id.clone());
     }
 

@@ -18,21 +18,21 @@ const MAX_QUEUED_EFFECTS: usize = 8;
 )]
 pub(crate) enum QueuedEffect {
     /// Shows an event.
-    Show(Event),
+    ShowEvent(Event),
     /// Shows the session's title.
-    Info,
+    ShowInfo,
     /// Calls the model.
     CallModel { tools: bool },
     /// Asks the hooks.
-    Hook(HookRequest),
+    RunHook(HookRequest),
     /// Summarizes older messages.
     Compact(ContextSize),
     /// Decides whether a call may run.
-    Gate(ToolCall),
+    JudgeCall(ToolCall),
     /// Asks the user.
-    Ask(Box<PendingPermission>),
+    RequestPermission(Box<PendingPermission>),
     /// Runs a call.
-    Run(ToolCall),
+    RunTool(ToolCall),
     /// Ends the loop.
     Finish(LoopFinish),
 }
@@ -86,13 +86,15 @@ impl EffectQueue {
         effect: &'a QueuedEffect,
     ) -> Option<(&mut HashMap<CallId, u64>, &'a CallId)> {
         match effect {
-            QueuedEffect::Gate(call) => Some((&mut self.gates, &call.call_id)),
-            QueuedEffect::Ask(question) => Some((&mut self.gates, &question.ask.call_id)),
-            QueuedEffect::Run(call) => Some((&mut self.runs, &call.call_id)),
-            QueuedEffect::Show(_)
-            | QueuedEffect::Info
+            QueuedEffect::JudgeCall(call) => Some((&mut self.gates, &call.call_id)),
+            QueuedEffect::RequestPermission(question) => {
+                Some((&mut self.gates, &question.request.call_id))
+            }
+            QueuedEffect::RunTool(call) => Some((&mut self.runs, &call.call_id)),
+            QueuedEffect::ShowEvent(_)
+            | QueuedEffect::ShowInfo
             | QueuedEffect::CallModel { .. }
-            | QueuedEffect::Hook(_)
+            | QueuedEffect::RunHook(_)
             | QueuedEffect::Compact(_)
             | QueuedEffect::Finish(_) => None,
         }
@@ -127,18 +129,18 @@ impl EffectQueue {
                     let _ = output.poll_idle(cx);
                     return Poll::Pending;
                 }
-                Some(Some(QueuedEffect::Show(_) | QueuedEffect::Info)) => {
+                Some(Some(QueuedEffect::ShowEvent(_) | QueuedEffect::ShowInfo)) => {
                     if output.poll_ready(cx).is_pending() {
                         return Poll::Pending;
                     }
                 }
                 Some(Some(
                     QueuedEffect::CallModel { .. }
-                    | QueuedEffect::Hook(_)
+                    | QueuedEffect::RunHook(_)
                     | QueuedEffect::Compact(_)
-                    | QueuedEffect::Gate(_)
-                    | QueuedEffect::Ask(_)
-                    | QueuedEffect::Run(_)
+                    | QueuedEffect::JudgeCall(_)
+                    | QueuedEffect::RequestPermission(_)
+                    | QueuedEffect::RunTool(_)
                     | QueuedEffect::Finish(_),
                 )) => {
                     if output.poll_idle(cx).is_pending() {
@@ -147,8 +149,8 @@ impl EffectQueue {
                 }
             }
             match self.pop() {
-                Some(QueuedEffect::Show(event)) => output.push(OutboxItem::Live(&event)),
-                Some(QueuedEffect::Info) => output.push(OutboxItem::Info {
+                Some(QueuedEffect::ShowEvent(event)) => output.push(OutboxItem::Live(&event)),
+                Some(QueuedEffect::ShowInfo) => output.push(OutboxItem::Info {
                     title: info.title.as_deref(),
                     updated_at: info.updated_at,
                 }),
@@ -165,7 +167,7 @@ impl EffectQueue {
 
     /// Removes the queued hook request.
     pub(crate) fn cancel_hook(&mut self) {
-        self.clear_matching(|effect| matches!(effect, QueuedEffect::Hook(_)));
+        self.clear_matching(|effect| matches!(effect, QueuedEffect::RunHook(_)));
     }
 
     /// Removes the queued compaction.
@@ -237,9 +239,9 @@ mod tests {
     fn visits_for_cancelling(count: usize) -> u64 {
         let mut queue = EffectQueue::default();
         for at in 0..count {
-            queue.push(QueuedEffect::Info);
-            queue.push(QueuedEffect::Gate(tool_call(at)));
-            queue.push(QueuedEffect::Run(tool_call(at)));
+            queue.push(QueuedEffect::ShowInfo);
+            queue.push(QueuedEffect::JudgeCall(tool_call(at)));
+            queue.push(QueuedEffect::RunTool(tool_call(at)));
         }
         let before = VISITS.with(std::cell::Cell::get);
         for at in 0..count {
@@ -267,15 +269,15 @@ mod tests {
     fn cancelled_run_is_found_after_pops() {
         let mut queue = EffectQueue::default();
         for at in 0..3 {
-            queue.push(QueuedEffect::Run(tool_call(at)));
+            queue.push(QueuedEffect::RunTool(tool_call(at)));
         }
         assert!(
-            matches!(queue.pop(), Some(QueuedEffect::Run(tool_call)) if tool_call.call_id == "c0".into())
+            matches!(queue.pop(), Some(QueuedEffect::RunTool(tool_call)) if tool_call.call_id == "c0".into())
         );
         assert!(!queue.cancel_tool_run(&"c0".into()));
         assert!(queue.cancel_tool_run(&"c2".into()));
         assert!(
-            matches!(queue.pop(), Some(QueuedEffect::Run(tool_call)) if tool_call.call_id == "c1".into())
+            matches!(queue.pop(), Some(QueuedEffect::RunTool(tool_call)) if tool_call.call_id == "c1".into())
         );
         assert!(queue.pop().is_none());
         assert!(queue.queue.is_empty());
@@ -285,7 +287,7 @@ mod tests {
     fn cancelled_effects_free_room() {
         let mut queue = EffectQueue::default();
         for at in 0..MAX_QUEUED_EFFECTS {
-            queue.push(QueuedEffect::Gate(tool_call(at)));
+            queue.push(QueuedEffect::JudgeCall(tool_call(at)));
         }
         assert!(!queue.has_room());
         queue.cancel_gate(&"c1".into());

@@ -13,7 +13,7 @@ use super::{
     group_commit::{CandidateResult, GroupCommit},
     loop_plan::LoopPlan,
     prompt_guard::PromptGuard,
-    prompt_run::{refused, unstored_result},
+    prompt_run::{refused_result, unstored_result},
     prompt_scope::PromptScope,
     result::{PromptEnd, missing_outcome},
     running_call::{RunningModel, StreamItem},
@@ -110,7 +110,7 @@ impl SessionTask {
     }
 
     /// Runs all candidates, selects the winner, commits and shows it.
-    pub(super) async fn evaluate(
+    pub(super) async fn run_evaluation(
         &mut self,
         mut plan: LoopPlan,
         evaluation: Evaluation,
@@ -122,7 +122,7 @@ impl SessionTask {
             scope.model = Some(Arc::clone(model));
             let loop_id = scope.next_loop_id(self);
             if let Err(reason) = self.ask_before_loop(&plan, &loop_id, scope, guard).await? {
-                return Ok(refused(reason));
+                return Ok(refused_result(reason));
             }
             ids.push(loop_id);
         }
@@ -131,15 +131,15 @@ impl SessionTask {
             let event = parallel_start_event(&self.conversation.info.id, loop_id, &ids, now);
             self.env.store.append(&guard.lane, loop_id, vec![event]);
         }
-        plan.group.clone_from(&ids);
+        plan.parallel_group.clone_from(&ids);
         let began = Instant::now();
         let (sender, mut arrivals) = mpsc::channel(ids.len());
         let mut running = self.start_candidates(&plan, &evaluation, scope, guard, &ids, &sender);
         drop(sender);
         let collected = collect_results(&mut running, &mut arrivals, ids.len());
         let results = guard.run_guarded(self, collected, CANDIDATE_GRACE).await?;
-        let results =
-            results.ok_or_else(|| lost("a candidate did not end although it was cancelled"))??;
+        let results = results
+            .ok_or_else(|| store_lost("a candidate did not end although it was cancelled"))??;
         let mut records: Vec<LoopRecord> = results
             .iter()
             .map(|ended| LoopRecord::clone(&ended.commit.records[0]))
@@ -168,7 +168,8 @@ impl SessionTask {
         };
         let (outcome, limit) = group_outcome(&records, winner, limit, &scope.budget);
         let mut result = PromptResult::new(outcome);
-        let committing = commit_retry::commit(Arc::clone(&self.env.store), commit).boxed();
+        let committing =
+            commit_retry::commit_with_retry(Arc::clone(&self.env.store), commit).boxed();
         let committed = match guard.wait_for_store(self, committing).await {
             Ok(committed) => committed,
             Err(committing) => {
@@ -202,7 +203,7 @@ impl SessionTask {
             .iter()
             .map(|it| it.task.conversation.history.messages())
             .collect();
-        let head = committed.map_err(|error| lost(error.to_string()))?;
+        let head = committed.map_err(|error| store_lost(error.to_string()))?;
         if !switches {
             guard.stop_renewing();
         }
@@ -278,7 +279,10 @@ impl SessionTask {
             decision.limit = Some(limit);
             return decision;
         }
-        let history = plan.base.as_ref().unwrap_or(&self.conversation.history);
+        let history = plan
+            .base_history
+            .as_ref()
+            .unwrap_or(&self.conversation.history);
         let answers = eligible.iter().map(|it| final_answer(&records[*it]));
         let request = JudgeInput {
             session_id: self.conversation.info.id.clone(),
@@ -296,7 +300,7 @@ impl SessionTask {
         let tracer = self.env.tracer.clone();
         let judge = Arc::clone(&evaluation.judge);
         let judged = timeout(scope.budget.time_left(), async {
-            let mut running = RunningModel::call(judge, request, tracer.begin(call));
+            let mut running = RunningModel::start(judge, request, tracer.begin(call));
             loop {
                 if let StreamItem::End(end) = poll_fn(|cx| running.poll(cx, true)).await {
                     return end;
@@ -320,7 +324,7 @@ impl SessionTask {
             }
             Ok(Some(Ok(Err(error)))) => error.to_string(),
             Ok(Some(Err(_))) => {
-                let limit = decision.limit.insert(scope.budget.time_up());
+                let limit = decision.limit.insert(scope.budget.duration_limit());
                 limit.text.clone()
             }
             Ok(None) => "the prompt was cancelled".to_owned(),
@@ -383,9 +387,9 @@ async fn collect_results(
             Some(ended) = arrivals.recv() => results.push(ended),
             Some((_, ended)) = running.next() => {
                 ended?;
-                return Err(lost("a candidate ended without a record; this is a bug in turnery"));
+                return Err(store_lost("a candidate ended without a record; this is a bug in turnery"));
             }
-            else => return Err(lost("all candidates ended without a record; this is a bug in turnery")),
+            else => return Err(store_lost("all candidates ended without a record; this is a bug in turnery")),
         }
     }
     results.sort_by_key(|ended| ended.index);
@@ -410,7 +414,7 @@ fn group_outcome(
         | Some(ReachedLimit {
             kind: LimitKind::Tokens | LimitKind::Cost,
             ..
-        }) => budget.passed().or(known),
+        }) => budget.exceeded_limit().or(known),
         other => other,
     };
     let outcome = match (outcome, &limit) {
@@ -423,6 +427,6 @@ fn group_outcome(
     (outcome, limit)
 }
 
-fn lost(why: impl Into<String>) -> PromptError {
+fn store_lost(why: impl Into<String>) -> PromptError {
     PromptError::Lost(CommitError::Store(why.into()))
 }

@@ -30,22 +30,22 @@ pub(crate) struct CallGate {
 
 /// Permission request with the rule that "always" would add.
 pub(crate) struct PendingPermission {
-    pub(crate) ask: PermissionRequest,
-    pub(crate) always: Option<Rule>,
+    pub(crate) request: PermissionRequest,
+    pub(crate) rule: Option<Rule>,
 }
 
 impl PendingPermission {
-    fn chosen(&self, id: &str) -> Option<&PermissionChoice> {
-        self.ask.options.iter().find(|option| option.id == id)
+    fn find_choice(&self, id: &str) -> Option<&PermissionChoice> {
+        self.request.options.iter().find(|option| option.id == id)
     }
 
     /// Returns the approval to remember from an answer.
-    fn always(&self, answer: &PermissionAnswer) -> Option<ApprovalRule> {
+    fn approval_rule(&self, answer: &PermissionAnswer) -> Option<ApprovalRule> {
         let PermissionAnswer::Chose(id) = answer else {
             return None;
         };
-        let rule = self.always.clone()?;
-        match self.chosen(id)?.kind {
+        let rule = self.rule.clone()?;
+        match self.find_choice(id)?.kind {
             PermissionChoiceKind::AllowAlways => Some(ApprovalRule::Allow(rule)),
             PermissionChoiceKind::RejectAlways => Some(ApprovalRule::Reject(rule)),
             PermissionChoiceKind::AllowOnce | PermissionChoiceKind::RejectOnce => None,
@@ -135,21 +135,21 @@ impl CallGate {
     }
 
     /// Asks the user. An "always" answer is remembered (PERM-6).
-    pub(crate) fn ask(
+    pub(crate) fn request_permission(
         question: Box<PendingPermission>,
         client: Arc<dyn Client>,
         known: RememberedApprovals,
         store: Arc<dyn Store>,
     ) -> Self {
         Self {
-            call_id: question.ask.call_id.clone(),
+            call_id: question.request.call_id.clone(),
             step: Box::pin(async move {
-                let answer = async { client.ask(question.ask.clone()).await };
+                let answer = async { client.ask(question.request.clone()).await };
                 let answered = AssertUnwindSafe(answer).catch_unwind().await;
                 let answer = answered.unwrap_or_else(|_| {
                     PermissionAnswer::NoAnswer("the client panicked when it was asked".to_owned())
                 });
-                if let Some(always) = question.always(&answer) {
+                if let Some(always) = question.approval_rule(&answer) {
                     known.remember(always, &*store).await;
                 }
                 GateResult::Answered(question, answer)
@@ -183,8 +183,8 @@ pub(crate) fn decide(
         Judgement::Allow => GateDecision::Settled(Verdict::Allow),
         Judgement::Deny(reason) => GateDecision::Settled(Verdict::Deny(reason)),
         Judgement::Ask { always } => GateDecision::Ask(Box::new(PendingPermission {
-            ask: ask(session_id, call, detail, always.as_ref()),
-            always,
+            request: ask(session_id, call, detail, always.as_ref()),
+            rule: always,
         })),
     }
 }
@@ -228,7 +228,7 @@ pub(crate) fn verdict_of_answer(question: &PendingPermission, answer: Permission
             return Verdict::Deny(format!("the call was not allowed: {why}"));
         }
     };
-    let Some(chosen) = question.chosen(&id) else {
+    let Some(chosen) = question.find_choice(&id) else {
         return Verdict::Deny(format!(
             "the call was not allowed: the client answered {id:?}, which was not offered"
         ));

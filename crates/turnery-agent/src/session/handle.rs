@@ -185,7 +185,7 @@ impl Session {
             reply: Some(reply),
             inserted: Some(insert),
             slot: slot.clone(),
-            open,
+            active_guard: open,
         };
         let full = StartError::Full(MAX_QUEUED_PROMPTS);
         self.send(
@@ -222,24 +222,24 @@ impl Session {
     /// mid-stream (UP-5). If the prompt ends first, the message becomes the next prompt, ahead of the queue,
     /// and is cancelled if the running prompt was.
     pub fn steer(&self, content: Vec<Content>) -> Result<(), InterjectError> {
-        self.interject(Delivery::Soon, content, None)
+        self.interject(Delivery::Steering, content, None)
     }
 
     /// Sends a follow-up that is delivered when the running prompt would end (UP-6). Otherwise like
     /// [`steer`](Self::steer).
     pub fn follow_up(&self, content: Vec<Content>) -> Result<(), InterjectError> {
-        self.interject(Delivery::AtTheEnd, content, None)
+        self.interject(Delivery::FollowUp, content, None)
     }
 
     /// Like [`steer`](Self::steer), but returns a receipt, and drops the message if the prompt ends before
     /// delivery.
     pub fn try_steer(&self, content: Vec<Content>) -> Result<DeliveryReceipt, InterjectError> {
-        self.try_interject(Delivery::Soon, content)
+        self.try_interject(Delivery::Steering, content)
     }
 
     /// Like [`follow_up`](Self::follow_up), but returns a receipt; see [`try_steer`](Self::try_steer).
     pub fn try_follow_up(&self, content: Vec<Content>) -> Result<DeliveryReceipt, InterjectError> {
-        self.try_interject(Delivery::AtTheEnd, content)
+        self.try_interject(Delivery::FollowUp, content)
     }
 
     fn try_interject(
@@ -272,13 +272,13 @@ impl Session {
             return Err(InterjectError::Full(MAX_PENDING_INTERJECTIONS));
         }
         let interjection = Interjection {
-            when,
+            delivery: when,
             content,
             reply,
             is_delivered: false,
             cancel_all: self.lock_cancel_token().clone(),
             _pending: pending,
-            prompts: self.shared.open.clone(),
+            active_prompts: self.shared.open.clone(),
         };
         let full = InterjectError::Full(MAX_PENDING_INTERJECTIONS);
         self.send(
@@ -340,7 +340,7 @@ impl Session {
         let sent = self
             .shared
             .mailbox
-            .send(SessionCommand::Set { change, reply })
+            .send(SessionCommand::SetOption { change, reply })
             .await;
         sent.map_err(|_| SetOptionError::Closed)?;
         result.await.unwrap_or(Err(SetOptionError::Closed))

@@ -8,23 +8,23 @@ use turnery_engine::{CallId, Content, LlmMessage, LoopRecord, Response, context:
 pub(crate) struct SessionHistory {
     /// Messages that the model sees, with summaries and frames applied.
     pub(crate) view: ContextView,
-    calls: HashSet<CallId>,
+    call_ids: HashSet<CallId>,
 }
 
 impl SessionHistory {
     /// Creates the history after these loops.
-    pub(crate) fn of(chain: &[Arc<LoopRecord>]) -> Self {
+    pub(crate) fn from_chain(chain: &[Arc<LoopRecord>]) -> Self {
         let messages = chain.iter().flat_map(|record| &record.messages);
         let calls = messages.flat_map(|message| message.message.calls());
         Self {
             view: ContextView::from_chain(chain),
-            calls: calls.map(|call| call.call_id.clone()).collect(),
+            call_ids: calls.map(|call| call.call_id.clone()).collect(),
         }
     }
 
     /// Adds the call ids of another view of the same session.
     pub(crate) fn remember_calls(&mut self, other: &Self) {
-        self.calls.extend(other.calls.iter().cloned());
+        self.call_ids.extend(other.call_ids.iter().cloned());
     }
 
     /// Marks the start of a loop.
@@ -40,7 +40,7 @@ impl SessionHistory {
     /// Appends a message. Copies nothing if the model has dropped its last request.
     pub(crate) fn push(&mut self, message: Arc<LlmMessage>) {
         for call in message.message.calls() {
-            self.calls.insert(call.call_id.clone());
+            self.call_ids.insert(call.call_id.clone());
         }
         self.view.push(message);
     }
@@ -55,13 +55,13 @@ impl SessionHistory {
     pub(crate) fn distinguish_calls(&self, response: &mut Response) {
         let mut taken: HashSet<CallId> = HashSet::new();
         // No number is tried twice, so the work is linear in the number of calls.
-        let mut n = self.calls.len();
+        let mut n = self.call_ids.len();
         for item in &mut response.content {
             let Content::ToolCall(call) = item else {
                 continue;
             };
             let given = call.call_id.clone();
-            while self.calls.contains(&call.call_id) || taken.contains(&call.call_id) {
+            while self.call_ids.contains(&call.call_id) || taken.contains(&call.call_id) {
                 n += 1;
                 count_attempt();
                 call.call_id = CallId::from(format!("{given}_{n}"));

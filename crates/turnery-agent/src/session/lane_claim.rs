@@ -16,7 +16,7 @@ impl SessionTask {
         guard: &mut PromptGuard,
         beginning: Option<Arc<LoopBeginning>>,
     ) -> Result<Option<ClaimedLane>, PromptError> {
-        let earlier = self.background.take();
+        let earlier = self.background.take_work();
         let claim = LaneClaim {
             store: Arc::clone(&self.env.store),
             owner: self.owner.clone(),

@@ -21,9 +21,9 @@ pub(crate) struct LoopPlan {
     /// Frame that starts with this loop.
     pub(crate) frame: Option<Frame>,
     /// Ids of all loops of the parallel group, including this one; empty if it runs alone.
-    pub(crate) group: Vec<LoopId>,
+    pub(crate) parallel_group: Vec<LoopId>,
     /// History to continue from, if not the session's current one.
-    pub(crate) base: Option<SessionHistory>,
+    pub(crate) base_history: Option<SessionHistory>,
 }
 
 impl LoopPlan {
@@ -36,26 +36,26 @@ impl LoopPlan {
             tag: None,
             frame_id: None,
             frame: None,
-            group: Vec::new(),
-            base: None,
+            parallel_group: Vec::new(),
+            base_history: None,
         }
     }
 
     /// Plans the first loop of a frame: the model sees only its task (LASH-12).
-    pub(crate) fn frame(frame: Frame) -> Self {
+    pub(crate) fn for_frame(frame: Frame) -> Self {
         let parent = Some(frame.opened_by.clone());
         Self {
             input: vec![Content::text(&frame.task)],
             frame_id: Some(frame.frame_id.clone()),
             frame: Some(frame),
-            base: Some(SessionHistory::default()),
+            base_history: Some(SessionHistory::default()),
             ..Self::new(ContinuationKind::Default, TurnTrigger::Continuation, parent)
         }
     }
 }
 
 impl SessionTask {
-    pub(crate) async fn plan(&mut self, kind: PromptKind) -> Result<LoopPlan, PromptError> {
+    pub(crate) async fn plan_loop(&mut self, kind: PromptKind) -> Result<LoopPlan, PromptError> {
         let tip = self.conversation.info.tip_loop_id.clone();
         let mut plan = match kind {
             PromptKind::Input(input) => return Ok(self.plan_input(input)),
@@ -97,27 +97,27 @@ impl SessionTask {
     }
 
     async fn plan_rerun(&mut self, which: Option<LoopId>) -> Result<LoopPlan, PromptError> {
-        let loops = self.loops().await?;
+        let loops = self.load_loops().await?;
         let record = match which {
-            Some(id) => find(&loops, &id)?,
-            None => last(&loops, self.conversation.info.tip_loop_id.as_ref())
+            Some(id) => find_loop(&loops, &id)?,
+            None => last_prompted_loop(&loops, self.conversation.info.tip_loop_id.as_ref())
                 .ok_or(ContinueError::NothingToRerun)?,
         };
         let chain = match faulty!(KeepLoopInItsRerun) {
             true => loop_chain(&loops, Some(&record.loop_id)),
             false => loop_chain(&loops, previous_loop(&loops, record)),
         };
-        let base = SessionHistory::of(&chain);
+        let base = SessionHistory::from_chain(&chain);
         let input = loop_input(record);
         if input.is_empty() {
             check_can_continue(&base)?;
         }
         Ok(LoopPlan {
             input,
-            tag: Some(now()),
+            tag: Some(timestamp_tag()),
             frame_id: record.frame_id.clone(),
             frame: record.frame.clone(),
-            base: Some(base),
+            base_history: Some(base),
             ..LoopPlan::new(
                 ContinuationKind::Rerun,
                 TurnTrigger::Continuation,
@@ -131,19 +131,19 @@ impl SessionTask {
         from: LoopId,
         input: Vec<Content>,
     ) -> Result<LoopPlan, PromptError> {
-        let loops = self.loops().await?;
-        let record = find(&loops, &from)?;
+        let loops = self.load_loops().await?;
+        let record = find_loop(&loops, &from)?;
         let chain = loop_chain(&loops, Some(&from));
         Ok(LoopPlan {
             input,
-            tag: Some(now()),
+            tag: Some(timestamp_tag()),
             frame_id: record.frame_id.clone(),
-            base: Some(SessionHistory::of(&chain)),
+            base_history: Some(SessionHistory::from_chain(&chain)),
             ..LoopPlan::new(ContinuationKind::Branch, TurnTrigger::Branch, Some(from))
         })
     }
 
-    async fn loops(&mut self) -> Result<Vec<Arc<LoopRecord>>, PromptError> {
+    async fn load_loops(&mut self) -> Result<Vec<Arc<LoopRecord>>, PromptError> {
         let loops = self.env.store.loops(&self.conversation.info.id, 0).await;
         loops.map_err(|error| PromptError::Lost(CommitError::Store(error.to_string())))
     }
@@ -160,7 +160,10 @@ fn check_can_continue(history: &SessionHistory) -> Result<(), ContinueError> {
     }
 }
 
-fn find<'l>(loops: &'l [Arc<LoopRecord>], id: &LoopId) -> Result<&'l LoopRecord, ContinueError> {
+fn find_loop<'l>(
+    loops: &'l [Arc<LoopRecord>],
+    id: &LoopId,
+) -> Result<&'l LoopRecord, ContinueError> {
     let found = loops.iter().find(|record| record.loop_id == *id);
     found
         .map(|record| &**record)
@@ -169,7 +172,10 @@ fn find<'l>(loops: &'l [Arc<LoopRecord>], id: &LoopId) -> Result<&'l LoopRecord,
 
 /// Returns the loop to rerun by default: the result of the last prompt, whether stored as the tip, or
 /// rejected or interrupted after it.
-fn last<'l>(loops: &'l [Arc<LoopRecord>], tip: Option<&LoopId>) -> Option<&'l LoopRecord> {
+fn last_prompted_loop<'l>(
+    loops: &'l [Arc<LoopRecord>],
+    tip: Option<&LoopId>,
+) -> Option<&'l LoopRecord> {
     let prompted = |record: &&Arc<LoopRecord>| match record.continuation_kind {
         ContinuationKind::Compaction => false,
         ContinuationKind::Initial
@@ -219,6 +225,6 @@ fn loop_input(record: &LoopRecord) -> Vec<Content> {
 }
 
 /// Tag that distinguishes reruns and branches of the same parent (UP-16).
-fn now() -> String {
+fn timestamp_tag() -> String {
     turnery_store::now().to_rfc3339_opts(SecondsFormat::Millis, true)
 }

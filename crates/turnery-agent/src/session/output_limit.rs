@@ -17,13 +17,13 @@ const MIB: usize = 1024 * KIB;
 /// Maximum output of a call, by kind. Unit: bytes; of JSON, except for text.
 struct OutputLimits {
     /// Text printed while running.
-    printed: usize,
+    output: usize,
     /// Plans and details reported while running, in total.
-    reported: usize,
+    report_bytes: usize,
     /// Number of plans, details and progress messages reported while running.
-    reports: usize,
+    report_count: usize,
     /// Text of the result or error.
-    answered: usize,
+    result_text: usize,
     /// Images, recordings and other content that is not text and is never cut.
     images: usize,
     artifacts: usize,
@@ -36,11 +36,11 @@ struct OutputLimits {
 }
 
 /// Default limits: the largest image read from a file takes 7 MiB, and a diff contains a file twice.
-const MOST: OutputLimits = OutputLimits {
-    printed: 4 * MIB,
-    reported: 16 * MIB,
-    reports: 4096,
-    answered: 256 * KIB,
+const OUTPUT_LIMITS: OutputLimits = OutputLimits {
+    output: 4 * MIB,
+    report_bytes: 16 * MIB,
+    report_count: 4096,
+    result_text: 256 * KIB,
     images: 16 * MIB,
     artifacts: 16 * MIB,
     locations: 64 * KIB,
@@ -51,7 +51,7 @@ const MOST: OutputLimits = OutputLimits {
 };
 
 /// Takes `bytes` from the remaining room; false if there is not enough.
-fn take(room: &mut usize, bytes: usize) -> bool {
+fn take_bytes(room: &mut usize, bytes: usize) -> bool {
     let left = room.checked_sub(bytes);
     *room = left.unwrap_or(*room);
     left.is_some()
@@ -62,18 +62,18 @@ fn take(room: &mut usize, bytes: usize) -> bool {
 struct Omissions(Vec<String>);
 
 impl Omissions {
-    fn items(&mut self, what: &str, count: usize, bytes: usize) {
+    fn add_items(&mut self, what: &str, count: usize, bytes: usize) {
         if count > 0 {
             self.0.push(format!("{count} {what} ({bytes} bytes)"));
         }
     }
 
-    fn bytes(&mut self, what: &str, bytes: usize) {
+    fn add_bytes(&mut self, what: &str, bytes: usize) {
         self.0.push(format!("{bytes} bytes of {what}"));
     }
 
     /// Returns the note for the model and the user; `None` if nothing is omitted.
-    fn note(&self) -> Option<String> {
+    fn to_note(&self) -> Option<String> {
         let cuts = self.0.join(", ");
         (!cuts.is_empty()).then(|| format!("[more than a call may give; left out: {cuts}]"))
     }
@@ -82,25 +82,25 @@ impl Omissions {
 /// Remaining output of a running call.
 pub(super) struct OutputBudget {
     /// `None` once the user was told that text is omitted.
-    text: Option<usize>,
-    bytes: usize,
-    reports: usize,
+    text_left: Option<usize>,
+    report_bytes_left: usize,
+    reports_left: usize,
     dropped: usize,
     dropped_bytes: usize,
 }
 
 impl Default for OutputBudget {
     fn default() -> Self {
-        Self::within(&MOST)
+        Self::with_limits(&OUTPUT_LIMITS)
     }
 }
 
 impl OutputBudget {
-    fn within(most: &OutputLimits) -> Self {
+    fn with_limits(most: &OutputLimits) -> Self {
         Self {
-            text: Some(most.printed),
-            bytes: most.reported,
-            reports: most.reports,
+            text_left: Some(most.output),
+            report_bytes_left: most.report_bytes,
+            reports_left: most.report_count,
             dropped: 0,
             dropped_bytes: 0,
         }
@@ -110,31 +110,33 @@ impl OutputBudget {
     /// always passes.
     pub(super) fn admit(&mut self, mut report: Progress) -> Option<Progress> {
         let shown = match &mut report {
-            Progress::Printed(text) => self.print(text),
-            Progress::Says(text) => self.report(Some(0), text.len()) && self.print(text),
-            Progress::Shows(detail) => self.report(json_size(detail), 0),
-            Progress::Planned(entries) => self.report(json_size(entries), 0),
+            Progress::Printed(text) => self.admit_text(text),
+            Progress::Says(text) => self.admit_report(Some(0), text.len()) && self.admit_text(text),
+            Progress::Shows(detail) => self.admit_report(json_size(detail), 0),
+            Progress::Planned(entries) => self.admit_report(json_size(entries), 0),
             Progress::Spent(_) => true,
         };
         shown.then_some(report)
     }
 
-    fn print(&mut self, text: &mut String) -> bool {
-        let Some(room) = self.text.filter(|_| !text.is_empty()) else {
+    fn admit_text(&mut self, text: &mut String) -> bool {
+        let Some(room) = self.text_left.filter(|_| !text.is_empty()) else {
             return false;
         };
-        self.text = room.checked_sub(text.len());
-        if self.text.is_none() {
+        self.text_left = room.checked_sub(text.len());
+        if self.text_left.is_none() {
             text.truncate(text.floor_char_boundary(room));
             text.push_str("\n[the call prints more than 4 MiB; the rest is left out]\n");
         }
         true
     }
 
-    fn report(&mut self, size: Option<usize>, text: usize) -> bool {
-        let fits = size.is_some_and(|size| self.reports > 0 && take(&mut self.bytes, size));
+    fn admit_report(&mut self, size: Option<usize>, text: usize) -> bool {
+        let fits = size.is_some_and(|size| {
+            self.reports_left > 0 && take_bytes(&mut self.report_bytes_left, size)
+        });
         if fits {
-            self.reports -= 1;
+            self.reports_left -= 1;
         } else {
             self.dropped += 1;
             self.dropped_bytes += size.unwrap_or_default() + text;
@@ -143,14 +145,14 @@ impl OutputBudget {
     }
 
     /// Limits the result of a call after its reports.
-    pub(super) fn close(&self, envelope: ToolEnvelope) -> ToolEnvelope {
+    pub(super) fn limit_envelope(&self, envelope: ToolEnvelope) -> ToolEnvelope {
         let mut cuts = Omissions::default();
-        cuts.items("reports", self.dropped, self.dropped_bytes);
-        MOST.limit_envelope(envelope, cuts)
+        cuts.add_items("reports", self.dropped, self.dropped_bytes);
+        OUTPUT_LIMITS.limit_envelope(envelope, cuts)
     }
 }
 
 /// Limits the result of a call that never ran.
-pub(super) fn bounded(envelope: impl Into<ToolEnvelope>) -> ToolEnvelope {
-    MOST.limit_envelope(envelope.into(), Omissions::default())
+pub(super) fn limit_envelope(envelope: impl Into<ToolEnvelope>) -> ToolEnvelope {
+    OUTPUT_LIMITS.limit_envelope(envelope.into(), Omissions::default())
 }

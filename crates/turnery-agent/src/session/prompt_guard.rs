@@ -27,7 +27,7 @@ pub(crate) struct PromptGuard {
     pub(super) beginning: Option<PendingBeginning>,
     /// `None` once the prompt was cancelled.
     cancelled: Option<BoxFuture<'static, ()>>,
-    renew: Pin<Box<Sleep>>,
+    renew_timer: Pin<Box<Sleep>>,
     renewing: Option<BoxFuture<'static, Result<(), StoreError>>>,
 }
 
@@ -43,7 +43,7 @@ impl PromptGuard {
             holds_lane: false,
             beginning: None,
             cancelled: Some(Box::pin(async move { cancels.cancelled().await })),
-            renew: Box::pin(sleep_until(Instant::now() + RENEW_INTERVAL)),
+            renew_timer: Box::pin(sleep_until(Instant::now() + RENEW_INTERVAL)),
             renewing: None,
         }
     }
@@ -60,7 +60,9 @@ impl PromptGuard {
     pub(crate) fn hold_lane(&mut self, lane: Lane) {
         self.lane = lane;
         self.holds_lane = true;
-        self.renew.as_mut().reset(Instant::now() + RENEW_INTERVAL);
+        self.renew_timer
+            .as_mut()
+            .reset(Instant::now() + RENEW_INTERVAL);
     }
 
     /// Returns true once the prompt has been cancelled.
@@ -90,10 +92,12 @@ impl PromptGuard {
                     return Poll::Ready(());
                 }
             }
-            if self.renew.as_mut().poll(cx).is_pending() {
+            if self.renew_timer.as_mut().poll(cx).is_pending() {
                 return Poll::Pending;
             }
-            self.renew.as_mut().reset(Instant::now() + RENEW_INTERVAL);
+            self.renew_timer
+                .as_mut()
+                .reset(Instant::now() + RENEW_INTERVAL);
             let (store, lane) = (Arc::clone(store), self.lane.clone());
             self.renewing = Some(Box::pin(async move { store.renew(&lane).await }));
         }

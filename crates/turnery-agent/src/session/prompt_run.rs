@@ -29,7 +29,7 @@ const MAX_FRAMES: usize = 16;
 
 impl SessionTask {
     /// Runs a prompt, resolves its handle and queues its undelivered interjections.
-    pub(crate) async fn prompt(&mut self, prompt: QueuedPrompt) {
+    pub(crate) async fn serve_prompt(&mut self, prompt: QueuedPrompt) {
         let begins = prompt.try_begin();
         let QueuedPrompt {
             kind,
@@ -40,7 +40,7 @@ impl SessionTask {
             reply,
             inserted,
             slot: _,
-            open,
+            active_guard: open,
         } = prompt;
         if !begins {
             if let Some(reply) = reply {
@@ -130,12 +130,12 @@ impl SessionTask {
             ..scope
         };
         let planned = match self.wait_for_servers(kind, &scope, &mut guard).await {
-            Ok(kind) => self.plan(kind).await,
+            Ok(kind) => self.plan_loop(kind).await,
             Err(error) => Err(error),
         };
         let end = match (planned, evaluation) {
             (Ok(plan), Some(evaluation)) => {
-                Box::pin(self.evaluate(plan, evaluation, &mut scope, &mut guard)).await
+                Box::pin(self.run_evaluation(plan, evaluation, &mut scope, &mut guard)).await
             }
             (Ok(plan), None) => {
                 let result = PromptResult::new(Outcome::Stopped(TurnStop::Cancelled));
@@ -149,7 +149,7 @@ impl SessionTask {
         }
         guard.release_lane(&self.env.store).await;
         end.map(|result| PromptResult {
-            turns: scope.budget.turns(),
+            turns: scope.budget.turns_taken(),
             ..result
         })
     }
@@ -170,13 +170,13 @@ impl SessionTask {
                 return Ok(PromptResult {
                     usage: result.usage,
                     loops: result.loops,
-                    ..refused(reason)
+                    ..refused_result(reason)
                 });
             }
             scope.may_switch = result.loops.len() < MAX_FRAMES;
             let opened_by = loop_id.clone();
             let ended = LoopRun::begin(self, guard, scope, plan, loop_id);
-            let ended = ended.finish().await?;
+            let ended = ended.run_to_end().await?;
             scope
                 .budget
                 .end_loop(ended.elapsed, ended.record.turns.len());
@@ -208,7 +208,7 @@ impl SessionTask {
         if faulty!(EndAtFrameSwitch) {
             return None;
         }
-        Some(LoopPlan::frame(Frame {
+        Some(LoopPlan::for_frame(Frame {
             frame_id: FrameId::from(frame_id.as_str()),
             parent_frame_id: self.conversation.frame_id.clone(),
             opened_by,
@@ -227,7 +227,10 @@ impl SessionTask {
         if scope.hooks.is_empty() {
             return Ok(Ok(()));
         }
-        let history = plan.base.as_ref().unwrap_or(&self.conversation.history);
+        let history = plan
+            .base_history
+            .as_ref()
+            .unwrap_or(&self.conversation.history);
         let cx = self.hook_cx(loop_id, history.messages());
         let verdict = scope.hooks.clone().before_loop(cx, plan.input.clone());
         let verdict = guard.run_guarded(self, verdict, Duration::ZERO).await?;
@@ -290,6 +293,6 @@ pub(super) fn unstored_result(result: PromptResult) -> PromptResult {
 }
 
 /// Builds the result of a prompt that a hook rejected.
-pub(super) fn refused(reason: String) -> PromptResult {
+pub(super) fn refused_result(reason: String) -> PromptResult {
     PromptResult::new(Outcome::Stopped(TurnStop::PluginAbort { reason }))
 }

@@ -1,7 +1,7 @@
 //! Defines the result of a prompt.
 
 use super::errors::PromptError;
-use crate::usage_report::{UsageReport, UsageRow, children_usage};
+use crate::usage_report::{UsageReport, UsageRow, child_usage_rows};
 use std::{collections::HashMap, sync::Arc};
 use turnery_engine::{
     CallId, Disposition, EventKind, LlmMessage, LoopId, LoopRecord, Outcome, Timestamp, ToolCall,
@@ -118,7 +118,7 @@ impl PromptResult {
     /// and model, sorted (LASH-103, I6).
     #[must_use]
     pub fn children_usage(&self) -> Vec<UsageRow> {
-        children_usage(self.loops.iter().map(|record| &**record))
+        child_usage_rows(self.loops.iter().map(|record| &**record))
     }
 
     /// Returns all usage of the prompt by purpose and model: turns, child sessions, candidates, judge and

@@ -14,7 +14,7 @@ mod persistence;
 mod work;
 
 use self::{
-    beginning::specify,
+    beginning::loop_spec,
     clock::LoopClock,
     journal::Journal,
     loop_commit::LoopCommit,
@@ -103,9 +103,9 @@ impl<'t> LoopRun<'t> {
         mut plan: LoopPlan,
         loop_id: LoopId,
     ) -> Self {
-        let base = plan.base.take();
+        let base = plan.base_history.take();
         let history = base.as_ref().unwrap_or(&task.conversation.history);
-        let spec = specify(task, scope, history, plan, loop_id);
+        let spec = loop_spec(task, scope, history, plan, loop_id);
         let conversation = &mut task.conversation;
         let previous_history = base.map(|mut base| {
             base.remember_calls(&conversation.history);
@@ -117,7 +117,9 @@ impl<'t> LoopRun<'t> {
             false => Recorder::new(),
         };
         let mut effects = Vec::new();
-        let machine = scope.budget.start(spec, turnery_store::now(), &mut effects);
+        let machine = scope
+            .budget
+            .start_loop(spec, turnery_store::now(), &mut effects);
         let loop_id = machine.spec().loop_id.clone();
         let pending = guard.beginning.take();
         let journalled = pending.map_or(0, |pending| pending.confirm(&loop_id, &effects));
@@ -150,17 +152,17 @@ impl<'t> LoopRun<'t> {
             && let Some(interjection) = self.task.inbox.interjections.pop_front()
         {
             let content = interjection.content.clone();
-            let when = interjection.when;
+            let when = interjection.delivery;
             self.interjections.push(interjection);
             self.feed(match when {
-                Delivery::Soon => Input::Steer(content),
-                Delivery::AtTheEnd => Input::FollowUp(content),
+                Delivery::Steering => Input::Steer(content),
+                Delivery::FollowUp => Input::FollowUp(content),
             });
         }
     }
 
     /// Drives the loop to its end.
-    pub(crate) async fn finish(mut self) -> Result<LoopResult, PromptError> {
+    pub(crate) async fn run_to_end(mut self) -> Result<LoopResult, PromptError> {
         loop {
             let finish = match poll_fn(|cx| self.poll_next(cx)).await {
                 RunEvent::Effect(QueuedEffect::Finish(finish)) => finish,
@@ -237,7 +239,7 @@ impl<'t> LoopRun<'t> {
             RunEvent::JournalDue => self.journal.write_soon(recorded(&self.recorder)),
             RunEvent::Command(_) => {}
             RunEvent::LaneLost => self.feed(Input::LaneLost),
-            RunEvent::Committed(committed) => self.committed(committed),
+            RunEvent::Committed(committed) => self.handle_commit_result(committed),
             RunEvent::CommitOverdue => self.detach_commit(),
             RunEvent::Effect(effect) => self.start_effect(effect),
             RunEvent::SinkFailed(text) => self.feed(Input::Issue(text)),
@@ -255,7 +257,7 @@ impl<'t> LoopRun<'t> {
             }
             WorkEvent::CompactionEnded(compacted) => self.feed(Input::Compacted {
                 block: compacted.block.map_err(|error| error.to_string()),
-                after: compacted.after,
+                after: compacted.size_after,
                 usage: compacted.usage,
             }),
             WorkEvent::Gate(result) => self.handle_gate(result),
@@ -285,7 +287,7 @@ impl<'t> LoopRun<'t> {
                 error,
                 wait_ms: u64::try_from(wait.as_millis()).unwrap_or(u64::MAX),
             }),
-            WorkEvent::Model(StreamItem::Item(ModelEvent::Silent(silent))) => {
+            WorkEvent::Model(StreamItem::Item(ModelEvent::Silence(silent))) => {
                 self.feed(Input::ModelSilent {
                     silent_ms: u64::try_from(silent.length.as_millis()).unwrap_or(u64::MAX),
                     is_connected: silent.is_connected,
@@ -342,7 +344,7 @@ impl<'t> LoopRun<'t> {
         for effect in effects.drain(..) {
             matters |= must_be_journalled(&effect);
             if let Effect::Emit(event) = &effect {
-                self.fold(event);
+                self.record_event(event);
             }
             self.carry_out(effect);
         }

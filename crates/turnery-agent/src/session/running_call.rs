@@ -77,7 +77,7 @@ pub(crate) struct RunningModel {
 }
 
 impl RunningModel {
-    pub(crate) fn call(
+    pub(crate) fn start(
         model: Arc<dyn Model>,
         request: ModelRequest,
         trace: ModelCallTrace,
@@ -109,7 +109,7 @@ impl RunningModel {
                 self.trace.attempt_failed(retry)
             }
             Poll::Ready(StreamItem::End(end)) => self.trace.end(end),
-            Poll::Ready(StreamItem::Item(ModelEvent::Delta(_) | ModelEvent::Silent(_)))
+            Poll::Ready(StreamItem::Item(ModelEvent::Delta(_) | ModelEvent::Silence(_)))
             | Poll::Pending => {}
         }
         item
@@ -126,7 +126,7 @@ pub(crate) struct RunningTool {
 }
 
 impl RunningTool {
-    pub(crate) fn run(
+    pub(crate) fn start(
         toolbox: Toolbox,
         call: ToolCall,
         cx: ToolCx,
@@ -153,7 +153,7 @@ impl RunningTool {
     }
 
     /// Cancels the tool's token. The tool may still run; dropping this aborts it.
-    pub(crate) fn stop(&self) {
+    pub(crate) fn cancel(&self) {
         self.cancel.cancel();
     }
 
@@ -170,7 +170,9 @@ impl RunningTool {
                     }
                 }
                 StreamItem::End(envelope) => {
-                    return Poll::Ready(StreamItem::End(self.output_budget.close(envelope)));
+                    return Poll::Ready(StreamItem::End(
+                        self.output_budget.limit_envelope(envelope),
+                    ));
                 }
             }
         }

@@ -17,7 +17,7 @@ impl SessionTask {
         scope: &PromptScope,
         guard: &mut PromptGuard,
     ) -> Result<PromptKind, PromptError> {
-        let Some(servers) = self.tools.servers() else {
+        let Some(servers) = self.tools.mcp_servers() else {
             return Ok(kind);
         };
         let prepared = async {

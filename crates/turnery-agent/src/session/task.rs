@@ -34,7 +34,7 @@ impl SessionTask {
     pub(crate) async fn serve(mut self) {
         // Callers that only probed whether the session opens have dropped their handle by now.
         if !self.inbox.mailbox.is_closed() {
-            self.tools.start();
+            self.tools.connect_servers();
         }
         loop {
             // Interjections that arrived while the last prompt was ending.
@@ -42,13 +42,13 @@ impl SessionTask {
                 let prompt = interjection.into_prompt(PromptOptions::default());
                 self.inbox.prompts.extend(prompt);
             }
-            let next = if faulty!(LastPromptFirst) {
+            let next = if faulty!(RunLastPromptFirst) {
                 self.inbox.prompts.pop_back()
             } else {
                 self.inbox.prompts.pop_front()
             };
             if let Some(prompt) = next {
-                self.prompt(prompt).await;
+                self.serve_prompt(prompt).await;
                 continue;
             }
             if !self.inbox.closing.is_empty() {
@@ -71,7 +71,7 @@ impl SessionTask {
             }
         }
         let closing = std::mem::take(&mut self.inbox.closing);
-        let servers = self.tools.servers();
+        let servers = self.tools.mcp_servers();
         drop(self);
         if let Some(servers) = servers {
             servers.close().await;
@@ -88,7 +88,7 @@ impl SessionTask {
             SessionCommand::Interject(interjection) => {
                 self.inbox.interjections.push_back(interjection);
             }
-            SessionCommand::Set { change, reply } => {
+            SessionCommand::SetOption { change, reply } => {
                 self.inbox.option_change =
                     PendingOptionChange::begin(change, &self.env, &self.conversation, reply);
             }

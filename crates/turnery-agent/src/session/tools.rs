@@ -44,13 +44,13 @@ impl SessionTools {
     }
 
     /// Starts to connect to the servers in the background.
-    pub(super) fn start(&self) {
+    pub(super) fn connect_servers(&self) {
         if let Some(servers) = &self.servers {
             servers.start();
         }
     }
 
-    pub(super) fn servers(&self) -> Option<Arc<Servers>> {
+    pub(super) fn mcp_servers(&self) -> Option<Arc<Servers>> {
         self.servers.clone()
     }
 

@@ -65,7 +65,7 @@ impl ChildOutbox {
         }
     }
 
-    fn usage(&self, source: &str, usage: Option<Usage>, cumulative: Usage) -> ChildUsage {
+    fn child_usage(&self, source: &str, usage: Option<Usage>, cumulative: Usage) -> ChildUsage {
         ChildUsage {
             session_id: self.session_id.clone(),
             source: source.to_owned(),
@@ -77,7 +77,7 @@ impl ChildOutbox {
     }
 
     /// Returns the progress report for an event, if the user should see one.
-    fn report(&mut self, kind: &EventKind) -> Option<Progress> {
+    fn project_event(&mut self, kind: &EventKind) -> Option<Progress> {
         match kind {
             EventKind::TurnStart { .. } => {
                 self.turns += 1;
@@ -85,7 +85,7 @@ impl ChildOutbox {
             }
             EventKind::UsageReported { usage, .. } => {
                 self.turn_usage += usage.unwrap_or_default();
-                let turn_usage = self.usage(source::SUBAGENT, *usage, self.turn_usage);
+                let turn_usage = self.child_usage(source::SUBAGENT, *usage, self.turn_usage);
                 Some(Progress::Spent(turn_usage))
             }
             EventKind::CompactionEnded {
@@ -93,7 +93,7 @@ impl ChildOutbox {
             } => {
                 self.compaction_usage += *usage;
                 let turn_usage =
-                    self.usage(source::COMPACTION, Some(*usage), self.compaction_usage);
+                    self.child_usage(source::COMPACTION, Some(*usage), self.compaction_usage);
                 Some(Progress::Spent(turn_usage))
             }
             EventKind::ChildUsageReported { child, .. } => Some(Progress::Spent(child.clone())),
@@ -129,7 +129,7 @@ impl Outbox for ChildOutbox {
 
     fn push(&mut self, item: OutboxItem<'_>) {
         let report = match item {
-            OutboxItem::Live(event) => self.report(&event.kind),
+            OutboxItem::Live(event) => self.project_event(&event.kind),
             OutboxItem::Replay(_) | OutboxItem::Info { .. } | OutboxItem::Ended(_) => None,
         };
         match report {

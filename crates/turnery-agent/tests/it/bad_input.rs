@@ -3,7 +3,8 @@
 use crate::{
     failing_store::FailingStore,
     fixture::{
-        Act, LARGE_CAPACITY, World, drain, finished, hook_set, live_events, run_text, with_hooks,
+        EmbeddingFixture, LARGE_CAPACITY, ModelAct, drain, finished, hook_set, live_events,
+        run_text, with_hooks,
     },
 };
 use futures_util::future::BoxFuture;
@@ -29,8 +30,8 @@ use turnery_store::{
 use turnery_tools::{Progress, Tool, ToolCx};
 
 /// Checks that the next prompt works.
-async fn assert_session_works(world: &World, session: &Session) {
-    world.model.answer_next(&[Act::Say("all is well")]);
+async fn assert_session_works(world: &EmbeddingFixture, session: &Session) {
+    world.model.answer_next(&[ModelAct::Say("all is well")]);
     let result = run_text(session, "how are you?").await;
     assert_eq!(result.outcome, finished("all is well"));
 }
@@ -75,7 +76,8 @@ async fn hanging_hook_times_out_everywhere() {
         (hook_set!(after_tool), finished("done"), 1),
     ];
     for (set, outcome, ran) in cases {
-        let world = World::new(&[&[Act::Call("c", "look")], &[Act::Say("done")]]);
+        let world =
+            EmbeddingFixture::new(&[&[ModelAct::Call("c", "look")], &[ModelAct::Say("done")]]);
         let (session, _seen) = world.session(LARGE_CAPACITY).await;
         let options = with_hooks(Arc::new(NeverAnsweringHooks(set)));
         let begun = Instant::now();
@@ -111,7 +113,7 @@ impl Hooks for PanickingHookSet {
 
 #[tokio::test(start_paused = true)]
 async fn hook_with_panicking_set_is_asked_everything() {
-    let world = World::new(&[&[Act::Call("c", "look")], &[Act::Say("well")]]);
+    let world = EmbeddingFixture::new(&[&[ModelAct::Call("c", "look")], &[ModelAct::Say("well")]]);
     let (session, _seen) = world.session(LARGE_CAPACITY).await;
     let options = with_hooks(Arc::new(PanickingHookSet));
     let ticket = session.prompt(vec![Content::text("hi")], options).unwrap();
@@ -124,7 +126,10 @@ async fn hook_with_panicking_set_is_asked_everything() {
 // proves: TURN-48, ACP-39, C-5
 #[tokio::test(start_paused = true)]
 async fn panicking_tool_is_a_failed_call() {
-    let world = World::new(&[&[Act::Call("p", "panic")], &[Act::Say("never mind")]]);
+    let world = EmbeddingFixture::new(&[
+        &[ModelAct::Call("p", "panic")],
+        &[ModelAct::Say("never mind")],
+    ]);
     let (session, _seen) = world.session(LARGE_CAPACITY).await;
     let result = run_text(&session, "break").await;
     assert_eq!(result.outcome, finished("never mind"));
@@ -175,9 +180,9 @@ impl Tool for FloodTool {
 #[tokio::test(start_paused = true)]
 async fn gigabyte_of_tool_output_is_truncated() {
     let spec = ToolSpec::new("flood", "", json!({"type": "object", "properties": {}}));
-    let world = World::build(
+    let world = EmbeddingFixture::build(
         Arc::new(MemoryStore::new()),
-        &[&[Act::Call("f", "flood")], &[Act::Say("so much")]],
+        &[&[ModelAct::Call("f", "flood")], &[ModelAct::Say("so much")]],
         &[],
         |settings| {
             settings.keep_streaming = true;
@@ -212,9 +217,9 @@ async fn gigabyte_of_tool_output_is_truncated() {
 
 /// Sink that takes one activity and never returns.
 #[derive(Default)]
-struct Stuck(Mutex<usize>);
+struct StuckSink(Mutex<usize>);
 
-impl ActivitySink for Stuck {
+impl ActivitySink for StuckSink {
     fn emit(&self, _: PromptActivity) -> BoxFuture<'_, ()> {
         *self.0.lock().unwrap() += 1;
         Box::pin(pending())
@@ -223,9 +228,10 @@ impl ActivitySink for Stuck {
 
 #[tokio::test(start_paused = true)]
 async fn stuck_sink_is_abandoned_after_cancel() {
-    let world = World::new(&[&[Act::Say("one"), Act::Say("two"), Act::Hang]]);
+    let world =
+        EmbeddingFixture::new(&[&[ModelAct::Say("one"), ModelAct::Say("two"), ModelAct::Hang]]);
     let (session, _seen) = world.session(LARGE_CAPACITY).await;
-    let sink = Arc::new(Stuck::default());
+    let sink = Arc::new(StuckSink::default());
     let (sinks, log) = PromptSinks::new(Some(sink.clone()));
     let input = vec![Content::text("hello")];
     let prompt = session.prompt_with_sinks(input, PromptOptions::default(), sinks);
@@ -245,7 +251,10 @@ async fn stuck_sink_is_abandoned_after_cancel() {
 
 #[tokio::test(start_paused = true)]
 async fn truncated_call_arguments_fail_the_call() {
-    let world = World::new(&[&[Act::Half("h", "look")], &[Act::Say("sorry")]]);
+    let world = EmbeddingFixture::new(&[
+        &[ModelAct::TruncatedCall("h", "look")],
+        &[ModelAct::Say("sorry")],
+    ]);
     let (session, _seen) = world.session(LARGE_CAPACITY).await;
     let result = run_text(&session, "look").await;
     assert_eq!(result.outcome, finished("sorry"));
@@ -256,7 +265,11 @@ async fn truncated_call_arguments_fail_the_call() {
 
 #[tokio::test(start_paused = true)]
 async fn truncated_response_ends_only_the_prompt() {
-    let world = World::new(&[&[Act::Say("so f"), Act::Half("h", "look"), Act::Fail]]);
+    let world = EmbeddingFixture::new(&[&[
+        ModelAct::Say("so f"),
+        ModelAct::TruncatedCall("h", "look"),
+        ModelAct::Fail,
+    ]]);
     let (session, _seen) = world.session(LARGE_CAPACITY).await;
     let result = run_text(&session, "look").await;
     assert!(matches!(
@@ -270,19 +283,19 @@ async fn truncated_response_ends_only_the_prompt() {
 #[tokio::test(start_paused = true)]
 async fn unreadable_record_is_an_error() {
     let store = FailingStore::new();
-    let world = World::over(store.clone(), &[&[Act::Say("hello")]]);
+    let world = EmbeddingFixture::with_second_model(store.clone(), &[&[ModelAct::Say("hello")]]);
     let (session, _seen) = world.session(LARGE_CAPACITY).await;
     run_text(&session, "hi").await;
     // As the store says of a database or a record of a newer version.
     let broken = StoreError::Broken("the disk is full".to_owned());
-    store.loops.store(true, Ordering::SeqCst);
+    store.fail_loops.store(true, Ordering::SeqCst);
     let (ports, _shown) = world.ports(LARGE_CAPACITY);
     let opened = world
         .agent
         .open(session.id(), world.request(), true, |_| ports)
         .await;
     assert_eq!(opened.err(), Some(OpenError::Store(broken.clone())));
-    store.loops.store(true, Ordering::SeqCst);
+    store.fail_loops.store(true, Ordering::SeqCst);
     let ticket = session.rerun(None, PromptOptions::default()).unwrap();
     let lost = CommitError::Store(broken.to_string());
     assert_eq!(ticket.result().await, Err(PromptError::Lost(lost)));
@@ -291,19 +304,25 @@ async fn unreadable_record_is_an_error() {
 
 #[tokio::test(start_paused = true)]
 async fn newer_document_version_is_rejected() {
-    let world = World::new(&[&[Act::Say("hello")]]);
+    let world = EmbeddingFixture::new(&[&[ModelAct::Say("hello")]]);
     let (session, _seen) = world.session(LARGE_CAPACITY).await;
     run_text(&session, "hi").await;
     let document = export_session(&*world.store, session.id()).await.unwrap();
     let mut newer = serde_json::to_value(&document).unwrap();
     newer["format"] = json!(2);
     let refused = SessionDocument::parse(&newer.to_string());
-    assert!(matches!(refused, Err(ImportError::Format { found: 2 })));
+    assert!(matches!(
+        refused,
+        Err(ImportError::UnsupportedFormat { found: 2 })
+    ));
     // The same form with an event that nobody knows yet.
     let mut unknown = serde_json::to_value(&document).unwrap();
     unknown["loops"][0]["events"][0]["event"] = json!("teleported");
     let refused = SessionDocument::parse(&unknown.to_string());
-    assert!(matches!(refused, Err(ImportError::Form(_))), "{refused:?}");
+    assert!(
+        matches!(refused, Err(ImportError::InvalidJson(_))),
+        "{refused:?}"
+    );
     // An existing session is not overwritten.
     assert!(import_session(&*world.store, document).await.is_err());
     assert_session_works(&world, &session).await;
@@ -311,7 +330,7 @@ async fn newer_document_version_is_rejected() {
 
 #[tokio::test(start_paused = true)]
 async fn branch_from_unknown_loop_is_rejected() {
-    let world = World::new(&[&[Act::Say("hello")]]);
+    let world = EmbeddingFixture::new(&[&[ModelAct::Say("hello")]]);
     let (session, mut seen) = world.session(LARGE_CAPACITY).await;
     run_text(&session, "hi").await;
     drain(&mut seen);
@@ -343,7 +362,8 @@ impl Client for PanickingClient {
 #[tokio::test(start_paused = true)]
 async fn client_panic_denies_the_call() {
     for panics_before_future in [false, true] {
-        let world = World::new(&[&[Act::Call("r", "ring")], &[Act::Say("pity")]]);
+        let world =
+            EmbeddingFixture::new(&[&[ModelAct::Call("r", "ring")], &[ModelAct::Say("pity")]]);
         let (mut ports, _shown) = world.ports(LARGE_CAPACITY);
         ports.client = Arc::new(PanickingClient {
             panics_before_future,

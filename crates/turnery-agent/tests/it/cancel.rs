@@ -2,7 +2,8 @@
 //! session continues.
 
 use crate::fixture::{
-    Act, LARGE_CAPACITY, World, drain, live_events, run_text, start, start_text, wait_for_event,
+    EmbeddingFixture, LARGE_CAPACITY, ModelAct, drain, live_events, run_text, start, start_text,
+    wait_for_event,
 };
 use tokio::time::{Duration, Instant};
 use turnery_agent::CancellationToken;
@@ -13,7 +14,7 @@ const CANCELLED: Outcome = Outcome::Stopped(TurnStop::Cancelled);
 // proves: LASH-15, LASH-89, LASH-91, LASH-92
 #[tokio::test(start_paused = true)]
 async fn cancel_at_once_calls_no_model() {
-    let world = World::new(&[&[Act::Say("next")]]);
+    let world = EmbeddingFixture::new(&[&[ModelAct::Say("next")]]);
     let (session, _seen) = world.session(LARGE_CAPACITY).await;
     let cancel = CancellationToken::new();
     let ticket = start(&session, "hi", cancel.clone());
@@ -26,13 +27,16 @@ async fn cancel_at_once_calls_no_model() {
 // proves: ACP-51, LASH-89, LASH-90, LASH-93, LASH-94, D-1, C-34, LASH-29
 #[tokio::test(start_paused = true)]
 async fn cancel_drops_model_and_keeps_shown_text() {
-    let world = World::new(&[&[Act::Say("so far"), Act::Hang], &[Act::Say("ok")]]);
+    let world = EmbeddingFixture::new(&[
+        &[ModelAct::Say("so far"), ModelAct::Hang],
+        &[ModelAct::Say("ok")],
+    ]);
     let (session, mut seen) = world.session(LARGE_CAPACITY).await;
     let ticket = start_text(&session, "hi");
     wait_for_event(&mut seen, |kind| matches!(kind, EventKind::Delta { .. })).await;
     assert_eq!(session.cancel_prompts(), 1);
     assert_eq!(ticket.result().await.unwrap().outcome, CANCELLED);
-    assert_eq!(*world.model.alive.lock().unwrap(), 0);
+    assert_eq!(*world.model.active_calls.lock().unwrap(), 0);
     run_text(&session, "go on").await;
     assert_eq!(world.model.request(1), ["hi", "so far", "go on"]);
 }
@@ -40,18 +44,18 @@ async fn cancel_drops_model_and_keeps_shown_text() {
 // proves: ACP-51, LASH-93
 #[tokio::test(start_paused = true)]
 async fn cancel_withdraws_permission_request() {
-    let world = World::new(&[&[Act::Call("r", "ring")]]);
+    let world = EmbeddingFixture::new(&[&[ModelAct::Call("r", "ring")]]);
     let (session, _seen) = world.session(LARGE_CAPACITY).await;
     let ticket = start_text(&session, "ring");
-    world.client.called.notified().await;
+    world.client.was_asked.notified().await;
     session.cancel_prompts();
     assert_eq!(ticket.result().await.unwrap().outcome, CANCELLED);
-    assert_eq!(*world.client.open.lock().unwrap(), 0);
+    assert_eq!(*world.client.open_questions.lock().unwrap(), 0);
     assert!(world.ran.lock().unwrap().is_empty());
 }
 
 async fn cancel_during_tool(tool: &'static str) -> (Duration, Vec<Disposition>) {
-    let world = World::new(&[&[Act::Call("t", tool), Act::Call("u", "look")]]);
+    let world = EmbeddingFixture::new(&[&[ModelAct::Call("t", tool), ModelAct::Call("u", "look")]]);
     let (session, mut seen) = world.session(LARGE_CAPACITY).await;
     let ticket = start_text(&session, "go");
     wait_for_event(&mut seen, |kind| {
@@ -97,7 +101,7 @@ async fn cancel_kills_uncooperative_tool_after_grace() {
 
 #[tokio::test(start_paused = true)]
 async fn close_answers_running_and_waiting_prompts() {
-    let world = World::new(&[&[Act::Hang]]);
+    let world = EmbeddingFixture::new(&[&[ModelAct::Hang]]);
     let (session, _seen) = world.session(LARGE_CAPACITY).await;
     let running = start_text(&session, "one");
     let waiting = start_text(&session, "two");
@@ -111,7 +115,7 @@ async fn close_answers_running_and_waiting_prompts() {
 // proves: LASH-94
 #[tokio::test(start_paused = true)]
 async fn idle_cancel_spares_the_next_prompt() {
-    let world = World::new(&[&[Act::Say("fine")]]);
+    let world = EmbeddingFixture::new(&[&[ModelAct::Say("fine")]]);
     let (session, _seen) = world.session(LARGE_CAPACITY).await;
     assert_eq!(session.cancel_prompts(), 0);
     assert_ne!(run_text(&session, "hi").await.outcome, CANCELLED);

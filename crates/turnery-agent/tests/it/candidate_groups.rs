@@ -3,13 +3,13 @@
 
 use crate::{
     evaluation::{
-        cancelled_by, candidates, evaluate, loop_ids_and_winner, short_id, start_evaluation,
-        three_models, world,
+        candidates, evaluate, evaluate_with_cancel, fixture_with, loop_ids_and_winner, short_id,
+        start_evaluation, three_models,
     },
     failing_store::FailingStore,
     fixture::{
-        Act, LARGE_CAPACITY, TestModel, World, drain, hook_set, live_events, run_text, usage_of,
-        with_hooks, yield_while,
+        EmbeddingFixture, LARGE_CAPACITY, ModelAct, TestModel, drain, hook_set, live_events,
+        run_text, usage_of, with_hooks, yield_while,
     },
 };
 use futures_util::future::BoxFuture;
@@ -44,17 +44,20 @@ fn real_time_runtime() -> tokio::runtime::Runtime {
 fn killed_evaluation_leaves_aborted_loops() {
     let home = tempfile::tempdir().unwrap();
     let path = home.path().join("sessions.db");
-    let half = TestModel::new("x", &[&[Act::Say("half"), Act::Hang]]);
-    let none = TestModel::new("y", &[&[Act::Hang]]);
+    let half = TestModel::new("x", &[&[ModelAct::Say("half"), ModelAct::Hang]]);
+    let none = TestModel::new("y", &[&[ModelAct::Hang]]);
     let first = real_time_runtime();
     let (id, tip, folder) = first.block_on(async {
         let store = Arc::new(SqliteStore::open(path.clone()));
-        let world = World::with_models(store, &[half.clone(), none.clone()]);
+        let world = EmbeddingFixture::with_models(store, &[half.clone(), none.clone()]);
         let (session, _seen) = world.session(LARGE_CAPACITY).await;
         run_text(&session, "hello").await;
         let options = PromptOptions::default();
         let _ticket = start_evaluation(&session, &["x", "y"], SelectionStrategy::First, options);
-        yield_while(|| *half.alive.lock().unwrap() == 0 || *none.alive.lock().unwrap() == 0).await;
+        yield_while(|| {
+            *half.active_calls.lock().unwrap() == 0 || *none.active_calls.lock().unwrap() == 0
+        })
+        .await;
         // What was given to the store before this has reached the disk: at least the announcement.
         let info = world.store.info(session.id()).await.unwrap();
         assert_eq!(info.head_version, 1);
@@ -66,9 +69,9 @@ fn killed_evaluation_leaves_aborted_loops() {
         // A minute later: this process still lives, but the lane's time has run out.
         let clock = Clock::new(|| turnery_store::now() + Duration::from_secs(60));
         let store = Arc::new(SqliteStore::with_clock(path.clone(), clock));
-        let world = World {
+        let world = EmbeddingFixture {
             folder,
-            ..World::over(store, &[&[Act::Say("here")]])
+            ..EmbeddingFixture::with_second_model(store, &[&[ModelAct::Say("here")]])
         };
         let (session, _seen) = world.open(&id, false).await;
         run_text(&session, "again").await;
@@ -154,7 +157,7 @@ impl Hooks for CandidateHookLog {
 // proves: LOOP-55, LOOP-56
 #[tokio::test(start_paused = true)]
 async fn hooks_are_asked_in_each_candidate() {
-    let world = world(&three_models());
+    let world = fixture_with(&three_models());
     let (session, _seen) = world.session(LARGE_CAPACITY).await;
     let scribe = Arc::new(CandidateHookLog::default());
     let options = with_hooks(scribe.clone());
@@ -179,7 +182,7 @@ async fn hooks_are_asked_in_each_candidate() {
 #[tokio::test(start_paused = true)]
 async fn stop_of_one_candidate_stops_all() {
     let puppets = three_models();
-    let world = world(&puppets);
+    let world = fixture_with(&puppets);
     let (session, mut seen) = world.session(LARGE_CAPACITY).await;
     let options = with_hooks(Arc::new(CandidateHookLog {
         refused_loop: Some("puppet-b.2"),
@@ -205,14 +208,14 @@ async fn stop_of_one_candidate_stops_all() {
 #[tokio::test(start_paused = true)]
 async fn sub_agents_of_candidates_are_read_only() {
     let [a, ..] = three_models();
-    let digs: &[&[Act]] = &[
-        &[Act::Delegate("t", false)],
-        &[Act::Call("r", "ring"), Act::Spend(4, 2)],
-        &[Act::Say("I may not"), Act::Spend(5, 1)],
-        &[Act::Say("it may not"), Act::Spend(1, 1)],
+    let digs: &[&[ModelAct]] = &[
+        &[ModelAct::Delegate("t", false)],
+        &[ModelAct::Call("r", "ring"), ModelAct::Spend(4, 2)],
+        &[ModelAct::Say("I may not"), ModelAct::Spend(5, 1)],
+        &[ModelAct::Say("it may not"), ModelAct::Spend(1, 1)],
     ];
     let digs = TestModel::new("d", digs);
-    let world = World::build(
+    let world = EmbeddingFixture::build(
         Arc::new(MemoryStore::new()),
         &[],
         &[a, Arc::clone(&digs)],
@@ -254,10 +257,13 @@ async fn session_is_served_while_candidates_run() {
     });
     let slow = TestModel::new(
         "slow",
-        &[&[Act::Pause(Duration::from_secs(300)), Act::Say("s")]],
+        &[&[
+            ModelAct::Pause(Duration::from_secs(300)),
+            ModelAct::Say("s"),
+        ]],
     );
     let [a, ..] = three_models();
-    let world = World::with_models(Arc::new(MemoryStore::with_clock(clock)), &[slow, a]);
+    let world = EmbeddingFixture::with_models(Arc::new(MemoryStore::with_clock(clock)), &[slow, a]);
     let (session, _seen) = world.session(LARGE_CAPACITY).await;
     let (result, ()) = tokio::join!(
         evaluate(&session, &["slow", "a"], SelectionStrategy::First),
@@ -284,9 +290,9 @@ async fn session_is_served_while_candidates_run() {
 #[tokio::test(start_paused = true)]
 async fn session_is_served_while_group_is_committed() {
     let store = FailingStore::new();
-    let world = World::with_models(store.clone(), &three_models());
+    let world = EmbeddingFixture::with_models(store.clone(), &three_models());
     let (session, _seen) = world.session(LARGE_CAPACITY).await;
-    store.commit_takes.store(65, Ordering::SeqCst);
+    store.commit_delay.store(65, Ordering::SeqCst);
     let began = Instant::now();
     let (result, ()) = tokio::join!(
         evaluate(&session, &["a", "b"], SelectionStrategy::First),
@@ -299,18 +305,18 @@ async fn session_is_served_while_group_is_committed() {
     assert!(matches!(result.unwrap().outcome, Outcome::Finished(..)));
     assert!(began.elapsed() >= Duration::from_secs(65));
     // After 10, 20, and so on to 60 seconds.
-    assert_eq!(store.renewed.load(Ordering::SeqCst), 6);
+    assert_eq!(store.renewals.load(Ordering::SeqCst), 6);
 }
 
 /// Everything is stored before it is shown, so a client that does not read blocks nothing.
 // proves: LASH-85
 #[tokio::test(start_paused = true)]
 async fn unread_client_is_abandoned_after_cancel() {
-    let world = world(&three_models());
+    let world = fixture_with(&three_models());
     let (session, mut seen) = world.session(3).await;
     let cancel = CancellationToken::new();
     let began = Instant::now();
-    let run = cancelled_by(
+    let run = evaluate_with_cancel(
         &session,
         &["a", "b"],
         SelectionStrategy::First,
@@ -336,7 +342,7 @@ async fn unread_client_is_abandoned_after_cancel() {
 // proves: LOOP-70
 #[tokio::test(start_paused = true)]
 async fn too_many_candidates_are_rejected() {
-    let world = world(&three_models());
+    let world = fixture_with(&three_models());
     let (session, _seen) = world.session(LARGE_CAPACITY).await;
     let start = |count| {
         let input = vec![Content::text("which?")];

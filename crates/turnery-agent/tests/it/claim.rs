@@ -3,7 +3,8 @@
 use crate::{
     failing_store::FailingStore,
     fixture::{
-        Act, LARGE_CAPACITY, TestModel, World, run_text, start, start_text, with_hooks, yield_while,
+        EmbeddingFixture, LARGE_CAPACITY, ModelAct, TestModel, run_text, start, start_text,
+        with_hooks, yield_while,
     },
     hooks::{BeforeLoopBehavior, RecordingHooks},
 };
@@ -17,8 +18,8 @@ use turnery_models::Thinking;
 use turnery_store::{Clock, Owner, SqliteStore};
 
 /// A session in a database, after a first prompt.
-struct Stage {
-    world: World,
+struct ClaimFixture {
+    world: EmbeddingFixture,
     store: Arc<FailingStore>,
     session: Session,
     /// Offset of the store's clock from the real one. Unit: seconds.
@@ -26,9 +27,9 @@ struct Stage {
     _folder: tempfile::TempDir,
 }
 
-impl Stage {
+impl ClaimFixture {
     /// The model answers the first prompt, then `next`.
-    async fn after_first_prompt(next: &[Act]) -> Self {
+    async fn after_first_prompt(next: &[ModelAct]) -> Self {
         let folder = tempfile::tempdir().unwrap();
         let clock_offset = Arc::new(AtomicI64::new(0));
         let seconds = Arc::clone(&clock_offset);
@@ -37,10 +38,11 @@ impl Stage {
         });
         let path = folder.path().join("sessions.db");
         let store = FailingStore::over(Arc::new(SqliteStore::with_clock(path, clock)));
-        let world = World::over(store.clone(), &[&[Act::Say("one")], next]);
+        let world =
+            EmbeddingFixture::with_second_model(store.clone(), &[&[ModelAct::Say("one")], next]);
         let (session, _seen) = world.session(LARGE_CAPACITY).await;
         run_text(&session, "first").await;
-        assert_eq!(store.beginnings.load(Ordering::SeqCst), 1);
+        assert_eq!(store.claims_with_beginning.load(Ordering::SeqCst), 1);
         Self {
             world,
             store,
@@ -67,14 +69,14 @@ impl Stage {
 }
 
 async fn wait_until_called(model: &TestModel) {
-    yield_while(|| *model.alive.lock().unwrap() == 0).await;
+    yield_while(|| *model.active_calls.lock().unwrap() == 0).await;
 }
 
 /// The claim has written all that the model's call needs to have in the journal.
 // proves: S5
 #[tokio::test]
 async fn plain_prompt_makes_no_journal_write() {
-    let stage = Stage::after_first_prompt(&[Act::Hang]).await;
+    let stage = ClaimFixture::after_first_prompt(&[ModelAct::Hang]).await;
     stage.store.journal_writes.store(0, Ordering::SeqCst);
     let _ticket = start_text(&stage.session, "second");
     wait_until_called(&stage.world.model).await;
@@ -90,8 +92,8 @@ async fn plain_prompt_makes_no_journal_write() {
 // proves: S5
 #[tokio::test]
 async fn setting_changed_during_claim_is_journalled() {
-    let stage = Stage::after_first_prompt(&[Act::Hang]).await;
-    let held = stage.store.claims.lock().await;
+    let stage = ClaimFixture::after_first_prompt(&[ModelAct::Hang]).await;
+    let held = stage.store.claim_lock.lock().await;
     let _ticket = start_text(&stage.session, "second");
     stage.session.set_thinking(Thinking::High).await.unwrap();
     drop(held);
@@ -105,8 +107,8 @@ async fn setting_changed_during_claim_is_journalled() {
 // proves: S5, C-12
 #[tokio::test]
 async fn model_changed_during_claim_leaves_one_loop() {
-    let stage = Stage::after_first_prompt(&[]).await;
-    let held = stage.store.claims.lock().await;
+    let stage = ClaimFixture::after_first_prompt(&[]).await;
+    let held = stage.store.claim_lock.lock().await;
     let ticket = start_text(&stage.session, "second");
     stage.session.set_model("puppet/two").await.unwrap();
     drop(held);
@@ -119,8 +121,8 @@ async fn model_changed_during_claim_leaves_one_loop() {
 // proves: CANCEL-2, C-12
 #[tokio::test]
 async fn prompt_cancelled_during_claim_leaves_no_loop() {
-    let stage = Stage::after_first_prompt(&[Act::Say("three")]).await;
-    let held = stage.store.claims.lock().await;
+    let stage = ClaimFixture::after_first_prompt(&[ModelAct::Say("three")]).await;
+    let held = stage.store.claim_lock.lock().await;
     let cancel = CancellationToken::new();
     let ticket = start(&stage.session, "second", cancel.clone());
     cancel.cancel();
@@ -132,7 +134,7 @@ async fn prompt_cancelled_during_claim_leaves_no_loop() {
 // proves: C-12
 #[tokio::test]
 async fn unanswered_claim_leaves_no_loop() {
-    let stage = Stage::after_first_prompt(&[Act::Say("three")]).await;
+    let stage = ClaimFixture::after_first_prompt(&[ModelAct::Say("three")]).await;
     stage
         .store
         .claim_answer_is_lost
@@ -148,11 +150,11 @@ async fn unanswered_claim_leaves_no_loop() {
 // proves: LOOP-55
 #[tokio::test]
 async fn refused_prompt_is_not_journalled() {
-    let stage = Stage::after_first_prompt(&[]).await;
+    let stage = ClaimFixture::after_first_prompt(&[]).await;
     let options = with_hooks(Arc::new(RecordingHooks::new(BeforeLoopBehavior::Refuses)));
     let input = vec![Content::text("second")];
     let ticket = stage.session.prompt(input, options).unwrap();
     assert_eq!(ticket.result().await.unwrap().loops, []);
-    assert_eq!(stage.store.beginnings.load(Ordering::SeqCst), 1);
+    assert_eq!(stage.store.claims_with_beginning.load(Ordering::SeqCst), 1);
     assert_eq!(stage.taken_over().await.len(), 1);
 }

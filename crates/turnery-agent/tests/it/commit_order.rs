@@ -2,7 +2,7 @@
 
 use crate::{
     failing_store::{ALWAYS, FailingStore},
-    fixture::{Act, LARGE_CAPACITY, ShownItem, World, start_text, wait_for_event},
+    fixture::{EmbeddingFixture, LARGE_CAPACITY, ModelAct, ShownItem, start_text, wait_for_event},
     sub_agents::children,
 };
 use std::{
@@ -14,11 +14,11 @@ use turnery_agent::{PromptError, SubAgentTool};
 use turnery_engine::{CommitError, Event, EventKind, SessionId};
 
 /// World with a slow store, which exposes anything that does not wait for a commit.
-fn slow_store_fixture(script: &[&[Act]]) -> (Arc<FailingStore>, World) {
+fn slow_store_fixture(script: &[&[ModelAct]]) -> (Arc<FailingStore>, EmbeddingFixture) {
     let store = FailingStore::new();
-    store.commit_takes.store(5, Ordering::SeqCst);
+    store.commit_delay.store(5, Ordering::SeqCst);
     let and_sub_agents = |tools: turnery_tools::Toolbox| tools.and(SubAgentTool);
-    let world = World::build(store.clone(), script, &[], |_| {}, and_sub_agents);
+    let world = EmbeddingFixture::build(store.clone(), script, &[], |_| {}, and_sub_agents);
     (store, world)
 }
 
@@ -34,7 +34,7 @@ async fn next_end_event(seen: &mut mpsc::Receiver<ShownItem>) -> Event {
 }
 
 /// Returns the number of stored loops: of all children, and of the session.
-async fn stored_loop_counts(world: &World, session: &SessionId) -> (usize, usize) {
+async fn stored_loop_counts(world: &EmbeddingFixture, session: &SessionId) -> (usize, usize) {
     let children = children(world).await;
     let own = world.store.loops(session, 0).await.unwrap();
     (
@@ -47,9 +47,9 @@ async fn stored_loop_counts(world: &World, session: &SessionId) -> (usize, usize
 #[tokio::test(start_paused = true)]
 async fn commit_precedes_call_end_and_loop_end() {
     let (_, world) = slow_store_fixture(&[
-        &[Act::Delegate("t", false)],
-        &[Act::Say("gold")],
-        &[Act::Say("thanks")],
+        &[ModelAct::Delegate("t", false)],
+        &[ModelAct::Say("gold")],
+        &[ModelAct::Say("thanks")],
     ]);
     let (session, mut seen) = world.session(LARGE_CAPACITY).await;
     let ticket = start_text(&session, "find something");
@@ -76,14 +76,17 @@ async fn commit_precedes_call_end_and_loop_end() {
 #[tokio::test(start_paused = true)]
 async fn child_of_unstored_loop_names_its_call() {
     let (store, world) = slow_store_fixture(&[
-        &[Act::Delegate("t", false)],
-        &[Act::Say("gold")],
-        &[Act::Pause(Duration::from_secs(1)), Act::Say("thanks")],
+        &[ModelAct::Delegate("t", false)],
+        &[ModelAct::Say("gold")],
+        &[
+            ModelAct::Pause(Duration::from_secs(1)),
+            ModelAct::Say("thanks"),
+        ],
     ]);
     let (session, mut seen) = world.session(LARGE_CAPACITY).await;
     let ticket = start_text(&session, "find something");
     let call = next_end_event(&mut seen).await;
-    store.commit.store(ALWAYS, Ordering::SeqCst);
+    store.failing_commits.store(ALWAYS, Ordering::SeqCst);
     let lost = ticket.result().await;
     let full = CommitError::Store("the disk is full".to_owned());
     assert_eq!(lost, Err(PromptError::Lost(full)));

@@ -1,7 +1,8 @@
 //! Tests of compaction in a session: when the context fills up, within a turn, live and after a load.
 
 use crate::fixture::{
-    Act, LARGE_CAPACITY, World, drain, live_events, run_text, start_text, usage_of, wait_for_event,
+    EmbeddingFixture, LARGE_CAPACITY, ModelAct, drain, live_events, run_text, start_text, usage_of,
+    wait_for_event,
 };
 use std::sync::Arc;
 use turnery_agent::Session;
@@ -16,7 +17,7 @@ fn long_text() -> &'static str {
 }
 
 /// Returns the messages of the last model call.
-fn last_request(world: &World) -> Vec<Arc<LlmMessage>> {
+fn last_request(world: &EmbeddingFixture) -> Vec<Arc<LlmMessage>> {
     let requests = world.model.requests.lock().unwrap();
     requests.last().unwrap().messages.to_vec()
 }
@@ -35,8 +36,8 @@ fn without_ids(messages: &[Arc<LlmMessage>]) -> Vec<&Message> {
 // proves: UP-11
 #[tokio::test(start_paused = true)]
 async fn compaction_keeps_what_settings_say() {
-    let answer: &[Act] = &[Act::Say("so it went")];
-    let world = World::set(&[answer; 60], |settings| {
+    let answer: &[ModelAct] = &[ModelAct::Say("so it went")];
+    let world = EmbeddingFixture::with_settings(&[answer; 60], |settings| {
         settings.compaction.max_summary_tokens = 40;
     });
     let (session, _seen) = world.session(LARGE_CAPACITY).await;
@@ -62,10 +63,10 @@ async fn compaction_keeps_what_settings_say() {
 async fn loaded_session_sees_the_compacted_context() {
     let folder = tempfile::tempdir().unwrap();
     let store = Arc::new(SqliteStore::open(folder.path().join("sessions.db")));
-    let answer: &[Act] = &[Act::Say("so it went")];
+    let answer: &[ModelAct] = &[ModelAct::Say("so it went")];
     let mut script = vec![answer; 60];
-    script.insert(0, &[Act::Call("c", "look")]);
-    let world = World::over(store, &script);
+    script.insert(0, &[ModelAct::Call("c", "look")]);
+    let world = EmbeddingFixture::with_second_model(store, &script);
     let (session, mut seen) = world.session(LARGE_CAPACITY).await;
     let mut compactions = 0;
     for _ in 0..20 {
@@ -85,12 +86,12 @@ async fn loaded_session_sees_the_compacted_context() {
     }
     assert!(compactions > 1, "{compactions}");
     // A rejected prompt reveals the session's context and leaves nothing behind.
-    world.model.answer_next(&[Act::Refuse]);
+    world.model.answer_next(&[ModelAct::Refuse]);
     run_text(&session, "still there?").await;
     let before = last_request(&world);
     session.close().await;
     let (loaded, _seen) = world.open(session.id(), false).await;
-    world.model.answer_next(&[Act::Refuse]);
+    world.model.answer_next(&[ModelAct::Refuse]);
     run_text(&loaded, "still there?").await;
     assert_eq!(without_ids(&last_request(&world)), without_ids(&before));
     let kept = world.loops(session.id()).await;
@@ -102,12 +103,12 @@ async fn loaded_session_sees_the_compacted_context() {
 // proves: TURN-57, TURN-58, TURN-71, UP-10, I10
 #[tokio::test(start_paused = true)]
 async fn compaction_runs_before_model_call() {
-    let answer: &[Act] = &[Act::Say("so it went")];
+    let answer: &[ModelAct] = &[ModelAct::Say("so it went")];
     let mut script = vec![answer; 4];
-    script.push(&[Act::Call("c", "look"), Act::Spend(900, 10)]);
-    script.push(&[Act::Say("much was said"), Act::Spend(50, 5)]);
-    script.push(&[Act::Say("all done"), Act::Spend(100, 20)]);
-    let world = World::new(&script);
+    script.push(&[ModelAct::Call("c", "look"), ModelAct::Spend(900, 10)]);
+    script.push(&[ModelAct::Say("much was said"), ModelAct::Spend(50, 5)]);
+    script.push(&[ModelAct::Say("all done"), ModelAct::Spend(100, 20)]);
+    let world = EmbeddingFixture::new(&script);
     let (session, _seen) = world.session(LARGE_CAPACITY).await;
     run_exchanges(&session, 4).await;
     let result = run_text(&session, "look around").await;
@@ -148,12 +149,12 @@ async fn compaction_runs_before_model_call() {
 // proves: LOOP-48, I10
 #[tokio::test(start_paused = true)]
 async fn failed_summary_leaves_history_unchanged() {
-    let answer: &[Act] = &[Act::Say("so it went")];
+    let answer: &[ModelAct] = &[ModelAct::Say("so it went")];
     let mut script = vec![answer; 4];
-    script.push(&[Act::Call("c", "look"), Act::Spend(900, 10)]);
-    script.push(&[Act::Spend(50, 0)]);
-    script.push(&[Act::Say("all done")]);
-    let world = World::new(&script);
+    script.push(&[ModelAct::Call("c", "look"), ModelAct::Spend(900, 10)]);
+    script.push(&[ModelAct::Spend(50, 0)]);
+    script.push(&[ModelAct::Say("all done")]);
+    let world = EmbeddingFixture::new(&script);
     let (session, _seen) = world.session(LARGE_CAPACITY).await;
     run_exchanges(&session, 4).await;
     let result = run_text(&session, "look around").await;
@@ -175,12 +176,12 @@ async fn failed_summary_leaves_history_unchanged() {
 // proves: ACP-51
 #[tokio::test(start_paused = true)]
 async fn cancel_drops_running_compaction() {
-    let answer: &[Act] = &[Act::Say("so it went")];
+    let answer: &[ModelAct] = &[ModelAct::Say("so it went")];
     let mut script = vec![answer; 4];
-    script.push(&[Act::Call("c", "look"), Act::Spend(900, 10)]);
-    script.push(&[Act::Hang]);
-    script.push(&[Act::Say("back again")]);
-    let world = World::new(&script);
+    script.push(&[ModelAct::Call("c", "look"), ModelAct::Spend(900, 10)]);
+    script.push(&[ModelAct::Hang]);
+    script.push(&[ModelAct::Say("back again")]);
+    let world = EmbeddingFixture::new(&script);
     let (session, mut seen) = world.session(LARGE_CAPACITY).await;
     run_exchanges(&session, 4).await;
     let ticket = start_text(&session, "look around");
@@ -192,7 +193,7 @@ async fn cancel_drops_running_compaction() {
     let result = ticket.result().await.unwrap();
     assert_eq!(result.outcome, Outcome::Stopped(TurnStop::Cancelled));
     assert_eq!(result.loops[0].compaction_block, None);
-    assert_eq!(*world.model.alive.lock().unwrap(), 0);
+    assert_eq!(*world.model.active_calls.lock().unwrap(), 0);
     run_text(&session, "go on").await;
     let request = last_request(&world);
     assert_eq!(oracle::check_history(&request), Ok(()));

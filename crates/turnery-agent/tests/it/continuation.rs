@@ -1,6 +1,8 @@
 //! Tests of continuing, rerunning, branching and compacting, and of per-prompt options.
 
-use crate::fixture::{Act, LARGE_CAPACITY, World, drain_replayed, finished, run_text};
+use crate::fixture::{
+    EmbeddingFixture, LARGE_CAPACITY, ModelAct, drain_replayed, finished, run_text,
+};
 use serde_json::json;
 use turnery_agent::{
     ContinueError, PromptError, PromptHandle, PromptOptions, PromptResult, Session,
@@ -10,7 +12,7 @@ use turnery_engine::{
     ReachedLimit, TurnStop, TurnTrigger,
 };
 
-fn usual() -> PromptOptions {
+fn default_options() -> PromptOptions {
     PromptOptions::default()
 }
 
@@ -44,13 +46,13 @@ fn without_session_id(id: &str) -> &str {
 }
 
 /// Returns the messages of the next model call, in this session and in the same one reloaded.
-async fn next(world: &World, session: &Session) -> Vec<String> {
+async fn next_requests(world: &EmbeddingFixture, session: &Session) -> Vec<String> {
     let before = world.model.requests.lock().unwrap().len();
     run_text(session, "next").await;
     let live = world.model.request(before);
     session.close().await;
     let (loaded, _seen) = world.open(session.id(), false).await;
-    result_of(loaded.rerun(None, usual())).await;
+    result_of(loaded.rerun(None, default_options())).await;
     assert_eq!(world.model.request(before + 1), live);
     live
 }
@@ -58,31 +60,31 @@ async fn next(world: &World, session: &Session) -> Vec<String> {
 // proves: UP-15
 #[tokio::test(start_paused = true)]
 async fn invalid_continuation_is_error_and_frees_session() {
-    let world = World::new(&[&[Act::Say("hello")]]);
+    let world = EmbeddingFixture::new(&[&[ModelAct::Say("hello")]]);
     let (session, _seen) = world.session(LARGE_CAPACITY).await;
     assert_eq!(
-        continue_error(session.continue_loop(usual())).await,
+        continue_error(session.continue_loop(default_options())).await,
         ContinueError::ContextEmpty
     );
     assert_eq!(
-        continue_error(session.compact(usual())).await,
+        continue_error(session.compact(default_options())).await,
         ContinueError::ContextEmpty
     );
     assert_eq!(
-        continue_error(session.rerun(None, usual())).await,
+        continue_error(session.rerun(None, default_options())).await,
         ContinueError::NothingToRerun
     );
     let stray = LoopId::from("other.puppet-one.1");
     let gone = ContinueError::NoSuchLoop(stray.clone());
     assert_eq!(
-        continue_error(session.rerun(Some(stray.clone()), usual())).await,
+        continue_error(session.rerun(Some(stray.clone()), default_options())).await,
         gone
     );
-    let branch = session.branch(stray, vec![Content::text("x")], usual());
+    let branch = session.branch(stray, vec![Content::text("x")], default_options());
     assert_eq!(continue_error(branch).await, gone);
     run_text(&session, "hi").await;
     assert_eq!(
-        continue_error(session.continue_loop(usual())).await,
+        continue_error(session.continue_loop(default_options())).await,
         ContinueError::Answered
     );
     assert_eq!(world.head(&session).await, 1);
@@ -91,10 +93,10 @@ async fn invalid_continuation_is_error_and_frees_session() {
 // proves: LOOP-8, LOOP-10, LOOP-12, LOOP-18, LOOP-85, TURN-20
 #[tokio::test(start_paused = true)]
 async fn continue_resumes_after_model_error() {
-    let world = World::new(&[
-        &[Act::Call("c", "look")],
-        &[Act::Call("d", "look")],
-        &[Act::Say("done")],
+    let world = EmbeddingFixture::new(&[
+        &[ModelAct::Call("c", "look")],
+        &[ModelAct::Call("d", "look")],
+        &[ModelAct::Say("done")],
     ]);
     let (session, _seen) = world.session(LARGE_CAPACITY).await;
     let options = PromptOptions {
@@ -103,7 +105,7 @@ async fn continue_resumes_after_model_error() {
             ..Limits::default()
         }),
         forced_reply: Some(false),
-        ..usual()
+        ..default_options()
     };
     let first = result_of(session.prompt(vec![Content::text("hi")], options)).await;
     assert!(matches!(
@@ -113,7 +115,7 @@ async fn continue_resumes_after_model_error() {
             ..
         }))
     ));
-    let second = result_of(session.continue_loop(usual())).await;
+    let second = result_of(session.continue_loop(default_options())).await;
     let (default, goes_on) = (ContinuationKind::Default, TurnTrigger::Continuation);
     assert_eq!(
         loop_summary(&second),
@@ -129,19 +131,19 @@ async fn continue_resumes_after_model_error() {
 // proves: LOOP-19, LOOP-86, UP-12, UP-16, TURN-20
 #[tokio::test(start_paused = true)]
 pub(crate) async fn rerun_replaces_the_first_run() {
-    let world = World::new(&[
-        &[Act::Say("one")],
-        &[Act::Say("wrong")],
-        &[Act::Say("wrong too")],
-        &[Act::Say("right")],
-        &[Act::Say("on")],
-        &[Act::Say("on")],
+    let world = EmbeddingFixture::new(&[
+        &[ModelAct::Say("one")],
+        &[ModelAct::Say("wrong")],
+        &[ModelAct::Say("wrong too")],
+        &[ModelAct::Say("right")],
+        &[ModelAct::Say("on")],
+        &[ModelAct::Say("on")],
     ]);
     let (session, _seen) = world.session(LARGE_CAPACITY).await;
     run_text(&session, "first").await;
     run_text(&session, "second").await;
-    result_of(session.rerun(None, usual())).await;
-    let again = result_of(session.rerun(None, usual())).await;
+    result_of(session.rerun(None, default_options())).await;
+    let again = result_of(session.rerun(None, default_options())).await;
     let (rerun, goes_on) = (ContinuationKind::Rerun, TurnTrigger::Continuation);
     assert_eq!(
         loop_summary(&again),
@@ -152,7 +154,7 @@ pub(crate) async fn rerun_replaces_the_first_run() {
     assert_eq!(world.model.request(2), ["first", "one", "second"]);
     assert_eq!(world.model.request(3), ["first", "one", "second"]);
     assert_eq!(
-        next(&world, &session).await,
+        next_requests(&world, &session).await,
         ["first", "one", "second", "right", "next"]
     );
 }
@@ -160,19 +162,20 @@ pub(crate) async fn rerun_replaces_the_first_run() {
 // proves: LOOP-20, LOOP-87, TURN-21, TURN-22, UP-12, UP-16
 #[tokio::test(start_paused = true)]
 async fn branch_continues_from_earlier_loop() {
-    let world = World::new(&[
-        &[Act::Say("one")],
-        &[Act::Say("two")],
-        &[Act::Call("c", "look")],
-        &[Act::Say("other")],
-        &[Act::Say("on")],
-        &[Act::Say("on")],
+    let world = EmbeddingFixture::new(&[
+        &[ModelAct::Say("one")],
+        &[ModelAct::Say("two")],
+        &[ModelAct::Call("c", "look")],
+        &[ModelAct::Say("other")],
+        &[ModelAct::Say("on")],
+        &[ModelAct::Say("on")],
     ]);
     let (session, _seen) = world.session(LARGE_CAPACITY).await;
     let first = run_text(&session, "first").await;
     run_text(&session, "second").await;
     let from = first.loop_ids().next().unwrap().clone();
-    let branch = result_of(session.branch(from, vec![Content::text("else")], usual())).await;
+    let branch =
+        result_of(session.branch(from, vec![Content::text("else")], default_options())).await;
     assert_eq!(
         loop_summary(&branch),
         (
@@ -188,24 +191,24 @@ async fn branch_continues_from_earlier_loop() {
     );
     assert!(branch.loops[0].tag.is_some());
     assert_eq!(
-        next(&world, &session).await,
+        next_requests(&world, &session).await,
         ["first", "one", "else", "", "done", "other", "next"]
     );
 }
 
 #[tokio::test(start_paused = true)]
 async fn refused_rerun_leaves_session_unchanged() {
-    let world = World::new(&[
-        &[Act::Say("one")],
-        &[Act::Say("two")],
-        &[Act::Refuse],
-        &[Act::Say("on")],
+    let world = EmbeddingFixture::new(&[
+        &[ModelAct::Say("one")],
+        &[ModelAct::Say("two")],
+        &[ModelAct::Refuse],
+        &[ModelAct::Say("on")],
     ]);
     let (session, _seen) = world.session(LARGE_CAPACITY).await;
     let first = run_text(&session, "first").await;
     run_text(&session, "second").await;
     let which = first.loop_ids().next().cloned();
-    result_of(session.rerun(which, usual())).await;
+    result_of(session.rerun(which, default_options())).await;
     run_text(&session, "next").await;
     assert_eq!(
         world.model.request(3),
@@ -217,17 +220,17 @@ async fn refused_rerun_leaves_session_unchanged() {
 #[tokio::test(start_paused = true)]
 pub(crate) async fn requested_compaction_is_a_loop_without_turn() {
     let long = "word ".repeat(80).leak();
-    let answer: &[Act] = &[Act::Say(long)];
-    let summary: &[Act] = &[Act::Say("much was said"), Act::Spend(50, 5)];
+    let answer: &[ModelAct] = &[ModelAct::Say(long)];
+    let summary: &[ModelAct] = &[ModelAct::Say("much was said"), ModelAct::Spend(50, 5)];
     let mut script = vec![answer; 20];
     script.push(summary);
     script.extend([answer; 2]);
-    let world = World::set(&script, |settings| settings.compact_at = 0);
+    let world = EmbeddingFixture::with_settings(&script, |settings| settings.compact_at = 0);
     let (session, _seen) = world.session(LARGE_CAPACITY).await;
     for _ in 0..20 {
         run_text(&session, "go on").await;
     }
-    let compacted = result_of(session.compact(usual())).await;
+    let compacted = result_of(session.compact(default_options())).await;
     let record = &compacted.loops[0];
     assert_eq!(record.continuation_kind, ContinuationKind::Compaction);
     assert_eq!(without_session_id(record.loop_id.as_str()), "puppet-one.21");
@@ -241,7 +244,7 @@ pub(crate) async fn requested_compaction_is_a_loop_without_turn() {
     });
     assert_eq!((compactions.count(), record.events.len()), (2, 4));
     assert_eq!(compacted.usage.total(), 0);
-    let next = next(&world, &session).await;
+    let next = next_requests(&world, &session).await;
     assert!(next.len() < 42, "{}", next.len());
     assert!(next.iter().any(|text| text.contains("much was said")));
     // Nothing is lost (LOOP-48).
@@ -253,12 +256,12 @@ pub(crate) async fn requested_compaction_is_a_loop_without_turn() {
 // proves: LOOP-28, LOOP-44
 #[tokio::test(start_paused = true)]
 async fn prompt_options_apply_to_one_prompt() {
-    let world = World::new(&[&[Act::Say("the first")]]);
+    let world = EmbeddingFixture::new(&[&[ModelAct::Say("the first")]]);
     let (session, _seen) = world.session(LARGE_CAPACITY).await;
     let options = PromptOptions {
         metadata: Some(json!({"request": 7, "trace": null})),
         model: Some("puppet/two".parse().unwrap()),
-        ..usual()
+        ..default_options()
     };
     let second = result_of(session.prompt(vec![Content::text("hi")], options)).await;
     assert_eq!(second.outcome, finished("the second"));
@@ -278,7 +281,7 @@ async fn prompt_options_apply_to_one_prompt() {
 
     let options = PromptOptions {
         model: Some("puppet/three".parse().unwrap()),
-        ..usual()
+        ..default_options()
     };
     let unknown = session.prompt(vec![Content::text("hi")], options).unwrap();
     assert!(matches!(unknown.result().await, Err(PromptError::Model(_))));
@@ -288,9 +291,12 @@ async fn prompt_options_apply_to_one_prompt() {
 #[tokio::test(start_paused = true)]
 async fn kept_fragments_are_not_replayed() {
     for (keep, kept) in [(false, 0), (true, 2)] {
-        let world = World::set(&[&[Act::Say("hel"), Act::Say("lo")]], |settings| {
-            settings.keep_streaming = keep;
-        });
+        let world = EmbeddingFixture::with_settings(
+            &[&[ModelAct::Say("hel"), ModelAct::Say("lo")]],
+            |settings| {
+                settings.keep_streaming = keep;
+            },
+        );
         let (session, _seen) = world.session(LARGE_CAPACITY).await;
         run_text(&session, "hi").await;
         session.close().await;
@@ -306,11 +312,11 @@ async fn kept_fragments_are_not_replayed() {
 // proves: LOOP-24, LOOP-88, TURN-17
 #[tokio::test(start_paused = true)]
 async fn spawned_prompt_records_its_parent_loop() {
-    let world = World::new(&[&[Act::Say("done")], &[Act::Say("done")]]);
+    let world = EmbeddingFixture::new(&[&[ModelAct::Say("done")], &[ModelAct::Say("done")]]);
     let (session, _seen) = world.session(LARGE_CAPACITY).await;
     let options = PromptOptions {
         spawned_by: Some(LoopId::from("parent.puppet-one.5")),
-        ..usual()
+        ..default_options()
     };
     let first = result_of(session.prompt(vec![Content::text("dig")], options.clone())).await;
     assert_eq!(

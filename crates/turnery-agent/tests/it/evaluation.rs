@@ -3,8 +3,8 @@
 use crate::{
     failing_store::{ALWAYS, FailingStore},
     fixture::{
-        Act, LARGE_CAPACITY, ShownItem, TestModel, World, drain, live_events, run_text, usage_of,
-        yield_while,
+        EmbeddingFixture, LARGE_CAPACITY, ModelAct, ShownItem, TestModel, drain, live_events,
+        run_text, usage_of, yield_while,
     },
 };
 use std::sync::{Arc, atomic::Ordering};
@@ -22,14 +22,14 @@ use turnery_store::MemoryStore;
 
 pub(crate) fn three_models() -> [Arc<TestModel>; 3] {
     [
-        TestModel::new("a", &[&[Act::Say("from a"), Act::Spend(10, 5)]]),
-        TestModel::new("b", &[&[Act::Say("from b"), Act::Spend(10, 1)]]),
-        TestModel::new("c", &[&[Act::Say("from c"), Act::Spend(10, 9)]]),
+        TestModel::new("a", &[&[ModelAct::Say("from a"), ModelAct::Spend(10, 5)]]),
+        TestModel::new("b", &[&[ModelAct::Say("from b"), ModelAct::Spend(10, 1)]]),
+        TestModel::new("c", &[&[ModelAct::Say("from c"), ModelAct::Spend(10, 9)]]),
     ]
 }
 
-pub(crate) fn world(others: &[Arc<TestModel>]) -> World {
-    World::with_models(Arc::new(MemoryStore::new()), others)
+pub(crate) fn fixture_with(others: &[Arc<TestModel>]) -> EmbeddingFixture {
+    EmbeddingFixture::with_models(Arc::new(MemoryStore::new()), others)
 }
 
 pub(crate) fn candidates(models: &[&str]) -> Vec<Candidate> {
@@ -43,10 +43,10 @@ pub(crate) async fn evaluate(
     models: &[&str],
     pick: SelectionStrategy,
 ) -> Result<PromptResult, PromptError> {
-    cancelled_by(session, models, pick, CancellationToken::new()).await
+    evaluate_with_cancel(session, models, pick, CancellationToken::new()).await
 }
 
-pub(crate) async fn cancelled_by(
+pub(crate) async fn evaluate_with_cancel(
     session: &Session,
     models: &[&str],
     pick: SelectionStrategy,
@@ -117,7 +117,7 @@ async fn each_strategy_selects_its_winner() {
         (SelectionStrategy::FewestTokens, 1, "puppet-b.2"),
         (SelectionStrategy::MostTokens, 2, "puppet-c.3"),
     ] {
-        let world = world(&three_models());
+        let world = fixture_with(&three_models());
         let (session, mut seen) = world.session(LARGE_CAPACITY).await;
         let result = evaluate(&session, &["a", "b", "c"], pick).await.unwrap();
         assert_eq!(
@@ -168,7 +168,7 @@ async fn each_strategy_selects_its_winner() {
 // proves: S6, R4, C-15, LOOP-22
 #[tokio::test(start_paused = true)]
 async fn group_is_committed_once_with_only_winner_on_chain() {
-    let world = world(&three_models());
+    let world = fixture_with(&three_models());
     let (session, mut seen) = world.session(LARGE_CAPACITY).await;
     run_text(&session, "hello").await;
     let first = world.store.info(session.id()).await.unwrap();
@@ -206,7 +206,7 @@ async fn group_is_committed_once_with_only_winner_on_chain() {
 // proves: UP-17
 #[tokio::test(start_paused = true)]
 async fn losers_are_kept_for_branching() {
-    let world = world(&three_models());
+    let world = fixture_with(&three_models());
     let (session, _seen) = world.session(LARGE_CAPACITY).await;
     let result = evaluate(&session, &["a", "b"], SelectionStrategy::First)
         .await
@@ -228,8 +228,11 @@ async fn losers_are_kept_for_branching() {
 #[tokio::test(start_paused = true)]
 async fn judge_sees_only_answers_and_is_counted_once() {
     let [a, b, c] = three_models();
-    let wise = TestModel::new("wise", &[&[Act::Say("Answer 3."), Act::Spend(100, 2)]]);
-    let world = world(&[a, b, c, Arc::clone(&wise)]);
+    let wise = TestModel::new(
+        "wise",
+        &[&[ModelAct::Say("Answer 3."), ModelAct::Spend(100, 2)]],
+    );
+    let world = fixture_with(&[a, b, c, Arc::clone(&wise)]);
     let (session, _seen) = world.session(LARGE_CAPACITY).await;
     run_text(&session, "hello").await;
     let result = evaluate(&session, &["a", "b", "c"], judge("wise"))
@@ -262,17 +265,17 @@ async fn judge_sees_only_answers_and_is_counted_once() {
 #[tokio::test(start_paused = true)]
 async fn undecided_judge_falls_back_to_first() {
     for (acts, why, spent) in [
-        (&[Act::Fail][..], "too much to do", usage_of(0, 0)),
+        (&[ModelAct::Fail][..], "too much to do", usage_of(0, 0)),
         (
-            &[Act::Say("none"), Act::Spend(4, 1)],
+            &[ModelAct::Say("none"), ModelAct::Spend(4, 1)],
             "it named no answer",
             usage_of(4, 1),
         ),
-        (&[Act::Say("9")], "it named no answer", usage_of(0, 0)),
-        (&[Act::Panic], "bug in turnery", usage_of(0, 0)),
+        (&[ModelAct::Say("9")], "it named no answer", usage_of(0, 0)),
+        (&[ModelAct::Panic], "bug in turnery", usage_of(0, 0)),
     ] {
         let [a, b, _] = three_models();
-        let world = world(&[a, b, TestModel::new("wise", &[acts])]);
+        let world = fixture_with(&[a, b, TestModel::new("wise", &[acts])]);
         let (session, mut seen) = world.session(LARGE_CAPACITY).await;
         let result = evaluate(&session, &["b", "a"], judge("wise"))
             .await
@@ -297,10 +300,10 @@ async fn undecided_judge_falls_back_to_first() {
 // proves: UP-17
 #[tokio::test(start_paused = true)]
 async fn failed_candidate_is_kept_and_never_wins() {
-    let failing = TestModel::new("bad", &[&[Act::Fail]]);
+    let failing = TestModel::new("bad", &[&[ModelAct::Fail]]);
     let [a, _, _] = three_models();
     let wise = TestModel::new("wise", &[]);
-    let world = world(&[failing, a, Arc::clone(&wise)]);
+    let world = fixture_with(&[failing, a, Arc::clone(&wise)]);
     let (session, _seen) = world.session(LARGE_CAPACITY).await;
     let result = evaluate(&session, &["bad", "a"], judge("wise"))
         .await
@@ -320,8 +323,8 @@ async fn failed_candidate_is_kept_and_never_wins() {
 
 #[tokio::test(start_paused = true)]
 async fn first_error_is_reported_if_all_fail() {
-    let bad = TestModel::new("bad", &[&[Act::Fail], &[Act::Fail]]);
-    let world = world(&[bad]);
+    let bad = TestModel::new("bad", &[&[ModelAct::Fail], &[ModelAct::Fail]]);
+    let world = fixture_with(&[bad]);
     let (session, _seen) = world.session(LARGE_CAPACITY).await;
     let result = evaluate(&session, &["bad", "bad"], SelectionStrategy::MostTokens)
         .await
@@ -342,18 +345,24 @@ async fn first_error_is_reported_if_all_fail() {
 async fn cancel_ends_all_candidates_and_commits_once() {
     let cancel = CancellationToken::new();
     let begun = Arc::new(Notify::new());
-    let hang = TestModel::new("x", &[&[Act::Say("half"), Act::Hang]]);
-    let also = TestModel::new("y", &[&[Act::Wait(Arc::clone(&begun)), Act::Hang]]);
-    let world = world(&[Arc::clone(&hang), Arc::clone(&also)]);
+    let hang = TestModel::new("x", &[&[ModelAct::Say("half"), ModelAct::Hang]]);
+    let also = TestModel::new(
+        "y",
+        &[&[ModelAct::Wait(Arc::clone(&begun)), ModelAct::Hang]],
+    );
+    let world = fixture_with(&[Arc::clone(&hang), Arc::clone(&also)]);
     let (session, _seen) = world.session(LARGE_CAPACITY).await;
-    let run = cancelled_by(
+    let run = evaluate_with_cancel(
         &session,
         &["x", "y"],
         SelectionStrategy::First,
         cancel.clone(),
     );
     let (result, ()) = tokio::join!(run, async {
-        yield_while(|| *also.alive.lock().unwrap() == 0 || *hang.alive.lock().unwrap() == 0).await;
+        yield_while(|| {
+            *also.active_calls.lock().unwrap() == 0 || *hang.active_calls.lock().unwrap() == 0
+        })
+        .await;
         cancel.cancel();
     });
     let result = result.unwrap();
@@ -363,7 +372,10 @@ async fn cancel_ends_all_candidates_and_commits_once() {
         (vec!["puppet-x.1", "puppet-y.2"], 0)
     );
     assert_eq!(
-        (*hang.alive.lock().unwrap(), *also.alive.lock().unwrap()),
+        (
+            *hang.active_calls.lock().unwrap(),
+            *also.active_calls.lock().unwrap()
+        ),
         (0, 0)
     );
     assert_eq!(world.head(&session).await, 1);
@@ -374,32 +386,32 @@ async fn cancel_ends_all_candidates_and_commits_once() {
 async fn cancel_keeps_finished_candidates_and_ends_judge() {
     let cancel = CancellationToken::new();
     let [a, b, _] = three_models();
-    let wise = TestModel::new("wise", &[&[Act::Hang]]);
-    let world = world(&[a, b, Arc::clone(&wise)]);
+    let wise = TestModel::new("wise", &[&[ModelAct::Hang]]);
+    let world = fixture_with(&[a, b, Arc::clone(&wise)]);
     let (session, _seen) = world.session(LARGE_CAPACITY).await;
-    let run = cancelled_by(&session, &["b", "a"], judge("wise"), cancel.clone());
+    let run = evaluate_with_cancel(&session, &["b", "a"], judge("wise"), cancel.clone());
     let (result, ()) = tokio::join!(run, async {
-        yield_while(|| *wise.alive.lock().unwrap() == 0).await;
+        yield_while(|| *wise.active_calls.lock().unwrap() == 0).await;
         cancel.cancel();
     });
     let result = result.unwrap();
     assert_eq!(loop_ids_and_winner(&result).1, 0);
     assert!(matches!(result.outcome, Outcome::Finished(..)));
-    assert_eq!(*wise.alive.lock().unwrap(), 0);
+    assert_eq!(*wise.active_calls.lock().unwrap(), 0);
 }
 
 // proves: R4, S5
 #[tokio::test(start_paused = true)]
 async fn unstored_group_is_recovered() {
     let store = FailingStore::new();
-    let world = World::with_models(store.clone(), &three_models());
+    let world = EmbeddingFixture::with_models(store.clone(), &three_models());
     let (session, mut seen) = world.session(LARGE_CAPACITY).await;
-    store.commit.store(ALWAYS, Ordering::SeqCst);
+    store.failing_commits.store(ALWAYS, Ordering::SeqCst);
     let lost = evaluate(&session, &["a", "b"], SelectionStrategy::FewestTokens).await;
     let why = CommitError::Store("the disk is full".to_owned());
     assert_eq!(lost, Err(PromptError::Lost(why)));
     assert_eq!(live_events(&drain(&mut seen)), []);
-    store.commit.store(0, Ordering::SeqCst);
+    store.failing_commits.store(0, Ordering::SeqCst);
     run_text(&session, "next").await;
     // The winner, by the journal.
     let request = world.model.request(0);
@@ -412,9 +424,18 @@ async fn unstored_group_is_recovered() {
 
 #[tokio::test(start_paused = true)]
 async fn candidates_are_read_only_and_never_ask() {
-    let rings = TestModel::new("r", &[&[Act::Call("1", "ring")], &[Act::Say("I may not")]]);
-    let looks = TestModel::new("l", &[&[Act::Call("1", "look")], &[Act::Say("I looked")]]);
-    let world = world(&[rings, looks]);
+    let rings = TestModel::new(
+        "r",
+        &[
+            &[ModelAct::Call("1", "ring")],
+            &[ModelAct::Say("I may not")],
+        ],
+    );
+    let looks = TestModel::new(
+        "l",
+        &[&[ModelAct::Call("1", "look")], &[ModelAct::Say("I looked")]],
+    );
+    let world = fixture_with(&[rings, looks]);
     let (session, _seen) = world.session(LARGE_CAPACITY).await;
     session.set_mode(turnery_tools::Mode::Auto).await.unwrap();
     evaluate(&session, &["r", "l"], SelectionStrategy::First)
@@ -428,7 +449,7 @@ async fn candidates_are_read_only_and_never_ask() {
 // proves: UP-15
 #[tokio::test(start_paused = true)]
 async fn no_candidates_means_session_model() {
-    let world = world(&three_models());
+    let world = fixture_with(&three_models());
     let (session, _seen) = world.session(LARGE_CAPACITY).await;
     let result = evaluate(&session, &[], judge("a")).await.unwrap();
     assert_eq!(loop_ids_and_winner(&result), (vec!["puppet-one.1"], 0));
@@ -452,9 +473,9 @@ async fn no_candidates_means_session_model() {
 #[tokio::test(start_paused = true)]
 async fn frame_of_winner_is_entered() {
     let [a, ..] = three_models();
-    let acts: &[&[Act]] = &[&[Act::Call("1", "switch")], &[Act::Say("dug")]];
+    let acts: &[&[ModelAct]] = &[&[ModelAct::Call("1", "switch")], &[ModelAct::Say("dug")]];
     let digs = TestModel::new("d", acts);
-    let world = world(&[Arc::clone(&digs), a]);
+    let world = fixture_with(&[Arc::clone(&digs), a]);
     let (session, mut seen) = world.session(LARGE_CAPACITY).await;
     let result = evaluate(&session, &["d", "a"], SelectionStrategy::First)
         .await
@@ -483,12 +504,15 @@ async fn frame_of_winner_is_entered() {
 #[tokio::test(start_paused = true)]
 async fn interjection_during_evaluation_becomes_next_prompt() {
     let go = Arc::new(Notify::new());
-    let waits = TestModel::new("w", &[&[Act::Wait(Arc::clone(&go)), Act::Say("done")]]);
-    let world = world(&[Arc::clone(&waits)]);
+    let waits = TestModel::new(
+        "w",
+        &[&[ModelAct::Wait(Arc::clone(&go)), ModelAct::Say("done")]],
+    );
+    let world = fixture_with(&[Arc::clone(&waits)]);
     let (session, _seen) = world.session(LARGE_CAPACITY).await;
     let run = evaluate(&session, &["w"], SelectionStrategy::First);
     let (result, ()) = tokio::join!(run, async {
-        yield_while(|| *waits.alive.lock().unwrap() == 0).await;
+        yield_while(|| *waits.active_calls.lock().unwrap() == 0).await;
         session.steer(vec![Content::text("and tests")]).unwrap();
         go.notify_one();
     });
@@ -502,9 +526,12 @@ async fn interjection_during_evaluation_becomes_next_prompt() {
 #[tokio::test(start_paused = true)]
 async fn candidate_ends_are_shown_in_order() {
     let long = std::time::Duration::from_secs(60);
-    let slow = TestModel::new("slow", &[&[Act::Pause(long), Act::Say("from slow")]]);
+    let slow = TestModel::new(
+        "slow",
+        &[&[ModelAct::Pause(long), ModelAct::Say("from slow")]],
+    );
     let [a, b, _] = three_models();
-    let world = world(&[slow, a, b]);
+    let world = fixture_with(&[slow, a, b]);
     let (session, _seen) = world.session(LARGE_CAPACITY).await;
     let mut observer = session.observe(None);
     let models = ["slow", "a", "b"];

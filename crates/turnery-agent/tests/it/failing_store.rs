@@ -22,29 +22,29 @@ pub(crate) const ALWAYS: u64 = u64::MAX;
 pub(crate) struct FailingStore {
     inner: Arc<dyn Store>,
     /// How many of the next commits fail.
-    pub(crate) commit: AtomicU64,
+    pub(crate) failing_commits: AtomicU64,
     /// How many commits have failed so far.
-    pub(crate) failed: AtomicU64,
-    pub(crate) patch: AtomicBool,
-    pub(crate) loops: AtomicBool,
+    pub(crate) failed_commits: AtomicU64,
+    pub(crate) fail_patch: AtomicBool,
+    pub(crate) fail_loops: AtomicBool,
     /// While set, nothing reaches the journal.
-    pub(crate) append: AtomicBool,
+    pub(crate) drop_appends: AtomicBool,
     /// Number of the next awaited journal writes that fail.
-    pub(crate) journal: AtomicU64,
+    pub(crate) failing_journal_writes: AtomicU64,
     /// How long each commit takes. Unit: seconds.
-    pub(crate) commit_takes: AtomicU64,
+    pub(crate) commit_delay: AtomicU64,
     /// How long each claim and patch takes. Unit: seconds.
-    pub(crate) writes_take: AtomicU64,
+    pub(crate) write_delay: AtomicU64,
     /// Duration of each awaited journal write. Unit: seconds.
-    pub(crate) journal_takes: AtomicU64,
+    pub(crate) journal_delay: AtomicU64,
     /// Lanes renewed so far.
-    pub(crate) renewed: AtomicU64,
+    pub(crate) renewals: AtomicU64,
     /// Event writes so far, except those of a claim.
     pub(crate) journal_writes: AtomicU64,
     /// Claims so far that brought the first events of a loop.
-    pub(crate) beginnings: AtomicU64,
+    pub(crate) claims_with_beginning: AtomicU64,
     /// Claims wait while this is locked.
-    pub(crate) claims: tokio::sync::Mutex<()>,
+    pub(crate) claim_lock: tokio::sync::Mutex<()>,
     /// Makes the next claim with first events return an error although it was made.
     pub(crate) claim_answer_is_lost: AtomicBool,
 }
@@ -57,26 +57,26 @@ impl FailingStore {
     pub(crate) fn over(inner: Arc<dyn Store>) -> Arc<Self> {
         Arc::new(Self {
             inner,
-            commit: AtomicU64::new(0),
-            failed: AtomicU64::new(0),
-            patch: AtomicBool::new(false),
-            loops: AtomicBool::new(false),
-            append: AtomicBool::new(false),
-            journal: AtomicU64::new(0),
-            commit_takes: AtomicU64::new(0),
-            writes_take: AtomicU64::new(0),
-            journal_takes: AtomicU64::new(0),
-            renewed: AtomicU64::new(0),
+            failing_commits: AtomicU64::new(0),
+            failed_commits: AtomicU64::new(0),
+            fail_patch: AtomicBool::new(false),
+            fail_loops: AtomicBool::new(false),
+            drop_appends: AtomicBool::new(false),
+            failing_journal_writes: AtomicU64::new(0),
+            commit_delay: AtomicU64::new(0),
+            write_delay: AtomicU64::new(0),
+            journal_delay: AtomicU64::new(0),
+            renewals: AtomicU64::new(0),
             journal_writes: AtomicU64::new(0),
-            beginnings: AtomicU64::new(0),
-            claims: tokio::sync::Mutex::default(),
+            claims_with_beginning: AtomicU64::new(0),
+            claim_lock: tokio::sync::Mutex::default(),
             claim_answer_is_lost: AtomicBool::new(false),
         })
     }
 }
 
 /// Delays a write by its duration.
-fn write<'s, T: 's>(takes: &AtomicU64, write: BoxFuture<'s, T>) -> BoxFuture<'s, T> {
+fn delayed_write<'s, T: 's>(takes: &AtomicU64, write: BoxFuture<'s, T>) -> BoxFuture<'s, T> {
     let takes = Duration::from_secs(takes.load(Ordering::SeqCst));
     Box::pin(async move {
         tokio::time::sleep(takes).await;
@@ -132,11 +132,11 @@ impl Store for FailingStore {
         id: &SessionId,
         after: u64,
     ) -> BoxFuture<'_, Result<Vec<Arc<LoopRecord>>, StoreError>> {
-        fail_if_set(&self.loops).unwrap_or_else(|| self.inner.loops(id, after))
+        fail_if_set(&self.fail_loops).unwrap_or_else(|| self.inner.loops(id, after))
     }
 
     fn history(&self, id: &SessionId) -> BoxFuture<'_, Result<History, StoreError>> {
-        fail_if_set(&self.loops).unwrap_or_else(|| self.inner.history(id))
+        fail_if_set(&self.fail_loops).unwrap_or_else(|| self.inner.history(id))
     }
 
     fn replay_page(
@@ -144,7 +144,7 @@ impl Store for FailingStore {
         id: &SessionId,
         cursor: Option<ReplayCursor>,
     ) -> BoxFuture<'_, Result<ReplayPage, StoreError>> {
-        fail_if_set(&self.loops).unwrap_or_else(|| self.inner.replay_page(id, cursor))
+        fail_if_set(&self.fail_loops).unwrap_or_else(|| self.inner.replay_page(id, cursor))
     }
 
     fn claim(
@@ -153,10 +153,10 @@ impl Store for FailingStore {
         owner: &Owner,
     ) -> BoxFuture<'_, Result<ClaimedLane, StoreError>> {
         let (id, owner) = (id.clone(), owner.clone());
-        write(
-            &self.writes_take,
+        delayed_write(
+            &self.write_delay,
             Box::pin(async move {
-                let _waited = self.claims.lock().await;
+                let _waited = self.claim_lock.lock().await;
                 self.inner.claim(&id, &owner).await
             }),
         )
@@ -168,17 +168,17 @@ impl Store for FailingStore {
         owner: &Owner,
         beginning: Arc<LoopBeginning>,
     ) -> BoxFuture<'_, Result<ClaimOutcome, StoreError>> {
-        self.beginnings.fetch_add(1, Ordering::SeqCst);
+        self.claims_with_beginning.fetch_add(1, Ordering::SeqCst);
         let (id, owner) = (id.clone(), owner.clone());
         let claim = Box::pin(async move {
-            let _waited = self.claims.lock().await;
+            let _waited = self.claim_lock.lock().await;
             let claimed = self.inner.claim_and_journal(&id, &owner, beginning).await;
             match self.claim_answer_is_lost.swap(false, Ordering::SeqCst) {
                 true => Err(disk_full()),
                 false => claimed,
             }
         });
-        write(&self.writes_take, claim)
+        delayed_write(&self.write_delay, claim)
     }
 
     fn forget_journal(&self, id: &SessionId, owner: &Owner, loop_id: &LoopId) {
@@ -186,13 +186,13 @@ impl Store for FailingStore {
     }
 
     fn renew(&self, lane: &Lane) -> BoxFuture<'_, Result<(), StoreError>> {
-        self.renewed.fetch_add(1, Ordering::SeqCst);
+        self.renewals.fetch_add(1, Ordering::SeqCst);
         self.inner.renew(lane)
     }
 
     fn append(&self, lane: &Lane, loop_id: &LoopId, events: Vec<Event>) {
         self.journal_writes.fetch_add(1, Ordering::SeqCst);
-        if !self.append.load(Ordering::SeqCst) {
+        if !self.drop_appends.load(Ordering::SeqCst) {
             self.inner.append(lane, loop_id, events);
         }
     }
@@ -204,25 +204,25 @@ impl Store for FailingStore {
         events: Vec<Event>,
     ) -> BoxFuture<'_, Result<(), StoreError>> {
         self.journal_writes.fetch_add(1, Ordering::SeqCst);
-        if take_failure(&self.journal) {
+        if take_failure(&self.failing_journal_writes) {
             return Box::pin(std::future::ready(Err(disk_full())));
         }
-        match self.append.load(Ordering::SeqCst) {
+        match self.drop_appends.load(Ordering::SeqCst) {
             true => Box::pin(std::future::ready(Ok(()))),
-            false => write(
-                &self.journal_takes,
+            false => delayed_write(
+                &self.journal_delay,
                 self.inner.append_now(lane, loop_id, events),
             ),
         }
     }
 
     fn commit(&self, commit: Commit) -> BoxFuture<'_, Result<u64, StoreError>> {
-        if take_failure(&self.commit) {
-            self.failed.fetch_add(1, Ordering::SeqCst);
+        if take_failure(&self.failing_commits) {
+            self.failed_commits.fetch_add(1, Ordering::SeqCst);
             return Box::pin(std::future::ready(Err(disk_full())));
         }
         let commit = Box::pin(async move { self.inner.commit(commit).await });
-        write(&self.commit_takes, commit)
+        delayed_write(&self.commit_delay, commit)
     }
 
     fn patch(
@@ -230,7 +230,7 @@ impl Store for FailingStore {
         id: &SessionId,
         patch: SessionPatch,
     ) -> BoxFuture<'_, Result<SessionInfo, StoreError>> {
-        fail_if_set(&self.patch)
-            .unwrap_or_else(|| write(&self.writes_take, self.inner.patch(id, patch)))
+        fail_if_set(&self.fail_patch)
+            .unwrap_or_else(|| delayed_write(&self.write_delay, self.inner.patch(id, patch)))
     }
 }

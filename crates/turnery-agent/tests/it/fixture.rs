@@ -29,11 +29,11 @@ use turnery_tools::{Access, PreparedCall, Progress, Tool, ToolCx, Toolbox, Works
 
 /// One step of the model model.
 #[derive(Clone)]
-pub(crate) enum Act {
+pub(crate) enum ModelAct {
     Say(&'static str),
     Call(&'static str, &'static str),
     /// Call of this tool with truncated arguments.
-    Half(&'static str, &'static str),
+    TruncatedCall(&'static str, &'static str),
     /// Delegates "dig" to a sub-agent: call id, and whether it is read-only.
     Delegate(&'static str, bool),
     Wait(Arc<Notify>),
@@ -49,14 +49,14 @@ pub(crate) enum Act {
 /// Scripted model that records its requests.
 pub(crate) struct TestModel {
     info: ModelInfo,
-    script: Mutex<VecDeque<Vec<Act>>>,
+    script: Mutex<VecDeque<Vec<ModelAct>>>,
     pub(crate) requests: Mutex<Vec<ModelRequest>>,
     /// Calls in progress.
-    pub(crate) alive: Arc<Mutex<usize>>,
+    pub(crate) active_calls: Arc<Mutex<usize>>,
 }
 
 impl TestModel {
-    pub(crate) fn new(model: &str, script: &[&[Act]]) -> Arc<Self> {
+    pub(crate) fn new(model: &str, script: &[&[ModelAct]]) -> Arc<Self> {
         Arc::new(Self {
             info: ModelInfo {
                 display_name: "Test model".to_owned(),
@@ -66,12 +66,12 @@ impl TestModel {
             },
             script: Mutex::new(script.iter().map(|acts| acts.to_vec()).collect()),
             requests: Mutex::default(),
-            alive: Arc::default(),
+            active_calls: Arc::default(),
         })
     }
 
     /// The rest of the script is this one answer.
-    pub(crate) fn answer_next(&self, acts: &[Act]) {
+    pub(crate) fn answer_next(&self, acts: &[ModelAct]) {
         *self.script.lock().unwrap() = VecDeque::from([acts.to_vec()]);
     }
 
@@ -113,7 +113,7 @@ impl Model for TestModel {
     ) -> BoxFuture<'_, Result<Response, ModelError>> {
         let acts = self.script.lock().unwrap().pop_front().unwrap_or_default();
         self.requests.lock().unwrap().push(request);
-        let alive = Counted::new(&self.alive);
+        let alive = Counted::new(&self.active_calls);
         Box::pin(async move {
             let _alive = alive;
             let mut content = Vec::new();
@@ -121,7 +121,7 @@ impl Model for TestModel {
             let mut usage = None;
             for (block, act) in acts.into_iter().enumerate() {
                 match act {
-                    Act::Say(text) => {
+                    ModelAct::Say(text) => {
                         out.send(ModelDelta::Text {
                             block: u32::try_from(block).unwrap(),
                             text: text.to_owned(),
@@ -129,21 +129,21 @@ impl Model for TestModel {
                         .await;
                         content.push(Content::text(text));
                     }
-                    Act::Spend(input, output) => usage = Some(usage_of(input, output)),
-                    Act::Call(id, name) => content.push(tool_call(id, name, json!({}))),
-                    Act::Half(id, name) => {
+                    ModelAct::Spend(input, output) => usage = Some(usage_of(input, output)),
+                    ModelAct::Call(id, name) => content.push(tool_call(id, name, json!({}))),
+                    ModelAct::TruncatedCall(id, name) => {
                         content.push(tool_call(id, name, json!("{\"path\": \"src/ma")));
                     }
-                    Act::Delegate(id, read_only) => {
+                    ModelAct::Delegate(id, read_only) => {
                         let args = json!({"title": "Dig", "prompt": "dig", "read_only": read_only});
                         content.push(tool_call(id, "task", args));
                     }
-                    Act::Wait(signal) => signal.notified().await,
-                    Act::Pause(time) => tokio::time::sleep(time).await,
-                    Act::Hang => std::future::pending().await,
-                    Act::Panic => panic!("puppet"),
-                    Act::Refuse => is_refused = true,
-                    Act::Fail => {
+                    ModelAct::Wait(signal) => signal.notified().await,
+                    ModelAct::Pause(time) => tokio::time::sleep(time).await,
+                    ModelAct::Hang => std::future::pending().await,
+                    ModelAct::Panic => panic!("puppet"),
+                    ModelAct::Refuse => is_refused = true,
+                    ModelAct::Fail => {
                         return Err(ModelError {
                             kind: ModelErrorKind::Overloaded,
                             message: "too much to do".to_owned(),
@@ -290,7 +290,7 @@ impl Outbox for TestOutbox {
     fn push(&mut self, item: OutboxItem<'_>) {
         let seen = match item {
             OutboxItem::Live(event) => {
-                self.1.see(event);
+                self.1.observe(event);
                 ShownItem::Live(event.clone())
             }
             OutboxItem::Replay(event) => ShownItem::Replay(event.clone()),
@@ -312,17 +312,17 @@ pub(crate) struct TestClient {
     /// How long each answer takes.
     pub(crate) delay: Mutex<std::time::Duration>,
     pub(crate) asked: Mutex<Vec<PermissionRequest>>,
-    pub(crate) called: Notify,
+    pub(crate) was_asked: Notify,
     /// Open questions.
-    pub(crate) open: Arc<Mutex<usize>>,
+    pub(crate) open_questions: Arc<Mutex<usize>>,
 }
 
 impl Client for TestClient {
     fn ask(&self, ask: PermissionRequest) -> BoxFuture<'_, PermissionAnswer> {
         Box::pin(async move {
-            let _open = Counted::new(&self.open);
+            let _open = Counted::new(&self.open_questions);
             self.asked.lock().unwrap().push(ask);
-            self.called.notify_one();
+            self.was_asked.notify_one();
             let delay = *self.delay.lock().unwrap();
             if !delay.is_zero() {
                 tokio::time::sleep(delay).await;
@@ -337,7 +337,7 @@ impl Client for TestClient {
 }
 
 /// Agent with a model model, in its own folder.
-pub(crate) struct World {
+pub(crate) struct EmbeddingFixture {
     pub(crate) agent: Agent,
     pub(crate) model: Arc<TestModel>,
     pub(crate) client: Arc<TestClient>,
@@ -347,23 +347,23 @@ pub(crate) struct World {
     pub(crate) guard: OracleGuard,
 }
 
-impl World {
-    pub(crate) fn new(script: &[&[Act]]) -> Self {
-        Self::over(Arc::new(MemoryStore::new()), script)
+impl EmbeddingFixture {
+    pub(crate) fn new(script: &[&[ModelAct]]) -> Self {
+        Self::with_second_model(Arc::new(MemoryStore::new()), script)
     }
 
-    pub(crate) fn over(store: Arc<dyn Store>, script: &[&[Act]]) -> Self {
+    pub(crate) fn with_second_model(store: Arc<dyn Store>, script: &[&[ModelAct]]) -> Self {
         Self::build(store, script, &[], |_| {}, |tools| tools)
     }
 
     /// Creates a world with sub-agents.
-    pub(crate) fn with_sub_agents(script: &[&[Act]], set: impl FnOnce(&mut Settings)) -> Self {
+    pub(crate) fn with_sub_agents(script: &[&[ModelAct]], set: impl FnOnce(&mut Settings)) -> Self {
         let store = Arc::new(MemoryStore::new());
         Self::build(store, script, &[], set, |tools| tools.and(SubAgentTool))
     }
 
     /// Creates a world with custom settings.
-    pub(crate) fn set(script: &[&[Act]], set: impl FnOnce(&mut Settings)) -> Self {
+    pub(crate) fn with_settings(script: &[&[ModelAct]], set: impl FnOnce(&mut Settings)) -> Self {
         Self::build(Arc::new(MemoryStore::new()), script, &[], set, |tools| {
             tools
         })
@@ -376,13 +376,13 @@ impl World {
 
     pub(crate) fn build(
         store: Arc<dyn Store>,
-        script: &[&[Act]],
+        script: &[&[ModelAct]],
         others: &[Arc<TestModel>],
         set: impl FnOnce(&mut Settings),
         and: impl FnOnce(Toolbox) -> Toolbox,
     ) -> Self {
         let model = TestModel::new("one", script);
-        let second = TestModel::new("two", &[&[Act::Say("the second")]]);
+        let second = TestModel::new("two", &[&[ModelAct::Say("the second")]]);
         let ran: Arc<Mutex<Vec<String>>> = Arc::default();
         let barrier = Arc::new(Barrier::new(2));
         let tools = [

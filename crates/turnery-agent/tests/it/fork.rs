@@ -1,6 +1,6 @@
 //! Tests of forking a session: the same history under new ids, or nothing at all.
 
-use crate::fixture::{Act, LARGE_CAPACITY, World, drain, run_text};
+use crate::fixture::{EmbeddingFixture, LARGE_CAPACITY, ModelAct, drain, run_text};
 use std::sync::Arc;
 use turnery_agent::{ClientPorts, OpenError, OpenRequest};
 use turnery_engine::SessionId;
@@ -15,12 +15,16 @@ fn silent_ports(_: &SessionId) -> ClientPorts {
 // proves: LOOP-10, LOOP-13, LOOP-64
 #[tokio::test(start_paused = true)]
 async fn fork_is_a_copy_under_other_ids() {
-    let world = World::new(&[
-        &[Act::Say("one"), Act::Call("l", "look"), Act::Spend(10, 5)],
-        &[Act::Say("two")],
-        &[Act::Refuse],
-        &[Act::Say("three")],
-        &[Act::Say("four"), Act::Spend(2, 1)],
+    let world = EmbeddingFixture::new(&[
+        &[
+            ModelAct::Say("one"),
+            ModelAct::Call("l", "look"),
+            ModelAct::Spend(10, 5),
+        ],
+        &[ModelAct::Say("two")],
+        &[ModelAct::Refuse],
+        &[ModelAct::Say("three")],
+        &[ModelAct::Say("four"), ModelAct::Spend(2, 1)],
     ]);
     let (session, mut seen) = world.session(LARGE_CAPACITY).await;
     for text in ["look", "refuse this", "go on"] {
@@ -94,7 +98,7 @@ async fn fork_is_a_copy_under_other_ids() {
 // proves: LOOP-12
 #[tokio::test(start_paused = true)]
 async fn empty_session_can_be_forked() {
-    let world = World::new(&[&[Act::Say("one")]]);
+    let world = EmbeddingFixture::new(&[&[ModelAct::Say("one")]]);
     let (session, _seen) = world.session(LARGE_CAPACITY).await;
     let copy = world
         .agent
@@ -109,7 +113,7 @@ async fn empty_session_can_be_forked() {
 
 #[tokio::test(start_paused = true)]
 async fn failed_fork_leaves_nothing_behind() {
-    let world = World::new(&[&[Act::Say("one")]]);
+    let world = EmbeddingFixture::new(&[&[ModelAct::Say("one")]]);
     let (session, _seen) = world.session(LARGE_CAPACITY).await;
     run_text(&session, "hi").await;
     let elsewhere = OpenRequest::folder(std::env::temp_dir());

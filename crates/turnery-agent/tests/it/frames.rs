@@ -1,8 +1,8 @@
 //! Tests of frames, of the totals of a prompt with several loops, and of parallel calls and children.
 
 use crate::fixture::{
-    Act, LARGE_CAPACITY, World, drain, finished, live_events, run_text, start_text, usage_of,
-    yield_while,
+    EmbeddingFixture, LARGE_CAPACITY, ModelAct, drain, finished, live_events, run_text, start_text,
+    usage_of, yield_while,
 };
 use turnery_agent::UsageRow;
 use turnery_engine::{ContinuationKind, EventKind, LoopId, Outcome, TurnStop, usage::source};
@@ -10,11 +10,11 @@ use turnery_engine::{ContinuationKind, EventKind, LoopId, Outcome, TurnStop, usa
 // proves: LASH-12, LASH-13, I5
 #[tokio::test(start_paused = true)]
 pub(crate) async fn prompt_continues_in_opened_frame() {
-    let world = World::new(&[
-        &[Act::Call("c", "switch"), Act::Spend(10, 1)],
-        &[Act::Say("dug"), Act::Spend(20, 2)],
-        &[Act::Say("deeper")],
-        &[Act::Say("deeper")],
+    let world = EmbeddingFixture::new(&[
+        &[ModelAct::Call("c", "switch"), ModelAct::Spend(10, 1)],
+        &[ModelAct::Say("dug"), ModelAct::Spend(20, 2)],
+        &[ModelAct::Say("deeper")],
+        &[ModelAct::Say("deeper")],
     ]);
     let (session, mut seen) = world.session(LARGE_CAPACITY).await;
     let result = run_text(&session, "go").await;
@@ -60,8 +60,8 @@ pub(crate) async fn prompt_continues_in_opened_frame() {
 // proves: UP-31
 #[tokio::test(start_paused = true)]
 async fn prompt_opens_at_most_sixteen_frames() {
-    let switch: &[Act] = &[Act::Call("c", "switch")];
-    let world = World::new(&[switch; 20]);
+    let switch: &[ModelAct] = &[ModelAct::Call("c", "switch")];
+    let world = EmbeddingFixture::new(&[switch; 20]);
     let (session, _seen) = world.session(LARGE_CAPACITY).await;
     let result = run_text(&session, "go").await;
     assert_eq!(result.loops.len(), 17);
@@ -86,7 +86,7 @@ async fn prompt_opens_at_most_sixteen_frames() {
 
 #[tokio::test(start_paused = true)]
 async fn cancel_between_loops_ends_the_prompt() {
-    let world = World::new(&[&[Act::Call("c", "switch")], &[Act::Hang]]);
+    let world = EmbeddingFixture::new(&[&[ModelAct::Call("c", "switch")], &[ModelAct::Hang]]);
     let (session, _seen) = world.session(LARGE_CAPACITY).await;
     let ticket = start_text(&session, "go");
     yield_while(|| world.model.requests.lock().unwrap().len() < 2).await;
@@ -98,10 +98,10 @@ async fn cancel_between_loops_ends_the_prompt() {
 
 // proves: C-6, UP-20
 #[tokio::test(start_paused = true)]
-pub(crate) async fn calls_that_may_run_beside_each_other_do() {
+pub(crate) async fn parallel_calls_run_concurrently() {
     // Each waits for the other: one after the other they would never end.
-    let both: &[Act] = &[Act::Call("a", "meet"), Act::Call("b", "meet")];
-    let world = World::new(&[both, &[Act::Say("met")]]);
+    let both: &[ModelAct] = &[ModelAct::Call("a", "meet"), ModelAct::Call("b", "meet")];
+    let world = EmbeddingFixture::new(&[both, &[ModelAct::Say("met")]]);
     let (session, _seen) = world.session(LARGE_CAPACITY).await;
     let met = start_text(&session, "go").result();
     let met = tokio::time::timeout(std::time::Duration::from_secs(60), met).await;
@@ -118,9 +118,9 @@ pub(crate) async fn calls_that_may_run_beside_each_other_do() {
 // proves: LASH-101, LASH-103, LASH-104, I6, I7, C-17, TURN-46
 #[tokio::test(start_paused = true)]
 async fn child_usage_is_separate_from_own_usage() {
-    let world = World::new(&[
-        &[Act::Call("c", "spend"), Act::Spend(10, 1)],
-        &[Act::Say("done"), Act::Spend(20, 2)],
+    let world = EmbeddingFixture::new(&[
+        &[ModelAct::Call("c", "spend"), ModelAct::Spend(10, 1)],
+        &[ModelAct::Say("done"), ModelAct::Spend(20, 2)],
     ]);
     let (session, mut seen) = world.session(LARGE_CAPACITY).await;
     let result = run_text(&session, "go").await;

@@ -3,7 +3,7 @@
 use crate::{
     evaluation::{start_evaluation, three_models},
     failing_store::{ALWAYS, FailingStore},
-    fixture::{Act, LARGE_CAPACITY, World, drain, live_events, run_text, start},
+    fixture::{EmbeddingFixture, LARGE_CAPACITY, ModelAct, drain, live_events, run_text, start},
 };
 use std::{sync::atomic::Ordering, time::Duration};
 use tokio::time::{Instant, sleep};
@@ -34,20 +34,23 @@ fn is_cancelled(result: &PromptResult) -> bool {
     result.outcome == Outcome::Stopped(TurnStop::Cancelled)
 }
 
-async fn stored_loop_count(world: &World, session: &Session) -> usize {
+async fn stored_loop_count(world: &EmbeddingFixture, session: &Session) -> usize {
     world.loops(session.id()).await.len()
 }
 
-const TWO_ANSWERS: [&[Act]; 2] = [&[Act::Say("one"), Act::Hang], &[Act::Say("two")]];
+const TWO_ANSWERS: [&[ModelAct]; 2] = [
+    &[ModelAct::Say("one"), ModelAct::Hang],
+    &[ModelAct::Say("two")],
+];
 
 /// The result says that nothing is stored; the next prompt waits for the commit and sees what it stored.
 // proves: CANCEL-2, CANCEL-3, LASH-89, R4
 #[tokio::test(start_paused = true)]
 async fn cancel_does_not_wait_for_a_hanging_commit() {
     let store = FailingStore::new();
-    let world = World::over(store.clone(), &TWO_ANSWERS);
+    let world = EmbeddingFixture::with_second_model(store.clone(), &TWO_ANSWERS);
     let (session, mut seen) = world.session(LARGE_CAPACITY).await;
-    store.commit_takes.store(HANG_SECONDS, Ordering::SeqCst);
+    store.commit_delay.store(HANG_SECONDS, Ordering::SeqCst);
     let cancel = CancellationToken::new();
     let began = Instant::now();
     let first = cancel_and_measure(start(&session, "first", cancel.clone()), &cancel).await;
@@ -78,7 +81,7 @@ async fn cancel_does_not_wait_for_a_hanging_commit() {
         "{refused:?}"
     );
 
-    store.commit_takes.store(0, Ordering::SeqCst);
+    store.commit_delay.store(0, Ordering::SeqCst);
     let second = run_text(&session, "second").await;
     assert!(began.elapsed() >= Duration::from_secs(HANG_SECONDS));
     assert!(second.is_stored);
@@ -92,15 +95,15 @@ async fn cancel_does_not_wait_for_a_hanging_commit() {
 #[tokio::test(start_paused = true)]
 async fn cancel_of_the_next_prompt_does_not_wait_either() {
     let store = FailingStore::new();
-    let world = World::over(store.clone(), &TWO_ANSWERS);
+    let world = EmbeddingFixture::with_second_model(store.clone(), &TWO_ANSWERS);
     let (session, _seen) = world.session(LARGE_CAPACITY).await;
-    store.commit_takes.store(HANG_SECONDS, Ordering::SeqCst);
+    store.commit_delay.store(HANG_SECONDS, Ordering::SeqCst);
     let cancel = CancellationToken::new();
     cancel_and_measure(start(&session, "first", cancel.clone()), &cancel).await;
     let cancel = CancellationToken::new();
     let second = cancel_and_measure(start(&session, "second", cancel.clone()), &cancel).await;
     assert!(is_cancelled(&second) && !second.is_stored && second.loops.is_empty());
-    store.commit_takes.store(0, Ordering::SeqCst);
+    store.commit_delay.store(0, Ordering::SeqCst);
     run_text(&session, "third").await;
     assert_eq!(world.model.request(1), ["first", "one", "third"]);
 }
@@ -119,12 +122,12 @@ fn storing_notices(shown: &[Event]) -> Vec<&Event> {
 #[tokio::test(start_paused = true)]
 async fn waiting_behind_commit_is_reported_once() {
     let store = FailingStore::new();
-    let world = World::over(store.clone(), &TWO_ANSWERS);
+    let world = EmbeddingFixture::with_second_model(store.clone(), &TWO_ANSWERS);
     let (session, mut seen) = world.session(LARGE_CAPACITY).await;
-    store.commit_takes.store(HANG_SECONDS, Ordering::SeqCst);
+    store.commit_delay.store(HANG_SECONDS, Ordering::SeqCst);
     let cancel = CancellationToken::new();
     let first = cancel_and_measure(start(&session, "first", cancel.clone()), &cancel).await;
-    store.commit_takes.store(0, Ordering::SeqCst);
+    store.commit_delay.store(0, Ordering::SeqCst);
     let items = drain(&mut seen);
     assert!(storing_notices(&live_events(&items)).is_empty());
 
@@ -153,14 +156,14 @@ async fn waiting_behind_commit_is_reported_once() {
 #[tokio::test(start_paused = true)]
 async fn short_wait_shows_no_notice() {
     let store = FailingStore::new();
-    let world = World::over(store.clone(), &TWO_ANSWERS);
+    let world = EmbeddingFixture::with_second_model(store.clone(), &TWO_ANSWERS);
     let (session, mut seen) = world.session(LARGE_CAPACITY).await;
-    store.commit_takes.store(1, Ordering::SeqCst);
+    store.commit_delay.store(1, Ordering::SeqCst);
     let cancel = CancellationToken::new();
     let first = cancel_and_measure(start(&session, "first", cancel.clone()), &cancel).await;
     assert!(!first.is_stored);
-    store.commit_takes.store(0, Ordering::SeqCst);
-    store.writes_take.store(5, Ordering::SeqCst);
+    store.commit_delay.store(0, Ordering::SeqCst);
+    store.write_delay.store(5, Ordering::SeqCst);
     run_text(&session, "second").await;
     assert!(storing_notices(&live_events(&drain(&mut seen))).is_empty());
 }
@@ -170,9 +173,12 @@ async fn short_wait_shows_no_notice() {
 #[tokio::test(start_paused = true)]
 async fn late_cancel_of_a_hanging_commit_keeps_the_outcome() {
     let store = FailingStore::new();
-    let world = World::over(store.clone(), &[&[Act::Say("one")], &[Act::Say("two")]]);
+    let world = EmbeddingFixture::with_second_model(
+        store.clone(),
+        &[&[ModelAct::Say("one")], &[ModelAct::Say("two")]],
+    );
     let (session, _seen) = world.session(LARGE_CAPACITY).await;
-    store.commit_takes.store(HANG_SECONDS, Ordering::SeqCst);
+    store.commit_delay.store(HANG_SECONDS, Ordering::SeqCst);
     let cancel = CancellationToken::new();
     let first = cancel_and_measure(start(&session, "first", cancel.clone()), &cancel).await;
     assert!(matches!(first.outcome, Outcome::Finished(..)) && !first.is_stored);
@@ -182,16 +188,16 @@ async fn late_cancel_of_a_hanging_commit_keeps_the_outcome() {
 #[tokio::test(start_paused = true)]
 async fn cancelled_unstored_prompt_is_recovered() {
     let store = FailingStore::new();
-    let world = World::over(store.clone(), &TWO_ANSWERS);
+    let world = EmbeddingFixture::with_second_model(store.clone(), &TWO_ANSWERS);
     let (session, _seen) = world.session(LARGE_CAPACITY).await;
-    store.commit.store(ALWAYS, Ordering::SeqCst);
+    store.failing_commits.store(ALWAYS, Ordering::SeqCst);
     let cancel = CancellationToken::new();
     let first = cancel_and_measure(start(&session, "first", cancel.clone()), &cancel).await;
     assert!(!first.is_stored);
     sleep(Duration::from_secs(60)).await;
     // All the attempts that any prompt has.
-    assert_eq!(store.failed.load(Ordering::SeqCst), 6);
-    store.commit.store(0, Ordering::SeqCst);
+    assert_eq!(store.failed_commits.load(Ordering::SeqCst), 6);
+    store.failing_commits.store(0, Ordering::SeqCst);
     run_text(&session, "second").await;
     let request = world.model.request(1);
     assert_eq!(
@@ -206,15 +212,15 @@ async fn cancelled_unstored_prompt_is_recovered() {
 #[tokio::test(start_paused = true)]
 async fn cancel_does_not_wait_for_a_hanging_journal() {
     let store = FailingStore::new();
-    let world = World::over(store.clone(), &TWO_ANSWERS);
+    let world = EmbeddingFixture::with_second_model(store.clone(), &TWO_ANSWERS);
     let (session, _seen) = world.session(LARGE_CAPACITY).await;
-    store.journal_takes.store(11, Ordering::SeqCst);
+    store.journal_delay.store(11, Ordering::SeqCst);
     let cancel = CancellationToken::new();
     let ticket = start(&session, "first", cancel.clone());
     let first = cancel_and_measure(ticket, &cancel).await;
     assert!(is_cancelled(&first) && !first.is_stored);
     assert_eq!(first.loops.len(), 1);
-    store.journal_takes.store(0, Ordering::SeqCst);
+    store.journal_delay.store(0, Ordering::SeqCst);
     run_text(&session, "second").await;
     assert_eq!(stored_loop_count(&world, &session).await, 2);
 }
@@ -223,13 +229,13 @@ async fn cancel_does_not_wait_for_a_hanging_journal() {
 #[tokio::test(start_paused = true)]
 async fn cancel_does_not_wait_for_a_hanging_claim() {
     let store = FailingStore::new();
-    let world = World::over(store.clone(), &[&[Act::Say("two")]]);
+    let world = EmbeddingFixture::with_second_model(store.clone(), &[&[ModelAct::Say("two")]]);
     let (session, _seen) = world.session(LARGE_CAPACITY).await;
-    store.writes_take.store(11, Ordering::SeqCst);
+    store.write_delay.store(11, Ordering::SeqCst);
     let cancel = CancellationToken::new();
     let first = cancel_and_measure(start(&session, "first", cancel.clone()), &cancel).await;
     assert!(is_cancelled(&first) && !first.is_stored && first.loops.is_empty());
-    store.writes_take.store(0, Ordering::SeqCst);
+    store.write_delay.store(0, Ordering::SeqCst);
     run_text(&session, "second").await;
     assert_eq!(world.model.request(0), ["second"]);
 }
@@ -238,12 +244,12 @@ async fn cancel_does_not_wait_for_a_hanging_claim() {
 #[tokio::test(start_paused = true)]
 async fn cancel_does_not_wait_for_a_hanging_setting() {
     let store = FailingStore::new();
-    let world = World::over(store.clone(), &TWO_ANSWERS);
+    let world = EmbeddingFixture::with_second_model(store.clone(), &TWO_ANSWERS);
     let (session, _seen) = world.session(LARGE_CAPACITY).await;
     let cancel = CancellationToken::new();
     let ticket = start(&session, "first", cancel.clone());
     sleep(Duration::from_secs(1)).await;
-    store.writes_take.store(11, Ordering::SeqCst);
+    store.write_delay.store(11, Ordering::SeqCst);
     let (first, set) = tokio::join!(
         cancel_and_measure(ticket, &cancel),
         session.set_mode(Mode::Plan)
@@ -258,10 +264,10 @@ async fn cancel_does_not_wait_for_a_hanging_setting() {
 async fn cancelled_evaluation_does_not_wait_for_its_commit() {
     for journal_takes in [0, 11] {
         let store = FailingStore::new();
-        let world = World::with_models(store.clone(), &three_models());
+        let world = EmbeddingFixture::with_models(store.clone(), &three_models());
         let (session, _seen) = world.session(LARGE_CAPACITY).await;
-        store.commit_takes.store(HANG_SECONDS, Ordering::SeqCst);
-        store.journal_takes.store(journal_takes, Ordering::SeqCst);
+        store.commit_delay.store(HANG_SECONDS, Ordering::SeqCst);
+        store.journal_delay.store(journal_takes, Ordering::SeqCst);
         let options = PromptOptions::cancelled_by(CancellationToken::new());
         let cancel = options.cancel.clone();
         let ticket = start_evaluation(&session, &["a", "b"], SelectionStrategy::First, options);
@@ -271,8 +277,8 @@ async fn cancelled_evaluation_does_not_wait_for_its_commit() {
             (first.loops.len(), stored_loop_count(&world, &session).await),
             (2, 0)
         );
-        store.commit_takes.store(0, Ordering::SeqCst);
-        store.journal_takes.store(0, Ordering::SeqCst);
+        store.commit_delay.store(0, Ordering::SeqCst);
+        store.journal_delay.store(0, Ordering::SeqCst);
         run_text(&session, "second").await;
         assert_eq!(stored_loop_count(&world, &session).await, 3);
         let request = world.model.request(0);

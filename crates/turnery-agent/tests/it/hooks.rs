@@ -1,7 +1,7 @@
 //! Tests of the hooks of a session and of one prompt: their requests and the effect of a rejection.
 
 use crate::fixture::{
-    Act, LARGE_CAPACITY, World, drain, hook_set, live_events, run_text, with_hooks,
+    EmbeddingFixture, LARGE_CAPACITY, ModelAct, drain, hook_set, live_events, run_text, with_hooks,
 };
 use futures_util::future::BoxFuture;
 use std::{
@@ -109,7 +109,7 @@ impl Hooks for RecordingHooks {
     }
 }
 
-async fn ask(session: &Session, hooks: Arc<RecordingHooks>) -> PromptResult {
+async fn run_with_hooks(session: &Session, hooks: Arc<RecordingHooks>) -> PromptResult {
     let options = with_hooks(hooks);
     let ticket = session.prompt(vec![Content::text("hi")], options).unwrap();
     ticket.result().await.unwrap()
@@ -126,9 +126,9 @@ pub(crate) async fn stop_before_loop_leaves_no_event_or_record() {
         ),
         (BeforeLoopBehavior::Panics, "the hook clerk panicked"),
     ] {
-        let world = World::new(&[&[Act::Say("hello")]]);
+        let world = EmbeddingFixture::new(&[&[ModelAct::Say("hello")]]);
         let (session, mut seen) = world.session(LARGE_CAPACITY).await;
-        let result = ask(&session, Arc::new(RecordingHooks::new(before))).await;
+        let result = run_with_hooks(&session, Arc::new(RecordingHooks::new(before))).await;
         let reason = reason.to_owned();
         let stop = TurnStop::PluginAbort { reason };
         assert_eq!(result.outcome, Outcome::Stopped(stop));
@@ -144,10 +144,13 @@ pub(crate) async fn stop_before_loop_leaves_no_event_or_record() {
 // proves: LOOP-56, LOOP-57, LOOP-59
 #[tokio::test(start_paused = true)]
 async fn after_loop_hook_sees_committed_record() {
-    let world = World::new(&[&[Act::Say("hello"), Act::Spend(7, 2)], &[Act::Say("x")]]);
+    let world = EmbeddingFixture::new(&[
+        &[ModelAct::Say("hello"), ModelAct::Spend(7, 2)],
+        &[ModelAct::Say("x")],
+    ]);
     let (session, _seen) = world.session(LARGE_CAPACITY).await;
     let clerk = Arc::new(RecordingHooks::new(BeforeLoopBehavior::Allows));
-    ask(&session, clerk.clone()).await;
+    run_with_hooks(&session, clerk.clone()).await;
     let expected = ["before loop: \"hi\"", "after loop: 2 messages, 9 tokens"];
     assert_eq!(clerk.log(), expected);
     // The hooks of one prompt are not asked in the next.
@@ -157,7 +160,7 @@ async fn after_loop_hook_sees_committed_record() {
 
 #[tokio::test(start_paused = true)]
 async fn cancel_drops_pending_hook_and_is_recorded() {
-    let world = World::new(&[]);
+    let world = EmbeddingFixture::new(&[]);
     let (session, _seen) = world.session(LARGE_CAPACITY).await;
     let clerk = Arc::new(RecordingHooks::new(BeforeLoopBehavior::Hangs));
     let cancel = CancellationToken::new();
@@ -178,11 +181,11 @@ async fn cancel_drops_pending_hook_and_is_recorded() {
 // proves: TURN-23, TURN-25, TURN-27
 #[tokio::test(start_paused = true)]
 async fn hooks_see_model_messages_around_turns_and_tools() {
-    let world = World::new(&[&[Act::Call("c", "look")], &[Act::Say("done")]]);
+    let world = EmbeddingFixture::new(&[&[ModelAct::Call("c", "look")], &[ModelAct::Say("done")]]);
     let (session, _seen) = world.session(LARGE_CAPACITY).await;
     let set = hook_set!(before_turn, after_turn, before_tool, after_tool);
     let clerk = RecordingHooks::with_answer(set, |_| HookVerdict::Continue);
-    ask(&session, clerk.clone()).await;
+    run_with_hooks(&session, clerk.clone()).await;
     assert_eq!(
         clerk.log()[1..],
         [
@@ -200,14 +203,15 @@ async fn hooks_see_model_messages_around_turns_and_tools() {
 // proves: TURN-26, C-26, LASH-23
 #[tokio::test(start_paused = true)]
 async fn stop_before_turn_keeps_prompt_out_of_context() {
-    let world = World::new(&[&[Act::Call("c", "look")], &[Act::Say("second")]]);
+    let world =
+        EmbeddingFixture::new(&[&[ModelAct::Call("c", "look")], &[ModelAct::Say("second")]]);
     let (session, mut seen) = world.session(LARGE_CAPACITY).await;
     let set = hook_set!(before_turn);
     let clerk = RecordingHooks::with_answer(set, |hook| match hook {
         HookRequest::BeforeTurn { turn_index: 1 } => HookVerdict::Stop("enough".to_owned()),
         _ => HookVerdict::Continue,
     });
-    let result = ask(&session, clerk).await;
+    let result = run_with_hooks(&session, clerk).await;
     let stop = TurnStop::PluginAbort {
         reason: "enough".to_owned(),
     };
@@ -225,11 +229,11 @@ async fn stop_before_turn_keeps_prompt_out_of_context() {
 // proves: D-9
 #[tokio::test(start_paused = true)]
 async fn stop_before_tool_is_reported_to_model() {
-    let world = World::new(&[&[Act::Call("c", "look")], &[Act::Say("well")]]);
+    let world = EmbeddingFixture::new(&[&[ModelAct::Call("c", "look")], &[ModelAct::Say("well")]]);
     let (session, _seen) = world.session(LARGE_CAPACITY).await;
     let set = hook_set!(before_tool);
     let clerk = RecordingHooks::with_answer(set, |_| HookVerdict::Stop("no looking".to_owned()));
-    let result = ask(&session, clerk).await;
+    let result = run_with_hooks(&session, clerk).await;
     assert!(world.ran.lock().unwrap().is_empty());
     assert_eq!(result.executions()[0].disposition, Disposition::Skipped);
     assert_eq!(world.model.request(1), ["hi", "", "no looking"]);
@@ -237,18 +241,18 @@ async fn stop_before_tool_is_reported_to_model() {
 
 #[tokio::test(start_paused = true)]
 pub(crate) async fn panicking_hook_stops_the_tool() {
-    let world = World::new(&[&[Act::Call("c", "look")], &[Act::Say("well")]]);
+    let world = EmbeddingFixture::new(&[&[ModelAct::Call("c", "look")], &[ModelAct::Say("well")]]);
     let (session, _seen) = world.session(LARGE_CAPACITY).await;
     let set = hook_set!(before_tool);
     let clerk = RecordingHooks::with_answer(set, |_| panic!("clerk"));
-    ask(&session, clerk).await;
+    run_with_hooks(&session, clerk).await;
     assert!(world.ran.lock().unwrap().is_empty());
     assert_eq!(world.model.request(1)[2], "the hook clerk panicked");
 }
 
 #[tokio::test(start_paused = true)]
 async fn panicking_after_hook_is_only_an_issue() {
-    let world = World::set(&[&[Act::Say("hello")]], |settings| {
+    let world = EmbeddingFixture::with_settings(&[&[ModelAct::Say("hello")]], |settings| {
         let set = hook_set!(after_turn);
         let clerk = RecordingHooks::with_answer(set, |_| panic!("clerk"));
         settings.hooks.push(clerk);

@@ -2,7 +2,7 @@
 
 use crate::{
     failing_store::{ALWAYS, FailingStore},
-    fixture::{Act, LARGE_CAPACITY, World, hook_set, start_text, yield_while},
+    fixture::{EmbeddingFixture, LARGE_CAPACITY, ModelAct, hook_set, start_text, yield_while},
     recovery::expiring_store,
 };
 use futures_util::future::BoxFuture;
@@ -33,7 +33,9 @@ impl Hooks for CancelBeforeTool {
 
     fn ask<'a>(&'a self, _: &'a HookCx, hook: &'a HookRequest) -> BoxFuture<'a, HookVerdict> {
         if matches!(hook, HookRequest::BeforeTool(_)) {
-            self.store.journal.store(self.failures, Ordering::SeqCst);
+            self.store
+                .failing_journal_writes
+                .store(self.failures, Ordering::SeqCst);
             self.cancel.cancel();
             return Box::pin(ready(HookVerdict::Continue));
         }
@@ -47,12 +49,12 @@ impl Hooks for CancelBeforeTool {
 async fn taken_over_after_cancel(failures: u64) -> LoopRecord {
     let (inner, later) = expiring_store();
     let store = FailingStore::over(inner);
-    let calls: &[Act] = &[
-        Act::Say("on it"),
-        Act::Call("a", "look"),
-        Act::Call("b", "look"),
+    let calls: &[ModelAct] = &[
+        ModelAct::Say("on it"),
+        ModelAct::Call("a", "look"),
+        ModelAct::Call("b", "look"),
     ];
-    let world = World::over(store.clone(), &[calls]);
+    let world = EmbeddingFixture::with_second_model(store.clone(), &[calls]);
     let (session, _seen) = world.session(LARGE_CAPACITY).await;
     let hooks = Arc::new(CancelBeforeTool {
         store,
@@ -107,15 +109,15 @@ async fn failed_journal_write_restarts_from_first_event() {
 async fn crash_between_commit_attempts_keeps_answer() {
     let (inner, later) = expiring_store();
     let store = FailingStore::over(inner);
-    let world = World::over(store.clone(), &[&[Act::Say("one")]]);
+    let world = EmbeddingFixture::with_second_model(store.clone(), &[&[ModelAct::Say("one")]]);
     let (session, _seen) = world.session(LARGE_CAPACITY).await;
-    store.commit.store(ALWAYS, Ordering::SeqCst);
+    store.failing_commits.store(ALWAYS, Ordering::SeqCst);
     let ticket = start_text(&session, "go");
-    yield_while(|| store.failed.load(Ordering::SeqCst) == 0).await;
+    yield_while(|| store.failed_commits.load(Ordering::SeqCst) == 0).await;
     later.store(120, Ordering::SeqCst);
     let owner = Owner::this_process();
     world.store.claim(session.id(), &owner).await.unwrap();
-    assert_eq!(store.failed.load(Ordering::SeqCst), 1);
+    assert_eq!(store.failed_commits.load(Ordering::SeqCst), 1);
     let loops = world.loops(session.id()).await;
     let messages = loops[0].messages.iter();
     let texts: Vec<_> = messages.map(|it| it.message.text()).collect();

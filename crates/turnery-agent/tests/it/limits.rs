@@ -1,6 +1,8 @@
 //! Tests of the limits of a prompt: one budget for its frames, candidates, judge and child sessions.
 
-use crate::fixture::{Act, LARGE_CAPACITY, TestModel, World, check_random, run_text};
+use crate::fixture::{
+    EmbeddingFixture, LARGE_CAPACITY, ModelAct, TestModel, check_random, run_text,
+};
 use futures_util::future::BoxFuture;
 use proptest::prelude::*;
 use serde_json::{Value, json};
@@ -26,7 +28,7 @@ const ANSWER_TOKENS: u64 = 50;
 
 /// Calls and usage of all models of a test.
 #[derive(Debug, Default)]
-struct Ledger {
+struct CallLedger {
     calls: u64,
     charged: u64,
     active: u64,
@@ -41,32 +43,32 @@ struct Ledger {
 /// Next step of a worker model.
 #[derive(Clone, Copy, Debug)]
 enum WorkerStep {
-    Rest,
+    Finish,
     CallTool,
-    Switch,
+    SwitchFrame,
     Delegate,
     DelegateTwice,
 }
 
 /// Model that calls tools as long as it is offered some.
-struct Worker {
+struct WorkerModel {
     info: ModelInfo,
     want: Box<dyn Fn(u64) -> WorkerStep + Send + Sync>,
     /// Duration of the response with this number.
     pause: fn(u64) -> Duration,
-    ledger: Arc<Mutex<Ledger>>,
+    ledger: Arc<Mutex<CallLedger>>,
 }
 
 /// Guard of a call in progress.
-struct Alive(Arc<Mutex<Ledger>>);
+struct LedgerCallGuard(Arc<Mutex<CallLedger>>);
 
-impl Drop for Alive {
+impl Drop for LedgerCallGuard {
     fn drop(&mut self) {
         self.0.lock().unwrap().active -= 1;
     }
 }
 
-impl Model for Worker {
+impl Model for WorkerModel {
     fn info(&self) -> &ModelInfo {
         &self.info
     }
@@ -84,9 +86,9 @@ impl Model for Worker {
             ledger.late += u64::from(ledger.charged >= ledger.limit);
             ledger.calls
         };
-        let active = Alive(Arc::clone(&self.ledger));
+        let active = LedgerCallGuard(Arc::clone(&self.ledger));
         let want = match request.tools.is_empty() {
-            true => WorkerStep::Rest,
+            true => WorkerStep::Finish,
             false => (self.want)(number),
         };
         Box::pin(async move {
@@ -108,17 +110,17 @@ fn answer(want: WorkerStep, number: u64) -> Response {
     };
     let task = || json!({"title": "Dig", "prompt": "dig"});
     let content = match want {
-        WorkerStep::Rest => vec![Content::text("1")],
+        WorkerStep::Finish => vec![Content::text("1")],
         WorkerStep::CallTool => vec![call("look", 0, json!({}))],
-        WorkerStep::Switch => vec![call("switch", 0, json!({}))],
+        WorkerStep::SwitchFrame => vec![call("switch", 0, json!({}))],
         WorkerStep::Delegate => vec![call("task", 0, task())],
         WorkerStep::DelegateTwice => vec![call("task", 0, task()), call("task", 1, task())],
     };
     Response {
         stop: match want {
-            WorkerStep::Rest => ModelStop::EndTurn,
+            WorkerStep::Finish => ModelStop::EndTurn,
             WorkerStep::CallTool
-            | WorkerStep::Switch
+            | WorkerStep::SwitchFrame
             | WorkerStep::Delegate
             | WorkerStep::DelegateTwice => ModelStop::ToolUse,
         },
@@ -136,14 +138,14 @@ fn answer(want: WorkerStep, number: u64) -> Response {
 }
 
 /// Prompt to worker models, with its candidates.
-struct Job {
+struct LimitRun {
     limits: Limits,
     candidates: usize,
     judge: bool,
     pause: fn(u64) -> Duration,
 }
 
-impl Job {
+impl LimitRun {
     fn plain(limits: Limits) -> Self {
         Self {
             limits,
@@ -158,14 +160,14 @@ impl Job {
         self,
         want: impl Fn(u64) -> WorkerStep + Clone + Send + Sync + 'static,
     ) -> LimitRunResult {
-        let ledger = Arc::new(Mutex::new(Ledger {
+        let ledger = Arc::new(Mutex::new(CallLedger {
             limit: self.limits.tokens.min(self.limits.cost.unwrap_or(u64::MAX)),
-            ..Ledger::default()
+            ..CallLedger::default()
         }));
         let names = ["one", "a", "b", "c", "d", "judge"];
         let worker = |name: &&str| {
             let puppet = TestModel::new(name, &[]);
-            Arc::new(Worker {
+            Arc::new(WorkerModel {
                 info: ModelInfo {
                     context_window: None,
                     ..puppet.info().clone()
@@ -235,7 +237,7 @@ impl Job {
 /// Result of a job, with the usage claimed by its models.
 struct LimitRunResult {
     result: PromptResult,
-    ledger: Ledger,
+    ledger: CallLedger,
 }
 
 impl LimitRunResult {
@@ -298,15 +300,15 @@ async fn frames_of_a_prompt_share_its_limits() {
         ),
     ];
     for (limits, calls, kind, text) in cases {
-        let job = Job::plain(limits);
-        let done = job.run(|_| WorkerStep::Switch).await;
+        let job = LimitRun::plain(limits);
+        let done = job.run(|_| WorkerStep::SwitchFrame).await;
         assert_eq!(done.ledger.calls, calls, "{text}");
         assert_eq!(done.limit(), Some((kind, text)));
         assert!(done.result.loops.len() > 1, "{text}");
     }
-    let mut job = Job::plain(seconds(7));
+    let mut job = LimitRun::plain(seconds(7));
     job.pause = |_| Duration::from_secs(2);
-    let done = job.run(|_| WorkerStep::Switch).await;
+    let done = job.run(|_| WorkerStep::SwitchFrame).await;
     assert_eq!(done.ledger.calls, 4, "the fourth is cut off");
     assert_eq!(done.ledger.charged, 3 * ANSWER_TOKENS);
     assert!(matches!(done.limit(), Some((LimitKind::Duration, _))));
@@ -316,7 +318,7 @@ async fn frames_of_a_prompt_share_its_limits() {
 // proves: UP-3, C-4
 #[tokio::test(start_paused = true)]
 async fn candidates_share_one_forced_reply() {
-    let mut job = Job::plain(turns(5));
+    let mut job = LimitRun::plain(turns(5));
     job.candidates = 3;
     let done = job.run(|_| WorkerStep::CallTool).await;
     assert_eq!(done.ledger.calls, 6);
@@ -332,13 +334,13 @@ async fn candidates_share_one_forced_reply() {
 /// One candidate finishes and the other is stopped, which is reported.
 #[tokio::test(start_paused = true)]
 async fn limit_of_losing_candidate_is_reported() {
-    let mut job = Job::plain(tokens(120));
+    let mut job = LimitRun::plain(tokens(120));
     job.candidates = 2;
     // Calls 1 and 2 are the first of each candidate.
     let done = job
         .run(|number| {
             if number == 1 {
-                WorkerStep::Rest
+                WorkerStep::Finish
             } else {
                 WorkerStep::CallTool
             }
@@ -354,12 +356,12 @@ async fn limit_of_losing_candidate_is_reported() {
 // proves: UP-18
 #[tokio::test(start_paused = true)]
 async fn child_turn_limit_is_reported_to_parent() {
-    let job = Job::plain(turns(50));
+    let job = LimitRun::plain(turns(50));
     let done = job
         .run(|number| match number {
             1 => WorkerStep::Delegate,
             2..=31 => WorkerStep::CallTool,
-            _ => WorkerStep::Rest,
+            _ => WorkerStep::Finish,
         })
         .await;
     // One of the parent, thirty and the last reply of the child, one of the parent.
@@ -378,7 +380,7 @@ async fn child_turn_limit_is_reported_to_parent() {
 #[tokio::test(flavor = "multi_thread", worker_threads = 4)]
 async fn turn_limit_is_exact_for_racing_sub_agents() {
     for _ in 0..5 {
-        let mut job = Job::plain(turns(40));
+        let mut job = LimitRun::plain(turns(40));
         job.pause = |_| Duration::ZERO;
         let done = job.run(|_| WorkerStep::DelegateTwice).await;
         assert_eq!(done.ledger.calls, 41, "{:?}", done.ledger);
@@ -406,9 +408,9 @@ fn any_limits() -> impl Strategy<Value = Limits> {
 /// Step of the model in the call with this number.
 fn random_step(seed: u64, number: u64) -> WorkerStep {
     match hash(seed, number) % 10 {
-        0 => WorkerStep::Rest,
+        0 => WorkerStep::Finish,
         1..=4 => WorkerStep::CallTool,
-        5 => WorkerStep::Switch,
+        5 => WorkerStep::SwitchFrame,
         6 | 7 => WorkerStep::Delegate,
         _ => WorkerStep::DelegateTwice,
     }
@@ -427,14 +429,14 @@ fn hash(seed: u64, number: u64) -> u64 {
 fn random_loop_trees_stay_within_limits() {
     let jobs = (any_limits(), 0..5usize, any::<bool>(), any::<u64>());
     check_random(150, jobs, async |(limits, candidates, judge, seed)| {
-        let job = Job {
+        let job = LimitRun {
             limits,
             candidates,
             judge,
             pause: |number| Duration::from_millis(1 + hash(7, number) % 9),
         };
         let done = job.run(move |number| random_step(seed, number)).await;
-        let Ledger {
+        let CallLedger {
             calls,
             charged,
             peak,
@@ -468,8 +470,8 @@ fn random_loop_trees_stay_within_limits() {
 /// The next prompt has a budget of its own.
 #[tokio::test(start_paused = true)]
 async fn next_prompt_starts_with_fresh_budget() {
-    let turn: &[Act] = &[Act::Spend(40, 10), Act::Call("l", "look")];
-    let world = World::set(&[turn; 6], |settings| {
+    let turn: &[ModelAct] = &[ModelAct::Spend(40, 10), ModelAct::Call("l", "look")];
+    let world = EmbeddingFixture::with_settings(&[turn; 6], |settings| {
         settings.limits = tokens(100);
     });
     let (session, _seen) = world.session(LARGE_CAPACITY).await;

@@ -1,7 +1,7 @@
 //! Tests of opening a session again: with or without replay, the same history, and two independent handles.
 
 use crate::fixture::{
-    Act, LARGE_CAPACITY, ShownItem, World, drain, live_events, run_text, start_text,
+    EmbeddingFixture, LARGE_CAPACITY, ModelAct, ShownItem, drain, live_events, run_text, start_text,
 };
 use std::sync::Arc;
 use tokio::sync::Notify;
@@ -13,10 +13,10 @@ use turnery_tools::Mode;
 // proves: LOOP-82, ACP-57
 #[tokio::test(start_paused = true)]
 async fn load_replays_all_and_resume_nothing() {
-    let world = World::new(&[
-        &[Act::Say("one"), Act::Call("l", "look")],
-        &[Act::Say("two")],
-        &[Act::Say("three")],
+    let world = EmbeddingFixture::new(&[
+        &[ModelAct::Say("one"), ModelAct::Call("l", "look")],
+        &[ModelAct::Say("two")],
+        &[ModelAct::Say("three")],
     ]);
     let (session, mut seen) = world.session(LARGE_CAPACITY).await;
     run_text(&session, "look").await;
@@ -63,9 +63,9 @@ async fn load_replays_all_and_resume_nothing() {
 #[tokio::test(start_paused = true)]
 pub(crate) async fn second_handle_gets_busy_then_catches_up() {
     let signal = Arc::new(Notify::new());
-    let world = World::new(&[
-        &[Act::Wait(signal.clone()), Act::Say("first")],
-        &[Act::Say("second")],
+    let world = EmbeddingFixture::new(&[
+        &[ModelAct::Wait(signal.clone()), ModelAct::Say("first")],
+        &[ModelAct::Say("second")],
     ]);
     let (one, mut seen) = world.session(LARGE_CAPACITY).await;
     let (two, _seen) = world.open(one.id(), false).await;
@@ -81,7 +81,7 @@ pub(crate) async fn second_handle_gets_busy_then_catches_up() {
 
 #[tokio::test(start_paused = true)]
 async fn session_opens_only_in_its_own_folder() {
-    let world = World::new(&[]);
+    let world = EmbeddingFixture::new(&[]);
     let (session, _seen) = world.session(LARGE_CAPACITY).await;
     let elsewhere = tempfile::tempdir().unwrap();
     let request = OpenRequest::folder(elsewhere.path().canonicalize().unwrap());
@@ -95,7 +95,7 @@ async fn session_opens_only_in_its_own_folder() {
 /// A command that may write beside the folder can put a link in its place.
 #[tokio::test(start_paused = true)]
 async fn link_replacing_folder_is_rejected() {
-    let world = World::new(&[]);
+    let world = EmbeddingFixture::new(&[]);
     let (session, _seen) = world.session(LARGE_CAPACITY).await;
     let folder = world.request().cwd;
     let elsewhere = tempfile::tempdir().unwrap();
@@ -135,7 +135,7 @@ async fn link_replacing_folder_is_rejected() {
 /// The user's own symlink to the folder still opens the session, as does the folder itself.
 #[tokio::test(start_paused = true)]
 async fn session_opens_by_any_path_to_its_folder() {
-    let world = World::new(&[]);
+    let world = EmbeddingFixture::new(&[]);
     let beside = tempfile::tempdir().unwrap();
     let link = beside.path().canonicalize().unwrap().join("link");
     let folder = world.request().cwd;
@@ -160,7 +160,7 @@ async fn unknown_mode_falls_back_to_ask() {
         (Mode::Plan, Mode::Plan),
     ];
     for (configured, opened) in cases {
-        let world = World::set(&[], |settings| settings.mode = configured);
+        let world = EmbeddingFixture::with_settings(&[], |settings| settings.mode = configured);
         let (session, _seen) = world.session(LARGE_CAPACITY).await;
         let patch = SessionPatch {
             mode: Some("turbo".to_owned()),
@@ -177,7 +177,7 @@ async fn unknown_mode_falls_back_to_ask() {
 
 #[tokio::test(start_paused = true)]
 async fn missing_session_is_not_found() {
-    let world = World::new(&[]);
+    let world = EmbeddingFixture::new(&[]);
     let id = SessionId::from("nobody");
     let refused = world
         .agent
@@ -192,7 +192,7 @@ async fn missing_session_is_not_found() {
 
 #[tokio::test(start_paused = true)]
 async fn relative_or_missing_folder_is_rejected() {
-    let world = World::new(&[]);
+    let world = EmbeddingFixture::new(&[]);
     for cwd in ["relative", "/nowhere/at/all"] {
         let request = OpenRequest::folder(cwd.into());
         let refused = world.agent.create(request, |_| ClientPorts::silent()).await;

@@ -1,6 +1,8 @@
 //! Tests that the oracle fails any test whose event stream or record breaks the grammar.
 
-use crate::fixture::{Act, LARGE_CAPACITY, ShownItem, World, drain, live_events, run_text};
+use crate::fixture::{
+    EmbeddingFixture, LARGE_CAPACITY, ModelAct, ShownItem, drain, live_events, run_text,
+};
 use std::{
     future::poll_fn,
     panic::{AssertUnwindSafe, catch_unwind},
@@ -11,8 +13,8 @@ use turnery_engine::{Event, EventKind, LoopRecord};
 use turnery_store::{Commit, Owner};
 
 /// Returns a correct world and the events of its only loop.
-async fn finished_run() -> (World, Vec<Event>) {
-    let world = World::new(&[&[Act::Call("c", "look")], &[Act::Say("done")]]);
+async fn finished_run() -> (EmbeddingFixture, Vec<Event>) {
+    let world = EmbeddingFixture::new(&[&[ModelAct::Call("c", "look")], &[ModelAct::Say("done")]]);
     let (session, mut seen) = world.session(LARGE_CAPACITY).await;
     run_text(&session, "go").await;
     let events = live_events(&drain(&mut seen));
@@ -20,7 +22,7 @@ async fn finished_run() -> (World, Vec<Event>) {
 }
 
 /// Returns the failure reported when a world ends.
-fn oracle_failure(world: World) -> Option<String> {
+fn oracle_failure(world: EmbeddingFixture) -> Option<String> {
     let ended = catch_unwind(AssertUnwindSafe(|| drop(world)));
     ended
         .err()

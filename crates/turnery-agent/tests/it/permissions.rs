@@ -1,6 +1,8 @@
 //! Tests that nothing runs before an offered, allowing answer (PERM-1 to 6).
 
-use crate::fixture::{Act, LARGE_CAPACITY, World, choose, run_text, start_text, wait_for_event};
+use crate::fixture::{
+    EmbeddingFixture, LARGE_CAPACITY, ModelAct, choose, run_text, start_text, wait_for_event,
+};
 use futures_util::future::BoxFuture;
 use serde_json::{Value, json};
 use std::sync::{Arc, Mutex, mpsc};
@@ -25,8 +27,9 @@ async fn only_offered_allow_option_runs_the_call() {
         ),
     ];
     for (answer, runs) in table {
-        let world = World::new(&[&[Act::Call("r", "ring")], &[Act::Say("so be it")]])
-            .with_answers(std::slice::from_ref(&answer));
+        let world =
+            EmbeddingFixture::new(&[&[ModelAct::Call("r", "ring")], &[ModelAct::Say("so be it")]])
+                .with_answers(std::slice::from_ref(&answer));
         let (session, _seen) = world.session(LARGE_CAPACITY).await;
         let result = run_text(&session, "ring").await;
         assert_eq!(!world.ran.lock().unwrap().is_empty(), runs, "{answer:?}");
@@ -41,7 +44,8 @@ async fn only_offered_allow_option_runs_the_call() {
 // proves: ACP-31, PERM-2, PERM-5
 #[tokio::test(start_paused = true)]
 async fn each_permission_option_is_offered_once() {
-    let world = World::new(&[&[Act::Call("r", "ring")]]).with_answers(&[choose("reject_once")]);
+    let world = EmbeddingFixture::new(&[&[ModelAct::Call("r", "ring")]])
+        .with_answers(&[choose("reject_once")]);
     let (session, _seen) = world.session(LARGE_CAPACITY).await;
     run_text(&session, "ring").await;
     let asked = world.client.asked.lock().unwrap();
@@ -61,9 +65,9 @@ async fn each_permission_option_is_offered_once() {
 #[tokio::test(start_paused = true)]
 async fn allow_always_is_remembered_in_session() {
     for (answer, ran) in [("allow_always", 2), ("reject_always", 0)] {
-        let world = World::new(&[
-            &[Act::Call("a", "ring"), Act::Call("b", "ring")],
-            &[Act::Say("done")],
+        let world = EmbeddingFixture::new(&[
+            &[ModelAct::Call("a", "ring"), ModelAct::Call("b", "ring")],
+            &[ModelAct::Say("done")],
         ])
         .with_answers(&[choose(answer)]);
         let (session, _seen) = world.session(LARGE_CAPACITY).await;
@@ -76,8 +80,8 @@ async fn allow_always_is_remembered_in_session() {
 // proves: ACP-50, LASH-15
 #[tokio::test(start_paused = true)]
 async fn cancelled_permission_cancels_the_prompt() {
-    let world =
-        World::new(&[&[Act::Call("r", "ring")]]).with_answers(&[PermissionAnswer::Cancelled]);
+    let world = EmbeddingFixture::new(&[&[ModelAct::Call("r", "ring")]])
+        .with_answers(&[PermissionAnswer::Cancelled]);
     let (session, _seen) = world.session(LARGE_CAPACITY).await;
     let result = run_text(&session, "ring").await;
     assert_eq!(result.outcome, Outcome::Stopped(TurnStop::Cancelled));
@@ -87,9 +91,9 @@ async fn cancelled_permission_cancels_the_prompt() {
 #[tokio::test(start_paused = true)]
 async fn mode_change_applies_to_next_call() {
     let signal = Arc::new(tokio::sync::Notify::new());
-    let world = World::new(&[
-        &[Act::Wait(signal.clone()), Act::Call("r", "ring")],
-        &[Act::Say("rang")],
+    let world = EmbeddingFixture::new(&[
+        &[ModelAct::Wait(signal.clone()), ModelAct::Call("r", "ring")],
+        &[ModelAct::Say("rang")],
     ]);
     let (session, _seen) = world.session(LARGE_CAPACITY).await;
     let ticket = start_text(&session, "ring");
@@ -104,14 +108,14 @@ async fn mode_change_applies_to_next_call() {
 #[tokio::test(start_paused = true)]
 async fn permission_wait_does_not_count_as_time() {
     let hour = std::time::Duration::from_secs(3600);
-    let world = World::new(&[
-        &[Act::Call("r", "ring")],
+    let world = EmbeddingFixture::new(&[
+        &[ModelAct::Call("r", "ring")],
         &[
-            Act::Pause(std::time::Duration::from_secs(590)),
-            Act::Say("rang"),
+            ModelAct::Pause(std::time::Duration::from_secs(590)),
+            ModelAct::Say("rang"),
         ],
-        &[Act::Call("r", "ring")],
-        &[Act::Hang],
+        &[ModelAct::Call("r", "ring")],
+        &[ModelAct::Hang],
     ])
     .with_answers(&[choose("allow_once"), choose("allow_once")]);
     *world.client.delay.lock().unwrap() = hour;
@@ -132,7 +136,9 @@ async fn permission_wait_does_not_count_as_time() {
 }
 
 /// Runs `test` with a session whose first call is being judged on a thread that hangs until the sender is dropped.
-fn while_judging_hangs(test: impl AsyncFnOnce(World, Session, PromptHandle, mpsc::Sender<()>)) {
+fn while_judging_hangs(
+    test: impl AsyncFnOnce(EmbeddingFixture, Session, PromptHandle, mpsc::Sender<()>),
+) {
     let runtime = tokio::runtime::Builder::new_current_thread()
         .enable_all()
         .start_paused(true)
@@ -140,10 +146,10 @@ fn while_judging_hangs(test: impl AsyncFnOnce(World, Session, PromptHandle, mpsc
         .build()
         .unwrap();
     runtime.block_on(async {
-        let world = World::new(&[
-            &[Act::Call("r", "ring")],
-            &[Act::Say("the other session")],
-            &[Act::Say("so be it")],
+        let world = EmbeddingFixture::new(&[
+            &[ModelAct::Call("r", "ring")],
+            &[ModelAct::Say("the other session")],
+            &[ModelAct::Say("so be it")],
         ]);
         let (session, mut seen) = world.session(LARGE_CAPACITY).await;
         let (other, _seen) = world.session(LARGE_CAPACITY).await;
@@ -190,7 +196,7 @@ fn mode_change_applies_to_call_being_judged() {
 fn unjudged_call_asks_for_permission() {
     while_judging_hangs(async |world, session, _ticket, release| {
         tokio::time::advance(std::time::Duration::from_secs(5)).await;
-        world.client.called.notified().await;
+        world.client.was_asked.notified().await;
         let kinds: Vec<PermissionChoiceKind> = world.client.asked.lock().unwrap()[0]
             .options
             .iter()
@@ -261,9 +267,12 @@ async fn command_line_keeps_limits_of_its_judgement() {
             command,
             limits: Arc::clone(&limits),
         };
-        let script: &[&[Act]] = &[&[Act::Call("c", "runner")], &[Act::Say("so be it")]];
+        let script: &[&[ModelAct]] = &[
+            &[ModelAct::Call("c", "runner")],
+            &[ModelAct::Say("so be it")],
+        ];
         let store = Arc::new(MemoryStore::new());
-        let world = World::build(store, script, &[], |_| {}, |tools| tools.and(runner))
+        let world = EmbeddingFixture::build(store, script, &[], |_| {}, |tools| tools.and(runner))
             .with_answers(&[choose("allow_once")]);
         let (session, _seen) = world.session(LARGE_CAPACITY).await;
         run_text(&session, "run it").await;

@@ -2,7 +2,7 @@
 
 use crate::{
     evaluation::{evaluate, start_evaluation},
-    fixture::{Act, LARGE_CAPACITY, TestModel, World, yield_while},
+    fixture::{EmbeddingFixture, LARGE_CAPACITY, ModelAct, TestModel, yield_while},
 };
 use std::sync::Arc;
 use turnery_agent::{
@@ -27,8 +27,11 @@ fn with_cost(most: u64) -> PromptOptions {
 }
 
 /// Models `a` and `b` have no price, `one` has.
-fn partly_priced(others: &[Arc<TestModel>], script: &[&[Act]]) -> (World, Arc<TestModel>) {
-    let world = World::build(
+fn partly_priced(
+    others: &[Arc<TestModel>],
+    script: &[&[ModelAct]],
+) -> (EmbeddingFixture, Arc<TestModel>) {
+    let world = EmbeddingFixture::build(
         Arc::new(MemoryStore::new()),
         script,
         others,
@@ -56,17 +59,18 @@ fn partly_priced(others: &[Arc<TestModel>], script: &[&[Act]]) -> (World, Arc<Te
         world.agent.toolbox().clone(),
         Arc::new(settings),
     );
-    (World { agent, ..world }, puppet)
+    (EmbeddingFixture { agent, ..world }, puppet)
 }
 
 // proves: UP-1
 #[tokio::test(start_paused = true)]
 async fn unknown_price_is_refused_before_the_first_call() {
     let others = [
-        TestModel::new("a", &[&[Act::Say("a")]]),
-        TestModel::new("b", &[&[Act::Say("b")]]),
+        TestModel::new("a", &[&[ModelAct::Say("a")]]),
+        TestModel::new("b", &[&[ModelAct::Say("b")]]),
     ];
-    let (world, puppet) = partly_priced(&others, &[&[Act::Say("one")], &[Act::Say("two")]]);
+    let (world, puppet) =
+        partly_priced(&others, &[&[ModelAct::Say("one")], &[ModelAct::Say("two")]]);
     let (session, _seen) = world.session(LARGE_CAPACITY).await;
     let judged = |name: &str| SelectionStrategy::Judge(Some(model_name(name)));
     for (candidates, pick, unknown) in [
@@ -96,8 +100,8 @@ async fn unknown_price_is_refused_before_the_first_call() {
 #[tokio::test(start_paused = true)]
 async fn model_changed_in_prompt_needs_price() {
     let gate = Arc::new(tokio::sync::Notify::new());
-    let others = [TestModel::new("a", &[&[Act::Say("a")]])];
-    let script: &[&[Act]] = &[&[Act::Wait(gate.clone()), Act::Call("l", "look")]];
+    let others = [TestModel::new("a", &[&[ModelAct::Say("a")]])];
+    let script: &[&[ModelAct]] = &[&[ModelAct::Wait(gate.clone()), ModelAct::Call("l", "look")]];
     let (world, puppet) = partly_priced(&others, script);
     let (session, _seen) = world.session(LARGE_CAPACITY).await;
     let ticket = session.prompt(vec![Content::text("go")], with_cost(9));

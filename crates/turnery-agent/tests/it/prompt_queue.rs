@@ -1,7 +1,9 @@
 //! Tests of the message id of a prompt, of withdrawing queued prompts, and of prompt ends pushed to an
 //! outbox.
 
-use crate::fixture::{Act, LARGE_CAPACITY, World, drain, live_events, run_text, start_text};
+use crate::fixture::{
+    EmbeddingFixture, LARGE_CAPACITY, ModelAct, drain, live_events, run_text, start_text,
+};
 use std::{
     sync::{Arc, Mutex},
     task::{Context, Poll},
@@ -24,7 +26,7 @@ fn start_discardable(session: &Session, text: &str, cancel: CancellationToken) -
 /// The id arrives long before the prompt ends, and is that of the message shown.
 #[tokio::test(start_paused = true)]
 async fn handle_reports_inserted_message_id() {
-    let world = World::new(&[&[Act::Hang]]);
+    let world = EmbeddingFixture::new(&[&[ModelAct::Hang]]);
     let (session, mut seen) = world.session(LARGE_CAPACITY).await;
     let mut ticket = start_text(&session, "hi");
     let inserted = ticket.inserted().await.unwrap();
@@ -47,9 +49,9 @@ async fn handle_reports_inserted_message_id() {
 #[tokio::test(start_paused = true)]
 async fn waiting_prompt_can_be_cancelled() {
     let signal = Arc::new(Notify::new());
-    let world = World::new(&[
-        &[Act::Say("one"), Act::Wait(signal.clone())],
-        &[Act::Say("three")],
+    let world = EmbeddingFixture::new(&[
+        &[ModelAct::Say("one"), ModelAct::Wait(signal.clone())],
+        &[ModelAct::Say("three")],
     ]);
     let (session, _seen) = world.session(LARGE_CAPACITY).await;
     let mut first = start_text(&session, "first");
@@ -70,7 +72,7 @@ async fn waiting_prompt_can_be_cancelled() {
 /// A cancel before the prompt begins leaves nothing behind, even if the message id is not awaited.
 #[tokio::test(start_paused = true)]
 async fn cancel_before_start_leaves_nothing() {
-    let world = World::new(&[&[Act::Say("ok")]]);
+    let world = EmbeddingFixture::new(&[&[ModelAct::Say("ok")]]);
     let (session, mut seen) = world.session(LARGE_CAPACITY).await;
     let first = start_discardable(&session, "first", CancellationToken::new());
     let second = start_discardable(&session, "second", CancellationToken::new());
@@ -118,7 +120,7 @@ impl Outbox for EndTrackingOutbox {
 /// The end comes after all other items of a prompt, and before its result.
 #[tokio::test(start_paused = true)]
 async fn outbox_gets_prompt_end_last() {
-    let world = World::new(&[&[Act::Say("one")], &[Act::Say("two")]]);
+    let world = EmbeddingFixture::new(&[&[ModelAct::Say("one")], &[ModelAct::Say("two")]]);
     let (mut ports, _seen) = world.ports(LARGE_CAPACITY);
     let following = EndTrackingOutbox::default();
     ports.outbox = Box::new(following.clone());

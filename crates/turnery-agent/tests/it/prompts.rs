@@ -1,7 +1,8 @@
 //! Tests that prompts run one at a time and that a result comes after all events and the commit.
 
 use crate::fixture::{
-    Act, LARGE_CAPACITY, ShownItem, World, drain, finished, live_events, run_text, start_text,
+    EmbeddingFixture, LARGE_CAPACITY, ModelAct, ShownItem, drain, finished, live_events, run_text,
+    start_text,
 };
 use std::sync::Arc;
 use tokio::sync::Notify;
@@ -11,7 +12,7 @@ use turnery_engine::{EventKind, ModelErrorKind, Outcome, ProviderFailure, TurnSt
 // proves: R5, C-11
 #[tokio::test(start_paused = true)]
 pub(crate) async fn result_follows_all_events_and_the_commit() {
-    let world = World::new(&[&[Act::Say("hel"), Act::Say("lo")]]);
+    let world = EmbeddingFixture::new(&[&[ModelAct::Say("hel"), ModelAct::Say("lo")]]);
     let (session, mut seen) = world.session(LARGE_CAPACITY).await;
     let result = run_text(&session, "hi").await;
     assert_eq!(result.outcome, finished("hel\nlo"));
@@ -30,9 +31,9 @@ pub(crate) async fn result_follows_all_events_and_the_commit() {
 #[tokio::test(start_paused = true)]
 async fn second_prompt_waits_and_sees_the_first() {
     let signal = Arc::new(Notify::new());
-    let world = World::new(&[
-        &[Act::Say("one"), Act::Wait(signal.clone())],
-        &[Act::Say("two")],
+    let world = EmbeddingFixture::new(&[
+        &[ModelAct::Say("one"), ModelAct::Wait(signal.clone())],
+        &[ModelAct::Say("two")],
     ]);
     let (session, mut seen) = world.session(LARGE_CAPACITY).await;
     let first = start_text(&session, "first");
@@ -54,7 +55,11 @@ async fn second_prompt_waits_and_sees_the_first() {
 // proves: ACP-57, C-29
 #[tokio::test(start_paused = true)]
 pub(crate) async fn prompts_run_in_arrival_order() {
-    let world = World::new(&[&[Act::Say("1")], &[Act::Say("2")], &[Act::Say("3")]]);
+    let world = EmbeddingFixture::new(&[
+        &[ModelAct::Say("1")],
+        &[ModelAct::Say("2")],
+        &[ModelAct::Say("3")],
+    ]);
     let (session, _seen) = world.session(LARGE_CAPACITY).await;
     let tickets = ["a", "b", "c"].map(|text| start_text(&session, text));
     for ticket in tickets {
@@ -65,7 +70,7 @@ pub(crate) async fn prompts_run_in_arrival_order() {
 
 #[tokio::test(start_paused = true)]
 async fn waiting_prompts_are_limited() {
-    let world = World::new(&[&[Act::Hang]]);
+    let world = EmbeddingFixture::new(&[&[ModelAct::Hang]]);
     let (session, _seen) = world.session(LARGE_CAPACITY).await;
     let mut tickets = Vec::new();
     for _ in 0..MAX_QUEUED_PROMPTS {
@@ -85,10 +90,10 @@ async fn waiting_prompts_are_limited() {
 // proves: ACP-24
 #[tokio::test(start_paused = true)]
 async fn duplicate_call_ids_get_a_suffix() {
-    let world = World::new(&[
-        &[Act::Call("c", "look")],
-        &[Act::Call("c", "look")],
-        &[Act::Say("ok")],
+    let world = EmbeddingFixture::new(&[
+        &[ModelAct::Call("c", "look")],
+        &[ModelAct::Call("c", "look")],
+        &[ModelAct::Say("ok")],
     ]);
     let (session, mut seen) = world.session(LARGE_CAPACITY).await;
     run_text(&session, "look twice").await;
@@ -107,10 +112,10 @@ async fn duplicate_call_ids_get_a_suffix() {
 // proves: LASH-18
 #[tokio::test(start_paused = true)]
 async fn model_error_or_panic_ends_only_the_prompt() {
-    let world = World::new(&[
-        &[Act::Fail],
-        &[Act::Say("x"), Act::Panic],
-        &[Act::Say("fine")],
+    let world = EmbeddingFixture::new(&[
+        &[ModelAct::Fail],
+        &[ModelAct::Say("x"), ModelAct::Panic],
+        &[ModelAct::Say("fine")],
     ]);
     let (session, _seen) = world.session(LARGE_CAPACITY).await;
     let failed = run_text(&session, "one").await;
@@ -130,7 +135,7 @@ async fn model_error_or_panic_ends_only_the_prompt() {
 
 #[tokio::test(start_paused = true)]
 async fn title_is_shown_once() {
-    let world = World::new(&[&[Act::Say("a")], &[Act::Say("b")]]);
+    let world = EmbeddingFixture::new(&[&[ModelAct::Say("a")], &[ModelAct::Say("b")]]);
     let (session, mut seen) = world.session(LARGE_CAPACITY).await;
     run_text(&session, "\n  Fix the bug \nplease").await;
     run_text(&session, "and another").await;

@@ -1,6 +1,6 @@
 //! Tests of the record of a prompt and of the messages of the next call.
 
-use crate::fixture::{Act, LARGE_CAPACITY, World, run_text, start_text};
+use crate::fixture::{EmbeddingFixture, LARGE_CAPACITY, ModelAct, run_text, start_text};
 use serde_json::{Value, json};
 use std::sync::Arc;
 use turnery_agent::Session;
@@ -11,18 +11,18 @@ use turnery_engine::{
 use turnery_models::Thinking;
 use turnery_store::{Commit, NewSession, Owner};
 
-async fn records(world: &World, session: &Session) -> Vec<Arc<LoopRecord>> {
+async fn records(world: &EmbeddingFixture, session: &Session) -> Vec<Arc<LoopRecord>> {
     world.loops(session.id()).await
 }
 
 // proves: LOOP-1, LOOP-2, LOOP-10, LOOP-11, LOOP-12, LOOP-13, LOOP-14, LOOP-35, LOOP-52, D-13
 #[tokio::test(start_paused = true)]
 async fn each_prompt_is_one_record_with_structured_id() {
-    let world = World::new(&[
-        &[Act::Say("1"), Act::Call("l", "look")],
-        &[Act::Say("2")],
-        &[Act::Say("3")],
-        &[Act::Say("4")],
+    let world = EmbeddingFixture::new(&[
+        &[ModelAct::Say("1"), ModelAct::Call("l", "look")],
+        &[ModelAct::Say("2")],
+        &[ModelAct::Say("3")],
+        &[ModelAct::Say("4")],
     ]);
     let (session, _seen) = world.session(LARGE_CAPACITY).await;
     for text in ["one", "two", "three"] {
@@ -49,7 +49,7 @@ async fn each_prompt_is_one_record_with_structured_id() {
 // proves: LOOP-17, LOOP-22, LOOP-23, LOOP-84, LOOP-7
 #[tokio::test(start_paused = true)]
 async fn loop_parent_is_the_previous_loop() {
-    let world = World::new(&[&[Act::Say("1")], &[Act::Say("2")]]);
+    let world = EmbeddingFixture::new(&[&[ModelAct::Say("1")], &[ModelAct::Say("2")]]);
     let (session, _seen) = world.session(LARGE_CAPACITY).await;
     run_text(&session, "one").await;
     run_text(&session, "two").await;
@@ -60,7 +60,7 @@ async fn loop_parent_is_the_previous_loop() {
 }
 
 /// Creates a scripted model whose responses have usage.
-fn scripted(world: &World, answers: Value) -> String {
+fn scripted(world: &EmbeddingFixture, answers: Value) -> String {
     let path = world.folder.path().join("scenario.json");
     std::fs::write(&path, json!({"answers": answers}).to_string()).unwrap();
     format!("scripted:{}", path.display())
@@ -69,7 +69,7 @@ fn scripted(world: &World, answers: Value) -> String {
 // proves: LOOP-4, LOOP-33, LOOP-34, LOOP-36, LOOP-37, LOOP-39, LOOP-40, LOOP-41, LOOP-42, LOOP-92
 #[tokio::test(start_paused = true)]
 async fn record_names_its_model() {
-    let world = World::new(&[&[Act::Say("1")], &[Act::Say("2")]]);
+    let world = EmbeddingFixture::new(&[&[ModelAct::Say("1")], &[ModelAct::Say("2")]]);
     let (session, _seen) = world.session(LARGE_CAPACITY).await;
     run_text(&session, "one").await;
     session.set_thinking(Thinking::High).await.unwrap();
@@ -103,7 +103,7 @@ async fn record_names_its_model() {
 // proves: LOOP-5, LOOP-45, I3
 #[tokio::test(start_paused = true)]
 async fn result_and_record_agree_on_usage() {
-    let world = World::new(&[]);
+    let world = EmbeddingFixture::new(&[]);
     let (session, _seen) = world.session(LARGE_CAPACITY).await;
     let model = scripted(
         &world,
@@ -136,9 +136,9 @@ async fn result_and_record_agree_on_usage() {
 // proves: TURN-37, TURN-47, TURN-48, LOOP-83
 #[tokio::test(start_paused = true)]
 async fn next_call_sees_recorded_messages() {
-    let world = World::new(&[
-        &[Act::Say("let me"), Act::Call("l", "look")],
-        &[Act::Say("done")],
+    let world = EmbeddingFixture::new(&[
+        &[ModelAct::Say("let me"), ModelAct::Call("l", "look")],
+        &[ModelAct::Say("done")],
     ]);
     let (session, _seen) = world.session(LARGE_CAPACITY).await;
     run_text(&session, "go").await;
@@ -159,13 +159,13 @@ async fn next_call_sees_recorded_messages() {
 // proves: TURN-64, TURN-65, LOOP-61, LOOP-83
 #[tokio::test(start_paused = true)]
 async fn session_without_turns_can_be_continued() {
-    let world = World::new(&[&[Act::Say("hello")]]);
+    let world = EmbeddingFixture::new(&[&[ModelAct::Say("hello")]]);
     let (session, _seen) = world.session(LARGE_CAPACITY).await;
     run_text(&session, "hi").await;
     let mut old = LoopRecord::clone(&records(&world, &session).await[0]);
     old.turns.clear();
 
-    let world = World::new(&[&[Act::Say("again")]]);
+    let world = EmbeddingFixture::new(&[&[ModelAct::Say("again")]]);
     let id: SessionId = session.id().clone();
     let new = NewSession {
         id: id.clone(),
@@ -197,7 +197,7 @@ async fn session_without_turns_can_be_continued() {
 // proves: LASH-38, LASH-39
 #[tokio::test(start_paused = true)]
 async fn text_is_streamed_or_settled() {
-    let world = World::new(&[&[Act::Say("1")]]);
+    let world = EmbeddingFixture::new(&[&[ModelAct::Say("1")]]);
     let (session, _seen) = world.session(LARGE_CAPACITY).await;
     let input = vec![
         Content::text("see @src/main.rs"),
@@ -236,7 +236,8 @@ async fn outcome_match_is_exhaustive() {
             ) => "look into it",
         }
     }
-    let world = World::new(&[&[Act::Say("1")], &[Act::Fail], &[Act::Hang]]);
+    let world =
+        EmbeddingFixture::new(&[&[ModelAct::Say("1")], &[ModelAct::Fail], &[ModelAct::Hang]]);
     let (session, _seen) = world.session(LARGE_CAPACITY).await;
     let mut steps = Vec::new();
     for text in ["one", "two", "three"] {

@@ -4,8 +4,8 @@ use crate::{
     evaluation::{evaluate, start_evaluation},
     failing_store::{ALWAYS, FailingStore},
     fixture::{
-        Act, LARGE_CAPACITY, TestModel, World, check_random, run_text, start_text, wait_for_event,
-        yield_while,
+        EmbeddingFixture, LARGE_CAPACITY, ModelAct, TestModel, check_random, run_text, start_text,
+        wait_for_event, yield_while,
     },
 };
 use proptest::prelude::*;
@@ -21,7 +21,7 @@ use turnery_engine::{CommitError, EventKind, LoopStatus, oracle};
 use turnery_store::{Clock, ListQuery, MemoryStore, Owner};
 use turnery_tools::Toolbox;
 
-const ONE_ANSWER: &[Act] = &[Act::Say("ok")];
+const ONE_ANSWER: &[ModelAct] = &[ModelAct::Say("ok")];
 
 /// Store whose lanes can be made to expire, as if their owners were gone. Unit: seconds.
 pub(crate) fn expiring_store() -> (Arc<MemoryStore>, Arc<AtomicI64>) {
@@ -33,9 +33,9 @@ pub(crate) fn expiring_store() -> (Arc<MemoryStore>, Arc<AtomicI64>) {
     (Arc::new(MemoryStore::with_clock(clock)), later)
 }
 
-fn expiring_fixture(script: &[&[Act]]) -> (World, Arc<AtomicI64>) {
+fn expiring_fixture(script: &[&[ModelAct]]) -> (EmbeddingFixture, Arc<AtomicI64>) {
     let (store, later) = expiring_store();
-    (World::over(store, script), later)
+    (EmbeddingFixture::with_second_model(store, script), later)
 }
 
 /// One call has ended and one is running: the model learns the state of each, and that the prompt was
@@ -43,12 +43,12 @@ fn expiring_fixture(script: &[&[Act]]) -> (World, Arc<AtomicI64>) {
 // proves: S5, C-12, D-16
 #[tokio::test(start_paused = true)]
 pub(crate) async fn interrupted_prompt_is_in_the_next_context() {
-    let calls: &[Act] = &[
-        Act::Say("on it"),
-        Act::Call("a", "look"),
-        Act::Call("b", "hang"),
+    let calls: &[ModelAct] = &[
+        ModelAct::Say("on it"),
+        ModelAct::Call("a", "look"),
+        ModelAct::Call("b", "hang"),
     ];
-    let (world, later) = expiring_fixture(&[calls, &[Act::Say("here")]]);
+    let (world, later) = expiring_fixture(&[calls, &[ModelAct::Say("here")]]);
     let (one, mut seen) = world.session(LARGE_CAPACITY).await;
     let ticket = start_text(&one, "first");
     // No time passes in which a delayed journal write would happen.
@@ -92,11 +92,14 @@ async fn interrupted_evaluation_is_in_the_next_context() {
     let (store, later) = expiring_store();
     let a = TestModel::new(
         "a",
-        &[&[Act::Say("on it"), Act::Call("1", "look")], &[Act::Hang]],
+        &[
+            &[ModelAct::Say("on it"), ModelAct::Call("1", "look")],
+            &[ModelAct::Hang],
+        ],
     );
-    let b = TestModel::new("b", &[&[Act::Hang]]);
-    let script: &[&[Act]] = &[&[Act::Say("here")]];
-    let world = World::build(store, script, &[a, b], |_| {}, |tools| tools);
+    let b = TestModel::new("b", &[&[ModelAct::Hang]]);
+    let script: &[&[ModelAct]] = &[&[ModelAct::Say("here")]];
+    let world = EmbeddingFixture::build(store, script, &[a, b], |_| {}, |tools| tools);
     let (one, _seen) = world.session(LARGE_CAPACITY).await;
     let options = PromptOptions::default();
     let ticket = start_evaluation(&one, &["a", "b"], SelectionStrategy::First, options);
@@ -125,10 +128,10 @@ async fn interrupted_evaluation_is_in_the_next_context() {
 // proves: S5, LASH-12
 #[tokio::test(start_paused = true)]
 async fn interrupted_frame_is_continued() {
-    let script: [&[Act]; 3] = [
-        &[Act::Call("s", "switch")],
-        &[Act::Say("digging"), Act::Hang],
-        &[Act::Say("here")],
+    let script: [&[ModelAct]; 3] = [
+        &[ModelAct::Call("s", "switch")],
+        &[ModelAct::Say("digging"), ModelAct::Hang],
+        &[ModelAct::Say("here")],
     ];
     let (world, later) = expiring_fixture(&script);
     let (one, mut seen) = world.session(LARGE_CAPACITY).await;
@@ -151,10 +154,13 @@ async fn interrupted_frame_is_continued() {
 // proves: S5, S7
 #[tokio::test(start_paused = true)]
 async fn interrupted_child_has_a_record() {
-    let script: [&[Act]; 2] = [&[Act::Delegate("t", false)], &[Act::Call("h", "hang")]];
+    let script: [&[ModelAct]; 2] = [
+        &[ModelAct::Delegate("t", false)],
+        &[ModelAct::Call("h", "hang")],
+    ];
     let (store, later) = expiring_store();
     let tools = |tools: Toolbox| tools.and(SubAgentTool);
-    let world = World::build(store, &script, &[], |_| {}, tools);
+    let world = EmbeddingFixture::build(store, &script, &[], |_| {}, tools);
     let (one, _seen) = world.session(LARGE_CAPACITY).await;
     let _ticket = start_text(&one, "first");
     yield_while(|| world.ran.lock().unwrap().is_empty()).await;
@@ -183,11 +189,11 @@ async fn interrupted_child_has_a_record() {
 #[tokio::test(start_paused = true)]
 async fn failing_commit_is_retried() {
     let store = FailingStore::new();
-    let world = World::over(store.clone(), &[ONE_ANSWER]);
+    let world = EmbeddingFixture::with_second_model(store.clone(), &[ONE_ANSWER]);
     let (session, _seen) = world.session(LARGE_CAPACITY).await;
-    store.commit.store(3, Ordering::SeqCst);
+    store.failing_commits.store(3, Ordering::SeqCst);
     run_text(&session, "go").await;
-    assert_eq!(store.failed.load(Ordering::SeqCst), 3);
+    assert_eq!(store.failed_commits.load(Ordering::SeqCst), 3);
     assert_eq!(world.loops(session.id()).await.len(), 1);
 }
 
@@ -196,11 +202,14 @@ async fn failing_commit_is_retried() {
 #[tokio::test(start_paused = true)]
 async fn unstored_answer_is_recovered() {
     let store = FailingStore::new();
-    let world = World::over(store.clone(), &[&[Act::Say("one")], &[Act::Say("two")]]);
+    let world = EmbeddingFixture::with_second_model(
+        store.clone(),
+        &[&[ModelAct::Say("one")], &[ModelAct::Say("two")]],
+    );
     let (session, _seen) = world.session(LARGE_CAPACITY).await;
-    store.commit.store(ALWAYS, Ordering::SeqCst);
+    store.failing_commits.store(ALWAYS, Ordering::SeqCst);
     start_text(&session, "first").result().await.unwrap_err();
-    store.commit.store(0, Ordering::SeqCst);
+    store.failing_commits.store(0, Ordering::SeqCst);
     run_text(&session, "second").await;
     let request = world.model.request(1);
     assert_eq!(
@@ -215,15 +224,18 @@ async fn unstored_answer_is_recovered() {
 #[tokio::test(start_paused = true)]
 async fn unstored_refusal_stays_off_chain() {
     let store = FailingStore::new();
-    let script: [&[Act]; 2] = [&[Act::Say("no"), Act::Refuse], &[Act::Say("yes")]];
-    let world = World::over(store.clone(), &script);
+    let script: [&[ModelAct]; 2] = [
+        &[ModelAct::Say("no"), ModelAct::Refuse],
+        &[ModelAct::Say("yes")],
+    ];
+    let world = EmbeddingFixture::with_second_model(store.clone(), &script);
     let (session, _seen) = world.session(LARGE_CAPACITY).await;
-    store.commit.store(ALWAYS, Ordering::SeqCst);
+    store.failing_commits.store(ALWAYS, Ordering::SeqCst);
     start_text(&session, "something bad")
         .result()
         .await
         .unwrap_err();
-    store.commit.store(0, Ordering::SeqCst);
+    store.failing_commits.store(0, Ordering::SeqCst);
     run_text(&session, "something good").await;
     assert_eq!(world.model.request(1), ["something good"]);
     let loops = world.loops(session.id()).await;
@@ -237,14 +249,14 @@ async fn unstored_refusal_stays_off_chain() {
 #[tokio::test(start_paused = true)]
 pub(crate) async fn prompts_after_a_lost_one_are_stored() {
     let store = FailingStore::new();
-    let world = World::over(store.clone(), &[ONE_ANSWER; 64]);
+    let world = EmbeddingFixture::with_second_model(store.clone(), &[ONE_ANSWER; 64]);
     let (session, _seen) = world.session(LARGE_CAPACITY).await;
     run_text(&session, "one").await;
-    store.append.store(true, Ordering::SeqCst);
-    store.commit.store(ALWAYS, Ordering::SeqCst);
+    store.drop_appends.store(true, Ordering::SeqCst);
+    store.failing_commits.store(ALWAYS, Ordering::SeqCst);
     start_text(&session, "lost").result().await.unwrap_err();
-    store.append.store(false, Ordering::SeqCst);
-    store.commit.store(0, Ordering::SeqCst);
+    store.drop_appends.store(false, Ordering::SeqCst);
+    store.failing_commits.store(0, Ordering::SeqCst);
     run_text(&session, "two").await;
     let id = session.id().clone();
     session.close().await;
@@ -268,7 +280,7 @@ pub(crate) async fn prompts_after_a_lost_one_are_stored() {
 async fn check_session_goes_on(ops: &[u8]) -> Result<(), String> {
     let store = FailingStore::new();
     let others = ["a", "b"].map(|name| TestModel::new(name, &[ONE_ANSWER; 40]));
-    let world = World::build(
+    let world = EmbeddingFixture::build(
         store.clone(),
         &[ONE_ANSWER; 40],
         &others,
@@ -283,9 +295,9 @@ async fn check_session_goes_on(ops: &[u8]) -> Result<(), String> {
             0 | 1 => (true, op % 7 == 0),
             _ => (false, true),
         };
-        store.append.store(!journals, Ordering::SeqCst);
+        store.drop_appends.store(!journals, Ordering::SeqCst);
         store
-            .commit
+            .failing_commits
             .store(if fails { ALWAYS } else { 0 }, Ordering::SeqCst);
         let ended = match op % 7 {
             2 if unwritten => continue,

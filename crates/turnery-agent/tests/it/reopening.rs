@@ -1,6 +1,8 @@
 //! Tests that options and remembered approvals are restored when a session is opened again.
 
-use crate::fixture::{Act, LARGE_CAPACITY, World, choose, drain_replayed, run_text};
+use crate::fixture::{
+    EmbeddingFixture, LARGE_CAPACITY, ModelAct, choose, drain_replayed, run_text,
+};
 use std::sync::Arc;
 use turnery_agent::ClientPorts;
 use turnery_engine::{Content, EventKind, LlmMessage, Message};
@@ -9,7 +11,7 @@ use turnery_store::{
     MemoryStore, RememberedApproval, SessionPatch, SqliteStore, Store, TranscriptNote, export,
 };
 
-fn asked(world: &World) -> usize {
+fn permission_requests(world: &EmbeddingFixture) -> usize {
     world.client.asked.lock().unwrap().len()
 }
 
@@ -18,13 +20,13 @@ fn asked(world: &World) -> usize {
 #[tokio::test(start_paused = true)]
 async fn remembered_approval_survives_reopening() {
     for (answer, rings) in [("allow_always", 3), ("reject_always", 0)] {
-        let world = World::new(&[
-            &[Act::Call("a", "ring")],
-            &[Act::Say("one")],
-            &[Act::Call("b", "ring")],
-            &[Act::Say("two")],
-            &[Act::Call("c", "ring")],
-            &[Act::Say("three")],
+        let world = EmbeddingFixture::new(&[
+            &[ModelAct::Call("a", "ring")],
+            &[ModelAct::Say("one")],
+            &[ModelAct::Call("b", "ring")],
+            &[ModelAct::Say("two")],
+            &[ModelAct::Call("c", "ring")],
+            &[ModelAct::Say("three")],
         ])
         .with_answers(&[choose(answer)]);
         let (session, _seen) = world.session(LARGE_CAPACITY).await;
@@ -35,7 +37,7 @@ async fn remembered_approval_survives_reopening() {
             run_text(&session, "ring").await;
             session.close().await;
         }
-        assert_eq!(asked(&world), 1, "{answer}");
+        assert_eq!(permission_requests(&world), 1, "{answer}");
         assert_eq!(world.ran.lock().unwrap().len(), rings, "{answer}");
     }
 }
@@ -44,15 +46,15 @@ async fn remembered_approval_survives_reopening() {
 // proves: PERM-6
 #[tokio::test(start_paused = true)]
 async fn remembered_approval_is_limited_to_its_session() {
-    let world = World::new(&[
-        &[Act::Call("a", "ring")],
-        &[Act::Say("one")],
-        &[Act::Call("b", "ring")],
-        &[Act::Say("two")],
-        &[Act::Call("c", "ring")],
-        &[Act::Say("three")],
-        &[Act::Call("d", "ring")],
-        &[Act::Say("four")],
+    let world = EmbeddingFixture::new(&[
+        &[ModelAct::Call("a", "ring")],
+        &[ModelAct::Say("one")],
+        &[ModelAct::Call("b", "ring")],
+        &[ModelAct::Say("two")],
+        &[ModelAct::Call("c", "ring")],
+        &[ModelAct::Say("three")],
+        &[ModelAct::Call("d", "ring")],
+        &[ModelAct::Say("four")],
     ])
     .with_answers(&[
         choose("allow_always"),
@@ -64,12 +66,12 @@ async fn remembered_approval_is_limited_to_its_session() {
     run_text(&first, "ring").await;
     let (second, _seen) = world.session(LARGE_CAPACITY).await;
     run_text(&second, "ring").await;
-    assert_eq!(asked(&world), 2);
+    assert_eq!(permission_requests(&world), 2);
     let (ports, _seen) = world.ports(LARGE_CAPACITY);
     let copied = world.agent.fork(first.id(), world.request(), |_| ports);
     let copy = copied.await.unwrap();
     run_text(&copy, "ring").await;
-    assert_eq!(asked(&world), 3);
+    assert_eq!(permission_requests(&world), 3);
     // An unreadable rule allows nothing.
     let patch = SessionPatch {
         always: Some(RememberedApproval::Allow("ring(".to_owned())),
@@ -78,7 +80,7 @@ async fn remembered_approval_is_limited_to_its_session() {
     world.store.patch(second.id(), patch).await.unwrap();
     let (second, _seen) = world.open(second.id(), false).await;
     run_text(&second, "ring").await;
-    assert_eq!(asked(&world), 4);
+    assert_eq!(permission_requests(&world), 4);
     assert_eq!(world.ran.lock().unwrap().len(), 2);
 }
 
@@ -86,7 +88,7 @@ async fn remembered_approval_is_limited_to_its_session() {
 // proves: CFG-7, RES-2
 #[tokio::test(start_paused = true)]
 async fn thinking_level_survives_reopening() {
-    let world = World::new(&[]);
+    let world = EmbeddingFixture::new(&[]);
     let (session, _seen) = world.session(LARGE_CAPACITY).await;
     assert_eq!(session.options().thinking, Thinking::Default);
     session.set_thinking(Thinking::High).await.unwrap();
@@ -116,7 +118,11 @@ async fn thinking_level_survives_reopening() {
 // proves: LOAD-1
 #[tokio::test(start_paused = true)]
 async fn transcript_notes_are_replayed_in_place() {
-    let world = World::new(&[&[Act::Say("one")], &[Act::Say("two")], &[Act::Say("three")]]);
+    let world = EmbeddingFixture::new(&[
+        &[ModelAct::Say("one")],
+        &[ModelAct::Say("two")],
+        &[ModelAct::Say("three")],
+    ]);
     let (session, _seen) = world.session(LARGE_CAPACITY).await;
     let beside = |text: &str| TranscriptNote {
         at: turnery_store::now(),
@@ -161,13 +167,13 @@ async fn records_without_events_are_replayed() {
 }
 
 async fn check_legacy_replay(store: Arc<dyn Store>) {
-    let script: [&[Act]; 4] = [
-        &[Act::Say("one"), Act::Call("c", "look")],
-        &[Act::Say("two")],
-        &[Act::Say("three")],
-        &[Act::Say("four")],
+    let script: [&[ModelAct]; 4] = [
+        &[ModelAct::Say("one"), ModelAct::Call("c", "look")],
+        &[ModelAct::Say("two")],
+        &[ModelAct::Say("three")],
+        &[ModelAct::Say("four")],
     ];
-    let world = World::over(store, &script);
+    let world = EmbeddingFixture::with_second_model(store, &script);
     let (session, _seen) = world.session(LARGE_CAPACITY).await;
     for text in ["a", "b", "c"] {
         run_text(&session, text).await;

@@ -14,13 +14,13 @@ macro_rules! table {
 }
 
 #[test]
-fn every_seeded_bug_is_found() {
+fn every_seeded_fault_is_found() {
     let table = table! {
         KeepSlotWhenIdle => shared_queue::idle_session_releases_its_slot,
         ResultBeforeEvents => prompts::result_follows_all_events_and_the_commit,
-        KeepRejectedMessages => store_failures::a_refused_prompt_is_not_in_the_next_context,
+        KeepRejectedMessages => store_failures::refused_prompt_is_not_in_next_context,
         KeepLostMessages => store_failures::unstored_prompt_is_not_in_next_context,
-        LastPromptFirst => prompts::prompts_run_in_arrival_order,
+        RunLastPromptFirst => prompts::prompts_run_in_arrival_order,
         KeepRequestOnCancel => slow_client::permission_request_is_cancelled_without_reader,
         KeepModelOnCancel => slow_client::unread_outbox_applies_backpressure,
         ReadModelWhenFull => slow_client::unread_outbox_applies_backpressure,
@@ -33,9 +33,9 @@ fn every_seeded_bug_is_found() {
         ForgetSummary => continuation::requested_compaction_is_a_loop_without_turn,
         KeepLoopInItsRerun => continuation::rerun_replaces_the_first_run,
         EndAtFrameSwitch => frames::prompt_continues_in_opened_frame,
-        SequentialCalls => frames::calls_that_may_run_beside_each_other_do,
+        SequentialCalls => frames::parallel_calls_run_concurrently,
         NumberLoopsByCount => recovery::prompts_after_a_lost_one_are_stored,
-        JournalLate => recovery::interrupted_prompt_is_in_the_next_context,
+        JournalAfterNextCall => recovery::interrupted_prompt_is_in_the_next_context,
         DropJournalWrite => journal::cancel_during_journal_write_leaves_no_hole,
     };
     for (fault, test) in table {

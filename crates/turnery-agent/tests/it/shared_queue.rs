@@ -1,6 +1,6 @@
 //! Tests that an idle session holds no slot in a queue that outboxes share.
 
-use crate::evaluation::{cancelled_by, three_models, world};
+use crate::evaluation::{evaluate_with_cancel, fixture_with, three_models};
 use crate::fixture::yield_while;
 use std::{
     sync::{
@@ -36,7 +36,7 @@ impl Outbox for FullOutbox {
 /// slot, or it would later receive one and keep it.
 #[tokio::test(start_paused = true)]
 pub(crate) async fn idle_session_releases_its_slot() {
-    let world = world(&three_models());
+    let world = fixture_with(&three_models());
     let queue = FullOutbox::default();
     let ports = ClientPorts::local(world.client.clone(), Box::new(queue.clone()));
     let session = world
@@ -45,7 +45,7 @@ pub(crate) async fn idle_session_releases_its_slot() {
         .await
         .unwrap();
     let cancel = CancellationToken::new();
-    let prompt = cancelled_by(
+    let prompt = evaluate_with_cancel(
         &session,
         &["a", "b"],
         SelectionStrategy::First,

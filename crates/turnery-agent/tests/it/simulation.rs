@@ -1,7 +1,7 @@
 //! Simulates the session task in random worlds: model output, tool behavior, answers, interjections, hooks,
 //! context size, client speed and cancels. Time is virtual, the seed is proptest's.
 
-use crate::fixture::{Act, World, check_random, drain, live_events};
+use crate::fixture::{EmbeddingFixture, ModelAct, check_random, drain, live_events};
 use futures_util::future::BoxFuture;
 use proptest::prelude::*;
 use std::{
@@ -22,7 +22,7 @@ use turnery_engine::{
 
 /// One prompt of a simulated session.
 #[derive(Clone, Debug)]
-struct Planned {
+struct PromptPlan {
     turns: Vec<Vec<u8>>,
     cancel_after: Option<u64>,
     /// Times of interjections; a follow-up if odd. Unit: milliseconds.
@@ -42,18 +42,18 @@ struct SimulatedEnv {
     read_delay: u64,
 }
 
-fn model_act(what: u8) -> Act {
+fn model_act(what: u8) -> ModelAct {
     match what % 14 {
-        0..=3 => Act::Say("text"),
-        4 => Act::Call("c", "look"),
-        5 => Act::Call("c", "ring"),
-        6 => Act::Call("c", "hang"),
-        7 => Act::Call("c", "stubborn"),
-        8 => Act::Fail,
-        9 | 10 => Act::Call("c", "meet"),
-        11 => Act::Call("c", "switch"),
-        12 => Act::Call("c", "spend"),
-        _ => Act::Pause(Duration::from_millis(7)),
+        0..=3 => ModelAct::Say("text"),
+        4 => ModelAct::Call("c", "look"),
+        5 => ModelAct::Call("c", "ring"),
+        6 => ModelAct::Call("c", "hang"),
+        7 => ModelAct::Call("c", "stubborn"),
+        8 => ModelAct::Fail,
+        9 | 10 => ModelAct::Call("c", "meet"),
+        11 => ModelAct::Call("c", "switch"),
+        12 => ModelAct::Call("c", "spend"),
+        _ => ModelAct::Pause(Duration::from_millis(7)),
     }
 }
 
@@ -66,13 +66,13 @@ fn permission_answer(what: u8) -> PermissionAnswer {
     }
 }
 
-fn any_prompt() -> impl Strategy<Value = Planned> {
+fn any_prompt() -> impl Strategy<Value = PromptPlan> {
     let turn = prop::collection::vec(any::<u8>(), 0..6);
     let turns = prop::collection::vec(turn, 1..4);
     let interjections = prop::collection::vec(0..30u64, 0..3);
     // Half of the prompts are cancelled at once or soon; all others in the end, since a tool may hang.
     (turns, prop::option::of(0..40u64), interjections).prop_map(
-        |(turns, cancel_after, interjections)| Planned {
+        |(turns, cancel_after, interjections)| PromptPlan {
             turns,
             cancel_after,
             interjections,
@@ -80,7 +80,7 @@ fn any_prompt() -> impl Strategy<Value = Planned> {
     )
 }
 
-fn around() -> impl Strategy<Value = SimulatedEnv> {
+fn any_env() -> impl Strategy<Value = SimulatedEnv> {
     (
         prop::collection::vec(any::<u8>(), 0..6),
         prop::option::of(prop::collection::vec(any::<u8>(), 0..12)),
@@ -163,20 +163,20 @@ fn interject_later(
     });
 }
 
-async fn simulate(prompts: &[Planned], around: &SimulatedEnv) -> Result<(), String> {
-    let script: Vec<Vec<Act>> = prompts
+async fn simulate(prompts: &[PromptPlan], around: &SimulatedEnv) -> Result<(), String> {
+    let script: Vec<Vec<ModelAct>> = prompts
         .iter()
         .flat_map(|prompt| &prompt.turns)
         .map(|turn| turn.iter().copied().map(model_act).collect())
         .collect();
-    let script: Vec<&[Act]> = script.iter().map(Vec::as_slice).collect();
+    let script: Vec<&[ModelAct]> = script.iter().map(Vec::as_slice).collect();
     let answers: Vec<PermissionAnswer> = around
         .answers
         .iter()
         .copied()
         .map(permission_answer)
         .collect();
-    let world = World::set(&script, |settings| {
+    let world = EmbeddingFixture::with_settings(&script, |settings| {
         settings.compact_at = around.compact_at;
         if let Some(whims) = &around.hooks {
             let whims = RandomHooks(Mutex::new(whims.iter().copied().collect()));
@@ -223,7 +223,9 @@ async fn simulate(prompts: &[Planned], around: &SimulatedEnv) -> Result<(), Stri
     let id = session.id().clone();
     session.close().await;
     drop(session);
-    if *world.model.alive.lock().unwrap() > 0 || *world.client.open.lock().unwrap() > 0 {
+    if *world.model.active_calls.lock().unwrap() > 0
+        || *world.client.open_questions.lock().unwrap() > 0
+    {
         return Err("something is left running".to_owned());
     }
     let shown = reader.await.map_err(|error| error.to_string())?;
@@ -231,7 +233,7 @@ async fn simulate(prompts: &[Planned], around: &SimulatedEnv) -> Result<(), Stri
     let loops = loops.map_err(|error| error.to_string())?;
     let events = live_events(&shown);
     for record in &loops {
-        agrees(record, &events)?;
+        check_record(record, &events)?;
     }
     for result in &results {
         check_result(result, &loops)?;
@@ -245,7 +247,7 @@ async fn simulate(prompts: &[Planned], around: &SimulatedEnv) -> Result<(), Stri
 }
 
 /// Checks that the events shown of a loop agree with its record, and that both follow the rules.
-fn agrees(record: &LoopRecord, events: &[Event]) -> Result<(), String> {
+fn check_record(record: &LoopRecord, events: &[Event]) -> Result<(), String> {
     let shown = events
         .iter()
         .filter(|event| event.loop_id == record.loop_id);
@@ -336,7 +338,7 @@ fn check_interjections(interjected: &[String], loops: &[Arc<LoopRecord>]) -> Res
 // proves: LOOP-82, R1, R2, R5, D-16, UP-30, LASH-13
 #[test]
 pub(crate) fn random_runs_agree_on_shown_and_stored() {
-    let worlds = (prop::collection::vec(any_prompt(), 1..4), around());
+    let worlds = (prop::collection::vec(any_prompt(), 1..4), any_env());
     check_random(300, worlds, async |(prompts, around)| {
         prop_assert_eq!(simulate(&prompts, &around).await, Ok(()));
         Ok(())

@@ -1,6 +1,6 @@
 //! Tests of a client that does not read: the model waits, memory stays bounded, and a cancel still works.
 
-use crate::fixture::{Act, World, drain, live_events, start_text};
+use crate::fixture::{EmbeddingFixture, ModelAct, drain, live_events, start_text};
 use tokio::time::Duration;
 use turnery_engine::{EventKind, Outcome, TurnStop};
 
@@ -14,20 +14,20 @@ const SMALL_CAPACITY: usize = 16;
 // proves: LASH-85, D-15, C-10, C-9
 #[tokio::test(start_paused = true)]
 pub(crate) async fn unread_outbox_applies_backpressure() {
-    let many: Vec<Act> = (0..10_000).map(|_| Act::Say("x")).collect();
-    let world = World::new(&[&many]);
+    let many: Vec<ModelAct> = (0..10_000).map(|_| ModelAct::Say("x")).collect();
+    let world = EmbeddingFixture::new(&[&many]);
     let (session, mut seen) = world.session(SMALL_CAPACITY).await;
     let ticket = start_text(&session, "talk");
     tokio::time::sleep(Duration::from_secs(60)).await;
     assert_eq!(
-        *world.model.alive.lock().unwrap(),
+        *world.model.active_calls.lock().unwrap(),
         1,
         "the model has to wait"
     );
     // A cancel drops the model at once, though the client has read nothing.
     session.cancel_prompts();
     tokio::time::sleep(Duration::from_millis(1)).await;
-    assert_eq!(*world.model.alive.lock().unwrap(), 0);
+    assert_eq!(*world.model.active_calls.lock().unwrap(), 0);
     // And the prompt is stored, for that does not depend on the client (LASH-85).
     assert_eq!(world.head(&session).await, 1);
     let mut shown = Vec::new();
@@ -59,8 +59,8 @@ pub(crate) async fn unread_outbox_applies_backpressure() {
 // proves: LOOP-79
 #[tokio::test(start_paused = true)]
 async fn slow_client_loses_nothing() {
-    let many: Vec<Act> = (0..500).map(|_| Act::Say("x")).collect();
-    let world = World::new(&[&many]);
+    let many: Vec<ModelAct> = (0..500).map(|_| ModelAct::Say("x")).collect();
+    let world = EmbeddingFixture::new(&[&many]);
     let (session, mut seen) = world.session(1).await;
     let ticket = start_text(&session, "talk");
     let reader = tokio::spawn(async move {
@@ -86,15 +86,15 @@ async fn slow_client_loses_nothing() {
 /// A cancelled permission request does not stay open until the client reads again.
 #[tokio::test(start_paused = true)]
 pub(crate) async fn permission_request_is_cancelled_without_reader() {
-    let world = World::new(&[&[Act::Call("r", "ring")]]);
+    let world = EmbeddingFixture::new(&[&[ModelAct::Call("r", "ring")]]);
     // Nine items lead up to the question: start of loop, turn and prompt, end of prompt, start and
     // end of the answer, usage, call, question.
     let (session, mut seen) = world.session(9).await;
     let ticket = start_text(&session, "ring");
-    world.client.called.notified().await;
+    world.client.was_asked.notified().await;
     session.cancel_prompts();
     tokio::time::sleep(Duration::from_millis(1)).await;
-    assert_eq!(*world.client.open.lock().unwrap(), 0);
+    assert_eq!(*world.client.open_questions.lock().unwrap(), 0);
     assert_eq!(drain(&mut seen).len(), 9);
     let reader = tokio::spawn(async move { while seen.recv().await.is_some() {} });
     let result = ticket.result().await.unwrap();

@@ -1,7 +1,7 @@
 //! Tests of steering and follow-ups: delivered soon, at the end, or at least not lost.
 
 use crate::fixture::{
-    Act, LARGE_CAPACITY, World, choose, run_text, start, start_text, yield_while,
+    EmbeddingFixture, LARGE_CAPACITY, ModelAct, choose, run_text, start, start_text, yield_while,
 };
 use std::sync::Arc;
 use tokio::sync::Notify;
@@ -13,7 +13,7 @@ fn text_content(text: &str) -> Vec<Content> {
 }
 
 /// Returns all messages of the session once it is idle.
-async fn final_messages(world: &World, session: &Session) -> Vec<Vec<String>> {
+async fn final_messages(world: &EmbeddingFixture, session: &Session) -> Vec<Vec<String>> {
     session.close().await;
     let loops = world.loops(session.id()).await;
     let texts = |record: &turnery_engine::LoopRecord| {
@@ -26,15 +26,15 @@ async fn final_messages(world: &World, session: &Session) -> Vec<Vec<String>> {
 #[tokio::test(start_paused = true)]
 async fn steering_follows_running_call_and_skips_the_rest() {
     let signal = Arc::new(Notify::new());
-    let world = World::new(&[
-        &[Act::Call("a", "ring"), Act::Call("b", "look")],
-        &[Act::Say("as you wish")],
+    let world = EmbeddingFixture::new(&[
+        &[ModelAct::Call("a", "ring"), ModelAct::Call("b", "look")],
+        &[ModelAct::Say("as you wish")],
     ]);
     let world = world.with_answers(&[choose("allow_once")]);
     *world.client.delay.lock().unwrap() = std::time::Duration::from_secs(1);
     let (session, _seen) = world.session(LARGE_CAPACITY).await;
     let ticket = start_text(&session, "go");
-    world.client.called.notified().await;
+    world.client.was_asked.notified().await;
     session.steer(text_content("rather not")).unwrap();
     signal.notify_one();
     let result = ticket.result().await.unwrap();
@@ -49,10 +49,10 @@ async fn steering_follows_running_call_and_skips_the_rest() {
 #[tokio::test(start_paused = true)]
 async fn follow_up_is_delivered_at_loop_end() {
     let signal = Arc::new(Notify::new());
-    let world = World::new(&[
-        &[Act::Wait(signal.clone()), Act::Call("a", "look")],
-        &[Act::Say("that is it")],
-        &[Act::Say("and that")],
+    let world = EmbeddingFixture::new(&[
+        &[ModelAct::Wait(signal.clone()), ModelAct::Call("a", "look")],
+        &[ModelAct::Say("that is it")],
+        &[ModelAct::Say("and that")],
     ]);
     let (session, _seen) = world.session(LARGE_CAPACITY).await;
     let ticket = start_text(&session, "go");
@@ -72,9 +72,9 @@ async fn follow_up_is_delivered_at_loop_end() {
 async fn queue_mode_delivers_one_or_all() {
     for (mode, last) in [(QueueMode::OneAtATime, "two"), (QueueMode::All, "three")] {
         let signal = Arc::new(Notify::new());
-        let wait: &[Act] = &[Act::Wait(signal.clone()), Act::Call("c", "look")];
-        let say_on: &[Act] = &[Act::Say("on")];
-        let world = World::set(&[wait, say_on, say_on, say_on], |settings| {
+        let wait: &[ModelAct] = &[ModelAct::Wait(signal.clone()), ModelAct::Call("c", "look")];
+        let say_on: &[ModelAct] = &[ModelAct::Say("on")];
+        let world = EmbeddingFixture::with_settings(&[wait, say_on, say_on, say_on], |settings| {
             settings.steering = mode;
         });
         let (session, _seen) = world.session(LARGE_CAPACITY).await;
@@ -89,7 +89,7 @@ async fn queue_mode_delivers_one_or_all() {
 
 #[tokio::test(start_paused = true)]
 async fn interjection_without_prompt_is_rejected() {
-    let world = World::new(&[&[Act::Say("hello")]]);
+    let world = EmbeddingFixture::new(&[&[ModelAct::Say("hello")]]);
     let (session, _seen) = world.session(LARGE_CAPACITY).await;
     assert_eq!(
         session.steer(text_content("psst")),
@@ -110,7 +110,7 @@ async fn interjection_without_prompt_is_rejected() {
 #[tokio::test(start_paused = true)]
 async fn interjections_per_prompt_are_limited() {
     let signal = Arc::new(Notify::new());
-    let world = World::new(&[&[Act::Wait(signal.clone()), Act::Say("hello")]]);
+    let world = EmbeddingFixture::new(&[&[ModelAct::Wait(signal.clone()), ModelAct::Say("hello")]]);
     let (session, _seen) = world.session(LARGE_CAPACITY).await;
     let ticket = start_text(&session, "hi");
     assert_eq!(session.steer(Vec::new()), Err(InterjectError::Empty));
@@ -127,10 +127,10 @@ async fn interjections_per_prompt_are_limited() {
 #[tokio::test(start_paused = true)]
 pub(crate) async fn late_interjection_becomes_the_next_prompt() {
     let signal = Arc::new(Notify::new());
-    let world = World::new(&[
-        &[Act::Wait(signal.clone()), Act::Fail],
-        &[Act::Say("late")],
-        &[Act::Say("second")],
+    let world = EmbeddingFixture::new(&[
+        &[ModelAct::Wait(signal.clone()), ModelAct::Fail],
+        &[ModelAct::Say("late")],
+        &[ModelAct::Say("second")],
     ]);
     let (session, _seen) = world.session(LARGE_CAPACITY).await;
     let first = start_text(&session, "first");
@@ -151,11 +151,11 @@ pub(crate) async fn late_interjection_becomes_the_next_prompt() {
 
 #[tokio::test(start_paused = true)]
 async fn interjection_to_cancelled_prompt_calls_no_model() {
-    let world = World::new(&[&[Act::Hang]]);
+    let world = EmbeddingFixture::new(&[&[ModelAct::Hang]]);
     let (session, _seen) = world.session(LARGE_CAPACITY).await;
     let cancel = CancellationToken::new();
     let ticket = start(&session, "first", cancel.clone());
-    yield_while(|| *world.model.alive.lock().unwrap() == 0).await;
+    yield_while(|| *world.model.active_calls.lock().unwrap() == 0).await;
     session.steer(text_content("wait")).unwrap();
     cancel.cancel();
     let result = ticket.result().await.unwrap();
@@ -168,9 +168,9 @@ async fn interjection_to_cancelled_prompt_calls_no_model() {
 #[tokio::test(start_paused = true)]
 async fn receipt_reports_delivery_and_late_is_not_run() {
     let signal = Arc::new(Notify::new());
-    let world = World::new(&[
-        &[Act::Wait(signal.clone()), Act::Call("a", "look")],
-        &[Act::Wait(signal.clone()), Act::Fail],
+    let world = EmbeddingFixture::new(&[
+        &[ModelAct::Wait(signal.clone()), ModelAct::Call("a", "look")],
+        &[ModelAct::Wait(signal.clone()), ModelAct::Fail],
     ]);
     let (session, _seen) = world.session(LARGE_CAPACITY).await;
     let ticket = start_text(&session, "go");

@@ -3,8 +3,8 @@
 use crate::{
     failing_store::{ALWAYS, FailingStore},
     fixture::{
-        Act, LARGE_CAPACITY, World, drain, drain_replayed, live_events, run_text, start,
-        start_text, yield_while,
+        EmbeddingFixture, LARGE_CAPACITY, ModelAct, drain, drain_replayed, live_events, run_text,
+        start, start_text, yield_while,
     },
 };
 use std::sync::{Arc, atomic::Ordering};
@@ -18,17 +18,20 @@ use turnery_tools::Mode;
 #[tokio::test(start_paused = true)]
 pub(crate) async fn unstored_prompt_is_not_in_next_context() {
     let store = FailingStore::new();
-    let world = World::over(store.clone(), &[&[Act::Say("one")], &[Act::Say("two")]]);
+    let world = EmbeddingFixture::with_second_model(
+        store.clone(),
+        &[&[ModelAct::Say("one")], &[ModelAct::Say("two")]],
+    );
     let (session, mut seen) = world.session(LARGE_CAPACITY).await;
     // A full disk takes no journal either, from which the next claim would learn of the loss.
-    store.append.store(true, Ordering::SeqCst);
-    store.commit.store(ALWAYS, Ordering::SeqCst);
+    store.drop_appends.store(true, Ordering::SeqCst);
+    store.failing_commits.store(ALWAYS, Ordering::SeqCst);
     let lost = start_text(&session, "first").result().await;
     assert!(
         matches!(lost, Err(PromptError::Lost(CommitError::Store(_)))),
         "{lost:?}"
     );
-    store.commit.store(0, Ordering::SeqCst);
+    store.failing_commits.store(0, Ordering::SeqCst);
     let shown = live_events(&drain(&mut seen));
     let second = run_text(&session, "second").await;
     assert_eq!(world.model.request(1), ["second"]);
@@ -41,8 +44,11 @@ pub(crate) async fn unstored_prompt_is_not_in_next_context() {
 /// PROMPT-9.
 // proves: UP-35
 #[tokio::test(start_paused = true)]
-pub(crate) async fn a_refused_prompt_is_not_in_the_next_context() {
-    let world = World::new(&[&[Act::Say("no"), Act::Refuse], &[Act::Say("yes")]]);
+pub(crate) async fn refused_prompt_is_not_in_next_context() {
+    let world = EmbeddingFixture::new(&[
+        &[ModelAct::Say("no"), ModelAct::Refuse],
+        &[ModelAct::Say("yes")],
+    ]);
     let (session, _seen) = world.session(LARGE_CAPACITY).await;
     run_text(&session, "something bad").await;
     run_text(&session, "something good").await;
@@ -51,7 +57,7 @@ pub(crate) async fn a_refused_prompt_is_not_in_the_next_context() {
 
 #[tokio::test(start_paused = true)]
 async fn setting_change_keeps_work_of_other_handle() {
-    let world = World::new(&[&[Act::Say("first")], &[Act::Say("second")]]);
+    let world = EmbeddingFixture::new(&[&[ModelAct::Say("first")], &[ModelAct::Say("second")]]);
     let (one, _seen) = world.session(LARGE_CAPACITY).await;
     let (two, _seen) = world.open(one.id(), false).await;
     run_text(&one, "a").await;
@@ -63,14 +69,14 @@ async fn setting_change_keeps_work_of_other_handle() {
 #[tokio::test(start_paused = true)]
 async fn failed_refresh_is_retried_at_next_prompt() {
     let store = FailingStore::new();
-    let world = World::over(
+    let world = EmbeddingFixture::with_second_model(
         store.clone(),
-        &[&[Act::Say("first")], &[Act::Say("second")]],
+        &[&[ModelAct::Say("first")], &[ModelAct::Say("second")]],
     );
     let (one, _seen) = world.session(LARGE_CAPACITY).await;
     let (two, _seen) = world.open(one.id(), false).await;
     run_text(&one, "a").await;
-    store.loops.store(true, Ordering::SeqCst);
+    store.fail_loops.store(true, Ordering::SeqCst);
     let failed = start_text(&two, "b").result().await;
     assert!(
         matches!(failed, Err(PromptError::Lost(CommitError::Store(_)))),
@@ -84,12 +90,12 @@ async fn failed_refresh_is_retried_at_next_prompt() {
 #[tokio::test(start_paused = true)]
 async fn unstored_setting_is_not_applied() {
     let store = FailingStore::new();
-    let world = World::over(
+    let world = EmbeddingFixture::with_second_model(
         store.clone(),
-        &[&[Act::Call("r", "ring")], &[Act::Say("so be it")]],
+        &[&[ModelAct::Call("r", "ring")], &[ModelAct::Say("so be it")]],
     );
     let (session, _seen) = world.session(LARGE_CAPACITY).await;
-    store.patch.store(true, Ordering::SeqCst);
+    store.fail_patch.store(true, Ordering::SeqCst);
     let refused = session.set_mode(Mode::Auto).await;
     assert!(
         matches!(refused, Err(SetOptionError::Store(_))),
@@ -112,8 +118,8 @@ async fn damaged_session_opens_with_notice() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("sessions.db");
     let store = Arc::new(SqliteStore::open(path.clone()));
-    let hello: &[Act] = &[Act::Say("hello")];
-    let world = World::over(store, &[hello; 5]);
+    let hello: &[ModelAct] = &[ModelAct::Say("hello")];
+    let world = EmbeddingFixture::with_second_model(store, &[hello; 5]);
     let (first, _seen) = world.session(LARGE_CAPACITY).await;
     let (second, _seen) = world.session(LARGE_CAPACITY).await;
     for session in [&first, &second] {
@@ -181,8 +187,8 @@ async fn damaged_journal_is_reported_on_open() {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("sessions.db");
         let store = Arc::new(SqliteStore::open(path.clone()));
-        let script: [&[Act]; 2] = [&[Act::Call("a", "hang")], &[Act::Say("two")]];
-        let world = World::over(store, &script);
+        let script: [&[ModelAct]; 2] = [&[ModelAct::Call("a", "hang")], &[ModelAct::Say("two")]];
+        let world = EmbeddingFixture::with_second_model(store, &script);
         let (first, _seen) = world.session(LARGE_CAPACITY).await;
         let _ticket = start_text(&first, "first");
         // The journal is written before the model is called, and before the tool runs.

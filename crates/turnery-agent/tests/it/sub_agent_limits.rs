@@ -1,6 +1,8 @@
 //! Tests of what a sub-agent shares with its parent: the remaining limits and the remembered approvals.
 
-use crate::fixture::{Act, LARGE_CAPACITY, World, choose, run_text, start_text, yield_while};
+use crate::fixture::{
+    EmbeddingFixture, LARGE_CAPACITY, ModelAct, choose, run_text, start_text, yield_while,
+};
 use crate::sub_agents::children;
 use std::sync::Arc;
 use turnery_agent::{Session, Settings};
@@ -8,7 +10,7 @@ use turnery_engine::{LimitKind, Limits, Message, Price, ReachedLimit};
 use turnery_tools::Mode;
 
 /// Returns why the only child was stopped.
-async fn child_stop_reason(world: &World) -> String {
+async fn child_stop_reason(world: &EmbeddingFixture) -> String {
     let children = children(world).await;
     let [(_, loops)] = &children[..] else {
         panic!("one child: {}", children.len())
@@ -34,13 +36,13 @@ fn with_limits(limits: Limits) -> impl FnOnce(&mut Settings) {
 
 #[tokio::test(start_paused = true)]
 async fn child_gets_only_the_remaining_budget() {
-    let script: &[&[Act]] = &[
-        &[Act::Spend(50, 10), Act::Call("l", "look")],
-        &[Act::Spend(0, 0), Act::Delegate("t", false)],
-        &[Act::Spend(20, 5), Act::Call("m", "look")],
-        &[Act::Spend(20, 5), Act::Call("n", "look")],
-        &[Act::Say("enough")],
-        &[Act::Say("thanks")],
+    let script: &[&[ModelAct]] = &[
+        &[ModelAct::Spend(50, 10), ModelAct::Call("l", "look")],
+        &[ModelAct::Spend(0, 0), ModelAct::Delegate("t", false)],
+        &[ModelAct::Spend(20, 5), ModelAct::Call("m", "look")],
+        &[ModelAct::Spend(20, 5), ModelAct::Call("n", "look")],
+        &[ModelAct::Say("enough")],
+        &[ModelAct::Say("thanks")],
     ];
     let cases = [
         (
@@ -66,7 +68,7 @@ async fn child_gets_only_the_remaining_budget() {
         ),
     ];
     for (limits, text) in cases {
-        let world = World::with_sub_agents(script, with_limits(limits));
+        let world = EmbeddingFixture::with_sub_agents(script, with_limits(limits));
         let (session, _seen) = world.session(LARGE_CAPACITY).await;
         run_text(&session, "find something").await;
         assert_eq!(child_stop_reason(&world).await, text);
@@ -79,11 +81,11 @@ async fn child_spending_reduces_parent_budget() {
         tokens: 100,
         ..Limits::default()
     };
-    let world = World::with_sub_agents(
+    let world = EmbeddingFixture::with_sub_agents(
         &[
-            &[Act::Spend(50, 10), Act::Delegate("t", false)],
-            &[Act::Spend(30, 15), Act::Say("gold")],
-            &[Act::Say("never said")],
+            &[ModelAct::Spend(50, 10), ModelAct::Delegate("t", false)],
+            &[ModelAct::Spend(30, 15), ModelAct::Say("gold")],
+            &[ModelAct::Say("never said")],
         ],
         with_limits(limits),
     );
@@ -105,7 +107,10 @@ async fn child_is_not_started_without_turns_left() {
         turns: 1,
         ..Limits::default()
     };
-    let world = World::with_sub_agents(&[&[Act::Delegate("t", false)]], with_limits(limits));
+    let world = EmbeddingFixture::with_sub_agents(
+        &[&[ModelAct::Delegate("t", false)]],
+        with_limits(limits),
+    );
     let (session, _seen) = world.session(LARGE_CAPACITY).await;
     let result = run_text(&session, "find something").await;
     assert!(children(&world).await.is_empty());
@@ -117,24 +122,24 @@ async fn child_is_not_started_without_turns_left() {
 }
 
 /// World in which two children in turn, and then the parent, call `ring`; the user answers once.
-fn approval_fixture(first: &str) -> World {
-    World::with_sub_agents(
+fn approval_fixture(first: &str) -> EmbeddingFixture {
+    EmbeddingFixture::with_sub_agents(
         &[
-            &[Act::Delegate("a", false)],
-            &[Act::Call("r", "ring")],
-            &[Act::Say("one")],
-            &[Act::Delegate("b", false)],
-            &[Act::Call("r", "ring")],
-            &[Act::Say("two")],
-            &[Act::Call("r", "ring")],
-            &[Act::Say("three")],
+            &[ModelAct::Delegate("a", false)],
+            &[ModelAct::Call("r", "ring")],
+            &[ModelAct::Say("one")],
+            &[ModelAct::Delegate("b", false)],
+            &[ModelAct::Call("r", "ring")],
+            &[ModelAct::Say("two")],
+            &[ModelAct::Call("r", "ring")],
+            &[ModelAct::Say("three")],
         ],
         |_| {},
     )
     .with_answers(&[choose(first)])
 }
 
-async fn calls_and_questions(world: &World, session: &Session) -> (usize, usize) {
+async fn calls_and_questions(world: &EmbeddingFixture, session: &Session) -> (usize, usize) {
     let ticket = start_text(session, "ring");
     ticket.result().await.unwrap();
     let ran = world.ran.lock().unwrap().len();
@@ -157,13 +162,13 @@ async fn approval_in_child_applies_to_siblings_and_parent() {
 
 #[tokio::test(start_paused = true)]
 async fn approval_does_not_widen_read_only_child() {
-    let world = World::with_sub_agents(
+    let world = EmbeddingFixture::with_sub_agents(
         &[
-            &[Act::Call("r", "ring")],
-            &[Act::Delegate("t", true)],
-            &[Act::Call("s", "ring")],
-            &[Act::Say("could not")],
-            &[Act::Say("pity")],
+            &[ModelAct::Call("r", "ring")],
+            &[ModelAct::Delegate("t", true)],
+            &[ModelAct::Call("s", "ring")],
+            &[ModelAct::Say("could not")],
+            &[ModelAct::Say("pity")],
         ],
         |settings| settings.mode = Mode::Ask,
     )
@@ -176,14 +181,17 @@ async fn approval_does_not_widen_read_only_child() {
 #[tokio::test(start_paused = true)]
 async fn approval_in_child_applies_to_running_sibling() {
     let gate = Arc::new(tokio::sync::Notify::new());
-    let world = World::with_sub_agents(
+    let world = EmbeddingFixture::with_sub_agents(
         &[
-            &[Act::Delegate("a", false), Act::Delegate("b", false)],
-            &[Act::Call("r", "ring")],
-            &[Act::Wait(gate.clone()), Act::Call("s", "ring")],
-            &[Act::Say("one")],
-            &[Act::Say("two")],
-            &[Act::Say("three")],
+            &[
+                ModelAct::Delegate("a", false),
+                ModelAct::Delegate("b", false),
+            ],
+            &[ModelAct::Call("r", "ring")],
+            &[ModelAct::Wait(gate.clone()), ModelAct::Call("s", "ring")],
+            &[ModelAct::Say("one")],
+            &[ModelAct::Say("two")],
+            &[ModelAct::Say("three")],
         ],
         |_| {},
     )

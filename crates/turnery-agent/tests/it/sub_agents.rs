@@ -2,8 +2,8 @@
 
 use crate::{
     fixture::{
-        Act, LARGE_CAPACITY, World, choose, drain, hook_set, live_events, run_text, start_text,
-        wait_for_event,
+        EmbeddingFixture, LARGE_CAPACITY, ModelAct, choose, drain, hook_set, live_events, run_text,
+        start_text, wait_for_event,
     },
     hooks::RecordingHooks,
 };
@@ -32,7 +32,7 @@ fn is_output(kind: &EventKind) -> bool {
 }
 
 /// The child sessions of all sessions, with their loops.
-pub(crate) async fn children(world: &World) -> Vec<(SessionId, Vec<Arc<LoopRecord>>)> {
+pub(crate) async fn children(world: &EmbeddingFixture) -> Vec<(SessionId, Vec<Arc<LoopRecord>>)> {
     let query = ListQuery {
         spawned: true,
         ..ListQuery::default()
@@ -50,11 +50,11 @@ pub(crate) async fn children(world: &World) -> Vec<(SessionId, Vec<Arc<LoopRecor
 // proves: LOOP-24, LOOP-63, LOOP-65, LOOP-66, LOOP-67, LOOP-68, LOOP-69, LOOP-88, TURN-17, TURN-45, UP-18, S7
 #[tokio::test(start_paused = true)]
 async fn sub_agent_runs_in_own_session_and_answers() {
-    let world = World::with_sub_agents(
+    let world = EmbeddingFixture::with_sub_agents(
         &[
-            &[Act::Spend(10, 1), Act::Delegate("t", false)],
-            &[Act::Spend(3, 4), Act::Say("gold")],
-            &[Act::Spend(20, 2), Act::Say("thanks")],
+            &[ModelAct::Spend(10, 1), ModelAct::Delegate("t", false)],
+            &[ModelAct::Spend(3, 4), ModelAct::Say("gold")],
+            &[ModelAct::Spend(20, 2), ModelAct::Say("thanks")],
         ],
         |_| {},
     );
@@ -88,12 +88,12 @@ async fn sub_agent_runs_in_own_session_and_answers() {
 // proves: C-17, I6, I7, LASH-66, LASH-101, LASH-102, LASH-103, LASH-104, UP-19
 #[tokio::test(start_paused = true)]
 async fn child_usage_is_reported_live_and_separately() {
-    let world = World::with_sub_agents(
+    let world = EmbeddingFixture::with_sub_agents(
         &[
-            &[Act::Spend(10, 1), Act::Delegate("t", false)],
-            &[Act::Spend(3, 4), Act::Call("l", "look")],
-            &[Act::Spend(5, 6), Act::Say("gold")],
-            &[Act::Spend(20, 2), Act::Say("thanks")],
+            &[ModelAct::Spend(10, 1), ModelAct::Delegate("t", false)],
+            &[ModelAct::Spend(3, 4), ModelAct::Call("l", "look")],
+            &[ModelAct::Spend(5, 6), ModelAct::Say("gold")],
+            &[ModelAct::Spend(20, 2), ModelAct::Say("thanks")],
         ],
         |_| {},
     );
@@ -120,12 +120,12 @@ async fn child_usage_is_reported_live_and_separately() {
 // proves: THEME-14
 #[tokio::test(start_paused = true)]
 async fn child_permission_request_names_parent_call() {
-    let world = World::with_sub_agents(
+    let world = EmbeddingFixture::with_sub_agents(
         &[
-            &[Act::Delegate("t", false)],
-            &[Act::Call("r", "ring")],
-            &[Act::Say("rung")],
-            &[Act::Say("thanks")],
+            &[ModelAct::Delegate("t", false)],
+            &[ModelAct::Call("r", "ring")],
+            &[ModelAct::Say("rung")],
+            &[ModelAct::Say("thanks")],
         ],
         |_| {},
     )
@@ -148,23 +148,23 @@ async fn child_is_bound_by_parent_policy() {
         settings.deny = vec![rule.clone()];
     };
     let plans = |settings: &mut turnery_agent::Settings| settings.mode = Mode::Plan;
-    let script: &[&[Act]] = &[
-        &[Act::Delegate("t", false)],
-        &[Act::Call("r", "ring")],
-        &[Act::Say("could not")],
-        &[Act::Say("pity")],
+    let script: &[&[ModelAct]] = &[
+        &[ModelAct::Delegate("t", false)],
+        &[ModelAct::Call("r", "ring")],
+        &[ModelAct::Say("could not")],
+        &[ModelAct::Say("pity")],
     ];
-    let reads: &[&[Act]] = &[
-        &[Act::Delegate("t", true)],
-        &[Act::Call("r", "ring")],
-        &[Act::Say("could not")],
-        &[Act::Say("pity")],
+    let reads: &[&[ModelAct]] = &[
+        &[ModelAct::Delegate("t", true)],
+        &[ModelAct::Call("r", "ring")],
+        &[ModelAct::Say("could not")],
+        &[ModelAct::Say("pity")],
     ];
     let free = |settings: &mut turnery_agent::Settings| settings.mode = Mode::Auto;
     for world in [
-        World::with_sub_agents(script, denies),
-        World::with_sub_agents(script, plans),
-        World::with_sub_agents(reads, free),
+        EmbeddingFixture::with_sub_agents(script, denies),
+        EmbeddingFixture::with_sub_agents(script, plans),
+        EmbeddingFixture::with_sub_agents(reads, free),
     ] {
         let (session, _seen) = world.session(LARGE_CAPACITY).await;
         run_text(&session, "ring").await;
@@ -176,12 +176,12 @@ async fn child_is_bound_by_parent_policy() {
 #[tokio::test(start_paused = true)]
 async fn stricter_mode_applies_to_running_child() {
     let gate = Arc::new(tokio::sync::Notify::new());
-    let world = World::with_sub_agents(
+    let world = EmbeddingFixture::with_sub_agents(
         &[
-            &[Act::Delegate("t", false)],
-            &[Act::Wait(gate.clone()), Act::Call("r", "ring")],
-            &[Act::Say("could not")],
-            &[Act::Say("pity")],
+            &[ModelAct::Delegate("t", false)],
+            &[ModelAct::Wait(gate.clone()), ModelAct::Call("r", "ring")],
+            &[ModelAct::Say("could not")],
+            &[ModelAct::Say("pity")],
         ],
         |settings| settings.mode = Mode::Auto,
     );
@@ -203,10 +203,10 @@ async fn stricter_mode_applies_to_running_child() {
 
 #[tokio::test(start_paused = true)]
 async fn cancel_reaches_child_and_is_recorded() {
-    let world = World::with_sub_agents(
+    let world = EmbeddingFixture::with_sub_agents(
         &[
-            &[Act::Delegate("t", false)],
-            &[Act::Say("so far"), Act::Hang],
+            &[ModelAct::Delegate("t", false)],
+            &[ModelAct::Say("so far"), ModelAct::Hang],
         ],
         |_| {},
     );
@@ -217,7 +217,7 @@ async fn cancel_reaches_child_and_is_recorded() {
     let cancelled = Outcome::Stopped(TurnStop::Cancelled);
     let result = ticket.result().await.unwrap();
     assert_eq!(result.outcome, cancelled);
-    assert_eq!(*world.model.alive.lock().unwrap(), 0);
+    assert_eq!(*world.model.active_calls.lock().unwrap(), 0);
     let [(_, loops)] = &children(&world).await[..] else {
         panic!("one child")
     };
@@ -229,16 +229,16 @@ async fn cancel_reaches_child_and_is_recorded() {
 #[tokio::test(start_paused = true)]
 async fn new_prompt_does_not_end_running_child() {
     let signal = Arc::new(tokio::sync::Notify::new());
-    let world = World::with_sub_agents(
+    let world = EmbeddingFixture::with_sub_agents(
         &[
-            &[Act::Delegate("t", false)],
+            &[ModelAct::Delegate("t", false)],
             &[
-                Act::Say("so far"),
-                Act::Wait(signal.clone()),
-                Act::Say("gold"),
+                ModelAct::Say("so far"),
+                ModelAct::Wait(signal.clone()),
+                ModelAct::Say("gold"),
             ],
-            &[Act::Say("thanks")],
-            &[Act::Say("the second")],
+            &[ModelAct::Say("thanks")],
+            &[ModelAct::Say("the second")],
         ],
         |_| {},
     );
@@ -251,7 +251,7 @@ async fn new_prompt_does_not_end_running_child() {
         tokio::task::yield_now().await;
     }
     assert_eq!(
-        *world.model.alive.lock().unwrap(),
+        *world.model.active_calls.lock().unwrap(),
         1,
         "the child still works"
     );
@@ -269,15 +269,18 @@ async fn new_prompt_does_not_end_running_child() {
 
 #[tokio::test(start_paused = true)]
 async fn children_of_one_response_run_in_parallel() {
-    let world = World::with_sub_agents(
+    let world = EmbeddingFixture::with_sub_agents(
         &[
-            &[Act::Delegate("a", false), Act::Delegate("b", false)],
+            &[
+                ModelAct::Delegate("a", false),
+                ModelAct::Delegate("b", false),
+            ],
             // Each waits for the other.
-            &[Act::Call("m", "meet")],
-            &[Act::Call("m", "meet")],
-            &[Act::Say("met")],
-            &[Act::Say("met")],
-            &[Act::Say("thanks")],
+            &[ModelAct::Call("m", "meet")],
+            &[ModelAct::Call("m", "meet")],
+            &[ModelAct::Say("met")],
+            &[ModelAct::Say("met")],
+            &[ModelAct::Say("thanks")],
         ],
         |_| {},
     );
@@ -290,11 +293,11 @@ async fn children_of_one_response_run_in_parallel() {
 
 #[tokio::test(start_paused = true)]
 async fn failed_child_is_a_failed_call() {
-    let world = World::with_sub_agents(
+    let world = EmbeddingFixture::with_sub_agents(
         &[
-            &[Act::Delegate("t", false)],
-            &[Act::Fail],
-            &[Act::Say("then without")],
+            &[ModelAct::Delegate("t", false)],
+            &[ModelAct::Fail],
+            &[ModelAct::Say("then without")],
         ],
         |_| {},
     );
@@ -309,9 +312,9 @@ async fn failed_child_is_a_failed_call() {
 
 #[tokio::test(start_paused = true)]
 async fn sub_agents_nest_at_most_five_deep() {
-    let mut script: Vec<&[Act]> = vec![&[Act::Delegate("t", false)]; 6];
-    script.extend([&[Act::Say("up")] as &[Act]; 6]);
-    let world = World::with_sub_agents(&script, |_| {});
+    let mut script: Vec<&[ModelAct]> = vec![&[ModelAct::Delegate("t", false)]; 6];
+    script.extend([&[ModelAct::Say("up")] as &[ModelAct]; 6]);
+    let world = EmbeddingFixture::with_sub_agents(&script, |_| {});
     let (session, _seen) = world.session(LARGE_CAPACITY).await;
     run_text(&session, "dig").await;
     let found = children(&world).await;
@@ -327,12 +330,12 @@ async fn sub_agents_nest_at_most_five_deep() {
 
 #[tokio::test(start_paused = true)]
 async fn prompt_hooks_and_limits_apply_to_sub_agents() {
-    let world = World::with_sub_agents(
+    let world = EmbeddingFixture::with_sub_agents(
         &[
-            &[Act::Delegate("t", false)],
-            &[Act::Call("l", "look")],
-            &[Act::Call("m", "look")],
-            &[Act::Say("thanks")],
+            &[ModelAct::Delegate("t", false)],
+            &[ModelAct::Call("l", "look")],
+            &[ModelAct::Call("m", "look")],
+            &[ModelAct::Say("thanks")],
         ],
         |settings| settings.forced_reply = false,
     );

@@ -1,11 +1,11 @@
 //! Tests that a session's tools use the common tool interface and report the session as origin.
 
-use crate::fixture::{Act, LARGE_CAPACITY, World, drain, live_events, run_text};
+use crate::fixture::{EmbeddingFixture, LARGE_CAPACITY, ModelAct, drain, live_events, run_text};
 use serde_json::{Map, Value, json};
 use tokio::sync::mpsc;
 use turnery_tools::telemetry::Stage;
 
-fn record_telemetry(world: &World) -> mpsc::Receiver<Map<String, Value>> {
+fn record_telemetry(world: &EmbeddingFixture) -> mpsc::Receiver<Map<String, Value>> {
     let observe = world.agent.toolbox().observe();
     let (sender, events) = mpsc::channel(16);
     for stage in [Stage::Start, Stage::Stop] {
@@ -30,10 +30,10 @@ fn drain_events(events: &mut mpsc::Receiver<Map<String, Value>>) -> Vec<Value> {
 // proves: JIDO-55, JIDO-57, JIDO-59
 #[tokio::test(start_paused = true)]
 async fn tool_telemetry_names_loop_turn_and_session() {
-    let world = World::new(&[
-        &[Act::Call("c1", "look")],
-        &[Act::Call("c2", "look")],
-        &[Act::Say("done")],
+    let world = EmbeddingFixture::new(&[
+        &[ModelAct::Call("c1", "look")],
+        &[ModelAct::Call("c2", "look")],
+        &[ModelAct::Say("done")],
     ]);
     let mut events = record_telemetry(&world);
     let (session, mut seen) = world.session(LARGE_CAPACITY).await;
@@ -65,7 +65,8 @@ async fn tool_telemetry_names_loop_turn_and_session() {
 // proves: JIDO-55
 #[tokio::test(start_paused = true)]
 async fn unknown_tool_call_is_observed_once() {
-    let world = World::new(&[&[Act::Call("c1", "nothing")], &[Act::Say("done")]]);
+    let world =
+        EmbeddingFixture::new(&[&[ModelAct::Call("c1", "nothing")], &[ModelAct::Say("done")]]);
     let mut events = record_telemetry(&world);
     let (session, _seen) = world.session(LARGE_CAPACITY).await;
     run_text(&session, "hi").await;

@@ -90,7 +90,7 @@ async fn run_prompt(folder: &Path, prompt: &str) -> String {
     }
 }
 
-fn problems(answer: &str, folder: &Path, lines: &[&str]) -> String {
+fn check_lines(answer: &str, folder: &Path, lines: &[&str]) -> String {
     let mut problems = String::new();
     let file = |line: &str| {
         let (path, text) = line.split_once(": ").expect("path: text");
@@ -137,7 +137,7 @@ async fn listed_questions_are_answered() {
         let folder = own.as_ref().unwrap_or(&shared).path();
         let prompt = prompt.trim().replace("\\n", "\n");
         let answer = run_prompt(folder, &prompt).await;
-        let problems = problems(&answer, folder, &lines[1..]);
+        let problems = check_lines(&answer, folder, &lines[1..]);
         if !problems.is_empty() {
             let _ = writeln!(wrong, "\n{}\n{problems}in the answer:\n{answer}", lines[0]);
         }

@@ -2,7 +2,7 @@
 
 use crate::{
     ModelInfo, ModelRequest, Thinking,
-    history::{CallResult, HistoryItem, InputContent, audio_placeholder, turns},
+    history::{CallResult, HistoryItem, InputContent, audio_placeholder, build_history},
     http, model_catalogue,
     response_accumulator::args_as_object,
 };
@@ -110,10 +110,13 @@ enum CacheControl {
     Ephemeral,
 }
 
-pub(super) fn body(info: &ModelInfo, request: &ModelRequest) -> serde_json::Result<Vec<u8>> {
-    let mut messages = messages(info, request);
+pub(super) fn encode_request(
+    info: &ModelInfo,
+    request: &ModelRequest,
+) -> serde_json::Result<Vec<u8>> {
+    let mut messages = build_messages(info, request);
     mark_cache_breakpoints(&mut messages);
-    let (thinking, output_config) = match thinking(info, request.thinking) {
+    let (thinking, output_config) = match thinking_params(info, request.thinking) {
         (Some(ThinkingParam::Enabled { .. }), _) if continues_without_thinking(&messages) => {
             (None, None)
         }
@@ -126,7 +129,7 @@ pub(super) fn body(info: &ModelInfo, request: &ModelRequest) -> serde_json::Resu
             cache_control: Some(CacheControl::Ephemeral),
         }));
     }
-    http::body(&MessagesRequest {
+    http::encode_json(&MessagesRequest {
         model: &info.name.model,
         max_tokens: info.max_output,
         stream: true,
@@ -148,23 +151,23 @@ pub(super) fn body(info: &ModelInfo, request: &ModelRequest) -> serde_json::Resu
     })
 }
 
-fn messages<'a>(info: &ModelInfo, request: &'a ModelRequest) -> Vec<MessageParam<'a>> {
+fn build_messages<'a>(info: &ModelInfo, request: &'a ModelRequest) -> Vec<MessageParam<'a>> {
     let mut messages: Vec<MessageParam<'a>> = Vec::new();
-    for turn in turns(&request.messages, info) {
+    for turn in build_history(&request.messages, info) {
         let (role, content) = match turn {
-            HistoryItem::User(parts) => ("user", parts.into_iter().map(block).collect()),
+            HistoryItem::User(parts) => ("user", parts.into_iter().map(user_block).collect()),
             HistoryItem::Assistant(content) => ("assistant", assistant_blocks(&content)),
             HistoryItem::Results(answers) => {
                 ("user", answers.into_iter().map(tool_result_block).collect())
             }
         };
-        push(&mut messages, role, content);
+        push_message(&mut messages, role, content);
     }
     if messages
         .first()
         .is_some_and(|first| first.role == "assistant")
     {
-        let text = block(InputContent::Text(Cow::Borrowed(
+        let text = user_block(InputContent::Text(Cow::Borrowed(
             "(The conversation before this is left out.)",
         )));
         messages.insert(
@@ -180,7 +183,7 @@ fn messages<'a>(info: &ModelInfo, request: &'a ModelRequest) -> Vec<MessageParam
 
 /// Appends a message, merging it with the previous one if both have the same role, because the API requires
 /// alternating roles.
-fn push<'a>(
+fn push_message<'a>(
     messages: &mut Vec<MessageParam<'a>>,
     role: &'static str,
     mut content: Vec<ContentBlock<'a>>,
@@ -208,7 +211,7 @@ fn assistant_blocks<'a>(content: &[&'a Content]) -> Vec<ContentBlock<'a>> {
 
 fn assistant_block(item: &Content) -> Option<ContentBlock<'_>> {
     Some(match item {
-        Content::Text { text } => block(InputContent::Text(Cow::Borrowed(text))),
+        Content::Text { text } => user_block(InputContent::Text(Cow::Borrowed(text))),
         // The API rejects reasoning without its signature, which a truncated response lacks.
         Content::Thinking { text, signature } => ContentBlock::Known(KnownBlock::Thinking {
             thinking: text,
@@ -232,7 +235,7 @@ fn is_thinking_block(block: &ContentBlock<'_>) -> bool {
     }
 }
 
-fn block(part: InputContent<'_>) -> ContentBlock<'_> {
+fn user_block(part: InputContent<'_>) -> ContentBlock<'_> {
     ContentBlock::Known(match part {
         InputContent::Text(text) => KnownBlock::Text {
             text,
@@ -246,14 +249,14 @@ fn block(part: InputContent<'_>) -> ContentBlock<'_> {
             cache_control: None,
         },
         // The API has no block for audio.
-        InputContent::Audio(_, audio) => return block(audio_placeholder(audio)),
+        InputContent::Audio(_, audio) => return user_block(audio_placeholder(audio)),
     })
 }
 
 fn tool_result_block(answer: CallResult<'_>) -> ContentBlock<'_> {
     ContentBlock::Known(KnownBlock::ToolResult {
         tool_use_id: sanitize_call_id(answer.call_id.as_str()),
-        content: answer.content.into_iter().map(block).collect(),
+        content: answer.content.into_iter().map(user_block).collect(),
         is_error: answer.is_error,
         cache_control: None,
     })
@@ -301,7 +304,10 @@ fn continues_without_thinking(messages: &[MessageParam<'_>]) -> bool {
     has_results && !before.content.first().is_some_and(is_thinking_block)
 }
 
-fn thinking(info: &ModelInfo, level: Thinking) -> (Option<ThinkingParam>, Option<OutputConfig>) {
+fn thinking_params(
+    info: &ModelInfo,
+    level: Thinking,
+) -> (Option<ThinkingParam>, Option<OutputConfig>) {
     let model = &info.name.model;
     let (budget, effort) = match level {
         Thinking::Default => return (None, None),

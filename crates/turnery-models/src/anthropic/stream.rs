@@ -70,7 +70,7 @@ enum UsageReports {
     None,
     Known(AnthropicUsage),
     /// A report was malformed.
-    Unreadable,
+    Invalid,
 }
 
 impl UsageReports {
@@ -78,7 +78,7 @@ impl UsageReports {
         let report = match serde_json::from_str::<Option<AnthropicUsage>>(raw.get()) {
             Ok(Some(report)) => report,
             Ok(None) => return,
-            Err(_) => return *self = Self::Unreadable,
+            Err(_) => return *self = Self::Invalid,
         };
         *self = match std::mem::take(self) {
             Self::None => Self::Known(report),
@@ -92,21 +92,21 @@ impl UsageReports {
                     .cache_creation_input_tokens
                     .or(before.cache_creation_input_tokens),
             }),
-            Self::Unreadable => Self::Unreadable,
+            Self::Invalid => Self::Invalid,
         };
     }
 
     /// Returns the usage; `None` if there was no report or a report was unreadable.
     fn usage(&self) -> Option<Usage> {
         match self {
-            Self::None | Self::Unreadable => None,
-            Self::Known(report) => report.usage().ok(),
+            Self::None | Self::Invalid => None,
+            Self::Known(report) => report.to_usage().ok(),
         }
     }
 }
 
 impl AnthropicUsage {
-    fn usage(&self) -> Result<Usage, TokenCountError> {
+    fn to_usage(&self) -> Result<Usage, TokenCountError> {
         Ok(Usage {
             input: TokenCount::value_or_zero(self.input_tokens)?,
             output: TokenCount::value_or_zero(self.output_tokens)?,
@@ -139,10 +139,10 @@ pub(crate) struct AnthropicReader {
     model: String,
     ids: CallIds,
     response: ResponseAccumulator,
-    open: Option<(u32, OpenBlock)>,
+    open_block: Option<(u32, OpenBlock)>,
     usage: UsageReports,
     raw_stop: Option<String>,
-    is_over: bool,
+    is_finished: bool,
 }
 
 impl AnthropicReader {
@@ -152,24 +152,24 @@ impl AnthropicReader {
             model: model.to_owned(),
             ids,
             response: ResponseAccumulator::default(),
-            open: None,
+            open_block: None,
             usage: UsageReports::None,
             raw_stop: None,
-            is_over: false,
+            is_finished: false,
         }
     }
 
-    fn start(
+    fn start_block(
         &mut self,
         index: u32,
         raw: &RawValue,
         out: &mut Vec<ModelDelta>,
     ) -> Result<(), StreamError> {
-        self.stop(out);
+        self.finish_block(out);
         let block: ContentBlockStart<'_> = serde_json::from_str(raw.get())?;
         let open = match &*block.kind {
             "text" => {
-                self.open = Some((index, OpenBlock::Text));
+                self.open_block = Some((index, OpenBlock::Text));
                 self.response.seal_text();
                 self.response
                     .append_text(block.text.as_deref().unwrap_or(""), out);
@@ -206,7 +206,7 @@ impl AnthropicReader {
                 }
             }
         };
-        self.open = Some((index, open));
+        self.open_block = Some((index, open));
         Ok(())
     }
 
@@ -216,7 +216,7 @@ impl AnthropicReader {
         delta: &EventDelta<'_>,
         out: &mut Vec<ModelDelta>,
     ) -> Result<(), StreamError> {
-        let Some((_, open)) = self.open.as_mut().filter(|(open, _)| *open == index) else {
+        let Some((_, open)) = self.open_block.as_mut().filter(|(open, _)| *open == index) else {
             return Err(StreamError::Violation(format!(
                 "a fragment of block {index}, which is not open"
             )));
@@ -255,8 +255,8 @@ impl AnthropicReader {
         }
     }
 
-    fn stop(&mut self, out: &mut Vec<ModelDelta>) {
-        match self.open.take() {
+    fn finish_block(&mut self, out: &mut Vec<ModelDelta>) {
+        match self.open_block.take() {
             Some((
                 _,
                 OpenBlock::Call {
@@ -321,10 +321,10 @@ impl dialect::ResponseReader for AnthropicReader {
             }
             "content_block_start" => {
                 if let Some(block) = event.content_block {
-                    self.start(event.index, block, out)?;
+                    self.start_block(event.index, block, out)?;
                 }
             }
-            "content_block_stop" => self.stop(out),
+            "content_block_stop" => self.finish_block(out),
             "message_start" => {
                 if let Some(start) = event.message {
                     if let Some(model) = start.model {
@@ -344,7 +344,7 @@ impl dialect::ResponseReader for AnthropicReader {
                 }
             }
             "message_stop" => {
-                self.is_over = true;
+                self.is_finished = true;
                 return Ok(StreamStatus::Done);
             }
             "error" => {
@@ -359,7 +359,7 @@ impl dialect::ResponseReader for AnthropicReader {
     }
 
     fn end(self) -> Result<Response, StreamError> {
-        if !self.is_over {
+        if !self.is_finished {
             return Err(StreamError::Unfinished(
                 "there is no message_stop".to_owned(),
             ));
@@ -396,7 +396,7 @@ mod tests {
     use serde_json::json;
 
     /// Returns the counted bytes of a stream with this block.
-    fn counted(block: &Value, fragments: &[&str]) -> u64 {
+    fn counted_bytes(block: &Value, fragments: &[&str]) -> u64 {
         let mut reader = AnthropicReader::new("p", "m", CallIds::default());
         let start = json!({"type": "content_block_start", "index": 0, "content_block": block});
         let deltas = fragments.iter().map(|fragment| {
@@ -415,10 +415,10 @@ mod tests {
     fn opaque_block_counts_once() {
         let data = "x".repeat(100_000);
         let redacted = json!({"type": "redacted_thinking", "data": data});
-        let size = counted(&redacted, &[]);
+        let size = counted_bytes(&redacted, &[]);
         assert!((100_000..101_000).contains(&size), "{size}");
         let called = json!({"type": "server_tool_use", "id": "a", "name": "b", "input": {}});
-        let size = counted(&called, &["{\"query\": \"", &data, "\"}"]);
+        let size = counted_bytes(&called, &["{\"query\": \"", &data, "\"}"]);
         assert!((100_000..101_000).contains(&size), "{size}");
     }
 
@@ -427,6 +427,6 @@ mod tests {
     fn opaque_numbers_count_their_memory() {
         let numbers = vec![0; 10_000];
         let block = json!({"type": "new", "data": numbers});
-        assert!(counted(&block, &[]) >= 10_000 * size_of::<Value>() as u64);
+        assert!(counted_bytes(&block, &[]) >= 10_000 * size_of::<Value>() as u64);
     }
 }

@@ -21,7 +21,7 @@ fn seconds(seconds: u64) -> Duration {
     Duration::from_secs(seconds)
 }
 
-fn text(text: &str) -> String {
+fn text_event(text: &str) -> String {
     format!("data: {{\"choices\":[{{\"delta\":{{\"content\":\"{text}\"}}}}]}}\n\n")
 }
 
@@ -44,7 +44,7 @@ impl ScriptedSource {
         }
     }
 
-    fn endless(after: u64, bytes: impl Into<String>) -> Self {
+    fn repeating(after: u64, bytes: impl Into<String>) -> Self {
         Self {
             is_endless: true,
             ..Self::new([(after, bytes.into())])
@@ -53,7 +53,7 @@ impl ScriptedSource {
 }
 
 impl ByteSource for ScriptedSource {
-    async fn next(&mut self) -> Result<Option<Bytes>, ModelError> {
+    async fn next_chunk(&mut self) -> Result<Option<Bytes>, ModelError> {
         let next = match self.chunks.len() {
             1 if self.is_endless => self.chunks.front().cloned(),
             _ => self.chunks.pop_front(),
@@ -73,7 +73,7 @@ impl ByteSource for ScriptedSource {
 struct PingFlood;
 
 impl ByteSource for PingFlood {
-    async fn next(&mut self) -> Result<Option<Bytes>, ModelError> {
+    async fn next_chunk(&mut self) -> Result<Option<Bytes>, ModelError> {
         advance(seconds(1)).await;
         Ok(Some(Bytes::from_static(PING.as_bytes())))
     }
@@ -111,7 +111,9 @@ async fn collect_events(mut events: Receiver<ModelEvent>) -> Vec<ModelEvent> {
 }
 
 /// Reads a response; returns the result and the events sent.
-async fn read(source: &mut impl ByteSource) -> (Result<Response, ModelError>, Vec<ModelEvent>) {
+async fn read_response(
+    source: &mut impl ByteSource,
+) -> (Result<Response, ModelError>, Vec<ModelEvent>) {
     read_with(openai(), ResponseLimits::default(), source).await
 }
 
@@ -126,13 +128,13 @@ async fn read_with(
         let mut sent_bytes = false;
         let mut silence = SilenceTimer::new(SilenceLimits::new(&limits(), false), Some(&out));
         let attempt = Attempt {
-            at: &at,
+            endpoint: &at,
             reader: dialect.reader(&info, CallIds::default()),
             limits: bounds,
-            out: &out,
-            sent: &mut sent_bytes,
+            sender: &out,
+            has_sent: &mut sent_bytes,
         };
-        let ended = attempt.read(source, &mut silence).await;
+        let ended = attempt.read_response(source, &mut silence).await;
         drop(out);
         ended.map_err(|failure| failure.error)
     };
@@ -142,7 +144,7 @@ async fn read_with(
 /// Returns the notices: length in seconds, and whether the connection is alive.
 fn notices(events: &[ModelEvent]) -> Vec<(u64, bool)> {
     let notice = |events: &ModelEvent| match events {
-        ModelEvent::Silent(SilenceNotice {
+        ModelEvent::Silence(SilenceNotice {
             length,
             is_connected,
         }) => Some((length.as_secs(), *is_connected)),
@@ -154,8 +156,8 @@ fn notices(events: &[ModelEvent]) -> Vec<(u64, bool)> {
 #[tokio::test(start_paused = true)]
 async fn pings_alone_end_at_the_content_limit() {
     let begun = Instant::now();
-    let mut pings = ScriptedSource::endless(9, PING);
-    let (ended, events) = read(&mut pings).await;
+    let mut pings = ScriptedSource::repeating(9, PING);
+    let (ended, events) = read_response(&mut pings).await;
     let error = ended.unwrap_err();
     assert_eq!(error.kind, ModelErrorKind::Timeout);
     assert_eq!(
@@ -168,7 +170,7 @@ async fn pings_alone_end_at_the_content_limit() {
 
 #[tokio::test(start_paused = true)]
 async fn pings_that_are_always_ready_end_at_the_content_limit() {
-    let (ended, events) = read(&mut PingFlood).await;
+    let (ended, events) = read_response(&mut PingFlood).await;
     assert_eq!(ended.unwrap_err().kind, ModelErrorKind::Timeout);
     assert_eq!(notices(&events), [(20, true), (40, true), (80, true)]);
 }
@@ -176,8 +178,8 @@ async fn pings_that_are_always_ready_end_at_the_content_limit() {
 #[tokio::test(start_paused = true)]
 async fn dead_connection_ends_at_the_idle_limit() {
     let begun = Instant::now();
-    let mut dead = ScriptedSource::new([(0, text("Hi"))]);
-    let (ended, events) = read(&mut dead).await;
+    let mut dead = ScriptedSource::new([(0, text_event("Hi"))]);
+    let (ended, events) = read_response(&mut dead).await;
     let error = ended.unwrap_err();
     assert_eq!(error.kind, ModelErrorKind::Timeout);
     assert!(
@@ -197,10 +199,10 @@ async fn slow_content_between_pings_resets_the_clocks() {
     let mut chunks = Vec::new();
     for _ in 0..10 {
         chunks.extend([(25, PING), (25, PING), (25, PING)].map(|(at, ping)| (at, ping.to_owned())));
-        chunks.push((20, text("word ")));
+        chunks.push((20, text_event("word ")));
     }
     chunks.push((0, DONE.to_owned()));
-    let (ended, events) = read(&mut ScriptedSource::new(chunks)).await;
+    let (ended, events) = read_response(&mut ScriptedSource::new(chunks)).await;
     assert_eq!(ended.unwrap().text(), "word ".repeat(10));
     let each = [(20, false), (40, true), (80, true)];
     assert_eq!(notices(&events), each.repeat(10));
@@ -210,10 +212,10 @@ async fn slow_content_between_pings_resets_the_clocks() {
 async fn empty_event_is_ignored() {
     let chunks = [
         (1, "data:\n\ndata: \n\n".to_owned()),
-        (1, text("Hi")),
+        (1, text_event("Hi")),
         (0, DONE.to_owned()),
     ];
-    let (ended, _) = read(&mut ScriptedSource::new(chunks)).await;
+    let (ended, _) = read_response(&mut ScriptedSource::new(chunks)).await;
     assert_eq!(ended.unwrap().text(), "Hi");
 }
 
@@ -224,7 +226,7 @@ const SMALL_LIMITS: ResponseLimits = ResponseLimits {
 
 /// Reads an endless response; returns the limit's message and how much the server sent.
 async fn read_until_limit(dialect: impl ApiDialect, first: &str, endless: &str) -> (String, usize) {
-    let mut server = ScriptedSource::endless(0, endless);
+    let mut server = ScriptedSource::repeating(0, endless);
     server.chunks.push_front((Duration::ZERO, first.to_owned()));
     let (ended, _) = read_with(dialect, SMALL_LIMITS, &mut server).await;
     let error = ended.unwrap_err();
@@ -242,7 +244,7 @@ async fn endless_response_of_any_block_kind_is_stopped() {
     let arguments = format!(
         "data: {{\"choices\":[{{\"delta\":{{\"tool_calls\":[{{\"index\":0,\"function\":{{\"arguments\":\"{kib}\"}}}}]}}}}]}}\n\n"
     );
-    for endless in [text(&kib), thinking, arguments] {
+    for endless in [text_event(&kib), thinking, arguments] {
         let (limit, sent_bytes) = read_until_limit(openai(), "", &endless).await;
         assert_eq!(limit, size);
         assert!(sent_bytes <= 1_300_000, "{sent_bytes} of {endless}");
@@ -296,14 +298,14 @@ async fn endless_calls_are_stopped_with_and_without_arguments() {
 #[tokio::test(start_paused = true)]
 async fn long_response_yields_to_other_tasks() {
     // One delta per chunk, so that the bounded queue is not what yields to other tasks.
-    let chunk = text(&"x".repeat(AT_ONCE));
+    let chunk = text_event(&"x".repeat(YIELD_AFTER_BYTES));
     let mut chunks = vec![(0, chunk); 40];
     chunks.push((0, DONE.to_owned()));
     let mut server = ScriptedSource::new(chunks);
     let turns = std::cell::Cell::new(0);
     let reading = async {
-        let (ended, _) = read(&mut server).await;
-        assert_eq!(ended.unwrap().text().len(), 40 * AT_ONCE);
+        let (ended, _) = read_response(&mut server).await;
+        assert_eq!(ended.unwrap().text().len(), 40 * YIELD_AFTER_BYTES);
     };
     let other = async {
         loop {
@@ -331,7 +333,7 @@ async fn arguments_under_a_repeated_name_are_read_once() {
     let mut chunks = vec![(0, call("{\"a\":\""))];
     chunks.extend(vec![(0, call("}}}}}}}}}}").repeat(100)); 200]);
     chunks.extend([(0, call("\"}")), (0, call("{}")), (0, DONE.to_owned())]);
-    let (ended, _) = read(&mut ScriptedSource::new(chunks)).await;
+    let (ended, _) = read_response(&mut ScriptedSource::new(chunks)).await;
     let response = ended.unwrap();
     let lengths: Vec<usize> = response
         .calls()

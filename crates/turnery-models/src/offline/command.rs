@@ -16,13 +16,13 @@ const MAX_LINE_BYTES: usize = 2048;
 struct Operands<'a>(Captures<'a>, &'a str);
 
 impl Operands<'_> {
-    fn raw(&self, name: &str) -> Option<&str> {
+    fn raw_operand(&self, name: &str) -> Option<&str> {
         Some(self.0.name(name)?.as_str())
     }
 
     /// Returns an operand without its quotes.
-    fn get(&self, name: &str) -> Option<&str> {
-        let word = self.raw(name)?;
+    fn operand(&self, name: &str) -> Option<&str> {
+        let word = self.raw_operand(name)?;
         let quote = word.chars().next().filter(|it| "`\"'".contains(*it));
         let inner = quote.and_then(|quote| word.strip_prefix(quote)?.strip_suffix(quote));
         Some(inner.unwrap_or(word))
@@ -30,11 +30,11 @@ impl Operands<'_> {
 
     /// Returns the path, or the working directory; `None` if the operand is not a path.
     fn path(&self) -> Option<&str> {
-        Some(self.get("path").unwrap_or(".")).filter(|path| !is_placeholder_word(path))
+        Some(self.operand("path").unwrap_or(".")).filter(|path| !is_placeholder_word(path))
     }
 
     /// Runs a command; `None` if its operands are invalid.
-    fn carry_out(&self, command: &str, cx: &mut CommandContext) -> Option<CommandResult> {
+    fn execute(&self, command: &str, cx: &mut CommandContext) -> Option<CommandResult> {
         Some(match command {
             "lookup" => search::lookup(self.name()?, cx),
             "search" => search::search(self.text()?, self.path()?, cx),
@@ -44,13 +44,13 @@ impl Operands<'_> {
             "show" => {
                 let is_path = |it: &&str| is_file_name(it) || it.contains('/');
                 let path = self.path().filter(is_path)?;
-                let line = |name| self.raw(name)?.parse().ok();
+                let line = |name| self.raw_operand(name)?.parse().ok();
                 let first = line("first");
                 search::show(path, first.unwrap_or(1), line("last").or(first), cx)
             }
             "replace" => edit::replace(self.old_text()?, self.new_text()?, self.file()?, cx),
             "apply" if pattern!(r"(?m)^@@ -").is_match(self.1) => edit::apply(self.1, cx),
-            "run" => run::run_command(self.get("text")?, cx),
+            "run" => run::run_command(self.operand("text")?, cx),
             "tests" => run::run_tests(cx),
             "sort" if !self.1.trim().is_empty() => Ok(run::sort_failures(self.1)),
             "changes" => run::summarize_changes(cx),
@@ -60,12 +60,12 @@ impl Operands<'_> {
 
     /// Returns a code identifier: in backticks, or not an English word, or called an identifier in the prompt.
     fn name(&self) -> Option<&str> {
-        let (raw, name) = (self.raw("name")?, self.get("name")?);
+        let (raw, name) = (self.raw_operand("name")?, self.operand("name")?);
         let is_code = pattern!(r"[_:(!$#\p{Lu}]").is_match(name) || name.len() < raw.len();
-        let is_sure = self.raw("sure").is_some();
-        let is_meant = is_code || is_sure || self.raw("kind").is_some();
-        let is_defined =
-            pattern!(r"(?i)^(?:defined|declared)$").is_match(self.raw("sure").unwrap_or_default());
+        let is_sure = self.raw_operand("sure").is_some();
+        let is_meant = is_code || is_sure || self.raw_operand("kind").is_some();
+        let is_defined = pattern!(r"(?i)^(?:defined|declared)$")
+            .is_match(self.raw_operand("sure").unwrap_or_default());
         let is_file = is_file_name(name) && !is_defined;
         let name = name.trim_end_matches("()").trim_end_matches('!');
         let form = pattern!(r"^[\w$]{1,80}(?:(?:::|\.|#)[\w$]{1,80})*$");
@@ -73,7 +73,8 @@ impl Operands<'_> {
     }
 
     fn text(&self) -> Option<&str> {
-        self.get("text").filter(|text| !is_placeholder_word(text))
+        self.operand("text")
+            .filter(|text| !is_placeholder_word(text))
     }
 
     /// Returns the text to replace: in quotes, or a word that does not name a character.
@@ -86,7 +87,7 @@ impl Operands<'_> {
     }
 
     fn literal(&self, name: &str) -> Option<&str> {
-        let (raw, text) = (self.raw(name)?, self.get(name)?);
+        let (raw, text) = (self.raw_operand(name)?, self.operand(name)?);
         let is_word = pattern!(r"(?i)^(?:tabs?|spaces?|blanks?|commas?|newlines?|quotes?|semicolons?|nothing|yours?|mine|another|one|two)$").is_match(raw);
         let is_meant = raw.len() > text.len() || !(is_word || is_placeholder_word(raw));
         is_meant.then_some(text)
@@ -95,14 +96,14 @@ impl Operands<'_> {
     /// Returns where to replace; must look like a file if the text is not in quotes.
     fn file(&self) -> Option<&str> {
         let is_path = |it: &&str| is_file_name(it) || it.contains('/');
-        match self.get("file") {
+        match self.operand("file") {
             Some(file) => Some(file).filter(is_path),
             None => self.path(),
         }
     }
 
     fn glob(&self) -> Option<&str> {
-        match self.get("glob")? {
+        match self.operand("glob")? {
             "files" => Some("*"),
             glob => Some(glob).filter(|glob| glob.contains(['*', '?']) || is_file_name(glob)),
         }
@@ -136,7 +137,7 @@ fn compile_patterns() -> Vec<(&'static str, Regex)> {
 }
 
 /// Runs the command of the prompt; `None` unless there clearly is one.
-pub(super) fn carry_out(cx: &mut CommandContext) -> Option<CommandResult> {
+pub(super) fn execute(cx: &mut CommandContext) -> Option<CommandResult> {
     static COMMANDS: LazyLock<Vec<(&str, Regex)>> = LazyLock::new(compile_patterns);
     let prompt = cx.prompt.trim().to_owned();
     let (first, rest) = prompt.split_once('\n').unwrap_or((&prompt, ""));
@@ -157,6 +158,6 @@ pub(super) fn carry_out(cx: &mut CommandContext) -> Option<CommandResult> {
     COMMANDS.iter().find_map(|(name, form)| {
         let is_meant = is_whole || matches!(*name, "apply" | "sort");
         let parts = form.captures(&first).filter(|_| is_meant)?;
-        Operands(parts, rest).carry_out(name, cx)
+        Operands(parts, rest).execute(name, cx)
     })
 }

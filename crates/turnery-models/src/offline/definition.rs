@@ -40,7 +40,7 @@ pub(super) fn search_pattern(name: &str) -> String {
 
 impl DefinitionMatcher {
     /// Creates a matcher for an identifier, given as a pattern.
-    pub(super) fn of(name: &str) -> Self {
+    pub(super) fn new(name: &str) -> Self {
         Self(definition_patterns(name).map(|form| Regex::new(&form).expect("a valid pattern")))
     }
 

@@ -63,7 +63,7 @@ struct Hunk {
 
 /// Applies a unified diff, hunk by hunk.
 pub(super) fn apply(diff: &str, cx: &mut CommandContext) -> CommandResult {
-    let hunks = match parse(diff) {
+    let hunks = match parse_diff(diff) {
         Ok(hunks) => hunks,
         Err(why) => return stop_with(format!("Nothing was changed: {why}. Try `git apply`.")),
     };
@@ -81,7 +81,7 @@ pub(super) fn apply(diff: &str, cx: &mut CommandContext) -> CommandResult {
     Ok(format!("Applied {all}:\n{}", list(paths, MAX_HUNKS)))
 }
 
-fn parse(diff: &str) -> Result<Vec<Hunk>, String> {
+fn parse_diff(diff: &str) -> Result<Vec<Hunk>, String> {
     let (mut hunks, mut old, mut new) = (Vec::new(), "", "");
     let mut lines = diff.lines().peekable();
     while let Some(line) = lines.next() {
@@ -97,7 +97,7 @@ fn parse(diff: &str) -> Result<Vec<Hunk>, String> {
             let texts = size(1).zip(size(2));
             let texts = texts.and_then(|(old, new)| read_hunk_texts(&mut lines, old, new));
             let (before, after) = texts.ok_or(format!("the hunk `{line}` is not whole"))?;
-            hunks.push(hunk(old, new, &before, &after)?);
+            hunks.push(build_hunk(old, new, &before, &after)?);
         } else if other.is_match(line) {
             return Err(format!("I cannot carry out `{line}`"));
         }
@@ -135,7 +135,7 @@ fn read_hunk_texts(
     Some((before, after))
 }
 
-fn hunk(old: &str, new: &str, before: &str, after: &str) -> Result<Hunk, String> {
+fn build_hunk(old: &str, new: &str, before: &str, after: &str) -> Result<Hunk, String> {
     let [old, new] = [(old, "a/"), (new, "b/")].map(|(path, prefix)| {
         let path = path.split('\t').next().unwrap_or(path).trim();
         path.strip_prefix(prefix).unwrap_or(path)

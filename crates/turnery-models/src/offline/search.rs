@@ -29,7 +29,7 @@ pub(super) fn hits(
 pub(super) fn lookup(written: &str, cx: &mut CommandContext) -> CommandResult {
     let name = written.rsplit([':', '.', '#']).next().unwrap_or(written);
     let escaped = regex::escape(name);
-    let definition = DefinitionMatcher::of(&escaped);
+    let definition = DefinitionMatcher::new(&escaped);
     let mut defined = hits(json!({"pattern": search_pattern(&escaped)}), ".", cx)?;
     defined
         .hits
@@ -118,7 +118,7 @@ pub(super) fn outline(path: &str, cx: &mut CommandContext) -> CommandResult {
     let others = r"^#{1,6} |^\s*```|^\[.+\]\s*(?:#.*)?$|^\s*(?:unsafe\s+)?impl\b";
     let pattern = format!("{}|{others}", search_pattern(ANY_NAME));
     let mut found = hits(json!({ "pattern": pattern }), path, cx)?;
-    let (any, mut is_fenced) = (DefinitionMatcher::of(ANY_NAME), false);
+    let (any, mut is_fenced) = (DefinitionMatcher::new(ANY_NAME), false);
     found.hits.retain(|hit| {
         let (text, ending) = (hit.text.trim(), hit.path.rsplit('.').next());
         is_fenced ^= ending == Some("md") && text.starts_with("```");

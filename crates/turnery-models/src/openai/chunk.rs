@@ -99,11 +99,11 @@ impl OpenAiUsage {
         if report.prompt_tokens.is_none() && report.completion_tokens.is_none() {
             return None;
         }
-        report.usage().ok()
+        report.to_usage().ok()
     }
 
     /// Converts to turnery's counts: input excludes cached tokens, and output includes reasoning.
-    fn usage(&self) -> Result<Usage, TokenCountError> {
+    fn to_usage(&self) -> Result<Usage, TokenCountError> {
         let prompt = TokenCount::value_or_zero(self.prompt_tokens)?;
         let details = self.prompt_tokens_details.as_ref();
         let cached = details.and_then(|details| details.cached_tokens);

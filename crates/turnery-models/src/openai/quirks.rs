@@ -4,7 +4,7 @@
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum LimitField {
     /// `max_completion_tokens`.
-    Completion,
+    MaxCompletionTokens,
     /// `max_tokens`.
     MaxTokens,
     /// Neither field: the server applies its own limit. Some servers reject requests whose limit and prompt
@@ -34,7 +34,7 @@ pub(crate) struct Quirks {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum ReasoningField {
     /// `reasoning_content`.
-    Content,
+    ReasoningContent,
     /// `reasoning`.
     Reasoning,
 }
@@ -45,7 +45,7 @@ impl Quirks {
         limit: LimitField::Omitted,
         limit_is_chosen: false,
         asks_usage: true,
-        reasoning_field: Some(ReasoningField::Content),
+        reasoning_field: Some(ReasoningField::ReasoningContent),
         cache_key: false,
         is_mistral: false,
     };
@@ -55,7 +55,7 @@ impl Quirks {
         Self {
             limit: match self.limit {
                 LimitField::Omitted => LimitField::MaxTokens,
-                named @ (LimitField::Completion | LimitField::MaxTokens) => named,
+                named @ (LimitField::MaxCompletionTokens | LimitField::MaxTokens) => named,
             },
             limit_is_chosen: true,
             ..self

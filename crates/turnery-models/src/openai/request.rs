@@ -3,7 +3,7 @@
 use super::quirks::{LimitField, Quirks, ReasoningField};
 use crate::{
     ModelInfo, ModelRequest, Thinking,
-    history::{CallResult, HistoryItem, InputContent, turns},
+    history::{CallResult, HistoryItem, InputContent, build_history},
     http, model_catalogue,
     response_accumulator::args_as_object,
 };
@@ -117,7 +117,7 @@ struct ToolFunction<'a> {
     parameters: &'a ToolSchema,
 }
 
-pub(super) fn body(
+pub(super) fn encode_request(
     info: &ModelInfo,
     quirks: &Quirks,
     request: &ModelRequest,
@@ -127,9 +127,9 @@ pub(super) fn body(
             quirks.limit_is_chosen || model_catalogue::look_up(&info.name.model).is_some();
         (quirks.limit == field && is_told).then_some(info.max_output)
     };
-    http::body(&ChatRequest {
+    http::encode_json(&ChatRequest {
         model: &info.name.model,
-        messages: messages(info, quirks, request),
+        messages: build_messages(info, quirks, request),
         stream: true,
         stream_options: quirks.asks_usage.then_some(StreamOptions {
             include_usage: true,
@@ -146,19 +146,19 @@ pub(super) fn body(
                 },
             })
             .collect(),
-        max_completion_tokens: limit(LimitField::Completion),
+        max_completion_tokens: limit(LimitField::MaxCompletionTokens),
         max_tokens: limit(LimitField::MaxTokens),
         // Known reasoning models accept only their default temperature.
         temperature: request.temperature.filter(|_| {
             model_catalogue::look_up(&info.name.model).is_none_or(|known| !known.reasoning)
         }),
-        reasoning_effort: effort(info, request.thinking),
+        reasoning_effort: reasoning_effort(info, request.thinking),
         prompt_cache_key: quirks.cache_key.then(|| request.session_id.as_str()),
     })
 }
 
 /// Returns the reasoning effort. Models known not to reason reject the parameter.
-fn effort(info: &ModelInfo, level: Thinking) -> Option<&'static str> {
+fn reasoning_effort(info: &ModelInfo, level: Thinking) -> Option<&'static str> {
     let model = info.name.model.as_str();
     if !info.reasoning {
         return None;
@@ -179,12 +179,12 @@ fn effort(info: &ModelInfo, level: Thinking) -> Option<&'static str> {
     }
 }
 
-fn messages<'a>(
+fn build_messages<'a>(
     info: &ModelInfo,
     quirks: &Quirks,
     request: &'a ModelRequest,
 ) -> Vec<ChatMessage<'a>> {
-    let turns = turns(&request.messages, info);
+    let turns = build_history(&request.messages, info);
     // Servers expect reasoning within a round of tool calls, and reject or ignore it elsewhere.
     let round = turns
         .iter()
@@ -238,11 +238,11 @@ fn push_user<'a>(
         });
     }
     messages.push(ChatMessage::User {
-        content: content(parts),
+        content: user_content(parts),
     });
 }
 
-fn content(parts: Vec<InputContent<'_>>) -> ChatContent<'_> {
+fn user_content(parts: Vec<InputContent<'_>>) -> ChatContent<'_> {
     if !parts.iter().all(is_text) {
         let part = |piece| match piece {
             InputContent::Text(text) => ChatContentPart::Text { text },
@@ -318,7 +318,7 @@ fn assistant_message<'a>(
     }
     let reasoning = reasoning.filter(|_| !tool_calls.is_empty());
     let (reasoning_content, reasoning) = match field {
-        Some(ReasoningField::Content) => (reasoning, None),
+        Some(ReasoningField::ReasoningContent) => (reasoning, None),
         Some(ReasoningField::Reasoning) => (None, reasoning),
         None => (None, None),
     };

@@ -39,7 +39,7 @@ impl OpenAiReader {
         }
     }
 
-    fn delta(
+    fn read_delta(
         &mut self,
         delta: ChoiceDelta<'_>,
         out: &mut Vec<ModelDelta>,
@@ -53,7 +53,7 @@ impl OpenAiReader {
             self.response.append_thinking(&text, out);
         }
         if let Some(raw) = delta.content {
-            self.content(raw, out)?;
+            self.read_content(raw, out)?;
         }
         if let Some(text) = delta.refusal {
             self.has_refused |= !text.is_empty();
@@ -73,7 +73,11 @@ impl OpenAiReader {
         Ok(())
     }
 
-    fn content(&mut self, raw: &RawValue, out: &mut Vec<ModelDelta>) -> Result<(), StreamError> {
+    fn read_content(
+        &mut self,
+        raw: &RawValue,
+        out: &mut Vec<ModelDelta>,
+    ) -> Result<(), StreamError> {
         if raw.get().starts_with('[') {
             let parts: Vec<ContentPart<'_>> = serde_json::from_str(raw.get())?;
             for part in parts {
@@ -119,7 +123,7 @@ impl dialect::ResponseReader for OpenAiReader {
         // Only one choice was requested.
         if let Some(choice) = chunk.choices.into_iter().flatten().next() {
             if let Some(delta) = choice.delta {
-                self.delta(delta, out)?;
+                self.read_delta(delta, out)?;
             }
             if let Some(reason) = choice.finish_reason.filter(|reason| !reason.is_empty()) {
                 self.raw_stop = Some(reason.into_owned());

@@ -72,7 +72,7 @@ impl ToolCallAssembler {
         }
         if let Some(raw) = function.arguments {
             let fragment = arguments(raw)?;
-            open.json.read(&fragment);
+            open.json.push(&fragment);
             parts.args(at, &fragment, out);
         }
         Ok(())

@@ -12,7 +12,7 @@ pub(super) const PROVIDER: KnownProvider = KnownProvider {
     models: &["gpt-5.1", "gpt-5", "gpt-5-mini", "gpt-4.1"],
     domain: "openai.com",
     quirks: Quirks {
-        limit: LimitField::Completion,
+        limit: LimitField::MaxCompletionTokens,
         reasoning_field: None,
         cache_key: true,
         ..Quirks::DEFAULT

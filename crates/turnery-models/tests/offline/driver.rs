@@ -99,7 +99,7 @@ fn call(
     let runtime = tokio::runtime::Builder::new_current_thread()
         .build()
         .expect("a runtime");
-    let (answer, deltas) = runtime.block_on(server::call(model, request));
+    let (answer, deltas) = runtime.block_on(server::call_for_deltas(model, request));
     let answer = answer.expect("an answer");
     let streamed = deltas.iter().map(|delta| match delta {
         ModelDelta::Text { text, .. } => {

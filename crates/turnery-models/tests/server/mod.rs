@@ -30,7 +30,7 @@ pub(crate) struct Reply {
 
 /// A running server.
 pub(crate) struct ModelServer {
-    pub(crate) base: String,
+    pub(crate) base_url: String,
     /// Headers and body of each request.
     pub(crate) requests: Arc<Mutex<Vec<(String, Value)>>>,
     /// Notified when the client closes a held connection.
@@ -139,7 +139,7 @@ impl ModelServer {
         let listener = TcpListener::bind("127.0.0.1:0").await.expect("a port");
         let address = listener.local_addr().expect("an address");
         let server = Self {
-            base: format!("http://{address}"),
+            base_url: format!("http://{address}"),
             requests: Arc::default(),
             closed: Arc::default(),
         };
@@ -170,13 +170,13 @@ impl ModelServer {
         let provider = ProviderConfig {
             key: Some("sk-test".to_owned().into()),
             key_hint: "ACME_KEY".to_owned(),
-            ..ProviderConfig::new("acme", api, format!("{}{path}", self.base))
+            ..ProviderConfig::new("acme", api, format!("{}{path}", self.base_url))
         };
         let limits = CallLimits {
             idle,
             retry: RetryPolicy {
-                retries,
-                initial: Duration::from_millis(1),
+                max_retries: retries,
+                initial_wait: Duration::from_millis(1),
                 ..RetryPolicy::default()
             },
             ..CallLimits::default()
@@ -193,7 +193,7 @@ impl ModelServer {
 }
 
 /// Calls the model and collects its deltas.
-pub(crate) async fn call(
+pub(crate) async fn call_for_deltas(
     model: &dyn Model,
     request: ModelRequest,
 ) -> (Result<Response, ModelError>, Vec<ModelDelta>) {
@@ -202,7 +202,7 @@ pub(crate) async fn call(
         .into_iter()
         .filter_map(|event| match event {
             ModelEvent::Delta(delta) => Some(delta),
-            ModelEvent::Retry(_) | ModelEvent::Silent(_) => None,
+            ModelEvent::Retry(_) | ModelEvent::Silence(_) => None,
         })
         .collect();
     (response, deltas)
@@ -210,7 +210,7 @@ pub(crate) async fn call(
 
 /// Calls the model, which must fail.
 pub(crate) async fn call_error(model: &dyn Model) -> ModelError {
-    let (response, _) = call(model, hello_request()).await;
+    let (response, _) = call_for_deltas(model, hello_request()).await;
     response.expect_err("an error")
 }
 
@@ -248,7 +248,7 @@ pub(crate) async fn assert_same_when_cut_anywhere(
     let server = serve_replies(replies).await;
     let model = server.model(api, model);
     for cut in 1..bytes.len() {
-        let (response, streamed) = call(&*model, hello_request()).await;
+        let (response, streamed) = call_for_deltas(&*model, hello_request()).await;
         assert_eq!(response.as_ref(), Ok(expected), "cut at {cut}");
         assert_eq!(streamed, deltas, "cut at {cut}");
     }
@@ -280,7 +280,7 @@ pub(crate) fn assert_same_when_cut_randomly(
         runtime.block_on(async {
             let server = serve_replies(vec![Reply { writes, is_held }]).await;
             let model = server.model(api, model);
-            let (response, streamed) = call(&*model, hello_request()).await;
+            let (response, streamed) = call_for_deltas(&*model, hello_request()).await;
             prop_assert_eq!(response.as_ref(), Ok(expected));
             prop_assert_eq!(streamed, deltas);
             Ok(())
@@ -304,7 +304,7 @@ pub(crate) fn request(messages: Vec<Message>) -> ModelRequest {
         tools: Arc::new([tool("read", "Reads a file.")]),
         thinking: Thinking::Default,
         temperature: None,
-        answer: ResponseLimits::default(),
+        answer_limits: ResponseLimits::default(),
     }
 }
 
@@ -364,7 +364,7 @@ pub(crate) fn tool_result(id: &str, content: Vec<Content>, is_error: bool) -> Me
 }
 
 /// Deltas joined per block: their boundaries may depend only on the events.
-pub(crate) fn text(block: u32, text: &str) -> ModelDelta {
+pub(crate) fn text_delta(block: u32, text: &str) -> ModelDelta {
     ModelDelta::Text {
         block,
         text: text.to_owned(),

@@ -45,7 +45,7 @@ async fn tool_result_reaches_a_provider() {
     program
         .args(["tests::program", "--exact", "--nocapture"])
         .env(IS_PROGRAM, "1")
-        .env("ANTHROPIC_BASE_URL", &server.base)
+        .env("ANTHROPIC_BASE_URL", &server.base_url)
         .env("ANTHROPIC_API_KEY", "sk-test")
         .env("NO_PROXY", "127.0.0.1");
     let ended = tokio::task::spawn_blocking(move || program.output());

@@ -39,7 +39,7 @@ impl Outbox for OracleOutbox {
 
     fn push(&mut self, item: OutboxItem<'_>) {
         match item {
-            OutboxItem::Live(event) => self.0.see(event),
+            OutboxItem::Live(event) => self.0.observe(event),
             OutboxItem::Replay(_) | OutboxItem::Info { .. } | OutboxItem::Ended(_) => {}
         }
     }

@@ -173,7 +173,7 @@ impl TestModel {
                 Act::Spend(usage_of) => usage = Some(usage_of),
                 Act::Retry(attempt) => {
                     let wait = Duration::from_secs(1);
-                    out.retry(RetryNotice {
+                    out.send_retry(RetryNotice {
                         attempt,
                         error: model_error(),
                         wait,

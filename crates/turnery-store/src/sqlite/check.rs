@@ -32,7 +32,7 @@ pub(super) fn check(db: &mut Connection, id: Option<&SessionId>) -> Result<Vec<D
     // `None` if the pass does not reach the end of the table: each session is then searched separately.
     let keys = none_if_damaged(LoopKeys::read(&db))?;
     for id in &session_ids(&db)? {
-        let keys = keys.as_ref().map(|keys| keys.of(id));
+        let keys = keys.as_ref().map(|keys| keys.of_session(id));
         damage.append(&mut check_session_loops(&db, id, keys)?);
     }
     Ok(damage)
@@ -110,10 +110,10 @@ fn check_session_loops(
         }
         let survey = match keys {
             Some(keys) => Survey::of_loops(db, id, keys)?,
-            None => Survey::of(db, id)?,
+            None => Survey::of_session(db, id)?,
         };
-        let counts = VersionCounts::of(db, id, &survey)?;
-        damage.extend(counts.complaints().map(of_session));
+        let counts = VersionCounts::read(db, id, &survey)?;
+        damage.extend(counts.problems().map(of_session));
         damage.extend(survey.damage);
         damage.append(&mut notes::check(db, id)?);
         damage.append(&mut journal::check(db, id)?);
@@ -153,16 +153,16 @@ pub(super) fn unreadable_columns(
 /// Versions and counts according to the session's row, compared with its loops.
 pub(super) struct VersionCounts {
     head_version: u64,
-    count: u64,
+    loop_count: u64,
     /// Greatest version of a loop.
-    pub(super) newest: u64,
-    pub(super) stored: u64,
+    pub(super) newest_version: u64,
+    pub(super) stored_loops: u64,
     /// Versions without a loop that no repair has recorded.
-    pub(super) lost: Vec<u64>,
+    pub(super) lost_versions: Vec<u64>,
 }
 
 impl VersionCounts {
-    pub(super) fn of(db: &Connection, id: &SessionId, survey: &Survey) -> Result<Self, JobError> {
+    pub(super) fn read(db: &Connection, id: &SessionId, survey: &Survey) -> Result<Self, JobError> {
         let (head_version, count): (u64, u64) = db.query_row(
             "SELECT head_version, loop_count FROM sessions WHERE session_id = ?1",
             (id.as_str(),),
@@ -194,34 +194,37 @@ impl VersionCounts {
             .take(64);
         Ok(Self {
             head_version,
-            count,
-            newest,
-            stored: survey.rows.len() as u64,
-            lost: lost.collect(),
+            loop_count: count,
+            newest_version: newest,
+            stored_loops: survey.rows.len() as u64,
+            lost_versions: lost.collect(),
         })
     }
 
     pub(super) fn is_head_wrong(&self) -> bool {
-        self.head_version < self.newest
+        self.head_version < self.newest_version
     }
 
     /// Returns true if the count is too small. A greater count is valid: numbers are never reused.
     pub(super) fn is_count_wrong(&self) -> bool {
-        self.count < self.stored
+        self.loop_count < self.stored_loops
     }
 
-    fn complaints(&self) -> impl Iterator<Item = String> {
+    fn problems(&self) -> impl Iterator<Item = String> {
         let head_version = self.is_head_wrong().then(|| {
             format!(
                 "says that it is at version {}, and has a loop of version {}",
-                self.head_version, self.newest
+                self.head_version, self.newest_version
             )
         });
-        let count = self
-            .is_count_wrong()
-            .then(|| format!("counts {} loops, and has {}", self.count, self.stored));
-        let lost = (!self.lost.is_empty()).then(|| {
-            let versions: Vec<String> = self.lost.iter().map(u64::to_string).collect();
+        let count = self.is_count_wrong().then(|| {
+            format!(
+                "counts {} loops, and has {}",
+                self.loop_count, self.stored_loops
+            )
+        });
+        let lost = (!self.lost_versions.is_empty()).then(|| {
+            let versions: Vec<String> = self.lost_versions.iter().map(u64::to_string).collect();
             format!(
                 "has lost what was committed as version {}",
                 versions.join(", ")

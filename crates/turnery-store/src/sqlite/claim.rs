@@ -27,7 +27,7 @@ pub(super) fn claim(
     beginning: Option<&LoopBeginning>,
     now: ClockReading,
 ) -> Result<ClaimOutcome, JobError> {
-    let known = db.numbers.remove(id);
+    let known = db.loop_numbers.remove(id);
     let (found, fence, numbers, is_journalled) = write(&db.sql, |work| {
         let (found, numbers) = find_claimable(work, id, owner, now, known)?;
         let fence = found.fence + 1;
@@ -41,8 +41,8 @@ pub(super) fn claim(
         take_lane(work, id, owner, now, fence, beginning.as_ref())?;
         Ok((found, fence, numbers, beginning.is_some()))
     })?;
-    db.clean.insert(id.clone(), fence);
-    db.numbers.insert(id.clone(), numbers);
+    db.empty_journals.insert(id.clone(), fence);
+    db.loop_numbers.insert(id.clone(), numbers);
     Ok(ClaimOutcome {
         opened: ClaimedLane {
             lane: Lane {
@@ -66,7 +66,7 @@ pub(super) fn recover(
     write(&db.sql, |work| {
         let found = read_lane_row(work, id)?;
         let is_held = found
-            .held
+            .holder
             .as_ref()
             .is_some_and(|held| held.may_be_active(now));
         if is_held || !found.has_journal {
@@ -108,7 +108,7 @@ fn find_claimable(
     known: Option<LoopNumbers>,
 ) -> Result<(LaneRow, LoopNumbers), JobError> {
     let mut found = read_lane_row(work, id)?;
-    if let Some(held) = found.held.take().filter(|held| held.blocks(owner, now)) {
+    if let Some(held) = found.holder.take().filter(|held| held.blocks(owner, now)) {
         return Err(StoreError::Busy {
             session: id.clone(),
             holder: describe_holder(&held.process),

@@ -67,7 +67,7 @@ pub(super) enum CleanupTrigger {
     /// No job has arrived for a while.
     Idle,
     /// The store is about to be closed.
-    End,
+    Shutdown,
 }
 
 impl Db {
@@ -106,12 +106,13 @@ impl Db {
         }
         self.set_lock_timeout(match trigger {
             CleanupTrigger::Idle => READER_TIMEOUT,
-            CleanupTrigger::End => READER_TIMEOUT_AT_SHUTDOWN,
+            CleanupTrigger::Shutdown => READER_TIMEOUT_AT_SHUTDOWN,
         })?;
         if pragma_number(&self.sql, "auto_vacuum")? == 0 {
             if free > 0 && has_space_to_rewrite(&self.sql, path, trigger)? {
                 match rewrite(&mut self.sql, is_wanted) {
-                    Err(error) if error.is_interrupted() && trigger == CleanupTrigger::End => {}
+                    Err(error) if error.is_interrupted() && trigger == CleanupTrigger::Shutdown => {
+                    }
                     done => done?,
                 }
             }
@@ -121,7 +122,7 @@ impl Db {
                     match trigger {
                         CleanupTrigger::Idle => return Ok(false),
                         // The log is truncated all the same, because it contains deleted text.
-                        CleanupTrigger::End => break,
+                        CleanupTrigger::Shutdown => break,
                     }
                 }
                 free_pages(&self.sql)?;
@@ -167,7 +168,7 @@ fn has_space_to_rewrite(
     let size = pragma_number(sql, "page_count")? * pragma_number(sql, "page_size")?;
     let limit = match trigger {
         CleanupTrigger::Idle => REWRITE_LIMIT,
-        CleanupTrigger::End => REWRITE_LIMIT_AT_SHUTDOWN,
+        CleanupTrigger::Shutdown => REWRITE_LIMIT_AT_SHUTDOWN,
     };
     Ok(size <= limit && free_space(path).is_none_or(|free| free / 3 > size))
 }
@@ -199,7 +200,7 @@ mod tests {
     }
 
     /// Fills a table with short and long rows, and removes long ones without recording a deletion.
-    async fn fill(worker: &Worker) {
+    async fn fill_database(worker: &Worker) {
         let fill = worker.call_flushed(|db| {
             let long = format!("{MARKER}{}", "x".repeat(100)).repeat(2000);
             db.sql.execute_batch("CREATE TABLE said (body TEXT)")?;
@@ -221,7 +222,11 @@ mod tests {
     }
 
     /// Cleans up like an idle thread. Returns true if nothing is left to do.
-    async fn idle(worker: &Worker, folder: &tempfile::TempDir, is_wanted: fn() -> bool) -> bool {
+    async fn clean_up_when_idle(
+        worker: &Worker,
+        folder: &tempfile::TempDir,
+        is_wanted: fn() -> bool,
+    ) -> bool {
         let path = folder.path().join("sessions.db");
         let idle = worker.call(move |db| {
             db.clean_up(&path, CleanupTrigger::Idle, is_wanted);
@@ -243,7 +248,7 @@ mod tests {
             .collect()
     }
 
-    fn size(folder: &tempfile::TempDir) -> u64 {
+    fn database_size(folder: &tempfile::TempDir) -> u64 {
         let file = fs::metadata(folder.path().join("sessions.db"));
         file.unwrap().len()
     }
@@ -251,18 +256,22 @@ mod tests {
     #[tokio::test]
     async fn deleted_text_and_its_space_are_gone_when_idle() {
         let (folder, worker) = worker();
-        fill(&worker).await;
+        fill_database(&worker).await;
         assert_ne!(files_with_marker(&folder), [""; 0]);
         delete_all(&worker).await;
-        assert!(idle(&worker, &folder, || false).await);
+        assert!(clean_up_when_idle(&worker, &folder, || false).await);
         assert_eq!(files_with_marker(&folder), [""; 0]);
-        assert!(size(&folder) < 300_000, "{}", size(&folder));
+        assert!(
+            database_size(&folder) < 300_000,
+            "{}",
+            database_size(&folder)
+        );
     }
 
     #[tokio::test]
     async fn database_of_an_earlier_version_shrinks_too() {
         let (folder, worker) = worker();
-        fill(&worker).await;
+        fill_database(&worker).await;
         let as_before = worker.call(|db| {
             db.sql.pragma_update(None, "auto_vacuum", "NONE")?;
             db.sql.execute_batch("VACUUM")?;
@@ -274,9 +283,13 @@ mod tests {
         });
         assert_eq!(as_before.await, Ok(0));
         delete_all(&worker).await;
-        assert!(idle(&worker, &folder, || false).await);
+        assert!(clean_up_when_idle(&worker, &folder, || false).await);
         assert_eq!(files_with_marker(&folder), [""; 0]);
-        assert!(size(&folder) < 300_000, "{}", size(&folder));
+        assert!(
+            database_size(&folder) < 300_000,
+            "{}",
+            database_size(&folder)
+        );
         let mode = worker.call(|db| pragma_number(&db.sql, "auto_vacuum"));
         assert_eq!(mode.await, Ok(2));
     }
@@ -284,23 +297,23 @@ mod tests {
     #[tokio::test]
     async fn cleaning_up_makes_way_for_a_job() {
         let (folder, worker) = worker();
-        fill(&worker).await;
+        fill_database(&worker).await;
         delete_all(&worker).await;
-        let before = size(&folder);
-        assert!(!idle(&worker, &folder, || true).await);
-        assert!(size(&folder) >= before);
-        assert!(idle(&worker, &folder, || false).await);
+        let before = database_size(&folder);
+        assert!(!clean_up_when_idle(&worker, &folder, || true).await);
+        assert!(database_size(&folder) >= before);
+        assert!(clean_up_when_idle(&worker, &folder, || false).await);
         assert_eq!(files_with_marker(&folder), [""; 0]);
     }
 
     #[tokio::test]
     async fn end_without_time_left_empties_the_log() {
         let (folder, worker) = worker();
-        fill(&worker).await;
+        fill_database(&worker).await;
         delete_all(&worker).await;
         let path = folder.path().join("sessions.db");
         let ended = worker.call(move |db| {
-            db.clean_up(&path, CleanupTrigger::End, || true);
+            db.clean_up(&path, CleanupTrigger::Shutdown, || true);
             pragma_number(&db.sql, "freelist_count")
         });
         assert!(ended.await.unwrap() > 0);
@@ -310,7 +323,7 @@ mod tests {
     #[tokio::test]
     async fn reader_of_an_old_state_delays_cleaning_up() {
         let (folder, worker) = worker();
-        fill(&worker).await;
+        fill_database(&worker).await;
         let (go, gone) = mpsc::sync_channel::<()>(1);
         let (begun, begins) = mpsc::sync_channel(1);
         let path = folder.path().join("sessions.db");
@@ -323,10 +336,10 @@ mod tests {
         });
         begins.recv().unwrap();
         delete_all(&worker).await;
-        assert!(!idle(&worker, &folder, || false).await);
+        assert!(!clean_up_when_idle(&worker, &folder, || false).await);
         go.send(()).unwrap();
         reader.join().unwrap();
-        assert!(idle(&worker, &folder, || false).await);
+        assert!(clean_up_when_idle(&worker, &folder, || false).await);
         assert_eq!(files_with_marker(&folder), [""; 0]);
     }
 }

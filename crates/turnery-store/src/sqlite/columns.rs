@@ -8,7 +8,7 @@ use turnery_engine::Timestamp;
 /// Reads a text column.
 pub(super) fn text<'a>(row: &'a Row<'_>, column: usize) -> Result<&'a str, JobError> {
     let value = row.get_ref(column)?.as_str();
-    value.map_err(|error| JobError::Row(format!("column {column} is not text: {error}")))
+    value.map_err(|error| JobError::InvalidRow(format!("column {column} is not text: {error}")))
 }
 
 pub(super) fn optional_text_column<'a>(
@@ -26,5 +26,5 @@ pub(super) fn optional_text_column<'a>(
 pub(super) fn time(text: &str) -> Result<Timestamp, JobError> {
     DateTime::parse_from_rfc3339(text)
         .map(|time| time.to_utc())
-        .map_err(|error| JobError::Row(format!("{text:?} is not a time: {error}")))
+        .map_err(|error| JobError::InvalidRow(format!("{text:?} is not a time: {error}")))
 }

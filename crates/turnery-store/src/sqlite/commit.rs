@@ -48,7 +48,7 @@ const ADVANCE_AND_RELEASE: &str = advance_and!(concat!(no_beginning!(), ", ", no
 
 pub(super) fn commit(db: &mut Db, commit: &Commit) -> Result<u64, JobError> {
     let Commit { lane, records, .. } = commit;
-    let clean = db.clean.get(&lane.session_id) == Some(&lane.fence);
+    let clean = db.empty_journals.get(&lane.session_id) == Some(&lane.fence);
     // Encoded before the transaction if small, since a transaction blocks all other writers.
     let small = records.iter().map(|record| LoopRow::encode_inline(record));
     let small: Vec<Option<LoopRow>> = small.collect::<Result<_, JobError>>()?;
@@ -68,12 +68,12 @@ pub(super) fn commit(db: &mut Db, commit: &Commit) -> Result<u64, JobError> {
         commit_rows(work, commit, &rows, clean)
     })??;
     if stored.is_new
-        && let Some(numbers) = db.numbers.get_mut(&lane.session_id)
+        && let Some(numbers) = db.loop_numbers.get_mut(&lane.session_id)
     {
         numbers.add_loops(&commit.records);
     }
     if commit.release {
-        db.clean.remove(&lane.session_id);
+        db.empty_journals.remove(&lane.session_id);
     }
     Ok(stored.version)
 }
@@ -100,7 +100,7 @@ fn commit_rows(
         .map(|(record, row)| check_loop(work, lane, record, row));
     let checks = checks.collect::<Result<Vec<LoopCheck>, JobError>>()?;
     let [first, ..] = &checks[..] else {
-        return Err(JobError::Row("a commit without a loop".to_owned()));
+        return Err(JobError::InvalidRow("a commit without a loop".to_owned()));
     };
     // The response to the first attempt was lost (S2).
     if let Some(version) = first.version

@@ -14,12 +14,12 @@ pub(super) struct Db {
     pub(super) sql: Connection,
     /// Sessions whose `journal` has no rows while a lane with this fence is held: it was emptied by a claim on
     /// this connection, and nothing was journalled here since.
-    pub(super) clean: HashMap<SessionId, u64>,
+    pub(super) empty_journals: HashMap<SessionId, u64>,
     /// Loop numbers of sessions claimed on this connection.
-    pub(super) numbers: HashMap<SessionId, LoopNumbers>,
+    pub(super) loop_numbers: HashMap<SessionId, LoopNumbers>,
     /// True after a write since the last checkpoint.
-    pub(super) dirty: bool,
-    pub(super) log: Arc<WriteAheadLog>,
+    pub(super) needs_checkpoint: bool,
+    pub(super) wal: Arc<WriteAheadLog>,
     pub(super) cleanup: Cleanup,
     files: OpenFiles,
 }
@@ -30,10 +30,10 @@ impl Db {
         Ok(Self {
             sql,
             files,
-            clean: HashMap::new(),
-            numbers: HashMap::new(),
-            dirty: false,
-            log: Arc::new(WriteAheadLog::of(path)),
+            empty_journals: HashMap::new(),
+            loop_numbers: HashMap::new(),
+            needs_checkpoint: false,
+            wal: Arc::new(WriteAheadLog::new(path)),
             cleanup: Cleanup::default(),
         })
     }
@@ -55,6 +55,6 @@ impl Db {
         if let Err(error) = done {
             tracing::debug!(%error, "failed to checkpoint");
         }
-        self.dirty = false;
+        self.needs_checkpoint = false;
     }
 }

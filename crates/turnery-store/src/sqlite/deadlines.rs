@@ -29,7 +29,7 @@ const GRACE: Duration = Duration::from_secs(1);
 pub(super) struct JobReply<T> {
     started_at: Instant,
     timeout: Duration,
-    answer: Mutex<Option<oneshot::Sender<Result<T, StoreError>>>>,
+    sender: Mutex<Option<oneshot::Sender<Result<T, StoreError>>>>,
 }
 
 impl<T> JobReply<T> {
@@ -40,19 +40,19 @@ impl<T> JobReply<T> {
         Arc::new(Self {
             started_at: Instant::now(),
             timeout,
-            answer: Mutex::new(Some(answer)),
+            sender: Mutex::new(Some(answer)),
         })
     }
 
     /// Sends the answer, unless the deadline has passed.
-    pub(super) fn answer(&self, result: Result<T, StoreError>) {
+    pub(super) fn send(&self, result: Result<T, StoreError>) {
         if let Some(answer) = self.lock().take() {
             let _ = answer.send(result);
         }
     }
 
     fn lock(&self) -> MutexGuard<'_, Option<oneshot::Sender<Result<T, StoreError>>>> {
-        self.answer.lock().unwrap_or_else(PoisonError::into_inner)
+        self.sender.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
@@ -86,7 +86,7 @@ impl<T: Send> Deadline for JobReply<T> {
 
     fn expire(&self, path: &Path) {
         if self.started_at.elapsed() > self.timeout + GRACE {
-            self.answer(Err(JobError::Stuck(self.timeout).into_store_error(path)));
+            self.send(Err(JobError::TimedOut(self.timeout).into_store_error(path)));
         }
     }
 }

@@ -23,7 +23,7 @@ pub(super) fn force_delete(
     now: ClockReading,
 ) -> Result<Option<Vec<String>>, JobError> {
     write(db, |db| {
-        let holders = lanes::holders(db, &claimed_family(db, id)?, now)?;
+        let holders = lanes::active_holders(db, &claimed_family(db, id)?, now)?;
         let holders = holders.into_iter().map(|(_, holder)| holder).collect();
         Ok(remove_family(db, id)?.then_some(holders))
     })

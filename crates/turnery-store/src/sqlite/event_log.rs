@@ -45,7 +45,7 @@ pub(super) fn next_event(
         }
         let mark = if *at == 0 { '[' } else { ',' };
         let damaged =
-            || JobError::Row(format!("the events of loop {} are damaged", record.loop_id));
+            || JobError::InvalidRow(format!("the events of loop {} are damaged", record.loop_id));
         let entries = rest.strip_prefix(mark).ok_or_else(damaged)?;
         let mut entries = Deserializer::from_str(entries).into_iter::<EventEntry<'_>>();
         let entry = entries.next().ok_or_else(damaged)??;
@@ -122,7 +122,7 @@ fn decode_kind(entry: &EventEntry<'_>, record: &LoopRecord) -> Result<EventKind,
 
 fn missing_field(record: &LoopRecord, seq: u64, what: &str) -> JobError {
     let loop_id = &record.loop_id;
-    JobError::Row(format!("loop {loop_id} lacks the {what} of event {seq}"))
+    JobError::InvalidRow(format!("loop {loop_id} lacks the {what} of event {seq}"))
 }
 
 /// Returns the parent of a loop according to its start event.

@@ -58,9 +58,9 @@ pub(super) enum Job {
 pub(super) struct JobOptions {
     pub(super) timeout: Duration,
     pub(super) flush: Flush,
-    pub(super) settles: SettledLoops,
+    pub(super) settled_loops: SettledLoops,
     /// Session whose journal must be complete before the job runs.
-    pub(super) needs: Option<SessionId>,
+    pub(super) needs_journal_of: Option<SessionId>,
     /// True if the job is usually short.
     pub(super) is_short: bool,
 }
@@ -70,7 +70,7 @@ pub(super) struct WorkerShared {
     path: PathBuf,
     pub(super) queue: JobQueue<Job>,
     state: Mutex<WorkerState>,
-    is_quick: AtomicBool,
+    was_quick: AtomicBool,
     /// True while jobs run in place of the thread.
     is_inline: AtomicBool,
 }
@@ -102,17 +102,17 @@ impl WorkerShared {
             path,
             queue: JobQueue::new(),
             state: Mutex::default(),
-            is_quick: AtomicBool::new(false),
+            was_quick: AtomicBool::new(false),
             is_inline: AtomicBool::new(false),
         }
     }
 
     /// Returns true if the last jobs were done quickly.
-    pub(super) fn is_quick(&self) -> bool {
-        self.is_quick.load(Ordering::Relaxed)
+    pub(super) fn was_quick(&self) -> bool {
+        self.was_quick.load(Ordering::Relaxed)
     }
 
-    fn state(&self) -> MutexGuard<'_, WorkerState> {
+    fn lock_state(&self) -> MutexGuard<'_, WorkerState> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
@@ -120,18 +120,18 @@ impl WorkerShared {
     pub(super) fn run(self: Arc<Self>) {
         let _abandon = AbandonOnPanic(&self.queue);
         loop {
-            let idle = self.state().has_idle_work().then_some(IDLE_AFTER);
+            let idle = self.lock_state().has_idle_work().then_some(IDLE_AFTER);
             match self.queue.next(idle) {
                 QueueEvent::Closed => {
                     // The connection must be closed by the thread that is joined.
-                    let state = std::mem::take(&mut *self.state());
-                    return state.end(&self.path);
+                    let state = std::mem::take(&mut *self.lock_state());
+                    return state.shut_down(&self.path);
                 }
-                QueueEvent::Idle => self.state().do_idle_work(&self),
+                QueueEvent::Idle => self.lock_state().do_idle_work(&self),
                 QueueEvent::Jobs => {
-                    let mut state = self.state();
-                    self.work_off(&mut state);
-                    let log = state.db.as_ref().map(|db| Arc::clone(&db.log));
+                    let mut state = self.lock_state();
+                    self.run_batch(&mut state);
+                    let log = state.db.as_ref().map(|db| Arc::clone(&db.wal));
                     drop(state);
                     // Flushed without the state, so that others can use the connection meanwhile.
                     if let Some(log) = log {
@@ -155,12 +155,12 @@ impl WorkerShared {
         let _abandon = AbandonOnPanic(&self.queue);
         let had_rest = state.has_idle_work();
         self.is_inline.store(true, Ordering::Relaxed);
-        self.work_off(&mut state);
+        self.run_batch(&mut state);
         self.is_inline.store(false, Ordering::Relaxed);
         let is_owed = state
             .db
             .as_ref()
-            .is_some_and(|db| db.log.is_flush_pending());
+            .is_some_and(|db| db.wal.is_flush_pending());
         let has_idle_work = state.has_idle_work();
         drop(state);
         if is_owed || (has_idle_work && !had_rest) {
@@ -178,7 +178,7 @@ impl WorkerShared {
     }
 
     /// Runs all queued jobs.
-    fn work_off(&self, state: &mut WorkerState) {
+    fn run_batch(&self, state: &mut WorkerState) {
         let batch = self.queue.take();
         if batch.is_empty() {
             return;
@@ -194,18 +194,19 @@ impl WorkerShared {
             None => Db::open(&self.path).map(|opened| db.insert(opened)),
         };
         match db {
-            Ok(db) => work_off(db, &self.path, batch, appends, truncated),
+            Ok(db) => run_jobs(db, &self.path, batch, appends, truncated),
             Err(error) => refuse_batch(batch, &error, truncated),
         }
         let is_quick = begun.elapsed() < MAX_QUICK_BATCH;
-        self.is_quick.store(is_quick, Ordering::Relaxed);
+        self.was_quick.store(is_quick, Ordering::Relaxed);
     }
 }
 
 impl WorkerState {
     /// Returns true if there is housekeeping to do while idle.
     fn has_idle_work(&self) -> bool {
-        let has_idle_work = |db: &Db| db.dirty || db.cleanup.is_due() || !self.appends.is_empty();
+        let has_idle_work =
+            |db: &Db| db.needs_checkpoint || db.cleanup.is_due() || !self.appends.is_empty();
         self.db.as_ref().is_some_and(has_idle_work)
     }
 
@@ -233,14 +234,16 @@ impl WorkerState {
         }
     }
 
-    fn end(mut self, path: &Path) {
+    fn shut_down(mut self, path: &Path) {
         self.write_appends(path);
         if let Some(db) = &mut self.db {
             if db.cleanup.is_due() {
                 let end = Instant::now() + TIME_AT_SHUTDOWN;
-                db.clean_up(path, CleanupTrigger::End, move || Instant::now() >= end);
+                db.clean_up(path, CleanupTrigger::Shutdown, move || {
+                    Instant::now() >= end
+                });
             }
-            db.log.flush_pending();
+            db.wal.flush_pending();
         }
     }
 }
@@ -251,7 +254,7 @@ fn refuse_batch(batch: VecDeque<Job>, error: &StoreError, truncated: &TruncatedJ
             Job::Append { append, reply } => {
                 truncated.add(append.loop_id.clone(), &error.to_string());
                 if let Some(reply) = reply {
-                    reply.answer(Err(error.clone()));
+                    reply.send(Err(error.clone()));
                 }
             }
             Job::Call { work, .. } => work(Err(error.clone())),
@@ -259,7 +262,7 @@ fn refuse_batch(batch: VecDeque<Job>, error: &StoreError, truncated: &TruncatedJ
     }
 }
 
-fn work_off(
+fn run_jobs(
     db: &mut Db,
     path: &Path,
     batch: VecDeque<Job>,
@@ -275,7 +278,7 @@ fn work_off(
                     let written = kept.and_then(|()| {
                         write_journal(db, path, appends, truncated, reply.time_left())
                     });
-                    reply.answer(written);
+                    reply.send(written);
                 }
             }
             Job::Call {
@@ -287,12 +290,12 @@ fn work_off(
                     continue;
                 }
                 // Events whose journal the commit drops need not be written.
-                for (lane, loop_id) in &options.settles {
+                for (lane, loop_id) in &options.settled_loops {
                     appends.retain(|append| !append.is_for(lane, loop_id));
                     truncated.clear(loop_id);
                 }
                 let written = write_journal(db, path, appends, truncated, deadline.time_left());
-                if let (Err(error), Some(session)) = (written, options.needs)
+                if let (Err(error), Some(session)) = (written, options.needs_journal_of)
                     && appends.iter().any(|append| append.is_in_session(&session))
                 {
                     work(Err(error));
@@ -301,13 +304,13 @@ fn work_off(
                 let ready = db
                     .set_lock_timeout(deadline.time_left())
                     .and_then(|()| db.check_files())
-                    .and_then(|()| db.log.prepare(options.flush, &db.sql));
+                    .and_then(|()| db.wal.prepare(options.flush, &db.sql));
                 match ready {
                     Ok(()) => work(Ok(db)),
                     Err(error) => work(Err(error.into_store_error(path))),
                 }
                 if options.flush == Flush::Now {
-                    db.log.request_flush();
+                    db.wal.request_flush();
                     db.cleanup.note_commit();
                 }
             }
@@ -315,7 +318,7 @@ fn work_off(
     }
     // Logged; the rest is kept for the next attempt.
     let _ = write_journal(db, path, appends, truncated, JOURNAL_TIMEOUT);
-    db.dirty = true;
+    db.needs_checkpoint = true;
 }
 
 /// Keeps events until they are written. Fails if earlier events of the loop are missing.

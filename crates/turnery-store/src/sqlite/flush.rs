@@ -43,7 +43,7 @@ pub(super) struct WriteAheadLog {
 }
 
 impl WriteAheadLog {
-    pub(super) fn of(database: &Path) -> Self {
+    pub(super) fn new(database: &Path) -> Self {
         Self {
             database: database.to_owned(),
             path: wal_path(database),
@@ -144,14 +144,14 @@ mod tests {
         nothing.await.unwrap();
     }
 
-    async fn flushes(worker: &Worker) -> usize {
-        let asked = worker.call(|db| Ok(db.log.flushes.load(Ordering::Relaxed)));
+    async fn flush_count(worker: &Worker) -> usize {
+        let asked = worker.call(|db| Ok(db.wal.flushes.load(Ordering::Relaxed)));
         asked.await.unwrap()
     }
 
     async fn set_disk_fails(worker: &Worker, fails: bool) {
         let set = worker.call(move |db| {
-            db.log.disk_fails.store(fails, Ordering::Relaxed);
+            db.wal.disk_fails.store(fails, Ordering::Relaxed);
             Ok(())
         });
         set.await.unwrap();
@@ -161,12 +161,12 @@ mod tests {
     async fn only_jobs_with_flush_now_are_flushed() {
         let (_folder, worker) = worker();
         wait_for_round(&worker).await;
-        assert_eq!(flushes(&worker).await, 0);
+        assert_eq!(flush_count(&worker).await, 0);
         for done in 1..10 {
             let queued = worker.call_flushed(|_| Ok(()));
             queued.await.unwrap();
             wait_for_round(&worker).await;
-            assert_eq!(flushes(&worker).await, done);
+            assert_eq!(flush_count(&worker).await, done);
         }
     }
 

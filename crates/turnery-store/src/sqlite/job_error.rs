@@ -30,13 +30,13 @@ pub(super) enum JobError {
     Json(#[from] serde_json::Error),
     /// Malformed row.
     #[error("{0}")]
-    Row(String),
+    InvalidRow(String),
     /// The database file was moved, removed or replaced.
     #[error("{} was moved, removed or replaced", .0.display())]
     Moved(PathBuf),
     /// The job did not finish within this time.
     #[error("no answer within {} s", .0.as_secs())]
-    Stuck(Duration),
+    TimedOut(Duration),
 }
 
 impl JobError {
@@ -58,8 +58,8 @@ impl JobError {
                     || self.has_code(ErrorCode::DiskFull)
                     || self.has_code(ErrorCode::SystemIoFailure)
             }
-            Self::Moved(_) | Self::Stuck(_) | Self::Disk(_) => true,
-            Self::Store(_) | Self::Json(_) | Self::Row(_) => false,
+            Self::Moved(_) | Self::TimedOut(_) | Self::Disk(_) => true,
+            Self::Store(_) | Self::Json(_) | Self::InvalidRow(_) => false,
         }
     }
 
@@ -75,8 +75,8 @@ impl JobError {
     /// Returns true if the stored data is malformed; other rows may be intact.
     pub(super) fn is_damage(&self) -> bool {
         match self {
-            Self::Json(_) | Self::Row(_) => true,
-            Self::Store(_) | Self::Disk(_) | Self::Moved(_) | Self::Stuck(_) => false,
+            Self::Json(_) | Self::InvalidRow(_) => true,
+            Self::Store(_) | Self::Disk(_) | Self::Moved(_) | Self::TimedOut(_) => false,
             Self::Sql(error) => match error.sqlite_error_code() {
                 Some(code) => code == ErrorCode::DatabaseCorrupt,
                 // The value has another type than its column.
@@ -90,7 +90,7 @@ impl JobError {
         let text = match self {
             Self::Store(error) => return error,
             Self::Json(error) => format!("{path}: a value does not fit its column: {error}"),
-            Self::Row(text) => format!("{path}: {text}"),
+            Self::InvalidRow(text) => format!("{path}: {text}"),
             Self::Disk(error) => format!(
                 "{path} was written, but the disk did not confirm that it is kept: {error}; check \
                  the disk and its free space, then try again"
@@ -100,7 +100,7 @@ impl JobError {
                  more; put the file back, or restart turnery to use what is at {path} now",
                 file.display()
             ),
-            Self::Stuck(patience) => format!(
+            Self::TimedOut(patience) => format!(
                 "{path} did not respond within {} seconds; check its disk, and whether another \
                  program keeps it locked, then try again",
                 patience.as_secs()

@@ -24,7 +24,7 @@ type ReadEvents = Result<LoopEvents, String>;
 /// turned the journal into a loop (C-12), and events that arrive after their loop's commit.
 pub(super) fn write_appends(db: &mut Db, appends: &[JournalAppend]) -> Result<(), JobError> {
     for append in appends {
-        db.clean.remove(&append.lane.session_id);
+        db.empty_journals.remove(&append.lane.session_id);
     }
     write(&db.sql, |work| {
         for append in appends {
@@ -53,7 +53,7 @@ fn insert_events(
     let Some(first) = events.first() else {
         return Ok(());
     };
-    let body = encode(db, session, events)?;
+    let body = encode_events(db, session, events)?;
     let at = format_time(first.at);
     let checksum = Checksum::default()
         .text(session.as_str())
@@ -128,7 +128,7 @@ impl StoredBeginning {
         beginning: &LoopBeginning,
     ) -> Result<Self, JobError> {
         let loop_id = beginning.loop_id.clone();
-        let body = encode(db, session, &beginning.events)?;
+        let body = encode_events(db, session, &beginning.events)?;
         let integer = i64::try_from(fence).unwrap_or(i64::MAX);
         let checksum = Self::checksum(session, loop_id.as_str(), integer, &body).finish();
         Ok(Self {
@@ -166,9 +166,11 @@ impl StoredBeginning {
         let (loop_id, fence, body) = (text(row, 0)?, row.get(1)?, text(row, 2)?);
         let sum = Self::checksum(session, loop_id, fence, body);
         if sum.verify(row.get_ref(3)?) != ChecksumVerdict::Matches {
-            return Err(JobError::Row("its checksum does not match".to_owned()));
+            return Err(JobError::InvalidRow(
+                "its checksum does not match".to_owned(),
+            ));
         }
-        parse(db, session, loop_id, body)
+        parse_events(db, session, loop_id, body)
     }
 }
 
@@ -183,7 +185,11 @@ struct EventBody<K> {
     kind: K,
 }
 
-fn encode(db: &Connection, session: &SessionId, events: &[Event]) -> Result<String, JobError> {
+fn encode_events(
+    db: &Connection,
+    session: &SessionId,
+    events: &[Event],
+) -> Result<String, JobError> {
     let written = events.iter().map(|event| EventBody {
         seq: event.seq,
         turn_index: event.turn_index,
@@ -194,7 +200,7 @@ fn encode(db: &Connection, session: &SessionId, events: &[Event]) -> Result<Stri
 }
 
 /// Parses the events of a row. Earlier versions stored one event per row, or its ids too.
-fn parse(
+fn parse_events(
     db: &Connection,
     session: &SessionId,
     loop_id: &str,
@@ -303,9 +309,11 @@ pub(super) fn take_all(db: &Connection, session: &SessionId) -> Result<Vec<Vec<E
 fn read_row(db: &Connection, session: &SessionId, row: &Row<'_>) -> Result<LoopEvents, JobError> {
     let sum = Checksum::default().text(session.as_str());
     if sum.columns(row, 0..4)?.verify(row.get_ref(4)?) == ChecksumVerdict::Differs {
-        return Err(JobError::Row("its checksum does not match".to_owned()));
+        return Err(JobError::InvalidRow(
+            "its checksum does not match".to_owned(),
+        ));
     }
-    parse(db, session, text(row, 0)?, text(row, 3)?)
+    parse_events(db, session, text(row, 0)?, text(row, 3)?)
 }
 
 /// Copies the journal of a session to `repairs`.

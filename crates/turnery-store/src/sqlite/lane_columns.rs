@@ -34,7 +34,7 @@ pub(super) fn renew(db: &Connection, lane: &Lane, now: ClockReading) -> Result<(
         lane.owner_id,
         lane.fence,
         format_time(end.wall),
-        end.steady
+        end.monotonic_ms
     ])?;
     if held == 0 {
         return Err(StoreError::LaneLost(lane.session_id.clone()).into());

@@ -24,7 +24,7 @@ pub(super) struct LaneRow {
     /// Greatest number of a loop that was shown but not stored; 0 if unreadable.
     lost_number: u64,
     pub(super) fence: u64,
-    pub(super) held: Option<LaneHolder>,
+    pub(super) holder: Option<LaneHolder>,
     pub(super) has_journal: bool,
 }
 
@@ -86,7 +86,7 @@ pub(super) fn read_lane_row(db: &Connection, id: &SessionId) -> Result<LaneRow, 
         loop_count: row.get(LOOP_COUNT_COLUMN).ok(),
         lost_number: row.get(LOST_NUMBER_COLUMN).unwrap_or_default(),
         fence: fence_from_row(row).unwrap_or_default(),
-        held: holder_from_row(row)?,
+        holder: holder_from_row(row)?,
         has_journal: row.get(HAS_JOURNAL_COLUMN)?,
     })
 }
@@ -96,7 +96,7 @@ fn fence_from_row(row: &Row<'_>) -> Result<u64, JobError> {
     let fence: i64 = row.get(FENCE_COLUMN)?;
     match u64::try_from(fence) {
         Ok(known) if fence < i64::MAX => Ok(known),
-        Ok(_) | Err(_) => Err(JobError::Row(format!("{fence} is out of range"))),
+        Ok(_) | Err(_) => Err(JobError::InvalidRow(format!("{fence} is out of range"))),
     }
 }
 
@@ -146,13 +146,15 @@ pub(super) fn unreadable_lane_columns(
 fn check_non_negative(row: &Row<'_>, column: usize) -> Result<(), JobError> {
     match row.get(column)? {
         0_i64.. => Ok(()),
-        count => Err(JobError::Row(format!("{count} is out of range"))),
+        loop_count => Err(JobError::InvalidRow(format!(
+            "{loop_count} is out of range"
+        ))),
     }
 }
 
 /// Returns those of `sessions` whose holder may be active, even after its lease expired, with the holder described
 /// for the user.
-pub(super) fn holders(
+pub(super) fn active_holders(
     db: &Connection,
     sessions: &[SessionId],
     now: ClockReading,
@@ -160,7 +162,7 @@ pub(super) fn holders(
     let mut holders = Vec::new();
     for id in sessions {
         let held = read_lane_row(db, id)?
-            .held
+            .holder
             .filter(|held| held.may_be_active(now));
         holders.extend(held.map(|held| (id.clone(), describe_holder(&held.process))));
     }
@@ -173,7 +175,7 @@ pub(super) fn require_free(
     sessions: &[SessionId],
     now: ClockReading,
 ) -> Result<(), JobError> {
-    match holders(db, sessions, now)?.into_iter().next() {
+    match active_holders(db, sessions, now)?.into_iter().next() {
         Some((session, holder)) => Err(StoreError::Busy { session, holder }.into()),
         None => Ok(()),
     }

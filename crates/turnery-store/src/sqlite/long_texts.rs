@@ -62,7 +62,7 @@ pub(super) fn encode_large(
         db,
         session,
         found: finder.found.into_iter().peekable(),
-        place: 0,
+        index: 0,
         text: CurrentText::Short,
         error: None,
     };
@@ -88,7 +88,7 @@ pub(super) fn encode(
 }
 
 pub(super) fn utf8_text(json: Vec<u8>) -> Result<String, JobError> {
-    String::from_utf8(json).map_err(|error| JobError::Row(error.to_string()))
+    String::from_utf8(json).map_err(|error| JobError::InvalidRow(error.to_string()))
 }
 
 /// Returns the JSON of a row with references replaced by their texts.
@@ -128,7 +128,7 @@ fn append_text(
     }
     match hex(&Sha256::digest(&out.as_bytes()[start..])) == name {
         true => Ok(()),
-        false => Err(JobError::Row(format!(
+        false => Err(JobError::InvalidRow(format!(
             "text {name} of it is missing or differs from what was written"
         ))),
     }
@@ -202,7 +202,7 @@ fn encode_escape(escape: CharEscape) -> io::Result<([u8; 6], usize)> {
 #[derive(Default)]
 struct LongTextFinder {
     /// Number of strings before the current one.
-    place: usize,
+    index: usize,
     /// Bytes not yet hashed; hashing each escape separately would be slow.
     tail: Vec<u8>,
     /// `None` until the current string is long.
@@ -237,9 +237,9 @@ impl Formatter for &mut LongTextFinder {
     fn end_string<W: ?Sized + Write>(&mut self, _writer: &mut W) -> io::Result<()> {
         if let Some(hash) = self.hash.take() {
             let name = hex(&hash.chain_update(&self.tail).finalize());
-            self.found.push((self.place, name));
+            self.found.push((self.index, name));
         }
-        self.place += 1;
+        self.index += 1;
         Ok(())
     }
 
@@ -269,7 +269,7 @@ struct LongTextWriter<'a> {
     session: &'a SessionId,
     found: Peekable<vec::IntoIter<(usize, String)>>,
     /// Number of strings before the current one.
-    place: usize,
+    index: usize,
     text: CurrentText,
     /// Error of storing a text.
     error: Option<rusqlite::Error>,
@@ -289,7 +289,7 @@ enum CurrentText {
 
 impl LongTextWriter<'_> {
     fn begin_text(&mut self) -> rusqlite::Result<CurrentText> {
-        let place = self.place;
+        let place = self.index;
         let Some((_, name)) = self.found.next_if(|(found, _)| *found == place) else {
             return Ok(CurrentText::Short);
         };
@@ -317,7 +317,7 @@ impl LongTextWriter<'_> {
                 part.split_at(part.floor_char_boundary(MAX_PIECE_BYTES - body.len()));
             body.push_str(first);
             part = rest;
-            insert(self.db, self.session, name, *piece, body)?;
+            insert_piece(self.db, self.session, name, *piece, body)?;
             *piece += 1;
             body.clear();
         }
@@ -326,14 +326,14 @@ impl LongTextWriter<'_> {
     }
 
     /// Returns the name of the text if it was a long one.
-    fn end(&mut self) -> rusqlite::Result<Option<String>> {
-        self.place += 1;
+    fn end_text(&mut self) -> rusqlite::Result<Option<String>> {
+        self.index += 1;
         match std::mem::replace(&mut self.text, CurrentText::Short) {
             CurrentText::Short => Ok(None),
             CurrentText::Stored(name) => Ok(Some(name)),
             CurrentText::New { name, piece, body } => {
                 if !body.is_empty() {
-                    insert(self.db, self.session, &name, piece, &body)?;
+                    insert_piece(self.db, self.session, &name, piece, &body)?;
                 }
                 Ok(Some(name))
             }
@@ -349,7 +349,7 @@ impl LongTextWriter<'_> {
     }
 }
 
-fn insert(
+fn insert_piece(
     db: &Connection,
     session: &SessionId,
     name: &str,
@@ -374,7 +374,7 @@ impl Formatter for &mut LongTextWriter<'_> {
     }
 
     fn end_string<W: ?Sized + Write>(&mut self, writer: &mut W) -> io::Result<()> {
-        let ended = self.end();
+        let ended = self.end_text();
         if let Some(name) = self.keep_error(ended)? {
             writer.write_all(REFERENCE_PREFIX.as_bytes())?;
             writer.write_all(name.as_bytes())?;

@@ -29,7 +29,7 @@ pub(super) const SEPARATE_FIELDS: &[&str] = &[
 /// Texts that a commit writes for a loop in addition to its ids, one after the other in one buffer.
 pub(super) struct LoopRow {
     text: String,
-    ends: [usize; 7],
+    column_ends: [usize; 7],
 }
 
 impl LoopRow {
@@ -80,13 +80,16 @@ impl LoopRow {
         }
         let text = utf8_text(column.text)?;
         let ends = [kind, status, started, ended, head, messages, text.len()];
-        Ok(Some(Self { text, ends }))
+        Ok(Some(Self {
+            text,
+            column_ends: ends,
+        }))
     }
 
     /// Returns `continuation_kind`, `status`, `started_at`, `ended_at`, `record`, `messages` and `log`.
     pub(super) fn columns(&self) -> [Option<&str>; 7] {
         let mut start = 0;
-        let mut columns = self.ends.map(|end| {
+        let mut columns = self.column_ends.map(|end| {
             let part = &self.text[start..end];
             start = end;
             Some(part)

@@ -21,7 +21,7 @@ use turnery_engine::{LoopId, LoopRecord, SessionId};
 const SELECT_KEYS: &str = "SELECT loop FROM loops WHERE session_id = ?1";
 
 /// Returns the readable loops committed after head version `after`, oldest first.
-pub(super) fn read(
+pub(super) fn read_loops(
     db: &mut Connection,
     id: &SessionId,
     after: u64,
@@ -32,9 +32,9 @@ pub(super) fn read(
     if let Some(found) = none_if_damaged(read_all(&db, id, after))?.flatten() {
         return Ok(found);
     }
-    let survey = Survey::of(&db, id)?;
-    survey.warn();
-    Ok(survey.loops(after))
+    let survey = Survey::of_session(&db, id)?;
+    survey.log_damage();
+    Ok(survey.into_loops(after))
 }
 
 /// Returns the loops, or `None` as soon as one is damaged or its parent is missing.
@@ -47,7 +47,7 @@ fn read_all(
     let mut found = Vec::new();
     let mut known = HashSet::new();
     let mut whole = String::new();
-    for key in keys(db, id)? {
+    for key in loop_keys(db, id)? {
         let mut rows = select.query((key,))?;
         let Some(row) = rows.next()? else { continue };
         if is_set_aside(row)? {
@@ -85,8 +85,8 @@ pub(super) fn history(db: &mut Connection, id: &SessionId) -> Result<History, Jo
             damage: Vec::new(),
         });
     }
-    let survey = Survey::of(&db, id)?;
-    survey.warn();
+    let survey = Survey::of_session(&db, id)?;
+    survey.log_damage();
     Ok(survey.into_history())
 }
 
@@ -126,7 +126,7 @@ fn walk_back<T>(
     // Newest version with a loop on the chain, until the tip is met; it must be that of the tip.
     let mut newest = next.is_none().then_some(0);
     let mut met_tip = false;
-    let mut keys = keys(db, id)?.into_iter().rev();
+    let mut keys = loop_keys(db, id)?.into_iter().rev();
     // Parents are committed before their children, so one backward pass collects the whole chain.
     for key in keys.by_ref() {
         if met_tip && next.is_none() {
@@ -178,7 +178,7 @@ fn is_suspect(row: &Row<'_>, id: &SessionId) -> Result<bool, JobError> {
 }
 
 /// Returns keys in commit order. Sorted here, because SQLite's sort would copy the rows.
-fn keys(db: &Connection, id: &SessionId) -> Result<Vec<i64>, JobError> {
+fn loop_keys(db: &Connection, id: &SessionId) -> Result<Vec<i64>, JobError> {
     let mut select = db.prepare_cached(SELECT_KEYS)?;
     let keys = select.query_map((id.as_str(),), |row| row.get(0))?;
     let mut keys = keys.collect::<Result<Vec<i64>, _>>()?;

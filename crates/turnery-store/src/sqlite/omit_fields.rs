@@ -12,16 +12,16 @@ pub(super) struct OmitFields<'a, T>(pub(super) &'a [&'a str], pub(super) &'a T);
 impl<T: Serialize> Serialize for OmitFields<'_, T> {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         self.1.serialize(FieldFilter {
-            names: self.0,
-            rest: serializer,
+            omitted: self.0,
+            inner: serializer,
         })
     }
 }
 
 /// Forwards the fields of a struct except those of these names.
 struct FieldFilter<'a, S> {
-    names: &'a [&'a str],
-    rest: S,
+    omitted: &'a [&'a str],
+    inner: S,
 }
 
 impl<S: SerializeStruct> SerializeStruct for FieldFilter<'_, S> {
@@ -33,18 +33,18 @@ impl<S: SerializeStruct> SerializeStruct for FieldFilter<'_, S> {
         name: &'static str,
         value: &T,
     ) -> Result<(), S::Error> {
-        match self.names.contains(&name) {
-            true => self.rest.skip_field(name),
-            false => self.rest.serialize_field(name, value),
+        match self.omitted.contains(&name) {
+            true => self.inner.skip_field(name),
+            false => self.inner.serialize_field(name, value),
         }
     }
 
     fn skip_field(&mut self, name: &'static str) -> Result<(), S::Error> {
-        self.rest.skip_field(name)
+        self.inner.skip_field(name)
     }
 
     fn end(self) -> Result<S::Ok, S::Error> {
-        self.rest.end()
+        self.inner.end()
     }
 }
 
@@ -59,8 +59,8 @@ impl<S: SerializeMap> SerializeMap for FieldFilter<'_, S> {
         value: &T,
     ) -> Result<(), S::Error> {
         match serde_json::to_value(key) {
-            Ok(Value::String(name)) if self.names.contains(&name.as_str()) => Ok(()),
-            Ok(Value::String(_)) => self.rest.serialize_entry(key, value),
+            Ok(Value::String(name)) if self.omitted.contains(&name.as_str()) => Ok(()),
+            Ok(Value::String(_)) => self.inner.serialize_entry(key, value),
             Ok(_) | Err(_) => Err(S::Error::custom("the name of a field is not a string")),
         }
     }
@@ -74,7 +74,7 @@ impl<S: SerializeMap> SerializeMap for FieldFilter<'_, S> {
     }
 
     fn end(self) -> Result<S::Ok, S::Error> {
-        self.rest.end()
+        self.inner.end()
     }
 }
 
@@ -104,15 +104,15 @@ impl<'a, S: Serializer> Serializer for FieldFilter<'a, S> {
         len: usize,
     ) -> Result<Self::SerializeStruct, S::Error> {
         Ok(FieldFilter {
-            names: self.names,
-            rest: self.rest.serialize_struct(name, len)?,
+            omitted: self.omitted,
+            inner: self.inner.serialize_struct(name, len)?,
         })
     }
 
     fn serialize_map(self, len: Option<usize>) -> Result<Self::SerializeMap, S::Error> {
         Ok(FieldFilter {
-            names: self.names,
-            rest: self.rest.serialize_map(len)?,
+            omitted: self.omitted,
+            inner: self.inner.serialize_map(len)?,
         })
     }
 

@@ -88,7 +88,7 @@ fn connect(path: &Path) -> Result<Connection, JobError> {
     }
     let mode = switch_to_wal(&db)?;
     if mode != "wal" {
-        return Err(JobError::Row(format!(
+        return Err(JobError::InvalidRow(format!(
             "write-ahead logging does not work here (it is in mode {mode}); choose a file on a local disk"
         )));
     }
@@ -129,7 +129,7 @@ fn create_or_migrate(db: &mut Connection) -> Result<(), JobError> {
     let owner: i64 = work.pragma_query_value(None, "application_id", |row| row.get(0))?;
     let tables: i64 = work.query_row("SELECT count(*) FROM sqlite_schema", [], |row| row.get(0))?;
     if owner != APPLICATION_ID && (tables > 0 || owner != 0) {
-        return Err(JobError::Row(
+        return Err(JobError::InvalidRow(
             "this is a database of another program; choose another file".to_owned(),
         ));
     }
@@ -143,13 +143,13 @@ fn create_or_migrate(db: &mut Connection) -> Result<(), JobError> {
             }
         }
         older if (1..SCHEMA_VERSION).contains(&older) => {
-            return Err(JobError::Row(format!(
+            return Err(JobError::InvalidRow(format!(
                 "this was written by a turnery from before its first release (version {older} of \
                  the database, this one knows {SCHEMA_VERSION}); move it elsewhere, or choose another file"
             )));
         }
         newer => {
-            return Err(JobError::Row(format!(
+            return Err(JobError::InvalidRow(format!(
                 "this was written by a newer turnery (version {newer} of the database, this one \
                  knows {SCHEMA_VERSION}); update turnery, or choose another file"
             )));

@@ -24,7 +24,7 @@ pub(super) enum Urgency {
     /// all if its commit arrives first.
     Later,
     /// By the pushing caller, which then calls [`JobQueue::take`], or [`JobQueue::wake`] if it cannot.
-    Here,
+    Inline,
 }
 
 pub(super) struct JobQueue<T> {

@@ -80,7 +80,7 @@ pub(super) fn repair(
 const BACKUP_INFIX: &str = ".backup-";
 
 /// Returns the copies beside the database, oldest first.
-pub(super) fn copies(db: &Connection) -> io::Result<Vec<PathBuf>> {
+pub(super) fn list_backups(db: &Connection) -> io::Result<Vec<PathBuf>> {
     let path = Path::new(db.path().unwrap_or_default());
     let (Some(folder), Some(name)) = (path.parent(), path.file_name()) else {
         return Ok(Vec::new());
@@ -128,7 +128,9 @@ fn copy_to(db: &Connection, path: &Path) -> Result<(), JobError> {
             let busy = rusqlite::ffi::Error::new(rusqlite::ffi::SQLITE_BUSY);
             Err(rusqlite::Error::SqliteFailure(busy, None).into())
         }
-        other => Err(JobError::Row(format!("the copy ended with {other:?}"))),
+        other => Err(JobError::InvalidRow(format!(
+            "the copy ended with {other:?}"
+        ))),
     }
 }
 
@@ -243,11 +245,11 @@ impl SessionRepair<'_> {
     }
 
     fn repair_loops(&mut self) -> Result<(), JobError> {
-        let survey = Survey::of(self.db, self.id)?;
-        let counts = VersionCounts::of(self.db, self.id, &survey)?;
+        let survey = Survey::of_session(self.db, self.id)?;
+        let counts = VersionCounts::read(self.db, self.id, &survey)?;
         // References before a loop that only a newer version can read are left for that version to repair.
-        let has_newer = survey.rows.iter().any(|row| row.is_newer);
-        let is_left = |row: &SurveyedLoop| has_newer && row.is_retied && row.record.is_some();
+        let has_newer = survey.rows.iter().any(|row| row.is_from_newer_version);
+        let is_left = |row: &SurveyedLoop| has_newer && row.is_relinked && row.record.is_some();
         for (place, row) in survey.rows.iter().enumerate() {
             if row.is_set_aside || is_left(row) {
                 continue;
@@ -256,10 +258,10 @@ impl SessionRepair<'_> {
                 self.set_column(row, "version", Some(&version.to_string()))?;
             }
             match &row.record {
-                None if row.is_newer => {}
+                None if row.is_from_newer_version => {}
                 None => self.set_aside(row, &survey)?,
                 Some(record) => {
-                    if row.is_retied {
+                    if row.is_relinked {
                         self.set_column(
                             row,
                             "parent_loop_id",
@@ -360,7 +362,7 @@ impl SessionRepair<'_> {
 
     /// Sets the checksum of a readable loop to that of its current content.
     fn update_checksum(&mut self, row: &SurveyedLoop, on_chain: bool) -> Result<(), JobError> {
-        if row.verdict != ChecksumVerdict::Differs && !row.is_retied {
+        if row.verdict != ChecksumVerdict::Differs && !row.is_relinked {
             return Ok(());
         }
         let mut update = self
@@ -368,7 +370,7 @@ impl SessionRepair<'_> {
             .prepare_cached("UPDATE loops SET on_chain = ?2 WHERE loop = ?1")?;
         update.execute((row.key, on_chain))?;
         drop(update);
-        if row.culprit == Some(DamagedColumn::OnChain) {
+        if row.damaged_column == Some(DamagedColumn::OnChain) {
             self.changes.push(format!(
                 "loop {} is marked rightly as part of the conversation or not",
                 row.loop_id
@@ -385,10 +387,13 @@ impl SessionRepair<'_> {
         let now = Value::Integer(now?);
         // A loop without a checksum stays without one, unless its parent was corrected: the correction would
         // be reported as damage again.
-        if before == now || (before == Value::Null && !row.is_retied) {
+        if before == now || (before == Value::Null && !row.is_relinked) {
             return Ok(());
         }
-        if row.verdict == ChecksumVerdict::Differs && row.culprit.is_none() && !row.is_log_broken {
+        if row.verdict == ChecksumVerdict::Differs
+            && row.damaged_column.is_none()
+            && !row.is_log_broken
+        {
             self.changes.push(format!(
                 "loop {} is kept as it reads; its checksum did not match",
                 row.loop_id
@@ -423,19 +428,19 @@ impl SessionRepair<'_> {
             self.db.execute(
                 "UPDATE sessions SET head_version = max(head_version, ?2), \
                  loop_count = max(loop_count, ?3) WHERE session_id = ?1",
-                params![self.id.as_str(), counts.newest, counts.stored],
+                params![self.id.as_str(), counts.newest_version, counts.stored_loops],
             )?;
             self.changes
                 .push("the session's version and count of loops are put right".to_owned());
         }
-        for version in &counts.lost {
+        for version in &counts.lost_versions {
             let version = i64::try_from(*version).unwrap_or(i64::MAX);
             self.note_lost_version(version)?;
         }
-        if !counts.lost.is_empty() {
+        if !counts.lost_versions.is_empty() {
             self.changes.push(format!(
                 "{} lost versions are noted: no loop is stored for them",
-                counts.lost.len()
+                counts.lost_versions.len()
             ));
         }
         Ok(())

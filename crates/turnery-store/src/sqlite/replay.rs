@@ -133,8 +133,8 @@ fn begin_replay(
     let pending: Vec<ReplayLoop> = match chain {
         Some(keys) => keys.into_iter().map(|key| (key, None)).collect(),
         None => {
-            let mut survey = Survey::of(db, id)?;
-            survey.warn();
+            let mut survey = Survey::of_session(db, id)?;
+            survey.log_damage();
             damage.append(&mut survey.damage);
             let loops = survey.replay_loops().into_iter();
             loops.map(|(key, link)| (key, Some(link))).collect()

@@ -184,7 +184,7 @@ pub(super) struct UnreadableColumn {
 pub(super) fn read_columns(row: &Row<'_>) -> (SessionInfo, Vec<UnreadableColumn>) {
     let mut columns = ColumnReader {
         row,
-        complaints: Vec::new(),
+        unreadable: Vec::new(),
     };
     let id = columns.text(0, "session_id").unwrap_or_default();
     let created_at = columns.get(6, "created_at", |column| time(text(row, column)?));
@@ -220,13 +220,13 @@ pub(super) fn read_columns(row: &Row<'_>) -> (SessionInfo, Vec<UnreadableColumn>
             .get(13, "archived", |column| Ok(row.get(column)?))
             .unwrap_or_default(),
     };
-    (info, columns.complaints)
+    (info, columns.unreadable)
 }
 
 /// Reads columns one by one and collects errors.
 struct ColumnReader<'r, 's> {
     row: &'r Row<'s>,
-    complaints: Vec<UnreadableColumn>,
+    unreadable: Vec<UnreadableColumn>,
 }
 
 impl ColumnReader<'_, '_> {
@@ -239,7 +239,7 @@ impl ColumnReader<'_, '_> {
         match read(column) {
             Ok(value) => Some(value),
             Err(error) => {
-                self.complaints.push(UnreadableColumn {
+                self.unreadable.push(UnreadableColumn {
                     column: name,
                     reason: error.to_string(),
                 });
@@ -282,7 +282,7 @@ fn cursor_time(row: &Row<'_>) -> Result<String, JobError> {
 
 fn path_text(path: &Path) -> Result<&str, JobError> {
     path.to_str()
-        .ok_or_else(|| JobError::Row(format!("the folder name {path:?} is not UTF-8")))
+        .ok_or_else(|| JobError::InvalidRow(format!("the folder name {path:?} is not UTF-8")))
 }
 
 #[cfg(test)]

@@ -51,7 +51,7 @@ impl LoopKeys {
         Ok(Self(keys))
     }
 
-    pub(super) fn of(&self, id: &SessionId) -> &[i64] {
+    pub(super) fn of_session(&self, id: &SessionId) -> &[i64] {
         self.0.get(id).map_or(&[], Vec::as_slice)
     }
 }
@@ -67,18 +67,18 @@ pub(super) struct SurveyedLoop {
     logged_parent: Option<Option<LoopId>>,
     pub(super) verdict: ChecksumVerdict,
     /// Column that caused the checksum mismatch, if correcting it makes the checksum match.
-    pub(super) culprit: Option<DamagedColumn>,
+    pub(super) damaged_column: Option<DamagedColumn>,
     pub(super) is_set_aside: bool,
     /// True if the events are unreadable; the messages still hold the full conversation.
     pub(super) is_log_broken: bool,
     /// True if only the content is invalid: a newer version may be able to read it.
-    pub(super) is_newer: bool,
+    pub(super) is_from_newer_version: bool,
     /// Record with its events and its corrected parent. `None` if the row is unreadable or has been set aside.
     pub(super) record: Option<LoopRecord>,
     /// Index of the previous loop.
-    before: Option<usize>,
+    previous: Option<usize>,
     /// True if the reference to the previous loop is wrong.
-    pub(super) is_retied: bool,
+    pub(super) is_relinked: bool,
 }
 
 /// Column whose correct value is known.
@@ -97,7 +97,7 @@ pub(super) struct ChainLink {
 }
 
 impl Survey {
-    pub(super) fn of(db: &Connection, id: &SessionId) -> Result<Self, JobError> {
+    pub(super) fn of_session(db: &Connection, id: &SessionId) -> Result<Self, JobError> {
         let mut select = db.prepare_cached(SELECT_KEYS)?;
         let keys = select.query_map((id.as_str(),), |row| row.get(0))?;
         let keys: Vec<i64> = keys.collect::<Result<_, _>>()?;
@@ -131,7 +131,7 @@ impl Survey {
     }
 
     /// Logs all damage.
-    pub(super) fn warn(&self) {
+    pub(super) fn log_damage(&self) {
         for damage in &self.damage {
             let session = damage.session_id.as_ref();
             tracing::warn!(
@@ -142,7 +142,7 @@ impl Survey {
     }
 
     /// Returns the loops committed after head version `after`.
-    pub(super) fn loops(self, after: u64) -> Vec<Arc<LoopRecord>> {
+    pub(super) fn into_loops(self, after: u64) -> Vec<Arc<LoopRecord>> {
         let rows = self.rows.into_iter();
         rows.filter(|row| row.version.is_none_or(|version| version > after))
             .filter_map(|row| row.record.map(Arc::new))
@@ -215,11 +215,11 @@ impl Survey {
 
     /// Returns the nearest readable loop before this one. Its index is always smaller.
     fn readable_previous(&self, place: usize) -> Option<usize> {
-        let mut next = self.rows[place].before;
+        let mut next = self.rows[place].previous;
         while let Some(place) = next
             && self.rows[place].record.is_none()
         {
-            next = self.rows[place].before;
+            next = self.rows[place].previous;
         }
         next
     }
@@ -230,8 +230,8 @@ impl Survey {
         for place in 0..self.rows.len() {
             let (before, complaint) = self.find_previous(id, place, &by_id);
             let row = &mut self.rows[place];
-            row.before = before;
-            row.is_retied = complaint.is_some();
+            row.previous = before;
+            row.is_relinked = complaint.is_some();
             let loop_id = row.loop_id.clone();
             if !row.is_set_aside
                 && let Some(reason) = complaint
@@ -247,18 +247,18 @@ impl Survey {
     }
 
     fn relink(&mut self, place: usize) {
-        let before = self.rows[place].before;
+        let before = self.rows[place].previous;
         let readable = self.readable_previous(place);
         let parent = readable.map(|place| self.rows[place].loop_id.clone());
         let row = &mut self.rows[place];
         let Some(record) = &mut row.record else {
             return;
         };
-        let is_retied = row.is_retied || readable != before;
+        let is_retied = row.is_relinked || readable != before;
         if !is_retied {
             return;
         }
-        row.is_retied = true;
+        row.is_relinked = true;
         record.parent_loop_id = parent;
         // As a rerun it would replace the loop that it now follows.
         if record.continuation_kind == ContinuationKind::Rerun {
@@ -277,7 +277,7 @@ impl Survey {
         let logged = row.logged_parent.as_ref();
         let known = |parent: &LoopId| by_id.get(parent).copied();
         let logged_before = logged.and_then(Option::as_ref).and_then(known);
-        if row.culprit == Some(DamagedColumn::Parent) {
+        if row.damaged_column == Some(DamagedColumn::Parent) {
             return (
                 logged_before,
                 Some(self.parent_complaint(row, logged_before)),
@@ -377,7 +377,9 @@ fn read(
     let mut rows = select.query((key,))?;
     let read = match rows.next() {
         Ok(Some(row)) => read_whole(db, id, key, row),
-        Ok(None) => Err(JobError::Row("it is not where its index says".to_owned())),
+        Ok(None) => Err(JobError::InvalidRow(
+            "it is not where its index says".to_owned(),
+        )),
         Err(error) => Err(error.into()),
     };
     match read {
@@ -419,7 +421,7 @@ fn read_whole(
         Ok(record) => record,
         Err(error) if error.is_damage() => {
             // A long text may be lost although the row is intact.
-            surveyed.is_newer =
+            surveyed.is_from_newer_version =
                 verdict == ChecksumVerdict::Matches && matches!(error, JobError::Json(_));
             let reason = error.to_string();
             return Ok((surveyed, Some(format!("cannot be read: {reason}"))));
@@ -439,8 +441,8 @@ fn read_whole(
     surveyed.is_log_broken = failure.is_some() && is_lost;
     let mut complaint = failure.map(|failure| format!("has events that cannot be read: {failure}"));
     if verdict == ChecksumVerdict::Differs {
-        surveyed.culprit = find_culprit(id, row, surveyed.logged_parent.as_ref())?;
-        complaint = complaint.or_else(|| match surveyed.culprit {
+        surveyed.damaged_column = find_culprit(id, row, surveyed.logged_parent.as_ref())?;
+        complaint = complaint.or_else(|| match surveyed.damaged_column {
             // Reported with the reference itself.
             Some(DamagedColumn::Parent) => None,
             Some(DamagedColumn::OnChain) => {
@@ -449,7 +451,7 @@ fn read_whole(
             None => Some("differs from what was written: its checksum does not match".to_owned()),
         });
     }
-    if surveyed.culprit == Some(DamagedColumn::OnChain) {
+    if surveyed.damaged_column == Some(DamagedColumn::OnChain) {
         record.on_chain = !record.on_chain;
     }
     surveyed.record = Some(record);
@@ -511,13 +513,13 @@ impl SurveyedLoop {
             parent: text(PARENT_COLUMN).map(LoopId::from),
             logged_parent: None,
             verdict: ChecksumVerdict::Unknown,
-            culprit: None,
+            damaged_column: None,
             is_set_aside: false,
             is_log_broken: false,
-            is_newer: false,
+            is_from_newer_version: false,
             record: None,
-            before: None,
-            is_retied: false,
+            previous: None,
+            is_relinked: false,
         }
     }
 }

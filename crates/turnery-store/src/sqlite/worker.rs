@@ -34,7 +34,7 @@ use turnery_engine::SessionId;
 pub(super) struct Worker {
     path: PathBuf,
     name: &'static str,
-    inline: Option<InlineRuntime>,
+    inline_runtime: Option<InlineRuntime>,
     running: OnceLock<Result<WorkerThread, StoreError>>,
     /// Journals truncated because the queue was full.
     truncated: TruncatedJournals,
@@ -51,15 +51,15 @@ impl Worker {
         Self {
             path,
             name,
-            inline: None,
+            inline_runtime: None,
             running: OnceLock::new(),
             truncated: TruncatedJournals::default(),
         }
     }
 
     /// Runs jobs that are usually short on this runtime. Call before the first job.
-    pub(super) fn inline(&mut self, inline: InlineRuntime) {
-        self.inline = Some(inline);
+    pub(super) fn set_inline_runtime(&mut self, inline: InlineRuntime) {
+        self.inline_runtime = Some(inline);
     }
 
     /// Queues a job. The job runs even if the future is dropped, unless its deadline passes before it starts.
@@ -87,8 +87,8 @@ impl Worker {
         let options = JobOptions {
             timeout,
             flush,
-            settles: SettledLoops::new(),
-            needs: None,
+            settled_loops: SettledLoops::new(),
+            needs_journal_of: None,
             is_short: false,
         };
         self.queue(options, work)
@@ -96,7 +96,7 @@ impl Worker {
 
     /// Like `call`, for a job that starts or ends a lane of a session. Fails if journalled events of the
     /// previous lane cannot be written yet, because they would be lost.
-    pub(super) fn settle<T: Send + 'static>(
+    pub(super) fn call_for_lane<T: Send + 'static>(
         &self,
         session: &SessionId,
         work: impl FnOnce(&mut Db) -> Result<T, JobError> + Send + 'static,
@@ -104,8 +104,8 @@ impl Worker {
         let options = JobOptions {
             timeout: JOB_TIMEOUT,
             flush: Flush::Later,
-            settles: SettledLoops::new(),
-            needs: Some(session.clone()),
+            settled_loops: SettledLoops::new(),
+            needs_journal_of: Some(session.clone()),
             is_short: true,
         };
         self.queue(options, work)
@@ -120,8 +120,8 @@ impl Worker {
         let options = JobOptions {
             timeout: COMMIT_TIMEOUT,
             flush: Flush::Now,
-            settles,
-            needs: None,
+            settled_loops: settles,
+            needs_journal_of: None,
             is_short: true,
         };
         self.queue(options, work)
@@ -132,7 +132,7 @@ impl Worker {
         options: JobOptions,
         work: impl FnOnce(&mut Db) -> Result<T, JobError> + Send + 'static,
     ) -> StoreFuture<'static, T> {
-        for (_, loop_id) in &options.settles {
+        for (_, loop_id) in &options.settled_loops {
             self.truncated.clear(loop_id);
         }
         let (timeout, is_short) = (options.timeout, options.is_short);
@@ -140,7 +140,7 @@ impl Worker {
         let queued = self.submit(timeout, is_short, |reply: Arc<JobReply<T>>| {
             let deadline: Arc<dyn Deadline> = Arc::<JobReply<T>>::clone(&reply);
             let work: JobFn = Box::new(move |db| {
-                reply.answer(
+                reply.send(
                     db.and_then(|db| work(db).map_err(|error| error.into_store_error(&path))),
                 );
             });
@@ -155,7 +155,7 @@ impl Worker {
 
     /// Queues events for the journal, and resolves when they are written. Fails if earlier events of the loop
     /// are missing.
-    pub(super) fn append_now(&self, append: JournalAppend) -> StoreFuture<'static, ()> {
+    pub(super) fn append_and_wait(&self, append: JournalAppend) -> StoreFuture<'static, ()> {
         if !self.truncated.accepts(&append) {
             return Box::pin(std::future::ready(Err(gap_error(&append))));
         }
@@ -178,10 +178,10 @@ impl Worker {
         job: impl FnOnce(Arc<JobReply<T>>) -> Job,
     ) -> Result<oneshot::Receiver<Result<T, StoreError>>, StoreError> {
         let running = self.running()?;
-        let inline = self.inline.as_ref().filter(|_| is_short);
-        let inline = inline.filter(|_| running.shared.is_quick());
+        let inline = self.inline_runtime.as_ref().filter(|_| is_short);
+        let inline = inline.filter(|_| running.shared.was_quick());
         let urgency = match inline {
-            Some(_) => Urgency::Here,
+            Some(_) => Urgency::Inline,
             None => Urgency::Now,
         };
         let (answer, answered) = oneshot::channel();
@@ -246,7 +246,7 @@ impl Worker {
             let thread = thread::Builder::new().name(self.name.to_owned());
             let theirs = Arc::clone(&shared);
             let thread = thread.spawn(move || theirs.run())?;
-            let (watched, inline) = (Arc::clone(&shared), self.inline.clone());
+            let (watched, inline) = (Arc::clone(&shared), self.inline_runtime.clone());
             let on_stall = move || {
                 if let Some(inline) = &inline {
                     watched.on_stall(inline);

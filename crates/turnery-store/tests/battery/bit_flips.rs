@@ -10,10 +10,10 @@ use turnery_store::{ArchivedFilter, ListQuery, SqliteStore, Store};
 const SESSIONS: [&str; 2] = ["s1", "s2"];
 
 /// Returns a closed database and its loops.
-fn sound() -> &'static (Vec<u8>, HashMap<LoopId, LoopRecord>) {
+fn undamaged_database() -> &'static (Vec<u8>, HashMap<LoopId, LoopRecord>) {
     static SOUND: OnceLock<(Vec<u8>, HashMap<LoopId, LoopRecord>)> = OnceLock::new();
     SOUND.get_or_init(|| {
-        run(async {
+        block_on(async {
             let (_folder, path) = crate::temp_database();
             write_loops(&path).await;
             let mut all = HashMap::new();
@@ -29,13 +29,13 @@ fn sound() -> &'static (Vec<u8>, HashMap<LoopId, LoopRecord>) {
     })
 }
 
-fn run<T>(work: impl Future<Output = T>) -> T {
+fn block_on<T>(work: impl Future<Output = T>) -> T {
     let runtime = tokio::runtime::Builder::new_current_thread().build();
     runtime.unwrap().block_on(work)
 }
 
 /// Reads everything in every way. Either an error is returned, or every loop is equal, or damage is reported.
-async fn read(bytes: &[u8], sound: &HashMap<LoopId, LoopRecord>) {
+async fn check_readable(bytes: &[u8], sound: &HashMap<LoopId, LoopRecord>) {
     let (_folder, path) = crate::temp_database();
     fs::write(&path, bytes).unwrap();
     let store = SqliteStore::open(path);
@@ -105,12 +105,12 @@ proptest! {
     fn changed_bytes_are_reported_or_harmless(
         flips in prop::collection::vec((any::<prop::sample::Index>(), 1_u8..=255), 1..6),
     ) {
-        let (bytes, sound) = sound();
+        let (bytes, sound) = undamaged_database();
         let mut bytes = bytes.clone();
         for (place, mask) in flips {
             let place = place.index(bytes.len());
             bytes[place] ^= mask;
         }
-        run(read(&bytes, sound));
+        block_on(check_readable(&bytes, sound));
     }
 }

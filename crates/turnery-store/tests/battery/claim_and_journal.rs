@@ -15,7 +15,12 @@ fn beginning(head: u64, number: u32) -> Arc<LoopBeginning> {
     })
 }
 
-async fn claim(store: &dyn Store, owner: &Owner, head: u64, number: u32) -> ClaimOutcome {
+async fn claim_with_beginning(
+    store: &dyn Store,
+    owner: &Owner,
+    head: u64,
+    number: u32,
+) -> ClaimOutcome {
     let claimed = store.claim_and_journal(&"s1".into(), owner, beginning(head, number));
     claimed.await.unwrap()
 }
@@ -26,7 +31,7 @@ async fn recovered_loops(store: &dyn Store, owner: &Owner) -> Vec<Arc<LoopRecord
     store.loops(&"s1".into(), 0).await.unwrap()
 }
 
-async fn world() -> (World, Owner) {
+async fn new_world() -> (World, Owner) {
     let world = World::sqlite();
     world.store.create(new_session("s1")).await.unwrap();
     (world, owner("a"))
@@ -49,15 +54,15 @@ fn journal_rows(db: &Connection) -> u64 {
 // proves: LOOP-10, S5
 #[tokio::test]
 async fn claim_journals_only_the_expected_loop() {
-    let (world, a) = world().await;
+    let (world, a) = new_world().await;
     let store = &*world.store;
-    let claimed = claim(store, &a, 0, 2).await;
+    let claimed = claim_with_beginning(store, &a, 0, 2).await;
     assert!(!claimed.is_journalled);
     let first = record("s1", 1, "Hello").into();
     let commit = commit_of(&claimed.opened.lane, 0, &first);
     store.commit(commit).await.unwrap();
     for (head, number) in [(0, 2), (2, 2), (1, 1), (1, 3)] {
-        let claimed = claim(store, &a, head, number).await;
+        let claimed = claim_with_beginning(store, &a, head, number).await;
         assert!(!claimed.is_journalled, "{head} {number}");
         assert_eq!(claimed.opened.last_number, 1);
     }
@@ -68,8 +73,8 @@ async fn claim_journals_only_the_expected_loop() {
         &loop_id("s1", 3),
         events("s1", 3, "Lost")[2..].into(),
     );
-    assert!(!claim(store, &a, 1, 2).await.is_journalled);
-    assert!(claim(store, &a, 1, 4).await.is_journalled);
+    assert!(!claim_with_beginning(store, &a, 1, 2).await.is_journalled);
+    assert!(claim_with_beginning(store, &a, 1, 4).await.is_journalled);
     let loops = recovered_loops(store, &a).await;
     let ids: Vec<_> = loops.iter().map(|it| it.loop_id.clone()).collect();
     assert_eq!(ids, [loop_id("s1", 1), loop_id("s1", 4)]);
@@ -79,10 +84,10 @@ async fn claim_journals_only_the_expected_loop() {
 #[tokio::test]
 async fn claimed_loop_of_dead_holder_is_interrupted() {
     for is_shown_first in [false, true] {
-        let (world, a) = world().await;
+        let (world, a) = new_world().await;
         let (store, id) = (&*world.store, "s1".into());
         let gone = crate::recovery::dead_owner("gone");
-        assert!(claim(store, &gone, 0, 1).await.is_journalled);
+        assert!(claim_with_beginning(store, &gone, 0, 1).await.is_journalled);
         if is_shown_first {
             assert_eq!(store.recover(&id).await, Ok(Vec::new()));
             assert_eq!(store.loops(&id, 0).await.unwrap().len(), 1);
@@ -108,7 +113,7 @@ async fn stale_beginning_is_not_recovered() {
     for is_used_again in [false, true] {
         let folder = tempfile::tempdir().unwrap();
         let (store, db) = database(&folder).await;
-        claim(&store, &crate::recovery::dead_owner("gone"), 0, 1).await;
+        claim_with_beginning(&store, &crate::recovery::dead_owner("gone"), 0, 1).await;
         db.execute_batch("UPDATE sessions SET fence = fence + 1")
             .unwrap();
         if is_used_again {
@@ -136,7 +141,7 @@ async fn stale_beginning_is_not_recovered() {
 async fn refused_commit_drops_what_the_claim_journalled() {
     let folder = tempfile::tempdir().unwrap();
     let (store, db) = database(&folder).await;
-    let claimed = claim(&store, &owner("a"), 0, 1).await;
+    let claimed = claim_with_beginning(&store, &owner("a"), 0, 1).await;
     let whole = Arc::new(record("s1", 1, "Hello"));
     let commit = commit_of(&claimed.opened.lane, 5, &whole);
     let refused = StoreError::HeadConflict {
@@ -152,8 +157,8 @@ async fn refused_commit_drops_what_the_claim_journalled() {
 // proves: S5
 #[tokio::test]
 async fn later_events_follow_those_of_the_claim() {
-    let (world, a) = world().await;
-    let claimed = claim(&*world.store, &a, 0, 1).await;
+    let (world, a) = new_world().await;
+    let claimed = claim_with_beginning(&*world.store, &a, 0, 1).await;
     let all = events("s1", 1, "Hello");
     let rest = all[4..6].to_vec();
     let lane = &claimed.opened.lane;
@@ -167,12 +172,12 @@ async fn later_events_follow_those_of_the_claim() {
 // proves: C-12
 #[tokio::test]
 async fn forgotten_beginning_leaves_no_loop() {
-    let (world, a) = world().await;
+    let (world, a) = new_world().await;
     let (store, id) = (&*world.store, "s1".into());
-    assert!(claim(store, &a, 0, 1).await.is_journalled);
+    assert!(claim_with_beginning(store, &a, 0, 1).await.is_journalled);
     store.forget_journal(&id, &a, &loop_id("s1", 1));
     assert_eq!(recovered_loops(store, &a).await, []);
-    assert!(claim(store, &a, 0, 1).await.is_journalled);
+    assert!(claim_with_beginning(store, &a, 0, 1).await.is_journalled);
     store.forget_journal(&id, &owner("b"), &loop_id("s1", 1));
     store.forget_journal(&id, &a, &loop_id("s1", 2));
     assert_eq!(recovered_loops(store, &a).await.len(), 1);
@@ -185,7 +190,7 @@ async fn commit_drops_what_the_claim_journalled() {
     let (store, db) = database(&folder).await;
     // This claim leaves the journal empty, and the store remembers that.
     store.claim(&"s1".into(), &owner("a")).await.unwrap();
-    let claimed = claim(&store, &owner("a"), 0, 1).await;
+    let claimed = claim_with_beginning(&store, &owner("a"), 0, 1).await;
     assert_eq!(journal_rows(&db), 1);
     let whole = Arc::new(record("s1", 1, "Hello"));
     let commit = commit_of(&claimed.opened.lane, 0, &whole);
@@ -203,7 +208,7 @@ async fn claim_succeeds_when_the_journal_fails() {
          WHEN NEW.begun_events IS NOT NULL BEGIN SELECT RAISE(ABORT, 'full'); END",
     )
     .unwrap();
-    let claimed = claim(&store, &owner("a"), 0, 1).await;
+    let claimed = claim_with_beginning(&store, &owner("a"), 0, 1).await;
     assert!(!claimed.is_journalled);
     let whole = Arc::new(record("s1", 1, "Hello"));
     let commit = commit_of(&claimed.opened.lane, 0, &whole);

@@ -24,7 +24,7 @@ battery!(
     loop_of_another_session_is_refused,
 );
 
-pub(crate) async fn opened(world: &World) -> Lane {
+pub(crate) async fn claim_new_session(world: &World) -> Lane {
     world.store.create(new_session("s1")).await.expect("made");
     let opened = world.claim("a").await;
     opened.expect("claimed").lane
@@ -37,7 +37,7 @@ pub(crate) fn sample_record(number: u32) -> Arc<LoopRecord> {
 /// S3.
 // proves: S3
 async fn commit_advances_the_session(world: &World) {
-    let lane = opened(world).await;
+    let lane = claim_new_session(world).await;
     let commits = [(0, sample_record(1)), (1, sample_record(2))];
     for (head, record) in &commits {
         let version = world.commit(&lane, *head, record).await;
@@ -54,7 +54,7 @@ async fn commit_advances_the_session(world: &World) {
 
 // proves: LOOP-2
 async fn stored_loops_are_read_back_unchanged(world: &World) {
-    let lane = opened(world).await;
+    let lane = claim_new_session(world).await;
     world.commit(&lane, 0, &sample_record(1)).await.unwrap();
     world.commit(&lane, 1, &sample_record(2)).await.unwrap();
     let loops = world.loops().await.unwrap();
@@ -64,7 +64,7 @@ async fn stored_loops_are_read_back_unchanged(world: &World) {
 /// S2, even if the first attempt released the lane.
 // proves: S2, UP-28
 pub(crate) async fn retried_commit_returns_the_same_version(world: &World) {
-    let lane = opened(world).await;
+    let lane = claim_new_session(world).await;
     let giving = Commit {
         release: true,
         ..commit_of(&lane, 0, &sample_record(1))
@@ -77,7 +77,7 @@ pub(crate) async fn retried_commit_returns_the_same_version(world: &World) {
 /// S2.
 // proves: S2, UP-28
 async fn same_loop_id_with_other_content_is_refused(world: &World) {
-    let lane = opened(world).await;
+    let lane = claim_new_session(world).await;
     world.commit(&lane, 0, &sample_record(1)).await.unwrap();
     let other = Arc::new(record("s1", 1, "How was it?"));
     assert_eq!(
@@ -90,7 +90,7 @@ async fn same_loop_id_with_other_content_is_refused(world: &World) {
 /// S1, S8: the loser's journal is dropped (C-12).
 // proves: LASH-34, LASH-35, S1, S8, C-12
 pub(crate) async fn stale_head_changes_nothing(world: &World) {
-    let lane = opened(world).await;
+    let lane = claim_new_session(world).await;
     world.commit(&lane, 0, &sample_record(1)).await.unwrap();
     let before = world.info().await.unwrap();
     let loser = sample_record(2);
@@ -110,7 +110,7 @@ pub(crate) async fn stale_head_changes_nothing(world: &World) {
 /// S1, S8: the fence decides, not the id of the holder.
 // proves: LASH-35, S1, S8
 pub(crate) async fn lost_lane_changes_nothing(world: &World) {
-    let old = opened(world).await;
+    let old = claim_new_session(world).await;
     let new = world.claim("a").await.unwrap();
     let lost = Err(StoreError::LaneLost("s1".into()));
     assert_eq!(world.commit(&old, 0, &sample_record(1)).await, lost);
@@ -123,7 +123,7 @@ pub(crate) async fn lost_lane_changes_nothing(world: &World) {
 }
 
 pub(crate) async fn loop_off_the_chain_keeps_the_tip(world: &World) {
-    let lane = opened(world).await;
+    let lane = claim_new_session(world).await;
     world.commit(&lane, 0, &sample_record(1)).await.unwrap();
     let refused = Arc::new(LoopRecord {
         status: LoopStatus::Rejected,
@@ -139,7 +139,7 @@ pub(crate) async fn loop_off_the_chain_keeps_the_tip(world: &World) {
 }
 
 pub(crate) async fn first_title_is_kept(world: &World) {
-    let lane = opened(world).await;
+    let lane = claim_new_session(world).await;
     for (head, title) in [(0, "First"), (1, "Second")] {
         let titled = Commit {
             title: Some(title.into()),
@@ -156,7 +156,7 @@ pub(crate) async fn first_title_is_kept(world: &World) {
 }
 
 async fn commit_can_release_the_lane(world: &World) {
-    let lane = opened(world).await;
+    let lane = claim_new_session(world).await;
     let giving = Commit {
         release: true,
         ..commit_of(&lane, 0, &sample_record(1))
@@ -170,7 +170,7 @@ async fn commit_can_release_the_lane(world: &World) {
 
 /// Events that arrive after the commit of their loop are dropped too.
 pub(crate) async fn a_committed_loop_leaves_no_journal(world: &World) {
-    let lane = opened(world).await;
+    let lane = claim_new_session(world).await;
     let (before, after) = (events("s1", 1, "How is it?"), events("s1", 1, "Late"));
     world.store.append(&lane, &loop_id("s1", 1), before);
     world.store.renew(&lane).await.unwrap();
@@ -182,7 +182,7 @@ pub(crate) async fn a_committed_loop_leaves_no_journal(world: &World) {
 }
 
 async fn loops_after_a_version_are_returned(world: &World) {
-    let lane = opened(world).await;
+    let lane = claim_new_session(world).await;
     for (head, number) in [(0, 1), (1, 2), (2, 3)] {
         let committed = world.commit(&lane, head, &sample_record(number));
         committed.await.unwrap();
@@ -203,7 +203,7 @@ async fn loops_after_a_version_are_returned(world: &World) {
 /// does not descend from.
 // proves: UP-12
 pub(crate) async fn the_history_is_the_chain_without_events(world: &World) {
-    let lane = opened(world).await;
+    let lane = claim_new_session(world).await;
     let child = |number, parent: u32| LoopRecord {
         parent_loop_id: Some(loop_id("s1", parent)),
         ..record("s1", number, "How is it?")
@@ -260,7 +260,7 @@ fn group(lane: &Lane, head: u64) -> Commit {
 /// S3, S6.
 // proves: S3, S6
 pub(crate) async fn a_group_commits_once(world: &World) {
-    let lane = opened(world).await;
+    let lane = claim_new_session(world).await;
     let first = commit_of(&lane, 0, &sample_record(1));
     world.store.commit(first).await.unwrap();
     for record in &group(&lane, 1).records {
@@ -283,7 +283,7 @@ pub(crate) async fn a_group_commits_once(world: &World) {
 /// S2, S6.
 // proves: S2, S6
 pub(crate) async fn retried_group_returns_the_same_version(world: &World) {
-    let lane = opened(world).await;
+    let lane = claim_new_session(world).await;
     assert_eq!(world.store.commit(group(&lane, 0)).await, Ok(1));
     assert_eq!(world.store.commit(group(&lane, 0)).await, Ok(1));
     let loops = world.loops().await.unwrap();
@@ -293,7 +293,7 @@ pub(crate) async fn retried_group_returns_the_same_version(world: &World) {
 /// S2, S6: all or nothing.
 // proves: S2, S6
 pub(crate) async fn partly_stored_group_is_refused(world: &World) {
-    let lane = opened(world).await;
+    let lane = claim_new_session(world).await;
     let known = Commit {
         records: group(&lane, 0).records[2..].to_vec(),
         tip: 0,
@@ -307,7 +307,7 @@ pub(crate) async fn partly_stored_group_is_refused(world: &World) {
 }
 
 async fn loop_of_another_session_is_refused(world: &World) {
-    let lane = opened(world).await;
+    let lane = claim_new_session(world).await;
     let stray = Commit {
         records: vec![sample_record(1), Arc::new(record("s2", 1, "Whose?"))],
         ..commit_of(&lane, 0, &sample_record(1))

@@ -44,7 +44,7 @@ struct Case {
     /// Numbers of the loops that remain in the conversation.
     remaining_loops: &'static [u32],
     /// Damage that must be reported.
-    told: &'static [&'static str],
+    expected_names: &'static [&'static str],
 }
 
 const ALL_LOOPS: &[u32] = &[1, 2, 3, 4, 5, 6];
@@ -54,55 +54,55 @@ const CASES: &[Case] = &[
     Case {
         sql: "UPDATE loops SET parent_loop_id = 's1.cfg.x' WHERE loop_id = 's1.cfg.5'",
         remaining_loops: ALL_LOOPS,
-        told: &["loop s1.cfg.5", "s1.cfg.x", "loop s1.cfg.4 is taken for it"],
+        expected_names: &["loop s1.cfg.5", "s1.cfg.x", "loop s1.cfg.4 is taken for it"],
     },
     Case {
         sql: "UPDATE loops SET parent_loop_id = NULL WHERE loop_id = 's1.cfg.5'",
         remaining_loops: ALL_LOOPS,
-        told: &["loop s1.cfg.5", "loop s1.cfg.4 is taken for it"],
+        expected_names: &["loop s1.cfg.5", "loop s1.cfg.4 is taken for it"],
     },
     Case {
         sql: "UPDATE loops SET parent_loop_id = 's1.cfg.2' WHERE loop_id = 's1.cfg.5'",
         remaining_loops: ALL_LOOPS,
-        told: &["loop s1.cfg.5", "loop s1.cfg.4 is taken for it"],
+        expected_names: &["loop s1.cfg.5", "loop s1.cfg.4 is taken for it"],
     },
     Case {
         sql: "UPDATE loops SET parent_loop_id = 'zz.cfg.4' WHERE loop_id = 's1.cfg.5'",
         remaining_loops: ALL_LOOPS,
-        told: &["loop s1.cfg.5", "loop s1.cfg.4 is taken for it"],
+        expected_names: &["loop s1.cfg.5", "loop s1.cfg.4 is taken for it"],
     },
     // Cycles of parents.
     Case {
         sql: "UPDATE loops SET parent_loop_id = loop_id WHERE loop_id = 's1.cfg.3'",
         remaining_loops: ALL_LOOPS,
-        told: &["loop s1.cfg.3", "loop s1.cfg.2 is taken for it"],
+        expected_names: &["loop s1.cfg.3", "loop s1.cfg.2 is taken for it"],
     },
     Case {
         sql: "UPDATE loops SET parent_loop_id = 's1.cfg.6' WHERE loop_id = 's1.cfg.1'",
         remaining_loops: ALL_LOOPS,
-        told: &["loop s1.cfg.1", "s1.cfg.6"],
+        expected_names: &["loop s1.cfg.1", "s1.cfg.6"],
     },
     // The tip.
     Case {
         sql: "UPDATE sessions SET tip_loop_id = 's1.cfg.x' WHERE session_id = 's1'",
         remaining_loops: ALL_LOOPS,
-        told: &["last loop", "s1.cfg.x", "loop s1.cfg.6 is taken for it"],
+        expected_names: &["last loop", "s1.cfg.x", "loop s1.cfg.6 is taken for it"],
     },
     Case {
         sql: "UPDATE sessions SET tip_loop_id = NULL WHERE session_id = 's1'",
         remaining_loops: ALL_LOOPS,
-        told: &["last loop", "is missing", "loop s1.cfg.6 is taken for it"],
+        expected_names: &["last loop", "is missing", "loop s1.cfg.6 is taken for it"],
     },
     Case {
         sql: "UPDATE sessions SET tip_loop_id = 's1.cfg.2' WHERE session_id = 's1'",
         remaining_loops: ALL_LOOPS,
-        told: &["last loop", "loop s1.cfg.6 is taken for it"],
+        expected_names: &["last loop", "loop s1.cfg.6 is taken for it"],
     },
     // Missing loops.
     Case {
         sql: "DELETE FROM loops WHERE loop_id = 's1.cfg.3'",
         remaining_loops: &[1, 2, 4, 5, 6],
-        told: &[
+        expected_names: &[
             "loop s1.cfg.4",
             "loop s1.cfg.2 is taken for it",
             "version 3",
@@ -111,58 +111,58 @@ const CASES: &[Case] = &[
     Case {
         sql: "DELETE FROM loops WHERE loop_id = 's1.cfg.6'",
         remaining_loops: &[1, 2, 3, 4, 5],
-        told: &["last loop", "loop s1.cfg.5 is taken for it", "version 6"],
+        expected_names: &["last loop", "loop s1.cfg.5 is taken for it", "version 6"],
     },
     Case {
         sql: "DELETE FROM loops WHERE loop_id = 's1.cfg.1'",
         remaining_loops: &[2, 3, 4, 5, 6],
-        told: &["loop s1.cfg.2", "what came before it is lost", "version 1"],
+        expected_names: &["loop s1.cfg.2", "what came before it is lost", "version 1"],
     },
     // Unreadable content.
     Case {
         sql: "UPDATE loops SET record = substr(record, 1, 40) WHERE loop_id = 's1.cfg.3'",
         remaining_loops: &[1, 2, 4, 5, 6],
-        told: &["loop s1.cfg.3 cannot be read"],
+        expected_names: &["loop s1.cfg.3 cannot be read"],
     },
     Case {
         sql: "UPDATE loops SET record = '' WHERE loop_id = 's1.cfg.6'",
         remaining_loops: &[1, 2, 3, 4, 5],
-        told: &["loop s1.cfg.6 cannot be read"],
+        expected_names: &["loop s1.cfg.6 cannot be read"],
     },
     Case {
         sql: "UPDATE loops SET messages = substr(messages, 1, 40) WHERE loop_id = 's1.cfg.1'",
         remaining_loops: &[2, 3, 4, 5, 6],
-        told: &["loop s1.cfg.1 cannot be read"],
+        expected_names: &["loop s1.cfg.1 cannot be read"],
     },
     Case {
         sql: "UPDATE loops SET messages = CAST(x'5bff5d' AS TEXT) WHERE loop_id = 's1.cfg.2'",
         remaining_loops: &[1, 3, 4, 5, 6],
-        told: &["loop s1.cfg.2 cannot be read"],
+        expected_names: &["loop s1.cfg.2 cannot be read"],
     },
     Case {
         sql: "UPDATE loops SET status = 'dreaming' WHERE loop_id = 's1.cfg.4'",
         remaining_loops: &[1, 2, 3, 5, 6],
-        told: &["loop s1.cfg.4 cannot be read", "dreaming"],
+        expected_names: &["loop s1.cfg.4 cannot be read", "dreaming"],
     },
     Case {
         sql: "UPDATE loops SET continuation_kind = '{' WHERE loop_id = 's1.cfg.4'",
         remaining_loops: &[1, 2, 3, 5, 6],
-        told: &["loop s1.cfg.4 cannot be read"],
+        expected_names: &["loop s1.cfg.4 cannot be read"],
     },
     Case {
         sql: "UPDATE loops SET started_at = 'long ago' WHERE loop_id = 's1.cfg.4'",
         remaining_loops: &[1, 2, 3, 5, 6],
-        told: &["loop s1.cfg.4 cannot be read"],
+        expected_names: &["loop s1.cfg.4 cannot be read"],
     },
     Case {
         sql: "UPDATE loops SET ended_at = 'long ago' WHERE loop_id = 's1.cfg.4'",
         remaining_loops: &[1, 2, 3, 5, 6],
-        told: &["loop s1.cfg.4 cannot be read"],
+        expected_names: &["loop s1.cfg.4 cannot be read"],
     },
     Case {
         sql: "UPDATE loops SET record = '' WHERE session_id = 's1'",
         remaining_loops: &[],
-        told: &[
+        expected_names: &[
             "loop s1.cfg.1 cannot be read",
             "loop s1.cfg.6 cannot be read",
         ],
@@ -171,64 +171,64 @@ const CASES: &[Case] = &[
     Case {
         sql: "UPDATE loops SET log = substr(log, 1, 300) WHERE loop_id = 's1.cfg.3'",
         remaining_loops: ALL_LOOPS,
-        told: &["loop s1.cfg.3 has events that cannot be read"],
+        expected_names: &["loop s1.cfg.3 has events that cannot be read"],
     },
     Case {
         sql: "UPDATE loops SET log = '[]' WHERE loop_id = 's1.cfg.3'",
         remaining_loops: ALL_LOOPS,
-        told: &["loop s1.cfg.3 differs from what was written"],
+        expected_names: &["loop s1.cfg.3 differs from what was written"],
     },
     Case {
         sql: "UPDATE loops SET messages = replace(messages, 'well', 'hell') WHERE loop_id = 's1.cfg.3'",
         remaining_loops: ALL_LOOPS,
-        told: &["loop s1.cfg.3 differs from what was written"],
+        expected_names: &["loop s1.cfg.3 differs from what was written"],
     },
     Case {
         sql: "UPDATE loops SET checksum = checksum + 1 WHERE loop_id = 's1.cfg.3'",
         remaining_loops: ALL_LOOPS,
-        told: &["loop s1.cfg.3 differs from what was written"],
+        expected_names: &["loop s1.cfg.3 differs from what was written"],
     },
     Case {
         sql: "UPDATE loops SET version = 77 WHERE loop_id = 's1.cfg.3'",
         remaining_loops: ALL_LOOPS,
-        told: &["loop s1.cfg.3 differs from what was written"],
+        expected_names: &["loop s1.cfg.3 differs from what was written"],
     },
     Case {
         sql: "UPDATE loops SET on_chain = 0 WHERE loop_id = 's1.cfg.3'",
         remaining_loops: ALL_LOOPS,
-        told: &["loop s1.cfg.3 is marked wrongly"],
+        expected_names: &["loop s1.cfg.3 is marked wrongly"],
     },
     // The session's own row.
     Case {
         sql: "UPDATE sessions SET head_version = 2 WHERE session_id = 's1'",
         remaining_loops: ALL_LOOPS,
-        told: &["version 2", "version 6"],
+        expected_names: &["version 2", "version 6"],
     },
     Case {
         sql: "UPDATE sessions SET head_version = 9 WHERE session_id = 's1'",
         remaining_loops: ALL_LOOPS,
-        told: &["version 7, 8, 9"],
+        expected_names: &["version 7, 8, 9"],
     },
     Case {
         sql: "UPDATE sessions SET loop_count = 1 WHERE session_id = 's1'",
         remaining_loops: ALL_LOOPS,
-        told: &["counts 1 loops, and has 6"],
+        expected_names: &["counts 1 loops, and has 6"],
     },
     Case {
         sql: "UPDATE sessions SET roots = '[', always = '{}', created_at = 'x', updated_at = '', \
               spawned_by = NULL, mode = CAST(x'ff' AS TEXT) WHERE session_id = 's1'",
         remaining_loops: ALL_LOOPS,
-        told: &["roots", "always", "created_at", "updated_at", "mode"],
+        expected_names: &["roots", "always", "created_at", "updated_at", "mode"],
     },
     // Notes.
     Case {
         sql: "UPDATE remarks SET body = '{' WHERE session_id = 's1'",
         remaining_loops: ALL_LOOPS,
-        told: &["note 1 of the transcript cannot be read"],
+        expected_names: &["note 1 of the transcript cannot be read"],
     },
 ];
 
-async fn shown(store: &SqliteStore) -> ReplayPage {
+async fn replay_all(store: &SqliteStore) -> ReplayPage {
     let mut all = ReplayPage::default();
     let mut cursor = None;
     loop {
@@ -247,7 +247,7 @@ fn ids(loops: &[Arc<LoopRecord>]) -> Vec<LoopId> {
     loops.iter().map(|record| record.loop_id.clone()).collect()
 }
 
-fn told(damage: &[Damage]) -> String {
+fn damage_text(damage: &[Damage]) -> String {
     let lines: Vec<String> = damage.iter().map(ToString::to_string).collect();
     lines.join("\n")
 }
@@ -273,8 +273,8 @@ async fn damage_is_reported_and_the_rest_is_read() {
             .collect();
 
         let damage = store.check(Some(&id)).await.unwrap();
-        let text = told(&damage);
-        for part in case.told {
+        let text = damage_text(&damage);
+        for part in case.expected_names {
             assert!(
                 text.contains(part),
                 "{}: {part:?} is not in\n{text}",
@@ -283,7 +283,7 @@ async fn damage_is_reported_and_the_rest_is_read() {
         }
         let history = store.history(&id).await.unwrap();
         assert_eq!(ids(&history.loops), expected, "{}\n{text}", case.sql);
-        let page = shown(&store).await;
+        let page = replay_all(&store).await;
         assert_eq!(ids(&page.loops), expected, "{}\n{text}", case.sql);
         let loops = store.loops(&id, 0).await.unwrap();
         for wanted in &expected {
@@ -299,7 +299,7 @@ async fn damage_is_reported_and_the_rest_is_read() {
         }
         let document = export::export_session(&store, &id).await.unwrap();
         assert_eq!(document.loops, loops);
-        let copy = document.renamed(&"s9".into()).unwrap();
+        let copy = document.with_session_id(&"s9".into()).unwrap();
         let copied = export::import_session(&store, copy).await.unwrap();
         let again = store.history(&copied.id).await.unwrap();
         assert_eq!(again.loops.len(), expected.len(), "{}", case.sql);
@@ -350,7 +350,12 @@ async fn repair_fixes_damage_and_keeps_previous_values() {
             .collect();
         assert_eq!(ids(&history.loops), expected, "{}", case.sql);
         assert_eq!(history.damage, Vec::new(), "{}", case.sql);
-        assert_eq!(ids(&shown(&store).await.loops), expected, "{}", case.sql);
+        assert_eq!(
+            ids(&replay_all(&store).await.loops),
+            expected,
+            "{}",
+            case.sql
+        );
 
         // The copy keeps sessions that are deleted later, so the user must be able to find it.
         assert_eq!(store.copies().await, Ok(vec![copy.clone()]));
@@ -395,7 +400,7 @@ async fn rows_without_a_checksum_are_accepted() {
     );
     let history = store.history(&"s1".into()).await.unwrap();
     assert_eq!(history.loops.len(), 6, "{:?}", history.damage);
-    let text = told(&store.check(None).await.unwrap());
+    let text = damage_text(&store.check(None).await.unwrap());
     assert!(text.contains("loop s1.cfg.4 is taken for it"), "{text}");
 }
 
@@ -461,7 +466,7 @@ async fn loop_with_a_wrong_id_is_replayed_in_its_place() {
         (remaining_loops.len(), remaining_loops[2].as_str()),
         (6, "nonsense")
     );
-    let text = told(&history.damage);
+    let text = damage_text(&history.damage);
     assert!(text.contains("loop nonsense differs"), "{text}");
     assert!(text.contains("loop nonsense is taken for it"), "{text}");
 }
@@ -511,7 +516,7 @@ async fn rows_without_a_session_are_named() {
         .unwrap();
     drop(db);
     let store = SqliteStore::open(path);
-    let text = told(&store.check(None).await.unwrap());
+    let text = damage_text(&store.check(None).await.unwrap());
     assert!(
         text.contains("rows in loops of a session that is gone: s2 (6)"),
         "{text}"
@@ -557,7 +562,7 @@ async fn damaged_journal_is_named_and_kept() {
 
 async fn assert_named_and_kept(path: &Path, is_repaired: bool) {
     let store = SqliteStore::open(path.to_owned());
-    let text = told(&store.check(None).await.unwrap());
+    let text = damage_text(&store.check(None).await.unwrap());
     assert!(
         text.contains("the journal of loop s1.cfg.7 has an event"),
         "{text}"

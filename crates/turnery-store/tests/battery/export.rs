@@ -66,7 +66,7 @@ async fn document() -> SessionDocument {
         .expect("exported")
 }
 
-fn text(document: &SessionDocument) -> String {
+fn document_text(document: &SessionDocument) -> String {
     serde_json::to_string(document).expect("JSON")
 }
 
@@ -77,7 +77,7 @@ fn with_existing_cwd(mut document: SessionDocument) -> SessionDocument {
 }
 
 async fn document_with_new_id_uses_it_everywhere(world: &World) {
-    let renamed = document().await.renamed(&"s2".into()).unwrap();
+    let renamed = document().await.with_session_id(&"s2".into()).unwrap();
     let made = import_session(&*world.store, renamed).await.unwrap();
     assert_eq!(made.id, "s2".into());
     assert_eq!(made.title.as_deref(), Some("Ways"));
@@ -178,15 +178,15 @@ async fn refused_document_leaves_nothing(world: &World) {
     let page = world.store.list(turnery_store::ListQuery::default()).await;
     assert_eq!(page.unwrap().sessions, []);
     assert!(matches!(
-        sound.renamed(&"x.y".into()),
-        Err(ImportError::Id(_))
+        sound.with_session_id(&"x.y".into()),
+        Err(ImportError::InvalidId(_))
     ));
 }
 
 // proves: LOOP-61
 #[tokio::test]
 async fn document_without_turns_loads() {
-    let mut old: Value = serde_json::from_str(&text(&document().await)).unwrap();
+    let mut old: Value = serde_json::from_str(&document_text(&document().await)).unwrap();
     for record in old["loops"].as_array_mut().unwrap() {
         let fields = record.as_object_mut().unwrap();
         fields.remove("turns").unwrap();
@@ -204,7 +204,7 @@ async fn document_without_turns_loads() {
 #[tokio::test]
 async fn unknown_fields_are_ignored() {
     let sound = document().await;
-    let mut wider: Value = serde_json::from_str(&text(&sound)).unwrap();
+    let mut wider: Value = serde_json::from_str(&document_text(&sound)).unwrap();
     wider["colour"] = json!("green");
     wider["session"]["colour"] = json!({"deep": [1]});
     wider["loops"][0]["colour"] = json!(null);
@@ -214,16 +214,22 @@ async fn unknown_fields_are_ignored() {
 
 #[tokio::test]
 async fn newer_format_and_non_document_differ() {
-    let mut newer: Value = serde_json::from_str(&text(&document().await)).unwrap();
+    let mut newer: Value = serde_json::from_str(&document_text(&document().await)).unwrap();
     newer["format"] = json!(2);
     // The format version is checked before the rest.
     newer["loops"] = json!("elsewhere");
     let refused = SessionDocument::parse(&newer.to_string()).unwrap_err();
-    assert!(matches!(refused, ImportError::Format { found: 2 }));
+    assert!(matches!(
+        refused,
+        ImportError::UnsupportedFormat { found: 2 }
+    ));
     assert!(refused.to_string().contains("update turnery"), "{refused}");
     for text in ["", "{}", "[1]", "{\"format\": \"1\"}", "{\"format\": 1}"] {
         let refused = SessionDocument::parse(text);
-        assert!(matches!(refused, Err(ImportError::Form(_))), "{text:?}");
+        assert!(
+            matches!(refused, Err(ImportError::InvalidJson(_))),
+            "{text:?}"
+        );
     }
 }
 
@@ -232,7 +238,7 @@ async fn an_exported_session_fits_the_schema() {
     let file = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../schemas/session.json");
     let schema: Value = serde_json::from_str(&fs::read_to_string(file).unwrap()).unwrap();
     let validator = jsonschema::validator_for(&schema).unwrap();
-    let sound: Value = serde_json::from_str(&text(&document().await)).unwrap();
+    let sound: Value = serde_json::from_str(&document_text(&document().await)).unwrap();
     let wrong: Vec<String> = validator
         .iter_errors(&sound)
         .map(|error| format!("{} at {}", error, error.instance_path()))
@@ -283,7 +289,7 @@ async fn assert_round_trip(loops: Vec<LoopRecord>, title: Option<String>) {
         here.store.commit(titled).await.unwrap();
     }
     let first = export_session(&*here.store, &"s1".into()).await.unwrap();
-    let read = SessionDocument::parse(&text(&first)).unwrap();
+    let read = SessionDocument::parse(&document_text(&first)).unwrap();
     assert_eq!(read, first);
     import_session(&*there.store, read).await.unwrap();
     let second = export_session(&*there.store, &"s1".into()).await.unwrap();
@@ -293,10 +299,10 @@ async fn assert_round_trip(loops: Vec<LoopRecord>, title: Option<String>) {
     );
     // Under another id, and back to the original id.
     let other = World::sqlite();
-    let moved = second.renamed(&"s2".into()).unwrap();
+    let moved = second.with_session_id(&"s2".into()).unwrap();
     import_session(&*other.store, moved).await.unwrap();
     let third = export_session(&*other.store, &"s2".into()).await.unwrap();
-    let mut back = third.renamed(&"s1".into()).unwrap();
+    let mut back = third.with_session_id(&"s1".into()).unwrap();
     for record in &mut back.loops {
         let record = Arc::make_mut(record);
         // The loop refers to the original, not to the first copy.

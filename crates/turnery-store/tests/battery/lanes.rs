@@ -52,12 +52,12 @@ async fn lease_expires_unless_renewed(world: &World) {
     store.create(new_session("s1")).await.unwrap();
     let lane = store.claim(&id, &owner("a")).await.unwrap().lane;
     // A local holder may be waiting to commit for another minute.
-    world.pass(89);
+    world.advance_clock(89);
     assert!(store.claim(&id, &owner("b")).await.is_err());
     store.renew(&lane).await.unwrap();
-    world.pass(89);
+    world.advance_clock(89);
     assert!(store.claim(&id, &owner("b")).await.is_err());
-    world.pass(1);
+    world.advance_clock(1);
     let next = store.claim(&id, &owner("b")).await.unwrap().lane;
     assert_eq!(next.fence, 2);
     assert_eq!(store.renew(&lane).await, Err(StoreError::LaneLost(id)));
@@ -70,7 +70,7 @@ async fn live_holder_keeps_its_lane_while_a_commit_waits(world: &World) {
     let id = "s1".into();
     store.create(new_session("s1")).await.unwrap();
     let lane = store.claim(&id, &owner("a")).await.unwrap().lane;
-    world.pass(29 + 60);
+    world.advance_clock(29 + 60);
     let refused = store.claim(&id, &owner("b")).await;
     assert!(matches!(refused, Err(StoreError::Busy { .. })));
     let record = record("s1", 1, "Is it paid for?").into();
@@ -84,7 +84,7 @@ async fn delete_is_refused_while_the_holder_is_alive(world: &World) {
     let id = "s1".into();
     store.create(new_session("s1")).await.unwrap();
     let lane = store.claim(&id, &owner("a")).await.unwrap().lane;
-    world.pass(1000);
+    world.advance_clock(1000);
     let refused = store.delete(&id).await;
     assert!(matches!(refused, Err(StoreError::Busy { .. })));
     store.release(&lane).await.unwrap();
@@ -95,9 +95,9 @@ async fn late_holder_without_successor_may_commit(world: &World) {
     let store = &world.store;
     store.create(new_session("s1")).await.unwrap();
     let lane = store.claim(&"s1".into(), &owner("a")).await.unwrap().lane;
-    world.pass(1000);
+    world.advance_clock(1000);
     assert_eq!(store.renew(&lane).await, Ok(()));
-    world.pass(1000);
+    world.advance_clock(1000);
     let record = record("s1", 1, "Still here").into();
     assert_eq!(store.commit(commit_of(&lane, 0, &record)).await, Ok(1));
 }
@@ -125,7 +125,7 @@ async fn release_keeps_a_newer_holder(world: &World) {
     let id = "s1".into();
     store.create(new_session("s1")).await.unwrap();
     let old = store.claim(&id, &owner("a")).await.unwrap().lane;
-    world.pass(90);
+    world.advance_clock(90);
     let new = store.claim(&id, &owner("b")).await.unwrap().lane;
     store.release(&old).await.unwrap();
     store.release(&old).await.unwrap();

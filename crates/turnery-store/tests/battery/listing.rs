@@ -14,7 +14,7 @@ battery!(
     special_characters_in_a_folder_are_kept,
 );
 
-async fn ids(world: &World, query: ListQuery) -> Vec<String> {
+async fn list_ids(world: &World, query: ListQuery) -> Vec<String> {
     let page = world.store.list(query).await.expect("a page");
     let ids = page.sessions.iter().map(|info| info.id.to_string());
     ids.collect()
@@ -77,7 +77,7 @@ async fn last_active_session_comes_first(world: &World) {
         world.store.create(new).await.unwrap();
     }
     assert_eq!(
-        ids(world, ListQuery::default()).await,
+        list_ids(world, ListQuery::default()).await,
         ["s2", "s3", "s1", "s4"]
     );
     let patch = SessionPatch {
@@ -86,14 +86,14 @@ async fn last_active_session_comes_first(world: &World) {
     };
     world.store.patch(&"s4".into(), patch).await.unwrap();
     assert_eq!(
-        ids(world, ListQuery::default()).await,
+        list_ids(world, ListQuery::default()).await,
         ["s4", "s2", "s3", "s1"]
     );
     let lane = world.claim("a").await.unwrap().lane;
     let record = record("s1", 2, "Hello").into();
     world.commit(&lane, 0, &record).await.unwrap();
     assert_eq!(
-        ids(world, ListQuery::default()).await,
+        list_ids(world, ListQuery::default()).await,
         ["s1", "s4", "s2", "s3"]
     );
 }
@@ -122,7 +122,7 @@ async fn folder_filter_is_exact(world: &World) {
             cwd: Some(PathBuf::from(cwd)),
             ..ListQuery::default()
         };
-        assert_eq!(ids(world, query).await, expected, "{cwd}");
+        assert_eq!(list_ids(world, query).await, expected, "{cwd}");
     }
 }
 
@@ -176,7 +176,7 @@ async fn a_page_has_a_hundred_by_default(world: &World) {
         cursor: page.next_cursor,
         ..ListQuery::default()
     };
-    assert_eq!(ids(world, query).await, ["s000"]);
+    assert_eq!(list_ids(world, query).await, ["s000"]);
 }
 
 /// LIST-3.

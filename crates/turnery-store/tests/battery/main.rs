@@ -96,7 +96,7 @@ impl World {
     }
 
     /// Advances the clock.
-    pub(crate) fn pass(&self, seconds: u32) {
+    pub(crate) fn advance_clock(&self, seconds: u32) {
         let mut now = self.clock.lock().expect("the clock");
         *now += std::time::Duration::from_secs(seconds.into());
     }

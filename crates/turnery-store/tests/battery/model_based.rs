@@ -330,7 +330,7 @@ impl StoreModel {
                 assert_eq!(committed.await, expected);
             }
             StoreOp::Pass(seconds) => {
-                world.pass(seconds);
+                world.advance_clock(seconds);
                 self.now += seconds;
             }
         }

@@ -16,7 +16,7 @@ battery!(
     archived_session_is_listed_on_request,
 );
 
-pub(crate) fn remark(seconds: u64, id: &str, text: &str) -> TranscriptNote {
+pub(crate) fn note(seconds: u64, id: &str, text: &str) -> TranscriptNote {
     TranscriptNote {
         at: at(seconds),
         message: LlmMessage {
@@ -29,7 +29,7 @@ pub(crate) fn remark(seconds: u64, id: &str, text: &str) -> TranscriptNote {
     }
 }
 
-fn said(always: RememberedApproval) -> SessionPatch {
+fn approval_patch(always: RememberedApproval) -> SessionPatch {
     SessionPatch {
         always: Some(always),
         ..SessionPatch::default()
@@ -44,7 +44,7 @@ async fn approvals_are_stored_once_and_deleted_with_session(world: &World) {
     let allow = || RememberedApproval::Allow("shell(cargo test:*)".to_owned());
     let reject = || RememberedApproval::Reject("edit".to_owned());
     for always in [allow(), reject(), allow()] {
-        store.patch(&id, said(always)).await.unwrap();
+        store.patch(&id, approval_patch(always)).await.unwrap();
     }
     let thinks = SessionPatch {
         thinking: Some("high".to_owned()),
@@ -69,7 +69,7 @@ async fn notes_keep_their_order_and_go_with_the_session(world: &World) {
     let store = &world.store;
     let id = "s1".into();
     assert_eq!(
-        store.add_notes(&id, vec![remark(1, "m1", "x")]).await,
+        store.add_notes(&id, vec![note(1, "m1", "x")]).await,
         Err(StoreError::NotFound(id.clone()))
     );
     assert_eq!(
@@ -79,10 +79,10 @@ async fn notes_keep_their_order_and_go_with_the_session(world: &World) {
     let before = store.create(new_session("s1")).await.unwrap();
     store.create(new_session("s2")).await.unwrap();
     assert_eq!(store.notes(&id).await, Ok(Vec::new()));
-    let one = vec![remark(5, "m1", "/help"), remark(6, "m2", "All of it")];
-    let two = vec![remark(4, "m3", "/cost")];
+    let one = vec![note(5, "m1", "/help"), note(6, "m2", "All of it")];
+    let two = vec![note(4, "m3", "/cost")];
     store.add_notes(&id, one.clone()).await.unwrap();
-    let other = vec![remark(5, "m9", "elsewhere")];
+    let other = vec![note(5, "m9", "elsewhere")];
     store.add_notes(&"s2".into(), other.clone()).await.unwrap();
     store.add_notes(&id, two.clone()).await.unwrap();
     assert_eq!(store.notes(&id).await, Ok([one, two].concat()));
@@ -102,10 +102,10 @@ async fn document_has_notes_and_settings_but_no_approvals(world: &World) {
     source.store.create(new_session("s1")).await.unwrap();
     let patch = SessionPatch {
         thinking: Some("low".to_owned()),
-        ..said(RememberedApproval::Allow("shell".to_owned()))
+        ..approval_patch(RememberedApproval::Allow("shell".to_owned()))
     };
     source.store.patch(&id, patch).await.unwrap();
-    let said = vec![remark(1, "s1.command.1", "/help me, s1.command.1")];
+    let said = vec![note(1, "s1.command.1", "/help me, s1.command.1")];
     source.store.add_notes(&id, said).await.unwrap();
     let document = export_session(&*source.store, &id).await.unwrap();
     let mut text = serde_json::to_value(&document).unwrap();
@@ -113,7 +113,7 @@ async fn document_has_notes_and_settings_but_no_approvals(world: &World) {
     text["session"]["always"] = serde_json::json!([{"allow": "shell"}]);
     let forged: turnery_store::SessionDocument = serde_json::from_value(text).unwrap();
 
-    let copy = forged.renamed(&"s2".into()).unwrap();
+    let copy = forged.with_session_id(&"s2".into()).unwrap();
     for document in [forged, copy, document] {
         let id = document.session.id.clone();
         if id == "s1".into() {
@@ -123,7 +123,7 @@ async fn document_has_notes_and_settings_but_no_approvals(world: &World) {
         assert_eq!(made.always, []);
         assert_eq!(made.thinking.as_deref(), Some("low"));
         let message = format!("{id}.command.1");
-        let expected = vec![remark(1, &message, "/help me, s1.command.1")];
+        let expected = vec![note(1, &message, "/help me, s1.command.1")];
         assert_eq!(world.store.notes(&id).await, Ok(expected));
     }
 }

@@ -23,7 +23,7 @@ battery!(
     recreated_session_has_its_own_loop_numbers,
 );
 
-async fn opened(world: &World) -> Lane {
+async fn claim_new_session(world: &World) -> Lane {
     claim_new_session_as(world, &owner("a")).await
 }
 
@@ -53,7 +53,7 @@ async fn recovered_loops(world: &World) -> Vec<Arc<LoopRecord>> {
 /// The history stays, and the interrupted loop follows it: closed, marked, and visible to the next prompt.
 // proves: LOOP-54, S5, C-3, C-12
 async fn interrupted_loop_becomes_the_tip(world: &World) {
-    let lane = opened(world).await;
+    let lane = claim_new_session(world).await;
     let first = record("s1", 1, "Hello").into();
     world.commit(&lane, 0, &first).await.unwrap();
     let all = events("s1", 2, "And then?");
@@ -103,7 +103,7 @@ async fn interrupted_loop_becomes_the_tip(world: &World) {
 /// The loop never started, and its group never ended.
 // proves: LOOP-50, LOOP-54
 async fn announced_loop_is_aborted(world: &World) {
-    let lane = opened(world).await;
+    let lane = claim_new_session(world).await;
     let ids = [loop_id("s1", 1), loop_id("s1", 2)];
     let announcement = EventKind::ParallelStart {
         agent_id: "agent".into(),
@@ -126,7 +126,7 @@ async fn announced_loop_is_aborted(world: &World) {
 /// R2).
 // proves: R1, R2, LOAD-7
 async fn running_call_is_closed_by_recovery(world: &World) {
-    let lane = opened(world).await;
+    let lane = claim_new_session(world).await;
     let asked = |id: &str| EventKind::ToolCallRequested {
         call: call(id),
         detail: detail("Read a.txt"),
@@ -244,10 +244,10 @@ async fn recovery_needs_no_claim(world: &World) {
 /// A live holder keeps its journal and its lane, even after its lease expired.
 // proves: S5, UP-27
 async fn recovery_leaves_a_live_holder_alone(world: &World) {
-    let lane = opened(world).await;
+    let lane = claim_new_session(world).await;
     let running = events("s1", 1, "Hello")[..4].to_vec();
     world.store.append(&lane, &loop_id("s1", 1), running);
-    world.pass(60);
+    world.advance_clock(60);
     world.store.recover(&"s1".into()).await.unwrap();
     assert_eq!(world.loops().await, Ok(Vec::new()));
     let record = record("s1", 1, "Hello").into();
@@ -258,7 +258,7 @@ async fn recovery_leaves_a_live_holder_alone(world: &World) {
 /// LOOP-10: the next number exceeds all others, whatever is missing in between and wherever it is stored.
 // proves: LOOP-10, LOOP-12
 pub(crate) async fn last_loop_number_counts_lost_loops(world: &World) {
-    let lane = opened(world).await;
+    let lane = claim_new_session(world).await;
     let stored = [7, 3].map(|number| Arc::new(record("s1", number, "Hello")));
     for (head, record) in (0..).zip(&stored) {
         world.commit(&lane, head, record).await.unwrap();
@@ -294,7 +294,7 @@ pub(crate) async fn last_loop_number_counts_lost_loops(world: &World) {
 /// A session recreated under the id of a deleted one has its own numbers.
 async fn recreated_session_has_its_own_loop_numbers(world: &World) {
     for numbers in [[1, 2, 3].as_slice(), &[1], &[4, 5, 6, 7]] {
-        let lane = opened(world).await;
+        let lane = claim_new_session(world).await;
         for (head, number) in (0..).zip(numbers) {
             let record = record("s1", *number, "Hello").into();
             world.commit(&lane, head, &record).await.unwrap();
@@ -312,7 +312,7 @@ async fn recreated_session_has_its_own_loop_numbers(world: &World) {
 /// C-12: the journal of a loser is not attributed to the new holder.
 // proves: C-12
 pub(crate) async fn lost_lane_cannot_journal(world: &World) {
-    let old = opened(world).await;
+    let old = claim_new_session(world).await;
     let new = world.claim("a").await.unwrap();
     world
         .store
@@ -324,7 +324,7 @@ pub(crate) async fn lost_lane_cannot_journal(world: &World) {
 /// C-12: a commit refused because of its lane keeps the journal of the running loop.
 // proves: C-12
 async fn lost_lane_cannot_drop_the_holders_journal(world: &World) {
-    let old = opened(world).await;
+    let old = claim_new_session(world).await;
     let new = world.claim("a").await.unwrap();
     let running = events("s1", 1, "Mine")[..4].to_vec();
     world
@@ -338,7 +338,7 @@ async fn lost_lane_cannot_drop_the_holders_journal(world: &World) {
 
 /// An id is reused after a failed commit; the two journals must not mix.
 async fn restarted_loop_replaces_its_journal(world: &World) {
-    let lane = opened(world).await;
+    let lane = claim_new_session(world).await;
     let id = loop_id("s1", 1);
     world.store.append(&lane, &id, events("s1", 1, "First"));
     world
@@ -355,7 +355,7 @@ async fn restarted_loop_replaces_its_journal(world: &World) {
 }
 
 async fn journal_without_first_event_is_dropped(world: &World) {
-    let lane = opened(world).await;
+    let lane = claim_new_session(world).await;
     let middle = events("s1", 1, "Hello")[1..4].to_vec();
     world.store.append(&lane, &loop_id("s1", 1), middle);
     assert_eq!(recovered_loops(world).await, []);
@@ -364,7 +364,7 @@ async fn journal_without_first_event_is_dropped(world: &World) {
 }
 
 async fn journals_are_recovered_in_time_order(world: &World) {
-    let lane = opened(world).await;
+    let lane = claim_new_session(world).await;
     for number in [10, 2, 9] {
         let journal = events("s1", number, "Hello")[..5].to_vec();
         world.store.append(&lane, &loop_id("s1", number), journal);

@@ -21,7 +21,7 @@ struct DocumentGenerator {
 
 impl DocumentGenerator {
     /// Returns values of `schema` that together cover all its variants, for the field `name`.
-    fn all(&self, schema: &Value, name: &str) -> Vec<Value> {
+    fn values(&self, schema: &Value, name: &str) -> Vec<Value> {
         if let Some(value) = schema.get("const") {
             return vec![value.clone()];
         }
@@ -31,13 +31,13 @@ impl DocumentGenerator {
             let target = target.trim_start_matches("#/$defs/");
             wide = match IDS.iter().find(|(id, _)| *id == target) {
                 Some((_, id)) => return vec![json!(id)],
-                None => self.all(&self.schema["$defs"][target], name),
+                None => self.values(&self.schema["$defs"][target], name),
             };
         }
         for branches in ["oneOf", "anyOf"] {
             let branches = schema[branches].as_array().into_iter().flatten();
             let branches = branches.filter(|branch| branch["type"] != "null");
-            wide.extend(branches.flat_map(|branch| self.all(branch, name)));
+            wide.extend(branches.flat_map(|branch| self.values(branch, name)));
         }
         match (wide.is_empty(), fields.is_empty()) {
             (false, true) => return wide,
@@ -54,7 +54,7 @@ impl DocumentGenerator {
             sort => sort.as_str(),
         };
         match sort {
-            Some("array") => vec![json!(self.all(&schema["items"], name))],
+            Some("array") => vec![json!(self.values(&schema["items"], name))],
             Some("integer" | "number") => vec![json!(1)],
             Some("boolean") => vec![json!(true)],
             Some("string") if schema["format"] == "date-time" => {
@@ -73,7 +73,7 @@ impl DocumentGenerator {
         };
         let fields: Vec<(&String, Vec<Value>)> = properties
             .iter()
-            .map(|(name, schema)| (name, self.all(schema, name)))
+            .map(|(name, schema)| (name, self.values(schema, name)))
             .collect();
         let most = fields.iter().map(|(_, values)| values.len()).max();
         (0..most.unwrap_or(1).max(1))
@@ -133,7 +133,7 @@ fn renamed_document_has_no_id_of_its_source() {
     ] {
         assert!(text.contains(known), "{known}");
     }
-    let renamed = json!(document.renamed(&"new".into()).unwrap());
+    let renamed = json!(document.with_session_id(&"new".into()).unwrap());
     let mut found = Vec::new();
     find_old_ids(&renamed, "", &mut found);
     found.retain(|it| !it.starts_with(".loops.copied_from = "));

@@ -2,7 +2,7 @@
 
 use crate::{
     World, battery,
-    commits::{opened, sample_record},
+    commits::{claim_new_session, sample_record},
     samples::*,
 };
 use turnery_engine::{
@@ -18,7 +18,7 @@ battery!(
 );
 
 /// Returns all pages of `s1`.
-async fn shown(world: &World) -> Vec<ReplayPage> {
+async fn replay_page(world: &World) -> Vec<ReplayPage> {
     let mut pages = Vec::new();
     let mut cursor = None;
     loop {
@@ -34,7 +34,7 @@ async fn shown(world: &World) -> Vec<ReplayPage> {
 /// UP-12, LOOP-86: a rerun loop is not replayed.
 // proves: UP-12, LOOP-86
 pub(crate) async fn replay_is_the_chain_without_transient_events(world: &World) {
-    let lane = opened(world).await;
+    let lane = claim_new_session(world).await;
     let again = LoopRecord {
         continuation_kind: ContinuationKind::Rerun,
         ..record("s1", 3, "How is it?")
@@ -49,7 +49,7 @@ pub(crate) async fn replay_is_the_chain_without_transient_events(world: &World) 
         let done = world.commit(&lane, head, &record);
         done.await.unwrap();
     }
-    let all = shown(world).await;
+    let all = replay_page(world).await;
     let page = all.last().unwrap();
     assert_eq!((all.len(), page.next_cursor.is_none()), (1, true));
     let loops = page.loops.iter().map(|record| &record.loop_id);
@@ -121,10 +121,10 @@ async fn transient_events_are_not_replayed(world: &World) {
     for (seq, kind) in (1..).zip(passing.into_iter().chain(staying)) {
         record.events.push(event("s1", 1, seq, Some(0), kind));
     }
-    let lane = opened(world).await;
+    let lane = claim_new_session(world).await;
     let done = world.commit(&lane, 0, &record.into());
     done.await.unwrap();
-    let seqs = shown(world).await[0]
+    let seqs = replay_page(world).await[0]
         .events
         .iter()
         .map(|event| event.seq)
@@ -134,13 +134,13 @@ async fn transient_events_are_not_replayed(world: &World) {
 
 /// A loop of any length is split into pages, with each event once and in order.
 pub(crate) async fn long_loop_is_replayed_in_pages(world: &World) {
-    let lane = opened(world).await;
+    let lane = claim_new_session(world).await;
     let long = with_calls(record("s1", 1, "How is it?"), 300, "one\ntwo");
     for (head, record) in [(0, long.clone().into()), (1, sample_record(2))] {
         let done = world.commit(&lane, head, &record);
         done.await.unwrap();
     }
-    let pages = shown(world).await;
+    let pages = replay_page(world).await;
     let sizes: Vec<_> = pages.iter().map(|page| page.events.len()).collect();
     // Five of the loop, two of each call, five of the next loop.
     assert_eq!(sizes, [256, 256, 98]);
@@ -163,7 +163,7 @@ pub(crate) async fn long_loop_is_replayed_in_pages(world: &World) {
 
 /// A session deleted during its replay is gone.
 async fn deleted_session_is_not_replayed(world: &World) {
-    let lane = opened(world).await;
+    let lane = claim_new_session(world).await;
     let long = with_calls(record("s1", 1, "How is it?"), 300, "one");
     let done = world.commit(&lane, 0, &long.into());
     done.await.unwrap();
@@ -185,7 +185,7 @@ async fn cursor_of_another_store_is_refused() {
     let worlds = [World::memory(), World::sqlite()];
     let mut cursors = Vec::new();
     for world in &worlds {
-        let lane = opened(world).await;
+        let lane = claim_new_session(world).await;
         let long = with_calls(record("s1", 1, "How is it?"), 300, "one");
         let done = world.commit(&lane, 0, &long.into());
         done.await.unwrap();

@@ -63,7 +63,7 @@ pub(super) async fn import(
     let mut document = SessionDocument::parse(&read.with_context(at)?).with_context(at)?;
     if new {
         let id = SessionId::from(turnery_store::new_uuid().to_string());
-        document = document.renamed(&id).with_context(at)?;
+        document = document.with_session_id(&id).with_context(at)?;
     }
     let made = match transfer::import_session(store, document).await {
         Err(error @ turnery_store::ImportError::Store(StoreError::Exists(_))) => {

@@ -5,27 +5,27 @@ use anyhow::{Context, Result, bail, ensure};
 
 /// Arguments of `cargo xtask ci`.
 #[derive(Debug, PartialEq, Eq)]
-pub(super) struct Options {
+pub(super) struct CiOptions {
     /// Names of the steps to run; all if empty.
     pub(super) steps: Vec<String>,
     /// Number of runs.
     pub(super) times: usize,
     /// Number of busy loops that run at the same time.
-    pub(super) beside: usize,
+    pub(super) busy_loops: usize,
 }
 
-impl Options {
+impl CiOptions {
     pub(super) fn parse(args: &[String]) -> Result<Self> {
         let mut options = Self {
             steps: Vec::new(),
             times: 1,
-            beside: 0,
+            busy_loops: 0,
         };
         let mut args = args.iter();
         while let Some(arg) = args.next() {
             match arg.as_str() {
-                "--times" => options.times = number(arg, args.next())?,
-                "--beside" => options.beside = number(arg, args.next())?,
+                "--times" => options.times = parse_number(arg, args.next())?,
+                "--beside" => options.busy_loops = parse_number(arg, args.next())?,
                 _ if arg.starts_with('-') => bail!("ci has no option {arg:?}"),
                 _ => options.steps.push(arg.clone()),
             }
@@ -36,7 +36,7 @@ impl Options {
     }
 }
 
-fn number(option: &str, value: Option<&String>) -> Result<usize> {
+fn parse_number(option: &str, value: Option<&String>) -> Result<usize> {
     let value = value.with_context(|| format!("{option} needs a number"))?;
     let number = value.parse();
     number.with_context(|| format!("{option} needs a number, not {value:?}"))
@@ -46,17 +46,17 @@ fn number(option: &str, value: Option<&String>) -> Result<usize> {
 mod tests {
     use super::*;
 
-    fn parse(args: &str) -> Result<Options> {
+    fn parse(args: &str) -> Result<CiOptions> {
         let args: Vec<String> = args.split_whitespace().map(str::to_owned).collect();
-        Options::parse(&args)
+        CiOptions::parse(&args)
     }
 
     #[test]
     fn options_may_stand_anywhere() {
-        let expected = Options {
+        let expected = CiOptions {
             steps: vec!["fmt".to_owned(), "test".to_owned()],
             times: 10,
-            beside: 8,
+            busy_loops: 8,
         };
         assert_eq!(parse("fmt --times 10 test --beside 8").unwrap(), expected);
         assert_eq!(parse("").unwrap().times, 1);

@@ -1,11 +1,11 @@
 //! Runs the steps repeatedly and tabulates the results.
 
-use super::{options::Options, report::RunReport, run_steps};
+use super::{options::CiOptions, report::RunReport, run_steps};
 use anyhow::{Result, ensure};
 use std::fmt::Write as _;
 
 /// Runs the steps `options.times` times, even after failures, and prints a line for each run.
-pub(super) fn run(options: &Options) -> Result<()> {
+pub(super) fn run(options: &CiOptions) -> Result<()> {
     let mut reports = Vec::new();
     for number in 1..=options.times {
         println!("==== run {number} of {}", options.times);
@@ -16,7 +16,7 @@ pub(super) fn run(options: &Options) -> Result<()> {
         }
         reports.push(report);
     }
-    println!("{}", table(&reports, options.beside));
+    println!("{}", table(&reports, options.busy_loops));
     let red = reports.iter().filter(|report| report.error.is_some());
     let red = red.count();
     ensure!(red == 0, "{red} of {} runs failed", reports.len());
@@ -32,13 +32,13 @@ fn table(reports: &[RunReport], beside: usize) -> String {
             (None, true) => "green".to_owned(),
             (None, false) => format!("green, flaky: {}", flaky.join(", ")),
         };
-        let took = report.took().as_secs();
+        let took = report.wall_time().as_secs();
         // Writing to a string does not fail.
         let _ = writeln!(
             text,
             "{:3}  {took:5}s  {result}; {}",
             index + 1,
-            report.times()
+            report.format_times()
         );
     }
     let count = |is: fn(&RunReport) -> bool| reports.iter().filter(|report| is(report)).count();
@@ -57,7 +57,7 @@ mod tests {
         RunReport {
             steps: vec![StepReport {
                 name: "test",
-                took: Duration::from_secs(9),
+                wall_time: Duration::from_secs(9),
                 cpu_time: None,
                 flaky: flaky.iter().map(|&name| name.to_owned()).collect(),
             }],

@@ -18,7 +18,7 @@ pub(super) struct RunReport {
 #[derive(Debug)]
 pub(super) struct StepReport {
     pub(super) name: &'static str,
-    pub(super) took: Duration,
+    pub(super) wall_time: Duration,
     /// CPU time of the step's processes, if known.
     pub(super) cpu_time: Option<Duration>,
     /// Parts that failed first and passed when retried.
@@ -30,14 +30,14 @@ impl RunReport {
         let (took, cpu_time) = stopwatch.read();
         self.steps.push(StepReport {
             name,
-            took,
+            wall_time: took,
             cpu_time,
             flaky: retries.into_flaky(),
         });
     }
 
-    pub(super) fn took(&self) -> Duration {
-        self.steps.iter().map(|step| step.took).sum()
+    pub(super) fn wall_time(&self) -> Duration {
+        self.steps.iter().map(|step| step.wall_time).sum()
     }
 
     /// Returns each flaky part, prefixed with its step.
@@ -49,12 +49,12 @@ impl RunReport {
     }
 
     /// Renders the steps with their times in one line.
-    pub(super) fn times(&self) -> String {
+    pub(super) fn format_times(&self) -> String {
         let times = self.steps.iter().map(|step| {
             let cpu_time = step
                 .cpu_time
                 .map(|cpu_time| format!(" (cpu {}s)", cpu_time.as_secs()));
-            let (name, took) = (step.name, step.took.as_secs());
+            let (name, took) = (step.name, step.wall_time.as_secs());
             format!("{name} {took}s{}", cpu_time.unwrap_or_default())
         });
         times.collect::<Vec<_>>().join(", ")
@@ -70,8 +70,8 @@ impl fmt::Display for RunReport {
             None => "all passed",
             Some(_) => "failed",
         };
-        let took = self.took().as_secs();
-        write!(f, "== {result} in {took}s: {}", self.times())
+        let took = self.wall_time().as_secs();
+        write!(f, "== {result} in {took}s: {}", self.format_times())
     }
 }
 
@@ -118,7 +118,7 @@ mod tests {
         let report = RunReport {
             steps: vec![StepReport {
                 name: "test",
-                took: Duration::from_secs(61),
+                wall_time: Duration::from_secs(61),
                 cpu_time: Some(Duration::from_secs(100)),
                 flaky: vec!["a::b".to_owned()],
             }],

@@ -1,6 +1,6 @@
 //! Reads the requirements of the official test kit and the rules that each maps to.
 
-use super::table::{Id, Table};
+use super::table::{RequirementId, Table};
 use anyhow::{Context, Result, ensure};
 use serde::Deserialize;
 use std::collections::BTreeMap;
@@ -18,7 +18,7 @@ pub(super) enum Tier {
 /// Serialized requirement of the kit.
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
-struct Line {
+struct KitEntry {
     tier: Tier,
     asks: String,
     rules: Vec<String>,
@@ -26,23 +26,24 @@ struct Line {
 
 /// A requirement of the kit.
 #[derive(Debug)]
-pub(super) struct Asked {
+pub(super) struct KitRequirement {
     pub(super) tier: Tier,
     /// Text of the requirement.
     pub(super) asks: String,
     /// Rules that the requirement maps to.
-    pub(super) rules: Vec<Id>,
+    pub(super) rules: Vec<RequirementId>,
 }
 
-pub(super) type Kit = BTreeMap<String, Asked>;
+pub(super) type TestKit = BTreeMap<String, KitRequirement>;
 
 /// Parses the kit's table. The numbers of each group must start at 001 and have no gaps.
-pub(super) fn parse(text: &str, table: &Table) -> Result<Kit> {
-    let lines: BTreeMap<String, Line> = toml::from_str(text)?;
-    let mut kit = Kit::new();
+pub(super) fn parse(text: &str, table: &Table) -> Result<TestKit> {
+    let lines: BTreeMap<String, KitEntry> = toml::from_str(text)?;
+    let mut kit = TestKit::new();
     let mut last: BTreeMap<String, u32> = BTreeMap::new();
     for (id, line) in lines {
-        let (group, number) = split(&id).with_context(|| format!("{id:?} is no id of the kit"))?;
+        let (group, number) =
+            split_id(&id).with_context(|| format!("{id:?} is no id of the kit"))?;
         let expected = last.get(group).map_or(1, |last| last + 1);
         ensure!(number == expected, "{group} has a hole ahead of {id}");
         last.insert(group.to_owned(), number);
@@ -50,12 +51,12 @@ pub(super) fn parse(text: &str, table: &Table) -> Result<Kit> {
         ensure!(!line.rules.is_empty(), "{id} comes down to no rule");
         let mut rules = Vec::new();
         for rule in &line.rules {
-            let known = Id::parse(rule).filter(|rule| table.contains_key(rule));
+            let known = RequirementId::parse(rule).filter(|rule| table.contains_key(rule));
             let rule = known.with_context(|| format!("{id}: there is no requirement {rule:?}"))?;
             ensure!(!rules.contains(&rule), "{id} names {rule} twice");
             rules.push(rule);
         }
-        let asked = Asked {
+        let asked = KitRequirement {
             tier: line.tier,
             asks: line.asks,
             rules,
@@ -66,7 +67,7 @@ pub(super) fn parse(text: &str, table: &Table) -> Result<Kit> {
 }
 
 /// Splits an id: `ACP-LOAD-002` into `ACP-LOAD` and 2.
-fn split(id: &str) -> Option<(&str, u32)> {
+fn split_id(id: &str) -> Option<(&str, u32)> {
     let (group, number) = id.rsplit_once('-')?;
     let mut words = group.strip_prefix("ACP-")?.split('-');
     let is_word = |word: &str| !word.is_empty() && word.bytes().all(|b| b.is_ascii_uppercase());

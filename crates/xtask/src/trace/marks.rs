@@ -5,13 +5,13 @@
 //! since the whole file is one test, and the rules after the `@` of each check: `cargo xtask ci` plays the cases
 //! against turnery, where none of them may fail.
 
-use super::table::Id;
+use super::table::RequirementId;
 use std::{collections::BTreeSet, fmt, path::Path};
 
 /// A requirement id proved by a test.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) struct Proof {
-    pub(super) id: Id,
+    pub(super) id: RequirementId,
     pub(super) file: String,
     /// Line of the mark, from 1.
     line: usize,
@@ -42,23 +42,23 @@ pub(super) fn mark_reader(path: &str) -> Option<fn(&str, &str) -> Marks> {
 pub(super) fn rust_marks(path: &str, text: &str) -> Marks {
     let (mut proofs, mut faults) = (Vec::new(), Vec::new());
     let generated = battery_tests(text);
-    let mut waiting: Vec<(usize, Id)> = Vec::new();
+    let mut waiting: Vec<(usize, RequirementId)> = Vec::new();
     let mut attributes = Attributes::default();
     for (number, line) in (1..).zip(text.lines()) {
         let line = line.trim();
-        if attributes.open() || line.starts_with("#[") {
-            attributes.take(line);
+        if attributes.is_open() || line.starts_with("#[") {
+            attributes.add_line(line);
         } else if let Some(comment) = line.strip_prefix("//") {
             let comment = comment.trim_start_matches(['/', '!']);
             match parse_mark(comment) {
                 Mark::None => {}
                 Mark::Ids(ids) if line == format!("//{comment}") => {
-                    let taken: Vec<Id> = waiting.iter().map(|(_, id)| *id).collect();
+                    let taken: Vec<RequirementId> = waiting.iter().map(|(_, id)| *id).collect();
                     for id in parse_ids(path, number, &ids, &taken, &mut faults) {
                         waiting.push((number, id));
                     }
                 }
-                Mark::Ids(_) | Mark::Odd => {
+                Mark::Ids(_) | Mark::Malformed => {
                     faults.push(malformed_mark(path, number, "// proves: TURN-8, D-4"))
                 }
             }
@@ -98,9 +98,10 @@ pub(super) fn case_marks(path: &str, text: &str) -> Marks {
         };
         match parse_mark(comment) {
             Mark::None => {}
-            Mark::Odd => faults.push(malformed_mark(path, line, "# proves: ACP-2, ACP-3")),
+            Mark::Malformed => faults.push(malformed_mark(path, line, "# proves: ACP-2, ACP-3")),
             Mark::Ids(ids) => {
-                let taken: Vec<Id> = proofs.iter().map(|proof: &Proof| proof.id).collect();
+                let taken: Vec<RequirementId> =
+                    proofs.iter().map(|proof: &Proof| proof.id).collect();
                 let ids = parse_ids(path, line, &ids, &taken, &mut faults);
                 proofs.extend(ids.into_iter().map(|id| Proof::new(id, path, line, None)));
             }
@@ -110,12 +111,12 @@ pub(super) fn case_marks(path: &str, text: &str) -> Marks {
 }
 
 /// Returns the rules that a step of a case checks: those after its last ` @ `.
-fn checked_rules(step: &str) -> Vec<Id> {
+fn checked_rules(step: &str) -> Vec<RequirementId> {
     let rules = step.rsplit_once(" @ ").map(|(_, rules)| rules);
-    let rules: Option<Vec<Id>> = rules
+    let rules: Option<Vec<RequirementId>> = rules
         .unwrap_or_default()
         .split_whitespace()
-        .map(Id::parse)
+        .map(RequirementId::parse)
         .collect();
     rules.unwrap_or_default()
 }
@@ -126,7 +127,7 @@ enum Mark<'a> {
     /// The words between the commas.
     Ids(Vec<&'a str>),
     /// A malformed mark.
-    Odd,
+    Malformed,
 }
 
 fn parse_mark(comment: &str) -> Mark<'_> {
@@ -136,8 +137,8 @@ fn parse_mark(comment: &str) -> Mark<'_> {
     let words = comment.trim().to_ascii_uppercase();
     let mut words = words.split(|letter: char| !letter.is_ascii_alphanumeric() && letter != '-');
     let begins = words.next() == Some("PROVES") || comment.trim().starts_with("proves:");
-    if begins && words.any(|word| Id::parse(word).is_some()) {
-        return Mark::Odd;
+    if begins && words.any(|word| RequirementId::parse(word).is_some()) {
+        return Mark::Malformed;
     }
     Mark::None
 }
@@ -147,12 +148,12 @@ fn parse_ids(
     file: &str,
     line: usize,
     words: &[&str],
-    taken: &[Id],
+    taken: &[RequirementId],
     faults: &mut Vec<MarkError>,
-) -> Vec<Id> {
+) -> Vec<RequirementId> {
     let mut ids = Vec::new();
     for word in words {
-        let message = match Id::parse(word) {
+        let message = match RequirementId::parse(word) {
             None => format!("{word:?} is no id"),
             Some(id) if taken.contains(&id) || ids.contains(&id) => format!("{id} is named twice"),
             Some(id) => {
@@ -188,14 +189,14 @@ struct Attributes {
 }
 
 impl Attributes {
-    fn open(&self) -> bool {
+    fn is_open(&self) -> bool {
         self.depth > 0
     }
 
-    fn take(&mut self, line: &str) {
+    fn add_line(&mut self, line: &str) {
         let path = line.trim_start_matches("#[");
         let path = path.split(['(', ']']).next().unwrap_or_default();
-        if !self.open() && path.split("::").last() == Some("test") {
+        if !self.is_open() && path.split("::").last() == Some("test") {
             self.is_test = true;
         }
         // Every second piece between quotes is a string, where brackets do not count.
@@ -228,7 +229,7 @@ fn battery_tests(text: &str) -> BTreeSet<&str> {
 }
 
 impl Proof {
-    fn new(id: Id, file: &str, line: usize, test: Option<&str>) -> Self {
+    fn new(id: RequirementId, file: &str, line: usize, test: Option<&str>) -> Self {
         Self {
             id,
             file: file.to_owned(),

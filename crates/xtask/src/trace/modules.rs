@@ -5,9 +5,9 @@ use std::collections::BTreeSet;
 
 /// Names of the modules that are declared, each with the folder of its crate.
 #[derive(Default)]
-pub(super) struct Modules(BTreeSet<(String, String)>);
+pub(super) struct NamedModules(BTreeSet<(String, String)>);
 
-impl Modules {
+impl NamedModules {
     /// Records the modules that a file declares.
     pub(super) fn add_file(&mut self, path: &str, text: &str) {
         for line in text.lines() {
@@ -21,7 +21,8 @@ impl Modules {
                 _ => None,
             };
             if let Some(name) = named {
-                self.0.insert((owner(path).to_owned(), name.to_owned()));
+                self.0
+                    .insert((crate_folder(path).to_owned(), name.to_owned()));
             }
         }
     }
@@ -32,7 +33,7 @@ impl Modules {
         if path.ends_with(".case") {
             return path.starts_with("conformance/cases/");
         }
-        let owner = owner(path);
+        let owner = crate_folder(path);
         let inside = path[owner.len()..].trim_start_matches('/');
         let parts: Vec<&str> = inside.split('/').collect();
         let name = match parts[..] {
@@ -48,7 +49,7 @@ impl Modules {
 }
 
 /// Returns the folder of the crate that a file belongs to: `crates/NAME`.
-fn owner(path: &str) -> &str {
+fn crate_folder(path: &str) -> &str {
     let end = path.match_indices('/').nth(1).map_or(0, |(at, _)| at);
     &path[..end]
 }

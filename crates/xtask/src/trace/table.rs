@@ -28,7 +28,7 @@ const LEVELS: &[&str] = &[
 
 /// The id of a requirement, such as `TURN-8` or `I3`. Ordered as in the table.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub(super) struct Id {
+pub(super) struct RequirementId {
     /// Index into [`GROUPS`].
     group: usize,
     number: u32,
@@ -48,9 +48,9 @@ pub(super) struct Requirement {
     pub(super) later: Option<String>,
 }
 
-pub(super) type Table = BTreeMap<Id, Requirement>;
+pub(super) type Table = BTreeMap<RequirementId, Requirement>;
 
-impl Id {
+impl RequirementId {
     /// Parses an id; returns `None` if the text is not in the canonical form.
     pub(super) fn parse(text: &str) -> Option<Self> {
         let (group, digits) = GROUPS.iter().enumerate().find_map(|(group, name)| {
@@ -76,7 +76,7 @@ impl Id {
     }
 }
 
-impl fmt::Display for Id {
+impl fmt::Display for RequirementId {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let hyphen = if JOINED.contains(&self.group()) {
             ""
@@ -128,7 +128,7 @@ pub(super) fn parse(own: &str, protocol: &str) -> Result<Table> {
     });
     let rules = parse_lines(rules.collect())?;
     for id in waived.keys() {
-        let known = Id::parse(id).is_some_and(|id| rules.contains_key(&id));
+        let known = RequirementId::parse(id).is_some_and(|id| rules.contains_key(&id));
         ensure!(known, "{id} is waived, but is no rule of the protocol");
     }
     for (id, requirement) in rules {
@@ -143,7 +143,7 @@ pub(super) fn parse(own: &str, protocol: &str) -> Result<Table> {
 fn parse_lines(lines: BTreeMap<String, Requirement>) -> Result<Table> {
     let mut table = Table::new();
     for (key, requirement) in lines {
-        let id = Id::parse(&key).with_context(|| format!("{key:?} is no id"))?;
+        let id = RequirementId::parse(&key).with_context(|| format!("{key:?} is no id"))?;
         let Requirement {
             says,
             level,

@@ -1,11 +1,11 @@
 //! Tests of the table and the marks: valid, invalid, and those of this repository.
 
 use super::{
-    Standing, join,
-    kit::{self, Kit, Tier},
+    ProofStatus, build_trace,
+    kit::{self, TestKit, Tier},
     marks,
-    modules::Modules,
-    table::{self, Id},
+    modules::NamedModules,
+    table::{self, RequirementId},
 };
 
 /// Returns the ids and tests of a Rust file, and its faults, as text.
@@ -33,7 +33,7 @@ fn ids_are_written_in_one_way() {
         "TURN-8", "LASH-125", "ACP-1", "I13", "R1", "S8", "D-4", "C-34", "RPC-22", "V2-1",
         "INIT-3", "LIST-6", "G-1",
     ] {
-        let id = Id::parse(text).expect(text);
+        let id = RequirementId::parse(text).expect(text);
         assert_eq!(id.to_string(), text);
     }
     for text in [
@@ -58,7 +58,7 @@ fn ids_are_written_in_one_way() {
         "8",
         "É-1",
     ] {
-        assert_eq!(Id::parse(text), None, "{text}");
+        assert_eq!(RequirementId::parse(text), None, "{text}");
     }
 }
 
@@ -257,7 +257,7 @@ fn protocol_rules_join_the_table() {
         [rules.TR-2]\nlevel = \"MAY\"\nsays = \"c\"\nuntestable = \"d\"\n";
     let table =
         table::parse(&format!("{SMALL}\n[waived]\nTR-1 = \"e\""), protocol).expect("a table");
-    let rule = |id: &str| &table[&Id::parse(id).expect(id)];
+    let rule = |id: &str| &table[&RequirementId::parse(id).expect(id)];
     assert_eq!(rule("TR-1").waived.as_deref(), Some("e"));
     assert_eq!(rule("TR-2").level.as_deref(), Some("MAY"));
     // What the suite cannot observe, a test of turnery still has to prove.
@@ -285,13 +285,13 @@ fn proofs_of(ids: &str) -> Vec<marks::Proof> {
 #[test]
 fn every_id_has_a_proof_status() {
     let table = table::parse(SMALL, "rules = {}").expect("a table");
-    let trace = join(table, Kit::new(), proofs_of("R1"), Vec::new()).expect("a trace");
-    let stands = |text: &str| trace.stands(&Id::parse(text).expect(text));
-    assert_eq!(stands("R1"), Standing::Proved);
-    assert_eq!(stands("R2"), Standing::Waived);
-    assert_eq!(stands("R3"), Standing::Later);
-    assert_eq!(stands("R4"), Standing::Missing);
-    let shown: Vec<String> = trace.table.keys().map(|id| trace.show(id)).collect();
+    let trace = build_trace(table, TestKit::new(), proofs_of("R1"), Vec::new()).expect("a trace");
+    let stands = |text: &str| trace.status_of(&RequirementId::parse(text).expect(text));
+    assert_eq!(stands("R1"), ProofStatus::Proved);
+    assert_eq!(stands("R2"), ProofStatus::Waived);
+    assert_eq!(stands("R3"), ProofStatus::Later);
+    assert_eq!(stands("R4"), ProofStatus::Missing);
+    let shown: Vec<String> = trace.table.keys().map(|id| trace.render(id)).collect();
     assert_eq!(
         shown,
         [
@@ -311,14 +311,14 @@ fn every_id_has_a_proof_status() {
 #[test]
 fn proved_id_marked_later_is_stale() {
     let table = table::parse(SMALL, "rules = {}").expect("a table");
-    let trace = join(table, Kit::new(), proofs_of("R3"), Vec::new()).expect("a trace");
-    let id = Id::parse("R3").expect("an id");
-    assert_eq!(trace.stands(&id), Standing::Proved);
+    let trace = build_trace(table, TestKit::new(), proofs_of("R3"), Vec::new()).expect("a trace");
+    let id = RequirementId::parse("R3").expect("an id");
+    assert_eq!(trace.status_of(&id), ProofStatus::Proved);
     assert_eq!(
-        trace.show(&id),
+        trace.render(&id),
         "R3: three\n    b.case\n    not for later: RLM\n"
     );
-    assert_eq!(trace.stale(), ["R3"]);
+    assert_eq!(trace.proved_but_later(), ["R3"]);
 }
 
 #[test]
@@ -330,7 +330,7 @@ fn kit_requirements_map_to_rules() {
     let table = table::parse(SMALL, "rules = {}").expect("a table");
     let kit = kit::parse(text, &table).expect("a kit");
     assert_eq!(kit["ACP-LOAD-002"].tier, Tier::Mandatory);
-    let trace = join(table, kit, proofs_of("R1"), Vec::new()).expect("a trace");
+    let trace = build_trace(table, kit, proofs_of("R1"), Vec::new()).expect("a trace");
     assert_eq!(
         trace.unproved_kit_requirements(),
         ["ACP-INFO-PARSE-001", "ACP-LOAD-002"]
@@ -385,7 +385,7 @@ fn a_mark_must_fit_the_table() {
         ("R2", "b.case:1: R2 is waived and proved here"),
     ] {
         let table = table::parse(SMALL, "rules = {}").expect("a table");
-        let error = join(table, Kit::new(), proofs_of(ids), Vec::new())
+        let error = build_trace(table, TestKit::new(), proofs_of(ids), Vec::new())
             .err()
             .expect(ids);
         assert!(error.to_string().contains(what), "{error}");
@@ -394,7 +394,7 @@ fn a_mark_must_fit_the_table() {
 
 #[test]
 fn marks_in_uncompiled_file_are_errors() {
-    let mut modules = Modules::default();
+    let mut modules = NamedModules::default();
     modules.add_file(
         "crates/a/src/lib.rs",
         "mod one;\npub(crate) mod two;\n#[cfg(test)]\n#[path = \"odd_tests.rs\"]\nmod tests;\n\
@@ -426,7 +426,7 @@ fn marks_in_uncompiled_file_are_errors() {
 /// The real table and the real marks are well-formed, and no id was lost.
 #[test]
 fn this_repository_is_well_formed() {
-    let trace = super::read().expect("well-formed");
+    let trace = super::read_trace().expect("well-formed");
     let count = |group| trace.table.keys().filter(|id| id.group() == group).count();
     let counts: Vec<(&str, usize)> = table::GROUPS.iter().map(|g| (*g, count(*g))).collect();
     assert_eq!(
@@ -495,7 +495,7 @@ fn this_repository_is_well_formed() {
     };
     assert_eq!(tiers.map(of), [21, 19, 12, 4]);
     let protocol = &table::GROUPS[11..];
-    let unlike = |(id, line): &(&Id, &table::Requirement)| {
+    let unlike = |(id, line): &(&RequirementId, &table::Requirement)| {
         line.level.is_some() != protocol.contains(&id.group())
     };
     let odd: Vec<String> = trace

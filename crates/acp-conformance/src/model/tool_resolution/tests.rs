@@ -28,7 +28,7 @@ fn resolved_call(
     offered_tools: &[OfferedTool],
     rules: &ToolCandidates,
 ) -> (String, Value) {
-    let called = resolve(&tool.into(), &arguments, offered_tools, rules).unwrap();
+    let called = resolve_tool_call(&tool.into(), &arguments, offered_tools, rules).unwrap();
     let arguments = match called.arguments {
         ToolArguments::Object(fields) => fields,
         ToolArguments::Text(text) => Value::String(text),
@@ -89,7 +89,7 @@ fn profile_tool_omits_unset_arguments() {
     );
     // A value that the candidate's own template needs is not made up.
     let ask = ScriptTool::Other("ask".to_owned());
-    assert_eq!(resolve(&ask, &json!({}), &offered, &rules), None);
+    assert_eq!(resolve_tool_call(&ask, &json!({}), &offered, &rules), None);
 }
 
 #[test]
@@ -157,7 +157,7 @@ fn partial_name_match_is_tried_last() {
         "fs.read_text_file"
     );
     assert_eq!(
-        resolve(
+        resolve_tool_call(
             &ScriptTool::Read,
             &json!({"path": "/a"}),
             &offered[..1],
@@ -291,7 +291,7 @@ fn shell_replaces_missing_tool() {
         )
     );
     assert_eq!(
-        resolve(&ScriptTool::Shell, &json!({"command": "ls"}), &[], &none),
+        resolve_tool_call(&ScriptTool::Shell, &json!({"command": "ls"}), &[], &none),
         None
     );
 }
@@ -309,7 +309,7 @@ fn mcp_tool_is_found_with_server_prefix() {
         let (called, arguments) = resolved_call("mcp:echo", json!({"text": "a"}), &offered, &none);
         assert_eq!((called.as_str(), arguments), (name, json!({"text": "a"})));
     }
-    let called = resolve(
+    let called = resolve_tool_call(
         &ScriptTool::Mcp("echo".to_owned()),
         &json!({}),
         &[within],
@@ -317,7 +317,7 @@ fn mcp_tool_is_found_with_server_prefix() {
     );
     assert_eq!(called.unwrap().namespace.as_deref(), Some("mcp__kit"));
     assert_eq!(
-        resolve(&ScriptTool::Mcp("echo".to_owned()), &json!({}), &[], &none),
+        resolve_tool_call(&ScriptTool::Mcp("echo".to_owned()), &json!({}), &[], &none),
         None
     );
 }

@@ -9,7 +9,7 @@ use std::collections::BTreeMap;
 /// Returns a line of a stream; an object alone is a session update.
 pub(super) fn whole_line(text: &str) -> String {
     match text.starts_with('{') {
-        true => update(text),
+        true => update_line(text),
         false => text.to_owned(),
     }
 }

@@ -1,7 +1,7 @@
 //! Tests of unstable parts with and without their capability.
 
 use super::{super::unstable::known_parts, *};
-use crate::official_schema::{Side, official};
+use crate::official_schema::{Side, official_schema};
 
 #[test]
 fn unstable_part_needs_its_capability() {
@@ -15,11 +15,11 @@ fn unstable_part_needs_its_capability() {
             ),
         ]
     };
-    let plan = update(
+    let plan = update_line(
         r#"{"sessionUpdate":"plan_update","plan":{"type":"items","planId":"p","entries":[]}}"#,
     );
-    let removed = update(r#"{"sessionUpdate":"plan_removed","planId":"p"}"#);
-    let child = update(r#"{"sessionUpdate":"subagent_update","sessionId":"c"}"#);
+    let removed = update_line(r#"{"sessionUpdate":"plan_removed","planId":"p"}"#);
+    let child = update_line(r#"{"sessionUpdate":"subagent_update","sessionId":"c"}"#);
     let list = r#"> {"jsonrpc":"2.0","id":3,"method":"session/list","params":{}}"#;
     let listed = r#"< {"jsonrpc":"2.0","id":3,"result":{"sessions":[{"sessionId":"s","cwd":"/","archived":true}]}}"#;
     let unsaid = r#"< {"jsonrpc":"2.0","id":3,"result":{"sessions":[{"sessionId":"s","cwd":"/","archived":null}]}}"#;
@@ -71,7 +71,7 @@ fn unstable_part_needs_its_capability() {
 /// Compares the table with the schema, so that new and stabilised parts are noticed.
 #[test]
 fn all_unstable_parts_are_listed() {
-    let official = official(1);
+    let official = official_schema(1);
     let said = official.unstable_parts(Side::Agent);
     assert!(said.contains("PromptResponse.usage"));
     let is_offer = |part: &&str| part.contains("Capabilities.");

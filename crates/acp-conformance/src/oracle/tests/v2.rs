@@ -17,7 +17,7 @@ fn negotiated_version_is_at_most_requested() {
     assert_eq!(violations_after(&[], &[one, V2_SESSION[1]], None), ["V2-1"]);
     assert_eq!(
         violations_after(&[], &[seven, V2_SESSION[1]], None),
-        nothing()
+        no_violations()
     );
 }
 

@@ -65,7 +65,7 @@ impl SessionItems {
         match update.kind {
             "tool_call_update" => self.on_call_update(body, is_replay, recorder),
             "tool_call_content_chunk" => {
-                let id = text(body, "toolCallId");
+                let id = str_member(body, "toolCallId");
                 recorder.holds("V2-12", self.calls.contains_key(id), || {
                     format!("there is no call {id:?}")
                 });
@@ -73,14 +73,15 @@ impl SessionItems {
             }
             "terminal_update" => self.on_terminal_update(body, recorder),
             "terminal_output_chunk" => {
-                let id = text(body, "terminalId");
+                let id = str_member(body, "terminalId");
                 recorder.holds("V2-13", self.terminals.contains_key(id), || {
                     format!("there is no terminal {id:?}")
                 });
                 check_base64(&body["data"], recorder);
             }
             "subagent_update" => {
-                self.subagents.insert(text(body, "sessionId").to_owned());
+                self.subagents
+                    .insert(str_member(body, "sessionId").to_owned());
             }
             _ => {}
         }
@@ -89,7 +90,7 @@ impl SessionItems {
     fn on_call_update(&mut self, body: &Value, is_replay: bool, recorder: &mut RuleRecorder) {
         let call = self
             .calls
-            .entry(text(body, "toolCallId").to_owned())
+            .entry(str_member(body, "toolCallId").to_owned())
             .or_default();
         // A missing status keeps the previous one; null means pending.
         if let Some(status) = body.get("status") {
@@ -119,7 +120,7 @@ impl SessionItems {
     fn on_terminal_update(&mut self, body: &Value, recorder: &mut RuleRecorder) {
         let terminal = self
             .terminals
-            .entry(text(body, "terminalId").to_owned())
+            .entry(str_member(body, "terminalId").to_owned())
             .or_default();
         if let Some(status) = body.get("exitStatus") {
             terminal.is_over = status.is_object();
@@ -130,7 +131,7 @@ impl SessionItems {
     }
 }
 
-fn text<'a>(body: &'a Value, key: &str) -> &'a str {
+fn str_member<'a>(body: &'a Value, key: &str) -> &'a str {
     body[key].as_str().unwrap_or_default()
 }
 
@@ -159,7 +160,7 @@ fn check_path(rule: &'static str, path: &Value, recorder: &mut RuleRecorder) {
 fn check_base64(data: &Value, recorder: &mut RuleRecorder) {
     if let Some(data) = data.as_str() {
         recorder.holds("V2-13", is_base64(data), || {
-            format!("{} is no base64", crate::pattern::short(&data.into()))
+            format!("{} is no base64", crate::pattern::short_json(&data.into()))
         });
     }
 }

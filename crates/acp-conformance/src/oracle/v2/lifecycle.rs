@@ -110,7 +110,7 @@ impl SessionLifecycle {
         }
     }
 
-    pub(super) fn state(&mut self, body: &Value, recorder: &mut RuleRecorder) {
+    pub(super) fn on_state_update(&mut self, body: &Value, recorder: &mut RuleRecorder) {
         let state = match body["state"].as_str() {
             Some("idle") => SessionState::Idle,
             Some("running") => SessionState::Running,

@@ -25,7 +25,7 @@ impl CandidateRun {
     pub(super) async fn run(mut self, plan: LoopPlan) -> (Self, Result<(), PromptError>) {
         let loop_id = self.loop_id.clone();
         let ended = LoopRun::begin(&mut self.task, &mut self.guard, &self.scope, plan, loop_id);
-        let ended = ended.finish().await.map(drop);
+        let ended = ended.run_to_end().await.map(drop);
         (self, ended)
     }
 }

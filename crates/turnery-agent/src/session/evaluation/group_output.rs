@@ -18,7 +18,7 @@ struct ReadTimeout {
 /// Next step of showing an item.
 enum ShowStep {
     Command(SessionCommand),
-    Room,
+    Ready,
     TimedOut,
 }
 
@@ -65,7 +65,7 @@ impl SessionTask {
     ) {
         let mut next = 0;
         for event in events {
-            for fragment in fragments(event, next) {
+            for fragment in message_fragments(event, next) {
                 self.show_item(OutboxItem::Live(&fragment), guard, patience)
                     .await;
             }
@@ -89,7 +89,7 @@ impl SessionTask {
                 // The lane is held only if a frame follows, whose commit reports its loss.
                 let _ = guard.poll_lane_lost(cx, &self.env.store);
                 if self.output.poll_ready(cx).is_ready() {
-                    return Poll::Ready(ShowStep::Room);
+                    return Poll::Ready(ShowStep::Ready);
                 }
                 if guard.poll_cancelled(cx) {
                     let timer = || Box::pin(sleep(grace::CALL));
@@ -100,7 +100,7 @@ impl SessionTask {
             });
             match next.await {
                 ShowStep::Command(command) => self.handle_command(command),
-                ShowStep::Room => {
+                ShowStep::Ready => {
                     self.output.push(item);
                     return;
                 }
@@ -117,7 +117,7 @@ impl SessionTask {
 /// Rebuilds the deltas of a message, one for each block, since the original ones are not stored. They take
 /// the sequence numbers left free from `next` on (LOOP-80); a model that did not stream left none, and only
 /// the end of its message is shown.
-fn fragments(event: &Event, next: u64) -> Vec<Event> {
+fn message_fragments(event: &Event, next: u64) -> Vec<Event> {
     let EventKind::MessageEnd { message } = &event.kind else {
         return Vec::new();
     };

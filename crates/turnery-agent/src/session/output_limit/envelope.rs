@@ -4,7 +4,7 @@ use super::{
     Omissions, OutputLimits,
     json_size::{MAX_DEPTH, json_size},
     prune::prune,
-    take,
+    take_bytes,
 };
 use serde::Serialize;
 use serde_json::Value;
@@ -28,7 +28,7 @@ impl OutputLimits {
         match &mut envelope.result {
             Ok(content) => self.limit_content(content, &mut cuts),
             Err(failure) => {
-                truncate_middle(&mut failure.message, &mut Some(self.answered));
+                truncate_middle(&mut failure.message, &mut Some(self.result_text));
                 limit_value(&mut failure.details, self.details, "details", &mut cuts);
             }
         }
@@ -49,7 +49,7 @@ impl OutputLimits {
         envelope
             .child_loop_id
             .take_if(|id| id.as_str().len() > MAX_ID_BYTES);
-        if let Some(note) = cuts.note() {
+        if let Some(note) = cuts.to_note() {
             match &mut envelope.result {
                 Ok(content) => content.push(Content::text(note)),
                 Err(failure) => {
@@ -93,19 +93,19 @@ impl OutputLimits {
                 );
                 envelope.result = Err(ToolError::new(ToolErrorKind::ExecutionError, message));
             }
-            Err(_) => cuts.items("final value", 1, bytes.unwrap_or_default()),
+            Err(_) => cuts.add_items("final value", 1, bytes.unwrap_or_default()),
         }
     }
 
     fn limit_content(&self, content: &mut Vec<Content>, cuts: &mut Omissions) {
-        let mut text_room = Some(self.answered);
+        let mut text_room = Some(self.result_text);
         let mut room = self.images;
         let mut texts = OmittedItems::default();
         let mut others = OmittedItems::default();
         content.retain_mut(|item| match item {
             Content::Text { text } => {
                 let fits = truncate_middle(text, &mut text_room);
-                texts.note(fits, Some(text.len()))
+                texts.record(fits, Some(text.len()))
             }
             Content::Image(_)
             | Content::Audio(_)
@@ -114,8 +114,8 @@ impl OutputLimits {
             | Content::Opaque { .. } => others.admit(item, &mut room),
         });
         content.shrink_to_fit();
-        cuts.items("texts", texts.count, texts.bytes);
-        cuts.items("images and recordings", others.count, others.bytes);
+        cuts.add_items("texts", texts.count, texts.bytes);
+        cuts.add_items("images and recordings", others.count, others.bytes);
     }
 }
 
@@ -129,11 +129,11 @@ struct OmittedItems {
 impl OmittedItems {
     fn admit(&mut self, item: &impl Serialize, room: &mut usize) -> bool {
         let size = json_size(item);
-        let fits = size.is_some_and(|size| take(room, size + ",".len()));
-        self.note(fits, size)
+        let fits = size.is_some_and(|size| take_bytes(room, size + ",".len()));
+        self.record(fits, size)
     }
 
-    fn note(&mut self, fits: bool, size: Option<usize>) -> bool {
+    fn record(&mut self, fits: bool, size: Option<usize>) -> bool {
         if !fits {
             self.count += 1;
             self.bytes += size.unwrap_or_default();
@@ -147,7 +147,7 @@ fn limit_list<T: Serialize>(items: &mut Vec<T>, mut room: usize, what: &str, cut
     let mut left = OmittedItems::default();
     items.retain(|item| left.admit(item, &mut room));
     items.shrink_to_fit();
-    cuts.items(what, left.count, left.bytes);
+    cuts.add_items(what, left.count, left.bytes);
 }
 
 /// Truncates a structured value to a size.
@@ -159,7 +159,7 @@ fn limit_value(value: &mut Option<Value>, most: usize, what: &str, cuts: &mut Om
     }
     prune(value, most);
     match (before, json_size(value)) {
-        (Some(before), Some(after)) => cuts.bytes(what, before - after),
+        (Some(before), Some(after)) => cuts.add_bytes(what, before - after),
         (..) => cuts
             .0
             .push(format!("what nests too deep or has no room in {what}")),

@@ -2,7 +2,7 @@
 
 use super::{
     json_size::{MAX_DEPTH, json_size},
-    take,
+    take_bytes,
 };
 use serde_json::Value;
 
@@ -19,20 +19,20 @@ pub(super) fn prune(value: &mut Value, most: usize) {
 fn prune_within(value: &mut Value, room: &mut usize, levels: usize) -> bool {
     match value {
         Value::Null | Value::Bool(_) | Value::Number(_) => {
-            json_size(value).is_some_and(|size| take(room, size))
+            json_size(value).is_some_and(|size| take_bytes(room, size))
         }
         Value::String(text) => truncate_string(text, room),
         Value::Array(_) | Value::Object(_) if levels == 0 => {
             *value = Value::Null;
-            take(room, "null".len())
+            take_bytes(room, "null".len())
         }
         Value::Array(items) => {
-            if !take(room, "[]".len()) {
+            if !take_bytes(room, "[]".len()) {
                 return false;
             }
-            let dropped = items
-                .iter_mut()
-                .position(|item| !(take(room, ",".len()) && prune_within(item, room, levels - 1)));
+            let dropped = items.iter_mut().position(|item| {
+                !(take_bytes(room, ",".len()) && prune_within(item, room, levels - 1))
+            });
             if let Some(dropped) = dropped {
                 items.truncate(dropped);
                 items.shrink_to_fit();
@@ -41,13 +41,13 @@ fn prune_within(value: &mut Value, room: &mut usize, levels: usize) -> bool {
             true
         }
         Value::Object(fields) => {
-            if !take(room, "{}".len()) {
+            if !take_bytes(room, "{}".len()) {
                 return false;
             }
             let mut full = false;
             fields.retain(|name, field| {
                 full = full
-                    || !(json_size(name).is_some_and(|size| take(room, size + ":,".len()))
+                    || !(json_size(name).is_some_and(|size| take_bytes(room, size + ":,".len()))
                         && prune_within(field, room, levels - 1));
                 !full
             });
@@ -63,7 +63,7 @@ fn prune_within(value: &mut Value, room: &mut usize, levels: usize) -> bool {
 fn truncate_string(text: &mut String, room: &mut usize) -> bool {
     let fits = |text: &str| json_size(text).is_some_and(|size| size <= *room);
     if fits(text) {
-        return json_size(text).is_some_and(|size| take(room, size));
+        return json_size(text).is_some_and(|size| take_bytes(room, size));
     }
     if !fits("") {
         return false;

@@ -12,10 +12,10 @@ use turnery_engine::{
 
 /// Small limits for every kind.
 const SMALL_LIMITS: OutputLimits = OutputLimits {
-    printed: 100,
-    reported: 100,
-    reports: 3,
-    answered: 100,
+    output: 100,
+    report_bytes: 100,
+    report_count: 3,
+    result_text: 100,
     images: 100,
     artifacts: 100,
     locations: 100,
@@ -25,7 +25,7 @@ const SMALL_LIMITS: OutputLimits = OutputLimits {
     control: 20,
 };
 
-fn bounded(envelope: ToolEnvelope) -> ToolEnvelope {
+fn limit_with_small(envelope: ToolEnvelope) -> ToolEnvelope {
     SMALL_LIMITS.limit_envelope(envelope, Omissions::default())
 }
 
@@ -38,7 +38,7 @@ fn texts(envelope: &ToolEnvelope) -> Vec<&str> {
         .collect()
 }
 
-fn note(left_out: &str) -> String {
+fn omission_note(left_out: &str) -> String {
     format!("[more than a call may give; left out: {left_out}]")
 }
 
@@ -53,21 +53,24 @@ fn image(base64: &str) -> Content {
 fn first_text_over_limit_is_cut_in_middle() {
     let long = format!("{}-{}", "ä".repeat(40), "ö".repeat(40));
     let content = ["one", &long, "two", ""].map(Content::text).to_vec();
-    let limited = bounded(ToolEnvelope::ok(content));
+    let limited = limit_with_small(ToolEnvelope::ok(content));
     // 100 - 32 - 3 are left for the second, 32 of them for the block: 33, so 16 on either side.
     let cut = format!(
         "{}\n[129 bytes are left out here]\n{}",
         "ä".repeat(8),
         "ö".repeat(8)
     );
-    assert_eq!(texts(&limited), ["one", &cut, &note("2 texts (3 bytes)")]);
+    assert_eq!(
+        texts(&limited),
+        ["one", &cut, &omission_note("2 texts (3 bytes)")]
+    );
 }
 
 #[test]
 fn number_of_empty_texts_is_limited() {
-    let limited = bounded(ToolEnvelope::ok(vec![Content::text(""); 1000]));
+    let limited = limit_with_small(ToolEnvelope::ok(vec![Content::text(""); 1000]));
     let cut = "\n[0 bytes are left out here]\n";
-    let note = note("996 texts (0 bytes)");
+    let note = omission_note("996 texts (0 bytes)");
     assert_eq!(texts(&limited), ["", "", "", cut, &note]);
 }
 
@@ -76,9 +79,9 @@ fn error_message_and_details_are_limited() {
     let mut envelope = ToolEnvelope::failed(ToolErrorKind::Timeout, "x".repeat(200));
     let details = json!({"a": "0123456789", "b": 1});
     envelope.result.as_mut().unwrap_err().details = Some(details);
-    let failure = bounded(envelope).result.unwrap_err();
+    let failure = limit_with_small(envelope).result.unwrap_err();
     let x = "x".repeat(34);
-    let note = note("6 bytes of details");
+    let note = omission_note("6 bytes of details");
     let message = format!("{x}\n[132 bytes are left out here]\n{x}\n{note}");
     assert_eq!(failure.message, message);
     assert_eq!(failure.kind, ToolErrorKind::Timeout);
@@ -96,9 +99,9 @@ fn oversized_image_is_omitted_whole() {
         image(""),
         image(""),
     ];
-    let limited = bounded(ToolEnvelope::ok(content));
+    let limited = limit_with_small(ToolEnvelope::ok(content));
     // {"type":"image","mime_type":"image/png","base64":""} is 52 bytes, so one is all there is room for.
-    let note = note("3 images and recordings (256 bytes)");
+    let note = omission_note("3 images and recordings (256 bytes)");
     assert_eq!(texts(&limited), ["*", "between", &note]);
     assert_eq!(limited.result.unwrap()[0], image("aaaa"));
 }
@@ -113,10 +116,13 @@ fn oversized_diff_is_omitted_whole() {
     };
     let mut envelope = ToolEnvelope::text("done");
     envelope.artifacts = vec![diff(&"n".repeat(100)), diff("small"), diff("\n")];
-    let limited = bounded(envelope);
+    let limited = limit_with_small(envelope);
     // {"diff":{"path":"/a","new":""}} is 31 bytes.
     assert_eq!(limited.artifacts, [diff("small"), diff("\n")]);
-    assert_eq!(texts(&limited), ["done", &note("1 artifacts (131 bytes)")]);
+    assert_eq!(
+        texts(&limited),
+        ["done", &omission_note("1 artifacts (131 bytes)")]
+    );
 }
 
 #[test]
@@ -129,12 +135,12 @@ fn oversized_locations_and_effects_are_omitted() {
     envelope.locations = vec![place("/a"), place(&"b".repeat(100))];
     envelope.effects = vec![json!({"do": 1}), json!("much more than that"), json!(2)];
     envelope.child_loop_id = Some("l".repeat(2000).into());
-    let limited = bounded(envelope);
+    let limited = limit_with_small(envelope);
     assert_eq!(limited.locations, [place("/a")]);
     assert_eq!(limited.effects, [json!({"do": 1}), json!(2)]);
     assert_eq!(limited.child_loop_id, None);
     let left = "1 locations (111 bytes), 1 effects (21 bytes)";
-    assert_eq!(texts(&limited), ["done", &note(left)]);
+    assert_eq!(texts(&limited), ["done", &omission_note(left)]);
 }
 
 #[test]
@@ -170,28 +176,28 @@ fn value_is_pruned_from_its_end() {
     for (value, expected, left_out) in cases {
         let mut envelope = ToolEnvelope::text("done");
         envelope.value = Some(value);
-        let limited = bounded(envelope);
+        let limited = limit_with_small(envelope);
         assert_eq!(limited.value, Some(expected));
         assert_eq!(
             texts(&limited),
-            ["done", &note(&format!("{left_out} of the value"))]
+            ["done", &omission_note(&format!("{left_out} of the value"))]
         );
     }
 }
 
 /// `[[[…]]]` with this many levels.
-fn nested(levels: usize) -> Value {
+fn nested_array(levels: usize) -> Value {
     (1..levels).fold(json!([]), |inner, _| json!([inner]))
 }
 
 #[test]
 fn too_deep_values_are_omitted() {
     let mut envelope = ToolEnvelope::text("done");
-    envelope.value = Some(json!({"deep": nested(64), "b": 2}));
-    envelope.effects = vec![nested(64), nested(65)];
-    envelope.control = Some(Box::new(ToolControl::FailWith(nested(65))));
-    let limited = MOST.limit_envelope(envelope, Omissions::default());
-    assert_eq!(limited.effects, [nested(64)]);
+    envelope.value = Some(json!({"deep": nested_array(64), "b": 2}));
+    envelope.effects = vec![nested_array(64), nested_array(65)];
+    envelope.control = Some(Box::new(ToolControl::FailWith(nested_array(65))));
+    let limited = OUTPUT_LIMITS.limit_envelope(envelope, Omissions::default());
+    assert_eq!(limited.effects, [nested_array(64)]);
     // The 64th array is the 65th level.
     let mut bottom = &limited.value.as_ref().unwrap()["deep"];
     for _ in 0..63 {
@@ -225,7 +231,7 @@ fn oversized_final_value_fails_the_call() {
         let mut envelope = ToolEnvelope::text("done");
         let fits = expected.as_ref() == Some(&control);
         envelope.control = Some(Box::new(control));
-        let limited = bounded(envelope);
+        let limited = limit_with_small(envelope);
         assert_eq!(limited.control.as_deref(), expected.as_ref());
         assert_eq!(limited.result.is_ok(), fits);
     }
@@ -235,11 +241,11 @@ fn oversized_final_value_fails_the_call() {
 fn error_survives_oversized_final_error() {
     let mut envelope = ToolEnvelope::failed(ToolErrorKind::Denied, "no");
     envelope.control = Some(Box::new(ToolControl::FailWith(json!("0123456789"))));
-    let limited = bounded(envelope);
+    let limited = limit_with_small(envelope);
     let failure = limited.result.unwrap_err();
     assert_eq!(failure.kind, ToolErrorKind::Denied);
     // {"fail_with":"0123456789"}
-    let note = note("1 final value (26 bytes)");
+    let note = omission_note("1 final value (26 bytes)");
     assert_eq!(failure.message, format!("no\n{note}"));
 }
 
@@ -271,7 +277,7 @@ fn usage_report() -> Progress {
 
 #[test]
 fn reports_are_limited_in_number_and_size() {
-    let small = || OutputBudget::within(&SMALL_LIMITS);
+    let small = || OutputBudget::with_limits(&SMALL_LIMITS);
     // By size: {"title":"","kind":"other"} is 27 bytes, [{"content":"","priority":"medium","status":"pending"}] 55.
     let mut room = small();
     assert_eq!(room.admit(plan_report("p")), Some(plan_report("p")));
@@ -279,8 +285,11 @@ fn reports_are_limited_in_number_and_size() {
     assert_eq!(room.admit(detail_report("t")), Some(detail_report("t")));
     assert_eq!(room.admit(plan_report("p")), None);
     assert_eq!(room.admit(usage_report()), Some(usage_report()));
-    let limited = room.close(ToolEnvelope::text("done"));
-    assert_eq!(texts(&limited), ["done", &note("2 reports (102 bytes)")]);
+    let limited = room.limit_envelope(ToolEnvelope::text("done"));
+    assert_eq!(
+        texts(&limited),
+        ["done", &omission_note("2 reports (102 bytes)")]
+    );
     // By number.
     let mut room = small();
     for _ in 0..3 {
@@ -295,6 +304,9 @@ fn reports_are_limited_in_number_and_size() {
     for _ in 0..1000 {
         assert_eq!(room.admit(usage_report()), Some(usage_report()));
     }
-    let limited = room.close(ToolEnvelope::text("done"));
-    assert_eq!(texts(&limited), ["done", &note("2 reports (31 bytes)")]);
+    let limited = room.limit_envelope(ToolEnvelope::text("done"));
+    assert_eq!(
+        texts(&limited),
+        ["done", &omission_note("2 reports (31 bytes)")]
+    );
 }

@@ -9,7 +9,7 @@ use turnery_engine::{Effect, Loop, LoopId, LoopSpec, TurnTrigger};
 use turnery_store::LoopBeginning;
 
 /// Builds the spec of a loop that continues from `history`.
-pub(super) fn specify(
+pub(super) fn loop_spec(
     task: &SessionTask,
     scope: &PromptScope,
     history: &SessionHistory,
@@ -35,9 +35,9 @@ pub(super) fn specify(
         metadata: scope.metadata.clone(),
         frame_id: plan.frame_id,
         frame: plan.frame,
-        parallel_group: plan.group,
+        parallel_group: plan.parallel_group,
         can_switch_frame: scope.may_switch,
-        hooks: scope.hooks.set(),
+        hooks: scope.hooks.hook_set(),
         steering: task.env.settings.steering,
         follow_ups: task.env.settings.follow_ups,
         forced_reply: scope.forced_reply,
@@ -77,7 +77,7 @@ pub(crate) fn predict_beginning(
     }
     let plan = task.plan_input(input.clone());
     let loop_id = scope.clone().next_loop_id(task);
-    let spec = specify(
+    let spec = loop_spec(
         task,
         scope,
         &task.conversation.history,

@@ -27,7 +27,7 @@ use turnery_tools::{LineLimits, Origin, PreparedCall, Progress, ToolCx};
 impl LoopRun<'_> {
     pub(super) fn start_effect(&mut self, effect: QueuedEffect) {
         match effect {
-            QueuedEffect::Show(_) | QueuedEffect::Info | QueuedEffect::Finish(_) => {}
+            QueuedEffect::ShowEvent(_) | QueuedEffect::ShowInfo | QueuedEffect::Finish(_) => {}
             QueuedEffect::CallModel { tools } => {
                 self.task.refresh_tools();
                 let name = &self.loop_model().info().name;
@@ -36,9 +36,9 @@ impl LoopRun<'_> {
                     Err(missing) => self.request_key(missing, tools),
                 }
             }
-            QueuedEffect::Hook(hook) => self.ask_hooks(hook),
+            QueuedEffect::RunHook(hook) => self.ask_hooks(hook),
             QueuedEffect::Compact(before) => self.compact(before),
-            QueuedEffect::Gate(call) => {
+            QueuedEffect::JudgeCall(call) => {
                 self.task.env.update_policy();
                 let (cx, _) = self.tool_cx(&call);
                 let toolbox = self
@@ -47,14 +47,16 @@ impl LoopRun<'_> {
                     .toolbox_for_call(&self.task.env.toolbox, &call.name);
                 self.work.gate = Some(CallGate::prepare(call, toolbox, cx));
             }
-            QueuedEffect::Ask(question) => {
+            QueuedEffect::RequestPermission(question) => {
                 let client = Arc::clone(&self.task.env.client);
                 let approvals = self.task.env.approvals.clone();
                 let store = Arc::clone(&self.task.env.store);
-                self.work.gate = Some(CallGate::ask(question, client, approvals, store));
+                self.work.gate = Some(CallGate::request_permission(
+                    question, client, approvals, store,
+                ));
                 self.clock.stop();
             }
-            QueuedEffect::Run(call) => {
+            QueuedEffect::RunTool(call) => {
                 self.task.env.update_policy();
                 self.task.refresh_tools();
                 let (mut cx, reports) = self.tool_cx(&call);
@@ -64,7 +66,7 @@ impl LoopRun<'_> {
                     .remove(&call.call_id)
                     .unwrap_or_default();
                 let toolbox = self.task.env.toolbox.clone();
-                let tool = RunningTool::run(toolbox, call, cx, reports);
+                let tool = RunningTool::start(toolbox, call, cx, reports);
                 self.work.tools.push(tool);
             }
         }
@@ -76,7 +78,7 @@ impl LoopRun<'_> {
             loop_id: self.machine.spec().loop_id.clone(),
             messages: self.task.conversation.history.messages(),
         };
-        self.work.hook = Some(Box::pin(self.scope.hooks.clone().ask(cx, hook)));
+        self.work.hook = Some(Box::pin(self.scope.hooks.clone().ask_hook(cx, hook)));
     }
 
     fn compact(&mut self, before: ContextSize) {
@@ -93,11 +95,11 @@ impl LoopRun<'_> {
         let compaction = Compaction {
             session_id: task.conversation.info.id.clone(),
             view: task.conversation.history.view.clone(),
-            before,
-            overhead: task.tools.overhead,
+            size_before: before,
+            overhead_tokens: task.tools.overhead,
             settings: task.env.settings.compaction,
         };
-        let begin = self.tracing(source::COMPACTION, model);
+        let begin = self.call_tracer(source::COMPACTION, model);
         let compacted = compaction.run_traced(Arc::clone(model), begin);
         self.work.compaction = Some(Box::pin(compacted));
     }
@@ -106,7 +108,7 @@ impl LoopRun<'_> {
         match result {
             GateResult::Prepared(call, Err(failure)) => self.feed(Input::ToolEnded {
                 call_id: call.call_id,
-                envelope: output_limit::bounded(failure),
+                envelope: output_limit::limit_envelope(failure),
             }),
             GateResult::Prepared(call, Ok(prepared)) => self.judge(call, prepared),
             GateResult::Judged(judged) => {
@@ -137,14 +139,14 @@ impl LoopRun<'_> {
                     }
                     GateDecision::Ask(question) => {
                         self.feed(Input::PermissionRequested { call_id, detail });
-                        self.queue.push(QueuedEffect::Ask(question));
+                        self.queue.push(QueuedEffect::RequestPermission(question));
                     }
                 }
             }
             GateResult::Answered(question, answer) => {
                 self.clock.resume();
                 let verdict = gate::verdict_of_answer(&question, answer);
-                let call_id = question.ask.call_id;
+                let call_id = question.request.call_id;
                 self.feed(Input::Verdict { call_id, verdict });
             }
         }
@@ -164,13 +166,13 @@ impl LoopRun<'_> {
     pub(super) fn carry_out(&mut self, effect: Effect) {
         match effect {
             Effect::Emit(event) | Effect::Publish(event) => {
-                self.queue.push(QueuedEffect::Show(event));
+                self.queue.push(QueuedEffect::ShowEvent(event));
             }
             Effect::CallModel { tools, .. } => self.queue.push(QueuedEffect::CallModel { tools }),
-            Effect::Gate(call) => self.queue.push(QueuedEffect::Gate(call)),
-            Effect::RunTool(call) => self.queue.push(QueuedEffect::Run(call)),
+            Effect::Gate(call) => self.queue.push(QueuedEffect::JudgeCall(call)),
+            Effect::RunTool(call) => self.queue.push(QueuedEffect::RunTool(call)),
             Effect::Finish(finish) => self.queue.push(QueuedEffect::Finish(finish)),
-            Effect::RunHook(hook) => self.queue.push(QueuedEffect::Hook(hook)),
+            Effect::RunHook(hook) => self.queue.push(QueuedEffect::RunHook(hook)),
             Effect::Compact(before) => self.queue.push(QueuedEffect::Compact(before)),
             Effect::StopModel if faulty!(KeepModelOnCancel) => {}
             Effect::CancelGate(_) if faulty!(KeepRequestOnCancel) => {}
@@ -202,7 +204,7 @@ impl LoopRun<'_> {
                 } else if let Some(tool) =
                     self.work.tools.iter().find(|tool| tool.call_id == call_id)
                 {
-                    tool.stop();
+                    tool.cancel();
                 }
             }
             Effect::AbortTool(call_id) => {
@@ -268,7 +270,7 @@ impl LoopRun<'_> {
     fn call_model(&self, tools: bool) -> RunningModel {
         let task = &*self.task;
         let model = self.loop_model();
-        let trace = self.tracing(source::TURN, model)();
+        let trace = self.call_tracer(source::TURN, model)();
         let request = ModelRequest {
             session_id: task.conversation.info.id.clone(),
             system: Arc::clone(&task.env.settings.system),
@@ -280,13 +282,13 @@ impl LoopRun<'_> {
             },
             thinking: task.env.settings.thinking,
             temperature: task.env.settings.temperature,
-            answer: self.machine.spec().limits.response,
+            answer_limits: self.machine.spec().limits.response,
         };
-        RunningModel::call(Arc::clone(model), request, trace)
+        RunningModel::start(Arc::clone(model), request, trace)
     }
 
     /// Returns a function that starts to trace a call.
-    fn tracing(
+    fn call_tracer(
         &self,
         source: &'static str,
         model: &Arc<dyn Model>,
@@ -325,7 +327,7 @@ impl LoopRun<'_> {
             trace: self.scope.trace.clone(),
             host: tool
                 .is_some_and(|tool| tool.opens_sessions())
-                .then(|| self.parent()),
+                .then(|| self.parent_session()),
         };
         (cx, reports)
     }
@@ -338,9 +340,9 @@ impl LoopRun<'_> {
     }
 
     /// Describes this session to a sub-agent, which uses the hooks, model and budget of this prompt.
-    fn parent(&self) -> Arc<dyn Any + Send + Sync> {
+    fn parent_session(&self) -> Arc<dyn Any + Send + Sync> {
         let mut env = self.task.env.clone();
-        env.settings.hooks = self.scope.hooks.all();
+        env.settings.hooks = self.scope.hooks.to_vec();
         env.settings.forced_reply = self.scope.forced_reply;
         env.model = Arc::clone(self.loop_model());
         let budget = &self.scope.budget;

@@ -104,7 +104,7 @@ impl Journal {
     /// Writes all remaining events. Nothing is shown or begun until they are written, so that everything
     /// shown survives a crash (S5).
     pub(super) fn write_now(&mut self, events: &[Event]) {
-        if faulty!(JournalLate) {
+        if faulty!(JournalAfterNextCall) {
             return;
         }
         let events = self.take_new(events);

@@ -3,7 +3,7 @@
 use super::LoopRun;
 use crate::session::{
     background::{NOT_STORED, OverdueCommit, store_timeout},
-    commit_retry::commit,
+    commit_retry::commit_with_retry,
     effect_queue::QueuedEffect,
     result::missing_outcome,
 };
@@ -14,7 +14,7 @@ use turnery_engine::{
 use turnery_store::{Commit, StoreError};
 
 impl LoopRun<'_> {
-    pub(super) fn fold(&mut self, event: &Event) {
+    pub(super) fn record_event(&mut self, event: &Event) {
         self.recorder.fold(event);
         if let EventKind::MessageEnd { message } = &event.kind {
             if matches!(message.message, Message::User { .. })
@@ -74,7 +74,7 @@ impl LoopRun<'_> {
         };
         let store = Arc::clone(&self.task.env.store);
         self.commit.committing = Some(match self.task.group.clone() {
-            None => Box::pin(commit(store, data)),
+            None => Box::pin(commit_with_retry(store, data)),
             Some(group) => group.commit(data),
         });
         self.limit_commit();
@@ -121,7 +121,7 @@ impl LoopRun<'_> {
         self.task.background.start_commit(commit, notice.clone());
         self.guard.stop_renewing();
         self.commit.is_overdue = true;
-        self.queue.push(QueuedEffect::Show(notice));
+        self.queue.push(QueuedEffect::ShowEvent(notice));
         let outcome = record.outcome.clone();
         self.queue.push(QueuedEffect::Finish(LoopFinish::Committed {
             outcome: outcome.unwrap_or_else(missing_outcome),
@@ -134,7 +134,7 @@ impl LoopRun<'_> {
         matches!(record.outcome, Some(Outcome::FrameSwitch { .. }))
     }
 
-    pub(super) fn committed(&mut self, committed: Result<u64, StoreError>) {
+    pub(super) fn handle_commit_result(&mut self, committed: Result<u64, StoreError>) {
         let input = match committed {
             Ok(head) => {
                 self.apply_commit(head);
@@ -179,7 +179,7 @@ impl LoopRun<'_> {
             }
         }
         if self.commit.title_is_new {
-            self.queue.push(QueuedEffect::Info);
+            self.queue.push(QueuedEffect::ShowInfo);
         }
     }
 

@@ -20,7 +20,7 @@ pub(super) struct JsonEndDetector {
 }
 
 impl JsonEndDetector {
-    pub(super) fn read(&mut self, fragment: &str) {
+    pub(super) fn push(&mut self, fragment: &str) {
         if !fragment.trim().is_empty() {
             // Text after the end can never become valid JSON.
             self.verdict = self.verdict.map(|_| false);
@@ -92,7 +92,7 @@ mod tests {
             let mut end = JsonEndDetector::default();
             for piece in pieces {
                 text.push_str(piece);
-                end.read(piece);
+                end.push(piece);
                 prop_assert_eq!(end.is_complete(Some(&mut call(&text))), is_json(&text), "{}", text);
             }
         }

@@ -99,7 +99,7 @@ async fn job_that_nobody_waits_for_is_done() {
     assert!(was_done.load(Ordering::Relaxed));
 }
 
-fn session(id: &str) -> NewSession {
+fn new_session(id: &str) -> NewSession {
     NewSession {
         id: id.into(),
         cwd: "/home/ann".into(),
@@ -112,7 +112,7 @@ fn session(id: &str) -> NewSession {
     }
 }
 
-fn event(session: &SessionId, loop_id: &LoopId, seq: u64) -> Event {
+fn turn_start_event(session: &SessionId, loop_id: &LoopId, seq: u64) -> Event {
     Event {
         session_id: session.clone(),
         loop_id: loop_id.clone(),
@@ -136,7 +136,7 @@ async fn journalled_seqs(store: &SqliteStore) -> Vec<u64> {
 
 /// A session with its lane, and the id of a loop in it.
 async fn claim_new_session(store: &SqliteStore) -> (Lane, LoopId) {
-    store.create(session("s1")).await.unwrap();
+    store.create(new_session("s1")).await.unwrap();
     let opened = store.claim(&"s1".into(), &Owner::this_process()).await;
     (opened.unwrap().lane, "s1.cfg.1".into())
 }
@@ -148,7 +148,7 @@ async fn journal_is_written_after_a_lock_ends() {
     let store = SqliteStore::open(path.clone());
     let (lane, loop_id) = claim_new_session(&store).await;
     let append = |seq| {
-        let event = event(&lane.session_id, &loop_id, seq);
+        let event = turn_start_event(&lane.session_id, &loop_id, seq);
         store.append(&lane, &loop_id, vec![event]);
     };
     let other = Connection::open(&path).unwrap();
@@ -179,7 +179,7 @@ async fn unwritten_journal_is_recovered_by_the_next_claim() {
     };
     // As many as there are.
     limit(1).await.unwrap();
-    let events = (0..1000).map(|seq| event(&lane.session_id, &loop_id, seq));
+    let events = (0..1000).map(|seq| turn_start_event(&lane.session_id, &loop_id, seq));
     store.append(&lane, &loop_id, events.collect());
     let own = Owner {
         id: lane.owner_id.clone(),
@@ -221,7 +221,7 @@ async fn journal_that_lost_an_event_ends_there() {
     let store = SqliteStore::open(folder.path().join("sessions.db"));
     let (lane, loop_id) = claim_new_session(&store).await;
     let append = |seq| {
-        let event = event(&lane.session_id, &loop_id, seq);
+        let event = turn_start_event(&lane.session_id, &loop_id, seq);
         store.append(&lane, &loop_id, vec![event]);
     };
     let (hanging, release, _) = hanging_commit(&store.writer);
@@ -238,7 +238,7 @@ async fn journal_that_lost_an_event_ends_there() {
         tokio::task::yield_now().await;
     }
     append(2);
-    let event = event(&lane.session_id, &loop_id, 3);
+    let event = turn_start_event(&lane.session_id, &loop_id, 3);
     let refused = store.append_now(&lane, &loop_id, vec![event]).await;
     assert_broken(refused, "from its first event");
     assert_eq!(journalled_seqs(&store).await, [0]);
@@ -261,7 +261,7 @@ async fn append_after_a_cut_in_the_thread_is_refused() {
         fence: 1,
     };
     let loop_id = LoopId::from("s1.cfg.1");
-    let events = |seq| vec![event(&lane.session_id, &loop_id, seq)];
+    let events = |seq| vec![turn_start_event(&lane.session_id, &loop_id, seq)];
     store.append(&lane, &loop_id, events(0));
     assert_broken(
         store.append_now(&lane, &loop_id, events(1)).await,
@@ -275,8 +275,8 @@ async fn append_after_a_cut_in_the_thread_is_refused() {
     );
     assert_eq!(journalled_seqs(&store).await, [0; 0]);
     let all = vec![
-        event(&lane.session_id, &loop_id, 0),
-        event(&lane.session_id, &loop_id, 1),
+        turn_start_event(&lane.session_id, &loop_id, 0),
+        turn_start_event(&lane.session_id, &loop_id, 1),
     ];
     assert_eq!(store.append_now(&lane, &loop_id, all).await, Ok(()));
     assert_eq!(store.append_now(&lane, &loop_id, events(2)).await, Ok(()));
@@ -368,7 +368,7 @@ fn inline_worker(
 ) -> (Worker, mpsc::Receiver<()>) {
     let (stall, stalled) = mpsc::sync_channel(1);
     let mut worker = Worker::new(folder.path().join("sessions.db"), "writer");
-    worker.inline(InlineRuntime {
+    worker.set_inline_runtime(InlineRuntime {
         runtime: runtime.handle().clone(),
         on_stall: Arc::new(move || {
             let _ = stall.try_send(());
@@ -383,7 +383,7 @@ fn thread_name() -> String {
 }
 
 /// Returns the name of the thread that runs a commit.
-async fn place(worker: &Worker) -> String {
+async fn commit_thread(worker: &Worker) -> String {
     worker
         .commit(SettledLoops::new(), |_| Ok(thread_name()))
         .await
@@ -396,7 +396,7 @@ fn short_jobs_are_done_inline_and_others_are_not() {
     let (worker, _stalled) = inline_worker(&folder, &runtime);
     runtime.block_on(async {
         // A busy machine may have made the last job slow.
-        while place(&worker).await != INLINE_THREAD {}
+        while commit_thread(&worker).await != INLINE_THREAD {}
         let other = worker.call(|_| Ok(thread_name()));
         assert_eq!(other.await.unwrap(), "writer");
         let slow = worker.commit(SettledLoops::new(), |_| {
@@ -406,11 +406,11 @@ fn short_jobs_are_done_inline_and_others_are_not() {
         slow.await.unwrap();
         // The state is updated just after the answer.
         let until = Instant::now() + Duration::from_secs(60);
-        while worker.running().unwrap().shared.is_quick() {
+        while worker.running().unwrap().shared.was_quick() {
             assert!(Instant::now() < until, "a slow job is quick");
             thread::yield_now();
         }
-        assert_eq!(place(&worker).await, "writer", "after a slow job");
+        assert_eq!(commit_thread(&worker).await, "writer", "after a slow job");
     });
 }
 
@@ -464,7 +464,7 @@ fn hanging_inline_job_is_reported_and_times_out() {
 fn inline_job_panic_fails_all_jobs() {
     let (folder, runtime) = (tempfile::tempdir().unwrap(), runtime());
     let (worker, _stalled) = inline_worker(&folder, &runtime);
-    while runtime.block_on(place(&worker)) != INLINE_THREAD {}
+    while runtime.block_on(commit_thread(&worker)) != INLINE_THREAD {}
     let broken = worker.commit(SettledLoops::new(), |_| -> Result<(), JobError> {
         panic!("a bug")
     });
@@ -480,11 +480,11 @@ fn inline_job_panic_fails_all_jobs() {
 fn inline_job_without_a_runtime_is_done_by_the_thread() {
     let (folder, runtime) = (tempfile::tempdir().unwrap(), runtime());
     let (worker, _stalled) = inline_worker(&folder, &runtime);
-    while runtime.block_on(place(&worker)) != INLINE_THREAD {}
+    while runtime.block_on(commit_thread(&worker)) != INLINE_THREAD {}
     runtime.shutdown_background();
     let other = tokio::runtime::Builder::new_current_thread();
     let other = { other }.build().unwrap();
-    assert_eq!(other.block_on(place(&worker)), "writer");
+    assert_eq!(other.block_on(commit_thread(&worker)), "writer");
 }
 
 /// Inline commits reach the disk without a further job.
@@ -492,8 +492,8 @@ fn inline_job_without_a_runtime_is_done_by_the_thread() {
 fn inline_commits_are_flushed() {
     let (folder, runtime) = (tempfile::tempdir().unwrap(), runtime());
     let (worker, _stalled) = inline_worker(&folder, &runtime);
-    while runtime.block_on(place(&worker)) != INLINE_THREAD {}
-    let log = worker.commit(SettledLoops::new(), |db| Ok(Arc::clone(&db.log)));
+    while runtime.block_on(commit_thread(&worker)) != INLINE_THREAD {}
+    let log = worker.commit(SettledLoops::new(), |db| Ok(Arc::clone(&db.wal)));
     let log = runtime.block_on(log).unwrap();
     let until = Instant::now() + Duration::from_secs(60);
     while log.is_flush_pending() {

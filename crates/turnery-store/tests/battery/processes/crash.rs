@@ -1,7 +1,7 @@
 //! Kills a process at any moment of its work: everything acknowledged is complete, and nothing is stored
 //! partially (S1, S3, S4, S5).
 
-use super::{OURS, OtherProcess, role::print_line};
+use super::{LINE_MARK, OtherProcess, role::print_line};
 use crate::samples::*;
 use std::{collections::HashMap, fmt::Display, future::Future, path::Path, sync::Arc};
 use turnery_engine::{CallId, Event, EventKind, LoopRecord, LoopStatus, Message};
@@ -67,7 +67,7 @@ pub(super) async fn write_forever(path: &Path) {
 
 /// The store starts when called, not when awaited, so the call must be inside `work`.
 async fn run_step<T, E: Display>(name: String, work: impl Future<Output = Result<T, E>>) {
-    print_line(&format!("\n{OURS}begin {name}\n"));
+    print_line(&format!("\n{LINE_MARK}begin {name}\n"));
     let mut work = std::pin::pin!(work);
     let done = loop {
         tokio::select! {
@@ -79,7 +79,7 @@ async fn run_step<T, E: Display>(name: String, work: impl Future<Output = Result
     if let Err(error) = done {
         panic!("{name}: {error}");
     }
-    print_line(&format!("\n{OURS}end {name}\n"));
+    print_line(&format!("\n{LINE_MARK}end {name}\n"));
 }
 
 /// When to kill: this many bytes after the `nth` line with this prefix.
@@ -98,7 +98,7 @@ struct WriterLog {
 
 impl WriterLog {
     fn read_line(&mut self, line: &str) {
-        let Some((_, ours)) = line.split_once(OURS) else {
+        let Some((_, ours)) = line.split_once(LINE_MARK) else {
             return;
         };
         if let Some(name) = ours.strip_prefix("begin ") {
@@ -123,11 +123,11 @@ fn run_until(moment: &KillPoint, path: &Path) -> WriterLog {
     let mut said = WriterLog::default();
     let mut met = 0;
     while met <= moment.nth {
-        let line = other.hear().expect("it goes on for ever");
+        let line = other.read_line().expect("it goes on for ever");
         met += usize::from(line.starts_with(moment.line));
-        said.read_line(&format!("{OURS}{line}"));
+        said.read_line(&format!("{LINE_MARK}{line}"));
     }
-    let mut rest = other.skip(moment.bytes);
+    let mut rest = other.read_bytes(moment.bytes);
     rest.extend(other.kill());
     let rest = String::from_utf8(rest).expect("text");
     // The text after the last line end is incomplete.

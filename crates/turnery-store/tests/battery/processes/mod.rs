@@ -15,13 +15,13 @@ const ROLE: &str = "TURNERY_STORE_TEST_ROLE";
 /// Environment variable with the path of the database.
 const DATABASE: &str = "TURNERY_STORE_TEST_DATABASE";
 /// Separates the test's own output from that of the test harness.
-const OURS: char = '@';
+const LINE_MARK: char = '@';
 
 /// Another running process. Killed when dropped.
 struct OtherProcess {
     process: Child,
-    to: ChildStdin,
-    from: BufReader<ChildStdout>,
+    stdin: ChildStdin,
+    stdout: BufReader<ChildStdout>,
 }
 
 impl OtherProcess {
@@ -37,8 +37,8 @@ impl OtherProcess {
             .expect("another process");
         let (to, from) = (process.stdin.take(), process.stdout.take());
         Self {
-            to: to.expect("its input"),
-            from: BufReader::with_capacity(512, from.expect("its output")),
+            stdin: to.expect("its input"),
+            stdout: BufReader::with_capacity(512, from.expect("its output")),
             process,
         }
     }
@@ -48,15 +48,15 @@ impl OtherProcess {
     }
 
     /// Sends a line to the process.
-    fn tell(&mut self, line: &str) {
-        writeln!(self.to, "{line}").expect("it listens");
+    fn send_line(&mut self, line: &str) {
+        writeln!(self.stdin, "{line}").expect("it listens");
     }
 
     /// Returns the next line meant for the test; `None` once the process has ended.
-    fn hear(&mut self) -> Option<String> {
+    fn read_line(&mut self) -> Option<String> {
         let mut line = String::new();
-        while self.from.read_line(&mut line).expect("its words") > 0 {
-            if let Some((_, ours)) = line.trim_end().split_once(OURS) {
+        while self.stdout.read_line(&mut line).expect("its words") > 0 {
+            if let Some((_, ours)) = line.trim_end().split_once(LINE_MARK) {
                 return Some(ours.to_owned());
             }
             line.clear();
@@ -64,15 +64,15 @@ impl OtherProcess {
         None
     }
 
-    fn ask(&mut self, line: &str) -> String {
-        self.tell(line);
-        self.hear().expect("an answer")
+    fn request(&mut self, line: &str) -> String {
+        self.send_line(line);
+        self.read_line().expect("an answer")
     }
 
     /// Reads this many more bytes.
-    fn skip(&mut self, bytes: usize) -> Vec<u8> {
+    fn read_bytes(&mut self, bytes: usize) -> Vec<u8> {
         let mut skipped = Vec::new();
-        let from = self.from.by_ref().take(bytes as u64);
+        let from = self.stdout.by_ref().take(bytes as u64);
         { from }.read_to_end(&mut skipped).expect("its words");
         skipped
     }
@@ -81,7 +81,7 @@ impl OtherProcess {
     fn kill(&mut self) -> Vec<u8> {
         self.process.kill().expect("killed");
         let mut last = Vec::new();
-        self.from.read_to_end(&mut last).expect("its last words");
+        self.stdout.read_to_end(&mut last).expect("its last words");
         self.process.wait().expect("it has ended");
         last
     }

@@ -13,7 +13,7 @@ struct TwoProcesses {
     folder: tempfile::TempDir,
 }
 
-async fn scene() -> TwoProcesses {
+async fn two_processes() -> TwoProcesses {
     let folder = tempfile::tempdir().expect("a folder");
     let path = folder.path().join("sessions.db");
     let store = SqliteStore::open(path.clone());
@@ -37,17 +37,17 @@ impl TwoProcesses {
 // proves: LASH-33, UP-27
 #[tokio::test]
 async fn busy_names_the_process() {
-    let mut scene = scene().await;
-    assert_eq!(scene.other.ask("claim s1 there"), "fence 1");
+    let mut scene = two_processes().await;
+    assert_eq!(scene.other.request("claim s1 there"), "fence 1");
     let busy = StoreError::Busy {
         session: "s1".into(),
         holder: format!("process {}", scene.other.pid()),
     };
     assert_eq!(scene.claim().await, Err(busy));
-    assert_eq!(scene.other.ask("release"), "released");
+    assert_eq!(scene.other.request("release"), "released");
     assert_eq!(scene.claim().await.unwrap().fence, 2);
     assert_eq!(
-        scene.other.ask("claim s1 there"),
+        scene.other.request("claim s1 there"),
         format!(
             "session s1 is busy: process {} is at work in it",
             std::process::id()
@@ -59,8 +59,8 @@ async fn busy_names_the_process() {
 // proves: UP-27
 #[tokio::test]
 async fn killed_process_loses_its_lane() {
-    let mut scene = scene().await;
-    assert_eq!(scene.other.ask("claim s1 there"), "fence 1");
+    let mut scene = two_processes().await;
+    assert_eq!(scene.other.request("claim s1 there"), "fence 1");
     scene.other.kill();
     let lane = scene.claim().await.unwrap();
     assert_eq!(lane.fence, 2);
@@ -75,10 +75,10 @@ async fn killed_process_loses_its_lane() {
 // proves: LASH-34, LASH-35, S1, S8
 #[tokio::test]
 async fn head_moved_by_another_process_is_a_conflict() {
-    let mut scene = scene().await;
-    scene.other.ask("claim s1 there");
-    assert_eq!(scene.other.ask("commit 1 0"), "version 1");
-    scene.other.ask("release");
+    let mut scene = two_processes().await;
+    scene.other.request("claim s1 there");
+    assert_eq!(scene.other.request("commit 1 0"), "version 1");
+    scene.other.request("release");
     let lane = scene.claim().await.unwrap();
     let mine = record("s1", 2, "Mine?").into();
     let conflict = StoreError::HeadConflict {
@@ -93,22 +93,22 @@ async fn head_moved_by_another_process_is_a_conflict() {
     assert_eq!(loops[1], mine);
     // The other process has lost its lane.
     assert_eq!(
-        scene.other.ask("commit 3 2"),
+        scene.other.request("commit 3 2"),
         "somebody else has taken over session s1"
     );
 }
 
 #[tokio::test]
 async fn two_processes_take_turns() {
-    let mut scene = scene().await;
+    let mut scene = two_processes().await;
     for round in 0..20_u32 {
         let fence = format!("fence {}", 2 * round + 1);
-        assert_eq!(scene.other.ask("claim s1 there"), fence);
+        assert_eq!(scene.other.request("claim s1 there"), fence);
         let (number, head) = (2 * round + 1, 2 * round);
         let version = format!("version {}", head + 1);
-        let told = scene.other.ask(&format!("commit {number} {head}"));
+        let told = scene.other.request(&format!("commit {number} {head}"));
         assert_eq!(told, version);
-        assert_eq!(scene.other.ask("release"), "released");
+        assert_eq!(scene.other.request("release"), "released");
         let lane = scene.claim().await.unwrap();
         let mine = record("s1", number + 1, "Mine?").into();
         let head = u64::from(head) + 1;
@@ -125,7 +125,7 @@ async fn two_processes_take_turns() {
 /// Many processes open files that do not exist yet: each finds its session in the end.
 #[tokio::test]
 async fn new_database_opens_in_many_processes_at_once() {
-    let scene = scene().await;
+    let scene = two_processes().await;
     let path = scene.folder.path().join("sessions.db");
     let mut others: Vec<OtherProcess> = (0..4)
         .map(|_| OtherProcess::start("obedient", &path))
@@ -133,13 +133,13 @@ async fn new_database_opens_in_many_processes_at_once() {
     for round in 0..40 {
         let file = format!("new-{round}.db");
         for other in &mut others {
-            assert_eq!(other.ask(&format!("open {file}")), "opened");
+            assert_eq!(other.request(&format!("open {file}")), "opened");
         }
         for (number, other) in others.iter_mut().enumerate() {
-            other.tell(&format!("create s{number}"));
+            other.send_line(&format!("create s{number}"));
         }
         for (number, other) in others.iter_mut().enumerate() {
-            assert_eq!(other.hear(), Some(format!("made s{number}")));
+            assert_eq!(other.read_line(), Some(format!("made s{number}")));
         }
         assert_eq!(sessions(&path.with_file_name(file)).await, 4);
     }

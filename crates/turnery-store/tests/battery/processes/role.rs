@@ -1,6 +1,6 @@
 //! Implements the roles of the other process.
 
-use super::{DATABASE, OURS, OtherProcess, ROLE, crash};
+use super::{DATABASE, LINE_MARK, OtherProcess, ROLE, crash};
 use crate::samples::*;
 use std::{
     env,
@@ -20,8 +20,8 @@ async fn another_process() {
         Err(_) => {
             let folder = tempfile::tempdir().unwrap();
             let mut other = OtherProcess::start("obedient", &folder.path().join("sessions.db"));
-            assert_eq!(other.ask("create s1"), "made s1");
-            assert_eq!(other.ask("claim s1 a"), "fence 1");
+            assert_eq!(other.request("create s1"), "made s1");
+            assert_eq!(other.request("claim s1 a"), "fence 1");
         }
     }
 }
@@ -70,6 +70,6 @@ async fn run_role(mut path: PathBuf) {
             },
             _ => panic!("{line:?} is not understood"),
         };
-        print_line(&format!("\n{OURS}{answer}\n"));
+        print_line(&format!("\n{LINE_MARK}{answer}\n"));
     }
 }

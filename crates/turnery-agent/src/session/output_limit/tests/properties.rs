@@ -31,7 +31,7 @@ fn value() -> impl Strategy<Value = Value> {
             vec((text(), inner), 0..6).prop_map(|fields| fields.into_iter().collect()),
         ]
     });
-    prop_oneof![4 => tree, 1 => (60_usize..70).prop_map(nested)]
+    prop_oneof![4 => tree, 1 => (60_usize..70).prop_map(nested_array)]
 }
 
 fn content() -> impl Strategy<Value = Content> {
@@ -105,7 +105,7 @@ fn to_json(thing: &impl Serialize) -> String {
 proptest! {
     #[test]
     fn any_envelope_stays_within_total_limit(envelope in envelope()) {
-        let limited = bounded(envelope);
+        let limited = limit_envelope(envelope);
         let whole = to_json(&limited);
         prop_assert!(whole.len() <= MAX_TOTAL_BYTES, "{} bytes", whole.len());
         // Each kind by itself; a list has brackets.
@@ -123,7 +123,7 @@ proptest! {
         prop_assume!(!to_json(&envelope).contains(&"[".repeat(60)));
         prop_assume!(to_json(&envelope).len() <= 64 * 1024);
         prop_assume!(envelope.child_loop_id.as_ref().is_none_or(|id| id.as_str().len() <= 1024));
-        let limited = MOST.limit_envelope(envelope.clone(), Omissions::default());
+        let limited = OUTPUT_LIMITS.limit_envelope(envelope.clone(), Omissions::default());
         prop_assert_eq!(limited, envelope);
     }
 }
