@@ -5,7 +5,8 @@ use crate::{
         editor_files::EditorFiles, key_page::KeyPageOpener, peer::Peer, terminals::ClientTerminals,
     },
     server::{
-        acp_version::AcpVersion, encoder::Encoder, method_call::MethodCall, outbox::WireOutbox,
+        acp_version::AcpVersion, encoder::SharedEncoder, method_call::MethodCall,
+        outbox::WireOutbox,
     },
     v1::permission::PermissionClientV1,
     v2::permission::PermissionClientV2,
@@ -24,13 +25,13 @@ pub(super) fn session_ports(
     id: &SessionId,
     replay: bool,
     session_cost: SessionCost,
+    encoder: SharedEncoder,
 ) -> ClientPorts {
     let can = call.connection.client_features();
     let peer = &call.connection.peer;
     let gate = (!replay).then(|| call.scope.responded.clone());
     let barrier = call.connection.barrier.clone();
     let version = call.connection.version();
-    let encoder = Encoder::new(version, can.optional_updates);
     let outbox = WireOutbox::new(
         id,
         peer.out().clone(),

@@ -5,8 +5,8 @@ use super::system_prompt;
 use crate::{
     methods::session_ports::session_ports,
     server::{
-        command_updates, connection::Connection, mcp_server_reports, method_call::MethodCall,
-        params::check_absolute, rpc_error::RpcError,
+        command_updates, connection::Connection, encoder::SharedEncoder, mcp_server_reports,
+        method_call::MethodCall, params::check_absolute, rpc_error::RpcError,
     },
     transport::writer::send_line,
     v1::mcp_servers,
@@ -60,13 +60,14 @@ impl SessionSetup {
         call.connection.check_logged_in()?;
         let agent = &call.connection.agent;
         let session_cost = SessionCost::new(agent);
+        let encoder = new_encoder(&call.connection);
         let made = agent
             .create(self.request.clone(), |id| {
-                session_ports(call, id, false, session_cost)
+                session_ports(call, id, false, session_cost, encoder.clone())
             })
             .await
             .map_err(|error| call.connection.record_open_error(self.request, error))?;
-        Ok(register_session(call, made, false).await)
+        Ok(register_session(call, made, encoder, false).await)
     }
 
     /// Opens a stored session; with `replay`, its conversation is shown before this returns. A session that is
@@ -85,19 +86,20 @@ impl SessionSetup {
             let request = self.request.clone();
             let session_cost = SessionCost::default();
             let tried = agent.open(&session_id, request, false, |id| {
-                session_ports(call, id, false, session_cost)
+                session_ports(call, id, false, session_cost, new_encoder(&call.connection))
             });
             drop(tried.await?);
         }
         close_if_open(&call.connection, id).await;
         let session_cost = SessionCost::load(agent, &session_id).await;
+        let encoder = new_encoder(&call.connection);
         let opened = agent
             .open(&session_id, self.request.clone(), replay, |id| {
-                session_ports(call, id, replay, session_cost)
+                session_ports(call, id, replay, session_cost, encoder.clone())
             })
             .await
             .map_err(|error| call.connection.record_open_error(self.request, error))?;
-        Ok(register_session(call, opened, true).await)
+        Ok(register_session(call, opened, encoder, true).await)
     }
 
     /// Creates a session with a copy of another's history.
@@ -107,14 +109,20 @@ impl SessionSetup {
         let agent = &call.connection.agent;
         // The copied history was paid for in its own session.
         let session_cost = SessionCost::new(agent);
+        let encoder = new_encoder(&call.connection);
         let made = agent
             .fork(&source, self.request.clone(), |id| {
-                session_ports(call, id, false, session_cost)
+                session_ports(call, id, false, session_cost, encoder.clone())
             })
             .await
             .map_err(|error| call.connection.record_open_error(self.request, error))?;
-        Ok(register_session(call, made, false).await)
+        Ok(register_session(call, made, encoder, false).await)
     }
+}
+
+fn new_encoder(connection: &Connection) -> SharedEncoder {
+    let features = connection.client_features();
+    SharedEncoder::new(connection.version(), features.optional_updates)
 }
 
 /// Closes the session if it is open here.
@@ -127,14 +135,19 @@ pub(super) async fn close_if_open(connection: &Connection, id: &str) {
 /// Registers an open session; one opened meanwhile under the same id is closed. Sends the commands (CMD-1):
 /// for a new session right after the response that names it (SESS-7), for a known one before the response,
 /// which is the last line of a load (LOAD-2). Reports on its MCP servers follow later.
-async fn register_session(call: &MethodCall, session: Session, is_known: bool) -> Session {
+async fn register_session(
+    call: &MethodCall,
+    session: Session,
+    encoder: SharedEncoder,
+    is_known: bool,
+) -> Session {
     let commands = command_updates::encode_initial_commands(call.connection.version(), &session);
     if is_known {
         send_line(call.connection.peer.out(), commands).await;
     } else {
         let _ = call.scope.trailing_lines.set(commands);
     }
-    if let Some(other) = call.connection.insert_session(session.clone()) {
+    if let Some(other) = call.connection.insert_session(session.clone(), encoder) {
         other.close().await;
     }
     mcp_server_reports::watch_servers(&session, &call.connection, call.scope.responded.clone());

@@ -3,8 +3,8 @@
 use crate::{
     client::{features::ClientFeatures, key_page::KeyPageOpener, peer::Peer},
     server::{
-        acp_version::AcpVersion, envelope::RequestId, login::Login, prompt_barrier::PromptBarrier,
-        rpc_error::RpcError,
+        acp_version::AcpVersion, encoder::SharedEncoder, envelope::RequestId, login::Login,
+        prompt_barrier::PromptBarrier, rpc_error::RpcError,
     },
 };
 use std::{
@@ -30,7 +30,7 @@ struct ConnectionState {
     version: AcpVersion,
     /// True once a request other than `initialize` was received: the version no longer changes (INIT-15).
     is_version_fixed: bool,
-    sessions: HashMap<String, Session>,
+    sessions: HashMap<String, (Session, SharedEncoder)>,
     /// True after a logout, until the client authenticates.
     logged_out: bool,
     /// Last request to open a session that failed for lack of a key.
@@ -179,27 +179,43 @@ impl Connection {
 
     /// Returns the open session with this id (SESS-9).
     pub(crate) fn session(&self, id: &str) -> Result<Session, RpcError> {
-        self.lock_state().sessions.get(id).cloned().ok_or_else(|| {
+        let state = self.lock_state();
+        let (session, _) = state.sessions.get(id).ok_or_else(|| {
             RpcError::session_not_found(
                 id,
                 "The session is not open on this connection: load or resume it first.",
             )
-        })
+        })?;
+        Ok(session.clone())
+    }
+
+    /// Returns the encoder of the open session with this id.
+    pub(crate) fn encoder(&self, id: &str) -> Option<SharedEncoder> {
+        let state = self.lock_state();
+        state.sessions.get(id).map(|(_, encoder)| encoder.clone())
     }
 
     /// Adds an open session; returns the one it replaces, if any.
-    pub(crate) fn insert_session(&self, session: Session) -> Option<Session> {
+    pub(crate) fn insert_session(
+        &self,
+        session: Session,
+        encoder: SharedEncoder,
+    ) -> Option<Session> {
         let id = session.id().to_string();
-        self.lock_state().sessions.insert(id, session)
+        let replaced = self.lock_state().sessions.insert(id, (session, encoder));
+        replaced.map(|(session, _)| session)
     }
 
     /// Removes an open session.
     pub(crate) fn remove_session(&self, id: &str) -> Option<Session> {
-        self.lock_state().sessions.remove(id)
+        let removed = self.lock_state().sessions.remove(id);
+        removed.map(|(session, _)| session)
     }
 
     /// Returns all open sessions.
     pub(crate) fn sessions(&self) -> Vec<Session> {
-        self.lock_state().sessions.values().cloned().collect()
+        let state = self.lock_state();
+        let sessions = state.sessions.values();
+        sessions.map(|(session, _)| session.clone()).collect()
     }
 }

@@ -2,7 +2,7 @@
 
 use crate::{
     limits::LARGE_BATCH_THRESHOLD,
-    server::{encoder::Encoder, prompt_barrier::PromptBarrier},
+    server::{encoder::SharedEncoder, prompt_barrier::PromptBarrier},
     transport::{
         update_writer::UpdateWriter,
         writer::{WriteItem, WriteSender},
@@ -22,7 +22,7 @@ pub(crate) struct WireOutbox {
     gate: Option<BoxFuture<'static, ()>>,
     barrier: PromptBarrier,
     view: SessionView,
-    encoder: Encoder,
+    encoder: SharedEncoder,
     writer: UpdateWriter,
 }
 
@@ -34,7 +34,7 @@ impl WireOutbox {
         queue: WriteSender,
         barrier: PromptBarrier,
         view: SessionView,
-        encoder: Encoder,
+        encoder: SharedEncoder,
         gate: Option<CancellationToken>,
     ) -> Self {
         Self {
@@ -75,7 +75,7 @@ impl Outbox for WireOutbox {
     }
 
     fn follows(&self) -> bool {
-        self.encoder.reports_prompt_end()
+        self.encoder.lock().reports_prompt_end()
     }
 
     fn push(&mut self, item: OutboxItem<'_>) {
@@ -84,7 +84,9 @@ impl Outbox for WireOutbox {
         {
             self.gate = Some(Box::pin(self.barrier.wait_for_responses()));
         }
-        let (encoder, writer) = (&mut self.encoder, &mut self.writer);
+        let encoder = self.encoder.clone();
+        let mut encoder = encoder.lock();
+        let writer = &mut self.writer;
         self.view
             .apply(item, &mut |change| encoder.encode(change, writer));
         if !self.writer.lines.is_empty() {

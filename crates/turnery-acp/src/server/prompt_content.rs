@@ -1,9 +1,9 @@
-//! Converts the content blocks of a prompt to what a model reads.
+//! Converts the content blocks of a prompt to content for the model.
 
 use crate::{server::rpc_error::RpcError, view::code_fence::code_fence};
 use turnery_engine::{AudioData, AudioFormat, Content, ImageData};
 
-/// Parses all blocks with `parse`; rejects an empty prompt.
+/// Converts each block of a prompt with `block`; rejects an empty prompt.
 pub(crate) fn parse_blocks<B>(
     blocks: Vec<B>,
     block: fn(B) -> Result<Content, RpcError>,

@@ -3,7 +3,7 @@
 use super::support::{NO_OPTIONAL_UPDATES, event};
 use crate::{
     server::{
-        acp_version::AcpVersion, encoder::Encoder, outbox::WireOutbox,
+        acp_version::AcpVersion, encoder::SharedEncoder, outbox::WireOutbox,
         prompt_barrier::PromptBarrier,
     },
     transport::writer::WriteSender,
@@ -25,7 +25,7 @@ fn outbox(
     barrier: &PromptBarrier,
     gate: Option<CancellationToken>,
 ) -> WireOutbox {
-    let encoder = Encoder::new(AcpVersion::V1, NO_OPTIONAL_UPDATES);
+    let encoder = SharedEncoder::new(AcpVersion::V1, NO_OPTIONAL_UPDATES);
     WireOutbox::new(
         &SessionId::from("s1"),
         out,

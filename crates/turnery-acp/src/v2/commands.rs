@@ -66,7 +66,8 @@ async fn report_command_end(
     }
 }
 
-/// Writes a whole message. If the session is idle, wraps it in a running and an idle state update.
+/// Writes a whole message. If the last reported state is idle, wraps it in a running and an idle state update;
+/// this may also be so while a prompt is queued.
 async fn write_answer(
     connection: &Connection,
     session: &Session,
@@ -78,17 +79,21 @@ async fn write_answer(
     transcript.record_answer(&id, &text, session).await;
     let answer = AgentMessage::new(id).content(vec![shared::text_block(text)]);
     let answer = SessionUpdate::AgentMessage(answer);
-    // Check for a running prompt only with the permit in hand, so that nothing can be queued in between.
     let Ok(place) = connection.peer.out().reserve().await else {
         return;
     };
+    // `None` if the session was closed meanwhile.
+    let Some(encoder) = connection.encoder(session.id().as_str()) else {
+        return;
+    };
+    let encoder = encoder.lock();
     let mut to = UpdateWriter::new(session.id().as_str());
     if let Some(echo_update) = prompt {
         to.write_update(echo_update);
     }
-    match session.is_busy() {
-        true => to.write_update(&answer),
-        false => session_state::write_running_then_idle(|to| to.write_update(&answer), &mut to),
+    match encoder.is_idle() {
+        true => session_state::write_running_then_idle(|to| to.write_update(&answer), &mut to),
+        false => to.write_update(&answer),
     }
     place.send(WriteItem::Lines(to.lines));
 }

@@ -20,6 +20,11 @@ pub(crate) struct EncoderV2 {
 }
 
 impl EncoderV2 {
+    /// Returns true if the last reported state is idle.
+    pub(crate) fn is_idle(&self) -> bool {
+        self.session_state.is_idle()
+    }
+
     /// Writes the updates for a change.
     pub(crate) fn encode(&mut self, change: ViewChange<'_>, to: &mut UpdateWriter) {
         if change.call().is_some_and(|call| !call.is_shown()) {

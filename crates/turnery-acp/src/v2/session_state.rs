@@ -28,6 +28,11 @@ pub(super) struct StateReporter {
 }
 
 impl StateReporter {
+    /// Returns true if the last reported state is idle.
+    pub(super) fn is_idle(&self) -> bool {
+        self.reported == SessionState::Idle
+    }
+
     /// Starts a loop, the first of a prompt or a later one.
     pub(super) fn begin_loop(&mut self, to: &mut UpdateWriter) {
         self.running_calls = 0;
@@ -61,7 +66,7 @@ impl StateReporter {
 
     /// Reports the idle state; returns false if the session was already idle.
     pub(super) fn become_idle(&mut self, last: IdleStateUpdate, to: &mut UpdateWriter) -> bool {
-        if self.reported == SessionState::Idle {
+        if self.is_idle() {
             return false;
         }
         *self = Self::default();

@@ -1,4 +1,5 @@
-//! `initialize`: negotiates the version (V2-1, V2-2) and v2 capabilities.
+//! `initialize` on a connection that may use v2: selects the version (V2-1, V2-2), and responds with the agent's v2
+//! capabilities if it is v2.
 
 use crate::{
     client::features::ClientFeatures,

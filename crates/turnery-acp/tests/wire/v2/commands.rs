@@ -49,6 +49,25 @@ fn command_during_prompt_changes_no_state() {
     assert_eq!(client.take_updates(), [] as [Value; 0]);
 }
 
+// proves: V2-8
+/// Regression: a command answered between the states of queued prompts wrote its message while idle.
+#[test]
+fn command_beside_a_queued_prompt_reports_running() {
+    let world = TestEnv::new(json!([{"steps": [{"text": "one"}]}]));
+    let (mut client, id) = world.session_v2();
+    let lines = ["hi", "/help"].map(|text| {
+        let params = prompt_params(&id, text);
+        json!({"jsonrpc": "2.0", "id": text, "method": "session/prompt", "params": params})
+    });
+    client.write_raw(lines.map(|line| format!("{line}\n")).concat());
+    for id in ["hi", "/help"] {
+        result_of(&client.wait_for_response(&json!(id)));
+    }
+    // The judge checks the state before each message.
+    let (_, rest) = client.close_and_join();
+    assert!(rest.last().is_some_and(is_idle), "{rest:?}");
+}
+
 /// A command with its own prompt is answered at once, and that prompt's end is reported.
 #[test]
 fn command_with_own_prompt_reports_its_end() {
