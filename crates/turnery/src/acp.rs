@@ -1,7 +1,7 @@
 //! `turnery acp`: serves an editor on stdin and stdout.
 
 use crate::{
-    app::Parts,
+    app::App,
     args::{AcpArgs, Global},
     config::environment,
     login::key_page,
@@ -36,19 +36,19 @@ pub(crate) fn serve(global: &Global, args: AcpArgs) -> anyhow::Result<ExitCode> 
         let stop = stop.clone();
         Watchdog::start(Some(input.into()), args.drain, move || stop.cancel())?
     };
-    let parts = Parts::read(global, args.choice.into());
+    let app = App::read(global, args.choice.into());
     // Loaded in the background: the `initialize` response lists the login methods.
-    parts.reach.look_ahead();
-    let login = login(&parts);
-    let reach = Arc::clone(&parts.reach);
-    let store: Arc<dyn Store> = Arc::new(parts.store()?.inline(runtime.inline()));
-    let agent = Arc::new(parts.into_agent(Arc::clone(&store)));
+    app.live_providers.look_ahead();
+    let login = login(&app);
+    let live_providers = Arc::clone(&app.live_providers);
+    let store: Arc<dyn Store> = Arc::new(app.store()?.inline(runtime.inline()));
+    let agent = Arc::new(app.into_agent(Arc::clone(&store)));
     let served = runtime.runtime.block_on(async {
         tokio::spawn(watchdog.clone().run_heartbeat());
         // The first session offers the models that are found.
         tokio::spawn(async move {
-            reach.discover().await;
-            if let Some(silent) = reach.served().silent_server(&reach.now()) {
+            live_providers.discover().await;
+            if let Some(silent) = live_providers.served().silent_server(&live_providers.now()) {
                 tracing::warn!(
                     "{} at {} does not answer with a list of models: until it does, sessions begin with another model",
                     silent.name,
@@ -87,11 +87,11 @@ pub(crate) fn serve(global: &Global, args: AcpArgs) -> anyhow::Result<ExitCode> 
 }
 
 /// Returns the login methods, or `None` if the path of this executable is unknown.
-fn login(parts: &Parts) -> Option<Login> {
-    let reach = Arc::clone(&parts.reach);
-    let pages = parts.places.keys().ok().map(|keys| -> KeyPageOpener {
-        let reach = Arc::clone(&parts.reach);
-        Arc::new(move |provider| key_page::open(&reach, &keys, provider))
+fn login(app: &App) -> Option<Login> {
+    let live_providers = Arc::clone(&app.live_providers);
+    let pages = app.places.keys().ok().map(|keys| -> KeyPageOpener {
+        let live_providers = Arc::clone(&app.live_providers);
+        Arc::new(move |provider| key_page::open(&live_providers, &keys, provider))
     });
     let home = environment::process_variable("TURNERY_HOME").and_then(|home| {
         let home = std::path::absolute(home).ok()?;
@@ -104,7 +104,7 @@ fn login(parts: &Parts) -> Option<Login> {
             .map(|home| ("TURNERY_HOME".to_owned(), home))
             .into_iter()
             .collect(),
-        forget_keys: Arc::new(move || reach.forget_keys()),
+        forget_keys: Arc::new(move || live_providers.forget_keys()),
         key_page_opener: pages,
     })
 }

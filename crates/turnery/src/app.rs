@@ -2,8 +2,8 @@
 
 use crate::{
     args::Global,
-    config::{Config, Places, Reach, environment, providers},
-    settings_resolver::Configured,
+    config::{Config, LiveProviders, Paths, environment, providers},
+    settings_resolver::SettingsSources,
     toolbox::toolbox,
 };
 use std::{
@@ -20,11 +20,11 @@ use turnery_store::{SqliteStore, Store};
 use turnery_tools::{EffectPolicy, Shell};
 
 /// Components that do not depend on the session's folder; created once per process.
-pub(crate) struct Parts {
+pub(crate) struct App {
     /// Paths of configuration, keys and sessions.
-    pub(crate) places: Places,
+    pub(crate) places: Paths,
     /// All providers, including those without a key.
-    pub(crate) reach: Arc<Reach>,
+    pub(crate) live_providers: Arc<LiveProviders>,
     /// Model facts from the user's configuration.
     model_facts: Vec<(ModelName, ModelOverride)>,
     /// Timeouts for a silent model.
@@ -32,15 +32,15 @@ pub(crate) struct Parts {
     /// Environment variables passed to commands although their names look like those of keys.
     passed: Vec<String>,
     /// Sources of a session's settings.
-    pub(crate) configured: Configured,
+    pub(crate) configured: SettingsSources,
 }
 
-impl Parts {
+impl App {
     /// Reads the user's configuration. Errors in the file are stored and reported when a session is opened: an editor
     /// shows those to the user, but would hide the message of a process that fails to start.
     pub(crate) fn read(global: &Global, flags: Config) -> Self {
         let lookup = &environment::process_variable;
-        let places = Places::resolve(lookup, global.config.as_deref());
+        let places = Paths::resolve(lookup, global.config.as_deref());
         let path = places.config.clone().unwrap_or_default();
         let file = match (&global.config, Config::read(&path)) {
             (Some(_), Ok(None)) => Err(format!("{}: no such file", path.display())),
@@ -69,18 +69,18 @@ impl Parts {
             },
             Err(error) => (Err(error), known, Vec::new()),
         };
-        let reach = Arc::new(Reach::new(providers, places.keys().ok()));
-        let configured = Configured::new(
+        let live_providers = Arc::new(LiveProviders::new(providers, places.keys().ok()));
+        let configured = SettingsSources::new(
             user,
             Config::from_environment(lookup),
             flags,
-            Arc::clone(&reach),
+            Arc::clone(&live_providers),
         )
         .with_commands_folder(places.commands.clone())
         .with_guarded_paths(places.own(), key_files);
         Self {
             places,
-            reach,
+            live_providers,
             model_facts,
             call_limits,
             passed,
@@ -100,7 +100,7 @@ impl Parts {
         Agent::new(
             store,
             Arc::new(
-                ModelRegistry::from_source(self.reach)
+                ModelRegistry::from_source(self.live_providers)
                     .with_overrides(self.model_facts)
                     .limits(self.call_limits),
             ),
@@ -112,7 +112,7 @@ impl Parts {
 
     /// Names of environment variables that hold keys.
     pub(crate) fn hidden_env(&self) -> Vec<String> {
-        let providers = self.reach.configured().iter();
+        let providers = self.live_providers.configured().iter();
         providers.map(|it| it.key_hint.clone()).collect()
     }
 
@@ -137,7 +137,7 @@ impl Parts {
     pub(crate) async fn usable_settings(&self, cwd: PathBuf) -> anyhow::Result<Settings> {
         let mut settings = self.settings(std::slice::from_ref(&cwd))?;
         if settings.model.provider == "offline" && !self.configured.is_model_chosen(&cwd) {
-            self.reach.discover().await;
+            self.live_providers.discover().await;
             settings = self.settings(std::slice::from_ref(&cwd))?;
             if let Some(silent) = self.silent_server(&settings, &cwd) {
                 anyhow::bail!(
@@ -149,7 +149,7 @@ impl Parts {
             }
         }
         let name = &settings.model;
-        let providers = self.reach.now();
+        let providers = self.live_providers.now();
         let provider = providers.iter().find(|it| it.name == name.provider);
         if let Some(Err(missing)) = provider.map(ProviderConfig::require_key) {
             let MissingKeyError { provider, hint } = missing;
@@ -166,9 +166,9 @@ impl Parts {
         if settings.model.provider != "offline" || self.configured.is_model_chosen(cwd) {
             return None;
         }
-        self.reach
+        self.live_providers
             .served()
-            .silent_server(&self.reach.now())
+            .silent_server(&self.live_providers.now())
             .cloned()
     }
 }
@@ -212,8 +212,8 @@ mod tests {
         let global = Global {
             config: Some(config),
         };
-        let parts = Parts::read(&global, Config::default());
-        let agent = parts.into_agent(Arc::new(MemoryStore::new()));
+        let app = App::read(&global, Config::default());
+        let agent = app.into_agent(Arc::new(MemoryStore::new()));
         assert_eq!(effects(agent.toolbox().clone()).await, Vec::<Value>::new());
         // Control: without the server's policy the effect passes.
         assert_eq!(effects(toolbox(Shell::default())).await.len(), 1);

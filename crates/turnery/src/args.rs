@@ -234,12 +234,12 @@ pub(crate) struct AcpArgs {
     pub(crate) choice: Choices,
     /// Subcommand that an editor appends to its arguments to log in at a terminal (AUTH-9).
     #[command(subcommand)]
-    pub(crate) instead: Option<Instead>,
+    pub(crate) instead: Option<AcpCommand>,
 }
 
 /// Commands that run instead of serving an editor.
 #[derive(Debug, Subcommand)]
-pub(crate) enum Instead {
+pub(crate) enum AcpCommand {
     /// Same as `turnery login`.
     #[command(hide = true)]
     Login(LoginArgs),
@@ -297,12 +297,12 @@ pub(crate) struct RunArgs {
     #[command(flatten)]
     pub(crate) tries: TryArgs,
     #[command(flatten)]
-    pub(crate) how: How,
+    pub(crate) how: RunOptions,
 }
 
 /// Options for running a prompt and printing its output.
 #[derive(Clone, Debug, Default, Group)]
-pub(crate) struct How {
+pub(crate) struct RunOptions {
     /// Output format.
     #[arg(long, value_enum, default_value_t)]
     pub(crate) format: Format,
@@ -342,20 +342,20 @@ pub(crate) struct SessionsArgs {
 #[derive(Debug, Subcommand)]
 pub(crate) enum Sessions {
     #[command(flatten)]
-    Kept(Kept),
+    Store(StoreCommand),
     #[command(flatten)]
-    Again(Again),
+    RunAgain(RunAgainCommand),
 }
 
 /// Subcommands that call a model in a stored session.
 #[derive(Debug, Subcommand)]
-pub(crate) enum Again {
+pub(crate) enum RunAgainCommand {
     /// Let the model continue where it stopped, without a new prompt.
     Continue {
         /// The session.
         id: String,
         #[command(flatten)]
-        how: Box<How>,
+        how: Box<RunOptions>,
     },
     /// Run a loop again with the same prompt. Replaces the loop and everything after it.
     Rerun {
@@ -365,7 +365,7 @@ pub(crate) enum Again {
         #[arg(value_name = "LOOP")]
         which: Option<String>,
         #[command(flatten)]
-        how: Box<How>,
+        how: Box<RunOptions>,
     },
     /// Continue from an earlier loop with another prompt. Later loops are set aside.
     Branch {
@@ -379,20 +379,20 @@ pub(crate) enum Again {
         #[arg(value_name = "PROMPT")]
         prompt: Option<String>,
         #[command(flatten)]
-        how: Box<How>,
+        how: Box<RunOptions>,
     },
     /// Summarise the older messages of a session.
     Compact {
         /// The session.
         id: String,
         #[command(flatten)]
-        how: Box<How>,
+        how: Box<RunOptions>,
     },
 }
 
 /// Subcommands that need no model.
 #[derive(Debug, Subcommand)]
-pub(crate) enum Kept {
+pub(crate) enum StoreCommand {
     /// List the sessions of this folder, the newest first.
     List {
         /// Include sessions of all folders, and archived ones.

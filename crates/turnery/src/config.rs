@@ -26,10 +26,10 @@ mod toml_deserializer;
 pub(crate) mod values;
 
 pub(crate) use hooks::{HookEntry, HookPoint};
-pub(crate) use key_file::Keys;
-pub(crate) use live_providers::Reach;
+pub(crate) use key_file::KeyFile;
+pub(crate) use live_providers::LiveProviders;
 pub(crate) use mcp::McpEntry;
-pub(crate) use paths::Places;
+pub(crate) use paths::Paths;
 pub(crate) use problem::ConfigError;
 pub(crate) use provider_entry::ProviderEntry;
 pub(crate) use settings::{Config, LimitConfig};

@@ -17,14 +17,14 @@ use std::{
 use turnery_agent::{HOOK_TIME, HookCx, Hooks};
 use turnery_engine::{Content, HookRequest, HookSet, HookVerdict, LoopRecord};
 use turnery_tools::{SandboxSettings, leave_out_written};
-use wire::{Answer, Asked, Moment, Word};
+use wire::{HookAction, HookEvent, HookInput, HookResponse};
 
 /// Time beyond a command's own timeout in which it is killed and reaped.
 const KILL_GRACE: Duration = Duration::from_secs(5);
 
 /// A hook command for the sessions of one folder.
 #[derive(Debug)]
-struct Command {
+struct HookCommand {
     entry: HookEntry,
     name: String,
     cwd: PathBuf,
@@ -41,7 +41,7 @@ pub(crate) fn all(
 ) -> Vec<Arc<dyn Hooks>> {
     let cwd = roots.first().map_or(Path::new("."), PathBuf::as_path);
     let command = |entry: &HookEntry| {
-        Arc::new(Command {
+        Arc::new(HookCommand {
             entry: entry.clone(),
             name: entry.to_string(),
             cwd: cwd.to_owned(),
@@ -61,16 +61,16 @@ pub(crate) fn time(entries: &[HookEntry]) -> Duration {
     slowest.unwrap_or(HOOK_TIME)
 }
 
-impl Command {
+impl HookCommand {
     /// Runs the command. The error names the command and the failure.
-    async fn ask(&self, cx: &HookCx, moment: Moment<'_>) -> Result<Answer, String> {
-        let asked = Asked {
+    async fn ask(&self, cx: &HookCx, event: HookEvent<'_>) -> Result<HookResponse, String> {
+        let input = HookInput {
             session_id: &cx.session_id,
             loop_id: &cx.loop_id,
             cwd: &self.cwd,
-            moment,
+            event,
         };
-        let ended = match serde_json::to_vec(&asked) {
+        let ended = match serde_json::to_vec(&input) {
             Ok(json) => {
                 let mut environment = std::env::vars_os().collect();
                 leave_out_written(&mut environment, &self.roots, &self.sandbox);
@@ -95,7 +95,7 @@ impl Command {
     }
 }
 
-impl Hooks for Command {
+impl Hooks for HookCommand {
     fn name(&self) -> &str {
         &self.name
     }
@@ -116,17 +116,17 @@ impl Hooks for Command {
 
     fn ask<'a>(&'a self, cx: &'a HookCx, hook: &'a HookRequest) -> BoxFuture<'a, HookVerdict> {
         Box::pin(async move {
-            let (on, moment) = wire::moment(hook, &cx.messages);
-            if on != self.entry.on || !moment.tool().is_none_or(|tool| self.matches_tool(tool)) {
+            let (on, event) = wire::hook_event(hook, &cx.messages);
+            if on != self.entry.on || !event.tool().is_none_or(|tool| self.matches_tool(tool)) {
                 return HookVerdict::Continue;
             }
-            match Command::ask(self, cx, moment).await {
-                Ok(answer) => match answer.verdict {
-                    Word::Go => HookVerdict::Continue,
-                    Word::Warn => HookVerdict::Warn(self.reason(answer.text)),
-                    Word::Stop => HookVerdict::Stop(self.reason(answer.text)),
-                    Word::Inject => {
-                        HookVerdict::Inject(answer.text.map(Content::text).into_iter().collect())
+            match HookCommand::ask(self, cx, event).await {
+                Ok(response) => match response.verdict {
+                    HookAction::Go => HookVerdict::Continue,
+                    HookAction::Warn => HookVerdict::Warn(self.reason(response.text)),
+                    HookAction::Stop => HookVerdict::Stop(self.reason(response.text)),
+                    HookAction::Inject => {
+                        HookVerdict::Inject(response.text.map(Content::text).into_iter().collect())
                     }
                 },
                 Err(failed) => HookVerdict::Stop(failed),
@@ -144,10 +144,10 @@ impl Hooks for Command {
                 return Ok(());
             }
             let text = wire::text(input);
-            let answer = Command::ask(self, cx, Moment::BeforeLoop { text }).await?;
-            match answer.verdict {
-                Word::Stop => Err(self.reason(answer.text)),
-                Word::Go | Word::Warn | Word::Inject => Ok(()),
+            let response = HookCommand::ask(self, cx, HookEvent::BeforeLoop { text }).await?;
+            match response.verdict {
+                HookAction::Stop => Err(self.reason(response.text)),
+                HookAction::Go | HookAction::Warn | HookAction::Inject => Ok(()),
             }
         })
     }
@@ -157,10 +157,12 @@ impl Hooks for Command {
             if self.entry.on != HookPoint::AfterLoop {
                 return;
             }
-            match Command::ask(self, cx, wire::after_loop_event(record)).await {
-                Ok(answer) => match (answer.verdict, answer.text) {
-                    (Word::Warn | Word::Stop, text) => tracing::warn!("{}", self.reason(text)),
-                    (Word::Go | Word::Inject, _) => {}
+            match HookCommand::ask(self, cx, wire::after_loop_event(record)).await {
+                Ok(response) => match (response.verdict, response.text) {
+                    (HookAction::Warn | HookAction::Stop, text) => {
+                        tracing::warn!("{}", self.reason(text))
+                    }
+                    (HookAction::Go | HookAction::Inject, _) => {}
                 },
                 Err(failed) => tracing::warn!("{failed}"),
             }

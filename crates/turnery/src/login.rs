@@ -6,11 +6,11 @@ mod provider_choice;
 mod terminal_user;
 
 use crate::{
-    app::Parts,
+    app::App,
     args::Global,
     config::{
-        Config, Reach,
-        key_file::{Kept, Keys, KeysError},
+        Config, LiveProviders,
+        key_file::{KeyFile, KeyFileError, StoredKey},
     },
     logs::print_message,
     run::exit,
@@ -23,7 +23,7 @@ use std::{
     io::{self, Read as _},
     process::ExitCode,
 };
-use terminal_user::Person;
+use terminal_user::TerminalUser;
 use turnery_engine::ModelErrorKind;
 use turnery_models::{ProviderConfig, check_key};
 
@@ -35,15 +35,15 @@ const MAX_KEY_BYTES: u64 = 16 << 10;
 
 /// Runs `turnery login`. Succeeds only if a key was stored (AUTH-9).
 pub(crate) fn login(global: &Global, args: LoginArgs) -> anyhow::Result<ExitCode> {
-    let parts = Parts::read(global, Config::default());
-    let keys = parts.places.keys()?;
-    let mut person = match args.with_key {
+    let app = App::read(global, Config::default());
+    let keys = app.places.keys()?;
+    let mut user = match args.with_key {
         true => None,
-        false => Person::at_terminal(),
+        false => TerminalUser::at_terminal(),
     };
-    match given(&parts, &args, person.as_mut()) {
+    match given(&app, &args, user.as_mut()) {
         Ok((provider, models)) => {
-            save_and_report(&parts, &keys, provider, models).map(|()| ExitCode::SUCCESS)
+            save_and_report(&app, &keys, provider, models).map(|()| ExitCode::SUCCESS)
         }
         Err(error) if terminal_user::is_cancel(&error) => {
             print_message("nothing was kept");
@@ -55,14 +55,14 @@ pub(crate) fn login(global: &Global, args: LoginArgs) -> anyhow::Result<ExitCode
 
 /// Returns the provider with its key, checked unless disabled, and the models that it reports.
 fn given(
-    parts: &Parts,
+    app: &App,
     args: &LoginArgs,
-    mut person: Option<&mut Person>,
+    mut user: Option<&mut TerminalUser>,
 ) -> anyhow::Result<(ProviderConfig, Vec<String>)> {
-    let mut provider = provider_choice::provider(args, &parts.reach, person.as_deref_mut())?;
+    let mut provider = provider_choice::provider(args, &app.live_providers, user.as_deref_mut())?;
     let mut tries = 1;
     loop {
-        provider.key = key(&provider, args, person.as_deref_mut())?;
+        provider.key = key(&provider, args, user.as_deref_mut())?;
         if args.no_check {
             return Ok((provider, Vec::new()));
         }
@@ -71,11 +71,11 @@ fn given(
             Err(fault) => fault,
         };
         let is_refused = fault.kind == ModelErrorKind::Auth;
-        match person.as_deref_mut() {
+        match user.as_deref_mut() {
             Some(_) if is_refused && tries < TRIES => print_message(&fault.message),
-            Some(person) if !is_refused => {
+            Some(user) if !is_refused => {
                 print_message(&fault.message);
-                match person.confirm("Keep it unchecked all the same?")? {
+                match user.confirm("Keep it unchecked all the same?")? {
                     true => return Ok((provider, Vec::new())),
                     false => bail!("nothing was kept"),
                 }
@@ -94,18 +94,18 @@ fn given(
 fn key(
     provider: &ProviderConfig,
     args: &LoginArgs,
-    person: Option<&mut Person>,
+    user: Option<&mut TerminalUser>,
 ) -> anyhow::Result<Option<SecretString>> {
     let name = &provider.name;
     let needs_none = provider.key_hint.is_empty();
-    let typed = match person {
-        Some(person) => {
+    let typed = match user {
+        Some(user) => {
             let or = if needs_none {
                 ", empty if it needs none"
             } else {
                 ""
             };
-            person.ask_hidden_line(&format!("Key for {name} (not shown{or}): "))?
+            user.ask_hidden_line(&format!("Key for {name} (not shown{or}): "))?
         }
         None if args.with_key => {
             let mut text = String::new();
@@ -141,13 +141,17 @@ fn sound(
 
 /// Stores the key and reports it.
 fn save_and_report(
-    parts: &Parts,
-    keys: &Keys,
+    app: &App,
+    keys: &KeyFile,
     provider: ProviderConfig,
     models: Vec<String>,
 ) -> anyhow::Result<()> {
     let name = provider.name.clone();
-    let configured = parts.reach.configured().iter().find(|it| it.name == name);
+    let configured = app
+        .live_providers
+        .configured()
+        .iter()
+        .find(|it| it.name == name);
     if let Err(error) = keys.read() {
         print_message(&format!("{error}; this is mended now"));
     }
@@ -156,7 +160,7 @@ fn save_and_report(
         Some(_) => format!("the key for {name}"),
         None => format!("the address of {name}, which needs no key,"),
     };
-    store(&parts.reach, keys, provider, models)?;
+    store(&app.live_providers, keys, provider, models)?;
     print_message(&format!(
         "{what} is kept in {}, for you alone to read",
         keys.path().display()
@@ -175,17 +179,17 @@ fn save_and_report(
 
 /// Stores the key of a provider together with its address.
 fn store(
-    reach: &Reach,
-    keys: &Keys,
+    live_providers: &LiveProviders,
+    keys: &KeyFile,
     provider: ProviderConfig,
     models: Vec<String>,
-) -> Result<(), KeysError> {
-    let mut known = reach.configured().iter();
+) -> Result<(), KeyFileError> {
+    let mut known = live_providers.configured().iter();
     let is_configured = known.any(|it| it.name == provider.name);
     let mut all = keys.read_ignoring_mode()?;
     all.insert(
         provider.name,
-        Kept {
+        StoredKey {
             key: provider.key,
             api: provider.api,
             base_url: provider.base_url,
@@ -197,8 +201,8 @@ fn store(
 
 /// Runs `turnery logout`.
 pub(crate) fn logout(global: &Global, args: &LogoutArgs) -> anyhow::Result<ExitCode> {
-    let parts = Parts::read(global, Config::default());
-    let keys = parts.places.keys()?;
+    let app = App::read(global, Config::default());
+    let keys = app.places.keys()?;
     let mut all = keys.read_ignoring_mode()?;
     let names: Vec<String> = match &args.provider {
         Some(name) => all.remove(name).map(|_| name.clone()).into_iter().collect(),
@@ -214,7 +218,7 @@ pub(crate) fn logout(global: &Global, args: &LogoutArgs) -> anyhow::Result<ExitC
             print_message(&format!("the key for {} is forgotten", names.join(", ")));
         }
     }
-    for provider in parts.reach.configured() {
+    for provider in app.live_providers.configured() {
         let is_meant = args.provider.as_ref().is_none_or(|it| *it == provider.name);
         if is_meant && provider.key.is_some() {
             print_message(&format!(

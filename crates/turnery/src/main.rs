@@ -24,7 +24,7 @@ mod watchdog;
 #[cfg(not(unix))]
 compile_error!("turnery needs a Unix: on Windows, build it in WSL");
 
-use args::{AcpArgs, Args, Command, Instead, Sessions};
+use args::{AcpArgs, AcpCommand, Args, Command, Sessions};
 use clap::CommandFactory as _;
 use std::{
     io::{IsTerminal as _, Write as _},
@@ -44,7 +44,7 @@ fn main() -> ExitCode {
     let done = match args.command {
         Some(
             Command::Acp(AcpArgs {
-                instead: Some(Instead::Login(login)),
+                instead: Some(AcpCommand::Login(login)),
                 ..
             })
             | Command::Login(login),
@@ -59,8 +59,8 @@ fn main() -> ExitCode {
             return run::run(&global, *run);
         }
         Some(Command::Sessions(sessions)) => match sessions.what {
-            Sessions::Kept(kept) => sessions::run(&global, kept),
-            Sessions::Again(again) => return run::again(&global, again, flags),
+            Sessions::Store(command) => sessions::run(&global, command),
+            Sessions::RunAgain(again) => return run::again(&global, again, flags),
         },
         Some(Command::Models(models)) => models::run(&global, &models),
         Some(Command::Mcp(mcp)) => mcp::run(&global, &mcp.what),

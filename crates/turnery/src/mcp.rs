@@ -1,7 +1,7 @@
 //! `turnery mcp`: lists the configured MCP servers and checks that they work.
 
 use crate::{
-    app::{Parts, folder},
+    app::{App, folder},
     args::{Global, Mcp},
     config::Config,
     runtime::runtime,
@@ -21,12 +21,12 @@ use turnery_tools::{
 /// Runs `turnery mcp`. Fails if one of the servers does not work.
 pub(crate) fn run(global: &Global, what: &Mcp) -> anyhow::Result<ExitCode> {
     let Mcp::List { json } = what;
-    let parts = Parts::read(global, Config::default());
+    let app = App::read(global, Config::default());
     let roots = vec![folder(None)?];
-    let servers = parts.settings(&roots)?.mcp;
+    let servers = app.settings(&roots)?.mcp;
     let launch = Launch {
         roots,
-        hidden_env: parts.hidden_env(),
+        hidden_env: app.hidden_env(),
     };
     let runtime = runtime()?;
     let all = runtime.block_on(async {

@@ -1,7 +1,7 @@
 //! `turnery models`: lists the usable models and what the others need.
 
 use crate::{
-    app::{Parts, folder},
+    app::{App, folder},
     args::{Global, ModelsArgs},
     config::Config,
     runtime::runtime,
@@ -16,7 +16,7 @@ use turnery_tools::visible_line;
 
 /// One row of the list.
 #[derive(Debug, PartialEq, Eq, Serialize)]
-struct Row {
+struct ModelRow {
     /// `provider/model`.
     name: String,
     /// True if the model can be used now.
@@ -30,18 +30,18 @@ struct Row {
 
 /// Runs `turnery models`.
 pub(crate) fn run(global: &Global, args: &ModelsArgs) -> anyhow::Result<ExitCode> {
-    let parts = Parts::read(global, Config::default());
+    let app = App::read(global, Config::default());
     let runtime = runtime()?;
-    runtime.block_on(parts.reach.discover());
+    runtime.block_on(app.live_providers.discover());
     runtime.shutdown_background();
     let cwd = folder(None)?;
-    let settings = parts.settings(std::slice::from_ref(&cwd))?;
-    let default = match parts.silent_server(&settings, &cwd) {
+    let settings = app.settings(std::slice::from_ref(&cwd))?;
+    let default = match app.silent_server(&settings, &cwd) {
         Some(server) => row_name(&server, server.models.first()),
         None => settings.model.to_string(),
     };
-    let silent = |provider: &ProviderConfig| parts.reach.served().is_silent(provider);
-    let rows = rows(&parts.reach.now(), default, silent);
+    let silent = |provider: &ProviderConfig| app.live_providers.served().is_silent(provider);
+    let rows = rows(&app.live_providers.now(), default, silent);
     let mut out = io::stdout().lock();
     match args.json {
         true => {
@@ -62,7 +62,7 @@ fn rows(
     all: &[ProviderConfig],
     default: String,
     is_silent: impl Fn(&ProviderConfig) -> bool,
-) -> Vec<Row> {
+) -> Vec<ModelRow> {
     let lacks = |provider: &ProviderConfig| match provider.require_key() {
         Err(missing) => Some(needs(missing)),
         Ok(()) if is_silent(provider) => Some(format!(
@@ -71,7 +71,7 @@ fn rows(
         )),
         Ok(()) => None,
     };
-    let row = |name: String, needs: Option<String>| Row {
+    let row = |name: String, needs: Option<String>| ModelRow {
         ready: needs.is_none(),
         default: name == default,
         name,
@@ -109,7 +109,7 @@ fn needs(missing: MissingKeyError) -> String {
     format!("{hint}, or turnery login {provider}")
 }
 
-fn write_rows(rows: &[Row], out: &mut impl Write) -> io::Result<()> {
+fn write_rows(rows: &[ModelRow], out: &mut impl Write) -> io::Result<()> {
     let width = rows.iter().map(|row| row.name.len()).max().unwrap_or(0);
     for row in rows {
         let mark = if row.default { '*' } else { ' ' };

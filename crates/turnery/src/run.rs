@@ -18,15 +18,15 @@ pub(crate) mod try_models;
 pub(crate) use job::loop_number;
 
 use crate::{
-    app::{Parts, folder},
-    args::{Again, Choices, FIRST_PROMPT, Format, Global, How, RunArgs},
+    app::{App, folder},
+    args::{Choices, FIRST_PROMPT, Format, Global, RunAgainCommand, RunArgs, RunOptions},
     config::Config,
     logs,
     runtime::runtime,
     watchdog::{self, Watchdog},
 };
 use anyhow::{Context as _, anyhow};
-use job::{Job, Place, Work};
+use job::{Job, SessionTarget, Work};
 use prompt_input::SilentStdin;
 use result::RunResult;
 use std::{
@@ -62,10 +62,10 @@ pub(crate) fn run(global: &Global, args: RunArgs) -> ExitCode {
         tries,
         how,
     } = args;
-    let place = match (session, continue_newest) {
-        (Some(id), _) => Place::Here(id, cwd),
-        (None, true) => Place::Newest(cwd),
-        (None, false) => Place::New(cwd),
+    let target = match (session, continue_newest) {
+        (Some(id), _) => SessionTarget::Here(id, cwd),
+        (None, true) => SessionTarget::Newest(cwd),
+        (None, false) => SessionTarget::New(cwd),
     };
     execute_job(global, how.format, || {
         tries.check_count()?;
@@ -74,34 +74,34 @@ pub(crate) fn run(global: &Global, args: RunArgs) -> ExitCode {
             true => Work::Say(content),
             false => Work::Try(tries, content),
         };
-        Ok(Job { work, place, how })
+        Ok(Job { work, target, how })
     })
 }
 
 /// Runs the `turnery sessions` commands that call a model. `flags` are those before the command.
-pub(crate) fn again(global: &Global, again: Again, flags: Choices) -> ExitCode {
-    let (Again::Continue { how, .. }
-    | Again::Rerun { how, .. }
-    | Again::Branch { how, .. }
-    | Again::Compact { how, .. }) = &again;
-    let how = How {
+pub(crate) fn again(global: &Global, again: RunAgainCommand, flags: Choices) -> ExitCode {
+    let (RunAgainCommand::Continue { how, .. }
+    | RunAgainCommand::Rerun { how, .. }
+    | RunAgainCommand::Branch { how, .. }
+    | RunAgainCommand::Compact { how, .. }) = &again;
+    let how = RunOptions {
         format: how.format,
         choice: how.choice.clone().or(flags),
     };
     execute_job(global, how.format, || {
         let (id, work) = match again {
-            Again::Continue { id, .. } => (id, Work::GoOn),
-            Again::Rerun { id, which, .. } => (id, Work::Rerun(which)),
-            Again::Compact { id, .. } => (id, Work::Compact),
-            Again::Branch {
+            RunAgainCommand::Continue { id, .. } => (id, Work::GoOn),
+            RunAgainCommand::Rerun { id, which, .. } => (id, Work::Rerun(which)),
+            RunAgainCommand::Compact { id, .. } => (id, Work::Compact),
+            RunAgainCommand::Branch {
                 id, from, prompt, ..
             } => {
                 let content = read_prompt(prompt.as_deref(), &[], &[])?;
                 (id, Work::Branch(from, content))
             }
         };
-        let place = Place::There(id);
-        Ok(Job { work, place, how })
+        let target = SessionTarget::There(id);
+        Ok(Job { work, target, how })
     })
 }
 
@@ -183,11 +183,11 @@ fn run_in_runtime(global: &Global, job: Job) -> anyhow::Result<RunResult> {
     let runtime = runtime()?;
     // The runtime handles signals as well; the watchdog is for a runtime that is stuck.
     let watchdog = Watchdog::start(None, false, || {})?;
-    let parts = Parts::read(global, Config::from(job.how.choice.clone()));
-    let store: Arc<dyn Store> = Arc::new(parts.store()?);
+    let app = App::read(global, Config::from(job.how.choice.clone()));
+    let store: Arc<dyn Store> = Arc::new(app.store()?);
     let result = runtime.block_on(async {
         tokio::spawn(watchdog.clone().run_heartbeat());
-        run_job(parts, Arc::clone(&store), job).await
+        run_job(app, Arc::clone(&store), job).await
     });
     watchdog.beat();
     // Drops running tasks, and with them the processes that they started.
@@ -199,16 +199,16 @@ fn run_in_runtime(global: &Global, job: Job) -> anyhow::Result<RunResult> {
     result
 }
 
-async fn run_job(parts: Parts, store: Arc<dyn Store>, job: Job) -> anyhow::Result<RunResult> {
-    let Job { work, place, how } = job;
+async fn run_job(app: App, store: Arc<dyn Store>, job: Job) -> anyhow::Result<RunResult> {
+    let Job { work, target, how } = job;
     let mut signals = TerminationSignals::listen()?;
     let flags = Config::from(how.choice);
-    let begins_with = match &place {
+    let begins_with = match &target {
         // Check the settings first, so that no unusable session is created.
-        Place::New(cwd) => Some(parts.usable_settings(folder(cwd.clone())?).await?),
-        Place::Newest(_) | Place::Here(..) | Place::There(_) => None,
+        SessionTarget::New(cwd) => Some(app.usable_settings(folder(cwd.clone())?).await?),
+        SessionTarget::Newest(_) | SessionTarget::Here(..) | SessionTarget::There(_) => None,
     };
-    let agent = parts.into_agent(Arc::clone(&store));
+    let agent = app.into_agent(Arc::clone(&store));
     if let Some(Settings { model, limits, .. }) = &begins_with {
         job::check_media_support(&agent, model, work.content())?;
         job::check_prices(&agent, limits, work.models(model))?;
@@ -219,7 +219,7 @@ async fn run_job(parts: Parts, store: Arc<dyn Store>, job: Job) -> anyhow::Resul
         Arc::new(permission_prompt::PermissionPrompter::new(notices)),
         Box::new(outbox),
     );
-    let session = job::open(&agent, &*store, &place, ports, &flags).await?;
+    let session = job::open(&agent, &*store, &target, ports, &flags).await?;
     let name = session.options().model.parse()?;
     job::check_media_support(&agent, &name, work.content())?;
     let ticket = work.start(&session, &*store, cancel.clone()).await?;

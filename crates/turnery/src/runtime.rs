@@ -71,16 +71,16 @@ impl FailoverRuntime {
 
 /// Keeps one of the runtime's threads asleep, so that it takes no tasks, until the other is stuck.
 #[derive(Clone, Default)]
-struct Standby(Arc<Shared>);
+struct Standby(Arc<StandbyShared>);
 
 #[derive(Default)]
-struct Shared {
-    state: Mutex<State>,
+struct StandbyShared {
+    state: Mutex<StandbyState>,
     woken: Condvar,
 }
 
 #[derive(Default)]
-struct State {
+struct StandbyState {
     is_woken: bool,
     has_ended: bool,
     /// Number of times that the thread has gone to sleep.
@@ -110,7 +110,7 @@ impl Standby {
         {
             self.state().sleeps += 1;
         }
-        let sleeping = |state: &mut State| !state.is_woken && !state.has_ended;
+        let sleeping = |state: &mut StandbyState| !state.is_woken && !state.has_ended;
         let awake = self.0.woken.wait_while(self.state(), sleeping);
         awake.unwrap_or_else(PoisonError::into_inner).has_ended
     }
@@ -125,7 +125,7 @@ impl Standby {
         self.0.woken.notify_one();
     }
 
-    fn state(&self) -> MutexGuard<'_, State> {
+    fn state(&self) -> MutexGuard<'_, StandbyState> {
         self.0.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }

@@ -6,8 +6,8 @@ mod transfer;
 mod usage;
 
 use crate::{
-    app::{Parts, folder},
-    args::{Global, Kept},
+    app::{App, folder},
+    args::{Global, StoreCommand},
     config::Config,
     run::{exit, loop_number},
     runtime::runtime,
@@ -29,29 +29,33 @@ const TITLE_WIDTH: usize = 60;
 const RESULT_WIDTH: usize = 120;
 
 /// Runs the `turnery sessions` commands that need no model.
-pub(crate) fn run(global: &Global, what: Kept) -> anyhow::Result<ExitCode> {
-    let parts = Parts::read(global, Config::default());
-    let store = parts.store()?;
+pub(crate) fn run(global: &Global, what: StoreCommand) -> anyhow::Result<ExitCode> {
+    let app = App::read(global, Config::default());
+    let store = app.store()?;
     let runtime = runtime()?;
     let mut out = io::stdout().lock();
     runtime.block_on(async {
         match what {
-            Kept::List { all, json } => list(&store, all, json, &mut out).await,
-            Kept::Show { id, json } => show(&store, &SessionId::from(id), json, &mut out).await,
-            Kept::Export { id, file } => {
+            StoreCommand::List { all, json } => list(&store, all, json, &mut out).await,
+            StoreCommand::Show { id, json } => {
+                show(&store, &SessionId::from(id), json, &mut out).await
+            }
+            StoreCommand::Export { id, file } => {
                 transfer::export(&store, &SessionId::from(id), file.as_deref(), &mut out).await
             }
-            Kept::Import { file, new } => transfer::import(&store, &file, new, &mut out).await,
-            Kept::Usage { id, json } => {
-                let price = |model: &str| parts.price_of(model);
+            StoreCommand::Import { file, new } => {
+                transfer::import(&store, &file, new, &mut out).await
+            }
+            StoreCommand::Usage { id, json } => {
+                let price = |model: &str| app.price_of(model);
                 usage::usage(&store, &SessionId::from(id), price, json, &mut out).await
             }
-            Kept::Delete { id, force } => delete(&store, id, force, &mut out).await,
-            Kept::Check { id, json, repair } => {
+            StoreCommand::Delete { id, force } => delete(&store, id, force, &mut out).await,
+            StoreCommand::Check { id, json, repair } => {
                 let id = id.map(SessionId::from);
                 damage::check(&store, id.as_ref(), json, repair, &mut out).await
             }
-            Kept::Repair { id, json } => {
+            StoreCommand::Repair { id, json } => {
                 let ids: Vec<SessionId> = id.into_iter().map(SessionId::from).collect();
                 damage::repair(&store, &ids, json, &mut out).await
             }

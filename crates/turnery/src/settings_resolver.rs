@@ -1,7 +1,7 @@
 //! Resolves the settings of a folder whenever a session is created or opened.
 
 use crate::{
-    config::{Config, Reach, environment, mcp, project},
+    config::{Config, LiveProviders, environment, mcp, project},
     hooks, instructions, slash_commands,
 };
 use std::{
@@ -14,7 +14,7 @@ use turnery_models::ModelName;
 use turnery_tools::{GuardedPaths, SandboxMode, SandboxSettings, policy::program_files};
 
 /// Sources of settings that do not depend on the folder.
-pub(crate) struct Configured {
+pub(crate) struct SettingsSources {
     /// Settings of the user's file, or its errors.
     pub(crate) user: Result<Config, String>,
     /// Settings of the environment, or its errors.
@@ -22,7 +22,7 @@ pub(crate) struct Configured {
     /// Settings of the command line.
     pub(crate) flags: Config,
     /// Providers, for the default model.
-    pub(crate) reach: Arc<Reach>,
+    pub(crate) live_providers: Arc<LiveProviders>,
     /// Folder of the user's slash commands.
     commands: Option<PathBuf>,
     /// Files and folders of this installation; sessions change them only after asking, sandboxed commands
@@ -35,19 +35,19 @@ pub(crate) struct Configured {
     warned: Mutex<HashSet<String>>,
 }
 
-impl Configured {
+impl SettingsSources {
     /// Creates a resolver for these sources.
     pub(crate) fn new(
         user: Result<Config, String>,
         environment: Result<Config, String>,
         flags: Config,
-        reach: Arc<Reach>,
+        live_providers: Arc<LiveProviders>,
     ) -> Self {
         Self {
             user,
             environment,
             flags,
-            reach,
+            live_providers,
             commands: None,
             private_paths: Vec::new(),
             key_files: Vec::new(),
@@ -138,15 +138,17 @@ impl Configured {
     }
 }
 
-impl Projects for Configured {
+impl Projects for SettingsSources {
     fn settings(&self, roots: &[PathBuf]) -> Result<Settings, SettingsError> {
         let choice = self.choice(roots).map_err(SettingsError)?;
-        if let Some(problem) = self.reach.problem() {
+        if let Some(problem) = self.live_providers.problem() {
             return Err(SettingsError(problem));
         }
         let limits = choice.limits.of_prompt();
         let sandbox = self.sandbox(&choice);
-        let model = choice.model.unwrap_or_else(|| self.reach.usual_model());
+        let model = choice
+            .model
+            .unwrap_or_else(|| self.live_providers.usual_model());
         let usual = Settings::new(model, instructions::system(roots));
         let entries = choice.hooks.unwrap_or_default();
         Ok(Settings {
@@ -176,7 +178,11 @@ impl Projects for Configured {
 
     fn usual_model(&self) -> Option<ModelName> {
         let choice = self.choice(&[]).ok()?;
-        Some(choice.model.unwrap_or_else(|| self.reach.usual_model()))
+        Some(
+            choice
+                .model
+                .unwrap_or_else(|| self.live_providers.usual_model()),
+        )
     }
 }
 
@@ -200,11 +206,11 @@ mod tests {
         folder.to_owned()
     }
 
-    fn nothing() -> Arc<Reach> {
-        Arc::new(Reach::new(Vec::new(), None))
+    fn nothing() -> Arc<LiveProviders> {
+        Arc::new(LiveProviders::new(Vec::new(), None))
     }
 
-    fn configured(user: Config, environment: Config, flags: Config) -> Configured {
+    fn configured(user: Config, environment: Config, flags: Config) -> SettingsSources {
         let named_models = ["p/project", "p/first", "p/second"];
         let user = Config {
             models: named_models
@@ -212,7 +218,7 @@ mod tests {
                 .into(),
             ..user
         };
-        Configured::new(Ok(user), Ok(environment), flags, nothing())
+        SettingsSources::new(Ok(user), Ok(environment), flags, nothing())
     }
 
     #[test]
@@ -293,7 +299,8 @@ mod tests {
             )
         );
         let user = Err("config.toml:1: wrong".to_owned());
-        let configured = Configured::new(user, Ok(Config::default()), Config::default(), nothing());
+        let configured =
+            SettingsSources::new(user, Ok(Config::default()), Config::default(), nothing());
         assert_eq!(
             configured.settings(&[root]).unwrap_err().to_string(),
             "config.toml:1: wrong"

@@ -39,10 +39,10 @@ const EXIT_TIMEOUT: Duration = Duration::from_millis(200);
 
 /// Watches the runtime. Dropping the handle changes nothing: the thread watches until the process ends.
 #[derive(Clone, Debug)]
-pub(crate) struct Watchdog(Arc<Shared>);
+pub(crate) struct Watchdog(Arc<WatchdogShared>);
 
 #[derive(Debug, Default)]
-struct Shared {
+struct WatchdogShared {
     /// Wakes the heartbeat task.
     sign_requested: Notify,
     signs: AtomicU64,
@@ -70,7 +70,7 @@ impl Watchdog {
             true => Urgency::Drain,
             false => Urgency::EndOfInput,
         };
-        let shared = Arc::new(Shared::default());
+        let shared = Arc::new(WatchdogShared::default());
         let watchdog = Self(Arc::clone(&shared));
         thread::Builder::new()
             .name("watchdog".to_owned())
@@ -142,7 +142,7 @@ fn watch(
     mut signals: UnixStream,
     mut input: Option<OwnedFd>,
     at_end_of_input: Urgency,
-    shared: &Shared,
+    shared: &WatchdogShared,
     on_signal: &dyn Fn(),
 ) {
     let mut life_signs: Option<LifeSigns> = None;

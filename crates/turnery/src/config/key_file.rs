@@ -2,8 +2,8 @@
 //!
 //! Each key is stored with the address that it belongs to and is never sent to another one.
 
-use secrecy::{ExposeSecret as _, SecretString};
-use serde::{Deserialize, Serialize};
+use secrecy::{ExposeSecret, SecretString};
+use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use std::{
     collections::BTreeMap,
     fs::{self, DirBuilder, File, Metadata, OpenOptions},
@@ -17,36 +17,36 @@ use turnery_models::Api;
 const LONGEST: u64 = 1 << 20;
 
 /// Stored data of one provider.
-#[derive(Clone, Debug)]
-pub(crate) struct Kept {
+#[derive(Clone, Debug, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct StoredKey {
     /// The key; `None` for a server that needs none.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[serde(serialize_with = "expose_key", deserialize_with = "hide_key")]
     pub(crate) key: Option<SecretString>,
     /// API that the provider speaks.
     pub(crate) api: Api,
     /// The only address that the key is sent to.
     pub(crate) base_url: String,
     /// Models to offer; only for providers that are not well-known.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub(crate) models: Vec<String>,
 }
 
 /// Stored data of all providers, by name.
-pub(crate) type AllKept = BTreeMap<String, Kept>;
+pub(crate) type StoredKeys = BTreeMap<String, StoredKey>;
 
-/// Stored data of one provider, as serialized in the file.
-#[derive(Serialize, Deserialize)]
-#[serde(deny_unknown_fields)]
-struct Line {
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    key: Option<String>,
-    api: Api,
-    base_url: String,
-    #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    models: Vec<String>,
+fn expose_key<S: Serializer>(key: &Option<SecretString>, to: S) -> Result<S::Ok, S::Error> {
+    key.as_ref().map(ExposeSecret::expose_secret).serialize(to)
+}
+
+fn hide_key<'de, D: Deserializer<'de>>(from: D) -> Result<Option<SecretString>, D::Error> {
+    Ok(Option::<String>::deserialize(from)?.map(SecretString::from))
 }
 
 /// Error of reading or writing the key file. Messages never quote the contents.
 #[derive(Debug, thiserror::Error)]
-pub(crate) enum KeysError {
+pub(crate) enum KeyFileError {
     #[error("{path} may be read by others (mode {mode:04o}); run: chmod 600 {path}")]
     Open { path: String, mode: u32 },
     #[error("{path}:{line}: this is no file of turnery's keys; delete it, then run turnery login")]
@@ -61,11 +61,11 @@ pub(crate) struct FileStamp([i64; 6]);
 
 /// The key file.
 #[derive(Clone, Debug)]
-pub(crate) struct Keys {
+pub(crate) struct KeyFile {
     path: PathBuf,
 }
 
-impl Keys {
+impl KeyFile {
     pub(crate) fn at(path: PathBuf) -> Self {
         Self { path }
     }
@@ -89,9 +89,9 @@ impl Keys {
     }
 
     /// Reads the file. Refuses a file that other users may read, since its keys may have leaked.
-    pub(crate) fn read(&self) -> Result<AllKept, KeysError> {
+    pub(crate) fn read(&self) -> Result<StoredKeys, KeyFileError> {
         self.read_if(|seen| match seen.mode() & 0o777 {
-            mode if mode & 0o077 != 0 => Err(KeysError::Open {
+            mode if mode & 0o077 != 0 => Err(KeyFileError::Open {
                 path: self.shown(),
                 mode,
             }),
@@ -100,17 +100,17 @@ impl Keys {
     }
 
     /// Like [`Self::read`], but skips the permission check; for callers that rewrite the file.
-    pub(crate) fn read_ignoring_mode(&self) -> Result<AllKept, KeysError> {
+    pub(crate) fn read_ignoring_mode(&self) -> Result<StoredKeys, KeyFileError> {
         self.read_if(|_| Ok(()))
     }
 
     fn read_if(
         &self,
-        fits: impl FnOnce(&Metadata) -> Result<(), KeysError>,
-    ) -> Result<AllKept, KeysError> {
+        fits: impl FnOnce(&Metadata) -> Result<(), KeyFileError>,
+    ) -> Result<StoredKeys, KeyFileError> {
         let file = match File::open(&self.path) {
             Ok(file) => file,
-            Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(AllKept::new()),
+            Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(StoredKeys::new()),
             Err(error) => return Err(self.io(error)),
         };
         fits(&file.metadata().map_err(|error| self.io(error))?)?;
@@ -118,25 +118,14 @@ impl Keys {
         let mut file = file.take(LONGEST);
         file.read_to_end(&mut text)
             .map_err(|error| self.io(error))?;
-        let lines: BTreeMap<String, Line> =
-            serde_json::from_slice(&text).map_err(|error| KeysError::Broken {
-                path: self.shown(),
-                line: error.line(),
-            })?;
-        let kept = |line: Line| Kept {
-            key: line.key.map(SecretString::from),
-            api: line.api,
-            base_url: line.base_url,
-            models: line.models,
-        };
-        Ok(lines
-            .into_iter()
-            .map(|(name, line)| (name, kept(line)))
-            .collect())
+        serde_json::from_slice(&text).map_err(|error| KeyFileError::Broken {
+            path: self.shown(),
+            line: error.line(),
+        })
     }
 
     /// Replaces the contents atomically, with access for the owner only. Deletes the file if `kept` is empty.
-    pub(crate) fn write(&self, kept: &AllKept) -> Result<(), KeysError> {
+    pub(crate) fn write(&self, kept: &StoredKeys) -> Result<(), KeyFileError> {
         let written = match kept.is_empty() {
             true => match fs::remove_file(&self.path) {
                 Err(error) if error.kind() != io::ErrorKind::NotFound => Err(error),
@@ -147,11 +136,7 @@ impl Keys {
         written.map_err(|error| self.io(error))
     }
 
-    fn replace(&self, kept: &AllKept) -> io::Result<()> {
-        let lines: BTreeMap<&String, Line> = kept
-            .iter()
-            .map(|(name, kept)| (name, Line::from(kept)))
-            .collect();
+    fn replace(&self, kept: &StoredKeys) -> io::Result<()> {
         let folder = self.path.parent().unwrap_or(Path::new("."));
         DirBuilder::new()
             .recursive(true)
@@ -163,7 +148,7 @@ impl Keys {
             .create_new(true)
             .mode(0o600)
             .open(&beside)?;
-        let replaced = serde_json::to_writer_pretty(&mut file, &lines)
+        let replaced = serde_json::to_writer_pretty(&mut file, kept)
             .map_err(io::Error::from)
             .and_then(|()| file.write_all(b"\n"))
             .and_then(|()| file.sync_all())
@@ -178,21 +163,10 @@ impl Keys {
         self.path.display().to_string()
     }
 
-    fn io(&self, error: io::Error) -> KeysError {
-        KeysError::Io {
+    fn io(&self, error: io::Error) -> KeyFileError {
+        KeyFileError::Io {
             path: self.shown(),
             error,
-        }
-    }
-}
-
-impl From<&Kept> for Line {
-    fn from(kept: &Kept) -> Self {
-        Self {
-            key: kept.key.as_ref().map(|key| key.expose_secret().to_owned()),
-            api: kept.api,
-            base_url: kept.base_url.clone(),
-            models: kept.models.clone(),
         }
     }
 }
@@ -202,8 +176,8 @@ mod tests {
     use super::*;
     use std::os::unix::fs::PermissionsExt as _;
 
-    fn kept(key: &str) -> Kept {
-        Kept {
+    fn kept(key: &str) -> StoredKey {
+        StoredKey {
             key: Some(SecretString::from(key)),
             api: Api::OpenAi,
             base_url: "http://desk/v1".to_owned(),
@@ -218,10 +192,10 @@ mod tests {
     #[test]
     fn key_file_is_private_and_written_atomically() {
         let folder = tempfile::tempdir().unwrap();
-        let keys = Keys::at(folder.path().join("new").join("keys.json"));
+        let keys = KeyFile::at(folder.path().join("new").join("keys.json"));
         assert!(keys.read().unwrap().is_empty());
         assert_eq!(keys.stamp(), None);
-        keys.write(&AllKept::from([("desk".to_owned(), kept("sk-1"))]))
+        keys.write(&StoredKeys::from([("desk".to_owned(), kept("sk-1"))]))
             .unwrap();
         assert_eq!(mode(keys.path()), 0o600);
         assert_eq!(mode(keys.path().parent().unwrap()), 0o700);
@@ -231,7 +205,7 @@ mod tests {
             text,
             "{\n  \"desk\": {\n    \"key\": \"sk-1\",\n    \"api\": \"openai\",\n    \"base_url\": \"http://desk/v1\"\n  }\n}\n"
         );
-        keys.write(&AllKept::from([("desk".to_owned(), kept("sk-2"))]))
+        keys.write(&StoredKeys::from([("desk".to_owned(), kept("sk-2"))]))
             .unwrap();
         assert_ne!(
             keys.stamp().unwrap(),
@@ -242,16 +216,16 @@ mod tests {
         assert_eq!(key.expose_secret(), "sk-2");
         let left = fs::read_dir(folder.path().join("new")).unwrap().count();
         assert_eq!(left, 1, "nothing lies beside it");
-        keys.write(&AllKept::new()).unwrap();
+        keys.write(&StoredKeys::new()).unwrap();
         assert!(!keys.path().exists());
-        keys.write(&AllKept::new()).unwrap();
+        keys.write(&StoredKeys::new()).unwrap();
     }
 
     #[test]
     fn key_file_readable_by_others_is_rejected_until_rewritten() {
         let folder = tempfile::tempdir().unwrap();
-        let keys = Keys::at(folder.path().join("keys.json"));
-        keys.write(&AllKept::from([("desk".to_owned(), kept("sk-1"))]))
+        let keys = KeyFile::at(folder.path().join("keys.json"));
+        keys.write(&StoredKeys::from([("desk".to_owned(), kept("sk-1"))]))
             .unwrap();
         for bits in [0o640, 0o604, 0o666] {
             fs::set_permissions(keys.path(), fs::Permissions::from_mode(bits)).unwrap();
@@ -277,7 +251,7 @@ mod tests {
             fs::write(&path, text).unwrap();
             fs::set_permissions(&path, fs::Permissions::from_mode(0o600)).unwrap();
         };
-        let keys = Keys::at(path.clone());
+        let keys = KeyFile::at(path.clone());
         for broken in [
             "{\"desk\": \"sk-secret\"}",
             "{\"desk\": {\"key\": \"sk-secret\"}}",

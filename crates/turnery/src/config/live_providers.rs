@@ -5,7 +5,7 @@
 
 use super::{
     file_watch::FileWatch,
-    key_file::{AllKept, FileStamp, Kept, Keys},
+    key_file::{FileStamp, KeyFile, StoredKey, StoredKeys},
     local_servers::{LocalServers, has_well_known_address},
     providers,
 };
@@ -33,11 +33,11 @@ const FRESH: Duration = Duration::from_millis(5);
 const FRESH_IF_QUIET: Duration = Duration::from_secs(60);
 
 /// All providers; rereads the key file when it has changed.
-pub(crate) struct Reach {
-    keys: Option<Keys>,
+pub(crate) struct LiveProviders {
+    keys: Option<KeyFile>,
     /// Result of starting the reader thread.
     reader_thread: OnceLock<io::Result<()>>,
-    key_reader: Arc<Shared>,
+    key_reader: Arc<KeyReader>,
     served: LocalServers,
     /// Time for which an unwatched read stays fresh.
     freshness: Duration,
@@ -47,10 +47,10 @@ pub(crate) struct Reach {
     read_timeout: Duration,
 }
 
-struct Shared {
+struct KeyReader {
     /// Providers from the environment and the configuration; their keys take precedence over stored ones.
     configured: Vec<ProviderConfig>,
-    state: Mutex<State>,
+    state: Mutex<KeyReaderState>,
     /// True if the key file may be watched with inotify.
     may_watch: bool,
     /// Wakes the reader thread.
@@ -59,7 +59,7 @@ struct Shared {
     completed: Condvar,
 }
 
-struct State {
+struct KeyReaderState {
     /// Start of the last read.
     last_read: Option<Instant>,
     /// File stamp at the last read.
@@ -95,7 +95,7 @@ impl ReadCounter {
     }
 }
 
-impl State {
+impl KeyReaderState {
     /// Returns true if the last read is still fresh.
     fn is_fresh(&mut self, freshness: Duration) -> bool {
         let Some(last_read) = self.last_read.filter(|_| !self.looks.is_pending()) else {
@@ -109,15 +109,16 @@ impl State {
     }
 }
 
-impl Shared {
-    fn state(&self) -> MutexGuard<'_, State> {
+impl KeyReader {
+    fn state(&self) -> MutexGuard<'_, KeyReaderState> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Runs the reader thread: reads whenever a read is requested.
-    fn run(&self, keys: &Keys) {
+    fn run(&self, keys: &KeyFile) {
         loop {
-            let idle = |state: &mut State| !state.looks.is_pending() && !state.looks.is_closed;
+            let idle =
+                |state: &mut KeyReaderState| !state.looks.is_pending() && !state.looks.is_closed;
             let state = self.requested.wait_while(self.state(), idle);
             let mut state = state.unwrap_or_else(PoisonError::into_inner);
             if state.looks.is_closed {
@@ -142,7 +143,7 @@ impl Shared {
     }
 
     /// Checks the file's stamp, and reads the file if it has changed.
-    fn look(&self, keys: &Keys) {
+    fn look(&self, keys: &KeyFile) {
         let stamp = keys.stamp();
         if stamp == self.state().stamp {
             return;
@@ -151,7 +152,7 @@ impl Shared {
             Ok(kept) => (kept, None),
             Err(error) => {
                 tracing::warn!("{error}");
-                (AllKept::new(), Some(error.to_string()))
+                (StoredKeys::new(), Some(error.to_string()))
             }
         };
         let now = with_keys(&self.configured, &kept, keys.path()).into();
@@ -163,21 +164,21 @@ impl Shared {
     }
 }
 
-impl Drop for Reach {
+impl Drop for LiveProviders {
     fn drop(&mut self) {
         self.key_reader.state().looks.is_closed = true;
         self.key_reader.requested.notify_one();
     }
 }
 
-impl Reach {
+impl LiveProviders {
     /// Returns `configured`, complemented by the keys stored in `keys`.
-    pub(crate) fn new(configured: Vec<ProviderConfig>, keys: Option<Keys>) -> Self {
+    pub(crate) fn new(configured: Vec<ProviderConfig>, keys: Option<KeyFile>) -> Self {
         Self::with_watch(configured, keys, true)
     }
 
-    fn with_watch(configured: Vec<ProviderConfig>, keys: Option<Keys>, may_watch: bool) -> Self {
-        let state = State {
+    fn with_watch(configured: Vec<ProviderConfig>, keys: Option<KeyFile>, may_watch: bool) -> Self {
+        let state = KeyReaderState {
             last_read: None,
             stamp: None,
             now: configured.clone().into(),
@@ -194,7 +195,7 @@ impl Reach {
             freshness: FRESH,
             first_timeout: FIRST_READ_TIMEOUT,
             read_timeout: READ_TIMEOUT,
-            key_reader: Arc::new(Shared {
+            key_reader: Arc::new(KeyReader {
                 configured,
                 state: Mutex::new(state),
                 may_watch,
@@ -210,7 +211,7 @@ impl Reach {
     }
 
     /// Returns the state after a fresh read, or the earlier state if no read completes in time.
-    fn state(&self) -> MutexGuard<'_, State> {
+    fn state(&self) -> MutexGuard<'_, KeyReaderState> {
         let (state, joins) = self.request_read();
         let mut state = self.wait(state);
         // A read that was already under way may have missed a key stored since it began.
@@ -222,7 +223,10 @@ impl Reach {
     }
 
     /// Waits for the read under way, unless an earlier caller has timed out on it.
-    fn wait<'a>(&'a self, mut state: MutexGuard<'a, State>) -> MutexGuard<'a, State> {
+    fn wait<'a>(
+        &'a self,
+        mut state: MutexGuard<'a, KeyReaderState>,
+    ) -> MutexGuard<'a, KeyReaderState> {
         let look = state.looks.requested;
         if !state.looks.is_pending() || state.looks.given_up == look {
             return state;
@@ -231,7 +235,7 @@ impl Reach {
             0 => self.first_timeout,
             _ => self.read_timeout,
         };
-        let waits = |state: &mut State| state.looks.completed < look;
+        let waits = |state: &mut KeyReaderState| state.looks.completed < look;
         let waited = self
             .key_reader
             .completed
@@ -249,7 +253,7 @@ impl Reach {
     }
 
     /// Requests a read, unless the last one is fresh or one is under way. Returns true if one was under way.
-    fn request_read(&self) -> (MutexGuard<'_, State>, bool) {
+    fn request_read(&self) -> (MutexGuard<'_, KeyReaderState>, bool) {
         let mut state = self.key_reader.state();
         let joins = state.looks.is_pending();
         if let Some(keys) = &self.keys
@@ -270,7 +274,7 @@ impl Reach {
         (state, joins)
     }
 
-    fn start(&self, keys: &Keys) -> io::Result<()> {
+    fn start(&self, keys: &KeyFile) -> io::Result<()> {
         let (key_reader, keys) = (Arc::clone(&self.key_reader), keys.clone());
         let reader_thread = thread::Builder::new().name("keys".to_owned());
         reader_thread.spawn(move || key_reader.run(&keys)).map(drop)
@@ -303,7 +307,7 @@ impl Reach {
     }
 }
 
-impl Reach {
+impl LiveProviders {
     /// Returns the state of the user's local servers.
     pub(crate) fn served(&self) -> &LocalServers {
         &self.served
@@ -314,12 +318,12 @@ impl Reach {
         let Some(keys) = &self.keys else {
             return Ok(());
         };
-        let forgotten = keys.write(&AllKept::new());
+        let forgotten = keys.write(&StoredKeys::new());
         forgotten.map_err(|error| error.to_string())
     }
 }
 
-impl ProviderSource for Reach {
+impl ProviderSource for LiveProviders {
     fn now(&self) -> Arc<[ProviderConfig]> {
         let now = Arc::clone(&self.state().now);
         self.served.apply_models(now)
@@ -342,7 +346,7 @@ impl ProviderSource for Reach {
 }
 
 /// Returns `configured` with stored keys filled in, and providers with unknown names added.
-fn with_keys(configured: &[ProviderConfig], kept: &AllKept, file: &Path) -> Vec<ProviderConfig> {
+fn with_keys(configured: &[ProviderConfig], kept: &StoredKeys, file: &Path) -> Vec<ProviderConfig> {
     let mut all = configured.to_vec();
     for (name, kept) in kept {
         match all.iter_mut().find(|provider| provider.name == *name) {
@@ -365,7 +369,7 @@ fn with_keys(configured: &[ProviderConfig], kept: &AllKept, file: &Path) -> Vec<
 
 /// Fills in the stored key, unless the provider already has a key or was configured with another address: the key
 /// must not be sent to an address that it was not stored for.
-fn apply_stored(provider: &mut ProviderConfig, kept: &Kept) {
+fn apply_stored(provider: &mut ProviderConfig, kept: &StoredKey) {
     if provider.key.is_some() {
         return;
     }
@@ -387,8 +391,8 @@ mod tests {
     use secrecy::{ExposeSecret as _, SecretString};
     use turnery_models::Api;
 
-    fn kept(key: &str, base_url: &str) -> Kept {
-        Kept {
+    fn kept(key: &str, base_url: &str) -> StoredKey {
+        StoredKey {
             key: Some(SecretString::from(key)),
             api: Api::OpenAi,
             base_url: base_url.to_owned(),
@@ -397,8 +401,8 @@ mod tests {
     }
 
     /// Returns the key and the address of the provider `name`.
-    fn find(reach: &Reach, name: &str) -> (Option<String>, String) {
-        let now = reach.now();
+    fn find(live_providers: &LiveProviders, name: &str) -> (Option<String>, String) {
+        let now = live_providers.now();
         let provider = now.iter().find(|it| it.name == name).unwrap();
         let key = provider.key.as_ref();
         (
@@ -419,38 +423,38 @@ mod tests {
     fn stored_key_applies_until_it_is_removed() {
         for may_watch in [false, true] {
             let folder = tempfile::tempdir().unwrap();
-            let keys = Keys::at(folder.path().join("keys.json"));
+            let keys = KeyFile::at(folder.path().join("keys.json"));
             let configured = well_known(&[]);
-            let reach = eager(configured, keys.clone(), may_watch);
-            assert_eq!(reach.usual_model().to_string(), "offline");
+            let live_providers = eager(configured, keys.clone(), may_watch);
+            assert_eq!(live_providers.usual_model().to_string(), "offline");
             let openai = "https://api.openai.com/v1";
             let write = |key: &str| {
                 let one = [("openai".to_owned(), kept(key, openai))];
-                keys.write(&AllKept::from(one)).unwrap();
+                keys.write(&StoredKeys::from(one)).unwrap();
             };
             write("sk-1");
-            assert_eq!(find(&reach, "openai").0.as_deref(), Some("sk-1"));
-            assert_eq!(reach.usual_model().to_string(), "openai/gpt-5.1");
+            assert_eq!(find(&live_providers, "openai").0.as_deref(), Some("sk-1"));
+            assert_eq!(live_providers.usual_model().to_string(), "openai/gpt-5.1");
             write("sk-2");
-            assert_eq!(find(&reach, "openai").0.as_deref(), Some("sk-2"));
-            keys.write(&AllKept::new()).unwrap();
-            assert_eq!(find(&reach, "openai").0, None);
-            assert_eq!(reach.usual_model().to_string(), "offline");
+            assert_eq!(find(&live_providers, "openai").0.as_deref(), Some("sk-2"));
+            keys.write(&StoredKeys::new()).unwrap();
+            assert_eq!(find(&live_providers, "openai").0, None);
+            assert_eq!(live_providers.usual_model().to_string(), "offline");
         }
     }
 
     /// Returns providers that reread on every question and wait as long as a busy machine needs.
-    fn eager(configured: Vec<ProviderConfig>, keys: Keys, may_watch: bool) -> Reach {
-        let mut reach = Reach::with_watch(configured, Some(keys), may_watch);
-        reach.freshness = Duration::ZERO;
-        reach.first_timeout = Duration::from_secs(60);
-        reach.read_timeout = reach.first_timeout;
-        reach
+    fn eager(configured: Vec<ProviderConfig>, keys: KeyFile, may_watch: bool) -> LiveProviders {
+        let mut live_providers = LiveProviders::with_watch(configured, Some(keys), may_watch);
+        live_providers.freshness = Duration::ZERO;
+        live_providers.first_timeout = Duration::from_secs(60);
+        live_providers.read_timeout = live_providers.first_timeout;
+        live_providers
     }
 
     /// Returns the number of completed reads.
-    fn looks(reach: &Reach) -> u64 {
-        reach.state().looks.completed
+    fn looks(live_providers: &LiveProviders) -> u64 {
+        live_providers.state().looks.completed
     }
 
     #[cfg(target_os = "linux")]
@@ -459,17 +463,21 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         let place = folder.path().join("place");
         std::fs::create_dir(&place).unwrap();
-        let keys = Keys::at(place.join("keys.json"));
-        let reach = eager(well_known(&[]), keys, true);
-        assert_eq!((looks(&reach), looks(&reach)), (1, 1));
+        let keys = KeyFile::at(place.join("keys.json"));
+        let live_providers = eager(well_known(&[]), keys, true);
+        assert_eq!((looks(&live_providers), looks(&live_providers)), (1, 1));
         std::fs::write(place.join("keys.json"), "{}").unwrap();
-        assert_eq!((looks(&reach), looks(&reach)), (2, 2));
+        assert_eq!((looks(&live_providers), looks(&live_providers)), (2, 2));
         std::fs::write(place.join("sessions.db"), "").unwrap();
-        assert_eq!(looks(&reach), 2, "another file");
+        assert_eq!(looks(&live_providers), 2, "another file");
         std::fs::rename(&place, folder.path().join("elsewhere")).unwrap();
-        assert_eq!((looks(&reach), looks(&reach)), (3, 4), "no folder to watch");
+        assert_eq!(
+            (looks(&live_providers), looks(&live_providers)),
+            (3, 4),
+            "no folder to watch"
+        );
         std::fs::create_dir(&place).unwrap();
-        assert_eq!((looks(&reach), looks(&reach)), (5, 5));
+        assert_eq!((looks(&live_providers), looks(&live_providers)), (5, 5));
     }
 
     /// inotify reports for a folder only changes to the names in it.
@@ -484,24 +492,28 @@ mod tests {
         );
         let linked = other.path().join("linked.json");
         fs::write(&path, "{}").unwrap();
-        let reach = eager(well_known(&[]), Keys::at(path.clone()), true);
-        assert_eq!((looks(&reach), looks(&reach)), (1, 1));
+        let live_providers = eager(well_known(&[]), KeyFile::at(path.clone()), true);
+        assert_eq!((looks(&live_providers), looks(&live_providers)), (1, 1));
         fs::hard_link(&path, &linked).unwrap();
-        assert_eq!((looks(&reach), looks(&reach)), (2, 2));
+        assert_eq!((looks(&live_providers), looks(&live_providers)), (2, 2));
         let mut open = fs::OpenOptions::new().append(true).open(&linked).unwrap();
         open.write_all(b" ").unwrap();
-        assert_eq!((looks(&reach), looks(&reach)), (3, 3), "not closed yet");
+        assert_eq!(
+            (looks(&live_providers), looks(&live_providers)),
+            (3, 3),
+            "not closed yet"
+        );
         fs::remove_file(&path).unwrap();
         symlink(&linked, &path).unwrap();
         assert_eq!(
-            (looks(&reach), looks(&reach)),
+            (looks(&live_providers), looks(&live_providers)),
             (4, 5),
             "a link is not watched"
         );
         fs::rename(&linked, &path).unwrap();
-        assert_eq!((looks(&reach), looks(&reach)), (6, 6));
+        assert_eq!((looks(&live_providers), looks(&live_providers)), (6, 6));
         open.write_all(b" ").unwrap();
-        assert_eq!((looks(&reach), looks(&reach)), (7, 7));
+        assert_eq!((looks(&live_providers), looks(&live_providers)), (7, 7));
     }
 
     /// Creates a pipe in place of the key file: reading it blocks.
@@ -516,15 +528,15 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("keys.json");
         make_pipe(&path);
-        let keys = Keys::at(path.clone());
-        let reach = eager(well_known(&[]), keys.clone(), false);
-        reach.look_ahead();
+        let keys = KeyFile::at(path.clone());
+        let live_providers = eager(well_known(&[]), keys.clone(), false);
+        live_providers.look_ahead();
         // Opens as soon as the reader has.
         let look = std::fs::OpenOptions::new().write(true).open(&path).unwrap();
         thread::scope(|scope| {
-            let waiting = scope.spawn(|| find(&reach, "desk").0);
+            let waiting = scope.spawn(|| find(&live_providers, "desk").0);
             let one = [("desk".to_owned(), kept("sk-1", "http://desk/v1"))];
-            keys.write(&AllKept::from(one)).unwrap();
+            keys.write(&StoredKeys::from(one)).unwrap();
             drop(look);
             assert_eq!(waiting.join().unwrap().as_deref(), Some("sk-1"));
         });
@@ -536,11 +548,12 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("keys.json");
         make_pipe(&path);
-        let mut reach = Reach::new(well_known(&[]), Some(Keys::at(path.clone())));
-        reach.first_timeout = Duration::from_millis(20);
-        reach.read_timeout = Duration::ZERO;
+        let mut live_providers =
+            LiveProviders::new(well_known(&[]), Some(KeyFile::at(path.clone())));
+        live_providers.first_timeout = Duration::from_millis(20);
+        live_providers.read_timeout = Duration::ZERO;
         for _ in 0..3 {
-            assert_eq!(reach.usual_model().to_string(), "offline");
+            assert_eq!(live_providers.usual_model().to_string(), "offline");
         }
         // Lets a blocked reader reach the end of the pipe.
         drop(std::fs::OpenOptions::new().write(true).open(path).unwrap());
@@ -549,9 +562,13 @@ mod tests {
     #[test]
     fn environment_key_wins_and_key_stays_with_its_address() {
         let file = Path::new("keys.json");
-        let with = |configured: &[ProviderConfig], name: &str, kept: Kept| {
-            let all = with_keys(configured, &AllKept::from([(name.to_owned(), kept)]), file);
-            Reach::new(all, None)
+        let with = |configured: &[ProviderConfig], name: &str, kept: StoredKey| {
+            let all = with_keys(
+                configured,
+                &StoredKeys::from([(name.to_owned(), kept)]),
+                file,
+            );
+            LiveProviders::new(all, None)
         };
         let openai = "https://api.openai.com/v1";
         let both = with(
@@ -559,7 +576,7 @@ mod tests {
             "openai",
             kept("sk-file", openai),
         );
-        let key = |it: &Reach| find(it, "openai").0;
+        let key = |it: &LiveProviders| find(it, "openai").0;
         assert_eq!(key(&both).as_deref(), Some("sk-environment"));
         let moved = well_known(&[("OPENAI_BASE_URL", "https://elsewhere/v1")]);
         let elsewhere = with(&moved, "openai", kept("sk-file", openai));
@@ -588,10 +605,10 @@ mod tests {
     #[test]
     fn logged_in_provider_is_default_without_other_keys() {
         let folder = tempfile::tempdir().unwrap();
-        let keys = Keys::at(folder.path().join("keys.json"));
+        let keys = KeyFile::at(folder.path().join("keys.json"));
         let one = [("desk".to_owned(), kept("sk-1", "http://desk/v1"))];
-        keys.write(&AllKept::from(one)).unwrap();
-        let reach = Reach::new(well_known(&[]), Some(keys));
-        assert_eq!(reach.usual_model().to_string(), "desk/m");
+        keys.write(&StoredKeys::from(one)).unwrap();
+        let live_providers = LiveProviders::new(well_known(&[]), Some(keys));
+        assert_eq!(live_providers.usual_model().to_string(), "desk/m");
     }
 }

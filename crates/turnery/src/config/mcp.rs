@@ -26,20 +26,21 @@ pub(crate) struct McpEntry {
     /// Variables that the program gets in addition to those of turnery's environment; of these, none whose name looks
     /// like a key.
     #[serde(default)]
-    env: BTreeMap<String, Given>,
+    env: BTreeMap<String, ValueSource>,
     /// Address of the server, for streamable HTTP.
     #[schemars(with = "Option<String>", regex(pattern = "^https?://"))]
     url: Option<Hidden>,
     /// Headers sent with every request.
     #[serde(default)]
-    headers: BTreeMap<String, Given>,
+    headers: BTreeMap<String, ValueSource>,
     /// Maximum duration of a call of one of the server's tools, in seconds; default: 120.
     timeout: Option<NonZeroU64>,
 }
 
+/// Value of a variable or header.
 #[derive(Clone, Debug, PartialEq, JsonSchema)]
 #[schemars(untagged)]
-enum Given {
+enum ValueSource {
     /// The value itself.
     Plain(#[schemars(with = "String")] Hidden),
     /// A variable of the environment, so that no secret is in the file.
@@ -68,27 +69,27 @@ impl fmt::Debug for Hidden {
     }
 }
 
-impl<'de> Deserialize<'de> for Given {
+impl<'de> Deserialize<'de> for ValueSource {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        deserializer.deserialize_any(GivenVisitor)
+        deserializer.deserialize_any(ValueSourceVisitor)
     }
 }
 
-struct GivenVisitor;
+struct ValueSourceVisitor;
 
-impl<'de> Visitor<'de> for GivenVisitor {
-    type Value = Given;
+impl<'de> Visitor<'de> for ValueSourceVisitor {
+    type Value = ValueSource;
 
     fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(VALUE_FORM)
     }
 
-    fn visit_str<E>(self, text: &str) -> Result<Given, E> {
-        Ok(Given::Plain(Hidden(text.to_owned())))
+    fn visit_str<E>(self, text: &str) -> Result<ValueSource, E> {
+        Ok(ValueSource::Plain(Hidden(text.to_owned())))
     }
 
-    fn visit_map<A: MapAccess<'de>>(self, table: A) -> Result<Given, A::Error> {
-        Variable::deserialize(MapAccessDeserializer::new(table)).map(Given::Variable)
+    fn visit_map<A: MapAccess<'de>>(self, table: A) -> Result<ValueSource, A::Error> {
+        Variable::deserialize(MapAccessDeserializer::new(table)).map(ValueSource::Variable)
     }
 }
 
@@ -123,7 +124,7 @@ impl McpEntry {
         }
         for (key, values) in [("env", &self.env), ("headers", &self.headers)] {
             for (variable, given) in values {
-                if matches!(given, Given::Variable(Variable { env: None, .. }))
+                if matches!(given, ValueSource::Variable(Variable { env: None, .. }))
                     && !document.is_written(&["mcp", name, key, variable, "env"])
                 {
                     let text = format!("env is missing: write {VALUE_FORM}");
@@ -169,12 +170,12 @@ impl McpEntry {
 }
 
 fn resolve_values(
-    values: &BTreeMap<String, Given>,
+    values: &BTreeMap<String, ValueSource>,
     lookup: EnvLookup<'_>,
 ) -> Result<Vec<(String, String)>, String> {
-    let value = |given: &Given| match given {
-        Given::Plain(Hidden(value)) => Ok(value.clone()),
-        Given::Variable(Variable { env, prefix }) => {
+    let value = |given: &ValueSource| match given {
+        ValueSource::Plain(Hidden(value)) => Ok(value.clone()),
+        ValueSource::Variable(Variable { env, prefix }) => {
             let name = env.as_deref().unwrap_or_default();
             match lookup(name) {
                 Some(value) => Ok(format!("{prefix}{value}")),

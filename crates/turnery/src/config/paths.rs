@@ -1,11 +1,11 @@
 //! Locates turnery's configuration, keys and sessions.
 
-use super::{Keys, environment::EnvLookup};
+use super::{KeyFile, environment::EnvLookup};
 use std::path::{Path, PathBuf};
 
 /// Paths of turnery's files. `TURNERY_HOME` moves all of them.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct Places {
+pub(crate) struct Paths {
     /// The user's `config.toml`; need not exist. `None` if the user has no home folder.
     pub(crate) config: Option<PathBuf>,
     /// Folder of the user's slash commands; need not exist.
@@ -16,7 +16,7 @@ pub(crate) struct Places {
     keys: Option<PathBuf>,
 }
 
-impl Places {
+impl Paths {
     /// Resolves the paths. `config` is the file named on the command line.
     pub(crate) fn resolve(lookup: EnvLookup<'_>, config: Option<&Path>) -> Self {
         let absolute = |path: PathBuf| std::path::absolute(&path).unwrap_or(path);
@@ -55,11 +55,11 @@ impl Places {
     }
 
     /// Returns the key file of `turnery login`.
-    pub(crate) fn keys(&self) -> anyhow::Result<Keys> {
+    pub(crate) fn keys(&self) -> anyhow::Result<KeyFile> {
         let path = self.keys.clone().ok_or_else(|| {
             anyhow::anyhow!("there is no home folder to keep keys in; set TURNERY_HOME to a folder")
         })?;
-        Ok(Keys::at(path))
+        Ok(KeyFile::at(path))
     }
 
     /// Returns the path of the session database.
@@ -79,13 +79,13 @@ mod tests {
     #[test]
     fn turnery_home_moves_all_paths_but_named_config() {
         let lookup = |name: &str| (name == "TURNERY_HOME").then(|| "/srv/turnery".to_owned());
-        let places = Places::resolve(&lookup, None);
+        let places = Paths::resolve(&lookup, None);
         assert_eq!(places.config, Some("/srv/turnery/config.toml".into()));
         assert_eq!(
             places.sessions().unwrap(),
             Path::new("/srv/turnery/sessions.db")
         );
-        let places = Places::resolve(&lookup, Some(Path::new("/etc/turnery.toml")));
+        let places = Paths::resolve(&lookup, Some(Path::new("/etc/turnery.toml")));
         assert_eq!(places.config, Some("/etc/turnery.toml".into()));
         let own = ["/etc/turnery.toml", "/srv/turnery"];
         assert_eq!(places.own(), own.map(PathBuf::from));

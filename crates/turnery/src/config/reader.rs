@@ -76,7 +76,7 @@ pub(crate) struct Document<'t> {
 }
 
 /// Place of a value in the file.
-struct Place {
+struct ValuePlace {
     /// Keys on the path to the value, separated by dots.
     name: String,
     /// Line of the key; of the value if that is in a list.
@@ -150,7 +150,7 @@ impl Document<'_> {
         self.wrong.insert(error.path);
     }
 
-    fn add(&mut self, place: &Place, text: &str) {
+    fn add(&mut self, place: &ValuePlace, text: &str) {
         self.problems.push(Problem {
             file: self.file.to_owned(),
             line: Some(place.line),
@@ -158,7 +158,7 @@ impl Document<'_> {
         });
     }
 
-    fn locate(&self, path: &[impl AsRef<str>]) -> Place {
+    fn locate(&self, path: &[impl AsRef<str>]) -> ValuePlace {
         let (mut value, mut names, mut key_at, mut at) = (self.root, Vec::new(), 0, 0);
         for step in path {
             let Some((key, next)) = child(value, step.as_ref()) else {
@@ -169,7 +169,7 @@ impl Document<'_> {
             names.extend(key.map(|key| key.get_ref().as_ref()));
             value = next.get_ref();
         }
-        Place {
+        ValuePlace {
             name: names.join("."),
             key_line: line_at(self.text, key_at),
             line: line_at(self.text, at),

@@ -38,25 +38,25 @@ words! {
 }
 
 /// Reads a [`FromText`].
-struct Read<T>(T);
+struct ParsedText<T>(T);
 
-impl<'de, T: FromText> Deserialize<'de> for Read<T> {
+impl<'de, T: FromText> Deserialize<'de> for ParsedText<T> {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
         let text = String::deserialize(deserializer)?;
-        T::parse(&text).map(Read).map_err(D::Error::custom)
+        T::parse(&text).map(ParsedText).map_err(D::Error::custom)
     }
 }
 
 /// Reads a text with [`FromText::parse`].
 pub(super) fn word<'de, D: Deserializer<'de>, T: FromText>(deserializer: D) -> Result<T, D::Error> {
-    Ok(Read::deserialize(deserializer)?.0)
+    Ok(ParsedText::deserialize(deserializer)?.0)
 }
 
 /// Reads a list of texts with [`FromText::parse`].
 pub(super) fn words<'de, D: Deserializer<'de>, T: FromText>(
     deserializer: D,
 ) -> Result<Vec<T>, D::Error> {
-    let all = Vec::<Read<T>>::deserialize(deserializer)?;
+    let all = Vec::<ParsedText<T>>::deserialize(deserializer)?;
     Ok(all.into_iter().map(|word| word.0).collect())
 }
 

@@ -14,7 +14,7 @@ const MAX_OUTPUT_BYTES: u64 = 1 << 20;
 
 /// Output and exit code of a command that exited by itself.
 #[derive(Debug)]
-pub(super) struct Ended {
+pub(super) struct CommandOutput {
     /// Exit code; `None` if a signal ended the command.
     pub(super) code: Option<i32>,
     pub(super) stdout: Vec<u8>,
@@ -27,7 +27,7 @@ pub(super) async fn run(
     place: (&Path, Environment),
     stdin: Vec<u8>,
     limit: Duration,
-) -> Result<Ended, String> {
+) -> Result<CommandOutput, String> {
     let (mut tree, pipes) = spawn_tree(words, place).await?;
     let talk = talk(&mut tree, pipes, stdin);
     let talked = tokio::time::timeout(limit, talk).await;
@@ -39,7 +39,7 @@ pub(super) async fn run(
     let (stdout, stderr) = talked?;
     let finished = finished.map_err(io_message)?;
     warn_of_remaining(words, &finished);
-    Ok(Ended {
+    Ok(CommandOutput {
         code: finished.status.and_then(|status| status.code()),
         stdout,
         stderr,

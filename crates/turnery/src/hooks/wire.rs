@@ -1,6 +1,6 @@
 //! JSON that a hook's command reads on stdin and writes to stdout.
 
-use super::process::Ended;
+use super::process::CommandOutput;
 use crate::config::HookPoint;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -15,157 +15,157 @@ const EXIT_STOP: i32 = 2;
 /// Longest quote of a command's output in messages. Unit: characters.
 const MAX_QUOTED_CHARS: usize = 400;
 
-/// What a hook's command reads: one JSON object on stdin, on one line.
+/// Input of a hook's command: one JSON object on stdin, on one line.
 #[derive(Debug, Serialize, JsonSchema)]
-pub(super) struct Asked<'a> {
-    /// The session; `turnery sessions show ID --json` tells what is stored of it.
+pub(super) struct HookInput<'a> {
+    /// Id of the session; `turnery sessions show ID --json` prints what is stored of it.
     #[schemars(with = "String")]
     pub(super) session_id: &'a SessionId,
-    /// The loop: one run of the agent for one prompt.
+    /// Id of the loop: one run of the agent for one prompt.
     #[schemars(with = "String")]
     pub(super) loop_id: &'a LoopId,
     /// The session's folder, in which the command runs.
     pub(super) cwd: &'a Path,
-    /// What happens.
+    /// Event that the hook is for.
     #[serde(flatten)]
-    pub(super) moment: Moment<'a>,
+    pub(super) event: HookEvent<'a>,
 }
 
-/// What happens: the `on` of the configuration, and what belongs to it.
+/// Event, named by the `on` of the configuration, with its details.
 #[derive(Debug, Serialize, JsonSchema)]
 #[serde(tag = "on", rename_all = "snake_case")]
-pub(super) enum Moment<'a> {
-    /// A prompt wants to begin.
+pub(super) enum HookEvent<'a> {
+    /// A prompt is about to begin.
     BeforeLoop {
-        /// What was asked; empty where nothing new is said.
+        /// Text of the prompt; empty if the loop continues without a new prompt.
         text: String,
     },
-    /// Something is about to be said to the model.
+    /// Text is about to be sent to the model.
     Input {
-        /// All of it.
+        /// The whole text.
         text: &'a str,
     },
     /// The model is about to be called.
     BeforeTurn {
-        /// The number of the turn in its loop, from 0.
+        /// Number of the turn in its loop, from 0.
         turn: u32,
     },
-    /// The model was called, and the tools that it asked for.
+    /// The model has answered, and the tools that it called have run.
     AfterTurn {
-        /// The number of the turn in its loop, from 0.
+        /// Number of the turn in its loop, from 0.
         turn: u32,
-        /// Tokens of the turn, if the provider said so.
-        usage: Option<Tokens>,
+        /// Tokens of the turn, if the provider reported them.
+        usage: Option<HookUsage>,
     },
-    /// A call of a tool is about to run.
+    /// A tool call is about to run.
     BeforeTool {
-        /// The call.
+        /// Id of the call.
         #[schemars(with = "String")]
         call_id: &'a CallId,
-        /// The tool.
+        /// Name of the tool.
         tool: &'a str,
-        /// Its arguments.
+        /// Arguments of the call.
         args: &'a Value,
     },
-    /// A call of a tool is over.
+    /// A tool call has ended.
     AfterTool {
-        /// The call.
+        /// Id of the call.
         #[schemars(with = "String")]
         call_id: &'a CallId,
-        /// The tool.
+        /// Name of the tool.
         tool: &'a str,
-        /// Whether it failed.
+        /// True if the call failed.
         failed: bool,
-        /// What the model is told of it.
+        /// Result or error that the model receives.
         text: String,
     },
     /// Older messages are about to be summarised.
     BeforeCompaction {
-        /// What the next request would hold.
-        before: Size,
+        /// Size of the next request without a summary.
+        before: HookContextSize,
     },
     /// Older messages were summarised.
     AfterCompaction {
-        /// What the next request would have held.
-        before: Size,
-        /// What it holds now.
-        after: Size,
+        /// Size of the next request without the summary.
+        before: HookContextSize,
+        /// Size of the next request with the summary.
+        after: HookContextSize,
     },
     /// The model's answer ended in an error.
     OnError {
-        /// What it says.
+        /// Message of the error.
         message: &'a str,
     },
-    /// The model has said all.
+    /// The model has finished, and the loop is about to end.
     Checkpoint {
-        /// Its last words.
+        /// Text of its last message.
         text: String,
     },
-    /// A loop is over and stored.
+    /// A loop has ended and is stored.
     AfterLoop {
         /// `completed`, `rejected` or `aborted`.
         status: Value,
-        /// Why it ended, as in `turnery sessions show ID --json`.
+        /// Reason for the end, as in `turnery sessions show ID --json`.
         outcome: Value,
-        /// The model's last words.
+        /// Text of the model's last message.
         text: String,
-        /// Tokens of all its turns.
-        usage: Tokens,
+        /// Tokens of all turns.
+        usage: HookUsage,
     },
 }
 
-/// Tokens.
+/// Token counts.
 #[derive(Debug, Serialize, JsonSchema)]
-pub(super) struct Tokens {
-    /// Not from a cache.
+pub(super) struct HookUsage {
+    /// Input tokens that were not read from a cache.
     input: u64,
-    /// Reasoning included.
+    /// Output tokens, including reasoning.
     output: u64,
-    /// The part of `output` spent on reasoning.
+    /// Part of `output` spent on reasoning.
     reasoning: u64,
-    /// Read from a cache.
+    /// Input tokens read from a cache.
     cache_read: u64,
-    /// Written to a cache.
+    /// Input tokens written to a cache.
     cache_write: u64,
 }
 
-/// How much there is to read for the model.
+/// Size of a request to the model.
 #[derive(Debug, Serialize, JsonSchema)]
-pub(super) struct Size {
-    /// About so many tokens.
+pub(super) struct HookContextSize {
+    /// Estimated number of tokens.
     tokens: u64,
-    /// So many messages.
+    /// Number of messages.
     messages: u64,
 }
 
-/// What a hook's command may write to stdout: one JSON object, or nothing, which means go. Exit code
-/// 0. Exit code 2 says stop, with the reason on stderr. Any other is a failure: a stop where something
-/// waits for the answer, a notice where it is over already.
+/// Output of a hook's command that exits with code 0: one JSON object on stdout, or nothing, which means `go`. Exit
+/// code 2 means `stop`, with the reason on stderr. Any other exit code is a failure: a stop if the agent waits for
+/// the hook, a warning if the event is already over.
 #[derive(Debug, PartialEq, Eq, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
-pub(super) struct Answer {
-    /// What is to become of it.
-    pub(super) verdict: Word,
-    /// The reason, the warning, or what the model is to be told.
+pub(super) struct HookResponse {
+    /// What the agent is to do.
+    pub(super) verdict: HookAction,
+    /// Reason of a stop, text of a warning, or text for the model.
     #[serde(default)]
     pub(super) text: Option<String>,
 }
 
-/// What is to become of it. Where a word makes no sense, it means go.
+/// Instruction of a hook to the agent. One that does not suit the event means `go`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
-pub(super) enum Word {
-    /// Go on.
+pub(super) enum HookAction {
+    /// Continue.
     Go,
-    /// Go on, and warn: the model after an `input`.
+    /// Continue with a warning: for the model after `input`, in the log after `after_loop`.
     Warn,
-    /// Do not.
+    /// Stop what the event announces.
     Stop,
-    /// Go on working, with this text (`checkpoint`).
+    /// Continue the loop with `text` as input; only for `checkpoint`.
     Inject,
 }
 
-impl Moment<'_> {
+impl HookEvent<'_> {
     /// Returns the name of the tool concerned.
     pub(super) fn tool(&self) -> Option<&str> {
         match self {
@@ -183,7 +183,7 @@ impl Moment<'_> {
     }
 }
 
-impl From<Usage> for Tokens {
+impl From<Usage> for HookUsage {
     fn from(usage: Usage) -> Self {
         Self {
             input: usage.input,
@@ -195,7 +195,7 @@ impl From<Usage> for Tokens {
     }
 }
 
-impl From<turnery_engine::ContextSize> for Size {
+impl From<turnery_engine::ContextSize> for HookContextSize {
     fn from(size: turnery_engine::ContextSize) -> Self {
         Self {
             tokens: size.tokens,
@@ -204,27 +204,27 @@ impl From<turnery_engine::ContextSize> for Size {
     }
 }
 
-/// Converts a request of the agent to the hook point and the event.
-pub(super) fn moment<'a>(
+/// Converts a request of the agent to its hook point and event.
+pub(super) fn hook_event<'a>(
     hook: &'a HookRequest,
     messages: &[Arc<LlmMessage>],
-) -> (HookPoint, Moment<'a>) {
+) -> (HookPoint, HookEvent<'a>) {
     match hook {
-        HookRequest::Input { text } => (HookPoint::Input, Moment::Input { text }),
+        HookRequest::Input { text } => (HookPoint::Input, HookEvent::Input { text }),
         HookRequest::BeforeTurn { turn_index } => {
             let turn = *turn_index;
-            (HookPoint::BeforeTurn, Moment::BeforeTurn { turn })
+            (HookPoint::BeforeTurn, HookEvent::BeforeTurn { turn })
         }
         HookRequest::AfterTurn { turn_index, usage } => (
             HookPoint::AfterTurn,
-            Moment::AfterTurn {
+            HookEvent::AfterTurn {
                 turn: *turn_index,
-                usage: usage.map(Tokens::from),
+                usage: usage.map(HookUsage::from),
             },
         ),
         HookRequest::BeforeTool(call) => (
             HookPoint::BeforeTool,
-            Moment::BeforeTool {
+            HookEvent::BeforeTool {
                 call_id: &call.call_id,
                 tool: &call.name,
                 args: &call.args,
@@ -236,7 +236,7 @@ pub(super) fn moment<'a>(
             envelope,
         } => (
             HookPoint::AfterTool,
-            Moment::AfterTool {
+            HookEvent::AfterTool {
                 call_id,
                 tool: tool_name,
                 failed: envelope.result.is_err(),
@@ -250,27 +250,27 @@ pub(super) fn moment<'a>(
             let before = (*size).into();
             (
                 HookPoint::BeforeCompaction,
-                Moment::BeforeCompaction { before },
+                HookEvent::BeforeCompaction { before },
             )
         }
         HookRequest::AfterCompaction { before, after } => (
             HookPoint::AfterCompaction,
-            Moment::AfterCompaction {
+            HookEvent::AfterCompaction {
                 before: (*before).into(),
                 after: (*after).into(),
             },
         ),
-        HookRequest::OnError { message } => (HookPoint::OnError, Moment::OnError { message }),
+        HookRequest::OnError { message } => (HookPoint::OnError, HookEvent::OnError { message }),
         HookRequest::Checkpoint => {
             let text = last_assistant_text(messages);
-            (HookPoint::Checkpoint, Moment::Checkpoint { text })
+            (HookPoint::Checkpoint, HookEvent::Checkpoint { text })
         }
     }
 }
 
 /// Returns the event for a finished loop.
-pub(super) fn after_loop_event<'a>(record: &LoopRecord) -> Moment<'a> {
-    Moment::AfterLoop {
+pub(super) fn after_loop_event<'a>(record: &LoopRecord) -> HookEvent<'a> {
+    HookEvent::AfterLoop {
         status: serde_json::json!(record.status),
         outcome: serde_json::json!(record.outcome),
         text: last_assistant_text(&record.messages),
@@ -293,14 +293,14 @@ fn last_assistant_text(messages: &[Arc<LlmMessage>]) -> String {
 }
 
 /// Parses the response of a command that has exited.
-pub(super) fn parse_response(ended: &Ended) -> Result<Answer, String> {
+pub(super) fn parse_response(ended: &CommandOutput) -> Result<HookResponse, String> {
     let stderr = String::from_utf8_lossy(&ended.stderr);
     let reason = Some(stderr.trim()).filter(|text| !text.is_empty());
     match ended.code {
         Some(0) => {}
         Some(EXIT_STOP) => {
-            return Ok(Answer {
-                verdict: Word::Stop,
+            return Ok(HookResponse {
+                verdict: HookAction::Stop,
                 text: reason.map(str::to_owned),
             });
         }
@@ -308,8 +308,8 @@ pub(super) fn parse_response(ended: &Ended) -> Result<Answer, String> {
         None => return Err(with_reason("it was killed by a signal", reason)),
     }
     match ended.stdout.trim_ascii() {
-        [] => Ok(Answer {
-            verdict: Word::Go,
+        [] => Ok(HookResponse {
+            verdict: HookAction::Go,
             text: None,
         }),
         said => serde_json::from_slice(said).map_err(|error| {
@@ -337,15 +337,15 @@ mod tests {
     use super::*;
     use std::{fs, path::PathBuf};
 
-    /// What a command of `[[hooks]]` in turnery's config.toml reads and writes.
+    /// Input and output of the commands of `[[hooks]]` in turnery's config.toml.
     #[derive(JsonSchema)]
     #[schemars(title = "turnery hooks")]
     #[expect(dead_code, reason = "described, not made")]
-    struct Protocol<'a> {
-        /// What it reads on stdin.
-        stdin: Asked<'a>,
-        /// What it may write to stdout.
-        stdout: Answer,
+    struct HookProtocol<'a> {
+        /// Read from stdin.
+        stdin: HookInput<'a>,
+        /// Written to stdout.
+        stdout: HookResponse,
     }
 
     #[test]
@@ -354,7 +354,7 @@ mod tests {
             env!("CARGO_MANIFEST_DIR"),
             "/../../schemas/hooks.json"
         ));
-        let schema = schemars::schema_for!(Protocol<'_>);
+        let schema = schemars::schema_for!(HookProtocol<'_>);
         let text = serde_json::to_string_pretty(&schema).unwrap() + "\n";
         if std::env::var_os("UPDATE_SCHEMAS").is_some() {
             fs::write(&file, &text).unwrap();
@@ -366,8 +366,8 @@ mod tests {
         );
     }
 
-    fn said(code: Option<i32>, stdout: &str, stderr: &str) -> Result<Answer, String> {
-        parse_response(&Ended {
+    fn said(code: Option<i32>, stdout: &str, stderr: &str) -> Result<HookResponse, String> {
+        parse_response(&CommandOutput {
             code,
             stdout: stdout.into(),
             stderr: stderr.into(),
@@ -378,19 +378,19 @@ mod tests {
     fn response_is_json_or_silence_or_exit_code_2() {
         let verdict = |verdict, text: Option<&str>| {
             let text = text.map(str::to_owned);
-            Ok(Answer { verdict, text })
+            Ok(HookResponse { verdict, text })
         };
-        assert_eq!(said(Some(0), " \n", "noise"), verdict(Word::Go, None));
+        assert_eq!(said(Some(0), " \n", "noise"), verdict(HookAction::Go, None));
         let warned = "{\"verdict\": \"warn\", \"text\": \"careful\"}\n";
         assert_eq!(
             said(Some(0), warned, ""),
-            verdict(Word::Warn, Some("careful"))
+            verdict(HookAction::Warn, Some("careful"))
         );
         assert_eq!(
             said(Some(2), "ignored", "not on a Friday\n"),
-            verdict(Word::Stop, Some("not on a Friday"))
+            verdict(HookAction::Stop, Some("not on a Friday"))
         );
-        assert_eq!(said(Some(2), "", ""), verdict(Word::Stop, None));
+        assert_eq!(said(Some(2), "", ""), verdict(HookAction::Stop, None));
     }
 
     #[test]

@@ -7,7 +7,7 @@ mod connection_owner;
 mod html;
 
 use super::{TRIES, provider_choice::is_unencrypted, sound, store};
-use crate::config::{Reach, key_file::Keys};
+use crate::config::{LiveProviders, key_file::KeyFile};
 use base64::{Engine as _, engine::general_purpose::URL_SAFE_NO_PAD};
 use bytes::Bytes;
 use http_body_util::{BodyExt as _, Full, Limited};
@@ -48,8 +48,12 @@ const MAX_HEAD_BYTES: usize = 16 << 10;
 const MAX_BODY_BYTES: usize = 48 << 10;
 
 /// Opens a page for the key of `provider`.
-pub(crate) fn open(reach: &Arc<Reach>, keys: &Keys, provider: &str) -> Result<KeyPage, String> {
-    let all = reach.now();
+pub(crate) fn open(
+    live_providers: &Arc<LiveProviders>,
+    keys: &KeyFile,
+    provider: &str,
+) -> Result<KeyPage, String> {
+    let all = live_providers.now();
     let found = all.iter().find(|it| it.name == provider);
     let provider = found
         .ok_or_else(|| format!("there is no provider {provider}"))?
@@ -62,7 +66,7 @@ pub(crate) fn open(reach: &Arc<Reach>, keys: &Keys, provider: &str) -> Result<Ke
         at,
         path: format!("/{}", URL_SAFE_NO_PAD.encode(secret)),
         provider,
-        reach: Arc::clone(reach),
+        live_providers: Arc::clone(live_providers),
         keys: keys.clone(),
         failed_attempts: Mutex::new(0),
         outcome: OnceLock::new(),
@@ -128,8 +132,8 @@ struct Page {
     /// Secret path, known only to the client.
     path: String,
     provider: ProviderConfig,
-    reach: Arc<Reach>,
-    keys: Keys,
+    live_providers: Arc<LiveProviders>,
+    keys: KeyFile,
     /// Number of rejected keys. Held while a key is checked.
     failed_attempts: Mutex<u32>,
     /// True if a key was stored, false if the attempts are used up; the page answers no requests once set.
@@ -211,7 +215,8 @@ impl Page {
             ..self.provider.clone()
         };
         let models = check_key(&provider).await.map_err(|fault| fault.message)?;
-        store(&self.reach, &self.keys, provider, models).map_err(|error| format!("{error}."))
+        store(&self.live_providers, &self.keys, provider, models)
+            .map_err(|error| format!("{error}."))
     }
 
     fn form(&self, why: Option<&str>) -> Response<Full<Bytes>> {

@@ -2,9 +2,9 @@
 
 use super::{
     login_args::{LoginArgs, address},
-    terminal_user::Person,
+    terminal_user::TerminalUser,
 };
-use crate::{config::Reach, logs::print_message};
+use crate::{config::LiveProviders, logs::print_message};
 use anyhow::{Context as _, bail};
 use turnery_models::{Api, ProviderConfig, ProviderSource as _};
 
@@ -14,18 +14,18 @@ const OTHER_SERVER: &str = "another server that speaks like OpenAI's";
 /// Returns the provider chosen by flags or by the user, without its key.
 pub(super) fn provider(
     args: &LoginArgs,
-    reach: &Reach,
-    mut person: Option<&mut Person>,
+    live_providers: &LiveProviders,
+    mut user: Option<&mut TerminalUser>,
 ) -> anyhow::Result<ProviderConfig> {
-    let all = reach.now();
+    let all = live_providers.now();
     let hosted: Vec<&str> = all
         .iter()
         .filter(|it| !it.key_hint.is_empty() || it.key.is_some())
         .map(|it| it.name.as_str())
         .collect();
-    let name = match (&args.provider, person.as_deref_mut()) {
+    let name = match (&args.provider, user.as_deref_mut()) {
         (Some(name), _) => name.clone(),
-        (None, Some(person)) => choose_from_menu(&hosted, person)?,
+        (None, Some(user)) => choose_from_menu(&hosted, user)?,
         (None, None) => bail!(
             "name the provider ({}), as in: turnery login anthropic --with-key < FILE",
             hosted.join(", ")
@@ -41,7 +41,7 @@ pub(super) fn provider(
             known
         }
         None => ProviderConfig {
-            base_url: ask_address(&name, args, person)?,
+            base_url: ask_address(&name, args, user)?,
             api: Api::OpenAi,
             key: None,
             key_hint: String::new(),
@@ -61,18 +61,18 @@ pub(super) fn provider(
     Ok(provider)
 }
 
-fn choose_from_menu(hosted: &[&str], person: &mut Person) -> anyhow::Result<String> {
+fn choose_from_menu(hosted: &[&str], user: &mut TerminalUser) -> anyhow::Result<String> {
     let mut menu = String::from("Log in to which provider?\n");
     for (n, name) in hosted.iter().chain([&OTHER_SERVER]).enumerate() {
         menu.push_str(&format!("  {}) {name}\n", n + 1));
     }
-    person.show(&menu)?;
+    user.show(&menu)?;
     loop {
-        let answer = person.ask_line(&format!("1 to {}: ", hosted.len() + 1))?;
+        let answer = user.ask_line(&format!("1 to {}: ", hosted.len() + 1))?;
         let number = answer.parse::<usize>().ok().and_then(|n| n.checked_sub(1));
         match number {
             Some(n) if n < hosted.len() => return Ok(hosted[n].to_owned()),
-            Some(n) if n == hosted.len() => return Ok(person.ask_line("A name for it: ")?),
+            Some(n) if n == hosted.len() => return Ok(user.ask_line("A name for it: ")?),
             Some(_) | None if hosted.contains(&answer.as_str()) => return Ok(answer),
             Some(_) | None => {}
         }
@@ -83,16 +83,16 @@ fn choose_from_menu(hosted: &[&str], person: &mut Person) -> anyhow::Result<Stri
 fn ask_address(
     name: &str,
     args: &LoginArgs,
-    person: Option<&mut Person>,
+    user: Option<&mut TerminalUser>,
 ) -> anyhow::Result<String> {
     if let Some(address) = &args.base_url {
         return Ok(address.clone());
     }
-    let person = person.with_context(|| {
+    let user = user.with_context(|| {
         format!("{name} is no known provider; say where it is: --base-url http://HOST/v1")
     })?;
     loop {
-        match address(&person.ask_line("Its address (such as http://HOST/v1): ")?) {
+        match address(&user.ask_line("Its address (such as http://HOST/v1): ")?) {
             Ok(address) => return Ok(address),
             Err(why) => print_message(&why),
         }

@@ -10,9 +10,9 @@ use std::io::{self, BufRead, IsTerminal as _, Write as _};
 const MAX_LINE_BYTES: usize = 16 << 10;
 
 /// The user at the terminal.
-pub(super) struct Person;
+pub(super) struct TerminalUser;
 
-impl Person {
+impl TerminalUser {
     /// Returns the user if stdin and stderr are a terminal.
     pub(super) fn at_terminal() -> Option<Self> {
         (io::stdin().is_terminal() && io::stderr().is_terminal()).then_some(Self)

@@ -16,7 +16,7 @@ const CAPACITY: usize = 256 << 10;
 
 /// Queue of lines for the writing thread. The thread starts with the first line, since most processes write none.
 pub(super) struct Backlog {
-    state: Mutex<State>,
+    state: Mutex<BacklogState>,
     /// Signals that lines are queued.
     has_lines: Condvar,
     /// Signals that all lines are written.
@@ -24,7 +24,7 @@ pub(super) struct Backlog {
 }
 
 #[derive(Default)]
-struct State {
+struct BacklogState {
     /// Output, until the thread takes it.
     out: Option<Box<dyn Write + Send>>,
     has_thread: bool,
@@ -34,7 +34,7 @@ struct State {
     is_writing: bool,
 }
 
-impl State {
+impl BacklogState {
     /// Queues a line with the number of dropped lines.
     fn report_lost(&mut self) {
         if self.lost > 0 {
@@ -51,16 +51,16 @@ impl Backlog {
     /// Creates a backlog that writes to `out`.
     pub(super) fn new(out: impl Write + Send + 'static) -> Arc<Self> {
         Arc::new(Self {
-            state: Mutex::new(State {
+            state: Mutex::new(BacklogState {
                 out: Some(Box::new(out)),
-                ..State::default()
+                ..BacklogState::default()
             }),
             has_lines: Condvar::new(),
             is_written: Condvar::new(),
         })
     }
 
-    fn state(&self) -> MutexGuard<'_, State> {
+    fn state(&self) -> MutexGuard<'_, BacklogState> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
@@ -87,7 +87,7 @@ impl Backlog {
         let mut state = self.state();
         state.report_lost();
         self.has_lines.notify_one();
-        let waits = |state: &mut State| state.is_writing || !state.lines.is_empty();
+        let waits = |state: &mut BacklogState| state.is_writing || !state.lines.is_empty();
         drop(self.is_written.wait_timeout_while(state, patience, waits));
     }
 
@@ -98,7 +98,7 @@ impl Backlog {
         };
         let mut lines = Vec::new();
         loop {
-            let empty = |state: &mut State| state.lines.is_empty();
+            let empty = |state: &mut BacklogState| state.lines.is_empty();
             let state = self.has_lines.wait_while(self.state(), empty);
             let mut state = state.unwrap_or_else(PoisonError::into_inner);
             std::mem::swap(&mut state.lines, &mut lines);

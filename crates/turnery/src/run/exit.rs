@@ -17,7 +17,7 @@ pub(crate) const CANCELLED: u8 = EndKind::Cancelled.exit_code();
 
 /// How a prompt ended.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct Ending {
+pub(crate) struct PromptExit {
     /// Name of the outcome in results.
     pub(crate) outcome: &'static str,
     /// Stop reason of the Agent Client Protocol; `None` for a failure.
@@ -29,7 +29,7 @@ pub(crate) struct Ending {
 }
 
 /// Returns how a prompt ended, with the stop reason that an editor would receive.
-pub(crate) fn prompt_exit(result: &PromptResult) -> Ending {
+pub(crate) fn prompt_exit(result: &PromptResult) -> PromptExit {
     let report = result.outcome.report();
     // A script that checks only the exit code must not take an unsaved prompt for saved.
     let code = match report.end.exit_code() {
@@ -47,7 +47,7 @@ pub(crate) fn prompt_exit(result: &PromptResult) -> Ending {
         };
         message = Some(format!("{known}{hint}"));
     }
-    Ending {
+    PromptExit {
         outcome: report.name,
         stop_reason: stop_reason_name(report.end),
         code,

@@ -1,7 +1,7 @@
 //! Describes the work of a run and opens the session for it.
 
 use super::try_models::TryArgs;
-use crate::{app::folder, args::How, config::Config};
+use crate::{app::folder, args::RunOptions, config::Config};
 use anyhow::{Context as _, ensure};
 use std::path::PathBuf;
 use turnery_agent::{
@@ -15,8 +15,8 @@ use turnery_store::{ListQuery, SessionInfo, Store};
 /// Work of a run, its session and its output format.
 pub(crate) struct Job {
     pub(crate) work: Work,
-    pub(crate) place: Place,
-    pub(crate) how: How,
+    pub(crate) target: SessionTarget,
+    pub(crate) how: RunOptions,
 }
 
 /// Kind of work.
@@ -36,7 +36,7 @@ pub(crate) enum Work {
 }
 
 /// Session to work in.
-pub(crate) enum Place {
+pub(crate) enum SessionTarget {
     /// A new session in this folder.
     New(Option<PathBuf>),
     /// The newest session of this folder.
@@ -123,24 +123,24 @@ pub(crate) fn loop_number(id: &LoopId) -> &str {
 pub(super) async fn open(
     agent: &Agent,
     store: &dyn Store,
-    place: &Place,
+    target: &SessionTarget,
     ports: ClientPorts,
     flags: &Config,
 ) -> anyhow::Result<Session> {
-    let (id, request) = match place {
-        Place::New(cwd) => {
+    let (id, request) = match target {
+        SessionTarget::New(cwd) => {
             let request = OpenRequest::folder(folder(cwd.clone())?);
             return Ok(agent.create(request, |_| ports).await?);
         }
-        Place::Newest(cwd) => {
+        SessionTarget::Newest(cwd) => {
             let cwd = folder(cwd.clone())?;
             (newest(agent, cwd.clone()).await?, OpenRequest::folder(cwd))
         }
-        Place::Here(id, cwd) => {
+        SessionTarget::Here(id, cwd) => {
             let request = OpenRequest::folder(folder(cwd.clone())?);
             (SessionId::from(id.as_str()), request)
         }
-        Place::There(id) => {
+        SessionTarget::There(id) => {
             let id = SessionId::from(id.as_str());
             let SessionInfo { cwd, roots, .. } = store.info(&id).await?;
             (

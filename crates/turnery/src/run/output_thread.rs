@@ -1,7 +1,7 @@
 //! Writes a prompt's output on a separate thread. All output goes through one bounded queue, so that a question
 //! appears after the text before it, and a slow reader of stdout slows the model but not Ctrl-C.
 
-use super::{progress::Progress, text_writer::Text};
+use super::{progress::Progress, text_writer::TextWriter};
 use crate::args::Format;
 use serde::Serialize;
 use std::{
@@ -112,7 +112,7 @@ fn write_output(
 ) -> io::Result<OutputSummary> {
     let mut out = io::stdout();
     let mut seen = OutputSummary::default();
-    let mut text = Text::new(out.is_terminal());
+    let mut text = TextWriter::new(out.is_terminal());
     let mut progress = Progress::new(crate::logs::is_colour_enabled());
     let mut view = SessionView::default();
     while let Some(shown) = queue.blocking_recv() {

@@ -1,9 +1,9 @@
 //! The result of a run: the output of `--format json` and the last line of `--format stream-json`.
 
-use super::exit::{self, Ending};
+use super::exit::{self, PromptExit};
 use crate::run::{
     output_thread::OutputSummary,
-    try_models::{self, Tried},
+    try_models::{self, CandidateReport},
 };
 use anyhow::anyhow;
 use serde::Serialize;
@@ -47,7 +47,7 @@ pub(super) struct RunResult {
     model: Option<String>,
     /// With `--try`, what became of each model's.
     #[serde(skip_serializing_if = "Vec::is_empty")]
-    candidates: Vec<Tried>,
+    candidates: Vec<CandidateReport>,
     /// From the start of the process.
     pub(super) duration_ms: u64,
     /// What went wrong, for a person.
@@ -107,7 +107,7 @@ impl RunResult {
         seen: OutputSummary,
         price: impl Fn(&str) -> Option<Price>,
     ) -> Self {
-        let Ending {
+        let PromptExit {
             outcome,
             stop_reason,
             code,

@@ -8,13 +8,13 @@ use turnery_engine::MessageId;
 
 /// Writes the model's text.
 #[derive(Debug)]
-pub(crate) struct Text {
+pub(crate) struct TextWriter {
     is_terminal: bool,
     /// Message being streamed, its block, and true if the last fragment ended with a newline.
     open: Option<(MessageId, u32, bool)>,
 }
 
-impl Text {
+impl TextWriter {
     /// Creates a writer. Control characters are removed for a terminal; a file or pipe gets the text unchanged.
     pub(crate) fn new(is_terminal: bool) -> Self {
         Self {
@@ -151,7 +151,7 @@ mod tests {
     }
 
     fn written(events: &[EventKind], is_terminal: bool) -> String {
-        let mut text = Text::new(is_terminal);
+        let mut text = TextWriter::new(is_terminal);
         let mut out = Vec::new();
         show_events(events.to_vec(), |change| {
             text.write_change(change, &mut out).unwrap();

@@ -46,7 +46,7 @@ enum PickStrategy {
 /// What became of one model's try.
 #[derive(Debug, Serialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
-pub(super) struct Tried {
+pub(super) struct CandidateReport {
     /// `provider/model`, or `offline`.
     model: String,
     /// Of its turns.
@@ -107,7 +107,7 @@ impl TryArgs {
 }
 
 /// Returns a report for each candidate; empty for a prompt without candidates.
-pub(super) fn candidate_reports(result: &PromptResult) -> Vec<Tried> {
+pub(super) fn candidate_reports(result: &PromptResult) -> Vec<CandidateReport> {
     let tried = |record: &LoopRecord| {
         let group = record.parallel_group.as_ref()?;
         let config = record.config.as_ref()?;
@@ -120,7 +120,7 @@ pub(super) fn candidate_reports(result: &PromptResult) -> Vec<Tried> {
             provider: config.provider.clone(),
             model: config.model.clone(),
         };
-        Some(Tried {
+        Some(CandidateReport {
             model: model.to_string(),
             usage: record.usage,
             duration_ms: u64::try_from(took.num_milliseconds()).unwrap_or_default(),
@@ -132,14 +132,14 @@ pub(super) fn candidate_reports(result: &PromptResult) -> Vec<Tried> {
 }
 
 /// Returns the model whose answer was chosen.
-pub(super) fn winner(tried: &[Tried]) -> Option<String> {
+pub(super) fn winner(tried: &[CandidateReport]) -> Option<String> {
     let winner = tried.iter().find(|tried| tried.won)?;
     Some(winner.model.clone())
 }
 
 /// Prints one line for each candidate.
-pub(super) fn report_candidates(tried: &[Tried]) {
-    for Tried {
+pub(super) fn report_candidates(tried: &[CandidateReport]) {
+    for CandidateReport {
         model,
         usage,
         duration_ms,

@@ -79,7 +79,7 @@ fn list(damage: &[Damage], out: &mut impl Write) -> io::Result<()> {
 }
 
 #[derive(Serialize)]
-struct Row<'a> {
+struct RepairRow<'a> {
     session_id: &'a SessionId,
     #[serde(flatten)]
     repair: RepairReport,
@@ -101,7 +101,7 @@ pub(super) async fn repair(
                 if !json {
                     write_repair(id, &repair, out)?;
                 }
-                rows.push(Row {
+                rows.push(RepairRow {
                     session_id: id,
                     repair,
                 });

@@ -17,13 +17,13 @@ const MODEL_WIDTH: usize = 40;
 /// Output of `--json`.
 #[derive(Serialize)]
 struct UsageJson<'a> {
-    rows: Vec<Row<'a>>,
+    rows: Vec<PricedRow<'a>>,
     /// Total cost; `null` unless the price of every model is known.
     cost: Option<f64>,
 }
 
 #[derive(Serialize)]
-struct Row<'a> {
+struct PricedRow<'a> {
     #[serde(flatten)]
     row: &'a UsageRow,
     /// Cost of the row; `null` if the model's price is unknown.
@@ -56,7 +56,7 @@ fn to_json(bill: &CostReport) -> UsageJson<'_> {
     let rows = bill.rows().iter();
     UsageJson {
         rows: rows
-            .map(|(row, cost)| Row {
+            .map(|(row, cost)| PricedRow {
                 row,
                 cost: cost.map(millionths_to_units),
             })

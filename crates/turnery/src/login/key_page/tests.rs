@@ -12,10 +12,10 @@ fn open_page() -> KeyPage {
         key_hint: "DESK_KEY".to_owned(),
         models: Vec::new(),
     };
-    let keys = Keys::at("/nonexistent/keys.json".into());
-    let reach = Arc::new(Reach::new(vec![provider], None));
-    assert!(open(&reach, &keys, "other").is_err());
-    open(&reach, &keys, "desk").unwrap()
+    let keys = KeyFile::at("/nonexistent/keys.json".into());
+    let live_providers = Arc::new(LiveProviders::new(vec![provider], None));
+    assert!(open(&live_providers, &keys, "other").is_err());
+    open(&live_providers, &keys, "desk").unwrap()
 }
 
 /// The path has 256 random bits and never repeats.
