@@ -4,6 +4,7 @@ mod client_ports;
 mod commands;
 pub(crate) mod encoder;
 mod envelope;
+pub(crate) mod events;
 mod method_table;
 mod notices;
 mod outbox;

@@ -1,32 +1,20 @@
 //! Tests the encoding of events as v1 updates, live and replayed.
 
-use super::support::{encode_live, encode_replayed, event};
+use super::{
+    events::{loop_end, loop_start, message_end, text_delta},
+    support::{encode_live, encode_replayed, event},
+};
 use serde_json::{Value, json};
-use std::sync::Arc;
 use turnery_engine::{
-    ConfigSnapshot, Content, ContinuationKind, EventKind, ImageData, LlmMessage, Message,
-    MessageId, MessageStop, Outcome, PlanEntry, PlanPriority, PlanStatus, PromptId, StreamDelta,
-    TurnFinish, Usage,
+    ConfigSnapshot, Content, EventKind, ImageData, Message, MessageId, MessageStop, Outcome,
+    PlanEntry, PlanPriority, PlanStatus, StreamDelta, TurnFinish, Usage,
 };
 
-fn delta(text: &str, thinking: bool) -> EventKind {
+fn thinking_delta(text: &str) -> EventKind {
     let text = text.to_owned();
     EventKind::Delta {
         message_id: MessageId::from("m1"),
-        delta: match thinking {
-            true => StreamDelta::Thinking { block: 0, text },
-            false => StreamDelta::Text { block: 0, text },
-        },
-    }
-}
-
-pub(crate) fn message_end(id: &str, message: Message) -> EventKind {
-    EventKind::MessageEnd {
-        message: Arc::new(LlmMessage {
-            message_id: MessageId::from(id),
-            turn_id: None,
-            message,
-        }),
+        delta: StreamDelta::Thinking { block: 0, text },
     }
 }
 
@@ -72,17 +60,7 @@ pub(crate) fn config(window: Option<u32>) -> ConfigSnapshot {
 }
 
 fn start(window: Option<u32>) -> EventKind {
-    EventKind::LoopStart {
-        agent_id: "a".to_owned(),
-        prompt_id: PromptId::from("p1"),
-        parent_loop_id: None,
-        continuation_kind: ContinuationKind::Initial,
-        config: Some(Box::new(config(window))),
-        tag: None,
-        metadata: None,
-        frame_id: None,
-        frame: None,
-    }
+    loop_start(Some(config(window)))
 }
 
 fn usage_reported(input: u64) -> EventKind {
@@ -96,21 +74,13 @@ fn usage_reported(input: u64) -> EventKind {
     }
 }
 
-fn end(outcome: Outcome) -> EventKind {
-    EventKind::LoopEnd {
-        outcome,
-        usage: Usage::default(),
-        rejection: None,
-    }
-}
-
 // proves: ACP-20, ACP-21, C-18, MSG-1, MSG-2
 #[test]
 fn streamed_text_is_not_repeated_at_message_end() {
     let text = "quote \" slash \\ line\n tab\t nul\u{0} é ☃ 𝄞 \u{2028}";
     let updates = encode_live(&[
-        event(0, delta("hm", true)),
-        event(1, delta(text, false)),
+        event(0, thinking_delta("hm")),
+        event(1, text_delta("m1", text)),
         event(2, message_end("m1", assistant(conversation_content()))),
     ]);
     assert_eq!(
@@ -249,7 +219,7 @@ fn usage_needs_window_and_tokens() {
         start(Some(1000)),
         usage_reported(1),
         usage_reported(95),
-        end(finished),
+        loop_end(finished),
     ];
     let events: Vec<_> = events.into_iter().map(|kind| event(0, kind)).collect();
     assert_eq!(encode_replayed(&events), [used(100, 1000)]);

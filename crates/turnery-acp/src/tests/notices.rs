@@ -1,8 +1,11 @@
 //! Tests updates outside the conversation: notices, compactions, final values, child sessions and loop
 //! lineage.
 
-use super::support::{
-    ALL_UPDATES, NO_OPTIONAL_UPDATES, encode, encode_live, encode_replayed, event, live,
+use super::{
+    events,
+    support::{
+        ALL_UPDATES, NO_OPTIONAL_UPDATES, encode, encode_live, encode_replayed, event, live,
+    },
 };
 use crate::client::features::OptionalUpdates;
 use serde_json::{Value, json};
@@ -10,38 +13,34 @@ use std::sync::Arc;
 use turnery_engine::{
     CallDetail, ChildUsage, CompactionBlock, Content, ContextSize, ContinuationKind, Disposition,
     Event, EventKind, Frame, LimitKind, LlmMessage, LoopId, Message, ModelError, ModelErrorKind,
-    Outcome, PromptId, ReachedLimit, SessionId, Timestamp, ToolCall, ToolEnvelope, TurnFinish,
-    TurnStop, Usage,
+    Outcome, ReachedLimit, SessionId, Timestamp, ToolEnvelope, TurnFinish, TurnStop, Usage,
 };
 
 const NO_UPDATES: [Value; 0] = [];
 
 fn end(outcome: Outcome) -> Event {
-    event(
-        9,
-        EventKind::LoopEnd {
-            outcome,
-            usage: Usage::default(),
-            rejection: None,
-        },
-    )
+    event(9, events::loop_end(outcome))
 }
 
-fn start(kind: ContinuationKind, frame: Option<Frame>) -> Event {
-    event(
-        0,
-        EventKind::LoopStart {
-            agent_id: "a".to_owned(),
-            prompt_id: PromptId::from("p1"),
-            parent_loop_id: Some(LoopId::from("s1.offline.9")),
-            continuation_kind: kind,
-            config: None,
-            tag: Some("2026-11-21T09:00:00Z".to_owned()),
-            metadata: None,
-            frame_id: frame.as_ref().map(|frame| frame.frame_id.clone()),
-            frame: frame.map(Box::new),
-        },
-    )
+/// Returns the start of a loop that continues another one.
+fn start(kind: ContinuationKind, opened_frame: Option<Frame>) -> Event {
+    let mut start = events::loop_start(None);
+    if let EventKind::LoopStart {
+        parent_loop_id,
+        continuation_kind,
+        tag,
+        frame_id,
+        frame,
+        ..
+    } = &mut start
+    {
+        *parent_loop_id = Some(LoopId::from("s1.offline.9"));
+        *continuation_kind = kind;
+        *tag = Some("2026-11-21T09:00:00Z".to_owned());
+        *frame_id = opened_frame.as_ref().map(|frame| frame.frame_id.clone());
+        *frame = opened_frame.map(Box::new);
+    }
+    event(0, start)
 }
 
 fn value_chunk(text: &str) -> Value {
@@ -336,11 +335,7 @@ fn child_usage_is_reported_with_call_and_tokens() {
     if let EventKind::LoopStart { tag, .. } = &mut begin.kind {
         *tag = None;
     }
-    let call = ToolCall {
-        call_id: "c1".into(),
-        name: "delegate".to_owned(),
-        args: Arc::new(json!({})),
-    };
+    let call = events::call_requested("delegate", json!({}), CallDetail::default());
     let used = EventKind::UsageReported {
         usage: Some(input_usage(40)),
         cumulative: input_usage(40),
@@ -355,13 +350,7 @@ fn child_usage_is_reported_with_call_and_tokens() {
     let updates = encode_live(&[
         begin,
         event(1, used),
-        event(
-            2,
-            EventKind::ToolCallRequested {
-                call,
-                detail: CallDetail::default(),
-            },
-        ),
+        event(2, call),
         child_usage("s2", "a/b", 5),
         child_usage("s2", "a/b", 9),
         child_usage("s3", "a/b", 1),
@@ -441,11 +430,7 @@ fn loop_lineage_is_in_meta() {
 // proves: TURN-46
 #[test]
 fn progress_is_shown_before_output() {
-    let call = ToolCall {
-        call_id: "c1".into(),
-        name: "build".to_owned(),
-        args: Arc::new(json!({})),
-    };
+    let call = events::call_requested("build", json!({}), CallDetail::default());
     let text = |text: &str| json!({"type": "content", "content": {"type": "text", "text": text}});
     let progress = |sentence: &str| {
         event(
@@ -456,20 +441,10 @@ fn progress_is_shown_before_output() {
             },
         )
     };
-    let printed = EventKind::ToolExecutionOutput {
-        call_id: "c1".into(),
-        text: "one\n".to_owned(),
-    };
     let events = [
-        event(
-            1,
-            EventKind::ToolCallRequested {
-                call,
-                detail: CallDetail::default(),
-            },
-        ),
+        event(1, call),
         progress("1 of 2"),
-        event(4, printed),
+        event(4, events::call_printed("one\n")),
         progress("2 of 2"),
     ];
     let contents: Vec<Value> = encode_live(&events)

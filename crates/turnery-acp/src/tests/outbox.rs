@@ -1,6 +1,9 @@
 //! Tests when the outbox of a session is open, and how much it accepts.
 
-use super::support::{NO_OPTIONAL_UPDATES, event};
+use super::{
+    events,
+    support::{NO_OPTIONAL_UPDATES, event},
+};
 use crate::{
     server::{
         acp_version::AcpVersion, encoder::SharedEncoder, outbox::WireOutbox,
@@ -16,9 +19,7 @@ use std::{
 use tokio::sync::mpsc;
 use tokio_util::sync::CancellationToken;
 use turnery_agent::{Outbox, OutboxItem, view::SessionView};
-use turnery_engine::{
-    ContinuationKind, Event, EventKind, MessageId, PromptId, SessionId, StreamDelta, TurnTrigger,
-};
+use turnery_engine::{Event, EventKind, SessionId, TurnTrigger};
 
 fn outbox(
     out: WriteSender,
@@ -41,34 +42,11 @@ fn is_open(outbox: &mut WireOutbox) -> bool {
 }
 
 fn delta(text: &str) -> Event {
-    let delta = StreamDelta::Text {
-        block: 0,
-        text: text.to_owned(),
-    };
-    event(
-        0,
-        EventKind::Delta {
-            message_id: MessageId::from("m1"),
-            delta,
-        },
-    )
+    event(0, events::text_delta("m1", text))
 }
 
 fn start() -> Event {
-    event(
-        0,
-        EventKind::LoopStart {
-            agent_id: "a".to_owned(),
-            prompt_id: PromptId::from("p1"),
-            parent_loop_id: None,
-            continuation_kind: ContinuationKind::Initial,
-            config: None,
-            tag: None,
-            metadata: None,
-            frame_id: None,
-            frame: None,
-        },
-    )
+    event(0, events::loop_start(None))
 }
 
 /// SESS-7, by construction.

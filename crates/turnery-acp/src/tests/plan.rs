@@ -1,40 +1,24 @@
 //! Tests plan updates: defaults replace what the model omits (ACP-14 to ACP-19).
 
-use super::support::{encode_live, encode_replayed, event};
-use serde_json::json;
-use std::sync::Arc;
-use turnery_engine::{
-    CallDetail, CallId, Disposition, EventKind, PlanEntry, ToolCall, ToolEnvelope,
+use super::{
+    events,
+    support::{encode_live, encode_replayed, event},
 };
+use serde_json::json;
+use turnery_engine::{CallDetail, Disposition, EventKind, PlanEntry, ToolEnvelope};
 
 /// Returns the events of a call that sets a plan.
 pub(crate) fn plan_call_events() -> Vec<EventKind> {
-    let call_id = CallId::from("c1");
-    let tool_name = || "update_plan".to_owned();
+    let name = "update_plan";
+    let args = json!({"entries": [{"content": "read"}]});
+    let envelope = ToolEnvelope::text("Plan updated");
     vec![
-        EventKind::ToolCallRequested {
-            call: ToolCall {
-                call_id: call_id.clone(),
-                name: tool_name(),
-                args: Arc::new(json!({"entries": [{"content": "read"}]})),
-            },
-            detail: CallDetail::default(),
-        },
-        EventKind::ToolExecutionStart {
-            call_id: call_id.clone(),
-            tool_name: tool_name(),
-            runs: true,
-        },
+        events::call_requested(name, args, CallDetail::default()),
+        events::call_started(name, true),
         EventKind::PlanUpdated {
             entries: serde_json::from_value(json!([{"content": "read"}])).unwrap(),
         },
-        EventKind::ToolExecutionEnd {
-            call_id,
-            tool_name: tool_name(),
-            envelope: ToolEnvelope::text("Plan updated"),
-            disposition: Disposition::Executed,
-            child_loop_id: None,
-        },
+        events::call_ended(name, envelope, Disposition::Executed),
     ]
 }
 

@@ -1,15 +1,32 @@
 //! Tests the updates of tool calls (TOOL-1 to TOOL-11, LOAD-7).
 
-use super::support::{encode_live, encode_replayed, event};
+use super::{
+    events,
+    support::{encode_live, encode_replayed, event},
+};
 use serde_json::{Value, json};
-use std::sync::Arc;
 use turnery_engine::{
-    Artifact, CallDetail, CallId, CallKind, Content, Disposition, Event, EventKind, Location,
-    Outcome, ToolCall, ToolEnvelope, ToolErrorKind, TurnStop, Usage,
+    Artifact, CallDetail, CallKind, Content, Disposition, Event, EventKind, Location, ToolEnvelope,
+    ToolErrorKind,
 };
 
-fn id() -> CallId {
-    CallId::from("c1")
+fn call_requested(kind: CallKind) -> Event {
+    event(
+        0,
+        events::call_requested("tool", json!({"x": 1}), detail(kind)),
+    )
+}
+
+fn call_started(runs: bool) -> Event {
+    event(1, events::call_started("tool", runs))
+}
+
+fn call_printed(at: i64, text: &str) -> Event {
+    event(at, events::call_printed(text))
+}
+
+fn call_ended(envelope: ToolEnvelope, disposition: Disposition) -> Event {
+    event(9, events::call_ended("tool", envelope, disposition))
 }
 
 fn detail(kind: CallKind) -> CallDetail {
@@ -24,33 +41,6 @@ fn detail(kind: CallKind) -> CallDetail {
     }
 }
 
-fn call_requested(kind: CallKind) -> Event {
-    let call = ToolCall {
-        call_id: id(),
-        name: "tool".to_owned(),
-        args: Arc::new(json!({"x": 1})),
-    };
-    event(
-        0,
-        EventKind::ToolCallRequested {
-            call,
-            detail: detail(kind),
-        },
-    )
-}
-
-fn call_started(runs: bool) -> Event {
-    let tool_name = "tool".to_owned();
-    event(
-        1,
-        EventKind::ToolExecutionStart {
-            call_id: id(),
-            tool_name,
-            runs,
-        },
-    )
-}
-
 /// Hidden characters in a title are made visible.
 #[test]
 fn hidden_characters_in_titles_are_visible() {
@@ -62,38 +52,11 @@ fn hidden_characters_in_titles_are_visible() {
     if let EventKind::ToolCallRequested { detail, .. } = &mut asked.kind {
         *detail = hidden.clone();
     }
-    let changed = EventKind::ToolExecutionUpdate {
-        call_id: id(),
-        detail: hidden,
-    };
+    let changed = events::call_updated(hidden);
     let told = "rm⟨U+200B⟩ a⟨U+202E⟩ \u{23ce} b";
     assert_eq!(encode_live(&[asked])[0]["title"], told);
     let updates = encode_live(&[call_requested(CallKind::Other), event(1, changed)]);
     assert_eq!(updates[1]["title"], told);
-}
-
-fn call_printed(at: i64, text: &str) -> Event {
-    event(
-        at,
-        EventKind::ToolExecutionOutput {
-            call_id: id(),
-            text: text.to_owned(),
-        },
-    )
-}
-
-fn call_ended(envelope: ToolEnvelope, disposition: Disposition) -> Event {
-    let tool_name = "tool".to_owned();
-    event(
-        9,
-        EventKind::ToolExecutionEnd {
-            call_id: id(),
-            tool_name,
-            envelope,
-            disposition,
-            child_loop_id: None,
-        },
-    )
 }
 
 fn announced_call() -> Value {
@@ -186,15 +149,7 @@ fn call_update_holds_only_changed_fields() {
             from_line: None,
         },
     ];
-    let shows = |detail: &CallDetail| {
-        event(
-            2,
-            EventKind::ToolExecutionUpdate {
-                call_id: id(),
-                detail: detail.clone(),
-            },
-        )
-    };
+    let shows = |detail: &CallDetail| event(2, events::call_updated(detail.clone()));
     let updates = encode_live(&[
         call_requested(CallKind::Edit),
         shows(&detail(CallKind::Edit)),
@@ -232,13 +187,7 @@ fn output_is_fenced_and_terminal_is_kept() {
     }];
     let updates = encode_live(&[
         call_requested(CallKind::Execute),
-        event(
-            2,
-            EventKind::ToolExecutionUpdate {
-                call_id: id(),
-                detail: in_terminal,
-            },
-        ),
+        event(2, events::call_updated(in_terminal)),
         call_printed(3, "one\n"),
         call_ended(ToolEnvelope::text("one"), Disposition::Executed),
     ]);
@@ -289,18 +238,9 @@ fn pause_flushes_small_output() {
 // proves: TR-9, G-14
 #[test]
 fn huge_arguments_are_omitted() {
-    let call = ToolCall {
-        call_id: id(),
-        name: "tool".to_owned(),
-        args: Arc::new(json!({"text": "x".repeat(100_000)})),
-    };
-    let updates = encode_live(&[event(
-        0,
-        EventKind::ToolCallRequested {
-            call,
-            detail: detail(CallKind::Other),
-        },
-    )]);
+    let args = json!({"text": "x".repeat(100_000)});
+    let call = events::call_requested("tool", args, detail(CallKind::Other));
+    let updates = encode_live(&[event(0, call)]);
     assert_eq!(updates[0].get("rawInput"), None);
     assert_eq!(updates[0]["toolCallId"], "c1");
 }
@@ -319,15 +259,10 @@ fn replayed_call_is_sent_once_in_final_state() {
     expected["content"] = json!([text_content("found")]);
     assert_eq!(updates, [expected]);
 
-    let stop = EventKind::LoopEnd {
-        outcome: Outcome::Stopped(TurnStop::Cancelled),
-        usage: Usage::default(),
-        rejection: None,
-    };
     let updates = encode_replayed(&[
         call_requested(CallKind::Read),
         call_started(true),
-        event(9, stop),
+        event(9, events::loop_cancelled()),
     ]);
     let mut expected = announced_call();
     expected["status"] = json!("failed");
@@ -345,10 +280,7 @@ fn replayed_call_shows_output_instead_of_terminal() {
     in_terminal.artifacts = vec![terminal.clone()];
     let mut envelope = ToolEnvelope::text("one");
     envelope.artifacts = vec![terminal];
-    let shows = EventKind::ToolExecutionUpdate {
-        call_id: id(),
-        detail: in_terminal,
-    };
+    let shows = events::call_updated(in_terminal);
     let updates = encode_replayed(&[
         call_requested(CallKind::Execute),
         event(2, shows.clone()),
@@ -358,15 +290,10 @@ fn replayed_call_shows_output_instead_of_terminal() {
         updates[0]["content"],
         json!([text_content("```console\none\n```")])
     );
-    let stop = EventKind::LoopEnd {
-        outcome: Outcome::Stopped(TurnStop::Cancelled),
-        usage: Usage::default(),
-        rejection: None,
-    };
     let updates = encode_replayed(&[
         call_requested(CallKind::Execute),
         event(2, shows),
-        event(3, stop),
+        event(3, events::loop_cancelled()),
     ]);
     assert_eq!(updates[0].get("content"), None);
 }

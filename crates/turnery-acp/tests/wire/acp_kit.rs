@@ -1,7 +1,7 @@
 //! The official ACP test kit, with the kit's own requests. `docs/acp-kit.toml` maps its ids to requirements; these
 //! tests cover what neither a case nor another test does.
 
-use crate::harness::{TestClient, TestEnv, error_of, prompt_params, result_of};
+use crate::harness::{TestClient, TestEnv, error_of, result_of};
 use serde_json::{Value, json};
 
 /// An image of one pixel.
@@ -19,8 +19,7 @@ fn handshake(world: &TestEnv) -> (TestClient, String) {
     let id = &agents.expect("a method of the agent's own")["id"];
     let login = client.request("authenticate", json!({ "methodId": id }));
     assert!(result_of(&login).is_object());
-    let made = client.request("session/new", world.new_session_params());
-    let id = result_of(&made)["sessionId"].as_str().expect("an id");
+    let id = client.new_session(world.new_session_params());
     assert!(!id.is_empty());
     let id = id.to_owned();
     (client, id)
@@ -76,7 +75,7 @@ fn every_advertised_block_is_accepted() {
 fn resume_works_without_mcp_servers() {
     let world = TestEnv::new(text_answer("hello"));
     let (mut client, id) = handshake(&world);
-    result_of(&client.request("session/prompt", prompt_params(&id, "hi")));
+    client.prompt(&id, "hi");
     client.take_buffered();
     let params = json!({"sessionId": id, "cwd": world.cwd()});
     assert!(result_of(&client.request("session/resume", params)).is_object());
@@ -94,7 +93,7 @@ fn close_and_delete_work_in_every_state() {
         let busy = result_of(&made)["sessionId"].clone();
         let busy = busy.as_str().expect("an id");
         let (_other, stored) = handshake(&world);
-        let asked = client.send_request("session/prompt", prompt_params(busy, "hi"));
+        let asked = client.send_prompt(busy, "hi");
         client.wait_for(|message| message["method"] == "session/update");
         for id in [busy, &idle, &stored, "bogus", busy] {
             let done = client.send_request(method, json!({"sessionId": id}));

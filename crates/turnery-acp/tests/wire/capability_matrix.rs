@@ -202,7 +202,7 @@ fn run_scenario(world: &TestEnv, can: &CapabilitySet) -> Vec<Value> {
     transcript.extend([made, chosen]);
 
     let id = id.as_str().expect("an id");
-    let asked = client.send_request("session/prompt", prompt_params(id, "work"));
+    let asked = client.send_prompt(id, "work");
     loop {
         let message = client.wait_for(|message| message.get("id").is_some());
         let Some(method) = message["method"].as_str() else {

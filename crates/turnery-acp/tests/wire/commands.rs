@@ -1,6 +1,6 @@
 //! Slash commands (CMD-1 to CMD-3).
 
-use crate::harness::{TestClient, TestEnv, error_of, prompt_params, result_of};
+use crate::harness::{TestClient, TestEnv, result_of};
 use serde_json::{Value, json};
 use std::collections::HashSet;
 use turnery_acp::ServeOptions;
@@ -24,8 +24,7 @@ const OFFERED: [(&str, Option<&str>); 10] = [
 
 /// Prompts with a command; returns its answer after the prompt has ended.
 fn run_command(client: &mut TestClient, id: &str, text: &str) -> String {
-    let answer = client.request("session/prompt", prompt_params(id, text));
-    assert_eq!(result_of(&answer)["stopReason"], "end_turn", "{text}");
+    assert_eq!(client.prompt(id, text), "end_turn", "{text}");
     let said = client.take_updates();
     let said = said
         .iter()
@@ -164,7 +163,7 @@ fn command_answers_have_distinct_message_ids() {
     let mut ids = HashSet::new();
     for _ in 0..2 {
         for _ in 0..2 {
-            result_of(&client.request("session/prompt", prompt_params(&id, "/help")));
+            client.prompt(&id, "/help");
             ids.insert(client.take_updates()[0]["messageId"].to_string());
         }
         client.close_and_join();
@@ -204,8 +203,7 @@ fn mode_command_shows_and_changes_mode() {
     assert!(said.contains("- `ask`: "), "{said}");
     assert_eq!(said.matches("(in use)").count(), 1, "{said}");
 
-    let answer = client.request("session/prompt", prompt_params(&id, "/mode plan"));
-    assert_eq!(result_of(&answer)["stopReason"], "end_turn");
+    assert_eq!(client.prompt(&id, "/mode plan"), "end_turn");
     let updates = client.take_updates();
     assert_eq!(updates[0]["sessionUpdate"], "current_mode_update");
     assert_eq!(updates[0]["currentModeId"], "plan");
@@ -237,8 +235,7 @@ fn model_command_shows_and_changes_model() {
     assert!(said.contains("nobody/nothing"), "{said}");
     assert_eq!(run_command(&mut client, &id, "hi"), "first");
 
-    let answer = client.request("session/prompt", prompt_params(&id, "/model offline"));
-    assert_eq!(result_of(&answer)["stopReason"], "end_turn");
+    assert_eq!(client.prompt(&id, "/model offline"), "end_turn");
     let updates = client.take_updates();
     assert_eq!(updates[0]["sessionUpdate"], "config_option_update");
     assert_eq!(updates[0]["configOptions"][1]["currentValue"], "offline");
@@ -268,14 +265,4 @@ fn cost_command_lists_purpose_and_model() {
     assert!(rows[2].starts_with("| turn | `scripted"), "{said}");
     assert!(rows[2].ends_with("| 2000 | 600 | 8 | 40 |"), "{said}");
     assert_eq!(rows[3], "| **all** |  | 2000 | 600 | 8 | 40 |");
-}
-
-/// SESS-8: a command needs an open session like any prompt.
-// proves: SESS-8
-#[test]
-fn command_without_session_is_rejected() {
-    let world = TestEnv::without_answers();
-    let (mut client, _id) = world.session();
-    let answer = client.request("session/prompt", prompt_params("bogus", "/help"));
-    assert_eq!(error_of(&answer), -32002);
 }

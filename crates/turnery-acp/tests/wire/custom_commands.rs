@@ -1,7 +1,7 @@
 //! Custom commands of the user and of projects: prompt text, offered like any command (CMD-1, CMD-2).
 
 use crate::{
-    harness::{TestClient, TestEnv, error_of, prompt_params, result_of},
+    harness::{TestClient, TestEnv, error_of, result_of},
     refused_prompt::EchoModel,
 };
 use serde_json::{Value, json};
@@ -95,7 +95,7 @@ fn v2_offers_project_commands() {
     let offered = made["availableCommands"].as_array().expect("a list");
     assert_eq!(offered.last().expect("one")["name"], "review");
     let id = made["sessionId"].as_str().expect("an id");
-    result_of(&client.request("session/prompt", prompt_params(id, "/review a.rs")));
+    client.prompt(id, "/review a.rs");
     client.wait_for(|message| message["params"]["update"].to_string().contains("looked"));
 }
 
@@ -110,7 +110,7 @@ fn project_command_grants_no_permissions() {
     let file = "---\nallowed-tools: change\nmode: auto\n---\nChange it.";
     let (mut client, made) = session(&world, &[("change", file)], false);
     let id = made["sessionId"].as_str().expect("an id").to_owned();
-    let asked = client.send_request("session/prompt", prompt_params(&id, "/change"));
+    let asked = client.send_prompt(&id, "/change");
     let question = client.wait_for_request("session/request_permission");
     assert_eq!(world.run_log.all(), [] as [String; 0]);
     let no = json!({"outcome": {"outcome": "selected", "optionId": "reject_once"}});

@@ -1,6 +1,6 @@
 //! Questions of the model to the user, for clients with and without forms (ELIC-1 to ELIC-8).
 
-use crate::harness::{TestEnv, prompt_params, result_of};
+use crate::harness::{TestEnv, result_of};
 use serde_json::{Value, json};
 
 /// Environment whose model asks this question and then ends.
@@ -65,7 +65,7 @@ fn every_answer_type_round_trips() {
     for (args, field, given, expected) in table {
         let world = env_asking(args.clone());
         let (mut client, id) = world.session_with(forms());
-        let asked = client.send_request("session/prompt", prompt_params(&id, "hi"));
+        let asked = client.send_prompt(&id, "hi");
         let question = client.wait_for_request("elicitation/create");
         let shown = client.take_updates();
         let expected_params = json!({
@@ -82,10 +82,7 @@ fn every_answer_type_round_trips() {
         assert_eq!(question["params"], expected_params);
         let answer = json!({"action": "accept", "content": {"answer": given}});
         client.respond(&question, answer);
-        assert_eq!(
-            result_of(&client.wait_for_response(&asked))["stopReason"],
-            "end_turn"
-        );
+        assert_eq!(client.stop_reason(&asked), "end_turn");
         let told = tool_outcome(&client.take_updates());
         assert_eq!(told, ("completed".to_owned(), expected.to_owned()));
     }
@@ -141,13 +138,10 @@ fn every_client_reply_is_distinguished() {
     for (reply, (status, text)) in table {
         let world = env_asking(json!({"question": "Which?", "choices": ["red", "blue"]}));
         let (mut client, id) = world.session_with(forms());
-        let asked = client.send_request("session/prompt", prompt_params(&id, "hi"));
+        let asked = client.send_prompt(&id, "hi");
         let question = client.wait_for_request("elicitation/create");
         client.respond(&question, reply.clone());
-        assert_eq!(
-            result_of(&client.wait_for_response(&asked))["stopReason"],
-            "end_turn"
-        );
+        assert_eq!(client.stop_reason(&asked), "end_turn");
         let told = tool_outcome(&client.take_updates());
         assert_eq!(told, (status.to_owned(), text), "{reply}");
     }
@@ -164,14 +158,11 @@ fn client_error_is_no_answer_and_prompt_goes_on() {
     ] {
         let world = env_asking(json!({"question": "What name?"}));
         let (mut client, id) = world.session_with(forms());
-        let asked = client.send_request("session/prompt", prompt_params(&id, "hi"));
+        let asked = client.send_prompt(&id, "hi");
         let question = client.wait_for_request("elicitation/create");
         let error = json!({"code": code, "message": "no"});
         client.send(&json!({"jsonrpc": "2.0", "id": question["id"], "error": error}));
-        assert_eq!(
-            result_of(&client.wait_for_response(&asked))["stopReason"],
-            "end_turn"
-        );
+        assert_eq!(client.stop_reason(&asked), "end_turn");
         assert_eq!(tool_outcome(&client.take_updates()).0, status, "{code}");
     }
 }
@@ -192,8 +183,7 @@ fn client_without_forms_is_not_asked() {
         let world = env_asking(json!({"question": "What name?"}));
         let (mut client, id) = world.session_with(abilities.clone());
         // The oracle fails on a question the client did not declare support for.
-        let answer = client.request("session/prompt", prompt_params(&id, "hi"));
-        assert_eq!(result_of(&answer)["stopReason"], "end_turn");
+        assert_eq!(client.prompt(&id, "hi"), "end_turn");
         let (status, text) = tool_outcome(&client.take_updates());
         assert_eq!(status, "failed", "{abilities}");
         assert!(text.contains("ask_user"), "{text}");
@@ -206,7 +196,7 @@ fn client_without_forms_is_not_asked() {
 fn question_for_secret_fails_without_a_form() {
     let world = env_asking(json!({"question": "What is your API key?"}));
     let (mut client, id) = world.session_with(json!({"elicitation": {"form": {}, "url": {}}}));
-    result_of(&client.request("session/prompt", prompt_params(&id, "hi")));
+    client.prompt(&id, "hi");
     let seen = client.take_buffered();
     let is_asked = |it: &Value| {
         it["method"]
@@ -231,13 +221,10 @@ fn question_for_secret_fails_without_a_form() {
 fn cancel_withdraws_the_question() {
     let world = env_asking(json!({"question": "What name?"}));
     let (mut client, id) = world.session_with(forms());
-    let asked = client.send_request("session/prompt", prompt_params(&id, "hi"));
+    let asked = client.send_prompt(&id, "hi");
     let question = client.wait_for_request("elicitation/create");
-    client.send_notification("session/cancel", json!({"sessionId": id}));
-    assert_eq!(
-        result_of(&client.wait_for_response(&asked))["stopReason"],
-        "cancelled"
-    );
+    client.cancel(&id);
+    assert_eq!(client.stop_reason(&asked), "cancelled");
     let seen = client.take_buffered();
     let mut taken = seen.iter().filter(|it| it["method"] == "$/cancel_request");
     let back = taken.next().expect("taken back");

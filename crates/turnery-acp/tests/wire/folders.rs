@@ -38,13 +38,8 @@ fn sessions_use_their_own_cwd() {
     std::fs::write(world.file("a.txt"), "first").expect("a file");
     std::fs::write(second.join("a.txt"), "second").expect("a file");
     let (mut client, id) = world.session();
-    let made = client.request("session/new", json!({"cwd": second, "mcpServers": []}));
-    let other = result_of(&made)["sessionId"]
-        .as_str()
-        .expect("an id")
-        .to_owned();
-    let asked =
-        [&id, &other].map(|id| client.send_request("session/prompt", prompt_params(id, "look")));
+    let other = client.new_session(json!({"cwd": second, "mcpServers": []}));
+    let asked = [&id, &other].map(|id| client.send_prompt(id, "look"));
     let seen = prompt_both(&mut client, &asked);
     assert_eq!(texts(&seen, &id), ["first", "one"]);
     assert_eq!(texts(&seen, &other), ["second", "two"]);
@@ -63,14 +58,10 @@ fn concurrent_updates_name_their_session() {
     };
     let world = TestEnv::new(json!([slow("left"), slow("right")]));
     let (mut client, left) = world.session();
-    let made = client.request("session/new", world.new_session_params());
-    let right = result_of(&made)["sessionId"]
-        .as_str()
-        .expect("an id")
-        .to_owned();
+    let right = client.new_session(world.new_session_params());
     let asked = [
-        client.send_request("session/prompt", prompt_params(&left, "left")),
-        client.send_request("session/prompt", prompt_params(&right, "right")),
+        client.send_prompt(&left, "left"),
+        client.send_prompt(&right, "right"),
     ];
     let seen = prompt_both(&mut client, &asked);
     let of = |session: &str| texts(&seen, session).concat();

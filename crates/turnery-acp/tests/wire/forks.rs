@@ -1,6 +1,6 @@
 //! `session/fork`: a copy that diverges from its source.
 
-use crate::harness::{TestClient, TestEnv, error_of, prompt_params, result_of};
+use crate::harness::{TestClient, TestEnv, error_of, result_of};
 use serde_json::{Value, json};
 
 fn load_params(world: &TestEnv, id: &str) -> Value {
@@ -59,14 +59,13 @@ fn fork_has_history_and_diverges() {
         {"steps": [{"text": "three"}]},
     ]));
     let (mut client, id) = world.session();
-    result_of(&client.request("session/prompt", prompt_params(&id, "hi")));
+    client.prompt(&id, "hi");
     let copy = fork(&mut client, &world, &id);
 
     // By history: the model has given two answers in the copy and in the source.
     for session in [&copy, &id] {
         client.take_buffered();
-        let answer = client.request("session/prompt", prompt_params(session, "go on"));
-        assert_eq!(result_of(&answer)["stopReason"], "end_turn");
+        assert_eq!(client.prompt(session, "go on"), "end_turn");
         let said = client.take_updates();
         let said = said.iter().filter_map(|it| it["content"]["text"].as_str());
         assert_eq!(Vec::from_iter(said), ["three"]);
@@ -85,7 +84,7 @@ fn fork_has_history_and_diverges() {
 fn a_fork_is_stored_and_listed() {
     let world = TestEnv::new(json!([{"steps": [{"text": "one"}]}]));
     let (mut client, id) = world.session();
-    result_of(&client.request("session/prompt", prompt_params(&id, "A title")));
+    client.prompt(&id, "A title");
     let copy = fork(&mut client, &world, &id);
     client.close_and_join();
 
@@ -115,8 +114,8 @@ fn fork_during_prompt_has_stored_history() {
         {"when": {"last_user_contains": "hi"}, "steps": [{"text": "hello"}]},
     ]));
     let (mut client, id) = world.session();
-    result_of(&client.request("session/prompt", prompt_params(&id, "hi")));
-    let running = client.send_request("session/prompt", prompt_params(&id, "wait"));
+    client.prompt(&id, "hi");
+    let running = client.send_prompt(&id, "wait");
     client.wait_for(|message| message["params"]["update"]["content"]["text"] == "w");
     let copy = fork(&mut client, &world, &id);
     let said = load_updates(&mut client, &world, &copy);
@@ -125,11 +124,8 @@ fn fork_during_prompt_has_stored_history() {
         .filter_map(|it| it["content"]["text"].as_str())
         .collect();
     assert_eq!(said, ["hi", "hello"]);
-    client.send_notification("session/cancel", json!({"sessionId": id}));
-    assert_eq!(
-        result_of(&client.wait_for_response(&running))["stopReason"],
-        "cancelled"
-    );
+    client.cancel(&id);
+    assert_eq!(client.stop_reason(&running), "cancelled");
 }
 
 /// SESS-2, SESS-8, G-24: rejected, without leaving a partial copy.
@@ -138,7 +134,7 @@ fn fork_during_prompt_has_stored_history() {
 fn invalid_fork_creates_no_session() {
     let world = TestEnv::new(json!([{"steps": [{"text": "one"}]}]));
     let (mut client, id) = world.session();
-    result_of(&client.request("session/prompt", prompt_params(&id, "hi")));
+    client.prompt(&id, "hi");
     let elsewhere = json!({"sessionId": id, "cwd": world.root(), "mcpServers": []});
     let refused = client.request("session/fork", elsewhere);
     assert_eq!(error_of(&refused), -32602);

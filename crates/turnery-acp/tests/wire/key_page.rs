@@ -61,8 +61,7 @@ fn session_without_key(abilities: Value) -> (TestClient, String, FakeKeyPages, F
     );
     keys.set(Some("sk-1"));
     let mut client = connect(keys.agent(), Some(pages.login()), abilities);
-    let made = client.request("session/new", world.new_session_params());
-    let id = result_of(&made)["sessionId"].as_str().expect("an id");
+    let id = client.new_session(world.new_session_params());
     keys.set(None);
     (client, id.to_owned(), pages, keys, world)
 }
@@ -114,7 +113,7 @@ fn prompt_opens_key_page_and_continues() {
     let mut ids = Vec::new();
     for n in 0..2 {
         keys.set(None);
-        let asked = client.send_request("session/prompt", prompt_params(&id, "hi"));
+        let asked = client.send_prompt(&id, "hi");
         let question = client.wait_for_request("elicitation/create");
         let elicitation = question["params"]["elicitationId"].clone();
         let expected = json!({
@@ -162,7 +161,7 @@ fn declined_or_unused_page_requires_login() {
         json!({"error": {"code": -32800, "message": "no"}}),
     ] {
         let (mut client, id, pages, _keys, _world) = session_without_key(url_capability());
-        let asked = client.send_request("session/prompt", prompt_params(&id, "hi"));
+        let asked = client.send_prompt(&id, "hi");
         let question = client.wait_for_request("elicitation/create");
         let mut answer = json!({"jsonrpc": "2.0", "id": question["id"]});
         let members = answer.as_object_mut().expect("an object");
@@ -173,7 +172,7 @@ fn declined_or_unused_page_requires_login() {
         assert_eq!(completions(&mut client), [Value::Null; 0]);
     }
     let (mut client, id, pages, _keys, _world) = session_without_key(url_capability());
-    let asked = client.send_request("session/prompt", prompt_params(&id, "hi"));
+    let asked = client.send_prompt(&id, "hi");
     let question = client.wait_for_request("elicitation/create");
     client.respond(&question, json!({"action": "accept"}));
     result_of(&client.request("session/list", json!({})));
@@ -188,16 +187,13 @@ fn declined_or_unused_page_requires_login() {
 fn a_cancel_closes_the_page() {
     for is_open in [false, true] {
         let (mut client, id, pages, _keys, _world) = session_without_key(url_capability());
-        let asked = client.send_request("session/prompt", prompt_params(&id, "hi"));
+        let asked = client.send_prompt(&id, "hi");
         let question = client.wait_for_request("elicitation/create");
         if is_open {
             client.respond(&question, json!({"action": "accept"}));
         }
-        client.send_notification("session/cancel", json!({"sessionId": id}));
-        assert_eq!(
-            result_of(&client.wait_for_response(&asked))["stopReason"],
-            "cancelled"
-        );
+        client.cancel(&id);
+        assert_eq!(client.stop_reason(&asked), "cancelled");
         assert!(pages.is_closed());
         let seen = client.take_buffered();
         let back = seen.iter().filter(|it| it["method"] == "$/cancel_request");
@@ -209,7 +205,7 @@ fn a_cancel_closes_the_page() {
 #[test]
 fn page_closes_with_the_connection() {
     let (mut client, id, pages, _keys, _world) = session_without_key(url_capability());
-    client.send_request("session/prompt", prompt_params(&id, "hi"));
+    client.send_prompt(&id, "hi");
     let question = client.wait_for_request("elicitation/create");
     client.respond(&question, json!({"action": "accept"}));
     client.send_request("authenticate", json!({"methodId": "page"}));

@@ -215,11 +215,10 @@ fn sessions_require_a_key() {
     keys.set(Some("sk-1"));
     let answer = client.request("authenticate", authenticate);
     assert_eq!(result_of(&answer), &json!({}));
-    let made = client.request("session/new", world.new_session_params());
-    let id = result_of(&made)["sessionId"].as_str().expect("an id");
+    let id = client.new_session(world.new_session_params());
 
     keys.set(None);
-    assert_login_is_wanted(&client.request("session/prompt", prompt_params(id, "hi")));
+    assert_login_is_wanted(&client.request("session/prompt", prompt_params(&id, "hi")));
     let open = json!({"sessionId": id, "cwd": world.cwd(), "mcpServers": []});
     for method in [
         "session/new",
@@ -262,8 +261,7 @@ fn logout_forgets_keys_and_blocks_sessions() {
     let world = TestEnv::new(json!([{"steps": [{"text": "still here"}]}]));
     let (login, forgotten) = login();
     let mut client = connect(world.agent(), Some(login), json!({}));
-    let made = client.request("session/new", world.new_session_params());
-    let id = result_of(&made)["sessionId"].as_str().expect("an id");
+    let id = client.new_session(world.new_session_params());
     assert_eq!(result_of(&client.request("logout", json!({}))), &json!({}));
     assert_eq!(forgotten.load(Ordering::Relaxed), 1);
     let open = json!({"sessionId": id, "cwd": world.cwd(), "mcpServers": []});
@@ -276,8 +274,7 @@ fn logout_forgets_keys_and_blocks_sessions() {
         let answer = client.request(method, open.clone());
         assert_eq!(error_of(&answer), -32000, "{method}");
     }
-    let answer = client.request("session/prompt", prompt_params(id, "hi"));
-    assert_eq!(result_of(&answer)["stopReason"], "end_turn");
+    assert_eq!(client.prompt(&id, "hi"), "end_turn");
     result_of(&client.request("authenticate", json!({"methodId": "none"})));
     result_of(&client.request("session/new", world.new_session_params()));
 }

@@ -23,7 +23,6 @@ mod refused_prompt;
 mod replay;
 mod required_params;
 mod reruns;
-mod roots;
 mod rpc;
 mod session_lists;
 mod sessions;

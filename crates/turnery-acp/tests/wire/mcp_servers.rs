@@ -1,6 +1,6 @@
 //! MCP servers given by the client: exactly the servers of each request are connected.
 
-use crate::harness::{TestClient, TestEnv, error_of, prompt_params, result_of};
+use crate::harness::{TestClient, TestEnv, error_of, result_of};
 use serde_json::{Value, json};
 use std::{
     io::{BufRead, BufReader, Read, Write},
@@ -49,8 +49,7 @@ fn call_server_tool(client: &mut TestClient, id: &str, name: &str) -> Option<Str
     client.take_buffered();
     let auto = json!({"sessionId": id, "modeId": "auto"});
     result_of(&client.request("session/set_mode", auto));
-    let answer = client.request("session/prompt", prompt_params(id, &format!("use {name}")));
-    assert_eq!(result_of(&answer)["stopReason"], "end_turn");
+    assert_eq!(client.prompt(id, &format!("use {name}")), "end_turn");
     let updates = client.take_updates();
     let done = updates.iter().find(|it| it["status"] == "completed")?;
     let text = done["content"][0]["content"]["text"].as_str();
@@ -59,11 +58,7 @@ fn call_server_tool(client: &mut TestClient, id: &str, name: &str) -> Option<Str
 
 fn new_session(client: &mut TestClient, world: &TestEnv, servers: &[Value]) -> String {
     let params = json!({"cwd": world.cwd(), "mcpServers": servers});
-    let made = client.request("session/new", params);
-    result_of(&made)["sessionId"]
-        .as_str()
-        .expect("an id")
-        .to_owned()
+    client.new_session(params)
 }
 
 /// Servers over stdio need no capability; three can be given; a reopened session has the servers of that

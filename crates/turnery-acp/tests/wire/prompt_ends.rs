@@ -71,7 +71,7 @@ fn prompt_that_finishes_is_answered_once() {
     for (answers_of_the_model, expected) in ends {
         let world = TestEnv::new(answers_of_the_model.clone());
         let (mut client, id) = world.session_with(json!({"session": {"notices": {}}}));
-        let asked = client.send_request("session/prompt", prompt_params(&id, "hi"));
+        let asked = client.send_prompt(&id, "hi");
         let (_, said) = finish(client, &asked);
         let all = responses_to(&said, &asked);
         assert_eq!(all.len(), 1, "{answers_of_the_model}");
@@ -99,7 +99,7 @@ fn finish(mut client: TestClient, asked: &Value) -> (Value, Vec<Value>) {
 type Stage = (Value, fn(&Value) -> bool);
 
 /// Ends caused by the client: while the model streams, while a tool runs, while permission is pending.
-// proves: PROMPT-4, TOOL-4, CANCEL-3, CANCEL-4, CANCEL-5, CANCEL-7, CANCEL-10, G-3, THEME-5
+// proves: PROMPT-4, TOOL-4, CANCEL-3, CANCEL-4, CANCEL-5, CANCEL-7, CANCEL-10, REQC-2, G-3, G-18, THEME-5
 #[test]
 fn prompt_ended_by_client_is_answered_once() {
     let stages: [Stage; 3] = [
@@ -128,7 +128,7 @@ fn prompt_ended_by_client_is_answered_once() {
         for deed in deeds {
             let world = TestEnv::new(model.clone());
             let (mut client, id) = world.session();
-            let asked = client.send_request("session/prompt", prompt_params(&id, "hi"));
+            let asked = client.send_prompt(&id, "hi");
             client.wait_for(there);
             let done = perform(&mut client, &world, deed, &id, &asked);
             let (_, said) = match deed {
@@ -193,46 +193,12 @@ fn title_is_reported_once() {
     let (mut client, id) = world.session();
     let mut titles = Vec::new();
     for text in ["x is the title", "x again", "x once more"] {
-        result_of(&client.request("session/prompt", prompt_params(&id, text)));
+        client.prompt(&id, text);
         let updates = client.take_updates().into_iter();
         let told = updates.filter(|update| update["sessionUpdate"] == "session_info_update");
         titles.extend(told.filter_map(|update| update.get("title").cloned()));
     }
     assert_eq!(titles, [json!("x is the title")]);
-}
-
-/// Ids of the agent's requests are independent of the client's.
-// proves: RPC-16
-#[test]
-fn client_and_agent_ids_are_independent() {
-    let world = TestEnv::new(json!([
-        {"steps": [tool_step("change")]},
-        {"steps": [{"text": "one"}]},
-        {"steps": [tool_step("change")]},
-        {"steps": [{"text": "two"}]},
-    ]));
-    let (mut client, id) = world.session();
-    let no = json!({"outcome": {"outcome": "selected", "optionId": "reject_once"}});
-    let asked = client.send_request("session/prompt", prompt_params(&id, "hi"));
-    let question = client.wait_for_request("session/request_permission");
-    client.respond(&question, no.clone());
-    client.wait_for_response(&asked);
-    // The next request has the next id; the prompt uses that id first.
-    let next = question["id"]
-        .as_i64()
-        .map(|id| json!(id + 1))
-        .expect("a number");
-    let request = json!({"jsonrpc": "2.0", "id": next, "method": "session/prompt",
-        "params": prompt_params(&id, "hi")});
-    client.send(&request);
-    let question = client.wait_for_request("session/request_permission");
-    assert_eq!(question["id"], next, "both use it");
-    client.respond(&question, no);
-    assert_eq!(
-        result_of(&client.wait_for_response(&next))["stopReason"],
-        "end_turn"
-    );
-    assert_eq!(world.run_log.all(), [] as [String; 0]);
 }
 
 /// Usage in a response is that of the prompt, not of the session so far (G-23).

@@ -27,9 +27,7 @@ fn limited(world: &TestEnv, limits: Limits) -> (TestClient, String) {
     let agent = world.agent_with_projects(Arc::new(LimitedProjects(model, limits)));
     let mut client = TestClient::connect(agent, ServeOptions::default());
     client.initialize(json!({}));
-    let made = client.request("session/new", world.new_session_params());
-    let id = result_of(&made)["sessionId"].as_str().expect("an id");
-    let id = id.to_owned();
+    let id = client.new_session(world.new_session_params());
     (client, id)
 }
 
@@ -69,37 +67,11 @@ fn answer_may_hold_text_calls_or_both() {
         ],
     ];
     for kinds_of_one in expected {
-        let answer = client.request("session/prompt", prompt_params(&id, "go"));
-        assert_eq!(result_of(&answer)["stopReason"], "end_turn");
+        assert_eq!(client.prompt(&id, "go"), "end_turn");
         let updates = client.take_updates();
         assert_eq!(update_kinds(&updates), kinds_of_one, "{updates:?}");
     }
     assert_eq!(world.run_log.all(), ["print", "print"]);
-}
-
-// proves: ACP-4, ACP-13, ACP-29, UPD-1
-#[test]
-fn output_is_notified_and_response_has_request_id() {
-    let hello = json!({"steps": [{"text": "hello"}, tool_step("print")]});
-    let bye = json!({"steps": [{"text": "bye"}]});
-    let world = TestEnv::new(json!([hello, bye, hello, bye]));
-    let (mut client, session) = world.session();
-    for id in [json!("a-1"), json!(-7)] {
-        client.send(
-            &json!({"jsonrpc": "2.0", "id": id, "method": "session/prompt",
-            "params": prompt_params(&session, "hi")}),
-        );
-        let answer = client.wait_for_response(&id);
-        assert_eq!(result_of(&answer)["stopReason"], "end_turn");
-    }
-    let seen = client.take_buffered();
-    assert!(seen.len() > 4, "{seen:?}");
-    for message in seen {
-        assert_eq!(message["method"], "session/update", "{message}");
-        assert!(message.get("id").is_none(), "{message}");
-        assert_eq!(message["params"]["sessionId"], session);
-        assert!(message["params"]["update"].is_object());
-    }
 }
 
 // proves: ACP-22, ACP-23, ACP-24, ACP-25, ACP-26, ACP-27, TOOL-1, TOOL-2
@@ -110,7 +82,7 @@ fn all_calls_are_pending_before_one_runs() {
         {"steps": [{"text": "done"}]},
     ]));
     let (mut client, id) = world.session();
-    result_of(&client.request("session/prompt", prompt_params(&id, "hi")));
+    client.prompt(&id, "hi");
     let updates: Vec<SessionUpdate> = client
         .take_updates()
         .into_iter()
@@ -145,7 +117,7 @@ fn all_calls_are_pending_before_one_runs() {
 fn call_marked_cancelled_by_client_still_finishes() {
     let world = TestEnv::new(json!([{"steps": [tool_step("hang"), tool_step("print")]}]));
     let (mut client, id) = world.session();
-    let asked = client.send_request("session/prompt", prompt_params(&id, "hi"));
+    let asked = client.send_prompt(&id, "hi");
     client.wait_for(|message| message["params"]["update"]["status"] == "in_progress");
     let told: Vec<Value> = client
         .take_updates()
@@ -154,7 +126,7 @@ fn call_marked_cancelled_by_client_still_finishes() {
         .map(|update| update["toolCallId"].clone())
         .collect();
     assert_eq!(told.len(), 2);
-    client.send_notification("session/cancel", json!({"sessionId": id}));
+    client.cancel(&id);
     let answer = client.wait_for_response(&asked);
     assert_eq!(result_of(&answer)["stopReason"], "cancelled");
     let ended: Vec<Value> = client
@@ -182,8 +154,7 @@ fn limit_ends_prompt_with_its_stop_reason() {
         let spend = json!({"steps": [tool_step("print")], "usage": {"input": 90, "output": 10}});
         let world = TestEnv::new(json!([spend, spend, spend, spend]));
         let (mut client, id) = limited(&world, limits);
-        let answer = client.request("session/prompt", prompt_params(&id, "hi"));
-        assert_eq!(result_of(&answer)["stopReason"], word);
+        assert_eq!(client.prompt(&id, "hi"), word);
         assert_eq!(world.run_log.all().len(), runs, "{word}");
     }
 }
@@ -200,7 +171,7 @@ fn running_prompt_locks_out_other_connections() {
     let params = json!({"sessionId": id, "cwd": world.cwd(), "mcpServers": []});
     result_of(&two.request("session/resume", params));
 
-    let asked = one.send_request("session/prompt", prompt_params(&id, "hi"));
+    let asked = one.send_prompt(&id, "hi");
     let question = one.wait_for_request("session/request_permission");
     let refused = two.request("session/prompt", prompt_params(&id, "me too"));
     assert_eq!(error_of(&refused), -32603);
@@ -211,14 +182,11 @@ fn running_prompt_locks_out_other_connections() {
     let kept = three.request("session/delete", json!({"sessionId": id}));
     assert_eq!(error_of(&kept), -32603);
     assert_eq!(kept["error"]["data"]["kind"], "session_busy");
-    two.send_notification("session/cancel", json!({"sessionId": id}));
+    two.cancel(&id);
     // The agent has read the cancel once this is answered.
     result_of(&two.request("session/list", json!({})));
     let yes = json!({"outcome": {"outcome": "selected", "optionId": "allow_once"}});
     one.respond(&question, yes);
-    assert_eq!(
-        result_of(&one.wait_for_response(&asked))["stopReason"],
-        "end_turn"
-    );
+    assert_eq!(one.stop_reason(&asked), "end_turn");
     assert_eq!(world.run_log.all(), ["change"]);
 }

@@ -1,6 +1,6 @@
 //! The shipped tools over the wire: where they work, what they change, and which permissions they request.
 
-use crate::harness::{TestClient, TestEnv, prompt_params, result_of};
+use crate::harness::{TestClient, TestEnv, result_of};
 use serde_json::{Value, json};
 use std::collections::BTreeSet;
 use turnery_acp::ServeOptions;
@@ -14,9 +14,7 @@ fn session(world: &TestEnv) -> (TestClient, String) {
     let agent = world.agent_with_tools(Toolbox::coding());
     let mut client = TestClient::connect(agent, ServeOptions::default());
     client.initialize(json!({}));
-    let made = client.request("session/new", world.new_session_params());
-    let id = result_of(&made)["sessionId"].as_str().expect("an id");
-    let id = id.to_owned();
+    let id = client.new_session(world.new_session_params());
     (client, id)
 }
 
@@ -70,8 +68,7 @@ fn paths_are_absolute_and_lines_one_based() {
     let (mut client, id) = session(&world);
     let auto = json!({"sessionId": id, "modeId": "auto"});
     result_of(&client.request("session/set_mode", auto));
-    let answer = client.request("session/prompt", prompt_params(&id, "go"));
-    assert_eq!(result_of(&answer)["stopReason"], "end_turn");
+    assert_eq!(client.prompt(&id, "go"), "end_turn");
     let live = client.take_updates();
     let load = json!({"sessionId": id, "cwd": world.cwd(), "mcpServers": []});
     result_of(&client.request("session/load", load));
@@ -131,7 +128,7 @@ fn permission_shows_end_of_padded_command() {
         {"steps": [{"text": "done"}]},
     ]));
     let (mut client, id) = session(&world);
-    let asked = client.send_request("session/prompt", prompt_params(&id, "go"));
+    let asked = client.send_prompt(&id, "go");
     let question = client.wait_for_request("session/request_permission");
     let shown = &question["params"]["toolCall"];
     let told = "make test ⟨4050 blanks⟩ ; touch⟨U+202E⟩ M";
@@ -154,7 +151,7 @@ fn permission_shows_the_command() {
         {"steps": [{"text": "done"}]},
     ]));
     let (mut client, id) = session(&world);
-    let asked = client.send_request("session/prompt", prompt_params(&id, "go"));
+    let asked = client.send_prompt(&id, "go");
     let question = client.wait_for_request("session/request_permission");
     let shown = &question["params"]["toolCall"];
     assert_eq!(shown["kind"], "execute");
@@ -164,10 +161,7 @@ fn permission_shows_the_command() {
     assert!(!world.file("made.txt").exists(), "not before a yes");
     let yes = json!({"outcome": {"outcome": "selected", "optionId": "allow_once"}});
     client.respond(&question, yes);
-    assert_eq!(
-        result_of(&client.wait_for_response(&asked))["stopReason"],
-        "end_turn"
-    );
+    assert_eq!(client.stop_reason(&asked), "end_turn");
     let made = std::fs::read_to_string(world.file("made.txt")).expect("made");
     assert_eq!(made, "hello");
 }

@@ -70,11 +70,7 @@ fn refused_prompt_is_not_in_next_context() {
     let agent = world.agent_with_model(Arc::new(EchoModel::new()));
     let mut client = TestClient::connect(agent, ServeOptions::default());
     client.initialize(json!({}));
-    let made = client.request("session/new", world.new_session_params());
-    let id = result_of(&made)["sessionId"]
-        .as_str()
-        .expect("an id")
-        .to_owned();
+    let id = client.new_session(world.new_session_params());
     let mut say = |text: &str| {
         let answer = client.request("session/prompt", prompt_params(&id, text));
         let said: String = client

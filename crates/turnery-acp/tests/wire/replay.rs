@@ -1,6 +1,6 @@
 //! Replay of everything beyond the conversation with the model.
 
-use crate::harness::{TestClient, TestEnv, prompt_params, result_of};
+use crate::harness::{TestClient, TestEnv, result_of};
 use serde_json::{Value, json};
 use std::sync::Arc;
 use turnery_store::SqliteStore;
@@ -32,7 +32,7 @@ fn commands_are_replayed() {
     let (mut client, id) = world.session();
     let mut live = Vec::new();
     for text in ["/mode plan", "hi", "/mode ask", "again"] {
-        result_of(&client.request("session/prompt", prompt_params(&id, text)));
+        client.prompt(&id, text);
         live.push(client.take_updates());
     }
     client.close_and_join();
@@ -93,7 +93,7 @@ fn requested_summary_is_replayed() {
     let world = TestEnv::new(json!([{"steps": [{"text": "one"}]}]));
     let (mut client, id) = world.session();
     for text in ["hi", "/compact"] {
-        result_of(&client.request("session/prompt", prompt_params(&id, text)));
+        client.prompt(&id, text);
     }
     let live = client.take_updates();
     let (_, answered) = *texts(&live).last().expect("an answer");
@@ -119,7 +119,7 @@ fn option_and_approval_survive_reload() {
     let (mut client, id) = world.session();
     let set = json!({"sessionId": id, "configId": "thinking", "value": "high"});
     result_of(&client.request("session/set_config_option", set));
-    let asked = client.send_request("session/prompt", prompt_params(&id, "hi"));
+    let asked = client.send_prompt(&id, "hi");
     let question = client.wait_for_request("session/request_permission");
     let always = json!({"outcome": {"outcome": "selected", "optionId": "allow_always"}});
     client.respond(&question, always);
@@ -131,8 +131,7 @@ fn option_and_approval_survive_reload() {
         let opened = client.request(method, at);
         let options = &result_of(&opened)["configOptions"];
         assert_eq!(options[2]["currentValue"], "high", "{method}");
-        let answer = client.request("session/prompt", prompt_params(&id, "again"));
-        assert_eq!(result_of(&answer)["stopReason"], "end_turn", "{method}");
+        assert_eq!(client.prompt(&id, "again"), "end_turn", "{method}");
         let questions = client.take_buffered();
         assert!(
             questions.iter().all(|seen| seen.get("id").is_none()),
@@ -150,7 +149,7 @@ fn long_text_is_replayed_in_chunks() {
     let world = TestEnv::new(json!([{"steps": [{"text": "seen"}]}]));
     let (mut client, id) = world.session();
     let text = "größer ".repeat(300_000);
-    result_of(&client.request("session/prompt", prompt_params(&id, &text)));
+    client.prompt(&id, &text);
     client.close_and_join();
     let (_, shown) = load(&world, &id);
     let longest = shown.iter().map(|update| update.to_string().len()).max();
@@ -187,7 +186,7 @@ fn loading_damaged_session_names_missing_part() {
     );
     let (mut client, id) = world.session();
     for text in ["hi", "again"] {
-        result_of(&client.request("session/prompt", prompt_params(&id, text)));
+        client.prompt(&id, text);
     }
     client.close_and_join();
     let db = rusqlite::Connection::open(&path).expect("a database");

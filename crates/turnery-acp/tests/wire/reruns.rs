@@ -6,8 +6,7 @@ use std::os::unix::fs::PermissionsExt as _;
 
 /// Runs a prompt to its end; returns the model's text and the reported kinds of loops.
 fn run_prompt(client: &mut TestClient, id: &str, text: &str) -> (String, Vec<Value>) {
-    let answer = client.request("session/prompt", prompt_params(id, text));
-    assert_eq!(result_of(&answer)["stopReason"], "end_turn", "{text}");
+    assert_eq!(client.prompt(id, text), "end_turn", "{text}");
     let updates = client.take_updates();
     let text = updates
         .iter()
@@ -119,8 +118,7 @@ fn a_long_conversation_is_compacted() {
     for _ in 0..16 {
         run_prompt(&mut client, &id, &format!("talk {}", "more ".repeat(50)));
     }
-    let answer = client.request("session/prompt", prompt_params(&id, "/compact"));
-    assert_eq!(result_of(&answer)["stopReason"], "end_turn");
+    assert_eq!(client.prompt(&id, "/compact"), "end_turn");
     let updates = client.take_updates();
     let passes: Vec<&Value> = updates
         .iter()
@@ -149,7 +147,7 @@ fn a_long_conversation_is_compacted() {
 fn branch_rerun_and_compact_need_an_idle_session() {
     let world = TestEnv::new(json!([{"steps": [{"text": "w"}, {"wait_for_cancel": true}]}]));
     let (mut client, id) = world.session();
-    let asked = client.send_request("session/prompt", prompt_params(&id, "hi"));
+    let asked = client.send_prompt(&id, "hi");
     client.wait_for(|message| message["params"]["update"]["content"]["text"] == "w");
     for command in ["/rerun", "/branch", "/compact"] {
         let answer = client.request("session/prompt", prompt_params(&id, command));
@@ -159,14 +157,10 @@ fn branch_rerun_and_compact_need_an_idle_session() {
     }
     // Commands that need no idle session still work.
     for command in ["/help", "/cost", "/model", "/mode"] {
-        let answer = client.request("session/prompt", prompt_params(&id, command));
-        assert_eq!(result_of(&answer)["stopReason"], "end_turn", "{command}");
+        assert_eq!(client.prompt(&id, command), "end_turn", "{command}");
     }
-    client.send_notification("session/cancel", json!({"sessionId": id}));
-    assert_eq!(
-        result_of(&client.wait_for_response(&asked))["stopReason"],
-        "cancelled"
-    );
+    client.cancel(&id);
+    assert_eq!(client.stop_reason(&asked), "cancelled");
 }
 
 /// CANCEL-9: a command's prompt is cancelled like any prompt, in the same write too.

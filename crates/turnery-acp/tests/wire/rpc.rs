@@ -6,139 +6,9 @@ use std::{path::PathBuf, sync::Arc};
 use turnery_acp::ServeOptions;
 use turnery_agent::{Projects, Settings, SettingsError};
 
-const INITIALIZE: &str =
-    r#"{"jsonrpc":"2.0","id":1,"method":"initialize","params":{"protocolVersion":1}}"#;
-
-/// Expects an error response with this code and id.
-fn expect_error(client: &mut TestClient, code: i64, id: &Value) {
-    let answer = client.next_message().expect("an answer");
-    assert_eq!((error_of(&answer), &answer["id"]), (code, id), "{answer}");
-}
-
 fn probe(client: &mut TestClient) {
     let answer = client.initialize(json!({}));
     assert_eq!(result_of(&answer)["protocolVersion"], 1);
-}
-
-/// RPC-2: compared byte for byte, since JSON values would hide differences.
-// proves: RPC-1, RPC-2, RPC-4
-#[test]
-fn request_ids_are_echoed_unchanged() {
-    let ids = [
-        "0",
-        "-1",
-        "\"0\"",
-        "\"\"",
-        "9007199254740993",
-        "9223372036854775807",
-        "-9223372036854775808",
-        "\"7b0b3c6e-97a5-4f35-9a3a-2a6f4e2a9a11\"",
-        r#""\u0041\"""#,
-        "null",
-    ];
-    for id in ids {
-        for (method, expected) in [("initialize", "result"), ("nope", "error")] {
-            let world = TestEnv::without_answers();
-            let mut client = world.connect();
-            client.write_raw(format!("{INITIALIZE}\n"));
-            client.write_raw(format!(
-                "{{\"method\":\"{method}\",\"params\":{{\"protocolVersion\":1}},\"id\":{id},\"jsonrpc\":\"2.0\"}}\n"
-            ));
-            let lines = client.close_and_read_lines();
-            let head = format!("{{\"jsonrpc\":\"2.0\",\"id\":{id},\"{expected}\":{{");
-            assert!(lines[1].starts_with(&head), "{}", lines[1]);
-            assert_eq!(lines.len(), 2);
-        }
-    }
-}
-
-/// RPC-3, RPC-6, RPC-7, RPC-8: one error each, and the connection continues.
-// proves: UP-39, RPC-3, RPC-6, RPC-7, RPC-8, RPC-13, G-25
-#[test]
-fn malformed_lines_get_one_error_each() {
-    let table: [(&[u8], i64); 11] = [
-        (b"{\"a\":", -32700),
-        (b"nonsense", -32700),
-        (b"\xff\xfe", -32700),
-        (b"{}", -32600),
-        (b"17", -32600),
-        (b"[]", -32600),
-        (b"[1]", -32600),
-        (
-            br#"[{"jsonrpc":"2.0","id":1,"method":"initialize","params":{"protocolVersion":1}}]"#,
-            -32600,
-        ),
-        (
-            br#"{"jsonrpc":"2.0","id":1.5,"method":"initialize"}"#,
-            -32600,
-        ),
-        (
-            br#"{"jsonrpc":"2.0","id":9223372036854775808,"method":"initialize"}"#,
-            -32600,
-        ),
-        (
-            br#"{"jsonrpc":"2.0","id":1,"method":"initialize","params":7}"#,
-            -32600,
-        ),
-    ];
-    let world = TestEnv::without_answers();
-    let mut client = world.connect();
-    for (line, code) in table {
-        client.write_raw(line);
-        client.write_raw("\n");
-        expect_error(&mut client, code, &Value::Null);
-    }
-    probe(&mut client);
-    assert_eq!(client.close_and_join().1, [] as [Value; 0]);
-}
-
-/// RPC-5, RPC-17, RPC-20, CANCEL-1, CANCEL-8, REQC-4: no response.
-// proves: ACP-47, RPC-5, RPC-7, RPC-17, RPC-20, CANCEL-1, CANCEL-8, REQC-4, EXT-4
-#[test]
-fn notifications_get_no_response() {
-    let world = TestEnv::without_answers();
-    let mut client = world.client(json!({}));
-    for line in [
-        r#"{"jsonrpc":"2.0","method":"session/cancel"}"#,
-        r#"{"jsonrpc":"2.0","method":"session/cancel","params":{"sessionId":7}}"#,
-        r#"{"jsonrpc":"2.0","method":"session/cancel","params":{"sessionId":"none"}}"#,
-        r#"{"jsonrpc":"2.0","method":"_x/y","params":{"a":1}}"#,
-        r#"{"jsonrpc":"2.0","method":"foo/bar","params":[1]}"#,
-        r#"{"jsonrpc":"2.0","method":"$/foo"}"#,
-        r#"{"jsonrpc":"2.0","method":"$/cancel_request","params":{"requestId":99}}"#,
-        r#"{"jsonrpc":"2.0","method":"$/cancel_request","params":{}}"#,
-        r#"{"jsonrpc":"2.0","method":"initialize","params":{"protocolVersion":1}}"#,
-        r#"{"jsonrpc":"2.0","id":5,"result":{}}"#,
-        r#"{"jsonrpc":"2.0","id":null,"error":{"code":-32602,"message":"x"}}"#,
-        r#"{"jsonrpc":"2.0","id":"a","result":{},"error":{"code":1,"message":"x"}}"#,
-    ] {
-        client.write_raw(line);
-        client.write_raw("\n");
-    }
-    probe(&mut client);
-    assert_eq!(client.close_and_join().1, [] as [Value; 0]);
-}
-
-/// TR-10, TR-1.
-// proves: TR-1, TR-10
-#[test]
-fn line_endings_and_partial_writes_are_accepted() {
-    let world = TestEnv::without_answers();
-    let mut client = world.connect();
-    client.write_raw(format!("\n\r\n  \n{INITIALIZE}\r\n\n"));
-    let unicode = r#"{"jsonrpc":"2.0","id":"é☃𝄞","method":"nope"}"#;
-    for byte in unicode.as_bytes() {
-        client.write_raw([*byte]);
-    }
-    client.close_input();
-    let lines = client.close_and_read_lines();
-    assert_eq!(lines.len(), 2, "{lines:?}");
-    assert!(lines[0].contains("\"id\":1,\"result\""), "{}", lines[0]);
-    assert!(
-        lines[1].contains("\"id\":\"é☃𝄞\",\"error\""),
-        "{}",
-        lines[1]
-    );
 }
 
 /// TR-9: a line of 33 MiB is read, one of more than 64 MiB is rejected with a specific error, and the
@@ -160,25 +30,6 @@ fn line_over_limit_is_rejected() {
     assert_eq!((error_of(&refused), &refused["id"]), (-32600, &Value::Null));
     assert_eq!(refused["error"]["data"]["limit"], 64 << 20);
     probe(&mut client);
-}
-
-/// RPC-9, EXT-4.
-// proves: UP-39, RPC-9, EXT-4, G-26
-#[test]
-fn unknown_methods_are_rejected() {
-    let world = TestEnv::without_answers();
-    let mut client = world.client(json!({}));
-    for method in [
-        "nope/nope",
-        "session/set_model",
-        "session/freeze",
-        "_x/y",
-        "providers/list",
-        "",
-    ] {
-        let answer = client.request(method, json!({}));
-        assert_eq!(error_of(&answer), -32601, "{method}");
-    }
 }
 
 /// INIT-12: every request before `initialize` is rejected; afterwards it works.

@@ -1,6 +1,6 @@
 //! Folders of sessions: which are accessible, and which names a list filter matches (DIR-2, LIST-2, LIST-3).
 
-use crate::harness::{TestClient, TestEnv, error_of, prompt_params, result_of};
+use crate::harness::{TestClient, TestEnv, error_of, result_of};
 use serde_json::{Value, json};
 use turnery_acp::ServeOptions;
 use turnery_tools::Toolbox;
@@ -13,7 +13,7 @@ fn client(world: &TestEnv) -> TestClient {
 }
 
 /// A root of an earlier request is out of reach until it is given again.
-// proves: DIR-2, G-24
+// proves: DIR-2, G-24, THEME-20
 #[test]
 fn only_roots_of_this_request_are_readable() {
     let world = TestEnv::new(json!([
@@ -35,7 +35,7 @@ fn only_roots_of_this_request_are_readable() {
     };
     let ask = |client: &mut TestClient, id: &str| {
         client.take_buffered();
-        result_of(&client.request("session/prompt", prompt_params(id, "read")));
+        client.prompt(id, "read");
         let updates = client.take_updates();
         let said = updates
             .iter()
@@ -44,11 +44,7 @@ fn only_roots_of_this_request_are_readable() {
             .collect::<String>()
     };
     let mut first = client(&world);
-    let made = first.request("session/new", at(None, &[&more]));
-    let id = result_of(&made)["sessionId"]
-        .as_str()
-        .expect("an id")
-        .to_owned();
+    let id = first.new_session(at(None, &[&more]));
     assert_eq!(ask(&mut first, &id), "seen");
     first.close_and_join();
     for method in ["session/load", "session/resume"] {
@@ -93,13 +89,7 @@ fn cwd_filter_matches_every_spelling_of_a_folder() {
         std::fs::create_dir(folder).expect("a folder");
     }
     let mut client = world.client(json!({}));
-    let mut make = |cwd: String| {
-        let made = client.request("session/new", json!({"cwd": cwd, "mcpServers": []}));
-        result_of(&made)["sessionId"]
-            .as_str()
-            .expect("an id")
-            .to_owned()
-    };
+    let mut make = |cwd: String| client.new_session(json!({"cwd": cwd, "mcpServers": []}));
     let shown = |path: &std::path::Path| path.display().to_string();
     let mut here = vec![
         make(shown(&cwd)),

@@ -73,42 +73,6 @@ fn failing_mcp_server_is_reported() {
     assert_eq!(update["_meta"]["turnery"]["notice"]["severity"], "warning");
 }
 
-/// SESS-8, SESS-9, CLOSE-2, DEL-2.
-// proves: ACP-3, RPC-4, SESS-8, SESS-9, CLOSE-2, DEL-2, G-2, G-20
-#[test]
-fn methods_on_unopened_sessions_fail() {
-    let world = TestEnv::without_answers();
-    let (_first, stored) = world.session();
-    let mut client = world.client(json!({}));
-    for id in ["bogus", stored.as_str()] {
-        for (method, params) in [
-            ("session/prompt", prompt_params(id, "hi")),
-            (
-                "session/set_mode",
-                json!({"sessionId": id, "modeId": "ask"}),
-            ),
-            (
-                "session/set_config_option",
-                json!({"sessionId": id, "configId": "mode", "value": "ask"}),
-            ),
-        ] {
-            let answer = client.request(method, params);
-            assert_eq!(error_of(&answer), -32002, "{method}");
-            assert_eq!(answer["error"]["data"]["sessionId"], id);
-        }
-    }
-    let params = json!({"sessionId": "bogus", "cwd": world.cwd(), "mcpServers": []});
-    for method in ["session/load", "session/resume"] {
-        let answer = client.request(method, params.clone());
-        assert_eq!(error_of(&answer), -32002, "{method}");
-        assert_eq!(answer["error"]["data"]["sessionId"], "bogus");
-    }
-    for method in ["session/close", "session/delete"] {
-        let answer = client.request(method, json!({"sessionId": "bogus"}));
-        assert_eq!(result_of(&answer), &json!({}), "{method}");
-    }
-}
-
 /// LOAD-1 to LOAD-5, RES-1, RES-2: in a new process, a complete replay before the response, or none.
 // proves: UP-37, LOAD-5, RES-1, G-7, THEME-2, THEME-3
 #[test]
@@ -119,8 +83,7 @@ fn load_replays_and_resume_is_silent() {
         {"steps": [{"text": "more"}]},
     ]));
     let (mut client, id) = world.session();
-    let answer = client.request("session/prompt", prompt_params(&id, "hi"));
-    assert_eq!(result_of(&answer)["stopReason"], "end_turn");
+    assert_eq!(client.prompt(&id, "hi"), "end_turn");
     let live = client.take_updates();
     client.close_and_join();
 
@@ -136,8 +99,7 @@ fn load_replays_and_resume_is_silent() {
         chunk("agent_message_chunk", message_id, "Hello"),
     ];
     assert_eq!(replay, expected);
-    let answer = client.request("session/prompt", prompt_params(&id, "go on"));
-    assert_eq!(result_of(&answer)["stopReason"], "end_turn");
+    assert_eq!(client.prompt(&id, "go on"), "end_turn");
     assert_eq!(client.take_updates()[0]["content"]["text"], "again");
     client.close_and_join();
 
@@ -145,20 +107,8 @@ fn load_replays_and_resume_is_silent() {
     let answer = client.request("session/resume", params);
     assert_eq!(client.take_buffered(), [] as [Value; 0]);
     assert_eq!(result_of(&answer)["modes"]["currentModeId"], "ask");
-    result_of(&client.request("session/prompt", prompt_params(&id, "go on")));
+    client.prompt(&id, "go on");
     assert_eq!(client.take_updates()[0]["content"]["text"], "more");
-}
-
-// proves: G-24
-#[test]
-fn session_opens_only_in_its_cwd() {
-    let world = TestEnv::without_answers();
-    let (_client, id) = world.session();
-    let mut client = world.client(json!({}));
-    let params = json!({"sessionId": id, "cwd": world.root(), "mcpServers": []});
-    for method in ["session/load", "session/resume"] {
-        assert_eq!(error_of(&client.request(method, params.clone())), -32602);
-    }
 }
 
 /// LIST-1 to LIST-6, RPC-11, DEL-1.
@@ -169,12 +119,8 @@ fn sessions_are_listed_until_they_are_deleted() {
     let (mut client, id) = world.session();
     let params = json!({"cwd": world.root(), "mcpServers": [],
         "additionalDirectories": [world.cwd()]});
-    let other = client.request("session/new", params);
-    let other = result_of(&other)["sessionId"]
-        .as_str()
-        .expect("an id")
-        .to_owned();
-    result_of(&client.request("session/prompt", prompt_params(&id, "First line\nsecond")));
+    let other = client.new_session(params);
+    client.prompt(&id, "First line\nsecond");
 
     for params in [json!({}), Value::Null] {
         let list = client.request("session/list", params);
@@ -337,7 +283,7 @@ fn modes_and_config_options_agree() {
 
 /// REQC-2, REQC-3: a load that is cancelled half-way is answered with -32800, sends nothing more and can be
 /// repeated.
-// proves: REQC-2, REQC-3
+// proves: UP-39, REQC-2, REQC-3
 #[test]
 fn load_is_cancelled_by_request_id() {
     let world =
@@ -346,7 +292,7 @@ fn load_is_cancelled_by_request_id() {
     // The first message fills the pipe; the others fill the queue behind it.
     let long = "x".repeat(200_000);
     for text in std::iter::once(&*long).chain(std::iter::repeat_n("x", 200)) {
-        result_of(&client.request("session/prompt", prompt_params(&id, text)));
+        client.prompt(&id, text);
         client.take_buffered();
     }
     client.close_and_join();
@@ -385,7 +331,7 @@ fn rejected_load_keeps_open_session() {
         {"steps": [{"text": "done"}]},
     ]));
     let (mut client, id) = world.session();
-    let asked = client.send_request("session/prompt", prompt_params(&id, "hi"));
+    let asked = client.send_prompt(&id, "hi");
     client.wait_for(|message| message["method"] == "session/update");
     let elsewhere = json!({"sessionId": id, "cwd": world.root(), "mcpServers": []});
     assert_eq!(error_of(&client.request("session/load", elsewhere)), -32602);
@@ -399,11 +345,7 @@ fn rejected_load_keeps_open_session() {
 
     let again = json!({"sessionId": id, "cwd": world.cwd(), "mcpServers": []});
     let loading = client.send_request("session/load", again);
-    assert_eq!(
-        result_of(&client.wait_for_response(&asked))["stopReason"],
-        "cancelled"
-    );
+    assert_eq!(client.stop_reason(&asked), "cancelled");
     result_of(&client.wait_for_response(&loading));
-    let answer = client.request("session/prompt", prompt_params(&id, "hi"));
-    assert_eq!(result_of(&answer)["stopReason"], "end_turn");
+    assert_eq!(client.prompt(&id, "hi"), "end_turn");
 }

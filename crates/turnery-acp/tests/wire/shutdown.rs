@@ -1,6 +1,6 @@
 //! Shutdown of a connection: end of input, a signal, a client that stops reading (TR-6, TR-7, TR-11).
 
-use crate::harness::{TestClient, TestEnv, prompt_params, result_of};
+use crate::harness::{TestClient, TestEnv, result_of};
 use serde_json::{Value, json};
 use std::{io::Write as _, time::Duration};
 use tokio::{
@@ -34,7 +34,7 @@ fn accepted_requests_are_answered_at_end_of_input() {
 fn end_of_input_cancels_prompts() {
     let world = hanging_env();
     let (mut client, id) = world.session();
-    let asked = client.send_request("session/prompt", prompt_params(&id, "hi"));
+    let asked = client.send_prompt(&id, "hi");
     client.wait_for(|message| message["method"] == "session/update");
     let (reason, said) = client.close_and_join();
     assert_eq!(reason, ExitReason::EndOfInput);
@@ -51,7 +51,7 @@ fn end_of_input_cancels_prompts() {
 fn end_of_input_ends_questions() {
     let world = TestEnv::new(json!([{"steps": [{"tool_call": {"name": "change", "args": {}}}]}]));
     let (mut client, id) = world.session();
-    let asked = client.send_request("session/prompt", prompt_params(&id, "hi"));
+    let asked = client.send_prompt(&id, "hi");
     client.wait_for_request("session/request_permission");
     let (_, said) = client.close_and_join();
     let answer = said
@@ -72,12 +72,8 @@ fn stop_signal_ends_like_end_of_input() {
     };
     let mut client = TestClient::connect(world.agent(), options);
     client.initialize(json!({}));
-    let made = client.request("session/new", world.new_session_params());
-    let id = result_of(&made)["sessionId"]
-        .as_str()
-        .expect("an id")
-        .to_owned();
-    let asked = client.send_request("session/prompt", prompt_params(&id, "hi"));
+    let id = client.new_session(world.new_session_params());
+    let asked = client.send_prompt(&id, "hi");
     client.wait_for(|message| message["method"] == "session/update");
     stop.cancel();
     let (reason, said) = client.join();
@@ -101,12 +97,8 @@ fn a_drain_lets_prompts_finish() {
     };
     let mut client = TestClient::connect(world.agent(), options);
     client.initialize(json!({}));
-    let made = client.request("session/new", world.new_session_params());
-    let id = result_of(&made)["sessionId"]
-        .as_str()
-        .expect("an id")
-        .to_owned();
-    let asked = [(); 2].map(|()| client.send_request("session/prompt", prompt_params(&id, "hi")));
+    let id = client.new_session(world.new_session_params());
+    let asked = [(); 2].map(|()| client.send_prompt(&id, "hi"));
     let (reason, said) = client.close_and_join();
     assert_eq!(reason, ExitReason::EndOfInput);
     for id in asked {

@@ -28,7 +28,7 @@ fn a_running_prompt_is_steered() {
         {"steps": [{"text": "looking"}, tool_answer("change")]},
     ]));
     let (mut client, id) = world.session();
-    let asked = client.send_request("session/prompt", prompt_params(&id, "go"));
+    let asked = client.send_prompt(&id, "go");
     // The tool needs permission, so the prompt waits until it is given.
     let question = client.wait_for_request("session/request_permission");
     let told = client.send_request(STEER, prompt_params(&id, "turn left"));
@@ -36,8 +36,7 @@ fn a_running_prompt_is_steered() {
     client.respond(&question, chosen);
     let taken = client.wait_for_response(&told);
     assert_eq!(result_of(&taken), &json!({"taken": true}));
-    let answer = client.wait_for_response(&asked);
-    assert_eq!(result_of(&answer)["stopReason"], "end_turn");
+    assert_eq!(client.stop_reason(&asked), "end_turn");
     assert_eq!(texts(&client.take_updates()), ["looking", "left it is"]);
 
     // The message is part of the conversation and is replayed.
@@ -62,15 +61,14 @@ fn follow_up_is_delivered_when_prompt_would_end() {
         {"steps": [{"text": "done"}]},
     ]));
     let (mut client, id) = world.session();
-    let asked = client.send_request("session/prompt", prompt_params(&id, "go"));
+    let asked = client.send_prompt(&id, "go");
     let question = client.wait_for_request("session/request_permission");
     let told = client.send_request(FOLLOW_UP, prompt_params(&id, "and then"));
     let chosen = json!({"outcome": {"outcome": "selected", "optionId": "allow_once"}});
     client.respond(&question, chosen);
     let taken = client.wait_for_response(&told);
     assert_eq!(result_of(&taken), &json!({"taken": true}));
-    let answer = client.wait_for_response(&asked);
-    assert_eq!(result_of(&answer)["stopReason"], "end_turn");
+    assert_eq!(client.stop_reason(&asked), "end_turn");
     assert_eq!(texts(&client.take_updates()), ["done", "then this"]);
 }
 
@@ -84,17 +82,14 @@ fn late_interjection_is_rejected_and_not_run() {
             {"steps": [{"text": "again"}]},
         ]));
         let (mut client, id) = world.session();
-        let asked = client.send_request("session/prompt", prompt_params(&id, "hi"));
+        let asked = client.send_prompt(&id, "hi");
         client.wait_for(|message| message["params"]["update"]["content"]["text"] == "w");
         let told = client.send_request(method, prompt_params(&id, "too late"));
-        client.send_notification("session/cancel", json!({"sessionId": id}));
+        client.cancel(&id);
         let late = client.wait_for_response(&told);
         assert_eq!(error_of(&late), -32603, "{late}");
         assert_eq!(late["error"]["data"]["kind"], "not_running");
-        assert_eq!(
-            result_of(&client.wait_for_response(&asked))["stopReason"],
-            "cancelled"
-        );
+        assert_eq!(client.stop_reason(&asked), "cancelled");
         let next = client.request("session/prompt", prompt_params(&id, "more"));
         assert_eq!(result_of(&next)["stopReason"], "end_turn");
         client.take_updates();
@@ -125,7 +120,7 @@ fn invalid_interjection_is_rejected() {
             -32002
         );
     }
-    let asked = client.send_request("session/prompt", prompt_params(&id, "hi"));
+    let asked = client.send_prompt(&id, "hi");
     client.wait_for(|message| message["params"]["update"]["content"]["text"] == "w");
     for method in [STEER, FOLLOW_UP] {
         for params in [
@@ -139,9 +134,6 @@ fn invalid_interjection_is_rejected() {
             assert_eq!(error_of(&answer), -32602, "{params}");
         }
     }
-    client.send_notification("session/cancel", json!({"sessionId": id}));
-    assert_eq!(
-        result_of(&client.wait_for_response(&asked))["stopReason"],
-        "cancelled"
-    );
+    client.cancel(&id);
+    assert_eq!(client.stop_reason(&asked), "cancelled");
 }

@@ -1,6 +1,6 @@
 //! `/try`: one prompt, several models, one answer.
 
-use crate::harness::{TestClient, TestEnv, prompt_params, result_of};
+use crate::harness::{TestClient, TestEnv, result_of};
 use serde_json::{Value, json};
 
 /// Adds a model with this answer and usage; returns its name.
@@ -19,8 +19,7 @@ fn model(world: &TestEnv, file: &str, text: &str, output: u64) -> String {
 
 /// Runs a command to its end; returns the answers.
 fn run_command(client: &mut TestClient, id: &str, text: &str) -> Vec<String> {
-    let answer = client.request("session/prompt", prompt_params(id, text));
-    assert_eq!(result_of(&answer)["stopReason"], "end_turn", "{text}");
+    assert_eq!(client.prompt(id, text), "end_turn", "{text}");
     texts(&client.take_updates())
 }
 

@@ -1,45 +1,15 @@
 //! Tests the encoding of events as v2 updates, live and replayed.
 
 use super::{encode_live, encode_replayed};
-use crate::tests::encoder::{assistant, config, message_end};
+use crate::tests::{
+    encoder::{assistant, config},
+    events::{loop_end, loop_start, message_end, text_delta},
+};
 use serde_json::{Value, json};
 use turnery_engine::{
-    Content, ContextSize, ContinuationKind, EventKind, ImageData, LimitKind, Message, MessageId,
-    ModelError, ModelErrorKind, Outcome, PlanEntry, PlanPriority, PlanStatus, PromptId,
-    ReachedLimit, StreamDelta, TurnFinish, TurnStop, Usage,
+    Content, ContextSize, EventKind, ImageData, LimitKind, Message, ModelError, ModelErrorKind,
+    Outcome, PlanEntry, PlanPriority, PlanStatus, ReachedLimit, TurnFinish, TurnStop, Usage,
 };
-
-fn delta(text: &str) -> EventKind {
-    EventKind::Delta {
-        message_id: MessageId::from("m2"),
-        delta: StreamDelta::Text {
-            block: 0,
-            text: text.to_owned(),
-        },
-    }
-}
-
-fn start(window: Option<u32>) -> EventKind {
-    EventKind::LoopStart {
-        agent_id: "turnery".to_owned(),
-        prompt_id: PromptId::from("p1"),
-        parent_loop_id: None,
-        continuation_kind: ContinuationKind::Initial,
-        config: Some(Box::new(config(window))),
-        tag: None,
-        metadata: None,
-        frame_id: None,
-        frame: None,
-    }
-}
-
-fn end(outcome: Outcome) -> EventKind {
-    EventKind::LoopEnd {
-        outcome,
-        usage: Usage::default(),
-        rejection: None,
-    }
-}
 
 fn conversation() -> Vec<EventKind> {
     let image = Content::Image(ImageData {
@@ -80,7 +50,7 @@ fn messages_are_sent_whole_with_ids() {
 /// Streamed text is not repeated.
 #[test]
 fn streamed_text_is_not_repeated() {
-    let mut kinds = vec![delta("hel"), delta("lo")];
+    let mut kinds = vec![text_delta("m2", "hel"), text_delta("m2", "lo")];
     kinds.extend(conversation().pop());
     let chunk = |text| json!({"sessionUpdate": "agent_message_chunk", "messageId": "m2", "content": text_block(text)});
     assert_eq!(encode_live(kinds), [chunk("hel"), chunk("lo")]);
@@ -138,7 +108,7 @@ fn notices_are_separate_updates() {
                 failure: Some("no\u{202e} model".to_owned()),
                 usage: None,
             },
-            end(Outcome::Stopped(TurnStop::MaxTurns(ReachedLimit {
+            loop_end(Outcome::Stopped(TurnStop::MaxTurns(ReachedLimit {
                 kind: LimitKind::Turns,
                 text: "Max turns reached (1/1)".to_owned(),
             }))),
@@ -193,10 +163,10 @@ fn usage_and_final_values_are_sent() {
         value: value.clone(),
     };
     let kinds = vec![
-        start(Some(100)),
+        loop_start(Some(config(Some(100)))),
         reported(),
         EventKind::FinalValue { value },
-        end(Outcome::Finished(finish, None)),
+        loop_end(Outcome::Finished(finish, None)),
     ];
     assert_eq!(
         encode_live(kinds),
@@ -207,6 +177,6 @@ fn usage_and_final_values_are_sent() {
                 "content": [text_block("42")]}),
         ]
     );
-    let unknown = encode_live(vec![start(None), reported()]);
+    let unknown = encode_live(vec![loop_start(Some(config(None))), reported()]);
     assert_eq!(unknown.len(), 1, "{unknown:?}");
 }

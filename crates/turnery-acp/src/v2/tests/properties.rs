@@ -1,13 +1,16 @@
 //! Property tests: folding the live updates of a call yields the same state as its replay.
 
 use super::{encode_live, encode_replayed, fold::FoldedSession};
-use crate::tests::encoder::{assistant, config, message_end};
+use crate::tests::{
+    encoder::{assistant, config},
+    events::{loop_end, loop_start, message_end},
+};
 use proptest::prelude::*;
 use serde_json::json;
 use std::{path::PathBuf, sync::Arc};
 use turnery_engine::{
-    Artifact, CallDetail, CallId, CallKind, Content, ContinuationKind, Disposition, EventKind,
-    Location, LoopId, Outcome, PromptId, ToolCall, ToolEnvelope, ToolErrorKind, TurnFinish, Usage,
+    Artifact, CallDetail, CallId, CallKind, Content, Disposition, EventKind, Location, LoopId,
+    Outcome, ToolCall, ToolEnvelope, ToolErrorKind, TurnFinish,
 };
 
 fn location() -> impl Strategy<Value = Location> {
@@ -130,30 +133,16 @@ fn call_history(n: usize) -> impl Strategy<Value = Vec<EventKind>> {
 fn loop_of(between: Vec<EventKind>) -> Vec<EventKind> {
     let content = vec![Content::text("hello")];
     let mut kinds = vec![
-        EventKind::LoopStart {
-            agent_id: "turnery".to_owned(),
-            prompt_id: PromptId::from("p1"),
-            parent_loop_id: None,
-            continuation_kind: ContinuationKind::Initial,
-            config: Some(Box::new(config(Some(100)))),
-            tag: None,
-            metadata: None,
-            frame_id: None,
-            frame: None,
-        },
+        loop_start(Some(config(Some(100)))),
         message_end("m1", assistant(content)),
     ];
     kinds.extend(between);
-    kinds.push(EventKind::LoopEnd {
-        outcome: Outcome::Finished(
-            TurnFinish::AssistantMessage {
-                text: "hello".into(),
-            },
-            None,
-        ),
-        usage: Usage::default(),
-        rejection: None,
-    });
+    kinds.push(loop_end(Outcome::Finished(
+        TurnFinish::AssistantMessage {
+            text: "hello".into(),
+        },
+        None,
+    )));
     kinds
 }
 

@@ -1,51 +1,28 @@
 //! Tests upserts of tool calls without a connection, which would be too slow for every case.
 
 use super::{encode_live, encode_replayed};
+use crate::tests::events;
 use serde_json::{Value, json};
-use std::{path::PathBuf, sync::Arc};
+use std::path::PathBuf;
 use turnery_engine::{
-    CallDetail, CallId, CallKind, Content, Disposition, EventKind, Location, Outcome, ToolCall,
-    ToolEnvelope, ToolErrorKind, TurnStop, Usage,
+    CallDetail, CallKind, Content, Disposition, EventKind, Location, ToolEnvelope, ToolErrorKind,
 };
 
-fn id() -> CallId {
-    CallId::from("c1")
-}
-
 fn call_requested() -> EventKind {
-    EventKind::ToolCallRequested {
-        call: ToolCall {
-            call_id: id(),
-            name: "shell".to_owned(),
-            args: Arc::new(json!({"command": "make"})),
-        },
-        detail: CallDetail {
-            title: "make".to_owned(),
-            kind: CallKind::Execute,
-            locations: vec![Location {
-                path: PathBuf::from("/w/a"),
-                line: Some(3),
-            }],
-            ..CallDetail::default()
-        },
-    }
-}
-
-fn call_printed(text: &str) -> EventKind {
-    EventKind::ToolExecutionOutput {
-        call_id: id(),
-        text: text.to_owned(),
-    }
+    let detail = CallDetail {
+        title: "make".to_owned(),
+        kind: CallKind::Execute,
+        locations: vec![Location {
+            path: PathBuf::from("/w/a"),
+            line: Some(3),
+        }],
+        ..CallDetail::default()
+    };
+    events::call_requested("shell", json!({"command": "make"}), detail)
 }
 
 fn call_ended(envelope: ToolEnvelope, disposition: Disposition) -> EventKind {
-    EventKind::ToolExecutionEnd {
-        call_id: id(),
-        tool_name: "shell".to_owned(),
-        envelope,
-        disposition,
-        child_loop_id: None,
-    }
+    events::call_ended("shell", envelope, disposition)
 }
 
 #[test]
@@ -77,14 +54,11 @@ fn last_update(kinds: Vec<EventKind>) -> Value {
 /// Omitted fields keep their values; a list that became empty is cleared.
 #[test]
 fn update_holds_only_changed_fields() {
-    let changed = EventKind::ToolExecutionUpdate {
-        call_id: id(),
-        detail: CallDetail {
-            title: "make all".to_owned(),
-            kind: CallKind::Execute,
-            ..CallDetail::default()
-        },
-    };
+    let changed = events::call_updated(CallDetail {
+        title: "make all".to_owned(),
+        kind: CallKind::Execute,
+        ..CallDetail::default()
+    });
     let told = encode_live(vec![call_requested(), changed.clone(), changed]);
     assert_eq!(
         told,
@@ -140,7 +114,7 @@ fn terminal_reports_exit_status() {
         let mut envelope = ToolEnvelope::failed(ToolErrorKind::ExecutionError, "out\nit broke");
         envelope.value = Some(value);
         let end = call_ended(envelope, Disposition::Executed);
-        let told = encode_live(vec![call_requested(), call_printed("out\n"), end]);
+        let told = encode_live(vec![call_requested(), events::call_printed("out\n"), end]);
         let content = &told.last().unwrap()["content"];
         assert_eq!(
             content,
@@ -164,19 +138,14 @@ fn terminal_reports_exit_status() {
 #[test]
 fn replayed_call_is_sent_once_in_final_state() {
     let done = call_ended(ToolEnvelope::text("out"), Disposition::Executed);
-    let told = encode_replayed(vec![call_requested(), call_printed("out"), done]);
+    let told = encode_replayed(vec![call_requested(), events::call_printed("out"), done]);
     assert_eq!(told.len(), 1);
     assert_eq!(told[0]["status"], "completed");
     assert_eq!(
         told[0]["content"][0]["content"]["text"],
         "```console\nout\n```"
     );
-    let stopped = EventKind::LoopEnd {
-        outcome: Outcome::Stopped(TurnStop::Cancelled),
-        usage: Usage::default(),
-        rejection: None,
-    };
-    let told = encode_replayed(vec![call_requested(), stopped]);
+    let told = encode_replayed(vec![call_requested(), events::loop_cancelled()]);
     assert_eq!(told.len(), 1);
     assert_eq!(told[0]["status"], "failed");
 }
@@ -185,7 +154,7 @@ fn replayed_call_is_sent_once_in_final_state() {
 #[test]
 fn progress_is_shown() {
     let says = EventKind::ToolProgress {
-        call_id: id(),
+        call_id: events::call_id(),
         text: "half".to_owned(),
     };
     let shown = last_update(vec![call_requested(), says]);

@@ -1,6 +1,6 @@
 //! The test client at the other end of the pipes.
 
-use super::Judge;
+use super::{Judge, prompt_params};
 use acp_conformance::oracle::client_violation;
 use serde_json::{Value, json};
 use std::{
@@ -128,6 +128,40 @@ impl TestClient {
     pub(crate) fn request(&mut self, method: &str, params: Value) -> Value {
         let id = self.send_request(method, params);
         self.wait_for_response(&id)
+    }
+
+    /// Creates a session with these parameters; returns its id.
+    pub(crate) fn new_session(&mut self, params: Value) -> String {
+        let made = self.request("session/new", params);
+        let id = result_of(&made)["sessionId"].as_str();
+        id.expect("an id").to_owned()
+    }
+
+    /// Sends a prompt with one text; returns the id of the request.
+    pub(crate) fn send_prompt(&mut self, session: &str, text: &str) -> Value {
+        self.send_request("session/prompt", prompt_params(session, text))
+    }
+
+    /// Sends a prompt with one text and waits for its end; returns the stop reason.
+    pub(crate) fn prompt(&mut self, session: &str, text: &str) -> Value {
+        let asked = self.send_prompt(session, text);
+        self.stop_reason(&asked)
+    }
+
+    /// Waits for the end of a prompt; returns the stop reason.
+    pub(crate) fn stop_reason(&mut self, asked: &Value) -> Value {
+        result_of(&self.wait_for_response(asked))["stopReason"].clone()
+    }
+
+    /// Cancels all prompts of a session.
+    pub(crate) fn cancel(&mut self, session: &str) {
+        self.send_notification("session/cancel", json!({"sessionId": session}));
+    }
+
+    /// Answers a permission request with this option.
+    pub(crate) fn choose(&mut self, question: &Value, option: &str) {
+        let outcome = json!({"outcome": "selected", "optionId": option});
+        self.respond(question, json!({ "outcome": outcome }));
     }
 
     /// Waits for the response to a request.

@@ -65,14 +65,6 @@ impl TestEnv {
         Self::new(json!([]))
     }
 
-    /// Replaces the answers of the model.
-    pub(crate) fn with_answers(self, answers: Value) -> Self {
-        let path = self.folder.path().join("scenario.json");
-        let scenario = json!({"name": "test", "answers": answers});
-        std::fs::write(&path, scenario.to_string()).expect("a file");
-        self
-    }
-
     /// Replaces the answers of the model, which then also accepts audio.
     pub(crate) fn with_audio_answers(self, answers: Value) -> Self {
         let path = self.folder.path().join("scenario.json");

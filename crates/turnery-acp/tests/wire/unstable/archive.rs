@@ -32,11 +32,7 @@ fn archive(client: &mut TestClient, id: &str) {
 fn archived_session_is_listed_on_request() {
     let world = TestEnv::without_answers();
     let (mut client, kept) = world.session();
-    let made = client.request("session/new", world.new_session_params());
-    let away = result_of(&made)["sessionId"]
-        .as_str()
-        .expect("an id")
-        .to_owned();
+    let away = client.new_session(world.new_session_params());
     let all = |archived: bool| {
         let mut all = vec![(kept.clone(), false), (away.clone(), archived)];
         all.sort();
@@ -85,16 +81,15 @@ fn archiving_closes_a_running_session() {
         (&sessions["archive"], &sessions["list"]),
         (&json!({}), &json!({}))
     );
-    let made = client.request("session/new", world.new_session_params());
-    let id = result_of(&made)["sessionId"].as_str().expect("an id");
-    let asked = client.send_request("session/prompt", prompt_params(id, "hi"));
+    let id = client.new_session(world.new_session_params());
+    let asked = client.send_prompt(&id, "hi");
     client.wait_for(|message| message["params"]["update"]["content"]["text"] == "wait");
-    archive(&mut client, id);
+    archive(&mut client, &id);
     assert_eq!(
         client.wait_for_response(&asked)["result"]["stopReason"],
         "cancelled"
     );
-    let gone = client.request("session/prompt", prompt_params(id, "more"));
+    let gone = client.request("session/prompt", prompt_params(&id, "more"));
     assert_eq!(error_of(&gone), -32002);
     assert_eq!(listed(&mut client, json!({})), []);
     let at = json!({"sessionId": id, "cwd": world.cwd(), "mcpServers": []});

@@ -56,9 +56,9 @@ fn cancelled_prompt_reports_no_invented_usage() {
     let world = TestEnv::new(json!([{"steps": [{"text": "wait"}, {"wait_for_cancel": true}]}]));
     let knows = json!({"_meta": {"turnery": {"promptUsage": true}}});
     let (mut client, id) = world.session_with(knows);
-    let asked = client.send_request("session/prompt", prompt_params(&id, "hi"));
+    let asked = client.send_prompt(&id, "hi");
     client.wait_for(|message| message["params"]["update"]["content"]["text"] == "wait");
-    client.send_notification("session/cancel", json!({"sessionId": id}));
+    client.cancel(&id);
     let answer = client.wait_for_response(&asked);
     assert_eq!(answer["result"]["stopReason"], "cancelled");
     assert!(answer["result"].get("usage").is_none());

@@ -20,22 +20,21 @@ fn status_is_open_saved_or_not_found() {
     assert_valid::<InitializeResponse>(result_of(&hello));
     let sessions = &hello["result"]["agentCapabilities"]["sessionCapabilities"];
     assert_eq!(sessions["status"], json!({}));
-    let made = client.request("session/new", world.new_session_params());
-    let id = result_of(&made)["sessionId"].as_str().expect("an id");
+    let id = client.new_session(world.new_session_params());
     let listed = |client: &mut TestClient| {
         let list = client.request("session/list", json!({}));
         result_of(&list)["sessions"].clone()
     };
     let before = listed(&mut client);
-    assert_eq!(status(&mut client, id), "open");
+    assert_eq!(status(&mut client, &id), "open");
     result_of(&client.request("session/close", json!({"sessionId": id})));
-    assert_eq!(status(&mut client, id), "saved");
+    assert_eq!(status(&mut client, &id), "saved");
     // The request neither opened nor touched it.
-    assert_eq!(status(&mut client, id), "saved");
+    assert_eq!(status(&mut client, &id), "saved");
     assert_eq!(listed(&mut client), before);
-    assert_eq!(status(&mut world.client(json!({})), id), "saved");
+    assert_eq!(status(&mut world.client(json!({})), &id), "saved");
     result_of(&client.request("session/delete", json!({"sessionId": id})));
-    for id in [id, "nobody"] {
+    for id in [&*id, "nobody"] {
         let answer = client.request("session/status", json!({"sessionId": id}));
         assert_eq!(error_of(&answer), -32002);
         assert_eq!(answer["error"]["data"]["sessionId"], id);

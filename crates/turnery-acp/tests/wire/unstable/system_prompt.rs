@@ -1,6 +1,6 @@
 //! `systemPrompt` of a created or opened session: appended, replacing the built-in one, or rejected.
 
-use crate::harness::{TestClient, TestEnv, error_of, prompt_params, result_of};
+use crate::harness::{TestClient, TestEnv, error_of, result_of};
 use futures_util::future::BoxFuture;
 use serde_json::{Value, json};
 use std::sync::{Arc, Mutex};
@@ -45,7 +45,7 @@ fn open_params(world: &TestEnv, id: &str, prompt: &Value) -> Value {
 
 /// Prompts the session and returns the system prompt the model received.
 fn prompt_and_read_system(client: &mut TestClient, heard: &Mutex<Vec<String>>, id: &str) -> String {
-    result_of(&client.request("session/prompt", prompt_params(id, "hi")));
+    client.prompt(id, "hi");
     let mut heard = heard.lock().expect("no panic");
     heard.drain(..).next().expect("it was called")
 }
@@ -61,11 +61,7 @@ fn system_prompt_reaches_the_model() {
     let agent = world.agent_with_model(Arc::new(model));
     let mut client = TestClient::connect(agent, ServeOptions::default());
     client.initialize(json!({}));
-    let made = client.request("session/new", open_params(&world, "", &json!(null)));
-    let id = result_of(&made)["sessionId"]
-        .as_str()
-        .expect("an id")
-        .to_owned();
+    let id = client.new_session(open_params(&world, "", &json!(null)));
     assert_eq!(
         prompt_and_read_system(&mut client, &heard, &id),
         "You are a test."

@@ -73,10 +73,10 @@ fn prompt_does_not_replace_set_title() {
 
     let world = TestEnv::new(json!([{"steps": [{"text": "wait"}, {"wait_for_cancel": true}]}]));
     let (mut client, id) = world.session();
-    let asked = client.send_request("session/prompt", prompt_params(&id, "hi"));
+    let asked = client.send_prompt(&id, "hi");
     client.wait_for(|message| message["params"]["update"]["content"]["text"] == "wait");
     set_title(&mut client, &id, "While it runs");
-    client.send_notification("session/cancel", json!({"sessionId": id}));
+    client.cancel(&id);
     client.wait_for_response(&asked);
     assert_eq!(listed(&mut client), "While it runs");
 }

@@ -45,10 +45,7 @@ fn v2_client_is_asked_only_for_permission() {
             question["method"], "session/request_permission",
             "{capabilities}"
         );
-        client.respond(
-            &question,
-            json!({"outcome": {"outcome": "selected", "optionId": "allow_once"}}),
-        );
+        client.choose(&question, "allow_once");
         let idle = client.wait_for(is_idle);
         assert_eq!(idle["params"]["update"]["stopReason"], "end_turn");
         let asked = client

@@ -79,7 +79,7 @@ fn command_with_own_prompt_reports_its_end() {
     client.request("session/prompt", prompt_params(&id, "hi"));
     client.wait_for(is_idle);
     client.take_buffered();
-    let asked = client.send_request("session/prompt", prompt_params(&id, "/rerun"));
+    let asked = client.send_prompt(&id, "/rerun");
     client.wait_for(is_idle);
     let seen = client.take_buffered();
     assert!(seen.iter().any(|message| message["id"] == asked));

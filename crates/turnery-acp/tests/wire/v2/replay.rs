@@ -1,6 +1,6 @@
 //! A client that resumes a session ends up with the same state as one that was there.
 
-use crate::harness::{FoldedSession, TestClient, TestEnv, prompt_params, result_of};
+use crate::harness::{FoldedSession, TestClient, TestEnv, result_of};
 use proptest::prelude::*;
 use serde_json::{Value, json};
 use std::collections::HashSet;
@@ -54,7 +54,7 @@ fn answer() -> impl Strategy<Value = Value> {
 
 /// Runs one prompt to its end: permission requests get the next reply, and a hanging tool is cancelled.
 fn play(client: &mut TestClient, id: &str, replies: &mut dyn Iterator<Item = &str>) -> Vec<Value> {
-    client.send_request("session/prompt", prompt_params(id, "go"));
+    client.send_prompt(id, "go");
     let mut updates = Vec::new();
     let mut hanging = HashSet::new();
     loop {
@@ -76,7 +76,7 @@ fn play(client: &mut TestClient, id: &str, replies: &mut dyn Iterator<Item = &st
         }
         let hangs = update["status"] == "in_progress" && hanging.contains(&call);
         if hangs || update["content"]["text"] == "wait" {
-            client.send_notification("session/cancel", json!({"sessionId": id}));
+            client.cancel(&id);
         }
         let idle = update["state"] == "idle";
         updates.push(update);

@@ -61,7 +61,7 @@ fn cancelled_call_has_cancelled_status() {
     let (mut client, id) = world.session_v2();
     client.request("session/prompt", prompt_params(&id, "hi"));
     client.wait_for(|message| message["params"]["update"]["status"] == "in_progress");
-    client.send_notification("session/cancel", json!({"sessionId": id}));
+    client.cancel(&id);
     client.wait_for(is_idle);
     assert_eq!(merge_updates(&client.take_updates())["status"], "cancelled");
 }
@@ -138,10 +138,7 @@ fn permission_request_shows_the_diff() {
         .map(|option| &option["optionId"])
         .collect();
     assert!(ids.len() > 1 && ids[0] != ids[1]);
-    client.respond(
-        &question,
-        json!({"outcome": {"outcome": "selected", "optionId": "allow_once"}}),
-    );
+    client.choose(&question, "allow_once");
     client.wait_for(is_idle);
     let after = client.take_updates();
     assert_eq!(states(&after), ["running"]);
