@@ -1,7 +1,7 @@
 //! Finds the slash command in a prompt.
 
 use super::COMMANDS;
-use crate::commands::slash_command::SlashCommand;
+use crate::{commands::slash_command::SlashCommand, server::prompt_content::PromptContent};
 use turnery_agent::SessionOptions;
 use turnery_engine::Content;
 
@@ -22,8 +22,8 @@ pub(crate) struct CommandMatch {
 }
 
 /// Finds the command in a prompt (CMD-2).
-pub(crate) fn find_command(input: &[Content], is_text: &[bool]) -> Option<CommandMatch> {
-    let ((command, args), rest) = find_in_blocks(input, is_text, parse_command)?;
+pub(crate) fn find_command(prompt: &PromptContent) -> Option<CommandMatch> {
+    let ((command, args), rest) = find_in_blocks(prompt, parse_command)?;
     Some(CommandMatch {
         command,
         args: args.to_owned(),
@@ -31,17 +31,16 @@ pub(crate) fn find_command(input: &[Content], is_text: &[bool]) -> Option<Comman
     })
 }
 
-/// Returns what `split` recognises at the start of a text block, and the blocks that came with it. `is_text`
-/// tells text blocks from text made of other blocks, such as files.
+/// Returns what `split` recognises at the start of a text block, and the blocks that came with it.
 ///
 /// The last match counts. Resource blocks may stand before it and between texts, as editors split them. Of
 /// adjacent text blocks only the last is searched: one editor prepends the text of the previous, cancelled
 /// prompt.
 pub(crate) fn find_in_blocks<'i, T>(
-    input: &'i [Content],
-    is_text: &[bool],
+    prompt: &'i PromptContent,
     split: impl Fn(&'i str) -> Option<T>,
 ) -> Option<(T, Vec<Content>)> {
+    let (input, is_text) = (&prompt.content, &prompt.is_text);
     let repeated = is_text.windows(2).rposition(|pair| pair == [true, true]);
     let first = repeated.map_or(0, |at| at + 1);
     let (place, found) = (first..input.len()).rev().find_map(|at| {
@@ -58,12 +57,11 @@ pub(crate) fn find_in_blocks<'i, T>(
 /// Replaces a custom command of the user or the project by its expanded text. Other prompts are returned
 /// unchanged.
 pub(crate) fn expand_custom_command(
-    input: Vec<Content>,
-    is_text: &[bool],
+    prompt: PromptContent,
     options: &SessionOptions,
 ) -> Vec<Content> {
-    match find_in_blocks(&input, is_text, |text| options.expand_command(text)) {
+    match find_in_blocks(&prompt, |text| options.expand_command(text)) {
         Some((text, rest)) => [Content::text(text)].into_iter().chain(rest).collect(),
-        None => input,
+        None => prompt.content,
     }
 }

@@ -5,7 +5,7 @@ use crate::{
         find_command::find_in_blocks,
         transcript::{CommandTranscript, new_message_id},
     },
-    server::{connection::Connection, rpc_error::RpcError},
+    server::{connection::Connection, prompt_content::PromptContent, rpc_error::RpcError},
     transport::{update_writer::UpdateWriter, writer::send_line},
     v1::prompt_response::to_prompt_response,
     view::stop_reason,
@@ -25,11 +25,7 @@ pub(crate) struct McpPromptCall {
 }
 
 /// Finds an MCP prompt in a prompt, by the same rules as a built-in command (CMD-2).
-pub(crate) fn find_mcp_prompt(
-    input: &[Content],
-    is_text: &[bool],
-    session: &Session,
-) -> Option<McpPromptCall> {
+pub(crate) fn find_mcp_prompt(prompt: &PromptContent, session: &Session) -> Option<McpPromptCall> {
     let servers = session.servers()?;
     let split = |text: &str| {
         let rest = text.strip_prefix('/')?;
@@ -37,7 +33,7 @@ pub(crate) fn find_mcp_prompt(
         let found = servers.may_have_prompt(name);
         found.then(|| (name.to_owned(), typed.trim().to_owned()))
     };
-    let ((command, typed), rest) = find_in_blocks(input, is_text, split)?;
+    let ((command, typed), rest) = find_in_blocks(prompt, split)?;
     Some(McpPromptCall {
         command,
         args: typed,

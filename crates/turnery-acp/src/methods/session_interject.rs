@@ -45,7 +45,7 @@ async fn interject(
 ) -> Result<InterjectionResponse, RpcError> {
     let request: InterjectionParams = parse_params(&call.params)?;
     let session = call.connection.session(&request.session_id)?;
-    let content = prompt_content::parse_prompt(request.prompt)?;
+    let content = prompt_content::parse_prompt(request.prompt)?.content;
     check_media_support(&session, &content)?;
     let heard = match deliver(&session, content) {
         Ok(receipt) => receipt.result().await,

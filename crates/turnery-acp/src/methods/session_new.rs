@@ -3,8 +3,7 @@
 use super::session_setup::SessionSetup;
 use crate::{
     server::{method_call::MethodCall, params::parse_params, rpc_error::RpcError},
-    v1::{config_options, shared},
-    view::session_options,
+    v1::config_options::with_options,
 };
 use agent_client_protocol_schema::v1::{NewSessionRequest, NewSessionResponse};
 
@@ -17,9 +16,6 @@ pub(super) async fn handle(call: MethodCall) -> Result<NewSessionResponse, RpcEr
     )?
     .with_system_prompt(request.system_prompt)?;
     let session = setup.create(&call).await?;
-    let options = session.options();
-    Ok(NewSessionResponse::new(session.id().to_string())
-        .modes(config_options::encode_modes(&options))
-        .config_options(shared::encode_config_options(&options))
-        .meta(session_options::session_meta(&options)))
+    let response = NewSessionResponse::new(session.id().to_string());
+    Ok(with_options!(response, &session.options()))
 }

@@ -8,47 +8,43 @@ use crate::{
     v1::{commands::run_command, prompt_content, prompt_response},
     view::stop_reason,
 };
-use agent_client_protocol_schema::v1::{ContentBlock, PromptRequest, PromptResponse};
+use agent_client_protocol_schema::v1::{PromptRequest, PromptResponse};
 use turnery_agent::PromptOptions;
 use turnery_tools::TraceContext;
 
 pub(super) async fn handle(call: MethodCall) -> Result<PromptResponse, RpcError> {
     let request: PromptRequest = parse_params(&call.params)?;
     let session = call.connection.session(&request.session_id.0)?;
-    let is_text = request.prompt.iter();
-    let is_text: Vec<bool> = is_text
-        .map(|it| matches!(it, ContentBlock::Text(_)))
-        .collect();
-    let input = prompt_content::parse_prompt(request.prompt)?;
+    let prompt = prompt_content::parse_prompt(request.prompt)?;
     let trace = request.meta.as_ref().map(TraceContext::from_meta);
     let options = PromptOptions {
         trace: trace.unwrap_or_default(),
         ..PromptOptions::cancelled_by(call.scope.cancel.clone())
     };
-    if let Some(found) = find_command::find_command(&input, &is_text) {
+    if let Some(found) = find_command::find_command(&prompt) {
         let command_call = CommandCall {
             args: found.args,
             attachments: found.attachments,
-            prompt: input,
+            prompt: prompt.content,
             session,
             connection: call.connection,
             scope: call.scope,
         };
         return Box::pin(run_command(found.command, command_call)).await;
     }
-    if let Some(found) = mcp_prompt::find_mcp_prompt(&input, &is_text, &session) {
+    if let Some(found) = mcp_prompt::find_mcp_prompt(&prompt, &session) {
         let ticket = session.prompt_from_mcp(found.command, found.args, found.attachments, options);
         let ticket = ticket.map_err(|error| start_error(&session, error))?;
         return Box::pin(mcp_prompt::run_mcp_prompt(
             ticket,
-            input,
+            prompt.content,
             &session,
             &call.connection,
         ))
         .await;
     }
-    check_media_support(&session, &input)?;
-    let input = find_command::expand_custom_command(input, &is_text, &session.options());
+    check_media_support(&session, &prompt.content)?;
+    let input = find_command::expand_custom_command(prompt, &session.options());
     let known = call.connection.client_features().prompt_usage;
     let ticket = session
         .prompt(input, options)

@@ -3,8 +3,7 @@
 use super::session_setup::SessionSetup;
 use crate::{
     server::{method_call::MethodCall, params::parse_params, rpc_error::RpcError},
-    v1::{config_options, shared},
-    view::session_options,
+    v1::config_options::with_options,
 };
 use agent_client_protocol_schema::v1::{ResumeSessionRequest, ResumeSessionResponse};
 
@@ -17,9 +16,6 @@ pub(super) async fn handle(call: MethodCall) -> Result<ResumeSessionResponse, Rp
     )?
     .with_system_prompt(request.system_prompt)?;
     let session = setup.open(&call, &request.session_id.0, false).await?;
-    let options = session.options();
-    Ok(ResumeSessionResponse::new()
-        .modes(config_options::encode_modes(&options))
-        .config_options(shared::encode_config_options(&options))
-        .meta(session_options::session_meta(&options)))
+    let response = ResumeSessionResponse::new();
+    Ok(with_options!(response, &session.options()))
 }

@@ -3,18 +3,75 @@
 use crate::{server::rpc_error::RpcError, view::code_fence::code_fence};
 use turnery_engine::{AudioData, AudioFormat, Content, ImageData};
 
-/// Converts each block of a prompt with `block`; rejects an empty prompt.
-pub(crate) fn parse_blocks<B>(
-    blocks: Vec<B>,
-    block: fn(B) -> Result<Content, RpcError>,
-) -> Result<Vec<Content>, RpcError> {
-    if blocks.is_empty() {
-        return Err(RpcError::invalid_params(
-            "prompt is empty: send at least one block of text.",
-        ));
-    }
-    blocks.into_iter().map(block).collect()
+/// Content of a prompt as the model receives it.
+pub(crate) struct PromptContent {
+    pub(crate) content: Vec<Content>,
+    /// For each item of `content`, true if it was a text block, and not text made of another block such as a file.
+    pub(crate) is_text: Vec<bool>,
 }
+
+/// Defines the parser for the content blocks of a version, `v1` or `v2`.
+macro_rules! define_prompt_parser {
+    ($version:ident) => {
+        use crate::server::{
+            prompt_content::{self, PromptContent},
+            rpc_error::RpcError,
+        };
+        use agent_client_protocol_schema::$version::{
+            ContentBlock, EmbeddedResource, EmbeddedResourceResource,
+        };
+        use turnery_engine::Content;
+
+        /// Converts the blocks of a prompt; rejects an empty prompt.
+        pub(crate) fn parse_prompt(blocks: Vec<ContentBlock>) -> Result<PromptContent, RpcError> {
+            if blocks.is_empty() {
+                return Err(RpcError::invalid_params(
+                    "prompt is empty: send at least one block of text.",
+                ));
+            }
+            let is_text = |block: &ContentBlock| matches!(block, ContentBlock::Text(_));
+            Ok(PromptContent {
+                is_text: blocks.iter().map(is_text).collect(),
+                content: blocks
+                    .into_iter()
+                    .map(parse_block)
+                    .collect::<Result<_, _>>()?,
+            })
+        }
+
+        fn parse_block(block: ContentBlock) -> Result<Content, RpcError> {
+            match block {
+                ContentBlock::Text(text) => Ok(Content::text(text.text)),
+                ContentBlock::Image(image) => {
+                    prompt_content::parse_image(image.mime_type.to_string(), image.data)
+                }
+                ContentBlock::ResourceLink(link) => {
+                    Ok(prompt_content::render_resource_link(&link.name, &link.uri))
+                }
+                ContentBlock::Resource(resource) => parse_resource(resource),
+                ContentBlock::Audio(audio) => {
+                    prompt_content::parse_audio(audio.mime_type.to_string(), audio.data)
+                }
+                _ => Err(prompt_content::unknown_block_error()),
+            }
+        }
+
+        fn parse_resource(resource: EmbeddedResource) -> Result<Content, RpcError> {
+            match resource.resource {
+                EmbeddedResourceResource::TextResourceContents(it) => {
+                    Ok(prompt_content::render_embedded_text(it.uri, &it.text))
+                }
+                EmbeddedResourceResource::BlobResourceContents(it) => {
+                    let kind = it.mime_type.map(|kind| kind.to_string());
+                    prompt_content::parse_embedded_blob(it.uri, kind, it.blob)
+                }
+                _ => Ok(prompt_content::unknown_resource_content()),
+            }
+        }
+    };
+}
+
+pub(crate) use define_prompt_parser;
 
 /// Returns the error for a block of unknown type.
 pub(crate) fn unknown_block_error() -> RpcError {

@@ -1,8 +1,11 @@
 //! Tests which texts are commands.
 
-use crate::commands::{
-    COMMANDS,
-    find_command::{find_command, parse_command},
+use crate::{
+    commands::{
+        COMMANDS,
+        find_command::{find_command, parse_command},
+    },
+    server::prompt_content::PromptContent,
 };
 use proptest::prelude::*;
 use turnery_engine::Content;
@@ -76,8 +79,8 @@ fn command_is_found_between_other_blocks() {
     ];
     for (blocks, expected) in table {
         let is_text: Vec<bool> = blocks.iter().map(|text| !text.starts_with('[')).collect();
-        let input: Vec<Content> = blocks.iter().copied().map(Content::text).collect();
-        let found = find_command(&input, &is_text);
+        let content: Vec<Content> = blocks.iter().copied().map(Content::text).collect();
+        let found = find_command(&PromptContent { content, is_text });
         let found = found.map(|it| (it.command.name, it.args, it.attachments));
         let expected = expected.map(|(name, args, rest)| {
             let rest = rest.iter().copied().map(Content::text);

@@ -8,7 +8,8 @@ use turnery_engine::{AudioData, Content};
 
 fn parse(blocks: Value) -> Result<Vec<Content>, i32> {
     let blocks: Vec<ContentBlock> = serde_json::from_value(blocks).unwrap();
-    parse_prompt(blocks).map_err(|fault| ErrorObjectOwned::from(fault).code())
+    let parsed = parse_prompt(blocks).map(|prompt| prompt.content);
+    parsed.map_err(|fault| ErrorObjectOwned::from(fault).code())
 }
 
 fn parse_text(block: Value) -> String {

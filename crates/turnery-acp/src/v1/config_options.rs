@@ -8,6 +8,18 @@ use agent_client_protocol_schema::v1::{
 use turnery_agent::{Session, SessionOptions};
 use turnery_tools::Mode;
 
+/// Adds modes, options and `_meta` of a session to the response that opens it.
+macro_rules! with_options {
+    ($response:expr, $options:expr) => {
+        $response
+            .modes(crate::v1::config_options::encode_modes($options))
+            .config_options(crate::v1::shared::encode_config_options($options))
+            .meta(crate::view::session_options::session_meta($options))
+    };
+}
+
+pub(crate) use with_options;
+
 /// Encodes the session's `modes`.
 pub(crate) fn encode_modes(options: &SessionOptions) -> SessionModeState {
     let all = Mode::ALL

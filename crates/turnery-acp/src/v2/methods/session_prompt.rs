@@ -8,23 +8,19 @@ use crate::{
     server::{method_call::MethodCall, params::parse_params, rpc_error::RpcError},
     v2::{self, prompt_content, stop_reason},
 };
-use agent_client_protocol_schema::v2::{ContentBlock, PromptRequest, PromptResponse};
+use agent_client_protocol_schema::v2::{PromptRequest, PromptResponse};
 use turnery_agent::PromptOptions;
 use turnery_tools::TraceContext;
 
 pub(super) async fn handle(call: MethodCall) -> Result<PromptResponse, RpcError> {
     let request: PromptRequest = parse_params(&call.params)?;
     let session = call.connection.session(&request.session_id.0)?;
-    let is_text = request.prompt.iter();
-    let is_text: Vec<bool> = is_text
-        .map(|it| matches!(it, ContentBlock::Text(_)))
-        .collect();
-    let input = prompt_content::parse_prompt(request.prompt)?;
-    if let Some(found) = find_command::find_command(&input, &is_text) {
+    let prompt = prompt_content::parse_prompt(request.prompt)?;
+    if let Some(found) = find_command::find_command(&prompt) {
         let command_call = CommandCall {
             args: found.args,
             attachments: found.attachments,
-            prompt: input,
+            prompt: prompt.content,
             session,
             connection: call.connection,
             scope: call.scope,
@@ -32,19 +28,19 @@ pub(super) async fn handle(call: MethodCall) -> Result<PromptResponse, RpcError>
         let run = Box::pin(v2::commands::run_command(found.command, command_call));
         return Ok(PromptResponse::new(run.await?));
     }
-    check_media_support(&session, &input)?;
+    check_media_support(&session, &prompt.content)?;
     let trace = request.meta.as_ref().map(TraceContext::from_meta);
     let options = PromptOptions {
         withdrawable: true,
         trace: trace.unwrap_or_default(),
         ..PromptOptions::cancelled_by(call.scope.cancel)
     };
-    let queued = match mcp_prompt::find_mcp_prompt(&input, &is_text, &session) {
+    let queued = match mcp_prompt::find_mcp_prompt(&prompt, &session) {
         Some(found) => {
             session.prompt_from_mcp(found.command, found.args, found.attachments, options)
         }
         None => {
-            let input = find_command::expand_custom_command(input, &is_text, &session.options());
+            let input = find_command::expand_custom_command(prompt, &session.options());
             session.prompt(input, options)
         }
     };
