@@ -55,12 +55,8 @@ async fn trace_logs_stay_off_stdout() {
     );
     editor.initialize().await;
     let cwd = home.project_folder();
-    let session = editor
-        .request(1, "session/new", json!({"cwd": cwd, "mcpServers": []}))
-        .await;
-    let id = session["result"]["sessionId"].clone();
-    let prompt = json!({"sessionId": id, "prompt": [{"type": "text", "text": "x"}]});
-    let answer = editor.request(2, "session/prompt", prompt).await;
+    let id = editor.new_session(&cwd).await;
+    let answer = editor.prompt(2, &id).await;
     assert_eq!(answer["result"]["stopReason"], "end_turn", "{answer}");
 }
 
@@ -91,12 +87,8 @@ async fn commands_cannot_reach_protocol_pipes() {
     let mut editor = Editor::open(&home, &args, &[]);
     editor.initialize().await;
     let cwd = home.project_folder();
-    let session = editor
-        .request(1, "session/new", json!({"cwd": cwd, "mcpServers": []}))
-        .await;
-    let id = session["result"]["sessionId"].clone();
-    let prompt = json!({"sessionId": id, "prompt": [{"type": "text", "text": "x"}]});
-    let answer = editor.request(2, "session/prompt", prompt).await;
+    let id = editor.new_session(&cwd).await;
+    let answer = editor.prompt(2, &id).await;
     assert_eq!(answer["result"]["stopReason"], "end_turn", "{answer}");
     let left = |name: &str| std::fs::read_to_string(cwd.join(name)).expect("written");
     let open = left("open");

@@ -1,12 +1,11 @@
 //! `turnery acp` with a client that reads late or never, or sends many requests at once.
 
-use crate::{editor::Editor, home::Home};
+use crate::{
+    editor::{Editor, prompt_params},
+    home::Home,
+};
 use serde_json::{Value, json};
 use std::fmt::Write as _;
-
-fn prompt(session: &str) -> Value {
-    json!({"sessionId": session, "prompt": [{"type": "text", "text": "go"}]})
-}
 
 /// Logs more than a pipe holds while stderr is not read. A late reader is told how many lines are missing.
 // proves: TR-3, TR-4
@@ -28,7 +27,7 @@ async fn unread_stderr_does_not_block_agent() {
         let answer = editor.request(id, "session/set_mode", params).await;
         assert_eq!(answer["result"], json!({}), "{answer}");
     }
-    let answer = editor.request(5, "session/prompt", prompt(&session)).await;
+    let answer = editor.prompt(5, &session).await;
     assert_eq!(answer["error"], Value::Null, "{answer}");
     let left = editor.close_input().await;
     assert_eq!(left.code, Some(0));
@@ -53,7 +52,7 @@ async fn thousand_concurrent_requests_are_answered() {
                 "session/set_mode",
                 json!({"sessionId": session, "modeId": "ask"}),
             ),
-            _ => ("session/prompt", prompt(&session)),
+            _ => ("session/prompt", prompt_params(&session)),
         };
         let line = json!({"jsonrpc": "2.0", "id": id, "method": method, "params": params});
         writeln!(lines, "{line}").expect("memory");
@@ -95,9 +94,7 @@ async fn paused_client_costs_no_memory_and_loses_nothing() {
     let model = home.scripted_model(json!([{"steps": [{"text": pieces}]}]));
     let (mut editor, session) = Editor::with_session(&home, &["acp", "--model", &model]).await;
     let before = editor.resident_memory();
-    editor
-        .send_request(2, "session/prompt", prompt(&session))
-        .await;
+    editor.send_prompt(2, &session).await;
     editor.wait_until_blocked().await;
     let grown = editor.resident_memory().saturating_sub(before);
     assert!(
@@ -134,7 +131,7 @@ async fn large_session_loads_for_paused_client() {
     let args = ["acp", "--model", &model];
     let (mut editor, session) = Editor::with_session(&home, &args).await;
     for n in 0..PROMPTS {
-        let answer = editor.request(10 + n, "session/prompt", prompt(&session));
+        let answer = editor.prompt(10 + n, &session);
         assert_eq!(answer.await["result"]["stopReason"], "end_turn");
     }
     editor.close_input().await;

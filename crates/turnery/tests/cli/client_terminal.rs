@@ -26,8 +26,7 @@ async fn run_in_terminal(
         "clientCapabilities": {"terminal": true}});
     editor.request(0, "initialize", hello).await;
     let session = editor.new_session(&home.project_folder()).await;
-    let prompt = json!({"sessionId": session, "prompt": [{"type": "text", "text": "go"}]});
-    editor.send_request(2, "session/prompt", prompt).await;
+    editor.send_prompt(2, &session).await;
     let (mut asked, mut output) = (Value::Null, Value::Null);
     loop {
         let message = editor.next().await.expect("it still talks");

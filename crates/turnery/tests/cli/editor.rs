@@ -38,6 +38,11 @@ pub(crate) struct Editor {
     partial_line: String,
 }
 
+/// Returns parameters of the prompt "go".
+pub(crate) fn prompt_params(session: &str) -> Value {
+    json!({"sessionId": session, "prompt": [{"type": "text", "text": "go"}]})
+}
+
 /// End of the agent process.
 #[derive(Debug)]
 pub(crate) struct Left {
@@ -149,6 +154,18 @@ impl Editor {
     /// Sends a request and waits for its response.
     pub(crate) async fn request(&mut self, id: u64, method: &str, params: Value) -> Value {
         self.send_request(id, method, params).await;
+        self.wait(|message| message["id"] == id).await
+    }
+
+    /// Sends the prompt "go".
+    pub(crate) async fn send_prompt(&mut self, id: u64, session: &str) {
+        let params = prompt_params(session);
+        self.send_request(id, "session/prompt", params).await;
+    }
+
+    /// Sends the prompt "go" and waits for its response.
+    pub(crate) async fn prompt(&mut self, id: u64, session: &str) -> Value {
+        self.send_prompt(id, session).await;
         self.wait(|message| message["id"] == id).await
     }
 

@@ -55,8 +55,7 @@ async fn open(home: &Home, model: &str) -> Editor {
 /// Sends a prompt, kills the agent after `lines` lines, and returns the messages of the prompt.
 async fn kill_after_lines(mut editor: Editor, session: &str, lines: usize) -> Vec<Value> {
     let before = editor.said.len();
-    let prompt = json!({"sessionId": session, "prompt": [{"type": "text", "text": "go"}]});
-    editor.send_request(2, "session/prompt", prompt).await;
+    editor.send_prompt(2, session).await;
     let mut left = lines;
     loop {
         let message = editor.wait(|message| message.get("method").is_some()).await;

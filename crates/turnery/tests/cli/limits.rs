@@ -3,15 +3,13 @@
 
 use crate::{
     editor::Editor,
+    fake_http,
     home::{Done, Home},
 };
 use serde_json::{Value, json};
 use std::{
     collections::HashMap,
-    io::{BufRead as _, BufReader, Read as _, Write as _},
-    net::{TcpListener, TcpStream},
     sync::{Arc, Mutex},
-    thread,
 };
 
 /// Input and output tokens of every response.
@@ -42,64 +40,14 @@ impl Ledger {
 
 impl FakeProvider {
     fn start(hangs_from: Option<u64>) -> Self {
-        let listener = TcpListener::bind("127.0.0.1:0").expect("a port");
-        let address = format!("http://{}/v1", listener.local_addr().expect("bound"));
-        let ledger = Ledger {
+        let ledger = Arc::new(Mutex::new(Ledger {
             hangs_from,
             ..Ledger::default()
-        };
-        let desk = Self {
-            address,
-            ledger: Arc::new(Mutex::new(ledger)),
-        };
-        let serving = desk.clone();
-        thread::spawn(move || {
-            for stream in listener.incoming() {
-                let (desk, Ok(stream)) = (serving.clone(), stream) else {
-                    return;
-                };
-                thread::spawn(move || desk.serve(stream));
-            }
-        });
-        desk
-    }
-
-    fn serve(&self, mut stream: TcpStream) {
-        let mut reader = BufReader::new(stream.try_clone().expect("a copy"));
-        let lines = reader.by_ref().lines().map_while(Result::ok);
-        let head: Vec<String> = lines.take_while(|line| !line.is_empty()).collect();
-        let length = head
-            .iter()
-            .find_map(|line| line.strip_prefix("content-length: "));
-        let mut body = vec![0; length.map_or(0, |text| text.parse().expect("a number"))];
-        reader.read_exact(&mut body).expect("a body");
-        let request: Value = serde_json::from_slice(&body).expect("JSON");
-        let model = request["model"].as_str().expect("a model").to_owned();
-        let (count, hangs) = {
-            let mut ledger = self.ledger.lock().expect("no panic");
-            let count = ledger.requests.entry(model.clone()).or_default();
-            *count += 1;
-            (
-                *count,
-                ledger.hangs_from.is_some_and(|from| ledger.count() >= from),
-            )
-        };
-        if hangs {
-            // Blocks until the client gives up.
-            let _ = stream.read(&mut [0]);
-            return;
-        }
-        let answer = if model == "flaky" && count % 2 == 1 {
-            "HTTP/1.1 529 Overloaded\r\nretry-after-ms: 1\r\nconnection: close\r\ncontent-length: 2\r\n\r\n{}".to_owned()
-        } else {
-            self.ledger.lock().expect("no panic").charged += TOKENS_PER_ANSWER;
-            let body = format!("{}data: [DONE]\n\n", response_chunks(&model, &request));
-            format!(
-                "HTTP/1.1 200 OK\r\ncontent-type: text/event-stream\r\nconnection: close\r\ncontent-length: {}\r\n\r\n{body}",
-                body.len()
-            )
-        };
-        let _ = stream.write_all(answer.as_bytes());
+        }));
+        let kept = Arc::clone(&ledger);
+        let address = fake_http::serve(move |request| answer_request(&kept, &request.body));
+        let address = format!("http://{address}/v1");
+        Self { address, ledger }
     }
 
     /// Returns the number of requests and the charged tokens.
@@ -112,6 +60,25 @@ impl FakeProvider {
         let ledger = self.ledger.lock().expect("no panic");
         ledger.requests.get(model).copied().unwrap_or_default()
     }
+}
+
+fn answer_request(ledger: &Mutex<Ledger>, body: &[u8]) -> Option<String> {
+    let request: Value = serde_json::from_slice(body).expect("JSON");
+    let model = request["model"].as_str().expect("a model");
+    let mut ledger = ledger.lock().expect("no panic");
+    let count = ledger.requests.entry(model.to_owned()).or_default();
+    *count += 1;
+    let is_odd = *count % 2 == 1;
+    if ledger.hangs_from.is_some_and(|from| ledger.count() >= from) {
+        return None;
+    }
+    if model == "flaky" && is_odd {
+        let overloaded = fake_http::response("529 Overloaded", "application/json", "{}");
+        return Some(overloaded.replacen("\r\n", "\r\nretry-after-ms: 1\r\n", 1));
+    }
+    ledger.charged += TOKENS_PER_ANSWER;
+    let body = format!("{}data: [DONE]\n\n", response_chunks(model, &request));
+    Some(fake_http::response("200 OK", "text/event-stream", &body))
 }
 
 /// Returns a response: a tool call as long as tools are offered, unless the model only talks.
@@ -397,8 +364,7 @@ async fn editor_receives_limit_after_last_reply() {
     let home = home(&desk, "");
     let args = ["acp", "--model", "desk/a", "--max-turns", "2"];
     let (mut editor, id) = Editor::with_session(&home, &args).await;
-    let prompt = json!({"sessionId": id, "prompt": [{"type": "text", "text": "go"}]});
-    let answer = editor.request(2, "session/prompt", prompt).await;
+    let answer = editor.prompt(2, &id).await;
     assert_eq!(
         answer["result"]["stopReason"], "max_turn_requests",
         "{answer}"
@@ -456,8 +422,7 @@ async fn unknown_price_with_a_limit_of_money_is_refused() {
     assert_eq!(home.run(&offline).await.code, Some(0));
     // An editor gets an error that says what to do.
     let (mut editor, id) = Editor::with_session(&home, &["acp", "--model", "desk/free"]).await;
-    let prompt = json!({"sessionId": id, "prompt": [{"type": "text", "text": "go"}]});
-    let answer = editor.request(2, "session/prompt", prompt).await;
+    let answer = editor.prompt(2, &id).await;
     assert!(
         answer["error"]
             .to_string()

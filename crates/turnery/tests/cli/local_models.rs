@@ -2,50 +2,24 @@
 
 use crate::{
     editor::Editor,
+    fake_http::{self, HttpRequest},
     home::{Done, Home, end},
 };
 use serde_json::{Value, json};
 use std::{
-    io::{BufRead as _, BufReader, Read as _, Write as _},
-    net::{SocketAddr, TcpListener, TcpStream},
+    net::{SocketAddr, TcpListener},
     time::{Duration, Instant},
 };
 use turnery_models::ProviderConfig;
 
 /// Starts a server like Ollama: it lists two models and invalid names, and answers every prompt with the same text.
 fn start_server() -> SocketAddr {
-    let listener = TcpListener::bind("127.0.0.1:0").expect("a port");
-    let address = listener.local_addr().expect("an address");
-    serve_models(listener);
-    address
+    fake_http::serve(|request| Some(answer_request(&request)))
 }
 
-fn serve_models(listener: TcpListener) {
-    std::thread::spawn(move || {
-        for stream in listener.incoming().flatten() {
-            let _ = answer_request(stream);
-        }
-    });
-}
-
-fn answer_request(mut stream: TcpStream) -> std::io::Result<()> {
-    let mut lines = BufReader::new(stream.try_clone()?);
-    let (mut first, mut line, mut length) = (String::new(), String::new(), 0);
-    lines.read_line(&mut first)?;
-    while line != "\r\n" {
-        line.clear();
-        if lines.read_line(&mut line)? == 0 {
-            return Ok(());
-        }
-        let header = line.to_lowercase();
-        if let Some(value) = header.strip_prefix("content-length:") {
-            length = value.trim().parse().unwrap_or(0);
-        }
-    }
-    let mut body = vec![0; length];
-    lines.read_exact(&mut body)?;
-    let (kind, said) = match first.as_str() {
-        "GET /v1/models HTTP/1.1\r\n" => {
+fn answer_request(HttpRequest { head, body }: &HttpRequest) -> String {
+    let (kind, said) = match head[0].as_str() {
+        "GET /v1/models HTTP/1.1" => {
             let list = json!({"object": "list", "data": [
                 {"id": "tiny-1"}, {"id": "tiny-1"}, {"id": ""}, {"id": "m\u{1b}[2Jx"}, {"id": "e\u{202e}x"},
                 {"id": "tiny-2"},
@@ -53,7 +27,7 @@ fn answer_request(mut stream: TcpStream) -> std::io::Result<()> {
             ("application/json", list.to_string())
         }
         _ => {
-            let asked: Value = serde_json::from_slice(&body).unwrap_or_default();
+            let asked: Value = serde_json::from_slice(body).unwrap_or_default();
             let text = format!("I am {}", asked["model"].as_str().unwrap_or("nobody"));
             let delta = json!({"choices": [{"index": 0, "delta": {"content": text}}]});
             let stop = json!({"choices": [{"index": 0, "delta": {}, "finish_reason": "stop"}]});
@@ -61,11 +35,7 @@ fn answer_request(mut stream: TcpStream) -> std::io::Result<()> {
             ("text/event-stream", events)
         }
     };
-    let length = said.len();
-    write!(
-        stream,
-        "HTTP/1.1 200 OK\r\ncontent-type: {kind}\r\nconnection: close\r\ncontent-length: {length}\r\n\r\n{said}"
-    )
+    fake_http::response("200 OK", kind, &said)
 }
 
 /// Returns an address without a listener.
@@ -216,7 +186,7 @@ async fn tests_see_no_server_of_the_machine() {
         let at = provider.base_url.trim_start_matches("http://");
         // A port in use has a server already.
         if let Ok(listener) = TcpListener::bind(at.trim_end_matches("/v1")) {
-            serve_models(listener);
+            fake_http::serve_on(listener, |request| Some(answer_request(&request)));
         }
     }
     let home = Home::new();

@@ -2,18 +2,18 @@
 //! key.
 
 use crate::{
+    fake_http::{self, HttpRequest},
     home::{Done, Home, end},
     terminal::{open_pty, read_until},
 };
 use std::{
     fs,
-    io::{BufRead as _, BufReader, Read as _, Write as _},
+    io::Write as _,
     net::TcpListener,
     os::unix::fs::PermissionsExt as _,
     path::PathBuf,
     process::Stdio,
     sync::{Arc, Mutex},
-    thread,
 };
 
 pub(crate) const KEY: &str = "sk-right-0123456789";
@@ -24,36 +24,19 @@ const ANSWER: &str = "data: {\"choices\":[{\"delta\":{\"content\":\"hi\"},\"fini
 
 /// Starts a provider that accepts one key; returns its address and the received requests.
 pub(crate) fn start_provider() -> (String, Arc<Mutex<Vec<String>>>) {
-    let listener = TcpListener::bind("127.0.0.1:0").expect("a port");
-    let address = format!("http://{}/v1", listener.local_addr().expect("bound"));
     let heard = Arc::new(Mutex::new(Vec::new()));
     let seen = Arc::clone(&heard);
-    thread::spawn(move || {
-        for stream in listener.incoming() {
-            let Ok(mut stream) = stream else { return };
-            let mut reader = BufReader::new(stream.try_clone().expect("a copy"));
-            let lines = reader.by_ref().lines().map_while(Result::ok);
-            let head: Vec<String> = lines.take_while(|line| !line.is_empty()).collect();
-            let length = head
-                .iter()
-                .find_map(|line| line.strip_prefix("content-length: "));
-            let mut body = vec![0; length.map_or(0, |text| text.parse().expect("a number"))];
-            let _ = reader.read_exact(&mut body);
-            let is_right = head.iter().any(|line| line.ends_with(KEY));
-            let (status, kind, body) = match is_right {
-                true if head[0].starts_with("POST") => ("200 OK", "text/event-stream", ANSWER),
-                true => ("200 OK", "application/json", MODELS),
-                false => ("401 Unauthorized", "application/json", REFUSED),
-            };
-            let answer = format!(
-                "HTTP/1.1 {status}\r\ncontent-type: {kind}\r\nconnection: close\r\ncontent-length: {}\r\n\r\n{body}",
-                body.len()
-            );
-            let _ = stream.write_all(answer.as_bytes());
-            seen.lock().expect("no panic").push(head.join("\n"));
-        }
+    let address = fake_http::serve(move |HttpRequest { head, .. }| {
+        let is_right = head.iter().any(|line| line.ends_with(KEY));
+        let (status, kind, body) = match is_right {
+            true if head[0].starts_with("POST") => ("200 OK", "text/event-stream", ANSWER),
+            true => ("200 OK", "application/json", MODELS),
+            false => ("401 Unauthorized", "application/json", REFUSED),
+        };
+        seen.lock().expect("no panic").push(head.join("\n"));
+        Some(fake_http::response(status, kind, body))
     });
-    (address, heard)
+    (format!("http://{address}/v1"), heard)
 }
 
 fn key_file_path(home: &Home) -> PathBuf {

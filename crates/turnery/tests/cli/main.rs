@@ -9,6 +9,7 @@ mod costs;
 mod editor;
 mod editor_examples;
 mod exit_codes;
+mod fake_http;
 mod hanging_disk;
 mod home;
 mod hooks;

@@ -20,10 +20,6 @@ fn endless_command() -> String {
     format!("exec 9>lifeline\n{FUGITIVES}\necho $PPID > supervisor; printf u >&9; wait")
 }
 
-fn prompt(session: &str) -> Value {
-    json!({"sessionId": session, "prompt": [{"type": "text", "text": "go"}]})
-}
-
 /// Returns the name of a model that calls the shell tool once.
 fn shell_model(home: &Home, args: &Value) -> String {
     home.scripted_model(json!([
@@ -44,9 +40,7 @@ async fn start_command_with(home: &Home, args: Value, flags: &[&str]) -> Editor 
     let model = shell_model(home, &args);
     let args = [&["acp", "--model", &model, "--mode", "auto"], flags].concat();
     let (mut editor, session) = Editor::with_session(home, &args).await;
-    editor
-        .send_request(2, "session/prompt", prompt(&session))
-        .await;
+    editor.send_prompt(2, &session).await;
     editor
 }
 
@@ -268,9 +262,7 @@ async fn unkillable_process_is_named_after_a_cancel() {
     let mut editor = Editor::spawn_command(agent);
     editor.initialize().await;
     let session = editor.new_session(&home.project_folder()).await;
-    editor
-        .send_request(2, "session/prompt", prompt(&session))
-        .await;
+    editor.send_prompt(2, &session).await;
     lifeline.wait_until_started(1).await;
     cancel(&mut editor).await;
     editor.wait(|message| message["id"] == 2).await;
@@ -407,9 +399,7 @@ async fn mcp_server_ends_with_its_supervisor() {
     let params = json!({"cwd": home.project_folder(), "mcpServers": [server]});
     let made = editor.request(1, "session/new", params).await;
     let session = made["result"]["sessionId"].as_str().expect("a session");
-    editor
-        .send_request(2, "session/prompt", prompt(session))
-        .await;
+    editor.send_prompt(2, session).await;
     lifeline.wait_until_started(1).await;
     let pid = fs::read_to_string(home.project_folder().join("supervisor")).expect("its number");
     let pid = pid.trim().parse().ok().and_then(Pid::from_raw);

@@ -1,11 +1,7 @@
 //! Configuration by files, environment and flags, and the messages for errors in it.
 
-use crate::home::Home;
+use crate::{fake_http, home::Home};
 use serde_json::json;
-use std::{
-    io::{BufRead as _, BufReader, Write as _},
-    net::{SocketAddr, TcpListener},
-};
 
 #[tokio::test]
 async fn later_sources_override_earlier_ones() {
@@ -95,39 +91,20 @@ async fn widening_project_is_warned_about_once() {
     }
 }
 
-/// Starts a server that rejects every request and repeats the key in its error.
-fn rude_server(key: &'static str) -> std::io::Result<SocketAddr> {
-    let listener = TcpListener::bind("127.0.0.1:0")?;
-    let address = listener.local_addr()?;
-    std::thread::spawn(move || {
-        for stream in listener.incoming().take(8) {
-            let Ok(mut stream) = stream else { return };
-            let mut line = String::new();
-            let mut lines = BufReader::new(&stream);
-            while line != "\r\n" {
-                line.clear();
-                if !matches!(lines.read_line(&mut line), Ok(1..)) {
-                    return;
-                }
-            }
-            let body = format!("{{\"error\": {{\"message\": \"wrong key {key}\"}}}}");
-            let length = body.len();
-            let _ = write!(
-                stream,
-                "HTTP/1.1 401 Unauthorized\r\ncontent-type: application/json\r\n\
-                 connection: close\r\ncontent-length: {length}\r\n\r\n{body}"
-            );
-        }
-    });
-    Ok(address)
-}
-
 // proves: LOOP-29
 #[tokio::test]
 async fn key_is_never_printed_or_stored() {
     let home = Home::new();
     let key = "sk-very-secret-4711";
-    let address = rude_server(key).expect("a server");
+    // The provider repeats the key in its error.
+    let address = fake_http::serve(move |_| {
+        let body = json!({"error": {"message": format!("wrong key {key}")}}).to_string();
+        Some(fake_http::response(
+            "401 Unauthorized",
+            "application/json",
+            &body,
+        ))
+    });
     home.write(
         "turnery/config.toml",
         &format!("[providers.openai]\nbase_url = \"http://{address}/v1\"\n"),

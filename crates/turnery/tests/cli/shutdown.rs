@@ -9,7 +9,7 @@ use rustix::{
     fs::{CWD, FileType, Mode, mknodat},
     process::{Pid, Resource, Rlimit, Signal, prlimit},
 };
-use serde_json::{Value, json};
+use serde_json::{json};
 use std::{
     fs::{self, File, OpenOptions},
     io::Write as _,
@@ -21,10 +21,6 @@ use tokio::io::AsyncReadExt as _;
 /// a clock that is fair on a busy machine.
 const TIMEOUT: Duration = Duration::from_secs(60);
 
-fn prompt(session: &str) -> Value {
-    json!({"sessionId": session, "prompt": [{"type": "text", "text": "go"}]})
-}
-
 /// Starts an editor with a prompt (id 2) during a command; returns the processes that the command has started. The
 /// command prints `ready`, but its text does not contain that word.
 async fn open_during_command(home: &Home, command: &str) -> (Editor, [Started; 3]) {
@@ -34,9 +30,7 @@ async fn open_during_command(home: &Home, command: &str) -> (Editor, [Started; 3
     ]));
     let args = ["acp", "--model", &model, "--mode", "auto"];
     let (mut editor, session) = Editor::with_session(home, &args).await;
-    editor
-        .send_request(2, "session/prompt", prompt(&session))
-        .await;
+    editor.send_prompt(2, &session).await;
     editor
         .wait(|message| {
             let update = &message["params"]["update"];
@@ -87,9 +81,7 @@ async fn closed_output_during_turn_exits_cleanly() {
         {"steps": [{"text": "word ".repeat(1 << 18), "chunks": 10_000}, {"wait_for_cancel": true}]},
     ]));
     let (mut editor, session) = Editor::with_session(&home, &["acp", "--model", &model]).await;
-    editor
-        .send_request(2, "session/prompt", prompt(&session))
-        .await;
+    editor.send_prompt(2, &session).await;
     editor
         .wait(|message| message["params"]["update"]["sessionUpdate"] == "agent_message_chunk")
         .await;
@@ -110,12 +102,8 @@ async fn drain_finishes_accepted_prompts() {
     ]));
     let args = ["acp", "--drain", "--model", &model];
     let (mut editor, session) = Editor::with_session(&home, &args).await;
-    editor
-        .send_request(2, "session/prompt", prompt(&session))
-        .await;
-    editor
-        .send_request(3, "session/prompt", prompt(&session))
-        .await;
+    editor.send_prompt(2, &session).await;
+    editor.send_prompt(3, &session).await;
     let left = editor.close_input().await;
     assert_eq!((left.code, left.stderr.as_str()), (Some(0), ""));
     for id in [2, 3] {
@@ -132,9 +120,7 @@ async fn signal_ends_drain() {
         home.scripted_model(json!([{"steps": [{"text": "on"}, {"wait_for_cancel": true}]}]));
     let args = ["acp", "--drain", "--model", &model];
     let (mut editor, session) = Editor::with_session(&home, &args).await;
-    editor
-        .send_request(2, "session/prompt", prompt(&session))
-        .await;
+    editor.send_prompt(2, &session).await;
     editor
         .wait(|message| message["params"]["update"]["sessionUpdate"] == "agent_message_chunk")
         .await;
@@ -155,9 +141,7 @@ async fn requests_pending_at_exit_are_answered() {
     let home_folder = home.project_folder().parent().expect("home").to_owned();
     let store = Connection::open(home_folder.join("turnery/sessions.db")).expect("the store");
     store.execute_batch("BEGIN IMMEDIATE").expect("locked");
-    editor
-        .send_request(2, "session/prompt", prompt(&session))
-        .await;
+    editor.send_prompt(2, &session).await;
     let new = json!({"cwd": home.project_folder(), "mcpServers": []});
     editor.send_request(3, "session/new", new).await;
     let left = editor.close_input().await;
@@ -274,9 +258,7 @@ async fn drain_survives_blocking_work() {
     let model = home.scripted_model(answers.clone());
     let args = ["acp", "--drain", "--model", &model];
     let (mut editor, session) = Editor::with_session(&home, &args).await;
-    editor
-        .send_request(2, "session/prompt", prompt(&session))
-        .await;
+    editor.send_prompt(2, &session).await;
     let pipe = block_agent_thread(&home, &mut editor).await;
     fs::remove_file(home.project_folder().with_file_name("scenario.json")).expect("removed");
     editor.input = None;

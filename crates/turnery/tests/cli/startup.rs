@@ -45,8 +45,7 @@ async fn idle_session_uses_no_cpu() {
     let home = Home::new();
     let model = home.scripted_model(json!([{"steps": [{"text": "hi"}]}]));
     let (mut editor, id) = Editor::with_session(&home, &["acp", "--model", &model]).await;
-    let prompt = json!({"sessionId": id, "prompt": [{"type": "text", "text": "x"}]});
-    let answer = editor.request(2, "session/prompt", prompt).await;
+    let answer = editor.prompt(2, &id).await;
     assert_eq!(answer["result"]["stopReason"], "end_turn");
     // Work that follows the prompt's response is done when this response arrives.
     editor.request(3, "session/list", json!({})).await;
