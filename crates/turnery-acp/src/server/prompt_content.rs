@@ -1,6 +1,7 @@
 //! Converts the content blocks of a prompt to content for the model.
 
 use crate::{server::rpc_error::RpcError, view::code_fence::code_fence};
+use percent_encoding::percent_decode_str;
 use turnery_engine::{AudioData, AudioFormat, Content, ImageData};
 
 /// Content of a prompt as the model receives it.
@@ -177,27 +178,9 @@ fn file_path_from_uri(uri: &str) -> Option<String> {
         return None;
     }
     let (path, fragment) = path.split_once('#').unwrap_or((path, ""));
-    let mut bytes = Vec::with_capacity(path.len());
-    let mut rest = path.as_bytes();
-    while let Some((byte, tail)) = rest.split_first() {
-        let hex = (*byte == b'%')
-            .then(|| std::str::from_utf8(tail.get(..2)?).ok())
-            .flatten()
-            .and_then(|hex| u8::from_str_radix(hex, 16).ok());
-        match hex {
-            Some(value) => {
-                bytes.push(value);
-                rest = &tail[2..];
-            }
-            None => {
-                bytes.push(*byte);
-                rest = tail;
-            }
-        }
-    }
-    let path = String::from_utf8(bytes).ok()?;
+    let path = percent_decode_str(path).decode_utf8().ok()?;
     Some(match fragment.is_empty() {
-        true => path,
+        true => path.into_owned(),
         false => format!("{path}#{fragment}"),
     })
 }
