@@ -164,6 +164,17 @@ fn terminal_params() -> serde_json::Value {
     json!({"sessionId": "s1", "terminalId": "t1"})
 }
 
+/// Answers the request for a terminal.
+async fn open_terminal(client: &mut FakeClient) {
+    let asked = client.expect_method("terminal/create").await;
+    client.respond(&asked, json!({"terminalId": "t1"}));
+}
+
+async fn expect_release(client: &mut FakeClient) {
+    let asked = client.expect_method("terminal/release").await;
+    assert_eq!(asked["params"], terminal_params());
+}
+
 // proves: ACP-36
 #[tokio::test]
 async fn command_runs_in_client_terminal() {
@@ -192,10 +203,7 @@ async fn command_runs_in_client_terminal() {
         signal: None,
     };
     assert_eq!(running.await.unwrap(), Ok(expected));
-    assert_eq!(
-        client.expect_method("terminal/release").await["params"],
-        terminal_params()
-    );
+    expect_release(&mut client).await;
 }
 
 /// Such a client passes the line to a shell itself and would drop the quotes of `args`.
@@ -222,8 +230,7 @@ async fn client_that_joins_args_gets_plain_command_line() {
 async fn cancel_kills_reads_output_and_releases() {
     let mut client = FakeClient::new();
     let (running, cancel, _told) = run(&client);
-    let asked = client.expect_method("terminal/create").await;
-    client.respond(&asked, json!({"terminalId": "t1"}));
+    open_terminal(&mut client).await;
     let waiting = client.expect_method("terminal/wait_for_exit").await;
     cancel.cancel();
     let back = client.expect_method("$/cancel_request").await;
@@ -250,19 +257,14 @@ async fn cancel_kills_reads_output_and_releases() {
 async fn terminal_is_released_on_every_exit_path() {
     let mut client = FakeClient::new();
     let (running, _cancel, _told) = run(&client);
-    let asked = client.expect_method("terminal/create").await;
-    client.respond(&asked, json!({"terminalId": "t1"}));
+    open_terminal(&mut client).await;
     let asked = client.expect_method("terminal/wait_for_exit").await;
     client.respond_error(&asked, -32603);
     assert!(running.await.unwrap().is_err());
-    assert_eq!(
-        client.expect_method("terminal/release").await["params"],
-        terminal_params()
-    );
+    expect_release(&mut client).await;
 
     let (running, _cancel, _told) = run(&client);
-    let asked = client.expect_method("terminal/create").await;
-    client.respond(&asked, json!({"terminalId": "t1"}));
+    open_terminal(&mut client).await;
     client.expect_method("terminal/wait_for_exit").await;
     running.abort();
     let after = [client.next_message().await, client.next_message().await];
@@ -277,10 +279,7 @@ async fn terminal_is_released_on_every_exit_path() {
     cancel.cancel();
     assert!(running.await.unwrap().is_err());
     client.respond(&asked, json!({"terminalId": "t1"}));
-    assert_eq!(
-        client.expect_method("terminal/release").await["params"],
-        terminal_params()
-    );
+    expect_release(&mut client).await;
 }
 
 /// A signal ends the agent while the client still listens: no response is awaited, but the terminal is
@@ -290,15 +289,11 @@ async fn terminal_is_released_on_every_exit_path() {
 async fn terminal_is_released_when_connection_ends() {
     let mut client = FakeClient::new();
     let (running, _cancel, _told) = run(&client);
-    let asked = client.expect_method("terminal/create").await;
-    client.respond(&asked, json!({"terminalId": "t1"}));
+    open_terminal(&mut client).await;
     client.expect_method("terminal/wait_for_exit").await;
     client.peer.close();
     assert!(running.await.unwrap().is_err());
-    assert_eq!(
-        client.expect_method("terminal/release").await["params"],
-        terminal_params()
-    );
+    expect_release(&mut client).await;
 }
 
 /// After a refused create there is nothing to release.
@@ -334,8 +329,7 @@ async fn null_exit_status_does_not_hide_known_one() {
     for (waited, shown, expected) in table {
         let mut client = FakeClient::new();
         let (running, _cancel, _told) = run(&client);
-        let asked = client.expect_method("terminal/create").await;
-        client.respond(&asked, json!({"terminalId": "t1"}));
+        open_terminal(&mut client).await;
         let asked = client.expect_method("terminal/wait_for_exit").await;
         client.respond(&asked, waited);
         let asked = client.expect_method("terminal/output").await;
@@ -353,8 +347,7 @@ async fn exit_is_reported_without_output() {
     for (waited, expected) in [(json!({"exitCode": 3}), Ok(Some(3))), (json!({}), Err(()))] {
         let mut client = FakeClient::new();
         let (running, _cancel, _told) = run(&client);
-        let asked = client.expect_method("terminal/create").await;
-        client.respond(&asked, json!({"terminalId": "t1"}));
+        open_terminal(&mut client).await;
         let asked = client.expect_method("terminal/wait_for_exit").await;
         client.respond(&asked, waited);
         let asked = client.expect_method("terminal/output").await;

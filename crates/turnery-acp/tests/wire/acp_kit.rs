@@ -69,19 +69,6 @@ fn every_advertised_block_is_accepted() {
     }
 }
 
-/// ACP-RESUME-001, ACP-RESUME-002: without a list of servers, and without a replay.
-// proves: RES-1
-#[test]
-fn resume_works_without_mcp_servers() {
-    let world = TestEnv::new(text_answer("hello"));
-    let (mut client, id) = handshake(&world);
-    client.prompt(&id, "hi");
-    client.take_buffered();
-    let params = json!({"sessionId": id, "cwd": world.cwd()});
-    assert!(result_of(&client.request("session/resume", params)).is_object());
-    assert_eq!(client.take_buffered(), [] as [Value; 0]);
-}
-
 /// ACP-DELETE-001, ACP-DELETE-002, ACP-CLOSE-001, ACP-CLOSE-002: idle or running, open, stored or unknown.
 // proves: CLOSE-1, CLOSE-2, DEL-2, DEL-3, G-20, G-21, THEME-5
 #[test]

@@ -67,13 +67,7 @@ fn project_command_is_offered_and_expanded() {
     let mut said = |blocks: Value| {
         let answer = client.request("session/prompt", json!({"sessionId": id, "prompt": blocks}));
         assert_eq!(result_of(&answer)["stopReason"], "end_turn");
-        let updates = client.take_updates();
-        let texts = updates
-            .iter()
-            .filter(|it| it["sessionUpdate"] == "agent_message_chunk");
-        texts
-            .filter_map(|it| it["content"]["text"].as_str())
-            .collect::<String>()
+        client.take_text()
     };
     let text = |text: &str| json!({"type": "text", "text": text});
     let link = json!({"type": "resource_link", "name": "b", "uri": "file:///w/b"});

@@ -21,15 +21,6 @@ fn load_updates(client: &mut TestClient, world: &TestEnv, id: &str) -> Vec<Value
     client.take_updates()
 }
 
-#[test]
-fn a_fork_is_advertised() {
-    let world = TestEnv::without_answers();
-    let mut client = world.connect();
-    let said = client.initialize(json!({}));
-    let sessions = &result_of(&said)["agentCapabilities"]["sessionCapabilities"];
-    assert_eq!(sessions["fork"], json!({}));
-}
-
 /// A former draft had `models` in these responses; the model is a session option now.
 // proves: EXT-7
 #[test]

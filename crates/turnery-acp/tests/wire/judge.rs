@@ -343,7 +343,6 @@ fn promises_of_version_1_are_checked() {
     };
     let options =
         |options: &[Value]| update("config_option_update", json!({"configOptions": options}));
-    let named = |name: &str| update("tool_call_update", json!({"toolCallId": "c", "name": name}));
     let unnamed = update("tool_call", json!({"toolCallId": "c", "title": "Do"}));
     let done = json!({"toolCallId": "c", "title": "Do", "name": "do", "status": "completed"});
     let usage = |used: u64| update("usage_update", json!({"used": used, "size": 1}));
@@ -378,7 +377,6 @@ fn promises_of_version_1_are_checked() {
                 "TOOL-4",
             ),
             (then(vec![error(json!(3), -32603)]), "TOOL-4"),
-            (then(vec![named("other")]), "TOOL-10"),
             (vec![compaction("completed")], "COMP-2"),
             (vec![compaction("in_progress"), end_turn()], "COMP-2"),
             (vec![permission(&YES_OR_NO)], "PERM-2"),

@@ -19,13 +19,7 @@ fn updates_precede_the_response() {
     let whole: String = (0..50).map(|n| format!("{n} ")).collect();
     for _ in 0..100 {
         assert_eq!(client.prompt(&id, "go"), "end_turn");
-        let text: String = client
-            .take_updates()
-            .iter()
-            .filter(|update| update["sessionUpdate"] == "agent_message_chunk")
-            .filter_map(|update| update["content"]["text"].as_str())
-            .collect();
-        assert_eq!(text, whole);
+        assert_eq!(client.take_text(), whole);
     }
     assert_eq!(client.close_and_join().1, [] as [Value; 0]);
 }

@@ -84,22 +84,6 @@ fn advertised_capabilities_are_exact() {
     assert_eq!(result_of(&answer), &expected);
 }
 
-/// AUTH-4, AUTH-5.
-#[test]
-fn default_login_needs_no_key() {
-    let world = TestEnv::without_answers();
-    let mut client = world.client(json!({}));
-    assert_eq!(
-        result_of(&client.request("authenticate", json!({"methodId": "none"}))),
-        &json!({})
-    );
-    assert_eq!(
-        error_of(&client.request("authenticate", json!({"methodId": "other"}))),
-        -32602
-    );
-    assert_eq!(error_of(&client.request("authenticate", json!({}))), -32602);
-}
-
 /// RPC-12: after a panic in a handler each request is still answered once.
 // proves: RPC-12, RPC-13
 #[test]

@@ -36,12 +36,7 @@ fn only_roots_of_this_request_are_readable() {
     let ask = |client: &mut TestClient, id: &str| {
         client.take_buffered();
         client.prompt(id, "read");
-        let updates = client.take_updates();
-        let said = updates
-            .iter()
-            .filter(|it| it["sessionUpdate"] == "agent_message_chunk");
-        said.filter_map(|it| it["content"]["text"].as_str())
-            .collect::<String>()
+        client.take_text()
     };
     let mut first = client(&world);
     let id = first.new_session(at(None, &[&more]));

@@ -92,30 +92,3 @@ fn second_permission_response_is_ignored() {
         assert_eq!(world.run_log.all().len(), ran, "{first} {second}");
     }
 }
-
-/// LOAD-1, LOAD-7: calls are replayed as finished.
-// proves: ACP-34, ACP-37, LOAD-7
-#[test]
-fn load_replays_tool_calls() {
-    let world = TestEnv::new(answers_calling("print"));
-    let (mut client, id) = world.session();
-    client.prompt(&id, "hi");
-    let live = client.take_updates();
-    assert_eq!(statuses(&live)[..2], ["pending", "in_progress"]);
-    assert_eq!(statuses(&live).last(), Some(&"completed"));
-    client.close_and_join();
-    let mut client = world.client(json!({}));
-    let params = json!({"sessionId": id, "cwd": world.cwd(), "mcpServers": []});
-    result_of(&client.request("session/load", params));
-    let replay = client.take_updates();
-    let kinds: Vec<&str> = replay
-        .iter()
-        .filter_map(|u| u["sessionUpdate"].as_str())
-        .collect();
-    assert_eq!(
-        kinds,
-        ["user_message_chunk", "tool_call", "agent_message_chunk"]
-    );
-    assert_eq!(statuses(&replay), ["completed"]);
-    assert_eq!(replay[1]["toolCallId"], live[0]["toolCallId"]);
-}

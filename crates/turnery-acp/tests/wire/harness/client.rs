@@ -265,6 +265,16 @@ impl TestClient {
             .collect()
     }
 
+    /// Returns the text of the agent's messages among the buffered updates, and clears the buffer.
+    pub(crate) fn take_text(&mut self) -> String {
+        let updates = self.take_updates();
+        let said = updates
+            .iter()
+            .filter(|update| update["sessionUpdate"] == "agent_message_chunk");
+        said.filter_map(|update| update["content"]["text"].as_str())
+            .collect()
+    }
+
     /// Closes the input.
     pub(crate) fn close_input(&mut self) {
         self.judge.client_closed();

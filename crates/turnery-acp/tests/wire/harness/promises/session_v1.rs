@@ -6,8 +6,7 @@ use std::collections::{HashMap, HashSet};
 
 #[derive(Default)]
 pub(super) struct SessionV1 {
-    /// Status and name of each call.
-    calls: HashMap<String, (CallStatus, String)>,
+    calls: HashMap<String, CallStatus>,
     /// Compactions; true while running.
     compactions: HashMap<String, bool>,
     /// Kind of chunks of each message.
@@ -57,7 +56,7 @@ impl SessionV1 {
         let open = self
             .calls
             .iter()
-            .find(|(_, call)| call.0 != CallStatus::Final);
+            .find(|(_, status)| **status != CallStatus::Final);
         hold!(open.is_none(), "a call has no end (TOOL-4): {open:?}");
         let running = self.compactions.iter().find(|(_, running)| **running);
         hold!(
@@ -150,7 +149,7 @@ impl SessionV1 {
             is_replay || is_pending,
             "the call {id} begins as {status:?} (TOOL-1)"
         );
-        let before = self.calls.insert(id.clone(), (status, name));
+        let before = self.calls.insert(id.clone(), status);
         hold!(
             is_replay || before.is_none(),
             "the call {id} is there twice (TOOL-2)"
@@ -160,7 +159,7 @@ impl SessionV1 {
 
     fn check_call_update(&mut self, update: &Value) -> PromiseResult {
         let id = text(&update["toolCallId"]);
-        let Some((status, name)) = self.calls.get_mut(&id) else {
+        let Some(status) = self.calls.get_mut(&id) else {
             return Err(format!("the call {id} was not reported (TOOL-2)"));
         };
         hold!(
@@ -174,11 +173,6 @@ impl SessionV1 {
             );
             *status = now;
         }
-        let new_name = update["name"].as_str().unwrap_or(name);
-        hold!(
-            new_name == name,
-            "the call {id} gets another name (TOOL-10)"
-        );
         Ok(())
     }
 
