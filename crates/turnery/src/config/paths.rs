@@ -21,22 +21,19 @@ impl Paths {
     pub(crate) fn resolve(lookup: EnvLookup<'_>, config: Option<&Path>) -> Self {
         let absolute = |path: PathBuf| std::path::absolute(&path).unwrap_or(path);
         let home = lookup("TURNERY_HOME").map(|home| absolute(PathBuf::from(home)));
+        let in_home = |usual: fn() -> Option<PathBuf>| {
+            let usual = || usual().map(|folder| folder.join("turnery"));
+            home.clone().or_else(usual)
+        };
+        let config_folder = in_home(dirs::config_dir);
+        let data_folder = in_home(dirs::data_dir);
+        let file = |folder: &Option<PathBuf>, name| Some(folder.as_ref()?.join(name));
         let config = config.map(|file| absolute(file.to_owned()));
-        match home {
-            Some(home) => Self {
-                config: config.or_else(|| Some(home.join("config.toml"))),
-                commands: Some(home.join("commands")),
-                sessions: Some(home.join("sessions.db")),
-                keys: Some(home.join("keys.json")),
-            },
-            None => Self {
-                config: config.or_else(|| {
-                    dirs::config_dir().map(|folder| folder.join("turnery").join("config.toml"))
-                }),
-                commands: dirs::config_dir().map(|folder| folder.join("turnery").join("commands")),
-                sessions: dirs::data_dir().map(|folder| folder.join("turnery").join("sessions.db")),
-                keys: dirs::data_dir().map(|folder| folder.join("turnery").join("keys.json")),
-            },
+        Self {
+            config: config.or_else(|| file(&config_folder, "config.toml")),
+            commands: file(&config_folder, "commands"),
+            sessions: file(&data_folder, "sessions.db"),
+            keys: file(&data_folder, "keys.json"),
         }
     }
 

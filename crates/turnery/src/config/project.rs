@@ -47,18 +47,12 @@ pub(crate) fn narrow(
             "the project's entry for the model {name} is ignored, since your limits depend on it: set it in your own configuration"
         )
     }));
-    if asked.sandbox_network.is_some() {
-        refused.push(
-            "the project's sandbox_network is ignored, since it could open the network to its commands: set it in your own configuration"
-                .to_owned(),
-        );
-    }
-    if !asked.pass_env.is_empty() {
-        refused.push(
-            "the project's pass_env is ignored, since it could show your keys to its commands: set it in your own configuration"
-                .to_owned(),
-        );
-    }
+    let network = "it could open the network to its commands";
+    let keys = "it could show your keys to its commands";
+    refused.extend(ignored_keys(&[
+        ("sandbox_network", asked.sandbox_network.is_some(), network),
+        ("pass_env", !asked.pass_env.is_empty(), keys),
+    ]));
     let usual_sandbox = user.sandbox.unwrap_or(SandboxMode::Workspace);
     let sandbox = match asked.sandbox {
         Some(wanted) if wanted.is_wider_than(usual_sandbox) => {
@@ -72,28 +66,19 @@ pub(crate) fn narrow(
         Some(wanted) => Some(wanted),
         None => user.sandbox,
     };
-    if asked.compact_at.is_some() {
-        refused.push(
-            "the project's compact_at is ignored, since you pay for summaries: set it in your own configuration"
-                .to_owned(),
-        );
-    }
-    if asked.compaction.is_some() {
-        refused.push(
-            "the project's compaction is ignored, since you pay for summaries: set it in your own configuration"
-                .to_owned(),
-        );
-    }
-    for (name, is_set) in [
-        ("idle_seconds", asked.limits.idle_seconds.is_some()),
-        ("content_seconds", asked.limits.content_seconds.is_some()),
-    ] {
-        if is_set {
-            refused.push(format!(
-                "the project's limits.{name} is ignored, since how long to wait for a model depends on your providers: set it in your own configuration"
-            ));
-        }
-    }
+    let cost = "you pay for summaries";
+    let wait = "how long to wait for a model depends on your providers";
+    let limits = &asked.limits;
+    refused.extend(ignored_keys(&[
+        ("compact_at", asked.compact_at.is_some(), cost),
+        ("compaction", asked.compaction.is_some(), cost),
+        ("limits.idle_seconds", limits.idle_seconds.is_some(), wait),
+        (
+            "limits.content_seconds",
+            limits.content_seconds.is_some(),
+            wait,
+        ),
+    ]));
     let model = match asked.model {
         Some(name) if name.provider == "scripted" => {
             refused.push(
@@ -133,6 +118,15 @@ pub(crate) fn narrow(
         .map(|what| format!("{}: {what}", path.display()))
         .collect();
     (choice, refused)
+}
+
+/// Returns a warning for each key that is set. Rows: key, true if it is set, why the project may not set it.
+fn ignored_keys(keys: &[(&str, bool, &str)]) -> Vec<String> {
+    let set = keys.iter().filter(|(_, is_set, _)| *is_set);
+    set.map(|(key, _, why)| {
+        format!("the project's {key} is ignored, since {why}: set it in your own configuration")
+    })
+    .collect()
 }
 
 /// Returns true for the built-in offline model.

@@ -43,9 +43,22 @@ pub(crate) fn write() -> anyhow::Result<ExitCode> {
 }
 
 #[cfg(test)]
-mod tests {
+pub(crate) mod tests {
     use super::*;
     use std::{fs, path::PathBuf};
+
+    /// Asserts that the file of `schemas/` holds this text; writes it if `UPDATE_SCHEMAS` is set.
+    pub(crate) fn assert_schema_file(name: &str, text: &str) {
+        let file = root().join("schemas").join(name);
+        if std::env::var_os("UPDATE_SCHEMAS").is_some() {
+            fs::write(&file, text).unwrap();
+        }
+        assert_eq!(
+            fs::read_to_string(&file).unwrap_or_default(),
+            text,
+            "schemas/{name} is out of date: run `cargo xtask schemas`"
+        );
+    }
 
     fn root() -> PathBuf {
         PathBuf::from(concat!(env!("CARGO_MANIFEST_DIR"), "/../.."))
@@ -53,16 +66,7 @@ mod tests {
 
     #[test]
     fn the_schema_file_is_up_to_date() {
-        let file = root().join("schemas/config.json");
-        let text = text().unwrap();
-        if std::env::var_os("UPDATE_SCHEMAS").is_some() {
-            fs::write(&file, &text).unwrap();
-        }
-        assert_eq!(
-            fs::read_to_string(&file).unwrap(),
-            text,
-            "schemas/config.json is out of date: run the test again with UPDATE_SCHEMAS=1"
-        );
+        assert_schema_file("config.json", &text().unwrap());
     }
 
     fn valid(toml: &str) -> bool {

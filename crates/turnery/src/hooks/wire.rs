@@ -335,7 +335,7 @@ fn with_reason(what: &str, why: Option<&str>) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use std::{fs, path::PathBuf};
+    use crate::config::schema::tests::assert_schema_file;
 
     /// Input and output of the commands of `[[hooks]]` in turnery's config.toml.
     #[derive(JsonSchema)]
@@ -350,20 +350,9 @@ mod tests {
 
     #[test]
     fn the_schema_file_is_up_to_date() {
-        let file = PathBuf::from(concat!(
-            env!("CARGO_MANIFEST_DIR"),
-            "/../../schemas/hooks.json"
-        ));
         let schema = schemars::schema_for!(HookProtocol<'_>);
         let text = serde_json::to_string_pretty(&schema).unwrap() + "\n";
-        if std::env::var_os("UPDATE_SCHEMAS").is_some() {
-            fs::write(&file, &text).unwrap();
-        }
-        assert_eq!(
-            fs::read_to_string(&file).unwrap_or_default(),
-            text,
-            "schemas/hooks.json is out of date: run `cargo xtask schemas`"
-        );
+        assert_schema_file("hooks.json", &text);
     }
 
     fn said(code: Option<i32>, stdout: &str, stderr: &str) -> Result<HookResponse, String> {

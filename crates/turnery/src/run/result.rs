@@ -144,9 +144,9 @@ impl RunResult {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::config::schema::tests::assert_schema_file;
     use schemars::{JsonSchema, generate::SchemaSettings};
     use serde_json::json;
-    use std::{fs, path::PathBuf};
     use turnery_engine::{Event, Outcome, TurnStop};
 
     /// A line of `turnery run --format stream-json`. `--format json` prints the last one alone.
@@ -173,21 +173,10 @@ mod tests {
 
     #[test]
     fn the_schema_file_is_up_to_date() {
-        let file = PathBuf::from(concat!(
-            env!("CARGO_MANIFEST_DIR"),
-            "/../../schemas/run.json"
-        ));
         let settings = SchemaSettings::draft2020_12().for_serialize();
         let schema = settings.into_generator().into_root_schema_for::<Line>();
         let text = serde_json::to_string_pretty(&schema).unwrap() + "\n";
-        if std::env::var_os("UPDATE_SCHEMAS").is_some() {
-            fs::write(&file, &text).unwrap();
-        }
-        assert_eq!(
-            fs::read_to_string(&file).unwrap_or_default(),
-            text,
-            "schemas/run.json is out of date: run `cargo xtask schemas`"
-        );
+        assert_schema_file("run.json", &text);
     }
 
     #[test]

@@ -9,7 +9,7 @@ use rustix::{
     fs::{CWD, FileType, Mode, mknodat},
     process::{Pid, Resource, Rlimit, Signal, prlimit},
 };
-use serde_json::{json};
+use serde_json::json;
 use std::{
     fs::{self, File, OpenOptions},
     io::Write as _,
