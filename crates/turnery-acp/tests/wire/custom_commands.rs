@@ -120,9 +120,7 @@ fn project_command_grants_no_permissions() {
 fn image_is_rejected_for_model_without_images() {
     let world = TestEnv::new(json!([{"steps": [{"text": "first"}]}]));
     let scripted = world.settings().model.to_string();
-    let agent = world.agent_with_model(Arc::new(EchoModel::new()));
-    let mut client = TestClient::connect(agent, ServeOptions::default());
-    client.initialize(json!({}));
+    let mut client = TestClient::initialized(world.agent_with_model(Arc::new(EchoModel::new())));
     let made = client.request("session/new", world.new_session_params());
     let id = &result_of(&made)["sessionId"];
     client.take_command_offers();

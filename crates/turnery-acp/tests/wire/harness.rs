@@ -12,6 +12,6 @@ mod readable;
 mod tools;
 
 pub(crate) use client::{TestClient, WITH_V2, error_of, result_of};
-pub(crate) use env::{TestEnv, prompt_params};
+pub(crate) use env::{TestEnv, prompt_params, tool_step};
 pub(crate) use fold_v2::FoldedSession;
 pub(crate) use judge::Judge;

@@ -5,13 +5,11 @@ use serde_json::{Value, json};
 use std::{
     io::{BufRead, BufReader, Read, Write},
     net::{TcpListener, TcpStream},
-    path::PathBuf,
     sync::{Arc, Mutex},
     thread,
     time::{Duration, Instant},
 };
-use turnery_acp::ServeOptions;
-use turnery_agent::{Projects, Settings, SettingsError};
+use turnery_agent::Settings;
 use turnery_tools::{McpServer, mcp::Way};
 
 /// Server with one tool, `say`, that returns what the server was given.
@@ -154,32 +152,23 @@ fn unsupported_transport_is_rejected() {
 // proves: THEME-10
 #[test]
 fn user_servers_do_not_hide_client_servers() {
-    struct UserServers(String);
-    impl Projects for UserServers {
-        fn settings(&self, _roots: &[PathBuf]) -> Result<Settings, SettingsError> {
-            let own = |name: &str, word: &str| McpServer {
-                name: name.to_owned(),
-                way: Way::Stdio {
-                    command: "/bin/sh".into(),
-                    args: ["-c", SERVER_SCRIPT, "server", word]
-                        .map(str::to_owned)
-                        .into(),
-                    env: Vec::new(),
-                },
-                timeout: None,
-            };
-            Ok(Settings {
-                mcp: vec![own("a", "own-a"), own("b", "own-b")],
-                ..Settings::new(self.0.parse().expect("a model"), "You are a test.")
-            })
-        }
-    }
+    let own = |name: &str, word: &str| McpServer {
+        name: name.to_owned(),
+        way: Way::Stdio {
+            command: "/bin/sh".into(),
+            args: ["-c", SERVER_SCRIPT, "server", word]
+                .map(str::to_owned)
+                .into(),
+            env: Vec::new(),
+        },
+        timeout: None,
+    };
     let world = world(&["a", "b", "c"]);
-    let scenario = world.root().join("scenario.json");
-    let own = UserServers(format!("scripted:{}", scenario.display()));
-    let agent = world.agent_with_projects(Arc::new(own));
-    let mut client = TestClient::connect(agent, ServeOptions::default());
-    client.initialize(json!({}));
+    let settings = Settings {
+        mcp: vec![own("a", "own-a"), own("b", "own-b")],
+        ..world.settings()
+    };
+    let mut client = TestClient::initialized(world.agent_with_projects(Arc::new(settings)));
     let servers = [stdio("a", "given-a"), stdio("c", "given-c")];
     let id = new_session(&mut client, &world, &servers);
     for (name, said) in [("a", "given-a"), ("b", "own-b"), ("c", "given-c")] {

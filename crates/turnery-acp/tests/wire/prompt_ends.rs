@@ -1,12 +1,8 @@
 //! However a prompt ends, it is answered once, and everything it started has ended by then (PROMPT-4, TOOL-4).
 //! The oracle checks each message; these tests cover all the ways to end.
 
-use crate::harness::{TestClient, TestEnv, prompt_params, result_of};
+use crate::harness::{TestClient, TestEnv, prompt_params, result_of, tool_step};
 use serde_json::{Value, json};
-
-fn tool_step(tool: &str) -> Value {
-    json!({"tool_call": {"name": tool, "args": {}}})
-}
 
 /// Returns model answers: a call, then `last`.
 fn after_a_call(last: Value) -> Value {

@@ -1,38 +1,23 @@
 //! Requirements of a prompt, one by one (ACP-1 to ACP-57).
 
-use crate::harness::{TestClient, TestEnv, error_of, prompt_params, result_of};
+use crate::harness::{TestClient, TestEnv, error_of, prompt_params, result_of, tool_step};
 use agent_client_protocol_schema::v1::{SessionUpdate, ToolCallStatus};
 use serde_json::{Value, json};
-use std::{path::PathBuf, sync::Arc};
-use turnery_acp::ServeOptions;
-use turnery_agent::{Projects, Settings, SettingsError};
+use std::sync::Arc;
+use turnery_agent::Settings;
 use turnery_engine::Limits;
 
-/// Settings with these limits and the environment's scenario.
-struct LimitedProjects(String, Limits);
-
-impl Projects for LimitedProjects {
-    fn settings(&self, _roots: &[PathBuf]) -> Result<Settings, SettingsError> {
-        Ok(Settings {
-            limits: self.1,
-            forced_reply: false,
-            ..Settings::new(self.0.parse().expect("a model"), "You are a test.")
-        })
-    }
-}
-
+/// Opens a session with these limits.
 fn limited(world: &TestEnv, limits: Limits) -> (TestClient, String) {
-    let scenario = world.root().join("scenario.json");
-    let model = format!("scripted:{}", scenario.display());
-    let agent = world.agent_with_projects(Arc::new(LimitedProjects(model, limits)));
-    let mut client = TestClient::connect(agent, ServeOptions::default());
-    client.initialize(json!({}));
+    let settings = Settings {
+        limits,
+        forced_reply: false,
+        ..world.settings()
+    };
+    let agent = world.agent_with_projects(Arc::new(settings));
+    let mut client = TestClient::initialized(agent);
     let id = client.new_session(world.new_session_params());
     (client, id)
-}
-
-fn tool_step(tool: &str) -> Value {
-    json!({"tool_call": {"name": tool, "args": {}}})
 }
 
 /// Returns the kinds of conversation updates, without repetitions.

@@ -3,7 +3,6 @@
 use crate::harness::{TestClient, TestEnv, result_of};
 use serde_json::{Value, json};
 use std::collections::BTreeSet;
-use turnery_acp::ServeOptions;
 use turnery_tools::Toolbox;
 
 fn call(name: &str, args: Value) -> Value {
@@ -11,9 +10,7 @@ fn call(name: &str, args: Value) -> Value {
 }
 
 fn session(world: &TestEnv) -> (TestClient, String) {
-    let agent = world.agent_with_tools(Toolbox::coding());
-    let mut client = TestClient::connect(agent, ServeOptions::default());
-    client.initialize(json!({}));
+    let mut client = TestClient::initialized(world.agent_with_tools(Toolbox::coding()));
     let id = client.new_session(world.new_session_params());
     (client, id)
 }

@@ -4,7 +4,6 @@ use crate::harness::{TestClient, TestEnv, prompt_params, result_of};
 use futures_util::future::BoxFuture;
 use serde_json::json;
 use std::sync::Arc;
-use turnery_acp::ServeOptions;
 use turnery_engine::{Content, ModelDelta, ModelError, ModelStop, Response};
 use turnery_models::{Model, ModelEventSender, ModelInfo, ModelRequest};
 
@@ -67,9 +66,7 @@ impl Model for EchoModel {
 #[test]
 fn refused_prompt_is_not_in_next_context() {
     let world = TestEnv::without_answers();
-    let agent = world.agent_with_model(Arc::new(EchoModel::new()));
-    let mut client = TestClient::connect(agent, ServeOptions::default());
-    client.initialize(json!({}));
+    let mut client = TestClient::initialized(world.agent_with_model(Arc::new(EchoModel::new())));
     let id = client.new_session(world.new_session_params());
     let mut say = |text: &str| {
         let answer = client.request("session/prompt", prompt_params(&id, text));

@@ -3,7 +3,6 @@
 use crate::harness::{TestClient, TestEnv, error_of, result_of};
 use serde_json::{Value, json};
 use std::{path::PathBuf, sync::Arc};
-use turnery_acp::ServeOptions;
 use turnery_agent::{Projects, Settings, SettingsError};
 
 fn probe(client: &mut TestClient) {
@@ -96,11 +95,8 @@ fn panic_in_handler_is_an_error_response() {
         }
     }
     let world = TestEnv::without_answers();
-    let mut client = TestClient::connect(
-        world.agent_with_projects(Arc::new(PanickingProjects)),
-        ServeOptions::default(),
-    );
-    client.initialize(json!({}));
+    let mut client =
+        TestClient::initialized(world.agent_with_projects(Arc::new(PanickingProjects)));
     let answer = client.request("session/new", world.new_session_params());
     assert_eq!(error_of(&answer), -32603);
     let params = json!({"cwd": world.root(), "mcpServers": []});

@@ -2,14 +2,10 @@
 
 use crate::harness::{TestClient, TestEnv, error_of, result_of};
 use serde_json::{Value, json};
-use turnery_acp::ServeOptions;
 use turnery_tools::Toolbox;
 
 fn client(world: &TestEnv) -> TestClient {
-    let agent = world.agent_with_tools(Toolbox::coding());
-    let mut client = TestClient::connect(agent, ServeOptions::default());
-    client.initialize(json!({}));
-    client
+    TestClient::initialized(world.agent_with_tools(Toolbox::coding()))
 }
 
 /// A root of an earlier request is out of reach until it is given again.

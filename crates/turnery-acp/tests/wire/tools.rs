@@ -1,6 +1,6 @@
 //! Tools over the wire: permissions, files and terminals of the client, and only declared methods.
 
-use crate::harness::{TestEnv, result_of};
+use crate::harness::TestEnv;
 use serde_json::{Value, json};
 
 fn answers_calling(tool: &str) -> Value {

@@ -42,6 +42,13 @@ impl TestClient {
         client
     }
 
+    /// Connects and initializes without capabilities.
+    pub(crate) fn initialized(agent: Arc<Agent>) -> Self {
+        let mut client = Self::connect(agent, ServeOptions::default());
+        client.initialize(json!({}));
+        client
+    }
+
     /// Connects, and reads nothing until [`Self::start_reading`].
     pub(crate) fn connect_without_reading(agent: Arc<Agent>, mut options: ServeOptions) -> Self {
         options.v2 |= std::env::var_os(WITH_V2).is_some();

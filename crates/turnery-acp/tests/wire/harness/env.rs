@@ -188,3 +188,8 @@ impl TestEnv {
 pub(crate) fn prompt_params(session: &str, text: &str) -> Value {
     json!({"sessionId": session, "prompt": [{"type": "text", "text": text}]})
 }
+
+/// Returns a step of the model that calls a tool without arguments.
+pub(crate) fn tool_step(tool: &str) -> Value {
+    json!({"tool_call": {"name": tool, "args": {}}})
+}

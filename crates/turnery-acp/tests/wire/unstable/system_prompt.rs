@@ -4,7 +4,6 @@ use crate::harness::{TestClient, TestEnv, error_of, result_of};
 use futures_util::future::BoxFuture;
 use serde_json::{Value, json};
 use std::sync::{Arc, Mutex};
-use turnery_acp::ServeOptions;
 use turnery_engine::{ModelError, Response};
 use turnery_models::{Model, ModelEventSender, ModelInfo, ModelRequest, OfflineModel};
 
@@ -58,9 +57,7 @@ fn system_prompt_reaches_the_model() {
         system_prompts: Arc::clone(&heard),
         inner: OfflineModel::default(),
     };
-    let agent = world.agent_with_model(Arc::new(model));
-    let mut client = TestClient::connect(agent, ServeOptions::default());
-    client.initialize(json!({}));
+    let mut client = TestClient::initialized(world.agent_with_model(Arc::new(model)));
     let id = client.new_session(open_params(&world, "", &json!(null)));
     assert_eq!(
         prompt_and_read_system(&mut client, &heard, &id),
