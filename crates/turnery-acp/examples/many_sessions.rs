@@ -4,19 +4,20 @@
 //! Ideally a thousand sessions cost as much as a thousand prompts to one session: one thread does the work,
 //! and the model answers at once. Memory and descriptors are those of this process, which is also the client.
 
+#[path = "support/pipes.rs"]
+mod pipes;
+
+use pipes::serve_over_pipes;
 use serde_json::{Value, json};
 use std::{
     error::Error,
     fs,
-    io::{BufRead as _, BufReader, PipeWriter, Write as _, pipe},
-    os::fd::OwnedFd,
+    io::{BufRead as _, BufReader, PipeWriter, Write as _},
     path::{Path, PathBuf},
     sync::{Arc, mpsc},
     thread,
     time::{Duration, Instant},
 };
-use tokio::net::unix::pipe::{Receiver, Sender};
-use turnery_acp::{Input, Output, ServeOptions, serve};
 use turnery_agent::{Agent, Settings};
 use turnery_models::ModelRegistry;
 use turnery_store::SqliteStore;
@@ -101,20 +102,7 @@ struct BenchClient {
 
 impl BenchClient {
     fn connect(folder: PathBuf) -> BenchResult<Self> {
-        let (theirs_in, input) = pipe()?;
-        let (output, theirs_out) = pipe()?;
-        let agent = Arc::new(agent(&folder)?);
-        thread::spawn(move || -> std::io::Result<()> {
-            let runtime = tokio::runtime::Builder::new_current_thread()
-                .enable_all()
-                .build()?;
-            runtime.block_on(async {
-                let input = Input::Pipe(Receiver::from_owned_fd(OwnedFd::from(theirs_in))?);
-                let output = Output::Pipe(Sender::from_owned_fd(OwnedFd::from(theirs_out))?);
-                serve(agent, input, output, ServeOptions::default()).await?;
-                Ok(())
-            })
-        });
+        let (input, output, _) = serve_over_pipes(agent(&folder)?)?;
         let (sender, answers) = mpsc::sync_channel(4096);
         thread::spawn(move || {
             for line in BufReader::new(output).lines().map_while(Result::ok) {

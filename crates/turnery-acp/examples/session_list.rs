@@ -1,18 +1,18 @@
 //! Measures the first page of `session/list` over the wire, with many sessions in a database on the disk:
 //! `cargo run --release -p turnery-acp --example session_list [SESSIONS]`.
 
+#[path = "support/pipes.rs"]
+mod pipes;
+
+use pipes::serve_over_pipes;
 use serde_json::{Value, json};
 use std::{
     error::Error,
-    io::{BufRead as _, BufReader, PipeReader, PipeWriter, Write as _, pipe},
-    os::fd::OwnedFd,
+    io::{BufRead as _, BufReader, PipeReader, PipeWriter, Write as _},
     path::{Path, PathBuf},
     sync::Arc,
-    thread,
     time::{Duration, Instant},
 };
-use tokio::net::unix::pipe::{Receiver, Sender};
-use turnery_acp::{Input, Output, ServeOptions, serve};
 use turnery_agent::{Agent, Settings};
 use turnery_models::ModelRegistry;
 use turnery_store::{NewSession, SqliteStore, Store as _, now};
@@ -90,20 +90,7 @@ struct BenchClient {
 
 impl BenchClient {
     fn connect(root: &Path) -> BenchResult<Self> {
-        let (agent_input, input) = pipe()?;
-        let (output, agent_output) = pipe()?;
-        let agent = agent(root.join("sessions.db"))?;
-        thread::spawn(move || -> std::io::Result<()> {
-            let runtime = tokio::runtime::Builder::new_current_thread()
-                .enable_all()
-                .build()?;
-            runtime.block_on(async {
-                let input = Input::Pipe(Receiver::from_owned_fd(OwnedFd::from(agent_input))?);
-                let output = Output::Pipe(Sender::from_owned_fd(OwnedFd::from(agent_output))?);
-                serve(agent, input, output, ServeOptions::default()).await?;
-                Ok(())
-            })
-        });
+        let (input, output, _) = serve_over_pipes(agent(root.join("sessions.db"))?)?;
         Ok(Self {
             input,
             output: BufReader::new(output),
@@ -123,11 +110,11 @@ impl BenchClient {
     }
 }
 
-fn agent(database: PathBuf) -> BenchResult<Arc<Agent>> {
-    Ok(Arc::new(Agent::new(
+fn agent(database: PathBuf) -> BenchResult<Agent> {
+    Ok(Agent::new(
         Arc::new(SqliteStore::open(database)),
         Arc::new(ModelRegistry::new(Vec::new())),
         Toolbox::coding(),
         Arc::new(Settings::new("offline".parse()?, "You are a benchmark.")),
-    )))
+    ))
 }

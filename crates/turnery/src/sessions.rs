@@ -9,6 +9,7 @@ use crate::{
     app::{App, folder},
     args::{Global, StoreCommand},
     config::Config,
+    logs::print_message,
     run::{exit, loop_number},
     runtime::runtime,
     terminal_text::{format_timestamp, line, replace_control_chars},
@@ -177,11 +178,9 @@ async fn recover(store: &dyn Store, id: &SessionId) {
         Err(error) => vec![error.to_string()],
     };
     for why in told {
-        // A closed stderr is no error.
-        let _ = writeln!(
-            io::stderr(),
-            "turnery: part of an interrupted prompt of {id} cannot be read: {why}"
-        );
+        print_message(&format!(
+            "part of an interrupted prompt of {id} cannot be read: {why}"
+        ));
     }
 }
 
@@ -268,20 +267,19 @@ async fn delete(
                 is_any_deleted = true;
                 writeln!(out, "deleted {id}")?;
                 for holder in holders {
-                    writeln!(io::stderr(), "turnery: {holder} was at work in {id}")?;
+                    print_message(&format!("{holder} was at work in {id}"));
                 }
             }
             Ok(None) => {
                 is_done = false;
-                writeln!(io::stderr(), "turnery: there is no session {id}")?;
+                print_message(&format!("there is no session {id}"));
             }
             // Go on with the other sessions.
             Err(error @ StoreError::Busy { .. }) => {
                 is_done = false;
-                writeln!(
-                    io::stderr(),
-                    "turnery: {error}; stop the prompt first, or delete it with --force"
-                )?;
+                print_message(&format!(
+                    "{error}; stop the prompt first, or delete it with --force"
+                ));
             }
             Err(error) => return Err(error.into()),
         }
@@ -289,10 +287,9 @@ async fn delete(
     if is_any_deleted {
         let copies = store.copies().await;
         if let Err(error) = &copies {
-            writeln!(
-                io::stderr(),
-                "turnery: cannot tell whether repairs have left copies of the database: {error}"
-            )?;
+            print_message(&format!(
+                "cannot tell whether repairs have left copies of the database: {error}"
+            ));
         }
         for copy in copies.unwrap_or_default() {
             writeln!(

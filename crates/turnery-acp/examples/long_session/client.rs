@@ -1,17 +1,13 @@
 //! Measures over real pipes how long a client waits until a session is open.
 
-use super::BenchResult;
+use super::{BenchResult, pipes::serve_over_pipes};
 use serde_json::{Value, json};
 use std::{
-    io::{PipeReader, PipeWriter, Read, Write as _, pipe},
-    os::fd::OwnedFd,
+    io::{PipeReader, PipeWriter, Read, Write as _},
     path::Path,
-    sync::Arc,
-    thread::{self, JoinHandle},
+    thread::JoinHandle,
     time::{Duration, Instant},
 };
-use tokio::net::unix::pipe::{Receiver, Sender};
-use turnery_acp::{Input, Output, ServeOptions, serve};
 use turnery_agent::Agent;
 use turnery_engine::SessionId;
 
@@ -45,21 +41,7 @@ struct BenchClient {
 
 impl BenchClient {
     fn connect(agent: Agent) -> BenchResult<Self> {
-        let (theirs_in, input) = pipe()?;
-        let (output, theirs_out) = pipe()?;
-        // Like the binary: one thread, and non-blocking pipes.
-        let served = thread::spawn(move || {
-            let runtime = tokio::runtime::Builder::new_current_thread()
-                .enable_all()
-                .build()?;
-            runtime.block_on(async {
-                let input = Input::Pipe(Receiver::from_owned_fd(OwnedFd::from(theirs_in))?);
-                let output = Output::Pipe(Sender::from_owned_fd(OwnedFd::from(theirs_out))?);
-                let agent = Arc::new(agent);
-                serve(agent, input, output, ServeOptions::default()).await?;
-                Ok(())
-            })
-        });
+        let (input, output, served) = serve_over_pipes(agent)?;
         let mut client = Self {
             input,
             output,

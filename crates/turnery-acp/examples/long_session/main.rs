@@ -6,6 +6,8 @@
 
 mod client;
 mod model;
+#[path = "../support/pipes.rs"]
+mod pipes;
 mod resource_usage;
 
 use client::OpenTiming;

@@ -1,6 +1,6 @@
 //! `turnery sessions check` and `repair`: find damage in stored sessions and repair it.
 
-use crate::{run::exit, terminal_text::replace_control_chars};
+use crate::{logs::print_message, run::exit, terminal_text::replace_control_chars};
 use serde::Serialize;
 use std::{
     io::{self, Write},
@@ -40,12 +40,11 @@ pub(super) async fn check(
         list(&damage, out)?;
         match damage.is_empty() {
             true => writeln!(out, "no damage was found")?,
-            false => writeln!(
-                io::stderr(),
-                "turnery: {} problem(s) found; `turnery sessions repair ID` mends a session and keeps a \
-                 copy of it as it is",
+            false => print_message(&format!(
+                "{} problem(s) found; `turnery sessions repair ID` mends a session and keeps a copy of it as \
+                 it is",
                 damage.len()
-            )?,
+            )),
         }
     }
     Ok(exit_code(damage.is_empty()))
@@ -108,7 +107,7 @@ pub(super) async fn repair(
             }
             Err(error @ (StoreError::Busy { .. } | StoreError::NotFound(_))) => {
                 is_done = false;
-                writeln!(io::stderr(), "turnery: {error}")?;
+                print_message(&error.to_string());
             }
             Err(error) => return Err(error.into()),
         }

@@ -76,7 +76,7 @@ fn play(client: &mut TestClient, id: &str, replies: &mut dyn Iterator<Item = &st
         }
         let hangs = update["status"] == "in_progress" && hanging.contains(&call);
         if hangs || update["content"]["text"] == "wait" {
-            client.cancel(&id);
+            client.cancel(id);
         }
         let idle = update["state"] == "idle";
         updates.push(update);
