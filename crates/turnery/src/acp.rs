@@ -48,7 +48,7 @@ pub(crate) fn serve(global: &Global, args: AcpArgs) -> anyhow::Result<ExitCode> 
         // The first session offers the models that are found.
         tokio::spawn(async move {
             live_providers.discover().await;
-            if let Some(silent) = live_providers.served().silent_server(&live_providers.now()) {
+            if let Some(silent) = live_providers.local_servers().silent_server(&live_providers.now()) {
                 tracing::warn!(
                     "{} at {} does not answer with a list of models: until it does, sessions begin with another model",
                     silent.name,

@@ -167,7 +167,7 @@ impl App {
             return None;
         }
         self.live_providers
-            .served()
+            .local_servers()
             .silent_server(&self.live_providers.now())
             .cloned()
     }

@@ -34,7 +34,7 @@ struct HookCommand {
 
 /// Returns the hooks of `entries`, in order, for sessions in `roots`. The commands run in the first root with this
 /// sandbox.
-pub(crate) fn all(
+pub(crate) fn hook_commands(
     entries: &[HookEntry],
     roots: &[PathBuf],
     sandbox: &SandboxSettings,
@@ -53,7 +53,7 @@ pub(crate) fn all(
 }
 
 /// Returns how long the agent must wait for the slowest hook. Each command is held to its own timeout here.
-pub(crate) fn time(entries: &[HookEntry]) -> Duration {
+pub(crate) fn slowest_timeout(entries: &[HookEntry]) -> Duration {
     let slowest = entries
         .iter()
         .map(|entry| entry.timeout() + KILL_GRACE)

@@ -41,7 +41,7 @@ pub(crate) fn login(global: &Global, args: LoginArgs) -> anyhow::Result<ExitCode
         true => None,
         false => TerminalUser::at_terminal(),
     };
-    match given(&app, &args, user.as_mut()) {
+    match choose_provider_and_key(&app, &args, user.as_mut()) {
         Ok((provider, models)) => {
             save_and_report(&app, &keys, provider, models).map(|()| ExitCode::SUCCESS)
         }
@@ -54,7 +54,7 @@ pub(crate) fn login(global: &Global, args: LoginArgs) -> anyhow::Result<ExitCode
 }
 
 /// Returns the provider with its key, checked unless disabled, and the models that it reports.
-fn given(
+fn choose_provider_and_key(
     app: &App,
     args: &LoginArgs,
     mut user: Option<&mut TerminalUser>,
@@ -62,7 +62,7 @@ fn given(
     let mut provider = provider_choice::provider(args, &app.live_providers, user.as_deref_mut())?;
     let mut tries = 1;
     loop {
-        provider.key = key(&provider, args, user.as_deref_mut())?;
+        provider.key = read_key(&provider, args, user.as_deref_mut())?;
         if args.no_check {
             return Ok((provider, Vec::new()));
         }
@@ -91,7 +91,7 @@ fn given(
 }
 
 /// Reads the key with echo off, or all of stdin. Returns `None` for a server that needs no key.
-fn key(
+fn read_key(
     provider: &ProviderConfig,
     args: &LoginArgs,
     user: Option<&mut TerminalUser>,
@@ -120,11 +120,11 @@ fn key(
              turnery login {name} --with-key < FILE"
         ),
     };
-    sound(name, needs_none, &typed)
+    parse_key(name, needs_none, &typed)
 }
 
 /// Checks that the input can be a key. The error does not quote it.
-fn sound(
+fn parse_key(
     name: &str,
     needs_none: bool,
     typed: &SecretString,

@@ -40,7 +40,7 @@ pub(crate) fn run(global: &Global, args: &ModelsArgs) -> anyhow::Result<ExitCode
         Some(server) => row_name(&server, server.models.first()),
         None => settings.model.to_string(),
     };
-    let silent = |provider: &ProviderConfig| app.live_providers.served().is_silent(provider);
+    let silent = |provider: &ProviderConfig| app.live_providers.local_servers().is_silent(provider);
     let rows = rows(&app.live_providers.now(), default, silent);
     let mut out = io::stdout().lock();
     match args.json {

@@ -71,7 +71,7 @@ pub(crate) fn run(global: &Global, args: RunArgs) -> ExitCode {
         tries.check_count()?;
         let content = read_prompt(prompt.as_deref(), &image, &audio)?;
         let work = match tries.is_empty() {
-            true => Work::Say(content),
+            true => Work::Prompt(content),
             false => Work::Try(tries, content),
         };
         Ok(Job { work, target, how })
@@ -90,7 +90,7 @@ pub(crate) fn again(global: &Global, again: RunAgainCommand, flags: Choices) -> 
     };
     execute_job(global, how.format, || {
         let (id, work) = match again {
-            RunAgainCommand::Continue { id, .. } => (id, Work::GoOn),
+            RunAgainCommand::Continue { id, .. } => (id, Work::Continue),
             RunAgainCommand::Rerun { id, which, .. } => (id, Work::Rerun(which)),
             RunAgainCommand::Compact { id, .. } => (id, Work::Compact),
             RunAgainCommand::Branch {

@@ -168,8 +168,8 @@ impl Projects for SettingsSources {
                 &choice.mcp.unwrap_or_default(),
                 &environment::process_variable,
             ),
-            hooks: hooks::all(&entries, roots, &sandbox),
-            hook_time: hooks::time(&entries),
+            hooks: hooks::hook_commands(&entries, roots, &sandbox),
+            hook_time: hooks::slowest_timeout(&entries),
             sandbox,
             slashes: slash_commands::all(self.commands.as_deref(), roots).into(),
             ..usual

@@ -8,7 +8,7 @@ use crate::{
             encode_block, encode_compaction_end, encode_compaction_start, encode_plan_entries,
             encode_session_info, meta_only_update,
         },
-        tool_calls::ToolCallEncoder,
+        tool_calls::ToolCallEncoderV1,
     },
     view::meta::{lineage_members, prompt_usage_meta},
 };
@@ -22,7 +22,7 @@ use turnery_engine::{Content, LlmMessage, Message};
 #[derive(Debug, Default)]
 pub(crate) struct EncoderV1 {
     optional_updates: OptionalUpdates,
-    tool_calls: ToolCallEncoder,
+    tool_calls: ToolCallEncoderV1,
 }
 
 impl EncoderV1 {

@@ -16,11 +16,11 @@ use turnery_engine::{CallDetail, CallId, Disposition, SessionId, Timestamp};
 
 /// Encoder of tool calls. Remembers the output of running calls.
 #[derive(Debug, Default)]
-pub(super) struct ToolCallEncoder {
+pub(super) struct ToolCallEncoderV1 {
     previews: HashMap<CallId, OutputPreview>,
 }
 
-impl ToolCallEncoder {
+impl ToolCallEncoderV1 {
     /// Encodes the first update of a call (TOOL-1, TOOL-10).
     pub(super) fn encode_requested(&mut self, call: &CallView) -> SessionUpdate {
         self.previews.remove(call.id());

@@ -1,6 +1,6 @@
 //! Encodes changes of the view as v2 `session/update` notifications.
 
-use super::{session_state::StateReporter, shared, stop_reason, tool_calls::ToolCallEncoder};
+use super::{session_state::StateReporter, shared, stop_reason, tool_calls::ToolCallEncoderV2};
 use crate::{
     transport::update_writer::UpdateWriter,
     view::meta::{lineage_members, prompt_usage_meta},
@@ -16,7 +16,7 @@ use turnery_engine::{Content, LlmMessage, Message};
 #[derive(Debug, Default)]
 pub(crate) struct EncoderV2 {
     session_state: StateReporter,
-    tool_calls: ToolCallEncoder,
+    tool_calls: ToolCallEncoderV2,
 }
 
 impl EncoderV2 {

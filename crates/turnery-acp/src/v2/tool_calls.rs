@@ -15,11 +15,11 @@ use turnery_engine::{CallDetail, CallId, Disposition, SessionId};
 
 /// Encoder of tool calls. Remembers the terminals of running calls.
 #[derive(Debug, Default)]
-pub(super) struct ToolCallEncoder {
+pub(super) struct ToolCallEncoderV2 {
     terminals: HashMap<CallId, CallTerminal>,
 }
 
-impl ToolCallEncoder {
+impl ToolCallEncoderV2 {
     /// Writes the first update of a call.
     pub(super) fn write_requested(&mut self, call: &CallView, to: &mut UpdateWriter) {
         self.terminals.remove(call.id());

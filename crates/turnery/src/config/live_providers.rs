@@ -38,7 +38,7 @@ pub(crate) struct LiveProviders {
     /// Result of starting the reader thread.
     reader_thread: OnceLock<io::Result<()>>,
     key_reader: Arc<KeyReader>,
-    served: LocalServers,
+    local_servers: LocalServers,
     /// Time for which an unwatched read stays fresh.
     freshness: Duration,
     /// Time that a caller waits for the first read.
@@ -73,7 +73,7 @@ struct KeyReaderState {
     watch: Option<FileWatch>,
     /// True if the watch has followed the file since before the last read and reported no change.
     is_watched: bool,
-    looks: ReadCounter,
+    reads: ReadCounter,
 }
 
 /// Numbers of reads of the key file, from 1.
@@ -98,7 +98,7 @@ impl ReadCounter {
 impl KeyReaderState {
     /// Returns true if the last read is still fresh.
     fn is_fresh(&mut self, freshness: Duration) -> bool {
-        let Some(last_read) = self.last_read.filter(|_| !self.looks.is_pending()) else {
+        let Some(last_read) = self.last_read.filter(|_| !self.reads.is_pending()) else {
             return false;
         };
         if last_read.elapsed() < freshness {
@@ -118,10 +118,10 @@ impl KeyReader {
     fn run(&self, keys: &KeyFile) {
         loop {
             let idle =
-                |state: &mut KeyReaderState| !state.looks.is_pending() && !state.looks.is_closed;
+                |state: &mut KeyReaderState| !state.reads.is_pending() && !state.reads.is_closed;
             let state = self.requested.wait_while(self.state(), idle);
             let mut state = state.unwrap_or_else(PoisonError::into_inner);
-            if state.looks.is_closed {
+            if state.reads.is_closed {
                 return;
             }
             let watch = state.watch.take();
@@ -131,19 +131,19 @@ impl KeyReader {
             let mut watch = watch.or_else(|| self.may_watch.then(begin).flatten());
             // Before the read, so that no change falls between the two.
             let is_watched = watch.as_mut().is_some_and(|it| it.follow(keys.path()));
-            self.look(keys);
+            self.read_if_changed(keys);
             let mut state = self.state();
             state.watch = watch;
             state.is_watched = is_watched;
             state.last_read = Some(began);
-            state.looks.completed = state.looks.requested;
+            state.reads.completed = state.reads.requested;
             drop(state);
             self.completed.notify_all();
         }
     }
 
     /// Checks the file's stamp, and reads the file if it has changed.
-    fn look(&self, keys: &KeyFile) {
+    fn read_if_changed(&self, keys: &KeyFile) {
         let stamp = keys.stamp();
         if stamp == self.state().stamp {
             return;
@@ -166,7 +166,7 @@ impl KeyReader {
 
 impl Drop for LiveProviders {
     fn drop(&mut self) {
-        self.key_reader.state().looks.is_closed = true;
+        self.key_reader.state().reads.is_closed = true;
         self.key_reader.requested.notify_one();
     }
 }
@@ -186,12 +186,12 @@ impl LiveProviders {
             problem: None,
             watch: None,
             is_watched: false,
-            looks: ReadCounter::default(),
+            reads: ReadCounter::default(),
         };
         Self {
             keys,
             reader_thread: OnceLock::new(),
-            served: LocalServers::default(),
+            local_servers: LocalServers::default(),
             freshness: FRESH,
             first_timeout: FIRST_READ_TIMEOUT,
             read_timeout: READ_TIMEOUT,
@@ -227,15 +227,15 @@ impl LiveProviders {
         &'a self,
         mut state: MutexGuard<'a, KeyReaderState>,
     ) -> MutexGuard<'a, KeyReaderState> {
-        let look = state.looks.requested;
-        if !state.looks.is_pending() || state.looks.given_up == look {
+        let read = state.reads.requested;
+        if !state.reads.is_pending() || state.reads.given_up == read {
             return state;
         }
-        let read_timeout = match state.looks.completed {
+        let read_timeout = match state.reads.completed {
             0 => self.first_timeout,
             _ => self.read_timeout,
         };
-        let waits = |state: &mut KeyReaderState| state.looks.completed < look;
+        let waits = |state: &mut KeyReaderState| state.reads.completed < read;
         let waited = self
             .key_reader
             .completed
@@ -246,7 +246,7 @@ impl LiveProviders {
             Err(poisoned) => (poisoned.into_inner().0, false),
         };
         if is_late {
-            state.looks.given_up = look;
+            state.reads.given_up = read;
             tracing::warn!("the file of keys cannot be read in time");
         }
         state
@@ -255,14 +255,14 @@ impl LiveProviders {
     /// Requests a read, unless the last one is fresh or one is under way. Returns true if one was under way.
     fn request_read(&self) -> (MutexGuard<'_, KeyReaderState>, bool) {
         let mut state = self.key_reader.state();
-        let joins = state.looks.is_pending();
+        let joins = state.reads.is_pending();
         if let Some(keys) = &self.keys
             && !joins
             && !state.is_fresh(self.freshness)
         {
             match self.reader_thread.get_or_init(|| self.start(keys)) {
                 Ok(()) => {
-                    state.looks.requested += 1;
+                    state.reads.requested += 1;
                     // Otherwise the woken thread would have to wait for the lock.
                     drop(state);
                     self.key_reader.requested.notify_one();
@@ -291,7 +291,7 @@ impl LiveProviders {
         let state = self.state();
         let (now, kept) = (Arc::clone(&state.now), state.kept.clone());
         drop(state);
-        let now = self.served.apply_models(now);
+        let now = self.local_servers.apply_models(now);
         let named = |name: &String| {
             let mut all = now.iter();
             let provider = all.find(|it| it.name == *name && it.require_key().is_ok())?;
@@ -299,7 +299,7 @@ impl LiveProviders {
         };
         providers::default_model(&now)
             .or_else(|| kept.iter().find_map(named))
-            .or_else(|| self.served.default_model(&now))
+            .or_else(|| self.local_servers.default_model(&now))
             .unwrap_or(ModelName {
                 provider: "offline".to_owned(),
                 model: String::new(),
@@ -309,8 +309,8 @@ impl LiveProviders {
 
 impl LiveProviders {
     /// Returns the state of the user's local servers.
-    pub(crate) fn served(&self) -> &LocalServers {
-        &self.served
+    pub(crate) fn local_servers(&self) -> &LocalServers {
+        &self.local_servers
     }
 
     /// Deletes all stored keys.
@@ -326,18 +326,18 @@ impl LiveProviders {
 impl ProviderSource for LiveProviders {
     fn now(&self) -> Arc<[ProviderConfig]> {
         let now = Arc::clone(&self.state().now);
-        self.served.apply_models(now)
+        self.local_servers.apply_models(now)
     }
 
     fn discover(&self) -> BoxFuture<'_, ()> {
         Box::pin(async {
             let now = Arc::clone(&self.state().now);
-            self.served.discover(&now).await;
+            self.local_servers.discover(&now).await;
         })
     }
 
     fn offered(&self) -> Arc<[ProviderConfig]> {
-        self.served.without_silent(self.now())
+        self.local_servers.without_silent(self.now())
     }
 
     fn look_ahead(&self) {
@@ -453,8 +453,8 @@ mod tests {
     }
 
     /// Returns the number of completed reads.
-    fn looks(live_providers: &LiveProviders) -> u64 {
-        live_providers.state().looks.completed
+    fn reads(live_providers: &LiveProviders) -> u64 {
+        live_providers.state().reads.completed
     }
 
     #[cfg(target_os = "linux")]
@@ -465,19 +465,19 @@ mod tests {
         std::fs::create_dir(&place).unwrap();
         let keys = KeyFile::at(place.join("keys.json"));
         let live_providers = eager(well_known(&[]), keys, true);
-        assert_eq!((looks(&live_providers), looks(&live_providers)), (1, 1));
+        assert_eq!((reads(&live_providers), reads(&live_providers)), (1, 1));
         std::fs::write(place.join("keys.json"), "{}").unwrap();
-        assert_eq!((looks(&live_providers), looks(&live_providers)), (2, 2));
+        assert_eq!((reads(&live_providers), reads(&live_providers)), (2, 2));
         std::fs::write(place.join("sessions.db"), "").unwrap();
-        assert_eq!(looks(&live_providers), 2, "another file");
+        assert_eq!(reads(&live_providers), 2, "another file");
         std::fs::rename(&place, folder.path().join("elsewhere")).unwrap();
         assert_eq!(
-            (looks(&live_providers), looks(&live_providers)),
+            (reads(&live_providers), reads(&live_providers)),
             (3, 4),
             "no folder to watch"
         );
         std::fs::create_dir(&place).unwrap();
-        assert_eq!((looks(&live_providers), looks(&live_providers)), (5, 5));
+        assert_eq!((reads(&live_providers), reads(&live_providers)), (5, 5));
     }
 
     /// inotify reports for a folder only changes to the names in it.
@@ -493,27 +493,27 @@ mod tests {
         let linked = other.path().join("linked.json");
         fs::write(&path, "{}").unwrap();
         let live_providers = eager(well_known(&[]), KeyFile::at(path.clone()), true);
-        assert_eq!((looks(&live_providers), looks(&live_providers)), (1, 1));
+        assert_eq!((reads(&live_providers), reads(&live_providers)), (1, 1));
         fs::hard_link(&path, &linked).unwrap();
-        assert_eq!((looks(&live_providers), looks(&live_providers)), (2, 2));
+        assert_eq!((reads(&live_providers), reads(&live_providers)), (2, 2));
         let mut open = fs::OpenOptions::new().append(true).open(&linked).unwrap();
         open.write_all(b" ").unwrap();
         assert_eq!(
-            (looks(&live_providers), looks(&live_providers)),
+            (reads(&live_providers), reads(&live_providers)),
             (3, 3),
             "not closed yet"
         );
         fs::remove_file(&path).unwrap();
         symlink(&linked, &path).unwrap();
         assert_eq!(
-            (looks(&live_providers), looks(&live_providers)),
+            (reads(&live_providers), reads(&live_providers)),
             (4, 5),
             "a link is not watched"
         );
         fs::rename(&linked, &path).unwrap();
-        assert_eq!((looks(&live_providers), looks(&live_providers)), (6, 6));
+        assert_eq!((reads(&live_providers), reads(&live_providers)), (6, 6));
         open.write_all(b" ").unwrap();
-        assert_eq!((looks(&live_providers), looks(&live_providers)), (7, 7));
+        assert_eq!((reads(&live_providers), reads(&live_providers)), (7, 7));
     }
 
     /// Creates a pipe in place of the key file: reading it blocks.

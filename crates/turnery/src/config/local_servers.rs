@@ -140,7 +140,7 @@ pub(crate) fn has_well_known_address(provider: &ProviderConfig) -> bool {
 /// Returns true if the user has listed models for the provider.
 fn has_configured_models(provider: &ProviderConfig) -> bool {
     match well_known_provider(provider) {
-        Some(well_known_provider) => well_known_provider.models != provider.models,
+        Some(known) => known.models != provider.models,
         None => !provider.models.is_empty(),
     }
 }

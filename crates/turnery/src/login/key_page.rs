@@ -6,7 +6,7 @@
 mod connection_owner;
 mod html;
 
-use super::{TRIES, provider_choice::is_unencrypted, sound, store};
+use super::{TRIES, parse_key, provider_choice::is_unencrypted, store};
 use crate::config::{LiveProviders, key_file::KeyFile};
 use base64::{Engine as _, engine::general_purpose::URL_SAFE_NO_PAD};
 use bytes::Bytes;
@@ -209,7 +209,7 @@ impl Page {
 
     /// Checks and stores a key.
     async fn take(&self, typed: &SecretString) -> Result<(), String> {
-        let key = sound(&self.provider.name, false, typed).map_err(|why| format!("{why}."))?;
+        let key = parse_key(&self.provider.name, false, typed).map_err(|why| format!("{why}."))?;
         let provider = ProviderConfig {
             key,
             ..self.provider.clone()

@@ -22,11 +22,11 @@ pub(crate) struct Job {
 /// Kind of work.
 pub(crate) enum Work {
     /// Send a prompt to the model.
-    Say(Vec<Content>),
+    Prompt(Vec<Content>),
     /// Send a prompt to several models at once (LOOP-70).
     Try(TryArgs, Vec<Content>),
     /// Continue without a new prompt (LOOP-18).
-    GoOn,
+    Continue,
     /// Rerun a loop, by default the last one (LOOP-19).
     Rerun(Option<String>),
     /// Send a new prompt that follows an earlier loop (LOOP-20).
@@ -51,8 +51,8 @@ impl Work {
     /// Returns the content that is new to the model.
     pub(super) fn content(&self) -> &[Content] {
         match self {
-            Self::Say(content) | Self::Try(_, content) | Self::Branch(_, content) => content,
-            Self::GoOn | Self::Rerun(_) | Self::Compact => &[],
+            Self::Prompt(content) | Self::Try(_, content) | Self::Branch(_, content) => content,
+            Self::Continue | Self::Rerun(_) | Self::Compact => &[],
         }
     }
 
@@ -60,7 +60,11 @@ impl Work {
     pub(super) fn models<'a>(&'a self, own: &'a ModelName) -> Vec<&'a ModelName> {
         match self {
             Self::Try(tries, _) => tries.called_models(own),
-            Self::Say(_) | Self::GoOn | Self::Rerun(_) | Self::Branch(..) | Self::Compact => {
+            Self::Prompt(_)
+            | Self::Continue
+            | Self::Rerun(_)
+            | Self::Branch(..)
+            | Self::Compact => {
                 vec![own]
             }
         }
@@ -75,9 +79,11 @@ impl Work {
     ) -> anyhow::Result<PromptHandle> {
         let options = PromptOptions::cancelled_by(cancel);
         Ok(match self {
-            Self::Say(content) => session.prompt(filled(session, content), options)?,
-            Self::Try(tries, content) => tries.start(session, filled(session, content), options)?,
-            Self::GoOn => session.continue_loop(options)?,
+            Self::Prompt(content) => session.prompt(expand_command(session, content), options)?,
+            Self::Try(tries, content) => {
+                tries.start(session, expand_command(session, content), options)?
+            }
+            Self::Continue => session.continue_loop(options)?,
             Self::Compact => session.compact(options)?,
             Self::Rerun(None) => session.rerun(None, options)?,
             Self::Rerun(Some(text)) => {
@@ -86,14 +92,14 @@ impl Work {
             }
             Self::Branch(text, content) => {
                 let from = find_loop(store, session.id(), &text).await?;
-                session.branch(from, filled(session, content), options)?
+                session.branch(from, expand_command(session, content), options)?
             }
         })
     }
 }
 
 /// Expands a slash command of the user or the project; returns any other prompt unchanged.
-fn filled(session: &Session, mut content: Vec<Content>) -> Vec<Content> {
+fn expand_command(session: &Session, mut content: Vec<Content>) -> Vec<Content> {
     if let Some(Content::Text { text }) = content.first_mut()
         && let Some(filled) = session.options().expand_command(text)
     {

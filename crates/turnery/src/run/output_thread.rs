@@ -100,7 +100,7 @@ pub(crate) fn start(
 
 /// A line of `--format stream-json`.
 #[derive(Serialize)]
-struct EventLine<'a> {
+struct JsonEvent<'a> {
     r#type: &'static str,
     #[serde(flatten)]
     event: &'a Event,
@@ -125,7 +125,7 @@ fn write_output(
             }
         };
         if format == Format::StreamJson {
-            let line = EventLine {
+            let line = JsonEvent {
                 r#type: "event",
                 event: &event,
             };

@@ -72,7 +72,7 @@ impl Client for PermissionPrompter {
                     return PermissionAnswer::NoAnswer("the terminal is gone".to_owned());
                 };
                 match parse_answer(&line, &ask.options) {
-                    Some(parse_answer) => return parse_answer,
+                    Some(answer) => return answer,
                     None => text = choices(&ask.options),
                 }
             }
