@@ -1,0 +1,225 @@
+//! Tests when the key file is read, and whose key counts.
+
+use super::*;
+use secrecy::{ExposeSecret as _, SecretString};
+use turnery_models::Api;
+
+fn kept(key: &str, base_url: &str) -> StoredKey {
+    StoredKey {
+        key: Some(SecretString::from(key)),
+        api: Api::OpenAi,
+        base_url: base_url.to_owned(),
+        models: vec!["m".to_owned()],
+    }
+}
+
+/// Returns the key and the address of the provider `name`.
+fn find(live_providers: &LiveProviders, name: &str) -> (Option<String>, String) {
+    let now = live_providers.now();
+    let provider = now.iter().find(|it| it.name == name).unwrap();
+    let key = provider.key.as_ref();
+    (
+        key.map(|key| key.expose_secret().to_owned()),
+        provider.base_url.clone(),
+    )
+}
+
+fn well_known(set: &'static [(&'static str, &'static str)]) -> Vec<ProviderConfig> {
+    ProviderConfig::standard_from_env(&|name| {
+        let found = set.iter().find(|(it, _)| *it == name);
+        found.map(|(_, value)| (*value).to_owned())
+    })
+}
+
+// proves: AUTH-4
+#[test]
+fn stored_key_applies_until_it_is_removed() {
+    for may_watch in [false, true] {
+        let folder = tempfile::tempdir().unwrap();
+        let keys = KeyFile::at(folder.path().join("keys.json"));
+        let configured = well_known(&[]);
+        let live_providers = eager(configured, keys.clone(), may_watch);
+        assert_eq!(live_providers.usual_model().to_string(), "offline");
+        let openai = "https://api.openai.com/v1";
+        let write = |key: &str| {
+            let one = [("openai".to_owned(), kept(key, openai))];
+            keys.write(&StoredKeys::from(one)).unwrap();
+        };
+        write("sk-1");
+        assert_eq!(find(&live_providers, "openai").0.as_deref(), Some("sk-1"));
+        assert_eq!(live_providers.usual_model().to_string(), "openai/gpt-5.1");
+        write("sk-2");
+        assert_eq!(find(&live_providers, "openai").0.as_deref(), Some("sk-2"));
+        keys.write(&StoredKeys::new()).unwrap();
+        assert_eq!(find(&live_providers, "openai").0, None);
+        assert_eq!(live_providers.usual_model().to_string(), "offline");
+    }
+}
+
+/// Returns providers that reread on every question and wait as long as a busy machine needs.
+fn eager(configured: Vec<ProviderConfig>, keys: KeyFile, may_watch: bool) -> LiveProviders {
+    let mut live_providers = LiveProviders::with_watch(configured, Some(keys), may_watch);
+    live_providers.freshness = Duration::ZERO;
+    live_providers.first_timeout = Duration::from_secs(60);
+    live_providers.read_timeout = live_providers.first_timeout;
+    live_providers
+}
+
+/// Returns the number of completed reads.
+fn reads(live_providers: &LiveProviders) -> u64 {
+    live_providers.state().reads.completed
+}
+
+#[cfg(target_os = "linux")]
+#[test]
+fn unchanged_file_is_not_read_again() {
+    let folder = tempfile::tempdir().unwrap();
+    let place = folder.path().join("place");
+    std::fs::create_dir(&place).unwrap();
+    let keys = KeyFile::at(place.join("keys.json"));
+    let live_providers = eager(well_known(&[]), keys, true);
+    assert_eq!((reads(&live_providers), reads(&live_providers)), (1, 1));
+    std::fs::write(place.join("keys.json"), "{}").unwrap();
+    assert_eq!((reads(&live_providers), reads(&live_providers)), (2, 2));
+    std::fs::write(place.join("sessions.db"), "").unwrap();
+    assert_eq!(reads(&live_providers), 2, "another file");
+    std::fs::rename(&place, folder.path().join("elsewhere")).unwrap();
+    assert_eq!(
+        (reads(&live_providers), reads(&live_providers)),
+        (3, 4),
+        "no folder to watch"
+    );
+    std::fs::create_dir(&place).unwrap();
+    assert_eq!((reads(&live_providers), reads(&live_providers)), (5, 5));
+}
+
+/// inotify reports for a folder only changes to the names in it.
+#[cfg(target_os = "linux")]
+#[test]
+fn change_through_other_link_is_noticed() {
+    use std::{fs, io::Write as _, os::unix::fs::symlink};
+    let folder = tempfile::tempdir().unwrap();
+    let (path, other) = (
+        folder.path().join("keys.json"),
+        tempfile::tempdir().unwrap(),
+    );
+    let linked = other.path().join("linked.json");
+    fs::write(&path, "{}").unwrap();
+    let live_providers = eager(well_known(&[]), KeyFile::at(path.clone()), true);
+    assert_eq!((reads(&live_providers), reads(&live_providers)), (1, 1));
+    fs::hard_link(&path, &linked).unwrap();
+    assert_eq!((reads(&live_providers), reads(&live_providers)), (2, 2));
+    let mut open = fs::OpenOptions::new().append(true).open(&linked).unwrap();
+    open.write_all(b" ").unwrap();
+    assert_eq!(
+        (reads(&live_providers), reads(&live_providers)),
+        (3, 3),
+        "not closed yet"
+    );
+    fs::remove_file(&path).unwrap();
+    symlink(&linked, &path).unwrap();
+    assert_eq!(
+        (reads(&live_providers), reads(&live_providers)),
+        (4, 5),
+        "a link is not watched"
+    );
+    fs::rename(&linked, &path).unwrap();
+    assert_eq!((reads(&live_providers), reads(&live_providers)), (6, 6));
+    open.write_all(b" ").unwrap();
+    assert_eq!((reads(&live_providers), reads(&live_providers)), (7, 7));
+}
+
+/// Creates a pipe in place of the key file: reading it blocks.
+fn make_pipe(path: &Path) {
+    use rustix::fs::{CWD, FileType, Mode, mknodat};
+    mknodat(CWD, path, FileType::Fifo, Mode::RUSR | Mode::WUSR, 0).unwrap();
+}
+
+// proves: AUTH-4
+#[test]
+fn key_stored_during_read_reaches_waiters() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("keys.json");
+    make_pipe(&path);
+    let keys = KeyFile::at(path.clone());
+    let live_providers = eager(well_known(&[]), keys.clone(), false);
+    live_providers.look_ahead();
+    // Opens as soon as the reader has.
+    let look = std::fs::OpenOptions::new().write(true).open(&path).unwrap();
+    thread::scope(|scope| {
+        let waiting = scope.spawn(|| find(&live_providers, "desk").0);
+        let one = [("desk".to_owned(), kept("sk-1", "http://desk/v1"))];
+        keys.write(&StoredKeys::from(one)).unwrap();
+        drop(look);
+        assert_eq!(waiting.join().unwrap().as_deref(), Some("sk-1"));
+    });
+}
+
+/// Callers wait for a hanging file once, and only briefly.
+#[test]
+fn hanging_key_file_does_not_block() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("keys.json");
+    make_pipe(&path);
+    let mut live_providers = LiveProviders::new(well_known(&[]), Some(KeyFile::at(path.clone())));
+    live_providers.first_timeout = Duration::from_millis(20);
+    live_providers.read_timeout = Duration::ZERO;
+    for _ in 0..3 {
+        assert_eq!(live_providers.usual_model().to_string(), "offline");
+    }
+    // Lets a blocked reader reach the end of the pipe.
+    drop(std::fs::OpenOptions::new().write(true).open(path).unwrap());
+}
+
+#[test]
+fn environment_key_wins_and_key_stays_with_its_address() {
+    let file = Path::new("keys.json");
+    let with = |configured: &[ProviderConfig], name: &str, kept: StoredKey| {
+        let all = with_keys(
+            configured,
+            &StoredKeys::from([(name.to_owned(), kept)]),
+            file,
+        );
+        LiveProviders::new(all, None)
+    };
+    let openai = "https://api.openai.com/v1";
+    let both = with(
+        &well_known(&[("OPENAI_API_KEY", "sk-environment")]),
+        "openai",
+        kept("sk-file", openai),
+    );
+    let key = |it: &LiveProviders| find(it, "openai").0;
+    assert_eq!(key(&both).as_deref(), Some("sk-environment"));
+    let moved = well_known(&[("OPENAI_BASE_URL", "https://elsewhere/v1")]);
+    let elsewhere = with(&moved, "openai", kept("sk-file", openai));
+    assert_eq!(
+        find(&elsewhere, "openai"),
+        (None, "https://elsewhere/v1".to_owned())
+    );
+    let there = with(&moved, "openai", kept("sk-file", "https://elsewhere/v1"));
+    assert_eq!(key(&there).as_deref(), Some("sk-file"));
+    let proxy = with(
+        &well_known(&[]),
+        "openai",
+        kept("sk-file", "https://proxy/v1"),
+    );
+    assert_eq!(
+        find(&proxy, "openai"),
+        (Some("sk-file".to_owned()), "https://proxy/v1".to_owned())
+    );
+    let desk = with(&well_known(&[]), "desk", kept("sk-file", "http://desk/v1"));
+    assert_eq!(
+        find(&desk, "desk"),
+        (Some("sk-file".to_owned()), "http://desk/v1".to_owned())
+    );
+}
+
+#[test]
+fn logged_in_provider_is_default_without_other_keys() {
+    let folder = tempfile::tempdir().unwrap();
+    let keys = KeyFile::at(folder.path().join("keys.json"));
+    let one = [("desk".to_owned(), kept("sk-1", "http://desk/v1"))];
+    keys.write(&StoredKeys::from(one)).unwrap();
+    let live_providers = LiveProviders::new(well_known(&[]), Some(keys));
+    assert_eq!(live_providers.usual_model().to_string(), "desk/m");
+}
