@@ -126,66 +126,51 @@ fn notices_fall_back_to_meta() {
     };
     let rows = [
         (
-            event(
-                1,
-                EventKind::ModelRetried {
-                    attempt: 2,
-                    error: fault,
-                    wait_ms: 1_570,
-                },
-            ),
+            EventKind::ModelRetried {
+                attempt: 2,
+                error: fault,
+                wait_ms: 1_570,
+            },
             "info",
             "Retrying the model call",
             "Attempt 2: 529 from⟨U+001B⟩[2J the⟨U+202E⟩ provider. The next one is in 1.5 s.",
         ),
         (
-            event(
-                1,
-                EventKind::ModelSilent {
-                    silent_ms: 30_400,
-                    is_connected: true,
-                },
-            ),
+            EventKind::ModelSilent {
+                silent_ms: 30_400,
+                is_connected: true,
+            },
             "info",
             "The model is silent",
             "The model has sent nothing for 30 s, but its connection is alive. Cancel the prompt if you do not want to wait.",
         ),
         (
-            event(
-                1,
-                EventKind::ModelSilent {
-                    silent_ms: 60_000,
-                    is_connected: false,
-                },
-            ),
+            EventKind::ModelSilent {
+                silent_ms: 60_000,
+                is_connected: false,
+            },
             "info",
             "The model is silent",
             "The model has sent nothing for 60 s. Cancel the prompt if you do not want to wait.",
         ),
         (
-            event(
-                1,
-                EventKind::Issue {
-                    text: "A hook failed.".to_owned(),
-                },
-            ),
+            EventKind::Issue {
+                text: "A hook failed.".to_owned(),
+            },
             "warning",
             "Something went wrong",
             "A hook failed.",
         ),
         (
-            event(
-                1,
-                EventKind::InputRejected {
-                    reason: "No secrets, please.".to_owned(),
-                },
-            ),
+            EventKind::InputRejected {
+                reason: "No secrets, please.".to_owned(),
+            },
             "warning",
             "The input was refused",
             "No secrets, please.",
         ),
         (
-            end(Outcome::Stopped(TurnStop::MaxTurns(ReachedLimit {
+            events::loop_end(Outcome::Stopped(TurnStop::MaxTurns(ReachedLimit {
                 kind: LimitKind::Turns,
                 text: "Max turns reached (5/5)".to_owned(),
             }))),
@@ -194,8 +179,8 @@ fn notices_fall_back_to_meta() {
             "Max turns reached (5/5)",
         ),
     ];
-    for (event, severity, title, description) in rows {
-        let event = std::slice::from_ref(&event);
+    for (kind, severity, title, description) in rows {
+        let event = &[event(1, kind)];
         let told = json!({"severity": severity, "title": title, "description": description});
         let mut notice = told.clone();
         notice["sessionUpdate"] = json!("notice");

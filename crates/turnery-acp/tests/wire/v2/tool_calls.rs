@@ -31,41 +31,6 @@ fn merge_updates(updates: &[Value]) -> Value {
     call
 }
 
-// proves: V2-12
-/// A call is reported in upserts under one id, from pending to its end.
-#[test]
-fn call_goes_from_pending_to_completed() {
-    let world = TestEnv::new(answers_calling("finish"));
-    let (mut client, id) = world.session_v2();
-    let updates = run_prompt(&mut client, &id);
-    let told = of_kind(&updates, "tool_call_update");
-    let statuses: Vec<&Value> = told.iter().map(|update| &update["status"]).collect();
-    assert_eq!(statuses, ["pending", "in_progress", "completed"]);
-    assert_eq!(told[0]["name"], "finish");
-    assert_eq!(told[0]["title"], "Do finish");
-    assert_eq!(told[0]["kind"], "execute");
-    assert_eq!(told[0]["rawInput"], json!({"command": "echo hi"}));
-    // Unchanged fields are not repeated.
-    assert!(told[1].get("title").is_none());
-    assert!(
-        told.iter()
-            .all(|it| it["toolCallId"] == told[0]["toolCallId"])
-    );
-}
-
-// proves: V2-12
-/// A cancelled call has its own status.
-#[test]
-fn cancelled_call_has_cancelled_status() {
-    let world = TestEnv::new(answers_calling("hang"));
-    let (mut client, id) = world.session_v2();
-    client.request("session/prompt", prompt_params(&id, "hi"));
-    client.wait_for(|message| message["params"]["update"]["status"] == "in_progress");
-    client.cancel(&id);
-    client.wait_for(is_idle);
-    assert_eq!(merge_updates(&client.take_updates())["status"], "cancelled");
-}
-
 // proves: V2-13
 /// The output of a call is a terminal of the agent: announced before it is referenced, its bytes in base64 by
 /// chunk, and finally marked as exited.
