@@ -1,7 +1,6 @@
 //! `session/archive` and `session/unarchive` (unstable, behind `sessionCapabilities.archive`): hide a session
 //! from lists that do not ask for archived ones, and restore it. Both are idempotent.
 
-use super::session_setup;
 use crate::server::{method_call::MethodCall, params::parse_params, rpc_error::RpcError};
 use agent_client_protocol_schema::v1::{
     ArchiveSessionRequest, ArchiveSessionResponse, UnarchiveSessionRequest,
@@ -12,8 +11,9 @@ use turnery_engine::SessionId;
 /// Archives a session. An open session is closed first, which cancels what runs in it.
 pub(super) async fn handle_archive(call: MethodCall) -> Result<ArchiveSessionResponse, RpcError> {
     let request: ArchiveSessionRequest = parse_params(&call.params)?;
-    session_setup::close_if_open(&call.connection, &request.session_id.0).await;
-    set_archived(&call, &request.session_id.0, true).await?;
+    let id = &request.session_id.0;
+    call.connection.close_session(id).await;
+    set_archived(&call, id, true).await?;
     Ok(ArchiveSessionResponse::new())
 }
 

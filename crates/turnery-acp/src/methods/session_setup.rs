@@ -90,7 +90,7 @@ impl SessionSetup {
             });
             drop(tried.await?);
         }
-        close_if_open(&call.connection, id).await;
+        call.connection.close_session(id).await;
         let session_cost = SessionCost::load(agent, &session_id).await;
         let encoder = new_encoder(&call.connection);
         let opened = agent
@@ -123,13 +123,6 @@ impl SessionSetup {
 fn new_encoder(connection: &Connection) -> SharedEncoder {
     let features = connection.client_features();
     SharedEncoder::new(connection.version(), features.optional_updates)
-}
-
-/// Closes the session if it is open here.
-pub(super) async fn close_if_open(connection: &Connection, id: &str) {
-    if let Some(session) = connection.remove_session(id) {
-        session.close().await;
-    }
 }
 
 /// Registers an open session; one opened meanwhile under the same id is closed. Sends the commands (CMD-1):

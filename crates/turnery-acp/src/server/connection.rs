@@ -31,6 +31,8 @@ struct ConnectionState {
     /// True once a request other than `initialize` was received: the version no longer changes (INIT-15).
     is_version_fixed: bool,
     sessions: HashMap<String, (Session, SharedEncoder)>,
+    /// Fires when the closing session with this id is closed.
+    closing: HashMap<String, CancellationToken>,
     /// True after a logout, until the client authenticates.
     logged_out: bool,
     /// Last request to open a session that failed for lack of a key.
@@ -206,10 +208,27 @@ impl Connection {
         replaced.map(|(session, _)| session)
     }
 
-    /// Removes an open session.
-    pub(crate) fn remove_session(&self, id: &str) -> Option<Session> {
-        let removed = self.lock_state().sessions.remove(id);
-        removed.map(|(session, _)| session)
+    /// Closes the session with this id if it is open, and waits until it is closed, also if another request
+    /// closes it. Otherwise a load in the same write would miss the end of the running prompt.
+    pub(crate) async fn close_session(&self, id: &str) {
+        let closed = CancellationToken::new();
+        let (session, closing) = {
+            let mut state = self.lock_state();
+            match state.sessions.remove(id) {
+                Some((session, _)) => {
+                    state.closing.insert(id.to_owned(), closed.clone());
+                    (Some(session), None)
+                }
+                None => (None, state.closing.get(id).cloned()),
+            }
+        };
+        if let Some(session) = session {
+            let _fires_last = closed.drop_guard();
+            session.close().await;
+            self.lock_state().closing.remove(id);
+        } else if let Some(closing) = closing {
+            closing.cancelled().await;
+        }
     }
 
     /// Returns all open sessions.

@@ -281,6 +281,32 @@ fn modes_and_config_options_agree() {
     );
 }
 
+/// Regression: a load behind a close in one write opened the session before its prompt had ended, and answered
+/// before the end of the prompt's call.
+// proves: LOAD-2, LOAD-7, CLOSE-1
+#[test]
+fn load_behind_close_waits_for_the_end() {
+    for method in ["session/close", "session/archive"] {
+        let world = TestEnv::new(json!([
+            {"steps": [{"tool_call": {"name": "hang", "args": {}}}]},
+        ]));
+        let (mut client, id) = world.session();
+        let asked = client.send_prompt(&id, "hi");
+        client.wait_for(|message| message["params"]["update"]["status"] == "in_progress");
+        let at = json!({"sessionId": id, "cwd": world.cwd(), "mcpServers": []});
+        let close =
+            json!({"jsonrpc": "2.0", "id": "c", "method": method, "params": {"sessionId": id}});
+        let load = json!({"jsonrpc": "2.0", "id": "l", "method": "session/load", "params": at});
+        client.write_raw(format!("{close}\n{load}\n"));
+        result_of(&client.wait_for_response(&json!("l")));
+        let seen = client.take_buffered();
+        let answer = seen.iter().find(|message| message["id"] == asked);
+        let answer = answer.expect("the prompt is answered before the load");
+        assert_eq!(result_of(answer)["stopReason"], "cancelled", "{method}");
+        assert_eq!(client.close_and_join().1, [] as [Value; 0], "{method}");
+    }
+}
+
 /// REQC-2, REQC-3: a load that is cancelled half-way is answered with -32800, sends nothing more and can be
 /// repeated.
 // proves: UP-39, REQC-2, REQC-3
