@@ -13,6 +13,8 @@ use serde_json::Value;
 pub(crate) struct Judge {
     oracle: Oracle,
     promises: Promises,
+    /// Number of times that the client has sent `initialize`.
+    initialize_count: usize,
     /// Bytes of a client line that has no newline yet.
     partial_line: Vec<u8>,
 }
@@ -56,6 +58,9 @@ impl Judge {
             }
             ClientLine::Message { .. } => self.oracle.sent(&String::from_utf8_lossy(&line)),
         }
+        if let ClientLine::Message { message, .. } = &classified {
+            self.initialize_count += usize::from(message["method"] == "initialize");
+        }
         self.promises.client_sent(&classified);
     }
 
@@ -86,13 +91,16 @@ impl Judge {
         if violations.is_empty() || is_unclear {
             return Ok(());
         }
-        // The answer to a question may cross the message of a command.
-        let crosses = |found: &Violation| {
-            self.promises.skips_sessions
-                && found.why.starts_with("it works without an open request")
+        // The answer to a question may cross the message of a command; and the oracle takes the capabilities of a
+        // repeated `initialize` for agreed on even if it is refused or comes after a session was opened.
+        let is_excused = |found: &Violation| {
+            let crosses = found.why.starts_with("it works without an open request");
+            let is_negotiated = ["EXT-1", "COMP-1", "NOTE-1"].contains(&found.rule);
+            let is_repeated = self.initialize_count > 1;
+            self.promises.skips_sessions && (crosses || is_negotiated && is_repeated)
         };
         let mut texts = Vec::new();
-        for found in violations.iter().filter(|found| !crosses(found)) {
+        for found in violations.iter().filter(|found| !is_excused(found)) {
             texts.push(format!("{}: {}", found.rule, found.why));
         }
         match texts.is_empty() {
