@@ -3,13 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 /// Names that two types of a crate still share. A name goes once it is no longer needed.
-const TO_BE_RENAMED: &[(&str, &[&str])] = &[
-    (
-        "turnery",
-        &["Command", "Kept", "Place", "Row", "Shared", "State"],
-    ),
-    ("turnery-acp", &["ToolCallEncoder"]),
-];
+const TO_BE_RENAMED: &[(&str, &[&str])] = &[];
 
 #[test]
 fn types_of_a_crate_have_distinct_names() {
